@@ -1,0 +1,3 @@
+module allium
+
+go 1.26
