@@ -1,0 +1,101 @@
+package mongoerr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// ConnectionError is a failure of the connection to a server: it could not be made, or it broke.
+type ConnectionError struct {
+	Addr   string   // the server
+	Op     string   // what was attempted: "dial", "TLS handshake", "hello", "authenticate", "write", "read"
+	Labels []string // the labels that the specifications make the driver add
+	// Sent reports whether any byte of a command may have reached the server.
+	Sent    bool
+	Wrapped error
+}
+
+// Error names the step, the server and the reason.
+func (e *ConnectionError) Error() string {
+	return fmt.Sprintf("connection to %s: %s: %v", e.Addr, e.Op, e.Wrapped)
+}
+
+// Unwrap returns e.Wrapped.
+func (e *ConnectionError) Unwrap() error { return e.Wrapped }
+
+// HasLabel reports whether the error carries this label.
+func (e *ConnectionError) HasLabel(label string) bool { return slices.Contains(e.Labels, label) }
+
+// ErrorLabels returns the labels.
+func (e *ConnectionError) ErrorLabels() []string { return e.Labels }
+
+// AddLabel adds a label if the error does not carry it yet. It must not be called once the error has been
+// returned to a user.
+func (e *ConnectionError) AddLabel(label string) { e.Labels = addLabel(e.Labels, label) }
+
+// RemoveLabel takes a label off, under the same condition.
+func (e *ConnectionError) RemoveLabel(label string) { e.Labels = removeLabel(e.Labels, label) }
+
+// Timeout reports whether the connection failed because a deadline passed.
+func (e *ConnectionError) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.Is(e.Wrapped, os.ErrDeadlineExceeded) || errors.As(e.Wrapped, &t) && t.Timeout()
+}
+
+// TimeoutError says that an operation ended because its time was up, or because its context was cancelled, and
+// in which phase that was.
+//
+// errors.Is(err, context.DeadlineExceeded) holds for every TimeoutError that comes from time, and errors.Is(err,
+// context.Canceled) for one that comes from a cancelled context.
+type TimeoutError struct {
+	Phase   string        // "server selection", "connection checkout", "connect", "write", "read", "backoff", "cursor", ...
+	Source  string        // which limit it was, for example "context", "timeoutMS of the client", "maxTimeMS on the server"
+	Elapsed time.Duration // since the operation began
+	Addr    string        // the server, if one was selected already
+	// Wrapped is what was underway, or why: a *SelectionError, a *ConnectionError, a *ServerError, or the context's error.
+	Wrapped error
+}
+
+// Error names the phase, the time and the reason.
+func (e *TimeoutError) Error() string {
+	what := "timed out"
+	if e.Canceled() {
+		what = "cancelled"
+	}
+	s := fmt.Sprintf("%s %s after %v", e.Phase, what, e.Elapsed.Round(time.Millisecond))
+	if e.Addr != "" {
+		s += " (server " + e.Addr + ")"
+	}
+	if e.Source != "" {
+		s += " by " + e.Source
+	}
+	if e.Wrapped != nil {
+		s += ": " + e.Wrapped.Error()
+	}
+	return s
+}
+
+// Canceled reports whether a cancelled context ended the operation, not time.
+func (e *TimeoutError) Canceled() bool { return errors.Is(e.Wrapped, context.Canceled) }
+
+// Timeout is true unless the context was cancelled.
+func (e *TimeoutError) Timeout() bool { return !e.Canceled() }
+
+// Unwrap returns e.Wrapped.
+func (e *TimeoutError) Unwrap() error { return e.Wrapped }
+
+// Is makes errors.Is(err, context.DeadlineExceeded) true unless the context was cancelled.
+func (e *TimeoutError) Is(target error) bool {
+	return target == context.DeadlineExceeded && !e.Canceled()
+}
+
+// ErrPoolCleared is the class of errors of a checkout from a pool that was cleared after a failure; the operation
+// may be retried. ErrClientClosed is returned by every operation on a closed client.
+var (
+	ErrPoolCleared  = errors.New("connection pool was cleared")
+	ErrClientClosed = errors.New("client is closed")
+)

@@ -1,0 +1,118 @@
+package mongoerr
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"allium/bson"
+)
+
+// ServerError is what a server answered when a command failed: the reply's ok field was not 1.
+type ServerError struct {
+	Code    int32    // the server's error code, 0 if it sent none
+	Name    string   // its codeName, for example "NotWritablePrimary"
+	Message string   // its errmsg
+	Labels  []string // its errorLabels, and those that the specifications make the driver add
+	Command string   // the name of the command that failed
+	Addr    string   // the server that answered
+	Raw     bson.Raw // the whole reply
+	// Wrapped is a further reason, if the driver knows one, for example the errors of earlier attempts.
+	Wrapped error
+}
+
+// Error says which command failed where and how, for example
+//
+//	find on localhost:27017: NotWritablePrimary (10107): not primary
+func (e *ServerError) Error() string {
+	var b strings.Builder
+	if e.Command != "" {
+		b.WriteString(e.Command)
+		if e.Addr != "" {
+			b.WriteString(" on ")
+			b.WriteString(e.Addr)
+		}
+		b.WriteString(": ")
+	}
+	switch {
+	case e.Name != "" && e.Code != 0:
+		fmt.Fprintf(&b, "%s (%d): ", e.Name, e.Code)
+	case e.Name != "":
+		b.WriteString(e.Name + ": ")
+	case e.Code != 0:
+		fmt.Fprintf(&b, "error %d: ", e.Code)
+	}
+	if e.Message == "" {
+		b.WriteString("server sent no message")
+	} else {
+		b.WriteString(e.Message)
+	}
+	return b.String()
+}
+
+// Unwrap returns e.Wrapped.
+func (e *ServerError) Unwrap() error { return e.Wrapped }
+
+// HasLabel reports whether the error carries this label.
+func (e *ServerError) HasLabel(label string) bool { return slices.Contains(e.Labels, label) }
+
+// ErrorLabels returns the labels.
+func (e *ServerError) ErrorLabels() []string { return e.Labels }
+
+// AddLabel adds a label if the error does not carry it yet. It must not be called once the error has been
+// returned to a user.
+func (e *ServerError) AddLabel(label string) { e.Labels = addLabel(e.Labels, label) }
+
+// RemoveLabel takes a label off, under the same condition.
+func (e *ServerError) RemoveLabel(label string) { e.Labels = removeLabel(e.Labels, label) }
+
+// Is makes errors.Is(err, ErrDuplicateKey) true for the codes of a duplicate key.
+func (e *ServerError) Is(target error) bool {
+	return target == ErrDuplicateKey && IsDuplicateKeyCode(e.Code)
+}
+
+// ErrDuplicateKey is the class of errors that say that a unique index already holds the key.
+var ErrDuplicateKey = errors.New("duplicate key")
+
+// IsDuplicateKeyCode reports whether a server uses this code for a duplicate key.
+func IsDuplicateKeyCode(code int32) bool { return code == 11000 || code == 11001 || code == 12582 }
+
+// NewServerError reads the failure out of a reply whose ok is not 1.
+func NewServerError(command, addr string, reply bson.Raw) *ServerError {
+	e := &ServerError{Command: command, Addr: addr, Raw: reply}
+	for key, v := range reply.All() {
+		switch key {
+		case "code":
+			if n, ok := v.AsInt64(); ok {
+				e.Code = int32(n)
+			}
+		case "codeName":
+			e.Name, _ = v.StringValue()
+		case "errmsg":
+			e.Message, _ = v.StringValue()
+		case "$err": // what servers answered to legacy opcodes
+			if e.Message == "" {
+				e.Message, _ = v.StringValue()
+			}
+		case "errorLabels":
+			e.Labels = Strings(v)
+		}
+	}
+	return e
+}
+
+// Strings returns the strings of an array of strings, and nil for anything else.
+func Strings(v bson.RawValue) []string {
+	arr, ok := v.Array()
+	if !ok {
+		return nil
+	}
+	var out []string
+	for el := range arr.Values() {
+		if s, ok := el.StringValue(); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
