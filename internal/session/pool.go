@@ -1,0 +1,102 @@
+package session
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"allium/bson"
+)
+
+// ServerSession is a session as the server knows it. Its id is made up by the driver; the server learns of it with
+// the first command that carries it.
+type ServerSession struct {
+	// ID is the lsid document, {id: UUID}.
+	ID bson.Raw
+	// TxnNumber is the number of the last transaction or retryable write on this session.
+	TxnNumber int64
+
+	lastUse time.Time
+	dirty   bool
+}
+
+// newServerSession makes a session up: a version 4 UUID (RFC 4122, section 4.4).
+func newServerSession() *ServerSession {
+	var u [16]byte
+	rand.Read(u[:]) // never fails (crypto/rand)
+	u[6] = u[6]&0x0F | 0x40
+	u[8] = u[8]&0x3F | 0x80
+	start, doc := bson.BeginDocument(make([]byte, 0, 30))
+	doc = bson.AppendBinary(doc, "id", bson.BinaryUUID, u[:])
+	return &ServerSession{ID: bson.EndDocument(doc, start), lastUse: time.Now()}
+}
+
+// Touch notes that the session's id is being sent to a server.
+func (s *ServerSession) Touch() { s.lastUse = time.Now() }
+
+// MarkDirty notes that a network error hit a command of this session, so that what the server knows of it is in
+// doubt: a dirty session is not used again.
+func (s *ServerSession) MarkDirty() { s.dirty = true }
+
+// expired reports whether the server may have forgotten the session, or will within a minute. A timeout of nil means that
+// sessions do not expire, as behind a load balancer, where the driver does not learn it.
+func (s *ServerSession) expired(timeoutMinutes *int64) bool {
+	if timeoutMinutes == nil {
+		return false
+	}
+	return time.Since(s.lastUse) > time.Duration(*timeoutMinutes-1)*time.Minute
+}
+
+// Pool keeps server sessions for reuse, the last one used first. It is safe for concurrent use.
+type Pool struct {
+	mu    sync.Mutex
+	stack []*ServerSession
+}
+
+// Get returns a server session that is not about to expire. timeoutMinutes is the deployment's
+// logicalSessionTimeoutMinutes, nil if it has none.
+func (p *Pool) Get(timeoutMinutes *int64) *ServerSession {
+	p.mu.Lock()
+	for n := len(p.stack); n > 0; n = len(p.stack) {
+		s := p.stack[n-1]
+		p.stack[n-1] = nil
+		p.stack = p.stack[:n-1]
+		if !s.expired(timeoutMinutes) {
+			p.mu.Unlock()
+			return s
+		}
+	}
+	p.mu.Unlock()
+	return newServerSession()
+}
+
+// Put gives a server session back. It drops a dirty or expired one, and those at the old end of the stack that have
+// expired meanwhile.
+func (p *Pool) Put(s *ServerSession, timeoutMinutes *int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stale := 0
+	for stale < len(p.stack) && p.stack[stale].expired(timeoutMinutes) {
+		stale++
+	}
+	if stale > 0 {
+		n := copy(p.stack, p.stack[stale:])
+		clear(p.stack[n:])
+		p.stack = p.stack[:n]
+	}
+	if !s.dirty && !s.expired(timeoutMinutes) {
+		p.stack = append(p.stack, s)
+	}
+}
+
+// Drain empties the pool and returns the ids that it held, for endSessions.
+func (p *Pool) Drain() []bson.Raw {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := make([]bson.Raw, len(p.stack))
+	for i, s := range p.stack {
+		ids[i] = s.ID
+	}
+	p.stack = nil
+	return ids
+}

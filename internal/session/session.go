@@ -1,0 +1,196 @@
+package session
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"allium/bson"
+)
+
+// Errors of using a session wrongly.
+var (
+	ErrEnded      = errors.New("session has ended")
+	ErrConcurrent = errors.New("session is used by two operations at once: a session belongs to one goroutine at a time")
+)
+
+// Options are the options of an explicit session.
+type Options struct {
+	// CausalConsistency makes each operation see the session's earlier ones. Nil means true, unless Snapshot is set.
+	CausalConsistency *bool
+	// Snapshot makes all reads of the session see the data of one point in time.
+	Snapshot bool
+	// SnapshotTime sets that point; nil lets the first read choose it. Only with Snapshot.
+	SnapshotTime *bson.Timestamp
+	// Transaction holds defaults for the session's transactions.
+	Transaction TransactionOptions
+	// Timeout is the session's default for commit, abort, withTransaction and end. Nil: the client's.
+	Timeout *time.Duration
+}
+
+// Session is an explicit client session. One operation at a time may use it; a second one gets ErrConcurrent.
+type Session struct {
+	pool    *Pool
+	owner   any // the client it belongs to
+	opts    Options
+	causal  bool
+	timeout func() *int64 // the deployment's session timeout, in minutes
+
+	busy  atomic.Bool
+	mu    sync.Mutex // guards what the user may read while an operation runs
+	ended bool
+	sess  *ServerSession // taken with the first command
+
+	clusterTime   *ClusterTime
+	operationTime *bson.Timestamp
+	snapshotTime  *bson.Timestamp
+
+	txn Transaction
+}
+
+// New starts a session. owner identifies the client; timeout tells the deployment's logicalSessionTimeoutMinutes.
+func New(pool *Pool, owner any, timeout func() *int64, opts Options) (*Session, error) {
+	causal := !opts.Snapshot
+	if opts.CausalConsistency != nil {
+		causal = *opts.CausalConsistency
+	}
+	if opts.Snapshot && causal {
+		return nil, errors.New("start session: Snapshot and CausalConsistency exclude each other")
+	}
+	if opts.SnapshotTime != nil && !opts.Snapshot {
+		return nil, errors.New("start session: SnapshotTime needs Snapshot")
+	}
+	return &Session{pool: pool, owner: owner, timeout: timeout, opts: opts, causal: causal, snapshotTime: opts.SnapshotTime}, nil
+}
+
+// Owner returns what was given to New.
+func (s *Session) Owner() any { return s.owner }
+
+// Options returns what was given to New.
+func (s *Session) Options() Options { return s.opts }
+
+// Causal reports whether the session is causally consistent.
+func (s *Session) Causal() bool { return s.causal }
+
+// Enter begins an operation on the session; Leave ends it.
+func (s *Session) Enter() error {
+	s.mu.Lock()
+	ended := s.ended
+	s.mu.Unlock()
+	if ended {
+		return ErrEnded
+	}
+	if !s.busy.CompareAndSwap(false, true) {
+		return ErrConcurrent
+	}
+	return nil
+}
+
+// Leave ends what Enter began.
+func (s *Session) Leave() { s.busy.Store(false) }
+
+// Server returns the server session, taking one from the pool if there is none yet.
+func (s *Session) Server() *ServerSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server()
+}
+
+func (s *Session) server() *ServerSession {
+	if s.sess == nil {
+		s.sess = s.pool.Get(s.timeout())
+	}
+	return s.sess
+}
+
+// ID returns the session's lsid document.
+func (s *Session) ID() bson.Raw { return s.Server().ID }
+
+// End gives the server session back. It may be called more than once. An open transaction must have been aborted
+// before.
+func (s *Session) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.ended = true
+	s.txn.Unpin()
+	if s.sess != nil {
+		s.pool.Put(s.sess, s.timeout())
+		s.sess = nil
+	}
+}
+
+// Ended reports whether End was called.
+func (s *Session) Ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// ClusterTime returns the newest cluster time that the session has seen, or nil.
+func (s *Session) ClusterTime() *ClusterTime {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clusterTime
+}
+
+// AdvanceClusterTime moves the session's cluster time forward; it never moves it back.
+func (s *Session) AdvanceClusterTime(t *ClusterTime) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clusterTime = Newest(s.clusterTime, t)
+}
+
+// OperationTime returns the time of the session's last operation, or nil.
+func (s *Session) OperationTime() *bson.Timestamp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.operationTime
+}
+
+// AdvanceOperationTime moves the session's operation time forward; it never moves it back.
+func (s *Session) AdvanceOperationTime(t bson.Timestamp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.operationTime == nil || s.operationTime.Compare(t) < 0 {
+		s.operationTime = &t
+	}
+}
+
+// SnapshotTime returns the point in time that a snapshot session reads at, or nil before it is known.
+func (s *Session) SnapshotTime() *bson.Timestamp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshotTime
+}
+
+// Observe takes over what a reply says: cluster time, operation time, snapshot time and recovery token.
+func (s *Session) Observe(r ReplyTimes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.ClusterTime != nil {
+		s.clusterTime = Newest(s.clusterTime, ParseClusterTime(r.ClusterTime))
+	}
+	if !r.OperationTime.IsZero() && (s.operationTime == nil || s.operationTime.Compare(r.OperationTime) < 0) {
+		t := r.OperationTime
+		s.operationTime = &t
+	}
+	if s.opts.Snapshot && s.snapshotTime == nil && !r.SnapshotTime.IsZero() {
+		t := r.SnapshotTime
+		s.snapshotTime = &t
+	}
+	if r.RecoveryToken != nil {
+		s.txn.recoveryToken = append(bson.Raw(nil), r.RecoveryToken...)
+	}
+}
+
+// ReplyTimes is what the executor reads out of a reply for the session. The documents share the reply's memory.
+type ReplyTimes struct {
+	ClusterTime   bson.Raw
+	OperationTime bson.Timestamp
+	SnapshotTime  bson.Timestamp
+	RecoveryToken bson.Raw
+}
