@@ -17,6 +17,44 @@ const (
 	LabelRetryable                = "RetryableError"
 )
 
+// Labels are the error labels of an error: those that the server sent, and those that the specifications make the
+// driver add.
+type Labels []string
+
+// HasLabel reports whether the error carries this label.
+func (l Labels) HasLabel(label string) bool { return slices.Contains(l, label) }
+
+// AddLabel adds a label if the error does not carry it yet. It must not be called once the error has been
+// returned to a user.
+func (l *Labels) AddLabel(label string) {
+	if !l.HasLabel(label) {
+		*l = append((*l)[:len(*l):len(*l)], label)
+	}
+}
+
+// RemoveLabel takes a label off, under the same condition.
+func (l *Labels) RemoveLabel(label string) {
+	if i := slices.Index(*l, label); i >= 0 {
+		*l = slices.Delete(slices.Clone(*l), i, i+1)
+	}
+}
+
+// Labeled is an error that labels can be added to. All types of this package are.
+type Labeled interface {
+	error
+	HasLabel(label string) bool
+	AddLabel(label string)
+	RemoveLabel(label string)
+}
+
+// AddLabel adds a label to the outermost error of err's chain that takes labels.
+func AddLabel(err error, label string) {
+	var l Labeled
+	if errors.As(err, &l) {
+		l.AddLabel(label)
+	}
+}
+
 // HasLabel reports whether err, or an error that it wraps, carries the label.
 func HasLabel(err error, label string) bool {
 	for err != nil {
@@ -34,19 +72,4 @@ func HasLabel(err error, label string) bool {
 		err = errors.Unwrap(err)
 	}
 	return false
-}
-
-func addLabel(labels []string, label string) []string {
-	if slices.Contains(labels, label) {
-		return labels
-	}
-	return append(labels[:len(labels):len(labels)], label)
-}
-
-func removeLabel(labels []string, label string) []string {
-	i := slices.Index(labels, label)
-	if i < 0 {
-		return labels
-	}
-	return slices.Delete(slices.Clone(labels), i, i+1)
 }

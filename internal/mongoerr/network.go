@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 )
 
 // ConnectionError is a failure of the connection to a server: it could not be made, or it broke.
 type ConnectionError struct {
-	Addr   string   // the server
-	Op     string   // what was attempted: "dial", "TLS handshake", "hello", "authenticate", "write", "read"
-	Labels []string // the labels that the specifications make the driver add
+	Addr   string // the server
+	Op     string // what was attempted: "dial", "TLS handshake", "hello", "authenticate", "write", "read"
+	Labels        // those that the specifications make the driver add
 	// Sent reports whether any byte of a command may have reached the server.
 	Sent    bool
 	Wrapped error
@@ -26,19 +25,6 @@ func (e *ConnectionError) Error() string {
 
 // Unwrap returns e.Wrapped.
 func (e *ConnectionError) Unwrap() error { return e.Wrapped }
-
-// HasLabel reports whether the error carries this label.
-func (e *ConnectionError) HasLabel(label string) bool { return slices.Contains(e.Labels, label) }
-
-// ErrorLabels returns the labels.
-func (e *ConnectionError) ErrorLabels() []string { return e.Labels }
-
-// AddLabel adds a label if the error does not carry it yet. It must not be called once the error has been
-// returned to a user.
-func (e *ConnectionError) AddLabel(label string) { e.Labels = addLabel(e.Labels, label) }
-
-// RemoveLabel takes a label off, under the same condition.
-func (e *ConnectionError) RemoveLabel(label string) { e.Labels = removeLabel(e.Labels, label) }
 
 // Timeout reports whether the connection failed because a deadline passed.
 func (e *ConnectionError) Timeout() bool {
@@ -56,6 +42,7 @@ type TimeoutError struct {
 	Source  string        // which limit it was, for example "context", "timeoutMS of the client", "maxTimeMS on the server"
 	Elapsed time.Duration // since the operation began
 	Addr    string        // the server, if one was selected already
+	Labels                // those that the specifications make the driver add
 	// Wrapped is what was underway, or why: a *SelectionError, a *ConnectionError, a *ServerError, or the context's error.
 	Wrapped error
 }

@@ -3,7 +3,6 @@ package mongoerr
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"allium/bson"
@@ -14,7 +13,7 @@ type ServerError struct {
 	Code    int32    // the server's error code, 0 if it sent none
 	Name    string   // its codeName, for example "NotWritablePrimary"
 	Message string   // its errmsg
-	Labels  []string // its errorLabels, and those that the specifications make the driver add
+	Labels           // its errorLabels, and those that the specifications make the driver add
 	Command string   // the name of the command that failed
 	Addr    string   // the server that answered
 	Raw     bson.Raw // the whole reply
@@ -53,19 +52,6 @@ func (e *ServerError) Error() string {
 
 // Unwrap returns e.Wrapped.
 func (e *ServerError) Unwrap() error { return e.Wrapped }
-
-// HasLabel reports whether the error carries this label.
-func (e *ServerError) HasLabel(label string) bool { return slices.Contains(e.Labels, label) }
-
-// ErrorLabels returns the labels.
-func (e *ServerError) ErrorLabels() []string { return e.Labels }
-
-// AddLabel adds a label if the error does not carry it yet. It must not be called once the error has been
-// returned to a user.
-func (e *ServerError) AddLabel(label string) { e.Labels = addLabel(e.Labels, label) }
-
-// RemoveLabel takes a label off, under the same condition.
-func (e *ServerError) RemoveLabel(label string) { e.Labels = removeLabel(e.Labels, label) }
 
 // Is makes errors.Is(err, ErrDuplicateKey) true for the codes of a duplicate key.
 func (e *ServerError) Is(target error) bool {
