@@ -1,0 +1,56 @@
+package event
+
+import (
+	"context"
+	"time"
+
+	"allium/bson"
+)
+
+// CommandMonitor listens to the commands that the driver sends (specification: Command Logging and Monitoring). Each
+// function may be nil. The context is the operation's.
+//
+// The commands and replies that carry credentials (authentication, user management) are empty documents here.
+type CommandMonitor struct {
+	Started   func(context.Context, *CommandStarted)
+	Succeeded func(context.Context, *CommandSucceeded)
+	Failed    func(context.Context, *CommandFailed)
+}
+
+// CommandInfo is what the events of one command have in common.
+type CommandInfo struct {
+	CommandName  string
+	DatabaseName string
+	// RequestID is the wire protocol's; every attempt has its own. OperationID is shared by all commands that one
+	// operation of the driver sends.
+	RequestID   int64
+	OperationID int64
+	Addr        string
+	// DriverConnectionID numbers the connections of the server's pool.
+	DriverConnectionID int64
+	// ServerConnectionID is the server's own number of the connection, nil if it did not say.
+	ServerConnectionID *int64
+	// ServiceID is the service behind a load balancer, nil without one.
+	ServiceID *bson.ObjectID
+}
+
+// CommandStarted is published before a command is sent. Command is valid during the call; clone it to keep it.
+type CommandStarted struct {
+	CommandInfo
+	Command bson.Raw
+}
+
+// CommandSucceeded is published when a command was answered with ok: 1, or was sent without asking for an answer.
+// Reply is valid during the call; clone it to keep it.
+type CommandSucceeded struct {
+	CommandInfo
+	Duration time.Duration
+	Reply    bson.Raw
+}
+
+// CommandFailed is published when a command was answered with an error, or was not answered.
+type CommandFailed struct {
+	CommandInfo
+	Duration time.Duration
+	Failure  error
+}

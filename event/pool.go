@@ -1,0 +1,124 @@
+package event
+
+import (
+	"time"
+
+	"allium/bson"
+)
+
+// PoolMonitor listens to connection pools (specification: Connection Monitoring and Pooling). Each function may be
+// nil. Every server has a pool of its own, named by its address; events of different pools, and of different
+// connections of one pool, may be delivered at the same time.
+type PoolMonitor struct {
+	PoolCreated func(*PoolCreated)
+	PoolReady   func(*PoolReady)
+	PoolCleared func(*PoolCleared)
+	PoolClosed  func(*PoolClosed)
+
+	ConnectionCreated func(*ConnectionCreated)
+	ConnectionReady   func(*ConnectionReady)
+	ConnectionClosed  func(*ConnectionClosed)
+
+	ConnectionCheckOutStarted func(*ConnectionCheckOutStarted)
+	ConnectionCheckOutFailed  func(*ConnectionCheckOutFailed)
+	ConnectionCheckedOut      func(*ConnectionCheckedOut)
+	ConnectionCheckedIn       func(*ConnectionCheckedIn)
+}
+
+// PoolOptions are the limits of a pool. Zero means that there is no such limit.
+type PoolOptions struct {
+	MaxPoolSize      uint64
+	MinPoolSize      uint64
+	MaxConnecting    uint64
+	MaxIdleTime      time.Duration
+	WaitQueueTimeout time.Duration
+}
+
+// PoolCreated says that a pool was created. It creates no connections before it is ready.
+type PoolCreated struct {
+	Addr    string
+	Options PoolOptions
+}
+
+// PoolReady says that a pool may create connections and check them out.
+type PoolReady struct {
+	Addr string
+}
+
+// PoolCleared says that all connections that the pool has made so far are given up.
+type PoolCleared struct {
+	Addr string
+	// ServiceID is the service behind a load balancer whose connections are given up, nil without a load balancer.
+	ServiceID *bson.ObjectID
+	// InterruptInUseConnections says that connections in use are closed too, under their operations.
+	InterruptInUseConnections bool
+	// Err is why, nil if it is not known.
+	Err error
+}
+
+// PoolClosed says that a pool was closed.
+type PoolClosed struct {
+	Addr string
+}
+
+// ConnectionCreated says that a connection was counted into the pool; it is not established yet.
+type ConnectionCreated struct {
+	Addr         string
+	ConnectionID int64 // unique within the pool, from 1
+}
+
+// ConnectionReady says that a connection is established and authenticated.
+type ConnectionReady struct {
+	Addr         string
+	ConnectionID int64
+	Duration     time.Duration // since ConnectionCreated
+}
+
+// Why a connection was closed.
+const (
+	ClosedStale      = "stale"      // the pool was cleared
+	ClosedIdle       = "idle"       // it was not used for longer than maxIdleTimeMS
+	ClosedError      = "error"      // a network error, or establishing it failed
+	ClosedPoolClosed = "poolClosed" // the pool was closed
+)
+
+// ConnectionClosed says that a connection was closed.
+type ConnectionClosed struct {
+	Addr         string
+	ConnectionID int64
+	Reason       string // ClosedStale, ClosedIdle, ClosedError or ClosedPoolClosed
+	Err          error  // the error of ClosedError, if it is known
+}
+
+// ConnectionCheckOutStarted says that an operation asks for a connection.
+type ConnectionCheckOutStarted struct {
+	Addr string
+}
+
+// Why a checkout failed.
+const (
+	CheckOutPoolClosed      = "poolClosed"
+	CheckOutTimeout         = "timeout"
+	CheckOutConnectionError = "connectionError" // also when the pool was cleared
+)
+
+// ConnectionCheckOutFailed says that an operation got no connection.
+type ConnectionCheckOutFailed struct {
+	Addr     string
+	Reason   string // CheckOutPoolClosed, CheckOutTimeout or CheckOutConnectionError
+	Err      error
+	Duration time.Duration // since ConnectionCheckOutStarted
+}
+
+// ConnectionCheckedOut says that an operation got a connection.
+type ConnectionCheckedOut struct {
+	Addr         string
+	ConnectionID int64
+	Duration     time.Duration // since ConnectionCheckOutStarted
+}
+
+// ConnectionCheckedIn says that an operation gave its connection back.
+type ConnectionCheckedIn struct {
+	Addr         string
+	ConnectionID int64
+}
