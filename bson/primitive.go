@@ -88,14 +88,3 @@ type (
 	MinKey struct{}
 	MaxKey struct{}
 )
-
-// Decimal128 is an IEEE 754-2008 decimal floating point number in BID encoding.
-type Decimal128 struct {
-	hi, lo uint64
-}
-
-// NewDecimal128 returns the decimal with these high and low 64 bits.
-func NewDecimal128(hi, lo uint64) Decimal128 { return Decimal128{hi: hi, lo: lo} }
-
-// Bits returns the high and low 64 bits.
-func (d Decimal128) Bits() (hi, lo uint64) { return d.hi, d.lo }
