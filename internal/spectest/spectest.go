@@ -1,0 +1,71 @@
+// Package spectest finds the JSON tests of the MongoDB driver specifications.
+//
+// They are not part of this repository. A folder with the public repository mongodb/specifications is looked for
+// in $ALLIUM_SPECIFICATIONS, in testdata/specifications at the root of this repository, and beside the repository
+// in ../shared/specifications. Without one the tests are skipped with one loud line, and with $CI set they fail.
+package spectest
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// Find returns the folder that holds the specifications (with "source" in it). If there is none, it skips or
+// fails the test.
+func Find(t testing.TB) string {
+	t.Helper()
+	if dir := folder(); dir != "" {
+		return dir
+	}
+	const message = "NO SPECIFICATIONS: the JSON tests of the driver specifications DO NOT RUN." +
+		" Set ALLIUM_SPECIFICATIONS or clone github.com/mongodb/specifications into testdata/specifications."
+	if os.Getenv("CI") != "" {
+		t.Fatal(message)
+	}
+	t.Skip(message)
+	return ""
+}
+
+// Files returns the files that match a pattern below source, for example "bson-corpus/tests/*.json", sorted by
+// name. That there are none fails the test: a suite must not vanish unseen.
+func Files(t testing.TB, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(Find(t), "source", filepath.FromSlash(pattern)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatalf("no specification tests match %s", pattern)
+	}
+	return files
+}
+
+// Read returns the contents of a file that Files named.
+func Read(t testing.TB, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+var folder = sync.OnceValue(func() string {
+	if dir := os.Getenv("ALLIUM_SPECIFICATIONS"); dir != "" {
+		return dir // if it is wrong, Files says so
+	}
+	_, self, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(self), "..", "..")
+	for _, dir := range []string{
+		filepath.Join(root, "testdata", "specifications"),
+		filepath.Join(root, "..", "shared", "specifications"),
+	} {
+		if _, err := os.Stat(filepath.Join(dir, "source")); err == nil {
+			return dir
+		}
+	}
+	return ""
+})
