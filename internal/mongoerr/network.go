@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"allium/event"
 )
 
 // ConnectionError is a failure of the connection to a server: it could not be made, or it broke.
@@ -86,3 +88,27 @@ var (
 	ErrPoolCleared  = errors.New("connection pool was cleared")
 	ErrClientClosed = errors.New("client is closed")
 )
+
+// SelectionError says that no suitable server was found within serverSelectionTimeoutMS.
+type SelectionError struct {
+	Criteria string                     // what was asked for, for example "a writable server" or the read preference
+	Topology *event.TopologyDescription // what the driver knew when it gave up
+	Elapsed  time.Duration
+	Labels   // those that the specifications make the driver add
+	Wrapped  error
+}
+
+// Error names the criteria, the first real cause, and per server why it would not do.
+func (e *SelectionError) Error() string {
+	s := fmt.Sprintf("no server found for %s after %v", e.Criteria, e.Elapsed.Round(time.Millisecond))
+	if e.Wrapped != nil {
+		s += ": " + e.Wrapped.Error()
+	}
+	if e.Topology != nil {
+		s += "; topology: " + e.Topology.String()
+	}
+	return s
+}
+
+// Unwrap returns e.Wrapped.
+func (e *SelectionError) Unwrap() error { return e.Wrapped }
