@@ -1,0 +1,4 @@
+package server
+
+// faultState holds the fail points that are set on a node.
+type faultState struct{}

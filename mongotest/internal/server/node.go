@@ -1,0 +1,209 @@
+// Package server is a MongoDB process without the process: nodes that listen, read the wire protocol and answer
+// commands, and the replica sets and clusters they form. The data lies in the store package; the commands are one file
+// each (cmd_*.go) and register themselves in the table that dispatch.go goes by.
+//
+// A Node is a mongod or a mongos. The members of a replica set are nodes over one Data: documents are versioned by the
+// time of their write, and a member sees them up to the position that it has applied.
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"allium/bson"
+)
+
+// Limits that hello announces and the server enforces.
+const (
+	MaxBSONObjectSize   = 16 << 20
+	MaxMessageSize      = 48_000_000
+	MaxWriteBatchSize   = 100_000
+	SessionTimeout      = 30 * time.Minute
+	maxInternalBSONSize = MaxBSONObjectSize + 16<<10
+)
+
+// Config is what all nodes of a deployment share. It must not change after the first node is made.
+type Config struct {
+	Version     Version
+	Compressors []string    // offered, in the server's order of preference; nil: none
+	TLS         *tls.Config // nil: no TLS
+	Auth        bool        // commands need authentication
+	Log         *slog.Logger
+	// OnPanic is told of a panic in a command handler: a bug in the deployment, not in the client.
+	OnPanic func(v any, stack []byte)
+}
+
+// Role is what kind of process a node is.
+type Role int
+
+// The roles.
+const (
+	Standalone Role = iota
+	Member
+	Mongos
+)
+
+// Data is what the members of one replica set (or one standalone, or all nodes of a sharded cluster) have in common.
+type Data struct {
+	Clock    *Clock
+	sessions *sessionCatalog
+}
+
+// NewData returns an empty data set.
+func NewData() *Data { return &Data{Clock: &Clock{}, sessions: newSessionCatalog()} }
+
+// Node is one server process. Safe for concurrent use.
+type Node struct {
+	cfg       *Config
+	role      Role
+	addr      string // host:port, as in the replica set's configuration
+	data      *Data
+	set       *Set // nil unless a member
+	processID bson.ObjectID
+	started   time.Time
+
+	faults   faultState
+	lastConn atomic.Int32
+	lastOp   atomic.Int32
+
+	mu        sync.Mutex
+	listeners []net.Listener
+	conns     map[*Conn]struct{}
+	closed    bool
+	tvCounter int64
+	tvChanged chan struct{} // closed when the topology version grows
+	shutdown  chan struct{} // closed when the node stops
+	wg        sync.WaitGroup
+
+	params map[string]bson.RawValue // set with setParameter
+}
+
+// NewNode returns a node that nobody can reach yet; see Serve.
+func NewNode(cfg *Config, role Role, addr string, data *Data) *Node {
+	return &Node{
+		cfg: cfg, role: role, addr: addr, data: data, processID: bson.NewObjectID(), started: time.Now(),
+		conns: map[*Conn]struct{}{}, tvChanged: make(chan struct{}), shutdown: make(chan struct{}),
+	}
+}
+
+// Addr returns the address that the node goes by.
+func (n *Node) Addr() string { return n.addr }
+
+// Data returns the node's data set.
+func (n *Node) Data() *Data { return n.data }
+
+// Version returns the version that the node behaves as.
+func (n *Node) Version() Version { return n.cfg.Version }
+
+// Serve accepts connections until the listener or the node is closed. It returns at once.
+func (n *Node) Serve(l net.Listener) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		l.Close()
+		return
+	}
+	n.listeners = append(n.listeners, l)
+	n.wg.Go(func() { n.accept(l) })
+}
+
+func (n *Node) accept(l net.Listener) {
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		n.mu.Lock()
+		if n.closed {
+			n.mu.Unlock()
+			nc.Close()
+			return
+		}
+		c := newConn(n, nc)
+		n.conns[c] = struct{}{}
+		n.wg.Go(func() {
+			c.serve()
+			n.mu.Lock()
+			delete(n.conns, c)
+			n.mu.Unlock()
+		})
+		n.mu.Unlock()
+	}
+}
+
+// Stop closes the listeners and all connections and waits until nothing of the node runs any more.
+func (n *Node) Stop() {
+	n.mu.Lock()
+	if !n.closed {
+		n.closed = true
+		close(n.shutdown)
+		for _, l := range n.listeners {
+			l.Close()
+		}
+		n.listeners = nil
+		for c := range n.conns {
+			c.nc.Close()
+		}
+	}
+	n.mu.Unlock()
+	n.wg.Wait()
+}
+
+// Restart makes a stopped node ready to serve again, as a new process: fresh process id, no connections.
+func (n *Node) Restart() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = false
+	n.shutdown = make(chan struct{})
+	n.processID = bson.NewObjectID()
+	n.tvCounter = 0
+	n.started = time.Now()
+}
+
+// bumpTopology tells streaming clients that the next hello differs.
+func (n *Node) bumpTopology() {
+	n.mu.Lock()
+	n.tvCounter++
+	close(n.tvChanged)
+	n.tvChanged = make(chan struct{})
+	n.mu.Unlock()
+}
+
+type topologyVersion struct {
+	processID bson.ObjectID
+	counter   int64
+}
+
+func (n *Node) topologyVersion() (v topologyVersion, changed <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return topologyVersion{n.processID, n.tvCounter}, n.tvChanged
+}
+
+func (v topologyVersion) append(dst []byte) []byte {
+	at, dst := bson.BeginDocumentElement(dst, "topologyVersion")
+	dst = bson.AppendObjectID(dst, "processId", v.processID)
+	dst = bson.AppendInt64(dst, "counter", v.counter)
+	return bson.EndDocument(dst, at)
+}
+
+// panicked reports a panic in a handler and returns the text for the reply.
+func (n *Node) panicked(v any) string {
+	stack := debug.Stack()
+	if n.cfg.OnPanic != nil {
+		n.cfg.OnPanic(v, stack)
+	}
+	return fmt.Sprintf("internal error: %v", v)
+}
+
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
+}

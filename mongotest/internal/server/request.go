@@ -1,0 +1,175 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"allium/bson"
+	"allium/internal/wire"
+	"allium/mongotest/internal/srverr"
+)
+
+// Request is one command while it runs. It belongs to the goroutine of its connection and is used again for the next
+// command: nothing may keep it, nor Body and Sequences, which lie in the connection's read buffer.
+type Request struct {
+	Node      *Node
+	Conn      *Conn
+	Cmd       *Command
+	Name      string // the command as the client spelt it
+	DB        string
+	Body      bson.Raw
+	Sequences []wire.Sequence
+
+	args
+
+	flags  wire.Flags
+	legacy bool // came as OP_QUERY
+	more   bool // an exhaust command has more replies to come
+	hangUp bool // close the connection instead of answering
+
+	start     time.Time
+	deadline  time.Time // from maxTimeMS; zero: none
+	op        *operation
+	streamed  topologyVersion // what the last hello of a stream said
+	streaming bool
+}
+
+// args are the arguments that every command takes.
+type args struct {
+	dbSeen         bool
+	lsid           bson.Raw
+	txnNumber      int64
+	hasTxnNumber   bool
+	autocommit     *bool
+	startTxn       bool
+	readConcern    bson.Raw
+	writeConcern   bson.RawValue
+	readPreference bson.RawValue
+	maxTimeMS      bson.RawValue
+	comment        bson.RawValue
+	clusterTime    bson.RawValue
+	apiVersion     bson.RawValue
+	apiStrict      bson.RawValue
+	apiDeprecation bson.RawValue
+}
+
+func (r *Request) reset(c *Conn) {
+	*r = Request{Node: c.node, Conn: c, start: time.Now()}
+}
+
+// parseQuery reads an OP_QUERY, which is allowed for commands only.
+func (r *Request) parseQuery(msg []byte) error {
+	b := msg[wire.HeaderLen:]
+	if len(b) < 4 {
+		return errors.New("message ends early")
+	}
+	b = b[4:]
+	end := 0
+	for end < len(b) && b[end] != 0 {
+		end++
+	}
+	if len(b) < end+1+8+5 {
+		return errors.New("message ends early")
+	}
+	ns := string(b[:end])
+	doc, _, err := bson.ReadDocument(b[end+9:])
+	if err != nil {
+		return err
+	}
+	const suffix = ".$cmd"
+	if len(ns) <= len(suffix) || ns[len(ns)-len(suffix):] != suffix {
+		return errors.New("OP_QUERY is for commands only")
+	}
+	if q := doc.Lookup("$query"); q.Type == bson.TypeEmbeddedDocument {
+		doc = q.Value
+	}
+	r.legacy, r.DB, r.Body = true, ns[:len(ns)-len(suffix)], doc
+	r.dbSeen = true
+	return nil
+}
+
+// Arg returns the command's own value: the first element of the body.
+func (r *Request) Arg() bson.RawValue {
+	for _, v := range r.Body.All() {
+		return v
+	}
+	return bson.RawValue{}
+}
+
+// Sequence returns the documents of a field that may come as a document sequence or as an array.
+func (r *Request) Sequence(id string) ([]byte, bool) {
+	for _, s := range r.Sequences {
+		if s.ID == id {
+			return s.Docs, true
+		}
+	}
+	return nil, false
+}
+
+// Wrote notes that the client wrote something at ts: what a write concern waits for, and what operationTime says.
+func (r *Request) Wrote(ts bson.Timestamp) {
+	if ts.Compare(r.Conn.client.lastOp) > 0 {
+		r.Conn.client.lastOp = ts
+	}
+}
+
+// Check returns the error that ends the command if it was killed, ran out of time, or the node stops. Long loops call
+// it now and then.
+func (r *Request) Check() error {
+	if !r.deadline.IsZero() && !time.Now().Before(r.deadline) {
+		return errMaxTime()
+	}
+	if r.op != nil {
+		return r.op.err()
+	}
+	return nil
+}
+
+func errMaxTime() error { return srverr.New(srverr.MaxTimeMSExpired, "operation exceeded time limit") }
+
+// Wait blocks until ready is closed (or can be received from), or until the timeout has passed (0: no timeout; it then
+// returns false), or until the command has to end, which is an error.
+func (r *Request) Wait(ready <-chan struct{}, timeout time.Duration) (bool, error) {
+	select {
+	case <-ready:
+		return true, nil
+	default:
+	}
+	if err := r.Check(); err != nil {
+		return false, err
+	}
+	var timeoutC, deadlineC <-chan time.Time
+	if timeout > 0 {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		timeoutC = t.C
+	}
+	if !r.deadline.IsZero() {
+		t := time.NewTimer(time.Until(r.deadline))
+		defer t.Stop()
+		deadlineC = t.C
+	}
+	gone := make(chan struct{})
+	stop := r.Conn.watch(func() { close(gone) })
+	defer stop()
+	select {
+	case <-ready:
+		return true, nil
+	case <-timeoutC:
+		return false, nil
+	case <-deadlineC:
+		return false, errMaxTime()
+	case <-gone:
+		r.hangUp = true
+		return false, srverr.New(srverr.ClientDisconnect, "client disconnected")
+	case <-r.op.done:
+		return false, r.op.err()
+	case <-r.Node.shutdown:
+		r.hangUp = true
+		return false, srverr.New(srverr.InterruptedAtShutdown, "interrupted at shutdown")
+	}
+}
+
+// uint32At reads a little-endian number.
+func uint32At(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
