@@ -1,0 +1,163 @@
+package query
+
+import (
+	"math"
+	"sort"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/srverr"
+)
+
+// bitTest is $bitsAllSet, $bitsAllClear, $bitsAnySet and $bitsAnyClear.
+type bitTest struct {
+	positions []uint32 // ascending
+	set       bool     // looks for ones, else for zeros
+	all       bool
+}
+
+func (t *bitTest) test(v bson.RawValue) (bool, int) {
+	var bit func(uint32) bool
+	switch v.Type {
+	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
+		n, ok := exactInt64(v)
+		if !ok {
+			return false, noIndex
+		}
+		bit = func(p uint32) bool { return n>>min(p, 63)&1 != 0 } // the sign extends
+	case bson.TypeBinary:
+		b, ok := v.Binary()
+		if !ok {
+			return false, noIndex
+		}
+		bit = func(p uint32) bool { return int(p/8) < len(b.Data) && b.Data[p/8]>>(p%8)&1 != 0 }
+	default:
+		return false, noIndex
+	}
+	for _, p := range t.positions {
+		if hit := bit(p) == t.set; hit != t.all {
+			return hit, noIndex
+		}
+	}
+	return t.all, noIndex
+}
+
+// exactInt64 converts a number that is a whole one within the range of int64.
+func exactInt64(v bson.RawValue) (int64, bool) {
+	if v.Type != bson.TypeDecimal128 {
+		return v.AsInt64()
+	}
+	d, _ := v.Decimal128()
+	n, exact := decimalToInt64(d)
+	return n, exact
+}
+
+func (p *filterParser) bitTest(field, op string, v bson.RawValue, set, all bool) (*bitTest, error) {
+	t := &bitTest{set: set, all: all}
+	switch v.Type {
+	case bson.TypeArray:
+		i := 0
+		for e := range bson.Raw(v.Value).Values() {
+			at := bsontext.Element(itoa(i), e)
+			n, ok := exactInt64(e)
+			switch {
+			case !e.IsNumber():
+				return nil, srverr.New(srverr.BadValue, "bit positions must be an integer but got: %s", at)
+			case !ok && isWhole(e), ok && n > math.MaxInt32, ok && n < math.MinInt32:
+				return nil, srverr.New(srverr.BadValue,
+					"bit positions cannot be represented as a 32-bit signed integer: %s", at)
+			case !ok:
+				return nil, srverr.New(srverr.BadValue, "bit positions must be an integer but got: %s", at)
+			case n < 0:
+				return nil, srverr.New(srverr.BadValue, "bit positions must be >= 0 but got: %s", at)
+			}
+			t.positions = append(t.positions, uint32(n))
+			i++
+		}
+		sort.Slice(t.positions, func(i, j int) bool { return t.positions[i] < t.positions[j] })
+	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
+		n, err := parseNonNegativeLong(op, v)
+		if err != nil {
+			return nil, err
+		}
+		for i := range uint32(64) {
+			if n>>i&1 != 0 {
+				t.positions = append(t.positions, i)
+			}
+		}
+	case bson.TypeBinary:
+		b, _ := v.Binary()
+		for i, octet := range b.Data {
+			for j := range 8 {
+				if octet>>j&1 != 0 {
+					t.positions = append(t.positions, uint32(i*8+j))
+				}
+			}
+		}
+	default:
+		return nil, srverr.New(srverr.BadValue, "%s takes an Array, a number, or a BinData but received: %s",
+			field, bsontext.Element(op, v))
+	}
+	return t, nil
+}
+
+// isWhole reports whether a number has no fraction, whatever its size.
+func isWhole(v bson.RawValue) bool {
+	switch v.Type {
+	case bson.TypeInt32, bson.TypeInt64:
+		return true
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		return f == math.Trunc(f) && !math.IsInf(f, 0)
+	case bson.TypeDecimal128:
+		d, _ := v.Decimal128()
+		return decimal.FromBSON(d).Integral()
+	}
+	return false
+}
+
+// parseLong converts an argument that has to be an integer, with the server's messages.
+func parseLong(key string, v bson.RawValue) (int64, error) {
+	at := bsontext.Element(key, v)
+	switch v.Type {
+	case bson.TypeInt32, bson.TypeInt64:
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		switch {
+		case f != f:
+			return 0, srverr.New(srverr.FailedToParse, "Expected an integer, but found NaN in: %s", at)
+		case f >= 1<<63 || f < -(1<<63):
+			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", at)
+		case f != math.Trunc(f):
+			return 0, srverr.New(srverr.FailedToParse, "Expected an integer: %s", at)
+		}
+	case bson.TypeDecimal128:
+		if _, ok := exactInt64(v); ok {
+			break
+		}
+		if isWhole(v) {
+			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", at)
+		}
+		if isNaN(v) {
+			return 0, srverr.New(srverr.FailedToParse, "Expected an integer, but found NaN in: %s", at)
+		}
+		d, _ := v.Decimal128()
+		if decimal.FromBSON(d).IsInf() {
+			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", at)
+		}
+		return 0, srverr.New(srverr.FailedToParse, "Expected an integer: %s", at)
+	default:
+		return 0, srverr.New(srverr.FailedToParse, "Expected a number in: %s", at)
+	}
+	n, _ := exactInt64(v)
+	return n, nil
+}
+
+func parseNonNegativeLong(key string, v bson.RawValue) (int64, error) {
+	n, err := parseLong(key, v)
+	if err == nil && n < 0 {
+		return 0, srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(key, v))
+	}
+	return n, err
+}

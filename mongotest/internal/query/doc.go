@@ -1,0 +1,18 @@
+// Package query is what a MongoDB server does with find filters, sort specifications, projections, update documents,
+// collations and JSON schemas. It works on encoded documents and knows nothing of collections.
+//
+//	f, err := query.ParseFilter(filter, &query.Options{Collation: coll})
+//	ok, err := f.Match(doc)
+//
+// Everything is parsed once and may then be used by several goroutines at a time. Errors that the server would
+// report are *srverr.Error with its code and text.
+//
+//   - Filter (ParseFilter): Match, MatchIndex for the positional operator, Bounds and IDEquality for choosing an index,
+//     Seed for upserts.
+//   - Update (ParseUpdate): Apply, and Insert for the document that an upsert creates.
+//   - Projection (ParseProjection): Apply.
+//   - Sort (ParseSort): Compare, Key.
+//   - Collation (ParseCollation): Compare.
+//   - Path: Values, what index keys and distinct are made of.
+//   - Compare, Equal: the server's order of values under a collation.
+package query

@@ -1,0 +1,137 @@
+package query
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+// Options is what surrounds a filter, an update or a projection. A nil *Options means the defaults.
+type Options struct {
+	// Collation compares strings; nil compares bytes.
+	Collation *Collation
+	// Version is the server version to behave as, major*100+minor; 0 means 404.
+	Version int
+	// Expr parses aggregation expressions: $expr, and expressions in projections. With nil they are refused.
+	Expr ExprParser
+	// NoExpr refuses $expr where the server does, as in partial index filters; NoText refuses $text and geo
+	// queries likewise.
+	NoExpr, NoText bool
+}
+
+// ExprParser parses an aggregation expression.
+type ExprParser func(v bson.RawValue) (Expr, error)
+
+// Expr is a parsed aggregation expression. Eval returns the zero RawValue for a missing value.
+type Expr interface {
+	Eval(doc bson.Raw) (bson.RawValue, error)
+}
+
+func (o *Options) version() int {
+	if o == nil || o.Version == 0 {
+		return 404
+	}
+	return o.Version
+}
+
+func (o *Options) collation() *Collation {
+	if o == nil {
+		return nil
+	}
+	return o.Collation
+}
+
+// Filter is a parsed find filter. It is safe for concurrent use.
+type Filter struct {
+	root node
+	coll *Collation
+	text bool // contains $text
+	near bool // contains $near or $nearSphere
+
+	id bson.RawValue // of a filter that is nothing but {_id: value}
+}
+
+// ParseFilter parses a filter. The filter's bytes must not change while it is in use.
+func ParseFilter(filter bson.Raw, o *Options) (*Filter, error) {
+	p := &filterParser{coll: o.collation(), version: o.version()}
+	if o != nil {
+		p.expr, p.noExpr, p.noText = o.Expr, o.NoExpr, o.NoText
+	}
+	root, err := p.parse(filter, levelTop)
+	if err != nil {
+		return nil, err
+	}
+	f := &Filter{root: root, coll: p.coll, text: p.text, near: p.near}
+	if l, ok := root.(*leaf); ok && l.path.name == "_id" {
+		if c, ok := l.test.(*compareTest); ok && c.op == equal && isExactID(c.rhs, c.coll) {
+			f.id = c.rhs
+		}
+	}
+	return f, nil
+}
+
+// isExactID tells whether {_id: v} means exactly the document with this _id: v is not compared by a collation, not null
+// (which a missing _id would match as well), and no regular expression.
+func isExactID(v bson.RawValue, coll *Collation) bool {
+	switch v.Type {
+	case bson.TypeNull, bson.TypeUndefined, bson.TypeRegex, bson.TypeArray, bson.TypeMinKey, bson.TypeMaxKey:
+		return false
+	case bson.TypeString, bson.TypeSymbol, bson.TypeEmbeddedDocument:
+		return coll == nil
+	}
+	return true
+}
+
+// Match tells whether a document matches. The only errors are those of $expr.
+func (f *Filter) Match(doc bson.Raw) (bool, error) {
+	ok, _, err := f.root.match(doc)
+	return ok, err
+}
+
+// MatchIndex is Match; if an array was traversed it also returns the index of the element that made the document match, for
+// the positional operator, else -1.
+func (f *Filter) MatchIndex(doc bson.Raw) (ok bool, index int, err error) { return f.root.match(doc) }
+
+// IDEquality returns the value of a filter that is nothing but {_id: value} (or {_id: {$eq: value}}), for the
+// fast path to one document: the document with an equal _id, if there is one, is the result, and it need not be matched
+// again.
+func (f *Filter) IDEquality() (bson.RawValue, bool) { return f.id, f.id.Type != 0 }
+
+// MatchesAll reports whether the filter is empty.
+func (f *Filter) MatchesAll() bool {
+	a, ok := f.root.(*and)
+	return ok && len(a.children) == 0
+}
+
+// NeedsTextIndex reports whether the filter contains $text, NeedsGeoIndex whether it contains $near or $nearSphere.
+func (f *Filter) NeedsTextIndex() bool { return f.text }
+
+// NeedsGeoIndex reports whether the filter contains $near or $nearSphere.
+func (f *Filter) NeedsGeoIndex() bool { return f.near }
+
+// exprNode is $expr.
+type exprNode struct{ expr Expr }
+
+func (e *exprNode) match(doc bson.Raw) (bool, int, error) {
+	v, err := e.expr.Eval(doc)
+	if err != nil {
+		return false, noIndex, err
+	}
+	return truthy(v), noIndex, nil
+}
+
+func (e *exprNode) matchValue(bson.RawValue) bool { return false }
+
+// truthy converts a value to a boolean as aggregation does.
+func truthy(v bson.RawValue) bool {
+	if v.Type == bson.TypeDecimal128 {
+		d, _ := v.Decimal128()
+		hi, lo := d.Bits()
+		return lo != 0 || hi&(1<<49-1) != 0 || hi>>61&3 == 3
+	}
+	return v.AsBool()
+}
+
+// badValue is the error that most malformed filters end with.
+func badValue(format string, args ...any) error {
+	return srverr.New(srverr.BadValue, format, args...)
+}

@@ -1,0 +1,503 @@
+package query
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+// level is where in a filter the parser is: some operators are allowed at the top only.
+type level uint8
+
+const (
+	levelTop       level = iota // the filter itself
+	levelLogical                // below $and, $or, $nor
+	levelElemMatch              // within $elemMatch
+)
+
+type filterParser struct {
+	coll           *Collation
+	version        int
+	expr           ExprParser
+	noExpr, noText bool
+	text, near     bool
+}
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// isExpression reports whether a value is a document of operators: its first field starts with "$", and it is no DBRef.
+// Within $elemMatch one DBRef field is enough for a DBRef (partial), else $ref and $id are.
+func isExpression(v bson.RawValue, partial bool) bool {
+	doc, ok := v.Document()
+	if !ok {
+		return false
+	}
+	first := true
+	var ref, id, db bool
+	for key := range doc.All() {
+		if first && !strings.HasPrefix(key, "$") {
+			return false
+		}
+		first = false
+		switch key {
+		case "$ref":
+			ref = true
+		case "$id":
+			id = true
+		case "$db":
+			db = true
+		}
+	}
+	if first {
+		return false
+	}
+	if partial {
+		return !ref && !id && !db
+	}
+	return !ref || !id
+}
+
+func (p *filterParser) parse(doc bson.Raw, lv level) (node, error) {
+	root := &and{}
+	for key, v := range doc.All() {
+		switch {
+		case strings.HasPrefix(key, "$"):
+			parse, ok := p.topLevelOperator(key)
+			if !ok {
+				return nil, p.unknownTopLevel(key)
+			}
+			n, err := parse(key, v, lv)
+			if err != nil {
+				return nil, err
+			}
+			if n != nil {
+				root.children = append(root.children, n)
+			}
+		case isExpression(v, false):
+			next := lv
+			if next == levelTop {
+				next = levelLogical
+			}
+			if err := p.parseField(root, key, v.Value, next); err != nil {
+				return nil, err
+			}
+		case v.Type == bson.TypeRegex:
+			n, err := p.regexLeaf(key, v)
+			if err != nil {
+				return nil, err
+			}
+			root.children = append(root.children, n)
+		default:
+			n, err := p.compareLeaf(key, equal, v)
+			if err != nil {
+				return nil, err
+			}
+			root.children = append(root.children, n)
+		}
+	}
+	if len(root.children) == 1 {
+		return root.children[0], nil
+	}
+	return root, nil
+}
+
+func (p *filterParser) unknownTopLevel(key string) error {
+	if p.version >= 500 {
+		return badValue("unknown top level operator: %s. If you have a field name that starts with a '$' symbol,"+
+			" consider using $getField or $setField.", key)
+	}
+	return badValue("unknown top level operator: %s", key)
+}
+
+// topLevelOperator returns the parser of an operator that stands in the place of a field name. A nil node
+// means that there is nothing to match.
+func (p *filterParser) topLevelOperator(key string) (func(key string, v bson.RawValue, lv level) (node, error), bool) {
+	switch key {
+	case "$and", "$or", "$nor":
+		return p.parseLogical, true
+	case "$comment":
+		return func(string, bson.RawValue, level) (node, error) { return nil, nil }, true
+	case "$expr":
+		return p.parseExpr, true
+	case "$alwaysTrue", "$alwaysFalse":
+		return p.parseConstant, true
+	case "$text":
+		return p.parseText, true
+	case "$where":
+		return p.parseWhere, true
+	case "$sampleRate":
+		return p.parseSampleRate, p.version > 404
+	case "$ref", "$id", "$db":
+		return func(key string, v bson.RawValue, _ level) (node, error) { return p.compareLeaf(key, equal, v) }, true
+	}
+	return nil, false
+}
+
+func (p *filterParser) parseLogical(key string, v bson.RawValue, lv level) (node, error) {
+	if v.Type != bson.TypeArray {
+		return nil, badValue("%s must be an array", key)
+	}
+	var children []node
+	for e := range bson.Raw(v.Value).Values() {
+		if e.Type != bson.TypeEmbeddedDocument {
+			return nil, badValue("$or/$and/$nor entries need to be full objects")
+		}
+		if lv == levelTop {
+			lv = levelLogical
+		}
+		n, err := p.parse(e.Value, lv)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, n)
+	}
+	if len(children) == 0 {
+		return nil, badValue("$and/$or/$nor must be a nonempty array")
+	}
+	switch key {
+	case "$and":
+		return &and{children}, nil
+	case "$or":
+		return &or{children}, nil
+	}
+	return &nor{or{children}}, nil
+}
+
+func (p *filterParser) parseExpr(_ string, v bson.RawValue, lv level) (node, error) {
+	if lv == levelElemMatch {
+		return nil, badValue("$expr can only be applied to the top-level document")
+	}
+	if p.noExpr {
+		return nil, srverr.New(srverr.QueryFeatureNotAllowed, "$expr is not allowed in this context")
+	}
+	if p.expr == nil {
+		return nil, srverr.New(srverr.QueryFeatureNotAllowed, "$expr is not supported in this context")
+	}
+	e, err := p.expr(v)
+	if err != nil {
+		return nil, err
+	}
+	return &exprNode{e}, nil
+}
+
+func (p *filterParser) parseConstant(key string, v bson.RawValue, _ level) (node, error) {
+	n, err := parseLong(key, v)
+	if err != nil {
+		return nil, err
+	}
+	if n != 1 {
+		return nil, srverr.New(srverr.FailedToParse, "%s must be an integer value of 1", key)
+	}
+	return constant(key == "$alwaysTrue"), nil
+}
+
+func (p *filterParser) parseWhere(_ string, v bson.RawValue, lv level) (node, error) {
+	if lv == levelElemMatch {
+		return nil, badValue("$where can only be applied to the top-level document")
+	}
+	switch v.Type {
+	case bson.TypeString, bson.TypeJavaScript, bson.TypeCodeWithScope:
+		return nil, badValue("no globalScriptEngine in $where parsing")
+	}
+	return nil, badValue("$where got bad type")
+}
+
+func (p *filterParser) parseSampleRate(_ string, v bson.RawValue, _ level) (node, error) {
+	if !v.IsNumber() {
+		return nil, badValue("argument to $sampleRate must be a numeric type")
+	}
+	x := toDouble(v)
+	switch {
+	case !(x >= 0 && x <= 1):
+		return nil, badValue("numeric argument to $sampleRate must be in [0, 1]")
+	case x == 0:
+		return constant(false), nil
+	case x == 1:
+		return constant(true), nil
+	}
+	return sampleRate(x), nil
+}
+
+// parseField parses {field: {$op: ..., $op: ...}} into root.
+func (p *filterParser) parseField(root *and, field string, ops bson.Raw, lv level) error {
+	if first, v, ok := firstElement(ops); ok && (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray) {
+		switch first {
+		case "$near", "$nearSphere", "$geoNear":
+			n, err := p.parseNear(field, ops)
+			if err == nil {
+				root.children = append(root.children, n)
+			}
+			return err
+		}
+	}
+	for key, v := range ops.All() {
+		n, err := p.parseOperator(field, key, v, ops, lv)
+		if err != nil {
+			return err
+		}
+		if n != nil {
+			root.children = append(root.children, n)
+		}
+	}
+	return nil
+}
+
+func firstElement(doc bson.Raw) (string, bson.RawValue, bool) {
+	key, v, _, err := bson.ReadElement(doc.Elements())
+	return key, v, err == nil
+}
+
+// parseOperator parses one operator of a field; ops are all operators of the field. A nil node means that there
+// is nothing to match.
+func (p *filterParser) parseOperator(field, key string, v bson.RawValue, ops bson.Raw, lv level) (node, error) {
+	switch key {
+	case "$eq":
+		return p.compareLeaf(field, equal, v)
+	case "$lt":
+		return p.compareLeaf(field, less, v)
+	case "$lte":
+		return p.compareLeaf(field, less|equal, v)
+	case "$gt":
+		return p.compareLeaf(field, greater, v)
+	case "$gte":
+		return p.compareLeaf(field, greater|equal, v)
+	case "$ne":
+		if v.Type == bson.TypeRegex {
+			return nil, badValue("Can't have regex as arg to $ne.")
+		}
+		return negate(p.compareLeaf(field, equal, v))
+	case "$in":
+		if v.Type != bson.TypeArray {
+			return nil, badValue("$in needs an array")
+		}
+		return p.parseIn(field, v.Value)
+	case "$nin":
+		if v.Type != bson.TypeArray {
+			return nil, badValue("$nin needs an array")
+		}
+		return negate(p.parseIn(field, v.Value))
+	case "$not":
+		return p.parseNot(field, v, lv)
+	case "$exists":
+		l := &leaf{path: NewPath(field), test: existsTest{}}
+		if truthy(v) {
+			return l, nil
+		}
+		return &not{l}, nil
+	case "$type":
+		set, err := parseTypeSet(field, v)
+		if err != nil {
+			return nil, err
+		}
+		return &leaf{path: NewPath(field), test: &typeTest{set}}, nil
+	case "$size":
+		return p.parseSize(field, v)
+	case "$mod":
+		return p.parseMod(field, v)
+	case "$regex":
+		return p.parseRegexOperators(field, ops)
+	case "$options":
+		for k := range ops.All() {
+			if k == "$regex" {
+				return nil, nil // parsed with $regex
+			}
+		}
+		return nil, badValue("$options needs a $regex")
+	case "$all":
+		return p.parseAll(field, v, lv)
+	case "$elemMatch":
+		return p.parseElemMatch(field, v)
+	case "$bitsAllSet", "$bitsAllClear", "$bitsAnySet", "$bitsAnyClear":
+		t, err := p.bitTest(field, key, v, strings.HasSuffix(key, "Set"), strings.HasPrefix(key, "$bitsAll"))
+		if err != nil {
+			return nil, err
+		}
+		return &leaf{path: NewPath(field), test: t}, nil
+	case "$within", "$geoWithin", "$geoIntersects":
+		return p.parseGeo(field, key, v, ops)
+	case "$near", "$nearSphere", "$geoNear":
+		return nil, badValue("near must be first in: %s", bsontext.Document(ops))
+	case "$where":
+		return nil, badValue("$where cannot be applied to a field")
+	}
+	return nil, badValue("unknown operator: %s", key)
+}
+
+func negate(n node, err error) (node, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &not{n}, nil
+}
+
+func (p *filterParser) compareLeaf(field string, op comparison, v bson.RawValue) (node, error) {
+	if v.Type == bson.TypeRegex && op != equal {
+		return nil, badValue("Can't have RegEx as arg to predicate over field '%s'.", field)
+	}
+	if v.Type == bson.TypeUndefined {
+		return nil, badValue("cannot compare to undefined")
+	}
+	return &leaf{path: NewPath(field), test: newCompareTest(op, v, p.coll)}, nil
+}
+
+func (p *filterParser) parseIn(field string, values bson.Raw) (node, error) {
+	t := &inTest{coll: p.coll}
+	for v := range values.Values() {
+		switch {
+		case isExpression(v, false):
+			return nil, badValue("cannot nest $ under $in")
+		case v.Type == bson.TypeRegex:
+			re, err := newRegexTestFromValue(v)
+			if err != nil {
+				return nil, err
+			}
+			t.regexes = append(t.regexes, re)
+		default:
+			t.values = append(t.values, v)
+			t.hasNull = t.hasNull || v.Type == bson.TypeNull
+		}
+	}
+	for _, v := range t.values {
+		if v.Type == bson.TypeUndefined {
+			return nil, badValue("InMatchExpression equality cannot be undefined")
+		}
+	}
+	t.sortValues()
+	return &leaf{path: NewPath(field), test: t}, nil
+}
+
+func (p *filterParser) parseNot(field string, v bson.RawValue, lv level) (node, error) {
+	if v.Type == bson.TypeRegex {
+		return negate(p.regexLeaf(field, v))
+	}
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, badValue("$not needs a regex or a document")
+	}
+	if bson.Raw(v.Value).IsEmpty() {
+		return nil, badValue("$not cannot be empty")
+	}
+	all := &and{}
+	if err := p.parseField(all, field, v.Value, lv); err != nil {
+		return nil, err
+	}
+	return &not{all}, nil
+}
+
+func (p *filterParser) parseSize(field string, v bson.RawValue) (node, error) {
+	var size int64
+	switch v.Type {
+	case bson.TypeInt32, bson.TypeInt64:
+		size, _ = v.AsInt64()
+		if size != int64(int32(size)) {
+			return nil, badValue("$size must be representable as a 32-bit integer")
+		}
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		if f != math.Trunc(f) || f < math.MinInt32 || f > math.MaxInt32 {
+			return nil, badValue("$size must be a whole number")
+		}
+		size = int64(f)
+	default:
+		return nil, badValue("$size needs a number")
+	}
+	if size < 0 {
+		return nil, badValue("$size may not be negative")
+	}
+	return &leaf{path: NewPath(field), wholeArrays: true, test: sizeTest(size)}, nil
+}
+
+func (p *filterParser) parseMod(field string, v bson.RawValue) (node, error) {
+	if v.Type != bson.TypeArray {
+		return nil, badValue("malformed mod, needs to be an array")
+	}
+	var args []bson.RawValue
+	for e := range bson.Raw(v.Value).Values() {
+		args = append(args, e)
+	}
+	switch {
+	case len(args) < 2:
+		return nil, badValue("malformed mod, not enough elements")
+	case !args[0].IsNumber():
+		return nil, badValue("malformed mod, divisor not a number")
+	case !args[1].IsNumber():
+		return nil, badValue("malformed mod, remainder not a number")
+	case len(args) > 2:
+		return nil, badValue("malformed mod, too many elements")
+	}
+	t := &modTest{divisor: truncate(args[0]), remainder: truncate(args[1])}
+	if t.divisor == 0 {
+		return nil, badValue("divisor cannot be 0")
+	}
+	return &leaf{path: NewPath(field), test: t}, nil
+}
+
+func (p *filterParser) parseAll(field string, v bson.RawValue, lv level) (node, error) {
+	if v.Type != bson.TypeArray {
+		return nil, badValue("$all needs an array")
+	}
+	all := &and{}
+	elemMatch := false
+	first := true
+	for e := range bson.Raw(v.Value).Values() {
+		key, arg := "", bson.RawValue{}
+		if e.Type == bson.TypeEmbeddedDocument {
+			key, arg, _ = firstElement(e.Value)
+		}
+		if first {
+			elemMatch, first = key == "$elemMatch", false
+		}
+		var n node
+		var err error
+		switch {
+		case elemMatch && key != "$elemMatch":
+			return nil, badValue("$all/$elemMatch has to be consistent")
+		case elemMatch:
+			n, err = p.parseElemMatch(field, arg)
+		case e.Type == bson.TypeRegex:
+			n, err = p.regexLeaf(field, e)
+		case isExpression(e, false):
+			return nil, badValue("no $ expressions in $all")
+		default:
+			n, err = p.compareLeaf(field, equal, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all.children = append(all.children, n)
+	}
+	switch len(all.children) {
+	case 0:
+		return constant(false), nil
+	case 1:
+		return all.children[0], nil
+	}
+	return all, nil
+}
+
+func (p *filterParser) parseElemMatch(field string, v bson.RawValue) (node, error) {
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, badValue("$elemMatch needs an Object")
+	}
+	l := &leaf{path: NewPath(field), wholeArrays: true}
+	if isExpression(v, true) {
+		key, _, _ := firstElement(v.Value)
+		if _, ok := p.topLevelOperator(key); !ok {
+			t := &elemMatchValueTest{}
+			if err := p.parseField(&t.sub, "", v.Value, levelElemMatch); err != nil {
+				return nil, err
+			}
+			l.test = t
+			return l, nil
+		}
+	}
+	sub, err := p.parse(v.Value, levelElemMatch)
+	if err != nil {
+		return nil, err
+	}
+	l.test = &elemMatchObjectTest{sub}
+	return l, nil
+}

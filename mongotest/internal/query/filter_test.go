@@ -1,0 +1,112 @@
+package query
+
+import (
+	"testing"
+
+	"allium/bson"
+)
+
+// doc builds {key: value, ...} from alternating keys and raw values.
+func doc(elements ...any) bson.Raw {
+	start, b := bson.BeginDocument(nil)
+	for i := 0; i < len(elements); i += 2 {
+		key := elements[i].(string)
+		switch v := elements[i+1].(type) {
+		case int:
+			b = bson.AppendInt32(b, key, int32(v))
+		case float64:
+			b = bson.AppendDouble(b, key, v)
+		case string:
+			b = bson.AppendString(b, key, v)
+		case bool:
+			b = bson.AppendBool(b, key, v)
+		case nil:
+			b = bson.AppendNull(b, key)
+		case bson.Raw:
+			b = bson.AppendDocument(b, key, v)
+		case []any:
+			inner := make([]any, 0, 2*len(v))
+			for j, e := range v {
+				inner = append(inner, itoa(j), e)
+			}
+			b = bson.AppendArray(b, key, doc(inner...))
+		default:
+			panic(v)
+		}
+	}
+	return bson.EndDocument(b, start)
+}
+
+func TestMatch(t *testing.T) {
+	a123 := doc("_id", 1, "v", []any{1, 2, 3})
+	objects := doc("_id", 1, "v", []any{doc("a", 1), doc("a", 2, "b", 5)})
+	for _, tt := range []struct {
+		filter, doc bson.Raw
+		want        bool
+		index       int
+	}{
+		{doc(), a123, true, -1},
+		{doc("_id", 1), a123, true, -1},
+		{doc("_id", 1.0), a123, true, -1},
+		{doc("_id", 2), a123, false, -1},
+		{doc("v", 2), a123, true, 1},
+		{doc("v", []any{1, 2, 3}), a123, true, -1},
+		{doc("v.1", 2), a123, true, 1},
+		{doc("v", doc("$gt", 2)), a123, true, 2},
+		{doc("v", doc("$gt", 3)), a123, false, -1},
+		{doc("v", doc("$gt", "a")), a123, false, -1},
+		{doc("v", doc("$ne", 2)), a123, false, -1},
+		{doc("v", doc("$size", 3)), a123, true, -1},
+		{doc("v.a", 2), objects, true, 1},
+		{doc("v.b", nil), objects, true, 0},
+		{doc("v.c", doc("$exists", false)), objects, true, -1},
+		{doc("v", doc("$elemMatch", doc("a", 2, "b", 5))), objects, true, 1},
+		{doc("v", doc("$elemMatch", doc("a", 1, "b", 5))), objects, false, -1},
+		{doc("$or", []any{doc("_id", 2), doc("v.a", 2)}), objects, true, -1},
+		{doc("x", nil), a123, true, -1},
+		{doc("_id", doc("$in", []any{3, 1})), a123, true, -1},
+		{doc("_id", doc("$mod", []any{2, 1})), a123, true, -1},
+	} {
+		f, err := ParseFilter(tt.filter, nil)
+		if err != nil {
+			t.Errorf("%v: %v", tt.filter, err)
+			continue
+		}
+		got, index, err := f.MatchIndex(tt.doc)
+		if got != tt.want || index != tt.index || err != nil {
+			t.Errorf("%v on %v: %v, %d, %v; want %v, %d", tt.filter, tt.doc, got, index, err, tt.want, tt.index)
+		}
+	}
+}
+
+func BenchmarkMatchID(b *testing.B) {
+	d := doc("_id", 1, "v", []any{1, 2, 3})
+	f, _ := ParseFilter(doc("_id", 1), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if ok, _ := f.Match(d); !ok {
+			b.Fatal("no match")
+		}
+	}
+}
+
+func BenchmarkMatchArray(b *testing.B) {
+	d := doc("_id", 1, "v", []any{doc("a", 1), doc("a", 2, "b", 5)})
+	f, _ := ParseFilter(doc("v.b", doc("$gt", 4), "v.a", doc("$in", []any{1, 7})), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if ok, _ := f.Match(d); !ok {
+			b.Fatal("no match")
+		}
+	}
+}
+
+func BenchmarkParseID(b *testing.B) {
+	filter := doc("_id", 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseFilter(filter, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package query
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+var (
+	nullValue      = bson.RawValue{Type: bson.TypeNull}
+	undefinedValue = bson.RawValue{Type: bson.TypeUndefined}
+)
+
+// KeyGenerator makes the keys that a document has in an index, or the keys it sorts by. It is safe for concurrent use.
+type KeyGenerator struct {
+	paths  []string
+	sparse bool
+}
+
+// NewKeyGenerator returns a generator for the paths of a key pattern. A sparse one makes no key for documents
+// that have none of the fields.
+func NewKeyGenerator(paths []string, sparse bool) *KeyGenerator {
+	return &KeyGenerator{paths: paths, sparse: sparse}
+}
+
+// Keys calls add for each key of the document: one value per path. A missing field is null, an empty array is
+// undefined, other arrays make one key per element. The same key may come several times; the slice is only valid
+// during the call. multikey tells whether an array was met.
+func (g *KeyGenerator) Keys(doc bson.Raw, add func(key []bson.RawValue)) (multikey bool, err error) {
+	w := keyWalk{sparse: g.sparse, add: add}
+	fields := make([]string, len(g.paths), 2*len(g.paths))
+	copy(fields, g.paths)
+	fixed := make([]bson.RawValue, len(g.paths))
+	done := make([]bool, len(g.paths))
+	err = w.keys(fields, done, fixed, doc, 0, nil)
+	return w.multikey, err
+}
+
+type keyWalk struct {
+	sparse   bool
+	multikey bool
+	add      func([]bson.RawValue)
+}
+
+// positional is what the rest of a path leads to if its first part is an index of the array being expanded.
+type positional struct {
+	present bool
+	nested  bool // the element at that index is itself an array
+	name    string
+	array   bson.Raw
+	rest    string
+	done    bool
+	v       bson.RawValue
+}
+
+// keys expands one array at a time: all paths that go through an array have to go through the same one. fields are
+// the rests of the paths, done marks the ones that are used up.
+func (w *keyWalk) keys(fields []string, done []bool, fixed []bson.RawValue, doc bson.Raw, missing int, pos []positional) error {
+	var array bson.RawValue
+	var arrayName string
+	expandNested := true
+	inArray := make([]bool, len(fields))
+	for i := range fields {
+		if done[i] {
+			continue
+		}
+		first, _, _ := strings.Cut(fields[i], ".")
+		var v bson.RawValue
+		own := lookup(doc, first).Type != 0
+		byIndex := pos != nil && pos[i].present
+		name := fields[i]
+		switch {
+		case own && byIndex:
+			return srverr.New(16746, "Ambiguous field name found in array (do not use numeric field names in "+
+				"embedded elements in an array), field: '%s' for array: %s", pos[i].name, bsontext.Document(pos[i].array))
+		case own:
+			v, name, fields[i], done[i] = toArrayOrEnd(doc, fields[i])
+		case byIndex:
+			if pos[i].nested {
+				expandNested = false
+			}
+			v, name, fields[i], done[i] = pos[i].v, pos[i].name, pos[i].rest, pos[i].done
+		}
+		switch v.Type {
+		case 0:
+			fixed[i], fields[i], done[i] = nullValue, "", true
+			missing++
+		case bson.TypeArray:
+			inArray[i] = true
+			switch {
+			case array.Type == 0:
+				array, arrayName = v, name
+			case &array.Value[0] != &v.Value[0]:
+				return srverr.New(srverr.CannotIndexParallelArrays, "cannot index parallel arrays [%s] [%s]", name, arrayName)
+			}
+		default:
+			fixed[i], fields[i], done[i] = v, "", true
+		}
+	}
+	if array.Type == 0 {
+		if !w.sparse || missing < len(fields) {
+			w.add(fixed)
+		}
+		return nil
+	}
+	w.multikey = true
+	if bson.Raw(array.Value).IsEmpty() {
+		return w.element(fields, done, fixed, undefinedValue, array, inArray, missing, true, nil)
+	}
+	sub := make([]positional, len(fields))
+	for i := range fields {
+		if done[i] {
+			continue
+		}
+		first, _, _ := strings.Cut(fields[i], ".")
+		at := lookup(array.Value, first)
+		if at.Type == 0 {
+			continue
+		}
+		p := positional{present: true, nested: at.Type == bson.TypeArray, array: array.Value}
+		p.v, p.name, p.rest, p.done = toArrayOrEnd(array.Value, fields[i])
+		p.name = first
+		sub[i] = p
+	}
+	for e := range bson.Raw(array.Value).Values() {
+		if err := w.element(fields, done, fixed, e, array, inArray, missing, expandNested, sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *keyWalk) element(fields []string, done []bool, fixed []bson.RawValue, e, array bson.RawValue, inArray []bool,
+	missing int, expandNested bool, pos []positional) error {
+	fields = append([]string(nil), fields...)
+	fixed = append([]bson.RawValue(nil), fixed...)
+	done = append([]bool(nil), done...)
+	for i := range fields {
+		if !inArray[i] || fields[i] != "" {
+			continue
+		}
+		fixed[i] = array
+		if expandNested {
+			fixed[i] = e
+		}
+		done[i] = true
+	}
+	var doc bson.Raw
+	if e.Type == bson.TypeEmbeddedDocument {
+		doc = e.Value
+	}
+	return w.keys(fields, done, fixed, doc, missing, pos)
+}
+
+// toArrayOrEnd follows a path through documents to its end or to the first array. rest is what is left of the path;
+// name is the field at which it stopped.
+func toArrayOrEnd(doc bson.Raw, path string) (v bson.RawValue, name, rest string, end bool) {
+	for {
+		first, more, dotted := strings.Cut(path, ".")
+		v = lookup(doc, first)
+		switch {
+		case v.Type == 0:
+			return bson.RawValue{}, first, "", true
+		case v.Type == bson.TypeArray:
+			return v, first, more, false
+		case !dotted:
+			return v, first, "", true
+		case v.Type != bson.TypeEmbeddedDocument:
+			return bson.RawValue{}, first, "", true
+		}
+		doc, path = v.Value, more
+	}
+}

@@ -1,0 +1,44 @@
+package query
+
+import (
+	"strings"
+
+	"allium/bson"
+)
+
+// Path is a dotted field path, split once.
+type Path struct {
+	name  string
+	parts []string
+}
+
+// NewPath splits a dotted path. Every string is a path, "" is the one field with an empty name.
+func NewPath(name string) Path {
+	if strings.IndexByte(name, '.') < 0 {
+		return Path{name: name, parts: []string{name}}
+	}
+	return Path{name: name, parts: strings.Split(name, ".")}
+}
+
+// String returns the path as it was written.
+func (p Path) String() string { return p.name }
+
+// Parts returns the field names. The slice must not be changed.
+func (p Path) Parts() []string { return p.parts }
+
+func documentValue(doc bson.Raw) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
+}
+
+// isNumericPart reports whether a path part can be an array index: decimal digits, no leading zero.
+func isNumericPart(part string) bool {
+	if part == "" || len(part) > 1 && part[0] == '0' {
+		return false
+	}
+	for i := 0; i < len(part); i++ {
+		if part[i] < '0' || part[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,102 @@
+package query
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/pcre"
+	"allium/mongotest/internal/srverr"
+)
+
+// Codes of the server that have no name.
+const (
+	codeInvalidRegex        = 51091
+	codeOptionsBeforeRegex  = 51074
+	codeOptionsAfterRegex   = 51075
+	codeInvalidRegexOptions = 51108
+)
+
+// regexTest is $regex and a regular expression in the place of a value: it matches strings, and regular expressions
+// that are equal to it.
+type regexTest struct {
+	re      *pcre.Regexp
+	pattern string
+	options string
+}
+
+func newRegexTest(pattern, options string) (*regexTest, error) {
+	if strings.IndexByte(pattern, 0) >= 0 {
+		return nil, badValue("Regular expression cannot contain an embedded null byte")
+	}
+	if strings.IndexByte(options, 0) >= 0 {
+		return nil, badValue("Regular expression options string cannot contain an embedded null byte")
+	}
+	re, err := pcre.Compile(pattern, options)
+	if err != nil {
+		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: %s", err)
+	}
+	return &regexTest{re: re, pattern: pattern, options: options}, nil
+}
+
+func newRegexTestFromValue(v bson.RawValue) (*regexTest, error) {
+	re, _ := v.Regex()
+	return newRegexTest(re.Pattern, re.Options)
+}
+
+func (t *regexTest) test(v bson.RawValue) (bool, int) {
+	switch v.Type {
+	case bson.TypeString, bson.TypeSymbol:
+		return t.re.Match(stringData(v)), noIndex
+	case bson.TypeRegex:
+		re, _ := v.Regex()
+		return re.Pattern == t.pattern && re.Options == t.options, noIndex
+	}
+	return false, noIndex
+}
+
+func (p *filterParser) regexLeaf(field string, v bson.RawValue) (node, error) {
+	t, err := newRegexTestFromValue(v)
+	if err != nil {
+		return nil, err
+	}
+	return &leaf{path: NewPath(field), test: t}, nil
+}
+
+// parseRegexOperators parses {$regex: ..., $options: ...}, in any order.
+func (p *filterParser) parseRegexOperators(field string, ops bson.Raw) (node, error) {
+	var pattern, options string
+	for key, v := range ops.All() {
+		switch key {
+		case "$regex":
+			switch v.Type {
+			case bson.TypeString:
+				pattern, _ = v.StringValue()
+			case bson.TypeRegex:
+				re, _ := v.Regex()
+				pattern = re.Pattern
+				if re.Options != "" {
+					if options != "" {
+						return nil, srverr.New(codeOptionsBeforeRegex, "options set in both $regex and $options")
+					}
+					options = re.Options
+				}
+			default:
+				return nil, badValue("$regex has to be a string")
+			}
+		case "$options":
+			s, ok := v.StringValue()
+			if !ok {
+				return nil, badValue("$options has to be a string")
+			}
+			if options != "" {
+				return nil, srverr.New(codeOptionsAfterRegex, "options set in both $regex and $options")
+			}
+			options = s
+		}
+	}
+	t, err := newRegexTest(pattern, options)
+	if err != nil {
+		return nil, err
+	}
+	return &leaf{path: NewPath(field), test: t}, nil
+}

@@ -1,0 +1,217 @@
+package query
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+// maxSortKeys is how many fields a sort specification may have.
+const maxSortKeys = 32
+
+// Sort is a parsed sort specification. It is safe for concurrent use.
+type Sort struct {
+	fields []SortField
+	gen    *KeyGenerator
+	coll   *Collation
+	simple bool // a single path without dots
+}
+
+// SortField is one field of a sort specification.
+type SortField struct {
+	Path       string // empty for Meta
+	Descending bool
+	Meta       string // "textScore", "randVal", ...: sorts by metadata instead of a field, descending
+}
+
+// ParseSort parses the sort specification of find and $sort. An empty one yields a nil *Sort. {$natural: ...} is
+// not for sorting: callers look for it first (see Natural).
+func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
+	s := &Sort{coll: o.collation()}
+	var paths []string
+	for key, v := range spec.All() {
+		f := SortField{Path: key}
+		if v.Type == bson.TypeEmbeddedDocument {
+			meta, err := parseSortMeta(v.Value)
+			if err != nil {
+				return nil, err
+			}
+			s.fields = append(s.fields, SortField{Meta: meta, Descending: true})
+			continue
+		}
+		if !v.IsNumber() {
+			return nil, srverr.New(15974, "Illegal key in $sort specification: %s", bsontext.Element(key, v))
+		}
+		switch truncate32(v) {
+		case 1:
+		case -1:
+			f.Descending = true
+		default:
+			return nil, srverr.New(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+		}
+		if err := checkFieldPath(key, o.version()); err != nil {
+			return nil, err
+		}
+		s.fields = append(s.fields, f)
+		paths = append(paths, key)
+	}
+	if len(s.fields) == 0 {
+		return nil, nil
+	}
+	if len(s.fields) > maxSortKeys {
+		return nil, srverr.New(13103, "too many compound keys")
+	}
+	s.gen = NewKeyGenerator(paths, false)
+	s.simple = len(s.fields) == 1 && len(paths) == 1 && strings.IndexByte(paths[0], '.') < 0
+	return s, nil
+}
+
+// Natural looks for $natural in a sort specification or a hint. ok tells that it is there, backward that it asks for
+// the reverse order. Together with other fields it is an error.
+func Natural(spec bson.Raw) (ok, backward bool, err error) {
+	v := lookup(spec, "$natural")
+	if v.Type == 0 {
+		return false, false, nil
+	}
+	if countElements(spec) > 1 {
+		return false, false, badValue("Cannot include '$natural' in compound sort: %s", bsontext.Document(spec))
+	}
+	return true, v.IsNumber() && toDouble(v) < 0, nil
+}
+
+func truncate32(v bson.RawValue) int64 {
+	n := truncate(v)
+	return min(max(n, math.MinInt32), math.MaxInt32)
+}
+
+func parseSortMeta(doc bson.Raw) (string, error) {
+	key, v, _ := firstElement(doc)
+	if key != "$meta" {
+		return "", srverr.New(17312, "$meta is the only expression supported by $sort right now")
+	}
+	if countElements(doc) != 1 {
+		return "", srverr.New(srverr.FailedToParse, "Cannot have additional keys in a $meta sort specification")
+	}
+	name, ok := v.StringValue()
+	if !ok || name != "textScore" && name != "randVal" && name != "searchScore" && name != "geoNearDistance" {
+		return "", srverr.New(31138, "Illegal $meta sort: %s", bsontext.Element(key, v))
+	}
+	return name, nil
+}
+
+// checkFieldPath checks a path as aggregation does.
+func checkFieldPath(path string, version int) error {
+	switch {
+	case path == "":
+		return srverr.New(40352, "FieldPath cannot be constructed with empty string")
+	case strings.HasSuffix(path, "."):
+		return srverr.New(40353, "FieldPath must not end with a '.'.")
+	}
+	for part := range strings.SplitSeq(path, ".") {
+		switch {
+		case part == "":
+			return srverr.New(15998, "FieldPath field names may not be empty strings.")
+		case part[0] == '$':
+			if version >= 500 {
+				return srverr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+			}
+			return srverr.New(16410, "FieldPath field names may not start with '$'.")
+		case strings.IndexByte(part, 0) >= 0:
+			return srverr.New(16411, "FieldPath field names may not contain '\\0'.")
+		}
+	}
+	return nil
+}
+
+// Fields returns the fields of the specification. The slice must not be changed.
+func (s *Sort) Fields() []SortField { return s.fields }
+
+// NeedsMeta reports whether the specification contains this $meta, for example "textScore".
+func (s *Sort) NeedsMeta(name string) bool {
+	return slices.ContainsFunc(s.fields, func(f SortField) bool { return f.Meta == name })
+}
+
+// Key returns what the document sorts by, one value per field, valid as long as the document is. meta supplies the
+// values of $meta fields; it may be nil if there are none. Fails for parallel arrays.
+func (s *Sort) Key(doc bson.Raw, meta func(name string) bson.RawValue) ([]bson.RawValue, error) {
+	if s.simple {
+		v := lookup(doc, s.fields[0].Path)
+		if v.Type == 0 {
+			v = nullValue
+		}
+		if v.Type != bson.TypeArray {
+			return []bson.RawValue{v}, nil
+		}
+	}
+	var best, candidate []bson.RawValue
+	_, err := s.gen.Keys(doc, func(key []bson.RawValue) {
+		candidate = candidate[:0]
+		for i, f := range s.fields {
+			if f.Meta != "" {
+				v := nullValue
+				if meta != nil {
+					v = meta(f.Meta)
+				}
+				candidate = append(candidate, v)
+				continue
+			}
+			candidate = append(candidate, key[i-countMeta(s.fields[:i])])
+		}
+		if best == nil || s.CompareKeys(candidate, best) < 0 {
+			best, candidate = candidate, best
+		}
+	})
+	if e, ok := err.(*srverr.Error); ok && e.Code == srverr.CannotIndexParallelArrays {
+		err = badValue("cannot sort with keys that are parallel arrays")
+	}
+	return best, err
+}
+
+func countMeta(fields []SortField) int {
+	n := 0
+	for _, f := range fields {
+		if f.Meta != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// CompareKeys compares two results of Key in the specified order.
+func (s *Sort) CompareKeys(a, b []bson.RawValue) int {
+	for i, f := range s.fields {
+		c := Compare(a[i], b[i], s.coll)
+		if c != 0 {
+			if f.Descending {
+				return -c
+			}
+			return c
+		}
+	}
+	return 0
+}
+
+// SortDocuments sorts documents in place; equal ones keep their order.
+func (s *Sort) SortDocuments(docs []bson.Raw) error {
+	type keyed struct {
+		key []bson.RawValue
+		doc bson.Raw
+	}
+	list := make([]keyed, len(docs))
+	for i, doc := range docs {
+		key, err := s.Key(doc, nil)
+		if err != nil {
+			return err
+		}
+		list[i] = keyed{key, doc}
+	}
+	slices.SortStableFunc(list, func(a, b keyed) int { return s.CompareKeys(a.key, b.key) })
+	for i := range list {
+		docs[i] = list[i].doc
+	}
+	return nil
+}

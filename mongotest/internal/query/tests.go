@@ -1,0 +1,248 @@
+package query
+
+import (
+	"math"
+	"sort"
+
+	"allium/bson"
+)
+
+// comparison is which results of a comparison match.
+type comparison uint8
+
+const (
+	equal comparison = 1 << iota
+	less
+	greater
+)
+
+// compareTest is $eq, $lt, $lte, $gt and $gte: a value is compared with values of its own rank only.
+type compareTest struct {
+	op    comparison
+	rhs   bson.RawValue
+	canon int
+	nan   bool
+	// direct: equal values have equal bytes and equal types, so that nothing else need be looked at for $eq.
+	direct bool
+	coll   *Collation
+}
+
+func newCompareTest(op comparison, rhs bson.RawValue, coll *Collation) *compareTest {
+	t := &compareTest{op: op, rhs: rhs, canon: canonicalType(rhs.Type), nan: isNaN(rhs), coll: coll}
+	switch rhs.Type {
+	case bson.TypeObjectID, bson.TypeBoolean, bson.TypeDateTime, bson.TypeTimestamp, bson.TypeBinary:
+		t.direct = op == equal
+	}
+	return t
+}
+
+func (t *compareTest) test(v bson.RawValue) (bool, int) {
+	if v.Type == t.rhs.Type && string(v.Value) == string(t.rhs.Value) {
+		return t.op&equal != 0, noIndex
+	}
+	if t.direct {
+		return false, noIndex
+	}
+	canon := canonicalType(v.Type)
+	if canon != t.canon {
+		switch {
+		case canon+t.canon == 5: // null, undefined and missing are the same
+			return t.op&equal != 0, noIndex
+		case t.rhs.Type == bson.TypeMaxKey:
+			return t.op&less != 0, noIndex
+		case t.rhs.Type == bson.TypeMinKey:
+			return t.op&greater != 0, noIndex
+		}
+		return false, noIndex
+	}
+	if canon == 10 && (t.nan || isNaN(v)) {
+		return t.nan && isNaN(v) && t.op&equal != 0, noIndex
+	}
+	switch c := Compare(v, t.rhs, t.coll); {
+	case c < 0:
+		return t.op&less != 0, noIndex
+	case c > 0:
+		return t.op&greater != 0, noIndex
+	}
+	return t.op&equal != 0, noIndex
+}
+
+// inTest is $in: values, sorted for a binary search, and regular expressions.
+type inTest struct {
+	values  []bson.RawValue
+	regexes []*regexTest
+	hasNull bool
+	coll    *Collation
+}
+
+func (t *inTest) sortValues() {
+	sort.SliceStable(t.values, func(i, j int) bool { return Compare(t.values[i], t.values[j], t.coll) < 0 })
+	out := t.values[:0]
+	for i, v := range t.values {
+		if i == 0 || Compare(out[len(out)-1], v, t.coll) != 0 {
+			out = append(out, v)
+		}
+	}
+	t.values = out
+}
+
+func (t *inTest) test(v bson.RawValue) (bool, int) {
+	if v.Type == 0 || v.Type == bson.TypeUndefined {
+		return t.hasNull, noIndex
+	}
+	lo, hi := 0, len(t.values)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		c := Compare(t.values[mid], v, t.coll)
+		if c == 0 {
+			return true, noIndex
+		}
+		if c < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	for _, re := range t.regexes {
+		if ok, _ := re.test(v); ok {
+			return true, noIndex
+		}
+	}
+	return false, noIndex
+}
+
+// existsTest is {$exists: true}.
+type existsTest struct{}
+
+func (existsTest) test(v bson.RawValue) (bool, int) { return v.Type != 0, noIndex }
+
+// typeSet is a set of BSON types.
+type typeSet struct {
+	numbers bool
+	types   []bson.Type
+}
+
+func (s *typeSet) has(t bson.Type) bool {
+	if s.numbers && canonicalType(t) == 10 {
+		return true
+	}
+	for _, x := range s.types {
+		if x == t {
+			return true
+		}
+	}
+	return false
+}
+
+// typeTest is $type.
+type typeTest struct{ set typeSet }
+
+func (t *typeTest) test(v bson.RawValue) (bool, int) {
+	return v.Type != 0 && t.set.has(v.Type), noIndex
+}
+
+// sizeTest is $size.
+type sizeTest int
+
+func (t sizeTest) test(v bson.RawValue) (bool, int) {
+	return v.Type == bson.TypeArray && countElements(v.Value) == int(t), noIndex
+}
+
+func countElements(doc bson.Raw) int {
+	n := 0
+	for b := doc.Elements(); len(b) > 0; n++ {
+		_, _, rest, err := bson.ReadElement(b)
+		if err != nil {
+			break
+		}
+		b = rest
+	}
+	return n
+}
+
+// modTest is $mod.
+type modTest struct{ divisor, remainder int64 }
+
+func (t *modTest) test(v bson.RawValue) (bool, int) {
+	if !v.IsNumber() {
+		return false, noIndex
+	}
+	if t.divisor == -1 {
+		return t.remainder == 0, noIndex // math.MinInt64 % -1 traps in some languages, the server avoids it
+	}
+	return truncate(v)%t.divisor == t.remainder, noIndex
+}
+
+// truncate converts a number to int64 as the server's numberLong does: towards zero, clamped, NaN is 0.
+func truncate(v bson.RawValue) int64 {
+	switch v.Type {
+	case bson.TypeInt32:
+		n, _ := v.Int32()
+		return int64(n)
+	case bson.TypeInt64:
+		n, _ := v.Int64()
+		return n
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		switch {
+		case f != f:
+			return 0
+		case f >= 1<<63:
+			return math.MaxInt64
+		case f < -(1 << 63):
+			return math.MinInt64
+		}
+		return int64(f)
+	case bson.TypeDecimal128:
+		d, _ := v.Decimal128()
+		n, _ := decimalToInt64(d)
+		return n
+	}
+	return 0
+}
+
+// elemMatchObjectTest is $elemMatch with conditions on the elements' fields. Elements that are arrays count as
+// documents with their indexes as names.
+type elemMatchObjectTest struct{ sub node }
+
+func (t *elemMatchObjectTest) test(v bson.RawValue) (bool, int) {
+	if v.Type != bson.TypeArray {
+		return false, noIndex
+	}
+	i := 0
+	for b := bson.Raw(v.Value).Elements(); len(b) > 0; i++ {
+		_, e, rest, err := bson.ReadElement(b)
+		if err != nil {
+			break
+		}
+		b = rest
+		if e.Type != bson.TypeEmbeddedDocument && e.Type != bson.TypeArray {
+			continue
+		}
+		if ok, _, _ := t.sub.match(e.Value); ok {
+			return true, i
+		}
+	}
+	return false, noIndex
+}
+
+// elemMatchValueTest is $elemMatch with conditions on the elements themselves.
+type elemMatchValueTest struct{ sub and }
+
+func (t *elemMatchValueTest) test(v bson.RawValue) (bool, int) {
+	if v.Type != bson.TypeArray {
+		return false, noIndex
+	}
+	i := 0
+	for b := bson.Raw(v.Value).Elements(); len(b) > 0; i++ {
+		_, e, rest, err := bson.ReadElement(b)
+		if err != nil {
+			break
+		}
+		b = rest
+		if t.sub.matchValue(e) {
+			return true, i
+		}
+	}
+	return false, noIndex
+}
