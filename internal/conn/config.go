@@ -1,0 +1,67 @@
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"allium/bson"
+)
+
+// Dialer makes network connections. network is "tcp" or "unix"; address is host:port or the path of the socket.
+type Dialer interface {
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Config is what all connections of a client have in common. It is read only once the first connection is made.
+type Config struct {
+	// Dialer makes the network connection. Nil: a net.Dialer with TCP keep-alive, which tries IPv6 and IPv4 addresses
+	// as RFC 6555 ("happy eyeballs") says.
+	Dialer Dialer
+	// TLSConfig is set if connections use TLS. ServerName is filled in per connection when it is empty.
+	TLSConfig *tls.Config
+	// Metadata is the client document of the handshake. Nil: that of a client without an application name.
+	Metadata *Metadata
+	// Compressors are the names of the compressors to offer, the preferred one first.
+	Compressors []string
+	// ServerAPI declares a version of the Stable API. Nil: none.
+	ServerAPI *ServerAPI
+	// LoadBalanced says that the client connects through a load balancer.
+	LoadBalanced bool
+	// ConnectTimeout bounds the time of each step of making a connection: the dial, the TLS handshake and each round trip
+	// of the handshake and the authentication. Zero: no bound but the context's.
+	ConnectTimeout time.Duration
+	// SocketTimeout bounds the time of a round trip (socketTimeoutMS, deprecated). When it passes, the connection is
+	// broken. Zero: no bound but the context's.
+	SocketTimeout time.Duration
+	// DrainTimeout bounds how long Drain waits in all for a reply that an operation left behind. Zero:
+	// DefaultDrainTimeout.
+	DrainTimeout time.Duration
+}
+
+// DefaultDrainTimeout is how long a connection may take to read off a reply that a timed-out or cancelled operation
+// left behind.
+const DefaultDrainTimeout = time.Second
+
+// ServerAPI is a declaration of the Stable API (specification: Stable API).
+type ServerAPI struct {
+	Version           string // "1"
+	Strict            *bool  // nil: not sent
+	DeprecationErrors *bool  // nil: not sent
+}
+
+// Append appends the fields that declare the API version to a command. It does nothing on nil.
+func (a *ServerAPI) Append(dst []byte) []byte {
+	if a == nil {
+		return dst
+	}
+	dst = bson.AppendString(dst, "apiVersion", a.Version)
+	if a.Strict != nil {
+		dst = bson.AppendBool(dst, "apiStrict", *a.Strict)
+	}
+	if a.DeprecationErrors != nil {
+		dst = bson.AppendBool(dst, "apiDeprecationErrors", *a.DeprecationErrors)
+	}
+	return dst
+}

@@ -1,0 +1,93 @@
+package conn
+
+import (
+	"crypto/tls"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"allium/event"
+)
+
+// Conn is a connection to a server. It is used by one goroutine at a time; Close may be called at any time from any.
+type Conn struct {
+	nc   net.Conn
+	addr string
+	cfg  *Config
+
+	hello      *event.ServerDescription
+	legacy     bool          // the server does not know hello
+	maxMessage int32         // the greatest message that is read
+	limit      time.Duration // the connection's own bound on the time of a round trip
+
+	// The reading side. partial holds what was read of a message that is not complete yet, or of messages that follow
+	// the last one. readHint is how much the last reply would have needed.
+	partial  *buffer
+	readHint int
+
+	// responseTo is the request id that the next message must answer. owed says that this is a reply that nobody waits
+	// for any more, streaming that the server sends further replies by itself.
+	responseTo int32
+	owed       bool
+	streaming  bool
+	drainLeft  time.Duration
+
+	// The socket's deadline. interrupt is called by context.AfterFunc when a context ends, and reports on interrupted.
+	hasDeadline bool
+	interrupt   func()
+	interrupted chan struct{}
+
+	dead   atomic.Bool
+	closed atomic.Bool
+}
+
+// maxHandshakeMessage bounds what a server may send before its handshake is complete.
+const maxHandshakeMessage = 1 << 20
+
+func newConn(nc net.Conn, addr string, cfg *Config) *Conn {
+	c := &Conn{
+		nc:          nc,
+		addr:        addr,
+		cfg:         cfg,
+		maxMessage:  maxHandshakeMessage,
+		limit:       cfg.ConnectTimeout,
+		interrupted: make(chan struct{}, 1),
+	}
+	c.interrupt = func() {
+		c.nc.SetDeadline(time.Unix(1, 0))
+		c.interrupted <- struct{}{}
+	}
+	return c
+}
+
+// Addr returns the address of the server as the connection was dialed.
+func (c *Conn) Addr() string { return c.addr }
+
+// Hello returns what the server said about itself in the handshake, nil before there was one.
+func (c *Conn) Hello() *event.ServerDescription { return c.hello }
+
+// TLS returns the state of TLS, nil if the connection does not use it.
+func (c *Conn) TLS() *tls.ConnectionState {
+	t, ok := c.nc.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	state := t.ConnectionState()
+	return &state
+}
+
+// Alive reports whether the connection can still be used: it was not closed and nothing on it failed.
+func (c *Conn) Alive() bool { return !c.dead.Load() }
+
+// Owed reports whether a reply is outstanding that no operation waits for any more; Drain reads it off.
+func (c *Conn) Owed() bool { return c.owed && c.Alive() }
+
+// Close closes the connection. An operation that is underway on another goroutine fails. It is safe to call it more
+// than once.
+func (c *Conn) Close() error {
+	c.dead.Store(true)
+	if c.closed.Swap(true) {
+		return nil
+	}
+	return c.nc.Close()
+}

@@ -1,0 +1,581 @@
+package conn
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/mongoerr"
+	"allium/internal/wire"
+)
+
+func TestDialAndRoundTrip(t *testing.T) {
+	c := dial(t, fakeServer(t, echo), &Config{})
+	d := c.Hello()
+	if d == nil || d.Kind != event.Standalone || d.MaxWireVersion != 25 || d.ServerConnectionID == nil || *d.ServerConnectionID != 7 {
+		t.Fatalf("hello = %+v", d)
+	}
+	for range 3 {
+		r, err := c.RoundTrip(t.Context(), command("ping"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, _ := r.Body.Lookup("ok").Double(); ok != 1 {
+			t.Fatalf("reply %x", []byte(r.Body))
+		}
+		r.Release()
+	}
+}
+
+func TestFirstHello(t *testing.T) {
+	strict := true
+	tests := []struct {
+		name    string
+		cfg     Config
+		command string
+		has     []string
+		hasNot  []string
+	}{
+		{"plain", Config{}, "isMaster", []string{"helloOk", "backpressure", "client", "compression"}, []string{"loadBalanced", "apiVersion"}},
+		{"stable API", Config{ServerAPI: &ServerAPI{Version: "1", Strict: &strict}}, "hello",
+			[]string{"apiVersion", "apiStrict"}, []string{"helloOk", "apiDeprecationErrors"}},
+		{"load balanced", Config{LoadBalanced: true}, "hello", []string{"loadBalanced"}, []string{"helloOk"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := make(chan bson.Raw, 1)
+			dial(t, fakeServer(t, func(p *peer) {
+				doc, _ := p.hello()
+				got <- doc
+				p.read()
+			}), &tt.cfg)
+			doc := <-got
+			for key := range doc.All() {
+				if key != tt.command {
+					t.Errorf("command is %s, want %s", key, tt.command)
+				}
+				break
+			}
+			for _, key := range tt.has {
+				if doc.Lookup(key).Type == 0 {
+					t.Errorf("hello lacks %s", key)
+				}
+			}
+			for _, key := range tt.hasNot {
+				if doc.Lookup(key).Type != 0 {
+					t.Errorf("hello has %s", key)
+				}
+			}
+		})
+	}
+}
+
+// A legacy server that does not know hello is asked with legacy hello from then on.
+func TestMonitoringHello(t *testing.T) {
+	for _, helloOK := range []bool{true, false} {
+		names := make(chan string, 2)
+		addr := fakeServer(t, func(p *peer) {
+			for {
+				id, m, ok := p.read()
+				if !ok {
+					return
+				}
+				for key := range m.Body.All() {
+					names <- key
+					break
+				}
+				p.reply(id, document(func(dst []byte) []byte {
+					return bson.AppendDouble(bson.AppendBool(dst, "helloOk", helloOK), "ok", 1)
+				}))
+			}
+		})
+		c, err := DialMonitor(t.Context(), addr, &Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Handshake(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if name := <-names; name != "isMaster" {
+			t.Errorf("first message is %s", name)
+		}
+		if _, err := c.RoundTrip(t.Context(), c.AppendHello(nil, AwaitHello{})); err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]string{true: "hello", false: "isMaster"}[helloOK]
+		if name := <-names; name != want {
+			t.Errorf("helloOk %v: second message is %s, want %s", helloOK, name, want)
+		}
+	}
+}
+
+// Every reply that is not one closes the connection with an error that names the step.
+func TestMalformedReply(t *testing.T) {
+	good := func(id int32) []byte { return message(99, id, 0, okReply()) }
+	nested := func() bson.Raw {
+		doc := okReply()
+		for range 20000 {
+			doc = document(func(dst []byte) []byte { return bson.AppendDocument(dst, "a", doc) })
+		}
+		return doc
+	}
+	tests := []struct {
+		name  string
+		reply func(id int32) []byte
+		want  string // "" if the reply is accepted as far as this package looks
+	}{
+		{"good", good, ""},
+		{"closed at once", func(int32) []byte { return nil }, "EOF"},
+		{"cut in the header", func(id int32) []byte { return good(id)[:7] }, "unexpected EOF"},
+		{"cut in the body", func(id int32) []byte { m := good(id); return m[:len(m)-1] }, "unexpected EOF"},
+		{"text", func(int32) []byte { return []byte("HTTP/1.1 400 Bad Request\r\n\r\n") }, "over the limit"},
+		{"negative length", func(id int32) []byte {
+			m := good(id)
+			binary.LittleEndian.PutUint32(m, 0xFFFFFFFF)
+			return m
+		}, "shorter than a header"},
+		{"oversized", func(id int32) []byte {
+			m := good(id)
+			binary.LittleEndian.PutUint32(m, wire.DefaultMaxMessageSize+1)
+			return m
+		}, "over the limit"},
+		{"wrong responseTo", func(id int32) []byte { return good(id + 1) }, "reply answers request"},
+		{"unknown operation code", func(id int32) []byte {
+			m := good(id)
+			binary.LittleEndian.PutUint32(m[12:], 4711)
+			return m
+		}, "operation code 4711"},
+		{"bad checksum", func(id int32) []byte {
+			m := append(wire.AppendMsg(nil, 99, id, wire.ChecksumPresent), okReply()...)
+			m = wire.AppendChecksum(m, 0)
+			m[len(m)-1] ^= 1
+			return m
+		}, "checksum"},
+		{"good checksum", func(id int32) []byte {
+			return wire.AppendChecksum(append(wire.AppendMsg(nil, 99, id, wire.ChecksumPresent), okReply()...), 0)
+		}, ""},
+		{"body length over the message", func(id int32) []byte {
+			m := good(id)
+			binary.LittleEndian.PutUint32(m[wire.HeaderLen+5:], 1000)
+			return m
+		}, "OP_MSG body"},
+		{"no body", func(id int32) []byte { return wire.FinishMessage(wire.AppendMsg(nil, 99, id, 0)[:wire.HeaderLen+4], 0) }, "no body"},
+		{"unknown flag", func(id int32) []byte { return message(99, id, 1<<5, okReply()) }, "unknown required flag"},
+		{"nesting bomb", func(id int32) []byte { return message(99, id, 0, nested()) }, ""},
+	}
+	for _, tt := range tests {
+		for _, step := range []string{"hello", "read"} {
+			t.Run(tt.name+"/"+step, func(t *testing.T) {
+				addr := fakeServer(t, func(p *peer) {
+					if step == "read" {
+						p.hello()
+					}
+					id, _, ok := p.read()
+					if !ok {
+						return
+					}
+					p.Write(tt.reply(id))
+					if tt.want == "" {
+						p.read()
+					}
+				})
+				c, err := Dial(t.Context(), addr, &Config{})
+				if err == nil {
+					defer c.Close()
+					_, err = c.RoundTrip(t.Context(), command("ping"))
+				}
+				if tt.want == "" {
+					if step == "read" && err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
+				if !ok {
+					t.Fatalf("error %T: %v", err, err)
+				}
+				if ce.Op != step || !strings.Contains(err.Error(), tt.want) || ce.Addr != addr {
+					t.Errorf("error %q, want step %q and %q", err, step, tt.want)
+				}
+				if c != nil && c.Alive() {
+					t.Error("connection is still alive")
+				}
+			})
+		}
+	}
+}
+
+// A timed-out or cancelled round trip leaves its reply behind; the connection stays usable once it is drained.
+func TestOwedReply(t *testing.T) {
+	for _, cut := range []int{0, 3, wire.HeaderLen, 30} { // how much of the reply arrives in time
+		proceed := make(chan struct{})
+		addr := fakeServer(t, func(p *peer) {
+			p.hello()
+			id, _, _ := p.read()
+			late := message(99, id, 0, okReply())
+			p.Write(late[:cut])
+			<-proceed
+			p.Write(late[cut:])
+			for {
+				id, _, ok := p.read()
+				if !ok {
+					return
+				}
+				p.reply(id, okReply())
+			}
+		})
+		c := dial(t, addr, &Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		_, err := c.RoundTrip(ctx, command("ping"))
+		te, ok := errors.AsType[*mongoerr.TimeoutError](err)
+		if !ok || te.Phase != "read" || !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error %v", err)
+		}
+		if !c.Owed() || !c.Alive() {
+			t.Fatalf("owed %v, alive %v", c.Owed(), c.Alive())
+		}
+		// Draining under a context that ends keeps it owed.
+		short, cancelShort := context.WithTimeout(t.Context(), time.Millisecond)
+		if err := c.Drain(short); !errors.Is(err, context.DeadlineExceeded) || !c.Owed() {
+			t.Fatalf("drain under a short context: %v, owed %v", err, c.Owed())
+		}
+		cancelShort()
+		close(proceed)
+		if err := c.Drain(t.Context()); err != nil || c.Owed() {
+			t.Fatalf("drain: %v, owed %v", err, c.Owed())
+		}
+		r, err := c.RoundTrip(t.Context(), command("ping"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Release()
+	}
+}
+
+func TestDeadlineIsExceeded(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) {
+		p.hello()
+		p.read()
+		p.read()
+	})
+	c := dial(t, addr, &Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	_, err := c.RoundTrip(ctx, command("ping"))
+	if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || te.Phase != "read" || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("error %v", err)
+	}
+	if !c.Owed() {
+		t.Error("no reply is owed")
+	}
+}
+
+// The time that a reply may be waited for after its operation is bounded.
+func TestDrainIsBounded(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) {
+		p.hello()
+		p.read()
+		p.read()
+	})
+	c := dial(t, addr, &Config{DrainTimeout: time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := c.RoundTrip(ctx, command("ping")); err == nil {
+		t.Fatal("no error")
+	}
+	err := c.Drain(t.Context())
+	if _, ok := errors.AsType[*mongoerr.ConnectionError](err); !ok || c.Alive() {
+		t.Fatalf("drain: %v, alive %v", err, c.Alive())
+	}
+}
+
+func TestContextIsOverBefore(t *testing.T) {
+	c := dial(t, fakeServer(t, echo), &Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.RoundTrip(ctx, command("ping")); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if c.Owed() || !c.Alive() {
+		t.Fatalf("owed %v, alive %v: nothing was sent", c.Owed(), c.Alive())
+	}
+	if _, err := c.RoundTrip(t.Context(), command("ping")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A write that is cut in the middle breaks the connection.
+func TestWriteIsCut(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	addr := fakeServer(t, func(p *peer) {
+		p.hello()
+		<-release
+	})
+	c := dial(t, addr, &Config{})
+	big := message(1, 0, 0, document(func(dst []byte) []byte { return bson.AppendBinary(dst, "b", 0, make([]byte, 30<<20)) }))
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	_, err := c.RoundTrip(ctx, big)
+	te, ok := errors.AsType[*mongoerr.TimeoutError](err)
+	if !ok || te.Phase != "write" || !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if c.Alive() || c.Owed() {
+		t.Errorf("alive %v, owed %v", c.Alive(), c.Owed())
+	}
+}
+
+func TestSocketTimeoutBreaks(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) {
+		p.hello()
+		p.read()
+		p.read()
+	})
+	c := dial(t, addr, &Config{SocketTimeout: time.Millisecond})
+	_, err := c.RoundTrip(t.Context(), command("ping"))
+	ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
+	if !ok || !ce.Timeout() || ce.Op != "read" || c.Alive() {
+		t.Fatalf("error %v, alive %v", err, c.Alive())
+	}
+}
+
+func TestCloseInterrupts(t *testing.T) {
+	asked := make(chan struct{})
+	addr := fakeServer(t, func(p *peer) {
+		p.hello()
+		p.read()
+		close(asked)
+		p.read()
+	})
+	c := dial(t, addr, &Config{})
+	go func() {
+		<-asked
+		c.Close()
+	}()
+	_, err := c.RoundTrip(t.Context(), command("ping"))
+	if _, ok := errors.AsType[*mongoerr.ConnectionError](err); !ok || !errors.Is(err, net.ErrClosed) {
+		t.Fatalf("error %v", err)
+	}
+}
+
+func TestExhaust(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) {
+		p.hello()
+		id, m, _ := p.read()
+		if m.Flags&wire.ExhaustAllowed == 0 {
+			t.Error("exhaust is not allowed")
+		}
+		var all []byte
+		for i := range int32(3) {
+			flags := wire.MoreToCome
+			if i == 2 {
+				flags = 0
+			}
+			all = append(all, message(100+i, id, flags, okReply())...)
+			id = 100 + i
+		}
+		p.Write(all) // one write, so that one read gets more than one message
+		p.read()
+	})
+	c := dial(t, addr, &Config{})
+	r, err := c.RoundTrip(t.Context(), c.AppendHello(nil, AwaitHello{TopologyVersion: &event.TopologyVersion{}, MaxAwait: time.Second, Exhaust: true}))
+	for n := 0; ; n++ {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Release()
+		if !c.Streaming() {
+			if n != 2 {
+				t.Errorf("%d further replies, want 2", n)
+			}
+			break
+		}
+		r, err = c.Receive(t.Context())
+	}
+	if _, err := c.Receive(t.Context()); err == nil {
+		t.Error("Receive without a stream: no error")
+	}
+}
+
+func TestLargeReplies(t *testing.T) {
+	sizes := []int{1, 4 << 10, 5 << 10, 100 << 10, 3 << 20, 16 << 20}
+	addr := fakeServer(t, func(p *peer) {
+		p.hello()
+		for _, size := range sizes {
+			id, _, ok := p.read()
+			if !ok {
+				return
+			}
+			p.reply(id, document(func(dst []byte) []byte { return bson.AppendBinary(dst, "b", 0, make([]byte, size)) }))
+		}
+		p.read()
+	})
+	c := dial(t, addr, &Config{})
+	for _, size := range sizes {
+		r, err := c.RoundTrip(t.Context(), command("find"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, ok := r.Body.Lookup("b").Binary(); !ok || len(data.Data) != size {
+			t.Errorf("size %d: got %d bytes", size, len(data.Data))
+		}
+		r.Release()
+	}
+}
+
+func TestDialErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := l.Addr().String()
+	l.Close()
+	silent := fakeServer(t, func(p *peer) { p.read(); p.read() })
+	closing := fakeServer(t, func(p *peer) {})
+	failing := fakeServer(t, func(p *peer) {
+		id, _, _ := p.read()
+		p.reply(id, document(func(dst []byte) []byte {
+			dst = bson.AppendInt32(dst, "code", 91)
+			return bson.AppendDouble(bson.AppendString(dst, "errmsg", "going down"), "ok", 0)
+		}))
+	})
+	tests := []struct {
+		name, addr string
+		timeout    time.Duration // of the context
+		cfg        Config
+		want       string
+		overload   bool
+	}{
+		{"refused", refused, time.Hour, Config{}, "dial", true},
+		{"unknown name", "host.invalid:27017", time.Hour, Config{Dialer: noSuchHost{}}, "dial", false},
+		{"no such socket", "/nonexistent/mongodb.sock", time.Hour, Config{}, "dial", true},
+		{"closing", closing, time.Hour, Config{}, "hello", true},
+		{"silent", silent, time.Hour, Config{ConnectTimeout: 5 * time.Millisecond}, "hello", true},
+		{"silent, context", silent, 10 * time.Millisecond, Config{}, "connect (hello) timed out", false},
+		{"error reply", failing, time.Hour, Config{}, "going down", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+			defer cancel()
+			_, err := Dial(ctx, tt.addr, &tt.cfg)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.addr) {
+				t.Fatalf("error %v, want %q", err, tt.want)
+			}
+			if got := mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded); got != tt.overload {
+				t.Errorf("%v: overload label %v, want %v", err, got, tt.overload)
+			}
+		})
+	}
+}
+
+type noSuchHost struct{}
+
+func (noSuchHost) DialContext(_ context.Context, _, address string) (net.Conn, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
+}
+
+// pipeDialer connects over net.Pipe.
+type pipeDialer func(*peer)
+
+func (d pipeDialer) DialContext(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		d(&peer{Conn: server})
+	}()
+	return client, nil
+}
+
+func TestUsersDialer(t *testing.T) {
+	c := dial(t, "nowhere:27017", &Config{Dialer: pipeDialer(echo)})
+	if _, err := c.RoundTrip(t.Context(), command("ping")); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if _, err := c.RoundTrip(t.Context(), command("ping")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestRoundTripAllocations(t *testing.T) {
+	c := dial(t, fakeServer(t, rawEcho), &Config{})
+	msg := command("ping")
+	background := context.WithoutCancel(t.Context())
+	deadline := deadlineOnly{background, time.Now().Add(time.Hour)}
+	for name, ctx := range map[string]context.Context{"background": background, "deadline": deadline} {
+		allocs := testing.AllocsPerRun(200, func() {
+			r, err := c.RoundTrip(ctx, msg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Release()
+		})
+		if allocs > 1 {
+			t.Errorf("%s: %v allocations per round trip", name, allocs)
+		}
+	}
+}
+
+// deadlineOnly is a context that cannot be cancelled.
+type deadlineOnly struct {
+	context.Context
+	at time.Time
+}
+
+func (d deadlineOnly) Deadline() (time.Time, bool) { return d.at, true }
+
+// rawEcho answers without allocating.
+func rawEcho(p *peer) {
+	p.hello()
+	buf := make([]byte, 1<<20)
+	answer := message(1, 0, 0, okReply())
+	for {
+		if _, err := io.ReadFull(p, buf[:wire.HeaderLen]); err != nil {
+			return
+		}
+		n := binary.LittleEndian.Uint32(buf)
+		if _, err := io.ReadFull(p, buf[wire.HeaderLen:n]); err != nil {
+			return
+		}
+		binary.LittleEndian.PutUint32(answer[8:], uint32(requestID(buf)))
+		p.Write(answer)
+	}
+}
+
+func BenchmarkRoundTrip(b *testing.B) {
+	c := dial(b, fakeServer(b, rawEcho), &Config{})
+	msg := command("ping")
+	cancellable, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	background := context.WithoutCancel(b.Context())
+	for _, bm := range []struct {
+		name string
+		ctx  context.Context
+	}{
+		{"background", background},
+		{"deadline", deadlineOnly{background, time.Now().Add(time.Hour)}},
+		{"cancellable", cancellable},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := c.RoundTrip(bm.ctx, msg)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Release()
+			}
+		})
+	}
+}

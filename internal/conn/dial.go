@@ -1,0 +1,152 @@
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"allium/internal/mongoerr"
+)
+
+// keepAlive is how long the operating system leaves an idle connection alone, and how often it then probes it before it
+// gives it up: early enough that firewalls that drop idle connections without a word do not go unnoticed.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 120 * time.Second, Interval: 10 * time.Second, Count: 9}
+
+// The steps of making a connection, as errors name them.
+const (
+	stepDial  = "dial"
+	stepTLS   = "TLS handshake"
+	stepHello = "hello"
+	stepAuth  = "authenticate"
+)
+
+// Dial makes a connection to the server at addr, host:port or the path of a Unix domain socket: network connection, TLS,
+// handshake.
+//
+// Errors name the step that failed. Network errors up to and including the handshake's hello are
+// *mongoerr.ConnectionError with the labels SystemOverloadedError and RetryableError, unless an overloaded server cannot
+// be their cause (specification: Connection Monitoring and Pooling, "backpressure-enabled"). When ctx ends, the error is
+// a *mongoerr.TimeoutError.
+func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
+	c, err := DialMonitor(ctx, addr, cfg)
+	if err != nil {
+		return nil, label(err)
+	}
+	if _, err := c.Handshake(ctx); err != nil {
+		c.Close()
+		return nil, label(err)
+	}
+	c.limit = cfg.SocketTimeout
+	return c, nil
+}
+
+// DialMonitor makes a network connection with TLS, and stops there: a monitor's first Handshake is its first check. The
+// errors are those of Dial, without labels.
+func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
+	start := time.Now()
+	dialCtx, cancel := ctx, context.CancelFunc(func() {})
+	if cfg.ConnectTimeout > 0 {
+		dialCtx, cancel = context.WithTimeout(ctx, cfg.ConnectTimeout)
+	}
+	defer cancel()
+	nc, err := dialer(cfg).DialContext(dialCtx, network(addr), addr)
+	if err != nil {
+		return nil, connectError(ctx, start, addr, stepDial, err)
+	}
+	c := newConn(nc, addr, cfg)
+	if cfg.TLSConfig == nil {
+		return c, nil
+	}
+	t := tls.Client(nc, tlsConfigFor(cfg.TLSConfig, addr))
+	c.nc = t
+	g := c.begin(ctx, c.limit)
+	err = t.Handshake()
+	c.end(&g)
+	if err != nil {
+		c.Close()
+		return nil, connectError(ctx, start, addr, stepTLS, err)
+	}
+	return c, nil
+}
+
+func dialer(cfg *Config) Dialer {
+	if cfg.Dialer != nil {
+		return cfg.Dialer
+	}
+	return &net.Dialer{KeepAliveConfig: keepAlive}
+}
+
+func network(addr string) string {
+	if strings.HasSuffix(addr, ".sock") || strings.HasPrefix(addr, "/") {
+		return "unix"
+	}
+	return "tcp"
+}
+
+// tlsConfigFor returns the client's TLS configuration with the name that the server's certificate must have.
+func tlsConfigFor(shared *tls.Config, addr string) *tls.Config {
+	if shared.ServerName != "" {
+		return shared
+	}
+	own := shared.Clone()
+	own.ServerName = "localhost" // for Unix domain sockets
+	if network(addr) == "tcp" {
+		own.ServerName = addr
+		if host, _, err := net.SplitHostPort(addr); err == nil {
+			own.ServerName = host
+		}
+	}
+	return own
+}
+
+// connectError returns the error of a step of making a connection: a *mongoerr.TimeoutError if it is the end of ctx.
+func connectError(ctx context.Context, start time.Time, addr, step string, err error) error {
+	if cause := ended(ctx); cause != nil {
+		return &mongoerr.TimeoutError{
+			Phase: "connect (" + step + ")", Source: "context", Elapsed: time.Since(start), Addr: addr, Wrapped: cause,
+		}
+	}
+	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: err}
+}
+
+// ended returns the context's error if it is over. A deadline that has passed counts even if the context's own timer is
+// late: sockets have timers of their own.
+func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) && ctx.Err() == nil {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
+// label adds the labels of overload to an error that an overloaded server may have caused.
+func label(err error) error {
+	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok && e.Op != stepAuth && mayBeOverload(e) {
+		e.AddLabel(mongoerr.LabelSystemOverloaded)
+		e.AddLabel(mongoerr.LabelRetryable)
+	}
+	return err
+}
+
+// mayBeOverload reports whether a failed connection is a matter of the network: not a name that is not known, not a
+// certificate that is refused, not bytes that make no sense.
+func mayBeOverload(e *mongoerr.ConnectionError) bool {
+	if _, ok := errors.AsType[*net.DNSError](e.Wrapped); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*protocolError](e.Wrapped); ok {
+		return false
+	}
+	if e.Op != stepTLS {
+		return true
+	}
+	_, isSyscall := errors.AsType[syscall.Errno](e.Wrapped)
+	return isSyscall || slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, io.ErrClosedPipe},
+		func(ioErr error) bool { return errors.Is(e.Wrapped, ioErr) })
+}

@@ -1,0 +1,109 @@
+package conn
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"allium/internal/wire"
+)
+
+// maxReadHint bounds the buffer that is taken before the length of a reply is known.
+const maxReadHint = 256 << 10
+
+// readMessage reads the next whole message into a buffer of its own, which then belongs to the caller: one read
+// in the common case, where the message fits into the buffer that the last one suggested. When it fails, what was
+// read so far stays with the connection, so that the rest can still be read off.
+func (c *Conn) readMessage() (*buffer, wire.Header, error) {
+	b := c.partial
+	if b == nil {
+		b = getBuffer(c.readHint)
+		c.partial = b
+	}
+	for empty := 0; ; {
+		if b.n >= wire.HeaderLen {
+			h, err := wire.ParseHeader(b.b[:b.n], c.maxMessage)
+			if err != nil {
+				return nil, h, err
+			}
+			size := int(h.Length)
+			if b.n >= size {
+				c.keepRest(b, size)
+				c.readHint = min(size, maxReadHint)
+				return b, h, nil
+			}
+			if size > len(b.b) {
+				larger := getBuffer(size)
+				larger.n = copy(larger.b, b.b[:b.n])
+				putBuffer(b)
+				b = larger
+				c.partial = b
+			}
+		}
+		n, err := c.nc.Read(b.b[b.n:])
+		b.n += n
+		switch {
+		case n > 0: // an error comes back with the next read
+			empty = 0
+		case err == io.EOF && b.n > 0:
+			return nil, wire.Header{}, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, wire.Header{}, err
+		default:
+			if empty++; empty == 100 {
+				return nil, wire.Header{}, io.ErrNoProgress
+			}
+		}
+	}
+}
+
+// keepRest cuts b down to its first message and keeps what follows for the next read.
+func (c *Conn) keepRest(b *buffer, size int) {
+	c.partial = nil
+	if rest := b.b[size:b.n]; len(rest) > 0 {
+		c.partial = getBuffer(len(rest))
+		c.partial.n = copy(c.partial.b, rest)
+	}
+	b.n = size
+}
+
+// readReply reads the message that answers c.responseTo.
+func (c *Conn) readReply() (*Reply, error) {
+	b, h, err := c.readMessage()
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.parseReply(b, h)
+	if err != nil {
+		putBuffer(b)
+		return nil, &protocolError{err}
+	}
+	return r, nil
+}
+
+func (c *Conn) parseReply(b *buffer, h wire.Header) (*Reply, error) {
+	if h.ResponseTo != c.responseTo {
+		return nil, fmt.Errorf("reply answers request %d, want %d", h.ResponseTo, c.responseTo)
+	}
+	if h.OpCode != wire.OpMsg {
+		return nil, fmt.Errorf("reply has operation code %d, want %d", h.OpCode, wire.OpMsg)
+	}
+	msg, err := wire.ParseMsg(b.b[:b.n])
+	if err != nil {
+		return nil, err
+	}
+	c.responseTo = h.RequestID
+	c.streaming = msg.Flags&wire.MoreToCome != 0
+	r := newReply()
+	r.Msg, r.buf, r.Size = msg, b, b.n
+	return r, nil
+}
+
+// protocolError says that what a server sent is not a reply.
+type protocolError struct{ err error }
+
+func (e *protocolError) Error() string { return "malformed reply: " + e.err.Error() }
+func (e *protocolError) Unwrap() error { return e.err }
+
+// requestID returns the request id of a message.
+func requestID(msg []byte) int32 { return int32(binary.LittleEndian.Uint32(msg[4:])) }
