@@ -46,3 +46,16 @@ func Compile(pattern, options string) (*Regexp, error) {
 
 // Match reports whether the expression matches anywhere in s.
 func (r *Regexp) Match(s []byte) bool { return r.re.Match(s) }
+
+// Find returns the first match in s at or after the byte offset from: pairs of start and end offsets, first of the
+// whole match, then of each capture group (-1 for a group that took no part). It returns nil if there is none. What
+// precedes from is not seen by the expression.
+func (r *Regexp) Find(s []byte, from int) []int {
+	loc := r.re.FindSubmatchIndex(s[from:])
+	for i := range loc {
+		if loc[i] >= 0 {
+			loc[i] += from
+		}
+	}
+	return loc
+}
