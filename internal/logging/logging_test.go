@@ -1,0 +1,106 @@
+package logging
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func environment(m map[string]string) func(string) string {
+	return func(name string) string { return m[name] }
+}
+
+func TestLevels(t *testing.T) {
+	ctx := context.Background()
+	handler := slog.NewTextHandler(&bytes.Buffer{}, &slog.HandlerOptions{Level: slog.LevelInfo})
+	for _, tt := range []struct {
+		name     string
+		o        Options
+		env      map[string]string
+		enabled  map[Component]slog.Level
+		disabled map[Component]slog.Level
+		warnings int
+	}{
+		{name: "nothing is logged by default", disabled: map[Component]slog.Level{Command: LevelEmergency}},
+		{name: "all", env: map[string]string{"MONGODB_LOG_ALL": "Debug"},
+			enabled:  map[Component]slog.Level{Command: slog.LevelDebug, Connection: slog.LevelDebug},
+			disabled: map[Component]slog.Level{Command: LevelTrace}},
+		{name: "a component wins over all", env: map[string]string{"MONGODB_LOG_ALL": "debug", "MONGODB_LOG_TOPOLOGY": "off"},
+			enabled:  map[Component]slog.Level{ServerSelection: slog.LevelDebug},
+			disabled: map[Component]slog.Level{Topology: LevelEmergency}},
+		{name: "a wrong value is ignored", env: map[string]string{"MONGODB_LOG_ALL": "loud", "MONGODB_LOG_COMMAND": "info"},
+			enabled:  map[Component]slog.Level{Command: slog.LevelInfo},
+			disabled: map[Component]slog.Level{Topology: LevelEmergency}, warnings: 1},
+		{name: "the program wins", o: Options{Levels: map[Component]slog.Level{Command: slog.LevelError}},
+			env:      map[string]string{"MONGODB_LOG_COMMAND": "debug"},
+			enabled:  map[Component]slog.Level{Command: slog.LevelError},
+			disabled: map[Component]slog.Level{Command: slog.LevelWarn}},
+		{name: "a handler's own level", o: Options{Handler: handler},
+			enabled:  map[Component]slog.Level{Connection: slog.LevelInfo},
+			disabled: map[Component]slog.Level{Connection: slog.LevelDebug}},
+	} {
+		l, warnings := New(tt.o, environment(tt.env))
+		for c, level := range tt.enabled {
+			if !l.Enabled(ctx, c, level) {
+				t.Errorf("%s: %v is not enabled for %v", tt.name, c, level)
+			}
+		}
+		for c, level := range tt.disabled {
+			if l.Enabled(ctx, c, level) {
+				t.Errorf("%s: %v is enabled for %v", tt.name, c, level)
+			}
+		}
+		if len(warnings) != tt.warnings {
+			t.Errorf("%s: warnings %q", tt.name, warnings)
+		}
+	}
+}
+
+func TestLogToFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	env := environment(map[string]string{"MONGODB_LOG_CONNECTION": "debug", "MONGODB_LOG_PATH": path})
+	for range 2 { // the second one appends
+		l, warnings := New(Options{}, env)
+		if len(warnings) > 0 {
+			t.Fatal(warnings)
+		}
+		l.Log(context.Background(), Connection, slog.LevelDebug, "Connection created", Server(nil, "h:1")...)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), `msg="Connection created" component=connection serverHost=h serverPort=1`); n != 2 {
+		t.Errorf("log holds the message %d times:\n%s", n, b)
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	l, _ := New(Options{MaxDocumentLength: 4, Handler: slog.DiscardHandler}, environment(nil))
+	for in, want := range map[string]string{"abcd": "abcd", "abcde": "abcd...", "abcé": "abc...", "ééé": "éé..."} {
+		if got := l.Truncate(in); got != want {
+			t.Errorf("Truncate(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestServer(t *testing.T) {
+	for addr, want := range map[string]string{
+		"h:1": "[serverHost=h serverPort=1]", "[::1]:2": "[serverHost=::1 serverPort=2]", "/tmp/x.sock": "[serverHost=/tmp/x.sock]",
+	} {
+		var b strings.Builder
+		for _, a := range Server(nil, addr) {
+			b.WriteString(" " + a.String())
+		}
+		if got := "[" + strings.TrimSpace(b.String()) + "]"; got != want {
+			t.Errorf("%s: %s, want %s", addr, got, want)
+		}
+	}
+}

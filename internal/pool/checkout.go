@@ -1,0 +1,138 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"allium/event"
+	"allium/internal/mongoerr"
+)
+
+// CheckOut returns a connection for the caller alone, which must give it back with Return.
+//
+// When ctx ends or the wait queue timeout passes before there is one, the error is a *mongoerr.TimeoutError; a connection
+// that is being made meanwhile is not given up. If the pool is paused or gets cleared, the error is a *ClearedError. If a
+// connection could not be made, it is the error of that.
+func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
+	var start time.Time
+	if p.listening() {
+		start = time.Now()
+		p.checkOutStarted()
+	}
+	p.operations.Add(1)
+	p.mu.Lock()
+	c := p.pop()
+	if c != nil {
+		p.mu.Unlock()
+		c.out.Store(true)
+		p.checkedOut(c, start)
+		return c, nil
+	}
+	c, err := p.wait(ctx) // unlocks
+	if err != nil {
+		p.operations.Add(-1)
+		p.checkOutFailed(err, start)
+		return nil, err
+	}
+	c.out.Store(true)
+	p.checkedOut(c, start)
+	return c, nil
+}
+
+// pop returns an idle connection that is neither stale nor idle for too long, nil if there is none. The lock is held.
+func (p *Pool) pop() *Conn {
+	for n := len(p.idle); n > 0; n-- {
+		c := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		switch {
+		case c.stale():
+			p.remove(c, event.ClosedStale, nil)
+		case p.cfg.MaxIdleTime > 0 && time.Since(c.since) > p.cfg.MaxIdleTime:
+			p.remove(c, event.ClosedIdle, nil)
+		default:
+			return c
+		}
+	}
+	return nil
+}
+
+// wait waits in the queue for a connection. It is called with the lock held and releases it.
+func (p *Pool) wait(ctx context.Context) (*Conn, error) {
+	switch p.state {
+	case closed:
+		p.mu.Unlock()
+		return nil, errClosed
+	case paused:
+		err := &ClearedError{Addr: p.addr, Cause: p.cause}
+		p.mu.Unlock()
+		return nil, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		p.mu.Unlock()
+		return nil, timeout(p.addr, "context", 0, ctx.Err())
+	}
+	w := &waiter{result: make(chan result, 1)}
+	p.queue.push(w)
+	p.grow()
+	p.mu.Unlock()
+
+	var expired <-chan time.Time
+	begun := time.Now()
+	if p.cfg.WaitQueueTimeout > 0 {
+		t := time.NewTimer(p.cfg.WaitQueueTimeout)
+		defer t.Stop()
+		expired = t.C
+	}
+	var err error
+	select {
+	case r := <-w.result:
+		return r.conn, r.err
+	case <-ctx.Done():
+		err = timeout(p.addr, "context", time.Since(begun), ctx.Err())
+	case <-expired:
+		err = timeout(p.addr, "waitQueueTimeoutMS", time.Since(begun), errWaitQueueTimeout)
+	}
+	p.mu.Lock()
+	left := p.queue.remove(w)
+	if left {
+		p.disown(w)
+	}
+	p.mu.Unlock()
+	if left {
+		return nil, err
+	}
+	if r := <-w.result; r.conn != nil { // it comes at the same moment
+		p.mu.Lock()
+		p.take(r.conn)
+		p.mu.Unlock()
+	}
+	return nil, err
+}
+
+func timeout(addr, source string, elapsed time.Duration, err error) error {
+	return &mongoerr.TimeoutError{Phase: "connection checkout", Source: source, Elapsed: elapsed, Addr: addr, Wrapped: err}
+}
+
+// disown finds somebody else who learns of it if the connection that is being made for w cannot be made: the next waiter
+// who has none, or nobody. The lock is held, and w is not in the queue any more.
+func (p *Pool) disown(w *waiter) {
+	c := w.making
+	if c == nil {
+		return
+	}
+	w.making, c.owner = nil, nil
+	if next := p.unserved(); next != nil {
+		next.making, c.owner = c, next
+	}
+}
+
+// unserved returns the first waiter on whose behalf no connection is being made.
+func (p *Pool) unserved() *waiter {
+	for w := p.queue.first; w != nil; w = w.next {
+		if w.making == nil {
+			return w
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/conn"
+	"allium/internal/mongoerr"
+)
+
+// Conn is a connection of a pool. Whoever has checked it out uses it alone, and returns it once.
+type Conn struct {
+	*conn.Conn
+	// ID is unique within the pool and counts from 1 in the order in which connections are made.
+	ID int64
+	// Generation is that of the pool, or of the service behind a load balancer, when the connection was made.
+	Generation uint64
+	// ServiceID is the service behind a load balancer, nil without one.
+	ServiceID *bson.ObjectID
+
+	pool        *Pool
+	generation  *generation // the one that Generation is a moment of
+	created     time.Time
+	interrupted atomic.Bool
+	out         atomic.Bool // checked out
+
+	// Guarded by the pool's lock.
+	index   int       // in Pool.all
+	since   time.Time // idle since; set only if there is a limit to that
+	removed bool
+	making  bool
+	cancel  context.CancelFunc // gives up the attempt to make the connection
+	owner   *waiter            // the checkout that learns of it if the connection cannot be made
+}
+
+func (c *Conn) stale() bool { return c.generation.n != c.Generation }
+
+// RoundTrip is that of the connection. If the pool was cleared and the connection closed under the operation, the error
+// says so.
+func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*conn.Reply, error) {
+	r, err := c.Conn.RoundTrip(ctx, msg)
+	if err != nil {
+		err = c.explain(err)
+	}
+	return r, err
+}
+
+// Send is that of the connection, with the errors of RoundTrip.
+func (c *Conn) Send(ctx context.Context, msg []byte) error {
+	err := c.Conn.Send(ctx, msg)
+	if err != nil {
+		err = c.explain(err)
+	}
+	return err
+}
+
+// Receive is that of the connection, with the errors of RoundTrip.
+func (c *Conn) Receive(ctx context.Context) (*conn.Reply, error) {
+	r, err := c.Conn.Receive(ctx)
+	if err != nil {
+		err = c.explain(err)
+	}
+	return r, err
+}
+
+func (c *Conn) explain(err error) error {
+	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok && c.interrupted.Load() {
+		e.Wrapped = &ClearedError{Addr: c.pool.addr, Interrupted: true}
+	}
+	return err
+}
+
+// Return gives the connection back to its pool. It must not be used any more. A connection that is broken, or that the
+// pool has given up, is closed; one that owes a reply to its operation reads it off first.
+func (c *Conn) Return() {
+	p := c.pool
+	if !c.out.CompareAndSwap(true, false) {
+		panic("pool: connection returned twice")
+	}
+	p.operations.Add(-1)
+	p.checkedIn(c)
+	p.mu.Lock()
+	p.take(c)
+	p.mu.Unlock()
+}
+
+// take decides what becomes of a connection that nobody uses any more. The lock is held.
+func (p *Pool) take(c *Conn) {
+	switch {
+	case c.removed: // interrupted
+	case p.state == closed:
+		p.remove(c, event.ClosedPoolClosed, nil)
+	case c.stale():
+		p.remove(c, event.ClosedStale, nil)
+		p.grow()
+	case !c.Alive():
+		p.remove(c, event.ClosedError, nil)
+		p.grow()
+	case c.Owed():
+		p.draining++
+		p.work.Go(func() { p.drain(c) })
+	default:
+		p.offer(c)
+	}
+}
+
+// offer gives a connection to the checkout that has waited longest, or keeps it. The lock is held.
+func (p *Pool) offer(c *Conn) {
+	if w := p.queue.pop(); w != nil {
+		p.disown(w)
+		w.result <- result{conn: c}
+		return
+	}
+	if p.cfg.MaxIdleTime > 0 {
+		c.since = time.Now()
+		p.plan(p.cfg.MaxIdleTime)
+	}
+	p.idle = append(p.idle, c)
+}
+
+// drain reads off the reply that c owes.
+func (p *Pool) drain(c *Conn) {
+	grace, cancel := context.WithTimeout(p.life, drainGrace)
+	err := c.Drain(grace)
+	cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.draining--
+	if err != nil && c.Alive() && p.state != closed {
+		p.grow()
+		p.mu.Unlock()
+		err = c.Drain(p.life)
+		p.mu.Lock()
+	}
+	if err != nil && p.state != closed && !c.removed {
+		p.remove(c, event.ClosedError, err)
+		p.grow()
+		return
+	}
+	p.take(c)
+}

@@ -1,0 +1,189 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/logging"
+	"allium/internal/mongoerr"
+)
+
+// Every function here tells the listener and the log of one event, and costs next to nothing without them. The events
+// that change which connections there are come under the pool's lock, so that everybody sees them in their order; the
+// others come on the goroutine of the operation.
+
+// listening reports whether anybody wants to know about checkouts.
+func (p *Pool) listening() bool { return p.cfg.Monitor != nil || p.logs() }
+
+func (p *Pool) logs() bool {
+	return p.cfg.Log != nil && p.cfg.Log.Enabled(context.Background(), logging.Connection, slog.LevelDebug)
+}
+
+func (p *Pool) log(message string, attrs ...slog.Attr) {
+	p.cfg.Log.Log(context.Background(), logging.Connection, slog.LevelDebug, message, logging.Server(attrs, p.addr)...)
+}
+
+func (p *Pool) created() {
+	c := p.cfg
+	if m := c.Monitor; m != nil && m.PoolCreated != nil {
+		m.PoolCreated(&event.PoolCreated{Addr: p.addr, Options: event.PoolOptions{
+			MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: p.maxConnecting(),
+			MaxIdleTime: c.MaxIdleTime, WaitQueueTimeout: c.WaitQueueTimeout,
+		}})
+	}
+	if !p.logs() {
+		return
+	}
+	var attrs []slog.Attr
+	if c.MaxIdleTime > 0 {
+		attrs = append(attrs, slog.Int64("maxIdleTimeMS", c.MaxIdleTime.Milliseconds()))
+	}
+	if c.MinPoolSize > 0 {
+		attrs = append(attrs, slog.Uint64("minPoolSize", c.MinPoolSize))
+	}
+	attrs = append(attrs, slog.Uint64("maxPoolSize", c.MaxPoolSize))
+	if c.MaxConnecting > 0 {
+		attrs = append(attrs, slog.Uint64("maxConnecting", c.MaxConnecting))
+	}
+	if c.WaitQueueTimeout > 0 {
+		attrs = append(attrs, slog.Int64("waitQueueTimeoutMS", c.WaitQueueTimeout.Milliseconds()))
+	}
+	p.log("Connection pool created", attrs...)
+}
+
+func (p *Pool) readied() {
+	if m := p.cfg.Monitor; m != nil && m.PoolReady != nil {
+		m.PoolReady(&event.PoolReady{Addr: p.addr})
+	}
+	if p.logs() {
+		p.log("Connection pool ready")
+	}
+}
+
+func (p *Pool) cleared(service *bson.ObjectID, interrupt bool, cause error) {
+	if m := p.cfg.Monitor; m != nil && m.PoolCleared != nil {
+		m.PoolCleared(&event.PoolCleared{Addr: p.addr, ServiceID: service, InterruptInUseConnections: interrupt, Err: cause})
+	}
+	if !p.logs() {
+		return
+	}
+	var attrs []slog.Attr
+	if service != nil {
+		attrs = append(attrs, slog.String("serviceId", service.Hex()))
+	}
+	p.log("Connection pool cleared", attrs...)
+}
+
+func (p *Pool) ended() {
+	if m := p.cfg.Monitor; m != nil && m.PoolClosed != nil {
+		m.PoolClosed(&event.PoolClosed{Addr: p.addr})
+	}
+	if p.logs() {
+		p.log("Connection pool closed")
+	}
+}
+
+func (p *Pool) connCreated(c *Conn) {
+	if m := p.cfg.Monitor; m != nil && m.ConnectionCreated != nil {
+		m.ConnectionCreated(&event.ConnectionCreated{Addr: p.addr, ConnectionID: c.ID})
+	}
+	if p.logs() {
+		p.log("Connection created", slog.Int64("driverConnectionId", c.ID))
+	}
+}
+
+func (p *Pool) connReady(c *Conn) {
+	d := time.Since(c.created)
+	if m := p.cfg.Monitor; m != nil && m.ConnectionReady != nil {
+		m.ConnectionReady(&event.ConnectionReady{Addr: p.addr, ConnectionID: c.ID, Duration: d})
+	}
+	if p.logs() {
+		p.log("Connection ready", slog.Int64("driverConnectionId", c.ID), logging.Millis("durationMS", d))
+	}
+}
+
+var closedTexts = map[string]string{
+	event.ClosedStale:      "Connection became stale because the pool was cleared",
+	event.ClosedIdle:       "Connection has been available but unused for longer than the configured max idle time",
+	event.ClosedError:      "An error occurred while using the connection",
+	event.ClosedPoolClosed: "Connection pool was closed",
+}
+
+func (p *Pool) connClosed(c *Conn, reason string, err error) {
+	if m := p.cfg.Monitor; m != nil && m.ConnectionClosed != nil {
+		m.ConnectionClosed(&event.ConnectionClosed{Addr: p.addr, ConnectionID: c.ID, Reason: reason, Err: err})
+	}
+	if !p.logs() {
+		return
+	}
+	attrs := []slog.Attr{slog.Int64("driverConnectionId", c.ID), slog.String("reason", closedTexts[reason])}
+	if reason == event.ClosedError && err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	p.log("Connection closed", attrs...)
+}
+
+func (p *Pool) checkOutStarted() {
+	if m := p.cfg.Monitor; m != nil && m.ConnectionCheckOutStarted != nil {
+		m.ConnectionCheckOutStarted(&event.ConnectionCheckOutStarted{Addr: p.addr})
+	}
+	if p.logs() {
+		p.log("Connection checkout started")
+	}
+}
+
+var failedTexts = map[string]string{
+	event.CheckOutTimeout:         "Wait queue timeout elapsed without a connection becoming available",
+	event.CheckOutConnectionError: "An error occurred while trying to establish a new connection",
+	event.CheckOutPoolClosed:      "Connection pool was closed",
+}
+
+func (p *Pool) checkOutFailed(err error, start time.Time) {
+	if start.IsZero() {
+		return
+	}
+	d := time.Since(start)
+	reason := event.CheckOutConnectionError
+	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
+		reason = event.CheckOutTimeout
+	} else if errors.Is(err, errClosed) {
+		reason = event.CheckOutPoolClosed
+	}
+	if m := p.cfg.Monitor; m != nil && m.ConnectionCheckOutFailed != nil {
+		m.ConnectionCheckOutFailed(&event.ConnectionCheckOutFailed{Addr: p.addr, Reason: reason, Err: err, Duration: d})
+	}
+	if !p.logs() {
+		return
+	}
+	attrs := []slog.Attr{slog.String("reason", failedTexts[reason]), logging.Millis("durationMS", d)}
+	if reason == event.CheckOutConnectionError {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	p.log("Connection checkout failed", attrs...)
+}
+
+func (p *Pool) checkedOut(c *Conn, start time.Time) {
+	if start.IsZero() {
+		return
+	}
+	d := time.Since(start)
+	if m := p.cfg.Monitor; m != nil && m.ConnectionCheckedOut != nil {
+		m.ConnectionCheckedOut(&event.ConnectionCheckedOut{Addr: p.addr, ConnectionID: c.ID, Duration: d})
+	}
+	if p.logs() {
+		p.log("Connection checked out", slog.Int64("driverConnectionId", c.ID), logging.Millis("durationMS", d))
+	}
+}
+
+func (p *Pool) checkedIn(c *Conn) {
+	if m := p.cfg.Monitor; m != nil && m.ConnectionCheckedIn != nil {
+		m.ConnectionCheckedIn(&event.ConnectionCheckedIn{Addr: p.addr, ConnectionID: c.ID})
+	}
+	if p.logs() {
+		p.log("Connection checked in", slog.Int64("driverConnectionId", c.ID))
+	}
+}

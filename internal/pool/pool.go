@@ -1,0 +1,301 @@
+package pool
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/conn"
+	"allium/internal/logging"
+	"allium/internal/mongoerr"
+)
+
+// Defaults of the specification.
+const (
+	DefaultMaxPoolSize   = 100
+	DefaultMaxConnecting = 2
+)
+
+// How the pool goes about things that the specification leaves open.
+const (
+	// drainGrace is how long a connection that reads off an owed reply counts as one that a waiting operation will get.
+	// After that the pool makes another connection.
+	drainGrace = 50 * time.Millisecond
+	// drainTimeout is how long it may take in all, unless conn.Config says otherwise. Then the connection is closed.
+	drainTimeout = 3 * time.Second
+	// retryInterval is how long the pool waits before it makes another attempt to reach minPoolSize, after one failed.
+	retryInterval = time.Second
+)
+
+// Config is what all pools of a client have in common, and what one server's topology wants to know of its pool.
+type Config struct {
+	Conn *conn.Config
+
+	MaxPoolSize      uint64        // 0: no limit
+	MinPoolSize      uint64        // 0: connections are made when operations need them only
+	MaxConnecting    uint64        // how many connections may be made at the same time; 0: DefaultMaxConnecting
+	MaxIdleTime      time.Duration // 0: no limit
+	WaitQueueTimeout time.Duration // how long a checkout may wait, deprecated; 0: no limit but the context's
+
+	// LoadBalanced gives every service behind the load balancer a generation of its own. Such a pool is never paused.
+	LoadBalanced bool
+
+	Monitor *event.PoolMonitor // may be nil
+	Log     *logging.Logger    // may be nil
+
+	// ConnectFailed is called when a connection could not be made, before anybody learns of it, on the goroutine that
+	// tried. It may call Clear. It is not called for attempts that the pool itself has given up.
+	ConnectFailed func(Failure)
+	// background is the interval of the retries to reach MinPoolSize; negative: neither that nor removing idle connections
+	// happens in the background. Tests set it.
+	background time.Duration
+}
+
+// Failure is a connection that could not be made.
+type Failure struct {
+	Err error
+	// Generation is that of the pool when the attempt began.
+	Generation uint64
+}
+
+type state uint8
+
+const (
+	paused state = iota
+	ready
+	closed
+)
+
+// Pool is the connection pool of one server. It is safe for concurrent use.
+type Pool struct {
+	addr string
+	cfg  *Config
+	dial func(context.Context) (*conn.Conn, error)
+
+	// operations counts the operations that have a connection or wait for one.
+	operations atomic.Int64
+
+	// life ends when the pool is closed.
+	life context.Context
+	end  context.CancelFunc
+	// work are the goroutines that make, drain and close connections.
+	work sync.WaitGroup
+
+	mu         sync.Mutex
+	state      state
+	cause      error // why the pool is paused
+	own        generation
+	services   map[bson.ObjectID]*generation
+	lastID     int64
+	all        []*Conn // made or being made
+	idle       []*Conn // those that can be checked out, the one that was returned last at the end
+	connecting uint64  // how many are being made
+	draining   uint64  // how many read off an owed reply and will soon be done
+	queue      queue
+	resting    bool // no further attempts to reach the minimum until the next run in the background
+
+	timer *time.Timer // of the next run in the background
+	due   time.Time   // when that is, the zero time if none is planned
+}
+
+// generation is how often the connections of the pool, or of one service behind a load balancer, were given up.
+type generation struct {
+	n     uint64
+	conns int // for services: how many connections there are
+}
+
+// New returns a pool that is paused.
+func New(addr string, cfg *Config) *Pool {
+	p := &Pool{addr: addr, cfg: cfg}
+	p.life, p.end = context.WithCancel(context.Background())
+	connConfig := *cfg.Conn
+	if connConfig.DrainTimeout == 0 {
+		connConfig.DrainTimeout = drainTimeout
+	}
+	p.dial = func(ctx context.Context) (*conn.Conn, error) { return conn.Dial(ctx, addr, &connConfig) }
+	p.created()
+	return p
+}
+
+// Addr returns the address of the server.
+func (p *Pool) Addr() string { return p.addr }
+
+// Operations returns how many operations have a connection or wait for one.
+func (p *Pool) Operations() int64 { return p.operations.Load() }
+
+// Generation returns how often the pool was cleared.
+func (p *Pool) Generation() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.own.n
+}
+
+// Stale reports whether a connection, or an attempt to make one, belongs to a generation that was given up.
+func (p *Pool) Stale(c *Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return c.stale()
+}
+
+// Ready lets a paused pool make connections and check them out.
+func (p *Pool) Ready() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != paused {
+		return
+	}
+	p.state, p.cause, p.resting = ready, nil, false
+	p.readied()
+	p.grow()
+}
+
+// Clear gives up all connections that exist or are being made and pauses the pool. Waiting checkouts fail with an error
+// that is mongoerr.ErrPoolCleared. With interrupt the connections in use are closed too, under their operations, which fail
+// with such an error.
+func (p *Pool) Clear(cause error, interrupt bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.own.n++
+	if p.state == closed {
+		return
+	}
+	if p.state == ready {
+		p.state, p.cause = paused, cause
+		p.cleared(nil, interrupt, cause)
+	}
+	for _, c := range p.idle {
+		p.remove(c, event.ClosedStale, nil)
+	}
+	clear(p.idle)
+	p.idle = p.idle[:0]
+	for _, c := range slices.Clone(p.all) {
+		if c.making || interrupt {
+			c.interrupted.Store(true)
+			p.remove(c, event.ClosedStale, nil)
+		}
+	}
+	p.queue.fail(&ClearedError{Addr: p.addr, Cause: cause})
+}
+
+// ClearService gives up the connections to one service behind a load balancer.
+func (p *Pool) ClearService(id bson.ObjectID, cause error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.services[id]
+	if g == nil || p.state == closed {
+		return
+	}
+	g.n++
+	p.cleared(&id, false, cause)
+	p.idle = slices.DeleteFunc(p.idle, func(c *Conn) bool {
+		if c.stale() {
+			p.remove(c, event.ClosedStale, nil)
+			return true
+		}
+		return false
+	})
+}
+
+// Close closes the idle connections and waits for the goroutines of the pool. Connections in use are closed when they
+// are returned. Waiting checkouts fail.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	if p.state == closed {
+		p.mu.Unlock()
+		return
+	}
+	p.state = closed
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	idle := p.idle
+	p.idle = nil
+	for _, c := range idle {
+		p.remove(c, event.ClosedPoolClosed, nil)
+	}
+	p.end()
+	p.queue.fail(errClosed)
+	p.mu.Unlock()
+	p.work.Wait()
+	p.mu.Lock()
+	p.ended()
+	p.mu.Unlock()
+}
+
+// remove takes c out of the pool's count and closes its socket in the background. The lock is held, and c is not in
+// idle any more.
+func (p *Pool) remove(c *Conn, reason string, err error) {
+	if c.removed {
+		return
+	}
+	c.removed = true
+	last := len(p.all) - 1
+	p.all[c.index] = p.all[last]
+	p.all[c.index].index = c.index
+	p.all[last] = nil
+	p.all = p.all[:last]
+	if g := c.generation; g != &p.own {
+		if g.conns--; g.conns == 0 {
+			delete(p.services, *c.ServiceID)
+		}
+	}
+	p.connClosed(c, reason, err)
+	switch {
+	case c.making:
+		c.cancel()
+	case c.Conn != nil:
+		p.closeSocket(c)
+	}
+}
+
+// closeSocket closes the socket of a connection. The lock is held, so it must not take time.
+func (p *Pool) closeSocket(c *Conn) {
+	if p.state == closed { // nobody is in a hurry, and Close may be waiting for the goroutines already
+		c.Conn.Close()
+		return
+	}
+	p.work.Go(func() { c.Conn.Close() })
+}
+
+// ClearedError is the error of a checkout from a pool that is paused or was cleared meanwhile, and of an operation
+// whose connection was closed when the pool was cleared. The operation may be retried.
+type ClearedError struct {
+	Addr        string
+	Cause       error // what made the driver clear the pool, nil if it has not been ready yet
+	Interrupted bool  // the operation had a connection already
+}
+
+// Error uses the specification's words.
+func (e *ClearedError) Error() string {
+	switch {
+	case e.Interrupted:
+		return "Connection to " + e.Addr + " interrupted due to server monitor timeout"
+	case e.Cause == nil:
+		return "Connection pool for " + e.Addr + " was cleared"
+	}
+	return "Connection pool for " + e.Addr + " was cleared because another operation failed with: " + e.Cause.Error()
+}
+
+// Is makes errors.Is(err, mongoerr.ErrPoolCleared) true.
+func (e *ClearedError) Is(target error) bool { return target == mongoerr.ErrPoolCleared }
+
+// Unwrap returns e.Cause.
+func (e *ClearedError) Unwrap() error { return e.Cause }
+
+// The errors of a checkout from a closed pool and of one that waited too long, in the specification's words.
+var (
+	errClosed           = &checkOutError{"Attempted to check out a connection from closed connection pool", mongoerr.ErrClientClosed}
+	errWaitQueueTimeout = &checkOutError{"Timed out while checking out a connection from connection pool", context.DeadlineExceeded}
+)
+
+type checkOutError struct {
+	message string
+	class   error
+}
+
+func (e *checkOutError) Error() string        { return e.message }
+func (e *checkOutError) Is(target error) bool { return target == e.class }

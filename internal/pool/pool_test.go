@@ -1,0 +1,462 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"allium/event"
+	"allium/internal/conn"
+	"allium/internal/fakeserver"
+	"allium/internal/mongoerr"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// echo answers every command at once.
+func echo(r *fakeserver.Request) {
+	if r.IsHello() {
+		r.Reply(fakeserver.Hello())
+	} else {
+		r.Reply(fakeserver.OK())
+	}
+}
+
+// newPool returns a ready pool of connections to s. It is closed when the test ends, in the test's bubble.
+func newPool(t testing.TB, s *fakeserver.Server, cfg Config) *Pool {
+	t.Helper()
+	network := &fakeserver.Network{}
+	network.Add("a:1", s)
+	if cfg.Conn == nil {
+		cfg.Conn = &conn.Config{}
+	}
+	cfg.Conn.Dialer = network
+	p := New("a:1", &cfg)
+	p.Ready()
+	t.Cleanup(func() {
+		p.Close()
+		network.Wait()
+	})
+	return p
+}
+
+// recorder collects the events of a pool.
+type recorder struct {
+	mu     sync.Mutex
+	events []any
+}
+
+func (r *recorder) add(e any) {
+	r.mu.Lock()
+	r.events = append(r.events, e)
+	r.mu.Unlock()
+}
+
+func (r *recorder) monitor() *event.PoolMonitor {
+	return &event.PoolMonitor{
+		PoolCreated:               func(e *event.PoolCreated) { r.add(e) },
+		PoolReady:                 func(e *event.PoolReady) { r.add(e) },
+		PoolCleared:               func(e *event.PoolCleared) { r.add(e) },
+		PoolClosed:                func(e *event.PoolClosed) { r.add(e) },
+		ConnectionCreated:         func(e *event.ConnectionCreated) { r.add(e) },
+		ConnectionReady:           func(e *event.ConnectionReady) { r.add(e) },
+		ConnectionClosed:          func(e *event.ConnectionClosed) { r.add(e) },
+		ConnectionCheckOutStarted: func(e *event.ConnectionCheckOutStarted) { r.add(e) },
+		ConnectionCheckOutFailed:  func(e *event.ConnectionCheckOutFailed) { r.add(e) },
+		ConnectionCheckedOut:      func(e *event.ConnectionCheckedOut) { r.add(e) },
+		ConnectionCheckedIn:       func(e *event.ConnectionCheckedIn) { r.add(e) },
+	}
+}
+
+// count returns how many events of type E there are.
+func count[E any](r *recorder) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if _, ok := e.(E); ok {
+			n++
+		}
+	}
+	return n
+}
+
+func mustCheckOut(t testing.TB, p *Pool) *Conn {
+	t.Helper()
+	c, err := p.CheckOut(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCheckOutReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 2})
+		a, b := mustCheckOut(t, p), mustCheckOut(t, p)
+		if a.ID != 1 || b.ID != 2 || p.Operations() != 2 {
+			t.Errorf("connections %d and %d, %d operations", a.ID, b.ID, p.Operations())
+		}
+		a.Return()
+		if c := mustCheckOut(t, p); c != a {
+			t.Errorf("got connection %d, want the one that was returned", c.ID)
+		}
+		a.Return()
+		b.Return()
+		if p.Operations() != 0 {
+			t.Errorf("%d operations", p.Operations())
+		}
+	})
+}
+
+func TestLimitAndFairness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 1})
+		c := mustCheckOut(t, p)
+		var order []int
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				c := mustCheckOut(t, p)
+				order = append(order, i) // one at a time has the connection
+				c.Return()
+			})
+			synctest.Wait()
+		}
+		c.Return()
+		wg.Wait()
+		for i, n := range order {
+			if n != i {
+				t.Fatalf("served in the order %v", order)
+			}
+		}
+	})
+}
+
+func TestCheckOutHonoursContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 1, WaitQueueTimeout: time.Minute})
+		c := mustCheckOut(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := p.CheckOut(ctx)
+		te, ok := errors.AsType[*mongoerr.TimeoutError](err)
+		if !ok || !errors.Is(err, context.DeadlineExceeded) || te.Phase != "connection checkout" || time.Since(start) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := p.CheckOut(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("cancelled: %v", err)
+		}
+		start = time.Now()
+		if _, err := p.CheckOut(t.Context()); !errors.Is(err, errWaitQueueTimeout) || time.Since(start) != time.Minute {
+			t.Errorf("wait queue timeout: %v after %v", err, time.Since(start))
+		}
+		c.Return()
+		mustCheckOut(t, p).Return()
+		if p.Operations() != 0 {
+			t.Errorf("%d operations", p.Operations())
+		}
+	})
+}
+
+// A connection that is being made while its checkout is given up serves the next one.
+func TestCancelledCheckOutLosesNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeserver.Server{Handle: echo, Accept: func(context.Context, int64) error { time.Sleep(time.Second); return nil }}
+		p := newPool(t, s, Config{})
+		for range 500 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			if _, err := p.CheckOut(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		c := mustCheckOut(t, p)
+		if s.Accepted() > DefaultMaxConnecting {
+			t.Errorf("%d connections were made", s.Accepted())
+		}
+		c.Return()
+	})
+}
+
+func TestClear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 2, Monitor: r.monitor()})
+		idle, used := mustCheckOut(t, p), mustCheckOut(t, p)
+		waiting := make(chan error)
+		go func() {
+			_, err := p.CheckOut(context.Background())
+			waiting <- err
+		}()
+		synctest.Wait()
+		cause := errors.New("boom")
+		p.Clear(cause, false)
+		if err := <-waiting; !errors.Is(err, mongoerr.ErrPoolCleared) || !errors.Is(err, cause) {
+			t.Errorf("waiting checkout: %v", err)
+		}
+		if _, err := p.CheckOut(t.Context()); !errors.Is(err, mongoerr.ErrPoolCleared) {
+			t.Errorf("checkout from a paused pool: %v", err)
+		}
+		if !p.Stale(used) || p.Generation() != 1 {
+			t.Error("connection is not stale")
+		}
+		if _, err := used.RoundTrip(t.Context(), fakeserver.Message("ping")); err != nil {
+			t.Errorf("connection in use: %v", err)
+		}
+		p.Ready()
+		used.Return()
+		idle.Return()
+		synctest.Wait()
+		if used.Alive() || idle.Alive() {
+			t.Error("stale connections were kept")
+		}
+		c := mustCheckOut(t, p)
+		if c.ID != 3 || c.Generation != 1 {
+			t.Errorf("connection %d of generation %d", c.ID, c.Generation)
+		}
+		c.Return()
+		p.Clear(nil, false)
+		p.Clear(nil, false)
+		if n := count[*event.PoolCleared](&r); n != 2 || p.Generation() != 3 {
+			t.Errorf("%d cleared events, generation %d", n, p.Generation())
+		}
+	})
+}
+
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		p := newPool(t, &fakeserver.Server{Handle: func(req *fakeserver.Request) {
+			if req.IsHello() {
+				echo(req)
+			}
+		}}, Config{Monitor: r.monitor()})
+		c := mustCheckOut(t, p)
+		time.AfterFunc(time.Second, func() { p.Clear(errors.New("monitor timeout"), true) })
+		_, err := c.RoundTrip(t.Context(), fakeserver.Message("ping"))
+		if !errors.Is(err, mongoerr.ErrPoolCleared) {
+			t.Errorf("interrupted operation: %v", err)
+		}
+		c.Return()
+		if n := count[*event.ConnectionClosed](&r); n != 1 {
+			t.Errorf("%d closed events", n)
+		}
+	})
+}
+
+// A timed-out operation leaves its reply behind; the connection is kept once it was read off.
+func TestOwedReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		delay := 20 * time.Millisecond
+		s := &fakeserver.Server{}
+		s.Handle = func(req *fakeserver.Request) {
+			if !req.IsHello() {
+				time.Sleep(delay)
+			}
+			echo(req)
+		}
+		var r recorder
+		p := newPool(t, s, Config{Monitor: r.monitor()})
+		for i := range 1000 {
+			c := mustCheckOut(t, p)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, err := c.RoundTrip(ctx, fakeserver.Message("ping"))
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("round trip %d: %v", i, err)
+			}
+			c.Return()
+		}
+		c := mustCheckOut(t, p)
+		if _, err := c.RoundTrip(t.Context(), fakeserver.Message("ping")); err != nil {
+			t.Error(err)
+		}
+		if c.ID != 1 || s.Accepted() != 1 || count[*event.ConnectionClosed](&r) != 0 {
+			t.Errorf("connection %d, %d connections were made, %d closed", c.ID, s.Accepted(), count[*event.ConnectionClosed](&r))
+		}
+		c.Return()
+	})
+}
+
+// While a reply takes its time another connection is made, and a reply that does not come is given up.
+func TestOwedReplyIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
+			if req.IsHello() {
+				echo(req)
+			}
+		}}
+		p := newPool(t, s, Config{Monitor: r.monitor(), MaxPoolSize: 2})
+		c := mustCheckOut(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		c.RoundTrip(ctx, fakeserver.Message("ping"))
+		cancel()
+		c.Return()
+		start := time.Now()
+		other := mustCheckOut(t, p)
+		if other == c || time.Since(start) != drainGrace {
+			t.Errorf("got connection %d after %v", other.ID, time.Since(start))
+		}
+		third := mustCheckOut(t, p) // the pool is full until the reply is given up
+		if third.ID != 3 || time.Since(start) < drainTimeout-time.Second || time.Since(start) > drainTimeout+time.Second {
+			t.Errorf("got connection %d after %v", third.ID, time.Since(start))
+		}
+		other.Return()
+		third.Return()
+		if n := count[*event.ConnectionClosed](&r); n != 1 {
+			t.Errorf("%d connections were closed", n)
+		}
+	})
+}
+
+// Prose test 5 of Connection Monitoring and Pooling.
+func TestProse5CheckOutFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		refused := errors.New("refused")
+		var failures int
+		p := newPool(t, &fakeserver.Server{Accept: func(context.Context, int64) error { return refused }},
+			Config{Monitor: r.monitor(), ConnectFailed: func(f Failure) {
+				failures++
+				if !errors.Is(f.Err, refused) || !mongoerr.HasLabel(f.Err, mongoerr.LabelSystemOverloaded) || f.Generation != 0 {
+					t.Errorf("failure %+v", f)
+				}
+			}})
+		if _, err := p.CheckOut(t.Context()); !errors.Is(err, refused) {
+			t.Errorf("checkout: %v", err)
+		}
+		last, ok := r.events[len(r.events)-1].(*event.ConnectionCheckOutFailed)
+		if !ok || last.Reason != event.CheckOutConnectionError || failures != 1 {
+			t.Errorf("last event %+v, %d failures", last, failures)
+		}
+	})
+}
+
+// The checkout on whose behalf a connection is made gets the error, also when the pool is cleared because of it.
+func TestConnectErrorReachesItsCheckOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := errors.New("refused")
+		s := &fakeserver.Server{Handle: echo, Accept: func(_ context.Context, n int64) error {
+			time.Sleep(time.Second)
+			if n == 1 {
+				return refused
+			}
+			return nil
+		}}
+		var p *Pool
+		p = newPool(t, s, Config{MaxConnecting: 1, ConnectFailed: func(f Failure) { p.Clear(f.Err, false) }})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := p.CheckOut(t.Context()); !errors.Is(err, refused) || errors.Is(err, mongoerr.ErrPoolCleared) {
+				t.Errorf("first checkout: %v", err)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if _, err := p.CheckOut(t.Context()); !errors.Is(err, mongoerr.ErrPoolCleared) {
+				t.Errorf("second checkout: %v", err)
+			}
+		})
+		wg.Wait()
+	})
+}
+
+func TestMaxIdleTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, background := range []time.Duration{-1, 0} {
+			var r recorder
+			p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxIdleTime: time.Second, Monitor: r.monitor(), background: background})
+			c := mustCheckOut(t, p)
+			c.Return()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if n := count[*event.ConnectionClosed](&r); n == 0 != (background < 0) {
+				t.Errorf("background %v: %d connections were closed", background, n)
+			}
+			if c := mustCheckOut(t, p); c.ID != 2 {
+				t.Errorf("got connection %d", c.ID)
+			} else {
+				c.Return()
+			}
+		}
+	})
+}
+
+func TestMinPoolSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeserver.Server{Handle: echo}
+		var works atomic.Bool
+		s.Accept = func(context.Context, int64) error {
+			if !works.Load() {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		p := newPool(t, s, Config{MinPoolSize: 5})
+		synctest.Wait()
+		if n := s.Accepted(); n > 2*DefaultMaxConnecting {
+			t.Errorf("%d attempts at once", n)
+		}
+		time.Sleep(10 * retryInterval)
+		if n := s.Accepted(); n > 11*2*DefaultMaxConnecting {
+			t.Errorf("%d attempts in ten intervals", n)
+		}
+		works.Store(true)
+		time.Sleep(2 * retryInterval)
+		synctest.Wait()
+		if s.Open() != 5 {
+			t.Errorf("%d connections", s.Open())
+		}
+		c := mustCheckOut(t, p)
+		c.Close()
+		c.Return()
+		synctest.Wait()
+		if s.Open() != 5 {
+			t.Errorf("%d connections after one broke", s.Open())
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		blocked := make(chan struct{})
+		s := &fakeserver.Server{Handle: echo, Accept: func(ctx context.Context, n int64) error {
+			if n > 1 {
+				close(blocked)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}}
+		p := newPool(t, s, Config{Monitor: r.monitor()})
+		c := mustCheckOut(t, p)
+		waiting := make(chan error)
+		go func() {
+			_, err := p.CheckOut(context.Background())
+			waiting <- err
+		}()
+		<-blocked
+		p.Close()
+		if err := <-waiting; !errors.Is(err, mongoerr.ErrClientClosed) {
+			t.Errorf("waiting checkout: %v", err)
+		}
+		if _, err := p.CheckOut(t.Context()); !errors.Is(err, mongoerr.ErrClientClosed) {
+			t.Errorf("checkout: %v", err)
+		}
+		c.Return()
+		if c.Alive() || count[*event.ConnectionClosed](&r) != 2 || count[*event.PoolClosed](&r) != 1 {
+			t.Errorf("alive %v, events %v", c.Alive(), r.events)
+		}
+	})
+}

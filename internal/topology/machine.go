@@ -1,0 +1,334 @@
+package topology
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/hello"
+)
+
+// machine is the state machine of the specification Server Discovery and Monitoring: how a description of a topology
+// follows from the one before and what a server has just said. It holds only what never changes during the life of a
+// client.
+type machine struct {
+	seeds int // how many servers the user named
+}
+
+// initial returns the description before anything is known: all seeds are unknown.
+func initial(kind event.TopologyKind, setName string, seeds []string) *event.TopologyDescription {
+	t := &event.TopologyDescription{Kind: kind, SetName: setName}
+	for _, addr := range seeds {
+		if t.Server(addr) == nil {
+			t.Servers = append(t.Servers, &event.ServerDescription{Addr: addr})
+		}
+	}
+	return t
+}
+
+// transition is a topology description under construction.
+type transition struct {
+	*event.TopologyDescription
+	// recheck are the servers that were taken for primaries until another one appeared.
+	recheck []string
+}
+
+// next returns the description that follows from td when a server was checked with the outcome sd, and the servers that
+// should be checked at once. It returns td itself when the outcome must be ignored, because the server is not part of
+// the topology or has said newer things already. It changes neither td nor sd.
+func (m machine) next(td *event.TopologyDescription, sd *event.ServerDescription) (*event.TopologyDescription, []string) {
+	old := td.Server(sd.Addr)
+	if old == nil || old.TopologyVersion.Compare(sd.TopologyVersion) > 0 {
+		return td, nil
+	}
+	copied := *td
+	copied.Servers = slices.Clone(td.Servers)
+	t := &transition{TopologyDescription: &copied}
+
+	if t.Kind == event.Single && t.SetName != "" && sd.Kind != event.UnknownServer && sd.SetName != t.SetName {
+		sd = unknown(sd, fmt.Errorf("server %s is in replica set %q, but %q is asked for", sd.Addr, sd.SetName, t.SetName))
+	}
+	t.replace(sd)
+	if act := actions[t.Kind][sd.Kind]; act != nil {
+		act(m, t, sd)
+	}
+	finish(t.TopologyDescription)
+	return t.TopologyDescription, t.recheck
+}
+
+// unknown returns the description of the same server when nothing is known of it but an error.
+func unknown(sd *event.ServerDescription, err error) *event.ServerDescription {
+	return &event.ServerDescription{Addr: sd.Addr, LastError: err, TopologyVersion: sd.TopologyVersion, LastUpdate: sd.LastUpdate}
+}
+
+type action func(m machine, t *transition, sd *event.ServerDescription)
+
+// actions is the specification's TopologyType table. Where nothing stands nothing is to be done but to replace the
+// server's description; that is so for Single and LoadBalanced altogether.
+var actions = map[event.TopologyKind]map[event.ServerKind]action{
+	event.UnknownTopology: {
+		event.Standalone:  machine.unknownWithStandalone,
+		event.Mongos:      machine.becomeSharded,
+		event.RSPrimary:   machine.fromPrimary,
+		event.RSSecondary: machine.withoutPrimary,
+		event.RSArbiter:   machine.withoutPrimary,
+		event.RSOther:     machine.withoutPrimary,
+	},
+	event.Sharded: {
+		event.Standalone:  machine.remove,
+		event.RSPrimary:   machine.remove,
+		event.RSSecondary: machine.remove,
+		event.RSArbiter:   machine.remove,
+		event.RSOther:     machine.remove,
+		event.RSGhost:     machine.remove,
+	},
+	event.ReplicaSetNoPrimary: {
+		event.Standalone:  machine.remove,
+		event.Mongos:      machine.remove,
+		event.RSPrimary:   machine.fromPrimary,
+		event.RSSecondary: machine.withoutPrimary,
+		event.RSArbiter:   machine.withoutPrimary,
+		event.RSOther:     machine.withoutPrimary,
+	},
+	event.ReplicaSetWithPrimary: {
+		event.UnknownServer: machine.checkPrimary,
+		event.Standalone:    machine.remove,
+		event.Mongos:        machine.remove,
+		event.RSPrimary:     machine.fromPrimary,
+		event.RSSecondary:   machine.withPrimaryFromMember,
+		event.RSArbiter:     machine.withPrimaryFromMember,
+		event.RSOther:       machine.withPrimaryFromMember,
+		event.RSGhost:       machine.checkPrimary,
+	},
+}
+
+func (m machine) unknownWithStandalone(t *transition, sd *event.ServerDescription) {
+	if m.seeds == 1 {
+		t.Kind = event.Single
+	} else {
+		t.drop(sd.Addr)
+	}
+}
+
+func (m machine) becomeSharded(t *transition, _ *event.ServerDescription) { t.Kind = event.Sharded }
+
+// remove takes the server out of the topology, which may have been the primary.
+func (m machine) remove(t *transition, sd *event.ServerDescription) {
+	t.drop(sd.Addr)
+	if t.Kind == event.ReplicaSetWithPrimary {
+		t.checkPrimary()
+	}
+}
+
+func (m machine) checkPrimary(t *transition, _ *event.ServerDescription) { t.checkPrimary() }
+
+// withoutPrimary is updateRSWithoutPrimary.
+func (m machine) withoutPrimary(t *transition, sd *event.ServerDescription) {
+	t.Kind = event.ReplicaSetNoPrimary
+	if t.SetName == "" {
+		t.SetName = sd.SetName
+	} else if t.SetName != sd.SetName {
+		t.drop(sd.Addr)
+		return
+	}
+	t.add(sd.Members())
+	if sd.Me != "" && sd.Me != sd.Addr {
+		t.drop(sd.Addr)
+	}
+}
+
+// withPrimaryFromMember is updateRSWithPrimaryFromMember.
+func (m machine) withPrimaryFromMember(t *transition, sd *event.ServerDescription) {
+	if t.SetName != sd.SetName || sd.Me != "" && sd.Me != sd.Addr {
+		t.drop(sd.Addr)
+	}
+	t.checkPrimary()
+}
+
+// fromPrimary is updateRSFromPrimary.
+func (m machine) fromPrimary(t *transition, sd *event.ServerDescription) {
+	if t.SetName == "" {
+		t.SetName = sd.SetName
+	} else if t.SetName != sd.SetName {
+		t.drop(sd.Addr)
+		t.checkPrimary()
+		return
+	}
+	if !t.trusts(sd) {
+		t.replace(unknown(sd, fmt.Errorf("primary marked stale due to electionId/setVersion mismatch, %s is stale compared to %s",
+			tuple(sd.ElectionID, sd.SetVersion), tuple(t.MaxElectionID, t.MaxSetVersion))))
+		t.checkPrimary()
+		return
+	}
+	for _, s := range t.Servers {
+		if s.Kind == event.RSPrimary && s.Addr != sd.Addr {
+			t.replace(&event.ServerDescription{Addr: s.Addr, LastError: errNewerPrimary})
+			t.recheck = append(t.recheck, s.Addr)
+		}
+	}
+	members := sd.Members()
+	t.add(members)
+	t.Servers = slices.DeleteFunc(t.Servers, func(s *event.ServerDescription) bool { return !slices.Contains(members, s.Addr) })
+	t.checkPrimary()
+}
+
+var errNewerPrimary = errors.New("primary marked stale due to discovery of newer primary")
+
+// trusts reports whether a primary is at least as new as the newest one known, by its electionId and setVersion, and if
+// so it remembers them.
+func (t *transition) trusts(sd *event.ServerDescription) bool {
+	if sd.MaxWireVersion >= 17 { // from MongoDB 6.0 on the tuple is ordered as the servers order it
+		c := cmp.Or(compareID(sd.ElectionID, t.MaxElectionID), compareInt(sd.SetVersion, t.MaxSetVersion))
+		if c < 0 {
+			return false
+		}
+		t.MaxElectionID, t.MaxSetVersion = sd.ElectionID, sd.SetVersion
+		return true
+	}
+	if sd.SetVersion != nil && sd.ElectionID != nil {
+		if t.MaxSetVersion != nil && t.MaxElectionID != nil &&
+			cmp.Or(compareInt(sd.SetVersion, t.MaxSetVersion), compareID(sd.ElectionID, t.MaxElectionID)) < 0 {
+			return false
+		}
+		t.MaxElectionID = sd.ElectionID
+	}
+	if sd.SetVersion != nil && compareInt(sd.SetVersion, t.MaxSetVersion) > 0 {
+		t.MaxSetVersion = sd.SetVersion
+	}
+	return true
+}
+
+// compareID and compareInt take a value that is not there for less than any other.
+func compareID(a, b *bson.ObjectID) int {
+	if a == nil || b == nil {
+		return compareBool(a != nil, b != nil)
+	}
+	return bytes.Compare(a[:], b[:])
+}
+
+func compareInt(a, b *int64) int {
+	if a == nil || b == nil {
+		return compareBool(a != nil, b != nil)
+	}
+	return cmp.Compare(*a, *b)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func tuple(id *bson.ObjectID, version *int64) string {
+	e, v := "none", "none"
+	if id != nil {
+		e = id.Hex()
+	}
+	if version != nil {
+		v = fmt.Sprint(*version)
+	}
+	return fmt.Sprintf("(electionId: %s, setVersion: %s)", e, v)
+}
+
+func (t *transition) replace(sd *event.ServerDescription) {
+	for i, s := range t.Servers {
+		if s.Addr == sd.Addr {
+			t.Servers[i] = sd
+		}
+	}
+}
+
+func (t *transition) add(addrs []string) {
+	for _, addr := range addrs {
+		if t.Server(addr) == nil {
+			t.Servers = append(t.Servers, &event.ServerDescription{Addr: addr})
+		}
+	}
+}
+
+func (t *transition) drop(addr string) {
+	t.Servers = slices.DeleteFunc(t.Servers, func(s *event.ServerDescription) bool { return s.Addr == addr })
+}
+
+// checkPrimary is checkIfHasPrimary.
+func (t *transition) checkPrimary() {
+	t.Kind = event.ReplicaSetNoPrimary
+	if t.Primary() != nil {
+		t.Kind = event.ReplicaSetWithPrimary
+	}
+}
+
+// finish derives what follows from the servers altogether: the compatibility and the time that sessions live.
+func finish(t *event.TopologyDescription) {
+	t.CompatibilityErr = nil
+	t.SessionTimeoutMinutes = nil
+	first := true
+	for _, s := range t.Servers {
+		if s.Kind == event.UnknownServer || s.Kind == event.LoadBalancer {
+			continue
+		}
+		if t.CompatibilityErr == nil {
+			t.CompatibilityErr = compatibility(s)
+		}
+		if !s.DataBearing() {
+			continue
+		}
+		switch {
+		case first:
+			t.SessionTimeoutMinutes = s.SessionTimeoutMinutes
+		case compareInt(s.SessionTimeoutMinutes, t.SessionTimeoutMinutes) < 0:
+			t.SessionTimeoutMinutes = s.SessionTimeoutMinutes
+		}
+		first = false
+	}
+}
+
+// CompatibilityError says that a server and this driver have no version of the wire protocol in common.
+type CompatibilityError struct {
+	Addr     string
+	Min, Max int32 // what the server speaks
+}
+
+// Error uses the specification's words.
+func (e *CompatibilityError) Error() string {
+	if e.Min > hello.MaxWireVersion {
+		return fmt.Sprintf("Server at %s requires wire version %d, but this version of Allium only supports up to %d.",
+			e.Addr, e.Min, hello.MaxWireVersion)
+	}
+	return fmt.Sprintf("Server at %s reports wire version %d, but this version of Allium requires at least %d (MongoDB %s).",
+		e.Addr, e.Max, hello.MinWireVersion, hello.MinServerVersion)
+}
+
+func compatibility(s *event.ServerDescription) error {
+	if s.MinWireVersion > hello.MaxWireVersion || s.MaxWireVersion < hello.MinWireVersion {
+		return &CompatibilityError{Addr: s.Addr, Min: s.MinWireVersion, Max: s.MaxWireVersion}
+	}
+	return nil
+}
+
+// withHosts returns the description that follows when the DNS records of the deployment name these servers now
+// (specification: Polling SRV Records for mongos Discovery). At most limit servers are kept, 0 meaning no limit; those
+// to add are taken from the front of hosts.
+func withHosts(td *event.TopologyDescription, hosts []string, limit int) *event.TopologyDescription {
+	copied := *td
+	copied.Servers = slices.DeleteFunc(slices.Clone(td.Servers), func(s *event.ServerDescription) bool {
+		return !slices.Contains(hosts, s.Addr)
+	})
+	t := &transition{TopologyDescription: &copied}
+	for _, addr := range hosts {
+		if limit > 0 && len(t.Servers) >= limit {
+			break
+		}
+		t.add([]string{addr})
+	}
+	finish(t.TopologyDescription)
+	return t.TopologyDescription
+}
