@@ -1,0 +1,111 @@
+package uri
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+const defaultPort = "27017"
+
+func (c *Config) parseHosts(s string) error {
+	if s == "" {
+		return errors.New("there is no host (paths of Unix domain sockets must be percent-encoded)")
+	}
+	for host := range strings.SplitSeq(s, ",") {
+		addr, err := parseHost(host)
+		if err != nil {
+			return err
+		}
+		c.Hosts = append(c.Hosts, addr)
+	}
+	return nil
+}
+
+// parseHost returns the address that one host identifier stands for.
+func parseHost(s string) (string, error) {
+	host, port, hasPort, err := splitPort(s)
+	if err != nil {
+		return "", err
+	}
+	if host, err = url.PathUnescape(host); err != nil {
+		return "", fmt.Errorf("host %q is not percent-encoded correctly", s)
+	}
+	switch {
+	case host == "":
+		return "", errors.New("a host is empty")
+	case strings.Contains(host, "\x00"):
+		return "", fmt.Errorf("host %q contains a NUL", s)
+	case strings.Contains(host, "/"):
+		if hasPort {
+			return "", fmt.Errorf("host %q: a Unix domain socket has no port", s)
+		}
+		if !strings.HasSuffix(host, ".sock") {
+			return "", fmt.Errorf("host %q: the path of a Unix domain socket must end in \".sock\"", s)
+		}
+		return host, nil
+	case strings.HasPrefix(host, "["):
+		ip, err := netip.ParseAddr(host[1 : len(host)-1])
+		if err != nil || !ip.Is6() {
+			return "", fmt.Errorf("host %q is not an IPv6 address", s)
+		}
+	case strings.ContainsAny(host, " \"#<>@[\\]^`{|}?"):
+		return "", fmt.Errorf("host %q contains a character that a host name cannot have", s)
+	}
+	if !hasPort {
+		port = defaultPort
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '+' {
+		return "", fmt.Errorf("host %q: the port must be a number from 1 to 65535", s)
+	}
+	return strings.ToLower(host) + ":" + port, nil
+}
+
+// splitPort splits a host identifier at the colon before its port. An IPv6 address stands in brackets.
+func splitPort(s string) (host, port string, hasPort bool, err error) {
+	if strings.HasPrefix(s, "[") {
+		end := strings.IndexByte(s, ']')
+		if end < 0 {
+			return "", "", false, fmt.Errorf("host %q lacks a closing bracket", s)
+		}
+		host, port = s[:end+1], s[end+1:]
+		if port == "" {
+			return host, "", false, nil
+		}
+		if port[0] != ':' {
+			return "", "", false, fmt.Errorf("host %q has text after its address", s)
+		}
+		return host, port[1:], true, nil
+	}
+	host, port, hasPort = strings.Cut(s, ":")
+	if strings.Contains(port, ":") {
+		return "", "", false, fmt.Errorf("host %q has more than one colon (an IPv6 address must stand in brackets)", s)
+	}
+	return host, port, hasPort, nil
+}
+
+// parseSRVHost reads the one host name of a mongodb+srv string.
+func (c *Config) parseSRVHost(s string) error {
+	switch {
+	case s == "":
+		return errors.New("there is no host")
+	case strings.Contains(s, ","):
+		return errors.New("a mongodb+srv string has one host name, not several")
+	case strings.Contains(s, ":"):
+		return errors.New("the host name of a mongodb+srv string has no port")
+	}
+	host, err := url.PathUnescape(s)
+	if err != nil || strings.ContainsAny(host, " \"#<>@[\\]^`{|}?/%\x00") {
+		return fmt.Errorf("host %q is not a host name", s)
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" {
+			return fmt.Errorf("host %q is not a host name", s)
+		}
+	}
+	c.SRVHost = host
+	return nil
+}

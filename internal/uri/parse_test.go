@@ -1,0 +1,219 @@
+package uri
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseErrors(t *testing.T) {
+	const secret = "hunter2"
+	tests := []struct{ in, want string }{
+		{"", "scheme"},
+		{"http://localhost", "scheme"},
+		{"mongodb://", "no host"},
+		{"mongodb://a,,b", "a host is empty"},
+		{"mongodb://a:0", "port"},
+		{"mongodb://a:", "port"},
+		{"mongodb://a:+5", "port"},
+		{"mongodb://[::1", "bracket"},
+		{"mongodb://[::1]x", "after its address"},
+		{"mongodb://[1.2.3.4]", "IPv6"},
+		{"mongodb://::1", "brackets"},
+		{"mongodb://%2Ftmp%2Fmongo", ".sock"},
+		{"mongodb://%2Ftmp%2Fm.sock:27017", "no port"},
+		{"mongodb://a%zz", "percent-encoded"},
+		{"mongodb://a/d$b", "database name"},
+		{"mongodb://a/?w", `"w" has no value`},
+		{"mongodb://a/?=1", "no name"},
+		{"mongodb://a/?w=%zz", `"w" is not percent-encoded`},
+		{"mongodb://a/?tls=true&tls=false", "tls"},
+		{"mongodb://a/?slaveOk=true&readPreference=secondaryPreferred", "slaveOk"},
+		{"mongodb://a/?proxyHost=p&proxyUsername=u", "proxyPassword"},
+		{"mongodb+srv://", "no host"},
+		{"mongodb+srv://a..b", "not a host name"},
+		{"mongodb+srv://a.b.c:27017", "port"},
+		{"mongodb+srv://a.b.c,d.e.f", "several"},
+		{"mongodb://user:" + secret + "/x@host", "percent-encoded"},
+		{"mongodb://user:" + secret + "?x@host", "percent-encoded"},
+		{"mongodb://user:" + secret + "%@host", "percent-encoded"},
+		{"mongodb://user:" + secret + ":@host", "percent-encoded"},
+		{"mongodb://user:" + secret + "@host:99999", "port"},
+		{"mongodb://user:" + secret + "@host/?w=-1", "negative"},
+		{"mongodb://:" + secret + "@host", "user name"},
+		{"mongodb://a/?proxyPassword=" + secret, "proxyHost"},
+		{"mongodb://user:" + secret + "#@x@host/", "percent-encoded"},
+	}
+	for _, tt := range tests {
+		_, err := Parse(tt.in)
+		if err == nil {
+			t.Errorf("%s: no error", tt.in)
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %q, want %q", tt.in, err, tt.want)
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: error %q contains the password", tt.in, err)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	tests := []struct{ options, want string }{
+		{"foo=secret-value", `option "foo" is not supported`},
+		{"wtimeout=5", `option "wtimeout" is deprecated, use "wTimeoutMS"`},
+		{"wtimeout=5&wtimeoutMS=10", `deprecated option "wtimeout" is ignored, since "wTimeoutMS" is there`},
+		{"secondaryAcceptableLatencyMS=3", `option "secondaryAcceptableLatencyMS" is deprecated, use "localThresholdMS"`},
+		{"slaveOk=true", `option "slaveOk" is deprecated, use "readPreference=secondaryPreferred"`},
+		{"serverSelectionTryOnce=true", `option "serverSelectionTryOnce" is for single-threaded drivers and has no effect`},
+		{"journal=1", `value "1" of option "journal" is deprecated, use "true"`},
+		{"journal=", `value "" of option "journal" is ignored: want true or false`},
+		{"maxIdleTimeMS=", `value "" of option "maxIdleTimeMS" is ignored: want a whole number from 0 to 2147483647`},
+		{"replicaSet=a&replicaSet=b", `option "replicaSet" is given more than once, the first value counts`},
+		{"readPreference=fastest", `value "fastest" of option "readPreference" is ignored: want one of primary, primaryPreferred, secondary, secondaryPreferred, nearest`},
+		{"readPreferenceTags=invalid", `value "invalid" of option "readPreferenceTags" is ignored: want comma separated key:value pairs`},
+		{"compressors=snappy,snoopy", `compressor "snoopy" is not supported`},
+		{"maxStalenessSeconds=30", `value "30" of option "maxStalenessSeconds" is ignored: want -1 or a whole number from 90`},
+		{"authMechanism=MONGODB-OIDC&authMechanismProperties=TOKEN_RESOURCE:mongodb://host1%2Chost2",
+			`value of option "authMechanismProperties" is ignored: want comma separated key:value pairs (a value with a comma cannot be given in a connection string)`},
+	}
+	for _, tt := range tests {
+		c, err := Parse("mongodb://localhost/?" + tt.options)
+		if err != nil {
+			t.Errorf("%s: %v", tt.options, err)
+			continue
+		}
+		if len(c.Warnings) != 1 || c.Warnings[0] != tt.want {
+			t.Errorf("%s: warnings %q, want %q", tt.options, c.Warnings, tt.want)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	c, err := Parse("mongodb://u%3A:p%40%20@Host,[2001:DB8::1]:5,%2Ftmp%2FM.sock/db?READPREFERENCETAGS=dc:ny,rack:1&readPreferenceTags=" +
+		"&readPreference=nearest&maxStalenessSeconds=120&slaveok=false&appName=a%20b%26c&wTimeoutMS=5000000000&proxyHost=p&proxyUsername=pu&proxyPassword=pp123")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"host:27017", "[2001:db8::1]:5", "/tmp/M.sock"}; !reflect.DeepEqual(c.Hosts, want) {
+		t.Errorf("hosts %q, want %q", c.Hosts, want)
+	}
+	if cr := c.Credential; cr.Username != "u:" || cr.Password != "p@ " || !cr.PasswordSet {
+		t.Errorf("credential %+v", cr)
+	}
+	if want := []map[string]string{{"dc": "ny", "rack": "1"}, {}}; !reflect.DeepEqual(c.ReadPreferenceTags, want) {
+		t.Errorf("tags %v", c.ReadPreferenceTags)
+	}
+	if c.AppName != "a b&c" || *c.WTimeout != 5_000_000*time.Second || *c.MaxStaleness != 2*time.Minute || c.ReadPreference != "nearest" {
+		t.Errorf("options %q %v %v %q", c.AppName, *c.WTimeout, *c.MaxStaleness, c.ReadPreference)
+	}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	if c.Credential.Source != "db" {
+		t.Errorf("source %q", c.Credential.Source)
+	}
+	want := "mongodb://u%3A:***@Host,[2001:DB8::1]:5,%2Ftmp%2FM.sock/db?READPREFERENCETAGS=dc:ny,rack:1&readPreferenceTags=" +
+		"&readPreference=nearest&maxStalenessSeconds=120&slaveok=false&appName=a%20b%26c&wTimeoutMS=5000000000&proxyHost=p&proxyUsername=pu&proxyPassword=***"
+	if got := fmt.Sprint(c); got != want {
+		t.Errorf("printed as %s, want %s", got, want)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	tests := []struct{ in, want string }{ // "" is valid
+		{"mongodb://a/?minPoolSize=5&maxPoolSize=4", "minPoolSize"},
+		{"mongodb://a/?minPoolSize=5&maxPoolSize=0", ""},
+		{"mongodb://a/?maxStalenessSeconds=120", "maxStalenessSeconds"},
+		{"mongodb://a/?maxStalenessSeconds=-1", ""},
+		{"mongodb://a/?readPreferenceTags=dc:ny", "readPreferenceTags"},
+		{"mongodb://a/?readPreferenceTags=", ""},
+		{"mongodb://u:p@a/?authMechanism=MONGODB-CR", "MONGODB-CR is not supported"},
+		{"mongodb://u:p@a/?authMechanism=SCRAM-SHA-512", `"SCRAM-SHA-512" is not known`},
+		{"mongodb://u@a/", "no password"},
+		{"mongodb://u:@a/", ""},
+		{"mongodb://u:p@a/?authMechanism=SCRAM-SHA-1&authMechanismProperties=A:b", "no property A"},
+		{"mongodb://u@a/?authMechanism=GSSAPI&gssapiServiceName=x", ""},
+		{"mongodb://u@a/?authMechanism=GSSAPI&authMechanismProperties=canonicalize_host_name:true", ""},
+		{"mongodb+srv://a.b.c/", "no hosts"},
+	}
+	for _, tt := range tests {
+		c, err := Parse(tt.in)
+		if err != nil {
+			t.Errorf("%s: %v", tt.in, err)
+			continue
+		}
+		err = c.Validate()
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.in, err, tt.want)
+		}
+	}
+}
+
+func TestApplySRV(t *testing.T) {
+	tests := []struct {
+		in, txt string
+		hosts   []string
+		want    string // of the error
+		check   func(*Config) bool
+	}{
+		{"mongodb+srv://a.b.c/", "replicaSet=r&authSource=s", []string{"x.b.c:1"}, "", func(c *Config) bool {
+			return c.ReplicaSet == "r" && c.AuthSource() == "s" && c.TLSEnabled() && c.Credential == nil
+		}},
+		{"mongodb+srv://u:p@a.b.c/?replicaSet=mine&tls=false", "replicaSet=r&authSource=s", []string{"x.b.c:1"}, "", func(c *Config) bool {
+			return c.ReplicaSet == "mine" && c.Credential.Source == "s" && !c.TLSEnabled()
+		}},
+		{"mongodb+srv://u:p@a.b.c/?authSource=mine", "authSource=s", []string{"x.b.c:1"}, "", func(c *Config) bool {
+			return c.Credential.Source == "mine"
+		}},
+		{"mongodb+srv://a.b.c/", "ssl=false", []string{"x.b.c:1"}, `"ssl" is not allowed`, nil},
+		{"mongodb+srv://a.b.c/", "authSource", []string{"x.b.c:1"}, "no value", nil},
+		{"mongodb+srv://a.b.c/", "loadBalanced=true", []string{"x.b.c:1", "y.b.c:1"}, "several hosts", nil},
+		{"mongodb+srv://a.b.c/?srvMaxHosts=1", "loadBalanced=true", []string{"x.b.c:1"}, "srvMaxHosts", nil},
+		{"mongodb+srv://a.b.c/?srvMaxHosts=1", "replicaSet=r", []string{"x.b.c:1"}, "srvMaxHosts", nil},
+	}
+	for _, tt := range tests {
+		c, err := Parse(tt.in)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.in, err)
+		}
+		if err = c.ApplySRV(tt.hosts, tt.txt); err == nil {
+			err = c.Validate()
+		}
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s with %s: %v, want %q", tt.in, tt.txt, err, tt.want)
+		}
+		if err == nil && !tt.check(c) {
+			t.Errorf("%s with %s: %v", tt.in, tt.txt, c)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"mongodb://user:password@a:1,[::1]:2,%2Ftmp%2Fx.sock/db?w=1&readPreferenceTags=a:b,c:d&tls=true",
+		"mongodb+srv://a.b.c/?srvMaxHosts=2", "mongodb://a?w", "mongodb://%", "mongodb://@@:/?&=&",
+		"mongodb://u:secretsecret/@h/?proxyPassword=x",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := Parse(s)
+		if err != nil {
+			return
+		}
+		if cr := c.Credential; cr != nil && len(cr.Password) > 3 && strings.Count(s, string(cr.Password)) == 1 &&
+			strings.Contains(c.String(), string(cr.Password)) {
+			t.Errorf("%q: printed as %s", s, c)
+		}
+		for _, h := range c.Hosts {
+			if h == "" {
+				t.Errorf("%q: empty host", s)
+			}
+		}
+		c.Validate()
+	})
+}

@@ -1,0 +1,131 @@
+package uri
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Validate fills in what depends on several options and refuses options that contradict each other. It is called after the
+// options of the program, and after ApplySRV for a mongodb+srv string.
+func (c *Config) Validate() error {
+	if err := c.conflicts(); err != nil {
+		return err
+	}
+	if len(c.Hosts) == 0 {
+		return errors.New("there are no hosts")
+	}
+	if c.MinPoolSize != nil && c.MaxPoolSize != nil && *c.MaxPoolSize != 0 && *c.MinPoolSize > *c.MaxPoolSize {
+		return fmt.Errorf("minPoolSize %d is greater than maxPoolSize %d", *c.MinPoolSize, *c.MaxPoolSize)
+	}
+	if c.ReadPreference == "" || c.ReadPreference == "primary" {
+		if c.MaxStaleness != nil && *c.MaxStaleness >= 0 {
+			return errors.New("maxStalenessSeconds needs a readPreference other than primary")
+		}
+		for _, tags := range c.ReadPreferenceTags {
+			if len(tags) > 0 {
+				return errors.New("readPreferenceTags need a readPreference other than primary")
+			}
+		}
+	}
+	if c.Credential != nil {
+		if err := c.Credential.complete(c.Database); err != nil {
+			return fmt.Errorf("authentication: %w", err)
+		}
+	}
+	return nil
+}
+
+func is(b *bool) bool { return b != nil && *b }
+
+// conflict is a pair of options that exclude each other.
+type conflict struct {
+	a, b       string
+	hasA, hasB bool
+}
+
+// conflicts refuses options that contradict each other.
+func (c *Config) conflicts() error {
+	direct, balanced := is(c.Direct), is(c.LoadBalanced)
+	limited := c.SRVMaxHosts != nil && *c.SRVMaxHosts > 0
+	t := &c.TLSIs
+	for _, x := range []conflict{
+		{"directConnection=true", "several hosts", direct, len(c.Hosts) > 1},
+		{"directConnection=true", "a mongodb+srv string", direct, c.SRVHost != ""},
+		{"loadBalanced=true", "several hosts", balanced, len(c.Hosts) > 1},
+		{"loadBalanced=true", "replicaSet", balanced, c.ReplicaSet != ""},
+		{"loadBalanced=true", "directConnection=true", balanced, direct},
+		{"srvMaxHosts", "loadBalanced=true", limited, balanced},
+		{"srvMaxHosts", "replicaSet", limited, c.ReplicaSet != ""},
+		{"srvMaxHosts", "a string other than mongodb+srv", c.SRVMaxHosts != nil, c.SRVHost == ""},
+		{"srvServiceName", "a string other than mongodb+srv", c.SRVServiceName != "", c.SRVHost == ""},
+		{"tlsInsecure", "tlsAllowInvalidCertificates", t.Insecure != nil, t.AllowInvalidCertificates != nil},
+		{"tlsInsecure", "tlsAllowInvalidHostnames", t.Insecure != nil, t.AllowInvalidHostnames != nil},
+		{"tlsInsecure", "tlsDisableOCSPEndpointCheck", t.Insecure != nil, t.DisableOCSPEndpointCheck != nil},
+		{"tlsInsecure", "tlsDisableCertificateRevocationCheck", t.Insecure != nil, t.DisableCertificateRevocationCheck != nil},
+		{"tlsAllowInvalidCertificates", "tlsDisableOCSPEndpointCheck", t.AllowInvalidCertificates != nil, t.DisableOCSPEndpointCheck != nil},
+		{"tlsAllowInvalidCertificates", "tlsDisableCertificateRevocationCheck", t.AllowInvalidCertificates != nil, t.DisableCertificateRevocationCheck != nil},
+		{"tlsDisableOCSPEndpointCheck", "tlsDisableCertificateRevocationCheck", t.DisableOCSPEndpointCheck != nil, t.DisableCertificateRevocationCheck != nil},
+		{"w=0", "journal=true", c.W == 0, is(c.Journal)},
+	} {
+		if x.hasA && x.hasB {
+			return fmt.Errorf("options %s and %s exclude each other", x.a, x.b)
+		}
+	}
+	return c.Proxy.check()
+}
+
+func (p *Proxy) check() error {
+	if p.Host == "" {
+		for name, given := range map[string]bool{
+			"proxyPort": p.Port != 0, "proxyUsername": p.Username != "", "proxyPassword": p.Password != "",
+		} {
+			if given {
+				return fmt.Errorf("option %s needs proxyHost", name)
+			}
+		}
+		return nil
+	}
+	if (p.Username == "") != (p.Password == "") {
+		return errors.New("options proxyUsername and proxyPassword need each other")
+	}
+	return nil
+}
+
+// txtOptions are the options that a TXT record may have.
+var txtOptions = map[string]bool{"authsource": true, "replicaset": true, "loadbalanced": true}
+
+// ApplySRV takes over what DNS says about a mongodb+srv string: the addresses of the SRV records and the text of the TXT
+// record, "" if there is none. Options that are set already win over those of the TXT record (specification: Initial
+// DNS Seedlist Discovery).
+func (c *Config) ApplySRV(hosts []string, txt string) error {
+	pairs, err := splitOptions(txt)
+	if err != nil {
+		return fmt.Errorf("TXT record of %s: %w", c.SRVHost, err)
+	}
+	for _, p := range pairs {
+		if !txtOptions[p.key] {
+			return fmt.Errorf("TXT record of %s: option %q is not allowed there", c.SRVHost, p.key)
+		}
+	}
+	var defaults Config
+	if err := defaults.applyOptions(txt); err != nil {
+		return fmt.Errorf("TXT record of %s: %w", c.SRVHost, err)
+	}
+	for _, w := range defaults.Warnings {
+		c.warn("TXT record of %s: %s", c.SRVHost, w)
+	}
+	if c.ReplicaSet == "" {
+		c.ReplicaSet = defaults.ReplicaSet
+	}
+	if c.LoadBalanced == nil {
+		c.LoadBalanced = defaults.LoadBalanced
+	}
+	if c.authSource == "" {
+		c.authSource = defaults.authSource
+	}
+	if c.Credential != nil && c.Credential.Source == "" {
+		c.Credential.Source = c.authSource
+	}
+	c.Hosts = hosts
+	return nil
+}
