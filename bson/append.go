@@ -181,3 +181,7 @@ func AppendDecimal128Value(dst []byte, v Decimal128) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, v.lo)
 	return binary.LittleEndian.AppendUint64(dst, v.hi)
 }
+
+func appendLongIndex(dst []byte, i int) []byte {
+	return append(strconv.AppendInt(dst, int64(i), 10), 0)
+}

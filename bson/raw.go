@@ -365,14 +365,14 @@ func (v RawValue) Array() (Raw, bool) {
 }
 
 // Binary returns the value of a binary, without copying its bytes. For subtype 2 they come without the
-// inner length.
+// inner length, which must be right.
 func (v RawValue) Binary() (Binary, bool) {
 	if v.Type != TypeBinary || len(v.Value) < 5 {
 		return Binary{}, false
 	}
 	sub, data := v.Value[4], v.Value[5:]
 	if sub == BinaryOld {
-		if len(data) < 4 {
+		if len(data) < 4 || int64(int32(binary.LittleEndian.Uint32(data))) != int64(len(data)-4) {
 			return Binary{}, false
 		}
 		data = data[4:]

@@ -1,0 +1,423 @@
+package bson
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// An encoder is the state of one encoding: the options and how deep it is.
+type encoder struct {
+	cfg   *config
+	depth int    // documents and arrays around
+	held  int    // values held by interfaces around
+	buf   []byte // scratch, for results that are copied out
+}
+
+// enter is called before every document and array; leave after it.
+func (e *encoder) enter() error {
+	if e.depth >= e.cfg.maxDepth {
+		return &EncodeError{Err: errTooDeep}
+	}
+	e.depth++
+	return nil
+}
+
+func (e *encoder) leave() { e.depth-- }
+
+// appendKey appends a key and its NUL. Keys come out of maps and D: they may hold anything.
+func appendKey(dst []byte, key string) ([]byte, error) {
+	ascii := true
+	for i := range len(key) {
+		if c := key[i]; c == 0 {
+			return dst, &EncodeError{Err: fmt.Errorf("key %q %w", key, errNUL)}
+		} else if c >= utf8.RuneSelf {
+			ascii = false
+		}
+	}
+	if !ascii && !utf8.ValidString(key) {
+		return dst, &EncodeError{Err: fmt.Errorf("key %q %w", key, errUTF8)}
+	}
+	dst = append(dst, key...)
+	return append(dst, 0), nil
+}
+
+// appendText appends a string's value if it is valid UTF-8.
+func appendText(dst []byte, s string) ([]byte, error) {
+	if !utf8.ValidString(s) {
+		return dst, errUTF8
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(s)+1))
+	dst = append(dst, s...)
+	return append(dst, 0), nil
+}
+
+func appendCString(dst []byte, s string) ([]byte, error) {
+	if strings.IndexByte(s, 0) >= 0 {
+		return dst, errNUL
+	}
+	if !utf8.ValidString(s) {
+		return dst, errUTF8
+	}
+	dst = append(dst, s...)
+	return append(dst, 0), nil
+}
+
+// appendInt appends n as an int32 if small allows it and it fits, else as an int64.
+func appendInt(dst []byte, n int64, small bool) (Type, []byte, error) {
+	if small && n == int64(int32(n)) {
+		return TypeInt32, AppendInt32Value(dst, int32(n)), nil
+	}
+	return TypeInt64, AppendInt64Value(dst, n), nil
+}
+
+func appendUint(dst []byte, n uint64, small bool) (Type, []byte, error) {
+	if n > math.MaxInt64 {
+		return 0, dst, errOverflow(n)
+	}
+	return appendInt(dst, int64(n), small)
+}
+
+func appendTime(dst []byte, t time.Time) (Type, []byte, error) {
+	const most = math.MaxInt64 / 1000
+	if s := t.Unix(); s >= most || s <= -most {
+		return 0, dst, errOverflow(t)
+	}
+	return TypeDateTime, AppendInt64Value(dst, t.UnixMilli()), nil
+}
+
+func appendNumber(dst []byte, n json.Number, fl flags) (Type, []byte, error) {
+	if i, err := n.Int64(); err == nil {
+		return appendInt(dst, i, fl&flagMinSize != 0)
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return 0, dst, err
+	}
+	if !strings.ContainsAny(string(n), ".eE") {
+		return 0, dst, errOverflow(n)
+	}
+	return TypeDouble, AppendDoubleValue(dst, f), nil
+}
+
+func appendRegexValue(dst []byte, r Regex) (out []byte, err error) {
+	if out, err = appendCString(dst, r.Pattern); err == nil {
+		out, err = appendCString(out, r.Options)
+	}
+	return out, err
+}
+
+func appendDBPointerValue(dst []byte, p DBPointer) ([]byte, error) {
+	dst, err := appendText(dst, p.DB)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, p.Pointer[:]...), nil
+}
+
+// appendRaw appends an encoded document after a look at its frame; nil is an empty one.
+func appendRaw(dst []byte, r Raw) ([]byte, error) {
+	if r == nil {
+		return append(dst, 5, 0, 0, 0, 0), nil
+	}
+	doc, rest, err := ReadDocument(r)
+	if err != nil {
+		return dst, err
+	}
+	if len(rest) != 0 {
+		return dst, fmt.Errorf("%d bytes after the document", len(rest))
+	}
+	return append(dst, doc...), nil
+}
+
+func appendRawValue(dst []byte, v RawValue) (Type, []byte, error) {
+	if v.Type == 0 {
+		return 0, dst, errors.New("RawValue has no type")
+	}
+	dst, err := appendChecked(dst, v.Type, v.Value)
+	return v.Type, dst, err
+}
+
+func (e *encoder) appendCodeWithScope(dst []byte, c CodeWithScope, fl flags) ([]byte, error) {
+	if err := e.enter(); err != nil {
+		return dst, err
+	}
+	defer e.leave()
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	dst, err := appendText(dst, string(c.Code))
+	if err != nil {
+		return dst, err
+	}
+	if c.Scope == nil {
+		dst = append(dst, 5, 0, 0, 0, 0)
+	} else {
+		t, out, err := e.appendAny(dst, c.Scope, fl)
+		if err != nil {
+			return dst, err
+		}
+		if t != TypeEmbeddedDocument {
+			return dst, errors.New("scope is not a document")
+		}
+		dst = out
+	}
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst, nil
+}
+
+// appendD appends a document. Nil is an empty one: the caller decides about null.
+func (e *encoder) appendD(dst []byte, d D, fl flags) ([]byte, error) {
+	if err := e.enter(); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	for i := range d {
+		at := len(dst)
+		dst = append(dst, 0)
+		var err error
+		if dst, err = appendKey(dst, d[i].Key); err != nil {
+			return dst, under(d[i].Key, err)
+		}
+		var t Type
+		if t, dst, err = e.appendAny(dst, d[i].Value, fl); err != nil {
+			return dst, under(d[i].Key, encodeErr(reflect.TypeOf(d[i].Value), err))
+		}
+		dst[at] = byte(t)
+	}
+	e.leave()
+	return EndDocument(dst, start), nil
+}
+
+// appendM is appendD for maps; the order is whatever the map gives.
+func (e *encoder) appendM(dst []byte, m M, fl flags) ([]byte, error) {
+	if err := e.enter(); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	for key, v := range m {
+		at := len(dst)
+		dst = append(dst, 0)
+		var err error
+		if dst, err = appendKey(dst, key); err != nil {
+			return dst, under(key, err)
+		}
+		var t Type
+		if t, dst, err = e.appendAny(dst, v, fl); err != nil {
+			return dst, under(key, encodeErr(reflect.TypeOf(v), err))
+		}
+		dst[at] = byte(t)
+	}
+	e.leave()
+	return EndDocument(dst, start), nil
+}
+
+// appendA is appendD for arrays.
+func (e *encoder) appendA(dst []byte, a []any, fl flags) ([]byte, error) {
+	if err := e.enter(); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	for i := range a {
+		at := len(dst)
+		dst = appendIndex(append(dst, 0), i)
+		t, out, err := e.appendAny(dst, a[i], fl)
+		if err != nil {
+			return dst, underIndex(i, encodeErr(reflect.TypeOf(a[i]), err))
+		}
+		dst = out
+		dst[at] = byte(t)
+	}
+	e.leave()
+	return EndDocument(dst, start), nil
+}
+
+// appendAny appends the value that v holds. The basic types are done here, all others by their compiled codecs.
+// An error that is not an *EncodeError yet is one about v itself.
+func (e *encoder) appendAny(dst []byte, v any, fl flags) (t Type, out []byte, err error) {
+	if e.cfg.special {
+		return e.appendOther(dst, v, fl)
+	}
+	switch v := v.(type) {
+	case nil:
+		return TypeNull, dst, nil
+	case string:
+		out, err = appendText(dst, v)
+		return TypeString, out, err
+	case int32:
+		return TypeInt32, AppendInt32Value(dst, v), nil
+	case int:
+		return appendInt(dst, int64(v), true)
+	case int64:
+		return appendInt(dst, v, fl&flagMinSize != 0)
+	case float64:
+		return TypeDouble, AppendDoubleValue(dst, v), nil
+	case bool:
+		return TypeBoolean, AppendBoolValue(dst, v), nil
+	case D:
+		if v == nil && e.cfg.NilMapAsNull {
+			return TypeNull, dst, nil
+		}
+		out, err = e.appendD(dst, v, fl)
+		return TypeEmbeddedDocument, out, err
+	case M:
+		if v == nil && e.cfg.NilMapAsNull {
+			return TypeNull, dst, nil
+		}
+		out, err = e.appendM(dst, v, fl)
+		return TypeEmbeddedDocument, out, err
+	case A:
+		if v == nil && e.cfg.NilSliceAsNull {
+			return TypeNull, dst, nil
+		}
+		out, err = e.appendA(dst, v, fl)
+		return TypeArray, out, err
+	case ObjectID:
+		return TypeObjectID, append(dst, v[:]...), nil
+	case DateTime:
+		return TypeDateTime, AppendInt64Value(dst, int64(v)), nil
+	case time.Time:
+		return appendTime(dst, v)
+	case Binary:
+		return TypeBinary, AppendBinaryValue(dst, v.Subtype, v.Data), nil
+	case []byte:
+		if v == nil && e.cfg.NilBytesAsNull {
+			return TypeNull, dst, nil
+		}
+		return TypeBinary, AppendBinaryValue(dst, BinaryGeneric, v), nil
+	case Raw:
+		if v == nil && e.cfg.NilMapAsNull {
+			return TypeNull, dst, nil
+		}
+		out, err = appendRaw(dst, v)
+		return TypeEmbeddedDocument, out, err
+	case RawValue:
+		return appendRawValue(dst, v)
+	case Timestamp:
+		return TypeTimestamp, AppendTimestampValue(dst, v), nil
+	case Decimal128:
+		return TypeDecimal128, AppendDecimal128Value(dst, v), nil
+	case Regex:
+		out, err = appendRegexValue(dst, v)
+		return TypeRegex, out, err
+	case []string:
+		if v == nil && e.cfg.NilSliceAsNull {
+			return TypeNull, dst, nil
+		}
+		out, err = e.appendStrings(dst, v)
+		return TypeArray, out, err
+	}
+	return e.appendOther(dst, v, fl)
+}
+
+// appendOther appends the value that v holds by its compiled codec.
+func (e *encoder) appendOther(dst []byte, v any, fl flags) (Type, []byte, error) {
+	if v == nil {
+		return TypeNull, dst, nil
+	}
+	// Interfaces can hold pointers to interfaces, and so go on for ever without any document in between.
+	if e.held > 8*e.cfg.maxDepth {
+		return 0, dst, errTooDeep
+	}
+	e.held++
+	defer func() { e.held-- }()
+	t := reflect.TypeOf(v)
+	tc := e.cfg.codec(t, fl)
+	switch {
+	case tc.elem != nil:
+		p := word(v)
+		if p.isNil() {
+			return TypeNull, dst, nil
+		}
+		return tc.elem.enc(e, dst, p)
+	case tc.copies:
+		c := reflect.New(t)
+		c.Elem().Set(reflect.ValueOf(v))
+		return tc.enc(e, dst, pointerOf(c))
+	case heldByPointer(t):
+		return tc.enc(e, dst, word(v))
+	case t.Kind() == reflect.Map || t.Kind() == reflect.Pointer:
+		return tc.enc(e, dst, wordVariable(v))
+	}
+	c := reflect.New(t)
+	c.Elem().Set(reflect.ValueOf(v))
+	return tc.enc(e, dst, pointerOf(c))
+}
+
+func (e *encoder) appendStrings(dst []byte, a []string) ([]byte, error) {
+	if err := e.enter(); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	for i, s := range a {
+		dst = appendIndex(append(dst, byte(TypeString)), i)
+		var err error
+		if dst, err = appendText(dst, s); err != nil {
+			return dst, underIndex(i, encodeErr(reflect.TypeFor[string](), err))
+		}
+	}
+	e.leave()
+	return EndDocument(dst, start), nil
+}
+
+// interfaceCodec returns the codec of interface types.
+func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
+	if t == typeAny {
+		return func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
+				v := *at[any](p)
+				bt, out, err := e.appendAny(dst, v, fl)
+				if err != nil {
+					return 0, dst, encodeErr(reflect.TypeOf(v), err)
+				}
+				return bt, out, nil
+			}, func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
+				v, n, err := d.any(bt, b)
+				if err == nil {
+					*at[any](p) = v
+				}
+				return n, err
+			}
+	}
+	return func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
+			v := p.value(t)
+			if v.IsNil() {
+				return TypeNull, dst, nil
+			}
+			bt, out, err := e.appendAny(dst, v.Elem().Interface(), fl)
+			if err != nil {
+				return 0, dst, encodeErr(v.Elem().Type(), err)
+			}
+			return bt, out, nil
+		}, func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
+			v := p.value(t)
+			if bt == TypeNull || bt == TypeUndefined {
+				v.SetZero()
+				return 0, nil
+			}
+			if t.NumMethod() == 0 {
+				x, n, err := d.any(bt, b)
+				if err == nil && x == nil {
+					v.SetZero()
+				} else if err == nil {
+					v.Set(reflect.ValueOf(x))
+				}
+				return n, err
+			}
+			// Nobody knows which type it should be, except if there is a value already.
+			if !v.IsNil() && v.Elem().Kind() == reflect.Pointer && !v.Elem().IsNil() {
+				q := v.Elem()
+				return d.cfg.codec(q.Type().Elem(), fl).dec(d, bt, b, pointerOf(q))
+			}
+			return 0, &DecodeError{BSONType: bt, GoType: t,
+				Err: errors.New("an interface with methods needs a pointer in it or a codec in the options")}
+		}
+}

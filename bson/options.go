@@ -1,0 +1,140 @@
+package bson
+
+import (
+	"reflect"
+	"sync"
+)
+
+// Options change how Go values become BSON and back. The zero value is what the package's functions use. Options are
+// compared by value, and the compiled codecs are cached for each; copying them is cheap, and using them from
+// many goroutines is safe.
+type Options struct {
+	// Codecs are the user's own codecs for Go types.
+	Codecs *Codecs
+
+	// MaxDepth is how deep documents and arrays may nest, in both directions; 0 stands for DefaultMaxDepth.
+	MaxDepth int
+
+	// NilSliceAsNull, NilMapAsNull and NilBytesAsNull make nil slices, nil maps (D, M and A are ones of them) and
+	// nil []byte values null. Without them they are an empty array, an empty document and an empty binary value.
+	NilSliceAsNull bool
+	NilMapAsNull   bool
+	NilBytesAsNull bool
+
+	// MinSize encodes every integer as an int32 if it fits, as the tag minsize does for a field.
+	MinSize bool
+
+	// OmitEmpty and OmitZero leave out empty or zero struct fields, as the tags of the same name do for a field.
+	OmitEmpty bool
+	OmitZero  bool
+
+	// JSONTags takes a field's key and its omitempty from the json tag if it has no bson tag.
+	JSONTags bool
+
+	// Documents is what an embedded document becomes in a variable of type any.
+	Documents DocumentKind
+
+	// DisallowUnknownFields makes it an error if a struct has no field for a key.
+	DisallowUnknownFields bool
+
+	// DisallowDuplicateKeys makes it an error if a document has a key twice. Without it the last one wins in structs
+	// and maps, and a D holds both.
+	DisallowDuplicateKeys bool
+
+	// AllowTruncation decodes numbers into types that cannot hold them exactly: the fraction or the precision is lost,
+	// as with the tag truncate for a field. Numbers out of range stay an error.
+	AllowTruncation bool
+
+	// AllowInvalidUTF8 decodes strings and keys that are not valid UTF-8 as they are.
+	AllowInvalidUTF8 bool
+
+	// LocalTime decodes datetimes in the local time zone instead of UTC.
+	LocalTime bool
+
+	// BinaryAsBytes decodes binary values of the subtypes generic and old into a variable of type any as []byte.
+	BinaryAsBytes bool
+
+	// ObjectIDAsHex decodes ObjectIDs into Go strings as 24 hexadecimal digits. Without it they do not fit.
+	ObjectIDAsHex bool
+
+	// ClearMaps empties a map before it decodes into it. Without it the new entries are added.
+	ClearMaps bool
+
+	// ClearStructs sets a struct to its zero value before it decodes into it. Without it fields that the document
+	// does not have keep their value.
+	ClearStructs bool
+}
+
+// DocumentKind is a choice of Go type for embedded documents in variables of type any.
+type DocumentKind uint8
+
+// The choices: D (the default), M, and Raw, which leaves the document encoded. Arrays become A, or with
+// DocumentsAsRaw a RawValue.
+const (
+	DocumentsAsD DocumentKind = iota
+	DocumentsAsM
+	DocumentsAsRaw
+)
+
+// config is Options made ready for use, with the codecs that were compiled for it.
+type config struct {
+	Options
+	maxDepth int
+	special  bool // the user has codecs: even the basic types must be looked up
+
+	cache [flagsEnd]sync.Map // by flags: reflect.Type -> *typeCodec, complete ones only
+	mu    sync.Mutex         // held while compiling
+}
+
+// codecKey is what a compiled codec depends on besides its config.
+type codecKey struct {
+	t     reflect.Type
+	flags flags
+}
+
+// flags are the struct tags that change how everything inside the field is encoded or decoded.
+type flags uint8
+
+const (
+	flagMinSize flags = 1 << iota
+	flagTruncate
+	flagsEnd
+)
+
+var (
+	configs       sync.Map // Options -> *config
+	defaultConfig = newConfig(Options{})
+)
+
+func newConfig(o Options) *config {
+	c := &config{Options: o, maxDepth: o.MaxDepth}
+	if c.maxDepth <= 0 {
+		c.maxDepth = DefaultMaxDepth
+	}
+	c.special = o.Codecs != nil && len(o.Codecs.types)+len(o.Codecs.interfaces) > 0
+	return c
+}
+
+// config returns the one config for o.
+func (o Options) config() *config {
+	if o == (Options{}) {
+		return defaultConfig
+	}
+	if c, ok := configs.Load(o); ok {
+		return c.(*config)
+	}
+	c, _ := configs.LoadOrStore(o, newConfig(o))
+	return c.(*config)
+}
+
+// flags returns the flags that hold for everything.
+func (c *config) flags() flags {
+	var f flags
+	if c.MinSize {
+		f |= flagMinSize
+	}
+	if c.AllowTruncation {
+		f |= flagTruncate
+	}
+	return f
+}

@@ -1,0 +1,206 @@
+package bson
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// structField is one key of a struct: a field of its own or of a struct that is inline in it.
+type structField struct {
+	key       string
+	index     []int // as in reflect.VisibleFields: one number per struct
+	typ       reflect.Type
+	hops      []hop
+	offset    uintptr
+	flags     flags
+	omitEmpty bool
+	omitZero  bool
+	inlineMap bool
+}
+
+// tag is a parsed bson tag.
+type tag struct {
+	key                 string
+	skip, inline        bool
+	omitEmpty, omitZero bool
+	flags               flags
+}
+
+// parseTag parses the tag of a field. Options that are not known are left alone: tags are shared with others.
+func parseTag(f reflect.StructField, cfg *config) tag {
+	s, ok := f.Tag.Lookup("bson")
+	if !ok && !strings.Contains(string(f.Tag), ":") {
+		s = string(f.Tag) // the whole tag, an old habit
+	}
+	if !ok && s == "" && cfg.JSONTags {
+		s = f.Tag.Get("json")
+	}
+	if s == "-" {
+		return tag{skip: true}
+	}
+	key, options, _ := strings.Cut(s, ",")
+	t := tag{key: key, omitEmpty: cfg.OmitEmpty, omitZero: cfg.OmitZero}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "omitempty":
+			t.omitEmpty = true
+		case "omitzero":
+			t.omitZero = true
+		case "minsize":
+			t.flags |= flagMinSize
+		case "truncate":
+			t.flags |= flagTruncate
+		case "inline":
+			t.inline = true
+		}
+	}
+	if t.key == "" {
+		t.key = strings.ToLower(f.Name)
+	}
+	return t
+}
+
+// structFields returns the keys of t in the order of its fields, inline ones where they stand. Of two fields with one
+// key the one that is less deep inline wins; at the same depth it is an error.
+func structFields(t reflect.Type, cfg *config) ([]structField, error) {
+	var all []structField
+	if err := collectFields(&all, t, cfg, nil, structField{}); err != nil {
+		return nil, err
+	}
+	best := make(map[string]int, len(all)) // depth
+	for _, f := range all {
+		if d, ok := best[f.key]; !f.inlineMap && (!ok || len(f.index) < d) {
+			best[f.key] = len(f.index)
+		}
+	}
+	seen := make(map[string]bool, len(all))
+	maps := 0
+	var out []structField
+	for _, f := range all {
+		switch {
+		case f.inlineMap:
+			if maps++; maps > 1 {
+				return nil, fmt.Errorf("struct has more than one inline map")
+			}
+		case len(f.index) > best[f.key]:
+			continue
+		case seen[f.key]:
+			return nil, fmt.Errorf("struct has the key %q twice", f.key)
+		default:
+			seen[f.key] = true
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// collectFields adds the fields of t, which lies at where. outer are the structs that it is inline in.
+func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []reflect.Type, where structField) error {
+	if slices.Contains(outer, t) {
+		return fmt.Errorf("struct %s is inline in itself", t)
+	}
+	outer = append(slices.Clip(outer), t)
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if !sf.IsExported() && !sf.Anonymous {
+			continue
+		}
+		tag := parseTag(sf, cfg)
+		if tag.skip {
+			continue
+		}
+		f := structField{
+			key: tag.key, typ: sf.Type, hops: where.hops, offset: where.offset + sf.Offset,
+			index: append(slices.Clip(where.index), i),
+			flags: where.flags | tag.flags, omitEmpty: tag.omitEmpty, omitZero: tag.omitZero,
+		}
+		if !sf.IsExported() {
+			// The exported fields of an unexported embedded struct are reachable, it itself is not.
+			if !tag.inline || sf.Type.Kind() != reflect.Struct {
+				continue
+			}
+		}
+		if strings.IndexByte(f.key, 0) >= 0 {
+			return fmt.Errorf("key of field %s %w", sf.Name, errNUL)
+		}
+		if !tag.inline {
+			*out = append(*out, f)
+			continue
+		}
+		kind := sf.Type.Kind()
+		switch {
+		case kind == reflect.Map:
+			f.inlineMap = true
+			*out = append(*out, f)
+		case kind == reflect.Struct:
+			if err := collectFields(out, sf.Type, cfg, outer, f); err != nil {
+				return err
+			}
+		case kind == reflect.Pointer && sf.Type.Elem().Kind() == reflect.Struct:
+			f.hops = append(slices.Clip(f.hops), hop{offset: f.offset, elem: sf.Type.Elem()})
+			f.offset = 0
+			if err := collectFields(out, sf.Type.Elem(), cfg, outer, f); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("field %s has the tag inline: want a struct, a pointer to one or a map", sf.Name)
+		}
+	}
+	return nil
+}
+
+// omitter returns the function that tells when to leave out f; nil for never. copies tells that it calls a method with a
+// pointer receiver.
+func omitter(f structField) (omit func(p ptr) bool, copies bool) {
+	if !f.omitEmpty && !f.omitZero {
+		return nil, false
+	}
+	t := f.typ
+	kind := t.Kind()
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return func(p ptr) bool { return at[time.Time](p).IsZero() }, false
+	case kind == reflect.Pointer && t.Implements(typeZeroer):
+		return func(p ptr) bool { return p.elem().isNil() || p.value(t).Interface().(zeroer).IsZero() }, false
+	case kind == reflect.Interface && t.Implements(typeZeroer):
+		return func(p ptr) bool {
+			v := p.value(t)
+			return v.IsNil() || v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() || v.Interface().(zeroer).IsZero()
+		}, false
+	case kind != reflect.Pointer && kind != reflect.Interface && reflect.PointerTo(t).Implements(typeZeroer):
+		return func(p ptr) bool { return p.value(t).Addr().Interface().(zeroer).IsZero() }, !t.Implements(typeZeroer)
+	}
+	if f.omitEmpty {
+		switch kind {
+		case reflect.String:
+			return func(p ptr) bool { return *at[string](p) == "" }, false
+		case reflect.Slice:
+			return func(p ptr) bool { _, n := p.slice(); return n == 0 }, false
+		case reflect.Map:
+			return func(p ptr) bool { return p.value(t).Len() == 0 }, false
+		case reflect.Array:
+			if t.Len() == 0 {
+				return func(ptr) bool { return true }, false
+			}
+			if !f.omitZero {
+				return nil, false
+			}
+		case reflect.Struct:
+			if !f.omitZero {
+				return nil, false
+			}
+		}
+	}
+	switch kind {
+	case reflect.Pointer:
+		return func(p ptr) bool { return p.elem().isNil() }, false
+	case reflect.Bool:
+		return func(p ptr) bool { return !*at[bool](p) }, false
+	case reflect.Int64, reflect.Uint64:
+		return func(p ptr) bool { return *at[uint64](p) == 0 }, false
+	}
+	return func(p ptr) bool { return p.value(t).IsZero() }, false
+}

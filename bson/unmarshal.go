@@ -1,0 +1,70 @@
+package bson
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+)
+
+// Unmarshal decodes the document data into what v points to: a struct, a map, a D, a Raw, any, or a type that
+// implements Unmarshaler; v may also be a map that is not nil. The package documentation has the table of what becomes
+// what. Nothing of data is kept. The error is a *DecodeError; v may be half filled then.
+func Unmarshal(data []byte, v any) error {
+	return defaultConfig.unmarshal(TypeEmbeddedDocument, data, v)
+}
+
+// Unmarshal is the function Unmarshal with these options.
+func (o Options) Unmarshal(data []byte, v any) error {
+	return o.config().unmarshal(TypeEmbeddedDocument, data, v)
+}
+
+// Unmarshal decodes the value into what v points to, as Unmarshal does with documents.
+func (v RawValue) Unmarshal(into any) error {
+	return defaultConfig.unmarshal(v.Type, v.Value, into)
+}
+
+// UnmarshalValue is RawValue.Unmarshal with these options.
+func (o Options) UnmarshalValue(v RawValue, into any) error {
+	return o.config().unmarshal(v.Type, v.Value, into)
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+var errNotPointer = errors.New("want a pointer that is not nil, or a map")
+
+func (c *config) unmarshal(t Type, data []byte, v any) error {
+	if v == nil {
+		return &DecodeError{BSONType: t, Err: errNotPointer}
+	}
+	vt := reflect.TypeOf(v)
+	var p ptr
+	var dec decFunc
+	switch vt.Kind() {
+	case reflect.Pointer:
+		if p = word(v); p.isNil() {
+			return &DecodeError{BSONType: t, GoType: vt, Err: errNotPointer}
+		}
+		dec = c.codec(vt.Elem(), c.flags()).dec
+	case reflect.Map:
+		p = wordVariable(v)
+		if p.elem().isNil() {
+			return &DecodeError{BSONType: t, GoType: vt, Err: errNotPointer}
+		}
+		dec = c.codec(vt, c.flags()).dec
+	default:
+		return &DecodeError{BSONType: t, GoType: vt, Err: errNotPointer}
+	}
+	d := decoders.Get().(*decoder)
+	d.start(c, data)
+	n, err := dec(d, t, data, p)
+	d.stop()
+	decoders.Put(d)
+	if err != nil {
+		return decodeErr(t, vt, err)
+	}
+	if n != len(data) {
+		return &DecodeError{BSONType: t, GoType: vt, Err: fmt.Errorf("%d bytes follow", len(data)-n)}
+	}
+	return nil
+}
