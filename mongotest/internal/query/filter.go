@@ -52,21 +52,31 @@ type Filter struct {
 
 // ParseFilter parses a filter. The filter's bytes must not change while it is in use.
 func ParseFilter(filter bson.Raw, o *Options) (*Filter, error) {
-	p := &filterParser{coll: o.collation(), version: o.version()}
-	if o != nil {
-		p.expr, p.noExpr, p.noText = o.Expr, o.NoExpr, o.NoText
-	}
+	p := newFilterParser(o)
 	root, err := p.parse(filter, levelTop)
 	if err != nil {
 		return nil, err
 	}
+	return p.filter(root), nil
+}
+
+func newFilterParser(o *Options) *filterParser {
+	p := &filterParser{coll: o.collation(), version: o.version()}
+	if o != nil {
+		p.expr, p.noExpr, p.noText = o.Expr, o.NoExpr, o.NoText
+	}
+	return p
+}
+
+func (p *filterParser) filter(root node) *Filter {
+	root = normalize(root)
 	f := &Filter{root: root, coll: p.coll, text: p.text, near: p.near}
 	if l, ok := root.(*leaf); ok && l.path.name == "_id" {
 		if c, ok := l.test.(*compareTest); ok && c.op == equal && isExactID(c.rhs, c.coll) {
 			f.id = c.rhs
 		}
 	}
-	return f, nil
+	return f
 }
 
 // isExactID tells whether {_id: v} means exactly the document with this _id: v is not compared by a collation, not null
