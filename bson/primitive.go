@@ -1,7 +1,5 @@
 package bson
 
-import "time"
-
 // Binary is a BSON binary value: bytes and their subtype.
 type Binary struct {
 	Subtype byte
@@ -23,15 +21,6 @@ const (
 	BinaryUserDefined byte = 0x80
 )
 
-// DateTime is a BSON UTC datetime: milliseconds since the Unix epoch.
-type DateTime int64
-
-// NewDateTime returns t as a DateTime, cut down to milliseconds.
-func NewDateTime(t time.Time) DateTime { return DateTime(t.UnixMilli()) }
-
-// Time returns d as a time.Time in UTC.
-func (d DateTime) Time() time.Time { return time.UnixMilli(int64(d)).UTC() }
-
 // Timestamp is MongoDB's internal timestamp: seconds since the Unix epoch and a counter within the second.
 type Timestamp struct {
 	T uint32
@@ -52,12 +41,6 @@ func (ts Timestamp) Compare(other Timestamp) int {
 
 // IsZero reports whether ts is the zero timestamp.
 func (ts Timestamp) IsZero() bool { return ts == Timestamp{} }
-
-// Regex is a BSON regular expression. The options are single letters in alphabetical order.
-type Regex struct {
-	Pattern string
-	Options string
-}
 
 // JavaScript is BSON JavaScript code.
 type JavaScript string
