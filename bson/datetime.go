@@ -1,6 +1,9 @@
 package bson
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // DateTime is a BSON UTC datetime: milliseconds since the Unix epoch.
 type DateTime int64
@@ -15,17 +18,32 @@ func (d DateTime) Time() time.Time { return time.UnixMilli(int64(d)).UTC() }
 // 9999 as Go's time package writes it.
 func (d DateTime) String() string { return d.Time().Format(time.RFC3339Nano) }
 
-// MarshalText returns what String returns, or an error if RFC 3339 has no form for the year.
+// Compare returns -1, 0 or +1 as d is before, equal to or after other.
+func (d DateTime) Compare(other DateTime) int { return compareOrdered(d, other) }
+
+// MarshalText returns what String returns, or an error if RFC 3339 has no form for the year. In JSON, d is a string of
+// it.
 func (d DateTime) MarshalText() ([]byte, error) { return d.Time().MarshalText() }
 
 // UnmarshalText parses a time as RFC 3339 writes it, cut down to milliseconds.
 func (d *DateTime) UnmarshalText(text []byte) error {
-	var t time.Time
-	if err := t.UnmarshalText(text); err != nil {
-		return err
+	ms, ok := parseDateTime(text, false)
+	if !ok {
+		return fmt.Errorf("bson: parse date %q: not of the form 2006-01-02T15:04:05.999Z", clip(string(text)))
 	}
-	*d = NewDateTime(t)
+	*d = DateTime(ms)
 	return nil
+}
+
+// UnmarshalJSON reads a string as UnmarshalText does, or the {"$date": ...} of Extended JSON.
+func (d *DateTime) UnmarshalJSON(text []byte) error {
+	return unmarshalExtJSONOf(text, d, func(v RawValue) (DateTime, bool) {
+		if s, ok := v.StringBytes(); ok {
+			ms, ok := parseDateTime(s, false)
+			return DateTime(ms), ok
+		}
+		return v.DateTime()
+	})
 }
 
 // The dates that relaxed Extended JSON writes as text end with the year 9999.

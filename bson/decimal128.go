@@ -364,7 +364,7 @@ func (d Decimal128) append(dst []byte) []byte {
 	return append(dst, digits...)
 }
 
-// MarshalText returns what String returns.
+// MarshalText returns what String returns. In JSON, d is a string of it.
 func (d Decimal128) MarshalText() ([]byte, error) { return d.append(nil), nil }
 
 // UnmarshalText parses as ParseDecimal128 does.
@@ -374,6 +374,20 @@ func (d *Decimal128) UnmarshalText(text []byte) error {
 		*d = v
 	}
 	return err
+}
+
+// UnmarshalJSON reads a string, a number, or the {"$numberDecimal": "..."} of Extended JSON.
+func (d *Decimal128) UnmarshalJSON(text []byte) error {
+	if c := text[0]; c == '-' || '0' <= c && c <= '9' {
+		return d.UnmarshalText(text) // all its digits count, which those of a double would not
+	}
+	return unmarshalExtJSONOf(text, d, func(v RawValue) (Decimal128, bool) {
+		if s, ok := v.StringBytes(); ok {
+			got, err := parseDecimal(s)
+			return got, err == nil
+		}
+		return v.Decimal128()
+	})
 }
 
 // Compare returns -1, 0 or +1 as d is less than, equal to or greater than other, as numbers: 1.0 equals 1.00, and

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -479,7 +478,7 @@ func (r *extJSONReader) wrappedRegex() error {
 			return err
 		}
 		if bytes.IndexByte(text, 0) >= 0 {
-			return r.fail(start, errors.New("regular expression with a NUL"))
+			return r.fail(start, errNULInRegex)
 		}
 		parts[i] = string(text)
 		return nil

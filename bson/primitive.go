@@ -1,62 +1,29 @@
 package bson
 
-// Binary is a BSON binary value: bytes and their subtype.
-type Binary struct {
-	Subtype byte
-	Data    []byte
-}
+// The types of BSON that are little more than a name, among them the deprecated ones.
 
-// The binary subtypes that BSON 1.1 names.
-const (
-	BinaryGeneric     byte = 0x00
-	BinaryFunction    byte = 0x01
-	BinaryOld         byte = 0x02 // deprecated: the payload repeats its length
-	BinaryUUIDOld     byte = 0x03 // deprecated: byte order differs between languages
-	BinaryUUID        byte = 0x04
-	BinaryMD5         byte = 0x05
-	BinaryEncrypted   byte = 0x06
-	BinaryColumn      byte = 0x07
-	BinarySensitive   byte = 0x08
-	BinaryVector      byte = 0x09
-	BinaryUserDefined byte = 0x80
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
 )
-
-// Timestamp is MongoDB's internal timestamp: seconds since the Unix epoch and a counter within the second.
-type Timestamp struct {
-	T uint32
-	I uint32
-}
-
-// Compare returns -1, 0 or +1 as ts is before, equal to or after other.
-func (ts Timestamp) Compare(other Timestamp) int {
-	a, b := uint64(ts.T)<<32|uint64(ts.I), uint64(other.T)<<32|uint64(other.I)
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// IsZero reports whether ts is the zero timestamp.
-func (ts Timestamp) IsZero() bool { return ts == Timestamp{} }
 
 // JavaScript is BSON JavaScript code.
 type JavaScript string
 
-// CodeWithScope is BSON JavaScript code with the variables it sees (deprecated).
+// CodeWithScope is BSON JavaScript code with the variables it sees (deprecated). The scope is a document: a D, an
+// M, a Raw, a struct, ...; nil stands for an empty one.
 type CodeWithScope struct {
 	Code  JavaScript
 	Scope any
 }
 
-// Symbol is the deprecated BSON symbol type.
+// Symbol is the deprecated BSON symbol type. The server compares it as a string.
 type Symbol string
 
-// DBPointer is the deprecated BSON DBPointer type.
+// DBPointer is the deprecated BSON DBPointer type. It is no DBRef.
 type DBPointer struct {
-	DB      string
+	DB      string // the namespace, "database.collection"
 	Pointer ObjectID
 }
 
@@ -71,3 +38,91 @@ type (
 	MinKey struct{}
 	MaxKey struct{}
 )
+
+// String returns c as Code("...", scope).
+func (c CodeWithScope) String() string { return fmt.Sprintf("Code(%q, %v)", string(c.Code), c.Scope) }
+
+// String returns p as DBPointer("...", ObjectID("...")).
+func (p DBPointer) String() string { return fmt.Sprintf("DBPointer(%q, %v)", p.DB, p.Pointer) }
+
+// IsZero reports whether p has neither namespace nor ObjectID.
+func (p DBPointer) IsZero() bool { return p == DBPointer{} }
+
+func (Undefined) String() string { return "undefined" }
+func (Null) String() string      { return "null" }
+func (MinKey) String() string    { return "MinKey" }
+func (MaxKey) String() string    { return "MaxKey" }
+
+// MarshalJSON returns p as Extended JSON.
+func (p DBPointer) MarshalJSON() ([]byte, error) {
+	return marshalExtJSONOf(TypeDBPointer, append(AppendStringValue(nil, p.DB), p.Pointer[:]...))
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (p *DBPointer) UnmarshalJSON(text []byte) error {
+	return unmarshalExtJSONOf(text, p, RawValue.DBPointer)
+}
+
+// MarshalJSON returns null.
+func (Null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// MarshalJSON returns {"$undefined":true}.
+func (Undefined) MarshalJSON() ([]byte, error) { return marshalExtJSONOf(TypeUndefined, nil) }
+
+// MarshalJSON returns {"$minKey":1}.
+func (MinKey) MarshalJSON() ([]byte, error) { return marshalExtJSONOf(TypeMinKey, nil) }
+
+// MarshalJSON returns {"$maxKey":1}.
+func (MaxKey) MarshalJSON() ([]byte, error) { return marshalExtJSONOf(TypeMaxKey, nil) }
+
+// UnmarshalJSON reads null.
+func (*Null) UnmarshalJSON(text []byte) error {
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil || v != nil {
+		return fmt.Errorf("bson: decode JSON %s into bson.Null: it is not null", clip(string(text)))
+	}
+	return nil
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (u *Undefined) UnmarshalJSON(text []byte) error {
+	return unmarshalExtJSONOf(text, u, isType[Undefined](TypeUndefined))
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (k *MinKey) UnmarshalJSON(text []byte) error {
+	return unmarshalExtJSONOf(text, k, isType[MinKey](TypeMinKey))
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (k *MaxKey) UnmarshalJSON(text []byte) error {
+	return unmarshalExtJSONOf(text, k, isType[MaxKey](TypeMaxKey))
+}
+
+func isType[T any](want Type) func(RawValue) (T, bool) {
+	return func(v RawValue) (t T, ok bool) { return t, v.Type == want }
+}
+
+func marshalExtJSONOf(t Type, value []byte) ([]byte, error) {
+	return AppendExtJSONValue(nil, RawValue{Type: t, Value: value}, false)
+}
+
+var errWrongExtJSON = errors.New("another type of value")
+
+// unmarshalExtJSONOf reads Extended JSON of one type for an UnmarshalJSON method. As encoding/json wants it, null
+// changes nothing.
+func unmarshalExtJSONOf[T any](text []byte, into *T, get func(RawValue) (T, bool)) error {
+	v, err := ParseExtJSONValue(text)
+	if err != nil {
+		return err
+	}
+	if v.Type == TypeNull {
+		return nil
+	}
+	got, ok := get(v)
+	if !ok {
+		return fmt.Errorf("bson: decode JSON %s into %T: %w", clip(string(text)), *into, errWrongExtJSON)
+	}
+	*into = got
+	return nil
+}

@@ -1,6 +1,7 @@
 package bson
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,19 @@ func (r Regex) String() string { return fmt.Sprintf("/%s/%s", r.Pattern, r.Optio
 
 // IsZero reports whether r has neither pattern nor options.
 func (r Regex) IsZero() bool { return r == Regex{} }
+
+// MarshalJSON returns r as Extended JSON.
+func (r Regex) MarshalJSON() ([]byte, error) {
+	if strings.ContainsRune(r.Pattern, 0) || strings.ContainsRune(r.Options, 0) {
+		return nil, errNULInRegex
+	}
+	return marshalExtJSONOf(TypeRegex, []byte(r.Pattern+"\x00"+r.Options+"\x00"))
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (r *Regex) UnmarshalJSON(text []byte) error { return unmarshalExtJSONOf(text, r, RawValue.Regex) }
+
+var errNULInRegex = errors.New("regular expression with a NUL")
 
 // sortOptions puts the letters of options into alphabetical order.
 func sortOptions(options string) string {

@@ -1,6 +1,7 @@
 package bson
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -71,7 +72,10 @@ func (id UUID) append(dst []byte) []byte {
 // IsZero reports whether all bytes of id are zero.
 func (id UUID) IsZero() bool { return id == UUID{} }
 
-// MarshalText returns what String returns.
+// Compare returns -1, 0 or +1 as id sorts before, with or after other.
+func (id UUID) Compare(other UUID) int { return bytes.Compare(id[:], other[:]) }
+
+// MarshalText returns what String returns. In JSON, id is a string of it.
 func (id UUID) MarshalText() ([]byte, error) { return id.append(nil), nil }
 
 // UnmarshalText parses as ParseUUID does.
@@ -81,6 +85,18 @@ func (id *UUID) UnmarshalText(text []byte) error {
 		*id = v
 	}
 	return err
+}
+
+// UnmarshalJSON reads a string as ParseUUID does, or the {"$uuid": "..."} or {"$binary": ...} of Extended JSON.
+func (id *UUID) UnmarshalJSON(text []byte) error {
+	return unmarshalExtJSONOf(text, id, func(v RawValue) (UUID, bool) {
+		if s, ok := v.StringBytes(); ok {
+			return parseUUID(s)
+		}
+		b, _ := v.Binary()
+		got, err := b.UUID()
+		return got, err == nil
+	})
 }
 
 // UUIDRepresentation says how UUIDs are stored (specification: BSON Binary UUID): as binaries of subtype 4, in
