@@ -1,0 +1,465 @@
+package expr
+
+// Arithmetic. The result has the widest type of its operands; integers that overflow become wider.
+
+import (
+	"math"
+	"math/bits"
+
+	"allium/bson"
+	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	registerNary(Version{},
+		&naryOp{name: "$add", arity: any0, associative: true, commutative: true, eval: evalAdd},
+		&naryOp{name: "$multiply", arity: any0, associative: true, commutative: true, eval: evalMultiply},
+		&naryOp{name: "$subtract", arity: exactly(2), eval: evalSubtract},
+		&naryOp{name: "$divide", arity: exactly(2), eval: evalDivide},
+		&naryOp{name: "$mod", arity: exactly(2), eval: evalMod},
+		&naryOp{name: "$pow", arity: exactly(2), eval: evalPow},
+		&naryOp{name: "$log", arity: exactly(2), eval: evalLog},
+		&naryOp{name: "$round", arity: arity{1, 2}, eval: rounder("$round", decimal.HalfEven)},
+		&naryOp{name: "$trunc", arity: arity{1, 2}, eval: rounder("$trunc", decimal.Down)},
+		numeric("$abs", evalAbs),
+		numeric("$ceil", integralPart(decimal.Ceil, math.Ceil)),
+		numeric("$floor", integralPart(decimal.Floor, math.Floor)),
+		numeric("$sqrt", evalSqrt),
+		numeric("$exp", real(decimal.Decimal.Exp, math.Exp)),
+		numeric("$ln", logarithm("$ln", 28766, decimal.Decimal.Ln, math.Log)),
+		numeric("$log10", logarithm("$log10", 28761, decimal.Decimal.Log10, math.Log10)),
+	)
+}
+
+// numeric returns an operator with a single number as its operand; null and missing give null.
+func numeric(name string, f func(v bson.RawValue) (bson.RawValue, error)) *naryOp {
+	return &naryOp{name: name, arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+		v := args[0]
+		switch {
+		case nullish(v):
+			return null, nil
+		case !v.IsNumber():
+			return missing, srverr.New(28765, "%s only supports numeric types, not %s", name, typeName(v))
+		}
+		return f(v)
+	}}
+}
+
+// real computes a function in decimals for a decimal and in doubles for the rest.
+func real(d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func(bson.RawValue) (bson.RawValue, error) {
+	return func(v bson.RawValue) (bson.RawValue, error) {
+		if v.Type == bson.TypeDecimal128 {
+			return decimalValue(d(toDecimal(v))), nil
+		}
+		return doubleValue(f(toDouble(v))), nil
+	}
+}
+
+// typeError returns an error that servers before 5.0 gave a code of its own and later ones call a type mismatch.
+func typeError(st *State, oldCode int32, format string, args ...any) error {
+	if st.env.Version.AtLeast(6, 1) {
+		oldCode = srverr.TypeMismatch
+	}
+	return srverr.New(oldCode, format, args...)
+}
+
+func evalAdd(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	sum := newTotal()
+	haveDate := false
+	for _, v := range args {
+		switch {
+		case v.IsNumber():
+			sum.add(v)
+		case v.Type == bson.TypeDateTime:
+			if haveDate {
+				return missing, srverr.New(16612, "only one date allowed in an $add expression")
+			}
+			haveDate = true
+			d, _ := v.DateTime()
+			sum.binary.addLong(int64(d))
+		case nullish(v):
+			return null, nil
+		default:
+			return missing, typeError(st, 16554, "$add only supports numeric or date types, not %s", typeName(v))
+		}
+	}
+	if !haveDate {
+		return sum.value(), nil
+	}
+	if sum.typ == bson.TypeDecimal128 {
+		n, ok := sum.decimal().Int(decimal.HalfEven)
+		if !ok {
+			return missing, srverr.New(srverr.Overflow, "date overflow in $add")
+		}
+		return dateValue(n), nil
+	}
+	if !sum.binary.fitsLong() {
+		return missing, srverr.New(srverr.Overflow, "date overflow in $add")
+	}
+	return dateValue(sum.binary.long()), nil
+}
+
+func evalMultiply(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	typ := bson.TypeInt32
+	doubles, longs := 1.0, int64(1)
+	var decimals decimal.Decimal
+	for _, v := range args {
+		if nullish(v) {
+			return null, nil
+		}
+		if !v.IsNumber() {
+			return missing, typeError(st, 16555, "$multiply only supports numeric types, not %s", typeName(v))
+		}
+		old := typ
+		typ = widest(typ, v.Type)
+		if typ == bson.TypeDecimal128 {
+			switch old {
+			case bson.TypeDecimal128:
+			case bson.TypeDouble:
+				decimals = decimal.FromFloat15(doubles)
+			default:
+				decimals = decimal.FromInt(longs)
+			}
+			decimals = decimals.Mul(toDecimal(v))
+			continue
+		}
+		doubles *= toDouble(v)
+		if typ != bson.TypeDouble {
+			var ok bool
+			if longs, ok = multiplyLong(longs, toLong(v)); !ok {
+				typ = bson.TypeDouble
+			}
+		}
+	}
+	switch typ {
+	case bson.TypeDecimal128:
+		return decimalValue(decimals), nil
+	case bson.TypeDouble:
+		return doubleValue(doubles), nil
+	case bson.TypeInt64:
+		return longValue(longs), nil
+	}
+	return intOrLong(longs), nil
+}
+
+func multiplyLong(a, b int64) (int64, bool) {
+	hi, lo := bits.Mul64(magnitude(a), magnitude(b))
+	negative := (a < 0) != (b < 0)
+	switch {
+	case hi != 0 || lo > 1<<63 || lo == 1<<63 && !negative:
+		return a * b, false
+	}
+	return a * b, true
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
+func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	a, b := args[0], args[1]
+	modern := st.env.Version.AtLeast(5, 0)
+	switch {
+	case a.IsNumber() && b.IsNumber():
+		switch widest(a.Type, b.Type) {
+		case bson.TypeDecimal128:
+			return decimalValue(toDecimal(a).Sub(toDecimal(b))), nil
+		case bson.TypeDouble:
+			return doubleValue(toDouble(a) - toDouble(b)), nil
+		case bson.TypeInt64:
+			x, y := toLong(a), toLong(b)
+			if d := x - y; !modern || (d < x) == (y > 0) {
+				return longValue(d), nil
+			}
+			return doubleValue(float64(x) - float64(y)), nil
+		}
+		return intOrLong(toLong(a) - toLong(b)), nil
+	case nullish(a) || nullish(b):
+		return null, nil
+	case a.Type == bson.TypeDateTime:
+		x, _ := a.DateTime()
+		switch {
+		case b.Type == bson.TypeDateTime:
+			y, _ := b.DateTime()
+			d := int64(x) - int64(y)
+			if modern && (d < int64(x)) != (int64(y) > 0) {
+				return missing, srverr.New(srverr.Overflow, "date overflow in $subtract")
+			}
+			return longValue(d), nil
+		case b.IsNumber():
+			y := toLong(b)
+			d := int64(x) - y
+			if modern && (d < int64(x)) != (y > 0) {
+				return missing, srverr.New(srverr.Overflow, "date overflow in $subtract")
+			}
+			return dateValue(d), nil
+		case modern:
+			return missing, srverr.New(srverr.TypeMismatch, "can't $subtract %s from Date", typeName(b))
+		}
+		return missing, srverr.New(16613, "cant $subtract a %s from a Date", typeName(b))
+	case modern:
+		return missing, srverr.New(srverr.TypeMismatch, "can't $subtract %s from %s", typeName(b), typeName(a))
+	}
+	return missing, srverr.New(16556, "cant $subtract a%s from a %s", typeName(b), typeName(a))
+}
+
+func evalDivide(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	a, b := args[0], args[1]
+	byZero := func() error {
+		if st.env.Version.AtLeast(5, 0) {
+			return srverr.New(srverr.BadValue, "can't $divide by zero")
+		}
+		return srverr.New(16608, "can't $divide by zero")
+	}
+	switch {
+	case a.IsNumber() && b.IsNumber():
+		if a.Type == bson.TypeDecimal128 || b.Type == bson.TypeDecimal128 {
+			d := toDecimal(b)
+			if d.IsZero() {
+				return missing, byZero()
+			}
+			return decimalValue(toDecimal(a).Quo(d)), nil
+		}
+		f := toDouble(b)
+		if f == 0 {
+			return missing, byZero()
+		}
+		return doubleValue(toDouble(a) / f), nil
+	case nullish(a) || nullish(b):
+		return null, nil
+	}
+	code := int32(16609)
+	if st.env.Version.AtLeast(5, 0) {
+		code = srverr.TypeMismatch
+	}
+	return missing, srverr.New(code, "$divide only supports numeric types, not %s and %s", typeName(a), typeName(b))
+}
+
+func evalMod(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	a, b := args[0], args[1]
+	switch {
+	case nullish(a) || nullish(b):
+		if !a.IsNumber() && !nullish(a) || !b.IsNumber() && !nullish(b) {
+			break
+		}
+		return null, nil
+	case a.IsNumber() && b.IsNumber():
+		if a.Type == bson.TypeDecimal128 || b.Type == bson.TypeDecimal128 {
+			d := toDecimal(b)
+			if d.IsZero() {
+				return missing, srverr.New(16610, "can't $mod by zero")
+			}
+			return decimalValue(toDecimal(a).Mod(d)), nil
+		}
+		if toDouble(b) == 0 {
+			return missing, srverr.New(16610, "can't $mod by zero")
+		}
+		if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble && !integral(b) {
+			return doubleValue(math.Mod(toDouble(a), toDouble(b))), nil
+		}
+		y := toLong(b)
+		var r int64
+		if y != -1 {
+			r = toLong(a) % y
+		}
+		if a.Type == bson.TypeInt64 || b.Type == bson.TypeInt64 {
+			return longValue(r), nil
+		}
+		return intValue(int32(r)), nil
+	}
+	if nullish(a) || nullish(b) {
+		return null, nil
+	}
+	return missing, srverr.New(16611, "$mod only supports numeric types, not %s and %s", typeName(a), typeName(b))
+}
+
+func evalAbs(v bson.RawValue) (bson.RawValue, error) {
+	switch v.Type {
+	case bson.TypeDecimal128:
+		return decimalValue(toDecimal(v).Abs()), nil
+	case bson.TypeDouble:
+		return doubleValue(math.Abs(toDouble(v))), nil
+	}
+	n := toLong(v)
+	if n == math.MinInt64 {
+		return missing, srverr.New(28680, "can't take $abs of long long min")
+	}
+	n = max(n, -n)
+	if v.Type == bson.TypeInt64 {
+		return longValue(n), nil
+	}
+	return intOrLong(n), nil
+}
+
+func integralPart(mode decimal.Rounding, f func(float64) float64) func(bson.RawValue) (bson.RawValue, error) {
+	return func(v bson.RawValue) (bson.RawValue, error) {
+		switch v.Type {
+		case bson.TypeDecimal128:
+			return decimalValue(toDecimal(v).ToIntegral(mode)), nil
+		case bson.TypeDouble:
+			return doubleValue(f(toDouble(v))), nil
+		}
+		return v, nil
+	}
+}
+
+// rounder returns $round or $trunc.
+func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (bson.RawValue, error) {
+	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+		v := args[0]
+		if nullish(v) {
+			return null, nil
+		}
+		if !v.IsNumber() {
+			return missing, srverr.New(51081, "%s only supports numeric types, not %s", name, typeName(v))
+		}
+		var places int64
+		if len(args) > 1 {
+			p := args[1]
+			if nullish(p) {
+				return null, nil
+			}
+			if !p.IsNumber() {
+				return missing, srverr.New(16004, "can't convert from BSON type %s to long", typeName(p))
+			}
+			if !integral(p) {
+				return missing, srverr.New(51082, "precision argument to  %s must be a integral value", name)
+			}
+			if places = toLong(p); places < -20 || places > 100 {
+				return missing, srverr.New(51083, "cannot apply %s with precision value %d value must be in [-20, 100]", name, places)
+			}
+		}
+		switch v.Type {
+		case bson.TypeDecimal128:
+			return decimalValue(toDecimal(v).Quantize(int(-places), mode)), nil
+		case bson.TypeDouble:
+			f := toDouble(v)
+			if math.IsInf(f, 0) || math.IsNaN(f) {
+				return v, nil
+			}
+			return doubleValue(decimal.FromFloat(f).Quantize(int(-places), mode).Float()), nil
+		}
+		if places >= 0 {
+			return v, nil
+		}
+		n, ok := toDecimal(v).Quantize(int(-places), mode).Int(decimal.HalfEven)
+		if !ok {
+			return missing, srverr.New(51080, "invalid conversion from Decimal128 result in %s resulting from arguments: [%s, %d]", name, Text(v), places)
+		}
+		if v.Type == bson.TypeInt64 {
+			return longValue(n), nil
+		}
+		return intOrLong(n), nil
+	}
+}
+
+func evalSqrt(v bson.RawValue) (bson.RawValue, error) {
+	negative := srverr.New(28714, "$sqrt's argument must be greater than or equal to 0")
+	if v.Type == bson.TypeDecimal128 {
+		d := toDecimal(v)
+		if d.Cmp(decimal.Decimal{}) < 0 && !d.IsNaN() {
+			return missing, negative
+		}
+		return decimalValue(d.Sqrt()), nil
+	}
+	f := toDouble(v)
+	if f < 0 {
+		return missing, negative
+	}
+	return doubleValue(math.Sqrt(f)), nil
+}
+
+// positive reports whether a number is greater than zero or NaN, which logarithms accept.
+func positive(v bson.RawValue) bool {
+	if v.Type == bson.TypeDecimal128 {
+		d := toDecimal(v)
+		return d.IsNaN() || d.Cmp(decimal.Decimal{}) > 0
+	}
+	f := toDouble(v)
+	return f > 0 || f != f
+}
+
+func logarithm(name string, code int32, d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func(bson.RawValue) (bson.RawValue, error) {
+	return func(v bson.RawValue) (bson.RawValue, error) {
+		if !positive(v) {
+			return missing, srverr.New(code, "%s's argument must be a positive number, but is %s", name, Text(v))
+		}
+		return real(d, f)(v)
+	}
+}
+
+func evalLog(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	v, base := args[0], args[1]
+	switch {
+	case nullish(v) || nullish(base):
+		return null, nil
+	case !v.IsNumber():
+		return missing, srverr.New(28756, "$log's argument must be numeric, not %s", typeName(v))
+	case !base.IsNumber():
+		return missing, srverr.New(28757, "$log's base must be numeric, not %s", typeName(base))
+	case !positive(v):
+		return missing, srverr.New(28758, "$log's argument must be a positive number, but is %s", Text(v))
+	case !positive(base) || toDouble(base) == 1:
+		return missing, srverr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", Text(base))
+	}
+	if v.Type == bson.TypeDecimal128 || base.Type == bson.TypeDecimal128 {
+		return decimalValue(toDecimal(v).Log(toDecimal(base))), nil
+	}
+	return doubleValue(math.Log(toDouble(v)) / math.Log(toDouble(base))), nil
+}
+
+func evalPow(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	base, exp := args[0], args[1]
+	switch {
+	case nullish(base) || nullish(exp):
+		return null, nil
+	case !base.IsNumber():
+		return missing, srverr.New(28762, "$pow's base must be numeric, not %s", typeName(base))
+	case !exp.IsNumber():
+		return missing, srverr.New(28763, "$pow's exponent must be numeric, not %s", typeName(exp))
+	}
+	zeroToNegative := srverr.New(28764, "$pow cannot take a base of 0 and a negative exponent")
+	if base.Type == bson.TypeDecimal128 || exp.Type == bson.TypeDecimal128 {
+		b, e := toDecimal(base), toDecimal(exp)
+		if b.IsZero() && e.IsNegative() {
+			return missing, zeroToNegative
+		}
+		return decimalValue(b.Pow(e)), nil
+	}
+	b, e := toDouble(base), toDouble(exp)
+	if b == 0 && e < 0 {
+		return missing, zeroToNegative
+	}
+	if base.Type == bson.TypeDouble || exp.Type == bson.TypeDouble {
+		return doubleValue(math.Pow(b, e)), nil
+	}
+	result := func(n int64) (bson.RawValue, error) {
+		if base.Type == bson.TypeInt64 || exp.Type == bson.TypeInt64 {
+			return longValue(n), nil
+		}
+		return intOrLong(n), nil
+	}
+	x, n := toLong(base), toLong(exp)
+	switch {
+	case x == 0 && n != 0:
+		return result(0)
+	case x == 0 || x == 1 || n == 0 || x == -1 && n%2 == 0:
+		return result(1)
+	case x == -1:
+		return result(-1)
+	case n < 0 || n > 63:
+		return doubleValue(math.Pow(b, e)), nil
+	}
+	out := int64(1)
+	for range n {
+		var ok bool
+		if out, ok = multiplyLong(out, x); !ok {
+			return doubleValue(math.Pow(b, e)), nil
+		}
+	}
+	return result(out)
+}

@@ -1,0 +1,331 @@
+package expr
+
+// Array operators with positional operands.
+
+import (
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	registerNary(Version{},
+		&naryOp{name: "$arrayElemAt", arity: exactly(2), eval: evalArrayElemAt},
+		&naryOp{name: "$concatArrays", arity: any0, associative: true, eval: evalConcatArrays},
+		&naryOp{name: "$isArray", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+			return boolValue(args[0].Type == bson.TypeArray), nil
+		}},
+		&naryOp{name: "$in", arity: exactly(2), eval: evalIn},
+		&naryOp{name: "$indexOfArray", arity: arity{2, 4}, eval: evalIndexOfArray},
+		&naryOp{name: "$range", arity: arity{2, 3}, eval: evalRange},
+		&naryOp{name: "$reverseArray", arity: exactly(1), eval: evalReverseArray},
+		&naryOp{name: "$size", arity: exactly(1), eval: evalSize},
+		&naryOp{name: "$slice", arity: arity{2, 3}, eval: evalSlice},
+		&naryOp{name: "$arrayToObject", arity: exactly(1), eval: evalArrayToObject},
+	)
+	registerNary(Version{4, 4},
+		&naryOp{name: "$first", arity: exactly(1), eval: firstOrLast("$first", 0)},
+		&naryOp{name: "$last", arity: exactly(1), eval: firstOrLast("$last", -1)},
+	)
+}
+
+// at returns an array's item, counted from the end if i is negative; missing if there is none.
+func at(array bson.RawValue, i int64) bson.RawValue {
+	if i >= 0 {
+		for item := range bson.Raw(array.Value).Values() {
+			if i == 0 {
+				return item
+			}
+			i--
+		}
+		return missing
+	}
+	all := items(array)
+	if -i > int64(len(all)) {
+		return missing
+	}
+	return all[int64(len(all))+i]
+}
+
+func evalArrayElemAt(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	array, index := args[0], args[1]
+	switch {
+	case nullish(array) || nullish(index):
+		return null, nil
+	case array.Type != bson.TypeArray:
+		return missing, srverr.New(28689, "$arrayElemAt's first argument must be an array, but is %s", typeName(array))
+	case !index.IsNumber():
+		return missing, srverr.New(28690, "$arrayElemAt's second argument must be a numeric value, but is %s", typeName(index))
+	case !integral(index):
+		return missing, srverr.New(28691, "$arrayElemAt's second argument must be representable as a 32-bit integer: %s", shortDouble(toDouble(index)))
+	}
+	return at(array, toLong(index)), nil
+}
+
+func firstOrLast(name string, i int64) func(*State, []bson.RawValue) (bson.RawValue, error) {
+	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+		switch v := args[0]; {
+		case nullish(v):
+			return null, nil
+		case v.Type != bson.TypeArray:
+			return missing, srverr.New(28689, "%s's argument must be an array, but is %s", name, typeName(v))
+		default:
+			return at(v, i), nil
+		}
+	}
+}
+
+func evalConcatArrays(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	b := newArray()
+	for _, v := range args {
+		if nullish(v) {
+			return null, nil
+		}
+		if v.Type != bson.TypeArray {
+			return missing, srverr.New(28664, "$concatArrays only supports arrays, not %s", typeName(v))
+		}
+		for item := range bson.Raw(v.Value).Values() {
+			b.add(item)
+		}
+		if len(b.dst) > maxResult {
+			return missing, tooLarge()
+		}
+	}
+	return b.value(), nil
+}
+
+func evalIn(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	if args[1].Type != bson.TypeArray {
+		return missing, srverr.New(40081, "$in requires an array as a second argument, found: %s", typeName(args[1]))
+	}
+	for item := range bson.Raw(args[1].Value).Values() {
+		if st.env.compare(args[0], item) == 0 {
+			return trueValue, nil
+		}
+	}
+	return falseValue, nil
+}
+
+func evalIndexOfArray(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	if nullish(args[0]) {
+		return null, nil
+	}
+	if args[0].Type != bson.TypeArray {
+		return missing, srverr.New(40090, "$indexOfArray requires an array as a first argument, found: %s", typeName(args[0]))
+	}
+	start, end, err := indexArguments("$indexOfArray", args)
+	if err != nil {
+		return missing, err
+	}
+	i := int64(0)
+	for item := range bson.Raw(args[0].Value).Values() {
+		if i >= end {
+			break
+		}
+		if i >= start && st.env.compare(item, args[1]) == 0 {
+			return intValue(int32(i)), nil
+		}
+		i++
+	}
+	return intValue(-1), nil
+}
+
+func evalRange(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	start, end := args[0], args[1]
+	switch {
+	case !start.IsNumber():
+		return missing, srverr.New(34443, "$range requires a numeric starting value, found value of type: %s", typeName(start))
+	case !integral(start):
+		return missing, srverr.New(34444, "$range requires a starting value that can be represented as a 32-bit integer, found value: %s", Text(start))
+	case !end.IsNumber():
+		return missing, srverr.New(34445, "$range requires a numeric ending value, found value of type: %s", typeName(end))
+	case !integral(end):
+		return missing, srverr.New(34446, "$range requires an ending value that can be represented as a 32-bit integer, found value: %s", Text(end))
+	}
+	step := int64(1)
+	if len(args) == 3 {
+		switch v := args[2]; {
+		case !v.IsNumber():
+			return missing, srverr.New(34447, "$range requires a numeric step value, found value of type:%s", typeName(v))
+		case !integral(v):
+			return missing, srverr.New(34448, "$range requires a step value that can be represented as a 32-bit integer, found value: %s", Text(v))
+		case toLong(v) == 0:
+			return missing, srverr.New(34449, "$range requires a non-zero step value")
+		default:
+			step = toLong(v)
+		}
+	}
+	b := newArray()
+	for i, stop := toLong(start), toLong(end); step > 0 && i < stop || step < 0 && i > stop; i += step {
+		if b.add(intValue(int32(i))); len(b.dst) > maxResult {
+			return missing, tooLarge()
+		}
+	}
+	return b.value(), nil
+}
+
+func evalReverseArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	if nullish(args[0]) {
+		return null, nil
+	}
+	if args[0].Type != bson.TypeArray {
+		return missing, srverr.New(34435, "The argument to $reverseArray must be an array, but was of type: %s", typeName(args[0]))
+	}
+	all := items(args[0])
+	slices.Reverse(all)
+	return arrayOf(all), nil
+}
+
+func evalSize(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	if args[0].Type != bson.TypeArray {
+		return missing, srverr.New(17124, "The argument to $size must be an array, but was of type: %s", typeName(args[0]))
+	}
+	n := int32(0)
+	for range bson.Raw(args[0].Value).Values() {
+		n++
+	}
+	return intValue(n), nil
+}
+
+func evalSlice(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	array, first := args[0], args[1]
+	switch {
+	case nullish(array) || nullish(first):
+		return null, nil
+	case array.Type != bson.TypeArray:
+		return missing, srverr.New(28724, "First argument to $slice must be an array, but is of type: %s", typeName(array))
+	case !first.IsNumber():
+		return missing, srverr.New(28725, "Second argument to $slice must be a numeric value, but is of type: %s", typeName(first))
+	case !integral(first):
+		return missing, srverr.New(28726, "Second argument to $slice can't be represented as a 32-bit integer: %s", shortDouble(toDouble(first)))
+	}
+	all := items(array)
+	size := int64(len(all))
+	from, n := int64(0), toLong(first)
+	if len(args) == 2 {
+		if n < 0 {
+			from = max(0, size+n)
+			n = -n
+		}
+		return arrayOf(all[from:min(size, from+n)]), nil
+	}
+	from = n
+	switch count := args[2]; {
+	case nullish(count):
+		return null, nil
+	case !count.IsNumber():
+		return missing, srverr.New(28727, "Third argument to $slice must be numeric, but is of type: %s", typeName(count))
+	case !integral(count):
+		return missing, srverr.New(28728, "Third argument to $slice can't be represented as a 32-bit integer: %s", shortDouble(toDouble(count)))
+	case toLong(count) <= 0:
+		return missing, srverr.New(28729, "Third argument to $slice must be positive: %s", shortDouble(toDouble(count)))
+	default:
+		n = toLong(count)
+	}
+	if from < 0 {
+		from = max(0, size+from)
+	}
+	from = min(from, size)
+	return arrayOf(all[from:min(size, from+n)]), nil
+}
+
+func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	v := args[0]
+	if nullish(v) {
+		return null, nil
+	}
+	if v.Type != bson.TypeArray {
+		return missing, srverr.New(40386, "$arrayToObject requires an array input, found: %s", typeName(v))
+	}
+	all := items(v)
+	out := newFields()
+	if len(all) == 0 {
+		return out.value(), nil
+	}
+	switch all[0].Type {
+	case bson.TypeArray:
+		for _, item := range all {
+			if item.Type != bson.TypeArray {
+				return missing, srverr.New(40396, "$arrayToObject requires a consistent input format. Elements mustall be arrays or all be objects. Array was detected, now found: %s", typeName(item))
+			}
+			pair := items(item)
+			if len(pair) != 2 {
+				return missing, srverr.New(40397, "$arrayToObject requires an array of size 2 arrays,found array of size: %d", len(pair))
+			}
+			if !isString(pair[0]) {
+				return missing, srverr.New(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key type: %s", typeName(pair[0]))
+			}
+			if err := checkKey(pair[0]); err != nil {
+				return missing, err
+			}
+			out.set(text(pair[0]), pair[1])
+		}
+	case bson.TypeEmbeddedDocument:
+		for _, item := range all {
+			if item.Type != bson.TypeEmbeddedDocument {
+				return missing, srverr.New(40391, "$arrayToObject requires a consistent input format. Elements mustall be arrays or all be objects. Object was detected, now found: %s", typeName(item))
+			}
+			n := 0
+			for range bson.Raw(item.Value).All() {
+				n++
+			}
+			if n != 2 {
+				return missing, srverr.New(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d", n)
+			}
+			k, value := bson.Raw(item.Value).Lookup("k"), bson.Raw(item.Value).Lookup("v")
+			if k.Type == 0 || value.Type == 0 {
+				return missing, srverr.New(40393, "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys from: %s", Text(item))
+			}
+			if !isString(k) {
+				return missing, srverr.New(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: %s", typeName(k))
+			}
+			if err := checkKey(k); err != nil {
+				return missing, err
+			}
+			out.set(text(k), value)
+		}
+	default:
+		return missing, srverr.New(40398, "Unrecognised input type format for $arrayToObject: %s", typeName(all[0]))
+	}
+	return out.value(), nil
+}
+
+// checkKey refuses keys that BSON cannot hold.
+func checkKey(k bson.RawValue) error {
+	for _, c := range []byte(text(k)) {
+		if c == 0 {
+			return srverr.New(4940400, "Key field cannot contain an embedded null byte")
+		}
+	}
+	return nil
+}
+
+// fields builds a document whose keys are unique: a later value takes the place of an earlier one.
+type fields struct {
+	keys  []string
+	items []bson.RawValue
+	index map[string]int
+}
+
+func newFields() *fields { return &fields{index: map[string]int{}} }
+
+func (f *fields) set(key string, v bson.RawValue) {
+	if i, ok := f.index[key]; ok {
+		f.items[i] = v
+		return
+	}
+	f.index[key] = len(f.keys)
+	f.keys, f.items = append(f.keys, key), append(f.items, v)
+}
+
+// value returns the document; missing values are left out.
+func (f *fields) value() bson.RawValue {
+	_, dst := bson.BeginDocument(nil)
+	for i, key := range f.keys {
+		if f.items[i].Type != 0 {
+			dst = bson.AppendRawValue(dst, key, f.items[i])
+		}
+	}
+	return documentValue(bson.EndDocument(dst, 0))
+}

@@ -1,0 +1,398 @@
+package expr
+
+// Array operators that evaluate an expression per item: $map, $filter, $reduce; and $zip.
+
+import (
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	registerParser(Version{}, "$map", parseMap)
+	registerParser(Version{}, "$filter", parseFilter)
+	registerParser(Version{}, "$reduce", parseReduce)
+	registerParser(Version{}, "$zip", parseZip)
+}
+
+// maxSteps bounds the work of one expression: nested iterations multiply, and a deployment must stay alive whatever a
+// client sends.
+const maxSteps = 50_000_000
+
+// step counts an iteration.
+func (st *State) step() error {
+	if st.depth++; st.depth > maxSteps {
+		return srverr.New(srverr.ExceededTimeLimit, "expression takes more than %d steps", maxSteps)
+	}
+	return nil
+}
+
+type mapExpr struct {
+	input, in Expr
+	slot      Slot
+}
+
+func parseMap(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(16878, "$map only supports an object as its argument")
+	}
+	var input, as, in bson.RawValue
+	for key, item := range bson.Raw(v.Value).All() {
+		switch key {
+		case "input":
+			input = item
+		case "as":
+			as = item
+		case "in":
+			in = item
+		default:
+			return nil, srverr.New(16879, "Unrecognized parameter to $map: %s", key)
+		}
+	}
+	switch {
+	case input.Type == 0:
+		return nil, srverr.New(16880, "Missing 'input' parameter to $map")
+	case in.Type == 0:
+		return nil, srverr.New(16882, "Missing 'in' parameter to $map")
+	}
+	m := &mapExpr{}
+	var err error
+	if m.input, err = parse(input, s, depth+1); err != nil {
+		return nil, err
+	}
+	inner, slot, err := defineAs(as, "this", s)
+	if err != nil {
+		return nil, err
+	}
+	m.slot = slot
+	m.in, err = parse(in, inner, depth+1)
+	return m, err
+}
+
+// defineAs defines the variable that 'as' names, or one with the default name. What is no string counts as empty.
+func defineAs(as bson.RawValue, byDefault string, s *Scope) (*Scope, Slot, error) {
+	name := byDefault
+	if as.Type != 0 {
+		name = text(as)
+		if err := checkVariable(name, s.env.Version, true); err != nil {
+			return nil, 0, err
+		}
+	}
+	inner, slot := s.Define(name)
+	return inner, slot, nil
+}
+
+func (m *mapExpr) eval(st *State) (bson.RawValue, error) {
+	in, err := m.input.eval(st)
+	if err != nil || nullish(in) {
+		return null, err
+	}
+	if in.Type != bson.TypeArray {
+		return missing, srverr.New(16883, "input to $map must be an array not %s", typeName(in))
+	}
+	b := newArray()
+	for item := range bson.Raw(in.Value).Values() {
+		if err := st.step(); err != nil {
+			return missing, err
+		}
+		st.Set(m.slot, item)
+		v, err := m.in.eval(st)
+		if err != nil {
+			return missing, err
+		}
+		if b.add(v); len(b.dst) > maxResult {
+			return missing, tooLarge()
+		}
+	}
+	return b.value(), nil
+}
+
+func (m *mapExpr) optimize(env *Env) (Expr, error) {
+	args, _, err := optimizeAll([]Expr{m.input, m.in}, env)
+	if err != nil {
+		return nil, err
+	}
+	return &mapExpr{args[0], args[1], m.slot}, nil
+}
+
+type filterExpr struct {
+	input, cond, limit Expr
+	slot               Slot
+}
+
+func parseFilter(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(28646, "$filter only supports an object as its argument")
+	}
+	var input, as, cond, limit bson.RawValue
+	for key, item := range bson.Raw(v.Value).All() {
+		switch {
+		case key == "input":
+			input = item
+		case key == "as":
+			as = item
+		case key == "cond":
+			cond = item
+		case key == "limit" && s.env.Version.AtLeast(5, 2):
+			limit = item
+		default:
+			return nil, srverr.New(28647, "Unrecognized parameter to $filter: %s", key)
+		}
+	}
+	switch {
+	case input.Type == 0:
+		return nil, srverr.New(28648, "Missing 'input' parameter to $filter")
+	case cond.Type == 0:
+		return nil, srverr.New(28650, "Missing 'cond' parameter to $filter")
+	}
+	f := &filterExpr{}
+	var err error
+	if f.input, err = parse(input, s, depth+1); err != nil {
+		return nil, err
+	}
+	inner, slot, err := defineAs(as, "this", s)
+	if err != nil {
+		return nil, err
+	}
+	f.slot = slot
+	if f.cond, err = parse(cond, inner, depth+1); err != nil {
+		return nil, err
+	}
+	if limit.Type != 0 {
+		f.limit, err = parse(limit, s, depth+1)
+	}
+	return f, err
+}
+
+func (f *filterExpr) eval(st *State) (bson.RawValue, error) {
+	in, err := f.input.eval(st)
+	if err != nil || nullish(in) {
+		return null, err
+	}
+	if in.Type != bson.TypeArray {
+		return missing, srverr.New(28651, "input to $filter must be an array not %s", typeName(in))
+	}
+	limit := int64(-1)
+	if f.limit != nil {
+		v, err := f.limit.eval(st)
+		if err != nil {
+			return missing, err
+		}
+		if !nullish(v) {
+			if !integral(v) {
+				return missing, srverr.New(327391, "$filter: limit must be represented as a 32-bit integral value: %s", Text(v))
+			}
+			if limit = toLong(v); limit < 1 {
+				return missing, srverr.New(327392, "$filter: limit must be greater than 0: %d", limit)
+			}
+		}
+	}
+	b := newArray()
+	for item := range bson.Raw(in.Value).Values() {
+		if limit >= 0 && int64(b.n) >= limit {
+			break
+		}
+		if err := st.step(); err != nil {
+			return missing, err
+		}
+		st.Set(f.slot, item)
+		v, err := f.cond.eval(st)
+		if err != nil {
+			return missing, err
+		}
+		if Truthy(v) {
+			b.add(item)
+		}
+	}
+	return b.value(), nil
+}
+
+func (f *filterExpr) optimize(env *Env) (Expr, error) {
+	args, _, err := optimizeAll([]Expr{f.input, f.cond, f.limit}, env)
+	if err != nil {
+		return nil, err
+	}
+	return &filterExpr{args[0], args[1], args[2], f.slot}, nil
+}
+
+type reduceExpr struct {
+	input, initial, in Expr
+	value, this        Slot
+}
+
+func parseReduce(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(40075, "$reduce requires an object as an argument, found: %s", typeName(v))
+	}
+	r := &reduceExpr{}
+	inner, slot := s.Define("this")
+	r.this = slot
+	inner, r.value = inner.Define("value")
+	for key, item := range bson.Raw(v.Value).All() {
+		target, scope := &r.input, s
+		switch key {
+		case "input":
+		case "initialValue":
+			target = &r.initial
+		case "in":
+			target, scope = &r.in, inner
+		default:
+			return nil, srverr.New(40076, "$reduce found an unknown argument: %s", key)
+		}
+		e, err := parse(item, scope, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		*target = e
+	}
+	switch {
+	case r.input == nil:
+		return nil, srverr.New(40077, "$reduce requires 'input' to be specified")
+	case r.initial == nil:
+		return nil, srverr.New(40078, "$reduce requires 'initialValue' to be specified")
+	case r.in == nil:
+		return nil, srverr.New(40079, "$reduce requires 'in' to be specified")
+	}
+	return r, nil
+}
+
+func (r *reduceExpr) eval(st *State) (bson.RawValue, error) {
+	in, err := r.input.eval(st)
+	if err != nil || nullish(in) {
+		return null, err
+	}
+	if in.Type != bson.TypeArray {
+		return missing, srverr.New(40080, "$reduce requires that 'input' be an array, found: %s", Text(in))
+	}
+	acc, err := r.initial.eval(st)
+	if err != nil {
+		return missing, err
+	}
+	for item := range bson.Raw(in.Value).Values() {
+		if err := st.step(); err != nil {
+			return missing, err
+		}
+		if len(acc.Value) > maxResult {
+			return missing, tooLarge()
+		}
+		st.Set(r.this, item)
+		st.Set(r.value, acc)
+		if acc, err = r.in.eval(st); err != nil {
+			return missing, err
+		}
+	}
+	return acc, nil
+}
+
+func (r *reduceExpr) optimize(env *Env) (Expr, error) {
+	args, _, err := optimizeAll([]Expr{r.input, r.initial, r.in}, env)
+	if err != nil {
+		return nil, err
+	}
+	return &reduceExpr{args[0], args[1], args[2], r.value, r.this}, nil
+}
+
+type zipExpr struct {
+	inputs, defaults []Expr
+	longest          bool
+}
+
+func parseZip(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(34460, "$zip only supports an object as an argument, found %s", typeName(v))
+	}
+	z := &zipExpr{}
+	list := func(v bson.RawValue) ([]Expr, error) { return parseArguments(v, s, depth) }
+	var err error
+	for key, item := range bson.Raw(v.Value).All() {
+		switch key {
+		case "inputs":
+			if item.Type != bson.TypeArray {
+				return nil, srverr.New(34461, "inputs must be an array of expressions, found %s", typeName(item))
+			}
+			if z.inputs, err = list(item); err != nil {
+				return nil, err
+			}
+		case "defaults":
+			if item.Type != bson.TypeArray {
+				return nil, srverr.New(34462, "defaults must be an array of expressions, found %s", typeName(item))
+			}
+			if z.defaults, err = list(item); err != nil {
+				return nil, err
+			}
+		case "useLongestLength":
+			b, ok := item.Boolean()
+			if !ok {
+				// The server names the type of the whole specification here.
+				return nil, srverr.New(34463, "useLongestLength must be a bool, found %s", typeName(v))
+			}
+			z.longest = b
+		default:
+			return nil, srverr.New(34464, "$zip found an unknown argument: %s", key)
+		}
+	}
+	switch {
+	case len(z.inputs) == 0:
+		return nil, srverr.New(34465, "$zip requires at least one input array")
+	case len(z.defaults) > 0 && !z.longest:
+		return nil, srverr.New(34466, "cannot specify defaults unless useLongestLength is true")
+	case len(z.defaults) > 0 && len(z.defaults) != len(z.inputs):
+		return nil, srverr.New(34467, "defaults and inputs must have the same length")
+	}
+	return z, nil
+}
+
+func (z *zipExpr) eval(st *State) (bson.RawValue, error) {
+	columns := make([][]bson.RawValue, len(z.inputs))
+	rows := -1
+	for i, e := range z.inputs {
+		v, err := e.eval(st)
+		if err != nil || nullish(v) {
+			return null, err
+		}
+		if v.Type != bson.TypeArray {
+			return missing, srverr.New(34468, "$zip found a non-array expression in input: %s", Text(v))
+		}
+		columns[i] = items(v)
+		switch n := len(columns[i]); {
+		case rows < 0, z.longest && n > rows, !z.longest && n < rows:
+			rows = n
+		}
+	}
+	defaults := make([]bson.RawValue, len(z.inputs))
+	for i, e := range z.defaults {
+		v, err := e.eval(st)
+		if err != nil {
+			return missing, err
+		}
+		defaults[i] = v
+	}
+	out := newArray()
+	for i := range rows {
+		row := newArray()
+		for j, column := range columns {
+			if i < len(column) {
+				row.add(column[i])
+			} else {
+				row.add(defaults[j])
+			}
+		}
+		if out.add(row.value()); len(out.dst) > maxResult {
+			return missing, tooLarge()
+		}
+	}
+	return out.value(), nil
+}
+
+func (z *zipExpr) optimize(env *Env) (Expr, error) {
+	inputs, _, err := optimizeAll(z.inputs, env)
+	if err != nil {
+		return nil, err
+	}
+	defaults, _, err := optimizeAll(z.defaults, env)
+	if err != nil {
+		return nil, err
+	}
+	return &zipExpr{slices.Clip(inputs), slices.Clip(defaults), z.longest}, nil
+}

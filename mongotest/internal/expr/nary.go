@@ -1,0 +1,134 @@
+package expr
+
+// Operators with positional operands: {$op: [a, b]}.
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+// arity bounds the number of operands; max -1 means any number.
+type arity struct{ min, max int }
+
+// check returns the server's error for a number of operands out of bounds.
+func (a arity) check(name string, n int) error {
+	switch {
+	case a.max == a.min && n != a.min:
+		return srverr.New(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, a.min, n)
+	case a.max >= 0 && (n < a.min || n > a.max):
+		return srverr.New(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, a.min, a.max, n)
+	}
+	return nil
+}
+
+// naryOp describes an operator with positional operands, all of which are evaluated before it runs.
+type naryOp struct {
+	name  string // as shown in messages
+	arity arity
+	// associative operators compute runs of constant operands beforehand and merge with nested ones of the same kind;
+	// commutative ones move their constants to the end for that.
+	associative, commutative bool
+	check                    func(n int) error // instead of the arity's text
+	eval                     func(st *State, args []bson.RawValue) (bson.RawValue, error)
+}
+
+type nary struct {
+	op   *naryOp
+	args []Expr
+}
+
+func (n *nary) eval(st *State) (bson.RawValue, error) {
+	var buf [4]bson.RawValue
+	args := buf[:0]
+	for _, e := range n.args {
+		v, err := e.eval(st)
+		if err != nil {
+			return missing, err
+		}
+		args = append(args, v)
+	}
+	return n.op.eval(st, args)
+}
+
+func (n *nary) optimize(env *Env) (Expr, error) {
+	args, allConstant, err := optimizeAll(n.args, env)
+	if err != nil {
+		return nil, err
+	}
+	if allConstant {
+		return fold(&nary{n.op, args}, true, env)
+	}
+	if n.op.associative {
+		if args, err = n.foldRuns(args, env); err != nil {
+			return nil, err
+		}
+	}
+	return &nary{n.op, args}, nil
+}
+
+// foldRuns computes runs of constants of an associative operator.
+func (n *nary) foldRuns(args []Expr, env *Env) ([]Expr, error) {
+	var out, constants []Expr
+	flush := func() error {
+		if len(constants) > 1 {
+			e, err := fold(&nary{n.op, constants}, true, env)
+			if err != nil {
+				return err
+			}
+			constants = []Expr{e}
+		}
+		out, constants = append(out, constants...), nil
+		return nil
+	}
+	for queue := args; len(queue) > 0; {
+		e := queue[0]
+		queue = queue[1:]
+		if _, ok := e.(*constant); ok {
+			constants = append(constants, e)
+			continue
+		}
+		if inner, ok := e.(*nary); ok && inner.op == n.op {
+			queue = append(append([]Expr(nil), inner.args...), queue...)
+			continue
+		}
+		if !n.op.commutative {
+			if err := flush(); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, e)
+	}
+	return out, flush()
+}
+
+// registerNary adds operators with positional operands to the table.
+func registerNary(since Version, ops ...*naryOp) {
+	for _, op := range ops {
+		operators[op.name] = operator{since: since, parse: op.parse}
+	}
+}
+
+func (op *naryOp) parse(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	args, err := parseArguments(v, s, depth)
+	if err != nil {
+		return nil, err
+	}
+	if op.check != nil {
+		err = op.check(len(args))
+	} else {
+		err = op.arity.check(op.name, len(args))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &nary{op, args}, nil
+}
+
+// registerParser adds an operator with a parser of its own.
+func registerParser(since Version, name string, parse func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error)) {
+	operators[name] = operator{since: since, parse: parse}
+}
+
+var any0 = arity{0, -1}
+
+func exactly(n int) arity { return arity{n, n} }

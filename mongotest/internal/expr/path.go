@@ -1,0 +1,291 @@
+package expr
+
+// Field paths and variables: "$a.b", "$$ROOT.a", "$$NOW".
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+// CheckPath reports what is wrong with a dotted field path, as the server's FieldPath does.
+func CheckPath(path string, v Version) error {
+	switch {
+	case path == "":
+		return srverr.New(40352, "FieldPath cannot be constructed with empty string")
+	case strings.HasSuffix(path, "."):
+		return srverr.New(40353, "FieldPath must not end with a '.'.")
+	}
+	n := 0
+	for part := range strings.SplitSeq(path, ".") {
+		if err := checkFieldName(part, v); err != nil {
+			return err
+		}
+		if n++; n > maxDepth {
+			return srverr.New(srverr.Overflow, "FieldPath is too long")
+		}
+	}
+	return nil
+}
+
+// CheckFieldName reports what is wrong with a single field name.
+func CheckFieldName(name string, v Version) error { return checkFieldName(name, v) }
+
+func checkFieldName(name string, v Version) error {
+	switch {
+	case name == "":
+		return srverr.New(15998, "FieldPath field names may not be empty strings.")
+	case name[0] == '$':
+		if v.AtLeast(5, 0) {
+			return srverr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+		}
+		return srverr.New(16410, "FieldPath field names may not start with '$'.")
+	case strings.IndexByte(name, 0) >= 0:
+		// The server's text breaks off at the NUL that it wants to show.
+		return srverr.New(16411, "FieldPath field names may not contain '")
+	case strings.IndexByte(name, '.') >= 0:
+		if v.AtLeast(5, 0) {
+			return srverr.New(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
+		}
+		return srverr.New(16412, "FieldPath field names may not contain '.'.")
+	}
+	return nil
+}
+
+// fieldPath reads a variable (or the root document) and walks down from it.
+type fieldPath struct {
+	fromRoot bool
+	slot     Slot
+	parts    []string
+}
+
+func (f *fieldPath) eval(st *State) (bson.RawValue, error) {
+	v := st.root
+	if !f.fromRoot {
+		v = st.get(f.slot)
+	}
+	if len(f.parts) == 0 {
+		return v, nil
+	}
+	return walk(v, f.parts), nil
+}
+
+func (f *fieldPath) optimize(*Env) (Expr, error) { return f, nil }
+
+// Path returns the dotted path of an expression that is nothing but a field of the root document.
+func Path(e Expr) (string, bool) {
+	f, ok := e.(*fieldPath)
+	if !ok || !f.fromRoot || len(f.parts) == 0 {
+		return "", false
+	}
+	return strings.Join(f.parts, "."), true
+}
+
+// walk follows a path. An array on the way answers with the array of what its documents hold there.
+func walk(v bson.RawValue, parts []string) bson.RawValue {
+	for len(parts) > 0 {
+		switch v.Type {
+		case bson.TypeEmbeddedDocument:
+			v = bson.Raw(v.Value).Lookup(parts[0])
+			parts = parts[1:]
+		case bson.TypeArray:
+			b := newArray()
+			for item := range bson.Raw(v.Value).Values() {
+				if item.Type != bson.TypeEmbeddedDocument {
+					continue
+				}
+				if found := walk(item, parts); found.Type != 0 {
+					b.add(found)
+				}
+			}
+			return b.value()
+		default:
+			return bson.RawValue{}
+		}
+	}
+	return v
+}
+
+// NewPath returns the expression for a field of the root document, as "$path" would be; the path must be valid.
+func NewPath(path string) Expr {
+	return &fieldPath{fromRoot: true, parts: strings.Split(path, ".")}
+}
+
+func parseFieldPath(text string, s *Scope) (Expr, error) {
+	if text == "$" {
+		return nil, srverr.New(16872, "'$' by itself is not a valid FieldPath")
+	}
+	if !strings.HasPrefix(text, "$$") {
+		path := text[1:]
+		if err := CheckPath(path, s.env.Version); err != nil {
+			if strings.HasPrefix(path, ".") { // the server prepends CURRENT
+				return nil, srverr.New(15998, "FieldPath field names may not be empty strings.")
+			}
+			return nil, err
+		}
+		f := &fieldPath{fromRoot: true, parts: strings.Split(path, ".")}
+		if slot, ok := s.lookup("CURRENT"); ok {
+			f.fromRoot, f.slot = false, slot
+		}
+		return f, nil
+	}
+	name, path, dotted := strings.Cut(text[2:], ".")
+	if err := checkVariable(name, s.env.Version, false); err != nil {
+		return nil, err
+	}
+	var parts []string
+	if dotted {
+		switch {
+		case path == "" || strings.HasSuffix(path, "."):
+			return nil, srverr.New(40353, "FieldPath must not end with a '.'.")
+		}
+		if err := CheckPath(path, s.env.Version); err != nil {
+			return nil, err
+		}
+		parts = strings.Split(path, ".")
+	}
+	if slot, ok := s.lookup(name); ok {
+		return &fieldPath{slot: slot, parts: parts}, nil
+	}
+	switch name {
+	case "ROOT", "CURRENT":
+		return &fieldPath{fromRoot: true, parts: parts}, nil
+	case "REMOVE":
+		return &systemVariable{name: name, parts: parts}, nil
+	case "NOW", "CLUSTER_TIME":
+		return &systemVariable{name: name, parts: parts}, nil
+	case "USER_ROLES":
+		if s.env.Version.AtLeast(7, 0) {
+			return &systemVariable{name: name, parts: parts}, nil
+		}
+	}
+	return nil, srverr.New(17276, "Use of undefined variable: %s", name)
+}
+
+// systemVariable is a variable whose value comes from the environment.
+type systemVariable struct {
+	name  string
+	parts []string
+}
+
+func (v *systemVariable) eval(st *State) (bson.RawValue, error) {
+	var out bson.RawValue
+	switch v.name {
+	case "NOW":
+		out = dateValue(int64(st.env.Now))
+	case "CLUSTER_TIME":
+		if st.env.ClusterTime.IsZero() {
+			if st.env.Version.AtLeast(5, 0) {
+				return out, srverr.New(10071200, "Builtin variable '$$CLUSTER_TIME' is not available")
+			}
+			return out, srverr.New(51144, "Builtin variable '$$CLUSTER_TIME' is not available")
+		}
+		out = timestampValue(st.env.ClusterTime)
+	case "USER_ROLES":
+		out = st.env.UserRoles
+	}
+	return walk(out, v.parts), nil
+}
+
+func (v *systemVariable) optimize(env *Env) (Expr, error) {
+	if v.name == "REMOVE" {
+		return &constant{}, nil
+	}
+	return v, nil
+}
+
+// checkVariable checks the name of a variable, one that is being defined or one that is read.
+func checkVariable(name string, v Version, define bool) error {
+	code := func(c int32) int32 {
+		if v.AtLeast(5, 0) {
+			return srverr.FailedToParse
+		}
+		return c
+	}
+	lower := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= 0x80 }
+	upper := func(c byte) bool { return c >= 'A' && c <= 'Z' }
+	rest := func(c byte) bool { return lower(c) || upper(c) || c >= '0' && c <= '9' || c == '_' }
+	if define {
+		if name == "" {
+			return srverr.New(code(16866), "empty variable names are not allowed")
+		}
+		if name == "CURRENT" {
+			return nil
+		}
+		if !lower(name[0]) {
+			return srverr.New(code(16867), "'%s' starts with an invalid character for a user variable name", name)
+		}
+		for i := 1; i < len(name); i++ {
+			if !rest(name[i]) {
+				return srverr.New(code(16868), "'%s' contains an invalid character for a variable name: '%c'", name, name[i])
+			}
+		}
+		return nil
+	}
+	if name == "" {
+		return srverr.New(code(16869), "empty variable names are not allowed")
+	}
+	if !lower(name[0]) && !upper(name[0]) {
+		return srverr.New(code(16870), "'%s' starts with an invalid character for a variable name", name)
+	}
+	for i := 1; i < len(name); i++ {
+		if !rest(name[i]) {
+			return srverr.New(code(16871), "'%s' contains an invalid character for a variable name: '%c'", name, name[i])
+		}
+	}
+	return nil
+}
+
+// CheckVariableName reports what is wrong with the name of a variable that a command or stage defines.
+func CheckVariableName(name string, v Version) error { return checkVariable(name, v, true) }
+
+// Dependencies returns the top-level paths of the root document that e reads, or that it needs the whole of it.
+func Dependencies(e Expr) (paths []string, whole bool) {
+	d := &dependencies{}
+	d.visit(e)
+	return d.paths, d.whole
+}
+
+type dependencies struct {
+	paths []string
+	whole bool
+}
+
+func (d *dependencies) visit(list ...Expr) {
+	for _, e := range list {
+		switch e := e.(type) {
+		case *fieldPath:
+			switch {
+			case !e.fromRoot:
+			case len(e.parts) == 0:
+				d.whole = true
+			default:
+				d.paths = append(d.paths, strings.Join(e.parts, "."))
+			}
+		case parent:
+			d.visit(e.children()...)
+		}
+	}
+}
+
+// parent is an expression with operands.
+type parent interface{ children() []Expr }
+
+func (o *objectExpr) children() []Expr { return o.items }
+func (a *arrayExpr) children() []Expr  { return a.items }
+func (n *nary) children() []Expr       { return n.args }
+func (n *named) children() []Expr      { return n.args }
+func (j *junction) children() []Expr   { return j.args }
+func (c *cond) children() []Expr       { return []Expr{c.test, c.then, c.otherwise} }
+func (n *ifNull) children() []Expr     { return n.args }
+func (l *let) children() []Expr        { return append([]Expr{l.in}, l.values...) }
+func (m *mapExpr) children() []Expr    { return []Expr{m.input, m.in} }
+func (f *filterExpr) children() []Expr { return []Expr{f.input, f.cond, f.limit} }
+func (r *reduceExpr) children() []Expr { return []Expr{r.input, r.initial, r.in} }
+func (g *getField) children() []Expr   { return []Expr{g.field, g.input} }
+func (f *setField) children() []Expr   { return []Expr{f.input, f.value} }
+func (z *zipExpr) children() []Expr    { return append(append([]Expr(nil), z.inputs...), z.defaults...) }
+func (sw *switchExpr) children() []Expr {
+	return append(append([]Expr{sw.otherwise}, sw.cases...), sw.thens...)
+}

@@ -1,0 +1,161 @@
+package expr
+
+// Set operators: arrays as sets, whose items are compared by value.
+
+import (
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	registerNary(Version{},
+		&naryOp{name: "$setUnion", arity: any0, associative: true, commutative: true, eval: evalSetUnion},
+		&naryOp{name: "$setIntersection", arity: any0, associative: true, commutative: true, eval: evalSetIntersection},
+		&naryOp{name: "$setDifference", arity: exactly(2), eval: evalSetDifference},
+		&naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSetIsSubset},
+		&naryOp{name: "$setEquals", arity: any0, eval: evalSetEquals, check: func(n int) error {
+			if n < 2 {
+				return srverr.New(17045, "$setEquals needs at least two arguments had: %d", n)
+			}
+			return nil
+		}},
+		&naryOp{name: "$allElementsTrue", arity: exactly(1), eval: elementsTrue("$allElementsTrue", 17040, false)},
+		&naryOp{name: "$anyElementTrue", arity: exactly(1), eval: elementsTrue("$anyElementTrue", 17041, true)},
+	)
+}
+
+// set returns an array's items sorted, without duplicates.
+func (st *State) set(array bson.RawValue) []bson.RawValue {
+	all := items(array)
+	slices.SortStableFunc(all, st.env.compare)
+	return slices.CompactFunc(all, func(a, b bson.RawValue) bool { return st.env.compare(a, b) == 0 })
+}
+
+func (st *State) contains(set []bson.RawValue, v bson.RawValue) bool {
+	_, found := slices.BinarySearchFunc(set, v, st.env.compare)
+	return found
+}
+
+func evalSetUnion(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	b := newArray()
+	for _, v := range args {
+		if nullish(v) {
+			return null, nil
+		}
+		if v.Type != bson.TypeArray {
+			return missing, srverr.New(17043, "All operands of $setUnion must be arrays. One argument is of type: %s", typeName(v))
+		}
+		for item := range bson.Raw(v.Value).Values() {
+			b.add(item)
+		}
+		if len(b.dst) > maxResult {
+			return missing, tooLarge()
+		}
+	}
+	return arrayOf(st.set(b.value())), nil
+}
+
+func evalSetIntersection(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	var set []bson.RawValue
+	for i, v := range args {
+		if nullish(v) {
+			return null, nil
+		}
+		if v.Type != bson.TypeArray {
+			return missing, srverr.New(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s", typeName(v))
+		}
+		other := st.set(v)
+		if i == 0 {
+			set = other
+			continue
+		}
+		set = slices.DeleteFunc(set, func(item bson.RawValue) bool { return !st.contains(other, item) })
+		if len(set) == 0 {
+			break
+		}
+	}
+	return arrayOf(set), nil
+}
+
+func evalSetDifference(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	a, b := args[0], args[1]
+	switch {
+	case nullish(a) || nullish(b):
+		return null, nil
+	case a.Type != bson.TypeArray:
+		return missing, srverr.New(17048, "both operands of $setDifference must be arrays. First argument is of type: %s", typeName(a))
+	case b.Type != bson.TypeArray:
+		return missing, srverr.New(17049, "both operands of $setDifference must be arrays. Second argument is of type: %s", typeName(b))
+	}
+	without := st.set(b)
+	// The first operand's order stays, its duplicates do not.
+	type entry struct {
+		v bson.RawValue
+		i int
+	}
+	var left []entry
+	for i, v := range items(a) {
+		if !st.contains(without, v) {
+			left = append(left, entry{v, i})
+		}
+	}
+	slices.SortStableFunc(left, func(a, b entry) int { return st.env.compare(a.v, b.v) })
+	left = slices.CompactFunc(left, func(a, b entry) bool { return st.env.compare(a.v, b.v) == 0 })
+	slices.SortFunc(left, func(a, b entry) int { return a.i - b.i })
+	out := newArray()
+	for _, e := range left {
+		out.add(e.v)
+	}
+	return out.value(), nil
+}
+
+func evalSetIsSubset(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	a, b := args[0], args[1]
+	switch {
+	case a.Type != bson.TypeArray:
+		return missing, srverr.New(17046, "both operands of $setIsSubset must be arrays. First argument is of type: %s", typeName(a))
+	case b.Type != bson.TypeArray:
+		return missing, srverr.New(17042, "both operands of $setIsSubset must be arrays. Second argument is of type: %s", typeName(b))
+	}
+	set := st.set(b)
+	for item := range bson.Raw(a.Value).Values() {
+		if !st.contains(set, item) {
+			return falseValue, nil
+		}
+	}
+	return trueValue, nil
+}
+
+func evalSetEquals(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	var first []bson.RawValue
+	for i, v := range args {
+		if v.Type != bson.TypeArray {
+			return missing, srverr.New(17044, "All operands of $setEquals must be arrays. %d-th argument is of type: %s", i+1, typeName(v))
+		}
+		set := st.set(v)
+		if i == 0 {
+			first = set
+			continue
+		}
+		if !slices.EqualFunc(first, set, func(a, b bson.RawValue) bool { return st.env.compare(a, b) == 0 }) {
+			return falseValue, nil
+		}
+	}
+	return trueValue, nil
+}
+
+func elementsTrue(name string, code int32, any bool) func(*State, []bson.RawValue) (bson.RawValue, error) {
+	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+		if args[0].Type != bson.TypeArray {
+			return missing, srverr.New(code, "%s's argument must be an array, but is %s", name, typeName(args[0]))
+		}
+		for item := range bson.Raw(args[0].Value).Values() {
+			if Truthy(item) == any {
+				return boolValue(any), nil
+			}
+		}
+		return boolValue(!any), nil
+	}
+}

@@ -1,0 +1,353 @@
+package expr
+
+// String operators. "CP" counts code points, "Bytes" counts bytes of the UTF-8 encoding.
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	registerNary(Version{},
+		&naryOp{name: "$concat", arity: any0, associative: true, eval: evalConcat},
+		&naryOp{name: "$toUpper", arity: exactly(1), eval: mapASCII('a', 'z')},
+		&naryOp{name: "$toLower", arity: exactly(1), eval: mapASCII('A', 'Z')},
+		&naryOp{name: "$strLenBytes", arity: exactly(1), eval: strLen("$strLenBytes", 34473, func(s string) int { return len(s) })},
+		&naryOp{name: "$strLenCP", arity: exactly(1), eval: strLen("$strLenCP", 34471, utf8.RuneCountInString)},
+		&naryOp{name: "$strcasecmp", arity: exactly(2), eval: evalStrcasecmp},
+		&naryOp{name: "$split", arity: exactly(2), eval: evalSplit},
+		&naryOp{name: "$substrBytes", arity: exactly(3), eval: evalSubstrBytes},
+		&naryOp{name: "$substrCP", arity: exactly(3), eval: evalSubstrCP},
+		&naryOp{name: "$indexOfBytes", arity: arity{2, 4}, eval: evalIndexOfBytes},
+		&naryOp{name: "$indexOfCP", arity: arity{2, 4}, eval: evalIndexOfCP},
+	)
+	operators["$substr"] = operators["$substrBytes"] // an old name, the new one shows in messages
+	for _, t := range []struct {
+		name        string
+		left, right bool
+	}{{"$trim", true, true}, {"$ltrim", true, false}, {"$rtrim", false, true}} {
+		registerNamed(Version{}, &namedOp{
+			name:      t.name,
+			notObject: parseError{50696, "%s only supports an object as an argument, found %s", 2},
+			unknown:   parseError{50694, "%s found an unknown argument: %s", 2},
+			params:    []parameter{{"input", &parseError{50695, "%s requires an 'input' field", 3}}, {"chars", nil}},
+			eval:      trimmer(t.name, t.left, t.right),
+		})
+	}
+	for _, name := range []string{"$replaceOne", "$replaceAll"} {
+		limit := -1
+		if name == "$replaceOne" {
+			limit = 1
+		}
+		registerNamed(Version{4, 4}, &namedOp{
+			name:      name,
+			notObject: parseError{51751, "%s requires an object as an argument, found: %s", 2},
+			unknown:   parseError{51750, "%s found an unknown argument: %s", 2},
+			params: []parameter{
+				{"input", &parseError{51749, "%s requires 'input' to be specified", 3}},
+				{"find", &parseError{51748, "%s requires 'find' to be specified", 3}},
+				{"replacement", &parseError{51747, "%s requires 'replacement' to be specified", 3}},
+			},
+			eval: replacer(name, limit),
+		})
+	}
+}
+
+func evalConcat(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	var b []byte
+	for _, v := range args {
+		if nullish(v) {
+			return null, nil
+		}
+		if !isString(v) {
+			return missing, srverr.New(16702, "$concat only supports strings, not %s", typeName(v))
+		}
+		s, _ := v.StringBytes()
+		b = append(b, s...)
+		if len(b) > maxResult {
+			return missing, tooLarge()
+		}
+	}
+	return stringValue(string(b)), nil
+}
+
+// maxResult bounds strings and arrays that expressions build, so that a client cannot exhaust the memory: the size
+// that the server allows for values inside of a pipeline.
+const maxResult = 64 << 20
+
+func tooLarge() error {
+	return srverr.New(srverr.ExceededMemoryLimit, "expression result is larger than the limit of %d bytes", maxResult)
+}
+
+func mapASCII(from, to byte) func(*State, []bson.RawValue) (bson.RawValue, error) {
+	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+		s, err := coerceToString(args[0])
+		if err != nil {
+			return missing, err
+		}
+		b := []byte(s)
+		for i, c := range b {
+			if c >= from && c <= to {
+				b[i] = c ^ 0x20
+			}
+		}
+		return stringValue(string(b)), nil
+	}
+}
+
+func strLen(name string, code int32, count func(string) int) func(*State, []bson.RawValue) (bson.RawValue, error) {
+	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+		if !isString(args[0]) {
+			return missing, srverr.New(code, "%s requires a string argument, found: %s", name, typeName(args[0]))
+		}
+		return intValue(int32(count(text(args[0])))), nil
+	}
+}
+
+func upperASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			return r - 32
+		}
+		return r
+	}, s)
+}
+
+func evalStrcasecmp(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	a, err := coerceToString(args[0])
+	if err != nil {
+		return missing, err
+	}
+	b, err := coerceToString(args[1])
+	if err != nil {
+		return missing, err
+	}
+	return intValue(int32(strings.Compare(upperASCII(a), upperASCII(b)))), nil
+}
+
+func evalSplit(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	in, sep := args[0], args[1]
+	switch {
+	case nullish(in) || nullish(sep):
+		return null, nil
+	case !isString(in):
+		return missing, srverr.New(40085, "$split requires an expression that evaluates to a string as a first argument, found: %s", typeName(in))
+	case !isString(sep):
+		return missing, srverr.New(40086, "$split requires an expression that evaluates to a string as a second argument, found: %s", typeName(sep))
+	case text(sep) == "":
+		return missing, srverr.New(40087, "$split requires a non-empty separator")
+	}
+	b := newArray()
+	for part := range strings.SplitSeq(text(in), text(sep)) {
+		b.add(stringValue(part))
+	}
+	return b.value(), nil
+}
+
+func evalSubstrBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	s, err := coerceToString(args[0])
+	if err != nil {
+		return missing, err
+	}
+	if !args[1].IsNumber() {
+		return missing, srverr.New(16034, "$substrBytes:  starting index must be a numeric type (is BSON type %s)", typeName(args[1]))
+	}
+	if !args[2].IsNumber() {
+		return missing, srverr.New(16035, "$substrBytes:  length must be a numeric type (is BSON type %s)", typeName(args[2]))
+	}
+	start, n := toLong(args[1]), toLong(args[2])
+	if start < 0 {
+		return missing, srverr.New(50752, "$substrBytes:  starting index must be non-negative (got: %d)", start)
+	}
+	continuation := func(i int64) bool { return i < int64(len(s)) && s[i]&0xc0 == 0x80 }
+	if continuation(start) {
+		return missing, srverr.New(28656, "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.")
+	}
+	if start >= int64(len(s)) {
+		return stringValue(""), nil
+	}
+	end := int64(len(s))
+	if n >= 0 && n < end-start {
+		end = start + n
+	}
+	if continuation(end) {
+		return missing, srverr.New(28657, "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.")
+	}
+	return stringValue(s[start:end]), nil
+}
+
+func evalSubstrCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	s, err := coerceToString(args[0])
+	if err != nil {
+		return missing, err
+	}
+	start, n := args[1], args[2]
+	switch {
+	case !start.IsNumber():
+		return missing, srverr.New(34450, "$substrCP: starting index must be a numeric type (is BSON type %s)", typeName(start))
+	case !integral(start):
+		return missing, srverr.New(34451, "$substrCP: starting index cannot be represented as a 32-bit integral value: %s", Text(start))
+	case !n.IsNumber():
+		return missing, srverr.New(34452, "$substrCP: length must be a numeric type (is BSON type %s)", typeName(n))
+	case !integral(n):
+		return missing, srverr.New(34453, "$substrCP: length cannot be represented as a 32-bit integral value: %s", Text(n))
+	case toLong(n) < 0:
+		return missing, srverr.New(34454, "$substrCP: length must be a nonnegative integer.")
+	case toLong(start) < 0:
+		return missing, srverr.New(34455, "$substrCP: the starting index must be nonnegative integer.")
+	}
+	skip := func(s string, n int64) string {
+		for ; n > 0 && s != ""; n-- {
+			_, size := utf8.DecodeRuneInString(s)
+			s = s[size:]
+		}
+		return s
+	}
+	s = skip(s, toLong(start))
+	return stringValue(s[:len(s)-len(skip(s, toLong(n)))]), nil
+}
+
+// indexArguments reads the optional start and end of $indexOf...; end is MaxInt64 where it is not given.
+func indexArguments(name string, args []bson.RawValue) (start, end int64, err error) {
+	end = math.MaxInt64
+	for i, word := range []string{"starting", "ending"} {
+		if len(args) <= 2+i {
+			break
+		}
+		v := args[2+i]
+		if !integral(v) {
+			return 0, 0, srverr.New(40096, "%srequires an integral %s index, found a value of type: %s, with value: %s", name, word, typeName(v), Text(v))
+		}
+		n := toLong(v)
+		if n < 0 {
+			return 0, 0, srverr.New(40097, "%s requires a nonnegative %s index, found: %d", name, word, n)
+		}
+		if i == 0 {
+			start = n
+		} else {
+			end = n
+		}
+	}
+	return start, end, nil
+}
+
+func evalIndexOfBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	switch {
+	case nullish(args[0]):
+		return null, nil
+	case !isString(args[0]):
+		return missing, srverr.New(40091, "$indexOfBytes requires a string as the first argument, found: %s", typeName(args[0]))
+	case !isString(args[1]):
+		return missing, srverr.New(40092, "$indexOfBytes requires a string as the second argument, found: %s", typeName(args[1]))
+	}
+	s, token := text(args[0]), text(args[1])
+	start, end, err := indexArguments("$indexOfBytes", args)
+	if err != nil {
+		return missing, err
+	}
+	end = min(end, int64(len(s)))
+	if start > end || start > int64(len(s)) {
+		return intValue(-1), nil
+	}
+	i := strings.Index(s[start:end], token)
+	if i >= 0 {
+		i += int(start)
+	}
+	return intValue(int32(i)), nil
+}
+
+func evalIndexOfCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	switch {
+	case nullish(args[0]):
+		return null, nil
+	case !isString(args[0]):
+		return missing, srverr.New(40093, "$indexOfCP requires a string as the first argument, found: %s", typeName(args[0]))
+	case !isString(args[1]):
+		return missing, srverr.New(40094, "$indexOfCP requires a string as the second argument, found: %s", typeName(args[1]))
+	}
+	s, token := text(args[0]), text(args[1])
+	start, end, err := indexArguments("$indexOfCP", args)
+	if err != nil {
+		return missing, err
+	}
+	runes := []rune(s)
+	end = min(end, int64(len(runes)))
+	if start > end || start > int64(len(runes)) {
+		return intValue(-1), nil
+	}
+	part := string(runes[start:end])
+	i := strings.Index(part, token)
+	if i >= 0 {
+		i = utf8.RuneCountInString(part[:i]) + int(start)
+	}
+	return intValue(int32(i)), nil
+}
+
+// whitespace is what $trim removes unless told otherwise.
+const whitespace = "\x00 \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+
+func trimmer(name string, left, right bool) func(*State, *named) (bson.RawValue, error) {
+	return func(st *State, n *named) (bson.RawValue, error) {
+		in, err := n.arg(st, 0)
+		if err != nil || nullish(in) {
+			return null, err
+		}
+		if !isString(in) {
+			return missing, srverr.New(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, Text(in), typeName(in))
+		}
+		set := whitespace
+		if n.has(1) {
+			chars, err := n.arg(st, 1)
+			if err != nil || nullish(chars) {
+				return null, err
+			}
+			if !isString(chars) {
+				return missing, srverr.New(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, Text(chars), typeName(chars))
+			}
+			set = text(chars)
+		}
+		s := text(in)
+		if left {
+			s = strings.TrimLeft(s, set)
+		}
+		if right {
+			s = strings.TrimRight(s, set)
+		}
+		return stringValue(s), nil
+	}
+}
+
+func replacer(name string, limit int) func(*State, *named) (bson.RawValue, error) {
+	return func(st *State, n *named) (bson.RawValue, error) {
+		var parts [3]string
+		anyNull := false
+		for i, what := range []struct {
+			name string
+			code int32
+		}{{"input", 51746}, {"find", 51745}, {"replacement", 51744}} {
+			v, err := n.arg(st, i)
+			if err != nil {
+				return missing, err
+			}
+			switch {
+			case nullish(v):
+				anyNull = true
+			case !isString(v):
+				return missing, srverr.New(what.code, "%s requires that '%s' be a string, found: %s", name, what.name, Text(v))
+			}
+			parts[i] = text(v)
+		}
+		if anyNull {
+			return null, nil
+		}
+		if limit < 0 && len(parts[0])+strings.Count(parts[0], parts[1])*len(parts[2]) > maxResult {
+			return missing, tooLarge()
+		}
+		return stringValue(string(bytes.Replace([]byte(parts[0]), []byte(parts[1]), []byte(parts[2]), limit))), nil
+	}
+}

@@ -1,0 +1,385 @@
+package expr
+
+// Values: how they are made, told apart, converted and shown in messages.
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/srverr"
+)
+
+var (
+	missing    = bson.RawValue{}
+	null       = bson.RawValue{Type: bson.TypeNull}
+	trueValue  = bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}
+	falseValue = bson.RawValue{Type: bson.TypeBoolean, Value: []byte{0}}
+)
+
+func boolValue(b bool) bson.RawValue {
+	if b {
+		return trueValue
+	}
+	return falseValue
+}
+
+func intValue(n int32) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, n)}
+}
+
+func longValue(n int64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, n)}
+}
+
+// intOrLong returns an int where it fits.
+func intOrLong(n int64) bson.RawValue {
+	if n >= math.MinInt32 && n <= math.MaxInt32 {
+		return intValue(int32(n))
+	}
+	return longValue(n)
+}
+
+func doubleValue(f float64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
+}
+
+func decimalValue(d decimal.Decimal) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeDecimal128, Value: bson.AppendDecimal128Value(nil, d.BSON())}
+}
+
+func stringValue(s string) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
+}
+
+func dateValue(ms int64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeDateTime, Value: bson.AppendInt64Value(nil, ms)}
+}
+
+func timestampValue(ts bson.Timestamp) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeTimestamp, Value: bson.AppendTimestampValue(nil, ts)}
+}
+
+func documentValue(doc bson.Raw) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
+}
+
+// arrayBuilder collects an array's items; missing ones become null.
+type arrayBuilder struct {
+	dst []byte
+	n   int
+}
+
+func newArray() *arrayBuilder {
+	_, dst := bson.BeginDocument(nil)
+	return &arrayBuilder{dst: dst}
+}
+
+func (b *arrayBuilder) add(v bson.RawValue) {
+	if v.Type == 0 {
+		v = null
+	}
+	b.dst = append(bson.AppendIndexHeader(b.dst, v.Type, b.n), v.Value...)
+	b.n++
+}
+
+func (b *arrayBuilder) value() bson.RawValue {
+	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(b.dst, 0)}
+}
+
+func arrayOf(items []bson.RawValue) bson.RawValue {
+	b := newArray()
+	for _, v := range items {
+		b.add(v)
+	}
+	return b.value()
+}
+
+func items(v bson.RawValue) []bson.RawValue {
+	var out []bson.RawValue
+	for item := range bson.Raw(v.Value).Values() {
+		out = append(out, item)
+	}
+	return out
+}
+
+// nullish reports whether v is missing, null or undefined.
+func nullish(v bson.RawValue) bool {
+	return v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
+}
+
+// Truthy reports what v means as a condition: everything but false, zero, null, undefined and missing is true.
+func Truthy(v bson.RawValue) bool {
+	if v.Type == bson.TypeDecimal128 {
+		return !toDecimal(v).IsZero()
+	}
+	return v.AsBool()
+}
+
+func isString(v bson.RawValue) bool { return v.Type == bson.TypeString }
+
+// text returns a string's bytes as a string, without checking the type.
+func text(v bson.RawValue) string {
+	s, _ := v.StringValue()
+	return s
+}
+
+func typeName(v bson.RawValue) string { return bsontext.TypeName(v.Type) }
+
+// integral reports whether v is a number with an integer value that fits 32 bits.
+func integral(v bson.RawValue) bool {
+	switch v.Type {
+	case bson.TypeInt32:
+		return true
+	case bson.TypeInt64:
+		n, _ := v.Int64()
+		return n >= math.MinInt32 && n <= math.MaxInt32
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		return f == math.Trunc(f) && f >= math.MinInt32 && f <= math.MaxInt32
+	case bson.TypeDecimal128:
+		d := toDecimal(v)
+		n, ok := d.Int(decimal.Down)
+		return ok && d.Integral() && n >= math.MinInt32 && n <= math.MaxInt32
+	}
+	return false
+}
+
+// integral64 is integral for 64 bits.
+func integral64(v bson.RawValue) bool {
+	switch v.Type {
+	case bson.TypeInt32, bson.TypeInt64:
+		return true
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		return f == math.Trunc(f) && f >= -(1<<63) && f < 1<<63
+	case bson.TypeDecimal128:
+		d := toDecimal(v)
+		_, ok := d.Int(decimal.Down)
+		return ok && d.Integral()
+	}
+	return false
+}
+
+// ToLong cuts a number down to an int64, as the server reads numeric arguments of commands and stages.
+func ToLong(v bson.RawValue) int64 { return toLong(v) }
+
+// toLong cuts a number down to an int64; what is out of range is clamped.
+func toLong(v bson.RawValue) int64 {
+	switch v.Type {
+	case bson.TypeInt32:
+		n, _ := v.Int32()
+		return int64(n)
+	case bson.TypeInt64:
+		n, _ := v.Int64()
+		return n
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		return clampLong(f)
+	case bson.TypeDecimal128:
+		d := toDecimal(v)
+		n, ok := d.Int(decimal.HalfEven)
+		if !ok {
+			return math.MinInt64
+		}
+		return n
+	}
+	return 0
+}
+
+func clampLong(f float64) int64 {
+	switch {
+	case f != f:
+		return 0
+	case f >= 1<<63:
+		return math.MaxInt64
+	case f <= -(1 << 63):
+		return math.MinInt64
+	}
+	return int64(f)
+}
+
+func toInt(v bson.RawValue) int32 {
+	n := toLong(v)
+	return int32(min(max(n, math.MinInt32), math.MaxInt32))
+}
+
+func toDouble(v bson.RawValue) float64 {
+	switch v.Type {
+	case bson.TypeInt32:
+		n, _ := v.Int32()
+		return float64(n)
+	case bson.TypeInt64:
+		n, _ := v.Int64()
+		return float64(n)
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		return f
+	case bson.TypeDecimal128:
+		return toDecimal(v).Float()
+	}
+	return 0
+}
+
+// toDecimal converts a number; a double keeps 15 digits.
+func toDecimal(v bson.RawValue) decimal.Decimal {
+	switch v.Type {
+	case bson.TypeInt32, bson.TypeInt64:
+		return decimal.FromInt(toLong(v))
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		return decimal.FromFloat15(f)
+	case bson.TypeDecimal128:
+		d, _ := v.Decimal128()
+		return decimal.FromBSON(d)
+	}
+	return decimal.Decimal{}
+}
+
+// widest returns the type of the result of arithmetic on two numbers.
+func widest(a, b bson.Type) bson.Type {
+	for _, t := range []bson.Type{bson.TypeDecimal128, bson.TypeDouble, bson.TypeInt64} {
+		if a == t || b == t {
+			return t
+		}
+	}
+	return bson.TypeInt32
+}
+
+// coerceToString is what string operators make of a value; null and missing are empty.
+func coerceToString(v bson.RawValue) (string, error) {
+	switch v.Type {
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		return shortDouble(f), nil
+	case bson.TypeInt32, bson.TypeInt64:
+		return strconv.FormatInt(toLong(v), 10), nil
+	case bson.TypeDecimal128:
+		return toDecimal(v).String(), nil
+	case bson.TypeString:
+		return text(v), nil
+	case bson.TypeSymbol:
+		s, _ := v.Symbol()
+		return string(s), nil
+	case bson.TypeJavaScript:
+		s, _ := v.JavaScript()
+		return string(s), nil
+	case bson.TypeTimestamp:
+		ts, _ := v.Timestamp()
+		return timestampText(ts), nil
+	case bson.TypeDateTime:
+		d, _ := v.DateTime()
+		return isoDate(int64(d)), nil
+	case 0, bson.TypeNull, bson.TypeUndefined:
+		return "", nil
+	}
+	return "", srverr.New(16007, "can't convert from BSON type %s to String", typeName(v))
+}
+
+func timestampText(ts bson.Timestamp) string { return fmt.Sprintf("Timestamp(%d, %d)", ts.T, ts.I) }
+
+// shortDouble renders a double with six digits, as C++ streams do.
+func shortDouble(f float64) string { return bsontext.CDouble(f, 6) }
+
+// Text renders a value the way the server's Value type shows itself in messages: {a: 1, b: "x"}, MISSING.
+func Text(v bson.RawValue) string {
+	var b strings.Builder
+	writeText(&b, v, 0)
+	return b.String()
+}
+
+func writeText(b *strings.Builder, v bson.RawValue, depth int) {
+	if depth > maxDepth+20 {
+		b.WriteString("...")
+		return
+	}
+	switch v.Type {
+	case 0:
+		b.WriteString("MISSING")
+	case bson.TypeMinKey:
+		b.WriteString("MinKey")
+	case bson.TypeMaxKey:
+		b.WriteString("MaxKey")
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		b.WriteString(shortDouble(f))
+	case bson.TypeInt32, bson.TypeInt64:
+		b.WriteString(strconv.FormatInt(toLong(v), 10))
+	case bson.TypeDecimal128:
+		b.WriteString(toDecimal(v).String())
+	case bson.TypeBoolean:
+		b.WriteString(strconv.FormatBool(v.AsBool()))
+	case bson.TypeString:
+		b.WriteString(`"` + text(v) + `"`)
+	case bson.TypeRegex:
+		re, _ := v.Regex()
+		b.WriteString("/" + re.Pattern + "/" + re.Options)
+	case bson.TypeSymbol:
+		s, _ := v.Symbol()
+		b.WriteString(`Symbol("` + string(s) + `")`)
+	case bson.TypeJavaScript:
+		s, _ := v.JavaScript()
+		b.WriteString(`Code("` + string(s) + `")`)
+	case bson.TypeCodeWithScope:
+		code, scope, _ := v.CodeWithScope()
+		b.WriteString(`CodeWScope("` + code + `", `)
+		writeText(b, documentValue(scope), depth+1)
+		b.WriteString(")")
+	case bson.TypeBinary:
+		if len(v.Value) >= 5 {
+			fmt.Fprintf(b, "BinData(%d, \"%s\")", v.Value[4], strings.ToUpper(hex.EncodeToString(v.Value[5:])))
+		}
+	case bson.TypeUndefined:
+		b.WriteString("undefined")
+	case bson.TypeNull:
+		b.WriteString("null")
+	case bson.TypeDateTime:
+		d, _ := v.DateTime()
+		if y := dateOf(int64(d)).year; y < 0 || y > 9999 {
+			b.WriteString("illegal date")
+		} else {
+			b.WriteString(isoDate(int64(d)))
+		}
+	case bson.TypeTimestamp:
+		ts, _ := v.Timestamp()
+		b.WriteString(timestampText(ts))
+	case bson.TypeObjectID:
+		id, _ := v.ObjectID()
+		b.WriteString(hex.EncodeToString(id[:]))
+	case bson.TypeDBPointer:
+		p, _ := v.DBPointer()
+		fmt.Fprintf(b, `DBRef("%s", %s)`, p.DB, hex.EncodeToString(p.Pointer[:]))
+	case bson.TypeEmbeddedDocument, bson.TypeArray:
+		open, end := "{", "}"
+		if v.Type == bson.TypeArray {
+			open, end = "[", "]"
+		}
+		b.WriteString(open)
+		first := true
+		for k, item := range bson.Raw(v.Value).All() {
+			if !first {
+				b.WriteString(", ")
+			}
+			first = false
+			if v.Type == bson.TypeEmbeddedDocument {
+				b.WriteString(k + ": ")
+			}
+			writeText(b, item, depth+1)
+		}
+		b.WriteString(end)
+	}
+}
+
+func documentText(doc bson.Raw) string { return bsontext.Document(doc) }
+
+// DecimalToLong returns a decimal that is an integer as one, and whether it is.
+func DecimalToLong(d bson.Decimal128) (int64, bool) {
+	dec := decimal.FromBSON(d)
+	n, ok := dec.Int(decimal.Down)
+	return n, ok && dec.Integral()
+}

@@ -1,0 +1,208 @@
+package pipeline
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() { register(&stageDef{name: "$group", parse: one(parseGroup)}) }
+
+// groupStage is $group: accumulators per value of _id.
+type groupStage struct {
+	rt     *runtime
+	id     expr.Expr
+	names  []string
+	fields []*expr.AccumulatorSpec
+	// Of an _id that is a document of several fields the missing ones are left out; of one with a single field it is null.
+	idField string
+}
+
+func parseGroup(p *parser, _ string, v bson.RawValue) (*groupStage, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(15947, "a group's fields must be specified in an object")
+	}
+	g := &groupStage{rt: p.rt}
+	for key, item := range doc.All() {
+		if key == "_id" {
+			if g.id != nil {
+				return nil, srverr.New(15948, "a group's _id may only be specified once")
+			}
+			if err := g.parseID(item, p.scope); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if key == "$doingMerge" {
+			return nil, srverr.New(17030, "$doingMerge should be true if present")
+		}
+		if err := g.addField(key, item, p.scope); err != nil {
+			return nil, err
+		}
+	}
+	if g.id == nil {
+		return nil, srverr.New(15955, "a group specification must include an _id")
+	}
+	return g, nil
+}
+
+func (g *groupStage) addField(name string, v bson.RawValue, s *expr.Scope) error {
+	spec, err := expr.ParseAccumulator(name, v, s)
+	if err != nil {
+		return err
+	}
+	g.names, g.fields = append(g.names, name), append(g.fields, spec)
+	return nil
+}
+
+func (g *groupStage) parseID(v bson.RawValue, s *expr.Scope) error {
+	if doc, ok := v.Document(); ok {
+		n, first := 0, ""
+		for key := range doc.All() {
+			if n++; n == 1 {
+				first = key
+			}
+		}
+		if n == 1 && !strings.HasPrefix(first, "$") {
+			for key, item := range doc.All() {
+				if err := expr.CheckFieldName(key, g.rt.o.Version); err != nil {
+					return err
+				}
+				e, err := expr.Parse(item, s)
+				if err != nil {
+					return err
+				}
+				g.idField, g.id = key, e
+			}
+			return nil
+		}
+		if n > 0 && strings.HasPrefix(first, "$") {
+			for key := range doc.All() {
+				if !strings.HasPrefix(key, "$") {
+					return srverr.New(17390, "$group does not support inclusion-style expressions")
+				}
+			}
+		}
+	}
+	e, err := expr.Parse(v, s)
+	g.id = e
+	return err
+}
+
+func (g *groupStage) optimize(env *expr.Env) (err error) {
+	if g.id, err = expr.Optimize(g.id, env); err != nil {
+		return err
+	}
+	for _, f := range g.fields {
+		if err := f.Optimize(env); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// key computes a document's group.
+func (g *groupStage) key(doc bson.Raw) (bson.RawValue, error) {
+	v, err := expr.Eval(g.id, g.rt.state.WithRoot(doc))
+	if err != nil {
+		return v, err
+	}
+	if v.Type == 0 {
+		v = bson.RawValue{Type: bson.TypeNull}
+	}
+	if g.idField == "" {
+		return v, nil
+	}
+	start, dst := bson.BeginDocument(nil)
+	return document(bson.EndDocument(bson.AppendRawValue(dst, g.idField, v), start)), nil
+}
+
+// newAccumulators makes a row of empty accumulators for a group.
+func newAccumulators(rt *runtime, specs []*expr.AccumulatorSpec, key bson.RawValue) ([]expr.Accumulator, error) {
+	start, dst := bson.BeginDocument(nil)
+	rt.state.WithRoot(bson.EndDocument(bson.AppendRawValue(dst, "_id", key), start))
+	out := make([]expr.Accumulator, len(specs))
+	for i, spec := range specs {
+		var err error
+		if out[i], err = spec.NewAccumulator(rt.state); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func accumulate(rt *runtime, specs []*expr.AccumulatorSpec, accs []expr.Accumulator, doc bson.Raw) error {
+	rt.state.WithRoot(doc)
+	for i, spec := range specs {
+		v, err := spec.Argument(rt.state)
+		if err != nil {
+			return err
+		}
+		if err := accs[i].Add(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendResults appends the accumulators' values; missing ones are null.
+func appendResults(dst []byte, names []string, accs []expr.Accumulator) ([]byte, error) {
+	for i, acc := range accs {
+		v, err := acc.Value()
+		if err != nil {
+			return nil, err
+		}
+		if v.Type == 0 {
+			v = bson.RawValue{Type: bson.TypeNull}
+		}
+		dst = bson.AppendRawValue(dst, names[i], v)
+	}
+	return dst, nil
+}
+
+func (g *groupStage) open(src Iterator) (Iterator, error) {
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return g.run(src) }}, nil
+}
+
+func (g *groupStage) run(src Iterator) ([]bson.Raw, error) {
+	groups := expr.NewGroups(g.rt.env)
+	var rows [][]expr.Accumulator
+	for {
+		doc, err := src.Next()
+		if err != nil {
+			return nil, err
+		}
+		if doc == nil {
+			break
+		}
+		key, err := g.key(doc)
+		if err != nil {
+			return nil, err
+		}
+		i, added := groups.Index(key)
+		if added {
+			accs, err := newAccumulators(g.rt, g.fields, key)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, accs)
+		}
+		if err := accumulate(g.rt, g.fields, rows[i], doc); err != nil {
+			return nil, err
+		}
+	}
+	var out []bson.Raw
+	for i, key := range groups.Keys() {
+		start, dst := bson.BeginDocument(nil)
+		dst = bson.AppendRawValue(dst, "_id", key)
+		dst, err := appendResults(dst, g.names, rows[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, bson.EndDocument(dst, start))
+	}
+	return out, nil
+}

@@ -1,0 +1,403 @@
+// Package pipeline runs aggregation pipelines over iterators of encoded documents.
+//
+//	p, err := pipeline.Parse(stages, &pipeline.Options{Env: env, NS: ns, Version: v})
+//	filter := p.TakeMatch()              // the source may apply it, with an index
+//	it, err := p.Run(source)             // pulls from source as documents are asked for
+//	for doc, err := it.Next(); doc != nil && err == nil; doc, err = it.Next() { ... }
+//
+// What a stage needs of the world beyond its input (other collections, statistics, a change log) it asks of Env. A
+// pipeline is made for one operation and used by one goroutine; pipelines of different operations are independent.
+// Errors are *srverr.Error with the server's codes and texts.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+// Namespace names a collection.
+type Namespace struct{ DB, Coll string }
+
+// String returns "db.coll".
+func (ns Namespace) String() string { return ns.DB + "." + ns.Coll }
+
+// Iterator yields documents one after another. Next returns nil without an error at the end; a document is valid until the
+// iterator is closed and must not be changed. A source that has nothing now but may have later returns ErrWait,
+// which passes through the stages, and is asked again.
+type Iterator interface {
+	Next() (bson.Raw, error)
+	Close()
+}
+
+// ErrWait says that a tailable source has no document at the moment.
+var ErrWait = errors.New("no document at the moment")
+
+// Options is what a pipeline is parsed for.
+type Options struct {
+	Context   context.Context // ends the operation; nil never does
+	Env       Env             // nil: no stage that needs it may be used
+	NS        Namespace       // the collection; Coll is empty for {aggregate: 1}
+	Version   expr.Version
+	Collation *query.Collation
+	// Let are the command's variables (server 5.0 and later); Now is $$NOW, ClusterTime $$CLUSTER_TIME where there is one.
+	Let         bson.Raw
+	Now         bson.DateTime
+	ClusterTime bson.Timestamp
+	UserRoles   bson.RawValue
+	// Rand is the source of $sample and $rand; nil is a global one.
+	Rand *rand.Rand
+	// BypassValidation is the command's bypassDocumentValidation, for $out and $merge.
+	BypassValidation bool
+	// ReplicaSet tells that the node is a member of a replica set, which $changeStream needs; Mongos that it is a router.
+	ReplicaSet, Mongos bool
+}
+
+// Pipeline is a parsed and optimized pipeline.
+type Pipeline struct {
+	stages []parsedStage
+	rt     *runtime
+}
+
+type parsedStage struct {
+	def   *stageDef
+	index int // in what was parsed: some stages are made of several
+	stage stage
+}
+
+// stage is one step. open may be called again after its last iterator is closed, as sub-pipelines are.
+type stage interface {
+	open(src Iterator) (Iterator, error)
+}
+
+// source is a stage that makes documents of its own and has no input.
+type source interface{ isSource() }
+
+// optimizer is a stage with expressions that may be computed beforehand.
+type optimizer interface {
+	optimize(env *expr.Env) error
+}
+
+// runtime is what all stages of a pipeline and its sub-pipelines share.
+type runtime struct {
+	o     *Options
+	env   *expr.Env
+	state *expr.State
+	query *query.Options
+	depth int // of sub-pipelines
+}
+
+// boundExpr evaluates an expression of a filter with the pipeline's variables.
+type boundExpr struct {
+	e  expr.Expr
+	st *expr.State
+}
+
+func (b *boundExpr) Eval(doc bson.Raw) (bson.RawValue, error) {
+	return expr.Eval(b.e, b.st.WithRoot(doc))
+}
+
+// filterOptions returns the options for parsing filters whose $expr sees a scope.
+func (rt *runtime) filterOptions(s *expr.Scope) *query.Options {
+	o := *rt.query
+	o.Expr = func(v bson.RawValue) (query.Expr, error) {
+		e, err := expr.Parse(v, s)
+		if err != nil {
+			return nil, err
+		}
+		if e, err = expr.Optimize(e, rt.env); err != nil {
+			return nil, optimizeError(err)
+		}
+		return &boundExpr{e, rt.state}, nil
+	}
+	return &o
+}
+
+func (rt *runtime) interrupted() error {
+	if rt.o.Context != nil && rt.o.Context.Err() != nil {
+		return rt.o.Context.Err()
+	}
+	return nil
+}
+
+func optimizeError(err error) error {
+	return srverr.From(err).Prefix("Failed to optimize pipeline :: caused by :: ")
+}
+
+// parser is the state of parsing one (sub-)pipeline.
+type parser struct {
+	rt    *runtime
+	scope *expr.Scope
+	ns    Namespace
+	// within names the stage that holds this sub-pipeline, "" at the top.
+	within string
+}
+
+// newRuntime prepares the environment that the options describe.
+func newRuntime(o *Options) (*parser, error) {
+	env := &expr.Env{Version: o.Version, Now: o.Now, ClusterTime: o.ClusterTime, UserRoles: o.UserRoles, Rand: o.Rand}
+	if o.Collation != nil {
+		env.Compare = func(a, b bson.RawValue) int { return query.Compare(a, b, o.Collation) }
+	}
+	rt := &runtime{o: o, env: env, state: expr.NewState(env)}
+	rt.query = &query.Options{Collation: o.Collation, Version: o.Version.Major*100 + o.Version.Minor}
+	p := &parser{rt: rt, scope: expr.NewScope(env), ns: o.NS}
+	for name, v := range o.Let.All() {
+		if err := expr.CheckVariableName(name, o.Version); err != nil {
+			return nil, err
+		}
+		e, err := expr.Parse(v, p.scope)
+		if err != nil {
+			return nil, err
+		}
+		value, err := expr.Eval(e, rt.state)
+		if err != nil {
+			return nil, err
+		}
+		var slot expr.Slot
+		p.scope, slot = p.scope.Define(name)
+		rt.state.Set(slot, value)
+	}
+	return p, nil
+}
+
+// StagesOf returns the documents of the array that a command has as its pipeline.
+func StagesOf(v bson.RawValue) ([]bson.Raw, error) {
+	array, ok := v.Array()
+	if !ok {
+		return nil, srverr.New(srverr.TypeMismatch, "'pipeline' option must be specified as an array")
+	}
+	var out []bson.Raw
+	for item := range array.Values() {
+		doc, ok := item.Document()
+		if !ok {
+			return nil, srverr.New(srverr.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+		}
+		out = append(out, doc)
+	}
+	return out, nil
+}
+
+// Parse parses and checks a pipeline and computes what is constant in it.
+func Parse(stages []bson.Raw, o *Options) (*Pipeline, error) {
+	p, err := newRuntime(o)
+	if err != nil {
+		return nil, err
+	}
+	pl, err := p.pipeline(stages)
+	if err != nil {
+		return nil, err
+	}
+	return pl, pl.optimize()
+}
+
+// maxStages is the server's limit on the length of a pipeline.
+const maxStages = 1000
+
+// pipeline parses a (sub-)pipeline without optimizing it.
+func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
+	if p.rt.o.Version.AtLeast(4, 9) && len(stages) > maxStages {
+		return nil, srverr.New(srverr.FailedToParse, "Pipeline length must be no longer than %d stages", maxStages)
+	}
+	if p.rt.depth++; p.rt.depth > 20 {
+		return nil, srverr.New(srverr.MaxSubPipelineDepthExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is 20")
+	}
+	defer func() { p.rt.depth-- }()
+	// The names come first: an unknown stage is reported before anything else.
+	for _, doc := range stages {
+		if _, err := p.lookupStage(doc); err != nil {
+			return nil, err
+		}
+	}
+	pl := &Pipeline{rt: p.rt}
+	for i, doc := range stages {
+		def, err := p.lookupStage(doc)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range doc.All() {
+			parsed, err := def.parse(p, def.name, v)
+			if err != nil {
+				return nil, err
+			}
+			for _, st := range parsed {
+				pl.stages = append(pl.stages, parsedStage{def, i, st})
+			}
+			break
+		}
+	}
+	return pl, pl.checkPositions(p)
+}
+
+func (p *parser) lookupStage(doc bson.Raw) (*stageDef, error) {
+	name, n := "", 0
+	for key := range doc.All() {
+		if n++; n == 1 {
+			name = key
+		}
+	}
+	if n != 1 {
+		return nil, srverr.New(40323, "A pipeline stage specification object must contain exactly one field.")
+	}
+	def, ok := stages[name]
+	if !ok || def.since != (expr.Version{}) && !p.rt.o.Version.AtLeast(def.since.Major, def.since.Minor) {
+		return nil, srverr.New(40324, "Unrecognized pipeline stage name: '%s'", name)
+	}
+	return def, nil
+}
+
+// checkPositions checks the rules about where in a pipeline a stage may stand.
+func (pl *Pipeline) checkPositions(p *parser) error {
+	for i, st := range pl.stages {
+		def := st.def
+		switch {
+		case def.first && st.index > 0:
+			return srverr.New(40602, "%s is only valid as the first stage in a pipeline.", def.name)
+		case def.last && i < len(pl.stages)-1 && pl.stages[i+1].index != st.index:
+			return srverr.New(40601, "%s can only be the final stage in the pipeline", def.name)
+		}
+		if f, ok := st.stage.(*matchStage); ok && i > 0 && f.filter.NeedsTextIndex() {
+			return srverr.New(17313, "$match with $text is only allowed as the first pipeline stage")
+		}
+	}
+	return nil
+}
+
+// optimize computes constants; the errors have the prefix of the whole pipeline's optimization.
+func (pl *Pipeline) optimize() error {
+	if err := pl.fold(); err != nil {
+		return optimizeError(err)
+	}
+	return nil
+}
+
+// fold is optimize without the prefix.
+func (pl *Pipeline) fold() error {
+	for _, st := range pl.stages {
+		if o, ok := st.stage.(optimizer); ok {
+			if err := o.optimize(pl.rt.env); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// NeedsSource reports whether the pipeline reads its collection; with a first stage such as $collStats it does not.
+func (pl *Pipeline) NeedsSource() bool {
+	if len(pl.stages) == 0 {
+		return true
+	}
+	_, ok := pl.stages[0].stage.(source)
+	return !ok
+}
+
+// Len returns the number of stages left.
+func (pl *Pipeline) Len() int { return len(pl.stages) }
+
+// TakeMatch removes a $match at the front and returns its filter for the source to apply, or nil.
+func (pl *Pipeline) TakeMatch() *query.Filter {
+	if len(pl.stages) > 0 {
+		if m, ok := pl.stages[0].stage.(*matchStage); ok {
+			pl.stages = pl.stages[1:]
+			return m.filter
+		}
+	}
+	return nil
+}
+
+// TakeSort removes a $sort at the front and returns its order for the source to provide, or nil. Use it only with a
+// source that can sort.
+func (pl *Pipeline) TakeSort() *query.Sort {
+	if len(pl.stages) > 0 {
+		if s, ok := pl.stages[0].stage.(*sortStage); ok {
+			pl.stages = pl.stages[1:]
+			return s.sort
+		}
+	}
+	return nil
+}
+
+// Writes returns the target of a $out or $merge at the end, and whether there is one.
+func (pl *Pipeline) Writes() (target Namespace, ok bool) {
+	if n := len(pl.stages); n > 0 {
+		if w, isWriter := pl.stages[n-1].stage.(writer); isWriter {
+			return w.target(), true
+		}
+	}
+	return Namespace{}, false
+}
+
+// writer is a stage that writes its input to a collection.
+type writer interface{ target() Namespace }
+
+// Run connects the stages; src is nil if NeedsSource is false. Closing the returned iterator closes src.
+func (pl *Pipeline) Run(src Iterator) (Iterator, error) {
+	if src == nil {
+		src = FromSlice(nil)
+	}
+	it := Iterator(&checked{src, pl.rt})
+	for _, st := range pl.stages {
+		next, err := st.stage.open(it)
+		if err != nil {
+			it.Close()
+			return nil, err
+		}
+		it = next
+	}
+	return it, nil
+}
+
+// checked stops a pipeline whose operation has ended.
+type checked struct {
+	Iterator
+	rt *runtime
+}
+
+func (c *checked) Next() (bson.Raw, error) {
+	if err := c.rt.interrupted(); err != nil {
+		return nil, err
+	}
+	return c.Iterator.Next()
+}
+
+// FromSlice returns an iterator over documents.
+func FromSlice(docs []bson.Raw) Iterator { return &sliceIterator{docs} }
+
+type sliceIterator struct{ docs []bson.Raw }
+
+func (s *sliceIterator) Next() (bson.Raw, error) {
+	if len(s.docs) == 0 {
+		return nil, nil
+	}
+	doc := s.docs[0]
+	s.docs = s.docs[1:]
+	return doc, nil
+}
+
+func (s *sliceIterator) Close() { s.docs = nil }
+
+// collect reads an iterator to its end and closes it.
+func collect(it Iterator, limit int) ([]bson.Raw, error) {
+	defer it.Close()
+	var out []bson.Raw
+	size := 0
+	for {
+		doc, err := it.Next()
+		if err != nil || doc == nil {
+			return out, err
+		}
+		if size += len(doc); size > limit {
+			return nil, srverr.New(srverr.ExceededMemoryLimit, "Exceeded memory limit for a stage that keeps its input: %d bytes", limit)
+		}
+		out = append(out, doc)
+	}
+}
+
+// memoryLimit bounds what a stage that has to keep its whole input may hold.
+const memoryLimit = 256 << 20

@@ -1,0 +1,370 @@
+package pipeline
+
+// The table of stages, and the simple ones.
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+// stageDef is an entry of the table of stages.
+type stageDef struct {
+	name  string
+	since expr.Version
+	parse func(p *parser, name string, v bson.RawValue) ([]stage, error)
+	// first and last stages have to stand there. collectionless ones run on {aggregate: 1}.
+	first, last, collectionless bool
+	// Where sub-pipelines may not use it.
+	notInFacet, notInLookup, notInUnion bool
+	// update marks what a pipeline update may consist of.
+	update bool
+}
+
+// stages is filled by the init functions of the files that implement them.
+var stages = map[string]*stageDef{}
+
+func register(defs ...*stageDef) {
+	for _, d := range defs {
+		stages[d.name] = d
+	}
+}
+
+// one adapts a parser that yields a single stage.
+func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) func(*parser, string, bson.RawValue) ([]stage, error) {
+	return func(p *parser, name string, v bson.RawValue) ([]stage, error) {
+		s, err := f(p, name, v)
+		if err != nil {
+			return nil, err
+		}
+		return []stage{s}, nil
+	}
+}
+
+func init() {
+	register(
+		&stageDef{name: "$match", parse: one(parseMatch)},
+		&stageDef{name: "$limit", parse: one(parseLimit)},
+		&stageDef{name: "$skip", parse: one(parseSkip)},
+		&stageDef{name: "$count", parse: parseCount},
+		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true},
+		&stageDef{name: "$replaceWith", parse: one(parseReplace), update: true},
+		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseNothing)},
+	)
+}
+
+func typeName(v bson.RawValue) string { return bsontext.TypeName(v.Type) }
+
+func document(doc bson.Raw) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
+}
+
+// transform is an iterator that maps documents; nil drops one.
+type transform struct {
+	src Iterator
+	f   func(doc bson.Raw) (bson.Raw, error)
+}
+
+func (t *transform) Next() (bson.Raw, error) {
+	for {
+		doc, err := t.src.Next()
+		if doc == nil || err != nil {
+			return nil, err
+		}
+		if doc, err = t.f(doc); doc != nil || err != nil {
+			return doc, err
+		}
+	}
+}
+
+func (t *transform) Close() { t.src.Close() }
+
+type matchStage struct{ filter *query.Filter }
+
+func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(15959, "the match filter must be an expression in an object")
+	}
+	o := p.rt.filterOptions(p.scope)
+	f, err := query.ParseFilter(doc, o)
+	if err != nil {
+		return nil, err
+	}
+	if f.NeedsGeoIndex() {
+		return nil, srverr.New(srverr.BadValue, "$geoNear, $near, and $nearSphere are not allowed in this context")
+	}
+	return &matchStage{f}, nil
+}
+
+func (m *matchStage) open(src Iterator) (Iterator, error) {
+	return &transform{src, func(doc bson.Raw) (bson.Raw, error) {
+		ok, err := m.filter.Match(doc)
+		if !ok || err != nil {
+			return nil, err
+		}
+		return doc, nil
+	}}, nil
+}
+
+type limitStage struct{ n int64 }
+
+// parseCountArgument reads the number of $limit and $skip as servers since 5.0 do.
+func parseCountArgument(name string, v bson.RawValue, code int32) (int64, error) {
+	fail := func(text string) (int64, error) {
+		return 0, srverr.New(code, "invalid argument to %s stage: %s: %s", name, text, bsontext.Element(name, v))
+	}
+	if !v.IsNumber() {
+		return fail("Expected a number in")
+	}
+	n, ok := v.AsInt64()
+	if d, isDecimal := v.Decimal128(); isDecimal {
+		n, ok = expr.DecimalToLong(d)
+	}
+	switch {
+	case !ok:
+		if f, isDouble := v.Double(); isDouble && f == f && (f < -(1<<63) || f >= 1<<63) {
+			return fail("Cannot represent as a 64-bit integer")
+		}
+		return fail("Expected an integer")
+	case n < 0:
+		return fail("Expected a non-negative number in")
+	}
+	return n, nil
+}
+
+func parseLimit(p *parser, name string, v bson.RawValue) (*limitStage, error) {
+	var n int64
+	if p.rt.o.Version.AtLeast(5, 0) {
+		var err error
+		if n, err = parseCountArgument(name, v, 5107201); err != nil {
+			return nil, err
+		}
+	} else {
+		if !v.IsNumber() {
+			return nil, srverr.New(15957, "the limit must be specified as a number")
+		}
+		n = expr.ToLong(v)
+	}
+	if n <= 0 {
+		return nil, srverr.New(15958, "the limit must be positive")
+	}
+	return &limitStage{n}, nil
+}
+
+type limitIterator struct {
+	src  Iterator
+	left int64
+}
+
+func (l *limitStage) open(src Iterator) (Iterator, error) { return &limitIterator{src, l.n}, nil }
+
+func (l *limitIterator) Next() (bson.Raw, error) {
+	if l.left == 0 {
+		return nil, nil
+	}
+	doc, err := l.src.Next()
+	if doc != nil && err == nil {
+		l.left--
+	}
+	return doc, err
+}
+
+func (l *limitIterator) Close() { l.src.Close() }
+
+type skipStage struct{ n int64 }
+
+func parseSkip(p *parser, name string, v bson.RawValue) (*skipStage, error) {
+	if p.rt.o.Version.AtLeast(5, 0) {
+		n, err := parseCountArgument(name, v, 5107200)
+		return &skipStage{n}, err
+	}
+	if !v.IsNumber() {
+		return nil, srverr.New(15972, "Argument to $skip must be a number not a %s", typeName(v))
+	}
+	n := expr.ToLong(v)
+	if n < 0 {
+		return nil, srverr.New(15956, "Argument to $skip cannot be negative")
+	}
+	return &skipStage{n}, nil
+}
+
+func (s *skipStage) open(src Iterator) (Iterator, error) {
+	left := s.n
+	return &transform{src, func(doc bson.Raw) (bson.Raw, error) {
+		if left > 0 {
+			left--
+			return nil, nil
+		}
+		return doc, nil
+	}}, nil
+}
+
+// parseCount makes $count of a $group and a $project, as the server does.
+func parseCount(p *parser, name string, v bson.RawValue) ([]stage, error) {
+	field, ok := v.StringValue()
+	switch {
+	case !ok:
+		return nil, srverr.New(40156, "the count field must be a non-empty string")
+	case field == "":
+		return nil, srverr.New(40157, "the count field must be a non-empty string")
+	case field[0] == '$':
+		return nil, srverr.New(40158, "the count field cannot be a $-prefixed path")
+	case strings.IndexByte(field, 0) >= 0:
+		return nil, srverr.New(40159, "the count field cannot contain a null byte")
+	case strings.Contains(field, "."):
+		return nil, srverr.New(40160, "the count field cannot contain '.'")
+	case field == "_id":
+		if p.rt.o.Version.AtLeast(5, 0) {
+			return nil, srverr.New(9039800, "the count field cannot be '_id'")
+		}
+		return nil, srverr.New(15948, "a group's _id may only be specified once")
+	}
+	return []stage{&countStage{field}}, nil
+}
+
+type countStage struct{ field string }
+
+func (c *countStage) open(src Iterator) (Iterator, error) {
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
+		n := int64(0)
+		for {
+			doc, err := src.Next()
+			if err != nil {
+				return nil, err
+			}
+			if doc == nil {
+				break
+			}
+			n++
+		}
+		if n == 0 {
+			return nil, nil
+		}
+		start, dst := bson.BeginDocument(nil)
+		if n <= 1<<31-1 {
+			dst = bson.AppendInt32(dst, c.field, int32(n))
+		} else {
+			dst = bson.AppendInt64(dst, c.field, n)
+		}
+		return []bson.Raw{bson.EndDocument(dst, start)}, nil
+	}}, nil
+}
+
+// lazy computes all of its documents when the first one is asked for.
+type lazy struct {
+	src    Iterator
+	fill   func() ([]bson.Raw, error)
+	filled bool
+	docs   []bson.Raw
+}
+
+func (l *lazy) Next() (bson.Raw, error) {
+	if !l.filled {
+		docs, err := l.fill()
+		if err != nil {
+			return nil, err
+		}
+		l.docs, l.filled = docs, true
+	}
+	if len(l.docs) == 0 {
+		return nil, nil
+	}
+	doc := l.docs[0]
+	l.docs = l.docs[1:]
+	return doc, nil
+}
+
+func (l *lazy) Close() {
+	l.docs, l.filled = nil, true
+	l.src.Close()
+}
+
+// replaceStage is $replaceRoot and $replaceWith.
+type replaceStage struct {
+	rt   *runtime
+	e    expr.Expr
+	what string // as messages call the expression
+}
+
+func parseReplace(p *parser, name string, v bson.RawValue) (*replaceStage, error) {
+	r := &replaceStage{rt: p.rt, what: "'replacement document'"}
+	if name == "$replaceRoot" {
+		r.what = "'newRoot' expression"
+		doc, ok := v.Document()
+		if !ok {
+			return nil, srverr.New(40229, "expected an object as specification for $replaceRoot stage, got %s", typeName(v))
+		}
+		v = bson.RawValue{}
+		for key, item := range doc.All() {
+			if key != "newRoot" {
+				return nil, srverr.New(40415, "BSON field '$replaceRoot.%s' is an unknown field.", key)
+			}
+			v = item
+		}
+		if v.Type == 0 {
+			return nil, srverr.New(40414, "BSON field '$replaceRoot.newRoot' is missing but a required field")
+		}
+	}
+	var err error
+	r.e, err = expr.Parse(v, p.scope)
+	return r, err
+}
+
+func (r *replaceStage) optimize(env *expr.Env) (err error) {
+	r.e, err = expr.Optimize(r.e, env)
+	return err
+}
+
+func (r *replaceStage) apply(doc bson.Raw) (bson.Raw, error) {
+	v, err := expr.Eval(r.e, r.rt.state.WithRoot(doc))
+	if err != nil {
+		return nil, err
+	}
+	out, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(40228, "%s must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'. Input document: %s",
+			r.what, expr.Text(v), typeName(v), r.inputText(doc))
+	}
+	return out, nil
+}
+
+// inputText shows the input as the server sees it there: with the fields alone that the expression uses, unless the pipeline
+// is an update.
+func (r *replaceStage) inputText(doc bson.Raw) string {
+	if r.rt.o.NS == (Namespace{}) {
+		return expr.Text(document(doc))
+	}
+	paths, whole := expr.Dependencies(r.e)
+	if whole {
+		return expr.Text(document(doc))
+	}
+	start, dst := bson.BeginDocument(nil)
+	for key, v := range doc.All() {
+		for _, path := range paths {
+			if first, _, _ := strings.Cut(path, "."); first == key {
+				dst = bson.AppendRawValue(dst, key, v)
+				break
+			}
+		}
+	}
+	return expr.Text(document(bson.EndDocument(dst, start)))
+}
+
+func (r *replaceStage) open(src Iterator) (Iterator, error) { return &transform{src, r.apply}, nil }
+
+// nothingStage passes its input on.
+type nothingStage struct{}
+
+func parseNothing(_ *parser, name string, v bson.RawValue) (*nothingStage, error) {
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(srverr.TypeMismatch, "%s must take a nested object but found: %s", name, bsontext.Element(name, v))
+	}
+	return &nothingStage{}, nil
+}
+
+func (*nothingStage) open(src Iterator) (Iterator, error) { return src, nil }

@@ -1,0 +1,169 @@
+package pipeline
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() { register(&stageDef{name: "$unwind", parse: one(parseUnwind)}) }
+
+// unwindStage is $unwind: a document per item of an array.
+type unwindStage struct {
+	path, index   []string
+	preserveEmpty bool
+}
+
+func parseUnwind(p *parser, _ string, v bson.RawValue) (*unwindStage, error) {
+	u := &unwindStage{}
+	path := ""
+	switch v.Type {
+	case bson.TypeString:
+		path, _ = v.StringValue()
+	case bson.TypeEmbeddedDocument:
+		for key, item := range bson.Raw(v.Value).All() {
+			switch key {
+			case "path":
+				s, ok := item.StringValue()
+				if !ok {
+					return nil, srverr.New(28808, "expected a string as the path for $unwind stage, got %s", typeName(item))
+				}
+				path = s
+			case "preserveNullAndEmptyArrays":
+				b, ok := item.Boolean()
+				if !ok {
+					return nil, srverr.New(28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", typeName(item))
+				}
+				u.preserveEmpty = b
+			case "includeArrayIndex":
+				s, ok := item.StringValue()
+				if !ok || s == "" {
+					return nil, srverr.New(28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s", typeName(item))
+				}
+				if s[0] == '$' {
+					return nil, srverr.New(28822, "includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", s)
+				}
+				if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
+					return nil, err
+				}
+				u.index = strings.Split(s, ".")
+			default:
+				return nil, srverr.New(28811, "unrecognized option to $unwind stage: %s", key)
+			}
+		}
+	default:
+		return nil, srverr.New(15981, "expected either a string or an object as specification for $unwind stage, got %s", typeName(v))
+	}
+	switch {
+	case path == "":
+		return nil, srverr.New(28812, "no path specified to $unwind stage")
+	case path[0] != '$':
+		return nil, srverr.New(28818, "path option to $unwind stage should be prefixed with a '$': %s", path)
+	}
+	if err := expr.CheckPath(path[1:], p.rt.o.Version); err != nil {
+		return nil, err
+	}
+	u.path = strings.Split(path[1:], ".")
+	return u, nil
+}
+
+type unwindIterator struct {
+	*unwindStage
+	src   Iterator
+	doc   bson.Raw
+	items []bson.RawValue
+	next  int
+}
+
+func (u *unwindStage) open(src Iterator) (Iterator, error) {
+	return &unwindIterator{unwindStage: u, src: src}, nil
+}
+
+func (u *unwindIterator) Close() { u.src.Close() }
+
+func (u *unwindIterator) Next() (bson.Raw, error) {
+	for {
+		if u.next < len(u.items) {
+			doc := setPath(u.doc, u.path, u.items[u.next])
+			if u.index != nil {
+				doc = setPath(doc, u.index, bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, int64(u.next))})
+			}
+			u.next++
+			return doc, nil
+		}
+		doc, err := u.src.Next()
+		if doc == nil || err != nil {
+			return nil, err
+		}
+		v := doc.Lookup(u.path[0])
+		for _, part := range u.path[1:] {
+			sub, ok := v.Document()
+			if !ok {
+				v = bson.RawValue{}
+				break
+			}
+			v = sub.Lookup(part)
+		}
+		if v.Type == bson.TypeArray {
+			u.doc, u.items, u.next = doc, u.items[:0], 0
+			for item := range bson.Raw(v.Value).Values() {
+				u.items = append(u.items, item)
+			}
+			if len(u.items) > 0 {
+				continue
+			}
+			if u.preserveEmpty {
+				doc = setPath(doc, u.path, bson.RawValue{})
+			}
+		}
+		empty := v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined || v.Type == bson.TypeArray
+		if empty && !u.preserveEmpty {
+			continue
+		}
+		if u.index != nil {
+			doc = setPath(doc, u.index, bson.RawValue{Type: bson.TypeNull})
+		}
+		return doc, nil
+	}
+}
+
+// setPath returns a copy of doc with the value at a path of documents; what stands in its way is replaced, arrays
+// included. A missing value removes the field.
+func setPath(doc bson.Raw, path []string, v bson.RawValue) bson.Raw {
+	start, dst := bson.BeginDocument(make([]byte, 0, len(doc)+len(v.Value)+32))
+	done := false
+	for key, old := range doc.All() {
+		if key != path[0] || done {
+			dst = bson.AppendRawValue(dst, key, old)
+			continue
+		}
+		done = true
+		dst = appendPath(dst, path, old, v)
+	}
+	if !done {
+		dst = appendPath(dst, path, bson.RawValue{}, v)
+	}
+	return bson.EndDocument(dst, start)
+}
+
+func appendPath(dst []byte, path []string, old, v bson.RawValue) []byte {
+	if len(path) > 1 {
+		sub, ok := old.Document()
+		if !ok {
+			if v.Type == 0 {
+				if old.Type == 0 {
+					return dst
+				}
+				return bson.AppendRawValue(dst, path[0], old)
+			}
+			sub = emptyDocument
+		}
+		return bson.AppendDocument(dst, path[0], setPath(sub, path[1:], v))
+	}
+	if v.Type == 0 {
+		return dst
+	}
+	return bson.AppendRawValue(dst, path[0], v)
+}
