@@ -2,4 +2,7 @@ module allium
 
 go 1.26
 
-require go.uber.org/goleak v1.3.0
+require (
+	github.com/klauspost/compress v1.20.3
+	go.uber.org/goleak v1.3.0
+)

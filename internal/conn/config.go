@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/wire"
 )
 
 // Dialer makes network connections. network is "tcp" or "unix"; address is host:port or the path of the socket.
@@ -25,6 +26,8 @@ type Config struct {
 	Metadata *Metadata
 	// Compressors are the names of the compressors to offer, the preferred one first.
 	Compressors []string
+	// ZlibLevel is the level of zlib, -1 (default) to 9. Nil: -1.
+	ZlibLevel *int
 	// ServerAPI declares a version of the Stable API. Nil: none.
 	ServerAPI *ServerAPI
 	// LoadBalanced says that the client connects through a load balancer.
@@ -38,6 +41,13 @@ type Config struct {
 	// DrainTimeout bounds how long Drain waits in all for a reply that an operation left behind. Zero:
 	// DefaultDrainTimeout.
 	DrainTimeout time.Duration
+}
+
+func (c *Config) zlibLevel() int {
+	if c.ZlibLevel == nil {
+		return wire.DefaultZlibLevel
+	}
+	return *c.ZlibLevel
 }
 
 // DefaultDrainTimeout is how long a connection may take to read off a reply that a timed-out or cancelled operation

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/event"
+	"allium/internal/wire"
 )
 
 // Conn is a connection to a server. It is used by one goroutine at a time; Close may be called at any time from any.
@@ -19,6 +20,7 @@ type Conn struct {
 	legacy     bool          // the server does not know hello
 	maxMessage int32         // the greatest message that is read
 	limit      time.Duration // the connection's own bound on the time of a round trip
+	compressor wire.CompressorID
 
 	// The reading side. partial holds what was read of a message that is not complete yet, or of messages that follow
 	// the last one. readHint is how much the last reply would have needed.
@@ -65,6 +67,14 @@ func (c *Conn) Addr() string { return c.addr }
 
 // Hello returns what the server said about itself in the handshake, nil before there was one.
 func (c *Conn) Hello() *event.ServerDescription { return c.hello }
+
+// Compressor returns the name of the compressor that was agreed on, "" if there is none.
+func (c *Conn) Compressor() string {
+	if c.compressor == wire.Noop {
+		return ""
+	}
+	return c.compressor.String()
+}
 
 // TLS returns the state of TLS, nil if the connection does not use it.
 func (c *Conn) TLS() *tls.ConnectionState {

@@ -508,7 +508,12 @@ func TestUsersDialer(t *testing.T) {
 	}
 }
 
+var raceEnabled bool
+
 func TestRoundTripAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	c := dial(t, fakeServer(t, rawEcho), &Config{})
 	msg := command("ping")
 	background := context.WithoutCancel(t.Context())

@@ -62,8 +62,13 @@ func (c *Conn) appendHandshake(dst []byte) []byte {
 	dst = bson.AppendString(dst, "backpressure", backpressureVersion)
 	dst = bson.AppendDocument(dst, "client", c.cfg.Metadata.Document())
 	list, dst := bson.BeginArrayElement(dst, "compression")
-	for i, name := range c.cfg.Compressors {
-		dst = bson.AppendStringValue(bson.AppendIndexHeader(dst, bson.TypeString, i), name)
+	n := 0
+	for _, name := range c.cfg.Compressors {
+		if _, ok := wire.CompressorByName(name); !ok {
+			continue // refused with a warning where it was configured
+		}
+		dst = bson.AppendStringValue(bson.AppendIndexHeader(dst, bson.TypeString, n), name)
+		n++
 	}
 	dst = bson.EndDocument(dst, list)
 	if c.cfg.LoadBalanced {
@@ -80,6 +85,12 @@ func (c *Conn) setHello(d *event.ServerDescription) {
 	c.hello = d
 	c.legacy = !c.useHello() && !d.HelloOK
 	c.maxMessage = max(wire.DefaultMaxMessageSize, d.MaxMessageSize)
+	for _, name := range c.cfg.Compressors {
+		if id, ok := wire.CompressorByName(name); ok && slices.Contains(d.Compressors, name) {
+			c.compressor = id
+			return
+		}
+	}
 }
 
 // AwaitHello are the parts of a hello that waits for a change of the topology (specification: Server Monitoring,

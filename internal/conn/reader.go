@@ -73,12 +73,35 @@ func (c *Conn) readReply() (*Reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.OpCode == wire.OpCompressed {
+		if b, err = c.decompress(b); err != nil {
+			return nil, &protocolError{err}
+		}
+		h.OpCode = opCode(b.b)
+	}
 	r, err := c.parseReply(b, h)
 	if err != nil {
 		putBuffer(b)
 		return nil, &protocolError{err}
 	}
 	return r, nil
+}
+
+// decompress returns the message that b holds, in a buffer of its own, and gives b back.
+func (c *Conn) decompress(b *buffer) (*buffer, error) {
+	defer putBuffer(b)
+	size, err := wire.DecompressedLen(b.b[:b.n], c.maxMessage)
+	if err != nil {
+		return nil, err
+	}
+	out := getBuffer(size)
+	msg, err := wire.AppendDecompressed(out.b[:0], b.b[:b.n], c.maxMessage)
+	if err != nil {
+		putBuffer(out)
+		return nil, err
+	}
+	out.b, out.n = msg[:cap(msg)], len(msg)
+	return out, nil
 }
 
 func (c *Conn) parseReply(b *buffer, h wire.Header) (*Reply, error) {
@@ -107,3 +130,6 @@ func (e *protocolError) Unwrap() error { return e.err }
 
 // requestID returns the request id of a message.
 func requestID(msg []byte) int32 { return int32(binary.LittleEndian.Uint32(msg[4:])) }
+
+// opCode returns the operation code of a message.
+func opCode(msg []byte) wire.OpCode { return wire.OpCode(binary.LittleEndian.Uint32(msg[12:])) }

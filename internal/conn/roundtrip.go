@@ -77,6 +77,15 @@ func (c *Conn) write(ctx context.Context, msg []byte) (guard, error) {
 		g := guard{ctx: ctx, start: time.Now()}
 		return g, g.timeout(c.addr, "write", err)
 	}
+	var packed *buffer
+	if c.compressor != wire.Noop && wire.Compressible(msg) {
+		var err error
+		if packed, err = c.compress(msg); err != nil {
+			return guard{}, c.fail("write", false, err)
+		}
+		defer putBuffer(packed)
+		msg = packed.b[:packed.n]
+	}
 	g := c.begin(ctx, c.limit)
 	if n, err := c.nc.Write(msg); err != nil {
 		cause := g.cause(err)
@@ -89,6 +98,18 @@ func (c *Conn) write(ctx context.Context, msg []byte) (guard, error) {
 	}
 	c.responseTo = requestID(msg)
 	return g, nil
+}
+
+// compress returns msg as an OP_COMPRESSED in a buffer of its own.
+func (c *Conn) compress(msg []byte) (*buffer, error) {
+	b := getBuffer(len(msg) + len(msg)/5 + 128) // what data that does not compress may grow by
+	packed, err := wire.AppendCompressed(b.b[:0], msg, c.compressor, c.cfg.zlibLevel())
+	if err != nil {
+		putBuffer(b)
+		return nil, err
+	}
+	b.b, b.n = packed[:cap(packed)], len(packed)
+	return b, nil
 }
 
 // read reads the reply that is due.
