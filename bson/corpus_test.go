@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"allium/bson"
 	"allium/internal/spectest"
@@ -49,6 +52,8 @@ type corpusCodec struct {
 	fromJSON func(text []byte) ([]byte, error)
 	// normalizes is whether through puts degenerate documents right.
 	normalizes bool
+	// loses is whether through goes by way of text, which some values do not survive.
+	loses bool
 }
 
 func TestCorpus(t *testing.T) {
@@ -69,7 +74,9 @@ func testCorpusFile(t *testing.T, suite *corpusFile, codec corpusCodec) {
 	for _, tt := range suite.Valid {
 		t.Run(tt.Description, func(t *testing.T) {
 			cB := unhex(t, tt.CanonicalBSON)
-			checkBytes(t, "BSON through itself", cB, call(t, codec.through, cB))
+			if through := call(t, codec.through, cB); !tt.Lossy || !codec.loses {
+				checkBytes(t, "BSON through itself", cB, through)
+			}
 			checkJSON(t, "canonical from BSON", tt.CanonicalExtJSON, call2(t, codec.toJSON, cB, true))
 			fromCanonical := call(t, codec.fromJSON, []byte(tt.CanonicalExtJSON))
 			if !tt.Lossy {
@@ -159,6 +166,73 @@ var corpusCodecs = []corpusCodec{
 			return doc, doc.Validate()
 		},
 	},
+	{
+		name: "D",
+		through: func(doc []byte) ([]byte, error) {
+			var d bson.D
+			if err := bson.Unmarshal(doc, &d); err != nil {
+				return nil, err
+			}
+			return bson.Marshal(d)
+		},
+		toJSON: func(doc []byte, canonical bool) ([]byte, error) {
+			var d bson.D
+			if err := bson.Unmarshal(doc, &d); err != nil {
+				return nil, err
+			}
+			return bson.MarshalExtJSON(d, canonical)
+		},
+		fromJSON: func(text []byte) ([]byte, error) {
+			var d bson.D
+			if err := bson.UnmarshalExtJSON(text, &d); err != nil {
+				return nil, err
+			}
+			return bson.Marshal(d)
+		},
+		normalizes: true,
+	},
+	{
+		name: "streams",
+		through: func(doc []byte) ([]byte, error) {
+			var text bytes.Buffer
+			e := bson.NewExtJSONEncoder(&text)
+			e.Canonical = true
+			if err := e.Encode(bson.Raw(doc)); err != nil {
+				return nil, err
+			}
+			return streamed(text.Bytes())
+		},
+		toJSON: func(doc []byte, canonical bool) ([]byte, error) {
+			var text bytes.Buffer
+			e := bson.NewExtJSONEncoder(&text)
+			e.Canonical = canonical
+			err := e.Encode(bson.Raw(doc))
+			return text.Bytes(), err
+		},
+		fromJSON:   streamed,
+		normalizes: true,
+		loses:      true,
+	},
+}
+
+// streamed reads the text twice out of a reader that gives a byte at a time.
+func streamed(text []byte) ([]byte, error) {
+	d := bson.NewExtJSONDecoder(iotest.OneByteReader(io.MultiReader(bytes.NewReader(text), bytes.NewReader(text))))
+	first, err := d.Next()
+	if err != nil {
+		return nil, err
+	}
+	second, err := d.Next()
+	if err != nil {
+		return nil, err
+	}
+	if !bson.Equal(first, second) {
+		return nil, fmt.Errorf("read %x first, then %x", first, second)
+	}
+	if _, err := d.Next(); err != io.EOF {
+		return nil, fmt.Errorf("error %v, want io.EOF", err)
+	}
+	return first, nil
 }
 
 func unhex(t *testing.T, s string) []byte {

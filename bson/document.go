@@ -1,5 +1,14 @@
 package bson
 
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+)
+
 // E is one element of a D: a key and its value.
 type E struct {
 	Key   string
@@ -28,4 +37,180 @@ func (d D) Get(key string) (any, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Set gives the first element with this key a new value, or appends an element.
+func (d *D) Set(key string, value any) {
+	for i := range *d {
+		if (*d)[i].Key == key {
+			(*d)[i].Value = value
+			return
+		}
+	}
+	*d = append(*d, E{key, value})
+}
+
+// Delete removes every element with this key and reports whether there was one.
+func (d *D) Delete(key string) bool {
+	n := len(*d)
+	*d = slices.DeleteFunc(*d, func(e E) bool { return e.Key == key })
+	return len(*d) < n
+}
+
+// Lookup returns the value at the path, one key per level, and whether there is one. It goes down through D, M,
+// map[string]any, A and []any, where a key is an index in decimal, and Raw and RawValue, out of which it returns a
+// RawValue.
+func (d D) Lookup(path ...string) (any, bool) { return lookup(d, path) }
+
+// Lookup returns the value at the path as D.Lookup does.
+func (m M) Lookup(path ...string) (any, bool) { return lookup(m, path) }
+
+func lookup(v any, path []string) (any, bool) {
+	for i, key := range path {
+		ok := false
+		switch doc := v.(type) {
+		case D:
+			v, ok = doc.Get(key)
+		case M:
+			v, ok = doc[key]
+		case map[string]any:
+			v, ok = doc[key]
+		case A:
+			v, ok = item(doc, key)
+		case []any:
+			v, ok = item(doc, key)
+		case Raw:
+			found := doc.Lookup(path[i:]...)
+			return found, !found.IsZero()
+		case RawValue:
+			found := Raw(doc.Value).Lookup(path[i:]...)
+			return found, (doc.Type == TypeEmbeddedDocument || doc.Type == TypeArray) && !found.IsZero()
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func item(array []any, key string) (any, bool) {
+	i, err := strconv.ParseUint(key, 10, 31)
+	if err != nil || int(i) >= len(array) {
+		return nil, false
+	}
+	return array[i], true
+}
+
+// All iterates over the keys and values.
+func (d D) All() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for _, e := range d {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// M returns the elements of d as an M. The documents inside stay what they are. Of elements with the same key
+// the last one wins.
+func (d D) M() M {
+	m := make(M, len(d))
+	for _, e := range d {
+		m[e.Key] = e.Value
+	}
+	return m
+}
+
+// D returns the elements of m as a D, sorted by key. The documents inside stay what they are.
+func (m M) D() D {
+	d := make(D, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		d = append(d, E{key, m[key]})
+	}
+	return d
+}
+
+// Convert turns any value that has a BSON form into another one by way of BSON: structs into documents and back, a D
+// into an M with everything inside, a Raw into a struct.
+func Convert[T any](v any) (T, error) {
+	var t T
+	encoded, err := MarshalValue(v)
+	if err != nil {
+		return t, err
+	}
+	err = encoded.Unmarshal(&t)
+	return t, err
+}
+
+// String returns d as relaxed Extended JSON, or a note in angle brackets if it cannot be encoded.
+func (d D) String() string { return relaxed(d) }
+
+// String returns a as relaxed Extended JSON, or a note in angle brackets if it cannot be encoded.
+func (a A) String() string { return relaxed(a) }
+
+func relaxed(v any) string {
+	text, err := MarshalExtJSON(v, false)
+	if err != nil {
+		return "<" + err.Error() + ">"
+	}
+	return string(text)
+}
+
+// MarshalJSON returns d as a JSON object with the keys in order and each value as encoding/json writes it: an ObjectID
+// is a string then, for example. For JSON that keeps the types, use MarshalExtJSON.
+func (d D) MarshalJSON() ([]byte, error) {
+	if d == nil {
+		return []byte("null"), nil
+	}
+	return appendJSON(nil, d)
+}
+
+// UnmarshalJSON reads an object of JSON or Extended JSON, with documents inside as D and arrays as A.
+func (d *D) UnmarshalJSON(text []byte) error {
+	if string(bytes.TrimSpace(text)) == "null" {
+		return nil
+	}
+	return UnmarshalExtJSON(text, d)
+}
+
+// appendJSON goes down through documents and arrays itself, because encoding/json goes through the text of every
+// MarshalJSON once more.
+func appendJSON(dst []byte, v any) ([]byte, error) {
+	var err error
+	switch v := v.(type) {
+	case D:
+		if v == nil {
+			return append(dst, "null"...), nil
+		}
+		dst = append(dst, '{')
+		for i, e := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = appendJSON(dst, e.Key); err != nil {
+				return dst, err
+			}
+			if dst, err = appendJSON(append(dst, ':'), e.Value); err != nil {
+				return dst, err
+			}
+		}
+		return append(dst, '}'), nil
+	case A:
+		if v == nil {
+			return append(dst, "null"...), nil
+		}
+		dst = append(dst, '[')
+		for i, value := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = appendJSON(dst, value); err != nil {
+				return dst, err
+			}
+		}
+		return append(dst, ']'), nil
+	}
+	text, err := json.Marshal(v)
+	return append(dst, text...), err
 }

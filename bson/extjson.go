@@ -1,5 +1,121 @@
 package bson
 
+// The entry points of Extended JSON version 2 (specification: Extended JSON).
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"sync"
+)
+
+// MarshalExtJSON returns v as Extended JSON version 2. Canonical text keeps every type; relaxed text (canonical
+// false) is for people and other programs: numbers are plain JSON numbers and most dates are text. v can be any value
+// that has a BSON form, not only a document.
+func MarshalExtJSON(v any, canonical bool) ([]byte, error) {
+	return defaultConfig.marshalExtJSON(v, canonical)
+}
+
+// MarshalExtJSON is the function MarshalExtJSON with these options.
+func (o Options) MarshalExtJSON(v any, canonical bool) ([]byte, error) {
+	return o.config().marshalExtJSON(v, canonical)
+}
+
+// MarshalExtJSONIndent is MarshalExtJSON with line breaks: every key or array value starts a new line with prefix and
+// one indent per level, as by encoding/json's Indent.
+func MarshalExtJSONIndent(v any, canonical bool, prefix, indent string) ([]byte, error) {
+	text, err := MarshalExtJSON(v, canonical)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, prefix, indent); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// UnmarshalExtJSON reads a document of Extended JSON version 2, canonical or relaxed or a mixture, into v, which is
+// what Unmarshal takes: a pointer to a D, a Raw, a struct, a map, ... Where the text is no object, or v points to
+// a RawValue, it is read as by ParseExtJSONValue.
+//
+// Errors in the text are *ExtJSONError. Documents may nest DefaultMaxDepth levels deep.
+func UnmarshalExtJSON(data []byte, v any) error { return defaultConfig.unmarshalExtJSON(data, v) }
+
+// UnmarshalExtJSON is the function UnmarshalExtJSON with these options.
+func (o Options) UnmarshalExtJSON(data []byte, v any) error {
+	return o.config().unmarshalExtJSON(data, v)
+}
+
+// extJSONScratch holds text or BSON on its way.
+var extJSONScratch = sync.Pool{New: func() any { return new([]byte) }}
+
+func freeExtJSONScratch(scratch *[]byte, grown []byte) {
+	if cap(grown) <= mostScratch {
+		*scratch = grown
+		extJSONScratch.Put(scratch)
+	}
+}
+
+func (c *config) marshalExtJSON(v any, canonical bool) ([]byte, error) {
+	scratch := extJSONScratch.Get().(*[]byte)
+	text, err := c.appendExtJSON((*scratch)[:0], v, canonical)
+	var out []byte
+	if err == nil {
+		out = append(out, text...)
+	}
+	freeExtJSONScratch(scratch, text)
+	return out, err
+}
+
+func (c *config) appendExtJSON(dst []byte, v any, canonical bool) ([]byte, error) {
+	switch v := v.(type) {
+	case Raw:
+		return AppendExtJSON(dst, v, canonical)
+	case RawValue:
+		return AppendExtJSONValue(dst, v, canonical)
+	}
+	e := newEncoder(c)
+	defer e.free()
+	t, value, err := e.appendAny(e.buf[:0], v, c.flags())
+	if err != nil {
+		return dst, encodeErr(reflect.TypeOf(v), err)
+	}
+	e.buf = value
+	return AppendExtJSONValue(dst, RawValue{Type: t, Value: value}, canonical)
+}
+
+func (c *config) unmarshalExtJSON(data []byte, v any) error {
+	r := extJSONReader{src: data}
+	switch v := v.(type) {
+	case *Raw:
+		doc, err := ParseExtJSON(data)
+		if err == nil {
+			*v = doc
+		}
+		return err
+	case *RawValue:
+		value, err := ParseExtJSONValue(data)
+		if err == nil {
+			*v = value
+		}
+		return err
+	}
+	scratch := extJSONScratch.Get().(*[]byte)
+	r.dst = (*scratch)[:0]
+	t, err := TypeEmbeddedDocument, error(nil)
+	if first := r.space(); first == '{' || first == 0 {
+		err = r.document()
+	} else {
+		t, err = r.single()
+	}
+	if err == nil {
+		err = c.unmarshal(t, r.dst, v) // which keeps nothing of it
+	}
+	freeExtJSONScratch(scratch, r.dst)
+	return err
+}
+
 // ParseExtJSON turns a document of Extended JSON straight into BSON. The outermost object is a document even where
 // its keys are those of a type wrapper.
 func ParseExtJSON(text []byte) (Raw, error) {
@@ -23,6 +139,19 @@ func ParseExtJSONValue(text []byte) (RawValue, error) {
 func newExtJSONReader(text []byte) *extJSONReader {
 	const least = 32
 	return &extJSONReader{src: text, dst: make([]byte, 0, len(text)+least)}
+}
+
+// ParseLegacyExtJSON is ParseExtJSON for text that may hold the forms from before version 2: {"$date": 1234},
+// {"$numberLong": 1} and the like with plain numbers, {"$binary": "...", "$type": "00"}, {"$regex": "...",
+// "$options": "..."}, and zones without a colon in dates. A $regex that is no string, and a $type without $binary, stay
+// the query operators that they are.
+func ParseLegacyExtJSON(text []byte) (Raw, error) {
+	r := newExtJSONReader(text)
+	r.legacy = true
+	if err := r.document(); err != nil {
+		return nil, err
+	}
+	return r.dst, nil
 }
 
 // AppendExtJSON appends an encoded document as Extended JSON, canonical or relaxed, to dst. A document that is

@@ -6,13 +6,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// ExtJSONError says where a text stopped being Extended JSON.
+// ExtJSONError says where a text stopped being Extended JSON. For a text that ends early, errors.Is finds
+// io.ErrUnexpectedEOF.
 type ExtJSONError struct {
 	Offset int64 // bytes before the place of the error, from the start of the text or stream
 	Err    error
@@ -25,8 +27,6 @@ func (e *ExtJSONError) Error() string {
 // Unwrap returns e.Err.
 func (e *ExtJSONError) Unwrap() error { return e.Err }
 
-var errTextEnds = errors.New("text ends early")
-
 func (r *extJSONReader) fail(offset int, err error) error {
 	return &ExtJSONError{Offset: r.base + int64(offset), Err: err}
 }
@@ -38,7 +38,7 @@ func (r *extJSONReader) failf(offset int, format string, args ...any) error {
 // unexpected is the error for the byte at the reader's position.
 func (r *extJSONReader) unexpected(want string) error {
 	if r.pos >= len(r.src) {
-		return r.fail(len(r.src), errTextEnds)
+		return r.fail(len(r.src), io.ErrUnexpectedEOF)
 	}
 	c, size := utf8.DecodeRune(r.src[r.pos:])
 	if c == utf8.RuneError && size == 1 {
@@ -118,7 +118,7 @@ func (r *extJSONReader) appendString(dst []byte) ([]byte, error) {
 		}
 		dst = append(dst, r.src[i:end]...)
 		if end == len(r.src) {
-			return dst, r.fail(end, errTextEnds)
+			return dst, r.fail(end, io.ErrUnexpectedEOF)
 		}
 		switch r.src[end] {
 		case '"':
@@ -151,7 +151,7 @@ func (r *extJSONReader) text() ([]byte, error) {
 // appendEscape appends what the escape sequence at i stands for and returns where it ends.
 func (r *extJSONReader) appendEscape(dst []byte, i int) ([]byte, int, error) {
 	if i+1 >= len(r.src) {
-		return dst, i, r.fail(len(r.src), errTextEnds)
+		return dst, i, r.fail(len(r.src), io.ErrUnexpectedEOF)
 	}
 	c := r.src[i+1]
 	switch c {

@@ -118,7 +118,7 @@ func TestExtJSONErrorOffset(t *testing.T) {
 		{`{"a": 1, "b": x}`, `bson: extended JSON: byte 14: 'x', want a value`},
 		{`{"a": {"$oid": 5}}`, `bson: extended JSON: byte 15: $oid must be a string`},
 		{`{"a": {"$oid": "5"}}`, `bson: extended JSON: byte 15: $oid of "5"`},
-		{`{"a": [1, 2`, `bson: extended JSON: byte 11: text ends early`},
+		{`{"a": [1, 2`, `bson: extended JSON: byte 11: unexpected EOF`},
 		{"{\"a\": \"ab\xff\"}", `bson: extended JSON: byte 7: string is not valid UTF-8`},
 		{`{"a": {"x": 1, "$date": 1}}`, `bson: extended JSON: byte 15: $date beside other keys`},
 		{`{"a": {"$date": "x", "x": 1}}`, `bson: extended JSON: byte 16: $date of "x"`},

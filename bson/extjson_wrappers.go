@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 )
@@ -141,7 +142,7 @@ func (r *extJSONReader) wrapper(w wrapper, start, depth int) (t Type, err error)
 
 func (r *extJSONReader) wrongType(w wrapper, want string) error {
 	if r.pos >= len(r.src) {
-		return r.fail(len(r.src), errTextEnds)
+		return r.fail(len(r.src), io.ErrUnexpectedEOF)
 	}
 	return r.failf(r.pos, "%s must be %s", wrapperKeys[w], want)
 }
