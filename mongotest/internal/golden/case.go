@@ -59,8 +59,8 @@ func Load(path string) ([]Case, error) {
 	}
 	cases := make([]Case, len(parts))
 	for i, p := range parts {
-		raw, err := parseJSON(p)
-		if err != nil {
+		var raw bson.Raw
+		if err := bson.UnmarshalExtJSON(p, &raw); err != nil {
 			return nil, fmt.Errorf("%s: case %d: %w", path, i, err)
 		}
 		if cases[i], err = readCase(raw); err != nil {
@@ -75,7 +75,7 @@ func Save(path string, cases []Case) error {
 	var b bytes.Buffer
 	b.WriteString("[\n")
 	for i, c := range cases {
-		j, err := formatJSON(c.document(), true)
+		j, err := bson.MarshalExtJSON(c.document(), true)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}

@@ -111,7 +111,7 @@ func typeName(v bson.RawValue) string {
 func show(v bson.RawValue) string {
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.EndDocument(bson.AppendRawValue(doc, "v", v), at)
-	j, err := formatJSON(bson.Raw(doc), false)
+	j, err := bson.MarshalExtJSON(bson.Raw(doc), false)
 	if err != nil {
 		return err.Error()
 	}
@@ -159,7 +159,7 @@ func sortArrays(doc bson.Raw, paths []string) bson.Raw {
 func canonical(v bson.RawValue) string {
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.EndDocument(bson.AppendRawValue(doc, "", v), at)
-	j, err := formatJSON(bson.Raw(doc), true)
+	j, err := bson.MarshalExtJSON(bson.Raw(doc), true)
 	if err != nil {
 		return err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -210,7 +211,7 @@ func (r *Request) parseTopologyVersion(tv, maxAwait bson.RawValue) (v topologyVe
 		}
 		ms, ok := number(maxAwait)
 		if !ok {
-			return v, srverr.New(srverr.TypeMismatch, "Expected field \"maxAwaitTimeMS\" to have numeric type, but found %s", TypeName(maxAwait.Type))
+			return v, srverr.New(srverr.TypeMismatch, "Expected field \"maxAwaitTimeMS\" to have numeric type, but found %s", bsontext.TypeName(maxAwait.Type))
 		}
 		if ms < 0 {
 			return v, srverr.New(negativeCode, "maxAwaitTimeMS must be a non-negative integer")

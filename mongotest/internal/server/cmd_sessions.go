@@ -1,7 +1,170 @@
 package server
 
+import (
+	"strconv"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
 func init() {
-	register(&Command{Name: "endSessions", Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
-		return dst, nil
-	}})
+	register(&Command{Name: "startSession", Where: Anywhere, Run: runStartSession})
+	register(&Command{Name: "endSessions", Where: Anywhere, Run: runEndSessions})
+	register(&Command{Name: "refreshSessions", Where: Anywhere, Run: runRefreshSessions})
+	register(&Command{Name: "killSessions", Where: Anywhere, Run: runKillSessions})
+	register(&Command{Name: "killAllSessions", Where: Anywhere, Run: runKillAllSessions})
+	register(&Command{Name: "killAllSessionsByPattern", Where: Anywhere, Run: runKillByPattern})
 }
+
+func runStartSession(r *Request, dst []byte) ([]byte, error) {
+	id := newSessionID()
+	if _, err := r.Node.data.sessions.use(id, r.start); err != nil {
+		return dst, err
+	}
+	at, dst := bson.BeginDocumentElement(dst, "id")
+	dst = bson.AppendBinary(dst, "id", bson.BinaryUUID, id.ID[:])
+	dst = bson.EndDocument(dst, at)
+	return bson.AppendInt32(dst, "timeoutMinutes", int32(SessionTimeout/time.Minute)), nil
+}
+
+// documents returns the documents of the command's array, or the server's error for anything else.
+func (r *Request) documents(parser string) ([]bson.Raw, error) {
+	v := r.Arg()
+	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", r.Cmd.Name)
+	}
+	var list []bson.Raw
+	i := 0
+	for e := range bson.Raw(v.Value).Values() {
+		if e.Type != bson.TypeEmbeddedDocument {
+			return nil, wrongType(parser+"."+r.Cmd.Name+"."+strconv.Itoa(i), e.Type, "object")
+		}
+		list = append(list, e.Value)
+		i++
+	}
+	return list, nil
+}
+
+func (r *Request) sessionIDs(parser string) ([]SessionID, error) {
+	docs, err := r.documents(parser)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]SessionID, len(docs))
+	for i, d := range docs {
+		if ids[i], err = parseLSID(d, parser+"."+r.Cmd.Name, false); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// runEndSessions only marks the sessions as unused: their cursors and transactions end when they expire.
+func runEndSessions(r *Request, dst []byte) ([]byte, error) {
+	_, err := r.sessionIDs("EndSessionsCmdFromClient")
+	return dst, err
+}
+
+func runRefreshSessions(r *Request, dst []byte) ([]byte, error) {
+	ids, err := r.sessionIDs("RefreshSessionsCmdFromClient")
+	if err != nil {
+		return dst, err
+	}
+	for _, id := range ids {
+		if _, err := r.Node.data.sessions.use(id, r.start); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func runKillSessions(r *Request, dst []byte) ([]byte, error) {
+	ids, err := r.sessionIDs("KillSessionsCmdFromClient")
+	if err != nil {
+		return dst, err
+	}
+	kill := map[SessionID]bool{}
+	for _, id := range ids {
+		kill[id] = true
+	}
+	r.killSessions(func(id SessionID) bool { return kill[id] || len(ids) == 0 })
+	return dst, nil
+}
+
+func runKillAllSessions(r *Request, dst []byte) ([]byte, error) {
+	const parser = "KillAllSessionsCmd"
+	docs, err := r.documents(parser)
+	if err != nil {
+		return dst, err
+	}
+	for _, d := range docs {
+		var user, db string
+		var hasUser, hasDB bool
+		for k, v := range d.All() {
+			s, ok := v.StringValue()
+			switch k {
+			case "user":
+				user, hasUser = s, true
+			case "db":
+				db, hasDB = s, true
+			default:
+				return dst, unknownField(parser + ".killAllSessions." + k)
+			}
+			if !ok {
+				return dst, wrongType(parser+".killAllSessions."+k, v.Type, "string")
+			}
+		}
+		switch {
+		case !hasUser:
+			return dst, missingField(parser + ".killAllSessions.user")
+		case !hasDB:
+			return dst, missingField(parser + ".killAllSessions.db")
+		}
+		if !r.Node.hasUser(db, user) {
+			return dst, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", user, db)
+		}
+	}
+	r.killSessions(func(id SessionID) bool { return true })
+	return dst, nil
+}
+
+func runKillByPattern(r *Request, dst []byte) ([]byte, error) {
+	const parser = "KillAllSessionsByPatternCmd"
+	docs, err := r.documents(parser)
+	if err != nil {
+		return dst, err
+	}
+	kill := map[SessionID]bool{}
+	users := map[[32]byte]bool{}
+	for _, d := range docs {
+		for k, v := range d.All() {
+			field := parser + ".killAllSessionsByPattern." + k
+			switch k {
+			case "lsid":
+				id, err := parseLSID(v.Value, field, true)
+				if err != nil {
+					return dst, err
+				}
+				kill[id] = true
+			case "uid":
+				b, err := binaryField(v, field, bson.BinaryGeneric)
+				if err != nil {
+					return dst, err
+				}
+				users[[32]byte(append(b, make([]byte, 32)...))] = true
+			case "users", "roles":
+				if v.Type != bson.TypeArray {
+					return dst, wrongType(field, v.Type, "array")
+				}
+			default:
+				return dst, unknownField(field)
+			}
+		}
+	}
+	r.killSessions(func(id SessionID) bool { return kill[id] || users[id.UID] || len(docs) == 0 })
+	return dst, nil
+}
+
+// hasUser reports whether the user exists.
+func (n *Node) hasUser(db, name string) bool { return false }

@@ -22,11 +22,12 @@ type Conn struct {
 	out  []byte // its reply
 	req  Request
 
+	lastDB string // the database of the last command: see dbName
+
 	client clientState
 
-	mu  sync.Mutex
-	op  *operation // what is running, for currentOp and killOp
-	raw bool       // op.id etc. are valid
+	mu      sync.Mutex
+	running opInfo // for currentOp and killOp
 }
 
 // clientState is what a client told about itself in hello.

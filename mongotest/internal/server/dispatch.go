@@ -1,8 +1,6 @@
 package server
 
 import (
-	"sync"
-
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
 )
@@ -35,12 +33,16 @@ type Command struct {
 	Since, Until Version
 	Roles        []Role // nil: all
 	AdminOnly    bool
-	NoAuth       bool // runs before the client has authenticated
+	NoAuth       bool // runs before the client has authenticated; takes no part in sessions
 	Where        Where
 	Txn          InTxn
+	ReadConcern  bool // takes read concern levels other than local
+	Snapshot     bool // takes read concern snapshot outside of transactions (since 5.0)
 	WriteConcern bool // takes writeConcern; the dispatcher waits for it
-	OpTime       bool // the reply of a replica set member carries opTime and electionId
+	OpTime       bool // a write whose reply carries opTime and electionId, and is only ok when it is unacknowledged
 	Retryable    bool // takes txnNumber outside of transactions
+	// Parse checks what the server checks before fail points, authorization and the state of the node.
+	Parse func(r *Request) error
 	// Run appends the elements of the reply to dst. The dispatcher adds ok, the times, and what an error needs; what
 	// was appended before an error is dropped.
 	Run func(r *Request, dst []byte) ([]byte, error)
@@ -59,8 +61,8 @@ func register(c *Command) {
 }
 
 // lookup returns the command that the node offers under this name.
-func (n *Node) lookup(name []byte) *Command {
-	c := table[string(name)]
+func (n *Node) lookup(name string) *Command {
+	c := table[name]
 	if c == nil {
 		return nil
 	}
@@ -84,62 +86,170 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	base := len(dst)
 	at, dst := bson.BeginDocument(dst)
 	dst, err := n.run(r, dst)
-	if err != nil {
+	switch {
+	case err != nil:
+		extra := append([]byte(nil), dst[base+4:]...) // the writeConcernError of a failed command
 		at, dst = bson.BeginDocument(dst[:base])
+		dst = append(dst, extra...)
 		dst = n.appendError(r, dst, srverr.From(err))
-	} else {
+	default:
 		dst = bson.AppendDouble(dst, "ok", 1)
+		dst = appendLabels(dst, r.labels(0, nil))
 	}
 	dst = n.appendTimes(r, dst)
 	return bson.EndDocument(dst, at)
 }
 
-var operations = sync.Pool{New: func() any { return &operation{done: make(chan struct{})} }}
-
-// run checks what has to be checked before every command, in the server's order, and runs it.
+// run checks what has to be checked before every command, in the server's order, and runs it. After an error dst holds
+// only what belongs into the reply nevertheless.
 func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
+	start := len(dst)
 	defer func() {
 		if v := recover(); v != nil {
-			out, err = dst, srverr.New(srverr.InternalError, "%s", n.panicked(v))
+			out, err = dst[:start], srverr.New(srverr.InternalError, "%s", n.panicked(v))
+		}
+		r.checkIn()
+		if r.op != nil {
+			r.Conn.end(r)
 		}
 	}()
-	if err := r.parseArgs(); err != nil {
+	if err := r.parseDB(); err != nil {
 		return dst, err
 	}
-	r.Cmd = n.lookup([]byte(r.Name))
+	r.Cmd = n.lookup(r.Name)
 	if r.Cmd == nil {
+		if n.role == Mongos {
+			return dst, srverr.New(srverr.CommandNotFound, "no such cmd: %s", r.Name)
+		}
 		return dst, srverr.New(srverr.CommandNotFound, "no such command: '%s'", r.Name)
 	}
 	if r.Cmd.AdminOnly && r.DB != "admin" {
 		return dst, srverr.New(srverr.Unauthorized, "%s may only be run against the admin database.", r.Cmd.Name)
 	}
-	op := operations.Get().(*operation)
-	op.id = n.lastOp.Add(1)
-	r.op = op
-	r.Conn.begin(op)
-	defer func() {
-		r.Conn.end()
-		if op.reason.Load() == nil {
-			operations.Put(op)
+	if err := r.authorize(); err != nil {
+		return dst, err
+	}
+	if r.Cmd.Parse != nil {
+		if err := r.Cmd.Parse(r); err != nil {
+			return dst, err
 		}
-	}()
+	}
+	if err := r.parseArgs(); err != nil {
+		return dst, err
+	}
+	if err := r.metadata(); err != nil {
+		return dst, err
+	}
+	if err := r.checkAPI(); err != nil {
+		return dst, err
+	}
+	if err := r.sessionArgs(); err != nil {
+		return dst, err
+	}
+	r.Conn.begin(r)
+	if err := r.failCommand(); err != nil {
+		return dst, err
+	}
+	if err := checkDBName(r.DB); err != nil {
+		return dst, err
+	}
+	if err := r.validateSession(); err != nil {
+		return dst, err
+	}
+	if err := r.checkDuplicates(); err != nil {
+		return dst, err
+	}
+	if err := r.checkPrimary(); err != nil {
+		return dst, err
+	}
+	if err := r.maxTime(); err != nil {
+		return dst, err
+	}
+	if err := r.parseReadConcern(); err != nil {
+		return dst, err
+	}
+	if err := r.checkReadConcern(); err != nil {
+		return dst, err
+	}
+	if !r.Cmd.WriteConcern {
+		if !r.writeConcern.IsZero() {
+			return dst, srverr.New(srverr.InvalidOptions, "Command does not support writeConcern")
+		}
+		return n.invoke(r, dst)
+	}
+	if err := r.parseWriteConcern(); err != nil {
+		return dst, err
+	}
+	if r.InTxn() && r.Cmd.Txn != TxnEnds && !r.writeConcern.IsZero() && !bson.Raw(r.writeConcern.Value).IsEmpty() {
+		return dst, srverr.New(srverr.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	dst, runErr := n.invoke(r, dst)
+	if r.hangUp {
+		return dst, runErr
+	}
+	if runErr != nil {
+		dst = dst[:start]
+	}
+	if r.Cmd.OpTime && runErr == nil {
+		if r.wc.unacknowledged() {
+			return dst[:start], nil
+		}
+		dst = n.appendOpTime(r, dst)
+	}
+	if e, ok := r.failWriteConcern(); ok {
+		code, _ := number(bson.Raw(e.Value).Lookup("code"))
+		r.wcCode = int32(code)
+		return bson.AppendRawValue(dst, "writeConcernError", e), runErr
+	}
+	if r.InTxn() && r.Cmd.Txn != TxnEnds || r.NoWrite {
+		return dst, runErr
+	}
+	dst, code, err := r.waitWriteConcern(dst)
+	if err != nil {
+		return dst, err
+	}
+	r.wcCode = code
+	return dst, runErr
+}
+
+// invoke runs the command itself, in its session if it has a transaction number.
+func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
+	if r.hasTxnNumber {
+		if err := r.checkOut(); err != nil {
+			return dst, err
+		}
+		defer func() {
+			if err != nil {
+				r.failTxn()
+			}
+		}()
+	}
+	if err := r.waitReadConcern(); err != nil {
+		return dst, err
+	}
+	if err := r.Check(); err != nil {
+		return dst, err
+	}
 	return r.Cmd.Run(r, dst)
 }
 
-func (c *Conn) begin(op *operation) {
-	c.mu.Lock()
-	c.op = op
-	c.mu.Unlock()
-}
-
-func (c *Conn) end() {
-	c.mu.Lock()
-	c.op = nil
-	c.mu.Unlock()
+// appendOpTime appends what replies to writes carry on a replica set member.
+func (n *Node) appendOpTime(r *Request, dst []byte) []byte {
+	if n.set == nil {
+		return dst
+	}
+	n.set.mu.Lock()
+	defer n.set.mu.Unlock()
+	dst = OpTime{r.Conn.client.lastOp, n.set.term}.append(dst, "opTime")
+	return bson.AppendObjectID(dst, "electionId", n.set.electionID)
 }
 
 // appendError appends the elements of a failed command's reply.
 func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
+	if n.role == Member && (notPrimaryCodes[e.Code] || shutdownCodes[e.Code]) {
+		tv, _ := n.topologyVersion()
+		dst = tv.append(dst)
+	}
 	dst = bson.AppendDouble(dst, "ok", 0)
 	dst = bson.AppendString(dst, "errmsg", e.Msg)
 	if e.Code != 0 {
@@ -149,10 +259,14 @@ func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 	for k, v := range e.Extra.All() {
 		dst = bson.AppendRawValue(dst, k, v)
 	}
-	if len(e.Labels) > 0 {
-		dst = appendStrings(dst, "errorLabels", e.Labels)
+	return appendLabels(dst, r.labels(e.Code, e.Labels))
+}
+
+func appendLabels(dst []byte, labels []string) []byte {
+	if len(labels) == 0 {
+		return dst
 	}
-	return dst
+	return appendStrings(dst, "errorLabels", labels)
 }
 
 func (n *Node) codeName(code int32) string {
@@ -168,109 +282,4 @@ func appendStrings(dst []byte, key string, list []string) []byte {
 		dst = bson.AppendStringValue(bson.AppendIndexHeader(dst, bson.TypeString, i), s)
 	}
 	return bson.EndDocument(dst, at)
-}
-
-// parseArgs reads the arguments that every command takes.
-func (r *Request) parseArgs() error {
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			r.Name, first = string([]byte(k)), false
-		}
-		switch k {
-		case "$db":
-			if r.legacy {
-				continue
-			}
-			if r.dbSeen {
-				return srverr.New(40413, "BSON field 'OperationSessionInfo.$db' is a duplicate field")
-			}
-			s, ok := v.StringValue()
-			if !ok {
-				return srverr.New(13111, "wrong type for field ($db) %s != string", TypeName(v.Type))
-			}
-			r.DB, r.dbSeen = s, true
-		case "lsid":
-			if v.Type == bson.TypeEmbeddedDocument {
-				r.lsid = v.Value
-			}
-		case "txnNumber":
-			r.txnNumber, r.hasTxnNumber = v.AsInt64()
-		case "$clusterTime":
-			r.clusterTime = v
-		case "$readPreference":
-			r.readPreference = v
-		case "readConcern":
-			if v.Type == bson.TypeEmbeddedDocument {
-				r.readConcern = v.Value
-			}
-		case "writeConcern":
-			r.writeConcern = v
-		case "maxTimeMS":
-			r.maxTimeMS = v
-		case "comment":
-			r.comment = v
-		case "apiVersion":
-			r.apiVersion = v
-		case "apiStrict":
-			r.apiStrict = v
-		case "apiDeprecationErrors":
-			r.apiDeprecation = v
-		}
-	}
-	if !r.dbSeen {
-		return srverr.New(40571, "OP_MSG requests require a $db argument")
-	}
-	return nil
-}
-
-// TypeName returns a BSON type's name as the server's messages have it: "int", "object", "bool".
-func TypeName(t bson.Type) string {
-	switch t {
-	case bson.TypeDouble:
-		return "double"
-	case bson.TypeString:
-		return "string"
-	case bson.TypeEmbeddedDocument:
-		return "object"
-	case bson.TypeArray:
-		return "array"
-	case bson.TypeBinary:
-		return "binData"
-	case bson.TypeUndefined:
-		return "undefined"
-	case bson.TypeObjectID:
-		return "objectId"
-	case bson.TypeBoolean:
-		return "bool"
-	case bson.TypeDateTime:
-		return "date"
-	case bson.TypeNull:
-		return "null"
-	case bson.TypeRegex:
-		return "regex"
-	case bson.TypeDBPointer:
-		return "dbPointer"
-	case bson.TypeJavaScript:
-		return "javascript"
-	case bson.TypeSymbol:
-		return "symbol"
-	case bson.TypeCodeWithScope:
-		return "javascriptWithScope"
-	case bson.TypeInt32:
-		return "int"
-	case bson.TypeTimestamp:
-		return "timestamp"
-	case bson.TypeInt64:
-		return "long"
-	case bson.TypeDecimal128:
-		return "decimal"
-	case bson.TypeMinKey:
-		return "minKey"
-	case bson.TypeMaxKey:
-		return "maxKey"
-	case 0:
-		return "missing"
-	}
-	return "invalid"
 }

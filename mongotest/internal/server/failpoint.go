@@ -1,4 +1,231 @@
 package server
 
-// faultState holds the fail points that are set on a node.
-type faultState struct{}
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+// failMode is when a fail point fires.
+type failMode int
+
+const (
+	failOff failMode = iota
+	failAlways
+	failTimes
+	failSkip
+	failRandom
+)
+
+// failPoint is a fail point that can be set with configureFailPoint.
+type failPoint struct {
+	mode        failMode
+	left        int64 // for times and skip
+	probability float64
+	data        bson.Raw
+	entered     int64         // how often it fired
+	changed     chan struct{} // closed when it fires or is set
+	held        bool          // the member is held back because of it
+}
+
+// faultState holds the fail points of a node. Most nodes have none, which costs one atomic load per command.
+type faultState struct {
+	mu     sync.Mutex
+	points map[string]*failPoint
+}
+
+// failPointNames are the fail points that exist; what the others of a real server would do has no meaning here.
+var failPointNames = map[string]bool{
+	"failCommand": true, "onPrimaryTransactionalWrite": true, "failGetMoreAfterCursorCheckout": true,
+	"stopReplProducer": true, "rsSyncApplyStop": true, "failAllInserts": true, "failAllUpdates": true,
+	"failAllRemoves": true, "failAllCommands": true, "maxTimeAlwaysTimeOut": true, "maxTimeNeverTimeOut": true,
+	"waitInFindBeforeMakingBatch": true, "waitAfterPinningCursorBeforeGetMoreBatch": true,
+	"waitWithPinnedCursorDuringGetMoreBatch": true, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch": true,
+	"failReceivedGetmore": true, "hangBeforeWaitingForWriteConcern": true, "transactionCoordinatorOnceFail": true,
+	"skipCheckingForNotMasterInCommandDispatch": true, "disableAwaitDataForGetMoreCmd": true,
+	"setYieldAllLocksHang": true, "planExecutorAlwaysFails": true, "hangAfterCollectionInserts": true,
+	"waitInIsMaster": true, "waitInHello": true, "shardWaitInIsMaster": true, "shardWaitInHello": true,
+}
+
+// count returns the point's own count and sets it; the point is off until then.
+func (f *faultState) get(name string) *failPoint {
+	if f.points == nil {
+		f.points = map[string]*failPoint{}
+	}
+	p := f.points[name]
+	if p == nil {
+		p = &failPoint{changed: make(chan struct{})}
+		f.points[name] = p
+	}
+	return p
+}
+
+// fire returns the data of a fail point if it is set, matches, and its mode says that it is its turn.
+func (n *Node) fire(name string, match func(data bson.Raw) bool) (bson.Raw, bool) {
+	f := &n.faults
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.points[name]
+	if p == nil || p.mode == failOff || match != nil && !match(p.data) {
+		return nil, false
+	}
+	switch p.mode {
+	case failTimes:
+		if p.left--; p.left <= 0 {
+			p.mode = failOff
+		}
+	case failSkip:
+		if p.left > 0 {
+			p.left--
+			return nil, false
+		}
+	case failRandom:
+		if rand.Float64() >= p.probability {
+			return nil, false
+		}
+	}
+	p.entered++
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return p.data, true
+}
+
+// Fault returns the data of a fail point that commands ask for by name, if it fires now.
+func (r *Request) Fault(name string) (bson.Raw, bool) { return r.Node.fire(name, nil) }
+
+// failCommand lets the failCommand fail point have its way before the command runs.
+func (r *Request) failCommand() error {
+	var block time.Duration
+	var closeIt, fails bool
+	var code int32
+	data, ok := r.Node.fire("failCommand", func(data bson.Raw) bool {
+		if !r.failCommandMatches(data) {
+			return false
+		}
+		block, closeIt, fails, code = 0, false, false, 0
+		if b, ok := data.Lookup("closeConnection").Boolean(); ok {
+			closeIt = b
+		}
+		if v := data.Lookup("errorCode"); v.IsNumber() {
+			if n, exact := v.AsInt64(); exact {
+				code, fails = int32(n), true
+			}
+		}
+		if b, ok := data.Lookup("blockConnection").Boolean(); ok && b {
+			ms, _ := number(data.Lookup("blockTimeMS"))
+			block = max(time.Duration(ms)*time.Millisecond, 0)
+			return true
+		}
+		return closeIt || fails
+	})
+	if !ok {
+		return nil
+	}
+	if v := data.Lookup("errorLabels"); v.Type == bson.TypeArray {
+		r.overrideLabels(v.Value)
+	}
+	if v, blocks := data.Lookup("blockConnection").Boolean(); blocks && v {
+		ms := data.Lookup("blockTimeMS")
+		if !ms.IsNumber() {
+			return srverr.New(srverr.InvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
+		}
+		if n, _ := number(ms); n < 0 {
+			return srverr.New(srverr.InvalidOptions, "'blockTimeMS' must be non-negative")
+		}
+		if block > 0 {
+			if _, err := r.Wait(nil, block); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case closeIt:
+		r.hangUp = true
+		return srverr.New(50985, "Failing %s due to 'failCommand' failpoint", r.Name)
+	case fails && needsExtraInfo[code]:
+		return srverr.New(40671, "Missing required extra info for error code %s", r.Node.codeName(code))
+	case fails:
+		return srverr.New(code, "Failing command due to 'failCommand' failpoint")
+	}
+	return nil
+}
+
+// needsExtraInfo are the codes whose errors carry more than a message, so that a fail point cannot make them.
+var needsExtraInfo = map[int32]bool{
+	srverr.DuplicateKey: true, srverr.StaleConfig: true, srverr.StaleDbVersion: true, srverr.StaleShardVersion: true,
+	srverr.CannotImplicitlyCreateCollection: true, srverr.MultipleErrorsOccurred: true, srverr.ShardInvalidatedForTargeting: true,
+	srverr.CommandOnShardedViewNotSupportedOnMongod: true, srverr.JSInterpreterFailureWithStack: true,
+	srverr.WouldChangeOwningShard: true, srverr.DocumentValidationFailure: true,
+}
+
+// failWriteConcern returns the writeConcernError that failCommand gives the command's reply.
+func (r *Request) failWriteConcern() (bson.RawValue, bool) {
+	data, ok := r.Node.fire("failCommand", func(data bson.Raw) bool {
+		return !data.Lookup("writeConcernError").IsZero() && r.failCommandMatches(data)
+	})
+	if !ok {
+		return bson.RawValue{}, false
+	}
+	if v := data.Lookup("errorLabels"); v.Type == bson.TypeArray {
+		r.overrideLabels(v.Value)
+	}
+	return data.Lookup("writeConcernError"), true
+}
+
+func (r *Request) overrideLabels(list bson.Raw) {
+	r.hasLabels, r.failLabels = true, nil
+	for v := range list.Values() {
+		if s, ok := v.StringValue(); ok {
+			r.failLabels = append(r.failLabels, s)
+		}
+	}
+}
+
+// failCommandMatches reports whether the fail point is for this command and client.
+func (r *Request) failCommandMatches(data bson.Raw) bool {
+	if r.Cmd.Name == "configureFailPoint" {
+		return false
+	}
+	if v := data.Lookup("appName"); !v.IsZero() {
+		if s, _ := v.StringValue(); s != r.Conn.client.appName {
+			return false
+		}
+	}
+	if v := data.Lookup("threadName"); !v.IsZero() {
+		return false // threads have no names here
+	}
+	if v := data.Lookup("namespace"); !v.IsZero() {
+		if s, _ := v.StringValue(); s != r.Namespace() {
+			return false
+		}
+	}
+	if data.Lookup("failAllCommands").AsBool() {
+		return true
+	}
+	list := data.Lookup("failCommands")
+	if list.Type != bson.TypeArray && list.Type != bson.TypeEmbeddedDocument {
+		return false
+	}
+	for v := range bson.Raw(list.Value).Values() {
+		s, ok := v.StringValue()
+		if ok && table[s] == r.Cmd {
+			return true
+		}
+	}
+	return false
+}
+
+// Namespace returns the collection that the command is about, "db.collection" or the database alone.
+func (r *Request) Namespace() string {
+	v := r.Arg()
+	if r.Cmd != nil && (r.Cmd.Name == "getMore" || r.Cmd.Name == "explain") {
+		v = r.Body.Lookup("collection")
+	}
+	if s, ok := v.StringValue(); ok {
+		return r.DB + "." + s
+	}
+	return r.DB
+}

@@ -4,13 +4,14 @@ import (
 	"math"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
 
 // The errors of the server's generated parsers.
 
 func wrongType(field string, got bson.Type, want string) error {
-	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, TypeName(got), want)
+	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, bsontext.TypeName(got), want)
 }
 
 func unknownField(field string) error {

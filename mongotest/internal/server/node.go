@@ -51,15 +51,6 @@ const (
 	Mongos
 )
 
-// Data is what the members of one replica set (or one standalone, or all nodes of a sharded cluster) have in common.
-type Data struct {
-	Clock    *Clock
-	sessions *sessionCatalog
-}
-
-// NewData returns an empty data set.
-func NewData() *Data { return &Data{Clock: &Clock{}, sessions: newSessionCatalog()} }
-
 // Node is one server process. Safe for concurrent use.
 type Node struct {
 	cfg       *Config
@@ -83,7 +74,7 @@ type Node struct {
 	shutdown  chan struct{} // closed when the node stops
 	wg        sync.WaitGroup
 
-	params map[string]bson.RawValue // set with setParameter
+	params map[string]bson.RawValue // set with setParameter; guarded by mu
 }
 
 // NewNode returns a node that nobody can reach yet; see Serve.

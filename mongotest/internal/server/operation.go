@@ -1,13 +1,21 @@
 package server
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+	"time"
 
-// operation is a running command as currentOp and killOp know it.
+	"allium/bson"
+)
+
+// operation is a running command as killOp can reach it.
 type operation struct {
 	id     int32
 	done   chan struct{} // closed when the operation is killed
 	reason atomic.Pointer[error]
 }
+
+var operations = sync.Pool{New: func() any { return &operation{done: make(chan struct{})} }}
 
 // kill ends the operation with this error; only the first one counts.
 func (o *operation) kill(err error) {
@@ -21,4 +29,56 @@ func (o *operation) err() error {
 		return *p
 	}
 	return nil
+}
+
+// opInfo is what currentOp shows of a running command. Guarded by its connection's mutex.
+type opInfo struct {
+	op      *operation
+	cmd     *Command
+	name    string
+	db      string
+	body    bson.Raw // lies in the connection's buffer: copy what has to live longer
+	session *Session
+	inTxn   bool
+	started time.Time
+}
+
+// begin notes that the connection runs a command.
+func (c *Conn) begin(r *Request) {
+	op := operations.Get().(*operation)
+	op.id = c.node.lastOp.Add(1)
+	r.op = op
+	c.mu.Lock()
+	c.running = opInfo{op: op, cmd: r.Cmd, name: r.Name, db: r.DB, body: r.Body, session: r.Session, inTxn: r.InTxn(), started: r.start}
+	c.mu.Unlock()
+}
+
+func (c *Conn) end(r *Request) {
+	c.mu.Lock()
+	c.running = opInfo{}
+	c.mu.Unlock()
+	if r.op.reason.Load() == nil {
+		operations.Put(r.op)
+	}
+	r.op = nil
+}
+
+// killOperations kills the matching operations of the node and returns how many there were.
+func (n *Node) killOperations(match func(*opInfo) bool, reason error) int {
+	n.mu.Lock()
+	conns := make([]*Conn, 0, len(n.conns))
+	for c := range n.conns {
+		conns = append(conns, c)
+	}
+	n.mu.Unlock()
+	killed := 0
+	for _, c := range conns {
+		c.mu.Lock()
+		if c.running.op != nil && match(&c.running) {
+			c.running.op.kill(reason)
+			killed++
+		}
+		c.mu.Unlock()
+	}
+	return killed
 }

@@ -23,6 +23,22 @@ type Request struct {
 
 	args
 
+	Session *Session // nil: none
+	Txn     *Txn     // the multi-document transaction that the command runs in
+	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their own.
+	ChangeStream bool
+	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait for.
+	NoWrite bool
+
+	rc readConcern
+	wc writeConcern
+
+	checkedOut bool
+	failLabels []string // labels that a fail point gives the reply, instead of the computed ones
+	hasLabels  bool
+	wcCode     int32 // code of the writeConcernError in the reply
+	optedIn    bool  // the read preference allows secondaries
+
 	flags  wire.Flags
 	legacy bool // came as OP_QUERY
 	more   bool // an exhaust command has more replies to come
@@ -38,12 +54,14 @@ type Request struct {
 // args are the arguments that every command takes.
 type args struct {
 	dbSeen         bool
-	lsid           bson.Raw
+	dbTwice        bool
+	hasStartTxn    bool
+	lsid           bson.RawValue
 	txnNumber      int64
 	hasTxnNumber   bool
 	autocommit     *bool
 	startTxn       bool
-	readConcern    bson.Raw
+	readConcern    bson.RawValue
 	writeConcern   bson.RawValue
 	readPreference bson.RawValue
 	maxTimeMS      bson.RawValue

@@ -3,9 +3,11 @@ package server
 import (
 	"encoding/binary"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/srverr"
 )
 
 // OpTime is a place in the history of a replica set: the write's timestamp and the term it was made in.
@@ -45,12 +47,23 @@ type MemberConfig struct {
 type memberState int32
 
 const (
-	stateStartup   memberState = 0
 	statePrimary   memberState = 1
 	stateSecondary memberState = 2
 	stateArbiter   memberState = 7
 	stateDown      memberState = 8
 )
+
+func (s memberState) String() string {
+	switch s {
+	case statePrimary:
+		return "PRIMARY"
+	case stateSecondary:
+		return "SECONDARY"
+	case stateArbiter:
+		return "ARBITER"
+	}
+	return "(not reachable/healthy)"
+}
 
 // member is a replica set's view of one of its nodes. Guarded by the set's mutex.
 type member struct {
@@ -60,11 +73,26 @@ type member struct {
 	state   memberState
 	applied OpTime
 	wall    time.Time // when applied was written
+	// holds counts the reasons why the member does not apply writes: a test, a fail point, being down or cut off.
+	holds       int
+	isolated    bool
+	ineligible  time.Time // not to be elected before this time: after a step-down or replSetFreeze
+	stepTimer   *time.Timer
+	electedAt   time.Time
+	electedTime OpTime
 }
+
+func (m *member) hasData() bool { return !m.Arbiter }
+
+// connected reports whether the other members reach it.
+func (m *member) connected() bool { return m.state != stateDown && !m.isolated }
 
 // Set is a replica set: its members, who is primary, and how far everybody has got. Safe for concurrent use.
 //
-// Lock order: Set.mu before Node.mu.
+// All members read one store; a member that is held back sees it as of its position. There are no timers while nothing
+// happens: an event (a write, a kill, a step-down) moves every position that it can move.
+//
+// Lock order: Set.mu before Node.mu and Conn.mu.
 type Set struct {
 	name string
 	id   bson.ObjectID
@@ -76,13 +104,25 @@ type Set struct {
 	electionID bson.ObjectID
 	members    []*member
 	primary    *member
-	committed  OpTime
+	newest     OpTime // the primary's newest write
+	newestWall time.Time
+	committed  OpTime // known to a majority
 	commitWall time.Time
+	modes      map[string]map[string]int // settings.getLastErrorModes
+	waiters    int
+	progress   chan struct{} // closed when a position or the primary changes, if somebody waits
+
+	// behind is set while some member or the commit point is not at the newest write, so that reads have to look
+	// at positions and the store has to keep old versions.
+	behind atomic.Bool
+	oldest atomic.Uint64 // while behind: the oldest position that somebody may read at
 }
 
 // NewSet returns a replica set without members.
 func NewSet(name string, data *Data) *Set {
-	return &Set{name: name, id: bson.NewObjectID(), data: data, version: 1}
+	s := &Set{name: name, id: bson.NewObjectID(), data: data, version: 1, progress: make(chan struct{})}
+	data.set = s
+	return s
 }
 
 // Name returns the set's name.
@@ -100,49 +140,6 @@ func (s *Set) Add(n *Node, cfg MemberConfig) {
 	n.set = s
 }
 
-// Elect makes the most suitable member primary. It reports false if no member can be.
-func (s *Set) Elect() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var best *member
-	for _, m := range s.members {
-		if m.state == stateSecondary && m.Priority > 0 && (best == nil || m.Priority > best.Priority) {
-			best = m
-		}
-	}
-	if best == nil {
-		return false
-	}
-	s.term++
-	best.state = statePrimary
-	s.primary = best
-	s.electionID = bson.ObjectID{0x7f, 0xff, 0xff, 0xff}
-	binary.BigEndian.PutUint64(s.electionID[4:], uint64(s.term))
-	s.wroteLocked(s.data.Clock.Tick())
-	for _, m := range s.members {
-		m.node.bumpTopology()
-	}
-	return true
-}
-
-// Wrote tells the set that the primary has written up to ts.
-func (s *Set) Wrote(ts bson.Timestamp) {
-	s.mu.Lock()
-	s.wroteLocked(ts)
-	s.mu.Unlock()
-}
-
-func (s *Set) wroteLocked(ts bson.Timestamp) {
-	now := s.data.Clock.Now()
-	at := OpTime{ts, s.term}
-	for _, m := range s.members {
-		if m.state == statePrimary || m.state == stateSecondary {
-			m.applied, m.wall = at, now
-		}
-	}
-	s.committed, s.commitWall = at, now
-}
-
 // find returns the entry of a node.
 func (s *Set) find(n *Node) *member {
 	for _, m := range s.members {
@@ -153,69 +150,385 @@ func (s *Set) find(n *Node) *member {
 	return nil
 }
 
-// appendHello appends the replica set's part of a hello reply.
-func (s *Set) appendHello(dst []byte, n *Node, legacy bool) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	me := s.find(n)
-	var hosts, passives, arbiters []string
-	for _, m := range s.members {
-		switch {
-		case m.Hidden:
-		case m.Arbiter:
-			arbiters = append(arbiters, m.node.addr)
-		case m.Priority == 0:
-			passives = append(passives, m.node.addr)
-		default:
-			hosts = append(hosts, m.node.addr)
-		}
+// isPrimary reports whether the node takes writes.
+func (n *Node) isPrimary() bool {
+	if n.set == nil {
+		return true
 	}
-	dst = appendStrings(dst, "hosts", hosts)
-	if passives != nil {
-		dst = appendStrings(dst, "passives", passives)
-	}
-	if arbiters != nil {
-		dst = appendStrings(dst, "arbiters", arbiters)
-	}
-	dst = bson.AppendString(dst, "setName", s.name)
-	dst = bson.AppendInt32(dst, "setVersion", s.version)
-	primaryField := "isWritablePrimary"
-	if legacy {
-		primaryField = "ismaster"
-	}
-	dst = bson.AppendBool(dst, primaryField, me.state == statePrimary)
-	dst = bson.AppendBool(dst, "secondary", me.state == stateSecondary)
-	if s.primary != nil {
-		dst = bson.AppendString(dst, "primary", s.primary.node.addr)
-	}
-	if me.Arbiter {
-		dst = bson.AppendBool(dst, "arbiterOnly", true)
-	}
-	if me.Priority == 0 && !me.Arbiter {
-		dst = bson.AppendBool(dst, "passive", true)
-	}
-	if me.Hidden {
-		dst = bson.AppendBool(dst, "hidden", true)
-	}
-	if len(me.Tags) > 0 {
-		dst = appendTags(dst, me.Tags)
-	}
-	dst = bson.AppendString(dst, "me", me.node.addr)
-	if me.state == statePrimary {
-		dst = bson.AppendObjectID(dst, "electionId", s.electionID)
-	}
-	at, dst := bson.BeginDocumentElement(dst, "lastWrite")
-	dst = me.applied.append(dst, "opTime")
-	dst = bson.AppendDateTime(dst, "lastWriteDate", bson.NewDateTime(me.wall))
-	dst = s.committed.append(dst, "majorityOpTime")
-	dst = bson.AppendDateTime(dst, "majorityWriteDate", bson.NewDateTime(s.commitWall))
-	return bson.EndDocument(dst, at)
+	n.set.mu.Lock()
+	defer n.set.mu.Unlock()
+	return n.set.primary != nil && n.set.primary.node == n
 }
 
-func appendTags(dst []byte, tags map[string]string) []byte {
-	at, dst := bson.BeginDocumentElement(dst, "tags")
-	for _, k := range sortedKeys(tags) {
-		dst = bson.AppendString(dst, k, tags[k])
+// state returns the node's replication state.
+func (n *Node) state() memberState {
+	n.set.mu.Lock()
+	defer n.set.mu.Unlock()
+	return n.set.find(n).state
+}
+
+// votes returns how many votes there are, and how many of them the connected members have.
+func (s *Set) votes() (all, connected int) {
+	for _, m := range s.members {
+		all += m.Votes
+		if m.connected() {
+			connected += m.Votes
+		}
 	}
-	return bson.EndDocument(dst, at)
+	return all, connected
+}
+
+// writeMajority returns how many data-bearing voters a majority write needs.
+func (s *Set) writeMajority() int {
+	all, data := 0, 0
+	for _, m := range s.members {
+		all += m.Votes
+		if m.hasData() {
+			data += m.Votes
+		}
+	}
+	return min(all/2+1, data)
+}
+
+// majorityByDefault reports whether the implicit default write concern is majority: not where arbiters could make it hang.
+func (s *Set) majorityByDefault() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, data := 0, 0
+	for _, m := range s.members {
+		all += m.Votes
+		if m.hasData() {
+			data += m.Votes
+		}
+	}
+	return data > all/2 && (all == data || data > all/2+1) || all == data
+}
+
+// Elect makes the most suitable member primary, if there is none and a majority of the votes is connected. It reports
+// whether there is a primary now. Without it nobody takes writes.
+func (s *Set) Elect() bool {
+	s.mu.Lock()
+	rollback, ok := s.electLocked(nil)
+	s.mu.Unlock()
+	s.afterElection(rollback)
+	return ok
+}
+
+// electLocked elects the candidate, or the best member. The caller must call afterElection without the lock.
+func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool) {
+	if s.primary != nil {
+		return nil, true
+	}
+	all, connected := s.votes()
+	if connected <= all/2 {
+		return nil, false
+	}
+	now := time.Now()
+	best := candidate
+	for _, m := range s.members {
+		if candidate != nil || m.state != stateSecondary || !m.connected() || m.Priority <= 0 || now.Before(m.ineligible) {
+			continue
+		}
+		if best == nil || m.applied.compare(best.applied) > 0 || m.applied == best.applied && m.Priority > best.Priority {
+			best = m
+		}
+	}
+	if best == nil {
+		return nil, false
+	}
+	s.term++
+	best.state = statePrimary
+	s.primary = best
+	s.electionID = bson.ObjectID{0x7f, 0xff, 0xff, 0xff}
+	binary.BigEndian.PutUint64(s.electionID[4:], uint64(s.term))
+	if best.applied.compare(s.newest) < 0 {
+		// The others' writes that the new primary never saw are undone.
+		to := best.applied.TS
+		rollback = &to
+		for _, m := range s.members {
+			if m.applied.compare(best.applied) > 0 {
+				m.applied, m.wall = best.applied, best.wall
+			}
+		}
+		if s.committed.compare(best.applied) > 0 {
+			s.committed, s.commitWall = best.applied, best.wall
+		}
+	}
+	best.electedAt = s.data.Clock.Now()
+	best.electedTime = OpTime{s.data.Clock.Tick(), s.term}
+	s.wroteLocked(best.electedTime.TS)
+	s.bumpLocked()
+	return rollback, true
+}
+
+func (s *Set) afterElection(rollback *bson.Timestamp) {
+	if rollback != nil && s.data.Rollback != nil {
+		s.data.Rollback(*rollback)
+	}
+}
+
+// bumpLocked tells all members' streaming clients and everybody who waits that something has changed.
+func (s *Set) bumpLocked() {
+	for _, m := range s.members {
+		if m.state != stateDown {
+			m.node.bumpTopology()
+		}
+	}
+	s.progressLocked()
+}
+
+func (s *Set) progressLocked() {
+	if s.waiters > 0 {
+		close(s.progress)
+		s.progress = make(chan struct{})
+	}
+}
+
+// Wrote tells the set that the primary has written up to ts. The store calls it after the write is visible.
+func (s *Set) Wrote(ts bson.Timestamp) {
+	s.mu.Lock()
+	s.wroteLocked(ts)
+	s.mu.Unlock()
+}
+
+func (s *Set) wroteLocked(ts bson.Timestamp) {
+	if ts.Compare(s.newest.TS) > 0 {
+		s.newest, s.newestWall = OpTime{ts, s.term}, s.data.Clock.Now()
+	}
+	for _, m := range s.members {
+		switch {
+		case !m.hasData() || m.holds > 0:
+		case m.Delay > 0:
+			s.applyLater(m, s.newest, s.newestWall)
+		default:
+			m.applied, m.wall = s.newest, s.newestWall
+		}
+	}
+	s.commitLocked()
+}
+
+// applyLater lets a delayed member apply a write when its delay has passed.
+func (s *Set) applyLater(m *member, at OpTime, wall time.Time) {
+	time.AfterFunc(m.Delay, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if m.holds == 0 && m.applied.compare(at) < 0 && at.compare(s.newest) <= 0 {
+			m.applied, m.wall = at, wall
+			s.commitLocked()
+		}
+	})
+}
+
+// commitLocked moves the commit point to the newest position that a majority has.
+func (s *Set) commitLocked() {
+	need := s.writeMajority()
+	best, wall := s.committed, s.commitWall
+	behind := false
+	oldest := s.newest.TS
+	for _, candidate := range s.members {
+		if !candidate.hasData() {
+			continue
+		}
+		if candidate.applied != s.newest {
+			behind = true
+			if candidate.applied.TS.Compare(oldest) < 0 {
+				oldest = candidate.applied.TS
+			}
+		}
+		if candidate.applied.compare(best) <= 0 {
+			continue
+		}
+		have := 0
+		for _, m := range s.members {
+			if m.hasData() && m.Votes > 0 && m.applied.compare(candidate.applied) >= 0 {
+				have++
+			}
+		}
+		if have >= need {
+			best, wall = candidate.applied, candidate.wall
+		}
+	}
+	if s.committed != best {
+		s.committed, s.commitWall = best, wall
+		s.data.notifyCommit(best.TS)
+	}
+	s.oldest.Store(uint64(oldest.T)<<32 | uint64(oldest.I))
+	s.behind.Store(behind)
+	s.progressLocked()
+}
+
+// hold stops a member from applying writes; release lets it catch up.
+func (s *Set) hold(n *Node) {
+	s.mu.Lock()
+	s.find(n).holds++
+	s.mu.Unlock()
+}
+
+func (s *Set) release(n *Node) {
+	s.mu.Lock()
+	s.releaseLocked(s.find(n))
+	s.mu.Unlock()
+}
+
+func (s *Set) releaseLocked(m *member) {
+	if m.holds--; m.holds > 0 || !m.hasData() {
+		return
+	}
+	if m.Delay > 0 {
+		s.applyLater(m, s.newest, s.newestWall)
+		return
+	}
+	m.applied, m.wall = s.newest, s.newestWall
+	s.commitLocked()
+}
+
+// applied returns how far a node has got.
+func (s *Set) applied(n *Node) OpTime {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(n).applied
+}
+
+// readTime returns where a read of this level sees the data on the node.
+func (s *Set) readTime(n *Node, level string) (at bson.Timestamp, latest bool) {
+	if !s.behind.Load() {
+		return bson.Timestamp{}, true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.find(n)
+	at = m.applied.TS
+	if (level == "majority" || level == "snapshot") && s.committed.compare(m.applied) < 0 {
+		at = s.committed.TS
+	} else if m == s.primary {
+		return at, true
+	}
+	return at, at == s.newest.TS
+}
+
+// wait blocks until ok reports true, which is asked under the lock whenever something has changed.
+func (s *Set) wait(r *Request, timeout time.Duration, ok func() bool) (bool, error) {
+	end := time.Now().Add(timeout)
+	s.mu.Lock()
+	if ok() {
+		s.mu.Unlock()
+		return true, nil
+	}
+	s.waiters++
+	defer func() {
+		s.mu.Lock()
+		s.waiters--
+		s.mu.Unlock()
+	}()
+	for {
+		progress := s.progress
+		s.mu.Unlock()
+		left := time.Duration(0)
+		if timeout > 0 {
+			if left = time.Until(end); left <= 0 {
+				return false, nil
+			}
+		}
+		if more, err := r.Wait(progress, left); err != nil || !more {
+			return false, err
+		}
+		s.mu.Lock()
+		if ok() {
+			s.mu.Unlock()
+			return true, nil
+		}
+	}
+}
+
+// waitApplied waits until the node (or the commit point) has got to ts.
+func (s *Set) waitApplied(r *Request, n *Node, ts bson.Timestamp, majority bool) error {
+	// A time that was only heard of has no write; the primary writes nothing for it, it just is there.
+	_, err := s.wait(r, 0, func() bool {
+		m := s.find(n)
+		at := m.applied
+		if majority && s.committed.compare(at) < 0 {
+			at = s.committed
+		}
+		return at.TS.Compare(ts) >= 0 || at == s.newest
+	})
+	return err
+}
+
+// waitReplication waits until ts satisfies the write concern. It returns what goes into writeConcernError.
+func (s *Set) waitReplication(r *Request, ts bson.Timestamp, wc *writeConcern) (*srverr.Error, error) {
+	s.mu.Lock()
+	check, wcErr := s.concernCheck(ts, wc)
+	term := s.term
+	s.mu.Unlock()
+	if wcErr != nil || check == nil {
+		return wcErr, nil
+	}
+	lost := false
+	ok, err := s.wait(r, time.Duration(wc.wtimeout)*time.Millisecond, func() bool {
+		lost = s.term != term || s.primary == nil || s.primary.node != r.Node
+		return lost || check()
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case lost && !r.checkLocked(s, check):
+		return srverr.New(srverr.PrimarySteppedDown, "Primary stepped down while waiting for replication"), nil
+	case !ok:
+		return srverr.New(srverr.WriteConcernFailed, "waiting for replication timed out"), nil
+	}
+	return nil, nil
+}
+
+func (r *Request) checkLocked(s *Set, check func() bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return check()
+}
+
+// concernCheck returns what to ask for the write concern, nil if it is satisfied anyway, or an error if it never can be.
+func (s *Set) concernCheck(ts bson.Timestamp, wc *writeConcern) (func() bool, *srverr.Error) {
+	has := func(m *member) bool { return m.hasData() && m.applied.TS.Compare(ts) >= 0 }
+	switch {
+	case wc.namedMode && wc.mode == "majority":
+		return func() bool { return s.committed.TS.Compare(ts) >= 0 }, nil
+	case wc.namedMode && wc.mode != "":
+		tags := s.modes[wc.mode]
+		if tags == nil {
+			return nil, srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", wc.mode)
+		}
+		return func() bool {
+			for tag, need := range tags {
+				values := map[string]bool{}
+				for _, m := range s.members {
+					if v, ok := m.Tags[tag]; ok && has(m) {
+						values[v] = true
+					}
+				}
+				if len(values) < need {
+					return false
+				}
+			}
+			return true
+		}, nil
+	case wc.w > 1:
+		bearing := 0
+		for _, m := range s.members {
+			if m.hasData() {
+				bearing++
+			}
+		}
+		if int(wc.w) > bearing {
+			return nil, srverr.New(srverr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
+		}
+		return func() bool {
+			n := 0
+			for _, m := range s.members {
+				if has(m) {
+					n++
+				}
+			}
+			return n >= int(wc.w)
+		}, nil
+	}
+	return nil, nil
 }

@@ -38,6 +38,9 @@ func (n *Node) operationTime(r *Request) bson.Timestamp {
 	}
 	n.set.mu.Lock()
 	defer n.set.mu.Unlock()
+	if r.rc.level == "majority" && r.Cmd != nil && r.Cmd.ReadConcern && n.set.committed.TS.Compare(n.set.find(n).applied.TS) < 0 {
+		return n.set.committed.TS
+	}
 	return n.set.find(n).applied.TS
 }
 

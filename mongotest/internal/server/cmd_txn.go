@@ -1,0 +1,93 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "commitTransaction", AdminOnly: true, Txn: TxnEnds, WriteConcern: true, Run: runCommit})
+	register(&Command{Name: "abortTransaction", AdminOnly: true, Txn: TxnEnds, WriteConcern: true, Run: runAbort})
+}
+
+var txnEndFields = map[string]bool{"recoveryToken": true, "coordinator": true}
+
+func runCommit(r *Request, dst []byte) ([]byte, error) {
+	if err := r.checkFields(txnEndFields); err != nil {
+		return dst, err
+	}
+	if !r.InTxn() || r.Txn == nil {
+		return dst, srverr.New(srverr.CommandFailed, "commitTransaction must be run within a transaction")
+	}
+	st, t := &r.Session.state, r.Txn
+	if st.phase == txnCommitted {
+		// The client's write concern now waits for everything there is, as the server's no-op write makes it do.
+		r.Wrote(t.commitTS)
+		r.Wrote(r.Node.data.newest())
+		return r.appendRecovery(dst), nil
+	}
+	if t.Store != nil {
+		ts, err := t.Store.Commit()
+		if err != nil {
+			return dst, err
+		}
+		t.commitTS = ts
+		r.Wrote(ts)
+		if ts.IsZero() {
+			r.Wrote(r.Node.data.newest())
+		}
+	}
+	st.phase = txnCommitted
+	t.end(true)
+	return r.appendRecovery(dst), nil
+}
+
+func runAbort(r *Request, dst []byte) ([]byte, error) {
+	if err := r.checkFields(txnEndFields); err != nil {
+		return dst, err
+	}
+	if !r.InTxn() || r.Txn == nil {
+		return dst, srverr.New(srverr.CommandFailed, "abortTransaction must be run within a transaction")
+	}
+	r.Session.abort()
+	return r.appendRecovery(dst), nil
+}
+
+// appendRecovery appends the recoveryToken that a mongos adds to every reply of a transaction.
+func (r *Request) appendRecovery(dst []byte) []byte { return dst }
+
+// checkFields refuses a field that neither the command nor every command has.
+func (r *Request) checkFields(known map[string]bool) error {
+	first := true
+	for k := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if !known[k] && !genericArgs[k] {
+			return unknownField(r.Cmd.Name + "." + k)
+		}
+	}
+	return nil
+}
+
+// genericArgs are the fields that every command takes.
+var genericArgs = map[string]bool{
+	"$db": true, "lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true,
+	"$clusterTime": true, "$readPreference": true, "readConcern": true, "writeConcern": true, "maxTimeMS": true,
+	"comment": true, "apiVersion": true, "apiStrict": true, "apiDeprecationErrors": true, "$audit": true, "$client": true,
+	"$configServerState": true, "$oplogQueryData": true, "$queryOptions": true, "$replData": true, "$configTime": true,
+	"$topologyTime": true, "coordinator": true, "help": true, "maxTimeMSOpOnly": true, "rawData": true,
+	"shardVersion": true, "databaseVersion": true, "allowImplicitCollectionCreation": true, "tracking_info": true,
+	"mayBypassWriteBlocking": true, "expectPrefix": true, "clientOperationKey": true, "operationKey": true, "$tenant": true,
+}
+
+// newest returns the time of the newest write.
+func (d *Data) newest() bson.Timestamp {
+	if d.set == nil {
+		return d.Clock.Last()
+	}
+	d.set.mu.Lock()
+	defer d.set.mu.Unlock()
+	return d.set.newest.TS
+}

@@ -1,0 +1,365 @@
+package server
+
+import (
+	"math"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+// writeConcern is a parsed writeConcern (specification: read and write concern).
+type writeConcern struct {
+	w          int32  // number of nodes, when mode is empty
+	mode       string // "majority" or a mode of the configuration
+	namedMode  bool
+	j          bool
+	hasJ       bool
+	wtimeout   int64
+	provenance string
+}
+
+// unacknowledged reports whether the client does not want to know the outcome.
+func (wc *writeConcern) unacknowledged() bool {
+	return (wc.namedMode && wc.mode == "" || !wc.namedMode && wc.w == 0) && !wc.j
+}
+
+// defaultWriteConcern is what applies when the client gives none: majority since 5.0.
+func (n *Node) defaultWriteConcern() writeConcern {
+	if n.cfg.Version.AtLeast(5, 0) && n.set != nil && n.set.majorityByDefault() {
+		return writeConcern{mode: "majority", namedMode: true, provenance: "implicitDefault"}
+	}
+	return writeConcern{w: 1, provenance: "implicitDefault"}
+}
+
+var provenances = map[string]bool{
+	"clientSupplied": true, "implicitDefault": true, "customDefault": true, "getLastErrorDefaults": true, "internalWriteDefault": true,
+}
+
+// parseWriteConcern reads the command's writeConcern.
+func (r *Request) parseWriteConcern() error {
+	v := r.writeConcern
+	if v.IsZero() {
+		r.wc = r.Node.defaultWriteConcern()
+		return nil
+	}
+	if v.Type != bson.TypeEmbeddedDocument {
+		return srverr.New(srverr.TypeMismatch, "\"writeConcern\" had the wrong type. Expected object, found %s", bsontext.TypeName(v.Type))
+	}
+	doc := bson.Raw(v.Value)
+	if doc.IsEmpty() {
+		r.wc = r.Node.defaultWriteConcern()
+		return nil
+	}
+	wc := writeConcern{w: 1, provenance: "clientSupplied"}
+	fsync := false
+	for k, v := range doc.All() {
+		switch k {
+		case "w":
+			switch {
+			case v.IsNumber():
+				n, _ := number(v)
+				if n < 0 || n > 50 {
+					return srverr.New(srverr.FailedToParse, "w has to be a non-negative number and not greater than 50")
+				}
+				wc.w = int32(n)
+			case v.Type == bson.TypeString:
+				wc.mode, _ = v.StringValue()
+				wc.namedMode = true
+				if wc.mode == "$majority" {
+					wc.mode = "majority"
+				}
+			case v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
+			case v.Type == bson.TypeEmbeddedDocument && r.Node.cfg.Version.AtLeast(5, 0):
+			default:
+				return srverr.New(srverr.FailedToParse, "w has to be a number or a string")
+			}
+		case "j", "fsync":
+			if !v.IsNumber() && v.Type != bson.TypeBoolean {
+				return srverr.New(srverr.FailedToParse, "%s must be numeric or a boolean value", k)
+			}
+			if k == "j" {
+				wc.j, wc.hasJ = v.AsBool(), true
+			} else {
+				fsync = v.AsBool()
+			}
+		case "wtimeout":
+			wc.wtimeout, _ = number(v)
+			wc.wtimeout = min(max(wc.wtimeout, 0), math.MaxInt32)
+		case "wElectionId", "wOpTime", "getLastError":
+		case "provenance":
+			s, _ := v.StringValue()
+			if !provenances[s] {
+				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'WriteConcernOptions::parse.provenance' is not a valid value.", s)
+			}
+			wc.provenance = s
+		default:
+			return srverr.New(srverr.FailedToParse, "unrecognized write concern field: %s", k)
+		}
+	}
+	if wc.j && fsync {
+		return srverr.New(srverr.FailedToParse, "fsync and j options cannot be used together")
+	}
+	if r.Node.role == Standalone {
+		switch {
+		case wc.namedMode && wc.mode != "majority" && wc.mode != "":
+			return srverr.New(srverr.BadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", wc.mode)
+		case !wc.namedMode && wc.w > 1:
+			return srverr.New(srverr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
+		}
+	}
+	r.wc = wc
+	return nil
+}
+
+// append appends the write concern as errInfo shows it.
+func (wc *writeConcern) append(dst []byte, key string) []byte {
+	at, dst := bson.BeginDocumentElement(dst, key)
+	if wc.namedMode {
+		dst = bson.AppendString(dst, "w", wc.mode)
+	} else {
+		dst = bson.AppendInt32(dst, "w", wc.w)
+	}
+	if wc.hasJ {
+		dst = bson.AppendBool(dst, "j", wc.j)
+	}
+	dst = bson.AppendInt32(dst, "wtimeout", int32(wc.wtimeout))
+	dst = bson.AppendString(dst, "provenance", wc.provenance)
+	return bson.EndDocument(dst, at)
+}
+
+// waitWriteConcern waits until the client's last write satisfies the write concern, and appends a writeConcernError if
+// it does not in time. An error means that the command was interrupted.
+func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err error) {
+	n := r.Node
+	if n.set == nil {
+		return dst, 0, nil
+	}
+	target := r.Conn.client.lastOp
+	wcErr, err := n.set.waitReplication(r, target, &r.wc)
+	if err != nil {
+		if r.hangUp {
+			return dst, 0, err
+		}
+		wcErr = srverr.From(err)
+	}
+	if wcErr == nil {
+		return dst, 0, nil
+	}
+	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
+	dst = bson.AppendInt32(dst, "code", wcErr.Code)
+	dst = bson.AppendString(dst, "codeName", n.codeName(wcErr.Code))
+	dst = bson.AppendString(dst, "errmsg", wcErr.Msg)
+	info, dst := bson.BeginDocumentElement(dst, "errInfo")
+	if wcErr.Code == srverr.WriteConcernFailed {
+		dst = bson.AppendBool(dst, "wtimeout", true)
+	}
+	dst = r.wc.append(dst, "writeConcern")
+	dst = bson.EndDocument(dst, info)
+	return bson.EndDocument(dst, at), wcErr.Code, nil
+}
+
+// readConcern is a parsed readConcern.
+type readConcern struct {
+	level      string // empty: not given
+	after      bson.Timestamp
+	at         bson.Timestamp
+	given      bool // any field of it
+	provenance bool
+}
+
+var readLevels = map[string]bool{"local": true, "majority": true, "linearizable": true, "available": true, "snapshot": true}
+
+// parseReadConcern reads and checks the command's readConcern.
+func (r *Request) parseReadConcern() error {
+	v := r.readConcern
+	if v.IsZero() {
+		return nil
+	}
+	if v.Type != bson.TypeEmbeddedDocument {
+		return srverr.New(srverr.FailedToParse, "readConcern field should be an object")
+	}
+	rc := &r.rc
+	var hasAfter, hasAt, hasOpTime bool
+	for k, v := range bson.Raw(v.Value).All() {
+		wrong := func(want string) error {
+			return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", k, want, bsontext.TypeName(v.Type))
+		}
+		ts, isTS := v.Timestamp()
+		switch k {
+		case "level":
+			s, ok := v.StringValue()
+			if !ok {
+				return wrong("string")
+			}
+			if !readLevels[s] {
+				return srverr.New(srverr.FailedToParse, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+			}
+			rc.level = s
+		case "afterOpTime":
+			if v.Type != bson.TypeEmbeddedDocument {
+				return wrong("object")
+			}
+			hasOpTime = true
+		case "afterClusterTime":
+			if !isTS {
+				return wrong("timestamp")
+			}
+			rc.after, hasAfter = ts, true
+		case "atClusterTime":
+			if !isTS {
+				return wrong("timestamp")
+			}
+			rc.at, hasAt = ts, true
+		case "provenance":
+			s, _ := v.StringValue()
+			if !provenances[s] {
+				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'ReadConcernArgs::parse.provenance' is not a valid value.", s)
+			}
+			continue
+		case "$$waitLastStableRecoveryTimestamp", "allowTransactionTableSnapshot":
+		default:
+			return srverr.New(srverr.InvalidOptions, "Unrecognized option in readConcern: %s", k)
+		}
+		rc.given = true
+	}
+	level := rc.level
+	if level == "" {
+		level = "local"
+	}
+	bad := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
+	switch {
+	case hasAfter && hasOpTime:
+		return bad("Can not specify both afterClusterTime and afterOpTime")
+	case hasAfter && hasAt:
+		return bad("Can not specify both afterClusterTime and atClusterTime")
+	case hasAfter && level != "majority" && level != "local" && level != "snapshot":
+		return bad("afterClusterTime field can be set only if level is equal to majority, local, or snapshot")
+	case hasAt && level != "snapshot":
+		return bad("atClusterTime field can be set only if level is equal to snapshot")
+	case hasAfter && rc.after.IsZero():
+		return bad("afterClusterTime cannot be a null timestamp")
+	case hasAt && rc.at.IsZero():
+		return bad("atClusterTime cannot be a null timestamp")
+	}
+	return nil
+}
+
+// checkReadConcern checks that the command goes with its read concern.
+func (r *Request) checkReadConcern() error {
+	rc := &r.rc
+	if r.startTxn {
+		switch rc.level {
+		case "", "local", "majority", "snapshot":
+		default:
+			return srverr.New(srverr.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+		}
+	} else if rc.level != "" && rc.level != "local" && !r.Cmd.ReadConcern && !r.InTxn() {
+		return srverr.New(srverr.InvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name, rc.level)
+	}
+	if rc.level == "snapshot" && !r.InTxn() && !(r.Node.cfg.Version.AtLeast(5, 0) && r.Cmd.Snapshot) {
+		if r.Node.cfg.Version.AtLeast(5, 0) {
+			return srverr.New(srverr.InvalidOptions, "Command %s does not support { readConcern: { level: \"snapshot\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name)
+		}
+		return srverr.New(srverr.InvalidOptions, "read concern level snapshot is only valid in a transaction")
+	}
+	if r.InTxn() && !r.startTxn && rc.given {
+		return srverr.New(srverr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
+	}
+	if !rc.after.IsZero() && r.Cmd.NoAuth {
+		return srverr.New(srverr.InvalidOptions, "afterClusterTime is not allowed for this command")
+	}
+	return nil
+}
+
+// waitReadConcern waits until the node has what the read concern asks for.
+func (r *Request) waitReadConcern() error {
+	rc, n := &r.rc, r.Node
+	if !rc.given {
+		return nil
+	}
+	if n.role == Standalone {
+		if rc.level == "linearizable" || rc.level == "snapshot" || !rc.after.IsZero() {
+			return srverr.New(srverr.NotAReplicaSet, "node needs to be a replica set member to use read concern")
+		}
+		return nil
+	}
+	if rc.level == "linearizable" && n.set != nil && !n.isPrimary() {
+		return srverr.New(srverr.NotWritablePrimary, "cannot satisfy linearizable read concern on non-primary node")
+	}
+	for _, t := range []struct {
+		name string
+		ts   bson.Timestamp
+	}{{"afterClusterTime", rc.after}, {"atClusterTime", rc.at}} {
+		if now := n.data.Clock.Last(); t.ts.Compare(now) > 0 {
+			return srverr.New(srverr.InvalidOptions, "readConcern %s value must not be greater than the current clusterTime. Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", t.name, t.ts.T, t.ts.I, now.T, now.I)
+		}
+	}
+	if n.set == nil {
+		return nil
+	}
+	after := rc.after
+	if rc.at.Compare(after) > 0 {
+		after = rc.at
+	}
+	if !after.IsZero() {
+		if err := n.set.waitApplied(r, n, after, rc.level == "majority" || rc.level == "snapshot"); err != nil {
+			return err
+		}
+	}
+	if rc.level == "linearizable" {
+		wc := &writeConcern{mode: "majority", namedMode: true}
+		wcErr, err := n.set.waitReplication(r, n.set.applied(n).TS, wc)
+		if err == nil && wcErr != nil {
+			err = wcErr
+		}
+		return err
+	}
+	return nil
+}
+
+// ReadTime returns the time up to which the command sees writes. latest is true if it sees the newest of all: a read on
+// a standalone or a primary with read concern local.
+func (r *Request) ReadTime() (at bson.Timestamp, latest bool) {
+	n := r.Node
+	if r.Txn != nil && !r.Txn.ReadTime.IsZero() {
+		return r.Txn.ReadTime, false
+	}
+	if !r.rc.at.IsZero() {
+		return r.rc.at, false
+	}
+	if n.set == nil {
+		return bson.Timestamp{}, true
+	}
+	return n.set.readTime(n, r.rc.level)
+}
+
+// maxTime parses maxTimeMS into the deadline.
+func (r *Request) maxTime() error {
+	if r.maxTimeMS.IsZero() || r.Cmd.Name == "getMore" {
+		return nil
+	}
+	ms, err := parseMaxTimeMS(r.maxTimeMS)
+	if err != nil {
+		return err
+	}
+	if ms > 0 {
+		r.deadline = r.start.Add(time.Duration(ms) * time.Millisecond)
+	}
+	return nil
+}
+
+func parseMaxTimeMS(v bson.RawValue) (int64, error) {
+	if !v.IsNumber() {
+		return 0, srverr.New(srverr.BadValue, "maxTimeMS must be a number")
+	}
+	if f, ok := v.Double(); ok && f != math.Trunc(f) {
+		return 0, srverr.New(srverr.BadValue, "maxTimeMS has non-integral value")
+	}
+	n, _ := number(v)
+	if n < 0 || n > math.MaxInt32 {
+		return 0, srverr.New(srverr.BadValue, "maxTimeMS is out of range")
+	}
+	return n, nil
+}

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"sync"
+
+	"allium/bson"
+)
+
+// Data is what the members of one replica set (or one standalone, or all nodes of a sharded cluster) have in common:
+// the clock, the logical sessions, and the store with its hooks.
+type Data struct {
+	Clock *Clock
+	// Begin starts the store's side of a multi-document transaction, whose first command r is. r.ReadTime says
+	// what it sees.
+	Begin func(r *Request, t *Txn) StoreTxn
+	// Rollback undoes every write after this time: a new primary never had them.
+	Rollback func(to bson.Timestamp)
+
+	sessions *sessionCatalog
+	set      *Set // nil for a standalone
+
+	mu        sync.Mutex
+	committed []func(bson.Timestamp)
+}
+
+// NewData returns an empty data set.
+func NewData() *Data { return &Data{Clock: &Clock{}, sessions: newSessionCatalog()} }
+
+// OnCommit registers a function that is called when the majority commit point moves. It must not block.
+func (d *Data) OnCommit(f func(bson.Timestamp)) {
+	d.mu.Lock()
+	d.committed = append(d.committed, f)
+	d.mu.Unlock()
+}
+
+func (d *Data) notifyCommit(ts bson.Timestamp) {
+	d.mu.Lock()
+	list := d.committed
+	d.mu.Unlock()
+	for _, f := range list {
+		f(ts)
+	}
+}
+
+// Wrote tells the replica set that a write at ts is visible now. The store calls it after every write, outside of its
+// locks.
+func (d *Data) Wrote(ts bson.Timestamp) {
+	if d.set != nil {
+		d.set.Wrote(ts)
+	}
+}
+
+// KeepSince returns the oldest time that a member or the commit point is at: versions that were current then must be
+// kept. ok is false while everybody is at the newest write, so that nothing needs to be kept for replication.
+func (d *Data) KeepSince() (ts bson.Timestamp, ok bool) {
+	if d.set == nil || !d.set.behind.Load() {
+		return bson.Timestamp{}, false
+	}
+	v := d.set.oldest.Load()
+	return bson.Timestamp{T: uint32(v >> 32), I: uint32(v)}, true
+}
+
+// Committed returns the majority commit point, zero on a standalone.
+func (d *Data) Committed() bson.Timestamp {
+	if d.set == nil {
+		return bson.Timestamp{}
+	}
+	d.set.mu.Lock()
+	defer d.set.mu.Unlock()
+	return d.set.committed.TS
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"encoding/binary"
+
+	"allium/bson"
+)
+
+// parameters are the server parameters that can be read and set, with their defaults.
+var parameters = map[string]bson.RawValue{
+	"transactionLifetimeLimitSeconds":          int32Value(60),
+	"maxTransactionLockRequestTimeoutMillis":   int32Value(5),
+	"localLogicalSessionTimeoutMinutes":        int32Value(30),
+	"cursorTimeoutMillis":                      int64Value(600000),
+	"ttlMonitorEnabled":                        boolValue(true),
+	"ttlMonitorSleepSecs":                      int32Value(60),
+	"enableTestCommands":                       boolValue(true),
+	"notablescan":                              boolValue(false),
+	"logLevel":                                 int32Value(0),
+	"quiet":                                    boolValue(false),
+	"journalCommitInterval":                    int32Value(0),
+	"syncdelay":                                doubleValue(60),
+	"internalQueryExecMaxBlockingSortBytes":    int32Value(104857600),
+	"minSnapshotHistoryWindowInSeconds":        int32Value(300),
+	"requireApiVersion":                        boolValue(false),
+	"shutdownTimeoutMillisForSignaledShutdown": int32Value(100),
+	"watchdogPeriodSeconds":                    int32Value(-1),
+	"waitForSecondaryBeforeNoopWriteMS":        int32Value(10),
+	"periodicNoopIntervalSecs":                 int32Value(10),
+	"writePeriodicNoops":                       boolValue(true),
+	"maxAcceptableLogicalClockDriftSecs":       int64Value(31536000),
+	"allowRolesFromX509Certificates":           boolValue(true),
+	"scramIterationCount":                      int32Value(10000),
+	"scramSHA256IterationCount":                int32Value(15000),
+	"opensslCipherConfig":                      stringValue(""),
+	"clusterAuthMode":                          stringValue("undefined"),
+	"sslMode":                                  stringValue("disabled"),
+	"tlsMode":                                  stringValue("disabled"),
+	"featureFlagRevokeDirectShardOperations":   boolValue(false),
+	"coordinateCommitReturnImmediatelyAfterPersistingDecision": boolValue(false),
+}
+
+// parameter returns a server parameter's value.
+func (n *Node) parameter(name string) (bson.RawValue, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if v, ok := n.params[name]; ok {
+		return v, true
+	}
+	v, ok := parameters[name]
+	return v, ok
+}
+
+func (n *Node) intParameter(name string) int64 {
+	v, _ := n.parameter(name)
+	i, _ := number(v)
+	return i
+}
+
+func (n *Node) setParameter(name string, v bson.RawValue) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.params == nil {
+		n.params = map[string]bson.RawValue{}
+	}
+	v.Value = append([]byte(nil), v.Value...)
+	n.params[name] = v
+}
+
+func int32Value(n int32) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeInt32, Value: binary.LittleEndian.AppendUint32(nil, uint32(n))}
+}
+
+func int64Value(n int64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, n)}
+}
+
+func doubleValue(f float64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
+}
+
+func boolValue(b bool) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, b)}
+}
+
+func stringValue(s string) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"allium/bson"
+)
+
+// appendHello appends the replica set's part of a hello reply (specification: server discovery and monitoring).
+func (s *Set) appendHello(dst []byte, n *Node, legacy bool) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	me := s.find(n)
+	var hosts, passives, arbiters []string
+	for _, m := range s.members {
+		switch {
+		case m.Hidden:
+		case m.Arbiter:
+			arbiters = append(arbiters, m.node.addr)
+		case m.Priority == 0:
+			passives = append(passives, m.node.addr)
+		default:
+			hosts = append(hosts, m.node.addr)
+		}
+	}
+	dst = appendStrings(dst, "hosts", hosts)
+	if passives != nil {
+		dst = appendStrings(dst, "passives", passives)
+	}
+	if arbiters != nil {
+		dst = appendStrings(dst, "arbiters", arbiters)
+	}
+	dst = bson.AppendString(dst, "setName", s.name)
+	dst = bson.AppendInt32(dst, "setVersion", s.version)
+	primaryField := "isWritablePrimary"
+	if legacy {
+		primaryField = "ismaster"
+	}
+	dst = bson.AppendBool(dst, primaryField, me.state == statePrimary)
+	dst = bson.AppendBool(dst, "secondary", me.state == stateSecondary)
+	if s.primary != nil && !me.isolated {
+		dst = bson.AppendString(dst, "primary", s.primary.node.addr)
+	}
+	if me.Arbiter {
+		dst = bson.AppendBool(dst, "arbiterOnly", true)
+	}
+	if me.Priority == 0 && !me.Arbiter {
+		dst = bson.AppendBool(dst, "passive", true)
+	}
+	if me.Hidden {
+		dst = bson.AppendBool(dst, "hidden", true)
+	}
+	if me.Delay > 0 {
+		name := "secondaryDelaySecs"
+		if !n.cfg.Version.AtLeast(5, 0) {
+			name = "slaveDelay"
+		}
+		dst = bson.AppendInt32(dst, name, int32(me.Delay.Seconds()))
+	}
+	if len(me.Tags) > 0 {
+		dst = appendTags(dst, me.Tags)
+	}
+	dst = bson.AppendString(dst, "me", me.node.addr)
+	if me.state == statePrimary {
+		dst = bson.AppendObjectID(dst, "electionId", s.electionID)
+	}
+	at, dst := bson.BeginDocumentElement(dst, "lastWrite")
+	dst = me.applied.append(dst, "opTime")
+	dst = bson.AppendDateTime(dst, "lastWriteDate", bson.NewDateTime(me.wall))
+	committed, wall := s.committed, s.commitWall
+	if committed.compare(me.applied) > 0 {
+		committed, wall = me.applied, me.wall
+	}
+	dst = committed.append(dst, "majorityOpTime")
+	dst = bson.AppendDateTime(dst, "majorityWriteDate", bson.NewDateTime(wall))
+	return bson.EndDocument(dst, at)
+}
+
+func appendTags(dst []byte, tags map[string]string) []byte {
+	at, dst := bson.BeginDocumentElement(dst, "tags")
+	for _, k := range sortedKeys(tags) {
+		dst = bson.AppendString(dst, k, tags[k])
+	}
+	return bson.EndDocument(dst, at)
+}
