@@ -24,6 +24,9 @@ type Labels []string
 // HasLabel reports whether the error carries this label.
 func (l Labels) HasLabel(label string) bool { return slices.Contains(l, label) }
 
+// ErrorLabels returns the labels.
+func (l Labels) ErrorLabels() []string { return l }
+
 // AddLabel adds a label if the error does not carry it yet. It must not be called once the error has been
 // returned to a user.
 func (l *Labels) AddLabel(label string) {

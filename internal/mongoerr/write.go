@@ -98,3 +98,42 @@ func NewWriteConcernError(addr string, reply bson.Raw) *WriteConcernError {
 	}
 	return e
 }
+
+// BulkWriteError collects the errors of a write of many statements.
+type BulkWriteError struct {
+	// WriteErrors are the statements that the server refused, by index.
+	WriteErrors []*WriteError
+	// WriteConcernErrors are the write concern errors, one per command at the most.
+	WriteConcernErrors []*WriteConcernError
+	Labels             // the labels of the replies
+	// Err is an error that ended the write early, nil if none did.
+	Err error
+}
+
+// Error gives the first error and how many there are.
+func (e *BulkWriteError) Error() string {
+	all := e.Unwrap()
+	if len(all) == 0 {
+		return "bulk write failed"
+	}
+	s := "bulk write: " + all[0].Error()
+	if n := len(all) - 1; n > 0 {
+		s += fmt.Sprintf(" (and %d more errors)", n)
+	}
+	return s
+}
+
+// Unwrap returns all errors, the one that ended the write first.
+func (e *BulkWriteError) Unwrap() []error {
+	var all []error
+	if e.Err != nil {
+		all = append(all, e.Err)
+	}
+	for _, w := range e.WriteErrors {
+		all = append(all, w)
+	}
+	for _, w := range e.WriteConcernErrors {
+		all = append(all, w)
+	}
+	return all
+}

@@ -1,0 +1,63 @@
+package command
+
+import (
+	"allium/bson"
+)
+
+// Aggregate is the aggregate command, on a collection or, with Collection empty, on a database.
+type Aggregate struct {
+	Collection               string
+	Pipeline                 any
+	BatchSize                *int32
+	AllowDiskUse             *bool
+	MaxTimeMS                int64
+	BypassDocumentValidation *bool
+	Collation                *Collation
+	Comment                  any
+	Hint                     any
+	Let                      any
+	RawData                  *bool
+	// Writes is true if the last stage is $out or $merge: see HasWriteStage.
+	Writes bool
+}
+
+// Name implements Command.
+func (*Aggregate) Name() string { return "aggregate" }
+
+// AppendBody implements Command.
+func (c *Aggregate) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	if c.Collection == "" {
+		dst = bson.AppendInt32(dst, "aggregate", 1)
+	} else {
+		dst = bson.AppendString(dst, "aggregate", c.Collection)
+	}
+	f := fields{dst: dst}
+	f.dst, f.err = AppendPipeline(f.dst, "pipeline", c.Pipeline)
+	start, dst := bson.BeginDocumentElement(f.dst, "cursor")
+	if c.BatchSize != nil && !(c.Writes && *c.BatchSize == 0) { // a batch size of 0 would keep the pipeline from running
+		dst = bson.AppendInt32(dst, "batchSize", *c.BatchSize)
+	}
+	f.dst = bson.EndDocument(dst, start)
+	f.flag("allowDiskUse", c.AllowDiskUse)
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
+	f.collation(c.Collation)
+	f.value("comment", c.Comment)
+	f.hint(c.Hint)
+	f.document("let", c.Let)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}
+
+// HasWriteStage reports whether an encoded pipeline ends with $out or $merge.
+func HasWriteStage(pipeline bson.Raw) bool {
+	var last bson.RawValue
+	for v := range pipeline.Values() {
+		last = v
+	}
+	stage, _ := last.Document()
+	for key := range stage.All() {
+		return key == "$out" || key == "$merge"
+	}
+	return false
+}

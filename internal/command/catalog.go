@@ -1,0 +1,134 @@
+package command
+
+import "allium/bson"
+
+// ListCollections is the listCollections command.
+type ListCollections struct {
+	Filter                any
+	NameOnly              bool
+	AuthorizedCollections *bool
+	BatchSize             int32
+	MaxTimeMS             int64
+	Comment               any
+	RawData               *bool
+}
+
+// Name implements Command.
+func (*ListCollections) Name() string { return "listCollections" }
+
+// AppendBody implements Command.
+func (c *ListCollections) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	dst = bson.AppendInt32(dst, "listCollections", 1)
+	start, dst := bson.BeginDocumentElement(dst, "cursor")
+	if c.BatchSize != 0 {
+		dst = bson.AppendInt32(dst, "batchSize", c.BatchSize)
+	}
+	f := fields{dst: bson.EndDocument(dst, start)}
+	f.document("filter", c.Filter)
+	f.set("nameOnly", c.NameOnly)
+	f.flag("authorizedCollections", c.AuthorizedCollections)
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	f.value("comment", c.Comment)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}
+
+// ListDatabases is the listDatabases command.
+type ListDatabases struct {
+	Filter              any
+	NameOnly            bool
+	AuthorizedDatabases *bool
+	MaxTimeMS           int64
+	Comment             any
+}
+
+// Name implements Command.
+func (*ListDatabases) Name() string { return "listDatabases" }
+
+// AppendBody implements Command.
+func (c *ListDatabases) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	f := fields{dst: bson.AppendInt32(dst, "listDatabases", 1)}
+	f.document("filter", c.Filter)
+	f.set("nameOnly", c.NameOnly)
+	f.flag("authorizedDatabases", c.AuthorizedDatabases)
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	f.value("comment", c.Comment)
+	return f.dst, f.err
+}
+
+// Named is a command that consists of its name, one value, and a few fields that are encoded as a document: drop,
+// dropDatabase, create, collMod, renameCollection and the like.
+type Named struct {
+	Command string
+	// Target is the value of the command's own field: a string, or empty for 1.
+	Target string
+	// Fields are further fields, encoded as a document, or nil.
+	Fields any
+}
+
+// Name implements Command.
+func (c *Named) Name() string { return c.Command }
+
+// AppendBody implements Command.
+func (c *Named) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	if c.Target == "" {
+		dst = bson.AppendInt32(dst, c.Command, 1)
+	} else {
+		dst = bson.AppendString(dst, c.Command, c.Target)
+	}
+	if c.Fields == nil {
+		return dst, nil
+	}
+	start := len(dst)
+	dst, err := bson.MarshalAppend(dst, c.Fields)
+	if err != nil {
+		return dst, err
+	}
+	n := copy(dst[start:], dst[start+4:len(dst)-1])
+	return dst[:start+n], nil
+}
+
+// EndSessions is the endSessions command.
+type EndSessions struct {
+	IDs []bson.Raw
+}
+
+// MaxEndSessions is how many sessions one endSessions command ends (specification: Driver Sessions).
+const MaxEndSessions = 10_000
+
+// Name implements Command.
+func (*EndSessions) Name() string { return "endSessions" }
+
+// AppendBody implements Command.
+func (c *EndSessions) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	start, dst := bson.BeginArrayElement(dst, "endSessions")
+	for i, id := range c.IDs {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), id...)
+	}
+	return bson.EndDocument(dst, start), nil
+}
+
+// EndTransaction is commitTransaction or abortTransaction.
+type EndTransaction struct {
+	Commit        bool
+	RecoveryToken bson.Raw
+	MaxTimeMS     int64
+}
+
+// Name implements Command.
+func (c *EndTransaction) Name() string {
+	if c.Commit {
+		return "commitTransaction"
+	}
+	return "abortTransaction"
+}
+
+// AppendBody implements Command.
+func (c *EndTransaction) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	f := fields{dst: bson.AppendInt32(dst, c.Name(), 1)}
+	if c.RecoveryToken != nil {
+		f.dst = bson.AppendDocument(f.dst, "recoveryToken", c.RecoveryToken)
+	}
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	return f.dst, f.err
+}

@@ -1,0 +1,178 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"allium/bson"
+)
+
+// Command is a server command on its way to the wire. It is asked for its bytes once per attempt.
+type Command interface {
+	// Name is the command's name as the server knows it.
+	Name() string
+	// AppendBody appends the elements of the command's document, its name first.
+	AppendBody(dst []byte, t *Target) ([]byte, error)
+}
+
+// Sequencer is a Command that sends documents beside its body, as document sequences (OP_MSG sections of kind 1).
+type Sequencer interface {
+	Command
+	AppendSequences(dst []byte, t *Target) ([]byte, error)
+}
+
+// Target is what a command may know of the server that it is about to be sent to.
+type Target struct {
+	MaxDocumentSize int   // maxBsonObjectSize
+	MaxMessageSize  int   // maxMessageSizeBytes
+	MaxBatchCount   int   // maxWriteBatchSize
+	WireVersion     int32 // the greatest that the server speaks
+	Start           int   // where the message begins in dst
+}
+
+// ErrNilDocument is returned for a nil filter, pipeline, update or document.
+var ErrNilDocument = errors.New("document is nil")
+
+// AppendDocument appends v, which must encode as a document, under key.
+func AppendDocument(dst []byte, key string, v any) ([]byte, error) {
+	if v == nil {
+		return dst, fmt.Errorf("%s: %w", key, ErrNilDocument)
+	}
+	at := len(dst)
+	dst, err := bson.AppendValue(dst, key, v)
+	if err != nil {
+		return dst, fmt.Errorf("%s: %w", key, err)
+	}
+	if t := bson.Type(dst[at]); t != bson.TypeEmbeddedDocument {
+		return dst, fmt.Errorf("%s: a %T is a BSON %s, want a document", key, v, t)
+	}
+	return dst, nil
+}
+
+// fields appends a command's optional fields and remembers the first error, so that a command reads as a list.
+type fields struct {
+	dst []byte
+	err error
+}
+
+// value appends v unless it is nil.
+func (f *fields) value(key string, v any) {
+	if v == nil || f.err != nil {
+		return
+	}
+	dst, err := bson.AppendValue(f.dst, key, v)
+	if err != nil {
+		f.err = fmt.Errorf("%s: %w", key, err)
+		return
+	}
+	f.dst = dst
+}
+
+// document appends v, which must be a document, unless it is nil.
+func (f *fields) document(key string, v any) {
+	if v == nil || f.err != nil {
+		return
+	}
+	f.dst, f.err = AppendDocument(f.dst, key, v)
+}
+
+// filter appends v, which must be a document and not nil.
+func (f *fields) filter(key string, v any) {
+	if f.err == nil {
+		f.dst, f.err = AppendDocument(f.dst, key, v)
+	}
+}
+
+// ordered appends v, in which the order of the keys matters: a map with more than one key is an error.
+func (f *fields) ordered(key string, v any) {
+	if f.err != nil {
+		return
+	}
+	if f.err = checkOrdered(key, v); f.err == nil {
+		f.document(key, v)
+	}
+}
+
+func checkOrdered(key string, v any) error {
+	if m, ok := v.(bson.M); ok && len(m) > 1 {
+		return fmt.Errorf("%s: a bson.M with %d keys has no order: use a bson.D", key, len(m))
+	}
+	if m, ok := v.(map[string]any); ok && len(m) > 1 {
+		return fmt.Errorf("%s: a map with %d keys has no order: use a bson.D", key, len(m))
+	}
+	return nil
+}
+
+// hint appends an index hint: a name or a key specification.
+func (f *fields) hint(v any) {
+	if f.err != nil || v == nil {
+		return
+	}
+	if f.err = checkOrdered("hint", v); f.err == nil {
+		f.value("hint", v)
+	}
+}
+
+func (f *fields) str(key, v string) {
+	if v != "" {
+		f.dst = bson.AppendString(f.dst, key, v)
+	}
+}
+
+func (f *fields) flag(key string, v *bool) {
+	if v != nil {
+		f.dst = bson.AppendBool(f.dst, key, *v)
+	}
+}
+
+// set appends v if it is true.
+func (f *fields) set(key string, v bool) {
+	if v {
+		f.dst = bson.AppendBool(f.dst, key, true)
+	}
+}
+
+// int64 appends v if it is not zero.
+func (f *fields) int64(key string, v int64) {
+	if v != 0 {
+		f.dst = bson.AppendInt64(f.dst, key, v)
+	}
+}
+
+// int32 appends v if it is not zero.
+func (f *fields) int32(key string, v int32) {
+	if v != 0 {
+		f.dst = bson.AppendInt32(f.dst, key, v)
+	}
+}
+
+// collation appends a collation unless it is nil.
+func (f *fields) collation(c *Collation) {
+	if c != nil && f.err == nil {
+		f.dst = c.append(f.dst)
+	}
+}
+
+// AppendPipeline appends an aggregation pipeline: a slice of documents.
+func AppendPipeline(dst []byte, key string, v any) ([]byte, error) {
+	if v == nil {
+		return dst, fmt.Errorf("%s: %w", key, ErrNilDocument)
+	}
+	at := len(dst)
+	dst, err := bson.AppendValue(dst, key, v)
+	if err != nil {
+		return dst, fmt.Errorf("%s: %w", key, err)
+	}
+	if t := bson.Type(dst[at]); t != bson.TypeArray {
+		return dst, fmt.Errorf("%s: a %T is a BSON %s, want a slice of stages", key, v, t)
+	}
+	arr := bson.Raw(dst[at+1+len(key)+1:])
+	i := 0
+	for stage := range arr.Values() {
+		if stage.Type != bson.TypeEmbeddedDocument {
+			return dst, fmt.Errorf("%s: stage %d is a %s, want a document (a bson.D is a document, not a pipeline)", key, i, stage.Type)
+		}
+		i++
+	}
+	return dst, nil
+}

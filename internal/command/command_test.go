@@ -1,0 +1,229 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/internal/wire"
+)
+
+func target() *Target {
+	return &Target{MaxDocumentSize: 16 << 20, MaxMessageSize: 48_000_000, MaxBatchCount: 100_000, WireVersion: 25}
+}
+
+// body builds a command's document.
+func body(t *testing.T, c Command) (bson.Raw, error) {
+	t.Helper()
+	start, dst := bson.BeginDocument(nil)
+	dst, err := c.AppendBody(dst, target())
+	if err != nil {
+		return nil, err
+	}
+	doc := bson.Raw(bson.EndDocument(dst, start))
+	if err := doc.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return doc, nil
+}
+
+func TestFindNormalizesLimitAndBatchSize(t *testing.T) {
+	for _, tc := range []struct {
+		limit     int64
+		batch     int32
+		wantLimit int64
+		wantBatch int32
+		single    bool
+	}{
+		{0, 0, 0, 0, false},
+		{10, 0, 10, 0, false},
+		{10, 3, 10, 3, false},
+		{10, 10, 10, 11, false}, // or the server would keep the cursor open
+		{-10, 0, 10, 10, true},
+		{-10, 3, 10, 10, true},
+		{0, -3, 0, 3, true},
+		{10, -3, 10, 10, true},
+	} {
+		limit, batch, single := (&Find{Limit: tc.limit, BatchSize: tc.batch}).normalized()
+		if limit != tc.wantLimit || batch != tc.wantBatch || single != tc.single {
+			t.Errorf("limit %d, batch size %d: got %d, %d, %v", tc.limit, tc.batch, limit, batch, single)
+		}
+	}
+}
+
+func TestWrongArguments(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cmd  Command
+		want string
+	}{
+		"nil filter":         {&Find{Collection: "c"}, "filter: document is nil"},
+		"filter is a number": {&Find{Collection: "c", Filter: 1}, "want a document"},
+		"filter is a list":   {&Find{Collection: "c", Filter: bson.A{}}, "want a document"},
+		"unordered sort":     {&Find{Collection: "c", Filter: bson.D{}, Sort: bson.M{"a": 1, "b": 1}}, "no order"},
+		"unordered hint":     {&Find{Collection: "c", Filter: bson.D{}, Hint: bson.M{"a": 1, "b": 1}}, "no order"},
+		"NUL in a key":       {&Find{Collection: "c", Filter: bson.M{"a\x00b": 1}}, "NUL"},
+		"pipeline is a D":    {&Aggregate{Collection: "c", Pipeline: bson.D{{Key: "$match", Value: 1}}}, "want a slice of stages"},
+		"stage is a number":  {&Aggregate{Collection: "c", Pipeline: bson.A{1}}, "stage 0"},
+		"nil pipeline":       {&Aggregate{Collection: "c"}, "pipeline: document is nil"},
+		"no index":           {&CreateIndexes{Collection: "c"}, "no index"},
+		"index without keys": {&CreateIndexes{Collection: "c", Indexes: []Index{{Keys: bson.D{}}}}, "no keys"},
+	} {
+		_, err := body(t, tc.cmd)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, tc.want)
+		}
+	}
+}
+
+func TestUpdateChecks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		s    UpdateStatement
+		want string
+	}{
+		"update without operators":     {UpdateStatement{Filter: bson.D{}, Update: bson.M{"a": 1}}, "want update operators"},
+		"empty update":                 {UpdateStatement{Filter: bson.D{}, Update: bson.M{}}, "empty"},
+		"empty pipeline":               {UpdateStatement{Filter: bson.D{}, Update: bson.A{}}, "empty"},
+		"replacement with operators":   {UpdateStatement{Filter: bson.D{}, Update: bson.M{"$set": bson.M{}}, Replacement: true}, "belong in UpdateOne"},
+		"replacement is a list":        {UpdateStatement{Filter: bson.D{}, Update: bson.A{}, Replacement: true}, "want a document"},
+		"nil update":                   {UpdateStatement{Filter: bson.D{}}, "nil"},
+		"nil filter":                   {UpdateStatement{Update: bson.M{"$set": bson.M{}}}, "nil"},
+		"array filters are a document": {UpdateStatement{Filter: bson.D{}, Update: bson.M{"$set": bson.M{"a": 1}}, ArrayFilters: bson.D{}}, "want an array"},
+	} {
+		c := &Update{Collection: "c", Statements: []UpdateStatement{tc.s}}
+		_, err := c.AppendSequences(nil, target())
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, tc.want)
+		}
+	}
+}
+
+// raws are documents that are encoded already.
+type raws []bson.Raw
+
+func (r raws) Len() int                                 { return len(r) }
+func (r raws) Append(dst []byte, i int) ([]byte, error) { return append(dst, r[i]...), nil }
+
+func doc(size int) bson.Raw {
+	start, d := bson.BeginDocument(nil)
+	const overhead = 4 + 1 + 2 + 4 + 1 + 1
+	return bson.EndDocument(bson.AppendString(d, "a", strings.Repeat("x", size-overhead)), start)
+}
+
+func TestInsertSplits(t *testing.T) {
+	small := target()
+	small.MaxBatchCount, small.MaxMessageSize, small.MaxDocumentSize = 3, 2000, 1000
+	docs := raws{doc(500), doc(500), doc(500), doc(500), doc(1000), doc(1000), doc(20), doc(20), doc(20), doc(20)}
+	c := &Insert{Collection: "c", Docs: docs}
+	var batches []int
+	for c.More() {
+		dst := make([]byte, 30) // what stands before the sequence
+		dst, err := c.AppendSequences(dst, small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(dst) > small.MaxMessageSize {
+			t.Errorf("message of %d bytes, limit %d", len(dst), small.MaxMessageSize)
+		}
+		batches = append(batches, c.Count())
+		c.Advance()
+	}
+	want := []int{3, 2, 3, 2}
+	if len(batches) != len(want) {
+		t.Fatalf("batches %v, want %v", batches, want)
+	}
+	for i := range want {
+		if batches[i] != want[i] {
+			t.Fatalf("batches %v, want %v", batches, want)
+		}
+	}
+	c = &Insert{Collection: "c", Docs: raws{doc(1001)}}
+	if _, err := c.AppendSequences(nil, small); err == nil || !strings.Contains(err.Error(), "1001 bytes") {
+		t.Errorf("a document that is too large: %v", err)
+	}
+}
+
+func TestEnsureID(t *testing.T) {
+	id := bson.NewObjectID()
+	for name, in := range map[string]bson.Raw{"empty": {5, 0, 0, 0, 0}, "one field": doc(30)} {
+		dst := append([]byte("prefix"), in...)
+		out, v, added := EnsureID(dst, len("prefix"), func() bson.ObjectID { return id })
+		got := bson.Raw(out[len("prefix"):])
+		if err := got.Validate(); err != nil || !added {
+			t.Fatalf("%s: %v, added %v", name, err, added)
+		}
+		first := ""
+		for key := range got.All() {
+			first = key
+			break
+		}
+		if oid, _ := v.ObjectID(); first != "_id" || oid != id {
+			t.Errorf("%s: first key %q, id %v", name, first, oid)
+		}
+		if len(got) != len(in)+17 || got.Lookup("a").Type != in.Lookup("a").Type {
+			t.Errorf("%s: document changed: %x", name, got)
+		}
+		again, _, added := EnsureID(out, len("prefix"), func() bson.ObjectID { t.Error("asked for a second id"); return id })
+		if added || len(again) != len(out) {
+			t.Errorf("%s: a second _id was added", name)
+		}
+	}
+}
+
+func TestIndexName(t *testing.T) {
+	keys, err := bson.Marshal(bson.D{{Key: "a", Value: 1}, {Key: "b.c", Value: int64(-1)}, {Key: "d", Value: "2dsphere"}, {Key: "e", Value: 1.0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err := IndexName(keys); err != nil || name != "a_1_b.c_-1_d_2dsphere_e_1" {
+		t.Errorf("%q, %v", name, err)
+	}
+}
+
+func TestWriteConcern(t *testing.T) {
+	for _, tc := range []struct {
+		wc    WriteConcern
+		acked bool
+		valid bool
+	}{
+		{WriteConcern{}, true, true},
+		{WriteConcern{W: 0}, false, true},
+		{WriteConcern{W: 1}, true, true},
+		{WriteConcern{W: "majority"}, true, true},
+		{WriteConcern{W: 0, Journal: new(true)}, true, false},
+		{WriteConcern{W: -1}, true, false},
+		{WriteConcern{W: 1.5}, true, false},
+		{WriteConcern{Timeout: -1}, true, false},
+	} {
+		if got := tc.wc.Acknowledged(); got != tc.acked {
+			t.Errorf("%+v: acknowledged %v", tc.wc, got)
+		}
+		if err := tc.wc.Validate(); (err == nil) != tc.valid {
+			t.Errorf("%+v: %v", tc.wc, err)
+		}
+	}
+}
+
+func TestSequencesParse(t *testing.T) {
+	c := &Delete{Collection: "c", Statements: []DeleteStatement{{Filter: bson.M{"a": 1}}, {Filter: bson.M{}, Multi: true}}}
+	msg := wire.AppendMsg(nil, 1, 0, 0)
+	start, msg := bson.BeginDocument(msg)
+	msg, err := c.AppendBody(msg, target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if msg, err = c.AppendSequences(bson.EndDocument(msg, start), target()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := wire.ParseMsg(wire.FinishMessage(msg, 0))
+	if err != nil || len(m.Sequences) != 1 || m.Sequences[0].ID != "deletes" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	first, rest, err := bson.ReadDocument(m.Sequences[0].Docs)
+	if n, _ := first.Lookup("limit").Int32(); err != nil || n != 1 {
+		t.Errorf("first statement: %v, %v", first, err)
+	}
+	second, _, err := bson.ReadDocument(rest)
+	if n, ok := second.Lookup("limit").Int32(); err != nil || !ok || n != 0 {
+		t.Errorf("second statement: %v, %v", second, err)
+	}
+}

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"errors"
+
+	"allium/bson"
+)
+
+// Count is the count command, which backs EstimatedDocumentCount.
+type Count struct {
+	Collection string
+	MaxTimeMS  int64
+	Comment    any
+	RawData    *bool
+}
+
+// Name implements Command.
+func (*Count) Name() string { return "count" }
+
+// AppendBody implements Command.
+func (c *Count) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	f := fields{dst: bson.AppendString(dst, "count", c.Collection)}
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	f.value("comment", c.Comment)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}
+
+// ParseN reads the field n of a reply.
+func ParseN(reply bson.Raw) (int64, error) {
+	n, ok := reply.Lookup("n").AsInt64()
+	if !ok {
+		return 0, errors.New("server's reply has no number n")
+	}
+	return n, nil
+}

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"errors"
+
+	"allium/bson"
+)
+
+// GetMore is the getMore command.
+type GetMore struct {
+	ID         int64
+	Collection string
+	BatchSize  int32
+	MaxTimeMS  int64
+	Comment    any
+}
+
+// Name implements Command.
+func (*GetMore) Name() string { return "getMore" }
+
+// AppendBody implements Command.
+func (c *GetMore) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	f := fields{dst: bson.AppendInt64(dst, "getMore", c.ID)}
+	f.dst = bson.AppendString(f.dst, "collection", c.Collection)
+	f.int32("batchSize", c.BatchSize)
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	if t.WireVersion >= 9 { // servers before 4.4 do not know it here
+		f.value("comment", c.Comment)
+	}
+	return f.dst, f.err
+}
+
+// KillCursors is the killCursors command.
+type KillCursors struct {
+	Collection string
+	ID         int64
+	Comment    any
+}
+
+// Name implements Command.
+func (*KillCursors) Name() string { return "killCursors" }
+
+// AppendBody implements Command.
+func (c *KillCursors) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	dst = bson.AppendString(dst, "killCursors", c.Collection)
+	start, dst := bson.BeginArrayElement(dst, "cursors")
+	dst = bson.AppendInt64(dst, "0", c.ID)
+	f := fields{dst: bson.EndDocument(dst, start)}
+	if t.WireVersion >= 9 {
+		f.value("comment", c.Comment)
+	}
+	return f.dst, f.err
+}
+
+// CursorReply is the cursor field of a reply. Batch shares the reply's memory.
+type CursorReply struct {
+	ID                   int64
+	NS                   string
+	Batch                bson.Raw // the array firstBatch or nextBatch
+	PostBatchResumeToken bson.Raw
+	AtClusterTime        bson.Timestamp
+}
+
+// ParseCursor reads the cursor field of a reply.
+func ParseCursor(reply bson.Raw) (CursorReply, error) {
+	var c CursorReply
+	cursor, ok := reply.Lookup("cursor").Document()
+	if !ok {
+		return c, errors.New("server's reply has no cursor document")
+	}
+	idOK := false
+	for key, v := range cursor.All() {
+		switch key {
+		case "id":
+			c.ID, idOK = v.AsInt64()
+		case "ns":
+			c.NS, _ = v.StringValue()
+		case "firstBatch", "nextBatch":
+			c.Batch, _ = v.Array()
+		case "postBatchResumeToken":
+			c.PostBatchResumeToken, _ = v.Document()
+		case "atClusterTime":
+			c.AtClusterTime, _ = v.Timestamp()
+		}
+	}
+	if !idOK {
+		return c, errors.New("server's reply has a cursor without an id")
+	}
+	if c.Batch == nil {
+		return c, errors.New("server's reply has a cursor without a batch")
+	}
+	return c, nil
+}

@@ -1,0 +1,71 @@
+package command
+
+import "allium/bson"
+
+// DeleteStatement is one statement of a delete command.
+type DeleteStatement struct {
+	Filter    any
+	Multi     bool
+	Collation *Collation
+	Hint      any
+}
+
+// Delete is the delete command. It sends as many of its statements as one message takes.
+type Delete struct {
+	Collection string
+	Statements []DeleteStatement
+	Ordered    bool
+	Let        any
+	Comment    any
+	RawData    *bool
+
+	batch
+}
+
+// Name implements Command.
+func (*Delete) Name() string { return "delete" }
+
+// More reports whether statements are left behind First.
+func (c *Delete) More() bool { return c.first < len(c.Statements) }
+
+// Multi reports whether any statement may delete more than one document: the command cannot be retried then.
+func (c *Delete) Multi() bool {
+	for i := range c.Statements {
+		if c.Statements[i].Multi {
+			return true
+		}
+	}
+	return false
+}
+
+// AppendBody implements Command.
+func (c *Delete) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	f := fields{dst: bson.AppendString(dst, "delete", c.Collection)}
+	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
+	f.document("let", c.Let)
+	f.value("comment", c.Comment)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}
+
+// AppendSequences implements Sequencer.
+func (c *Delete) AppendSequences(dst []byte, t *Target) ([]byte, error) {
+	dst, n, err := appendBatch(dst, t, "deletes", c.first, len(c.Statements), "delete", c.appendStatement)
+	c.count = n
+	return dst, err
+}
+
+func (c *Delete) appendStatement(dst []byte, i int) ([]byte, error) {
+	s := &c.Statements[i]
+	start, dst := bson.BeginDocument(dst)
+	f := fields{dst: dst}
+	f.filter("q", s.Filter)
+	limit := int32(1)
+	if s.Multi {
+		limit = 0
+	}
+	f.dst = bson.AppendInt32(f.dst, "limit", limit)
+	f.collation(s.Collation)
+	f.hint(s.Hint)
+	return bson.EndDocument(f.dst, start), f.err
+}

@@ -1,0 +1,57 @@
+package command
+
+import "allium/bson"
+
+// FindAndModify is the findAndModify command, which backs FindOneAndUpdate, FindOneAndReplace and FindOneAndDelete.
+type FindAndModify struct {
+	Collection               string
+	Filter                   any
+	Remove                   bool
+	Update                   any  // with Remove nil
+	Replacement              bool // Update replaces the whole document
+	New                      bool // return the document as it is afterwards
+	Upsert                   *bool
+	Sort                     any
+	Projection               any
+	BypassDocumentValidation *bool
+	MaxTimeMS                int64
+	Collation                *Collation
+	ArrayFilters             any
+	Hint                     any
+	Comment                  any
+	Let                      any
+	RawData                  *bool
+}
+
+// Name implements Command.
+func (*FindAndModify) Name() string { return "findAndModify" }
+
+// AppendBody implements Command.
+func (c *FindAndModify) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	f := fields{dst: bson.AppendString(dst, "findAndModify", c.Collection)}
+	f.filter("query", c.Filter)
+	f.ordered("sort", c.Sort)
+	if c.Remove {
+		f.set("remove", true)
+	} else if f.err == nil {
+		f.dst, f.err = appendUpdate(f.dst, "update", c.Update, c.Replacement)
+	}
+	f.set("new", c.New)
+	f.document("fields", c.Projection)
+	f.flag("upsert", c.Upsert)
+	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	f.collation(c.Collation)
+	f.array("arrayFilters", c.ArrayFilters)
+	f.hint(c.Hint)
+	f.value("comment", c.Comment)
+	f.document("let", c.Let)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}
+
+// ParseFindAndModify returns the document of a findAndModify reply, nil if there was none.
+func ParseFindAndModify(reply bson.Raw) bson.Raw {
+	doc, _ := reply.Lookup("value").Document()
+	return doc
+}

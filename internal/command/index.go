@@ -1,0 +1,150 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"allium/bson"
+)
+
+// Index is one index of a createIndexes command.
+type Index struct {
+	Keys any // an ordered document
+	// Options are the fields beside key and name, encoded as a document, or nil.
+	Options any
+	Name    string // empty: made from the keys
+}
+
+// CreateIndexes is the createIndexes command.
+type CreateIndexes struct {
+	Collection   string
+	Indexes      []Index
+	CommitQuorum any
+	MaxTimeMS    int64
+	Comment      any
+	RawData      *bool
+	// Names holds the names of the indexes once the command was built.
+	Names []string
+}
+
+// Name implements Command.
+func (*CreateIndexes) Name() string { return "createIndexes" }
+
+// AppendBody implements Command.
+func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	if len(c.Indexes) == 0 {
+		return dst, errors.New("create indexes: no index given")
+	}
+	c.Names = c.Names[:0]
+	dst = bson.AppendString(dst, "createIndexes", c.Collection)
+	start, dst := bson.BeginArrayElement(dst, "indexes")
+	for i, ix := range c.Indexes {
+		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
+		keyAt := len(d)
+		f := fields{dst: d}
+		f.filter("key", ix.Keys)
+		f.err = errors.Join(f.err, checkOrdered("key", ix.Keys))
+		if f.err != nil {
+			return dst, fmt.Errorf("create indexes: index %d: %w", i, f.err)
+		}
+		name := ix.Name
+		if name == "" {
+			var err error
+			if name, err = IndexName(bson.Raw(f.dst[keyAt+len("key")+2:])); err != nil {
+				return dst, fmt.Errorf("create indexes: index %d: %w", i, err)
+			}
+		}
+		c.Names = append(c.Names, name)
+		f.dst = bson.AppendString(f.dst, "name", name)
+		if ix.Options != nil {
+			opts, err := bson.MarshalAppend(nil, ix.Options)
+			if err != nil {
+				return dst, fmt.Errorf("create indexes: index %d: %w", i, err)
+			}
+			f.dst = append(f.dst, opts[4:len(opts)-1]...)
+		}
+		dst = bson.EndDocument(f.dst, at)
+	}
+	f := fields{dst: bson.EndDocument(dst, start)}
+	if c.CommitQuorum != nil && t.WireVersion < 9 {
+		return dst, errors.New("create indexes: CommitQuorum needs server 4.4 or later")
+	}
+	f.value("commitQuorum", c.CommitQuorum)
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	f.value("comment", c.Comment)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}
+
+// IndexName makes an index's name from its keys, as key1_value1_key2_value2 (specification: Index Management).
+func IndexName(keys bson.Raw) (string, error) {
+	var b strings.Builder
+	for key, v := range keys.All() {
+		if b.Len() > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteString(key)
+		b.WriteByte('_')
+		if s, ok := v.StringValue(); ok {
+			b.WriteString(s)
+		} else if n, ok := v.AsInt64(); ok {
+			b.WriteString(strconv.FormatInt(n, 10))
+		} else {
+			return "", fmt.Errorf("index key %q has a %s as its direction, want 1, -1 or a string", key, v.Type)
+		}
+	}
+	if b.Len() == 0 {
+		return "", errors.New("index has no keys")
+	}
+	return b.String(), nil
+}
+
+// DropIndexes is the dropIndexes command.
+type DropIndexes struct {
+	Collection string
+	Index      any // a name, "*" for all, or keys
+	MaxTimeMS  int64
+	Comment    any
+	RawData    *bool
+}
+
+// Name implements Command.
+func (*DropIndexes) Name() string { return "dropIndexes" }
+
+// AppendBody implements Command.
+func (c *DropIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	f := fields{dst: bson.AppendString(dst, "dropIndexes", c.Collection)}
+	f.value("index", c.Index)
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	f.value("comment", c.Comment)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}
+
+// ListIndexes is the listIndexes command.
+type ListIndexes struct {
+	Collection string
+	BatchSize  int32
+	MaxTimeMS  int64
+	Comment    any
+	RawData    *bool
+}
+
+// Name implements Command.
+func (*ListIndexes) Name() string { return "listIndexes" }
+
+// AppendBody implements Command.
+func (c *ListIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	dst = bson.AppendString(dst, "listIndexes", c.Collection)
+	start, dst := bson.BeginDocumentElement(dst, "cursor")
+	if c.BatchSize != 0 {
+		dst = bson.AppendInt32(dst, "batchSize", c.BatchSize)
+	}
+	f := fields{dst: bson.EndDocument(dst, start)}
+	f.int64("maxTimeMS", c.MaxTimeMS)
+	f.value("comment", c.Comment)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}

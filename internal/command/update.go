@@ -1,0 +1,96 @@
+package command
+
+import (
+	"fmt"
+
+	"allium/bson"
+)
+
+// UpdateStatement is one statement of an update command.
+type UpdateStatement struct {
+	Filter       any
+	Update       any  // update operators or a pipeline; with Replacement a document
+	Replacement  bool // Update replaces the whole document
+	Multi        bool
+	Upsert       *bool
+	Collation    *Collation
+	ArrayFilters any
+	Hint         any
+	Sort         any
+}
+
+// Update is the update command. It sends as many of its statements as one message takes.
+type Update struct {
+	Collection               string
+	Statements               []UpdateStatement
+	Ordered                  bool
+	BypassDocumentValidation *bool
+	Let                      any
+	Comment                  any
+	RawData                  *bool
+
+	batch
+}
+
+// Name implements Command.
+func (*Update) Name() string { return "update" }
+
+// More reports whether statements are left behind First.
+func (c *Update) More() bool { return c.first < len(c.Statements) }
+
+// Multi reports whether any statement may change more than one document: the command cannot be retried then.
+func (c *Update) Multi() bool {
+	for i := range c.Statements {
+		if c.Statements[i].Multi {
+			return true
+		}
+	}
+	return false
+}
+
+// AppendBody implements Command.
+func (c *Update) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	f := fields{dst: bson.AppendString(dst, "update", c.Collection)}
+	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
+	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
+	f.document("let", c.Let)
+	f.value("comment", c.Comment)
+	f.flag("rawData", c.RawData)
+	return f.dst, f.err
+}
+
+// AppendSequences implements Sequencer.
+func (c *Update) AppendSequences(dst []byte, t *Target) ([]byte, error) {
+	dst, n, err := appendBatch(dst, t, "updates", c.first, len(c.Statements), "update", c.appendStatement)
+	c.count = n
+	return dst, err
+}
+
+func (c *Update) appendStatement(dst []byte, i int) ([]byte, error) {
+	s := &c.Statements[i]
+	start, dst := bson.BeginDocument(dst)
+	f := fields{dst: dst}
+	f.filter("q", s.Filter)
+	if f.err != nil {
+		return f.dst, f.err
+	}
+	if f.dst, f.err = appendUpdate(f.dst, "u", s.Update, s.Replacement); f.err != nil {
+		return f.dst, f.err
+	}
+	f.set("multi", s.Multi)
+	f.flag("upsert", s.Upsert)
+	f.collation(s.Collation)
+	f.array("arrayFilters", s.ArrayFilters)
+	f.hint(s.Hint)
+	f.ordered("sort", s.Sort)
+	return bson.EndDocument(f.dst, start), f.err
+}
+
+// array appends v, which must be a list, unless it is nil.
+func (f *fields) array(key string, v any) {
+	at := len(f.dst)
+	f.value(key, v)
+	if f.err == nil && len(f.dst) > at && bson.Type(f.dst[at]) != bson.TypeArray {
+		f.err = fmt.Errorf("%s: a %T is a BSON %s, want an array", key, v, bson.Type(f.dst[at]))
+	}
+}

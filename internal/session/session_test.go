@@ -1,0 +1,207 @@
+package session
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/bson"
+)
+
+func minutes(n int64) *int64 { return &n }
+
+func TestPoolIsLIFO(t *testing.T) {
+	var p Pool
+	a, b := p.Get(minutes(30)), p.Get(minutes(30))
+	p.Put(a, minutes(30))
+	p.Put(b, minutes(30))
+	if got := p.Get(minutes(30)); got != b {
+		t.Error("the session that was returned last is to be used first")
+	}
+	if got := p.Get(minutes(30)); got != a {
+		t.Error("then the one before")
+	}
+}
+
+func TestPoolDropsExpiredAndDirty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Pool
+		old, dirty := p.Get(minutes(30)), p.Get(minutes(30))
+		p.Put(old, minutes(30))
+		dirty.MarkDirty()
+		p.Put(dirty, minutes(30))
+		time.Sleep(29*time.Minute + time.Second)
+		fresh := p.Get(minutes(30))
+		if fresh == old || fresh == dirty {
+			t.Error("got a session that is about to expire or dirty")
+		}
+		p.Put(fresh, minutes(30))
+		if ids := p.Drain(); len(ids) != 1 {
+			t.Errorf("%d sessions are pooled, want 1", len(ids))
+		}
+		// Behind a load balancer no timeout is known, and nothing expires.
+		p.Put(old, nil)
+		time.Sleep(time.Hour)
+		if p.Get(nil) != old {
+			t.Error("a session expired although no timeout is known")
+		}
+	})
+}
+
+func TestServerSessionID(t *testing.T) {
+	seen := map[string]bool{}
+	for range 100 {
+		id := newServerSession().ID
+		if err := id.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		u, ok := id.Lookup("id").Binary()
+		if !ok || u.Subtype != bson.BinaryUUID || len(u.Data) != 16 || u.Data[6]>>4 != 4 || u.Data[8]>>6 != 2 {
+			t.Fatalf("id is no version 4 UUID: %x", u.Data)
+		}
+		if seen[string(u.Data)] {
+			t.Fatal("id came twice")
+		}
+		seen[string(u.Data)] = true
+	}
+}
+
+func clusterTime(sec uint32) bson.Raw {
+	start, d := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendTimestamp(d, "clusterTime", bson.Timestamp{T: sec}), start)
+}
+
+func TestClockOnlyMovesForward(t *testing.T) {
+	var c Clock
+	for _, sec := range []uint32{5, 3, 9, 7} {
+		c.AdvanceRaw(clusterTime(sec))
+	}
+	if got := c.Now().Time.T; got != 9 {
+		t.Errorf("clock is at %d, want 9", got)
+	}
+	c.AdvanceRaw(bson.Raw{5, 0, 0, 0, 0})
+	c.Advance(nil)
+	if got := c.Now().Time.T; got != 9 {
+		t.Errorf("clock is at %d after nonsense, want 9", got)
+	}
+}
+
+func newSession(t *testing.T, opts Options) *Session {
+	t.Helper()
+	s, err := New(new(Pool), nil, func() *int64 { return minutes(30) }, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSessionMisuse(t *testing.T) {
+	s := newSession(t, Options{})
+	if err := s.Enter(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Enter(); !errors.Is(err, ErrConcurrent) {
+		t.Errorf("second operation at once: %v", err)
+	}
+	s.Leave()
+	s.End()
+	s.End()
+	if err := s.Enter(); !errors.Is(err, ErrEnded) {
+		t.Errorf("operation on an ended session: %v", err)
+	}
+	for _, o := range []Options{{Snapshot: true, CausalConsistency: new(true)}, {SnapshotTime: &bson.Timestamp{T: 1}}} {
+		if _, err := New(new(Pool), nil, nil, o); err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
+}
+
+// TestTransactionStates walks through the table of the specification Transactions: what each method does in each state.
+func TestTransactionStates(t *testing.T) {
+	type outcome struct {
+		err   error
+		send  bool
+		state TransactionState
+	}
+	in := map[TransactionState]func(s *Session){
+		NoTransaction:         func(s *Session) {},
+		StartingTransaction:   func(s *Session) { s.StartTransaction(TransactionOptions{}) },
+		TransactionInProgress: func(s *Session) { s.StartTransaction(TransactionOptions{}); s.txn.Sent() },
+		TransactionCommitted:  func(s *Session) { s.StartTransaction(TransactionOptions{}); s.txn.Sent(); s.txn.Commit() },
+		TransactionAborted:    func(s *Session) { s.StartTransaction(TransactionOptions{}); s.txn.Sent(); s.txn.Abort() },
+	}
+	start := func(s *Session) (bool, error) { return false, s.StartTransaction(TransactionOptions{}) }
+	commit := func(s *Session) (bool, error) { send, _, err := s.txn.Commit(); return send, err }
+	abort := func(s *Session) (bool, error) { return s.txn.Abort() }
+	for _, tc := range []struct {
+		name string
+		do   func(*Session) (bool, error)
+		want map[TransactionState]outcome
+	}{
+		{"start", start, map[TransactionState]outcome{
+			NoTransaction:         {nil, false, StartingTransaction},
+			StartingTransaction:   {ErrTransactionInProgress, false, StartingTransaction},
+			TransactionInProgress: {ErrTransactionInProgress, false, TransactionInProgress},
+			TransactionCommitted:  {nil, false, StartingTransaction},
+			TransactionAborted:    {nil, false, StartingTransaction},
+		}},
+		{"commit", commit, map[TransactionState]outcome{
+			NoTransaction:         {ErrNoTransaction, false, NoTransaction},
+			StartingTransaction:   {nil, false, TransactionCommitted},
+			TransactionInProgress: {nil, true, TransactionCommitted},
+			TransactionCommitted:  {nil, true, TransactionCommitted},
+			TransactionAborted:    {ErrCommitAfterAbort, false, TransactionAborted},
+		}},
+		{"abort", abort, map[TransactionState]outcome{
+			NoTransaction:         {ErrNoTransaction, false, NoTransaction},
+			StartingTransaction:   {nil, false, TransactionAborted},
+			TransactionInProgress: {nil, true, TransactionAborted},
+			TransactionCommitted:  {ErrAbortAfterCommit, false, TransactionCommitted},
+			TransactionAborted:    {ErrAbortTwice, false, TransactionAborted},
+		}},
+	} {
+		for state, want := range tc.want {
+			s := newSession(t, Options{})
+			in[state](s)
+			if s.txn.State() != state {
+				t.Fatalf("could not get into %v", state)
+			}
+			send, err := tc.do(s)
+			if !errors.Is(err, want.err) || send != want.send || s.txn.State() != want.state {
+				t.Errorf("%s in %q: send %v, state %q, error %v; want %+v", tc.name, state, send, s.txn.State(), err, want)
+			}
+		}
+	}
+}
+
+func TestTransactionNumbersGrow(t *testing.T) {
+	s := newSession(t, Options{})
+	for want := int64(1); want <= 3; want++ {
+		if err := s.StartTransaction(TransactionOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Server().TxnNumber; got != want {
+			t.Errorf("transaction number %d, want %d", got, want)
+		}
+		s.txn.Abort()
+	}
+	snap := newSession(t, Options{Snapshot: true})
+	if err := snap.StartTransaction(TransactionOptions{}); !errors.Is(err, ErrSnapshotTransaction) {
+		t.Errorf("transaction in a snapshot session: %v", err)
+	}
+}
+
+func TestEmptyCommitStaysEmpty(t *testing.T) {
+	s := newSession(t, Options{})
+	s.StartTransaction(TransactionOptions{})
+	for i := range 2 {
+		if send, _, err := s.txn.Commit(); send || err != nil {
+			t.Errorf("commit %d of nothing: send %v, %v", i+1, send, err)
+		}
+	}
+	s.txn.BeforeCommand()
+	if s.txn.State() != NoTransaction {
+		t.Errorf("a command after a commit leaves the session in %q", s.txn.State())
+	}
+}
