@@ -47,6 +47,9 @@ type Filter struct {
 	text bool // contains $text
 	near bool // contains $near or $nearSphere
 
+	source  bson.Raw
+	options *Options
+
 	id bson.RawValue // of a filter that is nothing but {_id: value}
 }
 
@@ -57,7 +60,15 @@ func ParseFilter(filter bson.Raw, o *Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.filter(root), nil
+	f := p.filter(root)
+	f.source, f.options = filter, o
+	return f, nil
+}
+
+// unordered returns the filter's tree in the order in which it was written: that is how the positional operator of
+// projections sees it.
+func (f *Filter) unordered() (node, error) {
+	return newFilterParser(f.options).parse(f.source, levelTop)
 }
 
 func newFilterParser(o *Options) *filterParser {

@@ -428,7 +428,15 @@ func (p *filterParser) parseMod(field string, v bson.RawValue) (node, error) {
 	case len(args) > 2:
 		return nil, badValue("malformed mod, too many elements")
 	}
-	t := &modTest{divisor: truncate(args[0]), remainder: truncate(args[1])}
+	t := &modTest{divisor: castInt(args[0]), remainder: castInt(args[1])}
+	if p.version >= 500 {
+		for i, name := range []string{"divisor", "remainder"} {
+			if f := toDouble(args[i]); math.IsNaN(f) || math.IsInf(f, 0) {
+				return nil, badValue("malformed mod, %s value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type", name)
+			}
+		}
+		t.divisor, t.remainder = truncate(args[0]), truncate(args[1])
+	}
 	if t.divisor == 0 {
 		return nil, badValue("divisor cannot be 0")
 	}

@@ -19,6 +19,59 @@ func decimalToInt64(d bson.Decimal128) (n int64, exact bool) {
 	return n, x.Integral()
 }
 
+// truncate converts a number to int64 towards zero, clamped; NaN is 0.
+func truncate(v bson.RawValue) int64 {
+	switch v.Type {
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		switch {
+		case f != f:
+			return 0
+		case f >= 1<<63:
+			return math.MaxInt64
+		case f < -(1 << 63):
+			return math.MinInt64
+		}
+		return int64(f)
+	case bson.TypeDecimal128:
+		d, _ := v.Decimal128()
+		n, _ := decimalToInt64(d)
+		return n
+	}
+	n, _ := v.AsInt64()
+	return n
+}
+
+// castLong converts a number to int64 as a processor does: doubles towards zero, decimals to the nearest even, and what
+// does not fit, NaN included, becomes the smallest integer.
+func castLong(v bson.RawValue) int64 {
+	switch v.Type {
+	case bson.TypeDouble:
+		f, _ := v.Double()
+		if !(f >= -(1<<63) && f < 1<<63) {
+			return math.MinInt64
+		}
+		return int64(f)
+	case bson.TypeDecimal128:
+		d, _ := v.Decimal128()
+		if n, ok := decimal.FromBSON(d).Int(decimal.HalfEven); ok {
+			return n
+		}
+		return math.MinInt64
+	}
+	n, _ := v.AsInt64()
+	return n
+}
+
+// castInt is castLong to 32 bits; of an int64 the lower half remains.
+func castInt(v bson.RawValue) int64 {
+	n := castLong(v)
+	if v.Type != bson.TypeInt64 && n != int64(int32(n)) {
+		return math.MinInt32
+	}
+	return int64(int32(n))
+}
+
 // toDouble converts any number to a double.
 func toDouble(v bson.RawValue) float64 {
 	switch v.Type {

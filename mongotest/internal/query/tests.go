@@ -1,7 +1,6 @@
 package query
 
 import (
-	"math"
 	"sort"
 
 	"allium/bson"
@@ -87,8 +86,8 @@ func (t *inTest) sortValues() {
 }
 
 func (t *inTest) test(v bson.RawValue) (bool, int) {
-	if v.Type == 0 || v.Type == bson.TypeUndefined {
-		return t.hasNull, noIndex
+	if v.Type == 0 {
+		return t.hasNull, noIndex // unlike {$eq: null}, $in does not match undefined
 	}
 	lo, hi := 0, len(t.values)
 	for lo < hi {
@@ -168,37 +167,9 @@ func (t *modTest) test(v bson.RawValue) (bool, int) {
 		return false, noIndex
 	}
 	if t.divisor == -1 {
-		return t.remainder == 0, noIndex // math.MinInt64 % -1 traps in some languages, the server avoids it
+		return t.remainder == 0, noIndex // the quotient of the smallest integer would overflow
 	}
-	return truncate(v)%t.divisor == t.remainder, noIndex
-}
-
-// truncate converts a number to int64 as the server's numberLong does: towards zero, clamped, NaN is 0.
-func truncate(v bson.RawValue) int64 {
-	switch v.Type {
-	case bson.TypeInt32:
-		n, _ := v.Int32()
-		return int64(n)
-	case bson.TypeInt64:
-		n, _ := v.Int64()
-		return n
-	case bson.TypeDouble:
-		f, _ := v.Double()
-		switch {
-		case f != f:
-			return 0
-		case f >= 1<<63:
-			return math.MaxInt64
-		case f < -(1 << 63):
-			return math.MinInt64
-		}
-		return int64(f)
-	case bson.TypeDecimal128:
-		d, _ := v.Decimal128()
-		n, _ := decimalToInt64(d)
-		return n
-	}
-	return 0
+	return castLong(v)%t.divisor == t.remainder, noIndex
 }
 
 // elemMatchObjectTest is $elemMatch with conditions on the elements' fields. Elements that are arrays count as
