@@ -107,6 +107,7 @@ func init() {
 				return b, ok
 			}),
 		},
+		reflect.TypeFor[UUID](): uuidCodec,
 		reflect.TypeFor[Timestamp](): {
 			enc: func(_ *encoder, dst []byte, p ptr) (Type, []byte, error) {
 				return TypeTimestamp, AppendTimestampValue(dst, *at[Timestamp](p)), nil

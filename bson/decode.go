@@ -412,11 +412,7 @@ func (d *decoder) rareAny(t Type, b []byte) (v any, n int, err error) {
 	case TypeBinary:
 		var bin Binary
 		if bin, ok = rv.Binary(); ok {
-			bin.Data = append([]byte{}, bin.Data...)
-			if d.cfg.BinaryAsBytes && (bin.Subtype == BinaryGeneric || bin.Subtype == BinaryOld) {
-				return bin.Data, n, nil
-			}
-			v = bin
+			v = d.anyBinary(bin)
 		}
 	case TypeTimestamp:
 		v, ok = rv.Timestamp()

@@ -54,6 +54,10 @@ type Options struct {
 	// BinaryAsBytes decodes binary values of the subtypes generic and old into a variable of type any as []byte.
 	BinaryAsBytes bool
 
+	// UUID is how a UUID is stored (specification: BSON Binary UUID). With any choice but UUIDDefault and UUIDUnspecified,
+	// binary values that hold one in this way decode into a variable of type any as a UUID.
+	UUID UUIDRepresentation
+
 	// ObjectIDAsHex decodes ObjectIDs into Go strings as 24 hexadecimal digits. Without it they do not fit.
 	ObjectIDAsHex bool
 
