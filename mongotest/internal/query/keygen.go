@@ -29,6 +29,14 @@ func NewKeyGenerator(paths []string, sparse bool) *KeyGenerator {
 // undefined, other arrays make one key per element. The same key may come several times; the slice is only valid
 // during the call. multikey tells whether an array was met.
 func (g *KeyGenerator) Keys(doc bson.Raw, add func(key []bson.RawValue)) (multikey bool, err error) {
+	if len(g.paths) == 1 && g.paths[0] == "_id" { // stored documents have no array there; computed ones sort by it as a whole
+		v := lookup(doc, "_id")
+		if v.Type == 0 {
+			v = nullValue
+		}
+		add([]bson.RawValue{v})
+		return false, nil
+	}
 	w := keyWalk{sparse: g.sparse, add: add}
 	fields := make([]string, len(g.paths), 2*len(g.paths))
 	copy(fields, g.paths)
