@@ -142,7 +142,7 @@ func (pr *projection) keepValue(n *node, v bson.RawValue) bson.RawValue {
 		}
 		return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
 	}
-	if pr.kind == inclusion {
+	if pr.kind == inclusion && !n.computed { // where something is computed, it will take v's place
 		return bson.RawValue{}
 	}
 	return v
@@ -242,9 +242,12 @@ func (n *node) optimize(env *expr.Env) (err error) {
 	return nil
 }
 
+// noScripts is the code of "Cannot run server-side javascript".
+const noScripts = 31264
+
 func invalid(name string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || srverr.CodeOf(err) == noScripts { // the server notices $function before the stage
+		return err
 	}
 	return srverr.From(err).Prefix("Invalid " + name + " :: caused by :: ")
 }

@@ -1,0 +1,414 @@
+package expr
+
+// $convert and $toInt, $toString and so on.
+
+import (
+	"encoding/hex"
+	"math"
+	"strconv"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	registerParser(Version{}, "$convert", parseConvert)
+	for name, to := range map[string]bson.Type{
+		"$toBool": bson.TypeBoolean, "$toDate": bson.TypeDateTime, "$toDecimal": bson.TypeDecimal128, "$toDouble": bson.TypeDouble,
+		"$toInt": bson.TypeInt32, "$toLong": bson.TypeInt64, "$toObjectId": bson.TypeObjectID, "$toString": bson.TypeString,
+	} {
+		registerParser(Version{}, name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+			args, err := parseArguments(v, s, depth)
+			if err != nil {
+				return nil, err
+			}
+			if len(args) != 1 {
+				return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
+			}
+			return &convert{input: args[0], to: &constant{intValue(int32(to))}}, nil
+		})
+	}
+	registerParser(Version{8, 0}, "$toUUID", func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+		args, err := parseArguments(v, s, depth)
+		if err != nil {
+			return nil, err
+		}
+		if len(args) != 1 {
+			return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
+		}
+		return &convert{input: args[0], to: &constant{intValue(int32(bson.TypeBinary))}, format: &constant{stringValue("uuid")}, subtype: 4}, nil
+	})
+}
+
+type convert struct {
+	input, to, onError, onNull Expr
+	format                     Expr
+	subtype                    byte
+}
+
+func parseConvert(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(srverr.FailedToParse, "$convert expects an object of named arguments but found: %s", typeName(v))
+	}
+	c := &convert{}
+	for key, item := range bson.Raw(v.Value).All() {
+		var target *Expr
+		switch {
+		case key == "input":
+			target = &c.input
+		case key == "to":
+			target = &c.to
+		case key == "onError":
+			target = &c.onError
+		case key == "onNull":
+			target = &c.onNull
+		case key == "format" && s.env.Version.AtLeast(8, 0):
+			target = &c.format
+		default:
+			return nil, srverr.New(srverr.FailedToParse, "$convert found an unknown argument: %s", key)
+		}
+		e, err := parse(item, s, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		*target = e
+	}
+	switch {
+	case c.input == nil:
+		return nil, srverr.New(srverr.FailedToParse, "Missing 'input' parameter to $convert")
+	case c.to == nil:
+		return nil, srverr.New(srverr.FailedToParse, "Missing 'to' parameter to $convert")
+	}
+	return c, nil
+}
+
+func (c *convert) children() []Expr { return []Expr{c.input, c.to, c.onError, c.onNull, c.format} }
+
+func (c *convert) optimize(env *Env) (Expr, error) {
+	args, all, err := optimizeAll([]Expr{c.input, c.to, c.onError, c.onNull, c.format}, env)
+	if err != nil {
+		return nil, err
+	}
+	return fold(&convert{args[0], args[1], args[2], args[3], args[4], c.subtype}, all, env)
+}
+
+func (c *convert) eval(st *State) (bson.RawValue, error) {
+	to, err := c.to.eval(st)
+	if err != nil {
+		return missing, err
+	}
+	in, err := c.input.eval(st)
+	if err != nil {
+		return missing, err
+	}
+	var target bson.Type
+	if !nullish(to) {
+		if target, err = c.target(to); err != nil {
+			return missing, err
+		}
+	}
+	if nullish(in) {
+		if c.onNull != nil {
+			return c.onNull.eval(st)
+		}
+		return null, nil
+	}
+	if nullish(to) {
+		return null, nil
+	}
+	out, err := convertValue(in, target, st.env.Version)
+	if err != nil && c.onError != nil && srverr.CodeOf(err) == srverr.ConversionFailure {
+		return c.onError.eval(st)
+	}
+	return out, err
+}
+
+// target reads the type that 'to' names or numbers.
+func (c *convert) target(to bson.RawValue) (bson.Type, error) {
+	switch {
+	case isString(to):
+		name := text(to)
+		for _, t := range allTypes {
+			if bsontext.TypeName(t) == name {
+				return t, nil
+			}
+		}
+		return 0, srverr.New(srverr.BadValue, "Unknown type name: %s", name)
+	case to.IsNumber():
+		if !integral(to) {
+			return 0, srverr.New(srverr.FailedToParse, "In $convert, numeric 'to' argument is not an integer")
+		}
+		n := toLong(to)
+		if n == 0 { // the server's number for "missing"
+			return 0, nil
+		}
+		for _, t := range allTypes {
+			if int64(int8(t)) == n {
+				return t, nil
+			}
+		}
+		return 0, srverr.New(srverr.FailedToParse, "In $convert, numeric value for 'to' does not correspond to a BSON type: %d", n)
+	}
+	return 0, srverr.New(srverr.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s", typeName(to))
+}
+
+var allTypes = []bson.Type{
+	bson.TypeDouble, bson.TypeString, bson.TypeEmbeddedDocument, bson.TypeArray, bson.TypeBinary, bson.TypeUndefined, bson.TypeObjectID,
+	bson.TypeBoolean, bson.TypeDateTime, bson.TypeNull, bson.TypeRegex, bson.TypeDBPointer, bson.TypeJavaScript, bson.TypeSymbol,
+	bson.TypeCodeWithScope, bson.TypeInt32, bson.TypeTimestamp, bson.TypeInt64, bson.TypeDecimal128, bson.TypeMinKey, bson.TypeMaxKey,
+}
+
+const noOnError = " in $convert with no onError value"
+
+func conversionFailure(format string, args ...any) error {
+	return srverr.New(srverr.ConversionFailure, format, args...)
+}
+
+func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue, error) {
+	unsupported := conversionFailure("Unsupported conversion from %s to %s"+noOnError, typeName(v), bsontext.TypeName(to))
+	if v.IsNumber() && (to == bson.TypeInt32 || to == bson.TypeInt64 || to == bson.TypeDouble || to == bson.TypeDecimal128) {
+		return convertNumber(v, to)
+	}
+	switch to {
+	case bson.TypeBoolean:
+		switch v.Type {
+		case bson.TypeDateTime, bson.TypeString:
+			return trueValue, nil
+		}
+		return boolValue(Truthy(v)), nil
+	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
+		switch v.Type {
+		case bson.TypeBoolean:
+			n := int64(0)
+			if v.AsBool() {
+				n = 1
+			}
+			return convertNumber(longValue(n), to)
+		case bson.TypeDateTime:
+			if to != bson.TypeInt32 {
+				d, _ := v.DateTime()
+				return convertNumber(longValue(int64(d)), to)
+			}
+		case bson.TypeString:
+			return parseNumber(text(v), to)
+		}
+	case bson.TypeDateTime:
+		return convertToDate(v, unsupported, version)
+	case bson.TypeString:
+		switch v.Type {
+		case bson.TypeDouble:
+			f := toDouble(v)
+			switch {
+			case math.IsNaN(f):
+				return stringValue("NaN"), nil
+			case math.IsInf(f, 1):
+				return stringValue("Infinity"), nil
+			case math.IsInf(f, -1):
+				return stringValue("-Infinity"), nil
+			}
+			return stringValue(shortDouble(f)), nil
+		case bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128, bson.TypeString:
+			s, err := coerceToString(v)
+			return stringValue(s), err
+		case bson.TypeBoolean:
+			return stringValue(strconv.FormatBool(v.AsBool())), nil
+		case bson.TypeDateTime:
+			d, _ := v.DateTime()
+			s, err := formatDate(isoFormat, int64(d), utc)
+			return stringValue(s), err
+		case bson.TypeObjectID:
+			id, _ := v.ObjectID()
+			return stringValue(hex.EncodeToString(id[:])), nil
+		case bson.TypeBinary:
+			b, _ := v.Binary()
+			if b.Subtype == bson.BinaryUUID && len(b.Data) == 16 && version.AtLeast(8, 0) {
+				h := hex.EncodeToString(b.Data)
+				return stringValue(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]), nil
+			}
+		}
+	case bson.TypeObjectID:
+		switch v.Type {
+		case bson.TypeObjectID:
+			return v, nil
+		case bson.TypeString:
+			return parseObjectID(text(v))
+		}
+	case bson.TypeBinary:
+		if v.Type == bson.TypeString && version.AtLeast(8, 0) {
+			return parseUUID(text(v))
+		}
+	}
+	return missing, unsupported
+}
+
+func parseObjectID(s string) (bson.RawValue, error) {
+	if len(s) != 24 {
+		return missing, conversionFailure("Failed to parse objectId '%s'"+noOnError+": Invalid string length for parsing to OID, expected 24 but found %d", s, len(s))
+	}
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		bad := strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
+		return missing, conversionFailure("Failed to parse objectId '%s'"+noOnError+": Invalid character found in hex string: '%c'", s, s[bad])
+	}
+	return bson.RawValue{Type: bson.TypeObjectID, Value: b}, nil
+}
+
+func parseUUID(s string) (bson.RawValue, error) {
+	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+	if err != nil || len(b) != 16 || len(s) != 36 {
+		return missing, conversionFailure("Invalid UUID string: %s", s)
+	}
+	return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, bson.BinaryUUID, b)}, nil
+}
+
+func convertToDate(v bson.RawValue, unsupported error, version Version) (bson.RawValue, error) {
+	switch v.Type {
+	case bson.TypeDateTime:
+		return v, nil
+	case bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
+		n, err := convertNumber(v, bson.TypeInt64)
+		if err != nil {
+			return missing, err
+		}
+		return dateValue(toLong(n)), nil
+	case bson.TypeString:
+		ms, err := parseDate(text(v), utc)
+		return dateValue(ms), err
+	case bson.TypeObjectID:
+		ms, err := coerceToDate(v)
+		return dateValue(ms), err
+	case bson.TypeTimestamp:
+		if version.AtLeast(4, 6) {
+			ms, err := coerceToDate(v)
+			return dateValue(ms), err
+		}
+	}
+	return missing, unsupported
+}
+
+// convertNumber converts between numbers; integers are cut off towards zero.
+func convertNumber(v bson.RawValue, to bson.Type) (bson.RawValue, error) {
+	overflow := func(shown string) (bson.RawValue, error) {
+		return missing, conversionFailure("Conversion would overflow target type"+noOnError+": %s", shown)
+	}
+	switch to {
+	case bson.TypeDecimal128:
+		if v.Type == bson.TypeDecimal128 {
+			return v, nil
+		}
+		return decimalValue(toDecimal(v)), nil
+	case bson.TypeDouble:
+		if v.Type == bson.TypeDecimal128 {
+			d := toDecimal(v)
+			f := d.Float()
+			if math.IsInf(f, 0) && !d.IsInf() {
+				return overflow(d.String())
+			}
+			return doubleValue(f), nil
+		}
+		return doubleValue(toDouble(v)), nil
+	}
+	low, high := int64(math.MinInt64), int64(math.MaxInt64)
+	if to == bson.TypeInt32 {
+		low, high = math.MinInt32, math.MaxInt32
+	}
+	var n int64
+	switch v.Type {
+	case bson.TypeDouble, bson.TypeDecimal128:
+		f := toDouble(v)
+		switch {
+		case math.IsNaN(f):
+			return missing, conversionFailure("Attempt to convert NaN value to integer type" + noOnError)
+		case math.IsInf(f, 0) && (v.Type == bson.TypeDouble || toDecimal(v).IsInf()):
+			return missing, conversionFailure("Attempt to convert infinity value to integer type" + noOnError)
+		}
+		shown := shortDouble(f)
+		if v.Type == bson.TypeDecimal128 {
+			shown = toDecimal(v).String()
+			var ok bool
+			if n, ok = toDecimal(v).Int(decimal.Down); !ok {
+				return overflow(shown)
+			}
+		} else {
+			if f < float64(low) || f > float64(high) || f >= 1<<63 {
+				return overflow(shown)
+			}
+			n = int64(f)
+		}
+		if n < low || n > high {
+			return overflow(shown)
+		}
+	default:
+		if n = toLong(v); n < low || n > high {
+			return overflow("") // the server prints nothing there
+		}
+	}
+	if to == bson.TypeInt32 {
+		return intValue(int32(n)), nil
+	}
+	return longValue(n), nil
+}
+
+// parseNumber reads a number from a whole string.
+func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
+	fail := func(reason string) (bson.RawValue, error) {
+		return missing, conversionFailure("Failed to parse number '%s'"+noOnError+": %s", s, reason)
+	}
+	if strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X") || strings.HasPrefix(s, "-0x") || strings.HasPrefix(s, "+0x") {
+		return missing, conversionFailure("Illegal hexadecimal input"+noOnError+": %s", s)
+	}
+	switch to {
+	case bson.TypeInt32, bson.TypeInt64:
+		bits := 64
+		if to == bson.TypeInt32 {
+			bits = 32
+		}
+		digits := strings.TrimPrefix(strings.TrimPrefix(s, "+"), "-")
+		switch {
+		case digits == "" || len(s)-len(digits) > 1:
+			return fail("No digits")
+		case strings.Trim(digits, "0123456789") != "":
+			return fail("Did not consume whole string.")
+		}
+		n, err := strconv.ParseInt(s, 10, bits)
+		if err != nil {
+			return fail("Overflow")
+		}
+		if bits == 32 {
+			return intValue(int32(n)), nil
+		}
+		return longValue(n), nil
+	case bson.TypeDouble:
+		if s == "" {
+			return fail("Empty string")
+		}
+		if strings.TrimSpace(s) != s {
+			if strings.TrimLeft(s, " \t\n\v\f\r") != s {
+				return fail("Leading whitespace")
+			}
+			return fail("Did not consume whole string.")
+		}
+		if strings.ContainsAny(s, "_pPxX") {
+			return fail("Did not consume whole string.")
+		}
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			if e, ok := err.(*strconv.NumError); ok && e.Err == strconv.ErrRange {
+				return fail("Out of range")
+			}
+			return fail("Did not consume whole string.")
+		}
+		return doubleValue(f), nil
+	}
+	if s == "" {
+		return fail("Empty string")
+	}
+	d, err := bson.ParseDecimal128(s)
+	if err != nil {
+		return fail("Failed to parse string to decimal")
+	}
+	return bson.RawValue{Type: bson.TypeDecimal128, Value: bson.AppendDecimal128Value(nil, d)}, nil
+}

@@ -1,0 +1,387 @@
+package expr
+
+// Reading dates: free text in the forms that the server's date library knows, and by a format.
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"allium/mongotest/internal/srverr"
+)
+
+// parsedDate collects what was read; the have flags tell what.
+type parsedDate struct {
+	year, month, day             int64
+	hour, minute, second, millis int64
+	isoDate                      bool // year is an ISO year, month a week, day a day of the week
+	haveDate, haveTime, haveZone bool
+	zoneIsName                   bool
+	offset                       int // seconds east
+	epoch                        *int64
+	errors                       []string
+}
+
+func (p *parsedDate) fail(pos int, s, message string) {
+	c := "\x00" // the server shows the end of the text like that
+	if pos < len(s) {
+		c = s[pos : pos+1]
+	}
+	p.errors = append(p.errors, fmt.Sprintf("; %d: %s '%s'", pos, message, c))
+}
+
+// result turns what was read into milliseconds; z is the timezone operand.
+func (p *parsedDate) result(s string, z zone) (int64, error) {
+	if len(p.errors) > 0 {
+		return 0, srverr.New(srverr.ConversionFailure, "Error parsing date string '%s'%s", s, strings.Join(p.errors, ""))
+	}
+	if p.epoch != nil {
+		return *p.epoch, nil
+	}
+	if !p.haveDate {
+		return 0, srverr.New(srverr.ConversionFailure, "an incomplete date/time string has been found, with elements missing: \"%s\"", s)
+	}
+	if p.haveZone && z != utc {
+		if p.zoneIsName {
+			return 0, srverr.New(srverr.ConversionFailure, "you cannot pass in a date/time string with time zone information ('%s') together with a timezone argument", s)
+		}
+		return 0, srverr.New(srverr.ConversionFailure, "you cannot pass in a date/time string with GMT offset together with a timezone argument")
+	}
+	var local int64
+	if p.isoDate {
+		local = isoWeekDays(p.year, p.month, p.day)*dayMillis + p.hour*3600000 + p.minute*60000 + p.second*1000 + p.millis
+	} else {
+		local = epochMillis(p.year, p.month, p.day, p.hour, p.minute, p.second, p.millis)
+	}
+	if p.haveZone {
+		return local - int64(p.offset)*1000, nil
+	}
+	return z.toUTC(local), nil
+}
+
+const (
+	reMonth  = `(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)`
+	reSuffix = `(?:st|nd|rd|th)?`
+	reZone   = `[ \t]*(z|utc|(?:gmt|utc)?[+-]\d{1,2}:?\d{0,2}|gmt)?`
+)
+
+// dateRule is a form that a part of a date may have. Of the rules that match at a place the longest match wins.
+type dateRule struct {
+	re    *regexp.Regexp
+	apply func(p *parsedDate, m []string)
+}
+
+func rule(re string, apply func(p *parsedDate, m []string)) dateRule {
+	return dateRule{regexp.MustCompile(`(?i)^(?:` + re + `)`), apply}
+}
+
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+// fullYear reads a year of two digits as one between 1970 and 2069.
+func fullYear(s string) int64 {
+	n := number(s)
+	if len(s) <= 2 {
+		if n < 70 {
+			return n + 2000
+		}
+		return n + 1900
+	}
+	return n
+}
+
+func monthNumber(s string) int64 {
+	for i, name := range monthNames {
+		if strings.EqualFold(s[:3], name[:3]) {
+			return int64(i + 1)
+		}
+	}
+	return 1
+}
+
+func (p *parsedDate) date(year, month, day int64) {
+	p.year, p.month, p.day, p.haveDate = year, month, day, true
+}
+
+func (p *parsedDate) clock(hour, minute, second, fraction string) {
+	p.hour, p.minute, p.second, p.haveTime = number(hour), number(minute), number(second), true
+	p.millis = number((fraction + "000")[:3])
+}
+
+// setZone reads Z, UTC, GMT+1, +01:00 and the like.
+func (p *parsedDate) setZone(s string) {
+	if s == "" {
+		return
+	}
+	p.haveZone = true
+	i := strings.IndexAny(s, "+-")
+	if i < 0 {
+		p.zoneIsName = true
+		p.offset = 0
+		return
+	}
+	p.offset = offsetSeconds(s[i:])
+}
+
+// offsetSeconds reads +1, +01, +0130, +130, +01:30.
+func offsetSeconds(s string) int {
+	digits := strings.Replace(s[1:], ":", "", 1)
+	n := int(number(digits))
+	if len(digits) <= 2 {
+		n *= 100
+	}
+	seconds := n/100*3600 + n%100*60
+	if s[0] == '-' {
+		return -seconds
+	}
+	return seconds
+}
+
+var dateRules = []dateRule{
+	rule(`t?([01]?\d|2[0-4])[:.]([0-5]?\d)(?:[:.]([0-5]?\d|60)(?:[.,:](\d+))?)?`+reZone, func(p *parsedDate, m []string) {
+		p.clock(m[1], m[2], m[3], m[4])
+		p.setZone(m[5])
+	}),
+	rule(`t?(0?[1-9]|1[0-2])(?:[:.]([0-5]?\d)(?:[:.]([0-5]?\d))?)?[ \t]*([ap])\.?m\.?(?:[ \t]|$)`, func(p *parsedDate, m []string) {
+		p.clock(m[1], m[2], m[3], "")
+		p.hour %= 12
+		if strings.EqualFold(m[4], "p") {
+			p.hour += 12
+		}
+	}),
+	rule(`([+-]?\d{4})-(0?\d|1[0-2])-([0-2]?\d|3[01])`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
+	rule(`(\d{4})/(0?\d|1[0-2])/([0-2]?\d|3[01])/?`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
+	rule(`(\d{4})-(0?\d|1[0-2])`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), 1) }),
+	rule(`(0?\d|1[0-2])/([0-2]?\d|3[01])/(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[1]), number(m[2])) }),
+	rule(`([0-2]?\d|3[01])[.\t-](0?\d|1[0-2])[.-](\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[3]), number(m[2]), number(m[1])) }),
+	rule(`([0-2]?\d|3[01])[.\t](0?\d|1[0-2])\.(\d{2})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[2]), number(m[1])) }),
+	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
+	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])t?([01]\d|2[0-4]):?([0-5]\d):?([0-5]\d)(?:[.,](\d+))?`+reZone, func(p *parsedDate, m []string) {
+		p.date(number(m[1]), number(m[2]), number(m[3]))
+		p.clock(m[4], m[5], m[6], m[7])
+		p.setZone(m[8])
+	}),
+	rule(`(\d{4})-?W(0[1-9]|[1-4]\d|5[0-3])(?:-?([0-7]))?`, func(p *parsedDate, m []string) {
+		day := int64(1)
+		if m[3] != "" {
+			day = number(m[3])
+		}
+		p.date(number(m[1]), number(m[2]), day)
+		p.isoDate = true
+	}),
+	rule(`(\d{4})[.-]?(00[1-9]|0[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])`, func(p *parsedDate, m []string) { p.date(number(m[1]), 1, number(m[2])) }),
+	rule(`([0-2]?\d|3[01])`+reSuffix+`[ \t.-]*`+reMonth+`[ \t.-]*(\d{1,4})`, func(p *parsedDate, m []string) {
+		p.date(fullYear(m[3]), monthNumber(m[2]), number(m[1]))
+	}),
+	rule(reMonth+`[ .\t-]*([0-2]?\d|3[01])`+reSuffix+`[, \t.]+(\d{4})`, func(p *parsedDate, m []string) {
+		p.date(number(m[3]), monthNumber(m[1]), number(m[2]))
+	}),
+	rule(reMonth+`-([0-2]?\d|3[01])-(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2])) }),
+	rule(`(\d{4})-`+reMonth+`-([0-2]?\d|3[01])`, func(p *parsedDate, m []string) { p.date(number(m[1]), monthNumber(m[2]), number(m[3])) }),
+	rule(reMonth+`[ .\t-]*(\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[2]), monthNumber(m[1]), 1) }),
+	rule(`@(-?\d+)`, func(p *parsedDate, m []string) { n := number(m[1]) * 1000; p.epoch = &n }),
+	rule(`(?:mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\.?`, func(*parsedDate, []string) {}),
+	rule(`(gmt|utc|z|(?:gmt|utc)?[+-]\d{1,2}:?\d{0,2})`, func(p *parsedDate, m []string) { p.setZone(m[1]) }),
+	// Single letters are the zones of the military.
+	rule(`([a-ik-z])(?:[^a-z]|$)`, func(p *parsedDate, m []string) {
+		p.haveZone, p.zoneIsName = true, true
+		p.offset = militaryOffset(m[1][0]|0x20) * 3600
+	}),
+	rule(`(e[sd]t|c[sd]t|m[sd]t|p[sd]t|cet|cest|bst|wet|west|eet|eest|msk|jst)(?:[^a-z]|$)`, func(p *parsedDate, m []string) {
+		p.haveZone, p.zoneIsName = true, true
+		p.offset = abbreviations[strings.ToLower(m[1])] * 3600
+	}),
+}
+
+var abbreviations = map[string]int{
+	"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7,
+	"cet": 1, "cest": 2, "bst": 1, "wet": 0, "west": 1, "eet": 2, "eest": 3, "msk": 3, "jst": 9,
+}
+
+// militaryOffset returns the hours east of a lower-case letter.
+func militaryOffset(c byte) int {
+	switch {
+	case c <= 'i':
+		return int(c-'a') + 1
+	case c <= 'm':
+		return int(c - 'a') // without j
+	case c <= 'y':
+		return -(int(c-'n') + 1)
+	}
+	return 0
+}
+
+var wordRule = regexp.MustCompile(`^[A-Za-z]{1,6}`)
+
+// parseDate reads free text.
+func parseDate(s string, z zone) (int64, error) {
+	p := &parsedDate{}
+	trimmed := strings.Trim(s, " \t\n\v\f\r")
+	if trimmed == "" {
+		p.fail(0, "", "Empty string")
+		return p.result(s, z)
+	}
+	for pos := 0; pos < len(trimmed); {
+		rest := trimmed[pos:]
+		var best *dateRule
+		var match []string
+		for i := range dateRules {
+			if m := dateRules[i].re.FindStringSubmatch(rest); m != nil && (match == nil || len(m[0]) > len(match[0])) {
+				best, match = &dateRules[i], m
+			}
+		}
+		switch {
+		case best != nil:
+			hadDate, hadTime, hadZone := p.haveDate, p.haveTime, p.haveZone
+			date, time, zoned := p.haveDate, p.haveTime, p.haveZone
+			p.haveDate, p.haveTime, p.haveZone = false, false, false
+			best.apply(p, match)
+			switch {
+			case hadDate && p.haveDate:
+				p.fail(pos, trimmed, "Double date specification")
+			case hadTime && p.haveTime:
+				p.fail(pos, trimmed, "Double time specification")
+			case hadZone && p.haveZone:
+				p.fail(pos, trimmed, "Double timezone specification")
+			}
+			p.haveDate, p.haveTime, p.haveZone = p.haveDate || date, p.haveTime || time, p.haveZone || zoned
+			if n := len(match[0]); n > 0 {
+				pos += n
+			} else {
+				pos++
+			}
+		case strings.ContainsRune(" \t,.;tT", rune(rest[0])):
+			pos++
+		default:
+			if word := wordRule.FindString(rest); word != "" {
+				p.fail(pos, trimmed, "passing a time zone identifier as part of the string is not allowed")
+				pos += len(word)
+				continue
+			}
+			p.fail(pos, trimmed, "Unexpected character")
+			pos++
+		}
+	}
+	return p.result(s, z)
+}
+
+// parseDateFormat reads a date by a format, whose conversion characters have been checked.
+func parseDateFormat(s, format string, z zone) (int64, error) {
+	p := &parsedDate{year: 1970, month: 1, day: 1}
+	var have [256]bool
+	pos := 0
+	digits := func(maxLen int, message string) int64 {
+		start := pos
+		for pos < len(s) && pos-start < maxLen && s[pos] >= '0' && s[pos] <= '9' {
+			pos++
+		}
+		if pos == start {
+			p.fail(pos, s, message)
+		}
+		return number(s[start:pos])
+	}
+	i := 0
+	for ; i < len(format) && len(p.errors) == 0; i++ {
+		if pos >= len(s) {
+			break
+		}
+		if format[i] != '%' {
+			if s[pos] != format[i] {
+				p.fail(pos, s, "The format separator does not match")
+				break
+			}
+			pos++
+			continue
+		}
+		i++
+		c := format[i]
+		have[c] = true
+		switch c {
+		case 'd':
+			p.day = digits(2, "A two digit day could not be found")
+		case 'm':
+			p.month = digits(2, "A two digit month could not be found")
+		case 'Y':
+			p.year = digits(4, "A four digit year could not be found")
+		case 'G':
+			p.year = digits(4, "A four digit ISO year could not be found")
+		case 'V':
+			p.month = digits(2, "A two digit ISO week could not be found")
+		case 'u':
+			p.day = digits(1, "A single digit day of week could not be found")
+		case 'H':
+			p.hour = digits(2, "A two digit hour could not be found")
+		case 'M':
+			p.minute = digits(2, "A two digit minute could not be found")
+		case 'S':
+			p.second = digits(2, "A two digit second could not be found")
+		case 'j':
+			p.month, p.day = 1, digits(3, "A three digit day-of-year could not be found")
+		case 'L':
+			start := pos
+			digits(3, "A three digit millisecond could not be found")
+			p.millis = number((s[start:pos] + "000")[:3])
+		case 'b', 'B':
+			p.readMonth(s, &pos)
+		case 'z':
+			m := regexp.MustCompile(`^(?i)(?:gmt|utc)?([+-]\d{1,2}:?\d{0,2})|^(?i)(gmt|utc|z)`).FindStringSubmatch(s[pos:])
+			if m == nil {
+				p.fail(pos, s, "The timezone could not be found in the database")
+				break
+			}
+			pos += len(m[0])
+			p.setZone(m[0])
+		case 'Z':
+			m := regexp.MustCompile(`^[+-]?\d+`).FindString(s[pos:])
+			if m == "" {
+				p.fail(pos, s, "A UTC offset in minutes could not be found")
+				break
+			}
+			pos += len(m)
+			p.haveZone, p.offset = true, int(number(m))*60
+		case '%':
+			if s[pos] != '%' {
+				p.fail(pos, s, "The format separator does not match")
+			}
+			pos++
+		}
+	}
+	if len(p.errors) == 0 {
+		switch {
+		case pos < len(s):
+			p.fail(pos, s, "Trailing data")
+		case i < len(format):
+			p.fail(pos, s, "Not enough data available to satisfy format")
+		}
+	}
+	p.isoDate = have['G'] || have['V'] || have['u']
+	if p.isoDate {
+		p.haveDate = have['G']
+	} else {
+		p.haveDate = have['Y'] && (have['m'] || have['b'] || have['B']) && have['d'] || have['Y'] && have['j']
+	}
+	if p.hour > 23 || p.minute > 59 || p.second > 59 || !p.isoDate && (p.month > 12 || p.day > 31 && !have['j'] || p.month == 0 || p.day == 0) {
+		if len(p.errors) == 0 {
+			p.fail(pos, s, "The parsed date was invalid")
+		}
+	}
+	return p.result(s, z)
+}
+
+func (p *parsedDate) readMonth(s string, pos *int) {
+	rest := strings.ToLower(s[*pos:])
+	for i, name := range monthNames {
+		name = strings.ToLower(name)
+		for _, form := range []string{name, name[:3]} {
+			if strings.HasPrefix(rest, form) {
+				p.month = int64(i + 1)
+				*pos += len(form)
+				return
+			}
+		}
+	}
+	p.fail(*pos, s, "A textual month could not be found")
+}
