@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/auth"
 	"allium/internal/wire"
 )
 
@@ -26,6 +27,8 @@ type Config struct {
 	Metadata *Metadata
 	// Compressors are the names of the compressors to offer, the preferred one first.
 	Compressors []string
+	// Authenticator proves who the client is. Nil: no authentication. Monitors do not authenticate.
+	Authenticator *auth.Authenticator
 	// ZlibLevel is the level of zlib, -1 (default) to 9. Nil: -1.
 	ZlibLevel *int
 	// ServerAPI declares a version of the Stable API. Nil: none.

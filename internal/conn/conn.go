@@ -21,6 +21,7 @@ type Conn struct {
 	maxMessage int32         // the greatest message that is read
 	limit      time.Duration // the connection's own bound on the time of a round trip
 	compressor wire.CompressorID
+	mechanism  string // that it was authenticated with
 
 	// The reading side. partial holds what was read of a message that is not complete yet, or of messages that follow
 	// the last one. readHint is how much the last reply would have needed.
@@ -75,6 +76,9 @@ func (c *Conn) Compressor() string {
 	}
 	return c.compressor.String()
 }
+
+// Mechanism returns the name of the mechanism that the connection was authenticated with, "" if it was not.
+func (c *Conn) Mechanism() string { return c.mechanism }
 
 // TLS returns the state of TLS, nil if the connection does not use it.
 func (c *Conn) TLS() *tls.ConnectionState {

@@ -28,18 +28,18 @@ const (
 )
 
 // Dial makes a connection to the server at addr, host:port or the path of a Unix domain socket: network connection, TLS,
-// handshake.
+// handshake, authentication.
 //
 // Errors name the step that failed. Network errors up to and including the handshake's hello are
 // *mongoerr.ConnectionError with the labels SystemOverloadedError and RetryableError, unless an overloaded server cannot
-// be their cause (specification: Connection Monitoring and Pooling, "backpressure-enabled"). When ctx ends, the error is
-// a *mongoerr.TimeoutError.
+// be their cause (specification: Connection Monitoring and Pooling, "backpressure-enabled"). A credential that is refused
+// is a *mongoerr.AuthError. When ctx ends, the error is a *mongoerr.TimeoutError.
 func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	c, err := DialMonitor(ctx, addr, cfg)
 	if err != nil {
 		return nil, label(err)
 	}
-	if _, err := c.Handshake(ctx); err != nil {
+	if err := c.introduce(ctx); err != nil {
 		c.Close()
 		return nil, label(err)
 	}

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/auth"
 	"allium/internal/hello"
 	"allium/internal/mongoerr"
 	"allium/internal/wire"
@@ -19,14 +21,16 @@ const backpressureVersion = "2"
 // Handshake sends the hello that must be the first message on a connection, and returns the server's reply (specification:
 // MongoDB Handshake). Dial has done it; a monitor does it as its first check. A reply that is an error is returned as the
 // *mongoerr.ServerError; the other errors are those of Dial.
-func (c *Conn) Handshake(ctx context.Context) (bson.Raw, error) {
+func (c *Conn) Handshake(ctx context.Context) (bson.Raw, error) { return c.handshake(ctx, nil) }
+
+func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, error) {
 	start := time.Now()
 	out := getBuffer(0)
-	msg := c.appendHandshake(out.b[:0])
+	msg := c.appendHandshake(out.b[:0], attempt)
 	r, err := c.RoundTrip(ctx, msg)
 	putBuffer(out)
 	if err != nil {
-		return nil, helloError(ctx, start, c.addr, err)
+		return nil, stepError(ctx, start, c.addr, stepHello, err)
 	}
 	reply := slices.Clone(r.Body)
 	r.Release()
@@ -38,18 +42,78 @@ func (c *Conn) Handshake(ctx context.Context) (bson.Raw, error) {
 	return reply, nil
 }
 
-// helloError makes the error of a round trip one of the handshake.
-func helloError(ctx context.Context, start time.Time, addr string, err error) error {
+// stepError makes the error of a round trip one of a step of making the connection.
+func stepError(ctx context.Context, start time.Time, addr, step string, err error) error {
 	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok {
 		err = e.Wrapped
 	}
-	return connectError(ctx, start, addr, stepHello, err)
+	return connectError(ctx, start, addr, step, err)
+}
+
+// introduce is the handshake of a connection for operations: hello and authentication.
+func (c *Conn) introduce(ctx context.Context) error {
+	if c.cfg.Authenticator == nil {
+		_, err := c.handshake(ctx, nil)
+		return err
+	}
+	attempt, err := c.cfg.Authenticator.Attempt()
+	if err != nil {
+		return &mongoerr.AuthError{Addr: c.addr, Wrapped: err}
+	}
+	reply, err := c.handshake(ctx, attempt)
+	if err != nil || c.hello.Kind == event.RSArbiter { // arbiters have no users
+		return err
+	}
+	if err := attempt.Finish(ctx, transport{c}, reply); err != nil {
+		return err
+	}
+	c.mechanism = attempt.Mechanism()
+	return nil
+}
+
+// Reauthenticate authenticates the connection again, after the server answered a command with the error 391
+// (ReauthenticationRequired). A credential that is refused is a *mongoerr.AuthError; the other errors are those of Dial.
+func (c *Conn) Reauthenticate(ctx context.Context) error {
+	if c.mechanism == "" {
+		return &mongoerr.AuthError{Addr: c.addr, Wrapped: errors.New("the connection was not authenticated")}
+	}
+	return c.cfg.Authenticator.Reauthenticate(ctx, transport{c}, c.mechanism)
+}
+
+// transport runs the commands of authentication.
+type transport struct{ c *Conn }
+
+func (t transport) Addr() string { return t.c.addr }
+
+func (t transport) RunCommand(ctx context.Context, db string, fill func([]byte) []byte) (bson.Raw, error) {
+	start := time.Now()
+	out := getBuffer(0)
+	msg := wire.AppendMsg(out.b[:0], wire.NextRequestID(), 0, 0)
+	body, msg := bson.BeginDocument(msg)
+	command := len(msg)
+	msg = t.c.cfg.ServerAPI.Append(fill(msg))
+	msg = bson.AppendString(msg, "$db", db)
+	msg = wire.FinishMessage(bson.EndDocument(msg, body), 0)
+	key, _, _ := bytes.Cut(msg[command+1:], []byte{0})
+	name := string(key)
+	r, err := t.c.RoundTrip(ctx, msg)
+	clear(msg) // the password may be in it
+	putBuffer(out)
+	if err != nil {
+		return nil, stepError(ctx, start, t.c.addr, stepAuth, err)
+	}
+	reply := slices.Clone(r.Body)
+	r.Release()
+	if ok, _ := reply.Lookup("ok").AsInt64(); ok != 1 {
+		return nil, mongoerr.NewServerError(name, t.c.addr, reply)
+	}
+	return reply, nil
 }
 
 // useHello reports whether the connection's first message is hello, not legacy hello.
 func (c *Conn) useHello() bool { return c.cfg.ServerAPI != nil || c.cfg.LoadBalanced }
 
-func (c *Conn) appendHandshake(dst []byte) []byte {
+func (c *Conn) appendHandshake(dst []byte, attempt *auth.Attempt) []byte {
 	start := len(dst)
 	dst = wire.AppendMsg(dst, wire.NextRequestID(), 0, 0)
 	body, dst := bson.BeginDocument(dst)
@@ -73,6 +137,9 @@ func (c *Conn) appendHandshake(dst []byte) []byte {
 	dst = bson.EndDocument(dst, list)
 	if c.cfg.LoadBalanced {
 		dst = bson.AppendBool(dst, "loadBalanced", true)
+	}
+	if attempt != nil {
+		dst = attempt.AppendHello(dst)
 	}
 	dst = c.cfg.ServerAPI.Append(dst)
 	dst = bson.AppendString(dst, "$db", "admin")

@@ -112,3 +112,25 @@ func (e *SelectionError) Error() string {
 
 // Unwrap returns e.Wrapped.
 func (e *SelectionError) Unwrap() error { return e.Wrapped }
+
+// AuthError says that a server and the client could not agree on who the client is. It is not a failure of the network,
+// and trying again does not help.
+type AuthError struct {
+	Addr      string // the server
+	Mechanism string // for example "SCRAM-SHA-256"
+	// Wrapped is why: a *ServerError if the server refused (code 18 for a wrong password), else what was wrong with its
+	// side of the conversation.
+	Wrapped error
+}
+
+// Error names the mechanism, the server and the reason.
+func (e *AuthError) Error() string {
+	var s *ServerError
+	if errors.As(e.Wrapped, &s) && s.Addr != "" {
+		return fmt.Sprintf("authentication with %s: %v", e.Mechanism, e.Wrapped)
+	}
+	return fmt.Sprintf("authentication with %s on %s: %v", e.Mechanism, e.Addr, e.Wrapped)
+}
+
+// Unwrap returns e.Wrapped.
+func (e *AuthError) Unwrap() error { return e.Wrapped }

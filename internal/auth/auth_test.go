@@ -1,0 +1,304 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/internal/mongoerr"
+	"allium/internal/uri"
+)
+
+// The conversations that the specification and the RFCs print.
+func TestScramVectors(t *testing.T) {
+	tests := []struct{ mechanism, nonce, first, serverFirst, final, serverFinal string }{
+		{
+			uri.ScramSHA1, "fyko+d2lbbFgONRv9qkxdawL", "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
+			"r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000",
+			"c=biws,r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,p=MC2T8BvbmWRckDw8oWl5IVghwCY=",
+			"v=UMWeI25JD1yNYZRMpZ4VHvhZ9e0=",
+		},
+		{
+			uri.ScramSHA256, "rOprNGfwEbeRWgbNEkqO", "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+			"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+			"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+			"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+		},
+	}
+	for _, tt := range tests {
+		a, err := New(&uri.Credential{Username: "user", Password: "pencil", Source: "admin", Mechanism: tt.mechanism})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := newScram(a, tt.mechanism)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := c.(*saslConversation).client.(*scram)
+		client.newNonce = func() string { return tt.nonce }
+		first, err := client.start(t.Context())
+		if err != nil || string(first) != tt.first {
+			t.Errorf("%s: first message %q, %v", tt.mechanism, first, err)
+		}
+		final, err := client.next(t.Context(), []byte(tt.serverFirst))
+		if err != nil || string(final) != tt.final {
+			t.Errorf("%s: final message %q, %v", tt.mechanism, final, err)
+		}
+		if _, err := client.next(t.Context(), []byte(tt.serverFinal)); err != nil {
+			t.Errorf("%s: %v", tt.mechanism, err)
+		}
+	}
+}
+
+// Prose test "SCRAM-SHA-256 and mechanism negotiation", steps 1 to 4.
+func TestProseScramNegotiation(t *testing.T) {
+	tests := []struct {
+		step            int
+		userInfo, mech  string
+		want            string // the mechanism
+		wantServerError bool
+	}{
+		{2, "sha1:sha1", "", uri.ScramSHA1, false},
+		{2, "sha1:sha1", uri.ScramSHA1, uri.ScramSHA1, false},
+		{2, "sha256:sha256", "", uri.ScramSHA256, false},
+		{2, "sha256:sha256", uri.ScramSHA256, uri.ScramSHA256, false},
+		{2, "both:both", "", uri.ScramSHA256, false},
+		{2, "both:both", uri.ScramSHA1, uri.ScramSHA1, false},
+		{2, "both:both", uri.ScramSHA256, uri.ScramSHA256, false},
+		{3, "sha1:sha1", uri.ScramSHA256, uri.ScramSHA256, true},
+		{3, "sha256:sha256", uri.ScramSHA1, uri.ScramSHA1, true},
+		{3, "nobody:x", "", uri.ScramSHA1, true},
+		{3, "both:wrong", "", uri.ScramSHA256, true},
+		{4, "IX:IX", "", uri.ScramSHA256, false},
+		{4, "IX:I%C2%ADX", "", uri.ScramSHA256, false},
+		{4, "%E2%85%A8:IV", "", uri.ScramSHA256, false},
+		{4, "%E2%85%A8:I%C2%ADV", "", uri.ScramSHA256, false},
+		{4, "a%3Db%2Cc:x", uri.ScramSHA1, uri.ScramSHA1, false}, // characters that SCRAM escapes
+	}
+	for _, tt := range tests {
+		for _, variant := range []string{"", "empty exchange", "no speculation"} {
+			t.Run(fmt.Sprintf("step %d/%s/%s/%s", tt.step, tt.userInfo, tt.mech, variant), func(t *testing.T) {
+				s := newServer(t)
+				s.emptyExchange = variant == "empty exchange"
+				s.noSpeculation = variant == "no speculation"
+				in := "mongodb://" + tt.userInfo + "@localhost/"
+				if tt.mech != "" {
+					in += "?authMechanism=" + tt.mech
+				}
+				mech, err := login(t, s, in)
+				if mech != tt.want {
+					t.Errorf("mechanism %s, want %s", mech, tt.want)
+				}
+				ae, isAuth := errors.AsType[*mongoerr.AuthError](err)
+				se, isServer := errors.AsType[*mongoerr.ServerError](err)
+				if tt.wantServerError {
+					if !isAuth || !isServer || ae.Mechanism != tt.want || se.Code != 18 {
+						t.Errorf("error %v", err)
+					}
+				} else if err != nil {
+					t.Error(err)
+				}
+				if err == nil && variant == "" && mech == uri.ScramSHA256 && slices.Contains(s.commands, "saslStart") {
+					t.Errorf("commands %q: the first message was not sent ahead", s.commands)
+				}
+			})
+		}
+	}
+}
+
+// A server, or somebody in between, that does not keep to the rules.
+func TestScramMisbehavior(t *testing.T) {
+	onStep := func(n int, change func(string) string) func(int, string) string {
+		return func(step int, payload string) string {
+			if step == n {
+				return change(payload)
+			}
+			return payload
+		}
+	}
+	constant := func(s string) func(string) string { return func(string) string { return s } }
+	tests := []struct {
+		name   string
+		change func(*server)
+		want   string
+	}{
+		{"4095 iterations", func(s *server) { s.iterations = 4095 }, "at least 4096"},
+		{"too many iterations", func(s *server) { s.iterations = 100_000_000 }, "at most"},
+		{"nonce of its own", func(s *server) { s.tamper = onStep(1, constant("r=abc,s=QUJD,i=4096")) }, "nonce"},
+		{"nonce not continued", func(s *server) {
+			s.tamper = onStep(1, func(p string) string { return strings.Replace(p, "server,", ",", 1) })
+		}, "nonce"},
+		{"malformed first message", func(s *server) { s.tamper = onStep(1, constant("hello")) }, "malformed"},
+		{"extension", func(s *server) { s.tamper = onStep(1, func(p string) string { return "m=x," + p }) }, "malformed"},
+		{"no salt", func(s *server) { s.tamper = onStep(1, constant("r=x,s=,i=4096")) }, "malformed"},
+		{"iterations are no number", func(s *server) { s.tamper = onStep(1, constant("r=x,s=QUJD,i=many")) }, "malformed"},
+		{"wrong signature", func(s *server) {
+			s.tamper = onStep(2, constant("v=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="))
+		}, "does not know the password"},
+		{"empty signature", func(s *server) { s.tamper = onStep(2, constant("v=")) }, "does not know the password"},
+		{"no signature", func(s *server) { s.tamper = onStep(2, constant("")) }, "malformed"},
+		{"error", func(s *server) { s.tamper = onStep(2, constant("e=other-error")) }, "other-error"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newServer(t)
+			tt.change(s)
+			_, err := login(t, s, "mongodb://both:both@localhost/?authMechanism=SCRAM-SHA-256")
+			if _, ok := errors.AsType[*mongoerr.AuthError](err); !ok || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// scripted answers each command with the next of its replies, over and over.
+type scripted struct{ replies []bson.Raw }
+
+func (s *scripted) Addr() string { return "server:27017" }
+
+func (s *scripted) RunCommand(context.Context, string, func([]byte) []byte) (bson.Raw, error) {
+	r := s.replies[0]
+	if len(s.replies) > 1 {
+		s.replies = s.replies[1:]
+	}
+	return r, nil
+}
+
+func TestConversationEnds(t *testing.T) {
+	step := func(payload string, done bool) bson.Raw { return (&server{}).reply(payload, done) }
+	tests := []struct {
+		name      string
+		mechanism string
+		replies   []bson.Raw
+		want      string
+	}{
+		{"done at once", uri.ScramSHA256, []bson.Raw{step("", true)}, "malformed"},
+		{"no payload", uri.ScramSHA256, []bson.Raw{document(func(b []byte) []byte { return b })}, "no payload"},
+		{"never done", uri.Plain, []bson.Raw{step("", false)}, "did not end"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a, err := New(&uri.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: tt.mechanism})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = a.Reauthenticate(t.Context(), &scripted{tt.replies}, tt.mechanism)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+	// A server that says done with its first, otherwise good message has not proved anything.
+	s := newServer(t)
+	a, _ := New(&uri.Credential{Username: "both", Password: "both", Source: "admin", Mechanism: uri.ScramSHA256})
+	early := doneTransport{s}
+	if err := a.Reauthenticate(t.Context(), early, uri.ScramSHA256); err == nil || !strings.Contains(err.Error(), "before it proved") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// doneTransport says done in every reply.
+type doneTransport struct{ *server }
+
+func (d doneTransport) RunCommand(ctx context.Context, db string, fill func([]byte) []byte) (bson.Raw, error) {
+	r, err := d.server.RunCommand(ctx, db, fill)
+	if err != nil {
+		return nil, err
+	}
+	payload, _ := r.Lookup("payload").Binary()
+	return (&server{}).reply(string(payload.Data), true), nil
+}
+
+func TestPlainAndX509(t *testing.T) {
+	s := newServer(t)
+	if mech, err := login(t, s, "mongodb://ldap:open%20sesame@localhost/?authMechanism=PLAIN"); err != nil || mech != uri.Plain {
+		t.Errorf("PLAIN: %s, %v", mech, err)
+	}
+	if _, err := login(t, s, "mongodb://ldap:wrong@localhost/?authMechanism=PLAIN"); err == nil {
+		t.Error("PLAIN with a wrong password: no error")
+	}
+	for _, user := range []string{"", "CN%3Dclient@"} {
+		for _, noSpeculation := range []bool{false, true} {
+			s := newServer(t)
+			s.noSpeculation = noSpeculation
+			if mech, err := login(t, s, "mongodb://"+user+"localhost/?authMechanism=MONGODB-X509"); err != nil || mech != uri.X509 {
+				t.Errorf("X.509: %s, %v", mech, err)
+			}
+			if got := len(s.commands); (got == 0) == noSpeculation {
+				t.Errorf("X.509, no speculation %v: commands %q", noSpeculation, s.commands)
+			}
+		}
+	}
+}
+
+func TestReauthenticate(t *testing.T) {
+	s := newServer(t)
+	a, err := New(&uri.Credential{Username: "both", Password: "both", Source: "admin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := a.Reauthenticate(t.Context(), s, uri.ScramSHA256); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"saslStart", "saslContinue", "saslStart", "saslContinue", "saslStart", "saslContinue"}; !slices.Equal(s.commands, want) {
+		t.Errorf("commands %q", s.commands)
+	}
+	if len(a.keys.keys) != 1 {
+		t.Errorf("%d keys were derived, want 1", len(a.keys.keys))
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	for mech, want := range map[string]string{uri.OIDC: "MONGODB-OIDC is not available", uri.ScramSHA256: "SASLprep"} {
+		_, err := New(&uri.Credential{Username: "u", Password: "bad\x07word", Source: "admin", Mechanism: mech})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "bad") {
+			t.Errorf("%s: %v, want %q", mech, err, want)
+		}
+	}
+	// A password that only SCRAM-SHA-1 can use is no reason to refuse before the server has said what it has.
+	a, err := New(&uri.Credential{Username: "sha1", Password: "bad\x07word", Source: "admin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t)
+	s.users["admin.sha1"] = user{[]string{uri.ScramSHA1}, a.passwords}
+	attempt, err := a.Attempt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt.Finish(t.Context(), s, s.hello(attempt)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A network error stays one.
+func TestNetworkErrors(t *testing.T) {
+	broken := &mongoerr.ConnectionError{Op: "authenticate", Wrapped: errors.New("reset")}
+	a, _ := New(&uri.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: uri.ScramSHA1})
+	err := a.Reauthenticate(t.Context(), brokenTransport{broken}, uri.ScramSHA1)
+	if _, isAuth := errors.AsType[*mongoerr.AuthError](err); isAuth || !errors.Is(err, broken) {
+		t.Errorf("error %T %v", err, err)
+	}
+}
+
+type brokenTransport struct{ err error }
+
+func (brokenTransport) Addr() string { return "" }
+func (b brokenTransport) RunCommand(context.Context, string, func([]byte) []byte) (bson.Raw, error) {
+	return nil, b.err
+}
+
+func BenchmarkScramCachedKeys(b *testing.B) {
+	c := scramCache{}
+	for b.Loop() {
+		if _, err := c.get(scramKeyID{uri.ScramSHA256, "password", "salt", 15000}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

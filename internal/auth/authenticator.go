@@ -1,0 +1,164 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"allium/bson"
+	"allium/internal/mongoerr"
+	"allium/internal/uri"
+)
+
+// Transport runs commands on the connection that is authenticated.
+type Transport interface {
+	// Addr returns the address of the server.
+	Addr() string
+	// RunCommand runs the command whose elements fill appends, and returns the reply, which may be kept. A reply that is
+	// an error is a *mongoerr.ServerError.
+	RunCommand(ctx context.Context, db string, fill func(dst []byte) []byte) (bson.Raw, error)
+}
+
+// Authenticator authenticates the connections of one client. It is safe for concurrent use.
+type Authenticator struct {
+	credential uri.Credential
+	keys       scramCache
+	// passwords are what the SCRAM mechanisms derive their keys from.
+	passwords map[string]string
+}
+
+// New returns the authenticator of a credential that uri.Config.Validate has completed. It is an error if the mechanism
+// is not there, or if the password cannot be prepared for it.
+func New(credential *uri.Credential) (*Authenticator, error) {
+	a := &Authenticator{credential: *credential}
+	if err := a.prepare(); err != nil {
+		return nil, fmt.Errorf("authentication: %w", err)
+	}
+	return a, nil
+}
+
+func (a *Authenticator) prepare() error {
+	switch a.credential.Mechanism {
+	case "", uri.ScramSHA1, uri.ScramSHA256:
+		return a.preparePasswords()
+	}
+	if _, ok := mechanisms[a.credential.Mechanism]; !ok {
+		return fmt.Errorf("mechanism %s is not available", a.credential.Mechanism)
+	}
+	return nil
+}
+
+// conversation is what one mechanism does on one connection.
+type conversation interface {
+	// first appends the elements of the conversation's first command, for speculativeAuthenticate. ok is false if the
+	// mechanism has nothing to send ahead.
+	first(dst []byte) (out []byte, ok bool)
+	// run authenticates. speculative is the reply to what first appended, nil if there is none: then run starts anew.
+	run(ctx context.Context, t Transport, speculative bson.Raw) error
+}
+
+// mechanisms make the conversations of the mechanisms.
+var mechanisms = map[string]func(*Authenticator) (conversation, error){
+	uri.ScramSHA1:   func(a *Authenticator) (conversation, error) { return newScram(a, uri.ScramSHA1) },
+	uri.ScramSHA256: func(a *Authenticator) (conversation, error) { return newScram(a, uri.ScramSHA256) },
+	uri.Plain:       func(a *Authenticator) (conversation, error) { return newPlain(a), nil },
+	uri.X509:        func(a *Authenticator) (conversation, error) { return &x509{user: a.credential.Username}, nil },
+}
+
+// Attempt is the authentication of one connection.
+type Attempt struct {
+	a         *Authenticator
+	mechanism string // "" until it is negotiated
+	ahead     conversation // that began with the hello, nil if none did
+}
+
+// Attempt begins the authentication of a connection.
+func (a *Authenticator) Attempt() (*Attempt, error) {
+	t := &Attempt{a: a, mechanism: a.credential.Mechanism}
+	name := t.mechanism
+	if name == "" {
+		name = uri.ScramSHA256 // what is speculated on
+	}
+	c, err := mechanisms[name](a)
+	if err != nil && t.mechanism != "" {
+		return nil, err
+	}
+	if err == nil {
+		t.ahead = c
+	}
+	return t, nil
+}
+
+// AppendHello appends what authentication adds to the handshake's hello.
+func (t *Attempt) AppendHello(dst []byte) []byte {
+	c := &t.a.credential
+	if t.mechanism == "" {
+		dst = bson.AppendString(dst, "saslSupportedMechs", c.Source+"."+c.Username)
+	}
+	if t.ahead == nil {
+		return dst
+	}
+	start, out := bson.BeginDocumentElement(dst, "speculativeAuthenticate")
+	out, ok := t.ahead.first(out)
+	if !ok {
+		return dst
+	}
+	return bson.EndDocument(out, start)
+}
+
+// Finish authenticates, given the server's reply to the hello. Errors other than those of the transport's network are
+// *mongoerr.AuthError.
+func (t *Attempt) Finish(ctx context.Context, tr Transport, hello bson.Raw) error {
+	if t.mechanism == "" {
+		t.mechanism = negotiate(hello)
+	}
+	speculative, _ := hello.Lookup("speculativeAuthenticate").Document()
+	if t.ahead == nil || t.mechanism == uri.ScramSHA1 && t.a.credential.Mechanism == "" {
+		speculative = nil // it was not asked for, or is about the other mechanism
+	}
+	return t.a.run(ctx, tr, t.mechanism, t.ahead, speculative)
+}
+
+// Mechanism returns the name of the mechanism, after Finish.
+func (t *Attempt) Mechanism() string { return t.mechanism }
+
+// negotiate chooses the default mechanism out of those that a server says the user has.
+func negotiate(hello bson.Raw) string {
+	if slices.Contains(mongoerr.Strings(hello.Lookup("saslSupportedMechs")), uri.ScramSHA256) {
+		return uri.ScramSHA256
+	}
+	return uri.ScramSHA1
+}
+
+// Reauthenticate authenticates a connection again, with the mechanism that it was authenticated with, after the server
+// answered a command with the error 391 (ReauthenticationRequired). The errors are those of Finish.
+func (a *Authenticator) Reauthenticate(ctx context.Context, tr Transport, mechanism string) error {
+	return a.run(ctx, tr, mechanism, nil, nil)
+}
+
+// run has a conversation: the one that began with the hello if the server answered it, else a new one.
+func (a *Authenticator) run(ctx context.Context, tr Transport, mechanism string, ahead conversation, speculative bson.Raw) error {
+	c := ahead
+	if speculative == nil {
+		var err error
+		if c, err = mechanisms[mechanism](a); err != nil {
+			return authError(tr, mechanism, err)
+		}
+	}
+	if err := c.run(ctx, tr, speculative); err != nil {
+		return authError(tr, mechanism, err)
+	}
+	return nil
+}
+
+// authError says that authentication failed, unless err says that the network or the context did.
+func authError(tr Transport, mechanism string, err error) error {
+	if _, ok := errors.AsType[*mongoerr.ConnectionError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
+		return err
+	}
+	return &mongoerr.AuthError{Addr: tr.Addr(), Mechanism: mechanism, Wrapped: err}
+}

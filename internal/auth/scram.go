@@ -1,0 +1,221 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/md5"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/xdg-go/stringprep"
+
+	"allium/internal/uri"
+)
+
+// Bounds on the iteration count that a server may ask for: the lower one keeps somebody in between from weakening the
+// proof, the upper one a server from keeping the client busy.
+const (
+	minIterations = 4096
+	maxIterations = 10_000_000
+)
+
+var scramHashes = map[string]func() hash.Hash{uri.ScramSHA1: sha1.New, uri.ScramSHA256: sha256.New}
+
+// preparePasswords derives from the password what each SCRAM mechanism starts from.
+func (a *Authenticator) preparePasswords() error {
+	c := &a.credential
+	a.passwords = make(map[string]string, 2)
+	sum := md5.Sum([]byte(c.Username + ":mongo:" + string(c.Password)))
+	a.passwords[uri.ScramSHA1] = hex.EncodeToString(sum[:])
+	prepared, err := stringprep.SASLprep.Prepare(string(c.Password))
+	if err == nil {
+		a.passwords[uri.ScramSHA256] = prepared
+	} else if c.Mechanism == uri.ScramSHA256 {
+		return errPreparePassword
+	}
+	return nil
+}
+
+// errPreparePassword says no more, since the error of SASLprep names characters of the password.
+var errPreparePassword = errors.New("the password contains characters that SASLprep (RFC 4013) prohibits")
+
+// scramKeys are what a password, a salt and an iteration count make.
+type scramKeys struct{ client, server []byte }
+
+type scramKeyID struct {
+	mechanism, password, salt string
+	iterations                int
+}
+
+// scramCache remembers derived keys, which take long to derive on purpose. A user has one salt per mechanism and
+// member of the deployment at most.
+type scramCache struct {
+	mu   sync.Mutex
+	keys map[scramKeyID]*scramKeys
+}
+
+const maxCachedKeys = 100
+
+func (c *scramCache) get(id scramKeyID) (*scramKeys, error) {
+	c.mu.Lock()
+	keys, ok := c.keys[id]
+	c.mu.Unlock()
+	if ok {
+		return keys, nil
+	}
+	newHash := scramHashes[id.mechanism]
+	salted, err := pbkdf2.Key(newHash, id.password, []byte(id.salt), id.iterations, newHash().Size())
+	if err != nil {
+		return nil, errors.New("keys cannot be derived from the password")
+	}
+	keys = &scramKeys{client: mac(newHash, salted, "Client Key"), server: mac(newHash, salted, "Server Key")}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.keys) >= maxCachedKeys || c.keys == nil {
+		c.keys = make(map[scramKeyID]*scramKeys)
+	}
+	c.keys[id] = keys
+	return keys, nil
+}
+
+func mac(newHash func() hash.Hash, key []byte, text string) []byte {
+	m := hmac.New(newHash, key)
+	m.Write([]byte(text))
+	return m.Sum(nil)
+}
+
+// scram is the client of SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel binding.
+type scram struct {
+	mechanism string
+	user      string // escaped
+	password  string
+	cache     *scramCache
+	newNonce  func() string
+
+	nonce       string
+	firstBare   string
+	step        int
+	serverProof []byte
+}
+
+func newScram(a *Authenticator, mechanism string) (conversation, error) {
+	password, ok := a.passwords[mechanism]
+	if !ok {
+		return nil, errPreparePassword
+	}
+	return &saslConversation{
+		mechanism: mechanism,
+		source:    a.credential.Source,
+		client: &scram{
+			mechanism: mechanism,
+			user:      strings.NewReplacer("=", "=3D", ",", "=2C").Replace(a.credential.Username),
+			password:  password,
+			cache:     &a.keys,
+			newNonce:  randomNonce,
+		},
+		skipEmptyExchange: true,
+		canSpeculate:      true,
+	}, nil
+}
+
+func randomNonce() string {
+	var b [24]byte
+	rand.Read(b[:]) // never fails
+	return base64.StdEncoding.EncodeToString(b[:])
+}
+
+const gs2Header = "n,,"
+
+func (s *scram) start(context.Context) ([]byte, error) {
+	s.nonce = s.newNonce()
+	s.firstBare = "n=" + s.user + ",r=" + s.nonce
+	return []byte(gs2Header + s.firstBare), nil
+}
+
+func (s *scram) next(_ context.Context, challenge []byte) ([]byte, error) {
+	s.step++
+	switch s.step {
+	case 1:
+		return s.prove(string(challenge))
+	case 2:
+		return nil, s.verify(challenge)
+	}
+	return nil, errors.New("server sent more than SCRAM has")
+}
+
+func (s *scram) complete() bool { return s.step >= 2 }
+
+// prove answers the server's first message.
+func (s *scram) prove(serverFirst string) ([]byte, error) {
+	nonce, salt, iterations, err := parseServerFirst(serverFirst)
+	switch {
+	case err != nil:
+		return nil, err
+	case !strings.HasPrefix(nonce, s.nonce) || len(nonce) == len(s.nonce):
+		return nil, errors.New("server's nonce does not continue the client's")
+	case iterations < minIterations:
+		return nil, fmt.Errorf("server asks for %d iterations, at least %d are required", iterations, minIterations)
+	case iterations > maxIterations:
+		return nil, fmt.Errorf("server asks for %d iterations, at most %d are accepted", iterations, maxIterations)
+	}
+	keys, err := s.cache.get(scramKeyID{s.mechanism, s.password, salt, iterations})
+	if err != nil {
+		return nil, err
+	}
+	newHash := scramHashes[s.mechanism]
+	withoutProof := "c=" + base64.StdEncoding.EncodeToString([]byte(gs2Header)) + ",r=" + nonce
+	message := s.firstBare + "," + serverFirst + "," + withoutProof
+	stored := newHash()
+	stored.Write(keys.client)
+	proof := mac(newHash, stored.Sum(nil), message)
+	subtle.XORBytes(proof, proof, keys.client)
+	s.serverProof = mac(newHash, keys.server, message)
+	return []byte(withoutProof + ",p=" + base64.StdEncoding.EncodeToString(proof)), nil
+}
+
+func parseServerFirst(text string) (nonce, salt string, iterations int, err error) {
+	malformed := errors.New("server's first message is malformed")
+	r, rest, ok1 := strings.Cut(text, ",")
+	s, rest, ok2 := strings.Cut(rest, ",")
+	i, _, _ := strings.Cut(rest, ",")
+	if !ok1 || !ok2 || !strings.HasPrefix(r, "r=") || !strings.HasPrefix(s, "s=") || !strings.HasPrefix(i, "i=") {
+		return "", "", 0, malformed
+	}
+	raw, err := base64.StdEncoding.DecodeString(s[2:])
+	if err != nil || len(raw) == 0 {
+		return "", "", 0, malformed
+	}
+	if iterations, err = strconv.Atoi(i[2:]); err != nil {
+		return "", "", 0, malformed
+	}
+	return r[2:], string(raw), iterations, nil
+}
+
+// verify checks that the server knows the password too.
+func (s *scram) verify(serverFinal []byte) error {
+	if text, ok := bytes.CutPrefix(serverFinal, []byte("e=")); ok {
+		return fmt.Errorf("server refused: %q", text)
+	}
+	encoded, ok := bytes.CutPrefix(serverFinal, []byte("v="))
+	encoded, _, _ = bytes.Cut(encoded, []byte(","))
+	proof, err := base64.StdEncoding.DecodeString(string(encoded))
+	if !ok || err != nil {
+		return errors.New("server's last message is malformed")
+	}
+	if subtle.ConstantTimeCompare(proof, s.serverProof) != 1 {
+		return errors.New("server's signature is wrong: it does not know the password")
+	}
+	return nil
+}

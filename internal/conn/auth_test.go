@@ -1,0 +1,166 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"allium/bson"
+	"allium/internal/auth"
+	"allium/internal/mongoerr"
+	"allium/internal/uri"
+)
+
+func authenticator(t *testing.T, connectionString string) *auth.Authenticator {
+	t.Helper()
+	c, err := uri.Parse(connectionString)
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := auth.New(c.Credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// plainServer accepts the mechanism PLAIN with the password "open".
+func plainServer(hellos, commands chan<- bson.Raw) func(*peer) {
+	return func(p *peer) {
+		doc, ok := p.hello()
+		if !ok {
+			return
+		}
+		hellos <- doc
+		for {
+			id, m, ok := p.read()
+			if !ok {
+				return
+			}
+			commands <- m.Body
+			payload, _ := m.Body.Lookup("payload").Binary()
+			p.reply(id, document(func(dst []byte) []byte {
+				if m.Body.Lookup("saslStart").Type != 0 && !strings.HasSuffix(string(payload.Data), "\x00open") {
+					dst = bson.AppendInt32(dst, "code", 18)
+					dst = bson.AppendString(dst, "codeName", "AuthenticationFailed")
+					dst = bson.AppendString(dst, "errmsg", "Authentication failed.")
+					return bson.AppendDouble(dst, "ok", 0)
+				}
+				dst = bson.AppendInt32(dst, "conversationId", 1)
+				dst = bson.AppendBool(dst, "done", true)
+				dst = bson.AppendBinary(dst, "payload", 0, nil)
+				return bson.AppendDouble(dst, "ok", 1)
+			}))
+		}
+	}
+}
+
+func TestDialAuthenticates(t *testing.T) {
+	hellos, commands := make(chan bson.Raw, 10), make(chan bson.Raw, 10)
+	addr := fakeServer(t, plainServer(hellos, commands))
+	c := dial(t, addr, &Config{Authenticator: authenticator(t, "mongodb://u:open@h/?authMechanism=PLAIN"), ServerAPI: &ServerAPI{Version: "1"}})
+	if c.Mechanism() != "PLAIN" {
+		t.Errorf("mechanism %q", c.Mechanism())
+	}
+	if doc := <-hellos; doc.Lookup("speculativeAuthenticate").Type != 0 {
+		t.Error("the password in clear was sent ahead")
+	}
+	cmd := <-commands
+	if db, _ := cmd.Lookup("$db").StringValue(); db != "$external" || cmd.Lookup("apiVersion").Type == 0 {
+		t.Errorf("saslStart on %q: %x", db, []byte(cmd))
+	}
+	if err := c.Reauthenticate(t.Context()); err != nil {
+		t.Errorf("reauthenticate: %v", err)
+	}
+	if !c.Alive() {
+		t.Error("connection is closed")
+	}
+}
+
+func TestDialSpeculates(t *testing.T) {
+	for in, want := range map[string]string{
+		"mongodb://u:p@h/":                           "admin.u",
+		"mongodb://u:p@h/db":                         "db.u",
+		"mongodb://u:p@h/?authMechanism=SCRAM-SHA-1": "",
+	} {
+		hellos := make(chan bson.Raw, 1)
+		addr := fakeServer(t, func(p *peer) {
+			doc, _ := p.hello()
+			hellos <- doc
+		})
+		if _, err := Dial(t.Context(), addr, &Config{Authenticator: authenticator(t, in)}); err == nil {
+			t.Error("no error")
+		}
+		doc := <-hellos
+		if got, _ := doc.Lookup("saslSupportedMechs").StringValue(); got != want {
+			t.Errorf("%s: saslSupportedMechs %q, want %q", in, got, want)
+		}
+		if db, _ := doc.Lookup("speculativeAuthenticate", "db").StringValue(); db == "" {
+			t.Errorf("%s: nothing is sent ahead", in)
+		}
+	}
+}
+
+func TestDialAuthenticationErrors(t *testing.T) {
+	hellos, commands := make(chan bson.Raw, 10), make(chan bson.Raw, 10)
+	addr := fakeServer(t, plainServer(hellos, commands))
+	_, err := Dial(t.Context(), addr, &Config{Authenticator: authenticator(t, "mongodb://u:secret@h/?authMechanism=PLAIN")})
+	ae, ok := errors.AsType[*mongoerr.AuthError](err)
+	if !ok || ae.Mechanism != "PLAIN" || ae.Addr != addr {
+		t.Errorf("error %T: %v", err, err)
+	}
+	if _, isNetwork := errors.AsType[*mongoerr.ConnectionError](err); isNetwork {
+		t.Errorf("%v counts as a network error", err)
+	}
+	want := "authentication with PLAIN: saslStart on " + addr + ": AuthenticationFailed (18): Authentication failed."
+	if err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+
+	closing := fakeServer(t, func(p *peer) {
+		p.hello()
+		p.read()
+	})
+	cfg := &Config{Authenticator: authenticator(t, "mongodb://u:secret@h/?authMechanism=PLAIN")}
+	_, err = Dial(t.Context(), closing, cfg)
+	ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
+	if !ok || ce.Op != "authenticate" || !errors.Is(err, io.EOF) || mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) {
+		t.Errorf("error %T: %v", err, err)
+	}
+
+	silent := fakeServer(t, func(p *peer) {
+		p.hello()
+		p.read()
+		p.read()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = Dial(ctx, silent, cfg)
+	if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || te.Phase != "connect (authenticate)" {
+		t.Errorf("error %T: %v", err, err)
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %q", err)
+	}
+}
+
+func TestArbitersAreNotAuthenticated(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) {
+		p.hello(func(dst []byte) []byte {
+			dst = bson.AppendString(dst, "setName", "rs")
+			dst = bson.AppendBool(dst, "isWritablePrimary", false)
+			return bson.AppendBool(dst, "arbiterOnly", true)
+		})
+		p.read()
+	})
+	c := dial(t, addr, &Config{Authenticator: authenticator(t, "mongodb://u:p@h/")})
+	if c.Mechanism() != "" {
+		t.Errorf("mechanism %q", c.Mechanism())
+	}
+}
