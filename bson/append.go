@@ -100,10 +100,10 @@ func AppendDateTime(dst []byte, key string, v DateTime) []byte {
 // AppendNull appends null.
 func AppendNull(dst []byte, key string) []byte { return AppendHeader(dst, TypeNull, key) }
 
-// AppendRegex appends a regular expression.
+// AppendRegex appends a regular expression, with its options in alphabetical order.
 func AppendRegex(dst []byte, key string, v Regex) []byte {
 	dst = append(AppendHeader(dst, TypeRegex, key), v.Pattern...)
-	dst = append(append(dst, 0), v.Options...)
+	dst = append(append(dst, 0), sortOptions(v.Options)...)
 	return append(dst, 0)
 }
 

@@ -108,7 +108,7 @@ func appendNumber(dst []byte, n json.Number, fl flags) (Type, []byte, error) {
 
 func appendRegexValue(dst []byte, r Regex) (out []byte, err error) {
 	if out, err = appendCString(dst, r.Pattern); err == nil {
-		out, err = appendCString(out, r.Options)
+		out, err = appendCString(out, sortOptions(r.Options))
 	}
 	return out, err
 }
