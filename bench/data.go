@@ -1,0 +1,65 @@
+package bench
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+)
+
+// dataFolder returns the folder of the specification's data sets. The specifications are found as the tests of
+// Allium find them: in $ALLIUM_SPECIFICATIONS, in testdata/specifications at the root of the repository, or in
+// ../shared/specifications beside it.
+func dataFolder() (string, error) {
+	_, self, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(self), "..")
+	places := []string{
+		os.Getenv("ALLIUM_SPECIFICATIONS"),
+		filepath.Join(root, "testdata", "specifications"),
+		filepath.Join(root, "..", "shared", "specifications"),
+	}
+	for _, place := range places {
+		dir := filepath.Join(place, "source", "benchmarking", "data")
+		if _, err := os.Stat(dir); place != "" && err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("no data sets: set ALLIUM_SPECIFICATIONS to a clone of github.com/mongodb/specifications")
+}
+
+// readArchive returns the files of one of the specification's archives by their base names.
+func readArchive(name string) (map[string][]byte, error) {
+	dir, err := dataFolder()
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	files := make(map[string][]byte)
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if h.Typeflag == tar.TypeReg {
+			if files[path.Base(h.Name)], err = io.ReadAll(r); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+}
