@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"math/bits"
 	"reflect"
 	"unicode/utf8"
 )
@@ -84,31 +83,6 @@ func (d *decoder) keyLen(b []byte) (int, error) {
 	return n, nil
 }
 
-// cstringLen returns how many bytes of b come before the first NUL, or -1, and whether all of them are ASCII.
-func cstringLen(b []byte) (n int, ascii bool) {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	var high uint64
-	i := 0
-	for ; len(b)-i >= 8; i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		if zero := (x - ones) & ^x & highs; zero != 0 {
-			high |= x & (zero&-zero - 1)
-			return i + bits.TrailingZeros64(zero)/8, high&highs == 0
-		}
-		high |= x
-	}
-	ascii = high&highs == 0
-	for ; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == 0:
-			return i, ascii
-		case c >= utf8.RuneSelf:
-			ascii = false
-		}
-	}
-	return -1, false
-}
-
 // countElements returns how many elements body has. Every frame at this level is in order then.
 func countElements(body []byte) (int, error) {
 	n := 0
@@ -167,7 +141,7 @@ func (d *decoder) text(b []byte) (s string, n int, err error) {
 		return "", 0, err
 	}
 	v := b[4 : 4+l-1]
-	if !d.cfg.AllowInvalidUTF8 && !utf8.Valid(v) {
+	if !d.cfg.AllowInvalidUTF8 && !validText(v) {
 		return "", 0, errUTF8
 	}
 	return d.str(v), 4 + l, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -50,12 +51,19 @@ func appendKey(dst []byte, key string) ([]byte, error) {
 
 // appendText appends a string's value if it is valid UTF-8.
 func appendText(dst []byte, s string) ([]byte, error) {
-	if !utf8.ValidString(s) {
+	if !validText(viewBytes(s)) {
 		return dst, errUTF8
 	}
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(s)+1))
-	dst = append(dst, s...)
-	return append(dst, 0), nil
+	at := len(dst)
+	size := 4 + len(s) + 1
+	if cap(dst)-at < size {
+		dst = slices.Grow(dst, size)
+	}
+	dst = dst[:at+size]
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(s)+1))
+	copy(dst[at+4:], s)
+	dst[at+size-1] = 0
+	return dst, nil
 }
 
 func appendCString(dst []byte, s string) ([]byte, error) {

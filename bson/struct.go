@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -19,8 +20,9 @@ type structProgram struct {
 // programField is one field of a struct, or of a struct that is inline in it.
 type programField struct {
 	key    string
-	match  string // the key with its NUL, as it is in the document
-	header []byte // the BSON type (0 if the value decides), the key, its NUL
+	match  fieldMatch
+	header []byte    // the BSON type (0 if the value decides), the key, its NUL
+	words  [2]uint64 // the header, if it is not longer than that
 	typ    reflect.Type
 	hops   []hop // pointers to inline structs on the way to the field
 	offset uintptr
@@ -87,13 +89,18 @@ func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
 		if len(f.hops) == 0 {
 			tc.copies = tc.copies || fc.copies
 		}
-		pf := programField{key: f.key, match: f.key + "\x00", typ: f.typ, hops: f.hops, offset: f.offset,
+		pf := programField{key: f.key, match: newFieldMatch(f.key), typ: f.typ, hops: f.hops, offset: f.offset,
 			op: fc.op, enc: fc.encoder(), dec: fc.decoder()}
 		t := Type(0)
 		if pf.op != opCall {
 			t = opTypes[pf.op]
 		}
 		pf.header = append(append([]byte{byte(t)}, f.key...), 0)
+		if len(pf.header) <= len(pf.words)*8 {
+			var w [16]byte
+			copy(w[:], pf.header)
+			pf.words = [2]uint64{binary.LittleEndian.Uint64(w[:]), binary.LittleEndian.Uint64(w[8:])}
+		}
 		var copies bool
 		if pf.omit, copies = omitter(f); copies && len(f.hops) == 0 {
 			tc.copies = true
@@ -122,8 +129,20 @@ func (s *structProgram) encode(e *encoder, dst []byte, base ptr) (Type, []byte, 
 		if f.omit != nil && f.omit(p) {
 			continue
 		}
+		// Room for a short header and any value of fixed size, so that they are stored without a further look.
 		pos := len(dst)
-		dst = append(dst, f.header...)
+		if cap(dst)-pos < fixedRoom {
+			dst = slices.Grow(dst, fixedRoom)
+		}
+		if n := len(f.header); n <= len(f.words)*8 {
+			w := dst[pos : pos+fixedRoom]
+			binary.LittleEndian.PutUint64(w, f.words[0])
+			binary.LittleEndian.PutUint64(w[8:], f.words[1])
+			dst = dst[:pos+n]
+		} else {
+			dst = slices.Grow(append(dst, f.header...), fixedRoom)
+		}
+		value := len(dst)
 		var err error
 		switch f.op {
 		case opString:
@@ -134,17 +153,19 @@ func (s *structProgram) encode(e *encoder, dst []byte, base ptr) (Type, []byte, 
 			n := *at[int](p)
 			if n >= math.MinInt32 && n <= math.MaxInt32 {
 				dst[pos] = byte(TypeInt32)
-				dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
+				dst = dst[:value+4]
+				binary.LittleEndian.PutUint32(dst[value:], uint32(n))
 			} else {
 				dst[pos] = byte(TypeInt64)
-				dst = binary.LittleEndian.AppendUint64(dst, uint64(n))
+				dst = dst[:value+8]
+				binary.LittleEndian.PutUint64(dst[value:], uint64(n))
 			}
 		case opInt32:
-			dst = binary.LittleEndian.AppendUint32(dst, *at[uint32](p))
-		case opInt64:
-			dst = binary.LittleEndian.AppendUint64(dst, *at[uint64](p))
-		case opFloat64:
-			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(*at[float64](p)))
+			dst = dst[:value+4]
+			binary.LittleEndian.PutUint32(dst[value:], *at[uint32](p))
+		case opInt64, opFloat64:
+			dst = dst[:value+8]
+			binary.LittleEndian.PutUint64(dst[value:], *at[uint64](p))
 		case opObjectID:
 			dst = append(dst, at[ObjectID](p)[:]...)
 		case opTime:
@@ -185,63 +206,82 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 	if d.cfg.ClearStructs {
 		base.value(s.t).SetZero()
 	}
-	var seen map[string]bool // only if duplicates are an error
-	next := 0                // the field that is expected
+	var seen map[string]bool
+	if d.cfg.DisallowDuplicateKeys {
+		seen = make(map[string]bool)
+	}
+	next := 0 // the field that is expected
 	for len(body) > 0 {
 		et := Type(body[0])
-		var key []byte
-		i := -1
 		// Documents mostly have the fields in the order of the struct, with some left out.
-		for j := next; j < len(s.fields) && j < next+3; j++ {
-			m := s.fields[j].match
-			if len(body) > len(m) && string(body[1:1+len(m)]) == m {
-				i, key = j, body[1:len(m)]
+		i, k := next, 0 // the field; the length of its key
+		for ; i < len(s.fields) && i < next+3; i++ {
+			if k = s.fields[i].match.len(body[1:]); k > 0 {
 				break
 			}
 		}
-		if i < 0 {
-			n, err := d.keyLen(body[1:])
-			if err != nil {
+		if k == 0 {
+			if k, err = d.keyLen(body[1:]); err != nil {
 				return 0, decodeErr(t, s.t, err)
 			}
-			key = body[1 : 1+n]
-			i = s.lookup(key)
+			i = s.lookup(body[1 : 1+k])
 		}
-		if d.cfg.DisallowDuplicateKeys {
+		key := body[1 : 1+k]
+		if seen != nil {
 			if seen[string(key)] {
 				return 0, under(string(key), &DecodeError{BSONType: et, GoType: s.t, Err: errDuplicate})
 			}
-			if seen == nil {
-				seen = make(map[string]bool)
-			}
 			seen[string(key)] = true
 		}
-		body = body[len(key)+2:]
-		var n int
-		switch {
-		case i >= 0:
-			next = i + 1
-			f := &s.fields[i]
-			p := base.add(f.offset)
-			if f.hops != nil {
-				if et == TypeNull {
-					// A null alone does not make an inline struct.
-					if _, ok := find(base, f.hops, f.offset); !ok {
-						continue
-					}
-				}
-				p = reach(base, f.hops, f.offset)
+		body = body[k+2:]
+		if i < 0 {
+			n, err := s.decodeUnknown(d, et, body, base, key)
+			if err != nil {
+				return 0, under(string(key), err)
 			}
-			n, err = f.dec(d, et, body, p)
-		case s.inline != nil:
-			n, err = s.inline.codec.decodeEntry(d, et, body, reach(base, s.inline.hops, s.inline.offset), key)
-		case d.cfg.DisallowUnknownFields:
-			err = &DecodeError{BSONType: et, GoType: s.t, Err: errUnknownField}
-		default:
-			if n, err = valueSize(et, body); err != nil {
-				err = decodeErr(et, nil, err)
-			}
+			body = body[n:]
+			continue
 		}
+		next = i + 1
+		f := &s.fields[i]
+		p := base.add(f.offset)
+		if f.hops != nil {
+			if et == TypeNull {
+				// A null alone does not make an inline struct.
+				if _, ok := find(base, f.hops, f.offset); !ok {
+					continue
+				}
+			}
+			p = reach(base, f.hops, f.offset)
+		}
+		// What is as expected is done here, everything else by the field's codec.
+		switch {
+		case f.op == opString && et == TypeString:
+			v, n, err := d.text(body)
+			if err != nil {
+				return 0, under(string(key), decodeErr(et, f.typ, err))
+			}
+			*at[string](p) = v
+			body = body[n:]
+			continue
+		case f.op == opInt32 && et == TypeInt32 && len(body) >= 4:
+			*at[uint32](p) = binary.LittleEndian.Uint32(body)
+			body = body[4:]
+			continue
+		case f.op == opInt && et == TypeInt32 && len(body) >= 4:
+			*at[int](p) = int(int32(binary.LittleEndian.Uint32(body)))
+			body = body[4:]
+			continue
+		case (f.op == opInt64 && et == TypeInt64 || f.op == opFloat64 && et == TypeDouble) && len(body) >= 8:
+			*at[uint64](p) = binary.LittleEndian.Uint64(body)
+			body = body[8:]
+			continue
+		case f.op == opBool && et == TypeBoolean && len(body) >= 1 && body[0] <= 1:
+			*at[bool](p) = body[0] == 1
+			body = body[1:]
+			continue
+		}
+		n, err := f.dec(d, et, body, p)
 		if err != nil {
 			return 0, under(string(key), err)
 		}
@@ -250,6 +290,55 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 	d.leave()
 	return size, nil
 }
+
+// decodeUnknown decodes, or skips, the value of a key without a field.
+func (s *structProgram) decodeUnknown(d *decoder, t Type, b []byte, base ptr, key []byte) (int, error) {
+	if s.inline != nil {
+		return s.inline.codec.decodeEntry(d, t, b, reach(base, s.inline.hops, s.inline.offset), key)
+	}
+	if d.cfg.DisallowUnknownFields {
+		return 0, &DecodeError{BSONType: t, GoType: s.t, Err: errUnknownField}
+	}
+	n, err := valueSize(t, b)
+	if err != nil {
+		return 0, decodeErr(t, nil, err)
+	}
+	return n, nil
+}
+
+// fieldMatch compares the key in a document with a field's, eight bytes at a time.
+type fieldMatch struct {
+	head, mask uint64 // the first eight bytes of key and NUL, and which of them count
+	tail       string // what follows
+	n          int    // the length of the key
+}
+
+func newFieldMatch(key string) fieldMatch {
+	var head, mask [8]byte
+	cut := copy(head[:], key+"\x00")
+	for i := range cut {
+		mask[i] = 0xFF
+	}
+	return fieldMatch{
+		head: binary.LittleEndian.Uint64(head[:]), mask: binary.LittleEndian.Uint64(mask[:]),
+		tail: (key + "\x00")[cut:], n: len(key),
+	}
+}
+
+// len returns the length of the field's key if b starts with it and its NUL; else, or if too little of the document is
+// left for a quick look, 0.
+func (m *fieldMatch) len(b []byte) int {
+	if len(b) < 8 || binary.LittleEndian.Uint64(b)&m.mask != m.head {
+		return 0
+	}
+	if m.tail != "" && (len(b) < 8+len(m.tail) || string(b[8:8+len(m.tail)]) != m.tail) {
+		return 0
+	}
+	return m.n
+}
+
+// fixedRoom is the room that a header in words and the largest value that a program stores itself take.
+const fixedRoom = 32
 
 var (
 	errDuplicate    = fmt.Errorf("key is there twice")

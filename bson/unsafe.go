@@ -25,6 +25,9 @@ import (
 // string is in use, which is what Raw's documentation asks of its users.
 func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// viewBytes returns the bytes of s, which nobody may write to.
+func viewBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
 // ptr is the address of a Go variable whose type the user of the ptr knows.
 type ptr struct{ p unsafe.Pointer }
 
