@@ -243,7 +243,7 @@ func decText(types ...Type) decFunc {
 	return func(d *decoder, t Type, b []byte, p ptr) (int, error) {
 		for _, want := range types {
 			if t == want {
-				s, n, err := d.text(b)
+				s, n, err := d.stringValue(b)
 				if err != nil {
 					return 0, decodeErr(t, nil, err)
 				}
@@ -272,7 +272,7 @@ func decObjectID(d *decoder, t Type, b []byte, p ptr) (int, error) {
 		return 0, nil
 	case TypeString:
 		// As people store references that came from other systems.
-		s, n, err := d.text(b)
+		s, n, err := d.stringValue(b)
 		if err == nil {
 			*at[ObjectID](p), err = ParseObjectID(s)
 		}
@@ -309,7 +309,7 @@ func decTime(d *decoder, t Type, b []byte, p ptr) (int, error) {
 		*out = d.timeOf(int64(binary.LittleEndian.Uint32(b[4:])) * 1000)
 		return 8, nil
 	case TypeString:
-		s, n, err := d.text(b)
+		s, n, err := d.stringValue(b)
 		var v time.Time
 		if err == nil {
 			v, err = time.Parse(time.RFC3339Nano, s)

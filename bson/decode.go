@@ -15,9 +15,12 @@ type decoder struct {
 	capacity int    // cap(data)
 	depth    int
 
-	window      string // a copy of data from windowStart on, which strings are cut from
+	dense       bool   // strings are cut from windows, not copied into chunks
+	window      string // a copy of data from windowStart on
 	windowStart int
-	windowSize  int // of the next window
+	chunk       []byte // what is free of the chunk
+	chunkSize   int    // of the next chunk
+	text        int    // how many bytes of strings were copied into chunks
 
 	strings   slab[string]
 	documents slab[D]
@@ -34,7 +37,7 @@ type decoder struct {
 // start makes d ready for decoding data.
 func (d *decoder) start(cfg *config, data []byte) {
 	d.cfg, d.data, d.capacity, d.depth = cfg, data, cap(data), 0
-	d.windowSize = smallWindow
+	d.chunkSize = firstChunk
 }
 
 // stop lets go of everything that belongs to the document.
@@ -130,8 +133,8 @@ var fixedSizes = func() (sizes [256]uint8) {
 	return sizes
 }()
 
-// text decodes the value of a string.
-func (d *decoder) text(b []byte) (s string, n int, err error) {
+// stringValue decodes the value of a string.
+func (d *decoder) stringValue(b []byte) (s string, n int, err error) {
 	if len(b) < 5 {
 		return "", 0, errTruncated
 	}
@@ -151,7 +154,7 @@ func (d *decoder) text(b []byte) (s string, n int, err error) {
 func (d *decoder) stringOrNull(t Type, b []byte, goType reflect.Type) (s string, n int, err error) {
 	switch t {
 	case TypeString, TypeSymbol:
-		if s, n, err = d.text(b); err == nil {
+		if s, n, err = d.stringValue(b); err == nil {
 			return s, n, nil
 		}
 	case TypeNull, TypeUndefined:
@@ -176,7 +179,7 @@ func (d *decoder) codeWithScope(b []byte) (c CodeWithScope, n int, err error) {
 		return c, 0, err
 	}
 	b = b[4:n]
-	code, k, err := d.text(b)
+	code, k, err := d.stringValue(b)
 	if err != nil {
 		return c, 0, err
 	}
@@ -206,7 +209,7 @@ func (d *decoder) d(b []byte) (D, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	d.manyStrings()
+	d.dense = true
 	out := d.elements(n, len(d.data)-(d.capacity-cap(body)))[:n]
 	for i := range out {
 		t := Type(body[0])
@@ -246,7 +249,7 @@ func (d *decoder) m(b []byte, into M) (M, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	d.manyStrings()
+	d.dense = true
 	var seen map[string]bool
 	if d.cfg.DisallowDuplicateKeys {
 		seen = make(map[string]bool, n)
@@ -312,7 +315,7 @@ func (d *decoder) a(b []byte) (A, int, error) {
 func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 	switch t {
 	case TypeString:
-		s, n, err := d.text(b)
+		s, n, err := d.stringValue(b)
 		if err != nil {
 			return nil, 0, decodeErr(t, nil, err)
 		}
@@ -397,7 +400,7 @@ func (d *decoder) rareAny(t Type, b []byte) (v any, n int, err error) {
 	case TypeDBPointer:
 		v, ok = rv.validDBPointer(d)
 	case TypeJavaScript, TypeSymbol:
-		s, _, err := d.text(b)
+		s, _, err := d.stringValue(b)
 		if err != nil {
 			return nil, 0, decodeErr(t, nil, err)
 		}

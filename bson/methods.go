@@ -128,7 +128,7 @@ func decTextUnmarshaler(t reflect.Type) decFunc {
 			p.value(t).SetZero()
 			return 0, nil
 		case TypeString:
-			s, n, err := d.text(b)
+			s, n, err := d.stringValue(b)
 			if err == nil {
 				err = p.value(t).Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s))
 			}

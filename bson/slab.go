@@ -32,38 +32,57 @@ const (
 	numberChunk = 64
 	idChunk     = 32
 	headerChunk = 32
-	smallWindow = 256
-	largeWindow = 8192
+	windowSize  = 8192
+	firstChunk  = 64
 	soloString  = 2048
 )
 
-// str returns the string with these bytes, which must lie in d.data. It shares its memory with the document's other
-// strings: a window is a copy of a stretch of the document. Windows grow as more strings are asked for, and a long
-// string gets memory of its own.
+// str returns a string with these bytes, which must lie in d.data.
+//
+// The strings of a document share memory, in one of two ways. Where most of the document becomes strings, in D and M
+// with their keys, they are cut from a window: a copy of a stretch of the document. In structs, which have no use
+// for the keys, each is copied into a chunk. A long string gets memory of its own.
 func (d *decoder) str(b []byte) string {
-	if len(b) == 0 {
+	n := len(b)
+	if n == 0 {
 		return ""
 	}
-	// Slices of one array differ in capacity by how far they start from each other.
-	off := d.capacity - cap(b)
-	if rel := off - d.windowStart; uint(rel) < uint(len(d.window)) && len(b) <= len(d.window)-rel {
-		return d.window[rel : rel+len(b)]
+	if d.dense {
+		// Slices of one array differ in capacity by how far they start from each other.
+		off := d.capacity - cap(b)
+		if rel := off - d.windowStart; uint(rel) < uint(len(d.window)) && n <= len(d.window)-rel {
+			return d.window[rel : rel+n]
+		}
+		return d.newWindow(off, n)
 	}
-	return d.newWindow(off, len(b))
+	if n > len(d.chunk) {
+		if n >= soloString {
+			return string(b)
+		}
+		d.newChunk(n)
+	}
+	// What is handed out is never written again.
+	copy(d.chunk, b)
+	s := viewString(d.chunk[:n])
+	d.chunk = d.chunk[n:]
+	d.text += n
+	return s
 }
 
 func (d *decoder) newWindow(off, n int) string {
 	if n >= soloString {
 		return string(d.data[off : off+n])
 	}
-	size := min(max(n, d.windowSize), len(d.data)-off)
-	d.windowSize = min(4*d.windowSize, largeWindow)
+	size := min(max(n, windowSize), len(d.data)-off)
 	d.windowStart, d.window = off, string(d.data[off:off+size])
 	return d.window[:n]
 }
 
-// manyStrings tells the decoder that it will need most of what follows as strings, keys included.
-func (d *decoder) manyStrings() { d.windowSize = largeWindow }
+func (d *decoder) newChunk(n int) {
+	size := min(max(d.chunkSize, n), len(d.data))
+	d.chunkSize = min(2*size, windowSize)
+	d.chunk = make([]byte, size)
+}
 
 func (d *decoder) boxString(s string) any {
 	p := d.strings.take(numberChunk)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type structProgram struct {
 	fields []programField
 	byKey  map[string]int // index in fields
 	inline *inlineMap     // the map that takes the keys without a field, or nil
+	text   atomic.Int32   // how many bytes of strings the last documents had, roughly
 }
 
 // programField is one field of a struct, or of a struct that is inline in it.
@@ -203,6 +205,12 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 	if err != nil {
 		return 0, decodeErr(t, s.t, err)
 	}
+	if d.depth == 1 {
+		// Documents of one type tend to have as much text as the one before. Room for that is made in one piece.
+		if n := int(s.text.Load()); n > 0 {
+			d.chunkSize = n
+		}
+	}
 	if d.cfg.ClearStructs {
 		base.value(s.t).SetZero()
 	}
@@ -257,7 +265,7 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 		// What is as expected is done here, everything else by the field's codec.
 		switch {
 		case f.op == opString && et == TypeString:
-			v, n, err := d.text(body)
+			v, n, err := d.stringValue(body)
 			if err != nil {
 				return 0, under(string(key), decodeErr(et, f.typ, err))
 			}
@@ -286,6 +294,11 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 			return 0, under(string(key), err)
 		}
 		body = body[n:]
+	}
+	if d.depth == 1 {
+		if n := int(s.text.Load()); d.text > n || d.text < n/2 {
+			s.text.Store(int32(min(d.text, windowSize)))
+		}
 	}
 	d.leave()
 	return size, nil
