@@ -14,6 +14,7 @@ type decoder struct {
 	data     []byte // the whole input
 	capacity int    // cap(data)
 	depth    int
+	kind     DocumentKind // what documents become in variables of type any, for the tree that is being decoded
 
 	dense       bool   // strings are cut from windows, not copied into chunks
 	window      string // a copy of data from windowStart on
@@ -55,6 +56,14 @@ func (d *decoder) enter(b []byte) (body []byte, size int, err error) {
 }
 
 func (d *decoder) leave() { d.depth-- }
+
+// root is called before a tree of D, M, A and any is decoded whose root is of kind parent. There are no structs in
+// such a tree, so that it holds until the next one.
+func (d *decoder) root(parent DocumentKind) {
+	if d.kind = d.cfg.Documents; d.kind == DocumentsAsParent {
+		d.kind = parent
+	}
+}
 
 // documentBody is ReadDocument that leaves the capacity alone.
 func documentBody(b []byte) (body []byte, size int, err error) {
@@ -183,11 +192,6 @@ func (d *decoder) codeWithScope(b []byte) (c CodeWithScope, n int, err error) {
 	if err != nil {
 		return c, 0, err
 	}
-	// What the code stands beside counts as a level of its own, as when it was encoded.
-	if d.depth >= d.cfg.maxDepth {
-		return c, 0, errTooDeep
-	}
-	d.depth++
 	scope, m, err := d.any(TypeEmbeddedDocument, b[k:])
 	if err != nil {
 		return c, 0, err
@@ -195,7 +199,6 @@ func (d *decoder) codeWithScope(b []byte) (c CodeWithScope, n int, err error) {
 	if k+m != len(b) {
 		return c, 0, errors.New("code with scope: length does not match")
 	}
-	d.leave()
 	return CodeWithScope{Code: JavaScript(code), Scope: scope}, n, nil
 }
 
@@ -347,7 +350,7 @@ func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 	case TypeNull:
 		return nil, 0, nil
 	case TypeEmbeddedDocument:
-		switch d.cfg.Documents {
+		switch d.kind {
 		case DocumentsAsD:
 			doc, n, err := d.d(b)
 			if err != nil {
@@ -362,7 +365,7 @@ func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 			return doc, n, nil
 		}
 	case TypeArray:
-		if d.cfg.Documents != DocumentsAsRaw {
+		if d.kind != DocumentsAsRaw {
 			a, n, err := d.a(b)
 			if err != nil {
 				return nil, 0, decodeErr(t, nil, err)

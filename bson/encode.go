@@ -153,10 +153,6 @@ func appendRawValue(dst []byte, v RawValue) (Type, []byte, error) {
 }
 
 func (e *encoder) appendCodeWithScope(dst []byte, c CodeWithScope, fl flags) ([]byte, error) {
-	if err := e.enter(); err != nil {
-		return dst, err
-	}
-	defer e.leave()
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	dst, err := appendText(dst, string(c.Code))
@@ -388,6 +384,7 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 				}
 				return bt, out, nil
 			}, func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
+				d.root(DocumentsAsD)
 				v, n, err := d.any(bt, b)
 				if err == nil {
 					*at[any](p) = v
@@ -412,6 +409,7 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 				return 0, nil
 			}
 			if t.NumMethod() == 0 {
+				d.root(DocumentsAsD)
 				x, n, err := d.any(bt, b)
 				if err == nil && x == nil {
 					v.SetZero()

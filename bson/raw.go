@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -211,20 +212,28 @@ func valueSize(t Type, b []byte) (int, error) {
 	return n, nil
 }
 
-// DefaultMaxDepth is how deep documents and arrays may nest.
+// DefaultMaxDepth is how deep documents and arrays may nest; the outermost document is the first level.
 const DefaultMaxDepth = 200
 
 // Validate checks the whole document: every length and terminator, every type, UTF-8 in keys and strings, and
-// nesting no deeper than DefaultMaxDepth. It does not recurse.
-func (r Raw) Validate() error {
+// nesting no deeper than DefaultMaxDepth. It does not recurse. The error is a *DecodeError with the path.
+func (r Raw) Validate() error { return r.ValidateDepth(DefaultMaxDepth) }
+
+// ValidateDepth is Validate for documents that nest no deeper than depth levels.
+func (r Raw) ValidateDepth(depth int) error {
 	doc, rest, err := ReadDocument(r)
+	if err == nil && len(rest) != 0 {
+		err = fmt.Errorf("%d bytes after the document", len(rest))
+	}
+	if err == nil && depth < 1 {
+		err = errTooDeep
+	}
 	if err != nil {
-		return err
+		return &DecodeError{BSONType: TypeEmbeddedDocument, Err: err}
 	}
-	if len(rest) != 0 {
-		return fmt.Errorf("bson: %d bytes after the document", len(rest))
-	}
-	var stack [][]byte // what is left of the enclosing documents
+	// What is left of the enclosing documents. The first levels need no allocation.
+	var first [32][]byte
+	stack := first[:0]
 	b := doc.body()
 	for {
 		for len(b) == 0 {
@@ -233,56 +242,109 @@ func (r Raw) Validate() error {
 			}
 			b, stack = stack[len(stack)-1], stack[:len(stack)-1]
 		}
-		key, v, rest, err := readElement(b)
+		k, ascii := cstringLen(b[1:])
+		if k < 0 {
+			return doc.invalid(b, Type(b[0]), errKeyEnd)
+		}
+		t, v := Type(b[0]), b[k+2:]
+		if !ascii && !utf8.Valid(b[1:1+k]) {
+			return doc.invalid(b, t, fmt.Errorf("key %w", errUTF8))
+		}
+		n := int(fixedSizes[t])
+		if n == variableSize {
+			if n, err = valueSize(t, v); err != nil {
+				return doc.invalid(b, t, err)
+			}
+		} else if n > len(v) {
+			return doc.invalid(b, t, errTruncated)
+		}
+		inner, err := checkValue(t, v[:n])
 		if err != nil {
-			return err
+			return doc.invalid(b, t, err)
 		}
-		if !utf8.Valid(key) {
-			return errors.New("bson: key is not valid UTF-8")
+		if inner == nil {
+			b = v[n:]
+			continue
 		}
-		b = rest
-		var inner Raw
-		switch v.Type {
-		case TypeString, TypeJavaScript, TypeSymbol:
-			if !utf8.Valid(v.Value[4 : len(v.Value)-1]) {
-				return fmt.Errorf("bson: %s at %q is not valid UTF-8", v.Type, key)
-			}
-		case TypeDBPointer:
-			if !utf8.Valid(v.Value[4 : len(v.Value)-13]) {
-				return fmt.Errorf("bson: %s at %q is not valid UTF-8", v.Type, key)
-			}
-		case TypeRegex:
-			if !utf8.Valid(v.Value) {
-				return fmt.Errorf("bson: %s at %q is not valid UTF-8", v.Type, key)
-			}
-		case TypeBoolean:
-			if v.Value[0] > 1 {
-				return fmt.Errorf("bson: boolean at %q is 0x%02X, want 0 or 1", key, v.Value[0])
-			}
-		case TypeBinary:
-			if v.Value[4] == BinaryOld {
-				l := len(v.Value) - 5
-				if l < 4 || int(int32(binary.LittleEndian.Uint32(v.Value[5:]))) != l-4 {
-					return fmt.Errorf("bson: old binary at %q: inner length does not match", key)
-				}
-			}
-		case TypeCodeWithScope:
-			code, scope, ok := v.CodeWithScope()
-			if !ok || !utf8.ValidString(code) {
-				return fmt.Errorf("bson: malformed code with scope at %q", key)
-			}
-			inner = scope
-		case TypeEmbeddedDocument, TypeArray:
-			inner = v.Value
+		if len(stack)+2 > depth {
+			return doc.invalid(b, t, errTooDeep)
 		}
-		if inner != nil {
-			if len(stack)+1 >= DefaultMaxDepth {
-				return fmt.Errorf("bson: documents nest deeper than %d levels", DefaultMaxDepth)
-			}
-			stack = append(stack, b)
-			b = inner.body()
-		}
+		stack = append(stack, v[n:])
+		b = inner.body()
 	}
+}
+
+// checkValue checks what valueSize does not. For values with a document or array in them it returns that.
+func checkValue(t Type, v []byte) (inner Raw, err error) {
+	ok := true
+	switch t {
+	case TypeString, TypeJavaScript, TypeSymbol:
+		ok = validText(v[4 : len(v)-1])
+	case TypeDBPointer:
+		ok = validText(v[4 : len(v)-13])
+	case TypeRegex:
+		ok = validText(v)
+	case TypeBoolean:
+		if v[0] > 1 {
+			return nil, errBoolean(v[0])
+		}
+	case TypeBinary:
+		if v[4] == BinaryOld && (len(v) < 9 || int64(int32(binary.LittleEndian.Uint32(v[5:]))) != int64(len(v)-9)) {
+			return nil, errOldBinary
+		}
+	case TypeCodeWithScope:
+		code, scope, whole := RawValue{Type: t, Value: v}.CodeWithScope()
+		if !whole {
+			return nil, errors.New("lengths do not match")
+		}
+		inner, ok = v[len(v)-len(scope):], utf8.ValidString(code)
+	case TypeEmbeddedDocument, TypeArray:
+		inner = v
+	}
+	if !ok {
+		return nil, errUTF8
+	}
+	return inner, nil
+}
+
+// invalid returns the error for the element at the start of b, which is a part of r. It finds its path by walking
+// down to it. Slices of one array differ in capacity by how far they start from each other.
+func (r Raw) invalid(b []byte, t Type, reason error) error {
+	target := cap(r) - cap(b) // where the element starts
+	err := &DecodeError{BSONType: t, Err: reason}
+	var path []string
+	body := []byte(r[4 : len(r)-1])
+	for len(body) > 0 && cap(r)-cap(body) <= target {
+		at := cap(r) - cap(body)
+		k, _ := cstringLen(body[1:])
+		if k < 0 {
+			break
+		}
+		key := strings.ToValidUTF8(string(body[1:1+k]), "\uFFFD")
+		if at == target {
+			path = append(path, key)
+			break
+		}
+		bt, v := Type(body[0]), body[k+2:]
+		n, sizeErr := valueSize(bt, v)
+		if sizeErr != nil {
+			break
+		}
+		if end := cap(r) - cap(v) + n; target >= end {
+			body = v[n:]
+			continue
+		}
+		// The element lies inside.
+		path = append(path, key)
+		start := 4
+		if bt == TypeCodeWithScope {
+			code, _ := stringBytes(v[4:])
+			start += 4 + 4 + len(code) + 1
+		}
+		body = v[start : n-1]
+	}
+	err.Path = strings.Join(path, ".")
+	return err
 }
 
 // IsZero reports whether v stands for "no value".

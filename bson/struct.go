@@ -296,8 +296,9 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 		body = body[n:]
 	}
 	if d.depth == 1 {
-		if n := int(s.text.Load()); d.text > n || d.text < n/2 {
-			s.text.Store(int32(min(d.text, windowSize)))
+		used := int32(min(d.text, windowSize))
+		if n := s.text.Load(); used > n || used < n/2 {
+			s.text.Store(used)
 		}
 	}
 	d.leave()
