@@ -136,10 +136,11 @@ func TestDRoundTrip(t *testing.T) {
 	if err := Unmarshal(data, &m); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range in {
-		if !reflect.DeepEqual(m[e.Key], e.Value) {
-			t.Errorf("%s: got %v, want %v", e.Key, m[e.Key], e.Value)
-		}
+	want := in.M()
+	want["doc"] = M{"a": int32(1)}
+	want["scope"] = CodeWithScope{"z", M{"v": int32(1)}}
+	if !reflect.DeepEqual(m, want) {
+		t.Errorf("got  %v\nwant %v", m, want)
 	}
 	var x any
 	if err := Unmarshal(data, &x); err != nil || !reflect.DeepEqual(x, any(in)) {
