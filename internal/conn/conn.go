@@ -80,6 +80,10 @@ func (c *Conn) Compressor() string {
 // Mechanism returns the name of the mechanism that the connection was authenticated with, "" if it was not.
 func (c *Conn) Mechanism() string { return c.mechanism }
 
+// SetTimeout bounds the time of each round trip from now on, in addition to its context; when it passes, the connection is
+// broken. Zero: no bound. A monitor that waits for a change of the server needs another bound than its handshake.
+func (c *Conn) SetTimeout(d time.Duration) { c.limit = d }
+
 // TLS returns the state of TLS, nil if the connection does not use it.
 func (c *Conn) TLS() *tls.ConnectionState {
 	t, ok := c.nc.(*tls.Conn)

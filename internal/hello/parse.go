@@ -58,10 +58,11 @@ func TopologyVersion(reply bson.Raw) *event.TopologyVersion {
 	if !ok {
 		return nil
 	}
-	return topologyVersion(doc)
+	return ParseTopologyVersion(doc)
 }
 
-func topologyVersion(doc bson.Raw) *event.TopologyVersion {
+// ParseTopologyVersion reads a topologyVersion document, nil if it is none.
+func ParseTopologyVersion(doc bson.Raw) *event.TopologyVersion {
 	pid, ok1 := doc.Lookup("processId").ObjectID()
 	counter, ok2 := doc.Lookup("counter").AsInt64()
 	if !ok1 || !ok2 {
@@ -139,7 +140,7 @@ var fields = map[string]func(d *event.ServerDescription, f *flags, v bson.RawVal
 	},
 	"topologyVersion": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
 		if doc, ok := v.Document(); ok {
-			d.TopologyVersion = topologyVersion(doc)
+			d.TopologyVersion = ParseTopologyVersion(doc)
 		}
 	},
 	"tags": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"allium/bson"
 )
 
 func environment(m map[string]string) func(string) string {
@@ -102,5 +104,19 @@ func TestServer(t *testing.T) {
 		if got := "[" + strings.TrimSpace(b.String()) + "]"; got != want {
 			t.Errorf("%s: %s, want %s", addr, got, want)
 		}
+	}
+}
+
+func TestDocument(t *testing.T) {
+	doc := bson.Raw(bson.AppendInt32(nil, "a", 1))
+	doc = append(append(append([]byte{0, 0, 0, 0}, bson.AppendString(doc, "b", "x\"y")...), bson.AppendArray(nil, "c", bson.Raw{5, 0, 0, 0, 0})...), 0)
+	doc[0] = byte(len(doc))
+	l, _ := New(Options{Handler: slog.DiscardHandler}, environment(nil))
+	if got, want := l.Document(doc), `{"a":1,"b":"x\"y","c":[]}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	l, _ = New(Options{Handler: slog.DiscardHandler, MaxDocumentLength: 5}, environment(nil))
+	if got, want := l.Document(doc), `{"a":...`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"allium/event"
@@ -91,21 +92,28 @@ var (
 
 // SelectionError says that no suitable server was found within serverSelectionTimeoutMS.
 type SelectionError struct {
-	Criteria string                     // what was asked for, for example "a writable server" or the read preference
+	Criteria string                     // what was asked for, for example "writing", or the read preference
 	Topology *event.TopologyDescription // what the driver knew when it gave up
+	Reasons  []string                   // for every server why it would not do, for example "a:27017: not the primary: RSSecondary"
 	Elapsed  time.Duration
-	Labels   // those that the specifications make the driver add
-	Wrapped  error
+	Labels         // those that the specifications make the driver add
+	Wrapped  error // the first real cause
 }
 
 // Error names the criteria, the first real cause, and per server why it would not do.
 func (e *SelectionError) Error() string {
-	s := fmt.Sprintf("no server found for %s after %v", e.Criteria, e.Elapsed.Round(time.Millisecond))
+	s := fmt.Sprintf("no server available for %s after %v", e.Criteria, e.Elapsed.Round(time.Millisecond))
 	if e.Wrapped != nil {
 		s += ": " + e.Wrapped.Error()
 	}
 	if e.Topology != nil {
-		s += "; topology: " + e.Topology.String()
+		s += "; topology is " + e.Topology.Kind.String()
+		if e.Topology.SetName != "" {
+			s += " " + e.Topology.SetName
+		}
+		if len(e.Reasons) > 0 {
+			s += ": " + strings.Join(e.Reasons, "; ")
+		}
 	}
 	return s
 }

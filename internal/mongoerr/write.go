@@ -67,6 +67,8 @@ type WriteConcernError struct {
 	Labels           // the reply's errorLabels, and those that the specifications make the driver add
 	Addr    string   // the server that answered
 	Raw     bson.Raw // the whole writeConcernError document
+	// TopologyVersion is the reply's, nil if there is none. It orders the error among what is known of the server.
+	TopologyVersion bson.Raw
 }
 
 // Error gives code, name and message.
@@ -88,6 +90,9 @@ func NewWriteConcernError(addr string, reply bson.Raw) *WriteConcernError {
 	}
 	raw = append(bson.Raw(nil), raw...)
 	e := &WriteConcernError{Raw: raw, Addr: addr, Labels: Strings(reply.Lookup("errorLabels"))}
+	if version, ok := reply.Lookup("topologyVersion").Document(); ok {
+		e.TopologyVersion = append(bson.Raw(nil), version...)
+	}
 	code, _ := raw.Lookup("code").AsInt64()
 	e.Code = int32(code)
 	e.Name, _ = raw.Lookup("codeName").StringValue()

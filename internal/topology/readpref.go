@@ -120,6 +120,11 @@ func (rp *ReadPreference) mode() ReadMode {
 	return rp.Mode
 }
 
+// simple reports whether nothing matters but the primary.
+func (rp *ReadPreference) simple() bool {
+	return rp == nil || rp.Mode == Primary && len(rp.TagSets) == 0 && rp.MaxStaleness <= 0 && rp.Hedge == nil
+}
+
 // staleSeconds rounds up, so that less than a second is not sent as 0.
 func (rp *ReadPreference) staleSeconds() int64 {
 	return int64((rp.MaxStaleness + time.Second - 1) / time.Second)

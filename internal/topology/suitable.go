@@ -41,11 +41,11 @@ type Selection struct {
 func (s *Selection) String() string {
 	switch {
 	case s.Addr != "":
-		return "the server " + s.Addr
+		return "an operation on " + s.Addr
 	case s.Write:
-		return "a writable server"
+		return "writing"
 	}
-	return s.ReadPreference.String()
+	return "query with " + s.ReadPreference.String()
 }
 
 // appendSuitable appends the suitable servers of a topology: those that are left when the deprioritized servers are put

@@ -1,0 +1,46 @@
+package logging
+
+import (
+	"encoding/json"
+
+	"allium/bson"
+)
+
+// Document returns a document as relaxed Extended JSON, cut to the greatest length that a message may hold. It costs no
+// more than what it returns, however large the document is.
+func (l *Logger) Document(doc bson.Raw) string {
+	return l.Truncate(string(appendDocument(nil, doc, false, l.maxDoc)))
+}
+
+// appendDocument stops soon after limit.
+func appendDocument(dst []byte, doc bson.Raw, array bool, limit int) []byte {
+	open, end := byte('{'), byte('}')
+	if array {
+		open, end = '[', ']'
+	}
+	dst = append(dst, open)
+	first := true
+	for key, v := range doc.All() {
+		if len(dst) > limit {
+			return dst
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		if !array {
+			name, _ := json.Marshal(key) // a string cannot fail
+			dst = append(append(dst, name...), ':')
+		}
+		if sub, ok := v.Document(); ok {
+			dst = appendDocument(dst, sub, false, limit)
+		} else if sub, ok := v.Array(); ok {
+			dst = appendDocument(dst, sub, true, limit)
+		} else if out, err := bson.AppendExtJSONValue(dst, v, false); err == nil {
+			dst = out
+		} else {
+			dst = append(dst, "null"...)
+		}
+	}
+	return append(dst, end)
+}

@@ -1,0 +1,290 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/conn"
+	"allium/internal/hello"
+	"allium/internal/mongoerr"
+)
+
+// monitor checks one server again and again, on a connection of its own, and tells the topology (specification: Server
+// Monitoring). Its run is one goroutine; a second one measures round trip times while the first one streams.
+type monitor struct {
+	server *Server
+	rtt    rttStats
+	wake   chan struct{} // a request for a check; has room for one
+
+	life context.Context // ends with the topology, or when the server is removed
+	end  context.CancelFunc
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // ends the check in progress, nil if there is none
+	drop   bool               // the connection must not be used for another check
+
+	// Used by run only.
+	conn     *conn.Conn
+	connID   int64
+	serverID *int64
+	last     *event.ServerDescription
+	measures bool // the goroutine that measures round trip times was started
+}
+
+func newMonitor(s *Server) *monitor {
+	m := &monitor{server: s, wake: make(chan struct{}, 1), last: &event.ServerDescription{Addr: s.addr}}
+	m.life, m.end = context.WithCancel(s.topo.life)
+	return m
+}
+
+// requestCheck makes a monitor that sleeps check its server, as soon as half a second has passed since the last check.
+// While a check is in progress it does nothing.
+func (m *monitor) requestCheck() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// cancelCheck ends the check in progress and has the connection closed: an operation has found out that the server
+// cannot be reached.
+func (m *monitor) cancelCheck() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop = true
+	if m.cancel != nil {
+		m.cancel()
+	}
+}
+
+// run checks the server until the end of the monitor's life.
+func (m *monitor) run() {
+	t := m.server.topo
+	defer m.close()
+	for m.life.Err() == nil {
+		before := m.last
+		d, cancelled := m.check()
+		ended := time.Now()
+		if m.life.Err() != nil {
+			return
+		}
+		m.last = d
+		if cancelled { // the server was marked unknown by whoever cancelled the check
+			m.sleep(ended)
+			continue
+		}
+		// What was asked for during the check is done with; what comes after its outcome is known counts. A selection that
+		// waits asks again then.
+		asked := false
+		select {
+		case <-m.wake:
+			asked = true
+		default:
+		}
+		if !m.server.checked(d) && asked {
+			m.requestCheck()
+		}
+		streams := t.streaming && (d.TopologyVersion != nil && d.LastError == nil || m.conn != nil && m.conn.Streaming())
+		if streams && !m.measures {
+			m.measures = true
+			t.work.Go(m.measure)
+		}
+		if streams || isNetworkError(d.LastError) && before.Kind != event.UnknownServer {
+			continue
+		}
+		m.sleep(ended)
+	}
+}
+
+func isNetworkError(err error) bool {
+	_, ok := errors.AsType[*mongoerr.ConnectionError](err)
+	return ok
+}
+
+func isTimeout(err error) bool {
+	e, ok := errors.AsType[*mongoerr.ConnectionError](err)
+	return ok && e.Timeout()
+}
+
+// sleep waits for the time of the next check: the heartbeat interval, or less if a check is asked for.
+func (m *monitor) sleep(since time.Time) {
+	timer := time.NewTimer(m.server.topo.cfg.HeartbeatInterval)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return
+	case <-m.life.Done():
+		return
+	case <-m.wake:
+	}
+	timer.Reset(max(0, MinHeartbeatInterval-time.Since(since)))
+	select {
+	case <-timer.C:
+	case <-m.life.Done():
+	}
+}
+
+func (m *monitor) close() {
+	if m.conn != nil {
+		m.conn.Close()
+		m.conn = nil
+	}
+}
+
+// check checks the server once. cancelled reports that cancelCheck has ended it.
+func (m *monitor) check() (d *event.ServerDescription, cancelled bool) {
+	ctx, cancel := context.WithCancel(m.life)
+	defer cancel()
+	m.mu.Lock()
+	drop := m.drop
+	m.drop, m.cancel = false, cancel
+	m.mu.Unlock()
+	if drop {
+		m.close()
+	}
+	d, err := m.hello(ctx)
+	m.mu.Lock()
+	m.cancel = nil
+	cancelled = m.drop && ctx.Err() != nil && err != nil
+	m.mu.Unlock()
+	if err != nil {
+		m.close()
+		m.rtt.reset()
+		d = &event.ServerDescription{Addr: m.server.addr, LastError: err, LastUpdate: time.Now()}
+		if e, ok := errors.AsType[*mongoerr.ServerError](err); ok {
+			d.TopologyVersion = hello.TopologyVersion(e.Raw)
+		}
+	}
+	return d, cancelled
+}
+
+// hello has the server say hello: in the handshake of a new connection, as the next reply of a stream, or in answer to a
+// request.
+func (m *monitor) hello(ctx context.Context) (*event.ServerDescription, error) {
+	t := m.server.topo
+	stream := m.conn != nil && t.streaming && (m.conn.Streaming() || m.last.TopologyVersion != nil)
+	hb := heartbeat{monitor: m, awaited: stream}
+	if m.conn == nil {
+		m.connID, m.serverID = t.lastConn.Add(1), nil
+	}
+	hb.started()
+	start := time.Now()
+	var reply bson.Raw
+	var err error
+	switch {
+	case m.conn == nil:
+		m.conn, err = conn.DialMonitor(ctx, m.server.addr, t.cfg.Pool.Conn)
+		if err == nil {
+			start = time.Now() // the round trip is that of the hello
+			reply, err = m.conn.Handshake(ctx)
+		}
+	case stream:
+		reply, err = m.next(ctx)
+	default:
+		reply, err = m.ask(ctx, conn.AwaitHello{})
+	}
+	took := time.Since(start)
+	var d *event.ServerDescription
+	if err == nil {
+		if d = hello.Parse(m.server.addr, reply); d.LastError != nil {
+			err = d.LastError
+		}
+	}
+	if err != nil {
+		hb.failed(took, err)
+		return nil, err
+	}
+	m.serverID = d.ServerConnectionID
+	if !stream {
+		m.rtt.add(took)
+	}
+	d.AverageRTT, d.MinRTT = m.rtt.get()
+	d.LastUpdate = time.Now()
+	hb.succeeded(took, reply)
+	return d, nil
+}
+
+// next returns the next reply of a stream, which it begins if there is none.
+func (m *monitor) next(ctx context.Context) (bson.Raw, error) {
+	heartbeat := m.server.topo.cfg.HeartbeatInterval
+	if limit := m.server.topo.cfg.Pool.Conn.ConnectTimeout; limit > 0 {
+		m.conn.SetTimeout(limit + heartbeat)
+	}
+	if !m.conn.Streaming() {
+		return m.ask(ctx, conn.AwaitHello{TopologyVersion: m.last.TopologyVersion, MaxAwait: heartbeat, Exhaust: true})
+	}
+	r, err := m.conn.Receive(ctx)
+	return take(r, err)
+}
+
+// ask sends a hello.
+func (m *monitor) ask(ctx context.Context, await conn.AwaitHello) (bson.Raw, error) {
+	r, err := m.conn.RoundTrip(ctx, m.conn.AppendHello(nil, await))
+	return take(r, err)
+}
+
+// take copies what a reply says, so that listeners may keep it.
+func take(r *conn.Reply, err error) (bson.Raw, error) {
+	if err != nil {
+		return nil, err
+	}
+	body := slices.Clone(r.Body)
+	r.Release()
+	return body, nil
+}
+
+// measure measures the round trip time every heartbeat interval on a connection of its own, while the monitor's own one
+// waits for the server to have something to say. Its failures do not matter to anybody else.
+func (m *monitor) measure() {
+	t := m.server.topo
+	var c *conn.Conn
+	defer func() {
+		if c != nil {
+			c.Close()
+		}
+	}()
+	timer := time.NewTimer(t.cfg.HeartbeatInterval)
+	defer timer.Stop()
+	for {
+		took, err := m.ping(&c)
+		switch {
+		case err == nil:
+			m.rtt.add(took)
+		case c != nil:
+			c.Close()
+			c = nil
+		}
+		select {
+		case <-m.life.Done():
+			return
+		case <-timer.C:
+			timer.Reset(t.cfg.HeartbeatInterval)
+		}
+	}
+}
+
+// ping measures one round trip on *c, which it makes if it is nil.
+func (m *monitor) ping(c **conn.Conn) (time.Duration, error) {
+	if *c == nil {
+		made, err := conn.DialMonitor(m.life, m.server.addr, m.server.topo.cfg.Pool.Conn)
+		if err != nil {
+			return 0, err
+		}
+		*c = made
+		start := time.Now()
+		_, err = made.Handshake(m.life)
+		return time.Since(start), err
+	}
+	start := time.Now()
+	r, err := (*c).RoundTrip(m.life, (*c).AppendHello(nil, conn.AwaitHello{}))
+	took := time.Since(start)
+	if err == nil {
+		r.Release()
+	}
+	return took, err
+}

@@ -1,0 +1,259 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"allium/event"
+	"allium/internal/logging"
+	"allium/internal/mongoerr"
+)
+
+// Select returns a suitable server (specification: Server Selection). If none is known, it has all servers checked and
+// waits until one is, until the selection timeout passes, which is a *mongoerr.SelectionError, or until ctx ends, which
+// is a *mongoerr.TimeoutError around one.
+func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, error) {
+	snap := t.snapshot.Load()
+	logs := t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.ServerSelection, slog.LevelDebug)
+	if logs {
+		t.logSelection(ctx, slog.LevelDebug, "Server selection started", sel, snap)
+	}
+	s, err := t.pick(snap, sel)
+	if s == nil && err == nil {
+		s, snap, err = t.wait(ctx, sel)
+	}
+	if logs {
+		if err != nil {
+			t.logSelection(ctx, slog.LevelDebug, "Server selection failed", sel, snap, slog.String("failure", failureText(err)))
+		} else {
+			t.logSelection(ctx, slog.LevelDebug, "Server selection succeeded", sel, snap, logging.Server(nil, s.addr)...)
+		}
+	}
+	return s, err
+}
+
+// pick selects among the servers of a snapshot. It returns nil if none is suitable, and an error if waiting would not
+// help.
+func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, error) {
+	if snap.closed {
+		return nil, errClientClosed
+	}
+	if err := snap.desc.CompatibilityErr; err != nil {
+		return nil, &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Wrapped: err}
+	}
+	if t.cfg.Selector == nil && sel.Addr == "" && len(sel.Deprioritized) == 0 && (sel.Write || sel.ReadPreference.simple()) {
+		return choose(snap.primary), nil
+	}
+	if err := sel.ReadPreference.validateFor(snap.desc.Kind, t.cfg.HeartbeatInterval); err != nil && !sel.Write {
+		return nil, err
+	}
+	var buf [stackServers]*event.ServerDescription
+	suitable := appendSuitable(buf[:0], snap.desc, sel)
+	if t.cfg.Selector != nil {
+		suitable = t.narrow(suitable)
+	}
+	suitable = inWindow(suitable, t.cfg.LocalThreshold)
+	if len(suitable) == 0 {
+		return nil, nil
+	}
+	var servers [stackServers]*Server
+	chosen := servers[:0]
+	for _, d := range suitable {
+		chosen = append(chosen, snap.server(d))
+	}
+	return choose(chosen), nil
+}
+
+// narrow asks the user's selector, which gets a slice of its own.
+func (t *Topology) narrow(suitable []*event.ServerDescription) []*event.ServerDescription {
+	accepted := t.cfg.Selector(append([]*event.ServerDescription(nil), suitable...))
+	kept := suitable[:0]
+	for _, d := range suitable {
+		for _, a := range accepted {
+			if a != nil && a.Addr == d.Addr {
+				kept = append(kept, d)
+				break
+			}
+		}
+	}
+	return kept
+}
+
+// choose returns one of two servers chosen at random: the one with fewer operations in progress.
+func choose(servers []*Server) *Server {
+	switch len(servers) {
+	case 0:
+		return nil
+	case 1:
+		return servers[0]
+	}
+	i, j := pickTwo(len(servers), rand.IntN)
+	if servers[j].Operations() < servers[i].Operations() {
+		i = j
+	}
+	return servers[i]
+}
+
+// wait waits for a suitable server. It returns the snapshot that it saw last.
+func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *snapshot, error) {
+	start := time.Now()
+	limit := sel.Timeout
+	if limit == 0 {
+		limit = t.cfg.SelectionTimeout
+	}
+	var expired <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	logged := false
+	for {
+		snap := t.snapshot.Load()
+		if s, err := t.pick(snap, sel); s != nil || err != nil {
+			if e, ok := errors.AsType[*mongoerr.SelectionError](err); ok {
+				e.Elapsed = time.Since(start)
+			}
+			return s, snap, err
+		}
+		if !logged && t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.ServerSelection, slog.LevelInfo) {
+			t.logSelection(ctx, slog.LevelInfo, "Waiting for suitable server to become available", sel, snap, remaining(ctx, start, limit)...)
+			logged = true
+		}
+		for _, s := range snap.servers {
+			s.requestCheck()
+		}
+		select {
+		case <-snap.changed:
+		case <-ctx.Done():
+			err := t.selectionError(t.snapshot.Load(), sel, start)
+			err.Wrapped = &endedError{first: err.Wrapped, ctx: ctx.Err()}
+			return nil, snap, &mongoerr.TimeoutError{Phase: "server selection", Source: "context", Elapsed: time.Since(start), Wrapped: err}
+		case <-expired:
+			return nil, snap, t.selectionError(t.snapshot.Load(), sel, start)
+		}
+	}
+}
+
+// endedError is the first real cause of a selection that the context has ended.
+type endedError struct{ first, ctx error }
+
+func (e *endedError) Error() string   { return e.first.Error() }
+func (e *endedError) Unwrap() []error { return []error{e.first, e.ctx} }
+
+// selectionError says what was asked for and why none of the servers would do.
+func (t *Topology) selectionError(snap *snapshot, sel *Selection, start time.Time) *mongoerr.SelectionError {
+	e := &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Elapsed: time.Since(start)}
+	for _, d := range snap.desc.Servers {
+		if e.Wrapped == nil && d.LastError != nil {
+			e.Wrapped = d.LastError
+		}
+		e.Reasons = append(e.Reasons, d.Addr+": "+t.unsuitable(snap.desc, d, sel))
+	}
+	if e.Wrapped == nil {
+		e.Wrapped = noMember(snap.desc.Kind, sel)
+	}
+	return e
+}
+
+// unsuitable says why a server would not do.
+func (t *Topology) unsuitable(td *event.TopologyDescription, d *event.ServerDescription, sel *Selection) string {
+	rp := sel.ReadPreference
+	f := filter{t: td}
+	one := []*event.ServerDescription{d}
+	switch mode := rp.mode(); {
+	case d.LastError != nil:
+		return d.LastError.Error()
+	case d.Kind == event.UnknownServer:
+		return "not checked yet"
+	case sel.Addr != "" && sel.Addr != d.Addr:
+		return "another server"
+	case !d.DataBearing():
+		return "holds no data: " + d.Kind.String()
+	case (sel.Write || mode == Primary) && d.Kind != event.RSPrimary:
+		return "not the primary: " + d.Kind.String()
+	case mode == Secondary && d.Kind != event.RSSecondary:
+		return "not a secondary: " + d.Kind.String()
+	case rp != nil && rp.MaxStaleness > 0 && len(f.fresh(one, 0, rp.MaxStaleness)) == 0:
+		return "too stale"
+	case rp != nil && !anyTagSet(rp.TagSets, d.Tags):
+		return "no matching tags: " + d.Tags.String()
+	case t.cfg.Selector != nil:
+		return "not accepted by the server selector"
+	}
+	return d.Kind.String()
+}
+
+func anyTagSet(sets []event.TagSet, tags event.TagSet) bool {
+	for _, set := range sets {
+		if tags.Contains(set) {
+			return true
+		}
+	}
+	return len(sets) == 0
+}
+
+// noMember is the error of a selection without any server that has an error of its own.
+func noMember(kind event.TopologyKind, sel *Selection) error {
+	if kind != event.ReplicaSetNoPrimary && kind != event.ReplicaSetWithPrimary {
+		return errUnsuitable
+	}
+	rp := sel.ReadPreference
+	switch mode := rp.mode(); {
+	case sel.Addr != "":
+		return fmt.Errorf("no replica set member %s available", sel.Addr)
+	case sel.Write:
+		return errors.New("no replica set primary available for writing")
+	case mode == Primary:
+		return errors.New("no replica set primary available for query with ReadPreference PRIMARY")
+	case len(rp.TagSets) > 0:
+		return fmt.Errorf("no replica set member available for query with ReadPreference %s and tags %v", upper(mode), rp.TagSets)
+	case mode == Secondary:
+		return errors.New("no replica set secondary available for query with ReadPreference SECONDARY")
+	}
+	return errors.New("no replica set members available for query")
+}
+
+// upper writes a mode as the older specifications do, for example SECONDARY_PREFERRED.
+func upper(m ReadMode) string {
+	return strings.ToUpper(strings.Replace(m.String(), "Preferred", "_preferred", 1))
+}
+
+func remaining(ctx context.Context, start time.Time, limit time.Duration) []slog.Attr {
+	if deadline, ok := ctx.Deadline(); ok && (limit < 0 || deadline.Before(start.Add(limit))) {
+		limit = deadline.Sub(start)
+	}
+	if limit < 0 {
+		return nil
+	}
+	return []slog.Attr{slog.Int64("remainingTimeMS", max(0, limit-time.Since(start)).Milliseconds())}
+}
+
+// failureText leaves out what the log message says anyway.
+func failureText(err error) string {
+	if e, ok := errors.AsType[*mongoerr.SelectionError](err); ok {
+		short := *e
+		short.Topology, short.Reasons = nil, nil
+		return short.Error()
+	}
+	return err.Error()
+}
+
+func (t *Topology) logSelection(ctx context.Context, level slog.Level, message string, sel *Selection, snap *snapshot, attrs ...slog.Attr) {
+	selector := sel.String()
+	if t.cfg.Selector != nil {
+		selector += ", custom server selector"
+	}
+	all := make([]slog.Attr, 0, len(attrs)+4)
+	all = append(all, slog.String("selector", selector), slog.String("operation", sel.Operation))
+	if sel.OperationID != 0 {
+		all = append(all, slog.Int64("operationId", sel.OperationID))
+	}
+	all = append(all, slog.String("topologyDescription", snap.desc.String()))
+	t.cfg.Log.Log(ctx, logging.ServerSelection, level, message, append(all, attrs...)...)
+}

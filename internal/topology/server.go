@@ -1,0 +1,195 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/hello"
+	"allium/internal/mongoerr"
+	"allium/internal/pool"
+)
+
+// Server is one server of a topology, with its pool and its monitor. It is safe for concurrent use. It stays usable, in
+// the sense that its methods return errors, after it was removed from the topology.
+type Server struct {
+	addr    string
+	topo    *Topology
+	pool    *pool.Pool
+	desc    atomic.Pointer[event.ServerDescription]
+	monitor *monitor // nil behind a load balancer, and in tests that play the monitor
+}
+
+func newServer(t *Topology, d *event.ServerDescription) *Server {
+	s := &Server{addr: d.Addr, topo: t}
+	s.desc.Store(d)
+	cfg := t.cfg.Pool
+	cfg.LoadBalanced = t.cfg.LoadBalanced
+	cfg.ConnectFailed = s.connectFailed
+	s.pool = pool.New(d.Addr, &cfg)
+	return s
+}
+
+// Addr returns the server's address.
+func (s *Server) Addr() string { return s.addr }
+
+// Description returns what was last known of the server.
+func (s *Server) Description() *event.ServerDescription { return s.desc.Load() }
+
+// CheckOut returns a connection to the server, see pool.Pool.CheckOut.
+func (s *Server) CheckOut(ctx context.Context) (*pool.Conn, error) { return s.pool.CheckOut(ctx) }
+
+// Operations returns how many operations have a connection to the server or wait for one.
+func (s *Server) Operations() int64 { return s.pool.Operations() }
+
+// checked takes over the outcome of a check. It reports whether the outcome counted.
+func (s *Server) checked(d *event.ServerDescription) bool {
+	return s.topo.update(d, func(s *Server) {
+		if d.LastError != nil {
+			s.pool.Clear(d.LastError, isTimeout(d.LastError))
+		}
+	})
+}
+
+// HandleError tells the topology that an operation failed on c, so that it can draw its conclusions for the server
+// (specification: Server Discovery and Monitoring, error handling). Errors of checkouts need not be told.
+func (s *Server) HandleError(c *pool.Conn, err error) {
+	s.handleError(err, c.ServiceID, func() bool { return s.pool.Stale(c) })
+}
+
+// handleError handles the error of an operation on a connection to service, if it goes through a load balancer. stale
+// says whether the connection has been given up already.
+func (s *Server) handleError(err error, service *bson.ObjectID, stale func() bool) {
+	change := stateChange(err)
+	e, network := errors.AsType[*mongoerr.ConnectionError](err)
+	if network && (e.Timeout() || errors.Is(err, context.Canceled) || errors.Is(err, mongoerr.ErrPoolCleared)) {
+		network = false
+	}
+	switch {
+	case change == nil && !network || stale():
+	case s.topo.cfg.LoadBalanced:
+		if service != nil && (network || change.shutdown) {
+			s.pool.ClearService(*service, err)
+		}
+	case change != nil:
+		s.stateChanged(err, change, stale, change.shutdown)
+	default:
+		s.disconnected(err, stale)
+	}
+}
+
+// connectFailed handles the failure to make a connection for operations.
+func (s *Server) connectFailed(f pool.Failure) {
+	if s.topo.cfg.LoadBalanced || mongoerr.HasLabel(f.Err, mongoerr.LabelSystemOverloaded) {
+		return
+	}
+	stale := func() bool { return s.pool.Generation() != f.Generation }
+	if change := stateChange(f.Err); change != nil {
+		s.stateChanged(f.Err, change, stale, true)
+	} else {
+		s.disconnected(f.Err, stale)
+	}
+}
+
+// stateChanged handles an error that says that the server is not what it is taken for.
+func (s *Server) stateChanged(err error, change *stateChangeError, stale func() bool, clear bool) {
+	if s.markUnknown(err, change.version, stale, clear) {
+		s.requestCheck()
+	}
+}
+
+// disconnected handles an error that says that the server cannot be reached, or not be used.
+func (s *Server) disconnected(err error, stale func() bool) {
+	if s.markUnknown(err, nil, stale, true) {
+		s.cancelCheck()
+	}
+}
+
+// markUnknown replaces the server's description by one that knows nothing but an error, and clears the pool if that is
+// asked for. It reports whether it did: not if the error is older than what is known.
+func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale func() bool, clear bool) (done bool) {
+	t := s.topo
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if stale() || s.desc.Load().TopologyVersion.Compare(version) >= 0 {
+		return false
+	}
+	unknown := &event.ServerDescription{Addr: s.addr, LastError: err, TopologyVersion: version, LastUpdate: time.Now()}
+	if t.servers[s.addr] != s || !t.apply(unknown) {
+		return false
+	}
+	if clear {
+		s.pool.Clear(err, false)
+	}
+	return true
+}
+
+// stateChangeError is what the reply to a command says about the server's state.
+type stateChangeError struct {
+	shutdown bool // the server is shutting down
+	version  *event.TopologyVersion
+}
+
+// stateChangeCodes are the codes of "node is recovering" and "not writable primary" errors; the value is true for those
+// that mean that the server is shutting down.
+var stateChangeCodes = map[int32]bool{
+	11600: true,  // InterruptedAtShutdown
+	91:    true,  // ShutdownInProgress
+	11602: false, // InterruptedDueToReplStateChange
+	13436: false, // NotPrimaryOrSecondary
+	189:   false, // PrimarySteppedDown
+	10107: false, // NotWritablePrimary
+	13435: false, // NotPrimaryNoSecondaryOk
+	10058: false, // LegacyNotPrimary
+}
+
+// stateChange returns what a command's error says about the server's state, nil if it says nothing.
+func stateChange(err error) *stateChangeError {
+	if e, ok := errors.AsType[*mongoerr.ServerError](err); ok && isStateChange(e.Code, e.Message) {
+		return &stateChangeError{shutdown: stateChangeCodes[e.Code], version: hello.TopologyVersion(e.Raw)}
+	}
+	if e, ok := errors.AsType[*mongoerr.WriteConcernError](err); ok && isStateChange(e.Code, e.Message) {
+		return &stateChangeError{shutdown: stateChangeCodes[e.Code], version: hello.ParseTopologyVersion(e.TopologyVersion)}
+	}
+	return nil
+}
+
+func isStateChange(code int32, message string) bool {
+	if code != 0 {
+		_, ok := stateChangeCodes[code]
+		return ok
+	}
+	return strings.Contains(message, "node is recovering") || strings.Contains(message, "not master")
+}
+
+// startMonitor, stopMonitor, requestCheck and cancelCheck do nothing for a server that is not monitored.
+
+func (s *Server) startMonitor() {
+	if s.topo.cfg.LoadBalanced || s.topo.cfg.unmonitored {
+		return
+	}
+	s.monitor = newMonitor(s)
+	s.topo.work.Go(s.monitor.run)
+}
+
+func (s *Server) stopMonitor() {
+	if s.monitor != nil {
+		s.monitor.end()
+	}
+}
+
+func (s *Server) requestCheck() {
+	if s.monitor != nil {
+		s.monitor.requestCheck()
+	}
+}
+
+func (s *Server) cancelCheck() {
+	if s.monitor != nil {
+		s.monitor.cancelCheck()
+	}
+}

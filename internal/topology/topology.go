@@ -1,0 +1,344 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/conn"
+	"allium/internal/hello"
+	"allium/internal/logging"
+	"allium/internal/mongoerr"
+	"allium/internal/pool"
+)
+
+// Defaults and limits of the specifications.
+const (
+	DefaultHeartbeatInterval = 10 * time.Second
+	DefaultLocalThreshold    = 15 * time.Millisecond
+	DefaultSelectionTimeout  = 30 * time.Second
+	MinHeartbeatInterval     = 500 * time.Millisecond // also between two checks of one server
+)
+
+// MonitoringMode says which protocol servers are monitored with (serverMonitoringMode).
+type MonitoringMode uint8
+
+// The monitoring modes.
+const (
+	MonitorAuto   MonitoringMode = iota // MonitorPoll on a Function-as-a-Service platform, else MonitorStream
+	MonitorStream                       // servers push their changes, if they can (from MongoDB 4.4 on)
+	MonitorPoll                         // servers are asked every heartbeat interval
+)
+
+// Config is what a topology needs to know. It must not be changed once it is in use.
+type Config struct {
+	// Seeds are the addresses that the user named, or that DNS named for a mongodb+srv connection string.
+	Seeds []string
+	// Direct connects to the one seed, whatever it is (directConnection=true).
+	Direct bool
+	// LoadBalanced says that the one seed is a load balancer.
+	LoadBalanced bool
+	// SetName is the name that the replica set must have; empty: any.
+	SetName string
+
+	HeartbeatInterval time.Duration // zero: DefaultHeartbeatInterval
+	Monitoring        MonitoringMode
+	// LocalThreshold is the size of the latency window. Zero means that only the nearest server is used.
+	LocalThreshold time.Duration
+	// SelectionTimeout bounds the wait for a suitable server. Zero: DefaultSelectionTimeout; negative: no bound.
+	SelectionTimeout time.Duration
+	// Selector narrows down the suitable servers of every operation. It may be nil.
+	Selector Selector
+
+	// Pool is what the pools of all servers have in common, with the configuration of all connections; its fields that
+	// are functions are the topology's.
+	Pool pool.Config
+
+	// SRV makes the topology look for mongoses that were added to or removed from DNS. It may be nil.
+	SRV *SRV
+
+	Monitor *event.ServerMonitor // may be nil
+	Log     *logging.Logger      // may be nil
+
+	// unmonitored is for tests that play the monitors.
+	unmonitored bool
+}
+
+// Topology knows the servers of a deployment. It is safe for concurrent use.
+type Topology struct {
+	cfg       Config
+	id        bson.ObjectID
+	machine   machine
+	streaming bool
+
+	snapshot atomic.Pointer[snapshot]
+	lastConn atomic.Int64 // the number of the last monitoring connection
+
+	life context.Context
+	end  context.CancelFunc
+	work sync.WaitGroup // monitors, and servers that are being closed
+
+	mu      sync.Mutex
+	phase   phase
+	servers map[string]*Server
+	done    chan struct{} // closed when Close has finished
+}
+
+type phase uint8
+
+const (
+	created phase = iota
+	connected
+	closing
+)
+
+// snapshot is what is known at one moment. It is immutable.
+type snapshot struct {
+	desc    *event.TopologyDescription
+	servers []*Server // in the order of desc.Servers
+	// primary are the servers within the latency window for writes, and for reads from the primary.
+	primary []*Server
+	closed  bool
+	// changed is closed when there is a newer snapshot.
+	changed chan struct{}
+}
+
+// New returns a topology that does nothing until Connect is called.
+func New(cfg *Config) (*Topology, error) {
+	t := &Topology{cfg: *cfg, id: bson.NewObjectID(), servers: map[string]*Server{}, done: make(chan struct{})}
+	c := &t.cfg
+	if c.HeartbeatInterval == 0 {
+		c.HeartbeatInterval = DefaultHeartbeatInterval
+	}
+	if c.SelectionTimeout == 0 {
+		c.SelectionTimeout = DefaultSelectionTimeout
+	}
+	seeds := make([]string, len(c.Seeds))
+	for i, addr := range c.Seeds {
+		seeds[i] = hello.Addr(addr)
+	}
+	switch {
+	case len(seeds) == 0:
+		return nil, errors.New("there is no server to connect to")
+	case c.Direct && len(seeds) > 1:
+		return nil, errors.New("a direct connection cannot have more than one server")
+	case c.LoadBalanced && len(seeds) > 1:
+		return nil, errors.New("a load-balanced deployment cannot have more than one address")
+	case c.LoadBalanced && (c.Direct || c.SetName != ""):
+		return nil, errors.New("a load-balanced deployment cannot have a direct connection or a replica set name")
+	case c.HeartbeatInterval < MinHeartbeatInterval:
+		return nil, errors.New("the heartbeat interval must be at least 500 ms")
+	}
+	kind := event.UnknownTopology
+	switch {
+	case c.LoadBalanced:
+		kind = event.LoadBalanced
+	case c.Direct:
+		kind = event.Single
+	case c.SetName != "":
+		kind = event.ReplicaSetNoPrimary
+	}
+	t.machine.seeds = len(seeds)
+	t.streaming = c.Monitoring == MonitorStream || c.Monitoring == MonitorAuto && conn.FaaS() == ""
+	t.life, t.end = context.WithCancel(context.Background())
+	t.snapshot.Store(&snapshot{desc: initial(kind, c.SetName, seeds), changed: make(chan struct{})})
+	return t, nil
+}
+
+// ID is unique to this topology; events carry it.
+func (t *Topology) ID() bson.ObjectID { return t.id }
+
+// Description returns what is known now.
+func (t *Topology) Description() *event.TopologyDescription { return t.snapshot.Load().desc }
+
+// Server returns the server at an address, nil if it is not part of the topology.
+func (t *Topology) Server(addr string) *Server {
+	for _, s := range t.snapshot.Load().servers {
+		if s.addr == addr {
+			return s
+		}
+	}
+	return nil
+}
+
+// Connect begins to monitor the servers. It returns at once, and does nothing when called again.
+func (t *Topology) Connect() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != created {
+		return
+	}
+	t.phase = connected
+	first := t.snapshot.Load().desc
+	t.topologyOpening()
+	t.topologyChanged(&event.TopologyDescription{}, first)
+	for _, d := range first.Servers {
+		t.open(d)
+	}
+	t.publish(first)
+	if t.cfg.LoadBalanced {
+		t.apply(&event.ServerDescription{Addr: first.Servers[0].Addr, Kind: event.LoadBalancer, LastUpdate: time.Now()})
+		return
+	}
+	for _, s := range t.servers {
+		s.startMonitor()
+	}
+}
+
+// Close ends the monitoring, closes the pools and waits for all goroutines of the topology. When ctx ends before, it
+// returns the context's error, and the rest happens without anybody waiting. Connections in use are closed when they
+// are returned.
+func (t *Topology) Close(ctx context.Context) error {
+	t.mu.Lock()
+	first := t.phase != closing
+	wasConnected := t.phase == connected
+	t.phase = closing
+	t.mu.Unlock()
+	if first {
+		t.end()
+		go t.finish(wasConnected)
+	}
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		select {
+		case <-t.done:
+			return nil
+		default:
+			return ctx.Err()
+		}
+	}
+}
+
+// finish is the part of Close that takes time.
+func (t *Topology) finish(wasConnected bool) {
+	defer close(t.done)
+	t.mu.Lock()
+	last := t.snapshot.Load()
+	gone := &event.TopologyDescription{}
+	t.snapshot.Store(&snapshot{desc: gone, closed: true, changed: make(chan struct{})})
+	close(last.changed)
+	t.mu.Unlock()
+
+	var pools sync.WaitGroup
+	for _, s := range t.servers { // nobody adds or removes servers any more
+		pools.Go(s.pool.Close)
+	}
+	pools.Wait()
+	t.work.Wait()
+	if !wasConnected {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range last.desc.Servers {
+		t.serverClosed(d.Addr)
+	}
+	t.topologyChanged(last.desc, gone)
+	t.topologyClosed()
+}
+
+// update feeds the outcome of a check, or what else was learned of a server, to the state machine. If it counts, after is
+// called with the server under the lock. It reports whether it did.
+func (t *Topology) update(sd *event.ServerDescription, after func(*Server)) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.servers[sd.Addr]
+	if !t.apply(sd) {
+		return false
+	}
+	after(s)
+	return true
+}
+
+// apply is update with the lock held. It reports whether the outcome counted.
+func (t *Topology) apply(sd *event.ServerDescription) bool {
+	if t.phase != connected {
+		return false
+	}
+	sd.HeartbeatInterval = t.cfg.HeartbeatInterval
+	old := t.snapshot.Load().desc
+	next, recheck := t.machine.next(old, sd)
+	if next == old {
+		return false
+	}
+	t.change(old, next, sd)
+	for _, addr := range recheck {
+		t.servers[addr].requestCheck()
+	}
+	return true
+}
+
+// change makes next the current description: it opens and closes servers, lets a checked server's pool be used, and
+// tells everybody. sd is the outcome that led to it, nil if it was not a check. The lock is held.
+func (t *Topology) change(old, next *event.TopologyDescription, sd *event.ServerDescription) {
+	if sd != nil {
+		now := next.Server(sd.Addr)
+		if now == nil {
+			now = sd
+		} else if now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
+			t.servers[sd.Addr].pool.Ready()
+		}
+		t.serverChanged(old.Server(sd.Addr), now)
+	}
+	for _, d := range next.Servers {
+		before := old.Server(d.Addr)
+		switch {
+		case before == nil:
+			t.open(d)
+			t.servers[d.Addr].startMonitor()
+		case before != d && (sd == nil || d.Addr != sd.Addr):
+			t.serverChanged(before, d)
+		}
+	}
+	for _, d := range old.Servers {
+		if next.Server(d.Addr) == nil {
+			s := t.servers[d.Addr]
+			delete(t.servers, d.Addr)
+			s.stopMonitor()
+			t.work.Go(s.pool.Close)
+			t.serverClosed(d.Addr)
+		}
+	}
+	t.topologyChanged(old, next)
+	t.publish(next)
+}
+
+// open adds a server. The lock is held.
+func (t *Topology) open(d *event.ServerDescription) {
+	t.serverOpening(d.Addr)
+	t.servers[d.Addr] = newServer(t, d)
+}
+
+// publish makes a description visible and wakes everybody who waits for one. The lock is held.
+func (t *Topology) publish(desc *event.TopologyDescription) {
+	snap := &snapshot{desc: desc, servers: make([]*Server, len(desc.Servers)), changed: make(chan struct{})}
+	for i, d := range desc.Servers {
+		s := t.servers[d.Addr]
+		s.desc.Store(d)
+		snap.servers[i] = s
+	}
+	chosen := inWindow(appendSuitable(nil, desc, &Selection{Write: true}), t.cfg.LocalThreshold)
+	snap.primary = make([]*Server, len(chosen))
+	for i, d := range chosen {
+		snap.primary[i] = snap.server(d)
+	}
+	last := t.snapshot.Swap(snap)
+	close(last.changed)
+}
+
+// server returns the server that a description of the snapshot belongs to.
+func (s *snapshot) server(d *event.ServerDescription) *Server {
+	return s.servers[slices.Index(s.desc.Servers, d)]
+}
+
+// errUnsuitable is what a SelectionError wraps when no server has an error of its own.
+var errUnsuitable = errors.New("no server is suitable")
+
+var errClientClosed = mongoerr.ErrClientClosed
