@@ -6,6 +6,5 @@ require (
 	github.com/klauspost/compress v1.20.3
 	github.com/xdg-go/stringprep v1.0.4
 	go.uber.org/goleak v1.3.0
+	golang.org/x/text v0.40.0
 )
-
-require golang.org/x/text v0.3.8 // indirect

@@ -2,15 +2,358 @@ package query
 
 import (
 	"bytes"
+	"math"
+	"strings"
+	"sync"
+	"unicode"
+
+	"golang.org/x/text/collate"
+	"golang.org/x/text/language"
+	"golang.org/x/text/unicode/norm"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
 )
 
-// Collation is how strings compare; a nil *Collation compares bytes.
-type Collation struct{}
+// collatorVersion is the version of the collation rules that the server reports (that of ICU).
+const collatorVersion = "57.1"
+
+// Collation is how strings compare; a nil *Collation compares bytes. It is safe for concurrent use.
+type Collation struct {
+	locale          string
+	strength        int
+	caseLevel       bool
+	caseFirst       string
+	numericOrdering bool
+	shifted         bool
+	maxVariable     string
+	normalization   bool
+	backwards       bool
+
+	pool *sync.Pool // of *collator
+}
+
+// collator is what one comparison works with.
+type collator struct {
+	c   *collate.Collator
+	buf collate.Buffer
+}
+
+// locales are the languages and variants that the server has rules for.
+var locales = func() map[string]bool {
+	m := map[string]bool{}
+	for name := range strings.FieldsSeq(`af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu ha haw
+		he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms mt my nb ne nl nn om or pa
+		pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae yi yo zh zu`) {
+		m[name] = true
+	}
+	return m
+}()
+
+// ParseCollation parses a collation specification. The result is nil, which is the simple collation, for {locale: "simple"}
+// and for an empty document.
+func ParseCollation(spec bson.Raw) (*Collation, error) {
+	if spec.IsEmpty() {
+		return nil, nil
+	}
+	c := &Collation{strength: 3, caseFirst: "off", maxVariable: "punct"}
+	p := collationParser{spec: spec}
+	locale, ok := p.text("locale", "")
+	if p.err == nil && !ok {
+		p.err = srverr.New(srverr.NoSuchKey, `Missing expected field "locale"`)
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	if locale == "simple" {
+		if countElements(spec) > 1 {
+			return nil, srverr.New(srverr.FailedToParse, "If locale=simple, no other fields should be present in: %s", bsontext.Document(spec))
+		}
+		return nil, nil
+	}
+	c.locale = locale
+	if err := checkLocale(locale, spec); err != nil {
+		return nil, err
+	}
+	c.caseLevel = p.flag("caseLevel")
+	c.caseFirst, _ = p.choice("caseFirst", "off", "'upper', 'lower', or 'off'", "upper", "lower", "off")
+	c.strength = p.strength()
+	c.numericOrdering = p.flag("numericOrdering")
+	alternate, _ := p.choice("alternate", "non-ignorable", "'non-ignorable' or 'shifted'", "non-ignorable", "shifted")
+	c.shifted = alternate == "shifted"
+	c.maxVariable, _ = p.choice("maxVariable", "punct", "'punct' or 'space'", "punct", "space")
+	c.normalization = p.flag("normalization")
+	c.backwards = p.flag("backwards")
+	version, _ := p.text("version", collatorVersion)
+	switch {
+	case p.err != nil:
+		return nil, p.err
+	case version != collatorVersion:
+		return nil, srverr.New(161, "Requested collation version %s but the only available collator version was %s. "+
+			"Requested collation spec: %s", version, collatorVersion, bsontext.Document(spec))
+	case p.seen < countElements(spec):
+		return nil, srverr.New(srverr.FailedToParse, "Collation spec contains unknown field. Collation spec: %s", bsontext.Document(spec))
+	case c.backwards && c.strength == 1:
+		return nil, badValue("'backwards' is invalid with 'strength' of 1")
+	case c.caseFirst != "off" && !c.caseLevel && c.strength < 3:
+		return nil, badValue("'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2")
+	}
+	c.pool = &sync.Pool{New: func() any { return c.newCollator() }}
+	return c, nil
+}
+
+func checkLocale(locale string, spec bson.Raw) error {
+	if locale == "" {
+		return badValue("Field 'locale' cannot be the empty string in: %s", bsontext.Document(spec))
+	}
+	if strings.IndexByte(locale, 0) >= 0 {
+		return badValue("Field 'locale' cannot contain null bytes. Collation spec: %s", bsontext.Document(spec))
+	}
+	base, variant, _ := strings.Cut(locale, "@")
+	parts := strings.Split(base, "_")
+	if !locales[parts[0]] || variant != "" && !strings.HasPrefix(variant, "collation=") {
+		if canonical := strings.ReplaceAll(base, "-", "_"); canonical != base && locales[strings.Split(canonical, "_")[0]] {
+			return badValue("Field 'locale' is invalid in: %s. Did you mean '%s'?", bsontext.Document(spec), canonical)
+		}
+		return badValue("Field 'locale' is invalid in: %s", bsontext.Document(spec))
+	}
+	return nil
+}
+
+// collationParser reads fields and keeps the first error.
+type collationParser struct {
+	spec bson.Raw
+	seen int
+	err  error
+}
+
+func (p *collationParser) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+func (p *collationParser) field(name string, want bson.Type) (bson.RawValue, bool) {
+	v := lookup(p.spec, name)
+	if v.Type == 0 {
+		return v, false
+	}
+	p.seen++
+	if v.Type != want {
+		p.fail(srverr.New(srverr.TypeMismatch, `"%s" had the wrong type. Expected %s, found %s`,
+			name, bsontext.TypeName(want), bsontext.TypeName(v.Type)))
+		return v, false
+	}
+	return v, true
+}
+
+func (p *collationParser) text(name, byDefault string) (string, bool) {
+	v, ok := p.field(name, bson.TypeString)
+	if !ok {
+		return byDefault, false
+	}
+	s, _ := v.StringValue()
+	return s, true
+}
+
+func (p *collationParser) choice(name, byDefault, hint string, choices ...string) (string, bool) {
+	s, ok := p.text(name, byDefault)
+	for _, c := range choices {
+		if s == c {
+			return s, ok
+		}
+	}
+	p.fail(srverr.New(srverr.FailedToParse, "Field '%s' must be %s. Got: %s", name, hint, s))
+	return s, false
+}
+
+func (p *collationParser) flag(name string) bool {
+	v, _ := p.field(name, bson.TypeBoolean)
+	b, _ := v.Boolean()
+	return b
+}
+
+func (p *collationParser) strength() int {
+	v := lookup(p.spec, "strength")
+	if v.Type == 0 {
+		return 3
+	}
+	p.seen++
+	if !v.IsNumber() {
+		p.fail(srverr.New(srverr.TypeMismatch, `Expected field "strength" to have numeric type, but found %s`, bsontext.TypeName(v.Type)))
+		return 3
+	}
+	n, whole := exactInt64(v)
+	switch {
+	case !whole:
+		p.fail(badValue(`Expected field "strength" to have a value exactly representable as a 64-bit integer, but found %s`,
+			bsontext.Element("strength", v)))
+	case n < 1 || n > 5:
+		p.fail(srverr.New(srverr.FailedToParse, "Field 'strength' must be an integer 1 through 5. Got: %d", n))
+	}
+	return int(min(max(n, 0), math.MaxInt8))
+}
+
+// Spec returns the specification with all fields filled in, as listIndexes and listCollections show it.
+func (c *Collation) Spec() bson.Raw {
+	alternate := "non-ignorable"
+	if c.shifted {
+		alternate = "shifted"
+	}
+	start, b := bson.BeginDocument(nil)
+	b = bson.AppendString(b, "locale", c.locale)
+	b = bson.AppendBool(b, "caseLevel", c.caseLevel)
+	b = bson.AppendString(b, "caseFirst", c.caseFirst)
+	b = bson.AppendInt32(b, "strength", int32(c.strength))
+	b = bson.AppendBool(b, "numericOrdering", c.numericOrdering)
+	b = bson.AppendString(b, "alternate", alternate)
+	b = bson.AppendString(b, "maxVariable", c.maxVariable)
+	b = bson.AppendBool(b, "normalization", c.normalization)
+	b = bson.AppendBool(b, "backwards", c.backwards)
+	b = bson.AppendString(b, "version", collatorVersion)
+	return bson.EndDocument(b, start)
+}
+
+// Same reports whether two collations, either of which may be nil, are the same.
+func (c *Collation) Same(other *Collation) bool {
+	if c == nil || other == nil {
+		return c == other
+	}
+	return bytes.Equal(c.Spec(), other.Spec())
+}
+
+func (c *Collation) newCollator() *collator {
+	base, variant, _ := strings.Cut(c.locale, "@")
+	tag, err := language.Parse(base)
+	if err != nil {
+		tag = language.Und
+	}
+	// The levels are weighed in AppendKey, so the collator always makes all three.
+	if kind, ok := strings.CutPrefix(variant, "collation="); ok {
+		if t, err := tag.SetTypeForKey("co", kind); err == nil {
+			tag = t
+		}
+	}
+	options := []collate.Option{collate.OptionsFromTag(tag)}
+	if c.numericOrdering {
+		options = append(options, collate.Numeric)
+	}
+	return &collator{c: collate.New(tag, options...)}
+}
 
 // CompareBytes compares two strings in UTF-8.
-func (c *Collation) CompareBytes(a, b []byte) int { return bytes.Compare(a, b) }
+func (c *Collation) CompareBytes(a, b []byte) int {
+	if bytes.Equal(a, b) {
+		return 0
+	}
+	var x, y [128]byte
+	return bytes.Compare(c.AppendKey(x[:0], a), c.AppendKey(y[:0], b))
+}
 
-// ParseCollation parses a collation specification. A nil *Collation is the simple one.
-func ParseCollation(spec bson.Raw, version int) (*Collation, error) { return nil, nil }
+// AppendKey appends a key for the string: keys compare by their bytes as strings compare by the collation.
+func (c *Collation) AppendKey(dst, s []byte) []byte {
+	if c.shifted {
+		s = c.withoutVariable(s)
+	}
+	w := c.pool.Get().(*collator)
+	defer c.pool.Put(w)
+	key := w.key(s)
+	primary, rest := cutPrimary(key)
+	secondary, tertiary := cutSecondary(rest)
+	dst = append(append(dst, primary...), 0, 0)
+	if c.strength >= 2 {
+		if c.backwards {
+			for i := len(secondary) - 2; i >= 0; i -= 2 {
+				dst = append(dst, secondary[i], secondary[i+1])
+			}
+		} else {
+			dst = append(dst, secondary...)
+		}
+		dst = append(dst, 0, 0)
+	}
+	upperFirst := c.caseFirst == "upper"
+	if c.caseLevel {
+		cases := tertiary
+		if c.strength == 1 {
+			_, rest := cutPrimary(w.key(withoutMarks(s)))
+			_, cases = cutSecondary(rest)
+		}
+		for _, t := range cases {
+			dst = append(dst, caseWeight(t, upperFirst))
+		}
+		dst = append(dst, 0)
+	}
+	if c.strength >= 3 {
+		for _, t := range tertiary {
+			if c.caseFirst != "off" {
+				dst = append(dst, caseWeight(t, upperFirst))
+			}
+			dst = append(dst, t)
+		}
+		dst = append(dst, 0)
+	}
+	if c.strength == 5 {
+		dst = append(dst, norm.NFD.Bytes(s)...)
+	}
+	return dst
+}
+
+func (w *collator) key(s []byte) []byte {
+	w.buf.Reset()
+	return w.c.Key(&w.buf, s)
+}
+
+// A key of the collate package is: weights of two bytes (three if the first has its high bit set), 0 0, weights of two
+// bytes, 0 0, weights of one byte.
+
+func cutPrimary(key []byte) (primary, rest []byte) {
+	for i := 0; i+1 < len(key); i += 2 {
+		if key[i]&0x80 != 0 {
+			i++
+			continue
+		}
+		if key[i] == 0 && key[i+1] == 0 {
+			return key[:i], key[i+2:]
+		}
+	}
+	return key, nil
+}
+
+func cutSecondary(key []byte) (secondary, rest []byte) {
+	for i := 0; i+1 < len(key); i += 2 {
+		if key[i] == 0 && key[i+1] == 0 {
+			return key[:i], key[i+2:]
+		}
+	}
+	return key, nil
+}
+
+// caseWeight turns a third-level weight into one of case alone.
+func caseWeight(t byte, upperFirst bool) byte {
+	upper := t >= 8 && t <= 0x0c || t == 0x0e || t == 0x11 || t == 0x12 || t == 0x1d
+	if upper == upperFirst {
+		return 1
+	}
+	return 2
+}
+
+// withoutVariable removes what alternate "shifted" ignores.
+func (c *Collation) withoutVariable(s []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || c.maxVariable == "punct" && unicode.IsPunct(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// withoutMarks removes accents.
+func withoutMarks(s []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFD.Bytes(s))
+}
