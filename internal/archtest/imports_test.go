@@ -1,0 +1,182 @@
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "allium"
+
+// floors lists the packages of the driver from the ground up. A package may import those that stand before it. Test code
+// may import anything.
+var floors = []string{
+	"bson",
+	"event",
+	"internal/mongoerr",
+	"internal/hello",
+	"internal/wire",
+	"internal/logging",
+	"internal/dns",
+	"internal/uri",
+	"internal/auth",
+	"internal/conn",
+	"internal/pool",
+	"internal/topology",
+	"internal/session",
+	"internal/command",
+	"internal/exec",
+	".", // the public API
+	"gridfs",
+	"internal/unified",
+}
+
+// aside lists what stands beside the driver, and what each of them may import of the module. A trailing slash means the
+// packages below, "*" everything.
+var aside = []struct {
+	pkg     string
+	imports []string
+}{
+	{"mongotest/", []string{"bson", "internal/wire", "mongotest/"}},
+	{"mongotest", []string{"bson", "internal/wire", "mongotest/"}},
+	{"internal/spectest/cmd/", []string{"*"}},
+	{"internal/spectest", []string{"bson"}},
+	{"internal/fakeserver", []string{"bson", "internal/wire"}},
+	{"internal/archtest", nil},
+	{"cmd/", []string{"*"}},
+	{"examples/", []string{"*"}},
+}
+
+func TestImportsGoDown(t *testing.T) {
+	seen := map[string]bool{}
+	for pkg, imports := range packages(t) {
+		seen[pkg] = true
+		floor := slices.Index(floors, pkg)
+		for file, list := range imports {
+			for _, imp := range list {
+				if imp == "C" || imp == "unsafe" && !strings.HasSuffix(file, "unsafe.go") {
+					t.Errorf("%s imports %q: there is no cgo in this module, and unsafe only in files called unsafe.go", file, imp)
+				}
+				rel, ok := inModule(imp)
+				if !ok {
+					continue
+				}
+				switch {
+				case floor >= 0:
+					if to := slices.Index(floors, rel); to < 0 || to >= floor {
+						t.Errorf("%s: package %s may not import %s: imports go down only, in the order of the table in this test", file, pkg, rel)
+					}
+				case !allowedAside(pkg, rel):
+					t.Errorf("%s: package %s may not import %s", file, pkg, rel)
+				}
+			}
+		}
+		if floor < 0 && !isAside(pkg) {
+			t.Errorf("package %s has no floor: put it into the table in this test", pkg)
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d packages found: the test looks in the wrong place", len(seen))
+	}
+}
+
+func inModule(imp string) (rel string, ok bool) {
+	if imp == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imp, module+"/")
+}
+
+func isAside(pkg string) bool {
+	return slices.ContainsFunc(aside, func(a struct {
+		pkg     string
+		imports []string
+	}) bool {
+		return matches(a.pkg, pkg)
+	})
+}
+
+func allowedAside(pkg, imp string) bool {
+	for _, a := range aside {
+		if matches(a.pkg, pkg) {
+			return slices.ContainsFunc(a.imports, func(p string) bool { return p == "*" || matches(p, imp) })
+		}
+	}
+	return false
+}
+
+func matches(pattern, pkg string) bool {
+	if strings.HasSuffix(pattern, "/") {
+		return strings.HasPrefix(pkg, pattern)
+	}
+	return pattern == pkg
+}
+
+// root returns the module's folder.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(filepath.Dir(dir))
+}
+
+// packages returns, per package of the module, the imports of each of its files but the tests.
+func packages(t *testing.T) map[string]map[string][]string {
+	t.Helper()
+	top := root(t)
+	pkgs := map[string]map[string][]string{}
+	err := filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if p != top && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || exists(filepath.Join(p, "go.mod"))) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, p)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		pkg := path.Dir(rel)
+		if pkgs[pkg] == nil {
+			pkgs[pkg] = map[string][]string{}
+		}
+		pkgs[pkg][rel] = []string{}
+		for _, s := range f.Imports {
+			imp, err := strconv.Unquote(s.Path.Value)
+			if err != nil {
+				return err
+			}
+			pkgs[pkg][rel] = append(pkgs[pkg][rel], imp)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkgs
+}
+
+func exists(p string) bool {
+	_, err := os.Stat(p)
+	return err == nil
+}
