@@ -1,0 +1,249 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/conn"
+	"allium/internal/mongoerr"
+	"allium/internal/pool"
+	"allium/internal/session"
+	"allium/internal/topology"
+)
+
+// attempt makes one attempt: it selects a server, checks a connection out, sends the command and reads the reply.
+func (r *run) attempt(ctx context.Context) (Result, error, stage) {
+	srv, err := r.server(ctx)
+	if err != nil {
+		return Result{}, r.phase(ctx, "server selection", err), stageSelect
+	}
+	r.addr = srv.Addr()
+	c, err := r.checkOut(ctx, srv)
+	if err != nil {
+		return Result{}, r.phase(ctx, "connection checkout", err), stageCheckOut
+	}
+	res, err, stage := r.exchange(ctx, srv, c)
+	r.pin(c, err)
+	keep := r.op.Conn == c || r.txnConn() == c
+	if err == nil && r.op.KeepConn && !keep && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) {
+		res.Conn, keep = c, true
+	}
+	if !keep {
+		c.Return()
+	}
+	return res, err, stage
+}
+
+// phase makes err a TimeoutError if the context has ended.
+func (r *run) phase(ctx context.Context, phase string, err error) error {
+	var t *mongoerr.TimeoutError
+	if ctx.Err() == nil || errors.As(err, &t) {
+		return err
+	}
+	if !errors.Is(err, ctx.Err()) {
+		err = errors.Join(ctx.Err(), err)
+	}
+	return &mongoerr.TimeoutError{Phase: phase, Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
+}
+
+// server returns where the operation goes: to its cursor's server, to its transaction's, or to one that is selected.
+func (r *run) server(ctx context.Context) (*topology.Server, error) {
+	op := r.op
+	if op.Server != nil {
+		return op.Server, nil
+	}
+	sel := topology.Selection{Operation: op.Command.Name(), Write: op.Kind == Write, ReadPreference: op.ReadPreference, WritesResults: op.OutputStage,
+		Deprioritized: r.avoid, OperationID: r.operationID}
+	if r.inTxn || op.EndsTransaction {
+		sel.Write = true
+		if p, ok := op.Session.Transaction().Pinned().(*mongosPin); ok {
+			sel.Addr = p.addr
+		}
+	}
+	return r.x.Topology.Select(ctx, &sel)
+}
+
+// checkOut returns the connection that the operation is pinned to, or checks one out.
+func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, error) {
+	if c := r.pinnedConn(); c != nil {
+		return c, nil
+	}
+	return srv.CheckOut(ctx)
+}
+
+// pinnedConn returns the connection that the operation's cursor or transaction is pinned to, or nil.
+func (r *run) pinnedConn() *pool.Conn {
+	if r.op.Conn != nil {
+		return r.op.Conn
+	}
+	return r.txnConn()
+}
+
+func (r *run) txnConn() *pool.Conn {
+	if r.inTxn || r.op.EndsTransaction {
+		if p, ok := r.op.Session.Transaction().Pinned().(*connPin); ok {
+			return p.conn
+		}
+	}
+	return nil
+}
+
+// exchange sends the command over c and judges the reply.
+func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, error, stage) {
+	m := message{run: r, hello: c.Hello(), rtt: srv.Description().MinRTT}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	if err := m.build(buf); err != nil {
+		if errors.Is(err, errNoTimeLeft) {
+			return Result{}, &mongoerr.TimeoutError{Phase: "command", Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}, stageBuild
+		}
+		return Result{}, err, stageBuild
+	}
+	var tr *trace
+	if r.x.Monitor != nil {
+		tr = r.traceStart(ctx, c, &m, *buf)
+	}
+	if r.op.Session != nil && r.inTxn {
+		r.op.Session.Transaction().Sent()
+	}
+	if m.unacknowledged {
+		if err := c.Send(ctx, *buf); err != nil {
+			srv.HandleError(c, err)
+			tr.failed(err)
+			return Result{}, err, stageSent
+		}
+		tr.succeeded(nil)
+		return Result{Server: srv}, nil, stageSent
+	}
+	reply, err := c.RoundTrip(ctx, *buf)
+	if err != nil {
+		if m.session != nil {
+			m.session.MarkDirty()
+		}
+		srv.HandleError(c, err)
+		tr.failed(err)
+		return Result{}, err, stageSent
+	}
+	err = r.judge(srv, c, &m, reply, tr)
+	if err != nil {
+		reply.Release()
+		return Result{}, err, stageSent
+	}
+	return Result{Reply: reply.Body, Server: srv, reply: reply}, nil, stageSent
+}
+
+// judge reads what every reply may hold, tells sessions, clock and topology, and returns the error that the reply
+// stands for, if any.
+func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.Reply, tr *trace) error {
+	var (
+		ok, concern, labels bool
+		times               session.ReplyTimes
+	)
+	for key, v := range reply.Body.All() {
+		switch key {
+		case "ok":
+			ok = v.AsBool()
+		case "$clusterTime":
+			times.ClusterTime, _ = v.Document()
+		case "operationTime":
+			times.OperationTime, _ = v.Timestamp()
+		case "recoveryToken":
+			times.RecoveryToken, _ = v.Document()
+		case "atClusterTime":
+			times.SnapshotTime, _ = v.Timestamp()
+		case "cursor":
+			if s := r.op.Session; s != nil && s.Options().Snapshot {
+				times.SnapshotTime, _ = bson.Raw(v.Value).Lookup("atClusterTime").Timestamp()
+			}
+		case "writeConcernError":
+			concern = true
+		case "errorLabels":
+			labels = true
+		}
+	}
+	if times.ClusterTime != nil {
+		r.x.Clock.AdvanceRaw(times.ClusterTime)
+	}
+	if s := r.op.Session; s != nil {
+		s.Observe(times)
+	}
+	if ok && !concern {
+		tr.succeeded(reply.Body)
+		return nil
+	}
+	if !ok {
+		e := mongoerr.NewServerError(r.op.Command.Name(), r.addr, append(bson.Raw(nil), reply.Body...))
+		r.serverLabels(e, e.Code, m)
+		r.explain(e)
+		srv.HandleError(c, e)
+		tr.failed(e)
+		return e
+	}
+	tr.succeeded(reply.Body)
+	e := mongoerr.NewWriteConcernError(r.addr, reply.Body)
+	if e == nil {
+		return nil
+	}
+	if m.hello.Kind != event.Mongos {
+		r.serverLabels(e, e.Code, m)
+	}
+	srv.HandleError(c, e)
+	retryable := labels && mongoerr.HasLabel(e, mongoerr.LabelRetryableWrite) || e.HasLabel(mongoerr.LabelRetryableWrite)
+	if r.op.WriteErrors && !(retryable && r.canRetry()) {
+		return nil
+	}
+	return e
+}
+
+// canRetry reports whether a retryable error of this attempt would lead to another one.
+func (r *run) canRetry() bool {
+	return r.retryableWrite() && (r.txnNumber != 0 || r.op.EndsTransaction) && (r.attempts == 0 || !r.deadline.IsZero())
+}
+
+// serverLabels adds RetryableWriteError to the errors of servers before 4.4, which do not label them themselves.
+func (r *run) serverLabels(e mongoerr.Labeled, code int32, m *message) {
+	if m.hello.MaxWireVersion < 9 && isRetryableCode(code) && r.retryableWrite() {
+		e.AddLabel(mongoerr.LabelRetryableWrite)
+	}
+}
+
+// explain replaces the message of a storage engine without retryable writes by one that says what to do.
+func (r *run) explain(e *mongoerr.ServerError) {
+	if e.Code == codeIllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.txnNumber != 0 {
+		e.Message = fmt.Sprintf("this MongoDB deployment does not support retryable writes: add retryWrites=false to the connection string (%s)", e.Message)
+	}
+}
+
+// hasOpenCursor reports whether a reply opened a cursor that is not exhausted.
+func hasOpenCursor(reply bson.Raw) bool {
+	id, ok := reply.Lookup("cursor", "id").AsInt64()
+	return ok && id != 0
+}
+
+// mongosPin ties a transaction to a mongos.
+type mongosPin struct{ addr string }
+
+func (*mongosPin) Unpin() {}
+
+// connPin ties a transaction to a connection through a load balancer.
+type connPin struct{ conn *pool.Conn }
+
+func (p *connPin) Unpin() { p.conn.Return() }
+
+// pin ties a transaction of a sharded cluster or behind a load balancer to where its first command went.
+func (r *run) pin(c *pool.Conn, err error) {
+	if !r.inTxn || r.op.Session.Transaction().Pinned() != nil || mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || isNetworkError(err) {
+		return
+	}
+	switch c.Hello().Kind {
+	case event.Mongos:
+		r.op.Session.Transaction().PinTo(&mongosPin{addr: r.addr})
+	case event.LoadBalancer:
+		r.op.Session.Transaction().PinTo(&connPin{conn: c})
+	}
+}

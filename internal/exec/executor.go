@@ -1,0 +1,240 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"allium/event"
+	"allium/internal/conn"
+	"allium/internal/mongoerr"
+	"allium/internal/session"
+	"allium/internal/topology"
+)
+
+// Config is what an executor needs.
+type Config struct {
+	Topology    *topology.Topology
+	Sessions    *session.Pool
+	RetryReads  bool
+	RetryWrites bool
+	// MaxAdaptiveRetries is how often an operation is tried again once a server said that it is overloaded.
+	MaxAdaptiveRetries int
+	// OverloadRetargeting makes a retry after overload avoid the server that was overloaded.
+	OverloadRetargeting bool
+	ReadRetry           ReadRetryPolicy
+	ServerAPI           *conn.ServerAPI
+	Monitor             *event.CommandMonitor
+}
+
+// DefaultMaxAdaptiveRetries is the default of the specification Client Backpressure.
+const DefaultMaxAdaptiveRetries = 2
+
+// ReadRetryPolicy says how often a read is tried again.
+type ReadRetryPolicy struct {
+	// UntilSuccess retries until success, until an error that is not retryable, or until the second socket timeout,
+	// which is returned. False: once without a timeout, without bound within one.
+	UntilSuccess bool
+	// MaxAttempts bounds the attempts, the first one included; 0 leaves the policy's own rule.
+	MaxAttempts int
+}
+
+// Executor runs operations. It is safe for concurrent use.
+type Executor struct {
+	Config
+	Clock session.Clock
+
+	operations atomic.Int64
+	closed     atomic.Bool
+}
+
+// New returns an executor.
+func New(cfg Config) *Executor { return &Executor{Config: cfg} }
+
+// Close makes all later operations fail with ErrClientClosed.
+func (x *Executor) Close() { x.closed.Store(true) }
+
+// run is the state of one operation across its attempts.
+type run struct {
+	x           *Executor
+	op          *Op
+	started     time.Time
+	deadline    time.Time // the earlier of the context's and Op.Deadline; zero: none
+	source      string    // which of the two
+	operationID int64     // only with a monitor
+
+	inTxn     bool // the operation is part of a transaction, but does not end it
+	startsTxn bool // its first command carries startTransaction
+
+	implicit  *session.ServerSession
+	txnNumber int64 // of a retryable write, once an attempt took one
+
+	attempts       int // that failed
+	overloaded     bool
+	socketTimeouts int
+	addr           string   // the server of the last attempt
+	avoid          []string // servers that a retry should not choose
+}
+
+// stage is how far an attempt came.
+type stage uint8
+
+const (
+	stageSelect   stage = iota // no server was selected
+	stageCheckOut              // no connection was to be had
+	stageBuild                 // the driver itself refused to send the command
+	stageSent                  // the command may have reached the server
+)
+
+// Run runs an operation. On success the caller must Release the result. An error is one of the types of package
+// mongoerr, or a client-side error that kept anything from being sent.
+func (x *Executor) Run(ctx context.Context, op *Op) (Result, error) {
+	if x.closed.Load() {
+		return Result{}, mongoerr.ErrClientClosed
+	}
+	return x.RunClosing(ctx, op)
+}
+
+// RunClosing is Run for what a client still has to do after Close.
+func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
+	r := run{x: x, op: op, started: time.Now(), implicit: op.Implicit, deadline: op.Deadline, source: op.Source}
+	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
+		r.deadline, r.source = d, "the context's deadline"
+	} else if !r.deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, r.deadline)
+		defer cancel()
+	}
+	if x.Monitor != nil {
+		r.operationID = x.operations.Add(1)
+	}
+	if s := op.Session; s != nil {
+		if err := r.enter(s); err != nil {
+			return Result{}, err
+		}
+		defer s.Leave()
+	}
+	res, err := r.loop(ctx)
+	switch {
+	case op.KeepSession && err == nil:
+		res.Implicit = r.implicit
+	case op.Implicit == nil:
+		x.PutSession(r.implicit)
+	}
+	return res, err
+}
+
+// enter checks an explicit session and takes it for the operation.
+func (r *run) enter(s *session.Session) error {
+	if !r.op.WriteConcern.Acknowledged() {
+		return errors.New("an unacknowledged write cannot use a session: the driver would not know when the session is free again")
+	}
+	if err := s.Enter(); err != nil {
+		return err
+	}
+	if r.op.EndsTransaction {
+		return nil
+	}
+	txn := s.Transaction()
+	txn.BeforeCommand()
+	r.inTxn = txn.Running()
+	r.startsTxn = txn.State() == session.StartingTransaction
+	if rp, ok := txn.Options().ReadPreference.(*topology.ReadPreference); ok && r.inTxn && rp.Mode != topology.Primary {
+		s.Leave()
+		return errors.New("read preference in a transaction must be primary")
+	}
+	return nil
+}
+
+// PutSession gives the implicit session of a cursor back. A nil session is fine.
+func (x *Executor) PutSession(s *session.ServerSession) {
+	if s != nil {
+		x.Sessions.Put(s, x.SessionTimeout())
+	}
+}
+
+// SessionTimeout returns the deployment's logicalSessionTimeoutMinutes, or nil.
+func (x *Executor) SessionTimeout() *int64 {
+	return x.Topology.Description().SessionTimeoutMinutes
+}
+
+// loop makes attempts until one succeeds or no further one is allowed.
+func (r *run) loop(ctx context.Context) (Result, error) {
+	var first, sent error // the first error, and the last one of an attempt that may have had an effect
+	for {
+		res, err, stage := r.attempt(ctx)
+		if err == nil {
+			return res, nil
+		}
+		r.attempts++
+		r.label(err, stage)
+		if first == nil {
+			first = err
+		}
+		if stage == stageSent && !mongoerr.HasLabel(err, mongoerr.LabelNoWritesPerformed) {
+			sent = err
+		}
+		again := r.retries(ctx, err, stage)
+		if again && mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) {
+			again = r.backoff(ctx, err)
+		}
+		if !again {
+			// The rules of Retryable Writes, which those of Retryable Reads are a part of: an error that says that an
+			// attempt was made wins over one that says that none was.
+			if sent == nil {
+				sent = first
+			}
+			return Result{}, r.timedOut(ctx, sent, err, stage)
+		}
+		res.Release()
+	}
+}
+
+// timedOut turns the operation's error into a TimeoutError if it ended because its time was up, or was cancelled.
+func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error {
+	var t *mongoerr.TimeoutError
+	if errors.As(last, &t) {
+		if t.Source == "" && !t.Canceled() {
+			t.Source = r.source
+		}
+		t.Elapsed = time.Since(r.started)
+		if err != last && t.Wrapped != err {
+			t.Wrapped = errors.Join(t.Wrapped, err)
+		}
+		return last
+	}
+	expired := ctx.Err()
+	if expired == nil && !r.deadline.IsZero() && (isMaxTimeExpired(last) || !time.Now().Before(r.deadline)) {
+		expired = context.DeadlineExceeded
+	}
+	if expired == nil || stage == stageBuild {
+		return err
+	}
+	t = &mongoerr.TimeoutError{Phase: stage.phase(), Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
+	if errors.Is(expired, context.Canceled) {
+		if !errors.Is(err, context.Canceled) {
+			t.Wrapped = errors.Join(expired, err)
+		}
+	} else {
+		t.Source = r.source
+	}
+	for _, l := range []string{mongoerr.LabelTransientTransaction, mongoerr.LabelUnknownTransactionCommit} {
+		if mongoerr.HasLabel(err, l) {
+			t.AddLabel(l)
+		}
+	}
+	return t
+}
+
+func (s stage) phase() string {
+	switch s {
+	case stageSelect:
+		return "server selection"
+	case stageCheckOut:
+		return "connection checkout"
+	case stageBuild:
+		return "building the command"
+	}
+	return "command"
+}

@@ -1,0 +1,221 @@
+package exec
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/command"
+	"allium/internal/session"
+	"allium/internal/topology"
+	"allium/internal/wire"
+)
+
+// message builds the OP_MSG of one attempt: the command's own fields, and those that every command has in common.
+type message struct {
+	*run
+	hello *event.ServerDescription // what the connection's handshake told
+	rtt   time.Duration            // the server's minimum round trip time
+
+	id             int32 // the wire protocol's request id
+	session        *session.ServerSession
+	unacknowledged bool
+}
+
+// errNoTimeLeft says that the time that is left is less than a round trip takes: the command is not sent.
+var errNoTimeLeft = errors.New("the time that is left is less than a round trip to the server takes")
+
+// build writes the message into buf.
+func (m *message) build(buf *[]byte) error {
+	op := m.op
+	m.unacknowledged = op.Kind == Write && !op.WriteConcern.Acknowledged() && !m.inTxn
+	if err := m.takeSession(); err != nil {
+		return err
+	}
+	m.id = wire.NextRequestID()
+	var flags wire.Flags
+	if m.unacknowledged {
+		flags = wire.MoreToCome
+	}
+	t := command.Target{
+		MaxDocumentSize: int(m.hello.MaxBSONObjectSize),
+		MaxMessageSize:  int(m.hello.MaxMessageSize),
+		MaxBatchCount:   int(m.hello.MaxWriteBatchSize),
+		WireVersion:     m.hello.MaxWireVersion,
+	}
+	dst := wire.AppendMsg((*buf)[:0], m.id, 0, flags)
+	start, dst := bson.BeginDocument(dst)
+	dst, err := op.Command.AppendBody(dst, &t)
+	if err == nil {
+		dst, err = m.appendCommon(dst)
+	}
+	if err == nil {
+		dst = bson.EndDocument(dst, start)
+		if s, ok := op.Command.(command.Sequencer); ok {
+			dst, err = s.AppendSequences(dst, &t)
+		}
+	}
+	*buf = dst // keeps what has grown, also on error
+	if err != nil {
+		return err
+	}
+	*buf = wire.FinishMessage(dst, 0)
+	return nil
+}
+
+// takeSession finds the session that the command carries. It runs after the checkout, so that an operation that
+// waits for a connection holds no session (specification: Driver Sessions).
+func (m *message) takeSession() error {
+	supported := m.hello.SessionTimeoutMinutes != nil || m.hello.Kind == event.LoadBalancer
+	if s := m.op.Session; s != nil {
+		if !supported {
+			return errors.New("sessions are not supported by this deployment")
+		}
+		if s.Options().Snapshot && m.hello.MaxWireVersion < 13 {
+			return errors.New("snapshot reads require MongoDB 5.0 or later")
+		}
+		m.session = s.Server()
+	} else if supported && !m.unacknowledged && !m.op.NoSession {
+		if m.implicit == nil {
+			m.implicit = m.x.Sessions.Get(m.x.SessionTimeout())
+		}
+		m.session = m.implicit
+	}
+	if m.session == nil {
+		return nil
+	}
+	if m.txnNumber == 0 && m.retryableWrite() && !m.op.EndsTransaction && m.hello.Kind != event.Standalone && !m.unacknowledged {
+		m.session.TxnNumber++
+		m.run.txnNumber = m.session.TxnNumber
+	}
+	m.session.Touch()
+	return nil
+}
+
+// appendCommon appends what the executor adds to every command.
+func (m *message) appendCommon(dst []byte) ([]byte, error) {
+	op := m.op
+	dst = bson.AppendString(dst, "$db", op.DB)
+	if m.session != nil {
+		dst = bson.AppendDocument(dst, "lsid", m.session.ID)
+		switch {
+		case m.inTxn || op.EndsTransaction:
+			dst = bson.AppendInt64(dst, "txnNumber", m.session.TxnNumber)
+			if m.startsTxn {
+				dst = bson.AppendBool(dst, "startTransaction", true)
+			}
+			dst = bson.AppendBool(dst, "autocommit", false)
+		case m.txnNumber != 0:
+			dst = bson.AppendInt64(dst, "txnNumber", m.txnNumber)
+		}
+	}
+	if m.hello.Kind != event.Standalone {
+		now := m.x.Clock.Now()
+		if op.Session != nil {
+			now = session.Newest(now, op.Session.ClusterTime())
+		}
+		if now != nil {
+			dst = bson.AppendDocument(dst, "$clusterTime", now.Doc)
+		}
+	}
+	dst = m.appendReadConcern(dst)
+	if op.WriteConcern != nil && !op.WriteConcern.IsZero() && !m.inTxn {
+		dst = op.WriteConcern.Append(dst)
+	}
+	dst = m.appendReadPreference(dst)
+	dst = m.x.ServerAPI.Append(dst)
+	if m.deadline.IsZero() {
+		return dst, nil
+	}
+	left := time.Until(m.deadline) - m.rtt
+	if left < time.Millisecond {
+		return dst, errNoTimeLeft
+	}
+	if !op.NoMaxTime && !m.unacknowledged {
+		dst = bson.AppendInt64(dst, "maxTimeMS", left.Milliseconds())
+	}
+	return dst, nil
+}
+
+// appendReadConcern appends the read concern: in a transaction the transaction's, with its first command only; in a
+// causally consistent session with afterClusterTime; in a snapshot session with atClusterTime.
+func (m *message) appendReadConcern(dst []byte) []byte {
+	op := m.op
+	level := op.ReadConcern
+	var after, at *bson.Timestamp
+	if s := op.Session; s != nil && !op.EndsTransaction {
+		switch {
+		case m.inTxn:
+			if !m.startsTxn {
+				return dst
+			}
+			level = ""
+			if rc, ok := s.Transaction().Options().ReadConcern.(*command.ReadConcern); ok && rc != nil {
+				level = rc.Level
+			}
+			if s.Causal() {
+				after = s.OperationTime()
+			}
+		case s.Options().Snapshot && op.TakesConcern:
+			level, at = "snapshot", s.SnapshotTime()
+		case s.Causal() && op.Kind != Run && (op.TakesConcern || op.Kind == Write):
+			after = s.OperationTime()
+		}
+	} else if op.EndsTransaction {
+		return dst
+	}
+	if level == "" && after == nil && at == nil || !op.TakesConcern && after == nil && !m.inTxn {
+		return dst
+	}
+	start, dst := bson.BeginDocumentElement(dst, "readConcern")
+	if level != "" {
+		dst = bson.AppendString(dst, "level", level)
+	}
+	if after != nil {
+		dst = bson.AppendTimestamp(dst, "afterClusterTime", *after)
+	}
+	if at != nil {
+		dst = bson.AppendTimestamp(dst, "atClusterTime", *at)
+	}
+	return bson.EndDocument(dst, start)
+}
+
+// appendReadPreference appends $readPreference by the rules for OP_MSG (specification: Server Selection, "Passing read
+// preference to mongos and load balancers" and "Topology type: Single").
+func (m *message) appendReadPreference(dst []byte) []byte {
+	rp := m.op.ReadPreference
+	if m.inTxn || m.op.EndsTransaction {
+		rp = nil // a transaction's is always primary
+	}
+	primary := rp == nil || rp.Mode == topology.Primary
+	switch m.hello.Kind {
+	case event.Standalone:
+		return dst
+	case event.Mongos, event.LoadBalancer:
+	default:
+		if primary && m.op.Kind != Write && m.x.Topology.Description().Kind == event.Single {
+			start, dst := bson.BeginDocumentElement(dst, "$readPreference")
+			dst = bson.AppendString(dst, "mode", "primaryPreferred")
+			return bson.EndDocument(dst, start)
+		}
+	}
+	if primary {
+		return dst
+	}
+	return rp.AppendDocument(dst, "$readPreference")
+}
+
+// Message buffers are kept for the next operation, unless a large batch has made one grow beyond this.
+const maxKeptBuffer = 1 << 20
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
+
+func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
+
+func putBuffer(b *[]byte) {
+	if cap(*b) <= maxKeptBuffer {
+		buffers.Put(b)
+	}
+}

@@ -1,0 +1,93 @@
+package exec
+
+import (
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/conn"
+	"allium/internal/pool"
+	"allium/internal/session"
+	"allium/internal/topology"
+)
+
+// Kind says which of the retry policies is an operation's.
+type Kind uint8
+
+// The kinds of operations.
+const (
+	Read  Kind = iota
+	Write      // needs a server that takes writes
+	Run        // a command of the user's own: read by its server selection, retried only when both policies are on
+)
+
+// Op is one operation: a command and everything that decides where and how it is sent. The zero value of a field is
+// the common case.
+type Op struct {
+	Command command.Command
+	DB      string
+	Kind    Kind
+
+	// Retryable says that the specifications let the driver try this operation again after a network error: the read
+	// commands, and the writes that change at most one document per statement.
+	Retryable bool
+	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever retryWrites says.
+	EndsTransaction bool
+	// WriteErrors says that the caller reads writeErrors and writeConcernError out of the reply. Without it, a
+	// writeConcernError becomes the operation's error.
+	WriteErrors bool
+	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read preference allows it on a
+	// secondary.
+	OutputStage bool
+
+	ReadPreference *topology.ReadPreference // nil: primary
+	ReadConcern    string                   // its level
+	TakesConcern   bool                     // the command takes a read concern
+	WriteConcern   *command.WriteConcern    // nil: none is sent
+
+	// Session is the explicit session, nil for an implicit one.
+	Session *session.Session
+	// Implicit is the implicit session of a cursor whose getMore or killCursors this is.
+	Implicit *session.ServerSession
+	// KeepSession leaves the implicit session in Result.Implicit: the operation opens a cursor. The caller gives it back with
+	// Executor.PutSession.
+	KeepSession bool
+
+	// Server is where the operation must go, because its cursor lives there; nil selects a server.
+	Server *topology.Server
+	// Conn is the connection that the operation must use, because its cursor is pinned to it; nil checks one out.
+	Conn *pool.Conn
+	// KeepConn leaves the connection checked out in Result.Conn if the server is a load balancer and the reply holds an open
+	// cursor.
+	KeepConn bool
+
+	// Deadline is when timeoutMS is up, and Source which one it was; the context may end earlier. The zero time: no
+	// timeoutMS.
+	Deadline time.Time
+	Source   string
+	// NoSession keeps an implicit session from being taken.
+	NoSession bool
+	// NoMaxTime keeps maxTimeMS from being derived from the time that is left.
+	NoMaxTime bool
+}
+
+// Result is what an operation brought. Release it once its documents have been decoded.
+type Result struct {
+	// Reply is the reply's document; nil for a write that asked for no answer. It is valid until Release.
+	Reply bson.Raw
+	// Server is the server that answered, Addr its address.
+	Server *topology.Server
+	// Implicit is set with Op.KeepSession, Conn with Op.KeepConn.
+	Implicit *session.ServerSession
+	Conn     *pool.Conn
+
+	reply *conn.Reply
+}
+
+// Release gives the reply's buffer back. Without it the garbage collector takes it.
+func (r *Result) Release() {
+	if r.reply != nil {
+		r.reply.Release()
+		r.reply, r.Reply = nil, nil
+	}
+}

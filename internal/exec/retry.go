@@ -1,0 +1,188 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"allium/event"
+	"allium/internal/mongoerr"
+)
+
+// label adds the labels that the driver must add to an error (Retryable Writes, Transactions), and unpins the
+// transaction that the error ends.
+func (r *run) label(err error, stage stage) {
+	lost := isNetworkError(err) || errors.Is(err, mongoerr.ErrPoolCleared)
+	if r.retryableWrite() && lost {
+		mongoerr.AddLabel(err, mongoerr.LabelRetryableWrite)
+	}
+	if r.inTxn && (lost || stage == stageSelect || stage == stageCheckOut) {
+		mongoerr.AddLabel(err, mongoerr.LabelTransientTransaction)
+	}
+	if (r.inTxn || r.op.EndsTransaction) && mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) {
+		r.op.Session.Transaction().Unpin()
+	}
+}
+
+// retryableWrite reports whether Retryable Writes applies to the operation, as far as the client knows.
+func (r *run) retryableWrite() bool {
+	return r.op.EndsTransaction || r.op.Kind == Write && r.op.Retryable && r.x.RetryWrites && !r.inTxn
+}
+
+// retries decides whether a further attempt is allowed after err, and notes which server it should avoid.
+func (r *run) retries(ctx context.Context, err error, stage stage) bool {
+	if ctx.Err() != nil || stage == stageBuild || stage == stageSelect {
+		return false // a selection error says that no server could be found in the time that there was
+	}
+	if isNetworkError(err) && r.pinnedConn() != nil {
+		return false // the cursor or transaction is gone with its connection
+	}
+	allowed := 1
+	if !r.deadline.IsZero() {
+		allowed = math.MaxInt
+	}
+	overload := mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded)
+	switch {
+	case overload && mongoerr.HasLabel(err, mongoerr.LabelRetryable) && r.retriesOverload():
+	case r.op.Kind == Read && r.op.Retryable && r.x.RetryReads && !r.inTxn && isRetryableRead(err):
+		policy := r.x.ReadRetry
+		if policy.UntilSuccess {
+			allowed = math.MaxInt
+			if isSocketTimeout(err) {
+				if r.socketTimeouts++; r.socketTimeouts >= 2 {
+					return false
+				}
+			}
+		}
+		if policy.MaxAttempts > 0 {
+			allowed = policy.MaxAttempts - 1
+		}
+	case r.retryableWrite() && (stage == stageCheckOut || r.txnNumber != 0 || r.op.EndsTransaction) && mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite):
+	default:
+		return false
+	}
+	if r.overloaded = r.overloaded || overload; r.overloaded {
+		// Once a server is overloaded, all policies share this bound (Client Backpressure).
+		allowed = r.x.MaxAdaptiveRetries
+	}
+	if r.attempts > allowed {
+		return false
+	}
+	sharded := r.x.Topology.Description().Kind == event.Sharded
+	if (sharded || overload && r.x.OverloadRetargeting) && r.addr != "" && !slices.Contains(r.avoid, r.addr) {
+		r.avoid = append(r.avoid, r.addr)
+	}
+	return true
+}
+
+// retriesOverload reports whether the client's options let the operation be tried again after overload.
+func (r *run) retriesOverload() bool {
+	switch {
+	case r.op.EndsTransaction:
+		return true
+	case r.op.Kind == Read:
+		return r.x.RetryReads
+	case r.op.Kind == Write:
+		return r.x.RetryWrites
+	}
+	return r.x.RetryReads && r.x.RetryWrites
+}
+
+// The backoff of the specification Client Backpressure.
+const (
+	baseBackoff = 100 * time.Millisecond
+	maxBackoff  = 10 * time.Second
+)
+
+// backoff waits before a retry after overload. It reports false if there is no time left for a retry.
+func (r *run) backoff(ctx context.Context, cause error) bool {
+	base := baseBackoff
+	if ms := baseBackoffOf(cause); ms > 0 {
+		base = ms
+	}
+	d := maxBackoff
+	if r.attempts < 16 {
+		d = min(d, base<<r.attempts)
+	}
+	d = time.Duration(rand.Float64() * float64(d))
+	if !r.deadline.IsZero() && time.Until(r.deadline) <= d {
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// baseBackoffOf returns the base that an overloaded server asked for, or 0.
+func baseBackoffOf(err error) time.Duration {
+	var e *mongoerr.ServerError
+	if !errors.As(err, &e) {
+		return 0
+	}
+	ms, _ := e.Raw.Lookup("baseBackoffMS").AsInt64()
+	return time.Duration(max(ms, 0)) * time.Millisecond
+}
+
+// isNetworkError reports whether err is one of the connection: it could not be made, or it broke or timed out.
+func isNetworkError(err error) bool {
+	var c *mongoerr.ConnectionError
+	var t *mongoerr.TimeoutError
+	return errors.As(err, &c) || errors.As(err, &t) && (t.Phase == "write" || t.Phase == "read")
+}
+
+// isSocketTimeout reports whether err is a round trip that took longer than socketTimeoutMS.
+func isSocketTimeout(err error) bool {
+	var c *mongoerr.ConnectionError
+	return errors.As(err, &c) && c.Timeout()
+}
+
+// isMaxTimeExpired reports whether err is the server's MaxTimeMSExpired.
+func isMaxTimeExpired(err error) bool {
+	var e *mongoerr.ServerError
+	var w *mongoerr.WriteConcernError
+	return errors.As(err, &e) && e.Code == 50 || errors.As(err, &w) && w.Code == 50
+}
+
+// Error codes of the specifications. The retryable ones of Retryable Reads are those of Retryable Writes and 134, which a
+// server answers to a read only.
+const (
+	codeIllegalOperation       = 20
+	codeReadConcernUnavailable = 134
+)
+
+// isRetryableCode reports whether Retryable Writes lists the code.
+func isRetryableCode(code int32) bool {
+	switch code {
+	case 6, // HostUnreachable
+		7,     // HostNotFound
+		89,    // NetworkTimeout
+		91,    // ShutdownInProgress
+		189,   // PrimarySteppedDown
+		262,   // ExceededTimeLimit
+		9001,  // SocketException
+		10107, // NotWritablePrimary
+		11600, // InterruptedAtShutdown
+		11602, // InterruptedDueToReplStateChange
+		13435, // NotPrimaryNoSecondaryOk
+		13436: // NotPrimaryOrSecondary
+		return true
+	}
+	return false
+}
+
+// isRetryableRead reports whether Retryable Reads lets a read be tried again after err.
+func isRetryableRead(err error) bool {
+	if isNetworkError(err) || errors.Is(err, mongoerr.ErrPoolCleared) {
+		return true
+	}
+	var e *mongoerr.ServerError
+	return errors.As(err, &e) && (isRetryableCode(e.Code) || e.Code == codeReadConcernUnavailable)
+}

@@ -1,0 +1,102 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"allium/internal/command"
+	"allium/internal/mongoerr"
+	"allium/internal/session"
+)
+
+// commitTimeout is the wtimeout of a commit that is tried again without one (specification: Transactions).
+const commitTimeout = 10 * time.Second
+
+// Commit commits the session's transaction (specification: Transactions, commitTransaction). It may be called again after
+// an error labelled UnknownTransactionCommitResult.
+func (x *Executor) Commit(ctx context.Context, s *session.Session, deadline time.Time, source string) error {
+	if s.Ended() {
+		return session.ErrEnded
+	}
+	txn := s.Transaction()
+	send, again, err := txn.Commit()
+	if err != nil || !send {
+		return err
+	}
+	opts := txn.Options()
+	wc, _ := opts.WriteConcern.(*command.WriteConcern)
+	if again {
+		wc = retriedCommitConcern(wc)
+	}
+	cmd := &command.EndTransaction{Commit: true, RecoveryToken: txn.RecoveryToken()}
+	if opts.MaxCommitTime != nil && deadline.IsZero() {
+		cmd.MaxTimeMS = opts.MaxCommitTime.Milliseconds()
+	}
+	op := Op{Command: cmd, DB: "admin", Kind: Write, Retryable: true, EndsTransaction: true, WriteConcern: wc, Session: s,
+		Deadline: deadline, Source: source, NoMaxTime: cmd.MaxTimeMS != 0}
+	res, err := x.Run(ctx, &op)
+	if err == nil {
+		res.Release()
+		return nil
+	}
+	if commitUnknown(err) {
+		mongoerr.AddLabel(err, mongoerr.LabelUnknownTransactionCommit)
+		txn.Unpin()
+	}
+	return err
+}
+
+// retriedCommitConcern makes a write concern one of majority with a bound on the wait.
+func retriedCommitConcern(wc *command.WriteConcern) *command.WriteConcern {
+	out := command.WriteConcern{Timeout: commitTimeout}
+	if wc != nil {
+		out = *wc
+		if out.Timeout == 0 {
+			out.Timeout = commitTimeout
+		}
+	}
+	out.W = "majority"
+	return &out
+}
+
+// commitUnknown reports whether err leaves open if the transaction was committed.
+func commitUnknown(err error) bool {
+	var (
+		sel *mongoerr.SelectionError
+		wc  *mongoerr.WriteConcernError
+		t   *mongoerr.TimeoutError
+	)
+	switch {
+	case errors.As(err, &wc):
+		// The write concern can never be satisfied, whatever the commit's fate: UnknownReplWriteConcern and
+		// UnsatisfiableWriteConcern.
+		return wc.Code != 79 && wc.Code != 100
+	case errors.As(err, &sel), errors.As(err, &t), isNetworkError(err), isMaxTimeExpired(err):
+		return true
+	}
+	return mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite)
+}
+
+// Abort aborts the session's transaction (specification: Transactions, abortTransaction). It returns an error only if
+// there is nothing to abort.
+func (x *Executor) Abort(ctx context.Context, s *session.Session, deadline time.Time) error {
+	if s.Ended() {
+		return session.ErrEnded
+	}
+	txn := s.Transaction()
+	send, err := txn.Abort()
+	if err != nil {
+		return err
+	}
+	if send {
+		wc, _ := txn.Options().WriteConcern.(*command.WriteConcern)
+		op := Op{Command: &command.EndTransaction{RecoveryToken: txn.RecoveryToken()}, DB: "admin", Kind: Write, Retryable: true,
+			EndsTransaction: true, WriteConcern: wc, Session: s, Deadline: deadline}
+		if res, err := x.Run(ctx, &op); err == nil {
+			res.Release()
+		}
+	}
+	txn.Unpin()
+	return nil
+}
