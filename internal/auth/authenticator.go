@@ -69,7 +69,7 @@ var mechanisms = map[string]func(*Authenticator) (conversation, error){
 // Attempt is the authentication of one connection.
 type Attempt struct {
 	a         *Authenticator
-	mechanism string // "" until it is negotiated
+	mechanism string       // "" until it is negotiated
 	ahead     conversation // that began with the hello, nil if none did
 }
 

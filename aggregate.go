@@ -1,0 +1,110 @@
+package allium
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+)
+
+// AggregateOptions are the options of Aggregate. The zero value of a field leaves it to the server.
+type AggregateOptions struct {
+	// AllowDiskUse lets stages write temporary files.
+	AllowDiskUse *bool
+	// BatchSize is how many documents each reply holds at most.
+	BatchSize *int32
+	// BypassDocumentValidation lets $out and $merge write documents that a validator refuses.
+	BypassDocumentValidation *bool
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Let defines variables for the pipeline's expressions.
+	Let any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	MaxTime time.Duration
+	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation and the life of its cursor; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// Aggregate runs a pipeline, a slice of stages such as []bson.D or bson.A, and returns a cursor over its result. To decode
+// the result as another type than the collection's, take another collection of the same name:
+//
+//	counts := allium.CollectionOf[Count](db, users.Name())
+//	cur, err := counts.Aggregate(ctx, pipeline)
+//
+// A pipeline that ends with $out or $merge runs on the primary, with the collection's write concern, and is not
+// retried; its cursor is empty.
+func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[T], error) {
+	cur := &Cursor[T]{}
+	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cursor, opts); err != nil {
+		return nil, err
+	}
+	return cur, nil
+}
+
+// Aggregate runs a pipeline on the database itself, which must begin with a stage such as $currentOp or $documents.
+func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[bson.D], error) {
+	cur := &Cursor[bson.D]{}
+	if err := aggregate(ctx, db.scope, db.err, "", pipeline, &cur.cursor, opts); err != nil {
+		return nil, err
+	}
+	return cur, nil
+}
+
+// aggregate opens cur over a pipeline on a collection or, with name empty, on a database.
+func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeline any, cur *cursor, opts []AggregateOptions) error {
+	o, err := option(opts)
+	if err == nil {
+		err = scopeErr
+	}
+	var stages bson.RawValue
+	if err == nil {
+		stages, err = encodePipeline(pipeline)
+	}
+	if err != nil {
+		return fmt.Errorf("aggregate: %w", err)
+	}
+	cmd := &command.Aggregate{
+		Collection: name, Pipeline: stages, BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse,
+		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Comment: o.Comment, Hint: o.Hint, Let: o.Let,
+		RawData: o.RawData, Writes: command.HasWriteStage(stages.Value),
+	}
+	op := exec.Op{Command: cmd, KeepSession: true, KeepConn: true}
+	if err := s.op(ctx, &op, o.Timeout); err != nil {
+		return fmt.Errorf("aggregate: %w", err)
+	}
+	s.reads(&op)
+	if cmd.Writes {
+		op.Retryable = false
+		op.OutputStage = true
+		op.WriteConcern = s.writeConcern
+	}
+	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+	op.NoMaxTime = op.NoMaxTime || op.Deadline.IsZero()
+	cur.comment = o.Comment
+	if o.BatchSize != nil {
+		cur.batchSize = *o.BatchSize
+	}
+	res, err := s.run(ctx, &op)
+	if err != nil {
+		return err
+	}
+	return cur.open(s.client, &op, res)
+}
+
+// encodePipeline encodes a pipeline and checks that it is a list of stages.
+func encodePipeline(pipeline any) (bson.RawValue, error) {
+	dst, err := command.AppendPipeline(nil, "", pipeline)
+	if err != nil {
+		return bson.RawValue{}, fmt.Errorf("pipeline%w", err)
+	}
+	return bson.RawValue{Type: bson.TypeArray, Value: dst[2:]}, nil
+}

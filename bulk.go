@@ -1,0 +1,263 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/internal/command"
+	"allium/internal/mongoerr"
+)
+
+// WriteModel is one write of a BulkWrite: an InsertModel, UpdateModel, ReplaceModel or DeleteModel.
+type WriteModel interface {
+	kind() writeKind
+}
+
+type writeKind uint8
+
+const (
+	insertKind writeKind = iota
+	updateKind
+	deleteKind
+)
+
+// InsertModel inserts a document.
+type InsertModel struct {
+	Document any
+}
+
+// UpdateModel changes the first document that matches the filter or, with Many, all of them. See UpdateOptions for its
+// fields.
+type UpdateModel struct {
+	Filter       any
+	Update       any
+	Many         bool
+	Upsert       *bool
+	Sort         any
+	ArrayFilters any
+	Collation    *Collation
+	Hint         any
+}
+
+// ReplaceModel replaces the first document that matches the filter. See UpdateOptions for its fields.
+type ReplaceModel struct {
+	Filter      any
+	Replacement any
+	Upsert      *bool
+	Sort        any
+	Collation   *Collation
+	Hint        any
+}
+
+// DeleteModel deletes the first document that matches the filter or, with Many, all of them.
+type DeleteModel struct {
+	Filter    any
+	Many      bool
+	Collation *Collation
+	Hint      any
+}
+
+func (InsertModel) kind() writeKind  { return insertKind }
+func (UpdateModel) kind() writeKind  { return updateKind }
+func (ReplaceModel) kind() writeKind { return updateKind }
+func (DeleteModel) kind() writeKind  { return deleteKind }
+
+// BulkWriteOptions are the options of BulkWrite. The zero value of a field leaves it to the server.
+type BulkWriteOptions struct {
+	// Unordered goes on after an error, and lets the driver send writes of the same kind together.
+	Unordered bool
+	// BypassDocumentValidation lets the writes pass documents that a validator refuses.
+	BypassDocumentValidation *bool
+	// Let defines variables for aggregation expressions in updates and deletes.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the whole operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// BulkWriteResult is the result of BulkWrite.
+type BulkWriteResult struct {
+	InsertedCount int64
+	MatchedCount  int64
+	ModifiedCount int64
+	DeletedCount  int64
+	UpsertedCount int64
+	// InsertedIDs and UpsertedIDs hold the _id of every inserted and upserted document, by the index of its write.
+	InsertedIDs map[int]any
+	UpsertedIDs map[int]any
+	// Acknowledged is false if the write concern asked for no answer; the counts are 0 then.
+	Acknowledged bool
+}
+
+// BulkWrite runs several writes on one collection. In the order that they are given in, writes of one kind that follow
+// each other are sent together; an unordered bulk write sends all writes of one kind together. Its errors are a
+// *BulkWriteError whose indexes are those of models, and the result says what was done.
+//
+// The commands that it consists of are retried one by one, except those with an update or delete of many documents.
+func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts ...BulkWriteOptions) (BulkWriteResult, error) {
+	o, err := option(opts)
+	if err == nil && len(models) == 0 {
+		err = errors.New("no writes given")
+	}
+	for i, m := range models {
+		if err == nil && m == nil {
+			err = fmt.Errorf("write %d is nil", i)
+		}
+	}
+	if err != nil {
+		return BulkWriteResult{}, fmt.Errorf("bulk write: %w", err)
+	}
+	b := bulk[T]{coll: c, models: models, opts: o}
+	b.result.InsertedIDs, b.result.UpsertedIDs = map[int]any{}, map[int]any{}
+	w := writer{scope: &c.scope, err: c.err, what: "bulk write", timeout: o.Timeout}
+	if w.timeout == nil {
+		w.timeout = c.timeout
+	}
+	var deadline time.Time
+	if w.timeout != nil && *w.timeout > 0 {
+		deadline = time.Now().Add(*w.timeout)
+	}
+	for _, run := range groups(models, o.Unordered) {
+		if !deadline.IsZero() {
+			w.timeout = new(max(time.Until(deadline), time.Nanosecond))
+		}
+		if err := b.run(ctx, &w, run); err != nil {
+			return b.result, err
+		}
+		if !o.Unordered && len(b.errs.WriteErrors) > 0 || b.errs.Err != nil {
+			break
+		}
+	}
+	if len(b.errs.WriteErrors) == 0 && len(b.errs.WriteConcernErrors) == 0 && b.errs.Err == nil {
+		return b.result, nil
+	}
+	return b.result, &b.errs
+}
+
+// group is a list of writes that go into one command, by their indexes.
+type group struct {
+	kind    writeKind
+	indexes []int
+}
+
+// groups divides writes into commands.
+func groups(models []WriteModel, unordered bool) []group {
+	var out []group
+	for i, m := range models {
+		at := len(out) - 1
+		if unordered {
+			at = -1
+			for j := range out {
+				if out[j].kind == m.kind() {
+					at = j
+				}
+			}
+		}
+		if at < 0 || out[at].kind != m.kind() {
+			out = append(out, group{kind: m.kind()})
+			at = len(out) - 1
+		}
+		out[at].indexes = append(out[at].indexes, i)
+	}
+	return out
+}
+
+// bulk is the state of a BulkWrite.
+type bulk[T any] struct {
+	coll   *Collection[T]
+	models []WriteModel
+	opts   BulkWriteOptions
+	result BulkWriteResult
+	errs   mongoerr.BulkWriteError
+}
+
+// run runs one group and adds up what it did.
+func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
+	var cmd batchCommand
+	var docs *documents
+	multi := false
+	switch o, name, ordered := &b.opts, b.coll.name, !b.opts.Unordered; g.kind {
+	case insertKind:
+		docs = &documents{n: len(g.indexes), at: func(i int) any { return new(b.models[g.indexes[i]].(InsertModel).Document) }}
+		cmd = &command.Insert{Collection: name, Docs: docs, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
+	case updateKind:
+		u := &command.Update{Collection: name, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
+		for _, i := range g.indexes {
+			s, err := updateStatement(b.models[i])
+			if err != nil {
+				return fmt.Errorf("bulk write: write %d: %w", i, err)
+			}
+			u.Statements = append(u.Statements, s)
+		}
+		cmd, multi = u, u.Multi()
+	case deleteKind:
+		d := &command.Delete{Collection: name, Ordered: ordered, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
+		for _, i := range g.indexes {
+			m := b.models[i].(DeleteModel)
+			d.Statements = append(d.Statements, command.DeleteStatement{Filter: m.Filter, Multi: m.Many, Collation: m.Collation, Hint: m.Hint})
+		}
+		cmd, multi = d, d.Multi()
+	}
+	done, err := w.many(ctx, cmd, !b.opts.Unordered, !multi)
+	b.result.Acknowledged = done.acknowledged
+	var failed *mongoerr.BulkWriteError
+	switch {
+	case errors.As(err, &failed):
+		for _, e := range failed.WriteErrors {
+			e.Index = g.indexes[e.Index]
+		}
+		b.errs.WriteErrors = append(b.errs.WriteErrors, failed.WriteErrors...)
+		b.errs.WriteConcernErrors = append(b.errs.WriteConcernErrors, failed.WriteConcernErrors...)
+		for _, l := range failed.Labels {
+			b.errs.AddLabel(l)
+		}
+		b.errs.Err = failed.Err
+	case err != nil && b.started():
+		b.errs.Err = err
+	case err != nil:
+		return err
+	}
+	switch g.kind {
+	case insertKind:
+		b.result.InsertedCount += done.n
+		for i, id := range docs.inserted(done, failed, g.indexes) {
+			b.result.InsertedIDs[i] = id
+		}
+	case updateKind:
+		b.result.MatchedCount += done.n - int64(len(done.upserted))
+		b.result.ModifiedCount += done.modified
+		b.result.UpsertedCount += int64(len(done.upserted))
+		for i, id := range done.upserted {
+			b.result.UpsertedIDs[g.indexes[i]] = id
+		}
+	case deleteKind:
+		b.result.DeletedCount += done.n
+	}
+	return nil
+}
+
+// started reports whether any write was done already, so that an error must come with the result.
+func (b *bulk[T]) started() bool {
+	r := &b.result
+	return r.InsertedCount+r.MatchedCount+r.DeletedCount+r.UpsertedCount > 0 || len(b.errs.WriteErrors) > 0
+}
+
+func updateStatement(m WriteModel) (command.UpdateStatement, error) {
+	switch m := m.(type) {
+	case UpdateModel:
+		if m.Many && m.Sort != nil {
+			return command.UpdateStatement{}, errSortMany
+		}
+		return command.UpdateStatement{Filter: m.Filter, Update: m.Update, Multi: m.Many, Upsert: m.Upsert, Sort: m.Sort,
+			ArrayFilters: m.ArrayFilters, Collation: m.Collation, Hint: m.Hint}, nil
+	case ReplaceModel:
+		return command.UpdateStatement{Filter: m.Filter, Update: m.Replacement, Replacement: true, Upsert: m.Upsert, Sort: m.Sort,
+			Collation: m.Collation, Hint: m.Hint}, nil
+	}
+	return command.UpdateStatement{}, fmt.Errorf("a %T is no update", m)
+}

@@ -1,0 +1,265 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/auth"
+	"allium/internal/command"
+	"allium/internal/conn"
+	"allium/internal/exec"
+	"allium/internal/logging"
+	"allium/internal/pool"
+	"allium/internal/session"
+	"allium/internal/topology"
+	"allium/internal/uri"
+)
+
+// Client is a connection to a deployment: a standalone server, a replica set or a sharded cluster. It keeps pools of
+// connections and watches the servers in the background. Make one per deployment and process, and share it: it is safe for
+// concurrent use.
+type Client struct {
+	defaults scope
+	topology *topology.Topology
+	exec     *exec.Executor
+	sessions session.Pool
+	cursors  openCursors
+	metadata *conn.Metadata
+	log      *logging.Logger
+
+	closing sync.Once
+}
+
+// Open returns a client for the deployment that a connection string names. It does no I/O: discovery begins in the
+// background, and operations wait for it. To find out whether the deployment can be reached, call Ping. Close the client when it
+// is not needed any more.
+//
+//	client, err := allium.Open("mongodb://localhost:27017/?replicaSet=rs0")
+//
+// An error names the part of the string or the option that is wrong, and never contains a password.
+func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
+	o, err := option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	cfg, err := uri.Parse(connectionString)
+	if err != nil {
+		return nil, err
+	}
+	o.apply(cfg)
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	c := &Client{}
+	if c.defaults, err = defaults(c, cfg, &o); err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	if err := c.build(cfg, &o); err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	c.topology.Connect()
+	return c, nil
+}
+
+// defaults returns what databases inherit.
+func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
+	s := scope{client: c, timeout: cfg.Timeout, timeoutLevel: "client", readConcern: o.ReadConcern, writeConcern: o.WriteConcern, readPreference: o.ReadPreference}
+	if s.readConcern == nil && cfg.ReadConcernLevel != "" {
+		s.readConcern = &ReadConcern{Level: cfg.ReadConcernLevel}
+	}
+	if s.writeConcern == nil && (cfg.W != nil || cfg.Journal != nil || cfg.WTimeout != nil) {
+		s.writeConcern = &WriteConcern{W: cfg.W, Journal: cfg.Journal, Timeout: or(cfg.WTimeout, 0)}
+	}
+	if err := s.writeConcern.Validate(); err != nil {
+		return s, err
+	}
+	if s.readPreference == nil && (cfg.ReadPreference != "" || cfg.ReadPreferenceTags != nil || or(cfg.MaxStaleness, -1) > 0) {
+		rp := &ReadPreference{MaxStaleness: max(or(cfg.MaxStaleness, 0), 0)}
+		if cfg.ReadPreference != "" {
+			var err error
+			if rp.Mode, err = topology.ParseReadMode(cfg.ReadPreference); err != nil {
+				return s, err
+			}
+		}
+		for _, tags := range cfg.ReadPreferenceTags {
+			rp.TagSets = append(rp.TagSets, event.TagSet(tags))
+		}
+		s.readPreference = rp
+	}
+	return s, s.readPreference.Validate()
+}
+
+// build makes the floors below.
+func (c *Client) build(cfg *uri.Config, o *ClientOptions) error {
+	var warnings []string
+	var handler slog.Handler
+	if o.Logger != nil {
+		handler = o.Logger.Handler()
+	}
+	c.log, warnings = logging.New(logging.Options{Handler: handler}, os.Getenv)
+	c.warn(append(warnings, cfg.Warnings...))
+	connections, err := c.connections(cfg, o)
+	if err != nil {
+		return err
+	}
+	mode, err := monitoringMode(cfg.ServerMonitoringMode)
+	if err != nil {
+		return err
+	}
+	c.topology, err = topology.New(&topology.Config{
+		Seeds: cfg.Hosts, Direct: or(cfg.Direct, false), LoadBalanced: or(cfg.LoadBalanced, false), SetName: cfg.ReplicaSet,
+		HeartbeatInterval: or(cfg.HeartbeatInterval, 0), Monitoring: mode,
+		LocalThreshold:   or(cfg.LocalThreshold, topology.DefaultLocalThreshold),
+		SelectionTimeout: or(cfg.ServerSelectionTimeout, 0), Selector: o.ServerSelector,
+		Pool: pool.Config{
+			Conn: connections, MaxPoolSize: uint64(or(cfg.MaxPoolSize, pool.DefaultMaxPoolSize)), MinPoolSize: uint64(or(cfg.MinPoolSize, 0)),
+			MaxConnecting: uint64(or(cfg.MaxConnecting, 0)), MaxIdleTime: or(cfg.MaxIdleTime, 0), WaitQueueTimeout: or(cfg.WaitQueueTimeout, 0),
+			LoadBalanced: or(cfg.LoadBalanced, false), Monitor: o.PoolMonitor, Log: c.log,
+		},
+		Monitor: o.ServerMonitor, Log: c.log,
+	})
+	if err != nil {
+		return err
+	}
+	c.exec = exec.New(exec.Config{
+		Topology: c.topology, Sessions: &c.sessions, RetryReads: or(cfg.RetryReads, true), RetryWrites: or(cfg.RetryWrites, true),
+		MaxAdaptiveRetries: or(cfg.MaxAdaptiveRetries, exec.DefaultMaxAdaptiveRetries), OverloadRetargeting: or(cfg.EnableOverloadRetargeting, false),
+		ReadRetry: o.ReadRetryPolicy, ServerAPI: o.ServerAPI, Monitor: o.CommandMonitor,
+	})
+	return nil
+}
+
+// warn logs what is ignored or deprecated in the client's settings.
+func (c *Client) warn(warnings []string) {
+	ctx := context.Background()
+	if len(warnings) == 0 || !c.log.Enabled(ctx, logging.Connection, slog.LevelWarn) {
+		return
+	}
+	for _, w := range warnings {
+		c.log.Log(ctx, logging.Connection, slog.LevelWarn, w)
+	}
+}
+
+// connections returns what all connections have in common.
+func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, error) {
+	var infos []conn.DriverInfo
+	if o.DriverInfo != nil {
+		infos = append(infos, *o.DriverInfo)
+	}
+	metadata, err := conn.NewMetadata(cfg.AppName, infos...)
+	if err != nil {
+		return nil, err
+	}
+	if o.ServerAPI != nil && o.ServerAPI.Version != "1" {
+		return nil, fmt.Errorf("server API version is %q, want \"1\"", o.ServerAPI.Version)
+	}
+	c.metadata = metadata
+	var authenticator *auth.Authenticator
+	if cfg.Credential != nil {
+		if authenticator, err = auth.New(cfg.Credential); err != nil {
+			return nil, err
+		}
+	}
+	return &conn.Config{
+		Authenticator: authenticator, ZlibLevel: cfg.ZlibCompressionLevel,
+		Dialer: o.Dialer, TLSConfig: o.TLS, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
+		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
+	}, nil
+}
+
+const defaultConnectTimeout = 10 * time.Second
+
+func monitoringMode(s string) (topology.MonitoringMode, error) {
+	switch s {
+	case "", "auto":
+		return topology.MonitorAuto, nil
+	case "stream":
+		return topology.MonitorStream, nil
+	case "poll":
+		return topology.MonitorPoll, nil
+	}
+	return 0, fmt.Errorf("server monitoring mode is %q, want stream, poll or auto", s)
+}
+
+// scope returns what databases inherit.
+func (c *Client) scope() scope { return c.defaults }
+
+// PingOptions are the options of Ping.
+type PingOptions struct {
+	// ReadPreference says which kind of member must answer. Nil: the client's.
+	ReadPreference *ReadPreference
+}
+
+// Ping finds out whether the deployment can be reached: it sends a ping to a member that suits the read preference.
+func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
+	o, err := option(opts)
+	if err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	rp := o.ReadPreference
+	if rp == nil {
+		rp = c.defaults.readPreference
+	}
+	_, err = c.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}, RunCommandOptions{ReadPreference: rp})
+	return err
+}
+
+// Topology returns what the driver knows about the deployment at this moment.
+func (c *Client) Topology() *event.TopologyDescription { return c.topology.Description() }
+
+// Close frees the cursors that are still open, ends the client's sessions, closes its connections and waits until
+// everything in the background has ended. Operations that are still running get an error. If ctx ends first, Close closes the
+// rest without telling the servers, and returns the context's error. Close may be called more than once; later calls
+// do nothing.
+func (c *Client) Close(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	var err error
+	c.closing.Do(func() {
+		c.exec.Close()
+		c.cursors.kill(ctx, c.exec)
+		c.endSessions(ctx)
+		err = errors.Join(ctx.Err(), c.topology.Close(ctx), c.log.Close())
+	})
+	return err
+}
+
+// endSessions tells the deployment that the pooled sessions are not needed any more. Errors are ignored, as the
+// specification Driver Sessions asks, and a deployment that is not there is not waited for.
+func (c *Client) endSessions(ctx context.Context) {
+	ids := c.sessions.Drain()
+	if len(ids) == 0 || !c.reachable() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	for len(ids) > 0 {
+		n := min(len(ids), command.MaxEndSessions)
+		op := exec.Op{Command: &command.EndSessions{IDs: ids[:n]}, DB: "admin", Kind: exec.Run, NoMaxTime: true, NoSession: true,
+			ReadPreference: &ReadPreference{Mode: PrimaryPreferred}}
+		res, err := c.exec.RunClosing(ctx, &op)
+		if err != nil {
+			return
+		}
+		res.Release()
+		ids = ids[n:]
+	}
+}
+
+// reachable reports whether any server is known.
+func (c *Client) reachable() bool {
+	for _, s := range c.topology.Description().Servers {
+		if s.Kind != event.UnknownServer {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,271 @@
+package allium_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/event"
+	"allium/mongotest"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, uri string, opts ...allium.ClientOptions) *allium.Client {
+	t.Helper()
+	client, err := allium.Open(uri, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return client
+}
+
+func TestOpenRefusesBadStrings(t *testing.T) {
+	for uri, want := range map[string]string{
+		"":                                     "scheme",
+		"http://localhost":                     "scheme",
+		"mongodb://":                           "host",
+		"mongodb://user:hunter2@host:99999/":   "port",
+		"mongodb://user:hunter2@host/?w=-1":    "w",
+		"mongodb://u:hunter2@h/?maxPoolSize=x": "maxPoolSize",
+		"mongodb://us@er:hunter2@host/":        "percent-encoded",
+		"mongodb://host/?tls=true&tls=false":   "tls",
+		"mongodb://a,b/?directConnection=true": "directConnection",
+	} {
+		client, err := allium.Open(uri)
+		if err == nil {
+			if !strings.Contains(uri, "maxPoolSize") && !strings.Contains(uri, "w=-1") { // those are warnings
+				t.Errorf("%q was accepted", uri)
+			}
+			client.Close(t.Context())
+			continue
+		}
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error does not name %q: %v", uri, want, err)
+		}
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: the error prints the password: %v", uri, err)
+		}
+	}
+}
+
+// deadAddr returns an address on which nobody listens.
+func deadAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestServerThatIsNotThere(t *testing.T) {
+	client := open(t, "mongodb://"+deadAddr(t)+"/?serverSelectionTimeoutMS=200")
+	err := client.Ping(t.Context())
+	var sel *allium.SelectionError
+	if !errors.As(err, &sel) {
+		t.Fatalf("want a SelectionError, got %v", err)
+	}
+	if !strings.Contains(err.Error(), "refused") {
+		t.Errorf("the error does not say that the connection was refused: %v", err)
+	}
+	if sel.Topology == nil || len(sel.Topology.Servers) != 1 {
+		t.Errorf("topology in the error: %v", sel.Topology)
+	}
+}
+
+func TestContextEndsWhileSelecting(t *testing.T) {
+	client := open(t, "mongodb://"+deadAddr(t)+"/")
+	t.Run("deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		checkTimeout(t, client.Ping(ctx), context.DeadlineExceeded, "server selection")
+	})
+	t.Run("cancel", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		checkTimeout(t, client.Ping(ctx), context.Canceled, "server selection")
+	})
+}
+
+func checkTimeout(t *testing.T, err, class error, phase string) {
+	t.Helper()
+	var timeout *allium.TimeoutError
+	if !errors.Is(err, class) || !errors.As(err, &timeout) {
+		t.Fatalf("want a TimeoutError that is %v, got %T %[2]v", class, err)
+	}
+	if timeout.Phase != phase {
+		t.Errorf("phase is %q, want %q: %v", timeout.Phase, phase, err)
+	}
+}
+
+func TestContextEndsWhileWaitingForReply(t *testing.T) {
+	release := make(chan struct{})
+	first := true
+	fake := startFake(t, func(name string, body bson.Raw, c net.Conn, id int32) {
+		if first && name == "slow" {
+			first = false
+			<-release
+		}
+		c.Write(message(id, okReply()))
+	})
+	var created int
+	client := open(t, fake.uri(), allium.ClientOptions{MaxPoolSize: new(1), PoolMonitor: &event.PoolMonitor{
+		ConnectionCreated: func(*event.ConnectionCreated) { created++ },
+	}})
+	db := client.Database("x")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := db.RunCommand(ctx, bson.D{{Key: "slow", Value: 1}})
+	checkTimeout(t, err, context.DeadlineExceeded, "read")
+
+	t.Run("and then for a connection", func(t *testing.T) {
+		// The only connection still owes the reply.
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := db.RunCommand(ctx, bson.D{{Key: "next", Value: 1}})
+		checkTimeout(t, err, context.DeadlineExceeded, "connection checkout")
+	})
+	close(release)
+	if _, err := db.RunCommand(t.Context(), bson.D{{Key: "next", Value: 1}}); err != nil {
+		t.Fatalf("the client is not usable any more: %v", err)
+	}
+	if created != 1 {
+		t.Errorf("%d connections were created, want 1: the first was to be kept", created)
+	}
+}
+
+func TestContextIsNil(t *testing.T) {
+	client := open(t, mongotest.Start(t).URI())
+	coll := client.Database("x").Collection("y")
+	var ctx context.Context
+	if _, err := coll.Find(ctx, bson.D{}); err == nil || !strings.Contains(err.Error(), "context is nil") {
+		t.Errorf("find: %v", err)
+	}
+	if _, err := coll.InsertOne(ctx, bson.D{}); err == nil || !strings.Contains(err.Error(), "context is nil") {
+		t.Errorf("insert one: %v", err)
+	}
+}
+
+func TestMalformedReplies(t *testing.T) {
+	reply := func(edit func(msg []byte) []byte) func(string, bson.Raw, net.Conn, int32) {
+		return func(_ string, _ bson.Raw, c net.Conn, id int32) {
+			c.Write(edit(message(id, okReply())))
+			if half, ok := c.(interface{ CloseWrite() error }); ok {
+				half.CloseWrite()
+			}
+		}
+	}
+	cases := map[string]func(string, bson.Raw, net.Conn, int32){
+		"short":           reply(func(m []byte) []byte { return m[:len(m)-3] }),
+		"header only":     reply(func(m []byte) []byte { return m[:7] }),
+		"nothing":         reply(func(m []byte) []byte { return nil }),
+		"negative length": reply(func(m []byte) []byte { binary.LittleEndian.PutUint32(m, 1<<31); return m }),
+		"huge length":     reply(func(m []byte) []byte { binary.LittleEndian.PutUint32(m, 1<<30); return m }),
+		"length too small": reply(func(m []byte) []byte {
+			binary.LittleEndian.PutUint32(m, 20)
+			return m
+		}),
+		"document length": reply(func(m []byte) []byte { m[21] = 0x7F; return m }),
+		"unknown opcode":  reply(func(m []byte) []byte { m[12], m[13] = 1, 1; return m }),
+		"unknown section": reply(func(m []byte) []byte { m[20] = 9; return m }),
+		"wrong answer":    reply(func(m []byte) []byte { m[8] ^= 0xFF; return m }),
+		"garbage":         reply(func(m []byte) []byte { return []byte(strings.Repeat("HTTP/1.1 400 Bad Request\r\n", 20)) }),
+		"bad checksum":    reply(func(m []byte) []byte { m[16] = 1; return append(m, 1, 2, 3, 4) }),
+	}
+	for name, answer := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broken := true
+			fake := startFake(t, func(name string, body bson.Raw, c net.Conn, id int32) {
+				if broken {
+					broken = false
+					answer(name, body, c, id)
+					return
+				}
+				c.Write(message(id, okReply()))
+			})
+			closed := make(chan string, 10)
+			client := open(t, fake.uri(), allium.ClientOptions{PoolMonitor: &event.PoolMonitor{
+				ConnectionClosed: func(e *event.ConnectionClosed) { closed <- e.Reason },
+			}})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			_, err := client.Database("x").RunCommand(ctx, bson.D{{Key: "find", Value: "y"}})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			var c *allium.ConnectionError
+			if !errors.As(err, &c) {
+				t.Errorf("want a ConnectionError, got %T %[1]v", err)
+			}
+			if reason := <-closed; reason != event.ClosedError && reason != event.ClosedStale {
+				t.Errorf("connection was closed because of %q", reason)
+			}
+			if _, err := client.Database("x").RunCommand(ctx, bson.D{{Key: "find", Value: "y"}}); err != nil {
+				t.Errorf("client is not usable any more: %v", err)
+			}
+		})
+	}
+}
+
+func TestMalformedBatches(t *testing.T) {
+	batch := func(appendBatch func(dst []byte) []byte) []byte {
+		start, d := bson.BeginDocument(nil)
+		cursor, d := bson.BeginDocumentElement(d, "cursor")
+		d = appendBatch(d)
+		d = bson.AppendInt64(d, "id", 0)
+		d = bson.AppendString(d, "ns", "x.y")
+		d = bson.EndDocument(d, cursor)
+		return bson.EndDocument(bson.AppendInt32(d, "ok", 1), start)
+	}
+	array := func(doc []byte) []byte {
+		start, d := bson.BeginDocument(nil)
+		return bson.EndDocument(bson.AppendDocument(d, "0", doc), start)
+	}
+	badUTF8 := func() []byte {
+		start, d := bson.BeginDocument(nil)
+		return bson.EndDocument(bson.AppendString(d, "a", "\xff\xfe"), start)
+	}()
+	for name, reply := range map[string][]byte{
+		"nesting bomb": batch(func(d []byte) []byte { return bson.AppendArray(d, "firstBatch", array(nested(5000))) }),
+		"bad UTF-8":    batch(func(d []byte) []byte { return bson.AppendArray(d, "firstBatch", array(badUTF8)) }),
+		"no batch":     batch(func(d []byte) []byte { return d }),
+		"batch is int": batch(func(d []byte) []byte { return bson.AppendInt32(d, "firstBatch", 1) }),
+		"no documents": batch(func(d []byte) []byte {
+			start, arr := bson.BeginDocument(nil)
+			return bson.AppendArray(d, "firstBatch", bson.EndDocument(bson.AppendInt32(arr, "0", 1), start))
+		}),
+		"no cursor": okReply(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fake := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) { c.Write(message(id, reply)) })
+			coll := open(t, fake.uri()).Database("x").Collection("y")
+			if doc, err := coll.FindOne(t.Context(), bson.D{}); err == nil {
+				t.Errorf("find one returned %.100v", doc)
+			}
+			cur, err := coll.Find(t.Context(), bson.D{})
+			if err == nil {
+				_, err = cur.All(t.Context())
+			}
+			if err == nil {
+				t.Error("find and all returned no error")
+			}
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package allium
+
+import (
+	"time"
+
+	"allium/bson"
+)
+
+// Collection is a collection whose documents are read and written as T. Take T from the application's own structs, or
+// use bson.D, bson.M or bson.Raw. A Collection is cheap to make and safe for concurrent use.
+type Collection[T any] struct {
+	scope
+	name string
+	err  error // a name that the server cannot take, reported by every operation
+}
+
+// CollectionOptions are settings of a collection that differ from its database's. Nil fields are inherited.
+type CollectionOptions struct {
+	ReadPreference *ReadPreference
+	ReadConcern    *ReadConcern
+	WriteConcern   *WriteConcern
+	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// CollectionOf returns the collection of this name with documents of type T. It does no I/O, and the collection need not
+// exist.
+//
+//	users := allium.CollectionOf[User](client.Database("app"), "users")
+func CollectionOf[T any](db *Database, name string, opts ...CollectionOptions) *Collection[T] {
+	c := &Collection[T]{scope: db.scope, name: name, err: checkName("collection", name)}
+	if c.err == nil {
+		c.err = db.err
+	}
+	for _, o := range opts {
+		c = c.With(o)
+	}
+	return c
+}
+
+// Collection returns the collection of this name with documents of type bson.D.
+func (db *Database) Collection(name string, opts ...CollectionOptions) *Collection[bson.D] {
+	return CollectionOf[bson.D](db, name, opts...)
+}
+
+// With returns a collection that differs from c in the settings that are not nil.
+func (c *Collection[T]) With(o CollectionOptions) *Collection[T] {
+	d := *c
+	d.scope = c.scope.inherit("collection", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout)
+	return &d
+}
+
+// Name returns the collection's name without its database.
+func (c *Collection[T]) Name() string { return c.name }
+
+// Database returns the collection's database, with the collection's settings.
+func (c *Collection[T]) Database() *Database { return &Database{scope: c.scope} }

@@ -1,0 +1,133 @@
+package allium
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+)
+
+// CountOptions are the options of CountDocuments. The zero value of a field leaves it to the server.
+type CountOptions struct {
+	// Skip is how many documents are left out first, Limit how many are counted at most; 0 means all.
+	Skip, Limit int64
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	MaxTime time.Duration
+	// RawData counts the buckets of a time series collection (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// CountDocuments counts the documents that match the filter. It counts exactly, by an aggregation, and may be part of
+// a transaction. For the number of all documents, EstimatedDocumentCount is faster.
+func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...CountOptions) (int64, error) {
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
+	}
+	var pipeline bson.RawValue
+	if err == nil {
+		pipeline, err = countPipeline(filter, o.Skip, o.Limit)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count documents: %w", err)
+	}
+	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation, Comment: o.Comment, RawData: o.RawData}
+	op := exec.Op{Command: cmd}
+	if err := c.op(ctx, &op, o.Timeout); err != nil {
+		return 0, fmt.Errorf("count documents: %w", err)
+	}
+	c.reads(&op)
+	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+	res, err := c.run(ctx, &op)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Release()
+	r, err := command.ParseCursor(res.Reply)
+	if err != nil {
+		return 0, fmt.Errorf("count documents: %w", err)
+	}
+	for v := range r.Batch.Values() {
+		doc, _ := v.Document()
+		return command.ParseN(doc)
+	}
+	return 0, nil
+}
+
+// countPipeline makes the pipeline of the CRUD specification: $match, $skip, $limit, and $group with a sum.
+func countPipeline(filter any, skip, limit int64) (bson.RawValue, error) {
+	start, dst := bson.BeginDocument(nil)
+	n := 0
+	stage := func() int {
+		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
+		dst, n = d, n+1
+		return at
+	}
+	at := stage()
+	dst, err := command.AppendDocument(dst, "$match", filter)
+	if err != nil {
+		return bson.RawValue{}, fmt.Errorf("filter: %w", err)
+	}
+	dst = bson.EndDocument(dst, at)
+	for _, s := range []struct {
+		name string
+		n    int64
+	}{{"$skip", skip}, {"$limit", limit}} {
+		if s.n != 0 {
+			at := stage()
+			dst = bson.EndDocument(bson.AppendInt64(dst, s.name, s.n), at)
+		}
+	}
+	at = stage()
+	group, dst := bson.BeginDocumentElement(dst, "$group")
+	dst = bson.AppendInt32(dst, "_id", 1)
+	sum, dst := bson.BeginDocumentElement(dst, "n")
+	dst = bson.EndDocument(bson.AppendInt32(dst, "$sum", 1), sum)
+	dst = bson.EndDocument(bson.EndDocument(dst, group), at)
+	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}, nil
+}
+
+// EstimatedCountOptions are the options of EstimatedDocumentCount; see CountOptions.
+type EstimatedCountOptions struct {
+	Comment any
+	MaxTime time.Duration
+	RawData *bool
+	Timeout *time.Duration
+}
+
+// EstimatedDocumentCount returns the number of documents in the collection from its metadata. It may be wrong after an unclean
+// shutdown and on sharded clusters. It cannot be part of a session. It runs the command count, which Stable API version 1 knows
+// from server 5.0.9 and 5.3.2 on: with older servers do not use it with a strict Stable API.
+func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...EstimatedCountOptions) (int64, error) {
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return 0, fmt.Errorf("estimated document count: %w", err)
+	}
+	cmd := &command.Count{Collection: c.name, Comment: o.Comment, RawData: o.RawData}
+	op := exec.Op{Command: cmd}
+	if err := c.op(ctx, &op, o.Timeout); err != nil {
+		return 0, fmt.Errorf("estimated document count: %w", err)
+	}
+	c.reads(&op)
+	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+	res, err := c.run(ctx, &op)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Release()
+	return command.ParseN(res.Reply)
+}

@@ -1,0 +1,305 @@
+package allium
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+	"allium/internal/pool"
+	"allium/internal/session"
+	"allium/internal/topology"
+)
+
+// Cursor iterates over the documents that an operation found. It fetches them from the server in batches. It is not safe
+// for concurrent use. A cursor must be closed unless it was read to its end; Seq and All do it by themselves.
+//
+//	for user, err := range cur.Seq(ctx) {
+//		if err != nil {
+//			return err
+//		}
+//		...
+//	}
+type Cursor[T any] struct {
+	cursor
+	current T
+}
+
+// cursor is the part of a Cursor that does not depend on the type of its documents.
+type cursor struct {
+	client *Client
+	exec   *exec.Executor
+
+	id         int64 // 0: the server has no cursor (any more)
+	db, coll   string
+	server     *topology.Server
+	conn       *pool.Conn // the connection that the cursor is pinned to, behind a load balancer
+	implicit   *session.ServerSession
+	session    *session.Session
+	batchSize  int32
+	limit      int64 // 0: none
+	seen       int64 // documents that the server has sent
+	comment    any
+	maxAwait   time.Duration
+	deadline   time.Time // timeoutMS over the cursor's life
+	source     string
+	registered bool
+
+	result exec.Result // holds the batch's memory
+	batch  []byte      // the elements of the batch that are not read yet
+	raw    bson.Raw    // the current document
+	err    error
+	closed bool
+}
+
+// open takes over the reply of the command that made the cursor. res must have been run with KeepSession and KeepConn.
+func (c *cursor) open(client *Client, op *exec.Op, res exec.Result) error {
+	c.client, c.exec, c.db = client, client.exec, op.DB
+	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
+	c.deadline, c.source = op.Deadline, op.Source
+	r, err := command.ParseCursor(res.Reply)
+	if err != nil {
+		c.release()
+		res.Release()
+		return err
+	}
+	c.take(res, r)
+	if r.ID == 0 {
+		c.release()
+	} else {
+		client.cursors.add(c, openCursor{id: r.ID, db: c.db, coll: c.coll, server: c.server, pinned: c.conn != nil})
+		c.registered = true
+	}
+	return nil
+}
+
+// take makes r the current batch.
+func (c *cursor) take(res exec.Result, r command.CursorReply) {
+	c.result.Release()
+	c.result, c.batch, c.id = res, r.Batch.Elements(), r.ID
+	if db, coll, ok := cutNamespace(r.NS); ok {
+		c.db, c.coll = db, coll
+	}
+}
+
+func cutNamespace(ns string) (db, coll string, ok bool) {
+	for i := range len(ns) {
+		if ns[i] == '.' {
+			return ns[:i], ns[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// release gives back what the cursor holds besides its batch: its session and its connection.
+func (c *cursor) release() {
+	if c.registered {
+		c.client.cursors.remove(c)
+		c.registered = false
+	}
+	c.exec.PutSession(c.implicit)
+	c.implicit = nil
+	if c.conn != nil {
+		c.conn.Return()
+		c.conn = nil
+	}
+	c.id = 0
+}
+
+// advance moves to the next document, fetching a batch if need be. wait says whether to ask again when a batch is
+// empty, as a tailable cursor's may be.
+func (c *cursor) advance(ctx context.Context, wait bool) bool {
+	for c.err == nil && !c.closed {
+		if len(c.batch) > 0 {
+			_, v, rest, err := bson.ReadElement(c.batch)
+			if err != nil || v.Type != bson.TypeEmbeddedDocument {
+				c.fail(ctx, fmt.Errorf("server's batch is malformed: %w", errors.Join(err, errNotDocument)))
+				return false
+			}
+			c.batch, c.raw = rest, v.Value
+			c.seen++
+			return true
+		}
+		if c.id == 0 {
+			c.close(ctx)
+			return false
+		}
+		if c.limit > 0 && c.seen >= c.limit {
+			c.close(ctx)
+			return false
+		}
+		if err := c.getMore(ctx); err != nil {
+			c.fail(ctx, err)
+			return false
+		}
+		if !wait && len(c.batch) == 0 {
+			return false
+		}
+	}
+	return false
+}
+
+var errNotDocument = errors.New("an element is not a document")
+
+// fail ends the cursor with an error.
+func (c *cursor) fail(ctx context.Context, err error) {
+	c.err = err
+	c.close(ctx)
+}
+
+// getMore fetches the next batch.
+func (c *cursor) getMore(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	size := c.batchSize
+	if c.limit > 0 && size > 0 {
+		size = int32(min(int64(size), c.limit-c.seen))
+	}
+	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, MaxTimeMS: c.maxAwait.Milliseconds(), Comment: c.comment}
+	op := exec.Op{Command: cmd, DB: c.db, Kind: exec.Read, Session: c.session, Implicit: c.implicit, Server: c.server, Conn: c.conn,
+		Deadline: c.deadline, Source: c.source, NoMaxTime: true}
+	res, err := c.exec.Run(ctx, &op)
+	if err != nil {
+		if cursorGone(err) {
+			c.id = 0 // there is nothing left to kill
+		}
+		return err
+	}
+	r, err := command.ParseCursor(res.Reply)
+	if err != nil {
+		res.Release()
+		return err
+	}
+	c.take(res, r)
+	if c.id == 0 {
+		c.release()
+	}
+	return nil
+}
+
+// cursorGone reports whether the server said that it does not have the cursor any more.
+func cursorGone(err error) bool {
+	var e *ServerError
+	return errors.As(err, &e) && (e.Code == 43 || e.Code == 237) // CursorNotFound, CursorKilled
+}
+
+// killTimeout bounds how long closing a cursor may take.
+const killTimeout = 10 * time.Second
+
+// close ends the cursor: it tells the server to forget it, if the server still has it, and gives everything back.
+func (c *cursor) close(ctx context.Context) {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	if c.id != 0 {
+		c.kill(ctx)
+	}
+	c.release()
+	c.result.Release()
+	c.batch = nil
+}
+
+// kill sends killCursors. It runs even if ctx has ended, and its failure is of no interest: the server forgets idle cursors by
+// itself.
+func (c *cursor) kill(ctx context.Context) {
+	if c.conn != nil && !c.conn.Alive() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
+	defer cancel()
+	op := exec.Op{Command: &command.KillCursors{Collection: c.coll, ID: c.id, Comment: c.comment}, DB: c.db, Kind: exec.Read, Session: c.session,
+		Implicit: c.implicit, Server: c.server, Conn: c.conn, NoMaxTime: true}
+	if res, err := c.exec.Run(ctx, &op); err == nil {
+		res.Release()
+	}
+}
+
+// Next moves to the next document, which Current returns then. It returns false at the end and on an error, which Err tells
+// apart. It waits for the server if the batch that was fetched last is used up.
+func (c *Cursor[T]) Next(ctx context.Context) bool {
+	if !c.advance(ctx, true) {
+		return false
+	}
+	var v T
+	if err := decode(c.raw, &v); err != nil {
+		c.fail(ctx, fmt.Errorf("decode document %d: %w", c.seen-1, err))
+		return false
+	}
+	c.current = v
+	return true
+}
+
+// Current returns the document that Next moved to.
+func (c *Cursor[T]) Current() T { return c.current }
+
+// Err returns the error that ended the iteration, nil if there was none.
+func (c *Cursor[T]) Err() error { return c.err }
+
+// ID returns the server's id of the cursor, 0 once the server has sent its last batch.
+func (c *Cursor[T]) ID() int64 { return c.id }
+
+// Close ends the cursor and frees it on the server. It may be called more than once, and after the end. It runs even if ctx has
+// ended already, for ten seconds at most.
+func (c *Cursor[T]) Close(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	c.close(ctx)
+	return nil
+}
+
+// Seq returns an iterator over the documents that are left. It yields an error at most once, at its end, and closes the
+// cursor, also when the loop is left early.
+func (c *Cursor[T]) Seq(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		if ctx == nil {
+			var zero T
+			yield(zero, errNilContext)
+			return
+		}
+		defer c.close(ctx)
+		for c.Next(ctx) {
+			if !yield(c.current, nil) {
+				return
+			}
+		}
+		if c.err != nil {
+			var zero T
+			yield(zero, c.err)
+		}
+	}
+}
+
+// All returns the documents that are left, and closes the cursor. On an error it returns those that came before it.
+func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
+	if ctx == nil {
+		return nil, errNilContext
+	}
+	defer c.close(ctx)
+	all := []T{}
+	for c.advance(ctx, true) {
+		var zero T
+		all = append(all, zero)
+		if err := decode(c.raw, &all[len(all)-1]); err != nil {
+			c.fail(ctx, fmt.Errorf("decode document %d: %w", c.seen-1, err))
+			return all[:len(all)-1], c.err
+		}
+	}
+	return all, c.err
+}
+
+// decode decodes a document. A bson.Raw gets a copy, since the batch's memory is used again.
+func decode(raw bson.Raw, v any) error {
+	if r, ok := v.(*bson.Raw); ok {
+		*r = bytes.Clone(raw)
+		return nil
+	}
+	return bson.Unmarshal(raw, v)
+}

@@ -1,0 +1,124 @@
+package allium
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+)
+
+// Database is a database of a deployment. It is cheap to make and safe for concurrent use.
+type Database struct {
+	scope
+	err error // a name that the server cannot take, reported by every operation
+}
+
+// DatabaseOptions are settings of a database that differ from its client's. Nil fields are inherited.
+type DatabaseOptions struct {
+	ReadPreference *ReadPreference
+	ReadConcern    *ReadConcern
+	WriteConcern   *WriteConcern
+	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// Database returns the database of this name. It does no I/O, and the database need not exist.
+func (c *Client) Database(name string, opts ...DatabaseOptions) *Database {
+	db := &Database{scope: c.scope(), err: checkName("database", name)}
+	db.db = name
+	for _, o := range opts {
+		db = db.With(o)
+	}
+	return db
+}
+
+// With returns a database that differs from db in the settings that are not nil.
+func (db *Database) With(o DatabaseOptions) *Database {
+	return &Database{scope: db.scope.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout), err: db.err}
+}
+
+// Name returns the database's name.
+func (db *Database) Name() string { return db.db }
+
+// Client returns the client that the database belongs to.
+func (db *Database) Client() *Client { return db.client }
+
+// RunCommandOptions are the options of RunCommand.
+type RunCommandOptions struct {
+	// ReadPreference says where the command may run. Nil: on the primary; it is not inherited.
+	ReadPreference *ReadPreference
+	// Timeout bounds the operation from start to finish; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// RunCommand runs a command of the server that the driver has no method for (specification: Run Command). cmd must be
+// a document whose first key is the command's name; the driver adds session, cluster time and the like, and changes nothing
+// else. The command is not retried after a network error.
+//
+// The reply is a copy that the caller may keep. A reply that says that the command failed is a *ServerError.
+func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandOptions) (bson.Raw, error) {
+	o, err := option(opts)
+	if err == nil {
+		err = db.err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run command: %w", err)
+	}
+	run, err := newRun(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("run command: %w", err)
+	}
+	op := exec.Op{Command: run, Kind: exec.Run, ReadPreference: o.ReadPreference, WriteErrors: true}
+	if err := db.op(ctx, &op, o.Timeout); err != nil {
+		return nil, fmt.Errorf("run command: %w", err)
+	}
+	res, err := db.run(ctx, &op)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Release()
+	return append(bson.Raw(nil), res.Reply...), nil
+}
+
+func newRun(cmd any) (*command.Run, error) {
+	if cmd == nil {
+		return nil, command.ErrNilDocument
+	}
+	if m, ok := cmd.(bson.M); ok && len(m) > 1 {
+		return nil, fmt.Errorf("a bson.M with %d keys has no order, and a command's name must come first: use a bson.D", len(m))
+	}
+	raw, err := bson.Marshal(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return command.NewRun(raw)
+}
+
+// Drop deletes the database with all its collections.
+func (db *Database) Drop(ctx context.Context) error {
+	return db.admin(ctx, "drop database", &command.Named{Command: "dropDatabase"}, nil)
+}
+
+// admin runs a write of the catalog, whose reply holds nothing of interest.
+func (db *Database) admin(ctx context.Context, what string, cmd command.Command, timeout *time.Duration) error {
+	if db.err != nil {
+		return fmt.Errorf("%s: %w", what, db.err)
+	}
+	op := exec.Op{Command: cmd}
+	err := db.op(ctx, &op, timeout)
+	if err == nil {
+		err = db.writes(&op)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	res, err := db.run(ctx, &op)
+	if err != nil {
+		return err
+	}
+	res.Release()
+	return nil
+}

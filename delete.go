@@ -1,0 +1,55 @@
+package allium
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium/internal/command"
+)
+
+// DeleteOptions are the options of DeleteOne and DeleteMany. The zero value of a field leaves it to the server.
+type DeleteOptions struct {
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Let defines variables for aggregation expressions in the filter.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// DeleteResult is the result of DeleteOne and DeleteMany.
+type DeleteResult struct {
+	DeletedCount int64
+	// Acknowledged is false if the write concern asked for no answer; the count is 0 then.
+	Acknowledged bool
+}
+
+// DeleteOne deletes the first document that matches the filter. It is retried once after a network error or a
+// failover, and never applied twice, unless the client's RetryWrites is off.
+func (c *Collection[T]) DeleteOne(ctx context.Context, filter any, opts ...DeleteOptions) (DeleteResult, error) {
+	return c.delete(ctx, "delete one", command.DeleteStatement{Filter: filter}, opts)
+}
+
+// DeleteMany deletes all documents that match the filter. It is not retried after a network error.
+func (c *Collection[T]) DeleteMany(ctx context.Context, filter any, opts ...DeleteOptions) (DeleteResult, error) {
+	return c.delete(ctx, "delete many", command.DeleteStatement{Filter: filter, Multi: true}, opts)
+}
+
+func (c *Collection[T]) delete(ctx context.Context, what string, s command.DeleteStatement, opts []DeleteOptions) (DeleteResult, error) {
+	o, err := option(opts)
+	if err != nil {
+		return DeleteResult{}, fmt.Errorf("%s: %w", what, err)
+	}
+	s.Collation, s.Hint = o.Collation, o.Hint
+	cmd := &command.Delete{Collection: c.name, Statements: []command.DeleteStatement{s}, Ordered: true, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
+	w := writer{scope: &c.scope, err: c.err, what: what, timeout: o.Timeout}
+	reply, acknowledged, err := w.one(ctx, cmd, !s.Multi)
+	return DeleteResult{DeletedCount: reply.n, Acknowledged: acknowledged}, err
+}

@@ -1,0 +1,75 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+)
+
+// DistinctOptions are the options of Distinct. The zero value of a field leaves it to the server.
+type DistinctOptions struct {
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	MaxTime time.Duration
+	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// Distinct returns the distinct values of a field in the documents that match the filter, decoded as V. Elements of arrays count
+// as values of their own.
+//
+//	names, err := allium.Distinct[string](ctx, users, "name", bson.D{})
+func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, filter any, opts ...DistinctOptions) ([]V, error) {
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("distinct: %w", err)
+	}
+	cmd := &command.Distinct{Collection: c.name, Field: field, Filter: filter, Collation: o.Collation, Comment: o.Comment, Hint: o.Hint, RawData: o.RawData}
+	op := exec.Op{Command: cmd}
+	if err := c.op(ctx, &op, o.Timeout); err != nil {
+		return nil, fmt.Errorf("distinct: %w", err)
+	}
+	c.reads(&op)
+	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+	res, err := c.run(ctx, &op)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Release()
+	values, ok := res.Reply.Lookup("values").Array()
+	if !ok {
+		return nil, errors.New("distinct: server's reply has no array of values")
+	}
+	out := []V{}
+	for v := range values.Values() {
+		out = append(out, *new(V))
+		if err := decodeValue(v, &out[len(out)-1]); err != nil {
+			return nil, fmt.Errorf("distinct: decode value %d: %w", len(out)-1, err)
+		}
+	}
+	return out, nil
+}
+
+// decodeValue is decode for a value.
+func decodeValue(raw bson.RawValue, v any) error {
+	if r, ok := v.(*bson.RawValue); ok {
+		*r = bson.RawValue{Type: raw.Type, Value: append([]byte{}, raw.Value...)}
+		return nil
+	}
+	return raw.Unmarshal(v)
+}

@@ -1,0 +1,66 @@
+// Package allium is a MongoDB driver.
+//
+// A Client connects to a deployment, a Database and a Collection name what is in it, and a collection knows the Go type of its
+// documents:
+//
+//	client, err := allium.Open("mongodb://localhost:27017/?replicaSet=rs0")
+//	defer client.Close(ctx)
+//
+//	type User struct {
+//		Name string `bson:"name"`
+//		Age  int    `bson:"age"`
+//	}
+//	users := allium.CollectionOf[User](client.Database("app"), "users")
+//
+//	_, err = users.InsertOne(ctx, User{Name: "Ada", Age: 36})
+//	ada, err := users.FindOne(ctx, bson.M{"name": "Ada"})
+//
+//	cur, err := users.Find(ctx, bson.M{"age": bson.M{"$gte": 18}}, allium.FindOptions{Limit: 10})
+//	for user, err := range cur.Seq(ctx) {
+//		...
+//	}
+//
+// # Documents
+//
+// Filters, updates, sort orders and the like are any value that package bson encodes as a document: bson.M, bson.D where the
+// order of the keys matters, a struct, or a bson.Raw. Documents come back as the collection's type. How Go values and BSON
+// correspond is in the documentation of package bson.
+//
+// # Options
+//
+// Each operation takes one plain struct of options as its last argument, which is left out when not needed. The zero value of
+// a field means "not set". Read preference, read concern, write concern and timeout are inherited from the client by
+// its databases, and from a database by its collections; With derives one that differs.
+//
+// # Time
+//
+// A context that ends makes the operation return at once, wherever it is: waiting for a server, for a connection or for
+// a reply. The error is a *TimeoutError that says where, and is context.Canceled or context.DeadlineExceeded for errors.Is. The
+// client and its connections stay usable. Beside contexts, a client, a database, a collection or an operation may have a
+// Timeout; the earliest wins.
+//
+// # Sessions and transactions
+//
+// A session travels in the context, so that no call of a transaction can forget it:
+//
+//	err = client.Transact(ctx, func(ctx context.Context) error {
+//		_, err := users.UpdateOne(ctx, filter, update)
+//		return err
+//	})
+//
+// # Errors
+//
+// Errors are values that work with errors.Is and errors.As: *ServerError, *WriteError, *BulkWriteError, *WriteConcernError,
+// *ConnectionError, *SelectionError and *TimeoutError; ErrNoDocuments, ErrDuplicateKey, ErrClientClosed and ErrPoolCleared are classes.
+// Their messages never contain a password.
+//
+// # Retries
+//
+// Reads, and writes of at most one document per statement, are tried again once after a network error or a failover; a write
+// is never applied twice. Within a timeout they are tried again as long as there is time. Every operation is tried again, after
+// a wait that grows, when a server says that it is overloaded. The client's options switch that off.
+//
+// # Testing
+//
+// Package allium/mongotest runs a deployment inside the test's process, so that tests need no server.
+package allium

@@ -1,0 +1,54 @@
+package allium
+
+import (
+	"errors"
+
+	"allium/internal/command"
+	"allium/internal/mongoerr"
+)
+
+// ServerError is what a server answered when a command failed. Its fields are Code, Name (the codeName), Message, Labels,
+// Command, Addr, Raw (the whole reply) and Wrapped. errors.Is(err, ErrDuplicateKey) works on it.
+type ServerError = mongoerr.ServerError
+
+// ConnectionError is a failure of the connection to a server: it could not be made, or it broke. Its fields are Addr,
+// Op (the step, such as "dial" or "authenticate"), Labels, Sent and Wrapped.
+type ConnectionError = mongoerr.ConnectionError
+
+// TimeoutError says that an operation ended because its time was up or its context was cancelled, in which Phase, by which
+// Source, and after how long. It is also context.DeadlineExceeded or context.Canceled, for errors.Is.
+type TimeoutError = mongoerr.TimeoutError
+
+// SelectionError says that no suitable server was found in time. Its fields are Criteria, Topology (what was known of each
+// server), Elapsed, Labels and Wrapped, the first real cause.
+type SelectionError = mongoerr.SelectionError
+
+// WriteError is a statement or document of a write that the server refused. Its fields are Index, Code, Message, Details
+// (for example what a validator found) and Raw; DuplicateKey returns the key of a duplicate.
+type WriteError = mongoerr.WriteError
+
+// WriteConcernError says that a write was applied, but that the server could not confirm its write concern. Its fields are
+// Code, Name, Message, Details, Labels, Addr and Raw.
+type WriteConcernError = mongoerr.WriteConcernError
+
+// BulkWriteError collects the errors of a write of many statements: WriteErrors by index, WriteConcernErrors, and Labels. The
+// operation's result says what was done all the same.
+type BulkWriteError = mongoerr.BulkWriteError
+
+// The classes of errors, for errors.Is.
+var (
+	// ErrNoDocuments is returned where one document is asked for and none matches.
+	ErrNoDocuments = errors.New("no documents match the filter")
+	// ErrDuplicateKey is the class of errors that say that a unique index already holds the key.
+	ErrDuplicateKey = mongoerr.ErrDuplicateKey
+	// ErrClientClosed is returned by operations on a closed client.
+	ErrClientClosed = mongoerr.ErrClientClosed
+	// ErrPoolCleared is the class of errors of operations that met a connection pool that a failure had cleared.
+	ErrPoolCleared = mongoerr.ErrPoolCleared
+	// ErrNilDocument is the class of errors of a filter, update or document that is nil.
+	ErrNilDocument = command.ErrNilDocument
+)
+
+// HasErrorLabel reports whether err, or an error that it wraps, carries the label, for example
+// "TransientTransactionError".
+func HasErrorLabel(err error, label string) bool { return mongoerr.HasLabel(err, label) }

@@ -1,0 +1,172 @@
+package allium
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium/internal/command"
+	"allium/internal/exec"
+)
+
+// FindOptions are the options of Find. The zero value of a field leaves it to the server.
+type FindOptions struct {
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}.
+	Sort any
+	// Projection says which fields come back.
+	Projection any
+	// Skip is how many documents are left out first.
+	Skip int64
+	// Limit is how many documents come back at most; 0 means all. A negative limit asks for one batch of at most that
+	// many.
+	Limit int64
+	// BatchSize is how many documents each reply holds at most.
+	BatchSize int32
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Let defines variables for aggregation expressions in the filter.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	MaxTime time.Duration
+	// Min and Max are the inclusive lower and the exclusive upper bound of the index that Hint names.
+	Min, Max any
+	// AllowDiskUse lets the server sort on disk.
+	AllowDiskUse *bool
+	// AllowPartialResults returns what there is when shards do not answer.
+	AllowPartialResults *bool
+	// NoCursorTimeout keeps the server from forgetting the cursor while it is idle.
+	NoCursorTimeout *bool
+	// ReturnKey returns only the index keys, ShowRecordID adds the server's record number as $recordId.
+	ReturnKey, ShowRecordID *bool
+	// OplogReplay is for servers before 4.4.
+	OplogReplay *bool
+	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation and the life of its cursor; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// Find returns a cursor over the documents that match the filter. Reading it fetches further batches from the
+// server. Find is retried once after a network error or a failover, unless the client's RetryReads is off; fetching a further
+// batch is not.
+//
+//	cur, err := users.Find(ctx, bson.M{"age": bson.M{"$gte": 18}}, allium.FindOptions{Limit: 10})
+func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOptions) (*Cursor[T], error) {
+	o, err := option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("find: %w", err)
+	}
+	cmd := o.command(c.name, filter)
+	cur := &Cursor[T]{}
+	cur.batchSize, cur.limit, cur.comment = o.BatchSize, max(o.Limit, 0), o.Comment
+	if err := c.openCursor(ctx, "find", &cur.cursor, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout); err != nil {
+		return nil, err
+	}
+	return cur, nil
+}
+
+func (o *FindOptions) command(collection string, filter any) *command.Find {
+	return &command.Find{
+		Collection: collection, Filter: filter, Sort: o.Sort, Projection: o.Projection, Hint: o.Hint, Skip: o.Skip,
+		Limit: o.Limit, BatchSize: o.BatchSize, Comment: o.Comment, Max: o.Max, Min: o.Min, ReturnKey: o.ReturnKey,
+		ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay, NoCursorTimeout: o.NoCursorTimeout,
+		AllowPartialResults: o.AllowPartialResults, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation, Let: o.Let,
+		RawData: o.RawData,
+	}
+}
+
+// openCursor runs a read that opens a cursor.
+func (c *Collection[T]) openCursor(ctx context.Context, what string, cur *cursor, cmd command.Command, maxTimeMS *int64, maxTimeOpt time.Duration, timeout *time.Duration) error {
+	op := exec.Op{Command: cmd, KeepSession: true, KeepConn: true}
+	err := c.err
+	if err == nil {
+		err = c.op(ctx, &op, timeout)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	c.reads(&op)
+	*maxTimeMS = maxTime(&op, maxTimeOpt)
+	// The context that a cursor is opened with need not be the one that it is read with, so that its deadline must not
+	// bound the cursor's life on the server.
+	op.NoMaxTime = op.NoMaxTime || op.Deadline.IsZero()
+	res, err := c.run(ctx, &op)
+	if err != nil {
+		return err
+	}
+	return cur.open(c.client, &op, res)
+}
+
+// FindOneOptions are the options of FindOne; see FindOptions.
+type FindOneOptions struct {
+	Sort                any
+	Projection          any
+	Skip                int64
+	Hint                any
+	Collation           *Collation
+	Let                 any
+	Comment             any
+	MaxTime             time.Duration
+	Min, Max            any
+	AllowDiskUse        *bool
+	AllowPartialResults *bool
+	ReturnKey           *bool
+	ShowRecordID        *bool
+	OplogReplay         *bool
+	RawData             *bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// FindOne returns the first document that matches the filter. If there is none, the error is ErrNoDocuments.
+//
+//	ada, err := users.FindOne(ctx, bson.M{"name": "Ada"})
+func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOneOptions) (T, error) {
+	var doc T
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return doc, fmt.Errorf("find one: %w", err)
+	}
+	call := struct {
+		op  exec.Op
+		cmd command.Find
+	}{cmd: command.Find{
+		Collection: c.name, Filter: filter, Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Limit: 1, SingleBatch: true,
+		Hint: o.Hint, Collation: o.Collation, Let: o.Let, Comment: o.Comment, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse,
+		AllowPartialResults: o.AllowPartialResults, ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay,
+		RawData: o.RawData,
+	}}
+	call.op.Command = &call.cmd
+	if err := c.op(ctx, &call.op, o.Timeout); err != nil {
+		return doc, fmt.Errorf("find one: %w", err)
+	}
+	c.reads(&call.op)
+	call.cmd.MaxTimeMS = maxTime(&call.op, o.MaxTime)
+	res, err := c.run(ctx, &call.op)
+	if err != nil {
+		return doc, err
+	}
+	defer res.Release()
+	r, err := command.ParseCursor(res.Reply)
+	if err != nil {
+		return doc, err
+	}
+	for v := range r.Batch.Values() {
+		raw, ok := v.Document()
+		if !ok {
+			return doc, errNotDocument
+		}
+		if err := decode(raw, &doc); err != nil {
+			return doc, fmt.Errorf("find one: decode: %w", err)
+		}
+		return doc, nil
+	}
+	return doc, ErrNoDocuments
+}

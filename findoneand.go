@@ -1,0 +1,151 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/internal/command"
+	"allium/internal/exec"
+)
+
+// FindOneAndUpdateOptions are the options of FindOneAndUpdate. The zero value of a field leaves it to the server.
+type FindOneAndUpdateOptions struct {
+	// ReturnNew returns the document as it is after the update, not before.
+	ReturnNew bool
+	// Upsert inserts a document if none matches.
+	Upsert *bool
+	// Sort says which document is changed if several match.
+	Sort any
+	// Projection says which fields come back.
+	Projection any
+	// ArrayFilters say which array elements an update with $[name] changes: a slice of documents.
+	ArrayFilters any
+	// BypassDocumentValidation lets the write pass documents that a validator refuses.
+	BypassDocumentValidation *bool
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Let defines variables for aggregation expressions.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	MaxTime time.Duration
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// FindOneAndReplaceOptions are the options of FindOneAndReplace; see FindOneAndUpdateOptions.
+type FindOneAndReplaceOptions struct {
+	ReturnNew                bool
+	Upsert                   *bool
+	Sort                     any
+	Projection               any
+	BypassDocumentValidation *bool
+	Collation                *Collation
+	Hint                     any
+	Let                      any
+	Comment                  any
+	MaxTime                  time.Duration
+	RawData                  *bool
+	Timeout                  *time.Duration
+}
+
+// FindOneAndDeleteOptions are the options of FindOneAndDelete; see FindOneAndUpdateOptions.
+type FindOneAndDeleteOptions struct {
+	Sort       any
+	Projection any
+	Collation  *Collation
+	Hint       any
+	Let        any
+	Comment    any
+	MaxTime    time.Duration
+	RawData    *bool
+	Timeout    *time.Duration
+}
+
+// FindOneAndUpdate changes the first document that matches the filter and returns it, as it was before or, with
+// ReturnNew, as it is now. If there is none, the error is ErrNoDocuments. update is as for UpdateOne, and so is how it is
+// retried.
+func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
+	o, err := option(opts)
+	if err != nil {
+		var zero T
+		return zero, fmt.Errorf("find one and update: %w", err)
+	}
+	return c.findAndModify(ctx, "find one and update", &command.FindAndModify{
+		Filter: filter, Update: update, New: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort, Projection: o.Projection,
+		ArrayFilters: o.ArrayFilters, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
+		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
+	}, o.MaxTime, o.Timeout)
+}
+
+// FindOneAndReplace replaces the first document that matches the filter and returns it, as it was before or, with ReturnNew, as
+// it is now. If there is none, the error is ErrNoDocuments.
+func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T, opts ...FindOneAndReplaceOptions) (T, error) {
+	o, err := option(opts)
+	if err == nil && isNilDocument(&replacement) {
+		err = fmt.Errorf("replacement: %w", ErrNilDocument)
+	}
+	if err != nil {
+		var zero T
+		return zero, fmt.Errorf("find one and replace: %w", err)
+	}
+	return c.findAndModify(ctx, "find one and replace", &command.FindAndModify{
+		Filter: filter, Update: &replacement, Replacement: true, New: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort,
+		Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
+		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
+	}, o.MaxTime, o.Timeout)
+}
+
+// FindOneAndDelete deletes the first document that matches the filter and returns it. If there is none, the error is
+// ErrNoDocuments.
+func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts ...FindOneAndDeleteOptions) (T, error) {
+	o, err := option(opts)
+	if err != nil {
+		var zero T
+		return zero, fmt.Errorf("find one and delete: %w", err)
+	}
+	return c.findAndModify(ctx, "find one and delete", &command.FindAndModify{
+		Filter: filter, Remove: true, Sort: o.Sort, Projection: o.Projection, Collation: o.Collation, Hint: o.Hint,
+		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
+	}, o.MaxTime, o.Timeout)
+}
+
+func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *command.FindAndModify, maxTimeOpt time.Duration, timeout *time.Duration) (T, error) {
+	var doc T
+	cmd.Collection = c.name
+	op := exec.Op{Command: cmd, Retryable: true}
+	err := c.err
+	if err == nil {
+		err = c.op(ctx, &op, timeout)
+	}
+	if err == nil {
+		err = c.writes(&op)
+	}
+	if err == nil && !op.WriteConcern.Acknowledged() {
+		err = errors.New("an unacknowledged write concern gives no document back")
+	}
+	if err != nil {
+		return doc, fmt.Errorf("%s: %w", what, err)
+	}
+	cmd.MaxTimeMS = maxTime(&op, maxTimeOpt)
+	res, err := c.run(ctx, &op)
+	if err != nil {
+		return doc, err
+	}
+	defer res.Release()
+	raw := command.ParseFindAndModify(res.Reply)
+	if raw == nil {
+		return doc, ErrNoDocuments
+	}
+	if err := decode(raw, &doc); err != nil {
+		return doc, fmt.Errorf("%s: decode: %w", what, err)
+	}
+	return doc, nil
+}

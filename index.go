@@ -1,0 +1,168 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+)
+
+// IndexModel describes an index that is to be created (specification: Index Management). Fields that are zero are left to the
+// server.
+type IndexModel struct {
+	// Keys are the indexed fields in their order, such as bson.D{{Key: "name", Value: 1}}.
+	Keys any
+	// Name is the index's name; empty, it is made from the keys, as in "name_1_age_-1".
+	Name string
+	// Unique refuses documents whose key another document has.
+	Unique bool
+	// Sparse leaves documents without the indexed fields out.
+	Sparse bool
+	// Hidden keeps the query planner from using the index.
+	Hidden bool
+	// ExpireAfter makes the server delete documents when the indexed date is this old, to the second.
+	ExpireAfter *time.Duration
+	// PartialFilter leaves out the documents that do not match it.
+	PartialFilter any
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Weights, DefaultLanguage, LanguageOverride and TextVersion are for text indexes.
+	Weights          any
+	DefaultLanguage  string
+	LanguageOverride string
+	TextVersion      int32
+	// SphereVersion is for 2dsphere indexes; Bits, Min and Max are for 2d indexes.
+	SphereVersion int32
+	Bits          int32
+	Min, Max      *float64
+	// WildcardProjection says which fields a wildcard index covers.
+	WildcardProjection any
+	// StorageEngine holds options of the storage engine.
+	StorageEngine any
+	// Version is the version of the index format.
+	Version int32
+	// Clustered is for the index of a clustered collection.
+	Clustered bool
+}
+
+// options returns the fields beside key and name, nil if there are none.
+func (m *IndexModel) options() any {
+	var d bson.D
+	add := func(key string, v any) { d = append(d, bson.E{Key: key, Value: v}) }
+	for _, f := range []struct {
+		key string
+		set bool
+	}{{"unique", m.Unique}, {"sparse", m.Sparse}, {"hidden", m.Hidden}, {"clustered", m.Clustered}} {
+		if f.set {
+			add(f.key, true)
+		}
+	}
+	if m.ExpireAfter != nil {
+		add("expireAfterSeconds", int32(m.ExpireAfter.Seconds()))
+	}
+	for _, f := range []struct {
+		key string
+		v   any
+	}{{"partialFilterExpression", m.PartialFilter}, {"weights", m.Weights}, {"wildcardProjection", m.WildcardProjection}, {"storageEngine", m.StorageEngine}} {
+		if f.v != nil {
+			add(f.key, f.v)
+		}
+	}
+	if m.Collation != nil {
+		add("collation", m.Collation.Document())
+	}
+	for _, f := range []struct{ key, v string }{{"default_language", m.DefaultLanguage}, {"language_override", m.LanguageOverride}} {
+		if f.v != "" {
+			add(f.key, f.v)
+		}
+	}
+	for _, f := range []struct {
+		key string
+		v   int32
+	}{{"textIndexVersion", m.TextVersion}, {"2dsphereIndexVersion", m.SphereVersion}, {"bits", m.Bits}, {"v", m.Version}} {
+		if f.v != 0 {
+			add(f.key, f.v)
+		}
+	}
+	if m.Min != nil {
+		add("min", *m.Min)
+	}
+	if m.Max != nil {
+		add("max", *m.Max)
+	}
+	if d == nil {
+		return nil
+	}
+	return d
+}
+
+// CreateIndexOptions are the options of CreateIndex and CreateIndexes. The zero value of a field leaves it to the server.
+type CreateIndexOptions struct {
+	// CommitQuorum is how many members must have built the index: a number, or "majority" or "votingMembers".
+	CommitQuorum any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	MaxTime time.Duration
+	// RawData is for the buckets of a time series collection (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// CreateIndex creates an index and returns its name. An index that exists already with the same keys and options is no
+// error.
+func (c *Collection[T]) CreateIndex(ctx context.Context, index IndexModel, opts ...CreateIndexOptions) (string, error) {
+	names, err := c.CreateIndexes(ctx, []IndexModel{index}, opts...)
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
+// CreateIndexes creates indexes and returns their names.
+func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel, opts ...CreateIndexOptions) ([]string, error) {
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create indexes: %w", err)
+	}
+	cmd := &command.CreateIndexes{Collection: c.name, CommitQuorum: o.CommitQuorum, Comment: o.Comment, RawData: o.RawData}
+	for i := range indexes {
+		cmd.Indexes = append(cmd.Indexes, command.Index{Keys: indexes[i].Keys, Name: indexes[i].Name, Options: indexes[i].options()})
+	}
+	op := exec.Op{Command: cmd}
+	err = c.op(ctx, &op, o.Timeout)
+	if err == nil {
+		err = c.writes(&op)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create indexes: %w", err)
+	}
+	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+	res, err := c.run(ctx, &op)
+	if err != nil {
+		return nil, err
+	}
+	res.Release()
+	return cmd.Names, nil
+}
+
+// Drop deletes the collection with its indexes. A collection that does not exist is no error.
+func (c *Collection[T]) Drop(ctx context.Context) error {
+	if c.err != nil {
+		return fmt.Errorf("drop collection: %w", c.err)
+	}
+	err := c.Database().admin(ctx, "drop collection", &command.Named{Command: "drop", Target: c.name}, nil)
+	var e *ServerError
+	if errors.As(err, &e) && e.Code == 26 { // NamespaceNotFound
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,340 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+	"allium/internal/mongoerr"
+)
+
+// InsertOneOptions are the options of InsertOne. The zero value of a field leaves it to the server.
+type InsertOneOptions struct {
+	// BypassDocumentValidation lets the write pass documents that a validator refuses.
+	BypassDocumentValidation *bool
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// RawData writes the buckets of a time series collection as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// InsertOneResult is the result of InsertOne.
+type InsertOneResult struct {
+	// InsertedID is the document's _id: the one that it had, or the bson.ObjectID that the driver gave it.
+	InsertedID any
+	// Acknowledged is false if the write concern asked for no answer.
+	Acknowledged bool
+}
+
+// InsertOne inserts a document. A document without _id gets a new ObjectID as its first field; the caller's value is not
+// changed. A document that a unique index refuses is a *WriteError that is ErrDuplicateKey for errors.Is.
+//
+// InsertOne is retried once after a network error or a failover, and never applied twice, unless the client's RetryWrites
+// is off.
+func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
+	o, err := option(opts)
+	if err != nil {
+		return InsertOneResult{}, fmt.Errorf("insert one: %w", err)
+	}
+	docs := documents{n: 1, at: func(int) any { return &doc }}
+	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
+	w := writer{scope: &c.scope, err: c.err, what: "insert one", timeout: o.Timeout}
+	_, acknowledged, err := w.one(ctx, cmd, true)
+	res := InsertOneResult{Acknowledged: acknowledged}
+	if docs.ids != nil {
+		res.InsertedID = docs.ids[0]
+	}
+	return res, err
+}
+
+// InsertManyOptions are the options of InsertMany; see InsertOneOptions.
+type InsertManyOptions struct {
+	// Unordered goes on after an error, so that every document that can be inserted is. Otherwise the first error ends
+	// the operation.
+	Unordered                bool
+	BypassDocumentValidation *bool
+	Comment                  any
+	RawData                  *bool
+	Timeout                  *time.Duration
+}
+
+// InsertManyResult is the result of InsertMany.
+type InsertManyResult struct {
+	// InsertedIDs holds the _id of every document that was inserted, by its index in the argument.
+	InsertedIDs map[int]any
+	// Acknowledged is false if the write concern asked for no answer; InsertedIDs holds all then.
+	Acknowledged bool
+}
+
+// InsertMany inserts documents, in as many messages as the server's limits ask for. Documents without _id get one, as with
+// InsertOne. The error of documents that the server refused is a *BulkWriteError, and the result says which were inserted.
+func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...InsertManyOptions) (InsertManyResult, error) {
+	o, err := option(opts)
+	if err == nil && len(docs) == 0 {
+		err = errors.New("no documents given")
+	}
+	if err != nil {
+		return InsertManyResult{}, fmt.Errorf("insert many: %w", err)
+	}
+	src := documents{n: len(docs), at: func(i int) any { return &docs[i] }}
+	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
+	w := writer{scope: &c.scope, err: c.err, what: "insert many", timeout: o.Timeout}
+	done, err := w.many(ctx, cmd, !o.Unordered, true)
+	var failed *mongoerr.BulkWriteError
+	errors.As(err, &failed)
+	return InsertManyResult{InsertedIDs: src.inserted(done, failed, nil), Acknowledged: done.acknowledged}, err
+}
+
+// documents gives an insert command its documents: each with the _id that it has or, the same in every attempt, with a
+// new one.
+type documents struct {
+	n   int
+	at  func(i int) any // a pointer to document i
+	ids []any
+}
+
+// Len implements command.Documents.
+func (d *documents) Len() int { return d.n }
+
+// Append implements command.Documents.
+func (d *documents) Append(dst []byte, i int) ([]byte, error) {
+	start := len(dst)
+	v := d.at(i)
+	if isNilDocument(v) {
+		return dst, command.ErrNilDocument
+	}
+	dst, err := bson.MarshalAppend(dst, v)
+	if err != nil {
+		return dst, err
+	}
+	dst, id, added := command.EnsureID(dst, start, func() bson.ObjectID {
+		if i < len(d.ids) {
+			if id, ok := d.ids[i].(bson.ObjectID); ok {
+				return id
+			}
+		}
+		return bson.NewObjectID()
+	})
+	if i < len(d.ids) {
+		return dst, nil
+	}
+	if added {
+		oid, _ := id.ObjectID()
+		d.ids = append(d.ids, oid)
+		return dst, nil
+	}
+	if id.Type == bson.TypeArray || id.Type == bson.TypeUndefined || id.Type == bson.TypeRegex {
+		return dst, fmt.Errorf("_id is a BSON %s, which no document may have", id.Type)
+	}
+	var val any
+	if err := id.Unmarshal(&val); err != nil {
+		return dst, err
+	}
+	d.ids = append(d.ids, val)
+	return dst, nil
+}
+
+// inserted returns the _id of every document that was inserted, by its index or, if there is a list of indexes, by the index
+// that stands there.
+func (d *documents) inserted(done written, failed *mongoerr.BulkWriteError, indexes []int) map[int]any {
+	ids := make(map[int]any, len(d.ids))
+	refused := map[int]bool{}
+	if failed != nil {
+		for _, e := range failed.WriteErrors {
+			refused[e.Index] = true
+		}
+	}
+	for i := range min(done.statements, len(d.ids)) {
+		at := i
+		if indexes != nil {
+			at = indexes[i]
+		}
+		if !refused[at] {
+			ids[at] = d.ids[i]
+		}
+	}
+	return ids
+}
+
+// isNilDocument reports whether v, a pointer to a document, points to nothing that could be one.
+func isNilDocument(v any) bool {
+	switch p := v.(type) {
+	case *bson.D:
+		return *p == nil
+	case *bson.M:
+		return *p == nil
+	case *bson.Raw:
+		return *p == nil
+	case *any:
+		return *p == nil
+	}
+	return false
+}
+
+// writer runs write commands for a collection.
+type writer struct {
+	scope   *scope
+	err     error // of the collection's name
+	what    string
+	timeout *time.Duration
+}
+
+// op prepares the operation.
+func (w *writer) op(ctx context.Context, cmd command.Command, retryable bool) (exec.Op, error) {
+	op := exec.Op{Command: cmd, Retryable: retryable, WriteErrors: true}
+	err := w.err
+	if err == nil {
+		err = w.scope.op(ctx, &op, w.timeout)
+	}
+	if err == nil {
+		err = w.scope.writes(&op)
+	}
+	if err == nil && op.Session != nil && op.Session.Transaction().Running() {
+		op.WriteConcern = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", w.what, err)
+	}
+	return op, err
+}
+
+// one runs a write of a single statement. Its error is a *WriteError or a *WriteConcernError if the server refused or could
+// not confirm it.
+func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (reply writeReply, acknowledged bool, err error) {
+	op, err := w.op(ctx, cmd, retryable)
+	if err != nil {
+		return writeReply{}, false, err
+	}
+	acknowledged = op.WriteConcern.Acknowledged()
+	res, err := w.scope.run(ctx, &op)
+	if err != nil {
+		var wc *mongoerr.WriteConcernError
+		return writeReply{}, acknowledged && errors.As(err, &wc), err
+	}
+	if !acknowledged {
+		return writeReply{}, false, nil
+	}
+	defer res.Release()
+	reply, err = readWrite(res, w.what, 0)
+	if err != nil {
+		return reply, acknowledged, err
+	}
+	switch {
+	case len(reply.errors) > 0:
+		err = reply.errors[0]
+	case reply.concern != nil:
+		err = reply.concern
+	}
+	return reply, acknowledged, err
+}
+
+// writeReply is the reply to one write command, copied out of its buffer.
+type writeReply struct {
+	n, modified int64
+	upserted    map[int]any
+	errors      []*mongoerr.WriteError
+	concern     *mongoerr.WriteConcernError
+}
+
+// readWrite copies a write command's reply; base is the index of its first statement.
+func readWrite(res exec.Result, what string, base int) (writeReply, error) {
+	r, err := command.ParseWrite(res.Reply)
+	if err != nil {
+		return writeReply{}, fmt.Errorf("%s: %w", what, err)
+	}
+	w := writeReply{n: r.N, modified: r.NModified}
+	for _, u := range r.Upserted {
+		var id any
+		if err := u.ID.Unmarshal(&id); err != nil {
+			return w, fmt.Errorf("%s: upserted _id: %w", what, err)
+		}
+		if w.upserted == nil {
+			w.upserted = map[int]any{}
+		}
+		w.upserted[base+u.Index] = id
+	}
+	for v := range r.WriteErrors.Values() {
+		if doc, ok := v.Document(); ok {
+			w.errors = append(w.errors, mongoerr.NewWriteError(doc, base))
+		}
+	}
+	if r.WriteConcernError != nil {
+		w.concern = mongoerr.NewWriteConcernError(res.Server.Addr(), res.Reply)
+	}
+	return w, nil
+}
+
+// batchCommand is a write command that may need several messages.
+type batchCommand interface {
+	command.Command
+	First() int
+	Count() int
+	More() bool
+	Advance()
+}
+
+// written sums up what the messages of a write did.
+type written struct {
+	writeReply
+	statements   int // that were sent and answered
+	acknowledged bool
+}
+
+// many runs a write of many statements, message by message. An ordered one ends with the first error.
+func (w *writer) many(ctx context.Context, cmd batchCommand, ordered, retryable bool) (written, error) {
+	var total written
+	var bulk mongoerr.BulkWriteError
+	op, err := w.op(ctx, cmd, retryable)
+	if err != nil {
+		return total, err
+	}
+	total.acknowledged = op.WriteConcern.Acknowledged()
+	for cmd.More() {
+		res, err := w.scope.run(ctx, &op)
+		if err != nil {
+			if total.statements == 0 && len(bulk.WriteErrors) == 0 {
+				return total, err
+			}
+			bulk.Err = err
+			break
+		}
+		if total.acknowledged {
+			reply, err := readWrite(res, w.what, cmd.First())
+			res.Release()
+			if err != nil {
+				return total, err
+			}
+			total.n += reply.n
+			total.modified += reply.modified
+			for i, id := range reply.upserted {
+				if total.upserted == nil {
+					total.upserted = map[int]any{}
+				}
+				total.upserted[i] = id
+			}
+			bulk.WriteErrors = append(bulk.WriteErrors, reply.errors...)
+			if reply.concern != nil {
+				bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, reply.concern)
+				for _, l := range reply.concern.Labels {
+					bulk.AddLabel(l)
+				}
+			}
+		}
+		total.statements = cmd.First() + cmd.Count()
+		if ordered && len(bulk.WriteErrors) > 0 {
+			total.statements = bulk.WriteErrors[len(bulk.WriteErrors)-1].Index
+			break
+		}
+		cmd.Advance()
+	}
+	if len(bulk.WriteErrors) == 0 && len(bulk.WriteConcernErrors) == 0 && bulk.Err == nil {
+		return total, nil
+	}
+	return total, &bulk
+}

@@ -1,0 +1,164 @@
+package allium
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"time"
+
+	"allium/event"
+	"allium/internal/conn"
+	"allium/internal/exec"
+	"allium/internal/uri"
+)
+
+// ClientOptions are settings of a client beside those of its connection string. A field that is set wins over the
+// string's option of the same meaning; a nil pointer, an empty string and a nil slice mean "not set".
+type ClientOptions struct {
+	// AppName names the application in the server's logs and profiles, in 128 bytes at most.
+	AppName string
+	// DriverInfo names a library that wraps the driver.
+	DriverInfo *DriverInfo
+	// Credential says who the client is. It replaces the connection string's as a whole.
+	Credential *Credential
+
+	// ReplicaSet is the name that the replica set must have. Direct connects to one server only, whatever set it belongs to.
+	ReplicaSet   string
+	Direct       *bool
+	LoadBalanced *bool
+
+	// ReadPreference, ReadConcern and WriteConcern are handed down to databases and collections.
+	ReadPreference *ReadPreference
+	ReadConcern    *ReadConcern
+	WriteConcern   *WriteConcern
+	// Timeout bounds each operation from start to finish: selection, checkout, all attempts (timeoutMS). A pointer to 0 means
+	// no bound. Nil: no bound but the contexts'.
+	Timeout *time.Duration
+
+	// RetryReads and RetryWrites are on unless set to a pointer to false.
+	RetryReads  *bool
+	RetryWrites *bool
+	// ReadRetryPolicy says how often a read is tried again.
+	ReadRetryPolicy ReadRetryPolicy
+	// MaxAdaptiveRetries is how often any operation is tried again once a server said that it is overloaded. Nil: 2.
+	MaxAdaptiveRetries *int
+	// EnableOverloadRetargeting makes such a retry avoid the overloaded server, so that a read with PrimaryPreferred may
+	// go to a secondary. Nil: false.
+	EnableOverloadRetargeting *bool
+
+	// ServerSelectionTimeout bounds the wait for a suitable server. Nil: 30 seconds.
+	ServerSelectionTimeout *time.Duration
+	// ConnectTimeout bounds each step of making a connection. Nil: 10 seconds; 0: no bound.
+	ConnectTimeout *time.Duration
+	// HeartbeatInterval is how often idle servers are checked, at least 500 milliseconds. Nil: 10 seconds.
+	HeartbeatInterval *time.Duration
+	// LocalThreshold is how much slower than the nearest suitable server another one may be. Nil: 15 milliseconds.
+	LocalThreshold *time.Duration
+	// ServerMonitoringMode is "stream", "poll" or "auto".
+	ServerMonitoringMode string
+
+	// ServerSelector narrows down the suitable servers of every operation. It gets the suitable ones, returns those that
+	// it accepts, and must not change them. It is called by many goroutines.
+	ServerSelector func(servers []*event.ServerDescription) []*event.ServerDescription
+
+	// MaxPoolSize is how many connections to one server there are at most. Nil: 100; 0: no limit.
+	MaxPoolSize *int
+	// MinPoolSize is how many connections are kept ready. Nil: 0.
+	MinPoolSize *int
+	// MaxConnecting is how many connections are made at the same time. Nil: 2.
+	MaxConnecting *int
+	// MaxIdleTime is how long a connection may be idle before it is closed. Nil and 0: no limit.
+	MaxIdleTime *time.Duration
+
+	// Compressors are offered to the server in this order: "snappy", "zlib", "zstd".
+	Compressors []string
+	// ZlibCompressionLevel is -1 (default) to 9.
+	ZlibCompressionLevel *int
+
+	// TLS switches TLS on, and is the configuration that connections use; ServerName is filled in.
+	TLS *tls.Config
+	// Dialer makes network connections instead of the driver's own.
+	Dialer Dialer
+
+	// ServerAPI declares a version of the Stable API. It cannot be set in a connection string.
+	ServerAPI *ServerAPI
+
+	// CommandMonitor, PoolMonitor and ServerMonitor listen to the driver's events.
+	CommandMonitor *event.CommandMonitor
+	PoolMonitor    *event.PoolMonitor
+	ServerMonitor  *event.ServerMonitor
+	// Logger takes the driver's log messages, at the levels that the environment variables MONGODB_LOG_* set. Nil: they go
+	// where MONGODB_LOG_PATH says, if any of those variables is set.
+	Logger *slog.Logger
+}
+
+// Credential says who the client is, and how it proves it: Username, Password, Source (the database that the user is defined
+// in), Mechanism ("" negotiates SCRAM with the server) and Properties of the mechanism. It never prints its password.
+type Credential = uri.Credential
+
+// Secret is a text that prints as asterisks.
+type Secret = uri.Secret
+
+// DriverInfo names a library that wraps the driver in the metadata that servers log: Name, Version and Platform.
+type DriverInfo = conn.DriverInfo
+
+// Dialer makes network connections. A net.Dialer is one.
+type Dialer = conn.Dialer
+
+// ServerAPI declares a version of the Stable API (specification: Stable API): Version is "1"; Strict makes the server refuse what is
+// not part of it, DeprecationErrors what is deprecated in it.
+type ServerAPI = conn.ServerAPI
+
+// ReadRetryPolicy says how often a read is tried again. The zero value is the rule of the specification Retryable Reads: once
+// without a timeout, and within a timeout as often as there is time. UntilSuccess goes on until success, until an error that is
+// not retryable, or until the second socket timeout. MaxAttempts bounds the attempts, the first one included.
+type ReadRetryPolicy = exec.ReadRetryPolicy
+
+// apply overlays the options on what the connection string configures.
+func (o *ClientOptions) apply(c *uri.Config) {
+	setString(&c.AppName, o.AppName)
+	setString(&c.ReplicaSet, o.ReplicaSet)
+	setString(&c.ServerMonitoringMode, o.ServerMonitoringMode)
+	set(&c.Credential, o.Credential)
+	set(&c.Direct, o.Direct)
+	set(&c.LoadBalanced, o.LoadBalanced)
+	set(&c.Timeout, o.Timeout)
+	set(&c.RetryReads, o.RetryReads)
+	set(&c.RetryWrites, o.RetryWrites)
+	set(&c.MaxAdaptiveRetries, o.MaxAdaptiveRetries)
+	set(&c.EnableOverloadRetargeting, o.EnableOverloadRetargeting)
+	set(&c.ServerSelectionTimeout, o.ServerSelectionTimeout)
+	set(&c.ConnectTimeout, o.ConnectTimeout)
+	set(&c.HeartbeatInterval, o.HeartbeatInterval)
+	set(&c.LocalThreshold, o.LocalThreshold)
+	set(&c.MaxPoolSize, o.MaxPoolSize)
+	set(&c.MinPoolSize, o.MinPoolSize)
+	set(&c.MaxConnecting, o.MaxConnecting)
+	set(&c.MaxIdleTime, o.MaxIdleTime)
+	set(&c.ZlibCompressionLevel, o.ZlibCompressionLevel)
+	if o.Compressors != nil {
+		c.Compressors = o.Compressors
+	}
+	if o.TLS != nil {
+		c.TLS = new(true)
+	}
+}
+
+func set[T any](dst **T, v *T) {
+	if v != nil {
+		*dst = v
+	}
+}
+
+func setString(dst *string, v string) {
+	if v != "" {
+		*dst = v
+	}
+}
+
+// or returns what p points to, or def.
+func or[T any](p *T, def T) T {
+	if p == nil {
+		return def
+	}
+	return *p
+}

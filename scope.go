@@ -1,0 +1,129 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/internal/exec"
+)
+
+// scope is what a database or a collection hands down to its operations: where they run, and the settings that are
+// inherited from the client downwards.
+type scope struct {
+	client         *Client
+	db             string
+	readPreference *ReadPreference
+	readConcern    *ReadConcern
+	writeConcern   *WriteConcern
+	timeout        *time.Duration
+	timeoutLevel   string // whose timeout it is
+}
+
+// inherit overrides what a level below sets itself.
+func (s scope) inherit(level string, rp *ReadPreference, rc *ReadConcern, wc *WriteConcern, timeout *time.Duration) scope {
+	if rp != nil {
+		s.readPreference = rp
+	}
+	if rc != nil {
+		s.readConcern = rc
+	}
+	if wc != nil {
+		s.writeConcern = wc
+	}
+	if timeout != nil {
+		s.timeout, s.timeoutLevel = timeout, level
+	}
+	return s
+}
+
+var errNilContext = errors.New("context is nil")
+
+// op starts an operation with what it inherits: its session from ctx, and its time limit from opTimeout or the scope.
+func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	op.DB = s.db
+	if sess := SessionFrom(ctx); sess != nil {
+		if sess.client != s.client {
+			return errors.New("session belongs to another client")
+		}
+		if sess.bounded && opTimeout != nil {
+			return errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
+		}
+		op.Session = sess.inner
+	}
+	timeout, level := s.timeout, s.timeoutLevel
+	if opTimeout != nil {
+		timeout, level = opTimeout, "operation"
+	}
+	if timeout == nil || op.Session != nil && SessionFrom(ctx).bounded {
+		return nil // what bounds a Transact is in its context already
+	}
+	if *timeout < 0 {
+		return fmt.Errorf("timeout of the %s is %v, want 0 or more", level, *timeout)
+	}
+	if *timeout > 0 {
+		op.Deadline = time.Now().Add(*timeout)
+		op.Source = "the timeout of the " + level
+	}
+	return nil
+}
+
+// reads makes op a read with the scope's read preference and read concern.
+func (s *scope) reads(op *exec.Op) {
+	op.Kind, op.Retryable, op.TakesConcern = exec.Read, true, true
+	op.ReadPreference = s.readPreference
+	if s.readConcern != nil {
+		op.ReadConcern = s.readConcern.Level
+	}
+}
+
+// writes makes op a write with the scope's write concern.
+func (s *scope) writes(op *exec.Op) error {
+	op.Kind = exec.Write
+	op.WriteConcern = s.writeConcern
+	return s.writeConcern.Validate()
+}
+
+// run runs an operation that is complete.
+func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {
+	return s.client.exec.Run(ctx, op)
+}
+
+// maxTime returns a MaxTime option in milliseconds. A timeout of the driver's own replaces it (specification: Client Side
+// Operations Timeout); with one that comes from the context, the option stands.
+func maxTime(op *exec.Op, d time.Duration) int64 {
+	if d <= 0 || !op.Deadline.IsZero() {
+		return 0
+	}
+	op.NoMaxTime = true
+	return max(d.Milliseconds(), 1)
+}
+
+// option returns the one element of an optional argument, or its zero value.
+func option[T any](opts []T) (o T, err error) {
+	switch len(opts) {
+	case 0:
+	case 1:
+		o = opts[0]
+	default:
+		err = fmt.Errorf("%d option structs given, want at most one", len(opts))
+	}
+	return o, err
+}
+
+// checkName refuses names that the server cannot take.
+func checkName(what, name string) error {
+	if name == "" {
+		return fmt.Errorf("%s name is empty", what)
+	}
+	for i := range len(name) {
+		if name[i] == 0 {
+			return fmt.Errorf("%s name %q contains a NUL byte", what, name)
+		}
+	}
+	return nil
+}

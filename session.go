@@ -1,0 +1,123 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/session"
+)
+
+// Session is a logical session (specification: Driver Sessions). Operations use it when their context carries it
+// (WithSession). Unless CausalConsistency is off, each operation of a session sees what the earlier ones wrote or saw,
+// whichever member it runs on.
+//
+// A session is not safe for concurrent use: one operation at a time may run on it, and a second one gets an error.
+type Session struct {
+	client *Client
+	inner  *session.Session
+	// bounded says that a Transact with a timeout is running, whose operations must not set their own.
+	bounded bool
+}
+
+// SessionOptions are the options of StartSession.
+type SessionOptions struct {
+	// CausalConsistency is on unless Snapshot is. A pointer to false switches it off.
+	CausalConsistency *bool
+	// Snapshot makes all reads of the session see the data of one point in time (server 5.0 and later).
+	Snapshot bool
+	// SnapshotTime sets that point in time. Nil lets the first read choose it.
+	SnapshotTime *bson.Timestamp
+	// Transaction holds defaults for the session's transactions.
+	Transaction TransactionOptions
+	// Timeout bounds each commit, each abort, and each Transact as a whole. Nil: the client's timeout.
+	Timeout *time.Duration
+}
+
+// StartSession starts a session. It does no I/O. End it when it is not needed any more.
+func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
+	o, err := option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("start session: %w", err)
+	}
+	inner, err := session.New(&c.sessions, c, c.exec.SessionTimeout, session.Options{
+		CausalConsistency: o.CausalConsistency, Snapshot: o.Snapshot, SnapshotTime: o.SnapshotTime,
+		Transaction: o.Transaction.inner(), Timeout: o.Timeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Session{client: c, inner: inner}, nil
+}
+
+type sessionKey struct{}
+
+// WithSession returns a context that makes the operations that it is given to run on the session.
+func WithSession(ctx context.Context, s *Session) context.Context {
+	return context.WithValue(ctx, sessionKey{}, s)
+}
+
+// SessionFrom returns the session that the context carries, or nil. Inside Transact it is the transaction's.
+func SessionFrom(ctx context.Context) *Session {
+	s, _ := ctx.Value(sessionKey{}).(*Session)
+	return s
+}
+
+// End ends the session, and aborts its transaction if one is open. It may be called more than once. It runs even if ctx has
+// ended already, for ten seconds at most.
+func (s *Session) End(ctx context.Context) {
+	if s.inner.Ended() {
+		return
+	}
+	if s.inner.Transaction().Running() {
+		s.abortDetached(ctx)
+	}
+	s.inner.End()
+}
+
+// abortTimeout bounds an abort that nobody waits for.
+const abortTimeout = 10 * time.Second
+
+// abortDetached aborts the transaction even if ctx has ended. The server aborts it by itself in time if that fails.
+func (s *Session) abortDetached(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	_ = s.client.exec.Abort(ctx, s.inner, time.Time{}) // errors of an abort are of no use to anybody
+}
+
+// ID returns the session's lsid document.
+func (s *Session) ID() bson.Raw { return s.inner.ID() }
+
+// Client returns the client that the session belongs to.
+func (s *Session) Client() *Client { return s.client }
+
+// ClusterTime returns the newest $clusterTime that the session has seen, nil if it has seen none.
+func (s *Session) ClusterTime() bson.Raw {
+	if t := s.inner.ClusterTime(); t != nil {
+		return t.Doc
+	}
+	return nil
+}
+
+// OperationTime returns the time of the session's last operation, nil if there was none.
+func (s *Session) OperationTime() *bson.Timestamp { return s.inner.OperationTime() }
+
+// SnapshotTime returns the point in time that a snapshot session reads at, nil before its first read.
+func (s *Session) SnapshotTime() *bson.Timestamp { return s.inner.SnapshotTime() }
+
+// AdvanceClusterTime moves the session's cluster time forward to one that another session has seen; it never moves it
+// back.
+func (s *Session) AdvanceClusterTime(clusterTime bson.Raw) error {
+	t := session.ParseClusterTime(clusterTime)
+	if t == nil {
+		return errors.New("advance cluster time: document has no timestamp clusterTime")
+	}
+	s.inner.AdvanceClusterTime(t)
+	return nil
+}
+
+// AdvanceOperationTime moves the session's operation time forward to that of another session, so that its next operation
+// sees what the other session's last one did; it never moves it back.
+func (s *Session) AdvanceOperationTime(t bson.Timestamp) { s.inner.AdvanceOperationTime(t) }

@@ -1,0 +1,281 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"allium/internal/mongoerr"
+	"allium/internal/session"
+)
+
+// TransactionOptions are the options of a transaction. What is nil is inherited from the session's defaults, and then
+// from the client.
+type TransactionOptions struct {
+	ReadConcern  *ReadConcern
+	WriteConcern *WriteConcern
+	// ReadPreference must be the primary.
+	ReadPreference *ReadPreference
+	// MaxCommitTime bounds the server's work on one commit, to the millisecond. A timeout replaces it.
+	MaxCommitTime *time.Duration
+}
+
+func (o TransactionOptions) inner() session.TransactionOptions {
+	t := session.TransactionOptions{MaxCommitTime: o.MaxCommitTime}
+	if o.ReadConcern != nil {
+		t.ReadConcern = o.ReadConcern
+	}
+	if o.WriteConcern != nil {
+		t.WriteConcern = o.WriteConcern
+	}
+	if o.ReadPreference != nil {
+		t.ReadPreference = o.ReadPreference
+	}
+	return t
+}
+
+// StartTransaction starts a transaction: the operations whose context carries the session belong to it, until
+// CommitTransaction or AbortTransaction (specification: Transactions). Transact is easier to use right.
+func (s *Session) StartTransaction(opts ...TransactionOptions) error {
+	o, err := option(opts)
+	if err != nil {
+		return fmt.Errorf("start transaction: %w", err)
+	}
+	scope := s.client.scope()
+	clientDefaults := TransactionOptions{ReadConcern: scope.readConcern, WriteConcern: scope.writeConcern, ReadPreference: scope.readPreference}
+	t := o.inner().Inherit(s.inner.Options().Transaction).Inherit(clientDefaults.inner())
+	if wc, ok := t.WriteConcern.(*WriteConcern); ok {
+		if err := wc.Validate(); err != nil {
+			return err
+		}
+		if !wc.Acknowledged() {
+			return errors.New("transactions do not support unacknowledged write concerns")
+		}
+	}
+	return s.inner.StartTransaction(t)
+}
+
+// timeout returns what bounds commits, aborts and Transact, 0 if nothing does.
+func (s *Session) timeout() (d time.Duration, set bool) {
+	if t := s.inner.Options().Timeout; t != nil {
+		return *t, true
+	}
+	if t := s.client.scope().timeout; t != nil {
+		return *t, true
+	}
+	return 0, false
+}
+
+func (s *Session) deadline() (t time.Time, source string) {
+	if d, _ := s.timeout(); d > 0 && !s.bounded {
+		return time.Now().Add(d), "the timeout of the session"
+	}
+	return time.Time{}, ""
+}
+
+// CommitTransaction commits the transaction. An error labelled UnknownTransactionCommitResult leaves open whether it was
+// committed; CommitTransaction may be called again then. It is retried once after a network error.
+func (s *Session) CommitTransaction(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	deadline, source := s.deadline()
+	return s.client.exec.Commit(ctx, s.inner, deadline, source)
+}
+
+// AbortTransaction aborts the transaction. The server's errors are of no use and are not returned: what is not aborted now, the
+// server aborts in time.
+func (s *Session) AbortTransaction(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	deadline, _ := s.deadline()
+	return s.client.exec.Abort(ctx, s.inner, deadline)
+}
+
+// Transact runs fn in a transaction of a new session and commits it (specification: Convenient API for Transactions).
+//
+//	err := client.Transact(ctx, func(ctx context.Context) error {
+//		if _, err := accounts.UpdateOne(ctx, from, debit); err != nil {
+//			return err
+//		}
+//		_, err := accounts.UpdateOne(ctx, to, credit)
+//		return err
+//	})
+//
+// fn must use the context that it is given for all operations that belong to the transaction, and must return their
+// errors: an error ends the transaction on the server. When the server asks for it (errors labelled
+// TransientTransactionError), fn is called again after a short wait, so it must have no side effects outside of the
+// transaction; that goes on for the client's timeout, or 120 seconds without one. Commits whose outcome is unknown
+// are repeated for as long.
+//
+// When fn returns another error, panics, or ctx ends, the transaction is aborted.
+func (c *Client) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	s, err := c.StartSession()
+	if err != nil {
+		return err
+	}
+	defer s.End(ctx)
+	return s.Transact(ctx, fn, opts...)
+}
+
+// The limits of the specification Convenient API for Transactions.
+const (
+	transactTimeout        = 120 * time.Second
+	transactBackoffInitial = 5 * time.Millisecond
+	transactBackoffMax     = 500 * time.Millisecond
+)
+
+// Transact is Client.Transact on an existing session.
+func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) (err error) {
+	if ctx == nil {
+		return errNilContext
+	}
+	w := transact{session: s, started: time.Now(), limit: transactTimeout}
+	if d, set := s.timeout(); set {
+		w.csot, w.limit = true, d
+		if d == 0 {
+			w.limit = math.MaxInt64
+		} else {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, d)
+			defer cancel()
+		}
+		s.bounded = true
+		defer func() { s.bounded = false }()
+	}
+	defer func() { // fn panicked, or left the transaction open in another way
+		if s.inner.Transaction().Running() {
+			s.abortDetached(ctx)
+		}
+	}()
+	return w.run(ctx, fn, opts)
+}
+
+// transact is the state of one Transact.
+type transact struct {
+	session *Session
+	started time.Time
+	limit   time.Duration
+	csot    bool
+}
+
+func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error, opts []TransactionOptions) error {
+	s := w.session
+	inTxn := WithSession(ctx, s)
+	var last error
+	for attempt := 0; ; attempt++ {
+		if attempt > 0 {
+			if err := w.backoff(ctx, attempt, last); err != nil {
+				return err
+			}
+		}
+		if err := s.StartTransaction(opts...); err != nil {
+			return err
+		}
+		if err := fn(inTxn); err != nil {
+			if s.inner.Transaction().Running() {
+				s.abortDetached(ctx)
+			}
+			if !HasErrorLabel(err, mongoerr.LabelTransientTransaction) || ctx.Err() != nil {
+				return err
+			}
+			if w.over() {
+				return w.timedOut(err)
+			}
+			last = err
+			continue
+		}
+		if !s.inner.Transaction().Running() {
+			return nil // fn has committed or aborted by itself
+		}
+		again, err := w.commit(ctx)
+		if !again {
+			return err
+		}
+		last = err
+	}
+}
+
+// commit commits, and goes on as long as the outcome is unknown. again says that the whole transaction must be repeated.
+func (w *transact) commit(ctx context.Context) (again bool, err error) {
+	for {
+		err := w.session.CommitTransaction(ctx)
+		switch {
+		case err == nil:
+			return false, nil
+		case ctx.Err() != nil:
+			return false, err
+		case HasErrorLabel(err, mongoerr.LabelUnknownTransactionCommit) && !isMaxTimeExpired(err):
+			if w.over() {
+				return false, w.timedOut(err)
+			}
+		case HasErrorLabel(err, mongoerr.LabelTransientTransaction):
+			return true, err
+		default:
+			return false, err
+		}
+	}
+}
+
+// isMaxTimeExpired reports whether the server ran out of the time of maxTimeMS.
+func isMaxTimeExpired(err error) bool {
+	var e *ServerError
+	var wc *WriteConcernError
+	return errors.As(err, &e) && e.Code == 50 || errors.As(err, &wc) && wc.Code == 50
+}
+
+// over reports whether the time for further attempts is up.
+func (w *transact) over() bool { return time.Since(w.started) >= w.limit }
+
+// backoff waits before another attempt of the whole transaction.
+func (w *transact) backoff(ctx context.Context, attempt int, last error) error {
+	d := min(float64(transactBackoffInitial)*math.Pow(1.5, float64(attempt)), float64(transactBackoffMax))
+	wait := time.Duration(rand.Float64() * d)
+	if time.Since(w.started)+wait >= w.limit {
+		return w.timedOut(last)
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return w.ended(ctx, last)
+	}
+}
+
+// timedOut says that there was no time left for another attempt after err.
+func (w *transact) timedOut(err error) error {
+	var t *TimeoutError
+	if errors.As(err, &t) {
+		return err
+	}
+	source := "the limit of 120 seconds"
+	if w.csot {
+		source = "the timeout of the session"
+	}
+	return w.wrap(&TimeoutError{Phase: "transaction", Source: source, Elapsed: time.Since(w.started), Wrapped: err}, err)
+}
+
+// ended says that the context ended while waiting for another attempt after err.
+func (w *transact) ended(ctx context.Context, err error) error {
+	return w.wrap(&TimeoutError{Phase: "transaction", Elapsed: time.Since(w.started), Wrapped: errors.Join(ctx.Err(), err)}, err)
+}
+
+// wrap copies the labels of err to t.
+func (w *transact) wrap(t *TimeoutError, err error) error {
+	var l interface{ ErrorLabels() []string }
+	if errors.As(err, &l) {
+		for _, label := range l.ErrorLabels() {
+			t.AddLabel(label)
+		}
+	}
+	return t
+}

@@ -1,0 +1,113 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/internal/command"
+)
+
+// UpdateOptions are the options of UpdateOne and UpdateMany. The zero value of a field leaves it to the server.
+type UpdateOptions struct {
+	// Upsert inserts a document if none matches.
+	Upsert *bool
+	// ArrayFilters say which array elements an update with $[name] changes: a slice of documents.
+	ArrayFilters any
+	// Sort says which document UpdateOne changes if several match (server 8.0 and later).
+	Sort any
+	// BypassDocumentValidation lets the write pass documents that a validator refuses.
+	BypassDocumentValidation *bool
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Let defines variables for aggregation expressions.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// ReplaceOptions are the options of ReplaceOne; see UpdateOptions.
+type ReplaceOptions struct {
+	Upsert                   *bool
+	Sort                     any
+	BypassDocumentValidation *bool
+	Collation                *Collation
+	Hint                     any
+	Let                      any
+	Comment                  any
+	RawData                  *bool
+	Timeout                  *time.Duration
+}
+
+// UpdateResult is the result of UpdateOne, UpdateMany and ReplaceOne.
+type UpdateResult struct {
+	MatchedCount  int64 // documents that the filter matched
+	ModifiedCount int64 // documents that were changed
+	UpsertedCount int64 // documents that were inserted, 0 or 1
+	// UpsertedID is the _id of the inserted document, nil if there is none.
+	UpsertedID any
+	// Acknowledged is false if the write concern asked for no answer; the counts are 0 then.
+	Acknowledged bool
+}
+
+// UpdateOne changes the first document that matches the filter. update is a document of update operators, such as
+// bson.M{"$set": bson.M{"age": 37}}, or an aggregation pipeline.
+//
+// UpdateOne is retried once after a network error or a failover, and never applied twice, unless the client's RetryWrites
+// is off.
+func (c *Collection[T]) UpdateOne(ctx context.Context, filter, update any, opts ...UpdateOptions) (UpdateResult, error) {
+	return c.update(ctx, "update one", command.UpdateStatement{Filter: filter, Update: update}, opts)
+}
+
+// UpdateMany changes all documents that match the filter. It is not retried after a network error.
+func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts ...UpdateOptions) (UpdateResult, error) {
+	return c.update(ctx, "update many", command.UpdateStatement{Filter: filter, Update: update, Multi: true}, opts)
+}
+
+// ReplaceOne replaces the first document that matches the filter, all but its _id. Like UpdateOne it is retried once.
+func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement T, opts ...ReplaceOptions) (UpdateResult, error) {
+	o, err := option(opts)
+	if err == nil && isNilDocument(&replacement) {
+		err = fmt.Errorf("replacement: %w", ErrNilDocument)
+	}
+	if err != nil {
+		return UpdateResult{}, fmt.Errorf("replace one: %w", err)
+	}
+	return c.update(ctx, "replace one", command.UpdateStatement{Filter: filter, Update: &replacement, Replacement: true}, []UpdateOptions{{
+		Upsert: o.Upsert, Sort: o.Sort, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
+		Let: o.Let, Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout,
+	}})
+}
+
+var errSortMany = errors.New("Sort does not go with a write of many documents")
+
+func (c *Collection[T]) update(ctx context.Context, what string, s command.UpdateStatement, opts []UpdateOptions) (UpdateResult, error) {
+	o, err := option(opts)
+	if err == nil && s.Multi && o.Sort != nil {
+		err = errSortMany
+	}
+	if err != nil {
+		return UpdateResult{}, fmt.Errorf("%s: %w", what, err)
+	}
+	s.Upsert, s.ArrayFilters, s.Sort, s.Collation, s.Hint = o.Upsert, o.ArrayFilters, o.Sort, o.Collation, o.Hint
+	cmd := &command.Update{
+		Collection: c.name, Statements: []command.UpdateStatement{s}, Ordered: true,
+		BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData,
+	}
+	w := writer{scope: &c.scope, err: c.err, what: what, timeout: o.Timeout}
+	reply, acknowledged, err := w.one(ctx, cmd, !s.Multi)
+	res := UpdateResult{MatchedCount: reply.n, ModifiedCount: reply.modified, Acknowledged: acknowledged}
+	if id, ok := reply.upserted[0]; ok {
+		// The server counts an upserted document among those that matched.
+		res.UpsertedID, res.UpsertedCount = id, 1
+		res.MatchedCount--
+	}
+	return res, err
+}
