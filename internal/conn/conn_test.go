@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -483,6 +484,17 @@ type noSuchHost struct{}
 
 func (noSuchHost) DialContext(_ context.Context, _, address string) (net.Conn, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
+}
+
+func TestUnixSocket(t *testing.T) {
+	addr := serveOn(t, "unix", filepath.Join(t.TempDir(), "mongodb-27017.sock"), echo)
+	c := dial(t, addr, &Config{})
+	if _, err := c.RoundTrip(t.Context(), command("ping")); err != nil {
+		t.Fatal(err)
+	}
+	if c.Hello().Addr != addr {
+		t.Errorf("address %q", c.Hello().Addr)
+	}
 }
 
 // pipeDialer connects over net.Pipe.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -18,7 +19,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fakeServer accepts connections on loopback and runs serve on each; serve returns to close the connection.
 func fakeServer(t testing.TB, serve func(*peer)) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return serveOn(t, "tcp", "127.0.0.1:0", serve)
+}
+
+func serveOn(t testing.TB, network, address string, serve func(*peer)) (addr string) {
+	t.Helper()
+	l, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,4 +161,11 @@ func dial(t testing.TB, addr string, cfg *Config) *Conn {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+// shortContext is over soon, but not before something was sent.
+func shortContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
 }
