@@ -53,7 +53,7 @@ func TestFirstHello(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := make(chan bson.Raw, 1)
 			dial(t, fakeServer(t, func(p *peer) {
-				doc, _ := p.hello()
+				doc, _ := p.hello(func(dst []byte) []byte { return bson.AppendObjectID(dst, "serviceId", bson.NewObjectID()) })
 				got <- doc
 				p.read()
 			}), &tt.cfg)
@@ -79,6 +79,14 @@ func TestFirstHello(t *testing.T) {
 }
 
 // A legacy server that does not know hello is asked with legacy hello from then on.
+func TestNoLoadBalancer(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) { p.hello(); p.read() })
+	_, err := Dial(t.Context(), addr, &Config{LoadBalanced: true})
+	if err == nil || mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) || !strings.Contains(err.Error(), "load balancing mode") {
+		t.Errorf("a server without load balancing: %v", err)
+	}
+}
+
 func TestMonitoringHello(t *testing.T) {
 	for _, helloOK := range []bool{true, false} {
 		names := make(chan string, 2)

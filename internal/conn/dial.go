@@ -33,7 +33,8 @@ const (
 // Errors name the step that failed. Network errors up to and including the handshake's hello are
 // *mongoerr.ConnectionError with the labels SystemOverloadedError and RetryableError, unless an overloaded server cannot
 // be their cause (specification: Connection Monitoring and Pooling, "backpressure-enabled"). A credential that is refused
-// is a *mongoerr.AuthError. When ctx ends, the error is a *mongoerr.TimeoutError.
+// is a *mongoerr.AuthError. When ctx ends, the error is a *mongoerr.TimeoutError. If the hello was answered already, Dial
+// returns the connection beside the error, closed, for what the server said there.
 func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	c, err := DialMonitor(ctx, addr, cfg)
 	if err != nil {
@@ -41,7 +42,10 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	}
 	if err := c.introduce(ctx); err != nil {
 		c.Close()
-		return nil, label(err)
+		if c.hello == nil {
+			c = nil
+		}
+		return c, label(err)
 	}
 	c.limit = cfg.SocketTimeout
 	return c, nil
@@ -141,6 +145,9 @@ func mayBeOverload(e *mongoerr.ConnectionError) bool {
 		return false
 	}
 	if _, ok := errors.AsType[*protocolError](e.Wrapped); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*unsupported](e.Wrapped); ok {
 		return false
 	}
 	if e.Op != stepTLS {

@@ -38,9 +38,22 @@ func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, 
 	if d.LastError != nil {
 		return reply, d.LastError
 	}
+	if c.cfg.LoadBalanced {
+		if d.ServiceID == nil {
+			return reply, connectError(ctx, start, c.addr, stepHello, errNotBalanced)
+		}
+		d.Kind = event.LoadBalancer
+	}
 	c.setHello(d)
 	return reply, nil
 }
+
+// errNotBalanced is in the words of the specification Load Balancer Support.
+var errNotBalanced = &unsupported{"Driver attempted to initialize in load balancing mode, but the server does not support this mode."}
+
+type unsupported struct{ message string }
+
+func (e *unsupported) Error() string { return e.message }
 
 // stepError makes the error of a round trip one of a step of making the connection.
 func stepError(ctx context.Context, start time.Time, addr, step string, err error) error {
