@@ -72,7 +72,7 @@ func (p *Pool) wait(ctx context.Context) (*Conn, error) {
 		p.mu.Unlock()
 		return nil, timeout(p.addr, "context", 0, ctx.Err())
 	}
-	w := &waiter{result: make(chan result, 1)}
+	w := p.waiters.Get().(*waiter)
 	p.queue.push(w)
 	p.grow()
 	p.mu.Unlock()
@@ -87,6 +87,7 @@ func (p *Pool) wait(ctx context.Context) (*Conn, error) {
 	var err error
 	select {
 	case r := <-w.result:
+		p.waiters.Put(w)
 		return r.conn, r.err
 	case <-ctx.Done():
 		err = timeout(p.addr, "context", time.Since(begun), ctx.Err())
@@ -99,14 +100,14 @@ func (p *Pool) wait(ctx context.Context) (*Conn, error) {
 		p.disown(w)
 	}
 	p.mu.Unlock()
-	if left {
-		return nil, err
+	if !left {
+		if r := <-w.result; r.conn != nil { // it comes at the same moment
+			p.mu.Lock()
+			p.take(r.conn)
+			p.mu.Unlock()
+		}
 	}
-	if r := <-w.result; r.conn != nil { // it comes at the same moment
-		p.mu.Lock()
-		p.take(r.conn)
-		p.mu.Unlock()
-	}
+	p.waiters.Put(w)
 	return nil, err
 }
 

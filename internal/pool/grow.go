@@ -113,7 +113,11 @@ func (p *Pool) failed(c *Conn, err error) {
 	gaveUp := c.removed || p.state == closed
 	p.mu.Unlock()
 	if !gaveUp && p.cfg.ConnectFailed != nil {
-		p.cfg.ConnectFailed(Failure{Err: err, Generation: c.Generation})
+		f := Failure{Err: err, Generation: c.Generation}
+		if p.cfg.LoadBalanced && c.Conn != nil {
+			f.ServiceID = c.Hello().ServiceID
+		}
+		p.cfg.ConnectFailed(f)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -60,6 +60,8 @@ type Failure struct {
 	Err error
 	// Generation is that of the pool when the attempt began.
 	Generation uint64
+	// ServiceID is the service behind a load balancer, if the attempt came so far as to learn it.
+	ServiceID *bson.ObjectID
 }
 
 type state uint8
@@ -96,6 +98,7 @@ type Pool struct {
 	connecting uint64  // how many are being made
 	draining   uint64  // how many read off an owed reply and will soon be done
 	queue      queue
+	waiters    sync.Pool // of *waiter that nobody uses: neither queued nor with a result or a connection being made
 	resting    bool // no further attempts to reach the minimum until the next run in the background
 
 	timer *time.Timer // of the next run in the background
@@ -110,7 +113,7 @@ type generation struct {
 
 // New returns a pool that is paused.
 func New(addr string, cfg *Config) *Pool {
-	p := &Pool{addr: addr, cfg: cfg}
+	p := &Pool{addr: addr, cfg: cfg, waiters: sync.Pool{New: func() any { return &waiter{result: make(chan result, 1)} }}}
 	p.life, p.end = context.WithCancel(context.Background())
 	connConfig := *cfg.Conn
 	if connConfig.DrainTimeout == 0 {
@@ -185,11 +188,12 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 func (p *Pool) ClearService(id bson.ObjectID, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.services[id]
-	if g == nil || p.state == closed {
+	if p.state == closed {
 		return
 	}
-	g.n++
+	if g := p.services[id]; g != nil {
+		g.n++
+	}
 	p.cleared(&id, false, cause)
 	p.idle = slices.DeleteFunc(p.idle, func(c *Conn) bool {
 		if c.stale() {

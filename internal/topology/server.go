@@ -84,7 +84,13 @@ func (s *Server) handleError(err error, service *bson.ObjectID, stale func() boo
 
 // connectFailed handles the failure to make a connection for operations.
 func (s *Server) connectFailed(f pool.Failure) {
-	if s.topo.cfg.LoadBalanced || mongoerr.HasLabel(f.Err, mongoerr.LabelSystemOverloaded) {
+	if mongoerr.HasLabel(f.Err, mongoerr.LabelSystemOverloaded) {
+		return
+	}
+	if s.topo.cfg.LoadBalanced {
+		if f.ServiceID != nil {
+			s.pool.ClearService(*f.ServiceID, f.Err)
+		}
 		return
 	}
 	stale := func() bool { return s.pool.Generation() != f.Generation }

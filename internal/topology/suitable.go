@@ -155,22 +155,15 @@ func (f *filter) eligible(dst []*event.ServerDescription, rp *ReadPreference, se
 		return dst
 	}
 	for _, tags := range rp.TagSets {
-		matching := n
-		for _, s := range dst[n:] {
-			if s.Tags.Contains(tags) {
-				matching++
-			}
-		}
-		if matching == n {
-			continue
-		}
-		kept := dst[:n]
+		kept := dst[:n] // nothing is overwritten before the first one that matches
 		for _, s := range dst[n:] {
 			if s.Tags.Contains(tags) {
 				kept = append(kept, s)
 			}
 		}
-		return kept
+		if len(kept) > n {
+			return kept
+		}
 	}
 	return dst[:n]
 }
