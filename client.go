@@ -167,9 +167,15 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 			return nil, err
 		}
 	}
+	tlsConfig := o.TLS
+	if tlsConfig == nil && cfg.TLSEnabled() {
+		if tlsConfig, err = conn.NewTLSConfig(&cfg.TLSIs); err != nil {
+			return nil, err
+		}
+	}
 	return &conn.Config{
 		Authenticator: authenticator, ZlibLevel: cfg.ZlibCompressionLevel,
-		Dialer: o.Dialer, TLSConfig: o.TLS, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
+		Dialer: o.Dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
 		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 	}, nil
 }

@@ -1,8 +1,11 @@
 package uri
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Validate fills in what depends on several options and refuses options that contradict each other. It is called after the
@@ -27,10 +30,21 @@ func (c *Config) Validate() error {
 			}
 		}
 	}
+	c.Compressors = slices.DeleteFunc(slices.Clone(c.Compressors), func(name string) bool {
+		unknown := !slices.Contains(compressors, name)
+		if unknown {
+			c.warn("compressor %q is not supported", name)
+		}
+		return unknown
+	})
 	if c.Credential != nil {
-		if err := c.Credential.complete(c.Database); err != nil {
+		own := *c.Credential // it may be the program's
+		own.Properties = maps.Clone(own.Properties)
+		own.Source = cmp.Or(own.Source, c.authSource)
+		if err := own.complete(c.Database); err != nil {
 			return fmt.Errorf("authentication: %w", err)
 		}
+		c.Credential = &own
 	}
 	return nil
 }
