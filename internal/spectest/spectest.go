@@ -8,7 +8,6 @@ package spectest
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 )
@@ -57,14 +56,21 @@ var folder = sync.OnceValue(func() string {
 	if dir := os.Getenv("ALLIUM_SPECIFICATIONS"); dir != "" {
 		return dir // if it is wrong, Files says so
 	}
-	_, self, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(self), "..", "..")
-	for _, dir := range []string{
-		filepath.Join(root, "testdata", "specifications"),
-		filepath.Join(root, "..", "shared", "specifications"),
-	} {
-		if _, err := os.Stat(filepath.Join(dir, "source")); err == nil {
-			return dir
+	dir, err := os.Getwd() // a test runs in its package's folder
+	if err != nil {
+		return ""
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+			continue
+		}
+		for _, found := range []string{
+			filepath.Join(dir, "testdata", "specifications"),
+			filepath.Join(dir, "..", "shared", "specifications"),
+		} {
+			if _, err := os.Stat(filepath.Join(found, "source")); err == nil {
+				return found
+			}
 		}
 	}
 	return ""
