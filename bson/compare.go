@@ -120,7 +120,7 @@ func sortRank(t Type) int {
 // compareBody returns the elements that remain to be compared once compareScalars is not done with a value.
 func compareBody(v RawValue) []byte {
 	if v.Type == TypeCodeWithScope {
-		_, scope, _ := v.CodeWithScope()
+		_, scope, _ := v.codeAndScope()
 		return scope.body()
 	}
 	return Raw(v.Value).body()
@@ -161,9 +161,9 @@ func compareScalars(a, b RawValue) (c int, done bool) {
 		// Both are a pattern and options with a NUL after each, which sorts before every other byte.
 		return bytes.Compare(a.Value, b.Value), true
 	case 65:
-		x, _, _ := a.CodeWithScope()
-		y, _, _ := b.CodeWithScope()
-		c := cmp.Compare(x, y)
+		x, _, _ := a.codeAndScope()
+		y, _, _ := b.codeAndScope()
+		c := bytes.Compare(x, y)
 		return c, c != 0
 	}
 	return 0, true

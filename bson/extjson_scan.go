@@ -75,44 +75,34 @@ func (r *extJSONReader) literal(text string) error {
 	return nil
 }
 
-// stringEnds marks the bytes that end a run of ordinary bytes in a string.
-var stringEnds = func() (t [256]bool) {
-	for c := range 0x20 {
-		t[c] = true
-	}
-	t['"'], t['\\'] = true, true
-	return t
-}()
-
-// run returns where the ordinary bytes that start at i end, or len(src), and whether they are all ASCII (it may
-// say that they are not where something after them is not).
-func (r *extJSONReader) run(i int) (end int, ascii bool) {
+// plainRun returns where the run of bytes from i on ends that stand for themselves in a JSON string, or len(text), and
+// whether they are all ASCII (it may say that they are not where something after them is not).
+func plainRun(text []byte, i int) (end int, ascii bool) {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
 	)
-	src := r.src
 	var seen uint64
-	for ; i+8 <= len(src); i += 8 {
-		w := binary.LittleEndian.Uint64(src[i:])
+	for ; i+8 <= len(text); i += 8 {
+		w := binary.LittleEndian.Uint64(text[i:])
 		seen |= w
 		quote, backslash := w^(ones*'"'), w^(ones*'\\')
 		if m := ((w-ones*0x20)&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highs; m != 0 {
 			return i + bits.TrailingZeros64(m)/8, seen&highs == 0
 		}
 	}
-	ascii = seen&highs == 0
-	for ; i < len(src) && !stringEnds[src[i]]; i++ {
-		ascii = ascii && src[i] < utf8.RuneSelf
+	or := byte(0)
+	for ; i < len(text) && escaped[text[i]] == 0; i++ {
+		or |= text[i]
 	}
-	return i, ascii
+	return i, seen&highs == 0 && or < utf8.RuneSelf
 }
 
 // appendString reads the string at the reader's position, which is on its opening quote, and appends its value.
 func (r *extJSONReader) appendString(dst []byte) ([]byte, error) {
 	i := r.pos + 1
 	for {
-		end, ascii := r.run(i)
+		end, ascii := plainRun(r.src, i)
 		if !ascii && !utf8.Valid(r.src[i:end]) {
 			return dst, r.fail(i, errors.New("string is not valid UTF-8"))
 		}
@@ -138,7 +128,7 @@ func (r *extJSONReader) appendString(dst []byte) ([]byte, error) {
 // text reads the string at the reader's position and returns its value, which is valid until the next call.
 func (r *extJSONReader) text() ([]byte, error) {
 	start := r.pos + 1
-	end, ascii := r.run(start)
+	end, ascii := plainRun(r.src, start)
 	if end < len(r.src) && r.src[end] == '"' && (ascii || utf8.Valid(r.src[start:end])) {
 		r.pos = end + 1
 		return r.src[start:end:end], nil

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -56,9 +57,12 @@ func (w extJSONWriter) array(dst []byte, array Raw, depth int) ([]byte, error) {
 	}
 	dst = append(dst, '[')
 	for first := true; len(body) > 0; first = false {
-		_, v, rest, err := readElement(body)
+		key, v, rest, err := readElement(body)
 		if err != nil {
 			return dst, err
+		}
+		if !utf8.Valid(key) {
+			return dst, errNotUTF8
 		}
 		body = rest
 		if !first {
@@ -218,17 +222,20 @@ func (w extJSONWriter) regex(dst []byte, v RawValue) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	options := sortOptions(string(v.Value[nul+1 : len(v.Value)-1]))
-	dst, err = appendQuoted(append(dst, `,"options":`...), []byte(options))
+	options := v.Value[nul+1 : len(v.Value)-1]
+	if !slices.IsSorted(options) {
+		options = []byte(sortOptions(string(options)))
+	}
+	dst, err = appendQuoted(append(dst, `,"options":`...), options)
 	return append(dst, "}}"...), err
 }
 
 func (w extJSONWriter) codeWithScope(dst []byte, v RawValue, depth int) ([]byte, error) {
-	code, scope, ok := v.CodeWithScope()
+	code, scope, ok := v.codeAndScope()
 	if !ok {
 		return dst, errors.New("bson: malformed code with scope")
 	}
-	dst, err := appendQuoted(append(dst, `{"$code":`...), []byte(code))
+	dst, err := appendQuoted(append(dst, `{"$code":`...), code)
 	if err != nil {
 		return dst, err
 	}
@@ -256,25 +263,25 @@ var escaped = func() (t [256]byte) {
 // appendQuoted appends text as a JSON string.
 func appendQuoted(dst, text []byte) ([]byte, error) {
 	dst = append(dst, '"')
-	start, ascii := 0, byte(0)
-	for i, c := range text {
-		ascii |= c
-		e := escaped[c]
-		if e == 0 {
-			continue
+	allASCII := true
+	for i := 0; ; i++ {
+		end, ascii := plainRun(text, i)
+		allASCII = allASCII && ascii
+		dst = append(dst, text[i:end]...)
+		if end == len(text) {
+			break
 		}
-		dst = append(dst, text[start:i]...)
-		start = i + 1
-		dst = append(dst, '\\', e)
-		if e == 'u' {
+		c := text[end]
+		i = end
+		dst = append(dst, '\\', escaped[c])
+		if escaped[c] == 'u' {
 			const digits = "0123456789abcdef"
 			dst = append(dst, '0', '0', digits[c>>4], digits[c&15])
 		}
 	}
-	if ascii >= utf8.RuneSelf && !utf8.Valid(text) {
+	if !allASCII && !utf8.Valid(text) {
 		return dst, errNotUTF8
 	}
-	dst = append(dst, text[start:]...)
 	return append(dst, '"'), nil
 }
 

@@ -493,18 +493,24 @@ func (v RawValue) DBPointer() (DBPointer, bool) {
 
 // CodeWithScope returns the value of JavaScript code with scope.
 func (v RawValue) CodeWithScope() (code string, scope Raw, ok bool) {
+	b, scope, ok := v.codeAndScope()
+	return string(b), scope, ok
+}
+
+// codeAndScope is CodeWithScope without a copy of the code.
+func (v RawValue) codeAndScope() (code []byte, scope Raw, ok bool) {
 	if v.Type != TypeCodeWithScope || len(v.Value) < 14 {
-		return "", nil, false
+		return nil, nil, false
 	}
-	b, ok := stringBytes(v.Value[4:])
-	if !ok || v.Value[8+len(b)] != 0 {
-		return "", nil, false
+	code, ok = stringBytes(v.Value[4:])
+	if !ok || v.Value[8+len(code)] != 0 {
+		return nil, nil, false
 	}
-	scope, rest, err := ReadDocument(v.Value[4+4+len(b)+1:])
+	scope, rest, err := ReadDocument(v.Value[4+4+len(code)+1:])
 	if err != nil || len(rest) != 0 {
-		return "", nil, false
+		return nil, nil, false
 	}
-	return string(b), scope, true
+	return code, scope, true
 }
 
 // Int32 returns the value of a 32-bit integer.
