@@ -2,14 +2,88 @@ package topology
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"time"
+
+	"allium/event"
+	"allium/internal/hello"
+	"allium/internal/logging"
 )
 
-// SRV makes a topology look for mongoses in DNS (specification: Polling SRV Records for mongos Discovery).
+// minRescanInterval is how often DNS is asked at most, unless the last answer was of no use.
+const minRescanInterval = time.Minute
+
+// SRV makes a topology look for mongoses in DNS (specification: Polling SRV Records for mongos Discovery), as long as it
+// is sharded or not known yet.
 type SRV struct {
-	// Lookup returns the addresses that DNS names now, valid ones only, in random order, and for how long the records
-	// say that this holds.
+	// Lookup returns the addresses that DNS names now, those that are valid only, and for how long the records say that
+	// this holds, 0 if that is not known.
 	Lookup func(context.Context) (hosts []string, ttl time.Duration, err error)
+	// TTL is for how long the records from which the seeds come hold.
+	TTL time.Duration
 	// MaxHosts is the greatest number of mongoses to use, 0 for all (srvMaxHosts).
 	MaxHosts int
+}
+
+var errNoHosts = errors.New("the SRV records name no valid host")
+
+// pollSRV asks DNS again and again, until the topology turns out not to be a sharded one.
+func (t *Topology) pollSRV() {
+	interval := max(t.cfg.SRV.TTL, minRescanInterval)
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-t.life.Done():
+			return
+		case <-timer.C:
+		}
+		if kind := t.Description().Kind; kind != event.Sharded && kind != event.UnknownTopology {
+			return
+		}
+		hosts, ttl, err := t.cfg.SRV.Lookup(t.life)
+		if t.life.Err() != nil {
+			return
+		}
+		if err == nil && len(hosts) == 0 {
+			err = errNoHosts
+		}
+		if err != nil {
+			t.logRescan(err)
+			interval = t.cfg.HeartbeatInterval
+		} else {
+			t.setHosts(hosts)
+			interval = max(ttl, minRescanInterval)
+		}
+		timer.Reset(interval)
+	}
+}
+
+// setHosts makes the topology consist of the servers that DNS names. Those that it knows already are left alone.
+func (t *Topology) setHosts(hosts []string) {
+	valid := make([]string, len(hosts))
+	for i, h := range hosts {
+		valid[i] = hello.Addr(h)
+	}
+	rand.Shuffle(len(valid), func(i, j int) { valid[i], valid[j] = valid[j], valid[i] })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := t.snapshot.Load().desc
+	if t.phase != connected || old.Kind != event.Sharded && old.Kind != event.UnknownTopology {
+		return
+	}
+	next := withHosts(old, valid, t.cfg.SRV.MaxHosts)
+	if !slices.Equal(next.Servers, old.Servers) {
+		t.change(old, next, nil)
+	}
+}
+
+func (t *Topology) logRescan(err error) {
+	if t.cfg.Log != nil && t.cfg.Log.Enabled(t.life, logging.Topology, slog.LevelWarn) {
+		t.cfg.Log.Log(t.life, logging.Topology, slog.LevelWarn, "SRV polling found no servers",
+			slog.String("topologyId", t.id.Hex()), slog.String("failure", err.Error()))
+	}
 }

@@ -188,6 +188,9 @@ func (t *Topology) Connect() {
 	for _, s := range t.servers {
 		s.startMonitor()
 	}
+	if t.cfg.SRV != nil {
+		t.work.Go(t.pollSRV)
+	}
 }
 
 // Close ends the monitoring, closes the pools and waits for all goroutines of the topology. When ctx ends before, it

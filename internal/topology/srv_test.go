@@ -1,0 +1,146 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/fakeserver"
+)
+
+// The prose tests of Polling SRV Records for mongos Discovery, with the resolver in the test's hand. Which records a
+// resolver finds under which name, also with srvServiceName (test 13), is its own matter.
+
+const srvHost = "localhost.test.build.10gen.cc:"
+
+func mongos(b []byte) []byte { return bson.AppendString(b, "msg", "isdbgrid") }
+
+func TestSRVPollingProse(t *testing.T) {
+	type answer struct {
+		ports string
+		ttl   time.Duration
+		err   error
+	}
+	for _, tt := range []struct {
+		name     string
+		seeds    string
+		maxHosts int
+		answer   answer
+		want     string // ports; "27017 ?" means one further port
+	}{
+		{"1 addition", "27017 27018", 0, answer{ports: "27017 27018 27019"}, "27017 27018 27019"},
+		{"2 removal", "27017 27018", 0, answer{ports: "27017"}, "27017"},
+		{"3 replacement", "27017 27018", 0, answer{ports: "27017 27019"}, "27017 27019"},
+		{"4 replacement of both by one", "27017 27018", 0, answer{ports: "27019"}, "27019"},
+		{"5 replacement of both by two", "27017 27018", 0, answer{ports: "27019 27020"}, "27019 27020"},
+		{"6 lookup timeout", "27017 27018", 0, answer{err: context.DeadlineExceeded}, "27017 27018"},
+		{"7 lookup failure", "27017 27018", 0, answer{err: errors.New("no such host")}, "27017 27018"},
+		{"8 no records", "27017 27018", 0, answer{}, "27017 27018"},
+		{"10 srvMaxHosts 0", "27017 27018", 0, answer{ports: "27017 27019 27020"}, "27017 27019 27020"},
+		{"11 srvMaxHosts as many as records", "27017 27018", 2, answer{ports: "27019 27020"}, "27019 27020"},
+		{"12 srvMaxHosts", "27017 27018", 2, answer{ports: "27017 27019 27020"}, "27017 ?"},
+		{"13 srvServiceName", "27017", 0, answer{ports: "27019 27020"}, "27019 27020"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := &fakeserver.Network{}
+				for _, port := range []string{"27017", "27018", "27019", "27020"} {
+					newNode(network, srvHost+port, mongos)
+				}
+				var lookups atomic.Int64
+				topo := connect(t, network, Config{SRV: &SRV{
+					TTL: 10 * time.Second, MaxHosts: tt.maxHosts,
+					Lookup: func(context.Context) ([]string, time.Duration, error) {
+						lookups.Add(1)
+						return addrs(tt.answer.ports), tt.answer.ttl, tt.answer.err
+					},
+				}}, addrs(tt.seeds)...)
+				synctest.Wait()
+				before := topo.Server(srvHost + "27017")
+				time.Sleep(minRescanInterval + time.Second)
+				synctest.Wait()
+				got := ports(topo)
+				if want, any := strings.CutSuffix(tt.want, " ?"); any {
+					if len(got) != 2 || got[0] != want {
+						t.Errorf("hosts %v, want %s and one more", got, want)
+					}
+				} else if !slices.Equal(got, strings.Fields(want)) {
+					t.Errorf("hosts %v, want %s", got, want)
+				}
+				if s := topo.Server(srvHost + "27017"); s != nil && (s != before || s.Description().Kind != event.Mongos) {
+					t.Error("a server that stayed was touched")
+				}
+				if lookups.Load() != 1 {
+					t.Errorf("%d lookups in the first minute", lookups.Load())
+				}
+				// A useless answer makes the driver ask again after a heartbeat interval, a good one after a minute or more.
+				time.Sleep(2 * DefaultHeartbeatInterval)
+				if again := lookups.Load() > 1; again != (tt.answer.ports == "") {
+					t.Errorf("%d lookups", lookups.Load())
+				}
+			})
+		})
+	}
+}
+
+func addrs(ports string) (out []string) {
+	for port := range strings.FieldsSeq(ports) {
+		out = append(out, srvHost+port)
+	}
+	return out
+}
+
+func ports(topo *Topology) (out []string) {
+	for _, d := range topo.Description().Servers {
+		out = append(out, strings.TrimPrefix(d.Addr, srvHost))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Prose test 9, and its like for replica sets: nothing but a sharded cluster is looked for in DNS.
+func TestSRVPollingProse09NotForOthers(t *testing.T) {
+	for name, balanced := range map[string]bool{"load balanced": true, "replica set": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := &fakeserver.Network{}
+				addr := srvHost + "27017"
+				newNode(network, addr, member(event.RSPrimary, addr, addr))
+				topo := connect(t, network, Config{LoadBalanced: balanced, SRV: &SRV{
+					Lookup: func(context.Context) ([]string, time.Duration, error) {
+						t.Error("DNS was asked")
+						return addrs("27017 27018"), 0, nil
+					},
+				}}, addr)
+				time.Sleep(3 * minRescanInterval)
+				if got := ports(topo); !slices.Equal(got, []string{"27017"}) {
+					t.Errorf("hosts %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestSRVPollingHonoursTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		newNode(network, srvHost+"27017", mongos)
+		var at []time.Duration
+		start := time.Now()
+		connect(t, network, Config{SRV: &SRV{TTL: 2 * time.Minute, Lookup: func(context.Context) ([]string, time.Duration, error) {
+			at = append(at, time.Since(start))
+			return addrs("27017"), 5 * time.Minute, nil
+		}}}, addrs("27017")...)
+		time.Sleep(13 * time.Minute)
+		if want := []time.Duration{2 * time.Minute, 7 * time.Minute, 12 * time.Minute}; !slices.Equal(at, want) {
+			t.Errorf("asked at %v, want %v", at, want)
+		}
+	})
+}
