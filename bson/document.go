@@ -143,18 +143,50 @@ func Convert[T any](v any) (T, error) {
 	return t, err
 }
 
-// String returns d as relaxed Extended JSON, or a note in angle brackets if it cannot be encoded.
+// String returns d as relaxed Extended JSON, with every M in it sorted by key, or a note in angle brackets if it
+// cannot be encoded.
 func (d D) String() string { return relaxed(d) }
 
-// String returns a as relaxed Extended JSON, or a note in angle brackets if it cannot be encoded.
+// String returns m as D.String does.
+func (m M) String() string { return relaxed(m) }
+
+// String returns a as D.String does.
 func (a A) String() string { return relaxed(a) }
 
 func relaxed(v any) string {
-	text, err := MarshalExtJSON(v, false)
+	text, err := MarshalExtJSON(sortMaps(v, 0), false)
 	if err != nil {
 		return "<" + err.Error() + ">"
 	}
 	return string(text)
+}
+
+// sortMaps returns v with every M in it as a D. What lies too deep to be encoded stays: it may be cyclic.
+func sortMaps(v any, depth int) any {
+	if depth++; depth > DefaultMaxDepth {
+		return v
+	}
+	switch v := v.(type) {
+	case M:
+		d := v.D()
+		for i := range d {
+			d[i].Value = sortMaps(d[i].Value, depth)
+		}
+		return d
+	case D:
+		d := slices.Clone(v)
+		for i := range d {
+			d[i].Value = sortMaps(d[i].Value, depth)
+		}
+		return d
+	case A:
+		a := slices.Clone(v)
+		for i := range a {
+			a[i] = sortMaps(a[i], depth)
+		}
+		return a
+	}
+	return v
 }
 
 // MarshalJSON returns d as a JSON object with the keys in order and each value as encoding/json writes it: an ObjectID

@@ -543,6 +543,12 @@ func (v RawValue) AsInt64() (int64, bool) {
 			return 0, false
 		}
 		return int64(f), true
+	case TypeDecimal128:
+		d, ok := v.Decimal128()
+		if !ok {
+			return 0, false
+		}
+		return d.Int64()
 	}
 	return 0, false
 }
@@ -565,6 +571,9 @@ func (v RawValue) AsBool() bool {
 	case TypeDouble:
 		f, _ := v.Double()
 		return f != 0
+	case TypeDecimal128:
+		d, _ := v.Decimal128()
+		return d.Sign() != 0 || d.IsNaN()
 	}
 	return true
 }

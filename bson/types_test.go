@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -151,6 +152,7 @@ func TestStrings(t *testing.T) {
 		{DateTime(1356351330501), "2012-12-24T12:15:30.501Z"},
 		{D{{"a", A{MinKey{}, MaxKey{}, Undefined{}}}}, `{"a":[{"$minKey":1},{"$maxKey":1},{"$undefined":true}]}`},
 		{fmt.Sprint(MinKey{}, MaxKey{}, Undefined{}, Null{}), "MinKey MaxKey undefined null"},
+		{M{"b": 1, "a": M{"z": A{M{"y": 1, "x": 2}}, "k": D{{"q", M{"j": 1, "i": 2}}}}}, `{"a":{"k":{"q":{"i":2,"j":1}},"z":[{"x":2,"y":1}]},"b":1}`},
 		{D{{"a", make(chan int)}}, `<bson: encode at "a" from chan int: type has no BSON form>`},
 		{Raw{1, 2}, "<malformed document: bson: document ends early>"},
 		{RawValue{}, ""},
@@ -163,6 +165,31 @@ func TestStrings(t *testing.T) {
 		if got := fmt.Sprint(tt.v); got != tt.want {
 			t.Errorf("%T: got %s, want %s", tt.v, got, tt.want)
 		}
+	}
+}
+
+func TestRawValueAsNumber(t *testing.T) {
+	for _, tt := range []struct {
+		v      RawValue
+		n      int64
+		whole  bool
+		isTrue bool
+	}{
+		{int32Value(5), 5, true, true}, {int64Value(0), 0, true, false}, {doubleValue(-3), -3, true, true}, {doubleValue(0.5), 0, false, true},
+		{decimalValue("2.0"), 2, true, true}, {decimalValue("0E+3"), 0, true, false}, {decimalValue("0.5"), 0, false, true},
+		{decimalValue("NaN"), 0, false, true}, {stringValue(""), 0, false, true}, {RawValue{}, 0, false, false},
+	} {
+		if n, whole := tt.v.AsInt64(); n != tt.n || whole != tt.whole || tt.v.AsBool() != tt.isTrue {
+			t.Errorf("%s: AsInt64 %d, %v, AsBool %v", tt.v, n, whole, tt.v.AsBool())
+		}
+	}
+}
+
+func TestStringOfCycle(t *testing.T) {
+	m := M{}
+	m["a"] = m
+	if got := m.String(); !strings.Contains(got, "nests too deep") {
+		t.Errorf("got %.100s", got)
 	}
 }
 
