@@ -17,10 +17,12 @@ var updateKnown = flag.Bool("golden.known", false, "rewrite the lists of known f
 
 // goldenTopologies are the deployments that the recordings were made on.
 var goldenTopologies = map[string]func() []mongotest.Option{
-	"standalone":      func() []mongotest.Option { return []mongotest.Option{mongotest.Standalone()} },
-	"standalone-auth": func() []mongotest.Option { return []mongotest.Option{mongotest.Standalone()} },
-	"replicaset":      func() []mongotest.Option { return []mongotest.Option{mongotest.ReplicaSet(3)} },
-	"sharded":         func() []mongotest.Option { return []mongotest.Option{mongotest.Standalone()} },
+	"standalone": func() []mongotest.Option { return []mongotest.Option{mongotest.Standalone()} },
+	"standalone-auth": func() []mongotest.Option {
+		return []mongotest.Option{mongotest.Standalone(), mongotest.Auth("root", "root")}
+	},
+	"replicaset": func() []mongotest.Option { return []mongotest.Option{mongotest.ReplicaSet(3)} },
+	"sharded":    func() []mongotest.Option { return []mongotest.Option{mongotest.Sharded(2, 2)} },
 }
 
 // TestGolden replays what a real server answered. testdata/golden/known lists the cases that differ and why, one file

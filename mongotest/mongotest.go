@@ -9,13 +9,19 @@
 package mongotest
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
+	"allium/mongotest/internal/memnet"
 	"allium/mongotest/internal/server"
 )
 
@@ -27,53 +33,18 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Option chooses what Start starts.
-type Option func(*options)
-
-type options struct {
-	kind    kind
-	members []Member
-	version string
-	port    int
-	log     *slog.Logger
-	onPanic func(v any, stack []byte)
-}
-
-type kind int
-
-const (
-	standalone kind = iota
-	replicaSet
-)
-
-// Standalone is a single mongod without replication. It is what Start starts when nothing else is asked for.
-func Standalone() Option { return func(o *options) { o.kind, o.members = standalone, nil } }
-
-// ReplicaSet is a replica set of n members with equal rights, named "rs0". See Members for anything else.
-func ReplicaSet(n int) Option {
-	return func(o *options) { o.kind, o.members = replicaSet, make([]Member, n) }
-}
-
-// Members is a replica set of these members.
-func Members(members ...Member) Option {
-	return func(o *options) { o.kind, o.members = replicaSet, members }
-}
-
-// Version chooses the server version: "4.2" to "8.2", with or without a patch level. The default is "8.0".
-func Version(v string) Option { return func(o *options) { o.version = v } }
-
-// Port makes the deployment listen on this port and those that follow instead of free ones.
-func Port(first int) Option { return func(o *options) { o.port = first } }
-
-// Log makes the deployment log every command.
-func Log(l *slog.Logger) Option { return func(o *options) { o.log = l } }
-
 // Deployment is a running deployment. Its methods are safe for concurrent use.
 type Deployment struct {
+	opts  options
 	cfg   *server.Config
-	kind  kind
+	data  *server.Data
 	set   *server.Set
-	nodes []*server.Node
+	nodes []*Node
+	mem   *memnet.Network // nil unless in memory
+	tls   *certificates   // nil without TLS
+
+	balancer     *server.Balancer // of LoadBalanced
+	balancerAddr string
 }
 
 // Start starts a deployment and stops it when the test ends. A panic inside of the deployment fails the test.
@@ -95,47 +66,82 @@ func Open(opts ...Option) (*Deployment, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	cfg := &server.Config{Version: server.DefaultVersion, Log: o.log, OnPanic: o.onPanic}
-	if o.version != "" {
-		v, err := server.ParseVersion(o.version)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Version = v
-	}
-	d := &Deployment{cfg: cfg, kind: o.kind}
-	if err := d.start(&o); err != nil {
+	d := &Deployment{opts: o}
+	if err := d.start(); err != nil {
 		d.Stop()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Deployment) start(o *options) error {
-	data := server.NewData()
+func (d *Deployment) start() error {
+	o := &d.opts
+	d.cfg = &server.Config{
+		Version: server.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "",
+		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced,
+	}
+	if o.version != "" {
+		v, err := server.ParseVersion(o.version)
+		if err != nil {
+			return err
+		}
+		d.cfg.Version = v
+	}
+	if o.tls {
+		var err error
+		if d.tls, err = newCertificates(); err != nil {
+			return fmt.Errorf("make certificates: %w", err)
+		}
+		d.cfg.TLS = d.tls.server()
+	}
+	if o.inMemory {
+		d.mem = &memnet.Network{}
+	}
+	d.data = server.NewData()
+	if o.user != "" {
+		if err := d.AddUser(User{Name: o.user, Password: o.password, DB: "admin", Roles: []string{"root"}}); err != nil {
+			return err
+		}
+	}
 	role, count := server.Standalone, 1
-	if o.kind == replicaSet {
+	switch o.kind {
+	case replicaSet:
 		if len(o.members) == 0 || len(o.members) > 50 {
 			return fmt.Errorf("a replica set has 1 to 50 members, not %d", len(o.members))
 		}
 		role, count = server.Member, len(o.members)
-		d.set = server.NewSet("rs0", data)
+		d.set = server.NewSet("rs0", d.data)
+	case sharded, loadBalanced:
+		if o.shards < 1 || o.mongoses < 1 {
+			return fmt.Errorf("a sharded cluster needs at least one shard and one mongos, not %d and %d", o.shards, o.mongoses)
+		}
+		role, count = server.Mongos, o.mongoses
+		d.data.SetShards(o.shards)
 	}
 	for i := range count {
-		port := 0
-		if o.port != 0 {
-			port = o.port + i
-		}
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		l, addr, err := d.listen(i)
 		if err != nil {
 			return err
 		}
-		n := server.NewNode(d.cfg, role, l.Addr().String(), data)
+		n := &Node{d: d, index: i, n: server.NewNode(d.cfg, role, addr, d.data)}
 		d.nodes = append(d.nodes, n)
 		if d.set != nil {
-			d.set.Add(n, o.members[i].config())
+			d.set.Add(n.n, o.members[i].config())
 		}
-		n.Serve(l)
+		if err := n.serve(l); err != nil {
+			return err
+		}
+	}
+	if o.kind == loadBalanced {
+		l, addr, err := d.listen(count)
+		if err != nil {
+			return err
+		}
+		var nodes []*server.Node
+		for _, n := range d.nodes {
+			nodes = append(nodes, n.n)
+		}
+		d.balancer, d.balancerAddr = server.Balance(l, nodes), addr
 	}
 	if d.set != nil && !d.set.Elect() {
 		return errors.New("no member can become primary")
@@ -143,15 +149,49 @@ func (d *Deployment) start(o *options) error {
 	return nil
 }
 
+// listen opens the listener of a node that has no address yet.
+func (d *Deployment) listen(i int) (net.Listener, string, error) {
+	port := 0
+	if d.opts.port != 0 {
+		port = d.opts.port + i
+	}
+	if d.mem != nil {
+		if port == 0 {
+			port = 27017 + i
+		}
+		addr := net.JoinHostPort("localhost", strconv.Itoa(port))
+		l, err := d.mem.Listen(addr)
+		return l, addr, err
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, "", err
+	}
+	return l, l.Addr().String(), nil
+}
+
 // Stop ends the deployment: when it returns, nothing of it runs any more. Calling it twice is harmless.
 func (d *Deployment) Stop() {
+	if d.set != nil {
+		d.set.Close()
+	}
+	if d.balancer != nil {
+		d.balancer.Close()
+	}
 	for _, n := range d.nodes {
-		n.Stop()
+		n.n.Stop()
+	}
+	if d.data != nil {
+		d.data.Close()
 	}
 }
 
-// Hosts returns the addresses (host:port) of what a client connects to, in the order of the members.
+// Hosts returns the addresses (host:port) of what a client connects to, in the order of the nodes: that of the balancer
+// for a load-balanced deployment.
 func (d *Deployment) Hosts() []string {
+	if d.balancer != nil {
+		return []string{d.balancerAddr}
+	}
 	var hosts []string
 	for _, n := range d.nodes {
 		hosts = append(hosts, n.Addr())
@@ -159,11 +199,113 @@ func (d *Deployment) Hosts() []string {
 	return hosts
 }
 
-// URI returns the connection string.
+// URI returns the connection string, with the credentials of Auth. A deployment with TLS needs [Deployment.TLSConfig]
+// too, one in memory [Deployment.DialContext].
 func (d *Deployment) URI() string {
-	uri := "mongodb://" + strings.Join(d.Hosts(), ",") + "/"
-	if d.set != nil {
-		uri += "?replicaSet=" + d.set.Name()
+	u := "mongodb://"
+	if d.opts.user != "" {
+		u += url.UserPassword(d.opts.user, d.opts.password).String() + "@"
 	}
-	return uri
+	var hosts []string
+	for _, n := range d.nodes {
+		if m := n.memberConfig(); m == nil || !m.Hidden {
+			hosts = append(hosts, n.Addr())
+		}
+	}
+	if d.balancer != nil {
+		hosts = d.Hosts()
+	}
+	u += strings.Join(hosts, ",") + "/"
+	q := url.Values{}
+	if d.set != nil {
+		q.Set("replicaSet", d.set.Name())
+	}
+	if d.opts.kind == loadBalanced {
+		q.Set("loadBalanced", "true")
+	}
+	if d.opts.tls {
+		q.Set("tls", "true")
+	}
+	if d.opts.user != "" {
+		q.Set("authSource", "admin")
+	}
+	if len(q) > 0 {
+		u += "?" + q.Encode()
+	}
+	return u
+}
+
+// DialContext connects to a node: in memory if the deployment is there, else as net.Dialer does. Its type is what
+// clients take as a dialer.
+func (d *Deployment) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.mem != nil {
+		return d.mem.DialContext(ctx, network, address)
+	}
+	var nd net.Dialer
+	return nd.DialContext(ctx, network, address)
+}
+
+// Nodes returns what a client connects to: the standalone, the members or the mongoses.
+func (d *Deployment) Nodes() []*Node { return d.nodes }
+
+// Node returns the node with this index.
+func (d *Deployment) Node(i int) *Node { return d.nodes[i] }
+
+// Primary returns the node that takes writes: the primary, nil if there is none now; else the first node.
+func (d *Deployment) Primary() *Node {
+	if d.set == nil {
+		return d.nodes[0]
+	}
+	p := d.set.Primary()
+	for _, n := range d.nodes {
+		if n.n == p {
+			return n
+		}
+	}
+	return nil
+}
+
+// Secondaries returns the members with data that are not the primary.
+func (d *Deployment) Secondaries() []*Node {
+	var list []*Node
+	p := d.Primary()
+	for _, n := range d.nodes {
+		if m := n.memberConfig(); m != nil && !m.Arbiter && n != p {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// StepDown makes the primary step down for a minute; another member takes its place at once if one can. Running writes
+// and open transactions are interrupted. It does nothing without a primary.
+func (d *Deployment) StepDown() {
+	if p := d.Primary(); p != nil {
+		p.StepDown(time.Minute)
+	}
+}
+
+// ShiftClock moves the deployment's wall clock, which localTime, lastWriteDate and new timestamps follow.
+func (d *Deployment) ShiftClock(by time.Duration) { d.data.Clock.Shift(by) }
+
+// TLSConfig returns what a client needs to connect to a deployment with TLS: its authority, and a client certificate.
+// It is nil without TLS. The caller may change it.
+func (d *Deployment) TLSConfig() *tls.Config {
+	if d.tls == nil {
+		return nil
+	}
+	return d.tls.client()
+}
+
+// WriteTLSFiles writes the certificate authority and the client's certificate with its key as PEM files into the folder,
+// for clients that want tlsCAFile and tlsCertificateKeyFile.
+func (d *Deployment) WriteTLSFiles(dir string) (caFile, certKeyFile string, err error) {
+	if d.tls == nil {
+		return "", "", errors.New("mongotest: the deployment has no TLS")
+	}
+	caFile, certKeyFile = filepath.Join(dir, "ca.pem"), filepath.Join(dir, "client.pem")
+	if err := os.WriteFile(caFile, d.tls.caPEM, 0o600); err != nil {
+		return "", "", err
+	}
+	return caFile, certKeyFile, os.WriteFile(certKeyFile, d.tls.clientPEM, 0o600)
 }

@@ -27,33 +27,32 @@ func runConfigureFailPoint(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "count", int32(count)), nil
 }
 
-// setFailPoint sets a fail point and returns how often it had fired before.
-func (n *Node) setFailPoint(name string, set failPoint) int64 {
+// setFailPoint sets a fail point and returns how often it had fired on the node before.
+func (n *Node) setFailPoint(name string, p *failPoint) int64 {
 	f := &n.faults
 	f.mu.Lock()
-	p := f.get(name)
-	count := p.entered
-	held := p.held
-	p.mode, p.left, p.probability, p.data = set.mode, set.left, set.probability, set.data
-	close(p.changed)
-	p.changed = make(chan struct{})
+	e := f.entryLocked(name)
+	count, held, on := e.entered, e.held, p.mode != failOff
+	e.failPoint = p
+	e.notify()
+	f.any.Store(true)
 	stops := (name == "stopReplProducer" || name == "rsSyncApplyStop") && n.set != nil
 	if stops {
-		p.held = set.mode != failOff
+		e.held = on
 	}
 	f.mu.Unlock()
-	if stops && held != (set.mode != failOff) {
-		if held {
-			n.set.release(n)
-		} else {
-			n.set.hold(n)
-		}
+	switch {
+	case !stops || held == on:
+	case on:
+		n.set.hold(n)
+	default:
+		n.set.release(n)
 	}
 	return count
 }
 
-func parseFailPoint(cmd bson.Raw) (failPoint, error) {
-	var p failPoint
+func parseFailPoint(cmd bson.Raw) (*failPoint, error) {
+	p := &failPoint{}
 	mode := cmd.Lookup("mode")
 	switch mode.Type {
 	case 0:
@@ -136,7 +135,7 @@ func runWaitForFailPoint(r *Request, dst []byte) ([]byte, error) {
 	f := &r.Node.faults
 	for {
 		f.mu.Lock()
-		p := f.get(name)
+		p := f.entryLocked(name)
 		entered, changed := p.entered, p.changed
 		f.mu.Unlock()
 		if entered >= want {

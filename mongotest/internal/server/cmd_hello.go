@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"allium/bson"
@@ -24,7 +25,16 @@ const (
 // runHello answers hello and its older name isMaster (specifications: handshake, server monitoring).
 func runHello(r *Request, dst []byte) ([]byte, error) {
 	n, legacy := r.Node, r.Name != "hello"
+	if n.cfg.RequireLoadBalanced && !r.Conn.client.loadBalanced {
+		if !r.Body.Lookup("loadBalanced").AsBool() {
+			return dst, srverr.New(srverr.LoadBalancerSupportMismatch, "The server is being accessed through a load balancer, but this driver does not have load balancing enabled")
+		}
+		r.Conn.client.loadBalanced = true
+	}
 	if err := r.noteClient(); err != nil {
+		return dst, err
+	}
+	if err := r.agreeCompression(); err != nil {
 		return dst, err
 	}
 	if err := r.awaitTopology(); err != nil {
@@ -52,6 +62,9 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	if n.role == Mongos {
 		dst = bson.AppendString(dst, "msg", "isdbgrid")
 	}
+	if n.cfg.RequireLoadBalanced {
+		dst = bson.AppendObjectID(dst, "serviceId", n.processID)
+	}
 	dst = bson.AppendInt32(dst, "maxBsonObjectSize", MaxBSONObjectSize)
 	dst = bson.AppendInt32(dst, "maxMessageSizeBytes", MaxMessageSize)
 	dst = bson.AppendInt32(dst, "maxWriteBatchSize", MaxWriteBatchSize)
@@ -69,7 +82,11 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	if n.role == Mongos {
 		dst = tv.append(dst)
 	}
-	return dst, nil
+	dst, err := r.appendMechanisms(dst)
+	if err != nil {
+		return dst, err
+	}
+	return r.appendSpeculative(dst)
 }
 
 // noteClient keeps what the client says about itself in its first hello.
@@ -103,6 +120,29 @@ func (r *Request) noteClient() error {
 		return err
 	}
 	c.metadata, c.appName = meta, name
+	return nil
+}
+
+// agreeCompression takes those of the client's compressors that the node has, in the client's order.
+func (r *Request) agreeCompression() error {
+	v := r.Body.Lookup("compression")
+	if v.IsZero() || r.streaming {
+		return nil
+	}
+	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
+		return srverr.New(10065, "invalid parameter: expected an object (compression)")
+	}
+	var agreed []string
+	for k, e := range bson.Raw(v.Value).All() {
+		name, ok := e.StringValue()
+		if !ok {
+			return srverr.New(13111, "wrong type for field (%s) %s != string", k, bsontext.TypeName(e.Type))
+		}
+		if slices.Contains(r.Node.cfg.Compressors, name) && !slices.Contains(agreed, name) {
+			agreed = append(agreed, name)
+		}
+	}
+	r.Conn.client.compressors = agreed
 	return nil
 }
 

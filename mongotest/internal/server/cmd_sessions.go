@@ -165,6 +165,3 @@ func runKillByPattern(r *Request, dst []byte) ([]byte, error) {
 	r.killSessions(func(id SessionID) bool { return kill[id] || users[id.UID] || len(docs) == 0 })
 	return dst, nil
 }
-
-// hasUser reports whether the user exists.
-func (n *Node) hasUser(db, name string) bool { return false }

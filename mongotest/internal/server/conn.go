@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,12 +20,16 @@ type Conn struct {
 	id   int32
 	br   *bufio.Reader
 	in   []byte // the message being handled
+	flat []byte // the same, decompressed
 	out  []byte // its reply
+	comp []byte // the same, compressed
 	req  Request
 
 	lastDB string // the database of the last command: see dbName
 
 	client clientState
+	sasl   *conversation // begun, not finished
+	user   *User         // nil: not authenticated
 
 	mu      sync.Mutex
 	running opInfo // for currentOp and killOp
@@ -67,11 +72,10 @@ func (c *Conn) serve() {
 		if !c.handle(h) {
 			return
 		}
-		if cap(c.in) > keepBuffer {
-			c.in = nil
-		}
-		if cap(c.out) > keepBuffer {
-			c.out = nil
+		for _, b := range []*[]byte{&c.in, &c.flat, &c.out, &c.comp} {
+			if cap(*b) > keepBuffer {
+				*b = nil
+			}
 		}
 	}
 }
@@ -112,15 +116,34 @@ func (c *Conn) readMessage() (wire.Header, error) {
 func (c *Conn) handle(h wire.Header) bool {
 	r := &c.req
 	r.reset(c)
+	msg := c.in
+	if h.OpCode == wire.OpCompressed {
+		var err error
+		if len(msg) < wire.HeaderLen+9 {
+			return false
+		}
+		r.compressor = wire.CompressorID(msg[wire.HeaderLen+8])
+		r.compressed = true
+		if !c.mayUse(r.compressor) {
+			return false
+		}
+		if c.flat, err = wire.AppendDecompressed(c.flat[:0], msg, MaxMessageSize); err != nil {
+			return false
+		}
+		msg = c.flat
+		if h, err = wire.ParseHeader(msg, MaxMessageSize); err != nil {
+			return false
+		}
+	}
 	switch h.OpCode {
 	case wire.OpMsg:
-		m, err := wire.ParseMsg(c.in)
+		m, err := wire.ParseMsg(msg)
 		if err != nil {
-			return c.refuse(h, err)
+			return c.refuse(h, msg, err)
 		}
 		r.Body, r.Sequences, r.flags = m.Body, m.Sequences, m.Flags
 	case wire.OpQuery:
-		if err := r.parseQuery(c.in); err != nil {
+		if err := r.parseQuery(msg); err != nil {
 			return false
 		}
 	default:
@@ -129,7 +152,16 @@ func (c *Conn) handle(h wire.Header) bool {
 	for {
 		c.out = c.out[:0]
 		start := c.beginReply(h)
-		c.out = c.node.dispatch(r, c.out)
+		answered := false
+		if hook := c.node.cfg.hook.Load(); hook != nil {
+			c.out, answered = r.runHook(*hook, c.out)
+		}
+		if !answered {
+			c.out = c.node.dispatch(r, c.out)
+		}
+		if c.node.cfg.Log != nil {
+			r.log(c.out[min(start+replyHead(r.legacy), len(c.out)):])
+		}
 		if r.hangUp {
 			return false
 		}
@@ -138,14 +170,40 @@ func (c *Conn) handle(h wire.Header) bool {
 		}
 		more := r.more && r.flags&wire.ExhaustAllowed != 0
 		c.finishReply(start, more)
-		if err := c.write(c.out); err != nil {
+		id := int32(binary.LittleEndian.Uint32(c.out[4:]))
+		if err := c.send(); err != nil {
 			return false
 		}
 		if !more {
 			return true
 		}
-		h.RequestID = int32(binary.LittleEndian.Uint32(c.out[4:])) // replies of a stream answer each other
+		h.RequestID = id // replies of a stream answer each other
 	}
+}
+
+// mayUse reports whether the client has agreed on the compressor.
+func (c *Conn) mayUse(id wire.CompressorID) bool {
+	return id == 0 || slices.Contains(c.client.compressors, id.String())
+}
+
+// send sends the reply, compressed if the request was.
+func (c *Conn) send() error {
+	msg := c.out
+	if c.req.compressed && c.req.compressor != 0 {
+		var err error
+		if c.comp, err = wire.AppendCompressed(c.comp[:0], c.out, c.req.compressor, -1); err != nil {
+			return err
+		}
+		msg = c.comp
+	}
+	return c.write(msg)
+}
+
+func replyHead(legacy bool) int {
+	if legacy {
+		return wire.HeaderLen + 20
+	}
+	return wire.HeaderLen + 5
 }
 
 // beginReply starts the reply up to where its document begins.
@@ -178,10 +236,14 @@ func (c *Conn) finishReply(start int, more bool) {
 	c.out = wire.FinishMessage(c.out, start)
 }
 
-// refuse answers a message that could not be parsed, as far as the server does so, and reports whether the connection goes on.
-func (c *Conn) refuse(h wire.Header, err error) bool { return false }
+// refuse handles a message that could not be parsed: it closes the connection, but for bad documents, which the
+// server answers.
+func (c *Conn) refuse(wire.Header, []byte, error) bool { return false }
 
 func (c *Conn) write(b []byte) error {
+	if c.node.faulty.Load() {
+		return c.writeFaulty(b)
+	}
 	_, err := c.nc.Write(b)
 	return err
 }

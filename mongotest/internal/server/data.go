@@ -17,14 +17,39 @@ type Data struct {
 	Rollback func(to bson.Timestamp)
 
 	sessions *sessionCatalog
+	users    users
 	set      *Set // nil for a standalone
 
 	mu        sync.Mutex
 	committed []func(bson.Timestamp)
+	closers   []func()
+	shards    int
 }
 
 // NewData returns an empty data set.
 func NewData() *Data { return &Data{Clock: &Clock{}, sessions: newSessionCatalog()} }
+
+// Close ends what runs in the background for the data set.
+func (d *Data) Close() {
+	d.abortAllTxns()
+	d.mu.Lock()
+	list := d.closers
+	d.closers = nil
+	d.mu.Unlock()
+	for _, f := range list {
+		f()
+	}
+}
+
+// OnClose registers a function that Close calls: it must end what runs in the background.
+func (d *Data) OnClose(f func()) {
+	d.mu.Lock()
+	d.closers = append(d.closers, f)
+	d.mu.Unlock()
+}
+
+// SetShards says how many shards the cluster has.
+func (d *Data) SetShards(n int) { d.shards = n }
 
 // OnCommit registers a function that is called when the majority commit point moves. It must not block.
 func (d *Data) OnCommit(f func(bson.Timestamp)) {

@@ -3,6 +3,7 @@ package server
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"allium/bson"
@@ -20,21 +21,50 @@ const (
 	failRandom
 )
 
-// failPoint is a fail point that can be set with configureFailPoint.
+// failPoint is a fail point as it was set. It may be set on several nodes at once, which then count together.
 type failPoint struct {
+	mu          sync.Mutex
 	mode        failMode
 	left        int64 // for times and skip
 	probability float64
 	data        bson.Raw
-	entered     int64         // how often it fired
-	changed     chan struct{} // closed when it fires or is set
-	held        bool          // the member is held back because of it
 }
 
-// faultState holds the fail points of a node. Most nodes have none, which costs one atomic load per command.
+// turn reports whether it is the fail point's turn to fire for something that matches.
+func (p *failPoint) turn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch p.mode {
+	case failOff:
+		return false
+	case failTimes:
+		if p.left--; p.left <= 0 {
+			p.mode = failOff
+		}
+	case failSkip:
+		if p.left > 0 {
+			p.left--
+			return false
+		}
+	case failRandom:
+		return rand.Float64() < p.probability
+	}
+	return true
+}
+
+// failEntry is a node's entry of a fail point.
+type failEntry struct {
+	*failPoint
+	entered int64         // how often it has fired on the node
+	changed chan struct{} // closed when it fires or is set
+	held    bool          // the member is held back because of it
+}
+
+// faultState holds the fail points of a node. Most nodes have none, which costs one atomic load per look.
 type faultState struct {
+	any    atomic.Bool
 	mu     sync.Mutex
-	points map[string]*failPoint
+	points map[string]*failEntry
 }
 
 // failPointNames are the fail points that exist; what the others of a real server would do has no meaning here.
@@ -50,48 +80,57 @@ var failPointNames = map[string]bool{
 	"waitInIsMaster": true, "waitInHello": true, "shardWaitInIsMaster": true, "shardWaitInHello": true,
 }
 
-// count returns the point's own count and sets it; the point is off until then.
-func (f *faultState) get(name string) *failPoint {
+// entryLocked returns the entry of a fail point, which is off until it is set.
+func (f *faultState) entryLocked(name string) *failEntry {
 	if f.points == nil {
-		f.points = map[string]*failPoint{}
+		f.points = map[string]*failEntry{}
 	}
-	p := f.points[name]
-	if p == nil {
-		p = &failPoint{changed: make(chan struct{})}
-		f.points[name] = p
+	e := f.points[name]
+	if e == nil {
+		e = &failEntry{failPoint: &failPoint{}, changed: make(chan struct{})}
+		f.points[name] = e
 	}
-	return p
+	return e
+}
+
+func (e *failEntry) notify() {
+	close(e.changed)
+	e.changed = make(chan struct{})
 }
 
 // fire returns the data of a fail point if it is set, matches, and its mode says that it is its turn.
 func (n *Node) fire(name string, match func(data bson.Raw) bool) (bson.Raw, bool) {
 	f := &n.faults
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p := f.points[name]
-	if p == nil || p.mode == failOff || match != nil && !match(p.data) {
+	if !f.any.Load() {
 		return nil, false
 	}
-	switch p.mode {
-	case failTimes:
-		if p.left--; p.left <= 0 {
-			p.mode = failOff
-		}
-	case failSkip:
-		if p.left > 0 {
-			p.left--
-			return nil, false
-		}
-	case failRandom:
-		if rand.Float64() >= p.probability {
-			return nil, false
-		}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.points[name]
+	if e == nil || e.data == nil && match != nil || match != nil && !match(e.data) || !e.turn() {
+		return nil, false
 	}
-	p.entered++
-	close(p.changed)
-	p.changed = make(chan struct{})
-	return p.data, true
+	e.entered++
+	e.notify()
+	return e.data, true
 }
+
+// FailCommand sets the failCommand fail point on the nodes, which count times and skip together.
+func FailCommand(nodes []*Node, data bson.Raw, times, skip int) {
+	p := &failPoint{mode: failAlways, data: data}
+	switch {
+	case skip > 0:
+		p.mode, p.left = failSkip, int64(skip)
+	case times > 0:
+		p.mode, p.left = failTimes, int64(times)
+	}
+	for _, n := range nodes {
+		n.setFailPoint("failCommand", p)
+	}
+}
+
+// ClearFailCommand switches failCommand off.
+func (n *Node) ClearFailCommand() { n.setFailPoint("failCommand", &failPoint{}) }
 
 // Fault returns the data of a fail point that commands ask for by name, if it fires now.
 func (r *Request) Fault(name string) (bson.Raw, bool) { return r.Node.fire(name, nil) }

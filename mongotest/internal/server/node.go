@@ -8,9 +8,7 @@ package server
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"runtime/debug"
@@ -36,9 +34,13 @@ type Config struct {
 	Compressors []string    // offered, in the server's order of preference; nil: none
 	TLS         *tls.Config // nil: no TLS
 	Auth        bool        // commands need authentication
-	Log         *slog.Logger
+	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in hello.
+	RequireLoadBalanced bool
+	Log                 *slog.Logger
 	// OnPanic is told of a panic in a command handler: a bug in the deployment, not in the client.
 	OnPanic func(v any, stack []byte)
+
+	hook atomic.Pointer[Hook]
 }
 
 // Role is what kind of process a node is.
@@ -62,6 +64,8 @@ type Node struct {
 	started   time.Time
 
 	faults   faultState
+	net      netFault
+	faulty   atomic.Bool // net has anything in it
 	lastConn atomic.Int32
 	lastOp   atomic.Int32
 
@@ -112,22 +116,72 @@ func (n *Node) accept(l net.Listener) {
 		if err != nil {
 			return
 		}
+		if !n.adopt(nc) {
+			reset(nc)
+		}
+	}
+}
+
+// adopt serves a connection that was accepted for the node. It reports false if the node takes none.
+func (n *Node) adopt(nc net.Conn) bool {
+	n.net.mu.Lock()
+	refuse := n.net.Reset
+	n.net.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if refuse || n.closed {
+		return false
+	}
+	if n.cfg.TLS != nil {
+		nc = tls.Server(nc, n.cfg.TLS)
+	}
+	c := newConn(n, nc)
+	n.conns[c] = struct{}{}
+	n.wg.Go(func() {
+		c.serve()
 		n.mu.Lock()
-		if n.closed {
-			n.mu.Unlock()
-			nc.Close()
+		delete(n.conns, c)
+		n.mu.Unlock()
+	})
+	return true
+}
+
+// Balancer hands the connections of one listener to several nodes in turn, as a load balancer does.
+type Balancer struct {
+	l     net.Listener
+	nodes []*Node
+	wg    sync.WaitGroup
+}
+
+// Balance starts a balancer.
+func Balance(l net.Listener, nodes []*Node) *Balancer {
+	b := &Balancer{l: l, nodes: nodes}
+	b.wg.Go(b.accept)
+	return b
+}
+
+func (b *Balancer) accept() {
+	for next := 0; ; next++ {
+		nc, err := b.l.Accept()
+		if err != nil {
 			return
 		}
-		c := newConn(n, nc)
-		n.conns[c] = struct{}{}
-		n.wg.Go(func() {
-			c.serve()
-			n.mu.Lock()
-			delete(n.conns, c)
-			n.mu.Unlock()
-		})
-		n.mu.Unlock()
+		taken := false
+		for i := range b.nodes {
+			if taken = b.nodes[(next+i)%len(b.nodes)].adopt(nc); taken {
+				break
+			}
+		}
+		if !taken {
+			reset(nc)
+		}
 	}
+}
+
+// Close stops accepting. Connections that nodes have taken go on.
+func (b *Balancer) Close() {
+	b.l.Close()
+	b.wg.Wait()
 }
 
 // Stop closes the listeners and all connections and waits until nothing of the node runs any more.
@@ -157,6 +211,31 @@ func (n *Node) Restart() {
 	n.processID = bson.NewObjectID()
 	n.tvCounter = 0
 	n.started = time.Now()
+}
+
+func (n *Node) shutdownChan() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.shutdown
+}
+
+// CloseConnections closes all connections that clients have now.
+func (n *Node) CloseConnections() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		c.nc.Close()
+	}
+}
+
+// CloseListeners makes the node refuse new connections; those there are go on.
+func (n *Node) CloseListeners() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.listeners {
+		l.Close()
+	}
+	n.listeners = nil
 }
 
 // bumpTopology tells streaming clients that the next hello differs.
@@ -193,8 +272,4 @@ func (n *Node) panicked(v any) string {
 		n.cfg.OnPanic(v, stack)
 	}
 	return fmt.Sprintf("internal error: %v", v)
-}
-
-func isClosed(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/binary"
 	"errors"
 	"time"
 
@@ -41,8 +40,11 @@ type Request struct {
 
 	flags  wire.Flags
 	legacy bool // came as OP_QUERY
-	more   bool // an exhaust command has more replies to come
-	hangUp bool // close the connection instead of answering
+
+	compressed bool
+	compressor wire.CompressorID
+	more       bool // an exhaust command has more replies to come
+	hangUp     bool // close the connection instead of answering
 
 	start     time.Time
 	deadline  time.Time // from maxTimeMS; zero: none
@@ -169,6 +171,7 @@ func (r *Request) Wait(ready <-chan struct{}, timeout time.Duration) (bool, erro
 		deadlineC = t.C
 	}
 	gone := make(chan struct{})
+	shutdown := r.Node.shutdownChan()
 	stop := r.Conn.watch(func() { close(gone) })
 	defer stop()
 	select {
@@ -183,11 +186,8 @@ func (r *Request) Wait(ready <-chan struct{}, timeout time.Duration) (bool, erro
 		return false, srverr.New(srverr.ClientDisconnect, "client disconnected")
 	case <-r.op.done:
 		return false, r.op.err()
-	case <-r.Node.shutdown:
+	case <-shutdown:
 		r.hangUp = true
 		return false, srverr.New(srverr.InterruptedAtShutdown, "interrupted at shutdown")
 	}
 }
-
-// uint32At reads a little-endian number.
-func uint32At(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }

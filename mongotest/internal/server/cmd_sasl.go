@@ -1,0 +1,250 @@
+package server
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/hex"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "saslStart", NoAuth: true, Where: Anywhere, Run: runSASLStart})
+	register(&Command{Name: "saslContinue", NoAuth: true, Where: Anywhere, Run: runSASLContinue})
+	register(&Command{Name: "authenticate", NoAuth: true, Where: Anywhere, Run: runAuthenticate})
+	register(&Command{Name: "getnonce", NoAuth: true, Where: Anywhere, Until: Version{6, 2, 0}, Run: runGetNonce})
+	register(&Command{Name: "logout", Where: Anywhere, Run: runLogout})
+}
+
+// conversation is a SASL conversation that a connection is in.
+type conversation struct {
+	scram     *scramServer
+	user      *User
+	skipEmpty bool
+	verified  bool // only the client's empty last message is missing
+}
+
+// conversationID is the same for all: a connection has one conversation at a time.
+const conversationID = 1
+
+func runSASLStart(r *Request, dst []byte) ([]byte, error) {
+	return r.saslStart(r.Body, r.DB, dst)
+}
+
+func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error) {
+	c := r.Conn
+	c.sasl = nil
+	mech, _ := cmd.Lookup("mechanism").StringValue()
+	payload, err := saslPayload(cmd)
+	if err != nil {
+		return dst, err
+	}
+	switch mech {
+	case scramSHA1, scramSHA256:
+		s, user, reply, err := startSCRAM(r.Node.data, mech, db, payload)
+		if err != nil {
+			return dst, err
+		}
+		c.sasl = &conversation{scram: s, user: user, skipEmpty: cmd.Lookup("options", "skipEmptyExchange").AsBool()}
+		return appendSASL(dst, false, reply), nil
+	case mechPlain:
+		parts := bytes.Split(payload, []byte{0})
+		if len(parts) != 3 {
+			return dst, errAuthentication()
+		}
+		u := r.Node.data.findUser(string(parts[1]), db)
+		if u == nil || u.password == "" || u.password != string(parts[2]) {
+			return dst, errAuthentication()
+		}
+		c.user = u
+		return appendSASL(dst, true, nil), nil
+	case mechX509:
+		u, err := r.certificateUser("")
+		if err != nil {
+			return dst, err
+		}
+		c.user = u
+		return appendSASL(dst, true, nil), nil
+	}
+	return dst, srverr.New(srverr.MechanismUnavailable, "Received authentication for mechanism %s which is unknown or not enabled", mech)
+}
+
+func saslPayload(cmd bson.Raw) ([]byte, error) {
+	v := cmd.Lookup("payload")
+	switch v.Type {
+	case 0:
+		return nil, srverr.New(srverr.NoSuchKey, "Missing expected field \"payload\"")
+	case bson.TypeBinary:
+		return v.Value[5:], nil
+	case bson.TypeString:
+		s, _ := v.StringValue()
+		b, err := base64.StdEncoding.DecodeString(s)
+		if err != nil {
+			return nil, srverr.New(srverr.FailedToParse, "invalid base64")
+		}
+		return b, nil
+	}
+	return nil, srverr.New(srverr.TypeMismatch, "Wrong type for field; expected BinData or String for %s", bsontext.Element("payload", v))
+}
+
+func appendSASL(dst []byte, done bool, payload []byte) []byte {
+	dst = bson.AppendInt32(dst, "conversationId", conversationID)
+	dst = bson.AppendBool(dst, "done", done)
+	return bson.AppendBinary(dst, "payload", bson.BinaryGeneric, payload)
+}
+
+func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
+	c := r.Conn
+	s := c.sasl
+	if s == nil {
+		return dst, srverr.New(srverr.ProtocolError, "No SASL session state found")
+	}
+	end := func(err error) ([]byte, error) {
+		c.sasl = nil
+		return dst, err
+	}
+	id := r.Body.Lookup("conversationId")
+	if id.IsZero() {
+		return end(srverr.New(srverr.NoSuchKey, "Missing expected field \"conversationId\""))
+	}
+	if n, ok := id.AsInt64(); !ok || n != conversationID {
+		return end(srverr.New(srverr.ProtocolError, "sasl: Mismatched conversation id"))
+	}
+	payload, err := saslPayload(r.Body)
+	if err != nil {
+		return end(err)
+	}
+	if s.verified {
+		if len(payload) != 0 {
+			return end(errAuthentication())
+		}
+		c.user, c.sasl = s.user, nil
+		return appendSASL(dst, true, nil), nil
+	}
+	reply, err := s.scram.finish(payload)
+	if err != nil {
+		return end(err)
+	}
+	s.verified = true
+	if s.skipEmpty {
+		c.user, c.sasl = s.user, nil
+	}
+	return appendSASL(dst, s.skipEmpty, reply), nil
+}
+
+func runAuthenticate(r *Request, dst []byte) ([]byte, error) {
+	mech, ok := r.Body.Lookup("mechanism").StringValue()
+	if !ok {
+		return dst, srverr.New(srverr.BadValue, "Auth mechanism not specified")
+	}
+	if mech != mechX509 {
+		return dst, srverr.New(srverr.BadValue, "Received authentication for mechanism %s which is unknown or not enabled", mech)
+	}
+	return r.authenticateX509(r.Body, dst)
+}
+
+func (r *Request) authenticateX509(cmd bson.Raw, dst []byte) ([]byte, error) {
+	name, _ := cmd.Lookup("user").StringValue()
+	u, err := r.certificateUser(name)
+	if err != nil {
+		return dst, err
+	}
+	r.Conn.user = u
+	dst = bson.AppendString(dst, "dbname", externalDB)
+	return bson.AppendString(dst, "user", u.Name), nil
+}
+
+// certificateUser returns the user whom the connection's client certificate names.
+func (r *Request) certificateUser(name string) (*User, error) {
+	tc, ok := r.Conn.nc.(*tls.Conn)
+	if !ok {
+		if name == "" {
+			return nil, srverr.New(srverr.AuthenticationFailed, "No user name provided")
+		}
+		return nil, errAuthentication()
+	}
+	certs := tc.ConnectionState().PeerCertificates
+	if len(certs) == 0 {
+		return nil, srverr.New(srverr.AuthenticationFailed, "No verified subject name available from client")
+	}
+	subject := certs[0].Subject.String()
+	if name != "" && name != subject {
+		return nil, srverr.New(srverr.AuthenticationFailed, "There is no x.509 client certificate matching the user.")
+	}
+	u := r.Node.data.findUser(subject, externalDB)
+	if u == nil {
+		return nil, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", subject, externalDB)
+	}
+	return u, nil
+}
+
+func runGetNonce(r *Request, dst []byte) ([]byte, error) {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return bson.AppendString(dst, "nonce", hex.EncodeToString(b)), nil
+}
+
+func runLogout(r *Request, dst []byte) ([]byte, error) {
+	r.Conn.user = nil
+	return dst, nil
+}
+
+// appendSpeculative lets hello begin the authentication; a failure just is not mentioned.
+func (r *Request) appendSpeculative(dst []byte) ([]byte, error) {
+	v := r.Body.Lookup("speculativeAuthenticate")
+	if v.IsZero() || r.streaming {
+		return dst, nil
+	}
+	if v.Type != bson.TypeEmbeddedDocument {
+		return dst, srverr.New(srverr.BadValue, "%s.speculativeAuthenticate must be an Object", r.Name)
+	}
+	cmd := bson.Raw(v.Value)
+	if cmd.IsEmpty() {
+		return dst, srverr.New(srverr.BadValue, "%s.speculativeAuthenticate must be a non-empty Object", r.Name)
+	}
+	db, _ := cmd.Lookup("db").StringValue()
+	at, out := bson.BeginDocumentElement(dst, "speculativeAuthenticate")
+	var err error
+	switch {
+	case !cmd.Lookup("saslStart").IsZero():
+		out, err = r.saslStart(cmd, db, out)
+	case !cmd.Lookup("authenticate").IsZero():
+		out, err = r.authenticateX509(cmd, out)
+	default:
+		return dst, nil
+	}
+	if err != nil {
+		return dst, nil
+	}
+	return bson.EndDocument(out, at), nil
+}
+
+// appendMechanisms answers hello's saslSupportedMechs.
+func (r *Request) appendMechanisms(dst []byte) ([]byte, error) {
+	name, ok := r.Body.Lookup("saslSupportedMechs").StringValue()
+	if !ok || r.streaming {
+		return dst, nil
+	}
+	db, user, ok := cutDot(name)
+	if !ok {
+		return dst, srverr.New(srverr.BadValue, "username must contain a '.' separated database.user pair")
+	}
+	u := r.Node.data.findUser(user, db)
+	if u == nil || len(u.creds) == 0 {
+		return dst, nil
+	}
+	return appendStrings(dst, "saslSupportedMechs", u.mechanisms()), nil
+}
+
+func cutDot(s string) (before, after string, ok bool) {
+	for i := range s {
+		if s[i] == '.' {
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+)
+
+// secret are the commands whose bodies are not logged.
+var secret = map[string]bool{
+	"saslStart": true, "saslContinue": true, "authenticate": true, "createUser": true, "updateUser": true, "getnonce": true,
+}
+
+// maxLogged is how much of a command's text a log line has.
+const maxLogged = 1000
+
+// log logs the command and how it ended.
+func (r *Request) log(reply bson.Raw) {
+	attrs := []slog.Attr{
+		slog.String("node", r.Node.addr), slog.Int("conn", int(r.Conn.id)), slog.String("db", r.DB), slog.String("command", r.Name),
+		slog.Duration("took", time.Since(r.start)),
+	}
+	if !secret[r.Name] && r.Body.Lookup("speculativeAuthenticate").IsZero() {
+		text := bsontext.Document(r.Body)
+		if len(text) > maxLogged {
+			text = text[:maxLogged] + "..."
+		}
+		attrs = append(attrs, slog.String("body", text))
+	}
+	for _, s := range r.Sequences {
+		attrs = append(attrs, slog.Int(s.ID, len(s.Docs)))
+	}
+	if msg, ok := reply.Lookup("errmsg").StringValue(); ok {
+		attrs = append(attrs, slog.String("error", msg))
+	}
+	r.Node.cfg.Log.LogAttrs(context.Background(), slog.LevelInfo, "command", attrs...)
+}

@@ -1,0 +1,138 @@
+package mongotest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"allium/mongotest/internal/server"
+)
+
+// Node is a process of a deployment: a standalone, a member or a mongos. Its methods are safe for concurrent use.
+type Node struct {
+	d     *Deployment
+	index int
+	n     *server.Node
+}
+
+// Addr returns the node's host:port.
+func (n *Node) Addr() string { return n.n.Addr() }
+
+// SocketPath returns the node's Unix socket if the deployment was started with UnixSockets.
+func (n *Node) SocketPath() string {
+	if n.d.opts.socketDir == "" {
+		return ""
+	}
+	_, port, _ := net.SplitHostPort(n.Addr())
+	return filepath.Join(n.d.opts.socketDir, "mongodb-"+port+".sock")
+}
+
+func (n *Node) memberConfig() *server.MemberConfig {
+	if n.d.set == nil {
+		return nil
+	}
+	c := n.d.opts.members[n.index].config()
+	return &c
+}
+
+// serve makes the node accept connections.
+func (n *Node) serve(l net.Listener) error {
+	n.n.Serve(l)
+	path := n.SocketPath()
+	if path == "" {
+		return nil
+	}
+	os.Remove(path)
+	ul, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	n.n.Serve(ul)
+	return nil
+}
+
+// relisten opens the node's address again.
+func (n *Node) relisten() error {
+	var l net.Listener
+	var err error
+	if n.d.mem != nil {
+		l, err = n.d.mem.Listen(n.Addr())
+	} else {
+		l, err = net.Listen("tcp", n.Addr())
+	}
+	if err != nil {
+		return fmt.Errorf("mongotest: listen again: %w", err)
+	}
+	return n.serve(l)
+}
+
+// Kill ends the process: its connections break, and new ones are refused. Its data is kept. If it was the primary,
+// another member takes its place at once if a majority is left.
+func (n *Node) Kill() {
+	n.n.Stop()
+	if n.d.set != nil {
+		n.d.set.Down(n.n)
+	}
+}
+
+// Restart starts a killed node again on its address.
+func (n *Node) Restart() error {
+	n.n.Restart()
+	if err := n.relisten(); err != nil {
+		return err
+	}
+	if n.d.set != nil {
+		n.d.set.Up(n.n)
+	}
+	return nil
+}
+
+// StepDown makes the node, if it is the primary, step down and not be elected again for this time, whether or not
+// another member is up to date.
+func (n *Node) StepDown(period time.Duration) {
+	if n.d.set != nil {
+		n.d.set.StepDown(nil, n.n, period, 0, true)
+	}
+}
+
+// StepUp makes the node the primary.
+func (n *Node) StepUp() error {
+	if n.d.set == nil {
+		return fmt.Errorf("mongotest: %s is not a member of a replica set", n.Addr())
+	}
+	if err := n.d.set.StepUp(n.n); err != nil {
+		return fmt.Errorf("mongotest: %w", err)
+	}
+	return nil
+}
+
+// Partition cuts the node off from the other members until Heal: clients still reach it, but it neither replicates nor
+// votes. A primary steps down.
+func (n *Node) Partition() {
+	if n.d.set != nil {
+		n.d.set.Isolate(n.n)
+	}
+}
+
+// Heal ends Partition.
+func (n *Node) Heal() {
+	if n.d.set != nil {
+		n.d.set.Join(n.n)
+	}
+}
+
+// HoldBack makes a secondary stop applying writes until CatchUp: its reads are stale, and write concerns wait for it.
+func (n *Node) HoldBack() {
+	if n.d.set != nil {
+		n.d.set.Hold(n.n)
+	}
+}
+
+// CatchUp ends HoldBack.
+func (n *Node) CatchUp() {
+	if n.d.set != nil {
+		n.d.set.Release(n.n)
+	}
+}

@@ -1,0 +1,81 @@
+package mongotest
+
+import (
+	"log/slog"
+)
+
+// Option chooses what Start starts.
+type Option func(*options)
+
+type options struct {
+	kind             kind
+	members          []Member
+	shards, mongoses int
+	version          string
+	port             int
+	inMemory         bool
+	socketDir        string
+	tls              bool
+	user, password   string
+	log              *slog.Logger
+	onPanic          func(v any, stack []byte)
+}
+
+type kind int
+
+const (
+	standalone kind = iota
+	replicaSet
+	sharded
+	loadBalanced
+)
+
+// Standalone is a single mongod without replication. It is what Start starts when nothing else is asked for.
+func Standalone() Option { return func(o *options) { o.kind, o.members = standalone, nil } }
+
+// ReplicaSet is a replica set of n members with equal rights, named "rs0". See Members for anything else.
+func ReplicaSet(n int) Option {
+	return func(o *options) { o.kind, o.members = replicaSet, make([]Member, n) }
+}
+
+// Members is a replica set of these members.
+func Members(members ...Member) Option {
+	return func(o *options) { o.kind, o.members = replicaSet, members }
+}
+
+// Sharded is a sharded cluster. Clients talk to its mongoses; the shards share one store behind them.
+func Sharded(shards, mongoses int) Option {
+	return func(o *options) { o.kind, o.shards, o.mongoses = sharded, shards, mongoses }
+}
+
+// LoadBalanced is a sharded cluster whose mongoses stand behind a load balancer: hello carries a serviceId, and a client
+// that does not declare loadBalanced is refused. The balancer hands new connections to the mongoses in turn.
+func LoadBalanced(mongoses int) Option {
+	return func(o *options) { o.kind, o.shards, o.mongoses = loadBalanced, 1, mongoses }
+}
+
+// Version chooses the server version: "4.2" to "8.2", with or without a patch level. The default is "8.0".
+func Version(v string) Option { return func(o *options) { o.version = v } }
+
+// Port makes the deployment listen on this port and those that follow instead of free ones.
+func Port(first int) Option { return func(o *options) { o.port = first } }
+
+// InMemory makes the deployment listen on a network in memory instead of loopback: clients connect with
+// [Deployment.DialContext]. Everything that waits does so on channels and timers, so that a deployment which is started
+// inside of a testing/synctest bubble runs on the bubble's clock.
+func InMemory() Option { return func(o *options) { o.inMemory = true } }
+
+// UnixSockets makes every node listen on a socket in this folder as well: see [Node.SocketPath].
+func UnixSockets(dir string) Option { return func(o *options) { o.socketDir = dir } }
+
+// TLS makes the deployment accept TLS connections only, with certificates that it makes itself for localhost. It asks
+// clients for a certificate but does not insist on one.
+func TLS() Option { return func(o *options) { o.tls = true } }
+
+// Auth switches authentication on and makes a user with the role root.
+func Auth(user, password string) Option {
+	return func(o *options) { o.user, o.password = user, password }
+}
+
+// Log makes the deployment log every command. Bodies of commands that carry credentials are left out.
+func Log(l *slog.Logger) Option { return func(o *options) { o.log = l } }

@@ -1,0 +1,35 @@
+package mongotest
+
+import (
+	"fmt"
+
+	"allium/mongotest/internal/server"
+)
+
+// User is somebody who can authenticate.
+type User struct {
+	Name     string
+	Password string
+	// DB is the database that the user is defined on; empty: "admin". A user on "$external" authenticates with PLAIN,
+	// or with the certificate whose subject is the name (see [Deployment.ClientSubject]).
+	DB         string
+	Roles      []string // roles of the user's database
+	Mechanisms []string // "SCRAM-SHA-1", "SCRAM-SHA-256"; nil: both
+}
+
+// AddUser adds a user, or replaces the one with the same name and database.
+func (d *Deployment) AddUser(u User) error {
+	if u.DB == "" {
+		u.DB = "admin"
+	}
+	var roles []server.RoleName
+	for _, r := range u.Roles {
+		roles = append(roles, server.RoleName{Role: r, DB: u.DB})
+	}
+	su, err := server.NewUser(u.Name, u.DB, u.Password, roles, u.Mechanisms)
+	if err != nil {
+		return fmt.Errorf("mongotest: add user %q: %w", u.Name, err)
+	}
+	d.data.AddUser(su)
+	return nil
+}
