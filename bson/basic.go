@@ -385,7 +385,6 @@ func codeWithScopeCodec(fl flags) basic {
 			if bt != TypeCodeWithScope {
 				return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
 			}
-			d.root(DocumentsAsD)
 			v, n, err := d.codeWithScope(b)
 			if err != nil {
 				return 0, decodeErr(bt, t, err)

@@ -233,7 +233,7 @@ func (cm *compiler) compilePointer(tc *typeCodec, fl flags) {
 		return enc(e, dst, q)
 	}
 	tc.dec = func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
-		if bt == TypeNull {
+		if bt == TypeNull || bt == TypeUndefined {
 			p.setElem(ptr{})
 			return 0, nil
 		}

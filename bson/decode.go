@@ -14,7 +14,6 @@ type decoder struct {
 	data     []byte // the whole input
 	capacity int    // cap(data)
 	depth    int
-	kind     DocumentKind // what documents become in variables of type any, for the tree that is being decoded
 
 	dense       bool   // strings are cut from windows, not copied into chunks
 	window      string // a copy of data from windowStart on
@@ -56,14 +55,6 @@ func (d *decoder) enter(b []byte) (body []byte, size int, err error) {
 }
 
 func (d *decoder) leave() { d.depth-- }
-
-// root is called before a tree of D, M, A and any is decoded whose root is of kind parent. There are no structs in
-// such a tree, so that it holds until the next one.
-func (d *decoder) root(parent DocumentKind) {
-	if d.kind = d.cfg.Documents; d.kind == DocumentsAsParent {
-		d.kind = parent
-	}
-}
 
 // documentBody is ReadDocument that leaves the capacity alone.
 func documentBody(b []byte) (body []byte, size int, err error) {
@@ -175,6 +166,14 @@ func (d *decoder) stringOrNull(t Type, b []byte, goType reflect.Type) (s string,
 			err = errTruncated
 		} else {
 			return ObjectID(b[:12]).Hex(), 12, nil
+		}
+	case TypeBinary:
+		var v []byte
+		if v, n, err = plainBytes(t, b); err == nil {
+			if d.cfg.AllowInvalidUTF8 || validText(v) {
+				return d.str(v), n, nil
+			}
+			err = errUTF8
 		}
 	default:
 		err = errWrongType
@@ -350,7 +349,7 @@ func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 	case TypeNull:
 		return nil, 0, nil
 	case TypeEmbeddedDocument:
-		switch d.kind {
+		switch d.cfg.Documents {
 		case DocumentsAsD:
 			doc, n, err := d.d(b)
 			if err != nil {
@@ -365,7 +364,7 @@ func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 			return doc, n, nil
 		}
 	case TypeArray:
-		if d.kind != DocumentsAsRaw {
+		if d.cfg.Documents != DocumentsAsRaw {
 			a, n, err := d.a(b)
 			if err != nil {
 				return nil, 0, decodeErr(t, nil, err)

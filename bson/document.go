@@ -132,7 +132,7 @@ func (m M) D() D {
 }
 
 // Convert turns any value that has a BSON form into another one by way of BSON: structs into documents and back, a D
-// into an M with everything inside, a Raw into a struct.
+// into an M (the documents inside become D), a Raw into a struct.
 func Convert[T any](v any) (T, error) {
 	var t T
 	encoded, err := MarshalValue(v)

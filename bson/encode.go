@@ -384,7 +384,6 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 				}
 				return bt, out, nil
 			}, func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
-				d.root(DocumentsAsD)
 				v, n, err := d.any(bt, b)
 				if err == nil {
 					*at[any](p) = v
@@ -409,7 +408,6 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 				return 0, nil
 			}
 			if t.NumMethod() == 0 {
-				d.root(DocumentsAsD)
 				x, n, err := d.any(bt, b)
 				if err == nil && x == nil {
 					v.SetZero()

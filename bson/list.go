@@ -121,17 +121,24 @@ func (cm *compiler) compileArray(tc *typeCodec, fl flags) {
 		tc.enc = func(_ *encoder, dst []byte, p ptr) (Type, []byte, error) {
 			return TypeBinary, AppendBinaryValue(dst, BinaryGeneric, p.bytes(length)), nil
 		}
-		tc.dec = decByteArray(t)
+		tc.dec = decByteArray(t, cm.decArray(t, fl))
 		return
 	}
 	elem := cm.codec(t.Elem(), fl)
 	tc.copies = elem.copies
 	size := t.Elem().Size()
-	enc, dec := elem.encoder(), elem.decoder()
+	enc := elem.encoder()
 	tc.enc = func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
 		return e.appendList(dst, enc, elem.t, p, length, size)
 	}
-	tc.dec = func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
+	tc.dec = cm.decArray(t, fl)
+}
+
+// decArray decodes a BSON array into a Go array.
+func (cm *compiler) decArray(t reflect.Type, fl flags) decFunc {
+	length, size := t.Len(), t.Elem().Size()
+	dec := cm.codec(t.Elem(), fl).decoder()
+	return func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
 		if bt == TypeNull || bt == TypeUndefined {
 			p.value(t).SetZero()
 			return 0, nil
@@ -204,14 +211,14 @@ func decBytes(t reflect.Type) decFunc {
 	}
 }
 
-func decByteArray(t reflect.Type) decFunc {
+// decByteArray decodes a binary; decArray does the rest.
+func decByteArray(t reflect.Type, decArray decFunc) decFunc {
 	length := t.Len()
 	return func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
-		out := p.bytes(length)
-		if bt == TypeNull || bt == TypeUndefined {
-			clear(out)
-			return 0, nil
+		if bt != TypeBinary {
+			return decArray(d, bt, b, p)
 		}
+		out := p.bytes(length)
 		data, n, err := plainBytes(bt, b)
 		if err == nil && len(data) > length {
 			err = fmt.Errorf("%d bytes, only %d fit", len(data), length)

@@ -243,7 +243,6 @@ func dCodec(fl flags) basic {
 				*at[D](p) = nil
 				return 0, nil
 			case TypeEmbeddedDocument:
-				d.root(DocumentsAsD)
 				v, n, err := d.d(b)
 				if err != nil {
 					return 0, decodeErr(bt, t, err)
@@ -277,7 +276,6 @@ func mCodec(fl flags) basic {
 				if d.cfg.ClearMaps {
 					clear(into)
 				}
-				d.root(DocumentsAsM)
 				v, n, err := d.m(b, into)
 				if err != nil {
 					return 0, decodeErr(bt, t, err)
@@ -307,7 +305,6 @@ func aCodec(fl flags) basic {
 				*at[A](p) = nil
 				return 0, nil
 			case TypeArray:
-				d.root(DocumentsAsD)
 				v, n, err := d.a(b)
 				if err != nil {
 					return 0, decodeErr(bt, t, err)

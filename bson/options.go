@@ -72,11 +72,10 @@ type Options struct {
 // DocumentKind is a choice of Go type for embedded documents in variables of type any.
 type DocumentKind uint8
 
-// The choices. DocumentsAsParent, the default, gives an M in an M or map[string]any, else a D; the next two always give
-// that type; DocumentsAsRaw leaves documents encoded, as Raw, and arrays as RawValue.
+// The choices: D (the default), M, and Raw, which leaves the document encoded. Arrays become A, or with
+// DocumentsAsRaw a RawValue.
 const (
-	DocumentsAsParent DocumentKind = iota
-	DocumentsAsD
+	DocumentsAsD DocumentKind = iota
 	DocumentsAsM
 	DocumentsAsRaw
 )

@@ -68,8 +68,12 @@ func (p ptr) slice() (first ptr, n int) {
 
 // makeSlice puts a new slice of length n at p, which is a slice of type t, and returns the address of the first element.
 func (p ptr) makeSlice(t reflect.Type, n int) ptr {
-	*(*sliceHeader)(p.p) = sliceHeader{}
 	v := p.value(t)
+	if n == 0 {
+		v.Set(reflect.MakeSlice(t, 0, 0)) // empty, not nil
+		return ptr{}
+	}
+	*(*sliceHeader)(p.p) = sliceHeader{}
 	v.Grow(n)
 	v.SetLen(n)
 	return ptr{(*sliceHeader)(p.p).data}
