@@ -1,61 +1,141 @@
-// Package pcre matches the server's regular expressions.
+// Package pcre matches Perl-compatible regular expressions as the server's library does, with what Go's regexp leaves out by
+// design: look-around, back references, possessive quantifiers, atomic groups, recursion and conditions. It
+// backtracks; a limit on the number of steps keeps a hostile pattern from running on.
+//
+// Strings are UTF-8; \d, \w, \s and the POSIX classes are those of ASCII, letters fold by Unicode's rules.
 package pcre
 
 import (
-	"regexp"
-	"regexp/syntax"
-	"strings"
+	"bytes"
+	"unicode/utf8"
+)
+
+// maxSteps bounds the work of one search, maxDepth its recursion. What exceeds them does not match.
+const (
+	maxSteps = 1_000_000
+	maxDepth = 100_000
 )
 
 // Regexp is a compiled regular expression. It is safe for concurrent use.
-type Regexp struct{ re *regexp.Regexp }
+type Regexp struct {
+	root   node
+	groups []node // bodies by number; 0 is the whole pattern
+	names  map[string][]int
+	first  []byte // what every match starts with
+	anchor bool   // matches start at the start of the string only
+}
 
-// Error says what is wrong with a pattern, in PCRE's words.
-type Error struct{ Msg string }
+// Error says what is wrong with a pattern, in the library's words.
+type Error struct {
+	Msg    string
+	Offset int // in bytes
+}
 
 func (e *Error) Error() string { return e.Msg }
 
 // Compile compiles a pattern; the options are the letters i, m, s and x, others are ignored.
 func Compile(pattern, options string) (*Regexp, error) {
-	var flags strings.Builder
+	p := &parser{src: pattern, names: map[string][]int{}}
 	for _, c := range options {
-		if strings.ContainsRune("ims", c) {
-			flags.WriteRune(c)
-		}
+		p.flags.set(c, true)
 	}
-	if flags.Len() > 0 {
-		pattern = "(?" + flags.String() + ")" + pattern
-	}
-	re, err := regexp.Compile(pattern)
+	root, err := p.parse()
 	if err != nil {
-		msg := err.Error()
-		if e, ok := err.(*syntax.Error); ok {
-			switch e.Code {
-			case syntax.ErrMissingParen:
-				msg = "missing )"
-			case syntax.ErrMissingBracket:
-				msg = "missing terminating ] for character class"
-			case syntax.ErrMissingRepeatArgument:
-				msg = "nothing to repeat"
-			}
-		}
-		return nil, &Error{msg}
+		return nil, err
 	}
-	return &Regexp{re}, nil
+	re := &Regexp{root: root, names: p.names, groups: make([]node, p.groups+1)}
+	re.groups[0] = root
+	for i, g := range p.bodies {
+		re.groups[i] = g
+	}
+	if err := p.resolve(re); err != nil {
+		return nil, err
+	}
+	re.first, re.anchor = prefix(root)
+	return re, nil
 }
 
+// NumGroups returns the number of capture groups.
+func (r *Regexp) NumGroups() int { return len(r.groups) - 1 }
+
 // Match reports whether the expression matches anywhere in s.
-func (r *Regexp) Match(s []byte) bool { return r.re.Match(s) }
+func (r *Regexp) Match(s []byte) bool {
+	m := matcher{re: r, s: s}
+	return m.search(0)
+}
 
 // Find returns the first match in s at or after the byte offset from: pairs of start and end offsets, first of the
 // whole match, then of each capture group (-1 for a group that took no part). It returns nil if there is none. What
 // precedes from is not seen by the expression.
 func (r *Regexp) Find(s []byte, from int) []int {
-	loc := r.re.FindSubmatchIndex(s[from:])
-	for i := range loc {
-		if loc[i] >= 0 {
-			loc[i] += from
+	m := matcher{re: r, s: s[from:]}
+	if !m.search(0) {
+		return nil
+	}
+	loc := make([]int, 2, 2+2*r.NumGroups())
+	loc[0], loc[1] = m.start+from, m.end+from
+	for _, c := range m.caps[2:] {
+		if c >= 0 {
+			c += from
 		}
+		loc = append(loc, c)
 	}
 	return loc
+}
+
+// search looks for the first match from a position on.
+func (m *matcher) search(from int) bool {
+	m.caps = make([]int, 2*len(m.re.groups))
+	for at := from; at <= len(m.s); {
+		if first := m.re.first; len(first) > 0 {
+			i := bytes.Index(m.s[at:], first)
+			if i < 0 {
+				return false
+			}
+			at += i
+		}
+		for i := range m.caps {
+			m.caps[i] = -1
+		}
+		m.start = at
+		if m.match(m.re.root, at, func(end int) bool { m.end = end; return true }) {
+			return true
+		}
+		if m.re.anchor || m.steps > maxSteps {
+			return false
+		}
+		_, size := utf8.DecodeRune(m.s[at:])
+		at += max(size, 1)
+	}
+	return false
+}
+
+// prefix finds a literal that every match starts with, and whether matches are bound to the start.
+func prefix(n node) (first []byte, anchor bool) {
+	switch n := n.(type) {
+	case *seqNode:
+		for i, c := range n.list {
+			switch c := c.(type) {
+			case *charNode:
+				if c.fold {
+					return first, anchor
+				}
+				first = utf8.AppendRune(first, c.r)
+			case assertNode:
+				if i == 0 && c == assertStart {
+					return nil, true
+				}
+				return first, anchor
+			default:
+				return first, anchor
+			}
+		}
+	case *charNode:
+		if !n.fold {
+			return utf8.AppendRune(nil, n.r), false
+		}
+	case assertNode:
+		return nil, n == assertStart
+	}
+	return first, anchor
 }

@@ -32,6 +32,10 @@ func newRegexTest(pattern, options string) (*regexTest, error) {
 		return nil, badValue("Regular expression options string cannot contain an embedded null byte")
 	}
 	re, err := pcre.Compile(pattern, options)
+	if err == nil {
+		// The server also compiles the pattern in a group of its own, which a comment or a quotation at its end swallows.
+		_, err = pcre.Compile("(?:"+pattern+`)\z`, options)
+	}
 	if err != nil {
 		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: %s", err)
 	}

@@ -1,0 +1,351 @@
+package pcre
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// matcher is one search.
+type matcher struct {
+	re         *Regexp
+	s          []byte
+	caps       []int
+	start, end int
+	steps      int
+	depth      int
+	recursion  []int // numbers of the groups that are being recursed into
+}
+
+// match matches a node at a position and calls k with the position behind it, for each way to match until k
+// returns true.
+func (m *matcher) match(n node, i int, k func(int) bool) bool {
+	m.steps++
+	if m.steps > maxSteps || m.depth > maxDepth {
+		return false
+	}
+	m.depth++
+	defer func() { m.depth-- }()
+	switch n := n.(type) {
+	case nil:
+		return k(i)
+	case *seqNode:
+		return m.sequence(n.list, i, k)
+	case *altNode:
+		for _, c := range n.list {
+			if m.match(c, i, k) {
+				return true
+			}
+		}
+		return false
+	case *charNode, *anyNode, *classNode:
+		next, ok := m.one(n, i)
+		return ok && k(next)
+	case *repeatNode:
+		return m.repeat(n, i, k)
+	case *groupNode:
+		return m.group(n, i, k)
+	case *atomicNode:
+		return m.atomic(n.child, i, k)
+	case *lookNode:
+		saved := append([]int(nil), m.caps...)
+		if m.look(n, i) == n.negated {
+			copy(m.caps, saved)
+			return false
+		}
+		if n.negated {
+			copy(m.caps, saved)
+		}
+		if k(i) {
+			return true
+		}
+		copy(m.caps, saved)
+		return false
+	case assertNode:
+		return m.assert(n, i) && k(i)
+	case *backrefNode:
+		return m.backref(n, i, k)
+	case *recurseNode:
+		return m.recurse(n, i, k)
+	case *condNode:
+		if m.condition(n, i) {
+			return m.match(n.yes, i, k)
+		}
+		return m.match(n.no, i, k)
+	case keepNode:
+		old := m.start
+		m.start = i
+		if k(i) {
+			return true
+		}
+		m.start = old
+		return false
+	case newlineNode:
+		if bytes.HasPrefix(m.s[i:], []byte("\r\n")) {
+			return k(i + 2)
+		}
+		r, size := utf8.DecodeRune(m.s[i:])
+		return size > 0 && isVertical(r) && k(i+size)
+	case graphemeNode:
+		return m.grapheme(i, k)
+	}
+	return false
+}
+
+func (m *matcher) sequence(list []node, i int, k func(int) bool) bool {
+	for len(list) > 0 {
+		next, ok, single := i, false, true
+		switch list[0].(type) {
+		case *charNode, *anyNode, *classNode:
+			next, ok = m.one(list[0], i)
+		default:
+			single = false
+		}
+		if !single {
+			break
+		}
+		if !ok {
+			return false
+		}
+		i, list = next, list[1:]
+	}
+	switch len(list) {
+	case 0:
+		return k(i)
+	case 1:
+		return m.match(list[0], i, k)
+	}
+	return m.match(list[0], i, func(j int) bool { return m.sequence(list[1:], j, k) })
+}
+
+// one matches a node that stands for one character.
+func (m *matcher) one(n node, i int) (next int, ok bool) {
+	if i >= len(m.s) {
+		return i, false
+	}
+	r, size := rune(m.s[i]), 1
+	if r >= utf8.RuneSelf {
+		r, size = utf8.DecodeRune(m.s[i:])
+	}
+	switch n := n.(type) {
+	case *charNode:
+		ok = r == n.r || n.fold && equalFold(r, n.r)
+	case *anyNode:
+		ok = n.newline || r != '\n'
+	case *classNode:
+		ok = n.has(r)
+	}
+	return i + size, ok
+}
+
+func (m *matcher) repeat(n *repeatNode, i int, k func(int) bool) bool {
+	if n.possessive {
+		c := *n
+		c.possessive = false
+		return m.atomic(&c, i, k)
+	}
+	switch n.child.(type) {
+	case *charNode, *anyNode, *classNode:
+		return m.repeatOne(n, i, k)
+	}
+	return m.repeatFrom(n, 0, i, k)
+}
+
+// repeatOne repeats a single character without recursion.
+func (m *matcher) repeatOne(n *repeatNode, i int, k func(int) bool) bool {
+	count := 0
+	for count < n.min {
+		next, ok := m.one(n.child, i)
+		if !ok {
+			return false
+		}
+		i, count = next, count+1
+	}
+	if n.lazy {
+		for {
+			if k(i) {
+				return true
+			}
+			m.steps++
+			next, ok := m.one(n.child, i)
+			if !ok || count == n.max || m.steps > maxSteps {
+				return false
+			}
+			i, count = next, count+1
+		}
+	}
+	first := i
+	for count != n.max {
+		next, ok := m.one(n.child, i)
+		if !ok {
+			break
+		}
+		i, count = next, count+1
+	}
+	for {
+		if k(i) {
+			return true
+		}
+		m.steps++
+		if i == first || m.steps > maxSteps {
+			return false
+		}
+		for i--; i > first && !utf8.RuneStart(m.s[i]); i-- {
+		}
+	}
+}
+
+func (m *matcher) repeatFrom(n *repeatNode, count, i int, k func(int) bool) bool {
+	again := func() bool {
+		return count != n.max && m.match(n.child, i, func(j int) bool {
+			if j == i && count >= n.min {
+				return false // an empty round more would go on for ever
+			}
+			return m.repeatFrom(n, count+1, j, k)
+		})
+	}
+	if count < n.min {
+		return again()
+	}
+	if n.lazy {
+		return k(i) || again()
+	}
+	return again() || k(i)
+}
+
+func (m *matcher) group(n *groupNode, i int, k func(int) bool) bool {
+	return m.match(n.child, i, func(j int) bool {
+		oldStart, oldEnd := m.caps[2*n.index], m.caps[2*n.index+1]
+		m.caps[2*n.index], m.caps[2*n.index+1] = i, j
+		if k(j) {
+			return true
+		}
+		m.caps[2*n.index], m.caps[2*n.index+1] = oldStart, oldEnd
+		return false
+	})
+}
+
+func (m *matcher) atomic(n node, i int, k func(int) bool) bool {
+	saved := append([]int(nil), m.caps...)
+	end := -1
+	if m.match(n, i, func(j int) bool { end = j; return true }) && k(end) {
+		return true
+	}
+	copy(m.caps, saved)
+	return false
+}
+
+// look reports whether what a look-around looks for is there.
+func (m *matcher) look(n *lookNode, i int) bool {
+	if !n.behind {
+		return m.match(n.child, i, func(int) bool { return true })
+	}
+	for _, branch := range n.child.(*altNode).list {
+		length, _ := fixedLength(branch)
+		at := i
+		for ; length > 0 && at > 0; length-- {
+			for at--; at > 0 && !utf8.RuneStart(m.s[at]); at-- {
+			}
+		}
+		if length == 0 && m.match(branch, at, func(j int) bool { return j == i }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *matcher) assert(n assertNode, i int) bool {
+	switch n {
+	case assertStart, assertFirst:
+		return i == 0
+	case assertLineStart:
+		return i == 0 || m.s[i-1] == '\n' && i < len(m.s)
+	case assertEnd:
+		return i == len(m.s)
+	case assertEndNewline:
+		return i == len(m.s) || i == len(m.s)-1 && m.s[i] == '\n'
+	case assertLineEnd:
+		return i == len(m.s) || m.s[i] == '\n'
+	}
+	before := i > 0 && isWord(rune(m.s[i-1]))
+	after := i < len(m.s) && isWord(rune(m.s[i]))
+	return (before != after) == (n == assertWord)
+}
+
+// captured returns what a group matched last.
+func (m *matcher) captured(index int, name string) ([]byte, bool) {
+	candidates := []int{index}
+	if name != "" {
+		candidates = m.re.names[name]
+	}
+	for _, c := range candidates {
+		if m.caps[2*c] >= 0 {
+			return m.s[m.caps[2*c]:m.caps[2*c+1]], true
+		}
+	}
+	return nil, false
+}
+
+func (m *matcher) backref(n *backrefNode, i int, k func(int) bool) bool {
+	text, ok := m.captured(n.index, n.name)
+	if !ok {
+		return false
+	}
+	if !n.fold {
+		return bytes.HasPrefix(m.s[i:], text) && k(i+len(text))
+	}
+	for len(text) > 0 {
+		a, size := utf8.DecodeRune(text)
+		b, width := utf8.DecodeRune(m.s[i:])
+		if width == 0 || !equalFold(a, b) {
+			return false
+		}
+		text, i = text[size:], i+width
+	}
+	return k(i)
+}
+
+// recurse matches a group's pattern once more; it is atomic and leaves the captures as they were.
+func (m *matcher) recurse(n *recurseNode, i int, k func(int) bool) bool {
+	index := n.index
+	if n.name != "" {
+		index = m.re.names[n.name][0]
+	}
+	saved := append([]int(nil), m.caps...)
+	m.recursion = append(m.recursion, index)
+	end := -1
+	ok := m.match(m.re.groups[index], i, func(j int) bool { end = j; return true })
+	m.recursion = m.recursion[:len(m.recursion)-1]
+	copy(m.caps, saved)
+	return ok && k(end)
+}
+
+func (m *matcher) condition(n *condNode, i int) bool {
+	switch {
+	case n.define:
+		return false
+	case n.look != nil:
+		return m.look(n.look, i) != n.look.negated
+	case n.recurse:
+		if len(m.recursion) == 0 {
+			return false
+		}
+		return n.index == 0 || m.recursion[len(m.recursion)-1] == n.index
+	}
+	_, ok := m.captured(n.index, n.name)
+	return ok
+}
+
+// grapheme matches a character and the marks that follow it.
+func (m *matcher) grapheme(i int, k func(int) bool) bool {
+	_, size := utf8.DecodeRune(m.s[i:])
+	if size == 0 {
+		return false
+	}
+	for i += size; i < len(m.s); i += size {
+		var r rune
+		if r, size = utf8.DecodeRune(m.s[i:]); !isMark(r) {
+			break
+		}
+	}
+	return k(i)
+}
