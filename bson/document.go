@@ -154,39 +154,48 @@ func (m M) String() string { return relaxed(m) }
 func (a A) String() string { return relaxed(a) }
 
 func relaxed(v any) string {
-	text, err := MarshalExtJSON(sortMaps(v, 0), false)
+	if sorted, ok := sortMaps(v, 0); ok {
+		v = sorted
+	}
+	text, err := MarshalExtJSON(v, false)
 	if err != nil {
 		return "<" + err.Error() + ">"
 	}
 	return string(text)
 }
 
-// sortMaps returns v with every M in it as a D. What lies too deep to be encoded stays: it may be cyclic.
-func sortMaps(v any, depth int) any {
+// sortMaps returns v with every M in it as a D. It gives up on what nests too deep to be encoded, which may be cyclic.
+func sortMaps(v any, depth int) (sorted any, ok bool) {
 	if depth++; depth > DefaultMaxDepth {
-		return v
+		return nil, false
 	}
-	switch v := v.(type) {
+	switch doc := v.(type) {
 	case M:
-		d := v.D()
+		d := doc.D()
 		for i := range d {
-			d[i].Value = sortMaps(d[i].Value, depth)
+			if d[i].Value, ok = sortMaps(d[i].Value, depth); !ok {
+				return nil, false
+			}
 		}
-		return d
+		return d, true
 	case D:
-		d := slices.Clone(v)
+		d := slices.Clone(doc)
 		for i := range d {
-			d[i].Value = sortMaps(d[i].Value, depth)
+			if d[i].Value, ok = sortMaps(d[i].Value, depth); !ok {
+				return nil, false
+			}
 		}
-		return d
+		return d, true
 	case A:
-		a := slices.Clone(v)
+		a := slices.Clone(doc)
 		for i := range a {
-			a[i] = sortMaps(a[i], depth)
+			if a[i], ok = sortMaps(a[i], depth); !ok {
+				return nil, false
+			}
 		}
-		return a
+		return a, true
 	}
-	return v
+	return v, true
 }
 
 // MarshalJSON returns d as a JSON object with the keys in order and each value as encoding/json writes it: an ObjectID

@@ -1,6 +1,7 @@
 package bson
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -187,7 +188,7 @@ func TestRawValueAsNumber(t *testing.T) {
 
 func TestStringOfCycle(t *testing.T) {
 	m := M{}
-	m["a"] = m
+	m["a"], m["b"] = m, m
 	if got := m.String(); !strings.Contains(got, "nests too deep") {
 		t.Errorf("got %.100s", got)
 	}
@@ -308,4 +309,106 @@ func ExampleD_Lookup() {
 	city, ok := doc.Lookup("address", "lines", "1")
 	fmt.Println(city, ok)
 	// Output: London true
+}
+
+func TestZeroValues(t *testing.T) {
+	type zeroer interface{ IsZero() bool }
+	id, uuid := NewObjectID(), NewUUID()
+	for _, tt := range []struct{ zero, other zeroer }{
+		{ObjectID{}, id}, {UUID{}, uuid}, {Decimal128{}, NewDecimal128FromInt64(0)}, {Timestamp{}, Timestamp{I: 1}},
+		{Binary{}, Binary{Subtype: 4}}, {Binary{Data: []byte{}}, Binary{Data: []byte{0}}}, {Regex{}, Regex{Options: "i"}},
+		{DBPointer{}, DBPointer{Pointer: id}}, {DBRef{}, DBRef{ID: 1}}, {Vector{}, NewInt8Vector(nil)}, {RawValue{}, RawValue{Type: TypeNull}},
+	} {
+		if !tt.zero.IsZero() || tt.other.IsZero() {
+			t.Errorf("%T: IsZero of %v is %v, of %v %v", tt.zero, tt.zero, tt.zero.IsZero(), tt.other, tt.other.IsZero())
+		}
+	}
+	type all struct {
+		ID     ObjectID   `bson:",omitempty"`
+		UUID   UUID       `bson:",omitempty"`
+		Price  Decimal128 `bson:",omitempty"`
+		When   Timestamp  `bson:",omitempty"`
+		Data   Binary     `bson:",omitempty"`
+		Regex  Regex      `bson:",omitempty"`
+		Ref    DBRef      `bson:",omitempty"`
+		Vector Vector     `bson:",omitzero"`
+	}
+	if doc, err := Convert[D](all{}); err != nil || len(doc) != 0 {
+		t.Errorf("got %v, %v", doc, err)
+	}
+	full := all{id, uuid, NewDecimal128FromInt64(1), Timestamp{1, 2}, Binary{Data: []byte{1}}, NewRegex("a", "i"), DBRef{Collection: "c", ID: "x"},
+		NewFloat32Vector([]float32{1})}
+	if back, err := Convert[all](full); err != nil || !reflect.DeepEqual(back, full) {
+		t.Errorf("got %v, %v, want %v", back, err, full)
+	}
+	// Null is the zero value of each.
+	start, null := BeginDocument(nil)
+	for _, key := range []string{"id", "uuid", "price", "when", "data", "regex", "vector"} {
+		null = AppendNull(null, key)
+	}
+	null = EndDocument(null, start)
+	if err := Unmarshal(null, &full); err != nil || !full.ID.IsZero() || !full.UUID.IsZero() || !full.Vector.IsZero() || !full.Data.IsZero() {
+		t.Errorf("got %v, %v", full, err)
+	}
+}
+
+func TestText(t *testing.T) {
+	when := DateTime(1356351330501)
+	for _, tt := range []struct {
+		v    any
+		text string
+	}{
+		{when, "2012-12-24T12:15:30.501Z"},
+		{NewDecimal128FromInt64(-5), "-5"},
+		{UUID{15: 1}, "00000000-0000-0000-0000-000000000001"},
+		{ObjectID{11: 1}, "000000000000000000000001"},
+	} {
+		text, err := tt.v.(encoding.TextMarshaler).MarshalText()
+		if err != nil || string(text) != tt.text {
+			t.Errorf("%T: got %s, %v, want %s", tt.v, text, err, tt.text)
+		}
+		back := reflect.New(reflect.TypeOf(tt.v))
+		if err := back.Interface().(encoding.TextUnmarshaler).UnmarshalText(text); err != nil || back.Elem().Interface() != tt.v {
+			t.Errorf("%T: got %v, %v", tt.v, back.Elem(), err)
+		}
+		for _, wrong := range []string{"x", tt.text + "0x"} {
+			if err := back.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(wrong)); err == nil || back.Elem().Interface() != tt.v {
+				t.Errorf("%T: %s becomes %v, %v", tt.v, wrong, back.Elem(), err)
+			}
+		}
+	}
+	if NewDateTime(when.Time()) != when || when.Compare(when+1) != -1 {
+		t.Error("times do not convert back or compare")
+	}
+	if (UUID{1}).Compare(UUID{2}) != -1 {
+		t.Error("UUIDs do not compare")
+	}
+	if hi, lo := NewDecimal128(1, 2).Bits(); hi != 1 || lo != 2 {
+		t.Error("bits do not come back")
+	}
+}
+
+func TestOptionsExtJSON(t *testing.T) {
+	o := Options{UUID: UUIDJavaLegacy}
+	text, err := o.MarshalExtJSON(M{"id": UUID{1}}, true)
+	if want := `{"id":{"$binary":{"base64":"AAAAAAAAAAEAAAAAAAAAAA==","subType":"03"}}}`; err != nil || string(text) != want {
+		t.Errorf("got %s, %v, want %s", text, err, want)
+	}
+	var back struct{ ID UUID }
+	if err := o.UnmarshalExtJSON(text, &back); err != nil || back.ID != (UUID{1}) {
+		t.Errorf("got %v, %v", back, err)
+	}
+	if err := UnmarshalExtJSON(text, &back); err == nil {
+		t.Error("a legacy UUID is taken for a standard one")
+	}
+	d := NewExtJSONDecoder(strings.NewReader(string(text)))
+	d.Options = o
+	var v struct{ ID any }
+	if err := d.Decode(&v); err != nil || v.ID != (UUID{1}) {
+		t.Errorf("got %v, %v", v, err)
+	}
+	var raw Raw
+	if err := NewExtJSONDecoder(strings.NewReader(string(text))).Decode(&raw); err != nil || raw.Lookup("id").Type != TypeBinary {
+		t.Errorf("got %v, %v", raw, err)
+	}
 }
