@@ -383,3 +383,17 @@ func DecimalToLong(d bson.Decimal128) (int64, bool) {
 	n, ok := dec.Int(decimal.Down)
 	return n, ok && dec.Integral()
 }
+
+// ToDouble returns a number as a float64.
+func ToDouble(v bson.RawValue) float64 { return toDouble(v) }
+
+// Int32 returns a number that is an integer of 32 bits as one, and whether it is.
+func Int32(v bson.RawValue) (int32, bool) {
+	if !v.IsNumber() || !integral(v) {
+		return 0, false
+	}
+	return toInt(v), true
+}
+
+// DecimalFromDouble returns a double as a decimal of up to 34 digits.
+func DecimalFromDouble(f float64) bson.RawValue { return decimalValue(decimal.FromFloat(f)) }

@@ -164,10 +164,11 @@ func appendResults(dst []byte, names []string, accs []expr.Accumulator) ([]byte,
 }
 
 func (g *groupStage) open(src Iterator) (Iterator, error) {
-	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return g.run(src) }}, nil
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return g.run(src, g.key) }}, nil
 }
 
-func (g *groupStage) run(src Iterator) ([]bson.Raw, error) {
+// run groups the input by what keyOf computes.
+func (g *groupStage) run(src Iterator, keyOf func(bson.Raw) (bson.RawValue, error)) ([]bson.Raw, error) {
 	groups := expr.NewGroups(g.rt.env)
 	var rows [][]expr.Accumulator
 	for {
@@ -178,7 +179,7 @@ func (g *groupStage) run(src Iterator) ([]bson.Raw, error) {
 		if doc == nil {
 			break
 		}
-		key, err := g.key(doc)
+		key, err := keyOf(doc)
 		if err != nil {
 			return nil, err
 		}

@@ -90,6 +90,8 @@ type runtime struct {
 	state *expr.State
 	query *query.Options
 	depth int // of sub-pipelines
+	// update tells that the pipeline is an update.
+	update bool
 }
 
 // boundExpr evaluates an expression of a filter with the pipeline's variables.
@@ -210,7 +212,21 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 	defer func() { p.rt.depth-- }()
 	// The names come first: an unknown stage is reported before anything else.
 	for _, doc := range stages {
-		if _, err := p.lookupStage(doc); err != nil {
+		def, err := p.lookupStage(doc)
+		if err != nil {
+			return nil, err
+		}
+		if def.precheck != nil {
+			for _, v := range doc.All() {
+				if err := def.precheck(p, def.name, v); err != nil {
+					return nil, err
+				}
+				break
+			}
+		}
+	}
+	if p.within == "" && p.rt.o.NS.Coll == "" && !p.rt.update {
+		if err := p.checkCollectionless(stages); err != nil {
 			return nil, err
 		}
 	}
@@ -251,15 +267,46 @@ func (p *parser) lookupStage(doc bson.Raw) (*stageDef, error) {
 	return def, nil
 }
 
+// checkCollectionless checks a pipeline of {aggregate: 1}.
+func (p *parser) checkCollectionless(stages []bson.Raw) error {
+	if len(stages) == 0 {
+		return srverr.New(srverr.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
+	}
+	def, err := p.lookupStage(stages[0])
+	if err != nil {
+		return err
+	}
+	if !def.collectionless {
+		return srverr.New(srverr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", def.name)
+	}
+	return nil
+}
+
 // checkPositions checks the rules about where in a pipeline a stage may stand.
 func (pl *Pipeline) checkPositions(p *parser) error {
 	for i, st := range pl.stages {
 		def := st.def
 		switch {
+		case st.index > 0 && pl.stages[0].def.name == "$changeStream" && !def.changeStream:
+			return srverr.New(srverr.IllegalOperation, "%s is not permitted in a $changeStream pipeline", def.name)
 		case def.first && st.index > 0:
 			return srverr.New(40602, "%s is only valid as the first stage in a pipeline.", def.name)
 		case def.last && i < len(pl.stages)-1 && pl.stages[i+1].index != st.index:
 			return srverr.New(40601, "%s can only be the final stage in the pipeline", def.name)
+		}
+		switch p.within {
+		case "$facet":
+			if def.notInFacet {
+				return srverr.New(40600, "%s is not allowed to be used within a $facet stage", def.name)
+			}
+		case "$lookup":
+			if def.notInLookup {
+				return srverr.New(51047, "%s is not allowed within a $lookup's sub-pipeline", def.name)
+			}
+		case "$unionWith":
+			if def.notInLookup {
+				return srverr.New(31441, "%s is not allowed within a $unionWith's sub-pipeline", def.name)
+			}
 		}
 		if f, ok := st.stage.(*matchStage); ok && i > 0 && f.filter.NeedsTextIndex() {
 			return srverr.New(17313, "$match with $text is only allowed as the first pipeline stage")
@@ -397,6 +444,53 @@ func collect(it Iterator, limit int) ([]bson.Raw, error) {
 		}
 		out = append(out, doc)
 	}
+}
+
+// sub returns the parser of a sub-pipeline that the named stage holds.
+func (p *parser) sub(within string, ns Namespace, scope *expr.Scope) *parser {
+	return &parser{rt: p.rt, scope: scope, ns: ns, within: within}
+}
+
+// runOn runs a sub-pipeline on a collection or view; it may be called again and again. filter, if not nil, is applied first.
+func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) {
+	env := pl.rt.o.Env
+	rest := pl.stages
+	if len(rest) > 0 {
+		if _, ok := rest[0].stage.(source); ok {
+			return (&Pipeline{rt: pl.rt, stages: rest}).Run(nil)
+		}
+	}
+	base, viewStages, err := env.Resolve(ns)
+	if err != nil {
+		return nil, err
+	}
+	if len(viewStages) == 0 {
+		if filter == nil && len(rest) > 0 {
+			if m, ok := rest[0].stage.(*matchStage); ok {
+				filter, rest = m.filter, rest[1:]
+			}
+		}
+		src, err := env.Find(base, filter)
+		if err != nil {
+			return nil, err
+		}
+		return (&Pipeline{rt: pl.rt, stages: rest}).Run(src)
+	}
+	p := &parser{rt: pl.rt, scope: expr.NewScope(pl.rt.env), ns: base, within: "view"}
+	view, err := p.pipeline(viewStages)
+	if err != nil {
+		return nil, err
+	}
+	it, err := view.runOn(base, nil)
+	if err != nil {
+		return nil, err
+	}
+	if filter != nil {
+		if it, err = (&matchStage{filter}).open(it); err != nil {
+			return nil, err
+		}
+	}
+	return (&Pipeline{rt: pl.rt, stages: rest}).Run(it)
 }
 
 // memoryLimit bounds what a stage that has to keep its whole input may hold.

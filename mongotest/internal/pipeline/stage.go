@@ -19,8 +19,12 @@ type stageDef struct {
 	parse func(p *parser, name string, v bson.RawValue) ([]stage, error)
 	// first and last stages have to stand there. collectionless ones run on {aggregate: 1}.
 	first, last, collectionless bool
-	// Where sub-pipelines may not use it.
-	notInFacet, notInLookup, notInUnion bool
+	// Where sub-pipelines may not use it; $lookup stands for $unionWith, too.
+	notInFacet, notInLookup bool
+	// changeStream marks what may follow $changeStream.
+	changeStream bool
+	// precheck finds the errors that the server reports before it parses any stage.
+	precheck func(p *parser, name string, v bson.RawValue) error
 	// update marks what a pipeline update may consist of.
 	update bool
 }
@@ -47,12 +51,12 @@ func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) fu
 
 func init() {
 	register(
-		&stageDef{name: "$match", parse: one(parseMatch)},
+		&stageDef{name: "$match", parse: one(parseMatch), changeStream: true},
 		&stageDef{name: "$limit", parse: one(parseLimit)},
 		&stageDef{name: "$skip", parse: one(parseSkip)},
 		&stageDef{name: "$count", parse: parseCount},
-		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true},
-		&stageDef{name: "$replaceWith", parse: one(parseReplace), update: true},
+		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true},
+		&stageDef{name: "$replaceWith", parse: one(parseReplace), update: true, changeStream: true},
 		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseNothing)},
 	)
 }
@@ -358,7 +362,7 @@ func (r *replaceStage) apply(doc bson.Raw) (bson.Raw, error) {
 // inputText shows the input as the server sees it there: with the fields alone that the expression uses, unless the pipeline
 // is an update.
 func (r *replaceStage) inputText(doc bson.Raw) string {
-	if r.rt.o.NS == (Namespace{}) {
+	if r.rt.update {
 		return expr.Text(document(doc))
 	}
 	paths, whole := expr.Dependencies(r.e)

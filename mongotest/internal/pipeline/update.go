@@ -30,6 +30,7 @@ func ParseUpdate(stages []bson.Raw, o *Options) (*Update, error) {
 }
 
 func (p *parser) update(stages []bson.Raw) (*Update, error) {
+	p.rt.update = true
 	for _, doc := range stages {
 		def, err := p.lookupStage(doc)
 		if err != nil {

@@ -1,0 +1,433 @@
+package pipeline
+
+import (
+	"strconv"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(
+		&stageDef{name: "$lookup", parse: one(parseLookup), precheck: checkLookup},
+		&stageDef{name: "$graphLookup", parse: one(parseGraphLookup), precheck: checkLookup},
+	)
+}
+
+// validNamespace reports whether a database and collection may be named so.
+func validNamespace(ns Namespace) bool {
+	return ns.DB != "" && len(ns.DB) < 64 && !strings.ContainsAny(ns.DB, "/\\. \"$\x00") && ns.Coll != "" && ns.Coll[0] != '.' && !strings.Contains(ns.Coll, "\x00")
+}
+
+// fromNamespace reads the 'from' of $lookup and $graphLookup.
+func (p *parser) fromNamespace(name string, from bson.RawValue) (Namespace, error) {
+	s, ok := from.StringValue()
+	if !ok {
+		return Namespace{}, srverr.New(srverr.FailedToParse, "'from' option to %s must be a string, but was type %s", name, typeName(from))
+	}
+	ns := Namespace{p.ns.DB, s}
+	if !validNamespace(ns) {
+		return ns, srverr.New(srverr.InvalidNamespace, "invalid %s namespace: %s", name, ns)
+	}
+	return ns, nil
+}
+
+// checkLookup is what the server looks at in $lookup and $graphLookup before it parses any stage.
+func checkLookup(p *parser, name string, v bson.RawValue) error {
+	doc, ok := v.Document()
+	if !ok {
+		return srverr.New(srverr.FailedToParse, "the %s stage specification must be an object, but found %s", name, typeName(v))
+	}
+	from := doc.Lookup("from")
+	pl := doc.Lookup("pipeline")
+	if from.Type == 0 {
+		if p.startsWithDocuments(pl) {
+			return nil
+		}
+		return srverr.New(srverr.FailedToParse, "missing 'from' option to %s stage specification: %s", name, bsontext.Document(doc))
+	}
+	if _, err := p.fromNamespace(name, from); err != nil {
+		return err
+	}
+	if name == "$lookup" && pl.Type != 0 {
+		return p.checkNames(pl)
+	}
+	return nil
+}
+
+// startsWithDocuments reports whether a sub-pipeline makes its own documents, so that no collection need be named.
+func (p *parser) startsWithDocuments(pl bson.RawValue) bool {
+	stages, err := StagesOf(pl)
+	if err != nil || len(stages) == 0 {
+		return false
+	}
+	def, err := p.lookupStage(stages[0])
+	return err == nil && def.name == "$documents"
+}
+
+// checkNames checks the stage names of a sub-pipeline.
+func (p *parser) checkNames(pl bson.RawValue) error {
+	stages, err := StagesOf(pl)
+	if err != nil {
+		return err
+	}
+	for _, doc := range stages {
+		if _, err := p.lookupStage(doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type lookupStage struct {
+	rt             *runtime
+	from           Namespace
+	as             []string
+	local, foreign string
+	slots          []expr.Slot
+	values         []expr.Expr
+	sub            *Pipeline
+}
+
+func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) {
+	doc := bson.Raw(v.Value)
+	l := &lookupStage{rt: p.rt, sub: &Pipeline{rt: p.rt}}
+	var as, local, foreign string
+	var haveLocal, haveForeign bool
+	var let bson.Raw
+	var stages []bson.Raw
+	havePipeline := false
+	for key, item := range doc.All() {
+		switch key {
+		case "pipeline":
+			var err error
+			if stages, err = StagesOf(item); err != nil {
+				return nil, err
+			}
+			havePipeline = true
+		case "let":
+			var ok bool
+			if let, ok = item.Document(); !ok {
+				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %s", bsontext.Element(key, item), typeName(item))
+			}
+		case "from", "as", "localField", "foreignField":
+			s, ok := item.StringValue()
+			if !ok {
+				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, is type %s", bsontext.Element(key, item), typeName(item))
+			}
+			switch key {
+			case "as":
+				as = s
+			case "localField":
+				local, haveLocal = s, true
+			case "foreignField":
+				foreign, haveForeign = s, true
+			}
+		default:
+			return nil, srverr.New(srverr.FailedToParse, "unknown argument to $lookup: %s", key)
+		}
+	}
+	if from := doc.Lookup("from"); from.Type != 0 {
+		l.from, _ = p.fromNamespace(name, from)
+	} else {
+		l.from = Namespace{DB: p.ns.DB}
+	}
+	if as == "" {
+		return nil, srverr.New(srverr.FailedToParse, "must specify 'as' field for a $lookup")
+	}
+	modern := p.rt.o.Version.AtLeast(5, 0)
+	switch {
+	case havePipeline && !modern && (haveLocal || haveForeign):
+		return nil, srverr.New(srverr.FailedToParse, "$lookup with 'pipeline' may not specify 'localField' or 'foreignField'")
+	case (!havePipeline || haveLocal || haveForeign) && !(haveLocal && haveForeign):
+		if havePipeline {
+			return nil, srverr.New(srverr.FailedToParse, "$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
+		}
+		return nil, srverr.New(srverr.FailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+	case !havePipeline && let != nil:
+		return nil, srverr.New(srverr.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
+	}
+	for _, path := range []string{as, local, foreign} {
+		if path == "" && !haveLocal {
+			continue
+		}
+		if err := expr.CheckPath(path, p.rt.o.Version); err != nil {
+			return nil, err
+		}
+	}
+	l.as, l.local, l.foreign = strings.Split(as, "."), local, foreign
+	scope := p.scope
+	for name, item := range let.All() {
+		if err := expr.CheckVariableName(name, p.rt.o.Version); err != nil {
+			return nil, err
+		}
+		e, err := expr.Parse(item, p.scope)
+		if err != nil {
+			return nil, err
+		}
+		var slot expr.Slot
+		scope, slot = scope.Define(name)
+		l.slots, l.values = append(l.slots, slot), append(l.values, e)
+	}
+	if havePipeline {
+		var err error
+		if l.sub, err = p.sub("$lookup", l.from, scope).pipeline(stages); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *lookupStage) optimize(env *expr.Env) (err error) {
+	for i := range l.values {
+		if l.values[i], err = expr.Optimize(l.values[i], env); err != nil {
+			return err
+		}
+	}
+	return l.sub.fold()
+}
+
+func (l *lookupStage) open(src Iterator) (Iterator, error) {
+	return &transform{src, l.apply}, nil
+}
+
+func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
+	l.rt.state.WithRoot(doc)
+	values := make([]bson.RawValue, len(l.values))
+	for i, e := range l.values {
+		var err error
+		if values[i], err = expr.Eval(e, l.rt.state); err != nil {
+			return nil, err
+		}
+	}
+	for i, v := range values {
+		l.rt.state.Set(l.slots[i], v)
+	}
+	var filter *query.Filter
+	if l.local != "" {
+		var wanted []bson.RawValue
+		visitPath(document(doc), strings.Split(l.local, "."), func(v bson.RawValue) { wanted = append(wanted, v) })
+		if len(wanted) == 0 {
+			wanted = []bson.RawValue{{Type: bson.TypeNull}}
+		}
+		var err error
+		if filter, err = equalityFilter(l.foreign, wanted, nil, l.rt.query); err != nil {
+			return nil, err
+		}
+	}
+	it, err := l.sub.runOn(l.from, filter)
+	if err != nil {
+		return nil, err
+	}
+	found, err := collect(it, memoryLimit)
+	if err != nil {
+		return nil, err
+	}
+	start, dst := bson.BeginDocument(nil)
+	for i, f := range found {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f...)
+	}
+	return setPath(doc, l.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}), nil
+}
+
+// equalityFilter returns a filter for documents whose path equals one of the values; and, if not nil, is a further filter.
+func equalityFilter(path string, values []bson.RawValue, and bson.Raw, o *query.Options) (*query.Filter, error) {
+	return query.ParseFilter(equalityDocument(path, values, and), o)
+}
+
+func equalityDocument(path string, values []bson.RawValue, and bson.Raw) bson.Raw {
+	start, dst := bson.BeginDocument(nil)
+	hasRegex := false
+	for _, v := range values {
+		hasRegex = hasRegex || v.Type == bson.TypeRegex
+	}
+	if hasRegex { // within $in it would match strings
+		array, next := bson.BeginArrayElement(dst, "$or")
+		dst = next
+		for i, v := range values {
+			term, next := bson.BeginDocumentElement(dst, strconv.Itoa(i))
+			inner, next := bson.BeginDocumentElement(next, path)
+			dst = bson.EndDocument(bson.EndDocument(bson.AppendRawValue(next, "$eq", v), inner), term)
+		}
+		dst = bson.EndDocument(dst, array)
+	} else {
+		term, next := bson.BeginDocumentElement(dst, path)
+		array, next := bson.BeginArrayElement(next, "$in")
+		for i, v := range values {
+			next = append(bson.AppendIndexHeader(next, v.Type, i), v.Value...)
+		}
+		dst = bson.EndDocument(bson.EndDocument(next, array), term)
+	}
+	if and != nil {
+		array, next := bson.BeginArrayElement(dst, "$and")
+		dst = bson.EndDocument(bson.AppendDocument(next, "0", and), array)
+	}
+	return bson.EndDocument(dst, start)
+}
+
+// visitPath calls f for every value at a path: through documents and arrays, array indexes included; of an array at
+// its end for each item.
+func visitPath(v bson.RawValue, path []string, f func(bson.RawValue)) {
+	switch {
+	case len(path) == 0:
+		if v.Type == bson.TypeArray {
+			for item := range bson.Raw(v.Value).Values() {
+				f(item)
+			}
+		} else if v.Type != 0 {
+			f(v)
+		}
+	case v.Type == bson.TypeEmbeddedDocument:
+		visitPath(bson.Raw(v.Value).Lookup(path[0]), path[1:], f)
+	case v.Type == bson.TypeArray:
+		if n, err := strconv.ParseUint(path[0], 10, 31); err == nil && strconv.FormatUint(n, 10) == path[0] {
+			visitPath(bson.Raw(v.Value).Lookup(path[0]), path[1:], f)
+		}
+		for item := range bson.Raw(v.Value).Values() {
+			if item.Type == bson.TypeEmbeddedDocument {
+				visitPath(item, path, f)
+			}
+		}
+	}
+}
+
+// graphLookupStage is $graphLookup.
+type graphLookupStage struct {
+	rt                     *runtime
+	from                   Namespace
+	startWith              expr.Expr
+	connectFrom, connectTo string
+	as, depthField         []string
+	maxDepth               int64 // -1: any
+	restrict               bson.Raw
+	sub                    *Pipeline
+}
+
+func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStage, error) {
+	g := &graphLookupStage{rt: p.rt, maxDepth: -1, sub: &Pipeline{rt: p.rt}}
+	var as string
+	for key, item := range bson.Raw(v.Value).All() {
+		switch key {
+		case "startWith":
+			e, err := expr.Parse(item, p.scope)
+			if err != nil {
+				return nil, err
+			}
+			g.startWith = e
+		case "maxDepth":
+			if !item.IsNumber() {
+				return nil, srverr.New(40100, "maxDepth must be numeric, found type: %s", typeName(item))
+			}
+			n := expr.ToLong(item)
+			if n < 0 {
+				return nil, srverr.New(40101, "maxDepth requires a nonnegative argument, found: %d", n)
+			}
+			if f, ok := item.Double(); ok && f != float64(n) {
+				return nil, srverr.New(40102, "maxDepth could not be represented as a long long: %d", n)
+			}
+			g.maxDepth = n
+		case "restrictSearchWithMatch":
+			doc, ok := item.Document()
+			if !ok {
+				return nil, srverr.New(40185, "restrictSearchWithMatch must be an object, found %s", typeName(item))
+			}
+			if _, err := query.ParseFilter(doc, p.rt.filterOptions(p.scope)); err != nil {
+				return nil, srverr.From(err).Prefix("Failed to parse 'restrictSearchWithMatch' option to $graphLookup :: caused by :: ")
+			}
+			g.restrict = doc
+		case "from", "as", "connectFromField", "connectToField", "depthField":
+			s, ok := item.StringValue()
+			if !ok {
+				return nil, srverr.New(40103, "expected string as argument for %s, found: %s", key, bsontext.Value(item))
+			}
+			if key == "from" {
+				g.from = Namespace{p.ns.DB, s}
+				continue
+			}
+			if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
+				return nil, err
+			}
+			switch key {
+			case "as":
+				as = s
+			case "connectFromField":
+				g.connectFrom = s
+			case "connectToField":
+				g.connectTo = s
+			case "depthField":
+				g.depthField = strings.Split(s, ".")
+			}
+		default:
+			return nil, srverr.New(40104, "Unknown argument to $graphLookup: %s", key)
+		}
+	}
+	if g.from.Coll == "" || as == "" || g.startWith == nil || g.connectFrom == "" || g.connectTo == "" {
+		return nil, srverr.New(40105, "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.")
+	}
+	g.as = strings.Split(as, ".")
+	return g, nil
+}
+
+func (g *graphLookupStage) optimize(env *expr.Env) (err error) {
+	g.startWith, err = expr.Optimize(g.startWith, env)
+	return err
+}
+
+func (g *graphLookupStage) open(src Iterator) (Iterator, error) {
+	return &transform{src, g.apply}, nil
+}
+
+func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
+	start, err := expr.Eval(g.startWith, g.rt.state.WithRoot(doc))
+	if err != nil {
+		return nil, err
+	}
+	asked := expr.NewGroups(g.rt.env) // values that have been looked for
+	visited := expr.NewGroups(g.rt.env)
+	var frontier []bson.RawValue
+	add := func(v bson.RawValue) {
+		if _, added := asked.Index(v); added {
+			frontier = append(frontier, v)
+		}
+	}
+	if start.Type == 0 {
+		add(bson.RawValue{Type: bson.TypeNull})
+	} else {
+		visitPath(start, nil, add)
+	}
+	begin, dst := bson.BeginDocument(nil)
+	n := 0
+	for depth := int64(0); len(frontier) > 0 && (g.maxDepth < 0 || depth <= g.maxDepth); depth++ {
+		filter, err := equalityFilter(g.connectTo, frontier, g.restrict, g.rt.query)
+		if err != nil {
+			return nil, err
+		}
+		frontier = nil
+		it, err := g.sub.runOn(g.from, filter)
+		if err != nil {
+			return nil, err
+		}
+		found, err := collect(it, memoryLimit)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			if _, added := visited.Index(f.Lookup("_id")); !added {
+				continue
+			}
+			visitPath(document(f), strings.Split(g.connectFrom, "."), add)
+			if g.depthField != nil {
+				f = setPath(f, g.depthField, bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, depth)})
+			}
+			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n), f...)
+			if n++; len(dst) > memoryLimit {
+				return nil, srverr.New(40099, "$graphLookup reached maximum memory consumption")
+			}
+		}
+	}
+	return setPath(doc, g.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, begin)}), nil
+}

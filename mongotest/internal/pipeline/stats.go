@@ -1,0 +1,183 @@
+package pipeline
+
+// Stages whose documents the deployment makes.
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	stats := func(check func(p *parser, name string, v bson.RawValue) (bson.Raw, error)) func(*parser, string, bson.RawValue) ([]stage, error) {
+		return one(func(p *parser, name string, v bson.RawValue) (*statsStage, error) {
+			spec, err := check(p, name, v)
+			return &statsStage{p.rt, name, p.ns, spec}, err
+		})
+	}
+	register(
+		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), first: true, notInFacet: true},
+		&stageDef{name: "$collStats", parse: stats(checkCollStats), first: true, notInFacet: true},
+		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), first: true, notInFacet: true},
+		&stageDef{name: "$currentOp", parse: stats(checkCurrentOp), first: true, notInFacet: true, collectionless: true},
+		&stageDef{name: "$listSessions", parse: stats(checkListSessions), first: true, notInFacet: true},
+		&stageDef{name: "$listLocalSessions", parse: stats(checkListSessions), first: true, notInFacet: true, collectionless: true},
+		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true},
+		&stageDef{name: "$changeStreamSplitLargeEvent", since: expr.Version{Major: 7, Minor: 0}, parse: one(parseSplitLargeEvent), last: true, changeStream: true},
+	)
+}
+
+// statsStage asks the deployment for its documents.
+type statsStage struct {
+	rt   *runtime
+	name string
+	ns   Namespace
+	spec bson.Raw
+}
+
+func (*statsStage) isSource() {}
+
+func (s *statsStage) open(src Iterator) (Iterator, error) {
+	src.Close()
+	if s.rt.o.Env == nil {
+		return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", s.name)
+	}
+	return s.rt.o.Env.Stats(s.name, s.ns, s.spec)
+}
+
+// ChangeStream returns the specification of a $changeStream at the front, and whether there is one.
+func (pl *Pipeline) ChangeStream() (spec bson.Raw, ok bool) {
+	if len(pl.stages) > 0 {
+		if s, isStats := pl.stages[0].stage.(*statsStage); isStats && s.name == "$changeStream" {
+			return s.spec, true
+		}
+	}
+	return nil, false
+}
+
+// SplitsLargeEvents reports whether the pipeline ends with $changeStreamSplitLargeEvent.
+func (pl *Pipeline) SplitsLargeEvents() bool {
+	if n := len(pl.stages); n > 0 {
+		_, ok := pl.stages[n-1].stage.(*splitStage)
+		return ok
+	}
+	return false
+}
+
+func checkIndexStats(_ *parser, _ string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	if !ok || !doc.IsEmpty() {
+		return nil, srverr.New(28803, "The $indexStats stage specification must be an empty object")
+	}
+	return doc, nil
+}
+
+func checkCollStats(_ *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(40166, "$collStats must take a nested object but found: %s", elementText(name, v))
+	}
+	codes := map[string]int32{"latencyStats": 40167, "storageStats": 40279, "count": 40480, "queryExecStats": 31141}
+	for key, item := range doc.All() {
+		code, known := codes[key]
+		if !known {
+			return nil, srverr.New(40168, "unrecognized option to $collStats: %s", key)
+		}
+		if item.Type != bson.TypeEmbeddedDocument {
+			return nil, srverr.New(code, "%s argument must be an object, but got %s of type %s", key, elementText(key, item), typeName(item))
+		}
+		if histograms := bson.Raw(item.Value).Lookup("histograms"); key == "latencyStats" && histograms.Type != 0 && histograms.Type != bson.TypeBoolean {
+			return nil, srverr.New(40305, "histograms option to latencyStats must be bool, got %s of type %s", elementText(key, item), typeName(item))
+		}
+	}
+	return doc, nil
+}
+
+func checkPlanCacheStats(_ *parser, _ string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	switch {
+	case !ok:
+		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats value must be an object. Found: %s", typeName(v))
+	case !doc.IsEmpty():
+		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s", bsontext.Value(v))
+	}
+	return doc, nil
+}
+
+func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(srverr.FailedToParse, "$currentOp options must be specified in an object, but found: %s", typeName(v))
+	}
+	if p.ns.DB != "admin" || p.ns.Coll != "" {
+		return nil, srverr.New(srverr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	}
+	for key, item := range doc.All() {
+		switch key {
+		case "idleConnections", "idleSessions", "allUsers", "localOps", "truncateOps", "idleCursors", "backtrace", "targetAllNodes":
+			if item.Type != bson.TypeBoolean {
+				return nil, srverr.New(srverr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key, typeName(item))
+			}
+		default:
+			return nil, srverr.New(srverr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", key)
+		}
+	}
+	return doc, nil
+}
+
+func checkListSessions(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	switch {
+	case name == "$listSessions" && p.ns != (Namespace{"config", "system.sessions"}):
+		return nil, srverr.New(srverr.InvalidNamespace, "$listSessions may only be run against config.system.sessions")
+	case name == "$listLocalSessions" && p.ns.Coll != "":
+		return nil, srverr.New(srverr.InvalidNamespace, "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection")
+	}
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(srverr.TypeMismatch, "%s options must be specified in an object, but found: %s", name, typeName(v))
+	}
+	for key, item := range doc.All() {
+		switch key {
+		case "allUsers":
+			if item.Type != bson.TypeBoolean {
+				return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s.allUsers' is the wrong type '%s', expected type 'bool'", name, typeName(item))
+			}
+		case "users":
+			if item.Type != bson.TypeArray {
+				return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s.users' is the wrong type '%s', expected type 'array'", name, typeName(item))
+			}
+		default:
+			return nil, srverr.New(40415, "BSON field '%s.%s' is an unknown field.", name, key)
+		}
+	}
+	if all, _ := doc.Lookup("allUsers").Boolean(); all && doc.Lookup("users").Type != 0 {
+		return nil, srverr.New(srverr.UnsupportedFormat, "%s may not specify {allUsers:true} and {users:[...]} at the same time", name)
+	}
+	return doc, nil
+}
+
+// checkChangeStream leaves the options to the deployment's change log.
+func checkChangeStream(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(50808, "$changeStream stage expects a document as argument.")
+	}
+	if !p.rt.o.ReplicaSet && !p.rt.o.Mongos {
+		return nil, srverr.New(40573, "The $changeStream stage is only supported on replica sets")
+	}
+	return doc, nil
+}
+
+// splitStage is $changeStreamSplitLargeEvent; the change log does the work when it sees that the pipeline ends with it.
+type splitStage struct{}
+
+func parseSplitLargeEvent(_ *parser, _ string, v bson.RawValue) (*splitStage, error) {
+	doc, ok := v.Document()
+	if !ok || !doc.IsEmpty() {
+		return nil, srverr.New(7182800, "$changeStreamSplitLargeEvent spec should be an empty object")
+	}
+	return &splitStage{}, nil
+}
+
+func (*splitStage) open(src Iterator) (Iterator, error) { return src, nil }

@@ -1,0 +1,205 @@
+package pipeline
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(
+		&stageDef{name: "$unionWith", since: expr.Version{Major: 4, Minor: 4}, parse: one(parseUnion), precheck: checkUnion},
+		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true},
+	)
+}
+
+// unionStage is $unionWith.
+type unionStage struct {
+	from Namespace
+	sub  *Pipeline
+}
+
+func checkUnion(p *parser, name string, v bson.RawValue) error {
+	if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
+		return srverr.New(srverr.FailedToParse, "the %s stage specification must be an object or string, but found %s", name, typeName(v))
+	}
+	from, pl, err := p.unionParts(v)
+	if err != nil {
+		return err
+	}
+	if !validNamespace(from) && from.Coll != "" {
+		return srverr.New(srverr.InvalidNamespace, "Namespace %s is not a valid collection name", from)
+	}
+	if pl.Type != 0 {
+		return p.checkNames(pl)
+	}
+	return nil
+}
+
+func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, err error) {
+	from.DB = p.ns.DB
+	if s, ok := v.StringValue(); ok {
+		from.Coll = s
+		if s == "" {
+			return from, pl, srverr.New(srverr.InvalidNamespace, "Namespace %s is not a valid collection name", from)
+		}
+		return from, pl, nil
+	}
+	have := false
+	for key, item := range bson.Raw(v.Value).All() {
+		switch key {
+		case "coll":
+			s, ok := item.StringValue()
+			if !ok {
+				return from, pl, srverr.New(srverr.TypeMismatch, "BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'", typeName(item))
+			}
+			from.Coll, have = s, true
+		case "pipeline":
+			if item.Type != bson.TypeArray {
+				return from, pl, srverr.New(10065, "invalid parameter: expected an object (pipeline)")
+			}
+			pl = item
+		default:
+			return from, pl, srverr.New(40415, "BSON field '$unionWith.%s' is an unknown field.", key)
+		}
+	}
+	if !have && !p.startsWithDocuments(pl) {
+		return from, pl, srverr.New(40414, "BSON field '$unionWith.coll' is missing but a required field")
+	}
+	return from, pl, nil
+}
+
+func parseUnion(p *parser, _ string, v bson.RawValue) (*unionStage, error) {
+	from, list, err := p.unionParts(v)
+	if err != nil {
+		return nil, err
+	}
+	u := &unionStage{from: from, sub: &Pipeline{rt: p.rt}}
+	if list.Type != 0 {
+		stages, err := StagesOf(list)
+		if err != nil {
+			return nil, err
+		}
+		if u.sub, err = p.sub("$unionWith", from, p.scope).pipeline(stages); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+func (u *unionStage) optimize(*expr.Env) error { return u.sub.fold() }
+
+func (u *unionStage) open(src Iterator) (Iterator, error) {
+	return &unionIterator{u: u, src: src}, nil
+}
+
+type unionIterator struct {
+	u          *unionStage
+	src, other Iterator
+}
+
+func (i *unionIterator) Next() (bson.Raw, error) {
+	if i.other == nil {
+		doc, err := i.src.Next()
+		if doc != nil || err != nil {
+			return doc, err
+		}
+		if i.other, err = i.u.sub.runOn(i.u.from, nil); err != nil {
+			return nil, err
+		}
+	}
+	return i.other.Next()
+}
+
+func (i *unionIterator) Close() {
+	i.src.Close()
+	if i.other != nil {
+		i.other.Close()
+	}
+}
+
+// facetStage is $facet: several pipelines on the same input.
+type facetStage struct {
+	names []string
+	subs  []*Pipeline
+}
+
+// checkFacet checks the shape, which the server does before it parses any stage.
+func checkFacet(p *parser, name string, v bson.RawValue) error {
+	doc, ok := v.Document()
+	if !ok || doc.IsEmpty() {
+		return srverr.New(40169, "the $facet specification must be a non-empty object, but found: %s", elementText(name, v))
+	}
+	for key, item := range doc.All() {
+		if err := expr.CheckFieldName(key, p.rt.o.Version); err != nil {
+			return err
+		}
+		if item.Type != bson.TypeArray {
+			return srverr.New(40170, "arguments to $facet must be arrays, %s is type %s", key, typeName(item))
+		}
+		for i, stage := range bson.Raw(item.Value).All() {
+			sub, ok := stage.Document()
+			if !ok || sub.IsEmpty() {
+				return srverr.New(40171, "elements of arrays in $facet spec must be non-empty objects, %s argument contained an element of type %s: %s", key, typeName(stage), elementText(i, stage))
+			}
+			if _, err := p.lookupStage(sub); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func parseFacet(p *parser, _ string, v bson.RawValue) (*facetStage, error) {
+	f := &facetStage{}
+	for key, item := range bson.Raw(v.Value).All() {
+		stages, err := StagesOf(item)
+		if err != nil {
+			return nil, err
+		}
+		sub, err := p.sub("$facet", p.ns, p.scope).pipeline(stages)
+		if err != nil {
+			return nil, err
+		}
+		f.names, f.subs = append(f.names, key), append(f.subs, sub)
+	}
+	return f, nil
+}
+
+func (f *facetStage) optimize(*expr.Env) error {
+	for _, sub := range f.subs {
+		if err := sub.fold(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *facetStage) open(src Iterator) (Iterator, error) {
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
+		docs, err := collect(src, memoryLimit)
+		if err != nil {
+			return nil, err
+		}
+		start, dst := bson.BeginDocument(nil)
+		for i, sub := range f.subs {
+			it, err := sub.Run(FromSlice(docs))
+			if err != nil {
+				return nil, err
+			}
+			found, err := collect(it, memoryLimit)
+			if err != nil {
+				return nil, err
+			}
+			array, next := bson.BeginArrayElement(dst, f.names[i])
+			for j, doc := range found {
+				next = append(bson.AppendIndexHeader(next, bson.TypeEmbeddedDocument, j), doc...)
+			}
+			dst = bson.EndDocument(next, array)
+			if len(dst) > 100<<20 {
+				return nil, srverr.New(4031700, "document constructed by $facet is %d bytes, which exceeds the limit of %d bytes", len(dst), 100<<20)
+			}
+		}
+		return []bson.Raw{bson.EndDocument(dst, start)}, nil
+	}}, nil
+}

@@ -1,0 +1,443 @@
+package pipeline
+
+// $out and $merge.
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(
+		&stageDef{name: "$out", parse: one(parseOut), last: true, notInFacet: true, notInLookup: true},
+		&stageDef{name: "$merge", parse: one(parseMerge), last: true, notInFacet: true, notInLookup: true, since: expr.Version{Major: 4, Minor: 2}},
+	)
+}
+
+func internalDB(db string) bool { return db == "admin" || db == "config" || db == "local" }
+
+// outStage is $out: the input becomes the whole contents of a collection.
+type outStage struct {
+	rt *runtime
+	to Namespace
+}
+
+func parseOut(p *parser, _ string, v bson.RawValue) (*outStage, error) {
+	o := &outStage{rt: p.rt, to: Namespace{DB: p.ns.DB}}
+	switch v.Type {
+	case bson.TypeString:
+		o.to.Coll, _ = v.StringValue()
+	case bson.TypeEmbeddedDocument:
+		n := 0
+		for key, item := range bson.Raw(v.Value).All() {
+			s, ok := item.StringValue()
+			switch {
+			case key == "db" && ok:
+				o.to.DB = s
+			case key == "coll" && ok:
+				o.to.Coll = s
+			case key == "timeseries" && p.rt.o.Version.AtLeast(7, 0):
+				continue
+			default:
+				n = -1000
+			}
+			n++
+		}
+		if n != 2 {
+			return nil, srverr.New(16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
+		}
+	default:
+		return nil, srverr.New(16990, "$out only supports a string or object argument, but found %s", typeName(v))
+	}
+	switch {
+	case !validNamespace(o.to):
+		return nil, srverr.New(srverr.InvalidNamespace, "Invalid $out target namespace, %s", o.to)
+	case strings.HasPrefix(o.to.Coll, "system."):
+		return nil, srverr.New(17385, "Can't $out to special collection: %s", o.to.Coll)
+	case internalDB(o.to.DB):
+		return nil, srverr.New(31321, "Can't $out to internal database: %s", o.to.DB)
+	}
+	return o, nil
+}
+
+func (o *outStage) target() Namespace { return o.to }
+
+func (o *outStage) open(src Iterator) (Iterator, error) {
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
+		docs, err := collect(src, memoryLimit)
+		if err != nil {
+			return nil, err
+		}
+		return nil, o.rt.o.Env.Replace(o.to, docs)
+	}}, nil
+}
+
+// mergeStage is $merge: the input is merged into a collection, document by document.
+type mergeStage struct {
+	rt         *runtime
+	into       Namespace
+	on         []string
+	matched    string // replace, keepExisting, merge, fail, pipeline
+	notMatched string // insert, discard, fail
+	slots      []expr.Slot
+	values     []expr.Expr
+	update     *Update
+}
+
+func parseMerge(p *parser, name string, v bson.RawValue) (*mergeStage, error) {
+	m := &mergeStage{rt: p.rt, into: Namespace{DB: p.ns.DB}, matched: "merge", notMatched: "insert"}
+	var let bson.Raw
+	var stages []bson.Raw
+	switch v.Type {
+	case bson.TypeString:
+		m.into.Coll, _ = v.StringValue()
+	case bson.TypeEmbeddedDocument:
+		var haveInto bool
+		for key, item := range bson.Raw(v.Value).All() {
+			var err error
+			switch key {
+			case "into":
+				haveInto = true
+				err = m.parseInto(p, item)
+			case "on":
+				err = m.parseOn(p, item)
+			case "let":
+				var ok bool
+				if let, ok = item.Document(); !ok {
+					err = srverr.New(srverr.TypeMismatch, "BSON field '$merge.let' is the wrong type '%s', expected type 'object'", typeName(item))
+				}
+			case "whenMatched":
+				stages, err = m.parseWhenMatched(item)
+			case "whenNotMatched":
+				err = enumeration(&m.notMatched, "$merge.whenNotMatched", "whenNotMatched", item, "insert", "discard", "fail")
+			default:
+				err = srverr.New(40415, "BSON field '$merge.%s' is an unknown field.", key)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if !haveInto {
+			return nil, srverr.New(40414, "BSON field '$merge.into' is missing but a required field")
+		}
+	default:
+		return nil, srverr.New(srverr.TypeMismatch, "$merge requires a string or object argument, but found %s", typeName(v))
+	}
+	if err := m.check(p, let); err != nil {
+		return nil, err
+	}
+	if m.matched == "pipeline" {
+		if err := m.parsePipeline(p, let, stages); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *mergeStage) parseInto(p *parser, v bson.RawValue) error {
+	switch v.Type {
+	case bson.TypeString:
+		m.into.Coll, _ = v.StringValue()
+		return nil
+	case bson.TypeEmbeddedDocument:
+	default:
+		return srverr.New(51178, "$merge 'into' field  must be either a string or an object, but found %s", typeName(v))
+	}
+	named := false
+	for key, item := range bson.Raw(v.Value).All() {
+		s, ok := item.StringValue()
+		if !ok {
+			return srverr.New(srverr.TypeMismatch, "BSON field 'into.%s' is the wrong type '%s', expected type 'string'", key, typeName(item))
+		}
+		switch key {
+		case "db":
+			m.into.DB, named = s, true
+		case "coll":
+			m.into.Coll = s
+		default:
+			return srverr.New(40415, "BSON field 'into.%s' is an unknown field.", key)
+		}
+	}
+	if m.into.Coll == "" && !named {
+		return srverr.New(srverr.InvalidNamespace, "Collection names cannot start with '.'")
+	}
+	return nil
+}
+
+func (m *mergeStage) parseOn(_ *parser, v bson.RawValue) error {
+	switch v.Type {
+	case bson.TypeString:
+		s, _ := v.StringValue()
+		m.on = []string{s}
+	case bson.TypeArray:
+		for item := range bson.Raw(v.Value).Values() {
+			s, ok := item.StringValue()
+			if !ok {
+				return srverr.New(51134, "$merge 'on' array elements must be strings, but found %s", typeName(item))
+			}
+			for _, other := range m.on {
+				if other == s {
+					return srverr.New(31465, "Found a duplicate field '%s'", s)
+				}
+			}
+			m.on = append(m.on, s)
+		}
+		if len(m.on) == 0 {
+			return srverr.New(51187, "If explicitly specifying $merge 'on', must include at least one field")
+		}
+	default:
+		return srverr.New(51186, "$merge 'on' field  must be either a string or an array of strings, but found %s", typeName(v))
+	}
+	return nil
+}
+
+func enumeration(dst *string, path, _ string, v bson.RawValue, allowed ...string) error {
+	s, ok := v.StringValue()
+	if !ok {
+		return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type 'string'", path, typeName(v))
+	}
+	for _, a := range allowed {
+		if a == s {
+			*dst = s
+			return nil
+		}
+	}
+	return srverr.New(srverr.BadValue, "Enumeration value '%s' for field '%s' is not a valid value.", s, path)
+}
+
+func (m *mergeStage) parseWhenMatched(v bson.RawValue) ([]bson.Raw, error) {
+	switch v.Type {
+	case bson.TypeArray:
+		m.matched = "pipeline"
+		return StagesOf(v)
+	case bson.TypeString:
+		return nil, enumeration(&m.matched, "whenMatched", "", v, "replace", "keepExisting", "merge", "fail")
+	}
+	return nil, srverr.New(51191, "$merge 'whenMatched' field  must be either a string or an array, but found %s", typeName(v))
+}
+
+// mergeModes are the combinations of whenMatched and whenNotMatched that the server has.
+var mergeModes = map[string]string{
+	"replace": "insert discard fail", "merge": "insert discard fail", "pipeline": "insert discard fail", "keepExisting": "insert", "fail": "insert",
+}
+
+func (m *mergeStage) check(p *parser, let bson.Raw) error {
+	switch {
+	case m.into.Coll == "" && m.into.DB != p.ns.DB:
+		// The server accepts a database alone and writes nothing.
+	case !validNamespace(m.into):
+		return srverr.New(srverr.InvalidNamespace, "Invalid $merge target namespace: '%s'", m.into)
+	case let != nil && m.matched != "pipeline":
+		return srverr.New(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.matched)
+	case !strings.Contains(mergeModes[m.matched], m.notMatched):
+		return srverr.New(51181, "Combination of $merge modes 'whenMatched: %s' and 'whenNotMatched: %s' is not supported", m.matched, m.notMatched)
+	case strings.HasPrefix(m.into.Coll, "system."):
+		return srverr.New(31319, "Cannot $merge to special collection: %s", m.into.Coll)
+	case internalDB(m.into.DB):
+		return srverr.New(31320, "Cannot $merge to internal database: %s", m.into.DB)
+	}
+	on := m.on
+	if len(on) == 0 {
+		on = []string{"_id"}
+	}
+	for _, path := range on {
+		if err := expr.CheckPath(path, p.rt.o.Version); err != nil {
+			return err
+		}
+	}
+	m.on = on
+	if m.into.Coll == "" || p.rt.o.Env == nil {
+		return nil
+	}
+	return p.rt.o.Env.CheckMergeTarget(m.into, on)
+}
+
+func (m *mergeStage) parsePipeline(p *parser, let bson.Raw, stages []bson.Raw) error {
+	if let == nil {
+		start, dst := bson.BeginDocument(nil)
+		let = bson.EndDocument(bson.AppendString(dst, "new", "$$ROOT"), start)
+	} else if v := let.Lookup("new"); v.Type != 0 {
+		if s, _ := v.StringValue(); s != "$$ROOT" {
+			return srverr.New(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
+		}
+	} else {
+		start, dst := bson.BeginDocument(nil)
+		for key, item := range let.All() {
+			dst = bson.AppendRawValue(dst, key, item)
+		}
+		let = bson.EndDocument(bson.AppendString(dst, "new", "$$ROOT"), start)
+	}
+	scope := p.scope
+	for name, item := range let.All() {
+		if err := expr.CheckVariableName(name, p.rt.o.Version); err != nil {
+			return err
+		}
+		e, err := expr.Parse(item, p.scope)
+		if err != nil {
+			return err
+		}
+		var slot expr.Slot
+		scope, slot = scope.Define(name)
+		m.slots, m.values = append(m.slots, slot), append(m.values, e)
+	}
+	wasUpdate := p.rt.update
+	var err error
+	m.update, err = p.sub("$merge", m.into, scope).update(stages)
+	p.rt.update = wasUpdate
+	return err
+}
+
+func (m *mergeStage) target() Namespace { return m.into }
+
+func (m *mergeStage) open(src Iterator) (Iterator, error) {
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
+		// Everything is read before anything is written: the target may be the source.
+		docs, err := collect(src, memoryLimit)
+		if err != nil || m.into.Coll == "" {
+			return nil, err
+		}
+		// The writes of a batch do not stop at an error; the first one is reported.
+		var first error
+		for _, doc := range docs {
+			if err := m.write(doc); err != nil {
+				if srverr.CodeOf(err) == 51132 || srverr.CodeOf(err) == 51185 {
+					return nil, err
+				}
+				if first == nil {
+					first = err
+				}
+			}
+		}
+		return nil, first
+	}}, nil
+}
+
+// key returns the filter for the document that doc is to be merged into.
+func (m *mergeStage) key(doc bson.Raw) (bson.Raw, error) {
+	start, dst := bson.BeginDocument(nil)
+	for _, path := range m.on {
+		v := document(doc)
+		for _, part := range strings.Split(path, ".") {
+			if v.Type == bson.TypeArray {
+				return nil, srverr.New(51132, "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)
+			}
+			sub, _ := v.Document()
+			v = sub.Lookup(part)
+		}
+		switch v.Type {
+		case 0:
+			if path == "_id" {
+				return nil, nil
+			}
+			fallthrough
+		case bson.TypeNull, bson.TypeUndefined:
+			return nil, srverr.New(51132, "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)
+		case bson.TypeArray:
+			return nil, srverr.New(51185, "$merge write error: 'on' field '%s' is an array", path)
+		}
+		term, next := bson.BeginDocumentElement(dst, path)
+		dst = bson.EndDocument(bson.AppendRawValue(next, "$eq", v), term)
+	}
+	return bson.EndDocument(dst, start), nil
+}
+
+func (m *mergeStage) write(doc bson.Raw) error {
+	env := m.rt.o.Env
+	key, err := m.key(doc)
+	if err != nil {
+		return err
+	}
+	if m.matched == "fail" {
+		return env.Insert(m.into, doc)
+	}
+	matched := false
+	if key != nil { // a document without _id matches none
+		if matched, err = env.Update(m.into, key, func(old bson.Raw) (bson.Raw, error) { return m.merged(old, doc) }); err != nil {
+			if srverr.CodeOf(err) == srverr.ImmutableField {
+				err = srverr.From(err).Prefix("$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: ")
+			}
+			return err
+		}
+	}
+	if matched {
+		return nil
+	}
+	switch m.notMatched {
+	case "insert":
+		return env.Insert(m.into, doc)
+	case "fail":
+		return srverr.New(srverr.MergeStageNoMatchingDocument, "$merge could not find a matching document in the target collection for at least one document in the source collection")
+	}
+	return nil
+}
+
+// merged returns what becomes of a matched document.
+func (m *mergeStage) merged(old, doc bson.Raw) (bson.Raw, error) {
+	id := old.Lookup("_id")
+	newID := doc.Lookup("_id")
+	altered := func(v bson.RawValue) error {
+		return srverr.New(srverr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to %s", bsontext.Element("_id", v))
+	}
+	switch m.matched {
+	case "keepExisting":
+		return old, nil
+	case "replace":
+		if newID.Type == 0 {
+			return withID(doc, id), nil
+		}
+		if !query.Equal(id, newID, nil) {
+			return nil, altered(newID)
+		}
+		return doc, nil
+	case "merge":
+		if newID.Type != 0 && !query.Equal(id, newID, nil) {
+			return nil, srverr.New(srverr.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+		}
+		out := old
+		for key, v := range doc.All() {
+			if key != "_id" {
+				out = setPath(out, []string{key}, v)
+			}
+		}
+		return out, nil
+	}
+	values := make([]bson.RawValue, len(m.values))
+	m.rt.state.WithRoot(doc)
+	for i, e := range m.values {
+		var err error
+		if values[i], err = expr.Eval(e, m.rt.state); err != nil {
+			return nil, err
+		}
+	}
+	for i, v := range values {
+		m.rt.state.Set(m.slots[i], v)
+	}
+	out, err := m.update.Apply(old)
+	if err != nil {
+		return nil, err
+	}
+	newID = out.Lookup("_id")
+	if newID.Type == 0 {
+		return withID(out, id), nil
+	}
+	if !query.Equal(id, newID, nil) {
+		return nil, altered(newID)
+	}
+	return out, nil
+}
+
+func withID(doc bson.Raw, id bson.RawValue) bson.Raw {
+	start, dst := bson.BeginDocument(nil)
+	dst = bson.AppendRawValue(dst, "_id", id)
+	for key, v := range doc.All() {
+		if key != "_id" {
+			dst = bson.AppendRawValue(dst, key, v)
+		}
+	}
+	return bson.EndDocument(dst, start)
+}
