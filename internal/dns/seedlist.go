@@ -1,0 +1,131 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Resolver asks DNS. A *net.Resolver is one. If it also is a TTLResolver, the records' time to live is known.
+type Resolver interface {
+	LookupSRV(ctx context.Context, service, proto, name string) (cname string, addrs []*net.SRV, err error)
+	LookupTXT(ctx context.Context, name string) ([]string, error)
+}
+
+// TTLResolver tells for how long SRV records are valid: the shortest time to live among them, 0 if it is not known.
+type TTLResolver interface {
+	LookupSRVTTL(ctx context.Context, service, proto, name string) (addrs []*net.SRV, ttl time.Duration, err error)
+}
+
+// DefaultService is the service whose records are looked up if the connection string names none.
+const DefaultService = "mongodb"
+
+// Seedlist is what DNS says about a host name.
+type Seedlist struct {
+	Hosts []string      // the addresses, host:port in lower case
+	TXT   string        // the text of the TXT record, "" if there is none
+	TTL   time.Duration // of the SRV records, 0 if it is not known
+}
+
+// Lookup finds the servers and the default options of a host name. A nil resolver is the system's. It is an error if there
+// are no SRV records, if one of them names a host outside of the host name's domain, or if there are several TXT records.
+func Lookup(ctx context.Context, r Resolver, service, host string) (*Seedlist, error) {
+	hosts, refused, ttl, err := LookupHosts(ctx, r, service, host)
+	if err != nil {
+		return nil, err
+	}
+	if len(refused) > 0 {
+		return nil, errors.Join(refused...)
+	}
+	txt, err := lookupTXT(ctx, orSystem(r), host)
+	if err != nil {
+		return nil, err
+	}
+	return &Seedlist{Hosts: hosts, TXT: txt, TTL: ttl}, nil
+}
+
+// LookupHosts finds the servers of a host name, for polling. Records that name a host outside of the host name's domain are
+// left out; refused says why, for each.
+func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts []string, refused []error, ttl time.Duration, err error) {
+	if service == "" {
+		service = DefaultService
+	}
+	// With the dot at the end the name is absolute: the system's search domains do not apply.
+	records, ttl, err := lookupSRV(ctx, orSystem(r), service, host+".")
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("look up SRV records of _%s._tcp.%s: %w", service, host, err)
+	}
+	for _, srv := range records {
+		target := strings.ToLower(strings.TrimSuffix(srv.Target, "."))
+		if err := verify(host, target); err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		hosts = append(hosts, net.JoinHostPort(target, strconv.Itoa(int(srv.Port))))
+	}
+	if len(records) == 0 {
+		return nil, nil, 0, fmt.Errorf("look up SRV records of _%s._tcp.%s: there are none", service, host)
+	}
+	return hosts, refused, ttl, nil
+}
+
+func orSystem(r Resolver) Resolver {
+	if r == nil {
+		return System{}
+	}
+	return r
+}
+
+func lookupSRV(ctx context.Context, r Resolver, service, name string) ([]*net.SRV, time.Duration, error) {
+	if t, ok := r.(TTLResolver); ok {
+		return t.LookupSRVTTL(ctx, service, "tcp", name)
+	}
+	_, records, err := r.LookupSRV(ctx, service, "tcp", name)
+	return records, 0, err
+}
+
+func lookupTXT(ctx context.Context, r Resolver, host string) (string, error) {
+	records, err := r.LookupTXT(ctx, host+".")
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return "", nil
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("look up TXT record of %s: %w", host, err)
+	case len(records) > 1:
+		return "", fmt.Errorf("look up TXT record of %s: there are %d, only one is allowed", host, len(records))
+	case len(records) == 0:
+		return "", nil
+	}
+	return records[0], nil
+}
+
+// verify refuses a target outside of the domain of the host name: what follows the first label, or all of a host name
+// with fewer than three labels, which the target must then be below of.
+func verify(host, target string) error {
+	domain := host
+	if strings.Count(host, ".") >= 2 {
+		_, domain, _ = strings.Cut(host, ".")
+	}
+	if !strings.HasSuffix(target, "."+domain) {
+		return fmt.Errorf("SRV record of %s names the host %s, which is not in the domain %s", host, target, domain)
+	}
+	return nil
+}
+
+// Limit returns at most limit of the hosts, chosen at random (srvMaxHosts). A limit of 0 is none.
+func Limit(hosts []string, limit int) []string {
+	if limit <= 0 || limit >= len(hosts) {
+		return hosts
+	}
+	chosen := make([]string, limit)
+	for i, from := range rand.Perm(len(hosts))[:limit] {
+		chosen[i] = hosts[from]
+	}
+	return chosen
+}

@@ -1,0 +1,157 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLookupTTL(t *testing.T) {
+	for name, truncate := range map[string]bool{"datagrams": false, "streams": true} {
+		t.Run(name, func(t *testing.T) {
+			list, err := Lookup(t.Context(), nameServer(t, zone, truncate), "", "ttl.example.com")
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(list.Hosts)
+			if want := []string{"a.example.com:1", "b.example.com:2", "c.example.com:3"}; !slices.Equal(list.Hosts, want) {
+				t.Errorf("hosts %q, want %q", list.Hosts, want)
+			}
+			if list.TTL != 90*time.Second {
+				t.Errorf("TTL %v, want 1m30s", list.TTL)
+			}
+		})
+	}
+}
+
+// stub answers every question with the same hosts, as the standard library's resolver does: without a TTL.
+type stub struct {
+	targets []string
+	txt     []string
+	err     error
+}
+
+func (s stub) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	var out []*net.SRV
+	for _, target := range s.targets {
+		out = append(out, &net.SRV{Target: target + ".", Port: 27017})
+	}
+	return "", out, s.err
+}
+
+func (s stub) LookupTXT(context.Context, string) ([]string, error) { return s.txt, s.err }
+
+// Initial DNS Seedlist Discovery, prose tests 1 to 4.
+func TestProseSeedlist(t *testing.T) {
+	tests := []struct {
+		name, host, target string
+		ok                 bool
+	}{
+		{"1 fewer than 3 parts", "localhost", "a.localhost", true},
+		{"1 fewer than 3 parts", "mongo.local", "a.mongo.local", true},
+		{"2 other domain", "localhost", "localhost.mongodb", false},
+		{"2 other domain", "mongo.local", "test_1.evil.local", false},
+		{"2 other domain", "blogs.mongodb.com", "blogs.evil.com", false},
+		{"3 identical", "localhost", "localhost", false},
+		{"3 identical", "mongo.local", "mongo.local", false},
+		{"4 no dot", "localhost", "test_1.cluster_1localhost", false},
+		{"4 no dot", "mongo.local", "test_1.my_hostmongo.local", false},
+		{"4 no dot", "blogs.mongodb.com", "cluster.testmongodb.com", false},
+		{"sibling", "blogs.mongodb.com", "shard.mongodb.com", true},
+		{"same name", "blogs.mongodb.com", "blogs.mongodb.com", true},
+		{"upper case", "blogs.mongodb.com", "Shard.MongoDB.com", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name+"/"+tt.host+"/"+tt.target, func(t *testing.T) {
+			list, err := Lookup(t.Context(), stub{targets: []string{tt.target}}, "", tt.host)
+			if (err == nil) != tt.ok {
+				t.Fatalf("error %v", err)
+			}
+			if err != nil {
+				if !strings.Contains(err.Error(), strings.ToLower(tt.target)) || !strings.Contains(err.Error(), tt.host) {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if list.Hosts[0] != strings.ToLower(tt.target)+":27017" {
+				t.Errorf("hosts %q", list.Hosts)
+			}
+		})
+	}
+}
+
+func TestLookupHostsLeavesOut(t *testing.T) {
+	hosts, refused, _, err := LookupHosts(t.Context(), stub{targets: []string{"a.b.c", "evil.d.e"}}, "", "x.b.c")
+	if err != nil || !slices.Equal(hosts, []string{"a.b.c:27017"}) || len(refused) != 1 {
+		t.Errorf("%q, %v, %v", hosts, refused, err)
+	}
+}
+
+func TestLookupErrors(t *testing.T) {
+	broken := errors.New("server failure")
+	tests := []struct {
+		name string
+		r    stub
+		want string
+	}{
+		{"no records", stub{}, "there are none"},
+		{"broken", stub{err: broken}, "server failure"},
+		{"several TXT records", stub{targets: []string{"a.b.c"}, txt: []string{"x=1", "y=2"}}, "only one is allowed"},
+	}
+	for _, tt := range tests {
+		if _, err := Lookup(t.Context(), tt.r, "", "x.b.c"); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+	missing := nameServer(t, zone, false)
+	if _, err := Lookup(t.Context(), missing, "", "nowhere.example.com"); err == nil || !strings.Contains(err.Error(), "no such host") {
+		t.Errorf("unknown name: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Lookup(ctx, missing, "", "ttl.example.com"); err == nil {
+		t.Error("cancelled: no error")
+	}
+}
+
+func TestLimit(t *testing.T) {
+	hosts := []string{"a", "b", "c", "d"}
+	for limit, want := range map[int]int{0: 4, 1: 1, 3: 3, 4: 4, 9: 4} {
+		got := Limit(hosts, limit)
+		seen := map[string]bool{}
+		for _, h := range got {
+			if !slices.Contains(hosts, h) {
+				t.Errorf("%q is not among the hosts", h)
+			}
+			seen[h] = true
+		}
+		if len(got) != want || len(seen) != want {
+			t.Errorf("limit %d: %q", limit, got)
+		}
+	}
+}
+
+func FuzzTTLs(f *testing.F) {
+	f.Add([]byte{0, 1, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 33, 0, 1, 0, 0, 0, 60, 0, 7, 0, 0, 0, 0, 0, 1, 0})
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		new(ttls).add(msg)
+		spy := &streamSpy{spy: spy{Conn: oneRead{msg}, seen: new(ttls)}}
+		spy.Read(make([]byte, len(msg)))
+	})
+}
+
+type oneRead struct{ b []byte }
+
+func (o oneRead) Read(b []byte) (int, error)       { return copy(b, o.b), nil }
+func (oneRead) Write(b []byte) (int, error)        { return len(b), nil }
+func (oneRead) Close() error                       { return nil }
+func (oneRead) LocalAddr() net.Addr                { return nil }
+func (oneRead) RemoteAddr() net.Addr               { return nil }
+func (oneRead) SetDeadline(time.Time) error        { return nil }
+func (oneRead) SetReadDeadline(t time.Time) error  { return nil }
+func (oneRead) SetWriteDeadline(t time.Time) error { return nil }
