@@ -37,8 +37,8 @@ type Client struct {
 	closing sync.Once
 }
 
-// Open returns a client for the deployment that a connection string names. It does no I/O: discovery begins in the
-// background, and operations wait for it. To find out whether the deployment can be reached, call Ping. Close the client when it
+// Open returns a client for the deployment that a connection string names. It does no I/O, except that it asks DNS about a
+// mongodb+srv string, for at most the connect timeout: discovery begins in the background, and operations wait for it. To find out whether the deployment can be reached, call Ping. Close the client when it
 // is not needed any more.
 //
 //	client, err := allium.Open("mongodb://localhost:27017/?replicaSet=rs0")
@@ -54,6 +54,10 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 		return nil, err
 	}
 	o.apply(cfg)
+	srv, err := discover(cfg, o.Resolver)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
@@ -61,7 +65,7 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 	if c.defaults, err = defaults(c, cfg, &o); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	if err := c.build(cfg, &o); err != nil {
+	if err := c.build(cfg, srv, &o); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	c.topology.Connect()
@@ -97,7 +101,7 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 }
 
 // build makes the floors below.
-func (c *Client) build(cfg *uri.Config, o *ClientOptions) error {
+func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) error {
 	var warnings []string
 	var handler slog.Handler
 	if o.Logger != nil {
@@ -114,7 +118,7 @@ func (c *Client) build(cfg *uri.Config, o *ClientOptions) error {
 		return err
 	}
 	c.topology, err = topology.New(&topology.Config{
-		Seeds: cfg.Hosts, Direct: or(cfg.Direct, false), LoadBalanced: or(cfg.LoadBalanced, false), SetName: cfg.ReplicaSet,
+		Seeds: cfg.Hosts, SRV: srv, Direct: or(cfg.Direct, false), LoadBalanced: or(cfg.LoadBalanced, false), SetName: cfg.ReplicaSet,
 		HeartbeatInterval: or(cfg.HeartbeatInterval, 0), Monitoring: mode,
 		LocalThreshold:   or(cfg.LocalThreshold, topology.DefaultLocalThreshold),
 		SelectionTimeout: or(cfg.ServerSelectionTimeout, 0), Selector: o.ServerSelector,

@@ -78,6 +78,8 @@ type ClientOptions struct {
 	TLS *tls.Config
 	// Dialer makes network connections instead of the driver's own.
 	Dialer Dialer
+	// Resolver asks DNS about a mongodb+srv connection string, instead of the system's resolver.
+	Resolver Resolver
 
 	// ServerAPI declares a version of the Stable API. It cannot be set in a connection string.
 	ServerAPI *ServerAPI
