@@ -9,6 +9,7 @@
 package mongotest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -110,7 +111,7 @@ func (d *Deployment) start() error {
 			return fmt.Errorf("a replica set has 1 to 50 members, not %d", len(o.members))
 		}
 		role, count = server.Member, len(o.members)
-		d.set = server.NewSet("rs0", d.data)
+		d.set = server.NewSet(cmp.Or(o.setName, "rs0"), d.data)
 	case sharded, loadBalanced:
 		if o.shards < 1 || o.mongoses < 1 {
 			return fmt.Errorf("a sharded cluster needs at least one shard and one mongos, not %d and %d", o.shards, o.mongoses)

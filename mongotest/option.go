@@ -9,6 +9,7 @@ type Option func(*options)
 
 type options struct {
 	kind             kind
+	setName          string
 	members          []Member
 	shards, mongoses int
 	version          string
@@ -37,6 +38,9 @@ func Standalone() Option { return func(o *options) { o.kind, o.members = standal
 func ReplicaSet(n int) Option {
 	return func(o *options) { o.kind, o.members = replicaSet, make([]Member, n) }
 }
+
+// SetName names the replica set something else than "rs0".
+func SetName(name string) Option { return func(o *options) { o.setName = name } }
 
 // Members is a replica set of these members.
 func Members(members ...Member) Option {
