@@ -123,6 +123,8 @@ func (p *filterParser) topLevelOperator(key string) (func(key string, v bson.Raw
 		return func(string, bson.RawValue, level) (node, error) { return nil, nil }, true
 	case "$expr":
 		return p.parseExpr, true
+	case "$jsonSchema":
+		return p.parseJSONSchema, true
 	case "$alwaysTrue", "$alwaysFalse":
 		return p.parseConstant, true
 	case "$text":

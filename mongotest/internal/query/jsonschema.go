@@ -1,0 +1,236 @@
+package query
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"allium/bson"
+	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/pcre"
+)
+
+// schema is a parsed $jsonSchema (draft 4 with bsonType). Arrays on the way to a property are not traversed.
+type schema struct {
+	types    *typeSet
+	minimum  *compareTest
+	maximum  *compareTest
+	multiple *decimal.Decimal
+
+	minLength, maxLength int64 // maxima are -1 for none
+	pattern              *pcre.Regexp
+
+	enum                []bson.RawValue
+	allOf, anyOf, oneOf []*schema
+	not                 *schema
+
+	required                     []string
+	properties                   []property
+	patterns                     []patternProperty
+	additionalProperties         *additional
+	minProperties, maxProperties int64
+	dependencies                 []dependency
+
+	items              *schema
+	itemList           []*schema
+	additionalItems    *additional
+	minItems, maxItems int64
+	uniqueItems        bool
+}
+
+type property struct {
+	name   string
+	schema *schema
+}
+
+type patternProperty struct {
+	re     *pcre.Regexp
+	schema *schema
+}
+
+// additional is what else may be there: nothing if the schema is nil.
+type additional struct{ schema *schema }
+
+// dependency is what the presence of a property demands.
+type dependency struct {
+	name   string
+	schema *schema
+	others []string
+}
+
+// schemaNode is $jsonSchema as a match expression.
+type schemaNode struct{ s *schema }
+
+func (n *schemaNode) match(doc bson.Raw) (bool, int, error) {
+	return n.s.valid(documentValue(doc)), noIndex, nil
+}
+
+func (n *schemaNode) matchValue(v bson.RawValue) bool { return n.s.valid(v) }
+
+func (s *schema) valid(v bson.RawValue) bool {
+	if s.types != nil && !s.types.has(v.Type) {
+		return false
+	}
+	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e bson.RawValue) bool { return equalUnordered(e, v) }) {
+		return false
+	}
+	switch v.Type {
+	case bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128:
+		if !s.validNumber(v) {
+			return false
+		}
+	case bson.TypeString:
+		if !s.validString(v) {
+			return false
+		}
+	case bson.TypeArray:
+		if !s.validArray(v.Value) {
+			return false
+		}
+	case bson.TypeEmbeddedDocument:
+		if !s.validObject(v) {
+			return false
+		}
+	}
+	for _, sub := range s.allOf {
+		if !sub.valid(v) {
+			return false
+		}
+	}
+	if s.anyOf != nil && !slices.ContainsFunc(s.anyOf, func(sub *schema) bool { return sub.valid(v) }) {
+		return false
+	}
+	if s.oneOf != nil {
+		n := 0
+		for _, sub := range s.oneOf {
+			if sub.valid(v) {
+				n++
+			}
+		}
+		if n != 1 {
+			return false
+		}
+	}
+	return s.not == nil || !s.not.valid(v)
+}
+
+func (s *schema) validNumber(v bson.RawValue) bool {
+	for _, bound := range []*compareTest{s.minimum, s.maximum} {
+		if bound != nil {
+			if ok, _ := bound.test(v); !ok {
+				return false
+			}
+		}
+	}
+	return s.multiple == nil || toDecimal(v).Mod(*s.multiple).IsZero()
+}
+
+func (s *schema) validString(v bson.RawValue) bool {
+	data := stringData(v)
+	if s.minLength > 0 || s.maxLength >= 0 {
+		n := int64(utf8.RuneCount(data))
+		if n < s.minLength || s.maxLength >= 0 && n > s.maxLength {
+			return false
+		}
+	}
+	return s.pattern == nil || s.pattern.Match(data)
+}
+
+func (s *schema) validArray(array bson.Raw) bool {
+	list := arrayValues(bson.RawValue{Type: bson.TypeArray, Value: array})
+	n := int64(len(list))
+	if n < s.minItems || s.maxItems >= 0 && n > s.maxItems {
+		return false
+	}
+	for i, e := range list {
+		switch {
+		case s.items != nil:
+			if !s.items.valid(e) {
+				return false
+			}
+		case i < len(s.itemList):
+			if !s.itemList[i].valid(e) {
+				return false
+			}
+		case s.itemList != nil && s.additionalItems != nil:
+			if s.additionalItems.schema == nil || !s.additionalItems.schema.valid(e) {
+				return false
+			}
+		}
+	}
+	if s.uniqueItems {
+		for i, e := range list {
+			if slices.ContainsFunc(list[:i], func(x bson.RawValue) bool { return equalUnordered(x, e) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *schema) validObject(v bson.RawValue) bool {
+	doc := bson.Raw(v.Value)
+	for _, name := range s.required {
+		if lookup(doc, name).Type == 0 {
+			return false
+		}
+	}
+	if s.minProperties > 0 || s.maxProperties >= 0 {
+		n := int64(countElements(doc))
+		if n < s.minProperties || s.maxProperties >= 0 && n > s.maxProperties {
+			return false
+		}
+	}
+	for _, p := range s.properties {
+		if e := lookup(doc, p.name); e.Type != 0 && !p.schema.valid(e) {
+			return false
+		}
+	}
+	for _, d := range s.dependencies {
+		if lookup(doc, d.name).Type == 0 {
+			continue
+		}
+		if d.schema != nil && !d.schema.valid(v) {
+			return false
+		}
+		for _, other := range d.others {
+			if lookup(doc, other).Type == 0 {
+				return false
+			}
+		}
+	}
+	if s.patterns == nil && s.additionalProperties == nil {
+		return true
+	}
+	for key, e := range doc.All() {
+		known := slices.ContainsFunc(s.properties, func(p property) bool { return p.name == key })
+		for _, p := range s.patterns {
+			if p.re.Match([]byte(key)) {
+				known = true
+				if !p.schema.valid(e) {
+					return false
+				}
+			}
+		}
+		if !known && s.additionalProperties != nil && (s.additionalProperties.schema == nil || !s.additionalProperties.schema.valid(e)) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalUnordered compares values as schemas do: the order of fields in documents does not matter.
+func equalUnordered(a, b bson.RawValue) bool {
+	if a.Type != b.Type || a.Type != bson.TypeEmbeddedDocument && a.Type != bson.TypeArray {
+		return Equal(a, b, nil)
+	}
+	x, y := bson.Raw(a.Value), bson.Raw(b.Value)
+	if countElements(x) != countElements(y) {
+		return false
+	}
+	for key, v := range x.All() {
+		if w := lookup(y, key); w.Type == 0 || !equalUnordered(v, w) {
+			return false
+		}
+	}
+	return true
+}
