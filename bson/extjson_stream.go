@@ -117,7 +117,7 @@ func (d *ExtJSONDecoder) find() (int, error) {
 	}
 	if err == nil && d.state == streamArray && c == ',' {
 		d.skip(1)
-		c, err = d.space()
+		_, err = d.space()
 	} else if err == nil && d.state >= streamArrayStart {
 		if c == ']' {
 			return 0, d.endArray()
