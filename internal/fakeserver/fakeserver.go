@@ -217,3 +217,6 @@ func Message(name string, elements ...func([]byte) []byte) []byte {
 	}, elements...)...)
 	return wire.FinishMessage(append(wire.AppendMsg(nil, wire.NextRequestID(), 0, 0), doc...), 0)
 }
+
+// WriteRaw sends bytes that need not be a message.
+func (c *Conn) WriteRaw(b []byte) { c.nc.Write(b) }

@@ -136,7 +136,9 @@ func member(kind event.ServerKind, me string, hosts ...string) func([]byte) []by
 func connect(t testing.TB, network *fakeserver.Network, cfg Config, seeds ...string) *Topology {
 	t.Helper()
 	cfg.Seeds = seeds
-	cfg.LocalThreshold = DefaultLocalThreshold
+	if cfg.LocalThreshold == 0 {
+		cfg.LocalThreshold = DefaultLocalThreshold
+	}
 	if cfg.Pool.Conn == nil {
 		cfg.Pool.Conn = &conn.Config{ConnectTimeout: 10 * time.Second}
 	}

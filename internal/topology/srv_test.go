@@ -139,6 +139,7 @@ func TestSRVPollingHonoursTTL(t *testing.T) {
 			return addrs("27017"), 5 * time.Minute, nil
 		}}}, addrs("27017")...)
 		time.Sleep(13 * time.Minute)
+		synctest.Wait()
 		if want := []time.Duration{2 * time.Minute, 7 * time.Minute, 12 * time.Minute}; !slices.Equal(at, want) {
 			t.Errorf("asked at %v, want %v", at, want)
 		}
