@@ -1,0 +1,121 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/internal/mongoerr"
+	"allium/mongotest"
+)
+
+// authDeployment has the users of the prose tests "SCRAM-SHA-256 and mechanism negotiation" (step 1), and two on $external.
+func authDeployment(t *testing.T, opts ...mongotest.Option) *mongotest.Deployment {
+	t.Helper()
+	d := mongotest.Start(t, append(opts, mongotest.Auth("root", "root"), mongotest.InMemory())...)
+	sha1, sha256 := []string{"SCRAM-SHA-1"}, []string{"SCRAM-SHA-256"}
+	for _, u := range []mongotest.User{
+		{Name: "sha1", Password: "sha1", Mechanisms: sha1, Roles: []string{"root"}},
+		{Name: "sha256", Password: "sha256", Mechanisms: sha256, Roles: []string{"root"}},
+		{Name: "both", Password: "both", Roles: []string{"root"}},
+		{Name: "IX", Password: "IX", Mechanisms: sha256, Roles: []string{"root"}},
+		{Name: "\u2168", Password: "\u2163", Mechanisms: sha256, Roles: []string{"root"}},
+		{Name: "ldap", Password: "open sesame", DB: "$external", Roles: []string{"root"}},
+	} {
+		if err := d.AddUser(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// useDatabase runs a command that needs authentication.
+func useDatabase(t *testing.T, d *mongotest.Deployment, uri string) error {
+	t.Helper()
+	client := open(t, uri, allium.ClientOptions{Dialer: d, TLS: d.TLSConfig()})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "count", Value: "things"}})
+	return err
+}
+
+// Authentication, prose test "SCRAM-SHA-256 and mechanism negotiation", steps 2 to 4, with the driver as a whole.
+func TestProseAuthSCRAM(t *testing.T) {
+	d := authDeployment(t)
+	for _, tt := range []struct {
+		step                 int
+		user, password, mech string
+		ok                   bool
+	}{
+		{2, "sha1", "sha1", "", true}, {2, "sha1", "sha1", "SCRAM-SHA-1", true},
+		{2, "sha256", "sha256", "", true}, {2, "sha256", "sha256", "SCRAM-SHA-256", true},
+		{2, "both", "both", "", true}, {2, "both", "both", "SCRAM-SHA-1", true}, {2, "both", "both", "SCRAM-SHA-256", true},
+		{3, "sha1", "sha1", "SCRAM-SHA-256", false}, {3, "sha256", "sha256", "SCRAM-SHA-1", false},
+		{3, "nobody", "x", "", false}, {3, "both", "wrong", "", false},
+		{4, "IX", "IX", "", true}, {4, "IX", "I\u00adX", "", true},
+		{4, "\u2168", "IV", "", true}, {4, "\u2168", "I\u00adV", "", true},
+	} {
+		t.Run(fmt.Sprintf("step %d/%s %s %s", tt.step, tt.user, tt.password, tt.mech), func(t *testing.T) {
+			uri := "mongodb://" + url.UserPassword(tt.user, tt.password).String() + "@" + d.Hosts()[0] + "/admin"
+			if tt.mech != "" {
+				uri += "?authMechanism=" + tt.mech
+			}
+			err := useDatabase(t, d, uri)
+			if tt.ok {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			se, isServer := errors.AsType[*allium.ServerError](err)
+			_, isAuth := errors.AsType[*mongoerr.AuthError](err)
+			if !isAuth || !isServer || se.Code != 18 {
+				t.Errorf("error %T: %v", err, err)
+			}
+		})
+	}
+}
+
+func TestAuthPlainAndX509(t *testing.T) {
+	d := authDeployment(t, mongotest.TLS())
+	if err := d.AddUser(mongotest.User{Name: d.ClientSubject(), DB: "$external", Roles: []string{"root"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, uri := range []string{
+		"mongodb://ldap:open%20sesame@" + d.Hosts()[0] + "/?authMechanism=PLAIN",
+		"mongodb://" + d.Hosts()[0] + "/?authMechanism=MONGODB-X509",
+		"mongodb://" + url.PathEscape(d.ClientSubject()) + "@" + d.Hosts()[0] + "/?authMechanism=MONGODB-X509",
+	} {
+		if err := useDatabase(t, d, uri); err != nil {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+	if err := useDatabase(t, d, "mongodb://ldap:wrong@"+d.Hosts()[0]+"/?authMechanism=PLAIN"); err == nil {
+		t.Error("wrong password: no error")
+	}
+}
+
+// A wrong password fails the operation at once; it is not tried again and again.
+func TestWrongPasswordIsNotRetried(t *testing.T) {
+	d := authDeployment(t)
+	var attempts atomic.Int32
+	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		if c.Name == "saslStart" {
+			attempts.Add(1)
+		}
+		return nil, nil
+	})
+	if err := useDatabase(t, d, "mongodb://both:wrong@"+d.Hosts()[0]+"/?authMechanism=SCRAM-SHA-1"); err == nil {
+		t.Fatal("no error")
+	}
+	// One at most: the first message travels with the hello.
+	if n := attempts.Load(); n > 1 {
+		t.Errorf("%d attempts", n)
+	}
+}

@@ -1,0 +1,148 @@
+package allium_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"allium"
+	"allium/event"
+	"allium/internal/spectest"
+	"allium/mongotest"
+)
+
+// seedRecords are the SRV records of the suite of Initial DNS Seedlist Discovery: port by port, of the host
+// localhost.test.build.10gen.cc. Package dns tests the records that are wrong, and asks a real name server.
+var seedRecords = map[string][]uint16{
+	"test1": {27017, 27018}, "test2": {27018, 27019}, "test3": {27017}, "test5": {27017}, "test11": {27017}, "test18": {27017},
+	"test20": {27017}, "test21": {27017}, "test22": {27017, 27018}, "test23": {8000}, "test24": {8000},
+}
+
+var seedTexts = map[string]string{
+	"test5": "replicaSet=repl0&authSource=thisDB", "test11": "replicaSet=repl0", "test20": "loadBalanced=true", "test21": "loadBalanced=false",
+	"test24": "loadBalanced=true",
+}
+
+// seedResolver answers from seedRecords.
+type seedResolver struct{}
+
+func (seedResolver) LookupSRV(_ context.Context, _, _, name string) (string, []*net.SRV, error) {
+	label, _, _ := strings.Cut(name, ".")
+	target := "localhost.test.build.10gen.cc."
+	if label == "test18" {
+		target = "localhost.sub.test.build.10gen.cc."
+	}
+	var out []*net.SRV
+	for _, port := range seedRecords[label] {
+		out = append(out, &net.SRV{Target: target, Port: port})
+	}
+	if len(out) == 0 {
+		return "", nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	}
+	return "", out, nil
+}
+
+func (seedResolver) LookupTXT(_ context.Context, name string) ([]string, error) {
+	label, _, _ := strings.Cut(name, ".")
+	if text, ok := seedTexts[label]; ok {
+		return []string{text}, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+}
+
+// seedDialer connects to a deployment in memory, where all names of the suite are localhost.
+type seedDialer struct{ d *mongotest.Deployment }
+
+func (s seedDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	address = net.JoinHostPort("localhost", port)
+	if port == "8000" {
+		address = s.d.Hosts()[0] // the load balancer
+	}
+	return s.d.DialContext(ctx, network, address)
+}
+
+// The files of Initial DNS Seedlist Discovery that lead to a deployment: the client finds it with TLS, and a ping succeeds.
+func TestSeedlistSuite(t *testing.T) {
+	deployments := map[string][]mongotest.Option{
+		"replica-set":   {mongotest.ReplicaSet(3), mongotest.SetName("repl0")},
+		"sharded":       {mongotest.Sharded(1, 2)},
+		"load-balanced": {mongotest.LoadBalanced(2)},
+	}
+	for folder, options := range deployments {
+		t.Run(folder, func(t *testing.T) {
+			d := mongotest.Start(t, append(options, mongotest.TLS(), mongotest.InMemory())...)
+			for _, file := range spectest.Files(t, "initial-dns-seedlist-discovery/tests/"+folder+"/*.json") {
+				t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) { seedlistCase(t, d, file) })
+			}
+		})
+	}
+}
+
+func seedlistCase(t *testing.T, d *mongotest.Deployment, file string) {
+	var tt struct {
+		URI      string
+		Hosts    []string
+		NumHosts *int
+		Ping     *bool
+		Error    bool
+	}
+	if err := json.Unmarshal(spectest.Read(t, file), &tt); err != nil {
+		t.Fatal(err)
+	}
+	tlsConfig := d.TLSConfig()
+	tlsConfig.ServerName = "localhost" // which the certificate is for, whatever name leads there
+	uri := tt.URI
+	// Setting it in code also switches TLS on for the string with ssl=false: this deployment has nothing else, and the option
+	// itself is tested beside the parser.
+	opts := allium.ClientOptions{TLS: tlsConfig, Dialer: seedDialer{d}, Resolver: seedResolver{}}
+	found := make(chan struct{}, 1)
+	hosts := func(topology *event.TopologyDescription) []string {
+		var out []string
+		for _, s := range topology.Servers {
+			out = append(out, s.Addr)
+		}
+		slices.Sort(out)
+		return out
+	}
+	opts.ServerMonitor = &event.ServerMonitor{TopologyDescriptionChanged: func(e *event.TopologyDescriptionChanged) {
+		got := hosts(e.NewDescription)
+		if tt.NumHosts != nil && len(got) == *tt.NumHosts || tt.NumHosts == nil && slices.Equal(got, tt.Hosts) {
+			select {
+			case found <- struct{}{}:
+			default:
+			}
+		}
+	}}
+	if tt.Error {
+		client, err := allium.Open(uri, opts)
+		if err == nil {
+			client.Close(t.Context())
+			t.Fatalf("%s: no error", uri)
+		}
+		return
+	}
+	slices.Sort(tt.Hosts)
+	client := open(t, uri, opts)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	// Without a ping there may be wrong credentials; monitors do not need any.
+	if tt.Ping == nil || *tt.Ping {
+		if err := client.Ping(ctx); err != nil {
+			t.Fatalf("%s: %v", uri, err)
+		}
+	}
+	select {
+	case <-found:
+	case <-ctx.Done():
+		t.Errorf("%s: hosts %q, want %q", uri, hosts(client.Topology()), tt.Hosts)
+	}
+}
