@@ -367,8 +367,11 @@ func (x *run) placeholder(v bson.RawValue) (bson.RawValue, bool, error) {
 		return in, true, nil
 	case "$ref":
 		saved, ok := x.saved[name]
-		if !ok || saved.IsZero() {
+		if !ok {
 			return v, false, fmt.Errorf("nothing saved as %q", name)
+		}
+		if saved.IsZero() { // the reply had no such field
+			saved = bson.RawValue{Type: bson.TypeNull}
 		}
 		return saved, true, nil
 	case "$session":

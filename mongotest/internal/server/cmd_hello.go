@@ -34,6 +34,9 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	if err := r.noteClient(); err != nil {
 		return dst, err
 	}
+	if v := r.Body.Lookup("internalClient"); v.Type == bson.TypeEmbeddedDocument && bson.Raw(v.Value).Lookup("maxWireVersion").IsZero() {
+		return dst, srverr.New(srverr.BadValue, "Missing required field 'maxWireVersion' of 'internalClient'")
+	}
 	if err := r.agreeCompression(); err != nil {
 		return dst, err
 	}

@@ -239,7 +239,7 @@ func runDropUser(r *Request, dst []byte) ([]byte, error) {
 func runDropAllUsers(r *Request, dst []byte) ([]byte, error) {
 	n := r.Node.data.removeUsers(func(u *User) bool { return u.DB == r.DB })
 	r.noted()
-	return bson.AppendInt32(dst, "n", int32(n)), nil
+	return bson.AppendInt64(dst, "n", int64(n)), nil
 }
 
 func runGrantRoles(r *Request, dst []byte) ([]byte, error) {

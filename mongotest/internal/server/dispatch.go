@@ -175,7 +175,11 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 		if !r.writeConcern.IsZero() {
 			return dst, srverr.New(srverr.InvalidOptions, "Command does not support writeConcern")
 		}
-		return n.invoke(r, dst)
+		dst, err := n.invoke(r, dst)
+		if err != nil {
+			dst = dst[:start]
+		}
+		return dst, err
 	}
 	if err := r.parseWriteConcern(); err != nil {
 		return dst, err

@@ -69,6 +69,8 @@ type Node struct {
 	lastConn atomic.Int32
 	lastOp   atomic.Int32
 
+	fsyncLocks atomic.Int64 // fsync with lock; writes are not really held back
+
 	mu        sync.Mutex
 	listeners []net.Listener
 	conns     map[*Conn]struct{}

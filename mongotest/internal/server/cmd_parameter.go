@@ -1,0 +1,112 @@
+package server
+
+import (
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "getParameter", AdminOnly: true, Where: Anywhere, Run: runGetParameter})
+	register(&Command{Name: "setParameter", AdminOnly: true, Where: Anywhere, Run: runSetParameter})
+	register(&Command{Name: "setFeatureCompatibilityVersion", AdminOnly: true, WriteConcern: true, Run: runSetFCV})
+}
+
+func (r *Request) appendParameter(dst []byte, name string) ([]byte, bool) {
+	switch name {
+	case "featureCompatibilityVersion":
+		at, dst := bson.BeginDocumentElement(dst, name)
+		dst = bson.AppendString(dst, "version", r.Node.cfg.Version.Series())
+		return bson.EndDocument(dst, at), true
+	case "authenticationMechanisms":
+		return appendStrings(dst, name, []string{mechX509, scramSHA1, scramSHA256}), true
+	}
+	v, ok := r.Node.parameter(name)
+	if !ok {
+		return dst, false
+	}
+	return bson.AppendRawValue(dst, name, v), true
+}
+
+func runGetParameter(r *Request, dst []byte) ([]byte, error) {
+	none := srverr.New(0, "no option found to get")
+	arg := r.Arg()
+	all := false
+	switch s, _ := arg.StringValue(); {
+	case s == "*":
+		all = true
+	case arg.Type == bson.TypeEmbeddedDocument:
+		all = bson.Raw(arg.Value).Lookup("allParameters").AsBool()
+	}
+	found := false
+	var ok bool
+	if all {
+		names := append(sortedKeys(parameters), "featureCompatibilityVersion", "authenticationMechanisms")
+		slices.Sort(names)
+		for _, name := range names {
+			dst, _ = r.appendParameter(dst, name)
+		}
+		return dst, nil
+	}
+	first := true
+	for k := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if dst, ok = r.appendParameter(dst, k); ok {
+			found = true
+		}
+	}
+	if !found {
+		return dst, none
+	}
+	return dst, nil
+}
+
+// fixedParameters cannot be changed while the server runs.
+var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalSessionTimeoutMinutes": true, "logicalSessionRefreshMillis": true,
+	"maxBSONDepth": true, "authenticationMechanisms": true}
+
+func runSetParameter(r *Request, dst []byte) ([]byte, error) {
+	first, found := true, false
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if genericArgs[k] {
+			continue
+		}
+		old, ok := r.Node.parameter(k)
+		switch {
+		case fixedParameters[k]:
+			return dst, srverr.New(0, "not allowed to change [%s] at runtime", k)
+		case !ok:
+			return dst, srverr.New(0, "attempted to set unrecognized parameter [%s], use help:true to see options ", k)
+		}
+		set := v
+		switch old.Type {
+		case bson.TypeInt32, bson.TypeInt64:
+			n, ok := number(v)
+			if !ok {
+				return dst, srverr.New(srverr.BadValue, "Failed setting %s: Unable to coerce value to integral type", k)
+			}
+			if set = int64Value(n); old.Type == bson.TypeInt32 {
+				set = int32Value(int32(n))
+			}
+		case bson.TypeBoolean:
+			set = boolValue(v.AsBool())
+		}
+		if !found {
+			dst = bson.AppendRawValue(dst, "was", old)
+		}
+		found = true
+		r.Node.setParameter(string([]byte(k)), set)
+	}
+	if !found {
+		return dst, srverr.New(0, "no option found to set, use help:true to see options ")
+	}
+	return dst, nil
+}

@@ -1,0 +1,321 @@
+package server
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	for _, c := range []*Command{
+		{Name: "serverStatus", Run: runServerStatus},
+		{Name: "hostInfo", AdminOnly: true, Run: runHostInfo},
+		{Name: "getLog", AdminOnly: true, Run: runGetLog},
+		{Name: "getCmdLineOpts", AdminOnly: true, Run: runCmdLineOpts},
+		{Name: "whatsmyuri", NoAuth: true, Run: runWhatsMyURI},
+		{Name: "connectionStatus", NoAuth: true, Run: runConnectionStatus},
+		{Name: "logRotate", AdminOnly: true, Run: runNothing},
+		{Name: "top", AdminOnly: true, Roles: []Role{Standalone, Member}, Run: runTop},
+		{Name: "features", NoAuth: true, Run: runFeatures},
+		{Name: "listCommands", NoAuth: true, Run: runListCommands},
+		{Name: "availableQueryOptions", NoAuth: true, Until: Version{5, 1, 0}, Run: runQueryOptions},
+		{Name: "driverOIDTest", Until: Version{8, 1, 0}, Run: runOIDTest},
+		{Name: "getFreeMonitoringStatus", AdminOnly: true, Until: Version{7, 1, 0}, Run: runFreeMonitoring},
+		{Name: "fsync", AdminOnly: true, Run: runFsync},
+		{Name: "fsyncUnlock", AdminOnly: true, Run: runFsyncUnlock},
+		{Name: "profile", Roles: []Role{Standalone, Member}, Run: runProfile},
+		{Name: "connPoolStats", Run: runConnPoolStats},
+		{Name: "lockInfo", AdminOnly: true, Roles: []Role{Standalone, Member}, Run: runLockInfo},
+		{Name: "setIndexCommitQuorum", Run: runNothing},
+		{Name: "rotateCertificates", AdminOnly: true, Since: Version{5, 0, 0}, Run: runNothing},
+	} {
+		c.Where = Anywhere
+		register(c)
+	}
+}
+
+func runNothing(r *Request, dst []byte) ([]byte, error) { return dst, nil }
+
+// runServerStatus answers with the sections that the client has not switched off.
+func runServerStatus(r *Request, dst []byte) ([]byte, error) {
+	n := r.Node
+	now := n.data.Clock.Now()
+	up := time.Since(n.started)
+	dst = bson.AppendString(dst, "host", n.addr)
+	dst = bson.AppendString(dst, "version", n.cfg.Version.String())
+	process := "mongod"
+	if n.role == Mongos {
+		process = "mongos"
+	}
+	dst = bson.AppendString(dst, "process", process)
+	dst = bson.AppendInt64(dst, "pid", int64(os.Getpid()))
+	dst = bson.AppendDouble(dst, "uptime", float64(int64(up.Seconds())))
+	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
+	dst = bson.AppendInt64(dst, "uptimeEstimate", int64(up.Seconds()))
+	dst = bson.AppendDateTime(dst, "localTime", bson.NewDateTime(now))
+	for _, s := range statusSections {
+		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.set == nil {
+			continue
+		}
+		at, d := bson.BeginDocumentElement(dst, s.name)
+		dst = bson.EndDocument(s.fill(r, d), at)
+	}
+	return dst, nil
+}
+
+// statusSections are the sections of serverStatus that say something here.
+var statusSections = []struct {
+	name   string
+	member bool // only on replica set members
+	fill   func(r *Request, dst []byte) []byte
+}{
+	{"asserts", false, func(r *Request, dst []byte) []byte {
+		for _, k := range []string{"regular", "warning", "msg", "user", "rollovers"} {
+			dst = bson.AppendInt32(dst, k, 0)
+		}
+		return dst
+	}},
+	{"connections", false, func(r *Request, dst []byte) []byte {
+		n := r.Node
+		n.mu.Lock()
+		current := len(n.conns)
+		n.mu.Unlock()
+		dst = bson.AppendInt32(dst, "current", int32(current))
+		dst = bson.AppendInt32(dst, "available", int32(51200-current))
+		dst = bson.AppendInt32(dst, "totalCreated", n.lastConn.Load())
+		return bson.AppendInt32(dst, "active", int32(len(n.currentOps(func(*opInfo) bool { return true }))))
+	}},
+	{"logicalSessionRecordCache", false, func(r *Request, dst []byte) []byte {
+		return bson.AppendInt32(dst, "activeSessionsCount", int32(len(r.Node.data.sessions.all(func(SessionID) bool { return true }))))
+	}},
+	{"mem", false, func(r *Request, dst []byte) []byte {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		dst = bson.AppendInt32(dst, "bits", 64)
+		dst = bson.AppendInt32(dst, "resident", int32(m.Sys>>20))
+		return bson.AppendBool(dst, "supported", true)
+	}},
+	{"repl", true, func(r *Request, dst []byte) []byte { return r.Node.set.appendHello(dst, r.Node, true) }},
+	{"storageEngine", false, func(r *Request, dst []byte) []byte {
+		dst = bson.AppendString(dst, "name", "wiredTiger")
+		dst = bson.AppendBool(dst, "supportsCommittedReads", true)
+		dst = bson.AppendBool(dst, "supportsPendingDrops", true)
+		dst = bson.AppendBool(dst, "supportsSnapshotReadConcern", true)
+		dst = bson.AppendBool(dst, "readOnly", false)
+		return bson.AppendBool(dst, "persistent", true)
+	}},
+	{"transactions", false, func(r *Request, dst []byte) []byte {
+		open := 0
+		for _, s := range r.Node.data.sessions.all(func(SessionID) bool { return true }) {
+			if s != r.Session && s.mu.TryLock() {
+				if s.state.phase == txnInProgress {
+					open++
+				}
+				s.mu.Unlock()
+			}
+		}
+		return bson.AppendInt64(dst, "currentOpen", int64(open))
+	}},
+}
+
+func runHostInfo(r *Request, dst []byte) ([]byte, error) {
+	at, dst := bson.BeginDocumentElement(dst, "system")
+	dst = bson.AppendDateTime(dst, "currentTime", bson.NewDateTime(r.Node.data.Clock.Now()))
+	dst = bson.AppendString(dst, "hostname", r.Node.addr)
+	dst = bson.AppendInt32(dst, "cpuAddrSize", 64)
+	dst = bson.AppendInt32(dst, "numCores", int32(runtime.NumCPU()))
+	dst = bson.AppendString(dst, "cpuArch", runtime.GOARCH)
+	dst = bson.EndDocument(dst, at)
+	at, dst = bson.BeginDocumentElement(dst, "os")
+	dst = bson.AppendString(dst, "type", runtime.GOOS)
+	dst = bson.AppendString(dst, "name", "mongotest")
+	dst = bson.AppendString(dst, "version", runtime.Version())
+	dst = bson.EndDocument(dst, at)
+	at, dst = bson.BeginDocumentElement(dst, "extra")
+	return bson.EndDocument(dst, at), nil
+}
+
+func runGetLog(r *Request, dst []byte) ([]byte, error) {
+	name, ok := r.Arg().StringValue()
+	if !ok {
+		return dst, wrongFieldType("getLog", "string", r.Arg())
+	}
+	if name == "*" {
+		return appendStrings(dst, "names", []string{"global", "startupWarnings"}), nil
+	}
+	if name != "global" && name != "startupWarnings" {
+		return dst, srverr.New(0, "no RamLog named: %s", name)
+	}
+	dst = bson.AppendInt32(dst, "totalLinesWritten", 0)
+	return appendStrings(dst, "log", nil), nil
+}
+
+func runCmdLineOpts(r *Request, dst []byte) ([]byte, error) {
+	dst = appendStrings(dst, "argv", []string{"mongod"})
+	at, dst := bson.BeginDocumentElement(dst, "parsed")
+	return bson.EndDocument(dst, at), nil
+}
+
+func runWhatsMyURI(r *Request, dst []byte) ([]byte, error) {
+	return bson.AppendString(dst, "you", r.Conn.nc.RemoteAddr().String()), nil
+}
+
+func runConnectionStatus(r *Request, dst []byte) ([]byte, error) {
+	show := r.Body.Lookup("showPrivileges")
+	if !show.IsZero() && !show.IsNumber() && show.Type != bson.TypeBoolean {
+		return dst, srverr.New(srverr.TypeMismatch, "Expected boolean or number type for field \"showPrivileges\", found %s", bsontext.TypeName(show.Type))
+	}
+	at, dst := bson.BeginDocumentElement(dst, "authInfo")
+	list, dst := bson.BeginArrayElement(dst, "authenticatedUsers")
+	u := r.Conn.user
+	var roles []RoleName
+	if u != nil {
+		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
+		d = bson.AppendString(d, "user", u.Name)
+		d = bson.AppendString(d, "db", u.DB)
+		dst = bson.EndDocument(d, start)
+		roles = u.Roles
+	}
+	dst = bson.EndDocument(dst, list)
+	dst = appendRoles(dst, "authenticatedUserRoles", roles)
+	if show.AsBool() {
+		dst = appendStrings(dst, "authenticatedUserPrivileges", nil)
+	}
+	return bson.EndDocument(dst, at), nil
+}
+
+func runTop(r *Request, dst []byte) ([]byte, error) {
+	at, dst := bson.BeginDocumentElement(dst, "totals")
+	dst = bson.AppendString(dst, "note", "all times in microseconds")
+	return bson.EndDocument(dst, at), nil
+}
+
+func runFeatures(r *Request, dst []byte) ([]byte, error) {
+	id := r.Node.processID
+	return bson.AppendInt32(dst, "oidMachine", int32(id[4])<<16|int32(id[5])<<8|int32(id[6])), nil
+}
+
+func runListCommands(r *Request, dst []byte) ([]byte, error) {
+	at, dst := bson.BeginDocumentElement(dst, "commands")
+	for _, name := range sortedKeys(table) {
+		c := r.Node.lookup(name)
+		if c == nil || c.Name != name {
+			continue
+		}
+		start, d := bson.BeginDocumentElement(dst, name)
+		d = bson.AppendBool(d, "requiresAuth", !c.NoAuth)
+		d = bson.AppendBool(d, "slaveOk", c.Where == Anywhere)
+		d = bson.AppendBool(d, "adminOnly", c.AdminOnly)
+		dst = bson.EndDocument(d, start)
+	}
+	return bson.EndDocument(dst, at), nil
+}
+
+func runQueryOptions(r *Request, dst []byte) ([]byte, error) {
+	return bson.AppendInt32(dst, "options", 254), nil
+}
+
+func runOIDTest(r *Request, dst []byte) ([]byte, error) {
+	id, ok := r.Arg().ObjectID()
+	if !ok {
+		return dst, srverr.New(0, "not oid")
+	}
+	dst = bson.AppendObjectID(dst, "oid", id)
+	return bson.AppendString(dst, "str", id.Hex()), nil
+}
+
+func runFreeMonitoring(r *Request, dst []byte) ([]byte, error) {
+	dst = bson.AppendString(dst, "state", "undecided")
+	return bson.AppendString(dst, "message", "There is nothing to monitor."), nil
+}
+
+func runFsync(r *Request, dst []byte) ([]byte, error) {
+	if !r.Body.Lookup("lock").AsBool() {
+		return bson.AppendInt32(dst, "numFiles", 1), nil
+	}
+	n := r.Node.fsyncLocks.Add(1)
+	dst = bson.AppendString(dst, "info", "now locked against writes, use db.fsyncUnlock() to unlock")
+	dst = bson.AppendInt64(dst, "lockCount", n)
+	return bson.AppendString(dst, "seeAlso", "http://dochub.mongodb.org/core/fsynccommand"), nil
+}
+
+func runFsyncUnlock(r *Request, dst []byte) ([]byte, error) {
+	for {
+		n := r.Node.fsyncLocks.Load()
+		if n == 0 {
+			return dst, srverr.New(0, "fsyncUnlock called when not locked")
+		}
+		if r.Node.fsyncLocks.CompareAndSwap(n, n-1) {
+			dst = bson.AppendString(dst, "info", "fsyncUnlock completed")
+			return bson.AppendInt64(dst, "lockCount", n-1), nil
+		}
+	}
+}
+
+func runProfile(r *Request, dst []byte) ([]byte, error) {
+	for _, f := range []struct {
+		name string
+		v    bson.RawValue
+	}{{"profile", r.Arg()}, {"slowms", r.Body.Lookup("slowms")}} {
+		if !f.v.IsZero() && !f.v.IsNumber() {
+			return dst, srverr.New(srverr.TypeMismatch, "BSON field 'profile.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", f.name, bsontext.TypeName(f.v.Type))
+		}
+	}
+	dst = bson.AppendInt32(dst, "was", 0)
+	dst = bson.AppendInt32(dst, "slowms", 100)
+	return bson.AppendDouble(dst, "sampleRate", 1), nil
+}
+
+func runConnPoolStats(r *Request, dst []byte) ([]byte, error) {
+	for _, k := range []string{"numClientConnections", "numAScopedConnections", "totalInUse", "totalAvailable", "totalCreated", "totalRefreshing"} {
+		dst = bson.AppendInt32(dst, k, 0)
+	}
+	for _, k := range []string{"pools", "hosts", "replicaSets"} {
+		at, d := bson.BeginDocumentElement(dst, k)
+		dst = bson.EndDocument(d, at)
+	}
+	return dst, nil
+}
+
+func runLockInfo(r *Request, dst []byte) ([]byte, error) {
+	return appendStrings(dst, "lockInfo", nil), nil
+}
+
+func runSetFCV(r *Request, dst []byte) ([]byte, error) {
+	v := r.Node.cfg.Version
+	tail := func() string {
+		return bsontext.Document(r.Body) + ". See https://docs.mongodb.com/master/release-notes/" + v.Series() + "-compatibility/#feature-compatibility."
+	}
+	s, ok := r.Arg().StringValue()
+	if !ok {
+		return dst, srverr.New(srverr.TypeMismatch, "Command argument must be of type String, but was of type %s in: %s", bsontext.TypeName(r.Arg().Type), tail())
+	}
+	first := true
+	for k := range r.Body.All() {
+		if !first && !genericArgs[k] && k != "confirm" && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
+			return dst, srverr.New(srverr.InvalidOptions, "Unrecognized field found %s in %s", k, tail())
+		}
+		first = false
+	}
+	if before := previousSeries(v); s != v.Series() && s != before {
+		return dst, srverr.New(srverr.BadValue, "Invalid command argument. Expected '%s' or '%s', found %s in: %s", v.Series(), before, s, tail())
+	}
+	r.noted()
+	return dst, nil
+}
+
+func previousSeries(v Version) string {
+	before := ""
+	for _, rel := range releases {
+		if rel.major == v.Major && rel.minor == v.Minor {
+			break
+		}
+		before = Version{rel.major, rel.minor, 0}.Series()
+	}
+	return strings.TrimSpace(before)
+}
