@@ -41,7 +41,7 @@ func useDatabase(t *testing.T, d *mongotest.Deployment, uri string) error {
 	client := open(t, uri, allium.ClientOptions{Dialer: d, TLS: d.TLSConfig()})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "count", Value: "things"}})
+	_, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "usersInfo", Value: 1}})
 	return err
 }
 
