@@ -99,7 +99,7 @@ type Pool struct {
 	draining   uint64  // how many read off an owed reply and will soon be done
 	queue      queue
 	waiters    sync.Pool // of *waiter that nobody uses: neither queued nor with a result or a connection being made
-	resting    bool // no further attempts to reach the minimum until the next run in the background
+	resting    bool      // no further attempts to reach the minimum until the next run in the background
 
 	timer *time.Timer // of the next run in the background
 	due   time.Time   // when that is, the zero time if none is planned
