@@ -1,0 +1,169 @@
+package store
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+// IndexField is one field of a key pattern.
+type IndexField struct {
+	Path       string
+	Descending bool
+	Special    string // "text", "hashed", "2d", "2dsphere", "wildcard": not kept in order
+}
+
+// IndexInfo is an index's definition. It is not changed once it is published.
+type IndexInfo struct {
+	Name    string
+	Spec    bson.Raw // what listIndexes shows
+	Pattern bson.Raw
+	Fields  []IndexField
+	IsID    bool
+	Unique  bool
+	Sparse  bool
+	Hidden  bool
+	Partial *query.Filter // nil: all documents
+	Expire  *int64        // seconds, of a TTL index
+	// Collation is nil for the simple one.
+	Collation *query.Collation
+
+	Uses  *atomic.Int64 // operations that used the index
+	Since time.Time
+
+	gen     *query.KeyGenerator
+	special bool   // has no keys
+	single  string // the only field, if its path has no dot
+}
+
+// Prepare fills in what is derived from the other fields. It must be called before the index is created.
+func (x *IndexInfo) Prepare() *IndexInfo {
+	var paths []string
+	for _, f := range x.Fields {
+		paths = append(paths, f.Path)
+		x.special = x.special || f.Special != ""
+	}
+	x.gen = query.NewKeyGenerator(paths, x.Sparse)
+	x.single = ""
+	if len(paths) == 1 && strings.IndexByte(paths[0], '.') < 0 {
+		x.single = paths[0]
+	}
+	if x.Uses == nil {
+		x.Uses, x.Since = new(atomic.Int64), time.Now()
+	}
+	return x
+}
+
+// Ordered reports whether the index has keys in order: whether it is of use for queries here.
+func (x *IndexInfo) Ordered() bool { return !x.special }
+
+// collator returns c as a Collation, nil for the simple one.
+func collator(c *query.Collation) Collation {
+	if c == nil {
+		return nil
+	}
+	return c
+}
+
+// viewString returns the bytes as a string without copying them; it must not outlive them.
+func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// keys returns the document's encoded keys, each once, without the record id.
+func (x *IndexInfo) keys(dst []string, doc bson.Raw) (keys []string, multikey bool, err error) {
+	if x.special {
+		return dst, false, nil
+	}
+	if x.Partial != nil {
+		if ok, err := x.Partial.Match(doc); err != nil || !ok {
+			return dst, false, err
+		}
+	}
+	if x.single != "" {
+		v := doc.Lookup(x.single)
+		if v.Type != bson.TypeArray {
+			if v.Type == 0 {
+				if x.Sparse {
+					return dst, false, nil
+				}
+				v.Type = bson.TypeNull
+			}
+			return append(dst, string(x.encode(nil, 0, v))), false, nil
+		}
+	}
+	at := len(dst)
+	multikey, err = x.gen.Keys(doc, func(key []bson.RawValue) {
+		var b []byte
+		for i, v := range key {
+			b = x.encode(b, i, v)
+		}
+		for _, k := range dst[at:] {
+			if k == string(b) {
+				return
+			}
+		}
+		dst = append(dst, string(b))
+	})
+	return dst, multikey, err
+}
+
+// encode appends the encoding of the value at a position of the key.
+func (x *IndexInfo) encode(dst []byte, i int, v bson.RawValue) []byte {
+	return AppendKey(dst, v, collator(x.Collation), x.Fields[i].Descending)
+}
+
+// entry returns a key as it is in the tree.
+func (x *IndexInfo) entry(key, rid string) string {
+	if x.Unique {
+		return key
+	}
+	return key + rid
+}
+
+// duplicateKey is the error of a key that exists already in a unique index.
+func duplicateKey(ns string, x *IndexInfo, key string, doc bson.Raw) error {
+	at, values := bson.BeginDocument(nil)
+	var hit []bson.RawValue
+	x.gen.Keys(doc, func(vs []bson.RawValue) {
+		var b []byte
+		for i, v := range vs {
+			b = x.encode(b, i, v)
+		}
+		if hit == nil && string(b) == key {
+			hit = append(hit, vs...)
+		}
+	})
+	for i, v := range hit {
+		if x.Collation != nil && (v.Type == bson.TypeString || v.Type == bson.TypeSymbol) {
+			// What the index has is the collation's sort key, shown as a hexadecimal string.
+			sort := x.Collation.AppendKey(nil, v.Value[4:len(v.Value)-1])
+			v = bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, hexString(sort))}
+		}
+		values = bson.AppendRawValue(values, x.Fields[i].Path, v)
+	}
+	values = bson.EndDocument(values, at)
+	coll := ""
+	if x.Collation != nil {
+		coll = " collation: " + bsontext.Document(x.Spec.Lookup("collation").Value)
+	}
+	e := srverr.New(srverr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s%s dup key: %s", ns, x.Name, coll, bsontext.Document(values))
+	at, extra := bson.BeginDocument(nil)
+	extra = bson.AppendDocument(extra, "keyPattern", x.Pattern)
+	extra = bson.AppendDocument(extra, "keyValue", values)
+	e.Extra = bson.EndDocument(extra, at)
+	return e
+}
+
+func hexString(b []byte) string {
+	const digits = "0123456789abcdef"
+	out := []byte("0x")
+	for _, c := range b {
+		out = append(out, digits[c>>4], digits[c&15])
+	}
+	return string(out)
+}

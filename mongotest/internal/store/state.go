@@ -1,0 +1,181 @@
+package store
+
+import (
+	"encoding/binary"
+	"strings"
+	"sync/atomic"
+
+	"allium/bson"
+	"allium/mongotest/internal/query"
+)
+
+// State is the content of all databases at one moment. It never changes.
+type State struct {
+	TS    bson.Timestamp
+	colls tree[*Coll] // by namespace
+	log   []*Entry
+}
+
+// Coll returns a collection or view, nil if there is none of this name.
+func (st *State) Coll(ns string) *Coll {
+	c, _ := st.colls.get(ns)
+	return c
+}
+
+// Colls calls f for every collection of a database ("" for all), in the order of their names, until it returns false.
+func (st *State) Colls(db string, f func(*Coll) bool) {
+	prefix := ""
+	if db != "" {
+		prefix = db + "."
+	}
+	for it := st.colls.seek(prefix); it.valid(); it.next() {
+		if !strings.HasPrefix(it.key(), prefix) || !f(it.value()) {
+			return
+		}
+	}
+}
+
+// ByUUID returns the collection with this UUID, or nil.
+func (st *State) ByUUID(uuid [16]byte) (found *Coll) {
+	st.Colls("", func(c *Coll) bool {
+		if c.UUID == uuid {
+			found = c
+		}
+		return found == nil
+	})
+	return found
+}
+
+// Databases returns the names of the databases that have a collection, in order.
+func (st *State) Databases() []string {
+	var names []string
+	for it := st.colls.first(); it.valid(); {
+		db := it.value().DB
+		names = append(names, db)
+		it = st.colls.seek(db + "/") // '/' follows '.'
+	}
+	return names
+}
+
+// Log returns the change log, oldest entry first. It must not be changed.
+func (st *State) Log() []*Entry { return st.log }
+
+// Settings are a collection's options as the store needs them.
+type Settings struct {
+	Raw        bson.Raw // what listCollections shows as options
+	View       bool
+	Capped     bool
+	Size       int64 // bytes, of a capped collection
+	Max        int64 // documents, of a capped collection; 0: no bound
+	Clustered  bool  // ordered by _id, without an _id index
+	ExpireSecs int64 // of a clustered or time series collection; 0: never
+	Collation  *query.Collation
+	NoIDIndex  bool
+	PreImages  bool
+	// Check validates a document before it is stored; nil: anything goes. Used by the command layer.
+	Check any
+}
+
+// Info is what identifies a collection and how it is set up. It is not changed once it is published.
+type Info struct {
+	NS, DB, Name string
+	UUID         [16]byte
+	Settings
+	// Since is when the collection came to be what it is: a snapshot from before does not know it.
+	Since bson.Timestamp
+
+	lastRecord *atomic.Uint64
+}
+
+// Coll is a collection at one moment.
+type Coll struct {
+	*Info
+	recs  tree[bson.Raw] // by record id
+	idx   []Index
+	bytes int64
+	edit  uint64
+}
+
+// Index is an index at one moment.
+type Index struct {
+	*IndexInfo
+	tree     tree[string] // encoded key (and record id, unless unique) -> record id
+	Multikey bool
+}
+
+// Keys returns how many keys the index has.
+func (ix *Index) Keys() int { return ix.tree.len() }
+
+// Count returns the number of documents, Bytes their size.
+func (c *Coll) Count() int64 { return int64(c.recs.len()) }
+
+// Bytes returns the size of all documents.
+func (c *Coll) Bytes() int64 { return c.bytes }
+
+// Indexes returns the indexes in the order they were made. The slice must not be changed.
+func (c *Coll) Indexes() []Index { return c.idx }
+
+// Index returns the index with this name, or nil.
+func (c *Coll) Index(name string) *Index {
+	for i := range c.idx {
+		if c.idx[i].Name == name {
+			return &c.idx[i]
+		}
+	}
+	return nil
+}
+
+// Record returns the document with this record id.
+func (c *Coll) Record(rid string) (bson.Raw, bool) { return c.recs.get(rid) }
+
+// Last returns the document that was inserted last.
+func (c *Coll) Last() (rid string, doc bson.Raw, ok bool) {
+	it := c.recs.last()
+	if !it.valid() {
+		return "", nil, false
+	}
+	return it.key(), it.value(), true
+}
+
+// ByID returns the document whose _id is equal to id.
+func (c *Coll) ByID(id bson.RawValue) (rid string, doc bson.Raw, ok bool) {
+	var buf [64]byte
+	key := AppendKey(buf[:0], id, collator(c.Collation), false)
+	if c.Clustered {
+		rid = string(key)
+		doc, ok = c.recs.get(rid)
+		return rid, doc, ok
+	}
+	if len(c.idx) == 0 || !c.idx[0].IsID {
+		for it := c.recs.first(); it.valid(); it.next() {
+			if query.Compare(it.value().Lookup("_id"), id, c.Collation) == 0 {
+				return it.key(), it.value(), true
+			}
+		}
+		return "", nil, false
+	}
+	rid, ok = c.idx[0].tree.get(viewString(key))
+	if !ok {
+		return "", nil, false
+	}
+	doc, ok = c.recs.get(rid)
+	return rid, doc, ok
+}
+
+// newRecord returns a fresh record id.
+func (c *Coll) newRecord(id bson.RawValue) string {
+	if c.Clustered {
+		return string(AppendKey(nil, id, collator(c.Collation), false))
+	}
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], c.lastRecord.Add(1))
+	return string(b[:])
+}
+
+// RecordNumber returns a record id as the number that $recordId shows.
+func RecordNumber(rid string) int64 {
+	if len(rid) != 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64([]byte(rid)))
+}

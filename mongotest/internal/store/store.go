@@ -1,0 +1,216 @@
+// Package store keeps a deployment's data in memory: collections, their documents and indexes, the history of all that, multi-document
+// transactions and the change log.
+//
+// The whole content is one State, built of persistent trees: it never changes, a write makes a new one and publishes it.
+// Readers take a State (Latest, or At a time) and use it for as long as they like, without locks. Writers take turns:
+//
+//	err := s.Write(func(tx *store.Tx) error { ... tx.Insert(c, doc) ... })
+//
+// A Txn is a multi-document transaction: it reads and writes a State of its own, and Commit does its writes once more on top of
+// the newest one. What it has written is locked for everybody else until then.
+package store
+
+import (
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+// Options says how a store is used.
+type Options struct {
+	// Tick returns the timestamp of a new write; each is greater than the one before. nil: writes are not timed, there is no
+	// history and no change log (a standalone).
+	Tick func() bson.Timestamp
+	// Now is the wall clock.
+	Now func() time.Time
+	// Committed is called after every write, in their order, with the store's lock held: it must not call the store's methods
+	// other than Oldest.
+	Committed func(ts bson.Timestamp, wall time.Time)
+}
+
+// Limits of what is kept of the past when nobody needs it for sure.
+const (
+	keepStates     = 1000
+	maxLogEntries  = 100_000
+	maxLogBytes    = 64 << 20
+	initialEditing = 1
+)
+
+// Store is safe for concurrent use.
+type Store struct {
+	opts    Options
+	latest  atomic.Pointer[State]
+	changed atomic.Pointer[chan struct{}]
+	oldest  atomic.Pointer[bson.Timestamp] // states from here on are kept
+
+	mu      sync.Mutex
+	history []*State // oldest first, the latest one included; empty without Tick
+	edit    uint64
+	intents map[intent]*Txn
+	locks   map[string][]*Txn // open transactions by the namespaces they use
+	logSize int
+}
+
+// New returns an empty store.
+func New(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Store{opts: o, edit: initialEditing, intents: map[intent]*Txn{}, locks: map[string][]*Txn{}}
+	first := &State{}
+	s.latest.Store(first)
+	if o.Tick != nil {
+		s.history = []*State{first}
+	}
+	return s
+}
+
+// Latest returns the newest state.
+func (s *Store) Latest() *State { return s.latest.Load() }
+
+// At returns the state as of a time, and false if the history does not reach back that far.
+func (s *Store) At(ts bson.Timestamp) (*State, bool) {
+	st := s.latest.Load()
+	if s.opts.Tick == nil || st.TS.Compare(ts) <= 0 {
+		return st, true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.stateAt(ts)
+	if i < 0 {
+		return nil, false
+	}
+	return s.history[i], true
+}
+
+// stateAt returns the position of the last state that is not after ts, -1 if there is none.
+func (s *Store) stateAt(ts bson.Timestamp) int {
+	return sort.Search(len(s.history), func(i int) bool { return s.history[i].TS.Compare(ts) > 0 }) - 1
+}
+
+// Oldest tells the store that states from ts on must be kept: somebody still reads there.
+func (s *Store) Oldest(ts bson.Timestamp) {
+	s.oldest.Store(&ts)
+}
+
+// Changed returns a channel that is closed when the next state is published, or when Wake is called.
+func (s *Store) Changed() <-chan struct{} {
+	for {
+		if p := s.changed.Load(); p != nil {
+			return *p
+		}
+		ch := make(chan struct{})
+		if s.changed.CompareAndSwap(nil, &ch) {
+			return ch
+		}
+	}
+}
+
+// Wake wakes everybody who waits for Changed: something else than the data changed that they look at.
+func (s *Store) Wake() {
+	if p := s.changed.Swap(nil); p != nil {
+		close(*p)
+	}
+}
+
+// Write runs fn with the right to write. What it did is published when it returns nil and forgotten when it returns an
+// error. fn must not wait for anything.
+func (s *Store) Write(fn func(tx *Tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.latest.Load()
+	s.edit++
+	tx := Tx{s: s, edit: s.edit, colls: st.colls, ts: st.TS}
+	if err := fn(&tx); err != nil {
+		return err
+	}
+	s.publish(st, &tx)
+	return nil
+}
+
+// publish makes what the writer did the newest state.
+func (s *Store) publish(old *State, tx *Tx) {
+	if !tx.dirty {
+		return
+	}
+	st := &State{TS: tx.ts, colls: tx.colls, log: old.log}
+	if s.opts.Tick != nil {
+		st.log = append(st.log, tx.log...)
+		for _, e := range tx.log {
+			s.logSize += e.size()
+		}
+		if len(st.log) > maxLogEntries || s.logSize > maxLogBytes {
+			st.log = s.trimLog(st.log)
+		}
+		s.history = append(s.history, st)
+		if len(s.history) > 2*keepStates {
+			s.trimHistory()
+		}
+	}
+	s.latest.Store(st)
+	if s.opts.Committed != nil {
+		s.opts.Committed(st.TS, tx.wall)
+	}
+	s.Wake()
+}
+
+// trimHistory drops the older half of the states, as far as nobody needs them.
+func (s *Store) trimHistory() {
+	cut := len(s.history) - keepStates
+	if ts := s.oldest.Load(); ts != nil {
+		cut = min(cut, max(s.stateAt(*ts), 0))
+	}
+	s.history = append([]*State(nil), s.history[cut:]...)
+}
+
+// trimLog drops the older half of the change log.
+func (s *Store) trimLog(log []*Entry) []*Entry {
+	keep := append([]*Entry(nil), log[len(log)/2:]...)
+	keep[0] = &Entry{TS: log[len(log)/2-1].TS, Op: OpTrimmed}
+	s.logSize = 0
+	for _, e := range keep {
+		s.logSize += e.size()
+	}
+	return keep
+}
+
+// Rollback forgets all writes after ts, as a member does that had them and is not primary any more. Open transactions
+// are aborted.
+func (s *Store) Rollback(ts bson.Timestamp) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.stateAt(ts)
+	if i < 0 {
+		return srverr.New(srverr.UnrecoverableRollbackError, "the history does not reach back to the point to roll back to")
+	}
+	for _, list := range s.locks {
+		for _, t := range append([]*Txn(nil), list...) {
+			t.end()
+		}
+	}
+	if i == len(s.history)-1 {
+		return nil
+	}
+	s.history = append([]*State(nil), s.history[:i+1]...)
+	st := s.history[i]
+	st = &State{TS: st.TS, colls: st.colls, log: st.log[:len(st.log):len(st.log)]}
+	s.history[i] = st
+	s.latest.Store(st)
+	s.Wake()
+	return nil
+}
+
+// Note adds an entry to the change log that changes no data, and so moves the newest timestamp on.
+func (s *Store) Note() bson.Timestamp {
+	var ts bson.Timestamp
+	s.Write(func(tx *Tx) error {
+		ts = tx.tick()
+		tx.dirty = true
+		return nil
+	})
+	return ts
+}

@@ -1,0 +1,481 @@
+package store
+
+import (
+	"crypto/rand"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+// Tx is the right to write, for as long as the function runs that Store.Write or Txn.Write called.
+type Tx struct {
+	s     *Store
+	txn   *Txn // nil outside of transactions
+	edit  uint64
+	colls tree[*Coll]
+	dirty bool
+	log   []*Entry
+	ts    bson.Timestamp
+	wall  time.Time
+	keys  []string
+	stmt  Statement
+}
+
+// Blocked is the error of a write that an open transaction is in the way of: wait until Done is closed and write again.
+type Blocked struct{ Done <-chan struct{} }
+
+// Error says so.
+func (b *Blocked) Error() string { return "a transaction holds what is to be written" }
+
+// ErrWriteConflict is the error of a transaction that writes what somebody else wrote since its snapshot.
+func errWriteConflict() error {
+	return srverr.New(srverr.WriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
+}
+
+// Statement names the retryable write that the following changes belong to.
+func (tx *Tx) Statement(s Statement) { tx.stmt = s }
+
+// Coll returns a collection as the writer sees it, nil if there is none.
+func (tx *Tx) Coll(ns string) *Coll {
+	c, _ := tx.colls.get(ns)
+	return c
+}
+
+// State returns what the writer sees, its own writes included.
+func (tx *Tx) State() *State { return &State{TS: tx.ts, colls: tx.colls} }
+
+// TS returns the timestamp of the last write.
+func (tx *Tx) TS() bson.Timestamp { return tx.ts }
+
+func (tx *Tx) tick() bson.Timestamp {
+	if tx.s.opts.Tick != nil && tx.txn == nil {
+		tx.ts = tx.s.opts.Tick()
+		tx.wall = tx.s.opts.Now()
+	}
+	return tx.ts
+}
+
+// logged reports whether changes are kept: for the change log, or for a transaction's commit.
+func (tx *Tx) logged() bool { return tx.txn != nil || tx.s.opts.Tick != nil }
+
+func (tx *Tx) record(e Entry) {
+	tx.dirty = true
+	tx.tick()
+	if !tx.logged() {
+		return
+	}
+	e.TS, e.Wall, e.Stmt = tx.ts, tx.wall, tx.stmt
+	tx.log = append(tx.log, &e)
+}
+
+// writable returns a copy of the collection that may be changed.
+func (tx *Tx) writable(c *Coll) *Coll {
+	if c.edit == tx.edit {
+		return c
+	}
+	w := &Coll{Info: c.Info, recs: c.recs, idx: append([]Index(nil), c.idx...), bytes: c.bytes, edit: tx.edit}
+	tx.colls.set(tx.edit, c.NS, w)
+	return w
+}
+
+func documentKey(doc bson.Raw) bson.Raw {
+	at, key := bson.BeginDocument(make([]byte, 0, 32))
+	key = bson.AppendRawValue(key, "_id", doc.Lookup("_id"))
+	return bson.EndDocument(key, at)
+}
+
+// Insert adds a document, which must have an _id and must not change any more. It returns the collection with the
+// document in it.
+func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
+	if err := tx.use(c.NS); err != nil {
+		return c, err
+	}
+	id := doc.Lookup("_id")
+	rid := c.newRecord(id)
+	keys, marks, multikey, err := tx.newKeys(c, rid, nil, doc)
+	if err != nil {
+		return c, err
+	}
+	if c.Clustered {
+		if _, ok := c.recs.get(rid); ok {
+			return c, clusteredDuplicate(c, id)
+		}
+		if err := tx.lockKey(c, c.UUID, "", rid); err != nil {
+			return c, err
+		}
+	}
+	c = tx.writable(c)
+	c.recs.set(tx.edit, rid, doc)
+	c.bytes += int64(len(doc))
+	tx.addKeys(c, rid, keys, marks, multikey)
+	if tx.txn != nil {
+		tx.s.intents[intent{c.UUID, rid}] = tx.txn
+		tx.txn.intents = append(tx.txn.intents, intent{c.UUID, rid})
+	}
+	if tx.logged() {
+		tx.record(Entry{Op: OpInsert, NS: c.NS, UUID: c.UUID, Key: documentKey(doc), After: doc, rid: rid})
+	} else {
+		tx.dirty = true
+	}
+	if c.Capped {
+		return tx.trimCapped(c, rid)
+	}
+	return c, nil
+}
+
+func clusteredDuplicate(c *Coll, id bson.RawValue) error {
+	x := (&IndexInfo{Name: "_id_", Pattern: bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00"), Fields: []IndexField{{Path: "_id"}}}).Prepare()
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.EndDocument(bson.AppendRawValue(doc, "_id", id), at)
+	return duplicateKey(c.NS, x, string(x.encode(nil, 0, id)), doc)
+}
+
+// trimCapped removes the oldest documents of a capped collection until it is within its bounds.
+func (tx *Tx) trimCapped(c *Coll, newest string) (*Coll, error) {
+	for c.bytes > c.Size || c.Max > 0 && int64(c.recs.len()) > c.Max {
+		it := c.recs.first()
+		if !it.valid() || it.key() == newest {
+			break
+		}
+		var err error
+		if c, err = tx.remove(c, it.key(), it.value()); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// Update replaces a document by another one with the same _id. replaced tells whether the change log is to call it
+// a replacement; delta is kept for it. It returns the collection with the change.
+func (tx *Tx) Update(c *Coll, rid string, old, doc bson.Raw, replaced bool, delta any) (*Coll, error) {
+	if err := tx.use(c.NS); err != nil {
+		return c, err
+	}
+	if err := tx.lockRecord(c, rid); err != nil {
+		return c, err
+	}
+	c, err := tx.put(c, rid, old, doc)
+	if err != nil {
+		return c, err
+	}
+	if tx.logged() {
+		e := Entry{Op: OpUpdate, NS: c.NS, UUID: c.UUID, Key: documentKey(doc), Before: old, After: doc, Delta: delta, rid: rid}
+		if replaced {
+			e.Op = OpReplace
+		}
+		tx.record(e)
+	} else {
+		tx.dirty = true
+	}
+	return c, nil
+}
+
+// put writes a new version of a document.
+func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
+	keys, marks, multikey, err := tx.newKeys(c, rid, old, doc)
+	if err != nil {
+		return c, err
+	}
+	var oldKeys []string
+	c = tx.writable(c)
+	for i := range c.idx {
+		ix := &c.idx[i]
+		if ix.unchanged(old, doc) {
+			continue
+		}
+		oldKeys, _, _ = ix.keys(oldKeys[:0], old)
+		for _, k := range oldKeys {
+			if !contains(keys[marks[i]:marks[i+1]], k) {
+				ix.tree.delete(tx.edit, ix.entry(k, rid))
+			}
+		}
+	}
+	c.recs.set(tx.edit, rid, doc)
+	c.bytes += int64(len(doc) - len(old))
+	tx.addKeys(c, rid, keys, marks, multikey)
+	return c, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// unchanged tells cheaply that both documents have the same keys.
+func (x *IndexInfo) unchanged(old, doc bson.Raw) bool {
+	return x.special || x.single != "" && x.Partial == nil && old.Lookup(x.single).Equal(doc.Lookup(x.single))
+}
+
+// newKeys returns the keys of doc in all indexes (those of index i are keys[marks[i]:marks[i+1]]) after checking that
+// no unique one exists already. old is the document that it replaces, if any.
+func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, marks []int, multikey uint64, err error) {
+	var fixed [8]int
+	keys, marks = tx.keys[:0], append(fixed[:0], 0)
+	for i := range c.idx {
+		ix := &c.idx[i]
+		if old != nil && ix.unchanged(old, doc) {
+			marks = append(marks, len(keys))
+			continue
+		}
+		var multi bool
+		if keys, multi, err = ix.keys(keys, doc); err != nil {
+			return keys, marks, 0, err
+		}
+		if multi {
+			multikey |= 1 << i
+		}
+		if ix.Unique {
+			for _, k := range keys[marks[i]:] {
+				if other, ok := ix.tree.get(k); ok {
+					if other != rid {
+						return keys, marks, 0, duplicateKey(c.NS, ix.IndexInfo, k, doc)
+					}
+				} else if err = tx.lockKey(c, c.UUID, ix.Name, k); err != nil {
+					return keys, marks, 0, err
+				}
+			}
+		}
+		marks = append(marks, len(keys))
+	}
+	tx.keys = keys
+	return keys, marks, multikey, nil
+}
+
+func (tx *Tx) addKeys(c *Coll, rid string, keys []string, marks []int, multikey uint64) {
+	for i := range c.idx {
+		ix := &c.idx[i]
+		for _, k := range keys[marks[i]:marks[i+1]] {
+			ix.tree.set(tx.edit, ix.entry(k, rid), rid)
+		}
+		if multikey&(1<<i) != 0 {
+			ix.Multikey = true
+		}
+	}
+}
+
+// Delete removes a document. It returns the collection without it.
+func (tx *Tx) Delete(c *Coll, rid string, old bson.Raw) (*Coll, error) {
+	if err := tx.use(c.NS); err != nil {
+		return c, err
+	}
+	if err := tx.lockRecord(c, rid); err != nil {
+		return c, err
+	}
+	return tx.remove(c, rid, old)
+}
+
+func (tx *Tx) remove(c *Coll, rid string, old bson.Raw) (*Coll, error) {
+	c = tx.take(c, rid, old)
+	if tx.logged() {
+		tx.record(Entry{Op: OpDelete, NS: c.NS, UUID: c.UUID, Key: documentKey(old), Before: old, rid: rid})
+	} else {
+		tx.dirty = true
+	}
+	return c, nil
+}
+
+// take takes a document out of the records and the indexes.
+func (tx *Tx) take(c *Coll, rid string, old bson.Raw) *Coll {
+	c = tx.writable(c)
+	c.recs.delete(tx.edit, rid)
+	c.bytes -= int64(len(old))
+	var keys []string
+	for i := range c.idx {
+		ix := &c.idx[i]
+		keys, _, _ = ix.keys(keys[:0], old)
+		for _, k := range keys {
+			ix.tree.delete(tx.edit, ix.entry(k, rid))
+		}
+	}
+	return c
+}
+
+// newUUID returns a random UUID.
+func newUUID() (u [16]byte) {
+	rand.Read(u[:])
+	u[6] = u[6]&0x0f | 0x40
+	u[8] = u[8]&0x3f | 0x80
+	return u
+}
+
+// idPattern is {_id: 1}.
+func idPattern() bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendInt32(doc, "_id", 1), at)
+}
+
+// IDIndex returns the definition of an _id index.
+func IDIndex(coll *query.Collation, spec bson.Raw) *IndexInfo {
+	return (&IndexInfo{Name: "_id_", Spec: spec, Pattern: idPattern(), Fields: []IndexField{{Path: "_id"}}, IsID: true, Unique: true, Collation: coll}).Prepare()
+}
+
+// Create makes a collection or view. It must not exist.
+func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
+	db, name, _ := strings.Cut(ns, ".")
+	if err := tx.change(ns); err != nil {
+		return nil, err
+	}
+	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: new(atomic.Uint64)}
+	c := &Coll{Info: info, edit: tx.edit}
+	if id != nil {
+		c.idx = []Index{{IndexInfo: id}}
+	}
+	tx.record(Entry{Op: OpCreate, NS: ns, UUID: info.UUID, More: set.Raw, info: info, idx: indexInfos(c)})
+	info.Since = tx.ts
+	tx.colls.set(tx.edit, ns, c)
+	if tx.txn != nil {
+		tx.txn.lock(ns)
+	}
+	return c, nil
+}
+
+func indexInfos(c *Coll) []*IndexInfo {
+	var list []*IndexInfo
+	for i := range c.idx {
+		list = append(list, c.idx[i].IndexInfo)
+	}
+	return list
+}
+
+// Drop removes a collection or view.
+func (tx *Tx) Drop(c *Coll) error {
+	if err := tx.change(c.NS); err != nil {
+		return err
+	}
+	tx.colls.delete(tx.edit, c.NS)
+	tx.record(Entry{Op: OpDrop, NS: c.NS, UUID: c.UUID})
+	return nil
+}
+
+// DropDatabase notes that a database whose collections were dropped is gone.
+func (tx *Tx) DropDatabase(db string) {
+	tx.record(Entry{Op: OpDropDatabase, NS: db})
+}
+
+// Rename gives a collection another name; one that has it is dropped first.
+func (tx *Tx) Rename(c *Coll, to string) error {
+	for _, ns := range []string{c.NS, to} {
+		if err := tx.change(ns); err != nil {
+			return err
+		}
+	}
+	e := Entry{Op: OpRename, NS: c.NS, UUID: c.UUID, To: to}
+	if target := tx.Coll(to); target != nil {
+		at, more := bson.BeginDocument(nil)
+		more = bson.AppendBinary(more, "dropTarget", bson.BinaryUUID, target.UUID[:])
+		e.More = bson.EndDocument(more, at)
+		tx.colls.delete(tx.edit, to)
+	}
+	info := *c.Info
+	info.NS = to
+	info.DB, info.Name, _ = strings.Cut(to, ".")
+	tx.colls.delete(tx.edit, c.NS)
+	tx.record(e)
+	info.Since = tx.ts
+	tx.colls.set(tx.edit, to, &Coll{Info: &info, recs: c.recs, idx: c.idx, bytes: c.bytes})
+	return nil
+}
+
+// Modify gives a collection other settings.
+func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
+	if err := tx.change(c.NS); err != nil {
+		return c, err
+	}
+	w := tx.writable(c)
+	info := *c.Info
+	info.Settings = set
+	w.Info = &info
+	tx.record(Entry{Op: OpModify, NS: c.NS, UUID: c.UUID, More: more})
+	return w, nil
+}
+
+// CreateIndex builds an index. A document that does not fit it fails the whole.
+func (tx *Tx) CreateIndex(c *Coll, x *IndexInfo) (*Coll, error) {
+	if err := tx.change(c.NS); err != nil {
+		return c, err
+	}
+	ix, err := tx.build(c, x)
+	if err != nil {
+		return c, err
+	}
+	w := tx.writable(c)
+	w.idx = append(w.idx, ix)
+	tx.record(Entry{Op: OpCreateIndexes, NS: c.NS, UUID: c.UUID, More: x.Spec, idx: []*IndexInfo{x}})
+	return w, nil
+}
+
+func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
+	ix := Index{IndexInfo: x}
+	var keys []string
+	for it := c.recs.first(); it.valid(); it.next() {
+		var multi bool
+		var err error
+		if keys, multi, err = x.keys(keys[:0], it.value()); err != nil {
+			return ix, err
+		}
+		ix.Multikey = ix.Multikey || multi
+		for _, k := range keys {
+			if x.Unique {
+				if _, ok := ix.tree.get(k); ok {
+					return ix, duplicateKey(c.NS, x, k, it.value())
+				}
+			}
+			ix.tree.set(tx.edit, x.entry(k, it.key()), it.key())
+		}
+	}
+	return ix, nil
+}
+
+// DropIndex removes an index.
+func (tx *Tx) DropIndex(c *Coll, name string) (*Coll, error) {
+	if err := tx.change(c.NS); err != nil {
+		return c, err
+	}
+	w := tx.writable(c)
+	for i := range w.idx {
+		if w.idx[i].Name == name {
+			x := w.idx[i].IndexInfo
+			w.idx = append(w.idx[:i], w.idx[i+1:]...)
+			tx.record(Entry{Op: OpDropIndexes, NS: c.NS, UUID: c.UUID, More: x.Spec, name: name})
+			break
+		}
+	}
+	return w, nil
+}
+
+// ModifyIndex replaces an index's definition by one with the same keys.
+func (tx *Tx) ModifyIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) {
+	if err := tx.change(c.NS); err != nil {
+		return c, err
+	}
+	w := tx.writable(c)
+	for i := range w.idx {
+		if w.idx[i].Name == x.Name {
+			w.idx[i].IndexInfo = x
+		}
+	}
+	tx.record(Entry{Op: OpModify, NS: c.NS, UUID: c.UUID, More: more})
+	return w, nil
+}
+
+// Truncate removes all documents without noting each of them.
+func (tx *Tx) Truncate(c *Coll) (*Coll, error) {
+	if err := tx.change(c.NS); err != nil {
+		return c, err
+	}
+	w := tx.writable(c)
+	w.recs, w.bytes = tree[bson.Raw]{}, 0
+	for i := range w.idx {
+		w.idx[i].tree, w.idx[i].Multikey = tree[string]{}, false
+	}
+	tx.record(Entry{Op: OpNoop, NS: c.NS, UUID: c.UUID})
+	return w, nil
+}

@@ -1,0 +1,286 @@
+package store
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+// intent is something that a transaction has written and nobody else may write until it ends: a record, or a key of a
+// unique index (the index's name, a NUL, the key).
+type intent struct {
+	coll [16]byte
+	key  string
+}
+
+// Txn is a multi-document transaction with snapshot isolation. It must be ended with Commit or Abort. It is not safe for
+// concurrent use, except that Done may be waited for.
+type Txn struct {
+	s       *Store
+	base    *State
+	state   *State
+	log     []*Entry
+	intents []intent
+	locked  map[string]bool
+	done    chan struct{}
+	ended   bool // guarded by s.mu
+}
+
+// Begin starts a transaction that reads the given state.
+func (s *Store) Begin(at *State) *Txn {
+	return &Txn{s: s, base: at, state: at, locked: map[string]bool{}, done: make(chan struct{})}
+}
+
+// State returns what the transaction sees.
+func (t *Txn) State() *State { return t.state }
+
+// Base returns the snapshot that the transaction started from.
+func (t *Txn) Base() *State { return t.base }
+
+// Done returns a channel that is closed when the transaction has ended.
+func (t *Txn) Done() <-chan struct{} { return t.done }
+
+// Dirty reports whether the transaction has written anything.
+func (t *Txn) Dirty() bool { return len(t.log) > 0 }
+
+// Log returns what the transaction has written so far.
+func (t *Txn) Log() []*Entry { return t.log }
+
+// Use must be called before a collection is read: it then cannot be dropped or changed until the transaction ends.
+func (t *Txn) Use(ns string) error {
+	if t.locked[ns] {
+		return nil
+	}
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	return t.use(ns)
+}
+
+func (t *Txn) use(ns string) error {
+	if t.locked[ns] {
+		return nil
+	}
+	old, now := t.base.Coll(ns), t.s.latest.Load().Coll(ns)
+	if now != nil && now.Since.Compare(t.base.TS) > 0 || old != nil && now == nil {
+		return srverr.New(srverr.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.")
+	}
+	t.lock(ns)
+	return nil
+}
+
+func (t *Txn) lock(ns string) {
+	if !t.locked[ns] && !t.ended {
+		t.locked[ns] = true
+		t.s.locks[ns] = append(t.s.locks[ns], t)
+	}
+}
+
+// Write runs fn with the right to write in the transaction. If fn fails, what it wrote is undone.
+func (t *Txn) Write(fn func(tx *Tx) error) error {
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.ended {
+		return srverr.New(srverr.NoSuchTransaction, "the transaction has ended")
+	}
+	s.edit++
+	tx := Tx{s: s, txn: t, edit: s.edit, colls: t.state.colls, ts: t.base.TS}
+	if err := fn(&tx); err != nil {
+		return err
+	}
+	t.state = &State{TS: t.base.TS, colls: tx.colls, log: t.base.log}
+	t.log = append(t.log, tx.log...)
+	return nil
+}
+
+// Commit publishes what the transaction wrote. lsid and number name it in the change log. It returns the time of the commit,
+// zero if nothing was written.
+func (t *Txn) Commit(lsid bson.Raw, number int64) (bson.Timestamp, error) {
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.ended {
+		return bson.Timestamp{}, srverr.New(srverr.NoSuchTransaction, "the transaction has ended")
+	}
+	t.end()
+	if len(t.log) == 0 {
+		return bson.Timestamp{}, nil
+	}
+	st := s.latest.Load()
+	s.edit++
+	tx := Tx{s: s, edit: s.edit, colls: st.colls, ts: st.TS, dirty: true}
+	tx.tick()
+	for i, e := range t.log {
+		if err := tx.replay(e); err != nil {
+			return bson.Timestamp{}, err
+		}
+		c := *e
+		c.TS, c.Wall, c.Txn, c.Number, c.Index = tx.ts, tx.wall, lsid, number, i
+		tx.log = append(tx.log, &c)
+	}
+	s.publish(st, &tx)
+	return tx.ts, nil
+}
+
+// replay does a transaction's write on top of the newest state.
+func (tx *Tx) replay(e *Entry) error {
+	c := tx.Coll(e.NS)
+	if e.Op == OpCreate {
+		if c != nil {
+			return errWriteConflict()
+		}
+		e.info.Since = tx.ts
+		c = &Coll{Info: e.info, edit: tx.edit}
+		for _, x := range e.idx {
+			c.idx = append(c.idx, Index{IndexInfo: x})
+		}
+		tx.colls.set(tx.edit, e.NS, c)
+		return nil
+	}
+	if c == nil || c.UUID != e.UUID {
+		return errWriteConflict()
+	}
+	switch e.Op {
+	case OpInsert:
+		keys, marks, multikey, err := tx.newKeys(c, e.rid, nil, e.After)
+		if err != nil {
+			return err
+		}
+		c = tx.writable(c)
+		c.recs.set(tx.edit, e.rid, e.After)
+		c.bytes += int64(len(e.After))
+		tx.addKeys(c, e.rid, keys, marks, multikey)
+	case OpUpdate, OpReplace:
+		_, err := tx.put(c, e.rid, e.Before, e.After)
+		return err
+	case OpDelete:
+		tx.take(c, e.rid, e.Before)
+	case OpCreateIndexes:
+		for _, x := range e.idx {
+			ix, err := tx.build(c, x)
+			if err != nil {
+				return err
+			}
+			c = tx.writable(c)
+			c.idx = append(c.idx, ix)
+		}
+	}
+	return nil
+}
+
+// Abort forgets the transaction.
+func (t *Txn) Abort() {
+	t.s.mu.Lock()
+	t.end()
+	t.s.mu.Unlock()
+}
+
+// end gives everything free that the transaction holds.
+func (t *Txn) end() {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	for _, i := range t.intents {
+		delete(t.s.intents, i)
+	}
+	for ns := range t.locked {
+		list := t.s.locks[ns]
+		for i := range list {
+			if list[i] == t {
+				list = append(list[:i:i], list[i+1:]...)
+				break
+			}
+		}
+		if len(list) == 0 {
+			delete(t.s.locks, ns)
+		} else {
+			t.s.locks[ns] = list
+		}
+	}
+	close(t.done)
+}
+
+// use notes that the writer's transaction uses a collection.
+func (tx *Tx) use(ns string) error {
+	if tx.txn == nil {
+		return nil
+	}
+	return tx.txn.use(ns)
+}
+
+// change checks that nobody else uses a collection that is to be created, dropped or changed.
+func (tx *Tx) change(ns string) error {
+	for _, t := range tx.s.locks[ns] {
+		if t == tx.txn {
+			continue
+		}
+		if tx.txn != nil {
+			return errWriteConflict()
+		}
+		return &Blocked{t.done}
+	}
+	return nil
+}
+
+// lockRecord checks that the writer may change a record, and locks it for its transaction.
+func (tx *Tx) lockRecord(c *Coll, rid string) error {
+	return tx.hold(intent{c.UUID, rid}, func(now *Coll) bool {
+		then := tx.txn.base.Coll(c.NS)
+		if then == nil {
+			return false
+		}
+		old, _ := then.recs.get(rid)
+		cur, _ := now.recs.get(rid)
+		return len(old) == len(cur) && len(old) > 0 && &old[0] == &cur[0]
+	}, c)
+}
+
+// lockKey does the same for a key that is to be added to a unique index, or for a record id with index "".
+func (tx *Tx) lockKey(c *Coll, uuid [16]byte, index, key string) error {
+	return tx.hold(intent{uuid, index + "\x00" + key}, func(now *Coll) bool {
+		if index == "" {
+			_, exists := now.recs.get(key)
+			return !exists
+		}
+		ix := now.Index(index)
+		if ix == nil {
+			return true
+		}
+		_, exists := ix.tree.get(key)
+		if exists {
+			// Free for us if we have deleted the document that has it.
+			if rid, _ := ix.tree.get(key); tx.s.intents[intent{uuid, rid}] == tx.txn {
+				return true
+			}
+		}
+		return !exists
+	}, c)
+}
+
+// hold locks something for the writer's transaction. free tells whether it is still as in the transaction's snapshot.
+func (tx *Tx) hold(i intent, free func(now *Coll) bool, c *Coll) error {
+	if len(tx.s.intents) == 0 && tx.txn == nil {
+		return nil
+	}
+	owner := tx.s.intents[i]
+	switch {
+	case tx.txn == nil && owner == nil:
+		return nil
+	case tx.txn == nil:
+		return &Blocked{owner.done}
+	case owner == tx.txn:
+		return nil
+	case owner != nil:
+		return errWriteConflict()
+	}
+	if now := tx.s.latest.Load().Coll(c.NS); now == nil {
+		if tx.txn.base.Coll(c.NS) != nil {
+			return errWriteConflict()
+		}
+	} else if now.UUID != c.UUID || !free(now) {
+		return errWriteConflict()
+	}
+	tx.s.intents[i] = tx.txn
+	tx.txn.intents = append(tx.txn.intents, i)
+	return nil
+}
