@@ -16,6 +16,7 @@ type Data struct {
 	// Rollback undoes every write after this time: a new primary never had them.
 	Rollback func(to bson.Timestamp)
 
+	storage  storage
 	sessions *sessionCatalog
 	users    users
 	set      *Set // nil for a standalone

@@ -66,6 +66,7 @@ type Node struct {
 	faults   faultState
 	net      netFault
 	faulty   atomic.Bool // net has anything in it
+	cursors  cursorTable
 	lastConn atomic.Int32
 	lastOp   atomic.Int32
 

@@ -1,0 +1,390 @@
+package server
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "find", Where: OptIn, Txn: TxnOK, Run: runFind})
+}
+
+// findSpec are the arguments of find.
+type findSpec struct {
+	ns                                         string
+	filter, projection, sort, min, max         bson.Raw
+	collation, let                             bson.Raw
+	hint                                       bson.RawValue
+	skip, limit                                int64
+	batchSize                                  int64 // -1: not given
+	single, tailable, awaitData, noTimeout     bool
+	returnKey, showRecordID, resumeToken, back bool
+	resumeAfter                                bson.Raw
+	natural                                    bool
+}
+
+func runFind(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.BadValue)
+	if err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	q := findSpec{ns: ns, batchSize: -1}
+	if err := q.parse(r, r.Body); err != nil {
+		return dst, err
+	}
+	return r.find(dst, st, &q)
+}
+
+// parse reads the arguments of a find command.
+func (q *findSpec) parse(r *Request, body bson.Raw) error {
+	idl := r.Node.cfg.Version.AtLeast(5, 0)
+	first := true
+	for k, v := range body.All() {
+		if first {
+			first = false
+			continue
+		}
+		var err error
+		object := func(dst *bson.Raw) { *dst, err = q.object(idl, k, v) }
+		boolean := func(dst *bool) { *dst, err = q.boolean(idl, k, v) }
+		number := func(dst *int64) { *dst, err = q.number(idl, body, k, v) }
+		switch k {
+		case "filter":
+			object(&q.filter)
+		case "projection":
+			object(&q.projection)
+		case "sort":
+			object(&q.sort)
+		case "min":
+			object(&q.min)
+		case "max":
+			object(&q.max)
+		case "collation":
+			object(&q.collation)
+		case "let":
+			if !idl {
+				err = q.unknown(idl, body, k)
+				break
+			}
+			object(&q.let)
+		case "hint":
+			if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
+				return srverr.New(srverr.FailedToParse, "hint must be either a string or nested object")
+			}
+			q.hint = v
+		case "skip":
+			number(&q.skip)
+		case "limit":
+			number(&q.limit)
+		case "batchSize":
+			number(&q.batchSize)
+			if err == nil && q.batchSize < 0 {
+				err = q.negative("BatchSize", q.batchSize)
+			}
+		case "ntoreturn":
+			var n int64
+			if number(&n); err == nil && n < 0 {
+				err = q.negative("NToReturn", n)
+			}
+			q.limit = n
+		case "singleBatch":
+			boolean(&q.single)
+		case "tailable":
+			boolean(&q.tailable)
+		case "awaitData":
+			boolean(&q.awaitData)
+		case "noCursorTimeout":
+			boolean(&q.noTimeout)
+		case "returnKey":
+			boolean(&q.returnKey)
+		case "showRecordId":
+			boolean(&q.showRecordID)
+		case "allowDiskUse", "oplogReplay", "allowPartialResults", "readOnce", "mirrored", "includeQueryStatsMetrics":
+			var ignored bool
+			boolean(&ignored)
+		case "$_requestResumeToken":
+			boolean(&q.resumeToken)
+		case "requestResumeToken", "$_resumeAfter", "term", "options", "$_startAt":
+			if k == "requestResumeToken" {
+				err = q.unknown(idl, body, k)
+			} else if k != "term" {
+				object(&q.resumeAfter)
+			}
+		default:
+			if !isGeneric(k) {
+				err = q.unknown(idl, body, k)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return q.check()
+}
+
+func (q *findSpec) unknown(idl bool, body bson.Raw, k string) error {
+	if idl {
+		return unknownField("find." + k)
+	}
+	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", bsontext.Document(body), k)
+}
+
+func (q *findSpec) object(idl bool, k string, v bson.RawValue) (bson.Raw, error) {
+	if idl {
+		return objectArg("find."+k, v)
+	}
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type object.", bsontext.Element(k, v), k)
+	}
+	return v.Value, nil
+}
+
+func (q *findSpec) boolean(idl bool, k string, v bson.RawValue) (bool, error) {
+	if idl {
+		return boolArg("find."+k, v, true)
+	}
+	if v.Type != bson.TypeBoolean {
+		return false, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type bool.", bsontext.Element(k, v), k)
+	}
+	return v.AsBool(), nil
+}
+
+func (q *findSpec) number(idl bool, body bson.Raw, k string, v bson.RawValue) (int64, error) {
+	if idl {
+		return numberArg("find."+k, v)
+	}
+	if !v.IsNumber() {
+		return 0, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.", bsontext.Document(body), k)
+	}
+	n, _ := number(v)
+	return n, nil
+}
+
+func (q *findSpec) negative(what string, n int64) error {
+	return srverr.New(srverr.BadValue, "%s value must be non-negative, but received: %d", what, n)
+}
+
+// check checks what the arguments mean together.
+func (q *findSpec) check() error {
+	switch {
+	case q.skip < 0:
+		return q.negative("Skip", q.skip)
+	case q.limit < 0:
+		return q.negative("Limit", q.limit)
+	case q.awaitData && !q.tailable:
+		return srverr.New(srverr.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	}
+	var err error
+	if q.natural, q.back, err = query.Natural(q.sort); err != nil {
+		return err
+	}
+	if q.tailable {
+		if len(q.sort) > 5 && !(q.natural && !q.back) {
+			return srverr.New(srverr.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
+		}
+		if q.single {
+			return srverr.New(srverr.BadValue, "cannot use tailable option with the 'singleBatch' option")
+		}
+	}
+	if q.max != nil && q.min != nil && !sameNames(q.min, q.max) {
+		return srverr.New(51176, "min and max must have the same field names")
+	}
+	if q.resumeToken && !(q.natural || q.naturalHint()) {
+		return srverr.New(srverr.BadValue, "hint must be {$natural:1} if 'requestResumeToken' is enabled")
+	}
+	return nil
+}
+
+func (q *findSpec) naturalHint() bool {
+	if q.hint.Type != bson.TypeEmbeddedDocument {
+		return false
+	}
+	ok, _, _ := query.Natural(q.hint.Value)
+	return ok
+}
+
+func sameNames(a, b bson.Raw) bool {
+	var names []string
+	for k := range a.All() {
+		names = append(names, k)
+	}
+	i := 0
+	for k := range b.All() {
+		if i >= len(names) || names[i] != k {
+			return false
+		}
+		i++
+	}
+	return i == len(names)
+}
+
+// find answers a query.
+func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error) {
+	c := st.Coll(q.ns)
+	if c != nil && c.View {
+		return r.findView(dst, st, q)
+	}
+	filter, it, run, err := r.openFind(st, c, q)
+	if err != nil {
+		return dst, err
+	}
+	if c == nil {
+		if q.tailable && !q.single {
+			return dst, plannerError(q, "tailable cursor requested on non capped collection")
+		}
+		return appendEmptyCursor(dst, q.ns), nil
+	}
+	_ = filter
+	cur := r.newCursor(q.ns, it, run)
+	cur.tailable, cur.awaitData, cur.noTimeout = q.tailable, q.awaitData, q.noTimeout
+	if q.tailable {
+		cur.wait = r.Node.store().Changed
+	}
+	return r.appendCursor(dst, cur, q.batchSize, q.single || q.limit == 1 && q.batchSize != 0)
+}
+
+// openFind parses what the query is made of and opens it.
+func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.Filter, pipeline.Iterator, *running, error) {
+	var collation *query.Collation
+	var err error
+	if q.collation != nil {
+		if collation, err = query.ParseCollation(q.collation); err != nil {
+			return nil, nil, nil, err
+		}
+	} else if c != nil {
+		collation = c.Collation
+	}
+	o := r.queryOptions(collation)
+	var filter *query.Filter
+	if len(q.filter) > 5 {
+		if filter, err = query.ParseFilter(q.filter, o); err != nil {
+			return nil, nil, nil, err
+		}
+		if id, ok := filter.IDEquality(); ok && c != nil && q.simple() && collation.Same(c.Collation) {
+			it := &oneDoc{}
+			if _, doc, ok := c.ByID(id); ok {
+				it.doc = doc
+			}
+			return filter, it, &running{}, nil
+		}
+	}
+	// What outlives the command must not lie in the connection's buffer.
+	q.filter, q.sort, q.projection = copyRaw(q.filter), copyRaw(q.sort), copyRaw(q.projection)
+	if filter != nil {
+		if filter, err = query.ParseFilter(q.filter, o); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	var sort *query.Sort
+	if !q.natural && len(q.sort) > 5 {
+		if sort, err = query.ParseSort(q.sort, o); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if c == nil {
+		return filter, nil, nil, nil
+	}
+	if q.tailable && !c.Capped {
+		return nil, nil, nil, plannerError(q, "tailable cursor requested on non capped collection")
+	}
+	a := &access{coll: c, filter: filter, sort: sort, natural: q.natural, back: q.back, hint: q.hint, min: q.min, max: q.max, collation: collation}
+	p, err := a.plan()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	run := &running{state: st}
+	src := p.open(run, c.NS)
+	if s, ok := src.(*sortIter); ok && q.limit > 0 {
+		s.limit = q.limit + q.skip
+	}
+	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable}
+	return filter, it, run, nil
+}
+
+// simple reports whether the query is a filter and nothing that the fast path to one document does not know.
+func (q *findSpec) simple() bool {
+	return q.sort == nil && q.projection == nil && q.min == nil && q.max == nil && q.hint.Type == 0 && q.skip == 0 &&
+		!q.returnKey && !q.showRecordID && !q.tailable && !q.resumeToken
+}
+
+func copyRaw(b bson.Raw) bson.Raw {
+	if b == nil {
+		return nil
+	}
+	return append(bson.Raw(nil), b...)
+}
+
+// plannerError is an error of planning a query as servers before 4.5 word it.
+func plannerError(q *findSpec, text string) error {
+	var b strings.Builder
+	b.WriteString("error processing query: ns=" + q.ns + "Tree: $and\nSort: ")
+	b.WriteString(bsontext.Document(orEmpty(q.sort)) + "\nProj: " + bsontext.Document(orEmpty(q.projection)))
+	return srverr.New(srverr.BadValue, "%s\n planner returned error :: caused by :: %s", b.String(), text)
+}
+
+func orEmpty(doc bson.Raw) bson.Raw {
+	if doc == nil {
+		return bson.Raw("\x05\x00\x00\x00\x00")
+	}
+	return doc
+}
+
+// oneDoc yields one document, or none.
+type oneDoc struct{ doc bson.Raw }
+
+func (o *oneDoc) Next() (bson.Raw, error) {
+	doc := o.doc
+	o.doc = nil
+	return doc, nil
+}
+
+func (o *oneDoc) Close() {}
+
+// findIter does what find does with the documents: skip, limit, projection.
+type findIter struct {
+	src         pipeline.Iterator
+	skip, limit int64
+	limited     bool
+	tailable    bool
+}
+
+func (f *findIter) Next() (bson.Raw, error) {
+	if f.limited && f.limit == 0 {
+		return nil, nil
+	}
+	for {
+		doc, err := f.src.Next()
+		if err != nil {
+			return nil, err
+		}
+		if doc == nil {
+			if f.tailable {
+				return nil, pipeline.ErrWait
+			}
+			return nil, nil
+		}
+		if f.skip > 0 {
+			f.skip--
+			continue
+		}
+		f.limit--
+		return doc, nil
+	}
+}
+
+func (f *findIter) Close() { f.src.Close() }
+
+// findView answers a query on a view by the pipeline that it amounts to.
+func (r *Request) findView(dst []byte, st *store.State, q *findSpec) ([]byte, error) {
+	return dst, srverr.New(srverr.CommandNotSupportedOnView, "find on a view is not supported here")
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"time"
+
+	"allium/bson"
+	"allium/internal/wire"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, Run: runGetMore})
+}
+
+// defaultAwait is how long a getMore on an awaitData cursor waits for documents when the client does not say.
+const defaultAwait = time.Second
+
+type getMoreSpec struct {
+	id        int64
+	coll      string
+	batchSize int64 // -1: not given
+	maxTime   time.Duration
+	hasTime   bool
+}
+
+func (q *getMoreSpec) parse(r *Request) error {
+	idl := r.Node.cfg.Version.AtLeast(5, 0)
+	q.batchSize = -1
+	first, hasColl := true, false
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			if v.Type != bson.TypeInt64 {
+				if idl {
+					return wrongType("getMore.getMore", v.Type, "long")
+				}
+				return srverr.New(srverr.TypeMismatch, "Field 'getMore' must be of type long in: %s", bsontext.Document(r.Body))
+			}
+			q.id, _ = v.Int64()
+			continue
+		}
+		switch k {
+		case "collection":
+			s, ok := v.StringValue()
+			if !ok {
+				if idl {
+					return wrongType("getMore.collection", v.Type, "string")
+				}
+				return srverr.New(srverr.TypeMismatch, "Field 'collection' must be of type string in: %s", bsontext.Document(r.Body))
+			}
+			q.coll, hasColl = s, true
+		case "batchSize":
+			if !v.IsNumber() {
+				if idl {
+					return wrongTypes("getMore.batchSize", v.Type, "[long, int, decimal, double']")
+				}
+				return srverr.New(srverr.TypeMismatch, "Field 'batchSize' must be a number in: %s", bsontext.Document(r.Body))
+			}
+			q.batchSize, _ = number(v)
+			if q.batchSize < 0 && idl {
+				return srverr.New(srverr.BadValue, "BSON field 'batchSize' value must be >= 0, actual value '%d'", q.batchSize)
+			}
+			if q.batchSize <= 0 && !idl {
+				return srverr.New(srverr.BadValue, "Batch size for getMore must be positive, but received: %d", q.batchSize)
+			}
+			if q.batchSize == 0 {
+				q.batchSize = -1
+			}
+		case "maxTimeMS":
+			n, _ := number(v)
+			q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, true
+		case "term", "lastKnownCommittedOpTime":
+		default:
+			if !isGeneric(k) {
+				if idl {
+					return unknownField("getMore." + k)
+				}
+				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", bsontext.Document(r.Body), k)
+			}
+		}
+	}
+	switch {
+	case !hasColl && idl:
+		return missingField("getMore.collection")
+	case !hasColl:
+		return srverr.New(srverr.FailedToParse, "Field 'collection' must be of type string in: %s", bsontext.Document(r.Body))
+	case q.coll == "":
+		return srverr.New(srverr.InvalidNamespace, "Invalid namespace for getMore: %s.", r.DB)
+	case q.id == 0 && !idl:
+		return srverr.New(srverr.BadValue, "Cursor id for getMore must be non-zero")
+	}
+	return nil
+}
+
+func runGetMore(r *Request, dst []byte) ([]byte, error) {
+	var q getMoreSpec
+	if err := q.parse(r); err != nil {
+		return dst, err
+	}
+	t := &r.Node.cursors
+	c, err := t.checkOut(q.id, time.Now())
+	if err != nil {
+		return dst, err
+	}
+	done := false
+	defer func() { t.checkIn(c, done, time.Now()) }()
+	if ns := namespace(r.DB, q.coll); ns != c.ns {
+		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
+	}
+	if q.hasTime && !c.awaitData {
+		return dst, srverr.New(srverr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+	}
+	c.run.r = r
+	out, end, err := r.getMore(dst, c, &q)
+	done = end || err != nil
+	return out, err
+}
+
+// getMore appends the next batch. A cursor with awaitData waits for documents.
+func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, end bool, err error) {
+	base := len(dst)
+	var until time.Time
+	for {
+		var changed <-chan struct{}
+		if c.awaitData && c.wait != nil {
+			changed = c.wait()
+		}
+		st, err := r.snapshot()
+		if err != nil {
+			return dst, false, err
+		}
+		if err := c.run.advance(st); err != nil {
+			return dst, false, err
+		}
+		b := batch{field: "nextBatch", limit: q.batchSize}
+		at, body := bson.BeginDocumentElement(dst[:base], "cursor")
+		if body, err = c.fill(body, &b); err != nil {
+			return dst, false, err
+		}
+		if b.n == 0 && b.idle && changed != nil {
+			if until.IsZero() {
+				wait := defaultAwait
+				if q.hasTime {
+					wait = q.maxTime
+				}
+				until = time.Now().Add(wait)
+			}
+			if left := time.Until(until); left > 0 {
+				woken, err := r.Wait(changed, left)
+				if err != nil {
+					return dst, false, err
+				}
+				if woken {
+					continue
+				}
+			}
+		}
+		if c.token != nil {
+			if t := c.token(); t != nil {
+				body = bson.AppendDocument(body, "postBatchResumeToken", t)
+			}
+		}
+		end = b.end && (!c.tailable || c.token != nil)
+		id := c.id
+		if end {
+			id = 0
+		}
+		body = bson.AppendInt64(body, "id", id)
+		body = bson.AppendString(body, "ns", c.ns)
+		if !end && r.flags&wire.ExhaustAllowed != 0 {
+			r.more = true
+		}
+		return bson.EndDocument(body, at), end, nil
+	}
+}

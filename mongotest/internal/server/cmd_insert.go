@@ -1,0 +1,125 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "insert", Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
+}
+
+// insertChunk is how many documents are inserted before others get a turn.
+const insertChunk = 256
+
+func runInsert(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.BadValue)
+	if err != nil {
+		return dst, err
+	}
+	w := writeSpec{name: "insert", ns: ns, ordered: true}
+	var docs bson.RawValue
+	first := true
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if k == "documents" {
+			docs = v
+			continue
+		}
+		ok, err := w.arg(r, k, v)
+		if err != nil {
+			return dst, err
+		}
+		if !ok {
+			return dst, unknownField("insert." + k)
+		}
+	}
+	list, err := w.operations(r, "documents", docs)
+	if err != nil {
+		return dst, err
+	}
+	n, errs, err := r.insert(&w, list)
+	if err != nil {
+		return dst, err
+	}
+	dst = bson.AppendInt32(dst, "n", n)
+	return r.appendWriteErrors(dst, errs), nil
+}
+
+// insert inserts documents one by one and returns how many it could.
+func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeError, err error) {
+	for i := 0; i < len(list); {
+		done, stop, err := r.insertSome(w, list, i, &errs)
+		if err != nil {
+			return n, errs, err
+		}
+		i += done
+		if stop {
+			n = int32(i)
+			break
+		}
+		n = int32(i)
+		if err := r.Check(); err != nil {
+			return n, errs, err
+		}
+	}
+	failed := int32(len(errs))
+	if w.ordered || failed == 0 {
+		return n, errs, nil
+	}
+	return n - failed, errs, nil
+}
+
+// insertSome inserts the next chunk of documents. done counts the documents that it has dealt with; stop is set after an error
+// in an ordered batch, whose document is not counted.
+func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]writeError) (done int, stop bool, err error) {
+	failures := len(*errs)
+	err = r.write(func(tx *store.Tx) error {
+		done, stop = 0, false
+		*errs = (*errs)[:failures]
+		var c *store.Coll
+		for i := from; i < len(list) && done < insertChunk; i++ {
+			var err error
+			if c == nil {
+				c, err = r.writable(tx, w.ns, true)
+			}
+			var doc bson.Raw
+			if err == nil {
+				doc, err = r.prepare(list[i])
+			}
+			if err == nil {
+				err = r.validate(c, doc, nil, w.bypass)
+			}
+			if err == nil {
+				c, err = tx.Insert(c, doc)
+			}
+			if err == nil {
+				done++
+				continue
+			}
+			if isBlocked(err) {
+				if done == 0 {
+					return err
+				}
+				return nil // publish what there is, then wait
+			}
+			e := srverr.From(err)
+			if r.InTxn() || r.stops(e) {
+				return e
+			}
+			*errs = append(*errs, writeError{i, e})
+			if w.ordered {
+				stop = true
+				return nil
+			}
+			done++
+		}
+		return nil
+	})
+	return done, stop, err
+}
+

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "killCursors", Where: Anywhere, Txn: TxnOK, Run: runKillCursors})
+}
+
+func runKillCursors(r *Request, dst []byte) ([]byte, error) {
+	idl := r.Node.cfg.Version.AtLeast(4, 9)
+	name, ok := r.Arg().StringValue()
+	list := r.Body.Lookup("cursors")
+	switch {
+	case !ok && idl:
+		return dst, wrongType("killCursors.killCursors", r.Arg().Type, "string")
+	case !ok:
+		return dst, srverr.New(srverr.FailedToParse, "First parameter must be a string in: %s", bsontext.Document(r.Body))
+	case idl && list.IsZero():
+		return dst, missingField("killCursors.cursors")
+	case idl && list.Type != bson.TypeArray:
+		return dst, wrongType("killCursors.cursors", list.Type, "array")
+	case name == "":
+		return dst, srverr.New(srverr.InvalidNamespace, "Invalid collection name: %s.", r.DB)
+	case list.Type != bson.TypeArray:
+		return dst, srverr.New(srverr.FailedToParse, "Field 'cursors' must be of type array in: %s", bsontext.Document(r.Body))
+	}
+	var ids []int64
+	for k, v := range bson.Raw(list.Value).All() {
+		id, ok := v.Int64()
+		if !ok {
+			if idl {
+				return dst, wrongType("killCursors.cursors."+k, v.Type, "long")
+			}
+			return dst, srverr.New(srverr.FailedToParse, "Field 'cursors' contains an element that is not of type long: %s", bsontext.Element(k, v))
+		}
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 && !idl {
+		return dst, srverr.New(srverr.BadValue, "Must specify at least one cursor id in: %s", bsontext.Document(r.Body))
+	}
+	var killed, missing []int64
+	for _, id := range ids {
+		if r.Node.cursors.kill(func(c *cursor) bool { return c.id == id && !c.killed }) > 0 {
+			killed = append(killed, id)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	dst = appendInt64s(dst, "cursorsKilled", killed)
+	dst = appendInt64s(dst, "cursorsNotFound", missing)
+	dst = appendInt64s(dst, "cursorsAlive", nil)
+	return appendInt64s(dst, "cursorsUnknown", nil), nil
+}
+
+func appendInt64s(dst []byte, key string, list []int64) []byte {
+	at, dst := bson.BeginArrayElement(dst, key)
+	for i, n := range list {
+		dst = bson.AppendInt64Value(bson.AppendIndexHeader(dst, bson.TypeInt64, i), n)
+	}
+	return bson.EndDocument(dst, at)
+}

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "update", Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
+}
+
+func runUpdate(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.BadValue)
+	if err != nil {
+		return dst, err
+	}
+	w := writeSpec{name: "update", ns: ns, ordered: true}
+	var field bson.RawValue
+	first := true
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		switch {
+		case k == "updates":
+			field = v
+			continue
+		case k == "let" && r.Node.cfg.Version.AtLeast(5, 0):
+			if w.let, err = objectArg("update.let", v); err != nil {
+				return dst, err
+			}
+			continue
+		}
+		ok, err := w.arg(r, k, v)
+		if err != nil {
+			return dst, err
+		}
+		if !ok {
+			return dst, unknownField("update." + k)
+		}
+	}
+	list, err := w.operations(r, "updates", field)
+	if err != nil {
+		return dst, err
+	}
+	ops := make([]updateOp, len(list))
+	for i, doc := range list {
+		if err := ops[i].read(r, &w, doc); err != nil {
+			return dst, err
+		}
+	}
+	var n, modified int32
+	var errs []writeError
+	var upserted []byte
+	count := 0
+	for i := range ops {
+		res, err := ops[i].run(r, ns, r.storeStatement(w.statement(i)))
+		n += res.n
+		modified += res.modified
+		if res.upserted.Type != 0 {
+			at, d := bson.BeginDocument(bson.AppendIndexHeader(upserted, bson.TypeEmbeddedDocument, count))
+			d = bson.AppendInt32(d, "index", int32(i))
+			d = bson.AppendRawValue(d, "_id", res.upserted)
+			upserted = bson.EndDocument(d, at)
+			count++
+		}
+		if err == nil {
+			continue
+		}
+		e := srverr.From(err)
+		if r.InTxn() || r.stops(e) {
+			return dst, e
+		}
+		errs = append(errs, writeError{i, e})
+		if w.ordered {
+			break
+		}
+	}
+	dst = bson.AppendInt32(dst, "n", n)
+	if count > 0 {
+		at, d := bson.BeginArrayElement(dst, "upserted")
+		dst = bson.EndDocument(append(d, upserted...), at)
+	}
+	dst = bson.AppendInt32(dst, "nModified", modified)
+	return r.appendWriteErrors(dst, errs), nil
+}
+
+// storeStatement names a retryable write's statement for the change log.
+func (r *Request) storeStatement(id int32) store.Statement { return store.Statement{ID: id} }
+
+// read reads one element of updates.
+func (op *updateOp) read(r *Request, w *writeSpec, doc bson.Raw) error {
+	const prefix = "update.updates."
+	op.bypass, op.let = w.bypass, w.let
+	var hasQ, hasU bool
+	for k, v := range doc.All() {
+		var err error
+		switch k {
+		case "q":
+			op.q, err = objectArg(prefix+k, v)
+			hasQ = true
+		case "u":
+			op.u = v
+			hasU = true
+		case "c":
+			op.constants, err = objectArg(prefix+k, v)
+		case "multi":
+			op.multi, err = boolArg(prefix+k, v, r.Node.cfg.Version.AtLeast(5, 0))
+		case "upsert":
+			op.upsert, err = boolArg(prefix+k, v, r.Node.cfg.Version.AtLeast(5, 0))
+		case "collation":
+			op.collation, err = objectArg(prefix+k, v)
+		case "arrayFilters":
+			op.arrayFilters, err = documentList(prefix+k, v)
+		case "hint":
+			op.hint, err = hintArg(v)
+		case "sort":
+			if !r.Node.cfg.Version.AtLeast(8, 0) {
+				return unknownField(prefix + k)
+			}
+			op.sort, err = objectArg(prefix+k, v)
+		case "upsertSupplied", "sampleId", "allowShardKeyUpdatesWithoutFullShardKeyInQuery", "includeQueryStatsMetrics":
+		default:
+			return unknownField(prefix + k)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case !hasQ:
+		return missingField(prefix + "q")
+	case !hasU:
+		return missingField(prefix + "u")
+	}
+	return nil
+}
+
+// hintArg takes an index name or a key pattern.
+func hintArg(v bson.RawValue) (bson.RawValue, error) {
+	if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
+		return v, srverr.New(srverr.FailedToParse, "Hint must be a string or an object")
+	}
+	return v, nil
+}

@@ -1,0 +1,273 @@
+package server
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+const (
+	// defaultBatch is how many documents the first batch holds when the client does not say.
+	defaultBatch = 101
+	// cursorTimeout is how long a cursor may lie idle.
+	cursorTimeout = 10 * time.Minute
+	// maxCursors bounds how many cursors a node keeps for its clients.
+	maxCursors = 100_000
+)
+
+// cursor is a query whose results are fetched batch by batch. It is used by one command at a time.
+type cursor struct {
+	id  int64
+	ns  string
+	it  pipeline.Iterator
+	run *running
+	// stash is a document that did not fit into the last batch.
+	stash bson.Raw
+
+	lsid      SessionKey
+	txnNumber int64 // of the transaction that the cursor belongs to; -1: none
+
+	tailable  bool
+	awaitData bool
+	noTimeout bool
+	origin    bson.Raw // the command that made it
+	created   time.Time
+	// wait returns a channel that is closed when a tailable cursor may have something new.
+	wait func() <-chan struct{}
+	// token returns postBatchResumeToken of a change stream's cursor.
+	token func() bson.Raw
+
+	// Guarded by the table's mutex.
+	busy    bool
+	killed  bool
+	lastUse time.Time
+}
+
+// SessionKey identifies a session for the check that a cursor is used by the session that made it.
+type SessionKey string
+
+// running is what the iterators of a cursor know of the command that pulls from them at the moment.
+type running struct {
+	r     *Request
+	tick  int
+	state *store.State
+	scans []*scanIter
+}
+
+// check is called for every document; now and then it looks whether the command has to end.
+func (x *running) check() error {
+	if x.tick++; x.tick%128 == 0 && x.r != nil {
+		return x.r.Check()
+	}
+	return nil
+}
+
+// cursorTable holds a node's open cursors. Safe for concurrent use.
+type cursorTable struct {
+	mu   sync.Mutex
+	byID map[int64]*cursor
+}
+
+// add gives the cursor an id and keeps it.
+func (t *cursorTable) add(c *cursor, now time.Time) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID == nil {
+		t.byID = map[int64]*cursor{}
+	}
+	if len(t.byID) >= maxCursors {
+		t.expireLocked(now)
+		if len(t.byID) >= maxCursors {
+			return srverr.New(srverr.ExceededMemoryLimit, "too many open cursors: %d", len(t.byID))
+		}
+	}
+	for c.id == 0 || t.byID[c.id] != nil {
+		c.id = rand.Int64N(1<<63-1) + 1
+	}
+	c.lastUse = now
+	t.byID[c.id] = c
+	return nil
+}
+
+// expireLocked closes the cursors that nobody has used for the cursor timeout.
+func (t *cursorTable) expireLocked(now time.Time) {
+	for id, c := range t.byID {
+		if !c.busy && !c.noTimeout && now.Sub(c.lastUse) > cursorTimeout {
+			delete(t.byID, id)
+			c.it.Close()
+		}
+	}
+}
+
+// checkOut takes a cursor for a command.
+func (t *cursorTable) checkOut(id int64, now time.Time) (*cursor, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.byID[id]
+	if c != nil && !c.busy && !c.noTimeout && now.Sub(c.lastUse) > cursorTimeout {
+		delete(t.byID, id)
+		c.it.Close()
+		c = nil
+	}
+	switch {
+	case c == nil || c.killed:
+		return nil, srverr.New(srverr.CursorNotFound, "cursor id %d not found", id)
+	case c.busy:
+		return nil, srverr.New(srverr.CursorInUse, "cursor id %d is already in use", id)
+	}
+	c.busy = true
+	return c, nil
+}
+
+// checkIn gives a cursor back; one that is done, or was killed meanwhile, is closed.
+func (t *cursorTable) checkIn(c *cursor, done bool, now time.Time) {
+	t.mu.Lock()
+	c.busy = false
+	c.lastUse = now
+	done = done || c.killed
+	if done {
+		delete(t.byID, c.id)
+	}
+	t.mu.Unlock()
+	c.run.r = nil
+	if done {
+		c.it.Close()
+	}
+}
+
+// kill closes the cursors that match and returns how many there were. One that is in use goes when its command is done.
+func (t *cursorTable) kill(match func(*cursor) bool) int {
+	t.mu.Lock()
+	var dead []*cursor
+	n := 0
+	for id, c := range t.byID {
+		if !match(c) {
+			continue
+		}
+		n++
+		c.killed = true
+		if !c.busy {
+			delete(t.byID, id)
+			dead = append(dead, c)
+		}
+	}
+	t.mu.Unlock()
+	for _, c := range dead {
+		c.it.Close()
+	}
+	return n
+}
+
+// list returns the open cursors.
+func (t *cursorTable) list() []*cursor {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*cursor, 0, len(t.byID))
+	for _, c := range t.byID {
+		all = append(all, c)
+	}
+	return all
+}
+
+// batch is how much of a cursor a reply may take.
+type batch struct {
+	field string // "firstBatch" or "nextBatch"
+	limit int64  // documents; -1: as many as fit
+	n     int64
+	end   bool // the cursor has nothing more
+	idle  bool // a tailable cursor has nothing at the moment
+}
+
+// fill appends a batch as an array.
+func (c *cursor) fill(dst []byte, b *batch) ([]byte, error) {
+	at, dst := bson.BeginArrayElement(dst, b.field)
+	start := len(dst)
+	for b.limit < 0 || b.n < b.limit {
+		doc := c.stash
+		if doc == nil {
+			var err error
+			doc, err = c.it.Next()
+			if errors.Is(err, pipeline.ErrWait) {
+				b.idle = true
+				break
+			}
+			if err != nil {
+				return dst, err
+			}
+			if doc == nil {
+				b.end = true
+				break
+			}
+		}
+		if b.n > 0 && len(dst)-start+len(doc) > MaxBSONObjectSize {
+			c.stash = doc
+			break
+		}
+		c.stash = nil
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, int(b.n)), doc...)
+		b.n++
+	}
+	return bson.EndDocument(dst, at), nil
+}
+
+// appendCursor appends the reply of a command that makes a cursor: its first batch, and the cursor's id if there is more.
+// limit is the batch size, -1 for the default. single ends the cursor after the first batch.
+func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) ([]byte, error) {
+	c.run.r = r
+	if limit < 0 {
+		limit = defaultBatch
+	}
+	b := batch{field: "firstBatch", limit: limit}
+	at, dst := bson.BeginDocumentElement(dst, "cursor")
+	dst, err := c.fill(dst, &b)
+	if err != nil {
+		c.it.Close()
+		return dst, err
+	}
+	if c.token != nil {
+		if t := c.token(); t != nil {
+			dst = bson.AppendDocument(dst, "postBatchResumeToken", t)
+		}
+	}
+	if b.end && !c.tailable || single {
+		c.it.Close()
+	} else {
+		c.created = r.start
+		if err := r.Node.cursors.add(c, time.Now()); err != nil {
+			c.it.Close()
+			return dst, err
+		}
+		c.run.r = nil
+	}
+	dst = bson.AppendInt64(dst, "id", c.id)
+	dst = bson.AppendString(dst, "ns", c.ns)
+	return bson.EndDocument(dst, at), nil
+}
+
+// appendEmptyCursor appends the reply of a query on a collection that does not exist.
+func appendEmptyCursor(dst []byte, ns string) []byte {
+	return appendListCursor(dst, ns, 0, func(dst []byte) []byte { return dst })
+}
+
+// appendListCursor appends a cursor's first batch in the order of the fields that listCommands have.
+func appendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte) []byte {
+	at, dst := bson.BeginDocumentElement(dst, "cursor")
+	dst = bson.AppendInt64(dst, "id", id)
+	dst = bson.AppendString(dst, "ns", ns)
+	list, dst := bson.BeginArrayElement(dst, "firstBatch")
+	dst = bson.EndDocument(docs(dst), list)
+	return bson.EndDocument(dst, at)
+}
+
+// newCursor returns a cursor for the results of the command.
+func (r *Request) newCursor(ns string, it pipeline.Iterator, run *running) *cursor {
+	c := &cursor{ns: ns, it: it, run: run, txnNumber: -1}
+	run.r = r
+	return c
+}

@@ -1,0 +1,311 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// updateOp is one statement of an update, or the update of a findAndModify.
+type updateOp struct {
+	q            bson.Raw
+	u            bson.RawValue
+	constants    bson.Raw
+	multi        bool
+	upsert       bool
+	collation    bson.Raw
+	arrayFilters []bson.Raw
+	hint         bson.RawValue
+	sort         bson.Raw
+	let          bson.Raw
+	bypass       bool
+
+	filter *query.Filter
+	update *query.Update
+	order  *query.Sort
+	coll   *query.Collation
+}
+
+// updateResult is what came of it.
+type updateResult struct {
+	n, modified int32
+	upserted    bson.RawValue // the _id of a document that was inserted
+	old, new    bson.Raw      // the (last) document before and after
+	at          int           // the array element that matched, for positional projections
+}
+
+// collationOf returns the collation of a statement: its own, or the collection's.
+func (r *Request) collationOf(spec bson.Raw, c *store.Coll) (*query.Collation, error) {
+	if spec != nil {
+		return query.ParseCollation(spec)
+	}
+	if c != nil {
+		return c.Collation, nil
+	}
+	return nil, nil
+}
+
+// exprOptions returns what expressions and pipelines are parsed with.
+func (r *Request) exprOptions(ns string, coll *query.Collation, let bson.Raw) *pipeline.Options {
+	db, name := splitNS(ns)
+	v := r.Node.cfg.Version
+	return &pipeline.Options{
+		NS: pipeline.Namespace{DB: db, Coll: name}, Version: expr.Version{Major: v.Major, Minor: v.Minor}, Collation: coll, Let: let,
+		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos,
+	}
+}
+
+// clusterNow is $$CLUSTER_TIME, zero on a standalone.
+func (r *Request) clusterNow() bson.Timestamp {
+	if r.Node.role == Standalone {
+		return bson.Timestamp{}
+	}
+	return r.Node.data.Clock.Last()
+}
+
+// fullOptions returns what a filter that may contain $expr is parsed with.
+func (r *Request) fullOptions(ns string, coll *query.Collation, let bson.Raw) *query.Options {
+	o := r.queryOptions(coll)
+	o.Expr = func(v bson.RawValue) (query.Expr, error) {
+		parse, err := pipeline.ExprParser(r.exprOptions(ns, coll, let))
+		if err != nil {
+			return nil, err
+		}
+		return parse(v)
+	}
+	return o
+}
+
+// parse parses the statement's filter and update. c may be nil.
+func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
+	if op.coll, err = r.collationOf(op.collation, c); err != nil {
+		return err
+	}
+	let := op.let
+	if op.constants != nil {
+		let = op.constants
+	}
+	o := r.fullOptions(ns, op.coll, op.let)
+	uo := &query.UpdateOptions{Options: *o, ArrayFilters: op.arrayFilters, Multi: op.multi, Constants: op.constants != nil}
+	uo.Pipeline = func(stages bson.Raw) (query.UpdatePipeline, error) {
+		list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
+		if err != nil {
+			return nil, err
+		}
+		return pipeline.ParseUpdate(list, r.exprOptions(ns, op.coll, let))
+	}
+	if op.u.Type != 0 {
+		if op.update, err = query.ParseUpdate(op.u, uo); err != nil {
+			return err
+		}
+	}
+	if op.filter, err = query.ParseFilter(op.q, o); err != nil {
+		return err
+	}
+	if len(op.sort) > 5 {
+		if op.order, err = query.ParseSort(op.sort, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// candidates calls f for each document that matches, until it returns false. f may write through tx.
+func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
+	if id, ok := op.filter.IDEquality(); ok && op.coll.Same(c.Collation) && op.hint.Type == 0 {
+		if rid, doc, ok := c.ByID(id); ok {
+			_, err := f(rid, doc, -1)
+			return err
+		}
+		return nil
+	}
+	a := &access{coll: c, filter: op.filter, sort: op.order, hint: op.hint, collation: op.coll}
+	p, err := a.plan()
+	if err != nil {
+		return err
+	}
+	s := &scanIter{run: &running{r: r}, ns: c.NS, scan: p.scan, filter: p.filter, at: -1}
+	if p.sort == nil {
+		for {
+			doc, err := s.Next()
+			if err != nil || doc == nil {
+				return err
+			}
+			if more, err := f(s.rid, doc, s.at); err != nil || !more {
+				return err
+			}
+		}
+	}
+	// Only the first in order is wanted.
+	var best []bson.RawValue
+	var rid string
+	var hit bson.Raw
+	at := -1
+	for {
+		doc, err := s.Next()
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			break
+		}
+		key, err := p.sort.Key(doc, nil)
+		if err != nil {
+			return err
+		}
+		if hit == nil || p.sort.CompareKeys(key, best) < 0 {
+			best, rid, hit, at = key, s.rid, doc, s.at
+		}
+	}
+	if hit == nil {
+		return nil
+	}
+	_, err = f(rid, hit, at)
+	return err
+}
+
+// apply runs the statement. What it has written when it fails stays written.
+func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
+	res.at = -1
+	tx.Statement(stmt)
+	c, err := r.writable(tx, ns, false)
+	if err != nil {
+		return res, err
+	}
+	if op.filter == nil {
+		if err := op.parse(r, ns, c); err != nil {
+			return res, err
+		}
+	}
+	if c != nil {
+		clock := r.updateClock()
+		work := c
+		err = op.candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
+			if op.update.NeedsIndex() && at < 0 {
+				_, at, _ = op.filter.MatchIndex(doc)
+			}
+			next, modified, err := op.update.Apply(doc, at, clock)
+			if err != nil {
+				return false, err
+			}
+			if modified {
+				if err := r.validate(work, next, doc, op.bypass); err != nil {
+					return false, err
+				}
+				if work.Capped && len(next) != len(doc) && !r.Node.cfg.Version.AtLeast(5, 0) {
+					return false, srverr.New(10003, "Cannot change the size of a document in a capped collection: %d != %d", len(doc), len(next))
+				}
+				if work, err = tx.Update(work, rid, doc, next, op.update.IsReplacement(), nil); err != nil {
+					return false, err
+				}
+				res.modified++
+			}
+			res.n++
+			res.old, res.new, res.at = doc, next, at
+			return op.multi, nil
+		})
+	}
+	if err != nil || res.n > 0 || !op.upsert {
+		return res, err
+	}
+	doc, err := op.update.Insert(op.filter, r.updateClock())
+	if err != nil {
+		return res, err
+	}
+	if c == nil {
+		if c, err = r.writable(tx, ns, true); err != nil {
+			return res, err
+		}
+	}
+	if err := r.validate(c, doc, nil, op.bypass); err != nil {
+		return res, err
+	}
+	if err := r.checkID(doc.Lookup("_id")); err != nil {
+		return res, err
+	}
+	if _, err = tx.Insert(c, doc); err != nil {
+		return res, err
+	}
+	res.n, res.new, res.upserted = 1, doc, doc.Lookup("_id")
+	return res, nil
+}
+
+func (r *Request) updateClock() query.Clock {
+	ts := r.Node.data.Clock.Last()
+	if ts.IsZero() {
+		ts = r.Node.data.Clock.Tick()
+	}
+	return query.Clock{Now: bson.NewDateTime(r.Node.data.Clock.Now()), Timestamp: ts}
+}
+
+// run applies the statement as a write of its own.
+func (op *updateOp) run(r *Request, ns string, stmt store.Statement) (res updateResult, err error) {
+	var failed error
+	err = r.write(func(tx *store.Tx) error {
+		res, failed = op.apply(r, tx, ns, stmt)
+		if isBlocked(failed) || failed != nil && r.InTxn() {
+			return failed
+		}
+		return nil // a failed update of several documents keeps those that it has done
+	})
+	if err == nil {
+		err = failed
+	}
+	return res, err
+}
+
+// deleteOp is one statement of a delete, or the removal of a findAndModify.
+type deleteOp struct {
+	updateOp
+	one bool
+}
+
+// run deletes as a write of its own.
+func (op *deleteOp) run(r *Request, ns string, stmt store.Statement) (res updateResult, err error) {
+	var failed error
+	err = r.write(func(tx *store.Tx) error {
+		res, failed = op.apply(r, tx, ns, stmt)
+		if isBlocked(failed) || failed != nil && r.InTxn() {
+			return failed
+		}
+		return nil
+	})
+	if err == nil {
+		err = failed
+	}
+	return res, err
+}
+
+func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
+	res.at = -1
+	tx.Statement(stmt)
+	c, err := r.writable(tx, ns, false)
+	if err != nil {
+		return res, err
+	}
+	if op.filter == nil {
+		if err := op.parse(r, ns, c); err != nil {
+			return res, err
+		}
+	}
+	if c == nil {
+		return res, nil
+	}
+	if c.Capped && !r.Node.cfg.Version.AtLeast(5, 0) {
+		return res, srverr.New(srverr.IllegalOperation, "cannot remove from a capped collection: %s", ns)
+	}
+	work := c
+	err = op.candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
+		var err error
+		if work, err = tx.Delete(work, rid, doc); err != nil {
+			return false, err
+		}
+		res.n++
+		res.old, res.at = doc, at
+		return !op.one, nil
+	})
+	return res, err
+}

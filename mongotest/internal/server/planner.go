@@ -1,0 +1,272 @@
+package server
+
+import (
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// access is how a command asks for documents of a collection.
+type access struct {
+	coll     *store.Coll
+	filter   *query.Filter // nil: all
+	sort     *query.Sort   // nil: any order
+	natural  bool          // in the order of the records, backward if back is set
+	back     bool
+	hint     bson.RawValue
+	min, max bson.Raw
+	// collation of the query; an index with another one is of no use for strings.
+	collation *query.Collation
+}
+
+// plan is how the documents are got at.
+type plan struct {
+	scan   *store.Scan
+	index  *store.Index  // nil: the whole collection
+	filter *query.Filter // what remains to be matched; nil: nothing
+	sort   *query.Sort   // what remains to be sorted; nil: nothing
+	byID   bool
+	back   bool
+	ranges []store.Range
+}
+
+// plan chooses an index.
+func (a *access) plan() (*plan, error) {
+	p := &plan{filter: a.filter, sort: a.sort}
+	if p.filter != nil && p.filter.MatchesAll() {
+		p.filter = nil
+	}
+	hinted, natural, back, err := a.hinted()
+	if err != nil {
+		return nil, err
+	}
+	if natural || a.natural {
+		p.back = back || a.back
+		p.scan = store.NewScan(a.coll, p.back, nil)
+		return p, nil
+	}
+	if hinted != nil {
+		a.useIndex(p, hinted)
+		return p, nil
+	}
+	if a.sort != nil {
+		for i := range a.coll.Indexes() {
+			ix := &a.coll.Indexes()[i]
+			if ok, back := a.sorted(ix); ok && ix.Partial == nil && !ix.Sparse && !ix.Hidden {
+				p.back = back
+				a.useIndex(p, ix)
+				return p, nil
+			}
+		}
+	}
+	p.scan = store.NewScan(a.coll, false, nil)
+	return p, nil
+}
+
+func (a *access) useIndex(p *plan, ix *store.Index) {
+	p.index = ix
+	p.ranges = []store.Range{{}}
+	if ok, back := a.sorted(ix); ok && a.sort != nil {
+		p.sort, p.back = nil, back
+	}
+	p.scan = store.NewIndexScan(a.coll, ix, p.back, p.ranges)
+	ix.Uses.Add(1)
+}
+
+// sorted tells whether an index has the documents in the wanted order, or in the reverse one.
+func (a *access) sorted(ix *store.Index) (ok, back bool) {
+	if a.sort == nil || ix.Multikey || !ix.Ordered() || !a.collation.Same(ix.Collation) {
+		return false, false
+	}
+	fields := a.sort.Fields()
+	if len(fields) > len(ix.Fields) {
+		return false, false
+	}
+	for i, f := range fields {
+		if f.Meta != "" || f.Path != ix.Fields[i].Path {
+			return false, false
+		}
+		reverse := f.Descending != ix.Fields[i].Descending
+		if i == 0 {
+			back = reverse
+		} else if reverse != back {
+			return false, false
+		}
+	}
+	return true, back
+}
+
+// hinted returns the index that the command insists on.
+func (a *access) hinted() (ix *store.Index, natural, back bool, err error) {
+	switch a.hint.Type {
+	case 0:
+		return nil, false, false, nil
+	case bson.TypeString:
+		name, _ := a.hint.StringValue()
+		for i := range a.coll.Indexes() {
+			if ix := &a.coll.Indexes()[i]; ix.Name == name {
+				return ix, false, false, nil
+			}
+		}
+	case bson.TypeEmbeddedDocument:
+		pattern := bson.Raw(a.hint.Value)
+		if pattern.IsEmpty() {
+			return nil, false, false, nil
+		}
+		if ok, back, _ := query.Natural(pattern); ok {
+			return nil, true, back, nil
+		}
+		for i := range a.coll.Indexes() {
+			if ix := &a.coll.Indexes()[i]; samePattern(ix.Pattern, pattern) {
+				return ix, false, false, nil
+			}
+		}
+	}
+	return nil, false, false, srverr.New(srverr.BadValue, "planner returned error :: caused by :: hint provided does not correspond to an existing index")
+}
+
+// samePattern compares key patterns: fields, order and values, numbers by value.
+func samePattern(a, b bson.Raw) bool {
+	return bson.Compare(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}) == 0
+}
+
+// scanIter yields the documents of a plan that match.
+type scanIter struct {
+	run    *running
+	ns     string
+	scan   *store.Scan
+	filter *query.Filter
+	rid    string // of the last document
+	at     int    // the array element that made it match, or -1
+}
+
+func (s *scanIter) Next() (bson.Raw, error) {
+	for {
+		rid, doc, ok := s.scan.Next()
+		if !ok {
+			return nil, nil
+		}
+		if err := s.run.check(); err != nil {
+			return nil, err
+		}
+		if s.filter != nil {
+			ok, at, err := s.filter.MatchIndex(doc)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+			s.at = at
+		}
+		s.rid = rid
+		return doc, nil
+	}
+}
+
+func (s *scanIter) Close() {}
+
+// open returns an iterator over the plan's documents.
+func (p *plan) open(run *running, ns string) pipeline.Iterator {
+	s := &scanIter{run: run, ns: ns, scan: p.scan, filter: p.filter, at: -1}
+	run.scans = append(run.scans, s)
+	if p.sort == nil {
+		return s
+	}
+	return &sortIter{src: s, sort: p.sort}
+}
+
+// advance moves the scans of a cursor on to a newer state.
+func (x *running) advance(st *store.State) error {
+	x.state = st
+	for _, s := range x.scans {
+		c := st.Coll(s.ns)
+		if c == nil || c.UUID != s.scan.Coll().UUID {
+			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", uuidText(s.scan.Coll().UUID))
+		}
+		if !s.scan.Reset(c) {
+			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.scan.Index())
+		}
+	}
+	return nil
+}
+
+// maxSortBytes is how much a sort that no index provides may hold.
+const maxSortBytes = 100 << 20
+
+// sortIter yields its source's documents in order.
+type sortIter struct {
+	src    pipeline.Iterator
+	sort   *query.Sort
+	limit  int64 // only the first ones are of interest; 0: all
+	loaded bool
+	docs   []bson.Raw
+}
+
+func (s *sortIter) Next() (bson.Raw, error) {
+	if !s.loaded {
+		if err := s.load(); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.docs) == 0 {
+		return nil, nil
+	}
+	doc := s.docs[0]
+	s.docs[0] = nil
+	s.docs = s.docs[1:]
+	return doc, nil
+}
+
+func (s *sortIter) load() error {
+	size := 0
+	type keyed struct {
+		key []bson.RawValue
+		doc bson.Raw
+	}
+	var list []keyed
+	compare := func(a, b keyed) int { return s.sort.CompareKeys(a.key, b.key) }
+	for {
+		doc, err := s.src.Next()
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			break
+		}
+		key, err := s.sort.Key(doc, nil)
+		if err != nil {
+			return err
+		}
+		list = append(list, keyed{key, doc})
+		if size += len(doc); size > maxSortBytes {
+			if s.limit == 0 {
+				return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", maxSortBytes)
+			}
+		}
+		if s.limit > 0 && int64(len(list)) >= 2*s.limit+1000 {
+			slices.SortStableFunc(list, compare)
+			clear(list[s.limit:])
+			list = list[:s.limit]
+			size = 0
+		}
+	}
+	slices.SortStableFunc(list, compare)
+	s.docs = make([]bson.Raw, len(list))
+	for i := range list {
+		s.docs[i] = list[i].doc
+	}
+	s.loaded = true
+	return nil
+}
+
+func (s *sortIter) Close() { s.docs = nil; s.src.Close() }
+
+func uuidText(u [16]byte) string {
+	return bsontext.Value(bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, bson.BinaryUUID, u[:])})
+}

@@ -1,0 +1,322 @@
+package server
+
+import (
+	"errors"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// What insert, update and delete have in common: their arguments, their replies, and the checks on what is stored.
+
+// writeSpec are the arguments that all write commands take.
+type writeSpec struct {
+	name    string // of the command, for errors
+	ns      string
+	ordered bool
+	bypass  bool // bypassDocumentValidation
+	stmt    int32
+	stmts   []int32
+	let     bson.Raw
+}
+
+// arg reads one of the shared arguments; ok is false if it is none.
+func (w *writeSpec) arg(r *Request, k string, v bson.RawValue) (ok bool, err error) {
+	field := w.name + "." + k
+	switch k {
+	case "ordered":
+		w.ordered, err = boolArg(field, v, r.Node.cfg.Version.AtLeast(5, 0))
+	case "bypassDocumentValidation":
+		w.bypass, err = boolArg(field, v, true)
+	case "stmtId":
+		var n int64
+		if n, err = intArg(field, v); err == nil {
+			w.stmt = int32(n)
+		}
+	case "stmtIds":
+		var list bson.Raw
+		if list, err = arrayArg(field, v); err != nil {
+			break
+		}
+		for k, v := range list.All() {
+			n, err := intArg(field+"."+k, v)
+			if err != nil {
+				return true, err
+			}
+			w.stmts = append(w.stmts, int32(n))
+		}
+	case "isTimeseriesNamespace", "encryptionInformation", "collectionUUID", "bypassEmptyTsReplacement", "sampleId":
+	default:
+		return isGeneric(k), nil
+	}
+	return true, err
+}
+
+func intArg(field string, v bson.RawValue) (int64, error) {
+	if v.Type != bson.TypeInt32 {
+		return 0, wrongType(field, v.Type, "int")
+	}
+	n, _ := v.AsInt64()
+	return n, nil
+}
+
+// statement returns the id of the i-th statement of a retryable write.
+func (w *writeSpec) statement(i int) int32 {
+	if i < len(w.stmts) {
+		return w.stmts[i]
+	}
+	return w.stmt + int32(i)
+}
+
+// operations returns the documents of a batch: an array in the body, or a document sequence.
+func (w *writeSpec) operations(r *Request, field string, v bson.RawValue) ([]bson.Raw, error) {
+	if seq, ok := r.Sequence(field); ok {
+		var list []bson.Raw
+		for len(seq) > 0 {
+			doc, rest, err := bson.ReadDocument(seq)
+			if err != nil {
+				return nil, srverr.New(srverr.InvalidBSON, "%v", err)
+			}
+			list = append(list, doc)
+			seq = rest
+		}
+		return list, w.checkCount(len(list))
+	}
+	full := w.name + "." + field
+	if v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+		return nil, missingField(full)
+	}
+	if v.Type == bson.TypeEmbeddedDocument {
+		// Old servers take any object here and stumble over its field names.
+		for k := range bson.Raw(v.Value).All() {
+			return nil, srverr.New(40422, "BSON array field '%s' has an invalid value '%s' for an array field name.", full, k)
+		}
+		return nil, w.checkCount(0)
+	}
+	if v.Type != bson.TypeArray {
+		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", field)
+	}
+	list, err := documentList(full, v)
+	if err != nil {
+		return nil, err
+	}
+	return list, w.checkCount(len(list))
+}
+
+func (w *writeSpec) checkCount(n int) error {
+	if n < 1 || n > MaxWriteBatchSize {
+		return srverr.New(srverr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", MaxWriteBatchSize, n)
+	}
+	if len(w.stmts) > 0 && len(w.stmts) != n {
+		return srverr.New(srverr.InvalidLength, "Number of statement ids must match the number of batch entries. Got %d statement ids but there are %d batch entries", len(w.stmts), n)
+	}
+	return nil
+}
+
+// writeError is the failure of one statement.
+type writeError struct {
+	index int
+	err   *srverr.Error
+}
+
+// appendWriteErrors appends writeErrors, unless there are none.
+func (r *Request) appendWriteErrors(dst []byte, list []writeError) []byte {
+	if len(list) == 0 {
+		return dst
+	}
+	at, dst := bson.BeginArrayElement(dst, "writeErrors")
+	size := 0
+	for i, e := range list {
+		one, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
+		d = bson.AppendInt32(d, "index", int32(e.index))
+		d = bson.AppendInt32(d, "code", e.err.Code)
+		for k, v := range e.err.Extra.All() {
+			d = bson.AppendRawValue(d, k, v)
+		}
+		msg := e.err.Msg
+		if size > 1<<20 {
+			msg = "" // as the server does to keep the reply small
+		}
+		size += len(msg)
+		d = bson.AppendString(d, "errmsg", msg)
+		dst = bson.EndDocument(d, one)
+	}
+	return bson.EndDocument(dst, at)
+}
+
+// stops reports whether an error ends the whole command rather than one statement of it.
+func (r *Request) stops(err *srverr.Error) bool {
+	switch err.Code {
+	case srverr.NotWritablePrimary, srverr.InterruptedAtShutdown, srverr.InterruptedDueToReplStateChange, srverr.PrimarySteppedDown,
+		srverr.NotPrimaryOrSecondary, srverr.NotPrimaryNoSecondaryOk:
+		return true
+	}
+	return r.hangUp
+}
+
+// writable returns the collection to write to, which is made if it does not exist and make is set.
+func (r *Request) writable(tx *store.Tx, ns string, make bool) (*store.Coll, error) {
+	c := tx.Coll(ns)
+	if c == nil {
+		if !make {
+			return nil, nil
+		}
+		return r.createImplicitly(tx, ns)
+	}
+	if c.View {
+		return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	return c, nil
+}
+
+// createImplicitly makes a collection because something is to be written to it.
+func (r *Request) createImplicitly(tx *store.Tx, ns string) (*store.Coll, error) {
+	db, _ := splitNS(ns)
+	if err := checkDatabaseCase(tx.State(), db); err != nil {
+		return nil, err
+	}
+	return tx.Create(ns, store.Settings{}, store.IDIndex(nil, idIndexSpec(nil)))
+}
+
+// checkDatabaseCase refuses a database whose name differs from that of another one in case only.
+func checkDatabaseCase(st *store.State, db string) error {
+	for _, name := range st.Databases() {
+		if name == db {
+			return nil
+		}
+		if strings.EqualFold(name, db) {
+			return srverr.New(srverr.DatabaseDifferCase, "db already exists with different case already have: [%s] trying to create [%s]", name, db)
+		}
+	}
+	return nil
+}
+
+// idIndexSpec returns the _id index's entry in listIndexes.
+func idIndexSpec(collation bson.Raw) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendInt32(doc, "v", 2)
+	key, doc := bson.BeginDocumentElement(doc, "key")
+	doc = bson.EndDocument(bson.AppendInt32(doc, "_id", 1), key)
+	doc = bson.AppendString(doc, "name", "_id_")
+	if collation != nil {
+		doc = bson.AppendDocument(doc, "collation", collation)
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// prepare checks a document that is to be inserted and returns a copy of it as it is stored: with an _id in front, and zero
+// timestamps at the top filled in.
+func (r *Request) prepare(doc bson.Raw) (bson.Raw, error) {
+	if len(doc) > MaxBSONObjectSize {
+		return nil, srverr.New(srverr.BadValue, "object to insert too large. size in bytes: %d, max size: %d", len(doc), MaxBSONObjectSize)
+	}
+	if err := doc.Validate(); err != nil {
+		return nil, srverr.New(srverr.InvalidBSON, "%v", err)
+	}
+	dollars := r.Node.cfg.Version.AtLeast(5, 0)
+	inOrder, hasID, stamps := true, false, false
+	n := 0
+	for k, v := range doc.All() {
+		switch {
+		case k == "_id":
+			if hasID {
+				return nil, srverr.New(srverr.BadValue, "can't have multiple _id fields in one document")
+			}
+			hasID, inOrder = true, n == 0
+			if err := r.checkID(v); err != nil {
+				return nil, err
+			}
+		case k != "" && k[0] == '$' && !dollars:
+			return nil, srverr.New(srverr.BadValue, "Document can't have $ prefixed field names: %s", k)
+		case v.Type == bson.TypeTimestamp && isZeroTimestamp(v):
+			stamps = true
+		}
+		n++
+	}
+	if hasID && inOrder && !stamps {
+		return append(make(bson.Raw, 0, len(doc)), doc...), nil
+	}
+	at, out := bson.BeginDocument(make([]byte, 0, len(doc)+17))
+	if hasID {
+		out = bson.AppendRawValue(out, "_id", doc.Lookup("_id"))
+	} else {
+		out = bson.AppendObjectID(out, "_id", bson.NewObjectID())
+	}
+	for k, v := range doc.All() {
+		switch {
+		case k == "_id":
+		case v.Type == bson.TypeTimestamp && isZeroTimestamp(v):
+			out = bson.AppendTimestamp(out, k, r.Node.data.Clock.Tick())
+		default:
+			out = bson.AppendRawValue(out, k, v)
+		}
+	}
+	return bson.EndDocument(out, at), nil
+}
+
+func isZeroTimestamp(v bson.RawValue) bool {
+	ts, _ := v.Timestamp()
+	return ts.IsZero()
+}
+
+// checkID refuses values that cannot be an _id.
+func (r *Request) checkID(v bson.RawValue) error {
+	switch v.Type {
+	case bson.TypeRegex, bson.TypeUndefined:
+		return srverr.New(srverr.BadValue, "can't use a %s for _id", TypeName(v.Type))
+	case bson.TypeArray:
+		return srverr.New(srverr.BadValue, "can't use an array for _id")
+	case bson.TypeEmbeddedDocument:
+		return checkStorable(v.Value)
+	}
+	return nil
+}
+
+// checkStorable refuses names that start with a dollar, except those of a DBRef.
+func checkStorable(doc bson.Raw) error {
+	for k, v := range doc.All() {
+		if k != "" && k[0] == '$' && k != "$ref" && k != "$id" && k != "$db" {
+			return srverr.New(srverr.DollarPrefixedFieldName, "%s is not valid for storage.", k)
+		}
+		if v.Type == bson.TypeEmbeddedDocument {
+			if err := checkStorable(v.Value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// validator is a collection's document validation.
+type validator struct {
+	filter *query.Filter
+	level  string // "strict" or "moderate"
+	action string // "error" or "warn"
+}
+
+// validate checks a document before it is stored. old is the version that it replaces, nil for an insert.
+func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
+	v, ok := c.Check.(*validator)
+	if !ok || bypass || v.action != "error" {
+		return nil
+	}
+	match, err := v.filter.Match(doc)
+	if err != nil || match {
+		return err
+	}
+	if old != nil && v.level == "moderate" {
+		if before, err := v.filter.Match(old); err == nil && !before {
+			return nil
+		}
+	}
+	return srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
+}
+
+// isBlocked returns the error that makes a write wait for a transaction, if it is one.
+func isBlocked(err error) bool {
+	var b *store.Blocked
+	return errors.As(err, &b)
+}

@@ -1,0 +1,203 @@
+package store
+
+import (
+	"allium/bson"
+)
+
+// Range is a part of an index's order: the keys from Lo on and before Hi. An empty Hi is the end.
+type Range struct{ Lo, Hi string }
+
+// Scan walks over a collection's documents in the order of the records or of an index. It stays where it is when it is
+// moved on to a newer state of the collection, so that a cursor sees what is written in front of it. Not safe for
+// concurrent use.
+type Scan struct {
+	c        *Coll
+	index    string // empty: in the order of the records
+	backward bool
+	ranges   []Range // in the order they are walked
+	at       int
+	dedupe   map[string]struct{}
+
+	recs    treeIter[bson.Raw]
+	keys    treeIter[string]
+	started bool
+	moved   bool   // the iterators have to be found again
+	last    string // key of the last entry
+	here    bool   // which lies in the current range
+	end     bool
+
+	KeysSeen, DocsSeen int64
+}
+
+// NewScan returns a scan over the documents in the order in which they were inserted (or of _id, if clustered). ranges
+// of record ids may be nil.
+func NewScan(c *Coll, backward bool, ranges []Range) *Scan {
+	if ranges == nil {
+		ranges = []Range{{}}
+	}
+	return &Scan{c: c, backward: backward, ranges: ranges}
+}
+
+// NewIndexScan returns a scan over some ranges of an index, which must be in order and apart.
+func NewIndexScan(c *Coll, ix *Index, backward bool, ranges []Range) *Scan {
+	s := &Scan{c: c, index: ix.Name, backward: backward, ranges: ranges}
+	if ix.Multikey {
+		s.dedupe = map[string]struct{}{}
+	}
+	if backward {
+		s.ranges = make([]Range, 0, len(ranges))
+		for i := len(ranges) - 1; i >= 0; i-- {
+			s.ranges = append(s.ranges, ranges[i])
+		}
+	}
+	return s
+}
+
+// Coll returns the state of the collection that the scan is on.
+func (s *Scan) Coll() *Coll { return s.c }
+
+// Index returns the index's name, empty for a scan of the records.
+func (s *Scan) Index() string { return s.index }
+
+// Position returns the record or index key of the last document.
+func (s *Scan) Position() string { return s.last }
+
+// Reset moves the scan on to another state of the same collection. It reports false if the index is gone.
+func (s *Scan) Reset(c *Coll) bool {
+	if c == s.c {
+		return true
+	}
+	if s.index != "" {
+		ix := c.Index(s.index)
+		if ix == nil {
+			return false
+		}
+		if ix.Multikey && s.dedupe == nil {
+			s.dedupe = map[string]struct{}{}
+		}
+	}
+	s.c = c
+	s.moved = s.started
+	s.end = false
+	return true
+}
+
+// Next returns the next document and its record id; ok is false at the end, where the scan may be asked again after a Reset.
+func (s *Scan) Next() (rid string, doc bson.Raw, ok bool) {
+	if s.index == "" {
+		return s.nextRecord()
+	}
+	for s.nextKey() {
+		rid = s.keys.value()
+		s.KeysSeen++
+		if s.dedupe != nil {
+			if _, seen := s.dedupe[rid]; seen {
+				continue
+			}
+			s.dedupe[rid] = struct{}{}
+		}
+		if doc, ok = s.c.recs.get(rid); ok {
+			s.DocsSeen++
+			return rid, doc, true
+		}
+	}
+	return "", nil, false
+}
+
+func (s *Scan) nextRecord() (string, bson.Raw, bool) {
+	for ; !s.end; s.skipRange() {
+		r := s.ranges[s.at]
+		switch {
+		case !s.started:
+			s.started = true
+			s.recs = start(&s.c.recs, r, s.backward)
+		case s.moved && !s.here:
+			s.moved = false
+			s.recs = start(&s.c.recs, r, s.backward)
+		case s.moved:
+			s.moved = false
+			s.recs = resume(&s.c.recs, s.last, s.backward)
+		case s.backward:
+			s.recs.prev()
+		default:
+			s.recs.next()
+		}
+		if s.recs.valid() && inside(s.recs.key(), r, s.backward) {
+			s.last, s.here = s.recs.key(), true
+			s.DocsSeen++
+			return s.last, s.recs.value(), true
+		}
+		if s.at == len(s.ranges)-1 {
+			s.stop()
+			break
+		}
+	}
+	return "", nil, false
+}
+
+func (s *Scan) nextKey() bool {
+	if s.end {
+		return false
+	}
+	for ; ; s.skipRange() {
+		r := s.ranges[s.at]
+		switch {
+		case !s.started:
+			s.started = true
+			s.keys = start(&s.c.Index(s.index).tree, r, s.backward)
+		case s.moved && !s.here:
+			s.moved = false
+			s.keys = start(&s.c.Index(s.index).tree, r, s.backward)
+		case s.moved:
+			s.moved = false
+			s.keys = resume(&s.c.Index(s.index).tree, s.last, s.backward)
+		case s.backward:
+			s.keys.prev()
+		default:
+			s.keys.next()
+		}
+		if s.keys.valid() && inside(s.keys.key(), r, s.backward) {
+			s.last, s.here = s.keys.key(), true
+			return true
+		}
+		if s.at == len(s.ranges)-1 {
+			s.stop()
+			return false
+		}
+	}
+}
+
+// stop notes that the last range is used up; after a Reset the scan looks for what has come behind its last entry.
+func (s *Scan) stop() {
+	s.end, s.moved = true, true
+}
+
+// skipRange goes to the next range.
+func (s *Scan) skipRange() {
+	s.at++
+	s.started, s.moved, s.here = false, false, false
+}
+
+func start[V any](t *tree[V], r Range, backward bool) treeIter[V] {
+	switch {
+	case !backward:
+		return t.seek(r.Lo)
+	case r.Hi == "":
+		return t.last()
+	}
+	return t.seekBefore(r.Hi)
+}
+
+func resume[V any](t *tree[V], last string, backward bool) treeIter[V] {
+	if backward {
+		return t.seekBefore(last)
+	}
+	return t.seek(last + "\x00")
+}
+
+func inside(key string, r Range, backward bool) bool {
+	if backward {
+		return key >= r.Lo
+	}
+	return r.Hi == "" || key < r.Hi
+}
