@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "find", Where: OptIn, Txn: TxnOK, Run: runFind})
+	register(&Command{Name: "find", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runFind})
 }
 
 // findSpec are the arguments of find.
@@ -34,7 +34,7 @@ func runFind(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot()
+	st, err := r.snapshot(ns)
 	if err != nil {
 		return dst, err
 	}
@@ -250,7 +250,7 @@ func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error)
 	if q.tailable {
 		cur.wait = r.Node.store().Changed
 	}
-	return r.appendCursor(dst, cur, q.batchSize, q.single || q.limit == 1 && q.batchSize != 0)
+	return r.appendCursor(dst, cur, q.batchSize, q.single)
 }
 
 // openFind parses what the query is made of and opens it.
@@ -264,7 +264,7 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.
 	} else if c != nil {
 		collation = c.Collation
 	}
-	o := r.queryOptions(collation)
+	o := r.fullOptions(q.ns, collation, q.let)
 	var filter *query.Filter
 	if len(q.filter) > 5 {
 		if filter, err = query.ParseFilter(q.filter, o); err != nil {
@@ -291,6 +291,16 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.
 			return nil, nil, nil, err
 		}
 	}
+	var proj *query.Projection
+	if len(q.projection) > 5 {
+		f := filter
+		if f == nil {
+			f, _ = query.ParseFilter(orEmpty(nil), o)
+		}
+		if proj, err = query.ParseProjection(q.projection, f, o); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	if c == nil {
 		return filter, nil, nil, nil
 	}
@@ -307,7 +317,7 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.
 	if s, ok := src.(*sortIter); ok && q.limit > 0 {
 		s.limit = q.limit + q.skip
 	}
-	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable}
+	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable, proj: proj}
 	return filter, it, run, nil
 }
 
@@ -340,11 +350,17 @@ func orEmpty(doc bson.Raw) bson.Raw {
 }
 
 // oneDoc yields one document, or none.
-type oneDoc struct{ doc bson.Raw }
+type oneDoc struct {
+	doc  bson.Raw
+	done bool
+}
+
+// Ended reports whether the document is gone.
+func (o *oneDoc) Ended() bool { return o.done }
 
 func (o *oneDoc) Next() (bson.Raw, error) {
 	doc := o.doc
-	o.doc = nil
+	o.doc, o.done = nil, true
 	return doc, nil
 }
 
@@ -356,7 +372,11 @@ type findIter struct {
 	skip, limit int64
 	limited     bool
 	tailable    bool
+	proj        *query.Projection
 }
+
+// Ended reports whether the limit is reached.
+func (f *findIter) Ended() bool { return f.limited && f.limit == 0 }
 
 func (f *findIter) Next() (bson.Raw, error) {
 	if f.limited && f.limit == 0 {
@@ -378,6 +398,9 @@ func (f *findIter) Next() (bson.Raw, error) {
 			continue
 		}
 		f.limit--
+		if f.proj != nil {
+			return f.proj.Apply(doc, nil)
+		}
 		return doc, nil
 	}
 }

@@ -122,4 +122,3 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 	})
 	return done, stop, err
 }
-

@@ -30,8 +30,8 @@ type cursor struct {
 	// stash is a document that did not fit into the last batch.
 	stash bson.Raw
 
-	lsid      SessionKey
-	txnNumber int64 // of the transaction that the cursor belongs to; -1: none
+	session   *Session // that made it; nil: none
+	txnNumber int64    // of the transaction that the cursor belongs to; -1: none
 
 	tailable  bool
 	awaitData bool
@@ -48,9 +48,6 @@ type cursor struct {
 	killed  bool
 	lastUse time.Time
 }
-
-// SessionKey identifies a session for the check that a cursor is used by the session that made it.
-type SessionKey string
 
 // running is what the iterators of a cursor know of the command that pulls from them at the moment.
 type running struct {
@@ -213,6 +210,9 @@ func (c *cursor) fill(dst []byte, b *batch) ([]byte, error) {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, int(b.n)), doc...)
 		b.n++
 	}
+	if e, ok := c.it.(interface{ Ended() bool }); ok && c.stash == nil && e.Ended() {
+		b.end = true
+	}
 	return bson.EndDocument(dst, at), nil
 }
 
@@ -238,12 +238,9 @@ func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) 
 	if b.end && !c.tailable || single {
 		c.it.Close()
 	} else {
-		c.created = r.start
-		if err := r.Node.cursors.add(c, time.Now()); err != nil {
-			c.it.Close()
+		if err := r.keepCursor(c); err != nil {
 			return dst, err
 		}
-		c.run.r = nil
 	}
 	dst = bson.AppendInt64(dst, "id", c.id)
 	dst = bson.AppendString(dst, "ns", c.ns)
@@ -263,6 +260,20 @@ func appendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte)
 	list, dst := bson.BeginArrayElement(dst, "firstBatch")
 	dst = bson.EndDocument(docs(dst), list)
 	return bson.EndDocument(dst, at)
+}
+
+// keepCursor keeps a cursor for later commands and gives it its id.
+func (r *Request) keepCursor(c *cursor) error {
+	c.created, c.session = r.start, r.Session
+	if r.Txn != nil {
+		c.txnNumber = r.Txn.Number
+	}
+	c.run.r = nil
+	err := r.Node.cursors.add(c, time.Now())
+	if err != nil {
+		c.it.Close()
+	}
+	return err
 }
 
 // newCursor returns a cursor for the results of the command.

@@ -28,7 +28,11 @@ type Data struct {
 }
 
 // NewData returns an empty data set.
-func NewData() *Data { return &Data{Clock: &Clock{}, sessions: newSessionCatalog()} }
+func NewData() *Data {
+	d := &Data{Clock: &Clock{}, sessions: newSessionCatalog()}
+	d.connectStore()
+	return d
+}
 
 // Close ends what runs in the background for the data set.
 func (d *Data) Close() {

@@ -93,7 +93,11 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 		dst = append(dst, extra...)
 		dst = n.appendError(r, dst, srverr.From(err))
 	default:
-		dst = bson.AppendDouble(dst, "ok", 1)
+		if r.okInt {
+			dst = bson.AppendInt32(dst, "ok", 1)
+		} else {
+			dst = bson.AppendDouble(dst, "ok", 1)
+		}
 		dst = appendLabels(dst, r.labels(0, nil))
 	}
 	dst = n.appendTimes(r, dst)

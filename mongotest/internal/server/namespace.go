@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -24,7 +25,7 @@ func isGeneric(field string) bool {
 func (r *Request) collection(code int32) (ns string, err error) {
 	v := r.Arg()
 	if v.Type != bson.TypeString && v.Type != bson.TypeSymbol {
-		return "", srverr.New(code, "collection name has invalid type %s", TypeName(v.Type))
+		return "", srverr.New(code, "collection name has invalid type %s", bsontext.TypeName(v.Type))
 	}
 	name := string(v.Value[4 : len(v.Value)-1])
 	ns = r.DB + "." + name
@@ -41,16 +42,6 @@ func checkCollectionName(db, name string) error {
 		return srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
 	case strings.IndexByte(name, '$') >= 0 && !strings.HasPrefix(name, "$cmd") && name != "oplog.$main":
 		return srverr.New(srverr.InvalidNamespace, "Invalid collection name specified '%s.%s", db, name)
-	}
-	return nil
-}
-
-func checkDBName(db string) error {
-	switch {
-	case db == "" || len(db) >= 64 || strings.ContainsAny(db, "/\\ \"\x00"):
-		return srverr.New(srverr.InvalidNamespace, "Invalid database name: '%s'", db)
-	case strings.IndexByte(db, '.') >= 0:
-		return srverr.New(srverr.InvalidNamespace, "'.' is an invalid character in a database name")
 	}
 	return nil
 }
@@ -81,7 +72,7 @@ func boolArg(field string, v bson.RawValue, loose bool) (bool, error) {
 }
 
 func wrongTypes(field string, got bson.Type, want string) error {
-	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '%s", field, TypeName(got), want)
+	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '%s", field, bsontext.TypeName(got), want)
 }
 
 // objectArg takes a document.

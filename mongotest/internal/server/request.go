@@ -45,6 +45,7 @@ type Request struct {
 	compressor wire.CompressorID
 	more       bool // an exhaust command has more replies to come
 	hangUp     bool // close the connection instead of answering
+	okInt      bool // ok is an integer: the command was answered by another one
 
 	start     time.Time
 	deadline  time.Time // from maxTimeMS; zero: none

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
@@ -19,23 +20,114 @@ type storage struct {
 func (n *Node) store() *store.Store {
 	d := n.data
 	d.storage.once.Do(func() {
-		o := store.Options{Now: d.Clock.Now}
+		o := store.Options{Now: d.Clock.Now, KeepSince: d.KeepSince}
 		if n.role != Standalone {
 			o.Tick = d.Clock.Tick
 		}
 		d.storage.s = store.New(o)
+		d.OnCommit(func(bson.Timestamp) { d.storage.s.Wake() })
 	})
 	return d.storage.s
 }
 
-// snapshot returns what the command reads.
-func (r *Request) snapshot() (*store.State, error) {
-	return r.Node.store().Latest(), nil
+// connectStore lets transactions and elections reach the store.
+func (d *Data) connectStore() {
+	d.Begin = func(r *Request, t *Txn) StoreTxn {
+		st, err := r.stateToRead()
+		if err != nil {
+			return &storeTxn{data: d, session: r.Session, number: t.Number, err: err}
+		}
+		return &storeTxn{data: d, session: r.Session, number: t.Number, t: r.Node.store().Begin(st)}
+	}
+	d.Rollback = func(to bson.Timestamp) {
+		if s := d.storage.s; s != nil {
+			s.Rollback(to)
+		}
+	}
+}
+
+// storeTxn connects a session's transaction with the store's.
+type storeTxn struct {
+	data    *Data
+	session *Session
+	number  int64
+	t       *store.Txn
+	err     error // why there is none
+}
+
+func (t *storeTxn) Commit() (bson.Timestamp, error) {
+	if t.err != nil {
+		return bson.Timestamp{}, t.err
+	}
+	at, lsid := bson.BeginDocument(nil)
+	lsid = bson.AppendBinary(lsid, "id", bson.BinaryUUID, t.session.ID.ID[:])
+	lsid = bson.AppendBinary(lsid, "uid", bson.BinaryGeneric, t.session.ID.UID[:])
+	ts, err := t.t.Commit(bson.EndDocument(lsid, at), t.number)
+	if err == nil && !ts.IsZero() {
+		t.data.Wrote(ts)
+	}
+	return ts, err
+}
+
+func (t *storeTxn) Abort() {
+	if t.t != nil {
+		t.t.Abort()
+	}
+}
+
+// txn returns the store's side of the transaction that the command runs in, nil if it runs in none.
+func (r *Request) txn() (*store.Txn, error) {
+	if r.Txn == nil {
+		return nil, nil
+	}
+	t, ok := r.Txn.Store.(*storeTxn)
+	if !ok {
+		return nil, srverr.New(srverr.NoSuchTransaction, "Transaction %d has been aborted.", r.Txn.Number)
+	}
+	return t.t, t.err
+}
+
+// stateToRead returns what a command outside of transactions reads, by its read concern and the node's position.
+func (r *Request) stateToRead() (*store.State, error) {
+	at, latest := r.ReadTime()
+	s := r.Node.store()
+	if latest {
+		return s.Latest(), nil
+	}
+	st, ok := s.At(at)
+	if !ok {
+		return nil, srverr.New(srverr.SnapshotTooOld, "Read timestamp Timestamp(%d, %d) is older than the oldest available timestamp.", at.T, at.I)
+	}
+	return st, nil
+}
+
+// snapshot returns what the command reads. In a transaction the namespaces it reads are noted.
+func (r *Request) snapshot(namespaces ...string) (*store.State, error) {
+	t, err := r.txn()
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return r.stateToRead()
+	}
+	for _, ns := range namespaces {
+		if err := t.Use(ns); err != nil {
+			return nil, err
+		}
+	}
+	return t.State(), nil
 }
 
 // write runs fn with the right to write: in the command's transaction if it is in one. If a transaction is in the way of
 // what fn writes (it returns the store's Blocked error, and is undone), write waits and runs it again.
 func (r *Request) write(fn func(tx *store.Tx) error) error {
+	t, err := r.txn()
+	if err != nil {
+		return err
+	}
+	if t != nil {
+		return t.Write(fn)
+	}
 	for {
 		err := r.writeOnce(fn)
 		var blocked *store.Blocked
@@ -49,25 +141,18 @@ func (r *Request) write(fn func(tx *store.Tx) error) error {
 }
 
 func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
-	s := r.Node.store()
 	var ts bson.Timestamp
-	err := s.Write(func(tx *store.Tx) error {
+	wrote := false
+	err := r.Node.store().Write(func(tx *store.Tx) error {
 		err := fn(tx)
-		ts = tx.TS()
+		ts, wrote = tx.TS(), tx.Dirty()
 		return err
 	})
-	if err == nil && !ts.IsZero() {
-		r.wrote(ts)
+	if err == nil && wrote && !ts.IsZero() {
+		r.Node.data.Wrote(ts)
+		r.Wrote(ts)
 	}
 	return err
-}
-
-// wrote tells the replica set and the client's connection about a write.
-func (r *Request) wrote(ts bson.Timestamp) {
-	if r.Node.set != nil {
-		r.Node.set.Wrote(ts)
-	}
-	r.Wrote(ts)
 }
 
 // queryOptions returns what filters, projections and sorts are parsed with.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -266,7 +267,7 @@ func isZeroTimestamp(v bson.RawValue) bool {
 func (r *Request) checkID(v bson.RawValue) error {
 	switch v.Type {
 	case bson.TypeRegex, bson.TypeUndefined:
-		return srverr.New(srverr.BadValue, "can't use a %s for _id", TypeName(v.Type))
+		return srverr.New(srverr.BadValue, "can't use a %s for _id", bsontext.TypeName(v.Type))
 	case bson.TypeArray:
 		return srverr.New(srverr.BadValue, "can't use an array for _id")
 	case bson.TypeEmbeddedDocument:

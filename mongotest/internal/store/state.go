@@ -72,6 +72,7 @@ type Settings struct {
 	Collation  *query.Collation
 	NoIDIndex  bool
 	PreImages  bool
+	TimeSeries bool
 	// Check validates a document before it is stored; nil: anything goes. Used by the command layer.
 	Check any
 }

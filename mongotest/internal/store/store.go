@@ -27,9 +27,9 @@ type Options struct {
 	Tick func() bson.Timestamp
 	// Now is the wall clock.
 	Now func() time.Time
-	// Committed is called after every write, in their order, with the store's lock held: it must not call the store's methods
-	// other than Oldest.
-	Committed func(ts bson.Timestamp, wall time.Time)
+	// KeepSince returns the time from which on states must be kept because somebody still reads there; ok is false if
+	// nobody does.
+	KeepSince func() (ts bson.Timestamp, ok bool)
 }
 
 // Limits of what is kept of the past when nobody needs it for sure.
@@ -45,7 +45,6 @@ type Store struct {
 	opts    Options
 	latest  atomic.Pointer[State]
 	changed atomic.Pointer[chan struct{}]
-	oldest  atomic.Pointer[bson.Timestamp] // states from here on are kept
 
 	mu      sync.Mutex
 	history []*State // oldest first, the latest one included; empty without Tick
@@ -90,11 +89,6 @@ func (s *Store) At(ts bson.Timestamp) (*State, bool) {
 // stateAt returns the position of the last state that is not after ts, -1 if there is none.
 func (s *Store) stateAt(ts bson.Timestamp) int {
 	return sort.Search(len(s.history), func(i int) bool { return s.history[i].TS.Compare(ts) > 0 }) - 1
-}
-
-// Oldest tells the store that states from ts on must be kept: somebody still reads there.
-func (s *Store) Oldest(ts bson.Timestamp) {
-	s.oldest.Store(&ts)
 }
 
 // Changed returns a channel that is closed when the next state is published, or when Wake is called.
@@ -152,17 +146,16 @@ func (s *Store) publish(old *State, tx *Tx) {
 		}
 	}
 	s.latest.Store(st)
-	if s.opts.Committed != nil {
-		s.opts.Committed(st.TS, tx.wall)
-	}
 	s.Wake()
 }
 
 // trimHistory drops the older half of the states, as far as nobody needs them.
 func (s *Store) trimHistory() {
 	cut := len(s.history) - keepStates
-	if ts := s.oldest.Load(); ts != nil {
-		cut = min(cut, max(s.stateAt(*ts), 0))
+	if s.opts.KeepSince != nil {
+		if ts, ok := s.opts.KeepSince(); ok {
+			cut = min(cut, max(s.stateAt(ts), 0))
+		}
 	}
 	s.history = append([]*State(nil), s.history[cut:]...)
 }

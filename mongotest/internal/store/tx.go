@@ -51,6 +51,9 @@ func (tx *Tx) State() *State { return &State{TS: tx.ts, colls: tx.colls} }
 // TS returns the timestamp of the last write.
 func (tx *Tx) TS() bson.Timestamp { return tx.ts }
 
+// Dirty reports whether anything was written.
+func (tx *Tx) Dirty() bool { return tx.dirty }
+
 func (tx *Tx) tick() bson.Timestamp {
 	if tx.s.opts.Tick != nil && tx.txn == nil {
 		tx.ts = tx.s.opts.Tick()

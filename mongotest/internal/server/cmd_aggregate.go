@@ -1,0 +1,385 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "aggregate", Where: OptIn, ReadConcern: true, Snapshot: true, WriteConcern: true, Txn: TxnOK, Run: runAggregate})
+}
+
+// aggregateSpec are the arguments of aggregate.
+type aggregateSpec struct {
+	ns             string
+	collectionless bool
+	stages         []bson.Raw
+	batchSize      int64 // -1: not given
+	hasCursor      bool
+	explain        bool
+	bypass         bool
+	collation, let bson.Raw
+	hint           bson.RawValue
+}
+
+func runAggregate(r *Request, dst []byte) ([]byte, error) {
+	q := aggregateSpec{batchSize: -1}
+	if err := q.parse(r); err != nil {
+		return dst, err
+	}
+	if q.explain {
+		return r.explainAggregate(dst, &q)
+	}
+	return r.aggregate(dst, &q)
+}
+
+func (q *aggregateSpec) parse(r *Request) error {
+	body := copyRaw(r.Body) // the stages outlive the command
+	first := true
+	hasPipeline := false
+	for k, v := range body.All() {
+		if first {
+			first = false
+			if err := q.namespace(r, v); err != nil {
+				return err
+			}
+			continue
+		}
+		var err error
+		field := "aggregate." + k
+		switch k {
+		case "pipeline":
+			hasPipeline = true
+			q.stages, err = pipeline.StagesOf(v)
+		case "cursor":
+			q.hasCursor = true
+			err = q.cursor(r, v)
+		case "explain":
+			if v.Type != bson.TypeBoolean {
+				return srverr.New(srverr.TypeMismatch, "explain must be a boolean, not a %s", bsontext.TypeName(v.Type))
+			}
+			q.explain = v.AsBool()
+		case "allowDiskUse":
+			if v.Type != bson.TypeBoolean {
+				return srverr.New(srverr.TypeMismatch, "allowDiskUse must be a boolean, not a %s", bsontext.TypeName(v.Type))
+			}
+		case "bypassDocumentValidation":
+			q.bypass, err = boolArg(field, v, true)
+		case "collation":
+			if v.Type != bson.TypeEmbeddedDocument {
+				return srverr.New(srverr.TypeMismatch, "collation must be an object, not a %s", bsontext.TypeName(v.Type))
+			}
+			q.collation = v.Value
+		case "hint":
+			if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
+				return srverr.New(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern")
+			}
+			q.hint = v
+		case "let":
+			if !r.Node.cfg.Version.AtLeast(5, 0) {
+				return unknownAggregate(k)
+			}
+			q.let, err = objectArg(field, v)
+		case "fromMongos", "needsMerge", "exchange", "runtimeConstants", "use44SortKeys", "isMapReduceCommand", "collectionUUID",
+			"needsSortedMerge", "passthroughToShard", "encryptionInformation", "mergeByPBRT", "requestReshardingResumeToken", "includeQueryStatsMetrics":
+		default:
+			if !isGeneric(k) {
+				return unknownAggregate(k)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case !hasPipeline:
+		return missingField("aggregate.pipeline")
+	case !q.hasCursor && !q.explain:
+		return srverr.New(srverr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	}
+	return nil
+}
+
+func unknownAggregate(field string) error { return unknownField("aggregate." + field) }
+
+// namespace reads the command's value: a collection, or 1 for a pipeline that needs none.
+func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) error {
+	if v.IsNumber() {
+		if n, _ := number(v); n != 1 {
+			return srverr.New(srverr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+		}
+		q.ns, q.collectionless = r.DB+".$cmd.aggregate", true
+		return nil
+	}
+	if v.Type != bson.TypeString {
+		return srverr.New(srverr.TypeMismatch, "collection name has invalid type: %s", bsontext.TypeName(v.Type))
+	}
+	ns, err := r.collection(srverr.TypeMismatch)
+	q.ns = ns
+	return err
+}
+
+func (q *aggregateSpec) cursor(r *Request, v bson.RawValue) error {
+	doc, ok := v.Document()
+	if !ok {
+		return srverr.New(srverr.TypeMismatch, "cursor field must be missing or an object")
+	}
+	for k, v := range doc.All() {
+		if k != "batchSize" {
+			return srverr.New(srverr.BadValue, "cursor object can't contain fields other than batchSize")
+		}
+		if !v.IsNumber() {
+			return srverr.New(srverr.TypeMismatch, "cursor.batchSize must be a number")
+		}
+		if q.batchSize, _ = number(v); q.batchSize < 0 {
+			return srverr.New(srverr.BadValue, "cursor.batchSize must not be negative")
+		}
+	}
+	return nil
+}
+
+// aggregate runs a pipeline and appends its cursor.
+func (r *Request) aggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
+	it, run, err := r.openAggregate(q)
+	if err != nil {
+		return dst, err
+	}
+	c := r.newCursor(q.ns, it, run)
+	return r.appendCursor(dst, c, q.batchSize, false)
+}
+
+// openAggregate resolves views, parses the pipeline and connects it with its collection.
+func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, error) {
+	st, err := r.snapshot(q.ns)
+	if err != nil {
+		return nil, nil, err
+	}
+	run := &running{r: r, state: st}
+	env := &pipelineEnv{run: run, bypass: q.bypass}
+	ns := q.ns
+	stages := q.stages
+	var collation *query.Collation
+	given := q.collation != nil
+	if given {
+		if collation, err = query.ParseCollation(q.collation); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !q.collectionless {
+		if c := st.Coll(ns); c != nil && c.View {
+			if given && !collation.Same(c.Collation) {
+				return nil, nil, srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
+			}
+			db, name := splitNS(ns)
+			base, view, err := env.Resolve(pipeline.Namespace{DB: db, Coll: name})
+			if err != nil {
+				return nil, nil, err
+			}
+			collation, given = c.Collation, true
+			ns, stages = base.String(), append(append([]bson.Raw(nil), view...), stages...)
+		} else if c != nil && !given {
+			collation = c.Collation
+		}
+	}
+	o := r.exprOptions(ns, collation, q.let)
+	if q.collectionless {
+		o.NS = pipeline.Namespace{DB: r.DB}
+	}
+	o.Env, o.BypassValidation = env, q.bypass
+	p, err := pipeline.Parse(stages, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if target, ok := p.Writes(); ok {
+		if r.InTxn() {
+			return nil, nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Aggregation stage writes to disk")
+		}
+		_ = target
+		if r.Node.set != nil && !r.Node.isPrimary() && !r.Node.cfg.Version.AtLeast(5, 0) {
+			return nil, nil, srverr.New(srverr.NotWritablePrimary, "not master")
+		}
+	}
+	var src pipeline.Iterator
+	if p.NeedsSource() {
+		if src, err = r.pipelineSource(run, st.Coll(ns), p, q.hint, collation); err != nil {
+			return nil, nil, err
+		}
+	}
+	it, err := p.Run(src)
+	return it, run, err
+}
+
+// pipelineSource opens the collection that a pipeline reads, with an index for a $match or $sort at its front.
+func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeline, hint bson.RawValue, collation *query.Collation) (pipeline.Iterator, error) {
+	if c == nil {
+		return pipeline.FromSlice(nil), nil
+	}
+	a := &access{coll: c, filter: p.TakeMatch(), hint: hint, collation: collation}
+	pl, err := a.plan()
+	if err != nil {
+		return nil, err
+	}
+	return pl.open(run, c.NS), nil
+}
+
+// explainAggregate explains a pipeline.
+func (r *Request) explainAggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
+	return dst, srverr.New(srverr.CommandNotSupported, "explain of aggregate is not supported here")
+}
+
+// pipelineEnv is what a pipeline sees of the deployment.
+type pipelineEnv struct {
+	run    *running
+	bypass bool
+}
+
+// maxViewDepth is how many views may lie on top of each other.
+const maxViewDepth = 20
+
+func (e *pipelineEnv) state() *store.State { return e.run.state }
+
+func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson.Raw, error) {
+	var stages []bson.Raw
+	for range maxViewDepth {
+		c := e.state().Coll(ns.String())
+		if c == nil || !c.View {
+			return ns, stages, nil
+		}
+		on, _ := c.Raw.Lookup("viewOn").StringValue()
+		list, err := pipeline.StagesOf(c.Raw.Lookup("pipeline"))
+		if err != nil {
+			return ns, nil, err
+		}
+		stages = append(list, stages...)
+		ns.Coll = on
+	}
+	return ns, nil, srverr.New(srverr.ViewDepthLimitExceeded, "View depth limit exceeded")
+}
+
+func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
+	c := e.state().Coll(ns.String())
+	if c == nil {
+		return pipeline.FromSlice(nil), nil
+	}
+	a := &access{coll: c, filter: filter, collation: c.Collation}
+	p, err := a.plan()
+	if err != nil {
+		return nil, err
+	}
+	return &scanIter{run: e.run, ns: c.NS, scan: p.scan, filter: p.filter, at: -1}, nil
+}
+
+func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
+	r := e.run.r
+	return r.write(func(tx *store.Tx) error {
+		c, err := r.writable(tx, ns.String(), true)
+		if err != nil {
+			return err
+		}
+		if c.Capped {
+			return srverr.New(17152, "namespace '%s' is capped so it can't be used for $out", ns)
+		}
+		if c, err = tx.Truncate(c); err != nil {
+			return err
+		}
+		for _, doc := range docs {
+			doc, err := r.prepare(doc)
+			if err != nil {
+				return err
+			}
+			if err := r.validate(c, doc, nil, e.bypass); err != nil {
+				return err
+			}
+			if c, err = tx.Insert(c, doc); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (e *pipelineEnv) CheckMergeTarget(ns pipeline.Namespace, on []string) error {
+	c := e.state().Coll(ns.String())
+	if c != nil && c.View {
+		return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	if len(on) == 1 && on[0] == "_id" {
+		return nil
+	}
+	if c != nil {
+		for i := range c.Indexes() {
+			ix := &c.Indexes()[i]
+			if !ix.Unique || ix.Partial != nil || ix.Sparse || len(ix.Fields) != len(on) {
+				continue
+			}
+			all := true
+			for _, f := range ix.Fields {
+				found := false
+				for _, path := range on {
+					found = found || path == f.Path
+				}
+				all = all && found
+			}
+			if all {
+				return nil
+			}
+		}
+	}
+	return srverr.New(51183, "Cannot find index to verify that join fields will be unique")
+}
+
+func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
+	r := e.run.r
+	doc, err := r.prepare(doc)
+	if err != nil {
+		return err
+	}
+	return r.write(func(tx *store.Tx) error {
+		c, err := r.writable(tx, ns.String(), true)
+		if err != nil {
+			return err
+		}
+		if err := r.validate(c, doc, nil, e.bypass); err != nil {
+			return err
+		}
+		_, err = tx.Insert(c, doc)
+		return err
+	})
+}
+
+func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error) {
+	r := e.run.r
+	err = r.write(func(tx *store.Tx) error {
+		matched = false
+		c, err := r.writable(tx, ns.String(), false)
+		if err != nil || c == nil {
+			return err
+		}
+		op := updateOp{q: key}
+		if err := op.parse(r, ns.String(), c); err != nil {
+			return err
+		}
+		return op.candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
+			matched = true
+			next, err := change(doc)
+			if err != nil || bson.Equal(next, doc) {
+				return false, err
+			}
+			next = copyRaw(next)
+			if err := r.validate(c, next, doc, e.bypass); err != nil {
+				return false, err
+			}
+			_, err = tx.Update(c, rid, doc, next, true, nil)
+			return false, err
+		})
+	})
+	return matched, err
+}
+
+func (e *pipelineEnv) Stats(stage string, ns pipeline.Namespace, spec bson.Raw) (pipeline.Iterator, error) {
+	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
+}

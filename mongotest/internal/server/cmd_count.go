@@ -1,0 +1,188 @@
+package server
+
+import (
+	"math"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "count", Where: OptIn, ReadConcern: true, Run: runCount})
+}
+
+func runCount(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	var filter, collation bson.Raw
+	var hint bson.RawValue
+	var limit, skip int64
+	first := true
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		null := v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
+		switch k {
+		case "query":
+			if !null {
+				filter, err = objectArg("count.query", v)
+			}
+		case "collation":
+			if !null {
+				collation, err = objectArg("count.collation", v)
+			}
+		case "hint":
+			hint, err = hintArg(v)
+		case "limit":
+			limit, err = countNumber(k, v)
+			if err == nil && limit == math.MinInt64 {
+				err = srverr.New(srverr.BadValue, "limit value for count cannot be min long")
+			}
+			if limit < 0 {
+				limit = -limit
+			}
+		case "skip":
+			skip, err = countNumber(k, v)
+			if err == nil && skip < 0 {
+				err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(k, v))
+			}
+		case "fields", "queryOptions", "encryptionInformation", "collectionUUID":
+			if !null && k != "collectionUUID" {
+				_, err = objectArg("count."+k, v)
+			}
+		default:
+			if !isGeneric(k) {
+				err = unknownField("count." + k)
+			}
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	if c != nil && c.View {
+		return r.countView(dst, ns, filter, collation, hint, skip, limit)
+	}
+	coll, err := r.collationOf(collation, c)
+	if err != nil {
+		return dst, err
+	}
+	op := updateOp{q: orEmpty(filter), collation: collation, hint: hint, coll: coll}
+	if err := op.parse(r, ns, c); err != nil {
+		return dst, err
+	}
+	var n int64
+	switch {
+	case c == nil:
+	case op.filter.MatchesAll() && hint.Type == 0:
+		n = max(c.Count()-skip, 0)
+		if limit > 0 {
+			n = min(n, limit)
+		}
+	default:
+		err := op.candidates(r, c, func(string, bson.Raw, int) (bool, error) {
+			if skip > 0 {
+				skip--
+				return true, nil
+			}
+			n++
+			return limit == 0 || n < limit, nil
+		})
+		if err != nil {
+			return dst, err
+		}
+	}
+	return appendCount(dst, n), nil
+}
+
+func appendCount(dst []byte, n int64) []byte {
+	if n > math.MaxInt32 {
+		return bson.AppendInt64(dst, "n", n)
+	}
+	return bson.AppendInt32(dst, "n", int32(n))
+}
+
+// countNumber reads limit or skip, which must be whole numbers.
+func countNumber(k string, v bson.RawValue) (int64, error) {
+	if !v.IsNumber() {
+		return 0, srverr.New(srverr.BadValue, "%s value is not a valid number", k)
+	}
+	if f, ok := v.Double(); ok {
+		switch {
+		case math.IsNaN(f):
+			return 0, srverr.New(srverr.FailedToParse, "Expected an integer, but found NaN in: %s", bsontext.Element(k, v))
+		case f != math.Trunc(f):
+			return 0, srverr.New(srverr.FailedToParse, "Expected an integer: %s", bsontext.Element(k, v))
+		case f >= math.MaxInt64 || f < math.MinInt64:
+			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(k, v))
+		}
+	}
+	n, _ := number(v)
+	return n, nil
+}
+
+// countView counts the documents of a view.
+func (r *Request) countView(dst []byte, ns string, filter, collation bson.Raw, hint bson.RawValue, skip, limit int64) ([]byte, error) {
+	q := aggregateSpec{ns: ns, batchSize: -1, hint: hint, collation: collation}
+	if filter != nil {
+		q.stages = append(q.stages, stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
+	}
+	if skip > 0 {
+		q.stages = append(q.stages, stage("$skip", int64Value(skip)))
+	}
+	if limit > 0 {
+		q.stages = append(q.stages, stage("$limit", int64Value(limit)))
+	}
+	n, err := r.countResults(&q)
+	if err != nil {
+		return dst, err
+	}
+	r.okInt = true
+	return appendCount(dst, n), nil
+}
+
+func (r *Request) countResults(q *aggregateSpec) (n int64, err error) {
+	err = r.eachResult(q, func(bson.Raw) error {
+		n++
+		return nil
+	})
+	return n, err
+}
+
+// eachResult runs a pipeline and calls f with every result.
+func (r *Request) eachResult(q *aggregateSpec, f func(bson.Raw) error) error {
+	it, _, err := r.openAggregate(q)
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	return drain(it, f)
+}
+
+func drain(it pipeline.Iterator, f func(bson.Raw) error) error {
+	for {
+		doc, err := it.Next()
+		if err != nil || doc == nil {
+			return err
+		}
+		if err := f(doc); err != nil {
+			return err
+		}
+	}
+}
+
+// stage returns the document of a pipeline stage.
+func stage(name string, v bson.RawValue) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendRawValue(doc, name, v), at)
+}

@@ -1,0 +1,444 @@
+package server
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "create", Txn: TxnOK, WriteConcern: true, Run: runCreate})
+}
+
+// createSpec are the options of a new collection or view.
+type createSpec struct {
+	ns        string
+	capped    bool
+	size, max int64
+	hasSize   bool
+	hasMax    bool
+	validator bson.Raw
+	level     string
+	action    string
+	collation bson.Raw
+	viewOn    string
+	hasViewOn bool
+	pipeline  bson.RawValue
+	idIndex   bson.Raw
+	storage   bson.Raw
+	defaults  bson.Raw
+	temp      bool
+	series    bson.Raw
+	expire    bson.RawValue
+	clustered bson.RawValue
+	images    bson.Raw
+	encrypted bson.Raw
+	autoIndex *bool
+}
+
+func runCreate(r *Request, dst []byte) ([]byte, error) {
+	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID {
+		return dst, srverr.New(srverr.BadValue, "Collection name must be provided. UUID is not valid in this context")
+	}
+	q := createSpec{}
+	name, ok := r.Arg().StringValue()
+	if ok && strings.HasPrefix(name, "$") {
+		return dst, srverr.New(srverr.InvalidNamespace, "invalid collection name")
+	}
+	ns, err := r.collection(srverr.BadValue)
+	if err != nil {
+		return dst, err
+	}
+	q.ns = ns
+	if strings.HasPrefix(name, "system.") && !systemCollections[name] {
+		return dst, srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+	}
+	if len(ns) > 255 {
+		return dst, srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: 255", ns)
+	}
+	if err := q.parse(r); err != nil {
+		return dst, err
+	}
+	set, err := q.settings(r)
+	if err != nil {
+		return dst, err
+	}
+	err = r.write(func(tx *store.Tx) error {
+		if c := tx.Coll(ns); c != nil {
+			return q.exists(r, c, set)
+		}
+		if err := checkDatabaseCase(tx.State(), r.DB); err != nil {
+			return err
+		}
+		if set.View {
+			if err := q.checkView(tx.State(), set); err != nil {
+				return err
+			}
+			if err := ensureViews(tx, r.DB); err != nil {
+				return err
+			}
+			_, err := tx.Create(ns, set, nil)
+			return err
+		}
+		_, err := tx.Create(ns, set, q.idIndexFor(set))
+		return err
+	})
+	return dst, err
+}
+
+// systemCollections are the names below "system." that clients may use.
+var systemCollections = map[string]bool{
+	"system.js": true, "system.profile": true, "system.users": true, "system.views": true, "system.roles": true, "system.version": true,
+}
+
+// exists answers for a collection that is there already.
+func (q *createSpec) exists(r *Request, c *store.Coll, set store.Settings) error {
+	switch {
+	case r.Node.cfg.Version.AtLeast(7, 0) && c.View == set.View && bson.Equal(orEmpty(c.Raw), orEmpty(set.Raw)):
+		return nil
+	case set.View:
+		return srverr.New(srverr.NamespaceExists, "Namespace already exists")
+	case c.View:
+		return srverr.New(srverr.NamespaceExists, "A view already exists. NS: %s", q.ns)
+	case r.Node.cfg.Version.AtLeast(5, 0):
+		return srverr.New(srverr.NamespaceExists, "Collection %s already exists.", q.ns)
+	}
+	return srverr.New(srverr.NamespaceExists, "Collection already exists. NS: %s", q.ns)
+}
+
+// ensureViews makes system.views, which every database with a view has.
+func ensureViews(tx *store.Tx, db string) error {
+	ns := db + ".system.views"
+	if tx.Coll(ns) != nil {
+		return nil
+	}
+	_, err := tx.Create(ns, store.Settings{}, store.IDIndex(nil, idIndexSpec(nil)))
+	return err
+}
+
+func (q *createSpec) parse(r *Request) error {
+	v5 := r.Node.cfg.Version.AtLeast(5, 0)
+	body := copyRaw(r.Body)
+	first := true
+	for k, v := range body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			continue
+		}
+		field := "create." + k
+		var err error
+		switch {
+		case k == "capped":
+			q.capped, err = boolArg(field, v, true)
+		case k == "size":
+			q.size, err = numberArg(field, v)
+			q.hasSize = true
+		case k == "max":
+			q.max, err = numberArg(field, v)
+			q.hasMax = true
+		case k == "autoIndexId":
+			var b bool
+			b, err = boolArg(field, v, true)
+			q.autoIndex = &b
+		case k == "temp":
+			q.temp, err = boolArg(field, v, true)
+		case k == "flags":
+			_, err = numberArg(field, v)
+		case k == "recordPreImages" && !r.Node.cfg.Version.AtLeast(6, 0):
+			_, err = boolArg(field, v, true)
+		case k == "idIndex":
+			q.idIndex, err = objectArg(field, v)
+		case k == "storageEngine":
+			q.storage, err = objectArg(field, v)
+		case k == "indexOptionDefaults":
+			q.defaults, err = objectArg(field, v)
+		case k == "validator":
+			q.validator, err = objectArg(field, v)
+		case k == "validationLevel":
+			q.level, err = stringArg(field, v)
+		case k == "validationAction":
+			q.action, err = stringArg(field, v)
+		case k == "collation":
+			q.collation, err = objectArg(field, v)
+		case k == "viewOn":
+			q.viewOn, err = stringArg(field, v)
+			q.hasViewOn = true
+		case k == "pipeline":
+			if v.Type != bson.TypeArray {
+				return srverr.New(10065, "invalid parameter: expected an object (pipeline)")
+			}
+			q.pipeline = v
+		case k == "timeseries" && v5:
+			q.series, err = objectArg(field, v)
+		case k == "expireAfterSeconds" && v5:
+			q.expire = v
+			_, err = numberArg(field, v)
+		case k == "clusteredIndex" && r.Node.cfg.Version.AtLeast(5, 3):
+			q.clustered = v
+		case k == "changeStreamPreAndPostImages" && r.Node.cfg.Version.AtLeast(6, 0):
+			q.images, err = objectArg(field, v)
+		case k == "encryptedFields" && r.Node.cfg.Version.AtLeast(6, 0):
+			q.encrypted, err = objectArg(field, v)
+		default:
+			if !isGeneric(k) {
+				return unknownField(field)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return q.check()
+}
+
+func (q *createSpec) check() error {
+	const maxSize = 1 << 50
+	switch {
+	case q.capped && !q.hasSize:
+		return srverr.New(srverr.InvalidOptions, "the 'size' field is required when 'capped' is true")
+	case !q.capped && (q.hasSize || q.hasMax):
+		return srverr.New(srverr.InvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+	case q.size < 0:
+		return srverr.New(srverr.BadValue, "size has to be >= 0")
+	case q.size > maxSize:
+		return srverr.New(srverr.BadValue, "size cannot exceed 1 PB")
+	case q.max >= 1<<31:
+		return srverr.New(srverr.BadValue, "max in a capped collection has to be < 2^31 or not set")
+	case q.hasViewOn && q.viewOn == "":
+		return srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'")
+	case q.autoIndex != nil && !*q.autoIndex:
+		return srverr.New(50001, "autoIndexId:false is not allowed for collection %s because it can be replicated", q.ns)
+	case q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
+		return srverr.New(srverr.BadValue, "invalid validation level: %s", q.level)
+	case q.action != "" && q.action != "error" && q.action != "warn" && q.action != "errorAndLog":
+		return srverr.New(srverr.BadValue, "invalid validation action: %s", q.action)
+	case q.collation != nil && q.collation.IsEmpty():
+		return srverr.New(srverr.BadValue, "'collation' cannot be an empty document.")
+	}
+	for k, v := range q.storage.All() {
+		if v.Type != bson.TypeEmbeddedDocument {
+			return srverr.New(srverr.BadValue, "'storageEngine.%s' has to be an embedded document.", k)
+		}
+	}
+	for k := range q.defaults.All() {
+		if k != "storageEngine" {
+			return srverr.New(srverr.InvalidOptions, "indexOptionDefaults.%s is not a supported option.", k)
+		}
+	}
+	return nil
+}
+
+// settings works out the options as they are shown and used.
+func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
+	at, raw := bson.BeginDocument(nil)
+	if q.capped {
+		set.Capped, set.Size, set.Max = true, max((q.size+255)/256*256, 4096), q.max
+		raw = bson.AppendBool(raw, "capped", true)
+		raw = appendShortest(raw, "size", (q.size+255)/256*256)
+		if q.max > 0 {
+			raw = appendShortest(raw, "max", q.max)
+		}
+	}
+	if q.autoIndex != nil {
+		raw = bson.AppendBool(raw, "autoIndexId", *q.autoIndex)
+	}
+	if q.temp {
+		raw = bson.AppendBool(raw, "temp", true)
+	}
+	if q.images != nil {
+		set.PreImages, _ = q.images.Lookup("enabled").Boolean()
+		raw = bson.AppendDocument(raw, "changeStreamPreAndPostImages", q.images)
+	}
+	if q.storage != nil && !q.storage.IsEmpty() {
+		raw = bson.AppendDocument(raw, "storageEngine", q.storage)
+	}
+	if q.collation != nil {
+		if set.Collation, err = query.ParseCollation(q.collation); err != nil {
+			return set, err
+		}
+	}
+	if q.validator != nil {
+		if set.Check, err = r.newValidator(q.validator, q.level, q.action, set.Collation); err != nil {
+			return set, err
+		}
+		if !q.validator.IsEmpty() {
+			raw = bson.AppendDocument(raw, "validator", q.validator)
+		}
+	}
+	if q.level != "" {
+		raw = bson.AppendString(raw, "validationLevel", q.level)
+	}
+	if q.action != "" {
+		raw = bson.AppendString(raw, "validationAction", q.action)
+	}
+	if set.Collation != nil {
+		raw = bson.AppendDocument(raw, "collation", set.Collation.Spec())
+	}
+	if q.hasViewOn {
+		set.View = true
+		if strings.IndexByte(q.viewOn, '$') >= 0 {
+			return set, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", q.viewOn)
+		}
+		raw = bson.AppendString(raw, "viewOn", q.viewOn)
+		stages := orEmpty(q.pipeline.Value)
+		raw = bson.AppendArray(raw, "pipeline", stages)
+		if err := r.checkViewPipeline(q.ns, q.viewOn, stages, set.Collation); err != nil {
+			return set, err
+		}
+	}
+	if q.clustered.Type != 0 {
+		set.Clustered = true
+		raw = appendClustered(raw, q.clustered)
+	}
+	if q.expire.Type != 0 {
+		set.ExpireSecs, _ = number(q.expire)
+		raw = bson.AppendInt64(raw, "expireAfterSeconds", set.ExpireSecs)
+	}
+	if q.series != nil {
+		set.TimeSeries = true
+		if q.series.Lookup("timeField").Type != bson.TypeString {
+			return set, missingField("create.timeseries.timeField")
+		}
+		raw = appendTimeSeries(raw, q.series)
+	}
+	if q.encrypted != nil {
+		raw = bson.AppendDocument(raw, "encryptedFields", q.encrypted)
+	}
+	set.Raw = bson.EndDocument(raw, at)
+	return set, nil
+}
+
+// appendClustered appends the clusteredIndex option as listCollections shows it.
+func appendClustered(raw []byte, v bson.RawValue) []byte {
+	name := "_id_"
+	if doc, ok := v.Document(); ok {
+		if s, ok := doc.Lookup("name").StringValue(); ok {
+			name = s
+		}
+	}
+	at, raw := bson.BeginDocumentElement(raw, "clusteredIndex")
+	raw = bson.AppendInt32(raw, "v", 2)
+	key, raw := bson.BeginDocumentElement(raw, "key")
+	raw = bson.EndDocument(bson.AppendInt32(raw, "_id", 1), key)
+	raw = bson.AppendString(raw, "name", name)
+	raw = bson.AppendBool(raw, "unique", true)
+	return bson.EndDocument(raw, at)
+}
+
+// appendTimeSeries appends the timeseries option with its defaults filled in.
+func appendTimeSeries(raw []byte, spec bson.Raw) []byte {
+	at, raw := bson.BeginDocumentElement(raw, "timeseries")
+	hasGranularity, hasSpan := false, false
+	for k, v := range spec.All() {
+		raw = bson.AppendRawValue(raw, k, v)
+		hasGranularity = hasGranularity || k == "granularity"
+		hasSpan = hasSpan || k == "bucketMaxSpanSeconds"
+	}
+	if !hasSpan {
+		if !hasGranularity {
+			raw = bson.AppendString(raw, "granularity", "seconds")
+		}
+		span := int32(3600)
+		switch s, _ := spec.Lookup("granularity").StringValue(); s {
+		case "minutes":
+			span = 86400
+		case "hours":
+			span = 2592000
+		}
+		raw = bson.AppendInt32(raw, "bucketMaxSpanSeconds", span)
+	}
+	return bson.EndDocument(raw, at)
+}
+
+// appendShortest appends a number as an int32 if it is small, as the server shows sizes.
+func appendShortest(dst []byte, key string, n int64) []byte {
+	if n > -1<<31 && n < 1<<31 {
+		return bson.AppendInt32(dst, key, int32(n))
+	}
+	return bson.AppendInt64(dst, key, n)
+}
+
+// idIndexFor returns the definition of the collection's _id index, nil if it has none.
+func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
+	if set.Clustered || set.TimeSeries {
+		return nil
+	}
+	var spec bson.Raw
+	if set.Collation != nil {
+		spec = set.Collation.Spec()
+	}
+	return store.IDIndex(set.Collation, idIndexSpec(spec))
+}
+
+// newValidator parses a collection's validator.
+func (r *Request) newValidator(spec bson.Raw, level, action string, coll *query.Collation) (any, error) {
+	o := r.fullOptions("", coll, nil)
+	o.NoText = true
+	f, err := query.ParseFilter(spec, o)
+	if err != nil {
+		return nil, err
+	}
+	if level == "off" || spec.IsEmpty() {
+		return nil, nil
+	}
+	v := &validator{filter: f, level: "strict", action: "error"}
+	if level != "" {
+		v.level = level
+	}
+	if action != "" {
+		v.action = action
+	}
+	return v, nil
+}
+
+// checkViewPipeline checks the pipeline of a view.
+func (r *Request) checkViewPipeline(ns, on string, stages bson.Raw, coll *query.Collation) error {
+	list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
+	if err != nil {
+		return err
+	}
+	for i, doc := range list {
+		for name := range doc.All() {
+			switch name {
+			case "$out", "$merge":
+				return srverr.New(srverr.OptionNotSupportedOnView, "Invalid pipeline for view %s :: caused by :: The aggregation stage %s in location %d of the pipeline cannot be used in the view definition of %s because it writes to disk", ns, name, i, ns)
+			case "$changeStream":
+				return srverr.New(srverr.OptionNotSupportedOnView, "Invalid pipeline for view %s :: caused by :: $changeStream cannot be used in a view definition", ns)
+			}
+		}
+	}
+	o := r.exprOptions(namespace(r.DB, on), coll, nil)
+	o.Env = &pipelineEnv{run: &running{r: r, state: r.Node.store().Latest()}}
+	_, err = pipeline.Parse(list, o)
+	return err
+}
+
+// checkView checks a view against the views it lies on.
+func (q *createSpec) checkView(st *store.State, set store.Settings) error {
+	db, _ := splitNS(q.ns)
+	path := []string{q.ns, q.ns}
+	on := namespace(db, q.viewOn)
+	for range maxViewDepth + 1 {
+		path = append(path, on)
+		if on == q.ns {
+			return srverr.New(srverr.GraphContainsCycle, "View cycle detected: %s", strings.Join(path, " => "))
+		}
+		c := st.Coll(on)
+		if c == nil || !c.View {
+			return nil
+		}
+		if !c.Collation.Same(set.Collation) {
+			return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", q.ns, on)
+		}
+		name, _ := c.Raw.Lookup("viewOn").StringValue()
+		on = namespace(db, name)
+	}
+	return srverr.New(srverr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", maxViewDepth)
+}

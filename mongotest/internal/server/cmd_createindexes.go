@@ -1,0 +1,210 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "createIndexes", Txn: TxnOK, WriteConcern: true, Run: runCreateIndexes})
+}
+
+// maxIndexes is how many indexes a collection may have.
+const maxIndexes = 64
+
+func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	body := copyRaw(r.Body)
+	var specs []bson.Raw
+	hasIndexes := false
+	first := true
+	for k, v := range body.All() {
+		if first {
+			first = false
+			continue
+		}
+		switch k {
+		case "indexes":
+			hasIndexes = true
+			if v.Type != bson.TypeArray {
+				return dst, srverr.New(srverr.TypeMismatch, "The field 'indexes' must be an array, but got %s", bsontext.TypeName(v.Type))
+			}
+			for e := range bson.Raw(v.Value).Values() {
+				doc, ok := e.Document()
+				if !ok {
+					return dst, srverr.New(srverr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", bsontext.TypeName(e.Type))
+				}
+				specs = append(specs, doc)
+			}
+		case "commitQuorum":
+			if r.Node.role == Standalone {
+				return dst, srverr.New(srverr.BadValue, "Standalones can't specify commitQuorum")
+			}
+		case "ignoreUnknownIndexOptions", "isTimeseriesNamespace", "runtimeConstants":
+		default:
+			if !isGeneric(k) {
+				if r.Node.cfg.Version.AtLeast(5, 0) {
+					return dst, unknownField("createIndexes." + k)
+				}
+				return dst, srverr.New(srverr.BadValue, "Invalid field specified for createIndexes command: %s", k)
+			}
+		}
+	}
+	switch {
+	case !hasIndexes && r.Node.cfg.Version.AtLeast(5, 0):
+		return dst, missingField("createIndexes.indexes")
+	case !hasIndexes:
+		return dst, srverr.New(srverr.FailedToParse, "The 'indexes' field is a required argument of the createIndexes command")
+	case len(specs) == 0:
+		return dst, srverr.New(srverr.BadValue, "Must specify at least one index to create")
+	}
+	parsed := make([]*indexSpec, len(specs))
+	for i, doc := range specs {
+		if parsed[i], err = r.parseIndex(doc); err != nil {
+			return dst, err
+		}
+	}
+	var before, after int
+	created, existed := false, 0
+	err = r.write(func(tx *store.Tx) error {
+		created, existed = false, 0
+		c := tx.Coll(ns)
+		if c != nil && c.View {
+			return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+		}
+		if c == nil {
+			var err error
+			if c, err = r.createImplicitly(tx, ns); err != nil {
+				return err
+			}
+			created = true
+		}
+		if r.InTxn() && !created && c.Count() > 0 {
+			return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on non-empty collection %s in a multi-document transaction.", ns)
+		}
+		before = len(c.Indexes())
+		var fresh []*store.IndexInfo
+		for _, s := range parsed {
+			info, err := r.finishIndex(s, c)
+			if err != nil {
+				return err
+			}
+			same, err := indexConflict(r, c, fresh, info)
+			if err != nil {
+				return err
+			}
+			if same {
+				existed++
+				continue
+			}
+			if len(c.Indexes())+len(fresh) >= maxIndexes {
+				return srverr.New(srverr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", ns, bsontext.Document(info.Pattern))
+			}
+			fresh = append(fresh, info)
+		}
+		for _, info := range fresh {
+			var err error
+			if c, err = tx.CreateIndex(c, info); err != nil {
+				if e := srverr.From(err); e.Code == srverr.DuplicateKey && !r.Node.cfg.Version.AtLeast(4, 2) {
+					return e
+				}
+				return indexBuildError(c, err)
+			}
+		}
+		after = before + len(fresh)
+		return nil
+	})
+	if err != nil {
+		return dst, err
+	}
+	v5 := r.Node.cfg.Version.AtLeast(5, 0)
+	if existed < len(parsed) || v5 {
+		if v5 {
+			dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
+			dst = bson.AppendInt32(dst, "numIndexesAfter", int32(after))
+			dst = bson.AppendBool(dst, "createdCollectionAutomatically", created)
+		} else {
+			dst = bson.AppendBool(dst, "createdCollectionAutomatically", created)
+			dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
+			dst = bson.AppendInt32(dst, "numIndexesAfter", int32(after))
+		}
+	} else {
+		dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
+		dst = bson.AppendInt32(dst, "numIndexesAfter", int32(after))
+	}
+	switch {
+	case existed == len(parsed):
+		dst = bson.AppendString(dst, "note", "all indexes already exist")
+	case existed > 0:
+		dst = bson.AppendString(dst, "note", "index already exists")
+	}
+	if r.Node.set != nil && !v5 && existed < len(parsed) {
+		dst = bson.AppendString(dst, "commitQuorum", "votingMembers")
+	}
+	return dst, nil
+}
+
+// indexBuildError words the failure of a build over existing documents.
+func indexBuildError(c *store.Coll, err error) error {
+	if e := srverr.From(err); e.Code != 0 {
+		return e.Prefix("Index build failed: " + uuidString(newSessionID().ID) + ": Collection " + c.NS + " ( " + uuidString(c.UUID) + " ) :: caused by :: ")
+	}
+	return err
+}
+
+// indexConflict compares a new index with those that exist. same is true if it is there already.
+func indexConflict(r *Request, c *store.Coll, fresh []*store.IndexInfo, x *store.IndexInfo) (same bool, err error) {
+	var all []*store.IndexInfo
+	for i := range c.Indexes() {
+		all = append(all, c.Indexes()[i].IndexInfo)
+	}
+	all = append(all, fresh...)
+	if x.IsID {
+		return true, nil
+	}
+	for _, old := range all {
+		sameKey := samePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation)
+		partial := bson.Equal(old.Spec.Lookup("partialFilterExpression").Value, x.Spec.Lookup("partialFilterExpression").Value)
+		switch {
+		case old.Name == x.Name && samePattern(old.Pattern, x.Pattern) && !old.Collation.Same(x.Collation):
+			return false, srverr.New(srverr.IndexOptionsConflict, "An index with the same key pattern, but a different collation already exists with the same name.  Try again with a unique name. Existing index: %s Requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
+		case old.Name == x.Name && !sameKey:
+			return false, srverr.New(srverr.IndexKeySpecsConflict, "Index must have unique name.The existing index: %s has the same name as the requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
+		case old.Name == x.Name:
+			if !sameIndexOptions(old, x) {
+				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with different options", x.Name)
+			}
+			return true, nil
+		case sameKey && (partial || !r.Node.cfg.Version.AtLeast(5, 0)):
+			if sameIndexOptions(old, x) || !r.Node.cfg.Version.AtLeast(5, 0) {
+				if !sameIndexOptions(old, x) {
+					return false, srverr.New(srverr.IndexOptionsConflict, "Index: %s already exists with different options: %s", bsontext.Document(x.Spec), bsontext.Document(old.Spec))
+				}
+				name := x.Name
+				if r.Node.cfg.Version.AtLeast(5, 0) {
+					name = old.Name
+				}
+				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with a different name", name)
+			}
+		}
+	}
+	return false, nil
+}
+
+// sameIndexOptions compares the options that make two indexes with the same key different ones.
+func sameIndexOptions(a, b *store.IndexInfo) bool {
+	if a.Unique != b.Unique || a.Sparse != b.Sparse || (a.Expire == nil) != (b.Expire == nil) || a.Expire != nil && *a.Expire != *b.Expire {
+		return false
+	}
+	for _, field := range []string{"partialFilterExpression", "wildcardProjection", "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "bits", "min", "max"} {
+		if !a.Spec.Lookup(field).Equal(b.Spec.Lookup(field)) {
+			return false
+		}
+	}
+	return true
+}

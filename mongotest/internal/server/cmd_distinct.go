@@ -1,0 +1,217 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "distinct", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runDistinct})
+}
+
+func runDistinct(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	var filter, collation bson.Raw
+	var hint bson.RawValue
+	key, hasKey := "", false
+	first := true
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			continue
+		}
+		switch k {
+		case "key":
+			key, err = stringArg("distinct.key", v)
+			hasKey = true
+		case "query":
+			filter, err = objectArg("distinct.query", v)
+		case "collation":
+			collation, err = objectArg("distinct.collation", v)
+		case "hint":
+			if !r.Node.cfg.Version.AtLeast(7, 1) {
+				return dst, unknownField("distinct." + k)
+			}
+			hint, err = hintArg(v)
+		case "collectionUUID":
+		default:
+			if !isGeneric(k) {
+				err = unknownField("distinct." + k)
+			}
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+	if !hasKey {
+		return dst, missingField("distinct.key")
+	}
+	if err := checkDistinctKey(key); err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	d := distinctValues{}
+	add := func(doc bson.Raw) { extractAlongPath(doc, key, d.add) }
+	if c != nil && c.View {
+		q := aggregateSpec{ns: ns, batchSize: -1, collation: collation}
+		if filter != nil {
+			q.stages = append(q.stages, stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
+		}
+		d.coll = c.Collation
+		if err := r.eachResult(&q, func(doc bson.Raw) error { add(doc); return nil }); err != nil {
+			return dst, err
+		}
+		r.okInt = true
+		return d.append(dst)
+	}
+	op := updateOp{q: orEmpty(filter), collation: collation, hint: hint}
+	if err := op.parse(r, ns, c); err != nil {
+		return dst, err
+	}
+	d.coll = op.coll
+	if c != nil {
+		if ix := distinctIndex(c, key, op.coll); ix != nil && op.filter.MatchesAll() {
+			// The values come from the index, where an array within an array is a key of its own: it is taken apart
+			// once more.
+			add = func(doc bson.Raw) {
+				extractAlongPath(doc, key, func(v bson.RawValue) {
+					if v.Type != bson.TypeArray {
+						d.add(v)
+						return
+					}
+					for e := range bson.Raw(v.Value).Values() {
+						d.add(e)
+					}
+				})
+			}
+		}
+		err := op.candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
+			add(doc)
+			return true, nil
+		})
+		if err != nil {
+			return dst, err
+		}
+	}
+	return d.append(dst)
+}
+
+// distinctIndex returns an index that has the values of the key in order.
+func distinctIndex(c *store.Coll, key string, coll *query.Collation) *store.Index {
+	if strings.IndexByte(key, '.') >= 0 {
+		return nil
+	}
+	for i := range c.Indexes() {
+		ix := &c.Indexes()[i]
+		if ix.Ordered() && ix.Fields[0].Path == key && ix.Partial == nil && !ix.Sparse && !ix.Hidden && coll.Same(ix.Collation) {
+			return ix
+		}
+	}
+	return nil
+}
+
+func checkDistinctKey(key string) error {
+	switch {
+	case strings.IndexByte(key, 0) >= 0:
+		return srverr.New(31032, "Key field cannot contain an embedded null byte")
+	case key == "":
+		return srverr.New(40352, "FieldPath cannot be constructed with empty string")
+	case strings.HasSuffix(key, "."):
+		return srverr.New(40353, "FieldPath must not end with a '.'.")
+	}
+	for part := range strings.SplitSeq(key, ".") {
+		switch {
+		case part == "":
+			return srverr.New(15998, "FieldPath field names may not be empty strings.")
+		case part[0] == '$':
+			return srverr.New(16410, "FieldPath field names may not start with '$'.")
+		}
+	}
+	return nil
+}
+
+// extractAlongPath calls f with every value that the path leads to: through arrays by index if the next part is a number,
+// else by each element; an array at the end is taken apart.
+func extractAlongPath(doc bson.Raw, path string, f func(bson.RawValue)) {
+	left, next, dotted := strings.Cut(path, ".")
+	v := doc.Lookup(left)
+	if !dotted {
+		switch v.Type {
+		case 0:
+		case bson.TypeArray:
+			for e := range bson.Raw(v.Value).Values() {
+				f(e)
+			}
+		default:
+			f(v)
+		}
+		return
+	}
+	switch v.Type {
+	case bson.TypeEmbeddedDocument:
+		extractAlongPath(v.Value, next, f)
+	case bson.TypeArray:
+		part, _, _ := strings.Cut(next, ".")
+		if part != "" && strings.Trim(part, "0123456789") == "" {
+			extractAlongPath(v.Value, next, f)
+			return
+		}
+		for e := range bson.Raw(v.Value).Values() {
+			if e.Type == bson.TypeEmbeddedDocument || e.Type == bson.TypeArray {
+				extractAlongPath(e.Value, next, f)
+			}
+		}
+	}
+}
+
+// distinctValues is a set of values in their order.
+type distinctValues struct {
+	coll *query.Collation
+	list []bson.RawValue
+	seen map[string]struct{}
+}
+
+func (d *distinctValues) add(v bson.RawValue) {
+	var buf [64]byte
+	var coll store.Collation
+	if d.coll != nil {
+		coll = d.coll
+	}
+	key := store.AppendKey(buf[:0], v, coll, false)
+	if _, ok := d.seen[string(key)]; ok {
+		return
+	}
+	if d.seen == nil {
+		d.seen = map[string]struct{}{}
+	}
+	d.seen[string(key)] = struct{}{}
+	d.list = append(d.list, v)
+}
+
+func (d *distinctValues) append(dst []byte) ([]byte, error) {
+	slices.SortStableFunc(d.list, func(a, b bson.RawValue) int { return query.Compare(a, b, d.coll) })
+	at, dst := bson.BeginArrayElement(dst, "values")
+	start := len(dst)
+	for i, v := range d.list {
+		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
+		if len(dst)-start > MaxBSONObjectSize {
+			return dst, srverr.New(17217, "distinct too big, 16mb cap")
+		}
+	}
+	return bson.EndDocument(dst, at), nil
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "drop", WriteConcern: true, Run: runDrop})
+	register(&Command{Name: "dropDatabase", WriteConcern: true, Run: runDropDatabase})
+}
+
+func runDrop(r *Request, dst []byte) ([]byte, error) {
+	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID {
+		return dst, srverr.New(srverr.InvalidNamespace, "Collection name must be provided. UUID is not valid in this context")
+	}
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	_, name := splitNS(ns)
+	if strings.HasPrefix(name, "system.") && name != "system.profile" && name != "system.views" {
+		return dst, srverr.New(srverr.IllegalOperation, "can't drop system collection %s", ns)
+	}
+	if ns == "local.oplog.rs" && r.Node.set != nil {
+		return dst, &srverr.Error{Msg: "can't drop live oplog while replicating"}
+	}
+	var indexes int
+	found := false
+	err = r.write(func(tx *store.Tx) error {
+		c := tx.Coll(ns)
+		if found = c != nil; !found {
+			return nil
+		}
+		indexes = len(c.Indexes())
+		if c.View {
+			indexes = -1
+		}
+		return tx.Drop(c)
+	})
+	if err != nil {
+		return dst, err
+	}
+	if !found {
+		if r.Node.cfg.Version.AtLeast(7, 0) {
+			return dst, nil
+		}
+		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")
+	}
+	if indexes >= 0 {
+		dst = bson.AppendInt32(dst, "nIndexesWas", int32(indexes))
+	}
+	return bson.AppendString(dst, "ns", ns), nil
+}
+
+func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
+	if n, _ := number(r.Arg()); n != 1 && !r.Node.cfg.Version.AtLeast(5, 0) {
+		return dst, srverr.New(srverr.IllegalOperation, "have to pass 1 as db parameter")
+	}
+	switch {
+	case r.DB == "admin":
+		return dst, srverr.New(srverr.IllegalOperation, "Dropping the '%s' database is prohibited.", r.DB)
+	case r.DB == "local" && r.Node.set != nil:
+		return dst, srverr.New(srverr.IllegalOperation, "Cannot drop '%s' database while replication is active", r.DB)
+	}
+	found := false
+	err := r.write(func(tx *store.Tx) error {
+		found = false
+		var list []*store.Coll
+		tx.State().Colls(r.DB, func(c *store.Coll) bool {
+			list = append(list, c)
+			return true
+		})
+		for _, c := range list {
+			if err := tx.Drop(c); err != nil {
+				return err
+			}
+			found = true
+		}
+		if found {
+			tx.DropDatabase(r.DB)
+		}
+		return nil
+	})
+	if err != nil || !found {
+		return dst, err
+	}
+	if r.Node.cfg.Version.AtLeast(6, 0) {
+		return dst, nil
+	}
+	return bson.AppendString(dst, "dropped", r.DB), nil
+}

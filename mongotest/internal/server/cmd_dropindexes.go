@@ -1,0 +1,119 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, WriteConcern: true, Run: runDropIndexes})
+}
+
+func runDropIndexes(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	index := r.Body.Lookup("index")
+	for k := range r.Body.All() {
+		if k != r.Name && k != "index" && !isGeneric(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+			return dst, unknownField("dropIndexes." + k)
+		}
+	}
+	before := 0
+	all := false
+	err = r.write(func(tx *store.Tx) error {
+		c := tx.Coll(ns)
+		switch {
+		case c == nil:
+			return srverr.New(srverr.NamespaceNotFound, "ns not found %s", ns)
+		case c.View:
+			return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+		}
+		before = len(c.Indexes())
+		var names []string
+		var err error
+		names, all, err = indexesToDrop(c, index)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if c, err = tx.DropIndex(c, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return dst, err
+	}
+	dst = bson.AppendInt32(dst, "nIndexesWas", int32(before))
+	if all {
+		dst = bson.AppendString(dst, "msg", "non-_id indexes dropped for collection")
+	}
+	return dst, nil
+}
+
+// indexesToDrop returns the names of the indexes that the argument stands for; all is set for "*".
+func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, err error) {
+	switch v.Type {
+	case bson.TypeString:
+		name, _ := v.StringValue()
+		if name == "*" {
+			for i := range c.Indexes() {
+				if !c.Indexes()[i].IsID {
+					names = append(names, c.Indexes()[i].Name)
+				}
+			}
+			return names, true, nil
+		}
+		if err := droppable(c, name); err != nil {
+			return nil, false, err
+		}
+		return []string{name}, false, nil
+	case bson.TypeEmbeddedDocument:
+		var found []*store.Index
+		for i := range c.Indexes() {
+			if ix := &c.Indexes()[i]; samePattern(ix.Pattern, v.Value) {
+				found = append(found, ix)
+			}
+		}
+		switch {
+		case len(found) == 0:
+			return nil, false, srverr.New(srverr.IndexNotFound, "can't find index with key: %s", bsontext.Document(v.Value))
+		case len(found) > 1:
+			return nil, false, srverr.New(srverr.AmbiguousIndexKeyPattern, "%d indexes found for key: %s, identify by name instead. Conflicting indexes: %s, %s", len(found), bsontext.Document(v.Value), bsontext.Document(found[0].Spec), bsontext.Document(found[1].Spec))
+		}
+		if err := droppable(c, found[0].Name); err != nil {
+			return nil, false, err
+		}
+		return []string{found[0].Name}, false, nil
+	case bson.TypeArray:
+		for e := range bson.Raw(v.Value).Values() {
+			name, ok := e.StringValue()
+			if !ok {
+				return nil, false, srverr.New(srverr.TypeMismatch, "dropIndexes %s (%s) failed to drop multiple indexes - invalid index type: index name must be a string, but got %s", c.NS, uuidString(c.UUID), bsontext.TypeName(e.Type))
+			}
+			if err := droppable(c, name); err != nil {
+				return nil, false, srverr.From(err)
+			}
+			names = append(names, name)
+		}
+		return names, false, nil
+	}
+	return nil, false, nil
+}
+
+// droppable checks that an index exists and may be dropped.
+func droppable(c *store.Coll, name string) error {
+	ix := c.Index(name)
+	switch {
+	case ix == nil:
+		return srverr.New(srverr.IndexNotFound, "index not found with name [%s]", name)
+	case ix.IsID:
+		return srverr.New(srverr.InvalidOptions, "cannot drop _id index")
+	}
+	return nil
+}

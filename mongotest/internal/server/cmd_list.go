@@ -1,0 +1,299 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "listCollections", Where: OptIn, Run: runListCollections})
+	register(&Command{Name: "listDatabases", Where: OptIn, AdminOnly: true, Run: runListDatabases})
+	register(&Command{Name: "listIndexes", Where: OptIn, Run: runListIndexes})
+}
+
+func runListCollections(r *Request, dst []byte) ([]byte, error) {
+	q := aggregateSpec{batchSize: -1}
+	var filter bson.Raw
+	var nameOnly bool
+	first := true
+	var err error
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		switch k {
+		case "cursor":
+			err = q.cursor(r, v)
+		case "filter":
+			if v.Type == bson.TypeNull {
+				continue
+			}
+			if v.Type != bson.TypeEmbeddedDocument {
+				return dst, srverr.New(srverr.BadValue, "\"filter\" must be an object")
+			}
+			filter = v.Value
+		case "nameOnly":
+			nameOnly = v.AsBool()
+		case "authorizedCollections", "includePendingDrops":
+		default:
+			if !isGeneric(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+				return dst, unknownField("listCollections." + k)
+			}
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+	var f *query.Filter
+	if filter != nil {
+		if f, err = query.ParseFilter(filter, r.fullOptions(r.DB+".$cmd.listCollections", nil, nil)); err != nil {
+			return dst, err
+		}
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	var docs []bson.Raw
+	st.Colls(r.DB, func(c *store.Coll) bool {
+		doc := describeCollection(c, nameOnly)
+		if f != nil {
+			var ok bool
+			if ok, err = f.Match(doc); err != nil {
+				return false
+			}
+			if !ok {
+				return true
+			}
+		}
+		docs = append(docs, doc)
+		return true
+	})
+	if err != nil {
+		return dst, err
+	}
+	return r.appendList(dst, r.DB+".$cmd.listCollections", docs, q.batchSize)
+}
+
+// appendList appends a cursor over documents that the command has made.
+func (r *Request) appendList(dst []byte, ns string, docs []bson.Raw, batchSize int64) ([]byte, error) {
+	limit := batchSize
+	if limit < 0 {
+		limit = int64(len(docs))
+	}
+	n, size := 0, 0
+	for n < len(docs) && int64(n) < limit && (n == 0 || size+len(docs[n]) <= MaxBSONObjectSize) {
+		size += len(docs[n])
+		n++
+	}
+	id := int64(0)
+	if n < len(docs) {
+		c := r.newCursor(ns, pipeline.FromSlice(docs[n:]), &running{})
+		if err := r.keepCursor(c); err != nil {
+			return dst, err
+		}
+		id = c.id
+	}
+	return appendListCursor(dst, ns, id, func(dst []byte) []byte {
+		for i, doc := range docs[:n] {
+			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), doc...)
+		}
+		return dst
+	}), nil
+}
+
+// describeCollection returns a collection's entry in listCollections.
+func describeCollection(c *store.Coll, nameOnly bool) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendString(doc, "name", c.Name)
+	kind := "collection"
+	switch {
+	case c.View:
+		kind = "view"
+	case c.TimeSeries:
+		kind = "timeseries"
+	}
+	doc = bson.AppendString(doc, "type", kind)
+	if nameOnly {
+		return bson.EndDocument(doc, at)
+	}
+	doc = bson.AppendDocument(doc, "options", orEmpty(c.Raw))
+	info, doc := bson.BeginDocumentElement(doc, "info")
+	doc = bson.AppendBool(doc, "readOnly", c.View)
+	if !c.View && !c.TimeSeries {
+		doc = bson.AppendBinary(doc, "uuid", bson.BinaryUUID, c.UUID[:])
+	}
+	doc = bson.EndDocument(doc, info)
+	if list := c.Indexes(); len(list) > 0 && list[0].IsID {
+		doc = bson.AppendDocument(doc, "idIndex", list[0].Spec)
+	}
+	return bson.EndDocument(doc, at)
+}
+
+func runListIndexes(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	q := aggregateSpec{batchSize: -1}
+	first := true
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		switch k {
+		case "cursor":
+			err = q.cursor(r, v)
+		case "includeBuildUUIDs", "includeIndexBuildInfo":
+		default:
+			if !isGeneric(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+				return dst, unknownField("listIndexes." + k)
+			}
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	switch {
+	case c == nil:
+		return dst, srverr.New(srverr.NamespaceNotFound, "ns does not exist: %s", ns)
+	case c.View:
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	var docs []bson.Raw
+	for i := range c.Indexes() {
+		docs = append(docs, c.Indexes()[i].Spec)
+	}
+	if c.Clustered {
+		at, doc := bson.BeginDocument(nil)
+		for k, v := range bson.Raw(c.Raw.Lookup("clusteredIndex").Value).All() {
+			doc = bson.AppendRawValue(doc, k, v)
+		}
+		doc = bson.AppendBool(doc, "clustered", true)
+		docs = append([]bson.Raw{bson.EndDocument(doc, at)}, docs...)
+	}
+	return r.appendList(dst, ns, docs, q.batchSize)
+}
+
+func runListDatabases(r *Request, dst []byte) ([]byte, error) {
+	var filter bson.Raw
+	var nameOnly bool
+	var err error
+	first := true
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			continue
+		}
+		switch k {
+		case "filter":
+			filter, err = objectArg("listDatabases.filter", v)
+		case "nameOnly":
+			nameOnly, err = boolArg("listDatabases.nameOnly", v, true)
+		case "authorizedDatabases":
+			_, err = boolArg("listDatabases.authorizedDatabases", v, r.Node.cfg.Version.AtLeast(5, 0))
+		default:
+			if !isGeneric(k) {
+				err = unknownField("listDatabases." + k)
+			}
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+	var f *query.Filter
+	if filter != nil {
+		if f, err = query.ParseFilter(filter, r.fullOptions("", nil, nil)); err != nil {
+			return dst, err
+		}
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	names := st.Databases()
+	for _, name := range []string{"admin", "config", "local"} {
+		names = insertName(names, name)
+	}
+	at, dst := bson.BeginArrayElement(dst, "databases")
+	total, n := 0.0, 0
+	for _, name := range names {
+		size := databaseSize(st, name)
+		one, doc := bson.BeginDocument(nil)
+		doc = bson.AppendString(doc, "name", name)
+		if !nameOnly {
+			if r.Node.cfg.Version.AtLeast(5, 0) {
+				doc = bson.AppendInt64(doc, "sizeOnDisk", int64(size))
+			} else {
+				doc = bson.AppendDouble(doc, "sizeOnDisk", size)
+			}
+			doc = bson.AppendBool(doc, "empty", false)
+		}
+		doc = bson.EndDocument(doc, one)
+		if f != nil {
+			ok, err := f.Match(doc)
+			if err != nil {
+				return dst, err
+			}
+			if !ok {
+				continue
+			}
+		}
+		total += size
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n), doc...)
+		n++
+	}
+	dst = bson.EndDocument(dst, at)
+	switch {
+	case nameOnly:
+	case r.Node.cfg.Version.AtLeast(5, 0):
+		dst = bson.AppendInt64(dst, "totalSize", int64(total))
+		dst = bson.AppendInt64(dst, "totalSizeMb", int64(total)>>20)
+	default:
+		dst = bson.AppendDouble(dst, "totalSize", total)
+	}
+	return dst, nil
+}
+
+// insertName adds a name to a sorted list that may have it already.
+func insertName(names []string, name string) []string {
+	i := 0
+	for i < len(names) && names[i] < name {
+		i++
+	}
+	if i < len(names) && names[i] == name {
+		return names
+	}
+	return append(names[:i:i], append([]string{name}, names[i:]...)...)
+}
+
+// pageSize is the least that a file on disk takes.
+const pageSize = 4096
+
+// databaseSize returns what a database would take on disk, roughly.
+func databaseSize(st *store.State, db string) float64 {
+	size := 0.0
+	st.Colls(db, func(c *store.Coll) bool {
+		size += diskSize(c.Bytes())
+		for range c.Indexes() {
+			size += pageSize
+		}
+		return true
+	})
+	return max(size, 2*pageSize)
+}
+
+func diskSize(bytes int64) float64 { return float64((bytes/pageSize + 1) * pageSize) }

@@ -1,0 +1,427 @@
+package server
+
+import (
+	"math"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// indexSpec is an index specification as a client gives it, checked as far as that needs no collection.
+type indexSpec struct {
+	doc       bson.Raw // as given
+	key       bson.Raw
+	name      string
+	version   int64
+	hasV      bool
+	plugin    string // "text", "hashed", "2d", "2dsphere", "wildcard"; empty for an ordinary index
+	fields    []store.IndexField
+	isID      bool
+	expire    *int64
+	collation *query.Collation
+	given     bool // collation
+}
+
+// indexFields are the options that an index may have.
+var indexFields = map[string]bool{
+	"v": true, "key": true, "name": true, "ns": true, "unique": true, "sparse": true, "hidden": true, "background": true, "dropDups": true,
+	"expireAfterSeconds": true, "partialFilterExpression": true, "collation": true, "storageEngine": true, "weights": true,
+	"default_language": true, "language_override": true, "textIndexVersion": true, "2dsphereIndexVersion": true, "bits": true,
+	"min": true, "max": true, "bucketSize": true, "wildcardProjection": true, "finestIndexedLevel": true, "coarsestIndexedLevel": true,
+	"safe": true, "clustered": true, "prepareUnique": true, "columnstoreProjection": true, "originalSpec": true,
+}
+
+func (s *indexSpec) bad(code int32, format string, args ...any) error {
+	return srverr.New(code, format, args...).Prefix("Error in specification " + bsontext.Document(s.doc) + " :: caused by :: ")
+}
+
+// withVersion returns the specification as later checks show it.
+func (s *indexSpec) withVersion() bson.Raw {
+	if s.hasV {
+		return s.doc
+	}
+	at, doc := bson.BeginDocument(nil)
+	for k, v := range s.doc.All() {
+		doc = bson.AppendRawValue(doc, k, v)
+	}
+	return bson.EndDocument(bson.AppendInt32(doc, "v", 2), at)
+}
+
+func (s *indexSpec) badLater(code int32, format string, args ...any) error {
+	return srverr.New(code, format, args...).Prefix("Error in specification " + bsontext.Document(s.withVersion()) + " :: caused by :: ")
+}
+
+// parseIndex checks what can be checked of a specification by itself.
+func (r *Request) parseIndex(doc bson.Raw) (*indexSpec, error) {
+	s := &indexSpec{doc: doc, version: 2}
+	hasKey, hasName := false, false
+	for k, v := range doc.All() {
+		switch k {
+		case "key":
+			key, ok := v.Document()
+			if !ok {
+				return nil, s.bad(srverr.TypeMismatch, "The field 'key' must be an object, but got %s", bsontext.TypeName(v.Type))
+			}
+			s.key, hasKey = key, true
+			if err := s.parseKey(); err != nil {
+				return nil, err
+			}
+		case "name":
+			name, ok := v.StringValue()
+			if !ok {
+				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a string, but got %s", bsontext.TypeName(v.Type))
+			}
+			s.name, hasName = name, true
+		case "hidden":
+			if v.Type != bson.TypeBoolean {
+				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a bool, but got %s", bsontext.TypeName(v.Type))
+			}
+		case "v":
+			if !v.IsNumber() {
+				return nil, s.bad(srverr.TypeMismatch, "The field 'v' must be a number, but got %s", bsontext.TypeName(v.Type))
+			}
+			s.version, _ = number(v)
+			s.hasV = true
+			if f, ok := v.Double(); ok && f != math.Trunc(f) {
+				return nil, s.bad(srverr.BadValue, "Index version must be representable as a 32-bit integer, but got %s", bsontext.Value(v))
+			}
+			if s.version != 1 && s.version != 2 {
+				return nil, s.bad(srverr.CannotCreateIndex, "Invalid index specification %s; cannot create an index with v=%d", bsontext.Document(doc), s.version)
+			}
+		case "collation":
+			spec, ok := v.Document()
+			if !ok {
+				return nil, s.bad(srverr.TypeMismatch, "The field 'collation' must be an object, but got %s", bsontext.TypeName(v.Type))
+			}
+			if spec.IsEmpty() {
+				return nil, s.bad(srverr.BadValue, "The field 'collation' cannot be an empty object.")
+			}
+			s.given = true
+			var err error
+			if s.collation, err = query.ParseCollation(spec); err != nil {
+				return nil, err
+			}
+		case "partialFilterExpression":
+			filter, ok := v.Document()
+			if !ok {
+				return nil, s.bad(srverr.TypeMismatch, "The field 'partialFilterExpression' must be an object, but got %s", bsontext.TypeName(v.Type))
+			}
+			o := r.queryOptions(nil)
+			o.NoExpr, o.NoText = true, true
+			if _, err := query.ParseFilter(filter, o); err != nil {
+				return nil, srverr.From(err).Prefix("Error in specification " + bsontext.Document(s.doc) + " :: caused by :: ")
+			}
+		case "wildcardProjection":
+			if err := s.checkWildcardProjection(r, v); err != nil {
+				return nil, err
+			}
+		default:
+			if !indexFields[k] && !r.Body.Lookup("ignoreUnknownIndexOptions").AsBool() {
+				return nil, s.bad(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", k, bsontext.Document(doc))
+			}
+		}
+	}
+	switch {
+	case !hasKey:
+		return nil, s.bad(srverr.FailedToParse, "The 'key' field is a required property of an index specification")
+	case !hasName:
+		return nil, s.bad(srverr.FailedToParse, "The 'name' field is a required property of an index specification")
+	}
+	if s.given && s.version < 2 {
+		return nil, s.bad(srverr.CannotCreateIndex, "Invalid index specification %s; cannot create an index with the 'collation' option and v=%d", bsontext.Document(doc), s.version)
+	}
+	if first, ok := firstField(s.key); ok && first == "_id" && len(s.fields) == 1 && s.plugin == "" {
+		if err := s.checkID(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkTTL(); err != nil {
+		return nil, err
+	}
+	return s, s.checkPlugin()
+}
+
+func firstField(doc bson.Raw) (string, bool) {
+	for k := range doc.All() {
+		return k, true
+	}
+	return "", false
+}
+
+// parseKey checks the key pattern.
+func (s *indexSpec) parseKey() error {
+	hashed := 0
+	for k, v := range s.key.All() {
+		f := store.IndexField{Path: strings.Clone(k)}
+		switch {
+		case v.IsNumber():
+			n := numberSign(v)
+			if f, ok := v.Double(); ok && math.IsNaN(f) {
+				return s.bad(srverr.CannotCreateIndex, "Values in the index key pattern cannot be NaN.")
+			}
+			if n == 0 {
+				return s.bad(srverr.CannotCreateIndex, "Values in the index key pattern cannot be 0.")
+			}
+			f.Descending = n < 0
+		case v.Type == bson.TypeString:
+			name, _ := v.StringValue()
+			switch name {
+			case "text", "hashed", "2d", "2dsphere", "geoHaystack":
+			default:
+				return s.bad(srverr.CannotCreateIndex, "Unknown index plugin '%s'", name)
+			}
+			if name == "hashed" {
+				hashed++
+			}
+			f.Special = name
+			if s.plugin == "" {
+				s.plugin = name
+			}
+		default:
+			return s.bad(srverr.CannotCreateIndex, "Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", bsontext.TypeName(v.Type))
+		}
+		wildcard := k == "$**" || strings.HasSuffix(k, ".$**")
+		switch {
+		case k == "":
+			return s.bad(srverr.CannotCreateIndex, "Index keys cannot be an empty field.")
+		case wildcard && f.Special == "" && f.Descending:
+			return s.bad(srverr.CannotCreateIndex, "A numeric value in a $** index key pattern must be positive.")
+		case wildcard && f.Special == "":
+			f.Special, s.plugin = "wildcard", "wildcard"
+		case wildcard && f.Special == "text":
+		default:
+			for part := range strings.SplitSeq(k, ".") {
+				if part == "" {
+					return s.bad(srverr.CannotCreateIndex, "Index keys cannot contain an empty field.")
+				}
+				if part[0] == '$' && part != "$ref" && part != "$id" && part != "$db" {
+					return s.bad(srverr.CannotCreateIndex, "Index key contains an illegal field name: field name starts with '$'.")
+				}
+			}
+		}
+		s.fields = append(s.fields, f)
+	}
+	switch {
+	case len(s.fields) == 0:
+		return s.bad(srverr.CannotCreateIndex, "Index keys cannot be empty.")
+	case s.plugin == "wildcard" && len(s.fields) > 1:
+		return s.bad(srverr.CannotCreateIndex, "wildcard indexes do not allow compounding")
+	case hashed > 1:
+		return srverr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s", hashed, bsontext.Document(s.key))
+	}
+	return nil
+}
+
+// numberSign returns -1, 0 or 1.
+func numberSign(v bson.RawValue) int {
+	zero := bson.RawValue{Type: bson.TypeInt32, Value: []byte{0, 0, 0, 0}}
+	return bson.Compare(v, zero)
+}
+
+func (s *indexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
+	doc, ok := v.Document()
+	switch {
+	case !ok:
+		return s.bad(srverr.TypeMismatch, "The field 'wildcardProjection' must be a non-empty object, but got %s", bsontext.TypeName(v.Type))
+	case s.plugin != "wildcard":
+		return s.bad(srverr.BadValue, "The field 'wildcardProjection' is only allowed in an 'wildcard' index")
+	case s.fields[0].Path != "$**":
+		return s.bad(srverr.FailedToParse, "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}")
+	case doc.IsEmpty():
+		return s.bad(srverr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
+	}
+	if _, err := query.ParseProjection(doc, nil, r.queryOptions(nil)); err != nil {
+		return srverr.From(err).Prefix("Error in specification " + bsontext.Document(s.doc) + " :: caused by :: Failed to parse: wildcardProjection :: caused by :: ")
+	}
+	return nil
+}
+
+// idFields are the options that an _id index may have.
+var idFields = map[string]bool{"key": true, "name": true, "ns": true, "v": true, "collation": true}
+
+func (s *indexSpec) checkID() error {
+	if s.fields[0].Descending || !samePattern(s.key, bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00")) {
+		return srverr.New(srverr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", bsontext.Document(s.key))
+	}
+	for k := range s.doc.All() {
+		if !idFields[k] {
+			return srverr.New(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an _id index specification. Specification: %s", k, bsontext.Document(s.withVersion()))
+		}
+	}
+	s.isID = true
+	return nil
+}
+
+func (s *indexSpec) checkTTL() error {
+	v := s.doc.Lookup("expireAfterSeconds")
+	if v.Type == 0 {
+		return nil
+	}
+	bad := func(text string) error {
+		return srverr.New(srverr.CannotCreateIndex, "%s. Index spec: %s", text, bsontext.Document(s.doc))
+	}
+	n, _ := number(v)
+	switch {
+	case !v.IsNumber():
+		return bad("TTL index 'expireAfterSeconds' option must be numeric, but received a type of '" + bsontext.TypeName(v.Type) + "'")
+	case n < 0:
+		return bad("TTL index 'expireAfterSeconds' option cannot be less than 0")
+	case n > math.MaxInt32:
+		return bad("TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number")
+	case len(s.fields) != 1:
+		return bad("TTL indexes are single-field indexes, compound indexes do not support TTL")
+	}
+	s.expire = &n
+	return nil
+}
+
+// checkPlugin checks the rules of the special index types, and those on combinations of options.
+func (s *indexSpec) checkPlugin() error {
+	has := func(field string) bool { return s.doc.Lookup(field).AsBool() }
+	partial := s.doc.Lookup("partialFilterExpression").Type != 0
+	switch {
+	case s.plugin == "wildcard" && has("sparse"):
+		return s.badLater(srverr.CannotCreateIndex, "Index type 'wildcard' does not support the sparse option")
+	case s.plugin == "wildcard" && has("unique"):
+		return s.badLater(srverr.CannotCreateIndex, "Index type 'wildcard' does not support the unique option")
+	case s.plugin == "wildcard" && s.expire != nil:
+		return s.badLater(srverr.CannotCreateIndex, "Index type 'wildcard' cannot be a TTL index")
+	case s.plugin == "wildcard" && s.version < 2:
+		return s.badLater(srverr.CannotCreateIndex, "bad index key pattern %s: 'wildcard' index plugin is not allowed with index version v:1", bsontext.Document(s.key))
+	case s.plugin == "hashed" && has("unique"):
+		return srverr.New(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
+	case s.plugin == "geoHaystack" && s.doc.Lookup("bucketSize").Type == 0:
+		return srverr.New(16777, "need bucketSize")
+	case partial && s.doc.Lookup("sparse").AsBool():
+		return s.badLater(srverr.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
+	}
+	storage, _ := s.doc.Lookup("storageEngine").Document()
+	for k, v := range storage.All() {
+		if v.Type != bson.TypeEmbeddedDocument {
+			return s.badLater(srverr.BadValue, "'storageEngine.%s' has to be an embedded document.", k)
+		}
+	}
+	return nil
+}
+
+// finishIndex makes the index's definition for a collection, whose collation it has unless it has one of its own.
+func (r *Request) finishIndex(s *indexSpec, c *store.Coll) (*store.IndexInfo, error) {
+	x := &store.IndexInfo{Name: s.name, Fields: s.fields, IsID: s.isID, Expire: s.expire}
+	x.Collation = s.collation
+	if !s.given {
+		x.Collation = c.Collation
+	}
+	x.Unique = s.doc.Lookup("unique").Type != 0 && truthyOption(s.doc.Lookup("unique"))
+	x.Sparse = truthyOption(s.doc.Lookup("sparse"))
+	x.Hidden = truthyOption(s.doc.Lookup("hidden"))
+	x.Pattern = s.key
+	if s.plugin == "text" {
+		x.Pattern = textPattern(s.key)
+	}
+	if filter, ok := s.doc.Lookup("partialFilterExpression").Document(); ok {
+		var err error
+		if x.Partial, err = query.ParseFilter(filter, r.queryOptions(x.Collation)); err != nil {
+			return nil, err
+		}
+	}
+	x.Spec = r.showIndex(s, x)
+	return x.Prepare(), nil
+}
+
+// truthyOption is how the server reads boolean index options: numbers other than 0 count, and strings do.
+func truthyOption(v bson.RawValue) bool { return v.Type != 0 && v.AsBool() }
+
+// textPattern returns the key pattern that a text index really has.
+func textPattern(key bson.Raw) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	done := false
+	for k, v := range key.All() {
+		if s, ok := v.StringValue(); ok && s == "text" {
+			if !done {
+				doc = bson.AppendString(doc, "_fts", "text")
+				doc = bson.AppendInt32(doc, "_ftsx", 1)
+				done = true
+			}
+			continue
+		}
+		doc = bson.AppendRawValue(doc, k, v)
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// showIndex returns the index's entry in listIndexes.
+func (r *Request) showIndex(s *indexSpec, x *store.IndexInfo) bson.Raw {
+	old := !r.Node.cfg.Version.AtLeast(5, 0)
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendInt32(doc, "v", int32(s.version))
+	if old {
+		if x.Unique {
+			doc = bson.AppendBool(doc, "unique", true)
+		}
+		if x.Hidden {
+			doc = bson.AppendBool(doc, "hidden", true)
+		}
+	}
+	doc = bson.AppendDocument(doc, "key", x.Pattern)
+	doc = bson.AppendString(doc, "name", x.Name)
+	for k, v := range s.doc.All() {
+		switch k {
+		case "v", "key", "name", "ns", "dropDups", "collation":
+			continue
+		case "unique", "hidden":
+			if !old && truthyOption(v) {
+				doc = bson.AppendBool(doc, k, true)
+			}
+			continue
+		case "weights":
+			if s.plugin == "text" {
+				continue
+			}
+		}
+		doc = bson.AppendRawValue(doc, k, v)
+	}
+	doc = appendPluginOptions(doc, s)
+	if x.Collation != nil {
+		doc = bson.AppendDocument(doc, "collation", x.Collation.Spec())
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// appendPluginOptions appends what the special index types fill in.
+func appendPluginOptions(doc []byte, s *indexSpec) []byte {
+	missing := func(field string) bool { return s.doc.Lookup(field).Type == 0 }
+	switch s.plugin {
+	case "text":
+		at, d := bson.BeginDocumentElement(doc, "weights")
+		given, _ := s.doc.Lookup("weights").Document()
+		weights := map[string]bool{}
+		for k, v := range given.All() {
+			d = bson.AppendRawValue(d, k, v)
+			weights[k] = true
+		}
+		for _, f := range s.fields {
+			if f.Special == "text" && !weights[f.Path] {
+				d = bson.AppendInt32(d, f.Path, 1)
+			}
+		}
+		doc = bson.EndDocument(d, at)
+		if missing("default_language") {
+			doc = bson.AppendString(doc, "default_language", "english")
+		}
+		if missing("language_override") {
+			doc = bson.AppendString(doc, "language_override", "language")
+		}
+		if missing("textIndexVersion") {
+			doc = bson.AppendInt32(doc, "textIndexVersion", 3)
+		}
+	case "2dsphere":
+		if missing("2dsphereIndexVersion") {
+			doc = bson.AppendInt32(doc, "2dsphereIndexVersion", 3)
+		}
+	}
+	return doc
+}
