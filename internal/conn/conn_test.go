@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,9 +131,14 @@ func TestMonitoringHello(t *testing.T) {
 func TestMalformedReply(t *testing.T) {
 	good := func(id int32) []byte { return message(99, id, 0, okReply()) }
 	nested := func() bson.Raw {
-		doc := okReply()
+		start, doc := bson.BeginDocument(nil)
+		starts := []int{start}
 		for range 20000 {
-			doc = document(func(dst []byte) []byte { return bson.AppendDocument(dst, "a", doc) })
+			start, doc = bson.BeginDocumentElement(doc, "a")
+			starts = append(starts, start)
+		}
+		for _, start := range slices.Backward(starts) {
+			doc = bson.EndDocument(doc, start)
 		}
 		return doc
 	}
