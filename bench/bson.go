@@ -83,6 +83,10 @@ func documentTasks(name string, size int, data []byte) ([]Task, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	text, err := official.MarshalExtJSON(od, true, false)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	// In interfaces from the start: what the caller allocates for that is not the drivers'.
 	var anyD, anyM, anyRaw, officialD, officialM, officialRaw any = d, m, bson.Raw(data), od, om, official.Raw(data)
 	return []Task{
@@ -95,6 +99,15 @@ func documentTasks(name string, size int, data []byte) ([]Task, error) {
 		{Name: name + "/decode Raw", Bytes: size,
 			Allium:   repeat(func() error { var r bson.Raw; return bson.Unmarshal(data, &r) }),
 			Official: repeat(func() error { var r official.Raw; return official.Unmarshal(data, &r) })},
+		{Name: name + "/write Extended JSON", Bytes: size, Target: targetExtJSON,
+			Allium:   repeat(func() error { _, err := bson.MarshalExtJSON(anyD, true); return err }),
+			Official: repeat(func() error { _, err := official.MarshalExtJSON(officialD, true, false); return err })},
+		{Name: name + "/write relaxed Extended JSON", Bytes: size, Target: targetExtJSON,
+			Allium:   repeat(func() error { _, err := bson.MarshalExtJSON(anyD, false); return err }),
+			Official: repeat(func() error { _, err := official.MarshalExtJSON(officialD, false, false); return err })},
+		{Name: name + "/read Extended JSON into D", Bytes: size, Target: targetExtJSON,
+			Allium:   repeat(func() error { var d bson.D; return bson.UnmarshalExtJSON(text, &d) }),
+			Official: repeat(func() error { var d official.D; return official.UnmarshalExtJSON(text, true, &d) })},
 		{Name: name + "/encode D", Bytes: size, Target: targetDocEncode,
 			Allium:   repeat(func() error { _, err := bson.Marshal(anyD); return err }),
 			Official: repeat(func() error { _, err := official.Marshal(officialD); return err })},

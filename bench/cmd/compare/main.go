@@ -20,21 +20,26 @@ func main() {
 	prefix := flag.String("run", "", "run only the tasks whose names start with this, for example bson or bson/flat")
 	rounds := flag.Int("rounds", 7, "how often each driver takes its turn")
 	length := flag.Duration("time", 150*time.Millisecond, "how long a turn takes, about")
+	cpu := flag.Bool("cpu", false, "measure processor time instead of wall time, for a machine that is busy with other things")
 	markdown := flag.Bool("markdown", false, "print the table as Markdown")
 	flag.Parse()
-	if err := run(*prefix, max(*rounds, 1), *length, *markdown); err != nil {
+	if err := run(*prefix, max(*rounds, 1), *length, *cpu, *markdown); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }
 
-func run(prefix string, rounds int, length time.Duration, markdown bool) error {
+func run(prefix string, rounds int, length time.Duration, cpu, markdown bool) error {
+	clock, kind := wallTime, "wall time"
+	if cpu {
+		clock, kind = processorTime, "processor time"
+	}
 	tasks, err := bench.Tasks(prefix)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s %s/%s, GOMAXPROCS %d; medians of %d rounds of %v\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.GOMAXPROCS(0), rounds, length)
+	fmt.Printf("%s %s/%s, GOMAXPROCS %d; %s, medians of %d rounds of %v\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.GOMAXPROCS(0), kind, rounds, length)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	format := "%s\t%s\t%s\t%s\t%s\t%s\t%s\n"
 	if markdown {
@@ -45,7 +50,7 @@ func run(prefix string, rounds int, length time.Duration, markdown bool) error {
 		fmt.Fprintf(w, format, "---", "---:", "---:", "---:", "---:", "---:", "---:")
 	}
 	for _, task := range tasks {
-		ours, theirs, err := measure(task, rounds, length)
+		ours, theirs, err := measure(task, rounds, length, clock)
 		if err != nil {
 			return fmt.Errorf("%s: %w", task.Name, err)
 		}
@@ -64,6 +69,10 @@ func run(prefix string, rounds int, length time.Duration, markdown bool) error {
 	return w.Flush()
 }
 
+var started = time.Now()
+
+func wallTime() time.Duration { return time.Since(started) }
+
 // result is what one driver needs for one operation.
 type result struct {
 	perOp  time.Duration
@@ -73,18 +82,18 @@ type result struct {
 // speed returns megabytes per second; the specification's megabyte is 1,000,000 bytes.
 func (r result) speed(bytes int) float64 { return float64(bytes) / 1e6 / r.perOp.Seconds() }
 
-func measure(task bench.Task, rounds int, length time.Duration) (ours, theirs result, err error) {
+func measure(task bench.Task, rounds int, length time.Duration, clock func() time.Duration) (ours, theirs result, err error) {
 	sides := []func(int) error{task.Allium, task.Official}
 	var n [2]int
 	for i, do := range sides {
-		if n[i], err = calibrate(do, length); err != nil {
+		if n[i], err = calibrate(do, length, clock); err != nil {
 			return ours, theirs, err
 		}
 	}
 	var results [2][]result
 	for range rounds {
 		for i, do := range sides {
-			r, err := turn(do, n[i])
+			r, err := turn(do, n[i], clock)
 			if err != nil {
 				return ours, theirs, err
 			}
@@ -95,9 +104,9 @@ func measure(task bench.Task, rounds int, length time.Duration) (ours, theirs re
 }
 
 // calibrate returns how many operations take about length.
-func calibrate(do func(int) error, length time.Duration) (int, error) {
+func calibrate(do func(int) error, length time.Duration, clock func() time.Duration) (int, error) {
 	for n := 1; ; n *= 4 {
-		r, err := turn(do, n)
+		r, err := turn(do, n, clock)
 		if err != nil {
 			return 0, err
 		}
@@ -107,13 +116,13 @@ func calibrate(do func(int) error, length time.Duration) (int, error) {
 	}
 }
 
-func turn(do func(int) error, n int) (result, error) {
+func turn(do func(int) error, n int, clock func() time.Duration) (result, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
+	start := clock()
 	err := do(n)
-	took := time.Since(start)
+	took := clock() - start
 	runtime.ReadMemStats(&after)
 	return result{
 		perOp:  max(took/time.Duration(n), 1),
