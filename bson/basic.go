@@ -385,6 +385,9 @@ func codeWithScopeCodec(fl flags) basic {
 			if bt != TypeCodeWithScope {
 				return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
 			}
+			if err := d.measure(bt, b); err != nil {
+				return 0, decodeErr(bt, t, err)
+			}
 			v, n, err := d.codeWithScope(b)
 			if err != nil {
 				return 0, decodeErr(bt, t, err)

@@ -20,8 +20,7 @@ type typeCodec struct {
 type encFunc func(e *encoder, dst []byte, p ptr) (Type, []byte, error)
 
 // decFunc decodes the value of type t at the start of b into the variable at p and returns how many bytes it took.
-// b ends with the enclosing document's last element, and its capacity tells where in decoder.data it lies: b
-// must not have been cut in capacity.
+// b ends with the enclosing document's last element.
 type decFunc func(d *decoder, t Type, b []byte, p ptr) (int, error)
 
 // op is a basic operation that struct programs do without a call.

@@ -3,30 +3,28 @@ package bson
 import (
 	"encoding/binary"
 	"errors"
-	"math"
 	"reflect"
 	"unicode/utf8"
 )
 
 // A decoder is the state of decoding one document: the options, how deep it is, and the memory for what it makes.
 type decoder struct {
-	cfg      *config
-	data     []byte // the whole input
-	capacity int    // cap(data)
-	depth    int
+	cfg   *config
+	data  []byte // the whole input
+	depth int
 
-	dense       bool   // strings are cut from windows, not copied into chunks
-	window      string // a copy of data from windowStart on
-	windowStart int
-	chunk       []byte // what is free of the chunk
-	chunkSize   int    // of the next chunk
-	text        int    // how many bytes of strings were copied into chunks
+	chunk     []byte // for strings: what is free of the chunk
+	chunkSize int    // of the next chunk
+	text      int    // how many bytes of strings were copied into chunks
 
+	// For trees of D, M, A and any; see measure.
+	counts    []int32 // how many elements the documents and arrays have, in their order
+	next      int     // in counts
 	strings   slab[string]
 	documents slab[D]
 	arrays    slab[A]
-	slots     []E
-	cells     []any
+	slots     block[E]
+	cells     block[any]
 
 	floats slab[float64]
 	int32s slab[int32]
@@ -36,13 +34,12 @@ type decoder struct {
 
 // start makes d ready for decoding data.
 func (d *decoder) start(cfg *config, data []byte) {
-	d.cfg, d.data, d.capacity, d.depth = cfg, data, cap(data), 0
-	d.chunkSize = firstChunk
+	d.cfg, d.data, d.depth, d.chunkSize = cfg, data, 0, firstChunk
 }
 
 // stop lets go of everything that belongs to the document.
 func (d *decoder) stop() {
-	*d = decoder{floats: d.floats, int32s: d.int32s, int64s: d.int64s, ids: d.ids}
+	*d = decoder{counts: d.counts[:0], floats: d.floats, int32s: d.int32s, int64s: d.int64s, ids: d.ids}
 }
 
 // enter returns the elements of the document or array at the start of b and its size. leave comes after it.
@@ -56,7 +53,7 @@ func (d *decoder) enter(b []byte) (body []byte, size int, err error) {
 
 func (d *decoder) leave() { d.depth-- }
 
-// documentBody is ReadDocument that leaves the capacity alone.
+// documentBody returns the elements of the document or array at the start of b, and its size.
 func documentBody(b []byte) (body []byte, size int, err error) {
 	if len(b) < 5 {
 		return nil, 0, errTruncated
@@ -179,256 +176,6 @@ func (d *decoder) stringOrNull(t Type, b []byte, goType reflect.Type) (s string,
 		err = errWrongType
 	}
 	return "", 0, decodeErr(t, goType, err)
-}
-
-func (d *decoder) codeWithScope(b []byte) (c CodeWithScope, n int, err error) {
-	n, err = valueSize(TypeCodeWithScope, b)
-	if err != nil {
-		return c, 0, err
-	}
-	b = b[4:n]
-	code, k, err := d.stringValue(b)
-	if err != nil {
-		return c, 0, err
-	}
-	scope, m, err := d.any(TypeEmbeddedDocument, b[k:])
-	if err != nil {
-		return c, 0, err
-	}
-	if k+m != len(b) {
-		return c, 0, errors.New("code with scope: length does not match")
-	}
-	return CodeWithScope{Code: JavaScript(code), Scope: scope}, n, nil
-}
-
-// d decodes the document at the start of b into a D.
-func (d *decoder) d(b []byte) (D, int, error) {
-	body, size, err := d.enter(b)
-	if err != nil {
-		return nil, 0, err
-	}
-	n, err := countElements(body)
-	if err != nil {
-		return nil, 0, err
-	}
-	d.dense = true
-	out := d.elements(n, len(d.data)-(d.capacity-cap(body)))[:n]
-	for i := range out {
-		t := Type(body[0])
-		k, err := d.keyLen(body[1:])
-		if err != nil {
-			return nil, 0, err
-		}
-		e := &out[i]
-		e.Key = d.str(body[1 : 1+k])
-		body = body[k+2:]
-		var used int
-		if e.Value, used, err = d.any(t, body); err != nil {
-			return nil, 0, under(e.Key, err)
-		}
-		body = body[used:]
-	}
-	if d.cfg.DisallowDuplicateKeys {
-		seen := make(map[string]bool, n)
-		for _, e := range out {
-			if seen[e.Key] {
-				return nil, 0, under(e.Key, &DecodeError{GoType: reflect.TypeFor[D](), Err: errDuplicate})
-			}
-			seen[e.Key] = true
-		}
-	}
-	d.leave()
-	return out, size, nil
-}
-
-// m is d for maps. into is the map to add to; nil makes a new one.
-func (d *decoder) m(b []byte, into M) (M, int, error) {
-	body, size, err := d.enter(b)
-	if err != nil {
-		return nil, 0, err
-	}
-	n, err := countElements(body)
-	if err != nil {
-		return nil, 0, err
-	}
-	d.dense = true
-	var seen map[string]bool
-	if d.cfg.DisallowDuplicateKeys {
-		seen = make(map[string]bool, n)
-	}
-	if into == nil {
-		into = make(M, n)
-	}
-	for len(body) > 0 {
-		t := Type(body[0])
-		k, err := d.keyLen(body[1:])
-		if err != nil {
-			return nil, 0, err
-		}
-		key := d.str(body[1 : 1+k])
-		body = body[k+2:]
-		if seen != nil {
-			if seen[key] {
-				return nil, 0, under(key, &DecodeError{BSONType: t, GoType: reflect.TypeFor[M](), Err: errDuplicate})
-			}
-			seen[key] = true
-		}
-		v, used, err := d.any(t, body)
-		if err != nil {
-			return nil, 0, under(key, err)
-		}
-		into[key] = v
-		body = body[used:]
-	}
-	d.leave()
-	return into, size, nil
-}
-
-// a is d for arrays.
-func (d *decoder) a(b []byte) (A, int, error) {
-	body, size, err := d.enter(b)
-	if err != nil {
-		return nil, 0, err
-	}
-	n, err := countElements(body)
-	if err != nil {
-		return nil, 0, err
-	}
-	out := d.values(n, len(d.data)-(d.capacity-cap(body)))[:n]
-	for i := range out {
-		t := Type(body[0])
-		k, err := d.keyLen(body[1:])
-		if err != nil {
-			return nil, 0, underIndex(i, decodeErr(t, nil, err))
-		}
-		body = body[k+2:]
-		v, used, err := d.any(t, body)
-		if err != nil {
-			return nil, 0, underIndex(i, err)
-		}
-		out[i] = v
-		body = body[used:]
-	}
-	d.leave()
-	return out, size, nil
-}
-
-// any decodes the value of type t at the start of b into the type that the package's table gives for it.
-func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
-	switch t {
-	case TypeString:
-		s, n, err := d.stringValue(b)
-		if err != nil {
-			return nil, 0, decodeErr(t, nil, err)
-		}
-		return d.boxString(s), n, nil
-	case TypeInt32:
-		if len(b) >= 4 {
-			return d.boxInt32(int32(binary.LittleEndian.Uint32(b))), 4, nil
-		}
-	case TypeInt64:
-		if len(b) >= 8 {
-			return d.boxInt64(int64(binary.LittleEndian.Uint64(b))), 8, nil
-		}
-	case TypeDouble:
-		if len(b) >= 8 {
-			return d.boxFloat64(math.Float64frombits(binary.LittleEndian.Uint64(b))), 8, nil
-		}
-	case TypeDateTime:
-		if len(b) >= 8 {
-			return d.boxDateTime(DateTime(binary.LittleEndian.Uint64(b))), 8, nil
-		}
-	case TypeObjectID:
-		if len(b) >= 12 {
-			return d.boxObjectID(b[:12]), 12, nil
-		}
-	case TypeBoolean:
-		if len(b) >= 1 && b[0] <= 1 {
-			return b[0] == 1, 1, nil
-		}
-	case TypeNull:
-		return nil, 0, nil
-	case TypeEmbeddedDocument:
-		switch d.cfg.Documents {
-		case DocumentsAsD:
-			doc, n, err := d.d(b)
-			if err != nil {
-				return nil, 0, decodeErr(t, nil, err)
-			}
-			return d.boxD(doc), n, nil
-		case DocumentsAsM:
-			doc, n, err := d.m(b, nil)
-			if err != nil {
-				return nil, 0, decodeErr(t, nil, err)
-			}
-			return doc, n, nil
-		}
-	case TypeArray:
-		if d.cfg.Documents != DocumentsAsRaw {
-			a, n, err := d.a(b)
-			if err != nil {
-				return nil, 0, decodeErr(t, nil, err)
-			}
-			return d.boxA(a), n, nil
-		}
-	}
-	return d.rareAny(t, b)
-}
-
-// rareAny is any for the types that are rare, and for broken values.
-func (d *decoder) rareAny(t Type, b []byte) (v any, n int, err error) {
-	n, err = valueSize(t, b)
-	if err != nil {
-		return nil, 0, decodeErr(t, nil, err)
-	}
-	rv := RawValue{Type: t, Value: b[:n]}
-	ok := true
-	switch t {
-	case TypeEmbeddedDocument:
-		return append(Raw(nil), b[:n]...), n, nil
-	case TypeArray:
-		return RawValue{Type: t, Value: append([]byte(nil), b[:n]...)}, n, nil
-	case TypeBinary:
-		var bin Binary
-		if bin, ok = rv.Binary(); ok {
-			v = d.anyBinary(bin)
-		}
-	case TypeTimestamp:
-		v, ok = rv.Timestamp()
-	case TypeDecimal128:
-		v, ok = rv.Decimal128()
-	case TypeRegex:
-		v, ok = rv.validRegex(d)
-	case TypeDBPointer:
-		v, ok = rv.validDBPointer(d)
-	case TypeJavaScript, TypeSymbol:
-		s, _, err := d.stringValue(b)
-		if err != nil {
-			return nil, 0, decodeErr(t, nil, err)
-		}
-		if t == TypeSymbol {
-			return Symbol(s), n, nil
-		}
-		return JavaScript(s), n, nil
-	case TypeCodeWithScope:
-		c, n, err := d.codeWithScope(b)
-		if err != nil {
-			return nil, 0, decodeErr(t, nil, err)
-		}
-		return c, n, nil
-	case TypeUndefined:
-		v = Undefined{}
-	case TypeMinKey:
-		v = MinKey{}
-	case TypeMaxKey:
-		v = MaxKey{}
-	default:
-		ok = false // a boolean that is neither 0 nor 1
-	}
-	if !ok {
-		return nil, 0, &DecodeError{BSONType: t, Err: errors.New("value is malformed")}
-	}
-	return v, n, nil
 }
 
 // validRegex is Regex that refuses invalid UTF-8 as the options say.

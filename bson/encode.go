@@ -384,6 +384,9 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 				}
 				return bt, out, nil
 			}, func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
+				if err := d.measure(bt, b); err != nil {
+					return 0, decodeErr(bt, t, err)
+				}
 				v, n, err := d.any(bt, b)
 				if err == nil {
 					*at[any](p) = v
@@ -408,6 +411,9 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 				return 0, nil
 			}
 			if t.NumMethod() == 0 {
+				if err := d.measure(bt, b); err != nil {
+					return 0, decodeErr(bt, t, err)
+				}
 				x, n, err := d.any(bt, b)
 				if err == nil && x == nil {
 					v.SetZero()

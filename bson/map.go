@@ -243,6 +243,9 @@ func dCodec(fl flags) basic {
 				*at[D](p) = nil
 				return 0, nil
 			case TypeEmbeddedDocument:
+				if err := d.measure(bt, b); err != nil {
+					return 0, decodeErr(bt, t, err)
+				}
 				v, n, err := d.d(b)
 				if err != nil {
 					return 0, decodeErr(bt, t, err)
@@ -276,6 +279,9 @@ func mCodec(fl flags) basic {
 				if d.cfg.ClearMaps {
 					clear(into)
 				}
+				if err := d.measure(bt, b); err != nil {
+					return 0, decodeErr(bt, t, err)
+				}
 				v, n, err := d.m(b, into)
 				if err != nil {
 					return 0, decodeErr(bt, t, err)
@@ -305,6 +311,9 @@ func aCodec(fl flags) basic {
 				*at[A](p) = nil
 				return 0, nil
 			case TypeArray:
+				if err := d.measure(bt, b); err != nil {
+					return 0, decodeErr(bt, t, err)
+				}
 				v, n, err := d.a(b)
 				if err != nil {
 					return 0, decodeErr(bt, t, err)

@@ -2,28 +2,57 @@ package bson
 
 // Memory for what a decoder makes: many small values share few allocations.
 
-// slab hands out variables of type T from chunks. A value that is kept keeps its chunk alive, so chunks are small.
+// slab hands out variables of type T from chunks.
 type slab[T any] struct {
-	free []T
-	next int // length of the next chunk
+	free   []T
+	wanted int // how many more there will probably be
+	size   int // of the last chunk
 }
 
-// reserve makes sure that the next n variables come out of one chunk.
-func (s *slab[T]) reserve(n int) {
-	if n > len(s.free) {
-		s.free = make([]T, n)
-	}
-}
+// expect announces that n variables will be taken.
+func (s *slab[T]) expect(n int) { s.wanted = max(n-len(s.free), 0) }
 
-// take returns a new variable. Chunks double up to most.
+// take returns a new variable. A chunk has what is expected, or else twice as many as the last one, and never more
+// than most: a value that is kept keeps its chunk alive.
 func (s *slab[T]) take(most int) *T {
 	if len(s.free) == 0 {
-		s.next = min(max(2*s.next, 1), most)
-		s.free = make([]T, s.next)
+		if s.size *= 2; s.wanted > 0 {
+			s.size = s.wanted
+		}
+		s.size = min(max(s.size, 1), most)
+		s.wanted -= min(s.size, s.wanted)
+		s.free = make([]T, s.size)
 	}
 	p := &s.free[0]
 	s.free = s.free[1:]
 	return p
+}
+
+// block hands out slices of type T from chunks.
+type block[T any] struct {
+	free   []T
+	wanted int
+}
+
+// expect announces that n elements in all will be taken.
+func (s *block[T]) expect(n int) { s.wanted = n }
+
+// take returns a new slice of length n. Small ones share chunks of up to most elements.
+func (s *block[T]) take(n, most int) []T {
+	if n == 0 {
+		return []T{}
+	}
+	if n > len(s.free) {
+		if n >= most {
+			s.wanted -= n
+			return make([]T, n)
+		}
+		s.free = make([]T, max(n, min(s.wanted, most)))
+	}
+	s.wanted -= n
+	out := s.free[:n:n]
+	s.free = s.free[n:]
+	return out
 }
 
 // Chunks of numbers hold no pointers and outlive a document in the decoder's pool; the others do not, so that one
@@ -31,30 +60,19 @@ func (s *slab[T]) take(most int) *T {
 const (
 	numberChunk = 64
 	idChunk     = 32
+	stringChunk = 128
 	headerChunk = 32
-	windowSize  = 8192
-	firstChunk  = 64
-	soloString  = 2048
+	slotBlock   = 64
+	cellBlock   = 64
+	firstChunk  = 64   // bytes of strings
+	largeChunk  = 8192 // bytes of strings
+	soloString  = 2048 // strings from this length on have memory of their own
 )
 
-// str returns a string with these bytes, which must lie in d.data.
-//
-// The strings of a document share memory, in one of two ways. Where most of the document becomes strings, in D and M
-// with their keys, they are cut from a window: a copy of a stretch of the document. In structs, which have no use
-// for the keys, each is copied into a chunk. A long string gets memory of its own.
+// str returns a string with these bytes. The strings of a document share chunks of memory. A long string gets memory of
+// its own.
 func (d *decoder) str(b []byte) string {
 	n := len(b)
-	if n == 0 {
-		return ""
-	}
-	if d.dense {
-		// Slices of one array differ in capacity by how far they start from each other.
-		off := d.capacity - cap(b)
-		if rel := off - d.windowStart; uint(rel) < uint(len(d.window)) && n <= len(d.window)-rel {
-			return d.window[rel : rel+n]
-		}
-		return d.newWindow(off, n)
-	}
 	if n > len(d.chunk) {
 		if n >= soloString {
 			return string(b)
@@ -69,23 +87,14 @@ func (d *decoder) str(b []byte) string {
 	return s
 }
 
-func (d *decoder) newWindow(off, n int) string {
-	if n >= soloString {
-		return string(d.data[off : off+n])
-	}
-	size := min(max(n, windowSize), len(d.data)-off)
-	d.windowStart, d.window = off, string(d.data[off:off+size])
-	return d.window[:n]
-}
-
 func (d *decoder) newChunk(n int) {
 	size := min(max(d.chunkSize, n), len(d.data))
-	d.chunkSize = min(2*size, windowSize)
+	d.chunkSize = min(2*size, largeChunk)
 	d.chunk = make([]byte, size)
 }
 
 func (d *decoder) boxString(s string) any {
-	p := d.strings.take(numberChunk)
+	p := d.strings.take(stringChunk)
 	*p = s
 	return boxed(stringWord, p)
 }
@@ -136,37 +145,4 @@ func (d *decoder) boxA(a A) any {
 	p := d.arrays.take(headerChunk)
 	*p = a
 	return boxed(aWord, p)
-}
-
-// elements returns an empty D with room for n elements. Small ones share chunks; rest is how many bytes of the
-// document are left, which bounds how many more elements there can be.
-func (d *decoder) elements(n, rest int) D {
-	if n == 0 {
-		return D{}
-	}
-	if n > len(d.slots) {
-		if n > 16 {
-			return make(D, 0, n)
-		}
-		d.slots = make([]E, max(n, min(rest/16, 48)))
-	}
-	out := d.slots[:0:n]
-	d.slots = d.slots[n:]
-	return D(out)
-}
-
-// values is elements for arrays.
-func (d *decoder) values(n, rest int) A {
-	if n == 0 {
-		return A{}
-	}
-	if n > len(d.cells) {
-		if n > 32 {
-			return make(A, 0, n)
-		}
-		d.cells = make([]any, max(n, min(rest/12, 64)))
-	}
-	out := d.cells[:0:n]
-	d.cells = d.cells[n:]
-	return A(out)
 }

@@ -296,7 +296,7 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 		body = body[n:]
 	}
 	if d.depth == 1 {
-		used := int32(min(d.text, windowSize))
+		used := int32(min(d.text, largeChunk))
 		if n := s.text.Load(); used > n || used < n/2 {
 			s.text.Store(used)
 		}

@@ -1,0 +1,373 @@
+package bson
+
+// Documents without a form that is known before: D, M, A and any.
+//
+// Such a tree is walked twice. The first walk, measure, checks all frames and counts what there is; the second makes the
+// values, with memory for them in few and well-filled pieces.
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"reflect"
+)
+
+// measure walks the value of type t at the start of b and gets memory ready for it. It is called once for the root of a
+// tree, before any, d, m or a. There is no struct in such a tree and no code of users, so that the second walk finds
+// everything as the first one did.
+func (d *decoder) measure(t Type, b []byte) error {
+	switch t {
+	case TypeEmbeddedDocument, TypeArray, TypeCodeWithScope:
+	default:
+		return nil // it makes do with what there is
+	}
+	d.counts = d.counts[:0]
+	m := measurer{d: d, depth: d.depth}
+	err := m.value(t, b)
+	if err != nil {
+		return err
+	}
+	d.strings.expect(m.strings)
+	d.documents.expect(m.documents)
+	d.arrays.expect(m.arrays)
+	d.slots.expect(m.elements)
+	d.cells.expect(m.cells)
+	if m.text > len(d.chunk) {
+		d.chunkSize = min(m.text, largeChunk)
+		d.newChunk(0)
+	}
+	d.next = 0
+	return nil
+}
+
+// count returns how many elements the next document or array has.
+func (d *decoder) count() int {
+	n := d.counts[d.next]
+	d.next++
+	return int(n)
+}
+
+// A measurer counts what a tree is made of.
+type measurer struct {
+	d                 *decoder
+	depth             int
+	strings           int
+	documents, arrays int
+	elements, cells   int
+	text              int // bytes of keys and strings
+}
+
+// value measures a document, an array or code with scope.
+func (m *measurer) value(t Type, b []byte) error {
+	if t == TypeCodeWithScope {
+		n, err := valueSize(t, b)
+		if err != nil {
+			return decodeErr(t, nil, err)
+		}
+		code, ok := stringBytes(b[4:n])
+		if !ok {
+			return &DecodeError{BSONType: t, Err: errTruncated}
+		}
+		m.text += len(code)
+		t, b = TypeEmbeddedDocument, b[4+4+len(code)+1:n]
+	}
+	if m.d.cfg.Documents == DocumentsAsRaw && m.depth > m.d.depth {
+		return nil // it stays as it is
+	}
+	if m.depth >= m.d.cfg.maxDepth {
+		return &DecodeError{BSONType: t, Err: errTooDeep}
+	}
+	body, _, err := documentBody(b)
+	if err != nil {
+		return decodeErr(t, nil, err)
+	}
+	m.depth++
+	at := len(m.d.counts)
+	m.d.counts = append(m.d.counts, 0)
+	n := 0
+	for len(body) > 0 {
+		k, _ := cstringLen(body[1:])
+		if k < 0 {
+			return &DecodeError{BSONType: t, Err: errKeyEnd}
+		}
+		et, v := Type(body[0]), body[k+2:]
+		if t != TypeArray {
+			m.text += k
+		}
+		size := int(fixedSizes[et])
+		if size == variableSize {
+			if size, err = valueSize(et, v); err != nil {
+				return under(string(body[1:1+k]), decodeErr(et, nil, err))
+			}
+			switch et {
+			case TypeString, TypeJavaScript, TypeSymbol:
+				if et == TypeString {
+					m.strings++
+				}
+				if size < soloString {
+					m.text += size - 5
+				}
+			case TypeEmbeddedDocument, TypeArray, TypeCodeWithScope:
+				if err := m.value(et, v); err != nil {
+					return under(string(body[1:1+k]), err)
+				}
+				switch et {
+				case TypeEmbeddedDocument:
+					m.documents++
+				case TypeArray:
+					m.arrays++
+				}
+			}
+		} else if size > len(v) {
+			return under(string(body[1:1+k]), decodeErr(et, nil, errTruncated))
+		}
+		body = v[size:]
+		n++
+	}
+	m.depth--
+	m.d.counts[at] = int32(n)
+	if t == TypeArray {
+		m.cells += n
+	} else {
+		m.elements += n
+	}
+	return nil
+}
+
+// d decodes the document at the start of b, which was measured, into a D.
+func (d *decoder) d(b []byte) (D, int, error) {
+	body, size, err := d.enter(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	n := d.count()
+	out := D(d.slots.take(n, slotBlock))
+	for i := range out {
+		t := Type(body[0])
+		k, err := d.keyLen(body[1:])
+		if err != nil {
+			return nil, 0, err
+		}
+		e := &out[i]
+		e.Key = d.str(body[1 : 1+k])
+		body = body[k+2:]
+		var used int
+		if e.Value, used, err = d.any(t, body); err != nil {
+			return nil, 0, under(e.Key, err)
+		}
+		body = body[used:]
+	}
+	if d.cfg.DisallowDuplicateKeys {
+		seen := make(map[string]bool, n)
+		for _, e := range out {
+			if seen[e.Key] {
+				return nil, 0, under(e.Key, &DecodeError{GoType: reflect.TypeFor[D](), Err: errDuplicate})
+			}
+			seen[e.Key] = true
+		}
+	}
+	d.leave()
+	return out, size, nil
+}
+
+// m is d for maps. into is the map to add to; nil makes a new one.
+func (d *decoder) m(b []byte, into M) (M, int, error) {
+	body, size, err := d.enter(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	n := d.count()
+	var seen map[string]bool
+	if d.cfg.DisallowDuplicateKeys {
+		seen = make(map[string]bool, n)
+	}
+	if into == nil {
+		into = make(M, n)
+	}
+	for len(body) > 0 {
+		t := Type(body[0])
+		k, err := d.keyLen(body[1:])
+		if err != nil {
+			return nil, 0, err
+		}
+		key := d.str(body[1 : 1+k])
+		body = body[k+2:]
+		if seen != nil {
+			if seen[key] {
+				return nil, 0, under(key, &DecodeError{BSONType: t, GoType: reflect.TypeFor[M](), Err: errDuplicate})
+			}
+			seen[key] = true
+		}
+		v, used, err := d.any(t, body)
+		if err != nil {
+			return nil, 0, under(key, err)
+		}
+		into[key] = v
+		body = body[used:]
+	}
+	d.leave()
+	return into, size, nil
+}
+
+// a is d for arrays.
+func (d *decoder) a(b []byte) (A, int, error) {
+	body, size, err := d.enter(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := A(d.cells.take(d.count(), cellBlock))
+	for i := range out {
+		t := Type(body[0])
+		k, err := d.keyLen(body[1:])
+		if err != nil {
+			return nil, 0, underIndex(i, decodeErr(t, nil, err))
+		}
+		body = body[k+2:]
+		v, used, err := d.any(t, body)
+		if err != nil {
+			return nil, 0, underIndex(i, err)
+		}
+		out[i] = v
+		body = body[used:]
+	}
+	d.leave()
+	return out, size, nil
+}
+
+// any decodes the value of type t at the start of b into the type that the package's table gives for it.
+func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
+	switch t {
+	case TypeString:
+		s, n, err := d.stringValue(b)
+		if err != nil {
+			return nil, 0, decodeErr(t, nil, err)
+		}
+		return d.boxString(s), n, nil
+	case TypeInt32:
+		if len(b) >= 4 {
+			return d.boxInt32(int32(binary.LittleEndian.Uint32(b))), 4, nil
+		}
+	case TypeInt64:
+		if len(b) >= 8 {
+			return d.boxInt64(int64(binary.LittleEndian.Uint64(b))), 8, nil
+		}
+	case TypeDouble:
+		if len(b) >= 8 {
+			return d.boxFloat64(math.Float64frombits(binary.LittleEndian.Uint64(b))), 8, nil
+		}
+	case TypeDateTime:
+		if len(b) >= 8 {
+			return d.boxDateTime(DateTime(binary.LittleEndian.Uint64(b))), 8, nil
+		}
+	case TypeObjectID:
+		if len(b) >= 12 {
+			return d.boxObjectID(b[:12]), 12, nil
+		}
+	case TypeBoolean:
+		if len(b) >= 1 && b[0] <= 1 {
+			return b[0] == 1, 1, nil
+		}
+	case TypeNull:
+		return nil, 0, nil
+	case TypeEmbeddedDocument:
+		switch d.cfg.Documents {
+		case DocumentsAsD:
+			doc, n, err := d.d(b)
+			if err != nil {
+				return nil, 0, decodeErr(t, nil, err)
+			}
+			return d.boxD(doc), n, nil
+		case DocumentsAsM:
+			doc, n, err := d.m(b, nil)
+			if err != nil {
+				return nil, 0, decodeErr(t, nil, err)
+			}
+			return doc, n, nil
+		}
+	case TypeArray:
+		if d.cfg.Documents != DocumentsAsRaw {
+			a, n, err := d.a(b)
+			if err != nil {
+				return nil, 0, decodeErr(t, nil, err)
+			}
+			return d.boxA(a), n, nil
+		}
+	}
+	return d.rareAny(t, b)
+}
+
+// rareAny is any for the types that are rare, and for broken values.
+func (d *decoder) rareAny(t Type, b []byte) (v any, n int, err error) {
+	n, err = valueSize(t, b)
+	if err != nil {
+		return nil, 0, decodeErr(t, nil, err)
+	}
+	rv := RawValue{Type: t, Value: b[:n]}
+	ok := true
+	switch t {
+	case TypeEmbeddedDocument:
+		return append(Raw(nil), b[:n]...), n, nil
+	case TypeArray:
+		return RawValue{Type: t, Value: append([]byte(nil), b[:n]...)}, n, nil
+	case TypeBinary:
+		var bin Binary
+		if bin, ok = rv.Binary(); ok {
+			v = d.anyBinary(bin)
+		}
+	case TypeTimestamp:
+		v, ok = rv.Timestamp()
+	case TypeDecimal128:
+		v, ok = rv.Decimal128()
+	case TypeRegex:
+		v, ok = rv.validRegex(d)
+	case TypeDBPointer:
+		v, ok = rv.validDBPointer(d)
+	case TypeJavaScript, TypeSymbol:
+		s, _, err := d.stringValue(b)
+		if err != nil {
+			return nil, 0, decodeErr(t, nil, err)
+		}
+		if t == TypeSymbol {
+			return Symbol(s), n, nil
+		}
+		return JavaScript(s), n, nil
+	case TypeCodeWithScope:
+		c, n, err := d.codeWithScope(b)
+		if err != nil {
+			return nil, 0, decodeErr(t, nil, err)
+		}
+		return c, n, nil
+	case TypeUndefined:
+		v = Undefined{}
+	case TypeMinKey:
+		v = MinKey{}
+	case TypeMaxKey:
+		v = MaxKey{}
+	default:
+		ok = false // a boolean that is neither 0 nor 1
+	}
+	if !ok {
+		return nil, 0, &DecodeError{BSONType: t, Err: errors.New("value is malformed")}
+	}
+	return v, n, nil
+}
+
+func (d *decoder) codeWithScope(b []byte) (c CodeWithScope, n int, err error) {
+	n, err = valueSize(TypeCodeWithScope, b)
+	if err != nil {
+		return c, 0, err
+	}
+	b = b[4:n]
+	code, k, err := d.stringValue(b)
+	if err != nil {
+		return c, 0, err
+	}
+	scope, m, err := d.any(TypeEmbeddedDocument, b[k:])
+	if err != nil {
+		return c, 0, err
+	}
+	if k+m != len(b) {
+		return c, 0, errors.New("code with scope: length does not match")
+	}
+	return CodeWithScope{Code: JavaScript(code), Scope: scope}, n, nil
+}
