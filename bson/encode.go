@@ -34,19 +34,23 @@ func (e *encoder) leave() { e.depth-- }
 
 // appendKey appends a key and its NUL. Keys come out of maps and D: they may hold anything.
 func appendKey(dst []byte, key string) ([]byte, error) {
-	ascii := true
-	for i := range len(key) {
-		if c := key[i]; c == 0 {
+	if !plainKey(viewBytes(key)) {
+		if strings.IndexByte(key, 0) >= 0 {
 			return dst, &EncodeError{Err: fmt.Errorf("key %q %w", key, errNUL)}
-		} else if c >= utf8.RuneSelf {
-			ascii = false
+		}
+		if !utf8.ValidString(key) {
+			return dst, &EncodeError{Err: fmt.Errorf("key %q %w", key, errUTF8)}
 		}
 	}
-	if !ascii && !utf8.ValidString(key) {
-		return dst, &EncodeError{Err: fmt.Errorf("key %q %w", key, errUTF8)}
+	at := len(dst)
+	size := len(key) + 1
+	if cap(dst)-at < size {
+		dst = slices.Grow(dst, size)
 	}
-	dst = append(dst, key...)
-	return append(dst, 0), nil
+	dst = dst[:at+size]
+	copy(dst[at:], key)
+	dst[at+size-1] = 0
+	return dst, nil
 }
 
 // appendText appends a string's value if it is valid UTF-8.

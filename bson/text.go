@@ -42,6 +42,27 @@ func validText(b []byte) bool {
 	return true
 }
 
+// plainKey reports whether b is ASCII without a NUL; false may also mean that a closer look is needed.
+func plainKey(b []byte) bool {
+	n := len(b)
+	if n < 8 {
+		for _, c := range b {
+			if c-1 >= utf8.RuneSelf-1 {
+				return false
+			}
+		}
+		return true
+	}
+	for i := 0; i <= n-8; i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if (x|(x-ones))&highs != 0 {
+			return false
+		}
+	}
+	x := binary.LittleEndian.Uint64(b[n-8:])
+	return (x|(x-ones))&highs == 0
+}
+
 // cstringLen returns how many bytes of b come before the first NUL, or -1, and whether all of them are ASCII.
 func cstringLen(b []byte) (n int, ascii bool) {
 	var high uint64

@@ -12,7 +12,8 @@ package bson
 //   - The data word of an interface value points at memory that Go treats as immutable. Encoding only reads, and
 //     where a method with a pointer receiver could write, the value is copied first (see typeCodec.copies).
 //   - viewString shares memory with bytes that nobody writes to while the string is in use: Raw's documentation
-//     asks that of its users. The decoder asks it of nobody: its strings lie in memory of its own, and it writes the bytes of a string before the string is made and never after.
+//     asks that of its users. The decoder asks it of nobody: its strings lie in memory of its own, and it writes
+//     the bytes of a string before the string is made and never after.
 //   - boxed builds an interface value out of a type word that the compiler made and a pointer to a variable of that
 //     type, for types that interfaces hold by pointer. The variable is never written again.
 
