@@ -25,6 +25,8 @@ type Conn struct {
 	comp []byte // the same, compressed
 	req  Request
 
+	spare *operation // for the next command: it was not killed
+
 	lastDB string // the database of the last command: see dbName
 
 	client clientState

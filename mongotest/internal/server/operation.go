@@ -1,7 +1,6 @@
 package server
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,8 +13,6 @@ type operation struct {
 	done   chan struct{} // closed when the operation is killed
 	reason atomic.Pointer[error]
 }
-
-var operations = sync.Pool{New: func() any { return &operation{done: make(chan struct{})} }}
 
 // kill ends the operation with this error; only the first one counts.
 func (o *operation) kill(err error) {
@@ -45,7 +42,11 @@ type opInfo struct {
 
 // begin notes that the connection runs a command.
 func (c *Conn) begin(r *Request) {
-	op := operations.Get().(*operation)
+	op := c.spare
+	c.spare = nil
+	if op == nil {
+		op = &operation{done: make(chan struct{})}
+	}
 	op.id = c.node.lastOp.Add(1)
 	r.op = op
 	c.mu.Lock()
@@ -58,7 +59,7 @@ func (c *Conn) end(r *Request) {
 	c.running = opInfo{}
 	c.mu.Unlock()
 	if r.op.reason.Load() == nil {
-		operations.Put(r.op)
+		c.spare = r.op
 	}
 	r.op = nil
 }
