@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
@@ -70,9 +69,6 @@ func collator(c *query.Collation) Collation {
 	}
 	return c
 }
-
-// viewString returns the bytes as a string without copying them; it must not outlive them.
-func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // keys returns the document's encoded keys, each once, without the record id.
 func (x *IndexInfo) keys(dst []string, doc bson.Raw) (keys []string, multikey bool, err error) {
