@@ -12,7 +12,8 @@ import (
 
 // Conn is a connection to a server. It is used by one goroutine at a time; Close may be called at any time from any.
 type Conn struct {
-	nc   net.Conn
+	nc   net.Conn // what is read and written: a *tls.Conn on raw, or raw itself
+	raw  net.Conn
 	addr string
 	cfg  *Config
 
@@ -50,6 +51,7 @@ const maxHandshakeMessage = 1 << 20
 func newConn(nc net.Conn, addr string, cfg *Config) *Conn {
 	c := &Conn{
 		nc:          nc,
+		raw:         nc,
 		addr:        addr,
 		cfg:         cfg,
 		maxMessage:  maxHandshakeMessage,
@@ -99,6 +101,14 @@ func (c *Conn) Alive() bool { return !c.dead.Load() }
 
 // Owed reports whether a reply is outstanding that no operation waits for any more; Drain reads it off.
 func (c *Conn) Owed() bool { return c.owed && c.Alive() }
+
+// abandon closes a connection that is broken. It does not say goodbye, which TLS would wait for if nobody reads any more.
+func (c *Conn) abandon() {
+	c.dead.Store(true)
+	if !c.closed.Swap(true) {
+		c.raw.Close()
+	}
+}
 
 // Close closes the connection. An operation that is underway on another goroutine fails. It is safe to call it more
 // than once.

@@ -79,7 +79,6 @@ func TestFirstHello(t *testing.T) {
 	}
 }
 
-// A legacy server that does not know hello is asked with legacy hello from then on.
 func TestNoLoadBalancer(t *testing.T) {
 	addr := fakeServer(t, func(p *peer) { p.hello(); p.read() })
 	_, err := Dial(t.Context(), addr, &Config{LoadBalanced: true})
@@ -88,6 +87,7 @@ func TestNoLoadBalancer(t *testing.T) {
 	}
 }
 
+// A legacy server that does not know hello is asked with legacy hello from then on.
 func TestMonitoringHello(t *testing.T) {
 	for _, helloOK := range []bool{true, false} {
 		names := make(chan string, 2)

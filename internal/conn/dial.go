@@ -74,7 +74,7 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	err = t.Handshake()
 	c.end(&g)
 	if err != nil {
-		c.Close()
+		c.abandon()
 		return nil, connectError(ctx, start, addr, stepTLS, err)
 	}
 	return c, nil
@@ -148,6 +148,9 @@ func mayBeOverload(e *mongoerr.ConnectionError) bool {
 		return false
 	}
 	if _, ok := errors.AsType[*unsupported](e.Wrapped); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*proxyError](e.Wrapped); ok {
 		return false
 	}
 	if e.Op != stepTLS {
