@@ -171,6 +171,12 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 			return nil, err
 		}
 	}
+	dialer := o.Dialer
+	if cfg.Proxy.Host != "" {
+		if dialer, err = conn.NewProxyDialer(&cfg.Proxy, dialer); err != nil {
+			return nil, err
+		}
+	}
 	tlsConfig := o.TLS
 	if tlsConfig == nil && cfg.TLSEnabled() {
 		if tlsConfig, err = conn.NewTLSConfig(&cfg.TLSIs); err != nil {
@@ -179,7 +185,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	}
 	return &conn.Config{
 		Authenticator: authenticator, ZlibLevel: cfg.ZlibCompressionLevel,
-		Dialer: o.Dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
+		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
 		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 	}, nil
 }
