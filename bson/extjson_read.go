@@ -39,6 +39,9 @@ func (r *extJSONReader) single() (Type, error) {
 	if err != nil {
 		return 0, err
 	}
+	if len(r.dst) > math.MaxInt32 {
+		return 0, r.fail(r.pos, errTooLong)
+	}
 	return t, r.end()
 }
 
@@ -220,7 +223,7 @@ func (r *extJSONReader) endDocument(start int) error {
 	r.pos++
 	r.dst = EndDocument(r.dst, start)
 	if len(r.dst)-start > math.MaxInt32 {
-		return r.fail(r.pos, errors.New("document is longer than BSON can say"))
+		return r.fail(r.pos, errTooLong)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 )
@@ -20,9 +19,9 @@ var NilObjectID ObjectID
 
 // objectIDSource makes the parts of an ObjectID that set a process apart.
 type objectIDSource struct {
-	pid     int
 	process [5]byte
 	counter atomic.Uint32 // its low 24 bits count, so that it wraps from 0xFFFFFF to 0
+	mark    forkMark
 }
 
 var objectIDs atomic.Pointer[objectIDSource]
@@ -30,7 +29,7 @@ var objectIDs atomic.Pointer[objectIDSource]
 func init() { objectIDs.Store(newObjectIDSource()) }
 
 func newObjectIDSource() *objectIDSource {
-	s := &objectIDSource{pid: os.Getpid()}
+	s := &objectIDSource{mark: newForkMark()}
 	var seed [9]byte
 	rand.Read(seed[:]) // never fails (crypto/rand)
 	copy(s.process[:], seed[:5])
@@ -45,9 +44,8 @@ func NewObjectID() ObjectID { return NewObjectIDFromTime(time.Now()) }
 // use. To search for documents by age, use MinObjectID.
 func NewObjectIDFromTime(t time.Time) ObjectID {
 	s := objectIDs.Load()
-	// A process that got a copy of this one's memory must not go on with its counter. (Go cannot fork by itself, but a
-	// host that has loaded it as a library can, and some sandboxes resume a snapshot under a new number.)
-	if pid := os.Getpid(); pid != s.pid {
+	// A copy of this process must not go on with its random value and counter.
+	if s.mark.copied() {
 		objectIDs.CompareAndSwap(s, newObjectIDSource())
 		s = objectIDs.Load()
 	}
