@@ -55,6 +55,17 @@ func Compile(pattern, options string) (*Regexp, error) {
 	return re, nil
 }
 
+// AnchoredPrefix returns a literal that every string that matches starts with; it is empty if there is none, or if a
+// match may be elsewhere than at the start of the string.
+func (r *Regexp) AnchoredPrefix() string {
+	n, ok := r.root.(*seqNode)
+	if !ok || !r.anchor {
+		return ""
+	}
+	first, _ := prefix(&seqNode{n.list[1:]})
+	return string(first)
+}
+
 // NumGroups returns the number of capture groups.
 func (r *Regexp) NumGroups() int { return len(r.groups) - 1 }
 

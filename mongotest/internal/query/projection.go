@@ -317,12 +317,11 @@ func (p *positionalProjection) document(doc bson.Raw, i, index int) (bson.Raw, e
 	switch {
 	case v.Type == bson.TypeArray:
 		if index == noIndex {
-			return nil, srverr.New(51246, "Executor error during find command :: caused by :: positional operator '.$' "+
-				"couldn't find a matching element in the array")
+			return nil, srverr.New(51246, "positional operator '.$' couldn't find a matching element in the array")
 		}
 		list := arrayValues(v)
 		if index >= len(list) {
-			return nil, srverr.New(51247, "Executor error during find command :: caused by :: positional operator '.$' element mismatch")
+			return nil, srverr.New(51247, "positional operator '.$' element mismatch")
 		}
 		return replaceField(doc, p.path[i], arrayOf(list[index:index+1])), nil
 	case v.Type == bson.TypeEmbeddedDocument && i < len(p.path)-1:
