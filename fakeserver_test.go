@@ -21,7 +21,7 @@ type fakeServer struct {
 	conns    []net.Conn
 }
 
-func startFake(t *testing.T, answer func(name string, body bson.Raw, c net.Conn, requestID int32)) *fakeServer {
+func startFake(t testing.TB, answer func(name string, body bson.Raw, c net.Conn, requestID int32)) *fakeServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
