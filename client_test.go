@@ -269,3 +269,46 @@ func TestMalformedBatches(t *testing.T) {
 		})
 	}
 }
+func TestCloseFreesCursors(t *testing.T) {
+	killed := make(chan bson.Raw, 1)
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	client, err := allium.Open(d.URI(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStarted) {
+			if e.CommandName == "killCursors" {
+				killed <- append(bson.Raw(nil), e.Command...)
+			}
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	coll := client.Database("x").Collection("y")
+	for i := range 5 {
+		if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2})
+	if err != nil || !cur.Next(t.Context()) {
+		t.Fatal(err, cur.Err())
+	}
+	id := cur.ID()
+	if err := client.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cmd := <-killed
+	if got, _ := cmd.Lookup("cursors", "0").Int64(); got != id {
+		t.Errorf("killed cursor %d, want %d", got, id)
+	}
+	for cur.Next(t.Context()) {
+	}
+	if !errors.Is(cur.Err(), allium.ErrClientClosed) {
+		t.Errorf("reading on after close: %v", cur.Err())
+	}
+	if err := client.Ping(t.Context()); !errors.Is(err, allium.ErrClientClosed) {
+		t.Errorf("ping after close: %v", err)
+	}
+	if err := client.Close(t.Context()); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+}

@@ -2,7 +2,6 @@ package allium
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -160,8 +159,7 @@ func (c *Collection[T]) Drop(ctx context.Context) error {
 		return fmt.Errorf("drop collection: %w", c.err)
 	}
 	err := c.Database().admin(ctx, "drop collection", &command.Named{Command: "drop", Target: c.name}, nil)
-	var e *ServerError
-	if errors.As(err, &e) && e.Code == 26 { // NamespaceNotFound
+	if isNamespaceNotFound(err) {
 		return nil
 	}
 	return err

@@ -187,7 +187,19 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			}
 			return Result{}, r.timedOut(ctx, sent, err, stage)
 		}
-		res.Release()
+		r.prepareRetry(err)
+	}
+}
+
+// prepareRetry changes what a further attempt must not have in common with the one that ended in err.
+func (r *run) prepareRetry(err error) {
+	if !r.op.EndsTransaction {
+		return
+	}
+	// Any mongos can end the transaction with its recovery token, and so can any connection through a load balancer.
+	r.op.Session.Transaction().Unpin()
+	if r.op.RetryConcern != nil && !mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) {
+		r.op.WriteConcern = r.op.RetryConcern
 	}
 }
 

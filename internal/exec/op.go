@@ -33,6 +33,9 @@ type Op struct {
 	Retryable bool
 	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever retryWrites says.
 	EndsTransaction bool
+	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload: a commit that is
+	// repeated must be a majority one.
+	RetryConcern *command.WriteConcern
 	// WriteErrors says that the caller reads writeErrors and writeConcernError out of the reply. Without it, a
 	// writeConcernError becomes the operation's error.
 	WriteErrors bool

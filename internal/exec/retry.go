@@ -37,7 +37,7 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	if ctx.Err() != nil || stage == stageBuild || stage == stageSelect {
 		return false // a selection error says that no server could be found in the time that there was
 	}
-	if isNetworkError(err) && r.pinnedConn() != nil {
+	if isNetworkError(err) && r.pinnedConn() != nil && !r.op.EndsTransaction {
 		return false // the cursor or transaction is gone with its connection
 	}
 	allowed := 1

@@ -33,8 +33,8 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, deadline time
 	if opts.MaxCommitTime != nil && deadline.IsZero() {
 		cmd.MaxTimeMS = opts.MaxCommitTime.Milliseconds()
 	}
-	op := Op{Command: cmd, DB: "admin", Kind: Write, Retryable: true, EndsTransaction: true, WriteConcern: wc, Session: s,
-		Deadline: deadline, Source: source, NoMaxTime: cmd.MaxTimeMS != 0}
+	op := Op{Command: cmd, DB: "admin", Kind: Write, Retryable: true, EndsTransaction: true, WriteConcern: wc, RetryConcern: retriedCommitConcern(wc),
+		Session: s, Deadline: deadline, Source: source, NoMaxTime: cmd.MaxTimeMS != 0}
 	res, err := x.Run(ctx, &op)
 	if err == nil {
 		res.Release()

@@ -1,0 +1,383 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/event"
+	"allium/mongotest"
+)
+
+// User is the document of the examples.
+type User struct {
+	Name string `bson:"name"`
+	Age  int    `bson:"age"`
+}
+
+// connect starts a deployment inside this process and connects to it. An application calls allium.Open with the connection
+// string of its own deployment.
+func connect() (client *allium.Client, done func()) {
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err = allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		client.Close(context.Background())
+		d.Stop()
+	}
+}
+
+// people returns a collection with three users in it.
+func people(client *allium.Client) *allium.Collection[User] {
+	users := allium.CollectionOf[User](client.Database("app"), "users")
+	if _, err := users.InsertMany(context.Background(), []User{{"Ada", 36}, {"Grace", 85}, {"Edsger", 72}}); err != nil {
+		log.Fatal(err)
+	}
+	return users
+}
+
+func Example() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+
+	users := allium.CollectionOf[User](client.Database("app"), "users")
+	if _, err := users.InsertOne(ctx, User{Name: "Ada", Age: 36}); err != nil {
+		log.Fatal(err)
+	}
+	ada, err := users.FindOne(ctx, bson.M{"name": "Ada"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ada.Name, ada.Age)
+	// Output: Ada 36
+}
+
+func ExampleOpen() {
+	client, err := allium.Open("mongodb://localhost:27017/?replicaSet=rs0", allium.ClientOptions{
+		AppName: "shop",
+		Timeout: new(5 * time.Second), // for each operation, from start to finish
+	})
+	if err != nil {
+		log.Fatal(err) // the connection string or an option is wrong; nothing has been sent yet
+	}
+	defer client.Close(context.Background())
+	fmt.Println(client.Database("app").Name())
+	// Output: app
+}
+
+func ExampleClient_Ping() {
+	client, err := allium.Open("mongodb://localhost:1/?serverSelectionTimeoutMS=50")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	err = client.Ping(context.Background())
+	var none *allium.SelectionError
+	fmt.Println("no server:", errors.As(err, &none))
+	// Output: no server: true
+}
+
+func ExampleClient_Transact() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+
+	err := client.Transact(context.Background(), func(ctx context.Context) error {
+		if _, err := users.UpdateOne(ctx, bson.M{"name": "Ada"}, bson.M{"$inc": bson.M{"age": 1}}); err != nil {
+			return err
+		}
+		_, err := users.UpdateOne(ctx, bson.M{"name": "Grace"}, bson.M{"$inc": bson.M{"age": -1}})
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ada, _ := users.FindOne(context.Background(), bson.M{"name": "Ada"})
+	grace, _ := users.FindOne(context.Background(), bson.M{"name": "Grace"})
+	fmt.Println(ada.Age, grace.Age)
+	// Output: 37 84
+}
+
+func ExampleClient_StartSession() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+
+	s, err := client.StartSession()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := allium.WithSession(context.Background(), s)
+	defer s.End(ctx)
+	if _, err := users.DeleteMany(ctx, bson.D{}); err != nil {
+		log.Fatal(err)
+	}
+	// Sees the deletion, whichever member it runs on.
+	n, err := users.With(allium.CollectionOptions{ReadPreference: &allium.ReadPreference{Mode: allium.Nearest}}).CountDocuments(ctx, bson.D{})
+	fmt.Println(n, err)
+	// Output: 0 <nil>
+}
+
+func ExampleDatabase_RunCommand() {
+	client, done := connect()
+	defer done()
+	reply, err := client.Database("admin").RunCommand(context.Background(), bson.D{{Key: "ping", Value: 1}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ok, _ := reply.Lookup("ok").AsInt64()
+	fmt.Println(ok)
+	// Output: 1
+}
+
+func ExampleCollection_InsertOne() {
+	client, done := connect()
+	defer done()
+	users := allium.CollectionOf[bson.D](client.Database("app"), "users")
+	ctx := context.Background()
+
+	res, err := users.InsertOne(ctx, bson.D{{Key: "_id", Value: "ada"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(res.InsertedID)
+	_, err = users.InsertOne(ctx, bson.D{{Key: "_id", Value: "ada"}})
+	fmt.Println("duplicate:", errors.Is(err, allium.ErrDuplicateKey))
+	// Output:
+	// ada
+	// duplicate: true
+}
+
+func ExampleCollection_InsertMany() {
+	client, done := connect()
+	defer done()
+	users := allium.CollectionOf[bson.M](client.Database("app"), "users")
+
+	docs := []bson.M{{"_id": 1}, {"_id": 2}, {"_id": 1}, {"_id": 3}}
+	res, err := users.InsertMany(context.Background(), docs, allium.InsertManyOptions{Unordered: true})
+	var bulk *allium.BulkWriteError
+	if errors.As(err, &bulk) {
+		fmt.Println("refused:", bulk.WriteErrors[0].Index)
+	}
+	fmt.Println("inserted:", len(res.InsertedIDs))
+	// Output:
+	// refused: 2
+	// inserted: 3
+}
+
+func ExampleCollection_Find() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	ctx := context.Background()
+
+	cur, err := users.Find(ctx, bson.M{"age": bson.M{"$gte": 40}}, allium.FindOptions{Sort: bson.D{{Key: "age", Value: -1}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for user, err := range cur.Seq(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(user.Name)
+	}
+	// Output:
+	// Grace
+	// Edsger
+}
+
+func ExampleCursor_Next() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	ctx := context.Background()
+
+	cur, err := users.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2, Sort: bson.D{{Key: "name", Value: 1}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cur.Close(ctx)
+	for cur.Next(ctx) {
+		fmt.Println(cur.Current().Name)
+	}
+	if err := cur.Err(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// Ada
+	// Edsger
+	// Grace
+}
+
+func ExampleCursor_All() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+	cur, err := people(client).Find(ctx, bson.M{"age": bson.M{"$lt": 80}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	all, err := cur.All(ctx)
+	fmt.Println(len(all), err)
+	// Output: 2 <nil>
+}
+
+func ExampleCollection_FindOne() {
+	client, done := connect()
+	defer done()
+	_, err := people(client).FindOne(context.Background(), bson.M{"name": "Alan"})
+	fmt.Println(errors.Is(err, allium.ErrNoDocuments))
+	// Output: true
+}
+
+func ExampleCollection_UpdateOne() {
+	client, done := connect()
+	defer done()
+	res, err := people(client).UpdateOne(context.Background(),
+		bson.M{"name": "Ada"}, bson.M{"$set": bson.M{"age": 37}})
+	fmt.Println(res.MatchedCount, res.ModifiedCount, err)
+	// Output: 1 1 <nil>
+}
+
+func ExampleCollection_UpdateMany() {
+	client, done := connect()
+	defer done()
+	res, err := people(client).UpdateMany(context.Background(),
+		bson.M{"age": bson.M{"$gt": 50}}, bson.M{"$set": bson.M{"emeritus": true}})
+	fmt.Println(res.ModifiedCount, err)
+	// Output: 2 <nil>
+}
+
+func ExampleCollection_ReplaceOne() {
+	client, done := connect()
+	defer done()
+	res, err := people(client).ReplaceOne(context.Background(),
+		bson.M{"name": "Alan"}, User{"Alan", 41}, allium.ReplaceOptions{Upsert: new(true)})
+	fmt.Println(res.MatchedCount, res.UpsertedCount, err)
+	// Output: 0 1 <nil>
+}
+
+func ExampleCollection_DeleteOne() {
+	client, done := connect()
+	defer done()
+	res, err := people(client).DeleteOne(context.Background(), bson.M{"name": "Ada"})
+	fmt.Println(res.DeletedCount, err)
+	// Output: 1 <nil>
+}
+
+func ExampleCollection_DeleteMany() {
+	client, done := connect()
+	defer done()
+	res, err := people(client).DeleteMany(context.Background(), bson.D{})
+	fmt.Println(res.DeletedCount, err)
+	// Output: 3 <nil>
+}
+
+func ExampleCollection_CountDocuments() {
+	client, done := connect()
+	defer done()
+	n, err := people(client).CountDocuments(context.Background(), bson.M{"age": bson.M{"$gt": 50}})
+	fmt.Println(n, err)
+	// Output: 2 <nil>
+}
+
+func ExampleCollection_EstimatedDocumentCount() {
+	client, done := connect()
+	defer done()
+	n, err := people(client).EstimatedDocumentCount(context.Background())
+	fmt.Println(n, err)
+	// Output: 3 <nil>
+}
+
+func ExampleCollection_Aggregate() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	ctx := context.Background()
+
+	// The result has another shape than the collection's documents.
+	type total struct {
+		Years int `bson:"years"`
+	}
+	totals := allium.CollectionOf[total](users.Database(), users.Name())
+	cur, err := totals.Aggregate(ctx, []bson.M{{"$group": bson.M{"_id": nil, "years": bson.M{"$sum": "$age"}}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	all, err := cur.All(ctx)
+	fmt.Println(all, err)
+	// Output: [{193}] <nil>
+}
+
+func ExampleDistinct() {
+	client, done := connect()
+	defer done()
+	names, err := allium.Distinct[string](context.Background(), people(client), "name", bson.M{"age": bson.M{"$gt": 50}})
+	fmt.Println(names, err)
+	// Output: [Edsger Grace] <nil>
+}
+
+func ExampleCollection_BulkWrite() {
+	client, done := connect()
+	defer done()
+	res, err := people(client).BulkWrite(context.Background(), []allium.WriteModel{
+		allium.InsertModel{Document: User{"Alan", 41}},
+		allium.UpdateModel{Filter: bson.M{"name": "Ada"}, Update: bson.M{"$inc": bson.M{"age": 1}}},
+		allium.DeleteModel{Filter: bson.M{"age": bson.M{"$gt": 50}}, Many: true},
+	})
+	fmt.Println(res.InsertedCount, res.ModifiedCount, res.DeletedCount, err)
+	// Output: 1 1 2 <nil>
+}
+
+func ExampleCollection_CreateIndex() {
+	client, done := connect()
+	defer done()
+	name, err := people(client).CreateIndex(context.Background(), allium.IndexModel{
+		Keys:   bson.D{{Key: "name", Value: 1}},
+		Unique: true,
+	})
+	fmt.Println(name, err)
+	// Output: name_1 <nil>
+}
+
+func ExampleCollection_With() {
+	client, done := connect()
+	defer done()
+	durable := people(client).With(allium.CollectionOptions{WriteConcern: allium.Majority()})
+	_, err := durable.InsertOne(context.Background(), User{"Alan", 41})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleClientOptions_commandMonitor() {
+	d, err := mongotest.Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStarted) {
+			if e.DatabaseName == "app" {
+				fmt.Println("sending", e.CommandName)
+			}
+		},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	if _, err := client.Database("app").Collection("users").CountDocuments(context.Background(), bson.D{}); err != nil {
+		log.Fatal(err)
+	}
+	// Output: sending aggregate
+}

@@ -1,0 +1,190 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"allium/mongotest"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// official starts a deployment and connects the official Go driver to it.
+func official(t *testing.T, opts ...mongotest.Option) *mongo.Client {
+	t.Helper()
+	d := mongotest.Start(t, opts...)
+	client, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Disconnect(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := client.Ping(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// deployments runs a test of the official driver against each kind of deployment.
+func deployments(t *testing.T, test func(t *testing.T, client *mongo.Client)) {
+	for name, opts := range map[string][]mongotest.Option{
+		"standalone": {mongotest.Standalone()},
+		"replicaset": {mongotest.ReplicaSet(1)},
+	} {
+		t.Run(name, func(t *testing.T) { test(t, official(t, opts...)) })
+	}
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func TestOfficialCRUD(t *testing.T) {
+	deployments(t, func(t *testing.T, client *mongo.Client) {
+		ctx := t.Context()
+		coll := client.Database("interop").Collection("people")
+		must(coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}, {Key: "name", Value: "Ada"}, {Key: "age", Value: 36}}))(t)
+		must(coll.InsertMany(ctx, []any{
+			bson.D{{Key: "_id", Value: 2}, {Key: "name", Value: "Grace"}, {Key: "age", Value: 85}},
+			bson.D{{Key: "_id", Value: 3}, {Key: "name", Value: "Edsger"}, {Key: "age", Value: 72}},
+		}))(t)
+		var got struct {
+			Name string
+			Age  int
+		}
+		if err := coll.FindOne(ctx, bson.D{{Key: "age", Value: bson.D{{Key: "$gt", Value: 80}}}}).Decode(&got); err != nil || got.Name != "Grace" {
+			t.Fatalf("find one: %+v, %v", got, err)
+		}
+		if err := coll.FindOne(ctx, bson.D{{Key: "age", Value: -1}}).Err(); !errors.Is(err, mongo.ErrNoDocuments) {
+			t.Fatalf("find nothing: %v", err)
+		}
+		up := must(coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "age", Value: 1}}}}))(t)
+		if up.MatchedCount != 1 || up.ModifiedCount != 1 {
+			t.Fatalf("update one: %+v", up)
+		}
+		up = must(coll.UpdateMany(ctx, bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "seen", Value: true}}}}))(t)
+		if up.ModifiedCount != 3 {
+			t.Fatalf("update many: %+v", up)
+		}
+		up = must(coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: 4}}, bson.D{{Key: "$set", Value: bson.D{{Key: "name", Value: "Barbara"}}}}, options.UpdateOne().SetUpsert(true)))(t)
+		if up.UpsertedCount != 1 || fmt.Sprint(up.UpsertedID) != "4" {
+			t.Fatalf("upsert: %+v", up)
+		}
+		must(coll.ReplaceOne(ctx, bson.D{{Key: "_id", Value: 4}}, bson.D{{Key: "name", Value: "Liskov"}}))(t)
+		if err := coll.FindOneAndUpdate(ctx, bson.D{{Key: "name", Value: "Liskov"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "age", Value: 80}}}},
+			options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&got); err != nil || got.Age != 80 {
+			t.Fatalf("find one and update: %+v, %v", got, err)
+		}
+		if n := must(coll.CountDocuments(ctx, bson.D{{Key: "age", Value: bson.D{{Key: "$gte", Value: 72}}}}))(t); n != 3 {
+			t.Fatalf("count: %d", n)
+		}
+		var names []string
+		if err := coll.Distinct(ctx, "name", bson.D{{Key: "seen", Value: true}}).Decode(&names); err != nil || len(names) != 3 {
+			t.Fatalf("distinct: %v, %v", names, err)
+		}
+		del := must(coll.DeleteOne(ctx, bson.D{{Key: "_id", Value: 1}}))(t)
+		if del.DeletedCount != 1 {
+			t.Fatalf("delete one: %+v", del)
+		}
+		del = must(coll.DeleteMany(ctx, bson.D{}))(t)
+		if del.DeletedCount != 3 {
+			t.Fatalf("delete many: %+v", del)
+		}
+		if err := coll.Drop(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Database("interop").Drop(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestOfficialBulkInsertWithDuplicate(t *testing.T) {
+	deployments(t, func(t *testing.T, client *mongo.Client) {
+		for _, tc := range []struct {
+			ordered  bool
+			inserted int64
+		}{{true, 2}, {false, 4}} {
+			t.Run(fmt.Sprintf("ordered=%v", tc.ordered), func(t *testing.T) {
+				ctx := t.Context()
+				coll := client.Database("interop").Collection(fmt.Sprintf("bulk%v", tc.ordered))
+				docs := []any{bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 2}}, bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 3}}, bson.D{{Key: "_id", Value: 4}}}
+				_, err := coll.InsertMany(ctx, docs, options.InsertMany().SetOrdered(tc.ordered))
+				var bulk mongo.BulkWriteException
+				if !errors.As(err, &bulk) || len(bulk.WriteErrors) != 1 || bulk.WriteErrors[0].Index != 2 || !mongo.IsDuplicateKeyError(err) {
+					t.Fatalf("want one duplicate key error at index 2, got %v", err)
+				}
+				if n := must(coll.CountDocuments(ctx, bson.D{}))(t); n != tc.inserted {
+					t.Fatalf("%d documents inserted, want %d", n, tc.inserted)
+				}
+			})
+		}
+	})
+}
+
+func TestOfficialCursorOverSeveralBatches(t *testing.T) {
+	deployments(t, func(t *testing.T, client *mongo.Client) {
+		ctx := t.Context()
+		coll := client.Database("interop").Collection("batches")
+		docs := make([]any, 1000)
+		for i := range docs {
+			docs[i] = bson.D{{Key: "_id", Value: i}}
+		}
+		must(coll.InsertMany(ctx, docs))(t)
+		cur := must(coll.Find(ctx, bson.D{}, options.Find().SetBatchSize(7).SetSort(bson.D{{Key: "_id", Value: 1}})))(t)
+		want := 0
+		for cur.Next(ctx) {
+			if got := cur.Current.Lookup("_id").AsInt64(); got != int64(want) {
+				t.Fatalf("document %d has _id %d", want, got)
+			}
+			want++
+		}
+		if err := cur.Err(); err != nil || want != len(docs) {
+			t.Fatalf("%d documents, %v", want, err)
+		}
+		// A cursor that is closed early.
+		cur = must(coll.Find(ctx, bson.D{}, options.Find().SetBatchSize(2)))(t)
+		if !cur.Next(ctx) {
+			t.Fatal(cur.Err())
+		}
+		if err := cur.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestOfficialIndexes(t *testing.T) {
+	deployments(t, func(t *testing.T, client *mongo.Client) {
+		ctx := t.Context()
+		coll := client.Database("interop").Collection("indexed")
+		name := must(coll.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "email", Value: 1}}, Options: options.Index().SetUnique(true)}))(t)
+		if name != "email_1" {
+			t.Fatalf("index name %q", name)
+		}
+		must(coll.InsertOne(ctx, bson.D{{Key: "email", Value: "ada@example.com"}}))(t)
+		if _, err := coll.InsertOne(ctx, bson.D{{Key: "email", Value: "ada@example.com"}}); !mongo.IsDuplicateKeyError(err) {
+			t.Fatalf("want a duplicate key error, got %v", err)
+		}
+		specs := must(coll.Indexes().ListSpecifications(ctx))(t)
+		if len(specs) != 2 || specs[1].Name != "email_1" || specs[1].Unique == nil || !*specs[1].Unique {
+			t.Fatalf("indexes: %+v", specs)
+		}
+		names := must(client.Database("interop").ListCollectionNames(ctx, bson.D{}))(t)
+		if len(names) != 1 || names[0] != "indexed" {
+			t.Fatalf("collections: %v", names)
+		}
+	})
+}
