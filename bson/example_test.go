@@ -1,0 +1,130 @@
+package bson_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/bson"
+)
+
+func ExampleMarshal() {
+	type user struct {
+		Name  string
+		Email string    `bson:"mail,omitempty"`
+		Since time.Time `bson:",omitzero"`
+		Tags  []string
+	}
+	data, err := bson.Marshal(user{Name: "Ada", Tags: []string{"admin"}})
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(bson.Raw(data))
+	// Output: {"name":"Ada","tags":["admin"]}
+}
+
+func ExampleUnmarshal() {
+	data, err := bson.Marshal(bson.M{"name": "Ada", "age": 36})
+	if err != nil {
+		fmt.Println(err)
+	}
+	var user struct {
+		Name string
+		Age  int
+	}
+	if err := bson.Unmarshal(data, &user); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%+v\n", user)
+	// Output: {Name:Ada Age:36}
+}
+
+// Errors say where in the document something does not fit.
+func ExampleDecodeError() {
+	data, err := bson.Marshal(bson.M{"items": bson.A{bson.M{"price": 1}, bson.M{"price": "two"}}})
+	if err != nil {
+		fmt.Println(err)
+	}
+	var order struct{ Items []struct{ Price int } }
+	err = bson.Unmarshal(data, &order)
+	var de *bson.DecodeError
+	fmt.Println(errors.As(err, &de), de.Path, de.BSONType, de.GoType)
+	// Output: true items.1.price string int
+}
+
+func ExampleOptions() {
+	o := bson.Options{Documents: bson.DocumentsAsM, DisallowUnknownFields: true}
+	data, err := bson.Marshal(bson.D{{Key: "meta", Value: bson.D{{Key: "lang", Value: "en"}}}})
+	if err != nil {
+		fmt.Println(err)
+	}
+	var page struct{ Meta any }
+	fmt.Println(o.Unmarshal(data, &page), page.Meta.(bson.M)["lang"])
+	var other struct{ Title string }
+	fmt.Println(o.Unmarshal(data, &other))
+	// Output:
+	// <nil> en
+	// bson: decode embedded document at "meta" into struct { Title string }: the struct has no field for the key
+}
+
+func ExampleCodecFor() {
+	// Durations as text, in place of nanoseconds.
+	codecs, err := bson.NewCodecs(bson.CodecFor(
+		func(dst []byte, d time.Duration) (bson.Type, []byte, error) {
+			return bson.TypeString, bson.AppendStringValue(dst, d.String()), nil
+		},
+		func(v bson.RawValue) (time.Duration, error) {
+			s, ok := v.StringValue()
+			if !ok {
+				return 0, fmt.Errorf("want a string")
+			}
+			return time.ParseDuration(s)
+		},
+	))
+	if err != nil {
+		fmt.Println(err)
+	}
+	o := bson.Options{Codecs: codecs}
+	data, err := o.Marshal(bson.M{"timeout": 90 * time.Second})
+	fmt.Println(bson.Raw(data), err)
+	var v struct{ Timeout time.Duration }
+	fmt.Println(o.Unmarshal(data, &v), v.Timeout)
+	// Output:
+	// {"timeout":"1m30s"} <nil>
+	// <nil> 1m30s
+}
+
+func ExampleAppendValue() {
+	start, doc := bson.BeginDocument(nil)
+	doc = bson.AppendInt32(doc, "ping", 1)
+	doc, err := bson.AppendValue(doc, "comment", bson.D{{Key: "from", Value: "example"}})
+	if err != nil {
+		fmt.Println(err)
+	}
+	doc = bson.EndDocument(doc, start)
+	fmt.Println(bson.Raw(doc))
+	// Output: {"ping":1,"comment":{"from":"example"}}
+}
+
+func ExampleRaw_Lookup() {
+	data, err := bson.Marshal(bson.M{"items": bson.A{"a", bson.M{"n": 7}}})
+	if err != nil {
+		fmt.Println(err)
+	}
+	n, ok := bson.Raw(data).Lookup("items", "1", "n").AsInt64()
+	fmt.Println(n, ok)
+	// Output: 7 true
+}
+
+func ExampleRaw_All() {
+	data, err := bson.Marshal(bson.D{{Key: "a", Value: 1}, {Key: "b", Value: true}})
+	if err != nil {
+		fmt.Println(err)
+	}
+	for key, v := range bson.Raw(data).All() {
+		fmt.Println(key, v.Type)
+	}
+	// Output:
+	// a 32-bit integer
+	// b boolean
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package bson
+
+const raceEnabled = true
