@@ -255,18 +255,30 @@ func (d Decimal) Pow(e Decimal) Decimal {
 // Sin returns the sine of d radians; Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh and Atanh are what
 // their names say.
 func (d Decimal) Sin() Decimal {
+	if d.unreduced() {
+		return FromFloat(math.Sin(d.Float()))
+	}
 	return d.function(func(x *big.Float) *big.Float { s, _ := sinCos(x); return s })
 }
 
 // Cos returns the cosine of d radians.
 func (d Decimal) Cos() Decimal {
+	if d.unreduced() {
+		return FromFloat(math.Cos(d.Float()))
+	}
 	return d.function(func(x *big.Float) *big.Float { _, c := sinCos(x); return c })
 }
 
 // Tan returns the tangent of d radians.
 func (d Decimal) Tan() Decimal {
+	if d.unreduced() {
+		return FromFloat(math.Tan(d.Float()))
+	}
 	return d.function(func(x *big.Float) *big.Float { s, c := sinCos(x); return s.Quo(s, c) })
 }
+
+// unreduced reports whether π is not known to enough digits to tell where on the circle so large an angle lies.
+func (d Decimal) unreduced() bool { return d.kind == finite && d.magnitude() > 50 }
 
 func (d Decimal) function(f func(*big.Float) *big.Float) Decimal {
 	if d.kind != finite {

@@ -1,0 +1,201 @@
+package expr
+
+import (
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func parseDoc(t testing.TB, text string) bson.Raw {
+	t.Helper()
+	var raw bson.Raw
+	if err := bson.UnmarshalExtJSON([]byte(text), &raw); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return raw
+}
+
+// evaluate parses, optimizes and evaluates.
+func evaluate(doc bson.Raw, e bson.RawValue, env *Env) (bson.RawValue, error) {
+	parsed, err := Parse(e, NewScope(env))
+	if err != nil {
+		return missing, err
+	}
+	if parsed, err = Optimize(parsed, env); err != nil {
+		return missing, err
+	}
+	return Eval(parsed, NewState(env).WithRoot(doc))
+}
+
+// TestOperators compares results by their text in messages and their types; an error is "code text".
+func TestOperators(t *testing.T) {
+	const doc = `{"i":5,"l":{"$numberLong":"5"},"d":2.5,"dec":{"$numberDecimal":"2.5"},"s":"Hello","u":"héllo","a":[3,1,2],"n":null,
+		"dt":{"$date":{"$numberLong":"1583586123456"}},"ts":{"$timestamp":{"t":1583586123,"i":7}},"ad":[{"k":"b","v":1},{"k":"a","v":2}],
+		"o":{"x":1,"a.b":2,"$p":3}}`
+	for _, c := range []struct{ e, want string }{
+		// Arithmetic.
+		{`{"$add":["$i","$dec",1]}`, "decimal 8.5"},
+		{`{"$add":["$d","$dec"]}`, "decimal 5.0"},
+		{`{"$multiply":["$d","$dec"]}`, "decimal 6.250000000000000"},
+		{`{"$subtract":["$l",{"$numberLong":"-9223372036854775808"}]}`, "double 9.22337e+18"},
+		{`{"$divide":[1,0]}`, "2 can't $divide by zero"},
+		{`{"$mod":[{"$numberDecimal":"-7.5"},2]}`, "decimal -1.5"},
+		{`{"$round":["$d",{"$literal":null}]}`, "null null"},
+		{`{"$trunc":[-123.456,1]}`, "double -123.4"},
+		{`{"$round":[{"$numberDecimal":"1E+3"},2]}`, "decimal 1000.00"},
+		{`{"$pow":[{"$numberLong":"2"},10]}`, "long 1024"},
+		{`{"$pow":[{"$numberDecimal":"2"},0.5]}`, "decimal 1.414213562373095048801688724209698"},
+		{`{"$sqrt":-1}`, "28714 $sqrt's argument must be greater than or equal to 0"},
+		{`{"$ln":0}`, "28766 $ln's argument must be a positive number, but is 0"},
+		{`{"$sin":{"$numberDecimal":"0"}}`, "decimal 0"},
+		{`{"$bitAnd":[12,10]}`, "int 8"},
+		{`{"$bitOr":[12,{"$numberLong":"3"}]}`, "long 15"},
+		{`{"$bitXor":[12,"$n"]}`, "null null"},
+		{`{"$bitNot":0}`, "int -1"},
+		{`{"$bitAnd":[1.5]}`, "14 $bitAnd only supports int and long operands."},
+		// Strings.
+		{`{"$concat":["$s","-","$u"]}`, `string "Hello-héllo"`},
+		{`{"$concat":["$s","$n"]}`, "null null"},
+		{`{"$split":["a-b-c","-"]}`, `array ["a", "b", "c"]`},
+		{`{"$split":["a",""]}`, "40087 $split requires a non-empty separator"},
+		{`{"$substrCP":["$u",1,2]}`, `string "él"`},
+		{`{"$substrBytes":["$u",1,1]}`, "28657 $substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character."},
+		{`{"$trim":{"input":" x\u00a0"}}`, `string "x"`},
+		{`{"$regexFind":{"input":"$u","regex":"l+"}}`, `object {match: "ll", idx: 2, captures: []}`},
+		{`{"$replaceAll":{"input":"a.a","find":".","replacement":""}}`, `string "aa"`},
+		{`{"$indexOfCP":["$u","o"]}`, "int 4"},
+		{`{"$indexOfBytes":["$u","o"]}`, "int 5"},
+		// Arrays.
+		{`{"$sortArray":{"input":"$a","sortBy":1}}`, "array [1, 2, 3]"},
+		{`{"$sortArray":{"input":"$ad","sortBy":{"k":1}}}`, `array [{k: "a", v: 2}, {k: "b", v: 1}]`},
+		{`{"$firstN":{"n":2,"input":"$a"}}`, "array [3, 1]"},
+		{`{"$lastN":{"n":2,"input":"$a"}}`, "array [1, 2]"},
+		{`{"$maxN":{"n":2,"input":"$a"}}`, "array [3, 2]"},
+		{`{"$minN":{"n":9,"input":"$a"}}`, "array [1, 2, 3]"},
+		{`{"$minN":{"n":0,"input":"$a"}}`, "5787908 'n' must be greater than 0, found 0"},
+		{`{"$filter":{"input":"$a","cond":true,"limit":1}}`, "array [3]"},
+		{`{"$zip":{"inputs":["$a",["x"]],"useLongestLength":true}}`, `array [[3, "x"], [1, null], [2, null]]`},
+		{`{"$range":[5,0,-2]}`, "array [5, 3, 1]"},
+		{`{"$slice":["$a",-2,1]}`, "array [1]"},
+		{`{"$median":{"input":"$a","method":"approximate"}}`, "double 2"},
+		{`{"$percentile":{"input":"$a","p":[0.5,1],"method":"approximate"}}`, "array [2, 3]"},
+		// Objects.
+		{`{"$getField":"s"}`, `string "Hello"`},
+		{`{"$getField":{"field":"a.b","input":"$o"}}`, "int 2"},
+		{`{"$getField":{"field":{"$literal":"$p"},"input":"$o"}}`, "int 3"},
+		{`{"$setField":{"field":"z","input":{"x":1},"value":9}}`, "object {x: 1, z: 9}"},
+		{`{"$unsetField":{"field":"x","input":{"x":1,"y":2}}}`, "object {y: 2}"},
+		{`{"$objectToArray":{"a":1}}`, `array [{k: "a", v: 1}]`},
+		{`{"$arrayToObject":[[["a",1],["b",2]]]}`, "object {a: 1, b: 2}"},
+		// Dates.
+		{`{"$dateAdd":{"startDate":"$dt","unit":"month","amount":12}}`, "date 2021-03-07T13:02:03.456Z"},
+		{`{"$dateAdd":{"startDate":{"$date":"2020-01-31T00:00:00Z"},"unit":"month","amount":1}}`, "date 2020-02-29T00:00:00.000Z"},
+		{`{"$dateSubtract":{"startDate":"$dt","unit":"day","amount":7,"timezone":"America/New_York"}}`, "date 2020-02-29T13:02:03.456Z"},
+		{`{"$dateAdd":{"startDate":"$dt","unit":"day","amount":1,"timezone":"America/New_York"}}`, "date 2020-03-08T12:02:03.456Z"},
+		{`{"$dateDiff":{"startDate":{"$date":"2020-12-31T23:00:00Z"},"endDate":{"$date":"2021-01-01T01:00:00Z"},"unit":"year"}}`, "long 1"},
+		{`{"$dateDiff":{"startDate":{"$date":"2021-01-02T00:00:00Z"},"endDate":{"$date":"2021-01-03T00:00:00Z"},"unit":"week"}}`, "long 1"},
+		{`{"$dateDiff":{"startDate":{"$date":"2021-01-03T00:00:00Z"},"endDate":{"$date":"2021-01-04T00:00:00Z"},"unit":"week","startOfWeek":"monday"}}`, "long 1"},
+		{`{"$dateTrunc":{"date":"$dt","unit":"hour","binSize":6}}`, "date 2020-03-07T12:00:00.000Z"},
+		{`{"$dateTrunc":{"date":"$dt","unit":"week"}}`, "date 2020-03-01T00:00:00.000Z"},
+		{`{"$dateTrunc":{"date":"$dt","unit":"quarter"}}`, "date 2020-01-01T00:00:00.000Z"},
+		{`{"$dateTrunc":{"date":"$dt","unit":"day","timezone":"+09:00"}}`, "date 2020-03-06T15:00:00.000Z"},
+		{`{"$dateAdd":{"startDate":"$dt","unit":"eon","amount":1}}`, "9 unknown time unit value: eon"},
+		{`{"$tsSecond":"$ts"}`, "long 1583586123"},
+		{`{"$tsIncrement":"$ts"}`, "long 7"},
+		{`{"$dateFromString":{"dateString":"15 June 2018, 14:57","timezone":"Europe/Paris"}}`, "date 2018-06-15T12:57:00.000Z"},
+		{`{"$dateToString":{"date":"$dt","format":"%b %d","timezone":"UTC"}}`, `string "Mar 07"`},
+		// Conversion.
+		{`{"$toDate":"$ts"}`, "date 2020-03-07T13:02:03.000Z"},
+		{`{"$convert":{"input":"12x","to":"int","onError":{"$concat":["bad ","$s"]}}}`, `string "bad Hello"`},
+		{`{"$toInt":"12x"}`, "241 Failed to parse number '12x' in $convert with no onError value: Did not consume whole string."},
+		// Conditions and variables.
+		{`{"$ifNull":["$n","$zz",7]}`, "int 7"},
+		{`{"$let":{"vars":{"x":"$i"},"in":{"$let":{"vars":{"x":{"$add":["$$x",1]}},"in":"$$x"}}}}`, "int 6"},
+		{`{"$let":{"vars":{"CURRENT":"$o"},"in":"$x"}}`, "int 1"},
+		{`{"$and":[{"$literal":false},{"$divide":[1,"$zz"]}]}`, "bool false"},
+		{`{"$or":[{"$toInt":"$s"},true]}`, "bool true"},
+		{`{"$switch":{"branches":[{"case":{"$eq":["$i",5]},"then":"five"}]}}`, `string "five"`},
+		{`{"$lt":[{"$rand":{}},1]}`, "bool true"},
+	} {
+		v := parseDoc(t, `{"e":`+c.e+`}`).Lookup("e")
+		got, err := evaluate(parseDoc(t, doc), v, &Env{Version: Version{8, 0}})
+		text := typeName(got) + " " + Text(got)
+		if err != nil {
+			e := srverr.From(err)
+			text = strings.TrimSpace(strings.Join([]string{itoa(e.Code), e.Msg}, " "))
+		}
+		if text != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.e, text, c.want)
+		}
+	}
+}
+
+func itoa(n int32) string { return Text(intValue(n)) }
+
+// TestVersions checks that operators answer as unknown before the version that has them.
+func TestVersions(t *testing.T) {
+	for name, since := range map[string]Version{
+		"$getField": {5, 0}, "$sortArray": {5, 2}, "$bitAnd": {6, 3}, "$median": {7, 0}, "$dateAdd": {5, 0}, "$replaceOne": {4, 4}, "$first": {4, 4},
+	} {
+		before := Version{since.Major, since.Minor - 1}
+		if since.Minor == 0 {
+			before = Version{since.Major - 1, 9}
+		}
+		if IsOperator(name, &Env{Version: before}) || !IsOperator(name, &Env{Version: since}) {
+			t.Errorf("%s is not gated at %v", name, since)
+		}
+	}
+	_, err := evaluate(nil, parseDoc(t, `{"e":{"$sortArray":1}}`).Lookup("e"), &Env{Version: Version{4, 4}})
+	if srverr.CodeOf(err) != srverr.InvalidPipelineOperator {
+		t.Errorf("unknown operator: %v", err)
+	}
+}
+
+// TestHash checks that values that compare as equal have equal hashes.
+func TestHash(t *testing.T) {
+	env := &Env{}
+	doc := parseDoc(t, `{"a":[1,1.0,{"$numberLong":"1"},{"$numberDecimal":"1.0"},0,{"$numberDouble":"-0.0"},{"$numberDecimal":"0E+3"},
+		"x",{"$symbol":"x"},{"y":1},{"y":1.0},[1],[1.0],{"$numberDouble":"NaN"},{"$numberDecimal":"NaN"},null]}`)
+	all := items(doc.Lookup("a"))
+	for _, a := range all {
+		for _, b := range all {
+			if bson.Compare(a, b) == 0 && env.Hash(a) != env.Hash(b) {
+				t.Errorf("%s %s and %s %s are equal, their hashes are not", typeName(a), Text(a), typeName(b), Text(b))
+			}
+		}
+	}
+}
+
+// FuzzExpression parses and evaluates arbitrary documents: no panic, no endless loop.
+func FuzzExpression(f *testing.F) {
+	for _, seed := range []string{
+		`{"e":{"$add":["$e",1]}}`, `{"e":{"$map":{"input":[1,2],"as":"x","in":{"$multiply":["$$x",2]}}}}`, `{"e":{"$dateToString":{"date":{"$date":"2020-01-01T00:00:00Z"},"format":"%Y"}}}`,
+		`{"e":{"$dateFromString":{"dateString":"July 4th, 2017"}}}`, `{"e":{"$convert":{"input":"1.5","to":"decimal"}}}`, `{"e":{"$regexFindAll":{"input":"abc","regex":"."}}}`,
+		`{"e":{"$pow":[{"$numberDecimal":"1E+6000"},{"$numberDecimal":"99999"}]}}`, `{"e":{"$round":[{"$numberDecimal":"1E-6000"},20]}}`, `{"e":{"$exp":{"$numberDecimal":"-1E+20"}}}`,
+		`{"e":{"$sin":{"$numberDecimal":"1E+6000"}}}`, `{"e":{"$mod":[{"$numberDecimal":"1E+6000"},{"$numberDecimal":"3E-6000"}]}}`, `{"e":{"$dateAdd":{"startDate":{"$date":"2020-01-01T00:00:00Z"},"unit":"year","amount":{"$numberLong":"9223372036854775807"}}}}`,
+		`{"e":{"$range":[0,2000000000]}}`, `{"e":{"$reduce":{"input":{"$range":[0,60]},"initialValue":"x","in":{"$concat":["$$value","$$value"]}}}}`,
+		`{"e":{"$dateTrunc":{"date":{"$date":"2020-01-01T00:00:00Z"},"unit":"week","binSize":{"$numberLong":"9223372036854775807"}}}}`, `{"e":{"$year":{"$date":{"$numberLong":"9223372036854775807"}}}}`,
+		`{"e":{"$dateFromParts":{"year":2020,"second":{"$numberLong":"9223372036854775807"}}}}`, `{"e":{"$percentile":{"input":[1],"p":[0.5],"method":"approximate"}}}`,
+	} {
+		f.Add([]byte(parseDoc(f, seed)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		doc := bson.Raw(data)
+		if doc.Validate() != nil {
+			return
+		}
+		for _, version := range []Version{{4, 4}, {8, 0}} {
+			for v := range doc.Values() {
+				got, err := evaluate(doc, v, &Env{Version: version})
+				if err == nil && got.Type != 0 {
+					start, dst := bson.BeginDocument(nil)
+					if err := bson.Raw(bson.EndDocument(bson.AppendRawValue(dst, "v", got), start)).Validate(); err != nil && !strings.Contains(err.Error(), "deeper") {
+						t.Errorf("result is no BSON: %v", err)
+					}
+				}
+			}
+		}
+	})
+}

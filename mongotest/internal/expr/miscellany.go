@@ -1,0 +1,215 @@
+package expr
+
+// Operators of later versions that fit no other group: $sortArray, bit operators, $rand, $meta.
+
+import (
+	"slices"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	registerParser(Version{5, 2}, "$sortArray", parseSortArray)
+	for name, op := range map[string]func(a, b int64) int64{
+		"$bitAnd": func(a, b int64) int64 { return a & b },
+		"$bitOr":  func(a, b int64) int64 { return a | b },
+		"$bitXor": func(a, b int64) int64 { return a ^ b },
+	} {
+		start := int64(0)
+		if name == "$bitAnd" {
+			start = -1
+		}
+		registerNary(Version{6, 3}, &naryOp{name: name, arity: any0, associative: true, commutative: true,
+			eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+				n, long := start, false
+				for _, v := range args {
+					switch v.Type {
+					case bson.TypeInt64:
+						long = true
+					case bson.TypeInt32:
+					default:
+						if nullish(v) {
+							return null, nil
+						}
+						return missing, srverr.New(srverr.TypeMismatch, "%s only supports int and long operands.", name)
+					}
+					n = op(n, toLong(v))
+				}
+				if long {
+					return longValue(n), nil
+				}
+				return intValue(int32(n)), nil
+			}})
+	}
+	registerNary(Version{6, 3}, &naryOp{name: "$bitNot", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+		switch v := args[0]; {
+		case nullish(v):
+			return null, nil
+		case v.Type == bson.TypeInt32:
+			return intValue(^toInt(v)), nil
+		case v.Type == bson.TypeInt64:
+			return longValue(^toLong(v)), nil
+		default:
+			return missing, srverr.New(28765, "$bitNot only supports int and long, not: %s.", typeName(v))
+		}
+	}})
+	registerParser(Version{4, 9}, "$rand", func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) {
+		switch v.Type {
+		case bson.TypeEmbeddedDocument:
+			if bson.Raw(v.Value).IsEmpty() {
+				return &randomExpr{}, nil
+			}
+			return nil, srverr.New(3040501, "$rand does not currently accept arguments")
+		case bson.TypeArray:
+			if bson.Raw(v.Value).IsEmpty() {
+				return &randomExpr{}, nil
+			}
+		}
+		return nil, srverr.New(10065, "invalid parameter: expected an object ($rand)")
+	})
+	registerParser(Version{}, "$meta", parseMeta)
+}
+
+type randomExpr struct{}
+
+func (*randomExpr) eval(st *State) (bson.RawValue, error) { return doubleValue(st.env.float64()), nil }
+func (r *randomExpr) optimize(*Env) (Expr, error)         { return r, nil }
+
+// metaExpr is $meta. Without text search and the like there is no metadata, so that it is missing.
+type metaExpr struct{ name string }
+
+func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
+	name, ok := v.StringValue()
+	if !ok {
+		return nil, srverr.New(17307, "$meta only supports string arguments")
+	}
+	switch name {
+	case "textScore":
+		return nil, srverr.New(40218, "query requires text score metadata, but it is not available")
+	case "indexKey", "recordId", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "sortKey":
+		return &metaExpr{name}, nil
+	}
+	return nil, srverr.New(17308, "Unsupported argument to $meta: %s", name)
+}
+
+func (*metaExpr) eval(*State) (bson.RawValue, error) { return missing, nil }
+func (m *metaExpr) optimize(*Env) (Expr, error)      { return m, nil }
+
+// sortArray is $sortArray: by whole items, or by fields of them.
+type sortArray struct {
+	input  Expr
+	whole  int // 1 or -1; 0: by fields
+	fields []sortedField
+}
+
+type sortedField struct {
+	path []string
+	sign int
+}
+
+func direction(v bson.RawValue) (int, bool) {
+	if !v.IsNumber() || toDouble(v) != 1 && toDouble(v) != -1 {
+		return 0, false
+	}
+	return int(toLong(v)), true
+}
+
+func parseSortArray(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	if v.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(2942500, "$sortArray requires an object as an argument, found: %s", typeName(v))
+	}
+	a := &sortArray{}
+	var by bson.RawValue
+	for key, item := range bson.Raw(v.Value).All() {
+		switch key {
+		case "input":
+			e, err := parse(item, s, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			a.input = e
+		case "sortBy":
+			by = item
+		default:
+			return nil, srverr.New(2942501, "$sortArray found an unknown argument: %s", key)
+		}
+	}
+	switch {
+	case a.input == nil:
+		return nil, srverr.New(2942502, "$sortArray requires 'input' to be specified")
+	case by.Type == 0:
+		return nil, srverr.New(2942503, "$sortArray requires 'sortBy' to be specified")
+	}
+	if by.Type != bson.TypeEmbeddedDocument {
+		sign, ok := direction(by)
+		if !ok {
+			return nil, srverr.New(2942504, "The $sort element value must be either 1 or -1")
+		}
+		a.whole = sign
+		return a, nil
+	}
+	for key, item := range bson.Raw(by.Value).All() {
+		sign, ok := direction(item)
+		if !ok {
+			return nil, srverr.New(15974, "Illegal key in $sort specification: %s", bsontext.Element(key, item))
+		}
+		if err := CheckPath(key, s.env.Version); err != nil {
+			return nil, err
+		}
+		a.fields = append(a.fields, sortedField{strings.Split(key, "."), sign})
+	}
+	if len(a.fields) == 0 {
+		return nil, srverr.New(2942505, "$sortArray requires at least one sort field")
+	}
+	return a, nil
+}
+
+func (a *sortArray) eval(st *State) (bson.RawValue, error) {
+	in, err := a.input.eval(st)
+	if err != nil || nullish(in) {
+		return null, err
+	}
+	if in.Type != bson.TypeArray {
+		return missing, srverr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s", typeName(in))
+	}
+	all := items(in)
+	slices.SortStableFunc(all, func(x, y bson.RawValue) int {
+		if a.whole != 0 {
+			return st.env.compare(x, y) * a.whole
+		}
+		for _, f := range a.fields {
+			if c := st.env.compare(nested(x, f.path), nested(y, f.path)); c != 0 {
+				return c * f.sign
+			}
+		}
+		return 0
+	})
+	return arrayOf(all), nil
+}
+
+// nested follows a path of documents; what is not there is null.
+func nested(v bson.RawValue, path []string) bson.RawValue {
+	for _, part := range path {
+		if v.Type != bson.TypeEmbeddedDocument {
+			return null
+		}
+		v = bson.Raw(v.Value).Lookup(part)
+	}
+	if v.Type == 0 {
+		return null
+	}
+	return v
+}
+
+func (a *sortArray) optimize(env *Env) (Expr, error) {
+	in, err := a.input.optimize(env)
+	if err != nil {
+		return nil, err
+	}
+	return &sortArray{in, a.whole, a.fields}, nil
+}
+
+func (a *sortArray) children() []Expr { return []Expr{a.input} }

@@ -1,0 +1,412 @@
+package pipeline
+
+// $documents, $densify and $fill.
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	v51, v53 := expr.Version{Major: 5, Minor: 1}, expr.Version{Major: 5, Minor: 3}
+	register(
+		&stageDef{name: "$documents", since: v51, parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true},
+		&stageDef{name: "$densify", since: v51, parse: one(parseDensify)},
+		&stageDef{name: "$fill", since: v53, parse: parseFill},
+	)
+}
+
+// documentsStage is $documents: documents from the command itself.
+type documentsStage struct {
+	rt *runtime
+	e  expr.Expr
+}
+
+func parseDocuments(p *parser, _ string, v bson.RawValue) (*documentsStage, error) {
+	if p.within == "" && p.ns.Coll != "" {
+		return nil, srverr.New(srverr.InvalidNamespace, "'$documents' can only be run with {aggregate: 1}")
+	}
+	e, err := expr.Parse(v, p.scope)
+	return &documentsStage{p.rt, e}, err
+}
+
+func (*documentsStage) isSource() {}
+
+func (d *documentsStage) optimize(env *expr.Env) (err error) {
+	d.e, err = expr.Optimize(d.e, env)
+	return err
+}
+
+func (d *documentsStage) open(src Iterator) (Iterator, error) {
+	src.Close()
+	v, err := expr.Eval(d.e, d.rt.state.WithRoot(emptyDocument))
+	if err != nil {
+		return nil, err
+	}
+	array, ok := v.Array()
+	if !ok {
+		return nil, srverr.New(5858203, "an array is expected")
+	}
+	var docs []bson.Raw
+	for item := range array.Values() {
+		doc, ok := item.Document()
+		if !ok {
+			return nil, srverr.New(40228, "'newRoot' expression  must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'.", expr.Text(item), typeName(item))
+		}
+		docs = append(docs, doc)
+	}
+	return FromSlice(docs), nil
+}
+
+// densifyStage is $densify: documents for the gaps between the values of a field.
+type densifyStage struct {
+	rt            *runtime
+	field         []string
+	partitionBy   [][]string
+	step          float64
+	integralStep  bool
+	unit          string
+	full, perPart bool
+	low, high     bson.RawValue
+}
+
+func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(5733201, "The $densify stage specification must be an object, found %s", typeName(v))
+	}
+	d := &densifyStage{rt: p.rt}
+	var spec bson.RawValue
+	for key, item := range doc.All() {
+		switch key {
+		case "field":
+			s, ok := item.StringValue()
+			if !ok {
+				return nil, srverr.New(srverr.TypeMismatch, "BSON field '$densify.field' is the wrong type '%s', expected type 'string'", typeName(item))
+			}
+			if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
+				return nil, err
+			}
+			d.field = strings.Split(s, ".")
+		case "partitionByFields":
+			for part := range bson.Raw(item.Value).Values() {
+				s, ok := part.StringValue()
+				if !ok || item.Type != bson.TypeArray {
+					return nil, srverr.New(srverr.TypeMismatch, "BSON field '$densify.partitionByFields' must be an array of strings")
+				}
+				if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
+					return nil, err
+				}
+				d.partitionBy = append(d.partitionBy, strings.Split(s, "."))
+			}
+		case "range":
+			spec = item
+		default:
+			return nil, srverr.New(40415, "BSON field '$densify.%s' is an unknown field.", key)
+		}
+	}
+	if d.field == nil {
+		return nil, srverr.New(40414, "BSON field '$densify.field' is missing but a required field")
+	}
+	if spec.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(40414, "BSON field '$densify.range' is missing but a required field")
+	}
+	return d, d.parseRange(bson.Raw(spec.Value))
+}
+
+func (d *densifyStage) parseRange(spec bson.Raw) error {
+	var haveStep, haveBounds bool
+	for key, item := range spec.All() {
+		switch key {
+		case "step":
+			haveStep = true
+			d.step = expr.ToDouble(item)
+			_, d.integralStep = expr.Int32(item)
+			d.integralStep = d.integralStep && item.Type != bson.TypeDouble
+			if !item.IsNumber() || d.step <= 0 {
+				return srverr.New(5733401, "the step parameter in a range statement must be a strictly positive numeric value")
+			}
+		case "unit":
+			d.unit, _ = item.StringValue()
+			if !expr.FindTimeUnit(d.unit) {
+				return srverr.New(srverr.FailedToParse, "unknown time unit value: %s", bsontext.Value(item))
+			}
+		case "bounds":
+			haveBounds = true
+			switch s, _ := item.StringValue(); {
+			case s == "full":
+				d.full = true
+			case s == "partition":
+				d.perPart = true
+			case item.Type == bson.TypeArray:
+				var two []bson.RawValue
+				for v := range bson.Raw(item.Value).Values() {
+					two = append(two, v)
+				}
+				if len(two) != 2 {
+					return srverr.New(5733403, "a bounding array in a range statement must have exactly two elements")
+				}
+				d.low, d.high = two[0], two[1]
+				dates := d.low.Type == bson.TypeDateTime && d.high.Type == bson.TypeDateTime
+				if !dates && !(d.low.IsNumber() && d.high.IsNumber()) {
+					return srverr.New(5733406, "a bounding array must contain either both dates or both numeric types")
+				}
+				if bson.Compare(d.low, d.high) > 0 {
+					return srverr.New(5733402, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
+				}
+			default:
+				return srverr.New(5946802, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
+			}
+		default:
+			return srverr.New(40415, "BSON field 'RangeStatement.%s' is an unknown field.", key)
+		}
+	}
+	switch {
+	case !haveStep:
+		return srverr.New(40414, "BSON field 'RangeStatement.step' is missing but a required field")
+	case !haveBounds:
+		return srverr.New(40414, "BSON field 'RangeStatement.bounds' is missing but a required field")
+	case d.unit != "" && !d.integralStep && d.step != float64(int64(d.step)):
+		return srverr.New(6586400, "The step parameter in a range statement must be a whole number when densifying a date range")
+	case d.unit == "" && d.low.Type == bson.TypeDateTime:
+		return srverr.New(5733501, "a bounding array must be an ascending array of either two dates or two numbers")
+	}
+	return nil
+}
+
+func (d *densifyStage) open(src Iterator) (Iterator, error) {
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return d.run(src) }}, nil
+}
+
+// value reads a document's place on the axis.
+func (d *densifyStage) value(doc bson.Raw) (v bson.RawValue, ok bool, err error) {
+	v = fieldAt(doc, d.field)
+	switch {
+	case isNullish(v):
+		return v, false, nil
+	case d.unit != "" && v.Type != bson.TypeDateTime:
+		return v, false, srverr.New(6053600, "$densify field type must be a date with a unit")
+	case d.unit == "" && !v.IsNumber():
+		return v, false, srverr.New(5733201, "$densify field type must be numeric without a unit")
+	}
+	return v, true, nil
+}
+
+// next returns start plus n steps.
+func (d *densifyStage) next(start bson.RawValue, n int64) bson.RawValue {
+	if ms, ok := start.DateTime(); ok {
+		out, _ := expr.AddToDate(int64(ms), d.unit, n*int64(d.step))
+		return bson.RawValue{Type: bson.TypeDateTime, Value: bson.AppendInt64Value(nil, out)}
+	}
+	if start.Type != bson.TypeDouble && start.Type != bson.TypeDecimal128 && d.integralStep {
+		sum := expr.ToLong(start) + n*int64(d.step)
+		if start.Type == bson.TypeInt32 && sum == int64(int32(sum)) {
+			return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, int32(sum))}
+		}
+		return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, sum)}
+	}
+	return double(expr.ToDouble(start) + float64(n)*d.step)
+}
+
+// maxDensified is the server's limit on the documents that $densify makes.
+const maxDensified = 500000
+
+func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
+	docs, err := collect(src, memoryLimit)
+	if err != nil {
+		return nil, err
+	}
+	start, dst := bson.BeginDocument(nil)
+	spec := bson.EndDocument(bson.AppendInt32(dst, strings.Join(d.field, "."), 1), start)
+	order, err := query.ParseSort(spec, d.rt.query)
+	if err != nil {
+		return nil, err
+	}
+	if err := order.SortDocuments(docs); err != nil {
+		return nil, err
+	}
+	groups := expr.NewGroups(d.rt.env)
+	var parts [][]bson.Raw
+	var out []bson.Raw
+	low, high := d.low, d.high
+	for _, doc := range docs {
+		v, ok, err := d.value(doc)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			out = append(out, doc)
+			continue
+		}
+		if d.full {
+			if low.Type == 0 || bson.Compare(v, low) < 0 {
+				low = v
+			}
+			if high.Type == 0 || bson.Compare(v, high) > 0 {
+				high = v
+			}
+		}
+		start, key := bson.BeginDocument(nil)
+		for _, path := range d.partitionBy {
+			if v := fieldAt(doc, path); v.Type != 0 {
+				key = bson.AppendRawValue(key, strings.Join(path, "."), v)
+			}
+		}
+		i, added := groups.Index(document(bson.EndDocument(key, start)))
+		if added {
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], doc)
+	}
+	made := 0
+	for i, part := range parts {
+		from, to := low, high
+		if d.perPart {
+			from, to = fieldAt(part[0], d.field), fieldAt(part[len(part)-1], d.field)
+		}
+		exclusive := !d.full && !d.perPart
+		n := int64(0)
+		emit := func(limit bson.RawValue) error { // makes what comes before limit
+			for {
+				v := d.next(from, n)
+				c := bson.Compare(v, to)
+				if c > 0 || c == 0 && exclusive || limit.Type != 0 && bson.Compare(v, limit) >= 0 {
+					return nil
+				}
+				n++
+				if made++; made > maxDensified {
+					return srverr.New(5897900, "Generated %d documents in $densify, which is over the limit of %d.", made, maxDensified)
+				}
+				out = append(out, d.document(bson.Raw(groups.Keys()[i].Value), v))
+			}
+		}
+		for _, doc := range part {
+			v := fieldAt(doc, d.field)
+			if err := emit(v); err != nil {
+				return nil, err
+			}
+			if bson.Compare(d.next(from, n), v) == 0 {
+				n++
+			}
+			out = append(out, doc)
+		}
+		if err := emit(bson.RawValue{}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (d *densifyStage) document(partition bson.Raw, v bson.RawValue) bson.Raw {
+	doc := emptyDocument
+	for path, p := range partition.All() {
+		doc = setPath(doc, strings.Split(path, "."), p)
+	}
+	return setPath(doc, d.field, v)
+}
+
+// parseFill makes $fill of a $setWindowFields and an $addFields.
+func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(6050200, "The $fill stage specification must be an object, found %s", typeName(v))
+	}
+	w := &windowStage{rt: p.rt}
+	var output bson.Raw
+	var havePartition bool
+	for key, item := range doc.All() {
+		var err error
+		switch key {
+		case "partitionBy", "partitionByFields":
+			if havePartition {
+				return nil, srverr.New(6050204, "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'")
+			}
+			havePartition = true
+			if key == "partitionByFields" {
+				start, dst := bson.BeginDocument(nil)
+				n := 0
+				for f := range bson.Raw(item.Value).Values() {
+					s, ok := f.StringValue()
+					if !ok || item.Type != bson.TypeArray {
+						return nil, srverr.New(srverr.TypeMismatch, "BSON field '$fill.partitionByFields' must be an array of strings")
+					}
+					dst = append(bson.AppendIndexHeader(dst, bson.TypeString, n), bson.AppendStringValue(nil, "$"+s)...)
+					n++
+				}
+				// An array cannot partition, a document can.
+				array := bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
+				start, dst = bson.BeginDocument(nil)
+				item = document(bson.EndDocument(bson.AppendRawValue(dst, "f", array), start))
+			}
+			w.partition, err = expr.Parse(item, p.scope)
+		case "sortBy":
+			spec, ok := item.Document()
+			if !ok {
+				return nil, srverr.New(srverr.TypeMismatch, "BSON field '$fill.sortBy' is the wrong type '%s', expected type 'object'", typeName(item))
+			}
+			w.sort, err = query.ParseSort(spec, p.rt.query)
+		case "output":
+			if output, ok = item.Document(); !ok {
+				return nil, srverr.New(srverr.TypeMismatch, "BSON field '$fill.output' is the wrong type '%s', expected type 'object'", typeName(item))
+			}
+		default:
+			return nil, srverr.New(40415, "BSON field '$fill.%s' is an unknown field.", key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if output.IsEmpty() {
+		return nil, srverr.New(40414, "BSON field '$fill.output' is missing but a required field")
+	}
+	add := &projection{rt: p.rt, kind: addition, root: newNode()}
+	for path, item := range output.All() {
+		if err := expr.CheckPath(path, p.rt.o.Version); err != nil {
+			return nil, err
+		}
+		spec, ok := item.Document()
+		if !ok {
+			return nil, srverr.New(srverr.FailedToParse, "%s '%s' must be an object", name, path)
+		}
+		field := bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, "$"+path)}
+		if value := spec.Lookup("value"); value.Type != 0 {
+			start, dst := bson.BeginDocument(nil)
+			array, dst := bson.BeginArrayElement(dst, "$ifNull")
+			dst = bson.AppendRawValue(dst, "0", field)
+			dst = bson.AppendRawValue(dst, "1", value)
+			e, err := expr.Parse(document(bson.EndDocument(bson.EndDocument(dst, array), start)), p.scope)
+			if err != nil {
+				return nil, err
+			}
+			if err := add.root.add(strings.Split(path, "."), path, e); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		method, _ := spec.Lookup("method").StringValue()
+		if method != "linear" && method != "locf" {
+			return nil, srverr.New(6050202, "Method must be either locf or linear")
+		}
+		if method == "linear" && w.sort == nil {
+			return nil, srverr.New(605001, "$linearFill must be specified with a top level sortBy expression with exactly one element")
+		}
+		e, err := expr.Parse(field, p.scope)
+		if err != nil {
+			return nil, err
+		}
+		w.output = append(w.output, &windowField{strings.Split(path, "."), &filling{e, method == "linear"}})
+	}
+	var out []stage
+	if len(w.output) > 0 {
+		out = append(out, w)
+	}
+	if len(add.root.order) > 0 {
+		out = append(out, add)
+	}
+	return out, nil
+}

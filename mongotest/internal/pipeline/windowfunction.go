@@ -1,0 +1,567 @@
+package pipeline
+
+import (
+	"math"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/srverr"
+)
+
+var nullValue = bson.RawValue{Type: bson.TypeNull}
+
+func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (windowFunction, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(srverr.FailedToParse, "The field '%s' must be an object", path)
+	}
+	name := ""
+	var arg, window bson.RawValue
+	for key, item := range doc.All() {
+		switch {
+		case key == "window":
+			window = item
+		case strings.HasPrefix(key, "$"):
+			if name != "" {
+				return nil, srverr.New(srverr.FailedToParse, "Cannot specify two functions in window function spec: %s", bsontext.Document(doc))
+			}
+			name, arg = key, item
+		default:
+			return nil, srverr.New(srverr.FailedToParse, "Window function found an unknown argument: %s", key)
+		}
+	}
+	if name == "" {
+		return nil, srverr.New(srverr.FailedToParse, "Expected a $-prefixed window function, %s", bsontext.Document(doc))
+	}
+	unknown := srverr.New(srverr.FailedToParse, "Unrecognized window function, %s", name)
+	kind, special := windowKinds[name]
+	if special && !p.rt.o.Version.AtLeast(kind.since.Major, kind.since.Minor) {
+		return nil, unknown
+	}
+	if special {
+		if kind.noWindow && window.Type != 0 {
+			return nil, srverr.New(5371601, "'window' field is not allowed in %s", name)
+		}
+		if kind.needsSort && w.sort == nil {
+			return nil, srverr.New(5371602, "%s must be specified with a top level sortBy expression with exactly one element", name)
+		}
+		b, err := w.parseBounds(window)
+		if err != nil {
+			return nil, err
+		}
+		return kind.parse(w, p, arg, b)
+	}
+	if !expr.IsAccumulator(name, p.rt.env) || name == "$mergeObjects" || name == "$accumulator" {
+		return nil, unknown
+	}
+	b, err := w.parseBounds(window)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := expr.ParseWindowAccumulator(name, arg, p.scope)
+	if err != nil {
+		return nil, err
+	}
+	return &accumulated{spec, b}, nil
+}
+
+// accumulated is an accumulator over a window.
+type accumulated struct {
+	spec *expr.AccumulatorSpec
+	bounds
+}
+
+func (a *accumulated) optimize(env *expr.Env) error { return a.spec.Optimize(env) }
+
+func (a *accumulated) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
+	args := make([]bson.RawValue, len(docs))
+	for i, doc := range docs {
+		var err error
+		if args[i], err = a.spec.Argument(w.rt.state.WithRoot(doc)); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]bson.RawValue, len(docs))
+	var acc expr.Accumulator
+	lastFrom, lastTo := -1, -1
+	for i := range docs {
+		from, to, err := a.at(i, docs)
+		if err != nil {
+			return nil, err
+		}
+		if acc == nil || from != lastFrom || to < lastTo {
+			if acc, err = a.spec.NewAccumulator(w.rt.state.WithRoot(docs[i])); err != nil {
+				return nil, err
+			}
+			lastFrom, lastTo = from, from
+		}
+		for ; lastTo < to; lastTo++ {
+			if err := acc.Add(args[lastTo]); err != nil {
+				return nil, err
+			}
+		}
+		if out[i], err = acc.Value(); err != nil {
+			return nil, err
+		}
+		if out[i].Type == 0 {
+			out[i] = nullValue
+		}
+		if err := w.rt.interrupted(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// windowKind is a function that is no accumulator.
+type windowKind struct {
+	since               expr.Version
+	noWindow, needsSort bool
+	parse               func(w *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error)
+}
+
+var windowKinds map[string]windowKind
+
+func init() {
+	v50, v52, v53 := expr.Version{Major: 5}, expr.Version{Major: 5, Minor: 2}, expr.Version{Major: 5, Minor: 3}
+	rank := func(name string) windowKind {
+		return windowKind{v50, true, true, func(_ *windowStage, _ *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
+			if doc, ok := arg.Document(); !ok || !doc.IsEmpty() {
+				return nil, srverr.New(5371603, "%s must be specified with '{}' as the value", name)
+			}
+			return &ranking{name}, nil
+		}}
+	}
+	windowKinds = map[string]windowKind{
+		"$rank": rank("$rank"), "$denseRank": rank("$denseRank"), "$documentNumber": rank("$documentNumber"),
+		"$shift":          {v50, true, true, parseShift},
+		"$expMovingAvg":   {v50, true, true, parseExpMovingAvg},
+		"$derivative":     {v50, false, true, parseSlope(false)},
+		"$integral":       {v50, false, true, parseSlope(true)},
+		"$covariancePop":  {v50, false, false, parseCovariance(false)},
+		"$covarianceSamp": {v50, false, false, parseCovariance(true)},
+		"$locf":           {v52, true, false, parseFilling(false)},
+		"$linearFill":     {v53, true, true, parseFilling(true)},
+	}
+}
+
+type ranking struct{ name string }
+
+func (*ranking) optimize(*expr.Env) error { return nil }
+
+func (r *ranking) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
+	out := make([]bson.RawValue, len(docs))
+	var last []bson.RawValue
+	rank, dense := 0, 0
+	for i, doc := range docs {
+		key, err := w.sort.Key(doc, nil)
+		if err != nil {
+			return nil, err
+		}
+		if last == nil || w.sort.CompareKeys(key, last) != 0 {
+			rank, last = i+1, key
+			dense++
+		}
+		n := map[string]int{"$rank": rank, "$denseRank": dense, "$documentNumber": i + 1}[r.name]
+		out[i] = bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, int32(n))}
+	}
+	return out, nil
+}
+
+// shift is $shift: the value of a document some places off.
+type shift struct {
+	output  expr.Expr
+	by      int
+	missing bson.RawValue
+}
+
+func parseShift(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
+	doc, ok := arg.Document()
+	if !ok {
+		return nil, srverr.New(srverr.FailedToParse, "Argument to $shift must be an object")
+	}
+	s := &shift{missing: nullValue}
+	haveBy := false
+	for key, item := range doc.All() {
+		switch key {
+		case "output":
+			e, err := expr.Parse(item, p.scope)
+			if err != nil {
+				return nil, err
+			}
+			s.output = e
+		case "by":
+			n, ok := expr.Int32(item)
+			if !ok {
+				return nil, srverr.New(srverr.FailedToParse, "'$shift:by' field must be an integer, but found %s", bsontext.Element(key, item))
+			}
+			s.by, haveBy = int(n), true
+		case "default":
+			c, err := p.constant(item)
+			if err != nil {
+				return nil, err
+			}
+			if c == nil {
+				return nil, srverr.New(srverr.FailedToParse, "'$shift:default' expression must yield a constant value.")
+			}
+			s.missing = *c
+		default:
+			return nil, srverr.New(srverr.FailedToParse, "Unknown argument in $shift")
+		}
+	}
+	if s.output == nil || !haveBy {
+		return nil, srverr.New(srverr.FailedToParse, "$shift requires 'output' and 'by' to be specified")
+	}
+	return s, nil
+}
+
+func (s *shift) optimize(env *expr.Env) (err error) {
+	s.output, err = expr.Optimize(s.output, env)
+	return err
+}
+
+func (s *shift) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
+	values, err := evalAll(w, s.output, docs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bson.RawValue, len(docs))
+	for i := range docs {
+		out[i] = s.missing
+		if j := i + s.by; j >= 0 && j < len(docs) {
+			if out[i] = values[j]; out[i].Type == 0 {
+				out[i] = nullValue
+			}
+		}
+	}
+	return out, nil
+}
+
+func evalAll(w *windowStage, e expr.Expr, docs []bson.Raw) ([]bson.RawValue, error) {
+	out := make([]bson.RawValue, len(docs))
+	for i, doc := range docs {
+		var err error
+		if out[i], err = expr.Eval(e, w.rt.state.WithRoot(doc)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+type expMovingAvg struct {
+	input expr.Expr
+	alpha float64
+}
+
+func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
+	malformed := srverr.New(srverr.FailedToParse, "$expMovingAvg must have exactly one of the following sets of arguments: {input: ..., N: ...} or {input: ..., alpha: ...}")
+	doc, ok := arg.Document()
+	if !ok {
+		return nil, malformed
+	}
+	e := &expMovingAvg{}
+	for key, item := range doc.All() {
+		switch key {
+		case "input":
+			in, err := expr.Parse(item, p.scope)
+			if err != nil {
+				return nil, err
+			}
+			e.input = in
+		case "N":
+			n, ok := expr.Int32(item)
+			if !ok || n <= 0 {
+				return nil, srverr.New(srverr.FailedToParse, "'N' field must be an integer greater than zero, but found N: %s", bsontext.Value(item))
+			}
+			e.alpha = 2 / (float64(n) + 1)
+		case "alpha":
+			e.alpha = expr.ToDouble(item)
+			if !item.IsNumber() || e.alpha <= 0 || e.alpha >= 1 {
+				return nil, srverr.New(srverr.FailedToParse, "'alpha' must be between 0 and 1 (exclusive), found alpha: %s", bsontext.Value(item))
+			}
+		default:
+			return nil, malformed
+		}
+	}
+	if e.input == nil || e.alpha == 0 {
+		return nil, malformed
+	}
+	return e, nil
+}
+
+func (e *expMovingAvg) optimize(env *expr.Env) (err error) {
+	e.input, err = expr.Optimize(e.input, env)
+	return err
+}
+
+func (e *expMovingAvg) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
+	values, err := evalAll(w, e.input, docs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bson.RawValue, len(docs))
+	current, seen := 0.0, false
+	for i, v := range values {
+		switch {
+		case v.IsNumber() && !seen:
+			current, seen = expr.ToDouble(v), true
+		case v.IsNumber():
+			current = expr.ToDouble(v)*e.alpha + current*(1-e.alpha)
+		}
+		out[i] = nullValue
+		if seen {
+			out[i] = double(current)
+		}
+	}
+	return out, nil
+}
+
+// slope is $derivative and $integral: over the value that is sorted by.
+type slope struct {
+	bounds
+	input    expr.Expr
+	perUnit  float64 // milliseconds of the unit; 0 without one
+	integral bool
+}
+
+var unitMillis = map[string]float64{"week": 604800000, "day": 86400000, "hour": 3600000, "minute": 60000, "second": 1000, "millisecond": 1}
+
+func parseSlope(integral bool) func(*windowStage, *parser, bson.RawValue, bounds) (windowFunction, error) {
+	name := "$derivative"
+	if integral {
+		name = "$integral"
+	}
+	return func(w *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error) {
+		doc, ok := arg.Document()
+		if !ok {
+			return nil, srverr.New(srverr.FailedToParse, "%s expects an object, but got %s", name, bsontext.Element(name, arg))
+		}
+		s := &slope{bounds: b, integral: integral}
+		for key, item := range doc.All() {
+			switch key {
+			case "input":
+				in, err := expr.Parse(item, p.scope)
+				if err != nil {
+					return nil, err
+				}
+				s.input = in
+			case "unit":
+				unit, _ := item.StringValue()
+				if s.perUnit, ok = unitMillis[unit]; !ok {
+					return nil, srverr.New(5490704, "unit must be 'week' or smaller")
+				}
+			default:
+				return nil, srverr.New(srverr.FailedToParse, "%s got unexpected argument: %s", name, key)
+			}
+		}
+		if s.input == nil {
+			return nil, srverr.New(srverr.FailedToParse, "%s requires an 'input' expression", name)
+		}
+		if fields := w.sort.Fields(); len(fields) != 1 || fields[0].Path == "" {
+			return nil, srverr.New(srverr.FailedToParse, "%s requires a non-compound sortBy", name)
+		}
+		s.field = strings.Split(w.sort.Fields()[0].Path, ".")
+		return s, nil
+	}
+}
+
+func (s *slope) optimize(env *expr.Env) (err error) {
+	s.input, err = expr.Optimize(s.input, env)
+	return err
+}
+
+// position is where a document lies on the axis, in units.
+func (s *slope) position(doc bson.Raw) (float64, bool) {
+	v := fieldAt(doc, s.field)
+	if d, ok := v.DateTime(); ok {
+		return float64(d) / max(s.perUnit, 1), s.perUnit > 0
+	}
+	return expr.ToDouble(v), v.IsNumber() && s.perUnit == 0
+}
+
+func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
+	values, err := evalAll(w, s.input, docs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bson.RawValue, len(docs))
+	for i := range docs {
+		out[i] = nullValue
+		from, to, err := s.at(i, docs)
+		if err != nil {
+			return nil, err
+		}
+		if from == to {
+			continue
+		}
+		sum := 0.0
+		for j := from; j < to; j++ {
+			if _, ok := s.position(docs[j]); !ok {
+				return nil, srverr.New(5624900, "Expected the sortBy field to be a number, or a date with a 'unit', but it was %s", typeName(fieldAt(docs[j], s.field)))
+			}
+			if s.integral && j > from {
+				x0, _ := s.position(docs[j-1])
+				x1, _ := s.position(docs[j])
+				sum += (expr.ToDouble(values[j-1]) + expr.ToDouble(values[j])) / 2 * (x1 - x0)
+			}
+		}
+		if s.integral {
+			out[i] = double(sum)
+			continue
+		}
+		x0, _ := s.position(docs[from])
+		x1, _ := s.position(docs[to-1])
+		first, last := values[from], values[to-1]
+		if x0 == x1 || !first.IsNumber() || !last.IsNumber() {
+			continue
+		}
+		out[i] = double((expr.ToDouble(last) - expr.ToDouble(first)) / (x1 - x0))
+	}
+	return out, nil
+}
+
+type covariance struct {
+	bounds
+	a, b   expr.Expr
+	sample bool
+}
+
+func parseCovariance(sample bool) func(*windowStage, *parser, bson.RawValue, bounds) (windowFunction, error) {
+	return func(_ *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error) {
+		c := &covariance{bounds: b, sample: sample}
+		var parts []bson.RawValue
+		for item := range bson.Raw(arg.Value).Values() {
+			parts = append(parts, item)
+		}
+		if arg.Type != bson.TypeArray || len(parts) != 2 {
+			return nil, srverr.New(srverr.FailedToParse, "covariance expects an array of two expressions")
+		}
+		var err error
+		if c.a, err = expr.Parse(parts[0], p.scope); err != nil {
+			return nil, err
+		}
+		c.b, err = expr.Parse(parts[1], p.scope)
+		return c, err
+	}
+}
+
+func (c *covariance) optimize(env *expr.Env) (err error) {
+	if c.a, err = expr.Optimize(c.a, env); err == nil {
+		c.b, err = expr.Optimize(c.b, env)
+	}
+	return err
+}
+
+func (c *covariance) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
+	xs, err := evalAll(w, c.a, docs)
+	if err != nil {
+		return nil, err
+	}
+	ys, err := evalAll(w, c.b, docs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bson.RawValue, len(docs))
+	for i := range docs {
+		out[i] = nullValue
+		from, to, err := c.at(i, docs)
+		if err != nil {
+			return nil, err
+		}
+		n, meanX, meanY, sum := 0.0, 0.0, 0.0, 0.0
+		for j := from; j < to; j++ {
+			if !xs[j].IsNumber() || !ys[j].IsNumber() {
+				continue
+			}
+			x, y := expr.ToDouble(xs[j]), expr.ToDouble(ys[j])
+			n++
+			dx := x - meanX
+			meanX += dx / n
+			meanY += (y - meanY) / n
+			sum += dx * (y - meanY)
+		}
+		if c.sample {
+			n--
+		}
+		if n > 0 {
+			out[i] = double(sum / n)
+		}
+	}
+	return out, nil
+}
+
+// filling is $locf and $linearFill.
+type filling struct {
+	input  expr.Expr
+	linear bool
+}
+
+func parseFilling(linear bool) func(*windowStage, *parser, bson.RawValue, bounds) (windowFunction, error) {
+	return func(w *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
+		if linear && len(w.sort.Fields()) != 1 {
+			return nil, srverr.New(605001, "$linearFill must be specified with a top level sortBy expression with exactly one element")
+		}
+		e, err := expr.Parse(arg, p.scope)
+		return &filling{e, linear}, err
+	}
+}
+
+func (f *filling) optimize(env *expr.Env) (err error) {
+	f.input, err = expr.Optimize(f.input, env)
+	return err
+}
+
+func isNullish(v bson.RawValue) bool {
+	return v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
+}
+
+func (f *filling) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
+	values, err := evalAll(w, f.input, docs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bson.RawValue, len(docs))
+	if !f.linear {
+		last := nullValue
+		for i, v := range values {
+			if !isNullish(v) {
+				last = v
+			}
+			out[i] = last
+		}
+		return out, nil
+	}
+	path := strings.Split(w.sort.Fields()[0].Path, ".")
+	position := func(i int) float64 {
+		v := fieldAt(docs[i], path)
+		if d, ok := v.DateTime(); ok {
+			return float64(d)
+		}
+		return expr.ToDouble(v)
+	}
+	last := -1
+	for i, v := range values {
+		out[i] = v
+		if isNullish(v) {
+			out[i] = nullValue
+			continue
+		}
+		if !v.IsNumber() {
+			return nil, srverr.New(605002, "Value to be filled must be numeric or nullish, found type: %s", typeName(v))
+		}
+		if last >= 0 {
+			x0, x1 := position(last), position(i)
+			y0, y1 := expr.ToDouble(values[last]), expr.ToDouble(v)
+			for j := last + 1; j < i && x1 != x0; j++ {
+				y := y0 + (position(j)-x0)*(y1-y0)/(x1-x0)
+				if !math.IsNaN(y) {
+					out[j] = double(y)
+				}
+			}
+		}
+		last = i
+	}
+	return out, nil
+}
