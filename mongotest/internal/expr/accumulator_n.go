@@ -9,7 +9,6 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -154,7 +153,7 @@ func (a *extremeNAcc) Value() (bson.RawValue, error) { return arrayOf(a.list), n
 
 // topArgument evaluates to [sort key..., output], which topAcc takes apart again.
 type topArgument struct {
-	sort   *query.Sort
+	sort   Sorter
 	output Expr
 }
 
@@ -191,7 +190,10 @@ func parseTop(spec *AccumulatorSpec, v bson.RawValue, s *Scope, bottom, many boo
 			if item.Type != bson.TypeEmbeddedDocument {
 				return srverr.New(5788604, "expected 'sortBy' to already be an object in the arguments to %s", spec.Name)
 			}
-			arg.sort, err = query.ParseSort(bson.Raw(item.Value), nil)
+			if s.env.ParseSort == nil {
+				return srverr.New(srverr.FailedToParse, "%s is not supported here", spec.Name)
+			}
+			arg.sort, err = s.env.ParseSort(bson.Raw(item.Value))
 		default:
 			return srverr.New(5788002, "Unknown argument to %s '%s'", spec.Name, key)
 		}
@@ -218,7 +220,7 @@ func parseTop(spec *AccumulatorSpec, v bson.RawValue, s *Scope, bottom, many boo
 }
 
 type topAcc struct {
-	sort         *query.Sort
+	sort         Sorter
 	n            int
 	bottom, many bool
 	rows         [][]bson.RawValue // keys, then the output

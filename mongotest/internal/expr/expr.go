@@ -39,8 +39,17 @@ type Env struct {
 	ClusterTime bson.Timestamp
 	// UserRoles is $$USER_ROLES, an array; zero where the server has none.
 	UserRoles bson.RawValue
+	// ParseSort parses the sort specification of $top and its like.
+	ParseSort func(spec bson.Raw) (Sorter, error)
 	// Rand is the source of $rand and $sampleRate; nil is the global one.
 	Rand *rand.Rand
+}
+
+// Sorter is a parsed sort specification.
+type Sorter interface {
+	// Key returns what a document sorts by; meta is nil.
+	Key(doc bson.Raw, meta func(name string) bson.RawValue) ([]bson.RawValue, error)
+	CompareKeys(a, b []bson.RawValue) int
 }
 
 func (e *Env) compare(a, b bson.RawValue) int {

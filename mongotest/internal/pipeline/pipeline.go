@@ -148,6 +148,16 @@ func newRuntime(o *Options) (*parser, error) {
 	}
 	rt := &runtime{o: o, env: env, state: expr.NewState(env)}
 	rt.query = &query.Options{Collation: o.Collation, Version: o.Version.Major*100 + o.Version.Minor}
+	env.ParseSort = func(spec bson.Raw) (expr.Sorter, error) {
+		s, err := query.ParseSort(spec, rt.query)
+		if err != nil {
+			return nil, err
+		}
+		if s == nil {
+			return nil, srverr.New(15976, "$sort stage must have at least one sort key")
+		}
+		return s, nil
+	}
 	p := &parser{rt: rt, scope: expr.NewScope(env), ns: o.NS}
 	for name, v := range o.Let.All() {
 		if err := expr.CheckVariableName(name, o.Version); err != nil {
