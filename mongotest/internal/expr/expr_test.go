@@ -175,7 +175,7 @@ func FuzzExpression(f *testing.F) {
 		`{"e":{"$dateFromString":{"dateString":"July 4th, 2017"}}}`, `{"e":{"$convert":{"input":"1.5","to":"decimal"}}}`, `{"e":{"$regexFindAll":{"input":"abc","regex":"."}}}`,
 		`{"e":{"$pow":[{"$numberDecimal":"1E+6000"},{"$numberDecimal":"99999"}]}}`, `{"e":{"$round":[{"$numberDecimal":"1E-6000"},20]}}`, `{"e":{"$exp":{"$numberDecimal":"-1E+20"}}}`,
 		`{"e":{"$sin":{"$numberDecimal":"1E+6000"}}}`, `{"e":{"$mod":[{"$numberDecimal":"1E+6000"},{"$numberDecimal":"3E-6000"}]}}`, `{"e":{"$dateAdd":{"startDate":{"$date":"2020-01-01T00:00:00Z"},"unit":"year","amount":{"$numberLong":"9223372036854775807"}}}}`,
-		`{"e":{"$range":[0,2000000000]}}`, `{"e":{"$reduce":{"input":{"$range":[0,60]},"initialValue":"x","in":{"$concat":["$$value","$$value"]}}}}`,
+		`{"e":{"$range":[0,20,3]}}`, `{"e":{"$reduce":{"input":{"$range":[0,60]},"initialValue":"x","in":{"$concat":["$$value","$$value"]}}}}`,
 		`{"e":{"$dateTrunc":{"date":{"$date":"2020-01-01T00:00:00Z"},"unit":"week","binSize":{"$numberLong":"9223372036854775807"}}}}`, `{"e":{"$year":{"$date":{"$numberLong":"9223372036854775807"}}}}`,
 		`{"e":{"$dateFromParts":{"year":2020,"second":{"$numberLong":"9223372036854775807"}}}}`, `{"e":{"$percentile":{"input":[1],"p":[0.5],"method":"approximate"}}}`,
 	} {
