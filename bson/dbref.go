@@ -10,7 +10,8 @@ import (
 // with DBPointer.
 //
 // As a field's type, it is encoded with its keys in the order that the convention asks for, and decoded from any order.
-// In a variable of type any, a document stays a document; use ParseDBRef.
+// In a variable of type any, a document stays a document; use ParseDBRef. The default options are used for what is in
+// ID and Extra.
 type DBRef struct {
 	Collection string // $ref
 	ID         any    // $id: the _id of the document, of any type
