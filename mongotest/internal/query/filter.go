@@ -45,7 +45,7 @@ type Filter struct {
 	root node
 	coll *Collation
 	text bool // contains $text
-	near bool // contains $near or $nearSphere
+	near *Near
 
 	source  bson.Raw
 	options *Options
@@ -123,11 +123,11 @@ func (f *Filter) MatchesAll() bool {
 	return ok && len(a.children) == 0
 }
 
-// NeedsTextIndex reports whether the filter contains $text, NeedsGeoIndex whether it contains $near or $nearSphere.
+// NeedsTextIndex reports whether the filter contains $text. What it searches for is not looked at: every document matches.
 func (f *Filter) NeedsTextIndex() bool { return f.text }
 
-// NeedsGeoIndex reports whether the filter contains $near or $nearSphere.
-func (f *Filter) NeedsGeoIndex() bool { return f.near }
+// NeedsGeoIndex reports whether the filter contains $near or $nearSphere. They do not sort documents out: see Near.
+func (f *Filter) NeedsGeoIndex() bool { return f.near != nil }
 
 // exprNode is $expr.
 type exprNode struct{ expr Expr }

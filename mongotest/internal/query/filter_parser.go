@@ -24,7 +24,8 @@ type filterParser struct {
 	version        int
 	expr           ExprParser
 	noExpr, noText bool
-	text, near     bool
+	text           bool
+	near           *Near
 }
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -320,7 +321,7 @@ func (p *filterParser) parseOperator(field, key string, v bson.RawValue, ops bso
 		}
 		return &leaf{path: NewPath(field), test: t}, nil
 	case "$within", "$geoWithin", "$geoIntersects":
-		return p.parseGeo(field, key, v, ops)
+		return p.parseGeo(field, key, v)
 	case "$near", "$nearSphere", "$geoNear":
 		return nil, badValue("near must be first in: %s", bsontext.Document(ops))
 	case "$where":
