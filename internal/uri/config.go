@@ -54,6 +54,8 @@ type Config struct {
 	MaxAdaptiveRetries        *int
 	EnableOverloadRetargeting *bool
 
+	// TLS switches TLS on. It is on if the string begins with mongodb+srv or has any other option whose name begins with
+	// tls, unless the string says tls=false.
 	TLS   *bool
 	TLSIs TLSOptions
 	Proxy Proxy

@@ -68,7 +68,7 @@ func (c *Config) parse(s string) error {
 	if err := c.applyOptions(options); err != nil {
 		return err
 	}
-	if srv && c.TLS == nil {
+	if c.TLS == nil && (srv || c.TLSIs != TLSOptions{}) {
 		c.TLS = new(true)
 	}
 	if c.slaveOk && c.ReadPreference == "" {

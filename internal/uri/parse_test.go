@@ -153,6 +153,24 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestTLSIsImplied(t *testing.T) {
+	for in, want := range map[string]bool{
+		"mongodb://a/":                                false,
+		"mongodb://a/?tls=true":                       true,
+		"mongodb://a/?ssl=true":                       true,
+		"mongodb://a/?tlsCAFile=x":                    true,
+		"mongodb://a/?tlsAllowInvalidHostnames=false": true,
+		"mongodb://a/?tlsCAFile=x&tls=false":          false,
+		"mongodb+srv://a.b.c/":                        true,
+		"mongodb+srv://a.b.c/?ssl=false":              false,
+	} {
+		c, err := Parse(in)
+		if err != nil || c.TLSEnabled() != want {
+			t.Errorf("%s: %v, %v, want %v", in, c.TLSEnabled(), err, want)
+		}
+	}
+}
+
 func TestApplySRV(t *testing.T) {
 	tests := []struct {
 		in, txt string
