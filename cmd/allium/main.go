@@ -1,6 +1,7 @@
 // Command allium is Allium's command-line tool.
 //
-//	allium serve [flags]   runs a mongotest deployment as a process
+//	allium serve [flags]      runs a mongotest deployment as a process
+//	allium ping [flags] URI   connects to every server of a deployment and says what it found, or which step failed
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 
 // verbs are the tool's subcommands. Each gets its arguments and returns the exit status.
 var verbs = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
+	"ping":  ping,
 	"serve": serve,
 }
 
@@ -25,7 +27,7 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || verbs[args[0]] == nil {
-		fmt.Fprintln(stderr, "usage: allium serve [flags]")
+		fmt.Fprintln(stderr, "usage: allium serve [flags] | allium ping [flags] URI")
 		return 2
 	}
 	return verbs[args[0]](ctx, args[1:], stdout, stderr)
