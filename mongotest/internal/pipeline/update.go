@@ -87,7 +87,7 @@ func ExprParser(o *Options) (query.ExprParser, error) {
 			return nil, err
 		}
 		if e, err = expr.Optimize(e, p.rt.env); err != nil {
-			return nil, err
+			return nil, &query.FoldError{Err: err}
 		}
 		return &freeExpr{e, p.rt.state}, nil
 	}, nil

@@ -18,8 +18,18 @@ type Options struct {
 	NoExpr, NoText bool
 }
 
-// ExprParser parses an aggregation expression.
+// ExprParser parses an aggregation expression. An error that it finds while computing the constant parts it returns as a
+// *FoldError.
 type ExprParser func(v bson.RawValue) (Expr, error)
+
+// FoldError is an error found while computing the constant parts of an expression. In a filter the server reports it
+// after all parse errors, and says where it was.
+type FoldError struct{ Err error }
+
+func (e *FoldError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the expression's error.
+func (e *FoldError) Unwrap() error { return e.Err }
 
 // Expr is a parsed aggregation expression. Eval returns the zero RawValue for a missing value.
 type Expr interface {
@@ -58,6 +68,9 @@ func ParseFilter(filter bson.Raw, o *Options) (*Filter, error) {
 	p := newFilterParser(o)
 	root, err := p.parse(filter, levelTop)
 	if err != nil {
+		return nil, err
+	}
+	if err := foldError(root); err != nil {
 		return nil, err
 	}
 	f := p.filter(root)
@@ -129,8 +142,35 @@ func (f *Filter) NeedsTextIndex() bool { return f.text }
 // NeedsGeoIndex reports whether the filter contains $near or $nearSphere. They do not sort documents out: see Near.
 func (f *Filter) NeedsGeoIndex() bool { return f.near != nil }
 
+// foldError returns the first error of a constant expression; each level of the tree adds its say.
+func foldError(n node) error {
+	var children []node
+	switch n := n.(type) {
+	case *exprNode:
+		if n.fold == nil {
+			return nil
+		}
+		return withContext("Failed to optimize expression", n.fold)
+	case *and:
+		children = n.children
+	case *or:
+		children = n.children
+	case *nor:
+		children = n.children
+	}
+	for _, c := range children {
+		if err := foldError(c); err != nil {
+			return withContext("Failed to optimize expression", err)
+		}
+	}
+	return nil
+}
+
 // exprNode is $expr.
-type exprNode struct{ expr Expr }
+type exprNode struct {
+	expr Expr
+	fold error
+}
 
 func (e *exprNode) match(doc bson.Raw) (bool, int, error) {
 	v, err := e.expr.Eval(doc)

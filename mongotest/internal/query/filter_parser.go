@@ -181,10 +181,13 @@ func (p *filterParser) parseExpr(_ string, v bson.RawValue, lv level) (node, err
 		return nil, srverr.New(srverr.QueryFeatureNotAllowed, "$expr is not supported in this context")
 	}
 	e, err := p.expr(v)
+	if fold, ok := err.(*FoldError); ok {
+		return &exprNode{fold: fold.Err}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &exprNode{e}, nil
+	return &exprNode{expr: e}, nil
 }
 
 func (p *filterParser) parseConstant(key string, v bson.RawValue, _ level) (node, error) {

@@ -149,7 +149,7 @@ func parseExpr(v bson.RawValue) (Expr, error) {
 		return nil, err
 	}
 	if e, err = expr.Optimize(e, env); err != nil {
-		return nil, err
+		return nil, &FoldError{err}
 	}
 	return evaluator{e, env}, nil
 }

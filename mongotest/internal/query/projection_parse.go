@@ -225,6 +225,9 @@ func (p *projectionParser) expression(n *projectionNode, key string, v bson.RawV
 		return srverr.New(srverr.QueryFeatureNotAllowed, "expressions are not supported in this projection")
 	}
 	e, err := p.o.Expr(v)
+	if fold, ok := err.(*FoldError); ok {
+		return fold.Err
+	}
 	if err != nil {
 		if name, _, ok := firstElement(v.Value); ok && v.Type == bson.TypeEmbeddedDocument {
 			if se, isServer := err.(*srverr.Error); isServer && se.Msg == "Unrecognized expression '"+name+"'" {
