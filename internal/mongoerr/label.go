@@ -76,3 +76,27 @@ func HasLabel(err error, label string) bool {
 	}
 	return false
 }
+
+// Detach returns a copy of an operation's error for others to keep: labels that are added to err later do not reach it,
+// and those it has, which say what that operation may do, are left out.
+func Detach(err error) error {
+	switch e := err.(type) {
+	case *ConnectionError:
+		c := *e
+		c.Labels = nil
+		return &c
+	case *ServerError:
+		c := *e
+		c.Labels = nil
+		return &c
+	case *WriteConcernError:
+		c := *e
+		c.Labels = nil
+		return &c
+	case *AuthError:
+		c := *e
+		c.Wrapped = Detach(e.Wrapped)
+		return &c
+	}
+	return err
+}

@@ -181,7 +181,7 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 			p.remove(c, event.ClosedStale, nil)
 		}
 	}
-	p.queue.fail(&ClearedError{Addr: p.addr, Cause: cause})
+	p.queue.fail(func() error { return &ClearedError{Addr: p.addr, Cause: cause} })
 }
 
 // ClearService gives up the connections to one service behind a load balancer.
@@ -222,7 +222,7 @@ func (p *Pool) Close() {
 		p.remove(c, event.ClosedPoolClosed, nil)
 	}
 	p.end()
-	p.queue.fail(errClosed)
+	p.queue.fail(func() error { return errClosed })
 	p.mu.Unlock()
 	p.work.Wait()
 	p.mu.Lock()
@@ -268,9 +268,12 @@ func (p *Pool) closeSocket(c *Conn) {
 // ClearedError is the error of a checkout from a pool that is paused or was cleared meanwhile, and of an operation
 // whose connection was closed when the pool was cleared. The operation may be retried.
 type ClearedError struct {
-	Addr        string
-	Cause       error // what made the driver clear the pool, nil if it has not been ready yet
-	Interrupted bool  // the operation had a connection already
+	Addr string
+	// Cause is what made the driver clear the pool, nil if the pool has not been ready yet. It is another operation's, or
+	// a monitor's, and not part of this error's chain.
+	Cause       error
+	Interrupted bool // the operation had a connection already
+	mongoerr.Labels
 }
 
 // Error uses the specification's words.
@@ -286,9 +289,6 @@ func (e *ClearedError) Error() string {
 
 // Is makes errors.Is(err, mongoerr.ErrPoolCleared) true.
 func (e *ClearedError) Is(target error) bool { return target == mongoerr.ErrPoolCleared }
-
-// Unwrap returns e.Cause.
-func (e *ClearedError) Unwrap() error { return e.Cause }
 
 // The errors of a checkout from a closed pool and of one that waited too long, in the specification's words.
 var (

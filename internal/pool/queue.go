@@ -61,12 +61,12 @@ func (q *queue) remove(w *waiter) bool {
 	return true
 }
 
-// fail gives every waiter an error.
-func (q *queue) fail(err error) {
+// fail gives every waiter an error of its own.
+func (q *queue) fail(err func() error) {
 	for w := q.pop(); w != nil; w = q.pop() {
 		if w.making != nil {
 			w.making.owner, w.making = nil, nil
 		}
-		w.result <- result{err: err}
+		w.result <- result{err: err()}
 	}
 }

@@ -73,10 +73,10 @@ func (s *Server) handleError(err error, service *bson.ObjectID, stale func() boo
 	case change == nil && !network || stale():
 	case s.topo.cfg.LoadBalanced:
 		if service != nil && (network || change.shutdown) {
-			s.pool.ClearService(*service, err)
+			s.pool.ClearService(*service, mongoerr.Detach(err))
 		}
 	case change != nil:
-		s.stateChanged(err, change, stale, change.shutdown)
+		s.stateChanged(err, change, stale)
 	default:
 		s.disconnected(err, stale)
 	}
@@ -89,21 +89,21 @@ func (s *Server) connectFailed(f pool.Failure) {
 	}
 	if s.topo.cfg.LoadBalanced {
 		if f.ServiceID != nil {
-			s.pool.ClearService(*f.ServiceID, f.Err)
+			s.pool.ClearService(*f.ServiceID, mongoerr.Detach(f.Err))
 		}
 		return
 	}
 	stale := func() bool { return s.pool.Generation() != f.Generation }
 	if change := stateChange(f.Err); change != nil {
-		s.stateChanged(f.Err, change, stale, true)
+		s.stateChanged(f.Err, change, stale)
 	} else {
 		s.disconnected(f.Err, stale)
 	}
 }
 
 // stateChanged handles an error that says that the server is not what it is taken for.
-func (s *Server) stateChanged(err error, change *stateChangeError, stale func() bool, clear bool) {
-	if s.markUnknown(err, change.version, stale, clear) {
+func (s *Server) stateChanged(err error, change *stateChangeError, stale func() bool) {
+	if s.markUnknown(err, change.version, stale, change.shutdown) {
 		s.requestCheck()
 	}
 }
@@ -124,6 +124,7 @@ func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale fu
 	if stale() || s.desc.Load().TopologyVersion.Compare(version) >= 0 {
 		return false
 	}
+	err = mongoerr.Detach(err) // the operation that failed goes on to label its own
 	unknown := &event.ServerDescription{Addr: s.addr, LastError: err, TopologyVersion: version, LastUpdate: time.Now()}
 	if t.servers[s.addr] != s || !t.apply(unknown) {
 		return false
