@@ -24,7 +24,7 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 		// The client's write concern now waits for everything there is, as the server's no-op write makes it do.
 		r.Wrote(t.commitTS)
 		r.Wrote(r.Node.data.newest())
-		return r.appendRecovery(dst), nil
+		return dst, nil
 	}
 	if t.Store != nil {
 		ts, err := t.Store.Commit()
@@ -39,7 +39,7 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 	}
 	st.phase = txnCommitted
 	t.end(true)
-	return r.appendRecovery(dst), nil
+	return dst, nil
 }
 
 func runAbort(r *Request, dst []byte) ([]byte, error) {
@@ -50,11 +50,8 @@ func runAbort(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.CommandFailed, "abortTransaction must be run within a transaction")
 	}
 	r.Session.abort()
-	return r.appendRecovery(dst), nil
+	return dst, nil
 }
-
-// appendRecovery appends the recoveryToken that a mongos adds to every reply of a transaction.
-func (r *Request) appendRecovery(dst []byte) []byte { return dst }
 
 // checkFields refuses a field that neither the command nor every command has.
 func (r *Request) checkFields(known map[string]bool) error {

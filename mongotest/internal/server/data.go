@@ -16,9 +16,15 @@ type Data struct {
 	// Rollback undoes every write after this time: a new primary never had them.
 	Rollback func(to bson.Timestamp)
 
-	storage  storage
+	storage storage
+	// HasDatabase reports whether the store has a database.
+	HasDatabase func(db string) bool
+	// PrepareShard makes sure that a collection that is about to be sharded exists and has an index for the key.
+	PrepareShard func(ns string, key bson.Raw, unique bool) error
+
 	sessions *sessionCatalog
 	users    users
+	cluster  cluster
 	set      *Set // nil for a standalone
 
 	mu        sync.Mutex

@@ -100,6 +100,9 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 		}
 		dst = appendLabels(dst, r.labels(0, nil))
 	}
+	if r.routed != nil {
+		dst = r.appendRecovery(dst)
+	}
 	dst = n.appendTimes(r, dst)
 	return bson.EndDocument(dst, at)
 }
@@ -222,6 +225,13 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 
 // invoke runs the command itself, in its session if it has a transaction number.
 func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
+	if n.role == Mongos && r.InTxn() {
+		done, err := r.route()
+		if done || err != nil {
+			return dst, err
+		}
+		defer func() { r.routedDone(err) }()
+	}
 	if r.hasTxnNumber {
 		if err := r.checkOut(); err != nil {
 			return dst, err
@@ -238,7 +248,18 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 	if err := r.Check(); err != nil {
 		return dst, err
 	}
-	return r.Cmd.Run(r, dst)
+	start := len(dst)
+	dst, err = r.Cmd.Run(r, dst)
+	if n.role == Mongos && err == nil {
+		dst = r.reshape(dst, start)
+		switch r.Cmd.Name {
+		case "drop":
+			n.data.forgetSharding("", r.Namespace())
+		case "dropDatabase":
+			n.data.forgetSharding(r.DB, "")
+		}
+	}
+	return dst, err
 }
 
 // appendOpTime appends what replies to writes carry on a replica set member.

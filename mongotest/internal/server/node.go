@@ -63,6 +63,7 @@ type Node struct {
 	processID bson.ObjectID
 	started   time.Time
 
+	router   router // of a mongos
 	faults   faultState
 	net      netFault
 	faulty   atomic.Bool // net has anything in it

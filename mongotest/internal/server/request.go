@@ -32,6 +32,8 @@ type Request struct {
 	rc readConcern
 	wc writeConcern
 
+	routed *routedTxn // on a mongos: what it knows of the transaction
+
 	checkedOut bool
 	failLabels []string // labels that a fail point gives the reply, instead of the computed ones
 	hasLabels  bool

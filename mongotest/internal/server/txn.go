@@ -136,11 +136,8 @@ func (r *Request) beginRetryable(st *sessionState) error {
 }
 
 func (r *Request) beginTxn(st *sessionState) error {
-	if r.txnNumber == st.txnNumber {
-		if r.Node.role != Mongos {
-			return srverr.New(srverr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
-		}
-		return srverr.New(srverr.ConflictingOperationInProgress, "txnNumber %d for session %s already started", r.txnNumber, r.Session.ID)
+	if r.txnNumber == st.txnNumber && (r.Node.role != Mongos || st.phase != txnAborted) {
+		return srverr.New(srverr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	}
 	r.Session.abort()
 	t := &Txn{Number: r.txnNumber, session: r.Session, started: time.Now(), ReadTime: r.rc.at}
