@@ -53,7 +53,21 @@ func runDelete(r *Request, dst []byte) ([]byte, error) {
 	var n int32
 	var errs []writeError
 	for i := range ops {
-		res, err := ops[i].run(r, ns, r.storeStatement(w.statement(i)))
+		stmt := w.statement(i)
+		if _, ok := r.recall(stmt); ok {
+			n++
+			continue
+		}
+		var res updateResult
+		var err error
+		if !ops[i].one && r.IsRetryable() {
+			err = srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with limit=0")
+		} else {
+			res, err = ops[i].run(r, ns, r.storeStatement(stmt))
+		}
+		if err == nil && res.n > 0 {
+			r.remember(stmt, executedWrite{kind: StatementDelete})
+		}
 		n += res.n
 		if err == nil {
 			continue

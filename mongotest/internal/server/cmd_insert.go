@@ -78,11 +78,18 @@ func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeEr
 // in an ordered batch, whose document is not counted.
 func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]writeError) (done int, stop bool, err error) {
 	failures := len(*errs)
+	var inserted []insertedDoc
 	err = r.write(func(tx *store.Tx) error {
-		done, stop = 0, false
+		done, stop, inserted = 0, false, inserted[:0]
 		*errs = (*errs)[:failures]
 		var c *store.Coll
 		for i := from; i < len(list) && done < insertChunk; i++ {
+			stmt := w.statement(i)
+			if _, ok := r.recall(stmt); ok {
+				done++
+				continue
+			}
+			tx.Statement(r.storeStatement(stmt))
 			var err error
 			if c == nil {
 				c, err = r.writable(tx, w.ns, true)
@@ -98,6 +105,9 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 				c, err = tx.Insert(c, doc)
 			}
 			if err == nil {
+				if r.IsRetryable() {
+					inserted = append(inserted, insertedDoc{stmt, doc.Lookup("_id")})
+				}
 				done++
 				continue
 			}
@@ -120,5 +130,16 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 		}
 		return nil
 	})
+	if err == nil {
+		for _, d := range inserted {
+			r.remember(d.stmt, executedWrite{kind: StatementInsert, id: d.id})
+		}
+	}
 	return done, stop, err
+}
+
+// insertedDoc is a document that a retryable insert has inserted.
+type insertedDoc struct {
+	stmt int32
+	id   bson.RawValue
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
-	"allium/mongotest/internal/store"
 )
 
 func init() {
@@ -56,7 +55,20 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 	var upserted []byte
 	count := 0
 	for i := range ops {
-		res, err := ops[i].run(r, ns, r.storeStatement(w.statement(i)))
+		stmt := w.statement(i)
+		res, retried, err := r.recallUpdate(stmt)
+		if !retried {
+			if err = r.checkRetryableUpdate(&ops[i]); err == nil {
+				res, err = ops[i].run(r, ns, r.storeStatement(stmt))
+			}
+			switch {
+			case err != nil:
+			case res.upserted.Type != 0:
+				r.remember(stmt, executedWrite{kind: StatementUpsert, id: res.upserted})
+			case res.modified > 0:
+				r.remember(stmt, executedWrite{kind: StatementUpdate})
+			}
+		}
 		n += res.n
 		modified += res.modified
 		if res.upserted.Type != 0 {
@@ -87,8 +99,13 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 	return r.appendWriteErrors(dst, errs), nil
 }
 
-// storeStatement names a retryable write's statement for the change log.
-func (r *Request) storeStatement(id int32) store.Statement { return store.Statement{ID: id} }
+// checkRetryableUpdate refuses an update of several documents as a retryable write.
+func (r *Request) checkRetryableUpdate(op *updateOp) error {
+	if op.multi && r.IsRetryable() {
+		return srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
+	}
+	return nil
+}
 
 // read reads one element of updates.
 func (op *updateOp) read(r *Request, w *writeSpec, doc bson.Raw) error {

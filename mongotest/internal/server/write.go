@@ -20,7 +20,8 @@ type writeSpec struct {
 	ordered bool
 	bypass  bool // bypassDocumentValidation
 	stmt    int32
-	stmts   []int32
+	hasStmt bool
+	stmts   []int32 // not nil if given
 	let     bson.Raw
 }
 
@@ -35,13 +36,14 @@ func (w *writeSpec) arg(r *Request, k string, v bson.RawValue) (ok bool, err err
 	case "stmtId":
 		var n int64
 		if n, err = intArg(field, v); err == nil {
-			w.stmt = int32(n)
+			w.stmt, w.hasStmt = int32(n), true
 		}
 	case "stmtIds":
 		var list bson.Raw
 		if list, err = arrayArg(field, v); err != nil {
 			break
 		}
+		w.stmts = []int32{}
 		for k, v := range list.All() {
 			n, err := intArg(field+"."+k, v)
 			if err != nil {
@@ -111,8 +113,11 @@ func (w *writeSpec) checkCount(n int) error {
 	if n < 1 || n > MaxWriteBatchSize {
 		return srverr.New(srverr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", MaxWriteBatchSize, n)
 	}
-	if len(w.stmts) > 0 && len(w.stmts) != n {
-		return srverr.New(srverr.InvalidLength, "Number of statement ids must match the number of batch entries. Got %d statement ids but there are %d batch entries", len(w.stmts), n)
+	if w.stmts != nil && w.hasStmt {
+		return srverr.New(srverr.InvalidOptions, "May not specify both stmtId and stmtIds in write command")
+	}
+	if w.stmts != nil && len(w.stmts) != n {
+		return srverr.New(srverr.InvalidLength, "Number of statement ids must match the number of batch entries")
 	}
 	return nil
 }

@@ -1,0 +1,254 @@
+package server
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "findAndModify", Aliases: []string{"findandmodify"}, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runFindAndModify})
+}
+
+// findAndModifySpec are the arguments of findAndModify.
+type findAndModifySpec struct {
+	op        updateOp
+	fields    bson.Raw
+	remove    bool
+	returnNew bool
+	stmt      int32
+}
+
+func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
+	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID {
+		return dst, srverr.New(srverr.InvalidNamespace, "Collection name must be provided. UUID is not valid in this context")
+	}
+	if name, ok := r.Arg().StringValue(); ok && strings.HasPrefix(name, "$") {
+		return dst, srverr.New(srverr.InvalidNamespace, "invalid collection name")
+	}
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	if err := checkWritableName(ns); err != nil {
+		return dst, err
+	}
+	q := findAndModifySpec{}
+	if err := q.parse(r); err != nil {
+		return dst, err
+	}
+	if w, ok, err := r.recallFindAndModify(q.stmt, q.remove, q.op.upsert, q.returnNew); ok || err != nil {
+		if err != nil {
+			return dst, err
+		}
+		return q.appendRecalled(dst, w), nil
+	}
+	return q.run(r, ns, dst)
+}
+
+// checkWritableName refuses namespaces that clients may not write to.
+func checkWritableName(ns string) error {
+	_, name := splitNS(ns)
+	if strings.HasPrefix(name, "system.") && !systemCollections[name] {
+		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+	}
+	if len(ns) > 255 {
+		return srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: 255", ns)
+	}
+	return nil
+}
+
+func (q *findAndModifySpec) parse(r *Request) error {
+	idl := r.Node.cfg.Version.AtLeast(5, 0)
+	object := func(k string, v bson.RawValue, code int32) (bson.Raw, error) {
+		doc, ok := v.Document()
+		switch {
+		case ok:
+			return doc, nil
+		case idl:
+			return nil, wrongType("findAndModify."+k, v.Type, "object")
+		}
+		return nil, srverr.New(code, "'%s' parameter must be an object, found %s", k, bsontext.TypeName(v.Type))
+	}
+	hasUpdate := false
+	first := true
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if idl && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) {
+			continue
+		}
+		var err error
+		switch k {
+		case "query":
+			q.op.q, err = object(k, v, 31160)
+		case "sort":
+			q.op.sort, err = object(k, v, 31174)
+		case "fields":
+			q.fields, err = object(k, v, 31175)
+		case "update":
+			q.op.u, hasUpdate = v, true
+		case "remove":
+			q.remove = v.AsBool()
+		case "new":
+			q.returnNew = v.AsBool()
+		case "upsert":
+			q.op.upsert = v.AsBool()
+		case "hint":
+			q.op.hint, err = hintArg(v)
+		case "collation":
+			q.op.collation, err = objectArg("findAndModify.collation", v)
+		case "arrayFilters":
+			q.op.arrayFilters, err = documentList(k, v)
+			if q.op.arrayFilters == nil {
+				q.op.arrayFilters = []bson.Raw{}
+			}
+		case "bypassDocumentValidation":
+			q.op.bypass = v.AsBool()
+		case "let":
+			if !idl {
+				return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
+			}
+			q.op.let, err = object(k, v, 0)
+		case "stmtId":
+			var n int64
+			n, err = numberArg("findAndModify.stmtId", v)
+			q.stmt = int32(n)
+		case "runtimeConstants", "isTimeseriesNamespace", "encryptionInformation", "sampleId", "legacyRuntimeConstants", "includeQueryStatsMetrics":
+		default:
+			if isGeneric(k) {
+				continue
+			}
+			if idl {
+				return unknownField("findAndModify." + k)
+			}
+			return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	bad := func(text string) error { return srverr.New(srverr.FailedToParse, "%s", text) }
+	switch {
+	case q.remove && hasUpdate:
+		return bad("Cannot specify both an update and remove=true")
+	case q.remove && q.op.upsert:
+		return bad("Cannot specify both upsert=true and remove=true")
+	case q.remove && q.returnNew:
+		return bad("Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+	case q.remove && q.op.arrayFilters != nil:
+		return bad("Cannot specify arrayFilters and remove=true")
+	case !q.remove && !hasUpdate:
+		return bad("Either an update or remove=true must be specified")
+	}
+	q.op.q = orEmpty(q.op.q)
+	return nil
+}
+
+func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, error) {
+	var res updateResult
+	var proj *query.Projection
+	var failed error
+	err := r.write(func(tx *store.Tx) error {
+		op := q.op
+		c, err := r.writable(tx, ns, false)
+		if err != nil {
+			return err
+		}
+		if err := op.parse(r, ns, c); err != nil {
+			return err
+		}
+		if len(q.fields) > 5 {
+			if q.returnNew && hasPositional(q.fields) {
+				return srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
+			}
+			if proj, err = query.ParseProjection(q.fields, op.filter, r.fullOptions(ns, op.coll, op.let)); err != nil {
+				return err
+			}
+		}
+		if q.remove {
+			d := deleteOp{updateOp: op, one: true}
+			res, failed = d.apply(r, tx, ns, r.storeStatement(q.stmt))
+		} else {
+			res, failed = op.apply(r, tx, ns, r.storeStatement(q.stmt))
+		}
+		return failed
+	})
+	if err != nil {
+		return dst, err
+	}
+	w := executedWrite{pre: res.old, id: res.upserted}
+	value := res.old
+	switch {
+	case q.remove:
+		w.kind = StatementDelete
+	case res.upserted.Type != 0:
+		w.kind, w.pre = StatementUpsert, nil
+		w.post = res.new
+	default:
+		w.kind = StatementUpdate
+		if q.returnNew {
+			w.pre, w.post = nil, res.new
+		}
+	}
+	if q.returnNew {
+		value = res.new
+	}
+	if res.n > 0 {
+		r.remember(q.stmt, w)
+	} else {
+		r.NoWrite = false
+	}
+	if value != nil && proj != nil {
+		if value, err = proj.Apply(value, nil); err != nil {
+			return dst, err
+		}
+	}
+	return q.append(dst, res.n, res.upserted, value), nil
+}
+
+// append appends the reply.
+func (q *findAndModifySpec) append(dst []byte, n int32, upserted bson.RawValue, value bson.Raw) []byte {
+	at, dst := bson.BeginDocumentElement(dst, "lastErrorObject")
+	dst = bson.AppendInt32(dst, "n", n)
+	if !q.remove {
+		dst = bson.AppendBool(dst, "updatedExisting", n > 0 && upserted.Type == 0)
+		if upserted.Type != 0 {
+			dst = bson.AppendRawValue(dst, "upserted", upserted)
+		}
+	}
+	dst = bson.EndDocument(dst, at)
+	if value == nil {
+		return bson.AppendNull(dst, "value")
+	}
+	return bson.AppendDocument(dst, "value", value)
+}
+
+// appendRecalled answers a retry: the document as it was noted, without the projection.
+func (q *findAndModifySpec) appendRecalled(dst []byte, w executedWrite) []byte {
+	value := w.pre
+	if q.returnNew {
+		value = w.post
+	}
+	id := w.id
+	if w.kind == StatementUpdate || w.kind == StatementDelete {
+		id = bson.RawValue{}
+	}
+	return q.append(dst, 1, id, value)
+}
+
+// hasPositional reports whether a projection uses the positional operator.
+func hasPositional(fields bson.Raw) bool {
+	for k := range fields.All() {
+		if strings.HasSuffix(k, ".$") {
+			return true
+		}
+	}
+	return false
+}

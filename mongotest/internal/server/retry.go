@@ -1,0 +1,117 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// Retryable writes (specification: retryable writes): a statement that was executed is not executed again; what it did is
+// answered from the session's record, whatever the retry says.
+
+// executedWrite is what the session remembers of a statement: Reply in the session's Statement.
+type executedWrite struct {
+	kind StatementKind
+	id   bson.RawValue // of an inserted document
+	pre  bson.Raw      // the document as it was, if a findAndModify returned that
+	post bson.Raw      // the document as it became, if a findAndModify returned that
+}
+
+// remember notes what a statement did. Statements that wrote nothing are not noted: a retry runs them again.
+func (r *Request) remember(stmt int32, w executedWrite) {
+	if !r.IsRetryable() || stmt < 0 {
+		return
+	}
+	at, doc := bson.BeginDocument(nil)
+	if w.id.Type != 0 {
+		doc = bson.AppendRawValue(doc, "_id", w.id)
+	}
+	if w.pre != nil {
+		doc = bson.AppendDocument(doc, "pre", w.pre)
+	}
+	if w.post != nil {
+		doc = bson.AppendDocument(doc, "post", w.post)
+	}
+	r.Record(stmt, Statement{Kind: w.kind, TS: r.Conn.client.lastOp, Reply: bson.EndDocument(doc, at)})
+}
+
+// recall returns what an earlier attempt of this statement did.
+func (r *Request) recall(stmt int32) (w executedWrite, ok bool) {
+	if stmt < 0 {
+		return w, false
+	}
+	s, ok := r.Executed(stmt)
+	if !ok {
+		return w, false
+	}
+	w.kind, w.id = s.Kind, s.Reply.Lookup("_id")
+	w.pre, _ = s.Reply.Lookup("pre").Document()
+	w.post, _ = s.Reply.Lookup("post").Document()
+	return w, true
+}
+
+// recallUpdate answers an update from the record.
+func (r *Request) recallUpdate(stmt int32) (res updateResult, ok bool, err error) {
+	w, ok := r.recall(stmt)
+	if !ok {
+		return res, false, nil
+	}
+	switch w.kind {
+	case StatementUpdate:
+		res.n, res.modified = 1, 1
+	case StatementInsert, StatementUpsert:
+		res.n, res.upserted = 1, w.id
+	default:
+		return res, true, srverr.New(40638, "update retry request is not compatible with previous write of type delete")
+	}
+	return res, true, nil
+}
+
+// recallFindAndModify answers a findAndModify from the record.
+func (r *Request) recallFindAndModify(stmt int32, remove, upsert, returnNew bool) (w executedWrite, ok bool, err error) {
+	if w, ok = r.recall(stmt); !ok {
+		return w, false, nil
+	}
+	bad := func(code int32, what string) error {
+		return srverr.New(code, "findAndModify retry request: %s is not compatible with previous write in the transaction of type: %s", r.Body, what)
+	}
+	switch w.kind {
+	case StatementDelete:
+		if !remove {
+			return w, true, bad(40606, "delete")
+		}
+		if w.pre == nil {
+			return w, true, bad(40607, "delete")
+		}
+	case StatementInsert, StatementUpsert:
+		if !upsert {
+			return w, true, bad(40608, "insert")
+		}
+	default:
+		switch {
+		case remove:
+			return w, true, bad(40610, "update")
+		case returnNew && w.post == nil:
+			return w, true, bad(40611, "update")
+		case !returnNew && w.pre == nil:
+			return w, true, bad(40612, "update")
+		}
+	}
+	return w, true, nil
+}
+
+// storeStatement names a retryable write's statement for the change log.
+func (r *Request) storeStatement(id int32) store.Statement {
+	if !r.IsRetryable() {
+		return store.Statement{}
+	}
+	return store.Statement{LSID: r.Session.ID.document(), Number: r.txnNumber, ID: id}
+}
+
+// document returns the id as a document: {id, uid}.
+func (id SessionID) document() bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendBinary(doc, "id", bson.BinaryUUID, id.ID[:])
+	doc = bson.AppendBinary(doc, "uid", bson.BinaryGeneric, id.UID[:])
+	return bson.EndDocument(doc, at)
+}
