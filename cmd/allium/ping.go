@@ -43,7 +43,7 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "allium ping: warning: %s\n", w)
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SERVER\tTYPE\tROUND TRIP\tWIRE VERSION\tCOMPRESSOR\tTLS\tAUTHENTICATION")
+	header := "SERVER\tTYPE\tROUND TRIP\tWIRE VERSION\tCOMPRESSOR\tTLS\tAUTHENTICATION\n"
 	status := 0
 	direct := cfg.Direct != nil && *cfg.Direct || cfg.LoadBalanced != nil && *cfg.LoadBalanced
 	known := slices.Clone(cfg.Hosts)
@@ -57,7 +57,8 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			status = 1
 			continue
 		}
-		fmt.Fprintln(w, line)
+		fmt.Fprintln(w, header+line)
+		header = ""
 		for _, member := range d.Members() {
 			if !direct && !slices.Contains(known, member) {
 				known = append(known, member)

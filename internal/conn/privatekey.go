@@ -26,6 +26,8 @@ var (
 // decryptKey returns a PEM block with a private key in clear, or nil if the block holds something else. It knows PKCS#8
 // (RFC 5958) encrypted by PBES2 (RFC 8018), which is what today's tools write, and the older encryption of PEM itself.
 func decryptKey(block *pem.Block, password string) (*pem.Block, error) {
+	//lint:ignore SA1019 this encryption is insecure by design, but such files are around
+	legacy := x509.IsEncryptedPEMBlock(block)
 	switch {
 	case block.Type == "ENCRYPTED PRIVATE KEY":
 		if password == "" {
@@ -38,11 +40,12 @@ func decryptKey(block *pem.Block, password string) (*pem.Block, error) {
 		return &pem.Block{Type: "PRIVATE KEY", Bytes: der}, nil
 	case !strings.HasSuffix(block.Type, "PRIVATE KEY"):
 		return nil, nil
-	case x509.IsEncryptedPEMBlock(block): //nolint:staticcheck // insecure by design, but such files are around
+	case legacy:
 		if password == "" {
 			return nil, errNeedPassword
 		}
-		der, err := x509.DecryptPEMBlock(block, []byte(password)) //nolint:staticcheck // as above
+		//lint:ignore SA1019 as above
+		der, err := x509.DecryptPEMBlock(block, []byte(password))
 		if err != nil {
 			return nil, errWrongPassword
 		}

@@ -35,7 +35,7 @@ func payloads() map[string][]byte {
 		"empty":      {},
 		"tiny":       []byte("x"),
 		"text":       []byte(strings.Repeat("all work and no play makes Jack a dull boy\n", 1000)),
-		"zeros":      make([]byte, 5<<20),
+		"zeros":      make([]byte, 3<<20), // more than is read at once
 		"random":     random,
 		"many small": bytes.Repeat(random[:100], 300),
 	}
@@ -76,8 +76,8 @@ func TestCompressRoundTrip(t *testing.T) {
 
 func TestCompressConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
-	for name, payload := range payloads() {
-		msg := commandMsg("insert", payload)
+	for _, name := range []string{"tiny", "text", "random"} {
+		msg := commandMsg("insert", payloads()[name])
 		for range 4 {
 			wg.Go(func() {
 				for id := Noop; id <= Zstd; id++ {
