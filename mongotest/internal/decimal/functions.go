@@ -219,7 +219,7 @@ func (d Decimal) Pow(e Decimal) Decimal {
 		if digits := len(d.c().String()) * int(n); digits <= 4*Digits {
 			out := Decimal{exp: d.exp * int(n), coeff: new(big.Int).Exp(d.c(), big.NewInt(n), nil)}
 			out.neg = d.neg && n%2 != 0
-			return out.round()
+			return out.strip(0).round()
 		}
 	}
 	odd := integral && e.kind == finite && e.exp <= 0 && small && n%2 != 0

@@ -17,8 +17,8 @@ type parsedDate struct {
 	hour, minute, second, millis int64
 	isoDate                      bool // year is an ISO year, month a week, day a day of the week
 	haveDate, haveTime, haveZone bool
-	zoneIsName                   bool
-	offset                       int // seconds east
+	zoneName                     string // how it was written, if not as an offset
+	offset                       int    // seconds east
 	epoch                        *int64
 	errors                       []string
 }
@@ -43,8 +43,8 @@ func (p *parsedDate) result(s string, z zone) (int64, error) {
 		return 0, srverr.New(srverr.ConversionFailure, "an incomplete date/time string has been found, with elements missing: \"%s\"", s)
 	}
 	if p.haveZone && z != utc {
-		if p.zoneIsName {
-			return 0, srverr.New(srverr.ConversionFailure, "you cannot pass in a date/time string with time zone information ('%s') together with a timezone argument", s)
+		if p.zoneName != "" {
+			return 0, srverr.New(srverr.ConversionFailure, "you cannot pass in a date/time string with time zone information ('%s') together with a timezone argument", p.zoneName)
 		}
 		return 0, srverr.New(srverr.ConversionFailure, "you cannot pass in a date/time string with GMT offset together with a timezone argument")
 	}
@@ -119,7 +119,7 @@ func (p *parsedDate) setZone(s string) {
 	p.haveZone = true
 	i := strings.IndexAny(s, "+-")
 	if i < 0 {
-		p.zoneIsName = true
+		p.zoneName = strings.ToUpper(s)
 		p.offset = 0
 		return
 	}
@@ -187,11 +187,11 @@ var dateRules = []dateRule{
 	rule(`(gmt|utc|z|(?:gmt|utc)?[+-]\d{1,2}:?\d{0,2})`, func(p *parsedDate, m []string) { p.setZone(m[1]) }),
 	// Single letters are the zones of the military.
 	rule(`([a-ik-z])(?:[^a-z]|$)`, func(p *parsedDate, m []string) {
-		p.haveZone, p.zoneIsName = true, true
+		p.haveZone, p.zoneName = true, strings.ToUpper(m[1])
 		p.offset = militaryOffset(m[1][0]|0x20) * 3600
 	}),
 	rule(`(e[sd]t|c[sd]t|m[sd]t|p[sd]t|cet|cest|bst|wet|west|eet|eest|msk|jst)(?:[^a-z]|$)`, func(p *parsedDate, m []string) {
-		p.haveZone, p.zoneIsName = true, true
+		p.haveZone, p.zoneName = true, strings.ToUpper(m[1])
 		p.offset = abbreviations[strings.ToLower(m[1])] * 3600
 	}),
 }

@@ -176,9 +176,6 @@ func (v *systemVariable) eval(st *State) (bson.RawValue, error) {
 		out = dateValue(int64(st.env.Now))
 	case "CLUSTER_TIME":
 		if st.env.ClusterTime.IsZero() {
-			if st.env.Version.AtLeast(5, 0) {
-				return out, srverr.New(10071200, "Builtin variable '$$CLUSTER_TIME' is not available")
-			}
 			return out, srverr.New(51144, "Builtin variable '$$CLUSTER_TIME' is not available")
 		}
 		out = timestampValue(st.env.ClusterTime)

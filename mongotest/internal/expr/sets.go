@@ -132,7 +132,10 @@ func evalSetEquals(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	var first []bson.RawValue
 	for i, v := range args {
 		if v.Type != bson.TypeArray {
-			return missing, srverr.New(17044, "All operands of $setEquals must be arrays. %d-th argument is of type: %s", i+1, typeName(v))
+			if st.env.Version.AtLeast(5, 0) {
+				return missing, srverr.New(17044, "All operands of $setEquals must be arrays. %d-th argument is of type: %s", i+1, typeName(v))
+			}
+			return missing, srverr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s", typeName(v))
 		}
 		set := st.set(v)
 		if i == 0 {

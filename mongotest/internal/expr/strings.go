@@ -275,17 +275,21 @@ func evalIndexOfCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if err != nil {
 		return missing, err
 	}
-	runes := []rune(s)
-	end = min(end, int64(len(runes)))
-	if start > end || start > int64(len(runes)) {
-		return intValue(-1), nil
+	if s == "" && token == "" {
+		return intValue(0), nil
 	}
-	part := string(runes[start:end])
-	i := strings.Index(part, token)
-	if i >= 0 {
-		i = utf8.RuneCountInString(part[:i]) + int(start)
+	// The end bounds where the token may start, not where it ends.
+	i := int64(0)
+	for pos := range s {
+		if i >= end {
+			break
+		}
+		if i >= start && strings.HasPrefix(s[pos:], token) {
+			return intValue(int32(i)), nil
+		}
+		i++
 	}
-	return intValue(int32(i)), nil
+	return intValue(-1), nil
 }
 
 // whitespace is what $trim removes unless told otherwise.

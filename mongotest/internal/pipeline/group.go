@@ -66,6 +66,13 @@ func (g *groupStage) parseID(v bson.RawValue, s *expr.Scope) error {
 				first = key
 			}
 		}
+		if n > 0 && !strings.HasPrefix(first, "$") {
+			for _, item := range doc.All() {
+				if item.IsNumber() || item.Type == bson.TypeBoolean {
+					return srverr.New(17390, "$group does not support inclusion-style expressions")
+				}
+			}
+		}
 		if n == 1 && !strings.HasPrefix(first, "$") {
 			for key, item := range doc.All() {
 				if err := expr.CheckFieldName(key, g.rt.o.Version); err != nil {
@@ -78,13 +85,6 @@ func (g *groupStage) parseID(v bson.RawValue, s *expr.Scope) error {
 				g.idField, g.id = key, e
 			}
 			return nil
-		}
-		if n > 0 && strings.HasPrefix(first, "$") {
-			for key := range doc.All() {
-				if !strings.HasPrefix(key, "$") {
-					return srverr.New(17390, "$group does not support inclusion-style expressions")
-				}
-			}
 		}
 	}
 	e, err := expr.Parse(v, s)

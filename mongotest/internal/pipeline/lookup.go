@@ -112,23 +112,24 @@ func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) 
 		case "let":
 			var ok bool
 			if let, ok = item.Document(); !ok {
-				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %s", bsontext.Element(key, item), typeName(item))
+				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %d", bsontext.Element(key, item), int8(item.Type))
 			}
-		case "from", "as", "localField", "foreignField":
+		default:
 			s, ok := item.StringValue()
-			if !ok {
-				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, is type %s", bsontext.Element(key, item), typeName(item))
+			if !ok { // the server shows the type's number here
+				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, is type %d", bsontext.Element(key, item), int8(item.Type))
 			}
 			switch key {
+			case "from":
 			case "as":
 				as = s
 			case "localField":
 				local, haveLocal = s, true
 			case "foreignField":
 				foreign, haveForeign = s, true
+			default:
+				return nil, srverr.New(srverr.FailedToParse, "unknown argument to $lookup: %s", key)
 			}
-		default:
-			return nil, srverr.New(srverr.FailedToParse, "unknown argument to $lookup: %s", key)
 		}
 	}
 	if from := doc.Lookup("from"); from.Type != 0 {

@@ -7,7 +7,7 @@ import (
 	"allium/mongotest/internal/expr"
 )
 
-func parseDoc(t *testing.T, text string) bson.Raw {
+func parseDoc(t testing.TB, text string) bson.Raw {
 	t.Helper()
 	var raw bson.Raw
 	if err := bson.UnmarshalExtJSON([]byte(text), &raw); err != nil {

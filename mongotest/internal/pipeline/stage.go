@@ -3,6 +3,7 @@ package pipeline
 // The table of stages, and the simple ones.
 
 import (
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -97,8 +98,11 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 	if hasWhere(doc, 0) {
 		return nil, srverr.New(srverr.BadValue, "$where is not allowed in this context")
 	}
-	o := p.rt.filterOptions(p.scope)
-	f, err := query.ParseFilter(doc, o)
+	doc, err := p.rewriteSampleRate(doc)
+	if err != nil {
+		return nil, err
+	}
+	f, err := query.ParseFilter(doc, p.rt.filterOptions(p.scope))
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +110,35 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 		return nil, srverr.New(srverr.BadValue, "$geoNear, $near, and $nearSphere are not allowed in this context")
 	}
 	return &matchStage{f}, nil
+}
+
+// rewriteSampleRate makes an expression of a $sampleRate at the top of a filter: {$lt: [{$rand: {}}, rate]}.
+func (p *parser) rewriteSampleRate(filter bson.Raw) (bson.Raw, error) {
+	rate := filter.Lookup("$sampleRate")
+	if rate.Type == 0 || !p.rt.o.Version.AtLeast(4, 9) {
+		return filter, nil
+	}
+	if f := expr.ToDouble(rate); !rate.IsNumber() || !(f >= 0 && f <= 1) {
+		return nil, srverr.New(srverr.BadValue, "numeric argument to $sampleRate must be in [0, 1]")
+	}
+	start, dst := bson.BeginDocument(nil)
+	and, dst := bson.BeginArrayElement(dst, "$and")
+	first, dst := bson.BeginDocumentElement(dst, "0")
+	for key, v := range filter.All() {
+		if key != "$sampleRate" {
+			dst = bson.AppendRawValue(dst, key, v)
+		}
+	}
+	dst = bson.EndDocument(dst, first)
+	second, dst := bson.BeginDocumentElement(dst, "1")
+	test, dst := bson.BeginDocumentElement(dst, "$expr")
+	pair, dst := bson.BeginArrayElement(dst, "$lt")
+	dst = bson.AppendDocument(dst, "0", bson.EndDocument(bson.AppendDocument(slices.Clone(emptyDocument[:4]), "$rand", emptyDocument), 0))
+	dst = bson.AppendRawValue(dst, "1", rate)
+	for _, open := range []int{pair, test, second, and, start} {
+		dst = bson.EndDocument(dst, open)
+	}
+	return dst, nil
 }
 
 // hasWhere looks for $where at the places where a filter may have it.

@@ -1,0 +1,154 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/srverr"
+)
+
+// runText runs a pipeline, given as {"p": [...]}, on documents, given as {"d": [...]}, and shows the results or
+// "code text".
+func runText(t testing.TB, stages, docs string, version expr.Version) string {
+	t.Helper()
+	m := newMemory()
+	ns := Namespace{"test", "c"}
+	for v := range bson.Raw(parseDoc(t, `{"d":`+docs+`}`).Lookup("d").Value).Values() {
+		m.colls[ns] = append(m.colls[ns], bson.Raw(v.Value))
+	}
+	list, err := StagesOf(parseDoc(t, `{"p":`+stages+`}`).Lookup("p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(stages, `{"$documents"`) {
+		ns.Coll = ""
+	}
+	out, err := m.run(list, &Options{Env: m, NS: ns, Version: version})
+	if err != nil {
+		e := srverr.From(err)
+		return expr.Text(bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, e.Code)}) + " " + e.Msg
+	}
+	var texts []string
+	for _, doc := range out {
+		texts = append(texts, expr.Text(document(doc)))
+	}
+	return strings.Join(texts, " ")
+}
+
+func (m *memory) run(stages []bson.Raw, o *Options) ([]bson.Raw, error) {
+	p, err := Parse(stages, o)
+	if err != nil {
+		return nil, err
+	}
+	var src Iterator
+	if p.NeedsSource() {
+		if src, err = m.Find(o.NS, p.TakeMatch()); err != nil {
+			return nil, err
+		}
+	}
+	it, err := p.Run(src)
+	if err != nil {
+		return nil, err
+	}
+	return collect(it, memoryLimit)
+}
+
+func TestStages(t *testing.T) {
+	const numbers = `[{"_id":1,"g":"a","x":1},{"_id":2,"g":"a","x":4},{"_id":3,"g":"b","x":2},{"_id":4,"g":"b"},{"_id":5,"g":"b","x":8}]`
+	for _, c := range []struct{ stages, docs, want string }{
+		{`[{"$documents":[{"a":1},{"a":2}]},{"$match":{"a":2}}]`, `[]`, `{a: 2}`},
+		{`[{"$setWindowFields":{"partitionBy":"$g","sortBy":{"_id":1},"output":{"s":{"$sum":"$x","window":{"documents":["unbounded","current"]}}}}},{"$project":{"s":1}}]`, numbers,
+			`{_id: 1, s: 1} {_id: 2, s: 5} {_id: 3, s: 2} {_id: 4, s: 2} {_id: 5, s: 10}`},
+		{`[{"$setWindowFields":{"sortBy":{"g":1},"output":{"r":{"$rank":{}},"d":{"$denseRank":{}},"n":{"$documentNumber":{}}}}},{"$project":{"r":1,"d":1,"n":1}}]`, numbers,
+			`{_id: 1, r: 1, d: 1, n: 1} {_id: 2, r: 1, d: 1, n: 2} {_id: 3, r: 3, d: 2, n: 3} {_id: 4, r: 3, d: 2, n: 4} {_id: 5, r: 3, d: 2, n: 5}`},
+		{`[{"$setWindowFields":{"sortBy":{"_id":1},"output":{"p":{"$shift":{"output":"$x","by":-1,"default":0}}}}},{"$project":{"p":1}}]`, numbers,
+			`{_id: 1, p: 0} {_id: 2, p: 1} {_id: 3, p: 4} {_id: 4, p: 2} {_id: 5, p: null}`},
+		{`[{"$setWindowFields":{"sortBy":{"_id":1},"output":{"a":{"$avg":"$x","window":{"range":[-1,1]}}}}},{"$project":{"a":1}},{"$limit":2}]`, numbers,
+			`{_id: 1, a: 2.5} {_id: 2, a: 2.33333}`},
+		{`[{"$setWindowFields":{"sortBy":{"_id":1},"output":{"v":{"$derivative":{"input":"$x"},"window":{"documents":[-1,0]}}}}},{"$project":{"v":1}},{"$limit":3}]`, numbers,
+			`{_id: 1, v: null} {_id: 2, v: 3} {_id: 3, v: -2}`},
+		{`[{"$fill":{"sortBy":{"_id":1},"output":{"x":{"method":"linear"}}}},{"$project":{"x":1}},{"$skip":2}]`, numbers, `{_id: 3, x: 2} {_id: 4, x: 5} {_id: 5, x: 8}`},
+		{`[{"$fill":{"output":{"x":{"value":{"$literal":7}}}}},{"$match":{"_id":4}}]`, numbers, `{_id: 4, g: "b", x: 7}`},
+		{`[{"$fill":{"partitionByFields":["g"],"sortBy":{"_id":1},"output":{"x":{"method":"locf"}}}},{"$match":{"_id":4}}]`, numbers, `{_id: 4, g: "b", x: 2}`},
+		{`[{"$match":{"_id":{"$lt":3}}},{"$densify":{"field":"x","range":{"step":1,"bounds":"full"}}},{"$project":{"_id":0,"x":1}}]`, numbers, `{x: 1} {x: 2} {x: 3} {x: 4}`},
+		{`[{"$densify":{"field":"t","range":{"step":1,"unit":"day","bounds":[{"$date":"2020-02-28T00:00:00Z"},{"$date":"2020-03-02T00:00:00Z"}]}}}]`, `[{"t":{"$date":"2020-02-29T00:00:00Z"}}]`,
+			`{t: 2020-02-28T00:00:00.000Z} {t: 2020-02-29T00:00:00.000Z} {t: 2020-03-01T00:00:00.000Z}`},
+		{`[{"$group":{"_id":"$g","t":{"$top":{"sortBy":{"x":-1},"output":"$_id"}},"n":{"$firstN":{"n":2,"input":"$x"}},"c":{"$count":{}}}},{"$sort":{"_id":1}}]`, numbers,
+			`{_id: "a", t: 2, n: [1, 4], c: 2} {_id: "b", t: 5, n: [2, null], c: 3}`},
+		{`[{"$group":{"_id":null,"b":{"$bottomN":{"n":2,"sortBy":{"x":1},"output":"$x"}},"m":{"$median":{"input":"$x","method":"approximate"}}}}]`, numbers, `{_id: null, b: [4, 8], m: 2}`},
+		{`[{"$lookup":{"from":"c","localField":"g","foreignField":"g","let":{"i":"$_id"},"pipeline":[{"$match":{"$expr":{"$lt":["$_id","$$i"]}}},{"$project":{"_id":1}}],"as":"r"}},{"$match":{"_id":5}}]`, numbers,
+			`{_id: 5, g: "b", x: 8, r: [{_id: 3}, {_id: 4}]}`},
+		{`[{"$graphLookup":{"from":"c","startWith":"$_id","connectFromField":"x","connectToField":"_id","as":"r","depthField":"d","maxDepth":2}},{"$match":{"_id":1}},{"$project":{"r":{"$map":{"input":"$r","in":["$$this._id","$$this.d"]}}}}]`, numbers, `{_id: 1, r: [[1, 0]]}`},
+		{`[{"$redact":{"$cond":[{"$eq":["$x",8]},"$$PRUNE","$$DESCEND"]}},{"$count":"n"}]`, numbers, `{n: 4}`},
+		{`[{"$limit":"x"}]`, numbers, `5107201 invalid argument to $limit stage: Expected a number in: $limit: "x"`},
+		{`[{"$setWindowFields":{"output":{"r":{"$rank":{}}}}}]`, numbers, `5371602 $rank must be specified with a top level sortBy expression with exactly one element`},
+		{`[{"$project":{"a":{"$getField":"x"}}},{"$match":{"_id":2}}]`, numbers, `{_id: 2, a: 4}`},
+		{`[{"$addFields":{}},{"$limit":1}]`, numbers, `{_id: 1, g: "a", x: 1}`},
+		{`[{"$match":{"$sampleRate":1}},{"$count":"n"}]`, numbers, `{n: 5}`},
+		{`[{"$unset":["g","x"]},{"$unionWith":{"coll":"c","pipeline":[{"$match":{"_id":1}}]}},{"$skip":4}]`, numbers, `{_id: 5} {_id: 1, g: "a", x: 1}`},
+		{`[{"$nope":1}]`, numbers, `40324 Unrecognized pipeline stage name: '$nope'`},
+	} {
+		if got := runText(t, c.stages, c.docs, expr.Version{Major: 8}); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.stages, got, c.want)
+		}
+	}
+}
+
+// TestStageVersions checks that stages are unknown to servers that do not have them.
+func TestStageVersions(t *testing.T) {
+	for stage, since := range map[string]expr.Version{
+		"$setWindowFields": {Major: 5}, "$densify": {Major: 5, Minor: 1}, "$fill": {Major: 5, Minor: 3}, "$unionWith": {Major: 4, Minor: 4},
+	} {
+		before := expr.Version{Major: since.Major, Minor: since.Minor - 1}
+		if since.Minor == 0 {
+			before = expr.Version{Major: since.Major - 1, Minor: 9}
+		}
+		if got := runText(t, `[{"`+stage+`":{}}]`, `[]`, before); got != "40324 Unrecognized pipeline stage name: '"+stage+"'" {
+			t.Errorf("%s in %v: %s", stage, before, got)
+		}
+		if got := runText(t, `[{"`+stage+`":{}}]`, `[]`, since); strings.HasPrefix(got, "40324") {
+			t.Errorf("%s in %v: %s", stage, since, got)
+		}
+	}
+}
+
+// FuzzPipeline parses and runs arbitrary stages: no panic.
+func FuzzPipeline(f *testing.F) {
+	for _, seed := range []string{
+		`{"p":[{"$match":{"a":1}},{"$group":{"_id":"$g","n":{"$sum":1}}},{"$sort":{"n":-1}}]}`,
+		`{"p":[{"$bucketAuto":{"groupBy":"$x","buckets":3,"granularity":"R5"}}]}`,
+		`{"p":[{"$facet":{"a":[{"$unwind":"$x"}],"b":[{"$sample":{"size":1}}]}}]}`,
+		`{"p":[{"$lookup":{"from":"c","localField":"x","foreignField":"x","as":"r.s"}},{"$merge":{"into":"m","whenMatched":[{"$set":{"a":"$$new.x"}}]}}]}`,
+		`{"p":[{"$setWindowFields":{"sortBy":{"x":1},"output":{"a.b":{"$sum":1,"window":{"range":[-1,"unbounded"]}}}}},{"$fill":{"output":{"x":{"value":1}}}}]}`,
+		`{"p":[{"$densify":{"field":"x","range":{"step":0.5,"bounds":"partition"}}},{"$redact":"$$KEEP"},{"$replaceWith":{"a":"$x"}},{"$project":{"a.b":{"$add":["$a",1]}}}]}`,
+		`{"p":[{"$geoNear":{"near":[0,0],"distanceField":"d"}}]}`, `{"p":[{"$graphLookup":{"from":"c","startWith":"$x","connectFromField":"x","connectToField":"_id","as":"r"}}]}`,
+	} {
+		f.Add([]byte(parseDoc(f, seed)))
+	}
+	var docs []bson.Raw
+	for v := range bson.Raw(parseDoc(f, `{"d":[{"_id":1,"x":1,"g":"a"},{"_id":2,"x":[1,2]},{"_id":3,"x":{"b":1}},{"_id":4,"x":2.5},{"_id":5}]}`).Lookup("d").Value).Values() {
+		docs = append(docs, bson.Raw(v.Value))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		doc := bson.Raw(data)
+		if doc.Validate() != nil {
+			return
+		}
+		stages, err := StagesOf(doc.Lookup("p"))
+		if err != nil {
+			return
+		}
+		m := newMemory()
+		ns := Namespace{"test", "c"}
+		m.colls[ns] = docs
+		if out, err := m.run(stages, &Options{Env: m, NS: ns, Version: expr.Version{Major: 8}, ReplicaSet: true}); err == nil {
+			for _, d := range out {
+				if d.Validate() != nil && len(d) < 1<<20 {
+					t.Errorf("result is no BSON: %x", []byte(d))
+				}
+			}
+		}
+	})
+}
