@@ -389,6 +389,7 @@ func codeWithScopeCodec(fl flags) basic {
 				return 0, decodeErr(bt, t, err)
 			}
 			v, n, err := d.codeWithScope(b)
+			d.finish()
 			if err != nil {
 				return 0, decodeErr(bt, t, err)
 			}

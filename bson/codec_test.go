@@ -62,7 +62,6 @@ type everything struct {
 	Bin      Binary
 	DT       DateTime
 	Skipped  string `bson:"-"`
-	hidden   int
 }
 
 func sampleEverything() everything {

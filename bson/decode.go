@@ -18,6 +18,8 @@ type decoder struct {
 	text      int    // how many bytes of strings were copied into chunks
 
 	// For trees of D, M, A and any; see measure.
+	window    string  // a copy of the tree that is being decoded, if most of it is text
+	windowCap int     // the capacity of the slice that was copied
 	counts    []int32 // how many elements the documents and arrays have, in their order
 	next      int     // in counts
 	strings   slab[string]

@@ -32,25 +32,26 @@ func (e *encoder) enter() error {
 
 func (e *encoder) leave() { e.depth-- }
 
-// appendKey appends a key and its NUL. Keys come out of maps and D: they may hold anything.
+// checkKey returns an error if key cannot be a key. Keys come out of maps and D: they may hold anything.
+func checkKey(key string) error {
+	if plainKey(viewBytes(key)) {
+		return nil
+	}
+	if strings.IndexByte(key, 0) >= 0 {
+		return &EncodeError{Err: fmt.Errorf("key %q %w", key, errNUL)}
+	}
+	if !utf8.ValidString(key) {
+		return &EncodeError{Err: fmt.Errorf("key %q %w", key, errUTF8)}
+	}
+	return nil
+}
+
+// appendKey appends a key and its NUL.
 func appendKey(dst []byte, key string) ([]byte, error) {
-	if !plainKey(viewBytes(key)) {
-		if strings.IndexByte(key, 0) >= 0 {
-			return dst, &EncodeError{Err: fmt.Errorf("key %q %w", key, errNUL)}
-		}
-		if !utf8.ValidString(key) {
-			return dst, &EncodeError{Err: fmt.Errorf("key %q %w", key, errUTF8)}
-		}
+	if err := checkKey(key); err != nil {
+		return dst, err
 	}
-	at := len(dst)
-	size := len(key) + 1
-	if cap(dst)-at < size {
-		dst = slices.Grow(dst, size)
-	}
-	dst = dst[:at+size]
-	copy(dst[at:], key)
-	dst[at+size-1] = 0
-	return dst, nil
+	return append(append(dst, key...), 0), nil
 }
 
 // appendText appends a string's value if it is valid UTF-8.
@@ -187,17 +188,10 @@ func (e *encoder) appendD(dst []byte, d D, fl flags) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	for i := range d {
-		at := len(dst)
-		dst = append(dst, 0)
 		var err error
-		if dst, err = appendKey(dst, d[i].Key); err != nil {
-			return dst, under(d[i].Key, err)
+		if dst, err = e.appendElement(dst, d[i].Key, d[i].Value, fl); err != nil {
+			return dst, err
 		}
-		var t Type
-		if t, dst, err = e.appendAny(dst, d[i].Value, fl); err != nil {
-			return dst, under(d[i].Key, encodeErr(reflect.TypeOf(d[i].Value), err))
-		}
-		dst[at] = byte(t)
 	}
 	e.leave()
 	return EndDocument(dst, start), nil
@@ -211,20 +205,63 @@ func (e *encoder) appendM(dst []byte, m M, fl flags) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	for key, v := range m {
-		at := len(dst)
-		dst = append(dst, 0)
 		var err error
-		if dst, err = appendKey(dst, key); err != nil {
-			return dst, under(key, err)
+		if dst, err = e.appendElement(dst, key, v, fl); err != nil {
+			return dst, err
 		}
-		var t Type
-		if t, dst, err = e.appendAny(dst, v, fl); err != nil {
-			return dst, under(key, encodeErr(reflect.TypeOf(v), err))
-		}
-		dst[at] = byte(t)
 	}
 	e.leave()
 	return EndDocument(dst, start), nil
+}
+
+// appendElement appends a key and its value.
+func (e *encoder) appendElement(dst []byte, key string, v any, fl flags) ([]byte, error) {
+	// Room for the key and any value of fixed size, so that they are stored without a further look.
+	pos := len(dst)
+	value := pos + 1 + len(key) + 1
+	if cap(dst) < value+8 {
+		dst = slices.Grow(dst, value+8-pos)
+	}
+	dst = dst[:value]
+	copy(dst[pos+1:], key)
+	dst[value-1] = 0
+	if err := checkKey(key); err != nil {
+		return dst, under(key, err)
+	}
+	if !e.cfg.special {
+		switch v := v.(type) {
+		case string:
+			dst[pos] = byte(TypeString)
+			out, err := appendText(dst, v)
+			if err != nil {
+				return dst, under(key, encodeErr(reflect.TypeFor[string](), err))
+			}
+			return out, nil
+		case int32:
+			dst[pos] = byte(TypeInt32)
+			dst = dst[:value+4]
+			binary.LittleEndian.PutUint32(dst[value:], uint32(v))
+			return dst, nil
+		case float64:
+			dst[pos] = byte(TypeDouble)
+			dst = dst[:value+8]
+			binary.LittleEndian.PutUint64(dst[value:], math.Float64bits(v))
+			return dst, nil
+		case int64:
+			if fl&flagMinSize == 0 {
+				dst[pos] = byte(TypeInt64)
+				dst = dst[:value+8]
+				binary.LittleEndian.PutUint64(dst[value:], uint64(v))
+				return dst, nil
+			}
+		}
+	}
+	t, out, err := e.appendAny(dst, v, fl)
+	if err != nil {
+		return dst, under(key, encodeErr(reflect.TypeOf(v), err))
+	}
+	out[pos] = byte(t)
+	return out, nil
 }
 
 // appendA is appendD for arrays.
@@ -392,6 +429,7 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 					return 0, decodeErr(bt, t, err)
 				}
 				v, n, err := d.any(bt, b)
+				d.finish()
 				if err == nil {
 					*at[any](p) = v
 				}
@@ -419,6 +457,7 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 					return 0, decodeErr(bt, t, err)
 				}
 				x, n, err := d.any(bt, b)
+				d.finish()
 				if err == nil && x == nil {
 					v.SetZero()
 				} else if err == nil {

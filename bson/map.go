@@ -247,6 +247,7 @@ func dCodec(fl flags) basic {
 					return 0, decodeErr(bt, t, err)
 				}
 				v, n, err := d.d(b)
+				d.finish()
 				if err != nil {
 					return 0, decodeErr(bt, t, err)
 				}
@@ -283,6 +284,7 @@ func mCodec(fl flags) basic {
 					return 0, decodeErr(bt, t, err)
 				}
 				v, n, err := d.m(b, into)
+				d.finish()
 				if err != nil {
 					return 0, decodeErr(bt, t, err)
 				}
@@ -315,6 +317,7 @@ func aCodec(fl flags) basic {
 					return 0, decodeErr(bt, t, err)
 				}
 				v, n, err := d.a(b)
+				d.finish()
 				if err != nil {
 					return 0, decodeErr(bt, t, err)
 				}

@@ -70,9 +70,14 @@ const (
 )
 
 // str returns a string with these bytes. The strings of a document share chunks of memory. A long string gets memory of
-// its own.
+// its own. In a tree with a window, b must be a part of it that was not cut in capacity.
 func (d *decoder) str(b []byte) string {
 	n := len(b)
+	if d.window != "" {
+		// Slices of one array differ in capacity by how far they start from each other.
+		off := d.windowCap - cap(b)
+		return d.window[off : off+n]
+	}
 	if n > len(d.chunk) {
 		if n >= soloString {
 			return string(b)

@@ -171,9 +171,6 @@ func TestTags(t *testing.T) {
 }
 
 func TestBadStructs(t *testing.T) {
-	type loop struct {
-		*loop `bson:",inline"`
-	}
 	type Loop struct {
 		L *Loop `bson:",inline"`
 	}
@@ -235,10 +232,6 @@ func TestBadStructs(t *testing.T) {
 		if string(out) != "kept" {
 			t.Errorf("%T: dst became %q", test.in, out)
 		}
-	}
-	if _, err := Marshal(loop{}); err != nil {
-		// An embedded pointer to a type that is not exported cannot be set, so it is left alone.
-		t.Error(err)
 	}
 }
 

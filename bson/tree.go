@@ -13,7 +13,7 @@ import (
 )
 
 // measure walks the value of type t at the start of b and gets memory ready for it. It is called once for the root of a
-// tree, before any, d, m or a. There is no struct in such a tree and no code of users, so that the second walk finds
+// tree, before any, d, m or a, and finish after them. There is no struct in such a tree and no code of users, so that the second walk finds
 // everything as the first one did.
 func (d *decoder) measure(t Type, b []byte) error {
 	switch t {
@@ -32,13 +32,20 @@ func (d *decoder) measure(t Type, b []byte) error {
 	d.arrays.expect(m.arrays)
 	d.slots.expect(m.elements)
 	d.cells.expect(m.cells)
-	if m.text > len(d.chunk) {
+	switch size := int(binary.LittleEndian.Uint32(b)); {
+	case size <= largeChunk && m.text >= size/2:
+		// Mostly text: one copy of it all is cheaper than many small ones.
+		d.window, d.windowCap = string(b[:size]), cap(b)
+	case m.text > len(d.chunk):
 		d.chunkSize = min(m.text, largeChunk)
 		d.newChunk(0)
 	}
 	d.next = 0
 	return nil
 }
+
+// finish is called after a tree is decoded.
+func (d *decoder) finish() { d.window = "" }
 
 // count returns how many elements the next document or array has.
 func (d *decoder) count() int {

@@ -101,17 +101,14 @@ func wordVariable(v any) ptr {
 func typeWord(v any) unsafe.Pointer { return (*eface)(unsafe.Pointer(&v)).typ }
 
 var (
-	stringWord     = typeWord("")
-	float64Word    = typeWord(float64(0))
-	int32Word      = typeWord(int32(0))
-	int64Word      = typeWord(int64(0))
-	dateTimeWord   = typeWord(DateTime(0))
-	timestampWord  = typeWord(Timestamp{})
-	objectIDWord   = typeWord(ObjectID{})
-	decimal128Word = typeWord(Decimal128{})
-	binaryWord     = typeWord(Binary{})
-	dWord          = typeWord(D{})
-	aWord          = typeWord(A{})
+	stringWord   = typeWord("")
+	float64Word  = typeWord(float64(0))
+	int32Word    = typeWord(int32(0))
+	int64Word    = typeWord(int64(0))
+	dateTimeWord = typeWord(DateTime(0))
+	objectIDWord = typeWord(ObjectID{})
+	dWord        = typeWord(D{})
+	aWord        = typeWord(A{})
 )
 
 // boxed returns the interface value with this type word and p as its data word; see the top of the file.
