@@ -80,7 +80,7 @@ func (p *projectionParser) element(n *projectionNode, key string, v bson.RawValu
 		return p.flag(n, key, truthy(v), prefix)
 	}
 	if positional {
-		return srverr.New(31271, "positional projection cannot be used with an expression or sub object")
+		return srverr.New(31308, "positional projection cannot be used with a literal")
 	}
 	if err := checkFieldPath(key, p.o.version()); err != nil {
 		return err

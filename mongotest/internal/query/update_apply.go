@@ -124,24 +124,28 @@ func (c *updateRun) applyLeaf(n *leafNode, name string, v bson.RawValue) (bson.R
 // applyObject applies children, in their order, to the fields of a document; new fields are appended.
 func (c *updateRun) applyObject(children []updateChild, v bson.RawValue) (bson.RawValue, error) {
 	doc := bson.Raw(v.Value)
-	results := make([]bson.RawValue, len(children))
+	order := c.u.processingOrder(children)
+	results := make([]bson.RawValue, len(children)) // by the position in children
 	changed := false
-	for i, child := range children {
+	for _, child := range order {
 		c.path = append(c.path, child.name)
 		old := lookup(doc, child.name)
+		var out bson.RawValue
 		var err error
 		if old.Type != 0 {
-			results[i], err = c.apply(child.node, child.name, old)
+			out, err = c.apply(child.node, child.name, old)
 		} else {
-			results[i], err = c.create(child.node)
-			if err == nil && results[i].Type != 0 {
-				err = c.created()
+			out, err = c.create(child.node)
+			if err == nil && out.Type != 0 {
+				err = c.created(out)
 			}
 		}
 		if err != nil {
 			return v, err
 		}
-		changed = changed || !identical(results[i], old)
+		at, _ := findChild(children, child.name)
+		results[at] = out
+		changed = changed || !identical(out, old)
 		c.path = c.path[:len(c.path)-1]
 	}
 	if !changed {
@@ -158,13 +162,13 @@ func (c *updateRun) applyObject(children []updateChild, v bson.RawValue) (bson.R
 		}
 		b = bson.AppendRawValue(b, key, old)
 	}
-	for i, child := range children {
-		if results[i].Type != 0 {
+	for _, child := range order {
+		if i, _ := findChild(children, child.name); results[i].Type != 0 {
 			b = bson.AppendRawValue(b, child.name, results[i])
 		}
 	}
 	out := bson.Raw(bson.EndDocument(b, start))
-	for _, child := range children {
+	for _, child := range order {
 		if strings.HasPrefix(child.name, "$") && lookup(out, child.name).Type != 0 {
 			if err := c.u.checkDollar(out, child.name, c.path); err != nil {
 				return v, err
@@ -175,13 +179,23 @@ func (c *updateRun) applyObject(children []updateChild, v bson.RawValue) (bson.R
 }
 
 // created is called for each field that was created: a new field inside of the _id would change it.
-func (c *updateRun) created() error {
+func (c *updateRun) created(v bson.RawValue) error {
 	c.modified = true
-	if len(c.path) > 1 && c.path[0] == "_id" {
-		return srverr.New(srverr.ImmutableField, "Updating the path '%s' to %s would modify the immutable field '_id'",
-			strings.Join(c.path, "."), bsontext.Element("_id", lookup(c.doc, "_id")))
+	if len(c.path) < 2 || c.path[0] != "_id" {
+		return nil
 	}
-	return nil
+	// The message shows the document around the new field.
+	parent, name := documentValue(c.doc), ""
+	for _, part := range c.path[:len(c.path)-1] {
+		parent, name = lookup(parent.Value, part), part
+	}
+	start, b := bson.BeginDocument(nil)
+	for key, e := range bson.Raw(parent.Value).All() {
+		b = bson.AppendRawValue(b, key, e)
+	}
+	b = bson.EndDocument(bson.AppendRawValue(b, c.path[len(c.path)-1], v), start)
+	return srverr.New(srverr.ImmutableField, "Updating the path '%s' to %s would modify the immutable field '_id'",
+		strings.Join(c.path, "."), bsontext.Element(name, bson.RawValue{Type: parent.Type, Value: b}))
 }
 
 // create returns the value of a field that does not exist: what the leaves below the node make of it, or the zero RawValue.
@@ -206,6 +220,7 @@ func (c *updateRun) create(n updateNode) (bson.RawValue, error) {
 		}
 		var out bson.RawValue
 		start, b := bson.BeginDocument(nil)
+		children = c.u.processingOrder(children)
 		for _, child := range children {
 			c.path = append(c.path, child.name)
 			v, err := c.create(child.node)
@@ -287,7 +302,7 @@ func (c *updateRun) applyIndexes(children []updateChild, name string, v bson.Raw
 		list = append(list, e)
 	}
 	changed := false
-	for _, child := range children {
+	for _, child := range c.u.processingOrder(children) {
 		i, ok := arrayIndex(child.name)
 		if !ok {
 			if err := c.blocked(child.node, []string{child.name}, name, v); err != nil {
@@ -320,7 +335,7 @@ func (c *updateRun) applyIndexes(children []updateChild, name string, v bson.Raw
 				}
 				list = append(list, out)
 				changed = true
-				if err := c.created(); err != nil {
+				if err := c.created(out); err != nil {
 					return v, err
 				}
 			}

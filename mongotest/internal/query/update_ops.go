@@ -95,6 +95,12 @@ func (o *arithmeticOp) update(c *updateRun, name string, old bson.RawValue) (bso
 	if !ok {
 		return old, badValue("Failed to apply %s operations to current value (%s) for document {%s}", o.name, debugNumber(old), c.id())
 	}
+	switch {
+	case isNaN(v):
+		c.modified = true // NaN is never the value that was there before
+	case v.Type == bson.TypeDouble && old.Type == bson.TypeDouble && toDouble(v) == toDouble(old):
+		return old, nil // 0 is -0
+	}
 	return v, nil
 }
 

@@ -58,6 +58,24 @@ func insertChild(list []updateChild, name string, n updateNode) []updateChild {
 	return list
 }
 
+// processingOrder returns the order in which children are applied and new fields are added: by name; since 5.0 names that
+// are numbers are ordered as such.
+func (u *Update) processingOrder(list []updateChild) []updateChild {
+	if u.version < 500 {
+		return list
+	}
+	sorted := append([]updateChild(nil), list...)
+	sort.SliceStable(sorted, func(i, j int) bool {
+		x, okX := arrayIndex(sorted[i].name)
+		y, okY := arrayIndex(sorted[j].name)
+		if okX && okY {
+			return x < y
+		}
+		return sorted[i].name < sorted[j].name
+	})
+	return sorted
+}
+
 func getChild(n updateNode, name string) updateNode {
 	var list []updateChild
 	switch n := n.(type) {
