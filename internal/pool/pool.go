@@ -303,6 +303,3 @@ type checkOutError struct {
 
 func (e *checkOutError) Error() string        { return e.message }
 func (e *checkOutError) Is(target error) bool { return target == e.class }
-
-// AddOperations counts n operations that are under way without a connection of this pool.
-func (p *Pool) AddOperations(n int64) { p.operations.Add(n) }

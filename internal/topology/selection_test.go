@@ -1,15 +1,19 @@
 package topology
 
 import (
+	"context"
 	"encoding/json"
 	"math"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"allium/event"
+	"allium/internal/conn"
 	"allium/internal/hello"
 	"allium/internal/spectest"
 )
@@ -96,12 +100,20 @@ func (j *topologyJSON) description(t *testing.T, heartbeat time.Duration) *event
 	return td
 }
 
+// blockedDialer never gets a connection.
+type blockedDialer struct{}
+
+func (blockedDialer) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 // topologyOf returns a topology that knows td and does nothing.
 func topologyOf(t *testing.T, td *event.TopologyDescription, cfg Config) *Topology {
 	t.Helper()
 	cfg.unmonitored = true
 	cfg.Seeds = []string{"seed"}
-	cfg.Pool.Conn = configFor("mongodb://a").Pool.Conn
+	cfg.Pool.Conn = &conn.Config{Dialer: blockedDialer{}}
 	topo, err := New(&cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -246,27 +258,34 @@ func TestInWindowSpec(t *testing.T) {
 			if err := json.Unmarshal(spectest.Read(t, file), &f); err != nil {
 				t.Fatal(err)
 			}
-			topo := topologyOf(t, f.TopologyDescription.description(t, 0), Config{LocalThreshold: DefaultLocalThreshold})
-			for _, m := range f.Mocked {
-				topo.Server(m.Address).pool.AddOperations(m.OperationCount)
-			}
-			counts := map[string]int{}
-			for range f.Iterations {
-				s, err := topo.Select(t.Context(), &Selection{ReadPreference: &ReadPreference{Mode: Nearest}})
-				if err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				topo := topologyOf(t, f.TopologyDescription.description(t, 0), Config{LocalThreshold: DefaultLocalThreshold})
+				for _, m := range f.Mocked {
+					s := topo.Server(m.Address)
+					s.pool.Ready()
+					for range m.OperationCount { // operations in progress: they wait for a connection
+						go s.CheckOut(t.Context())
+					}
 				}
-				counts[s.Addr()]++
-			}
-			for addr, want := range f.Outcome.Expected {
-				tolerance := f.Outcome.Tolerance
-				if want == 0 || want == 1 {
-					tolerance = 0
+				synctest.Wait()
+				counts := map[string]int{}
+				for range f.Iterations {
+					s, err := topo.Select(t.Context(), &Selection{ReadPreference: &ReadPreference{Mode: Nearest}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					counts[s.Addr()]++
 				}
-				if got := float64(counts[addr]) / float64(f.Iterations); math.Abs(got-want) > tolerance {
-					t.Errorf("%s was selected with frequency %v, want %v", addr, got, want)
+				for addr, want := range f.Outcome.Expected {
+					tolerance := f.Outcome.Tolerance
+					if want == 0 || want == 1 {
+						tolerance = 0
+					}
+					if got := float64(counts[addr]) / float64(f.Iterations); math.Abs(got-want) > tolerance {
+						t.Errorf("%s was selected with frequency %v, want %v", addr, got, want)
+					}
 				}
-			}
+			})
 		})
 	}
 }
