@@ -395,6 +395,26 @@ type writer interface{ target() Namespace }
 
 // Run connects the stages; src is nil if NeedsSource is false. Closing the returned iterator closes src.
 func (pl *Pipeline) Run(src Iterator) (Iterator, error) {
+	it, err := pl.connect(src)
+	if err == nil && pl.rt.o.Version.AtLeast(5, 0) {
+		it = &executor{it}
+	}
+	return it, err
+}
+
+// executor prefixes the errors of running a pipeline as servers since 5.0 do.
+type executor struct{ Iterator }
+
+func (e *executor) Next() (bson.Raw, error) {
+	doc, err := e.Iterator.Next()
+	var known *srverr.Error
+	if errors.As(err, &known) {
+		err = known.Prefix("PlanExecutor error during aggregation :: caused by :: ")
+	}
+	return doc, err
+}
+
+func (pl *Pipeline) connect(src Iterator) (Iterator, error) {
 	if src == nil {
 		src = FromSlice(nil)
 	}
@@ -467,7 +487,7 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 	rest := pl.stages
 	if len(rest) > 0 {
 		if _, ok := rest[0].stage.(source); ok {
-			return (&Pipeline{rt: pl.rt, stages: rest}).Run(nil)
+			return (&Pipeline{rt: pl.rt, stages: rest}).connect(nil)
 		}
 	}
 	base, viewStages, err := env.Resolve(ns)
@@ -484,7 +504,7 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 		if err != nil {
 			return nil, err
 		}
-		return (&Pipeline{rt: pl.rt, stages: rest}).Run(src)
+		return (&Pipeline{rt: pl.rt, stages: rest}).connect(src)
 	}
 	p := &parser{rt: pl.rt, scope: expr.NewScope(pl.rt.env), ns: base, within: "view"}
 	view, err := p.pipeline(viewStages)
@@ -500,7 +520,7 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 			return nil, err
 		}
 	}
-	return (&Pipeline{rt: pl.rt, stages: rest}).Run(it)
+	return (&Pipeline{rt: pl.rt, stages: rest}).connect(it)
 }
 
 // memoryLimit bounds what a stage that has to keep its whole input may hold.

@@ -88,6 +88,8 @@ func TestStages(t *testing.T) {
 		{`[{"$addFields":{}},{"$limit":1}]`, numbers, `{_id: 1, g: "a", x: 1}`},
 		{`[{"$match":{"$sampleRate":1}},{"$count":"n"}]`, numbers, `{n: 5}`},
 		{`[{"$unset":["g","x"]},{"$unionWith":{"coll":"c","pipeline":[{"$match":{"_id":1}}]}},{"$skip":4}]`, numbers, `{_id: 5} {_id: 1, g: "a", x: 1}`},
+		{`[{"$project":{"r":{"$divide":["$x",0]}}}]`, numbers, `2 PlanExecutor error during aggregation :: caused by :: can't $divide by zero`},
+		{`[{"$listSearchIndexes":{}}]`, numbers, `6047401 $listSearchIndexes stage is only allowed on MongoDB Atlas`},
 		{`[{"$nope":1}]`, numbers, `40324 Unrecognized pipeline stage name: '$nope'`},
 	} {
 		if got := runText(t, c.stages, c.docs, expr.Version{Major: 8}); got != c.want {

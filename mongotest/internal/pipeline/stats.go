@@ -16,7 +16,18 @@ func init() {
 			return &statsStage{p.rt, name, p.ns, spec}, err
 		})
 	}
+	refused := func(code int32, text string) func(*parser, string, bson.RawValue) ([]stage, error) {
+		return func(*parser, string, bson.RawValue) ([]stage, error) {
+			return nil, &srverr.Error{Code: code, Msg: text}
+		}
+	}
+	const needsAtlas = "Using $search and $vectorSearch aggregation stages requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable."
+	v60 := expr.Version{Major: 6}
 	register(
+		&stageDef{name: "$listSearchIndexes", since: v60, parse: refused(6047401, "$listSearchIndexes stage is only allowed on MongoDB Atlas")},
+		&stageDef{name: "$search", since: v60, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
+		&stageDef{name: "$searchMeta", since: v60, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
+		&stageDef{name: "$vectorSearch", since: expr.Version{Major: 7}, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
 		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), first: true, notInFacet: true},
 		&stageDef{name: "$collStats", parse: stats(checkCollStats), first: true, notInFacet: true},
 		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), first: true, notInFacet: true},

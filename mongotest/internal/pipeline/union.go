@@ -183,7 +183,7 @@ func (f *facetStage) open(src Iterator) (Iterator, error) {
 		}
 		start, dst := bson.BeginDocument(nil)
 		for i, sub := range f.subs {
-			it, err := sub.Run(FromSlice(docs))
+			it, err := sub.connect(FromSlice(docs))
 			if err != nil {
 				return nil, err
 			}
