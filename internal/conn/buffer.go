@@ -1,18 +1,21 @@
 package conn
 
 import (
-	"math/bits"
 	"sync"
+
+	"allium/internal/wire"
 )
 
-// Message buffers come in size classes, four times apart, each with a pool of its own. A pool gives its memory up to
-// the garbage collector when it is not used, so that what it holds is bounded by recent use; messages over the largest
-// class are not pooled at all.
-const (
-	minBufferBits = 12 // 4 KiB
-	bufferStep    = 2
-	bufferClasses = 8 // 4 KiB ... 64 MiB, so that the largest message a server may send is pooled too
-)
+// bufferSizes are the size classes of message buffers, each with a pool of its own. A pool gives its memory up to the garbage
+// collector when it is not used, so that what it holds is bounded by recent use; messages over the largest class are not
+// pooled at all.
+//
+// One class has room for a full batch of a cursor: documents of 16 MiB and what is around them.
+var bufferSizes = [...]int{
+	4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16<<20 + 64<<10, 32 << 20, wire.DefaultMaxMessageSize,
+}
+
+var bufferPools [len(bufferSizes)]sync.Pool
 
 // buffer is a message or a part of one: n bytes of b are filled.
 type buffer struct {
@@ -21,32 +24,32 @@ type buffer struct {
 	class int
 }
 
-var bufferPools [bufferClasses]sync.Pool
-
-// bufferClass returns the smallest class that holds size bytes, or bufferClasses if none does.
+// bufferClass returns the smallest class that holds size bytes, or len(bufferSizes) if none does.
 func bufferClass(size int) int {
-	if size <= 1<<minBufferBits {
-		return 0
+	for class, s := range bufferSizes {
+		if size <= s {
+			return class
+		}
 	}
-	return (bits.Len(uint(size-1)) - minBufferBits + bufferStep - 1) / bufferStep
+	return len(bufferSizes)
 }
 
 // getBuffer returns an empty buffer for at least size bytes.
 func getBuffer(size int) *buffer {
 	class := bufferClass(size)
-	if class >= bufferClasses {
+	if class == len(bufferSizes) {
 		return &buffer{b: make([]byte, size), class: class}
 	}
 	if b, ok := bufferPools[class].Get().(*buffer); ok {
 		b.n = 0
 		return b
 	}
-	return &buffer{b: make([]byte, 1<<(minBufferBits+class*bufferStep)), class: class}
+	return &buffer{b: make([]byte, bufferSizes[class]), class: class}
 }
 
 // putBuffer gives b back. Nothing may refer to its memory any more.
 func putBuffer(b *buffer) {
-	if b != nil && b.class < bufferClasses {
+	if b != nil && b.class < len(bufferSizes) {
 		bufferPools[b.class].Put(b)
 	}
 }

@@ -610,3 +610,33 @@ func BenchmarkRoundTrip(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkLargeReply is a round trip with the reply of a full batch.
+func BenchmarkLargeReply(b *testing.B) {
+	for name, size := range map[string]int{"100KiB": 100 << 10, "16MiB": 16 << 20} {
+		b.Run(name, func(b *testing.B) {
+			answer := message(1, 0, 0, document(func(dst []byte) []byte { return bson.AppendBinary(dst, "b", 0, make([]byte, size)) }))
+			c := dial(b, fakeServer(b, func(p *peer) {
+				p.hello()
+				for {
+					msg, ok := p.readBytes()
+					if !ok {
+						return
+					}
+					binary.LittleEndian.PutUint32(answer[8:], uint32(requestID(msg)))
+					p.Write(answer)
+				}
+			}), &Config{})
+			msg, ctx := command("find"), context.WithoutCancel(b.Context())
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := c.RoundTrip(ctx, msg)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Release()
+			}
+		})
+	}
+}
