@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "delete", Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
+	register(&Command{Name: "delete", Parse: parseWrite("deletes"), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
 }
 
 func runDelete(r *Request, dst []byte) ([]byte, error) {

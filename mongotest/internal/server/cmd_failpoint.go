@@ -74,7 +74,7 @@ func parseFailPoint(cmd bson.Raw) (*failPoint, error) {
 		return p, srverr.New(srverr.TypeMismatch, "'mode' must be a string or JSON object")
 	}
 	if v := cmd.Lookup("data"); !v.IsZero() {
-		if v.Type != bson.TypeEmbeddedDocument {
+		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 			return p, srverr.New(srverr.TypeMismatch, "the 'data' option must be a JSON object")
 		}
 		p.data = append(bson.Raw(nil), v.Value...)
@@ -128,6 +128,9 @@ func runWaitForFailPoint(r *Request, dst []byte) ([]byte, error) {
 	name, _ := r.Arg().StringValue()
 	if !failPointNames[name] {
 		return dst, srverr.New(srverr.FailPointSetFailed, "%s not found", name)
+	}
+	if r.Body.Lookup("timesEntered").IsZero() {
+		return dst, missingField("waitForFailPoint.timesEntered")
 	}
 	want, _ := number(r.Body.Lookup("timesEntered"))
 	ms, _ := number(r.Body.Lookup("maxTimeMS"))

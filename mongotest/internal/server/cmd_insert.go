@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "insert", Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
+	register(&Command{Name: "insert", Parse: parseWrite("documents"), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
 }
 
 // insertChunk is how many documents are inserted before others get a turn.

@@ -5,8 +5,8 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "getLastError", Aliases: []string{"getlasterror"}, Until: Version{5, 1, 0}, Where: Anywhere, Run: runGetLastError})
-	register(&Command{Name: "resetError", Until: Version{5, 0, 0}, Where: Anywhere, Run: runNothing})
+	register(&Command{Name: "getLastError", Aliases: []string{"getlasterror"}, Until: Version{5, 1, 0}, NoAuth: true, Where: Anywhere, Run: runGetLastError})
+	register(&Command{Name: "resetError", Until: Version{5, 0, 0}, NoAuth: true, Where: Anywhere, Run: runNothing})
 }
 
 // runGetLastError answers as after a successful write: commands report their errors themselves.

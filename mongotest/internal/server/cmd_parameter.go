@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
@@ -21,6 +22,13 @@ func (r *Request) appendParameter(dst []byte, name string) ([]byte, bool) {
 		return bson.EndDocument(dst, at), true
 	case "authenticationMechanisms":
 		return appendStrings(dst, name, []string{mechX509, scramSHA1, scramSHA256}), true
+	}
+	if point, ok := strings.CutPrefix(name, "failpoint."); ok {
+		status, known := r.Node.failPointStatus(point)
+		if !known {
+			return dst, false
+		}
+		return bson.AppendDocument(dst, name, status), true
 	}
 	v, ok := r.Node.parameter(name)
 	if !ok {

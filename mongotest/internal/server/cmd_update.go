@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "update", Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
+	register(&Command{Name: "update", Parse: parseWrite("updates"), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
 }
 
 func runUpdate(r *Request, dst []byte) ([]byte, error) {

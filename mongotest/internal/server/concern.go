@@ -27,6 +27,9 @@ func (wc *writeConcern) unacknowledged() bool {
 
 // defaultWriteConcern is what applies when the client gives none: majority since 5.0.
 func (n *Node) defaultWriteConcern() writeConcern {
+	if c := n.data.defaults.Load(); c != nil && c.write != nil {
+		return *c.write
+	}
 	if n.cfg.Version.AtLeast(5, 0) && n.set != nil && n.set.majorityByDefault() {
 		return writeConcern{mode: "majority", namedMode: true, provenance: "implicitDefault"}
 	}
@@ -125,7 +128,9 @@ func (wc *writeConcern) append(dst []byte, key string) []byte {
 		dst = bson.AppendBool(dst, "j", wc.j)
 	}
 	dst = bson.AppendInt32(dst, "wtimeout", int32(wc.wtimeout))
-	dst = bson.AppendString(dst, "provenance", wc.provenance)
+	if wc.provenance != "" {
+		dst = bson.AppendString(dst, "provenance", wc.provenance)
+	}
 	return bson.EndDocument(dst, at)
 }
 
@@ -345,7 +350,14 @@ func (r *Request) maxTime() error {
 		return err
 	}
 	if ms > 0 {
-		r.deadline = r.start.Add(time.Duration(ms) * time.Millisecond)
+		if _, ok := r.Fault("maxTimeAlwaysTimeOut"); ok {
+			return errMaxTime()
+		}
+		from := r.start
+		if r.blocked {
+			from = time.Now() // the fail point's time does not count
+		}
+		r.deadline = from.Add(time.Duration(ms) * time.Millisecond)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"allium/bson"
 )
@@ -22,6 +23,7 @@ type Data struct {
 	// PrepareShard makes sure that a collection that is about to be sharded exists and has an index for the key.
 	PrepareShard func(ns string, key bson.Raw, unique bool) error
 
+	defaults atomic.Pointer[defaultConcerns]
 	sessions *sessionCatalog
 	users    users
 	cluster  cluster

@@ -208,6 +208,9 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 		dst = n.appendOpTime(r, dst)
 	}
 	if e, ok := r.failWriteConcern(); ok {
+		if e.Type != bson.TypeEmbeddedDocument {
+			return dst[:start], srverr.New(10065, "invalid parameter: expected an object (writeConcernError)")
+		}
 		code, _ := number(bson.Raw(e.Value).Lookup("code"))
 		r.wcCode = int32(code)
 		return bson.AppendRawValue(dst, "writeConcernError", e), runErr
@@ -248,6 +251,11 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 	if err := r.Check(); err != nil {
 		return dst, err
 	}
+	if n.faults.any.Load() && r.Cmd.Name == "insert" {
+		if _, ok := r.Fault("failAllInserts"); ok {
+			return dst, srverr.New(srverr.InternalError, "failAllInserts failpoint active!")
+		}
+	}
 	start := len(dst)
 	dst, err = r.Cmd.Run(r, dst)
 	if n.role == Mongos && err == nil {
@@ -275,7 +283,7 @@ func (n *Node) appendOpTime(r *Request, dst []byte) []byte {
 
 // appendError appends the elements of a failed command's reply.
 func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
-	if n.role == Member && (notPrimaryCodes[e.Code] || shutdownCodes[e.Code]) {
+	if n.role == Member && (notPrimaryCodes[e.Code] || shutdownCodes[e.Code] && n.cfg.Version.AtLeast(5, 0)) {
 		tv, _ := n.topologyVersion()
 		dst = tv.append(dst)
 	}

@@ -175,6 +175,7 @@ func (r *Request) failCommand() error {
 			return srverr.New(srverr.InvalidOptions, "'blockTimeMS' must be non-negative")
 		}
 		if block > 0 {
+			r.blocked = true
 			if _, err := r.Wait(nil, block); err != nil {
 				return err
 			}
@@ -194,7 +195,7 @@ func (r *Request) failCommand() error {
 
 // needsExtraInfo are the codes whose errors carry more than a message, so that a fail point cannot make them.
 var needsExtraInfo = map[int32]bool{
-	srverr.DuplicateKey: true, srverr.StaleConfig: true, srverr.StaleDbVersion: true, srverr.StaleShardVersion: true,
+	srverr.DuplicateKey: true, srverr.StaleConfig: true, srverr.StaleDbVersion: true,
 	srverr.CannotImplicitlyCreateCollection: true, srverr.MultipleErrorsOccurred: true, srverr.ShardInvalidatedForTargeting: true,
 	srverr.CommandOnShardedViewNotSupportedOnMongod: true, srverr.JSInterpreterFailureWithStack: true,
 	srverr.WouldChangeOwningShard: true, srverr.DocumentValidationFailure: true,
@@ -212,6 +213,28 @@ func (r *Request) failWriteConcern() (bson.RawValue, bool) {
 		r.overrideLabels(v.Value)
 	}
 	return data.Lookup("writeConcernError"), true
+}
+
+// failPointStatus returns a fail point as getParameter shows it.
+func (n *Node) failPointStatus(name string) (bson.Raw, bool) {
+	if !failPointNames[name] {
+		return nil, false
+	}
+	n.faults.mu.Lock()
+	e := n.faults.entryLocked(name)
+	p := e.failPoint
+	n.faults.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, dst := bson.BeginDocument(nil)
+	dst = bson.AppendInt32(dst, "mode", int32(p.mode))
+	data := p.data
+	if data == nil {
+		start, empty := bson.BeginDocument(nil)
+		data = bson.EndDocument(empty, start)
+	}
+	dst = bson.AppendDocument(dst, "data", data)
+	return bson.EndDocument(dst, at), true
 }
 
 func (r *Request) overrideLabels(list bson.Raw) {

@@ -43,7 +43,7 @@ func (r *Request) labels(code int32, own []string) []string {
 		labels = append(labels, "RetryableWriteError")
 	}
 	switch {
-	case code == 0 || r.Cmd == nil || r.Cmd.Name != "aggregate" && r.Cmd.Name != "getMore":
+	case code == 0 || r.Cmd == nil:
 	case endOfStreamCode[code]:
 		if r.Node.cfg.Version.AtLeast(4, 4) {
 			labels = append(labels, "NonResumableChangeStreamError")

@@ -35,6 +35,7 @@ type Request struct {
 	routed *routedTxn // on a mongos: what it knows of the transaction
 
 	checkedOut bool
+	blocked    bool     // by a fail point, before the command began
 	failLabels []string // labels that a fail point gives the reply, instead of the computed ones
 	hasLabels  bool
 	wcCode     int32 // code of the writeConcernError in the reply

@@ -46,7 +46,6 @@ type sessionState struct {
 	phase     txnPhase
 	txn       *Txn // of the phases other than retryable
 	stmts     map[int32]Statement
-	converted bool // a retryable write of this number was turned into a transaction
 }
 
 // txnPhase is where a session's newest transaction number stands.

@@ -127,10 +127,7 @@ func (r *Request) beginRetryable(st *sessionState) error {
 		return nil
 	}
 	if st.phase != retryableWrite {
-		if st.converted {
-			return srverr.New(srverr.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
-		}
-		return srverr.New(srverr.InvalidOptions, "Must specify autocommit=false on all operations of a multi-statement transaction.")
+		return srverr.New(srverr.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
 	}
 	return nil
 }
@@ -139,12 +136,12 @@ func (r *Request) beginTxn(st *sessionState) error {
 	if r.txnNumber == st.txnNumber && (r.Node.role != Mongos || st.phase != txnAborted) {
 		return srverr.New(srverr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	}
-	r.Session.abort()
-	t := &Txn{Number: r.txnNumber, session: r.Session, started: time.Now(), ReadTime: r.rc.at}
-	*st = sessionState{txnNumber: r.txnNumber, phase: txnInProgress, txn: t}
 	if r.Cmd.Name == "killCursors" {
 		return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run killCursors as the first operation in a multi-document transaction.")
 	}
+	r.Session.abort()
+	t := &Txn{Number: r.txnNumber, session: r.Session, started: time.Now(), ReadTime: r.rc.at}
+	*st = sessionState{txnNumber: r.txnNumber, phase: txnInProgress, txn: t}
 	if begin := r.Node.data.Begin; begin != nil {
 		t.Store = begin(r, t)
 	}

@@ -98,5 +98,8 @@ func NameBefore50(code int32) string {
 	if n, ok := namesBefore50[code]; ok {
 		return n
 	}
+	if code >= ConnectionPoolExpired && code < SocketException || code == LegacyNotPrimary || code == NotARetryableWriteCommand {
+		return "Location" + strconv.Itoa(int(code)) // newer than that
+	}
 	return Name(code)
 }

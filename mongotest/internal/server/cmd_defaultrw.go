@@ -1,0 +1,134 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "setDefaultRWConcern", AdminOnly: true, Since: Version{4, 4, 0}, WriteConcern: true, Run: runSetDefaultRW})
+	register(&Command{Name: "getDefaultRWConcern", AdminOnly: true, Since: Version{4, 4, 0}, Where: Anywhere, Run: runGetDefaultRW})
+}
+
+// defaultConcerns are what setDefaultRWConcern has set. The value is not changed once it is published.
+type defaultConcerns struct {
+	read  string // level; empty: none
+	write *writeConcern
+	ts    bson.Timestamp
+	wall  bson.DateTime
+}
+
+// parseConcern parses a write concern document with the rules of the command's own.
+func (r *Request) parseConcern(v bson.RawValue) (writeConcern, error) {
+	saved, savedWC := r.writeConcern, r.wc
+	defer func() { r.writeConcern, r.wc = saved, savedWC }()
+	r.writeConcern = v
+	err := r.parseWriteConcern()
+	return r.wc, err
+}
+
+func runSetDefaultRW(r *Request, dst []byte) ([]byte, error) {
+	rv, wv := r.Body.Lookup("defaultReadConcern"), r.Body.Lookup("defaultWriteConcern")
+	first := true
+	for k, v := range r.Body.All() {
+		switch {
+		case first:
+		case k == "defaultReadConcern" || k == "defaultWriteConcern":
+			if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeNull {
+				return dst, wrongType("setDefaultRWConcern."+k, v.Type, "object")
+			}
+		case !genericArgs[k]:
+			return dst, unknownField("setDefaultRWConcern." + k)
+		}
+		first = false
+	}
+	given := func(v bson.RawValue) bool { return v.Type == bson.TypeEmbeddedDocument }
+	if !given(rv) && !given(wv) {
+		return dst, srverr.New(srverr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present")
+	}
+	d := r.Node.data
+	next := defaultConcerns{}
+	if old := d.defaults.Load(); old != nil {
+		next = *old
+	}
+	if given(rv) {
+		probe := Request{Node: r.Node, args: args{readConcern: rv}}
+		if err := probe.parseReadConcern(); err != nil {
+			return dst, err
+		}
+		for k := range bson.Raw(rv.Value).All() {
+			if k != "level" {
+				return dst, srverr.New(srverr.BadValue, "'%s' is not suitable for the default read concern", k)
+			}
+		}
+		switch probe.rc.level {
+		case "linearizable", "snapshot":
+			return dst, srverr.New(srverr.BadValue, "level: '%s' is not suitable for the default read concern", probe.rc.level)
+		}
+		next.read = probe.rc.level
+	}
+	if given(wv) {
+		next.write = nil
+		if !bson.Raw(wv.Value).IsEmpty() {
+			wc, err := r.parseConcern(wv)
+			if err != nil {
+				return dst, err
+			}
+			if wc.unacknowledged() || !wc.namedMode && wc.w == 0 {
+				return dst, srverr.New(srverr.BadValue, "Unacknowledged write concern is not suitable for the default write concern")
+			}
+			wc.provenance = "customDefault"
+			next.write = &wc
+		}
+	}
+	r.noted()
+	next.ts, next.wall = d.Clock.Last(), bson.NewDateTime(d.Clock.Now())
+	d.defaults.Store(&next)
+	return r.appendDefaults(dst), nil
+}
+
+func (r *Request) appendDefaults(dst []byte) []byte {
+	d := r.Node.data
+	if c := d.defaults.Load(); c != nil {
+		if c.read != "" {
+			at, e := bson.BeginDocumentElement(dst, "defaultReadConcern")
+			dst = bson.EndDocument(bson.AppendString(e, "level", c.read), at)
+		}
+		if c.write != nil {
+			wc := *c.write
+			wc.provenance = ""
+			dst = wc.append(dst, "defaultWriteConcern")
+		}
+		dst = bson.AppendTimestamp(dst, "updateOpTime", c.ts)
+		dst = bson.AppendDateTime(dst, "updateWallClockTime", c.wall)
+	}
+	if r.Node.cfg.Version.AtLeast(5, 0) {
+		if c := d.defaults.Load(); c == nil || c.write == nil {
+			wc := r.Node.defaultWriteConcern()
+			wc.provenance = ""
+			dst = wc.append(dst, "defaultWriteConcern")
+			dst = bson.AppendString(dst, "defaultWriteConcernSource", "implicit")
+			if c == nil || c.read == "" {
+				at, e := bson.BeginDocumentElement(dst, "defaultReadConcern")
+				dst = bson.EndDocument(bson.AppendString(e, "level", "local"), at)
+				dst = bson.AppendString(dst, "defaultReadConcernSource", "implicit")
+			}
+		}
+	}
+	return bson.AppendDateTime(dst, "localUpdateWallClockTime", bson.NewDateTime(d.Clock.Now()))
+}
+
+func runGetDefaultRW(r *Request, dst []byte) ([]byte, error) {
+	if err := r.checkFields(map[string]bool{"inMemory": true}); err != nil {
+		return dst, err
+	}
+	v := r.Body.Lookup("inMemory")
+	if !v.IsZero() && v.Type != bson.TypeBoolean {
+		return dst, wrongType("getDefaultRWConcern.inMemory", v.Type, "bool")
+	}
+	dst = r.appendDefaults(dst)
+	if v.AsBool() {
+		dst = bson.AppendBool(dst, "inMemory", true)
+	}
+	return dst, nil
+}
