@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"allium"
 	"allium/bson"
-	"allium/internal/mongoerr"
 	"allium/mongotest"
 )
 
@@ -74,7 +75,7 @@ func TestProseAuthSCRAM(t *testing.T) {
 				return
 			}
 			se, isServer := errors.AsType[*allium.ServerError](err)
-			_, isAuth := errors.AsType[*mongoerr.AuthError](err)
+			_, isAuth := errors.AsType[*allium.AuthError](err)
 			if !isAuth || !isServer || se.Code != 18 {
 				t.Errorf("error %T: %v", err, err)
 			}
@@ -117,5 +118,42 @@ func TestWrongPasswordIsNotRetried(t *testing.T) {
 	// One at most: the first message travels with the hello.
 	if n := attempts.Load(); n > 1 {
 		t.Errorf("%d attempts", n)
+	}
+}
+
+// A server that wants a connection to be authenticated again gets that, and then the command once more.
+func TestReauthentication(t *testing.T) {
+	d := authDeployment(t)
+	var commands []string
+	var mu sync.Mutex
+	refusals := 1
+	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Name == "usersInfo" || strings.HasPrefix(c.Name, "sasl") {
+			commands = append(commands, c.Name)
+		}
+		if c.Name == "usersInfo" && refusals > 0 {
+			refusals--
+			return bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 391}, {Key: "codeName", Value: "ReauthenticationRequired"}})
+		}
+		return nil, nil
+	})
+	uri := "mongodb://both:both@" + d.Hosts()[0] + "/?authMechanism=SCRAM-SHA-256"
+	if err := useDatabase(t, d, uri); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	got := strings.Join(commands, " ")
+	commands, refusals = nil, 2
+	mu.Unlock()
+	// The first saslContinue belongs to the handshake, whose first message travelled with the hello.
+	if want := "saslContinue usersInfo saslStart saslContinue usersInfo"; got != want {
+		t.Errorf("commands: %s, want %s", got, want)
+	}
+	// If the second attempt is refused too, the program gets to know.
+	err := useDatabase(t, d, uri)
+	if e, ok := errors.AsType[*allium.ServerError](err); !ok || e.Code != 391 {
+		t.Errorf("error %v", err)
 	}
 }

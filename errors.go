@@ -15,6 +15,10 @@ type ServerError = mongoerr.ServerError
 // Op (the step, such as "dial" or "authenticate"), Labels, Sent and Wrapped.
 type ConnectionError = mongoerr.ConnectionError
 
+// AuthError says that a server refused the client's credential, or that one of the two did not keep to the rules of the mechanism.
+// Its fields are Addr, Mechanism and Wrapped, a *ServerError with the code 18 for a wrong password.
+type AuthError = mongoerr.AuthError
+
 // TimeoutError says that an operation ended because its time was up or its context was cancelled, in which Phase, by which
 // Source, and after how long. It is also context.DeadlineExceeded or context.Canceled, for errors.Is.
 type TimeoutError = mongoerr.TimeoutError

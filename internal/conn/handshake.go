@@ -85,12 +85,17 @@ func (c *Conn) introduce(ctx context.Context) error {
 }
 
 // Reauthenticate authenticates the connection again, after the server answered a command with the error 391
-// (ReauthenticationRequired). A credential that is refused is a *mongoerr.AuthError; the other errors are those of Dial.
+// (ReauthenticationRequired). A credential that is refused is a *mongoerr.AuthError; the other errors are those of Dial. Every
+// error closes the connection.
 func (c *Conn) Reauthenticate(ctx context.Context) error {
 	if c.mechanism == "" {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: errors.New("the connection was not authenticated")}
 	}
-	return c.cfg.Authenticator.Reauthenticate(ctx, transport{c}, c.mechanism)
+	if err := c.cfg.Authenticator.Reauthenticate(ctx, transport{c}, c.mechanism); err != nil {
+		c.abandon()
+		return err
+	}
+	return nil
 }
 
 // transport runs the commands of authentication.

@@ -28,6 +28,12 @@ func (r *run) attempt(ctx context.Context) (Result, error, stage) {
 		return Result{}, r.phase(ctx, "connection checkout", err), stageCheckOut
 	}
 	res, err, stage := r.exchange(ctx, srv, c)
+	if reauthenticationRequired(err) && c.Mechanism() != "" {
+		// Whether the operation may be retried does not matter (specification: Authentication, "Reauthentication").
+		if err = c.Reauthenticate(ctx); err == nil {
+			res, err, stage = r.exchange(ctx, srv, c)
+		}
+	}
 	r.pin(c, err)
 	keep := r.op.Conn == c || r.txnConn() == c
 	if err == nil && r.op.KeepConn && !keep && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) {
@@ -37,6 +43,14 @@ func (r *run) attempt(ctx context.Context) (Result, error, stage) {
 		c.Return()
 	}
 	return res, err, stage
+}
+
+const codeReauthenticationRequired = 391
+
+// reauthenticationRequired reports whether a server wants the connection to be authenticated again.
+func reauthenticationRequired(err error) bool {
+	e, ok := err.(*mongoerr.ServerError)
+	return ok && e.Code == codeReauthenticationRequired
 }
 
 // phase makes err a TimeoutError if the context has ended.
