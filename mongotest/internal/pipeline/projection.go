@@ -257,7 +257,6 @@ type projectParser struct {
 	p                      *parser
 	pr                     *projection
 	idIncluded, idExcluded bool
-	idComputed             bool
 }
 
 func parseProject(p *parser, name string, v bson.RawValue) (*projection, error) {
@@ -306,6 +305,9 @@ func (pp *projectParser) want(kind projectionKind) bool {
 
 func (pp *projectParser) element(parent []string, key string, v bson.RawValue) error {
 	version := pp.p.rt.o.Version
+	if strings.HasSuffix(key, ".$") {
+		return srverr.New(31324, "Cannot use positional projection in aggregation projection")
+	}
 	if err := expr.CheckPath(key, version); err != nil {
 		return err
 	}
@@ -324,11 +326,13 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 		switch {
 		case n == 0:
 			return srverr.New(51270, "An empty sub-projection is not a valid value. Found empty object at path%s", pathSuffix(full, version))
+		case n == 1 && first == "$elemMatch":
+			return srverr.New(srverr.InvalidPipelineOperator, "Cannot use $elemMatch in this context")
 		case n == 1 && strings.HasPrefix(first, "$"):
 			if !expr.IsOperator(first, pp.p.rt.env) {
 				return srverr.New(31325, "Unknown expression %s", first)
 			}
-			if !topID && !pp.want(inclusion) || topID && pp.pr.kind == exclusion {
+			if first != "$meta" && (!topID && !pp.want(inclusion) || topID && pp.pr.kind == exclusion) {
 				return srverr.New(31252, "Cannot use expression other than $meta in exclusion projection")
 			}
 			e, err := expr.Parse(v, pp.p.scope)
