@@ -54,6 +54,10 @@ func (a *access) plan() (*plan, error) {
 		a.useIndex(p, hinted)
 		return p, nil
 	}
+	if ix := a.narrowest(); ix != nil {
+		a.useIndex(p, ix)
+		return p, nil
+	}
 	if a.sort != nil {
 		for i := range a.coll.Indexes() {
 			ix := &a.coll.Indexes()[i]
@@ -70,12 +74,41 @@ func (a *access) plan() (*plan, error) {
 
 func (a *access) useIndex(p *plan, ix *store.Index) {
 	p.index = ix
-	p.ranges = []store.Range{{}}
+	ranges, score := ix.Ranges(a.filter, a.collation.Same(ix.Collation))
+	if score == 0 {
+		ranges = []store.Range{{}}
+	}
+	p.ranges = ranges
 	if ok, back := a.sorted(ix); ok && a.sort != nil {
 		p.sort, p.back = nil, back
 	}
 	p.scan = store.NewIndexScan(a.coll, ix, p.back, p.ranges)
 	ix.Uses.Add(1)
+}
+
+// narrowest returns the index that narrows the query down most, nil if none does. Among equals one that has the documents in
+// the wanted order is better.
+func (a *access) narrowest() *store.Index {
+	var best *store.Index
+	bestScore := 0
+	for i := range a.coll.Indexes() {
+		ix := &a.coll.Indexes()[i]
+		if ix.Hidden || ix.Partial != nil || !ix.Ordered() {
+			continue
+		}
+		_, score := ix.Ranges(a.filter, a.collation.Same(ix.Collation))
+		if score == 0 {
+			continue
+		}
+		score *= 2
+		if ok, _ := a.sorted(ix); ok {
+			score++
+		}
+		if score > bestScore {
+			best, bestScore = ix, score
+		}
+	}
+	return best
 }
 
 // sorted tells whether an index has the documents in the wanted order, or in the reverse one.
