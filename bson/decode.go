@@ -69,7 +69,7 @@ func documentBody(b []byte) (body []byte, size int, err error) {
 }
 
 var (
-	errKeyEnd    = errors.New("key is not terminated")
+	errKeyEnd    = errors.New("bson: key is not terminated")
 	errOldBinary = errors.New("old binary: inner length does not match")
 )
 

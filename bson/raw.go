@@ -120,13 +120,11 @@ func (r Raw) IsEmpty() bool { return len(r.body()) == 0 }
 // readElement reads one element of a document's body. Only the element's own frame is checked.
 func readElement(b []byte) (key []byte, v RawValue, rest []byte, err error) {
 	t := Type(b[0])
-	i := 1
-	for ; i < len(b) && b[i] != 0; i++ {
+	k, _ := cstringLen(b[1:])
+	if k < 0 {
+		return nil, v, nil, errKeyEnd
 	}
-	if i == len(b) {
-		return nil, v, nil, errors.New("bson: key is not terminated")
-	}
-	key, b = b[1:i], b[i+1:]
+	key, b = b[1:1+k], b[k+2:]
 	n, err := valueSize(t, b)
 	if err != nil {
 		return key, v, nil, err
@@ -194,12 +192,10 @@ func valueSize(t Type, b []byte) (int, error) {
 		}
 		n = 5 + l
 	case TypeRegex:
-		nul := 0
-		for i, c := range b {
-			if c == 0 {
-				if nul++; nul == 2 {
-					return i + 1, nil
-				}
+		pattern, _ := cstringLen(b)
+		if pattern >= 0 {
+			if options, _ := cstringLen(b[pattern+1:]); options >= 0 {
+				return pattern + 1 + options + 1, nil
 			}
 		}
 		return 0, errors.New("bson: regex is not terminated")
@@ -471,12 +467,16 @@ func (v RawValue) Regex() (Regex, bool) {
 	if v.Type != TypeRegex {
 		return Regex{}, false
 	}
-	for i, c := range v.Value {
-		if c == 0 {
-			return Regex{Pattern: string(v.Value[:i]), Options: string(v.Value[i+1 : len(v.Value)-1])}, true
-		}
+	n, _ := cstringLen(v.Value)
+	if n < 0 {
+		return Regex{}, false
 	}
-	return Regex{}, false
+	options := v.Value[n+1:]
+	m, _ := cstringLen(options)
+	if m < 0 {
+		return Regex{}, false
+	}
+	return Regex{Pattern: string(v.Value[:n]), Options: string(options[:m])}, true
 }
 
 // DBPointer returns the value of a DBPointer.

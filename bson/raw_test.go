@@ -168,3 +168,38 @@ func TestHostileSizes(t *testing.T) {
 		}
 	}
 }
+
+// TestRawValueNeverPanics calls the accessors of values of every type with too few bytes of every kind.
+func TestRawValueNeverPanics(t *testing.T) {
+	for typ := range 256 {
+		for _, value := range [][]byte{nil, {0}, {1}, {0, 0}, {1, 0, 0, 0}, {1, 0, 0, 0, 0}, {14, 0, 0, 0, 1, 0, 0, 0, 0, 5, 0, 0, 0, 0},
+			{14, 0, 0, 0, 200, 0, 0, 0, 0, 5, 0, 0, 0, 0}, bytes.Repeat([]byte{0xFF}, 20), make([]byte, 20)} {
+			v := RawValue{Type(typ), value}
+			v.Double()
+			v.StringValue()
+			v.Symbol()
+			v.JavaScript()
+			v.Document()
+			v.Array()
+			v.Binary()
+			v.ObjectID()
+			v.Boolean()
+			v.DateTime()
+			v.Regex()
+			v.DBPointer()
+			v.CodeWithScope()
+			v.Int32()
+			v.Int64()
+			v.AsInt64()
+			v.AsBool()
+			v.Timestamp()
+			v.Decimal128()
+			_ = v.String()
+			var x any
+			_ = v.Unmarshal(&x)
+			_, _ = MarshalValue(v)
+			Raw(value).Lookup("a", "b")
+			_ = Raw(value).Validate()
+		}
+	}
+}
