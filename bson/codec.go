@@ -220,9 +220,9 @@ func (cm *compiler) compilePointer(tc *typeCodec, fl flags) {
 		}
 		seen[t] = true
 	}
-	t := tc.t.Elem()
-	elem := cm.codec(t, fl)
+	elem := cm.codec(tc.t.Elem(), fl)
 	tc.elem = elem
+	sliceType := reflect.SliceOf(elem.t)
 	enc, dec := elem.encoder(), elem.decoder()
 	tc.enc = func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
 		q := p.elem()
@@ -240,7 +240,7 @@ func (cm *compiler) compilePointer(tc *typeCodec, fl flags) {
 		if !q.isNil() {
 			return dec(d, bt, b, q)
 		}
-		q = pointerOf(reflect.New(t))
+		q = d.newElem(elem, sliceType)
 		n, err := dec(d, bt, b, q)
 		if err == nil {
 			p.setElem(q)

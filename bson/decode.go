@@ -17,6 +17,8 @@ type decoder struct {
 	chunkSize int    // of the next chunk
 	text      int    // how many bytes of strings were copied into chunks
 
+	elems []elems
+
 	// For trees of D, M, A and any; see measure.
 	window    string  // a copy of the tree that is being decoded, if most of it is text
 	windowCap int     // the capacity of the slice that was copied
@@ -41,7 +43,8 @@ func (d *decoder) start(cfg *config, data []byte) {
 
 // stop lets go of everything that belongs to the document.
 func (d *decoder) stop() {
-	*d = decoder{counts: d.counts[:0], floats: d.floats, int32s: d.int32s, int64s: d.int64s, ids: d.ids}
+	clear(d.elems)
+	*d = decoder{counts: d.counts[:0], elems: d.elems[:0], floats: d.floats, int32s: d.int32s, int64s: d.int64s, ids: d.ids}
 }
 
 // enter returns the elements of the document or array at the start of b and its size. leave comes after it.

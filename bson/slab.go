@@ -2,6 +2,8 @@ package bson
 
 // Memory for what a decoder makes: many small values share few allocations.
 
+import "reflect"
+
 // slab hands out variables of type T from chunks.
 type slab[T any] struct {
 	free   []T
@@ -53,6 +55,44 @@ func (s *block[T]) take(n, most int) []T {
 	out := s.free[:n:n]
 	s.free = s.free[n:]
 	return out
+}
+
+// elems hands out variables for pointers of one type to point to. There are slabs only for small ones, and chunks are
+// short: what a pointer points to may be all that is kept of a document.
+type elems struct {
+	of   *typeCodec
+	free sliceHeader // the chunk
+	used int
+}
+
+const (
+	mostElems    = 16
+	mostElemSize = 128
+)
+
+// newElem returns a new variable of c's type. slice is the type of slices of them.
+func (d *decoder) newElem(c *typeCodec, slice reflect.Type) ptr {
+	size := c.t.Size()
+	if size > mostElemSize {
+		return pointerOf(reflect.New(c.t))
+	}
+	for i := range d.elems {
+		e := &d.elems[i]
+		if e.of != c {
+			continue
+		}
+		if e.used == e.free.len {
+			n := min(max(2*e.free.len, 2), mostElems)
+			headerAt(&e.free).makeSlice(slice, n)
+			e.used = 0
+		}
+		first, _ := headerAt(&e.free).slice()
+		e.used++
+		return first.add(uintptr(e.used-1) * size)
+	}
+	// The first one, and with most documents the only one, is alone.
+	d.elems = append(d.elems, elems{of: c})
+	return pointerOf(reflect.New(c.t))
 }
 
 // Chunks of numbers hold no pointers and outlive a document in the decoder's pool; the others do not, so that one

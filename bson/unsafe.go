@@ -80,6 +80,9 @@ func (p ptr) makeSlice(t reflect.Type, n int) ptr {
 	return ptr{(*sliceHeader)(p.p).data}
 }
 
+// headerAt returns the address of h, for use as a slice.
+func headerAt(h *sliceHeader) ptr { return ptr{unsafe.Pointer(h)} }
+
 // eface is the layout of an interface value without methods.
 type eface struct {
 	typ, data unsafe.Pointer
