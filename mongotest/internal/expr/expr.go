@@ -78,7 +78,7 @@ type State struct {
 	env   *Env
 	root  bson.RawValue
 	slots []bson.RawValue
-	depth int
+	steps int // iterations of $map and its like for this document
 }
 
 // NewState returns a state whose root document is missing.
@@ -89,6 +89,7 @@ func (st *State) Env() *Env { return st.env }
 
 // WithRoot sets the document that field paths start at, and returns st.
 func (st *State) WithRoot(doc bson.Raw) *State {
+	st.steps = 0
 	st.root = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
 	return st
 }
@@ -110,7 +111,7 @@ func (st *State) get(slot Slot) bson.RawValue {
 
 // Fork returns a state of its own with the same variables, for a sub-pipeline that runs beside this one.
 func (st *State) Fork() *State {
-	return &State{env: st.env, root: st.root, slots: append([]bson.RawValue(nil), st.slots...), depth: st.depth}
+	return &State{env: st.env, root: st.root, slots: append([]bson.RawValue(nil), st.slots...)}
 }
 
 // Eval computes e for the state's document.

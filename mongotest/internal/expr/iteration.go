@@ -16,13 +16,13 @@ func init() {
 	registerParser(Version{}, "$zip", parseZip)
 }
 
-// maxSteps bounds the work of one expression: nested iterations multiply, and a deployment must stay alive whatever a
+// maxSteps bounds the work of one expression on one document: nested iterations multiply, and a deployment must stay alive whatever a
 // client sends.
 const maxSteps = 50_000_000
 
 // step counts an iteration.
 func (st *State) step() error {
-	if st.depth++; st.depth > maxSteps {
+	if st.steps++; st.steps > maxSteps {
 		return srverr.New(srverr.ExceededTimeLimit, "expression takes more than %d steps", maxSteps)
 	}
 	return nil

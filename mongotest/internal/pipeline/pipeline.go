@@ -62,6 +62,7 @@ type Options struct {
 type Pipeline struct {
 	stages []parsedStage
 	rt     *runtime
+	view   *Pipeline // of the view that a sub-pipeline runs on, once it is known
 }
 
 type parsedStage struct {
@@ -89,7 +90,8 @@ type runtime struct {
 	env   *expr.Env
 	state *expr.State
 	query *query.Options
-	depth int // of sub-pipelines
+	scope *expr.Scope // the system variables alone; views see no others
+	depth int         // of sub-pipelines
 	// update tells that the pipeline is an update.
 	update bool
 }
@@ -158,7 +160,8 @@ func newRuntime(o *Options) (*parser, error) {
 		}
 		return s, nil
 	}
-	p := &parser{rt: rt, scope: expr.NewScope(env), ns: o.NS}
+	rt.scope = expr.NewScope(env)
+	p := &parser{rt: rt, scope: rt.scope, ns: o.NS}
 	for name, v := range o.Let.All() {
 		if err := expr.CheckVariableName(name, o.Version); err != nil {
 			return nil, err
@@ -506,12 +509,13 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 		}
 		return (&Pipeline{rt: pl.rt, stages: rest}).connect(src)
 	}
-	p := &parser{rt: pl.rt, scope: expr.NewScope(pl.rt.env), ns: base, within: "view"}
-	view, err := p.pipeline(viewStages)
-	if err != nil {
-		return nil, err
+	if pl.view == nil { // a sub-pipeline always runs on the same namespace
+		p := &parser{rt: pl.rt, scope: pl.rt.scope, ns: base, within: "view"}
+		if pl.view, err = p.pipeline(viewStages); err != nil {
+			return nil, err
+		}
 	}
-	it, err := view.runOn(base, nil)
+	it, err := pl.view.runOn(base, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -154,3 +154,43 @@ func FuzzPipeline(f *testing.F) {
 		}
 	})
 }
+
+// withView is a deployment in which "v" is a view on "c".
+type withView struct {
+	*memory
+	stages []bson.Raw
+}
+
+func (w *withView) Resolve(ns Namespace) (Namespace, []bson.Raw, error) {
+	if ns.Coll == "v" {
+		return Namespace{ns.DB, "c"}, w.stages, nil
+	}
+	return ns, nil, nil
+}
+
+// TestViewVariables checks that the variables of a view do not get in the way of those of the pipeline that reads it.
+func TestViewVariables(t *testing.T) {
+	m := newMemory()
+	ns := Namespace{"test", "c"}
+	m.colls[ns] = []bson.Raw{parseDoc(t, `{"_id":1,"a":[5,6]}`), parseDoc(t, `{"_id":2,"a":[7]}`)}
+	view, _ := StagesOf(parseDoc(t, `{"p":[{"$project":{"m":{"$map":{"input":"$a","as":"x","in":{"$add":["$$x",1]}}}}}]}`).Lookup("p"))
+	list, _ := StagesOf(parseDoc(t, `{"p":[{"$lookup":{"from":"v","let":{"i":"$_id"},"pipeline":[{"$match":{"$expr":{"$eq":["$_id","$$i"]}}},{"$project":{"m":1,"i":"$$i"}}],"as":"r"}},{"$project":{"r":1}}]}`).Lookup("p"))
+	p, err := Parse(list, &Options{Env: &withView{m, view}, NS: ns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := p.Run(FromSlice(m.colls[ns]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := collect(it, memoryLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`{_id: 1, r: [{_id: 1, m: [6, 7], i: 1}]}`, `{_id: 2, r: [{_id: 2, m: [8], i: 2}]}`}
+	for i, doc := range docs {
+		if got := expr.Text(document(doc)); got != want[i] {
+			t.Errorf("got %s, want %s", got, want[i])
+		}
+	}
+}
