@@ -340,16 +340,16 @@ func (r *Request) validateSession() error {
 // parseReadPreference reports whether the read preference lets a secondary answer.
 func parseReadPreference(v bson.RawValue) (secondary bool, err error) {
 	if v.Type != bson.TypeEmbeddedDocument {
-		return false, srverr.New(10065, "invalid parameter: expected an object ($readPreference)")
+		return false, srverr.New(srverr.TypeMismatch, "$readPreference has incorrect type: expected object but got %s", bsontext.TypeName(v.Type))
 	}
 	doc := bson.Raw(v.Value)
 	m := doc.Lookup("mode")
 	if m.IsZero() {
-		return false, missingField("ReadPreference.mode")
+		return false, srverr.New(srverr.NoSuchKey, "Missing expected field \"mode\"")
 	}
 	mode, ok := m.StringValue()
 	if !ok {
-		return false, wrongType("ReadPreference.mode", m.Type, "string")
+		return false, srverr.New(srverr.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s", bsontext.TypeName(m.Type))
 	}
 	switch mode {
 	case "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest":

@@ -120,6 +120,9 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 			r.Conn.end(r)
 		}
 	}()
+	if err := r.validateMessage(); err != nil {
+		return dst, err
+	}
 	if err := r.parseDB(); err != nil {
 		return dst, err
 	}
@@ -135,6 +138,9 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	}
 	if err := r.authorize(); err != nil {
 		return dst, err
+	}
+	if len(r.Sequences) > 0 && !takesSequences[r.Cmd.Name] {
+		return dst, srverr.New(40472, "The %s command does not support document sequences.", r.Cmd.Name)
 	}
 	if r.Cmd.Parse != nil {
 		if err := r.Cmd.Parse(r); err != nil {

@@ -30,8 +30,11 @@ func parseWrite(field string) func(r *Request) error {
 			return empty(docs)
 		}
 		v := r.Body.Lookup(field)
+		if len(r.Sequences) > 0 {
+			return nil
+		}
 		switch {
-		case v.IsZero() || v.Type == bson.TypeNull:
+		case v.IsZero():
 			return missingField(r.Cmd.Name + "." + field)
 		case v.Type == bson.TypeArray:
 			return empty(v.Value[4 : len(v.Value)-1])
