@@ -299,7 +299,7 @@ func integralPart(mode decimal.Rounding, f func(float64) float64) func(bson.RawV
 	return func(v bson.RawValue) (bson.RawValue, error) {
 		switch v.Type {
 		case bson.TypeDecimal128:
-			return decimalValue(toDecimal(v).ToIntegral(mode)), nil
+			return decimalValue(toDecimal(v).Quantize(0, mode)), nil
 		case bson.TypeDouble:
 			return doubleValue(f(toDouble(v))), nil
 		}

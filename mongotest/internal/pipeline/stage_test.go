@@ -194,3 +194,33 @@ func TestViewVariables(t *testing.T) {
 		}
 	}
 }
+
+// geoIndexed is a deployment whose collections have a geo index on "l".
+type geoIndexed struct{ *memory }
+
+func (geoIndexed) GeoIndex(Namespace, string) (string, error) { return "l", nil }
+
+func TestGeoNear(t *testing.T) {
+	m := newMemory()
+	ns := Namespace{"test", "c"}
+	for _, text := range []string{`{"_id":1,"l":{"type":"Point","coordinates":[0,1]}}`, `{"_id":2,"l":{"type":"Point","coordinates":[0,0.5]}}`, `{"_id":3}`, `{"_id":4,"l":[3,4]}`} {
+		m.colls[ns] = append(m.colls[ns], parseDoc(t, text))
+	}
+	for stages, want := range map[string]string{
+		`{"p":[{"$geoNear":{"near":{"type":"Point","coordinates":[0,0]},"distanceField":"d","maxDistance":200000}},{"$project":{"d":{"$round":"$d"}}}]}`: `{_id: 2, d: 55660} {_id: 1, d: 111319}`,
+		`{"p":[{"$geoNear":{"near":[0,0],"distanceField":"p.d","query":{"_id":4}}},{"$project":{"p":1}}]}`:                                               `{_id: 4, p: {d: 5}}`,
+	} {
+		list, _ := StagesOf(parseDoc(t, stages).Lookup("p"))
+		docs, err := m.run(list, &Options{Env: geoIndexed{m}, NS: ns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, doc := range docs {
+			got = append(got, expr.Text(document(doc)))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s\n got %s\nwant %s", stages, got, want)
+		}
+	}
+}

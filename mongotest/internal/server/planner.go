@@ -37,6 +37,9 @@ type plan struct {
 
 // plan chooses an index.
 func (a *access) plan() (*plan, error) {
+	if err := a.checkText(); err != nil {
+		return nil, err
+	}
 	p := &plan{filter: a.filter, sort: a.sort}
 	if p.filter != nil && p.filter.MatchesAll() {
 		p.filter = nil
