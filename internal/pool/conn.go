@@ -27,6 +27,7 @@ type Conn struct {
 	created     time.Time
 	interrupted atomic.Bool
 	out         atomic.Bool // checked out
+	broken      error       // what broke the connection, if that was seen; of whoever uses it
 
 	// Guarded by the pool's lock.
 	index   int       // in Pool.all
@@ -71,6 +72,9 @@ func (c *Conn) explain(err error) error {
 	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok && c.interrupted.Load() {
 		e.Wrapped = &ClearedError{Addr: c.pool.addr, Interrupted: true}
 	}
+	if !c.Alive() {
+		c.broken = mongoerr.Detach(err)
+	}
 	return err
 }
 
@@ -98,7 +102,7 @@ func (p *Pool) take(c *Conn) {
 		p.remove(c, event.ClosedStale, nil)
 		p.grow()
 	case !c.Alive():
-		p.remove(c, event.ClosedError, nil)
+		p.remove(c, event.ClosedError, c.broken)
 		p.grow()
 	case c.Owed():
 		p.draining++

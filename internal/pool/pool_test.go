@@ -254,6 +254,62 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
+// What breaks a connection is told when it is closed.
+func TestBrokenConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		p := newPool(t, &fakeserver.Server{Handle: func(req *fakeserver.Request) {
+			if req.IsHello() {
+				echo(req)
+			} else {
+				req.Conn.Close()
+			}
+		}}, Config{Monitor: r.monitor()})
+		c := mustCheckOut(t, p)
+		_, err := c.RoundTrip(t.Context(), fakeserver.Message("ping"))
+		if err == nil {
+			t.Fatal("no error")
+		}
+		c.Return()
+		closed, ok := r.events[len(r.events)-1].(*event.ConnectionClosed)
+		if !ok || closed.Reason != event.ClosedError || closed.Err == nil || closed.Err.Error() != err.Error() {
+			t.Errorf("last event %+v, error %v", r.events[len(r.events)-1], err)
+		}
+	})
+}
+
+// A connection that is being made is given up with the pool, and its checkout learns of it at once.
+func TestClearGivesUpPending(t *testing.T) {
+	for _, interrupt := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var r recorder
+			s := &fakeserver.Server{Handle: echo, Accept: func(ctx context.Context, n int64) error {
+				if n == 1 {
+					<-ctx.Done() // a server that does not answer
+				}
+				return ctx.Err()
+			}}
+			p := newPool(t, s, Config{Monitor: r.monitor(), MaxConnecting: 1})
+			time.AfterFunc(time.Second, func() { p.Clear(errors.New("gone"), interrupt) })
+			start := time.Now()
+			if _, err := p.CheckOut(t.Context()); !errors.Is(err, mongoerr.ErrPoolCleared) || time.Since(start) != time.Second {
+				t.Errorf("after %v: %v", time.Since(start), err)
+			}
+			var names []string
+			for _, e := range r.events {
+				names = append(names, eventName(e))
+			}
+			want := "ConnectionPoolCreated ConnectionPoolReady ConnectionCheckOutStarted ConnectionCreated " +
+				"ConnectionPoolCleared ConnectionClosed ConnectionCheckOutFailed"
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("events %s", got)
+			}
+			p.Ready()
+			mustCheckOut(t, p).Return()
+		})
+	}
+}
+
 // A timed-out operation leaves its reply behind; the connection is kept once it was read off.
 func TestOwedReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
