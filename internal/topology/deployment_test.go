@@ -124,6 +124,7 @@ func TestDeploymentSharded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := deployment(t, mongotest.Sharded(1, 2))
 		topo := discover(t, d, Config{})
+		time.Sleep(time.Second) // both are known
 		seen := map[string]bool{}
 		for range 100 {
 			s := mustSelect(t, topo, write)
