@@ -25,7 +25,7 @@ type userCodec struct {
 // CodecFor returns a codec for the Go type T.
 //
 // encode appends the BSON value (without a key; see AppendStringValue and its siblings) to dst and returns its type and
-// the extended slice. decode makes a T of a value, whose bytes it must copy if it keeps them. Either function may be
+// the extended slice; a nil pointer or interface becomes null without it. decode makes a T of a value, whose bytes it must copy if it keeps them. Either function may be
 // nil: then that direction stays as it is without the codec.
 //
 // If T is an interface type, encode is used for every type that implements it and has no codec of its own, and

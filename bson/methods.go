@@ -148,10 +148,10 @@ func userEncoder(user *userCodec, t reflect.Type, byInterface bool) encFunc {
 		var out []byte
 		var err error
 		switch {
+		case (t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer) && p.value(t).IsNil():
+			return TypeNull, dst, nil
 		case byInterface:
 			bt, out, err = user.encodeAny(dst, p.value(t).Interface())
-		case t.Kind() == reflect.Interface && p.value(t).IsNil():
-			return TypeNull, dst, nil
 		default:
 			bt, out, err = user.encode(dst, p)
 		}

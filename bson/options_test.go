@@ -190,6 +190,10 @@ func TestCodecs(t *testing.T) {
 	if got := encoded(t, o, in); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
+	nothing := D{{"s", shape((*circle)(nil))}, {"b", (*big.Int)(nil)}, {"m", (*money)(nil)}}
+	if got := encoded(t, o, nothing); !reflect.DeepEqual(got, D{{"s", nil}, {"b", nil}, {"m", nil}}) {
+		t.Errorf("nil pointers: %v", got)
+	}
 	// Other options, other codecs: the same types without them.
 	if got := encoded(t, Options{}, order{Name: "name"}); !reflect.DeepEqual(got[6].Value, "name") || !reflect.DeepEqual(got[0].Value, D{}) {
 		t.Errorf("without codecs: %v", got)
