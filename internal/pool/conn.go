@@ -101,7 +101,7 @@ func (p *Pool) take(c *Conn) {
 	case c.stale():
 		p.remove(c, event.ClosedStale, nil)
 		p.grow()
-	case !c.Alive():
+	case !c.Alive() || c.Streaming(): // nobody reads the rest of a stream
 		p.remove(c, event.ClosedError, c.broken)
 		p.grow()
 	case c.Owed():
