@@ -9,7 +9,11 @@ import (
 func init() { register(&stageDef{name: "$sort", parse: one(parseSort)}) }
 
 // sortStage is $sort. It is stable.
-type sortStage struct{ sort *query.Sort }
+type sortStage struct {
+	sort *query.Sort
+	// context is what the server puts before errors of sort keys; since 5.0 it does so for all errors.
+	context string
+}
 
 func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 	doc, ok := v.Document()
@@ -23,7 +27,11 @@ func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 	if s == nil {
 		return nil, srverr.New(15976, "$sort stage must have at least one sort key")
 	}
-	return &sortStage{s}, nil
+	stage := &sortStage{sort: s}
+	if !p.rt.o.Version.AtLeast(5, 0) {
+		stage.context = "PlanExecutor error during aggregation :: caused by :: "
+	}
+	return stage, nil
 }
 
 func (s *sortStage) open(src Iterator) (Iterator, error) {
@@ -32,6 +40,9 @@ func (s *sortStage) open(src Iterator) (Iterator, error) {
 		if err != nil {
 			return nil, err
 		}
-		return docs, s.sort.SortDocuments(docs)
+		if err := s.sort.SortDocuments(docs); err != nil {
+			return nil, srverr.From(err).Prefix(s.context)
+		}
+		return docs, nil
 	}}, nil
 }

@@ -220,6 +220,9 @@ func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeli
 	}
 	a := &access{coll: c, filter: p.TakeMatch(), hint: hint, collation: collation}
 	pl, err := a.plan()
+	if err == errNoHint {
+		err = errNoHint.Prefix("planner returned error :: caused by :: ")
+	}
 	if err != nil {
 		return nil, err
 	}

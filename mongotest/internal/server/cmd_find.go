@@ -1,7 +1,9 @@
 package server
 
 import (
-	"strings"
+	"cmp"
+	"math/rand/v2"
+	"slices"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
@@ -240,11 +242,10 @@ func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error)
 	}
 	if c == nil {
 		if q.tailable && !q.single {
-			return dst, plannerError(q, "tailable cursor requested on non capped collection")
+			return dst, plannerError(q, filter, tailableNotCapped())
 		}
 		return appendEmptyCursor(dst, q.ns), nil
 	}
-	_ = filter
 	cur := r.newCursor(q.ns, it, run)
 	cur.tailable, cur.awaitData, cur.noTimeout = q.tailable, q.awaitData, q.noTimeout
 	if q.tailable {
@@ -301,23 +302,43 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.
 			return nil, nil, nil, err
 		}
 	}
+	if err := checkMeta(filter, sort, proj); err != nil {
+		return nil, nil, nil, err
+	}
 	if c == nil {
 		return filter, nil, nil, nil
 	}
+	if filter != nil && filter.NeedsGeoIndex() && !slices.Contains(specialFields(c, "2d", "2dsphere"), filter.Near().Path()) {
+		return nil, nil, nil, plannerError(q, filter, srverr.New(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query"))
+	}
 	if q.tailable && !c.Capped {
-		return nil, nil, nil, plannerError(q, "tailable cursor requested on non capped collection")
+		return nil, nil, nil, plannerError(q, filter, tailableNotCapped())
 	}
 	a := &access{coll: c, filter: filter, sort: sort, natural: q.natural, back: q.back, hint: q.hint, min: q.min, max: q.max, collation: collation}
 	p, err := a.plan()
+	if err == errNoHint {
+		err = plannerError(q, filter, errNoHint)
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	run := &running{state: st}
 	src := p.open(run, c.NS)
-	if s, ok := src.(*sortIter); ok && q.limit > 0 {
-		s.limit = q.limit + q.skip
+	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable, proj: proj,
+		plan: p, sort: sort, returnKey: q.returnKey, showRecordID: q.showRecordID}
+	switch s := src.(type) {
+	case *sortIter:
+		s.context = "Executor error during find command"
+		if q.limit > 0 {
+			s.limit = q.limit + q.skip
+		}
+		it.rid = &s.rid
+	case *scanIter:
+		it.rid = &s.rid
+		if filter != nil && filter.NeedsGeoIndex() && sort == nil {
+			it.src = &nearIter{src: src, near: filter.Near()}
+		}
 	}
-	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable, proj: proj}
 	return filter, it, run, nil
 }
 
@@ -335,11 +356,16 @@ func copyRaw(b bson.Raw) bson.Raw {
 }
 
 // plannerError is an error of planning a query as servers before 4.5 word it.
-func plannerError(q *findSpec, text string) error {
-	var b strings.Builder
-	b.WriteString("error processing query: ns=" + q.ns + "Tree: $and\nSort: ")
-	b.WriteString(bsontext.Document(orEmpty(q.sort)) + "\nProj: " + bsontext.Document(orEmpty(q.projection)))
-	return srverr.New(srverr.BadValue, "%s\n planner returned error :: caused by :: %s", b.String(), text)
+func plannerError(q *findSpec, filter *query.Filter, err *srverr.Error) error {
+	if filter == nil {
+		filter, _ = query.ParseFilter(orEmpty(nil), nil)
+	}
+	return srverr.New(err.Code, "error processing query: %s planner returned error :: caused by :: %s",
+		query.Describe(q.ns, filter, orEmpty(q.sort), orEmpty(q.projection), orEmpty(q.collation)), err.Msg)
+}
+
+func tailableNotCapped() *srverr.Error {
+	return srverr.New(srverr.BadValue, "tailable cursor requested on non capped collection")
 }
 
 func orEmpty(doc bson.Raw) bson.Raw {
@@ -373,7 +399,120 @@ type findIter struct {
 	limited     bool
 	tailable    bool
 	proj        *query.Projection
+
+	plan                    *plan
+	sort                    *query.Sort
+	rid                     *string // of the last document
+	returnKey, showRecordID bool
 }
+
+// checkMeta refuses metadata that the query does not produce.
+func checkMeta(filter *query.Filter, sort *query.Sort, proj *query.Projection) error {
+	needs := func(name string) bool {
+		return proj != nil && proj.NeedsMeta(name) || sort != nil && sort.NeedsMeta(name)
+	}
+	for _, m := range []struct {
+		name, what string
+		have       bool
+	}{
+		{"textScore", "text score", filter != nil && filter.NeedsTextIndex()},
+		{"geoNearDistance", "$geoNear distance", filter != nil && filter.NeedsGeoIndex()},
+		{"geoNearPoint", "$geoNear point", filter != nil && filter.NeedsGeoIndex()},
+		{"searchScore", "search score", false},
+		{"searchHighlights", "search highlights", false},
+	} {
+		if needs(m.name) && !m.have {
+			return srverr.New(40218, "query requires %s metadata, but it is not available", m.what)
+		}
+	}
+	if proj != nil && proj.NeedsMeta("sortKey") && sort == nil {
+		return srverr.New(srverr.BadValue, "cannot use sortKey $meta projection without a sort")
+	}
+	return nil
+}
+
+// meta returns the metadata of a document that a projection asks for.
+func (f *findIter) meta(doc bson.Raw, name string) bson.RawValue {
+	switch name {
+	case "recordId":
+		return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(*f.rid))}
+	case "indexKey":
+		if key := f.plan.indexKey(doc); !key.IsEmpty() {
+			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: key}
+		}
+	case "sortKey":
+		key, err := f.sort.Key(doc, nil)
+		if err != nil {
+			return bson.RawValue{}
+		}
+		start, b := bson.BeginDocument(nil)
+		for i, v := range key {
+			b = append(bson.AppendIndexHeader(b, v.Type, i), v.Value...)
+		}
+		return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(b, start)}
+	case "randVal":
+		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, rand.Float64())}
+	case "textScore":
+		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, 1)}
+	}
+	return bson.RawValue{}
+}
+
+// shape makes of a document what the query returns of it.
+func (f *findIter) shape(doc bson.Raw) (out bson.Raw, err error) {
+	out = doc
+	switch {
+	case f.returnKey:
+		return f.plan.indexKey(doc), nil
+	case f.proj != nil:
+		if out, err = f.proj.Apply(doc, func(name string) bson.RawValue { return f.meta(doc, name) }); err != nil {
+			return nil, err
+		}
+	}
+	if f.showRecordID {
+		start, b := bson.BeginDocument(make([]byte, 0, len(out)+20))
+		b = append(b, out.Elements()...)
+		out = bson.EndDocument(bson.AppendInt64(b, "$recordId", store.RecordNumber(*f.rid)), start)
+	}
+	return out, nil
+}
+
+// nearIter yields its source's documents by distance.
+type nearIter struct {
+	src    pipeline.Iterator
+	near   *query.Near
+	loaded bool
+	docs   []bson.Raw
+}
+
+func (n *nearIter) Next() (bson.Raw, error) {
+	if !n.loaded {
+		n.loaded = true
+		distances := map[*byte]float64{}
+		for {
+			doc, err := n.src.Next()
+			if err != nil {
+				return nil, err
+			}
+			if doc == nil {
+				break
+			}
+			if d, ok := n.near.Distance(doc); ok {
+				distances[&doc[0]] = d
+				n.docs = append(n.docs, doc)
+			}
+		}
+		slices.SortStableFunc(n.docs, func(a, b bson.Raw) int { return cmp.Compare(distances[&a[0]], distances[&b[0]]) })
+	}
+	if len(n.docs) == 0 {
+		return nil, nil
+	}
+	doc := n.docs[0]
+	n.docs = n.docs[1:]
+	return doc, nil
+}
+
+func (n *nearIter) Close() { n.src.Close() }
 
 // Ended reports whether the limit is reached.
 func (f *findIter) Ended() bool { return f.limited && f.limit == 0 }
@@ -398,8 +537,8 @@ func (f *findIter) Next() (bson.Raw, error) {
 			continue
 		}
 		f.limit--
-		if f.proj != nil {
-			return f.proj.Apply(doc, nil)
+		if f.proj != nil || f.returnKey || f.showRecordID {
+			return f.shape(doc)
 		}
 		return doc, nil
 	}

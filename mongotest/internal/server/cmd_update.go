@@ -121,6 +121,7 @@ func (op *updateOp) read(r *Request, w *writeSpec, doc bson.Raw) error {
 		case "u":
 			op.u = v
 			hasU = true
+			err = updateArg(v)
 		case "c":
 			op.constants, err = objectArg(prefix+k, v)
 		case "multi":
@@ -130,6 +131,11 @@ func (op *updateOp) read(r *Request, w *writeSpec, doc bson.Raw) error {
 		case "collation":
 			op.collation, err = objectArg(prefix+k, v)
 		case "arrayFilters":
+			if v.Type == bson.TypeEmbeddedDocument && !bson.Raw(v.Value).IsEmpty() && !r.Node.cfg.Version.AtLeast(5, 0) {
+				for name := range bson.Raw(v.Value).All() {
+					return srverr.New(40422, "BSON array field '%s' has an invalid value '%s' for an array field name.", prefix+k, name)
+				}
+			}
 			op.arrayFilters, err = documentList(prefix+k, v)
 		case "hint":
 			op.hint, err = hintArg(v)
@@ -151,6 +157,21 @@ func (op *updateOp) read(r *Request, w *writeSpec, doc bson.Raw) error {
 		return missingField(prefix + "q")
 	case !hasU:
 		return missingField(prefix + "u")
+	}
+	return nil
+}
+
+// updateArg checks what an update may be: a document, or an array of documents.
+func updateArg(v bson.RawValue) error {
+	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
+		return srverr.New(srverr.FailedToParse, "Update argument must be either an object or an array")
+	}
+	if v.Type == bson.TypeArray {
+		for e := range bson.Raw(v.Value).Values() {
+			if e.Type != bson.TypeEmbeddedDocument {
+				return srverr.New(srverr.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+			}
+		}
 	}
 	return nil
 }

@@ -124,6 +124,14 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 	}
 	a := &access{coll: c, filter: op.filter, sort: op.order, hint: op.hint, collation: op.coll}
 	p, err := a.plan()
+	if err == errNoHint {
+		coll := op.collation
+		if coll == nil {
+			start, b := bson.BeginDocument(nil)
+			coll = bson.EndDocument(bson.AppendString(b, "locale", "simple"), start)
+		}
+		err = plannerError(&findSpec{ns: c.NS, sort: op.sort, collation: coll}, op.filter, errNoHint)
+	}
 	if err != nil {
 		return err
 	}
@@ -180,6 +188,12 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			return res, err
 		}
 	}
+	if c == nil && op.upsert {
+		// The collection comes to be even if the upsert then fails.
+		if c, err = r.writable(tx, ns, true); err != nil {
+			return res, err
+		}
+	}
 	if c != nil {
 		clock := r.updateClock()
 		work := c
@@ -215,11 +229,6 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	if err != nil {
 		return res, err
 	}
-	if c == nil {
-		if c, err = r.writable(tx, ns, true); err != nil {
-			return res, err
-		}
-	}
 	if err := r.validate(c, doc, nil, op.bypass); err != nil {
 		return res, err
 	}
@@ -253,6 +262,9 @@ func (op *updateOp) run(r *Request, ns string, stmt store.Statement) (res update
 	})
 	if err == nil {
 		err = failed
+	}
+	if err != nil {
+		res.n, res.modified = 0, 0 // but does not count them
 	}
 	return res, err
 }

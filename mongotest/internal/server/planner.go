@@ -35,6 +35,9 @@ type plan struct {
 	ranges []store.Range
 }
 
+// errNoHint is what the planner says to a hint without an index.
+var errNoHint = srverr.New(srverr.BadValue, "hint provided does not correspond to an existing index")
+
 // plan chooses an index.
 func (a *access) plan() (*plan, error) {
 	if err := a.checkText(); err != nil {
@@ -163,7 +166,7 @@ func (a *access) hinted() (ix *store.Index, natural, back bool, err error) {
 			}
 		}
 	}
-	return nil, false, false, srverr.New(srverr.BadValue, "planner returned error :: caused by :: hint provided does not correspond to an existing index")
+	return nil, false, false, errNoHint
 }
 
 // samePattern compares key patterns: fields, order and values, numbers by value.
@@ -214,7 +217,28 @@ func (p *plan) open(run *running, ns string) pipeline.Iterator {
 	if p.sort == nil {
 		return s
 	}
-	return &sortIter{src: s, sort: p.sort}
+	return &sortIter{src: s, sort: p.sort, scan: s}
+}
+
+// indexKey returns the document's key in the plan's index, empty without one.
+func (p *plan) indexKey(doc bson.Raw) bson.Raw {
+	start, b := bson.BeginDocument(nil)
+	if p.index != nil && p.index.Ordered() {
+		var paths []string
+		for _, f := range p.index.Fields {
+			paths = append(paths, f.Path)
+		}
+		first := true
+		query.NewKeyGenerator(paths, false).Keys(doc, func(key []bson.RawValue) {
+			for i := range key {
+				if first {
+					b = bson.AppendRawValue(b, paths[i], key[i])
+				}
+			}
+			first = false
+		})
+	}
+	return bson.EndDocument(b, start)
 }
 
 // advance moves the scans of a cursor on to a newer state.
@@ -242,6 +266,11 @@ type sortIter struct {
 	limit  int64 // only the first ones are of interest; 0: all
 	loaded bool
 	docs   []bson.Raw
+	rids   []string
+	scan   *scanIter // tells the record ids
+	rid    string    // of the last document
+	// context is what the server puts before errors of sorting.
+	context string
 }
 
 func (s *sortIter) Next() (bson.Raw, error) {
@@ -255,7 +284,8 @@ func (s *sortIter) Next() (bson.Raw, error) {
 	}
 	doc := s.docs[0]
 	s.docs[0] = nil
-	s.docs = s.docs[1:]
+	s.rid = s.rids[0]
+	s.docs, s.rids = s.docs[1:], s.rids[1:]
 	return doc, nil
 }
 
@@ -264,6 +294,7 @@ func (s *sortIter) load() error {
 	type keyed struct {
 		key []bson.RawValue
 		doc bson.Raw
+		rid string
 	}
 	var list []keyed
 	compare := func(a, b keyed) int { return s.sort.CompareKeys(a.key, b.key) }
@@ -277,9 +308,12 @@ func (s *sortIter) load() error {
 		}
 		key, err := s.sort.Key(doc, nil)
 		if err != nil {
+			if s.context != "" {
+				err = srverr.From(err).Prefix(s.context + " :: caused by :: ")
+			}
 			return err
 		}
-		list = append(list, keyed{key, doc})
+		list = append(list, keyed{key, doc, s.scan.rid})
 		if size += len(doc); size > maxSortBytes {
 			if s.limit == 0 {
 				return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", maxSortBytes)
@@ -293,9 +327,9 @@ func (s *sortIter) load() error {
 		}
 	}
 	slices.SortStableFunc(list, compare)
-	s.docs = make([]bson.Raw, len(list))
+	s.docs, s.rids = make([]bson.Raw, len(list)), make([]string, len(list))
 	for i := range list {
-		s.docs[i] = list[i].doc
+		s.docs[i], s.rids[i] = list[i].doc, list[i].rid
 	}
 	s.loaded = true
 	return nil
