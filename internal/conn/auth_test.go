@@ -1,12 +1,11 @@
 package conn
 
 import (
-	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"allium/bson"
 	"allium/internal/auth"
@@ -134,17 +133,14 @@ func TestDialAuthenticationErrors(t *testing.T) {
 		t.Errorf("error %T: %v", err, err)
 	}
 
-	silent := fakeServer(t, func(p *peer) {
-		p.hello()
-		p.read()
-		p.read()
+	synctest.Test(t, func(t *testing.T) {
+		quiet := *cfg
+		quiet.Dialer = pipeDialer(silent)
+		_, err := Dial(shortContext(t), "silent:27017", &quiet)
+		if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || te.Phase != "connect (authenticate)" {
+			t.Errorf("error %T: %v", err, err)
+		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err = Dial(ctx, silent, cfg)
-	if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || te.Phase != "connect (authenticate)" {
-		t.Errorf("error %T: %v", err, err)
-	}
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %q", err)
 	}

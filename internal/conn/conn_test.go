@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"allium/bson"
@@ -231,12 +232,13 @@ func TestMalformedReply(t *testing.T) {
 // A timed-out or cancelled round trip leaves its reply behind; the connection stays usable once it is drained.
 func TestOwedReply(t *testing.T) {
 	for _, cut := range []int{0, 3, wire.HeaderLen, 30} { // how much of the reply arrives in time
-		proceed := make(chan struct{})
+		asked, proceed := make(chan struct{}), make(chan struct{})
 		addr := fakeServer(t, func(p *peer) {
 			p.hello()
 			id, _, _ := p.read()
 			late := message(99, id, 0, okReply())
 			p.Write(late[:cut])
+			close(asked)
 			<-proceed
 			p.Write(late[cut:])
 			for {
@@ -248,9 +250,7 @@ func TestOwedReply(t *testing.T) {
 			}
 		})
 		c := dial(t, addr, &Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(20*time.Millisecond, cancel)
-		_, err := c.RoundTrip(ctx, command("ping"))
+		_, err := c.RoundTrip(cancelAfter(t, asked), command("ping"))
 		te, ok := errors.AsType[*mongoerr.TimeoutError](err)
 		if !ok || te.Phase != "read" || !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v", err)
@@ -276,41 +276,52 @@ func TestOwedReply(t *testing.T) {
 	}
 }
 
-func TestDeadlineIsExceeded(t *testing.T) {
-	addr := fakeServer(t, func(p *peer) {
-		p.hello()
-		p.read()
-		p.read()
-	})
-	c := dial(t, addr, &Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-	defer cancel()
-	_, err := c.RoundTrip(ctx, command("ping"))
-	if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || te.Phase != "read" || !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("error %v", err)
-	}
-	if !c.Owed() {
-		t.Error("no reply is owed")
-	}
+// silent answers the hello and nothing else.
+func silent(p *peer) {
+	p.hello()
+	p.read()
+	p.read()
 }
 
-// The time that a reply may be waited for after its operation is bounded.
-func TestDrainIsBounded(t *testing.T) {
-	addr := fakeServer(t, func(p *peer) {
-		p.hello()
-		p.read()
-		p.read()
+func TestDeadlineIsExceeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dial(t, "silent:27017", &Config{Dialer: pipeDialer(silent)})
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.RoundTrip(ctx, command("ping"))
+		te, ok := errors.AsType[*mongoerr.TimeoutError](err)
+		if !ok || te.Phase != "read" || te.Elapsed != time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error %v", err)
+		}
+		if !c.Owed() {
+			t.Error("no reply is owed")
+		}
 	})
-	c := dial(t, addr, &Config{DrainTimeout: time.Millisecond})
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(time.Millisecond, cancel)
-	if _, err := c.RoundTrip(ctx, command("ping")); err == nil {
-		t.Fatal("no error")
-	}
-	err := c.Drain(t.Context())
-	if _, ok := errors.AsType[*mongoerr.ConnectionError](err); !ok || c.Alive() {
-		t.Fatalf("drain: %v, alive %v", err, c.Alive())
-	}
+}
+
+// The time that a reply may be waited for after its operation is bounded, over all calls of Drain.
+func TestDrainIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dial(t, "silent:27017", &Config{Dialer: pipeDialer(silent)})
+		defer c.Close()
+		if _, err := c.RoundTrip(shortContext(t), command("ping")); err == nil {
+			t.Fatal("no error")
+		}
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), DefaultDrainTimeout/4)
+		defer cancel()
+		if err := c.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) || !c.Owed() {
+			t.Fatalf("drain: %v, owed %v", err, c.Owed())
+		}
+		err := c.Drain(t.Context())
+		if _, ok := errors.AsType[*mongoerr.ConnectionError](err); !ok || c.Alive() {
+			t.Fatalf("drain: %v, alive %v", err, c.Alive())
+		}
+		if took := time.Since(start); took != DefaultDrainTimeout {
+			t.Errorf("took %v", took)
+		}
+	})
 }
 
 func TestContextIsOverBefore(t *testing.T) {
@@ -330,38 +341,50 @@ func TestContextIsOverBefore(t *testing.T) {
 
 // A write that is cut in the middle breaks the connection.
 func TestWriteIsCut(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	addr := fakeServer(t, func(p *peer) {
-		p.hello()
-		<-release
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		c := dial(t, "slow:27017", &Config{Dialer: pipeDialer(func(p *peer) {
+			p.hello()
+			p.Read(make([]byte, 10))
+			<-release
+		})})
+		_, err := c.RoundTrip(shortContext(t), command("ping"))
+		te, ok := errors.AsType[*mongoerr.TimeoutError](err)
+		if !ok || te.Phase != "write" || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error %v", err)
+		}
+		if c.Alive() || c.Owed() {
+			t.Errorf("alive %v, owed %v", c.Alive(), c.Owed())
+		}
 	})
-	c := dial(t, addr, &Config{})
-	big := message(1, 0, 0, document(func(dst []byte) []byte { return bson.AppendBinary(dst, "b", 0, make([]byte, 30<<20)) }))
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, cancel)
-	_, err := c.RoundTrip(ctx, big)
-	te, ok := errors.AsType[*mongoerr.TimeoutError](err)
-	if !ok || te.Phase != "write" || !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v", err)
-	}
-	if c.Alive() || c.Owed() {
-		t.Errorf("alive %v, owed %v", c.Alive(), c.Owed())
-	}
 }
 
 func TestSocketTimeoutBreaks(t *testing.T) {
-	addr := fakeServer(t, func(p *peer) {
-		p.hello()
-		p.read()
-		p.read()
+	synctest.Test(t, func(t *testing.T) {
+		c := dial(t, "silent:27017", &Config{Dialer: pipeDialer(silent), SocketTimeout: time.Second})
+		_, err := c.RoundTrip(t.Context(), command("ping"))
+		ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
+		if !ok || !ce.Timeout() || ce.Op != "read" || c.Alive() {
+			t.Fatalf("error %v, alive %v", err, c.Alive())
+		}
 	})
-	c := dial(t, addr, &Config{SocketTimeout: time.Millisecond})
-	_, err := c.RoundTrip(t.Context(), command("ping"))
-	ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
-	if !ok || !ce.Timeout() || ce.Op != "read" || c.Alive() {
-		t.Fatalf("error %v, alive %v", err, c.Alive())
-	}
+}
+
+// A server that accepts and says nothing: the context or the connect timeout ends the handshake.
+func TestSilentHandshake(t *testing.T) {
+	nothing := pipeDialer(func(p *peer) { p.read(); p.read() })
+	synctest.Test(t, func(t *testing.T) {
+		_, err := Dial(shortContext(t), "silent:27017", &Config{Dialer: nothing})
+		if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || te.Phase != "connect (hello)" || te.Addr != "silent:27017" {
+			t.Errorf("context: %v", err)
+		}
+		_, err = Dial(t.Context(), "silent:27017", &Config{Dialer: nothing, ConnectTimeout: time.Second})
+		ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
+		if !ok || ce.Op != "hello" || !ce.Timeout() || !ce.HasLabel(mongoerr.LabelSystemOverloaded) {
+			t.Errorf("connect timeout: %v", err)
+		}
+	})
 }
 
 func TestCloseInterrupts(t *testing.T) {
@@ -455,7 +478,6 @@ func TestDialErrors(t *testing.T) {
 	}
 	refused := l.Addr().String()
 	l.Close()
-	silent := fakeServer(t, func(p *peer) { p.read(); p.read() })
 	closing := fakeServer(t, func(p *peer) {})
 	failing := fakeServer(t, func(p *peer) {
 		id, _, _ := p.read()
@@ -466,24 +488,19 @@ func TestDialErrors(t *testing.T) {
 	})
 	tests := []struct {
 		name, addr string
-		timeout    time.Duration // of the context
 		cfg        Config
 		want       string
 		overload   bool
 	}{
-		{"refused", refused, time.Hour, Config{}, "dial", true},
-		{"unknown name", "host.invalid:27017", time.Hour, Config{Dialer: noSuchHost{}}, "dial", false},
-		{"no such socket", "/nonexistent/mongodb.sock", time.Hour, Config{}, "dial", true},
-		{"closing", closing, time.Hour, Config{}, "hello", true},
-		{"silent", silent, time.Hour, Config{ConnectTimeout: 5 * time.Millisecond}, "hello", true},
-		{"silent, context", silent, 10 * time.Millisecond, Config{}, "connect (hello) timed out", false},
-		{"error reply", failing, time.Hour, Config{}, "going down", false},
+		{"refused", refused, Config{}, "dial", true},
+		{"unknown name", "host.invalid:27017", Config{Dialer: noSuchHost{}}, "dial", false},
+		{"no such socket", "/nonexistent/mongodb.sock", Config{}, "dial", true},
+		{"closing", closing, Config{}, "hello", true},
+		{"error reply", failing, Config{}, "going down", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
-			defer cancel()
-			_, err := Dial(ctx, tt.addr, &tt.cfg)
+			_, err := Dial(t.Context(), tt.addr, &tt.cfg)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.addr) {
 				t.Fatalf("error %v, want %q", err, tt.want)
 			}

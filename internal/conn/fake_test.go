@@ -163,7 +163,20 @@ func dial(t testing.TB, addr string, cfg *Config) *Conn {
 	return c
 }
 
-// shortContext is over soon, but not before something was sent.
+// cancelAfter returns a context that is cancelled when done is closed.
+func cancelAfter(t testing.TB, done <-chan struct{}) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
+}
+
+// shortContext is over soon: for the clock of a synctest bubble.
 func shortContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	t.Cleanup(cancel)

@@ -183,7 +183,7 @@ func TestTLSSessionIsReused(t *testing.T) {
 func TestTLSOwedReply(t *testing.T) {
 	ca := newAuthority(t)
 	cert, _ := ca.issue("127.0.0.1")
-	proceed := make(chan struct{})
+	asked, proceed := make(chan struct{}), make(chan struct{})
 	addr := fakeServer(t, func(p *peer) {
 		s := tls.Server(p.Conn, &tls.Config{Certificates: []tls.Certificate{cert}})
 		p.Conn = s
@@ -192,6 +192,7 @@ func TestTLSOwedReply(t *testing.T) {
 		id, _, _ := p.read()
 		late := message(99, id, 0, okReply())
 		s.Write(late[:20])
+		close(asked)
 		<-proceed
 		s.Write(late[20:])
 		if id, _, ok := p.read(); ok {
@@ -204,7 +205,7 @@ func TestTLSOwedReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := dial(t, addr, &Config{TLSConfig: cfg})
-	if _, err := c.RoundTrip(shortContext(t), command("ping")); err == nil || !c.Owed() {
+	if _, err := c.RoundTrip(cancelAfter(t, asked), command("ping")); err == nil || !c.Owed() {
 		t.Fatalf("error %v, owed %v", err, c.Owed())
 	}
 	close(proceed)
