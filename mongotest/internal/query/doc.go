@@ -8,11 +8,14 @@
 // report are *srverr.Error with its code and text.
 //
 //   - Filter (ParseFilter): Match, MatchIndex for the positional operator, Bounds and IDEquality for choosing an index,
-//     Seed for upserts.
+//     Seed for upserts, String and Describe for the planner's messages, Near for queries by distance.
 //   - Update (ParseUpdate): Apply, and Insert for the document that an upsert creates.
 //   - Projection (ParseProjection): Apply.
-//   - Sort (ParseSort): Compare, Key.
-//   - Collation (ParseCollation): Compare.
-//   - Path: Values, what index keys and distinct are made of.
+//   - Sort (ParseSort): Key, CompareKeys, SortDocuments.
+//   - Collation (ParseCollation): CompareBytes, AppendKey.
+//   - KeyGenerator: the keys that a document has in an index.
 //   - Compare, Equal: the server's order of values under a collation.
+//
+// A server parses an update before the query beside it, so that the update's errors come first. Errors of
+// evaluating a projection or an $expr have no prefix before 5.0.
 package query
