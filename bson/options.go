@@ -3,6 +3,7 @@ package bson
 import (
 	"reflect"
 	"sync"
+	"sync/atomic"
 )
 
 // Options change how Go values become BSON and back. The zero value is what the package's functions use. Options are
@@ -107,6 +108,7 @@ const (
 
 var (
 	configs       sync.Map // Options -> *config
+	lastConfig    atomic.Pointer[config]
 	defaultConfig = newConfig(Options{})
 )
 
@@ -124,10 +126,15 @@ func (o Options) config() *config {
 	if o == (Options{}) {
 		return defaultConfig
 	}
-	if c, ok := configs.Load(o); ok {
-		return c.(*config)
+	// Programs have few Options, mostly one.
+	if c := lastConfig.Load(); c != nil && c.Options == o {
+		return c
 	}
-	c, _ := configs.LoadOrStore(o, newConfig(o))
+	c, ok := configs.Load(o)
+	if !ok {
+		c, _ = configs.LoadOrStore(o, newConfig(o))
+	}
+	lastConfig.Store(c.(*config))
 	return c.(*config)
 }
 

@@ -126,6 +126,7 @@ func TestAllocations(t *testing.T) {
 	}
 	var boxed any = d
 	buf := make([]byte, 0, 1024)
+	options := Options{NilSliceAsNull: true}
 	var out person
 	for _, test := range []struct {
 		name string
@@ -134,6 +135,7 @@ func TestAllocations(t *testing.T) {
 	}{
 		{"encode a struct", 1, func() { _, _ = Marshal(in) }},
 		{"append a struct", 0, func() { _, _ = MarshalAppend(buf, in) }},
+		{"encode a struct with options", 1, func() { _, _ = options.Marshal(in) }},
 		{"encode D", 1, func() { _, _ = Marshal(boxed) }},
 		{"append D", 0, func() { _, _ = MarshalAppend(buf, boxed) }},
 		{"decode a struct", 3, func() { _ = Unmarshal(data, &out) }}, // the strings, two slices
