@@ -149,6 +149,13 @@ func (r *Request) aggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
 		return dst, err
 	}
 	c := r.newCursor(q.ns, it, run)
+	if s := run.stream; s != nil {
+		c.it = &guardedStream{Iterator: it, s: s}
+		c.tailable, c.awaitData = true, true
+		c.wait = r.Node.store().Changed
+		c.token = func() bson.Raw { return s.token(c.stash != nil) }
+		r.ChangeStream = true
+	}
 	return r.appendCursor(dst, c, q.batchSize, false)
 }
 
@@ -232,6 +239,28 @@ func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeli
 // explainAggregate explains a pipeline.
 func (r *Request) explainAggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
 	return dst, srverr.New(srverr.CommandNotSupported, "explain of aggregate is not supported here")
+}
+
+// guardedStream checks that the pipeline behind a change stream leaves the events' tokens alone.
+type guardedStream struct {
+	pipeline.Iterator
+	s *changeStream
+}
+
+func (g *guardedStream) Next() (bson.Raw, error) {
+	doc, err := g.Iterator.Next()
+	if err != nil || doc == nil {
+		return doc, err
+	}
+	if id := doc.Lookup("_id"); id.Type != bson.TypeEmbeddedDocument || !bson.Equal(id.Value, g.s.last) {
+		found := "{}"
+		if id.Type != 0 {
+			found = bsontext.Document(stage("_id", id))
+		}
+		return nil, srverr.New(srverr.ChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s",
+			bsontext.Document(stage("_id", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: g.s.last})), found)
+	}
+	return doc, nil
 }
 
 // pipelineEnv is what a pipeline sees of the deployment.
@@ -384,5 +413,13 @@ func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(ol
 }
 
 func (e *pipelineEnv) Stats(stage string, ns pipeline.Namespace, spec bson.Raw) (pipeline.Iterator, error) {
-	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
+	if stage == "$changeStream" {
+		s, err := e.openChangeStream(ns, spec)
+		if err != nil {
+			return nil, err
+		}
+		e.run.stream = s
+		return s, nil
+	}
+	return e.stats(stage, ns, spec)
 }

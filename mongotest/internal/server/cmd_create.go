@@ -38,6 +38,7 @@ type createSpec struct {
 	images    bson.Raw
 	encrypted bson.Raw
 	autoIndex *bool
+	preImages bool // recordPreImages, before 6.0
 }
 
 func runCreate(r *Request, dst []byte) ([]byte, error) {
@@ -152,7 +153,7 @@ func (q *createSpec) parse(r *Request) error {
 		case k == "flags":
 			_, err = numberArg(field, v)
 		case k == "recordPreImages" && !r.Node.cfg.Version.AtLeast(6, 0):
-			_, err = boolArg(field, v, true)
+			q.preImages, err = boolArg(field, v, true)
 		case k == "idIndex":
 			q.idIndex, err = objectArg(field, v)
 		case k == "storageEngine":
@@ -251,6 +252,10 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 	}
 	if q.temp {
 		raw = bson.AppendBool(raw, "temp", true)
+	}
+	if q.preImages {
+		set.PreImages = true
+		raw = bson.AppendBool(raw, "recordPreImages", true)
 	}
 	if q.images != nil {
 		set.PreImages, _ = q.images.Lookup("enabled").Boolean()

@@ -108,10 +108,19 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	if ns := namespace(r.DB, q.coll); ns != c.ns {
 		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
 	}
-	if q.hasTime && !c.awaitData {
+	if q.hasTime && !c.awaitData && !r.Node.cfg.Version.AtLeast(5, 0) {
 		return dst, srverr.New(srverr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	c.run.r = r
+	r.ChangeStream = c.token != nil
+	if data, ok := r.Fault("failGetMoreAfterCursorCheckout"); ok {
+		if code, ok := data.Lookup("errorCode").AsInt64(); ok {
+			if needsExtraInfo[int32(code)] {
+				return dst, srverr.New(40671, "Missing required extra info for error code %s", r.Node.codeName(int32(code)))
+			}
+			return dst, srverr.New(int32(code), "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
+		}
+	}
 	out, end, err := r.getMore(dst, c, &q)
 	done = end || err != nil
 	return out, err

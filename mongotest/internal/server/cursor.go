@@ -55,6 +55,8 @@ type running struct {
 	tick  int
 	state *store.State
 	scans []*scanIter
+	// stream is the source of a change stream's pipeline.
+	stream *changeStream
 }
 
 // check is called for every document; now and then it looks whether the command has to end.
@@ -235,7 +237,7 @@ func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) 
 			dst = bson.AppendDocument(dst, "postBatchResumeToken", t)
 		}
 	}
-	if b.end && !c.tailable || single {
+	if b.end && (!c.tailable || c.token != nil) || single {
 		c.it.Close()
 	} else {
 		if err := r.keepCursor(c); err != nil {

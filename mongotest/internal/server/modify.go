@@ -23,6 +23,7 @@ type updateOp struct {
 	let          bson.Raw
 	bypass       bool
 
+	paths  []string
 	filter *query.Filter
 	update *query.Update
 	order  *query.Sort
@@ -212,7 +213,8 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 				if work.Capped && len(next) != len(doc) && !r.Node.cfg.Version.AtLeast(5, 0) {
 					return false, srverr.New(10003, "Cannot change the size of a document in a capped collection: %d != %d", len(doc), len(next))
 				}
-				if work, err = tx.Update(work, rid, doc, next, op.update.IsReplacement(), nil); err != nil {
+				replaced := op.update.IsReplacement() || op.update.IsPipeline() && !r.Node.cfg.Version.AtLeast(5, 0)
+				if work, err = tx.Update(work, rid, doc, next, replaced, op.delta()); err != nil {
 					return false, err
 				}
 				res.modified++
@@ -240,6 +242,17 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	}
 	res.n, res.new, res.upserted = 1, doc, doc.Lookup("_id")
 	return res, nil
+}
+
+// delta returns what change events are told about the update: the paths it names.
+func (op *updateOp) delta() any {
+	if op.paths == nil && op.u.Type == bson.TypeEmbeddedDocument && !op.update.IsReplacement() {
+		op.paths = updatePaths(op.u.Value)
+	}
+	if op.paths == nil {
+		return nil
+	}
+	return op.paths
 }
 
 func (r *Request) updateClock() query.Clock {

@@ -36,6 +36,8 @@ type Entry struct {
 	Key    bson.Raw // the document's key: {_id: ...}
 	Before bson.Raw // the document as it was, of updates and deletes
 	After  bson.Raw // the document as it is now, of inserts and updates
+	// Images tells that the collection keeps the documents before and after a change for change streams.
+	Images bool
 	// Delta is what an update says that it changed, nil to compare Before and After. Its type belongs to the command layer.
 	Delta any
 	To    string   // the new namespace of a rename

@@ -166,7 +166,7 @@ func (tx *Tx) Update(c *Coll, rid string, old, doc bson.Raw, replaced bool, delt
 		return c, err
 	}
 	if tx.logged() {
-		e := Entry{Op: OpUpdate, NS: c.NS, UUID: c.UUID, Key: documentKey(doc), Before: old, After: doc, Delta: delta, rid: rid}
+		e := Entry{Op: OpUpdate, NS: c.NS, UUID: c.UUID, Key: documentKey(doc), Before: old, After: doc, Images: c.PreImages, Delta: delta, rid: rid}
 		if replaced {
 			e.Op = OpReplace
 		}
@@ -278,7 +278,7 @@ func (tx *Tx) Delete(c *Coll, rid string, old bson.Raw) (*Coll, error) {
 func (tx *Tx) remove(c *Coll, rid string, old bson.Raw) (*Coll, error) {
 	c = tx.take(c, rid, old)
 	if tx.logged() {
-		tx.record(Entry{Op: OpDelete, NS: c.NS, UUID: c.UUID, Key: documentKey(old), Before: old, rid: rid})
+		tx.record(Entry{Op: OpDelete, NS: c.NS, UUID: c.UUID, Key: documentKey(old), Before: old, Images: c.PreImages, rid: rid})
 	} else {
 		tx.dirty = true
 	}
@@ -331,7 +331,11 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	if id != nil {
 		c.idx = []Index{{IndexInfo: id}}
 	}
-	tx.record(Entry{Op: OpCreate, NS: ns, UUID: info.UUID, More: set.Raw, info: info, idx: indexInfos(c)})
+	op := OpCreate
+	if set.View && tx.txn == nil {
+		op = OpNoop
+	}
+	tx.record(Entry{Op: op, NS: ns, UUID: info.UUID, More: set.Raw, info: info, idx: indexInfos(c)})
 	info.Since = tx.ts
 	tx.colls.set(tx.edit, ns, c)
 	if tx.txn != nil {
@@ -354,7 +358,11 @@ func (tx *Tx) Drop(c *Coll) error {
 		return err
 	}
 	tx.colls.delete(tx.edit, c.NS)
-	tx.record(Entry{Op: OpDrop, NS: c.NS, UUID: c.UUID})
+	op := OpDrop
+	if c.View {
+		op = OpNoop // a view's definition is a document of system.views
+	}
+	tx.record(Entry{Op: op, NS: c.NS, UUID: c.UUID})
 	return nil
 }
 

@@ -1,0 +1,498 @@
+package server
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// changeStream turns the change log into events. It is the source of a $changeStream pipeline.
+type changeStream struct {
+	run *running
+	n   *Node
+	// What is watched: one collection, the collections of a database, or all.
+	db, coll string
+	all      bool
+
+	lookup   string // fullDocument
+	before   string // fullDocumentBeforeChange
+	expanded bool   // showExpandedEvents
+
+	from    resumeToken // events after this place are wanted
+	check   *resumeToken
+	seen    bson.Timestamp // the log was looked at up to here
+	pending []event
+	done    bool // after an invalidate
+
+	last, previous bson.Raw // tokens of the events handed out
+}
+
+// event is a change event with its token.
+type event struct {
+	doc, token bson.Raw
+	last       bool // the stream ends with it
+}
+
+// openChangeStream checks the options and finds out where to start.
+func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*changeStream, error) {
+	r := e.run.r
+	s := &changeStream{run: e.run, n: r.Node, db: ns.DB, coll: ns.Coll, lookup: "default", before: "off"}
+	var resume, startAfter bson.Raw
+	var startAt bson.Timestamp
+	given := 0
+	cluster := false
+	for k, v := range spec.All() {
+		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			continue
+		}
+		field := "$changeStream." + k
+		var err error
+		switch k {
+		case "resumeAfter":
+			resume, err = objectArg(field, v)
+			given++
+		case "startAfter":
+			startAfter, err = objectArg(field, v)
+			given++
+		case "startAtOperationTime":
+			ts, ok := v.Timestamp()
+			if !ok {
+				return nil, wrongType(field, v.Type, "timestamp")
+			}
+			startAt = ts
+			given++
+			if ts.IsZero() {
+				startAt = bson.Timestamp{I: 1}
+			}
+		case "fullDocument":
+			s.lookup, err = stringArg(field, v)
+		case "fullDocumentBeforeChange":
+			s.before, err = stringArg(field, v)
+		case "allChangesForCluster":
+			cluster, err = boolArg(field, v, false)
+		case "showExpandedEvents":
+			s.expanded, err = boolArg(field, v, false)
+		case "allowToRunOnConfigDB", "allowToRunOnSystemNS", "showMigrationEvents", "showSystemEvents", "showRawUpdateDescription", "showCommitTimestamp", "version", "supportedEvents", "ignoreRemovedShards":
+		default:
+			return nil, unknownField(field)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkModes(); err != nil {
+		return nil, err
+	}
+	if err := s.checkTarget(r, cluster); err != nil {
+		return nil, err
+	}
+	if r.InTxn() {
+		return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Aggregation stage $changeStream cannot run within a multi-document transaction")
+	}
+	switch {
+	case resume != nil && startAfter != nil:
+		return nil, srverr.New(50865, "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage")
+	case given > 1:
+		return nil, srverr.New(40674, "Only one type of resume option is allowed, but multiple were found.")
+	}
+	return s, s.start(resume, startAfter, startAt)
+}
+
+func (s *changeStream) checkModes() error {
+	v6 := s.n.cfg.Version.AtLeast(6, 0)
+	switch s.lookup {
+	case "default", "updateLookup":
+	case "whenAvailable", "required":
+		if v6 {
+			break
+		}
+		fallthrough
+	default:
+		if v6 {
+			return srverr.New(srverr.BadValue, "Enumeration value '%s' for field '$changeStream.fullDocument' is not a valid value.", s.lookup)
+		}
+		return srverr.New(40575, "unrecognized value for the 'fullDocument' option to the $changeStream stage. Expected 'default' or 'updateLookup', got '%s'", s.lookup)
+	}
+	switch s.before {
+	case "off", "whenAvailable", "required":
+		return nil
+	}
+	return srverr.New(srverr.BadValue, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", s.before)
+}
+
+// checkTarget checks what is to be watched.
+func (s *changeStream) checkTarget(r *Request, cluster bool) error {
+	name := s.db + "." + s.coll
+	if s.coll == "" {
+		name = s.db + ".$cmd.aggregate"
+	}
+	switch {
+	case cluster && (s.db != "admin" || s.coll != ""):
+		return srverr.New(srverr.InvalidOptions, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", name)
+	case cluster:
+		s.all = true
+	case s.db == "admin" || s.db == "local" || s.db == "config":
+		return srverr.New(srverr.InvalidNamespace, "$changeStream may not be opened on the internal %s database", s.db)
+	case strings.HasPrefix(s.coll, "system."):
+		return srverr.New(srverr.InvalidNamespace, "$changeStream may not be opened on the internal %s collection", name)
+	}
+	if level := r.rc.level; level != "" && level != "majority" {
+		return srverr.New(srverr.InvalidOptions, "Command aggregate does not support { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: Aggregation stage $changeStream cannot run with a readConcern other than 'majority'. Current readConcern: %s", level, level)
+	}
+	return nil
+}
+
+// start finds the place in the log where the stream begins.
+func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) error {
+	log := s.n.store().Latest().Log()
+	switch {
+	case resume != nil || startAfter != nil:
+		doc := resume
+		if doc == nil {
+			doc = startAfter
+		}
+		t, err := parseResumeToken(doc)
+		if err != nil {
+			return err
+		}
+		if t.invalidate && resume != nil {
+			return srverr.New(srverr.InvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
+		}
+		s.from = t
+		s.last = copyRaw(doc)
+		if t.event {
+			s.check = &t
+		}
+	case !at.IsZero():
+		s.from = resumeToken{ts: at}
+	default:
+		now := s.position()
+		if now.IsZero() {
+			now = s.n.data.Clock.Last()
+		}
+		s.from = resumeToken{ts: bson.Timestamp{T: now.T, I: now.I + 1}}
+	}
+	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.ts.Compare(log[0].TS) <= 0 {
+		return srverr.New(srverr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
+	}
+	return nil
+}
+
+// position returns the time up to which events may be shown: what a majority has.
+func (s *changeStream) position() bson.Timestamp {
+	ts := s.n.store().Latest().TS
+	if s.n.set != nil {
+		if c := s.n.data.Committed(); c.Compare(ts) < 0 {
+			ts = c
+		}
+		if a := s.n.set.applied(s.n).TS; a.Compare(ts) < 0 {
+			ts = a
+		}
+	}
+	return ts
+}
+
+// Next returns the next event.
+func (s *changeStream) Next() (bson.Raw, error) {
+	if s.done {
+		return nil, nil
+	}
+	if len(s.pending) == 0 {
+		if err := s.load(); err != nil {
+			return nil, err
+		}
+		if len(s.pending) == 0 {
+			return nil, pipeline.ErrWait
+		}
+	}
+	ev := s.pending[0]
+	s.pending = s.pending[1:]
+	s.previous, s.last = s.last, ev.token
+	s.done = ev.last
+	return ev.doc, nil
+}
+
+// Close has nothing to free.
+func (s *changeStream) Close() {}
+
+// maxPending bounds how many events are made in advance.
+const maxPending = 128
+
+// load makes events of the next entries of the log.
+func (s *changeStream) load() error {
+	end := s.position()
+	log := s.n.store().Latest().Log()
+	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.ts.Compare(log[0].TS) < 0 {
+		return srverr.New(srverr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
+	}
+	lo, hi := 0, len(log)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if log[mid].TS.Compare(s.from.ts) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	for _, e := range log[lo:] {
+		if e.TS.Compare(end) > 0 {
+			break
+		}
+		if len(s.pending) >= maxPending {
+			return nil
+		}
+		if err := s.entry(e); err != nil {
+			return err
+		}
+		if n := len(s.pending); n > 0 && s.pending[n-1].last {
+			return nil
+		}
+	}
+	if s.check != nil && s.check.ts.Compare(end) <= 0 {
+		return s.tokenNotFound()
+	}
+	if end.Compare(s.seen) > 0 {
+		s.seen = end
+	}
+	return nil
+}
+
+func (s *changeStream) tokenNotFound() error {
+	return srverr.New(srverr.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", tokenText(s.last))
+}
+
+// entry makes the events of one entry of the log, as far as they come after the stream's place.
+func (s *changeStream) entry(e *store.Entry) error {
+	ns := s.concerns(e)
+	if !ns {
+		return nil
+	}
+	had := len(s.pending)
+	tok := resumeToken{ts: e.TS, event: true, index: e.Index, uuid: e.UUID, key: e.Key}
+	if s.check != nil && s.check.ts == e.TS && s.check.index == e.Index {
+		s.check = nil
+	}
+	if s.from.before(e.TS, e.Index, false) {
+		if s.check != nil && s.check.ts.Compare(e.TS) < 0 {
+			return s.tokenNotFound()
+		}
+		token := tok.document()
+		doc, err := s.event(e, token)
+		if err != nil {
+			return err
+		}
+		s.pending = append(s.pending, event{doc: doc, token: token})
+	}
+	if s.invalidates(e) && s.from.before(e.TS, e.Index, true) {
+		tok.invalidate = true
+		token := tok.document()
+		at, doc := bson.BeginDocument(nil)
+		doc = bson.AppendDocument(doc, "_id", token)
+		doc = bson.AppendString(doc, "operationType", "invalidate")
+		doc = bson.AppendTimestamp(doc, "clusterTime", e.TS)
+		if s.n.cfg.Version.AtLeast(6, 0) {
+			doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall))
+		}
+		s.pending = append(s.pending, event{doc: bson.EndDocument(doc, at), token: token, last: true})
+	}
+	if len(s.pending) > had {
+		s.from = tok
+	}
+	return nil
+}
+
+// concerns reports whether an entry is an event of this stream.
+func (s *changeStream) concerns(e *store.Entry) bool {
+	if _, ok := eventTypes[e.Op]; !ok {
+		return false
+	}
+	if !s.expanded && expandedOnly[e.Op] {
+		return false
+	}
+	if e.Op == store.OpDropDatabase {
+		return s.all || s.coll == "" && e.NS == s.db
+	}
+	match := func(ns string) bool {
+		db, coll := splitNS(ns)
+		if strings.HasPrefix(coll, "system.") {
+			return false
+		}
+		switch {
+		case s.all:
+			return db != "admin" && db != "config" && db != "local"
+		case s.coll == "":
+			return db == s.db
+		}
+		return db == s.db && coll == s.coll
+	}
+	return match(e.NS) || e.Op == store.OpRename && match(e.To)
+}
+
+func (s *changeStream) invalidates(e *store.Entry) bool {
+	switch e.Op {
+	case store.OpDrop, store.OpRename:
+		return s.coll != ""
+	case store.OpDropDatabase:
+		return !s.all
+	}
+	return false
+}
+
+var eventTypes = map[store.Op]string{
+	store.OpInsert: "insert", store.OpUpdate: "update", store.OpReplace: "replace", store.OpDelete: "delete", store.OpDrop: "drop",
+	store.OpRename: "rename", store.OpDropDatabase: "dropDatabase", store.OpCreate: "create", store.OpCreateIndexes: "createIndexes",
+	store.OpDropIndexes: "dropIndexes", store.OpModify: "modify",
+}
+
+// expandedOnly are the changes that only showExpandedEvents shows.
+var expandedOnly = map[store.Op]bool{store.OpCreate: true, store.OpCreateIndexes: true, store.OpDropIndexes: true, store.OpModify: true}
+
+// event makes the event of an entry.
+func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
+	v := s.n.cfg.Version
+	old := !v.AtLeast(5, 0)
+	at, doc := bson.BeginDocument(nil)
+	txn := func() {
+		if e.Txn != nil {
+			doc = bson.AppendInt64(doc, "txnNumber", e.Number)
+			doc = bson.AppendDocument(doc, "lsid", e.Txn)
+		}
+	}
+	to := func() {
+		if e.Op == store.OpRename {
+			doc = appendEventNS(doc, "to", e.To)
+		}
+	}
+	if old {
+		txn()
+		to()
+	}
+	doc = bson.AppendDocument(doc, "_id", token)
+	doc = bson.AppendString(doc, "operationType", eventTypes[e.Op])
+	doc = bson.AppendTimestamp(doc, "clusterTime", e.TS)
+	if s.expanded && e.Op != store.OpDropDatabase {
+		doc = bson.AppendBinary(doc, "collectionUUID", bson.BinaryUUID, e.UUID[:])
+	}
+	if v.AtLeast(6, 0) {
+		doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall))
+	}
+	var err error
+	if doc, err = s.appendFullDocument(doc, e); err != nil {
+		return nil, err
+	}
+	image, err := s.preImage(e)
+	if err != nil {
+		return nil, err
+	}
+	if old && image.Type != 0 {
+		doc = bson.AppendRawValue(doc, "fullDocumentBeforeChange", image)
+	}
+	if e.Op == store.OpDropDatabase {
+		ns, d := bson.BeginDocumentElement(doc, "ns")
+		doc = bson.EndDocument(bson.AppendString(d, "db", e.NS), ns)
+	} else {
+		doc = appendEventNS(doc, "ns", e.NS)
+	}
+	if !old {
+		to()
+	}
+	if e.Key != nil {
+		doc = bson.AppendDocument(doc, "documentKey", e.Key)
+	}
+	if e.Op == store.OpUpdate {
+		doc = appendUpdateDescription(doc, e, !old, s.expanded && v.AtLeast(6, 1))
+	}
+	if s.expanded && e.More != nil && (expandedOnly[e.Op] || e.Op == store.OpRename) {
+		doc = bson.AppendDocument(doc, "operationDescription", e.More)
+	}
+	if !old {
+		txn()
+		if image.Type != 0 {
+			doc = bson.AppendRawValue(doc, "fullDocumentBeforeChange", image)
+		}
+	}
+	return bson.EndDocument(doc, at), nil
+}
+
+func appendEventNS(doc []byte, field, ns string) []byte {
+	db, coll := splitNS(ns)
+	at, doc := bson.BeginDocumentElement(doc, field)
+	doc = bson.AppendString(doc, "db", db)
+	doc = bson.AppendString(doc, "coll", coll)
+	return bson.EndDocument(doc, at)
+}
+
+func (s *changeStream) appendFullDocument(doc []byte, e *store.Entry) ([]byte, error) {
+	switch e.Op {
+	case store.OpInsert, store.OpReplace:
+		return bson.AppendDocument(doc, "fullDocument", e.After), nil
+	case store.OpUpdate:
+	default:
+		return doc, nil
+	}
+	switch s.lookup {
+	case "updateLookup":
+		st, ok := s.n.store().At(s.position())
+		if !ok {
+			st = s.n.store().Latest()
+		}
+		if c := st.Coll(e.NS); c != nil && c.UUID == e.UUID {
+			if _, now, ok := c.ByID(e.Key.Lookup("_id")); ok {
+				return bson.AppendDocument(doc, "fullDocument", now), nil
+			}
+		}
+		return bson.AppendNull(doc, "fullDocument"), nil
+	case "whenAvailable", "required":
+		if e.Images {
+			return bson.AppendDocument(doc, "fullDocument", e.After), nil
+		}
+		if s.lookup == "required" {
+			return doc, noImage("post-image", e)
+		}
+		return bson.AppendNull(doc, "fullDocument"), nil
+	}
+	return doc, nil
+}
+
+// preImage returns the document before the change, if the stream asks for it.
+func (s *changeStream) preImage(e *store.Entry) (bson.RawValue, error) {
+	if s.before == "off" || e.Op != store.OpUpdate && e.Op != store.OpReplace && e.Op != store.OpDelete {
+		return bson.RawValue{}, nil
+	}
+	if e.Images {
+		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: e.Before}, nil
+	}
+	if s.before == "required" {
+		return bson.RawValue{}, noImage("pre-image", e)
+	}
+	return bson.RawValue{Type: bson.TypeNull}, nil
+}
+
+func noImage(what string, e *store.Entry) error {
+	return srverr.New(srverr.NoMatchingDocument, "Change stream was configured to require a %s for all update events, but the %s was not found for event on %s", what, what, e.NS)
+}
+
+// token returns the postBatchResumeToken after a batch. stashed tells that the last event has not been handed out after all.
+func (s *changeStream) token(stashed bool) bson.Raw {
+	switch {
+	case stashed:
+		return s.previous
+	case len(s.pending) > 0 || s.done:
+		return s.last
+	}
+	// Everything up to seen was looked at: the stream can go on from there.
+	if s.seen.Compare(s.from.ts) > 0 {
+		mark := resumeToken{ts: s.seen}
+		s.last = mark.document()
+		s.from = mark
+		return s.last
+	}
+	if s.last == nil {
+		mark := resumeToken{ts: s.from.ts}
+		s.last = mark.document()
+	}
+	return s.last
+}

@@ -1,0 +1,204 @@
+package server
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// resumeToken is a place in the change log: {_data: "82..."} holds it as hexadecimal bytes that compare in the order of the
+// events. A high water mark stands before all events of its time.
+type resumeToken struct {
+	ts         bson.Timestamp
+	event      bool // not a high water mark
+	index      int  // within a transaction
+	invalidate bool
+	uuid       [16]byte
+	key        bson.Raw
+}
+
+// The bytes that introduce the token's parts, as in the server's own tokens.
+const (
+	tokenTimestamp = 0x82
+	tokenZero      = 0x29
+	tokenByte      = 0x2b // a positive number, doubled, in one byte; the following codes are for more bytes
+	tokenBinary    = 0x5a
+	tokenObject    = 0x46
+	tokenFalse     = 0x6e
+	tokenTrue      = 0x6f
+	tokenEnd       = 0x04
+)
+
+func appendTokenNumber(b []byte, n int) []byte {
+	if n == 0 {
+		return append(b, tokenZero)
+	}
+	var be [8]byte
+	binary.BigEndian.PutUint64(be[:], uint64(n)<<1)
+	i := 0
+	for be[i] == 0 {
+		i++
+	}
+	b = append(b, byte(tokenByte-1+8-i))
+	return append(b, be[i:]...)
+}
+
+// document returns the token as the _id of an event.
+func (t *resumeToken) document() bson.Raw {
+	b := make([]byte, 0, 96)
+	b = append(b, tokenTimestamp)
+	b = binary.BigEndian.AppendUint32(b, t.ts.T)
+	b = binary.BigEndian.AppendUint32(b, t.ts.I)
+	b = appendTokenNumber(b, 1) // the format's version
+	kind := 0
+	if t.event {
+		kind = 128
+	}
+	b = appendTokenNumber(b, kind)
+	b = appendTokenNumber(b, t.index)
+	if t.invalidate {
+		b = append(b, tokenTrue)
+	} else {
+		b = append(b, tokenFalse)
+	}
+	if t.event {
+		b = append(b, tokenBinary, 16, bson.BinaryUUID)
+		b = append(b, t.uuid[:]...)
+		if t.key != nil {
+			b = append(b, tokenObject)
+			b = store.AppendKey(b, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: t.key}, nil, false)
+		}
+	}
+	b = append(b, tokenEnd)
+	at, doc := bson.BeginDocument(make([]byte, 0, 2*len(b)+20))
+	doc = bson.AppendString(doc, "_data", strings.ToUpper(hex.EncodeToString(b)))
+	return bson.EndDocument(doc, at)
+}
+
+// before compares the token's place with an event's.
+func (t *resumeToken) before(ts bson.Timestamp, index int, invalidate bool) bool {
+	if c := t.ts.Compare(ts); c != 0 {
+		return c < 0
+	}
+	if !t.event {
+		return true
+	}
+	if t.index != index {
+		return t.index < index
+	}
+	return !t.invalidate && invalidate
+}
+
+// parseResumeToken reads a token that a client gives back.
+func parseResumeToken(doc bson.Raw) (t resumeToken, err error) {
+	data := doc.Lookup("_data")
+	s, ok := data.StringValue()
+	if !ok {
+		return t, srverr.New(40647, "Bad resume token: _data of missing or of wrong type. Expected string, got %s", tokenText(doc))
+	}
+	if v := doc.Lookup("_typeBits"); v.Type != 0 && v.Type != bson.TypeBinary {
+		return t, srverr.New(40648, "Bad resume token: _typeBits of wrong type %s", tokenText(doc))
+	}
+	if s == "" {
+		return t, srverr.New(40649, "invalid empty resume token")
+	}
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		return t, srverr.New(srverr.FailedToParse, "resume token string was not a valid hex string")
+	}
+	p := tokenReader{b: b}
+	p.expect(tokenTimestamp)
+	if raw := p.take(8); raw != nil {
+		t.ts = bson.Timestamp{T: binary.BigEndian.Uint32(raw), I: binary.BigEndian.Uint32(raw[4:])}
+	}
+	version := p.number()
+	kind := 128
+	if version > 0 {
+		kind = p.number()
+	}
+	t.event = kind != 0
+	t.index = p.number()
+	switch p.peek() {
+	case tokenTrue:
+		t.invalidate = true
+		p.take(1)
+	case tokenFalse:
+		p.take(1)
+	}
+	if p.peek() == tokenBinary {
+		p.take(1)
+		head := p.take(2)
+		if raw := p.take(16); raw != nil && head != nil {
+			copy(t.uuid[:], raw)
+		}
+	}
+	return t, p.err
+}
+
+// tokenText renders a document as the messages about tokens do, without the spaces inside of the braces.
+func tokenText(doc bson.Raw) string {
+	var parts []string
+	for k, v := range doc.All() {
+		text := bsontext.Value(v)
+		if b, ok := v.Binary(); ok {
+			text = "BinData(0, \"" + strings.ToUpper(hex.EncodeToString(b.Data)) + "\")"
+		}
+		parts = append(parts, k+": "+text)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// tokenReader reads a token's bytes and keeps the first error.
+type tokenReader struct {
+	b   []byte
+	err error
+}
+
+func (p *tokenReader) take(n int) []byte {
+	if p.err != nil {
+		return nil
+	}
+	if len(p.b) < n {
+		p.err = srverr.New(srverr.Overflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", n, len(p.b))
+		return nil
+	}
+	out := p.b[:n]
+	p.b = p.b[n:]
+	return out
+}
+
+func (p *tokenReader) peek() byte {
+	if p.err != nil || len(p.b) == 0 {
+		return 0
+	}
+	return p.b[0]
+}
+
+func (p *tokenReader) expect(c byte) {
+	if got := p.take(1); got != nil && got[0] != c {
+		p.err = srverr.New(srverr.InvalidResumeToken, "Bad resume token")
+	}
+}
+
+func (p *tokenReader) number() int {
+	c := p.take(1)
+	switch {
+	case c == nil:
+		return 0
+	case c[0] == tokenZero:
+		return 0
+	case c[0] < tokenByte || c[0] > tokenByte+7:
+		p.err = srverr.New(srverr.InvalidResumeToken, "Bad resume token")
+		return 0
+	}
+	n := 0
+	for _, x := range p.take(int(c[0]) - tokenByte + 1) {
+		n = n<<8 | int(x)
+	}
+	return n >> 1
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"os"
+
+	"allium/bson"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// stats serves the aggregation stages that tell about the deployment.
+func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) (pipeline.Iterator, error) {
+	r := e.run.r
+	c := e.state().Coll(ns.String())
+	switch stage {
+	case "$collStats":
+		if c == nil {
+			for k := range spec.All() {
+				if k == "count" || k == "storageStats" {
+					return nil, srverr.New(40481, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.", k, ns)
+				}
+			}
+		}
+		return pipeline.FromSlice([]bson.Raw{r.collStatsDocument(ns.String(), c, spec)}), nil
+	case "$indexStats":
+		var docs []bson.Raw
+		if c != nil {
+			for i := range c.Indexes() {
+				docs = append(docs, r.indexStats(&c.Indexes()[i]))
+			}
+		}
+		return pipeline.FromSlice(docs), nil
+	case "$planCacheStats":
+		return pipeline.FromSlice(nil), nil
+	}
+	return r.Node.systemStage(r, stage, spec)
+}
+
+// systemStage serves the stages about operations and sessions.
+func (n *Node) systemStage(_ *Request, stage string, _ bson.Raw) (pipeline.Iterator, error) {
+	switch stage {
+	case "$listSessions", "$listLocalSessions", "$currentOp":
+		return pipeline.FromSlice(nil), nil
+	}
+	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
+}
+
+// collStatsDocument returns what $collStats yields.
+func (r *Request) collStatsDocument(ns string, c *store.Coll, spec bson.Raw) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendString(doc, "ns", ns)
+	if host, err := os.Hostname(); err == nil {
+		doc = bson.AppendString(doc, "host", host)
+	}
+	doc = bson.AppendDateTime(doc, "localTime", bson.NewDateTime(r.Node.data.Clock.Now()))
+	for k := range spec.All() {
+		switch k {
+		case "count":
+			doc = bson.AppendInt64(doc, "count", c.Count())
+		case "storageStats":
+			one, d := bson.BeginDocumentElement(doc, "storageStats")
+			doc = bson.EndDocument(appendCollStats(d, c, 1), one)
+		case "latencyStats":
+			one, d := bson.BeginDocumentElement(doc, "latencyStats")
+			for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
+				sub, x := bson.BeginDocumentElement(d, kind)
+				x = bson.AppendInt64(x, "latency", 0)
+				d = bson.EndDocument(bson.AppendInt64(x, "ops", 0), sub)
+			}
+			doc = bson.EndDocument(d, one)
+		}
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// indexStats returns an index's document of $indexStats.
+func (r *Request) indexStats(ix *store.Index) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendString(doc, "name", ix.Name)
+	doc = bson.AppendDocument(doc, "key", ix.Pattern)
+	doc = bson.AppendString(doc, "host", r.Node.addr)
+	one, doc := bson.BeginDocumentElement(doc, "accesses")
+	doc = bson.AppendInt64(doc, "ops", ix.Uses.Load())
+	doc = bson.AppendDateTime(doc, "since", bson.NewDateTime(ix.Since))
+	doc = bson.EndDocument(doc, one)
+	doc = bson.AppendDocument(doc, "spec", ix.Spec)
+	return bson.EndDocument(doc, at)
+}
+
+// appendCollStats appends a collection's sizes as collStats shows them, divided by scale.
+func appendCollStats(dst []byte, c *store.Coll, scale int64) []byte {
+	count, bytes := c.Count(), c.Bytes()
+	dst = appendShortest(dst, "size", bytes/scale)
+	dst = appendShortest(dst, "count", count)
+	if count > 0 {
+		dst = appendShortest(dst, "avgObjSize", bytes/count)
+	}
+	dst = appendShortest(dst, "storageSize", int64(diskSize(bytes))/scale)
+	dst = appendShortest(dst, "freeStorageSize", 0)
+	dst = bson.AppendBool(dst, "capped", c.Capped)
+	if c.Capped {
+		dst = appendShortest(dst, "max", c.Max)
+		dst = appendShortest(dst, "maxSize", c.Size/scale)
+	}
+	dst = bson.AppendInt32(dst, "nindexes", int32(len(c.Indexes())))
+	total := int64(0)
+	at, sizes := bson.BeginDocumentElement(nil, "indexSizes")
+	for i := range c.Indexes() {
+		size := int64(diskSize(int64(c.Indexes()[i].Keys()) * 32))
+		total += size
+		sizes = appendShortest(sizes, c.Indexes()[i].Name, size/scale)
+	}
+	sizes = bson.EndDocument(sizes, at)
+	dst = appendShortest(dst, "totalIndexSize", total/scale)
+	dst = appendShortest(dst, "totalSize", (total+int64(diskSize(bytes)))/scale)
+	dst = append(dst, sizes...)
+	return bson.AppendInt32(dst, "scaleFactor", int32(scale))
+}
