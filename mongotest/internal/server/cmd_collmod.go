@@ -1,0 +1,344 @@
+package server
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "collMod", WriteConcern: true, Run: runCollMod})
+}
+
+func typeOf(v bson.RawValue) string { return bsontext.TypeName(v.Type) }
+
+// modification is what a collMod asks for.
+type modification struct {
+	index        bson.Raw
+	validator    bson.Raw
+	level        string
+	action       string
+	viewOn       string
+	pipeline     bson.RawValue
+	images       bson.Raw
+	preImages    *bool
+	expire       bson.RawValue
+	size, max    int64
+	capped       bool
+	isValidation bool
+}
+
+func runCollMod(r *Request, dst []byte) ([]byte, error) {
+	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID {
+		return dst, srverr.New(srverr.InvalidNamespace, "Collection name must be provided. UUID is not valid in this context")
+	}
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	if c == nil {
+		return dst, srverr.New(srverr.NamespaceNotFound, "ns does not exist")
+	}
+	m, err := r.parseCollMod(c)
+	if err != nil {
+		return dst, err
+	}
+	base := len(dst)
+	err = r.write(func(tx *store.Tx) error {
+		dst = dst[:base]
+		c := tx.Coll(ns)
+		if c == nil {
+			return srverr.New(srverr.NamespaceNotFound, "ns does not exist")
+		}
+		if m.index != nil {
+			var err error
+			if dst, c, err = m.applyIndex(tx, c, dst); err != nil {
+				return err
+			}
+		}
+		set, changed, err := m.settings(r, tx, c)
+		if err != nil || !changed {
+			return err
+		}
+		_, err = tx.Modify(c, set, r.collModDescription())
+		return err
+	})
+	return dst, err
+}
+
+// collModDescription is what change streams show of the command.
+func (r *Request) collModDescription() bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	first := true
+	for k, v := range r.Body.All() {
+		if !first && !isGeneric(k) {
+			doc = bson.AppendRawValue(doc, k, v)
+		}
+		first = false
+	}
+	return bson.EndDocument(doc, at)
+}
+
+func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
+	m := &modification{}
+	object := func(k string, v bson.RawValue) (bson.Raw, error) {
+		doc, ok := v.Document()
+		if !ok {
+			return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", k)
+		}
+		return doc, nil
+	}
+	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
+	first := true
+	for k, v := range copyRaw(r.Body).All() {
+		if first {
+			first = false
+			continue
+		}
+		var err error
+		switch k {
+		case "index":
+			m.index, err = object(k, v)
+		case "validator":
+			m.validator, err = object(k, v)
+			m.isValidation = true
+		case "validationLevel":
+			m.level, _ = v.StringValue()
+			m.isValidation = true
+			if m.level != "off" && m.level != "strict" && m.level != "moderate" {
+				err = srverr.New(srverr.BadValue, "invalid validation level: %s", m.level)
+			}
+		case "validationAction":
+			m.action, _ = v.StringValue()
+			m.isValidation = true
+			if m.action != "warn" && m.action != "error" && m.action != "errorAndLog" {
+				err = srverr.New(srverr.BadValue, "invalid validation action: %s", m.action)
+			}
+		case "viewOn", "pipeline":
+			if !c.View {
+				return nil, bad("'%s' option only supported on a view", k)
+			}
+			if k == "viewOn" {
+				m.viewOn, err = stringArg("viewOn", v)
+			} else if m.pipeline = v; v.Type != bson.TypeArray {
+				err = bad("not a valid aggregation pipeline")
+			}
+		case "changeStreamPreAndPostImages":
+			if !r.Node.cfg.Version.AtLeast(6, 0) {
+				return nil, bad("unknown option to collMod: %s", k)
+			}
+			m.images, err = object(k, v)
+		case "recordPreImages":
+			if r.Node.cfg.Version.AtLeast(6, 0) {
+				return nil, bad("unknown option to collMod: %s", k)
+			}
+			b := v.AsBool()
+			m.preImages = &b
+		case "expireAfterSeconds":
+			m.expire = v
+		case "cappedSize", "cappedMax":
+			if !r.Node.cfg.Version.AtLeast(6, 0) {
+				return nil, bad("unknown option to collMod: %s", k)
+			}
+			m.capped = true
+			n, _ := number(v)
+			if k == "cappedSize" {
+				m.size = n
+			} else {
+				m.max = n
+			}
+		case "timeseries", "dryRun", "isTimeseriesNamespace", "prepareUnique":
+		default:
+			if isGeneric(k) {
+				continue
+			}
+			if r.Node.cfg.Version.AtLeast(5, 0) {
+				return nil, unknownField("collMod." + k)
+			}
+			return nil, bad("unknown option to collMod: %s", k)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c.View && k != "viewOn" && k != "pipeline" && !isGeneric(k) {
+			return nil, bad("option not supported on a view: %s", k)
+		}
+	}
+	return m, nil
+}
+
+// applyIndex changes an index: how long its documents live, or whether queries see it.
+func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, dst []byte) ([]byte, *store.Coll, error) {
+	bad := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
+	name, byName := m.index.Lookup("name").StringValue()
+	pattern, byKey := m.index.Lookup("keyPattern").Document()
+	expire, hidden := m.index.Lookup("expireAfterSeconds"), m.index.Lookup("hidden")
+	switch {
+	case byName && byKey:
+		return dst, c, bad("Cannot specify both key pattern and name.")
+	case !byName && !byKey:
+		return dst, c, bad("Must specify either index name or key pattern.")
+	case expire.Type == 0 && hidden.Type == 0:
+		return dst, c, bad("no expireAfterSeconds or hidden field")
+	case expire.Type != 0 && !expire.IsNumber():
+		return dst, c, bad("expireAfterSeconds field must be a number")
+	case hidden.Type != 0 && hidden.Type != bson.TypeBoolean:
+		return dst, c, bad("hidden field must be a boolean")
+	}
+	var ix *store.Index
+	for i := range c.Indexes() {
+		if x := &c.Indexes()[i]; byName && x.Name == name || byKey && samePattern(x.Pattern, pattern) {
+			ix = x
+		}
+	}
+	if ix == nil {
+		what := name
+		if byKey {
+			what = bsontext.Document(pattern)
+		}
+		return dst, c, srverr.New(srverr.IndexNotFound, "cannot find index %s for ns %s", what, c.NS)
+	}
+	x := *ix.IndexInfo
+	spec := x.Spec
+	if hidden.Type != 0 {
+		if x.IsID {
+			return dst, c, srverr.New(srverr.BadValue, "can't hide _id index")
+		}
+		if hidden.AsBool() != x.Hidden {
+			dst = bson.AppendBool(dst, "hidden_old", x.Hidden)
+			dst = bson.AppendBool(dst, "hidden_new", hidden.AsBool())
+			x.Hidden = hidden.AsBool()
+			spec = setOption(spec, "hidden", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, !x.Hidden)
+		}
+	}
+	if expire.Type != 0 {
+		if x.Expire == nil {
+			return dst, c, bad("no expireAfterSeconds field to update")
+		}
+		n, _ := number(expire)
+		dst = bson.AppendRawValue(dst, "expireAfterSeconds_old", spec.Lookup("expireAfterSeconds"))
+		dst = bson.AppendInt64(dst, "expireAfterSeconds_new", n)
+		x.Expire = &n
+		spec = setOption(spec, "expireAfterSeconds", int64Value(n), false)
+	}
+	x.Spec = spec
+	c, err := tx.ModifyIndex(c, &x, m.index)
+	return dst, c, err
+}
+
+// setOption returns the document with a field set in its place, at the end if it is new, or removed.
+func setOption(doc bson.Raw, field string, v bson.RawValue, remove bool) bson.Raw {
+	at, out := bson.BeginDocument(nil)
+	done := remove
+	for k, old := range doc.All() {
+		switch {
+		case k != field:
+			out = bson.AppendRawValue(out, k, old)
+		case !remove:
+			out = bson.AppendRawValue(out, k, v)
+			done = true
+		}
+	}
+	if !done {
+		out = bson.AppendRawValue(out, field, v)
+	}
+	return bson.EndDocument(out, at)
+}
+
+// settings works out the collection's new settings.
+func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set store.Settings, changed bool, err error) {
+	set = c.Settings
+	raw := orEmpty(set.Raw)
+	text := func(s string) bson.RawValue {
+		return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
+	}
+	if m.isValidation {
+		changed = true
+		if m.validator != nil {
+			o := r.fullOptions("", set.Collation, nil)
+			o.NoText = true
+			if _, err := query.ParseFilter(m.validator, o); err != nil {
+				if r.Node.cfg.Version.AtLeast(4, 4) {
+					err = srverr.From(err).Prefix("Parsing of collection validator failed :: caused by :: ")
+				}
+				return set, false, err
+			}
+			raw = setOption(raw, "validator", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.validator}, m.validator.IsEmpty())
+		}
+		if raw.Lookup("validator").Type != 0 || m.level != "" || m.action != "" {
+			for _, f := range []struct{ name, value, byDefault string }{{"validationLevel", m.level, "strict"}, {"validationAction", m.action, "error"}} {
+				if f.value == "" && raw.Lookup(f.name).Type == 0 {
+					f.value = f.byDefault
+				}
+				if f.value != "" {
+					raw = setOption(raw, f.name, text(f.value), false)
+				}
+			}
+		}
+		validator, _ := raw.Lookup("validator").Document()
+		level, _ := raw.Lookup("validationLevel").StringValue()
+		action, _ := raw.Lookup("validationAction").StringValue()
+		if set.Check, err = r.newValidator(orEmpty(validator), level, action, set.Collation); err != nil {
+			return set, false, err
+		}
+	}
+	if m.images != nil {
+		changed = true
+		set.PreImages, _ = m.images.Lookup("enabled").Boolean()
+		raw = setOption(raw, "changeStreamPreAndPostImages", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.images}, !set.PreImages)
+	}
+	if m.preImages != nil {
+		changed = true
+		set.PreImages = *m.preImages
+		raw = setOption(raw, "recordPreImages", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, !set.PreImages)
+	}
+	if m.expire.Type != 0 {
+		changed = true
+		set.ExpireSecs, _ = number(m.expire)
+		s, off := m.expire.StringValue()
+		raw = setOption(raw, "expireAfterSeconds", int64Value(set.ExpireSecs), off && s == "off")
+	}
+	if m.capped {
+		changed = true
+		if m.size > 0 {
+			set.Size = m.size
+			raw = setOption(raw, "size", int64Value(m.size), false)
+		}
+		if m.max > 0 {
+			set.Max = m.max
+			raw = setOption(raw, "max", int64Value(m.max), false)
+		}
+	}
+	if c.View && (m.viewOn != "" || m.pipeline.Type != 0) {
+		changed = true
+		q := createSpec{ns: c.NS}
+		q.viewOn, _ = raw.Lookup("viewOn").StringValue()
+		if m.viewOn != "" {
+			q.viewOn = m.viewOn
+			raw = setOption(raw, "viewOn", text(m.viewOn), false)
+		}
+		if m.pipeline.Type != 0 {
+			raw = setOption(raw, "pipeline", m.pipeline, false)
+		}
+		if strings.Contains(q.viewOn, "$") {
+			return set, false, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", q.viewOn)
+		}
+		if err := q.checkView(tx.State(), set); err != nil {
+			return set, false, err
+		}
+		if err := r.checkViewPipeline(c.NS, q.viewOn, raw.Lookup("pipeline").Value, set.Collation); err != nil {
+			return set, false, err
+		}
+	}
+	set.Raw = raw
+	return set, changed, nil
+}

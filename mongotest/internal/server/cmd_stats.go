@@ -1,0 +1,199 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	register(&Command{Name: "collStats", Aliases: []string{"collstats"}, Where: OptIn, Run: runCollStats})
+	register(&Command{Name: "dbStats", Aliases: []string{"dbstats"}, Where: OptIn, Run: runDBStats})
+	register(&Command{Name: "dataSize", Aliases: []string{"datasize"}, Where: OptIn, Run: runDataSize})
+	register(&Command{Name: "validate", Where: OptIn, Run: runValidate})
+}
+
+// scale reads the unit that sizes are shown in. least is how the server words the bound.
+func (r *Request) scale(least string) (int64, error) {
+	v := r.Body.Lookup("scale")
+	if v.Type == 0 || v.Type == bson.TypeNull {
+		return 1, nil
+	}
+	if !v.IsNumber() {
+		return 0, &srverr.Error{Msg: "scale has to be a number " + least}
+	}
+	n, _ := number(v)
+	if n < 1 {
+		return 0, &srverr.Error{Msg: "scale has to be " + least}
+	}
+	return n, nil
+}
+
+func runCollStats(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	scale, err := r.scale(">= 1")
+	if err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	if c != nil && c.View {
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	dst = bson.AppendString(dst, "ns", ns)
+	if c == nil {
+		for _, f := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
+			dst = bson.AppendInt32(dst, f, 0)
+		}
+		for _, f := range []string{"indexDetails", "indexSizes"} {
+			dst = bson.AppendDocument(dst, f, orEmpty(nil))
+		}
+		return bson.AppendInt32(dst, "scaleFactor", int32(scale)), nil
+	}
+	return appendCollStats(dst, c, scale), nil
+}
+
+func runDBStats(r *Request, dst []byte) ([]byte, error) {
+	if s, ok := r.Arg().StringValue(); ok {
+		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
+	}
+	scale, err := r.scale("> 0")
+	if err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	var colls, views, objects, bytes, storage, indexes, indexSize int64
+	st.Colls(r.DB, func(c *store.Coll) bool {
+		if c.View {
+			views++
+			return true
+		}
+		colls++
+		objects += c.Count()
+		bytes += c.Bytes()
+		storage += int64(diskSize(c.Bytes()))
+		indexes += int64(len(c.Indexes()))
+		for i := range c.Indexes() {
+			indexSize += int64(diskSize(int64(c.Indexes()[i].Keys()) * 32))
+		}
+		return true
+	})
+	average := 0.0
+	if objects > 0 {
+		average = float64(bytes) / float64(objects)
+	}
+	old := !r.Node.cfg.Version.AtLeast(5, 0)
+	size := func(key string, n int64) {
+		switch {
+		case colls == 0 && old:
+			dst = bson.AppendInt32(dst, key, 0)
+		default:
+			dst = bson.AppendDouble(dst, key, float64(n)/float64(scale))
+		}
+	}
+	count := func(key string, n int64) { dst = appendShortest(dst, key, n) }
+	dst = bson.AppendString(dst, "db", r.DB)
+	count("collections", colls)
+	count("views", views)
+	count("objects", objects)
+	if colls == 0 && old {
+		dst = bson.AppendInt32(dst, "avgObjSize", 0)
+	} else {
+		dst = bson.AppendDouble(dst, "avgObjSize", average)
+	}
+	size("dataSize", bytes)
+	size("storageSize", storage)
+	if colls == 0 && old {
+		size("totalSize", 0)
+	}
+	count("indexes", indexes)
+	size("indexSize", indexSize)
+	if colls > 0 || !old {
+		size("totalSize", storage+indexSize)
+	}
+	dst = appendScale(dst, scale, old && colls == 0)
+	if colls == 0 && old {
+		dst = bson.AppendInt32(dst, "fileSize", 0)
+	}
+	for _, f := range []string{"fsUsedSize", "fsTotalSize"} {
+		if colls == 0 && old {
+			dst = bson.AppendInt32(dst, f, 0)
+		} else {
+			dst = bson.AppendDouble(dst, f, 0)
+		}
+	}
+	return dst, nil
+}
+
+func appendScale(dst []byte, scale int64, whole bool) []byte {
+	if whole {
+		return bson.AppendInt32(dst, "scaleFactor", int32(scale))
+	}
+	return bson.AppendDouble(dst, "scaleFactor", float64(scale))
+}
+
+func runDataSize(r *Request, dst []byte) ([]byte, error) {
+	ns, ok := r.Arg().StringValue()
+	if !ok {
+		return dst, wrongType("dataSize.dataSize", r.Arg().Type, "string")
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	var size, count int64
+	if c := st.Coll(ns); c != nil {
+		size, count = c.Bytes(), c.Count()
+	}
+	dst = bson.AppendBool(dst, "estimate", false)
+	dst = appendShortest(dst, "size", size)
+	dst = appendShortest(dst, "numObjects", count)
+	return bson.AppendInt32(dst, "millis", 0), nil
+}
+
+func runValidate(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	switch {
+	case c == nil:
+		return dst, srverr.New(srverr.NamespaceNotFound, "Collection '%s' does not exist to validate.", ns)
+	case c.View:
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Cannot validate a view")
+	}
+	dst = bson.AppendString(dst, "ns", ns)
+	dst = bson.AppendInt32(dst, "nInvalidDocuments", 0)
+	dst = appendShortest(dst, "nrecords", c.Count())
+	dst = bson.AppendInt32(dst, "nIndexes", int32(len(c.Indexes())))
+	at, dst := bson.BeginDocumentElement(dst, "keysPerIndex")
+	for i := range c.Indexes() {
+		dst = appendShortest(dst, c.Indexes()[i].Name, int64(c.Indexes()[i].Keys()))
+	}
+	dst = bson.EndDocument(dst, at)
+	at, dst = bson.BeginDocumentElement(dst, "indexDetails")
+	for i := range c.Indexes() {
+		one, d := bson.BeginDocumentElement(dst, c.Indexes()[i].Name)
+		dst = bson.EndDocument(bson.AppendBool(d, "valid", true), one)
+	}
+	dst = bson.EndDocument(dst, at)
+	dst = bson.AppendBool(dst, "valid", true)
+	for _, f := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries"} {
+		dst = appendStrings(dst, f, nil)
+	}
+	return dst, nil
+}
