@@ -114,6 +114,7 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	c.run.r = r
 	r.ChangeStream = c.token != nil
 	if data, ok := r.Fault("failGetMoreAfterCursorCheckout"); ok {
+		done = true
 		if code, ok := data.Lookup("errorCode").AsInt64(); ok {
 			if needsExtraInfo[int32(code)] {
 				return dst, srverr.New(40671, "Missing required extra info for error code %s", r.Node.codeName(int32(code)))

@@ -40,6 +40,9 @@ func NewScan(c *Coll, backward bool, ranges []Range) *Scan {
 
 // NewIndexScan returns a scan over some ranges of an index, which must be in order and apart.
 func NewIndexScan(c *Coll, ix *Index, backward bool, ranges []Range) *Scan {
+	if len(ranges) == 0 {
+		ranges = []Range{{"\x00", "\x00"}} // nothing
+	}
 	s := &Scan{c: c, index: ix.Name, backward: backward, ranges: ranges}
 	if ix.Multikey {
 		s.dedupe = map[string]struct{}{}
