@@ -121,7 +121,9 @@ func (p *Pool) offer(c *Conn) {
 	}
 	if p.cfg.MaxIdleTime > 0 {
 		c.since = time.Now()
-		p.plan(p.cfg.MaxIdleTime)
+		if p.due.IsZero() { // a run that is planned plans the next one
+			p.plan(p.cfg.MaxIdleTime)
+		}
 	}
 	p.idle = append(p.idle, c)
 }
