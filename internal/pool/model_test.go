@@ -131,8 +131,8 @@ func runModel(t *testing.T, seed uint64) {
 	if r.IntN(2) == 0 {
 		cfg.MaxIdleTime = 50 * time.Millisecond
 	}
-	p = newPool(t, s, cfg)
 	interrupts := r.IntN(2) == 0
+	p = newPool(t, s, cfg)
 
 	var wg sync.WaitGroup
 	for range 20 {
