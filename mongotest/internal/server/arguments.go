@@ -356,5 +356,42 @@ func parseReadPreference(v bson.RawValue) (secondary bool, err error) {
 	default:
 		return false, srverr.New(srverr.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', 'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. :: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 	}
-	return mode != "primary", nil
+	return mode != "primary", checkReadPreference(doc, mode)
+}
+
+// minMaxStaleness is the least maxStalenessSeconds (specification: max staleness).
+const minMaxStaleness = 90
+
+// checkReadPreference checks what comes with the mode.
+func checkReadPreference(doc bson.Raw, mode string) error {
+	bad := func(text string) error { return srverr.New(srverr.BadValue, "%s", text) }
+	if tags := doc.Lookup("tags"); !tags.IsZero() {
+		if tags.Type != bson.TypeArray {
+			return srverr.New(srverr.TypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", bsontext.TypeName(tags.Type))
+		}
+		for t := range bson.Raw(tags.Value).Values() {
+			if mode == "primary" && !bson.Raw(t.Value).IsEmpty() {
+				return bad("Only empty tags are allowed with primary read preference")
+			}
+		}
+	}
+	v := doc.Lookup("maxStalenessSeconds")
+	if v.IsZero() {
+		return nil
+	}
+	if !v.IsNumber() {
+		return srverr.New(srverr.TypeMismatch, "Expected field \"maxStalenessSeconds\" to have numeric type, but found %s", bsontext.TypeName(v.Type))
+	}
+	n, exact := v.AsInt64()
+	switch {
+	case !exact:
+		return srverr.New(srverr.BadValue, "Expected field \"maxStalenessSeconds\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("maxStalenessSeconds", v))
+	case n < 0:
+		return bad("maxStalenessSeconds must be a non-negative integer")
+	case n > 0 && n < minMaxStaleness:
+		return srverr.New(srverr.MaxStalenessOutOfRange, "maxStalenessSeconds value can not be less than %d", minMaxStaleness)
+	case n > 0 && mode == "primary":
+		return bad("maxStalenessSeconds can not be set for the primary mode")
+	}
+	return nil
 }

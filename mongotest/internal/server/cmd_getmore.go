@@ -105,6 +105,9 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	}
 	done := false
 	defer func() { t.checkIn(c, done, time.Now()) }()
+	if err := r.ownsCursor(c); err != nil {
+		return dst, err
+	}
 	if ns := namespace(r.DB, q.coll); ns != c.ns {
 		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
 	}
@@ -125,6 +128,26 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	out, end, err := r.getMore(dst, c, &q)
 	done = end || err != nil
 	return out, err
+}
+
+// ownsCursor checks that the cursor was made in the session and the transaction that the command runs in.
+func (r *Request) ownsCursor(c *cursor) error {
+	const prefix = "Cannot run getMore on cursor %d, which was "
+	switch {
+	case c.session == nil && r.Session != nil:
+		return srverr.New(50736, prefix+"not created in a session, in session %s", c.id, r.Session.ID)
+	case c.session != nil && r.Session == nil:
+		return srverr.New(50737, prefix+"created in session %s, without an lsid", c.id, c.session.ID)
+	case c.session != r.Session:
+		return srverr.New(50738, prefix+"created in session %s, in session %s", c.id, c.session.ID, r.Session.ID)
+	case c.txnNumber < 0 && r.InTxn():
+		return srverr.New(50739, prefix+"not created in a transaction, in transaction %d", c.id, r.txnNumber)
+	case c.txnNumber >= 0 && !r.InTxn():
+		return srverr.New(50740, prefix+"created in transaction %d, without a txnNumber", c.id, c.txnNumber)
+	case c.txnNumber >= 0 && c.txnNumber != r.txnNumber:
+		return srverr.New(50741, prefix+"created in transaction %d, in transaction %d", c.id, c.txnNumber, r.txnNumber)
+	}
+	return nil
 }
 
 // getMore appends the next batch. A cursor with awaitData waits for documents.

@@ -68,7 +68,7 @@ func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeEr
 		}
 	}
 	failed := int32(len(errs))
-	if w.ordered || failed == 0 {
+	if w.ordered || failed == 0 || r.spoilt {
 		return n, errs, nil
 	}
 	return n - failed, errs, nil
@@ -118,11 +118,11 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 				return nil // publish what there is, then wait
 			}
 			e := srverr.From(err)
-			if r.InTxn() || r.stops(e) {
+			if r.stops(e) {
 				return e
 			}
 			*errs = append(*errs, writeError{i, e})
-			if w.ordered {
+			if r.spoilTxn() || w.ordered {
 				stop = true
 				return nil
 			}

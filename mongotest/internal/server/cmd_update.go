@@ -82,11 +82,11 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 			continue
 		}
 		e := srverr.From(err)
-		if r.InTxn() || r.stops(e) {
+		if r.stops(e) {
 			return dst, e
 		}
 		errs = append(errs, writeError{i, e})
-		if w.ordered {
+		if r.spoilTxn() || w.ordered {
 			break
 		}
 	}

@@ -124,6 +124,26 @@ func (t *cursorTable) checkOut(id int64, now time.Time) (*cursor, error) {
 	return c, nil
 }
 
+// killSessions closes the cursors of the matching sessions; one that is in use is closed when its command ends.
+func (t *cursorTable) killSessions(match func(SessionID) bool) {
+	t.mu.Lock()
+	var closing []*cursor
+	for id, c := range t.byID {
+		switch {
+		case c.session == nil || !match(c.session.ID):
+		case c.busy:
+			c.killed = true
+		default:
+			delete(t.byID, id)
+			closing = append(closing, c)
+		}
+	}
+	t.mu.Unlock()
+	for _, c := range closing {
+		c.it.Close()
+	}
+}
+
 // checkIn gives a cursor back; one that is done, or was killed meanwhile, is closed.
 func (t *cursorTable) checkIn(c *cursor, done bool, now time.Time) {
 	t.mu.Lock()

@@ -245,8 +245,12 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 		if err := r.checkOut(); err != nil {
 			return dst, err
 		}
+		if err := r.systemCollection(); err != nil {
+			r.failTxn()
+			return dst, err
+		}
 		defer func() {
-			if err != nil {
+			if err != nil || r.spoilt {
 				r.failTxn()
 			}
 		}()

@@ -35,6 +35,7 @@ type Request struct {
 	routed *routedTxn // on a mongos: what it knows of the transaction
 
 	checkedOut bool
+	spoilt     bool     // a write in the transaction failed: see spoilTxn
 	blocked    bool     // by a fail point, before the command began
 	failLabels []string // labels that a fail point gives the reply, instead of the computed ones
 	hasLabels  bool

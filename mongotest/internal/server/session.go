@@ -80,8 +80,6 @@ const (
 type sessionCatalog struct {
 	mu   sync.Mutex
 	byID map[SessionID]*Session
-	// ended are called when a session is killed, so that cursors can go with it.
-	ended []func(SessionID)
 }
 
 func newSessionCatalog() *sessionCatalog {
@@ -148,21 +146,7 @@ func (r *Request) killSessions(match func(SessionID) bool) {
 		s.abort()
 		s.mu.Unlock()
 	}
-	n.data.sessions.mu.Lock()
-	ended := n.data.sessions.ended
-	n.data.sessions.mu.Unlock()
-	for _, f := range ended {
-		for _, s := range n.data.sessions.all(match) {
-			f(s.ID)
-		}
-	}
-}
-
-// OnSessionKilled registers a function that is called with every session that is killed.
-func (d *Data) OnSessionKilled(f func(SessionID)) {
-	d.sessions.mu.Lock()
-	d.sessions.ended = append(d.sessions.ended, f)
-	d.sessions.mu.Unlock()
+	n.cursors.killSessions(match)
 }
 
 // abort aborts the open transaction, if there is one. The session is checked out.

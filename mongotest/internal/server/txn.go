@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"time"
 
 	"allium/bson"
@@ -162,6 +163,31 @@ func (r *Request) continueTxn(st *sessionState) error {
 	}
 	r.Txn = st.txn
 	return nil
+}
+
+// systemCollection refuses system collections in a transaction.
+func (r *Request) systemCollection() error {
+	name, ok := r.Arg().StringBytes()
+	if !r.InTxn() || !ok || !bytes.HasPrefix(name, []byte("system.")) {
+		return nil
+	}
+	switch r.Cmd.Name {
+	case "insert", "update", "delete", "findAndModify", "bulkWrite":
+		return srverr.New(50791, "Cannot write to system collection %s.%s within a transaction.", r.DB, name)
+	}
+	if string(name) == "system.views" {
+		return srverr.New(51071, "Cannot query system.views within a transaction")
+	}
+	return nil
+}
+
+// spoilTxn makes sure that the transaction is aborted when the command ends, because a write in it has failed. It reports
+// whether there is a transaction: the command must stop then, ordered or not.
+func (r *Request) spoilTxn() bool {
+	if r.InTxn() {
+		r.spoilt = true
+	}
+	return r.spoilt
 }
 
 // failTxn aborts the transaction after an error of a command in it.

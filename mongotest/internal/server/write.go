@@ -160,7 +160,7 @@ func (r *Request) stops(err *srverr.Error) bool {
 		srverr.NotPrimaryOrSecondary, srverr.NotPrimaryNoSecondaryOk:
 		return true
 	}
-	return r.hangUp
+	return r.hangUp || r.InTxn() && r.transient(err.Code, false)
 }
 
 // writable returns the collection to write to, which is made if it does not exist and make is set.
