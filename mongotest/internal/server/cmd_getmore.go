@@ -101,6 +101,9 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	t := &r.Node.cursors
 	c, err := t.checkOut(q.id, time.Now())
 	if err != nil {
+		if r.Node.role == Mongos && srverr.CodeOf(err) == srverr.CursorNotFound {
+			err = srverr.New(srverr.CursorNotFound, "Cursor not found (namespace: '%s', id: %d).", namespace(r.DB, q.coll), q.id)
+		}
 		return dst, err
 	}
 	done := false
@@ -133,6 +136,15 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 // ownsCursor checks that the cursor was made in the session and the transaction that the command runs in.
 func (r *Request) ownsCursor(c *cursor) error {
 	const prefix = "Cannot run getMore on cursor %d, which was "
+	if r.Node.role == Mongos && c.session != r.Session {
+		if c.session == nil {
+			return srverr.New(50799, prefix+"not created in a session, in session %s", c.id, r.Session.ID)
+		}
+		if r.Session == nil {
+			return srverr.New(50800, prefix+"created in session %s, without an lsid", c.id, c.session.ID)
+		}
+		return srverr.New(50801, prefix+"created in session %s, in session %s", c.id, c.session.ID, r.Session.ID)
+	}
 	switch {
 	case c.session == nil && r.Session != nil:
 		return srverr.New(50736, prefix+"not created in a session, in session %s", c.id, r.Session.ID)

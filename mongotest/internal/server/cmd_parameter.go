@@ -17,6 +17,9 @@ func init() {
 func (r *Request) appendParameter(dst []byte, name string) ([]byte, bool) {
 	switch name {
 	case "featureCompatibilityVersion":
+		if r.Node.role == Mongos {
+			return dst, false
+		}
 		at, dst := bson.BeginDocumentElement(dst, name)
 		dst = bson.AppendString(dst, "version", r.Node.cfg.Version.Series())
 		return bson.EndDocument(dst, at), true

@@ -10,7 +10,6 @@ import (
 
 func init() {
 	for _, c := range []*Command{
-		{Name: "replSetGetStatus", Run: runReplStatus},
 		{Name: "replSetGetConfig", Run: runReplConfig},
 		{Name: "replSetStepDown", Run: runStepDown},
 		{Name: "replSetStepUp", Run: runStepUp},
@@ -25,6 +24,10 @@ func init() {
 		c.Roles = []Role{Standalone, Member}
 		register(c)
 	}
+}
+
+func init() {
+	register(&Command{Name: "replSetGetStatus", AdminOnly: true, Where: Anywhere, Run: runReplStatus})
 }
 
 // replicated refuses replication commands on a standalone.
@@ -42,6 +45,11 @@ func runRBID(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runReplStatus(r *Request, dst []byte) ([]byte, error) {
+	if r.Node.role == Mongos {
+		at, info := bson.BeginDocument(nil)
+		info = bson.EndDocument(bson.AppendString(info, "info", "mongos"), at)
+		return dst, &srverr.Error{Msg: "replSetGetStatus is not supported through mongos", Extra: info}
+	}
 	if err := r.replicated(); err != nil {
 		return dst, err
 	}

@@ -138,6 +138,9 @@ func (wc *writeConcern) append(dst []byte, key string) []byte {
 // it does not in time. An error means that the command was interrupted.
 func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err error) {
 	n := r.Node
+	if n.role == Mongos {
+		return r.shardWriteConcern(dst)
+	}
 	if n.set == nil {
 		return dst, 0, nil
 	}
@@ -163,6 +166,37 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 	dst = r.wc.append(dst, "writeConcern")
 	dst = bson.EndDocument(dst, info)
 	return bson.EndDocument(dst, at), wcErr.Code, nil
+}
+
+// shardWriteConcern is waitWriteConcern on a mongos: every shard has one member.
+func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err error) {
+	var e *srverr.Error
+	switch {
+	case r.wc.namedMode && r.wc.mode != "majority" && r.wc.mode != "":
+		e = srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", r.wc.mode)
+	case !r.wc.namedMode && r.wc.w > 1:
+		e = srverr.New(srverr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
+	default:
+		return dst, 0, nil
+	}
+	switch r.Cmd.Name {
+	case "drop":
+		return dst, 0, nil
+	case "insert", "update", "delete", "findAndModify":
+	default:
+		at, detail := bson.BeginDocument(nil)
+		detail = bson.EndDocument(r.wc.append(detail, "writeConcern"), at)
+		return dst, 0, srverr.New(e.Code, "%s; Error details: %s", e.Msg, bsontext.Document(detail))
+	}
+	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
+	dst = bson.AppendInt32(dst, "code", e.Code)
+	dst = bson.AppendString(dst, "codeName", r.Node.codeName(e.Code))
+	dst = bson.AppendString(dst, "errmsg", e.Msg)
+	if r.Cmd.Name == "findAndModify" {
+		info, d := bson.BeginDocumentElement(dst, "errInfo")
+		dst = bson.EndDocument(r.wc.append(d, "writeConcern"), info)
+	}
+	return bson.EndDocument(dst, at), e.Code, nil
 }
 
 // readConcern is a parsed readConcern.
@@ -258,6 +292,9 @@ func (r *Request) checkReadConcern() error {
 		switch rc.level {
 		case "", "local", "majority", "snapshot":
 		default:
+			if r.Node.role == Mongos {
+				return srverr.New(srverr.InvalidOptions, "The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
+			}
 			return srverr.New(srverr.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
 		}
 	} else if rc.level != "" && rc.level != "local" && !r.Cmd.ReadConcern && !r.InTxn() {
@@ -266,6 +303,12 @@ func (r *Request) checkReadConcern() error {
 	if rc.level == "snapshot" && !r.InTxn() && !(r.Node.cfg.Version.AtLeast(5, 0) && r.Cmd.Snapshot) {
 		if r.Node.cfg.Version.AtLeast(5, 0) {
 			return srverr.New(srverr.InvalidOptions, "Command %s does not support { readConcern: { level: \"snapshot\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name)
+		}
+		if r.Node.role == Mongos {
+			if !rc.at.IsZero() {
+				return srverr.New(srverr.InvalidOptions, "read concern snapshot is not supported with atClusterTime on mongos")
+			}
+			return srverr.New(srverr.InvalidOptions, "read concern snapshot is only supported in a multi-statement transaction")
 		}
 		return srverr.New(srverr.InvalidOptions, "read concern level snapshot is only valid in a transaction")
 	}

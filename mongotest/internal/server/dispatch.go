@@ -235,9 +235,9 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 // invoke runs the command itself, in its session if it has a transaction number.
 func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 	if n.role == Mongos && r.InTxn() {
-		done, err := r.route()
-		if done || err != nil {
-			return dst, err
+		done, routeErr := r.route()
+		if done || routeErr != nil {
+			return dst, routeErr
 		}
 		defer func() { r.routedDone(err) }()
 	}

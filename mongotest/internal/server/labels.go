@@ -67,8 +67,8 @@ func (r *Request) transient(code int32, ends bool) bool {
 
 // retriable reports whether a reply with these codes gets the RetryableWriteError label, which servers add since 4.4.
 func (n *Node) retriable(code, wcCode int32) bool {
-	if !n.cfg.Version.AtLeast(4, 4) {
-		return false
+	if !n.cfg.Version.AtLeast(4, 4) || n.role == Mongos {
+		return false // a mongos leaves that to the shards
 	}
 	return retriableCodes[code] || retriableCodes[wcCode]
 }

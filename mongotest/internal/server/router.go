@@ -201,6 +201,16 @@ func init() {
 	}
 	mongosReplies = map[string]func(r *Request, reply bson.Raw, dst []byte) []byte{
 		"insert": write, "update": write, "delete": write,
+		"getMore": func(r *Request, reply bson.Raw, dst []byte) []byte {
+			cursor := bson.Raw(reply.Lookup("cursor").Value)
+			at, dst := bson.BeginDocumentElement(dst, "cursor")
+			for _, k := range []string{"id", "ns", "nextBatch", "postBatchResumeToken"} {
+				if v := cursor.Lookup(k); !v.IsZero() {
+					dst = bson.AppendRawValue(dst, k, v)
+				}
+			}
+			return bson.EndDocument(dst, at)
+		},
 		"createIndexes": raw, "dropIndexes": raw, "collMod": raw,
 		"drop": func(r *Request, reply bson.Raw, dst []byte) []byte { return dst },
 		"count": func(r *Request, reply bson.Raw, dst []byte) []byte {
