@@ -238,7 +238,14 @@ func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeli
 
 // explainAggregate explains a pipeline.
 func (r *Request) explainAggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
-	return dst, srverr.New(srverr.CommandNotSupported, "explain of aggregate is not supported here")
+	if _, _, err := r.openAggregate(q); err != nil {
+		return dst, err
+	}
+	var filter bson.Raw
+	if len(q.stages) > 0 {
+		filter, _ = q.stages[0].Lookup("$match").Document()
+	}
+	return r.explain(dst, q.ns, filter, nil, q.hint, "", false)
 }
 
 // guardedStream checks that the pipeline behind a change stream leaves the events' tokens alone.

@@ -1,0 +1,321 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "bulkWrite", Since: Version{8, 0, 0}, AdminOnly: true, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
+}
+
+// bulkOp is one operation of a bulkWrite.
+type bulkOp struct {
+	ns     string
+	insert bson.Raw
+	update *updateOp
+	delete *deleteOp
+}
+
+// bulkSpec are the arguments of bulkWrite.
+type bulkSpec struct {
+	w          writeSpec
+	ops        []bulkOp
+	errorsOnly bool
+	batchSize  int64
+	specs      []bson.Raw
+	namespaces []bson.Raw
+}
+
+func runBulkWrite(r *Request, dst []byte) ([]byte, error) {
+	q := bulkSpec{w: writeSpec{name: "bulkWrite", ordered: true}, batchSize: -1}
+	if err := q.parse(r); err != nil {
+		return dst, err
+	}
+	return q.run(r, dst)
+}
+
+func (q *bulkSpec) parse(r *Request) error {
+	var ops, nsInfo bson.RawValue
+	first := true
+	for k, v := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		var err error
+		switch k {
+		case "ops":
+			ops = v
+		case "nsInfo":
+			nsInfo = v
+		case "errorsOnly":
+			q.errorsOnly, err = boolArg("bulkWrite.errorsOnly", v, true)
+		case "let":
+			q.w.let, err = objectArg("bulkWrite.let", v)
+		case "cursor":
+			c := aggregateSpec{batchSize: -1}
+			err = c.cursor(r, v)
+			q.batchSize = c.batchSize
+		default:
+			var ok bool
+			if ok, err = q.w.arg(r, k, v); err == nil && !ok {
+				err = unknownField("bulkWrite." + k)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var err error
+	if q.specs, err = q.list(r, "ops", ops); err != nil {
+		return err
+	}
+	if q.namespaces, err = q.list(r, "nsInfo", nsInfo); err != nil {
+		return err
+	}
+	if err := q.w.checkCount(len(q.specs)); err != nil {
+		return err
+	}
+	for _, doc := range q.specs {
+		op, err := q.parseOp(r, doc)
+		if err != nil {
+			return err
+		}
+		q.ops = append(q.ops, op)
+	}
+	return nil
+}
+
+// list returns documents that come as an array or as a document sequence.
+func (q *bulkSpec) list(r *Request, field string, v bson.RawValue) ([]bson.Raw, error) {
+	seq, ok := r.Sequence(field)
+	if !ok {
+		if v.Type == 0 {
+			return nil, missingField("bulkWrite." + field)
+		}
+		return documentList("bulkWrite."+field, v)
+	}
+	var list []bson.Raw
+	for len(seq) > 0 {
+		doc, rest, err := bson.ReadDocument(seq)
+		if err != nil {
+			return nil, srverr.New(srverr.InvalidBSON, "%v", err)
+		}
+		list = append(list, doc)
+		seq = rest
+	}
+	return list, nil
+}
+
+func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
+	var kind string
+	for k, v := range doc.All() {
+		kind = k
+		n, ok := v.AsInt64()
+		if !ok {
+			return op, wrongTypes("bulkWrite.ops."+k, v.Type, "[int, decimal, double, long']")
+		}
+		if n < 0 || n >= int64(len(q.namespaces)) {
+			return op, srverr.New(srverr.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", doc)
+		}
+		op.ns, err = stringArg("bulkWrite.nsInfo.ns", q.namespaces[n].Lookup("ns"))
+		if err != nil {
+			return op, err
+		}
+		break
+	}
+	db, coll := splitNS(op.ns)
+	if err := checkCollectionName(db, coll); err != nil {
+		return op, err
+	}
+	u := updateOp{bypass: q.w.bypass, let: q.w.let}
+	multi := false
+	hasMods := false
+	first := true
+	for k, v := range doc.All() {
+		if first {
+			first = false
+			continue
+		}
+		field := "bulkWrite.ops." + k
+		switch k {
+		case "document":
+			op.insert, err = objectArg(field, v)
+		case "filter":
+			u.q, err = objectArg(field, v)
+		case "updateMods":
+			u.u, hasMods = v, true
+		case "multi":
+			multi, err = boolArg(field, v, true)
+		case "upsert":
+			u.upsert, err = boolArg(field, v, true)
+		case "arrayFilters":
+			u.arrayFilters, err = documentList(field, v)
+		case "hint":
+			u.hint, err = hintArg(v)
+		case "collation":
+			u.collation, err = objectArg(field, v)
+		case "constants":
+			u.constants, err = objectArg(field, v)
+		case "sort":
+			u.sort, err = objectArg(field, v)
+		case "upsertSupplied", "sampleId":
+		default:
+			err = unknownField(field)
+		}
+		if err != nil {
+			return op, err
+		}
+	}
+	switch kind {
+	case "insert":
+		if op.insert == nil {
+			return op, missingField("bulkWrite.ops.document")
+		}
+	case "update":
+		switch {
+		case u.q == nil:
+			return op, missingField("bulkWrite.ops.filter")
+		case !hasMods:
+			return op, missingField("bulkWrite.ops.updateMods")
+		}
+		u.multi = multi
+		op.update = &u
+	case "delete":
+		if u.q == nil {
+			return op, missingField("bulkWrite.ops.filter")
+		}
+		op.delete = &deleteOp{updateOp: u, one: !multi}
+	default:
+		return op, srverr.New(srverr.BadValue, "Unrecognized bulkWrite operation: %s", kind)
+	}
+	return op, nil
+}
+
+// bulkCounts are the totals of a bulkWrite.
+type bulkCounts struct{ errors, inserted, matched, modified, upserted, deleted int32 }
+
+func (q *bulkSpec) run(r *Request, dst []byte) ([]byte, error) {
+	var sum bulkCounts
+	var replies []bson.Raw
+	for i := range q.ops {
+		reply, err := q.one(r, i, &sum)
+		if err != nil {
+			e := srverr.From(err)
+			if r.InTxn() || r.stops(e) {
+				return dst, e
+			}
+			sum.errors++
+			at, doc := bson.BeginDocument(nil)
+			doc = bson.AppendDouble(doc, "ok", 0)
+			doc = bson.AppendInt32(doc, "idx", int32(i))
+			doc = bson.AppendInt32(doc, "code", e.Code)
+			doc = bson.AppendString(doc, "errmsg", e.Msg)
+			for k, v := range e.Extra.All() {
+				doc = bson.AppendRawValue(doc, k, v)
+			}
+			doc = bson.AppendInt32(doc, "n", 0)
+			if q.ops[i].update != nil {
+				doc = bson.AppendInt32(doc, "nModified", 0)
+			}
+			replies = append(replies, bson.EndDocument(doc, at))
+			if q.w.ordered {
+				break
+			}
+			continue
+		}
+		if !q.errorsOnly {
+			replies = append(replies, reply)
+		}
+	}
+	c := r.newCursor("admin.$cmd.bulkWrite", pipeline.FromSlice(replies), &running{})
+	limit := q.batchSize
+	if limit < 0 {
+		limit = int64(len(replies)) + 1
+	}
+	dst, err := r.appendCursor(dst, c, limit, false)
+	if err != nil {
+		return dst, err
+	}
+	dst = bson.AppendInt32(dst, "nErrors", sum.errors)
+	dst = bson.AppendInt32(dst, "nInserted", sum.inserted)
+	dst = bson.AppendInt32(dst, "nMatched", sum.matched)
+	dst = bson.AppendInt32(dst, "nModified", sum.modified)
+	dst = bson.AppendInt32(dst, "nUpserted", sum.upserted)
+	return bson.AppendInt32(dst, "nDeleted", sum.deleted), nil
+}
+
+// one runs an operation and returns its entry in the results cursor.
+func (q *bulkSpec) one(r *Request, i int, sum *bulkCounts) (bson.Raw, error) {
+	op, stmt := &q.ops[i], q.w.statement(i)
+	var n, modified int32
+	var upserted bson.RawValue
+	switch {
+	case op.insert != nil:
+		w := q.w
+		w.ns, w.stmts, w.stmt = op.ns, nil, stmt
+		_, errs, err := r.insert(&w, []bson.Raw{op.insert})
+		if err != nil {
+			return nil, err
+		}
+		if len(errs) > 0 {
+			return nil, errs[0].err
+		}
+		n = 1
+		sum.inserted++
+	case op.update != nil:
+		res, retried, err := r.recallUpdate(stmt)
+		if !retried {
+			if err = r.checkRetryableUpdate(op.update); err == nil {
+				res, err = op.update.run(r, op.ns, r.storeStatement(stmt))
+			}
+			switch {
+			case err != nil:
+			case res.upserted.Type != 0:
+				r.remember(stmt, executedWrite{kind: StatementUpsert, id: res.upserted})
+			case res.modified > 0:
+				r.remember(stmt, executedWrite{kind: StatementUpdate})
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		n, modified, upserted = res.n, res.modified, res.upserted
+		if upserted.Type != 0 {
+			sum.upserted++
+		} else {
+			sum.matched += n
+		}
+		sum.modified += modified
+	default:
+		if _, ok := r.recall(stmt); ok {
+			n = 1
+		} else {
+			if !op.delete.one && r.IsRetryable() {
+				return nil, srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
+			}
+			res, err := op.delete.run(r, op.ns, r.storeStatement(stmt))
+			if err != nil {
+				return nil, err
+			}
+			if n = res.n; n > 0 {
+				r.remember(stmt, executedWrite{kind: StatementDelete})
+			}
+		}
+		sum.deleted += n
+	}
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendDouble(doc, "ok", 1)
+	doc = bson.AppendInt32(doc, "idx", int32(i))
+	doc = bson.AppendInt32(doc, "n", n)
+	if op.update != nil {
+		doc = bson.AppendInt32(doc, "nModified", modified)
+	}
+	if upserted.Type != 0 {
+		up, d := bson.BeginDocumentElement(doc, "upserted")
+		doc = bson.EndDocument(bson.AppendRawValue(d, "_id", upserted), up)
+	}
+	return bson.EndDocument(doc, at), nil
+}
