@@ -3,119 +3,89 @@
 package mongotest_test
 
 import (
-	"bufio"
+	"io"
 	"net"
 	"syscall"
 	"testing"
-	"time"
 
 	"allium/bson"
 	"allium/internal/wire"
 	"allium/mongotest"
 )
 
-// rawClient sends prepared messages and throws the replies away, so that nearly all of the CPU time is the server's.
-type rawClient struct {
-	c  net.Conn
-	br *bufio.Reader
-}
-
-func (r *rawClient) roundTrip(b *testing.B, msg []byte) {
-	if _, err := r.c.Write(msg); err != nil {
-		b.Fatal(err)
-	}
-	head, err := r.br.Peek(wire.HeaderLen)
+// benchmarkCommand sends a command over and over on one connection and reports the CPU time of both ends together.
+func benchmarkCommand(b *testing.B, opts []mongotest.Option, next func(i int32) bson.Raw) {
+	d, err := mongotest.Open(opts...)
 	if err != nil {
 		b.Fatal(err)
 	}
-	h, err := wire.ParseHeader(head, wire.DefaultMaxMessageSize)
+	defer d.Stop()
+	c, err := net.Dial("tcp", d.Hosts()[0])
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := r.br.Discard(int(h.Length)); err != nil {
-		b.Fatal(err)
+	defer c.Close()
+	buf := make([]byte, 64<<10)
+	var msg []byte
+	send := func(i int32) {
+		msg = wire.AppendMsg(msg[:0], i, 0, 0)
+		msg = wire.FinishMessage(append(msg, next(i)...), 0)
+		if _, err := c.Write(msg); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, buf[:4]); err != nil {
+			b.Fatal(err)
+		}
+		n := int(buf[0]) | int(buf[1])<<8 | int(buf[2])<<16
+		if _, err := io.ReadFull(c, buf[4:n]); err != nil {
+			b.Fatal(err)
+		}
 	}
-}
-
-func message(b *testing.B, cmd bson.D) []byte {
-	doc, err := bson.Marshal(cmd)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return wire.FinishMessage(append(wire.AppendMsg(nil, 1, 0, 0), doc...), 0)
-}
-
-// cpuTime returns the CPU time of the whole process, client included.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func benchServer(b *testing.B, opt mongotest.Option) (*mongotest.Deployment, *rawClient) {
-	d, err := mongotest.Open(opt)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(d.Stop)
-	c, err := net.Dial("tcp", d.Primary().Addr())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { c.Close() })
-	return d, &rawClient{c, bufio.NewReaderSize(c, 64<<10)}
-}
-
-func measure(b *testing.B, f func(i int)) {
+	send(0)
+	var before, after syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	i := int32(0)
 	b.ReportAllocs()
-	start, i := cpuTime(), 0
 	for b.Loop() {
-		f(i)
 		i++
+		send(i)
 	}
-	b.ReportMetric(float64(cpuTime()-start)/float64(i), "cpu-ns/op")
+	syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	user := (after.Utime.Nano() - before.Utime.Nano()) / int64(i)
+	sys := (after.Stime.Nano() - before.Stime.Nano()) / int64(i)
+	b.ReportMetric(float64(user), "user-ns/op")
+	b.ReportMetric(float64(sys), "sys-ns/op")
 }
 
-func BenchmarkPing(b *testing.B) {
-	_, r := benchServer(b, mongotest.Standalone())
-	ping := message(b, bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})
-	measure(b, func(int) { r.roundTrip(b, ping) })
+func insertCommand(i int32) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendString(doc, "insert", "c")
+	list, doc := bson.BeginArrayElement(doc, "documents")
+	one, doc := bson.BeginDocument(bson.AppendIndexHeader(doc, bson.TypeEmbeddedDocument, 0))
+	doc = bson.AppendInt32(doc, "_id", i)
+	doc = bson.AppendString(doc, "name", "a name of some length")
+	doc = bson.EndDocument(bson.EndDocument(doc, one), list)
+	doc = bson.AppendString(doc, "$db", "t")
+	return bson.EndDocument(doc, at)
 }
 
-func BenchmarkFindByID(b *testing.B) {
-	for name, opt := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "replicaset": mongotest.ReplicaSet(3)} {
-		b.Run(name, func(b *testing.B) {
-			_, r := benchServer(b, opt)
-			docs := bson.A{}
-			for i := range 10000 {
-				docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "name", Value: "somebody"}, {Key: "age", Value: i % 100}})
-			}
-			r.roundTrip(b, message(b, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}, {Key: "$db", Value: "b"}}))
-			find := message(b, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: 5000}}}, {Key: "limit", Value: 1}, {Key: "singleBatch", Value: true}, {Key: "$db", Value: "b"}})
-			measure(b, func(int) { r.roundTrip(b, find) })
-		})
+func findCommand(i int32) bson.Raw {
+	if i == 0 {
+		return insertCommand(1)
 	}
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendString(doc, "find", "c")
+	f, doc := bson.BeginDocumentElement(doc, "filter")
+	doc = bson.EndDocument(bson.AppendInt32(doc, "_id", 1), f)
+	doc = bson.AppendString(doc, "$db", "t")
+	return bson.EndDocument(doc, at)
 }
 
 func BenchmarkInsert(b *testing.B) {
-	for name, opt := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "replicaset": mongotest.ReplicaSet(3)} {
-		b.Run(name, func(b *testing.B) {
-			_, r := benchServer(b, opt)
-			insert := message(b, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "name", Value: "somebody"}, {Key: "age", Value: 7}}}}, {Key: "$db", Value: "b"}})
-			measure(b, func(int) { r.roundTrip(b, insert) })
-		})
-	}
+	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, []mongotest.Option{mongotest.Standalone()}, insertCommand) })
+	b.Run("replicaset", func(b *testing.B) { benchmarkCommand(b, []mongotest.Option{mongotest.ReplicaSet(3)}, insertCommand) })
 }
 
-// BenchmarkStart starts and stops a replica set of three members.
-func BenchmarkStart(b *testing.B) {
-	for b.Loop() {
-		d, err := mongotest.Open(mongotest.ReplicaSet(3))
-		if err != nil {
-			b.Fatal(err)
-		}
-		d.Stop()
-	}
+func BenchmarkFindByID(b *testing.B) {
+	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, []mongotest.Option{mongotest.Standalone()}, findCommand) })
 }
