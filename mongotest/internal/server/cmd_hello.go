@@ -12,7 +12,7 @@ import (
 
 func init() {
 	register(&Command{Name: "isMaster", Aliases: []string{"ismaster"}, NoAuth: true, Where: Anywhere, Run: runHello})
-	register(&Command{Name: "hello", Since: Version{4, 4, 2}, NoAuth: true, Where: Anywhere, Run: runHello})
+	register(&Command{Name: "hello", Has: Version.hasHello, NoAuth: true, Where: Anywhere, Run: runHello})
 }
 
 // maxMetadata is how much a client may tell about itself; mongos keeps the smaller bound it had.
@@ -51,7 +51,7 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	if n.role != Mongos {
 		dst = tv.append(dst)
 	}
-	if v := r.Body.Lookup("helloOk"); v.AsBool() && n.cfg.Version.atLeast(Version{4, 4, 2}) {
+	if v := r.Body.Lookup("helloOk"); v.AsBool() && n.cfg.Version.hasHello() {
 		dst = bson.AppendBool(dst, "helloOk", true)
 	}
 	switch {

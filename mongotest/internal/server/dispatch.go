@@ -31,7 +31,8 @@ type Command struct {
 	Aliases []string
 	// Since and Until bound the versions that have the command: from Since on, before Until. Zero: no bound.
 	Since, Until Version
-	Roles        []Role // nil: all
+	Has          func(Version) bool // instead of Since and Until, for what those cannot say
+	Roles        []Role             // nil: all
 	AdminOnly    bool
 	NoAuth       bool // runs before the client has authenticated; takes no part in sessions
 	Where        Where
@@ -67,7 +68,7 @@ func (n *Node) lookup(name string) *Command {
 		return nil
 	}
 	v := n.cfg.Version
-	if !v.atLeast(c.Since) || c.Until.Major != 0 && v.atLeast(c.Until) {
+	if c.Has != nil && !c.Has(v) || !v.atLeast(c.Since) || c.Until.Major != 0 && v.atLeast(c.Until) {
 		return nil
 	}
 	if c.Roles != nil {

@@ -78,6 +78,11 @@ func (v Version) atLeast(o Version) bool {
 	return v.AtLeast(o.Major, o.Minor) && (v.Major != o.Major || v.Minor != o.Minor || v.Patch >= o.Patch)
 }
 
+// hasHello reports whether the version has hello besides isMaster: it came in a patch release of 4.2 and of 4.4.
+func (v Version) hasHello() bool {
+	return v.atLeast(Version{4, 4, 2}) || v.Major == 4 && v.Minor == 2 && v.Patch >= 10
+}
+
 // String returns the version with its patch level.
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
