@@ -90,13 +90,9 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 				continue
 			}
 			tx.Statement(r.storeStatement(stmt))
-			var err error
-			if c == nil {
+			doc, err := r.prepare(list[i])
+			if err == nil && c == nil {
 				c, err = r.writable(tx, w.ns, true)
-			}
-			var doc bson.Raw
-			if err == nil {
-				doc, err = r.prepare(list[i])
 			}
 			if err == nil {
 				err = r.validate(c, doc, nil, w.bypass)
