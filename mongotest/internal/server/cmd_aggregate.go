@@ -155,6 +155,9 @@ func (r *Request) aggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
 		c.wait = r.Node.store().Changed
 		c.token = func() bson.Raw { return s.token(c.stash != nil) }
 		r.ChangeStream = true
+		if r.Node.role == Mongos {
+			q.batchSize = 0 // a mongos opens the streams of the shards and reads from them later
+		}
 	}
 	return r.appendCursor(dst, c, q.batchSize, false)
 }
