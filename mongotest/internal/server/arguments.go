@@ -10,6 +10,7 @@ import (
 
 // parseDB finds the command's name and its database.
 func (r *Request) parseDB() error {
+	r.dbSeen, r.dbTwice = false, false // a stream of replies parses its request for each of them
 	first := true
 	for k, v := range r.Body.All() {
 		if first {

@@ -1,0 +1,302 @@
+package unified
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium"
+	"allium/bson"
+)
+
+type collection = allium.Collection[bson.Raw]
+
+// collectionOps are the operations of a collection.
+var collectionOps = map[string]func(ctx context.Context, c *collection, a *arguments) (result, error){
+	"aggregate": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		return drain(ctx)(c.Aggregate(ctx, a.any("pipeline"), a.aggregateOptions()))
+	},
+	"find": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		return drain(ctx)(c.Find(ctx, a.any("filter"), a.findOptions()))
+	},
+	"findOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		o := a.findOptions()
+		return doc(c.FindOne(ctx, a.any("filter"), allium.FindOneOptions{Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint,
+			Collation: o.Collation, Let: o.Let, Comment: o.Comment, MaxTime: o.MaxTime, Timeout: o.Timeout, RawData: o.RawData}))
+	},
+	"distinct": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		vs, err := allium.Distinct[bson.RawValue](ctx, c, a.string("fieldName"), a.any("filter"), allium.DistinctOptions{Collation: a.collation(),
+			Comment: a.any("comment"), Hint: a.any("hint"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+		if err != nil {
+			return result{}, err
+		}
+		return value(vs)
+	},
+	"countDocuments": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		n, err := c.CountDocuments(ctx, a.any("filter"), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
+			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+		if err != nil {
+			return result{}, err
+		}
+		return value(n)
+	},
+	"estimatedDocumentCount": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		n, err := c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+		if err != nil {
+			return result{}, err
+		}
+		return value(n)
+	},
+	"insertOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		res, err := c.InsertOne(ctx, a.document("document"), allium.InsertOneOptions{BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+			Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+		return encode(bson.D{{Key: "insertedId", Value: res.InsertedID}}, err)
+	},
+	"insertMany": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		res, err := c.InsertMany(ctx, a.documents("documents"), allium.InsertManyOptions{Unordered: a.unordered(),
+			BypassDocumentValidation: a.bool("bypassDocumentValidation"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+		return encode(bson.D{{Key: "insertedIds", Value: byIndex(res.InsertedIDs)}, {Key: "insertedCount", Value: len(res.InsertedIDs)},
+			{Key: "deletedCount", Value: 0}, {Key: "matchedCount", Value: 0}, {Key: "modifiedCount", Value: 0}, {Key: "upsertedCount", Value: 0},
+			{Key: "upsertedIds", Value: bson.D{}}}, err)
+	},
+	"updateOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		res, err := c.UpdateOne(ctx, a.any("filter"), a.any("update"), a.updateOptions())
+		return encode(updateResult(res), err)
+	},
+	"updateMany": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		res, err := c.UpdateMany(ctx, a.any("filter"), a.any("update"), a.updateOptions())
+		return encode(updateResult(res), err)
+	},
+	"replaceOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		o := a.updateOptions()
+		res, err := c.ReplaceOne(ctx, a.any("filter"), a.document("replacement"), allium.ReplaceOptions{Upsert: o.Upsert, Sort: o.Sort,
+			BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let, Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout})
+		return encode(updateResult(res), err)
+	},
+	"deleteOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		res, err := c.DeleteOne(ctx, a.any("filter"), a.deleteOptions())
+		return encode(bson.D{{Key: "deletedCount", Value: res.DeletedCount}}, err)
+	},
+	"deleteMany": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		res, err := c.DeleteMany(ctx, a.any("filter"), a.deleteOptions())
+		return encode(bson.D{{Key: "deletedCount", Value: res.DeletedCount}}, err)
+	},
+	"bulkWrite": bulkWrite,
+	"findOneAndUpdate": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		o := a.findAndModify()
+		o.ArrayFilters = a.any("arrayFilters")
+		return doc(c.FindOneAndUpdate(ctx, a.any("filter"), a.any("update"), o))
+	},
+	"findOneAndReplace": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		o := a.findAndModify()
+		return doc(c.FindOneAndReplace(ctx, a.any("filter"), a.document("replacement"), allium.FindOneAndReplaceOptions{ReturnNew: o.ReturnNew, Upsert: o.Upsert,
+			Sort: o.Sort, Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let,
+			Comment: o.Comment, MaxTime: o.MaxTime, RawData: o.RawData, Timeout: o.Timeout}))
+	},
+	"findOneAndDelete": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		return doc(c.FindOneAndDelete(ctx, a.any("filter"), allium.FindOneAndDeleteOptions{Sort: a.any("sort"), Projection: a.any("projection"),
+			Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}))
+	},
+	"createIndex": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		m := allium.IndexModel{Keys: a.any("keys"), Name: a.string("name")}
+		if u := a.bool("unique"); u != nil {
+			m.Unique = *u
+		}
+		name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+		return encode(name, err)
+	},
+	"dropIndex": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		return result{}, c.DropIndex(ctx, a.any("name"), a.dropIndexOptions())
+	},
+	"dropIndexes": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+		return result{}, c.DropIndexes(ctx, a.dropIndexOptions())
+	},
+	"listIndexes":    listIndexes,
+	"listIndexNames": listIndexes,
+}
+
+func encode(v any, err error) (result, error) {
+	r, encErr := value(v)
+	if err == nil {
+		err = encErr
+	}
+	return r, err
+}
+
+// drain reads a cursor to its end.
+func drain(ctx context.Context) func(cur *allium.Cursor[bson.Raw], err error) (result, error) {
+	return func(cur *allium.Cursor[bson.Raw], err error) (result, error) {
+		if err != nil {
+			return result{}, err
+		}
+		return docs(cur.All(ctx))
+	}
+}
+
+func listIndexes(ctx context.Context, c *collection, a *arguments) (result, error) {
+	cur, err := c.ListIndexes(ctx, allium.ListIndexesOptions{BatchSize: int32(a.int("batchSize")), RawData: a.bool("rawData"), Timeout: a.timeout()})
+	if err != nil {
+		return result{}, err
+	}
+	all, err := cur.All(ctx)
+	raws := []bson.Raw{}
+	for _, i := range all {
+		raws = append(raws, i.Raw)
+	}
+	return docs(raws, err)
+}
+
+func (a *arguments) unordered() bool {
+	o := a.bool("ordered")
+	return o != nil && !*o
+}
+
+func (a *arguments) findOptions() allium.FindOptions {
+	return allium.FindOptions{Sort: a.any("sort"), Projection: a.any("projection"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: int32(a.int("batchSize")),
+		Hint: a.any("hint"), Collation: a.collation(), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), Min: a.any("min"), Max: a.any("max"),
+		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.bool("allowPartialResults"), NoCursorTimeout: a.bool("noCursorTimeout"),
+		ReturnKey: a.bool("returnKey"), ShowRecordID: a.bool("showRecordId"), OplogReplay: a.bool("oplogReplay"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+}
+
+func (a *arguments) aggregateOptions() allium.AggregateOptions {
+	return allium.AggregateOptions{AllowDiskUse: a.bool("allowDiskUse"), BatchSize: a.intp("batchSize"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+		Collation: a.collation(), Comment: a.any("comment"), Hint: a.any("hint"), Let: a.any("let"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+}
+
+func (a *arguments) updateOptions() allium.UpdateOptions {
+	return allium.UpdateOptions{Upsert: a.bool("upsert"), ArrayFilters: a.any("arrayFilters"), Sort: a.any("sort"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+		Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+}
+
+func (a *arguments) deleteOptions() allium.DeleteOptions {
+	return allium.DeleteOptions{Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+}
+
+func (a *arguments) dropIndexOptions() allium.DropIndexOptions {
+	if a.millis("maxTimeMS") != 0 {
+		a.used = a.used[:len(a.used)-1] // the operation has no such option
+	}
+	return allium.DropIndexOptions{Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+}
+
+func (a *arguments) findAndModify() allium.FindOneAndUpdateOptions {
+	return allium.FindOneAndUpdateOptions{ReturnNew: a.string("returnDocument") == "After", Upsert: a.bool("upsert"), Sort: a.any("sort"), Projection: a.any("projection"),
+		BypassDocumentValidation: a.bool("bypassDocumentValidation"), Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"),
+		Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+}
+
+func bulkWrite(ctx context.Context, c *collection, a *arguments) (result, error) {
+	var models []allium.WriteModel
+	for _, request := range a.documents("requests") {
+		for kind, v := range request.All() {
+			spec, _ := v.Document()
+			sub := &arguments{doc: spec}
+			m, err := writeModel(kind, sub)
+			if err != nil {
+				return result{}, err
+			}
+			models = append(models, m)
+			a.adopt(sub)
+		}
+	}
+	res, err := c.BulkWrite(ctx, models, allium.BulkWriteOptions{Unordered: a.unordered(), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+		Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+	return encode(bulkResult(res), err)
+}
+
+func writeModel(kind string, a *arguments) (allium.WriteModel, error) {
+	switch kind {
+	case "insertOne":
+		return allium.InsertModel{Document: a.document("document")}, nil
+	case "updateOne", "updateMany":
+		return allium.UpdateModel{Filter: a.any("filter"), Update: a.any("update"), Many: kind == "updateMany", Upsert: a.bool("upsert"), Sort: a.any("sort"),
+			ArrayFilters: a.any("arrayFilters"), Collation: a.collation(), Hint: a.any("hint")}, nil
+	case "replaceOne":
+		return allium.ReplaceModel{Filter: a.any("filter"), Replacement: a.document("replacement"), Upsert: a.bool("upsert"), Sort: a.any("sort"),
+			Collation: a.collation(), Hint: a.any("hint")}, nil
+	case "deleteOne", "deleteMany":
+		return allium.DeleteModel{Filter: a.any("filter"), Many: kind == "deleteMany", Collation: a.collation(), Hint: a.any("hint")}, nil
+	}
+	return nil, fmt.Errorf("write %q is not known", kind)
+}
+
+// databaseOps are the operations of a database.
+var databaseOps = map[string]func(ctx context.Context, db *allium.Database, a *arguments) (result, error){
+	"aggregate": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+		cur, err := db.Aggregate(ctx, a.any("pipeline"), a.aggregateOptions())
+		if err != nil {
+			return result{}, err
+		}
+		all, err := cur.All(ctx)
+		if err != nil {
+			return result{}, err
+		}
+		v, err := bson.MarshalValue(all)
+		return result{value: v, roots: true}, err
+	},
+	"runCommand": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+		a.string("commandName")
+		return doc(db.RunCommand(ctx, a.document("command"), allium.RunCommandOptions{ReadPreference: a.readPreference("readPreference"), Timeout: a.timeout()}))
+	},
+	"listCollections": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+		cur, err := db.ListCollections(ctx, a.listCollectionsOptions())
+		if err != nil {
+			return result{}, err
+		}
+		all, err := cur.All(ctx)
+		if err != nil {
+			return result{}, err
+		}
+		v, err := bson.MarshalValue(all)
+		return result{value: v, roots: true}, err
+	},
+	"listCollectionNames": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+		names, err := db.ListCollectionNames(ctx, a.listCollectionsOptions())
+		return encode(names, err)
+	},
+	"createCollection": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+		o := allium.CreateCollectionOptions{SizeInBytes: a.int("size"), MaxDocuments: a.int("max"), Validator: a.any("validator"), ViewOn: a.string("viewOn"),
+			Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ClusteredIndex: a.any("clusteredIndex"), Comment: a.any("comment"), Timeout: a.timeout()}
+		if b := a.bool("capped"); b != nil {
+			o.Capped = *b
+		}
+		if v := a.raw("expireAfterSeconds"); !v.IsZero() {
+			n, _ := v.AsInt64()
+			o.ExpireAfter = new(time.Duration(n) * time.Second)
+		}
+		if d := a.document("changeStreamPreAndPostImages"); d != nil {
+			o.PreAndPostImages = new(d.Lookup("enabled").AsBool())
+		}
+		return result{}, db.CreateCollection(ctx, a.string("collection"), o)
+	},
+	"dropCollection": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+		return result{}, db.Collection(a.string("collection")).Drop(ctx)
+	},
+}
+
+func (a *arguments) listCollectionsOptions() allium.ListCollectionsOptions {
+	return allium.ListCollectionsOptions{Filter: a.any("filter"), BatchSize: int32(a.int("batchSize")), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+}
+
+// clientOps are the operations of a client.
+var clientOps = map[string]func(ctx context.Context, c *clientEntity, a *arguments) (result, error){
+	"listDatabases": func(ctx context.Context, c *clientEntity, a *arguments) (result, error) {
+		infos, err := c.ListDatabases(ctx, a.listDatabasesOptions())
+		return encode(infos, err)
+	},
+	"listDatabaseNames": func(ctx context.Context, c *clientEntity, a *arguments) (result, error) {
+		names, err := c.ListDatabaseNames(ctx, a.listDatabasesOptions())
+		return encode(names, err)
+	},
+	"dropDatabase": func(ctx context.Context, c *clientEntity, a *arguments) (result, error) {
+		return result{}, c.Database(a.string("database")).Drop(ctx)
+	},
+	"close": func(ctx context.Context, c *clientEntity, a *arguments) (result, error) {
+		c.closed = true
+		return result{}, c.Close(ctx)
+	},
+}
+
+func (a *arguments) listDatabasesOptions() allium.ListDatabasesOptions {
+	return allium.ListDatabasesOptions{Filter: a.any("filter"), Comment: a.any("comment"), Timeout: a.timeout()}
+}

@@ -1,0 +1,303 @@
+package unified
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"allium"
+	"allium/bson"
+)
+
+// runner runs one test.
+type runner struct {
+	deployment *Deployment
+	file       *File
+	entities   entities
+	clients    []*clientEntity
+	failPoints []func(ctx context.Context)
+}
+
+// testTimeout bounds one test.
+const testTimeout = 60 * time.Second
+
+// Run runs a test. A non-empty skip says why the test does not run against this deployment.
+func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
+	if t.SkipReason != "" {
+		return t.SkipReason, nil
+	}
+	for _, list := range [][]Requirement{f.RunOnRequirements, t.RunOnRequirements} {
+		if why := d.meets(list); why != "" {
+			return why, nil
+		}
+	}
+	// Not a deadline: that would be a timeout of the operations, which they behave differently with.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer time.AfterFunc(testTimeout, cancel).Stop()
+	r := &runner{deployment: d, file: f, entities: entities{}}
+	return "", r.run(ctx, t)
+}
+
+func (r *runner) run(ctx context.Context, t *Test) (err error) {
+	defer func() {
+		for _, disable := range r.failPoints {
+			disable(ctx)
+		}
+		r.close()
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("the test takes too long: %w", err)
+		}
+	}()
+	// Transactions that an earlier test left open would block this one.
+	r.deployment.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}})
+	if err := r.initialData(ctx); err != nil {
+		return fmt.Errorf("initial data: %w", err)
+	}
+	if err := r.createEntities(ctx, r.file.CreateEntities); err != nil {
+		return err
+	}
+	for i := range t.Operations {
+		op := &t.Operations[i]
+		if err := r.operation(ctx, op); err != nil {
+			return fmt.Errorf("operation %d (%s): %w", i, op.Name, err)
+		}
+	}
+	for i := range t.ExpectEvents {
+		if err := r.checkEvents(&t.ExpectEvents[i]); err != nil {
+			return fmt.Errorf("events of %s: %w", t.ExpectEvents[i].Client, err)
+		}
+	}
+	if len(t.ExpectLogMessages) > 0 {
+		return errors.New("expectLogMessages is not known")
+	}
+	if len(t.ExpectTracing) > 0 {
+		return errors.New("expectTracingMessages is not known")
+	}
+	return r.checkOutcome(ctx, t.Outcome)
+}
+
+// initialData fills the collections that the file names.
+func (r *runner) initialData(ctx context.Context) error {
+	for _, d := range r.file.InitialData {
+		db := r.deployment.admin.Database(d.Database, allium.DatabaseOptions{WriteConcern: allium.Majority()})
+		coll := allium.CollectionOf[bson.Raw](db, d.Collection)
+		if err := coll.Drop(ctx); err != nil {
+			return err
+		}
+		create := bson.D{{Key: "create", Value: d.Collection}}
+		for key, v := range d.CreateOptions.All() {
+			create = append(create, bson.E{Key: strings.Clone(key), Value: v})
+		}
+		if len(d.Documents) == 0 || d.CreateOptions != nil {
+			if _, err := db.RunCommand(ctx, append(create, bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}})); err != nil {
+				return err
+			}
+		}
+		if len(d.Documents) > 0 {
+			if _, err := coll.InsertMany(ctx, d.Documents); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// operation runs one operation and checks what comes of it.
+func (r *runner) operation(ctx context.Context, op *Operation) error {
+	res, err := r.execute(ctx, op)
+	var broken *brokenTest
+	if errors.As(err, &broken) {
+		return err
+	}
+	if op.IgnoreResult {
+		return nil
+	}
+	if op.ExpectError != nil {
+		if err == nil {
+			return fmt.Errorf("expected an error, got %v", res.value)
+		}
+		return r.checkError(op.ExpectError, err, res)
+	}
+	if err != nil {
+		return err
+	}
+	if op.SaveAs != "" {
+		if _, ok := r.entities[op.SaveAs]; ok {
+			return fmt.Errorf("entity %q is there already", op.SaveAs)
+		}
+		r.entities[op.SaveAs] = res.value
+		if res.cursor != nil {
+			r.entities[op.SaveAs] = res.cursor
+		}
+	}
+	if op.ExpectResult.IsZero() {
+		return nil
+	}
+	if err := r.checkResult(op.ExpectResult, res); err != nil {
+		return fmt.Errorf("result: %w", err)
+	}
+	return nil
+}
+
+func (r *runner) checkResult(want bson.RawValue, res result) error {
+	arr, isArray := want.Array()
+	got, gotArray := res.value.Array()
+	if isArray && gotArray && res.roots {
+		return matchRoots(arr, got, r.entities)
+	}
+	return match(want, res.value, true, r.entities)
+}
+
+// brokenTest is an error of the test itself, or of what the runner does not know: it is never one that a test expects.
+type brokenTest struct{ error }
+
+func (b *brokenTest) Unwrap() error { return b.error }
+
+func broken(format string, args ...any) error { return &brokenTest{fmt.Errorf(format, args...)} }
+
+// execute runs an operation on its object.
+func (r *runner) execute(ctx context.Context, op *Operation) (result, error) {
+	a := &arguments{doc: op.Arguments}
+	if op.Object == "testRunner" {
+		res, err := r.special(ctx, op.Name, a)
+		if err == nil {
+			err = a.done()
+		}
+		if err != nil {
+			err = &brokenTest{err}
+		}
+		return res, err
+	}
+	object, ok := r.entities[op.Object]
+	if !ok {
+		return result{}, broken("entity %q is not there", op.Object)
+	}
+	if name := a.string("session"); name != "" {
+		s, err := get[*sessionEntity](r.entities, name)
+		if err != nil {
+			return result{}, &brokenTest{err}
+		}
+		ctx = allium.WithSession(ctx, s.Session)
+	}
+	res, known, err := r.dispatch(ctx, object, op.Name, a)
+	if !known {
+		return res, broken("operation %q of a %T is not known", op.Name, object)
+	}
+	if unused := a.done(); unused != nil {
+		return res, &brokenTest{unused}
+	}
+	return res, err
+}
+
+func (r *runner) dispatch(ctx context.Context, object any, name string, a *arguments) (res result, known bool, err error) {
+	switch o := object.(type) {
+	case *collection:
+		if name == "createFindCursor" {
+			cur, err := o.Find(ctx, a.any("filter"), a.findOptions())
+			return result{cursor: cur}, true, err
+		}
+		if f := collectionOps[name]; f != nil {
+			res, err = f(ctx, o, a)
+			return res, true, err
+		}
+	case *allium.Database:
+		if f := databaseOps[name]; f != nil {
+			res, err = f(ctx, o, a)
+			return res, true, err
+		}
+	case *clientEntity:
+		if f := clientOps[name]; f != nil {
+			res, err = f(ctx, o, a)
+			return res, true, err
+		}
+	case *sessionEntity:
+		return r.sessionOp(ctx, o, name, a)
+	case *allium.Cursor[bson.Raw]:
+		return r.cursorOp(ctx, o, name, a)
+	}
+	return res, false, nil
+}
+
+func (r *runner) cursorOp(ctx context.Context, cur *allium.Cursor[bson.Raw], name string, a *arguments) (result, bool, error) {
+	switch name {
+	case "close":
+		return result{}, true, cur.Close(ctx)
+	case "iterateUntilDocumentOrError", "iterateOnce":
+		if cur.Next(ctx) {
+			res, err := doc(cur.Current(), nil)
+			return res, true, err
+		}
+		if err := cur.Err(); err != nil {
+			return result{}, true, err
+		}
+		return result{}, true, errors.New("the cursor is at its end")
+	}
+	return result{}, false, nil
+}
+
+func (r *runner) sessionOp(ctx context.Context, s *sessionEntity, name string, a *arguments) (result, bool, error) {
+	switch name {
+	case "startTransaction":
+		return result{}, true, s.StartTransaction(a.transaction())
+	case "commitTransaction":
+		return result{}, true, s.CommitTransaction(ctx)
+	case "abortTransaction":
+		return result{}, true, s.AbortTransaction(ctx)
+	case "endSession":
+		s.End(ctx)
+		return result{}, true, nil
+	case "getSnapshotTime":
+		ts := s.SnapshotTime()
+		if ts == nil {
+			return result{}, true, errors.New("the session has no snapshot time yet")
+		}
+		res, err := value(*ts)
+		return res, true, err
+	case "withTransaction":
+		ops, err := operations(a.raw("callback"))
+		if err != nil {
+			return result{}, true, &brokenTest{err}
+		}
+		return result{}, true, s.Transact(ctx, func(ctx context.Context) error {
+			for i := range ops {
+				// The session travels in the context here, and the operations name it too.
+				res, err := r.execute(ctx, &ops[i])
+				if ops[i].ExpectError != nil {
+					if err == nil {
+						return broken("callback operation %d: expected an error, got %v", i, res.value)
+					}
+					if check := r.checkError(ops[i].ExpectError, err, res); check != nil {
+						return &brokenTest{check}
+					}
+					return err
+				}
+				if err != nil {
+					return err
+				}
+				if !ops[i].ExpectResult.IsZero() {
+					if err := r.checkResult(ops[i].ExpectResult, res); err != nil {
+						return &brokenTest{err}
+					}
+				}
+			}
+			return nil
+		}, a.transaction())
+	}
+	return result{}, false, nil
+}
+
+// operations reads a list of operations.
+func operations(v bson.RawValue) ([]Operation, error) {
+	var ops []Operation
+	for el := range rawArray(v) {
+		var op Operation
+		if err := strict.Unmarshal(el.Value, &op); err != nil {
+			return nil, err
+		}
+		ops = append(ops, op)
+	}
+	return ops, nil
+}
