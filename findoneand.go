@@ -2,7 +2,6 @@ package allium
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -70,7 +69,7 @@ type FindOneAndDeleteOptions struct {
 }
 
 // FindOneAndUpdate changes the first document that matches the filter and returns it, as it was before or, with
-// ReturnNew, as it is now. If there is none, the error is ErrNoDocuments. update is as for UpdateOne, and so is how it is
+// ReturnNew, as it is now. If there is none, or if the write concern asks for no answer, the error is ErrNoDocuments. update is as for UpdateOne, and so is how it is
 // retried.
 func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
 	o, err := option(opts)
@@ -128,9 +127,6 @@ func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *com
 	if err == nil {
 		err = c.writes(&op)
 	}
-	if err == nil && !op.WriteConcern.Acknowledged() {
-		err = errors.New("an unacknowledged write concern gives no document back")
-	}
 	if err != nil {
 		return doc, fmt.Errorf("%s: %w", what, err)
 	}
@@ -138,6 +134,9 @@ func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *com
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return doc, err
+	}
+	if !op.WriteConcern.Acknowledged() {
+		return doc, ErrNoDocuments // the server was asked for no answer
 	}
 	defer res.Release()
 	raw := command.ParseFindAndModify(res.Reply)

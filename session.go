@@ -121,3 +121,15 @@ func (s *Session) AdvanceClusterTime(clusterTime bson.Raw) error {
 // AdvanceOperationTime moves the session's operation time forward to that of another session, so that its next operation
 // sees what the other session's last one did; it never moves it back.
 func (s *Session) AdvanceOperationTime(t bson.Timestamp) { s.inner.AdvanceOperationTime(t) }
+
+// PinnedServer returns the address of the mongos that the session's transaction is pinned to, "" if there is none
+// (specification: Transactions, sharded transactions).
+func (s *Session) PinnedServer() string {
+	if p, ok := s.inner.Transaction().Pinned().(interface{ Addr() string }); ok {
+		return p.Addr()
+	}
+	return ""
+}
+
+// Pinned reports whether the session's transaction is pinned to a mongos or, behind a load balancer, to a connection.
+func (s *Session) Pinned() bool { return s.inner.Transaction().Pinned() != nil }

@@ -244,6 +244,9 @@ type mongosPin struct{ addr string }
 
 func (*mongosPin) Unpin() {}
 
+// Addr returns the address of the mongos.
+func (p *mongosPin) Addr() string { return p.addr }
+
 // connPin ties a transaction to a connection through a load balancer.
 type connPin struct{ conn *pool.Conn }
 

@@ -140,7 +140,7 @@ func (r *run) enter(s *session.Session) error {
 	txn.BeforeCommand()
 	r.inTxn = txn.Running()
 	r.startsTxn = txn.State() == session.StartingTransaction
-	if rp, ok := txn.Options().ReadPreference.(*topology.ReadPreference); ok && r.inTxn && rp.Mode != topology.Primary {
+	if rp, ok := txn.Options().ReadPreference.(*topology.ReadPreference); ok && r.inTxn && r.op.Kind != Write && rp.Mode != topology.Primary {
 		s.Leave()
 		return errors.New("read preference in a transaction must be primary")
 	}

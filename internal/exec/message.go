@@ -144,7 +144,7 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 func (m *message) appendReadConcern(dst []byte) []byte {
 	op := m.op
 	level := op.ReadConcern
-	var after, at *bson.Timestamp
+	var after *bson.Timestamp
 	if s := op.Session; s != nil && !op.EndsTransaction {
 		switch {
 		case m.inTxn:
@@ -158,15 +158,21 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 			if s.Causal() {
 				after = s.OperationTime()
 			}
-		case s.Options().Snapshot && op.TakesConcern:
-			level, at = "snapshot", s.SnapshotTime()
+		case s.Options().Snapshot && op.Implicit == nil && op.Server == nil:
+			// Also for commands that do not take it: the server says so, better than a wrong result would.
+			start, dst := bson.BeginDocumentElement(dst, "readConcern")
+			dst = bson.AppendString(dst, "level", "snapshot")
+			if at := s.SnapshotTime(); at != nil {
+				dst = bson.AppendTimestamp(dst, "atClusterTime", *at)
+			}
+			return bson.EndDocument(dst, start)
 		case s.Causal() && op.Kind != Run && (op.TakesConcern || op.Kind == Write):
 			after = s.OperationTime()
 		}
 	} else if op.EndsTransaction {
 		return dst
 	}
-	if level == "" && after == nil && at == nil || !op.TakesConcern && after == nil && !m.inTxn {
+	if level == "" && after == nil || !op.TakesConcern && after == nil && !m.inTxn {
 		return dst
 	}
 	start, dst := bson.BeginDocumentElement(dst, "readConcern")
@@ -175,9 +181,6 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 	}
 	if after != nil {
 		dst = bson.AppendTimestamp(dst, "afterClusterTime", *after)
-	}
-	if at != nil {
-		dst = bson.AppendTimestamp(dst, "atClusterTime", *at)
 	}
 	return bson.EndDocument(dst, start)
 }

@@ -83,10 +83,10 @@ func (r *run) retriesOverload() bool {
 	switch {
 	case r.op.EndsTransaction:
 		return true
+	case r.op.Kind == Write || r.op.OutputStage:
+		return r.x.RetryWrites
 	case r.op.Kind == Read:
 		return r.x.RetryReads
-	case r.op.Kind == Write:
-		return r.x.RetryWrites
 	}
 	return r.x.RetryReads && r.x.RetryWrites
 }

@@ -1,88 +1,83 @@
 package unified
 
 import (
-	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
+	"allium/bson"
 	"allium/internal/spectest"
 )
 
-// Tests wait more than they work: for the checks of servers that failed, which are at least half a second apart. So they run
-// side by side, each against a deployment of its own, which the next one takes over.
-var deployments = struct {
-	sync.Mutex
-	idle map[string][]*Deployment
-	all  []*Deployment
-}{idle: map[string][]*Deployment{}}
+// TestFiles runs files whose operations the runner knows, as a check of the runner; the ledger runs all of them.
+func TestFiles(t *testing.T) {
+	p := &Pool{Version: "8.2"}
+	defer p.Close()
+	for _, file := range []string{
+		"crud/tests/unified/bulkWrite.json", "crud/tests/unified/find.json", "crud/tests/unified/insertMany.json", "crud/tests/unified/updateOne.json",
+		"crud/tests/unified/deleteMany.json", "crud/tests/unified/findOneAndUpdate.json", "crud/tests/unified/distinct.json",
+		"sessions/tests/implicit-sessions-default-causal-consistency.json", "transactions/tests/unified/abort.json",
+		"transactions/tests/unified/insert.json", "transactions-convenient-api/tests/unified/callback-commits.json",
+		"collection-management/tests/clustered-indexes.json",
+	} {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			ran := 0
+			for _, path := range spectest.Files(t, file) {
+				RunFile(p, file, path, 8, func(o Outcome) {
+					if o.Skip != "" {
+						return
+					}
+					ran++
+					if o.Err != nil {
+						t.Errorf("%s: %s: %v", o.Topology, o.Test, o.Err)
+					}
+				})
+			}
+			if ran == 0 {
+				t.Error("no test ran")
+			}
+		})
+	}
+}
 
-// borrow returns a deployment that nobody uses; giveBack makes it available again.
-func borrow(t *testing.T, topology, version string) (d *Deployment, giveBack func()) {
-	t.Helper()
-	key := topology + " " + version
-	deployments.Lock()
-	defer deployments.Unlock()
-	if idle := deployments.idle[key]; len(idle) > 0 {
-		d = idle[len(idle)-1]
-		deployments.idle[key] = idle[:len(idle)-1]
-	} else {
-		var err error
-		if d, err = Start(topology, version); err != nil {
+// noEntities is a lookup that finds nothing.
+type noEntities struct{ entities }
+
+func TestMatch(t *testing.T) {
+	for _, tc := range []struct {
+		expected, actual string
+		root, want       bool
+	}{
+		{`{"x": 1}`, `{"x": 1, "y": 2}`, true, true},
+		{`{"x": 1}`, `{"x": 1, "y": 2}`, false, false},
+		{`{"x": {"y": 1}}`, `{"x": {"y": 1, "z": 2}}`, true, false},
+		{`{"x": 1, "y": 2}`, `{"y": 2, "x": 1}`, false, true},
+		{`{"x": 1}`, `{"x": {"$numberDouble": "1.0"}}`, true, true},
+		{`{"x": 1}`, `{"x": 1.5}`, true, false},
+		{`{"x": 1}`, `{"x": {"$numberDecimal": "1"}}`, true, false},
+		{`{"x": [1, 2]}`, `{"x": [1, 2, 3]}`, true, false},
+		{`{"x": {"$$exists": true}}`, `{"x": null}`, true, true},
+		{`{"x": {"$$exists": false}}`, `{"x": null}`, true, false},
+		{`{"x": {"$$type": ["int", "long"]}}`, `{"x": {"$numberLong": "1"}}`, true, true},
+		{`{"x": {"$$type": "string"}}`, `{}`, true, false},
+		{`{"x": {"$$unsetOrMatches": 1}}`, `{}`, false, true},
+		{`{"x": {"$$unsetOrMatches": 1}}`, `{"x": 2}`, false, false},
+		{`{"x": {"$$lte": 5}}`, `{"x": 5.0}`, false, true},
+		{`{"x": {"$$lte": 5}}`, `{"x": 5.5}`, false, false},
+		{`{"x": {"$$matchesHexBytes": "616263"}}`, `{"x": "abc"}`, false, true},
+		{`{"x": {"$$matchAsDocument": {"y": 1}}}`, `{"x": "{\"y\": 1}"}`, false, true},
+		{`{"x": {"$$matchAsDocument": {"$$matchAsRoot": {"y": 1}}}}`, `{"x": "{\"y\": 1, \"z\": 1}"}`, false, true},
+		{`{"x": {"$$nope": 1}}`, `{"x": 1}`, false, false},
+	} {
+		var expected, actual bson.Raw
+		if err := bson.UnmarshalExtJSON([]byte(tc.expected), &expected); err != nil {
 			t.Fatal(err)
 		}
-		deployments.all = append(deployments.all, d)
-	}
-	return d, func() {
-		deployments.Lock()
-		defer deployments.Unlock()
-		deployments.idle[key] = append(deployments.idle[key], d)
-	}
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	for _, d := range deployments.all {
-		d.Stop()
-	}
-	os.Exit(code)
-}
-
-const newest = "8.2"
-
-func TestSuites(t *testing.T) {
-	for _, suite := range []string{
-		"crud/tests/unified", "retryable-reads/tests/unified", "retryable-writes/tests/unified", "transactions/tests/unified",
-		"transactions-convenient-api/tests/unified", "sessions/tests", "collection-management/tests", "index-management/tests",
-		"read-write-concern/tests/operation", "run-command/tests/unified", "versioned-api/tests", "causal-consistency/tests",
-		"command-logging-and-monitoring/tests/monitoring", "client-backpressure/tests", "load-balancers/tests",
-		"unified-test-format/tests/valid-pass",
-	} {
-		for _, path := range spectest.Files(t, suite+"/*.json") {
-			f, err := Load(path)
-			name := strings.ReplaceAll(suite, "/tests", "") + "/" + strings.TrimSuffix(filepath.Base(path), ".json")
-			if err != nil {
-				t.Run(name, func(t *testing.T) { t.Fatal(err) })
-				continue
-			}
-			for _, topology := range []string{"single", "replicaset", "sharded", "load-balanced"} {
-				for i := range f.Tests {
-					test := &f.Tests[i]
-					t.Run(name+"/"+topology+"/"+test.Description, func(t *testing.T) {
-						t.Parallel()
-						d, giveBack := borrow(t, topology, newest)
-						defer giveBack()
-						skip, err := Run(d, f, test)
-						if skip != "" {
-							t.Skip(skip)
-						}
-						if err != nil {
-							t.Fatal(err)
-						}
-					})
-				}
-			}
+		if err := bson.UnmarshalExtJSON([]byte(tc.actual), &actual); err != nil {
+			t.Fatal(err)
+		}
+		err := match(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: expected}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: actual}, tc.root, noEntities{})
+		if (err == nil) != tc.want {
+			t.Errorf("%s against %s (root %v): %v, want a match: %v", tc.expected, tc.actual, tc.root, err, tc.want)
 		}
 	}
 }
