@@ -67,7 +67,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 	}
 	var stages bson.RawValue
 	if err == nil {
-		stages, err = encodePipeline(pipeline)
+		stages, err = encodePipeline(s.bson, pipeline)
 	}
 	if err != nil {
 		return fmt.Errorf("aggregate: %w", err)
@@ -101,8 +101,8 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 }
 
 // encodePipeline encodes a pipeline and checks that it is a list of stages.
-func encodePipeline(pipeline any) (bson.RawValue, error) {
-	dst, err := command.AppendPipeline(nil, "", pipeline)
+func encodePipeline(o *bson.Options, pipeline any) (bson.RawValue, error) {
+	dst, err := command.AppendPipeline(o, nil, "", pipeline)
 	if err != nil {
 		return bson.RawValue{}, fmt.Errorf("pipeline%w", err)
 	}

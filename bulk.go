@@ -183,7 +183,7 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 	multi := false
 	switch o, name, ordered := &b.opts, b.coll.name, !b.opts.Unordered; g.kind {
 	case insertKind:
-		docs = &documents{n: len(g.indexes), at: func(i int) any { return new(b.models[g.indexes[i]].(InsertModel).Document) }}
+		docs = &documents{bson: b.coll.bson, n: len(g.indexes), at: func(i int) any { return new(b.models[g.indexes[i]].(InsertModel).Document) }}
 		cmd = &command.Insert{Collection: name, Docs: docs, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	case updateKind:
 		u := &command.Update{Collection: name, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData}

@@ -1,6 +1,7 @@
 package allium_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -310,5 +311,34 @@ func TestCloseFreesCursors(t *testing.T) {
 	}
 	if err := client.Close(t.Context()); err != nil {
 		t.Errorf("second close: %v", err)
+	}
+}
+
+func TestUUIDRepresentation(t *testing.T) {
+	d := mongotest.Start(t)
+	type doc struct {
+		ID bson.UUID `bson:"_id"`
+	}
+	id := bson.NewUUID()
+	java := allium.CollectionOf[doc](open(t, d.URI()+"?uuidRepresentation=javaLegacy").Database("x"), "y")
+	if _, err := java.InsertOne(t.Context(), doc{id}); err != nil {
+		t.Fatal(err)
+	}
+	// The filter, the document and the result all use it.
+	if got, err := java.FindOne(t.Context(), bson.M{"_id": id}); err != nil || got.ID != id {
+		t.Errorf("found %v, %v", got, err)
+	}
+	raw := allium.CollectionOf[bson.Raw](open(t, d.URI()).Database("x"), "y")
+	stored, err := raw.FindOne(t.Context(), bson.D{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := stored.Lookup("_id").Binary(); b.Subtype != bson.BinaryUUIDOld || bytes.Equal(b.Data, id[:]) {
+		t.Errorf("stored as subtype %d, % x", b.Subtype, b.Data)
+	}
+	// A collection may differ from its client.
+	standard := java.With(allium.CollectionOptions{BSON: &bson.Options{UUID: bson.UUIDStandard}})
+	if _, err := standard.FindOne(t.Context(), bson.M{"_id": id}); !errors.Is(err, allium.ErrNoDocuments) {
+		t.Errorf("found in the other representation: %v", err)
 	}
 }

@@ -21,6 +21,8 @@ type CollectionOptions struct {
 	WriteConcern   *WriteConcern
 	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
 	Timeout *time.Duration
+	// BSON says how Go values and BSON correspond.
+	BSON *bson.Options
 }
 
 // CollectionOf returns the collection of this name with documents of type T. It does no I/O, and the collection need not
@@ -46,7 +48,7 @@ func (db *Database) Collection(name string, opts ...CollectionOptions) *Collecti
 // With returns a collection that differs from c in the settings that are not nil.
 func (c *Collection[T]) With(o CollectionOptions) *Collection[T] {
 	d := *c
-	d.scope = c.scope.inherit("collection", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout)
+	d.scope = c.scope.inherit("collection", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON)
 	return &d
 }
 

@@ -37,7 +37,7 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	}
 	var pipeline bson.RawValue
 	if err == nil {
-		pipeline, err = countPipeline(filter, o.Skip, o.Limit)
+		pipeline, err = countPipeline(c.bson, filter, o.Skip, o.Limit)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("count documents: %w", err)
@@ -66,7 +66,7 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 }
 
 // countPipeline makes the pipeline of the CRUD specification: $match, $skip, $limit, and $group with a sum.
-func countPipeline(filter any, skip, limit int64) (bson.RawValue, error) {
+func countPipeline(o *bson.Options, filter any, skip, limit int64) (bson.RawValue, error) {
 	start, dst := bson.BeginDocument(nil)
 	n := 0
 	stage := func() int {
@@ -75,7 +75,7 @@ func countPipeline(filter any, skip, limit int64) (bson.RawValue, error) {
 		return at
 	}
 	at := stage()
-	dst, err := command.AppendDocument(dst, "$match", filter)
+	dst, err := command.AppendDocument(o, dst, "$match", filter)
 	if err != nil {
 		return bson.RawValue{}, fmt.Errorf("filter: %w", err)
 	}

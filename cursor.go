@@ -34,6 +34,7 @@ type Cursor[T any] struct {
 type cursor struct {
 	client *Client
 	exec   *exec.Executor
+	bson   *bson.Options
 
 	id         int64 // 0: the server has no cursor (any more)
 	db, coll   string
@@ -59,7 +60,7 @@ type cursor struct {
 
 // open takes over the reply of the command that made the cursor. res must have been run with KeepSession and KeepConn.
 func (c *cursor) open(client *Client, op *exec.Op, res exec.Result) error {
-	c.client, c.exec, c.db = client, client.exec, op.DB
+	c.client, c.exec, c.db, c.bson = client, client.exec, op.DB, op.BSON
 	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
 	c.deadline, c.source = op.Deadline, op.Source
 	r, err := command.ParseCursor(res.Reply)
@@ -228,7 +229,7 @@ func (c *Cursor[T]) Next(ctx context.Context) bool {
 		return false
 	}
 	var v T
-	if err := decode(c.raw, &v); err != nil {
+	if err := decode(c.bson, c.raw, &v); err != nil {
 		c.fail(ctx, fmt.Errorf("decode document %d: %w", c.seen-1, err))
 		return false
 	}
@@ -287,7 +288,7 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 	for c.advance(ctx, true) {
 		var zero T
 		all = append(all, zero)
-		if err := decode(c.raw, &all[len(all)-1]); err != nil {
+		if err := decode(c.bson, c.raw, &all[len(all)-1]); err != nil {
 			c.fail(ctx, fmt.Errorf("decode document %d: %w", c.seen-1, err))
 			return all[:len(all)-1], c.err
 		}
@@ -296,10 +297,21 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 }
 
 // decode decodes a document. A bson.Raw gets a copy, since the batch's memory is used again.
-func decode(raw bson.Raw, v any) error {
+func decode(o *bson.Options, raw bson.Raw, v any) error {
 	if r, ok := v.(*bson.Raw); ok {
 		*r = bytes.Clone(raw)
 		return nil
 	}
-	return bson.Unmarshal(raw, v)
+	if o == nil {
+		return bson.Unmarshal(raw, v)
+	}
+	return o.Unmarshal(raw, v)
+}
+
+// marshalAppend appends a document of the user's.
+func marshalAppend(o *bson.Options, dst []byte, v any) ([]byte, error) {
+	if o == nil {
+		return bson.MarshalAppend(dst, v)
+	}
+	return o.MarshalAppend(dst, v)
 }

@@ -23,6 +23,8 @@ type DatabaseOptions struct {
 	WriteConcern   *WriteConcern
 	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
 	Timeout *time.Duration
+	// BSON says how Go values and BSON correspond.
+	BSON *bson.Options
 }
 
 // Database returns the database of this name. It does no I/O, and the database need not exist.
@@ -37,7 +39,7 @@ func (c *Client) Database(name string, opts ...DatabaseOptions) *Database {
 
 // With returns a database that differs from db in the settings that are not nil.
 func (db *Database) With(o DatabaseOptions) *Database {
-	return &Database{scope: db.scope.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout), err: db.err}
+	return &Database{scope: db.scope.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON), err: db.err}
 }
 
 // Name returns the database's name.
@@ -67,7 +69,7 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 	if err != nil {
 		return nil, fmt.Errorf("run command: %w", err)
 	}
-	run, err := newRun(cmd)
+	run, err := newRun(db.bson, cmd)
 	if err != nil {
 		return nil, fmt.Errorf("run command: %w", err)
 	}
@@ -83,14 +85,14 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 	return append(bson.Raw(nil), res.Reply...), nil
 }
 
-func newRun(cmd any) (*command.Run, error) {
+func newRun(o *bson.Options, cmd any) (*command.Run, error) {
 	if cmd == nil {
 		return nil, command.ErrNilDocument
 	}
 	if m, ok := cmd.(bson.M); ok && len(m) > 1 {
 		return nil, fmt.Errorf("a bson.M with %d keys has no order, and a command's name must come first: use a bson.D", len(m))
 	}
-	raw, err := bson.Marshal(cmd)
+	raw, err := marshalAppend(o, nil, cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	out := []V{}
 	for v := range values.Values() {
 		out = append(out, *new(V))
-		if err := decodeValue(v, &out[len(out)-1]); err != nil {
+		if err := decodeValue(c.bson, v, &out[len(out)-1]); err != nil {
 			return nil, fmt.Errorf("distinct: decode value %d: %w", len(out)-1, err)
 		}
 	}
@@ -66,10 +66,13 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 }
 
 // decodeValue is decode for a value.
-func decodeValue(raw bson.RawValue, v any) error {
+func decodeValue(o *bson.Options, raw bson.RawValue, v any) error {
 	if r, ok := v.(*bson.RawValue); ok {
 		*r = bson.RawValue{Type: raw.Type, Value: append([]byte{}, raw.Value...)}
 		return nil
 	}
-	return raw.Unmarshal(v)
+	if o == nil {
+		return raw.Unmarshal(v)
+	}
+	return o.UnmarshalValue(raw, v)
 }

@@ -163,7 +163,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		if !ok {
 			return doc, errNotDocument
 		}
-		if err := decode(raw, &doc); err != nil {
+		if err := decode(c.bson, raw, &doc); err != nil {
 			return doc, fmt.Errorf("find one: decode: %w", err)
 		}
 		return doc, nil

@@ -143,7 +143,7 @@ func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *com
 	if raw == nil {
 		return doc, ErrNoDocuments
 	}
-	if err := decode(raw, &doc); err != nil {
+	if err := decode(c.bson, raw, &doc); err != nil {
 		return doc, fmt.Errorf("%s: decode: %w", what, err)
 	}
 	return doc, nil

@@ -42,7 +42,7 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneO
 	if err != nil {
 		return InsertOneResult{}, fmt.Errorf("insert one: %w", err)
 	}
-	docs := documents{n: 1, at: func(int) any { return &doc }}
+	docs := documents{bson: c.bson, n: 1, at: func(int) any { return &doc }}
 	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, what: "insert one", timeout: o.Timeout}
 	_, acknowledged, err := w.one(ctx, cmd, true)
@@ -82,7 +82,7 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 	if err != nil {
 		return InsertManyResult{}, fmt.Errorf("insert many: %w", err)
 	}
-	src := documents{n: len(docs), at: func(i int) any { return &docs[i] }}
+	src := documents{bson: c.bson, n: len(docs), at: func(i int) any { return &docs[i] }}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, what: "insert many", timeout: o.Timeout}
 	done, err := w.many(ctx, cmd, !o.Unordered, true)
@@ -94,9 +94,10 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 // documents gives an insert command its documents: each with the _id that it has or, the same in every attempt, with a
 // new one.
 type documents struct {
-	n   int
-	at  func(i int) any // a pointer to document i
-	ids []any
+	n    int
+	at   func(i int) any // a pointer to document i
+	ids  []any
+	bson *bson.Options
 }
 
 // Len implements command.Documents.
@@ -109,7 +110,7 @@ func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 	if isNilDocument(v) {
 		return dst, command.ErrNilDocument
 	}
-	dst, err := bson.MarshalAppend(dst, v)
+	dst, err := marshalAppend(d.bson, dst, v)
 	if err != nil {
 		return dst, err
 	}
@@ -133,7 +134,7 @@ func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 		return dst, fmt.Errorf("_id is a BSON %s, which no document may have", id.Type)
 	}
 	var val any
-	if err := id.Unmarshal(&val); err != nil {
+	if err := decodeValue(d.bson, id, &val); err != nil {
 		return dst, err
 	}
 	d.ids = append(d.ids, val)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"allium/bson"
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/exec"
@@ -30,6 +31,9 @@ type ClientOptions struct {
 	ReadPreference *ReadPreference
 	ReadConcern    *ReadConcern
 	WriteConcern   *WriteConcern
+	// BSON says how Go values and BSON correspond, for example which UUID representation is used. Nil: the defaults of
+	// package bson, with the connection string's uuidRepresentation.
+	BSON *bson.Options
 	// Timeout bounds each operation from start to finish: selection, checkout, all attempts (timeoutMS). A pointer to 0 means
 	// no bound. Nil: no bound but the contexts'.
 	Timeout *time.Duration

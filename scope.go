@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"allium/bson"
 	"allium/internal/exec"
 )
 
@@ -19,10 +20,14 @@ type scope struct {
 	writeConcern   *WriteConcern
 	timeout        *time.Duration
 	timeoutLevel   string // whose timeout it is
+	bson           *bson.Options
 }
 
 // inherit overrides what a level below sets itself.
-func (s scope) inherit(level string, rp *ReadPreference, rc *ReadConcern, wc *WriteConcern, timeout *time.Duration) scope {
+func (s scope) inherit(level string, rp *ReadPreference, rc *ReadConcern, wc *WriteConcern, timeout *time.Duration, o *bson.Options) scope {
+	if o != nil {
+		s.bson = o
+	}
 	if rp != nil {
 		s.readPreference = rp
 	}
@@ -45,7 +50,7 @@ func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) e
 	if ctx == nil {
 		return errNilContext
 	}
-	op.DB = s.db
+	op.DB, op.BSON = s.db, s.bson
 	if sess := SessionFrom(ctx); sess != nil {
 		if sess.client != s.client {
 			return errors.New("session belongs to another client")

@@ -86,7 +86,7 @@ func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement 
 	}})
 }
 
-var errSortMany = errors.New("Sort does not go with a write of many documents")
+var errSortMany = errors.New("option Sort does not go with a write of many documents")
 
 func (c *Collection[T]) update(ctx context.Context, what string, s command.UpdateStatement, opts []UpdateOptions) (UpdateResult, error) {
 	o, err := option(opts)

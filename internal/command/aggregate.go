@@ -31,8 +31,8 @@ func (c *Aggregate) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	} else {
 		dst = bson.AppendString(dst, "aggregate", c.Collection)
 	}
-	f := fields{dst: dst}
-	f.dst, f.err = AppendPipeline(f.dst, "pipeline", c.Pipeline)
+	f := fields{bson: t.BSON, dst: dst}
+	f.dst, f.err = AppendPipeline(t.BSON, f.dst, "pipeline", c.Pipeline)
 	start, dst := bson.BeginDocumentElement(f.dst, "cursor")
 	if c.BatchSize != nil && !(c.Writes && *c.BatchSize == 0) { // a batch size of 0 would keep the pipeline from running
 		dst = bson.AppendInt32(dst, "batchSize", *c.BatchSize)

@@ -23,7 +23,7 @@ func (c *ListCollections) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	if c.BatchSize != 0 {
 		dst = bson.AppendInt32(dst, "batchSize", c.BatchSize)
 	}
-	f := fields{dst: bson.EndDocument(dst, start)}
+	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
 	f.document("filter", c.Filter)
 	f.set("nameOnly", c.NameOnly)
 	f.flag("authorizedCollections", c.AuthorizedCollections)
@@ -47,7 +47,7 @@ func (*ListDatabases) Name() string { return "listDatabases" }
 
 // AppendBody implements Command.
 func (c *ListDatabases) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendInt32(dst, "listDatabases", 1)}
+	f := fields{bson: t.BSON, dst: bson.AppendInt32(dst, "listDatabases", 1)}
 	f.document("filter", c.Filter)
 	f.set("nameOnly", c.NameOnly)
 	f.flag("authorizedDatabases", c.AuthorizedDatabases)
@@ -125,7 +125,7 @@ func (c *EndTransaction) Name() string {
 
 // AppendBody implements Command.
 func (c *EndTransaction) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendInt32(dst, c.Name(), 1)}
+	f := fields{bson: t.BSON, dst: bson.AppendInt32(dst, c.Name(), 1)}
 	if c.RecoveryToken != nil {
 		f.dst = bson.AppendDocument(f.dst, "recoveryToken", c.RecoveryToken)
 	}

@@ -28,18 +28,27 @@ type Target struct {
 	MaxBatchCount   int   // maxWriteBatchSize
 	WireVersion     int32 // the greatest that the server speaks
 	Start           int   // where the message begins in dst
+	// BSON says how the user's values are encoded; nil stands for the defaults of package bson.
+	BSON *bson.Options
+}
+
+func appendValue(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
+	if o == nil {
+		return bson.AppendValue(dst, key, v)
+	}
+	return o.AppendValue(dst, key, v)
 }
 
 // ErrNilDocument is returned for a nil filter, pipeline, update or document.
 var ErrNilDocument = errors.New("document is nil")
 
 // AppendDocument appends v, which must encode as a document, under key.
-func AppendDocument(dst []byte, key string, v any) ([]byte, error) {
+func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
 	if v == nil {
 		return dst, fmt.Errorf("%s: %w", key, ErrNilDocument)
 	}
 	at := len(dst)
-	dst, err := bson.AppendValue(dst, key, v)
+	dst, err := appendValue(o, dst, key, v)
 	if err != nil {
 		return dst, fmt.Errorf("%s: %w", key, err)
 	}
@@ -51,8 +60,9 @@ func AppendDocument(dst []byte, key string, v any) ([]byte, error) {
 
 // fields appends a command's optional fields and remembers the first error, so that a command reads as a list.
 type fields struct {
-	dst []byte
-	err error
+	bson *bson.Options
+	dst  []byte
+	err  error
 }
 
 // value appends v unless it is nil.
@@ -60,7 +70,7 @@ func (f *fields) value(key string, v any) {
 	if v == nil || f.err != nil {
 		return
 	}
-	dst, err := bson.AppendValue(f.dst, key, v)
+	dst, err := appendValue(f.bson, f.dst, key, v)
 	if err != nil {
 		f.err = fmt.Errorf("%s: %w", key, err)
 		return
@@ -73,13 +83,13 @@ func (f *fields) document(key string, v any) {
 	if v == nil || f.err != nil {
 		return
 	}
-	f.dst, f.err = AppendDocument(f.dst, key, v)
+	f.dst, f.err = AppendDocument(f.bson, f.dst, key, v)
 }
 
 // filter appends v, which must be a document and not nil.
 func (f *fields) filter(key string, v any) {
 	if f.err == nil {
-		f.dst, f.err = AppendDocument(f.dst, key, v)
+		f.dst, f.err = AppendDocument(f.bson, f.dst, key, v)
 	}
 }
 
@@ -154,12 +164,12 @@ func (f *fields) collation(c *Collation) {
 }
 
 // AppendPipeline appends an aggregation pipeline: a slice of documents.
-func AppendPipeline(dst []byte, key string, v any) ([]byte, error) {
+func AppendPipeline(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
 	if v == nil {
 		return dst, fmt.Errorf("%s: %w", key, ErrNilDocument)
 	}
 	at := len(dst)
-	dst, err := bson.AppendValue(dst, key, v)
+	dst, err := appendValue(o, dst, key, v)
 	if err != nil {
 		return dst, fmt.Errorf("%s: %w", key, err)
 	}

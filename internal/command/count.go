@@ -19,7 +19,7 @@ func (*Count) Name() string { return "count" }
 
 // AppendBody implements Command.
 func (c *Count) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendString(dst, "count", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "count", c.Collection)}
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
 	f.flag("rawData", c.RawData)

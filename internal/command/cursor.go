@@ -20,7 +20,7 @@ func (*GetMore) Name() string { return "getMore" }
 
 // AppendBody implements Command.
 func (c *GetMore) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendInt64(dst, "getMore", c.ID)}
+	f := fields{bson: t.BSON, dst: bson.AppendInt64(dst, "getMore", c.ID)}
 	f.dst = bson.AppendString(f.dst, "collection", c.Collection)
 	f.int32("batchSize", c.BatchSize)
 	f.int64("maxTimeMS", c.MaxTimeMS)
@@ -45,7 +45,7 @@ func (c *KillCursors) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	dst = bson.AppendString(dst, "killCursors", c.Collection)
 	start, dst := bson.BeginArrayElement(dst, "cursors")
 	dst = bson.AppendInt64(dst, "0", c.ID)
-	f := fields{dst: bson.EndDocument(dst, start)}
+	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
 	if t.WireVersion >= 9 {
 		f.value("comment", c.Comment)
 	}

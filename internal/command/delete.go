@@ -40,7 +40,7 @@ func (c *Delete) Multi() bool {
 
 // AppendBody implements Command.
 func (c *Delete) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendString(dst, "delete", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "delete", c.Collection)}
 	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
 	f.document("let", c.Let)
 	f.value("comment", c.Comment)
@@ -50,15 +50,15 @@ func (c *Delete) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Delete) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	dst, n, err := appendBatch(dst, t, "deletes", c.first, len(c.Statements), "delete", c.appendStatement)
+	dst, n, err := appendBatch(dst, t, "deletes", c.first, len(c.Statements), "delete", func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
 	c.count = n
 	return dst, err
 }
 
-func (c *Delete) appendStatement(dst []byte, i int) ([]byte, error) {
+func (c *Delete) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {
 	s := &c.Statements[i]
 	start, dst := bson.BeginDocument(dst)
-	f := fields{dst: dst}
+	f := fields{bson: t.BSON, dst: dst}
 	f.filter("q", s.Filter)
 	limit := int32(1)
 	if s.Multi {

@@ -19,7 +19,7 @@ func (*Distinct) Name() string { return "distinct" }
 
 // AppendBody implements Command.
 func (c *Distinct) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendString(dst, "distinct", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "distinct", c.Collection)}
 	f.dst = bson.AppendString(f.dst, "key", c.Field)
 	f.filter("query", c.Filter)
 	f.int64("maxTimeMS", c.MaxTimeMS)

@@ -36,7 +36,7 @@ func (*Find) Name() string { return "find" }
 // AppendBody implements Command.
 func (c *Find) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	limit, batch, single := c.normalized()
-	f := fields{dst: bson.AppendString(dst, "find", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "find", c.Collection)}
 	f.filter("filter", c.Filter)
 	f.ordered("sort", c.Sort)
 	f.document("projection", c.Projection)

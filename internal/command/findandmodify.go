@@ -28,13 +28,13 @@ func (*FindAndModify) Name() string { return "findAndModify" }
 
 // AppendBody implements Command.
 func (c *FindAndModify) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendString(dst, "findAndModify", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "findAndModify", c.Collection)}
 	f.filter("query", c.Filter)
 	f.ordered("sort", c.Sort)
 	if c.Remove {
 		f.set("remove", true)
 	} else if f.err == nil {
-		f.dst, f.err = appendUpdate(f.dst, "update", c.Update, c.Replacement)
+		f.dst, f.err = appendUpdate(t.BSON, f.dst, "update", c.Update, c.Replacement)
 	}
 	f.set("new", c.New)
 	f.document("fields", c.Projection)

@@ -43,7 +43,7 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	for i, ix := range c.Indexes {
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
 		keyAt := len(d)
-		f := fields{dst: d}
+		f := fields{bson: t.BSON, dst: d}
 		f.filter("key", ix.Keys)
 		f.err = errors.Join(f.err, checkOrdered("key", ix.Keys))
 		if f.err != nil {
@@ -67,7 +67,7 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		}
 		dst = bson.EndDocument(f.dst, at)
 	}
-	f := fields{dst: bson.EndDocument(dst, start)}
+	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
 	if c.CommitQuorum != nil && t.WireVersion < 9 {
 		return dst, errors.New("create indexes: CommitQuorum needs server 4.4 or later")
 	}
@@ -115,7 +115,7 @@ func (*DropIndexes) Name() string { return "dropIndexes" }
 
 // AppendBody implements Command.
 func (c *DropIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendString(dst, "dropIndexes", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "dropIndexes", c.Collection)}
 	f.value("index", c.Index)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
@@ -142,7 +142,7 @@ func (c *ListIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	if c.BatchSize != 0 {
 		dst = bson.AppendInt32(dst, "batchSize", c.BatchSize)
 	}
-	f := fields{dst: bson.EndDocument(dst, start)}
+	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
 	f.flag("rawData", c.RawData)

@@ -50,7 +50,7 @@ func (c *Insert) More() bool { return c.first < c.Docs.Len() }
 
 // AppendBody implements Command.
 func (c *Insert) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendString(dst, "insert", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "insert", c.Collection)}
 	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
 	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
 	f.value("comment", c.Comment)

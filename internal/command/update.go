@@ -50,7 +50,7 @@ func (c *Update) Multi() bool {
 
 // AppendBody implements Command.
 func (c *Update) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{dst: bson.AppendString(dst, "update", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "update", c.Collection)}
 	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
 	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
 	f.document("let", c.Let)
@@ -61,20 +61,20 @@ func (c *Update) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Update) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	dst, n, err := appendBatch(dst, t, "updates", c.first, len(c.Statements), "update", c.appendStatement)
+	dst, n, err := appendBatch(dst, t, "updates", c.first, len(c.Statements), "update", func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
 	c.count = n
 	return dst, err
 }
 
-func (c *Update) appendStatement(dst []byte, i int) ([]byte, error) {
+func (c *Update) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {
 	s := &c.Statements[i]
 	start, dst := bson.BeginDocument(dst)
-	f := fields{dst: dst}
+	f := fields{bson: t.BSON, dst: dst}
 	f.filter("q", s.Filter)
 	if f.err != nil {
 		return f.dst, f.err
 	}
-	if f.dst, f.err = appendUpdate(f.dst, "u", s.Update, s.Replacement); f.err != nil {
+	if f.dst, f.err = appendUpdate(t.BSON, f.dst, "u", s.Update, s.Replacement); f.err != nil {
 		return f.dst, f.err
 	}
 	f.set("multi", s.Multi)

@@ -108,12 +108,12 @@ func checkReplacement(v bson.RawValue) error {
 }
 
 // appendUpdate appends an update or a replacement under key and checks it.
-func appendUpdate(dst []byte, key string, v any, replacement bool) ([]byte, error) {
+func appendUpdate(o *bson.Options, dst []byte, key string, v any, replacement bool) ([]byte, error) {
 	if v == nil {
 		return dst, fmt.Errorf("update: %w", ErrNilDocument)
 	}
 	at := len(dst)
-	dst, err := bson.AppendValue(dst, key, v)
+	dst, err := appendValue(o, dst, key, v)
 	if err != nil {
 		return dst, err
 	}

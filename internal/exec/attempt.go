@@ -17,21 +17,21 @@ import (
 )
 
 // attempt makes one attempt: it selects a server, checks a connection out, sends the command and reads the reply.
-func (r *run) attempt(ctx context.Context) (Result, error, stage) {
+func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	srv, err := r.server(ctx)
 	if err != nil {
-		return Result{}, r.phase(ctx, "server selection", err), stageSelect
+		return Result{}, stageSelect, r.phase(ctx, "server selection", err)
 	}
 	r.addr = srv.Addr()
 	c, err := r.checkOut(ctx, srv)
 	if err != nil {
-		return Result{}, r.phase(ctx, "connection checkout", err), stageCheckOut
+		return Result{}, stageCheckOut, r.phase(ctx, "connection checkout", err)
 	}
-	res, err, stage := r.exchange(ctx, srv, c)
+	res, stage, err := r.exchange(ctx, srv, c)
 	if reauthenticationRequired(err) && c.Mechanism() != "" {
 		// Whether the operation may be retried does not matter (specification: Authentication, "Reauthentication").
 		if err = c.Reauthenticate(ctx); err == nil {
-			res, err, stage = r.exchange(ctx, srv, c)
+			res, stage, err = r.exchange(ctx, srv, c)
 		}
 	}
 	r.pin(c, err)
@@ -42,7 +42,7 @@ func (r *run) attempt(ctx context.Context) (Result, error, stage) {
 	if !keep {
 		c.Return()
 	}
-	return res, err, stage
+	return res, stage, err
 }
 
 const codeReauthenticationRequired = 391
@@ -108,15 +108,15 @@ func (r *run) txnConn() *pool.Conn {
 }
 
 // exchange sends the command over c and judges the reply.
-func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, error, stage) {
+func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, stage, error) {
 	m := message{run: r, hello: c.Hello(), rtt: srv.Description().MinRTT}
 	buf := getBuffer()
 	defer putBuffer(buf)
 	if err := m.build(buf); err != nil {
 		if errors.Is(err, errNoTimeLeft) {
-			return Result{}, &mongoerr.TimeoutError{Phase: "command", Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}, stageBuild
+			return Result{}, stageBuild, &mongoerr.TimeoutError{Phase: "command", Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 		}
-		return Result{}, err, stageBuild
+		return Result{}, stageBuild, err
 	}
 	var tr *trace
 	if r.x.Monitor != nil {
@@ -129,10 +129,10 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		if err := c.Send(ctx, *buf); err != nil {
 			srv.HandleError(c, err)
 			tr.failed(err)
-			return Result{}, err, stageSent
+			return Result{}, stageSent, err
 		}
 		tr.succeeded(nil)
-		return Result{Server: srv}, nil, stageSent
+		return Result{Server: srv}, stageSent, nil
 	}
 	reply, err := c.RoundTrip(ctx, *buf)
 	if err != nil {
@@ -141,14 +141,14 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		}
 		srv.HandleError(c, err)
 		tr.failed(err)
-		return Result{}, err, stageSent
+		return Result{}, stageSent, err
 	}
 	err = r.judge(srv, c, &m, reply, tr)
 	if err != nil {
 		reply.Release()
-		return Result{}, err, stageSent
+		return Result{}, stageSent, err
 	}
-	return Result{Reply: reply.Body, Server: srv, reply: reply}, nil, stageSent
+	return Result{Reply: reply.Body, Server: srv, reply: reply}, stageSent, nil
 }
 
 // judge reads what every reply may hold, tells sessions, clock and topology, and returns the error that the reply

@@ -163,7 +163,7 @@ func (x *Executor) SessionTimeout() *int64 {
 func (r *run) loop(ctx context.Context) (Result, error) {
 	var first, sent error // the first error, and the last one of an attempt that may have had an effect
 	for {
-		res, err, stage := r.attempt(ctx)
+		res, stage, err := r.attempt(ctx)
 		if err == nil {
 			return res, nil
 		}

@@ -44,6 +44,7 @@ func (m *message) build(buf *[]byte) error {
 		MaxMessageSize:  int(m.hello.MaxMessageSize),
 		MaxBatchCount:   int(m.hello.MaxWriteBatchSize),
 		WireVersion:     m.hello.MaxWireVersion,
+		BSON:            op.BSON,
 	}
 	dst := wire.AppendMsg((*buf)[:0], m.id, 0, flags)
 	start, dst := bson.BeginDocument(dst)

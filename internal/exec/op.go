@@ -48,6 +48,9 @@ type Op struct {
 	TakesConcern   bool                     // the command takes a read concern
 	WriteConcern   *command.WriteConcern    // nil: none is sent
 
+	// BSON says how the user's values in the command are encoded; nil stands for the defaults of package bson.
+	BSON *bson.Options
+
 	// Session is the explicit session, nil for an implicit one.
 	Session *session.Session
 	// Implicit is the implicit session of a cursor whose getMore or killCursors this is.

@@ -67,14 +67,14 @@ type Transaction struct {
 // Transaction returns the session's transaction.
 func (s *Session) Transaction() *Transaction { return &s.txn }
 
-// Errors of calling the transaction methods in the wrong state, in the words of the specification.
+// Errors of calling the transaction methods in the wrong state, with the words of the specification.
 var (
-	ErrTransactionInProgress = errors.New("Transaction already in progress")
-	ErrNoTransaction         = errors.New("No transaction started")
-	ErrCommitAfterAbort      = errors.New("Cannot call commitTransaction after calling abortTransaction")
-	ErrAbortAfterCommit      = errors.New("Cannot call abortTransaction after calling commitTransaction")
-	ErrAbortTwice            = errors.New("Cannot call abortTransaction twice")
-	ErrSnapshotTransaction   = errors.New("Transactions are not supported in snapshot sessions")
+	ErrTransactionInProgress = errors.New("start transaction: Transaction already in progress")
+	ErrNoTransaction         = errors.New("end transaction: No transaction started")
+	ErrCommitAfterAbort      = errors.New("commit transaction: Cannot call commitTransaction after calling abortTransaction")
+	ErrAbortAfterCommit      = errors.New("abort transaction: Cannot call abortTransaction after calling commitTransaction")
+	ErrAbortTwice            = errors.New("abort transaction: Cannot call abortTransaction twice")
+	ErrSnapshotTransaction   = errors.New("start transaction: Transactions are not supported in snapshot sessions")
 )
 
 // StartTransaction begins a transaction; opts must have its inheritance done.

@@ -49,6 +49,8 @@ type Config struct {
 	WTimeout           *time.Duration
 	Journal            *bool
 
+	UUIDRepresentation string // "standard", "javaLegacy", "csharpLegacy", "pythonLegacy" or "unspecified"
+
 	RetryReads                *bool
 	RetryWrites               *bool
 	MaxAdaptiveRetries        *int

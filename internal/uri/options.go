@@ -84,6 +84,7 @@ var options = []option{
 	{name: "tlsDisableOCSPEndpointCheck", set: flag(func(c *Config) **bool { return &c.TLSIs.DisableOCSPEndpointCheck })},
 	{name: "tlsInsecure", set: flag(func(c *Config) **bool { return &c.TLSIs.Insecure })},
 	{name: "w", set: setW},
+	{name: "uuidRepresentation", set: oneOf(uuidRepresentations, func(c *Config) *string { return &c.UUIDRepresentation })},
 	{name: "waitQueueTimeoutMS", set: millis(1, func(c *Config) **time.Duration { return &c.WaitQueueTimeout })},
 	{name: "wTimeoutMS", set: setWTimeout},
 	{name: "wtimeout", alias: "wTimeoutMS"},
@@ -91,9 +92,10 @@ var options = []option{
 }
 
 var (
-	readPreferences = []string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"}
-	monitoringModes = []string{"stream", "poll", "auto"}
-	compressors     = []string{"snappy", "zlib", "zstd"}
+	uuidRepresentations = []string{"standard", "javaLegacy", "csharpLegacy", "pythonLegacy", "unspecified"}
+	readPreferences     = []string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"}
+	monitoringModes     = []string{"stream", "poll", "auto"}
+	compressors         = []string{"snappy", "zlib", "zstd"}
 )
 
 // optionsByKey finds an option by its name in lower case.

@@ -29,10 +29,6 @@ func (r *Request) noted() {
 	r.Wrote(ts)
 }
 
-var userFields = map[string]bool{
-	"pwd": true, "roles": true, "customData": true, "mechanisms": true, "digestPassword": true, "authenticationRestrictions": true,
-}
-
 func wrongFieldType(name, want string, v bson.RawValue) error {
 	return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", name, want, bsontext.TypeName(v.Type))
 }

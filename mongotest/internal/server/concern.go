@@ -201,11 +201,10 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 
 // readConcern is a parsed readConcern.
 type readConcern struct {
-	level      string // empty: not given
-	after      bson.Timestamp
-	at         bson.Timestamp
-	given      bool // any field of it
-	provenance bool
+	level string // empty: not given
+	after bson.Timestamp
+	at    bson.Timestamp
+	given bool // any field of it
 }
 
 var readLevels = map[string]bool{"local": true, "majority": true, "linearizable": true, "available": true, "snapshot": true}

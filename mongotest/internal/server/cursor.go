@@ -36,7 +36,6 @@ type cursor struct {
 	tailable  bool
 	awaitData bool
 	noTimeout bool
-	origin    bson.Raw // the command that made it
 	created   time.Time
 	// wait returns a channel that is closed when a tailable cursor may have something new.
 	wait func() <-chan struct{}
@@ -181,17 +180,6 @@ func (t *cursorTable) kill(match func(*cursor) bool) int {
 		c.it.Close()
 	}
 	return n
-}
-
-// list returns the open cursors.
-func (t *cursorTable) list() []*cursor {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := make([]*cursor, 0, len(t.byID))
-	for _, c := range t.byID {
-		all = append(all, c)
-	}
-	return all
 }
 
 // batch is how much of a cursor a reply may take.

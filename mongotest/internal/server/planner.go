@@ -30,7 +30,6 @@ type plan struct {
 	index  *store.Index  // nil: the whole collection
 	filter *query.Filter // what remains to be matched; nil: nothing
 	sort   *query.Sort   // what remains to be sorted; nil: nothing
-	byID   bool
 	back   bool
 	ranges []store.Range
 }
