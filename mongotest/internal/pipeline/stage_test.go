@@ -207,7 +207,7 @@ func TestGeoNear(t *testing.T) {
 		m.colls[ns] = append(m.colls[ns], parseDoc(t, text))
 	}
 	for stages, want := range map[string]string{
-		`{"p":[{"$geoNear":{"near":{"type":"Point","coordinates":[0,0]},"distanceField":"d","maxDistance":200000}},{"$project":{"d":{"$round":"$d"}}}]}`: `{_id: 2, d: 55660} {_id: 1, d: 111319}`,
+		`{"p":[{"$geoNear":{"near":{"type":"Point","coordinates":[0,0]},"distanceField":"d","maxDistance":200000}},{"$project":{"d":{"$round":"$d"}}}]}`: `{_id: 2, d: 55659} {_id: 1, d: 111319}`,
 		`{"p":[{"$geoNear":{"near":[0,0],"distanceField":"p.d","query":{"_id":4}}},{"$project":{"p":1}}]}`:                                               `{_id: 4, p: {d: 5}}`,
 	} {
 		list, _ := StagesOf(parseDoc(t, stages).Lookup("p"))
