@@ -115,17 +115,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 	b := bulk[T]{coll: c, models: models, opts: o}
 	b.result.InsertedIDs, b.result.UpsertedIDs = map[int]any{}, map[int]any{}
 	w := writer{scope: &c.scope, err: c.err, what: "bulk write", timeout: o.Timeout}
-	if w.timeout == nil {
-		w.timeout = c.timeout
-	}
-	var deadline time.Time
-	if w.timeout != nil && *w.timeout > 0 {
-		deadline = time.Now().Add(*w.timeout)
-	}
 	for _, run := range groups(models, o.Unordered) {
-		if !deadline.IsZero() {
-			w.timeout = new(max(time.Until(deadline), time.Nanosecond))
-		}
 		if err := b.run(ctx, &w, run); err != nil {
 			return b.result, err
 		}

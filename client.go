@@ -31,15 +31,14 @@ type Client struct {
 	exec     *exec.Executor
 	sessions session.Pool
 	cursors  openCursors
-	metadata *conn.Metadata
 	log      *logging.Logger
 
 	closing sync.Once
 }
 
 // Open returns a client for the deployment that a connection string names. It does no I/O, except that it asks DNS about a
-// mongodb+srv string, for at most the connect timeout: discovery begins in the background, and operations wait for it. To find out whether the deployment can be reached, call Ping. Close the client when it
-// is not needed any more.
+// mongodb+srv string, for at most the connect timeout: discovery begins in the background, and operations wait for it. To
+// find out whether the deployment can be reached, call Ping. Close the client when it is not needed any more.
 //
 //	client, err := allium.Open("mongodb://localhost:27017/?replicaSet=rs0")
 //
@@ -171,7 +170,6 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	if o.ServerAPI != nil && o.ServerAPI.Version != "1" {
 		return nil, fmt.Errorf("server API version is %q, want \"1\"", o.ServerAPI.Version)
 	}
-	c.metadata = metadata
 	var authenticator *auth.Authenticator
 	if cfg.Credential != nil {
 		if authenticator, err = auth.New(cfg.Credential); err != nil {

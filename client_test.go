@@ -342,3 +342,20 @@ func TestUUIDRepresentation(t *testing.T) {
 		t.Errorf("found in the other representation: %v", err)
 	}
 }
+
+func TestBulkWriteInsideBoundedTransaction(t *testing.T) {
+	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI(), allium.ClientOptions{Timeout: new(time.Minute)})
+	coll := client.Database("x").Collection("y")
+	err := client.Transact(t.Context(), func(ctx context.Context) error {
+		_, err := coll.BulkWrite(ctx, []allium.WriteModel{
+			allium.InsertModel{Document: bson.D{{Key: "_id", Value: 1}}}, allium.DeleteModel{Filter: bson.D{{Key: "_id", Value: 2}}},
+		})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err) // the client's timeout is inherited, not one of the operation's own
+	}
+	if n, err := coll.CountDocuments(t.Context(), bson.D{}); n != 1 || err != nil {
+		t.Errorf("%d documents, %v", n, err)
+	}
+}

@@ -46,7 +46,6 @@ type cursor struct {
 	limit      int64 // 0: none
 	seen       int64 // documents that the server has sent
 	comment    any
-	maxAwait   time.Duration
 	deadline   time.Time // timeoutMS over the cursor's life
 	source     string
 	registered bool
@@ -112,9 +111,8 @@ func (c *cursor) release() {
 	c.id = 0
 }
 
-// advance moves to the next document, fetching a batch if need be. wait says whether to ask again when a batch is
-// empty, as a tailable cursor's may be.
-func (c *cursor) advance(ctx context.Context, wait bool) bool {
+// advance moves to the next document, fetching batches if need be.
+func (c *cursor) advance(ctx context.Context) bool {
 	for c.err == nil && !c.closed {
 		if len(c.batch) > 0 {
 			_, v, rest, err := bson.ReadElement(c.batch)
@@ -126,19 +124,12 @@ func (c *cursor) advance(ctx context.Context, wait bool) bool {
 			c.seen++
 			return true
 		}
-		if c.id == 0 {
-			c.close(ctx)
-			return false
-		}
-		if c.limit > 0 && c.seen >= c.limit {
+		if c.id == 0 || c.limit > 0 && c.seen >= c.limit {
 			c.close(ctx)
 			return false
 		}
 		if err := c.getMore(ctx); err != nil {
 			c.fail(ctx, err)
-			return false
-		}
-		if !wait && len(c.batch) == 0 {
 			return false
 		}
 	}
@@ -162,7 +153,7 @@ func (c *cursor) getMore(ctx context.Context) error {
 	if c.limit > 0 && size > 0 {
 		size = int32(min(int64(size), c.limit-c.seen))
 	}
-	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, MaxTimeMS: c.maxAwait.Milliseconds(), Comment: c.comment}
+	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment}
 	op := exec.Op{Command: cmd, DB: c.db, Kind: exec.Read, Session: c.session, Implicit: c.implicit, Server: c.server, Conn: c.conn,
 		Deadline: c.deadline, Source: c.source, NoMaxTime: true}
 	res, err := c.exec.Run(ctx, &op)
@@ -225,7 +216,7 @@ func (c *cursor) kill(ctx context.Context) {
 // Next moves to the next document, which Current returns then. It returns false at the end and on an error, which Err tells
 // apart. It waits for the server if the batch that was fetched last is used up.
 func (c *Cursor[T]) Next(ctx context.Context) bool {
-	if !c.advance(ctx, true) {
+	if !c.advance(ctx) {
 		return false
 	}
 	var v T
@@ -285,7 +276,7 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 	}
 	defer c.close(ctx)
 	all := []T{}
-	for c.advance(ctx, true) {
+	for c.advance(ctx) {
 		var zero T
 		all = append(all, zero)
 		if err := decode(c.bson, c.raw, &all[len(all)-1]); err != nil {

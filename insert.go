@@ -184,6 +184,8 @@ type writer struct {
 	err     error // of the collection's name
 	what    string
 	timeout *time.Duration
+	// deadline is when the timeout is up, which runs from the first command on.
+	deadline time.Time
 }
 
 // op prepares the operation.
@@ -193,6 +195,10 @@ func (w *writer) op(ctx context.Context, cmd command.Command, retryable bool) (e
 	if err == nil {
 		err = w.scope.op(ctx, &op, w.timeout)
 	}
+	if w.deadline.IsZero() {
+		w.deadline = op.Deadline
+	}
+	op.Deadline = w.deadline
 	if err == nil {
 		err = w.scope.writes(&op)
 	}

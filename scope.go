@@ -51,7 +51,8 @@ func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) e
 		return errNilContext
 	}
 	op.DB, op.BSON = s.db, s.bson
-	if sess := SessionFrom(ctx); sess != nil {
+	sess := SessionFrom(ctx)
+	if sess != nil {
 		if sess.client != s.client {
 			return errors.New("session belongs to another client")
 		}
@@ -64,7 +65,7 @@ func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) e
 	if opTimeout != nil {
 		timeout, level = opTimeout, "operation"
 	}
-	if timeout == nil || op.Session != nil && SessionFrom(ctx).bounded {
+	if timeout == nil || sess != nil && sess.bounded {
 		return nil // what bounds a Transact is in its context already
 	}
 	if *timeout < 0 {

@@ -155,8 +155,8 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 // stands for, if any.
 func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.Reply, tr *trace) error {
 	var (
-		ok, concern, labels bool
-		times               session.ReplyTimes
+		ok, concern bool
+		times       session.ReplyTimes
 	)
 	for key, v := range reply.Body.All() {
 		switch key {
@@ -176,8 +176,6 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 			}
 		case "writeConcernError":
 			concern = true
-		case "errorLabels":
-			labels = true
 		}
 	}
 	if times.ClusterTime != nil {
@@ -207,8 +205,7 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 		r.serverLabels(e, e.Code, m)
 	}
 	srv.HandleError(c, e)
-	retryable := labels && mongoerr.HasLabel(e, mongoerr.LabelRetryableWrite) || e.HasLabel(mongoerr.LabelRetryableWrite)
-	if r.op.WriteErrors && !(retryable && r.canRetry()) {
+	if r.op.WriteErrors && !(e.HasLabel(mongoerr.LabelRetryableWrite) && r.canRetry()) {
 		return nil
 	}
 	return e

@@ -123,14 +123,6 @@ func (t *Transaction) Sent() {
 	}
 }
 
-// Resend notes that the command sent last is to be treated as if it had not been: the server turned down the transaction's
-// first command before it looked at it.
-func (t *Transaction) Resend() {
-	if t.state == TransactionInProgress {
-		t.state = StartingTransaction
-	}
-}
-
 // Commit moves to committed. send is false if there is nothing to send, again is true if a commit was sent before.
 func (t *Transaction) Commit() (send, again bool, err error) {
 	switch t.state {

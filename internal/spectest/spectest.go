@@ -16,7 +16,7 @@ import (
 // fails the test.
 func Find(t testing.TB) string {
 	t.Helper()
-	if dir := folder(); dir != "" {
+	if dir := Folder(); dir != "" {
 		return dir
 	}
 	const message = "NO SPECIFICATIONS: the JSON tests of the driver specifications DO NOT RUN." +
@@ -52,7 +52,8 @@ func Read(t testing.TB, file string) []byte {
 	return b
 }
 
-var folder = sync.OnceValue(func() string {
+// Folder returns the folder that holds the specifications, "" if there is none.
+var Folder = sync.OnceValue(func() string {
 	if dir := os.Getenv("ALLIUM_SPECIFICATIONS"); dir != "" {
 		return dir // if it is wrong, Files says so
 	}

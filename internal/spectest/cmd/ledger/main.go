@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"allium/internal/spectest"
 	"allium/internal/unified"
 )
 
@@ -30,7 +31,7 @@ var suites = []string{
 func main() {
 	verbose := flag.Bool("v", false, "print every failure, not only how many there are of a kind")
 	version := flag.String("version", "8.2", "server `version` of the deployments")
-	dir := flag.String("specifications", specifications(), "`folder` of the specifications")
+	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
 	names := flag.Args()
 	if len(names) == 0 {
@@ -41,16 +42,6 @@ func main() {
 		os.Exit(2)
 	}
 	os.Exit(run(*dir, *version, names, *verbose))
-}
-
-// specifications finds the folder as package spectest does.
-func specifications() string {
-	for _, dir := range []string{os.Getenv("ALLIUM_SPECIFICATIONS"), "testdata/specifications", "../shared/specifications"} {
-		if _, err := os.Stat(filepath.Join(dir, "source")); dir != "" && err == nil {
-			return dir
-		}
-	}
-	return ""
 }
 
 // counts are the numbers of one line.
