@@ -38,6 +38,15 @@ func (a *arguments) any(name string) any {
 	return nil
 }
 
+// required is any for an argument that must be there.
+func (a *arguments) required(name string) any {
+	v := a.any(name)
+	if v == nil && a.err == nil {
+		a.err = fmt.Errorf("argument %s is missing", name)
+	}
+	return v
+}
+
 func (a *arguments) string(name string) string {
 	v := a.raw(name)
 	s, ok := v.StringValue()

@@ -57,13 +57,41 @@ func (c *clientEntity) of(kind string) []observedEvent {
 	return out
 }
 
-// entities are what the operations of a test work on.
-type entities map[string]any
+// entities are what the operations of a test work on. Threads share them.
+type entities struct {
+	mu  sync.Mutex
+	all map[string]any
+}
 
-func get[T any](e entities, name string) (T, error) {
-	v, ok := e[name]
+func (e *entities) get(name string) (any, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v, ok := e.all[name]
 	if !ok {
-		return *new(T), fmt.Errorf("entity %q is not there", name)
+		return nil, fmt.Errorf("entity %q is not there", name)
+	}
+	return v, nil
+}
+
+// put adds an entity. Its name must be new.
+func (e *entities) put(name string, v any) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.all[name]; ok {
+		return fmt.Errorf("entity %q is there already", name)
+	}
+	if e.all == nil {
+		e.all = map[string]any{}
+	}
+	e.all[name] = v
+	return nil
+}
+
+// get returns the entity of type T that has a name.
+func get[T any](e *entities, name string) (T, error) {
+	v, err := e.get(name)
+	if err != nil {
+		return *new(T), err
 	}
 	t, ok := v.(T)
 	if !ok {
@@ -72,9 +100,9 @@ func get[T any](e entities, name string) (T, error) {
 	return t, nil
 }
 
-func (e entities) value(name string) (bson.RawValue, error) { return get[bson.RawValue](e, name) }
+func (e *entities) value(name string) (bson.RawValue, error) { return get[bson.RawValue](e, name) }
 
-func (e entities) lsid(name string) (bson.Raw, error) {
+func (e *entities) lsid(name string) (bson.Raw, error) {
 	s, err := get[*sessionEntity](e, name)
 	if err != nil {
 		return nil, err
@@ -98,59 +126,63 @@ func (r *runner) createEntities(ctx context.Context, list []bson.Raw) error {
 			}
 			a := &arguments{doc: spec}
 			id := a.string("id")
-			if _, ok := r.entities[id]; ok {
-				return fmt.Errorf("entity %q is there already", id)
+			make, ok := makers[kind]
+			if !ok {
+				return fmt.Errorf("entities of the kind %q are not known", kind)
 			}
-			made, err := r.createEntity(ctx, kind, a)
+			made, err := make(ctx, r, a)
 			if err == nil {
 				err = a.done()
+			}
+			if err == nil {
+				err = r.entities.put(id, made)
 			}
 			if err != nil {
 				return fmt.Errorf("create %s %q: %w", kind, id, err)
 			}
-			r.entities[id] = made
 		}
 	}
 	return nil
 }
 
-func (r *runner) createEntity(ctx context.Context, kind string, a *arguments) (any, error) {
-	switch kind {
-	case "client":
-		return r.createClient(ctx, a)
-	case "database":
-		client, err := get[*clientEntity](r.entities, a.string("client"))
-		if err != nil {
-			return nil, err
-		}
-		db := client.Database(a.string("databaseName"))
-		if o := a.document("databaseOptions"); o != nil {
-			sub := &arguments{doc: o}
-			db = db.With(allium.DatabaseOptions{ReadPreference: sub.readPreference("readPreference"), ReadConcern: sub.readConcern("readConcern"),
-				WriteConcern: sub.writeConcern("writeConcern"), Timeout: sub.timeout()})
-			a.adopt(sub)
-		}
-		return db, nil
-	case "collection":
-		db, err := get[*allium.Database](r.entities, a.string("database"))
-		if err != nil {
-			return nil, err
-		}
-		coll := allium.CollectionOf[bson.Raw](db, a.string("collectionName"))
-		if o := a.document("collectionOptions"); o != nil {
-			sub := &arguments{doc: o}
-			coll = coll.With(allium.CollectionOptions{ReadPreference: sub.readPreference("readPreference"), ReadConcern: sub.readConcern("readConcern"),
-				WriteConcern: sub.writeConcern("writeConcern"), Timeout: sub.timeout()})
-			a.adopt(sub)
-		}
-		return coll, nil
-	case "session":
-		return r.createSession(a)
-	}
-	return nil, fmt.Errorf("entities of the kind %q are not known", kind)
+func init() {
+	registerEntity("client", createClient)
+	registerEntity("database", createDatabase)
+	registerEntity("collection", createCollection)
+	registerEntity("session", createSession)
 }
 
-func (r *runner) createSession(a *arguments) (any, error) {
+func createDatabase(_ context.Context, r *runner, a *arguments) (any, error) {
+	client, err := get[*clientEntity](r.entities, a.string("client"))
+	if err != nil {
+		return nil, err
+	}
+	db := client.Database(a.string("databaseName"))
+	if o := a.document("databaseOptions"); o != nil {
+		sub := &arguments{doc: o}
+		db = db.With(allium.DatabaseOptions{ReadPreference: sub.readPreference("readPreference"), ReadConcern: sub.readConcern("readConcern"),
+			WriteConcern: sub.writeConcern("writeConcern"), Timeout: sub.timeout()})
+		a.adopt(sub)
+	}
+	return db, nil
+}
+
+func createCollection(_ context.Context, r *runner, a *arguments) (any, error) {
+	db, err := get[*allium.Database](r.entities, a.string("database"))
+	if err != nil {
+		return nil, err
+	}
+	coll := allium.CollectionOf[bson.Raw](db, a.string("collectionName"))
+	if o := a.document("collectionOptions"); o != nil {
+		sub := &arguments{doc: o}
+		coll = coll.With(allium.CollectionOptions{ReadPreference: sub.readPreference("readPreference"), ReadConcern: sub.readConcern("readConcern"),
+			WriteConcern: sub.writeConcern("writeConcern"), Timeout: sub.timeout()})
+		a.adopt(sub)
+	}
+	return coll, nil
+}
+
+func createSession(_ context.Context, r *runner, a *arguments) (any, error) {
 	client, err := get[*clientEntity](r.entities, a.string("client"))
 	if err != nil {
 		return nil, err
@@ -191,7 +223,7 @@ func (a *arguments) transaction() allium.TransactionOptions {
 		ReadPreference: a.readPreference("readPreference"), MaxCommitTime: a.millisp("maxCommitTimeMS")}
 }
 
-func (r *runner) createClient(ctx context.Context, a *arguments) (any, error) {
+func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	c := &clientEntity{observed: map[string]bool{}, ignored: map[string]bool{"configureFailPoint": true}}
 	for v := range rawArray(a.raw("observeEvents")) {
 		name, _ := v.StringValue()
@@ -317,9 +349,15 @@ func rawArray(v bson.RawValue) func(func(bson.RawValue) bool) {
 func (r *runner) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, e := range r.entities {
-		if s, ok := e.(*sessionEntity); ok && !s.client.closed {
-			s.End(ctx)
+	for _, e := range r.entities.all {
+		switch e := e.(type) {
+		case *clientEntity: // last
+		case *sessionEntity:
+			if !e.client.closed {
+				e.End(ctx)
+			}
+		case closer:
+			e.Close(ctx)
 		}
 	}
 	for _, c := range r.clients {

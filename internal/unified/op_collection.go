@@ -11,20 +11,30 @@ import (
 
 type collection = allium.Collection[bson.Raw]
 
+func init() {
+	register(collectionOps)
+	register(databaseOps)
+	register(clientOps)
+}
+
 // collectionOps are the operations of a collection.
-var collectionOps = map[string]func(ctx context.Context, c *collection, a *arguments) (result, error){
-	"aggregate": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+var collectionOps = map[string]operation[*collection]{
+	"aggregate": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		return drain(ctx)(c.Aggregate(ctx, a.any("pipeline"), a.aggregateOptions()))
 	},
-	"find": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"createFindCursor": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
+		cur, err := c.Find(ctx, a.required("filter"), a.findOptions())
+		return entity(cur, err)
+	},
+	"find": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		return drain(ctx)(c.Find(ctx, a.any("filter"), a.findOptions()))
 	},
-	"findOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"findOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.findOptions()
 		return doc(c.FindOne(ctx, a.any("filter"), allium.FindOneOptions{Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint,
 			Collation: o.Collation, Let: o.Let, Comment: o.Comment, MaxTime: o.MaxTime, Timeout: o.Timeout, RawData: o.RawData}))
 	},
-	"distinct": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"distinct": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		vs, err := allium.Distinct[bson.RawValue](ctx, c, a.string("fieldName"), a.any("filter"), allium.DistinctOptions{Collation: a.collation(),
 			Comment: a.any("comment"), Hint: a.any("hint"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		if err != nil {
@@ -32,7 +42,7 @@ var collectionOps = map[string]func(ctx context.Context, c *collection, a *argum
 		}
 		return value(vs)
 	},
-	"countDocuments": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"countDocuments": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		n, err := c.CountDocuments(ctx, a.any("filter"), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
 			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		if err != nil {
@@ -40,64 +50,64 @@ var collectionOps = map[string]func(ctx context.Context, c *collection, a *argum
 		}
 		return value(n)
 	},
-	"estimatedDocumentCount": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"estimatedDocumentCount": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		n, err := c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
 		}
 		return value(n)
 	},
-	"insertOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"insertOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		res, err := c.InsertOne(ctx, a.document("document"), allium.InsertOneOptions{BypassDocumentValidation: a.bool("bypassDocumentValidation"),
 			Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		return encode(bson.D{{Key: "insertedId", Value: res.InsertedID}}, err)
 	},
-	"insertMany": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"insertMany": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		res, err := c.InsertMany(ctx, a.documents("documents"), allium.InsertManyOptions{Unordered: a.unordered(),
 			BypassDocumentValidation: a.bool("bypassDocumentValidation"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		return encode(bson.D{{Key: "insertedIds", Value: byIndex(res.InsertedIDs)}, {Key: "insertedCount", Value: len(res.InsertedIDs)},
 			{Key: "deletedCount", Value: 0}, {Key: "matchedCount", Value: 0}, {Key: "modifiedCount", Value: 0}, {Key: "upsertedCount", Value: 0},
 			{Key: "upsertedIds", Value: bson.D{}}}, err)
 	},
-	"updateOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"updateOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		res, err := c.UpdateOne(ctx, a.any("filter"), a.any("update"), a.updateOptions())
 		return encode(updateResult(res), err)
 	},
-	"updateMany": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"updateMany": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		res, err := c.UpdateMany(ctx, a.any("filter"), a.any("update"), a.updateOptions())
 		return encode(updateResult(res), err)
 	},
-	"replaceOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"replaceOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.updateOptions()
 		res, err := c.ReplaceOne(ctx, a.any("filter"), a.document("replacement"), allium.ReplaceOptions{Upsert: o.Upsert, Sort: o.Sort,
 			BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let, Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout})
 		return encode(updateResult(res), err)
 	},
-	"deleteOne": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"deleteOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		res, err := c.DeleteOne(ctx, a.any("filter"), a.deleteOptions())
 		return encode(bson.D{{Key: "deletedCount", Value: res.DeletedCount}}, err)
 	},
-	"deleteMany": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"deleteMany": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		res, err := c.DeleteMany(ctx, a.any("filter"), a.deleteOptions())
 		return encode(bson.D{{Key: "deletedCount", Value: res.DeletedCount}}, err)
 	},
 	"bulkWrite": bulkWrite,
-	"findOneAndUpdate": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"findOneAndUpdate": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.findAndModify()
 		o.ArrayFilters = a.any("arrayFilters")
 		return doc(c.FindOneAndUpdate(ctx, a.any("filter"), a.any("update"), o))
 	},
-	"findOneAndReplace": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"findOneAndReplace": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.findAndModify()
 		return doc(c.FindOneAndReplace(ctx, a.any("filter"), a.document("replacement"), allium.FindOneAndReplaceOptions{ReturnNew: o.ReturnNew, Upsert: o.Upsert,
 			Sort: o.Sort, Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let,
 			Comment: o.Comment, MaxTime: o.MaxTime, RawData: o.RawData, Timeout: o.Timeout}))
 	},
-	"findOneAndDelete": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"findOneAndDelete": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		return doc(c.FindOneAndDelete(ctx, a.any("filter"), allium.FindOneAndDeleteOptions{Sort: a.any("sort"), Projection: a.any("projection"),
 			Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}))
 	},
-	"createIndex": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"createIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		m := allium.IndexModel{Keys: a.any("keys"), Name: a.string("name")}
 		if u := a.bool("unique"); u != nil {
 			m.Unique = *u
@@ -105,10 +115,10 @@ var collectionOps = map[string]func(ctx context.Context, c *collection, a *argum
 		name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		return encode(name, err)
 	},
-	"dropIndex": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"dropIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		return result{}, c.DropIndex(ctx, a.any("name"), a.dropIndexOptions())
 	},
-	"dropIndexes": func(ctx context.Context, c *collection, a *arguments) (result, error) {
+	"dropIndexes": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		return result{}, c.DropIndexes(ctx, a.dropIndexOptions())
 	},
 	"listIndexes":    listIndexes,
@@ -133,7 +143,7 @@ func drain(ctx context.Context) func(cur *allium.Cursor[bson.Raw], err error) (r
 	}
 }
 
-func listIndexes(ctx context.Context, c *collection, a *arguments) (result, error) {
+func listIndexes(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 	cur, err := c.ListIndexes(ctx, allium.ListIndexesOptions{BatchSize: int32(a.int("batchSize")), RawData: a.bool("rawData"), Timeout: a.timeout()})
 	if err != nil {
 		return result{}, err
@@ -185,7 +195,7 @@ func (a *arguments) findAndModify() allium.FindOneAndUpdateOptions {
 		Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
 
-func bulkWrite(ctx context.Context, c *collection, a *arguments) (result, error) {
+func bulkWrite(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 	var models []allium.WriteModel
 	for _, request := range a.documents("requests") {
 		for kind, v := range request.All() {
@@ -221,8 +231,8 @@ func writeModel(kind string, a *arguments) (allium.WriteModel, error) {
 }
 
 // databaseOps are the operations of a database.
-var databaseOps = map[string]func(ctx context.Context, db *allium.Database, a *arguments) (result, error){
-	"aggregate": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+var databaseOps = map[string]operation[*allium.Database]{
+	"aggregate": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 		cur, err := db.Aggregate(ctx, a.any("pipeline"), a.aggregateOptions())
 		if err != nil {
 			return result{}, err
@@ -234,11 +244,11 @@ var databaseOps = map[string]func(ctx context.Context, db *allium.Database, a *a
 		v, err := bson.MarshalValue(all)
 		return result{value: v, roots: true}, err
 	},
-	"runCommand": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+	"runCommand": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 		a.string("commandName")
 		return doc(db.RunCommand(ctx, a.document("command"), allium.RunCommandOptions{ReadPreference: a.readPreference("readPreference"), Timeout: a.timeout()}))
 	},
-	"listCollections": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+	"listCollections": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 		cur, err := db.ListCollections(ctx, a.listCollectionsOptions())
 		if err != nil {
 			return result{}, err
@@ -250,11 +260,11 @@ var databaseOps = map[string]func(ctx context.Context, db *allium.Database, a *a
 		v, err := bson.MarshalValue(all)
 		return result{value: v, roots: true}, err
 	},
-	"listCollectionNames": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+	"listCollectionNames": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 		names, err := db.ListCollectionNames(ctx, a.listCollectionsOptions())
 		return encode(names, err)
 	},
-	"createCollection": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+	"createCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 		o := allium.CreateCollectionOptions{SizeInBytes: a.int("size"), MaxDocuments: a.int("max"), Validator: a.any("validator"), ViewOn: a.string("viewOn"),
 			Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ClusteredIndex: a.any("clusteredIndex"), Comment: a.any("comment"), Timeout: a.timeout()}
 		if b := a.bool("capped"); b != nil {
@@ -269,7 +279,7 @@ var databaseOps = map[string]func(ctx context.Context, db *allium.Database, a *a
 		}
 		return result{}, db.CreateCollection(ctx, a.string("collection"), o)
 	},
-	"dropCollection": func(ctx context.Context, db *allium.Database, a *arguments) (result, error) {
+	"dropCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 		return result{}, db.Collection(a.string("collection")).Drop(ctx)
 	},
 }
@@ -279,19 +289,19 @@ func (a *arguments) listCollectionsOptions() allium.ListCollectionsOptions {
 }
 
 // clientOps are the operations of a client.
-var clientOps = map[string]func(ctx context.Context, c *clientEntity, a *arguments) (result, error){
-	"listDatabases": func(ctx context.Context, c *clientEntity, a *arguments) (result, error) {
+var clientOps = map[string]operation[*clientEntity]{
+	"listDatabases": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 		infos, err := c.ListDatabases(ctx, a.listDatabasesOptions())
 		return encode(infos, err)
 	},
-	"listDatabaseNames": func(ctx context.Context, c *clientEntity, a *arguments) (result, error) {
+	"listDatabaseNames": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 		names, err := c.ListDatabaseNames(ctx, a.listDatabasesOptions())
 		return encode(names, err)
 	},
-	"dropDatabase": func(ctx context.Context, c *clientEntity, a *arguments) (result, error) {
+	"dropDatabase": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 		return result{}, c.Database(a.string("database")).Drop(ctx)
 	},
-	"close": func(ctx context.Context, c *clientEntity, a *arguments) (result, error) {
+	"close": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 		c.closed = true
 		return result{}, c.Close(ctx)
 	},

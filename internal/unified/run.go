@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 type runner struct {
 	deployment *Deployment
 	file       *File
-	entities   entities
+	entities   *entities
 	clients    []*clientEntity
 	failPoints []func(ctx context.Context)
 }
@@ -37,7 +38,7 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer time.AfterFunc(testTimeout, cancel).Stop()
-	r := &runner{deployment: d, file: f, entities: entities{}}
+	r := &runner{deployment: d, file: f, entities: &entities{}}
 	return "", r.run(ctx, t)
 }
 
@@ -108,38 +109,45 @@ func (r *runner) initialData(ctx context.Context) error {
 // operation runs one operation and checks what comes of it.
 func (r *runner) operation(ctx context.Context, op *Operation) error {
 	res, err := r.execute(ctx, op)
+	return r.judge(op, res, err)
+}
+
+// judge checks what came of an operation.
+func (r *runner) judge(op *Operation, res result, err error) error {
 	var broken *brokenTest
-	if errors.As(err, &broken) {
+	switch {
+	case errors.As(err, &broken):
 		return err
-	}
-	if op.IgnoreResult {
+	case op.IgnoreResult:
 		return nil
-	}
-	if op.ExpectError != nil {
+	case op.ExpectError != nil:
 		if err == nil {
 			return fmt.Errorf("expected an error, got %v", res.value)
 		}
 		return r.checkError(op.ExpectError, err, res)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
+	if !op.ExpectResult.IsZero() {
+		if err := r.checkResult(op.ExpectResult, res); err != nil {
+			return fmt.Errorf("result: %w", err)
+		}
+	}
 	if op.SaveAs != "" {
-		if _, ok := r.entities[op.SaveAs]; ok {
-			return fmt.Errorf("entity %q is there already", op.SaveAs)
-		}
-		r.entities[op.SaveAs] = res.value
-		if res.cursor != nil {
-			r.entities[op.SaveAs] = res.cursor
-		}
-	}
-	if op.ExpectResult.IsZero() {
-		return nil
-	}
-	if err := r.checkResult(op.ExpectResult, res); err != nil {
-		return fmt.Errorf("result: %w", err)
+		return r.save(op.SaveAs, res)
 	}
 	return nil
+}
+
+// save keeps the result of an operation as an entity.
+func (r *runner) save(name string, res result) error {
+	if res.entity != nil {
+		return r.entities.put(name, res.entity)
+	}
+	if res.value.IsZero() {
+		return fmt.Errorf("the operation has no result to save as %q", name)
+	}
+	return r.entities.put(name, res.value)
 }
 
 func (r *runner) checkResult(want bson.RawValue, res result) error {
@@ -171,9 +179,9 @@ func (r *runner) execute(ctx context.Context, op *Operation) (result, error) {
 		}
 		return res, err
 	}
-	object, ok := r.entities[op.Object]
-	if !ok {
-		return result{}, broken("entity %q is not there", op.Object)
+	object, err := r.entities.get(op.Object)
+	if err != nil {
+		return result{}, &brokenTest{err}
 	}
 	if name := a.string("session"); name != "" {
 		s, err := get[*sessionEntity](r.entities, name)
@@ -192,112 +200,11 @@ func (r *runner) execute(ctx context.Context, op *Operation) (result, error) {
 	return res, err
 }
 
+// dispatch runs the operation of an entity.
 func (r *runner) dispatch(ctx context.Context, object any, name string, a *arguments) (res result, known bool, err error) {
-	switch o := object.(type) {
-	case *collection:
-		if name == "createFindCursor" {
-			cur, err := o.Find(ctx, a.any("filter"), a.findOptions())
-			return result{cursor: cur}, true, err
-		}
-		if f := collectionOps[name]; f != nil {
-			res, err = f(ctx, o, a)
-			return res, true, err
-		}
-	case *allium.Database:
-		if f := databaseOps[name]; f != nil {
-			res, err = f(ctx, o, a)
-			return res, true, err
-		}
-	case *clientEntity:
-		if f := clientOps[name]; f != nil {
-			res, err = f(ctx, o, a)
-			return res, true, err
-		}
-	case *sessionEntity:
-		return r.sessionOp(ctx, o, name, a)
-	case *allium.Cursor[bson.Raw]:
-		return r.cursorOp(ctx, o, name, a)
+	if op := operationsOf[reflect.TypeOf(object)][name]; op != nil {
+		res, err = op(ctx, r, object, a)
+		return res, true, err
 	}
 	return res, false, nil
-}
-
-func (r *runner) cursorOp(ctx context.Context, cur *allium.Cursor[bson.Raw], name string, a *arguments) (result, bool, error) {
-	switch name {
-	case "close":
-		return result{}, true, cur.Close(ctx)
-	case "iterateUntilDocumentOrError", "iterateOnce":
-		if cur.Next(ctx) {
-			res, err := doc(cur.Current(), nil)
-			return res, true, err
-		}
-		if err := cur.Err(); err != nil {
-			return result{}, true, err
-		}
-		return result{}, true, errors.New("the cursor is at its end")
-	}
-	return result{}, false, nil
-}
-
-func (r *runner) sessionOp(ctx context.Context, s *sessionEntity, name string, a *arguments) (result, bool, error) {
-	switch name {
-	case "startTransaction":
-		return result{}, true, s.StartTransaction(a.transaction())
-	case "commitTransaction":
-		return result{}, true, s.CommitTransaction(ctx)
-	case "abortTransaction":
-		return result{}, true, s.AbortTransaction(ctx)
-	case "endSession":
-		s.End(ctx)
-		return result{}, true, nil
-	case "getSnapshotTime":
-		ts := s.SnapshotTime()
-		if ts == nil {
-			return result{}, true, errors.New("the session has no snapshot time yet")
-		}
-		res, err := value(*ts)
-		return res, true, err
-	case "withTransaction":
-		ops, err := operations(a.raw("callback"))
-		if err != nil {
-			return result{}, true, &brokenTest{err}
-		}
-		return result{}, true, s.Transact(ctx, func(ctx context.Context) error {
-			for i := range ops {
-				// The session travels in the context here, and the operations name it too.
-				res, err := r.execute(ctx, &ops[i])
-				if ops[i].ExpectError != nil {
-					if err == nil {
-						return broken("callback operation %d: expected an error, got %v", i, res.value)
-					}
-					if check := r.checkError(ops[i].ExpectError, err, res); check != nil {
-						return &brokenTest{check}
-					}
-					return err
-				}
-				if err != nil {
-					return err
-				}
-				if !ops[i].ExpectResult.IsZero() {
-					if err := r.checkResult(ops[i].ExpectResult, res); err != nil {
-						return &brokenTest{err}
-					}
-				}
-			}
-			return nil
-		}, a.transaction())
-	}
-	return result{}, false, nil
-}
-
-// operations reads a list of operations.
-func operations(v bson.RawValue) ([]Operation, error) {
-	var ops []Operation
-	for el := range rawArray(v) {
-		var op Operation
-		if err := strict.Unmarshal(el.Value, &op); err != nil {
-			return nil, err
-		}
-		ops = append(ops, op)
-	}
-	return ops, nil
 }

@@ -40,7 +40,7 @@ func TestFiles(t *testing.T) {
 }
 
 // noEntities is a lookup that finds nothing.
-type noEntities struct{ entities }
+type noEntities struct{ *entities }
 
 func TestMatch(t *testing.T) {
 	for _, tc := range []struct {
