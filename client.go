@@ -32,6 +32,7 @@ type Client struct {
 	sessions session.Pool
 	cursors  openCursors
 	log      *logging.Logger
+	metadata *conn.Metadata
 
 	closing sync.Once
 }
@@ -52,7 +53,9 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.apply(cfg)
+	if err := o.apply(cfg); err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
 	srv, err := discover(cfg, o.Resolver)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -167,6 +170,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	if err != nil {
 		return nil, err
 	}
+	c.metadata = metadata
 	if o.ServerAPI != nil && o.ServerAPI.Version != "1" {
 		return nil, fmt.Errorf("server API version is %q, want \"1\"", o.ServerAPI.Version)
 	}
@@ -211,6 +215,17 @@ func monitoringMode(s string) (topology.MonitoringMode, error) {
 
 // scope returns what databases inherit.
 func (c *Client) scope() scope { return c.defaults }
+
+// AppendDriverInfo adds the name of a library that wraps the driver to what connections made from now on tell the servers, whose
+// logs and profiles show it (specification: MongoDB Handshake, "Metadata updates after MongoClient initialization"). An info that is
+// there already is not added again. It is an error if a field contains "|" or NUL, is not UTF-8, or does not fit into the 512
+// bytes that servers accept. It is safe for concurrent use.
+func (c *Client) AppendDriverInfo(info DriverInfo) error {
+	if err := c.metadata.Append(info); err != nil {
+		return fmt.Errorf("append driver info: %w", err)
+	}
+	return nil
+}
 
 // PingOptions are the options of Ping.
 type PingOptions struct {

@@ -75,6 +75,17 @@ func ExampleOpen() {
 	// Output: app
 }
 
+func ExampleClient_AppendDriverInfo() {
+	client, done := connect()
+	defer done()
+	// A library that is handed a client says that it is there.
+	if err := client.AppendDriverInfo(allium.DriverInfo{Name: "mapper", Version: "2.1"}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client.AppendDriverInfo(allium.DriverInfo{Name: "a|b"}))
+	// Output: append driver info: driver info "a|b" contains the delimiter "|"
+}
+
 func ExampleClient_Ping() {
 	client, err := allium.Open("mongodb://localhost:1/?serverSelectionTimeoutMS=50")
 	if err != nil {

@@ -2,6 +2,7 @@ package allium
 
 import (
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -26,6 +27,10 @@ type ClientOptions struct {
 	ReplicaSet   string
 	Direct       *bool
 	LoadBalanced *bool
+	// SRVServiceName is the service of a mongodb+srv string's SRV records. Empty: "mongodb". SRVMaxHosts is how many of the servers
+	// that they name are used, chosen at random. Nil and 0: all.
+	SRVServiceName string
+	SRVMaxHosts    *int
 
 	// ReadPreference, ReadConcern and WriteConcern are handed down to databases and collections.
 	ReadPreference *ReadPreference
@@ -53,6 +58,14 @@ type ClientOptions struct {
 	ServerSelectionTimeout *time.Duration
 	// ConnectTimeout bounds each step of making a connection. Nil: 10 seconds; 0: no bound.
 	ConnectTimeout *time.Duration
+	// SocketTimeout bounds each write to a server and each wait for its reply. Nil and 0: no bound.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation and breaks no connection.
+	SocketTimeout *time.Duration
+	// WaitQueueTimeout bounds the wait for a connection of a pool that is used up. Nil and 0: only Timeout and the context do.
+	//
+	// Deprecated: set Timeout.
+	WaitQueueTimeout *time.Duration
 	// HeartbeatInterval is how often idle servers are checked, at least 500 milliseconds. Nil: 10 seconds.
 	HeartbeatInterval *time.Duration
 	// LocalThreshold is how much slower than the nearest suitable server another one may be. Nil: 15 milliseconds.
@@ -80,6 +93,11 @@ type ClientOptions struct {
 
 	// TLS switches TLS on, and is the configuration that connections use; ServerName is filled in.
 	TLS *tls.Config
+	// TLSFiles switches TLS on with certificates out of files and with what the connection string's options whose names begin
+	// with tls say; it replaces those. It excludes TLS.
+	TLSFiles *TLSFiles
+	// Proxy is the SOCKS5 proxy that servers are reached through. It replaces the connection string's as a whole.
+	Proxy *Proxy
 	// Dialer makes network connections instead of the driver's own.
 	Dialer Dialer
 	// Resolver asks DNS about a mongodb+srv connection string, instead of the system's resolver.
@@ -101,6 +119,15 @@ type ClientOptions struct {
 // in), Mechanism ("" negotiates SCRAM with the server) and Properties of the mechanism. It never prints its password.
 type Credential = uri.Credential
 
+// TLSFiles are the settings of TLS that a connection string has: CAFile holds the certificates of those who may vouch for a server
+// (empty: the system's), CertificateKeyFile the client's certificate and private key, CertificateKeyFilePassword what that key is
+// encrypted with, all in PEM. AllowInvalidCertificates, AllowInvalidHostnames and Insecure switch checks off, for tests.
+type TLSFiles = uri.TLSOptions
+
+// Proxy is a SOCKS5 proxy (specification: SOCKS5 Support): Host, Port (0: 1080), and Username with Password if it asks for them.
+// It never prints its password.
+type Proxy = uri.Proxy
+
 // Secret is a text that prints as asterisks.
 type Secret = uri.Secret
 
@@ -120,11 +147,15 @@ type ServerAPI = conn.ServerAPI
 type ReadRetryPolicy = exec.ReadRetryPolicy
 
 // apply overlays the options on what the connection string configures.
-func (o *ClientOptions) apply(c *uri.Config) {
+func (o *ClientOptions) apply(c *uri.Config) error {
 	setString(&c.AppName, o.AppName)
 	setString(&c.ReplicaSet, o.ReplicaSet)
 	setString(&c.ServerMonitoringMode, o.ServerMonitoringMode)
 	set(&c.Credential, o.Credential)
+	setString(&c.SRVServiceName, o.SRVServiceName)
+	set(&c.SRVMaxHosts, o.SRVMaxHosts)
+	set(&c.SocketTimeout, o.SocketTimeout)
+	set(&c.WaitQueueTimeout, o.WaitQueueTimeout)
 	set(&c.Direct, o.Direct)
 	set(&c.LoadBalanced, o.LoadBalanced)
 	set(&c.Timeout, o.Timeout)
@@ -144,9 +175,19 @@ func (o *ClientOptions) apply(c *uri.Config) {
 	if o.Compressors != nil {
 		c.Compressors = o.Compressors
 	}
-	if o.TLS != nil {
+	if o.Proxy != nil {
+		c.Proxy = *o.Proxy
+	}
+	if o.TLSFiles != nil {
+		c.TLSIs = *o.TLSFiles
+	}
+	if o.TLS != nil || o.TLSFiles != nil {
 		c.TLS = new(true)
 	}
+	if o.TLS != nil && o.TLSFiles != nil {
+		return errors.New("options TLS and TLSFiles exclude each other")
+	}
+	return nil
 }
 
 func set[T any](dst **T, v *T) {

@@ -5,13 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
+	"time"
 )
 
 // Validate fills in what depends on several options and refuses options that contradict each other. It is called after the
 // options of the program, and after ApplySRV for a mongodb+srv string.
 func (c *Config) Validate() error {
 	if err := c.conflicts(); err != nil {
+		return err
+	}
+	if err := c.ranges(); err != nil {
 		return err
 	}
 	if len(c.Hosts) == 0 {
@@ -50,6 +56,52 @@ func (c *Config) Validate() error {
 }
 
 func is(b *bool) bool { return b != nil && *b }
+
+// ranges refuses numbers that an option does not allow. Those of a connection string are warned of and left out when it is
+// read; these are the program's.
+func (c *Config) ranges() error {
+	const unlimited = math.MaxInt32
+	for _, x := range []struct {
+		name        string
+		v           *int
+		least, most int
+	}{
+		{"maxPoolSize", c.MaxPoolSize, 0, unlimited},
+		{"minPoolSize", c.MinPoolSize, 0, unlimited},
+		{"maxConnecting", c.MaxConnecting, 1, unlimited},
+		{"maxAdaptiveRetries", c.MaxAdaptiveRetries, 0, unlimited},
+		{"srvMaxHosts", c.SRVMaxHosts, 0, unlimited},
+		{"zlibCompressionLevel", c.ZlibCompressionLevel, -1, 9},
+		{"proxyPort", &c.Proxy.Port, 0, math.MaxUint16},
+	} {
+		if x.v != nil && (*x.v < x.least || *x.v > x.most) {
+			return fmt.Errorf("option %s is %d, want %d to %d", x.name, *x.v, x.least, x.most)
+		}
+	}
+	for _, x := range []struct {
+		name  string
+		v     *time.Duration
+		least time.Duration
+	}{
+		{"connectTimeoutMS", c.ConnectTimeout, 0},
+		{"socketTimeoutMS", c.SocketTimeout, 0},
+		{"timeoutMS", c.Timeout, 0},
+		{"serverSelectionTimeoutMS", c.ServerSelectionTimeout, 1},
+		{"waitQueueTimeoutMS", c.WaitQueueTimeout, 0},
+		{"heartbeatFrequencyMS", c.HeartbeatInterval, 500 * time.Millisecond},
+		{"localThresholdMS", c.LocalThreshold, 0},
+		{"maxIdleTimeMS", c.MaxIdleTime, 0},
+		{"wTimeoutMS", c.WTimeout, 0},
+	} {
+		if x.v != nil && *x.v < x.least {
+			return fmt.Errorf("option %s is %v, want at least %v", x.name, *x.v, x.least)
+		}
+	}
+	if c.ServerMonitoringMode != "" && !slices.Contains(monitoringModes, c.ServerMonitoringMode) {
+		return fmt.Errorf("option serverMonitoringMode is %q, want %s", c.ServerMonitoringMode, strings.Join(monitoringModes, ", "))
+	}
+	return nil
+}
 
 // conflict is a pair of options that exclude each other.
 type conflict struct {

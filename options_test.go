@@ -1,0 +1,126 @@
+package allium
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"allium/internal/uri"
+)
+
+// configOf returns what a connection string and the program's options amount to.
+func configOf(t *testing.T, query string, o ClientOptions) *uri.Config {
+	t.Helper()
+	scheme := "mongodb://"
+	if strings.Contains(query, "srv") || o.SRVServiceName != "" || o.SRVMaxHosts != nil {
+		scheme = "mongodb+srv://"
+	}
+	cfg, err := uri.Parse(scheme + "h.example.com/?" + query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.apply(cfg); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Warnings = nil
+	return cfg
+}
+
+// TestOptionsEqualConnectionString checks that an option of the connection string and its field mean the same, and that the field
+// wins over another value of the string.
+func TestOptionsEqualConnectionString(t *testing.T) {
+	second := new(time.Second)
+	for _, test := range []struct {
+		query, other string
+		options      ClientOptions
+	}{
+		{"appName=a", "appName=b", ClientOptions{AppName: "a"}},
+		{"compressors=zlib,snappy", "compressors=zstd", ClientOptions{Compressors: []string{"zlib", "snappy"}}},
+		{"connectTimeoutMS=1000", "connectTimeoutMS=1", ClientOptions{ConnectTimeout: second}},
+		{"directConnection=true", "directConnection=false", ClientOptions{Direct: new(true)}},
+		{"enableOverloadRetargeting=true", "enableOverloadRetargeting=false", ClientOptions{EnableOverloadRetargeting: new(true)}},
+		{"heartbeatFrequencyMS=1000", "heartbeatFrequencyMS=5000", ClientOptions{HeartbeatInterval: second}},
+		{"loadBalanced=true", "loadBalanced=false", ClientOptions{LoadBalanced: new(true)}},
+		{"localThresholdMS=1000", "localThresholdMS=1", ClientOptions{LocalThreshold: second}},
+		{"maxAdaptiveRetries=3", "maxAdaptiveRetries=5", ClientOptions{MaxAdaptiveRetries: new(3)}},
+		{"maxConnecting=3", "maxConnecting=5", ClientOptions{MaxConnecting: new(3)}},
+		{"maxIdleTimeMS=1000", "maxIdleTimeMS=1", ClientOptions{MaxIdleTime: second}},
+		{"maxPoolSize=3", "maxPoolSize=5", ClientOptions{MaxPoolSize: new(3)}},
+		{"minPoolSize=3", "minPoolSize=5", ClientOptions{MinPoolSize: new(3)}},
+		{"proxyHost=p&proxyPort=99&proxyUsername=u&proxyPassword=s", "proxyHost=q", ClientOptions{Proxy: &Proxy{Host: "p", Port: 99, Username: "u", Password: "s"}}},
+		{"replicaSet=a", "replicaSet=b", ClientOptions{ReplicaSet: "a"}},
+		{"retryReads=false", "retryReads=true", ClientOptions{RetryReads: new(false)}},
+		{"retryWrites=false", "retryWrites=true", ClientOptions{RetryWrites: new(false)}},
+		{"serverMonitoringMode=poll", "serverMonitoringMode=stream", ClientOptions{ServerMonitoringMode: "poll"}},
+		{"serverSelectionTimeoutMS=1000", "serverSelectionTimeoutMS=1", ClientOptions{ServerSelectionTimeout: second}},
+		{"socketTimeoutMS=1000", "socketTimeoutMS=1", ClientOptions{SocketTimeout: second}},
+		{"srvMaxHosts=3", "srvMaxHosts=5", ClientOptions{SRVMaxHosts: new(3)}},
+		{"srvServiceName=a", "srvServiceName=b", ClientOptions{SRVServiceName: "a"}},
+		{"timeoutMS=1000", "timeoutMS=1", ClientOptions{Timeout: second}},
+		{"tls=true&tlsCAFile=a&tlsCertificateKeyFile=b&tlsCertificateKeyFilePassword=c", "tlsInsecure=true",
+			ClientOptions{TLSFiles: &TLSFiles{CAFile: "a", CertificateKeyFile: "b", CertificateKeyFilePassword: "c"}}},
+		{"tls=true&tlsInsecure=true", "tls=false", ClientOptions{TLSFiles: &TLSFiles{Insecure: new(true)}}},
+		{"tls=true&tlsAllowInvalidHostnames=true&tlsAllowInvalidCertificates=true", "",
+			ClientOptions{TLSFiles: &TLSFiles{AllowInvalidHostnames: new(true), AllowInvalidCertificates: new(true)}}},
+		{"waitQueueTimeoutMS=1000", "waitQueueTimeoutMS=1", ClientOptions{WaitQueueTimeout: second}},
+		{"zlibCompressionLevel=3", "zlibCompressionLevel=5", ClientOptions{ZlibCompressionLevel: new(3)}},
+	} {
+		want := configOf(t, test.query, ClientOptions{})
+		for _, query := range []string{"", test.other} {
+			got := configOf(t, query, test.options)
+			for field := range reflect.TypeFor[uri.Config]().Fields() {
+				if !field.IsExported() {
+					continue
+				}
+				a, b := reflect.ValueOf(want).Elem().FieldByIndex(field.Index), reflect.ValueOf(got).Elem().FieldByIndex(field.Index)
+				if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+					t.Errorf("%q and the options differ in %s (string %q): %+v, %+v", test.query, field.Name, query, a, b)
+				}
+			}
+		}
+	}
+}
+
+// TestOpenRefusesBadOptions checks that a value that an option does not allow is an error with the option's name.
+func TestOpenRefusesBadOptions(t *testing.T) {
+	minus := new(-time.Second)
+	for want, o := range map[string]ClientOptions{
+		"maxPoolSize":              {MaxPoolSize: new(-1)},
+		"minPoolSize":              {MinPoolSize: new(-1)},
+		"minPoolSize 5":            {MinPoolSize: new(5), MaxPoolSize: new(3)},
+		"maxConnecting":            {MaxConnecting: new(0)},
+		"maxAdaptiveRetries":       {MaxAdaptiveRetries: new(-1)},
+		"zlibCompressionLevel":     {ZlibCompressionLevel: new(10)},
+		"connectTimeoutMS":         {ConnectTimeout: minus},
+		"socketTimeoutMS":          {SocketTimeout: minus},
+		"timeoutMS":                {Timeout: minus},
+		"serverSelectionTimeoutMS": {ServerSelectionTimeout: new(time.Duration(0))},
+		"waitQueueTimeoutMS":       {WaitQueueTimeout: minus},
+		"heartbeatFrequencyMS":     {HeartbeatInterval: new(499 * time.Millisecond)},
+		"localThresholdMS":         {LocalThreshold: minus},
+		"maxIdleTimeMS":            {MaxIdleTime: minus},
+		"serverMonitoringMode":     {ServerMonitoringMode: "often"},
+		"srvMaxHosts":              {SRVMaxHosts: new(1)},
+		"srvServiceName":           {SRVServiceName: "x"},
+		"proxyHost":                {Proxy: &Proxy{Port: 1}},
+		"proxyPassword":            {Proxy: &Proxy{Host: "h", Username: "u"}},
+		"proxyPort":                {Proxy: &Proxy{Host: "h", Port: 1 << 16}},
+		"tlsInsecure":              {TLSFiles: &TLSFiles{Insecure: new(true), AllowInvalidHostnames: new(false)}},
+		"tlsCAFile":                {TLSFiles: &TLSFiles{CAFile: "testdata/no-such-file.pem"}},
+		"server API":               {ServerAPI: &ServerAPI{Version: "2"}},
+		"loadBalanced":             {LoadBalanced: new(true), ReplicaSet: "rs"},
+		"application name":         {AppName: strings.Repeat("x", 129)},
+		"delimiter":                {DriverInfo: &DriverInfo{Name: "a|b"}},
+	} {
+		client, err := Open("mongodb://host.invalid/", o)
+		if err == nil {
+			t.Errorf("%s: accepted", want)
+			client.Close(t.Context())
+			continue
+		}
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not name %s: %v", want, err)
+		}
+	}
+}
