@@ -3,62 +3,135 @@
 package mongotest_test
 
 import (
+	"bufio"
+	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"allium/bson"
 	"allium/internal/wire"
 	"allium/mongotest"
 )
 
-// benchmarkCommand sends a command over and over on one connection and reports the CPU time of both ends together.
-func benchmarkCommand(b *testing.B, opts []mongotest.Option, next func(i int32) bson.Raw) {
+// The benchmarks report the processor time of the server alone: the client is a process of its own, this test binary
+// with benchClient in its environment.
+const benchClient = "MONGOTEST_BENCH_CLIENT"
+
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(benchClient); addr != "" {
+		if err := runClient(addr, os.Args[1], os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// benchCommands are what a client can send over and over.
+var benchCommands = map[string]func(dst []byte, i int32) []byte{"insert": insertCommand, "find": findCommand}
+
+// runClient connects, says that it is ready, and when it is told to start sends n commands on its connection.
+func runClient(addr, command, count string) error {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	buf := make([]byte, 64<<10)
+	var msg []byte
+	send := func(i int32, command func(dst []byte, i int32) []byte) error {
+		msg = wire.FinishMessage(command(wire.AppendMsg(msg[:0], i, 0, 0), i), 0)
+		if _, err := c.Write(msg); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, buf[:4]); err != nil {
+			return err
+		}
+		size := int(buf[0]) | int(buf[1])<<8 | int(buf[2])<<16
+		if _, err := io.ReadFull(c, buf[4:size]); err != nil {
+			return err
+		}
+		if ok, _ := bson.Raw(buf[21:size]).Lookup("ok").Double(); ok != 1 {
+			return fmt.Errorf("%s: %s", command(nil, i), bson.Raw(buf[21:size]))
+		}
+		return nil
+	}
+	if err := send(0, insertCommand); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return err
+	}
+	for i := range n {
+		if err := send(int32(i+1), benchCommands[command]); err != nil {
+			return err
+		}
+	}
+	fmt.Println("done")
+	return nil
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func benchmarkCommand(b *testing.B, command string, opts ...mongotest.Option) {
 	d, err := mongotest.Open(opts...)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer d.Stop()
-	c, err := net.Dial("tcp", d.Hosts()[0])
+	client := exec.Command(os.Args[0], command, strconv.Itoa(b.N))
+	client.Env = append(os.Environ(), benchClient+"="+d.Hosts()[0])
+	client.Stderr = os.Stderr
+	in, err := client.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer c.Close()
-	buf := make([]byte, 64<<10)
-	var msg []byte
-	send := func(i int32) {
-		msg = wire.AppendMsg(msg[:0], i, 0, 0)
-		msg = wire.FinishMessage(append(msg, next(i)...), 0)
-		if _, err := c.Write(msg); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := io.ReadFull(c, buf[:4]); err != nil {
-			b.Fatal(err)
-		}
-		n := int(buf[0]) | int(buf[1])<<8 | int(buf[2])<<16
-		if _, err := io.ReadFull(c, buf[4:n]); err != nil {
-			b.Fatal(err)
+	out, err := client.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := client.Start(); err != nil {
+		b.Fatal(err)
+	}
+	said := bufio.NewReader(out)
+	expect := func(want string) {
+		if line, err := said.ReadString('\n'); line != want+"\n" {
+			b.Fatalf("the client says %q instead of %q: %v", line, want, err)
 		}
 	}
-	send(0)
-	var before, after syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &before)
-	i := int32(0)
+	expect("ready")
 	b.ReportAllocs()
-	for b.Loop() {
-		i++
-		send(i)
+	b.ResetTimer()
+	before := cpu()
+	if _, err := io.WriteString(in, "\n"); err != nil {
+		b.Fatal(err)
 	}
-	syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	user := (after.Utime.Nano() - before.Utime.Nano()) / int64(i)
-	sys := (after.Stime.Nano() - before.Stime.Nano()) / int64(i)
-	b.ReportMetric(float64(user), "user-ns/op")
-	b.ReportMetric(float64(sys), "sys-ns/op")
+	expect("done")
+	b.StopTimer()
+	b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
+	if err := client.Wait(); err != nil {
+		b.Fatal(err)
+	}
 }
 
-func insertCommand(i int32) bson.Raw {
-	at, doc := bson.BeginDocument(nil)
+func insertCommand(dst []byte, i int32) []byte {
+	at, doc := bson.BeginDocument(dst)
 	doc = bson.AppendString(doc, "insert", "c")
 	list, doc := bson.BeginArrayElement(doc, "documents")
 	one, doc := bson.BeginDocument(bson.AppendIndexHeader(doc, bson.TypeEmbeddedDocument, 0))
@@ -69,23 +142,51 @@ func insertCommand(i int32) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-func findCommand(i int32) bson.Raw {
-	if i == 0 {
-		return insertCommand(1)
-	}
-	at, doc := bson.BeginDocument(nil)
+func findCommand(dst []byte, i int32) []byte {
+	at, doc := bson.BeginDocument(dst)
 	doc = bson.AppendString(doc, "find", "c")
 	f, doc := bson.BeginDocumentElement(doc, "filter")
-	doc = bson.EndDocument(bson.AppendInt32(doc, "_id", 1), f)
+	doc = bson.EndDocument(bson.AppendInt32(doc, "_id", 0), f)
 	doc = bson.AppendString(doc, "$db", "t")
 	return bson.EndDocument(doc, at)
 }
 
 func BenchmarkInsert(b *testing.B) {
-	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, []mongotest.Option{mongotest.Standalone()}, insertCommand) })
-	b.Run("replicaset", func(b *testing.B) { benchmarkCommand(b, []mongotest.Option{mongotest.ReplicaSet(3)}, insertCommand) })
+	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, "insert") })
+	b.Run("replicaset", func(b *testing.B) { benchmarkCommand(b, "insert", mongotest.ReplicaSet(3)) })
+	b.Run("sharded", func(b *testing.B) { benchmarkCommand(b, "insert", mongotest.Sharded(2, 1)) })
 }
 
 func BenchmarkFindByID(b *testing.B) {
-	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, []mongotest.Option{mongotest.Standalone()}, findCommand) })
+	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, "find") })
+	b.Run("replicaset", func(b *testing.B) { benchmarkCommand(b, "find", mongotest.ReplicaSet(3)) })
+	b.Run("sharded", func(b *testing.B) { benchmarkCommand(b, "find", mongotest.Sharded(2, 1)) })
+}
+
+// BenchmarkStart starts and stops a replica set of three members.
+func BenchmarkStart(b *testing.B) {
+	before := cpu()
+	for b.Loop() {
+		d, err := mongotest.Open(mongotest.ReplicaSet(3))
+		if err != nil {
+			b.Fatal(err)
+		}
+		d.Stop()
+	}
+	b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
+}
+
+// BenchmarkIdle lets a replica set of three members with a client's connection that has nothing to do stand for a second.
+func BenchmarkIdle(b *testing.B) {
+	d, err := mongotest.Open(mongotest.ReplicaSet(3))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Stop()
+	before := cpu()
+	start := time.Now()
+	for b.Loop() {
+		time.Sleep(time.Second)
+	}
+	b.ReportMetric(float64(cpu()-before)/float64(time.Since(start))*100, "%cpu")
 }

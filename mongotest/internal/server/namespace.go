@@ -117,9 +117,9 @@ func documentList(field string, v bson.RawValue) ([]bson.Raw, error) {
 	}
 	var list []bson.Raw
 	for k, e := range array.All() {
-		doc, err := objectArg(field+"."+k, e)
-		if err != nil {
-			return nil, err
+		doc, ok := e.Document()
+		if !ok {
+			return nil, wrongType(field+"."+k, e.Type, "object")
 		}
 		list = append(list, doc)
 	}

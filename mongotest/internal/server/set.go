@@ -458,9 +458,10 @@ func (s *Set) waitApplied(r *Request, n *Node, ts bson.Timestamp, majority bool)
 func (s *Set) waitReplication(r *Request, ts bson.Timestamp, wc *writeConcern) (*srverr.Error, error) {
 	s.mu.Lock()
 	check, wcErr := s.concernCheck(ts, wc)
+	done := check == nil || check()
 	term := s.term
 	s.mu.Unlock()
-	if wcErr != nil || check == nil {
+	if wcErr != nil || done {
 		return wcErr, nil
 	}
 	lost := false
@@ -485,9 +486,11 @@ func (r *Request) checkLocked(s *Set, check func() bool) bool {
 	return check()
 }
 
+// has reports whether the member has the write at ts.
+func (m *member) has(ts bson.Timestamp) bool { return m.hasData() && m.applied.TS.Compare(ts) >= 0 }
+
 // concernCheck returns what to ask for the write concern, nil if it is satisfied anyway, or an error if it never can be.
 func (s *Set) concernCheck(ts bson.Timestamp, wc *writeConcern) (func() bool, *srverr.Error) {
-	has := func(m *member) bool { return m.hasData() && m.applied.TS.Compare(ts) >= 0 }
 	switch {
 	case wc.namedMode && wc.mode == "majority":
 		return func() bool { return s.committed.TS.Compare(ts) >= 0 }, nil
@@ -500,7 +503,7 @@ func (s *Set) concernCheck(ts bson.Timestamp, wc *writeConcern) (func() bool, *s
 			for tag, need := range tags {
 				values := map[string]bool{}
 				for _, m := range s.members {
-					if v, ok := m.Tags[tag]; ok && has(m) {
+					if v, ok := m.Tags[tag]; ok && m.has(ts) {
 						values[v] = true
 					}
 				}
@@ -523,7 +526,7 @@ func (s *Set) concernCheck(ts bson.Timestamp, wc *writeConcern) (func() bool, *s
 		return func() bool {
 			n := 0
 			for _, m := range s.members {
-				if has(m) {
+				if m.has(ts) {
 					n++
 				}
 			}

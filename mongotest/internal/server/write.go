@@ -27,25 +27,25 @@ type writeSpec struct {
 
 // arg reads one of the shared arguments; ok is false if it is none.
 func (w *writeSpec) arg(r *Request, k string, v bson.RawValue) (ok bool, err error) {
-	field := w.name + "." + k
+	field := func() string { return w.name + "." + k }
 	switch k {
 	case "ordered":
-		w.ordered, err = boolArg(field, v, r.Node.cfg.Version.AtLeast(5, 0))
+		w.ordered, err = boolArg(field(), v, r.Node.cfg.Version.AtLeast(5, 0))
 	case "bypassDocumentValidation":
-		w.bypass, err = boolArg(field, v, true)
+		w.bypass, err = boolArg(field(), v, true)
 	case "stmtId":
 		var n int64
-		if n, err = intArg(field, v); err == nil {
+		if n, err = intArg(field(), v); err == nil {
 			w.stmt, w.hasStmt = int32(n), true
 		}
 	case "stmtIds":
 		var list bson.Raw
-		if list, err = arrayArg(field, v); err != nil {
+		if list, err = arrayArg(field(), v); err != nil {
 			break
 		}
 		w.stmts = []int32{}
 		for k, v := range list.All() {
-			n, err := intArg(field+"."+k, v)
+			n, err := intArg(field()+"."+k, v)
 			if err != nil {
 				return true, err
 			}

@@ -89,7 +89,8 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw) (keys []string, multikey bo
 				}
 				v.Type = bson.TypeNull
 			}
-			return append(dst, string(x.encode(nil, 0, v))), false, nil
+			var buf [64]byte
+			return append(dst, string(x.encode(buf[:0], 0, v))), false, nil
 		}
 	}
 	at := len(dst)

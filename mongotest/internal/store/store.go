@@ -119,6 +119,7 @@ func (s *Store) Write(fn func(tx *Tx) error) error {
 	st := s.latest.Load()
 	s.edit++
 	tx := Tx{s: s, edit: s.edit, colls: st.colls, ts: st.TS}
+	tx.keys, tx.log = tx.firstKeys[:0], tx.firstLog[:0]
 	if err := fn(&tx); err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
 package store
 
 // tree is a persistent B+tree from strings to values: a change copies the nodes on its path and leaves the old tree as it
-// was, so that everybody who holds one keeps a snapshot, and readers need no lock. Nodes that were made for the edit in
-// progress belong to nobody else yet and are changed in place. The zero tree is empty.
+// was, so that everybody who holds one keeps a snapshot, and readers need no lock. What was made for the edit in progress
+// belongs to nobody else yet and is changed in place. The zero tree is empty.
 type tree[V any] struct {
 	root *treeNode[V]
 	n    int
@@ -18,19 +18,155 @@ const (
 type treeNode[V any] struct {
 	edit uint64
 	n    int
-	keys [fanout]string
-	vals *[fanout]V
-	kids *[fanout]*treeNode[V]
+	keys *column[string]
+	vals *column[V]
+	kids children[V]
+}
+
+// column holds the keys, values or children of the versions of a node. A version looks at its first entries only, so
+// that one more entry at the end leaves the older versions as they are: ascending keys, which are the usual ones, are
+// added without a copy.
+type column[T any] struct {
+	edit uint64
+	used int // entries that some version may look at
+	at   [fanout]T
+}
+
+// own returns a column with the same first n entries that the edit may change: c itself or a copy.
+func (c *column[T]) own(edit uint64, n int) *column[T] {
+	if c.edit == edit {
+		return c
+	}
+	o := &column[T]{edit: edit, used: n}
+	copy(o.at[:n], c.at[:n])
+	return o
+}
+
+// insert puts v at i into a column with n entries and returns the column that has it.
+func (c *column[T]) insert(edit uint64, n, i int, v T) *column[T] {
+	if i < n || c.used != n {
+		c = c.own(edit, n)
+		copy(c.at[i+1:n+1], c.at[i:n])
+	}
+	c.at[i] = v
+	c.used = n + 1
+	return c
+}
+
+// set replaces the entry at i of a column with n entries and returns the column that has it.
+func (c *column[T]) set(edit uint64, n, i int, v T) *column[T] {
+	c = c.own(edit, n)
+	c.at[i] = v
+	return c
+}
+
+// remove takes the entry at i out of a column with n entries and returns the column without it.
+func (c *column[T]) remove(edit uint64, n, i int) *column[T] {
+	c = c.own(edit, n)
+	copy(c.at[i:], c.at[i+1:n])
+	clear(c.at[n-1 : n])
+	c.used = n - 1
+	return c
+}
+
+// tail returns a new column with the entries from at on.
+func (c *column[T]) tail(edit uint64, n, from int) *column[T] {
+	t := &column[T]{edit: edit, used: n - from}
+	copy(t.at[:], c.at[from:n])
+	return t
+}
+
+// trim tells the column that the node's new version looks at its first n entries only.
+func (c *column[T]) trim(edit uint64, n int) {
+	if c.edit == edit { // else older versions look at more
+		clear(c.at[n:c.used])
+		c.used = n
+	}
+}
+
+// join appends the entries of another column.
+func (c *column[T]) join(edit uint64, n int, o *column[T], more int) *column[T] {
+	c = c.own(edit, n)
+	copy(c.at[n:], o.at[:more])
+	c.used = n + more
+	return c
+}
+
+// children are the children of a node. The last one stands aside: with ascending keys it is the one that changes.
+type children[V any] struct {
+	first *column[*treeNode[V]] // all but the last
+	last  *treeNode[V]
+}
+
+// at returns the child at i of n.
+func (k *children[V]) at(n, i int) *treeNode[V] {
+	if i == n-1 {
+		return k.last
+	}
+	return k.first.at[i]
+}
+
+// insert, set, remove and join do what those of column do.
+
+func (k *children[V]) insert(edit uint64, n, i int, x *treeNode[V]) {
+	switch {
+	case i < n:
+		k.first = k.first.insert(edit, n-1, i, x)
+		return
+	case n > 0:
+		k.first = k.first.insert(edit, n-1, n-1, k.last)
+	}
+	k.last = x
+}
+
+func (k *children[V]) set(edit uint64, n, i int, x *treeNode[V]) {
+	if i == n-1 {
+		k.last = x
+	} else {
+		k.first = k.first.set(edit, n-1, i, x)
+	}
+}
+
+func (k *children[V]) remove(edit uint64, n, i int) {
+	switch {
+	case n == 1:
+		k.last = nil
+	case i == n-1:
+		k.last = k.first.at[n-2]
+		k.first.trim(edit, n-2)
+	default:
+		k.first = k.first.remove(edit, n-1, i)
+	}
+}
+
+// cut keeps the first half of n children and returns the others.
+func (k *children[V]) cut(edit uint64, n, half int) (right children[V]) {
+	if half == n {
+		return children[V]{first: &column[*treeNode[V]]{edit: edit}}
+	}
+	right = children[V]{first: k.first.tail(edit, n-1, half), last: k.last}
+	k.last = k.first.at[half-1]
+	k.first.trim(edit, half-1)
+	return right
+}
+
+func (k *children[V]) join(edit uint64, n int, o *children[V], more int) {
+	k.first = k.first.insert(edit, n-1, n-1, k.last).join(edit, n, o.first, more-1)
+	k.last = o.last
 }
 
 func (t *tree[V]) len() int { return t.n }
+
+func (x *treeNode[V]) isLeaf() bool { return x.vals != nil }
+
+func (x *treeNode[V]) kid(i int) *treeNode[V] { return x.kids.at(x.n, i) }
 
 // find returns the position of the first key that is not smaller.
 func (x *treeNode[V]) find(key string) int {
 	lo, hi := 0, x.n
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		if x.keys[mid] < key {
+		if x.keys.at[mid] < key {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -44,7 +180,7 @@ func (x *treeNode[V]) child(key string) int {
 	lo, hi := 1, x.n
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		if x.keys[mid] <= key {
+		if x.keys.at[mid] <= key {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -58,41 +194,35 @@ func (t *tree[V]) get(key string) (v V, ok bool) {
 	if x == nil {
 		return v, false
 	}
-	for x.kids != nil {
-		x = x.kids[x.child(key)]
+	for !x.isLeaf() {
+		x = x.kid(x.child(key))
 	}
-	if i := x.find(key); i < x.n && x.keys[i] == key {
-		return x.vals[i], true
+	if i := x.find(key); i < x.n && x.keys.at[i] == key {
+		return x.vals.at[i], true
 	}
 	return v, false
 }
 
-// own returns a node that the edit may change: x itself or a copy.
+// own returns a node that the edit may change: x itself or a copy. Its columns must be asked for themselves.
 func (x *treeNode[V]) own(edit uint64) *treeNode[V] {
 	if x.edit == edit {
 		return x
 	}
-	c := &treeNode[V]{edit: edit, n: x.n, keys: x.keys}
-	if x.kids != nil {
-		kids := *x.kids
-		c.kids = &kids
-	} else {
-		vals := *x.vals
-		c.vals = &vals
-	}
-	return c
+	c := *x
+	c.edit = edit
+	return &c
 }
 
 // set stores v under key. It reports whether the key is new.
 func (t *tree[V]) set(edit uint64, key string, v V) bool {
 	if t.root == nil {
-		t.root = &treeNode[V]{edit: edit, vals: new([fanout]V)}
+		t.root = &treeNode[V]{edit: edit, keys: &column[string]{edit: edit}, vals: &column[V]{edit: edit}}
 	}
 	root, right, added := t.root.set(edit, key, v)
 	if right != nil {
-		top := &treeNode[V]{edit: edit, n: 2, kids: new([fanout]*treeNode[V])}
-		top.keys[0], top.kids[0] = root.keys[0], root
-		top.keys[1], top.kids[1] = right.keys[0], right
+		top := &treeNode[V]{edit: edit, keys: &column[string]{edit: edit}, kids: children[V]{first: &column[*treeNode[V]]{edit: edit}}}
+		top.addKid(edit, 0, root)
+		top.addKid(edit, 1, right)
 		root = top
 	}
 	t.root = root
@@ -105,43 +235,47 @@ func (t *tree[V]) set(edit uint64, key string, v V) bool {
 // set returns the changed node, and the node that was split off to its right if it was full.
 func (x *treeNode[V]) set(edit uint64, key string, v V) (changed, right *treeNode[V], added bool) {
 	x = x.own(edit)
-	if x.kids == nil {
+	if x.isLeaf() {
 		i := x.find(key)
-		if i < x.n && x.keys[i] == key {
-			x.vals[i] = v
+		if i < x.n && x.keys.at[i] == key {
+			x.vals = x.vals.set(edit, x.n, i, v)
 			return x, nil, false
 		}
-		into := x
-		if x.n == fanout {
-			right = x.split(edit, i)
-			if i > x.n || i == x.n && right.n == 0 {
-				into, i = right, i-x.n
-			}
-		}
-		copy(into.keys[i+1:into.n+1], into.keys[i:into.n])
-		copy(into.vals[i+1:into.n+1], into.vals[i:into.n])
-		into.keys[i], into.vals[i] = key, v
+		into, i, right := x.room(edit, i)
+		into.keys = into.keys.insert(edit, into.n, i, key)
+		into.vals = into.vals.insert(edit, into.n, i, v)
 		into.n++
 		return x, right, true
 	}
 	i := x.child(key)
-	kid, split, added := x.kids[i].set(edit, key, v)
-	x.kids[i] = kid
+	kid, split, added := x.kid(i).set(edit, key, v)
+	x.kids.set(edit, x.n, i, kid)
 	if split == nil {
 		return x, nil, added
 	}
-	into, i := x, i+1
-	if x.n == fanout {
-		right = x.split(edit, i)
-		if i > x.n || i == x.n && right.n == 0 {
-			into, i = right, i-x.n
-		}
-	}
-	copy(into.keys[i+1:into.n+1], into.keys[i:into.n])
-	copy(into.kids[i+1:into.n+1], into.kids[i:into.n])
-	into.keys[i], into.kids[i] = split.keys[0], split
-	into.n++
+	into, i, right := x.room(edit, i+1)
+	into.addKid(edit, i, split)
 	return x, right, added
+}
+
+// addKid puts a child at i into an inner node that has room.
+func (x *treeNode[V]) addKid(edit uint64, i int, kid *treeNode[V]) {
+	x.keys = x.keys.insert(edit, x.n, i, kid.keys.at[0])
+	x.kids.insert(edit, x.n, i, kid)
+	x.n++
+}
+
+// room returns the node that has room for what belongs at i, and the place there: x itself, or one of its halves if it is
+// full; right is then the new one.
+func (x *treeNode[V]) room(edit uint64, i int) (into *treeNode[V], at int, right *treeNode[V]) {
+	if x.n < fanout {
+		return x, i, nil
+	}
+	right = x.split(edit, i)
+	if i > x.n || i == x.n && right.n == 0 {
+		return right, i - x.n, right
+	}
+	return x, i, right
 }
 
 // split moves the upper half of a full node to a new one; nothing, if the next key goes to the very end, because ascending
@@ -151,17 +285,13 @@ func (x *treeNode[V]) split(edit uint64, at int) *treeNode[V] {
 	if at == fanout {
 		half = fanout
 	}
-	r := &treeNode[V]{edit: edit, n: x.n - half}
-	copy(r.keys[:], x.keys[half:x.n])
-	clear(x.keys[half:x.n])
-	if x.kids != nil {
-		r.kids = new([fanout]*treeNode[V])
-		copy(r.kids[:], x.kids[half:x.n])
-		clear(x.kids[half:x.n])
+	r := &treeNode[V]{edit: edit, n: x.n - half, keys: x.keys.tail(edit, x.n, half)}
+	x.keys.trim(edit, half)
+	if x.isLeaf() {
+		r.vals = x.vals.tail(edit, x.n, half)
+		x.vals.trim(edit, half)
 	} else {
-		r.vals = new([fanout]V)
-		copy(r.vals[:], x.vals[half:x.n])
-		clear(x.vals[half:x.n])
+		r.kids = x.kids.cut(edit, x.n, half)
 	}
 	x.n = half
 	return r
@@ -173,8 +303,8 @@ func (t *tree[V]) delete(edit uint64, key string) bool {
 		return false
 	}
 	x := t.root.delete(edit, key)
-	for x.kids != nil && x.n == 1 {
-		x = x.kids[0]
+	for !x.isLeaf() && x.n == 1 {
+		x = x.kid(0)
 	}
 	if x.n == 0 {
 		x = nil
@@ -187,53 +317,49 @@ func (t *tree[V]) delete(edit uint64, key string) bool {
 // delete removes a key that is there.
 func (x *treeNode[V]) delete(edit uint64, key string) *treeNode[V] {
 	x = x.own(edit)
-	if x.kids == nil {
-		x.remove(x.find(key))
+	if x.isLeaf() {
+		x.remove(edit, x.find(key))
 		return x
 	}
 	i := x.child(key)
-	kid := x.kids[i].delete(edit, key)
-	x.kids[i] = kid
+	kid := x.kid(i).delete(edit, key)
+	x.kids.set(edit, x.n, i, kid)
 	switch {
 	case kid.n == 0:
-		x.remove(i)
-	case kid.n < minFill && i > 0 && x.kids[i-1].n+kid.n <= fanout:
+		x.remove(edit, i)
+	case kid.n < minFill && i > 0 && x.kid(i-1).n+kid.n <= fanout:
 		x.merge(edit, i-1)
-	case kid.n < minFill && i+1 < x.n && x.kids[i+1].n+kid.n <= fanout:
+	case kid.n < minFill && i+1 < x.n && x.kid(i+1).n+kid.n <= fanout:
 		x.merge(edit, i)
 	}
 	return x
 }
 
 // remove takes the entry at i out of the node.
-func (x *treeNode[V]) remove(i int) {
-	copy(x.keys[i:], x.keys[i+1:x.n])
-	x.keys[x.n-1] = ""
-	if x.kids != nil {
-		copy(x.kids[i:], x.kids[i+1:x.n])
-		x.kids[x.n-1] = nil
+func (x *treeNode[V]) remove(edit uint64, i int) {
+	x.keys = x.keys.remove(edit, x.n, i)
+	if x.isLeaf() {
+		x.vals = x.vals.remove(edit, x.n, i)
 	} else {
-		var zero V
-		copy(x.vals[i:], x.vals[i+1:x.n])
-		x.vals[x.n-1] = zero
+		x.kids.remove(edit, x.n, i)
 	}
 	x.n--
 }
 
 // merge appends child i+1 to child i.
 func (x *treeNode[V]) merge(edit uint64, i int) {
-	l, r := x.kids[i].own(edit), x.kids[i+1]
-	copy(l.keys[l.n:], r.keys[:r.n])
-	if l.kids != nil {
-		// The first key of an inner node is not kept up; where it ends up in the middle it has to be right.
-		l.keys[l.n] = x.keys[i+1]
-		copy(l.kids[l.n:], r.kids[:r.n])
+	l, r := x.kid(i).own(edit), x.kid(i+1)
+	l.keys = l.keys.join(edit, l.n, r.keys, r.n)
+	if l.isLeaf() {
+		l.vals = l.vals.join(edit, l.n, r.vals, r.n)
 	} else {
-		copy(l.vals[l.n:], r.vals[:r.n])
+		// The first key of an inner node is not kept up; where it ends up in the middle it has to be right.
+		l.keys.at[l.n] = x.keys.at[i+1]
+		l.kids.join(edit, l.n, &r.kids, r.n)
 	}
 	l.n += r.n
-	x.kids[i] = l
-	x.remove(i + 1)
+	x.kids.set(edit, x.n, i, l)
+	x.remove(edit, i+1)
 }
 
 // treeIter walks over a tree in either direction. It stays on the snapshot it was made for.
@@ -253,10 +379,10 @@ func (t *tree[V]) seek(key string) (it treeIter[V]) {
 	if x == nil {
 		return it
 	}
-	for x.kids != nil {
+	for !x.isLeaf() {
 		i := x.child(key)
 		it.push(x, i)
-		x = x.kids[i]
+		x = x.kid(i)
 	}
 	it.push(x, x.find(key)-1)
 	it.next()
@@ -269,10 +395,10 @@ func (t *tree[V]) seekBefore(key string) (it treeIter[V]) {
 	if x == nil {
 		return it
 	}
-	for x.kids != nil {
+	for !x.isLeaf() {
 		i := x.child(key)
 		it.push(x, i)
-		x = x.kids[i]
+		x = x.kid(i)
 	}
 	it.push(x, x.find(key))
 	it.prev()
@@ -283,10 +409,10 @@ func (t *tree[V]) seekBefore(key string) (it treeIter[V]) {
 func (t *tree[V]) first() (it treeIter[V]) {
 	for x := t.root; x != nil; {
 		it.push(x, 0)
-		if x.kids == nil {
+		if x.isLeaf() {
 			break
 		}
-		x = x.kids[0]
+		x = x.kid(0)
 	}
 	return it
 }
@@ -294,10 +420,10 @@ func (t *tree[V]) first() (it treeIter[V]) {
 func (t *tree[V]) last() (it treeIter[V]) {
 	for x := t.root; x != nil; {
 		it.push(x, x.n-1)
-		if x.kids == nil {
+		if x.isLeaf() {
 			break
 		}
-		x = x.kids[x.n-1]
+		x = x.kid(x.n - 1)
 	}
 	return it
 }
@@ -311,20 +437,20 @@ func (it *treeIter[V]) valid() bool { return it.d > 0 }
 
 func (it *treeIter[V]) key() string {
 	p := &it.path[it.d-1]
-	return p.x.keys[p.i]
+	return p.x.keys.at[p.i]
 }
 
 func (it *treeIter[V]) value() V {
 	p := &it.path[it.d-1]
-	return p.x.vals[p.i]
+	return p.x.vals.at[p.i]
 }
 
 func (it *treeIter[V]) next() {
 	for it.d > 0 {
 		p := &it.path[it.d-1]
 		if p.i++; p.i < p.x.n {
-			for x := p.x; x.kids != nil; {
-				x = x.kids[it.path[it.d-1].i]
+			for x := p.x; !x.isLeaf(); {
+				x = x.kid(it.path[it.d-1].i)
 				it.push(x, 0)
 			}
 			return
@@ -337,8 +463,8 @@ func (it *treeIter[V]) prev() {
 	for it.d > 0 {
 		p := &it.path[it.d-1]
 		if p.i--; p.i >= 0 {
-			for x := p.x; x.kids != nil; {
-				x = x.kids[it.path[it.d-1].i]
+			for x := p.x; !x.isLeaf(); {
+				x = x.kid(it.path[it.d-1].i)
 				it.push(x, x.n-1)
 			}
 			return

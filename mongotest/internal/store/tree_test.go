@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTree compares the tree with a map over random edits, and checks that older versions stay as they were.
+// TestTree compares the tree with a map over random edits, and checks that older versions stay as they were, also when
+// an edit goes on from one of them, as a transaction does, or after an edit that was given up.
 func TestTree(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -24,10 +25,14 @@ func TestTree(t *testing.T) {
 			if edit%50 == 0 {
 				old = append(old, version{tr, maps.Clone(want)})
 			}
+			if edit%70 == 0 {
+				v := old[rng.IntN(len(old))]
+				tr, want = v.t, maps.Clone(v.want)
+			}
 			deleting := rng.IntN(3) == 0
 			for range rng.IntN(40) {
 				k := fmt.Sprintf("%05d", rng.IntN(space))
-				if seed%4 == 0 && !deleting {
+				if seed%4 == 0 && !deleting || seed%4 == 1 && rng.IntN(3) > 0 { // ascending
 					k = fmt.Sprintf("%08d", len(want)+int(edit)*100)
 				}
 				_, had := want[k]
@@ -96,13 +101,21 @@ func checkTree(t *testing.T, tr *tree[int], want map[string]int) {
 	}
 }
 
+// BenchmarkTreeInsert inserts one key per edit, as single inserts do.
 func BenchmarkTreeInsert(b *testing.B) {
-	var tr tree[[]byte]
-	v := make([]byte, 8)
-	i := 0
-	b.ReportAllocs()
-	for b.Loop() {
-		i++
-		tr.set(uint64(i), fmt.Sprintf("%016d", i), v)
+	run := func(name string, key func(i int) int) {
+		b.Run(name, func(b *testing.B) {
+			var tr tree[[]byte]
+			v := make([]byte, 8)
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				i++
+				tr.set(uint64(i), fmt.Sprintf("%016d", key(i)), v)
+			}
+		})
 	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	run("ascending", func(i int) int { return i })
+	run("random", func(int) int { return rng.Int() })
 }

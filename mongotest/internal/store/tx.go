@@ -23,6 +23,9 @@ type Tx struct {
 	wall  time.Time
 	keys  []string
 	stmt  Statement
+
+	firstKeys [4]string // where keys and log begin
+	firstLog  [1]*Entry
 }
 
 // Blocked is the error of a write that an open transaction is in the way of: wait until Done is closed and write again.

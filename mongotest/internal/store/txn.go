@@ -222,8 +222,14 @@ func (tx *Tx) change(ns string) error {
 	return nil
 }
 
+// alone reports whether there is no transaction that locks could matter to.
+func (tx *Tx) alone() bool { return len(tx.s.intents) == 0 && tx.txn == nil }
+
 // lockRecord checks that the writer may change a record, and locks it for its transaction.
 func (tx *Tx) lockRecord(c *Coll, rid string) error {
+	if tx.alone() {
+		return nil
+	}
 	return tx.hold(intent{c.UUID, rid}, func(now *Coll) bool {
 		then := tx.txn.base.Coll(c.NS)
 		if then == nil {
@@ -237,6 +243,9 @@ func (tx *Tx) lockRecord(c *Coll, rid string) error {
 
 // lockKey does the same for a key that is to be added to a unique index, or for a record id with index "".
 func (tx *Tx) lockKey(c *Coll, uuid [16]byte, index, key string) error {
+	if tx.alone() {
+		return nil
+	}
 	return tx.hold(intent{uuid, index + "\x00" + key}, func(now *Coll) bool {
 		if index == "" {
 			_, exists := now.recs.get(key)
@@ -259,9 +268,6 @@ func (tx *Tx) lockKey(c *Coll, uuid [16]byte, index, key string) error {
 
 // hold locks something for the writer's transaction. free tells whether it is still as in the transaction's snapshot.
 func (tx *Tx) hold(i intent, free func(now *Coll) bool, c *Coll) error {
-	if len(tx.s.intents) == 0 && tx.txn == nil {
-		return nil
-	}
 	owner := tx.s.intents[i]
 	switch {
 	case tx.txn == nil && owner == nil:
