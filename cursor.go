@@ -46,15 +46,19 @@ type cursor struct {
 	limit      int64 // 0: none
 	seen       int64 // documents that the server has sent
 	comment    any
-	deadline   time.Time // timeoutMS over the cursor's life
+	deadline   time.Time     // timeoutMS over the cursor's life
+	maxAwait   time.Duration // how long a getMore waits for data; 0 leaves it to the server
 	source     string
 	registered bool
 
-	result exec.Result // holds the batch's memory
-	batch  []byte      // the elements of the batch that are not read yet
-	raw    bson.Raw    // the current document
-	err    error
-	closed bool
+	result    exec.Result // holds the batch's memory
+	batch     []byte      // the elements of the batch that are not read yet
+	postBatch bson.Raw    // the batch's postBatchResumeToken, in the batch's memory
+	raw       bson.Raw    // the current document
+	err       error
+	closed    bool
+
+	wireVersion int32 // of the connection of a getMore that failed
 }
 
 // open takes over the reply of the command that made the cursor. res must have been run with KeepSession and KeepConn.
@@ -81,7 +85,7 @@ func (c *cursor) open(client *Client, op *exec.Op, res exec.Result) error {
 // take makes r the current batch.
 func (c *cursor) take(res exec.Result, r command.CursorReply) {
 	c.result.Release()
-	c.result, c.batch, c.id = res, r.Batch.Elements(), r.ID
+	c.result, c.batch, c.postBatch, c.id = res, r.Batch.Elements(), r.PostBatchResumeToken, r.ID
 	if db, coll, ok := cutNamespace(r.NS); ok {
 		c.db, c.coll = db, coll
 	}
@@ -115,13 +119,10 @@ func (c *cursor) release() {
 func (c *cursor) advance(ctx context.Context) bool {
 	for c.err == nil && !c.closed {
 		if len(c.batch) > 0 {
-			_, v, rest, err := bson.ReadElement(c.batch)
-			if err != nil || v.Type != bson.TypeEmbeddedDocument {
-				c.fail(ctx, fmt.Errorf("server's batch is malformed: %w", errors.Join(err, errNotDocument)))
+			if err := c.read(); err != nil {
+				c.fail(ctx, err)
 				return false
 			}
-			c.batch, c.raw = rest, v.Value
-			c.seen++
 			return true
 		}
 		if c.id == 0 || c.limit > 0 && c.seen >= c.limit {
@@ -134,6 +135,17 @@ func (c *cursor) advance(ctx context.Context) bool {
 		}
 	}
 	return false
+}
+
+// read moves to the next document of the batch.
+func (c *cursor) read() error {
+	_, v, rest, err := bson.ReadElement(c.batch)
+	if err != nil || v.Type != bson.TypeEmbeddedDocument {
+		return fmt.Errorf("server's batch is malformed: %w", errors.Join(err, errNotDocument))
+	}
+	c.batch, c.raw = rest, v.Value
+	c.seen++
+	return nil
 }
 
 var errNotDocument = errors.New("an element is not a document")
@@ -155,9 +167,10 @@ func (c *cursor) getMore(ctx context.Context) error {
 	}
 	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment}
 	op := exec.Op{Command: cmd, DB: c.db, Kind: exec.Read, Session: c.session, Implicit: c.implicit, Server: c.server, Conn: c.conn,
-		Deadline: c.deadline, Source: c.source, NoMaxTime: true}
+		Deadline: c.deadline, Source: c.source, NoMaxTime: true, MaxAwait: c.maxAwait}
 	res, err := c.exec.Run(ctx, &op)
 	if err != nil {
+		c.wireVersion = res.WireVersion
 		if cursorGone(err) {
 			c.id = 0 // there is nothing left to kill
 		}
@@ -191,20 +204,20 @@ func (c *cursor) close(ctx context.Context) {
 	}
 	c.closed = true
 	if c.id != 0 {
-		c.kill(ctx)
+		c.kill(ctx, killTimeout)
 	}
 	c.release()
 	c.result.Release()
-	c.batch = nil
+	c.batch, c.postBatch = nil, nil
 }
 
 // kill sends killCursors. It runs even if ctx has ended, and its failure is of no interest: the server forgets idle cursors by
 // itself.
-func (c *cursor) kill(ctx context.Context) {
+func (c *cursor) kill(ctx context.Context, limit time.Duration) {
 	if c.conn != nil && !c.conn.Alive() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	op := exec.Op{Command: &command.KillCursors{Collection: c.coll, ID: c.id, Comment: c.comment}, DB: c.db, Kind: exec.Read, Session: c.session,
 		Implicit: c.implicit, Server: c.server, Conn: c.conn, NoMaxTime: true}

@@ -56,26 +56,35 @@ func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) e
 		if sess.client != s.client {
 			return errors.New("session belongs to another client")
 		}
-		if sess.bounded && opTimeout != nil {
-			return errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
-		}
 		op.Session = sess.inner
+	}
+	timeout, source, err := s.limit(sess, opTimeout)
+	if err != nil {
+		return err
+	}
+	if timeout > 0 {
+		op.Deadline, op.Source = time.Now().Add(timeout), source
+	}
+	return nil
+}
+
+// limit returns how long an operation may take, 0 if it is not bound, and whose timeout that is.
+func (s *scope) limit(sess *Session, opTimeout *time.Duration) (d time.Duration, source string, err error) {
+	bounded := sess != nil && sess.bounded
+	if bounded && opTimeout != nil {
+		return 0, "", errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
 	}
 	timeout, level := s.timeout, s.timeoutLevel
 	if opTimeout != nil {
 		timeout, level = opTimeout, "operation"
 	}
-	if timeout == nil || sess != nil && sess.bounded {
-		return nil // what bounds a Transact is in its context already
+	if timeout == nil || bounded {
+		return 0, "", nil // what bounds a Transact is in its context already
 	}
 	if *timeout < 0 {
-		return fmt.Errorf("timeout of the %s is %v, want 0 or more", level, *timeout)
+		return 0, "", fmt.Errorf("timeout of the %s is %v, want 0 or more", level, *timeout)
 	}
-	if *timeout > 0 {
-		op.Deadline = time.Now().Add(*timeout)
-		op.Source = "the timeout of the " + level
-	}
-	return nil
+	return *timeout, "the timeout of the " + level, nil
 }
 
 // reads makes op a read with the scope's read preference and read concern.

@@ -27,6 +27,7 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	if err != nil {
 		return Result{}, stageCheckOut, r.phase(ctx, "connection checkout", err)
 	}
+	r.wireVersion = c.Hello().MaxWireVersion
 	res, stage, err := r.exchange(ctx, srv, c)
 	if reauthenticationRequired(err) && c.Mechanism() != "" {
 		// Whether the operation may be retried does not matter (specification: Authentication, "Reauthentication").
@@ -85,7 +86,7 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 // checkOut returns the connection that the operation is pinned to, or checks one out.
 func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, error) {
 	if c := r.pinnedConn(); c != nil {
-		return c, nil
+		return c, c.Drain(ctx) // an operation before may have ended without its reply
 	}
 	return srv.CheckOut(ctx)
 }

@@ -74,6 +74,7 @@ type run struct {
 	overloaded     bool
 	socketTimeouts int
 	addr           string   // the server of the last attempt
+	wireVersion    int32    // of its connection
 	avoid          []string // servers that a retry should not choose
 }
 
@@ -116,6 +117,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 		defer s.Leave()
 	}
 	res, err := r.loop(ctx)
+	res.WireVersion = r.wireVersion
 	switch {
 	case op.KeepSession && err == nil:
 		res.Implicit = r.implicit

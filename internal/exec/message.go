@@ -127,15 +127,25 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 	}
 	dst = m.appendReadPreference(dst)
 	dst = m.x.ServerAPI.Append(dst)
-	if m.deadline.IsZero() {
-		return dst, nil
+	return m.appendMaxTime(dst)
+}
+
+// appendMaxTime appends maxTimeMS where the driver chooses it.
+func (m *message) appendMaxTime(dst []byte) ([]byte, error) {
+	limit := m.op.MaxAwait
+	if !m.deadline.IsZero() {
+		left := time.Until(m.deadline) - m.rtt
+		switch {
+		case left < time.Millisecond:
+			return dst, errNoTimeLeft
+		case limit > 0:
+			limit = min(limit, left)
+		case !m.op.NoMaxTime && !m.unacknowledged:
+			limit = left
+		}
 	}
-	left := time.Until(m.deadline) - m.rtt
-	if left < time.Millisecond {
-		return dst, errNoTimeLeft
-	}
-	if !op.NoMaxTime && !m.unacknowledged {
-		dst = bson.AppendInt64(dst, "maxTimeMS", left.Milliseconds())
+	if limit > 0 {
+		dst = bson.AppendInt64(dst, "maxTimeMS", max(limit.Milliseconds(), 1))
 	}
 	return dst, nil
 }

@@ -75,6 +75,9 @@ type Op struct {
 	NoSession bool
 	// NoMaxTime keeps maxTimeMS from being derived from the time that is left.
 	NoMaxTime bool
+	// MaxAwait is the maxTimeMS of a getMore on a cursor that waits for data, or less if the time that is left is less; 0 leaves
+	// the wait to the server.
+	MaxAwait time.Duration
 }
 
 // Result is what an operation brought. Release it once its documents have been decoded.
@@ -86,6 +89,9 @@ type Result struct {
 	// Implicit is set with Op.KeepSession, Conn with Op.KeepConn.
 	Implicit *session.ServerSession
 	Conn     *pool.Conn
+	// WireVersion is the greatest of the server at the other end of the connection that the last attempt used, also beside
+	// an error; 0 if no attempt came that far.
+	WireVersion int32
 
 	reply *conn.Reply
 }

@@ -1,0 +1,206 @@
+package allium
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"allium/bson"
+)
+
+// ChangeType says what kind of change an event reports. Servers may have more of them than there are constants here.
+type ChangeType string
+
+// The kinds of changes. Those from ChangeCreate on need WatchOptions.ShowExpandedEvents.
+const (
+	ChangeInsert       ChangeType = "insert"
+	ChangeUpdate       ChangeType = "update"
+	ChangeReplace      ChangeType = "replace"
+	ChangeDelete       ChangeType = "delete"
+	ChangeDrop         ChangeType = "drop"
+	ChangeRename       ChangeType = "rename"
+	ChangeDropDatabase ChangeType = "dropDatabase"
+	// ChangeInvalidate is the last event of a stream: what it watches has been dropped or renamed.
+	ChangeInvalidate ChangeType = "invalidate"
+
+	ChangeCreate                   ChangeType = "create"
+	ChangeModify                   ChangeType = "modify"
+	ChangeCreateIndexes            ChangeType = "createIndexes"
+	ChangeDropIndexes              ChangeType = "dropIndexes"
+	ChangeShardCollection          ChangeType = "shardCollection"
+	ChangeReshardCollection        ChangeType = "reshardCollection"
+	ChangeRefineCollectionShardKey ChangeType = "refineCollectionShardKey"
+)
+
+// ChangeEvent is an event of a change stream (specification: Change Streams, "Response Format"). Which fields are set depends
+// on OperationType, on the options of Watch and on the server's version; a pipeline may have changed anything. Raw holds
+// what the server sent, and has what the fields do not show.
+type ChangeEvent[T any] struct {
+	// ID is the event's resume token.
+	ID            bson.Raw
+	OperationType ChangeType
+	// Namespace is the collection that was changed, To what it was renamed to.
+	Namespace Namespace
+	To        *Namespace
+	// NamespaceType is "collection", "timeseries" or "view": what was created.
+	NamespaceType string
+	// DocumentKey holds the document's _id, and its shard key in a sharded collection.
+	DocumentKey bson.Raw
+	// UpdateDescription says what an update changed.
+	UpdateDescription *UpdateDescription
+	// FullDocument is the document that was inserted, or that replaced another one; for an update see
+	// WatchOptions.FullDocument. It is nil if there is none, for example because the document has been deleted since.
+	FullDocument *T
+	// FullDocumentBeforeChange is the document before the change: see WatchOptions.FullDocumentBeforeChange.
+	FullDocumentBeforeChange *T
+	// OperationDescription describes an expanded event.
+	OperationDescription bson.Raw
+	// CollectionUUID identifies the collection, with expanded events.
+	CollectionUUID *bson.UUID
+	// ClusterTime is when the change happened in the logical time of the cluster, WallTime by the server's clock.
+	ClusterTime bson.Timestamp
+	WallTime    time.Time
+	// LSID and TxnNumber name the transaction that the change was part of.
+	LSID      bson.Raw
+	TxnNumber *int64
+	// SplitEvent says which fragment this is of an event that a stage $changeStreamSplitLargeEvent of the pipeline's own has split.
+	SplitEvent *SplitEvent
+	// Raw is the whole event.
+	Raw bson.Raw
+}
+
+// Namespace names a collection, or a database if Collection is empty.
+type Namespace struct {
+	DB         string
+	Collection string
+}
+
+// String returns "db.collection".
+func (n Namespace) String() string {
+	if n.Collection == "" {
+		return n.DB
+	}
+	return n.DB + "." + n.Collection
+}
+
+// UpdateDescription says what an update changed.
+type UpdateDescription struct {
+	// UpdatedFields holds the new values of fields, by their dotted paths.
+	UpdatedFields bson.Raw
+	// RemovedFields are the paths of fields that were removed.
+	RemovedFields []string
+	// TruncatedArrays are arrays that were cut off. The server may report that in UpdatedFields instead.
+	TruncatedArrays []TruncatedArray
+	// DisambiguatedPaths holds, for each path that could be read in two ways, its components: names as strings, array indexes as
+	// 32-bit integers. Only with expanded events.
+	DisambiguatedPaths bson.Raw
+}
+
+// TruncatedArray is an array that an update has cut off.
+type TruncatedArray struct {
+	Field   string // its dotted path
+	NewSize int    // how many elements are left
+}
+
+// SplitEvent says which fragment of an event this is, from 1.
+type SplitEvent struct {
+	Fragment, Of int
+}
+
+// decode reads an event, whose memory it keeps. A field that has another type than the server gives it is left out: a
+// pipeline has changed it, and it is in Raw.
+func (e *ChangeEvent[T]) decode(o *bson.Options, raw bson.Raw) (err error) {
+	e.Raw = raw
+	for key, v := range raw.All() {
+		switch key {
+		case "_id":
+			e.ID, _ = v.Document()
+		case "operationType":
+			s, _ := v.StringValue()
+			e.OperationType = ChangeType(s)
+		case "ns":
+			e.Namespace = namespace(v)
+		case "to":
+			if _, ok := v.Document(); ok {
+				e.To = new(namespace(v))
+			}
+		case "nsType":
+			e.NamespaceType, _ = v.StringValue()
+		case "documentKey":
+			e.DocumentKey, _ = v.Document()
+		case "updateDescription":
+			if d, ok := v.Document(); ok {
+				e.UpdateDescription = updateDescription(d)
+			}
+		case "fullDocument":
+			e.FullDocument, err = decodeImage[T](o, v)
+		case "fullDocumentBeforeChange":
+			e.FullDocumentBeforeChange, err = decodeImage[T](o, v)
+		case "operationDescription":
+			e.OperationDescription, _ = v.Document()
+		case "collectionUUID":
+			if b, ok := v.Binary(); ok && b.Subtype == bson.BinaryUUID && len(b.Data) == len(bson.UUID{}) {
+				e.CollectionUUID = new(bson.UUID(b.Data))
+			}
+		case "clusterTime":
+			e.ClusterTime, _ = v.Timestamp()
+		case "wallTime":
+			if t, ok := v.DateTime(); ok {
+				e.WallTime = t.Time()
+			}
+		case "lsid":
+			e.LSID, _ = v.Document()
+		case "txnNumber":
+			if n, ok := v.AsInt64(); ok {
+				e.TxnNumber = &n
+			}
+		case "splitEvent":
+			if d, ok := v.Document(); ok {
+				n, _ := d.Lookup("fragment").AsInt64()
+				of, _ := d.Lookup("of").AsInt64()
+				e.SplitEvent = &SplitEvent{Fragment: int(n), Of: int(of)}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("decode %s of a change event: %w", strings.Clone(key), err)
+		}
+	}
+	return nil
+}
+
+// decodeImage decodes a document of an event, nil if it is null.
+func decodeImage[T any](o *bson.Options, v bson.RawValue) (*T, error) {
+	d, ok := v.Document()
+	if !ok {
+		return nil, nil
+	}
+	doc := new(T)
+	return doc, decode(o, d, doc)
+}
+
+func namespace(v bson.RawValue) (n Namespace) {
+	d, _ := v.Document()
+	n.DB, _ = d.Lookup("db").StringValue()
+	n.Collection, _ = d.Lookup("coll").StringValue()
+	return n
+}
+
+func updateDescription(d bson.Raw) *UpdateDescription {
+	u := &UpdateDescription{}
+	u.UpdatedFields, _ = d.Lookup("updatedFields").Document()
+	removed, _ := d.Lookup("removedFields").Array()
+	for v := range removed.Values() {
+		if s, ok := v.StringValue(); ok {
+			u.RemovedFields = append(u.RemovedFields, s)
+		}
+	}
+	truncated, _ := d.Lookup("truncatedArrays").Array()
+	for v := range truncated.Values() {
+		a, _ := v.Document()
+		field, _ := a.Lookup("field").StringValue()
+		size, _ := a.Lookup("newSize").AsInt64()
+		u.TruncatedArrays = append(u.TruncatedArrays, TruncatedArray{Field: field, NewSize: int(size)})
+	}
+	u.DisambiguatedPaths, _ = d.Lookup("disambiguatedPaths").Document()
+	return u
+}

@@ -1,0 +1,364 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/event"
+	"allium/mongotest"
+)
+
+// item is the document of these tests.
+type item struct {
+	ID    int32  `bson:"_id"`
+	Value string `bson:"value"`
+}
+
+// sent records the commands of a client.
+type sent struct {
+	mu   sync.Mutex
+	list []*event.CommandStarted
+}
+
+func (s *sent) monitor() *event.CommandMonitor {
+	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStarted) {
+		c := *e
+		c.Command = append(bson.Raw(nil), e.Command...)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.list = append(s.list, &c)
+	}}
+}
+
+// of returns the commands with this name, all with "".
+func (s *sent) of(name string) (list []*event.CommandStarted) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.list {
+		if name == "" || e.CommandName == name {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func (s *sent) names() (names []string) {
+	for _, e := range s.of("") {
+		names = append(names, e.CommandName)
+	}
+	return names
+}
+
+func (s *sent) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = nil
+}
+
+// stage returns the $changeStream stage of an aggregate command.
+func stage(e *event.CommandStarted) bson.Raw {
+	d, _ := e.Command.Lookup("pipeline", "0", "$changeStream").Document()
+	return d
+}
+
+// watched starts a deployment and a client that records its commands, and returns a collection that exists.
+func watched(t *testing.T, opts allium.ClientOptions, kind ...mongotest.Option) (*mongotest.Deployment, *allium.Collection[item], *sent) {
+	t.Helper()
+	if len(kind) == 0 {
+		kind = []mongotest.Option{mongotest.ReplicaSet(1)}
+	}
+	d := mongotest.Start(t, kind...)
+	log := &sent{}
+	if opts.CommandMonitor == nil {
+		opts.CommandMonitor = log.monitor()
+	}
+	client := open(t, d.URI(), opts)
+	db := client.Database("streams")
+	if err := db.CreateCollection(t.Context(), "items"); err != nil {
+		t.Fatal(err)
+	}
+	log.reset()
+	return d, allium.CollectionOf[item](db, "items"), log
+}
+
+func watch[T any](t *testing.T, c *allium.Collection[T], pipeline any, opts ...allium.WatchOptions) *allium.ChangeStream[T] {
+	t.Helper()
+	s, err := c.Watch(t.Context(), pipeline, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s
+}
+
+func insert(t *testing.T, c *allium.Collection[item], ids ...int32) {
+	t.Helper()
+	for _, id := range ids {
+		if _, err := c.InsertOne(t.Context(), item{ID: id, Value: fmt.Sprint(id)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expect reads insert events of these documents.
+func expect(t *testing.T, s *allium.ChangeStream[item], ids ...int32) {
+	t.Helper()
+	for _, id := range ids {
+		if !s.Next(t.Context()) {
+			t.Fatalf("no event for %d: %v", id, s.Err())
+		}
+		if e := s.Current(); e.FullDocument == nil || e.FullDocument.ID != id {
+			t.Fatalf("got %v, want the insert of %d", e.Raw, id)
+		}
+	}
+}
+
+func TestWatchEvents(t *testing.T) {
+	_, coll, _ := watched(t, allium.ClientOptions{})
+	ctx := t.Context()
+	s := watch(t, coll, nil, allium.WatchOptions{FullDocument: "updateLookup"})
+	insert(t, coll, 1)
+	if _, err := coll.UpdateOne(ctx, bson.M{"_id": 1}, bson.D{{Key: "$set", Value: bson.M{"value": "x"}}, {Key: "$unset", Value: bson.M{"none": ""}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coll.ReplaceOne(ctx, bson.M{"_id": 1}, item{ID: 1, Value: "y"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coll.DeleteOne(ctx, bson.M{"_id": 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := coll.Drop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []allium.ChangeType
+	for e, err := range s.Seq(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, e.OperationType)
+		if e.ID == nil || e.ClusterTime.IsZero() || e.WallTime.IsZero() {
+			t.Errorf("%s: %v", e.OperationType, e.Raw)
+		}
+		if e.OperationType == allium.ChangeInvalidate {
+			continue
+		}
+		if want := (allium.Namespace{DB: "streams", Collection: "items"}); e.Namespace != want {
+			t.Errorf("%s: namespace %v", e.OperationType, e.Namespace)
+		}
+		switch e.OperationType {
+		case allium.ChangeUpdate:
+			if v, _ := e.UpdateDescription.UpdatedFields.Lookup("value").StringValue(); v != "x" || len(e.UpdateDescription.RemovedFields) != 0 {
+				t.Errorf("update description %+v", e.UpdateDescription)
+			}
+			fallthrough
+		case allium.ChangeInsert, allium.ChangeReplace, allium.ChangeDelete:
+			if id, _ := e.DocumentKey.Lookup("_id").Int32(); id != 1 {
+				t.Errorf("%s: document key %v", e.OperationType, e.DocumentKey)
+			}
+		}
+		if e.OperationType == allium.ChangeReplace && (e.FullDocument == nil || e.FullDocument.Value != "y") {
+			t.Errorf("replace: %v", e.FullDocument)
+		}
+	}
+	want := []allium.ChangeType{allium.ChangeInsert, allium.ChangeUpdate, allium.ChangeReplace, allium.ChangeDelete, allium.ChangeDrop, allium.ChangeInvalidate}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("events %v, want %v", kinds, want)
+	}
+	if s.Err() != nil || s.ID() != 0 || s.Next(ctx) {
+		t.Errorf("after the end: error %v, id %d", s.Err(), s.ID())
+	}
+
+	// The token of the invalidate event starts a new stream behind it.
+	again := watch(t, coll, nil, allium.WatchOptions{StartAfter: s.ResumeToken()})
+	insert(t, coll, 2)
+	expect(t, again, 2)
+}
+
+func TestWatchDatabaseAndClient(t *testing.T) {
+	_, coll, log := watched(t, allium.ClientOptions{})
+	ctx := t.Context()
+	db, client := coll.Database(), coll.Database().Client()
+	match := []bson.D{{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}}
+	dbStream, err := db.Watch(ctx, match)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dbStream.Close(ctx)
+	all, err := client.Watch(ctx, match)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close(ctx)
+	commands := log.of("aggregate")
+	if c := commands[0]; c.DatabaseName != "streams" || c.Command.Lookup("aggregate").String() != "1" || !stage(c).IsEmpty() {
+		t.Errorf("database: %v", c.Command)
+	}
+	if c := commands[1]; c.DatabaseName != "admin" || !stage(c).Lookup("allChangesForCluster").AsBool() {
+		t.Errorf("client: %v", c.Command)
+	}
+	insert(t, coll, 1)
+	if _, err := client.Database("other").Collection("c").InsertOne(ctx, bson.D{{Key: "x", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if !dbStream.Next(ctx) || dbStream.Current().Namespace.Collection != "items" {
+		t.Errorf("database: %v, %v", dbStream.Current().Raw, dbStream.Err())
+	}
+	for _, want := range []string{"streams.items", "other.c"} {
+		if !all.Next(ctx) || all.Current().Namespace.String() != want {
+			t.Errorf("client: %v, %v; want %s", all.Current().Raw, all.Err(), want)
+		}
+	}
+	for _, e := range log.of("getMore") { // its namespace is the one that the aggregate returned
+		if c, _ := e.Command.Lookup("collection").StringValue(); c != "$cmd.aggregate" {
+			t.Errorf("getMore of collection %q", c)
+		}
+	}
+}
+
+func TestWatchTryNextMovesTheTokenOn(t *testing.T) {
+	_, coll, _ := watched(t, allium.ClientOptions{})
+	ctx := t.Context()
+	none := []bson.M{{"$match": bson.M{"operationType": "none"}}}
+	s := watch(t, coll, none, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
+	if s.TryNext(ctx) || s.Err() != nil {
+		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+	}
+	before := s.ResumeToken()
+	insert(t, coll, 1)
+	if s.TryNext(ctx) || s.Err() != nil {
+		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+	}
+	if after := s.ResumeToken(); after == nil || after.String() <= before.String() {
+		t.Errorf("token %v does not follow %v", after, before)
+	}
+}
+
+func TestWatchOptionsAndErrors(t *testing.T) {
+	_, coll, log := watched(t, allium.ClientOptions{})
+	ctx := t.Context()
+	for name, err := range map[string]error{
+		"pipeline":       second(coll.Watch(ctx, bson.D{{Key: "$match", Value: bson.D{}}})),
+		"MaxAwaitTime":   second(coll.Watch(ctx, nil, allium.WatchOptions{MaxAwaitTime: time.Second, Timeout: new(time.Second)})),
+		"context is nil": second(coll.Watch(nil, nil)), //nolint:staticcheck // that is the test
+		"option structs": second(coll.Watch(ctx, nil, allium.WatchOptions{}, allium.WatchOptions{})),
+	} {
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "watch: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := len(log.of("")); n != 0 {
+		t.Errorf("%d commands were sent", n)
+	}
+	// What the server knows better, it says itself.
+	var server *allium.ServerError
+	at := &bson.Timestamp{T: 1}
+	token := bson.Raw(must(bson.Marshal(bson.D{{Key: "_data", Value: "00"}})))
+	if _, err := coll.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: token, StartAtOperationTime: at}); !errors.As(err, &server) {
+		t.Errorf("resumeAfter and startAtOperationTime: %v", err)
+	}
+	if _, err := coll.Watch(ctx, nil, allium.WatchOptions{FullDocument: "nonsense"}); !errors.As(err, &server) {
+		t.Errorf("fullDocument: %v", err)
+	}
+	log.reset()
+	s := watch(t, coll, nil, allium.WatchOptions{FullDocument: "whenAvailable", FullDocumentBeforeChange: "whenAvailable", BatchSize: new(int32(3)),
+		MaxAwaitTime: 5 * time.Millisecond, Collation: &allium.Collation{Locale: "en"}, Comment: "why", ShowExpandedEvents: new(true)})
+	s.TryNext(ctx)
+	aggregate, getMore := log.of("aggregate")[0].Command, log.of("getMore")[0].Command
+	for _, c := range []struct {
+		in   bson.Raw
+		path []string
+		want string
+	}{
+		{aggregate, []string{"pipeline", "0", "$changeStream", "fullDocument"}, `"whenAvailable"`},
+		{aggregate, []string{"pipeline", "0", "$changeStream", "fullDocumentBeforeChange"}, `"whenAvailable"`},
+		{aggregate, []string{"pipeline", "0", "$changeStream", "showExpandedEvents"}, "true"},
+		{aggregate, []string{"cursor", "batchSize"}, "3"},
+		{aggregate, []string{"collation", "locale"}, `"en"`},
+		{aggregate, []string{"comment"}, `"why"`},
+		{getMore, []string{"batchSize"}, "3"},
+		{getMore, []string{"comment"}, `"why"`},
+		{getMore, []string{"maxTimeMS"}, "5"},
+	} {
+		if got := c.in.Lookup(c.path...).String(); got != c.want {
+			t.Errorf("%v is %s, want %s", c.path, got, c.want)
+		}
+	}
+	if !aggregate.Lookup("maxTimeMS").IsZero() {
+		t.Errorf("aggregate has maxTimeMS: %v", aggregate)
+	}
+}
+
+func TestWatchDecodeErrorKeepsTheToken(t *testing.T) {
+	_, coll, _ := watched(t, allium.ClientOptions{})
+	ctx := t.Context()
+	s := watch(t, coll, nil)
+	insert(t, coll, 1)
+	raw := allium.CollectionOf[bson.D](coll.Database(), coll.Name())
+	if _, err := raw.InsertOne(ctx, bson.D{{Key: "_id", Value: "not a number"}}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, 1)
+	if s.Next(ctx) || s.Err() == nil || !strings.Contains(s.Err().Error(), "fullDocument") {
+		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+	}
+	other, err := raw.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: s.ResumeToken()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(ctx)
+	if !other.Next(ctx) || (*other.Current().FullDocument)[0].Value != "not a number" {
+		t.Errorf("%v, %v", other.Current().Raw, other.Err())
+	}
+}
+
+// A context that ends leaves the stream usable: the next call resumes.
+func TestWatchContextEnds(t *testing.T) {
+	_, coll, log := watched(t, allium.ClientOptions{})
+	s := watch(t, coll, nil)
+	insert(t, coll, 1)
+	expect(t, s, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if s.Next(ctx) || !errors.Is(s.Err(), context.Canceled) {
+		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+	}
+	if s.Next(ctx) || !errors.Is(s.Err(), context.Canceled) {
+		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+	}
+	insert(t, coll, 2)
+	log.reset()
+	expect(t, s, 2)
+	if got := log.names(); len(got) < 2 || got[0] != "killCursors" || got[1] != "aggregate" {
+		t.Errorf("commands %v, want killCursors and aggregate first", got)
+	}
+}
+
+func TestWatchMidBatchProjection(t *testing.T) {
+	_, coll, _ := watched(t, allium.ClientOptions{})
+	s := watch(t, coll, []bson.M{{"$project": bson.M{"fullDocument": "$operationType", "ns": "gone", "extra": "$ns.coll"}}})
+	insert(t, coll, 1)
+	if !s.Next(t.Context()) {
+		t.Fatal(s.Err())
+	}
+	e := s.Current()
+	if extra, _ := e.Raw.Lookup("extra").StringValue(); extra != "items" || e.FullDocument != nil || e.Namespace != (allium.Namespace{}) {
+		t.Errorf("%+v", e)
+	}
+}
+
+func second[A any](_ A, err error) error { return err }
+
+func must[A any](a A, err error) A {
+	if err != nil {
+		panic(err)
+	}
+	return a
+}

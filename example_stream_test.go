@@ -1,0 +1,143 @@
+package allium_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+func ExampleCollection_Watch() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+	users := people(client)
+
+	stream, err := users.Watch(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	users.InsertOne(ctx, User{Name: "Barbara", Age: 28})
+	users.UpdateOne(ctx, bson.M{"name": "Barbara"}, bson.M{"$inc": bson.M{"age": 1}})
+	users.DeleteOne(ctx, bson.M{"name": "Ada"})
+	for event, err := range stream.Seq(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch event.OperationType {
+		case allium.ChangeInsert:
+			fmt.Println("new:", event.FullDocument.Name)
+		case allium.ChangeUpdate:
+			fmt.Println("changed:", event.UpdateDescription.UpdatedFields)
+		default:
+			fmt.Println(event.OperationType, event.Namespace)
+			return
+		}
+	}
+	// Output:
+	// new: Barbara
+	// changed: {"age":29}
+	// delete app.users
+}
+
+func ExampleDatabase_Watch() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+	db := client.Database("app")
+
+	deletes := []bson.M{{"$match": bson.M{"operationType": "delete"}}}
+	stream, err := db.Watch(ctx, deletes, allium.WatchOptions{MaxAwaitTime: 10 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stream.Close(ctx)
+	users := people(client)
+	users.DeleteOne(ctx, bson.M{"name": "Ada"})
+	if stream.Next(ctx) {
+		fmt.Println(stream.Current().OperationType, stream.Current().Namespace)
+	}
+	// Output: delete app.users
+}
+
+func ExampleClient_Watch() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+
+	stream, err := client.Watch(ctx, nil, allium.WatchOptions{ShowExpandedEvents: new(true)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stream.Close(ctx)
+	client.Database("app").CreateCollection(ctx, "users")
+	if stream.Next(ctx) {
+		fmt.Println(stream.Current().OperationType, stream.Current().Namespace)
+	}
+	// Output: create app.users
+}
+
+// A stream goes on where another one, perhaps of an earlier run of the application, has stopped.
+func ExampleChangeStream_ResumeToken() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+	users := people(client)
+
+	first, err := users.Watch(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	first.TryNext(ctx) // there is no event yet, but a token
+	token := first.ResumeToken()
+	first.Close(ctx)
+
+	users.InsertOne(ctx, User{Name: "Barbara", Age: 28})
+	second, err := users.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: token})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close(ctx)
+	if second.TryNext(ctx) {
+		fmt.Println(second.Current().FullDocument.Name)
+	}
+	// Output: Barbara
+}
+
+// A change stream survives that the primary steps down: it resumes on the new one, and no event is missed.
+func ExampleChangeStream_stepDown() {
+	d, err := mongotest.Open(mongotest.ReplicaSet(3))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	defer client.Close(ctx)
+	users := people(client)
+
+	stream, err := users.Watch(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stream.Close(ctx)
+	for _, name := range []string{"Barbara", "Donald"} {
+		if _, err := users.InsertOne(ctx, User{Name: name}); err != nil {
+			log.Fatal(err)
+		}
+		if stream.Next(ctx) {
+			fmt.Println(stream.Current().FullDocument.Name)
+		}
+		d.StepDown()
+	}
+	// Output:
+	// Barbara
+	// Donald
+}
