@@ -43,7 +43,7 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "allium ping: warning: %s\n", w)
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	header := "SERVER\tTYPE\tROUND TRIP\tWIRE VERSION\tCOMPRESSOR\tTLS\tAUTHENTICATION\n"
+	header := "SERVER\tTYPE\tROUND TRIP\tWIRE VERSION\tCOMPRESSORS\tTLS\tAUTHENTICATION\n"
 	status := 0
 	direct := cfg.Direct != nil && *cfg.Direct || cfg.LoadBalanced != nil && *cfg.LoadBalanced
 	known := slices.Clone(cfg.Hosts)
@@ -92,6 +92,9 @@ func prepare(ctx context.Context, connectionString string, timeout time.Duration
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, err
+	}
+	if cfg.Compressors == nil {
+		cfg.Compressors = []string{"zstd", "snappy", "zlib"} // a server names those of them that it has
 	}
 	c := &conn.Config{
 		Compressors: cfg.Compressors, ZlibLevel: cfg.ZlibCompressionLevel,
@@ -145,6 +148,6 @@ func pingServer(ctx context.Context, addr string, cfg *conn.Config, timeout time
 		security = strings.TrimPrefix(tls.VersionName(state.Version), "TLS ")
 	}
 	line := fmt.Sprintf("%s\t%s\t%v\t%d\t%s\t%s\t%s", addr, d.Kind, roundTrip.Round(10*time.Microsecond), d.MaxWireVersion,
-		cmp.Or(c.Compressor(), "none"), security, cmp.Or(c.Mechanism(), "none"))
+		cmp.Or(strings.Join(d.Compressors, ","), "none"), security, cmp.Or(c.Mechanism(), "none"))
 	return d, line, nil
 }

@@ -34,6 +34,7 @@ func TestPing(t *testing.T) {
 	}{
 		{"replica set", "mongodb://" + plain.Hosts()[1] + "/?replicaSet=rs0&compressors=zstd", 0,
 			append(plain.Hosts(), "RSPrimary", "RSSecondary", "zstd", "none"), nil},
+		{"compressors of the server", "mongodb://" + plain.Hosts()[1] + "/", 0, []string{"zstd,snappy,zlib"}, nil},
 		{"TLS and SCRAM", root, 0, []string{"Standalone", "1.3", "SCRAM-SHA-256"}, nil},
 		{"X.509", "mongodb://" + secure.Hosts()[0] + "/?authMechanism=MONGODB-X509&tlsCAFile=" + url.QueryEscape(ca) + "&tlsCertificateKeyFile=" + url.QueryEscape(certKey), 0,
 			[]string{"MONGODB-X509"}, nil},

@@ -71,14 +71,6 @@ func (c *Conn) Addr() string { return c.addr }
 // Hello returns what the server said about itself in the handshake, nil before there was one.
 func (c *Conn) Hello() *event.ServerDescription { return c.hello }
 
-// Compressor returns the name of the compressor that was agreed on, "" if there is none.
-func (c *Conn) Compressor() string {
-	if c.compressor == wire.Noop {
-		return ""
-	}
-	return c.compressor.String()
-}
-
 // Mechanism returns the name of the mechanism that the connection was authenticated with, "" if it was not.
 func (c *Conn) Mechanism() string { return c.mechanism }
 
