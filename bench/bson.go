@@ -20,7 +20,7 @@ const (
 
 // bsonTasks are the specification's BSON benchmarks (flat, deep and full documents) for every form that a document can
 // take in Go, and the same with a realistic struct.
-func bsonTasks() ([]Task, error) {
+func bsonTasks(*Env) ([]Task, error) {
 	files, err := readArchive("extended_bson.tgz")
 	if err != nil {
 		return nil, err

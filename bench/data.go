@@ -34,6 +34,16 @@ func dataFolder() (string, error) {
 
 // readArchive returns the files of one of the specification's archives by their base names.
 func readArchive(name string) (map[string][]byte, error) {
+	byPath, err := readArchivePaths(name, func(string) bool { return true })
+	files := make(map[string][]byte, len(byPath))
+	for name, data := range byPath {
+		files[path.Base(name)] = data
+	}
+	return files, err
+}
+
+// readArchivePaths returns the files of one of the specification's archives whose paths want accepts.
+func readArchivePaths(name string, want func(path string) bool) (map[string][]byte, error) {
 	dir, err := dataFolder()
 	if err != nil {
 		return nil, err
@@ -56,8 +66,8 @@ func readArchive(name string) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if h.Typeflag == tar.TypeReg {
-			if files[path.Base(h.Name)], err = io.ReadAll(r); err != nil {
+		if h.Typeflag == tar.TypeReg && want(h.Name) {
+			if files[h.Name], err = io.ReadAll(r); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}

@@ -1,38 +1,135 @@
 package bench
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
+	"os"
 	"slices"
 	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"allium"
 )
 
 // A Task is one thing that both drivers do.
 type Task struct {
 	Name     string            // group/what/how, for example "bson/flat/decode D"
 	Bytes    int               // the size of the data set for one operation, for MB/s
+	Scale    int               // how many operations the specification's iteration has; 0: it does not say
 	Target   float64           // the ratio of the speeds that Allium aims at; 0 if there is none
+	CPU      float64           // the share of the official driver's processor time that Allium aims at, at most; 0 if there is none
+	Before   func() error      // is called before each turn and not measured; nil: nothing
 	Allium   func(n int) error // does the operation n times
 	Official func(n int) error
+}
+
+// Env is what tasks need: servers, clients of both drivers, and how large the large data sets are. Its servers start when
+// a group first asks for them.
+type Env struct {
+	// Files is how many of the 100 LDJSON files, and half of how many of the 50 GridFS files, the parallel tasks use.
+	Files int
+
+	uri        string // of the real deployment
+	null, ping string
+	closers    []func() error
+}
+
+// Close stops the servers and closes the clients.
+func (e *Env) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(e.closers) {
+		errs = append(errs, c())
+	}
+	e.closers = nil
+	return errors.Join(errs...)
+}
+
+func (e *Env) onClose(f func() error) { e.closers = append(e.closers, f) }
+
+// URI returns the connection string of the server that holds data: $MONGODB_URI, else a mongotest in a process of its own.
+func (e *Env) URI() (string, error) {
+	if e.uri == "" {
+		e.uri = os.Getenv("MONGODB_URI")
+	}
+	if e.uri == "" {
+		lines, stop, err := startChild("mongotest", 1)
+		if err != nil {
+			return "", err
+		}
+		e.onClose(stop)
+		e.uri = lines[0]
+	}
+	return e.uri, nil
+}
+
+// Null returns the connection string of the null server, and the address of the bare ping-pong beside it.
+func (e *Env) Null() (uri, ping string, err error) {
+	if e.null == "" {
+		lines, stop, err := startChild("null", 2)
+		if err != nil {
+			return "", "", err
+		}
+		e.onClose(stop)
+		e.null, e.ping = lines[0], lines[1]
+	}
+	return e.null, e.ping, nil
+}
+
+// Clients returns a client of each driver with the write concern w: 1, as the specification asks.
+func (e *Env) Clients(uri string) (*allium.Client, *mongo.Client, error) {
+	ours, err := allium.Open(uri, allium.ClientOptions{WriteConcern: &allium.WriteConcern{W: 1}})
+	if err != nil {
+		return nil, nil, err
+	}
+	e.onClose(func() error { return ours.Close(context.Background()) })
+	theirs, err := mongo.Connect(options.Client().ApplyURI(uri).SetWriteConcern(w1))
+	if err != nil {
+		return nil, nil, err
+	}
+	e.onClose(func() error { return theirs.Disconnect(context.Background()) })
+	return ours, theirs, nil
+}
+
+// PingPong returns a function that exchanges messages of the given sizes with a peer that does nothing else.
+func (e *Env) PingPong(in, out int) (func(n int) error, error) {
+	_, addr, err := e.Null()
+	if err != nil {
+		return nil, err
+	}
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	e.onClose(c.Close)
+	return pingPong(c, in, out)
 }
 
 // A group is a set of tasks with what they need to be set up.
 type group struct {
 	name  string
-	tasks func() ([]Task, error)
+	tasks func(*Env) ([]Task, error)
 }
 
 var groups = []group{
 	{"bson", bsonTasks},
+	{"null", nullTasks},
+	{"single", singleTasks},
+	{"multi", multiTasks},
+	{"parallel", parallelTasks},
 }
 
 // Tasks returns the tasks whose names start with prefix, and sets up only the groups that they are in.
-func Tasks(prefix string) ([]Task, error) {
+func Tasks(env *Env, prefix string) ([]Task, error) {
 	var out []Task
 	for _, g := range groups {
 		if !strings.HasPrefix(prefix, g.name) && !strings.HasPrefix(g.name, prefix) {
 			continue
 		}
-		tasks, err := g.tasks()
+		tasks, err := g.tasks(env)
 		if err != nil {
 			return nil, fmt.Errorf("set up %s: %w", g.name, err)
 		}

@@ -1,136 +1,226 @@
 // Command compare runs the benchmarks of Allium and the official Go driver side by side and prints a table.
 //
-// Both do the same work in the same process, in turns, so that what else the machine does hits both. The table has the
-// median of the rounds; a ratio of 2 says that Allium is twice as fast.
+//	go -C bench run ./cmd/compare -quick             # everything, in a few minutes
+//	go -C bench run ./cmd/compare -run multi         # one group
+//	go -C bench run ./cmd/compare -full -svg a.svg   # as long as the specification says
+//
+// Both do the same work in the same process, in turns, so that what else the machine does hits both. The servers are
+// processes of their own: a mongotest, or what $MONGODB_URI names, and a null server with canned replies. The
+// figures are medians of the turns. A speed ratio of 2 says that Allium is twice as fast, a CPU share of 0.5 that it
+// takes half the processor time.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"allium/bench"
 )
 
+// settings are the flags.
+type settings struct {
+	prefix                string
+	plan                  bench.Plan
+	quick                 bool
+	markdown, percentiles bool
+	svg                   string
+	files                 int
+}
+
 func main() {
-	prefix := flag.String("run", "", "run only the tasks whose names start with this, for example bson or bson/flat")
-	rounds := flag.Int("rounds", 7, "how often each driver takes its turn")
-	length := flag.Duration("time", 150*time.Millisecond, "how long a turn takes, about")
-	cpu := flag.Bool("cpu", false, "measure processor time instead of wall time, for a machine that is busy with other things")
-	markdown := flag.Bool("markdown", false, "print the table as Markdown")
+	bench.Child()
+	var s settings
+	flag.StringVar(&s.prefix, "run", "", "run only the tasks whose names start with this, for example bson or bson/flat")
+	flag.IntVar(&s.plan.Rounds, "rounds", 7, "how often each driver takes its turn")
+	flag.DurationVar(&s.plan.Length, "time", 150*time.Millisecond, "how long a turn takes, about")
+	flag.BoolVar(&s.quick, "quick", false, "short turns and small parallel data sets")
+	flag.BoolVar(&s.plan.Full, "full", false, "the specification's lengths: a minute or 100 iterations for each task and driver, and all files")
+	flag.BoolVar(&s.markdown, "markdown", false, "print the tables as Markdown")
+	flag.BoolVar(&s.percentiles, "percentiles", false, "also print the specification's percentiles of the time per operation")
+	flag.StringVar(&s.svg, "svg", "", "also draw the comparison as a bar chart into this `file`")
 	flag.Parse()
-	if err := run(*prefix, max(*rounds, 1), *length, *cpu, *markdown); err != nil {
+	if err := run(s); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }
 
-func run(prefix string, rounds int, length time.Duration, cpu, markdown bool) error {
-	clock, kind := wallTime, "wall time"
-	if cpu {
-		clock, kind = processorTime, "processor time"
+func run(s settings) (err error) {
+	s.plan.Rounds, s.files = max(s.plan.Rounds, 1), 20
+	switch {
+	case s.plan.Full:
+		s.files = 100
+	case s.quick:
+		s.plan.Rounds, s.plan.Length, s.files = min(s.plan.Rounds, 3), min(s.plan.Length, 60*time.Millisecond), 4
 	}
-	tasks, err := bench.Tasks(prefix)
+	env := &bench.Env{Files: s.files}
+	defer func() { err = errors.Join(err, env.Close()) }()
+	tasks, err := bench.Tasks(env, s.prefix)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s %s/%s, GOMAXPROCS %d; %s, medians of %d rounds of %v\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.GOMAXPROCS(0), kind, rounds, length)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	format := "%s\t%s\t%s\t%s\t%s\t%s\t%s\n"
-	if markdown {
-		format = "| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t|\n"
+	fmt.Printf("%s %s/%s, GOMAXPROCS %d; medians of ", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+	if s.plan.Full {
+		fmt.Print("the specification's iterations\n\n")
+	} else {
+		fmt.Printf("%d rounds of %v\n\n", s.plan.Rounds, s.plan.Length)
 	}
-	fmt.Fprintf(w, format, "task", "Allium MB/s", "allocs/op", "official MB/s", "allocs/op", "ratio", "target")
-	if markdown {
-		fmt.Fprintf(w, format, "---", "---:", "---:", "---:", "---:", "---:", "---:")
-	}
+	t := newTable(s.markdown, "task", "Allium MB/s", "official MB/s", "speed ratio", "aim", "CPU/op", "CPU/op", "CPU share", "aim",
+		"allocs", "allocs", "bytes", "bytes", "calls", "calls")
+	var all []bench.Measurement
 	for _, task := range tasks {
-		ours, theirs, err := measure(task, rounds, length, clock)
+		m, err := bench.Measure(task, s.plan)
 		if err != nil {
 			return fmt.Errorf("%s: %w", task.Name, err)
 		}
-		target := ""
-		if task.Target > 0 {
-			target = fmt.Sprintf(">= %g", task.Target)
-		}
-		fmt.Fprintf(w, format, task.Name,
-			fmt.Sprintf("%.0f", ours.speed(task.Bytes)), fmt.Sprint(ours.allocs),
-			fmt.Sprintf("%.0f", theirs.speed(task.Bytes)), fmt.Sprint(theirs.allocs),
-			fmt.Sprintf("%.2f", theirs.perOp.Seconds()/ours.perOp.Seconds()), target)
-		if !markdown {
-			w.Flush()
-		}
+		all = append(all, m)
+		a, o := &m.Allium, &m.Official
+		t.row(task.Name, speed(a, task.Bytes), speed(o, task.Bytes), ratio(o.Wall, a.Wall), aim(">=", task.Target),
+			round(a.CPU), round(o.CPU), ratio(a.CPU, o.CPU), aim("<=", task.CPU),
+			fmt.Sprint(a.Allocs), fmt.Sprint(o.Allocs), fmt.Sprint(a.Bytes), fmt.Sprint(o.Bytes), calls(a), calls(o))
 	}
-	return w.Flush()
+	t.end()
+	if err := pingPong(env, all, s); err != nil {
+		return err
+	}
+	composites(all, s.markdown)
+	if s.percentiles {
+		percentiles(all, s.markdown)
+	}
+	if s.svg == "" {
+		return nil
+	}
+	return os.WriteFile(s.svg, chart(all), 0o644)
 }
 
-var started = time.Now()
-
-func wallTime() time.Duration { return time.Since(started) }
-
-// result is what one driver needs for one operation.
-type result struct {
-	perOp  time.Duration
-	allocs uint64
+func speed(u *bench.Usage, bytes int) string {
+	if bytes == 0 {
+		return fmt.Sprintf("%.0f op/s", 1/u.Wall.Seconds())
+	}
+	return fmt.Sprintf("%.3g", u.Speed(bytes))
 }
 
-// speed returns megabytes per second; the specification's megabyte is 1,000,000 bytes.
-func (r result) speed(bytes int) float64 { return float64(bytes) / 1e6 / r.perOp.Seconds() }
+func ratio(a, b time.Duration) string { return fmt.Sprintf("%.2f", a.Seconds()/b.Seconds()) }
 
-func measure(task bench.Task, rounds int, length time.Duration, clock func() time.Duration) (ours, theirs result, err error) {
-	sides := []func(int) error{task.Allium, task.Official}
-	var n [2]int
-	for i, do := range sides {
-		if n[i], err = calibrate(do, length, clock); err != nil {
-			return ours, theirs, err
-		}
+func aim(sign string, v float64) string {
+	if v == 0 {
+		return ""
 	}
-	var results [2][]result
-	for range rounds {
-		for i, do := range sides {
-			r, err := turn(do, n[i], clock)
-			if err != nil {
-				return ours, theirs, err
+	return fmt.Sprintf("%s %g", sign, v)
+}
+
+func calls(u *bench.Usage) string {
+	if u.Calls < 0 {
+		return "?"
+	}
+	return fmt.Sprintf("%.1f", u.Calls)
+}
+
+// round keeps three digits.
+func round(d time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
+
+// composites prints the specification's composite scores.
+func composites(all []bench.Measurement, markdown bool) {
+	scores := slices.DeleteFunc(bench.Composites(all), func(c bench.Composite) bool { return c.Missing == c.Of })
+	if len(scores) == 0 {
+		return
+	}
+	fmt.Println()
+	t := newTable(markdown, "composite", "Allium MB/s", "official MB/s", "ratio", "tasks")
+	for _, c := range scores {
+		t.row(c.Name, fmt.Sprintf("%.1f", c.Allium), fmt.Sprintf("%.1f", c.Official), fmt.Sprintf("%.2f", c.Allium/c.Official), fmt.Sprintf("%d of %d", c.Of-c.Missing, c.Of))
+	}
+	t.end()
+}
+
+// percentiles prints the specification's percentiles of the time that an operation takes.
+func percentiles(all []bench.Measurement, markdown bool) {
+	fmt.Println()
+	which := []int{10, 25, 50, 75, 90, 95, 98, 99}
+	heads := []string{"task", "driver"}
+	for _, p := range which {
+		heads = append(heads, fmt.Sprintf("p%d", p))
+	}
+	t := newTable(markdown, heads...)
+	for _, m := range all {
+		for _, side := range []struct {
+			name string
+			u    *bench.Usage
+		}{{"Allium", &m.Allium}, {"official", &m.Official}} {
+			cells := []string{m.Task.Name, side.name}
+			for _, p := range which {
+				cells = append(cells, round(side.u.Percentile(p)))
 			}
-			results[i] = append(results[i], r)
+			t.row(cells...)
 		}
 	}
-	return median(results[0]), median(results[1]), nil
+	t.end()
 }
 
-// calibrate returns how many operations take about length.
-func calibrate(do func(int) error, length time.Duration, clock func() time.Duration) (int, error) {
-	for n := 1; ; n *= 4 {
-		r, err := turn(do, n, clock)
+// pingPong sets the time of a find against that of a bare exchange of as many bytes.
+func pingPong(env *bench.Env, all []bench.Measurement, s settings) error {
+	for _, m := range all {
+		if m.Task.Name != "null/find one" {
+			continue
+		}
+		// What Allium's find one sends and gets, about.
+		do, err := env.PingPong(170, 300)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		if took := r.perOp * time.Duration(n); took > length/8 {
-			return max(1, int(length/max(r.perOp, 1))), nil
+		bare, err := bench.Measure(bench.Task{Allium: do, Official: do}, s.plan)
+		if err != nil {
+			return err
 		}
+		b := min(bare.Allium.CPU, bare.Official.CPU)
+		fmt.Printf("\nfind one, against a bare TCP ping-pong of as many bytes (%s CPU): Allium %s (%s times it, the aim is 2), official %s (%s times it)\n",
+			round(b), round(m.Allium.CPU), ratio(m.Allium.CPU, b), round(m.Official.CPU), ratio(m.Official.CPU, b))
 	}
+	return nil
 }
 
-func turn(do func(int) error, n int, clock func() time.Duration) (result, error) {
-	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	start := clock()
-	err := do(n)
-	took := clock() - start
-	runtime.ReadMemStats(&after)
-	return result{
-		perOp:  max(took/time.Duration(n), 1),
-		allocs: (after.Mallocs - before.Mallocs + uint64(n)/2) / uint64(n),
-	}, err
+// table prints rows as they come.
+type table struct {
+	w        *tabwriter.Writer
+	markdown bool
 }
 
-func median(results []result) result {
-	slices.SortFunc(results, func(a, b result) int { return int(a.perOp - b.perOp) })
-	return results[len(results)/2]
+func newTable(markdown bool, heads ...string) *table {
+	t := &table{tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0), markdown}
+	t.row(heads...)
+	if markdown {
+		cells := make([]string, len(heads))
+		for i := range cells {
+			cells[i] = "---"
+			if i > 0 {
+				cells[i] = "---:"
+			}
+		}
+		t.row(cells...)
+	}
+	return t
 }
+
+func (t *table) row(cells ...string) {
+	line := strings.Join(cells, "\t") + "\n"
+	if t.markdown {
+		line = "| " + strings.Join(cells, " | ") + " |\n"
+	}
+	io.WriteString(t.w, line)
+}
+
+func (t *table) end() { t.w.Flush() }

@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"errors"
+
+	official "go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"allium"
+	"allium/bson"
+)
+
+// multiTasks are the specification's benchmarks of many documents at once.
+func multiTasks(env *Env) ([]Task, error) {
+	d, err := corpusDocs(env)
+	if err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	const tweets = 10_000
+	ourTweets := d.ourDB.Collection("tweets")
+	if _, err := ourTweets.InsertMany(ctx, copies(d.tweet.ours, tweets)); err != nil {
+		return nil, err
+	}
+	tasks := []Task{{Name: "multi/find many and empty the cursor", Bytes: d.tweet.size * tweets, Scale: 1,
+		Allium: repeat(func() error {
+			cur, err := ourTweets.Find(ctx, bson.D{})
+			if err != nil {
+				return err
+			}
+			n := 0
+			for _, err := range cur.Seq(ctx) {
+				if err != nil {
+					return err
+				}
+				n++
+			}
+			return expect(n, tweets)
+		}),
+		Official: repeat(func() error {
+			cur, err := d.theirDB.Collection("tweets").Find(ctx, official.D{})
+			if err != nil {
+				return err
+			}
+			n := 0
+			for cur.Next(ctx) {
+				var doc official.D
+				if err := cur.Decode(&doc); err != nil {
+					return err
+				}
+				n++
+			}
+			return errors.Join(cur.Close(ctx), expect(n, tweets))
+		})}}
+	for _, x := range []struct {
+		name string
+		doc  sourceDoc
+		n    int
+	}{{"small doc", d.small, 10_000}, {"large doc", d.large, 10}} {
+		tasks = append(tasks, d.insertTasks(x.name, x.doc, x.n)...)
+	}
+	return append(tasks, d.mixedTask()), nil
+}
+
+// insertTasks are the ways to insert n copies of a document.
+func (d *docs) insertTasks(name string, doc sourceDoc, n int) []Task {
+	ctx := context.Background()
+	ours, theirs := copies(doc.ours, n), copies(doc.theirs, n)
+	var ourModels []allium.WriteModel
+	var theirModels []mongo.WriteModel
+	for range n {
+		ourModels = append(ourModels, allium.InsertModel{Document: doc.ours})
+		theirModels = append(theirModels, mongo.NewInsertOneModel().SetDocument(doc.theirs))
+	}
+	task := func(how string, ours, theirs func() error) Task {
+		return Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: d.fresh(corpus), Allium: repeat(ours), Official: repeat(theirs)}
+	}
+	return []Task{
+		task("bulk insert",
+			func() error { _, err := d.ourDB.Collection(corpus).InsertMany(ctx, ours); return err },
+			func() error { _, err := d.theirDB.Collection(corpus).InsertMany(ctx, theirs); return err }),
+		task("Collection BulkWrite insert",
+			func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ourModels); return err },
+			func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirModels); return err }),
+	}
+}
+
+// mixedTask inserts, replaces and deletes in turns.
+func (d *docs) mixedTask() Task {
+	const n = 10_000
+	ctx := context.Background()
+	var ours []allium.WriteModel
+	var theirs []mongo.WriteModel
+	for range n {
+		ours = append(ours, allium.InsertModel{Document: d.small.ours}, allium.ReplaceModel{Filter: bson.D{}, Replacement: d.small.ours}, allium.DeleteModel{Filter: bson.D{}})
+		theirs = append(theirs, mongo.NewInsertOneModel().SetDocument(d.small.theirs),
+			mongo.NewReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs), mongo.NewDeleteOneModel().SetFilter(official.D{}))
+	}
+	return Task{Name: "multi/small doc Collection BulkWrite mixed", Bytes: d.small.size * 2 * n, Scale: 1, Before: d.fresh(corpus),
+		Allium:   repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
+		Official: repeat(func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs); return err })}
+}
+
+func copies[T any](doc T, n int) []T {
+	out := make([]T, n)
+	for i := range out {
+		out[i] = doc
+	}
+	return out
+}

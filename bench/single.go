@@ -1,0 +1,142 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	official "go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"allium"
+	"allium/bson"
+)
+
+var w1 = writeconcern.W1()
+
+// The database and the collection of the specification's tasks.
+const (
+	perftest = "perftest"
+	corpus   = "corpus"
+)
+
+// docs are the specification's documents for both drivers.
+type docs struct {
+	tweet, small, large sourceDoc
+	gridFSLarge         []byte
+	ours                *allium.Client
+	theirs              *mongo.Client
+	ourDB               *allium.Database
+	theirDB             *mongo.Database
+}
+
+// sourceDoc is one of them, with the size of its source file.
+type sourceDoc struct {
+	size   int
+	ours   bson.D
+	theirs official.D
+}
+
+// corpusDocs reads the documents, connects both drivers and empties the database.
+func corpusDocs(env *Env) (*docs, error) {
+	files, err := readArchive("single_and_multi_document.tgz")
+	if err != nil {
+		return nil, err
+	}
+	uri, err := env.URI()
+	if err != nil {
+		return nil, err
+	}
+	d := &docs{gridFSLarge: files["gridfs_large.bin"]}
+	for name, doc := range map[string]*sourceDoc{"tweet.json": &d.tweet, "small_doc.json": &d.small, "large_doc.json": &d.large} {
+		doc.size = len(files[name])
+		if err := bson.UnmarshalExtJSON(files[name], &doc.ours); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := official.UnmarshalExtJSON(files[name], true, &doc.theirs); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if d.ours, d.theirs, err = env.Clients(uri); err != nil {
+		return nil, err
+	}
+	d.ourDB, d.theirDB = d.ours.Database(perftest), d.theirs.Database(perftest)
+	env.onClose(func() error { return d.ourDB.Drop(context.Background()) })
+	return d, d.ourDB.Drop(context.Background())
+}
+
+// fresh makes an empty collection.
+func (d *docs) fresh(names ...string) func() error {
+	return func() error {
+		for _, name := range names {
+			if err := d.ourDB.Collection(name).Drop(context.Background()); err != nil {
+				return err
+			}
+			if err := d.ourDB.CreateCollection(context.Background(), name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// singleTasks are the specification's benchmarks of single documents.
+func singleTasks(env *Env) ([]Task, error) {
+	d, err := corpusDocs(env)
+	if err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	const tweets = 10_000
+	ourTweets := d.ourDB.Collection("tweets") // of its own, so that the tasks that insert leave it alone
+	many := make([]bson.D, tweets)
+	for i := range many {
+		many[i] = append(bson.D{{Key: "_id", Value: int32(i + 1)}}, d.tweet.ours...)
+	}
+	if _, err := ourTweets.InsertMany(ctx, many); err != nil {
+		return nil, err
+	}
+	insert := func(name string, doc sourceDoc, scale int) Task {
+		return Task{Name: "single/" + name, Bytes: doc.size, Scale: scale, Before: d.fresh(corpus),
+			Allium: repeat(func() error {
+				_, err := d.ourDB.Collection(corpus).InsertOne(ctx, doc.ours)
+				return err
+			}),
+			Official: repeat(func() error {
+				_, err := d.theirDB.Collection(corpus).InsertOne(ctx, doc.theirs)
+				return err
+			})}
+	}
+	return []Task{
+		{Name: "single/run command", Bytes: 13, Scale: 10_000,
+			Allium: repeat(func() error {
+				_, err := d.ourDB.RunCommand(ctx, bson.D{{Key: "hello", Value: true}})
+				return err
+			}),
+			Official: repeat(func() error {
+				return d.theirDB.RunCommand(ctx, official.D{{Key: "hello", Value: true}}).Err()
+			})},
+		{Name: "single/find one by _id", Bytes: d.tweet.size, Scale: tweets,
+			Allium: func(n int) error {
+				for i := range n {
+					if doc, err := ourTweets.FindOne(ctx, bson.D{{Key: "_id", Value: int32(i%tweets + 1)}}); err != nil || len(doc) < 2 {
+						return fmt.Errorf("%d fields: %w", len(doc), err)
+					}
+				}
+				return nil
+			},
+			Official: func(n int) error {
+				c := d.theirDB.Collection("tweets")
+				for i := range n {
+					var doc official.D
+					if err := c.FindOne(ctx, official.D{{Key: "_id", Value: int32(i%tweets + 1)}}, options.FindOne()).Decode(&doc); err != nil || len(doc) < 2 {
+						return fmt.Errorf("%d fields: %w", len(doc), err)
+					}
+				}
+				return nil
+			}},
+		insert("small doc insertOne", d.small, 10_000),
+		insert("large doc insertOne", d.large, 10),
+	}, nil
+}
