@@ -116,7 +116,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 	if o.Logger != nil {
 		handler = o.Logger.Handler()
 	}
-	c.log, warnings = logging.New(logging.Options{Handler: handler}, os.Getenv)
+	c.log, warnings = logging.New(logging.Options{Handler: handler, Levels: o.LogLevels, MaxDocumentLength: o.MaxLogDocumentLength}, os.Getenv)
 	c.warn(append(warnings, cfg.Warnings...))
 	connections, err := c.connections(cfg, o)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/exec"
+	"allium/internal/logging"
 	"allium/internal/uri"
 )
 
@@ -113,7 +114,24 @@ type ClientOptions struct {
 	// Logger takes the driver's log messages, at the levels that the environment variables MONGODB_LOG_* set. Nil: they go
 	// where MONGODB_LOG_PATH says, if any of those variables is set.
 	Logger *slog.Logger
+	// LogLevels are the least severe levels that are logged, by component. They win over the environment variables. A component that
+	// is not named has the level that the environment sets, or logs all that Logger takes.
+	LogLevels map[LogComponent]slog.Level
+	// MaxLogDocumentLength is how much of a document's Extended JSON a message holds, in bytes. Zero: what the environment variable
+	// MONGODB_LOG_MAX_DOCUMENT_LENGTH says, 1000 by default.
+	MaxLogDocumentLength int
 }
+
+// LogComponent is a part of the driver whose log messages have a level of their own (specification: Logging).
+type LogComponent = logging.Component
+
+// The components.
+const (
+	LogCommand         = logging.Command
+	LogTopology        = logging.Topology
+	LogServerSelection = logging.ServerSelection
+	LogConnection      = logging.Connection
+)
 
 // Credential says who the client is, and how it proves it: Username, Password, Source (the database that the user is defined
 // in), Mechanism ("" negotiates SCRAM with the server) and Properties of the mechanism. It never prints its password.

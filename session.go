@@ -133,3 +133,13 @@ func (s *Session) PinnedServer() string {
 
 // Pinned reports whether the session's transaction is pinned to a mongos or, behind a load balancer, to a connection.
 func (s *Session) Pinned() bool { return s.inner.Transaction().Pinned() != nil }
+
+// TransactionState returns the state of the session's transaction, as the specification Transactions names it: none, starting,
+// in_progress, committed or aborted.
+func (s *Session) TransactionState() string {
+	return [...]string{"none", "starting", "in_progress", "committed", "aborted"}[s.inner.Transaction().State()]
+}
+
+// Dirty reports whether a network error hit a command of the session, so that what the server knows of it is in doubt. The server's
+// session is not used again after End then (specification: Driver Sessions).
+func (s *Session) Dirty() bool { return s.inner.Server().Dirty() }

@@ -2,6 +2,8 @@ package mongotest
 
 import (
 	"log/slog"
+
+	"allium/mongotest/internal/server"
 )
 
 // Option chooses what Start starts.
@@ -60,6 +62,15 @@ func LoadBalanced(mongoses int) Option {
 
 // Version chooses the server version: "4.2" to "8.2", with or without a patch level. The default is "8.0".
 func Version(v string) Option { return func(o *options) { o.version = v } }
+
+// Versions returns the versions that Version takes, with the patch level that stands for each series, the oldest first.
+func Versions() []string {
+	var all []string
+	for _, v := range server.Versions() {
+		all = append(all, v.String())
+	}
+	return all
+}
 
 // Port makes the deployment listen on this port and those that follow instead of free ones.
 func Port(first int) Option { return func(o *options) { o.port = first } }

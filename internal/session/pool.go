@@ -38,6 +38,9 @@ func (s *ServerSession) Touch() { s.lastUse = time.Now() }
 // doubt: a dirty session is not used again.
 func (s *ServerSession) MarkDirty() { s.dirty = true }
 
+// Dirty reports whether MarkDirty was called.
+func (s *ServerSession) Dirty() bool { return s.dirty }
+
 // expired reports whether the server may have forgotten the session, or will within a minute. A timeout of nil means that
 // sessions do not expire, as behind a load balancer, where the driver does not learn it.
 func (s *ServerSession) expired(timeoutMinutes *int64) bool {

@@ -40,11 +40,8 @@ func (a *arguments) any(name string) any {
 
 // required is any for an argument that must be there.
 func (a *arguments) required(name string) any {
-	v := a.any(name)
-	if v == nil && a.err == nil {
-		a.err = fmt.Errorf("argument %s is missing", name)
-	}
-	return v
+	a.must(name)
+	return a.any(name)
 }
 
 func (a *arguments) string(name string) string {
@@ -83,6 +80,39 @@ func (a *arguments) bool(name string) *bool {
 		return nil
 	}
 	return &b
+}
+
+// is returns a boolean, false if it is not there.
+func (a *arguments) is(name string) bool {
+	b := a.bool(name)
+	return b != nil && *b
+}
+
+// strings returns an array of strings, nil if it is not there.
+func (a *arguments) strings(name string) []string {
+	v := a.raw(name)
+	arr, ok := v.Array()
+	if !ok && !v.IsZero() {
+		a.fail(name, v, "an array")
+	}
+	var all []string
+	for el := range arr.Values() {
+		s, ok := el.StringValue()
+		if !ok {
+			a.fail(name, el, "strings")
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// must reports arguments that are missing.
+func (a *arguments) must(names ...string) {
+	for _, name := range names {
+		if a.doc.Lookup(name).IsZero() && a.err == nil {
+			a.err = fmt.Errorf("argument %s is missing", name)
+		}
+	}
 }
 
 func (a *arguments) millis(name string) time.Duration {

@@ -3,7 +3,10 @@ package unified
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"allium"
@@ -11,111 +14,227 @@ import (
 	"allium/mongotest"
 )
 
-// Deployment is what a test runs against.
-type Deployment struct {
+// Target says what deployment a test runs against.
+type Target struct {
 	Topology string // "single", "replicaset", "sharded" or "load-balanced"
 	Version  string // of the server
-	// single is the connection string that a client without useMultipleMongoses gets, multiple that of the others.
-	single, multiple string
-	admin            *allium.Client
-	stop             func()
+	Auth     bool   // clients must authenticate
 }
 
-func (d *Deployment) uri(multiple bool) string {
-	if multiple {
-		return d.multiple
+// Deployment is a running Target.
+type Deployment struct {
+	Target
+	seeds  seeds // of clients that use multiple mongoses
+	lone   seeds // of those that use a single one
+	dialer allium.Dialer
+	admin  *allium.Client // the internal client
+	direct []*allium.Client
+	stop   func()
+
+	mu         sync.Mutex
+	parameters map[string]bson.RawValue
+}
+
+// seeds are the parts of a connection string that tests change.
+type seeds struct {
+	scheme, user, hosts, db string
+	options                 url.Values
+}
+
+func parseSeeds(uri string) (seeds, error) {
+	var s seeds
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return s, fmt.Errorf("%q is not a connection string", uri)
 	}
-	return d.single
+	s.scheme = scheme
+	rest, query, _ := strings.Cut(rest, "?")
+	s.hosts, s.db, _ = strings.Cut(rest, "/")
+	if i := strings.LastIndexByte(s.hosts, '@'); i >= 0 {
+		s.user, s.hosts = s.hosts[:i+1], s.hosts[i+1:]
+	}
+	var err error
+	s.options, err = url.ParseQuery(query)
+	return s, err
 }
 
-// Start starts a mongotest deployment of a topology and a server version.
-func Start(topology, version string) (*Deployment, error) {
-	var kind mongotest.Option
-	switch topology {
+// first returns the seeds with the first host only.
+func (s seeds) first() seeds {
+	s.hosts, _, _ = strings.Cut(s.hosts, ",")
+	return s
+}
+
+// uri returns the connection string with further options, which win over those there.
+func (s seeds) uri(options url.Values) string {
+	all := url.Values{}
+	for _, set := range []url.Values{s.options, options} {
+		for key, values := range set {
+			for old := range all {
+				if strings.EqualFold(old, key) {
+					delete(all, old)
+				}
+			}
+			all[key] = values
+		}
+	}
+	if strings.EqualFold(all.Get("directConnection"), "true") {
+		s = s.first()
+		delete(all, "replicaSet")
+	}
+	return s.scheme + "://" + s.user + s.hosts + "/" + s.db + "?" + all.Encode()
+}
+
+const user, password = "unified", "pencil"
+
+// Start starts a mongotest deployment. In memory it may run inside of a testing/synctest bubble.
+func Start(t Target, inMemory bool) (*Deployment, error) {
+	options := []mongotest.Option{mongotest.Version(t.Version)}
+	switch t.Topology {
 	case "single":
-		kind = mongotest.Standalone()
+		options = append(options, mongotest.Standalone())
 	case "replicaset":
-		kind = mongotest.ReplicaSet(1)
+		options = append(options, mongotest.ReplicaSet(1))
 	case "sharded":
-		kind = mongotest.Sharded(1, 2)
+		options = append(options, mongotest.Sharded(1, 2))
 	case "load-balanced":
-		kind = mongotest.LoadBalanced(1)
+		options = append(options, mongotest.LoadBalanced(1))
 	default:
-		return nil, fmt.Errorf("topology %q is not known", topology)
+		return nil, fmt.Errorf("topology %q is not known", t.Topology)
 	}
-	m, err := mongotest.Open(kind, mongotest.Version(version))
+	if t.Auth {
+		options = append(options, mongotest.Auth(user, password))
+	}
+	if inMemory {
+		options = append(options, mongotest.InMemory())
+	}
+	m, err := mongotest.Open(options...)
 	if err != nil {
 		return nil, err
 	}
-	d := &Deployment{Topology: topology, Version: version, single: m.URI(), multiple: m.URI(), stop: m.Stop}
-	if topology == "sharded" {
-		d.single = strings.Replace(m.URI(), strings.Join(m.Hosts(), ","), m.Hosts()[0], 1)
+	d := &Deployment{Target: t, dialer: m, stop: m.Stop}
+	if d.seeds, err = parseSeeds(m.URI()); err == nil {
+		d.lone = d.seeds
+		err = d.open()
 	}
-	if d.admin, err = allium.Open(d.single); err != nil {
+	if err != nil {
 		m.Stop()
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	return d, nil
+}
+
+// Connect uses the deployment of a connection string. Behind a load balancer it wants to know from $SINGLE_MONGOS_LB_URI and
+// $MULTI_MONGOS_LB_URI how to reach one mongos, and several.
+func Connect(uri string) (*Deployment, error) {
+	d := &Deployment{stop: func() {}}
+	var err error
+	if d.seeds, err = parseSeeds(uri); err != nil {
+		return nil, err
+	}
+	d.lone = d.seeds
+	d.Auth = d.seeds.user != ""
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	hello, err := d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}})
+	if err != nil {
+		return nil, err
+	}
+	msg, _ := hello.Lookup("msg").StringValue()
+	switch {
+	case strings.EqualFold(d.seeds.options.Get("loadBalanced"), "true"):
+		d.Topology = "load-balanced"
+		single, multiple := os.Getenv("SINGLE_MONGOS_LB_URI"), os.Getenv("MULTI_MONGOS_LB_URI")
+		if single == "" || multiple == "" {
+			return nil, fmt.Errorf("a load-balanced deployment needs SINGLE_MONGOS_LB_URI and MULTI_MONGOS_LB_URI")
+		}
+		if d.lone, err = parseSeeds(single); err != nil {
+			return nil, err
+		}
+		if d.seeds, err = parseSeeds(multiple); err != nil {
+			return nil, err
+		}
+	case msg == "isdbgrid":
+		d.Topology = "sharded"
+	case !hello.Lookup("setName").IsZero():
+		d.Topology = "replicaset"
+	default:
+		d.Topology = "single"
+	}
+	return d, nil
+}
+
+// open makes the internal client, and asks for the server's version.
+func (d *Deployment) open() error {
+	if d.Topology == "sharded" {
+		d.lone = d.seeds.first()
+	}
+	var err error
+	if d.admin, err = allium.Open(d.lone.uri(nil), allium.ClientOptions{Dialer: d.dialer}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	reply, err := d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}})
 	if err != nil {
-		d.Stop()
-		return nil, err
+		d.admin.Close(ctx)
+		return err
 	}
 	d.Version, _ = reply.Lookup("version").StringValue()
-	return d, nil
+	return nil
+}
+
+// mongos returns a client of one mongos.
+func (d *Deployment) mongos(addr string) (*allium.Client, error) {
+	s := d.seeds
+	s.hosts = addr
+	c, err := allium.Open(s.uri(url.Values{"directConnection": {"true"}}), allium.ClientOptions{Dialer: d.dialer})
+	if err == nil {
+		d.direct = append(d.direct, c)
+	}
+	return c, err
 }
 
 // Stop ends the deployment.
 func (d *Deployment) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	for _, c := range d.direct {
+		c.Close(ctx)
+	}
 	d.admin.Close(ctx)
 	d.stop()
 }
 
-// meets says why the deployment does not meet any of the requirements, "" if it meets one or there are none.
-func (d *Deployment) meets(list []Requirement) string {
-	if len(list) == 0 {
-		return ""
-	}
-	var why []string
-	for _, r := range list {
-		reason := d.lacks(&r)
-		if reason == "" {
-			return ""
-		}
-		why = append(why, reason)
-	}
-	return strings.Join(why, "; ")
+// killAllSessions ends the transactions that an earlier test left open: they would block the next one.
+func (d *Deployment) killAllSessions(ctx context.Context) {
+	d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}})
 }
 
-func (d *Deployment) lacks(r *Requirement) string {
-	if r.MinServerVersion != "" && compareVersions(d.Version, r.MinServerVersion) < 0 {
-		return "needs server " + r.MinServerVersion
+// parameter returns the value of a server parameter, zero if the server does not know it.
+func (d *Deployment) parameter(name string) bson.RawValue {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v, ok := d.parameters[name]; ok {
+		return v
 	}
-	if r.MaxServerVersion != "" && compareVersions(d.Version, r.MaxServerVersion) > 0 {
-		return "needs server " + r.MaxServerVersion + " or older"
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	reply, _ := d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
+	if d.parameters == nil {
+		d.parameters = map[string]bson.RawValue{}
 	}
-	if len(r.Topologies) > 0 {
-		found := false
-		for _, t := range r.Topologies {
-			found = found || t == d.Topology || t == "sharded-replicaset" && d.Topology == "sharded"
-		}
-		if !found {
-			return "needs topology " + strings.Join(r.Topologies, " or ")
-		}
+	d.parameters[name] = reply.Lookup(name)
+	return d.parameters[name]
+}
+
+// String names the target for reports.
+func (t Target) String() string {
+	s := t.Topology + " " + t.Version
+	if t.Auth {
+		s += " auth"
 	}
-	if r.Auth != nil && *r.Auth {
-		return "needs authentication"
-	}
-	if r.Serverless == "require" {
-		return "needs a serverless deployment"
-	}
-	if !r.CSFLE.IsZero() {
-		if b, ok := r.CSFLE.Boolean(); !ok || b {
-			return "needs client-side encryption"
-		}
-	}
-	return ""
+	return s
 }

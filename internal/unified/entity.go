@@ -3,59 +3,11 @@ package unified
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 	"sync"
-	"time"
 
 	"allium"
 	"allium/bson"
-	"allium/event"
 )
-
-// clientEntity is a client with the events that it has published.
-type clientEntity struct {
-	*allium.Client
-	observed  map[string]bool
-	ignored   map[string]bool
-	sensitive bool
-
-	mu         sync.Mutex
-	events     []observedEvent
-	checkedOut int
-	closed     bool
-}
-
-// observedEvent is an event, named as the format names it.
-type observedEvent struct {
-	kind string // "command", "cmap" or "sdam"
-	name string
-	// command is set for commandStartedEvents, whatever is observed.
-	command bson.Raw
-	fields  bson.Raw
-	service bool
-	server  bool
-}
-
-func (c *clientEntity) record(e observedEvent) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.observed[e.name] {
-		c.events = append(c.events, e)
-	}
-}
-
-func (c *clientEntity) of(kind string) []observedEvent {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []observedEvent
-	for _, e := range c.events {
-		if e.kind == kind {
-			out = append(out, e)
-		}
-	}
-	return out
-}
 
 // entities are what the operations of a test work on. Threads share them.
 type entities struct {
@@ -110,6 +62,7 @@ func (e *entities) lsid(name string) (bson.Raw, error) {
 	return s.id, nil
 }
 
+// sessionEntity is a session, whose id is known after its end too.
 type sessionEntity struct {
 	*allium.Session
 	client *clientEntity
@@ -146,7 +99,6 @@ func (r *runner) createEntities(ctx context.Context, list []bson.Raw) error {
 }
 
 func init() {
-	registerEntity("client", createClient)
 	registerEntity("database", createDatabase)
 	registerEntity("collection", createCollection)
 	registerEntity("session", createSession)
@@ -214,6 +166,12 @@ func createSession(_ context.Context, r *runner, a *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.clusterTime != nil {
+		// Without it a transaction on another mongos might not see the initial data.
+		if err := s.AdvanceClusterTime(r.clusterTime); err != nil {
+			return nil, err
+		}
+	}
 	return &sessionEntity{Session: s, client: client, id: s.ID()}, nil
 }
 
@@ -223,144 +181,7 @@ func (a *arguments) transaction() allium.TransactionOptions {
 		ReadPreference: a.readPreference("readPreference"), MaxCommitTime: a.millisp("maxCommitTimeMS")}
 }
 
-func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
-	c := &clientEntity{observed: map[string]bool{}, ignored: map[string]bool{"configureFailPoint": true}}
-	for v := range rawArray(a.raw("observeEvents")) {
-		name, _ := v.StringValue()
-		c.observed[name] = true
-	}
-	for v := range rawArray(a.raw("ignoreCommandMonitoringEvents")) {
-		name, _ := v.StringValue()
-		c.ignored[name] = true
-	}
-	if b := a.bool("observeSensitiveCommands"); b != nil {
-		c.sensitive = *b
-	}
-	multi := a.bool("useMultipleMongoses")
-	uri := r.deployment.uri(multi != nil && *multi)
-	query := url.Values{}
-	for key, v := range a.document("uriOptions").All() {
-		if arr, ok := v.Array(); ok {
-			for el := range arr.Values() {
-				s, _ := el.StringValue()
-				query.Add(strings.Clone(key), s)
-			}
-			continue
-		}
-		if s, ok := v.StringValue(); ok {
-			query.Set(strings.Clone(key), s)
-			continue
-		}
-		query.Set(strings.Clone(key), v.String())
-	}
-	if len(query) > 0 {
-		sep := "&"
-		if !strings.Contains(uri, "?") {
-			sep = "?"
-		}
-		uri += sep + query.Encode()
-	}
-	opts := c.monitors()
-	if api := a.document("serverApi"); api != nil {
-		sub := &arguments{doc: api}
-		opts.ServerAPI = &allium.ServerAPI{Version: sub.string("version"), Strict: sub.bool("strict"), DeprecationErrors: sub.bool("deprecationErrors")}
-		a.adopt(sub)
-	}
-	client, err := allium.Open(uri, opts)
-	if err != nil {
-		return nil, err
-	}
-	c.Client = client
-	r.clients = append(r.clients, c)
-	return c, nil
-}
-
-// monitors returns the options that make a client record its events.
-func (c *clientEntity) monitors() allium.ClientOptions {
-	command := func(name string, info *event.CommandInfo, f func(d []byte) []byte, cmd bson.Raw) {
-		if c.ignored[info.CommandName] || !c.sensitive && sensitive(info.CommandName) {
-			return
-		}
-		start, d := bson.BeginDocument(nil)
-		d = bson.AppendString(d, "commandName", info.CommandName)
-		d = bson.AppendString(d, "databaseName", info.DatabaseName)
-		c.record(observedEvent{kind: "command", name: name, fields: bson.EndDocument(f(d), start), command: cmd,
-			service: info.ServiceID != nil, server: info.ServerConnectionID != nil})
-	}
-	pool := func(name string, pairs ...string) {
-		start, d := bson.BeginDocument(nil)
-		for i := 0; i < len(pairs); i += 2 {
-			d = bson.AppendString(d, pairs[i], pairs[i+1])
-		}
-		c.record(observedEvent{kind: "cmap", name: name, fields: bson.EndDocument(d, start)})
-	}
-	count := func(by int) {
-		c.mu.Lock()
-		c.checkedOut += by
-		c.mu.Unlock()
-	}
-	return allium.ClientOptions{
-		CommandMonitor: &event.CommandMonitor{
-			Started: func(_ context.Context, e *event.CommandStarted) {
-				cmd := append(bson.Raw(nil), e.Command...)
-				command("commandStartedEvent", &e.CommandInfo, func(d []byte) []byte { return bson.AppendDocument(d, "command", cmd) }, cmd)
-			},
-			Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
-				command("commandSucceededEvent", &e.CommandInfo, func(d []byte) []byte { return bson.AppendDocument(d, "reply", e.Reply) }, nil)
-			},
-			Failed: func(_ context.Context, e *event.CommandFailed) {
-				command("commandFailedEvent", &e.CommandInfo, func(d []byte) []byte { return d }, nil)
-			},
-		},
-		PoolMonitor: &event.PoolMonitor{
-			PoolCreated: func(*event.PoolCreated) { pool("poolCreatedEvent") },
-			PoolReady:   func(*event.PoolReady) { pool("poolReadyEvent") },
-			PoolCleared: func(*event.PoolCleared) { pool("poolClearedEvent") },
-			PoolClosed:  func(*event.PoolClosed) { pool("poolClosedEvent") },
-
-			ConnectionCreated:         func(*event.ConnectionCreated) { pool("connectionCreatedEvent") },
-			ConnectionReady:           func(*event.ConnectionReady) { pool("connectionReadyEvent") },
-			ConnectionClosed:          func(e *event.ConnectionClosed) { pool("connectionClosedEvent", "reason", e.Reason) },
-			ConnectionCheckOutStarted: func(*event.ConnectionCheckOutStarted) { pool("connectionCheckOutStartedEvent") },
-			ConnectionCheckOutFailed: func(e *event.ConnectionCheckOutFailed) {
-				pool("connectionCheckOutFailedEvent", "reason", e.Reason)
-			},
-			ConnectionCheckedOut: func(*event.ConnectionCheckedOut) { count(1); pool("connectionCheckedOutEvent") },
-			ConnectionCheckedIn:  func(*event.ConnectionCheckedIn) { count(-1); pool("connectionCheckedInEvent") },
-		},
-	}
-}
-
-// sensitive reports whether a command's events are left out unless a test asks for them.
-func sensitive(name string) bool {
-	switch strings.ToLower(name) {
-	case "authenticate", "saslstart", "saslcontinue", "getnonce", "createuser", "updateuser", "copydbgetnonce", "copydbsaslstart", "copydb", "hello", "ismaster":
-		return true
-	}
-	return false
-}
-
 func rawArray(v bson.RawValue) func(func(bson.RawValue) bool) {
 	arr, _ := v.Array()
 	return arr.Values()
-}
-
-// close closes the clients of a test.
-func (r *runner) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	for _, e := range r.entities.all {
-		switch e := e.(type) {
-		case *clientEntity: // last
-		case *sessionEntity:
-			if !e.client.closed {
-				e.End(ctx)
-			}
-		case closer:
-			e.Close(ctx)
-		}
-	}
-	for _, c := range r.clients {
-		c.Close(ctx)
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"allium"
 	"allium/bson"
@@ -100,64 +99,6 @@ func serverSide(err error) (codes []int32, name string, replies []bson.Raw) {
 	return codes, name, replies
 }
 
-// checkEvents compares the events of a client with those that are expected.
-func (r *runner) checkEvents(want *Events) error {
-	c, err := get[*clientEntity](r.entities, want.Client)
-	if err != nil {
-		return err
-	}
-	kind := want.Type
-	if kind == "" {
-		kind = "command"
-	}
-	got := c.of(kind)
-	list := func() string {
-		var b strings.Builder
-		for _, e := range got {
-			fmt.Fprintf(&b, "\n\t%s %v", e.name, e.fields)
-		}
-		return b.String()
-	}
-	if len(got) < len(want.Events) || len(got) > len(want.Events) && !want.IgnoreExtra {
-		return fmt.Errorf("%d %s events expected, got %d:%s", len(want.Events), kind, len(got), list())
-	}
-	for i, doc := range want.Events {
-		for name, v := range doc.All() {
-			if name != got[i].name {
-				return fmt.Errorf("event %d: %s expected, got:%s", i, name, list())
-			}
-			if err := r.checkEvent(v, got[i]); err != nil {
-				return fmt.Errorf("event %d (%s): %w", i, name, err)
-			}
-		}
-	}
-	return nil
-}
-
-func (r *runner) checkEvent(want bson.RawValue, got observedEvent) error {
-	doc, ok := want.Document()
-	if !ok {
-		return fmt.Errorf("expected event is %v", want)
-	}
-	for key, v := range doc.All() {
-		switch key {
-		case "hasServiceId":
-			if v.AsBool() != got.service {
-				return fmt.Errorf("hasServiceId is %v", got.service)
-			}
-		case "hasServerConnectionId":
-			if v.AsBool() != got.server {
-				return fmt.Errorf("hasServerConnectionId is %v", got.server)
-			}
-		default:
-			if err := match(v, got.fields.Lookup(key), true, r.entities); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
-		}
-	}
-	return nil
-}
-
 // checkOutcome compares what collections hold.
 func (r *runner) checkOutcome(ctx context.Context, outcome []Data) error {
 	for _, d := range outcome {
@@ -175,130 +116,43 @@ func (r *runner) checkOutcome(ctx context.Context, outcome []Data) error {
 			return fmt.Errorf("outcome: %s holds %v, expected %v", d.Collection, got, d.Documents)
 		}
 		for i := range got {
-			if !bson.Equal(got[i], d.Documents[i]) {
-				if err := match(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: d.Documents[i]}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: got[i]}, false, r.entities); err != nil {
-					return fmt.Errorf("outcome: %s, document %d: %w", d.Collection, i, err)
+			if !bson.Equal(sorted(d.Documents[i]), sorted(got[i])) {
+				return fmt.Errorf("outcome: %s, document %d is %v, expected %v", d.Collection, i, got[i], d.Documents[i])
+			}
+		}
+	}
+	return nil
+}
+
+// sorted returns a document with its keys in order, on all levels.
+func sorted(doc bson.Raw) bson.Raw {
+	type field struct {
+		key   string
+		value bson.RawValue
+	}
+	var fields []field
+	for key, v := range doc.All() {
+		switch v.Type {
+		case bson.TypeEmbeddedDocument:
+			v.Value = sorted(v.Value)
+		case bson.TypeArray:
+			at, dst := bson.BeginDocument(nil)
+			i := 0
+			for el := range bson.Raw(v.Value).Values() {
+				if d, ok := el.Document(); ok {
+					el.Value = sorted(d)
 				}
+				dst = append(bson.AppendIndexHeader(dst, el.Type, i), el.Value...)
+				i++
 			}
+			v.Value = bson.EndDocument(dst, at)
 		}
+		fields = append(fields, field{key, v})
 	}
-	return nil
-}
-
-// special runs an operation of the test runner itself.
-func (r *runner) special(ctx context.Context, name string, a *arguments) (result, error) {
-	switch name {
-	case "createEntities":
-		return result{}, r.createEntities(ctx, a.documents("entities"))
-	case "failPoint":
-		c, err := get[*clientEntity](r.entities, a.string("client"))
-		if err != nil {
-			return result{}, err
-		}
-		a.string("session")
-		return result{}, r.failPoint(ctx, c.Client, a.document("failPoint"))
-	case "targetedFailPoint":
-		s, err := get[*sessionEntity](r.entities, a.string("session"))
-		if err != nil {
-			return result{}, err
-		}
-		addr := s.PinnedServer()
-		if addr == "" {
-			return result{}, errors.New("the session is not pinned")
-		}
-		direct, err := allium.Open("mongodb://"+addr+"/", allium.ClientOptions{Direct: new(true)})
-		if err != nil {
-			return result{}, err
-		}
-		r.clients = append(r.clients, &clientEntity{Client: direct})
-		return result{}, r.failPoint(ctx, direct, a.document("failPoint"))
-	case "assertSessionPinned", "assertSessionUnpinned":
-		s, err := get[*sessionEntity](r.entities, a.string("session"))
-		if err != nil {
-			return result{}, err
-		}
-		if pinned := s.Pinned(); pinned != (name == "assertSessionPinned") {
-			return result{}, fmt.Errorf("pinned is %v", pinned)
-		}
-		return result{}, nil
-	case "assertSessionTransactionState":
-		return result{}, errors.New("operation is not known")
-	case "assertSameLsidOnLastTwoCommands", "assertDifferentLsidOnLastTwoCommands":
-		c, err := get[*clientEntity](r.entities, a.string("client"))
-		if err != nil {
-			return result{}, err
-		}
-		var ids []bson.RawValue
-		for _, e := range c.of("command") {
-			if e.command != nil {
-				ids = append(ids, e.command.Lookup("lsid"))
-			}
-		}
-		if len(ids) < 2 {
-			return result{}, fmt.Errorf("only %d commands were sent", len(ids))
-		}
-		same := bson.Compare(ids[len(ids)-1], ids[len(ids)-2]) == 0
-		if same != (name == "assertSameLsidOnLastTwoCommands") {
-			return result{}, fmt.Errorf("the same lsid: %v", same)
-		}
-		return result{}, nil
-	case "assertNumberConnectionsCheckedOut":
-		c, err := get[*clientEntity](r.entities, a.string("client"))
-		if err != nil {
-			return result{}, err
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if want := a.int("connections"); int64(c.checkedOut) != want {
-			return result{}, fmt.Errorf("%d connections are checked out, expected %d", c.checkedOut, want)
-		}
-		return result{}, nil
-	case "assertCollectionExists", "assertCollectionNotExists":
-		names, err := r.deployment.admin.Database(a.string("databaseName")).ListCollectionNames(ctx)
-		if err != nil {
-			return result{}, err
-		}
-		if there := slices.Contains(names, a.string("collectionName")); there != (name == "assertCollectionExists") {
-			return result{}, fmt.Errorf("collection exists: %v", there)
-		}
-		return result{}, nil
-	case "assertIndexExists", "assertIndexNotExists":
-		cur, err := r.deployment.admin.Database(a.string("databaseName")).Collection(a.string("collectionName")).ListIndexes(ctx)
-		if err != nil {
-			return result{}, err
-		}
-		all, err := cur.All(ctx)
-		if err != nil {
-			return result{}, err
-		}
-		want := a.string("indexName")
-		there := slices.ContainsFunc(all, func(i allium.IndexInfo) bool { return i.Name == want })
-		if there != (name == "assertIndexExists") {
-			return result{}, fmt.Errorf("index exists: %v", there)
-		}
-		return result{}, nil
-	case "wait":
-		select {
-		case <-time.After(a.millis("ms")):
-		case <-ctx.Done():
-		}
-		return result{}, nil
+	slices.SortStableFunc(fields, func(a, b field) int { return strings.Compare(a.key, b.key) })
+	at, dst := bson.BeginDocument(nil)
+	for _, f := range fields {
+		dst = append(bson.AppendHeader(dst, f.value.Type, f.key), f.value.Value...)
 	}
-	return result{}, fmt.Errorf("operation %q of the test runner is not known", name)
-}
-
-// failPoint sets a fail point, and notes that it must be switched off after the test.
-func (r *runner) failPoint(ctx context.Context, c *allium.Client, cmd bson.Raw) error {
-	admin := c.Database("admin")
-	if _, err := admin.RunCommand(ctx, cmd); err != nil {
-		return err
-	}
-	name, _ := cmd.Lookup("configureFailPoint").StringValue()
-	r.failPoints = append(r.failPoints, func(ctx context.Context) {
-		off := bson.D{{Key: "configureFailPoint", Value: name}, {Key: "mode", Value: "off"}}
-		if _, err := admin.RunCommand(ctx, off); errors.Is(err, allium.ErrClientClosed) {
-			r.deployment.admin.Database("admin").RunCommand(ctx, off)
-		}
-	})
-	return nil
+	return bson.EndDocument(dst, at)
 }

@@ -27,8 +27,8 @@ type Test struct {
 	SkipReason        string        `bson:"skipReason"`
 	Operations        []Operation   `bson:"operations"`
 	ExpectEvents      []Events      `bson:"expectEvents"`
-	ExpectLogMessages []bson.Raw    `bson:"expectLogMessages"`
-	ExpectTracing     []bson.Raw    `bson:"expectTracingMessages"`
+	ExpectLogMessages []Logs        `bson:"expectLogMessages"`
+	ExpectTracing     bson.RawValue `bson:"expectTracingMessages"`
 	Outcome           []Data        `bson:"outcome"`
 }
 
@@ -57,18 +57,6 @@ type Events struct {
 	Type        string     `bson:"eventType"`
 	Events      []bson.Raw `bson:"events"`
 	IgnoreExtra bool       `bson:"ignoreExtraEvents"`
-}
-
-// Requirement says which deployments a test may run against.
-type Requirement struct {
-	MinServerVersion string        `bson:"minServerVersion"`
-	MaxServerVersion string        `bson:"maxServerVersion"`
-	Topologies       []string      `bson:"topologies"`
-	ServerParameters bson.Raw      `bson:"serverParameters"`
-	Auth             *bool         `bson:"auth"`
-	AuthMechanism    string        `bson:"authMechanism"`
-	Serverless       string        `bson:"serverless"`
-	CSFLE            bson.RawValue `bson:"csfle"`
 }
 
 // The newest schema version that the runner knows.

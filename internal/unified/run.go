@@ -14,15 +14,17 @@ import (
 
 // runner runs one test.
 type runner struct {
-	deployment *Deployment
-	file       *File
-	entities   *entities
-	clients    []*clientEntity
-	failPoints []func(ctx context.Context)
+	deployment  *Deployment
+	file        *File
+	entities    *entities
+	clients     []*clientEntity
+	threads     []*thread
+	failPoints  []func(ctx context.Context)
+	clusterTime bson.Raw // of the initial data
 }
 
 // testTimeout bounds one test.
-const testTimeout = 60 * time.Second
+const testTimeout = 3 * time.Minute
 
 // Run runs a test. A non-empty skip says why the test does not run against this deployment.
 func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
@@ -30,7 +32,7 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 		return t.SkipReason, nil
 	}
 	for _, list := range [][]Requirement{f.RunOnRequirements, t.RunOnRequirements} {
-		if why := d.meets(list); why != "" {
+		if why := anyMet(list, d.lacks); why != "" {
 			return why, nil
 		}
 	}
@@ -43,41 +45,60 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 }
 
 func (r *runner) run(ctx context.Context, t *Test) (err error) {
+	if !t.ExpectTracing.IsZero() {
+		return errors.New("expectTracingMessages: the driver has no OpenTelemetry spans")
+	}
 	defer func() {
-		for _, disable := range r.failPoints {
-			disable(ctx)
-		}
-		r.close()
 		if err != nil && ctx.Err() != nil {
 			err = fmt.Errorf("the test takes too long: %w", err)
 		}
+		r.close()
 	}()
-	// Transactions that an earlier test left open would block this one.
-	r.deployment.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}})
+	r.deployment.killAllSessions(ctx)
 	if err := r.initialData(ctx); err != nil {
 		return fmt.Errorf("initial data: %w", err)
 	}
 	if err := r.createEntities(ctx, r.file.CreateEntities); err != nil {
 		return err
 	}
-	for i := range t.Operations {
-		op := &t.Operations[i]
-		if err := r.operation(ctx, op); err != nil {
-			return fmt.Errorf("operation %d (%s): %w", i, op.Name, err)
-		}
+	err = r.operations(ctx, t.Operations)
+	for _, c := range r.clients {
+		c.stopRecording()
+	}
+	for _, disable := range r.failPoints {
+		disable(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	for i := range t.ExpectEvents {
 		if err := r.checkEvents(&t.ExpectEvents[i]); err != nil {
 			return fmt.Errorf("events of %s: %w", t.ExpectEvents[i].Client, err)
 		}
 	}
-	if len(t.ExpectLogMessages) > 0 {
-		return errors.New("expectLogMessages is not known")
-	}
-	if len(t.ExpectTracing) > 0 {
-		return errors.New("expectTracingMessages is not known")
+	for i := range t.ExpectLogMessages {
+		if err := r.checkLogs(&t.ExpectLogMessages[i]); err != nil {
+			return fmt.Errorf("log messages of %s: %w", t.ExpectLogMessages[i].Client, err)
+		}
 	}
 	return r.checkOutcome(ctx, t.Outcome)
+}
+
+// operations runs the operations of a test, and waits for its threads.
+func (r *runner) operations(ctx context.Context, ops []Operation) error {
+	var failed error
+	for i := range ops {
+		if err := r.operation(ctx, &ops[i]); err != nil {
+			failed = fmt.Errorf("operation %d (%s): %w", i, ops[i].Name, err)
+			break
+		}
+	}
+	for _, t := range r.threads {
+		if err := t.wait(); err != nil && failed == nil {
+			failed = fmt.Errorf("thread: %w", err)
+		}
+	}
+	return failed
 }
 
 // initialData fills the collections that the file names.
@@ -103,7 +124,29 @@ func (r *runner) initialData(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	reply, err := r.deployment.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}})
+	r.clusterTime, _ = reply.Lookup("$clusterTime").Document()
+	return err
+}
+
+// close ends what the test has made.
+func (r *runner) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, e := range r.entities.all {
+		switch e := e.(type) {
+		case *clientEntity: // last
+		case *sessionEntity:
+			if !e.client.closed {
+				e.End(ctx)
+			}
+		case closer:
+			e.Close(ctx)
+		}
+	}
+	for _, c := range r.clients {
+		c.Close(ctx)
+	}
 }
 
 // operation runs one operation and checks what comes of it.
@@ -170,14 +213,18 @@ func broken(format string, args ...any) error { return &brokenTest{fmt.Errorf(fo
 func (r *runner) execute(ctx context.Context, op *Operation) (result, error) {
 	a := &arguments{doc: op.Arguments}
 	if op.Object == "testRunner" {
-		res, err := r.special(ctx, op.Name, a)
-		if err == nil {
-			err = a.done()
+		f, ok := special[op.Name]
+		if !ok {
+			return result{}, broken("operation %q of the test runner is not known", op.Name)
+		}
+		err := f(ctx, r, a)
+		if wrong := a.done(); wrong != nil {
+			err = wrong
 		}
 		if err != nil {
 			err = &brokenTest{err}
 		}
-		return res, err
+		return result{}, err
 	}
 	object, err := r.entities.get(op.Object)
 	if err != nil {

@@ -2,16 +2,32 @@ package unified
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
-	"sync"
+	"testing"
+	"testing/synctest"
 )
 
-// Outcome is what became of one test on one topology.
+// Suites are the folders of the specifications whose tests have the unified format and can be run.
+var Suites = []string{
+	"auth/tests/unified", "causal-consistency/tests", "change-streams/tests/unified", "client-backpressure/tests",
+	"client-side-operations-timeout/tests", "collection-management/tests", "command-logging-and-monitoring/tests/logging",
+	"command-logging-and-monitoring/tests/monitoring", "connection-monitoring-and-pooling/tests/logging", "crud/tests/unified",
+	"gridfs/tests", "index-management/tests", "load-balancers/tests", "mongodb-handshake/tests/unified",
+	"read-write-concern/tests/operation", "retryable-reads/tests/unified", "retryable-writes/tests/unified", "run-command/tests/unified",
+	"server-discovery-and-monitoring/tests/unified", "server-selection/tests/logging", "sessions/tests",
+	"transactions-convenient-api/tests/unified", "transactions/tests/unified", "unified-test-format/tests/valid-pass",
+	"versioned-api/tests",
+}
+
+// Outcome is what became of one test on one deployment.
 type Outcome struct {
-	Suite, File, Topology, Test string
-	Skip                        string // why it did not run, "" if it did
-	Err                         error  // why it failed, nil if it passed
+	Suite, File, Test string
+	Target            Target // zero if the test runs on none
+	Skip              string // why it did not run, "" if it did
+	Err               error  // why it failed, nil if it passed
 }
 
 // NotKnown reports whether the test failed because the runner does not know something that it asks for.
@@ -20,83 +36,56 @@ func (o *Outcome) NotKnown() bool {
 	return errors.As(o.Err, &b)
 }
 
-// Topologies are the topologies that tests run on.
-var Topologies = []string{"single", "replicaset", "sharded", "load-balanced"}
-
-// Pool lends deployments to tests that run side by side: tests wait more than they work, for the checks of servers that
-// failed, which are at least half a second apart.
-type Pool struct {
-	Version string
-	mu      sync.Mutex
-	idle    map[string][]*Deployment
-	all     []*Deployment
-}
-
-// Borrow returns a deployment that nobody uses; giveBack makes it available again.
-func (p *Pool) Borrow(topology string) (d *Deployment, giveBack func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if idle := p.idle[topology]; len(idle) > 0 {
-		d = idle[len(idle)-1]
-		p.idle[topology] = idle[:len(idle)-1]
-	} else {
-		if d, err = Start(topology, p.Version); err != nil {
-			return nil, nil, err
-		}
-		p.all = append(p.all, d)
-	}
-	return d, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.idle == nil {
-			p.idle = map[string][]*Deployment{}
-		}
-		p.idle[topology] = append(p.idle[topology], d)
-	}, nil
-}
-
-// Close stops all deployments.
-func (p *Pool) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, d := range p.all {
-		d.Stop()
-	}
-	p.all, p.idle = nil, nil
-}
-
-// RunFile runs the tests of a file on all topologies, at most parallel at a time, and hands every outcome to report, one at a
-// time. A file that cannot be read is an outcome of its own.
-func RunFile(p *Pool, suite, path string, parallel int, report func(Outcome)) {
+// RunFile runs the tests of a file and hands every outcome to report. Each test runs on every topology that it allows, against a
+// deployment of its own in a testing/synctest bubble, so that nothing is waited for and the machine's load does not matter. With on
+// they all run against that deployment instead, in real time. A file that cannot be read is an outcome of its own.
+func RunFile(t *testing.T, on *Deployment, suite, path string, report func(Outcome)) {
 	name := strings.TrimSuffix(filepath.Base(path), ".json")
 	f, err := Load(path)
 	if err != nil {
 		report(Outcome{Suite: suite, File: name, Err: err})
 		return
 	}
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		slots = make(chan struct{}, parallel)
-	)
-	for _, topology := range Topologies {
-		for i := range f.Tests {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				o := Outcome{Suite: suite, File: name, Topology: topology, Test: f.Tests[i].Description}
-				d, giveBack, err := p.Borrow(topology)
-				if err != nil {
-					o.Err = err
-				} else {
-					o.Skip, o.Err = Run(d, f, &f.Tests[i])
-					giveBack()
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				report(o)
-			})
+	for i := range f.Tests {
+		test := &f.Tests[i]
+		o := Outcome{Suite: suite, File: name, Test: test.Description}
+		if on != nil {
+			o.Target = on.Target
+			o.Skip, o.Err = Run(on, f, test)
+			report(o)
+			continue
+		}
+		targets, skip := Targets(f, test)
+		if len(targets) == 0 {
+			o.Skip = skip
+			report(o)
+		}
+		for _, o.Target = range targets {
+			o.Skip, o.Err = runInBubble(t, o.Target, f, test)
+			report(o)
 		}
 	}
-	wg.Wait()
+}
+
+// runInBubble runs a test against a deployment of its own, on the clock of a bubble.
+func runInBubble(t *testing.T, target Target, f *File, test *Test) (skip string, err error) {
+	defer func() {
+		if p := recover(); p != nil { // something has not ended after everything was closed
+			err = fmt.Errorf("%v (after: %w)", p, err)
+		}
+	}()
+	synctest.Test(t, func(*testing.T) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		var d *Deployment
+		if d, err = Start(target, true); err != nil {
+			return
+		}
+		defer d.Stop()
+		skip, err = Run(d, f, test)
+	})
+	return skip, err
 }

@@ -50,6 +50,15 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
+// Versions returns the versions that can be chosen by their series alone, the oldest first.
+func Versions() []Version {
+	var all []Version
+	for _, r := range releases {
+		all = append(all, Version{r.major, r.minor, r.patch})
+	}
+	return all
+}
+
 func seriesList() string {
 	var names []string
 	for _, r := range releases {

@@ -1,47 +1,70 @@
-// Command ledger runs the specifications' tests in the unified test format against mongotest and prints a line per suite, a
-// total, and why tests failed. Its exit status is 1 if any did.
+// Command ledger runs the specifications' tests in the unified test format and prints a line per suite, a total, why tests failed,
+// and every test that was skipped with its reason. Its exit status is 1 if any test failed.
 //
-//	go run ./internal/spectest/cmd/ledger [-v] [-version 8.2] [suite ...]
+//	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-specifications FOLDER] [suite ...]
+//
+// A test runs on every topology that it allows, against a mongotest deployment of the newest server version that it allows, in a
+// testing/synctest bubble. With $MONGODB_URI set, all run against that deployment.
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"allium/internal/spectest"
 	"allium/internal/unified"
 )
 
-// suites are the folders below source whose tests have the unified format.
-var suites = []string{
-	"change-streams/tests/unified", "causal-consistency/tests", "client-backpressure/tests", "client-side-operations-timeout/tests",
-	"collection-management/tests", "command-logging-and-monitoring/tests/logging", "command-logging-and-monitoring/tests/monitoring",
-	"connection-monitoring-and-pooling/tests/logging", "crud/tests/unified", "gridfs/tests", "index-management/tests", "load-balancers/tests",
-	"mongodb-handshake/tests/unified", "read-write-concern/tests/operation", "retryable-reads/tests/unified", "retryable-writes/tests/unified",
-	"run-command/tests/unified", "server-discovery-and-monitoring/tests/unified", "server-selection/tests/logging", "sessions/tests",
-	"transactions-convenient-api/tests/unified", "transactions/tests/unified", "unified-test-format/tests/valid-pass", "versioned-api/tests",
-}
-
 func main() {
+	testing.Init() // bubbles need a test to be in
 	verbose := flag.Bool("v", false, "print every failure, not only how many there are of a kind")
-	version := flag.String("version", "8.2", "server `version` of the deployments")
+	records := flag.String("json", "", "write a record per test to this `file`")
 	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
-	names := flag.Args()
-	if len(names) == 0 {
-		names = suites
-	}
 	if *dir == "" {
 		fmt.Fprintln(os.Stderr, "ledger: no specifications found: set ALLIUM_SPECIFICATIONS")
 		os.Exit(2)
 	}
-	os.Exit(run(*dir, *version, names, *verbose))
+	l := &ledger{dir: *dir, verbose: *verbose, reasons: map[string]int{}, skips: map[string]int{}}
+	if uri := os.Getenv("MONGODB_URI"); uri != "" {
+		var err error
+		if l.on, err = unified.Connect(uri); err != nil {
+			fmt.Fprintln(os.Stderr, "ledger:", err)
+			os.Exit(2)
+		}
+	}
+	if *records != "" {
+		f, err := os.Create(*records)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "ledger:", err)
+			os.Exit(2)
+		}
+		l.records = json.NewEncoder(f)
+	}
+	suites := flag.Args()
+	if len(suites) == 0 {
+		suites = unified.Suites
+	}
+	all := func(string, string) (bool, error) { return true, nil }
+	testing.Main(all, []testing.InternalTest{{Name: "ledger", F: func(t *testing.T) {
+		l.run(t, suites)
+		if l.on != nil {
+			l.on.Stop()
+		}
+		if l.total.failed > 0 {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}}}, nil, nil)
 }
 
 // counts are the numbers of one line.
@@ -55,60 +78,114 @@ func (c *counts) add(o counts) {
 	c.skipped += o.skipped
 }
 
-// parallel is how many tests run at the same time.
-const parallel = 24
+type ledger struct {
+	dir     string
+	verbose bool
+	on      *unified.Deployment // nil: mongotest
+	records *json.Encoder
 
-func run(dir, version string, names []string, verbose bool) int {
-	pool := &unified.Pool{Version: version}
-	defer pool.Close()
-	const format = "%-52s %6v %6v %7v %7v %8v\n"
+	mu      sync.Mutex
+	total   counts
+	reasons map[string]int // of failures
+	skips   map[string]int
+}
+
+const format = "%-52s %6v %6v %7v %7v %8v\n"
+
+func (l *ledger) run(t *testing.T, suites []string) {
 	fmt.Printf(format, "suite", "files", "tests", "passed", "failed", "skipped")
-	var total counts
-	reasons := map[string]int{}
-	for _, name := range names {
-		files, err := filepath.Glob(filepath.Join(dir, "source", filepath.FromSlash(name), "*.json"))
-		if err != nil || len(files) == 0 {
-			fmt.Printf("%s: no files (%v)\n", name, err)
-			total.failed++
-			continue
-		}
-		line := counts{files: len(files)}
-		var mu sync.Mutex
-		for _, file := range files {
-			unified.RunFile(pool, name, file, parallel, func(o unified.Outcome) {
-				mu.Lock()
-				defer mu.Unlock()
-				line.tests++
-				switch {
-				case o.Skip != "":
-					line.skipped++
-				case o.Err == nil:
-					line.passed++
-				default:
-					line.failed++
-					text, _, _ := strings.Cut(o.Err.Error(), "\n")
-					if o.NotKnown() {
-						reasons[text[strings.Index(text, ")")+1:]]++
-					} else {
-						reasons[o.Suite+"/"+o.File]++
-					}
-					if verbose {
-						fmt.Printf("FAIL %s/%s %s %q: %s\n", o.Suite, o.File, o.Topology, o.Test, text)
-					}
-				}
-			})
-		}
+	for _, name := range suites {
+		line := l.suite(t, name)
 		fmt.Printf(format, name, line.files, line.tests, line.passed, line.failed, line.skipped)
-		total.add(line)
+		l.total.add(line)
 	}
-	fmt.Printf(format, "total", total.files, total.tests, total.passed, total.failed, total.skipped)
-	if total.failed == 0 {
-		return 0
+	fmt.Printf(format, "total", l.total.files, l.total.tests, l.total.passed, l.total.failed, l.total.skipped)
+	list("failures, by what the runner does not know or by file:", l.reasons)
+	list("skipped:", l.skips)
+}
+
+// list prints how often each of some things was there, the most frequent first.
+func list(title string, of map[string]int) {
+	if len(of) == 0 {
+		return
 	}
-	fmt.Println("\nfailures, by what the runner does not know yet or by file:")
-	keys := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return reasons[b] - reasons[a] })
+	fmt.Println("\n" + title)
+	keys := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		if d := of[b] - of[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
 	for _, k := range keys {
-		fmt.Printf("%6d %s\n", reasons[k], strings.TrimPrefix(k, ": "))
+		fmt.Printf("%6d %s\n", of[k], k)
 	}
-	return 1
+}
+
+// suite runs the files of one folder.
+func (l *ledger) suite(t *testing.T, name string) counts {
+	files, err := filepath.Glob(filepath.Join(l.dir, "source", filepath.FromSlash(name), "*.json"))
+	if err != nil || len(files) == 0 {
+		fmt.Printf("%s: no files (%v)\n", name, err)
+		return counts{failed: 1}
+	}
+	line := counts{files: len(files)}
+	workers := runtime.GOMAXPROCS(0)
+	if l.on != nil {
+		workers = 1 // the tests of different files share collections and fail points
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, workers)
+	for _, file := range files {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			unified.RunFile(t, l.on, name, file, func(o unified.Outcome) { l.report(&line, &o) })
+		})
+	}
+	wg.Wait()
+	return line
+}
+
+// record is what -json writes of a test.
+type record struct {
+	Suite    string `json:"suite"`
+	File     string `json:"file"`
+	Test     string `json:"test"`
+	Topology string `json:"topology,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Auth     bool   `json:"auth,omitempty"`
+	Result   string `json:"result"` // "passed", "failed" or "skipped"
+	Reason   string `json:"reason,omitempty"`
+}
+
+func (l *ledger) report(line *counts, o *unified.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := record{Suite: o.Suite, File: o.File, Test: o.Test, Topology: o.Target.Topology, Version: o.Target.Version, Auth: o.Target.Auth, Result: "passed"}
+	line.tests++
+	switch {
+	case o.Skip != "":
+		line.skipped++
+		r.Result, r.Reason = "skipped", o.Skip
+		l.skips[fmt.Sprintf("%s/%s %q: %s", o.Suite, o.File, o.Test, o.Skip)]++
+	case o.Err == nil:
+		line.passed++
+	default:
+		line.failed++
+		r.Result, r.Reason = "failed", o.Err.Error()
+		text, _, _ := strings.Cut(r.Reason, "\n")
+		if _, what, ok := strings.Cut(text, "): "); ok && o.NotKnown() {
+			l.reasons[what]++
+		} else {
+			l.reasons[o.Suite+"/"+o.File]++
+		}
+		if l.verbose {
+			fmt.Printf("FAIL %s/%s %v %q: %s\n", o.Suite, o.File, o.Target, o.Test, text)
+		}
+	}
+	if l.records != nil {
+		if err := l.records.Encode(r); err != nil {
+			fmt.Fprintln(os.Stderr, "ledger:", err)
+		}
+	}
 }

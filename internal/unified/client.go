@@ -1,0 +1,281 @@
+package unified
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/event"
+)
+
+// clientEntity is a client with the events and the log messages that it has published.
+type clientEntity struct {
+	*allium.Client
+	observed  map[string]bool
+	ignored   map[string]bool // commands whose events are left out
+	sensitive bool            // events of sensitive commands count too
+	levels    logLevels
+	closed    bool
+
+	mu         sync.Mutex
+	changed    chan struct{} // closed and replaced at each event
+	off        bool          // nothing is recorded
+	events     []observedEvent
+	logs       []observedLog
+	checkedOut int
+	ready      map[string]int // connections by server
+	hidden     map[int64]bool // ids of requests whose events are left out
+}
+
+func init() { registerEntity("client", createClient) }
+
+func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
+	c := &clientEntity{observed: map[string]bool{}, ignored: map[string]bool{"configureFailPoint": true}, changed: make(chan struct{}),
+		ready: map[string]int{}, hidden: map[int64]bool{}}
+	for _, name := range a.strings("observeEvents") {
+		c.observed[name] = true
+	}
+	for _, name := range a.strings("ignoreCommandMonitoringEvents") {
+		c.ignored[name] = true
+	}
+	c.sensitive = a.is("observeSensitiveCommands")
+	opts := allium.ClientOptions{CommandMonitor: c.commandMonitor(), PoolMonitor: c.poolMonitor(), ServerMonitor: c.serverMonitor(), Dialer: r.deployment.dialer}
+	if d := a.document("observeLogMessages"); d != nil {
+		if err := c.observeLogs(d, &opts); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"observeTracingMessages", "autoEncryptOpts"} {
+		if !a.raw(name).IsZero() {
+			return nil, fmt.Errorf("%s: the driver has no such feature", name)
+		}
+	}
+	if api := a.document("serverApi"); api != nil {
+		sub := &arguments{doc: api}
+		opts.ServerAPI = &allium.ServerAPI{Version: sub.string("version"), Strict: sub.bool("strict"), DeprecationErrors: sub.bool("deprecationErrors")}
+		a.adopt(sub)
+	}
+	seeds := r.deployment.seeds
+	if b := a.bool("useMultipleMongoses"); b != nil && !*b || b == nil && r.deployment.Topology == "sharded" {
+		seeds = r.deployment.lone
+	}
+	options, err := uriOptions(a.document("uriOptions"))
+	if err != nil {
+		return nil, err
+	}
+	await := a.millis("awaitMinPoolSizeMS")
+	c.off = await > 0
+	if c.Client, err = allium.Open(seeds.uri(options), opts); err != nil {
+		return nil, err
+	}
+	r.clients = append(r.clients, c)
+	if await > 0 {
+		if err := c.awaitPools(ctx, options, await); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// uriOptions reads the options of a connection string.
+func uriOptions(doc bson.Raw) (url.Values, error) {
+	query := url.Values{}
+	for key, v := range doc.All() {
+		key = strings.Clone(key)
+		if _, isDoc := v.Document(); isDoc {
+			return nil, fmt.Errorf("option %s: there is nothing to replace %v with", key, v)
+		}
+		if arr, ok := v.Array(); ok {
+			for el := range arr.Values() {
+				s, _ := el.StringValue()
+				query.Add(key, s)
+			}
+		} else if s, ok := v.StringValue(); ok {
+			query.Set(key, s)
+		} else {
+			query.Set(key, v.String())
+		}
+	}
+	return query, nil
+}
+
+// awaitPools waits until every pool has as many connections as minPoolSize says, and records events from then on.
+func (c *clientEntity) awaitPools(ctx context.Context, options url.Values, timeout time.Duration) error {
+	var least int
+	fmt.Sscan(options.Get("minPoolSize"), &least)
+	full := func() bool {
+		servers := c.Topology().Servers
+		bearing := 0
+		for _, s := range servers {
+			if s.DataBearing() {
+				bearing++
+				if c.ready[s.Addr] < least {
+					return false
+				}
+			}
+		}
+		return bearing > 0
+	}
+	if err := c.await(ctx, timeout, full); err != nil {
+		return fmt.Errorf("pools have fewer than minPoolSize connections: %w", err)
+	}
+	c.mu.Lock()
+	c.off = false
+	c.mu.Unlock()
+	return nil
+}
+
+var errTooLate = errors.New("it did not happen in time")
+
+// await waits until done, which is called under c.mu after each event.
+func (c *clientEntity) await(ctx context.Context, timeout time.Duration, done func() bool) error {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		ok, changed := done(), c.changed
+		c.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return errTooLate
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// change runs f under c.mu, and wakes those who wait.
+func (c *clientEntity) change(f func()) {
+	c.mu.Lock()
+	f()
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.mu.Unlock()
+}
+
+// stopRecording keeps what happens after the test out of its events.
+func (c *clientEntity) stopRecording() {
+	c.mu.Lock()
+	c.off = true
+	c.mu.Unlock()
+}
+
+func (c *clientEntity) record(e observedEvent) {
+	c.change(func() {
+		if c.observed[e.name] && !c.off {
+			c.events = append(c.events, e)
+		}
+	})
+}
+
+// command records an event of a command. fields are those that only this kind of event has; redacted says that its document was
+// taken out, which tells whether a hello is a sensitive command.
+func (c *clientEntity) command(name string, info *event.CommandInfo, redacted bool, fields ...bson.E) {
+	c.mu.Lock()
+	if name == started {
+		hidden := c.ignored[info.CommandName] || !c.sensitive && (sensitive[strings.ToLower(info.CommandName)] || redacted)
+		if hidden {
+			c.hidden[info.RequestID] = true
+		}
+	}
+	hidden := c.hidden[info.RequestID]
+	if name != started {
+		delete(c.hidden, info.RequestID)
+	}
+	c.mu.Unlock()
+	if hidden {
+		return
+	}
+	all := append(bson.D{{Key: "commandName", Value: info.CommandName}, {Key: "databaseName", Value: info.DatabaseName}}, fields...)
+	c.record(newEvent(name, all, &marks{service: info.ServiceID, server: info.ServerConnectionID}))
+}
+
+const started = "commandStartedEvent"
+
+// sensitive are the commands whose events are left out unless a test asks for them; those of hello are if they were redacted.
+var sensitive = map[string]bool{"authenticate": true, "saslstart": true, "saslcontinue": true, "getnonce": true, "createuser": true,
+	"updateuser": true, "copydbgetnonce": true, "copydbsaslstart": true, "copydb": true}
+
+const emptyDocument = 5 // its length
+
+func (c *clientEntity) commandMonitor() *event.CommandMonitor {
+	return &event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStarted) {
+			c.command(started, &e.CommandInfo, len(e.Command) == emptyDocument, bson.E{Key: "command", Value: e.Command})
+		},
+		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+			c.command("commandSucceededEvent", &e.CommandInfo, len(e.Reply) == emptyDocument, bson.E{Key: "reply", Value: e.Reply})
+		},
+		Failed: func(_ context.Context, e *event.CommandFailed) {
+			c.command("commandFailedEvent", &e.CommandInfo, false)
+		},
+	}
+}
+
+func (c *clientEntity) poolMonitor() *event.PoolMonitor {
+	plain := func(name string) { c.record(newEvent(name, nil, nil)) }
+	count := func(n *int, by int) { c.change(func() { *n += by }) }
+	ready := func(addr string, by int) { c.change(func() { c.ready[addr] += by }) }
+	return &event.PoolMonitor{
+		PoolCreated: func(*event.PoolCreated) { plain("poolCreatedEvent") },
+		PoolReady:   func(*event.PoolReady) { plain("poolReadyEvent") },
+		PoolCleared: func(e *event.PoolCleared) {
+			c.record(newEvent("poolClearedEvent", bson.D{{Key: "interruptInUseConnections", Value: e.InterruptInUseConnections}}, &marks{service: e.ServiceID}))
+		},
+		PoolClosed:        func(*event.PoolClosed) { plain("poolClosedEvent") },
+		ConnectionCreated: func(*event.ConnectionCreated) { plain("connectionCreatedEvent") },
+		ConnectionReady: func(e *event.ConnectionReady) {
+			ready(e.Addr, 1)
+			plain("connectionReadyEvent")
+		},
+		ConnectionClosed: func(e *event.ConnectionClosed) {
+			c.record(newEvent("connectionClosedEvent", bson.D{{Key: "reason", Value: e.Reason}}, nil))
+		},
+		ConnectionCheckOutStarted: func(*event.ConnectionCheckOutStarted) { plain("connectionCheckOutStartedEvent") },
+		ConnectionCheckOutFailed: func(e *event.ConnectionCheckOutFailed) {
+			c.record(newEvent("connectionCheckOutFailedEvent", bson.D{{Key: "reason", Value: e.Reason}}, nil))
+		},
+		ConnectionCheckedOut: func(*event.ConnectionCheckedOut) {
+			count(&c.checkedOut, 1)
+			plain("connectionCheckedOutEvent")
+		},
+		ConnectionCheckedIn: func(*event.ConnectionCheckedIn) {
+			count(&c.checkedOut, -1)
+			plain("connectionCheckedInEvent")
+		},
+	}
+}
+
+func (c *clientEntity) serverMonitor() *event.ServerMonitor {
+	description := func(kind fmt.Stringer) bson.D { return bson.D{{Key: "type", Value: kind.String()}} }
+	heartbeat := func(name string, awaited bool) {
+		c.record(newEvent(name, bson.D{{Key: "awaited", Value: awaited}}, nil))
+	}
+	return &event.ServerMonitor{
+		TopologyOpening: func(*event.TopologyOpening) { c.record(newEvent("topologyOpeningEvent", nil, nil)) },
+		TopologyClosed:  func(*event.TopologyClosed) { c.record(newEvent("topologyClosedEvent", nil, nil)) },
+		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChanged) {
+			c.record(newEvent("topologyDescriptionChangedEvent", bson.D{{Key: "previousDescription", Value: description(e.PreviousDescription.Kind)},
+				{Key: "newDescription", Value: description(e.NewDescription.Kind)}}, nil))
+		},
+		ServerDescriptionChanged: func(e *event.ServerDescriptionChanged) {
+			c.record(newEvent("serverDescriptionChangedEvent", bson.D{{Key: "previousDescription", Value: description(e.PreviousDescription.Kind)},
+				{Key: "newDescription", Value: description(e.NewDescription.Kind)}}, nil))
+		},
+		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStarted) { heartbeat("serverHeartbeatStartedEvent", e.Awaited) },
+		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceeded) {
+			heartbeat("serverHeartbeatSucceededEvent", e.Awaited)
+		},
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailed) { heartbeat("serverHeartbeatFailedEvent", e.Awaited) },
+	}
+}

@@ -1,0 +1,164 @@
+package unified
+
+import (
+	"slices"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// Requirement says which deployments a test may run against.
+type Requirement struct {
+	MinServerVersion string        `bson:"minServerVersion"`
+	MaxServerVersion string        `bson:"maxServerVersion"`
+	Topologies       []string      `bson:"topologies"`
+	ServerParameters bson.Raw      `bson:"serverParameters"`
+	Auth             *bool         `bson:"auth"`
+	AuthMechanism    string        `bson:"authMechanism"`
+	Serverless       string        `bson:"serverless"`
+	CSFLE            bson.RawValue `bson:"csfle"`
+}
+
+// anyMet says why none of the requirements is met, by the reason that lacks gives for each; "" if one is or there are none.
+func anyMet(list []Requirement, lacks func(*Requirement) string) string {
+	var why []string
+	for i := range list {
+		reason := lacks(&list[i])
+		if reason == "" {
+			return ""
+		}
+		if !slices.Contains(why, reason) {
+			why = append(why, reason)
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// lacks says which requirement a target does not meet, "" if it meets all, as far as can be told before it is started.
+func (t *Target) lacks(r *Requirement) string {
+	switch {
+	case r.Serverless == "require":
+		return "needs a serverless deployment on Atlas"
+	case r.wantsCSFLE():
+		return "needs client-side encryption with a key service"
+	case !r.hasTopology(t.Topology):
+		return "needs topology " + strings.Join(r.Topologies, " or ")
+	case r.Auth != nil && *r.Auth != t.Auth:
+		if *r.Auth {
+			return "needs authentication"
+		}
+		return "needs no authentication"
+	case r.MinServerVersion != "" && compareVersions(t.Version, r.MinServerVersion) < 0:
+		return "needs server " + r.MinServerVersion
+	case r.MaxServerVersion != "" && compareVersions(t.Version, r.MaxServerVersion) > 0:
+		return "needs server " + r.MaxServerVersion + " or older"
+	}
+	return ""
+}
+
+func (r *Requirement) hasTopology(name string) bool {
+	return len(r.Topologies) == 0 || slices.Contains(r.Topologies, name) || name == "sharded" && slices.Contains(r.Topologies, "sharded-replicaset")
+}
+
+func (r *Requirement) wantsCSFLE() bool {
+	if r.CSFLE.IsZero() {
+		return false
+	}
+	b, ok := r.CSFLE.Boolean()
+	return !ok || b
+}
+
+// lacks says which requirement the deployment does not meet, "" if it meets all.
+func (d *Deployment) lacks(r *Requirement) string {
+	if why := d.Target.lacks(r); why != "" {
+		return why
+	}
+	for name, want := range r.ServerParameters.All() {
+		if got := d.parameter(name); got.IsZero() || match(want, got, false, nil) != nil {
+			return "needs server parameter " + strings.Clone(name) + " to be " + want.String()
+		}
+	}
+	if r.AuthMechanism != "" {
+		for v := range rawArray(d.parameter("authenticationMechanisms")) {
+			if s, _ := v.StringValue(); strings.EqualFold(s, r.AuthMechanism) {
+				return ""
+			}
+		}
+		return "needs authentication mechanism " + r.AuthMechanism
+	}
+	return ""
+}
+
+// Topologies are the topologies that tests run on.
+var Topologies = []string{"single", "replicaset", "sharded", "load-balanced"}
+
+// Targets returns what a test runs against: one deployment of each topology that it allows, of the newest version that it allows.
+// If there is none, skip says why.
+func Targets(f *File, t *Test) (targets []Target, skip string) {
+	if t.SkipReason != "" {
+		return nil, t.SkipReason
+	}
+	lists := [][]Requirement{f.RunOnRequirements, t.RunOnRequirements}
+	all := candidates(lists)
+	for _, topology := range Topologies {
+	search:
+		for _, version := range all {
+			for _, auth := range []bool{false, true} {
+				target := Target{Topology: topology, Version: version, Auth: auth}
+				if topology == "load-balanced" && compareVersions(version, "5.0") < 0 {
+					continue // there were no load balancers before
+				}
+				if why := target.unmet(lists); why == "" {
+					targets = append(targets, target)
+					break search
+				}
+			}
+		}
+	}
+	if len(targets) > 0 {
+		return targets, ""
+	}
+	var why []string
+	for _, topology := range Topologies {
+		target := Target{Topology: topology, Version: all[0]}
+		for _, list := range lists {
+			why = append(why, anyMet(list, func(r *Requirement) string {
+				if reason := target.lacks(r); reason != "" && r.hasTopology(topology) {
+					return reason
+				}
+				return ""
+			}))
+		}
+	}
+	slices.Sort(why)
+	why = slices.DeleteFunc(slices.Compact(why), func(s string) bool { return s == "" })
+	return nil, strings.Join(why, "; ")
+}
+
+// unmet says which list of requirements the target does not meet.
+func (t *Target) unmet(lists [][]Requirement) string {
+	for _, list := range lists {
+		if why := anyMet(list, t.lacks); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// candidates returns the versions to try, the newest first: those of mongotest, and the patch levels of them that a requirement
+// ends with.
+func candidates(lists [][]Requirement) []string {
+	all := mongotest.Versions()
+	for _, list := range lists {
+		for _, r := range list {
+			for _, v := range mongotest.Versions() {
+				if series := v[:strings.LastIndexByte(v, '.')+1]; strings.HasPrefix(r.MaxServerVersion, series) && compareVersions(r.MaxServerVersion, v) < 0 {
+					all = append(all, r.MaxServerVersion)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return compareVersions(b, a) })
+	return slices.Compact(all)
+}
