@@ -281,7 +281,7 @@ func (r *Request) sessionArgs() error {
 		if r.Node.cfg.Auth {
 			id.UID = r.Conn.userDigest(id.UID)
 		}
-		s, err := r.Node.data.sessions.use(id, r.start)
+		s, err := r.useSession(id)
 		if err != nil {
 			return err
 		}

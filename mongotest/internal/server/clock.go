@@ -2,6 +2,7 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"allium/bson"
@@ -10,30 +11,27 @@ import (
 // Clock is a deployment's logical clock: every write gets a timestamp that is greater than all before it and follows
 // the wall clock. Clients and members carry its time around ($clusterTime). Safe for concurrent use.
 type Clock struct {
-	mu    sync.Mutex
-	last  bson.Timestamp
-	shift time.Duration // what a test added to the wall clock
+	shift atomic.Int64 // what a test added to the wall clock, a time.Duration
+
+	mu   sync.Mutex
+	last bson.Timestamp
 }
 
 // Now returns the wall clock as the deployment sees it.
 func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.shift)
+	return time.Now().Add(time.Duration(c.shift.Load()))
 }
 
 // Shift moves the wall clock of the deployment by d.
 func (c *Clock) Shift(d time.Duration) {
-	c.mu.Lock()
-	c.shift += d
-	c.mu.Unlock()
+	c.shift.Add(int64(d))
 }
 
 // Tick returns the timestamp for a new write.
 func (c *Clock) Tick() bson.Timestamp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := uint32(time.Now().Add(c.shift).Unix())
+	now := uint32(c.Now().Unix())
 	if now > c.last.T {
 		c.last = bson.Timestamp{T: now, I: 1}
 	} else {

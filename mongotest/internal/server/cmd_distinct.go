@@ -77,7 +77,8 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		r.okInt = true
-		return d.append(dst)
+		dst, err = d.append(dst)
+		return r.appendAtTime(dst), err
 	}
 	op := updateOp{q: orEmpty(filter), collation: collation, hint: hint}
 	if err := op.parse(r, ns, c); err != nil {
@@ -108,7 +109,8 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return d.append(dst)
+	dst, err = d.append(dst)
+	return r.appendAtTime(dst), err
 }
 
 // distinctIndex returns an index that has the values of the key in order.

@@ -32,7 +32,7 @@ func (n *Node) setFailPoint(name string, p *failPoint) int64 {
 	f := &n.faults
 	f.mu.Lock()
 	e := f.entryLocked(name)
-	count, held, on := e.entered, e.held, p.mode != failOff
+	count, held, on := e.entered, e.held, p.on()
 	e.failPoint = p
 	e.notify()
 	f.any.Store(true)

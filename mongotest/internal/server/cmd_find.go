@@ -244,7 +244,7 @@ func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error)
 		if q.tailable && !q.single {
 			return dst, plannerError(q, filter, tailableNotCapped())
 		}
-		return appendEmptyCursor(dst, q.ns), nil
+		return r.appendEmptyCursor(dst, q.ns), nil
 	}
 	cur := r.newCursor(q.ns, it, run)
 	cur.tailable, cur.awaitData, cur.noTimeout = q.tailable, q.awaitData, q.noTimeout

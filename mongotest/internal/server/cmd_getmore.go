@@ -171,12 +171,14 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 		if c.awaitData && c.wait != nil {
 			changed = c.wait()
 		}
-		st, err := r.snapshot()
-		if err != nil {
-			return dst, false, err
-		}
-		if err := c.run.advance(st); err != nil {
-			return dst, false, err
+		if r.atTime = c.atTime; r.atTime.IsZero() {
+			st, err := r.snapshot()
+			if err != nil {
+				return dst, false, err
+			}
+			if err := c.run.advance(st); err != nil {
+				return dst, false, err
+			}
 		}
 		b := batch{field: "nextBatch", limit: q.batchSize}
 		at, body := bson.BeginDocumentElement(dst[:base], "cursor")
@@ -212,7 +214,7 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 			id = 0
 		}
 		body = bson.AppendInt64(body, "id", id)
-		body = bson.AppendString(body, "ns", c.ns)
+		body = r.appendAtTime(bson.AppendString(body, "ns", c.ns))
 		if !end && r.flags&wire.ExhaustAllowed != 0 {
 			r.more = true
 		}

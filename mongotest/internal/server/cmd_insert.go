@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -53,7 +55,7 @@ func runInsert(r *Request, dst []byte) ([]byte, error) {
 // insert inserts documents one by one and returns how many it could.
 func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeError, err error) {
 	for i := 0; i < len(list); {
-		done, stop, err := r.insertSome(w, list, i, &errs)
+		done, stop, err := r.insertSome(w, list[:min(i+insertChunk, len(list))], i, &errs)
 		if err != nil {
 			return n, errs, err
 		}
@@ -83,7 +85,7 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 		done, stop, inserted = 0, false, inserted[:0]
 		*errs = (*errs)[:failures]
 		var c *store.Coll
-		for i := from; i < len(list) && done < insertChunk; i++ {
+		for i := from; i < len(list); i++ {
 			stmt := w.statement(i)
 			if _, ok := r.recall(stmt); ok {
 				done++
@@ -126,7 +128,23 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 		}
 		return nil
 	})
-	if err == nil {
+	var refused *failedCommit
+	switch {
+	case errors.As(err, &refused):
+		*errs = (*errs)[:failures]
+		if len(list)-from > 1 {
+			// As the server does, which then inserts the documents of a chunk one by one.
+			return r.insertSome(w, list[:from+1], from, errs)
+		}
+		if r.stops(refused.cause) {
+			return done, stop, err
+		}
+		*errs = append(*errs, writeError{from, refused.cause})
+		if w.ordered {
+			return 0, true, nil
+		}
+		return 1, false, nil
+	case err == nil:
 		for _, d := range inserted {
 			r.remember(d.stmt, executedWrite{kind: StatementInsert, id: d.id})
 		}

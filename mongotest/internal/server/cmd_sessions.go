@@ -19,7 +19,7 @@ func init() {
 
 func runStartSession(r *Request, dst []byte) ([]byte, error) {
 	id := newSessionID()
-	if _, err := r.Node.data.sessions.use(id, r.start); err != nil {
+	if _, err := r.useSession(id); err != nil {
 		return dst, err
 	}
 	at, dst := bson.BeginDocumentElement(dst, "id")
@@ -72,7 +72,7 @@ func runRefreshSessions(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for _, id := range ids {
-		if _, err := r.Node.data.sessions.use(id, r.start); err != nil {
+		if _, err := r.useSession(id); err != nil {
 			return dst, err
 		}
 	}

@@ -30,8 +30,9 @@ type cursor struct {
 	// stash is a document that did not fit into the last batch.
 	stash bson.Raw
 
-	session   *Session // that made it; nil: none
-	txnNumber int64    // of the transaction that the cursor belongs to; -1: none
+	session   *Session       // that made it; nil: none
+	txnNumber int64          // of the transaction that the cursor belongs to; -1: none
+	atTime    bson.Timestamp // of the snapshot that it reads; zero: whatever is the newest
 
 	tailable  bool
 	awaitData bool
@@ -254,12 +255,17 @@ func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) 
 	}
 	dst = bson.AppendInt64(dst, "id", c.id)
 	dst = bson.AppendString(dst, "ns", c.ns)
-	return bson.EndDocument(dst, at), nil
+	return bson.EndDocument(r.appendAtTime(dst), at), nil
 }
 
 // appendEmptyCursor appends the reply of a query on a collection that does not exist.
-func appendEmptyCursor(dst []byte, ns string) []byte {
-	return appendListCursor(dst, ns, 0, func(dst []byte) []byte { return dst })
+func (r *Request) appendEmptyCursor(dst []byte, ns string) []byte {
+	at, dst := bson.BeginDocumentElement(dst, "cursor")
+	list, dst := bson.BeginArrayElement(dst, "firstBatch")
+	dst = bson.EndDocument(dst, list)
+	dst = bson.AppendInt64(dst, "id", 0)
+	dst = bson.AppendString(dst, "ns", ns)
+	return bson.EndDocument(r.appendAtTime(dst), at)
 }
 
 // appendListCursor appends a cursor's first batch in the order of the fields that listCommands have.
@@ -274,7 +280,7 @@ func appendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte)
 
 // keepCursor keeps a cursor for later commands and gives it its id.
 func (r *Request) keepCursor(c *cursor) error {
-	c.created, c.session = r.start, r.Session
+	c.created, c.session, c.atTime = r.start, r.Session, r.atTime
 	if r.Txn != nil {
 		c.txnNumber = r.Txn.Number
 	}

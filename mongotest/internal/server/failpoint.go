@@ -30,6 +30,13 @@ type failPoint struct {
 	data        bson.Raw
 }
 
+// on reports whether the fail point may fire.
+func (p *failPoint) on() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mode != failOff
+}
+
 // turn reports whether it is the fail point's turn to fire for something that matches.
 func (p *failPoint) turn() bool {
 	p.mu.Lock()
@@ -131,6 +138,41 @@ func FailCommand(nodes []*Node, data bson.Raw, times, skip int) {
 
 // ClearFailCommand switches failCommand off.
 func (n *Node) ClearFailCommand() { n.setFailPoint("failCommand", &failPoint{}) }
+
+// failTransactionalWrite lets the onPrimaryTransactionalWrite fail point have its way when a retryable write is about to be
+// published (specification: unified test format, fail points): it closes the connection, unless closeConnection is false, and
+// undoes the write if it returns an error.
+func (r *Request) failTransactionalWrite() error {
+	if !r.IsRetryable() {
+		return nil
+	}
+	data, ok := r.Fault("onPrimaryTransactionalWrite")
+	if !ok {
+		return nil
+	}
+	if v := data.Lookup("closeConnection"); v.IsZero() || v.AsBool() {
+		r.hangUp = true
+	}
+	code, ok := data.Lookup("failBeforeCommitExceptionCode").AsInt64()
+	if !ok {
+		return nil
+	}
+	return &failedCommit{srverr.New(int32(code), "Failing write for %s:%d due to failpoint. The write must not be reflected.", r.Session.ID, r.txnNumber)}
+}
+
+// failedCommit is the error of a write that a fail point undid.
+type failedCommit struct{ cause *srverr.Error }
+
+func (f *failedCommit) Error() string { return f.cause.Error() }
+func (f *failedCommit) Unwrap() error { return f.cause }
+
+// failAll fails every statement of a kind while its fail point is on: failAllUpdates, failAllRemoves.
+func (r *Request) failAll(point string) error {
+	if _, ok := r.Fault(point); ok {
+		return srverr.New(srverr.InternalError, "%s failpoint active!", point)
+	}
+	return nil
+}
 
 // Fault returns the data of a fail point that commands ask for by name, if it fires now.
 func (r *Request) Fault(name string) (bson.Raw, bool) { return r.Node.fire(name, nil) }

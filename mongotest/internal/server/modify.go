@@ -265,6 +265,9 @@ func (r *Request) updateClock() query.Clock {
 
 // run applies the statement as a write of its own.
 func (op *updateOp) run(r *Request, ns string, stmt store.Statement) (res updateResult, err error) {
+	if err := r.failAll("failAllUpdates"); err != nil {
+		return res, err
+	}
 	var failed error
 	err = r.write(func(tx *store.Tx) error {
 		res, failed = op.apply(r, tx, ns, stmt)
@@ -290,6 +293,9 @@ type deleteOp struct {
 
 // run deletes as a write of its own.
 func (op *deleteOp) run(r *Request, ns string, stmt store.Statement) (res updateResult, err error) {
+	if err := r.failAll("failAllRemoves"); err != nil {
+		return res, err
+	}
 	var failed error
 	err = r.write(func(tx *store.Tx) error {
 		res, failed = op.apply(r, tx, ns, stmt)
@@ -298,10 +304,10 @@ func (op *deleteOp) run(r *Request, ns string, stmt store.Statement) (res update
 		}
 		return nil
 	})
-	if err == nil {
-		err = failed
+	if err != nil {
+		return updateResult{}, err // nothing was published
 	}
-	return res, err
+	return res, failed
 }
 
 func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {

@@ -29,8 +29,9 @@ type Request struct {
 	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait for.
 	NoWrite bool
 
-	rc readConcern
-	wc writeConcern
+	rc     readConcern
+	atTime bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
+	wc     writeConcern
 
 	routed *routedTxn // on a mongos: what it knows of the transaction
 

@@ -204,7 +204,7 @@ func init() {
 		"getMore": func(r *Request, reply bson.Raw, dst []byte) []byte {
 			cursor := bson.Raw(reply.Lookup("cursor").Value)
 			at, dst := bson.BeginDocumentElement(dst, "cursor")
-			for _, k := range []string{"id", "ns", "nextBatch", "postBatchResumeToken"} {
+			for _, k := range []string{"id", "ns", "nextBatch", "postBatchResumeToken", "atClusterTime"} {
 				if v := cursor.Lookup(k); !v.IsZero() {
 					dst = bson.AppendRawValue(dst, k, v)
 				}

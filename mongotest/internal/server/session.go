@@ -86,17 +86,24 @@ func newSessionCatalog() *sessionCatalog {
 	return &sessionCatalog{byID: map[SessionID]*Session{}}
 }
 
-// use returns the session, which is made when it is not known, and notes that it was used.
-func (c *sessionCatalog) use(id SessionID, now time.Time) (*Session, error) {
+// use returns the session, which is made when it is not known, and notes that it was used. One that nobody has used for the
+// session timeout is a new one; old is then the session that has ended, with its transaction.
+func (c *sessionCatalog) use(id SessionID, now time.Time) (s, old *Session, err error) {
 	c.mu.Lock()
-	s := c.byID[id]
+	s = c.byID[id]
+	if s != nil && s.expired(now) && s.mu.TryLock() {
+		s.abort()
+		s.mu.Unlock()
+		delete(c.byID, id)
+		s, old = nil, s
+	}
 	if s == nil {
 		if len(c.byID) >= maxSessions {
 			c.expireLocked(now)
 		}
 		if len(c.byID) >= maxSessions {
 			c.mu.Unlock()
-			return nil, srverr.New(srverr.TooManyLogicalSessions, "cannot add session into the cache")
+			return nil, old, srverr.New(srverr.TooManyLogicalSessions, "cannot add session into the cache")
 		}
 		s = &Session{ID: id, state: sessionState{txnNumber: -1}}
 		c.byID[id] = s
@@ -105,16 +112,20 @@ func (c *sessionCatalog) use(id SessionID, now time.Time) (*Session, error) {
 	s.use.Lock()
 	s.lastUse = now
 	s.use.Unlock()
-	return s, nil
+	return s, old, nil
+}
+
+// expired reports whether nobody has used the session for the session timeout.
+func (s *Session) expired(now time.Time) bool {
+	s.use.Lock()
+	defer s.use.Unlock()
+	return now.Sub(s.lastUse) > SessionTimeout && !s.lastUse.IsZero()
 }
 
 // expireLocked forgets the sessions that nobody has used for the session timeout.
 func (c *sessionCatalog) expireLocked(now time.Time) {
 	for id, s := range c.byID {
-		s.use.Lock()
-		old := now.Sub(s.lastUse) > SessionTimeout
-		s.use.Unlock()
-		if old && s.mu.TryLock() {
+		if s.expired(now) && s.mu.TryLock() {
 			if s.state.phase != txnInProgress {
 				delete(c.byID, id)
 			}
@@ -134,6 +145,15 @@ func (c *sessionCatalog) all(match func(SessionID) bool) []*Session {
 		}
 	}
 	return list
+}
+
+// useSession returns the session with this id for a command. The cursors of one that has expired end.
+func (r *Request) useSession(id SessionID) (*Session, error) {
+	s, old, err := r.Node.data.sessions.use(id, r.Node.data.Clock.Now())
+	if old != nil {
+		r.Node.cursors.kill(func(c *cursor) bool { return c.session == old })
+	}
+	return s, err
 }
 
 // killSessions ends what the matching sessions do: operations, transactions and cursors.

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"allium/bson"
 	"allium/mongotest/internal/query"
@@ -42,6 +43,9 @@ func (d *Data) connectStore() {
 	d.Rollback = func(to bson.Timestamp) {
 		if s := d.storage.s; s != nil {
 			s.Rollback(to)
+		}
+		for _, s := range d.sessions.all(func(SessionID) bool { return true }) {
+			s.rollBack(to)
 		}
 	}
 }
@@ -91,14 +95,51 @@ func (r *Request) txn() (*store.Txn, error) {
 func (r *Request) stateToRead() (*store.State, error) {
 	at, latest := r.ReadTime()
 	s := r.Node.store()
+	if r.rc.level == "snapshot" && !r.InTxn() {
+		return r.snapshotToRead(s, at, latest)
+	}
 	if latest {
 		return s.Latest(), nil
 	}
 	st, ok := s.At(at)
 	if !ok {
-		return nil, srverr.New(srverr.SnapshotTooOld, "Read timestamp Timestamp(%d, %d) is older than the oldest available timestamp.", at.T, at.I)
+		return nil, tooOld(at)
 	}
 	return st, nil
+}
+
+// snapshotToRead returns what a command with read concern snapshot reads outside of transactions: the state at the time that the
+// client names, or at one that is chosen now (specification: snapshot sessions). That time can be read again for as long as
+// the server's minSnapshotHistoryWindowInSeconds.
+func (r *Request) snapshotToRead(s *store.Store, at bson.Timestamp, latest bool) (*store.State, error) {
+	switch {
+	case !r.atTime.IsZero():
+		at = r.atTime // chosen before
+	case latest:
+		if at = s.Latest().TS; at.IsZero() {
+			at = s.Note() // nothing was written yet
+			r.Node.data.Wrote(at)
+		}
+	}
+	window := time.Duration(r.Node.intParameter("minSnapshotHistoryWindowInSeconds")) * time.Second
+	st, ok := s.Pin(at, window)
+	if !ok {
+		return nil, tooOld(at)
+	}
+	r.atTime = at
+	return st, nil
+}
+
+func tooOld(at bson.Timestamp) error {
+	return srverr.New(srverr.SnapshotTooOld, "Read timestamp Timestamp(%d, %d) is older than the oldest available timestamp.", at.T, at.I)
+}
+
+// appendAtTime appends atClusterTime, if the command reads a snapshot outside of transactions.
+func (r *Request) appendAtTime(dst []byte) []byte {
+	if r.atTime.IsZero() {
+		return dst
+	}
+	return bson.AppendTimestamp(dst, "atClusterTime", r.atTime)
 }
 
 // snapshot returns what the command reads. In a transaction the namespaces it reads are noted.
@@ -108,7 +149,11 @@ func (r *Request) snapshot(namespaces ...string) (*store.State, error) {
 		return nil, err
 	}
 	if t == nil {
-		return r.stateToRead()
+		st, err := r.stateToRead()
+		if err == nil && !r.atTime.IsZero() && !r.Node.cfg.Version.AtLeast(7, 0) {
+			err = r.sameCatalog(st, namespaces)
+		}
+		return st, err
 	}
 	for _, ns := range namespaces {
 		if err := t.Use(ns); err != nil {
@@ -116,6 +161,18 @@ func (r *Request) snapshot(namespaces ...string) (*store.State, error) {
 		}
 	}
 	return t.State(), nil
+}
+
+// sameCatalog refuses to read a snapshot in which a collection was not what it is now, as servers do that keep no history of
+// the catalog.
+func (r *Request) sameCatalog(st *store.State, namespaces []string) error {
+	for _, ns := range namespaces {
+		old, now := st.Coll(ns), r.Node.store().Latest().Coll(ns)
+		if now != nil && now.Since.Compare(st.TS) > 0 || old != nil && now == nil {
+			return store.CatalogChanged()
+		}
+	}
+	return nil
 }
 
 // write runs fn with the right to write: in the command's transaction if it is in one. If a transaction is in the way of
@@ -145,7 +202,9 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 	wrote := false
 	err := r.Node.store().Write(func(tx *store.Tx) error {
 		err := fn(tx)
-		ts, wrote = tx.TS(), tx.Dirty()
+		if ts, wrote = tx.TS(), tx.Dirty(); err == nil && wrote {
+			err = r.failTransactionalWrite()
+		}
 		return err
 	})
 	if err == nil && wrote && !ts.IsZero() {

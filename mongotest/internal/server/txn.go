@@ -67,6 +67,17 @@ func (r *Request) Record(stmt int32, s Statement) {
 	st.stmts[stmt] = s
 }
 
+// rollBack forgets what retryable writes did after a time: the new primary never had them, and a retry must do them again.
+func (s *Session) rollBack(to bson.Timestamp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, stmt := range s.state.stmts {
+		if stmt.TS.Compare(to) > 0 {
+			delete(s.state.stmts, id)
+		}
+	}
+}
+
 // checkOut takes the request's session for as long as the command runs and brings its transaction into the state that
 // the command asks for.
 func (r *Request) checkOut() error {

@@ -11,6 +11,7 @@
 package store
 
 import (
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	history []*State // oldest first, the latest one included; empty without Tick
+	pins    []pin    // the one read longest ago first
 	edit    uint64
 	intents map[intent]*Txn
 	locks   map[string][]*Txn // open transactions by the namespaces they use
@@ -186,6 +188,7 @@ func (s *Store) Rollback(ts bson.Timestamp) error {
 			t.end()
 		}
 	}
+	s.pins = slices.DeleteFunc(s.pins, func(p pin) bool { return p.ts.Compare(ts) > 0 })
 	if i == len(s.history)-1 {
 		return nil
 	}

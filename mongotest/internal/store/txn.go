@@ -61,10 +61,15 @@ func (t *Txn) use(ns string) error {
 	}
 	old, now := t.base.Coll(ns), t.s.latest.Load().Coll(ns)
 	if now != nil && now.Since.Compare(t.base.TS) > 0 || old != nil && now == nil {
-		return srverr.New(srverr.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.")
+		return CatalogChanged()
 	}
 	t.lock(ns)
 	return nil
+}
+
+// CatalogChanged is the error of reading a snapshot of a collection that has come, gone or changed since.
+func CatalogChanged() error {
+	return srverr.New(srverr.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.")
 }
 
 func (t *Txn) lock(ns string) {

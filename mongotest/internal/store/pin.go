@@ -1,0 +1,44 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"allium/bson"
+)
+
+// maxPins bounds how many old states are kept because somebody has read a snapshot of them.
+const maxPins = 1000
+
+// pin is a state that stays readable for a while, although the history may not reach back to it any more.
+type pin struct {
+	ts    bson.Timestamp
+	state *State
+	until time.Time
+}
+
+// Pin returns the state as of a time, as At does, and keeps it readable at exactly this time for the period from now on. Of more
+// than a thousand times the one that was read longest ago is forgotten.
+func (s *Store) Pin(ts bson.Timestamp, period time.Duration) (*State, bool) {
+	if s.opts.Tick == nil {
+		return s.Latest(), true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opts.Now()
+	s.pins = slices.DeleteFunc(s.pins, func(p pin) bool { return !now.Before(p.until) })
+	p := pin{ts: ts, until: now.Add(period)}
+	if i := slices.IndexFunc(s.pins, func(p pin) bool { return p.ts == ts }); i >= 0 {
+		p.state = s.pins[i].state
+		s.pins = slices.Delete(s.pins, i, i+1)
+	} else if i := s.stateAt(ts); i >= 0 {
+		p.state = s.history[i]
+	} else {
+		return nil, false
+	}
+	if len(s.pins) >= maxPins {
+		s.pins = slices.Delete(s.pins, 0, 1)
+	}
+	s.pins = append(s.pins, p)
+	return p.state, true
+}
