@@ -13,7 +13,7 @@ import (
 
 // multiTasks are the specification's benchmarks of many documents at once.
 func multiTasks(env *Env) ([]Task, error) {
-	d, err := corpusDocs(env)
+	d, err := corpusDocs(env, "multi")
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ const linesPerFile = 5000
 
 // parallelTasks are the specification's benchmarks that move files to and from a server, several at a time.
 func parallelTasks(env *Env) ([]Task, error) {
-	d, err := corpusDocs(env)
+	d, err := corpusDocs(env, "parallel")
 	if err != nil {
 		return nil, err
 	}

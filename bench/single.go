@@ -15,11 +15,9 @@ import (
 
 var w1 = writeconcern.W1()
 
-// The database and the collection of the specification's tasks.
-const (
-	perftest = "perftest"
-	corpus   = "corpus"
-)
+// The collection of the specification's tasks. Each group has a database of its own, since all of them are set up before the
+// first one runs.
+const corpus = "corpus"
 
 // docs are the specification's documents for both drivers.
 type docs struct {
@@ -39,7 +37,7 @@ type sourceDoc struct {
 }
 
 // corpusDocs reads the documents, connects both drivers and empties the database.
-func corpusDocs(env *Env) (*docs, error) {
+func corpusDocs(env *Env, group string) (*docs, error) {
 	files, err := readArchive("single_and_multi_document.tgz")
 	if err != nil {
 		return nil, err
@@ -61,7 +59,7 @@ func corpusDocs(env *Env) (*docs, error) {
 	if d.ours, d.theirs, err = env.Clients(uri); err != nil {
 		return nil, err
 	}
-	d.ourDB, d.theirDB = d.ours.Database(perftest), d.theirs.Database(perftest)
+	d.ourDB, d.theirDB = d.ours.Database("perftest_"+group), d.theirs.Database("perftest_"+group)
 	env.onClose(func() error { return d.ourDB.Drop(context.Background()) })
 	return d, d.ourDB.Drop(context.Background())
 }
@@ -83,7 +81,7 @@ func (d *docs) fresh(names ...string) func() error {
 
 // singleTasks are the specification's benchmarks of single documents.
 func singleTasks(env *Env) ([]Task, error) {
-	d, err := corpusDocs(env)
+	d, err := corpusDocs(env, "single")
 	if err != nil {
 		return nil, err
 	}
