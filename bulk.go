@@ -4,65 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"allium/internal/command"
 	"allium/internal/mongoerr"
 )
-
-// WriteModel is one write of a BulkWrite: an InsertModel, UpdateModel, ReplaceModel or DeleteModel.
-type WriteModel interface {
-	kind() writeKind
-}
-
-type writeKind uint8
-
-const (
-	insertKind writeKind = iota
-	updateKind
-	deleteKind
-)
-
-// InsertModel inserts a document.
-type InsertModel struct {
-	Document any
-}
-
-// UpdateModel changes the first document that matches the filter or, with Many, all of them. See UpdateOptions for its
-// fields.
-type UpdateModel struct {
-	Filter       any
-	Update       any
-	Many         bool
-	Upsert       *bool
-	Sort         any
-	ArrayFilters any
-	Collation    *Collation
-	Hint         any
-}
-
-// ReplaceModel replaces the first document that matches the filter. See UpdateOptions for its fields.
-type ReplaceModel struct {
-	Filter      any
-	Replacement any
-	Upsert      *bool
-	Sort        any
-	Collation   *Collation
-	Hint        any
-}
-
-// DeleteModel deletes the first document that matches the filter or, with Many, all of them.
-type DeleteModel struct {
-	Filter    any
-	Many      bool
-	Collation *Collation
-	Hint      any
-}
-
-func (InsertModel) kind() writeKind  { return insertKind }
-func (UpdateModel) kind() writeKind  { return updateKind }
-func (ReplaceModel) kind() writeKind { return updateKind }
-func (DeleteModel) kind() writeKind  { return deleteKind }
 
 // BulkWriteOptions are the options of BulkWrite. The zero value of a field leaves it to the server.
 type BulkWriteOptions struct {
@@ -98,16 +45,14 @@ type BulkWriteResult struct {
 // each other are sent together; an unordered bulk write sends all writes of one kind together. Its errors are a
 // *BulkWriteError whose indexes are those of models, and the result says what was done.
 //
-// The commands that it consists of are retried one by one, except those with an update or delete of many documents.
+// Each of the messages that it consists of is retried by itself, unless it holds an update or a delete of many documents.
 func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts ...BulkWriteOptions) (BulkWriteResult, error) {
 	o, err := option(opts)
 	if err == nil && len(models) == 0 {
-		err = errors.New("no writes given")
+		err = errNoWrites
 	}
-	for i, m := range models {
-		if err == nil && m == nil {
-			err = fmt.Errorf("write %d is nil", i)
-		}
+	if err == nil {
+		err = checkModels(c.bson, len(models), func(i int) WriteModel { return models[i] })
 	}
 	if err != nil {
 		return BulkWriteResult{}, fmt.Errorf("bulk write: %w", err)
@@ -129,6 +74,8 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 	return b.result, &b.errs
 }
 
+var errNoWrites = errors.New("no writes given")
+
 // group is a list of writes that go into one command, by their indexes.
 type group struct {
 	kind    writeKind
@@ -139,17 +86,13 @@ type group struct {
 func groups(models []WriteModel, unordered bool) []group {
 	var out []group
 	for i, m := range models {
+		kind := m.statement().kind
 		at := len(out) - 1
 		if unordered {
-			at = -1
-			for j := range out {
-				if out[j].kind == m.kind() {
-					at = j
-				}
-			}
+			at = slices.IndexFunc(out, func(g group) bool { return g.kind == kind })
 		}
-		if at < 0 || out[at].kind != m.kind() {
-			out = append(out, group{kind: m.kind()})
+		if at < 0 || out[at].kind != kind {
+			out = append(out, group{kind: kind})
 			at = len(out) - 1
 		}
 		out[at].indexes = append(out[at].indexes, i)
@@ -168,32 +111,26 @@ type bulk[T any] struct {
 
 // run runs one group and adds up what it did.
 func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
-	var cmd batchCommand
+	var cmd command.Batch
 	var docs *documents
-	multi := false
 	switch o, name, ordered := &b.opts, b.coll.name, !b.opts.Unordered; g.kind {
 	case insertKind:
-		docs = &documents{bson: b.coll.bson, n: len(g.indexes), at: func(i int) any { return new(b.models[g.indexes[i]].(InsertModel).Document) }}
+		docs = &documents{bson: b.coll.bson, n: len(g.indexes), at: func(i int) any { return new(b.models[g.indexes[i]].statement().insert) }}
 		cmd = &command.Insert{Collection: name, Docs: docs, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	case updateKind:
 		u := &command.Update{Collection: name, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 		for _, i := range g.indexes {
-			s, err := updateStatement(b.models[i])
-			if err != nil {
-				return fmt.Errorf("bulk write: write %d: %w", i, err)
-			}
-			u.Statements = append(u.Statements, s)
+			u.Statements = append(u.Statements, b.models[i].statement().update)
 		}
-		cmd, multi = u, u.Multi()
+		cmd = u
 	case deleteKind:
 		d := &command.Delete{Collection: name, Ordered: ordered, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 		for _, i := range g.indexes {
-			m := b.models[i].(DeleteModel)
-			d.Statements = append(d.Statements, command.DeleteStatement{Filter: m.Filter, Multi: m.Many, Collation: m.Collation, Hint: m.Hint})
+			d.Statements = append(d.Statements, b.models[i].statement().delete)
 		}
-		cmd, multi = d, d.Multi()
+		cmd = d
 	}
-	done, err := w.many(ctx, cmd, !b.opts.Unordered, !multi)
+	done, err := w.many(ctx, cmd, !b.opts.Unordered)
 	b.result.Acknowledged = done.acknowledged
 	var failed *mongoerr.BulkWriteError
 	switch {
@@ -235,19 +172,4 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 func (b *bulk[T]) started() bool {
 	r := &b.result
 	return r.InsertedCount+r.MatchedCount+r.DeletedCount+r.UpsertedCount > 0 || len(b.errs.WriteErrors) > 0
-}
-
-func updateStatement(m WriteModel) (command.UpdateStatement, error) {
-	switch m := m.(type) {
-	case UpdateModel:
-		if m.Many && m.Sort != nil {
-			return command.UpdateStatement{}, errSortMany
-		}
-		return command.UpdateStatement{Filter: m.Filter, Update: m.Update, Multi: m.Many, Upsert: m.Upsert, Sort: m.Sort,
-			ArrayFilters: m.ArrayFilters, Collation: m.Collation, Hint: m.Hint}, nil
-	case ReplaceModel:
-		return command.UpdateStatement{Filter: m.Filter, Update: m.Replacement, Replacement: true, Upsert: m.Upsert, Sort: m.Sort,
-			Collation: m.Collation, Hint: m.Hint}, nil
-	}
-	return command.UpdateStatement{}, fmt.Errorf("a %T is no update", m)
 }

@@ -85,7 +85,7 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 	src := documents{bson: c.bson, n: len(docs), at: func(i int) any { return &docs[i] }}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, what: "insert many", timeout: o.Timeout}
-	done, err := w.many(ctx, cmd, !o.Unordered, true)
+	done, err := w.many(ctx, cmd, !o.Unordered)
 	var failed *mongoerr.BulkWriteError
 	errors.As(err, &failed)
 	return InsertManyResult{InsertedIDs: src.inserted(done, failed, nil), Acknowledged: done.acknowledged}, err
@@ -184,13 +184,17 @@ type writer struct {
 	err     error // of the collection's name
 	what    string
 	timeout *time.Duration
-	// deadline is when the timeout is up, which runs from the first command on.
+	// deadline is when the timeout is up, which runs from the first command on, and id the operationId of all of them.
 	deadline time.Time
+	id       int64
 }
 
 // op prepares the operation.
 func (w *writer) op(ctx context.Context, cmd command.Command, retryable bool) (exec.Op, error) {
-	op := exec.Op{Command: cmd, Retryable: retryable, WriteErrors: true}
+	if w.id == 0 {
+		w.id = w.scope.client.exec.NewOperationID()
+	}
+	op := exec.Op{ID: w.id, Command: cmd, Retryable: retryable, WriteErrors: true}
 	err := w.err
 	if err == nil {
 		err = w.scope.op(ctx, &op, w.timeout)
@@ -277,15 +281,6 @@ func readWrite(res exec.Result, what string, base int) (writeReply, error) {
 	return w, nil
 }
 
-// batchCommand is a write command that may need several messages.
-type batchCommand interface {
-	command.Command
-	First() int
-	Count() int
-	More() bool
-	Advance()
-}
-
 // written sums up what the messages of a write did.
 type written struct {
 	writeReply
@@ -294,15 +289,16 @@ type written struct {
 }
 
 // many runs a write of many statements, message by message. An ordered one ends with the first error.
-func (w *writer) many(ctx context.Context, cmd batchCommand, ordered, retryable bool) (written, error) {
+func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (written, error) {
 	var total written
 	var bulk mongoerr.BulkWriteError
-	op, err := w.op(ctx, cmd, retryable)
+	op, err := w.op(ctx, cmd, true)
 	if err != nil {
 		return total, err
 	}
 	total.acknowledged = op.WriteConcern.Acknowledged()
 	for cmd.More() {
+		op.Retryable = cmd.Retryable(1)
 		res, err := w.scope.run(ctx, &op)
 		if err != nil {
 			if total.statements == 0 && len(bulk.WriteErrors) == 0 {

@@ -45,7 +45,7 @@ func (c *Aggregate) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.value("comment", c.Comment)
 	f.hint(c.Hint)
 	f.document("let", c.Let)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 

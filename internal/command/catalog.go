@@ -29,7 +29,7 @@ func (c *ListCollections) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.flag("authorizedCollections", c.AuthorizedCollections)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 

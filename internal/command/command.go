@@ -21,6 +21,21 @@ type Sequencer interface {
 	AppendSequences(dst []byte, t *Target) ([]byte, error)
 }
 
+// Batch is a Command that sends as many of its statements as one message takes. Which those are is known once the message is
+// built.
+type Batch interface {
+	Sequencer
+	// First returns the index of the first statement of the message that was built last, and Count how many it holds.
+	First() int
+	Count() int
+	// Advance moves on behind that message, and More reports whether statements are left.
+	Advance()
+	More() bool
+	// Retryable reports whether the next n statements may be retried if a message holds no others: none of them may change more
+	// than one document (specification: Retryable Writes).
+	Retryable(n int) bool
+}
+
 // Target is what a command may know of the server that it is about to be sent to.
 type Target struct {
 	MaxDocumentSize int   // maxBsonObjectSize
@@ -132,6 +147,13 @@ func (f *fields) str(key, v string) {
 func (f *fields) flag(key string, v *bool) {
 	if v != nil {
 		f.dst = bson.AppendBool(f.dst, key, *v)
+	}
+}
+
+// rawData appends the option RawData, which servers before 8.2 must not see.
+func (f *fields) rawData(v *bool, t *Target) {
+	if t.WireVersion >= 27 {
+		f.flag("rawData", v)
 	}
 }
 

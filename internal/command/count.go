@@ -22,7 +22,7 @@ func (c *Count) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "count", c.Collection)}
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 

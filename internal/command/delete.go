@@ -28,14 +28,14 @@ func (*Delete) Name() string { return "delete" }
 // More reports whether statements are left behind First.
 func (c *Delete) More() bool { return c.first < len(c.Statements) }
 
-// Multi reports whether any statement may delete more than one document: the command cannot be retried then.
-func (c *Delete) Multi() bool {
-	for i := range c.Statements {
+// Retryable implements Batch.
+func (c *Delete) Retryable(n int) bool {
+	for i := c.first; i < min(c.first+n, len(c.Statements)); i++ {
 		if c.Statements[i].Multi {
-			return true
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // AppendBody implements Command.
@@ -44,7 +44,7 @@ func (c *Delete) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
 	f.document("let", c.Let)
 	f.value("comment", c.Comment)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 

@@ -26,6 +26,6 @@ func (c *Distinct) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.collation(c.Collation)
 	f.value("comment", c.Comment)
 	f.hint(c.Hint)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }

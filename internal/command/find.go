@@ -59,7 +59,7 @@ func (c *Find) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.flag("allowDiskUse", c.AllowDiskUse)
 	f.collation(c.Collation)
 	f.document("let", c.Let)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 

@@ -33,8 +33,8 @@ func (c *FindAndModify) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.ordered("sort", c.Sort)
 	if c.Remove {
 		f.set("remove", true)
-	} else if f.err == nil {
-		f.dst, f.err = appendUpdate(t.BSON, f.dst, "update", c.Update, c.Replacement)
+	} else {
+		f.update("update", c.Update, c.Replacement)
 	}
 	f.set("new", c.New)
 	f.document("fields", c.Projection)
@@ -46,7 +46,7 @@ func (c *FindAndModify) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.hint(c.Hint)
 	f.value("comment", c.Comment)
 	f.document("let", c.Let)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 

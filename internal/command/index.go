@@ -74,7 +74,7 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.value("commitQuorum", c.CommitQuorum)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 
@@ -119,7 +119,7 @@ func (c *DropIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.value("index", c.Index)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 
@@ -145,6 +145,6 @@ func (c *ListIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }

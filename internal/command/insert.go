@@ -48,13 +48,16 @@ func (*Insert) Name() string { return "insert" }
 // More reports whether documents are left behind First.
 func (c *Insert) More() bool { return c.first < c.Docs.Len() }
 
+// Retryable implements Batch.
+func (c *Insert) Retryable(int) bool { return true }
+
 // AppendBody implements Command.
 func (c *Insert) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "insert", c.Collection)}
 	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
 	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
 	f.value("comment", c.Comment)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 

@@ -38,14 +38,14 @@ func (*Update) Name() string { return "update" }
 // More reports whether statements are left behind First.
 func (c *Update) More() bool { return c.first < len(c.Statements) }
 
-// Multi reports whether any statement may change more than one document: the command cannot be retried then.
-func (c *Update) Multi() bool {
-	for i := range c.Statements {
+// Retryable implements Batch.
+func (c *Update) Retryable(n int) bool {
+	for i := c.first; i < min(c.first+n, len(c.Statements)); i++ {
 		if c.Statements[i].Multi {
-			return true
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // AppendBody implements Command.
@@ -55,7 +55,7 @@ func (c *Update) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
 	f.document("let", c.Let)
 	f.value("comment", c.Comment)
-	f.flag("rawData", c.RawData)
+	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
 
@@ -71,12 +71,7 @@ func (c *Update) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {
 	start, dst := bson.BeginDocument(dst)
 	f := fields{bson: t.BSON, dst: dst}
 	f.filter("q", s.Filter)
-	if f.err != nil {
-		return f.dst, f.err
-	}
-	if f.dst, f.err = appendUpdate(t.BSON, f.dst, "u", s.Update, s.Replacement); f.err != nil {
-		return f.dst, f.err
-	}
+	f.update("u", s.Update, s.Replacement)
 	f.set("multi", s.Multi)
 	f.flag("upsert", s.Upsert)
 	f.collation(s.Collation)

@@ -107,19 +107,59 @@ func checkReplacement(v bson.RawValue) error {
 	return nil
 }
 
-// appendUpdate appends an update or a replacement under key and checks it.
-func appendUpdate(o *bson.Options, dst []byte, key string, v any, replacement bool) ([]byte, error) {
+// update appends an update or a replacement and checks it.
+func (f *fields) update(key string, v any, replacement bool) {
+	if f.err != nil {
+		return
+	}
 	if v == nil {
-		return dst, fmt.Errorf("update: %w", ErrNilDocument)
+		f.err = fmt.Errorf("update: %w", ErrNilDocument)
+		return
 	}
-	at := len(dst)
-	dst, err := appendValue(o, dst, key, v)
-	if err != nil {
-		return dst, err
+	at := len(f.dst)
+	if f.dst, f.err = appendValue(f.bson, f.dst, key, v); f.err != nil {
+		return
 	}
-	raw := bson.RawValue{Type: bson.Type(dst[at]), Value: dst[at+1+len(key)+1:]}
+	raw := bson.RawValue{Type: bson.Type(f.dst[at]), Value: f.dst[at+1+len(key)+1:]}
 	if replacement {
-		return dst, checkReplacement(raw)
+		f.err = checkReplacement(raw)
+	} else {
+		f.err = checkUpdate(raw)
 	}
-	return dst, checkUpdate(raw)
+}
+
+// Check reports what is wrong with the statement's filter and update, so that a write of many messages finds it before the
+// first one is sent. The usual types are looked at as they are, others are encoded into scratch, which is returned.
+func (s *UpdateStatement) Check(o *bson.Options, scratch []byte) ([]byte, error) {
+	f := fields{bson: o, dst: scratch[:0]}
+	f.checkFilter(s.Filter)
+	switch v := s.Update.(type) {
+	case bson.D:
+		if !s.Replacement && len(v) > 0 && len(v[0].Key) > 0 && v[0].Key[0] == '$' || s.Replacement && v != nil && (len(v) == 0 || len(v[0].Key) == 0 || v[0].Key[0] != '$') {
+			return f.dst, f.err
+		}
+	}
+	f.update("u", s.Update, s.Replacement)
+	return f.dst, f.err
+}
+
+// Check is UpdateStatement.Check for a delete.
+func (s *DeleteStatement) Check(o *bson.Options, scratch []byte) ([]byte, error) {
+	f := fields{bson: o, dst: scratch[:0]}
+	f.checkFilter(s.Filter)
+	return f.dst, f.err
+}
+
+func (f *fields) checkFilter(v any) {
+	switch v := v.(type) {
+	case bson.D:
+		if v != nil {
+			return
+		}
+	case bson.M:
+		if v != nil {
+			return
+		}
+	}
+	f.filter("filter", v)
 }

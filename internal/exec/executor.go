@@ -67,6 +67,9 @@ type run struct {
 	inTxn     bool // the operation is part of a transaction, but does not end it
 	startsTxn bool // its first command carries startTransaction
 
+	// mixed says that the message is a command.Batch with statements that must not be retried.
+	mixed bool
+
 	implicit  *session.ServerSession
 	txnNumber int64 // of a retryable write, once an attempt took one
 
@@ -97,6 +100,14 @@ func (x *Executor) Run(ctx context.Context, op *Op) (Result, error) {
 	return x.RunClosing(ctx, op)
 }
 
+// NewOperationID returns an Op.ID for operations of several commands. It is 0 while nobody listens.
+func (x *Executor) NewOperationID() int64 {
+	if x.Monitor == nil {
+		return 0
+	}
+	return x.operations.Add(1)
+}
+
 // RunClosing is Run for what a client still has to do after Close.
 func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	r := run{x: x, op: op, started: time.Now(), implicit: op.Implicit, deadline: op.Deadline, source: op.Source}
@@ -107,8 +118,8 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 		ctx, cancel = context.WithDeadline(ctx, r.deadline)
 		defer cancel()
 	}
-	if x.Monitor != nil {
-		r.operationID = x.operations.Add(1)
+	if r.operationID = op.ID; r.operationID == 0 {
+		r.operationID = x.NewOperationID()
 	}
 	if s := op.Session; s != nil {
 		if err := r.enter(s); err != nil {

@@ -31,6 +31,25 @@ var errNoTimeLeft = errors.New("the time that is left is less than a round trip 
 func (m *message) build(buf *[]byte) error {
 	op := m.op
 	m.unacknowledged = op.Kind == Write && !op.WriteConcern.Acknowledged() && !m.inTxn
+	t := command.Target{
+		MaxDocumentSize: int(m.hello.MaxBSONObjectSize),
+		MaxMessageSize:  int(m.hello.MaxMessageSize),
+		MaxBatchCount:   int(m.hello.MaxWriteBatchSize),
+		WireVersion:     m.hello.MaxWireVersion,
+		BSON:            op.BSON,
+	}
+	batch, ok := op.Command.(command.Batch)
+	m.mixed = ok && !batch.Retryable(t.MaxBatchCount)
+	err := m.buildFor(buf, &t)
+	if err == nil && m.mixed && batch.Retryable(batch.Count()) {
+		m.mixed = false // what must not be retried did not fit any more
+		err = m.buildFor(buf, &t)
+	}
+	return err
+}
+
+// buildFor writes the message into buf for a server whose limits are known.
+func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	if err := m.takeSession(); err != nil {
 		return err
 	}
@@ -39,23 +58,16 @@ func (m *message) build(buf *[]byte) error {
 	if m.unacknowledged {
 		flags = wire.MoreToCome
 	}
-	t := command.Target{
-		MaxDocumentSize: int(m.hello.MaxBSONObjectSize),
-		MaxMessageSize:  int(m.hello.MaxMessageSize),
-		MaxBatchCount:   int(m.hello.MaxWriteBatchSize),
-		WireVersion:     m.hello.MaxWireVersion,
-		BSON:            op.BSON,
-	}
 	dst := wire.AppendMsg((*buf)[:0], m.id, 0, flags)
 	start, dst := bson.BeginDocument(dst)
-	dst, err := op.Command.AppendBody(dst, &t)
+	dst, err := m.op.Command.AppendBody(dst, t)
 	if err == nil {
 		dst, err = m.appendCommon(dst)
 	}
 	if err == nil {
 		dst = bson.EndDocument(dst, start)
-		if s, ok := op.Command.(command.Sequencer); ok {
-			dst, err = s.AppendSequences(dst, &t)
+		if s, ok := m.op.Command.(command.Sequencer); ok {
+			dst, err = s.AppendSequences(dst, t)
 		}
 	}
 	*buf = dst // keeps what has grown, also on error

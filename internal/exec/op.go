@@ -28,8 +28,11 @@ type Op struct {
 	DB      string
 	Kind    Kind
 
+	// ID is the operationId that events and logs show: the commands of one operation share it. 0 takes a new one.
+	ID int64
 	// Retryable says that the specifications let the driver try this operation again after a network error: the read
-	// commands, and the writes that change at most one document per statement.
+	// commands, and the writes that change at most one document per statement. A command.Batch has a say of its own in it for
+	// each message.
 	Retryable bool
 	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever retryWrites says.
 	EndsTransaction bool

@@ -29,7 +29,7 @@ func (r *run) label(err error, stage stage) {
 
 // retryableWrite reports whether Retryable Writes applies to the operation, as far as the client knows.
 func (r *run) retryableWrite() bool {
-	return r.op.EndsTransaction || r.op.Kind == Write && r.op.Retryable && r.x.RetryWrites && !r.inTxn
+	return r.op.EndsTransaction || r.op.Kind == Write && r.op.Retryable && !r.mixed && r.x.RetryWrites && !r.inTxn
 }
 
 // retries decides whether a further attempt is allowed after err, and notes which server it should avoid.

@@ -1,0 +1,362 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+	"allium/internal/mongoerr"
+)
+
+// ClientWrite is one write of Client.BulkWrite: a model, and the collection that it is for.
+type ClientWrite struct {
+	Database   string
+	Collection string
+	Model      WriteModel
+}
+
+// ClientBulkWriteOptions are the options of Client.BulkWrite. The zero value of a field leaves it to the server.
+type ClientBulkWriteOptions struct {
+	// Unordered goes on after an error, so that every write that can be done is. Otherwise the first error ends the operation.
+	Unordered bool
+	// VerboseResults asks for the result of each write, beside the sums.
+	VerboseResults bool
+	// WriteConcern replaces the client's. In a transaction it must be nil.
+	WriteConcern *WriteConcern
+	// BypassDocumentValidation lets the writes pass documents that a validator refuses.
+	BypassDocumentValidation *bool
+	// Let defines variables for aggregation expressions in updates and deletes.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// RawData works on the buckets of time series collections as they are stored (server 8.2 and later).
+	RawData *bool
+	// Timeout bounds the whole operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// ClientBulkWriteResult is the result of Client.BulkWrite.
+type ClientBulkWriteResult struct {
+	InsertedCount int64
+	UpsertedCount int64
+	MatchedCount  int64
+	ModifiedCount int64
+	DeletedCount  int64
+	// Acknowledged is false if the write concern asked for no answer; the counts are 0 then.
+	Acknowledged bool
+	// Verbose holds the results of the writes that were done, one by one. It is nil unless VerboseResults was set.
+	Verbose *ClientBulkWriteVerbose
+}
+
+// ClientBulkWriteVerbose holds the results of the writes that were done, by the index of the write.
+type ClientBulkWriteVerbose struct {
+	Inserts map[int]ClientInsertResult
+	Updates map[int]ClientUpdateResult
+	Deletes map[int]ClientDeleteResult
+}
+
+// ClientInsertResult is the result of one insert of a Client.BulkWrite.
+type ClientInsertResult struct {
+	// InsertedID is the document's _id: the one that it had, or the bson.ObjectID that the driver gave it.
+	InsertedID any
+}
+
+// ClientUpdateResult is the result of one update or replacement of a Client.BulkWrite.
+type ClientUpdateResult struct {
+	MatchedCount  int64 // documents that the filter matched, the upserted one included
+	ModifiedCount int64 // documents that were changed
+	// Upserted says that a document was inserted, and UpsertedID is its _id.
+	Upserted   bool
+	UpsertedID any
+}
+
+// ClientDeleteResult is the result of one delete of a Client.BulkWrite.
+type ClientDeleteResult struct {
+	DeletedCount int64
+}
+
+// ClientBulkWriteError collects the errors of a Client.BulkWrite.
+type ClientBulkWriteError struct {
+	// Err is an error that ended the operation early, such as one of the network; nil if none did.
+	Err error
+	// WriteErrors are the writes that the server refused, by their indexes; at most one unless the operation was unordered.
+	WriteErrors []*WriteError
+	// WriteConcernErrors are the write concern errors, one per message to the server at the most.
+	WriteConcernErrors []*WriteConcernError
+	// Labels are those of the replies.
+	mongoerr.Labels
+	// PartialResult says what was done before and beside the errors. It is nil unless it is certain that some write was.
+	PartialResult *ClientBulkWriteResult
+}
+
+// Error gives the first error and how many there are.
+func (e *ClientBulkWriteError) Error() string {
+	all := e.Unwrap()
+	if len(all) == 0 {
+		return "bulk write failed"
+	}
+	s := "bulk write: " + all[0].Error()
+	if n := len(all) - 1; n > 0 {
+		s += " (and " + strconv.Itoa(n) + " more errors)"
+	}
+	return s
+}
+
+// Unwrap returns all errors, the one that ended the operation first.
+func (e *ClientBulkWriteError) Unwrap() []error {
+	var all []error
+	if e.Err != nil {
+		all = append(all, e.Err)
+	}
+	for _, w := range e.WriteErrors {
+		all = append(all, w)
+	}
+	for _, w := range e.WriteConcernErrors {
+		all = append(all, w)
+	}
+	return all
+}
+
+// BulkWrite runs writes on any collections of the deployment (specification: Bulk Write; server 8.0 and later). They are done in
+// the order given, in as few messages as the server's limits allow. If the server refuses writes, or if anything goes wrong after
+// the first of them, the error is a *ClientBulkWriteError; the result says what is known to have been done.
+//
+// Each message is retried once after a network error or a failover, and never applied twice, unless it holds an update or a delete of
+// many documents. An unacknowledged write concern is only possible with Unordered and without VerboseResults.
+func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...ClientBulkWriteOptions) (ClientBulkWriteResult, error) {
+	o, err := option(opts)
+	if err == nil && len(writes) == 0 {
+		err = errNoWrites
+	}
+	s := c.scope()
+	s.db = "admin"
+	if o.WriteConcern != nil {
+		s.writeConcern = o.WriteConcern
+	}
+	b := clientBulk{scope: &s, writes: clientWrites{list: writes}, opts: o}
+	b.writes.docs = documents{bson: s.bson, n: len(writes), at: func(int) any { return &b.writes.statement.insert }}
+	var op exec.Op
+	if err == nil {
+		op, err = b.op(ctx)
+	}
+	if err != nil {
+		return ClientBulkWriteResult{}, fmt.Errorf("bulk write: %w", err)
+	}
+	return b.run(ctx, &op)
+}
+
+// clientWrites gives a bulkWrite command its writes.
+type clientWrites struct {
+	list []ClientWrite
+	docs documents
+	// ordinals holds, for each write, how many inserts come before it: documents are numbered without what is between them.
+	ordinals []int32
+	// statement is the write that was asked for last; what Write returns points into it.
+	statement statement
+	namespace string // of that write
+}
+
+// Len implements command.BulkWrites.
+func (w *clientWrites) Len() int { return len(w.list) }
+
+// Write implements command.BulkWrites.
+func (w *clientWrites) Write(i int) command.BulkStatement {
+	at := &w.list[i]
+	w.statement = at.Model.statement()
+	if n := len(at.Database); len(w.namespace) != n+1+len(at.Collection) || w.namespace[:n] != at.Database || w.namespace[n+1:] != at.Collection {
+		w.namespace = at.Database + "." + at.Collection
+	}
+	s := command.BulkStatement{Namespace: w.namespace}
+	switch w.statement.kind {
+	case updateKind:
+		s.Update = &w.statement.update
+	case deleteKind:
+		s.Delete = &w.statement.delete
+	}
+	return s
+}
+
+// AppendDocument implements command.BulkWrites.
+func (w *clientWrites) AppendDocument(dst []byte, i int) ([]byte, error) {
+	w.statement = w.list[i].Model.statement()
+	return w.docs.Append(dst, int(w.ordinals[i]))
+}
+
+// check finds what is wrong with the writes before any of them is sent, and numbers the inserts.
+func (w *clientWrites) check(o *bson.Options) error {
+	for i := range w.list {
+		if err := errors.Join(checkName("database", w.list[i].Database), checkName("collection", w.list[i].Collection)); err != nil {
+			return fmt.Errorf("write %d: %w", i, err)
+		}
+	}
+	if err := checkModels(o, len(w.list), func(i int) WriteModel { return w.list[i].Model }); err != nil {
+		return err
+	}
+	w.ordinals = make([]int32, len(w.list))
+	n := int32(0)
+	for i := range w.list {
+		w.ordinals[i] = n
+		if w.list[i].Model.statement().kind == insertKind {
+			n++
+		}
+	}
+	return nil
+}
+
+// clientBulk is the state of a Client.BulkWrite.
+type clientBulk struct {
+	scope  *scope
+	writes clientWrites
+	cmd    *command.BulkWrite
+	opts   ClientBulkWriteOptions
+	result ClientBulkWriteResult
+	errs   ClientBulkWriteError
+	// done says that it is certain that some write was done.
+	done bool
+}
+
+// op checks what can be checked before anything is sent, and prepares the operation that all messages share.
+func (b *clientBulk) op(ctx context.Context) (exec.Op, error) {
+	o := &b.opts
+	op := exec.Op{ID: b.scope.client.exec.NewOperationID(), Retryable: true, WriteErrors: true, KeepSession: true, KeepConn: true}
+	if err := b.scope.op(ctx, &op, o.Timeout); err != nil {
+		return op, err
+	}
+	if err := b.scope.writes(&op); err != nil {
+		return op, err
+	}
+	if op.Session != nil && op.Session.Transaction().Running() {
+		if o.WriteConcern != nil {
+			return op, errors.New("cannot set write concern after starting a transaction")
+		}
+		op.WriteConcern = nil
+	}
+	b.result.Acknowledged = op.WriteConcern.Acknowledged()
+	switch {
+	case b.result.Acknowledged:
+	case o.VerboseResults:
+		return op, errors.New("cannot request unacknowledged write concern and verbose results")
+	case !o.Unordered:
+		return op, errors.New("cannot request unacknowledged write concern and ordered writes")
+	}
+	w := &b.writes
+	if err := w.check(b.scope.bson); err != nil {
+		return op, err
+	}
+	if o.VerboseResults {
+		b.result.Verbose = &ClientBulkWriteVerbose{Inserts: map[int]ClientInsertResult{}, Updates: map[int]ClientUpdateResult{}, Deletes: map[int]ClientDeleteResult{}}
+	}
+	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation,
+		Let: o.Let, Comment: o.Comment, RawData: o.RawData, CheckSize: !b.result.Acknowledged}
+	op.Command = b.cmd
+	return op, nil
+}
+
+// run sends message after message.
+func (b *clientBulk) run(ctx context.Context, op *exec.Op) (ClientBulkWriteResult, error) {
+	for b.cmd.More() {
+		op.Retryable = b.cmd.Retryable(1)
+		res, err := b.scope.run(ctx, op)
+		if err == nil && b.result.Acknowledged {
+			err = b.read(ctx, op, res)
+		}
+		if err != nil {
+			b.errs.Err = err
+			break
+		}
+		if !b.opts.Unordered && len(b.errs.WriteErrors) > 0 {
+			break
+		}
+		b.cmd.Advance()
+	}
+	e := &b.errs
+	switch {
+	case len(e.WriteErrors) > 0 || len(e.WriteConcernErrors) > 0 || e.Err != nil && b.done:
+	case e.Err != nil:
+		return b.result, e.Err // nothing is known beside it
+	default:
+		return b.result, nil
+	}
+	if b.done {
+		e.PartialResult = &b.result
+	}
+	return b.result, e
+}
+
+// read takes up what a message did: the counts of its reply, and what the results cursor says about its writes. An error is one
+// that ends the operation.
+func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) error {
+	r := command.ParseBulkWrite(res.Reply)
+	b.result.InsertedCount += r.Inserted
+	b.result.UpsertedCount += r.Upserted
+	b.result.MatchedCount += r.Matched
+	b.result.ModifiedCount += r.Modified
+	b.result.DeletedCount += r.Deleted
+	if wc := mongoerr.NewWriteConcernError(res.Server.Addr(), res.Reply); wc != nil {
+		b.errs.WriteConcernErrors = append(b.errs.WriteConcernErrors, wc)
+		for _, l := range wc.Labels {
+			b.errs.AddLabel(l)
+		}
+	}
+	// In an ordered operation, the error's index tells what came before it.
+	b.done = b.done || r.Errors == 0 || b.opts.Unordered && r.Errors < int64(b.cmd.Count())
+	var cur cursor
+	cur.comment = b.opts.Comment
+	if err := cur.open(b.scope.client, op, res); err != nil {
+		return err
+	}
+	defer cur.close(ctx)
+	for cur.advance(ctx) {
+		outcome, err := command.ParseBulkOutcome(cur.raw)
+		if err == nil && outcome.Index >= b.cmd.Count() {
+			err = errors.New("server's result of a write has an index that no write has")
+		}
+		if err == nil {
+			err = b.outcome(outcome)
+		}
+		if err != nil {
+			return fmt.Errorf("bulk write: %w", err)
+		}
+		if !outcome.OK && !b.opts.Unordered {
+			break
+		}
+	}
+	return cur.err
+}
+
+// outcome takes up the result of one write.
+func (b *clientBulk) outcome(o command.BulkOutcome) error {
+	i := b.cmd.First() + o.Index
+	if !o.OK {
+		e := mongoerr.NewWriteError(o.Raw, 0)
+		e.Index = i
+		b.errs.WriteErrors = append(b.errs.WriteErrors, e)
+		b.done = b.done || !b.opts.Unordered && o.Index > 0
+		return nil
+	}
+	b.done = true
+	v := b.result.Verbose
+	if v == nil {
+		return nil
+	}
+	switch b.writes.list[i].Model.statement().kind {
+	case insertKind:
+		v.Inserts[i] = ClientInsertResult{InsertedID: b.writes.docs.ids[b.writes.ordinals[i]]}
+	case updateKind:
+		u := ClientUpdateResult{MatchedCount: o.N, ModifiedCount: o.NModified, Upserted: !o.UpsertedID.IsZero()}
+		if u.Upserted {
+			if err := decodeValue(b.scope.bson, o.UpsertedID, &u.UpsertedID); err != nil {
+				return fmt.Errorf("upserted _id: %w", err)
+			}
+		}
+		v.Updates[i] = u
+	case deleteKind:
+		v.Deletes[i] = ClientDeleteResult{DeletedCount: o.N}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"allium/bson"
+)
+
+// BulkWrites is the list of writes that BulkWrite sends. It is asked again when an attempt is repeated, and must then answer
+// the same.
+type BulkWrites interface {
+	Len() int
+	// Write describes write i. Of an insert, only its namespace is set.
+	Write(i int) BulkStatement
+	// AppendDocument appends the document of write i, an insert, with its _id.
+	AppendDocument(dst []byte, i int) ([]byte, error)
+}
+
+// BulkStatement is one write of a bulkWrite command: an update, a delete, or an insert if neither is set.
+type BulkStatement struct {
+	Namespace string
+	Update    *UpdateStatement
+	Delete    *DeleteStatement
+}
+
+func (s *BulkStatement) multi() bool {
+	return s.Update != nil && s.Update.Multi || s.Delete != nil && s.Delete.Multi
+}
+
+// BulkWrite is the bulkWrite command of server 8.0 (specification: Bulk Write). It sends as many of its writes as one message
+// takes; Advance moves on to the rest.
+type BulkWrite struct {
+	Writes                   BulkWrites
+	ErrorsOnly               bool
+	Ordered                  bool
+	BypassDocumentValidation *bool
+	Let                      any
+	Comment                  any
+	RawData                  *bool
+	// CheckSize makes a document that is too large for the server an error of the driver's. The server says so itself, but not if it is
+	// asked for no answer.
+	CheckSize bool
+
+	batch
+	bodySize   int              // of the command document without what all commands have in common
+	namespaces map[string]int32 // those of the message, by their indexes
+	nsInfo     []byte
+}
+
+// bulkMessageOverhead is what the specification sets aside for everything in the message that is not part of bulkWrite.
+const bulkMessageOverhead = 1000
+
+// Name implements Command.
+func (*BulkWrite) Name() string { return "bulkWrite" }
+
+// More reports whether writes are left behind First.
+func (c *BulkWrite) More() bool { return c.first < c.Writes.Len() }
+
+// Retryable implements Batch.
+func (c *BulkWrite) Retryable(n int) bool {
+	for i := c.first; i < min(c.first+n, c.Writes.Len()); i++ {
+		if s := c.Writes.Write(i); s.multi() {
+			return false
+		}
+	}
+	return true
+}
+
+// AppendBody implements Command.
+func (c *BulkWrite) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	if t.WireVersion < 25 {
+		return dst, errors.New("bulk write: a bulk write of the client needs server 8.0 or later: use BulkWrite of a collection")
+	}
+	at := len(dst)
+	f := fields{bson: t.BSON, dst: bson.AppendInt32(dst, "bulkWrite", 1)}
+	f.dst = bson.AppendBool(f.dst, "errorsOnly", c.ErrorsOnly)
+	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
+	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
+	f.value("comment", c.Comment)
+	f.document("let", c.Let)
+	f.rawData(c.RawData, t)
+	c.bodySize = len(f.dst) - at + emptyDocumentSize
+	return f.dst, f.err
+}
+
+// emptyDocumentSize is what a document has beside its elements.
+const emptyDocumentSize = 5
+
+// AppendSequences implements Sequencer.
+func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
+	clear(c.namespaces)
+	if c.namespaces == nil {
+		c.namespaces = map[string]int32{}
+	}
+	c.nsInfo, c.count = c.nsInfo[:0], 0
+	limit := t.MaxMessageSize - bulkMessageOverhead - c.bodySize
+	at, dst := beginSequence(dst, "ops")
+	opsAt := len(dst)
+	for i := c.first; i < c.Writes.Len() && c.count < t.MaxBatchCount; i++ {
+		opAt := len(dst)
+		s := c.Writes.Write(i)
+		ns, known := c.namespaces[s.Namespace]
+		if !known {
+			ns = int32(len(c.namespaces))
+		}
+		var err error
+		if dst, err = c.appendOp(dst, t, i, &s, ns); err != nil {
+			return dst, fmt.Errorf("bulk write: write %d: %w", i, err)
+		}
+		size := len(dst) - opsAt + len(c.nsInfo)
+		if !known {
+			size += emptyDocumentSize + len("?ns.....") + len(s.Namespace)
+		}
+		if size > limit {
+			if c.count == 0 {
+				return dst, fmt.Errorf("bulk write: write %d and its namespace have %d bytes, a message to the server takes %d", i, size, limit)
+			}
+			dst = dst[:opAt]
+			break
+		}
+		if !known {
+			c.namespaces[s.Namespace] = ns
+			start, d := bson.BeginDocument(c.nsInfo)
+			c.nsInfo = bson.EndDocument(bson.AppendString(d, "ns", s.Namespace), start)
+		}
+		c.count++
+	}
+	dst = endSequence(dst, at)
+	at, dst = beginSequence(dst, "nsInfo")
+	return endSequence(append(dst, c.nsInfo...), at), nil
+}
+
+// appendOp appends one element of ops.
+func (c *BulkWrite) appendOp(dst []byte, t *Target, i int, s *BulkStatement, ns int32) ([]byte, error) {
+	at := len(dst)
+	start, dst := bson.BeginDocument(dst)
+	f := fields{bson: t.BSON, dst: dst}
+	docAt, docEnd := 0, 0
+	switch u, d := s.Update, s.Delete; {
+	case u != nil:
+		f.dst = bson.AppendInt32(f.dst, "update", ns)
+		f.filter("filter", u.Filter)
+		docAt = len(f.dst)
+		f.update("updateMods", u.Update, u.Replacement)
+		if u.Replacement {
+			docEnd = len(f.dst) - len("?updateMods.")
+		}
+		f.dst = bson.AppendBool(f.dst, "multi", u.Multi)
+		f.flag("upsert", u.Upsert)
+		f.array("arrayFilters", u.ArrayFilters)
+		f.hint(u.Hint)
+		f.collation(u.Collation)
+		f.ordered("sort", u.Sort)
+	case d != nil:
+		f.dst = bson.AppendInt32(f.dst, "delete", ns)
+		f.filter("filter", d.Filter)
+		f.dst = bson.AppendBool(f.dst, "multi", d.Multi)
+		f.hint(d.Hint)
+		f.collation(d.Collation)
+	default:
+		f.dst = bson.AppendInt32(f.dst, "insert", ns)
+		f.dst = bson.AppendHeader(f.dst, bson.TypeEmbeddedDocument, "document")
+		docAt = len(f.dst)
+		f.dst, f.err = c.Writes.AppendDocument(f.dst, i)
+		docEnd = len(f.dst)
+	}
+	if f.err != nil {
+		return f.dst, f.err
+	}
+	dst = bson.EndDocument(f.dst, start)
+	if c.CheckSize {
+		if size := docEnd - docAt; size > t.MaxDocumentSize {
+			return dst, fmt.Errorf("document has %d bytes, the server takes at most %d", size, t.MaxDocumentSize)
+		}
+		if size := len(dst) - at; size > t.MaxDocumentSize+commandOverhead {
+			return dst, fmt.Errorf("write has %d bytes, the server takes at most %d", size, t.MaxDocumentSize+commandOverhead)
+		}
+	}
+	return dst, nil
+}
+
+// BulkWriteReply holds the counts of a reply to bulkWrite.
+type BulkWriteReply struct {
+	Errors, Inserted, Upserted, Matched, Modified, Deleted int64
+}
+
+// ParseBulkWrite reads the counts of a reply to bulkWrite. Its cursor is for ParseCursor.
+func ParseBulkWrite(reply bson.Raw) BulkWriteReply {
+	var r BulkWriteReply
+	for key, v := range reply.All() {
+		switch n, _ := v.AsInt64(); key {
+		case "nErrors":
+			r.Errors = n
+		case "nInserted":
+			r.Inserted = n
+		case "nUpserted":
+			r.Upserted = n
+		case "nMatched":
+			r.Matched = n
+		case "nModified":
+			r.Modified = n
+		case "nDeleted":
+			r.Deleted = n
+		}
+	}
+	return r
+}
+
+// BulkOutcome is what the results cursor of a bulkWrite says about one write. Raw shares the cursor's memory.
+type BulkOutcome struct {
+	OK           bool
+	Index        int // in its message
+	N, NModified int64
+	UpsertedID   bson.RawValue // zero if nothing was upserted
+	Raw          bson.Raw
+}
+
+// ParseBulkOutcome reads a document of the results cursor.
+func ParseBulkOutcome(doc bson.Raw) (BulkOutcome, error) {
+	o := BulkOutcome{Raw: doc, Index: -1}
+	for key, v := range doc.All() {
+		switch key {
+		case "ok":
+			o.OK = v.AsBool()
+		case "idx":
+			if n, ok := v.AsInt64(); ok {
+				o.Index = int(n)
+			}
+		case "n":
+			o.N, _ = v.AsInt64()
+		case "nModified":
+			o.NModified, _ = v.AsInt64()
+		case "upserted":
+			up, _ := v.Document()
+			o.UpsertedID = up.Lookup("_id")
+		}
+	}
+	if o.Index < 0 {
+		return o, errors.New("server's result of a write has no index")
+	}
+	return o, nil
+}
