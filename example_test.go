@@ -350,6 +350,17 @@ func ExampleCollection_BulkWrite() {
 	// Output: 1 1 2 <nil>
 }
 
+func ExampleClient_BulkWrite() {
+	client, done := connect()
+	defer done()
+	res, err := client.BulkWrite(context.Background(), []allium.ClientWrite{
+		{Database: "app", Collection: "people", Model: allium.InsertModel{Document: User{"Alan", 41}}},
+		{Database: "app", Collection: "log", Model: allium.InsertModel{Document: bson.M{"added": "Alan"}}},
+	})
+	fmt.Println(res.InsertedCount, err)
+	// Output: 2 <nil>
+}
+
 func ExampleCollection_CreateIndex() {
 	client, done := connect()
 	defer done()

@@ -30,7 +30,12 @@ func (r *runner) checkError(want bson.Raw, err error, res result) error {
 	if s := a.string("errorContains"); s != "" && !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(s)) {
 		return fail("expected the message to contain %q", s)
 	}
-	codes, name, replies := serverSide(err)
+	seen := err
+	var client *allium.ClientBulkWriteError
+	if errors.As(err, &client) {
+		seen = client.Err // what concerns single writes has fields of its own
+	}
+	codes, name, replies := serverSide(seen)
 	if v := a.raw("errorCode"); !v.IsZero() {
 		if n, _ := v.AsInt64(); !slices.Contains(codes, int32(n)) {
 			return fail("expected error code %d", n)
@@ -56,6 +61,9 @@ func (r *runner) checkError(want bson.Raw, err error, res result) error {
 		if err := match(v, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: replies[0]}, true, r.entities); err != nil {
 			return fail("response: %v", err)
 		}
+	}
+	if bulkErr := r.checkBulkErrors(a, err); bulkErr != nil {
+		return fail("%v", bulkErr)
 	}
 	if v := a.raw("expectResult"); !v.IsZero() {
 		if err := r.checkResult(v, res); err != nil {

@@ -56,9 +56,9 @@ func tooDeep() error {
 }
 
 // checkDollar checks a field whose name starts with "$": it has to be part of a DBRef. Since 5.0 such names are refused at the
-// top only.
+// top only, and there not if a pipeline put them there.
 func (u *Update) checkDollar(doc bson.Raw, name string, path []string) error {
-	if u.version >= 500 && len(path) > 0 {
+	if u.version >= 500 && (len(path) > 0 || u.pipeline != nil) {
 		return nil
 	}
 	var left, right string

@@ -330,7 +330,7 @@ func (r *Request) validateSession() error {
 		return not("Cannot run '%s' in a multi-document transaction.", r.Name)
 	case c.Txn == TxnOK && r.DB == "config":
 		return not("Cannot run command against the config database in a transaction.")
-	case c.Txn == TxnOK && (r.DB == "local" || r.DB == "admin"):
+	case c.Txn == TxnOK && (r.DB == "local" || r.DB == "admin" && !c.AdminOnly && c.Name != "getMore"): // bulkWrite and its results are of admin
 		return not("Cannot run command against the '%s' database in a transaction.", r.DB)
 	case r.startTxn && c.Name == "commitTransaction":
 		return not("Cannot start a transaction with a commit")

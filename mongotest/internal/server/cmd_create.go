@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"strings"
 
 	"allium/bson"
@@ -393,7 +394,7 @@ func (r *Request) newValidator(spec bson.Raw, level, action string, coll *query.
 	if level == "off" || spec.IsEmpty() {
 		return nil, nil
 	}
-	v := &validator{filter: f, level: "strict", action: "error"}
+	v := &validator{spec: bytes.Clone(spec), filter: f, level: "strict", action: "error"}
 	if level != "" {
 		v.level = level
 	}

@@ -100,6 +100,9 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 			dst = bson.AppendDouble(dst, "ok", 1)
 		}
 		dst = appendLabels(dst, r.labels(0, nil))
+		if n.cfg.Version.AtLeast(4, 4) {
+			dst = n.appendVersionFor(dst, r.wcCode)
+		}
 	}
 	if r.routed != nil {
 		dst = r.appendRecovery(dst)
@@ -294,10 +297,7 @@ func (n *Node) appendOpTime(r *Request, dst []byte) []byte {
 
 // appendError appends the elements of a failed command's reply.
 func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
-	if n.role == Member && (notPrimaryCodes[e.Code] || shutdownCodes[e.Code] && n.cfg.Version.AtLeast(5, 0)) {
-		tv, _ := n.topologyVersion()
-		dst = tv.append(dst)
-	}
+	dst = n.appendVersionFor(dst, e.Code)
 	dst = bson.AppendDouble(dst, "ok", 0)
 	dst = bson.AppendString(dst, "errmsg", e.Msg)
 	if e.Code != 0 {
@@ -308,6 +308,15 @@ func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 		dst = bson.AppendRawValue(dst, k, v)
 	}
 	return appendLabels(dst, r.labels(e.Code, e.Labels))
+}
+
+// appendVersionFor appends the topologyVersion, if a member answers this code, by which clients tell news from what they know.
+func (n *Node) appendVersionFor(dst []byte, code int32) []byte {
+	if n.role != Member || !notPrimaryCodes[code] && (!shutdownCodes[code] || !n.cfg.Version.AtLeast(5, 0)) {
+		return dst
+	}
+	tv, _ := n.topologyVersion()
+	return tv.append(dst)
 }
 
 func appendLabels(dst []byte, labels []string) []byte {

@@ -41,6 +41,14 @@ type Session struct {
 	lastUse time.Time
 }
 
+// document returns what $listLocalSessions tells about the session.
+func (s *Session) document() bson.Raw {
+	s.use.Lock()
+	defer s.use.Unlock()
+	at, doc := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendDateTime(s.ID.append(doc, "_id"), "lastUse", bson.NewDateTime(s.lastUse)), at)
+}
+
 type sessionState struct {
 	txnNumber int64 // -1: none yet
 	phase     txnPhase

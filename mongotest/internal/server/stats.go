@@ -40,7 +40,13 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 // systemStage serves the stages about operations and sessions.
 func (n *Node) systemStage(_ *Request, stage string, _ bson.Raw) (pipeline.Iterator, error) {
 	switch stage {
-	case "$listSessions", "$listLocalSessions", "$currentOp":
+	case "$listLocalSessions":
+		var docs []bson.Raw
+		for _, s := range n.data.sessions.all(func(SessionID) bool { return true }) {
+			docs = append(docs, s.document())
+		}
+		return pipeline.FromSlice(docs), nil
+	case "$listSessions", "$currentOp":
 		return pipeline.FromSlice(nil), nil
 	}
 	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)

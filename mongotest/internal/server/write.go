@@ -6,7 +6,6 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -294,31 +293,6 @@ func checkStorable(doc bson.Raw) error {
 		}
 	}
 	return nil
-}
-
-// validator is a collection's document validation.
-type validator struct {
-	filter *query.Filter
-	level  string // "strict" or "moderate"
-	action string // "error" or "warn"
-}
-
-// validate checks a document before it is stored. old is the version that it replaces, nil for an insert.
-func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
-	v, ok := c.Check.(*validator)
-	if !ok || bypass || v.action != "error" {
-		return nil
-	}
-	match, err := v.filter.Match(doc)
-	if err != nil || match {
-		return err
-	}
-	if old != nil && v.level == "moderate" {
-		if before, err := v.filter.Match(old); err == nil && !before {
-			return nil
-		}
-	}
-	return srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
 }
 
 // isBlocked returns the error that makes a write wait for a transaction, if it is one.

@@ -1,0 +1,177 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// TestBulkWriteRetryabilityPerMessage checks that an update of many documents takes the transaction number from its own message
+// only.
+func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
+	p := startProse(t, allium.ClientOptions{})
+	one := allium.UpdateModel{Filter: bson.D{{Key: "_id", Value: 1}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}}
+	many := one
+	many.Many = true
+	models := make([]allium.WriteModel, p.maxMany+1)
+	writes := make([]allium.ClientWrite, len(models))
+	for i := range models {
+		models[i] = one
+	}
+	models[p.maxMany] = many
+	for i, m := range models {
+		writes[i] = allium.ClientWrite{Database: "db", Collection: "coll", Model: m}
+	}
+	// Large filters, so that what divides the messages is their size.
+	filler := strings.Repeat("f", 10<<20)
+	large := make([]allium.WriteModel, 6)
+	for i := range large {
+		u := one
+		u.Filter = bson.D{{Key: "_id", Value: filler}}
+		u.Many = i == 5
+		large[i] = u
+	}
+	for name, tc := range map[string]struct {
+		command string
+		run     func() error
+	}{
+		"client":     {"bulkWrite", func() error { _, err := p.client.BulkWrite(t.Context(), writes); return err }},
+		"collection": {"update", func() error { _, err := p.coll.BulkWrite(t.Context(), models); return err }},
+		"by size":    {"update", func() error { _, err := p.coll.BulkWrite(t.Context(), large); return err }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.rec.reset()
+			if err := tc.run(); err != nil {
+				t.Fatal(err)
+			}
+			sent := p.rec.of(tc.command)
+			if len(sent) != 2 || !sent[0].numbered || sent[1].numbered {
+				t.Errorf("%d messages, the first one has a transaction number: %v, the second one: %v; want 2, true, false", len(sent), sent[0].numbered, sent[len(sent)-1].numbered)
+			}
+		})
+	}
+}
+
+// TestBulkWriteRefusesModels checks that what is wrong with one write keeps all of them from being sent.
+func TestBulkWriteRefusesModels(t *testing.T) {
+	p := startProse(t, allium.ClientOptions{})
+	p.rec.reset()
+	good := allium.InsertModel{Document: bson.D{{Key: "x", Value: 1}}}
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
+	for name, tc := range map[string]struct {
+		model allium.WriteModel
+		want  string
+	}{
+		"nil":                     {nil, "write 1 is nil"},
+		"nil pointer":             {(*allium.UpdateModel)(nil), "write 1 is nil"},
+		"nil document":            {allium.InsertModel{}, "document is nil"},
+		"nil filter":              {allium.DeleteModel{}, "document is nil"},
+		"filter is a number":      {&allium.DeleteModel{Filter: 1}, "want a document"},
+		"update without operator": {allium.UpdateModel{Filter: bson.D{}, Update: bson.D{{Key: "x", Value: 1}}}, "update operators"},
+		"empty update":            {allium.UpdateModel{Filter: bson.D{}, Update: bson.M{}}, "empty"},
+		"replacement":             {allium.ReplaceModel{Filter: bson.D{}, Replacement: set}, "update operators belong"},
+		"sort for many":           {allium.UpdateModel{Filter: bson.D{}, Update: set, Many: true, Sort: bson.D{{Key: "x", Value: 1}}}, "Sort"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := p.coll.BulkWrite(t.Context(), []allium.WriteModel{good, tc.model})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("collection: %v, want %q", err, tc.want)
+			}
+			_, err = p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: good}, {Database: "db", Collection: "coll", Model: tc.model}})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("client: %v, want %q", err, tc.want)
+			}
+		})
+	}
+	for name, run := range map[string]func() error{
+		"collection, none": func() error { _, err := p.coll.BulkWrite(t.Context(), nil); return err },
+		"client, none":     func() error { _, err := p.client.BulkWrite(t.Context(), nil); return err },
+		"no database": func() error {
+			_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Collection: "c", Model: good}})
+			return err
+		},
+		"no collection": func() error {
+			_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "d", Model: good}})
+			return err
+		},
+		"two option structs": func() error {
+			_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{insertModel(bson.D{})}, allium.ClientBulkWriteOptions{}, allium.ClientBulkWriteOptions{})
+			return err
+		},
+		"nil context": func() error {
+			_, err := p.client.BulkWrite(nil, []allium.ClientWrite{insertModel(bson.D{})})
+			return err
+		},
+	} {
+		if run() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if n := len(p.rec.sent); n != 0 {
+		t.Errorf("%d commands were sent: %v", n, p.rec.sent)
+	}
+	if _, err := p.coll.BulkWrite(t.Context(), []allium.WriteModel{&good, &allium.DeleteModel{Filter: bson.D{}, Many: true}}); err != nil {
+		t.Errorf("pointers to models: %v", err)
+	}
+}
+
+func TestClientBulkWriteRules(t *testing.T) {
+	p := startProse(t, allium.ClientOptions{})
+	writes := []allium.ClientWrite{insertModel(bson.D{{Key: "x", Value: 1}})}
+	t.Run("write concern in a transaction", func(t *testing.T) {
+		err := p.client.Transact(t.Context(), func(ctx context.Context) error {
+			_, err := p.client.BulkWrite(ctx, writes, allium.ClientBulkWriteOptions{WriteConcern: allium.Majority()})
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "cannot set write concern after starting a transaction") {
+			t.Error(err)
+		}
+	})
+	t.Run("unacknowledged and too large", func(t *testing.T) {
+		p.rec.reset()
+		o := allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: allium.Unacknowledged()}
+		for name, m := range map[string]allium.WriteModel{
+			"insert":  allium.InsertModel{Document: large(p.maxDoc)},
+			"replace": allium.ReplaceModel{Filter: bson.D{}, Replacement: large(p.maxDoc)},
+		} {
+			if _, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}, o); err == nil || !strings.Contains(err.Error(), "bytes") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if n := len(p.rec.of("bulkWrite")); n != 0 {
+			t.Errorf("%d commands were sent", n)
+		}
+	})
+	t.Run("acknowledged and too large", func(t *testing.T) {
+		_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{insertModel(large(p.maxDoc))})
+		var server *allium.ServerError
+		var bulk *allium.ClientBulkWriteError
+		if !errors.As(err, &server) && !errors.As(err, &bulk) {
+			t.Errorf("want the server's error, got %v", err)
+		}
+	})
+	t.Run("old server", func(t *testing.T) {
+		old := open(t, mongotest.Start(t, mongotest.Version("7.0")).URI())
+		if _, err := old.BulkWrite(t.Context(), writes); err == nil || !strings.Contains(err.Error(), "8.0") {
+			t.Error(err)
+		}
+	})
+	t.Run("network error in the second message", func(t *testing.T) {
+		p := startProse(t, allium.ClientOptions{RetryWrites: new(false)})
+		if _, err := p.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "skip", Value: 1}}},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"bulkWrite"}}, {Key: "closeConnection", Value: true}}}}); err != nil {
+			t.Fatal(err)
+		}
+		res, err := p.client.BulkWrite(t.Context(), repeat(writes[0], p.maxMany+1))
+		e := bulkError(t, err)
+		var network *allium.ConnectionError
+		if !errors.As(e.Err, &network) || e.PartialResult == nil || e.PartialResult.InsertedCount != int64(p.maxMany) || res.InsertedCount != int64(p.maxMany) {
+			t.Errorf("error %v, partial result %+v", e.Err, e.PartialResult)
+		}
+	})
+}

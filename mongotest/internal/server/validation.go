@@ -1,0 +1,271 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// validator is a collection's document validation.
+type validator struct {
+	spec   bson.Raw
+	filter *query.Filter
+	level  string // "strict" or "moderate"
+	action string // "error" or "warn"
+}
+
+// validate checks a document before it is stored. old is the version that it replaces, nil for an insert.
+func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
+	v, ok := c.Check.(*validator)
+	if !ok || bypass || v.action != "error" {
+		return nil
+	}
+	match, err := v.filter.Match(doc)
+	if err != nil || match {
+		return err
+	}
+	if old != nil && v.level == "moderate" {
+		if before, err := v.filter.Match(old); err == nil && !before {
+			return nil
+		}
+	}
+	e := srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
+	if r.Node.cfg.Version.AtLeast(5, 0) {
+		x := explanation{r: r, doc: doc}
+		at, dst := bson.BeginDocument(nil)
+		info, dst := bson.BeginDocumentElement(dst, "errInfo")
+		dst = bson.AppendRawValue(dst, "failingDocumentId", doc.Lookup("_id"))
+		dst = bson.AppendDocument(dst, "details", x.filter(v.spec))
+		e.Extra = bson.EndDocument(bson.EndDocument(dst, info), at)
+	}
+	return e
+}
+
+// explanation says why a document does not match a validator, as errInfo.details does. It tries the validator's parts one by one.
+type explanation struct {
+	r   *Request
+	doc bson.Raw
+}
+
+// fails reports whether the document does not match a filter. A part that is no filter by itself does not fail.
+func (x *explanation) fails(filter bson.Raw) bool {
+	f, err := query.ParseFilter(filter, x.r.fullOptions("", nil, nil))
+	if err != nil {
+		return false
+	}
+	ok, err := f.Match(x.doc)
+	return err == nil && !ok
+}
+
+// elem returns a document of one element.
+func elem(key string, v bson.RawValue) bson.Raw {
+	at, dst := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendRawValue(dst, key, v), at)
+}
+
+func docValue(doc bson.Raw) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
+}
+
+// filter explains a filter: its only clause, or all that fail.
+func (x *explanation) filter(spec bson.Raw) bson.Raw {
+	var clauses []bson.Raw
+	for key, v := range spec.All() {
+		ops, ok := v.Document()
+		if !ok || strings.HasPrefix(key, "$") || !isOperators(ops) {
+			clauses = append(clauses, elem(key, v))
+			continue
+		}
+		for op, arg := range ops.All() {
+			if op != "$options" {
+				clauses = append(clauses, elem(key, docValue(elem(op, arg))))
+			}
+		}
+	}
+	if len(clauses) == 1 {
+		return x.clause(clauses[0])
+	}
+	return x.clauses("$and", clauses)
+}
+
+func isOperators(doc bson.Raw) bool {
+	for key := range doc.All() {
+		return strings.HasPrefix(key, "$")
+	}
+	return false
+}
+
+// clauses explains $and, $or and $nor.
+func (x *explanation) clauses(name string, list []bson.Raw) bson.Raw {
+	field, unwanted := "clausesNotSatisfied", true
+	if name == "$nor" {
+		field, unwanted = "clausesSatisfied", false
+	}
+	at, dst := bson.BeginDocument(nil)
+	dst = bson.AppendString(dst, "operatorName", name)
+	arr, dst := bson.BeginArrayElement(dst, field)
+	n := 0
+	for i, c := range list {
+		if x.fails(c) != unwanted {
+			continue
+		}
+		one, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
+		d = bson.AppendInt32(d, "index", int32(i))
+		dst = bson.EndDocument(bson.AppendDocument(d, "details", x.filter(c)), one)
+		n++
+	}
+	return bson.EndDocument(bson.EndDocument(dst, arr), at)
+}
+
+// clause explains one predicate.
+func (x *explanation) clause(c bson.Raw) bson.Raw {
+	var key string
+	var v bson.RawValue
+	for key, v = range c.All() {
+		break
+	}
+	switch key {
+	case "$and", "$or", "$nor":
+		var list []bson.Raw
+		arr, _ := v.Array()
+		for el := range arr.Values() {
+			doc, _ := el.Document()
+			list = append(list, doc)
+		}
+		return x.clauses(key, list)
+	case "$jsonSchema":
+		schema, _ := v.Document()
+		at, dst := bson.BeginDocument(nil)
+		dst = bson.AppendString(dst, "operatorName", key)
+		arr, dst := bson.BeginArrayElement(dst, "schemaRulesNotSatisfied")
+		dst = x.rules(dst, schema, nil)
+		return bson.EndDocument(bson.EndDocument(dst, arr), at)
+	case "$expr":
+		at, dst := bson.BeginDocument(nil)
+		dst = bson.AppendDocument(bson.AppendString(dst, "operatorName", key), "specifiedAs", c)
+		dst = bson.AppendString(dst, "reason", "expression did not match")
+		return bson.EndDocument(bson.AppendBool(dst, "expressionResult", false), at)
+	}
+	op := "$eq"
+	if ops, ok := v.Document(); ok && isOperators(ops) {
+		for op = range ops.All() {
+			break
+		}
+	}
+	at, dst := bson.BeginDocument(nil)
+	dst = bson.AppendDocument(bson.AppendString(dst, "operatorName", op), "specifiedAs", c)
+	considered := x.doc.Lookup(strings.Split(key, ".")...)
+	return bson.EndDocument(appendReason(dst, op, considered), at)
+}
+
+// appendReason appends why a value does not satisfy an operator, and the value.
+func appendReason(dst []byte, op string, considered bson.RawValue) []byte {
+	missing := considered.IsZero()
+	reason := "comparison failed"
+	switch op {
+	case "$exists":
+		if reason = "path does not exist"; !missing {
+			reason = "path does exist"
+		}
+		return bson.AppendString(dst, "reason", reason)
+	case "$type", "bsonType", "type":
+		reason = "type did not match"
+	case "$in", "enum":
+		reason = "no matching value found in array"
+		if op == "enum" {
+			reason = "value was not found in enum"
+		}
+	case "$nin":
+		reason = "matching value found in array"
+	case "$regex", "pattern":
+		reason = "regular expression did not match"
+	case "minLength", "maxLength":
+		reason = "specified string length was not satisfied"
+	case "$not":
+		reason = "child expression matched"
+	}
+	if missing {
+		return bson.AppendString(dst, "reason", "field was missing")
+	}
+	dst = bson.AppendRawValue(bson.AppendString(dst, "reason", reason), "consideredValue", considered)
+	if reason == "type did not match" {
+		dst = bson.AppendString(dst, "consideredType", bsontext.TypeName(considered.Type))
+	}
+	return dst
+}
+
+// rules appends an explanation of each keyword of a schema that the value at path fails.
+func (x *explanation) rules(dst []byte, schema bson.Raw, path []string) []byte {
+	n := 0
+	for keyword, v := range schema.All() {
+		if keyword == "title" || keyword == "description" || !x.fails(elem("$jsonSchema", docValue(within(path, elem(keyword, v))))) {
+			continue
+		}
+		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
+		n++
+		d = bson.AppendString(d, "operatorName", keyword)
+		value := docValue(x.doc)
+		if len(path) > 0 {
+			value = x.doc.Lookup(path...)
+		}
+		switch keyword {
+		case "properties":
+			arr, e := bson.BeginArrayElement(d, "propertiesNotSatisfied")
+			d = bson.EndDocument(x.properties(e, v, path), arr)
+		case "required":
+			d = bson.AppendDocument(d, "specifiedAs", elem(keyword, v))
+			arr, e := bson.BeginArrayElement(d, "missingProperties")
+			sub, _ := value.Document()
+			list, _ := v.Array()
+			i := 0
+			for el := range list.Values() {
+				if name, _ := el.StringValue(); sub.Lookup(name).IsZero() {
+					e = append(bson.AppendIndexHeader(e, bson.TypeString, i), el.Value...)
+					i++
+				}
+			}
+			d = bson.EndDocument(e, arr)
+		default:
+			d = appendReason(bson.AppendDocument(d, "specifiedAs", elem(keyword, v)), keyword, value)
+		}
+		dst = bson.EndDocument(d, at)
+	}
+	return dst
+}
+
+// properties appends an explanation of each property that fails its schema.
+func (x *explanation) properties(dst []byte, v bson.RawValue, path []string) []byte {
+	properties, _ := v.Document()
+	n := 0
+	for name, v := range properties.All() {
+		schema, _ := v.Document()
+		below := append(slices.Clone(path), name)
+		if !x.fails(elem("$jsonSchema", docValue(within(below, schema)))) {
+			continue
+		}
+		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
+		n++
+		d = bson.AppendString(d, "propertyName", name)
+		for _, note := range []string{"title", "description"} {
+			if text, ok := schema.Lookup(note).StringValue(); ok {
+				d = bson.AppendString(d, note, text)
+			}
+		}
+		arr, d := bson.BeginArrayElement(d, "details")
+		dst = bson.EndDocument(bson.EndDocument(x.rules(d, schema, below), arr), at)
+	}
+	return dst
+}
+
+// within returns the schema that demands another schema of the value at path.
+func within(path []string, schema bson.Raw) bson.Raw {
+	for _, name := range slices.Backward(path) {
+		schema = elem("properties", docValue(elem(name, docValue(schema))))
+	}
+	return schema
+}
