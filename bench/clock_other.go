@@ -6,5 +6,5 @@ import "time"
 
 var started = time.Now()
 
-// processorTime is wall time where nothing better is known.
-func processorTime() time.Duration { return time.Since(started) }
+// ProcessorTime is wall time where nothing better is known.
+func ProcessorTime() time.Duration { return time.Since(started) }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processorTime returns how much processor time the process has used, the garbage collector's included.
-func processorTime() time.Duration {
+// ProcessorTime returns how much processor time the process has used, the garbage collector's included.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

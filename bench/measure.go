@@ -116,9 +116,9 @@ func take(before func() error, do func(int) error, n int) (turn, error) {
 	runtime.GC()
 	var m0, m1 runtime.MemStats
 	runtime.ReadMemStats(&m0)
-	calls, cpu, start := systemCalls(), processorTime(), time.Now()
+	calls, cpu, start := systemCalls(), ProcessorTime(), time.Now()
 	err := do(n)
-	wall, cpu1, calls1 := time.Since(start), processorTime(), systemCalls()
+	wall, cpu1, calls1 := time.Since(start), ProcessorTime(), systemCalls()
 	runtime.ReadMemStats(&m1)
 	count := uint64(n)
 	t := turn{

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"allium/bson"
 )
@@ -17,12 +18,16 @@ import (
 // What the collections hold: reads of any other name find nothing.
 const (
 	One      = "one"      // one document of Sample
+	Slow     = "slow"     // the same, SlowBy later
 	Many     = "many"     // ManyDocs documents of Sample
 	ManyDocs = 10_000     //
 	Files    = "fs.files" // a file of FileSize bytes
 	Chunks   = "fs.chunks"
 	FileSize = 50 << 20
 )
+
+// SlowBy is how long a find in Slow takes.
+const SlowBy = 2 * time.Millisecond
 
 // Sample is the document with ten fields that One and Many hold.
 type Sample struct {
@@ -89,6 +94,7 @@ func New() (*Server, error) {
 		return nil, err
 	}
 	s.finds[One] = cursor("firstBatch", 0, [][]byte{sample})
+	s.finds[Slow] = s.finds[One]
 	s.finds[Files] = cursor("firstBatch", 0, [][]byte{file})
 	docs := make([][]byte, ManyDocs)
 	for i := range docs {
@@ -232,6 +238,9 @@ func (s *Server) reply(sections []byte) (reply []byte, written int) {
 	case "hello", "isMaster", "ismaster":
 		return s.hello, -1
 	case "find":
+		if text(kind, value) == Slow {
+			time.Sleep(SlowBy)
+		}
 		if reply, ok := s.finds[text(kind, value)]; ok {
 			return reply, -1
 		}
