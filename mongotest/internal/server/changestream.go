@@ -309,7 +309,7 @@ func (s *changeStream) concerns(e *store.Entry) bool {
 	if _, ok := eventTypes[e.Op]; !ok {
 		return false
 	}
-	if !s.expanded && expandedOnly[e.Op] {
+	if !s.expanded && (expandedOnly[e.Op] || e.View) {
 		return false
 	}
 	if e.Op == store.OpDropDatabase {
@@ -344,11 +344,24 @@ func (s *changeStream) invalidates(e *store.Entry) bool {
 var eventTypes = map[store.Op]string{
 	store.OpInsert: "insert", store.OpUpdate: "update", store.OpReplace: "replace", store.OpDelete: "delete", store.OpDrop: "drop",
 	store.OpRename: "rename", store.OpDropDatabase: "dropDatabase", store.OpCreate: "create", store.OpCreateIndexes: "createIndexes",
-	store.OpDropIndexes: "dropIndexes", store.OpModify: "modify",
+	store.OpDropIndexes: "dropIndexes", store.OpModify: "modify", store.OpShardCollection: "shardCollection",
 }
 
 // expandedOnly are the changes that only showExpandedEvents shows.
-var expandedOnly = map[store.Op]bool{store.OpCreate: true, store.OpCreateIndexes: true, store.OpDropIndexes: true, store.OpModify: true}
+var expandedOnly = map[store.Op]bool{
+	store.OpCreate: true, store.OpCreateIndexes: true, store.OpDropIndexes: true, store.OpModify: true, store.OpShardCollection: true,
+}
+
+// namespaceType says what a create event has created.
+func namespaceType(e *store.Entry) string {
+	switch {
+	case e.View:
+		return "view"
+	case !e.More.Lookup("timeseries").IsZero():
+		return "timeseries"
+	}
+	return "collection"
+}
 
 // event makes the event of an entry.
 func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
@@ -373,7 +386,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	doc = bson.AppendDocument(doc, "_id", token)
 	doc = bson.AppendString(doc, "operationType", eventTypes[e.Op])
 	doc = bson.AppendTimestamp(doc, "clusterTime", e.TS)
-	if s.expanded && e.Op != store.OpDropDatabase {
+	if s.expanded && e.Op != store.OpDropDatabase && !e.View {
 		doc = bson.AppendBinary(doc, "collectionUUID", bson.BinaryUUID, e.UUID[:])
 	}
 	if v.AtLeast(6, 0) {
@@ -396,6 +409,9 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	} else {
 		doc = appendEventNS(doc, "ns", e.NS)
 	}
+	if e.Op == store.OpCreate && v.AtLeast(8, 1) {
+		doc = bson.AppendString(doc, "nsType", namespaceType(e))
+	}
 	if !old {
 		to()
 	}
@@ -405,7 +421,13 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	if e.Op == store.OpUpdate {
 		doc = appendUpdateDescription(doc, e, !old, s.expanded && v.AtLeast(6, 1))
 	}
-	if s.expanded && e.More != nil && (expandedOnly[e.Op] || e.Op == store.OpRename) {
+	switch {
+	case !s.expanded:
+	case e.Op == store.OpRename:
+		what, d := bson.BeginDocumentElement(doc, "operationDescription")
+		d = appendEventNS(d, "to", e.To)
+		doc = bson.EndDocument(append(d, e.More.Elements()...), what)
+	case e.More != nil && expandedOnly[e.Op]:
 		doc = bson.AppendDocument(doc, "operationDescription", e.More)
 	}
 	if !old {

@@ -66,8 +66,8 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 			}
 		}
 		set, changed, err := m.settings(r, tx, c)
-		if err != nil || !changed {
-			return err
+		if err != nil || !changed && m.index != nil {
+			return err // what applyIndex did is noted already
 		}
 		_, err = tx.Modify(c, set, r.collModDescription())
 		return err

@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
 )
 
 func init() {
@@ -176,9 +177,28 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		}
 		d.cluster.keys[ns] = old
 		d.cluster.mu.Unlock()
+		if err := r.noteShardCollection(ns, old); err != nil {
+			return dst, err
+		}
 	}
 	dst = bson.AppendString(dst, "collectionsharded", ns)
 	return bson.AppendBinary(dst, "collectionUUID", bson.BinaryUUID, old.uuid[:]), nil
+}
+
+// noteShardCollection lets change streams know.
+func (r *Request) noteShardCollection(ns string, sc shardedCollection) error {
+	at, more := bson.BeginDocument(nil)
+	more = bson.AppendDocument(more, "shardKey", sc.key)
+	more = bson.AppendBool(more, "unique", sc.unique)
+	more = bson.AppendInt64(more, "numInitialChunks", 0)
+	more = bson.AppendBool(more, "presplitHashedZones", false)
+	more = bson.EndDocument(more, at)
+	return r.write(func(tx *store.Tx) error {
+		if c := tx.Coll(ns); c != nil {
+			return tx.ShardCollection(c, more)
+		}
+		return nil
+	})
 }
 
 func checkShardKey(key bson.Raw, unique bool) error {

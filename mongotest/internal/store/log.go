@@ -22,8 +22,9 @@ const (
 	OpDropDatabase
 	OpCreateIndexes
 	OpDropIndexes
-	OpModify  // collMod
-	OpTrimmed // not a change: what came before is not known any more
+	OpModify          // collMod
+	OpShardCollection // shardCollection: nothing in the store changes
+	OpTrimmed         // not a change: what came before is not known any more
 )
 
 // Entry is one change in the change log. It is not changed once it is published.
@@ -42,6 +43,7 @@ type Entry struct {
 	Delta any
 	To    string   // the new namespace of a rename
 	More  bson.Raw // further facts about the operation
+	View  bool     // NS is a view
 	// Txn, Number and Index tell the transaction's entries: all have the commit's TS. Txn is the logical session's id.
 	Txn    bson.Raw
 	Number int64

@@ -334,11 +334,7 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	if id != nil {
 		c.idx = []Index{{IndexInfo: id}}
 	}
-	op := OpCreate
-	if set.View && tx.txn == nil {
-		op = OpNoop
-	}
-	tx.record(Entry{Op: op, NS: ns, UUID: info.UUID, More: set.Raw, info: info, idx: indexInfos(c)})
+	tx.record(Entry{Op: OpCreate, NS: ns, UUID: info.UUID, More: set.Raw, View: set.View, info: info, idx: indexInfos(c)})
 	info.Since = tx.ts
 	tx.colls.set(tx.edit, ns, c)
 	if tx.txn != nil {
@@ -361,11 +357,7 @@ func (tx *Tx) Drop(c *Coll) error {
 		return err
 	}
 	tx.colls.delete(tx.edit, c.NS)
-	op := OpDrop
-	if c.View {
-		op = OpNoop // a view's definition is a document of system.views
-	}
-	tx.record(Entry{Op: op, NS: c.NS, UUID: c.UUID})
+	tx.record(Entry{Op: OpDrop, NS: c.NS, UUID: c.UUID, View: c.View})
 	return nil
 }
 
@@ -407,8 +399,17 @@ func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
 	info := *c.Info
 	info.Settings = set
 	w.Info = &info
-	tx.record(Entry{Op: OpModify, NS: c.NS, UUID: c.UUID, More: more})
+	tx.record(Entry{Op: OpModify, NS: c.NS, UUID: c.UUID, More: more, View: c.View})
 	return w, nil
+}
+
+// ShardCollection notes that the collection is sharded from now on.
+func (tx *Tx) ShardCollection(c *Coll, more bson.Raw) error {
+	if err := tx.change(c.NS); err != nil {
+		return err
+	}
+	tx.record(Entry{Op: OpShardCollection, NS: c.NS, UUID: c.UUID, More: more})
+	return nil
 }
 
 // CreateIndex builds an index. A document that does not fit it fails the whole.

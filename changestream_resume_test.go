@@ -1,0 +1,97 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"allium"
+	"allium/mongotest"
+)
+
+// A writer writes while the members of the set step down, are killed and come back, and connections break. The stream must
+// return each write once, in order.
+func TestWatchUnderFailovers(t *testing.T) {
+	const writes = 400
+	d, coll, _ := watched(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, mongotest.ReplicaSet(3))
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	s := watch(t, coll, nil, allium.WatchOptions{MaxAwaitTime: 20 * time.Millisecond, BatchSize: new(int32(7))})
+
+	written := make(chan error, 1)
+	progress := make(chan int32, writes)
+	go func() {
+		for id := range int32(writes) {
+			for { // until it is certain that it was written
+				_, err := coll.InsertOne(ctx, item{ID: id})
+				if err == nil || errors.Is(err, allium.ErrDuplicateKey) {
+					break
+				}
+				if ctx.Err() != nil {
+					written <- err
+					return
+				}
+			}
+			progress <- id
+		}
+		written <- nil
+	}()
+	faults := make(chan struct{})
+	go func() { // what goes wrong, in step with the writer
+		defer close(faults)
+		steps := []func(){
+			d.StepDown,
+			func() {
+				for _, n := range d.Nodes() {
+					n.CloseConnections()
+				}
+			},
+			func() {
+				if p := d.Primary(); p != nil {
+					p.Kill()
+					if err := p.Restart(); err != nil {
+						t.Error(err)
+					}
+				}
+			},
+			func() {
+				d.FailCommand(mongotest.Fail{Commands: []string{"getMore", "killCursors"}, Times: 3, CloseConnection: true})
+			},
+		}
+		for i := 0; i < 8; i++ {
+			for range writes / 9 {
+				select {
+				case <-progress:
+				case <-ctx.Done():
+					return
+				}
+			}
+			steps[i%len(steps)]()
+		}
+	}()
+	var got []int32
+	for len(got) < writes {
+		if !s.Next(ctx) {
+			t.Fatalf("after %d events: %v", len(got), s.Err())
+		}
+		if e := s.Current(); e.FullDocument != nil {
+			got = append(got, e.FullDocument.ID)
+		}
+	}
+	<-faults
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	want := make([]int32, writes)
+	for i := range want {
+		want[i] = int32(i)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events %v", got)
+	}
+	if s.TryNext(ctx) {
+		t.Errorf("one more event: %v", s.Current().Raw)
+	}
+}
