@@ -1,18 +1,71 @@
 package allium_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
 	"net"
+	"slices"
+	"sync"
 	"testing"
 
 	"allium"
 	"allium/bson"
+	"allium/internal/wire"
 )
 
-// replies is a server with one canned answer per command, so that a benchmark measures the client alone.
-func replies(b testing.TB, reply map[string][]byte) string {
+// raceEnabled is set where the race detector is on.
+var raceEnabled bool
+
+// canned starts a server with one reply per command that allocates nothing by itself: a benchmark and a count of allocations
+// see the client alone. Commands without a reply get an ok.
+func canned(b testing.TB, replies map[string][]byte) string {
 	b.Helper()
-	fake := startFake(b, func(name string, _ bson.Raw, c net.Conn, id int32) { c.Write(message(id, reply[name])) })
-	return fake.uri()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	messages := map[string][]byte{"hello": message(0, helloReply()), "isMaster": message(0, helloReply()), "": message(0, okReply())}
+	for name, reply := range replies {
+		messages[name] = message(0, reply)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				in, out := make([]byte, 64<<10), make([]byte, 0, 64<<10)
+				for {
+					if _, err := io.ReadFull(c, in[:4]); err != nil {
+						return
+					}
+					n := binary.LittleEndian.Uint32(in)
+					in = slices.Grow(in[:4], int(n))[:n]
+					if _, err := io.ReadFull(c, in[4:]); err != nil {
+						return
+					}
+					name := in[wire.HeaderLen+10:] // after flags, section kind, length and type
+					name = name[:bytes.IndexByte(name, 0)]
+					reply, ok := messages[string(name)]
+					if !ok {
+						reply = messages[""]
+					}
+					out = append(out[:0], reply...)
+					copy(out[8:12], in[4:8])
+					if _, err := c.Write(out); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	b.Cleanup(func() { l.Close(); wg.Wait() })
+	return "mongodb://" + l.Addr().String() + "/?serverMonitoringMode=poll"
 }
 
 func findReply(n int) []byte {
@@ -45,12 +98,12 @@ type tenFields struct {
 	F, G          int64
 }
 
-func benchClient(b *testing.B, reply map[string][]byte) *allium.Collection[tenFields] {
-	client, err := allium.Open(replies(b, reply))
+func benchClient(b testing.TB, reply map[string][]byte) *allium.Collection[tenFields] {
+	client, err := allium.Open(canned(b, reply))
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { client.Close(b.Context()) })
+	b.Cleanup(func() { client.Close(context.Background()) })
 	return allium.CollectionOf[tenFields](client.Database("app"), "users")
 }
 
@@ -64,9 +117,13 @@ func BenchmarkFindOne(b *testing.B) {
 	}
 }
 
-func BenchmarkInsertOne(b *testing.B) {
+func insertReply() []byte {
 	start, d := bson.BeginDocument(nil)
-	coll := benchClient(b, map[string][]byte{"insert": bson.EndDocument(bson.AppendInt32(bson.AppendInt32(d, "n", 1), "ok", 1), start)})
+	return bson.EndDocument(bson.AppendInt32(bson.AppendInt32(d, "n", 1), "ok", 1), start)
+}
+
+func BenchmarkInsertOne(b *testing.B) {
+	coll := benchClient(b, map[string][]byte{"insert": insertReply()})
 	doc := tenFields{Name: "Ada Lovelace", Age: 36}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -76,7 +133,78 @@ func BenchmarkInsertOne(b *testing.B) {
 	}
 }
 
-func BenchmarkFindThousand(b *testing.B) {
+// BenchmarkContention has many goroutines share a pool of ten connections.
+func BenchmarkContention(b *testing.B) {
+	client, err := allium.Open(canned(b, map[string][]byte{"find": findReply(1)}), allium.ClientOptions{MaxPoolSize: new(10)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { client.Close(context.Background()) })
+	coll := allium.CollectionOf[tenFields](client.Database("app"), "users")
+	b.SetParallelism(100)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := coll.FindOne(b.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+// TestAllocations holds what the operations allocate, so that a regression is noticed where it is made. The document's own
+// memory is part of it.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	ctx := context.Background()
+	coll := benchClient(t, map[string][]byte{"find": findReply(1), "insert": insertReply()})
+	filter, doc := bson.D{{Key: "_id", Value: 1}}, tenFields{Name: "Ada Lovelace", Age: 36}
+	large := benchClient(t, map[string][]byte{"find": findReply(1000)})
+	encoded, err := bson.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 0, 1024)
+	for _, tt := range []struct {
+		name string
+		most float64
+		do   func() error
+	}{
+		{"FindOne", 9, func() error { _, err := coll.FindOne(ctx, filter); return err }},
+		{"InsertOne", 9, func() error { _, err := coll.InsertOne(ctx, doc); return err }},
+		{"iteration over 1,000 documents", 1000 + 20, func() error {
+			cur, err := large.Find(ctx, filter)
+			if err != nil {
+				return err
+			}
+			for _, err := range cur.Seq(ctx) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"decode a struct", 2, func() error { var d tenFields; return bson.Unmarshal(encoded, &d) }},
+		{"encode a struct", 1, func() error { _, err := bson.MarshalAppend(buffer, &doc); return err }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := testing.AllocsPerRun(200, func() {
+				if err := tt.do(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if n > tt.most {
+				t.Errorf("%v allocations, at most %v are allowed", n, tt.most)
+			}
+			t.Logf("%v allocations", n)
+		})
+	}
+}
+
+func BenchmarkCursor(b *testing.B) {
 	coll := benchClient(b, map[string][]byte{"find": findReply(1000)})
 	b.ReportAllocs()
 	for b.Loop() {

@@ -232,12 +232,13 @@ func (c *Cursor[T]) Next(ctx context.Context) bool {
 	if !c.advance(ctx) {
 		return false
 	}
-	var v T
-	if err := decode(c.bson, c.raw, &v); err != nil {
+	var zero T
+	c.current = zero // decoded in place, since a variable of its own would be allocated for each document
+	if err := decode(c.bson, c.raw, &c.current); err != nil {
+		c.current = zero
 		c.fail(ctx, fmt.Errorf("decode document %d: %w", c.seen-1, err))
 		return false
 	}
-	c.current = v
 	return true
 }
 

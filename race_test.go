@@ -1,0 +1,5 @@
+//go:build race
+
+package allium_test
+
+func init() { raceEnabled = true }
