@@ -119,10 +119,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		}
 		return Result{}, stageBuild, err
 	}
-	var tr *trace
-	if r.x.Monitor != nil {
-		tr = r.traceStart(ctx, c, &m, *buf)
-	}
+	tr := r.traceStart(ctx, c, &m, *buf)
 	if r.op.Session != nil && r.inTxn {
 		r.op.Session.Transaction().Sent()
 	}

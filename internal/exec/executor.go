@@ -8,6 +8,7 @@ import (
 
 	"allium/event"
 	"allium/internal/conn"
+	"allium/internal/logging"
 	"allium/internal/mongoerr"
 	"allium/internal/session"
 	"allium/internal/topology"
@@ -26,6 +27,7 @@ type Config struct {
 	ReadRetry           ReadRetryPolicy
 	ServerAPI           *conn.ServerAPI
 	Monitor             *event.CommandMonitor
+	Log                 *logging.Logger
 }
 
 // DefaultMaxAdaptiveRetries is the default of the specification Client Backpressure.
@@ -62,7 +64,7 @@ type run struct {
 	started     time.Time
 	deadline    time.Time // the earlier of the context's and Op.Deadline; zero: none
 	source      string    // which of the two
-	operationID int64     // only with a monitor
+	operationID int64     // only with a monitor or a log
 
 	inTxn     bool // the operation is part of a transaction, but does not end it
 	startsTxn bool // its first command carries startTransaction
@@ -102,7 +104,7 @@ func (x *Executor) Run(ctx context.Context, op *Op) (Result, error) {
 
 // NewOperationID returns an Op.ID for operations of several commands. It is 0 while nobody listens.
 func (x *Executor) NewOperationID() int64 {
-	if x.Monitor == nil {
+	if x.Monitor == nil && x.Log == nil {
 		return 0
 	}
 	return x.operations.Add(1)

@@ -27,7 +27,6 @@ type Op struct {
 	Command command.Command
 	DB      string
 	Kind    Kind
-
 	// ID is the operationId that events and logs show: the commands of one operation share it. 0 takes a new one.
 	ID int64
 	// Retryable says that the specifications let the driver try this operation again after a network error: the read

@@ -2,29 +2,40 @@ package exec
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/logging"
+	"allium/internal/mongoerr"
 	"allium/internal/pool"
 	"allium/internal/wire"
 )
 
-// trace publishes the events of one command (specification: Command Logging and Monitoring). A nil trace publishes
-// nothing: it is only made when somebody listens.
+// trace publishes the events and writes the log messages of one command (specification: Command Logging and Monitoring). A nil
+// trace does nothing: it is only made when somebody listens.
 type trace struct {
 	ctx       context.Context
-	monitor   *event.CommandMonitor
+	monitor   *event.CommandMonitor // never nil
+	log       *logging.Logger       // nil if nothing is logged
 	info      event.CommandInfo
 	started   time.Time
 	sensitive bool
 }
 
-// traceStart publishes that a command is about to be sent.
+var noMonitor event.CommandMonitor
+
+// traceStart tells that a command is about to be sent.
 func (r *run) traceStart(ctx context.Context, c *pool.Conn, m *message, msg []byte) *trace {
+	logs := r.x.Log.Enabled(ctx, logging.Command, slog.LevelDebug)
+	if r.x.Monitor == nil && !logs {
+		return nil
+	}
 	name := r.op.Command.Name()
-	t := &trace{ctx: ctx, monitor: r.x.Monitor, started: time.Now(), info: event.CommandInfo{
+	t := &trace{ctx: ctx, monitor: &noMonitor, started: time.Now(), info: event.CommandInfo{
 		CommandName:        name,
 		DatabaseName:       r.op.DB,
 		RequestID:          int64(m.id),
@@ -34,39 +45,95 @@ func (r *run) traceStart(ctx context.Context, c *pool.Conn, m *message, msg []by
 		ServerConnectionID: m.hello.ServerConnectionID,
 		ServiceID:          m.hello.ServiceID,
 	}}
+	if r.x.Monitor != nil {
+		t.monitor = r.x.Monitor
+	}
+	if logs {
+		t.log = r.x.Log
+	}
 	cmd := emptyDocument
 	parsed, err := wire.ParseMsg(msg)
 	if err == nil {
 		t.sensitive = sensitive(name, parsed.Body)
 	}
-	if t.monitor.Started == nil {
+	if t.monitor.Started == nil && t.log == nil {
 		return t
 	}
 	if err == nil && !t.sensitive {
 		cmd = whole(parsed)
 	}
-	t.monitor.Started(ctx, &event.CommandStarted{CommandInfo: t.info, Command: cmd})
+	if t.monitor.Started != nil {
+		t.monitor.Started(ctx, &event.CommandStarted{CommandInfo: t.info, Command: cmd})
+	}
+	if t.log != nil {
+		t.message("Command started", slog.String("command", t.log.Document(cmd)))
+	}
 	return t
 }
 
+// message writes a log message with the fields that all have in common.
+func (t *trace) message(text string, more ...slog.Attr) {
+	i := &t.info
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs, slog.String("commandName", i.CommandName), slog.String("databaseName", i.DatabaseName),
+		slog.Int64("requestId", i.RequestID), slog.Int64("operationId", i.OperationID), slog.Int64("driverConnectionId", i.DriverConnectionID))
+	attrs = logging.Server(attrs, i.Addr)
+	if i.ServerConnectionID != nil {
+		attrs = append(attrs, slog.Int64("serverConnectionId", *i.ServerConnectionID))
+	}
+	if i.ServiceID != nil {
+		attrs = append(attrs, slog.String("serviceId", i.ServiceID.Hex()))
+	}
+	t.log.Log(t.ctx, logging.Command, slog.LevelDebug, text, append(attrs, more...)...)
+}
+
 func (t *trace) succeeded(reply bson.Raw) {
-	if t == nil || t.monitor.Succeeded == nil {
+	if t == nil || t.monitor.Succeeded == nil && t.log == nil {
 		return
 	}
+	d := time.Since(t.started)
 	switch {
 	case t.sensitive:
 		reply = emptyDocument
 	case reply == nil: // a write that asked for no answer
 		reply = acknowledged
 	}
-	t.monitor.Succeeded(t.ctx, &event.CommandSucceeded{CommandInfo: t.info, Duration: time.Since(t.started), Reply: reply})
+	if t.monitor.Succeeded != nil {
+		t.monitor.Succeeded(t.ctx, &event.CommandSucceeded{CommandInfo: t.info, Duration: d, Reply: reply})
+	}
+	if t.log != nil {
+		t.message("Command succeeded", logging.Millis("durationMS", d), slog.String("reply", t.log.Document(reply)))
+	}
 }
 
 func (t *trace) failed(err error) {
-	if t == nil || t.monitor.Failed == nil {
+	if t == nil || t.monitor.Failed == nil && t.log == nil {
 		return
 	}
-	t.monitor.Failed(t.ctx, &event.CommandFailed{CommandInfo: t.info, Duration: time.Since(t.started), Failure: err})
+	d := time.Since(t.started)
+	if t.sensitive {
+		err = redact(err)
+	}
+	if t.monitor.Failed != nil {
+		t.monitor.Failed(t.ctx, &event.CommandFailed{CommandInfo: t.info, Duration: d, Failure: err})
+	}
+	if t.log == nil {
+		return
+	}
+	attrs := []slog.Attr{logging.Millis("durationMS", d), slog.String("failure", err.Error())}
+	if e, ok := errors.AsType[*mongoerr.ServerError](err); ok && e.Raw != nil {
+		attrs = append(attrs, slog.String("reply", t.log.Document(e.Raw)))
+	}
+	t.message("Command failed", attrs...)
+}
+
+// redact leaves of a server's error only what holds no secret.
+func redact(err error) error {
+	e, ok := errors.AsType[*mongoerr.ServerError](err)
+	if !ok {
+		return err
+	}
+	return &mongoerr.ServerError{Code: e.Code, Name: e.Name, Labels: e.Labels, Command: e.Command, Addr: e.Addr, Message: "REDACTED"}
 }
 
 var (

@@ -93,7 +93,7 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	case "single":
 		options = append(options, mongotest.Standalone())
 	case "replicaset":
-		options = append(options, mongotest.ReplicaSet(1))
+		options = append(options, mongotest.ReplicaSet(3))
 	case "sharded":
 		options = append(options, mongotest.Sharded(1, 2))
 	case "load-balanced":

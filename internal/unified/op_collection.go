@@ -301,10 +301,6 @@ var clientOps = map[string]operation[*clientEntity]{
 	"dropDatabase": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 		return result{}, c.Database(a.string("database")).Drop(ctx)
 	},
-	"close": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
-		c.closed = true
-		return result{}, c.Close(ctx)
-	},
 }
 
 func (a *arguments) listDatabasesOptions() allium.ListDatabasesOptions {

@@ -263,7 +263,16 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 	return pl, pl.checkPositions(p)
 }
 
-func (p *parser) lookupStage(doc bson.Raw) (*stageDef, error) {
+// CheckStage says what a server of a version sees in a stage at first glance, before it parses the pipeline: that it names one
+// stage, which exists.
+func CheckStage(doc bson.Raw, v expr.Version) error {
+	_, err := stageOf(doc, v)
+	return err
+}
+
+func (p *parser) lookupStage(doc bson.Raw) (*stageDef, error) { return stageOf(doc, p.rt.o.Version) }
+
+func stageOf(doc bson.Raw, v expr.Version) (*stageDef, error) {
 	name, n := "", 0
 	for key := range doc.All() {
 		if n++; n == 1 {
@@ -274,7 +283,7 @@ func (p *parser) lookupStage(doc bson.Raw) (*stageDef, error) {
 		return nil, srverr.New(40323, "A pipeline stage specification object must contain exactly one field.")
 	}
 	def, ok := stages[name]
-	if !ok || def.since != (expr.Version{}) && !p.rt.o.Version.AtLeast(def.since.Major, def.since.Minor) {
+	if !ok || def.since != (expr.Version{}) && !v.AtLeast(def.since.Major, def.since.Minor) {
 		return nil, srverr.New(40324, "Unrecognized pipeline stage name: '%s'", name)
 	}
 	return def, nil

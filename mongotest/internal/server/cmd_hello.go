@@ -48,7 +48,7 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	if r.more && r.flags&wire.ExhaustAllowed != 0 {
 		r.streaming = true
 	}
-	if n.role != Mongos {
+	if n.role != Mongos && n.streams() {
 		dst = tv.append(dst)
 	}
 	if v := r.Body.Lookup("helloOk"); v.AsBool() && n.cfg.Version.hasHello() {
@@ -82,7 +82,7 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	if len(r.Conn.client.compressors) > 0 {
 		dst = appendStrings(dst, "compression", r.Conn.client.compressors)
 	}
-	if n.role == Mongos {
+	if n.role == Mongos && n.streams() {
 		dst = tv.append(dst)
 	}
 	dst, err := r.appendMechanisms(dst)
@@ -91,6 +91,9 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	}
 	return r.appendSpeculative(dst)
 }
+
+// streams reports whether hello can wait for changes of the topology, and says which version of it it tells of.
+func (n *Node) streams() bool { return n.cfg.Version.AtLeast(4, 4) }
 
 // noteClient keeps what the client says about itself in its first hello.
 func (r *Request) noteClient() error {

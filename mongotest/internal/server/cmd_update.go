@@ -2,6 +2,8 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -121,7 +123,7 @@ func (op *updateOp) read(r *Request, w *writeSpec, doc bson.Raw) error {
 		case "u":
 			op.u = v
 			hasU = true
-			err = updateArg(v)
+			err = updateArg(v, r.Node.cfg.Version)
 		case "c":
 			op.constants, err = objectArg(prefix+k, v)
 		case "multi":
@@ -161,8 +163,8 @@ func (op *updateOp) read(r *Request, w *writeSpec, doc bson.Raw) error {
 	return nil
 }
 
-// updateArg checks what an update may be: a document, or an array of documents.
-func updateArg(v bson.RawValue) error {
+// updateArg checks what an update may be: a document, or an array of pipeline stages.
+func updateArg(v bson.RawValue, version Version) error {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 		return srverr.New(srverr.FailedToParse, "Update argument must be either an object or an array")
 	}
@@ -170,6 +172,9 @@ func updateArg(v bson.RawValue) error {
 		for e := range bson.Raw(v.Value).Values() {
 			if e.Type != bson.TypeEmbeddedDocument {
 				return srverr.New(srverr.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+			}
+			if err := pipeline.CheckStage(e.Value, expr.Version{Major: version.Major, Minor: version.Minor}); err != nil {
+				return err
 			}
 		}
 	}

@@ -312,7 +312,8 @@ func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 
 // appendVersionFor appends the topologyVersion, if a member answers this code, by which clients tell news from what they know.
 func (n *Node) appendVersionFor(dst []byte, code int32) []byte {
-	if n.role != Member || !notPrimaryCodes[code] && (!shutdownCodes[code] || !n.cfg.Version.AtLeast(5, 0)) {
+	// Errors of a shutdown tell it only while the server is about to shut down, which takes no time here.
+	if n.role != Member || !n.streams() || !notPrimaryCodes[code] {
 		return dst
 	}
 	tv, _ := n.topologyVersion()

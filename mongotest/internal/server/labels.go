@@ -6,7 +6,6 @@ import "allium/mongotest/internal/srverr"
 var (
 	notPrimaryCodes = codeSet(srverr.NotWritablePrimary, srverr.NotPrimaryNoSecondaryOk, srverr.NotPrimaryOrSecondary,
 		srverr.InterruptedDueToReplStateChange, srverr.PrimarySteppedDown)
-	shutdownCodes  = codeSet(srverr.ShutdownInProgress, srverr.InterruptedAtShutdown)
 	networkCodes   = codeSet(srverr.HostUnreachable, srverr.HostNotFound, srverr.NetworkTimeout, srverr.SocketException)
 	retriableCodes = codeSet(srverr.InterruptedAtShutdown, srverr.InterruptedDueToReplStateChange, srverr.NotWritablePrimary,
 		srverr.NotPrimaryNoSecondaryOk, srverr.NotPrimaryOrSecondary, srverr.PrimarySteppedDown, srverr.ShutdownInProgress,
