@@ -12,8 +12,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$bucket", parse: parseBucket},
-		&stageDef{name: "$sortByCount", parse: parseSortByCount},
+		&stageDef{name: "$bucket", made: "$group", parse: parseBucket},
+		&stageDef{name: "$sortByCount", made: "$group", parse: parseSortByCount},
 	)
 }
 

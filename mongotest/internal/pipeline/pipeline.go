@@ -56,6 +56,8 @@ type Options struct {
 	BypassValidation bool
 	// ReplicaSet tells that the node is a member of a replica set, which $changeStream needs; Mongos that it is a router.
 	ReplicaSet, Mongos bool
+	// InTxn tells that the pipeline is to run in a multi-document transaction.
+	InTxn bool
 }
 
 // Pipeline is a parsed and optimized pipeline.
@@ -238,6 +240,11 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 			}
 		}
 	}
+	for _, doc := range stages {
+		if def, err := p.lookupStage(doc); p.rt.o.InTxn && err == nil && def.noTxn == refusedEarly {
+			return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction.", def.name)
+		}
+	}
 	if p.within == "" && p.rt.o.NS.Coll == "" && !p.rt.update {
 		if err := p.checkCollectionless(stages); err != nil {
 			return nil, err
@@ -248,6 +255,9 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 		def, err := p.lookupStage(doc)
 		if err != nil {
 			return nil, err
+		}
+		if p.rt.o.InTxn && def.noTxn == refusedInParse {
+			return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "%s cannot be used in a transaction", def.name)
 		}
 		for _, v := range doc.All() {
 			parsed, err := def.parse(p, def.name, v)
@@ -310,7 +320,13 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 		def := st.def
 		switch {
 		case st.index > 0 && pl.stages[0].def.name == "$changeStream" && !def.changeStream:
-			return srverr.New(srverr.IllegalOperation, "%s is not permitted in a $changeStream pipeline", def.name)
+			name := def.name
+			if def.made != "" {
+				name = def.made
+			}
+			return srverr.New(srverr.IllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
+		case p.rt.o.InTxn && def.noTxn == refusedInPlace:
+			return srverr.New(srverr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", def.name)
 		case def.first && st.index > 0:
 			return srverr.New(40602, "%s is only valid as the first stage in a pipeline.", def.name)
 		case def.last && i < len(pl.stages)-1 && pl.stages[i+1].index != st.index:

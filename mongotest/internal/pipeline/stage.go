@@ -24,10 +24,48 @@ type stageDef struct {
 	notInFacet, notInLookup bool
 	// changeStream marks what may follow $changeStream.
 	changeStream bool
+	// made is the first of the stages that this one stands for.
+	made string
+	// noTxn says that the stage does not go with transactions, and how the server words that.
+	noTxn txnRefusal
+	// concern is the only read concern level that the stage goes with; notLinearizable all but that one.
+	concern string
 	// precheck finds the errors that the server reports before it parses any stage.
 	precheck func(p *parser, name string, v bson.RawValue) error
 	// update marks what a pipeline update may consist of.
 	update bool
+}
+
+// txnRefusal is how a stage is refused in a transaction.
+type txnRefusal uint8
+
+const (
+	refusedEarly   txnRefusal = iota + 1 // before any stage is parsed
+	refusedInParse                       // when it is its turn
+	refusedInPlace                       // when the whole pipeline is checked
+)
+
+const notLinearizable = "not linearizable"
+
+// CheckReadConcern returns why the pipeline does not go with a read concern level, nil if it does.
+func CheckReadConcern(list []bson.Raw, level string, explain bool) error {
+	if explain && level != "local" {
+		return srverr.New(srverr.InvalidOptions, "Explain for the aggregate command cannot run with a readConcern other than 'local'. Current readConcern: %s", level)
+	}
+	for _, doc := range list {
+		for name := range doc.All() {
+			def := stages[name]
+			switch {
+			case def == nil || def.concern == "" || def.concern == level:
+			case def.concern != notLinearizable:
+				return srverr.New(srverr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than '%s'. Current readConcern: %s", name, def.concern, level)
+			case level == "linearizable":
+				return srverr.New(srverr.InvalidOptions, "%s cannot be used with a 'linearizable' read concern level", name)
+			}
+			break
+		}
+	}
+	return nil
 }
 
 // stages is filled by the init functions of the files that implement them.
@@ -55,7 +93,7 @@ func init() {
 		&stageDef{name: "$match", parse: one(parseMatch), changeStream: true},
 		&stageDef{name: "$limit", parse: one(parseLimit)},
 		&stageDef{name: "$skip", parse: one(parseSkip)},
-		&stageDef{name: "$count", parse: parseCount},
+		&stageDef{name: "$count", made: "$group", parse: parseCount},
 		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true},
 		&stageDef{name: "$replaceWith", parse: one(parseReplace), update: true, changeStream: true},
 		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseNothing)},

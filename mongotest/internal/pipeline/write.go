@@ -14,8 +14,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$out", parse: one(parseOut), last: true, notInFacet: true, notInLookup: true},
-		&stageDef{name: "$merge", parse: one(parseMerge), last: true, notInFacet: true, notInLookup: true, since: expr.Version{Major: 4, Minor: 2}},
+		&stageDef{name: "$out", parse: one(parseOut), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
+		&stageDef{name: "$merge", parse: one(parseMerge), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true, since: expr.Version{Major: 4, Minor: 2}},
 	)
 }
 

@@ -21,7 +21,7 @@ func (t *bitTest) test(v bson.RawValue) (bool, int) {
 	var bit func(uint32) bool
 	switch v.Type {
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
-		n := castLong(v) // the server does not look whether a decimal is a whole number
+		n := CastLong(v) // the server does not look whether a decimal is a whole number
 		if _, ok := v.AsInt64(); !ok && v.Type == bson.TypeDouble {
 			return false, noIndex
 		}

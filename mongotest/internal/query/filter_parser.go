@@ -216,7 +216,7 @@ func (p *filterParser) parseSampleRate(_ string, v bson.RawValue, _ level) (node
 	if !v.IsNumber() {
 		return nil, badValue("argument to $sampleRate must be a numeric type")
 	}
-	x := toDouble(v)
+	x := Float(v)
 	switch {
 	case !(x >= 0 && x <= 1):
 		return nil, badValue("numeric argument to $sampleRate must be in [0, 1]")
@@ -437,7 +437,7 @@ func (p *filterParser) parseMod(field string, v bson.RawValue) (node, error) {
 	t := &modTest{divisor: castInt(args[0]), remainder: castInt(args[1])}
 	if p.version >= 500 {
 		for i, name := range []string{"divisor", "remainder"} {
-			if f := toDouble(args[i]); math.IsNaN(f) || math.IsInf(f, 0) {
+			if f := Float(args[i]); math.IsNaN(f) || math.IsInf(f, 0) {
 				return nil, badValue("malformed mod, %s value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type", name)
 			}
 		}

@@ -38,7 +38,7 @@ func parseLegacyPoint(v bson.RawValue) (geoPoint, bool) {
 		if !e.IsNumber() {
 			return geoPoint{}, false
 		}
-		xy[n] = toDouble(e)
+		xy[n] = Float(e)
 		if n++; n == 2 {
 			break
 		}
@@ -361,10 +361,10 @@ func parseRegion(name string, arg bson.RawValue, spec bson.Raw) (s shape, err er
 		if s.center, ok = parseLegacyPoint(list[0]); !ok {
 			return s, badValue("Point must be an array or object")
 		}
-		if len(list) < 2 || !list[1].IsNumber() || toDouble(list[1]) < 0 {
+		if len(list) < 2 || !list[1].IsNumber() || Float(list[1]) < 0 {
 			return s, badValue("radius must be a non-negative number")
 		}
-		s.radius = toDouble(list[1])
+		s.radius = Float(list[1])
 		return s, nil
 	}
 	return s, badValue("unknown geo specifier: %s", bsontext.Element(name, arg))
@@ -452,7 +452,7 @@ func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
 			}
 			n.center = c
 			if list := arrayValues(v); v.Type == bson.TypeArray && len(list) > 2 && list[2].IsNumber() {
-				n.max = toDouble(list[2])
+				n.max = Float(list[2])
 			}
 		case "$maxDistance", "$minDistance":
 			if err := n.limit(key, v); err != nil {
@@ -485,7 +485,7 @@ func (n *Near) limit(key string, v bson.RawValue) error {
 	if !v.IsNumber() {
 		return badValue("%s must be a number", key[1:])
 	}
-	if *to = toDouble(v); *to < 0 {
+	if *to = Float(v); *to < 0 {
 		return badValue("%s must be non-negative", key[1:])
 	}
 	return nil

@@ -42,9 +42,9 @@ func truncate(v bson.RawValue) int64 {
 	return n
 }
 
-// castLong converts a number to int64 as a processor does: doubles towards zero, decimals to the nearest even, and what
+// CastLong converts a number to int64 as a processor does: doubles towards zero, decimals to the nearest even, and what
 // does not fit, NaN included, becomes the smallest integer.
-func castLong(v bson.RawValue) int64 {
+func CastLong(v bson.RawValue) int64 {
 	switch v.Type {
 	case bson.TypeDouble:
 		f, _ := v.Double()
@@ -63,17 +63,17 @@ func castLong(v bson.RawValue) int64 {
 	return n
 }
 
-// castInt is castLong to 32 bits; of an int64 the lower half remains.
+// castInt is CastLong to 32 bits; of an int64 the lower half remains.
 func castInt(v bson.RawValue) int64 {
-	n := castLong(v)
+	n := CastLong(v)
 	if v.Type != bson.TypeInt64 && n != int64(int32(n)) {
 		return math.MinInt32
 	}
 	return int64(int32(n))
 }
 
-// toDouble converts any number to a double.
-func toDouble(v bson.RawValue) float64 {
+// Float converts any number to a double; 0 for what is no number.
+func Float(v bson.RawValue) float64 {
 	switch v.Type {
 	case bson.TypeDouble:
 		f, _ := v.Double()
@@ -155,7 +155,7 @@ func computeNumbers(a, b bson.RawValue, decimals func(x, y decimal.Decimal) deci
 	case a.Type == bson.TypeDecimal128 || b.Type == bson.TypeDecimal128:
 		return decimalValue(decimals(toDecimal(a), toDecimal(b))), true
 	case a.Type == bson.TypeDouble || b.Type == bson.TypeDouble:
-		return doubleValue(doubles(toDouble(a), toDouble(b))), true
+		return doubleValue(doubles(Float(a), Float(b))), true
 	}
 	x, _ := a.AsInt64()
 	y, _ := b.AsInt64()

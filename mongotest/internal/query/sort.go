@@ -80,7 +80,7 @@ func Natural(spec bson.Raw) (ok, backward bool, err error) {
 	if countElements(spec) > 1 {
 		return false, false, badValue("Cannot include '$natural' in compound sort: %s", bsontext.Document(spec))
 	}
-	return true, v.IsNumber() && toDouble(v) < 0, nil
+	return true, v.IsNumber() && Float(v) < 0, nil
 }
 
 func truncate32(v bson.RawValue) int64 {

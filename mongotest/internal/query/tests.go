@@ -169,7 +169,7 @@ func (t *modTest) test(v bson.RawValue) (bool, int) {
 	if t.divisor == -1 {
 		return t.remainder == 0, noIndex // the quotient of the smallest integer would overflow
 	}
-	return castLong(v)%t.divisor == t.remainder, noIndex
+	return CastLong(v)%t.divisor == t.remainder, noIndex
 }
 
 // elemMatchObjectTest is $elemMatch with conditions on the elements' fields. Elements that are arrays count as

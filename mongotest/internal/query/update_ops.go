@@ -98,7 +98,7 @@ func (o *arithmeticOp) update(c *updateRun, name string, old bson.RawValue) (bso
 	switch {
 	case isNaN(v):
 		c.modified = true // NaN is never the value that was there before
-	case v.Type == bson.TypeDouble && old.Type == bson.TypeDouble && toDouble(v) == toDouble(old):
+	case v.Type == bson.TypeDouble && old.Type == bson.TypeDouble && Float(v) == Float(old):
 		return old, nil // 0 is -0
 	}
 	return v, nil

@@ -72,7 +72,7 @@ func parsePush(u *Update, _ string, v bson.RawValue) (modifier, error) {
 
 func parsePushSort(v bson.RawValue, coll *Collation) (func(a, b bson.RawValue) int, error) {
 	direction := func(v bson.RawValue) (int, error) {
-		if f := toDouble(v); v.IsNumber() && (f == 1 || f == -1) {
+		if f := Float(v); v.IsNumber() && (f == 1 || f == -1) {
 			return int(f), nil
 		}
 		return 0, badValue("The $sort element value must be either 1 or -1")

@@ -36,6 +36,16 @@ type event struct {
 	last       bool // the stream ends with it
 }
 
+// changeStreamStruct is the specification of $changeStream.
+var changeStreamStruct = &idlStruct{name: "$changeStream", fields: map[string]idlField{
+	"resumeAfter": {kind: idlObject}, "startAfter": {kind: idlObject}, "startAtOperationTime": {kind: idlTimestamp}, "fullDocument": {kind: idlString},
+	"fullDocumentBeforeChange": {kind: idlString}, "allChangesForCluster": {kind: idlBool},
+	"showMigrationEvents": {kind: idlBool}, "allowToRunOnConfigDB": {kind: idlBool}, "allowToRunOnSystemNS": {kind: idlBool, since: Version{5, 0, 0}},
+	"showExpandedEvents": {kind: idlBool, since: Version{6, 0, 0}}, "showSystemEvents": {kind: idlBool, since: Version{6, 0, 0}},
+	"showRawUpdateDescription": {kind: idlBool, since: Version{6, 0, 0}}, "showCommitTimestamp": {kind: idlBool, since: Version{7, 0, 0}},
+	"version": {since: Version{8, 2, 0}}, "supportedEvents": {since: Version{8, 2, 0}}, "ignoreRemovedShards": {kind: idlBool, since: Version{8, 2, 0}},
+}}
+
 // openChangeStream checks the options and finds out where to start.
 func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*changeStream, error) {
 	r := e.run.r
@@ -44,53 +54,39 @@ func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*c
 	var startAt bson.Timestamp
 	given := 0
 	cluster := false
-	for k, v := range spec.All() {
-		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
-			continue
-		}
-		field := "$changeStream." + k
-		var err error
+	err := changeStreamStruct.parse(r, spec, func(k string, v bson.RawValue) error {
 		switch k {
 		case "resumeAfter":
-			resume, err = objectArg(field, v)
+			resume = v.Value
 			given++
 		case "startAfter":
-			startAfter, err = objectArg(field, v)
+			startAfter = v.Value
 			given++
 		case "startAtOperationTime":
-			ts, ok := v.Timestamp()
-			if !ok {
-				return nil, wrongType(field, v.Type, "timestamp")
-			}
-			startAt = ts
+			startAt, _ = v.Timestamp()
 			given++
-			if ts.IsZero() {
+			if startAt.IsZero() {
 				startAt = bson.Timestamp{I: 1}
 			}
 		case "fullDocument":
-			s.lookup, err = stringArg(field, v)
+			s.lookup, _ = v.StringValue()
 		case "fullDocumentBeforeChange":
-			s.before, err = stringArg(field, v)
+			s.before, _ = v.StringValue()
 		case "allChangesForCluster":
-			cluster, err = boolArg(field, v, false)
+			cluster = v.AsBool()
 		case "showExpandedEvents":
-			s.expanded, err = boolArg(field, v, false)
-		case "allowToRunOnConfigDB", "allowToRunOnSystemNS", "showMigrationEvents", "showSystemEvents", "showRawUpdateDescription", "showCommitTimestamp", "version", "supportedEvents", "ignoreRemovedShards":
-		default:
-			return nil, unknownField(field)
+			s.expanded = v.AsBool()
 		}
-		if err != nil {
-			return nil, err
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if err := s.checkModes(); err != nil {
 		return nil, err
 	}
-	if err := s.checkTarget(r, cluster); err != nil {
+	if err := s.checkTarget(cluster); err != nil {
 		return nil, err
-	}
-	if r.InTxn() {
-		return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Aggregation stage $changeStream cannot run within a multi-document transaction")
 	}
 	switch {
 	case resume != nil && startAfter != nil:
@@ -124,7 +120,7 @@ func (s *changeStream) checkModes() error {
 }
 
 // checkTarget checks what is to be watched.
-func (s *changeStream) checkTarget(r *Request, cluster bool) error {
+func (s *changeStream) checkTarget(cluster bool) error {
 	name := s.db + "." + s.coll
 	if s.coll == "" {
 		name = s.db + ".$cmd.aggregate"
@@ -138,9 +134,6 @@ func (s *changeStream) checkTarget(r *Request, cluster bool) error {
 		return srverr.New(srverr.InvalidNamespace, "$changeStream may not be opened on the internal %s database", s.db)
 	case strings.HasPrefix(s.coll, "system."):
 		return srverr.New(srverr.InvalidNamespace, "$changeStream may not be opened on the internal %s collection", name)
-	}
-	if level := r.rc.level; level != "" && level != "majority" {
-		return srverr.New(srverr.InvalidOptions, "Command aggregate does not support { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: Aggregation stage $changeStream cannot run with a readConcern other than 'majority'. Current readConcern: %s", level, level)
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
@@ -10,7 +12,8 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "aggregate", Where: OptIn, ReadConcern: true, Snapshot: true, WriteConcern: true, Txn: TxnOK, Run: runAggregate})
+	register(&Command{Name: "aggregate", Where: OptIn, ReadConcern: true, Snapshot: true, WriteConcern: true, Txn: TxnOK,
+		Parse: parseAggregate, CheckConcern: checkAggregateConcern, Run: runAggregate})
 }
 
 // aggregateSpec are the arguments of aggregate.
@@ -26,88 +29,148 @@ type aggregateSpec struct {
 	hint           bson.RawValue
 }
 
-func runAggregate(r *Request, dst []byte) ([]byte, error) {
-	q := aggregateSpec{batchSize: -1}
-	if err := q.parse(r); err != nil {
-		return dst, err
-	}
-	if q.explain {
-		return r.explainAggregate(dst, &q)
-	}
-	return r.aggregate(dst, &q)
+func parseAggregate(r *Request) error {
+	r.pipeline = &aggregateSpec{batchSize: -1}
+	return r.pipeline.parse(r)
 }
+
+func checkAggregateConcern(r *Request, level string) error {
+	return pipeline.CheckReadConcern(r.pipeline.stages, level, r.pipeline.explain)
+}
+
+func runAggregate(r *Request, dst []byte) ([]byte, error) {
+	q := r.pipeline
+	if q.explain {
+		if r.InTxn() {
+			return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a multi-document transaction")
+		}
+		return r.explainAggregate(dst, q)
+	}
+	return r.aggregate(dst, q)
+}
+
+// aggregateStruct are the arguments as they are since version 5.0.
+var aggregateStruct = &idlStruct{name: "aggregate", required: []string{"pipeline"}, fields: map[string]idlField{
+	"pipeline": {}, "cursor": {}, "explain": {}, "hint": {}, "allowDiskUse": {kind: idlSafeBool}, "collation": {kind: idlObject}, "let": {kind: idlObject},
+	"bypassDocumentValidation": {kind: idlSafeBool}, "fromMongos": {kind: idlBool}, "needsMerge": {kind: idlBool}, "exchange": {kind: idlObject},
+	"isMapReduceCommand": {kind: idlBool}, "legacyRuntimeConstants": {kind: idlObject}, "collectionUUID": {since: Version{6, 0, 0}},
+	"encryptionInformation": {kind: idlObject, since: Version{6, 0, 0}}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 0, 0}},
+	"isHybridSearch": {kind: idlSafeBool, since: Version{8, 1, 0}}, "translatedForViewlessTimeseries": {kind: idlSafeBool, since: Version{8, 2, 0}},
+	"resumeAfter": {kind: idlObject, since: Version{7, 0, 0}}, "startAt": {kind: idlObject, since: Version{8, 1, 0}},
+	"requestResumeToken": {kind: idlSafeBool, since: Version{5, 0, 0}}, "passthroughToShard": {kind: idlObject, since: Version{6, 3, 0}},
+}}
+
+// exchangeStruct is how a mongos asks for several cursors at once.
+var exchangeStruct = &idlStruct{name: "internalExchange", required: []string{"policy", "consumers"}, fields: map[string]idlField{
+	"policy": {kind: idlString}, "consumers": {kind: idlInt}, "orderPreserving": {kind: idlBool}, "bufferSize": {kind: idlInt}, "key": {kind: idlObject},
+	"boundaries": {kind: idlObjects}, "consumerIds": {kind: idlInts},
+}}
 
 func (q *aggregateSpec) parse(r *Request) error {
 	body := copyRaw(r.Body) // the stages outlive the command
-	first := true
-	hasPipeline := false
-	for k, v := range body.All() {
-		if first {
-			first = false
-			if err := q.namespace(r, v); err != nil {
-				return err
-			}
-			continue
-		}
-		var err error
-		field := "aggregate." + k
-		switch k {
-		case "pipeline":
-			hasPipeline = true
-			q.stages, err = pipeline.StagesOf(v)
-		case "cursor":
-			q.hasCursor = true
-			err = q.cursor(r, v)
-		case "explain":
-			if v.Type != bson.TypeBoolean {
-				return srverr.New(srverr.TypeMismatch, "explain must be a boolean, not a %s", bsontext.TypeName(v.Type))
-			}
-			q.explain = v.AsBool()
-		case "allowDiskUse":
-			if v.Type != bson.TypeBoolean {
-				return srverr.New(srverr.TypeMismatch, "allowDiskUse must be a boolean, not a %s", bsontext.TypeName(v.Type))
-			}
-		case "bypassDocumentValidation":
-			q.bypass, err = boolArg(field, v, true)
-		case "collation":
-			if v.Type != bson.TypeEmbeddedDocument {
-				return srverr.New(srverr.TypeMismatch, "collation must be an object, not a %s", bsontext.TypeName(v.Type))
-			}
-			q.collation = v.Value
-		case "hint":
-			if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
-				return srverr.New(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern")
-			}
-			q.hint = v
-		case "let":
-			if !r.Node.cfg.Version.AtLeast(5, 0) {
-				return unknownAggregate(k)
-			}
-			q.let, err = objectArg(field, v)
-		case "fromMongos", "needsMerge", "exchange", "runtimeConstants", "use44SortKeys", "isMapReduceCommand", "collectionUUID",
-			"needsSortedMerge", "passthroughToShard", "encryptionInformation", "mergeByPBRT", "requestReshardingResumeToken", "includeQueryStatsMetrics":
-		default:
-			if !isGeneric(k) {
-				return unknownAggregate(k)
-			}
-		}
+	first, v := firstElement(body)
+	if err := q.namespace(r, v); err != nil {
+		return err
+	}
+	if r.Node.cfg.Version.AtLeast(5, 0) {
+		idl := *r
+		idl.Body = body
+		err := aggregateStruct.parseCommand(&idl, func(k string, v bson.RawValue) error { return q.set(r, k, v) })
 		if err != nil {
 			return err
 		}
+	} else {
+		var err error
+		if q.stages, err = pipeline.StagesOf(body.Lookup("pipeline")); err != nil {
+			return err
+		}
+		for k, v := range body.All() {
+			if k == first || k == "pipeline" {
+				continue
+			}
+			if err := q.setOld(r, k, v); err != nil {
+				return err
+			}
+		}
 	}
-	switch {
-	case !hasPipeline:
-		return missingField("aggregate.pipeline")
-	case !q.hasCursor && !q.explain:
+	if !q.hasCursor && !q.explain && body.Lookup("explain").IsZero() {
 		return srverr.New(srverr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	}
+	if q.explain && !r.writeConcern.IsZero() {
+		return srverr.New(srverr.FailedToParse, "Aggregation explain does not support the 'writeConcern' option")
+	}
+	if !body.Lookup("needsMerge").IsZero() && body.Lookup("fromMongos").IsZero() {
+		return srverr.New(srverr.FailedToParse, "Cannot specify 'needsMerge' without 'fromMongos'")
 	}
 	return nil
 }
 
-func unknownAggregate(field string) error { return unknownField("aggregate." + field) }
+// set takes an argument.
+func (q *aggregateSpec) set(r *Request, k string, v bson.RawValue) (err error) {
+	switch k {
+	case "pipeline":
+		q.stages, err = pipeline.StagesOf(v)
+	case "cursor":
+		q.hasCursor = true
+		err = q.cursor(r, v)
+	case "explain":
+		if v.Type != bson.TypeBoolean {
+			return srverr.New(srverr.TypeMismatch, "explain must be a boolean, not a %s", bsontext.TypeName(v.Type))
+		}
+		q.explain = v.AsBool()
+	case "bypassDocumentValidation":
+		q.bypass = v.AsBool()
+	case "collation":
+		q.collation = v.Value
+	case "let":
+		q.let = v.Value
+	case "hint":
+		if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
+			return srverr.New(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern")
+		}
+		q.hint = v
+	}
+	return err
+}
+
+// setOld takes an argument of a server before 5.0.
+func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
+	not := func(want string) error {
+		return srverr.New(srverr.TypeMismatch, "%s must be %s, not a %s", k, want, bsontext.TypeName(v.Type))
+	}
+	switch k {
+	case "explain", "cursor", "hint", "bypassDocumentValidation":
+		return q.set(r, k, v)
+	case "allowDiskUse", "fromMongos", "needsMerge", "use44SortKeys", "isMapReduceCommand":
+		if v.Type != bson.TypeBoolean {
+			return not("a boolean")
+		}
+	case "collation", "readConcern", "writeConcern":
+		if v.Type != bson.TypeEmbeddedDocument {
+			return not("an object")
+		}
+		return q.set(r, k, v)
+	case "maxTimeMS":
+		_, err := parseMaxTimeMS(v)
+		return err
+	case "exchange", "runtimeConstants":
+		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
+			return srverr.New(10065, "invalid parameter: expected an object (%s)", k)
+		}
+		if k == "runtimeConstants" {
+			return r.checkRuntimeConstants(v.Value)
+		}
+		return exchangeStruct.parse(r, v.Value, func(string, bson.RawValue) error { return nil })
+	default:
+		if !r.generic(k) {
+			return srverr.New(srverr.FailedToParse, "unrecognized field '%s'", k)
+		}
+	}
+	return nil
+}
 
 // namespace reads the command's value: a collection, or 1 for a pipeline that needs none.
-func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) error {
+func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) (err error) {
 	if v.IsNumber() {
 		if n, _ := number(v); n != 1 {
 			return srverr.New(srverr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
@@ -118,8 +181,9 @@ func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) error {
 	if v.Type != bson.TypeString {
 		return srverr.New(srverr.TypeMismatch, "collection name has invalid type: %s", bsontext.TypeName(v.Type))
 	}
-	ns, err := r.collection(srverr.TypeMismatch)
-	q.ns = ns
+	if q.ns, err = r.collection(srverr.TypeMismatch); err == nil && strings.HasSuffix(q.ns, ".$cmd.aggregate") {
+		err = srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", q.ns)
+	}
 	return err
 }
 
@@ -204,14 +268,10 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if target, ok := p.Writes(); ok {
-		if r.InTxn() {
-			return nil, nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Aggregation stage writes to disk")
-		}
-		_ = target
-		if r.Node.set != nil && !r.Node.isPrimary() && !r.Node.cfg.Version.AtLeast(5, 0) {
-			return nil, nil, srverr.New(srverr.NotWritablePrimary, "not master")
-		}
+	if _, ok := p.Writes(); !ok {
+		r.NoWrite = true
+	} else if r.Node.set != nil && !r.Node.isPrimary() && !r.Node.cfg.Version.AtLeast(4, 4) {
+		return nil, nil, srverr.New(srverr.NotWritablePrimary, "not master") // newer secondaries let the primary write
 	}
 	var src pipeline.Iterator
 	if p.NeedsSource() {
@@ -346,9 +406,6 @@ func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 
 func (e *pipelineEnv) CheckMergeTarget(ns pipeline.Namespace, on []string) error {
 	c := e.state().Coll(ns.String())
-	if c != nil && c.View {
-		return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
-	}
 	if len(on) == 1 && on[0] == "_id" {
 		return nil
 	}

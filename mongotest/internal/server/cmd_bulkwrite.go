@@ -28,8 +28,18 @@ type bulkSpec struct {
 	namespaces []bson.Raw
 }
 
+var (
+	bulkStruct = writeStruct("bulkWrite", []string{"ops", "nsInfo"}, map[string]idlField{
+		"ops": {kind: idlObjects}, "nsInfo": {kind: idlObjects}, "errorsOnly": {kind: idlSafeBool}, "let": {kind: idlObject}, "cursor": {kind: idlObject},
+	})
+	bulkNamespace = &idlStruct{name: "bulkWrite.nsInfo", required: []string{"ns"}, fields: map[string]idlField{
+		"ns": {kind: idlString}, "collectionUUID": {}, "encryptionInformation": {kind: idlObject}, "isTimeseriesNamespace": {kind: idlSafeBool},
+		"databaseVersion": {}, "shardVersion": {},
+	}}
+)
+
 func runBulkWrite(r *Request, dst []byte) ([]byte, error) {
-	q := bulkSpec{w: writeSpec{name: "bulkWrite", ordered: true}, batchSize: -1}
+	q := bulkSpec{w: writeSpec{ordered: true}, batchSize: -1}
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
@@ -37,42 +47,29 @@ func runBulkWrite(r *Request, dst []byte) ([]byte, error) {
 }
 
 func (q *bulkSpec) parse(r *Request) error {
-	var ops, nsInfo bson.RawValue
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		var err error
+	err := bulkStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "ops":
-			ops = v
+			q.specs = r.documents(k, v)
 		case "nsInfo":
-			nsInfo = v
+			q.namespaces = r.documents(k, v)
+			for _, doc := range q.namespaces {
+				if err := bulkNamespace.parse(r, doc, func(string, bson.RawValue) error { return nil }); err != nil {
+					return err
+				}
+			}
 		case "errorsOnly":
-			q.errorsOnly, err = boolArg("bulkWrite.errorsOnly", v, true)
-		case "let":
-			q.w.let, err = objectArg("bulkWrite.let", v)
+			q.errorsOnly = v.AsBool()
 		case "cursor":
 			c := aggregateSpec{batchSize: -1}
 			err = c.cursor(r, v)
 			q.batchSize = c.batchSize
 		default:
-			var ok bool
-			if ok, err = q.w.arg(r, k, v); err == nil && !ok {
-				err = unknownField("bulkWrite." + k)
-			}
+			q.w.set(k, v)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	var err error
-	if q.specs, err = q.list(r, "ops", ops); err != nil {
 		return err
-	}
-	if q.namespaces, err = q.list(r, "nsInfo", nsInfo); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if err := q.w.checkCount(len(q.specs)); err != nil {
@@ -86,27 +83,6 @@ func (q *bulkSpec) parse(r *Request) error {
 		q.ops = append(q.ops, op)
 	}
 	return nil
-}
-
-// list returns documents that come as an array or as a document sequence.
-func (q *bulkSpec) list(r *Request, field string, v bson.RawValue) ([]bson.Raw, error) {
-	seq, ok := r.Sequence(field)
-	if !ok {
-		if v.Type == 0 {
-			return nil, missingField("bulkWrite." + field)
-		}
-		return documentList("bulkWrite."+field, v)
-	}
-	var list []bson.Raw
-	for len(seq) > 0 {
-		doc, rest, err := bson.ReadDocument(seq)
-		if err != nil {
-			return nil, srverr.New(srverr.InvalidBSON, "%v", err)
-		}
-		list = append(list, doc)
-		seq = rest
-	}
-	return list, nil
 }
 
 func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
@@ -127,7 +103,10 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		break
 	}
 	db, coll := splitNS(op.ns)
-	if err := checkCollectionName(db, coll); err != nil {
+	if err := checkNamespace(db, coll); err != nil {
+		return op, err
+	}
+	if err := checkWritable(op.ns); err != nil {
 		return op, err
 	}
 	u := updateOp{bypass: q.w.bypass, let: q.w.let}

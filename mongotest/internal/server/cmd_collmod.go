@@ -80,7 +80,7 @@ func (r *Request) collModDescription() bson.Raw {
 	at, doc := bson.BeginDocument(nil)
 	first := true
 	for k, v := range r.Body.All() {
-		if !first && !isGeneric(k) {
+		if !first && !r.generic(k) {
 			doc = bson.AppendRawValue(doc, k, v)
 		}
 		first = false
@@ -158,7 +158,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 			}
 		case "timeseries", "dryRun", "isTimeseriesNamespace", "prepareUnique":
 		default:
-			if isGeneric(k) {
+			if r.generic(k) {
 				continue
 			}
 			if r.Node.cfg.Version.AtLeast(5, 0) {
@@ -169,7 +169,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.View && k != "viewOn" && k != "pipeline" && !isGeneric(k) {
+		if c.View && k != "viewOn" && k != "pipeline" && !r.generic(k) {
 			return nil, bad("option not supported on a view: %s", k)
 		}
 	}

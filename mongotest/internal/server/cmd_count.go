@@ -14,7 +14,7 @@ func init() {
 }
 
 func runCount(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.readable(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -57,7 +57,7 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 				_, err = objectArg("count."+k, v)
 			}
 		default:
-			if !isGeneric(k) {
+			if !r.generic(k) {
 				err = unknownField("count." + k)
 			}
 		}

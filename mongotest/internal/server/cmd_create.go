@@ -43,25 +43,12 @@ type createSpec struct {
 }
 
 func runCreate(r *Request, dst []byte) ([]byte, error) {
-	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID {
-		return dst, srverr.New(srverr.BadValue, "Collection name must be provided. UUID is not valid in this context")
-	}
 	q := createSpec{}
-	name, ok := r.Arg().StringValue()
-	if ok && strings.HasPrefix(name, "$") {
-		return dst, srverr.New(srverr.InvalidNamespace, "invalid collection name")
-	}
 	ns, err := r.collection(srverr.BadValue)
 	if err != nil {
 		return dst, err
 	}
 	q.ns = ns
-	if strings.HasPrefix(name, "system.") && !systemCollections[name] {
-		return dst, srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
-	}
-	if len(ns) > 255 {
-		return dst, srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: 255", ns)
-	}
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
@@ -90,11 +77,6 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 		return err
 	})
 	return dst, err
-}
-
-// systemCollections are the names below "system." that clients may use.
-var systemCollections = map[string]bool{
-	"system.js": true, "system.profile": true, "system.users": true, "system.views": true, "system.roles": true, "system.version": true,
 }
 
 // exists answers for a collection that is there already.
@@ -189,7 +171,7 @@ func (q *createSpec) parse(r *Request) error {
 		case k == "encryptedFields" && r.Node.cfg.Version.AtLeast(6, 0):
 			q.encrypted, err = objectArg(field, v)
 		default:
-			if !isGeneric(k) {
+			if !r.generic(k) {
 				return unknownField(field)
 			}
 		}

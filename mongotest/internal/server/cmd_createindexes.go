@@ -47,7 +47,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 			}
 		case "ignoreUnknownIndexOptions", "isTimeseriesNamespace", "runtimeConstants":
 		default:
-			if !isGeneric(k) {
+			if !r.generic(k) {
 				if r.Node.cfg.Version.AtLeast(5, 0) {
 					return dst, unknownField("createIndexes." + k)
 				}

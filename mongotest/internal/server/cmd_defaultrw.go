@@ -27,20 +27,22 @@ func (r *Request) parseConcern(v bson.RawValue) (writeConcern, error) {
 	return r.wc, err
 }
 
+var setDefaultRWStruct = &idlStruct{name: "setDefaultRWConcern", fields: map[string]idlField{
+	"defaultReadConcern": {kind: idlObject}, "defaultWriteConcern": {kind: idlObject},
+}}
+
 func runSetDefaultRW(r *Request, dst []byte) ([]byte, error) {
-	rv, wv := r.Body.Lookup("defaultReadConcern"), r.Body.Lookup("defaultWriteConcern")
-	first := true
-	for k, v := range r.Body.All() {
-		switch {
-		case first:
-		case k == "defaultReadConcern" || k == "defaultWriteConcern":
-			if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeNull {
-				return dst, wrongType("setDefaultRWConcern."+k, v.Type, "object")
-			}
-		case !genericArgs[k]:
-			return dst, unknownField("setDefaultRWConcern." + k)
+	var rv, wv bson.RawValue
+	err := setDefaultRWStruct.parseCommand(r, func(k string, v bson.RawValue) error {
+		if k == "defaultReadConcern" {
+			rv = v
+		} else {
+			wv = v
 		}
-		first = false
+		return nil
+	})
+	if err != nil {
+		return dst, err
 	}
 	given := func(v bson.RawValue) bool { return v.Type == bson.TypeEmbeddedDocument }
 	if !given(rv) && !given(wv) {

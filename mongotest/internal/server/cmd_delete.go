@@ -2,53 +2,45 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "delete", Parse: parseWrite("deletes"), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
+	register(&Command{Name: "delete", Parse: parseWrite(deleteStruct, parseDeletes), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
+}
+
+var (
+	deleteStruct = writeStruct("delete", []string{"deletes"}, map[string]idlField{
+		"deletes": {kind: idlObjects}, "let": {kind: idlObject, since: Version{5, 0, 0}},
+		"legacyRuntimeConstants": {kind: idlObject, since: Version{5, 0, 0}},
+	})
+	deleteEntry = &idlStruct{name: "delete.deletes", required: []string{"q", "limit"}, fields: map[string]idlField{
+		"q": {kind: idlObject}, "limit": {}, "collation": {kind: idlObject}, "hint": {since: Version{4, 4, 0}}, "sampleId": {since: Version{7, 0, 0}},
+	}}
+)
+
+func parseDeletes(r *Request, w *writeSpec, field string, v bson.RawValue) error {
+	list := r.documents(field, v)
+	w.deletes = make([]deleteOp, len(list))
+	for i, doc := range list {
+		op := &w.deletes[i]
+		if err := deleteEntry.parse(r, doc, op.set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func runDelete(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.BadValue)
-	if err != nil {
+	w := r.writes
+	if err := checkWritable(w.ns); err != nil {
 		return dst, err
 	}
-	w := writeSpec{name: "delete", ns: ns, ordered: true}
-	var field bson.RawValue
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		switch {
-		case k == "deletes":
-			field = v
-			continue
-		case k == "let" && r.Node.cfg.Version.AtLeast(5, 0):
-			if w.let, err = objectArg("delete.let", v); err != nil {
-				return dst, err
-			}
-			continue
-		}
-		ok, err := w.arg(r, k, v)
-		if err != nil {
-			return dst, err
-		}
-		if !ok {
-			return dst, unknownField("delete." + k)
-		}
-	}
-	list, err := w.operations(r, "deletes", field)
-	if err != nil {
-		return dst, err
-	}
-	ops := make([]deleteOp, len(list))
-	for i, doc := range list {
-		if err := ops[i].read(&w, doc); err != nil {
-			return dst, err
-		}
+	ns, ops := w.ns, w.deletes
+	for i := range ops {
+		ops[i].let = w.let
 	}
 	var n int32
 	var errs []writeError
@@ -85,44 +77,22 @@ func runDelete(r *Request, dst []byte) ([]byte, error) {
 	return r.appendWriteErrors(dst, errs), nil
 }
 
-// read reads one element of deletes.
-func (op *deleteOp) read(w *writeSpec, doc bson.Raw) error {
-	const prefix = "delete.deletes."
-	op.let, op.multi = w.let, false
-	var hasQ, hasLimit bool
-	for k, v := range doc.All() {
-		var err error
-		switch k {
-		case "q":
-			op.q, err = objectArg(prefix+k, v)
-			hasQ = true
-		case "limit":
-			hasLimit = true
-			n, _ := number(v)
-			if !v.IsNumber() {
-				n = 0
-			}
-			if n != 0 && n != 1 {
-				return srverr.New(srverr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", n)
-			}
-			op.one = n == 1
-		case "collation":
-			op.collation, err = objectArg(prefix+k, v)
-		case "hint":
-			op.hint, err = hintArg(v)
-		case "sampleId", "includeQueryStatsMetrics":
-		default:
-			return unknownField(prefix + k)
+// set takes a field of an element of deletes.
+func (op *deleteOp) set(k string, v bson.RawValue) (err error) {
+	switch k {
+	case "q":
+		op.q = v.Value
+	case "limit":
+		// Anything that is no number counts as 0.
+		n := query.Float(v)
+		if n != 0 && n != 1 {
+			return srverr.New(srverr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", bsontext.CDouble(n, 6))
 		}
-		if err != nil {
-			return err
-		}
+		op.one = n == 1
+	case "collation":
+		op.collation = v.Value
+	case "hint":
+		op.hint, err = hintArg(v)
 	}
-	switch {
-	case !hasQ:
-		return missingField(prefix + "q")
-	case !hasLimit:
-		return missingField(prefix + "limit")
-	}
-	return nil
+	return err
 }

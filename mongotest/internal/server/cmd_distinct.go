@@ -15,7 +15,7 @@ func init() {
 }
 
 func runDistinct(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.readable(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -46,7 +46,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 			hint, err = hintArg(v)
 		case "collectionUUID":
 		default:
-			if !isGeneric(k) {
+			if !r.generic(k) {
 				err = unknownField("distinct." + k)
 			}
 		}

@@ -14,9 +14,6 @@ func init() {
 }
 
 func runDrop(r *Request, dst []byte) ([]byte, error) {
-	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID {
-		return dst, srverr.New(srverr.InvalidNamespace, "Collection name must be provided. UUID is not valid in this context")
-	}
 	ns, err := r.collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err

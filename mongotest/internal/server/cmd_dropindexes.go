@@ -18,7 +18,7 @@ func runDropIndexes(r *Request, dst []byte) ([]byte, error) {
 	}
 	index := r.Body.Lookup("index")
 	for k := range r.Body.All() {
-		if k != r.Name && k != "index" && !isGeneric(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+		if k != r.Name && k != "index" && !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
 			return dst, unknownField("dropIndexes." + k)
 		}
 	}

@@ -44,7 +44,10 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, srverr.New(srverr.InvalidNamespace, "collection name has invalid type %s", typeOf(v))
 	}
-	if err := checkCollectionName(r.DB, coll); err != nil {
+	if err := checkNamespace(r.DB, coll); err != nil {
+		return dst, err
+	}
+	if err := r.checkReadable(namespace(r.DB, coll)); err != nil && what.filter != "pipeline" {
 		return dst, err
 	}
 	filter, sort := explainedQuery(cmd, what.filter)

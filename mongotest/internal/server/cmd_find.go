@@ -27,29 +27,58 @@ type findSpec struct {
 	batchSize                                  int64 // -1: not given
 	single, tailable, awaitData, noTimeout     bool
 	returnKey, showRecordID, resumeToken, back bool
+	readOnce, oplogReplay, partial, ntoreturn  bool
 	resumeAfter                                bson.Raw
 	natural                                    bool
 }
 
 func runFind(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.BadValue)
-	if err != nil {
-		return dst, err
-	}
-	st, err := r.snapshot(ns)
-	if err != nil {
-		return dst, err
-	}
-	q := findSpec{ns: ns, batchSize: -1}
+	q := findSpec{batchSize: -1}
 	if err := q.parse(r, r.Body); err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot(q.ns)
+	if err != nil {
 		return dst, err
 	}
 	return r.find(dst, st, &q)
 }
 
-// parse reads the arguments of a find command.
-func (q *findSpec) parse(r *Request, body bson.Raw) error {
-	idl := r.Node.cfg.Version.AtLeast(5, 0)
+// parse reads the arguments of a find command. Members of old versions look at the collection's name after the rest.
+func (q *findSpec) parse(r *Request, body bson.Raw) (err error) {
+	if r.Node.cfg.Version.AtLeast(5, 0) {
+		if err := q.arguments(r, body, true); err != nil {
+			return err
+		}
+		q.ns, err = r.readable(srverr.BadValue)
+		return err
+	}
+	if r.Node.role == Mongos {
+		if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
+			return err
+		}
+		return q.arguments(r, body, false)
+	}
+	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBinary {
+		_, err := q.typed("find", v, bson.TypeString, "string")
+		return err
+	}
+	if err := q.arguments(r, body, false); err != nil {
+		return err
+	}
+	q.ns, err = r.readable(srverr.InvalidNamespace)
+	return err
+}
+
+// typed returns a value that must be of this type, as the find parser of old versions words it.
+func (q *findSpec) typed(k string, v bson.RawValue, want bson.Type, name string) (bson.RawValue, error) {
+	if v.Type != want {
+		return v, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type %s.", bsontext.Element(k, v), k, name)
+	}
+	return v, nil
+}
+
+func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 	first := true
 	for k, v := range body.All() {
 		if first {
@@ -98,7 +127,7 @@ func (q *findSpec) parse(r *Request, body bson.Raw) error {
 			if number(&n); err == nil && n < 0 {
 				err = q.negative("NToReturn", n)
 			}
-			q.limit = n
+			q.limit, q.ntoreturn = n, true
 		case "singleBatch":
 			boolean(&q.single)
 		case "tailable":
@@ -111,19 +140,45 @@ func (q *findSpec) parse(r *Request, body bson.Raw) error {
 			boolean(&q.returnKey)
 		case "showRecordId":
 			boolean(&q.showRecordID)
-		case "allowDiskUse", "oplogReplay", "allowPartialResults", "readOnce", "mirrored", "includeQueryStatsMetrics":
+		case "readOnce":
+			boolean(&q.readOnce)
+		case "oplogReplay":
+			boolean(&q.oplogReplay)
+		case "allowPartialResults":
+			boolean(&q.partial)
+		case "allowDiskUse":
 			var ignored bool
 			boolean(&ignored)
+		case "_use44SortKeys", "mirrored", "includeQueryStatsMetrics":
+			if idl == (k == "_use44SortKeys") {
+				return q.unknown(idl, body, k)
+			}
+			var ignored bool
+			boolean(&ignored)
+		case "runtimeConstants":
+			if idl {
+				return q.unknown(idl, body, k)
+			}
+			var constants bson.Raw
+			if object(&constants); err == nil {
+				err = r.checkRuntimeConstants(constants)
+			}
 		case "$_requestResumeToken":
 			boolean(&q.resumeToken)
-		case "requestResumeToken", "$_resumeAfter", "term", "options", "$_startAt":
-			if k == "requestResumeToken" {
-				err = q.unknown(idl, body, k)
-			} else if k != "term" {
-				object(&q.resumeAfter)
+		case "$_resumeAfter", "$_startAt":
+			object(&q.resumeAfter)
+		case "options":
+			var ignored bson.Raw
+			object(&ignored)
+		case "term":
+			switch {
+			case !idl:
+				_, err = q.typed(k, v, bson.TypeInt64, "long")
+			case v.Type != bson.TypeInt64:
+				err = wrongType("find.term", v.Type, "long")
 			}
 		default:
-			if !isGeneric(k) {
+			if !r.generic(k) {
 				err = q.unknown(idl, body, k)
 			}
 		}
@@ -145,20 +200,16 @@ func (q *findSpec) object(idl bool, k string, v bson.RawValue) (bson.Raw, error)
 	if idl {
 		return objectArg("find."+k, v)
 	}
-	if v.Type != bson.TypeEmbeddedDocument {
-		return nil, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type object.", bsontext.Element(k, v), k)
-	}
-	return v.Value, nil
+	v, err := q.typed(k, v, bson.TypeEmbeddedDocument, "object")
+	return v.Value, err
 }
 
 func (q *findSpec) boolean(idl bool, k string, v bson.RawValue) (bool, error) {
 	if idl {
 		return boolArg("find."+k, v, true)
 	}
-	if v.Type != bson.TypeBoolean {
-		return false, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type bool.", bsontext.Element(k, v), k)
-	}
-	return v.AsBool(), nil
+	v, err := q.typed(k, v, bson.TypeBoolean, "bool")
+	return v.AsBool(), err
 }
 
 func (q *findSpec) number(idl bool, body bson.Raw, k string, v bson.RawValue) (int64, error) {
@@ -168,8 +219,7 @@ func (q *findSpec) number(idl bool, body bson.Raw, k string, v bson.RawValue) (i
 	if !v.IsNumber() {
 		return 0, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.", bsontext.Document(body), k)
 	}
-	n, _ := number(v)
-	return n, nil
+	return query.CastLong(v), nil
 }
 
 func (q *findSpec) negative(what string, n int64) error {
@@ -234,7 +284,7 @@ func sameNames(a, b bson.Raw) bool {
 func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error) {
 	c := st.Coll(q.ns)
 	if c != nil && c.View {
-		return r.findView(dst, st, q)
+		return r.findView(dst, q)
 	}
 	filter, it, run, err := r.openFind(st, c, q)
 	if err != nil {
@@ -546,7 +596,3 @@ func (f *findIter) Next() (bson.Raw, error) {
 
 func (f *findIter) Close() { f.src.Close() }
 
-// findView answers a query on a view by the pipeline that it amounts to.
-func (r *Request) findView(dst []byte, st *store.State, q *findSpec) ([]byte, error) {
-	return dst, srverr.New(srverr.CommandNotSupportedOnView, "find on a view is not supported here")
-}

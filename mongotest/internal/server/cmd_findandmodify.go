@@ -24,17 +24,11 @@ type findAndModifySpec struct {
 }
 
 func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
-	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID {
-		return dst, srverr.New(srverr.InvalidNamespace, "Collection name must be provided. UUID is not valid in this context")
-	}
-	if name, ok := r.Arg().StringValue(); ok && strings.HasPrefix(name, "$") {
-		return dst, srverr.New(srverr.InvalidNamespace, "invalid collection name")
-	}
 	ns, err := r.collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	if err := checkWritableName(ns); err != nil {
+	if err := checkWritable(ns); err != nil {
 		return dst, err
 	}
 	q := findAndModifySpec{}
@@ -48,18 +42,6 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 		return q.appendRecalled(dst, w), nil
 	}
 	return q.run(r, ns, dst)
-}
-
-// checkWritableName refuses namespaces that clients may not write to.
-func checkWritableName(ns string) error {
-	_, name := splitNS(ns)
-	if strings.HasPrefix(name, "system.") && !systemCollections[name] {
-		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
-	}
-	if len(ns) > 255 {
-		return srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: 255", ns)
-	}
-	return nil
 }
 
 func (q *findAndModifySpec) parse(r *Request) error {
@@ -122,7 +104,7 @@ func (q *findAndModifySpec) parse(r *Request) error {
 			q.stmt = int32(n)
 		case "runtimeConstants", "isTimeseriesNamespace", "encryptionInformation", "sampleId", "legacyRuntimeConstants", "includeQueryStatsMetrics":
 		default:
-			if isGeneric(k) {
+			if r.generic(k) {
 				continue
 			}
 			if idl {

@@ -72,7 +72,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 			q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, true
 		case "term", "lastKnownCommittedOpTime":
 		default:
-			if !isGeneric(k) {
+			if !r.generic(k) {
 				if idl {
 					return unknownField("getMore." + k)
 				}

@@ -9,42 +9,25 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "insert", Parse: parseWrite("documents"), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
+	register(&Command{Name: "insert", Parse: parseWrite(insertStruct, parseInserts), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
+}
+
+var insertStruct = writeStruct("insert", []string{"documents"}, map[string]idlField{"documents": {kind: idlObjects}})
+
+func parseInserts(r *Request, w *writeSpec, field string, v bson.RawValue) error {
+	w.docs = r.documents(field, v)
+	return nil
 }
 
 // insertChunk is how many documents are inserted before others get a turn.
 const insertChunk = 256
 
 func runInsert(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.BadValue)
-	if err != nil {
+	w := r.writes
+	if err := checkWritable(w.ns); err != nil {
 		return dst, err
 	}
-	w := writeSpec{name: "insert", ns: ns, ordered: true}
-	var docs bson.RawValue
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		if k == "documents" {
-			docs = v
-			continue
-		}
-		ok, err := w.arg(r, k, v)
-		if err != nil {
-			return dst, err
-		}
-		if !ok {
-			return dst, unknownField("insert." + k)
-		}
-	}
-	list, err := w.operations(r, "documents", docs)
-	if err != nil {
-		return dst, err
-	}
-	n, errs, err := r.insert(&w, list)
+	n, errs, err := r.insert(w, w.docs)
 	if err != nil {
 		return dst, err
 	}

@@ -40,7 +40,7 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 			nameOnly = v.AsBool()
 		case "authorizedCollections", "includePendingDrops":
 		default:
-			if !isGeneric(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+			if !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
 				return dst, unknownField("listCollections." + k)
 			}
 		}
@@ -135,7 +135,7 @@ func describeCollection(c *store.Coll, nameOnly bool) bson.Raw {
 }
 
 func runListIndexes(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.readable(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -151,7 +151,7 @@ func runListIndexes(r *Request, dst []byte) ([]byte, error) {
 			err = q.cursor(r, v)
 		case "includeBuildUUIDs", "includeIndexBuildInfo":
 		default:
-			if !isGeneric(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+			if !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
 				return dst, unknownField("listIndexes." + k)
 			}
 		}
@@ -206,7 +206,7 @@ func runListDatabases(r *Request, dst []byte) ([]byte, error) {
 		case "authorizedDatabases":
 			_, err = boolArg("listDatabases.authorizedDatabases", v, r.Node.cfg.Version.AtLeast(5, 0))
 		default:
-			if !isGeneric(k) {
+			if !r.generic(k) {
 				err = unknownField("listDatabases." + k)
 			}
 		}

@@ -87,7 +87,7 @@ func runSetParameter(r *Request, dst []byte) ([]byte, error) {
 			first = false
 			continue
 		}
-		if genericArgs[k] {
+		if r.generic(k) {
 			continue
 		}
 		old, ok := r.Node.parameter(k)

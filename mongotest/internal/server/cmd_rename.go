@@ -37,7 +37,7 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 			dropTarget = v.AsBool()
 		case "stayTemp", "collectionUUID":
 		default:
-			if !isGeneric(k) {
+			if !r.generic(k) {
 				err = unknownField("renameCollection." + k)
 			}
 		}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strconv"
 	"time"
 
 	"allium/bson"
@@ -28,26 +27,16 @@ func runStartSession(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "timeoutMinutes", int32(SessionTimeout/time.Minute)), nil
 }
 
-// documents returns the documents of the command's array, or the server's error for anything else.
-func (r *Request) documents(parser string) ([]bson.Raw, error) {
-	v := r.Arg()
-	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
-		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", r.Cmd.Name)
+// argDocuments returns the documents of the command's array, or the server's error for anything else.
+func (r *Request) argDocuments(parser string) ([]bson.Raw, error) {
+	if _, err := idlObjects.check(r, parser+"."+r.Cmd.Name, r.Cmd.Name, r.Arg()); err != nil {
+		return nil, err
 	}
-	var list []bson.Raw
-	i := 0
-	for e := range bson.Raw(v.Value).Values() {
-		if e.Type != bson.TypeEmbeddedDocument {
-			return nil, wrongType(parser+"."+r.Cmd.Name+"."+strconv.Itoa(i), e.Type, "object")
-		}
-		list = append(list, e.Value)
-		i++
-	}
-	return list, nil
+	return r.documents("", r.Arg()), nil
 }
 
 func (r *Request) sessionIDs(parser string) ([]SessionID, error) {
-	docs, err := r.documents(parser)
+	docs, err := r.argDocuments(parser)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +83,7 @@ func runKillSessions(r *Request, dst []byte) ([]byte, error) {
 
 func runKillAllSessions(r *Request, dst []byte) ([]byte, error) {
 	const parser = "KillAllSessionsCmd"
-	docs, err := r.documents(parser)
+	docs, err := r.argDocuments(parser)
 	if err != nil {
 		return dst, err
 	}
@@ -131,7 +120,7 @@ func runKillAllSessions(r *Request, dst []byte) ([]byte, error) {
 
 func runKillByPattern(r *Request, dst []byte) ([]byte, error) {
 	const parser = "KillAllSessionsByPatternCmd"
-	docs, err := r.documents(parser)
+	docs, err := r.argDocuments(parser)
 	if err != nil {
 		return dst, err
 	}

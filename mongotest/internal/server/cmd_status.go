@@ -297,7 +297,7 @@ func runSetFCV(r *Request, dst []byte) ([]byte, error) {
 	}
 	first := true
 	for k := range r.Body.All() {
-		if !first && !genericArgs[k] && k != "confirm" && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
+		if !first && !r.generic(k) && k != "confirm" && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
 			return dst, srverr.New(srverr.InvalidOptions, "Unrecognized field found %s in %s", k, tail())
 		}
 		first = false

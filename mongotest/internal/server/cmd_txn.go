@@ -61,22 +61,11 @@ func (r *Request) checkFields(known map[string]bool) error {
 			first = false
 			continue
 		}
-		if !known[k] && !genericArgs[k] {
+		if !known[k] && !r.generic(k) {
 			return unknownField(r.Cmd.Name + "." + k)
 		}
 	}
 	return nil
-}
-
-// genericArgs are the fields that every command takes.
-var genericArgs = map[string]bool{
-	"$db": true, "lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true,
-	"$clusterTime": true, "$readPreference": true, "readConcern": true, "writeConcern": true, "maxTimeMS": true,
-	"comment": true, "apiVersion": true, "apiStrict": true, "apiDeprecationErrors": true, "$audit": true, "$client": true,
-	"$configServerState": true, "$oplogQueryData": true, "$queryOptions": true, "$replData": true, "$configTime": true,
-	"$topologyTime": true, "coordinator": true, "help": true, "maxTimeMSOpOnly": true, "rawData": true,
-	"shardVersion": true, "databaseVersion": true, "allowImplicitCollectionCreation": true, "tracking_info": true,
-	"mayBypassWriteBlocking": true, "expectPrefix": true, "clientOperationKey": true, "operationKey": true, "$tenant": true,
 }
 
 // newest returns the time of the newest write.

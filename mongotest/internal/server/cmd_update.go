@@ -8,49 +8,43 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "update", Parse: parseWrite("updates"), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
+	register(&Command{Name: "update", Parse: parseWrite(updateStruct, parseUpdates), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
+}
+
+var (
+	updateStruct = writeStruct("update", []string{"updates"}, map[string]idlField{
+		"updates": {kind: idlObjects}, "let": {kind: idlObject, since: Version{5, 0, 0}}, "runtimeConstants": {kind: idlObject, until: Version{5, 0, 0}},
+		"legacyRuntimeConstants": {kind: idlObject, since: Version{5, 0, 0}},
+	})
+	updateEntry = &idlStruct{name: "update.updates", required: []string{"q", "u"}, fields: map[string]idlField{
+		"q": {kind: idlObject}, "u": {}, "c": {kind: idlObject}, "multi": {kind: idlSafeBool, strict: idlBool}, "upsert": {kind: idlSafeBool, strict: idlBool},
+		"upsertSupplied": {kind: idlSafeBool, strict: idlBool, since: Version{4, 4, 0}}, "collation": {kind: idlObject}, "arrayFilters": {kind: idlObjects}, "hint": {},
+		"sort": {kind: idlObject, since: Version{8, 0, 0}}, "sampleId": {kind: idlAny, since: Version{7, 0, 0}},
+		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": {kind: idlSafeBool, since: Version{7, 0, 0}},
+		"includeQueryStatsMetricsForOpIndex":             {kind: idlNumber, since: Version{8, 1, 0}},
+	}}
+)
+
+func parseUpdates(r *Request, w *writeSpec, field string, v bson.RawValue) error {
+	list := r.documents(field, v)
+	w.updates = make([]updateOp, len(list))
+	for i, doc := range list {
+		op := &w.updates[i]
+		if err := updateEntry.parse(r, doc, func(k string, v bson.RawValue) error { return op.set(r, k, v) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func runUpdate(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.BadValue)
-	if err != nil {
+	w := r.writes
+	if err := checkWritable(w.ns); err != nil {
 		return dst, err
 	}
-	w := writeSpec{name: "update", ns: ns, ordered: true}
-	var field bson.RawValue
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		switch {
-		case k == "updates":
-			field = v
-			continue
-		case k == "let" && r.Node.cfg.Version.AtLeast(5, 0):
-			if w.let, err = objectArg("update.let", v); err != nil {
-				return dst, err
-			}
-			continue
-		}
-		ok, err := w.arg(r, k, v)
-		if err != nil {
-			return dst, err
-		}
-		if !ok {
-			return dst, unknownField("update." + k)
-		}
-	}
-	list, err := w.operations(r, "updates", field)
-	if err != nil {
-		return dst, err
-	}
-	ops := make([]updateOp, len(list))
-	for i, doc := range list {
-		if err := ops[i].read(r, &w, doc); err != nil {
-			return dst, err
-		}
+	ns, ops := w.ns, w.updates
+	for i := range ops {
+		ops[i].bypass, ops[i].let = w.bypass, w.let
 	}
 	var n, modified int32
 	var errs []writeError
@@ -109,58 +103,30 @@ func (r *Request) checkRetryableUpdate(op *updateOp) error {
 	return nil
 }
 
-// read reads one element of updates.
-func (op *updateOp) read(r *Request, w *writeSpec, doc bson.Raw) error {
-	const prefix = "update.updates."
-	op.bypass, op.let = w.bypass, w.let
-	var hasQ, hasU bool
-	for k, v := range doc.All() {
-		var err error
-		switch k {
-		case "q":
-			op.q, err = objectArg(prefix+k, v)
-			hasQ = true
-		case "u":
-			op.u = v
-			hasU = true
-			err = updateArg(v, r.Node.cfg.Version)
-		case "c":
-			op.constants, err = objectArg(prefix+k, v)
-		case "multi":
-			op.multi, err = boolArg(prefix+k, v, r.Node.cfg.Version.AtLeast(5, 0))
-		case "upsert":
-			op.upsert, err = boolArg(prefix+k, v, r.Node.cfg.Version.AtLeast(5, 0))
-		case "collation":
-			op.collation, err = objectArg(prefix+k, v)
-		case "arrayFilters":
-			if v.Type == bson.TypeEmbeddedDocument && !bson.Raw(v.Value).IsEmpty() && !r.Node.cfg.Version.AtLeast(5, 0) {
-				for name := range bson.Raw(v.Value).All() {
-					return srverr.New(40422, "BSON array field '%s' has an invalid value '%s' for an array field name.", prefix+k, name)
-				}
-			}
-			op.arrayFilters, err = documentList(prefix+k, v)
-		case "hint":
-			op.hint, err = hintArg(v)
-		case "sort":
-			if !r.Node.cfg.Version.AtLeast(8, 0) {
-				return unknownField(prefix + k)
-			}
-			op.sort, err = objectArg(prefix+k, v)
-		case "upsertSupplied", "sampleId", "allowShardKeyUpdatesWithoutFullShardKeyInQuery", "includeQueryStatsMetrics":
-		default:
-			return unknownField(prefix + k)
-		}
-		if err != nil {
-			return err
-		}
+// set takes a field of an element of updates.
+func (op *updateOp) set(r *Request, k string, v bson.RawValue) (err error) {
+	switch k {
+	case "q":
+		op.q = v.Value
+	case "u":
+		op.u = v
+		err = updateArg(v, r.Node.cfg.Version)
+	case "c":
+		op.constants = v.Value
+	case "multi":
+		op.multi = v.AsBool()
+	case "upsert":
+		op.upsert = v.AsBool()
+	case "collation":
+		op.collation = v.Value
+	case "arrayFilters":
+		op.arrayFilters = r.documents(k, v)
+	case "hint":
+		op.hint, err = hintArg(v)
+	case "sort":
+		op.sort = v.Value
 	}
-	switch {
-	case !hasQ:
-		return missingField(prefix + "q")
-	case !hasU:
-		return missingField(prefix + "u")
-	}
-	return nil
+	return err
 }
 
 // updateArg checks what an update may be: a document, or an array of pipeline stages.

@@ -96,7 +96,7 @@ func (r *Request) parseUser() (a userArgs, err error) {
 				return a, srverr.New(srverr.UnsupportedFormat, "mechanisms field must not be empty")
 			}
 		default:
-			if !genericArgs[k] {
+			if !r.generic(k) {
 				return a, srverr.New(srverr.BadValue, "\"%s\" is not a valid argument to %s", k, r.Cmd.Name)
 			}
 		}

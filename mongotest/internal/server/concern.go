@@ -287,6 +287,11 @@ func (r *Request) parseReadConcern() error {
 // checkReadConcern checks that the command goes with its read concern.
 func (r *Request) checkReadConcern() error {
 	rc := &r.rc
+	if rc.level != "" && r.Cmd.CheckConcern != nil && !r.InTxn() {
+		if err := r.Cmd.CheckConcern(r, rc.level); err != nil {
+			return srverr.From(err).Prefix("Command " + r.Cmd.Name + " does not support { readConcern: { level: \"" + rc.level + "\", provenance: \"clientSupplied\" } } :: caused by :: ")
+		}
+	}
 	if r.startTxn {
 		switch rc.level {
 		case "", "local", "majority", "snapshot":

@@ -55,7 +55,7 @@ func (r *Request) exprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 	v := r.Node.cfg.Version
 	return &pipeline.Options{
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: expr.Version{Major: v.Major, Minor: v.Minor}, Collation: coll, Let: let,
-		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos,
+		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos, InTxn: r.InTxn(),
 	}
 }
 

@@ -6,44 +6,110 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
 )
 
-// isGeneric reports whether every command takes this argument; the dispatcher has looked at it.
-func isGeneric(field string) bool {
-	switch field {
-	case "$db", "lsid", "$clusterTime", "$readPreference", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern",
-		"maxTimeMS", "comment", "apiVersion", "apiStrict", "apiDeprecationErrors", "$queryOptions", "shardVersion", "databaseVersion",
-		"$client", "$audit", "$configServerState", "$gleStats", "$oplogQueryData", "coordinator", "help", "tracking_info",
-		"allowImplicitCollectionCreation", "$replData", "$topologyTime", "$configTime", "clientOperationKey", "serialization_context",
-		"maxTimeMSOpOnly", "mayBypassWriteBlocking", "rawData", "requestGossipRoutingCache", "isClusterQueryWithoutShardKeyCmd":
-		return true
-	}
-	return false
-}
+// Names of databases and collections. The server checks them in three steps, and what a command says to a bad name depends
+// on how far it goes: whether it is a namespace at all, whether a command may read it, and whether a client may write to it.
 
-// collection returns the command's collection as "db.name". code is that of the error for a name that is no string.
+// maxNamespace is how long "db.collection" may be.
+const maxNamespace = 255
+
+// collection returns the command's collection as "db.name". code is that of the errors for what is no name: BadValue from
+// generated parsers, InvalidNamespace from the older ones.
 func (r *Request) collection(code int32) (ns string, err error) {
 	v := r.Arg()
+	if b, ok := v.Binary(); ok && b.Subtype == bson.BinaryUUID {
+		return "", srverr.New(code, "Collection name must be provided. UUID is not valid in this context")
+	}
 	if v.Type != bson.TypeString && v.Type != bson.TypeSymbol {
 		return "", srverr.New(code, "collection name has invalid type %s", bsontext.TypeName(v.Type))
 	}
 	name := string(v.Value[4 : len(v.Value)-1])
-	ns = r.DB + "." + name
-	return ns, checkCollectionName(r.DB, name)
+	if err := checkNamespace(r.DB, name); err != nil {
+		return "", err
+	}
+	return r.DB + "." + name, nil
 }
 
-// checkCollectionName checks a namespace as every command on a collection does.
-func checkCollectionName(db, name string) error {
-	if err := checkDBName(db); err != nil {
-		return err
+// readable returns the collection of a command that reads: it may be given by its UUID, and must have no dollar in its name.
+func (r *Request) readable(code int32) (ns string, err error) {
+	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID && r.Node.role != Mongos {
+		return r.resolve(b.Data)
 	}
-	switch {
-	case name == "" || name[0] == '.' || strings.IndexByte(name, 0) >= 0:
-		return srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
-	case strings.IndexByte(name, '$') >= 0 && !strings.HasPrefix(name, "$cmd") && name != "oplog.$main":
-		return srverr.New(srverr.InvalidNamespace, "Invalid collection name specified '%s.%s", db, name)
+	if ns, err = r.collection(code); err != nil {
+		return "", err
+	}
+	return ns, r.checkReadable(ns)
+}
+
+// checkReadable refuses the names of what is no collection.
+func (r *Request) checkReadable(ns string) error {
+	if strings.IndexByte(ns, '$') >= 0 && ns != "local.oplog.$main" && r.Node.role != Mongos {
+		return srverr.New(srverr.InvalidNamespace, "Invalid collection name specified '%s", ns) // sic
 	}
 	return nil
+}
+
+// resolve returns the namespace of the collection with this UUID.
+func (r *Request) resolve(uuid []byte) (ns string, err error) {
+	st, err := r.snapshot()
+	if err != nil {
+		return "", err
+	}
+	st.Colls(r.DB, func(c *store.Coll) bool {
+		if string(c.UUID[:]) == string(uuid) {
+			ns = c.NS
+		}
+		return ns == ""
+	})
+	if ns == "" {
+		var id [16]byte
+		copy(id[:], uuid)
+		return "", srverr.New(srverr.NamespaceNotFound, "Unable to resolve %s", uuidString(id))
+	}
+	return ns, nil
+}
+
+// checkNamespace checks what makes a namespace.
+func checkNamespace(db, name string) error {
+	switch {
+	case name != "" && name[0] == '.':
+		return srverr.New(srverr.InvalidNamespace, "Collection names cannot start with '.'")
+	case strings.IndexByte(name, 0) >= 0:
+		return srverr.New(srverr.InvalidNamespace, "namespaces cannot have embedded null characters")
+	case name == "" || !ValidDBName(db):
+		return srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
+	}
+	return nil
+}
+
+// systemCollections are the names below "system." that clients may create.
+var systemCollections = map[string]bool{
+	"system.js": true, "system.profile": true, "system.users": true, "system.views": true, "system.roles": true, "system.version": true,
+	"system.buckets": true,
+}
+
+// checkCreatable refuses the namespaces that clients may not create.
+func checkCreatable(ns string) error {
+	db, name := splitNS(ns)
+	switch {
+	case strings.IndexByte(name, '$') >= 0:
+		return srverr.New(srverr.InvalidNamespace, "invalid collection name")
+	case len(ns) > maxNamespace:
+		return srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: %d", ns, maxNamespace)
+	case strings.HasPrefix(name, "system.") && db != "config" && db != "local" && !systemCollections[name] && !strings.HasPrefix(name, "system.buckets."):
+		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+	}
+	return nil
+}
+
+// checkWritable refuses the namespaces that clients may not write to.
+func checkWritable(ns string) error {
+	if strings.HasSuffix(ns, ".system.profile") {
+		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+	}
+	return checkCreatable(ns)
 }
 
 // namespace joins the names.
@@ -53,75 +119,4 @@ func namespace(db, coll string) string { return db + "." + coll }
 func splitNS(ns string) (db, coll string) {
 	db, coll, _ = strings.Cut(ns, ".")
 	return db, coll
-}
-
-// Checks of arguments as the server's generated parsers make them. field is the full name, "insert.ordered".
-
-// boolArg takes a boolean only, or any number as well if loose.
-func boolArg(field string, v bson.RawValue, loose bool) (bool, error) {
-	if v.Type == bson.TypeBoolean {
-		return v.AsBool(), nil
-	}
-	if !loose {
-		return false, wrongType(field, v.Type, "bool")
-	}
-	if !v.IsNumber() {
-		return false, wrongTypes(field, v.Type, "[bool, long, int, decimal, double']")
-	}
-	return v.AsBool(), nil
-}
-
-func wrongTypes(field string, got bson.Type, want string) error {
-	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '%s", field, bsontext.TypeName(got), want)
-}
-
-// objectArg takes a document.
-func objectArg(field string, v bson.RawValue) (bson.Raw, error) {
-	if v.Type != bson.TypeEmbeddedDocument {
-		return nil, wrongType(field, v.Type, "object")
-	}
-	return v.Value, nil
-}
-
-// stringArg takes a string.
-func stringArg(field string, v bson.RawValue) (string, error) {
-	s, ok := v.StringValue()
-	if !ok {
-		return "", wrongType(field, v.Type, "string")
-	}
-	return s, nil
-}
-
-// arrayArg takes an array.
-func arrayArg(field string, v bson.RawValue) (bson.Raw, error) {
-	if v.Type != bson.TypeArray {
-		return nil, wrongType(field, v.Type, "array")
-	}
-	return v.Value, nil
-}
-
-// numberArg takes any number, cut to an int64.
-func numberArg(field string, v bson.RawValue) (int64, error) {
-	if !v.IsNumber() {
-		return 0, wrongTypes(field, v.Type, "[long, int, decimal, double']")
-	}
-	n, _ := number(v)
-	return n, nil
-}
-
-// documentList returns the documents of an array argument.
-func documentList(field string, v bson.RawValue) ([]bson.Raw, error) {
-	array, err := arrayArg(field, v)
-	if err != nil {
-		return nil, err
-	}
-	var list []bson.Raw
-	for k, e := range array.All() {
-		doc, ok := e.Document()
-		if !ok {
-			return nil, wrongType(field+"."+k, e.Type, "object")
-		}
-		list = append(list, doc)
-	}
-	return list, nil
 }

@@ -21,6 +21,8 @@ type Request struct {
 	Sequences []wire.Sequence
 
 	args
+	writes   *writeSpec     // what Parse has made of a write command
+	pipeline *aggregateSpec // what Parse has made of an aggregate
 
 	Session *Session // nil: none
 	Txn     *Txn     // the multi-document transaction that the command runs in

@@ -12,9 +12,8 @@ import (
 
 // What insert, update and delete have in common: their arguments, their replies, and the checks on what is stored.
 
-// writeSpec are the arguments that all write commands take.
+// writeSpec are the arguments of a write command.
 type writeSpec struct {
-	name    string // of the command, for errors
 	ns      string
 	ordered bool
 	bypass  bool // bypassDocumentValidation
@@ -22,47 +21,76 @@ type writeSpec struct {
 	hasStmt bool
 	stmts   []int32 // not nil if given
 	let     bson.Raw
+
+	docs    []bson.Raw // of an insert
+	updates []updateOp
+	deletes []deleteOp
 }
 
-// arg reads one of the shared arguments; ok is false if it is none.
-func (w *writeSpec) arg(r *Request, k string, v bson.RawValue) (ok bool, err error) {
-	field := func() string { return w.name + "." + k }
+// writeStruct describes a write command: what all of them take, and more.
+func writeStruct(name string, required []string, more map[string]idlField) *idlStruct {
+	t := &idlStruct{name: name, required: required, fields: map[string]idlField{
+		"ordered":                  {kind: idlSafeBool, strict: idlBool},
+		"bypassDocumentValidation": {kind: idlSafeBool},
+		"stmtId":                   {kind: idlInt},
+		"stmtIds":                  {kind: idlInts},
+		"isTimeseriesNamespace":    {kind: idlSafeBool, since: Version{5, 0, 0}},
+		"collectionUUID":           {kind: idlAny, since: Version{6, 0, 0}},
+		"encryptionInformation":    {kind: idlObject, since: Version{6, 0, 0}},
+		"bypassEmptyTsReplacement": {kind: idlSafeBool, since: Version{8, 0, 0}},
+		"includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 1, 0}},
+	}}
+	for k, f := range more {
+		t.fields[k] = f
+	}
+	return t
+}
+
+// set takes one of the shared arguments.
+func (w *writeSpec) set(k string, v bson.RawValue) {
 	switch k {
 	case "ordered":
-		w.ordered, err = boolArg(field(), v, r.Node.cfg.Version.AtLeast(5, 0))
+		w.ordered = v.AsBool()
 	case "bypassDocumentValidation":
-		w.bypass, err = boolArg(field(), v, true)
+		w.bypass = v.AsBool()
 	case "stmtId":
-		var n int64
-		if n, err = intArg(field(), v); err == nil {
-			w.stmt, w.hasStmt = int32(n), true
-		}
+		w.stmt, _ = v.Int32()
+		w.hasStmt = true
 	case "stmtIds":
-		var list bson.Raw
-		if list, err = arrayArg(field(), v); err != nil {
-			break
-		}
 		w.stmts = []int32{}
-		for k, v := range list.All() {
-			n, err := intArg(field()+"."+k, v)
-			if err != nil {
-				return true, err
-			}
-			w.stmts = append(w.stmts, int32(n))
+		for e := range bson.Raw(v.Value).Values() {
+			n, _ := e.Int32()
+			w.stmts = append(w.stmts, n)
 		}
-	case "isTimeseriesNamespace", "encryptionInformation", "collectionUUID", "bypassEmptyTsReplacement", "sampleId":
-	default:
-		return isGeneric(k), nil
+	case "let":
+		w.let = v.Value
 	}
-	return true, err
 }
 
-func intArg(field string, v bson.RawValue) (int64, error) {
-	if v.Type != bson.TypeInt32 {
-		return 0, wrongType(field, v.Type, "int")
+// parseWrite reads a write command into the request. operations are told the field that the statements are in.
+func parseWrite(t *idlStruct, operations func(r *Request, w *writeSpec, field string, v bson.RawValue) error) func(r *Request) error {
+	field := t.required[0]
+	return func(r *Request) error {
+		w := &writeSpec{ordered: true}
+		count := 0
+		err := t.parseCommand(r, func(k string, v bson.RawValue) error {
+			if k != field {
+				w.set(k, v)
+				return nil
+			}
+			err := operations(r, w, k, v)
+			count = len(w.docs) + len(w.updates) + len(w.deletes)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if w.ns, err = r.collection(srverr.BadValue); err != nil {
+			return err
+		}
+		r.writes = w
+		return w.checkCount(count)
 	}
-	n, _ := v.AsInt64()
-	return n, nil
 }
 
 // statement returns the id of the i-th statement of a retryable write.
@@ -71,41 +99,6 @@ func (w *writeSpec) statement(i int) int32 {
 		return w.stmts[i]
 	}
 	return w.stmt + int32(i)
-}
-
-// operations returns the documents of a batch: an array in the body, or a document sequence.
-func (w *writeSpec) operations(r *Request, field string, v bson.RawValue) ([]bson.Raw, error) {
-	if seq, ok := r.Sequence(field); ok {
-		var list []bson.Raw
-		for len(seq) > 0 {
-			doc, rest, err := bson.ReadDocument(seq)
-			if err != nil {
-				return nil, srverr.New(srverr.InvalidBSON, "%v", err)
-			}
-			list = append(list, doc)
-			seq = rest
-		}
-		return list, w.checkCount(len(list))
-	}
-	full := w.name + "." + field
-	if v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
-		return nil, missingField(full)
-	}
-	if v.Type == bson.TypeEmbeddedDocument {
-		// Old servers take any object here and stumble over its field names.
-		for k := range bson.Raw(v.Value).All() {
-			return nil, srverr.New(40422, "BSON array field '%s' has an invalid value '%s' for an array field name.", full, k)
-		}
-		return nil, w.checkCount(0)
-	}
-	if v.Type != bson.TypeArray {
-		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", field)
-	}
-	list, err := documentList(full, v)
-	if err != nil {
-		return nil, err
-	}
-	return list, w.checkCount(len(list))
 }
 
 func (w *writeSpec) checkCount(n int) error {

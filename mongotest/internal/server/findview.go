@@ -1,0 +1,63 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+// findView answers a query on a view by the aggregation that it amounts to.
+func (r *Request) findView(dst []byte, q *findSpec) ([]byte, error) {
+	a, err := q.aggregation()
+	if err != nil {
+		return dst, err
+	}
+	out, err := r.aggregate(dst, a)
+	if e := srverr.From(err); e != nil && e.Code == srverr.InvalidPipelineOperator {
+		return dst, e.Prefix("Unsupported in view pipeline: ")
+	}
+	return out, err
+}
+
+// aggregation returns the aggregation that a query amounts to, or says which of its options has no counterpart there.
+func (q *findSpec) aggregation() (*aggregateSpec, error) {
+	for _, o := range []struct {
+		given bool
+		text  string
+	}{
+		{!orEmpty(q.min).IsEmpty(), "Option min not supported in aggregation."},
+		{!orEmpty(q.max).IsEmpty(), "Option max not supported in aggregation."},
+		{q.returnKey, "Option returnKey not supported in aggregation."},
+		{q.showRecordID, "Option showRecordId not supported in aggregation."},
+		{q.tailable, "Tailable cursors are not supported in aggregation."},
+		{q.oplogReplay, "Option oplogReplay not supported in aggregation."},
+		{q.noTimeout, "Option noCursorTimeout not supported in aggregation."},
+		{q.partial, "Option allowPartialResults not supported in aggregation."},
+		{q.ntoreturn, "Cannot convert to an aggregation if ntoreturn is set."},
+		{q.single && q.limit != 1, "Option singleBatch not supported in aggregation."},
+		{q.readOnce, "Option readOnce not supported in aggregation."},
+		{q.resumeToken, "Option requestResumeToken not supported in aggregation."},
+		{q.resumeAfter != nil, "Option resumeAfter not supported in aggregation."},
+	} {
+		if o.given {
+			return nil, srverr.New(srverr.InvalidPipelineOperator, "%s", o.text)
+		}
+	}
+	a := &aggregateSpec{ns: q.ns, batchSize: q.batchSize, hint: q.hint, collation: q.collation, let: q.let}
+	add := func(name string, doc bson.Raw) {
+		if !orEmpty(doc).IsEmpty() {
+			a.stages = append(a.stages, stage(name, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}))
+		}
+	}
+	add("$match", q.filter)
+	if !q.natural {
+		add("$sort", q.sort)
+	}
+	if q.skip > 0 {
+		a.stages = append(a.stages, stage("$skip", int64Value(q.skip)))
+	}
+	if q.limit > 0 {
+		a.stages = append(a.stages, stage("$limit", int64Value(q.limit)))
+	}
+	add("$project", q.projection)
+	return a, nil
+}
