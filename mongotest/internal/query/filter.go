@@ -16,6 +16,8 @@ type Options struct {
 	// NoExpr refuses $expr where the server does, as in partial index filters; NoText refuses $text and geo
 	// queries likewise.
 	NoExpr, NoText bool
+	// NoWhere refuses $where instead of missing its interpreter.
+	NoWhere bool
 }
 
 // ExprParser parses an aggregation expression. An error that it finds while computing the constant parts it returns as a
@@ -87,7 +89,7 @@ func (f *Filter) unordered() (node, error) {
 func newFilterParser(o *Options) *filterParser {
 	p := &filterParser{coll: o.collation(), version: o.version()}
 	if o != nil {
-		p.expr, p.noExpr, p.noText = o.Expr, o.NoExpr, o.NoText
+		p.expr, p.noExpr, p.noText, p.noWhere = o.Expr, o.NoExpr, o.NoText, o.NoWhere
 	}
 	return p
 }

@@ -24,6 +24,7 @@ type filterParser struct {
 	version        int
 	expr           ExprParser
 	noExpr, noText bool
+	noWhere        bool
 	text           bool
 	near           *Near
 }
@@ -207,6 +208,9 @@ func (p *filterParser) parseWhere(_ string, v bson.RawValue, lv level) (node, er
 	}
 	switch v.Type {
 	case bson.TypeString, bson.TypeJavaScript, bson.TypeCodeWithScope:
+		if p.noWhere {
+			return nil, badValue("$where is not allowed in this context")
+		}
 		return nil, badValue("no globalScriptEngine in $where parsing")
 	}
 	return nil, badValue("$where got bad type")

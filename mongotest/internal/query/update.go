@@ -206,18 +206,37 @@ func (u *Update) Apply(doc bson.Raw, index int, clock Clock) (out bson.Raw, modi
 		}
 	default:
 		out, modified, err = u.modify(doc, index, clock, false)
-		if err == nil && modified && len(out) > maxDocumentSize {
-			err = tooLarge(17419, "Resulting document after update is larger than")
+		if err == nil && modified {
+			err = checkSize(out)
 		}
 		return out, modified, err
 	}
-	if err == nil && len(out) > maxDocumentSize {
-		err = tooLarge(17419, "Resulting document after update is larger than")
+	if err == nil {
+		err = checkSize(out)
 	}
 	if err != nil {
 		return nil, false, err
 	}
 	return out, !bson.Equal(out, doc), nil
+}
+
+// maxInternalSize is how large a document may become while the server works on it.
+const maxInternalSize = maxDocumentSize + 16<<10
+
+// checkSize refuses a document that an update has made too large.
+func checkSize(doc bson.Raw) error {
+	if len(doc) > maxInternalSize {
+		first := ""
+		for k, v := range doc.All() {
+			first = bsontext.Element(k, v)
+			break
+		}
+		return srverr.New(srverr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s", len(doc), len(doc), maxInternalSize, first)
+	}
+	if len(doc) > maxDocumentSize {
+		return tooLarge(17419, "Resulting document after update is larger than")
+	}
+	return nil
 }
 
 func tooLarge(code int32, what string) error {

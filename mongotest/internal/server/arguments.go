@@ -113,6 +113,12 @@ func (r *Request) parseArgs() error {
 			return srverr.New(srverr.InvalidOptions, "Can not specify maxTimeMSOpOnly for non internal clients")
 		case "comment":
 			r.comment = v
+		case "shardVersion", "$audit", "$client", "$configServerState", "tracking_info":
+			r.internal = true
+		case "$oplogQueryData":
+			r.oplogQuery = true
+		case "help":
+			r.help = v.AsBool()
 		case "apiVersion":
 			r.apiVersion = v
 		case "apiStrict":
@@ -147,70 +153,6 @@ func (r *Request) checkDuplicates() error {
 			seen[k] = true
 		}
 	}
-	return nil
-}
-
-// metadata reads $readPreference and $clusterTime.
-func (r *Request) metadata() error {
-	if !r.readPreference.IsZero() {
-		ok, err := parseReadPreference(r.readPreference)
-		if err != nil {
-			return err
-		}
-		r.optedIn = ok
-	}
-	if r.clusterTime.IsZero() || r.Node.role == Standalone {
-		return nil
-	}
-	return r.gossip()
-}
-
-// gossip takes over the client's $clusterTime.
-func (r *Request) gossip() error {
-	v := r.clusterTime
-	if v.Type != bson.TypeEmbeddedDocument {
-		return srverr.New(10065, "invalid parameter: expected an object ($clusterTime)")
-	}
-	missing := func(name string) error {
-		return srverr.New(srverr.NoSuchKey, "Missing expected field \"%s\"", name)
-	}
-	wrong := func(name, want string, v bson.RawValue) error {
-		return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", name, want, bsontext.TypeName(v.Type))
-	}
-	doc := bson.Raw(v.Value)
-	ct := doc.Lookup("clusterTime")
-	ts, ok := ct.Timestamp()
-	if ct.IsZero() {
-		return missing("clusterTime")
-	}
-	if !ok {
-		return wrong("clusterTime", "timestamp", ct)
-	}
-	sig := doc.Lookup("signature")
-	if sig.IsZero() {
-		return missing("signature")
-	}
-	if sig.Type != bson.TypeEmbeddedDocument {
-		return wrong("signature", "object", sig)
-	}
-	hash, key := bson.Raw(sig.Value).Lookup("hash"), bson.Raw(sig.Value).Lookup("keyId")
-	switch {
-	case hash.IsZero():
-		return missing("hash")
-	case hash.Type != bson.TypeBinary:
-		return wrong("hash", "binData", hash)
-	case key.IsZero():
-		return missing("keyId")
-	case !key.IsNumber():
-		return srverr.New(srverr.TypeMismatch, "Expected field \"keyId\" to have numeric type, but found %s", bsontext.TypeName(key.Type))
-	case len(hash.Value) != 25:
-		return srverr.New(srverr.UnsupportedFormat, "Unsupported SHA1Block hash length: %d", len(hash.Value)-5)
-	}
-	limit := r.Node.data.Clock.Now().Unix() + r.Node.intParameter("maxAcceptableLogicalClockDriftSecs")
-	if int64(ts.T) > limit {
-		return srverr.New(srverr.ClusterTimeFailsRateLimiter, "New cluster time, %d, is too far from this node's wall clock time, %d.", ts.T, r.Node.data.Clock.Now().Unix())
-	}
-	r.Node.data.Clock.Advance(ts)
 	return nil
 }
 
@@ -336,65 +278,6 @@ func (r *Request) validateSession() error {
 		return not("Cannot start a transaction with a commit")
 	case r.startTxn && c.Name == "abortTransaction":
 		return not("Cannot start a transaction with an abort")
-	}
-	return nil
-}
-
-// parseReadPreference reports whether the read preference lets a secondary answer.
-func parseReadPreference(v bson.RawValue) (secondary bool, err error) {
-	if v.Type != bson.TypeEmbeddedDocument {
-		return false, srverr.New(srverr.TypeMismatch, "$readPreference has incorrect type: expected object but got %s", bsontext.TypeName(v.Type))
-	}
-	doc := bson.Raw(v.Value)
-	m := doc.Lookup("mode")
-	if m.IsZero() {
-		return false, srverr.New(srverr.NoSuchKey, "Missing expected field \"mode\"")
-	}
-	mode, ok := m.StringValue()
-	if !ok {
-		return false, srverr.New(srverr.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s", bsontext.TypeName(m.Type))
-	}
-	switch mode {
-	case "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest":
-	default:
-		return false, srverr.New(srverr.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', 'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. :: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
-	}
-	return mode != "primary", checkReadPreference(doc, mode)
-}
-
-// minMaxStaleness is the least maxStalenessSeconds (specification: max staleness).
-const minMaxStaleness = 90
-
-// checkReadPreference checks what comes with the mode.
-func checkReadPreference(doc bson.Raw, mode string) error {
-	bad := func(text string) error { return srverr.New(srverr.BadValue, "%s", text) }
-	if tags := doc.Lookup("tags"); !tags.IsZero() {
-		if tags.Type != bson.TypeArray {
-			return srverr.New(srverr.TypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", bsontext.TypeName(tags.Type))
-		}
-		for t := range bson.Raw(tags.Value).Values() {
-			if mode == "primary" && !bson.Raw(t.Value).IsEmpty() {
-				return bad("Only empty tags are allowed with primary read preference")
-			}
-		}
-	}
-	v := doc.Lookup("maxStalenessSeconds")
-	if v.IsZero() {
-		return nil
-	}
-	if !v.IsNumber() {
-		return srverr.New(srverr.TypeMismatch, "Expected field \"maxStalenessSeconds\" to have numeric type, but found %s", bsontext.TypeName(v.Type))
-	}
-	n, exact := v.AsInt64()
-	switch {
-	case !exact:
-		return srverr.New(srverr.BadValue, "Expected field \"maxStalenessSeconds\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("maxStalenessSeconds", v))
-	case n < 0:
-		return bad("maxStalenessSeconds must be a non-negative integer")
-	case n > 0 && n < minMaxStaleness:
-		return srverr.New(srverr.MaxStalenessOutOfRange, "maxStalenessSeconds value can not be less than %d", minMaxStaleness)
-	case n > 0 && mode == "primary":
-		return bad("maxStalenessSeconds can not be set for the primary mode")
 	}
 	return nil
 }

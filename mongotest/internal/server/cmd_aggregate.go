@@ -73,9 +73,7 @@ func (q *aggregateSpec) parse(r *Request) error {
 		return err
 	}
 	if r.Node.cfg.Version.AtLeast(5, 0) {
-		idl := *r
-		idl.Body = body
-		err := aggregateStruct.parseCommand(&idl, func(k string, v bson.RawValue) error { return q.set(r, k, v) })
+		err := aggregateStruct.parseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) })
 		if err != nil {
 			return err
 		}
@@ -289,10 +287,9 @@ func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeli
 		return pipeline.FromSlice(nil), nil
 	}
 	a := &access{coll: c, filter: p.TakeMatch(), hint: hint, collation: collation}
+	a.noScan = func() bool { return r.noTableScan(c.NS) }
+	a.text = func() string { return describe(c.NS, a.filter, nil, nil, explicitCollation(collation)) }
 	pl, err := a.plan()
-	if err == errNoHint {
-		err = errNoHint.Prefix("planner returned error :: caused by :: ")
-	}
 	if err != nil {
 		return nil, err
 	}

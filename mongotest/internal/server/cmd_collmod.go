@@ -33,9 +33,6 @@ type modification struct {
 }
 
 func runCollMod(r *Request, dst []byte) ([]byte, error) {
-	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID {
-		return dst, srverr.New(srverr.InvalidNamespace, "Collection name must be provided. UUID is not valid in this context")
-	}
 	ns, err := r.collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
@@ -61,13 +58,18 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 		}
 		if m.index != nil {
 			var err error
-			if dst, c, err = m.applyIndex(tx, c, dst); err != nil {
+			if dst, c, err = m.applyIndex(tx, c, !r.Node.cfg.Version.AtLeast(5, 0), dst); err != nil {
 				return err
 			}
 		}
 		set, changed, err := m.settings(r, tx, c)
 		if err != nil || !changed && m.index != nil {
 			return err // what applyIndex did is noted already
+		}
+		if c.View {
+			if err := defineView(tx, ns, set.Raw); err != nil {
+				return err
+			}
 		}
 		_, err = tx.Modify(c, set, r.collModDescription())
 		return err
@@ -176,8 +178,8 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 	return m, nil
 }
 
-// applyIndex changes an index: how long its documents live, or whether queries see it.
-func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, dst []byte) ([]byte, *store.Coll, error) {
+// applyIndex changes an index: how long its documents live, or whether queries see it. old servers show values as they came.
+func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, old bool, dst []byte) ([]byte, *store.Coll, error) {
 	bad := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
 	name, byName := m.index.Lookup("name").StringValue()
 	pattern, byKey := m.index.Lookup("keyPattern").Document()
@@ -226,7 +228,11 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, dst []byte) ([]by
 		}
 		n, _ := number(expire)
 		dst = bson.AppendRawValue(dst, "expireAfterSeconds_old", spec.Lookup("expireAfterSeconds"))
-		dst = bson.AppendInt64(dst, "expireAfterSeconds_new", n)
+		if old {
+			dst = bson.AppendRawValue(dst, "expireAfterSeconds_new", expire)
+		} else {
+			dst = bson.AppendInt64(dst, "expireAfterSeconds_new", n)
+		}
 		x.Expire = &n
 		spec = setOption(spec, "expireAfterSeconds", int64Value(n), false)
 	}
@@ -254,6 +260,27 @@ func setOption(doc bson.Raw, field string, v bson.RawValue, remove bool) bson.Ra
 	return bson.EndDocument(out, at)
 }
 
+// optionOrder is the order of a collection's options.
+var optionOrder = []string{"capped", "size", "max", "autoIndexId", "temp", "recordPreImages", "changeStreamPreAndPostImages", "storageEngine",
+	"indexOptionDefaults", "validator", "validationLevel", "validationAction", "collation", "viewOn", "pipeline"}
+
+func inOptionOrder(doc bson.Raw) bson.Raw {
+	at, out := bson.BeginDocument(nil)
+	known := map[string]bool{}
+	for _, k := range optionOrder {
+		known[k] = true
+		if v := doc.Lookup(k); v.Type != 0 {
+			out = bson.AppendRawValue(out, k, v)
+		}
+	}
+	for k, v := range doc.All() {
+		if !known[k] {
+			out = bson.AppendRawValue(out, k, v)
+		}
+	}
+	return bson.EndDocument(out, at)
+}
+
 // settings works out the collection's new settings.
 func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set store.Settings, changed bool, err error) {
 	set = c.Settings
@@ -265,7 +292,7 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 		changed = true
 		if m.validator != nil {
 			o := r.fullOptions("", set.Collation, nil)
-			o.NoText = true
+			o.NoText, o.NoWhere = true, true
 			if _, err := query.ParseFilter(m.validator, o); err != nil {
 				if r.Node.cfg.Version.AtLeast(4, 4) {
 					err = srverr.From(err).Prefix("Parsing of collection validator failed :: caused by :: ")
@@ -332,13 +359,13 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 		if strings.Contains(q.viewOn, "$") {
 			return set, false, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", q.viewOn)
 		}
-		if err := q.checkView(tx.State(), set); err != nil {
+		if err := (&viewGraph{tx.State(), c.NS, set.Collation}).check(q.viewOn, raw.Lookup("pipeline").Value); err != nil {
 			return set, false, err
 		}
 		if err := r.checkViewPipeline(c.NS, q.viewOn, raw.Lookup("pipeline").Value, set.Collation); err != nil {
 			return set, false, err
 		}
 	}
-	set.Raw = raw
+	set.Raw = inOptionOrder(raw)
 	return set, changed, nil
 }

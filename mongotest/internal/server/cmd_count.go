@@ -13,6 +13,12 @@ func init() {
 	register(&Command{Name: "count", Where: OptIn, ReadConcern: true, Run: runCount})
 }
 
+var countStruct = &idlStruct{name: "count", fields: map[string]idlField{
+	"query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {}, "limit": {}, "skip": {}, "fields": {kind: idlObject}, "queryOptions": {kind: idlObject},
+	"comment": {kind: idlString, until: Version{5, 0, 0}}, "maxTimeMS": {until: Version{5, 0, 0}}, "encryptionInformation": {kind: idlObject, since: Version{6, 0, 0}},
+	"collectionUUID": {since: Version{6, 0, 0}}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 0, 0}},
+}}
+
 func runCount(r *Request, dst []byte) ([]byte, error) {
 	ns, err := r.readable(srverr.InvalidNamespace)
 	if err != nil {
@@ -21,22 +27,12 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 	var filter, collation bson.Raw
 	var hint bson.RawValue
 	var limit, skip int64
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		null := v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
+	err = countStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "query":
-			if !null {
-				filter, err = objectArg("count.query", v)
-			}
+			filter = v.Value
 		case "collation":
-			if !null {
-				collation, err = objectArg("count.collation", v)
-			}
+			collation = v.Value
 		case "hint":
 			hint, err = hintArg(v)
 		case "limit":
@@ -52,18 +48,11 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 			if err == nil && skip < 0 {
 				err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(k, v))
 			}
-		case "fields", "queryOptions", "encryptionInformation", "collectionUUID":
-			if !null && k != "collectionUUID" {
-				_, err = objectArg("count."+k, v)
-			}
-		default:
-			if !r.generic(k) {
-				err = unknownField("count." + k)
-			}
 		}
-		if err != nil {
-			return dst, err
-		}
+		return err
+	})
+	if err != nil {
+		return dst, err
 	}
 	st, err := r.snapshot(ns)
 	if err != nil {

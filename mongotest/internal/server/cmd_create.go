@@ -42,15 +42,30 @@ type createSpec struct {
 	preImages bool // recordPreImages, before 6.0
 }
 
+var createStruct = &idlStruct{name: "create", fields: map[string]idlField{
+	"capped": {kind: idlSafeBool}, "autoIndexId": {kind: idlSafeBool}, "idIndex": {kind: idlObject}, "size": {kind: idlNumber}, "max": {kind: idlNumber},
+	"storageEngine": {kind: idlObject}, "validator": {kind: idlObject}, "validationLevel": {kind: idlString}, "validationAction": {kind: idlString},
+	"indexOptionDefaults": {kind: idlObject}, "viewOn": {kind: idlString}, "pipeline": {kind: idlObjects}, "collation": {kind: idlObject},
+	"recordPreImages": {kind: idlSafeBool, until: Version{6, 0, 0}}, "temp": {kind: idlSafeBool}, "flags": {kind: idlNumber},
+	"timeseries": {kind: idlObject, since: Version{5, 0, 0}}, "expireAfterSeconds": {kind: idlNumber, since: Version{5, 0, 0}},
+	"clusteredIndex": {since: Version{5, 3, 0}}, "changeStreamPreAndPostImages": {kind: idlObject, since: Version{6, 0, 0}},
+	"encryptedFields": {kind: idlObject, since: Version{6, 0, 0}},
+}}
+
 func runCreate(r *Request, dst []byte) ([]byte, error) {
 	q := createSpec{}
-	ns, err := r.collection(srverr.BadValue)
-	if err != nil {
-		return dst, err
-	}
-	q.ns = ns
 	if err := q.parse(r); err != nil {
 		return dst, err
+	}
+	ns := q.ns
+	if q.idIndex != nil {
+		s, err := r.parseIndex(q.idIndex)
+		if err == nil {
+			err = s.checkID()
+		}
+		if err != nil {
+			return dst, err
+		}
 	}
 	set, err := q.settings(r)
 	if err != nil {
@@ -64,18 +79,20 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 			return err
 		}
 		if set.View {
-			if err := q.checkView(tx.State(), set); err != nil {
+			if err := (&viewGraph{tx.State(), ns, set.Collation}).check(q.viewOn, set.Raw.Lookup("pipeline").Value); err != nil {
 				return err
 			}
-			if err := ensureViews(tx, r.DB); err != nil {
+			if _, err := tx.Create(ns, set, nil); err != nil {
 				return err
 			}
-			_, err := tx.Create(ns, set, nil)
-			return err
+			return defineView(tx, ns, set.Raw)
 		}
 		_, err := tx.Create(ns, set, q.idIndexFor(set))
 		return err
 	})
+	if err == nil && q.autoIndex != nil && !r.Node.cfg.Version.AtLeast(5, 0) {
+		dst = bson.AppendString(dst, "note", "The autoIndexId option is deprecated and will be removed in a future release")
+	}
 	return dst, err
 }
 
@@ -94,90 +111,64 @@ func (q *createSpec) exists(r *Request, c *store.Coll, set store.Settings) error
 	return srverr.New(srverr.NamespaceExists, "Collection already exists. NS: %s", q.ns)
 }
 
-// ensureViews makes system.views, which every database with a view has.
-func ensureViews(tx *store.Tx, db string) error {
-	ns := db + ".system.views"
-	if tx.Coll(ns) != nil {
-		return nil
-	}
-	_, err := tx.Create(ns, store.Settings{}, store.IDIndex(nil, idIndexSpec(nil)))
-	return err
-}
-
 func (q *createSpec) parse(r *Request) error {
-	v5 := r.Node.cfg.Version.AtLeast(5, 0)
-	body := copyRaw(r.Body)
-	first := true
-	for k, v := range body.All() {
-		if first {
-			first = false
-			continue
-		}
-		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
-			continue
-		}
-		field := "create." + k
-		var err error
-		switch {
-		case k == "capped":
-			q.capped, err = boolArg(field, v, true)
-		case k == "size":
-			q.size, err = numberArg(field, v)
+	err := createStruct.parseBody(r, copyRaw(r.Body), func(k string, v bson.RawValue) error {
+		switch k {
+		case "capped":
+			q.capped = v.AsBool()
+		case "size":
+			q.size, _ = number(v)
 			q.hasSize = true
-		case k == "max":
-			q.max, err = numberArg(field, v)
+		case "max":
+			q.max, _ = number(v)
 			q.hasMax = true
-		case k == "autoIndexId":
-			var b bool
-			b, err = boolArg(field, v, true)
+		case "autoIndexId":
+			b := v.AsBool()
 			q.autoIndex = &b
-		case k == "temp":
-			q.temp, err = boolArg(field, v, true)
-		case k == "flags":
-			_, err = numberArg(field, v)
-		case k == "recordPreImages" && !r.Node.cfg.Version.AtLeast(6, 0):
-			q.preImages, err = boolArg(field, v, true)
-		case k == "idIndex":
-			q.idIndex, err = objectArg(field, v)
-		case k == "storageEngine":
-			q.storage, err = objectArg(field, v)
-		case k == "indexOptionDefaults":
-			q.defaults, err = objectArg(field, v)
-		case k == "validator":
-			q.validator, err = objectArg(field, v)
-		case k == "validationLevel":
-			q.level, err = stringArg(field, v)
-		case k == "validationAction":
-			q.action, err = stringArg(field, v)
-		case k == "collation":
-			q.collation, err = objectArg(field, v)
-		case k == "viewOn":
-			q.viewOn, err = stringArg(field, v)
+		case "temp":
+			q.temp = v.AsBool()
+		case "recordPreImages":
+			q.preImages = v.AsBool()
+		case "idIndex":
+			q.idIndex = v.Value
+		case "storageEngine":
+			q.storage = v.Value
+		case "indexOptionDefaults":
+			q.defaults = v.Value
+		case "validator":
+			q.validator = v.Value
+		case "validationLevel":
+			q.level, _ = v.StringValue()
+		case "validationAction":
+			q.action, _ = v.StringValue()
+		case "collation":
+			q.collation = v.Value
+		case "viewOn":
+			q.viewOn, _ = v.StringValue()
 			q.hasViewOn = true
-		case k == "pipeline":
-			if v.Type != bson.TypeArray {
-				return srverr.New(10065, "invalid parameter: expected an object (pipeline)")
-			}
+		case "pipeline":
 			q.pipeline = v
-		case k == "timeseries" && v5:
-			q.series, err = objectArg(field, v)
-		case k == "expireAfterSeconds" && v5:
+		case "timeseries":
+			q.series = v.Value
+		case "expireAfterSeconds":
 			q.expire = v
-			_, err = numberArg(field, v)
-		case k == "clusteredIndex" && r.Node.cfg.Version.AtLeast(5, 3):
+		case "clusteredIndex":
 			q.clustered = v
-		case k == "changeStreamPreAndPostImages" && r.Node.cfg.Version.AtLeast(6, 0):
-			q.images, err = objectArg(field, v)
-		case k == "encryptedFields" && r.Node.cfg.Version.AtLeast(6, 0):
-			q.encrypted, err = objectArg(field, v)
-		default:
-			if !r.generic(k) {
-				return unknownField(field)
-			}
+		case "changeStreamPreAndPostImages":
+			q.images = v.Value
+		case "encryptedFields":
+			q.encrypted = v.Value
 		}
-		if err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if q.ns, err = r.collection(srverr.BadValue); err != nil {
+		return err
+	}
+	if err := checkCreatable(q.ns); err != nil {
+		return err
 	}
 	return q.check()
 }
@@ -207,8 +198,12 @@ func (q *createSpec) check() error {
 		return srverr.New(srverr.BadValue, "'collation' cannot be an empty document.")
 	}
 	for k, v := range q.storage.All() {
-		if v.Type != bson.TypeEmbeddedDocument {
+		doc, ok := v.Document()
+		if !ok {
 			return srverr.New(srverr.BadValue, "'storageEngine.%s' has to be an embedded document.", k)
+		}
+		if s, ok := doc.Lookup("configString").StringValue(); ok && s != "" && !strings.Contains(s, "=") {
+			return srverr.New(srverr.BadValue, "22: Invalid argument: unknown configuration key '%s'", s)
 		}
 	}
 	for k := range q.defaults.All() {
@@ -355,7 +350,7 @@ func appendShortest(dst []byte, key string, n int64) []byte {
 
 // idIndexFor returns the definition of the collection's _id index, nil if it has none.
 func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
-	if set.Clustered || set.TimeSeries {
+	if set.Clustered || set.TimeSeries || strings.HasSuffix(q.ns, ".system.profile") {
 		return nil
 	}
 	var spec bson.Raw
@@ -368,7 +363,7 @@ func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
 // newValidator parses a collection's validator.
 func (r *Request) newValidator(spec bson.Raw, level, action string, coll *query.Collation) (any, error) {
 	o := r.fullOptions("", coll, nil)
-	o.NoText = true
+	o.NoText, o.NoWhere = true, true
 	f, err := query.ParseFilter(spec, o)
 	if err != nil {
 		return nil, err
@@ -406,27 +401,4 @@ func (r *Request) checkViewPipeline(ns, on string, stages bson.Raw, coll *query.
 	o.Env = &pipelineEnv{run: &running{r: r, state: r.Node.store().Latest()}}
 	_, err = pipeline.Parse(list, o)
 	return err
-}
-
-// checkView checks a view against the views it lies on.
-func (q *createSpec) checkView(st *store.State, set store.Settings) error {
-	db, _ := splitNS(q.ns)
-	path := []string{q.ns, q.ns}
-	on := namespace(db, q.viewOn)
-	for range maxViewDepth + 1 {
-		path = append(path, on)
-		if on == q.ns {
-			return srverr.New(srverr.GraphContainsCycle, "View cycle detected: %s", strings.Join(path, " => "))
-		}
-		c := st.Coll(on)
-		if c == nil || !c.View {
-			return nil
-		}
-		if !c.Collation.Same(set.Collation) {
-			return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", q.ns, on)
-		}
-		name, _ := c.Raw.Lookup("viewOn").StringValue()
-		on = namespace(db, name)
-	}
-	return srverr.New(srverr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", maxViewDepth)
 }

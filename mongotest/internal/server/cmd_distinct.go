@@ -14,6 +14,11 @@ func init() {
 	register(&Command{Name: "distinct", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runDistinct})
 }
 
+var distinctStruct = &idlStruct{name: "distinct", required: []string{"key"}, fields: map[string]idlField{
+	"key": {kind: idlString}, "query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {since: Version{7, 1, 0}},
+	"collectionUUID": {since: Version{6, 0, 0}}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 0, 0}},
+}}
+
 func runDistinct(r *Request, dst []byte) ([]byte, error) {
 	ns, err := r.readable(srverr.InvalidNamespace)
 	if err != nil {
@@ -21,41 +26,22 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 	}
 	var filter, collation bson.Raw
 	var hint bson.RawValue
-	key, hasKey := "", false
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
-			continue
-		}
+	key := ""
+	err = distinctStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "key":
-			key, err = stringArg("distinct.key", v)
-			hasKey = true
+			key, _ = v.StringValue()
 		case "query":
-			filter, err = objectArg("distinct.query", v)
+			filter = v.Value
 		case "collation":
-			collation, err = objectArg("distinct.collation", v)
+			collation = v.Value
 		case "hint":
-			if !r.Node.cfg.Version.AtLeast(7, 1) {
-				return dst, unknownField("distinct." + k)
-			}
 			hint, err = hintArg(v)
-		case "collectionUUID":
-		default:
-			if !r.generic(k) {
-				err = unknownField("distinct." + k)
-			}
 		}
-		if err != nil {
-			return dst, err
-		}
-	}
-	if !hasKey {
-		return dst, missingField("distinct.key")
+		return err
+	})
+	if err != nil {
+		return dst, err
 	}
 	if err := checkDistinctKey(key); err != nil {
 		return dst, err
@@ -140,7 +126,7 @@ func checkDistinctKey(key string) error {
 		switch {
 		case part == "":
 			return srverr.New(15998, "FieldPath field names may not be empty strings.")
-		case part[0] == '$':
+		case part[0] == '$' && (part != "$" || key[0] == '$'):
 			return srverr.New(16410, "FieldPath field names may not start with '$'.")
 		}
 	}

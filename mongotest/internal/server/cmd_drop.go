@@ -18,12 +18,11 @@ func runDrop(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	_, name := splitNS(ns)
-	if strings.HasPrefix(name, "system.") && name != "system.profile" && name != "system.views" {
-		return dst, srverr.New(srverr.IllegalOperation, "can't drop system collection %s", ns)
-	}
-	if ns == "local.oplog.rs" && r.Node.set != nil {
+	switch {
+	case ns == "local.oplog.rs" && r.Node.set != nil:
 		return dst, &srverr.Error{Msg: "can't drop live oplog while replicating"}
+	case ns == "admin.system.version":
+		return dst, srverr.New(srverr.IllegalOperation, "can't drop system collection %s", ns)
 	}
 	var indexes int
 	found := false
@@ -32,9 +31,16 @@ func runDrop(r *Request, dst []byte) ([]byte, error) {
 		if found = c != nil; !found {
 			return nil
 		}
+		_, name := splitNS(ns)
+		if strings.HasPrefix(name, "system.") && name != "system.profile" && name != "system.views" {
+			return srverr.New(srverr.IllegalOperation, "can't drop system collection %s", ns)
+		}
 		indexes = len(c.Indexes())
 		if c.View {
 			indexes = -1
+			if err := forgetView(tx, ns); err != nil {
+				return err
+			}
 		}
 		return tx.Drop(c)
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
@@ -286,14 +287,11 @@ func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error)
 	if c != nil && c.View {
 		return r.findView(dst, q)
 	}
-	filter, it, run, err := r.openFind(st, c, q)
+	it, run, err := r.openFind(st, c, q)
 	if err != nil {
 		return dst, err
 	}
 	if c == nil {
-		if q.tailable && !q.single {
-			return dst, plannerError(q, filter, tailableNotCapped())
-		}
 		return r.appendEmptyCursor(dst, q.ns), nil
 	}
 	cur := r.newCursor(q.ns, it, run)
@@ -301,16 +299,17 @@ func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error)
 	if q.tailable {
 		cur.wait = r.Node.store().Changed
 	}
-	return r.appendCursor(dst, cur, q.batchSize, q.single)
+	// A tailable cursor on an empty collection is dead from the start.
+	return r.appendCursor(dst, cur, q.batchSize, q.single || q.tailable && c.Count() == 0)
 }
 
 // openFind parses what the query is made of and opens it.
-func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.Filter, pipeline.Iterator, *running, error) {
+func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipeline.Iterator, *running, error) {
 	var collation *query.Collation
 	var err error
 	if q.collation != nil {
 		if collation, err = query.ParseCollation(q.collation); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 	} else if c != nil {
 		collation = c.Collation
@@ -319,27 +318,27 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.
 	var filter *query.Filter
 	if len(q.filter) > 5 {
 		if filter, err = query.ParseFilter(q.filter, o); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		if id, ok := filter.IDEquality(); ok && c != nil && q.simple() && collation.Same(c.Collation) {
 			it := &oneDoc{}
 			if _, doc, ok := c.ByID(id); ok {
 				it.doc = doc
 			}
-			return filter, it, &running{}, nil
+			return it, &running{}, nil
 		}
 	}
 	// What outlives the command must not lie in the connection's buffer.
 	q.filter, q.sort, q.projection = copyRaw(q.filter), copyRaw(q.sort), copyRaw(q.projection)
 	if filter != nil {
 		if filter, err = query.ParseFilter(q.filter, o); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 	}
 	var sort *query.Sort
 	if !q.natural && len(q.sort) > 5 {
 		if sort, err = query.ParseSort(q.sort, o); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 	}
 	var proj *query.Projection
@@ -349,28 +348,27 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.
 			f, _ = query.ParseFilter(orEmpty(nil), o)
 		}
 		if proj, err = query.ParseProjection(q.projection, f, o); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 	}
 	if err := checkMeta(filter, sort, proj); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	if c == nil {
-		return filter, nil, nil, nil
-	}
-	if filter != nil && filter.NeedsGeoIndex() && !slices.Contains(specialFields(c, "2d", "2dsphere"), filter.Near().Path()) {
-		return nil, nil, nil, plannerError(q, filter, srverr.New(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query"))
-	}
-	if q.tailable && !c.Capped {
-		return nil, nil, nil, plannerError(q, filter, tailableNotCapped())
+		return nil, nil, nil
 	}
 	a := &access{coll: c, filter: filter, sort: sort, natural: q.natural, back: q.back, hint: q.hint, min: q.min, max: q.max, collation: collation}
-	p, err := a.plan()
-	if err == errNoHint {
-		err = plannerError(q, filter, errNoHint)
+	a.noScan = func() bool { return r.noTableScan(q.ns) }
+	a.text = func() string { return describe(q.ns, filter, q.sort, q.projection, q.collation) }
+	if filter != nil && filter.NeedsGeoIndex() && !slices.Contains(specialFields(c, "2d", "2dsphere"), filter.Near().Path()) {
+		return nil, nil, a.fail(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
 	}
+	if q.tailable && !c.Capped {
+		return nil, nil, srverr.New(srverr.BadValue, "error processing query: %s tailable cursor requested on non capped collection", a.text())
+	}
+	p, err := a.plan()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	run := &running{state: st}
 	src := p.open(run, c.NS)
@@ -385,11 +383,14 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (*query.
 		it.rid = &s.rid
 	case *scanIter:
 		it.rid = &s.rid
+		a := &access{coll: c, filter: filter, sort: sort, natural: q.natural, back: q.back, hint: q.hint, min: q.min, max: q.max, collation: collation}
+		a.noScan = func() bool { return r.noTableScan(q.ns) }
+		a.text = func() string { return describe(q.ns, filter, q.sort, q.projection, q.collation) }
 		if filter != nil && filter.NeedsGeoIndex() && sort == nil {
 			it.src = &nearIter{src: src, near: filter.Near()}
 		}
 	}
-	return filter, it, run, nil
+	return it, run, nil
 }
 
 // simple reports whether the query is a filter and nothing that the fast path to one document does not know.
@@ -405,17 +406,22 @@ func copyRaw(b bson.Raw) bson.Raw {
 	return append(bson.Raw(nil), b...)
 }
 
-// plannerError is an error of planning a query as servers before 4.5 word it.
-func plannerError(q *findSpec, filter *query.Filter, err *srverr.Error) error {
+// describe describes a query for errors of planning it.
+func describe(ns string, filter *query.Filter, sort, projection, collation bson.Raw) string {
 	if filter == nil {
 		filter, _ = query.ParseFilter(orEmpty(nil), nil)
 	}
-	return srverr.New(err.Code, "error processing query: %s planner returned error :: caused by :: %s",
-		query.Describe(q.ns, filter, orEmpty(q.sort), orEmpty(q.projection), orEmpty(q.collation)), err.Msg)
+	return query.Describe(ns, filter, orEmpty(sort), orEmpty(projection), orEmpty(collation))
 }
 
-func tailableNotCapped() *srverr.Error {
-	return srverr.New(srverr.BadValue, "tailable cursor requested on non capped collection")
+// noTableScan reports whether a query on the namespace needs an index.
+func (r *Request) noTableScan(ns string) bool {
+	db, name := splitNS(ns)
+	if db == "admin" || db == "config" || db == "local" || strings.HasPrefix(name, "system.") {
+		return false
+	}
+	v, _ := r.Node.parameter("notablescan")
+	return v.AsBool()
 }
 
 func orEmpty(doc bson.Raw) bson.Raw {
@@ -595,4 +601,3 @@ func (f *findIter) Next() (bson.Raw, error) {
 }
 
 func (f *findIter) Close() { f.src.Close() }
-

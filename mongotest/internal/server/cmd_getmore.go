@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, Run: runGetMore})
+	register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, ReadConcern: true, Run: runGetMore})
 }
 
 // defaultAwait is how long a getMore on an awaitData cursor waits for documents when the client does not say.
@@ -27,7 +27,7 @@ type getMoreSpec struct {
 func (q *getMoreSpec) parse(r *Request) error {
 	idl := r.Node.cfg.Version.AtLeast(5, 0)
 	q.batchSize = -1
-	first, hasColl := true, false
+	first, hasColl, hasBatch := true, false, false
 	for k, v := range r.Body.All() {
 		if first {
 			first = false
@@ -61,16 +61,24 @@ func (q *getMoreSpec) parse(r *Request) error {
 			if q.batchSize < 0 && idl {
 				return srverr.New(srverr.BadValue, "BSON field 'batchSize' value must be >= 0, actual value '%d'", q.batchSize)
 			}
-			if q.batchSize <= 0 && !idl {
-				return srverr.New(srverr.BadValue, "Batch size for getMore must be positive, but received: %d", q.batchSize)
-			}
-			if q.batchSize == 0 {
-				q.batchSize = -1
-			}
+			hasBatch = true
 		case "maxTimeMS":
-			n, _ := number(v)
-			q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, true
-		case "term", "lastKnownCommittedOpTime":
+			n, err := parseMaxTimeMS(v)
+			if err != nil {
+				return err
+			}
+			q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, n > 0
+		case "term":
+			if v.Type != bson.TypeInt64 {
+				if idl {
+					return wrongType("getMore.term", v.Type, "long")
+				}
+				return srverr.New(srverr.TypeMismatch, "Field 'term' must be of type NumberLong in: %s", bsontext.Document(r.Body))
+			}
+		case "lastKnownCommittedOpTime":
+			if v.Type != bson.TypeEmbeddedDocument {
+				return srverr.New(srverr.TypeMismatch, "\"lastKnownCommittedOpTime\" had the wrong type. Expected object, found %s", bsontext.TypeName(v.Type))
+			}
 		default:
 			if !r.generic(k) {
 				if idl {
@@ -84,11 +92,16 @@ func (q *getMoreSpec) parse(r *Request) error {
 	case !hasColl && idl:
 		return missingField("getMore.collection")
 	case !hasColl:
-		return srverr.New(srverr.FailedToParse, "Field 'collection' must be of type string in: %s", bsontext.Document(r.Body))
+		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
 	case q.coll == "":
 		return srverr.New(srverr.InvalidNamespace, "Invalid namespace for getMore: %s.", r.DB)
 	case q.id == 0 && !idl:
 		return srverr.New(srverr.BadValue, "Cursor id for getMore must be non-zero")
+	case hasBatch && q.batchSize <= 0 && !idl:
+		return srverr.New(srverr.BadValue, "Batch size for getMore must be positive, but received: %d", q.batchSize)
+	}
+	if q.batchSize == 0 {
+		q.batchSize = -1
 	}
 	return nil
 }
@@ -121,12 +134,14 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	r.ChangeStream = c.token != nil
 	if data, ok := r.Fault("failGetMoreAfterCursorCheckout"); ok {
 		done = true
-		if code, ok := data.Lookup("errorCode").AsInt64(); ok {
-			if needsExtraInfo[int32(code)] {
-				return dst, srverr.New(40671, "Missing required extra info for error code %s", r.Node.codeName(int32(code)))
-			}
-			return dst, srverr.New(int32(code), "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
+		code := int32(srverr.InternalError)
+		if n, ok := data.Lookup("errorCode").AsInt64(); ok {
+			code = int32(n)
 		}
+		if needsExtraInfo[code] {
+			return dst, srverr.New(40671, "Missing required extra info for error code %s", r.Node.codeName(code))
+		}
+		return dst, srverr.New(code, "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
 	}
 	out, end, err := r.getMore(dst, c, &q)
 	done = end || err != nil
@@ -197,6 +212,9 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 				woken, err := r.Wait(changed, left)
 				if err != nil {
 					return dst, false, err
+				}
+				if r.Node.cursors.killed(c) {
+					return dst, false, srverr.New(srverr.CursorKilled, "operation was interrupted")
 				}
 				if woken {
 					continue

@@ -29,7 +29,7 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 		case "cursor":
 			err = q.cursor(r, v)
 		case "filter":
-			if v.Type == bson.TypeNull {
+			if v.Type == bson.TypeNull && r.Node.cfg.Version.AtLeast(5, 0) {
 				continue
 			}
 			if v.Type != bson.TypeEmbeddedDocument {
@@ -185,34 +185,24 @@ func runListIndexes(r *Request, dst []byte) ([]byte, error) {
 	return r.appendList(dst, ns, docs, q.batchSize)
 }
 
+var listDatabasesStruct = &idlStruct{name: "listDatabases", fields: map[string]idlField{
+	"filter": {kind: idlObject}, "nameOnly": {kind: idlSafeBool}, "authorizedDatabases": {kind: idlSafeBool, strict: idlBool},
+}}
+
 func runListDatabases(r *Request, dst []byte) ([]byte, error) {
 	var filter bson.Raw
 	var nameOnly bool
-	var err error
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
-			continue
-		}
+	err := listDatabasesStruct.parseCommand(r, func(k string, v bson.RawValue) error {
 		switch k {
 		case "filter":
-			filter, err = objectArg("listDatabases.filter", v)
+			filter = v.Value
 		case "nameOnly":
-			nameOnly, err = boolArg("listDatabases.nameOnly", v, true)
-		case "authorizedDatabases":
-			_, err = boolArg("listDatabases.authorizedDatabases", v, r.Node.cfg.Version.AtLeast(5, 0))
-		default:
-			if !r.generic(k) {
-				err = unknownField("listDatabases." + k)
-			}
+			nameOnly = v.AsBool()
 		}
-		if err != nil {
-			return dst, err
-		}
+		return nil
+	})
+	if err != nil {
+		return dst, err
 	}
 	var f *query.Filter
 	if filter != nil {

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"strings"
-
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -12,41 +10,28 @@ func init() {
 	register(&Command{Name: "renameCollection", AdminOnly: true, WriteConcern: true, Run: runRename})
 }
 
+var renameStruct = &idlStruct{name: "renameCollection", required: []string{"to"}, fields: map[string]idlField{
+	"to": {kind: idlString}, "dropTarget": {kind: idlSafeBool, strict: idlBool}, "stayTemp": {kind: idlSafeBool, strict: idlBool}, "collectionUUID": {since: Version{5, 0, 0}},
+}}
+
 func runRename(r *Request, dst []byte) ([]byte, error) {
 	from, ok := r.Arg().StringValue()
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
 	}
 	var to string
-	hasTo, dropTarget := false, false
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
-			continue
-		}
-		var err error
+	dropTarget := false
+	err := renameStruct.parseCommand(r, func(k string, v bson.RawValue) error {
 		switch k {
 		case "to":
-			to, err = stringArg("renameCollection.to", v)
-			hasTo = true
+			to, _ = v.StringValue()
 		case "dropTarget":
 			dropTarget = v.AsBool()
-		case "stayTemp", "collectionUUID":
-		default:
-			if !r.generic(k) {
-				err = unknownField("renameCollection." + k)
-			}
 		}
-		if err != nil {
-			return dst, err
-		}
-	}
-	if !hasTo {
-		return dst, missingField("renameCollection.to")
+		return nil
+	})
+	if err != nil {
+		return dst, err
 	}
 	fromDB, fromName := splitNS(from)
 	if fromName == "" {
@@ -59,14 +44,14 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 	switch {
 	case from == "admin.system.version":
 		return dst, srverr.New(srverr.IllegalOperation, "renaming the server configuration collection (admin.system.version) is not allowed")
-	case strings.HasPrefix(toName, "$"):
-		return dst, srverr.New(srverr.IllegalOperation, "error with target namespace: invalid collection name")
-	case strings.HasPrefix(toName, "system.") && !systemCollections[toName]:
-		return dst, srverr.New(srverr.IllegalOperation, "error with target namespace: cannot write to '%s'", to)
-	case len(to) > 255:
-		return dst, srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: 255", to)
 	case (fromDB == "local") != (toDB == "local"):
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot rename collections between a replicated and an unreplicated database")
+	}
+	if err := checkWritable(to); err != nil {
+		if e := srverr.From(err); e.Code == srverr.InvalidNamespace {
+			return dst, srverr.New(srverr.IllegalOperation, "error with target namespace: %s", e.Msg)
+		}
+		return dst, err
 	}
 	return dst, r.write(func(tx *store.Tx) error {
 		c, target := tx.Coll(from), tx.Coll(to)

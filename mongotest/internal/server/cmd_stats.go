@@ -7,10 +7,10 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "collStats", Aliases: []string{"collstats"}, Where: OptIn, Run: runCollStats})
-	register(&Command{Name: "dbStats", Aliases: []string{"dbstats"}, Where: OptIn, Run: runDBStats})
-	register(&Command{Name: "dataSize", Aliases: []string{"datasize"}, Where: OptIn, Run: runDataSize})
-	register(&Command{Name: "validate", Where: OptIn, Run: runValidate})
+	register(&Command{Name: "collStats", Aliases: []string{"collstats"}, Where: Anywhere, Run: runCollStats})
+	register(&Command{Name: "dbStats", Aliases: []string{"dbstats"}, Where: Anywhere, Run: runDBStats})
+	register(&Command{Name: "dataSize", Aliases: []string{"datasize"}, Where: Anywhere, Run: runDataSize})
+	register(&Command{Name: "validate", Where: Anywhere, Run: runValidate})
 }
 
 // scale reads the unit that sizes are shown in. least is how the server words the bound.

@@ -160,6 +160,13 @@ func (t *cursorTable) checkIn(c *cursor, done bool, now time.Time) {
 	}
 }
 
+// killed reports whether a cursor that is in use was killed meanwhile.
+func (t *cursorTable) killed(c *cursor) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return c.killed
+}
+
 // kill closes the cursors that match and returns how many there were. One that is in use goes when its command is done.
 func (t *cursorTable) kill(match func(*cursor) bool) int {
 	t.mu.Lock()

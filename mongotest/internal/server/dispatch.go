@@ -156,6 +156,9 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	if err := r.parseArgs(); err != nil {
 		return dst, err
 	}
+	if r.help {
+		return bson.AppendString(dst, "help", "help for: "+r.Cmd.Name+" "+helpOf(r.Cmd.Name)), nil
+	}
 	if err := r.metadata(); err != nil {
 		return dst, err
 	}

@@ -42,7 +42,7 @@ func (q *findSpec) aggregation() (*aggregateSpec, error) {
 			return nil, srverr.New(srverr.InvalidPipelineOperator, "%s", o.text)
 		}
 	}
-	a := &aggregateSpec{ns: q.ns, batchSize: q.batchSize, hint: q.hint, collation: q.collation, let: q.let}
+	a := &aggregateSpec{ns: q.ns, batchSize: q.batchSize, hint: q.hint, collation: q.collation, let: copyRaw(q.let)}
 	add := func(name string, doc bson.Raw) {
 		if !orEmpty(doc).IsEmpty() {
 			a.stages = append(a.stages, stage(name, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}))

@@ -59,9 +59,14 @@ func (t *idlStruct) path(field string) string { return t.name + "." + field }
 // parseCommand reads the request: its body, whose first element is the command itself, and its document sequences. set is
 // called with every field that is given, of the right type.
 func (t *idlStruct) parseCommand(r *Request, set func(k string, v bson.RawValue) error) error {
+	return t.parseBody(r, r.Body, set)
+}
+
+// parseBody is parseCommand with a copy of the body, for what outlives the command.
+func (t *idlStruct) parseBody(r *Request, body bson.Raw, set func(k string, v bson.RawValue) error) error {
 	var seen idlSeen
 	first := true
-	for k, v := range r.Body.All() {
+	for k, v := range body.All() {
 		if first {
 			first = false
 			continue

@@ -114,6 +114,15 @@ func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
 	return nil
 }
 
+// explicitCollation is a collation as commands show it that always have one.
+func explicitCollation(c *query.Collation) bson.Raw {
+	if c != nil {
+		return c.Spec()
+	}
+	start, b := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendString(b, "locale", "simple"), start)
+}
+
 // candidates calls f for each document that matches, until it returns false. f may write through tx.
 func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
 	if id, ok := op.filter.IDEquality(); ok && op.coll.Same(c.Collation) && op.hint.Type == 0 {
@@ -124,15 +133,15 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 		return nil
 	}
 	a := &access{coll: c, filter: op.filter, sort: op.order, hint: op.hint, collation: op.coll}
-	p, err := a.plan()
-	if err == errNoHint {
-		coll := op.collation
-		if coll == nil {
-			start, b := bson.BeginDocument(nil)
-			coll = bson.EndDocument(bson.AppendString(b, "locale", "simple"), start)
+	a.noScan = func() bool { return r.noTableScan(c.NS) }
+	a.text = func() string {
+		shown := op.collation
+		if op.u.Type != 0 {
+			shown = explicitCollation(op.coll)
 		}
-		err = plannerError(&findSpec{ns: c.NS, sort: op.sort, collation: coll}, op.filter, errNoHint)
+		return describe(c.NS, op.filter, op.sort, nil, shown)
 	}
+	p, err := a.plan()
 	if err != nil {
 		return err
 	}

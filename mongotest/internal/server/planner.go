@@ -22,6 +22,19 @@ type access struct {
 	min, max bson.Raw
 	// collation of the query; an index with another one is of no use for strings.
 	collation *query.Collation
+	// text describes the query, for errors; nil leaves that away.
+	text func() string
+	// noScan tells that the collection must not be read from end to end.
+	noScan func() bool
+}
+
+// fail returns the error of a query that cannot be planned.
+func (a *access) fail(code int32, text string) error {
+	e := srverr.New(code, "%s", text)
+	if a.text == nil {
+		return e
+	}
+	return e.Prefix("error processing query: " + a.text() + " planner returned error :: caused by :: ")
 }
 
 // plan is how the documents are got at.
@@ -33,9 +46,6 @@ type plan struct {
 	back   bool
 	ranges []store.Range
 }
-
-// errNoHint is what the planner says to a hint without an index.
-var errNoHint = srverr.New(srverr.BadValue, "hint provided does not correspond to an existing index")
 
 // plan chooses an index.
 func (a *access) plan() (*plan, error) {
@@ -49,6 +59,13 @@ func (a *access) plan() (*plan, error) {
 	hinted, natural, back, err := a.hinted()
 	if err != nil {
 		return nil, err
+	}
+	bounded := len(a.min) > 5 || len(a.max) > 5
+	switch {
+	case bounded && natural:
+		return nil, a.fail(srverr.NoQueryExecutionPlans, "min and max are incompatible with $natural")
+	case bounded:
+		return p, a.useBounds(p, hinted)
 	}
 	if natural || a.natural {
 		p.back = back || a.back
@@ -73,8 +90,35 @@ func (a *access) plan() (*plan, error) {
 			}
 		}
 	}
+	if a.noScan != nil && p.filter != nil && a.noScan() {
+		return nil, a.fail(srverr.NoQueryExecutionPlans, "No indexed plans available, and running with 'notablescan'")
+	}
 	p.scan = store.NewScan(a.coll, false, nil)
 	return p, nil
+}
+
+// useBounds takes the part of an index between min and max.
+func (a *access) useBounds(p *plan, ix *store.Index) error {
+	if ix == nil {
+		return a.fail(51173, "When using min()/max() a hint of which index to use must be provided")
+	}
+	bound := func(doc bson.Raw) bson.Raw {
+		if len(doc) > 5 {
+			return doc
+		}
+		return nil
+	}
+	r, ok, inOrder := ix.Between(bound(a.min), bound(a.max))
+	switch {
+	case !ok:
+		return a.fail(51174, "The index chosen is not compatible with min/max")
+	case !inOrder:
+		return a.fail(51175, "The value provided for min() does not come before the value provided for max() in the hinted index")
+	}
+	a.useIndex(p, ix)
+	p.ranges = []store.Range{r}
+	p.scan = store.NewIndexScan(a.coll, ix, p.back, p.ranges)
+	return nil
 }
 
 func (a *access) useIndex(p *plan, ix *store.Index) {
@@ -165,7 +209,7 @@ func (a *access) hinted() (ix *store.Index, natural, back bool, err error) {
 			}
 		}
 	}
-	return nil, false, false, errNoHint
+	return nil, false, false, a.fail(srverr.BadValue, "hint provided does not correspond to an existing index")
 }
 
 // samePattern compares key patterns: fields, order and values, numbers by value.
@@ -250,6 +294,9 @@ func (x *running) advance(st *store.State) error {
 		}
 		if !s.scan.Reset(c) {
 			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.scan.Index())
+		}
+		if c.Capped && s.scan.Lost() {
+			return srverr.New(srverr.CappedPositionLost, "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", store.RecordNumber(s.scan.Position()))
 		}
 	}
 	return nil

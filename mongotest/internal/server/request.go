@@ -76,6 +76,9 @@ type args struct {
 	readPreference bson.RawValue
 	maxTimeMS      bson.RawValue
 	comment        bson.RawValue
+	internal       bool // has an argument of internalArgs
+	oplogQuery     bool // $oplogQueryData
+	help           bool
 	clusterTime    bson.RawValue
 	apiVersion     bson.RawValue
 	apiStrict      bson.RawValue

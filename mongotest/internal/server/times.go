@@ -16,6 +16,9 @@ func (n *Node) appendTimes(r *Request, dst []byte) []byte {
 	if now.IsZero() {
 		return dst
 	}
+	if r.oplogQuery && n.set != nil {
+		dst = n.appendOplogQueryData(dst)
+	}
 	at, dst := bson.BeginDocumentElement(dst, "$clusterTime")
 	dst = bson.AppendTimestamp(dst, "clusterTime", now)
 	dst = appendSignature(dst)

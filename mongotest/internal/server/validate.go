@@ -15,7 +15,15 @@ func (r *Request) validateMessage() error {
 	if err := validateDocument(r.Body); err != nil {
 		return err
 	}
-	for _, s := range r.Sequences {
+	for i, s := range r.Sequences {
+		if !r.Body.Lookup(s.ID).IsZero() {
+			return srverr.New(40433, "Duplicate field between body and document sequence %s", s.ID)
+		}
+		for _, other := range r.Sequences[:i] {
+			if other.ID == s.ID {
+				return srverr.New(40431, "Duplicate document sequence: %s", s.ID)
+			}
+		}
 		for docs := s.Docs; len(docs) > 0; {
 			doc, rest, err := bson.ReadDocument(docs)
 			if err != nil {

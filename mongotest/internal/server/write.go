@@ -218,6 +218,9 @@ func (r *Request) prepare(doc bson.Raw) (bson.Raw, error) {
 	inOrder, hasID, stamps := true, false, false
 	n := 0
 	for k, v := range doc.All() {
+		if (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray) && nesting(v.Value, maxStoredNesting) >= maxStoredNesting {
+			return nil, srverr.New(srverr.Overflow, "cannot insert document because it exceeds %d levels of nesting", maxStoredNesting)
+		}
 		switch {
 		case k == "_id":
 			if hasID {
@@ -254,6 +257,9 @@ func (r *Request) prepare(doc bson.Raw) (bson.Raw, error) {
 	}
 	return bson.EndDocument(out, at), nil
 }
+
+// maxStoredNesting is how deep an inserted document may nest.
+const maxStoredNesting = 180
 
 func isZeroTimestamp(v bson.RawValue) bool {
 	ts, _ := v.Timestamp()

@@ -87,6 +87,31 @@ func (ix *Index) interval(prefix string, i int, in query.Interval) Range {
 	return Range{Lo: lo, Hi: hi}
 }
 
+// Between returns the range of the keys from min on and before max; a nil one is no bound. ok is false if the bounds do not
+// have exactly the index's fields, or an end that is not behind its start, which inOrder tells.
+func (ix *Index) Between(min, max bson.Raw) (r Range, ok, inOrder bool) {
+	bound := func(doc bson.Raw) (string, bool) {
+		var b []byte
+		i := 0
+		for k, v := range doc.All() {
+			if i >= len(ix.Fields) || ix.Fields[i].Path != k {
+				return "", false
+			}
+			b = ix.encode(b, i, v)
+			i++
+		}
+		return string(b), i == len(ix.Fields)
+	}
+	ok = !ix.special
+	if ok && min != nil {
+		r.Lo, ok = bound(min)
+	}
+	if ok && max != nil {
+		r.Hi, ok = bound(max)
+	}
+	return r, ok, ok && (max == nil || r.Lo < r.Hi)
+}
+
 // successor returns the first string behind all that start with prefix.
 func successor(prefix string) string {
 	b := []byte(prefix)

@@ -62,6 +62,16 @@ func (s *Scan) Coll() *Coll { return s.c }
 // Index returns the index's name, empty for a scan of the records.
 func (s *Scan) Index() string { return s.index }
 
+// Lost reports whether the record that the scan stands on is gone, so that it cannot tell where to go on. That counts for
+// capped collections, which lose records at their beginning.
+func (s *Scan) Lost() bool {
+	if s.index != "" || s.last == "" {
+		return false
+	}
+	_, ok := s.c.recs.get(s.last)
+	return !ok
+}
+
 // Position returns the record or index key of the last document.
 func (s *Scan) Position() string { return s.last }
 

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// Views: what a database's system.views says of them, and how they may lie on each other.
+
+// defineView notes a view, new or changed, in system.views, which every database with a view has.
+func defineView(tx *store.Tx, ns string, options bson.Raw) error {
+	db, _ := splitNS(ns)
+	views := tx.Coll(namespace(db, "system.views"))
+	if views == nil {
+		var err error
+		if views, err = tx.Create(namespace(db, "system.views"), store.Settings{}, store.IDIndex(nil, idIndexSpec(nil))); err != nil {
+			return err
+		}
+	}
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendString(doc, "_id", ns)
+	for _, k := range []string{"viewOn", "pipeline", "collation"} {
+		if v := options.Lookup(k); v.Type != 0 {
+			doc = bson.AppendRawValue(doc, k, v)
+		}
+	}
+	doc = bson.EndDocument(doc, at)
+	var err error
+	if rid, old, ok := views.ByID(bson.Raw(doc).Lookup("_id")); ok {
+		_, err = tx.Update(views, rid, old, doc, true, nil)
+	} else {
+		_, err = tx.Insert(views, doc)
+	}
+	return err
+}
+
+// forgetView takes a view out of system.views.
+func forgetView(tx *store.Tx, ns string) error {
+	db, _ := splitNS(ns)
+	views := tx.Coll(namespace(db, "system.views"))
+	if views == nil {
+		return nil
+	}
+	rid, old, ok := views.ByID(bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, ns)})
+	if !ok {
+		return nil
+	}
+	_, err := tx.Delete(views, rid, old)
+	return err
+}
+
+// viewGraph checks how a view that is about to be defined lies on others.
+type viewGraph struct {
+	st   *store.State
+	ns   string // the new view
+	coll *query.Collation
+}
+
+// check looks at the view's references: what it is on, then what its pipeline reads.
+func (g *viewGraph) check(on string, pipeline bson.Raw) error {
+	db, _ := splitNS(g.ns)
+	return g.visit(references(db, on, pipeline), []string{g.ns, g.ns})
+}
+
+func (g *viewGraph) visit(refs, path []string) error {
+	if len(path) > maxViewDepth+2 {
+		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", maxViewDepth)
+	}
+	for i, ref := range refs {
+		path := append(path[:len(path):len(path)], ref)
+		if ref == g.ns {
+			return srverr.New(srverr.GraphContainsCycle, "View cycle detected: %s", strings.Join(path, " => "))
+		}
+		c := g.st.Coll(ref)
+		if c == nil || !c.View {
+			continue
+		}
+		if i == 0 && !c.Collation.Same(g.coll) {
+			return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns, ref)
+		}
+		db, _ := splitNS(ref)
+		on, _ := c.Raw.Lookup("viewOn").StringValue()
+		if err := g.visit(references(db, on, c.Raw.Lookup("pipeline").Value), path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// references returns the namespaces that a view reads, the one that it is on first.
+func references(db, on string, pipeline bson.Raw) []string {
+	refs := []string{namespace(db, on)}
+	var walk func(pipeline bson.Raw)
+	walk = func(pipeline bson.Raw) {
+		for st := range pipeline.Values() {
+			name, v := firstElement(orEmpty(st.Value))
+			add := func(s string, ok bool) {
+				if ok {
+					refs = append(refs, namespace(db, s))
+				}
+			}
+			switch name {
+			case "$lookup", "$graphLookup":
+				add(bson.Raw(v.Value).Lookup("from").StringValue())
+			case "$unionWith":
+				if v.Type == bson.TypeString {
+					add(v.StringValue())
+					continue
+				}
+				add(bson.Raw(v.Value).Lookup("coll").StringValue())
+			case "$facet":
+				for sub := range bson.Raw(v.Value).Values() {
+					if sub.Type == bson.TypeArray {
+						walk(sub.Value)
+					}
+				}
+				continue
+			default:
+				continue
+			}
+			if sub := bson.Raw(v.Value).Lookup("pipeline"); v.Type == bson.TypeEmbeddedDocument && sub.Type == bson.TypeArray {
+				walk(sub.Value)
+			}
+		}
+	}
+	if pipeline != nil {
+		walk(pipeline)
+	}
+	return refs
+}
