@@ -29,7 +29,7 @@ func runStartSession(r *Request, dst []byte) ([]byte, error) {
 
 // argDocuments returns the documents of the command's array, or the server's error for anything else.
 func (r *Request) argDocuments(parser string) ([]bson.Raw, error) {
-	if _, err := idlObjects.check(r, parser+"."+r.Cmd.Name, r.Cmd.Name, r.Arg()); err != nil {
+	if _, err := idlObjects.check(r, parser, r.Cmd.Name, r.Arg()); err != nil {
 		return nil, err
 	}
 	return r.documents("", r.Arg()), nil

@@ -130,7 +130,7 @@ func (t *idlStruct) element(r *Request, k string, v bson.RawValue, command bool,
 		}
 		return unknownField(t.path(k))
 	}
-	given, err := f.kind.check(r, t.path(k), k, v)
+	given, err := f.kind.check(r, t.name, k, v)
 	if err != nil || !given {
 		return err
 	}
@@ -141,7 +141,7 @@ func (t *idlStruct) element(r *Request, k string, v bson.RawValue, command bool,
 }
 
 // check checks the type of a value. given is false for null where that means that there is none.
-func (kind idlKind) check(r *Request, path, name string, v bson.RawValue) (given bool, err error) {
+func (kind idlKind) check(r *Request, within, name string, v bson.RawValue) (given bool, err error) {
 	null := v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
 	ok := false
 	switch kind {
@@ -166,9 +166,9 @@ func (kind idlKind) check(r *Request, path, name string, v bson.RawValue) (given
 	case idlTimestamp:
 		ok = v.Type == bson.TypeTimestamp
 	case idlObjects:
-		return kind.checkArray(r, path, name, v, idlObject)
+		return kind.checkArray(r, within, name, v, idlObject)
 	case idlInts:
-		return kind.checkArray(r, path, name, v, idlInt)
+		return kind.checkArray(r, within, name, v, idlInt)
 	}
 	switch {
 	case null:
@@ -176,14 +176,14 @@ func (kind idlKind) check(r *Request, path, name string, v bson.RawValue) (given
 	case ok:
 		return true, nil
 	case kind == idlSafeBool || kind == idlNumber:
-		return false, wrongTypes(path, v.Type, idlTypes[kind])
+		return false, wrongTypes(within+"."+name, v.Type, idlTypes[kind])
 	}
-	return false, wrongType(path, v.Type, idlTypes[kind])
+	return false, wrongType(within+"."+name, v.Type, idlTypes[kind])
 }
 
 // checkArray checks an array and the types of its elements. Before version 5.0 a document did as well, if its fields were
 // called like those of an array.
-func (kind idlKind) checkArray(r *Request, path, name string, v bson.RawValue, element idlKind) (given bool, err error) {
+func (kind idlKind) checkArray(r *Request, within, name string, v bson.RawValue, element idlKind) (given bool, err error) {
 	old := !r.Node.cfg.Version.AtLeast(5, 0)
 	switch {
 	case v.Type == bson.TypeArray || old && v.Type == bson.TypeEmbeddedDocument:
@@ -192,19 +192,19 @@ func (kind idlKind) checkArray(r *Request, path, name string, v bson.RawValue, e
 	case v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
 		return false, nil
 	default:
-		return false, wrongType(path, v.Type, "array")
+		return false, wrongType(within+"."+name, v.Type, "array")
 	}
 	i := 0
 	for k, e := range bson.Raw(v.Value).All() {
 		if k != indexName(i) {
 			if n, err := strconv.Atoi(k); err != nil || n < 0 {
-				return false, srverr.New(40422, "BSON array field '%s' has an invalid value '%s' for an array field name.", path, k)
+				return false, srverr.New(40422, "BSON array field '%s' has an invalid value '%s' for an array field name.", within+"."+name, k)
 			}
-			return false, srverr.New(40423, "BSON array field '%s' has a non-sequential value '%s' for an array field name, expected value '%d'.", path, k, i)
+			return false, srverr.New(40423, "BSON array field '%s' has a non-sequential value '%s' for an array field name, expected value '%d'.", within+"."+name, k, i)
 		}
 		want := idlTypes[element]
 		if e.Type != bson.TypeNull && e.Type != bson.TypeUndefined && bsontext.TypeName(e.Type) != want {
-			return false, wrongType(path+"."+k, e.Type, want)
+			return false, wrongType(within+"."+name+"."+k, e.Type, want)
 		}
 		i++
 	}
