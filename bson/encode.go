@@ -62,7 +62,7 @@ func appendText(dst []byte, s string) ([]byte, error) {
 	at := len(dst)
 	size := 4 + len(s) + 1
 	if cap(dst)-at < size {
-		dst = slices.Grow(dst, size)
+		dst = grow(dst, size)
 	}
 	dst = dst[:at+size]
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(s)+1))
@@ -70,6 +70,10 @@ func appendText(dst []byte, s string) ([]byte, error) {
 	dst[at+size-1] = 0
 	return dst, nil
 }
+
+// grow makes room for n more bytes. It at least doubles dst, where append adds a quarter to a large slice: a document of
+// megabytes would be copied many times over.
+func grow(dst []byte, n int) []byte { return slices.Grow(dst, max(n, cap(dst))) }
 
 func appendCString(dst []byte, s string) ([]byte, error) {
 	if strings.IndexByte(s, 0) >= 0 {
@@ -220,7 +224,7 @@ func (e *encoder) appendElement(dst []byte, key string, v any, fl flags) ([]byte
 	pos := len(dst)
 	value := pos + 1 + len(key) + 1
 	if cap(dst) < value+8 {
-		dst = slices.Grow(dst, value+8-pos)
+		dst = grow(dst, value+8-pos)
 	}
 	dst = dst[:value]
 	copy(dst[pos+1:], key)

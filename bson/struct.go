@@ -134,7 +134,7 @@ func (s *structProgram) encode(e *encoder, dst []byte, base ptr) (Type, []byte, 
 		// Room for a short header and any value of fixed size, so that they are stored without a further look.
 		pos := len(dst)
 		if cap(dst)-pos < fixedRoom {
-			dst = slices.Grow(dst, fixedRoom)
+			dst = grow(dst, fixedRoom)
 		}
 		if n := len(f.header); n <= len(f.words)*8 {
 			w := dst[pos : pos+fixedRoom]

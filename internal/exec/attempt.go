@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/command"
 	"allium/internal/conn"
 	"allium/internal/mongoerr"
 	"allium/internal/pool"
@@ -111,8 +112,9 @@ func (r *run) txnConn() *pool.Conn {
 // exchange sends the command over c and judges the reply.
 func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, stage, error) {
 	m := message{run: r, hello: c.Hello(), rtt: srv.Description().MinRTT}
-	buf := getBuffer()
-	defer putBuffer(buf)
+	_, batch := r.op.Command.(command.Batch)
+	buf := getBuffer(batch)
+	defer putBuffer(buf, batch)
 	if err := m.build(buf); err != nil {
 		if errors.Is(err, errNoTimeLeft) {
 			return Result{}, stageBuild, &mongoerr.TimeoutError{Phase: "command", Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}

@@ -233,15 +233,37 @@ func (m *message) appendReadPreference(dst []byte) []byte {
 	return rp.AppendDocument(dst, "$readPreference")
 }
 
-// Message buffers are kept for the next operation, unless a large batch has made one grow beyond this.
-const maxKeptBuffer = 1 << 20
+// Message buffers are kept for the next operation. Those that batches make grow have a pool of their own, so that small commands
+// do not pass them around for ever; a buffer that another command made grow (a large document) is kept as long as the commands
+// that get it use a good part of it. What the pools hold beyond that, the garbage collector takes.
+const (
+	smallBuffer = 64 << 10
+	goodPart    = 8 // an eighth
+)
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
+var (
+	buffers      = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
+	batchBuffers sync.Pool
+)
 
-func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
+func getBuffer(batch bool) *[]byte {
+	if batch {
+		if b, ok := batchBuffers.Get().(*[]byte); ok {
+			return b
+		}
+	}
+	return buffers.Get().(*[]byte)
+}
 
-func putBuffer(b *[]byte) {
-	if cap(*b) <= maxKeptBuffer {
+// putBuffer gives back a buffer that the caller has put its message into.
+func putBuffer(b *[]byte, batch bool) {
+	switch {
+	case cap(*b) <= smallBuffer:
+		buffers.Put(b)
+	case len(*b) < cap(*b)/goodPart:
+	case batch:
+		batchBuffers.Put(b)
+	default:
 		buffers.Put(b)
 	}
 }
