@@ -62,7 +62,7 @@ type Events struct {
 // The newest schema version that the runner knows.
 const maxMinor = 28
 
-// Load reads a test file. A field that the runner does not know is an error.
+// Load reads a test file. One that is not of the form that the format prescribes, or of another version, is an error.
 func Load(path string) (*File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -70,6 +70,9 @@ func Load(path string) (*File, error) {
 	}
 	var raw bson.Raw
 	if err := bson.UnmarshalExtJSON(data, &raw); err != nil {
+		return nil, err
+	}
+	if err := check(raw); err != nil {
 		return nil, err
 	}
 	var f File

@@ -3,6 +3,7 @@ package unified
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"allium"
@@ -189,8 +190,19 @@ func (a *arguments) dropIndexOptions() allium.DropIndexOptions {
 	return allium.DropIndexOptions{Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
 
+// returnNew reads returnDocument.
+func (a *arguments) returnNew() bool {
+	switch s := a.string("returnDocument"); {
+	case strings.EqualFold(s, "after"):
+		return true
+	case s != "" && !strings.EqualFold(s, "before"):
+		a.fail("returnDocument", a.doc.Lookup("returnDocument"), "Before or After")
+	}
+	return false
+}
+
 func (a *arguments) findAndModify() allium.FindOneAndUpdateOptions {
-	return allium.FindOneAndUpdateOptions{ReturnNew: a.string("returnDocument") == "After", Upsert: a.bool("upsert"), Sort: a.any("sort"), Projection: a.any("projection"),
+	return allium.FindOneAndUpdateOptions{ReturnNew: a.returnNew(), Upsert: a.bool("upsert"), Sort: a.any("sort"), Projection: a.any("projection"),
 		BypassDocumentValidation: a.bool("bypassDocumentValidation"), Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"),
 		Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
