@@ -14,15 +14,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"allium/bench"
+	"allium/bench/internal/table"
 )
 
 // settings are the flags.
@@ -73,7 +71,7 @@ func run(s settings) (err error) {
 	} else {
 		fmt.Printf("%d rounds of %v\n\n", s.plan.Rounds, s.plan.Length)
 	}
-	t := newTable(s.markdown, "task", "Allium MB/s", "official MB/s", "speed ratio", "aim", "CPU/op", "CPU/op", "CPU share", "aim",
+	t := table.New(os.Stdout, s.markdown, "task", "Allium MB/s", "official MB/s", "speed ratio", "aim", "CPU/op", "CPU/op", "CPU share", "aim",
 		"allocs", "allocs", "bytes", "bytes", "calls", "calls")
 	var all []bench.Measurement
 	for _, task := range tasks {
@@ -83,17 +81,23 @@ func run(s settings) (err error) {
 		}
 		all = append(all, m)
 		a, o := &m.Allium, &m.Official
-		t.row(task.Name, speed(a, task.Bytes), speed(o, task.Bytes), ratio(o.Wall, a.Wall), aim(">=", task.Target),
-			round(a.CPU), round(o.CPU), ratio(a.CPU, o.CPU), aim("<=", task.CPU),
+		t.Row(task.Name, speed(a, task.Bytes), speed(o, task.Bytes), ratio(o.Wall, a.Wall), aim(">=", task.Target),
+			table.Round(a.CPU), table.Round(o.CPU), ratio(a.CPU, o.CPU), aim("<=", task.CPU),
 			fmt.Sprint(a.Allocs), fmt.Sprint(o.Allocs), fmt.Sprint(a.Bytes), fmt.Sprint(o.Bytes), calls(a), calls(o))
 	}
-	t.end()
+	if err := t.End(); err != nil {
+		return err
+	}
 	if err := pingPong(env, all, s); err != nil {
 		return err
 	}
-	composites(all, s.markdown)
+	if err := composites(all, s.markdown); err != nil {
+		return err
+	}
 	if s.percentiles {
-		percentiles(all, s.markdown)
+		if err := percentiles(all, s.markdown); err != nil {
+			return err
+		}
 	}
 	if s.svg == "" {
 		return nil
@@ -124,38 +128,29 @@ func calls(u *bench.Usage) string {
 	return fmt.Sprintf("%.1f", u.Calls)
 }
 
-// round keeps three digits.
-func round(d time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit).String()
-}
-
 // composites prints the specification's composite scores.
-func composites(all []bench.Measurement, markdown bool) {
+func composites(all []bench.Measurement, markdown bool) error {
 	scores := slices.DeleteFunc(bench.Composites(all), func(c bench.Composite) bool { return c.Missing == c.Of })
 	if len(scores) == 0 {
-		return
+		return nil
 	}
 	fmt.Println()
-	t := newTable(markdown, "composite", "Allium MB/s", "official MB/s", "ratio", "tasks")
+	t := table.New(os.Stdout, markdown, "composite", "Allium MB/s", "official MB/s", "ratio", "tasks")
 	for _, c := range scores {
-		t.row(c.Name, fmt.Sprintf("%.1f", c.Allium), fmt.Sprintf("%.1f", c.Official), fmt.Sprintf("%.2f", c.Allium/c.Official), fmt.Sprintf("%d of %d", c.Of-c.Missing, c.Of))
+		t.Row(c.Name, fmt.Sprintf("%.1f", c.Allium), fmt.Sprintf("%.1f", c.Official), fmt.Sprintf("%.2f", c.Allium/c.Official), fmt.Sprintf("%d of %d", c.Of-c.Missing, c.Of))
 	}
-	t.end()
+	return t.End()
 }
 
 // percentiles prints the specification's percentiles of the time that an operation takes.
-func percentiles(all []bench.Measurement, markdown bool) {
+func percentiles(all []bench.Measurement, markdown bool) error {
 	fmt.Println()
 	which := []int{10, 25, 50, 75, 90, 95, 98, 99}
 	heads := []string{"task", "driver"}
 	for _, p := range which {
 		heads = append(heads, fmt.Sprintf("p%d", p))
 	}
-	t := newTable(markdown, heads...)
+	t := table.New(os.Stdout, markdown, heads...)
 	for _, m := range all {
 		for _, side := range []struct {
 			name string
@@ -163,12 +158,12 @@ func percentiles(all []bench.Measurement, markdown bool) {
 		}{{"Allium", &m.Allium}, {"official", &m.Official}} {
 			cells := []string{m.Task.Name, side.name}
 			for _, p := range which {
-				cells = append(cells, round(side.u.Percentile(p)))
+				cells = append(cells, table.Round(side.u.Percentile(p)))
 			}
-			t.row(cells...)
+			t.Row(cells...)
 		}
 	}
-	t.end()
+	return t.End()
 }
 
 // pingPong sets the time of a find against that of a bare exchange of as many bytes.
@@ -188,39 +183,7 @@ func pingPong(env *bench.Env, all []bench.Measurement, s settings) error {
 		}
 		b := min(bare.Allium.CPU, bare.Official.CPU)
 		fmt.Printf("\nfind one, against a bare TCP ping-pong of as many bytes (%s CPU): Allium %s (%s times it, the aim is 2), official %s (%s times it)\n",
-			round(b), round(m.Allium.CPU), ratio(m.Allium.CPU, b), round(m.Official.CPU), ratio(m.Official.CPU, b))
+			table.Round(b), table.Round(m.Allium.CPU), ratio(m.Allium.CPU, b), table.Round(m.Official.CPU), ratio(m.Official.CPU, b))
 	}
 	return nil
 }
-
-// table prints rows as they come.
-type table struct {
-	w        *tabwriter.Writer
-	markdown bool
-}
-
-func newTable(markdown bool, heads ...string) *table {
-	t := &table{tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0), markdown}
-	t.row(heads...)
-	if markdown {
-		cells := make([]string, len(heads))
-		for i := range cells {
-			cells[i] = "---"
-			if i > 0 {
-				cells[i] = "---:"
-			}
-		}
-		t.row(cells...)
-	}
-	return t
-}
-
-func (t *table) row(cells ...string) {
-	line := strings.Join(cells, "\t") + "\n"
-	if t.markdown {
-		line = "| " + strings.Join(cells, " | ") + " |\n"
-	}
-	io.WriteString(t.w, line)
-}
-
-func (t *table) end() { t.w.Flush() }

@@ -21,10 +21,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"text/tabwriter"
 	"time"
 
 	"allium/bench"
+	"allium/bench/internal/table"
 )
 
 // settings are the flags.
@@ -80,7 +80,7 @@ var drivers = []struct {
 // rates measures latencies at a fixed rate.
 func rates(s settings, uri string) error {
 	fmt.Printf("%d operations per second for %v\n\n", s.rate, s.length)
-	t := newTable(s.markdown, "operation", "goroutines", "pool", "driver", "per second", "p50", "p99", "p99.9", "CPU/op", "errors", "connections")
+	t := table.New(os.Stdout, s.markdown, "operation", "goroutines", "pool", "driver", "per second", "p50", "p99", "p99.9", "CPU/op", "errors", "connections")
 	for _, operation := range []string{"FindOne", "InsertOne"} {
 		for _, goroutines := range []int{1, 16, 256, 2000} {
 			for _, pool := range []int{10, 100} {
@@ -97,9 +97,9 @@ func rates(s settings, uri string) error {
 						return err
 					}
 					r := openLoop(do, goroutines, s.rate, s.length)
-					t.row(operation, fmt.Sprint(goroutines), fmt.Sprint(pool), d.name, fmt.Sprintf("%.0f", float64(len(r.latencies))/r.took.Seconds()),
-						round(r.percentile(50)), round(r.percentile(99)), round(r.percentile(99.9)),
-						round(r.cpu/time.Duration(max(len(r.latencies), 1))), fmt.Sprint(r.errors), fmt.Sprint(c.created.Load()))
+					t.Row(operation, fmt.Sprint(goroutines), fmt.Sprint(pool), d.name, fmt.Sprintf("%.0f", float64(len(r.latencies))/r.took.Seconds()),
+						table.Round(r.percentile(50)), table.Round(r.percentile(99)), table.Round(r.percentile(99.9)),
+						table.Round(r.cpu/time.Duration(max(len(r.latencies), 1))), fmt.Sprint(r.errors), fmt.Sprint(c.created.Load()))
 					if err := c.close(); err != nil {
 						return err
 					}
@@ -107,7 +107,7 @@ func rates(s settings, uri string) error {
 			}
 		}
 	}
-	return t.end()
+	return t.End()
 }
 
 // outcome is what a run saw.
@@ -156,8 +156,8 @@ func openLoop(do func(context.Context) error, goroutines, rate int, length time.
 func storm(s settings, uri string) error {
 	const goroutines = 2000
 	fmt.Printf("%d goroutines, one FindOne each, on a client that was just made, with a pool of 100\n\n", goroutines)
-	t := newTable(s.markdown, "driver", "all done after", "p50", "p99", "CPU/op", "errors", "connections")
-	for round2 := range 3 {
+	t := table.New(os.Stdout, s.markdown, "driver", "all done after", "p50", "p99", "CPU/op", "errors", "connections")
+	for round := range 3 {
 		for _, d := range drivers {
 			runtime.GC()
 			cpu, start := bench.ProcessorTime(), time.Now()
@@ -179,22 +179,22 @@ func storm(s settings, uri string) error {
 			wg.Wait()
 			o := outcome{latencies: latencies, took: time.Since(start), cpu: bench.ProcessorTime() - cpu}
 			slices.Sort(latencies)
-			if round2 > 0 { // the first one warms up the process
-				t.row(d.name, round(o.took), round(o.percentile(50)), round(o.percentile(99)), round(o.cpu/goroutines), fmt.Sprint(failed.Load()), fmt.Sprint(c.created.Load()))
+			if round > 0 { // the first one warms up the process
+				t.Row(d.name, table.Round(o.took), table.Round(o.percentile(50)), table.Round(o.percentile(99)), table.Round(o.cpu/goroutines), fmt.Sprint(failed.Load()), fmt.Sprint(c.created.Load()))
 			}
 			if err := c.close(); err != nil {
 				return err
 			}
 		}
 	}
-	return t.end()
+	return t.End()
 }
 
 // cancels cancels a tenth of the operations somewhere on their way.
 func cancels(s settings, uri string) error {
 	const goroutines = 64
 	fmt.Printf("%d goroutines, finds that take %v, a tenth of them cancelled at random, for %v\n\n", goroutines, slowBy, s.length)
-	t := newTable(s.markdown, "driver", "operations", "cancelled", "connections opened", "connections lost", "other errors", "CPU/op")
+	t := table.New(os.Stdout, s.markdown, "driver", "operations", "cancelled", "connections opened", "connections lost", "other errors", "CPU/op")
 	for _, d := range drivers {
 		c, err := d.open(uri, 100)
 		if err != nil {
@@ -227,44 +227,11 @@ func cancels(s settings, uri string) error {
 		}
 		wg.Wait()
 		lost := c.closed.Load() // before the client closes the rest
-		t.row(d.name, fmt.Sprint(done.Load()), fmt.Sprint(cancelled.Load()), fmt.Sprint(c.created.Load()), fmt.Sprint(lost), fmt.Sprint(failed.Load()),
-			round((bench.ProcessorTime()-cpu)/time.Duration(done.Load())))
+		t.Row(d.name, fmt.Sprint(done.Load()), fmt.Sprint(cancelled.Load()), fmt.Sprint(c.created.Load()), fmt.Sprint(lost), fmt.Sprint(failed.Load()),
+			table.Round((bench.ProcessorTime()-cpu)/time.Duration(done.Load())))
 		if err := c.close(); err != nil {
 			return err
 		}
 	}
-	return t.end()
+	return t.End()
 }
-
-// round keeps three digits.
-func round(d time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit).String()
-}
-
-type table struct {
-	w        *tabwriter.Writer
-	markdown bool
-}
-
-func newTable(markdown bool, heads ...string) *table {
-	t := &table{tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0), markdown}
-	t.row(heads...)
-	if markdown {
-		t.row(slices.Repeat([]string{"---:"}, len(heads))...)
-	}
-	return t
-}
-
-func (t *table) row(cells ...string) {
-	if t.markdown {
-		fmt.Fprintf(t.w, "| %s |\n", strings.Join(cells, " | "))
-		return
-	}
-	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
-}
-
-func (t *table) end() error { return t.w.Flush() }
