@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	official "go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -60,7 +61,7 @@ func multiTasks(env *Env) ([]Task, error) {
 	}{{"small doc", d.small, 10_000}, {"large doc", d.large, 10}} {
 		tasks = append(tasks, d.insertTasks(x.name, x.doc, x.n)...)
 	}
-	return append(tasks, d.mixedTask()), nil
+	return append(tasks, d.mixedTasks()...), nil
 }
 
 // insertTasks are the ways to insert n copies of a document.
@@ -69,9 +70,13 @@ func (d *docs) insertTasks(name string, doc sourceDoc, n int) []Task {
 	ours, theirs := copies(doc.ours, n), copies(doc.theirs, n)
 	var ourModels []allium.WriteModel
 	var theirModels []mongo.WriteModel
+	var ourWrites []allium.ClientWrite
+	var theirWrites []mongo.ClientBulkWrite
 	for range n {
 		ourModels = append(ourModels, allium.InsertModel{Document: doc.ours})
 		theirModels = append(theirModels, mongo.NewInsertOneModel().SetDocument(doc.theirs))
+		ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: corpus, Model: allium.InsertModel{Document: doc.ours}})
+		theirWrites = append(theirWrites, mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: corpus, Model: mongo.NewClientInsertOneModel().SetDocument(doc.theirs)})
 	}
 	task := func(how string, ours, theirs func() error) Task {
 		return Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: d.fresh(corpus), Allium: repeat(ours), Official: repeat(theirs)}
@@ -83,23 +88,48 @@ func (d *docs) insertTasks(name string, doc sourceDoc, n int) []Task {
 		task("Collection BulkWrite insert",
 			func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ourModels); return err },
 			func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirModels); return err }),
+		task("Client BulkWrite insert",
+			func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err },
+			func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err }),
 	}
 }
 
-// mixedTask inserts, replaces and deletes in turns.
-func (d *docs) mixedTask() Task {
-	const n = 10_000
+// mixedTasks insert, replace and delete in turns: in one collection, and in ten.
+func (d *docs) mixedTasks() []Task {
+	const n, collections = 10_000, 10
 	ctx := context.Background()
+	var names []string
+	for i := range collections {
+		names = append(names, fmt.Sprintf("%s_%d", corpus, i+1))
+	}
 	var ours []allium.WriteModel
 	var theirs []mongo.WriteModel
-	for range n {
-		ours = append(ours, allium.InsertModel{Document: d.small.ours}, allium.ReplaceModel{Filter: bson.D{}, Replacement: d.small.ours}, allium.DeleteModel{Filter: bson.D{}})
+	var ourWrites []allium.ClientWrite
+	var theirWrites []mongo.ClientBulkWrite
+	for i := range n {
+		models := []allium.WriteModel{allium.InsertModel{Document: d.small.ours}, allium.ReplaceModel{Filter: bson.D{}, Replacement: d.small.ours}, allium.DeleteModel{Filter: bson.D{}}}
+		ours = append(ours, models...)
 		theirs = append(theirs, mongo.NewInsertOneModel().SetDocument(d.small.theirs),
 			mongo.NewReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs), mongo.NewDeleteOneModel().SetFilter(official.D{}))
+		name := names[i%collections]
+		for _, m := range models {
+			ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: name, Model: m})
+		}
+		at := func(m mongo.ClientWriteModel) mongo.ClientBulkWrite {
+			return mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: name, Model: m}
+		}
+		theirWrites = append(theirWrites, at(mongo.NewClientInsertOneModel().SetDocument(d.small.theirs)),
+			at(mongo.NewClientReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs)), at(mongo.NewClientDeleteOneModel().SetFilter(official.D{})))
 	}
-	return Task{Name: "multi/small doc Collection BulkWrite mixed", Bytes: d.small.size * 2 * n, Scale: 1, Before: d.fresh(corpus),
-		Allium:   repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
-		Official: repeat(func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs); return err })}
+	size := d.small.size * 2 * n
+	return []Task{
+		{Name: "multi/small doc Client BulkWrite mixed", Bytes: size, Scale: 1, Before: d.fresh(names...),
+			Allium:   repeat(func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err }),
+			Official: repeat(func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err })},
+		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: d.fresh(corpus),
+			Allium:   repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
+			Official: repeat(func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs); return err })},
+	}
 }
 
 func copies[T any](doc T, n int) []T {
