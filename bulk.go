@@ -71,7 +71,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 	if len(b.errs.WriteErrors) == 0 && len(b.errs.WriteConcernErrors) == 0 && b.errs.Err == nil {
 		return b.result, nil
 	}
-	return b.result, &b.errs
+	return b.result, w.limit.Explain(&b.errs)
 }
 
 var errNoWrites = errors.New("no writes given")

@@ -36,11 +36,10 @@ type ChangeStream[T any] struct {
 // each resume.
 type changeStream struct {
 	cursor
-	op      exec.Op // what every aggregate of the stream has in common
-	target  target
-	stages  bson.Raw // the user's, nil if there are none
-	opts    WatchOptions
-	timeout time.Duration // of each Next; 0: none
+	op     exec.Op // what every aggregate of the stream has in common
+	target target
+	stages bson.Raw // the user's, nil if there are none
+	opts   WatchOptions
 
 	token         bson.Raw        // where a resume begins
 	operationTime *bson.Timestamp // where it begins as long as there is no token
@@ -71,7 +70,7 @@ func (s *ChangeStream[T]) next(ctx context.Context, block bool) bool {
 	}
 	var e ChangeEvent[T]
 	if err := e.decode(s.op.BSON, s.event); err != nil {
-		s.fail(ctx, err) // the token stays before the event
+		s.fail(err) // the token stays before the event
 		return false
 	}
 	s.current = e
@@ -135,17 +134,15 @@ func (s *changeStream) advance(ctx context.Context, block bool) bool {
 		return false
 	}
 	s.err = nil
-	if s.timeout > 0 {
-		s.deadline = time.Now().Add(s.timeout)
-		s.op.Deadline = s.deadline
-	}
+	s.within = s.op.Refreshed()
+	s.op.Limit = s.within
 	if s.lost && !s.resume(ctx) {
 		return false
 	}
 	for asked := false; ; asked = true {
 		if found, err := s.scan(); found || err != nil {
 			if err != nil {
-				s.fail(ctx, err)
+				s.fail(err)
 			}
 			return found
 		}
@@ -173,7 +170,7 @@ func (s *changeStream) recover(ctx context.Context, err error) bool {
 	case exec.Resumes(err, s.wireVersion):
 		return s.resume(ctx)
 	}
-	s.fail(ctx, err)
+	s.fail(err)
 	return false
 }
 
@@ -186,8 +183,8 @@ func (s *changeStream) resume(ctx context.Context) bool {
 	s.lost = true // until it has succeeded
 	limit := resumeKillTimeout
 	ended := ctx.Err()
-	if !s.deadline.IsZero() {
-		left := time.Until(s.deadline)
+	if !s.within.Deadline.IsZero() {
+		left := time.Until(s.within.Deadline)
 		if limit = min(limit, left/2); left <= 0 && ended == nil {
 			ended = context.DeadlineExceeded
 		}
@@ -197,7 +194,9 @@ func (s *changeStream) resume(ctx context.Context) bool {
 		return false
 	}
 	if s.id != 0 {
-		s.kill(ctx, limit)
+		grace, cancel := context.WithTimeout(ctx, limit)
+		s.kill(grace, exec.Limit{})
+		cancel()
 	}
 	implicit := s.implicit
 	s.implicit = nil
@@ -213,7 +212,7 @@ func (s *changeStream) resume(ctx context.Context) bool {
 		s.err = err
 	default:
 		s.lost = false
-		s.fail(ctx, err)
+		s.fail(err)
 	}
 	return false
 }

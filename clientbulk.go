@@ -285,7 +285,7 @@ func (b *clientBulk) run(ctx context.Context, op *exec.Op) (ClientBulkWriteResul
 	if b.done {
 		e.PartialResult = &b.result
 	}
-	return b.result, e
+	return b.result, op.Explain(e)
 }
 
 // read takes up what a message did: the counts of its reply, and what the results cursor says about its writes. An error is one

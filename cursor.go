@@ -17,7 +17,8 @@ import (
 )
 
 // Cursor iterates over the documents that an operation found. It fetches them from the server in batches. It is not safe
-// for concurrent use. A cursor must be closed unless it was read to its end; Seq and All do it by themselves.
+// for concurrent use, Next and Close included. A cursor must be closed unless it was read to its end, also after an error;
+// Seq and All do it by themselves. Behind a load balancer an open cursor keeps a connection for itself.
 //
 //	for user, err := range cur.Seq(ctx) {
 //		if err != nil {
@@ -46,9 +47,8 @@ type cursor struct {
 	limit      int64 // 0: none
 	seen       int64 // documents that the server has sent
 	comment    any
-	deadline   time.Time     // timeoutMS over the cursor's life
+	within     exec.Limit    // timeoutMS over the cursor's life
 	maxAwait   time.Duration // how long a getMore waits for data; 0 leaves it to the server
-	source     string
 	registered bool
 
 	result    exec.Result // holds the batch's memory
@@ -65,7 +65,7 @@ type cursor struct {
 func (c *cursor) open(client *Client, op *exec.Op, res exec.Result) error {
 	c.client, c.exec, c.db, c.bson = client, client.exec, op.DB, op.BSON
 	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
-	c.deadline, c.source = op.Deadline, op.Source
+	c.within = op.Limit
 	r, err := command.ParseCursor(res.Reply)
 	if err != nil {
 		c.release()
@@ -120,7 +120,7 @@ func (c *cursor) advance(ctx context.Context) bool {
 	for c.err == nil && !c.closed {
 		if len(c.batch) > 0 {
 			if err := c.read(); err != nil {
-				c.fail(ctx, err)
+				c.fail(err)
 				return false
 			}
 			return true
@@ -130,7 +130,7 @@ func (c *cursor) advance(ctx context.Context) bool {
 			return false
 		}
 		if err := c.getMore(ctx); err != nil {
-			c.fail(ctx, err)
+			c.fail(err)
 			return false
 		}
 	}
@@ -150,10 +150,13 @@ func (c *cursor) read() error {
 
 var errNotDocument = errors.New("an element is not a document")
 
-// fail ends the cursor with an error.
-func (c *cursor) fail(ctx context.Context, err error) {
+// fail ends the iteration with an error. What the server still has of the cursor is left to Close: the time for it may be up, and a
+// connection behind a load balancer stays the cursor's (specification: Load Balancers, "Behaviour With Cursors").
+func (c *cursor) fail(err error) {
 	c.err = err
-	c.close(ctx)
+	if c.id == 0 {
+		c.release()
+	}
 }
 
 // getMore fetches the next batch.
@@ -167,7 +170,7 @@ func (c *cursor) getMore(ctx context.Context) error {
 	}
 	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment}
 	op := exec.Op{Command: cmd, DB: c.db, Kind: exec.Read, Session: c.session, Implicit: c.implicit, Server: c.server, Conn: c.conn,
-		Deadline: c.deadline, Source: c.source, NoMaxTime: true, MaxAwait: c.maxAwait}
+		Limit: c.within, NoMaxTime: true, MaxAwait: c.maxAwait}
 	res, err := c.exec.Run(ctx, &op)
 	if err != nil {
 		c.wireVersion = res.WireVersion
@@ -197,30 +200,36 @@ func cursorGone(err error) bool {
 // killTimeout bounds how long closing a cursor may take.
 const killTimeout = 10 * time.Second
 
-// close ends the cursor: it tells the server to forget it, if the server still has it, and gives everything back.
-func (c *cursor) close(ctx context.Context) {
+// close ends the cursor: it tells the server to forget it, if the server still has it, and gives everything back. The timeout of
+// the operation that opened the cursor begins anew for it, and it runs even if ctx has ended.
+func (c *cursor) close(ctx context.Context) { c.closeWithin(ctx, c.within.Refreshed()) }
+
+func (c *cursor) closeWithin(ctx context.Context, limit exec.Limit) {
 	if c.closed {
 		return
 	}
 	c.closed = true
 	if c.id != 0 {
-		c.kill(ctx, killTimeout)
+		ctx = context.WithoutCancel(ctx)
+		if limit.Deadline.IsZero() {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, killTimeout)
+			defer cancel()
+		}
+		c.kill(ctx, limit)
 	}
 	c.release()
 	c.result.Release()
 	c.batch, c.postBatch = nil, nil
 }
 
-// kill sends killCursors. It runs even if ctx has ended, and its failure is of no interest: the server forgets idle cursors by
-// itself.
-func (c *cursor) kill(ctx context.Context, limit time.Duration) {
+// kill sends killCursors. Its failure is of no interest: the server forgets idle cursors by itself.
+func (c *cursor) kill(ctx context.Context, limit exec.Limit) {
 	if c.conn != nil && !c.conn.Alive() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
 	op := exec.Op{Command: &command.KillCursors{Collection: c.coll, ID: c.id, Comment: c.comment}, DB: c.db, Kind: exec.Read, Session: c.session,
-		Implicit: c.implicit, Server: c.server, Conn: c.conn, NoMaxTime: true}
+		Implicit: c.implicit, Server: c.server, Conn: c.conn, Limit: limit, NoMaxTime: limit.Deadline.IsZero()}
 	if res, err := c.exec.Run(ctx, &op); err == nil {
 		res.Release()
 	}
@@ -236,7 +245,7 @@ func (c *Cursor[T]) Next(ctx context.Context) bool {
 	c.current = zero // decoded in place, since a variable of its own would be allocated for each document
 	if err := decode(c.bson, c.raw, &c.current); err != nil {
 		c.current = zero
-		c.fail(ctx, fmt.Errorf("decode document %d: %w", c.seen-1, err))
+		c.fail(fmt.Errorf("decode document %d: %w", c.seen-1, err))
 		return false
 	}
 	return true
@@ -251,13 +260,28 @@ func (c *Cursor[T]) Err() error { return c.err }
 // ID returns the server's id of the cursor, 0 once the server has sent its last batch.
 func (c *Cursor[T]) ID() int64 { return c.id }
 
+// CloseCursorOptions are the options of Cursor.Close.
+type CloseCursorOptions struct {
+	// Timeout bounds the operation. Nil: the timeout that the cursor was opened with, which begins anew.
+	Timeout *time.Duration
+}
+
 // Close ends the cursor and frees it on the server. It may be called more than once, and after the end. It runs even if ctx has
-// ended already, for ten seconds at most.
-func (c *Cursor[T]) Close(ctx context.Context) error {
-	if ctx == nil {
+// ended already, for the timeout or, without one, for ten seconds at most.
+func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error {
+	o, err := option(opts)
+	switch {
+	case err != nil:
+		return fmt.Errorf("close cursor: %w", err)
+	case ctx == nil:
 		return errNilContext
+	case o.Timeout == nil:
+		c.close(ctx)
+		return nil
+	case *o.Timeout < 0:
+		return fmt.Errorf("close cursor: timeout is %v, want 0 or more", *o.Timeout)
 	}
-	c.close(ctx)
+	c.closeWithin(ctx, exec.NewLimit(o.Timeout, timeoutSources["operation"]))
 	return nil
 }
 
@@ -294,7 +318,7 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 		var zero T
 		all = append(all, zero)
 		if err := decode(c.bson, c.raw, &all[len(all)-1]); err != nil {
-			c.fail(ctx, fmt.Errorf("decode document %d: %w", c.seen-1, err))
+			c.fail(fmt.Errorf("decode document %d: %w", c.seen-1, err))
 			return all[:len(all)-1], c.err
 		}
 	}

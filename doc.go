@@ -36,8 +36,12 @@
 //
 // A context that ends makes the operation return at once, wherever it is: waiting for a server, for a connection or for
 // a reply. The error is a *TimeoutError that says where, and is context.Canceled or context.DeadlineExceeded for errors.Is. The
-// client and its connections stay usable. Beside contexts, a client, a database, a collection or an operation may have a
-// Timeout; the earliest wins.
+// client and its connections stay usable.
+//
+// Beside that, a client, a database, a collection or an operation may have a Timeout, which the operation inherits from the
+// innermost that has one. The earlier of it and the context's deadline ends the operation, and the error's Source says which it was.
+// A Timeout does more than a deadline: within it, an operation is tried again as often as there is time, and socket timeout,
+// maximum times and write concern timeouts do not count.
 //
 // # Sessions and transactions
 //
@@ -57,8 +61,9 @@
 // # Retries
 //
 // Reads, and writes of at most one document per statement, are tried again once after a network error or a failover; a write
-// is never applied twice. Within a timeout they are tried again as long as there is time. Every operation is tried again, after
-// a wait that grows, when a server says that it is overloaded. The client's options switch that off.
+// is never applied twice. Within a Timeout, though not within a context's deadline alone, they are tried again as long as there is
+// time. Every operation is tried again, after a wait that grows, when a server says that it is overloaded: twice at the most. The
+// client's options change that or switch it off.
 //
 // # Testing
 //

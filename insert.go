@@ -184,9 +184,10 @@ type writer struct {
 	err     error // of the collection's name
 	what    string
 	timeout *time.Duration
-	// deadline is when the timeout is up, which runs from the first command on, and id the operationId of all of them.
-	deadline time.Time
-	id       int64
+	// limit is the timeout, which runs from the first command on, and id the operationId of all of them.
+	limit   exec.Limit
+	started bool
+	id      int64
 }
 
 // op prepares the operation.
@@ -199,10 +200,10 @@ func (w *writer) op(ctx context.Context, cmd command.Command, retryable bool) (e
 	if err == nil {
 		err = w.scope.op(ctx, &op, w.timeout)
 	}
-	if w.deadline.IsZero() {
-		w.deadline = op.Deadline
+	if !w.started {
+		w.limit, w.started = op.Limit, true
 	}
-	op.Deadline = w.deadline
+	op.Limit = w.limit
 	if err == nil {
 		err = w.scope.writes(&op)
 	}
@@ -242,7 +243,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (
 	case reply.concern != nil:
 		err = reply.concern
 	}
-	return reply, acknowledged, err
+	return reply, acknowledged, op.Explain(err)
 }
 
 // writeReply is the reply to one write command, copied out of its buffer.
@@ -339,5 +340,5 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 	if len(bulk.WriteErrors) == 0 && len(bulk.WriteConcernErrors) == 0 && bulk.Err == nil {
 		return total, nil
 	}
-	return total, &bulk
+	return total, op.Explain(&bulk)
 }

@@ -57,35 +57,37 @@ func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) e
 			return errors.New("session belongs to another client")
 		}
 		op.Session = sess.inner
+		if sess.bound != nil {
+			if opTimeout != nil {
+				return errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
+			}
+			op.Limit = *sess.bound
+			return nil
+		}
 	}
-	timeout, source, err := s.limit(sess, opTimeout)
-	if err != nil {
-		return err
-	}
-	if timeout > 0 {
-		op.Deadline, op.Source = time.Now().Add(timeout), source
-	}
-	return nil
+	var err error
+	op.Limit, err = s.limit(opTimeout)
+	return err
 }
 
-// limit returns how long an operation may take, 0 if it is not bound, and whose timeout that is.
-func (s *scope) limit(sess *Session, opTimeout *time.Duration) (d time.Duration, source string, err error) {
-	bounded := sess != nil && sess.bounded
-	if bounded && opTimeout != nil {
-		return 0, "", errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
-	}
+// limit returns what bounds an operation in time that begins now: opTimeout, or the scope's timeout if that is nil.
+func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
 	timeout, level := s.timeout, s.timeoutLevel
 	if opTimeout != nil {
 		timeout, level = opTimeout, "operation"
 	}
-	if timeout == nil || bounded {
-		return 0, "", nil // what bounds a Transact is in its context already
+	if timeout == nil {
+		return exec.Limit{}, nil
 	}
 	if *timeout < 0 {
-		return 0, "", fmt.Errorf("timeout of the %s is %v, want 0 or more", level, *timeout)
+		return exec.Limit{}, fmt.Errorf("timeout of the %s is %v, want 0 or more", level, *timeout)
 	}
-	return *timeout, "the timeout of the " + level, nil
+	return exec.NewLimit(timeout, timeoutSources[level]), nil
 }
+
+// timeoutSources are what errors call the timeouts.
+var timeoutSources = map[string]string{"client": "the timeout of the client", "database": "the timeout of the database",
+	"collection": "the timeout of the collection", "session": "the timeout of the session", "operation": "the timeout of the operation"}
 
 // reads makes op a read with the scope's read preference and read concern.
 func (s *scope) reads(op *exec.Op) {
@@ -111,7 +113,7 @@ func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {
 // maxTime returns a MaxTime option in milliseconds. A timeout of the driver's own replaces it (specification: Client Side
 // Operations Timeout); with one that comes from the context, the option stands.
 func maxTime(op *exec.Op, d time.Duration) int64 {
-	if d <= 0 || !op.Deadline.IsZero() {
+	if d <= 0 || op.Timeout != nil {
 		return 0
 	}
 	op.NoMaxTime = true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/exec"
 	"allium/internal/session"
 )
 
@@ -18,8 +19,8 @@ import (
 type Session struct {
 	client *Client
 	inner  *session.Session
-	// bounded says that a Transact with a timeout is running, whose operations must not set their own.
-	bounded bool
+	// bound is what bounds the Transact that is running, nil if it has no timeout. It holds for its operations, too.
+	bound *exec.Limit
 }
 
 // SessionOptions are the options of StartSession.
@@ -65,14 +66,24 @@ func SessionFrom(ctx context.Context) *Session {
 	return s
 }
 
+// EndSessionOptions are the options of End.
+type EndSessionOptions struct {
+	// Timeout bounds the abort of a transaction that is still open. Nil: the session's timeout.
+	Timeout *time.Duration
+}
+
 // End ends the session, and aborts its transaction if one is open. It may be called more than once. It runs even if ctx has
-// ended already, for ten seconds at most.
-func (s *Session) End(ctx context.Context) {
+// ended already, for the timeout or, without one, for ten seconds at most.
+func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) {
 	if s.inner.Ended() {
 		return
 	}
 	if s.inner.Transaction().Running() {
-		s.abortDetached(ctx)
+		var timeout *time.Duration
+		for _, o := range opts {
+			timeout = o.Timeout
+		}
+		s.abortDetached(ctx, timeout)
 	}
 	s.inner.End()
 }
@@ -81,10 +92,27 @@ func (s *Session) End(ctx context.Context) {
 const abortTimeout = 10 * time.Second
 
 // abortDetached aborts the transaction even if ctx has ended. The server aborts it by itself in time if that fails.
-func (s *Session) abortDetached(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
-	defer cancel()
-	_ = s.client.exec.Abort(ctx, s.inner, time.Time{}) // errors of an abort are of no use to anybody
+func (s *Session) abortDetached(ctx context.Context, timeout *time.Duration) {
+	limit, err := s.limit(timeout)
+	if err != nil {
+		limit, _ = s.limit(nil)
+	}
+	ctx = context.WithoutCancel(ctx)
+	if limit.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, abortTimeout)
+		defer cancel()
+	}
+	_ = s.client.exec.Abort(ctx, s.inner, limit) // errors of an abort are of no use to anybody
+}
+
+// limit returns what bounds a commit or an abort that begins now: timeout, or what the session has if that is nil.
+func (s *Session) limit(timeout *time.Duration) (exec.Limit, error) {
+	scope := s.client.scope()
+	if t := s.inner.Options().Timeout; t != nil && timeout == nil {
+		scope.timeout, scope.timeoutLevel = t, "session"
+	}
+	return scope.limit(timeout)
 }
 
 // ID returns the session's lsid document.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"allium/internal/exec"
 	"allium/internal/mongoerr"
 	"allium/internal/session"
 )
@@ -21,6 +22,9 @@ type TransactionOptions struct {
 	ReadPreference *ReadPreference
 	// MaxCommitTime bounds the server's work on one commit, to the millisecond. A timeout replaces it.
 	MaxCommitTime *time.Duration
+	// Timeout bounds a Transact as a whole; a pointer to 0 means no bound. Nil: the session's timeout. StartTransaction does not take
+	// it: there, commit and abort have a timeout each.
+	Timeout *time.Duration
 }
 
 func (o TransactionOptions) inner() session.TransactionOptions {
@@ -44,6 +48,13 @@ func (s *Session) StartTransaction(opts ...TransactionOptions) error {
 	if err != nil {
 		return fmt.Errorf("start transaction: %w", err)
 	}
+	if o.Timeout != nil {
+		return errors.New("start transaction: a timeout is for Transact, CommitTransaction and AbortTransaction")
+	}
+	return s.start(o)
+}
+
+func (s *Session) start(o TransactionOptions) error {
 	scope := s.client.scope()
 	clientDefaults := TransactionOptions{ReadConcern: scope.readConcern, WriteConcern: scope.writeConcern, ReadPreference: scope.readPreference}
 	t := o.inner().Inherit(s.inner.Options().Transaction).Inherit(clientDefaults.inner())
@@ -58,42 +69,47 @@ func (s *Session) StartTransaction(opts ...TransactionOptions) error {
 	return s.inner.StartTransaction(t)
 }
 
-// timeout returns what bounds commits, aborts and Transact, 0 if nothing does.
-func (s *Session) timeout() (d time.Duration, set bool) {
-	if t := s.inner.Options().Timeout; t != nil {
-		return *t, true
-	}
-	if t := s.client.scope().timeout; t != nil {
-		return *t, true
-	}
-	return 0, false
-}
-
-func (s *Session) deadline() (t time.Time, source string) {
-	if d, _ := s.timeout(); d > 0 && !s.bounded {
-		return time.Now().Add(d), "the timeout of the session"
-	}
-	return time.Time{}, ""
+// EndTransactionOptions are the options of CommitTransaction and AbortTransaction.
+type EndTransactionOptions struct {
+	// Timeout bounds the operation; a pointer to 0 means no bound. Nil: the session's timeout.
+	Timeout *time.Duration
 }
 
 // CommitTransaction commits the transaction. An error labelled UnknownTransactionCommitResult leaves open whether it was
-// committed; CommitTransaction may be called again then. It is retried once after a network error.
-func (s *Session) CommitTransaction(ctx context.Context) error {
-	if ctx == nil {
-		return errNilContext
+// committed; CommitTransaction may be called again then. It is retried once after a network error, and within a timeout as long
+// as there is time.
+func (s *Session) CommitTransaction(ctx context.Context, opts ...EndTransactionOptions) error {
+	limit, err := s.ending(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("commit transaction: %w", err)
 	}
-	deadline, source := s.deadline()
-	return s.client.exec.Commit(ctx, s.inner, deadline, source)
+	return s.client.exec.Commit(ctx, s.inner, limit)
 }
 
 // AbortTransaction aborts the transaction. The server's errors are of no use and are not returned: what is not aborted now, the
 // server aborts in time.
-func (s *Session) AbortTransaction(ctx context.Context) error {
-	if ctx == nil {
-		return errNilContext
+func (s *Session) AbortTransaction(ctx context.Context, opts ...EndTransactionOptions) error {
+	limit, err := s.ending(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("abort transaction: %w", err)
 	}
-	deadline, _ := s.deadline()
-	return s.client.exec.Abort(ctx, s.inner, deadline)
+	return s.client.exec.Abort(ctx, s.inner, limit)
+}
+
+// ending returns what bounds a commit or an abort.
+func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exec.Limit, error) {
+	o, err := option(opts)
+	switch {
+	case ctx == nil:
+		return exec.Limit{}, errNilContext
+	case err != nil:
+		return exec.Limit{}, err
+	case s.bound == nil:
+		return s.limit(o.Timeout)
+	case o.Timeout != nil:
+		return exec.Limit{}, errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
+	}
+	return *s.bound, nil
 }
 
 // Transact runs fn in a transaction of a new session and commits it (specification: Convenient API for Transactions).
@@ -137,36 +153,47 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 	if ctx == nil {
 		return errNilContext
 	}
-	w := transact{session: s, started: time.Now(), limit: transactTimeout}
-	if d, set := s.timeout(); set {
-		w.csot, w.limit = true, d
-		if d == 0 {
-			w.limit = math.MaxInt64
-		} else {
+	o, err := option(opts)
+	if err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	timeout := o.Timeout
+	bound, err := s.limit(timeout)
+	if err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	o.Timeout = nil
+	w := transact{session: s, opts: o, timeout: timeout, started: time.Now(), limit: transactTimeout, source: "the limit of 120 seconds"}
+	if bound.Timeout != nil {
+		w.limit, w.source = math.MaxInt64, bound.Source
+		if d := *bound.Timeout; d > 0 {
+			w.limit = d
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, d)
+			ctx, cancel = context.WithDeadline(ctx, bound.Deadline)
 			defer cancel()
 		}
-		s.bounded = true
-		defer func() { s.bounded = false }()
+		s.bound = &bound
+		defer func() { s.bound = nil }()
 	}
 	defer func() { // fn panicked, or left the transaction open in another way
 		if s.inner.Transaction().Running() {
-			s.abortDetached(ctx)
+			s.abortDetached(ctx, timeout)
 		}
 	}()
-	return w.run(ctx, fn, opts)
+	return w.run(ctx, fn)
 }
 
 // transact is the state of one Transact.
 type transact struct {
 	session *Session
+	opts    TransactionOptions
+	timeout *time.Duration // that was given to the call
 	started time.Time
 	limit   time.Duration
-	csot    bool
+	source  string // of the limit
 }
 
-func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error, opts []TransactionOptions) error {
+func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) error {
 	s := w.session
 	inTxn := WithSession(ctx, s)
 	var last error
@@ -176,12 +203,12 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error, 
 				return err
 			}
 		}
-		if err := s.StartTransaction(opts...); err != nil {
+		if err := s.start(w.opts); err != nil {
 			return err
 		}
 		if err := fn(inTxn); err != nil {
 			if s.inner.Transaction().Running() {
-				s.abortDetached(ctx)
+				s.abortDetached(ctx, w.timeout)
 			}
 			if !HasErrorLabel(err, mongoerr.LabelTransientTransaction) || ctx.Err() != nil {
 				return err
@@ -257,11 +284,7 @@ func (w *transact) timedOut(err error) error {
 	if errors.As(err, &t) {
 		return err
 	}
-	source := "the limit of 120 seconds"
-	if w.csot {
-		source = "the timeout of the session"
-	}
-	return w.wrap(&TimeoutError{Phase: "transaction", Source: source, Elapsed: time.Since(w.started), Wrapped: err}, err)
+	return w.wrap(&TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}, err)
 }
 
 // ended says that the context ended while waiting for another attempt after err.

@@ -122,11 +122,8 @@ func (s *changeStream) prepare(ctx context.Context, sc scope, t target, pipeline
 	}
 	sc.reads(&s.op)
 	s.op.KeepSession, s.op.KeepConn = true, true
-	if s.timeout, _, err = sc.limit(SessionFrom(ctx), o.Timeout); err != nil {
-		return err
-	}
-	if o.MaxAwaitTime > 0 && s.timeout > 0 && o.MaxAwaitTime >= s.timeout {
-		return fmt.Errorf("MaxAwaitTime is %v, want less than %s, %v", o.MaxAwaitTime, s.op.Source, s.timeout)
+	if t := s.op.Timeout; t != nil && *t > 0 && o.MaxAwaitTime >= *t {
+		return fmt.Errorf("MaxAwaitTime is %v, want less than %s, %v", o.MaxAwaitTime, s.op.Source, *t)
 	}
 	if pipeline != nil {
 		stages, err := encodePipeline(sc.bson, pipeline)

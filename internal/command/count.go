@@ -8,10 +8,14 @@ import (
 
 // Count is the count command, which backs EstimatedDocumentCount.
 type Count struct {
-	Collection string
-	MaxTimeMS  int64
-	Comment    any
-	RawData    *bool
+	Collection  string
+	Filter      any // nil: all documents
+	Skip, Limit int64
+	Hint        any
+	Collation   *Collation
+	MaxTimeMS   int64
+	Comment     any
+	RawData     *bool
 }
 
 // Name implements Command.
@@ -20,6 +24,13 @@ func (*Count) Name() string { return "count" }
 // AppendBody implements Command.
 func (c *Count) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "count", c.Collection)}
+	if c.Filter != nil {
+		f.document("query", c.Filter)
+	}
+	f.int64("skip", c.Skip)
+	f.int64("limit", c.Limit)
+	f.hint(c.Hint)
+	f.collation(c.Collation)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
 	f.rawData(c.RawData, t)

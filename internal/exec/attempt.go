@@ -17,13 +17,14 @@ import (
 	"allium/internal/topology"
 )
 
-// attempt makes one attempt: it selects a server, checks a connection out, sends the command and reads the reply.
+// attempt makes one attempt: it selects a server, checks a connection out, sends the command and reads the reply. The result of
+// a command that succeeded but for its write concern comes with a *mongoerr.WriteConcernError.
 func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	srv, err := r.server(ctx)
 	if err != nil {
 		return Result{}, stageSelect, r.phase(ctx, "server selection", err)
 	}
-	r.addr = srv.Addr()
+	r.addr, r.rtt = srv.Addr(), srv.Description().MinRTT
 	c, err := r.checkOut(ctx, srv)
 	if err != nil {
 		return Result{}, stageCheckOut, r.phase(ctx, "connection checkout", err)
@@ -39,6 +40,7 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	r.pin(c, err)
 	keep := r.op.Conn == c || r.txnConn() == c
 	if err == nil && r.op.KeepConn && !keep && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) {
+		c.Pin(pool.ForCursor)
 		res.Conn, keep = c, true
 	}
 	if !keep {
@@ -81,6 +83,9 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 			sel.Addr = p.addr
 		}
 	}
+	if op.set() {
+		r.selecting = time.Now()
+	}
 	return r.x.Topology.Select(ctx, &sel)
 }
 
@@ -89,7 +94,15 @@ func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, e
 	if c := r.pinnedConn(); c != nil {
 		return c, c.Drain(ctx) // an operation before may have ended without its reply
 	}
-	return srv.CheckOut(ctx)
+	if !r.op.set() {
+		return srv.CheckOut(ctx)
+	}
+	// What selection has left of its time is the checkout's (specification: Client Side Operations Timeout, "Server Selection").
+	limit := r.x.SelectionTimeout
+	if limit > 0 && !r.selecting.IsZero() {
+		limit = max(limit-time.Since(r.selecting), 1)
+	}
+	return srv.CheckOutWithin(ctx, limit)
 }
 
 // pinnedConn returns the connection that the operation's cursor or transaction is pinned to, or nil.
@@ -111,7 +124,7 @@ func (r *run) txnConn() *pool.Conn {
 
 // exchange sends the command over c and judges the reply.
 func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, stage, error) {
-	m := message{run: r, hello: c.Hello(), rtt: srv.Description().MinRTT}
+	m := message{run: r, hello: c.Hello()}
 	_, batch := r.op.Command.(command.Batch)
 	buf := getBuffer(batch)
 	defer putBuffer(buf, batch)
@@ -125,6 +138,11 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	if r.op.Session != nil && r.inTxn {
 		r.op.Session.Transaction().Sent()
 	}
+	limit := r.x.SocketTimeout
+	if r.op.set() {
+		limit = 0
+	}
+	c.SetTimeout(limit)
 	if m.unacknowledged {
 		if err := c.Send(ctx, *buf); err != nil {
 			srv.HandleError(c, err)
@@ -143,12 +161,12 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		tr.failed(err)
 		return Result{}, stageSent, err
 	}
-	err = r.judge(srv, c, &m, reply, tr)
-	if err != nil {
-		reply.Release()
-		return Result{}, stageSent, err
+	switch err = r.judge(srv, c, &m, reply, tr); err.(type) {
+	case nil, *mongoerr.WriteConcernError:
+		return Result{Reply: reply.Body, Server: srv, reply: reply}, stageSent, err
 	}
-	return Result{Reply: reply.Body, Server: srv, reply: reply}, stageSent, nil
+	reply.Release()
+	return Result{}, stageSent, err
 }
 
 // judge reads what every reply may hold, tells sessions, clock and topology, and returns the error that the reply
@@ -205,15 +223,7 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 		r.serverLabels(e, e.Code, m)
 	}
 	srv.HandleError(c, e)
-	if r.op.WriteErrors && !(e.HasLabel(mongoerr.LabelRetryableWrite) && r.canRetry()) {
-		return nil
-	}
 	return e
-}
-
-// canRetry reports whether a retryable error of this attempt would lead to another one.
-func (r *run) canRetry() bool {
-	return r.retryableWrite() && (r.txnNumber != 0 || r.op.EndsTransaction) && (r.attempts == 0 || !r.deadline.IsZero())
 }
 
 // serverLabels adds RetryableWriteError to the errors of servers before 4.4, which do not label them themselves.
@@ -258,6 +268,7 @@ func (r *run) pin(c *pool.Conn, err error) {
 	case event.Mongos:
 		r.op.Session.Transaction().PinTo(&mongosPin{addr: r.addr})
 	case event.LoadBalancer:
+		c.Pin(pool.ForTransaction)
 		r.op.Session.Transaction().PinTo(&connPin{conn: c})
 	}
 }

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -25,9 +26,15 @@ type Config struct {
 	// OverloadRetargeting makes a retry after overload avoid the server that was overloaded.
 	OverloadRetargeting bool
 	ReadRetry           ReadRetryPolicy
-	ServerAPI           *conn.ServerAPI
-	Monitor             *event.CommandMonitor
-	Log                 *logging.Logger
+	// SelectionTimeout bounds selection and checkout together in operations with a timeoutMS; 0 and less: no bound.
+	SelectionTimeout time.Duration
+	// SocketTimeout bounds each round trip of operations without a timeoutMS; 0: no bound.
+	SocketTimeout time.Duration
+	ServerAPI     *conn.ServerAPI
+	Monitor       *event.CommandMonitor
+	Log           *logging.Logger
+	// Jitter returns a number from 0 to 1 that a backoff is multiplied by. Nil: a random one.
+	Jitter func() float64
 }
 
 // DefaultMaxAdaptiveRetries is the default of the specification Client Backpressure.
@@ -52,7 +59,12 @@ type Executor struct {
 }
 
 // New returns an executor.
-func New(cfg Config) *Executor { return &Executor{Config: cfg} }
+func New(cfg Config) *Executor {
+	if cfg.Jitter == nil {
+		cfg.Jitter = rand.Float64
+	}
+	return &Executor{Config: cfg}
+}
 
 // Close makes all later operations fail with ErrClientClosed.
 func (x *Executor) Close() { x.closed.Store(true) }
@@ -78,9 +90,11 @@ type run struct {
 	attempts       int // that failed
 	overloaded     bool
 	socketTimeouts int
-	addr           string   // the server of the last attempt
-	wireVersion    int32    // of its connection
-	avoid          []string // servers that a retry should not choose
+	addr           string        // the server of the last attempt
+	wireVersion    int32         // of its connection
+	rtt            time.Duration // its minimum round trip time when it was selected
+	selecting      time.Time     // when its selection began; only with a timeoutMS
+	avoid          []string      // servers that a retry should not choose
 }
 
 // stage is how far an attempt came.
@@ -155,9 +169,15 @@ func (r *run) enter(s *session.Session) error {
 	txn.BeforeCommand()
 	r.inTxn = txn.Running()
 	r.startsTxn = txn.State() == session.StartingTransaction
-	if rp, ok := txn.Options().ReadPreference.(*topology.ReadPreference); ok && r.inTxn && r.op.Kind != Write && rp.Mode != topology.Primary {
-		s.Leave()
-		return errors.New("read preference in a transaction must be primary")
+	if r.inTxn && r.op.Kind != Write {
+		rp, _ := txn.Options().ReadPreference.(*topology.ReadPreference)
+		if r.op.Kind == Run && r.op.ReadPreference != nil {
+			rp = r.op.ReadPreference // the operation's own; that of reads is inherited, and does not count
+		}
+		if rp != nil && rp.Mode != topology.Primary {
+			s.Leave()
+			return errors.New("read preference in a transaction must be primary")
+		}
 	}
 	return nil
 }
@@ -190,19 +210,21 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if stage == stageSent && !mongoerr.HasLabel(err, mongoerr.LabelNoWritesPerformed) {
 			sent = err
 		}
-		again := r.retries(ctx, err, stage)
-		if again && mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) {
-			again = r.backoff(ctx, err)
+		if r.retries(ctx, err, stage) && r.backoff(ctx, err) {
+			res.Release()
+			r.prepareRetry(err)
+			continue
 		}
-		if !again {
-			// The rules of Retryable Writes, which those of Retryable Reads are a part of: an error that says that an
-			// attempt was made wins over one that says that none was.
-			if sent == nil {
-				sent = first
-			}
-			return Result{}, r.timedOut(ctx, sent, err, stage)
+		if res.Reply != nil && r.op.WriteErrors {
+			return res, nil // the caller reads the write concern error beside the results
 		}
-		r.prepareRetry(err)
+		res.Release()
+		// The rules of Retryable Writes, which those of Retryable Reads are a part of: an error that says that an
+		// attempt was made wins over one that says that none was.
+		if sent == nil {
+			sent = first
+		}
+		return Result{}, r.timedOut(ctx, sent, err, stage)
 	}
 }
 
@@ -222,8 +244,8 @@ func (r *run) prepareRetry(err error) {
 func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error {
 	var t *mongoerr.TimeoutError
 	if errors.As(last, &t) {
-		if t.Source == "" && !t.Canceled() {
-			t.Source = r.source
+		if t.Source == "context" && !t.Canceled() && r.source != "" {
+			t.Source = r.source // the floors below see the one context only
 		}
 		t.Elapsed = time.Since(r.started)
 		if err != last && t.Wrapped != err {

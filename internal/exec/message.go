@@ -17,7 +17,6 @@ import (
 type message struct {
 	*run
 	hello *event.ServerDescription // what the connection's handshake told
-	rtt   time.Duration            // the server's minimum round trip time
 
 	id             int32 // the wire protocol's request id
 	session        *session.ServerSession
@@ -26,6 +25,9 @@ type message struct {
 
 // errNoTimeLeft says that the time that is left is less than a round trip takes: the command is not sent.
 var errNoTimeLeft = errors.New("the time that is left is less than a round trip to the server takes")
+
+// errNoRetryableWrites ends the retry of a write on a server where it could be applied twice.
+var errNoRetryableWrites = errors.New("the server that was selected for the retry does not support retryable writes")
 
 // build writes the message into buf.
 func (m *message) build(buf *[]byte) error {
@@ -74,6 +76,9 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	if err != nil {
 		return err
 	}
+	if !m.deadline.IsZero() && time.Until(m.deadline) < m.rtt { // a long message takes its time
+		return errNoTimeLeft
+	}
 	*buf = wire.FinishMessage(dst, 0)
 	return nil
 }
@@ -95,6 +100,9 @@ func (m *message) takeSession() error {
 			m.implicit = m.x.Sessions.Get(m.x.SessionTimeout())
 		}
 		m.session = m.implicit
+	}
+	if m.txnNumber != 0 && (m.session == nil || m.hello.Kind == event.Standalone) {
+		return errNoRetryableWrites
 	}
 	if m.session == nil {
 		return nil
@@ -134,8 +142,14 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 		}
 	}
 	dst = m.appendReadConcern(dst)
-	if op.WriteConcern != nil && !op.WriteConcern.IsZero() && !m.inTxn {
-		dst = op.WriteConcern.Append(dst)
+	if !m.inTxn {
+		wc := op.WriteConcern
+		if !op.EndsTransaction { // the wtimeout of a commit that is tried again is the driver's own
+			wc = op.concern(wc)
+		}
+		if !wc.IsZero() {
+			dst = wc.Append(dst)
+		}
 	}
 	dst = m.appendReadPreference(dst)
 	dst = m.x.ServerAPI.Append(dst)

@@ -69,10 +69,7 @@ type Op struct {
 	// cursor.
 	KeepConn bool
 
-	// Deadline is when timeoutMS is up, and Source which one it was; the context may end earlier. The zero time: no
-	// timeoutMS.
-	Deadline time.Time
-	Source   string
+	Limit
 	// NoSession keeps an implicit session from being taken.
 	NoSession bool
 	// NoMaxTime keeps maxTimeMS from being derived from the time that is left.

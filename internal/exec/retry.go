@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -37,11 +36,14 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	if ctx.Err() != nil || stage == stageBuild || stage == stageSelect {
 		return false // a selection error says that no server could be found in the time that there was
 	}
+	if _, timeout := errors.AsType[*mongoerr.TimeoutError](err); timeout {
+		return false // there is no time left, or there was none to wait any longer for a connection
+	}
 	if isNetworkError(err) && r.pinnedConn() != nil && !r.op.EndsTransaction {
 		return false // the cursor or transaction is gone with its connection
 	}
 	allowed := 1
-	if !r.deadline.IsZero() {
+	if r.op.set() {
 		allowed = math.MaxInt
 	}
 	overload := mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded)
@@ -97,8 +99,11 @@ const (
 	maxBackoff  = 10 * time.Second
 )
 
-// backoff waits before a retry after overload. It reports false if there is no time left for a retry.
+// backoff waits before a retry if the cause is overload. It reports false if there is no time left for a retry.
 func (r *run) backoff(ctx context.Context, cause error) bool {
+	if !mongoerr.HasLabel(cause, mongoerr.LabelSystemOverloaded) {
+		return true
+	}
 	base := baseBackoff
 	if ms := baseBackoffOf(cause); ms > 0 {
 		base = ms
@@ -107,7 +112,7 @@ func (r *run) backoff(ctx context.Context, cause error) bool {
 	if r.attempts < 16 {
 		d = min(d, base<<r.attempts)
 	}
-	d = time.Duration(rand.Float64() * float64(d))
+	d = time.Duration(r.x.Jitter() * float64(d))
 	if !r.deadline.IsZero() && time.Until(r.deadline) <= d {
 		return false
 	}
@@ -144,17 +149,28 @@ func isSocketTimeout(err error) bool {
 	return errors.As(err, &c) && c.Timeout()
 }
 
-// isMaxTimeExpired reports whether err is the server's MaxTimeMSExpired.
+// isMaxTimeExpired reports whether err, or an error that it wraps, is the server's MaxTimeMSExpired.
 func isMaxTimeExpired(err error) bool {
-	var e *mongoerr.ServerError
-	var w *mongoerr.WriteConcernError
-	return errors.As(err, &e) && e.Code == 50 || errors.As(err, &w) && w.Code == 50
+	switch e := err.(type) {
+	case nil:
+		return false
+	case *mongoerr.ServerError:
+		return e.Code == codeMaxTimeMSExpired
+	case *mongoerr.WriteError:
+		return e.Code == codeMaxTimeMSExpired
+	case *mongoerr.WriteConcernError:
+		return e.Code == codeMaxTimeMSExpired
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), isMaxTimeExpired)
+	}
+	return isMaxTimeExpired(errors.Unwrap(err))
 }
 
 // Error codes of the specifications. The retryable ones of Retryable Reads are those of Retryable Writes and 134, which a
 // server answers to a read only.
 const (
 	codeIllegalOperation       = 20
+	codeMaxTimeMSExpired       = 50
 	codeReadConcernUnavailable = 134
 )
 

@@ -15,7 +15,7 @@ const commitTimeout = 10 * time.Second
 
 // Commit commits the session's transaction (specification: Transactions, commitTransaction). It may be called again after
 // an error labelled UnknownTransactionCommitResult.
-func (x *Executor) Commit(ctx context.Context, s *session.Session, deadline time.Time, source string) error {
+func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) error {
 	if s.Ended() {
 		return session.ErrEnded
 	}
@@ -25,16 +25,16 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, deadline time
 		return err
 	}
 	opts := txn.Options()
-	wc, _ := opts.WriteConcern.(*command.WriteConcern)
+	wc := limit.concern(opts.WriteConcern)
 	if again {
 		wc = retriedCommitConcern(wc)
 	}
 	cmd := &command.EndTransaction{Commit: true, RecoveryToken: txn.RecoveryToken()}
-	if opts.MaxCommitTime != nil && deadline.IsZero() {
+	if opts.MaxCommitTime != nil && !limit.set() {
 		cmd.MaxTimeMS = opts.MaxCommitTime.Milliseconds()
 	}
 	op := Op{Command: cmd, DB: "admin", Kind: Write, Retryable: true, EndsTransaction: true, WriteConcern: wc, RetryConcern: retriedCommitConcern(wc),
-		Session: s, Deadline: deadline, Source: source, NoMaxTime: cmd.MaxTimeMS != 0}
+		Session: s, Limit: limit, NoMaxTime: cmd.MaxTimeMS != 0}
 	res, err := x.Run(ctx, &op)
 	if err == nil {
 		res.Release()
@@ -80,7 +80,7 @@ func commitUnknown(err error) bool {
 
 // Abort aborts the session's transaction (specification: Transactions, abortTransaction). It returns an error only if
 // there is nothing to abort.
-func (x *Executor) Abort(ctx context.Context, s *session.Session, deadline time.Time) error {
+func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) error {
 	if s.Ended() {
 		return session.ErrEnded
 	}
@@ -90,9 +90,8 @@ func (x *Executor) Abort(ctx context.Context, s *session.Session, deadline time.
 		return err
 	}
 	if send {
-		wc, _ := txn.Options().WriteConcern.(*command.WriteConcern)
 		op := Op{Command: &command.EndTransaction{RecoveryToken: txn.RecoveryToken()}, DB: "admin", Kind: Write, Retryable: true,
-			EndsTransaction: true, WriteConcern: wc, Session: s, Deadline: deadline}
+			EndsTransaction: true, WriteConcern: limit.concern(txn.Options().WriteConcern), Session: s, Limit: limit}
 		if res, err := x.Run(ctx, &op); err == nil {
 			res.Release()
 		}

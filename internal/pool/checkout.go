@@ -2,11 +2,18 @@ package pool
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"allium/event"
 	"allium/internal/mongoerr"
 )
+
+// patience bounds how long a checkout waits, besides its context.
+type patience struct {
+	limit  time.Duration // 0 and less: no bound
+	source string        // whose limit it is
+}
 
 // CheckOut returns a connection for the caller alone, which must give it back with Return.
 //
@@ -14,6 +21,17 @@ import (
 // that is being made meanwhile is not given up. If the pool is paused or gets cleared, the error is a *ClearedError. If a
 // connection could not be made, it is the error of that.
 func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
+	return p.checkOut(ctx, patience{p.cfg.WaitQueueTimeout, "waitQueueTimeoutMS"})
+}
+
+// CheckOutWithin is CheckOut for an operation with a timeoutMS, for which the wait queue timeout does not count: it waits
+// for what limit says is left of the time of server selection (specification: Client Side Operations Timeout, "Server
+// Selection"). A limit of 0 and less is none.
+func (p *Pool) CheckOutWithin(ctx context.Context, limit time.Duration) (*Conn, error) {
+	return p.checkOut(ctx, patience{limit, "serverSelectionTimeoutMS"})
+}
+
+func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 	var start time.Time
 	if p.listening() {
 		start = time.Now()
@@ -28,7 +46,7 @@ func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
 		p.checkedOut(c, start)
 		return c, nil
 	}
-	c, err := p.wait(ctx) // unlocks
+	c, err := p.wait(ctx, patience) // unlocks
 	if err != nil {
 		p.operations.Add(-1)
 		p.checkOutFailed(err, start)
@@ -58,7 +76,7 @@ func (p *Pool) pop() *Conn {
 }
 
 // wait waits in the queue for a connection. It is called with the lock held and releases it.
-func (p *Pool) wait(ctx context.Context) (*Conn, error) {
+func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 	switch p.state {
 	case closed:
 		p.mu.Unlock()
@@ -79,12 +97,12 @@ func (p *Pool) wait(ctx context.Context) (*Conn, error) {
 
 	var expired <-chan time.Time
 	begun := time.Now()
-	if p.cfg.WaitQueueTimeout > 0 {
-		t := time.NewTimer(p.cfg.WaitQueueTimeout)
+	if patience.limit > 0 {
+		t := time.NewTimer(patience.limit)
 		defer t.Stop()
 		expired = t.C
 	}
-	var err error
+	var err *mongoerr.TimeoutError
 	select {
 	case r := <-w.result:
 		p.waiters.Put(w)
@@ -92,9 +110,12 @@ func (p *Pool) wait(ctx context.Context) (*Conn, error) {
 	case <-ctx.Done():
 		err = timeout(p.addr, "context", time.Since(begun), ctx.Err())
 	case <-expired:
-		err = timeout(p.addr, "waitQueueTimeoutMS", time.Since(begun), errWaitQueueTimeout)
+		err = timeout(p.addr, patience.source, time.Since(begun), errWaitQueueTimeout)
 	}
 	p.mu.Lock()
+	if p.cfg.LoadBalanced {
+		err.Wrapped = p.crowded(err.Wrapped)
+	}
 	left := p.queue.remove(w)
 	if left {
 		p.disown(w)
@@ -111,9 +132,27 @@ func (p *Pool) wait(ctx context.Context) (*Conn, error) {
 	return nil, err
 }
 
-func timeout(addr, source string, elapsed time.Duration, err error) error {
+func timeout(addr, source string, elapsed time.Duration, err error) *mongoerr.TimeoutError {
 	return &mongoerr.TimeoutError{Phase: "connection checkout", Source: source, Elapsed: elapsed, Addr: addr, Wrapped: err}
 }
+
+// crowded says what holds the connections that a checkout has waited for in vain (specification: Load Balancers, "Connection
+// Tracking"). The lock is held.
+func (p *Pool) crowded(cause error) error {
+	cursors, transactions := p.pinned[ForCursor], p.pinned[ForTransaction]
+	return &crowdedError{class: cause, message: fmt.Sprintf("Timeout waiting for connection from the connection pool. maxPoolSize: %d, "+
+		"connections in use by cursors: %d, connections in use by transactions: %d, connections in use by other operations: %d",
+		p.cfg.MaxPoolSize, cursors, transactions, len(p.all)-len(p.idle)-cursors-transactions)}
+}
+
+// crowdedError is a cause with more to say.
+type crowdedError struct {
+	class   error
+	message string
+}
+
+func (e *crowdedError) Error() string { return e.message }
+func (e *crowdedError) Unwrap() error { return e.class }
 
 // disown finds somebody else who learns of it if the connection that is being made for w cannot be made: the next waiter
 // who has none, or nobody. The lock is held, and w is not in the queue any more.

@@ -27,6 +27,7 @@ type Conn struct {
 	created     time.Time
 	interrupted atomic.Bool
 	out         atomic.Bool // checked out
+	use         Use         // what it is pinned for; of whoever uses it
 	broken      error       // what broke the connection, if that was seen; of whoever uses it
 
 	// Guarded by the pool's lock.
@@ -36,6 +37,28 @@ type Conn struct {
 	making  bool
 	cancel  context.CancelFunc // gives up the attempt to make the connection
 	owner   *waiter            // the checkout that learns of it if the connection cannot be made
+}
+
+// Use is what a connection behind a load balancer is kept checked out for.
+type Use uint8
+
+// The uses of a connection.
+const (
+	ForOperation Use = iota // one command
+	ForCursor
+	ForTransaction
+	uses
+)
+
+// Pin notes that the connection stays checked out for a cursor or a transaction until it is returned.
+func (c *Conn) Pin(use Use) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	if c.use != ForOperation {
+		c.pool.pinned[c.use]--
+	}
+	c.use = use
+	c.pool.pinned[use]++
 }
 
 func (c *Conn) stale() bool { return c.generation.n != c.Generation }
@@ -88,6 +111,10 @@ func (c *Conn) Return() {
 	p.operations.Add(-1)
 	p.checkedIn(c)
 	p.mu.Lock()
+	if c.use != ForOperation {
+		p.pinned[c.use]--
+		c.use = ForOperation
+	}
 	p.take(c)
 	p.mu.Unlock()
 }
@@ -98,11 +125,11 @@ func (p *Pool) take(c *Conn) {
 	case c.removed: // interrupted
 	case p.state == closed:
 		p.remove(c, event.ClosedPoolClosed, nil)
-	case c.stale():
-		p.remove(c, event.ClosedStale, nil)
-		p.grow()
 	case !c.Alive() || c.Streaming(): // nobody reads the rest of a stream
 		p.remove(c, event.ClosedError, c.broken)
+		p.grow()
+	case c.stale():
+		p.remove(c, event.ClosedStale, nil)
 		p.grow()
 	case c.Owed():
 		p.draining++

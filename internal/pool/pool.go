@@ -93,10 +93,11 @@ type Pool struct {
 	own        generation
 	services   map[bson.ObjectID]*generation
 	lastID     int64
-	all        []*Conn // made or being made
-	idle       []*Conn // those that can be checked out, the one that was returned last at the end
-	connecting uint64  // how many are being made
-	draining   uint64  // how many read off an owed reply and will soon be done
+	all        []*Conn   // made or being made
+	idle       []*Conn   // those that can be checked out, the one that was returned last at the end
+	connecting uint64    // how many are being made
+	draining   uint64    // how many read off an owed reply and will soon be done
+	pinned     [uses]int // how many are kept checked out, and for what; ForOperation is not counted
 	queue      queue
 	waiters    sync.Pool // of *waiter that nobody uses: neither queued nor with a result or a connection being made
 	resting    bool      // no further attempts to reach the minimum until the next run in the background

@@ -43,6 +43,11 @@ func (s *Server) Description() *event.ServerDescription { return s.desc.Load() }
 // CheckOut returns a connection to the server, see pool.Pool.CheckOut.
 func (s *Server) CheckOut(ctx context.Context) (*pool.Conn, error) { return s.pool.CheckOut(ctx) }
 
+// CheckOutWithin is CheckOut for an operation with a timeoutMS, see pool.Pool.CheckOutWithin.
+func (s *Server) CheckOutWithin(ctx context.Context, limit time.Duration) (*pool.Conn, error) {
+	return s.pool.CheckOutWithin(ctx, limit)
+}
+
 // Operations returns how many operations have a connection to the server or wait for one.
 func (s *Server) Operations() int64 { return s.pool.Operations() }
 

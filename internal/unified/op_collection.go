@@ -51,6 +51,11 @@ var collectionOps = map[string]operation[*collection]{
 		}
 		return value(n)
 	},
+	"count": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
+		n, err := c.Count(ctx, a.any("filter"), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
+			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+		return encode(n, err)
+	},
 	"estimatedDocumentCount": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		n, err := c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		if err != nil {

@@ -12,8 +12,8 @@ type cursor = allium.Cursor[bson.Raw]
 
 func init() {
 	register(map[string]operation[*cursor]{
-		"close": func(ctx context.Context, _ *runner, c *cursor, _ *arguments) (result, error) {
-			c.Close(ctx) // its errors do not count
+		"close": func(ctx context.Context, _ *runner, c *cursor, a *arguments) (result, error) {
+			c.Close(ctx, allium.CloseCursorOptions{Timeout: a.timeout()}) // its errors do not count
 			return result{}, nil
 		},
 		"iterateOnce": func(ctx context.Context, _ *runner, c *cursor, _ *arguments) (result, error) {

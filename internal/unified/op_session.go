@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"allium"
 	"allium/bson"
 )
 
@@ -13,13 +14,13 @@ func init() {
 			return result{}, s.StartTransaction(a.transaction())
 		},
 		"commitTransaction": func(ctx context.Context, _ *runner, s *sessionEntity, a *arguments) (result, error) {
-			return result{}, s.CommitTransaction(ctx)
+			return result{}, s.CommitTransaction(ctx, allium.EndTransactionOptions{Timeout: a.timeout()})
 		},
 		"abortTransaction": func(ctx context.Context, _ *runner, s *sessionEntity, a *arguments) (result, error) {
-			return result{}, s.AbortTransaction(ctx)
+			return result{}, s.AbortTransaction(ctx, allium.EndTransactionOptions{Timeout: a.timeout()})
 		},
-		"endSession": func(ctx context.Context, _ *runner, s *sessionEntity, _ *arguments) (result, error) {
-			s.End(ctx)
+		"endSession": func(ctx context.Context, _ *runner, s *sessionEntity, a *arguments) (result, error) {
+			s.End(ctx, allium.EndSessionOptions{Timeout: a.timeout()})
 			return result{}, nil
 		},
 		"getSnapshotTime": func(_ context.Context, _ *runner, s *sessionEntity, _ *arguments) (result, error) {
@@ -38,6 +39,8 @@ func withTransaction(ctx context.Context, r *runner, s *sessionEntity, a *argume
 	if err != nil {
 		return result{}, &brokenTest{err}
 	}
+	o := a.transaction()
+	o.Timeout = a.timeout()
 	return result{}, s.Transact(ctx, func(ctx context.Context) error {
 		// The session travels in the context here, and the operations name it too.
 		for i := range ops {
@@ -46,7 +49,7 @@ func withTransaction(ctx context.Context, r *runner, s *sessionEntity, a *argume
 			}
 		}
 		return nil
-	}, a.transaction())
+	}, o)
 }
 
 // callback runs an operation of withTransaction's callback: its errors are checked, and reach withTransaction even so.
