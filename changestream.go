@@ -70,7 +70,7 @@ func (s *ChangeStream[T]) next(ctx context.Context, block bool) bool {
 	}
 	var e ChangeEvent[T]
 	if err := e.decode(s.op.BSON, s.event); err != nil {
-		s.fail(err) // the token stays before the event
+		s.fail(ctx, err) // the token stays before the event
 		return false
 	}
 	s.current = e
@@ -142,7 +142,7 @@ func (s *changeStream) advance(ctx context.Context, block bool) bool {
 	for asked := false; ; asked = true {
 		if found, err := s.scan(); found || err != nil {
 			if err != nil {
-				s.fail(err)
+				s.fail(ctx, err)
 			}
 			return found
 		}
@@ -161,6 +161,12 @@ func (s *changeStream) advance(ctx context.Context, block bool) bool {
 	}
 }
 
+// fail ends the stream with an error, unlike a cursor's, which Close ends: what can be resumed has been resumed.
+func (s *changeStream) fail(ctx context.Context, err error) {
+	s.cursor.fail(err)
+	s.close(ctx)
+}
+
 // recover deals with an error of a getMore. It reports whether the stream has resumed.
 func (s *changeStream) recover(ctx context.Context, err error) bool {
 	switch {
@@ -170,7 +176,7 @@ func (s *changeStream) recover(ctx context.Context, err error) bool {
 	case exec.Resumes(err, s.wireVersion):
 		return s.resume(ctx)
 	}
-	s.fail(err)
+	s.fail(ctx, err)
 	return false
 }
 
@@ -212,7 +218,7 @@ func (s *changeStream) resume(ctx context.Context) bool {
 		s.err = err
 	default:
 		s.lost = false
-		s.fail(err)
+		s.fail(ctx, err)
 	}
 	return false
 }
