@@ -4,41 +4,143 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	alliumbson "allium/bson"
 	"allium/mongotest"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 )
 
-// official starts a deployment and connects the official Go driver to it.
-func official(t *testing.T, opts ...mongotest.Option) *mongo.Client {
+// peer is the official Go driver, with its own defaults, connected to a deployment.
+type peer struct {
+	d      *mongotest.Deployment
+	client *mongo.Client
+	db     *mongo.Database
+}
+
+// connect connects the official driver to a deployment. change may change its options.
+func connect(t *testing.T, d *mongotest.Deployment, change ...func(*options.ClientOptions)) *peer {
 	t.Helper()
-	d := mongotest.Start(t, opts...)
-	client, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
+	opts := options.Client().ApplyURI(d.URI())
+	for _, f := range change {
+		f(opts)
+	}
+	client, err := mongo.Connect(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := client.Disconnect(context.Background()); err != nil {
+		done := make(chan error, 1)
+		go func() { done <- client.Disconnect(context.Background()) }()
+		select {
+		case err = <-done:
+		case <-time.After(200 * time.Millisecond):
+			// When the driver's monitor is just about to ask a server for news, Disconnect does not interrupt it but waits
+			// for the answer, up to ten seconds. The end of the servers answers sooner.
+			d.Stop()
+			err = <-done
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})
-	if err := client.Ping(t.Context(), nil); err != nil {
+	return &peer{d, client, client.Database("interop")}
+}
+
+// official starts a deployment and connects the official driver to it.
+func official(t *testing.T, opts ...mongotest.Option) *peer {
+	t.Helper()
+	p := connect(t, mongotest.Start(t, opts...))
+	if err := p.client.Ping(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	return client
+	return p
+}
+
+// replicated are the kinds of deployments that have sessions and an oplog.
+var replicated = []struct {
+	name string
+	kind mongotest.Option
+}{
+	{"replicaset", mongotest.ReplicaSet(3)},
+	{"sharded", mongotest.Sharded(2, 2)},
+	{"loadbalanced", mongotest.LoadBalanced(2)},
+}
+
+// clusters runs a test of the official driver against each kind of deployment that has sessions and an oplog.
+func clusters(t *testing.T, test func(t *testing.T, p *peer)) {
+	for _, r := range replicated {
+		t.Run(r.name, func(t *testing.T) { test(t, official(t, r.kind)) })
+	}
 }
 
 // deployments runs a test of the official driver against each kind of deployment.
-func deployments(t *testing.T, test func(t *testing.T, client *mongo.Client)) {
-	for name, opts := range map[string][]mongotest.Option{
-		"standalone": {mongotest.Standalone()},
-		"replicaset": {mongotest.ReplicaSet(1)},
-	} {
-		t.Run(name, func(t *testing.T) { test(t, official(t, opts...)) })
+func deployments(t *testing.T, test func(t *testing.T, p *peer)) {
+	t.Run("standalone", func(t *testing.T) { test(t, official(t, mongotest.Standalone())) })
+	clusters(t, test)
+}
+
+// doc makes a document of names and values.
+func doc(kv ...any) bson.D {
+	d := make(bson.D, 0, len(kv)/2)
+	for i := 0; i < len(kv); i += 2 {
+		d = append(d, bson.E{Key: kv[i].(string), Value: kv[i+1]})
+	}
+	return d
+}
+
+// count counts the commands of this name from now on.
+func (p *peer) count(name string) *atomic.Int64 {
+	n := new(atomic.Int64)
+	p.d.OnCommand(func(c *mongotest.Command) (alliumbson.Raw, error) {
+		if c.Name == name {
+			n.Add(1)
+		}
+		return nil, nil
+	})
+	return n
+}
+
+// all reads a cursor to its end and shows the documents as relaxed Extended JSON.
+func all(t *testing.T, cur *mongo.Cursor, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs []bson.Raw
+	if err := cur.All(t.Context(), &docs); err != nil {
+		t.Fatal(err)
+	}
+	var text []string
+	for _, d := range docs {
+		text = append(text, show(t, d))
+	}
+	return strings.Join(text, " ")
+}
+
+// show is a document as relaxed Extended JSON.
+func show(t *testing.T, d any) string {
+	t.Helper()
+	text, err := bson.MarshalExtJSON(d, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// wantCode checks that the server answered with this error.
+func wantCode(t *testing.T, err error, code int) {
+	t.Helper()
+	var se mongo.ServerError
+	if !errors.As(err, &se) || !se.HasErrorCode(code) {
+		t.Fatalf("want the server's error %d, got %v", code, err)
 	}
 }
 
@@ -53,9 +155,9 @@ func must[T any](v T, err error) func(t *testing.T) T {
 }
 
 func TestOfficialCRUD(t *testing.T) {
-	deployments(t, func(t *testing.T, client *mongo.Client) {
+	deployments(t, func(t *testing.T, p *peer) {
 		ctx := t.Context()
-		coll := client.Database("interop").Collection("people")
+		coll := p.db.Collection("people")
 		must(coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}, {Key: "name", Value: "Ada"}, {Key: "age", Value: 36}}))(t)
 		must(coll.InsertMany(ctx, []any{
 			bson.D{{Key: "_id", Value: 2}, {Key: "name", Value: "Grace"}, {Key: "age", Value: 85}},
@@ -106,21 +208,21 @@ func TestOfficialCRUD(t *testing.T) {
 		if err := coll.Drop(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := client.Database("interop").Drop(ctx); err != nil {
+		if err := p.db.Drop(ctx); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
 func TestOfficialBulkInsertWithDuplicate(t *testing.T) {
-	deployments(t, func(t *testing.T, client *mongo.Client) {
+	deployments(t, func(t *testing.T, p *peer) {
 		for _, tc := range []struct {
 			ordered  bool
 			inserted int64
 		}{{true, 2}, {false, 4}} {
 			t.Run(fmt.Sprintf("ordered=%v", tc.ordered), func(t *testing.T) {
 				ctx := t.Context()
-				coll := client.Database("interop").Collection(fmt.Sprintf("bulk%v", tc.ordered))
+				coll := p.db.Collection(fmt.Sprintf("bulk%v", tc.ordered))
 				docs := []any{bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 2}}, bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 3}}, bson.D{{Key: "_id", Value: 4}}}
 				_, err := coll.InsertMany(ctx, docs, options.InsertMany().SetOrdered(tc.ordered))
 				var bulk mongo.BulkWriteException
@@ -136,9 +238,9 @@ func TestOfficialBulkInsertWithDuplicate(t *testing.T) {
 }
 
 func TestOfficialCursorOverSeveralBatches(t *testing.T) {
-	deployments(t, func(t *testing.T, client *mongo.Client) {
+	deployments(t, func(t *testing.T, p *peer) {
 		ctx := t.Context()
-		coll := client.Database("interop").Collection("batches")
+		coll := p.db.Collection("batches")
 		docs := make([]any, 1000)
 		for i := range docs {
 			docs[i] = bson.D{{Key: "_id", Value: i}}
@@ -167,9 +269,9 @@ func TestOfficialCursorOverSeveralBatches(t *testing.T) {
 }
 
 func TestOfficialIndexes(t *testing.T) {
-	deployments(t, func(t *testing.T, client *mongo.Client) {
+	deployments(t, func(t *testing.T, p *peer) {
 		ctx := t.Context()
-		coll := client.Database("interop").Collection("indexed")
+		coll := p.db.Collection("indexed")
 		name := must(coll.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "email", Value: 1}}, Options: options.Index().SetUnique(true)}))(t)
 		if name != "email_1" {
 			t.Fatalf("index name %q", name)
@@ -182,9 +284,20 @@ func TestOfficialIndexes(t *testing.T) {
 		if len(specs) != 2 || specs[1].Name != "email_1" || specs[1].Unique == nil || !*specs[1].Unique {
 			t.Fatalf("indexes: %+v", specs)
 		}
-		names := must(client.Database("interop").ListCollectionNames(ctx, bson.D{}))(t)
+		names := must(p.db.ListCollectionNames(ctx, bson.D{}))(t)
 		if len(names) != 1 || names[0] != "indexed" {
 			t.Fatalf("collections: %v", names)
 		}
 	})
 }
+
+// alliumDoc makes a document for mongotest of names and values.
+func alliumDoc(kv ...any) alliumbson.D {
+	d := make(alliumbson.D, 0, len(kv)/2)
+	for i := 0; i < len(kv); i += 2 {
+		d = append(d, alliumbson.E{Key: kv[i].(string), Value: kv[i+1]})
+	}
+	return d
+}
+
+var secondaryOnly = readpref.Secondary()

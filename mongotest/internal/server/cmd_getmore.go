@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, ReadConcern: true, Run: runGetMore})
+	register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, ReadConcern: true, Snapshot: true, NoAfterTime: true, Run: runGetMore})
 }
 
 // defaultAwait is how long a getMore on an awaitData cursor waits for documents when the client does not say.

@@ -319,7 +319,7 @@ func (r *Request) checkReadConcern() error {
 	if r.InTxn() && !r.startTxn && rc.given {
 		return srverr.New(srverr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
 	}
-	if !rc.after.IsZero() && r.Cmd.NoAuth {
+	if !rc.after.IsZero() && (r.Cmd.NoAuth || r.Cmd.NoAfterTime) {
 		return srverr.New(srverr.InvalidOptions, "afterClusterTime is not allowed for this command")
 	}
 	return nil

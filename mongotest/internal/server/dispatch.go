@@ -41,6 +41,7 @@ type Command struct {
 	// CheckConcern says why a command does not go with a read concern level that it takes in general. It may be nil.
 	CheckConcern func(r *Request, level string) error
 	Snapshot     bool // takes read concern snapshot outside of transactions (since 5.0)
+	NoAfterTime  bool // takes no afterClusterTime; so do those with NoAuth
 	WriteConcern bool // takes writeConcern; the dispatcher waits for it
 	OpTime       bool // a write whose reply carries opTime and electionId, and is only ok when it is unacknowledged
 	Retryable    bool // takes txnNumber outside of transactions
