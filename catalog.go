@@ -45,6 +45,16 @@ func (c *Client) ListDatabaseNames(ctx context.Context, opts ...ListDatabasesOpt
 	return names, err
 }
 
+// Databases lists the databases of the deployment, as Client.Database returns them.
+func (c *Client) Databases(ctx context.Context, opts ...ListDatabasesOptions) ([]*Database, error) {
+	names, err := c.ListDatabaseNames(ctx, opts...)
+	dbs := make([]*Database, len(names))
+	for i, name := range names {
+		dbs[i] = c.Database(name)
+	}
+	return dbs, err
+}
+
 func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDatabasesOptions) ([]DatabaseInfo, error) {
 	o, err := option(opts)
 	if err != nil {
@@ -126,6 +136,16 @@ func (db *Database) ListCollectionNames(ctx context.Context, opts ...ListCollect
 		names[i] = all[i].Name
 	}
 	return names, err
+}
+
+// Collections lists the collections and views of the database, as Database.Collection returns them.
+func (db *Database) Collections(ctx context.Context, opts ...ListCollectionsOptions) ([]*Collection[bson.D], error) {
+	names, err := db.ListCollectionNames(ctx, opts...)
+	colls := make([]*Collection[bson.D], len(names))
+	for i, name := range names {
+		colls[i] = db.Collection(name)
+	}
+	return colls, err
 }
 
 func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cursor, opts []ListCollectionsOptions) error {
@@ -222,123 +242,21 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	return cur, cur.open(c.client, &op, res)
 }
 
+// ListIndexNames lists the names of the indexes of the collection.
+func (c *Collection[T]) ListIndexNames(ctx context.Context, opts ...ListIndexesOptions) ([]string, error) {
+	cur, err := c.ListIndexes(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	all, err := cur.All(ctx)
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return names, err
+}
+
 func isNamespaceNotFound(err error) bool {
 	var e *ServerError
 	return errors.As(err, &e) && e.Code == 26
-}
-
-// DropIndexOptions are the options of DropIndex and DropIndexes.
-type DropIndexOptions struct {
-	// Comment is any value that helps to find the operation in logs and profiles.
-	Comment any
-	// RawData is for the buckets of a time series collection (server 8.2 and later).
-	RawData *bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
-	Timeout *time.Duration
-}
-
-// DropIndex deletes the index with this name, or with these keys if index is a document.
-func (c *Collection[T]) DropIndex(ctx context.Context, index any, opts ...DropIndexOptions) error {
-	if index == "*" {
-		return errors.New(`drop index: "*" drops all indexes: use DropIndexes`)
-	}
-	return c.dropIndexes(ctx, index, opts)
-}
-
-// DropIndexes deletes all indexes but that on _id.
-func (c *Collection[T]) DropIndexes(ctx context.Context, opts ...DropIndexOptions) error {
-	return c.dropIndexes(ctx, "*", opts)
-}
-
-func (c *Collection[T]) dropIndexes(ctx context.Context, index any, opts []DropIndexOptions) error {
-	o, err := option(opts)
-	if err == nil {
-		err = c.err
-	}
-	if err != nil {
-		return fmt.Errorf("drop index: %w", err)
-	}
-	return c.Database().admin(ctx, "drop index", &command.DropIndexes{Collection: c.name, Index: index, Comment: o.Comment, RawData: o.RawData}, o.Timeout)
-}
-
-// CreateCollectionOptions are the options of CreateCollection. The zero value of a field leaves it to the server.
-type CreateCollectionOptions struct {
-	// Capped keeps the collection at SizeInBytes and, if that is set, MaxDocuments, by deleting the oldest documents.
-	Capped       bool
-	SizeInBytes  int64
-	MaxDocuments int64
-	// Validator is a filter that documents must match; ValidationLevel is "off", "strict" or "moderate", ValidationAction "error"
-	// or "warn".
-	Validator        any
-	ValidationLevel  string
-	ValidationAction string
-	// Collation is the collection's default.
-	Collation *Collation
-	// ViewOn makes a view of this collection through Pipeline.
-	ViewOn   string
-	Pipeline any
-	// TimeSeries makes a time series collection: a document with timeField, metaField, granularity and so on.
-	TimeSeries any
-	// ExpireAfter makes the server delete documents of a time series or clustered collection when they are this old.
-	ExpireAfter *time.Duration
-	// ClusteredIndex makes a clustered collection: a document with key, unique and name.
-	ClusteredIndex any
-	// PreAndPostImages makes the server keep what change streams need for full documents before a change.
-	PreAndPostImages *bool
-	// StorageEngine and IndexOptionDefaults hold options of the storage engine.
-	StorageEngine       any
-	IndexOptionDefaults any
-	// Comment is any value that helps to find the operation in logs and profiles.
-	Comment any
-	// Timeout bounds the operation; a pointer to 0 means no bound.
-	Timeout *time.Duration
-}
-
-// CreateCollection creates a collection or a view. It is only needed for options: the first insert creates a collection
-// that does not exist.
-func (db *Database) CreateCollection(ctx context.Context, name string, opts ...CreateCollectionOptions) error {
-	o, err := option(opts)
-	if err == nil {
-		err = checkName("collection", name)
-	}
-	if err != nil {
-		return fmt.Errorf("create collection: %w", err)
-	}
-	return db.admin(ctx, "create collection", &command.Named{Command: "create", Target: name, Fields: o.fields()}, o.Timeout)
-}
-
-// fields returns the fields of the create command, nil if there are none.
-func (o *CreateCollectionOptions) fields() any {
-	var d bson.D
-	add := func(set bool, key string, v any) {
-		if set {
-			d = append(d, bson.E{Key: key, Value: v})
-		}
-	}
-	add(o.Capped, "capped", true)
-	add(o.SizeInBytes != 0, "size", o.SizeInBytes)
-	add(o.MaxDocuments != 0, "max", o.MaxDocuments)
-	add(o.Validator != nil, "validator", o.Validator)
-	add(o.ValidationLevel != "", "validationLevel", o.ValidationLevel)
-	add(o.ValidationAction != "", "validationAction", o.ValidationAction)
-	if o.Collation != nil {
-		add(true, "collation", o.Collation.Document())
-	}
-	add(o.ViewOn != "", "viewOn", o.ViewOn)
-	add(o.Pipeline != nil, "pipeline", o.Pipeline)
-	add(o.TimeSeries != nil, "timeseries", o.TimeSeries)
-	if o.ExpireAfter != nil {
-		add(true, "expireAfterSeconds", int64(o.ExpireAfter.Seconds()))
-	}
-	add(o.ClusteredIndex != nil, "clusteredIndex", o.ClusteredIndex)
-	if o.PreAndPostImages != nil {
-		add(true, "changeStreamPreAndPostImages", bson.D{{Key: "enabled", Value: *o.PreAndPostImages}})
-	}
-	add(o.StorageEngine != nil, "storageEngine", o.StorageEngine)
-	add(o.IndexOptionDefaults != nil, "indexOptionDefaults", o.IndexOptionDefaults)
-	add(o.Comment != nil, "comment", o.Comment)
-	if d == nil {
-		return nil
-	}
-	return d
 }

@@ -100,12 +100,21 @@ func newRun(o *bson.Options, cmd any) (*command.Run, error) {
 }
 
 // Drop deletes the database with all its collections.
-func (db *Database) Drop(ctx context.Context) error {
-	return db.admin(ctx, "drop database", &command.Named{Command: "dropDatabase"}, nil)
+func (db *Database) Drop(ctx context.Context, opts ...DropOptions) error {
+	o, err := option(opts)
+	if err != nil {
+		return fmt.Errorf("drop database: %w", err)
+	}
+	return db.admin(ctx, "drop database", &command.Named{Command: "dropDatabase", Fields: o.fields()}, o.Timeout)
 }
 
 // admin runs a write of the catalog, whose reply holds nothing of interest.
 func (db *Database) admin(ctx context.Context, what string, cmd command.Command, timeout *time.Duration) error {
+	return db.adminWithin(ctx, what, cmd, nil, 0, timeout)
+}
+
+// adminWithin is admin for commands that take a maxTimeMS of the user's, which is put where maxTimeMS points to.
+func (db *Database) adminWithin(ctx context.Context, what string, cmd command.Command, maxTimeMS *int64, maxTimeOpt time.Duration, timeout *time.Duration) error {
 	if db.err != nil {
 		return fmt.Errorf("%s: %w", what, db.err)
 	}
@@ -116,6 +125,9 @@ func (db *Database) admin(ctx context.Context, what string, cmd command.Command,
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
+	}
+	if maxTimeMS != nil {
+		*maxTimeMS = maxTime(&op, maxTimeOpt)
 	}
 	res, err := db.run(ctx, &op)
 	if err != nil {

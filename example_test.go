@@ -372,6 +372,79 @@ func ExampleCollection_CreateIndex() {
 	// Output: name_1 <nil>
 }
 
+func ExampleCollection_ListIndexNames() {
+	client, done := connect()
+	defer done()
+	names, err := people(client).ListIndexNames(context.Background())
+	fmt.Println(names, err)
+	// Output: [_id_] <nil>
+}
+
+func ExampleCollection_DropIndex() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	if _, err := users.CreateIndex(context.Background(), allium.IndexModel{Keys: bson.D{{Key: "name", Value: 1}}}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(users.DropIndex(context.Background(), "name_1"))
+	// Output: <nil>
+}
+
+func ExampleCollection_CreateSearchIndex() {
+	client, done := connect()
+	defer done()
+	// Search indexes are a service of Atlas.
+	_, err := people(client).CreateSearchIndex(context.Background(), allium.SearchIndexModel{Definition: bson.M{"mappings": bson.M{"dynamic": true}}})
+	var refused *allium.ServerError
+	fmt.Println(errors.As(err, &refused), refused.Name)
+	// Output: true SearchNotEnabled
+}
+
+func ExampleCollection_Rename() {
+	client, done := connect()
+	defer done()
+	ctx, db := context.Background(), client.Database("app")
+	if err := people(client).Rename(ctx, "members"); err != nil {
+		log.Fatal(err)
+	}
+	names, err := db.ListCollectionNames(ctx)
+	fmt.Println(names, err)
+	// Output: [members] <nil>
+}
+
+func ExampleDatabase_CreateCollection() {
+	client, done := connect()
+	defer done()
+	ctx, db := context.Background(), client.Database("app")
+	if err := db.CreateCollection(ctx, "log", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20}); err != nil {
+		log.Fatal(err)
+	}
+	names, err := db.ListCollectionNames(ctx)
+	fmt.Println(names, err)
+	// Output: [log] <nil>
+}
+
+func ExampleDatabase_ModifyCollection() {
+	client, done := connect()
+	defer done()
+	people(client)
+	err := client.Database("app").ModifyCollection(context.Background(), "users", allium.ModifyCollectionOptions{
+		Validator: bson.M{"age": bson.M{"$gte": 0}},
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleClient_ListDatabaseNames() {
+	client, done := connect()
+	defer done()
+	people(client)
+	names, err := client.ListDatabaseNames(context.Background(), allium.ListDatabasesOptions{Filter: bson.M{"name": "app"}})
+	fmt.Println(names, err)
+	// Output: [app] <nil>
+}
+
 func ExampleCollection_With() {
 	client, done := connect()
 	defer done()

@@ -2,6 +2,7 @@ package allium
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,6 +47,10 @@ type IndexModel struct {
 	Version int32
 	// Clustered is for the index of a clustered collection.
 	Clustered bool
+	// Background lets servers before 4.2 build the index while the collection is used; newer ones always do.
+	Background bool
+	// BucketSize is for geoHaystack indexes, which servers before 5.0 have.
+	BucketSize int32
 }
 
 // options returns the fields beside key and name, nil if there are none.
@@ -55,7 +60,7 @@ func (m *IndexModel) options() any {
 	for _, f := range []struct {
 		key string
 		set bool
-	}{{"unique", m.Unique}, {"sparse", m.Sparse}, {"hidden", m.Hidden}, {"clustered", m.Clustered}} {
+	}{{"unique", m.Unique}, {"sparse", m.Sparse}, {"hidden", m.Hidden}, {"clustered", m.Clustered}, {"background", m.Background}} {
 		if f.set {
 			add(f.key, true)
 		}
@@ -82,7 +87,7 @@ func (m *IndexModel) options() any {
 	for _, f := range []struct {
 		key string
 		v   int32
-	}{{"textIndexVersion", m.TextVersion}, {"2dsphereIndexVersion", m.SphereVersion}, {"bits", m.Bits}, {"v", m.Version}} {
+	}{{"textIndexVersion", m.TextVersion}, {"2dsphereIndexVersion", m.SphereVersion}, {"bits", m.Bits}, {"bucketSize", m.BucketSize}, {"v", m.Version}} {
 		if f.v != 0 {
 			add(f.key, f.v)
 		}
@@ -153,14 +158,39 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 	return cmd.Names, nil
 }
 
-// Drop deletes the collection with its indexes. A collection that does not exist is no error.
-func (c *Collection[T]) Drop(ctx context.Context) error {
-	if c.err != nil {
-		return fmt.Errorf("drop collection: %w", c.err)
+// DropIndexOptions are the options of DropIndex and DropIndexes.
+type DropIndexOptions struct {
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// RawData is for the buckets of a time series collection (server 8.2 and later).
+	RawData *bool
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	MaxTime time.Duration
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// DropIndex deletes the index with this name, or with these keys if index is a document.
+func (c *Collection[T]) DropIndex(ctx context.Context, index any, opts ...DropIndexOptions) error {
+	if index == "*" {
+		return errors.New(`drop index: "*" drops all indexes: use DropIndexes`)
 	}
-	err := c.Database().admin(ctx, "drop collection", &command.Named{Command: "drop", Target: c.name}, nil)
-	if isNamespaceNotFound(err) {
-		return nil
+	return c.dropIndexes(ctx, index, opts)
+}
+
+// DropIndexes deletes all indexes but that on _id.
+func (c *Collection[T]) DropIndexes(ctx context.Context, opts ...DropIndexOptions) error {
+	return c.dropIndexes(ctx, "*", opts)
+}
+
+func (c *Collection[T]) dropIndexes(ctx context.Context, index any, opts []DropIndexOptions) error {
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("drop index: %w", err)
+	}
+	cmd := &command.DropIndexes{Collection: c.name, Index: index, Comment: o.Comment, RawData: o.RawData}
+	return c.Database().adminWithin(ctx, "drop index", cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
 }

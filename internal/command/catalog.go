@@ -1,8 +1,13 @@
 package command
 
-import "allium/bson"
+import (
+	"fmt"
 
-// ListCollections is the listCollections command.
+	"allium/bson"
+)
+
+// ListCollections is the listCollections command. NameOnly is not sent with a filter by other fields than name, which the server would
+// not see then (specification: Enumerating Collections).
 type ListCollections struct {
 	Filter                any
 	NameOnly              bool
@@ -24,8 +29,15 @@ func (c *ListCollections) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		dst = bson.AppendInt32(dst, "batchSize", c.BatchSize)
 	}
 	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
+	at := len(f.dst)
 	f.document("filter", c.Filter)
-	f.set("nameOnly", c.NameOnly)
+	nameOnly := c.NameOnly
+	if f.err == nil && len(f.dst) > at {
+		for key := range bson.Raw(f.dst[at+len("?filter."):]).All() {
+			nameOnly = nameOnly && key == "name"
+		}
+	}
+	f.set("nameOnly", nameOnly)
 	f.flag("authorizedCollections", c.AuthorizedCollections)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
@@ -80,9 +92,9 @@ func (c *Named) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		return dst, nil
 	}
 	start := len(dst)
-	dst, err := bson.MarshalAppend(dst, c.Fields)
+	dst, err := t.encoder().MarshalAppend(dst, c.Fields)
 	if err != nil {
-		return dst, err
+		return dst, fmt.Errorf("%s: %w", c.Command, err)
 	}
 	n := copy(dst[start:], dst[start+4:len(dst)-1])
 	return dst[:start+n], nil

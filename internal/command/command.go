@@ -47,6 +47,14 @@ type Target struct {
 	BSON *bson.Options
 }
 
+// encoder returns t.BSON, or the defaults of package bson.
+func (t *Target) encoder() *bson.Options {
+	if t.BSON == nil {
+		return &bson.Options{}
+	}
+	return t.BSON
+}
+
 func appendValue(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
 	if o == nil {
 		return bson.AppendValue(dst, key, v)

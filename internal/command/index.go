@@ -59,7 +59,7 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		c.Names = append(c.Names, name)
 		f.dst = bson.AppendString(f.dst, "name", name)
 		if ix.Options != nil {
-			opts, err := bson.MarshalAppend(nil, ix.Options)
+			opts, err := t.encoder().MarshalAppend(nil, ix.Options)
 			if err != nil {
 				return dst, fmt.Errorf("create indexes: index %d: %w", i, err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"allium"
 	"allium/bson"
@@ -15,7 +14,6 @@ type collection = allium.Collection[bson.Raw]
 func init() {
 	register(collectionOps)
 	register(databaseOps)
-	register(clientOps)
 }
 
 // collectionOps are the operations of a collection.
@@ -113,22 +111,6 @@ var collectionOps = map[string]operation[*collection]{
 		return doc(c.FindOneAndDelete(ctx, a.any("filter"), allium.FindOneAndDeleteOptions{Sort: a.any("sort"), Projection: a.any("projection"),
 			Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}))
 	},
-	"createIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		m := allium.IndexModel{Keys: a.any("keys"), Name: a.string("name")}
-		if u := a.bool("unique"); u != nil {
-			m.Unique = *u
-		}
-		name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
-		return encode(name, err)
-	},
-	"dropIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		return result{}, c.DropIndex(ctx, a.any("name"), a.dropIndexOptions())
-	},
-	"dropIndexes": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		return result{}, c.DropIndexes(ctx, a.dropIndexOptions())
-	},
-	"listIndexes":    listIndexes,
-	"listIndexNames": listIndexes,
 }
 
 func encode(v any, err error) (result, error) {
@@ -147,19 +129,6 @@ func drain(ctx context.Context) func(cur *allium.Cursor[bson.Raw], err error) (r
 		}
 		return docs(cur.All(ctx))
 	}
-}
-
-func listIndexes(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-	cur, err := c.ListIndexes(ctx, allium.ListIndexesOptions{BatchSize: int32(a.int("batchSize")), RawData: a.bool("rawData"), Timeout: a.timeout()})
-	if err != nil {
-		return result{}, err
-	}
-	all, err := cur.All(ctx)
-	raws := []bson.Raw{}
-	for _, i := range all {
-		raws = append(raws, i.Raw)
-	}
-	return docs(raws, err)
 }
 
 func (a *arguments) unordered() bool {
@@ -186,13 +155,6 @@ func (a *arguments) updateOptions() allium.UpdateOptions {
 
 func (a *arguments) deleteOptions() allium.DeleteOptions {
 	return allium.DeleteOptions{Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
-}
-
-func (a *arguments) dropIndexOptions() allium.DropIndexOptions {
-	if a.millis("maxTimeMS") != 0 {
-		a.used = a.used[:len(a.used)-1] // the operation has no such option
-	}
-	return allium.DropIndexOptions{Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
 
 // returnNew reads returnDocument.
@@ -265,61 +227,4 @@ var databaseOps = map[string]operation[*allium.Database]{
 		a.string("commandName")
 		return doc(db.RunCommand(ctx, a.document("command"), allium.RunCommandOptions{ReadPreference: a.readPreference("readPreference"), Timeout: a.timeout()}))
 	},
-	"listCollections": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-		cur, err := db.ListCollections(ctx, a.listCollectionsOptions())
-		if err != nil {
-			return result{}, err
-		}
-		all, err := cur.All(ctx)
-		if err != nil {
-			return result{}, err
-		}
-		v, err := bson.MarshalValue(all)
-		return result{value: v, roots: true}, err
-	},
-	"listCollectionNames": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-		names, err := db.ListCollectionNames(ctx, a.listCollectionsOptions())
-		return encode(names, err)
-	},
-	"createCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-		o := allium.CreateCollectionOptions{SizeInBytes: a.int("size"), MaxDocuments: a.int("max"), Validator: a.any("validator"), ViewOn: a.string("viewOn"),
-			Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ClusteredIndex: a.any("clusteredIndex"), Comment: a.any("comment"), Timeout: a.timeout()}
-		if b := a.bool("capped"); b != nil {
-			o.Capped = *b
-		}
-		if v := a.raw("expireAfterSeconds"); !v.IsZero() {
-			n, _ := v.AsInt64()
-			o.ExpireAfter = new(time.Duration(n) * time.Second)
-		}
-		if d := a.document("changeStreamPreAndPostImages"); d != nil {
-			o.PreAndPostImages = new(d.Lookup("enabled").AsBool())
-		}
-		return result{}, db.CreateCollection(ctx, a.string("collection"), o)
-	},
-	"dropCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-		return result{}, db.Collection(a.string("collection")).Drop(ctx)
-	},
-}
-
-func (a *arguments) listCollectionsOptions() allium.ListCollectionsOptions {
-	return allium.ListCollectionsOptions{Filter: a.any("filter"), BatchSize: int32(a.int("batchSize")), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
-}
-
-// clientOps are the operations of a client.
-var clientOps = map[string]operation[*clientEntity]{
-	"listDatabases": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
-		infos, err := c.ListDatabases(ctx, a.listDatabasesOptions())
-		return encode(infos, err)
-	},
-	"listDatabaseNames": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
-		names, err := c.ListDatabaseNames(ctx, a.listDatabasesOptions())
-		return encode(names, err)
-	},
-	"dropDatabase": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
-		return result{}, c.Database(a.string("database")).Drop(ctx)
-	},
-}
-
-func (a *arguments) listDatabasesOptions() allium.ListDatabasesOptions {
-	return allium.ListDatabasesOptions{Filter: a.any("filter"), Comment: a.any("comment"), Timeout: a.timeout()}
 }

@@ -242,6 +242,9 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 	if q.storage != nil && !q.storage.IsEmpty() {
 		raw = bson.AppendDocument(raw, "storageEngine", q.storage)
 	}
+	if !q.defaults.IsEmpty() {
+		raw = bson.AppendDocument(raw, "indexOptionDefaults", q.defaults)
+	}
 	if q.collation != nil {
 		if set.Collation, err = query.ParseCollation(q.collation); err != nil {
 			return set, err

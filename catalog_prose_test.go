@@ -1,0 +1,380 @@
+package allium_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// enumerated runs a test of the enumeration specifications in the environments that they name.
+func enumerated(t *testing.T, run func(t *testing.T, setUp, client *allium.Client)) {
+	for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "primary": mongotest.ReplicaSet(1), "mongos": mongotest.Sharded(1, 1)} {
+		t.Run(name, func(t *testing.T) {
+			client := open(t, mongotest.Start(t, topology).URI())
+			run(t, client, client)
+		})
+	}
+	t.Run("secondary", func(t *testing.T) {
+		d := mongotest.Start(t, mongotest.ReplicaSet(2))
+		secondary := open(t, "mongodb://"+d.Secondaries()[0].Addr()+"/?directConnection=true")
+		run(t, open(t, d.URI(), allium.ClientOptions{WriteConcern: &allium.WriteConcern{W: 2}}), secondary)
+	})
+}
+
+// checkSame checks that two lists hold the same names, each once.
+func checkSame(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	got = slices.Sorted(slices.Values(got))
+	if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// system leaves out the databases that every deployment has.
+func system(names []string) []string {
+	return slices.DeleteFunc(names, func(s string) bool { return s == "admin" || s == "config" || s == "local" })
+}
+
+// Enumerating Databases, test plan.
+func TestProseEnumerateDatabases(t *testing.T) {
+	enumerated(t, func(t *testing.T, setUp, client *allium.Client) {
+		ctx := t.Context()
+		for _, db := range []string{"a", "b"} {
+			if _, err := setUp.Database(db).Collection("c").InsertOne(ctx, bson.D{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		infos, err := client.ListDatabases(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, i := range infos {
+			names = append(names, i.Name)
+		}
+		checkSame(t, "ListDatabases", system(names), "a", "b")
+		if names, err = client.ListDatabaseNames(ctx); err != nil {
+			t.Fatal(err)
+		}
+		checkSame(t, "ListDatabaseNames", system(names), "a", "b")
+		dbs, err := client.Databases(ctx, allium.ListDatabasesOptions{Filter: bson.D{{Key: "name", Value: "b"}}})
+		if err != nil || len(dbs) != 1 || dbs[0].Name() != "b" || dbs[0].Client() != client {
+			t.Errorf("Databases: %v, %v", dbs, err)
+		}
+	})
+}
+
+// Enumerating Collections, test plan.
+func TestProseEnumerateCollections(t *testing.T) {
+	enumerated(t, func(t *testing.T, setUp, client *allium.Client) {
+		ctx := t.Context()
+		if err := setUp.Database("d").CreateCollection(ctx, "capped", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 4096}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"plain", "capped"} {
+			coll := setUp.Database("d").Collection(name)
+			if _, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := coll.InsertOne(ctx, bson.D{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		db := client.Database("d")
+		names, err := db.ListCollectionNames(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSame(t, "ListCollectionNames", names, "plain", "capped")
+		// nameOnly must not be sent: the server would filter by what it leaves out.
+		capped := allium.ListCollectionsOptions{Filter: bson.D{{Key: "options.capped", Value: true}}}
+		if names, err = db.ListCollectionNames(ctx, capped); err != nil {
+			t.Fatal(err)
+		}
+		checkSame(t, "ListCollectionNames of capped collections", names, "capped")
+		colls, err := db.Collections(ctx, capped)
+		if err != nil || len(colls) != 1 || colls[0].Name() != "capped" {
+			t.Errorf("Collections: %v, %v", colls, err)
+		}
+		cur, err := db.ListCollections(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos, err := cur.All(ctx)
+		if err != nil || len(infos) != 2 || infos[0].Options == nil {
+			t.Errorf("ListCollections: %v, %v", infos, err)
+		}
+	})
+}
+
+// Index Management, test plan.
+func TestProseIndexManagement(t *testing.T) {
+	enumerated(t, func(t *testing.T, setUp, client *allium.Client) {
+		ctx := t.Context()
+		names, err := setUp.Database("d").Collection("c").CreateIndexes(ctx, []allium.IndexModel{
+			{Keys: bson.D{{Key: "a", Value: 1}}}, {Keys: bson.D{{Key: "a", Value: 1}, {Key: "b", Value: -1}}}, {Keys: bson.D{{Key: "c", Value: 1}}, Unique: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSame(t, "CreateIndexes", names, "a_1", "a_1_b_-1", "c_1")
+		if _, err := setUp.Database("d").Collection("c").InsertOne(ctx, bson.D{{Key: "a", Value: 1}, {Key: "b", Value: 1}, {Key: "c", Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		coll := client.Database("d").Collection("c")
+		if names, err = coll.ListIndexNames(ctx); err != nil {
+			t.Fatal(err)
+		}
+		checkSame(t, "ListIndexNames", names, "_id_", "a_1", "a_1_b_-1", "c_1")
+		cur, err := coll.ListIndexes(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos, err := cur.All(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = nil
+		for _, i := range infos {
+			names = append(names, i.Name)
+			if i.Unique != (i.Name == "c_1") {
+				t.Errorf("index %s: unique is %v", i.Name, i.Unique)
+			}
+		}
+		checkSame(t, "ListIndexes", names, "_id_", "a_1", "a_1_b_-1", "c_1")
+		if names, err := client.Database("d").Collection("missing").ListIndexNames(ctx); err != nil || len(names) != 0 {
+			t.Errorf("indexes of a collection that does not exist: %v, %v", names, err)
+		}
+	})
+}
+
+// atlas answers the commands about search indexes as a deployment on Atlas does: what was changed is there only when it is listed the
+// second time, and read and write concerns are refused.
+type atlas struct {
+	mu      sync.Mutex
+	indexes []searchIndex
+}
+
+type searchIndex struct {
+	name, kind string
+	definition bson.Raw
+	listed     int
+	dropped    bool
+}
+
+func (a *atlas) hook(c *mongotest.Command) (bson.Raw, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	body := c.Body
+	list := c.Name == "aggregate" && !body.Lookup("pipeline", "0", "$listSearchIndexes").IsZero()
+	if !list && !strings.Contains(c.Name, "SearchIndex") {
+		return nil, nil
+	}
+	for _, key := range []string{"readConcern", "writeConcern"} {
+		if !body.Lookup(key).IsZero() {
+			return reply(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 72}, {Key: "errmsg", Value: key + " is not allowed"}})
+		}
+	}
+	name, _ := body.Lookup("name").StringValue()
+	switch c.Name {
+	case "createSearchIndexes":
+		return a.create(body)
+	case "updateSearchIndex":
+		for i := range a.indexes {
+			if a.indexes[i].name == name {
+				def, _ := body.Lookup("definition").Document()
+				a.indexes[i].definition, a.indexes[i].listed = append(bson.Raw(nil), def...), 0
+			}
+		}
+		return reply(bson.D{{Key: "ok", Value: 1}})
+	case "dropSearchIndex":
+		if coll, _ := body.Lookup("dropSearchIndex").StringValue(); coll == "missing" {
+			return reply(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 26}, {Key: "codeName", Value: "NamespaceNotFound"}, {Key: "errmsg", Value: "collection not found"}})
+		}
+		for i := range a.indexes {
+			if a.indexes[i].name == name {
+				a.indexes[i].dropped, a.indexes[i].listed = true, 0
+			}
+		}
+		return reply(bson.D{{Key: "ok", Value: 1}})
+	}
+	return a.list(body)
+}
+
+func (a *atlas) create(body bson.Raw) (bson.Raw, error) {
+	created := bson.A{}
+	specs, _ := body.Lookup("indexes").Array()
+	for v := range specs.Values() {
+		spec, _ := v.Document()
+		ix := searchIndex{name: "default", kind: "search"}
+		if s, ok := spec.Lookup("name").StringValue(); ok {
+			ix.name = strings.Clone(s)
+		}
+		if s, ok := spec.Lookup("type").StringValue(); ok {
+			ix.kind = strings.Clone(s)
+		}
+		def, _ := spec.Lookup("definition").Document()
+		if ix.kind == "search" && def.Lookup("mappings").IsZero() {
+			return reply(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 8}, {Key: "errmsg", Value: "Attribute mappings missing."}})
+		}
+		ix.definition = append(bson.Raw(nil), def...)
+		a.indexes = append(a.indexes, ix)
+		created = append(created, bson.D{{Key: "id", Value: ix.name}, {Key: "name", Value: ix.name}})
+	}
+	return reply(bson.D{{Key: "ok", Value: 1}, {Key: "indexesCreated", Value: created}})
+}
+
+func (a *atlas) list(body bson.Raw) (bson.Raw, error) {
+	only, named := body.Lookup("pipeline", "0", "$listSearchIndexes", "name").StringValue()
+	batch := bson.A{}
+	for i := range a.indexes {
+		ix := &a.indexes[i]
+		ix.listed++
+		if ix.dropped && ix.listed > 1 || named && ix.name != only {
+			continue
+		}
+		status := "BUILDING"
+		if ix.listed > 1 {
+			status = "READY"
+		}
+		batch = append(batch, bson.D{{Key: "id", Value: ix.name}, {Key: "name", Value: ix.name}, {Key: "type", Value: ix.kind}, {Key: "status", Value: status},
+			{Key: "queryable", Value: status == "READY"}, {Key: "latestDefinition", Value: ix.definition}})
+	}
+	return reply(bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "db.c"}, {Key: "firstBatch", Value: batch}}}, {Key: "ok", Value: 1}})
+}
+
+func reply(d bson.D) (bson.Raw, error) { return bson.Marshal(d) }
+
+// awaitSearchIndex lists the index until it can be used.
+func awaitSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D], name string) allium.SearchIndexInfo {
+	t.Helper()
+	for range 10 {
+		cur, err := coll.ListSearchIndexes(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := cur.All(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range all {
+			if i.Name == name && i.Queryable && i.Status == "READY" {
+				return i
+			}
+		}
+	}
+	t.Fatalf("search index %s does not become ready", name)
+	return allium.SearchIndexInfo{}
+}
+
+// Index Management, prose tests of the search index helpers, cases 1 to 8, against what stands for Atlas.
+func TestProseSearchIndexes(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	client := open(t, d.URI())
+	dynamic := func(on bool) bson.D {
+		return bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: on}}}}
+	}
+	vector := bson.D{{Key: "fields", Value: bson.A{bson.D{{Key: "type", Value: "vector"}, {Key: "path", Value: "plot_embedding"},
+		{Key: "numDimensions", Value: 1536}, {Key: "similarity", Value: "euclidean"}}}}}
+	for i, run := range []func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]){
+		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index", Definition: dynamic(false)})
+			checkDynamic(t, awaitSearchIndex(ctx, t, coll, "test-search-index"), false)
+		},
+		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+			names, err := coll.CreateSearchIndexes(ctx, []allium.SearchIndexModel{{Name: "test-search-index-1", Definition: dynamic(false)}, {Name: "test-search-index-2", Definition: dynamic(false)}})
+			if err != nil || !slices.Equal(names, []string{"test-search-index-1", "test-search-index-2"}) {
+				t.Fatal(names, err)
+			}
+			for _, name := range names {
+				checkDynamic(t, awaitSearchIndex(ctx, t, coll, name), false)
+			}
+		},
+		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index", Definition: dynamic(false)})
+			awaitSearchIndex(ctx, t, coll, "test-search-index")
+			if err := coll.DropSearchIndex(ctx, "test-search-index"); err != nil {
+				t.Fatal(err)
+			}
+			left := -1
+			for range 10 {
+				cur, err := coll.ListSearchIndexes(ctx, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := cur.All(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if left = len(all); left == 0 {
+					break
+				}
+			}
+			if left != 0 {
+				t.Errorf("%d search indexes are left", left)
+			}
+		},
+		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index", Definition: dynamic(false)})
+			awaitSearchIndex(ctx, t, coll, "test-search-index")
+			if err := coll.UpdateSearchIndex(ctx, "test-search-index", dynamic(true)); err != nil {
+				t.Fatal(err)
+			}
+			checkDynamic(t, awaitSearchIndex(ctx, t, coll, "test-search-index"), true)
+		},
+		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+			if err := coll.Database().Collection("missing").DropSearchIndex(ctx, "x"); err != nil {
+				t.Error(err)
+			}
+		},
+		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+			coll = coll.With(allium.CollectionOptions{WriteConcern: &allium.WriteConcern{W: 1}, ReadConcern: &allium.ReadConcern{Level: "majority"}})
+			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index-case6", Definition: dynamic(false)})
+			checkDynamic(t, awaitSearchIndex(ctx, t, coll, "test-search-index-case6"), false)
+		},
+		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+			for _, m := range []allium.SearchIndexModel{{Name: "test-search-index-case7-implicit", Definition: dynamic(false)},
+				{Name: "test-search-index-case7-explicit", Type: "search", Definition: dynamic(false)}, {Name: "test-search-index-case7-vector", Type: "vectorSearch", Definition: vector}} {
+				createSearchIndex(ctx, t, coll, m)
+				want := m.Type
+				if want == "" {
+					want = "search"
+				}
+				if i := awaitSearchIndex(ctx, t, coll, m.Name); i.Type != want {
+					t.Errorf("%s has the type %s, want %s", m.Name, i.Type, want)
+				}
+			}
+		},
+		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+			_, err := coll.CreateSearchIndex(ctx, allium.SearchIndexModel{Name: "test-search-index-case8-error", Definition: vector})
+			if err == nil || !strings.Contains(err.Error(), "Attribute mappings missing") {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(fmt.Sprintf("case %d", i+1), func(t *testing.T) {
+			d.OnCommand((&atlas{}).hook)
+			run(t.Context(), t, client.Database("db").Collection(fmt.Sprintf("coll%d", i)))
+		})
+	}
+}
+
+func createSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D], m allium.SearchIndexModel) {
+	t.Helper()
+	if name, err := coll.CreateSearchIndex(ctx, m); err != nil || name != m.Name {
+		t.Fatalf("created %q, %v, want %q", name, err, m.Name)
+	}
+}
+
+func checkDynamic(t *testing.T, i allium.SearchIndexInfo, want bool) {
+	t.Helper()
+	if got, ok := i.LatestDefinition.Lookup("mappings", "dynamic").Boolean(); !ok || got != want {
+		t.Errorf("latest definition of %s is %v, want dynamic: %v", i.Name, i.LatestDefinition, want)
+	}
+}

@@ -1,0 +1,264 @@
+package allium
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+)
+
+// adminFields collects the fields of a command of the catalog, as far as they are set.
+type adminFields bson.D
+
+func (f *adminFields) add(set bool, key string, v any) {
+	if set {
+		*f = append(*f, bson.E{Key: key, Value: v})
+	}
+}
+
+func (f *adminFields) value(key string, v any)  { f.add(v != nil, key, v) }
+func (f *adminFields) str(key, v string)        { f.add(v != "", key, v) }
+func (f *adminFields) int(key string, v int64)  { f.add(v != 0, key, v) }
+func (f *adminFields) flag(key string, v *bool) { f.add(v != nil, key, v) }
+
+// seconds adds a duration in whole seconds.
+func (f *adminFields) seconds(key string, d *time.Duration) {
+	if d != nil {
+		f.add(true, key, int64(d.Seconds()))
+	}
+}
+
+// images adds changeStreamPreAndPostImages.
+func (f *adminFields) images(on *bool) {
+	if on != nil {
+		f.add(true, "changeStreamPreAndPostImages", bson.D{{Key: "enabled", Value: *on}})
+	}
+}
+
+// document returns the fields as a Named command takes them: nil if there are none.
+func (f adminFields) document() any {
+	if f == nil {
+		return nil
+	}
+	return bson.D(f)
+}
+
+// CreateCollectionOptions are the options of CreateCollection. The zero value of a field leaves it to the server.
+type CreateCollectionOptions struct {
+	// Capped keeps the collection at SizeInBytes and, if that is set, MaxDocuments, by deleting the oldest documents.
+	Capped       bool
+	SizeInBytes  int64
+	MaxDocuments int64
+	// Validator is a filter that documents must match; ValidationLevel is "off", "strict" or "moderate", ValidationAction "error"
+	// or "warn".
+	Validator        any
+	ValidationLevel  string
+	ValidationAction string
+	// Collation is the collection's default.
+	Collation *Collation
+	// ViewOn makes a view of this collection through Pipeline.
+	ViewOn   string
+	Pipeline any
+	// TimeSeries makes a time series collection: a document with timeField, metaField, granularity and so on.
+	TimeSeries any
+	// ExpireAfter makes the server delete documents of a time series or clustered collection when they are this old.
+	ExpireAfter *time.Duration
+	// ClusteredIndex makes a clustered collection: a document with key, unique and name.
+	ClusteredIndex any
+	// PreAndPostImages makes the server keep what change streams need for full documents before a change.
+	PreAndPostImages *bool
+	// IDIndex describes the index on _id, if it is to have a collation of its own.
+	IDIndex any
+	// StorageEngine and IndexOptionDefaults hold options of the storage engine.
+	StorageEngine       any
+	IndexOptionDefaults any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// CreateCollection creates a collection or a view. It is only needed for options: the first insert creates a collection
+// that does not exist.
+func (db *Database) CreateCollection(ctx context.Context, name string, opts ...CreateCollectionOptions) error {
+	o, err := option(opts)
+	if err == nil {
+		err = checkName("collection", name)
+	}
+	if err != nil {
+		return fmt.Errorf("create collection: %w", err)
+	}
+	return db.admin(ctx, "create collection", &command.Named{Command: "create", Target: name, Fields: o.fields()}, o.Timeout)
+}
+
+// fields returns the fields of the create command, nil if there are none.
+func (o *CreateCollectionOptions) fields() any {
+	var f adminFields
+	f.add(o.Capped, "capped", true)
+	f.int("size", o.SizeInBytes)
+	f.int("max", o.MaxDocuments)
+	f.value("validator", o.Validator)
+	f.str("validationLevel", o.ValidationLevel)
+	f.str("validationAction", o.ValidationAction)
+	if o.Collation != nil {
+		f.value("collation", o.Collation.Document())
+	}
+	f.str("viewOn", o.ViewOn)
+	f.value("pipeline", o.Pipeline)
+	f.value("timeseries", o.TimeSeries)
+	f.seconds("expireAfterSeconds", o.ExpireAfter)
+	f.value("clusteredIndex", o.ClusteredIndex)
+	f.images(o.PreAndPostImages)
+	f.value("idIndex", o.IDIndex)
+	f.value("storageEngine", o.StorageEngine)
+	f.value("indexOptionDefaults", o.IndexOptionDefaults)
+	f.value("comment", o.Comment)
+	return f.document()
+}
+
+// ModifyCollectionOptions say what ModifyCollection changes. What is zero stays as it is.
+type ModifyCollectionOptions struct {
+	// Index changes an index.
+	Index *IndexChange
+	// Validator, ValidationLevel and ValidationAction are as in CreateCollectionOptions.
+	Validator        any
+	ValidationLevel  string
+	ValidationAction string
+	// ViewOn and Pipeline redefine a view. Both must be set then.
+	ViewOn   string
+	Pipeline any
+	// TimeSeries changes the granularity of a time series collection: a document such as {granularity: "hours"}.
+	TimeSeries any
+	// ExpireAfter is when documents of a time series or clustered collection are deleted; NeverExpire ends that.
+	ExpireAfter *time.Duration
+	NeverExpire bool
+	// PreAndPostImages makes the server keep what change streams need for full documents before a change, or not.
+	PreAndPostImages *bool
+	// SizeInBytes and MaxDocuments are new bounds of a capped collection (server 6.0 and later).
+	SizeInBytes  int64
+	MaxDocuments int64
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// IndexChange says what ModifyCollection changes about the index with this name or with these keys.
+type IndexChange struct {
+	Name string
+	Keys any
+	// ExpireAfter is when documents are deleted, to the second.
+	ExpireAfter *time.Duration
+	// Hidden keeps the query planner from using the index, or lets it again.
+	Hidden *bool
+	// PrepareUnique makes the index refuse new duplicates; Unique makes it unique if there are none left (server 6.0 and later).
+	PrepareUnique *bool
+	Unique        *bool
+}
+
+// ModifyCollection changes options of a collection or a view, by the server's command collMod.
+func (db *Database) ModifyCollection(ctx context.Context, name string, opts ...ModifyCollectionOptions) error {
+	o, err := option(opts)
+	if err == nil {
+		err = checkName("collection", name)
+	}
+	if err != nil {
+		return fmt.Errorf("modify collection: %w", err)
+	}
+	return db.admin(ctx, "modify collection", &command.Named{Command: "collMod", Target: name, Fields: o.fields()}, o.Timeout)
+}
+
+// fields returns the fields of the collMod command, nil if there are none.
+func (o *ModifyCollectionOptions) fields() any {
+	var f adminFields
+	if i := o.Index; i != nil {
+		var x adminFields
+		x.str("name", i.Name)
+		x.value("keyPattern", i.Keys)
+		x.seconds("expireAfterSeconds", i.ExpireAfter)
+		x.flag("hidden", i.Hidden)
+		x.flag("prepareUnique", i.PrepareUnique)
+		x.flag("unique", i.Unique)
+		f.value("index", bson.D(x))
+	}
+	f.value("validator", o.Validator)
+	f.str("validationLevel", o.ValidationLevel)
+	f.str("validationAction", o.ValidationAction)
+	f.str("viewOn", o.ViewOn)
+	f.value("pipeline", o.Pipeline)
+	f.value("timeseries", o.TimeSeries)
+	f.seconds("expireAfterSeconds", o.ExpireAfter)
+	f.add(o.NeverExpire, "expireAfterSeconds", "off")
+	f.images(o.PreAndPostImages)
+	f.int("cappedSize", o.SizeInBytes)
+	f.int("cappedMax", o.MaxDocuments)
+	f.value("comment", o.Comment)
+	return f.document()
+}
+
+// RenameOptions are the options of Rename.
+type RenameOptions struct {
+	// DropTarget deletes a collection that has the new name already. Otherwise that is an error.
+	DropTarget bool
+	// Database is the database to move the collection to. Empty: the collection stays in its own.
+	Database string
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// Rename gives the collection another name. c itself still stands for the old one.
+func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameOptions) error {
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
+	}
+	if err == nil {
+		err = checkName("collection", name)
+	}
+	if err != nil {
+		return fmt.Errorf("rename collection: %w", err)
+	}
+	if o.Database == "" {
+		o.Database = c.db
+	}
+	f := adminFields{{Key: "to", Value: o.Database + "." + name}}
+	f.add(o.DropTarget, "dropTarget", true)
+	f.value("comment", o.Comment)
+	admin := Database{scope: c.scope}
+	admin.db = "admin"
+	return admin.admin(ctx, "rename collection", &command.Named{Command: "renameCollection", Target: c.db + "." + c.name, Fields: f.document()}, o.Timeout)
+}
+
+// DropOptions are the options of Collection.Drop and Database.Drop.
+type DropOptions struct {
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+func (o *DropOptions) fields() any {
+	var f adminFields
+	f.value("comment", o.Comment)
+	return f.document()
+}
+
+// Drop deletes the collection with its indexes. A collection that does not exist is no error.
+func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return fmt.Errorf("drop collection: %w", err)
+	}
+	err = c.Database().admin(ctx, "drop collection", &command.Named{Command: "drop", Target: c.name, Fields: o.fields()}, o.Timeout)
+	if isNamespaceNotFound(err) {
+		return nil
+	}
+	return err
+}

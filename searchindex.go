@@ -1,0 +1,158 @@
+package allium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/exec"
+)
+
+// SearchIndexModel describes a search index that is to be created (specification: Index Management, "Search Indexes").
+type SearchIndexModel struct {
+	// Name is the index's name; empty, the server calls it "default".
+	Name string
+	// Type is "search" or "vectorSearch"; empty, the server takes it for "search".
+	Type string
+	// Definition is a document such as {mappings: {dynamic: true}} or, of a vector search index, {fields: [...]}.
+	Definition any
+}
+
+// SearchIndexInfo is what ListSearchIndexes says about a search index. Raw holds all that the server told.
+type SearchIndexInfo struct {
+	ID   string
+	Name string
+	Type string
+	// Status is for example "BUILDING" or "READY". Queryable says whether the index can be used yet.
+	Status    string
+	Queryable bool
+	// LatestDefinition is the definition that was given last, which need not be in use yet.
+	LatestDefinition bson.Raw
+	Raw              bson.Raw
+}
+
+// UnmarshalBSON reads what $listSearchIndexes answers for one index.
+func (i *SearchIndexInfo) UnmarshalBSON(data []byte) error {
+	var in struct {
+		ID               string   `bson:"id"`
+		Name             string   `bson:"name"`
+		Type             string   `bson:"type"`
+		Status           string   `bson:"status"`
+		Queryable        bool     `bson:"queryable"`
+		LatestDefinition bson.Raw `bson:"latestDefinition"`
+	}
+	if err := bson.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*i = SearchIndexInfo{ID: in.ID, Name: in.Name, Type: in.Type, Status: in.Status, Queryable: in.Queryable,
+		LatestDefinition: in.LatestDefinition, Raw: append(bson.Raw(nil), data...)}
+	return nil
+}
+
+// SearchIndexOptions are the options of CreateSearchIndex, CreateSearchIndexes, UpdateSearchIndex and DropSearchIndex.
+type SearchIndexOptions struct {
+	// Timeout bounds the operation, which does not wait until the index is ready; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// CreateSearchIndex creates a search index and returns its name. The server answers before the index is there: ask
+// ListSearchIndexes until it is Queryable.
+func (c *Collection[T]) CreateSearchIndex(ctx context.Context, index SearchIndexModel, opts ...SearchIndexOptions) (string, error) {
+	names, err := c.CreateSearchIndexes(ctx, []SearchIndexModel{index}, opts...)
+	if err != nil {
+		return "", err
+	}
+	if len(names) != 1 {
+		return "", fmt.Errorf("create search indexes: server names %d indexes, want 1", len(names))
+	}
+	return names[0], nil
+}
+
+// CreateSearchIndexes creates search indexes and returns their names. See CreateSearchIndex.
+func (c *Collection[T]) CreateSearchIndexes(ctx context.Context, indexes []SearchIndexModel, opts ...SearchIndexOptions) ([]string, error) {
+	cmd := &command.CreateSearchIndexes{Collection: c.name}
+	for _, i := range indexes {
+		cmd.Indexes = append(cmd.Indexes, command.SearchIndex{Name: i.Name, Type: i.Type, Definition: i.Definition})
+	}
+	names := []string{}
+	err := c.searchIndexes(ctx, "create search indexes", cmd, opts, func(reply bson.Raw) error {
+		created, ok := reply.Lookup("indexesCreated").Array()
+		if !ok {
+			return errors.New("server's reply does not name the indexes")
+		}
+		for v := range created.Values() {
+			doc, _ := v.Document()
+			name, ok := doc.Lookup("name").StringValue()
+			if !ok {
+				return errors.New("server's reply has an index without a name")
+			}
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
+}
+
+// UpdateSearchIndex gives the search index with this name another definition. The server answers before it is in use.
+func (c *Collection[T]) UpdateSearchIndex(ctx context.Context, name string, definition any, opts ...SearchIndexOptions) error {
+	return c.searchIndexes(ctx, "update search index", &command.UpdateSearchIndex{Collection: c.name, Index: name, Definition: definition}, opts, nil)
+}
+
+// DropSearchIndex deletes the search index with this name. That the collection does not exist is no error.
+func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts ...SearchIndexOptions) error {
+	err := c.searchIndexes(ctx, "drop search index", &command.DropSearchIndex{Collection: c.name, Index: name}, opts, nil)
+	if isNamespaceNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// searchIndexes runs a command about search indexes. It carries no write concern, since it goes to another process, which refuses
+// them. read gets the reply.
+func (c *Collection[T]) searchIndexes(ctx context.Context, what string, cmd command.Command, opts []SearchIndexOptions, read func(reply bson.Raw) error) error {
+	o, err := option(opts)
+	if err == nil {
+		err = c.err
+	}
+	op := exec.Op{Command: cmd, Kind: exec.Write}
+	if err == nil {
+		err = c.op(ctx, &op, o.Timeout)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	res, err := c.run(ctx, &op)
+	if err != nil {
+		return err
+	}
+	defer res.Release()
+	if read == nil {
+		return nil
+	}
+	if err := read(res.Reply); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// ListSearchIndexes lists the search index with this name or, with an empty one, all of the collection. It is an
+// aggregation, whose options it takes.
+func (c *Collection[T]) ListSearchIndexes(ctx context.Context, name string, opts ...AggregateOptions) (*Cursor[SearchIndexInfo], error) {
+	stage := bson.D{}
+	if name != "" {
+		stage = bson.D{{Key: "name", Value: name}}
+	}
+	s := c.scope
+	s.readConcern, s.writeConcern = nil, nil
+	cur := &Cursor[SearchIndexInfo]{}
+	if err := aggregate(ctx, s, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cursor, opts); err != nil {
+		return nil, err
+	}
+	return cur, nil
+}
