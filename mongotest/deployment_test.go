@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -333,6 +334,52 @@ func TestLoadBalanced(t *testing.T) {
 	if r := run(t, dial(t, addr), bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}}); r.Lookup("ok").AsBool() {
 		t.Error("a client that does not declare load balancing is served")
 	}
+}
+
+// A cursor is known to its mongos only, whichever way a connection leads to it.
+func TestLoadBalancedCursors(t *testing.T) {
+	d := mongotest.Start(t, mongotest.LoadBalanced(2), mongotest.InMemory())
+	connect := func(addr string) (net.Conn, bson.ObjectID) {
+		c, err := d.DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		id, _ := ok(t, run(t, c, bson.D{{Key: "hello", Value: 1}, {Key: "loadBalanced", Value: true}, {Key: "$db", Value: "admin"}})).Lookup("serviceId").ObjectID()
+		return c, id
+	}
+	u, err := url.Parse(d.SingleMongosURI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, one := connect(u.Host)
+	again, same := connect(u.Host)
+	if one != same {
+		t.Error("the balancer in front of a single mongos leads to several")
+	}
+	var other net.Conn
+	for range 2 {
+		if c, id := connect(d.Hosts()[0]); id != one {
+			other = c
+		}
+	}
+	for i := range int32(3) {
+		ok(t, run(t, first, insertOne("c", i)))
+	}
+	id, _ := ok(t, run(t, first, bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}, {Key: "$db", Value: "db"}})).Lookup("cursor", "id").AsInt64()
+	getMore := bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 1}, {Key: "$db", Value: "db"}}
+	if code, _ := run(t, other, getMore).Lookup("code").AsInt64(); code != 43 {
+		t.Errorf("another mongos answers a getMore with code %d", code)
+	}
+	ok(t, run(t, again, getMore))
+	start := append(insertOne("c", 9), bson.E{Key: "lsid", Value: testSession}, bson.E{Key: "txnNumber", Value: int64(1)},
+		bson.E{Key: "startTransaction", Value: true}, bson.E{Key: "autocommit", Value: false})
+	ok(t, run(t, first, start))
+	more := append(insertOne("c", 10), bson.E{Key: "lsid", Value: testSession}, bson.E{Key: "txnNumber", Value: int64(1)}, bson.E{Key: "autocommit", Value: false})
+	if code, _ := run(t, other, more).Lookup("code").AsInt64(); code != 251 {
+		t.Errorf("another mongos goes on with a transaction: code %d", code)
+	}
+	ok(t, run(t, again, more))
 }
 
 func TestTLS(t *testing.T) {

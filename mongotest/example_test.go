@@ -108,6 +108,25 @@ func ExampleNode_HoldBack() {
 	// <nil>
 }
 
+// A client that shall talk to one mongos only, for instance because a fail point is set on that one.
+func ExampleDeployment_SingleMongosURI() {
+	ctx := context.Background()
+	d, err := mongotest.Open(mongotest.LoadBalanced(2))
+	if err != nil {
+		panic(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.SingleMongosURI())
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close(ctx)
+	d.Node(0).FailCommand(mongotest.Fail{Commands: []string{"ping"}, Times: 1, Code: 8})
+	_, err = client.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}})
+	fmt.Println(err != nil)
+	// Output: true
+}
+
 // A timeout of a minute is tested in no time: the deployment and the client live in a bubble with a clock of its own.
 func TestTimeoutInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,8 +44,8 @@ type Deployment struct {
 	mem   *memnet.Network // nil unless in memory
 	tls   *certificates   // nil without TLS
 
-	balancer     *server.Balancer // of LoadBalanced
-	balancerAddr string
+	balancers []*server.Balancer // of LoadBalanced: in front of all mongoses, and of the first
+	balanced  []string           // their addresses
 }
 
 // Start starts a deployment and stops it when the test ends. A panic inside of the deployment fails the test.
@@ -134,15 +134,17 @@ func (d *Deployment) start() error {
 		}
 	}
 	if o.kind == loadBalanced {
-		l, addr, err := d.listen(count)
-		if err != nil {
-			return err
-		}
 		var nodes []*server.Node
 		for _, n := range d.nodes {
 			nodes = append(nodes, n.n)
 		}
-		d.balancer, d.balancerAddr = server.Balance(l, nodes), addr
+		for i, behind := range [][]*server.Node{nodes, nodes[:1]} {
+			l, addr, err := d.listen(count + i)
+			if err != nil {
+				return err
+			}
+			d.balancers, d.balanced = append(d.balancers, server.Balance(l, behind)), append(d.balanced, addr)
+		}
 	}
 	if d.set != nil && !d.set.Elect() {
 		return errors.New("no member can become primary")
@@ -176,8 +178,8 @@ func (d *Deployment) Stop() {
 	if d.set != nil {
 		d.set.Close()
 	}
-	if d.balancer != nil {
-		d.balancer.Close()
+	for _, b := range d.balancers {
+		b.Close()
 	}
 	for _, n := range d.nodes {
 		n.n.Stop()
@@ -190,8 +192,8 @@ func (d *Deployment) Stop() {
 // Hosts returns the addresses (host:port) of what a client connects to, in the order of the nodes: that of the balancer
 // for a load-balanced deployment.
 func (d *Deployment) Hosts() []string {
-	if d.balancer != nil {
-		return []string{d.balancerAddr}
+	if len(d.balanced) > 0 {
+		return d.balanced[:1:1]
 	}
 	var hosts []string
 	for _, n := range d.nodes {
@@ -203,18 +205,34 @@ func (d *Deployment) Hosts() []string {
 // URI returns the connection string, with the credentials of Auth. A deployment with TLS needs [Deployment.TLSConfig]
 // too, one in memory [Deployment.DialContext].
 func (d *Deployment) URI() string {
-	u := "mongodb://"
-	if d.opts.user != "" {
-		u += url.UserPassword(d.opts.user, d.opts.password).String() + "@"
-	}
 	var hosts []string
 	for _, n := range d.nodes {
 		if m := n.memberConfig(); m == nil || !m.Hidden {
 			hosts = append(hosts, n.Addr())
 		}
 	}
-	if d.balancer != nil {
+	if len(d.balanced) > 0 {
 		hosts = d.Hosts()
+	}
+	return d.uri(hosts)
+}
+
+// SingleMongosURI returns the connection string of a client that uses only the first mongos: its address alone for a sharded
+// cluster, that of a load balancer which has nothing else behind it for a load-balanced one. It is URI for any other deployment.
+func (d *Deployment) SingleMongosURI() string {
+	switch d.opts.kind {
+	case sharded:
+		return d.uri(d.Hosts()[:1])
+	case loadBalanced:
+		return d.uri(d.balanced[1:])
+	}
+	return d.URI()
+}
+
+func (d *Deployment) uri(hosts []string) string {
+	u := "mongodb://"
+	if d.opts.user != "" {
+		u += url.UserPassword(d.opts.user, d.opts.password).String() + "@"
 	}
 	u += strings.Join(hosts, ",") + "/"
 	q := url.Values{}

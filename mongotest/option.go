@@ -55,7 +55,8 @@ func Sharded(shards, mongoses int) Option {
 }
 
 // LoadBalanced is a sharded cluster whose mongoses stand behind a load balancer: hello carries a serviceId, and a client
-// that does not declare loadBalanced is refused. The balancer hands new connections to the mongoses in turn.
+// that does not declare loadBalanced is refused. The balancer hands new connections to the mongoses in turn; a second one has
+// only the first mongos behind it (see [Deployment.SingleMongosURI]).
 func LoadBalanced(mongoses int) Option {
 	return func(o *options) { o.kind, o.shards, o.mongoses = loadBalanced, 1, mongoses }
 }

@@ -97,7 +97,7 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	case "sharded":
 		options = append(options, mongotest.Sharded(1, 2))
 	case "load-balanced":
-		options = append(options, mongotest.LoadBalanced(1))
+		options = append(options, mongotest.LoadBalanced(2))
 	default:
 		return nil, fmt.Errorf("topology %q is not known", t.Topology)
 	}
@@ -113,8 +113,9 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	}
 	d := &Deployment{Target: t, dialer: m, stop: m.Stop}
 	if d.seeds, err = parseSeeds(m.URI()); err == nil {
-		d.lone = d.seeds
-		err = d.open()
+		if d.lone, err = parseSeeds(m.SingleMongosURI()); err == nil {
+			err = d.open()
+		}
 	}
 	if err != nil {
 		m.Stop()
