@@ -49,7 +49,8 @@ func Members(members ...Member) Option {
 	return func(o *options) { o.kind, o.members = replicaSet, members }
 }
 
-// Sharded is a sharded cluster. Clients talk to its mongoses; the shards share one store behind them.
+// Sharded is a sharded cluster. Clients talk to its mongoses; a sharded collection is distributed by its shard key over the shards
+// behind them, which are named sh0, sh1 and so on.
 func Sharded(shards, mongoses int) Option {
 	return func(o *options) { o.kind, o.shards, o.mongoses = sharded, shards, mongoses }
 }

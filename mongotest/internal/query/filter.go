@@ -198,3 +198,6 @@ func truthy(v bson.RawValue) bool {
 func badValue(format string, args ...any) error {
 	return srverr.New(srverr.BadValue, format, args...)
 }
+
+// SimpleCollation reports whether the filter compares strings by their bytes.
+func (f *Filter) SimpleCollation() bool { return f.coll == nil }

@@ -230,6 +230,11 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if r.Node.role == Mongos {
+		if err := r.checkStages(st, r.DB, q.stages); err != nil {
+			return nil, nil, err
+		}
+	}
 	run := &running{r: r, state: st}
 	env := &pipelineEnv{run: run, bypass: q.bypass}
 	ns := q.ns

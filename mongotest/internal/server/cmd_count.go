@@ -73,13 +73,23 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 	var n int64
 	switch {
 	case c == nil:
-	case op.filter.MatchesAll() && hint.Type == 0:
+	case op.filter.MatchesAll() && hint.Type == 0 && shardingOf(c) == nil:
 		n = max(c.Count()-skip, 0)
 		if limit > 0 {
 			n = min(n, limit)
 		}
 	default:
-		err := op.candidates(r, c, func(string, bson.Raw, int) (bool, error) {
+		sh := shardingOf(c)
+		if sh != nil {
+			shards, _ := sh.target(op.filter, op.coll == nil)
+			for _, i := range shards {
+				r.addCount(i, 0)
+			}
+		}
+		err := op.candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
+			if sh != nil {
+				r.addCount(sh.shardOf(doc), 1)
+			}
 			if skip > 0 {
 				skip--
 				return true, nil
@@ -91,7 +101,18 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	if c != nil && r.shardCounts == nil {
+		r.addCount(r.firstShard(), int(n))
+	}
 	return appendCount(dst, n), nil
+}
+
+// addCount counts documents on a shard.
+func (r *Request) addCount(shard, n int) {
+	if r.shardCounts == nil {
+		r.shardCounts = map[int]int{}
+	}
+	r.shardCounts[shard] += n
 }
 
 func appendCount(dst []byte, n int64) []byte {

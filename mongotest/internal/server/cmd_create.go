@@ -78,6 +78,7 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 		if err := checkDatabaseCase(tx.State(), r.DB); err != nil {
 			return err
 		}
+		r.Node.data.addDatabase(r.DB)
 		if set.View {
 			if err := (&viewGraph{tx.State(), ns, set.Collation}).check(q.viewOn, set.Raw.Lookup("pipeline").Value); err != nil {
 				return err

@@ -84,9 +84,6 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 			}
 			created = true
 		}
-		if r.InTxn() && !created && c.Count() > 0 {
-			return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on non-empty collection %s in a multi-document transaction.", ns)
-		}
 		before = len(c.Indexes())
 		var fresh []*store.IndexInfo
 		for _, s := range parsed {
@@ -102,10 +99,22 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 				existed++
 				continue
 			}
+			if s := shardingOf(c); s != nil && info.Unique && !isPrefix(s.key, info.Pattern) {
+				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.key))
+			}
 			if len(c.Indexes())+len(fresh) >= maxIndexes {
 				return srverr.New(srverr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", ns, bsontext.Document(info.Pattern))
 			}
 			fresh = append(fresh, info)
+		}
+		if r.InTxn() && len(fresh) > 0 && !created {
+			kind := "non-empty"
+			if t, err := r.txn(); err == nil && t != nil && t.Base().Coll(ns) != nil {
+				kind = "existing"
+			}
+			if kind == "existing" || c.Count() > 0 {
+				return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on %s collection %s in a multi-document transaction.", kind, ns)
+			}
 		}
 		for _, info := range fresh {
 			var err error

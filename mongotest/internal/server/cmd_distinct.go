@@ -51,6 +51,10 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	c := st.Coll(ns)
+	if r.InTxn() && shardingOf(c) != nil {
+		r.found = beforeShard
+		return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run 'distinct' on a sharded collection in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-distinct for a recommended alternative.")
+	}
 	d := distinctValues{}
 	add := func(doc bson.Raw) { extractAlongPath(doc, key, d.add) }
 	if c != nil && c.View {

@@ -48,7 +48,7 @@ func runDrop(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !found {
-		if r.Node.cfg.Version.AtLeast(7, 0) {
+		if r.Node.cfg.Version.AtLeast(7, 0) || r.Node.role == Mongos {
 			return dst, nil
 		}
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")

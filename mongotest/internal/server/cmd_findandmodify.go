@@ -139,6 +139,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 	var failed error
 	err := r.write(func(tx *store.Tx) error {
 		op := q.op
+		op.findAndModify = true
 		c, err := r.writable(tx, ns, false)
 		if err != nil {
 			return err

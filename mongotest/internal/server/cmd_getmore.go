@@ -91,6 +91,8 @@ func (q *getMoreSpec) parse(r *Request) error {
 	switch {
 	case !hasColl && idl:
 		return missingField("getMore.collection")
+	case !hasColl && r.Node.role == Mongos:
+		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
 	case !hasColl:
 		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
 	case q.coll == "":
@@ -115,6 +117,7 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	c, err := t.checkOut(q.id, time.Now())
 	if err != nil {
 		if r.Node.role == Mongos && srverr.CodeOf(err) == srverr.CursorNotFound {
+			r.found = byRouter
 			err = srverr.New(srverr.CursorNotFound, "Cursor not found (namespace: '%s', id: %d).", namespace(r.DB, q.coll), q.id)
 		}
 		return dst, err

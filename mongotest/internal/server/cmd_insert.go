@@ -27,12 +27,32 @@ func runInsert(r *Request, dst []byte) ([]byte, error) {
 	if err := checkWritable(w.ns); err != nil {
 		return dst, err
 	}
+	if err := r.checkShardKeys(w.ns, w.docs); err != nil {
+		return dst, err
+	}
 	n, errs, err := r.insert(w, w.docs)
 	if err != nil {
 		return dst, err
 	}
 	dst = bson.AppendInt32(dst, "n", n)
 	return r.appendWriteErrors(dst, errs), nil
+}
+
+// checkShardKeys refuses a whole insert because of one document without a place, as a mongos before 5.0 does.
+func (r *Request) checkShardKeys(ns string, list []bson.Raw) error {
+	if r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(5, 0) {
+		return nil
+	}
+	s := shardingOf(r.Node.store().Latest().Coll(ns))
+	if s == nil {
+		return nil
+	}
+	for _, doc := range list {
+		if _, err := s.keyOf(doc); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // insert inserts documents one by one and returns how many it could.
@@ -78,6 +98,10 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 			doc, err := r.prepare(list[i])
 			if err == nil && c == nil {
 				c, err = r.writable(tx, w.ns, true)
+			}
+			if s := shardingOf(c); err == nil && s != nil {
+				_, err = s.keyOf(doc)
+				r.targeted([]int{s.shardOf(doc)})
 			}
 			if err == nil {
 				err = r.validate(c, doc, nil, w.bypass)

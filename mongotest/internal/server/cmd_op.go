@@ -2,6 +2,8 @@ package server
 
 import (
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"allium/bson"
@@ -107,6 +109,9 @@ func runCurrentOp(r *Request, dst []byte) ([]byte, error) {
 
 func runKillOp(r *Request, dst []byte) ([]byte, error) {
 	v := r.Body.Lookup("op")
+	if s, ok := v.StringValue(); ok && r.Node.role == Mongos {
+		return r.killShardOp(dst, s)
+	}
 	switch {
 	case v.IsZero():
 		return dst, srverr.New(srverr.NoSuchKey, "Missing expected field \"op\"")
@@ -121,5 +126,22 @@ func runKillOp(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(26823, "invalid op : %d. Op ID cannot be represented with 32 bits", id)
 	}
 	r.Node.killOperations(func(o *opInfo) bool { return int64(o.op.id) == id }, srverr.New(srverr.Interrupted, "operation was interrupted"))
+	if r.Node.role == Mongos {
+		return dst, nil
+	}
 	return bson.AppendString(dst, "info", "attempting to kill op"), nil
+}
+
+// killShardOp answers a mongos's killOp of an operation on a shard ("shard:id"), which runs none of its own.
+func (r *Request) killShardOp(dst []byte, op string) ([]byte, error) {
+	shard, text, ok := strings.Cut(op, ":")
+	id, err := strconv.ParseInt(text, 10, 32)
+	if !ok || err != nil {
+		return dst, srverr.New(srverr.BadValue, "The op argument to killOp must be of the format shardid:opid but found \"%s\"", op)
+	}
+	if r.Node.data.shardNumber(shard) < 0 {
+		return dst, srverr.New(srverr.ShardNotFound, "Shard %s does not exist", shard)
+	}
+	dst = bson.AppendString(dst, "shard", shard)
+	return bson.AppendInt32(dst, "shardid", int32(id)), nil
 }

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"errors"
+	"slices"
 	"strings"
-	"sync"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -15,13 +17,19 @@ func init() {
 		{Name: "isdbgrid", Run: runIsDBGrid},
 		{Name: "listShards", AdminOnly: true, Run: runListShards},
 		{Name: "enableSharding", AdminOnly: true, WriteConcern: true, Run: runEnableSharding},
-		{Name: "shardCollection", AdminOnly: true, Run: runShardCollection},
+		{Name: "shardCollection", AdminOnly: true, WriteConcern: true, Run: runShardCollection},
+		{Name: "refineCollectionShardKey", AdminOnly: true, Since: Version{4, 4, 0}, Run: runRefine},
+		{Name: "reshardCollection", AdminOnly: true, Since: Version{5, 0, 0}, Run: runReshard},
+		{Name: "unshardCollection", AdminOnly: true, Since: Version{8, 0, 0}, Run: runUnshard},
 		{Name: "addShard", AdminOnly: true, WriteConcern: true, Run: runAddShard},
 		{Name: "removeShard", AdminOnly: true, WriteConcern: true, Run: runRemoveShard},
 		{Name: "split", AdminOnly: true, Run: runSplit},
 		{Name: "moveChunk", AdminOnly: true, Run: runMoveChunk},
+		{Name: "moveRange", AdminOnly: true, Since: Version{6, 0, 0}, Run: runMoveChunk},
+		{Name: "mergeChunks", AdminOnly: true, Run: runMergeChunks},
 		{Name: "movePrimary", AdminOnly: true, WriteConcern: true, Run: runMovePrimary},
-		{Name: "refineCollectionShardKey", AdminOnly: true, Run: runMovePrimary},
+		{Name: "addShardToZone", AdminOnly: true, WriteConcern: true, Run: runZone},
+		{Name: "removeShardFromZone", AdminOnly: true, WriteConcern: true, Run: runZone},
 		{Name: "balancerStatus", AdminOnly: true, Run: runBalancerStatus},
 		{Name: "balancerStart", AdminOnly: true, Run: runNothing},
 		{Name: "balancerStop", AdminOnly: true, Run: runNothing},
@@ -32,55 +40,6 @@ func init() {
 	register(&Command{Name: "flushRouterConfig", AdminOnly: true, Where: Anywhere, Run: runFlushRouter})
 	register(&Command{Name: "getShardMap", AdminOnly: true, Where: Anywhere, Run: runShardMap})
 	register(&Command{Name: "getShardVersion", AdminOnly: true, Where: Anywhere, Run: runShardVersion})
-}
-
-// cluster is the sharding metadata of a data set. Documents are not placed on shards: where the chunks are is only
-// remembered. Safe for concurrent use.
-type cluster struct {
-	mu   sync.Mutex
-	dbs  map[string]bool
-	keys map[string]shardedCollection
-}
-
-// shardedCollection is what shardCollection was told.
-type shardedCollection struct {
-	key    bson.Raw
-	unique bool
-	uuid   [16]byte
-}
-
-// ShardKey returns the shard key of a collection ("db.coll"), nil if it is not sharded.
-func (d *Data) ShardKey(ns string) bson.Raw {
-	d.cluster.mu.Lock()
-	defer d.cluster.mu.Unlock()
-	return d.cluster.keys[ns].key
-}
-
-// forgetSharding drops the metadata of a database, or of one collection.
-func (d *Data) forgetSharding(db, ns string) {
-	d.cluster.mu.Lock()
-	defer d.cluster.mu.Unlock()
-	if ns != "" {
-		delete(d.cluster.keys, ns)
-		return
-	}
-	delete(d.cluster.dbs, db)
-	for k := range d.cluster.keys {
-		if strings.HasPrefix(k, db+".") {
-			delete(d.cluster.keys, k)
-		}
-	}
-}
-
-func (r *Request) databaseKnown(db string) error {
-	d := r.Node.data
-	d.cluster.mu.Lock()
-	known := d.cluster.dbs[db]
-	d.cluster.mu.Unlock()
-	if !known && !(d.HasDatabase != nil && d.HasDatabase(db)) {
-		return srverr.New(srverr.NamespaceNotFound, "database %s not found", db)
-	}
-	return nil
 }
 
 func runIsDBGrid(r *Request, dst []byte) ([]byte, error) {
@@ -105,13 +64,18 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	if !ok || !ValidDBName(db) {
 		return dst, srverr.New(srverr.InvalidNamespace, "invalid db name specified: %s", db)
 	}
-	c := &r.Node.data.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.dbs == nil {
-		c.dbs = map[string]bool{}
+	d := r.Node.data
+	_, known := d.primaryShard(db)
+	d.addDatabase(db)
+	if name, ok := r.Body.Lookup("primaryShard").StringValue(); ok {
+		i := d.shardNumber(name)
+		if i < 0 {
+			return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
+		}
+		if !known {
+			d.setPrimaryShard(db, i)
+		}
 	}
-	c.dbs[db] = true
 	return dst, nil
 }
 
@@ -128,26 +92,29 @@ func (r *Request) shardedNS() (db, ns string, err error) {
 	return db, ns, nil
 }
 
-func runShardCollection(r *Request, dst []byte) ([]byte, error) {
+// keyArg reads the shard key that a command is given.
+func (r *Request) keyArg(command string) (bson.Raw, error) {
 	key := r.Body.Lookup("key")
 	switch {
 	case key.IsZero():
-		return dst, missingField("ShardCollection.key")
+		return nil, missingField(command + ".key")
 	case key.Type != bson.TypeEmbeddedDocument:
-		return dst, wrongType("ShardCollection.key", key.Type, "object")
+		return nil, wrongType(command+".key", key.Type, "object")
+	}
+	return key.Value, nil
+}
+
+func runShardCollection(r *Request, dst []byte) ([]byte, error) {
+	key, err := r.keyArg("ShardCollection")
+	if err != nil {
+		return dst, err
 	}
 	db, ns, err := r.shardedNS()
 	if err != nil {
 		return dst, err
 	}
-	d := r.Node.data
 	if r.Node.cfg.Version.AtLeast(6, 0) {
-		d.cluster.mu.Lock()
-		if d.cluster.dbs == nil {
-			d.cluster.dbs = map[string]bool{}
-		}
-		d.cluster.dbs[db] = true // enableSharding is not needed any more
-		d.cluster.mu.Unlock()
+		r.Node.data.addDatabase(db) // enableSharding is not needed any more
 	} else if err := r.databaseKnown(db); err != nil {
 		return dst, err
 	}
@@ -155,59 +122,145 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.IllegalOperation, "can't shard system namespaces")
 	}
 	unique := r.Body.Lookup("unique").AsBool()
-	if err := checkShardKey(key.Value, unique); err != nil {
+	if err := checkShardKey(key, unique); err != nil {
 		return dst, err
 	}
-	d.cluster.mu.Lock()
-	old, sharded := d.cluster.keys[ns]
-	d.cluster.mu.Unlock()
-	if sharded && string(old.key) != string(key.Value) {
-		return dst, srverr.New(srverr.AlreadyInitialized, "sharding already enabled for collection %s with options { _id: \"%s\" }", ns, ns)
-	}
-	if !sharded {
-		old = shardedCollection{key: append(bson.Raw(nil), key.Value...), unique: unique, uuid: newSessionID().ID}
-		if d.PrepareShard != nil {
-			if err := d.PrepareShard(ns, old.key, unique); err != nil {
-				return dst, err
+	var uuid [16]byte
+	err = r.write(func(tx *store.Tx) error {
+		c := tx.Coll(ns)
+		if s := shardingOf(c); s != nil {
+			uuid = c.UUID
+			if !samePattern(s.key, key) || s.unique != unique {
+				return srverr.New(srverr.AlreadyInitialized, "sharding already enabled for collection %s with options { _id: \"%s\" }", ns, ns)
 			}
+			return nil
 		}
-		d.cluster.mu.Lock()
-		if d.cluster.keys == nil {
-			d.cluster.keys = map[string]shardedCollection{}
+		c, err := r.prepareShard(tx, c, ns, key, unique)
+		if err != nil {
+			return err
 		}
-		d.cluster.keys[ns] = old
-		d.cluster.mu.Unlock()
-		if err := r.noteShardCollection(ns, old); err != nil {
-			return dst, err
+		uuid = c.UUID
+		primary, _ := r.Node.data.primaryShard(db)
+		s := newSharding(key, unique, c.Count() == 0, primary, r.Node.data.shards)
+		if err := s.checkDocuments(c); err != nil {
+			return err
 		}
-	}
-	dst = bson.AppendString(dst, "collectionsharded", ns)
-	return bson.AppendBinary(dst, "collectionUUID", bson.BinaryUUID, old.uuid[:]), nil
-}
-
-// noteShardCollection lets change streams know.
-func (r *Request) noteShardCollection(ns string, sc shardedCollection) error {
-	at, more := bson.BeginDocument(nil)
-	more = bson.AppendDocument(more, "shardKey", sc.key)
-	more = bson.AppendBool(more, "unique", sc.unique)
-	more = bson.AppendInt64(more, "numInitialChunks", 0)
-	more = bson.AppendBool(more, "presplitHashedZones", false)
-	more = bson.EndDocument(more, at)
-	return r.write(func(tx *store.Tx) error {
-		if c := tx.Coll(ns); c != nil {
-			return tx.ShardCollection(c, more)
-		}
+		tx.SetSharding(c, s, s.paths(), build(func(d *docBuilder) {
+			d.doc("shardKey", s.key).flag("unique", unique)
+			d.b = bson.AppendInt64(d.b, "numInitialChunks", 0)
+			d.flag("presplitHashedZones", false)
+		}))
 		return nil
 	})
+	if err != nil {
+		return dst, err
+	}
+	dst = bson.AppendString(dst, "collectionsharded", ns)
+	if r.Node.cfg.Version.AtLeast(6, 0) {
+		return dst, nil
+	}
+	return bson.AppendBinary(dst, "collectionUUID", bson.BinaryUUID, uuid[:]), nil
+}
+
+// checkDocuments refuses to shard a collection with a document that cannot have a place.
+func (s *sharding) checkDocuments(c *store.Coll) error {
+	scan := store.NewScan(c, false, nil)
+	for {
+		_, doc, ok := scan.Next()
+		if !ok {
+			return nil
+		}
+		if _, err := s.keyOf(doc); err != nil {
+			return err
+		}
+	}
+}
+
+// prepareShard makes sure that a collection that is about to be sharded exists and has an index for the key.
+func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.Raw, unique bool) (*store.Coll, error) {
+	if c == nil {
+		var err error
+		if c, err = r.createImplicitly(tx, ns); err != nil {
+			return nil, err
+		}
+	}
+	if c.View {
+		return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	has := false
+	for i := range c.Indexes() {
+		x := c.Indexes()[i].IndexInfo
+		prefix := isPrefix(key, x.Pattern)
+		if x.Unique && !x.IsID && !prefix {
+			return nil, srverr.New(srverr.InvalidOptions, "can't shard collection '%s' with unique index on %s and proposed shard key %s. Uniqueness can't be maintained unless shard key is a prefix",
+				ns, bsontext.Document(x.Pattern), bsontext.Document(key))
+		}
+		if prefix && x.Partial == nil && !x.Sparse {
+			has = has || !unique || x.Unique && samePattern(key, x.Pattern) || x.IsID
+		}
+	}
+	switch {
+	case has:
+		return c, nil
+	case c.Count() > 0:
+		return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before sharding the collection")
+	}
+	spec := build(func(d *docBuilder) {
+		d.doc("key", key).str("name", shardIndexName(key))
+		if unique {
+			d.flag("unique", true)
+		}
+	})
+	parsed, err := r.parseIndex(spec)
+	if err != nil {
+		return nil, err
+	}
+	info, err := r.finishIndex(parsed, c)
+	if err != nil {
+		return nil, err
+	}
+	return tx.CreateIndex(c, info)
+}
+
+// shardIndexName returns the name that an index with this key gets by default.
+func shardIndexName(key bson.Raw) string {
+	var parts []string
+	for k, v := range key.All() {
+		s, ok := v.StringValue()
+		if !ok {
+			n, _ := number(v)
+			s = bsontext.Double(float64(n))
+		}
+		parts = append(parts, k, s)
+	}
+	return strings.Join(parts, "_")
+}
+
+// isPrefix reports whether an index begins with the fields of a shard key.
+func isPrefix(key, pattern bson.Raw) bool {
+	var fields []bson.RawValue
+	var names []string
+	for k, v := range pattern.All() {
+		names, fields = append(names, k), append(fields, v)
+	}
+	i := 0
+	for k, v := range key.All() {
+		if i >= len(names) || names[i] != k || query.Compare(v, fields[i], nil) != 0 {
+			return false
+		}
+		i++
+	}
+	return true
 }
 
 func checkShardKey(key bson.Raw, unique bool) error {
 	if key.IsEmpty() {
 		return srverr.New(srverr.BadValue, "Shard key is empty")
 	}
+	hashed := 0
 	for k, v := range key.All() {
-		if s, ok := v.StringValue(); ok && s == "hashed" {
-			if unique {
+		if s, ok := v.StringValue(); ok && s == "hashed" && hashed == 0 {
+			if hashed++; unique {
 				return srverr.New(srverr.InvalidOptions, "Hashed shard keys cannot be declared unique. It's possible to ensure uniqueness on the hashed field by declaring an additional (non-hashed) unique index on the field.")
 			}
 			continue
@@ -219,8 +272,8 @@ func checkShardKey(key bson.Raw, unique bool) error {
 	return nil
 }
 
-// knownSharded refuses what needs a sharded collection.
-func (r *Request) knownSharded() error {
+// changeSharding gives a sharded collection the metadata that f makes of what it has.
+func (r *Request) changeSharding(f func(c *store.Coll, s *sharding) (*sharding, error)) error {
 	db, ns, err := r.shardedNS()
 	if err != nil {
 		return err
@@ -228,23 +281,206 @@ func (r *Request) knownSharded() error {
 	if err := r.databaseKnown(db); err != nil {
 		return err
 	}
-	if r.Node.data.ShardKey(ns) == nil {
-		return srverr.New(srverr.NamespaceNotSharded, "Collection '%s' is not sharded.", ns)
+	return r.write(func(tx *store.Tx) error {
+		c := tx.Coll(ns)
+		s := shardingOf(c)
+		if s == nil {
+			return srverr.New(srverr.NamespaceNotSharded, "Collection '%s' is not sharded.", ns)
+		}
+		n, err := f(c, s)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			tx.SetSharding(c, nil, nil, nil)
+		} else if n != s {
+			tx.SetSharding(c, n, n.paths(), nil)
+		}
+		return nil
+	})
+}
+
+// boundArg returns the values of the shard key that a document has; hashed fields are taken as they are.
+func (s *sharding) boundArg(doc bson.Raw) ([]bson.RawValue, error) {
+	var values []bson.RawValue
+	for _, f := range s.fields {
+		v := doc.Lookup(strings.Split(f.path, ".")...)
+		if direct := doc.Lookup(f.path); direct.Type != 0 {
+			v = direct
+		}
+		if v.Type == 0 {
+			return nil, srverr.New(srverr.BadValue, "no shard key found in chunk query %s", bsontext.Document(doc))
+		}
+		values = append(values, bson.RawValue{Type: v.Type, Value: slices.Clone(v.Value)})
+	}
+	return values, nil
+}
+
+// chunkArg returns the chunk that find, bounds or min names.
+func (r *Request) chunkArg(s *sharding) (int, error) {
+	if find, ok := r.Body.Lookup("find").Document(); ok {
+		if _, err := s.boundArg(find); err != nil {
+			return 0, err
+		}
+		key, err := s.keyOf(find)
+		return s.chunkAt(key), err
+	}
+	lo, ok := r.Body.Lookup("bounds", "0").Document()
+	if !ok {
+		if lo, ok = r.Body.Lookup("min").Document(); !ok {
+			return 0, srverr.New(srverr.BadValue, "need to specify query or bounds")
+		}
+	}
+	key, err := s.boundArg(lo)
+	if err != nil {
+		return 0, err
+	}
+	return s.chunkAt(key), nil
+}
+
+func runSplit(r *Request, dst []byte) ([]byte, error) {
+	return dst, r.changeSharding(func(c *store.Coll, s *sharding) (*sharding, error) {
+		var at []bson.RawValue
+		if middle, ok := r.Body.Lookup("middle").Document(); ok {
+			var err error
+			if at, err = s.boundArg(middle); err != nil {
+				return nil, err
+			}
+		} else {
+			i, err := r.chunkArg(s)
+			if err != nil {
+				return nil, err
+			}
+			if at = s.median(c, i); at == nil {
+				return nil, srverr.New(srverr.CannotSplit, "chunk cannot be split: it has a single key or none")
+			}
+		}
+		n, ok := s.split(at)
+		if !ok {
+			return nil, srverr.New(srverr.BadValue, "new split key %s is a boundary key of existing chunk [%s,%s)", bsontext.Document(s.keyDocument(at)),
+				bsontext.Document(s.keyDocument(at)), bsontext.Document(s.keyDocument(s.max(s.chunkAt(at)))))
+		}
+		return n, nil
+	})
+}
+
+// median returns the key in the middle of a chunk's documents, nil if there is none to split at.
+func (s *sharding) median(c *store.Coll, i int) []bson.RawValue {
+	var keys [][]bson.RawValue
+	scan := store.NewScan(c, false, nil)
+	for {
+		_, doc, ok := scan.Next()
+		if !ok {
+			break
+		}
+		if key, err := s.keyOf(doc); err == nil && s.chunkAt(key) == i {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	for _, k := range keys[len(keys)/2:] {
+		if compareKeys(k, s.chunks[i].min) > 0 {
+			return k
+		}
 	}
 	return nil
 }
 
-func runSplit(r *Request, dst []byte) ([]byte, error) { return dst, r.knownSharded() }
-
 func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
-	if err := r.knownSharded(); err != nil {
+	name, _ := r.Body.Lookup("to").StringValue()
+	if r.Cmd.Name == "moveRange" {
+		name, _ = r.Body.Lookup("toShard").StringValue()
+	}
+	to := r.Node.data.shardNumber(name)
+	err := r.changeSharding(func(_ *store.Coll, s *sharding) (*sharding, error) {
+		if to < 0 {
+			return nil, srverr.New(srverr.ShardNotFound, "Could not move chunk in '%s' to shard '%s' because that shard does not exist", mustString(r.Arg()), name)
+		}
+		i, err := r.chunkArg(s)
+		if err != nil || s.chunks[i].shard == to {
+			return s, err
+		}
+		return s.move(i, to), nil
+	})
+	if err != nil || r.Cmd.Name == "moveRange" {
 		return dst, err
 	}
-	to, _ := r.Body.Lookup("to").StringValue()
-	if !r.Node.data.isShard(to) {
-		return dst, srverr.New(srverr.ShardNotFound, "Could not move chunk in '%s' to shard '%s' because that shard does not exist", mustString(r.Arg()), to)
-	}
 	return bson.AppendInt32(dst, "millis", 0), nil
+}
+
+func runMergeChunks(r *Request, dst []byte) ([]byte, error) {
+	return dst, r.changeSharding(func(_ *store.Coll, s *sharding) (*sharding, error) {
+		lo, ok1 := r.Body.Lookup("bounds", "0").Document()
+		hi, ok2 := r.Body.Lookup("bounds", "1").Document()
+		if !ok1 || !ok2 {
+			return nil, srverr.New(srverr.BadValue, "need to specify the bounds of the chunks to merge")
+		}
+		min, err := s.boundArg(lo)
+		if err != nil {
+			return nil, err
+		}
+		max, err := s.boundArg(hi)
+		if err != nil {
+			return nil, err
+		}
+		from, to := s.chunkAt(min), s.chunkAt(max)-1
+		if compareKeys(max, s.pad(nil, maxKey)) == 0 {
+			to++
+		}
+		if from >= to || compareKeys(s.chunks[from].min, min) != 0 || compareKeys(s.max(to), max) != 0 {
+			return nil, srverr.New(srverr.IllegalOperation, "could not merge chunks, collection %s range %s -> %s does not contain more than one chunk of exactly these bounds", mustString(r.Arg()), bsontext.Document(lo), bsontext.Document(hi))
+		}
+		for i := from; i <= to; i++ {
+			if s.chunks[i].shard != s.chunks[from].shard {
+				return nil, srverr.New(srverr.IllegalOperation, "could not merge chunks, collection %s does not contain a chunk range on one shard", mustString(r.Arg()))
+			}
+		}
+		return s.merge(from, to), nil
+	})
+}
+
+// runRefine adds fields to a shard key.
+func runRefine(r *Request, dst []byte) ([]byte, error) {
+	return dst, r.changeSharding(func(c *store.Coll, s *sharding) (*sharding, error) {
+		key, err := r.keyArg("refineCollectionShardKey")
+		if err != nil {
+			return nil, err
+		}
+		if err := checkShardKey(key, false); err != nil {
+			return nil, err
+		}
+		if !isPrefix(s.key, key) {
+			return nil, srverr.New(srverr.InvalidOptions, "refineCollectionShardKey shard key %s does not extend shard key %s", bsontext.Document(key), bsontext.Document(s.key))
+		}
+		if !slices.ContainsFunc(c.Indexes(), func(x store.Index) bool { return isPrefix(key, x.Pattern) }) {
+			return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before refining the shard key")
+		}
+		n := newSharding(key, s.unique, false, 0, 1)
+		n.major, n.chunks = s.major, slices.Clone(s.chunks)
+		for i := range n.chunks {
+			n.chunks[i].min = n.pad(n.chunks[i].min, minKey)
+		}
+		return n, n.checkDocuments(c)
+	})
+}
+
+// runReshard distributes a collection anew by another key.
+func runReshard(r *Request, dst []byte) ([]byte, error) {
+	key, err := r.keyArg("reshardCollection")
+	if err != nil {
+		return dst, err
+	}
+	if err := checkShardKey(key, false); err != nil {
+		return dst, err
+	}
+	return dst, r.changeSharding(func(c *store.Coll, s *sharding) (*sharding, error) {
+		n := newSharding(key, false, false, s.chunks[0].shard, r.Node.data.shards)
+		return n, n.checkDocuments(c)
+	})
+}
+
+func runUnshard(r *Request, dst []byte) ([]byte, error) {
+	return dst, r.changeSharding(func(*store.Coll, *sharding) (*sharding, error) { return nil, nil })
 }
 
 func mustString(v bson.RawValue) string {
@@ -254,7 +490,16 @@ func mustString(v bson.RawValue) string {
 
 func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
 	db, _, _ := cutDot(mustString(r.Arg()))
-	return dst, r.databaseKnown(db)
+	if err := r.databaseKnown(db); err != nil {
+		return dst, err
+	}
+	name := mustString(r.Body.Lookup("to"))
+	i := r.Node.data.shardNumber(name)
+	if i < 0 {
+		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
+	}
+	r.Node.data.setPrimaryShard(db, i)
+	return dst, nil
 }
 
 func runAddShard(r *Request, dst []byte) ([]byte, error) {
@@ -264,12 +509,43 @@ func runAddShard(r *Request, dst []byte) ([]byte, error) {
 	return dst, srverr.New(srverr.OperationFailed, "shards cannot be added to this cluster")
 }
 
-func runRemoveShard(r *Request, dst []byte) ([]byte, error) {
+func (r *Request) shardArg() (string, error) {
 	name := mustString(r.Arg())
-	if !r.Node.data.isShard(name) {
-		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
+	if r.Node.data.shardNumber(name) < 0 {
+		return name, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
+	}
+	return name, nil
+}
+
+func runRemoveShard(r *Request, dst []byte) ([]byte, error) {
+	if _, err := r.shardArg(); err != nil {
+		return dst, err
 	}
 	return dst, srverr.New(srverr.IllegalOperation, "shards cannot be removed from this cluster")
+}
+
+// runZone adds a shard to a zone, or takes it out. Zones are remembered; as nothing balances chunks, they move none.
+func runZone(r *Request, dst []byte) ([]byte, error) {
+	shard, err := r.shardArg()
+	if err != nil {
+		return dst, err
+	}
+	zone, ok := r.Body.Lookup("zone").StringValue()
+	if !ok {
+		return dst, missingField(r.Cmd.Name + ".zone")
+	}
+	c := &r.Node.data.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.zones == nil {
+		c.zones = map[string][]string{}
+	}
+	rest := slices.DeleteFunc(slices.Clone(c.zones[shard]), func(z string) bool { return z == zone })
+	if r.Cmd.Name == "addShardToZone" {
+		rest = append(rest, zone)
+	}
+	c.zones[shard] = rest
+	return dst, nil
 }
 
 func runBalancerStatus(r *Request, dst []byte) ([]byte, error) {
@@ -305,17 +581,21 @@ func runShardMap(r *Request, dst []byte) ([]byte, error) {
 
 func runShardVersion(r *Request, dst []byte) ([]byte, error) {
 	if r.Node.role == Mongos {
-		db, ns, err := r.shardedNS()
+		var version bson.Timestamp
+		var epoch bson.ObjectID
+		err := r.changeSharding(func(_ *store.Coll, s *sharding) (*sharding, error) {
+			version, epoch = bson.Timestamp{T: s.major, I: s.chunks[len(s.chunks)-1].minor}, s.epoch
+			return s, nil
+		})
+		var e *srverr.Error
+		if errors.As(err, &e) && e.Code == srverr.NamespaceNotSharded {
+			return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", mustString(r.Arg()))
+		}
 		if err != nil {
 			return dst, err
 		}
-		if err := r.databaseKnown(db); err != nil {
-			return dst, err
-		}
-		if r.Node.data.ShardKey(ns) == nil {
-			return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", ns)
-		}
-		return bson.AppendTimestamp(dst, "version", bson.Timestamp{T: 1}), nil
+		dst = bson.AppendTimestamp(dst, "version", version)
+		return bson.AppendObjectID(dst, "versionEpoch", epoch), nil
 	}
 	dst = bson.AppendString(dst, "configServer", "")
 	dst = bson.AppendBool(dst, "inShardedMode", false)

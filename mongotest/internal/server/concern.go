@@ -47,6 +47,9 @@ func (r *Request) parseWriteConcern() error {
 		r.wc = r.Node.defaultWriteConcern()
 		return nil
 	}
+	if v.Type != bson.TypeEmbeddedDocument && r.Node.role == Mongos && !r.Node.cfg.Version.AtLeast(5, 0) {
+		return srverr.New(10065, "invalid parameter: expected an object (writeConcern)")
+	}
 	if v.Type != bson.TypeEmbeddedDocument {
 		return srverr.New(srverr.TypeMismatch, "\"writeConcern\" had the wrong type. Expected object, found %s", bsontext.TypeName(v.Type))
 	}

@@ -268,10 +268,19 @@ func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) 
 // appendEmptyCursor appends the reply of a query on a collection that does not exist.
 func (r *Request) appendEmptyCursor(dst []byte, ns string) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "cursor")
-	dst = bson.AppendInt64(dst, "id", 0)
-	dst = bson.AppendString(dst, "ns", ns)
-	list, dst := bson.BeginArrayElement(dst, "firstBatch")
-	return bson.EndDocument(r.appendAtTime(bson.EndDocument(dst, list)), at)
+	name := func() {
+		dst = bson.AppendInt64(dst, "id", 0)
+		dst = bson.AppendString(dst, "ns", ns)
+	}
+	if r.Node.role != Mongos {
+		name()
+	}
+	list, d := bson.BeginArrayElement(dst, "firstBatch")
+	dst = bson.EndDocument(d, list)
+	if r.Node.role == Mongos {
+		name()
+	}
+	return bson.EndDocument(r.appendAtTime(dst), at)
 }
 
 // appendListCursor appends a cursor's first batch in the order of the fields that listCommands have.

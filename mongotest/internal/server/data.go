@@ -18,10 +18,6 @@ type Data struct {
 	Rollback func(to bson.Timestamp)
 
 	storage storage
-	// HasDatabase reports whether the store has a database.
-	HasDatabase func(db string) bool
-	// PrepareShard makes sure that a collection that is about to be sharded exists and has an index for the key.
-	PrepareShard func(ns string, key bson.Raw, unique bool) error
 
 	defaults atomic.Pointer[defaultConcerns]
 	sessions *sessionCatalog

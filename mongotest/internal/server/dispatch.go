@@ -194,6 +194,11 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	if err := r.checkReadConcern(); err != nil {
 		return dst, err
 	}
+	if n.role == Mongos && r.InTxn() {
+		if done, err := r.route(); done || err != nil {
+			return dst, err
+		}
+	}
 	if !r.Cmd.WriteConcern {
 		if !r.writeConcern.IsZero() {
 			return dst, srverr.New(srverr.InvalidOptions, "Command does not support writeConcern")
@@ -244,15 +249,15 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 
 // invoke runs the command itself, in its session if it has a transaction number.
 func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
-	if n.role == Mongos && r.InTxn() {
-		done, routeErr := r.route()
-		if done || routeErr != nil {
-			return dst, routeErr
-		}
+	if r.routed != nil {
 		defer func() { r.routedDone(err) }()
 	}
 	if r.hasTxnNumber {
 		if err := r.checkOut(); err != nil {
+			if n.role == Mongos && !r.InTxn() && r.writes != nil {
+				start := len(dst)
+				return r.reshape(r.failEach(dst, err), start), nil
+			}
 			return dst, err
 		}
 		if err := r.systemCollection(); err != nil {
@@ -276,15 +281,29 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 			return dst, srverr.New(srverr.InternalError, "failAllInserts failpoint active!")
 		}
 	}
+	if n.role == Mongos && (r.DB == "config" || r.Cmd.Name == "listDatabases") {
+		if err := r.showConfig(); err != nil {
+			return dst, err
+		}
+	}
 	start := len(dst)
+	if n.role == Mongos {
+		if dst, done, err := r.missingDatabase(dst); done {
+			return dst, err
+		}
+		if showsShards[r.Cmd.Name] {
+			defer func() {
+				if err != nil {
+					err = r.shardError(err)
+				}
+			}()
+		}
+	}
 	dst, err = r.Cmd.Run(r, dst)
 	if n.role == Mongos && err == nil {
 		dst = r.reshape(dst, start)
-		switch r.Cmd.Name {
-		case "drop":
-			n.data.forgetSharding("", r.Namespace())
-		case "dropDatabase":
-			n.data.forgetSharding(r.DB, "")
+		if r.Cmd.Name == "dropDatabase" {
+			n.data.forgetDatabase(r.DB)
 		}
 	}
 	return dst, err

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"allium/bson"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/pipeline"
@@ -22,6 +24,8 @@ type updateOp struct {
 	sort         bson.Raw
 	let          bson.Raw
 	bypass       bool
+
+	findAndModify bool // the statement is a findAndModify
 
 	paths  []string
 	filter *query.Filter
@@ -98,6 +102,9 @@ func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
 		}
 		return pipeline.ParseUpdate(list, r.exprOptions(ns, op.coll, let))
 	}
+	if r.Node.role == Mongos && op.multi && op.u.Type == bson.TypeEmbeddedDocument && !hasOperators(op.u.Value) {
+		return srverr.New(srverr.InvalidOptions, "Replacement-style updates cannot be {multi:true}")
+	}
 	if op.u.Type != 0 {
 		if op.update, err = query.ParseUpdate(op.u, uo); err != nil {
 			return err
@@ -121,6 +128,14 @@ func explicitCollation(c *query.Collation) bson.Raw {
 	}
 	start, b := bson.BeginDocument(nil)
 	return bson.EndDocument(bson.AppendString(b, "locale", "simple"), start)
+}
+
+// hasOperators tells an update by operators from a replacement.
+func hasOperators(update bson.Raw) bool {
+	for k := range update.All() {
+		return strings.HasPrefix(k, "$")
+	}
+	return false
 }
 
 // candidates calls f for each document that matches, until it returns false. f may write through tx.
@@ -198,6 +213,12 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			return res, err
 		}
 	}
+	s := shardingOf(c)
+	if s != nil {
+		if err := s.checkUpdate(r, op); err != nil {
+			return res, err
+		}
+	}
 	if c == nil && op.upsert {
 		// The collection comes to be even if the upsert then fails.
 		if c, err = r.writable(tx, ns, true); err != nil {
@@ -216,6 +237,11 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 				return false, err
 			}
 			if modified {
+				if s != nil {
+					if err := s.checkChange(r, op, doc, next); err != nil {
+						return false, err
+					}
+				}
 				if err := r.validate(work, next, doc, op.bypass); err != nil {
 					return false, err
 				}
@@ -239,6 +265,11 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	doc, err := op.update.Insert(op.filter, r.updateClock())
 	if err != nil {
 		return res, err
+	}
+	if s != nil {
+		if _, err := s.keyOf(doc); err != nil {
+			return res, err
+		}
 	}
 	if err := r.validate(c, doc, nil, op.bypass); err != nil {
 		return res, err
@@ -333,6 +364,11 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	}
 	if c == nil {
 		return res, nil
+	}
+	if s := shardingOf(c); s != nil {
+		if err := s.checkDelete(r, op); err != nil {
+			return res, err
+		}
 	}
 	if c.Capped && !r.Node.cfg.Version.AtLeast(5, 0) {
 		return res, srverr.New(srverr.IllegalOperation, "cannot remove from a capped collection: %s", ns)

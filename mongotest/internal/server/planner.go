@@ -45,6 +45,7 @@ type plan struct {
 	sort   *query.Sort   // what remains to be sorted; nil: nothing
 	back   bool
 	ranges []store.Range
+	sorted bool // the index has the documents in the wanted order
 }
 
 // plan chooses an index.
@@ -129,7 +130,7 @@ func (a *access) useIndex(p *plan, ix *store.Index) {
 	}
 	p.ranges = ranges
 	if ok, back := a.sorted(ix); ok && a.sort != nil {
-		p.sort, p.back = nil, back
+		p.sort, p.back, p.sorted = nil, back, true
 	}
 	p.scan = store.NewIndexScan(a.coll, ix, p.back, p.ranges)
 	ix.Uses.Add(1)
@@ -225,16 +226,26 @@ type scanIter struct {
 	filter *query.Filter
 	rid    string // of the last document
 	at     int    // the array element that made it match, or -1
+
+	keep func(doc bson.Raw) bool // of a sharded collection: the documents of the shard that is scanned; nil: all
+	rest []part                  // the shards that come after
 }
 
 func (s *scanIter) Next() (bson.Raw, error) {
 	for {
 		rid, doc, ok := s.scan.Next()
+		if !ok && len(s.rest) > 0 {
+			s.scan, s.keep, s.rest = s.rest[0].scan, s.rest[0].keep, s.rest[1:]
+			continue
+		}
 		if !ok {
 			return nil, nil
 		}
 		if err := s.run.check(); err != nil {
 			return nil, err
+		}
+		if s.keep != nil && !s.keep(doc) {
+			continue
 		}
 		if s.filter != nil {
 			ok, at, err := s.filter.MatchIndex(doc)
@@ -253,9 +264,22 @@ func (s *scanIter) Next() (bson.Raw, error) {
 
 func (s *scanIter) Close() {}
 
+// newScan returns another scan over what the plan's scan goes over.
+func (p *plan) newScan() *store.Scan {
+	if p.index == nil {
+		return store.NewScan(p.scan.Coll(), p.back, nil)
+	}
+	return store.NewIndexScan(p.scan.Coll(), p.index, p.back, p.ranges)
+}
+
 // open returns an iterator over the plan's documents.
 func (p *plan) open(run *running, ns string) pipeline.Iterator {
 	s := &scanIter{run: run, ns: ns, scan: p.scan, filter: p.filter, at: -1}
+	if sh := shardingOf(p.scan.Coll()); sh != nil && !p.sorted {
+		if list := sh.parts(p.filter, p.newScan); list != nil {
+			s.scan, s.keep, s.rest = list[0].scan, list[0].keep, list[1:]
+		}
+	}
 	run.scans = append(run.scans, s)
 	if p.sort == nil {
 		return s
@@ -292,7 +316,7 @@ func (x *running) advance(st *store.State) error {
 		if c == nil || c.UUID != s.scan.Coll().UUID {
 			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", uuidText(s.scan.Coll().UUID))
 		}
-		if !s.scan.Reset(c) {
+		if !s.reset(c) {
 			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.scan.Index())
 		}
 		if c.Capped && s.scan.Lost() {
@@ -300,6 +324,15 @@ func (x *running) advance(st *store.State) error {
 		}
 	}
 	return nil
+}
+
+// reset moves the scan on to another state of the collection.
+func (s *scanIter) reset(c *store.Coll) bool {
+	ok := s.scan.Reset(c)
+	for _, p := range s.rest {
+		ok = ok && p.scan.Reset(c)
+	}
+	return ok
 }
 
 // maxSortBytes is how much a sort that no index provides may hold.

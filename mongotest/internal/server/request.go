@@ -35,7 +35,12 @@ type Request struct {
 	atTime bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
 	wc     writeConcern
 
-	routed *routedTxn // on a mongos: what it knows of the transaction
+	routed      *routedTxn  // on a mongos: what it knows of the transaction
+	shard       int         // on a mongos: the first shard that the command goes to
+	hasShard    bool        // it is known
+	shardCounts map[int]int // on a mongos: what a count found on each shard
+	found       finding     // on a mongos: how a command of a transaction failed
+	raw         bool        // on a mongos: the reply shows that of the shard
 
 	checkedOut bool
 	spoilt     bool     // a write in the transaction failed: see spoilTxn

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strconv"
 	"sync"
 
 	"allium/bson"
@@ -9,8 +8,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// router is what a mongos knows of the transactions that it has routed. All mongoses of a cluster work on one store, so
-// that "routing" is remembering which transaction a session has open here.
+// router is what a mongos knows of the transactions that it has routed. All shards of a cluster share one store, so that
+// "routing" a transaction is remembering which one a session has open here.
 type router struct {
 	mu   sync.Mutex
 	txns map[SessionID]*routedTxn
@@ -20,11 +19,10 @@ type router struct {
 type routedTxn struct {
 	number       int64
 	participants bool // a command has succeeded on a shard
-	wrote        bool // one of them was a write: there is a shard that knows the outcome
+	wrote        bool // one of them was a write
+	shard        int  // the first one that was written to: it knows the outcome
+	reached      bool // a command was sent to a shard, whatever came of it
 }
-
-// shardName returns the id of a shard.
-func shardName(i int) string { return "sh" + strconv.Itoa(i) }
 
 // route checks a transaction's command against what this mongos has seen of the transaction. done is true if the
 // command is answered by that.
@@ -55,6 +53,10 @@ func (r *Request) route() (done bool, err error) {
 			if r.Cmd.Name == "commitTransaction" && !r.Body.Lookup("recoveryToken").IsZero() {
 				return r.recover()
 			}
+			if r.Cmd.Name == "commitTransaction" && !t.reached {
+				r.okInt, r.routed = true, &routedTxn{participants: true}
+				return true, nil
+			}
 			if r.Cmd.Name == "abortTransaction" {
 				return false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
 			}
@@ -84,7 +86,7 @@ func (r *Request) recover() (done bool, err error) {
 	if !ok {
 		return false, srverr.New(srverr.NoSuchTransaction, "Recovery token is empty, meaning the transaction only performed reads and can be safely retried")
 	}
-	if !r.Node.data.isShard(id) {
+	if r.Node.data.shardNumber(id) < 0 {
 		return false, srverr.New(srverr.ShardNotFound, "Shard %s not found", id)
 	}
 	r.routed = &routedTxn{number: r.txnNumber, participants: true, wrote: true}
@@ -100,6 +102,15 @@ func (r *Request) recover() (done bool, err error) {
 	return false, srverr.New(srverr.NoSuchTransaction, "Recovering the transaction's outcome found the transaction aborted")
 }
 
+// finding says how a mongos came to the error of a transaction's command.
+type finding int
+
+const (
+	byShard     finding = iota // a shard answered so
+	byRouter                   // it did not have to ask a shard
+	beforeShard                // it had chosen the shards, but not asked them
+)
+
 // routedDone notes the outcome of a transaction's command.
 func (r *Request) routedDone(err error) {
 	t := r.routed
@@ -109,36 +120,30 @@ func (r *Request) routedDone(err error) {
 	rt := &r.Node.router
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	t.reached = t.reached || r.found != byRouter
 	if err != nil {
 		if r.startTxn {
-			t.participants, t.wrote = false, false
+			t.participants, t.wrote = r.found == beforeShard, false
 		}
 		return
 	}
 	t.participants = true
-	t.wrote = t.wrote || r.Cmd.Where == OnPrimary
+	if r.Cmd.Where == OnPrimary && !t.wrote {
+		t.wrote, t.shard = true, r.firstShard()
+	}
 }
 
 // appendRecovery appends the recoveryToken that a mongos adds to every reply of a transaction.
 func (r *Request) appendRecovery(dst []byte) []byte {
 	t := r.routed
-	if t == nil || !t.participants {
+	if t == nil || !t.participants && !r.raw || r.found != byShard {
 		return dst
 	}
 	at, dst := bson.BeginDocumentElement(dst, "recoveryToken")
 	if t.wrote {
-		dst = bson.AppendString(dst, "recoveryShardId", shardName(0))
+		dst = bson.AppendString(dst, "recoveryShardId", shardName(t.shard))
 	}
 	return bson.EndDocument(dst, at)
-}
-
-func (d *Data) isShard(name string) bool {
-	for i := range d.shards {
-		if shardName(i) == name {
-			return true
-		}
-	}
-	return false
 }
 
 // writeErrors rewrites the errors of a write as a mongos reports them: with their names, without their details.
@@ -162,6 +167,73 @@ func (n *Node) writeErrors(list bson.Raw) bson.Raw {
 		i++
 	}
 	return bson.EndDocument(dst, at)
+}
+
+// showsShards are the commands whose replies and errors on a mongos show what the shards have answered.
+var showsShards = map[string]bool{"createIndexes": true, "dropIndexes": true, "collMod": true}
+
+// shardError is an error of a shard as a mongos reports it.
+func (r *Request) shardError(err error) error {
+	e := *srverr.From(err)
+	r.raw = true
+	e.Extra = build(func(d *docBuilder) {
+		d.doc("raw", build(func(d *docBuilder) {
+			d.doc(r.Node.data.shardHost(r.firstShard()), build(func(d *docBuilder) {
+				d.b = bson.AppendDouble(d.b, "ok", 0)
+				d.str("errmsg", e.Msg)
+				d.b = bson.AppendInt32(d.b, "code", e.Code)
+				d.str("codeName", r.Node.codeName(e.Code))
+			}))
+		}))
+	})
+	return &e
+}
+
+// failEach makes of an error that a shard gives a whole write command the errors of its statements.
+func (r *Request) failEach(dst []byte, err error) []byte {
+	n := len(r.writes.docs) + len(r.writes.updates) + len(r.writes.deletes)
+	if r.writes.ordered {
+		n = 1
+	}
+	var errs []writeError
+	for i := range n {
+		errs = append(errs, writeError{i, srverr.From(err)})
+	}
+	if r.Cmd.Name == "update" {
+		dst = bson.AppendInt32(dst, "nModified", 0)
+	}
+	return r.appendWriteErrors(bson.AppendInt32(dst, "n", 0), errs)
+}
+
+// missingDatabase answers a read of a database that the cluster does not have, as servers before 5.0 do. ok is false if it is there.
+func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
+	if _, known := r.Node.data.primaryShard(r.DB); known || r.Node.cfg.Version.AtLeast(5, 0) || r.DB == "admin" || r.DB == "config" {
+		return dst, false, nil
+	}
+	switch r.Cmd.Name {
+	case "listIndexes", "distinct":
+		return dst, true, r.databaseKnown(r.DB)
+	case "listCollections":
+		dst = appendStrings(dst, "result", nil)
+		return appendListCursor(dst, r.DB+".$cmd.listCollections", 0, func(dst []byte) []byte { return dst }), true, nil
+	case "aggregate":
+		ns, err := r.collection(srverr.TypeMismatch)
+		if err != nil || r.Arg().Type != bson.TypeString {
+			return dst, false, nil
+		}
+		var q aggregateSpec
+		if q.parse(r) != nil || len(q.stages) > 0 && q.stages[0].Lookup("$changeStream").Type != 0 {
+			return dst, false, nil
+		}
+		if _, _, err := r.openAggregate(&q); err != nil {
+			return dst, false, nil
+		}
+		dst = appendStrings(dst, "result", nil)
+		return appendListCursor(dst, ns, 0, func(dst []byte) []byte { return dst }), true, nil
+	case "dropDatabase":
+		return bson.AppendString(dst, "info", "database does not exist"), true, nil
+	}
+	return dst, false, nil
 }
 
 // reshape turns the elements of a mongod's reply, which start at start, into a mongos's.
@@ -193,7 +265,7 @@ func init() {
 	}
 	raw := func(r *Request, reply bson.Raw, dst []byte) []byte {
 		at, dst := bson.BeginDocumentElement(dst, "raw")
-		start, dst := bson.BeginDocumentElement(dst, r.Node.data.shardHost(0))
+		start, dst := bson.BeginDocumentElement(dst, r.Node.data.shardHost(r.firstShard()))
 		dst = append(dst, reply[4:len(reply)-1]...)
 		dst = bson.AppendDouble(dst, "ok", 1)
 		dst = bson.EndDocument(dst, start)
@@ -212,17 +284,33 @@ func init() {
 			return bson.EndDocument(dst, at)
 		},
 		"createIndexes": raw, "dropIndexes": raw, "collMod": raw,
+		"dbStats": func(r *Request, reply bson.Raw, dst []byte) []byte {
+			at, d := bson.BeginDocumentElement(dst, "raw")
+			start, d := bson.BeginDocumentElement(d, r.Node.data.shardHost(r.firstShard()))
+			d = append(d, reply[4:len(reply)-1]...)
+			dst = bson.EndDocument(bson.EndDocument(bson.AppendDouble(d, "ok", 1), start), at)
+			for _, k := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize", "scaleFactor", "fileSize"} {
+				v := reply.Lookup(k)
+				n, _ := number(v)
+				if k != "avgObjSize" {
+					dst = appendShortest(dst, k, n)
+					continue
+				}
+				f, _ := v.Double()
+				dst = bson.AppendDouble(dst, k, f)
+			}
+			return dst
+		},
 		"drop": func(r *Request, reply bson.Raw, dst []byte) []byte { return dst },
 		"count": func(r *Request, reply bson.Raw, dst []byte) []byte {
 			at, dst := bson.BeginDocumentElement(dst, "shards")
-			if n := reply.Lookup("n"); !n.IsZero() {
-				dst = bson.AppendRawValue(dst, shardName(0), n)
+			for i := range r.Node.data.shards {
+				if n, ok := r.shardCounts[i]; ok {
+					dst = bson.AppendInt32(dst, shardName(i), int32(n))
+				}
 			}
 			dst = bson.EndDocument(dst, at)
 			return append(dst, reply[4:len(reply)-1]...)
 		},
 	}
 }
-
-// shardHost returns a shard's address as listShards shows it: name/host. Nobody listens there.
-func (d *Data) shardHost(i int) string { return shardName(i) + "/localhost:" + strconv.Itoa(27018+i) }

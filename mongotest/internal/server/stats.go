@@ -22,12 +22,12 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 				}
 			}
 		}
-		return pipeline.FromSlice([]bson.Raw{r.collStatsDocument(ns.String(), c, spec)}), nil
+		return pipeline.FromSlice(r.perShard(c, r.collStatsDocument(ns.String(), c, spec))), nil
 	case "$indexStats":
 		var docs []bson.Raw
 		if c != nil {
 			for i := range c.Indexes() {
-				docs = append(docs, r.indexStats(&c.Indexes()[i]))
+				docs = append(docs, r.perShard(c, r.indexStats(&c.Indexes()[i]))...)
 			}
 		}
 		return pipeline.FromSlice(docs), nil
@@ -35,6 +35,52 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		return pipeline.FromSlice(nil), nil
 	}
 	return r.Node.systemStage(r, stage, spec)
+}
+
+// perShard returns what the shards that have a collection yield, each with its name, or on a mongod the document as it is.
+func (r *Request) perShard(c *store.Coll, doc bson.Raw) []bson.Raw {
+	if r.Node.role != Mongos {
+		return []bson.Raw{doc}
+	}
+	counts := map[int]int64{}
+	if s := shardingOf(c); s != nil {
+		for _, i := range s.shards() {
+			counts[i] = 0
+		}
+		scan := store.NewScan(c, false, nil)
+		for _, d, ok := scan.Next(); ok; _, d, ok = scan.Next() {
+			counts[s.shardOf(d)]++
+		}
+	} else {
+		counts[r.firstShard()] = 0
+		if c != nil {
+			counts[r.firstShard()] = c.Count()
+		}
+	}
+	var list []bson.Raw
+	for i := range r.Node.data.shards {
+		if _, ok := counts[i]; !ok {
+			continue
+		}
+		first := true
+		list = append(list, build(func(b *docBuilder) {
+			for k, v := range doc.All() {
+				switch k {
+				case "count":
+					b.b = appendShortest(b.b, k, counts[i])
+				case "host":
+					b.str(k, r.Node.data.shardHost(i))
+				default:
+					b.b = bson.AppendRawValue(b.b, k, v)
+				}
+				if first {
+					b.str("shard", shardName(i))
+					first = false
+				}
+			}
+		}))
+	}
+	return list
 }
 
 // systemStage serves the stages about operations and sessions.

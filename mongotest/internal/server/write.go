@@ -176,6 +176,7 @@ func (r *Request) createImplicitly(tx *store.Tx, ns string) (*store.Coll, error)
 	if err := checkDatabaseCase(tx.State(), db); err != nil {
 		return nil, err
 	}
+	r.Node.data.addDatabase(db)
 	return tx.Create(ns, store.Settings{}, store.IDIndex(nil, idIndexSpec(nil)))
 }
 

@@ -23,7 +23,7 @@ const (
 	OpCreateIndexes
 	OpDropIndexes
 	OpModify          // collMod
-	OpShardCollection // shardCollection: nothing in the store changes
+	OpShardCollection // shardCollection
 	OpTrimmed         // not a change: what came before is not known any more
 )
 

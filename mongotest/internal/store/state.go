@@ -75,6 +75,10 @@ type Settings struct {
 	TimeSeries bool
 	// Check validates a document before it is stored; nil: anything goes. Used by the command layer.
 	Check any
+	// Sharding says where the documents are, nil if the collection is not sharded. Used by the command layer.
+	Sharding any
+	// KeyPaths are the fields that identify a document in the change log beside _id: the shard key.
+	KeyPaths []string
 }
 
 // Info is what identifies a collection and how it is set up. It is not changed once it is published.

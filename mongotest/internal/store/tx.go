@@ -88,9 +88,18 @@ func (tx *Tx) writable(c *Coll) *Coll {
 	return w
 }
 
-func documentKey(doc bson.Raw) bson.Raw {
+func (c *Coll) documentKey(doc bson.Raw) bson.Raw {
 	at, key := bson.BeginDocument(make([]byte, 0, 32))
-	key = bson.AppendRawValue(key, "_id", doc.Lookup("_id"))
+	hasID := false
+	for _, path := range c.KeyPaths {
+		hasID = hasID || path == "_id"
+		if v := doc.Lookup(strings.Split(path, ".")...); v.Type != 0 {
+			key = bson.AppendRawValue(key, path, v)
+		}
+	}
+	if !hasID {
+		key = bson.AppendRawValue(key, "_id", doc.Lookup("_id"))
+	}
 	return bson.EndDocument(key, at)
 }
 
@@ -123,7 +132,7 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 		tx.txn.intents = append(tx.txn.intents, intent{c.UUID, rid})
 	}
 	if tx.logged() {
-		tx.record(Entry{Op: OpInsert, NS: c.NS, UUID: c.UUID, Key: documentKey(doc), After: doc, rid: rid})
+		tx.record(Entry{Op: OpInsert, NS: c.NS, UUID: c.UUID, Key: c.documentKey(doc), After: doc, rid: rid})
 	} else {
 		tx.dirty = true
 	}
@@ -169,7 +178,7 @@ func (tx *Tx) Update(c *Coll, rid string, old, doc bson.Raw, replaced bool, delt
 		return c, err
 	}
 	if tx.logged() {
-		e := Entry{Op: OpUpdate, NS: c.NS, UUID: c.UUID, Key: documentKey(doc), Before: old, After: doc, Images: c.PreImages, Delta: delta, rid: rid}
+		e := Entry{Op: OpUpdate, NS: c.NS, UUID: c.UUID, Key: c.documentKey(doc), Before: old, After: doc, Images: c.PreImages, Delta: delta, rid: rid}
 		if replaced {
 			e.Op = OpReplace
 		}
@@ -281,7 +290,7 @@ func (tx *Tx) Delete(c *Coll, rid string, old bson.Raw) (*Coll, error) {
 func (tx *Tx) remove(c *Coll, rid string, old bson.Raw) (*Coll, error) {
 	c = tx.take(c, rid, old)
 	if tx.logged() {
-		tx.record(Entry{Op: OpDelete, NS: c.NS, UUID: c.UUID, Key: documentKey(old), Before: old, Images: c.PreImages, rid: rid})
+		tx.record(Entry{Op: OpDelete, NS: c.NS, UUID: c.UUID, Key: c.documentKey(old), Before: old, Images: c.PreImages, rid: rid})
 	} else {
 		tx.dirty = true
 	}
@@ -403,13 +412,20 @@ func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
 	return w, nil
 }
 
-// ShardCollection notes that the collection is sharded from now on.
-func (tx *Tx) ShardCollection(c *Coll, more bson.Raw) error {
-	if err := tx.change(c.NS); err != nil {
-		return err
+// SetSharding says where the documents of a collection are from now on, and what its shard key is. more describes a collection that was
+// not sharded before in the change log, which does not hear of later changes (nil). Transactions that use the collection are
+// not in the way.
+func (tx *Tx) SetSharding(c *Coll, sharding any, paths []string, more bson.Raw) *Coll {
+	w := tx.writable(c)
+	info := *c.Info
+	info.Sharding, info.KeyPaths = sharding, paths
+	w.Info = &info
+	op := OpNoop
+	if more != nil {
+		op = OpShardCollection
 	}
-	tx.record(Entry{Op: OpShardCollection, NS: c.NS, UUID: c.UUID, More: more})
-	return nil
+	tx.record(Entry{Op: op, NS: c.NS, UUID: c.UUID, More: more})
+	return w
 }
 
 // CreateIndex builds an index. A document that does not fit it fails the whole.

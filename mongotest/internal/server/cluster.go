@@ -1,0 +1,222 @@
+package server
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// cluster is what the config servers of a sharded cluster know beside the collections' metadata: the databases and the zones. Safe
+// for concurrent use.
+type cluster struct {
+	mu    sync.Mutex
+	dbs   map[string]int // primary shard by name
+	made  int            // databases so far: each gets the next shard
+	zones map[string][]string
+	id    bson.ObjectID
+}
+
+// addDatabase notes that a database exists. It is called for every collection that is made.
+func (d *Data) addDatabase(db string) (primary int) {
+	c := &d.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.dbs[db]; ok || d.shards == 0 {
+		return p
+	}
+	if c.dbs == nil {
+		c.dbs, c.id = map[string]int{}, bson.NewObjectID()
+	}
+	c.dbs[db] = c.made % d.shards
+	c.made++
+	return c.dbs[db]
+}
+
+// primaryShard returns the shard that the collections of a database are on that are not sharded; ok is false if the cluster does not
+// know the database.
+func (d *Data) primaryShard(db string) (shard int, ok bool) {
+	d.cluster.mu.Lock()
+	defer d.cluster.mu.Unlock()
+	shard, ok = d.cluster.dbs[db]
+	return shard, ok
+}
+
+func (d *Data) setPrimaryShard(db string, shard int) {
+	d.cluster.mu.Lock()
+	d.cluster.dbs[db] = shard
+	d.cluster.mu.Unlock()
+}
+
+func (d *Data) forgetDatabase(db string) {
+	d.cluster.mu.Lock()
+	delete(d.cluster.dbs, db)
+	d.cluster.mu.Unlock()
+}
+
+// shardName returns the id of a shard.
+func shardName(i int) string { return "sh" + strconv.Itoa(i) }
+
+// shardHost returns a shard's address as listShards shows it: name/host. Nobody listens there.
+func (d *Data) shardHost(i int) string { return shardName(i) + "/localhost:" + strconv.Itoa(27018+i) }
+
+// shardNumber returns the number of a shard, -1 if there is none of this name.
+func (d *Data) shardNumber(name string) int {
+	for i := range d.shards {
+		if shardName(i) == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// databaseKnown refuses a database that the cluster does not have.
+func (r *Request) databaseKnown(db string) error {
+	if _, ok := r.Node.data.primaryShard(db); !ok {
+		return srverr.New(srverr.NamespaceNotFound, "database %s not found", db)
+	}
+	return nil
+}
+
+// docBuilder builds documents of the config database.
+type docBuilder struct{ b []byte }
+
+func (d *docBuilder) str(k, v string) *docBuilder {
+	d.b = bson.AppendString(d.b, k, v)
+	return d
+}
+
+func (d *docBuilder) doc(k string, v bson.Raw) *docBuilder {
+	d.b = bson.AppendDocument(d.b, k, v)
+	return d
+}
+
+func (d *docBuilder) flag(k string, v bool) *docBuilder {
+	d.b = bson.AppendBool(d.b, k, v)
+	return d
+}
+
+func (d *docBuilder) value(k string, t bson.Type, v []byte) *docBuilder {
+	d.b = bson.AppendRawValue(d.b, k, bson.RawValue{Type: t, Value: v})
+	return d
+}
+
+// build returns the document that f describes.
+func build(f func(d *docBuilder)) bson.Raw {
+	at, b := bson.BeginDocument(nil)
+	d := docBuilder{b}
+	f(&d)
+	return bson.EndDocument(d.b, at)
+}
+
+// showConfig brings the collections of the config database up to date that show the cluster's metadata. It is called before they are
+// read: nothing else needs them.
+func (r *Request) showConfig() error {
+	colls := r.configDocuments()
+	return r.Node.store().Write(func(tx *store.Tx) error {
+		for name, docs := range colls {
+			ns := "config." + name
+			c := tx.Coll(ns)
+			if c == nil {
+				var err error
+				if c, err = tx.Create(ns, store.Settings{}, store.IDIndex(nil, idIndexSpec(nil))); err != nil {
+					return err
+				}
+			}
+			if sameDocuments(c, docs) {
+				continue
+			}
+			c, err := tx.Truncate(c)
+			if err != nil {
+				return err
+			}
+			for _, doc := range docs {
+				if c, err = tx.Insert(c, doc); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func sameDocuments(c *store.Coll, docs []bson.Raw) bool {
+	scan := store.NewScan(c, false, nil)
+	for _, want := range docs {
+		if _, doc, ok := scan.Next(); !ok || !bson.Equal(doc, want) {
+			return false
+		}
+	}
+	return c.Count() == int64(len(docs))
+}
+
+// configDocuments returns what the config database has.
+func (r *Request) configDocuments() map[string][]bson.Raw {
+	d, v5 := r.Node.data, r.Node.cfg.Version.AtLeast(5, 0)
+	colls := map[string][]bson.Raw{"databases": nil, "collections": nil, "chunks": nil, "shards": nil, "mongos": nil, "version": nil}
+	add := func(coll string, f func(d *docBuilder)) { colls[coll] = append(colls[coll], build(f)) }
+	c := &d.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range d.shards {
+		add("shards", func(b *docBuilder) {
+			b.str("_id", shardName(i)).str("host", d.shardHost(i))
+			if tags := c.zones[shardName(i)]; len(tags) > 0 {
+				b.b = appendStrings(b.b, "tags", tags)
+			}
+			b.b = bson.AppendInt32(b.b, "state", 1)
+		})
+	}
+	for _, db := range sortedKeys(c.dbs) {
+		add("databases", func(b *docBuilder) {
+			b.str("_id", db).str("primary", shardName(c.dbs[db])).flag("partitioned", !r.Node.cfg.Version.AtLeast(6, 0))
+			b.doc("version", build(func(b *docBuilder) { b.b = bson.AppendInt32(b.b, "lastMod", 1) }))
+		})
+	}
+	r.Node.store().Latest().Colls("", func(coll *store.Coll) bool {
+		s := shardingOf(coll)
+		if s == nil {
+			return true
+		}
+		add("collections", func(b *docBuilder) {
+			b.str("_id", coll.NS).value("lastmodEpoch", bson.TypeObjectID, s.epoch[:])
+			b.b = bson.AppendDateTime(b.b, "lastmod", bson.NewDateTime(time.Unix(int64(coll.Since.T), 0)))
+			if !v5 {
+				b.flag("dropped", false)
+			}
+			b.doc("key", s.key).flag("unique", s.unique)
+			b.b = bson.AppendBinary(b.b, "uuid", bson.BinaryUUID, coll.UUID[:])
+		})
+		for i, ch := range s.chunks {
+			add("chunks", func(b *docBuilder) {
+				id := s.epoch
+				id[11], id[10] = byte(i), id[10]+byte(i>>8)
+				b.value("_id", bson.TypeObjectID, id[:])
+				if v5 {
+					b.b = bson.AppendBinary(b.b, "uuid", bson.BinaryUUID, coll.UUID[:])
+				} else {
+					b.str("ns", coll.NS)
+				}
+				b.doc("min", s.keyDocument(ch.min)).doc("max", s.keyDocument(s.max(i))).str("shard", shardName(ch.shard))
+				b.b = bson.AppendTimestamp(b.b, "lastmod", bson.Timestamp{T: ch.major, I: ch.minor})
+				if !v5 {
+					b.value("lastmodEpoch", bson.TypeObjectID, s.epoch[:])
+				}
+			})
+		}
+		return true
+	})
+	add("mongos", func(b *docBuilder) {
+		b.str("_id", r.Node.addr)
+		b.b = bson.AppendDateTime(b.b, "ping", bson.NewDateTime(r.Node.started))
+		b.str("mongoVersion", r.Node.cfg.Version.String()).flag("waiting", true)
+	})
+	add("version", func(b *docBuilder) {
+		b.b = bson.AppendInt32(b.b, "_id", 1)
+		b.value("clusterId", bson.TypeObjectID, c.id[:])
+	})
+	return colls
+}

@@ -1,0 +1,193 @@
+package server
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// What a mongos checks and does because a collection is sharded: which shards a command goes to, and what writes may do to the shard
+// key.
+
+// anyShard reports whether a write of one document may go to several shards, which find out among themselves who does it: since 7.1.
+func (r *Request) anyShard() bool { return r.Node.cfg.Version.AtLeast(7, 1) }
+
+// requestText shows a statement in an error.
+func (op *updateOp) requestText(remove bool) string {
+	return bsontext.Document(build(func(d *docBuilder) {
+		d.doc("q", op.q)
+		if remove {
+			d.b = bson.AppendInt32(d.b, "limit", 1)
+		} else {
+			d.b = bson.AppendRawValue(d.b, "u", op.u)
+		}
+		if op.hint.Type != 0 {
+			d.b = bson.AppendRawValue(d.b, "hint", op.hint)
+		}
+		if !remove {
+			d.flag("multi", op.multi).flag("upsert", op.upsert)
+		}
+		if op.collation != nil {
+			d.doc("collation", op.collation)
+		}
+	}))
+}
+
+// checkUpdate checks that an update goes to the shards that it may go to.
+func (s *sharding) checkUpdate(r *Request, op *updateOp) error {
+	shards, exact := s.target(op.filter, op.coll == nil)
+	r.targeted(shards)
+	switch {
+	case r.anyShard():
+		return nil
+	case op.findAndModify && !exact:
+		return srverr.New(srverr.ShardKeyNotFound, "Query for sharded findAndModify must contain the shard key")
+	case op.upsert && !exact:
+		return srverr.New(srverr.ShardKeyNotFound, "Failed to target upsert by query :: could not extract exact shard key")
+	case op.multi || len(shards) <= 1:
+		return nil
+	}
+	if _, ok := op.filter.IDEquality(); ok {
+		return nil
+	}
+	if op.update.IsReplacement() {
+		if _, err := s.keyOf(op.u.Value); err == nil && s.hasKey(op.u.Value) {
+			return nil
+		}
+	}
+	return srverr.New(srverr.InvalidOptions, "A {multi:false} update on a sharded collection must either contain an exact match on _id or must target a single shard but this update targeted _id (and have the collection default collation) or must target a single shard (and have the simple collation), but this update targeted %d shards. Update request: %s, shard key pattern: %s",
+		len(shards), op.requestText(false), bsontext.Document(s.key))
+}
+
+// hasKey reports whether a document has all fields of the shard key.
+func (s *sharding) hasKey(doc bson.Raw) bool {
+	for _, f := range s.fields {
+		if doc.Lookup(strings.Split(f.path, ".")...).Type == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkDelete does the same for a delete.
+func (s *sharding) checkDelete(r *Request, op *deleteOp) error {
+	shards, exact := s.target(op.filter, op.coll == nil)
+	r.targeted(shards)
+	if r.anyShard() || !op.one || exact {
+		return nil
+	}
+	if op.findAndModify {
+		return srverr.New(srverr.ShardKeyNotFound, "Query for sharded findAndModify must contain the shard key")
+	}
+	if _, ok := op.filter.IDEquality(); ok {
+		return nil
+	}
+	return srverr.New(srverr.ShardKeyNotFound, "A single delete on a sharded collection must contain an exact match on _id (and have the collection default collation) or contain the shard key (and have the simple collation). Delete request: %s, shard key pattern: %s",
+		op.requestText(true), bsontext.Document(s.key))
+}
+
+// checkChange checks that an update leaves the shard key alone, or may change it.
+func (s *sharding) checkChange(r *Request, op *updateOp, old, doc bson.Raw) error {
+	same := true
+	for _, f := range s.fields {
+		path := strings.Split(f.path, ".")
+		same = same && old.Lookup(path...).Equal(doc.Lookup(path...))
+	}
+	if same {
+		return nil
+	}
+	if _, err := s.keyOf(doc); err != nil {
+		return srverr.New(srverr.NotSingleValueField, "After applying the update to the document {_id: %s , ...}, the shard key was found to be an array or array descendant.", bsontext.Value(doc.Lookup("_id")))
+	}
+	_, exact := s.target(op.filter, op.coll == nil)
+	switch {
+	case !exact && !r.anyShard():
+		return srverr.New(31025, "Shard key update is not allowed without specifying the full shard key in the query")
+	case op.multi:
+		return srverr.New(srverr.InvalidOptions, "Multi-update operations are not allowed when updating the shard key field.")
+	case !r.hasTxnNumber:
+		return srverr.New(srverr.IllegalOperation, "Must run update to shard key field in a multi-statement transaction or with retryWrites: true.")
+	}
+	return nil
+}
+
+// targeted notes which shards a command goes to, the first of which may be the one that knows a transaction's outcome.
+func (r *Request) targeted(shards []int) {
+	if len(shards) > 0 {
+		r.shard, r.hasShard = shards[0], true
+	}
+}
+
+// firstShard returns the shard that a command went to, the primary shard of its database unless it is known better.
+func (r *Request) firstShard() int {
+	if r.hasShard {
+		return r.shard
+	}
+	i, _ := r.Node.data.primaryShard(r.DB)
+	return i
+}
+
+// part is what a scan yields of one shard.
+type part struct {
+	scan *store.Scan
+	keep func(doc bson.Raw) bool
+}
+
+// parts returns a scan per shard of a sharded collection: what a mongos yields comes shard by shard. scan makes another scan over
+// the same documents. It is nil where one scan does it.
+func (s *sharding) parts(filter *query.Filter, scan func() *store.Scan) []part {
+	shards := s.shards()
+	if filter != nil {
+		shards, _ = s.target(filter, filter.SimpleCollation())
+	}
+	if len(shards) < 2 {
+		return nil
+	}
+	var list []part
+	for _, i := range shards {
+		list = append(list, part{scan(), func(doc bson.Raw) bool { return s.shardOf(doc) == i }})
+	}
+	return list
+}
+
+// cannotBeSharded refuses a sharded collection where a stage takes none.
+func cannotBeSharded(st *store.State, ns string) error {
+	if shardingOf(st.Coll(ns)) != nil {
+		return srverr.New(28769, "%s cannot be sharded", ns)
+	}
+	return nil
+}
+
+// checkStages refuses the stages that cannot work on a sharded collection: $out to one, and before 5.1 joins from one.
+func (r *Request) checkStages(st *store.State, db string, stages []bson.Raw) error {
+	for _, doc := range stages {
+		for name, v := range doc.All() {
+			var coll string
+			switch name {
+			case "$out":
+				coll, _ = v.StringValue()
+				if spec, ok := v.Document(); ok {
+					coll = mustString(spec.Lookup("coll"))
+					if other, ok := spec.Lookup("db").StringValue(); ok {
+						db = other
+					}
+				}
+			case "$lookup", "$graphLookup":
+				if spec, ok := v.Document(); ok && !r.Node.cfg.Version.AtLeast(5, 1) {
+					coll = mustString(spec.Lookup("from"))
+				}
+			}
+			if coll == "" {
+				continue
+			}
+			if err := cannotBeSharded(st, namespace(db, coll)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
