@@ -1,0 +1,398 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// bubble starts a deployment and a client inside of a testing/synctest bubble, in which all time is made up.
+func bubble(t *testing.T, opts allium.ClientOptions, kind mongotest.Option) (*mongotest.Deployment, *allium.Client, *sent) {
+	t.Helper()
+	d := mongotest.Start(t, mongotest.InMemory(), kind)
+	log := &sent{}
+	opts.Dialer = d
+	if opts.CommandMonitor == nil {
+		opts.CommandMonitor = log.monitor()
+	}
+	client, err := allium.Open(d.URI(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(context.Background()) })
+	return d, client, log
+}
+
+// Transactions, "Mongos Pinning Prose Tests".
+func TestProseTransactionsUnpin(t *testing.T) {
+	for name, inTxn := range map[string]bool{
+		"1 a new transaction unpins the session":                     true,
+		"2 an operation outside of a transaction unpins the session": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := mongotest.Start(t, mongotest.Sharded(1, 2))
+			log := &sent{}
+			client := open(t, d.URI(), allium.ClientOptions{LocalThreshold: new(time.Second), CommandMonitor: log.monitor()})
+			coll := client.Database("test").Collection("test")
+			for seen := 0; seen < 2; { // wait until both are known
+				if err := client.Ping(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				seen = 0
+				for _, s := range client.Topology().Servers {
+					if s.Kind.String() == "Mongos" {
+						seen++
+					}
+				}
+			}
+			if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
+				t.Fatal(err)
+			}
+			s := start(t, client)
+			ctx := allium.WithSession(t.Context(), s)
+			if err := s.StartTransaction(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := coll.InsertOne(ctx, bson.D{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.CommitTransaction(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if s.PinnedServer() == "" {
+				t.Error("the session is not pinned after the commit, which may have to be repeated")
+			}
+			log.reset()
+			for range 50 {
+				if inTxn {
+					if err := s.StartTransaction(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := coll.FindOne(ctx, bson.D{}); err != nil {
+					t.Fatal(err)
+				}
+				if inTxn {
+					if err := s.CommitTransaction(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			addrs := map[string]bool{}
+			for _, e := range log.of("find") {
+				addrs[e.Addr] = true
+			}
+			if len(addrs) != 2 {
+				t.Errorf("all operations went to %v", addrs)
+			}
+		})
+	}
+}
+
+// start starts a session that ends with the test.
+func start(t *testing.T, client *allium.Client, opts ...allium.SessionOptions) *allium.Session {
+	t.Helper()
+	s, err := client.StartSession(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.End(context.Background()) })
+	return s
+}
+
+// Transactions, "PoolClearedError Prose Test": a checkout that meets a pool which an operation's failure has cleared.
+func TestProseTransactionsPoolCleared(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	client := open(t, d.URI(), allium.ClientOptions{MaxPoolSize: new(1), HeartbeatInterval: new(time.Hour)})
+	coll := client.Database("test").Collection("test")
+	if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	// The first insert holds the only connection until it breaks; the others wait for one.
+	d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, CloseConnection: true, Block: 100 * time.Millisecond})
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		s := start(t, client)
+		wg.Go(func() {
+			if errs[i] = s.StartTransaction(); errs[i] == nil {
+				_, errs[i] = coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{})
+			}
+		})
+	}
+	wg.Wait()
+	cleared := 0
+	for _, err := range errs {
+		if err != nil && !allium.HasErrorLabel(err, "TransientTransactionError") {
+			t.Errorf("no label: %v", err)
+		}
+		if errors.Is(err, allium.ErrPoolCleared) {
+			cleared++
+		}
+	}
+	if cleared == 0 {
+		t.Errorf("no operation met a cleared pool: %v", errs)
+	}
+}
+
+// Transactions, "Options Inside Transaction Prose Tests", 1.0.
+func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
+	for name, kind := range map[string]mongotest.Option{"replicaset": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1), "load-balanced": mongotest.LoadBalanced(1)} {
+		t.Run(name, func(t *testing.T) {
+			d := mongotest.Start(t, kind)
+			client := open(t, d.URI())
+			db := client.Database("test")
+			if err := db.CreateCollection(t.Context(), "test"); err != nil {
+				t.Fatal(err)
+			}
+			coll := db.Collection("test", allium.CollectionOptions{WriteConcern: allium.Unacknowledged()})
+			s := start(t, client)
+			if err := s.StartTransaction(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{{Key: "n", Value: 1}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.CommitTransaction(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.End(t.Context())
+			if n, err := coll.CountDocuments(t.Context(), bson.D{{Key: "n", Value: 1}}); err != nil || n != 1 {
+				t.Errorf("%d documents, %v", n, err)
+			}
+		})
+	}
+}
+
+// labelled is an error of the application's own that carries a label.
+type labelled string
+
+func (l labelled) Error() string              { return "labelled " + string(l) }
+func (l labelled) HasLabel(label string) bool { return label == string(l) }
+func (l labelled) ErrorLabels() []string      { return []string{string(l)} }
+
+func TestProseConvenientAPI(t *testing.T) {
+	t.Run("1 callback raises a custom error", func(t *testing.T) {
+		d := mongotest.Start(t, mongotest.ReplicaSet(1))
+		client := open(t, d.URI())
+		custom := errors.New("custom")
+		calls := 0
+		err := client.Transact(t.Context(), func(context.Context) error { calls++; return custom })
+		if err != custom || calls != 1 {
+			t.Errorf("%v after %d calls", err, calls)
+		}
+	})
+
+	t.Run("2 callback returns a value", func(t *testing.T) {
+		// A value leaves the callback by a variable that it captures.
+		d := mongotest.Start(t, mongotest.ReplicaSet(1))
+		client := open(t, d.URI())
+		var value string
+		if err := client.Transact(t.Context(), func(context.Context) error { value = "foo"; return nil }); err != nil || value != "foo" {
+			t.Errorf("%q, %v", value, err)
+		}
+	})
+
+	t.Run("3 retry timeout is enforced", func(t *testing.T) {
+		for _, tc := range []struct {
+			name, label string
+			callback    error
+			fail        mongotest.Fail
+		}{
+			{"callback", "TransientTransactionError", labelled("TransientTransactionError"), mongotest.Fail{}},
+			{"commit, unknown result", "UnknownTransactionCommitResult", nil,
+				mongotest.Fail{Commands: []string{"commitTransaction"}, Block: 300 * time.Millisecond, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "too slow"}}}},
+			{"commit, transient", "TransientTransactionError", nil,
+				mongotest.Fail{Commands: []string{"commitTransaction"}, Code: 251, Labels: []string{"TransientTransactionError"}}},
+		} {
+			for what, timeout := range map[string]*time.Duration{"120 seconds": nil, "timeout": new(10 * time.Second)} {
+				t.Run(tc.name+", "+what, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						d, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+						coll := client.Database("test").Collection("test")
+						if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
+							t.Fatal(err)
+						}
+						if tc.callback == nil {
+							d.FailCommand(tc.fail)
+						}
+						began, limit := time.Now(), 120*time.Second
+						if timeout != nil {
+							limit = *timeout
+						}
+						calls := 0
+						err := client.Transact(t.Context(), func(ctx context.Context) error {
+							calls++
+							time.Sleep(time.Second)
+							if tc.callback != nil {
+								return tc.callback
+							}
+							_, err := coll.InsertOne(ctx, bson.D{})
+							return err
+						}, allium.TransactOptions{Timeout: timeout})
+						var te *allium.TimeoutError
+						if !errors.As(err, &te) || !errors.Is(err, context.DeadlineExceeded) {
+							t.Fatalf("error %T: %v", err, err)
+						}
+						if !te.HasLabel(tc.label) || !allium.HasErrorLabel(err, tc.label) {
+							t.Errorf("labels %v, want %s", te.ErrorLabels(), tc.label)
+						}
+						if tc.callback != nil && !errors.Is(err, tc.callback) {
+							t.Errorf("the error does not wrap the callback's: %v", err)
+						}
+						var server *allium.ServerError
+						if tc.fail.Code != 0 && (!errors.As(err, &server) || server.Code != tc.fail.Code) {
+							t.Errorf("the error does not wrap the server's: %v", err)
+						}
+						var concern *allium.WriteConcernError
+						if tc.fail.WriteConcernError != nil && (!errors.As(err, &concern) || concern.Code != 64) {
+							t.Errorf("the error does not wrap the write concern error: %v", err)
+						}
+						if took := time.Since(began); took > limit+2*time.Second || took < limit-2*time.Second {
+							t.Errorf("took %v, limit %v", took, limit)
+						}
+					})
+				})
+			}
+		}
+	})
+
+	t.Run("4 retry backoff is enforced", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+			coll := client.Database("test").Collection("test")
+			took := func(jitter float64) time.Duration {
+				defer allium.SetTransactJitter(func() float64 { return jitter })()
+				d.FailCommand(mongotest.Fail{Commands: []string{"commitTransaction"}, Times: 13, Code: 251})
+				began := time.Now()
+				err := client.Transact(t.Context(), func(ctx context.Context) error {
+					_, err := coll.InsertOne(ctx, bson.D{})
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return time.Since(began)
+			}
+			without, with := took(0), took(1)
+			if diff := with - without - 2300*time.Millisecond; diff.Abs() > 500*time.Millisecond {
+				t.Errorf("%v without backoff, %v with", without, with)
+			}
+			// 5 ms times 1.5 to the power of 1 to 13, but no more than half a second.
+			if want := 2282 * time.Millisecond; (with - without - want).Abs() > 5*time.Millisecond {
+				t.Errorf("backoffs take %v, want %v", with-without, want)
+			}
+		})
+	})
+}
+
+// A callback that panics leaves no transaction open.
+func TestTransactPanic(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	log := &sent{}
+	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
+	coll := client.Database("test").Collection("test")
+	s := start(t, client)
+	func() {
+		defer func() {
+			if v := recover(); v != "oops" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		s.Transact(t.Context(), func(ctx context.Context) error {
+			if _, err := coll.InsertOne(ctx, bson.D{}); err != nil {
+				t.Error(err)
+			}
+			panic("oops")
+		})
+	}()
+	if got := log.names(); !slices.Equal(got, []string{"insert", "abortTransaction"}) {
+		t.Errorf("commands %v", got)
+	}
+	if n, err := coll.CountDocuments(t.Context(), bson.D{}); n != 0 || err != nil {
+		t.Errorf("%d documents, %v", n, err)
+	}
+	// The session is as good as new.
+	if err := s.Transact(t.Context(), func(ctx context.Context) error {
+		_, err := coll.InsertOne(ctx, bson.D{})
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A context that ends while the callback runs aborts the transaction on the server, on a context of its own.
+func TestTransactContextEnds(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	log := &sent{}
+	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
+	coll := client.Database("test").Collection("test")
+	if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	log.reset()
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	err := client.Transact(ctx, func(ctx context.Context) error {
+		calls++
+		if _, err := coll.InsertOne(ctx, bson.D{}); err != nil {
+			return err
+		}
+		cancel()
+		_, err := coll.InsertOne(ctx, bson.D{})
+		return err
+	})
+	if !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+	if got := log.names(); got[len(got)-1] != "abortTransaction" {
+		t.Errorf("commands %v", got)
+	}
+	// Nothing holds the document any more.
+	if _, err := coll.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: 1}}, bson.M{"$set": bson.M{"x": 1}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The deadline of a Transact with a timeout holds for what it runs; the abort has the time once more.
+func TestTransactTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, client, log := bubble(t, allium.ClientOptions{Timeout: new(150 * time.Millisecond)}, mongotest.ReplicaSet(1))
+		coll := client.Database("db").Collection("coll")
+		if err := coll.Database().CreateCollection(t.Context(), "coll"); err != nil {
+			t.Fatal(err)
+		}
+		log.reset()
+		d.FailCommand(mongotest.Fail{Commands: []string{"insert", "abortTransaction"}, Times: 2, Block: 200 * time.Millisecond})
+		began := time.Now()
+		err := client.Transact(t.Context(), func(ctx context.Context) error {
+			_, err := coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
+			return err
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took != 300*time.Millisecond {
+			t.Errorf("took %v, want 150 ms for the insert and 150 ms for the abort", took)
+		}
+		if got := log.names(); !slices.Equal(got, []string{"insert", "abortTransaction"}) {
+			t.Errorf("commands %v", got)
+		}
+		err = client.Transact(t.Context(), func(ctx context.Context) error {
+			_, err := coll.InsertOne(ctx, bson.D{}, allium.InsertOneOptions{Timeout: new(time.Second)})
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "timeout of its own") {
+			t.Errorf("an operation with a timeout inside: %v", err)
+		}
+	})
+}
