@@ -123,12 +123,17 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 //	})
 //
 // fn must use the context that it is given for all operations that belong to the transaction, and must return their
-// errors: an error ends the transaction on the server. When the server asks for it (errors labelled
-// TransientTransactionError), fn is called again after a short wait, so it must have no side effects outside of the
-// transaction; that goes on for the client's timeout, or 120 seconds without one. Commits whose outcome is unknown
-// are repeated for as long.
+// errors: an error ends the transaction on the server. To handle errors in another way, use StartTransaction. When the server
+// asks for it (errors labelled TransientTransactionError), fn is called again after a short wait, so it must have no side effects
+// outside of the transaction; that goes on for the timeout, or for 120 seconds without one. Commits whose outcome is
+// unknown are repeated for as long. A timeout bounds the operations inside, too, as far as they use the transaction's
+// context; those with a Timeout of their own fail.
 //
-// When fn returns another error, panics, or ctx ends, the transaction is aborted.
+// When fn returns another error, panics, or ctx ends, the transaction is aborted. The abort does not depend on ctx: it may take
+// the timeout once more, or ten seconds without one. If fn has committed or aborted by itself, Transact does neither.
+//
+// If time is up before the transaction has succeeded, the error is a TimeoutError that wraps the last failure and has its
+// labels.
 func (c *Client) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) error {
 	if ctx == nil {
 		return errNilContext
@@ -148,8 +153,11 @@ const (
 	transactBackoffMax     = 500 * time.Millisecond
 )
 
-// Transact is Client.Transact on an existing session.
-func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) (err error) {
+// transactJitter spreads out the attempts of those that were in each other's way: it returns a number from 0 up to 1.
+var transactJitter = rand.Float64
+
+// Transact is Client.Transact on an existing session, on which no transaction may be open.
+func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) error {
 	if ctx == nil {
 		return errNilContext
 	}
@@ -172,14 +180,10 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 			ctx, cancel = context.WithDeadline(ctx, bound.Deadline)
 			defer cancel()
 		}
+		outer := s.bound
 		s.bound = &bound
-		defer func() { s.bound = nil }()
+		defer func() { s.bound = outer }()
 	}
-	defer func() { // fn panicked, or left the transaction open in another way
-		if s.inner.Transaction().Running() {
-			s.abortDetached(ctx, timeout)
-		}
-	}()
 	return w.run(ctx, fn)
 }
 
@@ -206,18 +210,17 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 		if err := s.start(w.opts); err != nil {
 			return err
 		}
-		if err := fn(inTxn); err != nil {
-			if s.inner.Transaction().Running() {
-				s.abortDetached(ctx, w.timeout)
+		if err := w.call(inTxn, fn); err != nil {
+			switch {
+			case HasErrorLabel(err, mongoerr.LabelTransientTransaction) && !w.over(ctx):
+				last = err
+				continue
+			case HasErrorLabel(err, mongoerr.LabelTransientTransaction):
+				return w.stopped(ctx, err)
+			case last != nil && s.bound != nil && timedOut(err):
+				return w.exhausted(err, last)
 			}
-			if !HasErrorLabel(err, mongoerr.LabelTransientTransaction) || ctx.Err() != nil {
-				return err
-			}
-			if w.over() {
-				return w.timedOut(err)
-			}
-			last = err
-			continue
+			return err
 		}
 		if !s.inner.Transaction().Running() {
 			return nil // fn has committed or aborted by itself
@@ -230,19 +233,35 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 	}
 }
 
+// call calls fn. Unless it returns without an error, no transaction is left open, not even if it panics.
+func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	returned := false
+	defer func() {
+		if (err != nil || !returned) && w.session.inner.Transaction().Running() {
+			w.session.abortDetached(ctx, w.timeout)
+		}
+	}()
+	err = fn(ctx)
+	returned = true
+	return err
+}
+
 // commit commits, and goes on as long as the outcome is unknown. again says that the whole transaction must be repeated.
 func (w *transact) commit(ctx context.Context) (again bool, err error) {
+	var last error
 	for {
 		err := w.session.CommitTransaction(ctx)
 		switch {
 		case err == nil:
 			return false, nil
-		case ctx.Err() != nil:
-			return false, err
 		case HasErrorLabel(err, mongoerr.LabelUnknownTransactionCommit) && !isMaxTimeExpired(err):
-			if w.over() {
-				return false, w.timedOut(err)
+			switch {
+			case last != nil && w.session.bound != nil && timedOut(err):
+				return false, w.exhausted(err, last)
+			case w.over(ctx):
+				return false, w.stopped(ctx, err)
 			}
+			last = err
 		case HasErrorLabel(err, mongoerr.LabelTransientTransaction):
 			return true, err
 		default:
@@ -258,15 +277,17 @@ func isMaxTimeExpired(err error) bool {
 	return errors.As(err, &e) && e.Code == 50 || errors.As(err, &wc) && wc.Code == 50
 }
 
-// over reports whether the time for further attempts is up.
-func (w *transact) over() bool { return time.Since(w.started) >= w.limit }
+// over reports whether there must be no further attempt: time is up, or the context has ended.
+func (w *transact) over(ctx context.Context) bool {
+	return ctx.Err() != nil || time.Since(w.started) >= w.limit
+}
 
-// backoff waits before another attempt of the whole transaction.
+// backoff waits before another attempt of the whole transaction, whose last one ended in the error last.
 func (w *transact) backoff(ctx context.Context, attempt int, last error) error {
 	d := min(float64(transactBackoffInitial)*math.Pow(1.5, float64(attempt)), float64(transactBackoffMax))
-	wait := time.Duration(rand.Float64() * d)
-	if time.Since(w.started)+wait >= w.limit {
-		return w.timedOut(last)
+	wait := time.Duration(transactJitter() * d)
+	if w.over(ctx) || time.Since(w.started)+wait >= w.limit {
+		return w.stopped(ctx, last)
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -274,22 +295,28 @@ func (w *transact) backoff(ctx context.Context, attempt int, last error) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return w.ended(ctx, last)
+		return w.stopped(ctx, last)
 	}
 }
 
-// timedOut says that there was no time left for another attempt after err.
-func (w *transact) timedOut(err error) error {
-	var t *TimeoutError
-	if errors.As(err, &t) {
+// stopped says that there was no time for another attempt after err, or that the context has ended.
+func (w *transact) stopped(ctx context.Context, err error) error {
+	if timedOut(err) {
 		return err
 	}
-	return w.wrap(&TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}, err)
+	t := &TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}
+	if ended := ctx.Err(); ended != nil {
+		t.Wrapped = errors.Join(ended, err)
+		if t.Elapsed < w.limit {
+			t.Source = "" // it was the caller's context
+		}
+	}
+	return w.wrap(t, err)
 }
 
-// ended says that the context ended while waiting for another attempt after err.
-func (w *transact) ended(ctx context.Context, err error) error {
-	return w.wrap(&TimeoutError{Phase: "transaction", Elapsed: time.Since(w.started), Wrapped: errors.Join(ctx.Err(), err)}, err)
+// exhausted says that time was up in the middle of an attempt, and keeps why there was more than one: the error last.
+func (w *transact) exhausted(err, last error) error {
+	return w.wrap(&TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: errors.Join(err, last)}, last)
 }
 
 // wrap copies the labels of err to t.

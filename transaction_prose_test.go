@@ -238,7 +238,7 @@ func TestProseConvenientAPI(t *testing.T) {
 							}
 							_, err := coll.InsertOne(ctx, bson.D{})
 							return err
-						}, allium.TransactOptions{Timeout: timeout})
+						}, allium.TransactionOptions{Timeout: timeout})
 						var te *allium.TimeoutError
 						if !errors.As(err, &te) || !errors.Is(err, context.DeadlineExceeded) {
 							t.Fatalf("error %T: %v", err, err)
