@@ -56,4 +56,6 @@ func (c *Collection[T]) With(o CollectionOptions) *Collection[T] {
 func (c *Collection[T]) Name() string { return c.name }
 
 // Database returns the collection's database, with the collection's settings.
-func (c *Collection[T]) Database() *Database { return &Database{scope: c.scope} }
+func (c *Collection[T]) Database() *Database {
+	return &Database{scope: c.scope, err: checkName("database", c.db)}
+}

@@ -20,6 +20,9 @@ import (
 // for concurrent use, Next and Close included. A cursor must be closed unless it was read to its end, also after an error;
 // Seq and All do it by themselves. Behind a load balancer an open cursor keeps a connection for itself.
 //
+// What a document decodes into is the caller's. Only a codec of the user's (bson.CodecFor) sees the document where it lies in the
+// batch; what it keeps of those bytes is valid until the cursor moves on or is closed.
+//
 //	for user, err := range cur.Seq(ctx) {
 //		if err != nil {
 //			return err

@@ -42,6 +42,12 @@ func (db *Database) With(o DatabaseOptions) *Database {
 	return &Database{scope: db.scope.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON), err: db.err}
 }
 
+// Settings returns what the database hands down to its operations: its own settings, and what it inherits from its client. A field
+// is nil if neither sets it. It is for packages that build on this one, such as allium/gridfs.
+func (db *Database) Settings() DatabaseOptions {
+	return DatabaseOptions{ReadPreference: db.readPreference, ReadConcern: db.readConcern, WriteConcern: db.writeConcern, Timeout: db.timeout, BSON: db.bson}
+}
+
 // Name returns the database's name.
 func (db *Database) Name() string { return db.db }
 

@@ -159,6 +159,9 @@ func (s *Session) PinnedServer() string {
 	return ""
 }
 
+// InTransaction reports whether a transaction of the session is open.
+func (s *Session) InTransaction() bool { return s.inner.Transaction().Running() }
+
 // Pinned reports whether the session's transaction is pinned to a mongos or, behind a load balancer, to a connection.
 func (s *Session) Pinned() bool { return s.inner.Transaction().Pinned() != nil }
 

@@ -1,0 +1,149 @@
+package gridfs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"allium"
+	"allium/bson"
+)
+
+// DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets its own: with what is around it, a chunk of this size
+// just fits into 256 KiB.
+const DefaultChunkSize = 255 << 10
+
+// Bucket is a set of stored files. It is cheap to make, does not change, and is safe for concurrent use.
+type Bucket struct {
+	files     *allium.Collection[bson.Raw]
+	chunks    *allium.Collection[chunk]
+	bson      bson.Options // how the user's values are encoded
+	chunkSize int32
+	timeout   *time.Duration
+	indexes   indexes
+	err       error // an option that is wrong, reported by every operation
+}
+
+// BucketOptions are the options of NewBucket. Nil fields are inherited from the database.
+type BucketOptions struct {
+	// Name is what the names of the bucket's collections begin with, before ".files" and ".chunks". Empty: "fs".
+	Name string
+	// ChunkSizeBytes is the size of the chunks of new files. 0: 255 KiB. What is stored already stays as it is.
+	ChunkSizeBytes int32
+
+	ReadPreference *allium.ReadPreference
+	ReadConcern    *allium.ReadConcern
+	WriteConcern   *allium.WriteConcern
+	// Timeout bounds each operation, and the life of each stream; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// NewBucket returns a bucket of the database. It does no I/O, and the bucket's collections need not exist: the first write of
+// this Bucket creates their indexes if the files collection is empty.
+func NewBucket(db *allium.Database, opts ...BucketOptions) *Bucket {
+	b := &Bucket{chunkSize: DefaultChunkSize, indexes: indexes{turn: make(chan struct{}, 1)}}
+	o, err := option(opts)
+	name := o.Name
+	if name == "" {
+		name = "fs"
+	}
+	switch {
+	case err != nil:
+		b.err = err
+	case !utf8.ValidString(name) || strings.Contains(name, "\x00"):
+		b.err = fmt.Errorf("bucket name %q is not valid UTF-8 without NUL", name)
+	case o.ChunkSizeBytes < 0:
+		b.err = fmt.Errorf("chunk size is %d, want more than 0", o.ChunkSizeBytes)
+	case o.ChunkSizeBytes > 0:
+		b.chunkSize = o.ChunkSizeBytes
+	}
+	db = db.With(allium.DatabaseOptions{ReadPreference: o.ReadPreference, ReadConcern: o.ReadConcern, WriteConcern: o.WriteConcern, Timeout: o.Timeout})
+	s := db.Settings()
+	b.timeout = s.Timeout
+	if s.BSON != nil {
+		b.bson = *s.BSON
+	}
+	b.files = allium.CollectionOf[bson.Raw](db, name+".files")
+	b.chunks = allium.CollectionOf[chunk](db, name+".chunks", allium.CollectionOptions{BSON: chunkBSON})
+	return b
+}
+
+// option returns the one element of an optional argument, or its zero value.
+func option[T any](opts []T) (o T, err error) {
+	switch len(opts) {
+	case 0:
+	case 1:
+		o = opts[0]
+	default:
+		err = fmt.Errorf("%d option structs given, want at most one", len(opts))
+	}
+	return o, err
+}
+
+// encodeID returns a file's id as it is stored.
+func (b *Bucket) encodeID(id any) (bson.RawValue, error) {
+	if id == nil {
+		return bson.RawValue{}, fmt.Errorf("file id is nil")
+	}
+	v, err := b.bson.MarshalValue(id)
+	if err != nil {
+		return v, fmt.Errorf("file id: %w", err)
+	}
+	switch v.Type {
+	case bson.TypeArray, bson.TypeUndefined, bson.TypeRegex:
+		return v, fmt.Errorf("file id is a BSON %s, which no document may have", v.Type)
+	}
+	return v, nil
+}
+
+// A limit is the time that an operation of several commands, or a stream, has in all.
+type limit struct {
+	set      bool
+	deadline time.Time // zero: no bound
+}
+
+// begin checks what every operation checks first, and returns the time that it has.
+func (b *Bucket) begin(ctx context.Context, timeout *time.Duration, errs ...error) (limit, error) {
+	for _, err := range append(errs, b.err) {
+		if err != nil {
+			return limit{}, err
+		}
+	}
+	if ctx == nil {
+		return limit{}, errNilContext
+	}
+	if timeout == nil {
+		timeout = b.timeout
+	}
+	switch {
+	case timeout == nil:
+		return limit{}, nil
+	case *timeout < 0:
+		return limit{}, fmt.Errorf("timeout is %v, want 0 or more", *timeout)
+	case *timeout == 0:
+		return limit{set: true}, nil
+	}
+	return limit{set: true, deadline: time.Now().Add(*timeout)}, nil
+}
+
+// left returns the time that is left as the Timeout of one command: nil if none was set, and never 0, which means no bound, once
+// it is up.
+func (l limit) left() *time.Duration {
+	switch {
+	case !l.set:
+		return nil
+	case l.deadline.IsZero():
+		return new(time.Duration(0))
+	}
+	return new(max(time.Until(l.deadline), 1))
+}
+
+// within returns a collection whose next operation has the time that is left.
+func within[T any](l limit, c *allium.Collection[T]) *allium.Collection[T] {
+	if !l.set {
+		return c
+	}
+	return c.With(allium.CollectionOptions{Timeout: l.left()})
+}

@@ -1,0 +1,361 @@
+package gridfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"allium"
+	"allium/bson"
+)
+
+// UploadOptions are the options of an upload.
+type UploadOptions struct {
+	// ChunkSizeBytes is the size of the file's chunks. 0: the bucket's.
+	ChunkSizeBytes int32
+	// Metadata is a document of the application's, for example with a content type. Nil: none is stored.
+	Metadata any
+	// Timeout bounds the upload from here to the end of Close or Abort; a pointer to 0 means no bound.
+	Timeout *time.Duration
+}
+
+// UploadFromStream stores what r holds as a new file, and returns the id that it got. If r fails, the upload is aborted and the error is
+// r's. r is not closed, and Timeout does not interrupt it. The whole of r need not fit into memory.
+func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Reader, opts ...UploadOptions) (bson.ObjectID, error) {
+	id := bson.NewObjectID()
+	return id, b.UploadFromStreamWithID(ctx, id, filename, r, opts...)
+}
+
+// UploadFromStreamWithID is UploadFromStream for a file with an id of the caller's, which can be of any type but array and
+// regular expression, and must be new.
+func (b *Bucket) UploadFromStreamWithID(ctx context.Context, id any, filename string, r io.Reader, opts ...UploadOptions) error {
+	s, err := b.OpenUploadStreamWithID(ctx, id, filename, opts...)
+	if err != nil {
+		return err
+	}
+	if w, ok := r.(io.WriterTo); ok {
+		_, err = w.WriteTo(s)
+	} else {
+		_, err = s.ReadFrom(r)
+	}
+	if failed := s.failure(); failed != nil {
+		s.end()
+		return failed
+	}
+	if err != nil {
+		_ = s.Abort() // the source's error is the one that counts
+		return err
+	}
+	return s.Close()
+}
+
+// OpenUploadStream starts an upload of a new file. It does no I/O.
+func (b *Bucket) OpenUploadStream(ctx context.Context, filename string, opts ...UploadOptions) (*UploadStream, error) {
+	return b.OpenUploadStreamWithID(ctx, bson.NewObjectID(), filename, opts...)
+}
+
+// OpenUploadStreamWithID is OpenUploadStream for a file with an id of the caller's, which can be of any type but array and
+// regular expression, and must be new.
+func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename string, opts ...UploadOptions) (*UploadStream, error) {
+	o, err := option(opts)
+	l, err := b.begin(ctx, o.Timeout, err)
+	var (
+		file     bson.RawValue
+		metadata bson.Raw
+	)
+	if err == nil && o.ChunkSizeBytes < 0 {
+		err = fmt.Errorf("chunk size is %d, want more than 0", o.ChunkSizeBytes)
+	}
+	if err == nil && !utf8.ValidString(filename) {
+		err = errors.New("filename is not valid UTF-8")
+	}
+	if err == nil {
+		file, err = b.encodeID(id)
+	}
+	if err == nil && o.Metadata != nil {
+		if metadata, err = b.bson.Marshal(o.Metadata); err != nil {
+			err = fmt.Errorf("metadata: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("upload %q: %w", filename, err)
+	}
+	size := int(b.chunkSize)
+	if o.ChunkSizeBytes > 0 {
+		size = int(o.ChunkSizeBytes)
+	}
+	return &UploadStream{
+		bucket: b, ctx: ctx, limit: l, id: id, file: file, name: filename, metadata: metadata, chunkSize: size,
+		batchSize: batchChunks(int64(size)) * size, ids: newChunkIDs(), background: allium.SessionFrom(ctx) == nil,
+	}, nil
+}
+
+// UploadStream is a file on its way into a bucket. The file exists once Close has returned nil. A stream that is not closed must be aborted,
+// or its chunks stay behind. It is not safe for concurrent use.
+type UploadStream struct {
+	bucket     *Bucket
+	ctx        context.Context // that the stream was opened with: io.Writer has no room for one
+	limit      limit
+	id         any
+	file       bson.RawValue // the id as it is stored
+	name       string
+	metadata   bson.Raw
+	chunkSize  int
+	batchSize  int  // how many bytes are written at a time: a multiple of chunkSize
+	background bool // chunks may be written while the caller goes on
+
+	ids    chunkIDs
+	n      int64  // the index of the next chunk
+	length int64  // of the chunks that were dispatched
+	buf    []byte // what is not dispatched yet, less than batchSize bytes
+	writes []*write
+	err    error // of a write
+	closed bool
+}
+
+// write is an insert of some chunks that is under way.
+type write struct {
+	done     chan error
+	buf      []byte // to be used again
+	borrowed bool   // the chunks lie in memory of the caller's
+}
+
+// maxWrites is how many inserts may be under way at the same time: while the server works on one, the next one is on its way.
+const maxWrites = 2
+
+// ID returns the file's id.
+func (s *UploadStream) ID() any { return s.id }
+
+// failure returns the error of a write that failed.
+func (s *UploadStream) failure() error { return s.err }
+
+// Write adds p to the file. What it returns tells that the bytes were taken, not that they are stored: an error of the server may come
+// with a later call, and then comes with every one.
+func (s *UploadStream) Write(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		if err := s.ready(); err != nil {
+			return n, err
+		}
+		if len(s.buf) == 0 && len(p)-n >= s.batchSize {
+			s.dispatch(p[n:n+s.batchSize], nil)
+			n += s.batchSize
+			continue
+		}
+		took := min(len(p)-n, s.batchSize-len(s.buf))
+		s.grow(took)
+		s.buf = append(s.buf, p[n:n+took]...)
+		n += took
+		s.flushFull()
+	}
+	s.giveBack()
+	return n, s.ready()
+}
+
+// ReadFrom adds what is left of r to the file (see io.ReaderFrom).
+func (s *UploadStream) ReadFrom(r io.Reader) (int64, error) {
+	var total int64
+	for empty := 0; ; {
+		if err := s.ready(); err != nil {
+			return total, err
+		}
+		s.grow(1)
+		n, err := r.Read(s.buf[len(s.buf):min(cap(s.buf), s.batchSize)])
+		s.buf = s.buf[:len(s.buf)+n]
+		total += int64(n)
+		s.flushFull()
+		switch {
+		case err == io.EOF:
+			return total, s.ready()
+		case err != nil:
+			return total, err
+		case n > 0:
+			empty = 0
+		default:
+			if empty++; empty == 100 {
+				return total, io.ErrNoProgress
+			}
+		}
+	}
+}
+
+// ready returns why nothing can be written.
+func (s *UploadStream) ready() error {
+	if s.err == nil && s.closed {
+		return ErrClosed
+	}
+	return s.err
+}
+
+// smallBuffer is the size of buffer that an upload begins with.
+const smallBuffer = 32 << 10
+
+// grow makes room for n more bytes in the buffer, or for as many as a batch has.
+func (s *UploadStream) grow(n int) {
+	switch want := min(len(s.buf)+n, s.batchSize); {
+	case want <= cap(s.buf):
+	case want <= smallBuffer && s.n == 0:
+		s.buf = append(make([]byte, 0, min(smallBuffer, s.batchSize)), s.buf...)
+	default:
+		s.buf = append(getBatch(s.batchSize), s.buf...)
+	}
+}
+
+// flushFull dispatches the buffer if it holds a batch.
+func (s *UploadStream) flushFull() {
+	if len(s.buf) == s.batchSize {
+		data := s.buf
+		s.buf = nil
+		s.dispatch(data, data)
+	}
+}
+
+// dispatch starts to write data as chunks. buf is the buffer that data lies in, nil if it is the caller's memory.
+func (s *UploadStream) dispatch(data, buf []byte) {
+	if s.err == nil {
+		s.err = s.start(data, buf)
+	}
+}
+
+func (s *UploadStream) start(data, buf []byte) error {
+	if err := s.bucket.ensureIndexes(s.ctx, s.limit); err != nil {
+		return s.fail(err)
+	}
+	var chunks []chunk
+	for len(data) > 0 {
+		if s.n > math.MaxInt32 {
+			return s.fail(fmt.Errorf("it has more than %d chunks: it needs a greater chunk size", math.MaxInt32))
+		}
+		n := min(len(data), s.chunkSize)
+		chunks = append(chunks, chunk{id: s.ids.take(), file: s.file, n: s.n, data: data[:n]})
+		s.n++
+		s.length += int64(n)
+		data = data[n:]
+	}
+	insert := func() error {
+		_, err := within(s.limit, s.bucket.chunks).InsertMany(s.ctx, chunks)
+		return err
+	}
+	if !s.background {
+		err := insert()
+		putBatch(buf)
+		return s.fail(err)
+	}
+	for len(s.writes) >= maxWrites {
+		if err := s.wait(); err != nil {
+			return err
+		}
+	}
+	w := &write{done: make(chan error, 1), buf: buf, borrowed: buf == nil}
+	s.writes = append(s.writes, w)
+	go func() { w.done <- insert() }()
+	return nil
+}
+
+// wait waits for the oldest write that is under way.
+func (s *UploadStream) wait() error {
+	w := s.writes[0]
+	s.writes = s.writes[1:]
+	err := <-w.done
+	putBatch(w.buf)
+	return s.fail(err)
+}
+
+// waitAll waits for all writes, and returns the first error.
+func (s *UploadStream) waitAll() error {
+	for len(s.writes) > 0 {
+		if err := s.wait(); s.err == nil {
+			s.err = err
+		}
+	}
+	return s.err
+}
+
+// giveBack waits for the writes whose chunks lie in the caller's memory.
+func (s *UploadStream) giveBack() {
+	for _, w := range s.writes {
+		if w.borrowed {
+			s.waitAll()
+			return
+		}
+	}
+}
+
+func (s *UploadStream) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("upload %q: %w", s.name, err)
+}
+
+// Close writes what is left and then the file's document, with which the file comes into being. After an error there is no file; chunks that were
+// stored already stay behind (specification: GridFS, "Operation Failure").
+func (s *UploadStream) Close() error {
+	if s.closed {
+		return ErrClosed
+	}
+	if len(s.buf) > 0 {
+		data := s.buf
+		s.buf = nil
+		s.dispatch(data, data)
+	}
+	s.end()
+	if s.err != nil {
+		return s.err
+	}
+	if s.err = s.bucket.ensureIndexes(s.ctx, s.limit); s.err == nil { // a file without chunks is the first write, too
+		_, s.err = within(s.limit, s.bucket.files).InsertOne(s.ctx, s.document())
+	}
+	s.err = s.fail(s.err)
+	return s.err
+}
+
+// end closes the stream and waits for what is under way.
+func (s *UploadStream) end() {
+	s.closed = true
+	s.waitAll()
+	putBatch(s.buf)
+	s.buf = nil
+}
+
+// document returns the file's document.
+func (s *UploadStream) document() bson.Raw {
+	start, dst := bson.BeginDocument(nil)
+	dst = bson.AppendRawValue(dst, "_id", s.file)
+	dst = bson.AppendInt64(dst, "length", s.length)
+	dst = bson.AppendInt32(dst, "chunkSize", int32(s.chunkSize))
+	dst = bson.AppendDateTime(dst, "uploadDate", bson.DateTime(time.Now().UnixMilli()))
+	dst = bson.AppendString(dst, "filename", s.name)
+	if s.metadata != nil {
+		dst = bson.AppendDocument(dst, "metadata", s.metadata)
+	}
+	return bson.EndDocument(dst, start)
+}
+
+// abortTimeout bounds an abort whose context has ended.
+const abortTimeout = 10 * time.Second
+
+// Abort ends the upload and deletes the chunks that it has stored. It runs even if the stream's context has ended, for ten seconds at most
+// then. On an error chunks may stay behind. After Close or another Abort it returns ErrClosed, so that it can be deferred.
+func (s *UploadStream) Abort() error {
+	if s.closed {
+		return ErrClosed
+	}
+	s.end()
+	ctx := s.ctx
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+		defer cancel()
+	}
+	_, err := within(s.limit, s.bucket.chunks).DeleteMany(ctx, bson.D{{Key: "files_id", Value: s.file},
+		{Key: "_id", Value: bson.D{{Key: "$gte", Value: s.ids.first}, {Key: "$lt", Value: s.ids.next}}}})
+	if err != nil {
+		return fmt.Errorf("abort upload %q: %w", s.name, err)
+	}
+	return nil
+}
