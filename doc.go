@@ -65,6 +65,10 @@
 // time. Every operation is tried again, after a wait that grows, when a server says that it is overloaded: twice at the most. The
 // client's options change that or switch it off.
 //
+// # Files
+//
+// Package allium/gridfs stores files of any size.
+//
 // # Testing
 //
 // Package allium/mongotest runs a deployment inside the test's process, so that tests need no server.
