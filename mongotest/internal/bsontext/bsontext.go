@@ -89,6 +89,10 @@ func appendValue(dst []byte, v bson.RawValue, full bool, depth int) []byte {
 			return append(dst, '?')
 		}
 		data, suffix := v.Value[5:], ")"
+		if v.Value[4] == bson.BinaryUUID && len(data) == 16 {
+			h := hex.EncodeToString(data)
+			return fmt.Appendf(dst, "UUID(\"%s-%s-%s-%s-%s\")", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
+		}
 		if !full && len(data) > 80 {
 			data, suffix = data[:70], "...)"
 		}

@@ -45,6 +45,9 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 			if r.Node.role == Standalone {
 				return dst, srverr.New(srverr.BadValue, "Standalones can't specify commitQuorum")
 			}
+			if err := r.Node.checkCommitQuorum(v); err != nil {
+				return dst, err
+			}
 		case "ignoreUnknownIndexOptions", "isTimeseriesNamespace", "runtimeConstants":
 		default:
 			if !r.generic(k) {
@@ -65,9 +68,19 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	}
 	parsed := make([]*indexSpec, len(specs))
 	for i, doc := range specs {
-		if parsed[i], err = r.parseIndex(doc); err != nil {
+		s, err := r.parseIndex(doc)
+		switch {
+		case err != nil:
 			return dst, err
+		case s.name == "_id_" && !s.isID:
+			return dst, srverr.New(srverr.BadValue, "The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", bsontext.Document(s.key))
+		case s.name == "*":
+			return dst, srverr.New(srverr.BadValue, "The index name '*' is not valid.")
 		}
+		parsed[i] = s
+	}
+	if err := checkWritable(ns); err != nil {
+		return dst, err
 	}
 	var before, after int
 	created, existed := false, 0
@@ -96,6 +109,11 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 				return err
 			}
 			if same {
+				for _, other := range fresh {
+					if other.Name == info.Name {
+						return srverr.New(srverr.OperationFailed, "Cannot build two identical indexes. Try again without duplicate indexes.")
+					}
+				}
 				existed++
 				continue
 			}
@@ -107,13 +125,12 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 			}
 			fresh = append(fresh, info)
 		}
-		if r.InTxn() && len(fresh) > 0 && !created {
-			kind := "non-empty"
-			if t, err := r.txn(); err == nil && t != nil && t.Base().Coll(ns) != nil {
-				kind = "existing"
-			}
-			if kind == "existing" || c.Count() > 0 {
-				return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on %s collection %s in a multi-document transaction.", kind, ns)
+		if r.InTxn() && len(fresh) > 0 {
+			switch {
+			case !tx.Created(c):
+				return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", ns)
+			case c.Count() > 0:
+				return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on non-empty collection %s in a multi-document transaction.", ns)
 			}
 		}
 		for _, info := range fresh {
@@ -156,6 +173,27 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 		dst = bson.AppendString(dst, "commitQuorum", "votingMembers")
 	}
 	return dst, nil
+}
+
+// checkCommitQuorum checks how many members shall have an index before it is used.
+func (n *Node) checkCommitQuorum(v bson.RawValue) error {
+	if v.IsNumber() {
+		k, _ := number(v)
+		switch {
+		case k < 0 || k > 50:
+			return srverr.New(srverr.FailedToParse, "commitQuorum has to be a non-negative number and not greater than 50")
+		case n.set != nil && int(k) > len(n.set.members):
+			return srverr.New(srverr.UnsatisfiableCommitQuorum, "Commit quorum cannot be satisfied with the current replica set configuration")
+		}
+		return nil
+	}
+	switch s, ok := v.StringValue(); {
+	case !ok:
+		return srverr.New(srverr.FailedToParse, "commitQuorum has to be a number or a string")
+	case s != "majority" && s != "votingMembers" && n.role == Member:
+		return srverr.New(srverr.UnsatisfiableCommitQuorum, "Commit quorum cannot be satisfied with the current replica set configuration")
+	}
+	return nil
 }
 
 // indexBuildError words the failure of a build over existing documents.

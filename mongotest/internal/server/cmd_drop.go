@@ -69,7 +69,7 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 	case r.DB == "local" && r.Node.set != nil:
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot drop '%s' database while replication is active", r.DB)
 	}
-	found := false
+	found, dropped := false, 0
 	err := r.write(func(tx *store.Tx) error {
 		found = false
 		var list []*store.Coll
@@ -77,6 +77,7 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 			list = append(list, c)
 			return true
 		})
+		dropped = len(list)
 		for _, c := range list {
 			if err := tx.Drop(c); err != nil {
 				return err
@@ -88,11 +89,49 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 		}
 		return nil
 	})
-	if err != nil || !found {
+	if err != nil {
 		return dst, err
+	}
+	if r.Node.set != nil {
+		if err := r.awaitDrops(found, dropped); err != nil {
+			return dst, err
+		}
+		found = r.Node.data.dropping(r.DB, false) || found
+	}
+	if !found {
+		return dst, nil
 	}
 	if r.Node.cfg.Version.AtLeast(6, 0) {
 		return dst, nil
 	}
 	return bson.AppendString(dst, "dropped", r.DB), nil
+}
+
+// awaitDrops waits until the write concern that the client gave holds for the drops of a database's collections. If it
+// cannot, the database remains, empty, until another attempt.
+func (r *Request) awaitDrops(found bool, dropped int) error {
+	if !found || r.wc.provenance != "clientSupplied" {
+		return nil
+	}
+	failed, err := r.Node.set.waitReplication(r, r.Conn.client.lastOp, &r.wc)
+	if err != nil || failed == nil {
+		return err
+	}
+	r.Node.data.dropping(r.DB, true)
+	at := r.Conn.client.lastOp
+	return srverr.New(failed.Code, "dropDatabase %s failed waiting for %d collection drop(s) (most recent drop optime: { ts: Timestamp(%d, %d), t: 1 }) to replicate.", r.DB, dropped, at.T, at.I)
+}
+
+// dropping reports whether an attempt to drop the database is unfinished, and notes whether it is from now on.
+func (d *Data) dropping(db string, unfinished bool) (before bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before = d.dropPending == db
+	switch {
+	case unfinished:
+		d.dropPending = db
+	case before:
+		d.dropPending = ""
+	}
+	return before
 }

@@ -38,6 +38,12 @@ func runFind(r *Request, dst []byte) ([]byte, error) {
 	if err := q.parse(r, r.Body); err != nil {
 		return dst, err
 	}
+	if r.InTxn() && q.readOnce {
+		return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "The 'readOnce' option is not supported within a transaction.")
+	}
+	if r.InTxn() && q.tailable {
+		return dst, srverr.New(srverr.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
+	}
 	st, err := r.snapshot(q.ns)
 	if err != nil {
 		return dst, err

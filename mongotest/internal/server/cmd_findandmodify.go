@@ -87,6 +87,9 @@ func (q *findAndModifySpec) parse(r *Request) error {
 		case "collation":
 			q.op.collation, err = objectArg("findAndModify.collation", v)
 		case "arrayFilters":
+			if v.Type != bson.TypeArray && !idl {
+				return srverr.New(srverr.TypeMismatch, "\"arrayFilters\" had the wrong type. Expected array, found %s", bsontext.TypeName(v.Type))
+			}
 			q.op.arrayFilters, err = documentList(k, v)
 			if q.op.arrayFilters == nil {
 				q.op.arrayFilters = []bson.Raw{}

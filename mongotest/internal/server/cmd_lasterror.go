@@ -2,6 +2,7 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/srverr"
 )
 
 func init() {
@@ -9,8 +10,10 @@ func init() {
 	register(&Command{Name: "resetError", Until: Version{5, 0, 0}, NoAuth: true, Where: Anywhere, Run: runNothing})
 }
 
-// runGetLastError answers as after a successful write: commands report their errors themselves.
+// runGetLastError answers as after a successful write, for commands report their errors themselves: it only waits for the
+// write concern that it is given.
 func runGetLastError(r *Request, dst []byte) ([]byte, error) {
+	mark := len(dst)
 	last := r.Conn.client.lastOp
 	if !last.IsZero() && r.Node.set != nil {
 		r.Node.set.mu.Lock()
@@ -20,11 +23,40 @@ func runGetLastError(r *Request, dst []byte) ([]byte, error) {
 	}
 	dst = bson.AppendInt32(dst, "connectionId", r.Conn.id)
 	dst = bson.AppendInt32(dst, "n", 0)
+	start, concern := bson.BeginDocument(nil)
+	for _, k := range []string{"w", "j", "fsync", "wtimeout"} {
+		if v := r.Body.Lookup(k); v.Type != 0 {
+			concern = bson.AppendRawValue(concern, k, v)
+		}
+	}
+	r.writeConcern = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: bson.EndDocument(concern, start)}
+	if err := r.parseWriteConcern(); err != nil {
+		return dst, err
+	}
+	wc := r.wc
+	wc.provenance = ""
+	if bson.Raw(r.writeConcern.Value).IsEmpty() {
+		wc = writeConcern{w: 1}
+	}
 	dst = bson.AppendInt32(dst, "syncMillis", 0)
-	dst = bson.AppendNull(dst, "writtenTo")
-	at, dst := bson.BeginDocumentElement(dst, "writeConcern")
-	dst = bson.AppendInt32(dst, "w", 1)
-	dst = bson.AppendInt32(dst, "wtimeout", 0)
-	dst = bson.EndDocument(dst, at)
-	return bson.AppendNull(dst, "err"), nil
+	var failed *srverr.Error
+	if r.Node.set != nil && !last.IsZero() && (wc.namedMode || wc.w > 1) {
+		var err error
+		if failed, err = r.Node.set.waitReplication(r, last, &wc); err != nil {
+			return dst, err
+		}
+		dst = bson.AppendInt32(dst, "wtime", 0)
+		dst = appendStrings(dst, "writtenTo", nil)
+	} else {
+		dst = bson.AppendNull(dst, "writtenTo")
+	}
+	dst = wc.append(dst, "writeConcern")
+	dst = bson.AppendNull(dst, "err")
+	if failed == nil {
+		return dst, nil
+	}
+	at, extra := bson.BeginDocument(nil)
+	e := *failed
+	e.Extra = bson.EndDocument(append(extra, dst[mark:]...), at)
+	return dst, &e
 }

@@ -36,7 +36,10 @@ func runCollStats(r *Request, dst []byte) ([]byte, error) {
 	}
 	scale, err := r.scale(">= 1")
 	if err != nil {
-		return dst, err
+		at, extra := bson.BeginDocument(nil)
+		e := *srverr.From(err)
+		e.Extra = bson.EndDocument(bson.AppendString(extra, "ns", ns), at)
+		return dst, &e
 	}
 	st, err := r.snapshot(ns)
 	if err != nil {
@@ -56,7 +59,7 @@ func runCollStats(r *Request, dst []byte) ([]byte, error) {
 		}
 		return bson.AppendInt32(dst, "scaleFactor", int32(scale)), nil
 	}
-	return appendCollStats(dst, c, scale), nil
+	return r.appendCollStats(dst, c, scale), nil
 }
 
 func runDBStats(r *Request, dst []byte) ([]byte, error) {
@@ -141,20 +144,76 @@ func appendScale(dst []byte, scale int64, whole bool) []byte {
 	return bson.AppendDouble(dst, "scaleFactor", float64(scale))
 }
 
+var dataSizeStruct = &idlStruct{name: "dataSize", fields: map[string]idlField{
+	"keyPattern": {kind: idlObject}, "min": {kind: idlObject}, "max": {kind: idlObject}, "estimate": {kind: idlSafeBool, strict: idlBool},
+	"maxSize": {kind: idlNumber}, "maxObjects": {kind: idlNumber},
+}}
+
 func runDataSize(r *Request, dst []byte) ([]byte, error) {
 	ns, ok := r.Arg().StringValue()
 	if !ok {
-		return dst, wrongType("dataSize.dataSize", r.Arg().Type, "string")
+		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
+	}
+	db, name := splitNS(ns)
+	if err := checkNamespace(db, name); err != nil {
+		return dst, err
+	}
+	var pattern bson.RawValue
+	var lo, hi bson.Raw
+	estimate := false
+	err := dataSizeStruct.parseCommand(r, func(k string, v bson.RawValue) error {
+		switch k {
+		case "keyPattern":
+			pattern = v
+		case "min":
+			lo = v.Value
+		case "max":
+			hi = v.Value
+		case "estimate":
+			estimate = v.AsBool()
+		}
+		return nil
+	})
+	if err != nil {
+		return dst, err
 	}
 	st, err := r.snapshot()
 	if err != nil {
 		return dst, err
 	}
-	var size, count int64
-	if c := st.Coll(ns); c != nil {
-		size, count = c.Bytes(), c.Count()
+	c := st.Coll(ns)
+	if c != nil && c.View {
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
-	dst = bson.AppendBool(dst, "estimate", false)
+	var size, count int64
+	if c != nil {
+		size, count = c.Bytes(), c.Count()
+		dst = bson.AppendBool(dst, "estimate", estimate)
+	}
+	if c != nil && len(lo) > 5 && len(hi) > 5 {
+		if pattern.Type == 0 { // the index whose fields the bounds have
+			for i := range c.Indexes() {
+				if ix := &c.Indexes()[i]; pattern.Type == 0 && sameNames(ix.Pattern, lo) {
+					pattern = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: ix.Pattern}
+				}
+			}
+		}
+		p, err := (&access{coll: c, hint: pattern, min: lo, max: hi}).plan()
+		if err != nil {
+			return dst, srverr.New(0, "couldn't find valid index containing key pattern")
+		}
+		size, count = 0, 0
+		for {
+			_, doc, ok := p.scan.Next()
+			if !ok {
+				break
+			}
+			size += int64(len(doc))
+			count++
+		}
+	} else if len(lo) > 5 || len(hi) > 5 {
+		return dst, srverr.New(0, "only one of min or max specified")
+	}
 	dst = appendShortest(dst, "size", size)
 	dst = appendShortest(dst, "numObjects", count)
 	return bson.AppendInt32(dst, "millis", 0), nil

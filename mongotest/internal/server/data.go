@@ -29,6 +29,8 @@ type Data struct {
 	committed []func(bson.Timestamp)
 	closers   []func()
 	shards    int
+	// dropPending is the database whose drop could not be replicated as its client wanted; empty: none.
+	dropPending string
 }
 
 // NewData returns an empty data set.

@@ -24,6 +24,7 @@ type indexSpec struct {
 	expire    *int64
 	collation *query.Collation
 	given     bool // collation
+	partial   *query.Filter
 }
 
 // indexFields are the options that an index may have.
@@ -101,10 +102,6 @@ func (r *Request) parseIndex(doc bson.Raw) (*indexSpec, error) {
 				return nil, s.bad(srverr.BadValue, "The field 'collation' cannot be an empty object.")
 			}
 			s.given = true
-			var err error
-			if s.collation, err = query.ParseCollation(spec); err != nil {
-				return nil, err
-			}
 		case "partialFilterExpression":
 			filter, ok := v.Document()
 			if !ok {
@@ -112,7 +109,8 @@ func (r *Request) parseIndex(doc bson.Raw) (*indexSpec, error) {
 			}
 			o := r.queryOptions(nil)
 			o.NoExpr, o.NoText = true, true
-			if _, err := query.ParseFilter(filter, o); err != nil {
+			var err error
+			if s.partial, err = query.ParseFilter(filter, o); err != nil {
 				return nil, srverr.From(err).Prefix("Error in specification " + bsontext.Document(s.doc) + " :: caused by :: ")
 			}
 		case "wildcardProjection":
@@ -171,6 +169,8 @@ func (s *indexSpec) parseKey() error {
 			name, _ := v.StringValue()
 			switch name {
 			case "text", "hashed", "2d", "2dsphere", "geoHaystack":
+			case "":
+				return s.bad(srverr.CannotCreateIndex, "Values in the index key pattern cannot be empty strings")
 			default:
 				return s.bad(srverr.CannotCreateIndex, "Unknown index plugin '%s'", name)
 			}
@@ -283,7 +283,15 @@ func (s *indexSpec) checkTTL() error {
 func (s *indexSpec) checkPlugin() error {
 	has := func(field string) bool { return s.doc.Lookup(field).AsBool() }
 	partial := s.doc.Lookup("partialFilterExpression").Type != 0
+	if spec, ok := s.doc.Lookup("collation").Document(); ok {
+		var err error
+		if s.collation, err = query.ParseCollation(spec); err != nil {
+			return srverr.From(err).Prefix("failed to add collation information to index spec for index creation: " + bsontext.Document(s.withVersion()) + " :: caused by :: ")
+		}
+	}
 	switch {
+	case s.name == "":
+		return s.badLater(srverr.CannotCreateIndex, "index name cannot be empty")
 	case s.plugin == "wildcard" && has("sparse"):
 		return s.badLater(srverr.CannotCreateIndex, "Index type 'wildcard' does not support the sparse option")
 	case s.plugin == "wildcard" && has("unique"):
@@ -298,6 +306,11 @@ func (s *indexSpec) checkPlugin() error {
 		return srverr.New(16777, "need bucketSize")
 	case partial && s.doc.Lookup("sparse").AsBool():
 		return s.badLater(srverr.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
+	}
+	if s.partial != nil {
+		if text := s.partial.UnfitForPartial(); text != "" {
+			return s.badLater(srverr.CannotCreateIndex, "%s", text)
+		}
 	}
 	storage, _ := s.doc.Lookup("storageEngine").Document()
 	for k, v := range storage.All() {

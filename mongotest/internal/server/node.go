@@ -82,7 +82,8 @@ type Node struct {
 	shutdown  chan struct{} // closed when the node stops
 	wg        sync.WaitGroup
 
-	params map[string]bson.RawValue // set with setParameter; guarded by mu
+	params       map[string]bson.RawValue // set with setParameter; guarded by mu
+	indexFilters map[string][]indexFilter // by namespace
 }
 
 // NewNode returns a node that nobody can reach yet; see Serve.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"allium/bson"
-	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -314,7 +313,7 @@ func (x *running) advance(st *store.State) error {
 	for _, s := range x.scans {
 		c := st.Coll(s.ns)
 		if c == nil || c.UUID != s.scan.Coll().UUID {
-			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", uuidText(s.scan.Coll().UUID))
+			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", uuidString(s.scan.Coll().UUID))
 		}
 		if !s.reset(c) {
 			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.scan.Index())
@@ -415,7 +414,3 @@ func (s *sortIter) load() error {
 }
 
 func (s *sortIter) Close() { s.docs = nil; s.src.Close() }
-
-func uuidText(u [16]byte) string {
-	return bsontext.Value(bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, bson.BinaryUUID, u[:])})
-}

@@ -109,10 +109,14 @@ func (r *Request) collStatsDocument(ns string, c *store.Coll, spec bson.Raw) bso
 	for k := range spec.All() {
 		switch k {
 		case "count":
-			doc = bson.AppendInt64(doc, "count", c.Count())
+			if r.Node.cfg.Version.AtLeast(5, 0) {
+				doc = bson.AppendInt64(doc, "count", c.Count())
+			} else {
+				doc = appendShortest(doc, "count", c.Count())
+			}
 		case "storageStats":
 			one, d := bson.BeginDocumentElement(doc, "storageStats")
-			doc = bson.EndDocument(appendCollStats(d, c, 1), one)
+			doc = bson.EndDocument(r.appendCollStats(d, c, 1), one)
 		case "latencyStats":
 			one, d := bson.BeginDocumentElement(doc, "latencyStats")
 			for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
@@ -141,31 +145,57 @@ func (r *Request) indexStats(ix *store.Index) bson.Raw {
 }
 
 // appendCollStats appends a collection's sizes as collStats shows them, divided by scale.
-func appendCollStats(dst []byte, c *store.Coll, scale int64) []byte {
+func (r *Request) appendCollStats(dst []byte, c *store.Coll, scale int64) []byte {
+	v5 := r.Node.cfg.Version.AtLeast(5, 0)
 	count, bytes := c.Count(), c.Bytes()
 	dst = appendShortest(dst, "size", bytes/scale)
 	dst = appendShortest(dst, "count", count)
 	if count > 0 {
 		dst = appendShortest(dst, "avgObjSize", bytes/count)
 	}
+	if v5 {
+		dst = appendShortest(dst, "numOrphanDocs", 0)
+	}
 	dst = appendShortest(dst, "storageSize", int64(diskSize(bytes))/scale)
-	dst = appendShortest(dst, "freeStorageSize", 0)
+	if v5 {
+		dst = appendShortest(dst, "freeStorageSize", 0)
+	}
 	dst = bson.AppendBool(dst, "capped", c.Capped)
 	if c.Capped {
 		dst = appendShortest(dst, "max", c.Max)
 		dst = appendShortest(dst, "maxSize", c.Size/scale)
+		if !v5 {
+			dst = appendShortest(dst, "sleepCount", 0)
+			dst = appendShortest(dst, "sleepMS", 0)
+		}
 	}
+	dst = appendWiredTiger(dst, "wiredTiger", "collection-"+uuidString(c.UUID))
 	dst = bson.AppendInt32(dst, "nindexes", int32(len(c.Indexes())))
 	total := int64(0)
 	at, sizes := bson.BeginDocumentElement(nil, "indexSizes")
+	details, dst := bson.BeginDocumentElement(dst, "indexDetails")
 	for i := range c.Indexes() {
-		size := int64(diskSize(int64(c.Indexes()[i].Keys()) * 32))
+		ix := &c.Indexes()[i]
+		size := int64(diskSize(int64(ix.Keys()) * 32))
 		total += size
-		sizes = appendShortest(sizes, c.Indexes()[i].Name, size/scale)
+		sizes = appendShortest(sizes, ix.Name, size/scale)
+		dst = appendWiredTiger(dst, ix.Name, "index-"+uuidString(c.UUID)+"-"+ix.Name)
 	}
+	dst = bson.EndDocument(dst, details)
 	sizes = bson.EndDocument(sizes, at)
+	dst = appendStrings(dst, "indexBuilds", nil)
 	dst = appendShortest(dst, "totalIndexSize", total/scale)
 	dst = appendShortest(dst, "totalSize", (total+int64(diskSize(bytes)))/scale)
 	dst = append(dst, sizes...)
 	return bson.AppendInt32(dst, "scaleFactor", int32(scale))
+}
+
+// appendWiredTiger appends what the storage engine would tell of a file, as far as there is something to tell.
+func appendWiredTiger(dst []byte, key, file string) []byte {
+	at, dst := bson.BeginDocumentElement(dst, key)
+	meta, dst := bson.BeginDocumentElement(dst, "metadata")
+	dst = bson.EndDocument(bson.AppendInt32(dst, "formatVersion", 1), meta)
+	dst = bson.AppendString(dst, "type", "file")
+	dst = bson.AppendString(dst, "uri", "statistics:table:"+file)
+	return bson.EndDocument(dst, at)
 }

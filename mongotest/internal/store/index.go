@@ -73,7 +73,7 @@ func collator(c *query.Collation) Collation {
 // keys returns the document's encoded keys, each once, without the record id.
 func (x *IndexInfo) keys(dst []string, doc bson.Raw) (keys []string, multikey bool, err error) {
 	if x.special {
-		return dst, false, nil
+		return dst, false, x.checkSpecial(doc)
 	}
 	if x.Partial != nil {
 		if ok, err := x.Partial.Match(doc); err != nil || !ok {

@@ -109,6 +109,9 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	if err := tx.use(c.NS); err != nil {
 		return c, err
 	}
+	if c.Capped && int64(len(doc)) > c.Size {
+		return c, srverr.New(srverr.BadValue, "object to insert exceeds cappedMaxSize")
+	}
 	id := doc.Lookup("_id")
 	rid := c.newRecord(id)
 	keys, marks, multikey, err := tx.newKeys(c, rid, nil, doc)
@@ -335,8 +338,9 @@ func IDIndex(coll *query.Collation, spec bson.Raw) *IndexInfo {
 // Create makes a collection or view. It must not exist.
 func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	db, name, _ := strings.Cut(ns, ".")
-	if err := tx.change(ns); err != nil {
-		return nil, err
+	// Nobody is locked out: of several transactions that make the same collection the first one to commit wins.
+	if tx.txn != nil && tx.s.latest.Load().Coll(ns) != nil && tx.txn.base.Coll(ns) == nil {
+		return nil, CatalogChanged()
 	}
 	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: new(atomic.Uint64)}
 	c := &Coll{Info: info, edit: tx.edit}
@@ -350,6 +354,15 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 		tx.txn.lock(ns)
 	}
 	return c, nil
+}
+
+// Created reports whether the collection came to be in the transaction that tx is part of.
+func (tx *Tx) Created(c *Coll) bool {
+	if tx.txn == nil {
+		return false
+	}
+	before := tx.txn.base.Coll(c.NS)
+	return before == nil || before.UUID != c.UUID
 }
 
 func indexInfos(c *Coll) []*IndexInfo {

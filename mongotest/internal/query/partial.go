@@ -1,0 +1,46 @@
+package query
+
+import "strings"
+
+// UnfitForPartial says why a filter cannot say which documents are in a partial index, "" if it can.
+func (f *Filter) UnfitForPartial() string {
+	root, err := f.unordered()
+	if err != nil {
+		return err.Error()
+	}
+	return unfitForPartial(root, 0, newFilterParser(f.options).version >= 600)
+}
+
+func unfitForPartial(n node, depth int, modern bool) string {
+	children := func(list []node) string {
+		for _, c := range list {
+			if text := unfitForPartial(c, depth+1, modern); text != "" {
+				return text
+			}
+		}
+		return ""
+	}
+	switch n := n.(type) {
+	case *and:
+		if depth > 0 && !modern {
+			return "$and only supported in partialFilterExpression at top level"
+		}
+		return children(n.children)
+	case *or:
+		if modern {
+			return children(n.children)
+		}
+	case *leaf:
+		switch n.test.(type) {
+		case *compareTest, existsTest, *typeTest:
+			return ""
+		case *inTest, *geoTest:
+			if modern {
+				return ""
+			}
+		}
+	}
+	var b strings.Builder
+	writeNode(&b, n, 0)
+	return "unsupported expression in partial index: " + b.String()
+}

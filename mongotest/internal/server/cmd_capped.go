@@ -1,0 +1,126 @@
+package server
+
+import (
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// Commands that make capped collections of others, or empty them.
+
+func init() {
+	register(&Command{Name: "convertToCapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runConvertToCapped})
+	register(&Command{Name: "cloneCollectionAsCapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runCloneAsCapped})
+	register(&Command{Name: "emptycapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runEmptyCapped})
+	register(&Command{Name: "godinsert", Roles: []Role{Standalone, Member}, Run: runGodInsert})
+}
+
+// cappedSize reads the size that both commands need.
+func (r *Request) cappedSize() (int64, error) {
+	v := r.Body.Lookup("size")
+	n, _ := number(v)
+	if !v.IsNumber() || n == 0 {
+		return 0, &srverr.Error{Msg: "invalid command spec"}
+	}
+	return n, nil
+}
+
+func runConvertToCapped(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	size, err := r.cappedSize()
+	if err != nil {
+		return dst, err
+	}
+	return dst, r.write(func(tx *store.Tx) error { return r.cloneCapped(tx, ns, ns, size) })
+}
+
+func runCloneAsCapped(r *Request, dst []byte) ([]byte, error) {
+	from, ok := r.Arg().StringValue()
+	to, _ := r.Body.Lookup("toCollection").StringValue()
+	size, err := r.cappedSize()
+	if err != nil || !ok || from == "" || to == "" {
+		return dst, &srverr.Error{Msg: "invalid command spec"}
+	}
+	return dst, r.write(func(tx *store.Tx) error {
+		return r.cloneCapped(tx, namespace(r.DB, from), namespace(r.DB, to), size)
+	})
+}
+
+// cloneCapped makes a capped collection with the documents of another one, or in its place.
+func (r *Request) cloneCapped(tx *store.Tx, from, to string, size int64) error {
+	c := tx.Coll(from)
+	switch {
+	case c == nil:
+		return srverr.New(srverr.NamespaceNotFound, "source collection %s does not exist", from)
+	case c.View:
+		return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", from)
+	case from != to && tx.Coll(to) != nil:
+		return srverr.New(srverr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to, from)
+	}
+	q := createSpec{ns: to, capped: true, size: size}
+	set, err := q.settings(r)
+	if err != nil {
+		return err
+	}
+	docs := store.NewScan(c, false, nil)
+	if from == to {
+		if err := tx.Drop(c); err != nil {
+			return err
+		}
+	}
+	target, err := tx.Create(to, set, q.idIndexFor(set))
+	for err == nil {
+		_, doc, ok := docs.Next()
+		if !ok {
+			break
+		}
+		target, err = tx.Insert(target, doc)
+	}
+	return err
+}
+
+func runEmptyCapped(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	return dst, r.write(func(tx *store.Tx) error {
+		c := tx.Coll(ns)
+		switch {
+		case c == nil:
+			return srverr.New(srverr.NamespaceNotFound, "emptycapped not supported on nonexistent collection: %s", ns)
+		case c.View:
+			return srverr.New(srverr.CommandNotSupportedOnView, "emptycapped not supported on view: %s", ns)
+		case !c.Capped:
+			return srverr.New(srverr.IllegalOperation, "emptycapped: collection is not capped: %s", ns)
+		}
+		_, err := tx.Truncate(c)
+		return err
+	})
+}
+
+// runGodInsert inserts a document without looking at it: the server's own tests use it.
+func runGodInsert(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	doc, ok := r.Body.Lookup("obj").Document()
+	if !ok {
+		return dst, srverr.New(10065, "invalid parameter: expected an object (obj)")
+	}
+	doc, err = r.prepare(doc)
+	if err != nil {
+		return dst, err
+	}
+	return dst, r.write(func(tx *store.Tx) error {
+		c, err := r.writable(tx, ns, true)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Insert(c, doc)
+		return err
+	})
+}

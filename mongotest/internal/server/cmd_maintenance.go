@@ -1,0 +1,290 @@
+package server
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// Commands that look after collections, and those that old servers had.
+
+func init() {
+	mongod := []Role{Standalone, Member}
+	register(&Command{Name: "compact", Roles: mongod, Where: Anywhere, Run: runCompact})
+	register(&Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
+	register(&Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: Anywhere, Run: runDBHash})
+	register(&Command{Name: "geoSearch", Roles: mongod, Until: Version{5, 0, 0}, Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
+	register(&Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, Run: runMapReduce})
+	register(&Command{Name: "applyOps", Roles: mongod, WriteConcern: true, Run: runApplyOps})
+}
+
+func runCompact(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	if r.Node.set != nil && r.Node.isPrimary() && !r.Body.Lookup("force").AsBool() {
+		return dst, &srverr.Error{Msg: "will not run compact on an active replica set primary as this is a slow blocking operation. use force:true to force"}
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	switch c := st.Coll(ns); {
+	case c == nil:
+		return dst, srverr.New(srverr.NamespaceNotFound, "collection does not exist")
+	case c.View:
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "can't compact a view")
+	}
+	return bson.AppendInt32(dst, "bytesFreed", 0), nil
+}
+
+func runReIndex(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	if r.Node.set != nil && r.Node.cfg.Version.AtLeast(5, 0) {
+		return dst, srverr.New(srverr.IllegalOperation, "reIndex is only allowed on a standalone mongod instance.")
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	switch {
+	case c == nil:
+		return dst, srverr.New(srverr.NamespaceNotFound, "collection does not exist")
+	case c.View:
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "can't re-index a view")
+	}
+	n := int32(len(c.Indexes()))
+	dst = bson.AppendInt32(dst, "nIndexesWas", n)
+	dst = bson.AppendInt32(dst, "nIndexes", n)
+	at, dst := bson.BeginArrayElement(dst, "indexes")
+	for i := range c.Indexes() {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), c.Indexes()[i].Spec...)
+	}
+	return bson.EndDocument(dst, at), nil
+}
+
+// runDBHash answers with a digest of every collection: that of its documents in the order of _id.
+func runDBHash(r *Request, dst []byte) ([]byte, error) {
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	wanted := map[string]bool{}
+	if list, ok := r.Body.Lookup("collections").Array(); ok {
+		for e := range list.Values() {
+			s, _ := e.StringValue()
+			wanted[s] = true
+		}
+	}
+	all := md5.New()
+	var capped []string
+	at, hashes := bson.BeginDocumentElement(nil, "collections")
+	ids, uuids := bson.BeginDocumentElement(nil, "uuids")
+	st.Colls(r.DB, func(c *store.Coll) bool {
+		if c.View || len(wanted) > 0 && !wanted[c.Name] || len(c.Name) > 7 && c.Name[:7] == "system." && c.Name != "system.views" && c.Name != "system.js" {
+			return true
+		}
+		if c.Capped {
+			capped = append(capped, c.Name)
+		}
+		var docs []bson.Raw
+		for s := store.NewScan(c, false, nil); ; {
+			_, doc, ok := s.Next()
+			if !ok {
+				break
+			}
+			docs = append(docs, doc)
+		}
+		slices.SortStableFunc(docs, func(a, b bson.Raw) int { return query.Compare(a.Lookup("_id"), b.Lookup("_id"), nil) })
+		one := md5.New()
+		for _, doc := range docs {
+			one.Write(doc)
+		}
+		sum := hex.EncodeToString(one.Sum(nil))
+		all.Write([]byte(c.Name))
+		all.Write([]byte(sum))
+		hashes = bson.AppendString(hashes, c.Name, sum)
+		uuids = bson.AppendBinary(uuids, c.Name, bson.BinaryUUID, c.UUID[:])
+		return true
+	})
+	dst = bson.AppendString(dst, "host", r.Node.addr)
+	dst = append(dst, bson.EndDocument(hashes, at)...)
+	dst = appendStrings(dst, "capped", capped)
+	dst = append(dst, bson.EndDocument(uuids, ids)...)
+	dst = bson.AppendString(dst, "md5", hex.EncodeToString(all.Sum(nil)))
+	return bson.AppendInt32(dst, "timeMillis", 0), nil
+}
+
+// runGeoSearch answers as without a geoHaystack index, which this server cannot use.
+func runGeoSearch(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.readable(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return dst, err
+	}
+	if st.Coll(ns) == nil {
+		return dst, &srverr.Error{Msg: "can't find ns"}
+	}
+	return dst, &srverr.Error{Msg: "no geoSearch index"}
+}
+
+var mapReduceStruct = &idlStruct{name: "mapReduce", required: []string{"map", "reduce", "out"}, fields: map[string]idlField{
+	"map": {}, "reduce": {}, "out": {}, "finalize": {}, "query": {kind: idlObject}, "sort": {kind: idlObject}, "collation": {kind: idlObject}, "limit": {kind: idlNumber},
+	"scope": {kind: idlObject}, "verbose": {kind: idlBool}, "bypassDocumentValidation": {kind: idlBool}, "jsMode": {kind: idlBool}, "splitInfo": {kind: idlNumber},
+}}
+
+// runMapReduce does what can be done without JavaScript: nothing is mapped, so that only an empty input has a result.
+func runMapReduce(r *Request, dst []byte) ([]byte, error) {
+	var out bson.RawValue
+	var filter bson.Raw
+	err := mapReduceStruct.parseCommand(r, func(k string, v bson.RawValue) error {
+		switch k {
+		case "out":
+			out = v
+		case "query":
+			filter = v.Value
+		}
+		return nil
+	})
+	if err != nil {
+		return dst, err
+	}
+	ns, err := r.collection(srverr.BadValue)
+	if err != nil {
+		return dst, err
+	}
+	target, err := parseMapReduceOut(r.DB, out)
+	if err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	if c != nil && c.View {
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
+	}
+	if c != nil {
+		op := updateOp{q: orEmpty(filter)}
+		if err := op.parse(r, ns, c); err != nil {
+			return dst, err
+		}
+		found := false
+		if err := op.candidates(r, c, func(string, bson.Raw, int) (bool, error) { found = true; return false, nil }); err != nil {
+			return dst, err
+		}
+		if found {
+			return dst, srverr.New(31264, "MapReduce internal error :: caused by :: Cannot run server-side javascript without the javascript engine enabled")
+		}
+	}
+	if target == "" {
+		return appendStrings(dst, "results", nil), nil
+	}
+	db, name := splitNS(target)
+	if out.Type == bson.TypeEmbeddedDocument && !bson.Raw(out.Value).Lookup("db").IsZero() {
+		at, d := bson.BeginDocumentElement(dst, "result")
+		d = bson.AppendString(d, "db", db)
+		dst = bson.EndDocument(bson.AppendString(d, "collection", name), at)
+	} else {
+		dst = bson.AppendString(dst, "result", name)
+	}
+	return dst, r.write(func(tx *store.Tx) error {
+		_, err := r.writable(tx, target, true)
+		return err
+	})
+}
+
+// parseMapReduceOut returns the collection that the results go to, empty for inline results.
+func parseMapReduceOut(db string, v bson.RawValue) (ns string, err error) {
+	if s, ok := v.StringValue(); ok {
+		return namespace(db, s), nil
+	}
+	doc, ok := v.Document()
+	if !ok {
+		return "", srverr.New(srverr.BadValue, "'out' must be either a string or an object")
+	}
+	name := ""
+	for k, v := range doc.All() {
+		s, ok := v.StringValue()
+		switch {
+		case k == "inline":
+			return "", nil
+		case k == "db" && ok:
+			db = s
+		case (k == "replace" || k == "merge" || k == "reduce") && ok:
+			name = s
+		case k == "sharded" || k == "nonAtomic":
+		default:
+			return "", srverr.New(srverr.BadValue, "'out' has an invalid value for '%s'", k)
+		}
+	}
+	if name == "" {
+		return "", srverr.New(srverr.BadValue, "'out' requires 'inline', 'replace', 'merge' or 'reduce'")
+	}
+	return namespace(db, name), nil
+}
+
+// runApplyOps applies inserts, updates and deletes as they are in the oplog.
+func runApplyOps(r *Request, dst []byte) ([]byte, error) {
+	list, ok := r.Arg().Array()
+	if !ok {
+		return dst, srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.", typeOf(r.Arg()))
+	}
+	applied := 0
+	for e := range list.Values() {
+		doc, ok := e.Document()
+		if !ok {
+			return dst, srverr.New(srverr.FailedToParse, "op not an object")
+		}
+		if err := r.applyOp(doc); err != nil {
+			return dst, err
+		}
+		applied++
+	}
+	dst = bson.AppendInt32(dst, "applied", int32(applied))
+	at, dst := bson.BeginArrayElement(dst, "results")
+	for i := range applied {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeBoolean, i), 1)
+	}
+	return bson.EndDocument(dst, at), nil
+}
+
+func (r *Request) applyOp(doc bson.Raw) error {
+	kind, _ := doc.Lookup("op").StringValue()
+	ns, _ := doc.Lookup("ns").StringValue()
+	o, _ := doc.Lookup("o").Document()
+	key, _ := doc.Lookup("o2").Document()
+	switch kind {
+	case "n":
+		return nil
+	case "i":
+		_, errs, err := r.insert(&writeSpec{ns: ns, ordered: true}, []bson.Raw{orEmpty(o)})
+		if err == nil && len(errs) > 0 {
+			err = errs[0].err
+		}
+		return err
+	case "u":
+		op := updateOp{q: orEmpty(key), u: doc.Lookup("o")}
+		_, err := op.run(r, ns, store.Statement{})
+		return err
+	case "d":
+		op := deleteOp{updateOp: updateOp{q: orEmpty(o)}, one: true}
+		_, err := op.run(r, ns, store.Statement{})
+		return err
+	}
+	return srverr.New(srverr.BadValue, "applyOps of '%s' operations is not supported here", kind)
+}
