@@ -83,11 +83,23 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	return c, nil
 }
 
+// declined are options that the driver must not have.
+var declined = map[string]string{
+	"waitQueueSize":     "Connection Monitoring and Pooling forbids new drivers the option waitQueueSize",
+	"waitQueueMultiple": "Connection Monitoring and Pooling forbids new drivers the option waitQueueMultiple",
+}
+
+// skipped is an error that says why a test is not run.
+type skipped struct{ error }
+
 // uriOptions reads the options of a connection string.
 func uriOptions(doc bson.Raw) (url.Values, error) {
 	query := url.Values{}
 	for key, v := range doc.All() {
 		key = strings.Clone(key)
+		if why, ok := declined[key]; ok {
+			return nil, skipped{errors.New(why)}
+		}
 		if _, isDoc := v.Document(); isDoc {
 			return nil, fmt.Errorf("option %s: there is nothing to replace %v with", key, v)
 		}

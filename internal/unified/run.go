@@ -41,7 +41,11 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 	defer cancel()
 	defer time.AfterFunc(testTimeout, cancel).Stop()
 	r := &runner{deployment: d, file: f, entities: &entities{}}
-	return "", r.run(ctx, t)
+	err = r.run(ctx, t)
+	if why, ok := errors.AsType[skipped](err); ok {
+		return why.Error(), nil
+	}
+	return "", err
 }
 
 func (r *runner) run(ctx context.Context, t *Test) (err error) {

@@ -31,8 +31,10 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 		}
 		r.Conn.client.loadBalanced = true
 	}
-	if err := r.noteClient(); err != nil {
-		return dst, err
+	if !r.notesClientEarly() {
+		if err := r.noteClient(); err != nil {
+			return dst, err
+		}
 	}
 	if v := r.Body.Lookup("internalClient"); v.Type == bson.TypeEmbeddedDocument && bson.Raw(v.Value).Lookup("maxWireVersion").IsZero() {
 		return dst, srverr.New(srverr.BadValue, "Missing required field 'maxWireVersion' of 'internalClient'")
@@ -94,6 +96,10 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 
 // streams reports whether hello can wait for changes of the topology, and says which version of it it tells of.
 func (n *Node) streams() bool { return n.cfg.Version.AtLeast(4, 4) }
+
+// notesClientEarly reports whether the server reads what a client says about itself before fail points have their way, which may be
+// for one application only.
+func (r *Request) notesClientEarly() bool { return r.Node.cfg.Version.AtLeast(5, 0) }
 
 // noteClient keeps what the client says about itself in its first hello.
 func (r *Request) noteClient() error {

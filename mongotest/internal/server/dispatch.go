@@ -170,6 +170,11 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 		return dst, err
 	}
 	r.Conn.begin(r)
+	if (r.Cmd.Name == "hello" || r.Cmd.Name == "isMaster") && r.notesClientEarly() {
+		if err := r.noteClient(); err != nil {
+			return dst, err
+		}
+	}
 	if err := r.failCommand(); err != nil {
 		return dst, err
 	}
