@@ -61,7 +61,7 @@ func New(pool *Pool, owner any, timeout func() *int64, opts Options) (*Session, 
 	if opts.SnapshotTime != nil && !opts.Snapshot {
 		return nil, errors.New("start session: SnapshotTime needs Snapshot")
 	}
-	return &Session{pool: pool, owner: owner, timeout: timeout, opts: opts, causal: causal, snapshotTime: opts.SnapshotTime}, nil
+	return &Session{pool: pool, owner: owner, timeout: timeout, opts: opts, causal: causal, snapshotTime: copyTime(opts.SnapshotTime)}, nil
 }
 
 // Owner returns what was given to New.
@@ -144,11 +144,11 @@ func (s *Session) AdvanceClusterTime(t *ClusterTime) {
 	s.clusterTime = Newest(s.clusterTime, t)
 }
 
-// OperationTime returns the time of the session's last operation, or nil.
+// OperationTime returns the time of the session's last operation, or nil. It is a copy.
 func (s *Session) OperationTime() *bson.Timestamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.operationTime
+	return copyTime(s.operationTime)
 }
 
 // AdvanceOperationTime moves the session's operation time forward; it never moves it back.
@@ -160,11 +160,19 @@ func (s *Session) AdvanceOperationTime(t bson.Timestamp) {
 	}
 }
 
-// SnapshotTime returns the point in time that a snapshot session reads at, or nil before it is known.
+// SnapshotTime returns the point in time that a snapshot session reads at, or nil before it is known. It is a copy.
 func (s *Session) SnapshotTime() *bson.Timestamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.snapshotTime
+	return copyTime(s.snapshotTime)
+}
+
+func copyTime(t *bson.Timestamp) *bson.Timestamp {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	return &c
 }
 
 // Observe takes over what a reply says: cluster time, operation time, snapshot time and recovery token.
