@@ -127,6 +127,34 @@ func ExampleDeployment_SingleMongosURI() {
 	// Output: true
 }
 
+// A session that expires after an hour, without waiting for it.
+func ExampleDeployment_ShiftClock() {
+	ctx := context.Background()
+	d, err := mongotest.Open()
+	if err != nil {
+		panic(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close(ctx)
+	db := client.Database("app")
+	index := bson.D{{Key: "key", Value: bson.D{{Key: "at", Value: 1}}}, {Key: "name", Value: "at"}, {Key: "expireAfterSeconds", Value: 3600}}
+	if _, err := db.RunCommand(ctx, bson.D{{Key: "createIndexes", Value: "sessions"}, {Key: "indexes", Value: bson.A{index}}}); err != nil {
+		panic(err)
+	}
+	sessions := db.Collection("sessions")
+	if _, err := sessions.InsertOne(ctx, bson.D{{Key: "at", Value: time.Now()}}); err != nil {
+		panic(err)
+	}
+	d.ShiftClock(2 * time.Hour)
+	n, err := sessions.CountDocuments(ctx, bson.D{})
+	fmt.Println(n, err)
+	// Output: 0 <nil>
+}
+
 // A timeout of a minute is tested in no time: the deployment and the client live in a bubble with a clock of its own.
 func TestTimeoutInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -304,7 +304,8 @@ func (d *Deployment) StepDown() {
 	}
 }
 
-// ShiftClock moves the deployment's wall clock, which localTime, lastWriteDate and new timestamps follow.
+// ShiftClock moves the deployment's wall clock, which localTime, lastWriteDate and new timestamps follow. Documents that have
+// expired by then are gone when it returns.
 func (d *Deployment) ShiftClock(by time.Duration) { d.data.Clock.Shift(by) }
 
 // TLSConfig returns what a client needs to connect to a deployment with TLS: its authority, and a client certificate.

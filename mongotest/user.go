@@ -13,7 +13,7 @@ type User struct {
 	// DB is the database that the user is defined on; empty: "admin". A user on "$external" authenticates with PLAIN,
 	// or with the certificate whose subject is the name (see [Deployment.ClientSubject]).
 	DB         string
-	Roles      []string // roles of the user's database
+	Roles      []string // roles of the user's database, of "admin" for a user on "$external"; nil: none
 	Mechanisms []string // "SCRAM-SHA-1", "SCRAM-SHA-256"; nil: both
 }
 
@@ -23,8 +23,12 @@ func (d *Deployment) AddUser(u User) error {
 		u.DB = "admin"
 	}
 	var roles []server.RoleName
+	db := u.DB
+	if db == "$external" {
+		db = "admin"
+	}
 	for _, r := range u.Roles {
-		roles = append(roles, server.RoleName{Role: r, DB: u.DB})
+		roles = append(roles, server.RoleName{Role: r, DB: db})
 	}
 	su, err := server.NewUser(u.Name, u.DB, u.Password, roles, u.Mechanisms)
 	if err != nil {

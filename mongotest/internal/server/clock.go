@@ -11,7 +11,8 @@ import (
 // Clock is a deployment's logical clock: every write gets a timestamp that is greater than all before it and follows
 // the wall clock. Clients and members carry its time around ($clusterTime). Safe for concurrent use.
 type Clock struct {
-	shift atomic.Int64 // what a test added to the wall clock, a time.Duration
+	shift   atomic.Int64           // what a test added to the wall clock, a time.Duration
+	shifted atomic.Pointer[func()] // called when a test moves the clock
 
 	mu   sync.Mutex
 	last bson.Timestamp
@@ -25,6 +26,9 @@ func (c *Clock) Now() time.Time {
 // Shift moves the wall clock of the deployment by d.
 func (c *Clock) Shift(d time.Duration) {
 	c.shift.Add(int64(d))
+	if f := c.shifted.Load(); f != nil {
+		(*f)()
+	}
 }
 
 // Tick returns the timestamp for a new write.

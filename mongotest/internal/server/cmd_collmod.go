@@ -74,6 +74,7 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 		_, err = tx.Modify(c, set, r.collModDescription())
 		return err
 	})
+	r.Node.armTTL(false)
 	return dst, err
 }
 

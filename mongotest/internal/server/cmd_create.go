@@ -91,6 +91,9 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 		_, err := tx.Create(ns, set, q.idIndexFor(set))
 		return err
 	})
+	if set.ExpireSecs > 0 {
+		r.Node.armTTL(false)
+	}
 	if err == nil && q.autoIndex != nil && !r.Node.cfg.Version.AtLeast(5, 0) {
 		dst = bson.AppendString(dst, "note", "The autoIndexId option is deprecated and will be removed in a future release")
 	}

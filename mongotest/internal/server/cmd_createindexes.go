@@ -148,6 +148,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	r.Node.armTTL(false)
 	v5 := r.Node.cfg.Version.AtLeast(5, 0)
 	if existed < len(parsed) || v5 {
 		if v5 {

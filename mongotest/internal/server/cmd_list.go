@@ -220,7 +220,11 @@ func runListDatabases(r *Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginArrayElement(dst, "databases")
 	total, n := 0.0, 0
+	all := !r.Node.cfg.Auth || r.may(need{action: "listDatabases"})
 	for _, name := range names {
+		if !all && !r.may(need{"find", name, ""}) {
+			continue
+		}
 		size := databaseSize(st, name)
 		one, doc := bson.BeginDocument(nil)
 		doc = bson.AppendString(doc, "name", name)

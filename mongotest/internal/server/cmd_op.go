@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -100,9 +101,30 @@ func opKind(name string) string {
 }
 
 func runCurrentOp(r *Request, dst []byte) ([]byte, error) {
+	// Fields that are no options are a filter.
+	first := true
+	f, err := query.ParseFilter(build(func(d *docBuilder) {
+		for k, v := range r.Body.All() {
+			if !first && !r.generic(k) && k != "$all" && k != "$ownOps" && k != "$truncateOps" {
+				d.b = bson.AppendRawValue(d.b, k, v)
+			}
+			first = false
+		}
+	}), r.fullOptions(r.DB, nil, nil))
+	if err != nil {
+		return dst, err
+	}
 	at, dst := bson.BeginArrayElement(dst, "inprog")
-	for i, o := range r.Node.CurrentOps() {
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), o...)
+	i := 0
+	for _, o := range r.Node.CurrentOps() {
+		match, err := f.Match(o)
+		if err != nil {
+			return dst, err
+		}
+		if match {
+			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), o...)
+			i++
+		}
 	}
 	return bson.EndDocument(dst, at), nil
 }

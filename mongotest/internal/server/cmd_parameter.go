@@ -115,6 +115,9 @@ func runSetParameter(r *Request, dst []byte) ([]byte, error) {
 		}
 		found = true
 		r.Node.setParameter(string([]byte(k)), set)
+		if k == "ttlMonitorSleepSecs" {
+			r.Node.armTTL(true)
+		}
 	}
 	if !found {
 		return dst, srverr.New(0, "no option found to set, use help:true to see options ")

@@ -23,6 +23,7 @@ type Data struct {
 	sessions *sessionCatalog
 	users    users
 	cluster  cluster
+	ttl      ttlMonitor
 	set      *Set // nil for a standalone
 
 	mu        sync.Mutex
@@ -42,6 +43,7 @@ func NewData() *Data {
 
 // Close ends what runs in the background for the data set.
 func (d *Data) Close() {
+	d.ttl.stop()
 	d.abortAllTxns()
 	d.mu.Lock()
 	list := d.closers

@@ -26,6 +26,9 @@ func (n *Node) store() *store.Store {
 			o.Tick = d.Clock.Tick
 		}
 		d.storage.s = store.New(o)
+		d.ttl.data = d
+		expire := func() { d.ttl.pass() }
+		d.Clock.shifted.Store(&expire)
 		d.OnCommit(func(bson.Timestamp) { d.storage.s.Wake() })
 	})
 	return d.storage.s

@@ -151,14 +151,6 @@ func (u *User) mechanisms() []string {
 	return list
 }
 
-// authorize refuses a command that needs authentication from a client that has none.
-func (r *Request) authorize() error {
-	if !r.Node.cfg.Auth || r.Cmd.NoAuth || r.Conn.user != nil {
-		return nil
-	}
-	return srverr.New(srverr.Unauthorized, "command %s requires authentication", r.Cmd.Name)
-}
-
 // userDigest returns the digest of the connection's user, which makes sessions of different users different.
 func (c *Conn) userDigest(given [32]byte) [32]byte {
 	if c.user == nil {

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/store"
+)
+
+// ttlMonitor deletes documents that are older than an index, a clustered collection or a time series collection says
+// (expireAfterSeconds). It has a timer only while there is anything that can expire. Safe for concurrent use.
+type ttlMonitor struct {
+	data *Data // set when the store is made
+
+	mu    sync.Mutex
+	node  *Node // whose parameters say how often it looks
+	timer *time.Timer
+	ended bool
+	busy  sync.Mutex // held during a pass
+
+	passes, deleted int64
+}
+
+// armTTL is called when there may be something new that can expire, and with again set when a parameter of the monitor has
+// changed.
+func (n *Node) armTTL(again bool) {
+	t := &n.data.ttl
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.node = n
+	if t.timer != nil && again && t.timer.Stop() {
+		t.timer = nil
+	}
+	t.armLocked()
+}
+
+// armLocked starts the timer for the next pass, if there is anything to look after.
+func (t *ttlMonitor) armLocked() {
+	if t.ended || t.timer != nil || t.node == nil || !anyExpires(t.node.store().Latest()) {
+		return
+	}
+	wait := time.Duration(max(t.node.intParameter("ttlMonitorSleepSecs"), 1)) * time.Second
+	t.timer = time.AfterFunc(wait, func() {
+		t.pass()
+		t.mu.Lock()
+		t.timer = nil
+		t.armLocked()
+		t.mu.Unlock()
+	})
+}
+
+// stop ends the monitor and waits for a pass that runs.
+func (t *ttlMonitor) stop() {
+	t.mu.Lock()
+	t.ended = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.mu.Unlock()
+	t.busy.Lock() // waits for a pass
+	defer t.busy.Unlock()
+}
+
+func anyExpires(st *store.State) (any bool) {
+	st.Colls("", func(c *store.Coll) bool {
+		any = len(expiries(c)) > 0
+		return !any
+	})
+	return any
+}
+
+// expiry is a rule of a collection: documents whose date in a field is so old go.
+type expiry struct {
+	path  string
+	after time.Duration
+	index *store.Index // nil: the collection is ordered by the field, or has no index
+}
+
+// expiries returns the rules of a collection.
+func expiries(c *store.Coll) []expiry {
+	if c.View {
+		return nil
+	}
+	var list []expiry
+	for i := range c.Indexes() {
+		ix := &c.Indexes()[i]
+		if ix.Expire != nil && len(ix.Fields) == 1 && ix.Ordered() && !c.Capped {
+			list = append(list, expiry{ix.Fields[0].Path, seconds(*ix.Expire), ix})
+		}
+	}
+	if c.ExpireSecs > 0 {
+		path := "_id"
+		if c.TimeSeries {
+			path, _ = c.Raw.Lookup("timeseries", "timeField").StringValue()
+		}
+		list = append(list, expiry{path: path, after: seconds(c.ExpireSecs)})
+	}
+	return list
+}
+
+// seconds returns a duration that is as long as a time.Duration can be at most.
+func seconds(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), 1<<31)) * time.Second
+}
+
+// pass deletes everything that has expired. Only a primary does it; what a transaction is in the way of stays for the next pass.
+func (t *ttlMonitor) pass() {
+	t.mu.Lock()
+	n, ended := t.node, t.ended
+	t.mu.Unlock()
+	if n == nil || ended || t.data.set != nil && t.data.set.Primary() == nil {
+		return
+	}
+	if enabled, _ := n.parameter("ttlMonitorEnabled"); !enabled.AsBool() {
+		return
+	}
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	t.passes++
+	now := t.data.Clock.Now()
+	s := n.store()
+	var todo []string
+	s.Latest().Colls("", func(c *store.Coll) bool {
+		if len(expiries(c)) > 0 {
+			todo = append(todo, c.NS)
+		}
+		return true
+	})
+	for _, ns := range todo {
+		var ts bson.Timestamp
+		deleted := 0
+		s.Write(func(tx *store.Tx) error {
+			c := tx.Coll(ns)
+			if c == nil {
+				return nil
+			}
+			for _, e := range expiries(c) {
+				c, deleted = e.run(tx, c, now, deleted)
+			}
+			ts = tx.TS()
+			return nil
+		})
+		if t.deleted += int64(deleted); deleted > 0 {
+			t.data.Wrote(ts)
+		}
+	}
+}
+
+// run deletes what has expired by the rule.
+func (e expiry) run(tx *store.Tx, c *store.Coll, now time.Time, deleted int) (*store.Coll, int) {
+	filter := build(func(d *docBuilder) {
+		d.doc(e.path, build(func(d *docBuilder) { d.b = bson.AppendDateTime(d.b, "$lte", bson.NewDateTime(now.Add(-e.after))) }))
+	})
+	f, err := query.ParseFilter(filter, nil)
+	if err != nil {
+		return c, deleted
+	}
+	scan := store.NewScan(c, false, nil)
+	if e.index != nil {
+		ranges, score := e.index.Ranges(f, true)
+		if score == 0 {
+			ranges = []store.Range{{}}
+		}
+		scan = store.NewIndexScan(c, e.index, false, ranges)
+	}
+	for rid, doc, ok := scan.Next(); ok; rid, doc, ok = scan.Next() {
+		if match, err := f.Match(doc); err != nil || !match {
+			continue
+		}
+		if next, err := tx.Delete(c, rid, doc); err == nil {
+			c = next
+			deleted++
+		}
+	}
+	return c, deleted
+}

@@ -1,0 +1,104 @@
+package mongotest_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+func TestRoles(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Auth("root", "secret"), mongotest.InMemory())
+	users := map[string]mongotest.User{
+		"reader":  {DB: "app", Roles: []string{"read"}},
+		"writer":  {DB: "app", Roles: []string{"readWrite"}},
+		"dba":     {DB: "app", Roles: []string{"dbAdmin"}},
+		"users":   {DB: "app", Roles: []string{"userAdmin"}},
+		"owner":   {DB: "app", Roles: []string{"dbOwner"}},
+		"any":     {DB: "admin", Roles: []string{"readAnyDatabase"}},
+		"monitor": {DB: "admin", Roles: []string{"clusterMonitor"}},
+		"cluster": {DB: "admin", Roles: []string{"clusterAdmin"}},
+		"backup":  {DB: "admin", Roles: []string{"backup"}},
+		"restore": {DB: "admin", Roles: []string{"restore"}},
+		"system":  {DB: "admin", Roles: []string{"__system"}},
+		"nobody":  {DB: "admin"},
+	}
+	doc := bson.D{{Key: "x", Value: 1}}
+	cmd := func(name string, v any, more ...bson.E) bson.D { return append(bson.D{{Key: name, Value: v}}, more...) }
+	find, insert := cmd("find", "c"), cmd("insert", "c", bson.E{Key: "documents", Value: bson.A{doc}})
+	out := cmd("aggregate", "c", bson.E{Key: "pipeline", Value: bson.A{bson.D{{Key: "$out", Value: "d"}}}}, bson.E{Key: "cursor", Value: bson.D{}})
+	commands := []struct {
+		db      string
+		cmd     bson.D
+		allowed string // users who may
+	}{
+		{"app", cmd("ping", 1), "reader writer dba users owner any monitor cluster backup restore system nobody root"},
+		{"app", find, "reader writer owner any backup system root"},
+		{"other", find, "any backup system root"},
+		{"config", find, "backup system root"},
+		{"app", insert, "writer owner restore system root"},
+		{"other", insert, "restore system root"},
+		{"app", out, "writer owner system root"},
+		{"app", cmd("create", "x1"), "writer dba owner restore system root"},
+		{"app", cmd("collMod", "c"), "dba owner restore system root"},
+		{"app", cmd("listIndexes", "c"), "reader writer dba owner any backup system root"},
+		{"app", cmd("dbStats", 1), "reader writer dba owner any monitor cluster backup system root"},
+		{"app", cmd("usersInfo", 1), "users owner restore system root"},
+		{"admin", cmd("serverStatus", 1), "monitor cluster backup system root"},
+		{"admin", cmd("setParameter", 1, bson.E{Key: "quiet", Value: false}), "cluster system root"},
+		{"admin", cmd("currentOp", 1), "monitor cluster system root"},
+	}
+	allow := map[string]*allium.Client{}
+	connect := func(user, password, db string) {
+		u, _ := url.Parse(d.URI())
+		u.User = url.UserPassword(user, password)
+		u.RawQuery = url.Values{"authSource": {db}}.Encode()
+		c, err := allium.Open(u.String(), allium.ClientOptions{Dialer: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close(t.Context()) })
+		allow[user] = c
+	}
+	connect("root", "secret", "admin")
+	if _, err := allow["root"].Database("app").RunCommand(t.Context(), insert); err != nil {
+		t.Fatal(err)
+	}
+	for name, u := range users {
+		u.Name, u.Password = name, "pencil"
+		if err := d.AddUser(u); err != nil {
+			t.Fatal(err)
+		}
+		connect(name, "pencil", u.DB)
+	}
+	for _, test := range commands {
+		for name, client := range allow {
+			_, err := client.Database(test.db).RunCommand(t.Context(), test.cmd)
+			refused := err != nil && strings.Contains(err.Error(), "not authorized on "+test.db+" to execute command { "+test.cmd[0].Key)
+			allowed := strings.Contains(" "+test.allowed+" ", " "+name+" ")
+			if refused == allowed || allowed && err != nil && strings.Contains(err.Error(), "not authorized") {
+				t.Errorf("%s on %s by %s: %v", test.cmd[0].Key, test.db, name, err)
+			}
+		}
+	}
+	// A role that a client makes, given to a user who is connected already.
+	root := allow["root"].Database("app")
+	role := cmd("createRole", "adder", bson.E{Key: "privileges", Value: bson.A{bson.D{{Key: "resource", Value: bson.D{{Key: "db", Value: "app"}, {Key: "collection", Value: "log"}}},
+		{Key: "actions", Value: bson.A{"insert"}}}}}, bson.E{Key: "roles", Value: bson.A{}})
+	for _, c := range []bson.D{role, cmd("grantRolesToUser", "reader", bson.E{Key: "roles", Value: bson.A{"adder"}})} {
+		if _, err := root.RunCommand(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	insert[0].Value = "log"
+	if _, err := allow["reader"].Database("app").RunCommand(t.Context(), insert); err != nil {
+		t.Errorf("insert with the new role: %v", err)
+	}
+	insert[0].Value = "c"
+	if _, err := allow["reader"].Database("app").RunCommand(t.Context(), insert); err == nil {
+		t.Error("the new role is good for any collection")
+	}
+}
