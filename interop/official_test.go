@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,26 +34,57 @@ func connect(t *testing.T, d *mongotest.Deployment, change ...func(*options.Clie
 	for _, f := range change {
 		f(opts)
 	}
-	client, err := mongo.Connect(opts)
+	conns := &connections{dialer: opts.Dialer}
+	client, err := mongo.Connect(opts.SetDialer(conns))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		done := make(chan error, 1)
-		go func() { done <- client.Disconnect(context.Background()) }()
-		select {
-		case err = <-done:
-		case <-time.After(200 * time.Millisecond):
-			// When the driver's monitor is just about to ask a server for news, Disconnect does not interrupt it but waits
-			// for the answer, up to ten seconds. The end of the servers answers sooner.
-			d.Stop()
-			err = <-done
-		}
-		if err != nil {
+		// When the driver's monitor is just about to ask a server for news, Disconnect does not interrupt it but waits for the
+		// answer, up to ten seconds; when it knows no server any more, it waits for one to send endSessions to.
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		defer cancel()
+		defer context.AfterFunc(ctx, conns.close)()
+		if err := client.Disconnect(ctx); err != nil {
 			t.Error(err)
 		}
 	})
 	return &peer{d, client, client.Database("interop")}
+}
+
+// connections is a dialer that can close all its connections.
+type connections struct {
+	dialer options.ContextDialer // nil: net.Dialer
+	mu     sync.Mutex
+	open   []net.Conn
+	closed bool
+}
+
+func (c *connections) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := c.dialer
+	if dialer == nil {
+		dialer = &net.Dialer{}
+	}
+	nc, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = append(c.open, nc)
+	if c.closed {
+		nc.Close()
+	}
+	return nc, nil
+}
+
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, nc := range c.open {
+		nc.Close()
+	}
 }
 
 // official starts a deployment and connects the official driver to it.
