@@ -21,6 +21,12 @@ type validator struct {
 
 // validate checks a document before it is stored. old is the version that it replaces, nil for an insert.
 func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
+	if c.TimeSeries && old == nil {
+		field, _ := c.Raw.Lookup("timeseries", "timeField").StringValue()
+		if doc.Lookup(field).Type != bson.TypeDateTime {
+			return srverr.New(srverr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", field)
+		}
+	}
 	v, ok := c.Check.(*validator)
 	if !ok || bypass || v.action != "error" {
 		return nil
