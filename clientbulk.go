@@ -297,7 +297,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	b.result.MatchedCount += r.Matched
 	b.result.ModifiedCount += r.Modified
 	b.result.DeletedCount += r.Deleted
-	if wc := mongoerr.NewWriteConcernError(res.Server.Addr(), res.Reply); wc != nil {
+	if wc := res.Concern; wc != nil {
 		b.errs.WriteConcernErrors = append(b.errs.WriteConcernErrors, wc)
 		for _, l := range wc.Labels {
 			b.errs.AddLabel(l)

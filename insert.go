@@ -276,9 +276,7 @@ func readWrite(res exec.Result, what string, base int) (writeReply, error) {
 			w.errors = append(w.errors, mongoerr.NewWriteError(doc, base))
 		}
 	}
-	if r.WriteConcernError != nil {
-		w.concern = mongoerr.NewWriteConcernError(res.Server.Addr(), res.Reply)
-	}
+	w.concern = res.Concern
 	return w, nil
 }
 

@@ -22,9 +22,8 @@ type WriteReply struct {
 	N         int64
 	NModified int64
 	Upserted  []Upserted
-	// WriteErrors holds the writeErrors array, zero if there is none, and WriteConcernError the document.
-	WriteErrors       bson.Raw
-	WriteConcernError bson.Raw
+	// WriteErrors holds the writeErrors array, zero if there is none.
+	WriteErrors bson.Raw
 }
 
 // Upserted is one inserted document of an update with upsert; Index is the statement's within its message.
@@ -55,8 +54,6 @@ func ParseWrite(reply bson.Raw) (WriteReply, error) {
 			}
 		case "writeErrors":
 			w.WriteErrors, _ = v.Array()
-		case "writeConcernError":
-			w.WriteConcernError, _ = v.Document()
 		}
 	}
 	return w, nil

@@ -161,12 +161,13 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		tr.failed(err)
 		return Result{}, stageSent, err
 	}
-	switch err = r.judge(srv, c, &m, reply, tr); err.(type) {
-	case nil, *mongoerr.WriteConcernError:
-		return Result{Reply: reply.Body, Server: srv, reply: reply}, stageSent, err
+	err = r.judge(srv, c, &m, reply, tr)
+	concern, _ := err.(*mongoerr.WriteConcernError)
+	if err != nil && concern == nil {
+		reply.Release()
+		return Result{}, stageSent, err
 	}
-	reply.Release()
-	return Result{}, stageSent, err
+	return Result{Reply: reply.Body, Server: srv, Concern: concern, reply: reply}, stageSent, err
 }
 
 // judge reads what every reply may hold, tells sessions, clock and topology, and returns the error that the reply

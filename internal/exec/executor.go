@@ -215,8 +215,8 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			r.prepareRetry(err)
 			continue
 		}
-		if res.Reply != nil && r.op.WriteErrors {
-			return res, nil // the caller reads the write concern error beside the results
+		if res.Concern != nil && r.op.WriteErrors {
+			return res, nil // the caller returns it beside the results
 		}
 		res.Release()
 		// The rules of Retryable Writes, which those of Retryable Reads are a part of: an error that says that an

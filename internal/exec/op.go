@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/conn"
+	"allium/internal/mongoerr"
 	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
@@ -91,6 +92,10 @@ type Result struct {
 	// WireVersion is the greatest of the server at the other end of the connection that the last attempt used, also beside
 	// an error; 0 if no attempt came that far.
 	WireVersion int32
+
+	// Concern is the reply's write concern error, with the labels that the driver adds, nil if there is none. It is set with
+	// Op.WriteErrors only.
+	Concern *mongoerr.WriteConcernError
 
 	reply *conn.Reply
 }

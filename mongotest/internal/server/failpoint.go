@@ -294,7 +294,7 @@ func (r *Request) failCommandMatches(data bson.Raw) bool {
 		return false
 	}
 	if v := data.Lookup("appName"); !v.IsZero() {
-		if s, _ := v.StringValue(); s != r.Conn.client.appName {
+		if s, _ := v.StringValue(); s != r.appName() {
 			return false
 		}
 	}
@@ -320,6 +320,15 @@ func (r *Request) failCommandMatches(data bson.Raw) bool {
 		}
 	}
 	return false
+}
+
+// appName returns the client's application name. From 4.4 on, that of a first hello is known before the hello runs.
+func (r *Request) appName() string {
+	if c := &r.Conn.client; c.sawHello || !r.Node.cfg.Version.AtLeast(4, 4) {
+		return c.appName
+	}
+	name, _ := r.Body.Lookup("client", "application", "name").StringValue()
+	return name
 }
 
 // Namespace returns the collection that the command is about, "db.collection" or the database alone.
