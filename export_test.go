@@ -6,3 +6,6 @@ func SetTransactJitter(f func() float64) (restore func()) {
 	transactJitter = f
 	return func() { transactJitter = old }
 }
+
+// SetJitter replaces the random factor of the backoff after overload, for tests that measure it.
+func SetJitter(c *Client, jitter float64) { c.exec.Jitter = func() float64 { return jitter } }

@@ -3,7 +3,6 @@ package exec
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -234,10 +233,11 @@ func (r *run) serverLabels(e mongoerr.Labeled, code int32, m *message) {
 	}
 }
 
-// explain replaces the message of a storage engine without retryable writes by one that says what to do.
+// explain replaces the message of a storage engine without retryable writes by that of the specification Retryable Writes, which
+// says what to do.
 func (r *run) explain(e *mongoerr.ServerError) {
 	if e.Code == codeIllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.txnNumber != 0 {
-		e.Message = fmt.Sprintf("this MongoDB deployment does not support retryable writes: add retryWrites=false to the connection string (%s)", e.Message)
+		e.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 }
 

@@ -322,9 +322,10 @@ func (r *Request) failCommandMatches(data bson.Raw) bool {
 	return false
 }
 
-// appName returns the client's application name. From 4.4 on, that of a first hello is known before the hello runs.
+// appName returns the client's application name. Since 4.4.7, that of a first hello is known before the hello runs; the recordings
+// are from an earlier 4.4.
 func (r *Request) appName() string {
-	if c := &r.Conn.client; c.sawHello || !r.Node.cfg.Version.AtLeast(4, 4) {
+	if c := &r.Conn.client; c.sawHello || !r.Node.cfg.Version.AtLeast(5, 0) {
 		return c.appName
 	}
 	name, _ := r.Body.Lookup("client", "application", "name").StringValue()

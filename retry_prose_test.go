@@ -1,0 +1,419 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/event"
+	"allium/mongotest"
+)
+
+// retryRig is a client and a deployment in memory, for tests of retries and timeouts that run in a bubble: time is exact and
+// takes none.
+type retryRig struct {
+	d      *mongotest.Deployment
+	client *allium.Client
+	coll   *allium.Collection[bson.D]
+
+	mu       sync.Mutex
+	log      []string                     // events, for example "started find a:1"
+	onFailed func(e *event.CommandFailed) // of the commands that the test is about
+	onDone   func(e *event.CommandSucceeded)
+}
+
+func newRetryRig(t *testing.T, o allium.ClientOptions, topology ...mongotest.Option) *retryRig {
+	t.Helper()
+	r := &retryRig{d: mongotest.Start(t, append(topology, mongotest.InMemory())...)}
+	r.open(t, o, r.d.URI())
+	return r
+}
+
+// open makes the rig's client, and waits until it knows all servers.
+func (r *retryRig) open(t *testing.T, o allium.ClientOptions, uri string) {
+	t.Helper()
+	watched := func(name string) bool { return name != "hello" && name != "endSessions" && name != "ping" }
+	o.Dialer = r.d
+	o.CommandMonitor = &event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStarted) {
+			if watched(e.CommandName) {
+				r.note("started", e.CommandName, e.Addr)
+			}
+		},
+		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+			if watched(e.CommandName) {
+				r.note("succeeded", e.CommandName, e.Addr)
+				if r.onDone != nil {
+					r.onDone(e)
+				}
+			}
+		},
+		Failed: func(_ context.Context, e *event.CommandFailed) {
+			if watched(e.CommandName) {
+				r.note("failed", e.CommandName, e.Addr)
+				if r.onFailed != nil {
+					r.onFailed(e)
+				}
+			}
+		},
+	}
+	o.PoolMonitor = &event.PoolMonitor{
+		PoolCleared:              func(*event.PoolCleared) { r.note("cleared") },
+		ConnectionCheckedOut:     func(*event.ConnectionCheckedOut) { r.note("out") },
+		ConnectionCheckedIn:      func(*event.ConnectionCheckedIn) { r.note("in") },
+		ConnectionCheckOutFailed: func(e *event.ConnectionCheckOutFailed) { r.note("refused", e.Reason) },
+	}
+	var err error
+	if r.client, err = allium.Open(uri, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.client.Close(context.Background()) })
+	r.coll = r.client.Database("db").Collection("coll")
+	if err := r.client.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	r.reset()
+}
+
+func (r *retryRig) note(words ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, strings.Join(words, " "))
+}
+
+func (r *retryRig) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = nil
+}
+
+// events returns the events whose text begins with one of the prefixes, in their order.
+func (r *retryRig) events(prefixes ...string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for _, e := range r.log {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(e, p) }) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// onlyFirst makes f run after the first command that failed, before it is tried again.
+func (r *retryRig) afterFirstFailure(f func()) {
+	var once sync.Once
+	r.onFailed = func(*event.CommandFailed) { once.Do(f) }
+}
+
+var overload = []string{"RetryableError", "SystemOverloadedError"}
+
+func (r *retryRig) findOne(t *testing.T) error {
+	_, err := r.coll.FindOne(t.Context(), bson.D{})
+	if errors.Is(err, allium.ErrNoDocuments) {
+		err = nil
+	}
+	return err
+}
+
+func (r *retryRig) insertOne(t *testing.T) error {
+	_, err := r.coll.InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}})
+	return err
+}
+
+func wantCode(t *testing.T, err error, code int32) *allium.ServerError {
+	t.Helper()
+	var e *allium.ServerError
+	if !errors.As(err, &e) || e.Code != code {
+		t.Fatalf("want a server error %d, got %v", code, err)
+	}
+	return e
+}
+
+// Retryable Reads, prose test 1, and Retryable Writes, prose test 2: an operation is tried again after a checkout met a pool
+// that another one's error had cleared.
+func TestProseRetryPoolCleared(t *testing.T) {
+	for _, command := range []string{"find", "insert"} {
+		t.Run(command, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(1)}, mongotest.ReplicaSet(1))
+				run := r.findOne
+				fail := mongotest.Fail{Commands: []string{command}, Times: 1, Code: 91, Block: time.Second}
+				if command == "insert" {
+					run, fail.Labels = r.insertOne, []string{"RetryableWriteError"}
+				}
+				r.d.FailCommand(fail)
+				var wg sync.WaitGroup
+				for range 2 {
+					wg.Go(func() {
+						if err := run(t); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if n := len(r.events("started " + command)); n != 3 {
+					t.Errorf("%d commands were started, want 3", n)
+				}
+				got := r.events("out", "cleared", "refused")
+				if len(got) < 3 || got[0] != "out" || got[1] != "cleared" || got[2] != "refused connectionError" {
+					t.Errorf("events of the pool: %q", got)
+				}
+			})
+		})
+	}
+}
+
+// Retryable Reads, prose tests 2.1 and 2.2, and Retryable Writes, 4 and 5: a retry goes to another mongos if there is one.
+func TestProseRetryOnAnotherMongos(t *testing.T) {
+	for _, command := range []string{"find", "insert"} {
+		labels := map[string][]string{"insert": {"RetryableWriteError"}}[command]
+		run := func(r *retryRig) func(*testing.T) error {
+			if command == "insert" {
+				return r.insertOne
+			}
+			return r.findOne
+		}
+		t.Run(command+" with another", func(t *testing.T) {
+			// The choice is random otherwise: ten times the right one by chance has odds of one in a thousand.
+			for range 10 {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRetryRig(t, allium.ClientOptions{}, mongotest.Sharded(1, 2))
+					for _, n := range r.d.Nodes() {
+						n.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 6, Labels: labels})
+					}
+					wantCode(t, run(r)(t), 6)
+					got := r.events("failed " + command)
+					if len(got) != 2 || got[0] == got[1] {
+						t.Errorf("failed: %q, want two on different servers", got)
+					}
+				})
+			}
+		})
+		t.Run(command+" without another", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, allium.ClientOptions{}, mongotest.Sharded(1, 1))
+				r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 6, Labels: labels, CloseConnection: command == "insert"})
+				if err := run(r)(t); err != nil {
+					t.Fatal(err)
+				}
+				addr := r.d.Hosts()[0]
+				want := []string{"failed " + command + " " + addr, "succeeded " + command + " " + addr}
+				if got := r.events("failed", "succeeded"); !slices.Equal(got, want) {
+					t.Errorf("events: %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// Retryable Reads, prose tests 3.1 to 3.3: which member of a replica set a retry goes to.
+func TestProseRetryReadsRetargeting(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		retarget bool
+		labels   []string
+		same     bool
+	}{
+		{"1 overload, with retargeting", true, overload, false},
+		{"2 no overload", true, []string{"RetryableError"}, true},
+		{"2 no overload, no retargeting", false, []string{"RetryableError"}, true},
+		{"3 overload, no retargeting", false, overload, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, allium.ClientOptions{EnableOverloadRetargeting: &tc.retarget,
+					ReadPreference: &allium.ReadPreference{Mode: allium.PrimaryPreferred}}, mongotest.ReplicaSet(2))
+				r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Code: 6, Labels: tc.labels})
+				if err := r.findOne(t); err != nil {
+					t.Fatal(err)
+				}
+				got := r.events("failed find", "succeeded find")
+				if len(got) != 2 {
+					t.Fatalf("events: %q", got)
+				}
+				if same := strings.TrimPrefix(got[0], "failed") == strings.TrimPrefix(got[1], "succeeded"); same != tc.same {
+					t.Errorf("events: %q, want the same server: %v", got, tc.same)
+				}
+			})
+		})
+	}
+}
+
+// Retryable Reads, prose tests 4 and 5, and Retryable Writes, 6 cases 4 and 5: once there was overload, all policies share its bound, and
+// only errors of overload are waited after.
+func TestProseRetryAfterMixedErrors(t *testing.T) {
+	for _, command := range []string{"find", "insert"} {
+		for _, jitter := range []float64{0, 1} {
+			t.Run(fmt.Sprintf("%s with jitter %v", command, jitter), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRetryRig(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, mongotest.ReplicaSet(1))
+					allium.SetJitter(r.client, jitter)
+					r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 262, Labels: overload})
+					labels, run := []string{"RetryableError"}, r.findOne
+					if command == "insert" {
+						labels, run = append(labels, "RetryableWriteError"), r.insertOne
+					}
+					r.afterFirstFailure(func() {
+						// The tests' code is 91, after which a selection waits for the next check of the server; 262 is as retryable.
+						r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Code: 262, Labels: labels})
+					})
+					start := time.Now()
+					wantCode(t, run(t), 262)
+					if n := len(r.events("started " + command)); n != 3 {
+						t.Errorf("%d attempts, want MAX_RETRIES + 1", n)
+					}
+					if got, want := time.Since(start), time.Duration(jitter*200)*time.Millisecond; got != want {
+						t.Errorf("it took %v, want one backoff of %v", got, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Retryable Writes, prose test 1: an error of a storage engine without retryable writes says what to do.
+func TestProseRetryWritesMMAPv1(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+			if c.Name != "insert" {
+				return nil, nil
+			}
+			return bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 20}, {Key: "codeName", Value: "IllegalOperation"},
+				{Key: "errmsg", Value: "Transaction numbers are only allowed on a replica set member or mongos"}})
+		})
+		e := wantCode(t, r.insertOne(t), 20)
+		const want = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
+		if !strings.HasPrefix(e.Message, want) {
+			t.Errorf("message is %q, want %q", e.Message, want)
+		}
+	})
+}
+
+// Retryable Writes, prose test 3: a write concern error wins over an error that says that no write was performed.
+func TestProseRetryWritesConcernErrorIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		r.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Labels: []string{"RetryableWriteError"},
+			WriteConcernError: bson.D{{Key: "code", Value: 91}, {Key: "errmsg", Value: "shutting down"}}})
+		var once sync.Once
+		r.onDone = func(*event.CommandSucceeded) {
+			once.Do(func() {
+				r.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: 10107, Labels: []string{"RetryableWriteError", "NoWritesPerformed"}})
+			})
+		}
+		err := r.insertOne(t)
+		var wc *allium.WriteConcernError
+		if !errors.As(err, &wc) || wc.Code != 91 {
+			t.Errorf("want the write concern error 91, got %v", err)
+		}
+		if got := r.events("succeeded insert", "failed insert"); len(got) != 2 || !strings.HasPrefix(got[1], "failed") {
+			t.Errorf("events: %q", got)
+		}
+	})
+}
+
+// Retryable Writes, prose test 6, cases 1 to 3: which of several errors is returned.
+func TestProseRetryWritesErrorPropagation(t *testing.T) {
+	none := append([]string{"NoWritesPerformed"}, overload...)
+	for _, tc := range []struct {
+		name          string
+		first, second mongotest.Fail
+		code          int32
+	}{
+		{"1 writes may have been performed", mongotest.Fail{Code: 91, Labels: overload}, mongotest.Fail{Code: 10107, Labels: overload}, 10107},
+		{"2 none was performed", mongotest.Fail{Code: 91, Labels: none}, mongotest.Fail{Code: 10107, Labels: none}, 91},
+		{"3 the first may have been", mongotest.Fail{Code: 91, Labels: overload}, mongotest.Fail{Code: 91, Labels: none}, 91},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				tc.first.Commands, tc.first.Times = []string{"insert"}, 1
+				tc.second.Commands = []string{"insert"}
+				r.d.FailCommand(tc.first)
+				r.afterFirstFailure(func() { r.d.FailCommand(tc.second) })
+				err := r.insertOne(t)
+				wantCode(t, err, tc.code)
+				if tc.first.Labels[0] != "NoWritesPerformed" && allium.HasErrorLabel(err, "NoWritesPerformed") {
+					t.Errorf("the error has the label NoWritesPerformed: %v", err)
+				}
+				if n := len(r.events("started insert")); n != 3 {
+					t.Errorf("%d attempts, want 3", n)
+				}
+			})
+		})
+	}
+}
+
+// Client Backpressure, prose tests 1 and 5: the wait grows, from a base that the server may set.
+func TestProseBackpressureBackoff(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		jitter float64
+		base   int // the server's, in milliseconds; 0: none
+		want   time.Duration
+	}{
+		{"1 without jitter", 0, 0, 0},
+		{"1 with jitter", 1, 0, 600 * time.Millisecond},
+		{"5 baseBackoffMS", 1, 50, 300 * time.Millisecond},
+		{"5 baseBackoffMS that is not positive", 1, -5, 600 * time.Millisecond},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				allium.SetJitter(r.client, tc.jitter)
+				r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+					if c.Name != "insert" {
+						return nil, nil
+					}
+					reply := bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 462}, {Key: "errmsg", Value: "rate exceeded"}, {Key: "errorLabels", Value: overload}}
+					if tc.base != 0 {
+						reply = append(reply, bson.E{Key: "baseBackoffMS", Value: tc.base})
+					}
+					return bson.Marshal(reply)
+				})
+				start := time.Now()
+				wantCode(t, r.insertOne(t), 462)
+				if got := time.Since(start); got != tc.want {
+					t.Errorf("it took %v, want %v", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// Client Backpressure, prose tests 3 and 4: how often an operation is tried again.
+func TestProseBackpressureMaxRetries(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		max      *int
+		attempts int
+	}{{"3 by default", nil, 3}, {"4 maxAdaptiveRetries is 1", new(1), 2}, {"none", new(0), 1}} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, allium.ClientOptions{MaxAdaptiveRetries: tc.max, Timeout: new(time.Hour)}, mongotest.ReplicaSet(1))
+				r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Code: 462, Labels: overload})
+				err := r.findOne(t)
+				wantCode(t, err, 462)
+				for _, l := range overload {
+					if !allium.HasErrorLabel(err, l) {
+						t.Errorf("the error lacks the label %s: %v", l, err)
+					}
+				}
+				if n := len(r.events("started find")); n != tc.attempts {
+					t.Errorf("%d attempts, want %d", n, tc.attempts)
+				}
+			})
+		})
+	}
+}
