@@ -196,7 +196,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	return &conn.Config{
 		Authenticator: authenticator, ZlibLevel: cfg.ZlibCompressionLevel,
 		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
-		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
+		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), Timeout: or(cfg.Timeout, 0),
 	}, nil
 }
 

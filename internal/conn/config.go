@@ -38,9 +38,9 @@ type Config struct {
 	// ConnectTimeout bounds the time of each step of making a connection: the dial, the TLS handshake and each round trip
 	// of the handshake and the authentication. Zero: no bound but the context's.
 	ConnectTimeout time.Duration
-	// SocketTimeout bounds the time of a round trip (socketTimeoutMS, deprecated). When it passes, the connection is
-	// broken. Zero: no bound but the context's.
-	SocketTimeout time.Duration
+	// Timeout is the client's timeoutMS, which bounds each round trip of the handshake and the authentication of connections that Dial
+	// makes in place of ConnectTimeout (specification: Client Side Operations Timeout, "Background Connection Pooling"). Zero: none.
+	Timeout time.Duration
 	// DrainTimeout bounds how long Drain waits in all for a reply that an operation left behind. Zero:
 	// DefaultDrainTimeout.
 	DrainTimeout time.Duration

@@ -362,7 +362,8 @@ func TestWriteIsCut(t *testing.T) {
 
 func TestSocketTimeoutBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := dial(t, "silent:27017", &Config{Dialer: pipeDialer(silent), SocketTimeout: time.Second})
+		c := dial(t, "silent:27017", &Config{Dialer: pipeDialer(silent)})
+		c.SetTimeout(time.Second)
 		_, err := c.RoundTrip(t.Context(), command("ping"))
 		ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
 		if !ok || !ce.Timeout() || ce.Op != "read" || c.Alive() {

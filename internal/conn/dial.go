@@ -40,6 +40,9 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	if err != nil {
 		return nil, label(err)
 	}
+	if cfg.Timeout > 0 {
+		c.limit = cfg.Timeout
+	}
 	if err := c.introduce(ctx); err != nil {
 		c.Close()
 		if c.hello == nil {
@@ -47,7 +50,7 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 		}
 		return c, label(err)
 	}
-	c.limit = cfg.SocketTimeout
+	c.limit = 0
 	return c, nil
 }
 
