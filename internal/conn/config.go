@@ -38,8 +38,9 @@ type Config struct {
 	// ConnectTimeout bounds the time of each step of making a connection: the dial, the TLS handshake and each round trip
 	// of the handshake and the authentication. Zero: no bound but the context's.
 	ConnectTimeout time.Duration
-	// Timeout is the client's timeoutMS, which bounds each round trip of the handshake and the authentication of connections that Dial
-	// makes in place of ConnectTimeout (specification: Client Side Operations Timeout, "Background Connection Pooling"). Zero: none.
+	// Timeout is the client's timeoutMS, which bounds each round trip of the authentication in place of ConnectTimeout (specification: Client
+	// Side Operations Timeout, "Background Connection Pooling"; its tests want connections to be made whose hello takes longer). Zero:
+	// none.
 	Timeout time.Duration
 	// DrainTimeout bounds how long Drain waits in all for a reply that an operation left behind. Zero:
 	// DefaultDrainTimeout.

@@ -40,9 +40,6 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	if err != nil {
 		return nil, label(err)
 	}
-	if cfg.Timeout > 0 {
-		c.limit = cfg.Timeout
-	}
 	if err := c.introduce(ctx); err != nil {
 		c.Close()
 		if c.hello == nil {

@@ -77,6 +77,9 @@ func (c *Conn) introduce(ctx context.Context) error {
 	if err != nil || c.hello.Kind == event.RSArbiter { // arbiters have no users
 		return err
 	}
+	if c.cfg.Timeout > 0 {
+		c.limit = c.cfg.Timeout
+	}
 	if err := attempt.Finish(ctx, transport{c}, reply); err != nil {
 		return err
 	}

@@ -1,0 +1,346 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/internal/mongoerr"
+	"allium/mongotest"
+)
+
+var (
+	overloaded = []string{mongoerr.LabelRetryable, mongoerr.LabelSystemOverloaded}
+	retryable  = []string{mongoerr.LabelRetryableWrite}
+	noWrites   = []string{mongoerr.LabelRetryableWrite, mongoerr.LabelNoWritesPerformed}
+)
+
+// both is the usual configuration.
+var both = Config{RetryReads: true, RetryWrites: true, MaxAdaptiveRetries: DefaultMaxAdaptiveRetries}
+
+// One decision per line: what an attempt met, and how many attempts that makes.
+func TestRetryDecisions(t *testing.T) {
+	notPrimary := outcome{code: 10107}
+	repeat := func(o outcome, n int) []outcome {
+		list := make([]outcome, n)
+		for i := range list {
+			list[i] = o
+		}
+		return list
+	}
+	run := func(t testing.TB) *Op { op := find(t); op.Kind, op.Retryable = Run, false; return op }
+	updateMany := func(t testing.TB) *Op { op := insert(t); op.Retryable = false; return op }
+	getMore := func(t testing.TB) *Op { op := find(t); op.Retryable = false; return op }
+	long := func(f func(testing.TB) *Op) func(testing.TB) *Op {
+		return func(t testing.TB) *Op { return within(f(t), time.Hour) }
+	}
+	with := func(edit func(*Config)) Config { c := both; edit(&c); return c }
+	noReads := with(func(c *Config) { c.RetryReads = false })
+	noWritesRetried := with(func(c *Config) { c.RetryWrites = false })
+	untilSuccess := with(func(c *Config) { c.ReadRetry.UntilSuccess = true })
+	for _, tc := range []struct {
+		name     string
+		cfg      Config
+		op       func(testing.TB) *Op
+		script   []outcome
+		attempts int
+		code     int32 // of the error, 0 if it succeeds; -1: an error of the network
+	}{
+		{"success", both, find, nil, 1, 0},
+		{"read, retryable code", both, find, repeat(notPrimary, 1), 2, 0},
+		{"read, twice", both, find, repeat(notPrimary, 2), 2, 10107},
+		{"read, other code", both, find, repeat(outcome{code: 2}, 1), 1, 2},
+		{"read, code of reads only", both, find, repeat(outcome{code: 134}, 1), 2, 0},
+		{"read, network", both, find, repeat(outcome{drop: true}, 1), 2, 0},
+		{"read, network twice", both, find, repeat(outcome{drop: true}, 2), 2, -1},
+		{"read, switched off", noReads, find, repeat(notPrimary, 1), 1, 10107},
+		{"read, the label of writes does not count", both, find, repeat(outcome{code: 2, labels: retryable}, 1), 1, 2},
+		{"read, timeoutMS", both, long(find), repeat(notPrimary, 7), 8, 0},
+		{"read, timeoutMS, other code", both, long(find), append(repeat(notPrimary, 2), outcome{code: 2}), 3, 2},
+		{"getMore", both, getMore, repeat(notPrimary, 1), 1, 10107},
+		{"getMore, overload", both, getMore, repeat(outcome{code: 462, labels: overloaded}, 1), 2, 0},
+		{"runCommand", both, run, repeat(outcome{code: 10107, labels: retryable}, 1), 1, 10107},
+		{"runCommand, overload", both, run, repeat(outcome{code: 462, labels: overloaded}, 1), 2, 0},
+		{"runCommand, overload, reads off", noReads, run, repeat(outcome{code: 462, labels: overloaded}, 1), 1, 462},
+		{"runCommand, overload, writes off", noWritesRetried, run, repeat(outcome{code: 462, labels: overloaded}, 1), 1, 462},
+
+		{"write, label", both, insert, repeat(outcome{code: 10107, labels: retryable}, 1), 2, 0},
+		{"write, code without label", both, insert, repeat(notPrimary, 1), 1, 10107},
+		{"write, network", both, insert, repeat(outcome{drop: true}, 1), 2, 0},
+		{"write, network twice", both, insert, repeat(outcome{drop: true}, 2), 2, -1},
+		{"write, switched off", noWritesRetried, insert, repeat(outcome{code: 10107, labels: retryable}, 1), 1, 10107},
+		{"write, not a retryable one", both, updateMany, repeat(outcome{drop: true}, 1), 1, -1},
+		{"write, not a retryable one, overload", both, updateMany, repeat(outcome{code: 462, labels: overloaded}, 1), 2, 0},
+		{"write, timeoutMS", both, long(insert), repeat(outcome{drop: true}, 5), 6, 0},
+		{"write concern error, label", both, insert, repeat(outcome{code: 91, concern: true, labels: retryable}, 1), 2, 0},
+		{"write concern error, twice", both, insert, repeat(outcome{code: 91, concern: true, labels: retryable}, 2), 2, 91},
+		{"write concern error, no label", both, insert, repeat(outcome{code: 64, concern: true}, 1), 1, 64},
+		{"write, an earlier error wins over no writes", both, insert, []outcome{{code: 91, labels: retryable}, {code: 10107, labels: noWrites}}, 2, 91},
+		{"write, only errors without writes: the first", both, insert, []outcome{{code: 91, labels: noWrites}, {code: 10107, labels: noWrites}}, 2, 91},
+		{"write, the last error with writes", both, insert, []outcome{{code: 91, labels: noWrites}, {code: 10107, labels: retryable}}, 2, 10107},
+
+		{"overload", both, find, repeat(outcome{code: 462, labels: overloaded}, 3), 3, 462},
+		{"overload, not retryable", both, find, repeat(outcome{code: 462, labels: overloaded[1:]}, 1), 1, 462},
+		{"overload within timeoutMS", both, long(find), repeat(outcome{code: 462, labels: overloaded}, 3), 3, 462},
+		{"overload bounds later errors, too", both, long(find), append(repeat(outcome{code: 462, labels: overloaded}, 1), repeat(notPrimary, 5)...), 3, 10107},
+		{"overload after other errors", both, long(find), append(repeat(notPrimary, 4), outcome{code: 462, labels: overloaded}), 5, 462},
+		{"overload, no retries", with(func(c *Config) { c.MaxAdaptiveRetries = 0 }), find, repeat(outcome{code: 462, labels: overloaded}, 1), 1, 462},
+		{"overload, five retries", with(func(c *Config) { c.MaxAdaptiveRetries = 5 }), find, repeat(outcome{code: 462, labels: overloaded}, 9), 6, 462},
+
+		{"until success", untilSuccess, find, repeat(notPrimary, 9), 10, 0},
+		{"until success, other code", untilSuccess, find, append(repeat(notPrimary, 3), outcome{code: 2}), 4, 2},
+		{"until success, not for writes", untilSuccess, insert, repeat(outcome{drop: true}, 2), 2, -1},
+		{"until success, overload", untilSuccess, find, repeat(outcome{code: 462, labels: overloaded}, 9), 3, 462},
+		{"until success, second socket timeout", with(func(c *Config) { c.ReadRetry.UntilSuccess, c.SocketTimeout = true, time.Second }), find,
+			[]outcome{{delay: 2 * time.Second}, notPrimary, {delay: 2 * time.Second}, notPrimary}, 3, -1},
+		{"at most three attempts", with(func(c *Config) { c.ReadRetry.MaxAttempts = 3 }), find, repeat(notPrimary, 9), 3, 10107},
+		{"at most one attempt", with(func(c *Config) { c.ReadRetry.MaxAttempts = 1 }), find, repeat(notPrimary, 9), 1, 10107},
+		{"at most three attempts until success", with(func(c *Config) { c.ReadRetry = ReadRetryPolicy{UntilSuccess: true, MaxAttempts: 3} }), find, repeat(notPrimary, 9), 3, 10107},
+		{"at most three attempts within timeoutMS", with(func(c *Config) { c.ReadRetry.MaxAttempts = 3 }), long(find), repeat(notPrimary, 9), 3, 10107},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, tc.cfg)
+				sent, err := r.play(t.Context(), tc.op(t), tc.script...)
+				if len(sent) != tc.attempts {
+					t.Errorf("%d attempts, want %d: %v", len(sent), tc.attempts, err)
+				}
+				switch {
+				case tc.code == 0 && err != nil, tc.code == -1 && !isNetworkError(err), tc.code > 0 && !hasCode(err, tc.code):
+					t.Errorf("error %v, want code %d", err, tc.code)
+				}
+				dirty := false
+				for _, o := range tc.script[:min(len(sent), len(tc.script))] {
+					dirty = dirty || o.drop || o.delay > 0
+				}
+				if leak := r.leaks(sent, dirty); leak != "" {
+					t.Errorf("leaked %s", leak)
+				}
+			})
+		})
+	}
+}
+
+// A retried write keeps its transaction number and its session; the next one takes a new number.
+func TestRetryKeepsTransactionNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both)
+		drop := outcome{drop: true}
+		first, err := r.play(t.Context(), within(insert(t), time.Hour), drop, drop, drop)
+		if err != nil || len(first) != 4 {
+			t.Fatalf("%d attempts, %v", len(first), err)
+		}
+		for _, s := range first {
+			if s.txn != first[0].txn || s.txn == 0 || s.lsid != first[0].lsid {
+				t.Errorf("attempts %+v differ in their transaction number or session", first)
+			}
+		}
+		second, _ := r.play(t.Context(), insert(t))
+		if second[0].lsid == first[0].lsid {
+			t.Error("a session that a network error hit is used again")
+		}
+		third, _ := r.play(t.Context(), insert(t))
+		if third[0].lsid != second[0].lsid || third[0].txn != second[0].txn+1 {
+			t.Errorf("number %d after %d, want the next one of the same session", third[0].txn, second[0].txn)
+		}
+	})
+}
+
+// Backoffs: 200 ms, 400 ms and so on up to ten seconds, multiplied by the jitter, from the base that the server sets; and none that would
+// end after the deadline.
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := both
+		cfg.MaxAdaptiveRetries = 9
+		r := newRig(t, cfg)
+		full := make([]outcome, 10)
+		for i := range full {
+			full[i] = outcome{code: 462, labels: overloaded}
+		}
+		sent, _ := r.play(t.Context(), find(t), full...)
+		var waits []time.Duration
+		for i := 1; i < len(sent); i++ {
+			waits = append(waits, sent[i].at.Sub(sent[i-1].at))
+		}
+		want := []time.Duration{200, 400, 800, 1600, 3200, 6400, 10000, 10000, 10000}
+		for i := range want {
+			if i >= len(waits) || waits[i] != want[i]*time.Millisecond {
+				t.Fatalf("waits %v, want %v milliseconds", waits, want)
+			}
+		}
+		start := time.Now()
+		sent, err := r.play(t.Context(), within(find(t), time.Second), full...)
+		// 200 ms and 400 ms fit in, 800 ms do not: the error comes without waiting for nothing.
+		if len(sent) != 3 || time.Since(start) != 600*time.Millisecond || !hasCode(err, 462) {
+			t.Errorf("%d attempts in %v: %v", len(sent), time.Since(start), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		start = time.Now()
+		sent, err = r.play(ctx, find(t), full...)
+		if len(sent) != 2 || time.Since(start) > 300*time.Millisecond {
+			t.Errorf("with a context's deadline: %d attempts in %v: %v", len(sent), time.Since(start), err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(300*time.Millisecond, cancel)
+		start = time.Now()
+		_, err = r.play(ctx, find(t), full...)
+		if !errors.Is(err, context.Canceled) || time.Since(start) != 300*time.Millisecond {
+			t.Errorf("cancelled during a backoff: after %v, %v", time.Since(start), err)
+		}
+		if leak := r.leaks(nil, true); leak != "" {
+			t.Errorf("leaked %s", leak)
+		}
+	})
+}
+
+// Any sequence of outcomes, under any settings: the number of attempts is that of a model of the specifications, the deadline holds,
+// transaction numbers are kept, and nothing is leaked.
+func TestRetryProperties(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := Config{RetryReads: rnd.IntN(4) > 0, RetryWrites: rnd.IntN(4) > 0, MaxAdaptiveRetries: rnd.IntN(4),
+				OverloadRetargeting: rnd.IntN(2) == 0, ReadRetry: ReadRetryPolicy{UntilSuccess: rnd.IntN(4) == 0, MaxAttempts: max(rnd.IntN(6)-2, 0)}}
+			var kind mongotest.Option
+			standalone := false
+			switch rnd.IntN(4) {
+			case 0:
+				kind = mongotest.Sharded(1, 2)
+			case 1:
+				kind, standalone = mongotest.Standalone(), true
+			default:
+				kind = mongotest.ReplicaSet(1)
+			}
+			r := newRig(t, cfg, kind)
+			for range 15 {
+				m := model{cfg: cfg, standalone: standalone}
+				op := find(t)
+				if m.write = rnd.IntN(2) == 0; m.write {
+					op = insert(t)
+				}
+				op.Retryable = rnd.IntN(5) > 0
+				m.retryable = op.Retryable
+				limit := time.Duration(0)
+				switch rnd.IntN(3) {
+				case 0:
+					limit = time.Hour // never reached
+				case 1:
+					limit = time.Duration(1+rnd.IntN(3000)) * time.Millisecond
+				}
+				if limit > 0 {
+					within(op, limit)
+				}
+				m.csot = limit > 0
+				script := make([]outcome, rnd.IntN(6))
+				dirty := false
+				for i := range script {
+					script[i] = randomOutcome(rnd, m.write)
+					dirty = dirty || script[i].drop
+				}
+				start := time.Now()
+				sent, err := r.play(t.Context(), op, script...)
+				took := time.Since(start)
+				if want := m.attempts(script); limit == 0 || limit == time.Hour {
+					if len(sent) != want {
+						t.Errorf("seed %d: %d attempts, the model says %d\n%+v\n%+v\n%+v: %v", seed, len(sent), want, cfg, m, script, err)
+					}
+				} else if len(sent) > want {
+					t.Errorf("seed %d: %d attempts, the model says %d at most", seed, len(sent), want)
+				}
+				if limit > 0 && took > limit {
+					t.Errorf("seed %d: it took %v, the limit is %v", seed, took, limit)
+				}
+				for _, s := range sent {
+					if s.txn != sent[0].txn || s.lsid != sent[0].lsid {
+						t.Errorf("seed %d: attempts %+v differ in transaction number or session", seed, sent)
+					}
+					if limit > 0 && (s.max <= 0 || s.max > limit.Milliseconds()) {
+						t.Errorf("seed %d: maxTimeMS is %d, the limit %v", seed, s.max, limit)
+					}
+				}
+				var timeout *mongoerr.TimeoutError
+				if errors.As(err, &timeout) && limit == 0 {
+					t.Errorf("seed %d: a timeout without a limit: %v", seed, err)
+				}
+				dirty = dirty || timeout != nil
+				if leak := r.leaks(sent, dirty); leak != "" {
+					t.Errorf("seed %d: leaked %s: %v", seed, leak, err)
+				}
+			}
+		})
+	}
+}
+
+func randomOutcome(rnd *rand.Rand, write bool) outcome {
+	o := outcome{delay: time.Duration(rnd.IntN(3)*rnd.IntN(200)) * time.Millisecond}
+	switch rnd.IntN(5) {
+	case 0:
+		o.drop = true
+	case 1:
+		o.code = 2
+	case 2:
+		o.code, o.labels = 462, overloaded
+	case 3:
+		o.code = 6
+		o.concern = write && rnd.IntN(2) == 0
+		if write && rnd.IntN(3) > 0 {
+			o.labels = retryable
+		}
+	case 4: // success
+	}
+	return o
+}
+
+// model is Retryable Reads, Retryable Writes and Client Backpressure in their own words, for one operation.
+type model struct {
+	cfg                                Config
+	write, retryable, csot, standalone bool
+}
+
+func (m *model) attempts(script []outcome) int {
+	allowed := 1
+	if m.csot {
+		allowed = unlimited
+	}
+	if p := m.cfg.ReadRetry; !m.write {
+		if p.UntilSuccess {
+			allowed = unlimited
+		}
+		if p.MaxAttempts > 0 {
+			allowed = p.MaxAttempts - 1
+		}
+	}
+	retries := 0
+	overload := false
+	for _, o := range script {
+		if !o.drop && o.code == 0 {
+			break
+		}
+		isOverload := o.code == 462
+		switch {
+		case isOverload && (m.write && m.cfg.RetryWrites || !m.write && m.cfg.RetryReads):
+		case isOverload:
+			return retries + 1
+		case m.write && m.retryable && m.cfg.RetryWrites && !m.standalone && (o.drop || len(o.labels) > 0):
+		case !m.write && m.retryable && m.cfg.RetryReads && (o.drop || o.code == 6):
+		default:
+			return retries + 1
+		}
+		bound := allowed
+		if overload = overload || isOverload; overload {
+			bound = m.cfg.MaxAdaptiveRetries
+		} else if !m.write && !m.retryable {
+			bound = 1
+		}
+		if retries >= bound {
+			return retries + 1
+		}
+		retries++
+	}
+	return retries + 1
+}
