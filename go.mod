@@ -9,6 +9,7 @@ require (
 	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.57.0
 	golang.org/x/text v0.40.0
+	pgregory.net/rapid v1.3.0
 )
 
 require golang.org/x/sys v0.47.0 // indirect
