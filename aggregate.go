@@ -2,6 +2,7 @@ package allium
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,20 +31,33 @@ type AggregateOptions struct {
 	MaxTime time.Duration
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
 	RawData *bool
-	// Timeout bounds the operation and the life of its cursor; a pointer to 0 means no bound.
+	// MaxAwaitTime is how long the server waits for new documents before it answers a Next without one, if the pipeline makes a cursor
+	// that waits. It must be less than the timeout, if there is one.
+	MaxAwaitTime time.Duration
+	// TimeoutMode says what the timeout bounds. TimeoutPerIteration does not go with $out and $merge.
+	TimeoutMode TimeoutMode
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
 
 // Aggregate runs a pipeline, a slice of stages such as []bson.D or bson.A, and returns a cursor over its result. To decode
-// the result as another type than the collection's, take another collection of the same name:
-//
-//	counts := allium.CollectionOf[Count](db, users.Name())
-//	cur, err := counts.Aggregate(ctx, pipeline)
+// the result as another type than the collection's, use the function Aggregate.
 //
 // A pipeline that ends with $out or $merge runs on the primary, with the collection's write concern, and is not
 // retried; its cursor is empty.
 func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
+	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cursor, opts); err != nil {
+		return nil, err
+	}
+	return cur, nil
+}
+
+// Aggregate runs a pipeline on a collection as Collection.Aggregate does, and decodes what it yields as V.
+//
+//	cur, err := allium.Aggregate[Count](ctx, users, pipeline)
+func Aggregate[V, T any](ctx context.Context, c *Collection[T], pipeline any, opts ...AggregateOptions) (*Cursor[V], error) {
+	cur := &Cursor[V]{}
 	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cursor, opts); err != nil {
 		return nil, err
 	}
@@ -77,7 +91,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Comment: o.Comment, Hint: o.Hint, Let: o.Let,
 		RawData: o.RawData, Writes: command.HasWriteStage(stages.Value),
 	}
-	op := exec.Op{Command: cmd, KeepSession: true, KeepConn: true}
+	op := exec.Op{Command: cmd}
 	if err := s.op(ctx, &op, o.Timeout); err != nil {
 		return fmt.Errorf("aggregate: %w", err)
 	}
@@ -88,10 +102,13 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		op.WriteConcern = s.writeConcern
 	}
 	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
-	op.NoMaxTime = op.NoMaxTime || op.Deadline.IsZero()
-	cur.comment = o.Comment
-	if o.BatchSize != nil {
-		cur.batchSize = *o.BatchSize
+	if cmd.Writes && o.TimeoutMode == TimeoutPerIteration {
+		err = errors.New("TimeoutPerIteration does not go with $out and $merge")
+	} else {
+		err = cur.prepare(&op, reading{mode: o.TimeoutMode, maxAwait: o.MaxAwaitTime, batchSize: or(o.BatchSize, 0), comment: o.Comment})
+	}
+	if err != nil {
+		return fmt.Errorf("aggregate: %w", err)
 	}
 	res, err := s.run(ctx, &op)
 	if err != nil {

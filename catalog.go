@@ -99,7 +99,9 @@ type ListCollectionsOptions struct {
 	Comment any
 	// RawData shows time series collections as they are stored (server 8.2 and later).
 	RawData *bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// TimeoutMode says what the timeout bounds.
+	TimeoutMode TimeoutMode
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
 
@@ -156,14 +158,16 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 	if err != nil {
 		return fmt.Errorf("list collections: %w", err)
 	}
-	op := exec.Op{KeepSession: true, KeepConn: true, Command: &command.ListCollections{
+	op := exec.Op{Kind: exec.Read, Retryable: true, Command: &command.ListCollections{
 		Filter: o.Filter, NameOnly: nameOnly, AuthorizedCollections: o.AuthorizedCollections, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData,
 	}}
-	if err := db.op(ctx, &op, o.Timeout); err != nil {
+	err = db.op(ctx, &op, o.Timeout)
+	if err == nil {
+		err = cur.prepare(&op, reading{mode: o.TimeoutMode, batchSize: o.BatchSize, comment: o.Comment})
+	}
+	if err != nil {
 		return fmt.Errorf("list collections: %w", err)
 	}
-	op.Kind, op.Retryable, op.NoMaxTime = exec.Read, true, op.Deadline.IsZero()
-	cur.batchSize, cur.comment = o.BatchSize, o.Comment
 	res, err := db.run(ctx, &op)
 	if err != nil {
 		return err
@@ -179,7 +183,9 @@ type ListIndexesOptions struct {
 	Comment any
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
 	RawData *bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// TimeoutMode says what the timeout bounds.
+	TimeoutMode TimeoutMode
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
 
@@ -224,13 +230,15 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	if err != nil {
 		return nil, fmt.Errorf("list indexes: %w", err)
 	}
-	op := exec.Op{KeepSession: true, KeepConn: true, Command: &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}}
-	if err := c.op(ctx, &op, o.Timeout); err != nil {
+	op := exec.Op{Kind: exec.Read, Retryable: true, Command: &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}}
+	cur := &Cursor[IndexInfo]{}
+	err = c.op(ctx, &op, o.Timeout)
+	if err == nil {
+		err = cur.prepare(&op, reading{mode: o.TimeoutMode, batchSize: o.BatchSize, comment: o.Comment})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("list indexes: %w", err)
 	}
-	op.Kind, op.Retryable, op.NoMaxTime = exec.Read, true, op.Deadline.IsZero()
-	cur := &Cursor[IndexInfo]{}
-	cur.batchSize, cur.comment = o.BatchSize, o.Comment
 	res, err := c.run(ctx, &op)
 	if isNamespaceNotFound(err) {
 		cur.closed = true

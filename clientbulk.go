@@ -311,7 +311,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 		return err
 	}
 	defer cur.close(ctx)
-	for cur.advance(ctx) {
+	for cur.advance(ctx, true) {
 		outcome, err := command.ParseBulkOutcome(cur.raw)
 		if err == nil && outcome.Index >= b.cmd.Count() {
 			err = errors.New("server's result of a write has an index that no write has")

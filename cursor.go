@@ -50,7 +50,9 @@ type cursor struct {
 	limit      int64 // 0: none
 	seen       int64 // documents that the server has sent
 	comment    any
-	within     exec.Limit    // timeoutMS over the cursor's life
+	kind       CursorType
+	within     exec.Limit    // timeoutMS, over the cursor's life or, with refresh, of each Next
+	refresh    bool          // the timeout begins anew with each Next
 	maxAwait   time.Duration // how long a getMore waits for data; 0 leaves it to the server
 	registered bool
 
@@ -62,6 +64,60 @@ type cursor struct {
 	closed    bool
 
 	wireVersion int32 // of the connection of a getMore that failed
+}
+
+// CursorType says what a cursor does at the end of what there is.
+type CursorType uint8
+
+// The types of cursors. Tailable ones are for capped collections, and stay open at their end, as tail -f does: Next asks again for
+// what was inserted since. That of a TailableAwait cursor waits for it.
+const (
+	NonTailable CursorType = iota
+	Tailable
+	TailableAwait
+)
+
+// TimeoutMode says what a timeout bounds of an operation that opens a cursor (specification: Client Side Operations Timeout,
+// "Cursors").
+type TimeoutMode uint8
+
+// The timeout modes. DefaultTimeoutMode is TimeoutPerIteration for tailable cursors, which have no other one, and TimeoutOverLifetime
+// for the rest. A mode may only be named where there is a timeout.
+const (
+	DefaultTimeoutMode  TimeoutMode = iota
+	TimeoutOverLifetime             // the operation and all Nexts together
+	TimeoutPerIteration             // the operation, and then each Next by itself
+)
+
+// reading says how a cursor is read.
+type reading struct {
+	kind      CursorType
+	mode      TimeoutMode
+	maxAwait  time.Duration
+	batchSize int32
+	comment   any
+}
+
+// prepare checks how a cursor is to be read, and gives the operation that opens it, which has its limit already, what follows from
+// that.
+func (c *cursor) prepare(op *exec.Op, r reading) error {
+	switch {
+	case r.mode > TimeoutPerIteration || r.kind > TailableAwait:
+		return errors.New("the option TimeoutMode or CursorType has a value that does not exist")
+	case r.mode != DefaultTimeoutMode && op.Timeout == nil:
+		return errors.New("option TimeoutMode is set, but no timeout is")
+	case r.kind != NonTailable && r.mode == TimeoutOverLifetime:
+		return errors.New("the timeout of a tailable cursor cannot bound its whole life: its TimeoutMode is TimeoutPerIteration")
+	case op.Timeout != nil && *op.Timeout > 0 && r.maxAwait >= *op.Timeout:
+		return fmt.Errorf("MaxAwaitTime is %v, want less than %s, %v", r.maxAwait, op.Source, *op.Timeout)
+	}
+	c.kind, c.batchSize, c.comment, c.maxAwait = r.kind, r.batchSize, r.comment, r.maxAwait
+	c.refresh = r.kind != NonTailable || r.mode == TimeoutPerIteration
+	op.KeepSession, op.KeepConn = true, true
+	// The context that a cursor is opened with need not be the one that it is read with, so that its deadline must not bound the
+	// cursor's life on the server.
+	op.NoMaxTime = op.NoMaxTime || op.Deadline.IsZero() || c.refresh && r.kind != TailableAwait
+	return nil
 }
 
 // open takes over the reply of the command that made the cursor. res must have been run with KeepSession and KeepConn.
@@ -118,9 +174,10 @@ func (c *cursor) release() {
 	c.id = 0
 }
 
-// advance moves to the next document, fetching batches if need be.
-func (c *cursor) advance(ctx context.Context) bool {
-	for c.err == nil && !c.closed {
+// advance moves to the next document, fetching batches if need be: one at the most without block, or if the cursor tails without
+// waiting.
+func (c *cursor) advance(ctx context.Context, block bool) bool {
+	for asked := false; c.err == nil && !c.closed; asked = true {
 		if len(c.batch) > 0 {
 			if err := c.read(); err != nil {
 				c.fail(err)
@@ -131,6 +188,12 @@ func (c *cursor) advance(ctx context.Context) bool {
 		if c.id == 0 || c.limit > 0 && c.seen >= c.limit {
 			c.close(ctx)
 			return false
+		}
+		if asked && (!block || c.kind == Tailable) {
+			return false
+		}
+		if !asked && c.refresh {
+			c.within = c.within.Refreshed()
 		}
 		if err := c.getMore(ctx); err != nil {
 			c.fail(err)
@@ -240,8 +303,17 @@ func (c *cursor) kill(ctx context.Context, limit exec.Limit) {
 
 // Next moves to the next document, which Current returns then. It returns false at the end and on an error, which Err tells
 // apart. It waits for the server if the batch that was fetched last is used up.
-func (c *Cursor[T]) Next(ctx context.Context) bool {
-	if !c.advance(ctx) {
+//
+// A Tailable cursor is never at its end while its ID is not 0: Next may be called again later. A TailableAwait cursor's Next
+// returns when there is a document, or when ctx or the timeout ends.
+func (c *Cursor[T]) Next(ctx context.Context) bool { return c.next(ctx, true) }
+
+// TryNext is Next for those who do other things in between: it asks the server once at the most. If there is no document, it
+// returns false and Err returns nil.
+func (c *Cursor[T]) TryNext(ctx context.Context) bool { return c.next(ctx, false) }
+
+func (c *Cursor[T]) next(ctx context.Context, block bool) bool {
+	if !c.advance(ctx, block) {
 		return false
 	}
 	var zero T
@@ -317,7 +389,7 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 	}
 	defer c.close(ctx)
 	all := []T{}
-	for c.advance(ctx) {
+	for c.advance(ctx, true) {
 		var zero T
 		all = append(all, zero)
 		if err := decode(c.bson, c.raw, &all[len(all)-1]); err != nil {
@@ -326,6 +398,44 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 		}
 	}
 	return all, c.err
+}
+
+// Batches returns an iterator over the batches that are left, as the arrays of documents that the server sent, without decoding
+// them. It yields an error at most once, at its end, and closes the cursor, also when the loop is left early. What Next has
+// moved past is not in the first one.
+//
+//	for batch, err := range cur.Batches(ctx) {
+//		for doc := range batch.Values() {
+//			...
+//		}
+//	}
+func (c *Cursor[T]) Batches(ctx context.Context) iter.Seq2[bson.Raw, error] {
+	return func(yield func(bson.Raw, error) bool) {
+		if ctx == nil {
+			yield(nil, errNilContext)
+			return
+		}
+		defer c.close(ctx)
+		for c.advance(ctx, true) {
+			start, dst := bson.BeginDocument(make([]byte, 0, len(c.raw)+len(c.batch)+16))
+			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0), c.raw...)
+			n := 1
+			for len(c.batch) > 0 {
+				if err := c.read(); err != nil {
+					c.fail(err)
+					break
+				}
+				dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n), c.raw...)
+				n++
+			}
+			if c.err != nil || !yield(bson.EndDocument(dst, start), nil) {
+				break
+			}
+		}
+		if c.err != nil {
+			yield(nil, c.err)
+		}
+	}
 }
 
 // decode decodes a document. A bson.Raw gets a copy, since the batch's memory is used again.

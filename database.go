@@ -54,57 +54,6 @@ func (db *Database) Name() string { return db.db }
 // Client returns the client that the database belongs to.
 func (db *Database) Client() *Client { return db.client }
 
-// RunCommandOptions are the options of RunCommand.
-type RunCommandOptions struct {
-	// ReadPreference says where the command may run. Nil: on the primary; it is not inherited.
-	ReadPreference *ReadPreference
-	// Timeout bounds the operation from start to finish; a pointer to 0 means no bound.
-	Timeout *time.Duration
-}
-
-// RunCommand runs a command of the server that the driver has no method for (specification: Run Command). cmd must be
-// a document whose first key is the command's name; the driver adds session, cluster time and the like, and changes nothing
-// else. The command is not retried after a network error.
-//
-// The reply is a copy that the caller may keep. A reply that says that the command failed is a *ServerError.
-func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandOptions) (bson.Raw, error) {
-	o, err := option(opts)
-	if err == nil {
-		err = db.err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("run command: %w", err)
-	}
-	run, err := newRun(db.bson, cmd)
-	if err != nil {
-		return nil, fmt.Errorf("run command: %w", err)
-	}
-	op := exec.Op{Command: run, Kind: exec.Run, ReadPreference: o.ReadPreference, WriteErrors: true}
-	if err := db.op(ctx, &op, o.Timeout); err != nil {
-		return nil, fmt.Errorf("run command: %w", err)
-	}
-	res, err := db.run(ctx, &op)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Release()
-	return append(bson.Raw(nil), res.Reply...), nil
-}
-
-func newRun(o *bson.Options, cmd any) (*command.Run, error) {
-	if cmd == nil {
-		return nil, command.ErrNilDocument
-	}
-	if m, ok := cmd.(bson.M); ok && len(m) > 1 {
-		return nil, fmt.Errorf("a bson.M with %d keys has no order, and a command's name must come first: use a bson.D", len(m))
-	}
-	raw, err := marshalAppend(o, nil, cmd)
-	if err != nil {
-		return nil, err
-	}
-	return command.NewRun(raw)
-}
-
 // Drop deletes the database with all its collections.
 func (db *Database) Drop(ctx context.Context, opts ...DropOptions) error {
 	o, err := option(opts)

@@ -20,8 +20,13 @@ type FindOptions struct {
 	// Limit is how many documents come back at most; 0 means all. A negative limit asks for one batch of at most that
 	// many.
 	Limit int64
-	// BatchSize is how many documents each reply holds at most.
+	// BatchSize is how many documents each reply holds at most. A negative one asks for one batch of at most that many.
 	BatchSize int32
+	// CursorType makes the cursor tail a capped collection.
+	CursorType CursorType
+	// MaxAwaitTime is how long the server waits for new documents before it answers a Next of a TailableAwait cursor without one, to
+	// the millisecond; Next goes on asking. It must be less than the timeout, if there is one.
+	MaxAwaitTime time.Duration
 	// Hint names the index to use: its name or its keys.
 	Hint any
 	// Collation says how strings are compared.
@@ -46,7 +51,10 @@ type FindOptions struct {
 	OplogReplay *bool
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
 	RawData *bool
-	// Timeout bounds the operation and the life of its cursor; a pointer to 0 means no bound.
+	// TimeoutMode says what the timeout bounds.
+	TimeoutMode TimeoutMode
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode or CursorType says otherwise; a pointer to 0 means
+	// no bound.
 	Timeout *time.Duration
 }
 
@@ -62,11 +70,28 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	}
 	cmd := o.command(c.name, filter)
 	cur := &Cursor[T]{}
-	cur.batchSize, cur.limit, cur.comment = o.BatchSize, max(o.Limit, 0), o.Comment
-	if err := c.openCursor(ctx, "find", &cur.cursor, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout); err != nil {
+	op := exec.Op{Command: cmd}
+	if err = c.err; err == nil {
+		err = c.op(ctx, &op, o.Timeout)
+	}
+	if err == nil {
+		c.reads(&op)
+		cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+		r := reading{kind: o.CursorType, mode: o.TimeoutMode, batchSize: o.BatchSize, comment: o.Comment}
+		if o.CursorType == TailableAwait {
+			r.maxAwait = o.MaxAwaitTime
+		}
+		err = cur.prepare(&op, r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find: %w", err)
+	}
+	cur.limit = max(o.Limit, 0)
+	res, err := c.run(ctx, &op)
+	if err != nil {
 		return nil, err
 	}
-	return cur, nil
+	return cur, cur.open(c.client, &op, res)
 }
 
 func (o *FindOptions) command(collection string, filter any) *command.Find {
@@ -75,30 +100,8 @@ func (o *FindOptions) command(collection string, filter any) *command.Find {
 		Limit: o.Limit, BatchSize: o.BatchSize, Comment: o.Comment, Max: o.Max, Min: o.Min, ReturnKey: o.ReturnKey,
 		ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay, NoCursorTimeout: o.NoCursorTimeout,
 		AllowPartialResults: o.AllowPartialResults, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation, Let: o.Let,
-		RawData: o.RawData,
+		RawData: o.RawData, Tailable: o.CursorType != NonTailable, AwaitData: o.CursorType == TailableAwait,
 	}
-}
-
-// openCursor runs a read that opens a cursor.
-func (c *Collection[T]) openCursor(ctx context.Context, what string, cur *cursor, cmd command.Command, maxTimeMS *int64, maxTimeOpt time.Duration, timeout *time.Duration) error {
-	op := exec.Op{Command: cmd, KeepSession: true, KeepConn: true}
-	err := c.err
-	if err == nil {
-		err = c.op(ctx, &op, timeout)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	c.reads(&op)
-	*maxTimeMS = maxTime(&op, maxTimeOpt)
-	// The context that a cursor is opened with need not be the one that it is read with, so that its deadline must not
-	// bound the cursor's life on the server.
-	op.NoMaxTime = op.NoMaxTime || op.Deadline.IsZero()
-	res, err := c.run(ctx, &op)
-	if err != nil {
-		return err
-	}
-	return cur.open(c.client, &op, res)
 }
 
 // FindOneOptions are the options of FindOne; see FindOptions.

@@ -138,7 +138,7 @@ func init() {
 }
 
 func (a *arguments) listCollectionsOptions() allium.ListCollectionsOptions {
-	return allium.ListCollectionsOptions{Filter: a.any("filter"), BatchSize: int32(a.int("batchSize")), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	return allium.ListCollectionsOptions{TimeoutMode: a.timeoutMode(), Filter: a.any("filter"), BatchSize: int32(a.int("batchSize")), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) listDatabasesOptions() allium.ListDatabasesOptions {
@@ -163,7 +163,7 @@ func listIndexes(ctx context.Context, _ *runner, c *collection, a *arguments) (r
 }
 
 func (a *arguments) listIndexesOptions() allium.ListIndexesOptions {
-	return allium.ListIndexesOptions{BatchSize: int32(a.int("batchSize")), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	return allium.ListIndexesOptions{TimeoutMode: a.timeoutMode(), BatchSize: int32(a.int("batchSize")), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
 
 // searchIndex reads the model of a search index.

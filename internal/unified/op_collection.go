@@ -139,12 +139,12 @@ func (a *arguments) unordered() bool {
 func (a *arguments) findOptions() allium.FindOptions {
 	return allium.FindOptions{Sort: a.any("sort"), Projection: a.any("projection"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: int32(a.int("batchSize")),
 		Hint: a.any("hint"), Collation: a.collation(), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), Min: a.any("min"), Max: a.any("max"),
-		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.bool("allowPartialResults"), NoCursorTimeout: a.bool("noCursorTimeout"),
+		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.bool("allowPartialResults"), NoCursorTimeout: a.bool("noCursorTimeout"), CursorType: a.cursorType(), MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(),
 		ReturnKey: a.bool("returnKey"), ShowRecordID: a.bool("showRecordId"), OplogReplay: a.bool("oplogReplay"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) aggregateOptions() allium.AggregateOptions {
-	return allium.AggregateOptions{AllowDiskUse: a.bool("allowDiskUse"), BatchSize: a.intp("batchSize"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+	return allium.AggregateOptions{MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(), AllowDiskUse: a.bool("allowDiskUse"), BatchSize: a.intp("batchSize"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
 		Collation: a.collation(), Comment: a.any("comment"), Hint: a.any("hint"), Let: a.any("let"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
 
