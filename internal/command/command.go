@@ -43,6 +43,7 @@ type Target struct {
 	MaxBatchCount   int   // maxWriteBatchSize
 	WireVersion     int32 // the greatest that the server speaks
 	Start           int   // where the message begins in dst
+	Unacknowledged  bool  // it will send no answer
 	// BSON says how the user's values are encoded; nil stands for the defaults of package bson.
 	BSON *bson.Options
 }
@@ -144,6 +145,15 @@ func (f *fields) hint(v any) {
 	if f.err = checkOrdered("hint", v); f.err == nil {
 		f.value("hint", v)
 	}
+}
+
+// writeHint appends the hint of a write. Servers of a lower wire version than since do not know it, and could not say so if they
+// send no answer (specification: CRUD).
+func (f *fields) writeHint(v any, t *Target, since int32) {
+	if v != nil && t.Unacknowledged && t.WireVersion < since && f.err == nil {
+		f.err = errors.New("hint: the server does not know the hint of this write, and an unacknowledged write would not learn of it")
+	}
+	f.hint(v)
 }
 
 func (f *fields) str(key, v string) {

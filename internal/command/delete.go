@@ -66,6 +66,6 @@ func (c *Delete) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {
 	}
 	f.dst = bson.AppendInt32(f.dst, "limit", limit)
 	f.collation(s.Collation)
-	f.hint(s.Hint)
+	f.writeHint(s.Hint, t, 9)
 	return bson.EndDocument(f.dst, start), f.err
 }

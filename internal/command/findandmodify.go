@@ -43,7 +43,7 @@ func (c *FindAndModify) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.collation(c.Collation)
 	f.array("arrayFilters", c.ArrayFilters)
-	f.hint(c.Hint)
+	f.writeHint(c.Hint, t, 9)
 	f.value("comment", c.Comment)
 	f.document("let", c.Let)
 	f.rawData(c.RawData, t)

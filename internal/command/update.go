@@ -76,7 +76,7 @@ func (c *Update) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {
 	f.flag("upsert", s.Upsert)
 	f.collation(s.Collation)
 	f.array("arrayFilters", s.ArrayFilters)
-	f.hint(s.Hint)
+	f.writeHint(s.Hint, t, 8)
 	f.ordered("sort", s.Sort)
 	return bson.EndDocument(f.dst, start), f.err
 }

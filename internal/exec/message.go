@@ -38,6 +38,7 @@ func (m *message) build(buf *[]byte) error {
 		MaxMessageSize:  int(m.hello.MaxMessageSize),
 		MaxBatchCount:   int(m.hello.MaxWriteBatchSize),
 		WireVersion:     m.hello.MaxWireVersion,
+		Unacknowledged:  m.unacknowledged,
 		BSON:            op.BSON,
 	}
 	batch, ok := op.Command.(command.Batch)
@@ -228,6 +229,9 @@ func (m *message) appendReadPreference(dst []byte) []byte {
 	rp := m.op.ReadPreference
 	if m.inTxn || m.op.EndsTransaction {
 		rp = nil // a transaction's is always primary
+	}
+	if m.op.OutputStage && m.hello.MaxWireVersion < 13 {
+		rp = nil // these servers run $out and $merge on the primary only, and say so
 	}
 	primary := rp == nil || rp.Mode == topology.Primary
 	switch m.hello.Kind {

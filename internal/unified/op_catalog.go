@@ -55,7 +55,9 @@ func init() {
 			if b := a.bool("capped"); b != nil {
 				o.Capped = *b
 			}
-			return result{}, db.CreateCollection(ctx, a.string("collection"), o)
+			name := a.string("collection")
+			err := db.CreateCollection(ctx, name, o)
+			return entity(allium.CollectionOf[bson.Raw](db, name), err)
 		},
 		"dropCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 			return result{}, db.Collection(a.string("collection")).Drop(ctx, allium.DropOptions{Comment: a.any("comment"), Timeout: a.timeout()})

@@ -64,5 +64,32 @@ func (r *Request) checkAPI() error {
 	return nil
 }
 
+// stagesNotV1 are the stages that are no part of version 1.
+var stagesNotV1 = map[string]bool{
+	"$currentOp": true, "$indexStats": true, "$listLocalSessions": true, "$listSessions": true, "$planCacheStats": true,
+	"$listSearchIndexes": true, "$search": true, "$searchMeta": true, "$vectorSearch": true,
+}
+
+// checkAPIStages refuses stages that are not in version 1 of the Stable API.
+func (r *Request) checkAPIStages(stages []bson.Raw) error {
+	if !r.APIStrict() {
+		return nil
+	}
+	for _, stage := range stages {
+		for name, spec := range stage.All() {
+			doc, _ := spec.Document()
+			if stagesNotV1[name] {
+				return srverr.New(srverr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", name)
+			}
+			for key := range doc.All() {
+				if name == "$collStats" && key != "count" {
+					return srverr.New(srverr.APIStrictError, "only the 'count' option to $collStats is supported in API Version 1")
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // APIStrict reports whether the client asked to be refused anything that is not in the Stable API.
 func (r *Request) APIStrict() bool { return !r.apiVersion.IsZero() && r.apiStrict.AsBool() }

@@ -40,6 +40,9 @@ func checkAggregateConcern(r *Request, level string) error {
 
 func runAggregate(r *Request, dst []byte) ([]byte, error) {
 	q := r.pipeline
+	if err := r.checkAPIStages(q.stages); err != nil {
+		return dst, err
+	}
 	if q.explain {
 		if r.InTxn() {
 			return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a multi-document transaction")
@@ -139,6 +142,10 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 	switch k {
 	case "explain", "cursor", "hint", "bypassDocumentValidation":
 		return q.set(r, k, v)
+	case "comment":
+		if !r.generic(k) && v.Type != bson.TypeString {
+			return not("a string")
+		}
 	case "allowDiskUse", "fromMongos", "needsMerge", "use44SortKeys", "isMapReduceCommand":
 		if v.Type != bson.TypeBoolean {
 			return not("a boolean")

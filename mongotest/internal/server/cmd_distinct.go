@@ -24,6 +24,9 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && !r.Node.cfg.Version.atLeast(Version{4, 4, 14}) {
+		return dst, wrongType("distinct.comment", v.Type, "string")
+	}
 	var filter, collation bson.Raw
 	var hint bson.RawValue
 	key := ""

@@ -154,8 +154,15 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 		case "allowPartialResults":
 			boolean(&q.partial)
 		case "allowDiskUse":
+			if !r.Node.cfg.Version.AtLeast(4, 4) {
+				return q.unknown(idl, body, k)
+			}
 			var ignored bool
 			boolean(&ignored)
+		case "comment": // before 4.4 not one of the arguments that all commands take
+			if !idl && !r.generic(k) && v.Type != bson.TypeString {
+				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. 'comment' field must be of BSON type string.", bsontext.Document(body))
+			}
 		case "_use44SortKeys", "mirrored", "includeQueryStatsMetrics":
 			if idl == (k == "_use44SortKeys") {
 				return q.unknown(idl, body, k)

@@ -83,6 +83,9 @@ func (q *findAndModifySpec) parse(r *Request) error {
 		case "upsert":
 			q.op.upsert = v.AsBool()
 		case "hint":
+			if !r.Node.cfg.Version.AtLeast(4, 4) {
+				return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
+			}
 			q.op.hint, err = hintArg(v)
 		case "collation":
 			q.op.collation, err = objectArg("findAndModify.collation", v)

@@ -4,4 +4,10 @@ func init() {
 	register(&Command{Name: "ping", NoAuth: true, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
 		return dst, nil
 	}})
+	// Commands that servers have for tests, such as these of the Stable API.
+	for _, name := range []string{"testVersion2", "testDeprecation", "testDeprecationInVersion2"} {
+		register(&Command{Name: name, Since: Version{5, 0, 0}, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
+			return dst, nil
+		}})
+	}
 }
