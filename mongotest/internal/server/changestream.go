@@ -244,9 +244,6 @@ func (s *changeStream) load() error {
 			return nil
 		}
 	}
-	if s.check != nil && s.check.ts.Compare(end) <= 0 {
-		return s.tokenNotFound()
-	}
 	if end.Compare(s.seen) > 0 {
 		s.seen = end
 	}

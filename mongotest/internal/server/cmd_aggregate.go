@@ -31,7 +31,14 @@ type aggregateSpec struct {
 
 func parseAggregate(r *Request) error {
 	r.pipeline = &aggregateSpec{batchSize: -1}
-	return r.pipeline.parse(r)
+	err := r.pipeline.parse(r)
+	r.ChangeStream = r.pipeline.changeStream()
+	return err
+}
+
+// changeStream reports whether the pipeline begins with $changeStream.
+func (q *aggregateSpec) changeStream() bool {
+	return len(q.stages) > 0 && q.stages[0].Lookup("$changeStream").Type != 0
 }
 
 func checkAggregateConcern(r *Request, level string) error {
@@ -223,7 +230,6 @@ func (r *Request) aggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
 		c.tailable, c.awaitData = true, true
 		c.wait = r.Node.store().Changed
 		c.token = func() bson.Raw { return s.token(c.stash != nil) }
-		r.ChangeStream = true
 		if r.Node.role == Mongos {
 			q.batchSize = 0 // a mongos opens the streams of the shards and reads from them later
 		}
@@ -254,7 +260,9 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 		}
 	}
 	if !q.collectionless {
-		if c := st.Coll(ns); c != nil && c.View {
+		if c := st.Coll(ns); c != nil && c.View && q.changeStream() {
+			return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+		} else if c != nil && c.View {
 			if given && !collation.Same(c.Collation) {
 				return nil, nil, srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
 			}
@@ -265,7 +273,7 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 			}
 			collation, given = c.Collation, true
 			ns, stages = base.String(), append(append([]bson.Raw(nil), view...), stages...)
-		} else if c != nil && !given {
+		} else if c != nil && !given && !q.changeStream() {
 			collation = c.Collation
 		}
 	}
@@ -284,7 +292,9 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 		return nil, nil, srverr.New(srverr.NotWritablePrimary, "not master") // newer secondaries let the primary write
 	}
 	var src pipeline.Iterator
-	if p.NeedsSource() {
+	if docs, ok := r.systemDocuments(ns); ok && p.NeedsSource() && st.Coll(ns) == nil {
+		src = pipeline.FromSlice(docs)
+	} else if p.NeedsSource() {
 		if src, err = r.pipelineSource(run, st.Coll(ns), p, q.hint, collation); err != nil {
 			return nil, nil, err
 		}

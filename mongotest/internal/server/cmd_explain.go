@@ -37,6 +37,9 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 	}
 	name, v := firstElement(cmd)
 	what, ok := explained[name]
+	if !ok && r.Node.lookup(name) != nil {
+		return dst, srverr.New(srverr.IllegalOperation, "Cannot explain cmd: %s", name)
+	}
 	if !ok {
 		return dst, srverr.New(srverr.CommandNotFound, "Explain failed due to unknown command: %s", name)
 	}

@@ -265,10 +265,34 @@ func (q *findSpec) check() error {
 	if q.max != nil && q.min != nil && !sameNames(q.min, q.max) {
 		return srverr.New(51176, "min and max must have the same field names")
 	}
-	if q.resumeToken && !(q.natural || q.naturalHint()) {
+	switch {
+	case q.resumeToken && !q.naturalHint():
 		return srverr.New(srverr.BadValue, "hint must be {$natural:1} if 'requestResumeToken' is enabled")
+	case q.resumeToken && len(q.sort) > 5 && !(q.natural && !q.back):
+		return srverr.New(srverr.BadValue, "sort must be unset or {$natural:1} if 'requestResumeToken' is enabled")
+	case len(q.resumeAfter) > 5 && !q.resumeToken:
+		return srverr.New(srverr.BadValue, "'requestResumeToken' must be true if 'resumeAfter' is specified")
+	case len(q.resumeAfter) > 5 && !validRecordToken(q.resumeAfter):
+		return srverr.New(srverr.BadValue, "Malformed resume token: the '_resumeAfter' object must contain exactly one field named '$recordId', of type NumberLong.")
 	}
 	return nil
+}
+
+// A record token tells where a scan of a collection stands: {$recordId: ...}.
+
+func validRecordToken(doc bson.Raw) bool {
+	k, v := firstElement(doc)
+	return k == "$recordId" && (v.Type == bson.TypeInt64 || v.Type == bson.TypeInt32 || v.Type == bson.TypeNull)
+}
+
+func recordToken(s *scanIter) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	if s.rid == "" {
+		doc = bson.AppendNull(doc, "$recordId")
+	} else {
+		doc = bson.AppendInt64(doc, "$recordId", store.RecordNumber(s.rid))
+	}
+	return bson.EndDocument(doc, at)
 }
 
 func (q *findSpec) naturalHint() bool {
@@ -305,12 +329,18 @@ func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error)
 		return dst, err
 	}
 	if c == nil {
+		if docs, ok := r.systemDocuments(q.ns); ok {
+			return r.findSystem(dst, q, docs)
+		}
 		return r.appendEmptyCursor(dst, q.ns), nil
 	}
 	cur := r.newCursor(q.ns, it, run)
 	cur.tailable, cur.awaitData, cur.noTimeout = q.tailable, q.awaitData, q.noTimeout
 	if q.tailable {
 		cur.wait = r.Node.store().Changed
+	}
+	if q.resumeToken && len(run.scans) > 0 {
+		cur.place = func() bson.Raw { return recordToken(run.scans[0]) }
 	}
 	// A tailable cursor on an empty collection is dead from the start.
 	return r.appendCursor(dst, cur, q.batchSize, q.single || q.tailable && c.Count() == 0)
@@ -382,6 +412,14 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 	p, err := a.plan()
 	if err != nil {
 		return nil, nil, err
+	}
+	if len(q.resumeAfter) > 5 {
+		n, _ := q.resumeAfter.Lookup("$recordId").AsInt64()
+		key, ok := c.RecordAt(n)
+		if !ok {
+			return nil, nil, srverr.New(srverr.KeyNotFound, "Failed to resume collection scan: the recordId from which we are attempting to resume no longer exists in the collection: RecordId(%d)", n)
+		}
+		p.scan = store.NewScan(c, false, []store.Range{{Lo: key + "\x00"}})
 	}
 	run := &running{state: st}
 	src := p.open(run, c.NS)

@@ -229,7 +229,9 @@ func (q *findAndModifySpec) appendRecalled(dst []byte, w executedWrite) []byte {
 	if w.kind == StatementUpdate || w.kind == StatementDelete {
 		id = bson.RawValue{}
 	}
-	return q.append(dst, 1, id, value)
+	recalled := *q
+	recalled.remove = w.kind == StatementDelete
+	return recalled.append(dst, 1, id, value)
 }
 
 // hasPositional reports whether a projection uses the positional operator.

@@ -224,11 +224,7 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 				}
 			}
 		}
-		if c.token != nil {
-			if t := c.token(); t != nil {
-				body = bson.AppendDocument(body, "postBatchResumeToken", t)
-			}
-		}
+		body = c.appendToken(body)
 		end = b.end && (!c.tailable || c.token != nil)
 		id := c.id
 		if end {

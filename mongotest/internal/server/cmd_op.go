@@ -105,7 +105,7 @@ func runCurrentOp(r *Request, dst []byte) ([]byte, error) {
 	first := true
 	f, err := query.ParseFilter(build(func(d *docBuilder) {
 		for k, v := range r.Body.All() {
-			if !first && !r.generic(k) && k != "$all" && k != "$ownOps" && k != "$truncateOps" {
+			if !first && !r.generic(k) && k != "$all" && k != "$ownOps" && k != "$truncateOps" && k != "allUsers" {
 				d.b = bson.AppendRawValue(d.b, k, v)
 			}
 			first = false

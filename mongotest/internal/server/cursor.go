@@ -42,6 +42,8 @@ type cursor struct {
 	wait func() <-chan struct{}
 	// token returns postBatchResumeToken of a change stream's cursor.
 	token func() bson.Raw
+	// place returns postBatchResumeToken of a cursor that was asked to tell where its scan stands.
+	place func() bson.Raw
 
 	// Guarded by the table's mutex.
 	busy    bool
@@ -234,6 +236,20 @@ func (c *cursor) fill(dst []byte, b *batch) ([]byte, error) {
 	return bson.EndDocument(dst, at), nil
 }
 
+// appendToken appends postBatchResumeToken, if the cursor has one.
+func (c *cursor) appendToken(dst []byte) []byte {
+	token := c.token
+	if token == nil {
+		token = c.place
+	}
+	if token != nil {
+		if t := token(); t != nil {
+			dst = bson.AppendDocument(dst, "postBatchResumeToken", t)
+		}
+	}
+	return dst
+}
+
 // appendCursor appends the reply of a command that makes a cursor: its first batch, and the cursor's id if there is more.
 // limit is the batch size, -1 for the default. single ends the cursor after the first batch.
 func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) ([]byte, error) {
@@ -248,11 +264,7 @@ func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) 
 		c.it.Close()
 		return dst, err
 	}
-	if c.token != nil {
-		if t := c.token(); t != nil {
-			dst = bson.AppendDocument(dst, "postBatchResumeToken", t)
-		}
-	}
+	dst = c.appendToken(dst)
 	if b.end && (!c.tailable || c.token != nil) || single {
 		c.it.Close()
 	} else {

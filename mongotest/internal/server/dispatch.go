@@ -102,7 +102,7 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 		} else {
 			dst = bson.AppendDouble(dst, "ok", 1)
 		}
-		dst = appendLabels(dst, r.labels(0, nil))
+		dst = r.appendLabels(dst, 0, nil)
 		if n.cfg.Version.AtLeast(4, 4) {
 			dst = n.appendVersionFor(dst, r.wcCode)
 		}
@@ -321,7 +321,11 @@ func (n *Node) appendOpTime(r *Request, dst []byte) []byte {
 	}
 	n.set.mu.Lock()
 	defer n.set.mu.Unlock()
-	dst = OpTime{r.Conn.client.lastOp, n.set.term}.append(dst, "opTime")
+	if last := r.Conn.client.lastOp; last.IsZero() && r.DB == "local" {
+		dst = bson.AppendTimestamp(dst, "opTime", last) // nothing that replicates has been written yet
+	} else {
+		dst = OpTime{last, n.set.term}.append(dst, "opTime")
+	}
 	return bson.AppendObjectID(dst, "electionId", n.set.electionID)
 }
 
@@ -337,7 +341,7 @@ func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 	for k, v := range e.Extra.All() {
 		dst = bson.AppendRawValue(dst, k, v)
 	}
-	return appendLabels(dst, r.labels(e.Code, e.Labels))
+	return r.appendLabels(dst, e.Code, e.Labels)
 }
 
 // appendVersionFor appends the topologyVersion, if a member answers this code, by which clients tell news from what they know.
@@ -350,7 +354,15 @@ func (n *Node) appendVersionFor(dst []byte, code int32) []byte {
 	return tv.append(dst)
 }
 
-func appendLabels(dst []byte, labels []string) []byte {
+// appendLabels appends errorLabels, unless there are none.
+func (r *Request) appendLabels(dst []byte, code int32, own []string) []byte {
+	if r.hasLabels {
+		if r.failLabels.IsEmpty() {
+			return dst
+		}
+		return bson.AppendArray(dst, "errorLabels", r.failLabels)
+	}
+	labels := r.labels(code, own)
 	if len(labels) == 0 {
 		return dst
 	}

@@ -280,12 +280,7 @@ func (n *Node) failPointStatus(name string) (bson.Raw, bool) {
 }
 
 func (r *Request) overrideLabels(list bson.Raw) {
-	r.hasLabels, r.failLabels = true, nil
-	for v := range list.Values() {
-		if s, ok := v.StringValue(); ok {
-			r.failLabels = append(r.failLabels, s)
-		}
-	}
+	r.hasLabels, r.failLabels = true, copyRaw(list)
 }
 
 // failCommandMatches reports whether the fail point is for this command and client.

@@ -26,9 +26,6 @@ func codeSet(codes ...int32) map[int32]bool {
 
 // labels returns the errorLabels of the reply. code is 0 for a command that succeeded (but may have a write concern error).
 func (r *Request) labels(code int32, own []string) []string {
-	if r.hasLabels {
-		return r.failLabels
-	}
 	if code == 0 && r.wcCode == 0 {
 		return own
 	}

@@ -45,7 +45,7 @@ type Request struct {
 	checkedOut bool
 	spoilt     bool     // a write in the transaction failed: see spoilTxn
 	blocked    bool     // by a fail point, before the command began
-	failLabels []string // labels that a fail point gives the reply, instead of the computed ones
+	failLabels bson.Raw // labels that a fail point gives the reply, instead of the computed ones
 	hasLabels  bool
 	wcCode     int32 // code of the writeConcernError in the reply
 	optedIn    bool  // the read preference allows secondaries

@@ -77,6 +77,11 @@ func (t *resumeToken) document() bson.Raw {
 	b = append(b, tokenEnd)
 	at, doc := bson.BeginDocument(make([]byte, 0, 2*len(b)+20))
 	doc = bson.AppendString(doc, "_data", strings.ToUpper(hex.EncodeToString(b)))
+	bits := typeBits{n: 6} // those of the three numbers in front
+	bits.add(t.key)
+	if packed := bits.pack(); packed != nil {
+		doc = bson.AppendBinary(doc, "_typeBits", bson.BinaryGeneric, packed)
+	}
 	return bson.EndDocument(doc, at)
 }
 
@@ -201,4 +206,61 @@ func (p *tokenReader) number() int {
 		n = n<<8 | int(x)
 	}
 	return n >> 1
+}
+
+// typeBits tell the types of values apart that the token's bytes do not: two bits for a number, one for a string.
+type typeBits struct {
+	b []byte
+	n int
+}
+
+func (t *typeBits) bit(on bool) {
+	for len(t.b) <= t.n/8 {
+		t.b = append(t.b, 0)
+	}
+	if on {
+		t.b[t.n/8] |= 1 << (t.n % 8)
+	}
+	t.n++
+}
+
+// add takes the values of a document, nested ones included.
+func (t *typeBits) add(doc bson.Raw) {
+	for v := range doc.Values() {
+		switch v.Type {
+		case bson.TypeInt32:
+			t.bit(false)
+			t.bit(false)
+		case bson.TypeInt64:
+			t.bit(false)
+			t.bit(true)
+		case bson.TypeDouble:
+			t.bit(true)
+			t.bit(false)
+		case bson.TypeDecimal128:
+			t.bit(true)
+			t.bit(true)
+		case bson.TypeString:
+			t.bit(false)
+		case bson.TypeSymbol:
+			t.bit(true)
+		case bson.TypeEmbeddedDocument, bson.TypeArray:
+			t.add(v.Value)
+		}
+	}
+}
+
+// pack returns the bits with their length in front, unless they are few enough; nil if they are all zero.
+func (t *typeBits) pack() []byte {
+	zero := true
+	for _, b := range t.b {
+		zero = zero && b == 0
+	}
+	switch {
+	case zero:
+		return nil
+	case len(t.b) == 1 && t.b[0] < 0x80:
+		return t.b
+	}
+	return append([]byte{0x80 | byte(min(len(t.b), 0x7f))}, t.b...)
 }

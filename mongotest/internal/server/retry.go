@@ -89,8 +89,6 @@ func (r *Request) recallFindAndModify(stmt int32, remove, upsert, returnNew bool
 		}
 	default:
 		switch {
-		case remove:
-			return w, true, bad(40610, "update")
 		case returnNew && w.post == nil:
 			return w, true, bad(40611, "update")
 		case !returnNew && w.pre == nil:

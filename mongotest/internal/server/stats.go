@@ -86,14 +86,14 @@ func (r *Request) perShard(c *store.Coll, doc bson.Raw) []bson.Raw {
 // systemStage serves the stages about operations and sessions.
 func (n *Node) systemStage(_ *Request, stage string, _ bson.Raw) (pipeline.Iterator, error) {
 	switch stage {
-	case "$listLocalSessions":
+	case "$listLocalSessions", "$listSessions":
 		var docs []bson.Raw
 		for _, s := range n.data.sessions.all(func(SessionID) bool { return true }) {
 			docs = append(docs, s.document())
 		}
 		return pipeline.FromSlice(docs), nil
-	case "$listSessions", "$currentOp":
-		return pipeline.FromSlice(nil), nil
+	case "$currentOp":
+		return pipeline.FromSlice(n.CurrentOps()), nil
 	}
 	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
 }

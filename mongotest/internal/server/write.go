@@ -157,6 +157,9 @@ func (r *Request) stops(err *srverr.Error) bool {
 
 // writable returns the collection to write to, which is made if it does not exist and make is set.
 func (r *Request) writable(tx *store.Tx, ns string, make bool) (*store.Coll, error) {
+	if strings.HasPrefix(ns, "local.") && r.IsRetryable() {
+		return nil, srverr.New(srverr.IllegalOperation, "retryable writes is not supported for unreplicated ns: %s", ns)
+	}
 	c := tx.Coll(ns)
 	if c == nil {
 		if !make {

@@ -184,3 +184,10 @@ func RecordNumber(rid string) int64 {
 	}
 	return int64(binary.BigEndian.Uint64([]byte(rid)))
 }
+
+// RecordAt returns the record id with this number, and whether the collection has the record.
+func (c *Coll) RecordAt(number int64) (rid string, ok bool) {
+	rid = string(binary.BigEndian.AppendUint64(nil, uint64(number)))
+	_, ok = c.recs.get(rid)
+	return rid, ok
+}

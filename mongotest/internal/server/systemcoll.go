@@ -1,0 +1,182 @@
+package server
+
+import (
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/store"
+)
+
+// Collections that are not stored: what they hold is known elsewhere, and is made into documents when somebody reads them.
+
+// systemDocuments returns the documents of such a collection; ok is false for every other one.
+func (r *Request) systemDocuments(ns string) (docs []bson.Raw, ok bool) {
+	n := r.Node
+	switch {
+	case n.set == nil:
+		return nil, false
+	case ns == "local.oplog.rs":
+		return n.oplog(), true
+	case ns == "config.transactions":
+		return n.transactionRecords(), true
+	case ns == "config.system.sessions":
+		for _, s := range n.data.sessions.all(func(SessionID) bool { return true }) {
+			docs = append(docs, s.document())
+		}
+		return docs, true
+	}
+	return nil, false
+}
+
+// oplog returns the change log as the oplog has it, as far as it is kept and the member has it.
+func (n *Node) oplog() []bson.Raw {
+	n.set.mu.Lock()
+	term, applied := n.set.term, n.set.find(n).applied.TS
+	n.set.mu.Unlock()
+	var docs []bson.Raw
+	for _, e := range n.store().Latest().Log() {
+		if e.TS.Compare(applied) > 0 {
+			break
+		}
+		if e.Op != store.OpTrimmed {
+			docs = append(docs, oplogEntry(e, term))
+		}
+	}
+	if docs == nil { // there is always an entry: that of the set's beginning
+		docs = append(docs, oplogEntry(&store.Entry{TS: applied, Wall: n.started}, term))
+	}
+	return docs
+}
+
+func oplogEntry(e *store.Entry, term int64) bson.Raw {
+	_, coll := splitNS(e.NS)
+	kind, ns := "c", e.NS
+	var command string // of what is no write of a document
+	switch e.Op {
+	case store.OpInsert:
+		kind = "i"
+	case store.OpUpdate, store.OpReplace:
+		kind = "u"
+	case store.OpDelete:
+		kind = "d"
+	case store.OpNoop, store.OpTrimmed:
+		kind = "n"
+	case store.OpCreate:
+		command = "create"
+	case store.OpDrop:
+		command = "drop"
+	case store.OpDropDatabase:
+		command = "dropDatabase"
+	case store.OpRename:
+		command = "renameCollection"
+	case store.OpCreateIndexes:
+		command = "createIndexes"
+	case store.OpDropIndexes:
+		command = "dropIndexes"
+	case store.OpModify:
+		command = "collMod"
+	default:
+		kind = "n"
+	}
+	if kind == "c" {
+		db, _ := splitNS(e.NS)
+		ns = db + ".$cmd"
+	}
+	if kind == "n" {
+		ns = ""
+	}
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendTimestamp(doc, "ts", e.TS)
+	doc = bson.AppendInt64(doc, "t", term)
+	doc = bson.AppendInt32(doc, "v", 2)
+	doc = bson.AppendString(doc, "op", kind)
+	doc = bson.AppendString(doc, "ns", ns)
+	if kind != "n" && e.Op != store.OpDropDatabase {
+		doc = bson.AppendBinary(doc, "ui", bson.BinaryUUID, e.UUID[:])
+	}
+	doc = bson.AppendDateTime(doc, "wall", bson.NewDateTime(e.Wall))
+	switch kind {
+	case "i", "u":
+		doc = bson.AppendDocument(doc, "o", orEmpty(e.After))
+	case "d":
+		doc = bson.AppendDocument(doc, "o", orEmpty(e.Key))
+	default:
+		o, d := bson.BeginDocumentElement(doc, "o")
+		switch {
+		case kind == "n":
+			d = bson.AppendString(d, "msg", "noop")
+		case e.Op == store.OpDropDatabase:
+			d = bson.AppendInt32(d, command, 1)
+		case e.Op == store.OpRename:
+			d = bson.AppendString(bson.AppendString(d, command, e.NS), "to", e.To)
+		default:
+			d = bson.AppendString(d, command, coll)
+		}
+		doc = bson.EndDocument(d, o)
+	}
+	if kind == "u" {
+		doc = bson.AppendDocument(doc, "o2", orEmpty(e.Key))
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// transactionRecords returns what config.transactions has of each session that wrote with a transaction number.
+func (n *Node) transactionRecords() []bson.Raw {
+	n.set.mu.Lock()
+	term := n.set.term
+	n.set.mu.Unlock()
+	var docs []bson.Raw
+	for _, s := range n.data.sessions.all(func(SessionID) bool { return true }) {
+		if !s.mu.TryLock() {
+			continue // its command has not written yet
+		}
+		st := &s.state
+		var last bson.Timestamp
+		for _, stmt := range st.stmts {
+			if stmt.TS.Compare(last) > 0 {
+				last = stmt.TS
+			}
+		}
+		state := ""
+		if st.txn != nil && st.phase == txnCommitted {
+			last, state = st.txn.commitTS, "committed"
+		}
+		if st.txnNumber >= 0 && !last.IsZero() {
+			at, doc := bson.BeginDocument(nil)
+			doc = s.ID.append(doc, "_id")
+			doc = bson.AppendInt64(doc, "txnNum", st.txnNumber)
+			doc = OpTime{last, term}.append(doc, "lastWriteOpTime")
+			doc = bson.AppendDateTime(doc, "lastWriteDate", bson.DateTime(int64(last.T)*1000))
+			if state != "" {
+				doc = bson.AppendString(doc, "state", state)
+			}
+			docs = append(docs, bson.EndDocument(doc, at))
+		}
+		s.mu.Unlock()
+	}
+	return docs
+}
+
+// findSystem answers a query on a collection that is not stored.
+func (r *Request) findSystem(dst []byte, q *findSpec, docs []bson.Raw) ([]byte, error) {
+	if q.natural && q.back {
+		slices.Reverse(docs)
+	}
+	plain := *q
+	plain.tailable, plain.noTimeout, plain.oplogReplay = false, false, false
+	a, err := plain.aggregation()
+	if err != nil {
+		return dst, err
+	}
+	o := r.exprOptions(q.ns, nil, q.let)
+	p, err := pipeline.Parse(a.stages, o)
+	if err != nil {
+		return dst, err
+	}
+	it, err := p.Run(pipeline.FromSlice(docs))
+	if err != nil {
+		return dst, err
+	}
+	return r.appendCursor(dst, r.newCursor(q.ns, it, &running{r: r}), q.batchSize, q.single)
+}
