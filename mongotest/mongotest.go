@@ -119,8 +119,12 @@ func (d *Deployment) start() error {
 		role, count = server.Mongos, o.mongoses
 		d.data.SetShards(o.shards)
 	}
+	first := 0 // what clients connect to takes the first ports
+	if o.kind == loadBalanced {
+		first = 2
+	}
 	for i := range count {
-		l, addr, err := d.listen(i)
+		l, addr, err := d.listen(first + i)
 		if err != nil {
 			return err
 		}
@@ -139,7 +143,7 @@ func (d *Deployment) start() error {
 			nodes = append(nodes, n.n)
 		}
 		for i, behind := range [][]*server.Node{nodes, nodes[:1]} {
-			l, addr, err := d.listen(count + i)
+			l, addr, err := d.listen(i)
 			if err != nil {
 				return err
 			}

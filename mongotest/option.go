@@ -74,7 +74,8 @@ func Versions() []string {
 	return all
 }
 
-// Port makes the deployment listen on this port and those that follow instead of free ones.
+// Port makes the deployment listen on this port and those that follow instead of free ones. What the connection string names
+// comes first: a load balancer has this port, its sibling in front of a single mongos the next one, the mongoses the others.
 func Port(first int) Option { return func(o *options) { o.port = first } }
 
 // InMemory makes the deployment listen on a network in memory instead of loopback: clients connect with

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 
 // serveFlags are the command line of allium serve.
 type serveFlags struct {
+	given        map[string]bool // the flags that are there
 	standalone   bool
 	members      int
 	sharded      string
@@ -34,14 +37,16 @@ func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 	fs.IntVar(&f.members, "replset", 0, "a replica set of this many `members`")
 	fs.StringVar(&f.sharded, "sharded", "", "a sharded cluster of `SxM`: S shards behind M mongoses, as in 2x2")
 	fs.IntVar(&f.loadBalanced, "load-balanced", 0, "this many `mongoses` behind a load balancer")
-	fs.StringVar(&f.version, "version", "", "server `version` to behave as, 4.2 to 8.2 (default 8.0)")
+	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+strings.Join(series(), ", ")+" (default 8.0)")
 	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password`")
-	fs.BoolVar(&f.tls, "tls", false, "accept TLS only; the certificates are written to a temporary folder")
+	fs.BoolVar(&f.tls, "tls", false, "accept TLS only; the certificates are written to a temporary folder, which is printed")
 	fs.IntVar(&f.port, "port", 27017, "first `port` to listen on; further nodes take those that follow")
 	fs.BoolVar(&f.verbose, "v", false, "log every command")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
+	f.given = map[string]bool{}
+	fs.Visit(func(g *flag.Flag) { f.given[g.Name] = true })
 	if fs.NArg() > 0 {
 		err := fmt.Errorf("allium serve: unexpected argument %q", fs.Arg(0))
 		fmt.Fprintln(stderr, err)
@@ -50,35 +55,53 @@ func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 	return &f, nil
 }
 
+// series lists the server versions that can be chosen.
+func series() []string {
+	var list []string
+	for _, v := range mongotest.Versions() {
+		list = append(list, v[:strings.LastIndexByte(v, '.')])
+	}
+	return list
+}
+
 // options turns the flags into what mongotest starts.
 func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
+	if f.port < 0 || f.port > 65535 {
+		return nil, fmt.Errorf("--port %d: want a port from 1 to 65535, or 0 for free ones", f.port)
+	}
 	opts := []mongotest.Option{mongotest.Port(f.port), mongotest.Version(f.version)}
 	chosen := 0
 	if f.standalone {
 		chosen++
 	}
-	if f.members > 0 {
+	if f.given["replset"] {
 		chosen++
+		if f.members < 1 || f.members > 50 {
+			return nil, fmt.Errorf("--replset %d: want 1 to 50 members", f.members)
+		}
 		opts = append(opts, mongotest.ReplicaSet(f.members))
 	}
-	if f.sharded != "" {
+	if f.given["sharded"] {
 		chosen++
 		s, m, ok := strings.Cut(f.sharded, "x")
 		shards, err1 := strconv.Atoi(s)
 		mongoses, err2 := strconv.Atoi(m)
-		if !ok || err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("--sharded %q: want SxM, as in 2x2", f.sharded)
+		if !ok || err1 != nil || err2 != nil || shards < 1 || mongoses < 1 {
+			return nil, fmt.Errorf("--sharded %q: want SxM for S shards behind M mongoses, as in 2x2", f.sharded)
 		}
 		opts = append(opts, mongotest.Sharded(shards, mongoses))
 	}
-	if f.loadBalanced > 0 {
+	if f.given["load-balanced"] {
 		chosen++
+		if f.loadBalanced < 1 {
+			return nil, fmt.Errorf("--load-balanced %d: want at least one mongos", f.loadBalanced)
+		}
 		opts = append(opts, mongotest.LoadBalanced(f.loadBalanced))
 	}
 	if chosen > 1 {
 		return nil, fmt.Errorf("choose one of --standalone, --replset, --sharded and --load-balanced")
 	}
-	if f.auth != "" {
+	if f.given["auth"] {
 		user, password, ok := strings.Cut(f.auth, ":")
 		if !ok || user == "" || password == "" {
 			return nil, fmt.Errorf("--auth: want user:password")
@@ -94,13 +117,17 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	return opts, nil
 }
 
-// serve runs a deployment until the context ends. It prints the connection string when the deployment is ready.
+// serve runs a deployment until the context ends. It prints the connection string when the deployment is ready, and where
+// certificates are to the error output.
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fail := func(status int, err error) int {
 		fmt.Fprintf(stderr, "allium serve: %v\n", err)
 		return status
 	}
 	f, err := parseServe(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
 	if err != nil {
 		return 2 // the flag package has said why
 	}
@@ -124,7 +151,8 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return fail(1, err)
 		}
-		uri += "&tlsCAFile=" + ca + "&tlsCertificateKeyFile=" + client
+		uri += "&tlsCAFile=" + url.QueryEscape(ca) + "&tlsCertificateKeyFile=" + url.QueryEscape(client)
+		fmt.Fprintf(stderr, "allium serve: certificate authority: %s\nallium serve: a client's certificate and key: %s\n", ca, client)
 	}
 	fmt.Fprintln(stdout, uri)
 	<-ctx.Done()

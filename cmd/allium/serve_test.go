@@ -4,49 +4,307 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"net"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
+
+	"allium"
+	"allium/bson"
 )
+
+// asMain makes the test binary be the tool.
+const asMain = "ALLIUM_TEST_AS_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMain) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// output is written by one goroutine and read by another.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// startServe runs allium serve until the test ends and returns the connection string that it prints.
+func startServe(t *testing.T, args string) (uri string, stderr *output) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out, w := io.Pipe()
+	stderr = &output{}
+	done := make(chan int, 1)
+	go func() {
+		status := run(ctx, append([]string{"serve"}, strings.Fields(args)...), w, stderr)
+		w.Close()
+		done <- status
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if status := <-done; status != 0 {
+			t.Errorf("exit status %d: %s", status, stderr)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("nothing is printed but %q: %v", stderr, err)
+	}
+	return strings.TrimSuffix(line, "\n"), stderr
+}
 
 func TestServe(t *testing.T) {
 	for _, c := range []struct {
-		args string
-		want string // in the connection string
+		args    string
+		hosts   int
+		version string
+		is      string // what a server says of itself in hello
 	}{
-		{"--standalone --port 0", "mongodb://127.0.0.1:"},
-		{"--replset 3 --port 0", "replicaSet=rs0"},
-		{"--sharded 2x2 --port 0", "mongodb://127.0.0.1:"},
-		{"--load-balanced 2 --port 0", "loadBalanced=true"},
-		{"--replset 1 --auth root:secret --tls --port 0 --version 4.4", "tlsCAFile="},
+		{"--port 0", 1, "8.0.", "isWritablePrimary"},
+		{"--standalone --port 0 --version 4.2", 1, "4.2.", "ismaster"},
+		{"--replset 3 --port 0 --version 7.0.2", 3, "7.0.2", "setName"},
+		{"--sharded 2x2 --port 0 --version 5.0", 2, "5.0.", "msg"},
+		{"--load-balanced 2 --port 0", 1, "8.0.", "serviceId"},
+		{"--replset 1 --auth us/er:se:cr@t --tls --port 0", 1, "8.0.", "setName"},
+		{"--sharded 1x1 --auth root:secret --port 0", 1, "8.0.", "msg"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			out, w := io.Pipe()
-			done := make(chan int)
-			go func() { done <- run(ctx, append([]string{"serve"}, strings.Fields(c.args)...), w, io.Discard) }()
-			line, err := bufio.NewReader(out).ReadString('\n')
-			if err != nil || !strings.Contains(line, c.want) {
-				t.Errorf("printed %q, %v", line, err)
+			uri, _ := startServe(t, c.args)
+			if n := strings.Count(uri, ",") + 1; n != c.hosts {
+				t.Errorf("%d hosts in %s", n, uri)
 			}
-			cancel()
-			if status := <-done; status != 0 {
-				t.Errorf("exit status %d", status)
+			client, err := allium.Open(uri)
+			if err != nil {
+				t.Fatalf("%s: %v", uri, err)
+			}
+			defer client.Close(context.Background())
+			db := client.Database("app")
+			if _, err := db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}}); err != nil {
+				t.Fatalf("%s: %v", uri, err)
+			}
+			info, err := db.RunCommand(t.Context(), bson.D{{Key: "buildInfo", Value: 1}})
+			if v, _ := info.Lookup("version").StringValue(); err != nil || !strings.HasPrefix(v, c.version) {
+				t.Errorf("version %q, %v", v, err)
+			}
+			if c.is == "serviceId" {
+				if !strings.Contains(uri, "loadBalanced=true") {
+					t.Errorf("%s does not declare the load balancer", uri)
+				}
+				return // the handshake has it; a client that got this far has seen it
+			}
+			name := "hello"
+			if c.version == "4.2." {
+				name = "isMaster"
+			}
+			hello, err := db.RunCommand(t.Context(), bson.D{{Key: name, Value: 1}})
+			if err != nil || hello.Lookup(c.is).IsZero() {
+				t.Errorf("%s lacks %s, %v", hello, c.is, err)
 			}
 		})
 	}
 }
 
+// TestServeTLS prints where the certificates are, and removes them in the end.
+func TestServeTLS(t *testing.T) {
+	var ca string
+	t.Run("", func(t *testing.T) {
+		_, stderr := startServe(t, "--tls --port 0")
+		_, rest, ok := strings.Cut(stderr.String(), "certificate authority: ")
+		ca, _, _ = strings.Cut(rest, "\n")
+		if text, err := os.ReadFile(ca); !ok || err != nil || !bytes.Contains(text, []byte("BEGIN CERTIFICATE")) {
+			t.Errorf("the certificate authority is not in %q, %v; printed was %q", ca, err, stderr)
+		}
+	})
+	if _, err := os.Stat(ca); !os.IsNotExist(err) {
+		t.Errorf("%s is left behind, %v", ca, err)
+	}
+}
+
+// TestServeLog logs commands with -v, and no passwords.
+func TestServeLog(t *testing.T) {
+	uri, stderr := startServe(t, "-v --auth root:hunter2 --port 0")
+	client, err := allium.Open(uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	if _, err := client.Database("app").Collection("c").InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Database("app").RunCommand(t.Context(), bson.D{{Key: "nosuch", Value: 1}}); err == nil {
+		t.Fatal("an unknown command runs")
+	}
+	for _, want := range []string{"command=insert", "command=nosuch", `error="no such command: 'nosuch'"`, "command=saslContinue"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("no %s in\n%s", want, stderr)
+		}
+	}
+	if strings.Contains(stderr.String(), "hunter2") || strings.Contains(stderr.String(), "payload") {
+		t.Errorf("credentials are logged:\n%s", stderr)
+	}
+}
+
+// TestServePorts has consecutive ports, the first of which is what clients connect to, and an error that names a busy one.
+func TestServePorts(t *testing.T) {
+	for _, c := range []struct {
+		args         string
+		nodes, hosts int
+	}{{"--standalone", 1, 1}, {"--replset 3", 3, 3}, {"--sharded 1x2", 2, 2}, {"--load-balanced 1", 3, 1}} {
+		t.Run(c.args, func(t *testing.T) {
+			port := freePorts(t, c.nodes)
+			uri, _ := startServe(t, fmt.Sprint(c.args, " --port ", port))
+			var hosts []string
+			for i := range c.hosts {
+				hosts = append(hosts, fmt.Sprint("127.0.0.1:", port+i))
+			}
+			if want := "mongodb://" + strings.Join(hosts, ",") + "/"; !strings.HasPrefix(uri, want) {
+				t.Errorf("printed %s, want %s", uri, want)
+			}
+			var stderr bytes.Buffer
+			busy := port + c.nodes - 1
+			if status := run(t.Context(), []string{"serve", "--port", fmt.Sprint(busy)}, io.Discard, &stderr); status != 1 ||
+				!strings.Contains(stderr.String(), fmt.Sprint("127.0.0.1:", busy)) || !strings.Contains(stderr.String(), "address already in use") {
+				t.Errorf("status %d, %s", status, &stderr)
+			}
+		})
+	}
+}
+
+// freePorts returns the first of n consecutive ports that nobody listens on.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	for range 100 {
+		first, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners := []net.Listener{first}
+		port := first.Addr().(*net.TCPAddr).Port
+		for i := 1; i < n && err == nil && port+i <= 65535; i++ {
+			var l net.Listener
+			if l, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+i)); err == nil {
+				listeners = append(listeners, l)
+			}
+		}
+		for _, l := range listeners {
+			l.Close()
+		}
+		if len(listeners) == n {
+			return port
+		}
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+// TestServeSignals ends the process itself.
+func TestServeSignals(t *testing.T) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, os.Args[0], "serve", "--replset", "3", "--tls", "--port", "0")
+			cmd.Env = append(os.Environ(), asMain+"=1")
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			uri, err := bufio.NewReader(out).ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := allium.Open(strings.TrimSuffix(uri, "\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close(context.Background())
+			if err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("the process ends with %v\n%s", err, &stderr)
+			}
+			_, rest, _ := strings.Cut(stderr.String(), "certificate authority: ")
+			ca, _, _ := strings.Cut(rest, "\n")
+			if _, err := os.Stat(ca); ca == "" || !os.IsNotExist(err) {
+				t.Errorf("the certificates in %q are left behind, %v", ca, err)
+			}
+		})
+	}
+}
+
+func TestServeHelp(t *testing.T) {
+	var stderr bytes.Buffer
+	if status := run(t.Context(), []string{"serve", "--help"}, io.Discard, &stderr); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, want := range []string{"-standalone", "-replset", "-sharded", "-load-balanced", "-version", "-auth", "-tls", "-port", "-v", "8.2"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("no %s in\n%s", want, &stderr)
+		}
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
-	for _, args := range []string{
-		"", "nosuch", "serve extra", "serve --standalone --replset 1", "serve --sharded two", "serve --auth root",
-		"serve --version 3.6 --port 0", "serve --nosuch",
+	for args, want := range map[string]string{
+		"":                                "usage",
+		"nosuch":                          "usage",
+		"serve extra":                     `unexpected argument "extra"`,
+		"serve --standalone --replset 1":  "choose one of",
+		"serve --sharded 1x1 --replset 1": "choose one of",
+		"serve --replset 0":               "--replset 0: want 1 to 50",
+		"serve --replset 51":              "--replset 51: want 1 to 50",
+		"serve --replset two":             "-replset",
+		"serve --load-balanced -1":        "--load-balanced -1",
+		"serve --sharded two":             "--sharded",
+		"serve --sharded 0x2":             "--sharded",
+		"serve --sharded 2x":              "--sharded",
+		"serve --auth root":               "--auth",
+		"serve --auth :secret":            "--auth",
+		"serve --auth root:":              "--auth",
+		"serve --version 3.6 --port 0":    `"3.6" is not one of`,
+		"serve --version new --port 0":    `"new"`,
+		"serve --port 70000":              "--port 70000",
+		"serve --port -1":                 "--port -1",
+		"serve --port 65535 --replset 2":  "65536",
+		"serve --nosuch":                  "-nosuch",
 	} {
-		var stderr bytes.Buffer
-		if status := run(t.Context(), strings.Fields(args), io.Discard, &stderr); status == 0 {
+		var stdout, stderr bytes.Buffer
+		if status := run(t.Context(), strings.Fields(args), &stdout, &stderr); status == 0 {
 			t.Errorf("allium %s exits with 0", args)
-		} else if stderr.Len() == 0 {
-			t.Errorf("allium %s says nothing", args)
+		} else if !strings.Contains(stderr.String(), want) {
+			t.Errorf("allium %s says %q, without %q", args, &stderr, want)
+		}
+		if stdout.Len() > 0 {
+			t.Errorf("allium %s prints %s", args, &stdout)
 		}
 	}
 }

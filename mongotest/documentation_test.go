@@ -1,0 +1,57 @@
+package mongotest_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDocumented wants every exported function and method in docs/mongotest.md, and in a runnable Example.
+func TestDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/mongotest.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exported []string
+	used := map[string]bool{} // what Examples and the functions beside them call
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case strings.HasPrefix(name, "example_"):
+			ast.Inspect(f, func(n ast.Node) bool {
+				if sel, ok := n.(*ast.SelectorExpr); ok {
+					used[sel.Sel.Name] = true
+				}
+				return true
+			})
+		case !strings.HasSuffix(name, "_test.go"):
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.IsExported() {
+					exported = append(exported, fn.Name.Name)
+				}
+			}
+		}
+	}
+	if len(exported) < 40 {
+		t.Fatalf("only %v found", exported)
+	}
+	for _, name := range exported {
+		if !strings.Contains(string(page), name+"(") && !strings.Contains(string(page), name+"`") {
+			t.Errorf("docs/mongotest.md does not mention %s", name)
+		}
+		if !used[name] {
+			t.Errorf("no Example calls %s", name)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package mongotest_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// Only one of two mongoses fails. The driver tries the read once more.
+func ExampleNode_FailCommand() {
+	d := open(mongotest.Sharded(1, 2))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	d.Node(0).FailCommand(mongotest.Fail{Commands: []string{"aggregate"}, Times: 1, Code: 6})
+	for range 5 {
+		countUsers(client)
+	}
+	d.ClearFailures()
+	fmt.Println(countUsers(client))
+	// Output: 0
+}
+
+// A reply is cut off after ten bytes: the write was executed, but the client does not know. It tries again, and the server does
+// not do it twice.
+func ExampleNode_SetNetFaults() {
+	d := open(mongotest.ReplicaSet(1))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	d.Primary().SetNetFaults(mongotest.NetFaults{DropAfter: 10, Times: 1})
+	err := insertUser(client, 2)
+	d.Primary().SetNetFaults(mongotest.NetFaults{})
+	fmt.Println(err, countUsers(client))
+	// Output: <nil> 2
+}
+
+// The insert runs, its reply does not come.
+func ExampleNode_HoldReplies() {
+	d := open()
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	d.Primary().HoldReplies()
+	done := make(chan error)
+	go func() { done <- insertUser(client, 2) }()
+	select {
+	case <-done:
+		fmt.Println("the reply came")
+	case <-time.After(20 * time.Millisecond):
+	}
+	d.Primary().ReleaseReplies()
+	fmt.Println(<-done, countUsers(client))
+	// Output: <nil> 2
+}
+
+// A client whose idle connections break does not notice.
+func ExampleNode_CloseConnections() {
+	d := open(mongotest.ReplicaSet(1))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	d.Primary().CloseConnections()
+	fmt.Println(insertUser(client, 2), countUsers(client))
+	// Output: <nil> 2
+}
+
+func ExampleNode_RefuseConnections() {
+	d := open()
+	defer d.Stop()
+	d.Node(0).RefuseConnections()
+	_, err := d.DialContext(context.Background(), "tcp", d.Node(0).Addr())
+	fmt.Println(err != nil)
+	if err := d.Node(0).AcceptConnections(); err != nil {
+		panic(err)
+	}
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	// Output:
+	// true
+	// <nil>
+}
+
+// A hook sees each command before it runs, and may answer in the server's place.
+func ExampleDeployment_OnCommand() {
+	d := open()
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	var mu sync.Mutex
+	var seen []string
+	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		switch c.Name {
+		case "insert":
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, c.DB+"."+c.Name)
+		case "count":
+			return bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 42}})
+		}
+		return nil, nil // let it run
+	})
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	n, err := client.Database("app").Collection("users").EstimatedDocumentCount(context.Background())
+	mu.Lock()
+	defer mu.Unlock()
+	fmt.Println(seen, n, err)
+	// Output: [app.insert] 42 <nil>
+}
+
+// The primary dies, and comes back as a secondary.
+func ExampleNode_Kill() {
+	d := open(mongotest.ReplicaSet(3))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	old := d.Primary()
+	old.Kill()
+	fmt.Println(insertUser(client, 2), d.Primary() != old)
+	if err := old.Restart(); err != nil {
+		panic(err)
+	}
+	fmt.Println(len(d.Secondaries()))
+	// Output:
+	// <nil> true
+	// 2
+}
+
+// A chosen member becomes the primary.
+func ExampleNode_StepUp() {
+	d := open(mongotest.ReplicaSet(3))
+	defer d.Stop()
+	next := d.Secondaries()[1]
+	if err := next.StepUp(); err != nil {
+		panic(err)
+	}
+	fmt.Println(d.Primary() == next)
+	next.StepDown(time.Hour) // and is not elected again for an hour
+	fmt.Println(d.Primary() == next)
+	// Output:
+	// true
+	// false
+}
+
+// A primary that is cut off from the others steps down, and they elect another one.
+func ExampleNode_Partition() {
+	d := open(mongotest.ReplicaSet(3))
+	defer d.Stop()
+	old := d.Primary()
+	old.Partition()
+	fmt.Println(d.Primary() != old)
+	old.Heal()
+	client := connect(d.URI() + "&w=3")
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	// Output:
+	// true
+	// <nil>
+}

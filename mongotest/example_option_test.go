@@ -1,0 +1,266 @@
+package mongotest_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// open and connect make the examples shorter: in a test, use Start and t.Fatal.
+func open(opts ...mongotest.Option) *mongotest.Deployment {
+	d, err := mongotest.Open(opts...)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func connect(uri string, opts ...allium.ClientOptions) *allium.Client {
+	client, err := allium.Open(uri, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return client
+}
+
+// insertUser inserts a document into app.users.
+func insertUser(client *allium.Client, id any) error {
+	_, err := client.Database("app").Collection("users").InsertOne(context.Background(), bson.D{{Key: "_id", Value: id}})
+	return err
+}
+
+// countUsers counts the documents in app.users.
+func countUsers(client *allium.Client) int64 {
+	n, err := client.Database("app").Collection("users").CountDocuments(context.Background(), bson.D{})
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// helloReply asks a server what it is.
+func helloReply(client *allium.Client) bson.Raw {
+	reply, err := client.Database("admin").RunCommand(context.Background(), bson.D{{Key: "hello", Value: 1}})
+	if err != nil {
+		panic(err)
+	}
+	return reply
+}
+
+// fakeT stands for the *testing.T that a test has.
+type fakeT struct{ cleanup func() }
+
+func (t *fakeT) Helper()                     {}
+func (t *fakeT) Cleanup(f func())            { t.cleanup = f }
+func (t *fakeT) Errorf(f string, a ...any)   { panic(fmt.Sprintf(f, a...)) }
+func (t *fakeT) Fatalf(f string, a ...any)   { panic(fmt.Sprintf(f, a...)) }
+func (t *fakeT) run(test func(mongotest.TB)) { test(t); t.cleanup() }
+
+// The deployment is ready when Start returns and is gone when the test ends.
+func ExampleStart() {
+	t := &fakeT{} // in a test: its *testing.T
+	t.run(func(t mongotest.TB) {
+		d := mongotest.Start(t, mongotest.ReplicaSet(3))
+		client := connect(d.URI())
+		defer client.Close(context.Background())
+		fmt.Println(insertUser(client, 1), countUsers(client))
+	})
+	// Output: <nil> 1
+}
+
+func ExampleStandalone() {
+	d := open(mongotest.Standalone())
+	defer d.Stop()
+	fmt.Println(len(d.Nodes()), strings.Contains(d.URI(), "replicaSet"))
+	// Output: 1 false
+}
+
+func ExampleReplicaSet() {
+	d := open(mongotest.ReplicaSet(3), mongotest.SetName("orders"))
+	defer d.Stop()
+	fmt.Println(len(d.Hosts()), len(d.Secondaries()), strings.HasSuffix(d.URI(), "/?replicaSet=orders"))
+	// Output: 3 2 true
+}
+
+// A primary, a hidden member in another data centre, and an arbiter.
+func ExampleMembers() {
+	d := open(mongotest.Members(
+		mongotest.Member{Tags: map[string]string{"dc": "east"}},
+		mongotest.Member{Hidden: true, Tags: map[string]string{"dc": "west"}},
+		mongotest.Member{Arbiter: true},
+	))
+	defer d.Stop()
+	fmt.Println(d.Primary() == d.Node(0), len(d.Secondaries()), strings.Contains(d.URI(), d.Node(1).Addr()))
+	// Output: true 1 false
+}
+
+func ExampleSharded() {
+	d := open(mongotest.Sharded(2, 2))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	who, _ := helloReply(client).Lookup("msg").StringValue()
+	fmt.Println(len(d.Nodes()), who)
+	// Output: 2 isdbgrid
+}
+
+func ExampleLoadBalanced() {
+	d := open(mongotest.LoadBalanced(2))
+	defer d.Stop()
+	fmt.Println(len(d.Nodes()), len(d.Hosts()), strings.HasSuffix(d.URI(), "/?loadBalanced=true"))
+	// Output: 2 1 true
+}
+
+// A server of a series that has the wire version 9.
+func ExampleVersion() {
+	d := open(mongotest.Version("4.4"))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	fmt.Println(helloReply(client).Lookup("maxWireVersion"))
+	// Output: 9
+}
+
+// Run a test against every version.
+func ExampleVersions() {
+	for _, v := range mongotest.Versions() {
+		d := open(mongotest.Version(v))
+		client := connect(d.URI())
+		if err := insertUser(client, 1); err != nil {
+			fmt.Println(v, err)
+		}
+		client.Close(context.Background())
+		d.Stop()
+	}
+	// Output:
+}
+
+// Known ports, for a client that is configured somewhere else.
+func ExamplePort() {
+	free, err := net.Listen("tcp", "127.0.0.1:0") // any number will do
+	if err != nil {
+		panic(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	d := open(mongotest.Port(port))
+	defer d.Stop()
+	fmt.Println(d.URI() == fmt.Sprintf("mongodb://127.0.0.1:%d/", port))
+	// Output: true
+}
+
+// Nothing listens on a real network: the deployment is the client's dialer.
+func ExampleInMemory() {
+	d := open(mongotest.ReplicaSet(3), mongotest.InMemory())
+	defer d.Stop()
+	client := connect(d.URI(), allium.ClientOptions{Dialer: d})
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1), d.Hosts())
+	// Output: <nil> [localhost:27017 localhost:27018 localhost:27019]
+}
+
+// A connection of one's own, for a test that looks at bytes.
+func ExampleDeployment_DialContext() {
+	d := open(mongotest.InMemory())
+	defer d.Stop()
+	c, err := d.DialContext(context.Background(), "tcp", d.Node(0).Addr())
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	fmt.Println(c.RemoteAddr())
+	// Output: localhost:27017
+}
+
+func ExampleUnixSockets() {
+	dir, err := os.MkdirTemp("", "sockets")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	d := open(mongotest.UnixSockets(dir))
+	defer d.Stop()
+	path := strings.ReplaceAll(d.Node(0).SocketPath(), "/", "%2F")
+	client := connect("mongodb://" + path + "/")
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	// Output: <nil>
+}
+
+// The connection string has the credentials; one without them may connect, but not do much.
+func ExampleAuth() {
+	d := open(mongotest.Auth("root", "open sesame"))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	stranger := connect("mongodb://" + d.Hosts()[0] + "/")
+	defer stranger.Close(context.Background())
+	fmt.Println(insertUser(stranger, 2) != nil)
+	// Output:
+	// <nil>
+	// true
+}
+
+func ExampleDeployment_AddUser() {
+	d := open(mongotest.Auth("root", "open sesame"))
+	defer d.Stop()
+	if err := d.AddUser(mongotest.User{Name: "app", Password: "secret", DB: "app", Roles: []string{"readWrite"}, Mechanisms: []string{"SCRAM-SHA-256"}}); err != nil {
+		panic(err)
+	}
+	client := connect("mongodb://app:secret@" + d.Hosts()[0] + "/?authSource=app")
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	// Output: <nil>
+}
+
+func ExampleTLS() {
+	d := open(mongotest.TLS())
+	defer d.Stop()
+	client := connect(d.URI(), allium.ClientOptions{TLS: d.TLSConfig()})
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	// Output: <nil>
+}
+
+// Files for clients that take no tls.Config, here to authenticate with the certificate.
+func ExampleDeployment_WriteTLSFiles() {
+	d := open(mongotest.TLS(), mongotest.Auth("root", "open sesame"))
+	defer d.Stop()
+	dir, err := os.MkdirTemp("", "certificates")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	ca, certKey, err := d.WriteTLSFiles(dir)
+	if err != nil {
+		panic(err)
+	}
+	if err := d.AddUser(mongotest.User{Name: d.ClientSubject(), DB: "$external", Roles: []string{"root"}}); err != nil {
+		panic(err)
+	}
+	client := connect("mongodb://" + d.Hosts()[0] + "/?authMechanism=MONGODB-X509&tlsCAFile=" + ca + "&tlsCertificateKeyFile=" + certKey)
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	// Output: <nil>
+}
+
+// Every command is logged; those with credentials without their bodies.
+func ExampleLog() {
+	var log bytes.Buffer
+	d := open(mongotest.Log(slog.New(slog.NewTextHandler(&log, nil))))
+	client := connect(d.URI())
+	err := insertUser(client, 1)
+	client.Close(context.Background())
+	d.Stop()
+	fmt.Println(err, strings.Contains(log.String(), "command=insert"))
+	// Output: <nil> true
+}
