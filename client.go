@@ -1,6 +1,7 @@
 package allium
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +146,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		Topology: c.topology, Sessions: &c.sessions, RetryReads: or(cfg.RetryReads, true), RetryWrites: or(cfg.RetryWrites, true),
 		MaxAdaptiveRetries: or(cfg.MaxAdaptiveRetries, exec.DefaultMaxAdaptiveRetries), OverloadRetargeting: or(cfg.EnableOverloadRetargeting, false),
 		ReadRetry: o.ReadRetryPolicy, ServerAPI: o.ServerAPI, Monitor: o.CommandMonitor, Log: c.log,
-		SelectionTimeout: or(cfg.ServerSelectionTimeout, topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
+		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 	})
 	return nil
 }

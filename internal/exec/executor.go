@@ -244,7 +244,7 @@ func (r *run) prepareRetry(err error) {
 func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error {
 	var t *mongoerr.TimeoutError
 	if errors.As(last, &t) {
-		if t.Source == "context" && !t.Canceled() && r.source != "" {
+		if (t.Source == "" || t.Source == "context") && !t.Canceled() {
 			t.Source = r.source // the floors below see the one context only
 		}
 		t.Elapsed = time.Since(r.started)
@@ -254,7 +254,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 		return last
 	}
 	expired := ctx.Err()
-	if expired == nil && !r.deadline.IsZero() && (isMaxTimeExpired(last) || !time.Now().Before(r.deadline)) {
+	if expired == nil && !r.deadline.IsZero() && (isMaxTimeExpired(last) && (r.op.set() || !r.op.NoMaxTime) || !time.Now().Before(r.deadline)) {
 		expired = context.DeadlineExceeded
 	}
 	if expired == nil || stage == stageBuild {

@@ -59,9 +59,12 @@ func (p *Pool) make(w *waiter) {
 		cancel()
 		if err != nil {
 			p.failed(c, err)
-		} else {
-			p.made(c)
+			return
 		}
+		if p.cfg.Handshaken != nil {
+			p.cfg.Handshaken(c.Hello())
+		}
+		p.made(c)
 	})
 }
 

@@ -50,6 +50,9 @@ type Config struct {
 	// ConnectFailed is called when a connection could not be made, before anybody learns of it, on the goroutine that
 	// tried. It may call Clear. It is not called for attempts that the pool itself has given up.
 	ConnectFailed func(Failure)
+	// Handshaken is called with what the server said in the handshake of a new connection, before anybody gets the connection, on the
+	// goroutine that made it. It may be nil.
+	Handshaken func(*event.ServerDescription)
 	// background is the interval of the retries to reach MinPoolSize; negative: neither that nor removing idle connections
 	// happens in the background. Tests set it.
 	background time.Duration

@@ -138,3 +138,31 @@ func TestDeploymentSharded(t *testing.T) {
 		}
 	})
 }
+
+// A handshake of a connection for operations tells what the monitor does not know yet, and never what is older.
+func TestDeploymentHandshakeUpdatesTopology(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := deployment(t, mongotest.ReplicaSet(2))
+		topo := discover(t, d, Config{Monitoring: MonitorPoll, HeartbeatInterval: time.Hour})
+		s, err := topo.Select(t.Context(), write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		old := *s.Description()
+		d.StepDown()
+		c, err := s.CheckOut(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Return()
+		now := s.Description()
+		if now.Kind != event.RSSecondary || now.AverageRTT != old.AverageRTT {
+			t.Errorf("after a handshake with the old primary it is taken for a %v", now.Kind)
+		}
+		s.handshaken(&old)
+		if s.Description() != now {
+			t.Error("an older reply counts")
+		}
+	})
+}

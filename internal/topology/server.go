@@ -30,6 +30,7 @@ func newServer(t *Topology, d *event.ServerDescription) *Server {
 	cfg := t.cfg.Pool
 	cfg.LoadBalanced = t.cfg.LoadBalanced
 	cfg.ConnectFailed = s.connectFailed
+	cfg.Handshaken = s.handshaken
 	s.pool = pool.New(d.Addr, &cfg)
 	return s
 }
@@ -58,6 +59,29 @@ func (s *Server) checked(d *event.ServerDescription) bool {
 			s.pool.Clear(d.LastError, isTimeout(d.LastError))
 		}
 	})
+}
+
+// handshaken takes over what the server said when a connection for operations was made, if that is newer than what its monitor
+// knows: after a failover it often is. Only topologyVersion can tell that, so servers before 4.4 are left to their monitors, and so
+// is a server that is unknown.
+func (s *Server) handshaken(hello *event.ServerDescription) {
+	if s.topo.cfg.LoadBalanced {
+		return
+	}
+	newer := func(known *event.ServerDescription) bool {
+		return known.Kind != event.UnknownServer && hello.TopologyVersion.Compare(known.TopologyVersion) > 0
+	}
+	if !newer(s.desc.Load()) {
+		return
+	}
+	t := s.topo
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := s.desc.Load(); t.servers[s.addr] == s && newer(known) {
+		d := *hello
+		d.AverageRTT, d.MinRTT = known.AverageRTT, known.MinRTT
+		t.apply(&d)
+	}
 }
 
 // HandleError tells the topology that an operation failed on c, so that it can draw its conclusions for the server
