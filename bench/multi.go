@@ -61,7 +61,9 @@ func multiTasks(env *Env) ([]Task, error) {
 	}{{"small doc", d.small, 10_000}, {"large doc", d.large, 10}} {
 		tasks = append(tasks, d.insertTasks(x.name, x.doc, x.n)...)
 	}
-	return append(tasks, d.mixedTasks()...), nil
+	tasks = append(tasks, d.mixedTasks()...)
+	files, err := d.fileTasks()
+	return append(tasks, files...), err
 }
 
 // insertTasks are the ways to insert n copies of a document.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	official "go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"allium"
 	"allium/bench/internal/nullserver"
@@ -144,9 +143,6 @@ func nullTasks(env *Env) ([]Task, error) {
 	}
 	return append(tasks, nullFileTasks(ours, theirs)...), nil
 }
-
-// nullFileTasks will be those of GridFS.
-func nullFileTasks(*allium.Client, *mongo.Client) []Task { return nil }
 
 func expect(got, want int) error {
 	if got != want {

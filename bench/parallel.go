@@ -73,7 +73,8 @@ func parallelTasks(env *Env) ([]Task, error) {
 	exports := Task{Name: "parallel/LDJSON multi-file export", Bytes: size, Scale: 1,
 		Before: func() error { return d.exportable(files) },
 		Allium: repeat(func() error { return exportOurs(d.ourDB, out) }), Official: repeat(func() error { return exportTheirs(d.theirDB, out) })}
-	return []Task{imports, exports}, nil
+	gridFS, err := d.manyFilesTasks(dir, max(env.Files/2, 1))
+	return append([]Task{imports, exports}, gridFS...), err
 }
 
 // exportable fills the collection "exported" once.

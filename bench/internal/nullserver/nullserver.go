@@ -1,5 +1,5 @@
 // Package nullserver answers MongoDB's wire protocol with canned replies, as fast as it can: whoever talks to it measures
-// the client alone. It looks at a command's name, its collection and its cursor, and at nothing else.
+// the client alone. It looks at a command's name, its collection and its cursor, and at nothing else but the part of a file that is asked for.
 package nullserver
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"allium/bson"
@@ -66,7 +67,13 @@ type Server struct {
 	hello, ok, empty []byte
 	finds            map[string][]byte // by collection
 	getMores         map[int64][]byte  // by cursor
+
+	chunks [][]byte
+	parts  sync.Map // replies with some of the chunks, by part
 }
+
+// part is a run of chunks.
+type part struct{ first, count int }
 
 // New makes the replies.
 func New() (*Server, error) {
@@ -111,6 +118,7 @@ func New() (*Server, error) {
 		chunks = append(chunks, chunk)
 	}
 	s.add(Chunks, chunks)
+	s.chunks = chunks
 	return s, nil
 }
 
@@ -241,6 +249,12 @@ func (s *Server) reply(sections []byte) (reply []byte, written int) {
 		if text(kind, value) == Slow {
 			time.Sleep(SlowBy)
 		}
+		if text(kind, value) == Chunks {
+			if limit, ok := bson.Raw(sections[1:]).Lookup("limit").AsInt64(); ok {
+				first, _ := bson.Raw(sections[1:]).Lookup("filter", "n", "$gte").AsInt64()
+				return s.part(int(first), int(limit)), -1
+			}
+		}
 		if reply, ok := s.finds[text(kind, value)]; ok {
 			return reply, -1
 		}
@@ -253,6 +267,17 @@ func (s *Server) reply(sections []byte) (reply []byte, written int) {
 		return nil, s.count(sections)
 	}
 	return s.ok, -1
+}
+
+// part returns the reply with some of the chunks. It is made once.
+func (s *Server) part(first, limit int) []byte {
+	p := part{first, min(limit, len(s.chunks)-first)}
+	if reply, ok := s.parts.Load(p); ok {
+		return reply.([]byte)
+	}
+	reply := cursor("firstBatch", 0, s.chunks[p.first:p.first+p.count])
+	s.parts.Store(p, reply)
+	return reply
 }
 
 func text(kind byte, value []byte) string {

@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	official "go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"allium"
+	"allium/bench/internal/nullserver"
+	"allium/bson"
+	"allium/gridfs"
+)
+
+// freshBucket empties the default bucket and puts a file of one byte into it, so that its indexes are there.
+func (d *docs) freshBucket() error {
+	ctx := context.Background()
+	b := gridfs.NewBucket(d.ourDB)
+	if err := b.Drop(ctx); err != nil {
+		return err
+	}
+	_, err := b.UploadFromStream(ctx, "first", bytes.NewReader([]byte{1}))
+	return err
+}
+
+// fileTasks are the specification's benchmarks of one large GridFS file.
+func (d *docs) fileTasks() ([]Task, error) {
+	ctx := context.Background()
+	// The file to download is in a bucket of its own, which the uploads leave alone.
+	stored := gridfs.NewBucket(d.ourDB, gridfs.BucketOptions{Name: "stored"})
+	id, err := stored.UploadFromStream(ctx, "gridfstest", bytes.NewReader(d.gridFSLarge))
+	if err != nil {
+		return nil, err
+	}
+	up, down := largeFile(d.ourDB, d.theirDB, "stored", id, d.gridFSLarge)
+	up.Name, down.Name, up.Before = "multi/GridFS upload", "multi/GridFS download", d.freshBucket
+	return []Task{up, down}, nil
+}
+
+// nullFileTasks are the same against the null server.
+func nullFileTasks(ours *allium.Client, theirs *mongo.Client) []Task {
+	up, down := largeFile(ours.Database("db"), theirs.Database("db"), "fs", nullserver.FileID, make([]byte, nullserver.FileSize))
+	up.Name, down.Name, up.CPU, down.CPU = "null/GridFS upload", "null/GridFS download", 0.5, 0.5
+	return []Task{up, down}
+}
+
+// largeFile returns the tasks of uploading data from memory to the default bucket, and of downloading a file with data from another bucket to memory.
+func largeFile(ourDB *allium.Database, theirDB *mongo.Database, bucket string, id bson.ObjectID, data []byte) (up, down Task) {
+	ctx := context.Background()
+	up = Task{Bytes: len(data), Scale: 1,
+		Allium: repeat(func() error {
+			_, err := gridfs.NewBucket(ourDB).UploadFromStream(ctx, "file", bytes.NewReader(data))
+			return err
+		}),
+		Official: repeat(func() error {
+			_, err := theirDB.GridFSBucket().UploadFromStream(ctx, "file", bytes.NewReader(data))
+			return err
+		})}
+	memory := make([]byte, len(data))
+	check := func(n int, err error) error {
+		if err == nil && !bytes.Equal(memory[:1000], data[:1000]) {
+			err = errors.New("other bytes came back")
+		}
+		return errors.Join(err, expect(n, len(data)))
+	}
+	down = Task{Bytes: len(data), Scale: 1,
+		Allium: repeat(func() error {
+			s, err := gridfs.NewBucket(ourDB, gridfs.BucketOptions{Name: bucket}).OpenDownloadStream(ctx, id)
+			if err != nil {
+				return err
+			}
+			n, err := io.ReadFull(s, memory)
+			return errors.Join(check(n, err), s.Close())
+		}),
+		Official: repeat(func() error {
+			s, err := theirDB.GridFSBucket(options.GridFSBucket().SetName(bucket)).OpenDownloadStream(ctx, official.ObjectID(id))
+			if err != nil {
+				return err
+			}
+			n, err := io.ReadFull(s, memory)
+			return errors.Join(check(n, err), s.Close())
+		})}
+	return up, down
+}
+
+// manyFilesTasks are the specification's benchmarks that move GridFS files from and to disk, several at a time.
+func (d *docs) manyFilesTasks(dir string, most int) ([]Task, error) {
+	ctx := context.Background()
+	files, size, err := unpack("parallel.tgz", "gridfs_multi", dir, most)
+	if err != nil {
+		return nil, err
+	}
+	out := filepath.Join(dir, "downloads")
+	if err := os.Mkdir(out, 0o700); err != nil {
+		return nil, err
+	}
+	upload := func(b *gridfs.Bucket) error {
+		return parallel(files, func(name string) error {
+			f, err := os.Open(name)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = b.UploadFromStream(ctx, filepath.Base(name), f)
+			return err
+		})
+	}
+	stored := gridfs.BucketOptions{Name: "stored"}
+	if err := upload(gridfs.NewBucket(d.ourDB, stored)); err != nil {
+		return nil, err
+	}
+	ups := Task{Name: "parallel/GridFS multi-file upload", Bytes: size, Scale: 1, Before: d.freshBucket,
+		Allium: repeat(func() error { return upload(gridfs.NewBucket(d.ourDB)) }),
+		Official: repeat(func() error {
+			b := d.theirDB.GridFSBucket()
+			return parallel(files, func(name string) error {
+				f, err := os.Open(name)
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				_, err = b.UploadFromStream(ctx, filepath.Base(name), f)
+				return err
+			})
+		})}
+	download := func(to func(name string, w io.Writer) (int64, error)) error {
+		return parallel(files, func(name string) error {
+			name = filepath.Base(name)
+			f, err := os.Create(filepath.Join(out, name))
+			if err != nil {
+				return err
+			}
+			_, err = to(name, f)
+			return errors.Join(err, f.Close())
+		})
+	}
+	downs := Task{Name: "parallel/GridFS multi-file download", Bytes: size, Scale: 1,
+		Before: func() error {
+			for _, name := range files {
+				if err := os.Remove(filepath.Join(out, filepath.Base(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+					return fmt.Errorf("clear downloads: %w", err)
+				}
+			}
+			return nil
+		},
+		Allium: repeat(func() error {
+			b := gridfs.NewBucket(d.ourDB, stored)
+			return download(func(name string, w io.Writer) (int64, error) { return b.DownloadToStreamByName(ctx, name, w) })
+		}),
+		Official: repeat(func() error {
+			b := d.theirDB.GridFSBucket(options.GridFSBucket().SetName("stored"))
+			return download(func(name string, w io.Writer) (int64, error) { return b.DownloadToStreamByName(ctx, name, w) })
+		})}
+	return []Task{ups, downs}, nil
+}
