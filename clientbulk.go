@@ -259,7 +259,7 @@ func (b *clientBulk) op(ctx context.Context) (exec.Op, error) {
 
 // run sends message after message.
 func (b *clientBulk) run(ctx context.Context, op *exec.Op) (ClientBulkWriteResult, error) {
-	for b.cmd.More() {
+	for b.cmd.Left() > 0 {
 		op.Retryable = b.cmd.Retryable(1)
 		res, err := b.scope.run(ctx, op)
 		if err == nil && b.result.Acknowledged {

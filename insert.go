@@ -296,7 +296,7 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 		return total, err
 	}
 	total.acknowledged = op.WriteConcern.Acknowledged()
-	for cmd.More() {
+	for cmd.Left() > 0 {
 		op.Retryable = cmd.Retryable(1)
 		res, err := w.scope.run(ctx, &op)
 		if err != nil {

@@ -48,7 +48,17 @@ func (d *docs) fileTasks() ([]Task, error) {
 func nullFileTasks(ours *allium.Client, theirs *mongo.Client) []Task {
 	up, down := largeFile(ours.Database("db"), theirs.Database("db"), "fs", nullserver.FileID, make([]byte, nullserver.FileSize))
 	up.Name, down.Name, up.CPU, down.CPU = "null/GridFS upload", "null/GridFS download", 0.5, 0.5
-	return []Task{up, down}
+	ctx := context.Background()
+	through := Task{Name: "null/GridFS download to a writer", Bytes: nullserver.FileSize, CPU: 0.5,
+		Allium: repeat(func() error {
+			n, err := gridfs.NewBucket(ours.Database("db")).DownloadToStream(ctx, nullserver.FileID, io.Discard)
+			return errors.Join(err, expect(int(n), nullserver.FileSize))
+		}),
+		Official: repeat(func() error {
+			n, err := theirs.Database("db").GridFSBucket().DownloadToStream(ctx, official.ObjectID(nullserver.FileID), io.Discard)
+			return errors.Join(err, expect(int(n), nullserver.FileSize))
+		})}
+	return []Task{up, down, through}
 }
 
 // largeFile returns the tasks of uploading data from memory to the default bucket, and of downloading a file with data from another bucket to memory.

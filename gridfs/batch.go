@@ -4,7 +4,7 @@ import "sync"
 
 // batchBytes is about how much is written or read with one command. It is small enough for the caches of a processor to help, and
 // large enough for the time of a round trip not to matter.
-const batchBytes = 4 << 20
+const batchBytes = 2 << 20
 
 // maxBatchChunks bounds the number of chunks of a batch, for files with tiny ones.
 const maxBatchChunks = 1000

@@ -87,7 +87,7 @@ func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string, 
 }
 
 func (b *Bucket) newDownload(ctx context.Context, l limit, f *storedFile) *DownloadStream {
-	return &DownloadStream{bucket: b, ctx: ctx, limit: l, file: f, held: -1, behind: 0, size: firstWindow(f), background: allium.SessionFrom(ctx) == nil}
+	return &DownloadStream{bucket: b, ctx: ctx, limit: l, file: f, held: -1, run: -1, size: firstWindow(f), background: allium.SessionFrom(ctx) == nil}
 }
 
 // DownloadStream is a stored file that is open for reading. It holds nothing on the server. It is not safe for concurrent use but for
@@ -106,15 +106,21 @@ type DownloadStream struct {
 	data []byte // a view of the window's memory
 
 	window *window
-	ahead  *fetch
-	run    int64 // the chunk that reading in sequence began with
-	behind int64 // the chunk behind the last window
-	size   int64 // how many chunks the next window has
+	ahead  []*fetch // the windows behind it
+	run    int64    // where reading in sequence began: the chunk, or before the first one for a stream that begins with that
+	behind int64    // the chunk behind the last window
+	size   int64    // how many chunks the next window has
 	closed atomic.Bool
 }
 
 // File returns what is known about the file.
 func (s *DownloadStream) File() *File { return &s.file.File }
+
+// sequential is how many chunks behind the one that reading began with make it likely that the next ones will be read, too.
+const sequential = 2
+
+// maxAhead is how many windows are fetched ahead at most: while one arrives, the next one has been asked for already.
+const maxAhead = 2
 
 // firstWindow returns how many chunks are fetched first: all of a file that is not large, and else a part, since it may be that only the
 // beginning of the file is of interest.
@@ -152,7 +158,7 @@ func (s *DownloadStream) WriteTo(w io.Writer) (int64, error) {
 		return 0, ErrClosed
 	}
 	s.size = max(s.size, s.most())
-	s.run = -1 // everything will be read
+	s.run = -sequential // everything will be read
 	var total int64
 	for {
 		data, err := s.rest()
@@ -267,22 +273,37 @@ func (s *DownloadStream) load(n int64) (err error) {
 		return err
 	}
 	s.held = n
-	if s.background && s.ahead == nil && s.window.end < s.file.chunks && n > s.run {
-		s.ahead = s.bucket.startFetch(s.ctx, s.limit, s.file, s.window.end, s.grown())
+	if s.background && n >= s.run+sequential {
+		s.fetchAhead()
 	}
 	return nil
+}
+
+// fetchAhead starts to fetch the windows that will be needed next.
+func (s *DownloadStream) fetchAhead() {
+	next := s.window.end
+	if len(s.ahead) > 0 {
+		next = s.ahead[len(s.ahead)-1].end
+	}
+	for len(s.ahead) < maxAhead && next < s.file.chunks {
+		f := s.bucket.startFetch(s.ctx, s.limit, s.file, next, s.grown())
+		s.ahead = append(s.ahead, f)
+		next = f.end
+	}
 }
 
 // open makes the window one that covers chunk n. As long as windows follow each other, each is larger than the one before.
 func (s *DownloadStream) open(n int64) (err error) {
 	s.window.close(s.ctx)
 	s.window = nil
-	ahead := s.ahead
-	s.ahead = nil
-	if ahead.covers(n) {
-		s.window, err = ahead.wait()
+	for len(s.ahead) > 0 && !s.ahead[0].covers(n) {
+		s.ahead[0].drop(s.ctx)
+		s.ahead = s.ahead[1:]
+	}
+	if len(s.ahead) > 0 {
+		s.window, err = s.ahead[0].wait()
+		s.ahead = s.ahead[1:]
 	} else {
-		ahead.drop(s.ctx)
 		if n == s.behind {
 			if n > 0 {
 				s.grown()
@@ -323,7 +344,9 @@ func (s *DownloadStream) drop() {
 	s.held, s.data = -1, nil
 	s.window.close(s.ctx)
 	s.window = nil
-	s.ahead.drop(s.ctx)
+	for _, f := range s.ahead {
+		f.drop(s.ctx)
+	}
 	s.ahead = nil
 }
 

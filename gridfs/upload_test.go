@@ -35,7 +35,7 @@ func TestChunksAreWrittenInBatches(t *testing.T) {
 			docs += c.docs
 		}
 	}
-	if docs != 41 || inserts > 4 {
+	if docs != 41 || inserts > 6 {
 		t.Errorf("%d chunks in %d commands", docs, inserts)
 	}
 }

@@ -111,7 +111,7 @@ func (b *Bucket) startFetch(ctx context.Context, l limit, f *storedFile, first, 
 }
 
 // covers reports whether chunk n is in the window.
-func (p *fetch) covers(n int64) bool { return p != nil && p.first <= n && n < p.end }
+func (p *fetch) covers(n int64) bool { return p.first <= n && n < p.end }
 
 // wait returns the window.
 func (p *fetch) wait() (*window, error) {
@@ -120,11 +120,9 @@ func (p *fetch) wait() (*window, error) {
 	return p.window, p.err
 }
 
-// drop ends the fetch. A nil one is fine.
+// drop ends the fetch.
 func (p *fetch) drop(ctx context.Context) {
-	if p != nil {
-		p.cancel()
-		<-p.done
-		p.window.close(ctx)
-	}
+	p.cancel()
+	<-p.done
+	p.window.close(ctx)
 }

@@ -54,8 +54,8 @@ const bulkMessageOverhead = 1000
 // Name implements Command.
 func (*BulkWrite) Name() string { return "bulkWrite" }
 
-// More reports whether writes are left behind First.
-func (c *BulkWrite) More() bool { return c.first < c.Writes.Len() }
+// Left implements Batch.
+func (c *BulkWrite) Left() int { return c.Writes.Len() - c.first }
 
 // Retryable implements Batch.
 func (c *BulkWrite) Retryable(n int) bool {

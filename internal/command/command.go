@@ -28,9 +28,10 @@ type Batch interface {
 	// First returns the index of the first statement of the message that was built last, and Count how many it holds.
 	First() int
 	Count() int
-	// Advance moves on behind that message, and More reports whether statements are left.
+	// Advance moves on behind that message.
 	Advance()
-	More() bool
+	// Left returns how many statements there are from First on.
+	Left() int
 	// Retryable reports whether the next n statements may be retried if a message holds no others: none of them may change more
 	// than one document (specification: Retryable Writes).
 	Retryable(n int) bool

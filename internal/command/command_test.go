@@ -115,7 +115,7 @@ func TestInsertSplits(t *testing.T) {
 	docs := raws{doc(500), doc(500), doc(500), doc(500), doc(1000), doc(1000), doc(20), doc(20), doc(20), doc(20)}
 	c := &Insert{Collection: "c", Docs: docs}
 	var batches []int
-	for c.More() {
+	for c.Left() > 0 {
 		dst := make([]byte, 30) // what stands before the sequence
 		dst, err := c.AppendSequences(dst, small)
 		if err != nil {

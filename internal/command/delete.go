@@ -25,8 +25,8 @@ type Delete struct {
 // Name implements Command.
 func (*Delete) Name() string { return "delete" }
 
-// More reports whether statements are left behind First.
-func (c *Delete) More() bool { return c.first < len(c.Statements) }
+// Left implements Batch.
+func (c *Delete) Left() int { return len(c.Statements) - c.first }
 
 // Retryable implements Batch.
 func (c *Delete) Retryable(n int) bool {

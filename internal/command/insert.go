@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 
 	"allium/bson"
 )
@@ -45,8 +46,8 @@ func (b *batch) Advance() { b.first, b.count = b.first+b.count, 0 }
 // Name implements Command.
 func (*Insert) Name() string { return "insert" }
 
-// More reports whether documents are left behind First.
-func (c *Insert) More() bool { return c.first < c.Docs.Len() }
+// Left implements Batch.
+func (c *Insert) Left() int { return c.Docs.Len() - c.first }
 
 // Retryable implements Batch.
 func (c *Insert) Retryable(int) bool { return true }
@@ -86,9 +87,17 @@ func appendBatch(dst []byte, t *Target, id string, first, n int, what string, ap
 			break
 		}
 		count++
+		if i == first && n-first > 1 {
+			// The others are probably alike: room for them at once saves copying what is there again and again.
+			size := len(dst) - docAt
+			dst = slices.Grow(dst, min(size*(min(n-first, t.MaxBatchCount)-1)+size/8, max(t.MaxMessageSize-len(dst), 0), mostAhead))
+		}
 	}
 	return endSequence(dst, at), count, nil
 }
+
+// mostAhead bounds the room that is made for statements of which only the first is known.
+const mostAhead = 8 << 20
 
 // commandOverhead is how far the server lets a command's document exceed maxBsonObjectSize (16 KiB), so that a statement
 // may carry a document of the greatest size.

@@ -35,8 +35,8 @@ type Update struct {
 // Name implements Command.
 func (*Update) Name() string { return "update" }
 
-// More reports whether statements are left behind First.
-func (c *Update) More() bool { return c.first < len(c.Statements) }
+// Left implements Batch.
+func (c *Update) Left() int { return len(c.Statements) - c.first }
 
 // Retryable implements Batch.
 func (c *Update) Retryable(n int) bool {

@@ -8,8 +8,20 @@ import (
 	"allium/internal/wire"
 )
 
-// maxReadHint bounds the buffer that is taken before the length of a reply is known.
-const maxReadHint = 256 << 10
+// maxReadHint bounds the buffer that is taken before the length of a reply is known. After a larger reply so little is taken that
+// copying it to the right buffer costs less than another read.
+const (
+	maxReadHint   = 256 << 10
+	largeReadHint = 4 << 10
+)
+
+// readHint returns how much to read first after a reply of a size.
+func readHint(size int) int {
+	if size > maxReadHint {
+		return largeReadHint
+	}
+	return size
+}
 
 // readMessage reads the next whole message into a buffer of its own, which then belongs to the caller: one read
 // in the common case, where the message fits into the buffer that the last one suggested. When it fails, what was
@@ -29,7 +41,7 @@ func (c *Conn) readMessage() (*buffer, wire.Header, error) {
 			size := int(h.Length)
 			if b.n >= size {
 				c.keepRest(b, size)
-				c.readHint = min(size, maxReadHint)
+				c.readHint = readHint(size)
 				return b, h, nil
 			}
 			if size > len(b.b) {

@@ -124,7 +124,8 @@ func (r *run) txnConn() *pool.Conn {
 // exchange sends the command over c and judges the reply.
 func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, stage, error) {
 	m := message{run: r, hello: c.Hello()}
-	_, batch := r.op.Command.(command.Batch)
+	b, batch := r.op.Command.(command.Batch)
+	batch = batch && b.Left() > 1
 	buf := getBuffer(batch)
 	defer putBuffer(buf, batch)
 	if err := m.build(buf); err != nil {
