@@ -11,11 +11,17 @@ import (
 	"allium/mongotest"
 )
 
-// A writer writes while the members of the set step down, are killed and come back, and connections break. The stream must
+// A writer writes while the members of the set, or the mongoses, step down, are killed and come back, and connections break. The stream must
 // return each write once, in order.
 func TestWatchUnderFailovers(t *testing.T) {
+	for name, kind := range map[string]mongotest.Option{"replicaset": mongotest.ReplicaSet(3), "sharded": mongotest.Sharded(1, 2)} {
+		t.Run(name, func(t *testing.T) { testFailovers(t, kind) })
+	}
+}
+
+func testFailovers(t *testing.T, kind mongotest.Option) {
 	const writes = 400
-	d, coll, _ := watched(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, mongotest.ReplicaSet(3))
+	d, coll, _ := watched(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, kind)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	s := watch(t, coll, nil, allium.WatchOptions{MaxAwaitTime: 20 * time.Millisecond, BatchSize: new(int32(7))})

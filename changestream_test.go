@@ -267,6 +267,7 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 	if _, err := coll.Watch(ctx, nil, allium.WatchOptions{FullDocument: "nonsense"}); !errors.As(err, &server) {
 		t.Errorf("fullDocument: %v", err)
 	}
+	watch(t, coll, []bson.D(nil)) // no stages, like nil
 	log.reset()
 	s := watch(t, coll, nil, allium.WatchOptions{FullDocument: "whenAvailable", FullDocumentBeforeChange: "whenAvailable", BatchSize: new(int32(3)),
 		MaxAwaitTime: 5 * time.Millisecond, Collation: &allium.Collation{Locale: "en"}, Comment: "why", ShowExpandedEvents: new(true)})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"allium/bson"
@@ -125,7 +126,7 @@ func (s *changeStream) prepare(ctx context.Context, sc scope, t target, pipeline
 	if t := s.op.Timeout; t != nil && *t > 0 && o.MaxAwaitTime >= *t {
 		return fmt.Errorf("MaxAwaitTime is %v, want less than %s, %v", o.MaxAwaitTime, s.op.Source, *t)
 	}
-	if pipeline != nil {
+	if v := reflect.ValueOf(pipeline); v.IsValid() && !(v.Kind() == reflect.Slice && v.IsNil()) {
 		stages, err := encodePipeline(sc.bson, pipeline)
 		if err != nil {
 			return err

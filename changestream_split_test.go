@@ -1,0 +1,165 @@
+package allium_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// While an event is not whole, neither the token moves on nor does a resume begin behind its first fragments.
+func TestWatchSplitEventAcrossResume(t *testing.T) {
+	d, coll, log := watched(t, allium.ClientOptions{})
+	token := func(s string) bson.D { return bson.D{{Key: "_data", Value: s}} }
+	fragment := func(n int, key string, v any) bson.D {
+		return bson.D{{Key: "_id", Value: token("e" + string(rune('0'+n)))}, {Key: "splitEvent", Value: bson.D{{Key: "fragment", Value: n}, {Key: "of", Value: 3}}}, {Key: key, Value: v}}
+	}
+	parts := []any{fragment(1, "operationType", "insert"), fragment(2, "fullDocument", bson.D{{Key: "_id", Value: int32(7)}}), fragment(3, "documentKey", bson.D{{Key: "_id", Value: int32(7)}})}
+	batches := [][]any{{parts[0]}, {}, {parts[1]}, nil, {parts[0], parts[1]}, {parts[2]}}
+	first := true
+	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		switch c.Name {
+		case "aggregate":
+			if first {
+				first = false
+				return nil, nil
+			}
+			// Any cursor will do: the getMores are answered here.
+			return must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(42)}, {Key: "ns", Value: "streams.items"},
+				{Key: "firstBatch", Value: bson.A{}}}}})), nil
+		case "getMore":
+			batch := batches[0]
+			batches = batches[1:]
+			if batch == nil {
+				return errorReply(7, "ResumableChangeStreamError"), nil
+			}
+			reply := cursorReply(c, batch...)
+			if len(batch) == 0 {
+				reply = bytes.Clone(reply)
+				return must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(42)}, {Key: "ns", Value: "streams.items"},
+					{Key: "nextBatch", Value: bson.A{}}, {Key: "postBatchResumeToken", Value: token("e1")}}}})), nil
+			}
+			return reply, nil
+		}
+		return nil, nil
+	})
+	s := watch(t, coll, nil, allium.WatchOptions{SplitLargeEvents: true})
+	before := s.ResumeToken()
+	if before == nil {
+		t.Fatal("the first batch has brought no token")
+	}
+	for range 3 {
+		if s.TryNext(t.Context()) || s.Err() != nil || s.ResumeToken().String() != before.String() {
+			t.Fatalf("%v, %v, token %v", s.Current().Raw, s.Err(), s.ResumeToken())
+		}
+	}
+	expect(t, s, 7)
+	if got := stage(log.of("aggregate")[1]).Lookup("resumeAfter").String(); got != before.String() {
+		t.Errorf("resumes after %s, want %s", got, before)
+	}
+	if got := s.ResumeToken().String(); got != `{"_data":"e3"}` {
+		t.Errorf("token %s", got)
+	}
+	if e := s.Current(); e.SplitEvent != nil || e.OperationType != allium.ChangeInsert || e.ID.String() != `{"_data":"e3"}` || e.DocumentKey == nil {
+		t.Errorf("%v", e.Raw)
+	}
+	if len(batches) != 0 {
+		t.Errorf("%d batches are left", len(batches))
+	}
+}
+
+// A timeout bounds each Next as a whole, and leaves the stream as it is.
+func TestWatchTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, client, log := bubble(t, allium.ClientOptions{Timeout: new(200 * time.Millisecond)}, mongotest.ReplicaSet(1))
+		coll := client.Database("db").Collection("coll")
+		if err := coll.Database().CreateCollection(t.Context(), "coll"); err != nil {
+			t.Fatal(err)
+		}
+		log.reset()
+		d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 120 * time.Millisecond})
+		s, err := coll.Watch(t.Context(), nil, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
+		if err != nil || s.ID() == 0 {
+			t.Fatal(err)
+		}
+		defer s.Close(context.Background())
+		began := time.Now()
+		if s.Next(t.Context()) || s.Err() == nil || !timeoutError(s.Err()) {
+			t.Fatalf("%v", s.Err())
+		}
+		if took := time.Since(began); took != 200*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		if got := log.names(); !slices.Equal(got, []string{"aggregate", "getMore", "getMore"}) {
+			t.Errorf("commands %v", got)
+		}
+		// The next call resumes first, and has all its time.
+		d.ClearFailures()
+		log.reset()
+		if s.TryNext(t.Context()) || s.Err() != nil {
+			t.Errorf("%v", s.Err())
+		}
+		if got := log.names(); !slices.Equal(got, []string{"killCursors", "aggregate", "getMore"}) {
+			t.Errorf("commands %v", got)
+		}
+	})
+}
+
+func timeoutError(err error) bool {
+	t, ok := err.(*allium.TimeoutError)
+	return ok && t.Timeout()
+}
+
+// Behind a load balancer a stream keeps its connection, and gives it back when it ends or resumes on another one.
+func TestWatchPinnedConnection(t *testing.T) {
+	d := mongotest.Start(t, mongotest.LoadBalanced(1))
+	log := &sent{}
+	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor(), MaxPoolSize: new(2)})
+	db := client.Database("streams")
+	if err := db.CreateCollection(t.Context(), "items"); err != nil {
+		t.Fatal(err)
+	}
+	coll := allium.CollectionOf[item](db, "items")
+	log.reset()
+	s := watch(t, coll, nil)
+	insert(t, coll, 1)
+	expect(t, s, 1)
+	d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
+	insert(t, coll, 2)
+	expect(t, s, 2)
+	d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Code: 7, Labels: []string{"ResumableChangeStreamError"}})
+	insert(t, coll, 3)
+	expect(t, s, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if s.Next(ctx) || !timeoutError(s.Err()) { // the connection owes a reply now
+		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+	}
+	insert(t, coll, 4)
+	expect(t, s, 4)
+	var conn int64
+	for _, e := range log.of("") {
+		switch e.CommandName {
+		case "aggregate":
+			conn = e.DriverConnectionID
+		case "getMore":
+			if e.DriverConnectionID != conn {
+				t.Errorf("getMore on connection %d, the cursor is pinned to %d", e.DriverConnectionID, conn)
+			}
+		}
+	}
+	if n := len(log.of("aggregate")); n != 4 {
+		t.Errorf("%d aggregates", n)
+	}
+	s.Close(t.Context())
+	// Both connections are free again: one operation holds one, another runs on the other.
+	other := watch(t, coll, nil)
+	insert(t, coll, 5)
+	expect(t, other, 5)
+}
