@@ -330,6 +330,111 @@ func ExampleCollection_Aggregate() {
 	// Output: [{193}] <nil>
 }
 
+func ExampleAggregate() {
+	client, done := connect()
+	defer done()
+	type decade struct {
+		Decade float64 `bson:"_id"`
+		People int
+	}
+	ctx := context.Background()
+	cur, err := allium.Aggregate[decade](ctx, people(client), []bson.M{
+		{"$group": bson.M{"_id": bson.M{"$floor": bson.M{"$divide": bson.A{"$age", 10}}}, "people": bson.M{"$sum": 1}}},
+		{"$sort": bson.M{"_id": 1}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	all, err := cur.All(ctx)
+	fmt.Println(all, err)
+	// Output: [{3 1} {7 1} {8 1}] <nil>
+}
+
+func ExampleDatabase_RunCursorCommand() {
+	client, done := connect()
+	defer done()
+	people(client)
+	ctx := context.Background()
+	cur, err := client.Database("app").RunCursorCommand(ctx, bson.D{{Key: "listIndexes", Value: "users"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for index, err := range cur.Seq(ctx) {
+		fmt.Println(index[2].Value, err)
+	}
+	// Output: _id_ <nil>
+}
+
+func ExampleRunCursorCommand() {
+	client, done := connect()
+	defer done()
+	people(client)
+	ctx := context.Background()
+	cur, err := allium.RunCursorCommand[User](ctx, client.Database("app"), bson.D{{Key: "find", Value: "users"}, {Key: "limit", Value: 1}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	all, err := cur.All(ctx)
+	fmt.Println(all[0].Name, err)
+	// Output: Ada <nil>
+}
+
+// A capped collection can be followed like a log.
+func ExampleCursor_TryNext() {
+	client, done := connect()
+	defer done()
+	ctx, db := context.Background(), client.Database("app")
+	if err := db.CreateCollection(ctx, "log", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20}); err != nil {
+		log.Fatal(err)
+	}
+	entries := allium.CollectionOf[User](db, "log")
+	if _, err := entries.InsertOne(ctx, User{"Ada", 36}); err != nil {
+		log.Fatal(err)
+	}
+	cur, err := entries.Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.Tailable})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cur.Close(ctx)
+	for cur.TryNext(ctx) {
+		fmt.Println(cur.Current().Name)
+	}
+	fmt.Println("nothing more for now:", cur.Err())
+	if _, err := entries.InsertOne(ctx, User{"Grace", 85}); err != nil {
+		log.Fatal(err)
+	}
+	if cur.TryNext(ctx) {
+		fmt.Println(cur.Current().Name)
+	}
+	// Output:
+	// Ada
+	// nothing more for now: <nil>
+	// Grace
+}
+
+func ExampleCursor_Batches() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+	cur, err := people(client).Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for batch, err := range cur.Batches(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		n := 0
+		for range batch.Values() {
+			n++
+		}
+		fmt.Println(n, "documents")
+	}
+	// Output:
+	// 2 documents
+	// 1 documents
+}
+
 func ExampleDistinct() {
 	client, done := connect()
 	defer done()

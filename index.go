@@ -172,8 +172,11 @@ type DropIndexOptions struct {
 
 // DropIndex deletes the index with this name, or with these keys if index is a document.
 func (c *Collection[T]) DropIndex(ctx context.Context, index any, opts ...DropIndexOptions) error {
-	if index == "*" {
+	switch index {
+	case "*":
 		return errors.New(`drop index: "*" drops all indexes: use DropIndexes`)
+	case nil, "":
+		return errors.New("drop index: neither a name nor keys given")
 	}
 	return c.dropIndexes(ctx, index, opts)
 }

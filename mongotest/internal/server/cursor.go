@@ -230,7 +230,8 @@ func (c *cursor) fill(dst []byte, b *batch) ([]byte, error) {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, int(b.n)), doc...)
 		b.n++
 	}
-	if e, ok := c.it.(interface{ Ended() bool }); ok && c.stash == nil && e.Ended() {
+	// Since 5.0, a limit that is reached with the last document of a full batch does not close the cursor.
+	if e, ok := c.it.(interface{ Ended() bool }); ok && c.stash == nil && e.Ended() && !c.run.r.Node.cfg.Version.AtLeast(5, 0) {
 		b.end = true
 	}
 	return bson.EndDocument(dst, at), nil
