@@ -28,11 +28,15 @@ type changeStream struct {
 	done    bool // after an invalidate
 
 	last, previous bson.Raw // tokens of the events handed out
+	current        resumeToken
+	fragments      []event // of the event that was handed out last, if it is being split
+	skip           int     // so many fragments of the first event were seen before
 }
 
 // event is a change event with its token.
 type event struct {
 	doc, token bson.Raw
+	place      resumeToken
 	last       bool // the stream ends with it
 }
 
@@ -156,7 +160,7 @@ func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) err
 		}
 		s.from = t
 		s.last = copyRaw(doc)
-		if t.event {
+		if s.skip = t.fragment; t.event {
 			s.check = &t
 		}
 	case !at.IsZero():
@@ -203,7 +207,7 @@ func (s *changeStream) Next() (bson.Raw, error) {
 	}
 	ev := s.pending[0]
 	s.pending = s.pending[1:]
-	s.previous, s.last = s.last, ev.token
+	s.previous, s.last, s.current = s.last, ev.token, ev.place
 	s.done = ev.last
 	return ev.doc, nil
 }
@@ -274,7 +278,7 @@ func (s *changeStream) entry(e *store.Entry) error {
 		if err != nil {
 			return err
 		}
-		s.pending = append(s.pending, event{doc: doc, token: token})
+		s.pending = append(s.pending, event{doc: doc, token: token, place: tok})
 	}
 	if s.invalidates(e) && s.from.before(e.TS, e.Index, true) {
 		tok.invalidate = true
@@ -474,7 +478,7 @@ func (s *changeStream) preImage(e *store.Entry) (bson.RawValue, error) {
 	if s.before == "off" || e.Op != store.OpUpdate && e.Op != store.OpReplace && e.Op != store.OpDelete {
 		return bson.RawValue{}, nil
 	}
-	if e.Images {
+	if e.Images && !s.n.data.imageExpired(e.Wall) {
 		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: e.Before}, nil
 	}
 	if s.before == "required" {
@@ -492,7 +496,7 @@ func (s *changeStream) token(stashed bool) bson.Raw {
 	switch {
 	case stashed:
 		return s.previous
-	case len(s.pending) > 0 || s.done:
+	case len(s.pending) > 0 || len(s.fragments) > 0 || s.done:
 		return s.last
 	}
 	// Everything up to seen was looked at: the stream can go on from there.

@@ -226,7 +226,7 @@ func (r *Request) aggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
 	}
 	c := r.newCursor(q.ns, it, run)
 	if s := run.stream; s != nil {
-		c.it = &guardedStream{Iterator: it, s: s}
+		c.it = &streamOutput{Iterator: it, s: s, split: run.splits}
 		c.tailable, c.awaitData = true, true
 		c.wait = r.Node.store().Changed
 		c.token = func() bson.Raw { return s.token(c.stash != nil) }
@@ -299,6 +299,7 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 			return nil, nil, err
 		}
 	}
+	run.splits = p.SplitsLargeEvents()
 	it, err := p.Run(src)
 	return it, run, err
 }
@@ -328,28 +329,6 @@ func (r *Request) explainAggregate(dst []byte, q *aggregateSpec) ([]byte, error)
 		filter, _ = q.stages[0].Lookup("$match").Document()
 	}
 	return r.explain(dst, q.ns, filter, nil, q.hint, "", false)
-}
-
-// guardedStream checks that the pipeline behind a change stream leaves the events' tokens alone.
-type guardedStream struct {
-	pipeline.Iterator
-	s *changeStream
-}
-
-func (g *guardedStream) Next() (bson.Raw, error) {
-	doc, err := g.Iterator.Next()
-	if err != nil || doc == nil {
-		return doc, err
-	}
-	if id := doc.Lookup("_id"); id.Type != bson.TypeEmbeddedDocument || !bson.Equal(id.Value, g.s.last) {
-		found := "{}"
-		if id.Type != 0 {
-			found = bsontext.Document(stage("_id", id))
-		}
-		return nil, srverr.New(srverr.ChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s",
-			bsontext.Document(stage("_id", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: g.s.last})), found)
-	}
-	return doc, nil
 }
 
 // pipelineEnv is what a pipeline sees of the deployment.

@@ -28,6 +28,7 @@ type findSpec struct {
 	batchSize                                  int64 // -1: not given
 	single, tailable, awaitData, noTimeout     bool
 	returnKey, showRecordID, resumeToken, back bool
+	disk                                       bool // allowDiskUse
 	readOnce, oplogReplay, partial, ntoreturn  bool
 	resumeAfter                                bson.Raw
 	natural                                    bool
@@ -157,8 +158,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			if !r.Node.cfg.Version.AtLeast(4, 4) {
 				return q.unknown(idl, body, k)
 			}
-			var ignored bool
-			boolean(&ignored)
+			boolean(&q.disk)
 		case "comment": // before 4.4 not one of the arguments that all commands take
 			if !idl && !r.generic(k) && v.Type != bson.TypeString {
 				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. 'comment' field must be of BSON type string.", bsontext.Document(body))
@@ -428,6 +428,9 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 	switch s := src.(type) {
 	case *sortIter:
 		s.context = "Executor error during find command"
+		if s.most = r.Node.intParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); q.disk || r.Node.cfg.Version.AtLeast(6, 0) {
+			s.most = 0 // what does not fit goes to a file there
+		}
 		if q.limit > 0 {
 			s.limit = q.limit + q.skip
 		}

@@ -99,6 +99,9 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 			if err == nil && c == nil {
 				c, err = r.writable(tx, w.ns, true)
 			}
+			if err == nil && c.TimeSeries {
+				doc, err = r.measurement(c, doc)
+			}
 			if s := shardingOf(c); err == nil && s != nil {
 				_, err = s.keyOf(doc)
 				r.targeted([]int{s.shardOf(doc)})

@@ -59,6 +59,7 @@ type running struct {
 	scans []*scanIter
 	// stream is the source of a change stream's pipeline.
 	stream *changeStream
+	splits bool // and splits large events
 }
 
 // check is called for every document; now and then it looks whether the command has to end.

@@ -26,10 +26,11 @@ type Data struct {
 	ttl      ttlMonitor
 	set      *Set // nil for a standalone
 
-	mu        sync.Mutex
-	committed []func(bson.Timestamp)
-	closers   []func()
-	shards    int
+	mu         sync.Mutex
+	parameters map[string]bson.Raw // that were set with setClusterParameter
+	committed  []func(bson.Timestamp)
+	closers    []func()
+	shards     int
 	// dropPending is the database whose drop could not be replicated as its client wanted; empty: none.
 	dropPending string
 }

@@ -213,6 +213,11 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			return res, err
 		}
 	}
+	if c != nil && c.TimeSeries {
+		if err := r.checkSeriesUpdate(c, op); err != nil {
+			return res, err
+		}
+	}
 	s := shardingOf(c)
 	if s != nil {
 		if err := s.checkUpdate(r, op); err != nil {
@@ -364,6 +369,11 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	}
 	if c == nil {
 		return res, nil
+	}
+	if c.TimeSeries {
+		if err := r.checkSeriesDelete(c, op); err != nil {
+			return res, err
+		}
 	}
 	if s := shardingOf(c); s != nil {
 		if err := s.checkDelete(r, op); err != nil {

@@ -334,14 +334,12 @@ func (s *scanIter) reset(c *store.Coll) bool {
 	return ok
 }
 
-// maxSortBytes is how much a sort that no index provides may hold.
-const maxSortBytes = 100 << 20
-
 // sortIter yields its source's documents in order.
 type sortIter struct {
 	src    pipeline.Iterator
 	sort   *query.Sort
 	limit  int64 // only the first ones are of interest; 0: all
+	most   int64 // how many bytes it may hold; 0: any number
 	loaded bool
 	docs   []bson.Raw
 	rids   []string
@@ -368,7 +366,7 @@ func (s *sortIter) Next() (bson.Raw, error) {
 }
 
 func (s *sortIter) load() error {
-	size := 0
+	size := int64(0)
 	type keyed struct {
 		key []bson.RawValue
 		doc bson.Raw
@@ -392,16 +390,17 @@ func (s *sortIter) load() error {
 			return err
 		}
 		list = append(list, keyed{key, doc, s.scan.rid})
-		if size += len(doc); size > maxSortBytes {
-			if s.limit == 0 {
-				return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", maxSortBytes)
-			}
+		if size += int64(len(doc)); s.most > 0 && size > s.most {
+			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.most)
 		}
 		if s.limit > 0 && int64(len(list)) >= 2*s.limit+1000 {
 			slices.SortStableFunc(list, compare)
 			clear(list[s.limit:])
 			list = list[:s.limit]
 			size = 0
+			for _, k := range list {
+				size += int64(len(k.doc))
+			}
 		}
 	}
 	slices.SortStableFunc(list, compare)

@@ -19,6 +19,7 @@ type resumeToken struct {
 	index      int  // within a transaction
 	invalidate bool
 	uuid       [16]byte
+	fragment   int // of a split event, counted from 1; 0: the whole event
 	key        bson.Raw
 }
 
@@ -69,6 +70,9 @@ func (t *resumeToken) document() bson.Raw {
 	if t.event {
 		b = append(b, tokenBinary, 16, bson.BinaryUUID)
 		b = append(b, t.uuid[:]...)
+		if t.fragment > 0 {
+			b = appendTokenNumber(b, t.fragment)
+		}
 		if t.key != nil {
 			b = append(b, tokenObject)
 			b = store.AppendKey(b, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: t.key}, nil, false)
@@ -95,6 +99,9 @@ func (t *resumeToken) before(ts bson.Timestamp, index int, invalidate bool) bool
 	}
 	if t.index != index {
 		return t.index < index
+	}
+	if t.fragment > 0 && !invalidate {
+		return true // the rest of it is still wanted
 	}
 	return !t.invalidate && invalidate
 }
@@ -140,6 +147,9 @@ func parseResumeToken(doc bson.Raw) (t resumeToken, err error) {
 		head := p.take(2)
 		if raw := p.take(16); raw != nil && head != nil {
 			copy(t.uuid[:], raw)
+		}
+		if c := p.peek(); c >= tokenByte && c <= tokenByte+7 {
+			t.fragment = p.number()
 		}
 	}
 	return t, p.err
