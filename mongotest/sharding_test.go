@@ -87,6 +87,36 @@ func TestShardedReads(t *testing.T) {
 	}
 }
 
+// explain and collStats show which shards there are to it.
+func TestShardedPlans(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	shard(t, c, bson.D{{Key: "x", Value: 1}})
+	for _, test := range []struct {
+		find  bson.D
+		stage string
+		n     int
+	}{
+		{bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "x", Value: 3}}}}, "SINGLE_SHARD", 1},
+		{bson.D{{Key: "find", Value: "c"}}, "SHARD_MERGE", 20},
+		{bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: bson.D{{Key: "x", Value: 1}}}}, "SHARD_MERGE_SORT", 20},
+		{bson.D{{Key: "find", Value: "other"}}, "SINGLE_SHARD", 0},
+	} {
+		reply := ok(t, run(t, c, bson.D{{Key: "explain", Value: test.find}, {Key: "verbosity", Value: "executionStats"}, {Key: "$db", Value: "db"}}))
+		stage, _ := reply.Lookup("queryPlanner", "winningPlan", "stage").StringValue()
+		n, _ := reply.Lookup("executionStats", "nReturned").AsInt64()
+		if stage != test.stage || int(n) != test.n || reply.Lookup("queryPlanner", "winningPlan", "shards", "0", "winningPlan").IsZero() {
+			t.Errorf("%v: %v", test.find, reply)
+		}
+	}
+	stats := ok(t, run(t, c, bson.D{{Key: "collStats", Value: "c"}, {Key: "$db", Value: "db"}}))
+	n0, _ := stats.Lookup("shards", "sh0", "count").AsInt64()
+	n1, _ := stats.Lookup("shards", "sh1", "count").AsInt64()
+	if !stats.Lookup("sharded").AsBool() || n0 != 10 || n1 != 10 {
+		t.Errorf("collStats: %v", stats)
+	}
+}
+
 func TestHashedShardKey(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Sharded(3, 1), mongotest.InMemory())
 	c := dialNode(t, d, d.Node(0))

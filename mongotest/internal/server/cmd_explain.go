@@ -116,6 +116,10 @@ func (r *Request) explain(dst []byte, ns string, filter, sort bson.Raw, hint bso
 		_, byID = op.filter.IDEquality()
 		byID = byID && order == nil && hint.Type == 0
 	}
+	if s := shardingOf(c); s != nil {
+		shards, _ := s.target(op.filter, op.coll == nil)
+		r.targeted(shards)
+	}
 	at, dst := bson.BeginDocumentElement(dst, "queryPlanner")
 	if !r.Node.cfg.Version.AtLeast(5, 0) {
 		dst = bson.AppendInt32(dst, "plannerVersion", 1)

@@ -16,7 +16,7 @@ func init() {
 
 func runConfigureFailPoint(r *Request, dst []byte) ([]byte, error) {
 	name, _ := r.Arg().StringValue()
-	if !failPointNames[name] {
+	if !failPointNames[name] || r.Node.role == Mongos && mongodFailPoints[name] {
 		return dst, srverr.New(srverr.FailPointSetFailed, "%s not found", name)
 	}
 	set, err := parseFailPoint(r.Body)

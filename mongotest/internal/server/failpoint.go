@@ -87,6 +87,12 @@ var failPointNames = map[string]bool{
 	"waitInIsMaster": true, "waitInHello": true, "shardWaitInIsMaster": true, "shardWaitInHello": true,
 }
 
+// mongodFailPoints are those that a mongos does not have.
+var mongodFailPoints = map[string]bool{
+	"onPrimaryTransactionalWrite": true, "stopReplProducer": true, "rsSyncApplyStop": true, "failAllInserts": true, "failAllUpdates": true,
+	"failAllRemoves": true, "failReceivedGetmore": true, "hangAfterCollectionInserts": true,
+}
+
 // entryLocked returns the entry of a fail point, which is off until it is set.
 func (f *faultState) entryLocked(name string) *failEntry {
 	if f.points == nil {

@@ -276,7 +276,7 @@ func (p *plan) open(run *running, ns string) pipeline.Iterator {
 	s := &scanIter{run: run, ns: ns, scan: p.scan, filter: p.filter, at: -1}
 	if sh := shardingOf(p.scan.Coll()); sh != nil && !p.sorted {
 		if list := sh.parts(p.filter, p.newScan); list != nil {
-			s.scan, s.keep, s.rest = list[0].scan, list[0].keep, list[1:]
+			s.keep, s.rest = list[0].keep, list[1:] // the first one with the plan's own scan, which counts what it looks at
 		}
 	}
 	run.scans = append(run.scans, s)

@@ -36,8 +36,7 @@ type Request struct {
 	wc     writeConcern
 
 	routed      *routedTxn  // on a mongos: what it knows of the transaction
-	shard       int         // on a mongos: the first shard that the command goes to
-	hasShard    bool        // it is known
+	shards      []int       // on a mongos: the shards that the command goes to, if they are known
 	shardCounts map[int]int // on a mongos: what a count found on each shard
 	found       finding     // on a mongos: how a command of a transaction failed
 	raw         bool        // on a mongos: the reply shows that of the shard

@@ -301,7 +301,9 @@ func init() {
 			}
 			return dst
 		},
-		"drop": func(r *Request, reply bson.Raw, dst []byte) []byte { return dst },
+		"explain":   func(r *Request, reply bson.Raw, dst []byte) []byte { return r.explainShards(reply, dst) },
+		"collStats": func(r *Request, reply bson.Raw, dst []byte) []byte { return r.statsOfShards(reply, dst) },
+		"drop":      func(r *Request, reply bson.Raw, dst []byte) []byte { return dst },
 		"count": func(r *Request, reply bson.Raw, dst []byte) []byte {
 			at, dst := bson.BeginDocumentElement(dst, "shards")
 			for i := range r.Node.data.shards {

@@ -118,17 +118,113 @@ func (s *sharding) checkChange(r *Request, op *updateOp, old, doc bson.Raw) erro
 // targeted notes which shards a command goes to, the first of which may be the one that knows a transaction's outcome.
 func (r *Request) targeted(shards []int) {
 	if len(shards) > 0 {
-		r.shard, r.hasShard = shards[0], true
+		r.shards = shards
 	}
 }
 
 // firstShard returns the shard that a command went to, the primary shard of its database unless it is known better.
 func (r *Request) firstShard() int {
-	if r.hasShard {
-		return r.shard
+	if len(r.shards) > 0 {
+		return r.shards[0]
 	}
 	i, _ := r.Node.data.primaryShard(r.DB)
 	return i
+}
+
+// reached returns the shards that a command went to.
+func (r *Request) reached() []int {
+	if len(r.shards) > 0 {
+		return r.shards
+	}
+	return []int{r.firstShard()}
+}
+
+// explainShards turns a shard's explanation of a query into a mongos's: the plan is to send it to shards, each of which has its own.
+func (r *Request) explainShards(reply bson.Raw, dst []byte) []byte {
+	shards := r.reached()
+	stage := "SINGLE_SHARD"
+	if len(shards) > 1 {
+		stage = "SHARD_MERGE"
+		if explained, ok := r.Arg().Document(); ok && explained.Lookup("sort").Type != 0 {
+			stage = "SHARD_MERGE_SORT"
+		}
+	}
+	list := func(d *docBuilder, key string, f func(i int, d *docBuilder)) {
+		at, b := bson.BeginArrayElement(d.b, key)
+		for n, i := range shards {
+			b = append(bson.AppendIndexHeader(b, bson.TypeEmbeddedDocument, n), build(func(d *docBuilder) { f(i, d) })...)
+		}
+		d.b = bson.EndDocument(b, at)
+	}
+	planner := bson.Raw(reply.Lookup("queryPlanner").Value)
+	d := docBuilder{dst}
+	d.doc("queryPlanner", build(func(d *docBuilder) {
+		d.b = bson.AppendInt32(d.b, "mongosPlannerVersion", 1)
+		d.doc("winningPlan", build(func(d *docBuilder) {
+			d.str("stage", stage)
+			list(d, "shards", func(i int, d *docBuilder) {
+				d.str("shardName", shardName(i)).str("connectionString", r.Node.data.shardHost(i))
+				d.b = bson.AppendRawValue(d.b, "serverInfo", reply.Lookup("serverInfo"))
+				d.b = append(d.b, planner.Elements()...)
+			})
+		}))
+	}))
+	if stats, ok := reply.Lookup("executionStats").Document(); ok {
+		d.doc("executionStats", build(func(d *docBuilder) {
+			for k, v := range stats.All() {
+				if k != "executionStages" && k != "executionSuccess" {
+					d.b = bson.AppendRawValue(d.b, k, v)
+				}
+			}
+			d.doc("executionStages", build(func(d *docBuilder) {
+				d.str("stage", stage)
+				list(d, "shards", func(i int, d *docBuilder) {
+					d.str("shardName", shardName(i))
+					for _, k := range []string{"executionSuccess", "executionStages"} {
+						d.b = bson.AppendRawValue(d.b, k, stats.Lookup(k))
+					}
+				})
+			}))
+		}))
+	}
+	for k, v := range reply.All() {
+		if k != "queryPlanner" && k != "executionStats" {
+			d.b = bson.AppendRawValue(d.b, k, v)
+		}
+	}
+	return d.b
+}
+
+// statsOfShards turns collStats into a mongos's, which says what each shard has.
+func (r *Request) statsOfShards(reply bson.Raw, dst []byte) []byte {
+	c := r.Node.store().Latest().Coll(r.Namespace())
+	s := shardingOf(c)
+	d := docBuilder{dst}
+	if d.flag("sharded", s != nil); s == nil {
+		d.str("primary", shardName(r.firstShard()))
+	}
+	for k, v := range reply.All() {
+		if k != "wiredTiger" && k != "indexDetails" {
+			d.b = bson.AppendRawValue(d.b, k, v)
+		}
+	}
+	chunks := 1
+	if s != nil {
+		chunks = len(s.chunks)
+	}
+	d.b = bson.AppendInt32(d.b, "nchunks", int32(chunks))
+	d.doc("shards", build(func(d *docBuilder) {
+		for _, doc := range r.perShard(c, reply) {
+			d.doc(mustString(doc.Lookup("shard")), build(func(d *docBuilder) {
+				for k, v := range doc.All() {
+					if k != "shard" {
+						d.b = bson.AppendRawValue(d.b, k, v)
+					}
+				}
+			}))
+		}
+	}))
+	return d.b
 }
 
 // part is what a scan yields of one shard.
