@@ -16,7 +16,8 @@ import (
 	"allium/mongotest"
 )
 
-// The prose tests of the specification Client Side Operations Timeout. Not here: 2 and 3, which are about client-side encryption.
+// The prose tests of the specification Client Side Operations Timeout. Not here: 2 and 3,
+// which are about client-side encryption; 6 and 7 are in package gridfs.
 
 func wantTimeout(t *testing.T, err error) *allium.TimeoutError {
 	t.Helper()
@@ -96,6 +97,44 @@ func TestProseTimeout4BackgroundPooling(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Prose test 5, tailable cursors: the timeout holds for a Next as a whole, not for each getMore. The cursor waits for data: Next of one
+// that does not sends one getMore only.
+func TestProseTimeout5Tailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		if err := r.client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 500}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.insertOne(t); err != nil {
+			t.Fatal(err)
+		}
+		r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 15 * time.Millisecond})
+		coll := r.coll.With(allium.CollectionOptions{Timeout: new(20 * time.Millisecond)})
+		cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Millisecond})
+		if err != nil || cur.ID() == 0 {
+			t.Fatal("no cursor that is open:", err)
+		}
+		defer cur.Close(t.Context())
+		if !cur.Next(t.Context()) {
+			t.Fatal(cur.Err())
+		}
+		if got := r.events("started getMore"); len(got) != 0 {
+			t.Errorf("commands: %q", got)
+		}
+		start := time.Now()
+		if cur.Next(t.Context()) {
+			t.Fatal("there is another document")
+		}
+		wantTimeout(t, cur.Err())
+		if d := time.Since(start); d != 20*time.Millisecond {
+			t.Errorf("it took %v, want 20ms", d)
+		}
+		if got := r.events("started find", "started getMore"); len(got) != 3 {
+			t.Errorf("commands: %q, want a find and two getMores", got)
+		}
+	})
 }
 
 // Prose test 5, change streams: the timeout holds for a Next as a whole, not for each getMore.

@@ -1,0 +1,202 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// After any error, whatever was underway, nothing is left behind once the cursor is closed and the session ended: the connections are in
+// the pool or closed, the implicit sessions are in their pool, the server has no cursor, and the client goes on working.
+func TestErrorsLeakNothing(t *testing.T) {
+	const ms = time.Millisecond
+	type call func(ctx context.Context, r *retryRig) error
+	cursorCall := func(o allium.FindOptions) call {
+		return func(ctx context.Context, r *retryRig) error {
+			o.BatchSize = 2
+			cur, err := r.coll.Find(ctx, bson.D{}, o)
+			if err != nil {
+				return err
+			}
+			defer cur.Close(ctx)
+			for cur.Next(ctx) {
+			}
+			return cur.Err()
+		}
+	}
+	transaction := func(ctx context.Context, r *retryRig) error {
+		s, err := r.client.StartSession()
+		if err != nil {
+			return err
+		}
+		defer s.End(ctx)
+		if err := s.StartTransaction(); err != nil {
+			return err
+		}
+		in := allium.WithSession(ctx, s)
+		_, err = r.coll.InsertOne(in, bson.D{{Key: "y", Value: 1}})
+		_, err2 := r.coll.UpdateOne(in, bson.D{}, bson.M{"$set": bson.M{"y": 2}})
+		cur, err3 := r.coll.Find(in, bson.D{}, allium.FindOptions{BatchSize: 2})
+		if err3 == nil {
+			_, err3 = cur.All(in)
+		}
+		return errors.Join(err, err2, err3, s.CommitTransaction(ctx))
+	}
+	calls := map[string]call{
+		"find":           cursorCall(allium.FindOptions{}),
+		"find, timeout":  cursorCall(allium.FindOptions{Timeout: new(200 * ms)}),
+		"find, per Next": cursorCall(allium.FindOptions{Timeout: new(200 * ms), TimeoutMode: allium.TimeoutPerIteration}),
+		"insert":         func(ctx context.Context, r *retryRig) error { _, err := r.coll.InsertOne(ctx, bson.D{}); return err },
+		"insert, timeout": func(ctx context.Context, r *retryRig) error {
+			_, err := r.coll.InsertOne(ctx, bson.D{}, allium.InsertOneOptions{Timeout: new(200 * ms)})
+			return err
+		},
+		"run command": func(ctx context.Context, r *retryRig) error {
+			_, err := r.client.Database("db").RunCommand(ctx, bson.D{{Key: "count", Value: "coll"}})
+			return err
+		},
+		"transaction": transaction,
+		"not decodable": func(ctx context.Context, r *retryRig) error {
+			type wrong struct {
+				ID time.Time `bson:"_id"`
+			}
+			cur, err := allium.CollectionOf[wrong](r.client.Database("db"), "coll").Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2})
+			if err != nil {
+				return err
+			}
+			_, err = cur.All(ctx)
+			return err
+		},
+	}
+	faults := map[string]mongotest.Fail{
+		"error":                {Code: 2},
+		"not primary":          {Code: 10107},
+		"shutdown":             {Code: 91},
+		"overload":             {Code: 462, Labels: overload},
+		"dropped connection":   {CloseConnection: true},
+		"slow":                 {Block: 300 * ms},
+		"max time":             {Code: 50},
+		"cursor not found":     {Code: 43},
+		"write concern error":  {WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "no"}}},
+		"interrupted and slow": {Code: 11601, Block: 100 * ms},
+	}
+	commands := []string{"find", "getMore", "killCursors", "insert", "update", "count", "commitTransaction", "abortTransaction"}
+	for name, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 2), "load-balanced": mongotest.LoadBalanced(1)} {
+		for _, cancelled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, cancelled %v", name, cancelled), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(3), HeartbeatInterval: new(500 * ms)}, topology)
+					var docs []bson.D
+					for i := range 7 {
+						docs = append(docs, bson.D{{Key: "_id", Value: i}})
+					}
+					if _, err := r.coll.InsertMany(t.Context(), docs); err != nil {
+						t.Fatal(err)
+					}
+					for callName, call := range calls {
+						for faultName, fault := range faults {
+							for _, command := range commands {
+								fault.Commands, fault.Times = []string{command}, 2
+								r.reset()
+								r.d.FailCommand(fault)
+								ctx, cancel := context.WithCancel(t.Context())
+								if cancelled {
+									time.AfterFunc(50*ms, cancel)
+								}
+								err := call(ctx, r)
+								cancel()
+								r.d.ClearFailures()
+								time.Sleep(5 * time.Second) // late replies are read off, servers are found again
+								what := fmt.Sprintf("%s with %s of %s (%v)", callName, faultName, command, err)
+								if out, in := len(r.events("out")), len(r.events("in")); out != in {
+									t.Errorf("%s: %d connections were checked out and %d returned: %q", what, out, in, r.events("out", "in", "started", "failed"))
+								}
+								if _, err := r.coll.UpdateOne(t.Context(), bson.D{}, bson.M{"$set": bson.M{"z": 1}}); err != nil {
+									t.Fatalf("%s: the client is not usable any more: %v", what, err)
+								}
+							}
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// A client that is closed has told the servers of every session that it used, unless a network error made it forget one.
+func TestErrorsReturnSessions(t *testing.T) {
+	for _, fault := range []mongotest.Fail{{Code: 2}, {Code: 10107}, {Code: 462, Labels: overload}, {Code: 50}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+			used, ended := map[string]bool{}, map[string]bool{}
+			r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+				if id := c.Body.Lookup("lsid"); !id.IsZero() {
+					used[string(id.Value)] = true
+				}
+				if c.Name == "endSessions" {
+					list, _ := c.Body.Lookup("endSessions").Array()
+					for v := range list.Values() {
+						ended[string(v.Value)] = true
+					}
+				}
+				return nil, nil
+			})
+			if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range []string{"find", "getMore", "killCursors", "insert"} {
+				fault.Commands, fault.Times = []string{command}, 1
+				r.d.FailCommand(fault)
+				cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2})
+				if err == nil {
+					cur.Next(t.Context())
+					r.insertOne(t)
+					cur.All(t.Context())
+				}
+				r.d.ClearFailures()
+			}
+			if err := r.client.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for id := range used {
+				if !ended[id] {
+					t.Errorf("%d: a session was not given back", fault.Code)
+				}
+			}
+		})
+	}
+}
+
+// Behind a load balancer, closing a cursor whose getMore timed out reads the late reply off first, and keeps the connection.
+func TestLoadBalancedCursorAfterTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(1)}, mongotest.LoadBalanced(1))
+		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+			t.Fatal(err)
+		}
+		r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Block: 300 * time.Millisecond})
+		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2, Timeout: new(200 * time.Millisecond)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for cur.Next(t.Context()) {
+		}
+		wantTimeout(t, cur.Err())
+		r.reset()
+		if err := cur.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.events("succeeded killCursors", "in", "cleared"); len(got) != 2 || !strings.HasPrefix(got[0], "succeeded") || !slices.Contains(got, "in") {
+			t.Errorf("events: %q", got)
+		}
+	})
+}
