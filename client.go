@@ -112,6 +112,9 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 
 // build makes the floors below.
 func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) error {
+	if err := o.ReadRetryPolicy.Validate(); err != nil {
+		return err
+	}
 	var warnings []string
 	var handler slog.Handler
 	if o.Logger != nil {

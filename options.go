@@ -159,10 +159,21 @@ type Dialer = conn.Dialer
 // not part of it, DeprecationErrors what is deprecated in it.
 type ServerAPI = conn.ServerAPI
 
-// ReadRetryPolicy says how often a read is tried again. The zero value is the rule of the specification Retryable Reads: once
-// without a timeout, and within a timeout as often as there is time. UntilSuccess goes on until success, until an error that is
-// not retryable, or until the second socket timeout. MaxAttempts bounds the attempts, the first one included.
+// ReadRetryPolicy says how often a read is tried again: its fields are Rule and MaxAttempts, which bounds the attempts, the first one
+// included, if it is not 0. Outside of the policy stay transactions, where reads are not tried again, and servers that are overloaded;
+// the context, the timeout and the selection timeout end every attempt.
 type ReadRetryPolicy = exec.ReadRetryPolicy
+
+// ReadRetryRule is when a read is tried again.
+type ReadRetryRule = exec.ReadRetryRule
+
+// The rules of a ReadRetryPolicy.
+const (
+	// RetryDefault tries once more without a Timeout, and within one as often as there is time.
+	RetryDefault = exec.RetryDefault
+	// RetryUntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout.
+	RetryUntilSuccess = exec.RetryUntilSuccess
+)
 
 // apply overlays the options on what the connection string configures.
 func (o *ClientOptions) apply(c *uri.Config) error {

@@ -377,3 +377,55 @@ func TestTimeoutAndDeadline(t *testing.T) {
 		})
 	}
 }
+
+// A context's deadline adds no maxTimeMS to a command of the user's own, which may have one, and leaves the error of that one alone.
+func TestDeadlineBesideMaxTimeOfCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := bson.D{{Key: "count", Value: "coll"}, {Key: "maxTimeMS", Value: 1000}}
+		if _, err := r.client.Database("db").RunCommand(ctx, cmd); err != nil {
+			t.Fatal(err)
+		}
+		r.d.FailCommand(mongotest.Fail{Commands: []string{"count", "find"}, Times: 2, Code: 50})
+		_, err := r.client.Database("db").RunCommand(ctx, cmd)
+		_, err2 := r.coll.FindOne(ctx, bson.D{}, allium.FindOneOptions{MaxTime: time.Second})
+		for _, err := range []error{err, err2} {
+			var timeout *allium.TimeoutError
+			if wantCode(t, err, 50); errors.As(err, &timeout) {
+				t.Errorf("the command's own limit is taken for the context's: %v", err)
+			}
+		}
+	})
+}
+
+// The policy of reads: a rule, and a bound on the attempts.
+func TestReadRetryPolicy(t *testing.T) {
+	for _, tc := range []struct {
+		policy   allium.ReadRetryPolicy
+		attempts int
+	}{
+		{allium.ReadRetryPolicy{}, 2},
+		{allium.ReadRetryPolicy{MaxAttempts: 3}, 3},
+		{allium.ReadRetryPolicy{Rule: allium.RetryUntilSuccess, MaxAttempts: 7}, 7},
+		{allium.ReadRetryPolicy{Rule: allium.RetryUntilSuccess}, 10},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRetryRig(t, allium.ClientOptions{ReadRetryPolicy: tc.policy}, mongotest.ReplicaSet(1))
+			r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 9, Code: 6})
+			if err := r.findOne(t); (err == nil) != (tc.attempts == 10) {
+				t.Errorf("%+v: %v", tc.policy, err)
+			}
+			if n := len(r.events("started find")); n != tc.attempts {
+				t.Errorf("%+v: %d attempts, want %d", tc.policy, n, tc.attempts)
+			}
+		})
+	}
+	for _, p := range []allium.ReadRetryPolicy{{MaxAttempts: -1}, {Rule: 7}} {
+		if client, err := allium.Open("mongodb://localhost", allium.ClientOptions{ReadRetryPolicy: p}); err == nil {
+			client.Close(t.Context())
+			t.Errorf("%+v was accepted", p)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -42,11 +43,32 @@ const DefaultMaxAdaptiveRetries = 2
 
 // ReadRetryPolicy says how often a read is tried again.
 type ReadRetryPolicy struct {
-	// UntilSuccess retries until success, until an error that is not retryable, or until the second socket timeout,
-	// which is returned. False: once without a timeout, without bound within one.
-	UntilSuccess bool
-	// MaxAttempts bounds the attempts, the first one included; 0 leaves the policy's own rule.
+	Rule ReadRetryRule
+	// MaxAttempts bounds the attempts, the first one included; 0 leaves it to the rule.
 	MaxAttempts int
+}
+
+// ReadRetryRule is when a read is tried again.
+type ReadRetryRule uint8
+
+// The rules.
+const (
+	// RetryDefault is the rule of the specification Retryable Reads: once without a timeoutMS, without bound within one.
+	RetryDefault ReadRetryRule = iota
+	// RetryUntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout, which is
+	// returned (Retryable Reads of 2022).
+	RetryUntilSuccess
+)
+
+// Validate checks the policy.
+func (p *ReadRetryPolicy) Validate() error {
+	if p.Rule > RetryUntilSuccess {
+		return errors.New("the rule of the read retry policy does not exist")
+	}
+	if p.MaxAttempts < 0 {
+		return fmt.Errorf("read retry policy: MaxAttempts is %d, want 0 or more", p.MaxAttempts)
+	}
+	return nil
 }
 
 // Executor runs operations. It is safe for concurrent use.
@@ -254,7 +276,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 		return last
 	}
 	expired := ctx.Err()
-	if expired == nil && !r.deadline.IsZero() && (isMaxTimeExpired(last) && (r.op.set() || !r.op.NoMaxTime) || !time.Now().Before(r.deadline)) {
+	if expired == nil && !r.deadline.IsZero() && (isMaxTimeExpired(last) && (r.op.set() || r.boundsServer()) || !time.Now().Before(r.deadline)) {
 		expired = context.DeadlineExceeded
 	}
 	if expired == nil || stage == stageBuild {

@@ -157,6 +157,10 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 	return m.appendMaxTime(dst)
 }
 
+// boundsServer reports whether the command carries a maxTimeMS that follows from the time that is left. A command of the user's own
+// may have one already, so that a context's deadline alone adds none.
+func (r *run) boundsServer() bool { return !r.op.NoMaxTime && (r.op.set() || r.op.Kind != Run) }
+
 // appendMaxTime appends maxTimeMS where the driver chooses it.
 func (m *message) appendMaxTime(dst []byte) ([]byte, error) {
 	limit := m.op.MaxAwait
@@ -167,7 +171,7 @@ func (m *message) appendMaxTime(dst []byte) ([]byte, error) {
 			return dst, errNoTimeLeft
 		case limit > 0:
 			limit = min(limit, left)
-		case !m.op.NoMaxTime && !m.unacknowledged:
+		case m.boundsServer() && !m.unacknowledged:
 			limit = left
 		}
 	}

@@ -51,7 +51,7 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	case overload && mongoerr.HasLabel(err, mongoerr.LabelRetryable) && r.retriesOverload():
 	case r.op.Kind == Read && r.op.Retryable && r.x.RetryReads && !r.inTxn && isRetryableRead(err):
 		policy := r.x.ReadRetry
-		if policy.UntilSuccess {
+		if policy.Rule == RetryUntilSuccess {
 			allowed = math.MaxInt
 			if isSocketTimeout(err) {
 				if r.socketTimeouts++; r.socketTimeouts >= 2 {
