@@ -157,8 +157,8 @@ func TestDeploymentHandshakeUpdatesTopology(t *testing.T) {
 		}
 		defer c.Return()
 		now := s.Description()
-		if now.Kind != event.RSSecondary || now.AverageRTT != old.AverageRTT {
-			t.Errorf("after a handshake with the old primary it is taken for a %v", now.Kind)
+		if now.Kind != event.RSSecondary || now.AverageRTT != old.AverageRTT || now.LastUpdate.IsZero() {
+			t.Errorf("after a handshake with the old primary it is taken for %v of %v", now, now.LastUpdate)
 		}
 		s.handshaken(&old)
 		if s.Description() != now {

@@ -79,7 +79,7 @@ func (s *Server) handshaken(hello *event.ServerDescription) {
 	defer t.mu.Unlock()
 	if known := s.desc.Load(); t.servers[s.addr] == s && newer(known) {
 		d := *hello
-		d.AverageRTT, d.MinRTT = known.AverageRTT, known.MinRTT
+		d.AverageRTT, d.MinRTT, d.LastUpdate = known.AverageRTT, known.MinRTT, time.Now()
 		t.apply(&d)
 	}
 }
