@@ -109,7 +109,7 @@ func (r *retryRig) events(prefixes ...string) []string {
 	return out
 }
 
-// onlyFirst makes f run after the first command that failed, before it is tried again.
+// afterFirstFailure makes f run after the first command that failed, before it is tried again.
 func (r *retryRig) afterFirstFailure(f func()) {
 	var once sync.Once
 	r.onFailed = func(*event.CommandFailed) { once.Do(f) }
