@@ -1,7 +1,10 @@
 package server
 
 import (
+	"strings"
+
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -13,53 +16,79 @@ var apiV1 = map[string]bool{
 	"findAndModify": true, "getMore": true, "hello": true, "insert": true, "killCursors": true, "listCollections": true,
 	"listDatabases": true, "listIndexes": true, "ping": true, "refreshSessions": true, "saslContinue": true,
 	"saslStart": true, "update": true, "createSearchIndexes": true, "dropSearchIndex": true, "updateSearchIndex": true,
-	"isMaster": true, "testVersion2": false, "testDeprecation": true,
+	"isMaster": true,
 }
+
+// testCommands are commands that servers have for tests of the Stable API: the versions that they are in, and in which they
+// are deprecated.
+var testCommands = map[string]struct{ in, deprecated string }{
+	"testVersion2": {"2", ""}, "testVersions1And2": {"12", ""}, "testDeprecation": {"1", "1"}, "testDeprecationInVersion2": {"12", "2"},
+	"testRemoval": {"1", ""},
+}
+
+// inAPI reports whether a command is in a version of the Stable API, and whether it is deprecated there.
+func inAPI(command, version string) (in, deprecated bool) {
+	if c, ok := testCommands[command]; ok {
+		return strings.Contains(c.in, version), c.deprecated == version
+	}
+	return version == "1" && apiV1[command], false
+}
+
+var apiStruct = &idlStruct{name: "APIParametersFromClient", lax: true, fields: map[string]idlField{
+	"apiVersion": {kind: idlString}, "apiStrict": {kind: idlBool}, "apiDeprecationErrors": {kind: idlBool},
+}}
 
 // checkAPI enforces apiVersion, apiStrict and apiDeprecationErrors, which servers know since 5.0.
 func (r *Request) checkAPI() error {
 	if !r.Node.cfg.Version.AtLeast(5, 0) {
 		return nil
 	}
-	flag := func(name string, v bson.RawValue) (bool, error) {
-		if v.IsZero() {
-			return false, nil
-		}
-		b, ok := v.Boolean()
-		if !ok {
-			return false, wrongType("APIParametersFromClient."+name, v.Type, "bool")
-		}
-		if r.apiVersion.IsZero() {
-			return false, srverr.New(srverr.APIVersionError, "Provided %s without passing apiVersion", name)
-		}
-		return b, nil
-	}
-	strict, err := flag("apiStrict", r.apiStrict)
-	if err != nil {
-		return err
-	}
-	deprecation, err := flag("apiDeprecationErrors", r.apiDeprecation)
-	if err != nil {
-		return err
-	}
-	if r.apiVersion.IsZero() {
+	if r.apiVersion.IsZero() && r.apiStrict.IsZero() && r.apiDeprecation.IsZero() {
 		if v, _ := r.Node.parameter("requireApiVersion"); v.AsBool() && !r.Cmd.NoAuth && r.Cmd.Name != "getMore" && !(r.InTxn() && !r.startTxn) {
 			return srverr.New(498870, "The apiVersion parameter is required, please configure your MongoClient's API version")
 		}
 		return nil
 	}
-	version, ok := r.apiVersion.StringValue()
-	if !ok {
-		return wrongType("APIParametersFromClient.apiVersion", r.apiVersion.Type, "string")
+	if err := apiStruct.parse(r, r.Body, func(string, bson.RawValue) error { return nil }); err != nil {
+		return err
 	}
-	if version != "1" {
-		return srverr.New(srverr.APIVersionError, "API version must be \"1\"")
+	version, given := r.apiVersion.StringValue()
+	strict, deprecation := r.apiStrict.AsBool(), r.apiDeprecation.AsBool()
+	in, deprecated := inAPI(r.Cmd.Name, version)
+	switch {
+	case !given && (strict || deprecation):
+		return srverr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+	case given && version != "1" && version != "2":
+		return srverr.New(srverr.APIVersionError, "API version must be either \"1\" or \"2\"")
+	case strict && !in:
+		return srverr.New(srverr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. Information on supported commands and migrations in API Version %[2]s can be found at https://dochub.mongodb.org/core/manual-versioned-api", r.Cmd.Name, version)
+	case deprecation && deprecated:
+		return srverr.New(srverr.APIDeprecationError, "Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s", r.Cmd.Name, version)
 	}
-	if strict && !apiV1[r.Cmd.Name] {
-		return srverr.New(srverr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api", r.Cmd.Name)
+	return nil
+}
+
+// apiText renders the Stable API's parameters of the command, for comparison and for errors.
+func (r *Request) apiText() string {
+	if r.apiVersion.IsZero() && r.apiStrict.IsZero() && r.apiDeprecation.IsZero() {
+		return "{}"
 	}
-	if deprecation && r.Cmd.Name == "testDeprecation" {
-		return srverr.New(srverr.APIDeprecationError, "Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version 1", r.Cmd.Name)
+	at, doc := bson.BeginDocument(nil)
+	for _, p := range []struct {
+		name string
+		v    bson.RawValue
+	}{{"apiVersion", r.apiVersion}, {"apiStrict", r.apiStrict}, {"apiDeprecationErrors", r.apiDeprecation}} {
+		if !p.v.IsZero() {
+			doc = bson.AppendRawValue(doc, p.name, p.v)
+		}
+	}
+	return bsontext.Document(bson.EndDocument(doc, at))
+}
+
+// sameAPI checks that a command has the Stable API's parameters of the command that it goes on with.
+func (r *Request) sameAPI(what, before, first string) error {
+	if now := r.apiText(); now != before && r.Node.cfg.Version.AtLeast(5, 0) {
+		return srverr.New(srverr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", what, now, first, before)
 	}
 	return nil
 }

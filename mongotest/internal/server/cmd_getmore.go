@@ -127,6 +127,9 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	if err := r.ownsCursor(c); err != nil {
 		return dst, err
 	}
+	if err := r.sameAPI("getMore", c.api, "cursor-creating command"); err != nil {
+		return dst, err
+	}
 	if ns := namespace(r.DB, q.coll); ns != c.ns {
 		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
 	}

@@ -5,7 +5,7 @@ func init() {
 		return dst, nil
 	}})
 	// Commands that servers have for tests, such as these of the Stable API.
-	for _, name := range []string{"testVersion2", "testDeprecation", "testDeprecationInVersion2"} {
+	for name := range testCommands {
 		register(&Command{Name: name, Since: Version{5, 0, 0}, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
 			return dst, nil
 		}})

@@ -31,6 +31,7 @@ type cursor struct {
 	stash bson.Raw
 
 	session   *Session       // that made it; nil: none
+	api       string         // the Stable API\'s parameters of the command that made it
 	txnNumber int64          // of the transaction that the cursor belongs to; -1: none
 	atTime    bson.Timestamp // of the snapshot that it reads; zero: whatever is the newest
 
@@ -309,7 +310,7 @@ func appendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte)
 
 // keepCursor keeps a cursor for later commands and gives it its id.
 func (r *Request) keepCursor(c *cursor) error {
-	c.created, c.session, c.atTime = r.start, r.Session, r.atTime
+	c.created, c.session, c.atTime, c.api = r.start, r.Session, r.atTime, r.apiText()
 	if r.Txn != nil {
 		c.txnNumber = r.Txn.Number
 	}

@@ -24,6 +24,7 @@ type Txn struct {
 	ReadTime bson.Timestamp
 
 	session  *Session
+	api      string // the Stable API's parameters of its first command
 	started  time.Time
 	commitTS bson.Timestamp
 	expiry   *time.Timer
@@ -152,7 +153,7 @@ func (r *Request) beginTxn(st *sessionState) error {
 		return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run killCursors as the first operation in a multi-document transaction.")
 	}
 	r.Session.abort()
-	t := &Txn{Number: r.txnNumber, session: r.Session, started: time.Now(), ReadTime: r.rc.at}
+	t := &Txn{Number: r.txnNumber, session: r.Session, api: r.apiText(), started: time.Now(), ReadTime: r.rc.at}
 	*st = sessionState{txnNumber: r.txnNumber, phase: txnInProgress, txn: t}
 	if begin := r.Node.data.Begin; begin != nil {
 		t.Store = begin(r, t)
@@ -165,6 +166,11 @@ func (r *Request) beginTxn(st *sessionState) error {
 func (r *Request) continueTxn(st *sessionState) error {
 	if r.txnNumber != st.txnNumber || st.phase == retryableWrite {
 		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", r.txnNumber, st.txnNumber)
+	}
+	if st.txn != nil {
+		if err := r.sameAPI("transaction-continuing command", st.txn.api, "transaction's first command"); err != nil {
+			return err
+		}
 	}
 	switch {
 	case st.phase == txnAborted:
