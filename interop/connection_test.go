@@ -34,7 +34,7 @@ func TestOfficialAuthentication(t *testing.T) {
 			for _, u := range []mongotest.User{
 				{Name: "old", Password: "secret", Mechanisms: []string{"SCRAM-SHA-1"}, Roles: []string{"root"}},
 				{Name: "new", Password: "secret", Mechanisms: []string{"SCRAM-SHA-256"}, Roles: []string{"root"}},
-				{Name: "ldap", Password: "secret", DB: "$external"},
+				{Name: "ldap", Password: "secret", DB: "$external", Roles: []string{"root"}},
 				{Name: "local", Password: "secret", DB: "interop", Roles: []string{"readWrite"}},
 			} {
 				if err := d.AddUser(u); err != nil {
