@@ -61,7 +61,8 @@ func nullFileTasks(ours *allium.Client, theirs *mongo.Client) []Task {
 	return []Task{up, down, through}
 }
 
-// largeFile returns the tasks of uploading data from memory to the default bucket, and of downloading a file with data from another bucket to memory.
+// largeFile returns the tasks of uploading data from memory to the default bucket, and of downloading a file with data from
+// another bucket to memory.
 func largeFile(ourDB *allium.Database, theirDB *mongo.Database, bucket string, id bson.ObjectID, data []byte) (up, down Task) {
 	ctx := context.Background()
 	up = Task{Bytes: len(data), Scale: 1,

@@ -11,8 +11,8 @@ import (
 	"allium/bson"
 )
 
-// DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets its own: with what is around it, a chunk of this size
-// just fits into 256 KiB.
+// DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets its own: with what is around it, a chunk
+// of this size just fits into 256 KiB.
 const DefaultChunkSize = 255 << 10
 
 // Bucket is a set of stored files. It is cheap to make, does not change, and is safe for concurrent use.

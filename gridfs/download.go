@@ -19,8 +19,8 @@ type DownloadOptions struct {
 
 // DownloadByNameOptions are the options of a download by name.
 type DownloadByNameOptions struct {
-	// Revision says which of the files with the name it is: 0 is the first one that was stored, 1 the second, and so on; -1 is the newest one,
-	// -2 the one before, and so on. Nil: -1.
+	// Revision says which of the files with the name it is: 0 is the first one that was stored, 1 the second, and so on; -1 is
+	// the newest one, -2 the one before, and so on. Nil: -1.
 	Revision *int
 	// Timeout bounds the download from here to its end, or to Close; a pointer to 0 means no bound.
 	Timeout *time.Duration
@@ -32,8 +32,8 @@ func (b *Bucket) DownloadToStream(ctx context.Context, id any, w io.Writer, opts
 	return download(s, err, w)
 }
 
-// DownloadToStreamByName writes a revision of a file to w, and returns how many bytes it wrote. w is not closed, and Timeout does not
-// interrupt it.
+// DownloadToStreamByName writes a revision of a file to w, and returns how many bytes it wrote. w is not closed, and Timeout
+// does not interrupt it.
 func (b *Bucket) DownloadToStreamByName(ctx context.Context, filename string, w io.Writer, opts ...DownloadByNameOptions) (int64, error) {
 	s, err := b.OpenDownloadStreamByName(ctx, filename, opts...)
 	return download(s, err, w)
@@ -64,8 +64,8 @@ func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...Downloa
 	return b.newDownload(ctx, l, f), nil
 }
 
-// OpenDownloadStreamByName opens a revision of a file for reading. If no file has the name, the error is ErrFileNotFound, and if there is no
-// such revision ErrRevisionNotFound.
+// OpenDownloadStreamByName opens a revision of a file for reading. If no file has the name, the error is ErrFileNotFound, and
+// if there is no such revision ErrRevisionNotFound.
 func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string, opts ...DownloadByNameOptions) (*DownloadStream, error) {
 	o, err := option(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -90,8 +90,8 @@ func (b *Bucket) newDownload(ctx context.Context, l limit, f *storedFile) *Downl
 	return &DownloadStream{bucket: b, ctx: ctx, limit: l, file: f, held: -1, run: -1, size: firstWindow(f), background: allium.SessionFrom(ctx) == nil}
 }
 
-// DownloadStream is a stored file that is open for reading. It holds nothing on the server. It is not safe for concurrent use but for
-// ReadAt, which can be called at any time until Close.
+// DownloadStream is a stored file that is open for reading. It holds nothing on the server. It is not safe for concurrent use
+// but for ReadAt, which can be called at any time until Close.
 //
 // An error of Read says nothing about the next one: a caller may try again.
 type DownloadStream struct {
@@ -122,8 +122,8 @@ const sequential = 2
 // maxAhead is how many windows are fetched ahead at most: while one arrives, the next one has been asked for already.
 const maxAhead = 2
 
-// firstWindow returns how many chunks are fetched first: all of a file that is not large, and else a part, since it may be that only the
-// beginning of the file is of interest.
+// firstWindow returns how many chunks are fetched first: all of a file that is not large, and else a part, since it may be that
+// only the beginning of the file is of interest.
 func firstWindow(f *storedFile) int64 {
 	if f.chunks == 0 {
 		return 1

@@ -15,9 +15,9 @@ import (
 
 // FS returns the bucket as a file system, which is an fs.ReadDirFS and an fs.StatFS. ctx bounds everything that is done with it.
 //
-// Slashes in the names of files make directories. Of the revisions of a file the newest one is there. Names that are no paths for package
-// io/fs, such as "/a" or "a//b", are left out; where one file's name is a directory of another's, the file wins, and the other one can be opened but
-// is not listed. FileInfo.Sys returns the *File; directories have no time.
+// Slashes in the names of files make directories. Of the revisions of a file the newest one is there. Names that are no paths
+// for package io/fs, such as "/a" or "a//b", are left out; where one file's name is a directory of another's, the file wins,
+// and the other one can be opened but is not listed. FileInfo.Sys returns the *File; directories have no time.
 //
 // Files are io.Seeker, io.ReaderAt and io.WriterTo, so that a bucket can be served over HTTP, with range requests:
 //
@@ -128,8 +128,8 @@ func (f *fileSystem) list(dir string) ([]fs.DirEntry, error) {
 // new query.
 const walkBatch = 500
 
-// walk calls visit with the files below a directory, their names relative to it, until it returns false: every revision of those that lie in the directory
-// itself, in the order of time, and at least one of those in each directory of it.
+// walk calls visit with the files below a directory, their names relative to it, until it returns false: every revision of
+// those that lie in the directory itself, in the order of time, and at least one of those in each directory of it.
 func (f *fileSystem) walk(dir string, visit func(rel string, file *File) bool) error {
 	prefix := ""
 	if dir != "." {

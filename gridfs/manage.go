@@ -16,8 +16,8 @@ type DeleteOptions struct {
 	Timeout *time.Duration
 }
 
-// Delete deletes a file: its document first and then its chunks, so that a reader notices. If there is none with the id, the error is
-// ErrFileNotFound; chunks that an upload left behind are deleted even then.
+// Delete deletes a file: its document first and then its chunks, so that a reader notices. If there is none with the id, the
+// error is ErrFileNotFound; chunks that an upload left behind are deleted even then.
 func (b *Bucket) Delete(ctx context.Context, id any, opts ...DeleteOptions) error {
 	o, err := option(opts)
 	l, err := b.begin(ctx, o.Timeout, err)

@@ -23,8 +23,8 @@ type UploadOptions struct {
 	Timeout *time.Duration
 }
 
-// UploadFromStream stores what r holds as a new file, and returns the id that it got. If r fails, the upload is aborted and the error is
-// r's. r is not closed, and Timeout does not interrupt it. The whole of r need not fit into memory.
+// UploadFromStream stores what r holds as a new file, and returns the id that it got. If r fails, the upload is aborted and the
+// error is r's. r is not closed, and Timeout does not interrupt it. The whole of r need not fit into memory.
 func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Reader, opts ...UploadOptions) (bson.ObjectID, error) {
 	id := bson.NewObjectID()
 	return id, b.UploadFromStreamWithID(ctx, id, filename, r, opts...)
@@ -94,8 +94,8 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 	}, nil
 }
 
-// UploadStream is a file on its way into a bucket. The file exists once Close has returned nil. A stream that is not closed must be aborted,
-// or its chunks stay behind. It is not safe for concurrent use.
+// UploadStream is a file on its way into a bucket. The file exists once Close has returned nil. A stream that is not closed
+// must be aborted, or its chunks stay behind. It is not safe for concurrent use.
 type UploadStream struct {
 	bucket     *Bucket
 	ctx        context.Context // that the stream was opened with: io.Writer has no room for one
@@ -133,8 +133,8 @@ func (s *UploadStream) ID() any { return s.id }
 // failure returns the error of a write that failed.
 func (s *UploadStream) failure() error { return s.err }
 
-// Write adds p to the file. What it returns tells that the bytes were taken, not that they are stored: an error of the server may come
-// with a later call, and then comes with every one.
+// Write adds p to the file. What it returns tells that the bytes were taken, not that they are stored: an error of the server
+// may come with a later call, and then comes with every one.
 func (s *UploadStream) Write(p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
@@ -292,8 +292,8 @@ func (s *UploadStream) fail(err error) error {
 	return fmt.Errorf("upload %q: %w", s.name, err)
 }
 
-// Close writes what is left and then the file's document, with which the file comes into being. After an error there is no file; chunks that were
-// stored already stay behind (specification: GridFS, "Operation Failure").
+// Close writes what is left and then the file's document, with which the file comes into being. After an error there is no
+// file; chunks that were stored already stay behind (specification: GridFS, "Operation Failure").
 func (s *UploadStream) Close() error {
 	if s.closed {
 		return ErrClosed
@@ -339,8 +339,9 @@ func (s *UploadStream) document() bson.Raw {
 // abortTimeout bounds an abort whose context has ended.
 const abortTimeout = 10 * time.Second
 
-// Abort ends the upload and deletes the chunks that it has stored. It runs even if the stream's context has ended, for ten seconds at most
-// then. On an error chunks may stay behind. After Close or another Abort it returns ErrClosed, so that it can be deferred.
+// Abort ends the upload and deletes the chunks that it has stored. It runs even if the stream's context has ended, for ten
+// seconds at most then. On an error chunks may stay behind. After Close or another Abort it returns ErrClosed, so that it can
+// be deferred.
 func (s *UploadStream) Abort() error {
 	if s.closed {
 		return ErrClosed
