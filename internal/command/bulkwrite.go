@@ -84,8 +84,12 @@ func (c *BulkWrite) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	return f.dst, f.err
 }
 
-// emptyDocumentSize is what a document has beside its elements.
-const emptyDocumentSize = 5
+const (
+	// emptyDocumentSize is what a document has beside its elements.
+	emptyDocumentSize = 5
+	// nsInfoSize is what an element of nsInfo has beside the namespace: type, key, length and NUL of the string.
+	nsInfoSize = emptyDocumentSize + 1 + len("ns.") + 4 + 1
+)
 
 // AppendSequences implements Sequencer.
 func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
@@ -110,7 +114,7 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 		}
 		size := len(dst) - opsAt + len(c.nsInfo)
 		if !known {
-			size += emptyDocumentSize + len("?ns.....") + len(s.Namespace)
+			size += nsInfoSize + len(s.Namespace)
 		}
 		if size > limit {
 			if c.count == 0 {

@@ -58,7 +58,7 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 		}
 		if m.index != nil {
 			var err error
-			if dst, c, err = m.applyIndex(tx, c, !r.Node.cfg.Version.AtLeast(5, 0), dst); err != nil {
+			if dst, c, err = m.applyIndex(tx, c, r.Node.cfg.Version, dst); err != nil {
 				return err
 			}
 		}
@@ -179,18 +179,26 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 	return m, nil
 }
 
-// applyIndex changes an index: how long its documents live, or whether queries see it. old servers show values as they came.
-func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, old bool, dst []byte) ([]byte, *store.Coll, error) {
+// applyIndex changes an index: how long its documents live, whether queries see it, or whether it is unique. Servers before 5.0 show
+// values as they came.
+func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version Version, dst []byte) ([]byte, *store.Coll, error) {
 	bad := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
 	name, byName := m.index.Lookup("name").StringValue()
 	pattern, byKey := m.index.Lookup("keyPattern").Document()
 	expire, hidden := m.index.Lookup("expireAfterSeconds"), m.index.Lookup("hidden")
+	var prepare, unique bson.RawValue
+	if version.AtLeast(6, 0) {
+		prepare, unique = m.index.Lookup("prepareUnique"), m.index.Lookup("unique")
+	}
 	switch {
 	case byName && byKey:
 		return dst, c, bad("Cannot specify both key pattern and name.")
 	case !byName && !byKey:
 		return dst, c, bad("Must specify either index name or key pattern.")
-	case expire.Type == 0 && hidden.Type == 0:
+	case expire.Type == 0 && hidden.Type == 0 && prepare.Type == 0 && unique.Type == 0:
+		if version.AtLeast(6, 0) {
+			return dst, c, bad("no expireAfterSeconds, hidden, unique, or prepareUnique field")
+		}
 		return dst, c, bad("no expireAfterSeconds or hidden field")
 	case expire.Type != 0 && !expire.IsNumber():
 		return dst, c, bad("expireAfterSeconds field must be a number")
@@ -229,7 +237,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, old bool, dst []b
 		}
 		n, _ := number(expire)
 		dst = bson.AppendRawValue(dst, "expireAfterSeconds_old", spec.Lookup("expireAfterSeconds"))
-		if old {
+		if !version.AtLeast(5, 0) {
 			dst = bson.AppendRawValue(dst, "expireAfterSeconds_new", expire)
 		} else {
 			dst = bson.AppendInt64(dst, "expireAfterSeconds_new", n)
@@ -237,9 +245,50 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, old bool, dst []b
 		x.Expire = &n
 		spec = setOption(spec, "expireAfterSeconds", int64Value(n), false)
 	}
+	if prepare.Type != 0 && prepare.AsBool() != x.PrepareUnique {
+		dst = bson.AppendBool(dst, "prepareUnique_old", x.PrepareUnique)
+		dst = bson.AppendBool(dst, "prepareUnique_new", prepare.AsBool())
+		x.PrepareUnique = prepare.AsBool()
+		spec = setOption(spec, "prepareUnique", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, !x.PrepareUnique)
+	}
 	x.Spec = spec
+	if unique.AsBool() && !x.Unique {
+		return m.makeUnique(tx, c, &x, dst)
+	}
 	c, err := tx.ModifyIndex(c, &x, m.index)
 	return dst, c, err
+}
+
+// makeUnique turns an index that was prepared for it into a unique one.
+func (m *modification) makeUnique(tx *store.Tx, c *store.Coll, x *store.IndexInfo, dst []byte) ([]byte, *store.Coll, error) {
+	if !x.PrepareUnique {
+		return dst, c, srverr.New(srverr.InvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+	}
+	groups, err := tx.Duplicates(c, x.Name)
+	if err != nil {
+		return dst, c, err
+	}
+	if len(groups) > 0 {
+		e := srverr.New(srverr.CannotConvertIndexToUnique, "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
+		at, extra := bson.BeginDocument(nil)
+		list, extra := bson.BeginArrayElement(extra, "violations")
+		for i, g := range groups {
+			one, d := bson.BeginDocument(bson.AppendIndexHeader(extra, bson.TypeEmbeddedDocument, i))
+			ids, d := bson.BeginArrayElement(d, "ids")
+			for j, doc := range g {
+				id := doc.Lookup("_id")
+				d = append(bson.AppendIndexHeader(d, id.Type, j), id.Value...)
+			}
+			extra = bson.EndDocument(bson.EndDocument(d, ids), one)
+		}
+		e.Extra = bson.EndDocument(bson.EndDocument(extra, list), at)
+		return dst, c, e
+	}
+	x.Unique, x.PrepareUnique = true, false
+	yes := bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}
+	x.Spec = setOption(setOption(x.Spec, "prepareUnique", yes, true), "unique", yes, false)
+	c, err = tx.RebuildIndex(c, x, m.index)
+	return bson.AppendBool(dst, "unique_new", true), c, err
 }
 
 // setOption returns the document with a field set in its place, at the end if it is new, or removed.

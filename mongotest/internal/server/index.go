@@ -329,6 +329,7 @@ func (r *Request) finishIndex(s *indexSpec, c *store.Coll) (*store.IndexInfo, er
 		x.Collation = c.Collation
 	}
 	x.Unique = s.doc.Lookup("unique").Type != 0 && truthyOption(s.doc.Lookup("unique"))
+	x.PrepareUnique = truthyOption(s.doc.Lookup("prepareUnique"))
 	x.Sparse = truthyOption(s.doc.Lookup("sparse"))
 	x.Hidden = truthyOption(s.doc.Lookup("hidden"))
 	x.Pattern = s.key

@@ -176,6 +176,12 @@ var showsShards = map[string]bool{"createIndexes": true, "dropIndexes": true, "c
 func (r *Request) shardError(err error) error {
 	e := *srverr.From(err)
 	r.raw = true
+	own := e.Extra
+	details := func(d *docBuilder) {
+		for k, v := range own.All() {
+			d.b = bson.AppendRawValue(d.b, k, v)
+		}
+	}
 	e.Extra = build(func(d *docBuilder) {
 		d.doc("raw", build(func(d *docBuilder) {
 			d.doc(r.Node.data.shardHost(r.firstShard()), build(func(d *docBuilder) {
@@ -183,8 +189,10 @@ func (r *Request) shardError(err error) error {
 				d.str("errmsg", e.Msg)
 				d.b = bson.AppendInt32(d.b, "code", e.Code)
 				d.str("codeName", r.Node.codeName(e.Code))
+				details(d)
 			}))
 		}))
+		details(d)
 	})
 	return &e
 }

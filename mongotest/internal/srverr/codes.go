@@ -343,6 +343,7 @@ const (
 	TxnRetryCounterTooOld                                       int32 = 356
 	InvalidBSONType                                             int32 = 357
 	InternalTransactionNotSupported                             int32 = 358
+	CannotConvertIndexToUnique                                  int32 = 359
 	CollectionUUIDMismatch                                      int32 = 361
 	TemporarilyUnavailable                                      int32 = 365
 	DuplicateKeyId                                              int32 = 366
@@ -717,6 +718,7 @@ var names = map[int32]string{
 	TxnRetryCounterTooOld:                                       "TxnRetryCounterTooOld",
 	InvalidBSONType:                                             "InvalidBSONType",
 	InternalTransactionNotSupported:                             "InternalTransactionNotSupported",
+	CannotConvertIndexToUnique:                                  "CannotConvertIndexToUnique",
 	CollectionUUIDMismatch:                                      "CollectionUUIDMismatch",
 	TemporarilyUnavailable:                                      "TemporarilyUnavailable",
 	DuplicateKeyId:                                              "DuplicateKeyId",

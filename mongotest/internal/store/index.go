@@ -26,10 +26,12 @@ type IndexInfo struct {
 	Fields  []IndexField
 	IsID    bool
 	Unique  bool
-	Sparse  bool
-	Hidden  bool
-	Partial *query.Filter // nil: all documents
-	Expire  *int64        // seconds, of a TTL index
+	// PrepareUnique refuses new duplicates, but leaves those that there are.
+	PrepareUnique bool
+	Sparse        bool
+	Hidden        bool
+	Partial       *query.Filter // nil: all documents
+	Expire        *int64        // seconds, of a TTL index
 	// Collation is nil for the simple one.
 	Collation *query.Collation
 
@@ -120,6 +122,20 @@ func (x *IndexInfo) entry(key, rid string) string {
 		return key
 	}
 	return key + rid
+}
+
+// holder returns the document that has this key, if another one than rid has.
+func (ix *Index) holder(key, rid string) (other string, ok bool) {
+	if ix.Unique {
+		other, ok = ix.tree.get(key)
+		return other, ok && other != rid
+	}
+	for it := ix.tree.seek(key); it.valid() && strings.HasPrefix(it.key(), key); it.next() {
+		if other = it.value(); other != rid && it.key() == key+other {
+			return other, true
+		}
+	}
+	return "", false
 }
 
 // duplicateKey is the error of a key that exists already in a unique index.

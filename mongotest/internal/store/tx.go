@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/rand"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -250,12 +251,12 @@ func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, ma
 		if multi {
 			multikey |= 1 << i
 		}
-		if ix.Unique {
+		if ix.Unique || ix.PrepareUnique {
 			for _, k := range keys[marks[i]:] {
-				if other, ok := ix.tree.get(k); ok {
-					if other != rid {
-						return keys, marks, 0, duplicateKey(c.NS, ix.IndexInfo, k, doc)
-					}
+				if _, taken := ix.holder(k, rid); taken {
+					return keys, marks, 0, duplicateKey(c.NS, ix.IndexInfo, k, doc)
+				} else if _, own := ix.tree.get(ix.entry(k, rid)); own {
+					continue
 				} else if err = tx.lockKey(c, c.UUID, ix.Name, k); err != nil {
 					return keys, marks, 0, err
 				}
@@ -492,6 +493,56 @@ func (tx *Tx) DropIndex(c *Coll, name string) (*Coll, error) {
 			break
 		}
 	}
+	return w, nil
+}
+
+// Duplicates returns the documents that share a key of an index with others, by key.
+func (tx *Tx) Duplicates(c *Coll, name string) (groups [][]bson.Raw, err error) {
+	for i := range c.idx {
+		ix := &c.idx[i]
+		if ix.Name != name {
+			continue
+		}
+		at := map[string]int{}
+		var first []bson.Raw
+		var keys []string
+		for it := c.recs.first(); it.valid(); it.next() {
+			if keys, _, err = ix.keys(keys[:0], it.value()); err != nil {
+				return nil, err
+			}
+			for _, k := range keys {
+				n, ok := at[k]
+				if !ok {
+					n = len(first)
+					at[k], first, groups = n, append(first, it.value()), append(groups, nil)
+					continue
+				}
+				if groups[n] == nil {
+					groups[n] = append(groups[n], first[n])
+				}
+				groups[n] = append(groups[n], it.value())
+			}
+		}
+	}
+	return slices.DeleteFunc(groups, func(g []bson.Raw) bool { return g == nil }), nil
+}
+
+// RebuildIndex replaces an index by one with another definition and keys of its own.
+func (tx *Tx) RebuildIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) {
+	if err := tx.change(c.NS); err != nil {
+		return c, err
+	}
+	ix, err := tx.build(c, x)
+	if err != nil {
+		return c, err
+	}
+	w := tx.writable(c)
+	for i := range w.idx {
+		if w.idx[i].Name == x.Name {
+			w.idx[i] = ix
+		}
+	}
+	tx.record(Entry{Op: OpModify, NS: c.NS, UUID: c.UUID, More: more})
 	return w, nil
 }
 

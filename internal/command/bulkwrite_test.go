@@ -1,0 +1,172 @@
+package command
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/internal/wire"
+)
+
+// testWrites are inserts of documents of given sizes into given namespaces.
+type testWrites []struct {
+	ns    string
+	size  int // of the filler
+	multi bool
+}
+
+func (w testWrites) Len() int { return len(w) }
+
+func (w testWrites) Write(i int) BulkStatement {
+	s := BulkStatement{Namespace: w[i].ns}
+	if w[i].multi {
+		s.Delete = &DeleteStatement{Filter: bson.D{}, Multi: true}
+	}
+	return s
+}
+
+func (w testWrites) AppendDocument(dst []byte, i int) ([]byte, error) {
+	return bson.MarshalAppend(dst, bson.D{{Key: "_id", Value: int32(i)}, {Key: "f", Value: strings.Repeat("f", w[i].size)}})
+}
+
+// built is one message, taken apart.
+type built struct {
+	body bson.Raw
+	ops  []bson.Raw
+	ns   []string
+}
+
+func buildBulk(t *testing.T, c *BulkWrite, target *Target) (built, error) {
+	t.Helper()
+	var b built
+	start, dst := bson.BeginDocument(wire.AppendMsg(nil, 1, 0, 0))
+	dst, err := c.AppendBody(dst, target)
+	if err == nil {
+		dst, err = c.AppendSequences(bson.EndDocument(dst, start), target)
+	}
+	if err != nil {
+		return b, err
+	}
+	m, err := wire.ParseMsg(wire.FinishMessage(dst, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.body = m.Body
+	for _, s := range m.Sequences {
+		for docs := s.Docs; len(docs) > 0; {
+			doc, rest, err := bson.ReadDocument(docs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs = rest
+			if s.ID == "ops" {
+				b.ops = append(b.ops, doc)
+				continue
+			}
+			ns, _ := doc.Lookup("ns").StringValue()
+			b.ns = append(b.ns, strings.Clone(ns))
+		}
+	}
+	return b, nil
+}
+
+// size is what the specification limits: the command document, ops and nsInfo.
+func (b *built) size() int {
+	n := len(b.body)
+	for _, op := range b.ops {
+		n += len(op)
+	}
+	for _, ns := range b.ns {
+		n += sizeOfNS(ns)
+	}
+	return n
+}
+
+func sizeOfNS(ns string) int {
+	doc, _ := bson.Marshal(bson.D{{Key: "ns", Value: ns}})
+	return len(doc)
+}
+
+// TestBulkWriteSplitting checks with random writes that every message keeps to the limits, that the next write would not have fitted,
+// that namespaces are listed once and only where they are used, and that all writes come in their order.
+func TestBulkWriteSplitting(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		target := target()
+		target.MaxMessageSize, target.MaxBatchCount = bulkMessageOverhead+400+r.IntN(3000), 1+r.IntN(12)
+		writes := make(testWrites, 1+r.IntN(60))
+		for i := range writes {
+			writes[i].ns = "db." + strings.Repeat("c", 1+r.IntN(4)*r.IntN(4))
+			writes[i].size = r.IntN(100)
+			writes[i].multi = r.IntN(5) == 0
+		}
+		c := &BulkWrite{Writes: writes, Ordered: true, ErrorsOnly: true, Comment: strings.Repeat("x", r.IntN(20))}
+		limit := target.MaxMessageSize - bulkMessageOverhead
+		next := 0
+		for c.Left() > 0 {
+			b, err := buildBulk(t, c, target)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if c.First() != next || c.Count() != len(b.ops) || len(b.ops) == 0 || len(b.ops) > target.MaxBatchCount || b.size() > limit {
+				t.Fatalf("seed %d: message at %d holds %d of %d writes in %d of %d bytes", seed, c.First(), len(b.ops), target.MaxBatchCount, b.size(), limit)
+			}
+			used := map[string]bool{}
+			multi := false
+			for i, op := range b.ops {
+				w := writes[next+i]
+				name := "insert"
+				if w.multi {
+					name, multi = "delete", true
+				} else if id, _ := op.Lookup("document", "_id").AsInt64(); id != int64(next+i) {
+					t.Fatalf("seed %d: write %d is %v", seed, next+i, op)
+				}
+				at, ok := op.Lookup(name).AsInt64()
+				if !ok || int(at) >= len(b.ns) || b.ns[at] != w.ns {
+					t.Fatalf("seed %d: write %d, for %s, is %v with %v", seed, next+i, w.ns, op, b.ns)
+				}
+				used[w.ns] = true
+			}
+			if len(used) != len(b.ns) {
+				t.Fatalf("seed %d: %d namespaces are listed, %d are used", seed, len(b.ns), len(used))
+			}
+			if c.Retryable(len(b.ops)) == multi {
+				t.Fatalf("seed %d: retryable is %v", seed, !multi)
+			}
+			next += len(b.ops)
+			if next < len(writes) && len(b.ops) < target.MaxBatchCount {
+				single := &BulkWrite{Writes: writes[next : next+1], Ordered: true, ErrorsOnly: true}
+				one, err := buildBulk(t, single, target)
+				if err != nil {
+					t.Fatal(err)
+				}
+				more := len(one.ops[0])
+				if !used[writes[next].ns] {
+					more += sizeOfNS(writes[next].ns)
+				}
+				if b.size()+more <= limit {
+					t.Fatalf("seed %d: write %d would have fitted: %d + %d of %d bytes", seed, next, b.size(), more, limit)
+				}
+			}
+			c.Advance()
+		}
+		if next != len(writes) {
+			t.Fatalf("seed %d: %d of %d writes", seed, next, len(writes))
+		}
+	}
+}
+
+func TestBulkWriteAgain(t *testing.T) {
+	writes := testWrites{{ns: "a.b", size: 10}, {ns: "a.c", size: 10}}
+	c := &BulkWrite{Writes: writes}
+	first, err := buildBulk(t, c, target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := buildBulk(t, c, target())
+	if err != nil || fmt.Sprint(first) != fmt.Sprint(second) {
+		t.Errorf("an attempt that is repeated sends %v after %v, %v", second, first, err)
+	}
+}
