@@ -50,11 +50,10 @@ func init() {
 		},
 		"createCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 			o := allium.CreateCollectionOptions{SizeInBytes: a.int("size"), MaxDocuments: a.int("max"), Validator: a.any("validator"), ViewOn: a.string("viewOn"),
+				ValidationLevel: a.string("validationLevel"), ValidationAction: a.string("validationAction"), Collation: a.collation(), IDIndex: a.any("idIndex"),
+				StorageEngine: a.any("storageEngine"), IndexOptionDefaults: a.any("indexOptionDefaults"), Capped: a.isTrue("capped"),
 				Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ClusteredIndex: a.any("clusteredIndex"), ExpireAfter: a.seconds("expireAfterSeconds"),
 				PreAndPostImages: a.images(), Comment: a.any("comment"), Timeout: a.timeout()}
-			if b := a.bool("capped"); b != nil {
-				o.Capped = *b
-			}
 			name := a.string("collection")
 			err := db.CreateCollection(ctx, name, o)
 			return entity(allium.CollectionOf[bson.Raw](db, name), err)
@@ -74,11 +73,11 @@ func init() {
 	})
 	register(map[string]operation[*collection]{
 		"createIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-			m := allium.IndexModel{Keys: a.any("keys"), Name: a.string("name")}
-			if u := a.bool("unique"); u != nil {
-				m.Unique = *u
-			}
-			name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+			m := allium.IndexModel{Keys: a.any("keys"), Name: a.string("name"), Unique: a.isTrue("unique"), Sparse: a.isTrue("sparse"), Hidden: a.isTrue("hidden"),
+				Background: a.isTrue("background"), ExpireAfter: a.seconds("expireAfterSeconds"), PartialFilter: a.any("partialFilterExpression"),
+				Collation: a.collation(), WildcardProjection: a.any("wildcardProjection"), Weights: a.any("weights"), DefaultLanguage: a.string("defaultLanguage"),
+				LanguageOverride: a.string("languageOverride"), StorageEngine: a.any("storageEngine")}
+			name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{CommitQuorum: a.any("commitQuorum"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 			return encode(name, err)
 		},
 		"dropIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -93,11 +92,7 @@ func init() {
 			return encode(names, err)
 		},
 		"rename": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-			o := allium.RenameOptions{Comment: a.any("comment"), Timeout: a.timeout()}
-			if b := a.bool("dropTarget"); b != nil {
-				o.DropTarget = *b
-			}
-			return result{}, c.Rename(ctx, a.string("to"), o)
+			return result{}, c.Rename(ctx, a.string("to"), allium.RenameOptions{DropTarget: a.isTrue("dropTarget"), Comment: a.any("comment"), Timeout: a.timeout()})
 		},
 		"mapReduce": mapReduce,
 		"createSearchIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -174,6 +169,12 @@ func (a *arguments) searchIndex(doc bson.Raw) allium.SearchIndexModel {
 	m := allium.SearchIndexModel{Name: sub.string("name"), Type: sub.string("type"), Definition: sub.any("definition")}
 	a.adopt(sub)
 	return m
+}
+
+// isTrue returns an argument, false if it is not there.
+func (a *arguments) isTrue(name string) bool {
+	b := a.bool(name)
+	return b != nil && *b
 }
 
 // seconds returns an argument in seconds, nil if it is not there.

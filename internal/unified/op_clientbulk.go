@@ -30,11 +30,8 @@ func clientBulkWrite(ctx context.Context, _ *runner, c *clientEntity, a *argumen
 			a.adopt(sub)
 		}
 	}
-	o := allium.ClientBulkWriteOptions{Unordered: a.unordered(), WriteConcern: a.writeConcern("writeConcern"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+	o := allium.ClientBulkWriteOptions{Unordered: a.unordered(), VerboseResults: a.isTrue("verboseResults"), WriteConcern: a.writeConcern("writeConcern"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
 		Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
-	if v := a.bool("verboseResults"); v != nil {
-		o.VerboseResults = *v
-	}
 	res, err := c.BulkWrite(ctx, writes, o)
 	if err == nil {
 		return value(clientBulkResult(&res))
