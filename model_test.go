@@ -30,7 +30,7 @@ import (
 //
 //	go test -run TestModelTransactions -rapid.checks 10000
 
-func init() { flag.Set("rapid.checks", "40") } // what go test without a flag has time for
+func init() { flag.Set("rapid.checks", "20") } // what go test without a flag has time for
 
 // stepKind is what a step of a plan does.
 type stepKind int

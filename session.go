@@ -15,7 +15,8 @@ import (
 // (WithSession). Unless CausalConsistency is off, each operation of a session sees what the earlier ones wrote or saw,
 // whichever member it runs on.
 //
-// A session is not safe for concurrent use: one operation at a time may run on it, and a second one gets an error.
+// A session is not safe for concurrent use: one operation at a time may run on it, and a second one gets an error. An
+// unacknowledged write cannot run on it, since nobody would know when it has ended, nor at what time it was done.
 type Session struct {
 	client *Client
 	inner  *session.Session
@@ -37,7 +38,9 @@ type SessionOptions struct {
 	Timeout *time.Duration
 }
 
-// StartSession starts a session. It does no I/O. End it when it is not needed any more.
+// StartSession starts a session. It does no I/O, and whether the deployment has sessions at all turns out with the first operation.
+// End it when it is not needed any more. A session that waits for its first operation, or between two of them, for longer than
+// the server keeps sessions (30 minutes by default) may get errors.
 func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 	o, err := option(opts)
 	if err != nil {
