@@ -104,7 +104,7 @@ func TestBulkWriteRefusesModels(t *testing.T) {
 			return err
 		},
 		"nil context": func() error {
-			_, err := p.client.BulkWrite(nil, []allium.ClientWrite{insertModel(bson.D{})})
+			_, err := p.client.BulkWrite(noContext, []allium.ClientWrite{insertModel(bson.D{})})
 			return err
 		},
 	} {

@@ -247,7 +247,7 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 	for name, err := range map[string]error{
 		"pipeline":       second(coll.Watch(ctx, bson.D{{Key: "$match", Value: bson.D{}}})),
 		"MaxAwaitTime":   second(coll.Watch(ctx, nil, allium.WatchOptions{MaxAwaitTime: time.Second, Timeout: new(time.Second)})),
-		"context is nil": second(coll.Watch(nil, nil)), //nolint:staticcheck // that is the test
+		"context is nil": second(coll.Watch(noContext, nil)),
 		"option structs": second(coll.Watch(ctx, nil, allium.WatchOptions{}, allium.WatchOptions{})),
 	} {
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "watch: ") {

@@ -150,10 +150,13 @@ func TestContextEndsWhileWaitingForReply(t *testing.T) {
 	}
 }
 
+// noContext is a context that a caller forgot to set.
+var noContext context.Context
+
 func TestContextIsNil(t *testing.T) {
 	client := open(t, mongotest.Start(t).URI())
 	coll := client.Database("x").Collection("y")
-	var ctx context.Context
+	ctx := noContext
 	if _, err := coll.Find(ctx, bson.D{}); err == nil || !strings.Contains(err.Error(), "context is nil") {
 		t.Errorf("find: %v", err)
 	}

