@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/bson"
 	"allium/internal/mongoerr"
 	"allium/mongotest"
 )
@@ -149,6 +150,45 @@ func TestRetryKeepsTransactionNumber(t *testing.T) {
 	})
 }
 
+// A write that may have been applied is not sent to a server that cannot tell: the error of the attempt before is returned (specification:
+// Retryable Writes, "Executing Retryable Write Commands").
+func TestRetryNeedsSupport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both, mongotest.Sharded(1, 2))
+		old := r.d.Node(1).Addr()
+		r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+			if c.Node.Addr() == old && (c.Name == "hello" || c.Name == "isMaster") { // without logicalSessionTimeoutMinutes
+				return bson.Marshal(bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "msg", Value: "isdbgrid"}, {Key: "maxBsonObjectSize", Value: 16 << 20},
+					{Key: "maxMessageSizeBytes", Value: 48_000_000}, {Key: "maxWriteBatchSize", Value: 100_000}, {Key: "minWireVersion", Value: 0},
+					{Key: "maxWireVersion", Value: 25}, {Key: "ok", Value: 1}})
+			}
+			return r.answer(c)
+		})
+		r.d.Node(1).CloseConnections()
+		time.Sleep(time.Minute)
+		refused := 0
+		for range 50 {
+			sent, err := r.play(t.Context(), insert(t), outcome{code: 6, labels: retryable})
+			if sent[0].addr == old { // no number, and so no retry
+				if len(sent) != 1 || sent[0].txn != 0 || !hasCode(err, 6) {
+					t.Errorf("sent %+v: %v", sent, err)
+				}
+				continue
+			}
+			refused++
+			if len(sent) != 1 || sent[0].txn == 0 || !hasCode(err, 6) {
+				t.Errorf("sent %+v, want one attempt and its error: %v", sent, err)
+			}
+		}
+		if refused == 0 || refused == 50 {
+			t.Errorf("%d of 50 operations began on the server with sessions", refused)
+		}
+		if leak := r.leaks(nil, true); leak != "" {
+			t.Errorf("leaked %s", leak)
+		}
+	})
+}
+
 // Backoffs: 200 ms, 400 ms and so on up to ten seconds, multiplied by the jitter, from the base that the server sets; and none that would
 // end after the deadline.
 func TestBackoff(t *testing.T) {
@@ -207,16 +247,18 @@ func TestRetryProperties(t *testing.T) {
 			cfg := Config{RetryReads: rnd.IntN(4) > 0, RetryWrites: rnd.IntN(4) > 0, MaxAdaptiveRetries: rnd.IntN(4),
 				OverloadRetargeting: rnd.IntN(2) == 0, ReadRetry: ReadRetryPolicy{Rule: ReadRetryRule(rnd.IntN(4) / 3), MaxAttempts: max(rnd.IntN(6)-2, 0)}}
 			var kind mongotest.Option
-			standalone := false
-			switch rnd.IntN(4) {
+			standalone, balanced := false, false
+			switch rnd.IntN(5) {
 			case 0:
 				kind = mongotest.Sharded(1, 2)
 			case 1:
 				kind, standalone = mongotest.Standalone(), true
+			case 2:
+				kind, balanced = mongotest.LoadBalanced(1), true
 			default:
 				kind = mongotest.ReplicaSet(1)
 			}
-			r := newRig(t, cfg, kind)
+			r := newRigOn(t, cfg, balanced, kind)
 			for range 15 {
 				m := model{cfg: cfg, standalone: standalone}
 				op := find(t)

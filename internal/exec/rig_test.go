@@ -55,10 +55,16 @@ func newRig(t *testing.T, cfg Config, topologyKind ...mongotest.Option) *rig {
 	if topologyKind == nil {
 		topologyKind = []mongotest.Option{mongotest.ReplicaSet(1)}
 	}
+	return newRigOn(t, cfg, false, topologyKind...)
+}
+
+// newRigOn is newRig, also behind a load balancer.
+func newRigOn(t *testing.T, cfg Config, balanced bool, topologyKind ...mongotest.Option) *rig {
+	t.Helper()
 	r := &rig{d: mongotest.Start(t, append(topologyKind, mongotest.InMemory())...)}
 	r.d.OnCommand(r.answer)
 	topo, err := topology.New(&topology.Config{Seeds: r.d.Hosts(), LocalThreshold: topology.DefaultLocalThreshold, SelectionTimeout: 30 * time.Second,
-		Pool: pool.Config{MaxPoolSize: 10, Conn: &conn.Config{Dialer: r.d, ConnectTimeout: 10 * time.Second}}})
+		LoadBalanced: balanced, Pool: pool.Config{MaxPoolSize: 10, LoadBalanced: balanced, Conn: &conn.Config{Dialer: r.d, ConnectTimeout: 10 * time.Second, LoadBalanced: balanced}}})
 	if err != nil {
 		t.Fatal(err)
 	}
