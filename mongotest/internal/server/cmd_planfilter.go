@@ -124,7 +124,7 @@ func runClearFilters(r *Request, dst []byte) ([]byte, error) {
 		return dst, nil
 	}
 	shape, err := r.queryShape()
-	if err == nil {
+	if err == nil && n.indexFilters[ns] != nil {
 		n.indexFilters[ns] = withoutShape(n.indexFilters[ns], shape)
 	}
 	return dst, err
