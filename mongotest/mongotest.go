@@ -130,6 +130,12 @@ func (d *Deployment) start() error {
 		}
 		n := &Node{d: d, index: i, n: server.NewNode(d.cfg, role, addr, d.data)}
 		d.nodes = append(d.nodes, n)
+		for _, p := range o.parameters {
+			if err := n.n.SetParameter(p.name, p.value); err != nil {
+				l.Close()
+				return err
+			}
+		}
 		if d.set != nil {
 			d.set.Add(n.n, o.members[i].config())
 		}

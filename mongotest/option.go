@@ -15,6 +15,7 @@ type options struct {
 	members          []Member
 	shards, mongoses int
 	version          string
+	parameters       []parameter
 	port             int
 	inMemory         bool
 	socketDir        string
@@ -22,6 +23,11 @@ type options struct {
 	user, password   string
 	log              *slog.Logger
 	onPanic          func(v any, stack []byte)
+}
+
+type parameter struct {
+	name  string
+	value any
 }
 
 type kind int
@@ -72,6 +78,11 @@ func Versions() []string {
 		all = append(all, v.String())
 	}
 	return all
+}
+
+// Parameter sets a server parameter at the start, as --setParameter does, those included that cannot be changed later.
+func Parameter(name string, value any) Option {
+	return func(o *options) { o.parameters = append(o.parameters, parameter{name, value}) }
 }
 
 // Port makes the deployment listen on this port and those that follow instead of free ones. What the connection string names

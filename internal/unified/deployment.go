@@ -19,6 +19,8 @@ type Target struct {
 	Topology string // "single", "replicaset", "sharded" or "load-balanced"
 	Version  string // of the server
 	Auth     bool   // clients must authenticate
+	// Parameters are server parameters that the test needs.
+	Parameters bson.Raw
 }
 
 // Deployment is a running Target.
@@ -107,7 +109,14 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	if inMemory {
 		options = append(options, mongotest.InMemory())
 	}
-	m, err := mongotest.Open(options...)
+	parameters := options
+	for name, v := range t.Parameters.All() {
+		parameters = append(parameters, mongotest.Parameter(strings.Clone(name), v))
+	}
+	m, err := mongotest.Open(parameters...)
+	if err != nil && t.Parameters != nil {
+		m, err = mongotest.Open(options...) // the test says what it lacks
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -110,6 +110,7 @@ func Targets(f *File, t *Test) (targets []Target, skip string) {
 					continue // there were no load balancers before
 				}
 				if why := target.unmet(lists); why == "" {
+					target.Parameters = target.parameters(lists)
 					targets = append(targets, target)
 					break search
 				}
@@ -134,6 +135,18 @@ func Targets(f *File, t *Test) (targets []Target, skip string) {
 	slices.Sort(why)
 	why = slices.DeleteFunc(slices.Compact(why), func(s string) bool { return s == "" })
 	return nil, strings.Join(why, "; ")
+}
+
+// parameters returns the server parameters of a requirement that the target meets.
+func (t *Target) parameters(lists [][]Requirement) bson.Raw {
+	for _, list := range lists {
+		for _, r := range list {
+			if r.ServerParameters != nil && t.lacks(&r) == "" {
+				return r.ServerParameters
+			}
+		}
+	}
+	return nil
 }
 
 // unmet says which list of requirements the target does not meet.

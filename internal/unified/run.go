@@ -45,8 +45,14 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 	if why, ok := errors.AsType[skipped](err); ok {
 		return why.Error(), nil
 	}
+	if e, ok := errors.AsType[*allium.ServerError](err); ok && e.Code == noJavaScript {
+		return "needs a server that runs JavaScript", nil
+	}
 	return "", err
 }
+
+// noJavaScript is the code with which a server without a JavaScript engine refuses mapReduce; mongotest has none.
+const noJavaScript = 31264
 
 func (r *runner) run(ctx context.Context, t *Test) (err error) {
 	if !t.ExpectTracing.IsZero() {

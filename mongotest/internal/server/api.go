@@ -55,9 +55,12 @@ func (r *Request) checkAPI() error {
 	version, given := r.apiVersion.StringValue()
 	strict, deprecation := r.apiStrict.AsBool(), r.apiDeprecation.AsBool()
 	in, deprecated := inAPI(r.Cmd.Name, version)
+	two, _ := r.Node.parameter("acceptApiVersion2")
 	switch {
 	case !given && (strict || deprecation):
 		return srverr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+	case given && version != "1" && !two.AsBool():
+		return srverr.New(srverr.APIVersionError, "API version must be \"1\"")
 	case given && version != "1" && version != "2":
 		return srverr.New(srverr.APIVersionError, "API version must be either \"1\" or \"2\"")
 	case strict && !in:

@@ -78,7 +78,7 @@ func runGetParameter(r *Request, dst []byte) ([]byte, error) {
 
 // fixedParameters cannot be changed while the server runs.
 var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalSessionTimeoutMinutes": true, "logicalSessionRefreshMillis": true,
-	"maxBSONDepth": true, "authenticationMechanisms": true}
+	"maxBSONDepth": true, "authenticationMechanisms": true, "acceptApiVersion2": true}
 
 func runSetParameter(r *Request, dst []byte) ([]byte, error) {
 	first, found := true, false

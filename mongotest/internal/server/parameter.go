@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"allium/bson"
 )
@@ -25,6 +26,7 @@ var parameters = map[string]bson.RawValue{
 	"syncdelay":                                    doubleValue(60),
 	"minSnapshotHistoryWindowInSeconds":            int32Value(300),
 	"requireApiVersion":                            boolValue(false),
+	"acceptApiVersion2":                            boolValue(true),
 	"shutdownTimeoutMillisForSignaledShutdown":     int32Value(100),
 	"watchdogPeriodSeconds":                        int32Value(-1),
 	"waitForSecondaryBeforeNoopWriteMS":            int32Value(10),
@@ -51,6 +53,23 @@ func (n *Node) parameter(name string) (bson.RawValue, bool) {
 	}
 	v, ok := parameters[name]
 	return v, ok
+}
+
+// SetParameter sets a server parameter as the server's command line does, the fixed ones included.
+func (n *Node) SetParameter(name string, value any) error {
+	old, ok := n.parameter(name)
+	if !ok {
+		return fmt.Errorf("there is no server parameter %q", name)
+	}
+	v, err := bson.MarshalValue(value)
+	if err != nil {
+		return fmt.Errorf("server parameter %q: %w", name, err)
+	}
+	if v.Type != old.Type && !(v.IsNumber() && old.IsNumber()) {
+		return fmt.Errorf("server parameter %q cannot be %v", name, v)
+	}
+	n.setParameter(name, v)
+	return nil
 }
 
 func (n *Node) intParameter(name string) int64 {
