@@ -143,6 +143,20 @@ func ExampleVersions() {
 	// Output:
 }
 
+// A server that answers only those who declare an API version.
+func ExampleParameter() {
+	d := open(mongotest.Parameter("requireApiVersion", true))
+	defer d.Stop()
+	for _, api := range []*allium.ServerAPI{nil, {Version: "1"}} {
+		client := connect(d.URI(), allium.ClientOptions{ServerAPI: api})
+		fmt.Println(insertUser(client, 1) == nil)
+		client.Close(context.Background())
+	}
+	// Output:
+	// false
+	// true
+}
+
 // Known ports, for a client that is configured somewhere else.
 func ExamplePort() {
 	free, err := net.Listen("tcp", "127.0.0.1:0") // any number will do

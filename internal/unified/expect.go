@@ -41,7 +41,7 @@ func (r *runner) checkError(want bson.Raw, err error, res result) error {
 			return fail("expected error code %d", n)
 		}
 	}
-	if s := a.string("errorCodeName"); s != "" && s != name {
+	if s := a.string("errorCodeName"); s != "" && !strings.EqualFold(s, name) {
 		return fail("expected error code name %q, got %q", s, name)
 	}
 	for v := range rawArray(a.raw("errorLabelsContain")) {

@@ -3,6 +3,7 @@ package unified
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,6 +73,10 @@ func Load(path string) (*File, error) {
 	if err := bson.UnmarshalExtJSON(data, &raw); err != nil {
 		return nil, err
 	}
+	return parse(raw)
+}
+
+func parse(raw bson.Raw) (*File, error) {
 	if err := check(raw); err != nil {
 		return nil, err
 	}
@@ -79,40 +84,29 @@ func Load(path string) (*File, error) {
 	if err := strict.Unmarshal(raw, &f); err != nil {
 		return nil, err
 	}
-	major, minor, ok := version2(f.SchemaVersion)
-	if !ok || major != 1 || minor > maxMinor {
+	if v := parseVersion(f.SchemaVersion); v[0] != 1 || v[1] > maxMinor {
 		return nil, fmt.Errorf("schema version %q is not known", f.SchemaVersion)
 	}
 	return &f, nil
 }
 
-// version2 reads the first two parts of a version.
-func version2(s string) (major, minor int, ok bool) {
-	parts := strings.Split(s, ".")
-	if len(parts) < 2 {
-		return 0, 0, false
+// parseVersion reads a version of up to three parts. Parts that are missing are 0, and what follows the digits of a part, as in
+// 4.9.0-alpha4, does not count.
+func parseVersion(s string) (v [3]int) {
+	for i, part := range strings.SplitN(s, ".", 4)[:min(3, strings.Count(s, ".")+1)] {
+		digits := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+		if digits < 0 {
+			digits = len(part)
+		}
+		v[i], _ = strconv.Atoi(part[:digits]) // no digits: 0
 	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return major, minor, err1 == nil && err2 == nil
+	return v
 }
 
-// compareVersions compares versions of three parts; parts that are missing are 0.
+// compareVersions compares versions numerically.
 func compareVersions(a, b string) int {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range 3 {
-		var x, y int
-		if i < len(as) {
-			x, _ = strconv.Atoi(as[i])
-		}
-		if i < len(bs) {
-			y, _ = strconv.Atoi(bs[i])
-		}
-		if x != y {
-			return x - y
-		}
-	}
-	return 0
+	x, y := parseVersion(a), parseVersion(b)
+	return slices.Compare(x[:], y[:])
 }
 
 // strict refuses fields that the runner does not know.

@@ -85,6 +85,9 @@ func (d *Deployment) lacks(r *Requirement) string {
 				return ""
 			}
 		}
+		if strings.EqualFold(r.AuthMechanism, "MONGODB-OIDC") {
+			return "needs authentication with MONGODB-OIDC and its identity provider"
+		}
 		return "needs authentication mechanism " + r.AuthMechanism
 	}
 	return ""
