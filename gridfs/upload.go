@@ -194,14 +194,17 @@ func (s *UploadStream) ready() error {
 // smallBuffer is the size of buffer that an upload begins with.
 const smallBuffer = 32 << 10
 
-// grow makes room for n more bytes in the buffer, or for as many as a batch has.
+// grow makes room for n more bytes in the buffer, or for as many as a batch has. A chunk size that is huge costs memory only as it
+// is used.
 func (s *UploadStream) grow(n int) {
 	switch want := min(len(s.buf)+n, s.batchSize); {
 	case want <= cap(s.buf):
 	case want <= smallBuffer && s.n == 0:
 		s.buf = append(make([]byte, 0, min(smallBuffer, s.batchSize)), s.buf...)
 	default:
-		s.buf = append(getBatch(s.batchSize), s.buf...)
+		old := s.buf
+		s.buf = append(getBatch(min(s.batchSize, max(want, 2*cap(old), batchBytes))), old...)
+		putBatch(old)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -37,6 +38,31 @@ func TestChunksAreWrittenInBatches(t *testing.T) {
 	}
 	if docs != 41 || inserts > 6 {
 		t.Errorf("%d chunks in %d commands", docs, inserts)
+	}
+}
+
+// TestHugeChunkSize: what a file does not use of a chunk costs nothing.
+func TestHugeChunkSize(t *testing.T) {
+	w := start(t)
+	b := gridfs.NewBucket(w.db, gridfs.BucketOptions{ChunkSizeBytes: math.MaxInt32})
+	data := noise(7<<20 + 1)
+	for how, r := range map[string]io.Reader{"ReadFrom": onlyReader{bytes.NewReader(data)}, "Write": bytes.NewReader(data)} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		id, err := b.UploadFromStream(t.Context(), "f", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 300<<20 {
+			t.Errorf("%s: %d MiB were allocated", how, n>>20)
+		}
+		if got := download(t, b, id); !bytes.Equal(got, data) {
+			t.Errorf("%s: other bytes came back", how)
+		}
+	}
+	if _, err := b.UploadFromStream(t.Context(), "f", &endless{17 << 20}); err == nil || !strings.Contains(err.Error(), "16777216") {
+		t.Errorf("more than a document can hold: %v", err)
 	}
 }
 
