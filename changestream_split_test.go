@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,51 @@ import (
 	"allium/bson"
 	"allium/mongotest"
 )
+
+// Change Streams, prose test 19.
+func TestProseChangeStreamsSplit(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		ctx := t.Context()
+		db := r.coll.Database()
+		if err := db.CreateCollection(ctx, "large", allium.CreateCollectionOptions{PreAndPostImages: new(true)}); err != nil {
+			t.Fatal(err)
+		}
+		large := allium.CollectionOf[item](db, "large")
+		before, after := strings.Repeat("q", 10<<20), strings.Repeat("z", 10<<20)
+		if _, err := large.InsertOne(ctx, item{ID: 1, Value: before}); err != nil {
+			t.Fatal(err)
+		}
+		split := []bson.D{{{Key: "$changeStreamSplitLargeEvent", Value: bson.D{}}}}
+		fragments := watch(t, large, split, allium.WatchOptions{FullDocumentBeforeChange: "required"})
+		whole := watch(t, large, nil, allium.WatchOptions{FullDocumentBeforeChange: "required", SplitLargeEvents: true})
+		if _, err := large.UpdateOne(ctx, everything, bson.M{"$set": bson.M{"value": after}}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			if !fragments.Next(ctx) {
+				t.Fatal(fragments.Err())
+			}
+			if got := fragments.Current().SplitEvent; got == nil || *got != (allium.SplitEvent{Fragment: i + 1, Of: 2}) {
+				t.Errorf("event %d: %v", i, got)
+			}
+		}
+		// The same event in one piece.
+		if !whole.Next(ctx) {
+			t.Fatal(whole.Err())
+		}
+		e := whole.Current()
+		updated, _ := e.UpdateDescription.UpdatedFields.Lookup("value").StringValue()
+		if e.OperationType != allium.ChangeUpdate || e.SplitEvent != nil || e.FullDocumentBeforeChange.Value != before || updated != after || len(e.Raw) < 20<<20 {
+			t.Errorf("%d bytes of an event of the type %s", len(e.Raw), e.OperationType)
+		}
+		if err := e.Raw.Validate(); err != nil {
+			t.Error(err)
+		}
+		// The token of the whole event is behind all of its fragments.
+		insert(t, large, 2)
+		expect(t, watch(t, large, nil, allium.WatchOptions{FullDocumentBeforeChange: "required", ResumeAfter: whole.ResumeToken(), SplitLargeEvents: true}), 2)
+	})
+}
 
 // While an event is not whole, neither the token moves on nor does a resume begin behind its first fragments.
 func TestWatchSplitEventAcrossResume(t *testing.T) {

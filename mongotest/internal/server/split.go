@@ -20,7 +20,7 @@ type streamOutput struct {
 
 func (o *streamOutput) Next() (bson.Raw, error) {
 	s := o.s
-	if len(s.fragments) == 0 {
+	for len(s.fragments) == 0 { // again when the stream resumes after the last fragment
 		doc, err := o.Iterator.Next()
 		if err != nil || doc == nil {
 			return doc, err
@@ -30,7 +30,7 @@ func (o *streamOutput) Next() (bson.Raw, error) {
 		}
 		if o.split && (len(doc) > MaxBSONObjectSize || s.skip > 0) {
 			s.fragments = splitEvent(doc, s.current)
-			if s.skip >= len(s.fragments) {
+			if s.skip > len(s.fragments) {
 				return nil, srverr.New(srverr.ChangeStreamFatalError, "Attempted to resume a split event, but the event now has %d fragments", len(s.fragments))
 			}
 			s.fragments, s.skip = s.fragments[s.skip:], 0
