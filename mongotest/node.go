@@ -97,7 +97,8 @@ func (n *Node) StepDown(period time.Duration) {
 	}
 }
 
-// StepUp makes the node the primary.
+// StepUp makes the node the primary. It is an error if the other members would not vote for it: because it was held back and has less than
+// they have, or may not become primary at all.
 func (n *Node) StepUp() error {
 	if n.d.set == nil {
 		return fmt.Errorf("mongotest: %s is not a member of a replica set", n.Addr())

@@ -89,11 +89,23 @@ func (s *Set) Freeze(n *Node, period time.Duration) {
 	}
 }
 
+// wouldElectLocked reports whether a member would get the votes of a majority: nobody votes for one that has less than the voter.
+func (s *Set) wouldElectLocked(candidate *member) bool {
+	all, votes := 0, 0
+	for _, m := range s.members {
+		all += m.Votes
+		if m.connected() && (!m.hasData() || m.applied.compare(candidate.applied) <= 0) {
+			votes += m.Votes
+		}
+	}
+	return votes > all/2
+}
+
 // StepUp makes a node primary, as replSetStepUp does.
 func (s *Set) StepUp(n *Node) error {
 	s.mu.Lock()
 	m := s.find(n)
-	if m.state != stateSecondary || m.Priority <= 0 || !m.connected() {
+	if m.state != stateSecondary || m.Priority <= 0 || !m.connected() || !s.wouldElectLocked(m) {
 		s.mu.Unlock()
 		return srverr.New(srverr.CommandFailed, "Election failed.")
 	}

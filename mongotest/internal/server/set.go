@@ -233,7 +233,7 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 			best = m
 		}
 	}
-	if best == nil {
+	if best == nil || !s.wouldElectLocked(best) {
 		return nil, false
 	}
 	s.term++
@@ -368,6 +368,7 @@ func (s *Set) release(n *Node) {
 	s.mu.Lock()
 	s.releaseLocked(s.find(n))
 	s.mu.Unlock()
+	s.Elect() // it may be up to date now
 }
 
 func (s *Set) releaseLocked(m *member) {
