@@ -32,6 +32,7 @@ type Deployment struct {
 	admin  *allium.Client // the internal client
 	direct []*allium.Client
 	stop   func()
+	settle func() // waits until what happens at this moment has been recorded
 
 	mu         sync.Mutex
 	parameters map[string]bson.RawValue

@@ -72,6 +72,9 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 		return err
 	}
 	err = r.operations(ctx, t.Operations)
+	if r.deployment.settle != nil {
+		r.deployment.settle() // an event that was waited for may have a log message that follows
+	}
 	for _, c := range r.clients {
 		c.stopRecording()
 	}

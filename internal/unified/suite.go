@@ -85,6 +85,7 @@ func runInBubble(t *testing.T, target Target, f *File, test *Test) (skip string,
 			return
 		}
 		defer d.Stop()
+		d.settle = synctest.Wait
 		skip, err = Run(d, f, test)
 	})
 	return skip, err
