@@ -1,6 +1,7 @@
 package unified
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -86,6 +87,10 @@ func parse(raw bson.Raw) (*File, error) {
 	}
 	if v := parseVersion(f.SchemaVersion); v[0] != 1 || v[1] > maxMinor {
 		return nil, fmt.Errorf("schema version %q is not known", f.SchemaVersion)
+	}
+	for i := range f.Tests {
+		t := &f.Tests[i]
+		t.SkipReason = cmp.Or(t.SkipReason, contradictions[[2]string{f.Description, t.Description}])
 	}
 	return &f, nil
 }
