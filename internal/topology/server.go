@@ -32,6 +32,9 @@ func newServer(t *Topology, d *event.ServerDescription) *Server {
 	cfg.ConnectFailed = s.connectFailed
 	cfg.Handshaken = s.handshaken
 	s.pool = pool.New(d.Addr, &cfg)
+	if !t.cfg.LoadBalanced && !t.cfg.unmonitored {
+		s.monitor = newMonitor(s)
+	}
 	return s
 }
 
@@ -205,11 +208,9 @@ func isStateChange(code int32, message string) bool {
 // startMonitor, stopMonitor, requestCheck and cancelCheck do nothing for a server that is not monitored.
 
 func (s *Server) startMonitor() {
-	if s.topo.cfg.LoadBalanced || s.topo.cfg.unmonitored {
-		return
+	if s.monitor != nil {
+		s.topo.work.Go(s.monitor.run)
 	}
-	s.monitor = newMonitor(s)
-	s.topo.work.Go(s.monitor.run)
 }
 
 func (s *Server) stopMonitor() {

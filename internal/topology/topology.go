@@ -178,7 +178,8 @@ func (t *Topology) Connect() {
 	t.topologyOpening()
 	t.topologyChanged(&event.TopologyDescription{}, first)
 	for _, d := range first.Servers {
-		t.open(d)
+		t.serverOpening(d.Addr)
+		t.servers[d.Addr] = newServer(t, d)
 	}
 	t.publish(first)
 	if t.cfg.LoadBalanced {
@@ -280,43 +281,52 @@ func (t *Topology) apply(sd *event.ServerDescription) bool {
 
 // change makes next the current description: it opens and closes servers, lets a checked server's pool be used, and
 // tells everybody. sd is the outcome that led to it, nil if it was not a check. The lock is held.
+//
+// The description is there before anybody is told of it: a listener that looks at the topology, or begins an operation, finds
+// what it was told.
 func (t *Topology) change(old, next *event.TopologyDescription, sd *event.ServerDescription) {
-	if sd != nil {
-		now := next.Server(sd.Addr)
-		if now == nil {
-			now = sd
-		} else if now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-			t.servers[sd.Addr].pool.Ready()
+	for _, d := range next.Servers {
+		if old.Server(d.Addr) == nil {
+			t.servers[d.Addr] = newServer(t, d)
 		}
-		t.serverChanged(old.Server(sd.Addr), now)
+	}
+	var removed []*Server
+	for _, d := range old.Servers {
+		if next.Server(d.Addr) == nil {
+			removed = append(removed, t.servers[d.Addr])
+			delete(t.servers, d.Addr)
+		}
+	}
+	checked := sd
+	if sd != nil {
+		if now := next.Server(sd.Addr); now != nil {
+			checked = now
+			if now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
+				t.servers[sd.Addr].pool.Ready()
+			}
+		}
+	}
+	t.publish(next)
+
+	if checked != nil {
+		t.serverChanged(old.Server(checked.Addr), checked)
 	}
 	for _, d := range next.Servers {
 		before := old.Server(d.Addr)
 		switch {
 		case before == nil:
-			t.open(d)
+			t.serverOpening(d.Addr)
 			t.servers[d.Addr].startMonitor()
 		case before != d && (sd == nil || d.Addr != sd.Addr):
 			t.serverChanged(before, d)
 		}
 	}
-	for _, d := range old.Servers {
-		if next.Server(d.Addr) == nil {
-			s := t.servers[d.Addr]
-			delete(t.servers, d.Addr)
-			s.stopMonitor()
-			t.work.Go(s.pool.Close)
-			t.serverClosed(d.Addr)
-		}
+	for _, s := range removed {
+		s.stopMonitor()
+		t.work.Go(s.pool.Close)
+		t.serverClosed(s.addr)
 	}
 	t.topologyChanged(old, next)
-	t.publish(next)
-}
-
-// open adds a server. The lock is held.
-func (t *Topology) open(d *event.ServerDescription) {
-	t.serverOpening(d.Addr)
-	t.servers[d.Addr] = newServer(t, d)
 }
 
 // publish makes a description visible and wakes everybody who waits for one. The lock is held.
