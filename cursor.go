@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/event"
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/pool"
@@ -19,6 +20,7 @@ import (
 // Cursor iterates over the documents that an operation found. It fetches them from the server in batches. It is not safe
 // for concurrent use, Next and Close included. A cursor must be closed unless it was read to its end, also after an error;
 // Seq and All do it by themselves. Behind a load balancer an open cursor keeps a connection for itself.
+// So does one with FindOptions.Exhaust while the server sends its batches.
 //
 // What a document decodes into is the caller's. Only a codec of the user's (bson.CodecFor) sees the document where it lies in the
 // batch; what it keeps of those bytes is valid until the cursor moves on or is closed.
@@ -43,7 +45,7 @@ type cursor struct {
 	id         int64 // 0: the server has no cursor (any more)
 	db, coll   string
 	server     *topology.Server
-	conn       *pool.Conn // the connection that the cursor is pinned to, behind a load balancer
+	conn       *pool.Conn // the connection that the cursor is pinned to, behind a load balancer or while the server streams
 	implicit   *session.ServerSession
 	session    *session.Session
 	batchSize  int32
@@ -51,6 +53,7 @@ type cursor struct {
 	seen       int64 // documents that the server has sent
 	comment    any
 	kind       CursorType
+	exhaust    bool          // the server may send batches without being asked
 	within     exec.Limit    // timeoutMS, over the cursor's life or, with refresh, of each Next
 	refresh    bool          // the timeout begins anew with each Next
 	maxAwait   time.Duration // how long a getMore waits for data; 0 leaves it to the server
@@ -159,6 +162,15 @@ func cutNamespace(ns string) (db, coll string, ok bool) {
 	return "", "", false
 }
 
+// unstream gives back the connection that the server streamed over. If it is not done with that, the connection is closed. One that
+// leads through a load balancer stays the cursor's.
+func (c *cursor) unstream() {
+	if c.conn != nil && c.conn.Hello().Kind != event.LoadBalancer {
+		c.conn.Return()
+		c.conn = nil
+	}
+}
+
 // release gives back what the cursor holds besides its batch: its session and its connection.
 func (c *cursor) release() {
 	if c.registered {
@@ -220,6 +232,7 @@ var errNotDocument = errors.New("an element is not a document")
 // connection behind a load balancer stays the cursor's (specification: Load Balancers, "Behaviour With Cursors").
 func (c *cursor) fail(err error) {
 	c.err = err
+	c.unstream()
 	if c.id == 0 {
 		c.release()
 	}
@@ -236,7 +249,7 @@ func (c *cursor) getMore(ctx context.Context) error {
 	}
 	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment}
 	op := exec.Op{Command: cmd, DB: c.db, Kind: exec.Read, Session: c.session, Implicit: c.implicit, Server: c.server, Conn: c.conn,
-		Limit: c.within, NoMaxTime: true, MaxAwait: c.maxAwait}
+		Exhaust: c.exhaust, Limit: c.within, NoMaxTime: true, MaxAwait: c.maxAwait}
 	res, err := c.exec.Run(ctx, &op)
 	if err != nil {
 		c.wireVersion = res.WireVersion
@@ -244,6 +257,9 @@ func (c *cursor) getMore(ctx context.Context) error {
 			c.id = 0 // there is nothing left to kill
 		}
 		return err
+	}
+	if res.Conn != nil {
+		c.conn = res.Conn
 	}
 	r, err := command.ParseCursor(res.Reply)
 	if err != nil {
@@ -253,6 +269,8 @@ func (c *cursor) getMore(ctx context.Context) error {
 	c.take(res, r)
 	if c.id == 0 {
 		c.release()
+	} else if c.conn != nil && !c.conn.Streaming() {
+		c.unstream() // the server wants to be asked again
 	}
 	return nil
 }
@@ -275,6 +293,7 @@ func (c *cursor) closeWithin(ctx context.Context, limit exec.Limit) {
 		return
 	}
 	c.closed = true
+	c.unstream()
 	if c.id != 0 {
 		ctx = context.WithoutCancel(ctx)
 		if limit.Deadline.IsZero() {
@@ -291,7 +310,7 @@ func (c *cursor) closeWithin(ctx context.Context, limit exec.Limit) {
 
 // kill sends killCursors. Its failure is of no interest: the server forgets idle cursors by itself.
 func (c *cursor) kill(ctx context.Context, limit exec.Limit) {
-	if c.conn != nil && !c.conn.Alive() {
+	if c.conn != nil && (!c.conn.Alive() || c.conn.Streaming()) { // the end of the connection is the cursor's
 		return
 	}
 	op := exec.Op{Command: &command.KillCursors{Collection: c.coll, ID: c.id, Comment: c.comment}, DB: c.db, Kind: exec.Read, Session: c.session,

@@ -230,6 +230,29 @@ func ExampleCursor_Next() {
 	// Grace
 }
 
+// A long read without a round trip for each batch.
+func ExampleFindOptions_exhaust() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	ctx := context.Background()
+
+	cur, err := users.Find(ctx, bson.D{}, allium.FindOptions{Exhaust: true, BatchSize: 1, Sort: bson.D{{Key: "age", Value: 1}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for user, err := range cur.Seq(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(user.Name, user.Age)
+	}
+	// Output:
+	// Ada 36
+	// Edsger 72
+	// Grace 85
+}
+
 func ExampleCursor_All() {
 	client, done := connect()
 	defer done()

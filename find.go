@@ -2,6 +2,7 @@ package allium
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,11 @@ type FindOptions struct {
 	BatchSize int32
 	// CursorType makes the cursor tail a capped collection.
 	CursorType CursorType
+	// Exhaust lets the server send batch after batch without being asked, which saves a round trip for each. While it does, the cursor
+	// keeps a connection for itself; to close the cursor before its end closes that connection, and so does a context or timeout
+	// that ends while Next waits. It excludes Limit and CursorType. The server must be asked for each batch nevertheless in a
+	// transaction and by a mongos before 7.1. (Specifications: OP_MSG, "exhaustAllowed"; find, getMore and killCursors, "Exhaust".)
+	Exhaust bool
 	// MaxAwaitTime is how long the server waits for new documents before it answers a Next of a TailableAwait cursor without one, to
 	// the millisecond; Next goes on asking. It must be less than the timeout, if there is one.
 	MaxAwaitTime time.Duration
@@ -68,6 +74,9 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	if err != nil {
 		return nil, fmt.Errorf("find: %w", err)
 	}
+	if o.Exhaust && (o.Limit != 0 || o.CursorType != NonTailable) {
+		return nil, errors.New("find: the option Exhaust excludes Limit and CursorType")
+	}
 	cmd := o.command(c.name, filter)
 	cur := &Cursor[T]{}
 	op := exec.Op{Command: cmd}
@@ -86,7 +95,7 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	if err != nil {
 		return nil, fmt.Errorf("find: %w", err)
 	}
-	cur.limit = max(o.Limit, 0)
+	cur.limit, cur.exhaust = max(o.Limit, 0), o.Exhaust
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return nil, err

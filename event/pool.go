@@ -78,7 +78,7 @@ type ConnectionReady struct {
 const (
 	ClosedStale      = "stale"      // the pool was cleared
 	ClosedIdle       = "idle"       // it was not used for longer than maxIdleTimeMS
-	ClosedError      = "error"      // a network error, or establishing it failed
+	ClosedError      = "error"      // a network error, establishing it failed, or nobody reads the rest of what the server streams
 	ClosedPoolClosed = "poolClosed" // the pool was closed
 )
 

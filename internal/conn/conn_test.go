@@ -446,6 +446,42 @@ func TestExhaust(t *testing.T) {
 	}
 }
 
+// A stream that its reader gives up has no end that could be waited for.
+func TestExhaustIsGivenUp(t *testing.T) {
+	for name, replies := range map[string]int32{"before the first reply": 0, "after a reply": 1} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c := dial(t, fakeServer(t, func(p *peer) {
+				p.hello()
+				id, _, _ := p.read()
+				for i := range replies {
+					p.Write(message(100+i, id, wire.MoreToCome, okReply()))
+				}
+				if replies == 0 {
+					cancel()
+				}
+				p.read()
+			}), &Config{})
+			r, err := c.RoundTrip(ctx, c.AppendHello(nil, AwaitHello{TopologyVersion: &event.TopologyVersion{}, MaxAwait: time.Second, Exhaust: true}))
+			if replies > 0 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Release()
+				time.AfterFunc(time.Millisecond, cancel)
+				_, err = c.Receive(ctx)
+			}
+			if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || !te.Canceled() {
+				t.Errorf("error %v", err)
+			}
+			if c.Owed() || replies == 0 && c.Alive() {
+				t.Errorf("owed %v, alive %v", c.Owed(), c.Alive())
+			}
+		})
+	}
+}
+
 func TestLargeReplies(t *testing.T) {
 	sizes := []int{1, 4 << 10, 5 << 10, 100 << 10, 3 << 20, 16 << 20}
 	addr := fakeServer(t, func(p *peer) {

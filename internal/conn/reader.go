@@ -143,5 +143,10 @@ func (e *protocolError) Unwrap() error { return e.err }
 // requestID returns the request id of a message.
 func requestID(msg []byte) int32 { return int32(binary.LittleEndian.Uint32(msg[4:])) }
 
+// requestFlags returns the flags of a message that is not compressed.
+func requestFlags(msg []byte) wire.Flags {
+	return wire.Flags(binary.LittleEndian.Uint32(msg[wire.HeaderLen:]))
+}
+
 // opCode returns the operation code of a message.
 func opCode(msg []byte) wire.OpCode { return wire.OpCode(binary.LittleEndian.Uint32(msg[12:])) }

@@ -20,7 +20,8 @@ var (
 //
 // When ctx ends before the reply is complete, the error is a *mongoerr.TimeoutError that says in which phase. If the
 // message had been written whole by then, the connection stays alive and owes the reply, which Drain must read off
-// before the next round trip. Every other failure is a *mongoerr.ConnectionError and closes the connection.
+// before the next round trip; if the message allows more than one reply (exhaustAllowed), there is no end to what would have
+// to be read off, and the connection is closed. Every other failure is a *mongoerr.ConnectionError and closes the connection.
 func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*Reply, error) {
 	g, err := c.write(ctx, msg)
 	if err != nil {
@@ -77,6 +78,7 @@ func (c *Conn) write(ctx context.Context, msg []byte) (guard, error) {
 		g := guard{ctx: ctx, start: time.Now()}
 		return g, g.timeout(c.addr, "write", err)
 	}
+	exhaust := requestFlags(msg)&wire.ExhaustAllowed != 0
 	var packed *buffer
 	if c.compressor != wire.Noop && wire.Compressible(msg) {
 		var err error
@@ -96,7 +98,7 @@ func (c *Conn) write(ctx context.Context, msg []byte) (guard, error) {
 		}
 		return g, failed
 	}
-	c.responseTo = requestID(msg)
+	c.responseTo, c.exhaust = requestID(msg), exhaust
 	return g, nil
 }
 
@@ -119,7 +121,11 @@ func (c *Conn) read(g *guard) (*Reply, error) {
 		return r, nil
 	}
 	if cause := g.cause(err); cause != nil {
-		c.owed, c.drainLeft = true, c.drainTimeout()
+		if c.exhaust {
+			c.abandon()
+		} else {
+			c.owed, c.drainLeft = true, c.drainTimeout()
+		}
 		return nil, g.timeout(c.addr, "read", cause)
 	}
 	return nil, c.fail("read", true, err)

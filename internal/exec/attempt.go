@@ -38,7 +38,7 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	}
 	r.pin(c, err)
 	keep := r.op.Conn == c || r.txnConn() == c
-	if err == nil && r.op.KeepConn && !keep && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) {
+	if err == nil && !keep && (r.op.KeepConn && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) || r.op.Exhaust && c.Streaming()) {
 		c.Pin(pool.ForCursor)
 		res.Conn, keep = c, true
 	}
@@ -121,7 +121,7 @@ func (r *run) txnConn() *pool.Conn {
 	return nil
 }
 
-// exchange sends the command over c and judges the reply.
+// exchange sends the command over c, unless its reply comes by itself, and judges the reply.
 func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, stage, error) {
 	m := message{run: r, hello: c.Hello()}
 	b, batch := r.op.Command.(command.Batch)
@@ -152,7 +152,13 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		tr.succeeded(nil)
 		return Result{Server: srv}, stageSent, nil
 	}
-	reply, err := c.RoundTrip(ctx, *buf)
+	var reply *conn.Reply
+	var err error
+	if r.op.streamed() {
+		reply, err = c.Receive(ctx)
+	} else {
+		reply, err = c.RoundTrip(ctx, *buf)
+	}
 	if err != nil {
 		if m.session != nil {
 			m.session.MarkDirty()

@@ -189,6 +189,9 @@ func (r *run) enter(s *session.Session) error {
 	}
 	txn := s.Transaction()
 	txn.BeforeCommand()
+	if r.op.streamed() {
+		return nil // no command of a transaction that began since
+	}
 	r.inTxn = txn.Running()
 	r.startsTxn = txn.State() == session.StartingTransaction
 	if r.inTxn && r.op.Kind != Write {

@@ -60,6 +60,8 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	var flags wire.Flags
 	if m.unacknowledged {
 		flags = wire.MoreToCome
+	} else if m.mayStream() {
+		flags = wire.ExhaustAllowed
 	}
 	dst := wire.AppendMsg((*buf)[:0], m.id, 0, flags)
 	start, dst := bson.BeginDocument(dst)
@@ -82,6 +84,13 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	}
 	*buf = wire.FinishMessage(dst, 0)
 	return nil
+}
+
+// mayStream reports whether the server may answer with more than one reply. In a transaction it may not: the session, and behind a
+// load balancer the connection, are needed for the commands in between. Routers stream since 7.1.
+func (m *message) mayStream() bool {
+	router := m.hello.Kind == event.Mongos || m.hello.Kind == event.LoadBalancer
+	return m.op.Exhaust && !m.inTxn && (!router || m.hello.MaxWireVersion >= 22)
 }
 
 // takeSession finds the session that the command carries. It runs after the checkout, so that an operation that

@@ -69,6 +69,9 @@ type Op struct {
 	// KeepConn leaves the connection checked out in Result.Conn if the server is a load balancer and the reply holds an open
 	// cursor.
 	KeepConn bool
+	// Exhaust lets the server answer a getMore with batch after batch (specification: OP_MSG, "exhaustAllowed"). While it does, the
+	// connection is left in Result.Conn, and the getMores that follow on it only read what was sent.
+	Exhaust bool
 
 	Limit
 	// NoSession keeps an implicit session from being taken.
@@ -80,13 +83,16 @@ type Op struct {
 	MaxAwait time.Duration
 }
 
+// streamed reports whether the server sends the reply by itself: the command itself was sent before.
+func (op *Op) streamed() bool { return op.Conn != nil && op.Conn.Streaming() }
+
 // Result is what an operation brought. Release it once its documents have been decoded.
 type Result struct {
 	// Reply is the reply's document; nil for a write that asked for no answer. It is valid until Release.
 	Reply bson.Raw
 	// Server is the server that answered, Addr its address.
 	Server *topology.Server
-	// Implicit is set with Op.KeepSession, Conn with Op.KeepConn.
+	// Implicit is set with Op.KeepSession, Conn with Op.KeepConn and Op.Exhaust.
 	Implicit *session.ServerSession
 	Conn     *pool.Conn
 	// WireVersion is the greatest of the server at the other end of the connection that the last attempt used, also beside

@@ -39,7 +39,8 @@ type Conn struct {
 	owner   *waiter            // the checkout that learns of it if the connection cannot be made
 }
 
-// Use is what a connection behind a load balancer is kept checked out for.
+// Use is what a connection is kept checked out for: by a cursor or a transaction behind a load balancer, or by a cursor that the
+// server streams.
 type Use uint8
 
 // The uses of a connection.

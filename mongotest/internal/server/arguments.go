@@ -10,9 +10,6 @@ import (
 
 // parseDB finds the command's name and its database.
 func (r *Request) parseDB() error {
-	if !r.legacy { // OP_QUERY names the database outside of the command
-		r.dbSeen, r.dbTwice = false, false // a stream of replies parses its request for each of them
-	}
 	first := true
 	for k, v := range r.Body.All() {
 		if first {

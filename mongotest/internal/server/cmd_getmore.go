@@ -235,8 +235,8 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 		}
 		body = bson.AppendInt64(body, "id", id)
 		body = r.appendAtTime(bson.AppendString(body, "ns", c.ns))
-		if !end && r.flags&wire.ExhaustAllowed != 0 {
-			r.more = true
+		if !end && r.flags&wire.ExhaustAllowed != 0 && (r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(7, 1)) {
+			r.more, r.streamOf = true, c.id
 		}
 		return bson.EndDocument(body, at), end, nil
 	}

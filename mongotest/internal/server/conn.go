@@ -165,6 +165,7 @@ func (c *Conn) handle(h wire.Header) bool {
 			r.log(c.out[min(start+replyHead(r.legacy), len(c.out)):])
 		}
 		if r.hangUp {
+			r.endStream()
 			return false
 		}
 		if r.flags&wire.MoreToCome != 0 {
@@ -174,12 +175,14 @@ func (c *Conn) handle(h wire.Header) bool {
 		c.finishReply(start, more)
 		id := int32(binary.LittleEndian.Uint32(c.out[4:]))
 		if err := c.send(); err != nil {
+			r.endStream()
 			return false
 		}
 		if !more {
 			return true
 		}
 		h.RequestID = id // replies of a stream answer each other
+		r.again()
 	}
 }
 

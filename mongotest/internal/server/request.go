@@ -54,9 +54,10 @@ type Request struct {
 
 	compressed bool
 	compressor wire.CompressorID
-	more       bool // an exhaust command has more replies to come
-	hangUp     bool // close the connection instead of answering
-	okInt      bool // ok is an integer: the command was answered by another one
+	more       bool  // an exhaust command has more replies to come
+	streamOf   int64 // the cursor whose batches they are; 0: none
+	hangUp     bool  // close the connection instead of answering
+	okInt      bool  // ok is an integer: the command was answered by another one
 
 	start     time.Time
 	deadline  time.Time // from maxTimeMS; zero: none
@@ -91,6 +92,19 @@ type args struct {
 
 func (r *Request) reset(c *Conn) {
 	*r = Request{Node: c.node, Conn: c, start: time.Now()}
+}
+
+// again prepares the request for the next reply of a stream: its command runs once more, as if it had just come in.
+func (r *Request) again() {
+	*r = Request{Node: r.Node, Conn: r.Conn, Body: r.Body, Sequences: r.Sequences, flags: r.flags, compressed: r.compressed, compressor: r.compressor,
+		streamOf: r.streamOf, streamed: r.streamed, streaming: r.streaming, start: time.Now()}
+}
+
+// endStream closes the cursor whose batches are streamed, because its connection ends.
+func (r *Request) endStream() {
+	if r.streamOf != 0 {
+		r.Node.cursors.kill(func(c *cursor) bool { return c.id == r.streamOf })
+	}
 }
 
 // parseQuery reads an OP_QUERY, which is allowed for commands only.
