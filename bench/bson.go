@@ -18,6 +18,9 @@ const (
 	targetExtJSON      = 3
 )
 
+// bsonScale is how many documents the specification's iteration encodes or decodes.
+const bsonScale = 10_000
+
 // bsonTasks are the specification's BSON benchmarks (flat, deep and full documents) for every form that a document can
 // take in Go, and the same with a realistic struct.
 func bsonTasks(*Env) ([]Task, error) {
@@ -67,7 +70,11 @@ func bsonTasks(*Env) ([]Task, error) {
 	}
 	tasks = append(tasks, t...)
 	t, err = documentTasks("bson/order", len(data), data)
-	return append(tasks, t...), err
+	tasks = append(tasks, t...)
+	for i := range tasks {
+		tasks[i].Scale = bsonScale
+	}
+	return tasks, err
 }
 
 // documentTasks are the tasks for a document without a struct.

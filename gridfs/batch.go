@@ -2,16 +2,20 @@ package gridfs
 
 import "sync"
 
-// batchBytes is about how much is written or read with one command. It is small enough for the caches of a processor to help, and
-// large enough for the time of a round trip not to matter.
-const batchBytes = 2 << 20
+// How much is written or read with one command, about: large enough for the time of a round trip not to matter, and small enough for
+// the caches of a processor. What is read goes through them twice, out of the socket and into the caller's memory, and is fetched
+// ahead besides, so that it comes in smaller parts.
+const (
+	batchBytes  = 2 << 20
+	windowBytes = 1 << 20
+)
 
 // maxBatchChunks bounds the number of chunks of a batch, for files with tiny ones.
 const maxBatchChunks = 1000
 
-// batchChunks returns how many chunks of a size a batch has.
-func batchChunks(chunkSize int64) int {
-	return int(min(max(batchBytes/max(chunkSize, 1), 1), maxBatchChunks))
+// chunksOf returns how many chunks of a size make about size bytes.
+func chunksOf(size, chunkSize int64) int64 {
+	return min(max(size/max(chunkSize, 1), 1), maxBatchChunks)
 }
 
 var batches = sync.Pool{New: func() any { return new([batchBytes]byte) }}

@@ -128,11 +128,10 @@ func firstWindow(f *storedFile) int64 {
 	if f.chunks == 0 {
 		return 1
 	}
-	most := int64(batchChunks(f.ChunkSize))
-	if f.chunks <= most {
-		return most
+	if small := chunksOf(batchBytes, f.ChunkSize); f.chunks <= small {
+		return small
 	}
-	return max(most/4, 1)
+	return max(chunksOf(windowBytes, f.ChunkSize)/2, 1)
 }
 
 // Read reads the next bytes.
@@ -321,7 +320,7 @@ func (s *DownloadStream) open(n int64) (err error) {
 }
 
 // most returns how many chunks a window has at most.
-func (s *DownloadStream) most() int64 { return int64(batchChunks(s.file.ChunkSize)) }
+func (s *DownloadStream) most() int64 { return chunksOf(windowBytes, s.file.ChunkSize) }
 
 // grown doubles the size of the next window.
 func (s *DownloadStream) grown() int64 {

@@ -206,7 +206,7 @@ func (w *world) windows() string {
 	return strings.Join(text, " ")
 }
 
-// TestWindows looks at what is asked for. A batch has 8 chunks.
+// TestWindows looks at what is asked for. A window has 4 chunks, and a small file 8.
 func TestWindows(t *testing.T) {
 	w := start(t)
 	b := gridfs.NewBucket(w.db)
@@ -220,11 +220,11 @@ func TestWindows(t *testing.T) {
 	}{
 		{"nothing", large, func(s *gridfs.DownloadStream) error { return nil }, ""},
 		{"all of a small file", small, func(s *gridfs.DownloadStream) error { _, err := io.ReadAll(s); return err }, "0+9"},
-		{"all of a large file", large, func(s *gridfs.DownloadStream) error { _, err := s.WriteTo(io.Discard); return err }, "0+8 8+8 16+8 24+8 32+8 40+8 48+3"},
+		{"all of a large file", large, func(s *gridfs.DownloadStream) error { _, err := s.WriteTo(io.Discard); return err }, "0+4 4+4 8+4 12+4 16+4 20+4 24+4 28+4 32+4 36+4 40+4 44+4 48+3"},
 		{"a large file in pieces", large, func(s *gridfs.DownloadStream) error {
 			_, err := io.Copy(struct{ io.Writer }{io.Discard}, onlyReader{s})
 			return err
-		}, "0+2 2+4 6+8 14+8 22+8 30+8 38+8 46+5"},
+		}, "0+2 2+4 6+4 10+4 14+4 18+4 22+4 26+4 30+4 34+4 38+4 42+4 46+5"},
 		{"the beginning", large, func(s *gridfs.DownloadStream) error { _, err := s.Read(buf); return err }, "0+2"},
 		{"a look at the beginning, then the end", large, func(s *gridfs.DownloadStream) error {
 			s.Read(buf)
@@ -244,7 +244,7 @@ func TestWindows(t *testing.T) {
 			s.Seek(chunkSize, io.SeekStart)
 			_, err := s.Read(buf)
 			return err
-		}, "0+2 2+4 6+8"},
+		}, "0+2 2+4 6+4"},
 		{"ReadAt", large, func(s *gridfs.DownloadStream) error {
 			_, err := s.ReadAt(make([]byte, 3*chunkSize), 7*chunkSize+1)
 			return err
@@ -252,7 +252,7 @@ func TestWindows(t *testing.T) {
 		{"large ReadAt", large, func(s *gridfs.DownloadStream) error {
 			_, err := s.ReadAt(make([]byte, 30*chunkSize), chunkSize)
 			return err
-		}, "1+8 9+8 17+8 25+6"},
+		}, "1+4 5+4 9+4 13+4 17+4 21+4 25+4 29+2"},
 	} {
 		w.forget()
 		s := openDownload(t, b, test.id)

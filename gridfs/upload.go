@@ -90,7 +90,7 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 	}
 	return &UploadStream{
 		bucket: b, ctx: ctx, limit: l, id: id, file: file, name: filename, metadata: metadata, chunkSize: size,
-		batchSize: batchChunks(int64(size)) * size, ids: newChunkIDs(), background: allium.SessionFrom(ctx) == nil,
+		batchSize: int(chunksOf(batchBytes, int64(size))) * size, ids: newChunkIDs(), background: allium.SessionFrom(ctx) == nil,
 	}, nil
 }
 
