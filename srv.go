@@ -48,7 +48,7 @@ func discover(cfg *uri.Config, r Resolver) (*topology.SRV, error) {
 	return &topology.SRV{
 		TTL: list.TTL, MaxHosts: limit,
 		Lookup: func(ctx context.Context) ([]string, time.Duration, error) {
-			hosts, _, ttl, err := dns.LookupHosts(ctx, r, service, host)
+			hosts, ttl, err := dns.LookupHosts(ctx, r, service, host)
 			if err != nil {
 				err = fmt.Errorf("rescan: %w", err)
 			}

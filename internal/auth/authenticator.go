@@ -120,7 +120,7 @@ func (t *Attempt) Finish(ctx context.Context, tr Transport, hello bson.Raw) erro
 	return t.a.run(ctx, tr, t.mechanism, t.ahead, speculative)
 }
 
-// Mechanism returns the name of the mechanism, after Finish.
+// Mechanism returns the name of the mechanism, "" before Finish if it is negotiated.
 func (t *Attempt) Mechanism() string { return t.mechanism }
 
 // negotiate chooses the default mechanism out of those that a server says the user has.

@@ -160,3 +160,29 @@ func TestArbitersAreNotAuthenticated(t *testing.T) {
 		t.Errorf("mechanism %q", c.Mechanism())
 	}
 }
+
+// A hello that is refused is an error of authentication if there is a credential, else the server's own.
+func TestRefusedHello(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) {
+		id, _, _ := p.read()
+		p.reply(id, document(func(dst []byte) []byte {
+			dst = bson.AppendInt32(dst, "code", 11)
+			dst = bson.AppendString(dst, "errmsg", "no such user")
+			return bson.AppendDouble(dst, "ok", 0)
+		}))
+	})
+	for in, want := range map[string]string{
+		"mongodb://u:p@h/":                             "authentication: hello on " + addr + ": error 11: no such user",
+		"mongodb://u:p@h/?authMechanism=SCRAM-SHA-256": "authentication with SCRAM-SHA-256: hello on " + addr + ": error 11: no such user",
+	} {
+		_, err := Dial(t.Context(), addr, &Config{Authenticator: authenticator(t, in)})
+		ae, ok := errors.AsType[*mongoerr.AuthError](err)
+		if !ok || ae.Addr != addr || err.Error() != want {
+			t.Errorf("%s: error %T: %v, want %s", in, err, err, want)
+		}
+	}
+	_, err := Dial(t.Context(), addr, &Config{})
+	if e, ok := err.(*mongoerr.ServerError); !ok || e.Code != 11 {
+		t.Errorf("without a credential: error %T: %v", err, err)
+	}
+}

@@ -74,6 +74,10 @@ func (c *Conn) introduce(ctx context.Context) error {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: err}
 	}
 	reply, err := c.handshake(ctx, attempt)
+	if e, ok := err.(*mongoerr.ServerError); ok {
+		// The hello is the first step of authentication (specification: Authentication, "Authentication Handshake").
+		return &mongoerr.AuthError{Addr: c.addr, Mechanism: attempt.Mechanism(), Wrapped: e}
+	}
 	if err != nil || c.hello.Kind == event.RSArbiter { // arbiters have no users
 		return err
 	}

@@ -35,12 +35,9 @@ type Seedlist struct {
 // Lookup finds the servers and the default options of a host name. A nil resolver is the system's. It is an error if there
 // are no SRV records, if one of them names a host outside of the host name's domain, or if there are several TXT records.
 func Lookup(ctx context.Context, r Resolver, service, host string) (*Seedlist, error) {
-	hosts, refused, ttl, err := LookupHosts(ctx, r, service, host)
+	hosts, ttl, err := LookupHosts(ctx, r, service, host)
 	if err != nil {
 		return nil, err
-	}
-	if len(refused) > 0 {
-		return nil, errors.Join(refused...)
 	}
 	txt, err := lookupTXT(ctx, orSystem(r), host)
 	if err != nil {
@@ -49,17 +46,21 @@ func Lookup(ctx context.Context, r Resolver, service, host string) (*Seedlist, e
 	return &Seedlist{Hosts: hosts, TXT: txt, TTL: ttl}, nil
 }
 
-// LookupHosts finds the servers of a host name, for polling. Records that name a host outside of the host name's domain are
-// left out; refused says why, for each.
-func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts []string, refused []error, ttl time.Duration, err error) {
+// LookupHosts finds the servers of a host name, for polling. Records that are malformed or name a host outside of the host name's
+// domain are left out: then there is an error that says why beside the hosts that remain.
+func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts []string, ttl time.Duration, err error) {
 	if service == "" {
 		service = DefaultService
 	}
 	// With the dot at the end the name is absolute: the system's search domains do not apply.
 	records, ttl, err := lookupSRV(ctx, orSystem(r), service, host+".")
-	if err != nil {
-		return nil, nil, 0, fmt.Errorf("look up SRV records of _%s._tcp.%s: %w", service, host, err)
+	if err == nil && len(records) == 0 {
+		err = errors.New("there are none")
 	}
+	if err != nil {
+		err = fmt.Errorf("look up SRV records of _%s._tcp.%s: %w", service, host, err)
+	}
+	refused := []error{err}
 	for _, srv := range records {
 		target := strings.ToLower(strings.TrimSuffix(srv.Target, "."))
 		if err := verify(host, target); err != nil {
@@ -68,10 +69,7 @@ func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts [
 		}
 		hosts = append(hosts, net.JoinHostPort(target, strconv.Itoa(int(srv.Port))))
 	}
-	if len(records) == 0 {
-		return nil, nil, 0, fmt.Errorf("look up SRV records of _%s._tcp.%s: there are none", service, host)
-	}
-	return hosts, refused, ttl, nil
+	return hosts, ttl, errors.Join(refused...)
 }
 
 func orSystem(r Resolver) Resolver {

@@ -125,7 +125,7 @@ func (e *SelectionError) Unwrap() error { return e.Wrapped }
 // and trying again does not help.
 type AuthError struct {
 	Addr      string // the server
-	Mechanism string // for example "SCRAM-SHA-256"
+	Mechanism string // for example "SCRAM-SHA-256"; "" if it was not negotiated yet
 	// Wrapped is why: a *ServerError if the server refused (code 18 for a wrong password), else what was wrong with its
 	// side of the conversation.
 	Wrapped error
@@ -133,11 +133,14 @@ type AuthError struct {
 
 // Error names the mechanism, the server and the reason.
 func (e *AuthError) Error() string {
-	var s *ServerError
-	if errors.As(e.Wrapped, &s) && s.Addr != "" {
-		return fmt.Sprintf("authentication with %s: %v", e.Mechanism, e.Wrapped)
+	s := "authentication"
+	if e.Mechanism != "" {
+		s += " with " + e.Mechanism
 	}
-	return fmt.Sprintf("authentication with %s on %s: %v", e.Mechanism, e.Addr, e.Wrapped)
+	if se, ok := errors.AsType[*ServerError](e.Wrapped); !ok || se.Addr == "" {
+		s += " on " + e.Addr
+	}
+	return fmt.Sprintf("%s: %v", s, e.Wrapped)
 }
 
 // Unwrap returns e.Wrapped.

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,7 +21,7 @@ const minRescanInterval = time.Minute
 // is sharded or not known yet.
 type SRV struct {
 	// Lookup returns the addresses that DNS names now, those that are valid only, and for how long the records say that
-	// this holds, 0 if that is not known.
+	// this holds, 0 if that is not known. The error, which may come beside addresses, is logged.
 	Lookup func(context.Context) (hosts []string, ttl time.Duration, err error)
 	// TTL is for how long the records from which the seeds come hold.
 	TTL time.Duration
@@ -48,13 +49,14 @@ func (t *Topology) pollSRV() {
 		if t.life.Err() != nil {
 			return
 		}
-		if err == nil && len(hosts) == 0 {
-			err = errNoHosts
-		}
-		if err != nil {
-			t.logRescan(err)
+		switch {
+		case len(hosts) == 0:
+			t.logRescan("SRV polling found no servers", cmp.Or(err, errNoHosts))
 			interval = t.cfg.HeartbeatInterval
-		} else {
+		case err != nil:
+			t.logRescan("SRV polling left out records", err)
+			fallthrough
+		default:
 			t.setHosts(hosts)
 			interval = max(ttl, minRescanInterval)
 		}
@@ -81,9 +83,9 @@ func (t *Topology) setHosts(hosts []string) {
 	}
 }
 
-func (t *Topology) logRescan(err error) {
+func (t *Topology) logRescan(message string, err error) {
 	if t.cfg.Log != nil && t.cfg.Log.Enabled(t.life, logging.Topology, slog.LevelWarn) {
-		t.cfg.Log.Log(t.life, logging.Topology, slog.LevelWarn, "SRV polling found no servers",
+		t.cfg.Log.Log(t.life, logging.Topology, slog.LevelWarn, message,
 			slog.String("topologyId", t.id.Hex()), slog.String("failure", err.Error()))
 	}
 }

@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/fakeserver"
+	"allium/internal/logging"
 )
 
 // The prose tests of Polling SRV Records for mongos Discovery, with the resolver in the test's hand. Which records a
@@ -142,6 +144,36 @@ func TestSRVPollingHonoursTTL(t *testing.T) {
 		synctest.Wait()
 		if want := []time.Duration{2 * time.Minute, 7 * time.Minute, 12 * time.Minute}; !slices.Equal(at, want) {
 			t.Errorf("asked at %v, want %v", at, want)
+		}
+	})
+}
+
+// A record that is not valid is left out, and the log names it; the others are taken, and DNS is not asked more often.
+func TestSRVPollingLogsWhatItLeavesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := &logRecorder{}
+		log, _ := logging.New(logging.Options{Handler: recorder}, func(string) string { return "" })
+		network := &fakeserver.Network{}
+		for _, port := range []string{"27017", "27019"} {
+			newNode(network, srvHost+port, mongos)
+		}
+		lookups := 0
+		topo := connect(t, network, Config{Log: log, SRV: &SRV{Lookup: func(context.Context) ([]string, time.Duration, error) {
+			lookups++
+			return addrs("27017 27019"), 0, errors.New("evil.example is elsewhere")
+		}}}, addrs("27017")...)
+		time.Sleep(2*minRescanInterval - time.Second)
+		synctest.Wait()
+		if got := ports(topo); !slices.Equal(got, []string{"27017", "27019"}) || lookups != 1 {
+			t.Errorf("hosts %v after %d look-ups", got, lookups)
+		}
+		recorder.mu.Lock()
+		defer recorder.mu.Unlock()
+		if !slices.ContainsFunc(recorder.messages, func(m map[string]any) bool {
+			failure, _ := m["failure"].(string)
+			return m["level"] == slog.LevelWarn && strings.Contains(failure, "evil.example")
+		}) {
+			t.Error("the log does not name the record")
 		}
 	})
 }

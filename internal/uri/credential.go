@@ -30,10 +30,8 @@ type Credential struct {
 	PasswordSet bool   // an empty password was given, if Password is ""
 	Source      string // the database that the user is defined in
 	Mechanism   string // "": negotiated with the server
-	// Properties are those of the mechanism, with their names in upper case.
+	// Properties are those of the mechanism. The case of their names does not matter.
 	Properties map[string]string
-	// HasCallback says that the program supplies tokens itself (MONGODB-OIDC).
-	HasCallback bool
 }
 
 // Format prints the credential without its secrets, whatever the verb.
@@ -52,11 +50,12 @@ func (c *Config) credential() *Credential {
 	return c.Credential
 }
 
+// addProperty sets a property. All names are in upper case.
 func (c *Credential) addProperty(name, value string) {
 	if c.Properties == nil {
 		c.Properties = make(map[string]string)
 	}
-	c.Properties[name] = value
+	c.Properties[strings.ToUpper(name)] = value
 }
 
 // setUserInfo takes over user name and password. Options about authentication alone, without a mechanism, are no request
@@ -153,11 +152,9 @@ func checkOIDC(c *Credential) error {
 	_, hasResource := c.Properties["TOKEN_RESOURCE"]
 	needsResource := env == "azure" || env == "gcp"
 	switch {
-	case hasEnv && c.HasCallback:
-		return errors.New("there are both an ENVIRONMENT and a callback")
-	case !hasEnv && !c.HasCallback:
-		return errors.New("there is neither an ENVIRONMENT nor a callback")
-	case hasEnv && !slices.Contains([]string{"test", "azure", "gcp", "k8s"}, env):
+	case !hasEnv:
+		return errors.New("there is no ENVIRONMENT")
+	case !slices.Contains([]string{"test", "azure", "gcp", "k8s"}, env):
 		return errors.New("ENVIRONMENT must be one of test, azure, gcp, k8s")
 	case hasResource && !needsResource:
 		return errors.New("TOKEN_RESOURCE is for the environments azure and gcp")

@@ -9,7 +9,11 @@ import (
 	"strings"
 )
 
-const defaultPort = "27017"
+const (
+	defaultPort = "27017"
+	// hostDelimiters are characters that no host name has, percent-encoded or not.
+	hostDelimiters = " \"#,:<>@[\\]^`{|}?"
+)
 
 func (c *Config) parseHosts(s string) error {
 	if s == "" {
@@ -47,12 +51,12 @@ func parseHost(s string) (string, error) {
 			return "", fmt.Errorf("host %q: the path of a Unix domain socket must end in \".sock\"", s)
 		}
 		return host, nil
-	case strings.HasPrefix(host, "["):
-		ip, err := netip.ParseAddr(host[1 : len(host)-1])
+	case strings.HasPrefix(s, "["):
+		ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		if err != nil || !ip.Is6() {
 			return "", fmt.Errorf("host %q is not an IPv6 address", s)
 		}
-	case strings.ContainsAny(host, " \"#<>@[\\]^`{|}?"):
+	case strings.ContainsAny(host, hostDelimiters):
 		return "", fmt.Errorf("host %q contains a character that a host name cannot have", s)
 	}
 	if !hasPort {
@@ -97,7 +101,7 @@ func (c *Config) parseSRVHost(s string) error {
 		return errors.New("the host name of a mongodb+srv string has no port")
 	}
 	host, err := url.PathUnescape(s)
-	if err != nil || strings.ContainsAny(host, " \"#<>@[\\]^`{|}?/%\x00") {
+	if err != nil || strings.ContainsAny(host, hostDelimiters+"/%\x00") {
 		return fmt.Errorf("host %q is not a host name", s)
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")

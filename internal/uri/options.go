@@ -409,7 +409,7 @@ func setAuthProperties(c *Config, _, v string) error {
 		return invalid("comma separated key:value pairs (a value with a comma cannot be given in a connection string)")
 	}
 	for key, value := range props {
-		c.credential().addProperty(strings.ToUpper(key), value)
+		c.credential().addProperty(key, value)
 	}
 	return nil
 }

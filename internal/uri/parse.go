@@ -57,11 +57,10 @@ func (c *Config) parse(s string) error {
 			err = c.parseHosts(hosts)
 		}
 	}
+	if holdsUserInfo(tail) || err != nil && strings.Contains(tail, "@") {
+		return errUserInfo
+	}
 	if err != nil {
-		if strings.Contains(tail, "@") {
-			// A "/" or "?" in the user name or password, which ends the part with the hosts: none of that may be shown.
-			return errUserInfo
-		}
 		return err
 	}
 	c.Database = database
@@ -79,6 +78,14 @@ func (c *Config) parse(s string) error {
 	c.setUserInfo(info)
 	c.redacted = c.render(srv, hosts, info, tail, options)
 	return nil
+}
+
+// holdsUserInfo reports whether what follows the hosts looks like the end of a user name or password with a "/" or "?" that ended
+// the part with the hosts: there is an "@" before the value of the first option. None of that may be shown.
+func holdsUserInfo(tail string) bool {
+	path, options, _ := strings.Cut(tail, "?")
+	key, _, _ := strings.Cut(options, "=")
+	return strings.Contains(path, "@") || strings.Contains(key, "@")
 }
 
 // userInfo is what stands before the "@".

@@ -25,6 +25,13 @@ func TestParseErrors(t *testing.T) {
 		{"mongodb://%2Ftmp%2Fmongo", ".sock"},
 		{"mongodb://%2Ftmp%2Fm.sock:27017", "no port"},
 		{"mongodb://a%zz", "percent-encoded"},
+		{"mongodb://%5B", "host name cannot have"},
+		{"mongodb://%5B::1%5D", "more than one colon"},
+		{"mongodb://%5Ba%5D", "host name cannot have"},
+		{"mongodb://[]", "IPv6"},
+		{"mongodb://[[::1]]", "after its address"},
+		{"mongodb://a%3A5", "host name cannot have"},
+		{"mongodb://a%2Cb", "host name cannot have"},
 		{"mongodb://a/d$b", "database name"},
 		{"mongodb://a/?w", `"w" has no value`},
 		{"mongodb://a/?=1", "no name"},
@@ -39,6 +46,10 @@ func TestParseErrors(t *testing.T) {
 		{"mongodb://user:" + secret + "/x@host", "percent-encoded"},
 		{"mongodb://user:" + secret + "?x@host", "percent-encoded"},
 		{"mongodb://user:" + secret + "%@host", "percent-encoded"},
+		{"mongodb://user:1/" + secret + "@host", "percent-encoded"},
+		{"mongodb://user:1?" + secret + "@host", "percent-encoded"},
+		{"mongodb://user:1?" + secret + "@host/?w=1", "percent-encoded"},
+		{"mongodb://user/@host:1", "percent-encoded"},
 		{"mongodb://user:" + secret + ":@host", "percent-encoded"},
 		{"mongodb://user:" + secret + "@host:99999", "port"},
 		{"mongodb://user:" + secret + "@host/?w=-1", "negative"},
@@ -234,4 +245,26 @@ func FuzzParse(f *testing.F) {
 		}
 		c.Validate()
 	})
+}
+
+// What the program hands in is not changed: it may use the same credential for several clients.
+func TestProgramsCredential(t *testing.T) {
+	mine := &Credential{Username: "u", Mechanism: GSSAPI, Properties: map[string]string{"service_name": "db"}}
+	c, err := Parse("mongodb+srv://a.b.c/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Credential = mine
+	if err := c.ApplySRV([]string{"x.b.c:1"}, "authSource=$external"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if c.Credential.Properties["SERVICE_NAME"] != "db" || c.Credential.Source != "$external" {
+		t.Errorf("credential %v with %v", c.Credential, c.Credential.Properties)
+	}
+	if want := (&Credential{Username: "u", Mechanism: GSSAPI, Properties: map[string]string{"service_name": "db"}}); !reflect.DeepEqual(mine, want) {
+		t.Errorf("the program's credential became %v with %v", mine, mine.Properties)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -45,7 +44,10 @@ func (c *Config) Validate() error {
 	})
 	if c.Credential != nil {
 		own := *c.Credential // it may be the program's
-		own.Properties = maps.Clone(own.Properties)
+		own.Properties = nil
+		for name, value := range c.Credential.Properties {
+			own.addProperty(name, value)
+		}
 		own.Source = cmp.Or(own.Source, c.authSource)
 		if err := own.complete(c.Database); err != nil {
 			return fmt.Errorf("authentication: %w", err)
@@ -142,12 +144,13 @@ func (c *Config) conflicts() error {
 
 func (p *Proxy) check() error {
 	if p.Host == "" {
-		for name, given := range map[string]bool{
-			"proxyPort": p.Port != 0, "proxyUsername": p.Username != "", "proxyPassword": p.Password != "",
-		} {
-			if given {
-				return fmt.Errorf("option %s needs proxyHost", name)
-			}
+		switch {
+		case p.Port != 0:
+			return errors.New("option proxyPort needs proxyHost")
+		case p.Username != "":
+			return errors.New("option proxyUsername needs proxyHost")
+		case p.Password != "":
+			return errors.New("option proxyPassword needs proxyHost")
 		}
 		return nil
 	}
@@ -188,9 +191,6 @@ func (c *Config) ApplySRV(hosts []string, txt string) error {
 	}
 	if c.authSource == "" {
 		c.authSource = defaults.authSource
-	}
-	if c.Credential != nil && c.Credential.Source == "" {
-		c.Credential.Source = c.authSource
 	}
 	c.Hosts = hosts
 	return nil
