@@ -172,7 +172,7 @@ func TestRefusedHello(t *testing.T) {
 		}))
 	})
 	for in, want := range map[string]string{
-		"mongodb://u:p@h/":                             "authentication: hello on " + addr + ": error 11: no such user",
+		"mongodb://u:p@h/": "authentication: hello on " + addr + ": error 11: no such user",
 		"mongodb://u:p@h/?authMechanism=SCRAM-SHA-256": "authentication with SCRAM-SHA-256: hello on " + addr + ": error 11: no such user",
 	} {
 		_, err := Dial(t.Context(), addr, &Config{Authenticator: authenticator(t, in)})

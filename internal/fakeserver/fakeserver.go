@@ -1,6 +1,6 @@
-// Package fakeserver is a network of servers in memory, for the tests of connection pools and monitors. Its connections
-// are net.Pipes, so that tests with timeouts run in no time under testing/synctest. What a server answers is up to the
-// test.
+// Package fakeserver is a network of servers in memory, for the tests of connection pools and monitors, and a SOCKS5 proxy
+// on loopback. The network's connections are net.Pipes, so that tests with timeouts run in no time under testing/synctest.
+// What a server answers is up to the test.
 package fakeserver
 
 import (
