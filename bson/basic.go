@@ -126,20 +126,20 @@ func init() {
 		},
 		reflect.TypeFor[JavaScript](): {
 			enc: checked(TypeJavaScript, func(dst []byte, v JavaScript) ([]byte, error) { return appendText(dst, string(v)) }),
-			dec: decText(TypeJavaScript, TypeString),
+			dec: decText[JavaScript](TypeJavaScript),
 		},
 		reflect.TypeFor[Symbol](): {
 			enc: checked(TypeSymbol, func(dst []byte, v Symbol) ([]byte, error) { return appendText(dst, string(v)) }),
-			dec: decText(TypeSymbol, TypeString),
+			dec: decText[Symbol](TypeSymbol),
 		},
 		reflect.TypeFor[DBPointer](): {
 			enc: checked(TypeDBPointer, appendDBPointerValue),
 			dec: exact(RawValue.validDBPointer),
 		},
-		reflect.TypeFor[Undefined](): empty(TypeUndefined),
-		reflect.TypeFor[Null]():      empty(TypeNull),
-		reflect.TypeFor[MinKey]():    empty(TypeMinKey),
-		reflect.TypeFor[MaxKey]():    empty(TypeMaxKey),
+		reflect.TypeFor[Undefined](): empty[Undefined](TypeUndefined),
+		reflect.TypeFor[Null]():      empty[Null](TypeNull),
+		reflect.TypeFor[MinKey]():    empty[MinKey](TypeMinKey),
+		reflect.TypeFor[MaxKey]():    empty[MaxKey](TypeMaxKey),
 		reflect.TypeFor[Raw](): {
 			enc: func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
 				v := *at[Raw](p)
@@ -226,36 +226,35 @@ func exact[T any](get func(RawValue, *decoder) (T, bool)) decFunc {
 }
 
 // empty returns the codec of a type without a value.
-func empty(own Type) basic {
+func empty[T any](own Type) basic {
 	return basic{
 		enc: func(_ *encoder, dst []byte, _ ptr) (Type, []byte, error) { return own, dst, nil },
 		dec: func(_ *decoder, t Type, _ []byte, _ ptr) (int, error) {
 			if t != own && t != TypeNull && t != TypeUndefined {
-				return 0, &DecodeError{BSONType: t, Err: errWrongType}
+				return 0, &DecodeError{BSONType: t, GoType: reflect.TypeFor[T](), Err: errWrongType}
 			}
 			return 0, nil
 		},
 	}
 }
 
-// decText returns a decFunc for the types whose values are strings.
-func decText(types ...Type) decFunc {
+// decText returns a decFunc for the type T, which has one BSON type of its own and takes strings besides.
+func decText[T ~string](own Type) decFunc {
+	goType := reflect.TypeFor[T]()
 	return func(d *decoder, t Type, b []byte, p ptr) (int, error) {
-		for _, want := range types {
-			if t == want {
-				s, n, err := d.stringValue(b)
-				if err != nil {
-					return 0, decodeErr(t, nil, err)
-				}
-				*at[string](p) = s
-				return n, nil
+		switch t {
+		case own, TypeString:
+			s, n, err := d.stringValue(b)
+			if err != nil {
+				return 0, decodeErr(t, goType, err)
 			}
-		}
-		if t == TypeNull || t == TypeUndefined {
+			*at[string](p) = s
+			return n, nil
+		case TypeNull, TypeUndefined:
 			*at[string](p) = ""
 			return 0, nil
 		}
-		return 0, &DecodeError{BSONType: t, GoType: reflect.TypeFor[string](), Err: errWrongType}
+		return 0, &DecodeError{BSONType: t, GoType: goType, Err: errWrongType}
 	}
 }
 

@@ -98,6 +98,7 @@ func (cm *compiler) codec(t reflect.Type, fl flags) *typeCodec {
 
 var (
 	typeAny              = reflect.TypeFor[any]()
+	typeByte             = reflect.TypeFor[byte]() // alone: a type of its own, as for an enumeration, makes an array
 	typeE                = reflect.TypeFor[E]()
 	typeMarshaler        = reflect.TypeFor[Marshaler]()
 	typeUnmarshaler      = reflect.TypeFor[Unmarshaler]()

@@ -222,3 +222,28 @@ func TestRecursion(t *testing.T) {
 }
 
 type tree2 struct{ A *tree2 }
+
+type role uint8
+
+// TestNamedBytes: only bytes are binary. A slice of an enumeration is an array of numbers, so that queries find them.
+func TestNamedBytes(t *testing.T) {
+	type bytes []byte
+	type roles struct {
+		S []role
+		A [2]role
+		B bytes
+	}
+	in := roles{[]role{1, 2}, [2]role{3, 4}, bytes{5}}
+	want := D{{"s", A{int32(1), int32(2)}}, {"a", A{int32(3), int32(4)}}, {"b", Binary{Data: []byte{5}}}}
+	if got := encoded(t, Options{}, in); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	data, err := Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out roles
+	if err := Unmarshal(data, &out); err != nil || !reflect.DeepEqual(out, in) {
+		t.Errorf("got %v, %v, want %v", out, err, in)
+	}
+}

@@ -1,6 +1,7 @@
 package bson
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -103,8 +104,11 @@ func (ref *DBRef) UnmarshalBSON(data []byte) error {
 // MarshalJSON returns ref as a JSON object, as D.MarshalJSON does.
 func (ref DBRef) MarshalJSON() ([]byte, error) { return ref.D().MarshalJSON() }
 
-// UnmarshalJSON reads an object of JSON or Extended JSON.
+// UnmarshalJSON reads an object of JSON or Extended JSON. As encoding/json wants it, null changes nothing.
 func (ref *DBRef) UnmarshalJSON(text []byte) error {
+	if string(bytes.TrimSpace(text)) == "null" {
+		return nil
+	}
 	doc, err := ParseExtJSON(text)
 	if err != nil {
 		return err

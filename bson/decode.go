@@ -12,6 +12,7 @@ type decoder struct {
 	cfg   *config
 	data  []byte // the whole input
 	depth int
+	holds int // pointers in interfaces that are being followed
 
 	chunk     []byte // for strings: what is free of the chunk
 	chunkSize int    // of the next chunk
@@ -38,7 +39,7 @@ type decoder struct {
 
 // start makes d ready for decoding data.
 func (d *decoder) start(cfg *config, data []byte) {
-	d.cfg, d.data, d.depth, d.chunkSize = cfg, data, 0, firstChunk
+	d.cfg, d.data, d.depth, d.holds, d.chunkSize = cfg, data, 0, 0, firstChunk
 }
 
 // stop lets go of everything that belongs to the document.

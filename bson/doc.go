@@ -30,7 +30,8 @@
 //	struct                         document
 //	map                            document                      (keys: see below)
 //	D, []E                         document
-//	slice, array                   array                         (an array takes fewer elements, not more)
+//	slice, array (also of types    array                         (an array takes fewer elements, not more)
+//	  made of byte, as enumerations)
 //	pointer                        what it points to; nil: null
 //	interface                      what it holds; nil: null      see the next table
 //	time.Time                      UTC datetime (milliseconds)   timestamp; 64-bit integer (milliseconds); RFC 3339
@@ -94,7 +95,7 @@
 //   - Times decode in UTC.
 //   - Strings and keys must be valid UTF-8, and keys without NUL, in both directions.
 //   - Decoding changes what it finds: fields and map entries that the document does not have stay. Slices are always new;
-//     a pointer that is not nil is followed, a map that is not nil is added to.
+//     a pointer that is not nil is followed, also one that an interface holds; a map that is not nil is added to.
 //   - A key that is twice in a document: the last one wins in structs and maps, D has both. Options.DisallowDuplicateKeys
 //     makes it an error.
 //   - A number that does not fit is an error, be it out of range, with a fraction, or with more precision than there is
@@ -112,9 +113,10 @@
 //   - Whole numbers that a float cannot hold exactly, and NaN as a json.Number, are errors; NaN fits into a float32.
 //   - Methods with pointer receivers are found on every value, not only on addressable ones.
 //   - Opaque structs with text methods are strings; there they are empty documents.
-//   - Decoding a slice makes a new one instead of writing into the old one's memory.
+//   - Decoding a slice makes a new one instead of writing into the old one's memory; a null in a variable of type any leaves
+//     nil there, whatever it held.
 //   - A null does not reach UnmarshalBSON; other values than documents and arrays there are errors.
-//   - Strings and keys with invalid UTF-8 are errors when decoding; see Options.AllowInvalidUTF8.
+//   - Strings and keys with invalid UTF-8 are errors; for decoding see Options.AllowInvalidUTF8.
 //   - omitzero exists. Options are part of what codecs are cached by.
 //   - There is no registry of encoders and decoders by kind: Options and CodecFor take its place.
 package bson

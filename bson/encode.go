@@ -429,11 +429,12 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 				}
 				return bt, out, nil
 			}, func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
-				if err := d.measure(bt, b); err != nil {
-					return 0, decodeErr(bt, t, err)
+				if held := *at[any](p); held != nil && bt != TypeNull && bt != TypeUndefined {
+					if dec, q := d.held(held, fl); dec != nil {
+						return d.follow(dec, bt, b, q)
+					}
 				}
-				v, n, err := d.any(bt, b)
-				d.finish()
+				v, n, err := d.root(bt, b)
 				if err == nil {
 					*at[any](p) = v
 				}
@@ -456,25 +457,50 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 				v.SetZero()
 				return 0, nil
 			}
-			if t.NumMethod() == 0 {
-				if err := d.measure(bt, b); err != nil {
-					return 0, decodeErr(bt, t, err)
+			if !v.IsNil() {
+				if dec, q := d.held(v.Elem().Interface(), fl); dec != nil {
+					return d.follow(dec, bt, b, q)
 				}
-				x, n, err := d.any(bt, b)
-				d.finish()
-				if err == nil && x == nil {
-					v.SetZero()
-				} else if err == nil {
-					v.Set(reflect.ValueOf(x))
-				}
-				return n, err
 			}
-			// Nobody knows which type it should be, except if there is a value already.
-			if !v.IsNil() && v.Elem().Kind() == reflect.Pointer && !v.Elem().IsNil() {
-				q := v.Elem()
-				return d.cfg.codec(q.Type().Elem(), fl).dec(d, bt, b, pointerOf(q))
+			if t.NumMethod() > 0 {
+				// Nobody knows which type it should be.
+				return 0, &DecodeError{BSONType: bt, GoType: t,
+					Err: errors.New("an interface with methods needs a pointer in it or a codec in the options")}
 			}
-			return 0, &DecodeError{BSONType: bt, GoType: t,
-				Err: errors.New("an interface with methods needs a pointer in it or a codec in the options")}
+			x, n, err := d.root(bt, b)
+			if err == nil {
+				v.Set(reflect.ValueOf(x))
+			}
+			return n, err
 		}
+}
+
+// root decodes a value for a variable of type any.
+func (d *decoder) root(t Type, b []byte) (v any, n int, err error) {
+	if err := d.measure(t, b); err != nil {
+		return nil, 0, decodeErr(t, typeAny, err)
+	}
+	v, n, err = d.any(t, b)
+	d.finish()
+	return v, n, err
+}
+
+// held returns what to decode into if v, which an interface holds, is a pointer that is not nil; else no function.
+func (d *decoder) held(v any, fl flags) (decFunc, ptr) {
+	t := reflect.TypeOf(v)
+	if t.Kind() != reflect.Pointer || word(v).isNil() {
+		return nil, ptr{}
+	}
+	return d.cfg.codec(t.Elem(), fl).dec, word(v)
+}
+
+// follow decodes into what an interface points to. That can be an interface again, and the same one.
+func (d *decoder) follow(dec decFunc, t Type, b []byte, p ptr) (int, error) {
+	if d.holds >= d.cfg.maxDepth {
+		return 0, &DecodeError{BSONType: t, Err: errTooDeep}
+	}
+	d.holds++
+	n, err := dec(d, t, b, p)
+	d.holds--
+	return n, err
 }

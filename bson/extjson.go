@@ -5,6 +5,7 @@ package bson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"sync"
 )
@@ -39,7 +40,7 @@ func MarshalExtJSONIndent(v any, canonical bool, prefix, indent string) ([]byte,
 // what Unmarshal takes: a pointer to a D, a Raw, a struct, a map, ... Where the text is no object, or v points to
 // a RawValue, it is read as by ParseExtJSONValue.
 //
-// Errors in the text are *ExtJSONError. Documents may nest DefaultMaxDepth levels deep.
+// Errors in the text are *ExtJSONError.
 func UnmarshalExtJSON(data []byte, v any) error { return defaultConfig.unmarshalExtJSON(data, v) }
 
 // UnmarshalExtJSON is the function UnmarshalExtJSON with these options.
@@ -69,11 +70,12 @@ func (c *config) marshalExtJSON(v any, canonical bool) ([]byte, error) {
 }
 
 func (c *config) appendExtJSON(dst []byte, v any, canonical bool) ([]byte, error) {
+	w := extJSONWriter{canonical: canonical, levels: c.maxDepth}
 	switch v := v.(type) {
 	case Raw:
-		return AppendExtJSON(dst, v, canonical)
+		return w.document(dst, v, 0)
 	case RawValue:
-		return AppendExtJSONValue(dst, v, canonical)
+		return w.single(dst, v)
 	}
 	e := newEncoder(c)
 	defer e.free()
@@ -82,25 +84,25 @@ func (c *config) appendExtJSON(dst []byte, v any, canonical bool) ([]byte, error
 		return dst, encodeErr(reflect.TypeOf(v), err)
 	}
 	e.buf = value
-	return AppendExtJSONValue(dst, RawValue{Type: t, Value: value}, canonical)
+	return w.single(dst, RawValue{Type: t, Value: value})
 }
 
 func (c *config) unmarshalExtJSON(data []byte, v any) error {
-	r := extJSONReader{src: data}
 	switch v := v.(type) {
 	case *Raw:
-		doc, err := ParseExtJSON(data)
+		doc, err := newExtJSONReader(data, c.maxDepth).wholeDocument()
 		if err == nil {
 			*v = doc
 		}
 		return err
 	case *RawValue:
-		value, err := ParseExtJSONValue(data)
+		value, err := newExtJSONReader(data, c.maxDepth).wholeValue()
 		if err == nil {
 			*v = value
 		}
 		return err
 	}
+	r := extJSONReader{src: data, levels: c.maxDepth}
 	scratch := extJSONScratch.Get().(*[]byte)
 	r.dst = (*scratch)[:0]
 	t, err := TypeEmbeddedDocument, error(nil)
@@ -119,16 +121,27 @@ func (c *config) unmarshalExtJSON(data []byte, v any) error {
 // ParseExtJSON turns a document of Extended JSON straight into BSON. The outermost object is a document even where
 // its keys are those of a type wrapper.
 func ParseExtJSON(text []byte) (Raw, error) {
-	r := newExtJSONReader(text)
+	return newExtJSONReader(text, DefaultMaxDepth).wholeDocument()
+}
+
+// ParseExtJSONValue turns a value of Extended JSON straight into BSON, for example {"$oid": "..."}, [1, 2] or "a".
+func ParseExtJSONValue(text []byte) (RawValue, error) {
+	return newExtJSONReader(text, DefaultMaxDepth).wholeValue()
+}
+
+func newExtJSONReader(text []byte, levels int) *extJSONReader {
+	const least = 32
+	return &extJSONReader{src: text, dst: make([]byte, 0, len(text)+least), levels: levels}
+}
+
+func (r *extJSONReader) wholeDocument() (Raw, error) {
 	if err := r.document(); err != nil {
 		return nil, err
 	}
 	return r.dst, nil
 }
 
-// ParseExtJSONValue turns a value of Extended JSON straight into BSON, for example {"$oid": "..."}, [1, 2] or "a".
-func ParseExtJSONValue(text []byte) (RawValue, error) {
-	r := newExtJSONReader(text)
+func (r *extJSONReader) wholeValue() (RawValue, error) {
 	t, err := r.single()
 	if err != nil {
 		return RawValue{}, err
@@ -136,38 +149,35 @@ func ParseExtJSONValue(text []byte) (RawValue, error) {
 	return RawValue{Type: t, Value: r.dst}, nil
 }
 
-func newExtJSONReader(text []byte) *extJSONReader {
-	const least = 32
-	return &extJSONReader{src: text, dst: make([]byte, 0, len(text)+least)}
-}
-
 // ParseLegacyExtJSON is ParseExtJSON for text that may hold the forms from before version 2: {"$date": 1234},
 // {"$numberLong": 1} and the like with plain numbers, {"$binary": "...", "$type": "00"}, {"$regex": "...",
 // "$options": "..."}, and zones without a colon in dates. A $regex that is no string, and a $type without $binary, stay
 // the query operators that they are.
 func ParseLegacyExtJSON(text []byte) (Raw, error) {
-	r := newExtJSONReader(text)
+	r := newExtJSONReader(text, DefaultMaxDepth)
 	r.legacy = true
-	if err := r.document(); err != nil {
-		return nil, err
-	}
-	return r.dst, nil
+	return r.wholeDocument()
 }
 
 // AppendExtJSON appends an encoded document as Extended JSON, canonical or relaxed, to dst. A document that is
 // malformed or nests deeper than DefaultMaxDepth is an error; what it returns then ends where the error is.
 func AppendExtJSON(dst []byte, doc Raw, canonical bool) ([]byte, error) {
-	return extJSONWriter{canonical: canonical}.document(dst, doc, 0)
+	return extJSONWriter{canonical: canonical, levels: DefaultMaxDepth}.document(dst, doc, 0)
 }
 
 // AppendExtJSONValue appends an encoded value as AppendExtJSON does.
 func AppendExtJSONValue(dst []byte, v RawValue, canonical bool) ([]byte, error) {
+	return extJSONWriter{canonical: canonical, levels: DefaultMaxDepth}.single(dst, v)
+}
+
+// single appends a value whose frame nobody has checked.
+func (w extJSONWriter) single(dst []byte, v RawValue) ([]byte, error) {
 	if n, err := valueSize(v.Type, v.Value); err != nil {
 		return dst, err
 	} else if n != len(v.Value) {
-		return dst, errTruncated
+		return dst, fmt.Errorf("bson: %d bytes after the %s", len(v.Value)-n, v.Type)
 	}
-	return extJSONWriter{canonical: canonical}.value(dst, v, 0)
+	return w.value(dst, v, 0)
 }
 
 // String returns r as relaxed Extended JSON, or a note in angle brackets if it is malformed.
@@ -199,8 +209,11 @@ func (r Raw) MarshalJSON() ([]byte, error) {
 	return AppendExtJSON(nil, r, false)
 }
 
-// UnmarshalJSON reads a document of Extended JSON.
+// UnmarshalJSON reads a document of Extended JSON. As encoding/json wants it, null changes nothing.
 func (r *Raw) UnmarshalJSON(text []byte) error {
+	if string(bytes.TrimSpace(text)) == "null" {
+		return nil
+	}
 	doc, err := ParseExtJSON(text)
 	if err == nil {
 		*r = doc

@@ -19,6 +19,7 @@ type extJSONReader struct {
 	dst    []byte
 	buf    []byte // a string that had escape sequences
 	base   int64  // offset of src in the stream that it comes from
+	levels int    // how deep documents and arrays may nest
 	legacy bool   // accept the forms before version 2, too
 }
 
@@ -114,8 +115,9 @@ func (r *extJSONReader) numberValue() (Type, error) {
 }
 
 func (r *extJSONReader) array(depth int) error {
-	if depth++; depth > DefaultMaxDepth {
-		return r.failf(r.pos, "documents nest deeper than %d levels", DefaultMaxDepth)
+	depth, err := r.deeper(depth, r.pos)
+	if err != nil {
+		return err
 	}
 	r.pos++
 	start := len(r.dst)
@@ -163,8 +165,9 @@ func (r *extJSONReader) object(depth int) (Type, error) {
 			r.pos = first
 		}
 	}
-	if depth++; depth > DefaultMaxDepth {
-		return 0, r.failf(start, "documents nest deeper than %d levels", DefaultMaxDepth)
+	depth, err := r.deeper(depth, start)
+	if err != nil {
+		return 0, err
 	}
 	return TypeEmbeddedDocument, r.elements(depth, true)
 }
@@ -216,6 +219,14 @@ func (r *extJSONReader) elements(depth int, embedded bool) error {
 			return r.unexpected("',' or '}'")
 		}
 	}
+}
+
+// deeper returns the depth of what lies in the document or array that starts at start, itself at depth.
+func (r *extJSONReader) deeper(depth, start int) (int, error) {
+	if depth >= r.levels {
+		return 0, r.failf(start, "documents nest deeper than %d levels", r.levels)
+	}
+	return depth + 1, nil
 }
 
 // endDocument skips the closing bracket and finishes the document that starts at start.

@@ -94,7 +94,7 @@ func (d *ExtJSONDecoder) append(dst []byte) ([]byte, error) {
 		d.err = err
 		return dst, err
 	}
-	r := extJSONReader{src: d.buf[:n], dst: dst, base: d.offset, legacy: d.Legacy}
+	r := extJSONReader{src: d.buf[:n], dst: dst, base: d.offset, levels: d.Options.config().maxDepth, legacy: d.Legacy}
 	if d.err = r.document(); d.err != nil {
 		return r.dst, d.err
 	}

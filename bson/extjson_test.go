@@ -240,3 +240,40 @@ func ExampleAppendExtJSON() {
 	// {"n":{"$numberInt":"1"},"at":{"$date":{"$numberLong":"0"}}}
 	// {"n":1,"at":{"$date":"1970-01-01T00:00:00Z"}}
 }
+
+// TestMaxDepthOfExtJSON: Options.MaxDepth holds for Extended JSON, too.
+func TestMaxDepthOfExtJSON(t *testing.T) {
+	nested := func(levels int) Raw {
+		doc := Raw{5, 0, 0, 0, 0}
+		for range levels - 1 {
+			start, dst := BeginDocument(nil)
+			doc = EndDocument(AppendDocument(dst, "a", doc), start)
+		}
+		return doc
+	}
+	for _, tt := range []struct {
+		o      Options
+		levels int
+		ok     bool
+	}{
+		{Options{}, 200, true}, {Options{}, 201, false},
+		{Options{MaxDepth: 3}, 3, true}, {Options{MaxDepth: 3}, 4, false},
+		{Options{MaxDepth: 300}, 300, true}, {Options{MaxDepth: 300}, 301, false},
+	} {
+		doc := nested(tt.levels)
+		text, err := tt.o.MarshalExtJSON(doc, true)
+		if (err == nil) != tt.ok {
+			t.Errorf("writing %d levels with %d: %v", tt.levels, tt.o.MaxDepth, err)
+		}
+		if err != nil {
+			if text, err = (Options{MaxDepth: 1000}).MarshalExtJSON(doc, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, into := range []any{new(Raw), new(RawValue), new(D), new(M)} {
+			if err := tt.o.UnmarshalExtJSON(text, into); (err == nil) != tt.ok {
+				t.Errorf("reading %d levels with %d into %T: %v", tt.levels, tt.o.MaxDepth, into, err)
+			}
+		}
+	}
+}

@@ -595,8 +595,9 @@ func (r *extJSONReader) scope(depth int) error {
 	if r.space() != '{' {
 		return r.wrongType(wrapScope, "an object")
 	}
-	if depth++; depth > DefaultMaxDepth {
-		return r.failf(r.pos, "documents nest deeper than %d levels", DefaultMaxDepth)
+	depth, err := r.deeper(depth, r.pos)
+	if err != nil {
+		return err
 	}
 	r.pos++
 	return r.elements(depth, true)

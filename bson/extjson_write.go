@@ -19,6 +19,7 @@ import (
 // malformed text.
 type extJSONWriter struct {
 	canonical bool
+	levels    int // how deep documents and arrays may nest
 }
 
 var errNotUTF8 = errors.New("bson: string is not valid UTF-8")
@@ -84,8 +85,8 @@ func (w extJSONWriter) open(doc Raw, depth *int) (body []byte, err error) {
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("bson: %d bytes after the document", len(rest))
 	}
-	if *depth++; *depth > DefaultMaxDepth {
-		return nil, fmt.Errorf("bson: documents nest deeper than %d levels", DefaultMaxDepth)
+	if *depth++; *depth > w.levels {
+		return nil, fmt.Errorf("bson: documents nest deeper than %d levels", w.levels)
 	}
 	return doc.body(), nil
 }

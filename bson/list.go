@@ -14,7 +14,7 @@ func (cm *compiler) compileSlice(tc *typeCodec, fl flags) {
 		b := dCodec(fl)
 		tc.enc, tc.dec = b.enc, b.dec
 		return
-	case t.Elem().Kind() == reflect.Uint8 && !hasMethods(t.Elem()):
+	case t.Elem() == typeByte:
 		tc.enc, tc.dec = encBytes, decBytes(t)
 		return
 	case t.Elem() == typeAny:
@@ -68,13 +68,6 @@ func (cm *compiler) compileSlice(tc *typeCodec, fl flags) {
 	}
 }
 
-// hasMethods reports whether values of type t encode or decode themselves.
-func hasMethods(t reflect.Type) bool {
-	pt := reflect.PointerTo(t)
-	return pt.Implements(typeValueMarshaler) || pt.Implements(typeValueUnmarshaler) ||
-		pt.Implements(typeMarshaler) || pt.Implements(typeUnmarshaler)
-}
-
 // appendList appends n variables, size bytes apart from first on, as an array.
 func (e *encoder) appendList(dst []byte, enc encFunc, t reflect.Type, first ptr, n int, size uintptr) (Type, []byte, error) {
 	if err := e.enter(); err != nil {
@@ -117,7 +110,7 @@ func (d *decoder) list(body []byte, dec decFunc, first ptr, n int, size uintptr)
 func (cm *compiler) compileArray(tc *typeCodec, fl flags) {
 	t := tc.t
 	length := t.Len()
-	if t.Elem().Kind() == reflect.Uint8 && !hasMethods(t.Elem()) {
+	if t.Elem() == typeByte {
 		tc.enc = func(_ *encoder, dst []byte, p ptr) (Type, []byte, error) {
 			return TypeBinary, AppendBinaryValue(dst, BinaryGeneric, p.bytes(length)), nil
 		}

@@ -63,12 +63,23 @@ func (e *encoder) document(dst []byte, v any) ([]byte, error) {
 	switch {
 	case err != nil:
 		return dst, encodeErr(reflect.TypeOf(v), err)
+	case t == TypeNull && isDocumentKind(v):
+		return append(dst, 5, 0, 0, 0, 0), nil // Options.NilMapAsNull is for what lies in a document
 	case t != TypeEmbeddedDocument:
 		return dst, &EncodeError{GoType: reflect.TypeOf(v), Err: fmt.Errorf("it becomes a BSON %s, not a document", t)}
 	case len(out)-len(dst) > math.MaxInt32:
 		return dst, &EncodeError{GoType: reflect.TypeOf(v), Err: errTooLong}
 	}
 	return out, nil
+}
+
+// isDocumentKind reports whether v is a map, a D or a Raw.
+func isDocumentKind(v any) bool {
+	switch v.(type) {
+	case D, Raw:
+		return true
+	}
+	return v != nil && reflect.TypeOf(v).Kind() == reflect.Map
 }
 
 var errTooLong = fmt.Errorf("it takes more than %d bytes", math.MaxInt32)

@@ -248,3 +248,15 @@ func TestConcurrentCompile(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestNilDocuments: NilMapAsNull is about what lies in a document; an outermost nil map is an empty one.
+func TestNilDocuments(t *testing.T) {
+	for _, v := range []any{D(nil), M(nil), Raw(nil), map[string]int(nil), (*M)(nil)} {
+		for _, o := range []Options{{}, {NilMapAsNull: true}} {
+			got, err := o.Marshal(v)
+			if wantErr := v == any((*M)(nil)); (err != nil) != wantErr || err == nil && !Raw(got).IsEmpty() {
+				t.Errorf("%T with %v: got %v, %v", v, o.NilMapAsNull, Raw(got), err)
+			}
+		}
+	}
+}

@@ -446,9 +446,9 @@ func (v RawValue) ObjectID() (ObjectID, bool) {
 	return ObjectID(v.Value[:12]), true
 }
 
-// Boolean returns the value of a boolean.
+// Boolean returns the value of a boolean, whose byte must be 0 or 1.
 func (v RawValue) Boolean() (value, ok bool) {
-	if v.Type != TypeBoolean || len(v.Value) < 1 {
+	if v.Type != TypeBoolean || len(v.Value) < 1 || v.Value[0] > 1 {
 		return false, false
 	}
 	return v.Value[0] != 0, true

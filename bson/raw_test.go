@@ -44,6 +44,9 @@ func TestValidateDepth(t *testing.T) {
 
 func TestValidatePath(t *testing.T) {
 	bad := RawValue{TypeBoolean, []byte{2}}
+	if v, ok := bad.Boolean(); v || ok {
+		t.Errorf("a boolean of 2 is %v, %v", v, ok)
+	}
 	for _, test := range []struct {
 		doc  any
 		path string

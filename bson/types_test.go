@@ -412,3 +412,26 @@ func TestOptionsExtJSON(t *testing.T) {
 		t.Errorf("got %v, %v", raw, err)
 	}
 }
+
+// TestNullThroughJSON: what encoding/json writes as null it reads again.
+func TestNullThroughJSON(t *testing.T) {
+	type all struct {
+		R   Raw
+		D   D
+		A   A
+		M   M
+		Ref DBRef
+	}
+	text, err := json.Marshal(struct{ R, D, A, M, Ref any }{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out all
+	if err := json.Unmarshal(text, &out); err != nil || !reflect.DeepEqual(out, all{}) {
+		t.Errorf("%s becomes %+v, %v", text, out, err)
+	}
+	text, err = json.Marshal(struct{ R Raw }{})
+	if err != nil || json.Unmarshal(text, &out) != nil {
+		t.Errorf("%s does not come back: %v", text, err)
+	}
+}
