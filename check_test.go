@@ -3,6 +3,7 @@ package allium_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,6 +31,7 @@ func TestChecksBeforeSending(t *testing.T) {
 	var (
 		users    = allium.CollectionOf[*user](db, "c")
 		values   = allium.CollectionOf[any](db, "c")
+		maps     = allium.CollectionOf[map[string]int](db, "c")
 		filter   = bson.D{{Key: "x", Value: 1}}
 		set      = bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
 		plain    = bson.D{{Key: "x", Value: 1}}
@@ -37,9 +39,11 @@ func TestChecksBeforeSending(t *testing.T) {
 		nul      = bson.D{{Key: "a\x00b", Value: 1}}
 		huge     = bson.D{{Key: "a", Value: strings.Repeat("a", 16<<20)}}
 	)
+	operations := regexp.MustCompile(`^(insert|update|replace|delete|find|count|distinct|aggregate|watch|bulk|create|drop|rename|list|run|updateSearch)[A-Za-z ]*$`)
 	for name, run := range map[string]func() error{
 		"nil document":              func() error { _, err := coll.InsertOne(ctx, nil); return err },
 		"nil pointer":               func() error { _, err := users.InsertOne(ctx, nil); return err },
+		"nil map":                   func() error { _, err := maps.InsertOne(ctx, nil); return err },
 		"nil interface":             func() error { _, err := values.InsertOne(ctx, nil); return err },
 		"pointer to nil":            func() error { _, err := values.InsertOne(ctx, (*user)(nil)); return err },
 		"document is a number":      func() error { _, err := values.InsertOne(ctx, 1); return err },
@@ -122,7 +126,13 @@ func TestChecksBeforeSending(t *testing.T) {
 			err := run()
 			var server *allium.ServerError
 			if err == nil || errors.As(err, &server) {
-				t.Errorf("want an error of the driver's, got %v", err)
+				t.Fatalf("want an error of the driver's, got %v", err)
+			}
+			if operation, _, _ := strings.Cut(err.Error(), ": "); !operations.MatchString(operation) {
+				t.Errorf("the error does not say which operation it is about: %v", err)
+			}
+			if strings.Contains(name, "nil") && !strings.HasPrefix(name, "drop index") && !errors.Is(err, allium.ErrNilDocument) {
+				t.Errorf("the error is not ErrNilDocument: %v", err)
 			}
 			if len(rec.sent) > 0 {
 				t.Errorf("%d commands were sent, first %s", len(rec.sent), rec.sent[0].name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"allium/bson"
@@ -165,17 +166,14 @@ func (d *documents) inserted(done written, failed *mongoerr.BulkWriteError, inde
 
 // isNilDocument reports whether v, a pointer to a document, points to nothing that could be one.
 func isNilDocument(v any) bool {
-	switch p := v.(type) {
-	case *bson.D:
-		return *p == nil
-	case *bson.M:
-		return *p == nil
-	case *bson.Raw:
-		return *p == nil
-	case *any:
-		return *p == nil
+	doc := reflect.ValueOf(v)
+	for doc.Kind() == reflect.Pointer || doc.Kind() == reflect.Interface {
+		if doc.IsNil() {
+			return true
+		}
+		doc = doc.Elem()
 	}
-	return false
+	return (doc.Kind() == reflect.Map || doc.Kind() == reflect.Slice) && doc.IsNil()
 }
 
 // writer runs write commands for a collection.

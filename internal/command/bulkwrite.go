@@ -70,7 +70,7 @@ func (c *BulkWrite) Retryable(n int) bool {
 // AppendBody implements Command.
 func (c *BulkWrite) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	if t.WireVersion < 25 {
-		return dst, errors.New("bulk write: a bulk write of the client needs server 8.0 or later: use BulkWrite of a collection")
+		return dst, errors.New("a bulk write of the client needs server 8.0 or later: use BulkWrite of a collection")
 	}
 	at := len(dst)
 	f := fields{bson: t.BSON, dst: bson.AppendInt32(dst, "bulkWrite", 1)}
@@ -110,7 +110,7 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 		}
 		var err error
 		if dst, err = c.appendOp(dst, t, i, &s, ns); err != nil {
-			return dst, fmt.Errorf("bulk write: write %d: %w", i, err)
+			return dst, fmt.Errorf("write %d: %w", i, err)
 		}
 		size := len(dst) - opsAt + len(c.nsInfo)
 		if !known {
@@ -118,7 +118,7 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 		}
 		if size > limit {
 			if c.count == 0 {
-				return dst, fmt.Errorf("bulk write: write %d and its namespace have %d bytes, a message to the server takes %d", i, size, limit)
+				return dst, fmt.Errorf("write %d and its namespace have %d bytes, a message to the server takes %d", i, size, limit)
 			}
 			dst = dst[:opAt]
 			break

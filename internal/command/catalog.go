@@ -1,8 +1,6 @@
 package command
 
 import (
-	"fmt"
-
 	"allium/bson"
 )
 
@@ -94,7 +92,7 @@ func (c *Named) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	start := len(dst)
 	dst, err := t.encoder().MarshalAppend(dst, c.Fields)
 	if err != nil {
-		return dst, fmt.Errorf("%s: %w", c.Command, err)
+		return dst, err
 	}
 	n := copy(dst[start:], dst[start+4:len(dst)-1])
 	return dst[:start+n], nil

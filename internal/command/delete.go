@@ -50,7 +50,7 @@ func (c *Delete) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Delete) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	dst, n, err := appendBatch(dst, t, "deletes", c.first, len(c.Statements), "delete", func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
+	dst, n, err := appendBatch(dst, t, "deletes", c.first, len(c.Statements), "write", t.MaxDocumentSize+commandOverhead, func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
 	c.count = n
 	return dst, err
 }

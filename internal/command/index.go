@@ -35,7 +35,7 @@ func (*CreateIndexes) Name() string { return "createIndexes" }
 // AppendBody implements Command.
 func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	if len(c.Indexes) == 0 {
-		return dst, errors.New("create indexes: no index given")
+		return dst, errors.New("no index given")
 	}
 	c.Names = c.Names[:0]
 	dst = bson.AppendString(dst, "createIndexes", c.Collection)
@@ -47,13 +47,13 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		f.filter("key", ix.Keys)
 		f.err = errors.Join(f.err, checkOrdered("key", ix.Keys))
 		if f.err != nil {
-			return dst, fmt.Errorf("create indexes: index %d: %w", i, f.err)
+			return dst, fmt.Errorf("index %d: %w", i, f.err)
 		}
 		name := ix.Name
 		if name == "" {
 			var err error
 			if name, err = IndexName(bson.Raw(f.dst[keyAt+len("key")+2:])); err != nil {
-				return dst, fmt.Errorf("create indexes: index %d: %w", i, err)
+				return dst, fmt.Errorf("index %d: %w", i, err)
 			}
 		}
 		c.Names = append(c.Names, name)
@@ -61,7 +61,7 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		if ix.Options != nil {
 			opts, err := t.encoder().MarshalAppend(nil, ix.Options)
 			if err != nil {
-				return dst, fmt.Errorf("create indexes: index %d: %w", i, err)
+				return dst, fmt.Errorf("index %d: %w", i, err)
 			}
 			f.dst = append(f.dst, opts[4:len(opts)-1]...)
 		}
@@ -69,7 +69,7 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	}
 	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
 	if c.CommitQuorum != nil && t.WireVersion < 9 {
-		return dst, errors.New("create indexes: CommitQuorum needs server 4.4 or later")
+		return dst, errors.New("CommitQuorum needs server 4.4 or later")
 	}
 	f.value("commitQuorum", c.CommitQuorum)
 	f.int64("maxTimeMS", c.MaxTimeMS)

@@ -64,23 +64,23 @@ func (c *Insert) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Insert) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	dst, n, err := appendBatch(dst, t, "documents", c.first, c.Docs.Len(), "insert", c.Docs.Append)
+	dst, n, err := appendBatch(dst, t, "documents", c.first, c.Docs.Len(), "document", t.MaxDocumentSize, c.Docs.Append)
 	c.count = n
 	return dst, err
 }
 
 // appendBatch appends a document sequence with as many of the statements from first on as the target takes: at most
-// MaxBatchCount of them, in a message of at most MaxMessageSize bytes. A document alone may have MaxDocumentSize.
-func appendBatch(dst []byte, t *Target, id string, first, n int, what string, appendOne func([]byte, int) ([]byte, error)) (out []byte, count int, err error) {
+// MaxBatchCount of them, in a message of at most MaxMessageSize bytes. One of them, which errors call what, may have maxSize bytes.
+func appendBatch(dst []byte, t *Target, id string, first, n int, what string, maxSize int, appendOne func([]byte, int) ([]byte, error)) (out []byte, count int, err error) {
 	at, dst := beginSequence(dst, id)
 	for i := first; i < n && i-first < t.MaxBatchCount; i++ {
 		docAt := len(dst)
 		dst, err = appendOne(dst, i)
 		if err != nil {
-			return dst, 0, fmt.Errorf("%s: document %d: %w", what, i, err)
+			return dst, 0, fmt.Errorf("%s %d: %w", what, i, err)
 		}
-		if size := len(dst) - docAt; size > t.MaxDocumentSize && what == "insert" || size > t.MaxDocumentSize+commandOverhead {
-			return dst, 0, fmt.Errorf("%s: document %d has %d bytes, the server takes at most %d", what, i, size, t.MaxDocumentSize)
+		if size := len(dst) - docAt; size > maxSize {
+			return dst, 0, fmt.Errorf("%s %d has %d bytes, the server takes at most %d", what, i, size, maxSize)
 		}
 		if len(dst)-t.Start > t.MaxMessageSize && i > first {
 			dst = dst[:docAt]

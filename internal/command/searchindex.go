@@ -32,7 +32,7 @@ func (c *CreateSearchIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) 
 		f.str("type", ix.Type)
 		f.filter("definition", ix.Definition)
 		if f.err != nil {
-			return dst, fmt.Errorf("create search indexes: index %d: %w", i, f.err)
+			return dst, fmt.Errorf("index %d: %w", i, f.err)
 		}
 		dst = bson.EndDocument(f.dst, at)
 	}

@@ -61,7 +61,7 @@ func (c *Update) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Update) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	dst, n, err := appendBatch(dst, t, "updates", c.first, len(c.Statements), "update", func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
+	dst, n, err := appendBatch(dst, t, "updates", c.first, len(c.Statements), "write", t.MaxDocumentSize+commandOverhead, func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
 	c.count = n
 	return dst, err
 }

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -68,11 +69,15 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	dst, err := m.op.Command.AppendBody(dst, t)
 	if err == nil {
 		dst, err = m.appendCommon(dst)
+	} else {
+		err = m.named(err)
 	}
 	if err == nil {
 		dst = bson.EndDocument(dst, start)
 		if s, ok := m.op.Command.(command.Sequencer); ok {
-			dst, err = s.AppendSequences(dst, t)
+			if dst, err = s.AppendSequences(dst, t); err != nil {
+				err = m.named(err)
+			}
 		}
 	}
 	*buf = dst // keeps what has grown, also on error
@@ -85,6 +90,9 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	*buf = wire.FinishMessage(dst, 0)
 	return nil
 }
+
+// named says which command an error of its encoding is about.
+func (m *message) named(err error) error { return fmt.Errorf("%s: %w", m.op.Command.Name(), err) }
 
 // mayStream reports whether the server may answer with more than one reply. In a transaction it may not: the session, and behind a
 // load balancer the connection, are needed for the commands in between. Routers stream since 7.1.
