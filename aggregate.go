@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // AggregateOptions are the options of Aggregate. The zero value of a field leaves it to the server.
@@ -75,7 +76,7 @@ func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...Aggrega
 
 // aggregate opens cur over a pipeline on a collection or, with name empty, on a database.
 func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeline any, cur *cursor, opts []AggregateOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = scopeErr
 	}

@@ -9,6 +9,7 @@ import (
 
 	"allium/internal/command"
 	"allium/internal/mongoerr"
+	"allium/internal/option"
 )
 
 // BulkWriteOptions are the options of BulkWrite. The zero value of a field leaves it to the server.
@@ -47,7 +48,7 @@ type BulkWriteResult struct {
 //
 // Each of the messages that it consists of is retried by itself, unless it holds an update or a delete of many documents.
 func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts ...BulkWriteOptions) (BulkWriteResult, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil && len(models) == 0 {
 		err = errNoWrites
 	}

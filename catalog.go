@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // ListDatabasesOptions are the options of ListDatabases and ListDatabaseNames.
@@ -56,7 +57,7 @@ func (c *Client) Databases(ctx context.Context, opts ...ListDatabasesOptions) ([
 }
 
 func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDatabasesOptions) ([]DatabaseInfo, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return nil, fmt.Errorf("list databases: %w", err)
 	}
@@ -151,7 +152,7 @@ func (db *Database) Collections(ctx context.Context, opts ...ListCollectionsOpti
 }
 
 func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cursor, opts []ListCollectionsOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = db.err
 	}
@@ -223,7 +224,7 @@ func (i *IndexInfo) UnmarshalBSON(data []byte) error {
 // ListIndexes lists the indexes of the collection (specification: Index Management). A collection that does not exist has
 // none.
 func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOptions) (*Cursor[IndexInfo], error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}
@@ -240,7 +241,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 		return nil, fmt.Errorf("list indexes: %w", err)
 	}
 	res, err := c.run(ctx, &op)
-	if isNamespaceNotFound(err) {
+	if HasErrorCode(err, codeNamespaceNotFound) {
 		cur.closed = true
 		return cur, nil
 	}
@@ -262,9 +263,4 @@ func (c *Collection[T]) ListIndexNames(ctx context.Context, opts ...ListIndexesO
 		names[i] = all[i].Name
 	}
 	return names, err
-}
-
-func isNamespaceNotFound(err error) bool {
-	var e *ServerError
-	return errors.As(err, &e) && e.Code == 26
 }

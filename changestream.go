@@ -105,22 +105,7 @@ func (s *ChangeStream[T]) Close(ctx context.Context) error {
 // Seq returns an iterator over the events. It yields an error at most once, at its end, and closes the stream, also when the
 // loop is left early.
 func (s *ChangeStream[T]) Seq(ctx context.Context) iter.Seq2[ChangeEvent[T], error] {
-	return func(yield func(ChangeEvent[T], error) bool) {
-		var none ChangeEvent[T]
-		if ctx == nil {
-			yield(none, errNilContext)
-			return
-		}
-		defer s.close(ctx)
-		for s.Next(ctx) {
-			if !yield(s.current, nil) {
-				return
-			}
-		}
-		if s.err != nil {
-			yield(none, s.err)
-		}
-	}
+	return sequence(ctx, &s.cursor, s.Next, &s.current)
 }
 
 // advance moves to the next event. Without block, it sends one getMore at most. It returns false if there is no event, for which

@@ -17,6 +17,7 @@ import (
 	"allium/internal/conn"
 	"allium/internal/exec"
 	"allium/internal/logging"
+	"allium/internal/option"
 	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
@@ -46,7 +47,7 @@ type Client struct {
 //
 // An error names the part of the string or the option that is wrong, and never contains a password.
 func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
@@ -240,7 +241,7 @@ type PingOptions struct {
 
 // Ping finds out whether the deployment can be reached: it sends a ping to a member that suits the read preference.
 func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return fmt.Errorf("ping: %w", err)
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/mongoerr"
+	"allium/internal/option"
 )
 
 // ClientWrite is one write of Client.BulkWrite: a model, and the collection that it is for.
@@ -80,46 +80,13 @@ type ClientDeleteResult struct {
 	DeletedCount int64
 }
 
-// ClientBulkWriteError collects the errors of a Client.BulkWrite.
+// ClientBulkWriteError collects the errors of a Client.BulkWrite. Beside PartialResult it has what a BulkWriteError has: WriteErrors,
+// by the indexes of the writes, at most one unless the operation was unordered; WriteConcernErrors, one per message to the server at
+// the most; Labels; and Err, an error that ended the operation early, such as one of the network.
 type ClientBulkWriteError struct {
-	// Err is an error that ended the operation early, such as one of the network; nil if none did.
-	Err error
-	// WriteErrors are the writes that the server refused, by their indexes; at most one unless the operation was unordered.
-	WriteErrors []*WriteError
-	// WriteConcernErrors are the write concern errors, one per message to the server at the most.
-	WriteConcernErrors []*WriteConcernError
-	// Labels are those of the replies.
-	mongoerr.Labels
+	BulkWriteError
 	// PartialResult says what was done before and beside the errors. It is nil unless it is certain that some write was.
 	PartialResult *ClientBulkWriteResult
-}
-
-// Error gives the first error and how many there are.
-func (e *ClientBulkWriteError) Error() string {
-	all := e.Unwrap()
-	if len(all) == 0 {
-		return "bulk write failed"
-	}
-	s := "bulk write: " + all[0].Error()
-	if n := len(all) - 1; n > 0 {
-		s += " (and " + strconv.Itoa(n) + " more errors)"
-	}
-	return s
-}
-
-// Unwrap returns all errors, the one that ended the operation first.
-func (e *ClientBulkWriteError) Unwrap() []error {
-	var all []error
-	if e.Err != nil {
-		all = append(all, e.Err)
-	}
-	for _, w := range e.WriteErrors {
-		all = append(all, w)
-	}
-	for _, w := range e.WriteConcernErrors {
-		all = append(all, w)
-	}
-	return all
 }
 
 // BulkWrite runs writes on any collections of the deployment (specification: Bulk Write; server 8.0 and later). They are done in
@@ -129,7 +96,7 @@ func (e *ClientBulkWriteError) Unwrap() []error {
 // Each message is retried once after a network error or a failover, and never applied twice, unless it holds an update or a delete of
 // many documents. An unacknowledged write concern is only possible with Unordered and without VerboseResults.
 func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...ClientBulkWriteOptions) (ClientBulkWriteResult, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil && len(writes) == 0 {
 		err = errNoWrites
 	}

@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/option"
 )
 
 // adminFields collects the fields of a command of the catalog, as far as they are set.
@@ -83,7 +84,7 @@ type CreateCollectionOptions struct {
 // CreateCollection creates a collection or a view. It is only needed for options: the first insert creates a collection
 // that does not exist.
 func (db *Database) CreateCollection(ctx context.Context, name string, opts ...CreateCollectionOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = checkName("collection", name)
 	}
@@ -160,7 +161,7 @@ type IndexChange struct {
 
 // ModifyCollection changes options of a collection or a view, by the server's command collMod.
 func (db *Database) ModifyCollection(ctx context.Context, name string, opts ...ModifyCollectionOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = checkName("collection", name)
 	}
@@ -212,7 +213,7 @@ type RenameOptions struct {
 
 // Rename gives the collection another name. c itself still stands for the old one.
 func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}
@@ -249,7 +250,7 @@ func (o *DropOptions) fields() any {
 
 // Drop deletes the collection with its indexes. A collection that does not exist is no error.
 func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}
@@ -257,7 +258,7 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 		return fmt.Errorf("drop collection: %w", err)
 	}
 	err = c.Database().admin(ctx, "drop collection", &command.Named{Command: "drop", Target: c.name, Fields: o.fields()}, o.Timeout)
-	if isNamespaceNotFound(err) {
+	if HasErrorCode(err, codeNamespaceNotFound) {
 		return nil
 	}
 	return err

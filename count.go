@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // CountOptions are the options of CountDocuments and Count. The zero value of a field leaves it to the server.
@@ -31,7 +32,7 @@ type CountOptions struct {
 // CountDocuments counts the documents that match the filter. It counts exactly, by an aggregation, and may be part of
 // a transaction. For the number of all documents, EstimatedDocumentCount is faster.
 func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...CountOptions) (int64, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}
@@ -110,7 +111,7 @@ type EstimatedCountOptions struct {
 // shutdown and on sharded clusters. It cannot be part of a session. It runs the command count, which Stable API version 1 knows
 // from server 5.0.9 and 5.3.2 on: with older servers do not use it with a strict Stable API.
 func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...EstimatedCountOptions) (int64, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}
@@ -127,7 +128,7 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 // Deprecated: use CountDocuments or EstimatedDocumentCount, as the specification CRUD asks for; Count is there for programs that
 // come from an older driver.
 func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOptions) (int64, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}

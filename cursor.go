@@ -12,6 +12,7 @@ import (
 	"allium/event"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
@@ -277,8 +278,7 @@ func (c *cursor) getMore(ctx context.Context) error {
 
 // cursorGone reports whether the server said that it does not have the cursor any more.
 func cursorGone(err error) bool {
-	var e *ServerError
-	return errors.As(err, &e) && (e.Code == 43 || e.Code == 237) // CursorNotFound, CursorKilled
+	return HasErrorCode(err, codeCursorNotFound) || HasErrorCode(err, codeCursorKilled)
 }
 
 // killTimeout bounds how long closing a cursor may take.
@@ -363,7 +363,7 @@ type CloseCursorOptions struct {
 // Close ends the cursor and frees it on the server. It may be called more than once, and after the end. It runs even if ctx has
 // ended already, for the timeout or, without one, for ten seconds at most.
 func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	switch {
 	case err != nil:
 		return fmt.Errorf("close cursor: %w", err)
@@ -382,21 +382,25 @@ func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error
 // Seq returns an iterator over the documents that are left. It yields an error at most once, at its end, and closes the
 // cursor, also when the loop is left early.
 func (c *Cursor[T]) Seq(ctx context.Context) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
+	return sequence(ctx, &c.cursor, c.Next, &c.current)
+}
+
+// sequence is the Seq of a cursor or a change stream: next moves current on.
+func sequence[V any](ctx context.Context, c *cursor, next func(context.Context) bool, current *V) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		var none V
 		if ctx == nil {
-			var zero T
-			yield(zero, errNilContext)
+			yield(none, errNilContext)
 			return
 		}
 		defer c.close(ctx)
-		for c.Next(ctx) {
-			if !yield(c.current, nil) {
+		for next(ctx) {
+			if !yield(*current, nil) {
 				return
 			}
 		}
 		if c.err != nil {
-			var zero T
-			yield(zero, c.err)
+			yield(none, c.err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // Database is a database of a deployment. It is cheap to make and safe for concurrent use.
@@ -56,7 +57,7 @@ func (db *Database) Client() *Client { return db.client }
 
 // Drop deletes the database with all its collections.
 func (db *Database) Drop(ctx context.Context, opts ...DropOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return fmt.Errorf("drop database: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"allium/internal/command"
+	"allium/internal/option"
 )
 
 // DeleteOptions are the options of DeleteOne and DeleteMany. The zero value of a field leaves it to the server.
@@ -43,7 +44,7 @@ func (c *Collection[T]) DeleteMany(ctx context.Context, filter any, opts ...Dele
 }
 
 func (c *Collection[T]) delete(ctx context.Context, what string, s command.DeleteStatement, opts []DeleteOptions) (DeleteResult, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return DeleteResult{}, fmt.Errorf("%s: %w", what, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // DistinctOptions are the options of Distinct. The zero value of a field leaves it to the server.
@@ -32,7 +33,7 @@ type DistinctOptions struct {
 //
 //	names, err := allium.Distinct[string](ctx, users, "name", bson.D{})
 func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, filter any, opts ...DistinctOptions) ([]V, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}

@@ -24,7 +24,7 @@ type AuthError = mongoerr.AuthError
 type TimeoutError = mongoerr.TimeoutError
 
 // SelectionError says that no suitable server was found in time. Its fields are Criteria, Topology (what was known of each
-// server), Elapsed, Labels and Wrapped, the first real cause.
+// server), Reasons (why each of them would not do), Elapsed, Labels and Wrapped, the first real cause.
 type SelectionError = mongoerr.SelectionError
 
 // WriteError is a statement or document of a write that the server refused. Its fields are Index, Code, Message, Details
@@ -32,11 +32,12 @@ type SelectionError = mongoerr.SelectionError
 type WriteError = mongoerr.WriteError
 
 // WriteConcernError says that a write was applied, but that the server could not confirm its write concern. Its fields are
-// Code, Name, Message, Details, Labels, Addr and Raw.
+// Code, Name, Message, Details, Labels, Addr, Raw and TopologyVersion.
 type WriteConcernError = mongoerr.WriteConcernError
 
-// BulkWriteError collects the errors of a write of many statements: WriteErrors by index, WriteConcernErrors, and Labels. The
-// operation's result says what was done all the same.
+// BulkWriteError collects the errors of a write of many statements: WriteErrors by index, WriteConcernErrors, Labels, and Err, an
+// error that ended the write early, such as one of the network. errors.Is and errors.As find each of them. The operation's result
+// says what was done all the same.
 type BulkWriteError = mongoerr.BulkWriteError
 
 // The classes of errors, for errors.Is.
@@ -52,6 +53,24 @@ var (
 	// ErrNilDocument is the class of errors of a filter, update or document that is nil.
 	ErrNilDocument = command.ErrNilDocument
 )
+
+// The server's codes that the driver itself looks at.
+const (
+	codeNamespaceNotFound = 26
+	codeCursorNotFound    = 43
+	codeMaxTimeMSExpired  = 50
+	codeCursorKilled      = 237
+)
+
+// IsTimeout reports whether err says that time was up, whoever measured it: the context or a Timeout (a *TimeoutError), the selection
+// of a server (a *SelectionError), a socket (a *ConnectionError), or the server, for MaxTime and for the Timeout of a write concern
+// (the codes 50, 262 and 64). An operation that was cancelled did not time out.
+func IsTimeout(err error) bool { return mongoerr.IsTimeout(err) }
+
+// HasErrorCode reports whether err is or wraps an error of the server's with this code, for example 26 for a collection that does
+// not exist, in whichever way the server said it: as a *ServerError, a *WriteError or a *WriteConcernError. For a duplicate key,
+// which has several codes, use errors.Is with ErrDuplicateKey.
+func HasErrorCode(err error, code int32) bool { return mongoerr.HasCode(err, code) }
 
 // HasErrorLabel reports whether err, or an error that it wraps, carries the label, for example
 // "TransientTransactionError".

@@ -8,6 +8,7 @@ import (
 
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // FindOptions are the options of Find. The zero value of a field leaves it to the server.
@@ -70,7 +71,7 @@ type FindOptions struct {
 //
 //	cur, err := users.Find(ctx, bson.M{"age": bson.M{"$gte": 18}}, allium.FindOptions{Limit: 10})
 func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOptions) (*Cursor[T], error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return nil, fmt.Errorf("find: %w", err)
 	}
@@ -139,7 +140,7 @@ type FindOneOptions struct {
 //	ada, err := users.FindOne(ctx, bson.M{"name": "Ada"})
 func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOneOptions) (T, error) {
 	var doc T
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}

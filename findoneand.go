@@ -7,6 +7,7 @@ import (
 
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // FindOneAndUpdateOptions are the options of FindOneAndUpdate. The zero value of a field leaves it to the server.
@@ -72,7 +73,7 @@ type FindOneAndDeleteOptions struct {
 // ReturnNew, as it is now. If there is none, or if the write concern asks for no answer, the error is ErrNoDocuments. update is as for UpdateOne, and so is how it is
 // retried.
 func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		var zero T
 		return zero, fmt.Errorf("find one and update: %w", err)
@@ -87,7 +88,7 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 // FindOneAndReplace replaces the first document that matches the filter and returns it, as it was before or, with ReturnNew, as
 // it is now. If there is none, the error is ErrNoDocuments.
 func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T, opts ...FindOneAndReplaceOptions) (T, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil && isNilDocument(&replacement) {
 		err = fmt.Errorf("replacement: %w", ErrNilDocument)
 	}
@@ -105,7 +106,7 @@ func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, repla
 // FindOneAndDelete deletes the first document that matches the filter and returns it. If there is none, the error is
 // ErrNoDocuments.
 func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts ...FindOneAndDeleteOptions) (T, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		var zero T
 		return zero, fmt.Errorf("find one and delete: %w", err)

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // IndexModel describes an index that is to be created (specification: Index Management). Fields that are zero are left to the
@@ -130,7 +131,7 @@ func (c *Collection[T]) CreateIndex(ctx context.Context, index IndexModel, opts 
 
 // CreateIndexes creates indexes and returns their names.
 func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel, opts ...CreateIndexOptions) ([]string, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}
@@ -187,7 +188,7 @@ func (c *Collection[T]) DropIndexes(ctx context.Context, opts ...DropIndexOption
 }
 
 func (c *Collection[T]) dropIndexes(ctx context.Context, index any, opts []DropIndexOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}

@@ -11,6 +11,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/mongoerr"
+	"allium/internal/option"
 )
 
 // InsertOneOptions are the options of InsertOne. The zero value of a field leaves it to the server.
@@ -39,7 +40,7 @@ type InsertOneResult struct {
 // InsertOne is retried once after a network error or a failover, and never applied twice, unless the client's RetryWrites
 // is off.
 func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return InsertOneResult{}, fmt.Errorf("insert one: %w", err)
 	}
@@ -76,7 +77,7 @@ type InsertManyResult struct {
 // InsertMany inserts documents, in as many messages as the server's limits ask for. Documents without _id get one, as with
 // InsertOne. The error of documents that the server refused is a *BulkWriteError, and the result says which were inserted.
 func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...InsertManyOptions) (InsertManyResult, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil && len(docs) == 0 {
 		err = errors.New("no documents given")
 	}

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // RunCommandOptions are the options of RunCommand.
@@ -26,7 +27,7 @@ type RunCommandOptions struct {
 //
 // The reply is a copy that the caller may keep. A reply that says that the command failed is a *ServerError.
 func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandOptions) (bson.Raw, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = db.err
 	}
@@ -97,7 +98,7 @@ func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ..
 }
 
 func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, opts []RunCursorCommandOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = db.err
 	}

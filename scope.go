@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/exec"
+	"allium/internal/mongoerr"
 )
 
 // scope is what a database or a collection hands down to its operations: where they run, and the settings that are
@@ -43,7 +44,7 @@ func (s scope) inherit(level string, rp *ReadPreference, rc *ReadConcern, wc *Wr
 	return s
 }
 
-var errNilContext = errors.New("context is nil")
+var errNilContext = mongoerr.ErrNilContext
 
 // op starts an operation with what it inherits: its session from ctx, and its time limit from opTimeout or the scope.
 func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
@@ -118,18 +119,6 @@ func maxTime(op *exec.Op, d time.Duration) int64 {
 	}
 	op.NoMaxTime = true
 	return max(d.Milliseconds(), 1)
-}
-
-// option returns the one element of an optional argument, or its zero value.
-func option[T any](opts []T) (o T, err error) {
-	switch len(opts) {
-	case 0:
-	case 1:
-		o = opts[0]
-	default:
-		err = fmt.Errorf("%d option structs given, want at most one", len(opts))
-	}
-	return o, err
 }
 
 // checkName refuses names that the server cannot take.

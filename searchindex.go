@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/option"
 )
 
 // SearchIndexModel describes a search index that is to be created (specification: Index Management, "Search Indexes").
@@ -107,7 +108,7 @@ func (c *Collection[T]) UpdateSearchIndex(ctx context.Context, name string, defi
 // DropSearchIndex deletes the search index with this name. That the collection does not exist is no error.
 func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts ...SearchIndexOptions) error {
 	err := c.searchIndexes(ctx, "drop search index", &command.DropSearchIndex{Collection: c.name, Index: name}, opts, nil)
-	if isNamespaceNotFound(err) {
+	if HasErrorCode(err, codeNamespaceNotFound) {
 		return nil
 	}
 	return err
@@ -116,7 +117,7 @@ func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts .
 // searchIndexes runs a command about search indexes. It carries no write concern, since it goes to another process, which refuses
 // them. read gets the reply.
 func (c *Collection[T]) searchIndexes(ctx context.Context, what string, cmd command.Command, opts []SearchIndexOptions, read func(reply bson.Raw) error) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}

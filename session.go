@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/exec"
+	"allium/internal/option"
 	"allium/internal/session"
 )
 
@@ -42,7 +43,7 @@ type SessionOptions struct {
 // End it when it is not needed any more. A session that waits for its first operation, or between two of them, for longer than
 // the server keeps sessions (30 minutes by default) may get errors.
 func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return nil, fmt.Errorf("start session: %w", err)
 	}
@@ -82,11 +83,8 @@ func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) {
 		return
 	}
 	if s.inner.Transaction().Running() {
-		var timeout *time.Duration
-		for _, o := range opts {
-			timeout = o.Timeout
-		}
-		s.abortDetached(ctx, timeout)
+		o, _ := option.One(opts) // of two it takes neither: End returns no error
+		s.abortDetached(ctx, o.Timeout)
 	}
 	s.inner.End()
 }

@@ -10,6 +10,7 @@ import (
 
 	"allium/internal/exec"
 	"allium/internal/mongoerr"
+	"allium/internal/option"
 	"allium/internal/session"
 )
 
@@ -44,7 +45,7 @@ func (o TransactionOptions) inner() session.TransactionOptions {
 // StartTransaction starts a transaction: the operations whose context carries the session belong to it, until
 // CommitTransaction or AbortTransaction (specification: Transactions). Transact is easier to use right.
 func (s *Session) StartTransaction(opts ...TransactionOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return fmt.Errorf("start transaction: %w", err)
 	}
@@ -98,7 +99,7 @@ func (s *Session) AbortTransaction(ctx context.Context, opts ...EndTransactionOp
 
 // ending returns what bounds a commit or an abort.
 func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exec.Limit, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	switch {
 	case ctx == nil:
 		return exec.Limit{}, errNilContext
@@ -161,7 +162,7 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 	if ctx == nil {
 		return errNilContext
 	}
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}
@@ -254,7 +255,7 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 		switch {
 		case err == nil:
 			return false, nil
-		case HasErrorLabel(err, mongoerr.LabelUnknownTransactionCommit) && !isMaxTimeExpired(err):
+		case HasErrorLabel(err, mongoerr.LabelUnknownTransactionCommit) && !HasErrorCode(err, codeMaxTimeMSExpired):
 			switch {
 			case last != nil && w.session.bound != nil && timedOut(err):
 				return false, w.exhausted(err, last)
@@ -268,13 +269,6 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 	}
-}
-
-// isMaxTimeExpired reports whether the server ran out of the time of maxTimeMS.
-func isMaxTimeExpired(err error) bool {
-	var e *ServerError
-	var wc *WriteConcernError
-	return errors.As(err, &e) && e.Code == 50 || errors.As(err, &wc) && wc.Code == 50
 }
 
 // over reports whether there must be no further attempt: time is up, or the context has ended.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/internal/command"
+	"allium/internal/option"
 )
 
 // UpdateOptions are the options of UpdateOne and UpdateMany. The zero value of a field leaves it to the server.
@@ -73,7 +74,7 @@ func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts
 
 // ReplaceOne replaces the first document that matches the filter, all but its _id. Like UpdateOne it is retried once.
 func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement T, opts ...ReplaceOptions) (UpdateResult, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil && isNilDocument(&replacement) {
 		err = fmt.Errorf("replacement: %w", ErrNilDocument)
 	}
@@ -89,7 +90,7 @@ func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement 
 var errSortMany = errors.New("option Sort does not go with a write of many documents")
 
 func (c *Collection[T]) update(ctx context.Context, what string, s command.UpdateStatement, opts []UpdateOptions) (UpdateResult, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if err == nil && s.Multi && o.Sort != nil {
 		err = errSortMany
 	}

@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/option"
 )
 
 // WatchOptions are the options of Watch. The zero value of a field leaves it to the server.
@@ -114,7 +115,7 @@ func (s *changeStream) watch(ctx context.Context, sc scope, scopeErr error, t ta
 
 // prepare checks and keeps what the stream is opened with, now and whenever it resumes.
 func (s *changeStream) prepare(ctx context.Context, sc scope, t target, pipeline any, opts []WatchOptions) (err error) {
-	if s.opts, err = option(opts); err != nil {
+	if s.opts, err = option.One(opts); err != nil {
 		return err
 	}
 	o := &s.opts

@@ -9,6 +9,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/option"
 )
 
 // DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets its own: with what is around it, a chunk
@@ -44,7 +45,7 @@ type BucketOptions struct {
 // this Bucket creates their indexes if the files collection is empty.
 func NewBucket(db *allium.Database, opts ...BucketOptions) *Bucket {
 	b := &Bucket{chunkSize: DefaultChunkSize, indexes: indexes{turn: make(chan struct{}, 1)}}
-	o, err := option(opts)
+	o, err := option.One(opts)
 	name := o.Name
 	if name == "" {
 		name = "fs"
@@ -68,18 +69,6 @@ func NewBucket(db *allium.Database, opts ...BucketOptions) *Bucket {
 	b.files = allium.CollectionOf[bson.Raw](db, name+".files")
 	b.chunks = allium.CollectionOf[chunk](db, name+".chunks", allium.CollectionOptions{BSON: chunkBSON})
 	return b
-}
-
-// option returns the one element of an optional argument, or its zero value.
-func option[T any](opts []T) (o T, err error) {
-	switch len(opts) {
-	case 0:
-	case 1:
-		o = opts[0]
-	default:
-		err = fmt.Errorf("%d option structs given, want at most one", len(opts))
-	}
-	return o, err
 }
 
 // encodeID returns a file's id as it is stored.

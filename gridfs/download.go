@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/internal/option"
 )
 
 // DownloadOptions are the options of a download.
@@ -49,7 +50,7 @@ func download(s *DownloadStream, err error, w io.Writer) (int64, error) {
 
 // OpenDownloadStream opens a file for reading. If there is none with the id, the error is ErrFileNotFound.
 func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...DownloadOptions) (*DownloadStream, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
 	var f *storedFile
 	if err == nil {
@@ -67,7 +68,7 @@ func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...Downloa
 // OpenDownloadStreamByName opens a revision of a file for reading. If no file has the name, the error is ErrFileNotFound, and
 // if there is no such revision ErrRevisionNotFound.
 func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string, opts ...DownloadByNameOptions) (*DownloadStream, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
 	revision := -1
 	if o.Revision != nil {

@@ -1,11 +1,11 @@
 package gridfs
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 
 	"allium/bson"
+	"allium/internal/mongoerr"
 )
 
 // The classes of errors, for errors.Is. Those that say that something is not there are also fs.ErrNotExist.
@@ -39,4 +39,4 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("file %v is corrupt: chunk %d: %s", e.ID, e.Chunk, e.Reason)
 }
 
-var errNilContext = errors.New("context is nil")
+var errNilContext = mongoerr.ErrNilContext

@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/option"
 )
 
 // File is what the files collection says about a stored file.
@@ -59,7 +60,7 @@ type FindOptions struct {
 //
 //	cur, err := bucket.Find(ctx, bson.M{"metadata.owner": "ada"})
 func (b *Bucket) Find(ctx context.Context, filter any, opts ...FindOptions) (*allium.Cursor[File], error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	if _, err := b.begin(ctx, o.Timeout, err); err != nil {
 		return nil, fmt.Errorf("find files: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/option"
 )
 
 // DeleteOptions are the options of Delete and DeleteByName.
@@ -19,7 +20,7 @@ type DeleteOptions struct {
 // Delete deletes a file: its document first and then its chunks, so that a reader notices. If there is none with the id, the
 // error is ErrFileNotFound; chunks that an upload left behind are deleted even then.
 func (b *Bucket) Delete(ctx context.Context, id any, opts ...DeleteOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
 	if err == nil {
 		v, idErr := b.encodeID(id)
@@ -49,7 +50,7 @@ func (b *Bucket) delete(ctx context.Context, l limit, id bson.RawValue) error {
 
 // DeleteByName deletes all revisions of a file. If no file has the name, the error is ErrFileNotFound.
 func (b *Bucket) DeleteByName(ctx context.Context, filename string, opts ...DeleteOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
 	if err == nil {
 		err = b.deleteByName(ctx, l, filename)
@@ -100,7 +101,7 @@ type RenameOptions struct {
 
 // Rename gives a file another name. If there is none with the id, the error is ErrFileNotFound.
 func (b *Bucket) Rename(ctx context.Context, id any, newFilename string, opts ...RenameOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
 	if err == nil {
 		v, idErr := b.encodeID(id)
@@ -116,7 +117,7 @@ func (b *Bucket) Rename(ctx context.Context, id any, newFilename string, opts ..
 
 // RenameByName gives all revisions of a file another name. If no file has the name, the error is ErrFileNotFound.
 func (b *Bucket) RenameByName(ctx context.Context, filename, newFilename string, opts ...RenameOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
 	if err == nil {
 		err = renamed(within(l, b.files).UpdateMany(ctx, bson.D{{Key: "filename", Value: filename}}, setName(newFilename)))
@@ -147,7 +148,7 @@ type DropOptions struct {
 // Drop deletes all files of the bucket with their collections, also if they do not exist. The next upload creates them with their
 // indexes.
 func (b *Bucket) Drop(ctx context.Context, opts ...DropOptions) error {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
 	if err == nil {
 		err = within(l, b.files).Drop(ctx)

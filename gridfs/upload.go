@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/option"
 )
 
 // UploadOptions are the options of an upload.
@@ -61,7 +62,7 @@ func (b *Bucket) OpenUploadStream(ctx context.Context, filename string, opts ...
 // OpenUploadStreamWithID is OpenUploadStream for a file with an id of the caller's, which can be of any type but array and
 // regular expression, and must be new.
 func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename string, opts ...UploadOptions) (*UploadStream, error) {
-	o, err := option(opts)
+	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
 	var (
 		file     bson.RawValue

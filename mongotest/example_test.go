@@ -37,115 +37,76 @@ func ExampleOpen() {
 
 // The first insert fails with a network error; the driver retries it, so that the caller does not notice.
 func ExampleDeployment_FailCommand() {
-	ctx := context.Background()
-	d, err := mongotest.Open(mongotest.ReplicaSet(1))
-	if err != nil {
-		panic(err)
-	}
+	d := open(mongotest.ReplicaSet(1))
 	defer d.Stop()
-	client, err := allium.Open(d.URI())
-	if err != nil {
-		panic(err)
-	}
-	defer client.Close(ctx)
+	client := connect(d.URI())
+	defer client.Close(context.Background())
 	d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, CloseConnection: true})
-	_, err = client.Database("app").Collection("users").InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
-	fmt.Println(err)
+	fmt.Println(insertUser(client, 1))
 	// Output: <nil>
 }
 
 // The driver finds the new primary by itself.
 func ExampleDeployment_StepDown() {
-	ctx := context.Background()
-	d, err := mongotest.Open(mongotest.ReplicaSet(3))
-	if err != nil {
-		panic(err)
-	}
+	d := open(mongotest.ReplicaSet(3))
 	defer d.Stop()
-	client, err := allium.Open(d.URI())
-	if err != nil {
-		panic(err)
-	}
-	defer client.Close(ctx)
-	coll := client.Database("app").Collection("users")
+	client := connect(d.URI())
+	defer client.Close(context.Background())
 	before := d.Primary()
 	for i := range 3 {
 		if i == 1 {
 			d.StepDown()
 		}
-		if _, err := coll.InsertOne(ctx, bson.D{{Key: "_id", Value: i}}); err != nil {
+		if err := insertUser(client, i); err != nil {
 			panic(err)
 		}
 	}
-	n, err := coll.CountDocuments(ctx, bson.D{})
-	fmt.Println(n, err, d.Primary() != before)
-	// Output: 3 <nil> true
+	fmt.Println(countUsers(client), d.Primary() != before)
+	// Output: 3 true
 }
 
 // A secondary that is held back does not see new writes, and w: 2 on two members waits for it in vain.
 func ExampleNode_HoldBack() {
-	ctx := context.Background()
-	d, err := mongotest.Open(mongotest.ReplicaSet(2))
-	if err != nil {
-		panic(err)
-	}
+	d := open(mongotest.ReplicaSet(2))
 	defer d.Stop()
-	client, err := allium.Open(d.URI() + "&w=2&wTimeoutMS=1")
-	if err != nil {
-		panic(err)
-	}
-	defer client.Close(ctx)
-	coll := client.Database("app").Collection("users")
+	client := connect(d.URI() + "&w=2&wTimeoutMS=1")
+	defer client.Close(context.Background())
 	behind := d.Secondaries()[0]
 	behind.HoldBack()
-	_, err = coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
-	fmt.Println(err != nil)
+	fmt.Println("timed out:", allium.IsTimeout(insertUser(client, 1)))
 	behind.CatchUp()
-	_, err = coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 2}})
-	fmt.Println(err)
+	fmt.Println(insertUser(client, 2))
 	// Output:
-	// true
+	// timed out: true
 	// <nil>
 }
 
 // A client that shall talk to one mongos only, for instance because a fail point is set on that one.
 func ExampleDeployment_SingleMongosURI() {
 	ctx := context.Background()
-	d, err := mongotest.Open(mongotest.LoadBalanced(2))
-	if err != nil {
-		panic(err)
-	}
+	d := open(mongotest.LoadBalanced(2))
 	defer d.Stop()
-	client, err := allium.Open(d.SingleMongosURI())
-	if err != nil {
-		panic(err)
-	}
+	client := connect(d.SingleMongosURI())
 	defer client.Close(ctx)
 	d.Node(0).FailCommand(mongotest.Fail{Commands: []string{"ping"}, Times: 1, Code: 8})
-	_, err = client.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}})
-	fmt.Println(err != nil)
-	// Output: true
+	fmt.Println(allium.HasErrorCode(client.Ping(ctx), 8))
+	fmt.Println(client.Ping(ctx))
+	// Output:
+	// true
+	// <nil>
 }
 
 // A session that expires after an hour, without waiting for it.
 func ExampleDeployment_ShiftClock() {
 	ctx := context.Background()
-	d, err := mongotest.Open()
-	if err != nil {
-		panic(err)
-	}
+	d := open()
 	defer d.Stop()
-	client, err := allium.Open(d.URI())
-	if err != nil {
-		panic(err)
-	}
+	client := connect(d.URI())
 	defer client.Close(ctx)
-	db := client.Database("app")
-	index := bson.D{{Key: "key", Value: bson.D{{Key: "at", Value: 1}}}, {Key: "name", Value: "at"}, {Key: "expireAfterSeconds", Value: 3600}}
-	if _, err := db.RunCommand(ctx, bson.D{{Key: "createIndexes", Value: "sessions"}, {Key: "indexes", Value: bson.A{index}}}); err != nil {
+	sessions := client.Database("app").Collection("sessions")
+	if _, err := sessions.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, ExpireAfter: new(time.Hour)}); err != nil {
 		panic(err)
 	}
-	sessions := db.Collection("sessions")
 	if _, err := sessions.InsertOne(ctx, bson.D{{Key: "at", Value: time.Now()}}); err != nil {
 		panic(err)
 	}

@@ -20,6 +20,7 @@ const module = "allium"
 var floors = []string{
 	"bson",
 	"event",
+	"internal/option",
 	"internal/mongoerr",
 	"internal/hello",
 	"internal/wire",

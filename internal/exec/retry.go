@@ -150,21 +150,7 @@ func isSocketTimeout(err error) bool {
 }
 
 // isMaxTimeExpired reports whether err, or an error that it wraps, is the server's MaxTimeMSExpired.
-func isMaxTimeExpired(err error) bool {
-	switch e := err.(type) {
-	case nil:
-		return false
-	case *mongoerr.ServerError:
-		return e.Code == codeMaxTimeMSExpired
-	case *mongoerr.WriteError:
-		return e.Code == codeMaxTimeMSExpired
-	case *mongoerr.WriteConcernError:
-		return e.Code == codeMaxTimeMSExpired
-	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), isMaxTimeExpired)
-	}
-	return isMaxTimeExpired(errors.Unwrap(err))
-}
+func isMaxTimeExpired(err error) bool { return mongoerr.HasCode(err, codeMaxTimeMSExpired) }
 
 // Error codes of the specifications. The retryable ones of Retryable Reads are those of Retryable Writes and 134, which a
 // server answers to a read only.

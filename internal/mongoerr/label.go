@@ -58,25 +58,6 @@ func AddLabel(err error, label string) {
 	}
 }
 
-// HasLabel reports whether err, or an error that it wraps, carries the label.
-func HasLabel(err error, label string) bool {
-	for err != nil {
-		if l, ok := err.(interface{ HasLabel(string) bool }); ok && l.HasLabel(label) {
-			return true
-		}
-		if many, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, e := range many.Unwrap() {
-				if HasLabel(e, label) {
-					return true
-				}
-			}
-			return false
-		}
-		err = errors.Unwrap(err)
-	}
-	return false
-}
-
 // Detach returns a copy of an operation's error for others to keep: labels that are added to err later do not reach it,
 // and those it has, which say what that operation may do, are left out.
 func Detach(err error) error {

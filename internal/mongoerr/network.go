@@ -84,10 +84,11 @@ func (e *TimeoutError) Is(target error) bool {
 }
 
 // ErrPoolCleared is the class of errors of a checkout from a pool that was cleared after a failure; the operation
-// may be retried. ErrClientClosed is returned by every operation on a closed client.
+// may be retried. ErrClientClosed is returned by every operation on a closed client, ErrNilContext by one whose context is nil.
 var (
 	ErrPoolCleared  = errors.New("connection pool was cleared")
 	ErrClientClosed = errors.New("client is closed")
+	ErrNilContext   = errors.New("context is nil")
 )
 
 // SelectionError says that no suitable server was found within serverSelectionTimeoutMS.

@@ -1,0 +1,76 @@
+package mongoerr
+
+import (
+	"errors"
+	"slices"
+)
+
+// The codes of the server for time that was up.
+const (
+	codeMaxTimeMSExpired    = 50
+	codeWriteConcernTimeout = 64
+	codeExceededTimeLimit   = 262
+)
+
+// search looks at err and what it wraps, the outermost error first. decide says whether an error is what is looked for, or is not
+// whatever it wraps.
+func search(err error, decide func(error) (yes, decided bool)) bool {
+	for err != nil {
+		if yes, decided := decide(err); decided {
+			return yes
+		}
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			return slices.ContainsFunc(many.Unwrap(), func(e error) bool { return search(e, decide) })
+		}
+		err = errors.Unwrap(err)
+	}
+	return false
+}
+
+// code returns the code of an error of the server's.
+func code(err error) (code int32, ok bool) {
+	switch e := err.(type) {
+	case *ServerError:
+		return e.Code, true
+	case *WriteError:
+		return e.Code, true
+	case *WriteConcernError:
+		return e.Code, true
+	}
+	return 0, false
+}
+
+// HasCode reports whether err is or wraps an error of the server's with this code: a *ServerError, a *WriteError or a
+// *WriteConcernError. The errors of earlier attempts, which a *ServerError may wrap, do not count.
+func HasCode(err error, want int32) bool {
+	return search(err, func(err error) (yes, decided bool) {
+		got, ok := code(err)
+		return got == want, ok
+	})
+}
+
+// HasLabel reports whether err, or an error that it wraps, carries the label.
+func HasLabel(err error, label string) bool {
+	return search(err, func(err error) (yes, decided bool) {
+		l, ok := err.(interface{ HasLabel(string) bool })
+		yes = ok && l.HasLabel(label)
+		return yes, yes
+	})
+}
+
+// IsTimeout reports whether err says that time was up, whoever measured it: the context, a Timeout, the selection of a server, a
+// socket, the server with its maxTimeMS, or a write concern. What was cancelled did not time out.
+func IsTimeout(err error) bool {
+	return search(err, func(err error) (yes, decided bool) {
+		if c, ok := code(err); ok {
+			return c == codeMaxTimeMSExpired || c == codeWriteConcernTimeout || c == codeExceededTimeLimit, true
+		}
+		switch e := err.(type) {
+		case *SelectionError:
+			return true, true
+		case interface{ Timeout() bool }:
+			return e.Timeout(), true
+		}
+		return false, false
+	})
+}
