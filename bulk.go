@@ -169,8 +169,8 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 	return nil
 }
 
-// started reports whether any write was done already, so that an error must come with the result.
+// started reports whether anything is known already that an error must not hide: a write that was done, or another error.
 func (b *bulk[T]) started() bool {
 	r := &b.result
-	return r.InsertedCount+r.MatchedCount+r.DeletedCount+r.UpsertedCount > 0 || len(b.errs.WriteErrors) > 0
+	return r.InsertedCount+r.MatchedCount+r.DeletedCount+r.UpsertedCount > 0 || len(b.errs.WriteErrors)+len(b.errs.WriteConcernErrors) > 0
 }

@@ -164,7 +164,8 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 	}}
 	err = db.op(ctx, &op, o.Timeout)
 	if err == nil {
-		err = cur.prepare(&op, reading{mode: o.TimeoutMode, batchSize: o.BatchSize, comment: o.Comment})
+		// The server itself gives the comment to the getMores, which must not carry it (specification: Enumerating Collections).
+		err = cur.prepare(&op, reading{mode: o.TimeoutMode, batchSize: o.BatchSize})
 	}
 	if err != nil {
 		return fmt.Errorf("list collections: %w", err)

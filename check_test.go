@@ -102,6 +102,7 @@ func TestChecksBeforeSending(t *testing.T) {
 		"index without keys":         func() error { _, err := coll.CreateIndex(ctx, allium.IndexModel{}); return err },
 		"index: keys without order":  func() error { _, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: unsorted}); return err },
 		"drop index: all":            func() error { return coll.DropIndex(ctx, "*") },
+		"drop index: without order":  func() error { return coll.DropIndex(ctx, unsorted) },
 		"drop index: nil":            func() error { return coll.DropIndex(ctx, nil) },
 		"drop index: empty name":     func() error { return coll.DropIndex(ctx, "") },
 		"search index: nil":          func() error { _, err := coll.CreateSearchIndex(ctx, allium.SearchIndexModel{}); return err },

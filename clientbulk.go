@@ -197,11 +197,8 @@ func (b *clientBulk) op(ctx context.Context) (exec.Op, error) {
 	if err := b.scope.writes(&op); err != nil {
 		return op, err
 	}
-	if op.Session != nil && op.Session.Transaction().Running() {
-		if o.WriteConcern != nil {
-			return op, errors.New("cannot set write concern after starting a transaction")
-		}
-		op.WriteConcern = nil
+	if o.WriteConcern != nil && op.Session != nil && op.Session.Transaction().Running() {
+		return op, errors.New("cannot set write concern after starting a transaction")
 	}
 	b.result.Acknowledged = op.WriteConcern.Acknowledged()
 	switch {
@@ -277,7 +274,16 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	if err := cur.open(b.scope.client, op, res); err != nil {
 		return err
 	}
-	defer cur.close(ctx)
+	err := b.outcomes(ctx, &cur)
+	// What became of the cursor must not be ignored beside an error (specification: Bulk Write, "Top-Level Errors").
+	if killed := cur.close(ctx); killed != nil && err != nil {
+		err = errors.Join(err, killed)
+	}
+	return err
+}
+
+// outcomes reads the results of the writes, in an ordered operation up to the first that was refused.
+func (b *clientBulk) outcomes(ctx context.Context, cur *cursor) error {
 	for cur.advance(ctx, true) {
 		outcome, err := command.ParseBulkOutcome(cur.raw)
 		if err == nil && outcome.Index >= b.cmd.Count() {

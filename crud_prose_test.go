@@ -355,6 +355,17 @@ func TestProseCRUDBulkWriteGetMoreFails(t *testing.T) {
 	}
 }
 
+// TestClientBulkWriteKillFails checks that the error of killCursors is not lost beside that of a getMore.
+func TestClientBulkWriteKillFails(t *testing.T) {
+	p := startProse(t, allium.ClientOptions{})
+	failPoint(t, p.client, bson.D{{Key: "failCommands", Value: bson.A{"getMore", "killCursors"}}, {Key: "errorCode", Value: 8}}, 2)
+	_, err := p.client.BulkWrite(t.Context(), p.largeUpserts(), allium.ClientBulkWriteOptions{VerboseResults: true})
+	e := bulkError(t, err)
+	if many, ok := e.Err.(interface{ Unwrap() []error }); !ok || len(many.Unwrap()) != 2 || !strings.HasPrefix(many.Unwrap()[0].Error(), "getMore") || !strings.HasPrefix(many.Unwrap()[1].Error(), "killCursors") {
+		t.Errorf("the top-level error is %v, want those of getMore and killCursors", e.Err)
+	}
+}
+
 // CRUD prose test 11. (The specification has removed test 10.)
 func TestProseCRUDBulkWriteSplitsByNamespace(t *testing.T) {
 	other := strings.Repeat("c", 200)

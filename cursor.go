@@ -285,12 +285,13 @@ func cursorGone(err error) bool {
 const killTimeout = 10 * time.Second
 
 // close ends the cursor: it tells the server to forget it, if the server still has it, and gives everything back. The timeout of
-// the operation that opened the cursor begins anew for it, and it runs even if ctx has ended.
-func (c *cursor) close(ctx context.Context) { c.closeWithin(ctx, c.within.Refreshed()) }
+// the operation that opened the cursor begins anew for it, and it runs even if ctx has ended. Its error, that of kill, is rarely of
+// interest: the server forgets idle cursors by itself.
+func (c *cursor) close(ctx context.Context) error { return c.closeWithin(ctx, c.within.Refreshed()) }
 
-func (c *cursor) closeWithin(ctx context.Context, limit exec.Limit) {
+func (c *cursor) closeWithin(ctx context.Context, limit exec.Limit) (err error) {
 	if c.closed {
-		return
+		return nil
 	}
 	c.closed = true
 	c.unstream()
@@ -301,23 +302,26 @@ func (c *cursor) closeWithin(ctx context.Context, limit exec.Limit) {
 			ctx, cancel = context.WithTimeout(ctx, killTimeout)
 			defer cancel()
 		}
-		c.kill(ctx, limit)
+		err = c.kill(ctx, limit)
 	}
 	c.release()
 	c.result.Release()
 	c.batch, c.postBatch = nil, nil
+	return err
 }
 
-// kill sends killCursors. Its failure is of no interest: the server forgets idle cursors by itself.
-func (c *cursor) kill(ctx context.Context, limit exec.Limit) {
+// kill sends killCursors.
+func (c *cursor) kill(ctx context.Context, limit exec.Limit) error {
 	if c.conn != nil && (!c.conn.Alive() || c.conn.Streaming()) { // the end of the connection is the cursor's
-		return
+		return nil
 	}
 	op := exec.Op{Command: &command.KillCursors{Collection: c.coll, ID: c.id, Comment: c.comment}, DB: c.db, Kind: exec.Read, Session: c.session,
 		Implicit: c.implicit, Server: c.server, Conn: c.conn, Limit: limit, NoMaxTime: limit.Deadline.IsZero()}
-	if res, err := c.exec.Run(ctx, &op); err == nil {
+	res, err := c.exec.Run(ctx, &op)
+	if err == nil {
 		res.Release()
 	}
+	return err
 }
 
 // Next moves to the next document, which Current returns then. It returns false at the end and on an error, which Err tells

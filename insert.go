@@ -206,9 +206,6 @@ func (w *writer) op(ctx context.Context, cmd command.Command, retryable bool) (e
 	if err == nil {
 		err = w.scope.writes(&op)
 	}
-	if err == nil && op.Session != nil && op.Session.Transaction().Running() {
-		op.WriteConcern = nil
-	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", w.what, err)
 	}
@@ -216,7 +213,7 @@ func (w *writer) op(ctx context.Context, cmd command.Command, retryable bool) (e
 }
 
 // one runs a write of a single statement. Its error is a *WriteError or a *WriteConcernError if the server refused or could
-// not confirm it.
+// not confirm it; both for errors.As if the server did both.
 func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (reply writeReply, acknowledged bool, err error) {
 	op, err := w.op(ctx, cmd, retryable)
 	if err != nil {
@@ -236,8 +233,10 @@ func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (
 	if err != nil {
 		return reply, acknowledged, err
 	}
-	switch {
-	case len(reply.errors) > 0:
+	switch refused := len(reply.errors) > 0; {
+	case refused && reply.concern != nil:
+		err = errors.Join(reply.errors[0], reply.concern)
+	case refused:
 		err = reply.errors[0]
 	case reply.concern != nil:
 		err = reply.concern

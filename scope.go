@@ -99,10 +99,13 @@ func (s *scope) reads(op *exec.Op) {
 	}
 }
 
-// writes makes op a write with the scope's write concern.
+// writes makes op a write with the scope's write concern. In a transaction it has none: the transaction's counts, also
+// in place of one that asks for no answer (specification: Transactions).
 func (s *scope) writes(op *exec.Op) error {
 	op.Kind = exec.Write
-	op.WriteConcern = s.writeConcern
+	if op.Session == nil || !op.Session.Transaction().Running() {
+		op.WriteConcern = s.writeConcern
+	}
 	return s.writeConcern.Validate()
 }
 

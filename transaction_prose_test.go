@@ -159,8 +159,18 @@ func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
 			if err := s.StartTransaction(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{{Key: "n", Value: 1}}); err != nil {
+			ctx := allium.WithSession(t.Context(), s)
+			if _, err := coll.InsertOne(ctx, bson.D{{Key: "n", Value: 1}}); err != nil {
 				t.Fatal(err)
+			}
+			// So it is for all that write.
+			if doc, err := coll.FindOneAndUpdate(ctx, bson.D{{Key: "n", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}, allium.FindOneAndUpdateOptions{ReturnNew: true}); err != nil || len(doc) != 3 {
+				t.Errorf("%v, %v", doc, err)
+			}
+			if name == "replicaset" { // a sharded cluster answers that a new collection is in its way
+				if _, err := db.Collection("other", allium.CollectionOptions{WriteConcern: allium.Unacknowledged()}).CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}); err != nil {
+					t.Error(err)
+				}
 			}
 			if err := s.CommitTransaction(t.Context()); err != nil {
 				t.Fatal(err)

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"allium/bson"
@@ -51,8 +52,8 @@ func (w *WriteConcern) Validate() error {
 	switch v := w.W.(type) {
 	case nil, string:
 	case int:
-		if v < 0 {
-			return fmt.Errorf("write concern: W is %d, want 0 or more", v)
+		if v < 0 || v > math.MaxInt32 {
+			return fmt.Errorf("write concern: W is %d, want 0 or more, and 32 bits", v)
 		}
 		if v == 0 && w.Journal != nil && *w.Journal {
 			return errors.New("write concern: W 0 and Journal true exclude each other")
@@ -77,6 +78,8 @@ func (w *WriteConcern) Append(dst []byte) []byte {
 	}
 	f := fields{dst: dst}
 	f.flag("j", w.Journal)
-	f.int64("wtimeout", w.Timeout.Milliseconds())
+	if w.Timeout > 0 {
+		f.int64("wtimeout", max(w.Timeout.Milliseconds(), 1)) // 0 would mean no bound
+	}
 	return bson.EndDocument(f.dst, start)
 }

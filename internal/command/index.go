@@ -115,7 +115,7 @@ func (*DropIndexes) Name() string { return "dropIndexes" }
 
 // AppendBody implements Command.
 func (c *DropIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "dropIndexes", c.Collection)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "dropIndexes", c.Collection), err: checkOrdered("index", c.Index)}
 	f.value("index", c.Index)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
