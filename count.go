@@ -31,6 +31,9 @@ type CountOptions struct {
 
 // CountDocuments counts the documents that match the filter. It counts exactly, by an aggregation, and may be part of
 // a transaction. For the number of all documents, EstimatedDocumentCount is faster.
+//
+// The filter becomes a $match stage, which does not know $where, $near and $nearSphere: use $expr and $geoWithin instead
+// (https://www.mongodb.com/docs/manual/reference/operator/aggregation/match/#restrictions).
 func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...CountOptions) (int64, error) {
 	o, err := option.One(opts)
 	if err == nil {
@@ -108,8 +111,9 @@ type EstimatedCountOptions struct {
 }
 
 // EstimatedDocumentCount returns the number of documents in the collection from its metadata. It may be wrong after an unclean
-// shutdown and on sharded clusters. It cannot be part of a session. It runs the command count, which Stable API version 1 knows
-// from server 5.0.9 and 5.3.2 on: with older servers do not use it with a strict Stable API.
+// shutdown and on sharded clusters. It cannot be part of a session. It runs the command count
+// (https://www.mongodb.com/docs/manual/reference/command/count/#behavior), which Stable API version 1 knows from server 5.0.9 and
+// 5.3.2 on: with older servers do not use it with a strict Stable API.
 func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...EstimatedCountOptions) (int64, error) {
 	o, err := option.One(opts)
 	if err == nil {

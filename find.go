@@ -54,8 +54,18 @@ type FindOptions struct {
 	NoCursorTimeout *bool
 	// ReturnKey returns only the index keys, ShowRecordID adds the server's record number as $recordId.
 	ReturnKey, ShowRecordID *bool
-	// OplogReplay is for servers before 4.4.
+	// OplogReplay is for servers before 4.4, which read a range of the oplog faster with it.
+	//
+	// Deprecated: newer servers do so by themselves.
 	OplogReplay *bool
+	// MaxScan is how many documents or index keys the server looks at, at most.
+	//
+	// Deprecated: servers from 4.2 on refuse it. Use MaxTime.
+	MaxScan int64
+	// Snapshot keeps a document that is moved meanwhile from coming twice.
+	//
+	// Deprecated: servers from 4.2 on refuse it. Use Hint with {_id: 1}.
+	Snapshot *bool
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
 	RawData *bool
 	// TimeoutMode says what the timeout bounds.
@@ -108,7 +118,7 @@ func (o *FindOptions) command(collection string, filter any) *command.Find {
 	return &command.Find{
 		Collection: collection, Filter: filter, Sort: o.Sort, Projection: o.Projection, Hint: o.Hint, Skip: o.Skip,
 		Limit: o.Limit, BatchSize: o.BatchSize, Comment: o.Comment, Max: o.Max, Min: o.Min, ReturnKey: o.ReturnKey,
-		ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay, NoCursorTimeout: o.NoCursorTimeout,
+		ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay, MaxScan: o.MaxScan, Snapshot: o.Snapshot, NoCursorTimeout: o.NoCursorTimeout,
 		AllowPartialResults: o.AllowPartialResults, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation, Let: o.Let,
 		RawData: o.RawData, Tailable: o.CursorType != NonTailable, AwaitData: o.CursorType == TailableAwait,
 	}
@@ -130,6 +140,8 @@ type FindOneOptions struct {
 	ReturnKey           *bool
 	ShowRecordID        *bool
 	OplogReplay         *bool
+	MaxScan             int64
+	Snapshot            *bool
 	RawData             *bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
@@ -154,7 +166,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		Collection: c.name, Filter: filter, Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Limit: 1, SingleBatch: true,
 		Hint: o.Hint, Collation: o.Collation, Let: o.Let, Comment: o.Comment, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse,
 		AllowPartialResults: o.AllowPartialResults, ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay,
-		RawData: o.RawData,
+		MaxScan: o.MaxScan, Snapshot: o.Snapshot, RawData: o.RawData,
 	}}
 	call.op.Command = &call.cmd
 	if err := c.op(ctx, &call.op, o.Timeout); err != nil {

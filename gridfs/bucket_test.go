@@ -268,6 +268,29 @@ func TestWhatIsStored(t *testing.T) {
 	}
 }
 
+// TestDeprecatedFields checks the fields that are stored only if they are asked for.
+func TestDeprecatedFields(t *testing.T) {
+	w := start(t)
+	b := gridfs.NewBucket(w.db)
+	upload(t, b, "name", nil, gridfs.UploadOptions{ContentType: "text/plain", Aliases: []string{"a", "b"}, Metadata: bson.D{}})
+	upload(t, b, "other", nil, gridfs.UploadOptions{Aliases: []string{}})
+	files := w.stored("fs.files")
+	for i, want := range []string{"_id length chunkSize uploadDate filename contentType aliases metadata", "_id length chunkSize uploadDate filename aliases"} {
+		if got := strings.Join(keys(files[i]), " "); got != want {
+			t.Errorf("keys of file %d are %q, want %q", i, got, want)
+		}
+	}
+	var f gridfs.File
+	if err := bson.Unmarshal(files[0], &f); err != nil || f.ContentType != "text/plain" || !slices.Equal(f.Aliases, []string{"a", "b"}) {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for _, o := range []gridfs.UploadOptions{{ContentType: "\xff"}, {Aliases: []string{"a", "\xff"}}} {
+		if _, err := b.OpenUploadStream(t.Context(), "name", o); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+}
+
 func keys(doc bson.Raw) []string {
 	var all []string
 	for k := range doc.All() {

@@ -26,7 +26,7 @@ type File struct {
 	// Metadata is the application's document, nil if there is none.
 	Metadata bson.Raw `bson:"metadata"`
 
-	// MD5, ContentType and Aliases are deprecated: they are read from old files, and never written.
+	// MD5, ContentType and Aliases are deprecated. MD5 is read from old files and never written.
 	MD5         string   `bson:"md5"`
 	ContentType string   `bson:"contentType"`
 	Aliases     []string `bson:"aliases"`

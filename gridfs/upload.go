@@ -2,10 +2,10 @@ package gridfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -20,6 +20,14 @@ type UploadOptions struct {
 	ChunkSizeBytes int32
 	// Metadata is a document of the application's, for example with a content type. Nil: none is stored.
 	Metadata any
+	// ContentType is a MIME type. Empty: none is stored.
+	//
+	// Deprecated: put it into Metadata. The driver makes no use of it.
+	ContentType string
+	// Aliases are further names, by which nothing can be found. Nil: none are stored.
+	//
+	// Deprecated: put them into Metadata. The driver makes no use of them.
+	Aliases []string
 	// Timeout bounds the upload from here to the end of Close or Abort; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
@@ -71,8 +79,10 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 	if err == nil && o.ChunkSizeBytes < 0 {
 		err = fmt.Errorf("chunk size is %d, want more than 0", o.ChunkSizeBytes)
 	}
-	if err == nil && !utf8.ValidString(filename) {
-		err = errors.New("filename is not valid UTF-8")
+	for _, s := range append([]string{filename, o.ContentType}, o.Aliases...) {
+		if err == nil && !utf8.ValidString(s) {
+			err = fmt.Errorf("%q is not valid UTF-8", s)
+		}
 	}
 	if err == nil {
 		file, err = b.encodeID(id)
@@ -90,7 +100,7 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 		size = int(o.ChunkSizeBytes)
 	}
 	return &UploadStream{
-		bucket: b, ctx: ctx, limit: l, id: id, file: file, name: filename, metadata: metadata, chunkSize: size,
+		bucket: b, ctx: ctx, limit: l, id: id, file: file, name: filename, metadata: metadata, contentType: o.ContentType, aliases: o.Aliases, chunkSize: size,
 		batchSize: int(chunksOf(batchBytes, int64(size))) * size, ids: newChunkIDs(), background: allium.SessionFrom(ctx) == nil,
 	}, nil
 }
@@ -98,16 +108,18 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 // UploadStream is a file on its way into a bucket. The file exists once Close has returned nil. A stream that is not closed
 // must be aborted, or its chunks stay behind. It is not safe for concurrent use.
 type UploadStream struct {
-	bucket     *Bucket
-	ctx        context.Context // that the stream was opened with: io.Writer has no room for one
-	limit      limit
-	id         any
-	file       bson.RawValue // the id as it is stored
-	name       string
-	metadata   bson.Raw
-	chunkSize  int
-	batchSize  int  // how many bytes are written at a time: a multiple of chunkSize
-	background bool // chunks may be written while the caller goes on
+	bucket      *Bucket
+	ctx         context.Context // that the stream was opened with: io.Writer has no room for one
+	limit       limit
+	id          any
+	file        bson.RawValue // the id as it is stored
+	name        string
+	metadata    bson.Raw
+	contentType string
+	aliases     []string
+	chunkSize   int
+	batchSize   int  // how many bytes are written at a time: a multiple of chunkSize
+	background  bool // chunks may be written while the caller goes on
 
 	ids    chunkIDs
 	n      int64  // the index of the next chunk
@@ -334,6 +346,16 @@ func (s *UploadStream) document() bson.Raw {
 	dst = bson.AppendInt32(dst, "chunkSize", int32(s.chunkSize))
 	dst = bson.AppendDateTime(dst, "uploadDate", bson.DateTime(time.Now().UnixMilli()))
 	dst = bson.AppendString(dst, "filename", s.name)
+	if s.contentType != "" {
+		dst = bson.AppendString(dst, "contentType", s.contentType)
+	}
+	if s.aliases != nil {
+		at, d := bson.BeginArrayElement(dst, "aliases")
+		for i, a := range s.aliases {
+			d = bson.AppendString(d, strconv.Itoa(i), a)
+		}
+		dst = bson.EndDocument(d, at)
+	}
 	if s.metadata != nil {
 		dst = bson.AppendDocument(dst, "metadata", s.metadata)
 	}

@@ -22,6 +22,8 @@ type Find struct {
 	Tailable            bool
 	AwaitData           bool
 	OplogReplay         *bool
+	MaxScan             int64
+	Snapshot            *bool
 	NoCursorTimeout     *bool
 	AllowPartialResults *bool
 	AllowDiskUse        *bool
@@ -46,6 +48,7 @@ func (c *Find) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.int32("batchSize", batch)
 	f.set("singleBatch", single)
 	f.value("comment", c.Comment)
+	f.int64("maxScan", c.MaxScan)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.document("max", c.Max)
 	f.document("min", c.Min)
@@ -53,6 +56,7 @@ func (c *Find) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.flag("showRecordId", c.ShowRecordID)
 	f.set("tailable", c.Tailable)
 	f.flag("oplogReplay", c.OplogReplay)
+	f.flag("snapshot", c.Snapshot)
 	f.flag("noCursorTimeout", c.NoCursorTimeout)
 	f.set("awaitData", c.AwaitData)
 	f.flag("allowPartialResults", c.AllowPartialResults)

@@ -79,7 +79,7 @@ func createBucket(_ context.Context, r *runner, a *arguments) (any, error) {
 
 func (a *arguments) uploadOptions() gridfs.UploadOptions {
 	a.bool("disableMD5") // there is no MD5 to disable
-	return gridfs.UploadOptions{ChunkSizeBytes: int32(a.int("chunkSizeBytes")), Metadata: a.any("metadata"), Timeout: a.timeout()}
+	return gridfs.UploadOptions{ChunkSizeBytes: int32(a.int("chunkSizeBytes")), Metadata: a.any("metadata"), ContentType: a.string("contentType"), Aliases: a.strings("aliases"), Timeout: a.timeout()}
 }
 
 // hexBytes returns a reader of the bytes that { $$hexBytes: <string> } stands for.

@@ -140,7 +140,8 @@ func (a *arguments) findOptions() allium.FindOptions {
 	return allium.FindOptions{Sort: a.any("sort"), Projection: a.any("projection"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: int32(a.int("batchSize")),
 		Hint: a.any("hint"), Collation: a.collation(), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), Min: a.any("min"), Max: a.any("max"),
 		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.bool("allowPartialResults"), NoCursorTimeout: a.bool("noCursorTimeout"), CursorType: a.cursorType(), MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(),
-		ReturnKey: a.bool("returnKey"), ShowRecordID: a.bool("showRecordId"), OplogReplay: a.bool("oplogReplay"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+		ReturnKey: a.bool("returnKey"), ShowRecordID: a.bool("showRecordId"), OplogReplay: a.bool("oplogReplay"),
+		MaxScan: a.int("maxScan"), Snapshot: a.bool("snapshot"), RawData: a.bool("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) aggregateOptions() allium.AggregateOptions {

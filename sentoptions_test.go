@@ -1,0 +1,297 @@
+package allium_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// optionCase is an operation, whose option struct O is the last parameter of run. Each field of O but those of elsewhere is set alone:
+// the command must then have exactly one field more than without options, and it must stand where it belongs.
+type optionCase struct {
+	name    string
+	command string
+	at      string            // where the fields stand: "" is the command itself
+	keys    map[string]string // the fields whose keys are not their names, with their places, for example "cursor.batchSize"
+	same    []string          // the fields that send nothing of their own: they are tested elsewhere
+	options reflect.Type
+	run     func(ctx context.Context, o reflect.Value) error
+}
+
+func optionCaseOf[O any](name, command, at string, keys map[string]string, same []string, run func(ctx context.Context, o O) error) optionCase {
+	return optionCase{name, command, at, keys, same, reflect.TypeFor[O](), func(ctx context.Context, o reflect.Value) error { return run(ctx, o.Interface().(O)) }}
+}
+
+// flatten lists the fields of a command with their types, as "updates.0.hint string".
+func flatten(doc bson.Raw, prefix string, into map[string]string) {
+	for key, v := range doc.All() {
+		switch key {
+		case "lsid", "$clusterTime", "txnNumber", "filter", "q", "query", "u", "key", "documents", "definition":
+			continue
+		}
+		path := prefix + key
+		switch inner, ok := v.Document(); {
+		case ok && (key == "cursor" || key == "$changeStream" || prefix == "updates." || prefix == "deletes." || prefix == "ops." || prefix == "indexes." || prefix == "pipeline."):
+			flatten(inner, path+".", into)
+		case v.Type == bson.TypeArray && (key == "updates" || key == "deletes" || key == "ops" || key == "indexes" || key == "pipeline" && prefix == ""):
+			list, _ := v.Array()
+			flatten(list, path+".", into)
+		default:
+			into[path] = v.Type.String()
+		}
+	}
+}
+
+// sampleOption returns a value for a field, and the BSON type that it must be sent with.
+func sampleOption(name string, t reflect.Type) (any, bson.Type) {
+	document := bson.D{{Key: "x", Value: 1}}
+	switch {
+	case name == "Hint" || name == "Comment" || name == "CommitQuorum":
+		return "majority", bson.TypeString
+	case name == "ArrayFilters" || name == "Pipeline":
+		return bson.A{document}, bson.TypeArray
+	case name == "ResumeAfter" || name == "StartAfter":
+		raw, _ := bson.Marshal(document)
+		return bson.Raw(raw), bson.TypeEmbeddedDocument
+	case name == "ExpireAfter":
+		return new(time.Hour), bson.TypeInt64
+	}
+	switch t {
+	case reflect.TypeFor[any]():
+		return document, bson.TypeEmbeddedDocument
+	case reflect.TypeFor[*bool]():
+		return new(false), bson.TypeBoolean
+	case reflect.TypeFor[bool]():
+		return true, bson.TypeBoolean
+	case reflect.TypeFor[*int32]():
+		return new(int32(0)), bson.TypeInt32
+	case reflect.TypeFor[int32]():
+		return int32(7), bson.TypeInt32
+	case reflect.TypeFor[int64]():
+		return int64(7), bson.TypeInt64
+	case reflect.TypeFor[time.Duration]():
+		return 7 * time.Second, bson.TypeInt64
+	case reflect.TypeFor[string]():
+		return "sample", bson.TypeString
+	case reflect.TypeFor[*float64]():
+		return new(0.5), bson.TypeDouble
+	case reflect.TypeFor[*allium.Collation]():
+		return &allium.Collation{Locale: "en"}, bson.TypeEmbeddedDocument
+	case reflect.TypeFor[*bson.Timestamp]():
+		return &bson.Timestamp{T: 1}, bson.TypeTimestamp
+	}
+	panic(fmt.Sprintf("no sample for %s %s", name, t))
+}
+
+// keyOf is the key of a field unless the case says otherwise.
+func keyOf(field string) string {
+	switch field {
+	case "MaxTime":
+		return "maxTimeMS"
+	case "ShowRecordID":
+		return "showRecordId"
+	}
+	r := []rune(field)
+	r[0] = unicode.ToLower(r[0])
+	return string(r)
+}
+
+// TestOptionsAreSent sets every option of every operation alone and checks that the command has exactly that field more, with the
+// right type: an option that is not set is not sent, and none is forgotten (specifications: CRUD, Index Management, Enumerating
+// Collections and Databases, Change Streams).
+func TestOptionsAreSent(t *testing.T) {
+	p := startProse(t, allium.ClientOptions{}, mongotest.ReplicaSet(1), mongotest.Version("8.2"))
+	db, coll := p.client.Database("db"), p.coll
+	filter, set := field("x", 1), set("y", 1)
+	found := func(_ bson.D, err error) error { return err }
+	statement := map[string]string{"BypassDocumentValidation": "bypassDocumentValidation", "Let": "let", "Comment": "comment", "RawData": "rawData"}
+	batch := map[string]string{"BatchSize": "cursor.batchSize"}
+	changes := map[string]string{"BatchSize": "cursor.batchSize", "Comment": "comment", "Collation": "collation", "SplitLargeEvents": "pipeline.1.$changeStreamSplitLargeEvent"}
+	modify := map[string]string{"ReturnNew": "new", "Projection": "fields"}
+	create := map[string]string{"SizeInBytes": "size", "MaxDocuments": "max", "TimeSeries": "timeseries", "ExpireAfter": "expireAfterSeconds", "PreAndPostImages": "changeStreamPreAndPostImages", "IDIndex": "idIndex"}
+	cursors := []string{"TimeoutMode", "MaxAwaitTime", "Timeout"}
+	for _, tc := range []optionCase{
+		optionCaseOf("find", "find", "", nil, append([]string{"CursorType", "Exhaust"}, cursors...), func(ctx context.Context, o allium.FindOptions) error {
+			cur, err := coll.Find(ctx, filter, o)
+			return drain(ctx, cur, err)
+		}),
+		optionCaseOf("find one", "find", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.FindOneOptions) error { return found(coll.FindOne(ctx, filter, o)) }),
+		optionCaseOf("aggregate", "aggregate", "", batch, cursors, func(ctx context.Context, o allium.AggregateOptions) error {
+			cur, err := coll.Aggregate(ctx, []bson.D{}, o)
+			return drain(ctx, cur, err)
+		}),
+		optionCaseOf("aggregate on the database", "aggregate", "", batch, cursors, func(ctx context.Context, o allium.AggregateOptions) error {
+			cur, err := db.Aggregate(ctx, []bson.D{{{Key: "$listLocalSessions", Value: bson.D{}}}}, o)
+			return drain(ctx, cur, err)
+		}),
+		optionCaseOf("list search indexes", "aggregate", "", batch, cursors, func(ctx context.Context, o allium.AggregateOptions) error {
+			cur, err := coll.ListSearchIndexes(ctx, "", o)
+			return drain(ctx, cur, err)
+		}),
+		optionCaseOf("count documents", "aggregate", "", map[string]string{"Skip": "pipeline.1.$skip", "Limit": "pipeline.1.$limit"}, []string{"Timeout"},
+			func(ctx context.Context, o allium.CountOptions) error {
+				return second(coll.CountDocuments(ctx, filter, o))
+			}),
+		optionCaseOf("count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.CountOptions) error { return second(coll.Count(ctx, filter, o)) }),
+		optionCaseOf("estimated count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.EstimatedCountOptions) error {
+			return second(coll.EstimatedDocumentCount(ctx, o))
+		}),
+		optionCaseOf("distinct", "distinct", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.DistinctOptions) error {
+			return second(allium.Distinct[any](ctx, coll, "x", filter, o))
+		}),
+		optionCaseOf("insert one", "insert", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.InsertOneOptions) error {
+			return second(coll.InsertOne(ctx, filter, o))
+		}),
+		optionCaseOf("insert many", "insert", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o allium.InsertManyOptions) error {
+			return second(coll.InsertMany(ctx, []bson.D{filter}, o))
+		}),
+		optionCaseOf("update one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o allium.UpdateOptions) error {
+			return second(coll.UpdateOne(ctx, filter, set, o))
+		}),
+		optionCaseOf("update many", "update", "updates.0.", statement, []string{"Sort", "Timeout"}, func(ctx context.Context, o allium.UpdateOptions) error {
+			return second(coll.UpdateMany(ctx, filter, set, o))
+		}),
+		optionCaseOf("replace one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o allium.ReplaceOptions) error {
+			return second(coll.ReplaceOne(ctx, filter, filter, o))
+		}),
+		optionCaseOf("delete one", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o allium.DeleteOptions) error {
+			return second(coll.DeleteOne(ctx, filter, o))
+		}),
+		optionCaseOf("delete many", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o allium.DeleteOptions) error {
+			return second(coll.DeleteMany(ctx, filter, o))
+		}),
+		optionCaseOf("find one and update", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o allium.FindOneAndUpdateOptions) error {
+			return found(coll.FindOneAndUpdate(ctx, filter, set, o))
+		}),
+		optionCaseOf("find one and replace", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o allium.FindOneAndReplaceOptions) error {
+			return found(coll.FindOneAndReplace(ctx, filter, filter, o))
+		}),
+		optionCaseOf("find one and delete", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o allium.FindOneAndDeleteOptions) error {
+			return found(coll.FindOneAndDelete(ctx, filter, o))
+		}),
+		optionCaseOf("bulk write, update", "update", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o allium.BulkWriteOptions) error {
+			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}, o))
+		}),
+		optionCaseOf("bulk write, delete", "delete", "", nil, []string{"Unordered", "Timeout", "BypassDocumentValidation"}, func(ctx context.Context, o allium.BulkWriteOptions) error {
+			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}}, o))
+		}),
+		optionCaseOf("bulk write, insert", "insert", "", nil, []string{"Unordered", "Timeout", "Let"}, func(ctx context.Context, o allium.BulkWriteOptions) error {
+			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: filter}}, o))
+		}),
+		optionCaseOf("bulk write of the client", "bulkWrite", "", nil, []string{"Unordered", "VerboseResults", "WriteConcern", "Timeout"}, func(ctx context.Context, o allium.ClientBulkWriteOptions) error {
+			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.UpdateModel{Filter: filter, Update: set}}}, o))
+		}),
+		optionCaseOf("model: update", "update", "updates.0.", nil, []string{"Filter", "Update"}, func(ctx context.Context, m allium.UpdateModel) error {
+			if m.Sort != nil && m.Many {
+				return nil
+			}
+			m.Filter, m.Update = filter, set
+			return second(coll.BulkWrite(ctx, []allium.WriteModel{m}))
+		}),
+		optionCaseOf("model of the client: replace", "bulkWrite", "ops.0.", nil, []string{"Filter", "Replacement"}, func(ctx context.Context, m allium.ReplaceModel) error {
+			m.Filter, m.Replacement = filter, filter
+			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
+		}),
+		optionCaseOf("model of the client: delete", "bulkWrite", "ops.0.", nil, []string{"Filter", "Many"}, func(ctx context.Context, m allium.DeleteModel) error {
+			m.Filter = filter
+			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
+		}),
+		optionCaseOf("watch", "aggregate", "pipeline.0.$changeStream.", changes, []string{"MaxAwaitTime", "Timeout"}, func(ctx context.Context, o allium.WatchOptions) error {
+			s, err := coll.Watch(ctx, nil, o)
+			if err == nil {
+				err = s.Close(ctx)
+			}
+			return err
+		}),
+		optionCaseOf("create indexes", "createIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.CreateIndexOptions) error {
+			return second(coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: filter}}, o))
+		}),
+		optionCaseOf("drop index", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.DropIndexOptions) error { return coll.DropIndex(ctx, "x_1", o) }),
+		optionCaseOf("drop indexes", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.DropIndexOptions) error { return coll.DropIndexes(ctx, o) }),
+		optionCaseOf("list indexes", "listIndexes", "", batch, []string{"TimeoutMode", "Timeout"}, func(ctx context.Context, o allium.ListIndexesOptions) error {
+			cur, err := coll.ListIndexes(ctx, o)
+			return drain(ctx, cur, err)
+		}),
+		optionCaseOf("list collections", "listCollections", "", map[string]string{"BatchSize": "cursor.batchSize", "Filter": ""}, []string{"TimeoutMode", "Timeout"},
+			func(ctx context.Context, o allium.ListCollectionsOptions) error {
+				cur, err := db.ListCollections(ctx, o)
+				return drain(ctx, cur, err)
+			}),
+		optionCaseOf("list databases", "listDatabases", "", map[string]string{"Filter": ""}, []string{"Timeout"}, func(ctx context.Context, o allium.ListDatabasesOptions) error {
+			return second(p.client.ListDatabases(ctx, o))
+		}),
+		optionCaseOf("create collection", "create", "", create, []string{"Pipeline", "Timeout"}, func(ctx context.Context, o allium.CreateCollectionOptions) error {
+			return db.CreateCollection(ctx, "created", o)
+		}),
+		optionCaseOf("drop collection", "drop", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.DropOptions) error { return db.Collection("created").Drop(ctx, o) }),
+		optionCaseOf("rename", "renameCollection", "", nil, []string{"Database", "Timeout"}, func(ctx context.Context, o allium.RenameOptions) error {
+			return db.Collection("created").Rename(ctx, "renamed", o)
+		}),
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fieldsOf := func(o reflect.Value) map[string]string {
+				p.rec.reset()
+				runErr := tc.run(t.Context(), o) // what the server thinks of the option does not matter here
+				sent := p.rec.of(tc.command)
+				if len(sent) == 0 {
+					t.Fatalf("nothing was sent: %v", runErr)
+				}
+				all := map[string]string{}
+				flatten(sent[0].body, "", all)
+				return all
+			}
+			base := fieldsOf(reflect.New(tc.options).Elem())
+			for i := range tc.options.NumField() {
+				f := tc.options.Field(i)
+				if slices.Contains(tc.same, f.Name) {
+					continue
+				}
+				sample, want := sampleOption(f.Name, f.Type)
+				o := reflect.New(tc.options).Elem()
+				o.Field(i).Set(reflect.ValueOf(sample))
+				path, ok := tc.keys[f.Name]
+				if !ok {
+					path = tc.at + keyOf(f.Name)
+				}
+				if path == "" { // a filter, which flatten leaves out
+					continue
+				}
+				got := fieldsOf(o)
+				var more []string
+				for key := range maps.Keys(got) {
+					if base[key] == "" {
+						more = append(more, key)
+					}
+				}
+				wanted := want.String()
+				if f.Name == "PreAndPostImages" || f.Name == "SplitLargeEvents" {
+					wanted = bson.TypeEmbeddedDocument.String()
+				}
+				if strings.HasPrefix(path, "pipeline.1") && f.Name != "SplitLargeEvents" { // $group moves on
+					more = slices.DeleteFunc(more, func(s string) bool { return strings.HasPrefix(s, "pipeline.2") })
+				}
+				if path == "ops.0.many" || path == "updates.0.many" {
+					path = strings.TrimSuffix(path, "many") + "multi"
+				}
+				if !slices.Equal(more, []string{path}) || got[path] != wanted {
+					t.Errorf("%s: the command has %v more, a %s; want %s, a %s", f.Name, more, got[path], path, wanted)
+				}
+				for key := range base {
+					if got[key] == "" && !strings.HasPrefix(key, "pipeline.1") {
+						t.Errorf("%s takes %s away", f.Name, key)
+					}
+				}
+			}
+		})
+	}
+}
