@@ -117,7 +117,8 @@ type ConnectionCheckedOut struct {
 	Duration     time.Duration // since ConnectionCheckOutStarted
 }
 
-// ConnectionCheckedIn says that an operation gave its connection back.
+// ConnectionCheckedIn says that an operation gave its connection back, or that the pool took it back to close it
+// (PoolCleared.InterruptInUseConnections).
 type ConnectionCheckedIn struct {
 	Addr         string
 	ConnectionID int64

@@ -42,8 +42,7 @@ func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 	c := p.pop()
 	if c != nil {
 		p.mu.Unlock()
-		c.out.Store(true)
-		p.checkedOut(c, start)
+		p.lend(c, start)
 		return c, nil
 	}
 	c, err := p.wait(ctx, patience) // unlocks
@@ -52,9 +51,19 @@ func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 		p.checkOutFailed(err, start)
 		return nil, err
 	}
-	c.out.Store(true)
-	p.checkedOut(c, start)
+	p.lend(c, start)
 	return c, nil
+}
+
+// lend gives a connection to the operation that asked for one at start.
+func (p *Pool) lend(c *Conn, start time.Time) {
+	p.checkedOut(c, start)
+	c.lent.Store(lent)
+	if c.interrupted.Load() { // just now, before it could be taken back
+		p.mu.Lock()
+		p.takeBack(c)
+		p.mu.Unlock()
+	}
 }
 
 // pop returns an idle connection that is neither stale nor idle for too long, nil if there is none. The lock is held.

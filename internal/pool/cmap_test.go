@@ -125,7 +125,7 @@ func (f *cmapFile) run(t *testing.T) {
 	}
 	r.p.Close()
 	for _, c := range r.all {
-		if c.out.Load() {
+		if c.lent.Load() != kept {
 			c.Return()
 		}
 	}

@@ -26,18 +26,27 @@ type Conn struct {
 	generation  *generation // the one that Generation is a moment of
 	created     time.Time
 	interrupted atomic.Bool
-	out         atomic.Bool // checked out
-	use         Use         // what it is pinned for; of whoever uses it
-	broken      error       // what broke the connection, if that was seen; of whoever uses it
+	lent        atomic.Uint32 // kept, lent or takenBack
+	use         Use           // what it is pinned for; of whoever uses it
+	broken      error         // what broke the connection, if that was seen; of whoever uses it
 
 	// Guarded by the pool's lock.
 	index   int       // in Pool.all
 	since   time.Time // idle since; set only if there is a limit to that
 	removed bool
 	making  bool
-	cancel  context.CancelFunc // gives up the attempt to make the connection
-	owner   *waiter            // the checkout that learns of it if the connection cannot be made
+	// draining: it reads off an owed reply, and nobody else knows it.
+	draining bool
+	cancel   context.CancelFunc // gives up the attempt to make the connection
+	owner    *waiter            // the checkout that learns of it if the connection cannot be made
 }
+
+// Whether a connection is checked out, as its events tell it.
+const (
+	kept      uint32 = iota // in the pool, or on its way to the checkout that gets it
+	lent                    // an operation has it
+	takenBack               // an operation has it, but the pool was cleared under it and has taken it back
+)
 
 // Use is what a connection is kept checked out for: by a cursor or a transaction behind a load balancer, or by a cursor that the
 // server streams.
@@ -106,11 +115,13 @@ func (c *Conn) explain(err error) error {
 // pool has given up, is closed; one that owes a reply to its operation reads it off first.
 func (c *Conn) Return() {
 	p := c.pool
-	if !c.out.CompareAndSwap(true, false) {
+	switch {
+	case c.lent.CompareAndSwap(lent, kept):
+		p.checkedIn(c)
+	case !c.lent.CompareAndSwap(takenBack, kept):
 		panic("pool: connection returned twice")
 	}
 	p.operations.Add(-1)
-	p.checkedIn(c)
 	p.mu.Lock()
 	if c.use != ForOperation {
 		p.pinned[c.use]--
@@ -134,6 +145,7 @@ func (p *Pool) take(c *Conn) {
 		p.grow()
 	case c.Owed():
 		p.draining++
+		c.draining = true
 		p.work.Go(func() { p.drain(c) })
 	default:
 		p.offer(c)
@@ -170,6 +182,7 @@ func (p *Pool) drain(c *Conn) {
 		err = c.Drain(p.life)
 		p.mu.Lock()
 	}
+	c.draining = false
 	if err != nil && p.state != closed && !c.removed {
 		p.remove(c, event.ClosedError, err)
 		p.grow()

@@ -32,7 +32,7 @@ type model struct {
 	maxConnecting int
 
 	mu         sync.Mutex
-	state      map[int64]string // "making" or "live"
+	state      map[int64]string // "making", "live" or "lent"
 	lastID     int64
 	out        int // checkouts that have started but not ended
 	connecting int
@@ -84,7 +84,11 @@ func (m *model) monitor() *event.PoolMonitor {
 		ConnectionClosed:          func(e *event.ConnectionClosed) { m.move(e.ConnectionID, "", "making", "live") },
 		ConnectionCheckOutStarted: func(*event.ConnectionCheckOutStarted) { checkout(1) },
 		ConnectionCheckOutFailed:  func(*event.ConnectionCheckOutFailed) { checkout(-1) },
-		ConnectionCheckedOut:      func(e *event.ConnectionCheckedOut) { checkout(-1) },
+		ConnectionCheckedOut: func(e *event.ConnectionCheckedOut) {
+			checkout(-1)
+			m.move(e.ConnectionID, "lent", "live")
+		},
+		ConnectionCheckedIn: func(e *event.ConnectionCheckedIn) { m.move(e.ConnectionID, "live", "lent") },
 	}
 }
 

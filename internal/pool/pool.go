@@ -182,10 +182,24 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 	for _, c := range slices.Clone(p.all) {
 		if c.making || interrupt {
 			c.interrupted.Store(true)
+		}
+		switch {
+		case c.making || c.draining && interrupt:
 			p.remove(c, event.ClosedStale, nil)
+		case interrupt:
+			p.takeBack(c)
 		}
 	}
 	p.queue.fail(func() error { return &ClearedError{Addr: p.addr, Cause: cause} })
+}
+
+// takeBack closes a connection under its operation. For those who follow the events it is checked in before it is closed, as any
+// other. A connection that is on its way to an operation or back is left alone: lend and take see to it. The lock is held.
+func (p *Pool) takeBack(c *Conn) {
+	if c.lent.CompareAndSwap(lent, takenBack) {
+		p.checkedIn(c)
+		p.remove(c, event.ClosedStale, nil)
+	}
 }
 
 // ClearService gives up the connections to one service behind a load balancer.
