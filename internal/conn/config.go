@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/event"
 	"allium/internal/auth"
 	"allium/internal/wire"
 )
@@ -35,6 +36,9 @@ type Config struct {
 	ServerAPI *ServerAPI
 	// LoadBalanced says that the client connects through a load balancer.
 	LoadBalanced bool
+	// Greeted is called with what the server said in the handshake's hello, before the authentication, on the goroutine of Dial. It
+	// may be nil.
+	Greeted func(*event.ServerDescription)
 	// ConnectTimeout bounds the time of each step of making a connection: the dial, the TLS handshake and each round trip
 	// of the handshake and the authentication. Zero: no bound but the context's.
 	ConnectTimeout time.Duration

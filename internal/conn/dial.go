@@ -33,8 +33,7 @@ const (
 // Errors name the step that failed. Network errors up to and including the handshake's hello are
 // *mongoerr.ConnectionError with the labels SystemOverloadedError and RetryableError, unless an overloaded server cannot
 // be their cause (specification: Connection Monitoring and Pooling, "backpressure-enabled"). A credential that is refused
-// is a *mongoerr.AuthError. When ctx ends, the error is a *mongoerr.TimeoutError. If the hello was answered already, Dial
-// returns the connection beside the error, closed, for what the server said there.
+// is a *mongoerr.AuthError. When ctx ends, the error is a *mongoerr.TimeoutError.
 func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	c, err := DialMonitor(ctx, addr, cfg)
 	if err != nil {
@@ -42,10 +41,7 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	}
 	if err := c.introduce(ctx); err != nil {
 		c.Close()
-		if c.hello == nil {
-			c = nil
-		}
-		return c, label(err)
+		return nil, label(err)
 	}
 	c.limit = 0
 	return c, nil

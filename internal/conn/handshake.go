@@ -66,14 +66,14 @@ func stepError(ctx context.Context, start time.Time, addr, step string, err erro
 // introduce is the handshake of a connection for operations: hello and authentication.
 func (c *Conn) introduce(ctx context.Context) error {
 	if c.cfg.Authenticator == nil {
-		_, err := c.handshake(ctx, nil)
+		_, err := c.greet(ctx, nil)
 		return err
 	}
 	attempt, err := c.cfg.Authenticator.Attempt()
 	if err != nil {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: err}
 	}
-	reply, err := c.handshake(ctx, attempt)
+	reply, err := c.greet(ctx, attempt)
 	if e, ok := err.(*mongoerr.ServerError); ok {
 		// The hello is the first step of authentication (specification: Authentication, "Authentication Handshake").
 		return &mongoerr.AuthError{Addr: c.addr, Mechanism: attempt.Mechanism(), Wrapped: e}
@@ -89,6 +89,15 @@ func (c *Conn) introduce(ctx context.Context) error {
 	}
 	c.mechanism = attempt.Mechanism()
 	return nil
+}
+
+// greet is the handshake of a connection for operations, of which Config.Greeted is told.
+func (c *Conn) greet(ctx context.Context, attempt *auth.Attempt) (bson.Raw, error) {
+	reply, err := c.handshake(ctx, attempt)
+	if err == nil && c.cfg.Greeted != nil {
+		c.cfg.Greeted(c.hello)
+	}
+	return reply, err
 }
 
 // Reauthenticate authenticates the connection again, after the server answered a command with the error 391

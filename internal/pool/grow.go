@@ -55,17 +55,44 @@ func (p *Pool) make(w *waiter) {
 	p.connCreated(c)
 	p.work.Go(func() {
 		var err error
-		c.Conn, err = p.dial(ctx)
+		c.Conn, err = p.dial(ctx, func(hello *event.ServerDescription) { p.greeted(c, hello) })
 		cancel()
 		if err != nil {
 			p.failed(c, err)
 			return
 		}
-		if p.cfg.Handshaken != nil {
-			p.cfg.Handshaken(c.Hello())
-		}
 		p.made(c)
 	})
+}
+
+// greeted takes over what the server said in the hello of a new connection. Behind a load balancer that is when the connection
+// learns which service it goes to, and whose generation is its own (specification: Load Balancers, "Initial Handshake Errors").
+func (p *Pool) greeted(c *Conn, hello *event.ServerDescription) {
+	if p.cfg.LoadBalanced {
+		p.mu.Lock()
+		p.join(c, *hello.ServiceID)
+		p.mu.Unlock()
+	}
+	if p.cfg.Handshaken != nil {
+		p.cfg.Handshaken(hello)
+	}
+}
+
+// join counts a connection that is being made among those to a service. The lock is held.
+func (p *Pool) join(c *Conn, id bson.ObjectID) {
+	if c.removed {
+		return
+	}
+	g := p.services[id]
+	if g == nil {
+		g = &generation{}
+		if p.services == nil {
+			p.services = map[bson.ObjectID]*generation{}
+		}
+		p.services[id] = g
+	}
+	g.conns++
+	c.ServiceID, c.generation, c.Generation = &id, g, g.n
 }
 
 // made puts a new connection into use.
@@ -78,19 +105,6 @@ func (p *Pool) made(c *Conn) {
 		p.closeSocket(c)
 		p.grow()
 		return
-	}
-	if id := c.Hello().ServiceID; id != nil && p.cfg.LoadBalanced {
-		c.ServiceID = id
-		g := p.services[*id]
-		if g == nil {
-			g = &generation{}
-			if p.services == nil {
-				p.services = map[bson.ObjectID]*generation{}
-			}
-			p.services[*id] = g
-		}
-		g.conns++
-		c.generation, c.Generation = g, g.n
 	}
 	if !c.stale() && p.state != closed {
 		p.connReady(c)
@@ -116,11 +130,7 @@ func (p *Pool) failed(c *Conn, err error) {
 	gaveUp := c.removed || p.state == closed
 	p.mu.Unlock()
 	if !gaveUp && p.cfg.ConnectFailed != nil {
-		f := Failure{Err: err, Generation: c.Generation}
-		if p.cfg.LoadBalanced && c.Conn != nil {
-			f.ServiceID = c.Hello().ServiceID
-		}
-		p.cfg.ConnectFailed(f)
+		p.cfg.ConnectFailed(Failure{Err: err, Generation: c.Generation, ServiceID: c.ServiceID})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,8 +50,8 @@ type Config struct {
 	// ConnectFailed is called when a connection could not be made, before anybody learns of it, on the goroutine that
 	// tried. It may call Clear. It is not called for attempts that the pool itself has given up.
 	ConnectFailed func(Failure)
-	// Handshaken is called with what the server said in the handshake of a new connection, before anybody gets the connection, on the
-	// goroutine that made it. It may be nil.
+	// Handshaken is called with what the server said in the hello of a new connection, before it is authenticated, on the goroutine
+	// that makes it. It may be nil.
 	Handshaken func(*event.ServerDescription)
 	// background is the interval of the retries to reach MinPoolSize; negative: neither that nor removing idle connections
 	// happens in the background. Tests set it.
@@ -61,7 +61,8 @@ type Config struct {
 // Failure is a connection that could not be made.
 type Failure struct {
 	Err error
-	// Generation is that of the pool when the attempt began.
+	// Generation is that of the pool when the attempt began, or of the service behind a load balancer when its hello was
+	// answered.
 	Generation uint64
 	// ServiceID is the service behind a load balancer, if the attempt came so far as to learn it.
 	ServiceID *bson.ObjectID
@@ -79,7 +80,7 @@ const (
 type Pool struct {
 	addr string
 	cfg  *Config
-	dial func(context.Context) (*conn.Conn, error)
+	dial func(ctx context.Context, greeted func(*event.ServerDescription)) (*conn.Conn, error)
 
 	// operations counts the operations that have a connection or wait for one.
 	operations atomic.Int64
@@ -123,7 +124,11 @@ func New(addr string, cfg *Config) *Pool {
 	if connConfig.DrainTimeout == 0 {
 		connConfig.DrainTimeout = drainTimeout
 	}
-	p.dial = func(ctx context.Context) (*conn.Conn, error) { return conn.Dial(ctx, addr, &connConfig) }
+	p.dial = func(ctx context.Context, greeted func(*event.ServerDescription)) (*conn.Conn, error) {
+		own := connConfig
+		own.Greeted = greeted
+		return conn.Dial(ctx, addr, &own)
+	}
 	p.created()
 	return p
 }
@@ -141,7 +146,21 @@ func (p *Pool) Generation() uint64 {
 	return p.own.n
 }
 
-// Stale reports whether a connection, or an attempt to make one, belongs to a generation that was given up.
+// Outdated reports whether the generation of an attempt that failed was given up meanwhile. It is meant for
+// Config.ConnectFailed.
+func (p *Pool) Outdated(f Failure) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := &p.own
+	if f.ServiceID != nil {
+		if g = p.services[*f.ServiceID]; g == nil {
+			return false
+		}
+	}
+	return g.n != f.Generation
+}
+
+// Stale reports whether a connection belongs to a generation that was given up.
 func (p *Pool) Stale(c *Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,6 +239,7 @@ func (p *Pool) ClearService(id bson.ObjectID, cause error) {
 		}
 		return false
 	})
+	p.grow()
 }
 
 // Close closes the idle connections and waits for the goroutines of the pool. Connections in use are closed when they

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"allium/bson"
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
@@ -526,6 +527,46 @@ func TestClose(t *testing.T) {
 		c.Return()
 		if c.Alive() || count[*event.ConnectionClosed](&r) != 2 || count[*event.PoolClosed](&r) != 1 {
 			t.Errorf("alive %v, events %v", c.Alive(), r.events)
+		}
+	})
+}
+
+// Giving up the connections of a service makes room, for the minimum too, and for the others behind the balancer nothing changes.
+func TestClearService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		services := []bson.ObjectID{bson.NewObjectID(), bson.NewObjectID()}
+		var next atomic.Int32
+		s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
+			if !req.IsHello() {
+				echo(req)
+				return
+			}
+			req.Reply(fakeserver.Hello(func(b []byte) []byte {
+				return bson.AppendObjectID(b, "serviceId", services[int(next.Add(1)-1)%2])
+			}))
+		}}
+		var r recorder
+		p := newPool(t, s, Config{LoadBalanced: true, MinPoolSize: 4, MaxPoolSize: 4, Monitor: r.monitor(), Conn: &conn.Config{LoadBalanced: true}})
+		synctest.Wait()
+		p.ClearService(services[0], errors.New("boom"))
+		synctest.Wait()
+		if closed, open := count[*event.ConnectionClosed](&r), s.Open(); closed != 2 || open != 4 || p.Generation() != 0 {
+			t.Errorf("%d connections were closed, %d are open, generation %d", closed, open, p.Generation())
+		}
+		var used []*Conn
+		for range 4 {
+			used = append(used, mustCheckOut(t, p))
+		}
+		p.ClearService(services[1], errors.New("boom"))
+		for _, c := range used {
+			if p.Stale(c) != (*c.ServiceID == services[1]) {
+				t.Errorf("connection %d to service %v: stale is %v", c.ID, c.ServiceID, p.Stale(c))
+			}
+			c.Return()
+		}
+		p.Close()
+		if len(p.services) != 0 {
+			t.Errorf("%d services without connections are remembered", len(p.services))
 		}
 	})
 }

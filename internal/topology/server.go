@@ -119,13 +119,13 @@ func (s *Server) connectFailed(f pool.Failure) {
 	if mongoerr.HasLabel(f.Err, mongoerr.LabelSystemOverloaded) {
 		return
 	}
+	stale := func() bool { return s.pool.Outdated(f) }
 	if s.topo.cfg.LoadBalanced {
-		if f.ServiceID != nil {
+		if f.ServiceID != nil && !stale() {
 			s.pool.ClearService(*f.ServiceID, mongoerr.Detach(f.Err))
 		}
 		return
 	}
-	stale := func() bool { return s.pool.Generation() != f.Generation }
 	if change := stateChange(f.Err); change != nil {
 		s.stateChanged(f.Err, change, stale)
 	} else {

@@ -13,10 +13,12 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/auth"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
 	"allium/internal/mongoerr"
 	"allium/internal/pool"
+	"allium/internal/uri"
 )
 
 func TestDiscoverStandalone(t *testing.T) {
@@ -363,6 +365,83 @@ func TestLoadBalanced(t *testing.T) {
 			t.Errorf("%d connections: a load balancer is not monitored", n.Accepted())
 		}
 	})
+}
+
+// Behind a load balancer a connection has its service's generation from the hello on: when several of them break during the
+// authentication, only the first one makes the driver give up the service's connections. What breaks before the hello is answered
+// says nothing of a service.
+func TestLoadBalancedAuthentication(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		service := bson.NewObjectID()
+		n := newNode(network, "lb:1", func(b []byte) []byte {
+			return bson.AppendObjectID(bson.AppendString(b, "msg", "isdbgrid"), "serviceId", service)
+		})
+		var broken atomic.Int32
+		n.before = func(r *fakeserver.Request) bool {
+			breaks := r.IsHello() && n.Accepted() > 5 || !r.IsHello() && n.Accepted() > 1
+			if breaks {
+				time.Sleep(time.Duration(broken.Add(1)) * time.Second)
+				r.Conn.Close()
+			}
+			return breaks
+		}
+		n.command = func(r *fakeserver.Request) {
+			r.Reply(fakeserver.Doc(
+				func(b []byte) []byte { return bson.AppendInt32(b, "conversationId", 1) },
+				func(b []byte) []byte { return bson.AppendBool(b, "done", true) },
+				func(b []byte) []byte { return bson.AppendBinary(b, "payload", 0, nil) },
+				func(b []byte) []byte { return bson.AppendInt32(b, "ok", 1) }))
+		}
+		var cleared int
+		topo := connect(t, network, Config{LoadBalanced: true, Pool: pool.Config{
+			MaxConnecting: 4,
+			Conn:          &conn.Config{LoadBalanced: true, Authenticator: plain(t)},
+			Monitor: &event.PoolMonitor{PoolCleared: func(e *event.PoolCleared) {
+				cleared++
+				if e.ServiceID == nil || *e.ServiceID != service {
+					t.Errorf("cleared for %v", e.ServiceID)
+				}
+			}},
+		}}, "lb:1")
+		s := mustSelect(t, topo, write)
+		c, err := s.CheckOut(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for round := range 2 { // of connections that break during the authentication, then of ones that break before
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					if _, err := s.CheckOut(t.Context()); err == nil {
+						t.Error("a checkout succeeded")
+					}
+				})
+			}
+			wg.Wait()
+			if cleared != 1 || !s.pool.Stale(c) || s.Description().Kind != event.LoadBalancer {
+				t.Errorf("round %d: cleared %d times, stale %v, %v", round, cleared, s.pool.Stale(c), s.Description())
+			}
+		}
+		c.Return()
+	})
+}
+
+// plain is a user who authenticates in one step.
+func plain(t *testing.T) *auth.Authenticator {
+	t.Helper()
+	c, err := uri.Parse("mongodb://u:p@h/?authMechanism=PLAIN")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	a, err := auth.New(c.Credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 func TestNewRefuses(t *testing.T) {
