@@ -79,12 +79,15 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 // defaults returns what databases inherit.
 func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 	s := scope{client: c, timeout: cfg.Timeout, timeoutLevel: "client", readConcern: o.ReadConcern, writeConcern: o.WriteConcern, readPreference: o.ReadPreference, bson: o.BSON}
-	if cfg.UUIDRepresentation != "" && s.bson == nil {
+	if cfg.UUIDRepresentation != "" {
 		representation, err := bson.ParseUUIDRepresentation(cfg.UUIDRepresentation)
 		if err != nil {
 			return s, err
 		}
-		s.bson = &bson.Options{UUID: representation}
+		if with := or(s.bson, bson.Options{}); with.UUID == bson.UUIDDefault {
+			with.UUID = representation
+			s.bson = &with
+		}
 	}
 	if s.readConcern == nil && cfg.ReadConcernLevel != "" {
 		s.readConcern = &ReadConcern{Level: cfg.ReadConcernLevel}

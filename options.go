@@ -37,8 +37,8 @@ type ClientOptions struct {
 	ReadPreference *ReadPreference
 	ReadConcern    *ReadConcern
 	WriteConcern   *WriteConcern
-	// BSON says how Go values and BSON correspond, for example which UUID representation is used. Nil: the defaults of
-	// package bson, with the connection string's uuidRepresentation.
+	// BSON says how Go values and BSON correspond, for example which UUID representation is used: if it does not choose one, the
+	// connection string's uuidRepresentation. Nil: the defaults of package bson.
 	BSON *bson.Options
 	// Timeout bounds each operation from start to finish: selection, checkout, all attempts (timeoutMS). A pointer to 0 means
 	// no bound. Nil: no bound but the contexts'.

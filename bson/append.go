@@ -7,7 +7,8 @@ package bson
 //	dst = bson.AppendInt32(dst, "ping", 1)
 //	dst = bson.EndDocument(dst, start)
 //
-// None of them checks its key: a key must not contain a NUL byte.
+// None of them checks what it is given: a key must not contain a NUL byte, and strings must be valid UTF-8. AppendValue
+// does check.
 
 import (
 	"encoding/binary"
@@ -100,7 +101,8 @@ func AppendDateTime(dst []byte, key string, v DateTime) []byte {
 // AppendNull appends null.
 func AppendNull(dst []byte, key string) []byte { return AppendHeader(dst, TypeNull, key) }
 
-// AppendRegex appends a regular expression, with its options in alphabetical order.
+// AppendRegex appends a regular expression, with its options in alphabetical order. Like the key, neither part may contain a
+// NUL byte.
 func AppendRegex(dst []byte, key string, v Regex) []byte {
 	dst = append(AppendHeader(dst, TypeRegex, key), v.Pattern...)
 	dst = append(append(dst, 0), sortOptions(v.Options)...)

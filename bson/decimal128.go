@@ -378,7 +378,7 @@ func (d *Decimal128) UnmarshalText(text []byte) error {
 
 // UnmarshalJSON reads a string, a number, or the {"$numberDecimal": "..."} of Extended JSON.
 func (d *Decimal128) UnmarshalJSON(text []byte) error {
-	if c := text[0]; c == '-' || '0' <= c && c <= '9' {
+	if len(text) > 0 && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') {
 		return d.UnmarshalText(text) // all its digits count, which those of a double would not
 	}
 	return unmarshalExtJSONOf(text, d, func(v RawValue) (Decimal128, bool) {

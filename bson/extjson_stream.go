@@ -249,7 +249,10 @@ func (e *ExtJSONEncoder) Encode(v any) error {
 	if err != nil {
 		return err
 	}
-	e.buf = append(text, '\n')
-	_, err = e.to.Write(e.buf)
+	text = append(text, '\n')
+	if e.buf = text; cap(text) > mostScratch {
+		e.buf = nil
+	}
+	_, err = e.to.Write(text)
 	return err
 }
