@@ -204,6 +204,9 @@ func (o *ClientOptions) apply(c *uri.Config) error {
 	if o.Compressors != nil {
 		c.Compressors = o.Compressors
 	}
+	if o.ReadPreference != nil {
+		c.ReadPreference, c.ReadPreferenceTags, c.MaxStaleness = "", nil, nil
+	}
 	if o.Proxy != nil {
 		c.Proxy = *o.Proxy
 	}

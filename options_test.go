@@ -1,6 +1,9 @@
 package allium
 
 import (
+	"context"
+	"errors"
+	"net"
 	"reflect"
 	"strings"
 	"testing"
@@ -80,6 +83,28 @@ func TestOptionsEqualConnectionString(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A read preference of the program's replaces the string's, with all that belongs to it.
+func TestReadPreferenceWins(t *testing.T) {
+	for _, query := range []string{"maxStalenessSeconds=120", "readPreferenceTags=dc:ny", "readPreference=nearest&readPreferenceTags=dc:ny&maxStalenessSeconds=120"} {
+		client, err := Open("mongodb://h.example.com/?"+query, ClientOptions{ReadPreference: &ReadPreference{Mode: Secondary}, Dialer: nowhere{}})
+		if err != nil {
+			t.Errorf("%s: %v", query, err)
+			continue
+		}
+		if rp := client.defaults.readPreference; rp.Mode != Secondary || rp.MaxStaleness != 0 || rp.TagSets != nil {
+			t.Errorf("%s: read preference %+v", query, rp)
+		}
+		client.Close(t.Context())
+	}
+}
+
+// nowhere is a network without servers.
+type nowhere struct{}
+
+func (nowhere) DialContext(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("there are no servers")
 }
 
 // TestOpenRefusesBadOptions checks that a value that an option does not allow is an error with the option's name.

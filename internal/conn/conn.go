@@ -46,8 +46,13 @@ type Conn struct {
 	closed atomic.Bool
 }
 
-// maxHandshakeMessage bounds what a server may send before its handshake is complete.
-const maxHandshakeMessage = 1 << 20
+const (
+	// maxHandshakeMessage bounds what a server may send before its handshake is complete.
+	maxHandshakeMessage = 1 << 20
+	// maxServerMessage bounds what it may send afterwards, whatever it says that its limit is: memory is taken on the word of a
+	// message's header.
+	maxServerMessage = 4 * wire.DefaultMaxMessageSize
+)
 
 func newConn(nc net.Conn, addr string, cfg *Config) *Conn {
 	c := &Conn{

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"path/filepath"
 	"slices"
@@ -226,6 +227,22 @@ func TestMalformedReply(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A server that says that it sends messages of any length is not taken at its word.
+func TestMessageLimitOfServer(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) {
+		p.hello(func(dst []byte) []byte { return bson.AppendInt64(dst, "maxMessageSizeBytes", math.MaxInt64) })
+		id, _, _ := p.read()
+		m := message(99, id, 0, okReply())
+		binary.LittleEndian.PutUint32(m, math.MaxInt32)
+		p.Write(m)
+		p.read()
+	})
+	c := dial(t, addr, &Config{})
+	if _, err := c.RoundTrip(t.Context(), command("ping")); err == nil || !strings.Contains(err.Error(), "over the limit") {
+		t.Errorf("error %v", err)
 	}
 }
 

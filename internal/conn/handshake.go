@@ -185,7 +185,7 @@ func (c *Conn) appendHandshake(dst []byte, attempt *auth.Attempt) []byte {
 func (c *Conn) setHello(d *event.ServerDescription) {
 	c.hello = d
 	c.legacy = !c.useHello() && !d.HelloOK
-	c.maxMessage = max(wire.DefaultMaxMessageSize, d.MaxMessageSize)
+	c.maxMessage = min(max(wire.DefaultMaxMessageSize, d.MaxMessageSize), maxServerMessage)
 	for _, name := range c.cfg.Compressors {
 		if id, ok := wire.CompressorByName(name); ok && slices.Contains(d.Compressors, name) {
 			c.compressor = id

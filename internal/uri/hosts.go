@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	defaultPort = "27017"
+	defaultPort = 27017
 	// hostDelimiters are characters that no host name has, percent-encoded or not.
 	hostDelimiters = " \"#,:<>@[\\]^`{|}?"
 )
@@ -29,42 +29,45 @@ func (c *Config) parseHosts(s string) error {
 	return nil
 }
 
-// parseHost returns the address that one host identifier stands for.
+// parseHost returns the address that one host identifier stands for. Its errors do not show what follows the host: if the "@" after a
+// password is missing or escaped, that reads like a port.
 func parseHost(s string) (string, error) {
-	host, port, hasPort, err := splitPort(s)
+	raw, port, hasPort, err := splitPort(s)
 	if err != nil {
 		return "", err
 	}
-	if host, err = url.PathUnescape(host); err != nil {
-		return "", fmt.Errorf("host %q is not percent-encoded correctly", s)
+	host, err := url.PathUnescape(raw)
+	if err != nil {
+		return "", fmt.Errorf("host %q is not percent-encoded correctly", raw)
 	}
 	switch {
 	case host == "":
 		return "", errors.New("a host is empty")
 	case strings.Contains(host, "\x00"):
-		return "", fmt.Errorf("host %q contains a NUL", s)
+		return "", fmt.Errorf("host %q contains a NUL", raw)
 	case strings.Contains(host, "/"):
 		if hasPort {
-			return "", fmt.Errorf("host %q: a Unix domain socket has no port", s)
+			return "", fmt.Errorf("host %q: a Unix domain socket has no port", raw)
 		}
 		if !strings.HasSuffix(host, ".sock") {
-			return "", fmt.Errorf("host %q: the path of a Unix domain socket must end in \".sock\"", s)
+			return "", fmt.Errorf("host %q: the path of a Unix domain socket must end in \".sock\"", raw)
 		}
 		return host, nil
-	case strings.HasPrefix(s, "["):
+	case strings.HasPrefix(raw, "["):
 		ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		if err != nil || !ip.Is6() {
-			return "", fmt.Errorf("host %q is not an IPv6 address", s)
+			return "", fmt.Errorf("host %q is not an IPv6 address", raw)
 		}
 	case strings.ContainsAny(host, hostDelimiters):
-		return "", fmt.Errorf("host %q contains a character that a host name cannot have", s)
+		return "", fmt.Errorf("host %q contains a character that a host name cannot have", raw)
 	}
-	if !hasPort {
-		port = defaultPort
-	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '+' {
-		return "", fmt.Errorf("host %q: the port must be a number from 1 to 65535", s)
+	number := uint64(defaultPort)
+	if hasPort {
+		if number, err = strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+			return "", fmt.Errorf("host %q: the port must be a number from 1 to 65535", raw)
+		}
 	}
-	return strings.ToLower(host) + ":" + port, nil
+	return strings.ToLower(host) + ":" + strconv.FormatUint(number, 10), nil
 }
 
 // splitPort splits a host identifier at the colon before its port. An IPv6 address stands in brackets.
@@ -72,20 +75,20 @@ func splitPort(s string) (host, port string, hasPort bool, err error) {
 	if strings.HasPrefix(s, "[") {
 		end := strings.IndexByte(s, ']')
 		if end < 0 {
-			return "", "", false, fmt.Errorf("host %q lacks a closing bracket", s)
+			return "", "", false, errors.New("an IPv6 address lacks its closing bracket")
 		}
 		host, port = s[:end+1], s[end+1:]
 		if port == "" {
 			return host, "", false, nil
 		}
 		if port[0] != ':' {
-			return "", "", false, fmt.Errorf("host %q has text after its address", s)
+			return "", "", false, fmt.Errorf("host %q has text after its address", host)
 		}
 		return host, port[1:], true, nil
 	}
 	host, port, hasPort = strings.Cut(s, ":")
 	if strings.Contains(port, ":") {
-		return "", "", false, fmt.Errorf("host %q has more than one colon (an IPv6 address must stand in brackets)", s)
+		return "", "", false, fmt.Errorf("host %q is followed by more than one colon (an IPv6 address must stand in brackets)", host)
 	}
 	return host, port, hasPort, nil
 }

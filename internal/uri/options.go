@@ -338,15 +338,28 @@ func setSlaveOk(c *Config, name, v string) error {
 	return err
 }
 
+// setServiceName takes the name of a service as RFC 6335, section 5.1 defines it, except for its length: with the "_" before it, it is a
+// label of DNS.
 func setServiceName(c *Config, _, v string) error {
-	if len(v) > 62 || v == "" || strings.ContainsFunc(v, func(r rune) bool {
-		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		return invalid("at most 62 letters, digits and hyphens")
+	letter := false
+	for i, r := range []byte(v) {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
+			letter = true
+		case '0' <= r && r <= '9':
+		case r == '-' && i > 0 && i < len(v)-1 && v[i-1] != '-':
+		default:
+			return errServiceName
+		}
+	}
+	if !letter || len(v) > 62 {
+		return errServiceName
 	}
 	c.SRVServiceName = v
 	return nil
 }
+
+var errServiceName = invalid("at most 62 letters, digits and single hyphens in between, with a letter among them")
 
 func setW(c *Config, _, v string) error {
 	n, err := strconv.ParseInt(v, 10, 32)

@@ -50,6 +50,9 @@ func TestParseErrors(t *testing.T) {
 		{"mongodb://user:1?" + secret + "@host", "percent-encoded"},
 		{"mongodb://user:1?" + secret + "@host/?w=1", "percent-encoded"},
 		{"mongodb://user/@host:1", "percent-encoded"},
+		{"mongodb://user:" + secret, "port"},
+		{"mongodb://user:" + secret + "%40host", "port"},
+		{"mongodb://user:" + secret + ":1", "more than one colon"},
 		{"mongodb://user:" + secret + ":@host", "percent-encoded"},
 		{"mongodb://user:" + secret + "@host:99999", "port"},
 		{"mongodb://user:" + secret + "@host/?w=-1", "negative"},
@@ -86,6 +89,7 @@ func TestWarnings(t *testing.T) {
 		{"replicaSet=a&replicaSet=b", `option "replicaSet" is given more than once, the first value counts`},
 		{"readPreference=fastest", `value "fastest" of option "readPreference" is ignored: want one of primary, primaryPreferred, secondary, secondaryPreferred, nearest`},
 		{"readPreferenceTags=invalid", `value "invalid" of option "readPreferenceTags" is ignored: want comma separated key:value pairs`},
+		{"maxPoolSize=99999999999", `value "99999999999" of option "maxPoolSize" is ignored: want a whole number from 0 to 2147483647`},
 		{"compressors=snappy,snoopy", `compressor "snoopy" is not supported`},
 		{"maxStalenessSeconds=30", `value "30" of option "maxStalenessSeconds" is ignored: want -1 or a whole number from 90`},
 		{"authMechanism=MONGODB-OIDC&authMechanismProperties=TOKEN_RESOURCE:mongodb://host1%2Chost2",
@@ -104,7 +108,7 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	c, err := Parse("mongodb://u%3A:p%40%20@Host,[2001:DB8::1]:5,%2Ftmp%2FM.sock/db?READPREFERENCETAGS=dc:ny,rack:1&readPreferenceTags=" +
+	c, err := Parse("mongodb://u%3A:p%40%20@Host,[2001:DB8::1]:05,%2Ftmp%2FM.sock/db?READPREFERENCETAGS=dc:ny,rack:1&readPreferenceTags=" +
 		"&readPreference=nearest&maxStalenessSeconds=120&slaveok=false&appName=a%20b%26c&wTimeoutMS=5000000000&proxyHost=p&proxyUsername=pu&proxyPassword=pp123")
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +131,7 @@ func TestParse(t *testing.T) {
 	if c.Credential.Source != "db" {
 		t.Errorf("source %q", c.Credential.Source)
 	}
-	want := "mongodb://u%3A:***@Host,[2001:DB8::1]:5,%2Ftmp%2FM.sock/db?READPREFERENCETAGS=dc:ny,rack:1&readPreferenceTags=" +
+	want := "mongodb://u%3A:***@Host,[2001:DB8::1]:05,%2Ftmp%2FM.sock/db?READPREFERENCETAGS=dc:ny,rack:1&readPreferenceTags=" +
 		"&readPreference=nearest&maxStalenessSeconds=120&slaveok=false&appName=a%20b%26c&wTimeoutMS=5000000000&proxyHost=p&proxyUsername=pu&proxyPassword=***"
 	if got := fmt.Sprint(c); got != want {
 		t.Errorf("printed as %s, want %s", got, want)
@@ -266,5 +270,17 @@ func TestProgramsCredential(t *testing.T) {
 	}
 	if want := (&Credential{Username: "u", Mechanism: GSSAPI, Properties: map[string]string{"service_name": "db"}}); !reflect.DeepEqual(mine, want) {
 		t.Errorf("the program's credential became %v with %v", mine, mine.Properties)
+	}
+}
+
+func TestServiceName(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"mongodb": true, "a": true, "1a": true, "a-b-1": true, strings.Repeat("a", 62): true, strings.Repeat("a", 63): false,
+		"": false, "27017": false, "-a": false, "a-": false, "a--b": false, "a_b": false, "a.b": false, "\u00e4": false,
+	} {
+		c, err := Parse("mongodb+srv://a.b.c/?srvServiceName=" + name)
+		if err != nil || (c.SRVServiceName == name) != ok && name != "" || (len(c.Warnings) == 0) != ok {
+			t.Errorf("%q: %v, name %q, warnings %q", name, err, c.SRVServiceName, c.Warnings)
+		}
 	}
 }
