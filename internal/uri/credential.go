@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // The authentication mechanisms (specification: Authentication).
@@ -89,8 +90,21 @@ func needUserAndPassword(c *Credential) error {
 	switch {
 	case c.Username == "":
 		return errNoUser
+	case strings.Contains(c.Username, "\x00") || !utf8.ValidString(c.Username):
+		return errors.New("the user name is not UTF-8 without NUL")
 	case !c.PasswordSet && c.Password == "":
 		return errNoPassword
+	}
+	return nil
+}
+
+// checkPlain refuses what cannot be told apart in the mechanism's message (RFC 4616), where NULs separate the parts.
+func checkPlain(c *Credential) error {
+	if err := needUserAndPassword(c); err != nil {
+		return err
+	}
+	if p := string(c.Password); strings.Contains(p, "\x00") || !utf8.ValidString(p) {
+		return errors.New("the password is not UTF-8 without NUL")
 	}
 	return nil
 }
@@ -106,7 +120,7 @@ var mechanisms = map[string]mechanism{
 	"":          {database: true, check: needUserAndPassword},
 	ScramSHA1:   {database: true, check: needUserAndPassword},
 	ScramSHA256: {database: true, check: needUserAndPassword},
-	Plain:       {database: true, check: needUserAndPassword},
+	Plain:       {database: true, check: checkPlain},
 	X509:        {external: true, check: refusePassword},
 	GSSAPI: {
 		external:   true,

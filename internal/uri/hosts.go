@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -36,9 +35,9 @@ func parseHost(s string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	host, err := url.PathUnescape(raw)
+	host, err := unescape(raw)
 	if err != nil {
-		return "", fmt.Errorf("host %q is not percent-encoded correctly", raw)
+		return "", fmt.Errorf("host %q is not percent-encoded UTF-8", raw)
 	}
 	switch {
 	case host == "":
@@ -103,7 +102,7 @@ func (c *Config) parseSRVHost(s string) error {
 	case strings.Contains(s, ":"):
 		return errors.New("the host name of a mongodb+srv string has no port")
 	}
-	host, err := url.PathUnescape(s)
+	host, err := unescape(s)
 	if err != nil || strings.ContainsAny(host, hostDelimiters+"/%\x00") {
 		return fmt.Errorf("host %q is not a host name", s)
 	}

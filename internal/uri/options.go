@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,12 +144,12 @@ func splitOptions(s string) ([]pair, error) {
 		case !ok:
 			return nil, fmt.Errorf("option %q has no value", key)
 		}
-		key, err := url.PathUnescape(key)
+		key, err := unescape(key)
 		if err != nil {
-			return nil, errors.New("the name of an option is not percent-encoded correctly")
+			return nil, errors.New("the name of an option is not percent-encoded UTF-8")
 		}
-		if value, err = url.PathUnescape(value); err != nil {
-			return nil, fmt.Errorf("the value of option %q is not percent-encoded correctly", key)
+		if value, err = unescape(value); err != nil {
+			return nil, fmt.Errorf("the value of option %q is not percent-encoded UTF-8", key)
 		}
 		pairs = append(pairs, pair{foldKey(key), value})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -26,7 +27,7 @@ func Parse(s string) (*Config, error) {
 	return c, nil
 }
 
-var errUserInfo = errors.New("user name and password must be percent-encoded")
+var errUserInfo = errors.New("user name and password must be percent-encoded UTF-8")
 
 func (c *Config) parse(s string) error {
 	rest, plain := strings.CutPrefix(s, schemePlain)
@@ -80,6 +81,15 @@ func (c *Config) parse(s string) error {
 	return nil
 }
 
+// unescape decodes a percent-encoded text, which must be UTF-8.
+func unescape(s string) (string, error) {
+	s, err := url.PathUnescape(s)
+	if err == nil && !utf8.ValidString(s) {
+		err = errors.New("not valid UTF-8")
+	}
+	return s, err
+}
+
 // holdsUserInfo reports whether what follows the hosts looks like the end of a user name or password with a "/" or "?" that ended
 // the part with the hosts: there is an "@" before the value of the first option. None of that may be shown.
 func holdsUserInfo(tail string) bool {
@@ -102,11 +112,11 @@ func parseUserInfo(s string) (*userInfo, error) {
 		return nil, errUserInfo
 	}
 	raw := name
-	name, err := url.PathUnescape(raw)
+	name, err := unescape(raw)
 	if err != nil {
 		return nil, errUserInfo
 	}
-	password, err = url.PathUnescape(password)
+	password, err = unescape(password)
 	if err != nil {
 		return nil, errUserInfo
 	}
@@ -119,9 +129,9 @@ func parseUserInfo(s string) (*userInfo, error) {
 // splitTail splits what follows the hosts into the decoded database and the options.
 func splitTail(tail string) (database, options string, err error) {
 	tail, options, _ = strings.Cut(tail, "?")
-	database, err = url.PathUnescape(strings.TrimPrefix(tail, "/"))
+	database, err = unescape(strings.TrimPrefix(tail, "/"))
 	if err != nil {
-		return "", "", errors.New("database name is not percent-encoded correctly")
+		return "", "", errors.New("database name is not percent-encoded UTF-8")
 	}
 	if i := strings.IndexAny(database, `/\ "$`); i >= 0 {
 		return "", "", fmt.Errorf("database name contains %q", database[i])

@@ -25,6 +25,12 @@ func TestParseErrors(t *testing.T) {
 		{"mongodb://%2Ftmp%2Fmongo", ".sock"},
 		{"mongodb://%2Ftmp%2Fm.sock:27017", "no port"},
 		{"mongodb://a%zz", "percent-encoded"},
+		{"mongodb://%FF", "UTF-8"},
+		{"mongodb://u%FF:p@a", "UTF-8"},
+		{"mongodb://u:p%FF@a", "UTF-8"},
+		{"mongodb://a/d%FF", "UTF-8"},
+		{"mongodb://a/?replicaSet=\xff", "UTF-8"},
+		{"mongodb://a/?%FF=1", "UTF-8"},
 		{"mongodb://%5B", "host name cannot have"},
 		{"mongodb://%5B::1%5D", "more than one colon"},
 		{"mongodb://%5Ba%5D", "host name cannot have"},
@@ -153,6 +159,9 @@ func TestValidate(t *testing.T) {
 		{"mongodb://u:p@a/?authMechanism=SCRAM-SHA-1&authMechanismProperties=A:b", "no property A"},
 		{"mongodb://u@a/?authMechanism=GSSAPI&gssapiServiceName=x", ""},
 		{"mongodb://u@a/?authMechanism=GSSAPI&authMechanismProperties=canonicalize_host_name:true", ""},
+		{"mongodb://u%00:p@a/", "user name is not"},
+		{"mongodb://u:p%00@a/?authMechanism=PLAIN", "password is not"},
+		{"mongodb://u:p%00@a/", ""},
 		{"mongodb+srv://a.b.c/", "no hosts"},
 	}
 	for _, tt := range tests {
