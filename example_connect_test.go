@@ -1,0 +1,69 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+
+	"allium"
+	"allium/mongotest"
+)
+
+func ExampleClientOptions_tlsFiles() {
+	deployment, err := mongotest.Open(mongotest.TLS())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer deployment.Stop()
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ca, cert, err := deployment.WriteTLSFiles(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := allium.Open(deployment.URI(), allium.ClientOptions{
+		TLSFiles: &allium.TLSFiles{CAFile: ca, CertificateKeyFile: cert},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	fmt.Println(client.Ping(context.Background()))
+	// Output: <nil>
+}
+
+func ExampleClientOptions_proxy() {
+	proxy := &allium.Proxy{Host: "localhost", Username: "shop", Password: "secret"} // on port 1080
+	client, err := allium.Open("mongodb://db.internal/", allium.ClientOptions{Proxy: proxy})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	fmt.Printf("%+v\n", *proxy)
+	// Output: {Host:localhost Port:0 Username:shop Password:***}
+}
+
+func ExampleAuthError() {
+	deployment, err := mongotest.Open(mongotest.Auth("ada", "lovelace"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer deployment.Stop()
+	client, err := allium.Open("mongodb://"+deployment.Hosts()[0], allium.ClientOptions{
+		Credential: &allium.Credential{Username: "ada", Password: "byron"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	_, err = client.ListDatabaseNames(context.Background())
+	if refused, ok := errors.AsType[*allium.AuthError](err); ok {
+		fmt.Println(refused.Mechanism, refused.Wrapped.(*allium.ServerError).Name)
+	}
+	// Output: SCRAM-SHA-256 AuthenticationFailed
+}
