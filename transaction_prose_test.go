@@ -183,6 +183,59 @@ func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
 	}
 }
 
+// Every kind of write does without the write concern of its collection, database or client in a transaction, w: 0 included.
+func TestTransactionIgnoresWriteConcerns(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	log := &sent{}
+	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
+	for name, wc := range map[string]*allium.WriteConcern{"unacknowledged": allium.Unacknowledged(), "majority": allium.Majority()} {
+		db := client.Database("test_"+name, allium.DatabaseOptions{WriteConcern: wc})
+		coll := db.Collection("c")
+		if err := client.Database("test_"+name).CreateCollection(t.Context(), "c"); err != nil {
+			t.Fatal(err)
+		}
+		filter := bson.D{{Key: "_id", Value: 1}}
+		set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 2}}}}
+		for what, do := range map[string]func(ctx context.Context) error{
+			"findAndModify": func(ctx context.Context) error { _, err := coll.FindOneAndUpdate(ctx, filter, set); return err },
+			"remove":        func(ctx context.Context) error { _, err := coll.FindOneAndDelete(ctx, filter); return err },
+			"create":        func(ctx context.Context) error { return db.CreateCollection(ctx, "other") },
+			"createIndexes": func(ctx context.Context) error {
+				_, err := db.Collection("third").CreateIndexes(ctx, []allium.IndexModel{{Keys: bson.D{{Key: "x", Value: 1}}}})
+				return err
+			},
+			"insert": func(ctx context.Context) error { _, err := coll.InsertMany(ctx, []bson.D{{}, {}}); return err },
+			"update": func(ctx context.Context) error { _, err := coll.UpdateMany(ctx, filter, set); return err },
+			"bulk": func(ctx context.Context) error {
+				_, err := coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}})
+				return err
+			},
+		} {
+			s := start(t, client)
+			if err := s.StartTransaction(); err != nil {
+				t.Fatal(err)
+			}
+			ctx := allium.WithSession(t.Context(), s)
+			if _, err := coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}}); err != nil {
+				t.Errorf("%s: insert: %v", name, err)
+			}
+			if err := do(ctx); err != nil {
+				t.Errorf("%s: %s: %v", name, what, err)
+			}
+			if err := s.AbortTransaction(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, command := range []string{"insert", "findAndModify", "create", "createIndexes", "update", "delete"} {
+		for _, e := range log.of(command) {
+			if !e.Command.Lookup("autocommit").IsZero() && !e.Command.Lookup("writeConcern").IsZero() {
+				t.Errorf("%s", e.Command)
+			}
+		}
+	}
+}
+
 // labelled is an error of the application's own that carries a label.
 type labelled string
 

@@ -23,9 +23,12 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	if err != nil {
 		return Result{}, stageSelect, r.phase(ctx, "server selection", err)
 	}
-	r.addr, r.rtt = srv.Addr(), srv.Description().MinRTT
+	r.addr, r.selected = srv.Addr(), srv.Description()
 	c, err := r.checkOut(ctx, srv)
 	if err != nil {
+		if b, ok := r.op.Command.(command.Batch); ok {
+			r.mixed = !b.Retryable(int(r.selected.MaxWriteBatchSize)) // no message was built that would tell
+		}
 		return Result{}, stageCheckOut, r.phase(ctx, "connection checkout", err)
 	}
 	r.wireVersion = c.Hello().MaxWireVersion

@@ -112,11 +112,11 @@ type run struct {
 	attempts       int // that failed
 	overloaded     bool
 	socketTimeouts int
-	addr           string        // the server of the last attempt
-	wireVersion    int32         // of its connection
-	rtt            time.Duration // its minimum round trip time when it was selected
-	selecting      time.Time     // when its selection began; only with a timeoutMS
-	avoid          []string      // servers that a retry should not choose
+	addr           string                   // the server of the last attempt
+	selected       *event.ServerDescription // what was known of it when it was selected
+	wireVersion    int32                    // of its connection
+	selecting      time.Time                // when its selection began; only with a timeoutMS
+	avoid          []string                 // servers that a retry should not choose
 }
 
 // stage is how far an attempt came.
@@ -159,7 +159,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	if r.operationID = op.ID; r.operationID == 0 {
 		r.operationID = x.NewOperationID()
 	}
-	if s := op.Session; s != nil {
+	if s := op.Session; s != nil && !op.EndsTransaction { // who ends a transaction has entered its session
 		if err := r.enter(s); err != nil {
 			return Result{}, err
 		}
@@ -178,16 +178,14 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 
 // enter checks an explicit session and takes it for the operation.
 func (r *run) enter(s *session.Session) error {
-	if !r.op.WriteConcern.Acknowledged() {
-		return errors.New("an unacknowledged write cannot use a session: the driver would not know when the session is free again")
-	}
 	if err := s.Enter(); err != nil {
 		return err
 	}
-	if r.op.EndsTransaction {
-		return nil
-	}
 	txn := s.Transaction()
+	if r.op.unacknowledged() && !txn.Running() { // in a transaction the write concern is the transaction's
+		s.Leave()
+		return errors.New("an unacknowledged write cannot use a session: the driver would not know when the session is free again")
+	}
 	txn.BeforeCommand()
 	if r.op.streamed() {
 		return nil // no command of a transaction that began since
@@ -258,9 +256,13 @@ func (r *run) prepareRetry(err error) {
 	if !r.op.EndsTransaction {
 		return
 	}
-	// Any mongos can end the transaction with its recovery token, and so can any connection through a load balancer.
-	r.op.Session.Transaction().Unpin()
-	if r.op.RetryConcern != nil && !mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) {
+	overload := isRetryableOverload(err)
+	if !overload || mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite) {
+		// Any mongos can find out with the recovery token what became of a commit that was begun, and so can any connection through
+		// a load balancer. A server that is overloaded has not begun it, and only the one that the transaction ran on can.
+		r.op.Session.Transaction().Unpin()
+	}
+	if r.op.RetryConcern != nil && !overload {
 		r.op.WriteConcern = r.op.RetryConcern
 	}
 }

@@ -33,7 +33,7 @@ var errNoRetryableWrites = errors.New("the server that was selected for the retr
 // build writes the message into buf.
 func (m *message) build(buf *[]byte) error {
 	op := m.op
-	m.unacknowledged = op.Kind == Write && !op.WriteConcern.Acknowledged() && !m.inTxn
+	m.unacknowledged = op.unacknowledged() && !m.inTxn
 	t := command.Target{
 		MaxDocumentSize: int(m.hello.MaxBSONObjectSize),
 		MaxMessageSize:  int(m.hello.MaxMessageSize),
@@ -84,7 +84,7 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	if err != nil {
 		return err
 	}
-	if !m.deadline.IsZero() && time.Until(m.deadline) < m.rtt { // a long message takes its time
+	if !m.deadline.IsZero() && time.Until(m.deadline) < m.selected.MinRTT { // a long message takes its time
 		return errNoTimeLeft
 	}
 	*buf = wire.FinishMessage(dst, 0)
@@ -182,13 +182,13 @@ func (r *run) boundsServer() bool { return !r.op.NoMaxTime && (r.op.set() || r.o
 func (m *message) appendMaxTime(dst []byte) ([]byte, error) {
 	limit := m.op.MaxAwait
 	if !m.deadline.IsZero() {
-		left := time.Until(m.deadline) - m.rtt
+		left := time.Until(m.deadline) - m.selected.MinRTT
 		switch {
 		case left < time.Millisecond:
 			return dst, errNoTimeLeft
 		case limit > 0:
 			limit = min(limit, left)
-		case m.boundsServer() && !m.unacknowledged:
+		case m.boundsServer():
 			limit = left
 		}
 	}

@@ -34,7 +34,8 @@ type Op struct {
 	// commands, and the writes that change at most one document per statement. A command.Batch has a say of its own in it for
 	// each message.
 	Retryable bool
-	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever retryWrites says.
+	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever retryWrites says. Who runs them has
+	// entered the session.
 	EndsTransaction bool
 	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload: a commit that is
 	// repeated must be a majority one.
@@ -85,6 +86,9 @@ type Op struct {
 
 // streamed reports whether the server sends the reply by itself: the command itself was sent before.
 func (op *Op) streamed() bool { return op.Conn != nil && op.Conn.Streaming() }
+
+// unacknowledged reports whether the operation asks for no answer, as far as its own write concern goes.
+func (op *Op) unacknowledged() bool { return op.Kind == Write && !op.WriteConcern.Acknowledged() }
 
 // Result is what an operation brought. Release it once its documents have been decoded.
 type Result struct {

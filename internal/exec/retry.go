@@ -18,7 +18,7 @@ func (r *run) label(err error, stage stage) {
 	if r.retryableWrite() && lost {
 		mongoerr.AddLabel(err, mongoerr.LabelRetryableWrite)
 	}
-	if r.inTxn && (lost || stage == stageSelect || stage == stageCheckOut) {
+	if r.inTxn && (lost || stage == stageSelect || stage == stageCheckOut && isTimeout(err)) {
 		mongoerr.AddLabel(err, mongoerr.LabelTransientTransaction)
 	}
 	if (r.inTxn || r.op.EndsTransaction) && mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) {
@@ -26,9 +26,10 @@ func (r *run) label(err error, stage stage) {
 	}
 }
 
-// retryableWrite reports whether Retryable Writes applies to the operation, as far as the client knows.
+// retryableWrite reports whether Retryable Writes applies to the operation and to the server that was selected for it.
 func (r *run) retryableWrite() bool {
-	return r.op.EndsTransaction || r.op.Kind == Write && r.op.Retryable && !r.mixed && r.x.RetryWrites && !r.inTxn
+	return r.op.EndsTransaction || r.x.RetryWrites && r.op.Kind == Write && r.op.Retryable && !r.mixed && !r.inTxn && !r.op.unacknowledged() &&
+		(r.selected == nil || r.selected.Kind != event.Standalone)
 }
 
 // retries decides whether a further attempt is allowed after err, and notes which server it should avoid.
@@ -36,7 +37,7 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	if ctx.Err() != nil || stage == stageBuild || stage == stageSelect {
 		return false // a selection error says that no server could be found in the time that there was
 	}
-	if _, timeout := errors.AsType[*mongoerr.TimeoutError](err); timeout {
+	if isTimeout(err) {
 		return false // there is no time left, or there was none to wait any longer for a connection
 	}
 	if isNetworkError(err) && r.pinnedConn() != nil && !r.op.EndsTransaction {
@@ -48,7 +49,7 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	}
 	overload := mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded)
 	switch {
-	case overload && mongoerr.HasLabel(err, mongoerr.LabelRetryable) && r.retriesOverload():
+	case isRetryableOverload(err) && r.retriesOverload():
 	case r.op.Kind == Read && r.op.Retryable && r.x.RetryReads && !r.inTxn && isRetryableRead(err):
 		policy := r.x.ReadRetry
 		if policy.Rule == RetryUntilSuccess {
@@ -105,12 +106,12 @@ func (r *run) backoff(ctx context.Context, cause error) bool {
 		return true
 	}
 	base := baseBackoff
-	if ms := baseBackoffOf(cause); ms > 0 {
-		base = ms
+	if asked := baseBackoffOf(cause); asked > 0 {
+		base = asked
 	}
 	d := maxBackoff
-	if r.attempts < 16 {
-		d = min(d, base<<r.attempts)
+	if r.attempts < 16 && base < maxBackoff>>r.attempts {
+		d = base << r.attempts
 	}
 	d = time.Duration(r.x.Jitter() * float64(d))
 	if !r.deadline.IsZero() && time.Until(r.deadline) <= d {
@@ -132,8 +133,28 @@ func baseBackoffOf(err error) time.Duration {
 	if !errors.As(err, &e) {
 		return 0
 	}
-	ms, _ := e.Raw.Lookup("baseBackoffMS").AsInt64()
-	return time.Duration(max(ms, 0)) * time.Millisecond
+	v := e.Raw.Lookup("baseBackoffMS")
+	ms, ok := v.Double()
+	if !ok {
+		n, _ := v.AsInt64()
+		ms = float64(n)
+	}
+	if !(ms > 0) { // also if it is no number at all
+		return 0
+	}
+	return time.Duration(min(ms*float64(time.Millisecond), float64(maxBackoff)))
+}
+
+// isRetryableOverload reports whether err says that the server was too busy to begin with the command (specification: Client
+// Backpressure).
+func isRetryableOverload(err error) bool {
+	return mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) && mongoerr.HasLabel(err, mongoerr.LabelRetryable)
+}
+
+// isTimeout reports whether err says that time was up, or that the context was cancelled.
+func isTimeout(err error) bool {
+	_, ok := errors.AsType[*mongoerr.TimeoutError](err)
+	return ok
 }
 
 // isNetworkError reports whether err is one of the connection: it could not be made, or it broke or timed out.

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -38,15 +39,23 @@ type outcome struct {
 	drop    bool     // the connection breaks in place of a reply
 	concern bool     // code is that of a write concern error
 	delay   time.Duration
+	base    any // baseBackoffMS
 }
 
 type sentCommand struct {
-	lsid string
-	txn  int64
-	at   time.Time
-	max  int64 // maxTimeMS
-	addr string
+	name    string
+	lsid    string
+	txn     int64
+	at      time.Time
+	max     int64 // maxTimeMS
+	addr    string
+	concern string // the write concern, as w/wtimeout
+	starts  bool   // startTransaction
+	token   bool   // recoveryToken
 }
+
+// scripted are the commands that the script is for.
+var scripted = []string{"find", "insert", "commitTransaction", "abortTransaction"}
 
 var errDrop = errors.New("dropped")
 
@@ -82,15 +91,22 @@ func newRigOn(t *testing.T, cfg Config, balanced bool, topologyKind ...mongotest
 	return r
 }
 
-// answer plays the server for finds and inserts.
+// answer plays the server.
 func (r *rig) answer(c *mongotest.Command) (bson.Raw, error) {
-	if c.Name != "find" && c.Name != "insert" {
+	if !slices.Contains(scripted, c.Name) {
 		return nil, nil
 	}
 	r.mu.Lock()
-	s := sentCommand{lsid: string(c.Body.Lookup("lsid").Value), at: time.Now(), addr: c.Node.Addr()}
+	s := sentCommand{name: c.Name, lsid: string(c.Body.Lookup("lsid").Value), at: time.Now(), addr: c.Node.Addr()}
 	s.txn, _ = c.Body.Lookup("txnNumber").AsInt64()
 	s.max, _ = c.Body.Lookup("maxTimeMS").AsInt64()
+	s.starts, _ = c.Body.Lookup("startTransaction").Boolean()
+	s.token = !c.Body.Lookup("recoveryToken").IsZero()
+	if wc, ok := c.Body.Lookup("writeConcern").Document(); ok {
+		w, _ := wc.Lookup("w").StringValue()
+		ms, _ := wc.Lookup("wtimeout").AsInt64()
+		s.concern = fmt.Sprintf("%s/%d", w, ms)
+	}
 	r.seen = append(r.seen, s)
 	var o outcome
 	if len(r.script) > 0 {
@@ -101,12 +117,15 @@ func (r *rig) answer(c *mongotest.Command) (bson.Raw, error) {
 	if o.drop {
 		return nil, errDrop
 	}
-	reply := bson.D{{Key: "ok", Value: 1}}
+	reply := bson.D{{Key: "ok", Value: 1}, {Key: "recoveryToken", Value: bson.D{{Key: "shard", Value: 1}}}}
 	switch {
 	case o.concern:
 		reply = append(reply, bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: o.code}, {Key: "errmsg", Value: "scripted"}}})
 	case o.code != 0:
 		reply = bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: o.code}, {Key: "errmsg", Value: "scripted"}}
+	}
+	if o.base != nil {
+		reply = append(reply, bson.E{Key: "baseBackoffMS", Value: o.base})
 	}
 	if o.labels != nil {
 		reply = append(reply, bson.E{Key: "errorLabels", Value: o.labels})
@@ -116,11 +135,19 @@ func (r *rig) answer(c *mongotest.Command) (bson.Raw, error) {
 
 // play runs an operation against a script and returns the commands that were sent.
 func (r *rig) play(ctx context.Context, op *Op, script ...outcome) ([]sentCommand, error) {
+	return r.playing(script, func() error {
+		res, err := r.x.Run(ctx, op)
+		res.Release()
+		return err
+	})
+}
+
+// playing is play for what runs operations.
+func (r *rig) playing(script []outcome, do func() error) ([]sentCommand, error) {
 	r.mu.Lock()
 	r.script, r.seen = slices.Clone(script), nil
 	r.mu.Unlock()
-	res, err := r.x.Run(ctx, op)
-	res.Release()
+	err := do()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.seen), err

@@ -15,10 +15,13 @@ const commitTimeout = 10 * time.Second
 
 // Commit commits the session's transaction (specification: Transactions, commitTransaction). It may be called again after
 // an error labelled UnknownTransactionCommitResult.
+//
+// Commit and Abort enter the session by themselves, before they look at its transaction.
 func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) error {
-	if s.Ended() {
-		return session.ErrEnded
+	if err := s.Enter(); err != nil {
+		return err
 	}
+	defer s.Leave()
 	txn := s.Transaction()
 	send, again, err := txn.Commit()
 	if err != nil || !send {
@@ -81,9 +84,10 @@ func commitUnknown(err error) bool {
 // Abort aborts the session's transaction (specification: Transactions, abortTransaction). It returns an error only if
 // there is nothing to abort.
 func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) error {
-	if s.Ended() {
-		return session.ErrEnded
+	if err := s.Enter(); err != nil {
+		return err
 	}
+	defer s.Leave()
 	txn := s.Transaction()
 	send, err := txn.Abort()
 	if err != nil {
