@@ -286,14 +286,11 @@ func (c *Client) endSessions(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	for len(ids) > 0 {
+	for len(ids) > 0 && ctx.Err() == nil {
 		n := min(len(ids), command.MaxEndSessions)
 		op := exec.Op{Command: &command.EndSessions{IDs: ids[:n]}, DB: "admin", Kind: exec.Run, NoMaxTime: true, NoSession: true,
 			ReadPreference: &ReadPreference{Mode: PrimaryPreferred}}
-		res, err := c.exec.RunClosing(ctx, &op)
-		if err != nil {
-			return
-		}
+		res, _ := c.exec.RunClosing(ctx, &op)
 		res.Release()
 		ids = ids[n:]
 	}

@@ -317,6 +317,9 @@ func (c *cursor) kill(ctx context.Context, limit exec.Limit) error {
 	}
 	op := exec.Op{Command: &command.KillCursors{Collection: c.coll, ID: c.id, Comment: c.comment}, DB: c.db, Kind: exec.Read, Session: c.session,
 		Implicit: c.implicit, Server: c.server, Conn: c.conn, Limit: limit, NoMaxTime: limit.Deadline.IsZero()}
+	if c.session != nil && c.session.Ended() {
+		op.Session, op.NoSession = nil, true // the cursor has outlived its session
+	}
 	res, err := c.exec.Run(ctx, &op)
 	if err == nil {
 		res.Release()

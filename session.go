@@ -33,7 +33,7 @@ type SessionOptions struct {
 	Snapshot bool
 	// SnapshotTime sets that point in time. Nil lets the first read choose it.
 	SnapshotTime *bson.Timestamp
-	// Transaction holds defaults for the session's transactions.
+	// Transaction holds defaults for the session's transactions. Its Timeout must be nil.
 	Transaction TransactionOptions
 	// Timeout bounds each commit, each abort, and each Transact as a whole. Nil: the client's timeout.
 	Timeout *time.Duration
@@ -44,8 +44,13 @@ type SessionOptions struct {
 // the server keeps sessions (30 minutes by default) may get errors.
 func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 	o, err := option.One(opts)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("start session: %w", err)
+	case o.Timeout != nil && *o.Timeout < 0:
+		return nil, fmt.Errorf("start session: timeout is %v, want 0 or more", *o.Timeout)
+	case o.Transaction.Timeout != nil:
+		return nil, errors.New("start session: the timeout of its transactions is SessionOptions.Timeout")
 	}
 	inner, err := session.New(&c.sessions, c, c.exec.SessionTimeout, session.Options{
 		CausalConsistency: o.CausalConsistency, Snapshot: o.Snapshot, SnapshotTime: o.SnapshotTime,

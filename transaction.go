@@ -315,11 +315,8 @@ func (w *transact) exhausted(err, last error) error {
 
 // wrap copies the labels of err to t.
 func (w *transact) wrap(t *TimeoutError, err error) error {
-	var l interface{ ErrorLabels() []string }
-	if errors.As(err, &l) {
-		for _, label := range l.ErrorLabels() {
-			t.AddLabel(label)
-		}
+	for _, label := range mongoerr.AllLabels(err) {
+		t.AddLabel(label)
 	}
 	return t
 }

@@ -3,6 +3,7 @@ package allium_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -356,6 +357,43 @@ func TestProseConvenientAPI(t *testing.T) {
 			}
 		})
 	})
+}
+
+// The timeout error has all labels of what it wraps, wherever they are: here, those of the second message of a write of many.
+func TestTransactTimeoutLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		lost := &allium.ConnectionError{Op: "read"}
+		lost.AddLabel("TransientTransactionError")
+		lost.AddLabel("Another")
+		err := client.Transact(t.Context(), func(context.Context) error {
+			time.Sleep(50 * time.Second)
+			return fmt.Errorf("mine: %w", errors.Join(&allium.BulkWriteError{Err: lost}, labelled("Third")))
+		})
+		var te *allium.TimeoutError
+		if !errors.As(err, &te) {
+			t.Fatalf("error %T: %v", err, err)
+		}
+		if got, want := te.ErrorLabels(), []string{"TransientTransactionError", "Another", "Third"}; !slices.Equal(got, want) {
+			t.Errorf("labels %v, want %v", got, want)
+		}
+	})
+}
+
+// A wrong password is no reason to try a transaction again.
+func TestTransactWithWrongPassword(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Auth("u", "right"))
+	client := open(t, strings.Replace(d.URI(), "u:right@", "u:wrong@", 1))
+	calls := 0
+	err := client.Transact(t.Context(), func(ctx context.Context) error {
+		calls++
+		_, err := client.Database("db").Collection("c").InsertOne(ctx, bson.D{})
+		return err
+	})
+	var auth *allium.AuthError
+	if !errors.As(err, &auth) || calls != 1 || allium.HasErrorLabel(err, "TransientTransactionError") {
+		t.Errorf("%d calls: %v", calls, err)
+	}
 }
 
 // A callback that panics leaves no transaction open.

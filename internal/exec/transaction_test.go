@@ -381,4 +381,3 @@ func TestBaseBackoff(t *testing.T) {
 		})
 	}
 }
-
