@@ -168,6 +168,10 @@ func (s *Session) PinnedServer() string {
 // InTransaction reports whether a transaction of the session is open.
 func (s *Session) InTransaction() bool { return s.inner.Transaction().Running() }
 
+// Bounded reports whether a Transact with a timeout is running on the session. Its operations have the time that is left of it, and
+// cannot have a Timeout of their own. It is for packages that build on this one, such as allium/gridfs.
+func (s *Session) Bounded() bool { return s.bound != nil }
+
 // Pinned reports whether the session's transaction is pinned to a mongos or, behind a load balancer, to a connection.
 func (s *Session) Pinned() bool { return s.inner.Transaction().Pinned() != nil }
 

@@ -2,6 +2,7 @@ package gridfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -102,6 +103,9 @@ func (b *Bucket) begin(ctx context.Context, timeout *time.Duration, errs ...erro
 	}
 	if ctx == nil {
 		return limit{}, errNilContext
+	}
+	if s := allium.SessionFrom(ctx); timeout != nil && s != nil && s.Bounded() {
+		return limit{}, errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
 	}
 	if timeout == nil {
 		timeout = b.timeout

@@ -183,3 +183,41 @@ func TestCommandsWithinATimeout(t *testing.T) {
 		}
 	})
 }
+
+// TestTimeoutInsideTransact: what runs in a Transact with a timeout has that one, and is refused one of its own.
+func TestTimeoutInsideTransact(t *testing.T) {
+	bubble(t, 0, func(t *testing.T, w *world) {
+		b := gridfs.NewBucket(w.db)
+		id := upload(t, b, "f", noise(chunkSize))
+		own := new(time.Second)
+		for name, timeout := range map[string]*time.Duration{"bounded": new(time.Minute), "without a timeout": nil} {
+			err := w.client.Transact(t.Context(), func(ctx context.Context) error {
+				for what, do := range map[string]func(timeout *time.Duration) error{
+					"rename": func(timeout *time.Duration) error {
+						return b.Rename(ctx, id, "g", gridfs.RenameOptions{Timeout: timeout})
+					},
+					"download": func(timeout *time.Duration) error {
+						_, err := b.DownloadToStream(ctx, id, io.Discard, gridfs.DownloadOptions{Timeout: timeout})
+						return err
+					},
+					"upload": func(timeout *time.Duration) error {
+						_, err := b.UploadFromStream(ctx, "h", strings.NewReader("text"), gridfs.UploadOptions{Timeout: timeout})
+						return err
+					},
+				} {
+					refused := do(own)
+					if got := refused != nil && strings.Contains(refused.Error(), "inside Transact"); got != (timeout != nil) {
+						t.Errorf("%s, %s: %v", name, what, refused)
+					}
+					if err := do(nil); err != nil {
+						t.Errorf("%s, %s without a timeout: %v", name, what, err)
+					}
+				}
+				return nil
+			}, allium.TransactionOptions{Timeout: timeout})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
