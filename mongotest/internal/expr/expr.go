@@ -43,6 +43,10 @@ type Env struct {
 	ParseSort func(spec bson.Raw) (Sorter, error)
 	// Rand is the source of $rand and $sampleRate; nil is the global one.
 	Rand *rand.Rand
+	// TextScore is $meta: "textScore" of the document at hand, zero where there is none; WantsTextScore tells that an expression
+	// asks for it.
+	TextScore      bson.RawValue
+	WantsTextScore bool
 }
 
 // Sorter is a parsed sort specification.

@@ -78,7 +78,7 @@ type randomExpr struct{}
 func (*randomExpr) eval(st *State) (bson.RawValue, error) { return doubleValue(st.env.float64()), nil }
 func (r *randomExpr) optimize(*Env) (Expr, error)         { return r, nil }
 
-// metaExpr is $meta. Without text search and the like there is no metadata, so that it is missing.
+// metaExpr is $meta. Metadata other than the score of a text search is missing.
 type metaExpr struct{ name string }
 
 func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
@@ -88,15 +88,22 @@ func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
 	}
 	switch name {
 	case "textScore":
-		return nil, srverr.New(40218, "query requires text score metadata, but it is not available")
+		s.env.WantsTextScore = true
+		return &metaExpr{name}, nil
 	case "indexKey", "recordId", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "sortKey":
 		return &metaExpr{name}, nil
 	}
 	return nil, srverr.New(17308, "Unsupported argument to $meta: %s", name)
 }
 
-func (*metaExpr) eval(*State) (bson.RawValue, error) { return missing, nil }
-func (m *metaExpr) optimize(*Env) (Expr, error)      { return m, nil }
+func (m *metaExpr) eval(st *State) (bson.RawValue, error) {
+	if m.name == "textScore" {
+		return st.env.TextScore, nil
+	}
+	return missing, nil
+}
+
+func (m *metaExpr) optimize(*Env) (Expr, error) { return m, nil }
 
 // sortArray is $sortArray: by whole items, or by fields of them.
 type sortArray struct {

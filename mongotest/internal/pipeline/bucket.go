@@ -36,7 +36,7 @@ func isPathOrExpression(v bson.RawValue) bool {
 func sortBy(p *parser, field string, direction int32) (*sortStage, error) {
 	start, dst := bson.BeginDocument(nil)
 	s, err := query.ParseSort(bson.EndDocument(bson.AppendInt32(dst, field, direction), start), p.rt.query)
-	return &sortStage{sort: s}, err
+	return &sortStage{rt: p.rt, sort: s}, err
 }
 
 // countSpec is {$sum: 1}.

@@ -164,7 +164,11 @@ func appendResults(dst []byte, names []string, accs []expr.Accumulator) ([]byte,
 }
 
 func (g *groupStage) open(src Iterator) (Iterator, error) {
-	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return g.run(src, g.key) }}, nil
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
+		docs, err := g.run(src, g.key)
+		g.rt.env.TextScore = bson.RawValue{} // a group has none
+		return docs, err
+	}}, nil
 }
 
 // run groups the input by what keyOf computes.

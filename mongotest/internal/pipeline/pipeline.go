@@ -94,6 +94,7 @@ type runtime struct {
 	query *query.Options
 	scope *expr.Scope // the system variables alone; views see no others
 	depth int         // of sub-pipelines
+	text  bool        // there is a $match with $text
 	// update tells that the pipeline is an update.
 	update bool
 }
@@ -209,6 +210,9 @@ func Parse(stages []bson.Raw, o *Options) (*Pipeline, error) {
 	pl, err := p.pipeline(stages)
 	if err != nil {
 		return nil, err
+	}
+	if p.rt.env.WantsTextScore && !p.rt.text {
+		return nil, srverr.New(40218, "query requires text score metadata, but it is not available")
 	}
 	return pl, pl.optimize()
 }
@@ -396,16 +400,27 @@ func (pl *Pipeline) TakeMatch() *query.Filter {
 	return nil
 }
 
-// TakeSort removes a $sort at the front and returns its order for the source to provide, or nil. Use it only with a
-// source that can sort.
-func (pl *Pipeline) TakeSort() *query.Sort {
-	if len(pl.stages) > 0 {
-		if s, ok := pl.stages[0].stage.(*sortStage); ok {
-			pl.stages = pl.stages[1:]
-			return s.sort
-		}
+// WithScores returns a source whose documents have a textScore, if the pipeline asks for it.
+func (pl *Pipeline) WithScores(src Iterator, score func(doc bson.Raw) float64) Iterator {
+	if !pl.rt.env.WantsTextScore {
+		return src
 	}
-	return nil
+	return &scored{src, score, pl.rt.env}
+}
+
+// scored tells the environment each document's score: a stage asks for it before the next document is fetched.
+type scored struct {
+	Iterator
+	score func(doc bson.Raw) float64
+	env   *expr.Env
+}
+
+func (s *scored) Next() (bson.Raw, error) {
+	doc, err := s.Iterator.Next()
+	if doc != nil {
+		s.env.TextScore = bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, s.score(doc))}
+	}
+	return doc, err
 }
 
 // Writes returns the target of a $out or $merge at the end, and whether there is one.

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -10,6 +12,7 @@ func init() { register(&stageDef{name: "$sort", parse: one(parseSort)}) }
 
 // sortStage is $sort. It is stable.
 type sortStage struct {
+	rt   *runtime
 	sort *query.Sort
 	// context is what the server puts before errors of sort keys; since 5.0 it does so for all errors.
 	context string
@@ -27,7 +30,10 @@ func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 	if s == nil {
 		return nil, srverr.New(15976, "$sort stage must have at least one sort key")
 	}
-	stage := &sortStage{sort: s}
+	if s.NeedsMeta("textScore") {
+		p.rt.env.WantsTextScore = true
+	}
+	stage := &sortStage{rt: p.rt, sort: s}
 	if !p.rt.o.Version.AtLeast(5, 0) {
 		stage.context = "PlanExecutor error during aggregation :: caused by :: "
 	}
@@ -35,6 +41,9 @@ func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 }
 
 func (s *sortStage) open(src Iterator) (Iterator, error) {
+	if s.rt.env.WantsTextScore {
+		return &scoredSort{src: src, stage: s}, nil
+	}
 	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
 		docs, err := collect(src, memoryLimit)
 		if err != nil {
@@ -45,4 +54,64 @@ func (s *sortStage) open(src Iterator) (Iterator, error) {
 		}
 		return docs, nil
 	}}, nil
+}
+
+// scoredSort sorts documents that have a textScore, which stays with them.
+type scoredSort struct {
+	src    Iterator
+	stage  *sortStage
+	filled bool
+	rows   []scoredRow
+}
+
+type scoredRow struct {
+	doc   bson.Raw
+	score bson.RawValue
+	key   []bson.RawValue
+}
+
+func (s *scoredSort) fill() error {
+	env := s.stage.rt.env
+	size := 0
+	for {
+		doc, err := s.src.Next()
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			break
+		}
+		if size += len(doc); size > memoryLimit {
+			return srverr.New(srverr.ExceededMemoryLimit, "Exceeded memory limit for a stage that keeps its input: %d bytes", memoryLimit)
+		}
+		score := env.TextScore
+		key, err := s.stage.sort.Key(doc, func(string) bson.RawValue { return score })
+		if err != nil {
+			return srverr.From(err).Prefix(s.stage.context)
+		}
+		s.rows = append(s.rows, scoredRow{doc, score, slices.Clone(key)})
+	}
+	slices.SortStableFunc(s.rows, func(a, b scoredRow) int { return s.stage.sort.CompareKeys(a.key, b.key) })
+	return nil
+}
+
+func (s *scoredSort) Next() (bson.Raw, error) {
+	if !s.filled {
+		if err := s.fill(); err != nil {
+			return nil, err
+		}
+		s.filled = true
+	}
+	if len(s.rows) == 0 {
+		return nil, nil
+	}
+	row := s.rows[0]
+	s.rows = s.rows[1:]
+	s.stage.rt.env.TextScore = row.score
+	return row.doc, nil
+}
+
+func (s *scoredSort) Close() {
+	s.rows, s.filled = nil, true
+	s.src.Close()
 }

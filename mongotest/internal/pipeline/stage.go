@@ -147,6 +147,7 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 	if f.NeedsGeoIndex() {
 		return nil, srverr.New(srverr.BadValue, "$geoNear, $near, and $nearSphere are not allowed in this context")
 	}
+	p.rt.text = p.rt.text || f.NeedsTextIndex()
 	return &matchStage{f}, nil
 }
 

@@ -2,6 +2,7 @@ package query
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/fts"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -56,7 +57,7 @@ func (o *Options) collation() *Collation {
 type Filter struct {
 	root node
 	coll *Collation
-	text bool // contains $text
+	text *textNode // $text, if there is one
 	near *Near
 
 	source  bson.Raw
@@ -138,8 +139,32 @@ func (f *Filter) MatchesAll() bool {
 	return ok && len(a.children) == 0
 }
 
-// NeedsTextIndex reports whether the filter contains $text. What it searches for is not looked at: every document matches.
-func (f *Filter) NeedsTextIndex() bool { return f.text }
+// NeedsTextIndex reports whether the filter contains $text. Until SearchIn says which index it searches, every document matches it.
+func (f *Filter) NeedsTextIndex() bool { return f.text != nil }
+
+// SearchIn makes $text search by the definition of a text index. The error is that of a language that does not exist.
+func (f *Filter) SearchIn(index *fts.Index) error {
+	if _, ok := fts.Language(f.text.query.Language); !ok && f.text.query.Language != "" {
+		return badValue("unsupported language: \"%s\" for text index version 3", f.text.query.Language)
+	}
+	f.text.search = index.Search(&f.text.query)
+	return nil
+}
+
+// TextScore returns how well a document fits what $text searches for.
+func (f *Filter) TextScore(doc bson.Raw) float64 { return f.text.search.Score(doc) }
+
+// textNode is $text.
+type textNode struct {
+	query  fts.Query
+	search *fts.Search // in an index; nil until it is known
+}
+
+func (t *textNode) match(doc bson.Raw) (bool, int, error) {
+	return t.search == nil || t.search.Match(doc), noIndex, nil
+}
+
+func (t *textNode) matchValue(bson.RawValue) bool { return false }
 
 // NeedsGeoIndex reports whether the filter contains $near or $nearSphere. They do not sort documents out: see Near.
 func (f *Filter) NeedsGeoIndex() bool { return f.near != nil }

@@ -25,7 +25,7 @@ type filterParser struct {
 	expr           ExprParser
 	noExpr, noText bool
 	noWhere        bool
-	text           bool
+	text           *textNode // $text, if there has been one
 	near           *Near
 }
 

@@ -48,6 +48,13 @@ func writeNode(b *strings.Builder, n node, depth int) {
 			sphere = 1
 		}
 		fmt.Fprintf(b, "%sGEONEAR  field=%s maxdist=%s isNearSphere=%d\n", indent, n.near.path, bsontext.CDouble(n.near.max, 6), sphere)
+	case *textNode:
+		language := n.query.Language
+		if language == "" {
+			language = "english"
+		}
+		fmt.Fprintf(b, "%sTEXT : query=%s, language=%s, caseSensitive=%t, diacriticSensitive=%t, tag=NULL\n", indent, n.query.Search, language,
+			n.query.CaseSensitive, n.query.DiacriticSensitive)
 	case *exprNode:
 		fmt.Fprintf(b, "%s$expr\n", indent)
 	case *schemaNode:

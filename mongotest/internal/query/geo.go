@@ -501,6 +501,10 @@ func (p *filterParser) parseText(_ string, v bson.RawValue, lv level) (node, err
 	if p.noText {
 		return nil, badValue("$text is not allowed in this context")
 	}
+	if p.text != nil {
+		return nil, badValue("Too many text expressions")
+	}
+	t := &textNode{}
 	for key, arg := range bson.Raw(v.Value).All() {
 		want := bson.TypeString
 		switch key {
@@ -514,10 +518,20 @@ func (p *filterParser) parseText(_ string, v bson.RawValue, lv level) (node, err
 			return nil, srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s",
 				key, bsontext.TypeName(want), bsontext.TypeName(arg.Type))
 		}
+		switch key {
+		case "$search":
+			t.query.Search, _ = arg.StringValue()
+		case "$language":
+			t.query.Language, _ = arg.StringValue()
+		case "$caseSensitive":
+			t.query.CaseSensitive = arg.AsBool()
+		case "$diacriticSensitive":
+			t.query.DiacriticSensitive = arg.AsBool()
+		}
 	}
 	if lookup(v.Value, "$search").Type == 0 {
 		return nil, srverr.New(srverr.NoSuchKey, "Missing expected field \"$search\"")
 	}
-	p.text = true
-	return constant(true), nil
+	p.text = t
+	return t, nil
 }

@@ -316,7 +316,11 @@ func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeli
 	if err != nil {
 		return nil, err
 	}
-	return pl.open(run, c.NS), nil
+	src := pl.open(run, c.NS)
+	if a.filter != nil && a.filter.NeedsTextIndex() {
+		src = p.WithScores(src, a.filter.TextScore)
+	}
+	return src, nil
 }
 
 // explainAggregate explains a pipeline.

@@ -424,10 +424,11 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 	run := &running{state: st}
 	src := p.open(run, c.NS)
 	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable, proj: proj,
-		plan: p, sort: sort, returnKey: q.returnKey, showRecordID: q.showRecordID}
+		filter: filter, plan: p, sort: sort, returnKey: q.returnKey, showRecordID: q.showRecordID}
 	switch s := src.(type) {
 	case *sortIter:
 		s.context = "Executor error during find command"
+		s.meta = it.meta
 		if s.most = r.Node.intParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); q.disk || r.Node.cfg.Version.AtLeast(6, 0) {
 			s.most = 0 // what does not fit goes to a file there
 		}
@@ -510,6 +511,7 @@ type findIter struct {
 	tailable    bool
 	proj        *query.Projection
 
+	filter                  *query.Filter
 	plan                    *plan
 	sort                    *query.Sort
 	rid                     *string // of the last document
@@ -563,7 +565,7 @@ func (f *findIter) meta(doc bson.Raw, name string) bson.RawValue {
 	case "randVal":
 		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, rand.Float64())}
 	case "textScore":
-		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, 1)}
+		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f.filter.TextScore(doc))}
 	}
 	return bson.RawValue{}
 }

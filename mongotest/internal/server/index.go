@@ -1,7 +1,9 @@
 package server
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -307,6 +309,11 @@ func (s *indexSpec) checkPlugin() error {
 	case partial && s.doc.Lookup("sparse").AsBool():
 		return s.badLater(srverr.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
 	}
+	if s.plugin == "text" {
+		if err := s.checkText(); err != nil {
+			return err
+		}
+	}
 	if s.partial != nil {
 		if text := s.partial.UnfitForPartial(); text != "" {
 			return s.badLater(srverr.CannotCreateIndex, "%s", text)
@@ -411,16 +418,9 @@ func appendPluginOptions(doc []byte, s *indexSpec) []byte {
 	switch s.plugin {
 	case "text":
 		at, d := bson.BeginDocumentElement(doc, "weights")
-		given, _ := s.doc.Lookup("weights").Document()
-		weights := map[string]bool{}
-		for k, v := range given.All() {
-			d = bson.AppendRawValue(d, k, v)
-			weights[k] = true
-		}
-		for _, f := range s.fields {
-			if f.Special == "text" && !weights[f.Path] {
-				d = bson.AppendInt32(d, f.Path, 1)
-			}
+		weights := s.weights()
+		for _, path := range slices.Sorted(maps.Keys(weights)) {
+			d = bson.AppendInt32(d, path, weights[path])
 		}
 		doc = bson.EndDocument(d, at)
 		if missing("default_language") {

@@ -49,7 +49,7 @@ type plan struct {
 
 // plan chooses an index.
 func (a *access) plan() (*plan, error) {
-	if err := a.checkText(); err != nil {
+	if err := a.useText(); err != nil {
 		return nil, err
 	}
 	p := &plan{filter: a.filter, sort: a.sort}
@@ -344,7 +344,8 @@ type sortIter struct {
 	docs   []bson.Raw
 	rids   []string
 	scan   *scanIter // tells the record ids
-	rid    string    // of the last document
+	meta   func(doc bson.Raw, name string) bson.RawValue
+	rid    string // of the last document
 	// context is what the server puts before errors of sorting.
 	context string
 }
@@ -374,15 +375,20 @@ func (s *sortIter) load() error {
 	}
 	var list []keyed
 	compare := func(a, b keyed) int { return s.sort.CompareKeys(a.key, b.key) }
+	var doc bson.Raw
+	var meta func(name string) bson.RawValue
+	if s.meta != nil {
+		meta = func(name string) bson.RawValue { return s.meta(doc, name) }
+	}
 	for {
-		doc, err := s.src.Next()
-		if err != nil {
+		var err error
+		if doc, err = s.src.Next(); err != nil {
 			return err
 		}
 		if doc == nil {
 			break
 		}
-		key, err := s.sort.Key(doc, nil)
+		key, err := s.sort.Key(doc, meta)
 		if err != nil {
 			if s.context != "" {
 				err = srverr.From(err).Prefix(s.context + " :: caused by :: ")

@@ -24,12 +24,25 @@ func specialFields(c *store.Coll, kinds ...string) []string {
 	return out
 }
 
-// checkText refuses $text on a collection without a text index.
-func (a *access) checkText() error {
-	if a.filter != nil && a.filter.NeedsTextIndex() && len(specialFields(a.coll, "text")) == 0 {
-		return srverr.New(srverr.IndexNotFound, "text index required for $text query")
+// useText makes $text search the collection's text index, and refuses it without one.
+func (a *access) useText() error {
+	if a.filter == nil || !a.filter.NeedsTextIndex() {
+		return nil
 	}
-	return nil
+	switch {
+	case a.hint.Type != 0:
+		return srverr.New(srverr.BadValue, "text and hint not allowed in same query")
+	case a.natural:
+		return srverr.New(srverr.BadValue, "text expression not allowed with $natural sort order")
+	case a.filter.NeedsGeoIndex():
+		return srverr.New(srverr.BadValue, "text and geoNear not allowed in same query")
+	}
+	for i := range a.coll.Indexes() {
+		if text := a.coll.Indexes()[i].Text; text != nil {
+			return a.filter.SearchIn(text)
+		}
+	}
+	return srverr.New(srverr.IndexNotFound, "text index required for $text query")
 }
 
 // GeoIndex finds the field that $geoNear measures: the one it names, or that of the only geo index.
@@ -39,7 +52,7 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 	if c == nil {
 		return "", none
 	}
-	fields := specialFields(c, "2d", "2dsphere")
+	fields, plane, sphere := specialFields(c, "2d", "2dsphere"), specialFields(c, "2d"), specialFields(c, "2dsphere")
 	switch {
 	case key != "":
 		for _, f := range fields {
@@ -48,10 +61,14 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 			}
 		}
 		return "", srverr.New(srverr.BadValue, "unable to find index for $geoNear query")
-	case len(fields) == 0:
-		return "", none
-	case len(fields) > 1:
+	case len(plane) > 1:
 		return "", srverr.New(srverr.IndexNotFound, "There is more than one 2d index on %s; unsure which to use for $geoNear", ns)
+	case len(plane) == 1: // goes before 2dsphere
+		return plane[0], nil
+	case len(sphere) > 1:
+		return "", srverr.New(srverr.IndexNotFound, "There is more than one 2dsphere index on %s; unsure which to use for $geoNear", ns)
+	case len(sphere) == 1:
+		return sphere[0], nil
 	}
-	return fields[0], nil
+	return "", none
 }

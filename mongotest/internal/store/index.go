@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/fts"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
@@ -34,6 +35,7 @@ type IndexInfo struct {
 	Expire        *int64        // seconds, of a TTL index
 	// Collation is nil for the simple one.
 	Collation *query.Collation
+	Text      *fts.Index // of a text index, made by Prepare
 
 	Uses  *atomic.Int64 // operations that used the index
 	Since time.Time
@@ -51,6 +53,9 @@ func (x *IndexInfo) Prepare() *IndexInfo {
 		x.special = x.special || f.Special != ""
 	}
 	x.gen = query.NewKeyGenerator(paths, x.Sparse)
+	if x.Pattern.Lookup("_fts").Type != 0 {
+		x.Text = fts.NewIndex(x.Spec)
+	}
 	x.single = ""
 	if len(paths) == 1 && strings.IndexByte(paths[0], '.') < 0 {
 		x.single = paths[0]

@@ -9,7 +9,7 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// checkSpecial refuses documents that an index without keys of its own here (hashed or geo) could not hold on the server.
+// checkSpecial refuses documents that an index without keys of its own here (hashed, text or geo) could not hold on the server.
 func (x *IndexInfo) checkSpecial(doc bson.Raw) error {
 	if x.Partial != nil {
 		if ok, err := x.Partial.Match(doc); err != nil || !ok {
@@ -22,6 +22,10 @@ func (x *IndexInfo) checkSpecial(doc bson.Raw) error {
 		case "hashed":
 			if at := arrayOnPath(doc, f.Path); at != "" {
 				return srverr.New(16766, "Error: hashed indexes do not currently support array values. Found array at path: %s", at)
+			}
+		case "text":
+			if err := x.Text.Check(doc); err != nil {
+				return err
 			}
 		case "2dsphere":
 			v, name := valueAt(doc, f.Path)

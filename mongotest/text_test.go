@@ -1,0 +1,73 @@
+package mongotest_test
+
+import (
+	"testing"
+
+	"allium/mongotest"
+)
+
+// $text finds, scores and sorts, in every command that takes a filter; a pipeline carries the score along.
+func TestTextSearch(t *testing.T) {
+	for _, start := range []mongotest.Option{mongotest.Standalone(), mongotest.Sharded(2, 1)} {
+		d := mongotest.Start(t, start)
+		c := dial(t, d.Hosts()[0])
+		reply := func(text string) string {
+			t.Helper()
+			r := command(t, c, extJSON(t, text))
+			if v := r.Lookup("errmsg"); v.Type != 0 {
+				s, _ := v.StringValue()
+				return s
+			}
+			for _, path := range [][]string{{"cursor", "firstBatch"}, {"values"}, {"n"}} {
+				if v := r.Lookup(path...); v.Type != 0 {
+					return v.String()
+				}
+			}
+			return r.String()
+		}
+		for _, step := range []struct{ command, want string }{
+			{`{"insert": "c", "documents": [{"_id": 1, "s": "the quick brown fox"}, {"_id": 2, "s": "lazy dogs running"}, {"_id": 3, "s": "Foxes run"}, {"_id": 4, "s": "Fox"}], "$db": "t"}`, `4`},
+			{`{"find": "c", "filter": {"$text": {"$search": "fox"}}, "$db": "t"}`, "text index required for $text query"},
+			{`{"createIndexes": "c", "indexes": [{"key": {"s": "text"}, "name": "s"}], "$db": "t"}`, ""},
+			{`{"find": "c", "filter": {"$text": {"$search": "fox -brown"}}, "projection": {"_id": 1}, "$db": "t"}`, `[{"_id":3},{"_id":4}]`},
+			{`{"find": "c", "filter": {"$text": {"$search": "fox"}, "_id": {"$lt": 3}}, "projection": {"_id": 1}, "$db": "t"}`, `[{"_id":1}]`},
+			{`{"find": "c", "filter": {"$text": {"$search": "fox"}}, "projection": {"_id": 1, "r": {"$meta": "textScore"}}, "sort": {"r": {"$meta": "textScore"}}, "limit": 2, "$db": "t"}`,
+				`[{"_id":4,"r":1.1},{"_id":3,"r":0.75}]`},
+			{`{"count": "c", "query": {"$text": {"$search": "runs"}}, "$db": "t"}`, `2`},
+			{`{"distinct": "c", "key": "_id", "query": {"$text": {"$search": "runs"}}, "$db": "t"}`, `[2,3]`},
+			{`{"aggregate": "c", "pipeline": [{"$match": {"$text": {"$search": "fox run"}}}, {"$sort": {"r": {"$meta": "textScore"}, "_id": -1}}, {"$project": {"r": {"$meta": "textScore"}}}, {"$limit": 2}], "cursor": {}, "$db": "t"}`,
+				`[{"_id":3,"r":1.5},{"_id":4,"r":1.1}]`},
+			{`{"aggregate": "c", "pipeline": [{"$match": {"$text": {"$search": "fox"}}}, {"$group": {"_id": null, "best": {"$max": {"$meta": "textScore"}}}}, {"$addFields": {"none": {"$meta": "textScore"}}}], "cursor": {}, "$db": "t"}`,
+				`[{"_id":null,"best":1.1}]`},
+			{`{"aggregate": "c", "pipeline": [{"$project": {"r": {"$meta": "textScore"}}}], "cursor": {}, "$db": "t"}`, "query requires text score metadata, but it is not available"},
+			{`{"find": "c", "filter": {"$text": {"$search": "fox"}}, "hint": {"_id": 1}, "$db": "t"}`, "text and hint not allowed in same query"},
+			{`{"delete": "c", "deletes": [{"q": {"$text": {"$search": "dog"}}, "limit": 0}], "$db": "t"}`, `1`},
+			{`{"createIndexes": "d", "indexes": [{"key": {"b": "text", "a": "text"}, "weights": {"c": 5, "b": 2}, "name": "s"}], "$db": "t"}`, ""},
+			{`{"insert": "d", "documents": [{"_id": 1, "b": "x", "language": "klingon"}], "$db": "t"}`, `0`},
+		} {
+			if got := reply(step.command); step.want != "" && got != step.want {
+				t.Errorf("%s: %s, want %s", step.command, got, step.want)
+			}
+		}
+		indexes := command(t, c, extJSON(t, `{"listIndexes": "d", "$db": "t"}`))
+		if got := indexes.Lookup("cursor", "firstBatch", "1", "weights").String(); got != `{"a":1,"b":2,"c":5}` {
+			t.Errorf("weights %s", got)
+		}
+	}
+}
+
+// What a text index's options may be.
+func TestTextIndexOptions(t *testing.T) {
+	d := mongotest.Start(t)
+	c := dial(t, d.Hosts()[0])
+	for _, bad := range []string{
+		`"key": {"a": "text", "b": 1, "c": "text"}`, `"key": {"a": "text"}, "weights": {"a": 0}`, `"key": {"a": "text"}, "weights": {"a": 65536}`, `"key": {"a": "text"}, "weights": {"a": "x"}`,
+		`"key": {"a": "text"}, "weights": 1`, `"key": {"a": "text"}, "weights": {"$b": 1}`, `"key": {"a": "text"}, "weights": {"a..b": 1}`, `"key": {"a": "text"}, "default_language": "klingon"`,
+		`"key": {"a": "text"}, "default_language": 1`, `"key": {"a": "text"}, "language_override": 1`, `"key": {"a": "text"}, "language_override": ""`, `"key": {"a": "text"}, "textIndexVersion": 9`,
+	} {
+		reply := command(t, c, extJSON(t, `{"createIndexes": "c", "indexes": [{"name": "x", `+bad+`}], "$db": "t"}`))
+		if code, _ := reply.Lookup("code").AsInt64(); code != 67 {
+			t.Errorf("%s: %s", bad, reply)
+		}
+	}
+}
