@@ -362,3 +362,48 @@ func TestBulkWriteInsideBoundedTransaction(t *testing.T) {
 		t.Errorf("%d documents, %v", n, err)
 	}
 }
+
+// TestMalformedWriteReplies checks that what a server says about statements that a write does not have is an error, and no more.
+func TestMalformedWriteReplies(t *testing.T) {
+	filter, set := bson.D{{Key: "x", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 2}}}}
+	writes := map[string]func(ctx context.Context, c *allium.Collection[bson.D]) error{
+		"insert one": func(ctx context.Context, c *allium.Collection[bson.D]) error { return second(c.InsertOne(ctx, filter)) },
+		"insert many": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+			return second(c.InsertMany(ctx, []bson.D{filter}))
+		},
+		"update": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+			return second(c.UpdateOne(ctx, filter, set))
+		},
+		"delete": func(ctx context.Context, c *allium.Collection[bson.D]) error { return second(c.DeleteOne(ctx, filter)) },
+		"bulk write": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+			return second(c.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}))
+		},
+	}
+	element := func(index any) bson.D {
+		return bson.D{{Key: "index", Value: index}, {Key: "_id", Value: 1}, {Key: "code", Value: 1}, {Key: "errmsg", Value: "no"}}
+	}
+	for name, field := range map[string]bson.E{
+		"write error of another statement":  {Key: "writeErrors", Value: bson.A{element(int32(1))}},
+		"write error of no statement":       {Key: "writeErrors", Value: bson.A{element(int32(-1))}},
+		"write error without a document":    {Key: "writeErrors", Value: bson.A{1}},
+		"upserted by another statement":     {Key: "upserted", Value: bson.A{element(int64(7))}},
+		"upserted by no statement":          {Key: "upserted", Value: bson.A{element(int32(-1))}},
+		"upserted without an index":         {Key: "upserted", Value: bson.A{element("0")}},
+		"upserted that is not a document":   {Key: "upserted", Value: bson.A{1}},
+		"write concern error, more of them": {Key: "writeConcernError", Value: bson.D{{Key: "errInfo", Value: 5}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reply, err := bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, field})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fake := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) { c.Write(message(id, reply)) })
+			coll := open(t, fake.uri()).Database("x").Collection("y")
+			for what, run := range writes {
+				if err := run(t.Context(), coll); err == nil {
+					t.Errorf("%s: no error", what)
+				}
+			}
+		})
+	}
+}

@@ -229,7 +229,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (
 		return writeReply{}, false, nil
 	}
 	defer res.Release()
-	reply, err = readWrite(res, w.what, 0)
+	reply, err = readWrite(res, w.what, 0, 1)
 	if err != nil {
 		return reply, acknowledged, err
 	}
@@ -252,14 +252,17 @@ type writeReply struct {
 	concern     *mongoerr.WriteConcernError
 }
 
-// readWrite copies a write command's reply; base is the index of its first statement.
-func readWrite(res exec.Result, what string, base int) (writeReply, error) {
+// readWrite copies a write command's reply; base is the index of its first statement, and count how many it has.
+func readWrite(res exec.Result, what string, base, count int) (writeReply, error) {
 	r, err := command.ParseWrite(res.Reply)
 	if err != nil {
 		return writeReply{}, fmt.Errorf("%s: %w", what, err)
 	}
 	w := writeReply{n: r.N, modified: r.NModified}
 	for _, u := range r.Upserted {
+		if u.Index < 0 || u.Index >= count {
+			return w, fmt.Errorf("%s: server's reply says that statement %d of %d upserted", what, u.Index, count)
+		}
 		var id any
 		if err := u.ID.Unmarshal(&id); err != nil {
 			return w, fmt.Errorf("%s: upserted _id: %w", what, err)
@@ -270,9 +273,15 @@ func readWrite(res exec.Result, what string, base int) (writeReply, error) {
 		w.upserted[base+u.Index] = id
 	}
 	for v := range r.WriteErrors.Values() {
-		if doc, ok := v.Document(); ok {
-			w.errors = append(w.errors, mongoerr.NewWriteError(doc, base))
+		doc, ok := v.Document()
+		if !ok {
+			return w, fmt.Errorf("%s: a write error in the server's reply is a %s, want a document", what, v.Type)
 		}
+		e := mongoerr.NewWriteError(doc, base)
+		if e.Index < base || e.Index >= base+count {
+			return w, fmt.Errorf("%s: server's reply says that statement %d of %d failed", what, e.Index-base, count)
+		}
+		w.errors = append(w.errors, e)
 	}
 	w.concern = res.Concern
 	return w, nil
@@ -297,6 +306,11 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 	for cmd.Left() > 0 {
 		op.Retryable = cmd.Retryable(1)
 		res, err := w.scope.run(ctx, &op)
+		var reply writeReply
+		if err == nil && total.acknowledged {
+			reply, err = readWrite(res, w.what, cmd.First(), cmd.Count())
+			res.Release()
+		}
 		if err != nil {
 			if total.statements == 0 && len(bulk.WriteErrors) == 0 {
 				return total, err
@@ -305,11 +319,6 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 			break
 		}
 		if total.acknowledged {
-			reply, err := readWrite(res, w.what, cmd.First())
-			res.Release()
-			if err != nil {
-				return total, err
-			}
 			total.n += reply.n
 			total.modified += reply.modified
 			for i, id := range reply.upserted {

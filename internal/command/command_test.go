@@ -177,6 +177,12 @@ func TestIndexName(t *testing.T) {
 	if name, err := IndexName(keys); err != nil || name != "a_1_b.c_-1_d_2dsphere_e_1" {
 		t.Errorf("%q, %v", name, err)
 	}
+	if keys, err = bson.Marshal(bson.D{{Key: "_id", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if name, err := IndexName(keys); err != nil || name != "_id_" {
+		t.Errorf("%q, %v", name, err)
+	}
 }
 
 func TestWriteConcern(t *testing.T) {

@@ -78,7 +78,8 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	return f.dst, f.err
 }
 
-// IndexName makes an index's name from its keys, as key1_value1_key2_value2 (specification: Index Management).
+// IndexName makes an index's name from its keys, as key1_value1_key2_value2. That on _id is called _id_, whatever a client says
+// (specification: Index Management, "Index Name Generation").
 func IndexName(keys bson.Raw) (string, error) {
 	var b strings.Builder
 	for key, v := range keys.All() {
@@ -95,8 +96,11 @@ func IndexName(keys bson.Raw) (string, error) {
 			return "", fmt.Errorf("index key %q has a %s as its direction, want 1, -1 or a string", key, v.Type)
 		}
 	}
-	if b.Len() == 0 {
+	switch b.String() {
+	case "":
 		return "", errors.New("index has no keys")
+	case "_id_1":
+		return "_id_", nil
 	}
 	return b.String(), nil
 }

@@ -68,6 +68,7 @@ func (r *run) traceStart(ctx context.Context, c *pool.Conn, m *message, msg []by
 	if t.log != nil {
 		t.message("Command started", slog.String("command", t.log.Document(cmd)))
 	}
+	t.started = time.Now() // what listeners do is no part of the command's duration
 	return t
 }
 
