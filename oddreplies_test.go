@@ -1,0 +1,156 @@
+package allium_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"allium"
+	"allium/bson"
+)
+
+// oddReplies makes replies of which parts are missing or of another type than they should be.
+type oddReplies struct{ *rand.Rand }
+
+// value returns any value, also one that looks like what is often there.
+func (o *oddReplies) value() any {
+	values := []any{nil, int32(-1), int32(0), int32(1), int64(1) << 40, -1.5, "", "x.y", true, bson.D{}, bson.A{}, bson.A{1, "x", nil}, bson.D{{Key: "_id", Value: 1}},
+		bson.A{bson.D{{Key: "index", Value: 3}, {Key: "idx", Value: 3}, {Key: "ok", Value: 1}, {Key: "_id", Value: bson.D{}}}}, bson.Timestamp{T: 1}, bson.NewObjectID()}
+	return values[o.IntN(len(values))]
+}
+
+// change returns a copy of v with about one part in ten changed.
+func (o *oddReplies) change(v any) any {
+	if o.IntN(10) == 0 {
+		return o.value()
+	}
+	switch v := v.(type) {
+	case bson.D:
+		out := bson.D{}
+		for _, e := range v {
+			if o.IntN(20) != 0 {
+				out = append(out, bson.E{Key: e.Key, Value: o.change(e.Value)})
+			}
+		}
+		return out
+	case bson.A:
+		out := bson.A{}
+		for _, e := range v {
+			out = append(out, o.change(e))
+		}
+		return out
+	}
+	return v
+}
+
+// TestOddReplies gives every operation replies that no server should send: it may succeed or fail, but must return, and must not panic.
+func TestOddReplies(t *testing.T) {
+	event := bson.D{{Key: "_id", Value: bson.D{{Key: "_data", Value: "82"}}}, {Key: "operationType", Value: "update"}, {Key: "ns", Value: bson.D{{Key: "db", Value: "x"}, {Key: "coll", Value: "y"}}},
+		{Key: "fullDocument", Value: bson.D{{Key: "x", Value: 1}}}, {Key: "updateDescription", Value: bson.D{{Key: "updatedFields", Value: bson.D{}}, {Key: "removedFields", Value: bson.A{"a"}},
+			{Key: "truncatedArrays", Value: bson.A{bson.D{{Key: "field", Value: "a"}, {Key: "newSize", Value: 1}}}}}}, {Key: "collectionUUID", Value: bson.Binary{Subtype: 4, Data: make([]byte, 16)}},
+		{Key: "splitEvent", Value: bson.D{{Key: "fragment", Value: 1}, {Key: "of", Value: 1}}}}
+	outcome := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: 0}, {Key: "n", Value: 1}, {Key: "nModified", Value: 1}, {Key: "upserted", Value: bson.D{{Key: "_id", Value: 1}}}}
+	cursor := func(batch string, docs ...any) bson.D {
+		return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "x.y"}, {Key: batch, Value: bson.A(docs)},
+			{Key: "postBatchResumeToken", Value: bson.D{{Key: "_data", Value: "83"}}}}}}
+	}
+	index := bson.D{{Key: "v", Value: 2}, {Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "name", Value: "_id_"}, {Key: "expireAfterSeconds", Value: 1}}
+	written := bson.D{{Key: "n", Value: 1}, {Key: "nModified", Value: 1}, {Key: "upserted", Value: bson.A{bson.D{{Key: "index", Value: 0}, {Key: "_id", Value: 1}}}},
+		{Key: "writeErrors", Value: bson.A{bson.D{{Key: "index", Value: 0}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E"}, {Key: "errInfo", Value: bson.D{}}, {Key: "keyPattern", Value: bson.D{}}}}},
+		{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "W"}, {Key: "errInfo", Value: bson.D{}}, {Key: "errorLabels", Value: bson.A{"L"}}}},
+		{Key: "errorLabels", Value: bson.A{"L"}}, {Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: bson.NewObjectID()}, {Key: "counter", Value: int64(1)}}}}
+	filter, set := field("x", 1), set("y", 1)
+	type run func(ctx context.Context, client *allium.Client, c *allium.Collection[bson.D]) error
+	for name, tc := range map[string]struct {
+		reply bson.D
+		run   run
+	}{
+		"insert": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.InsertMany(ctx, []bson.D{filter}))
+		}},
+		"update": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.UpdateOne(ctx, filter, set))
+		}},
+		"delete": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.DeleteMany(ctx, filter))
+		}},
+		"bulk write": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.BulkWrite(ctx, bulkModels{insertOf(filter), insertOf(filter), updateOne(filter, set), remove(filter)}, allium.BulkWriteOptions{Unordered: true}))
+		}},
+		"bulk write of the client": {slices.Concat(cursor("firstBatch", outcome), bson.D{{Key: "nErrors", Value: 0}, {Key: "nInserted", Value: 1}}),
+			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
+				return second(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "x", Collection: "y", Model: updateOne(filter, set)}}, allium.ClientBulkWriteOptions{VerboseResults: true}))
+			}},
+		"find and modify": {bson.D{{Key: "value", Value: filter}, {Key: "lastErrorObject", Value: bson.D{}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.FindOneAndUpdate(ctx, filter, set))
+		}},
+		"find": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			cur, err := c.Find(ctx, filter)
+			return drain(ctx, cur, err)
+		}},
+		"find one": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.FindOne(ctx, filter))
+		}},
+		"count": {cursor("firstBatch", bson.D{{Key: "n", Value: 1}}), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.CountDocuments(ctx, filter))
+		}},
+		"distinct": {bson.D{{Key: "values", Value: bson.A{1, 2}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(allium.Distinct[int](ctx, c, "x", filter))
+		}},
+		"list indexes": {cursor("firstBatch", index), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.ListIndexNames(ctx))
+		}},
+		"list collections": {cursor("firstBatch", bson.D{{Key: "name", Value: "c"}, {Key: "options", Value: bson.D{}}}), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.Database().ListCollectionNames(ctx))
+		}},
+		"list databases": {bson.D{{Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: "d"}, {Key: "sizeOnDisk", Value: 1.5}, {Key: "empty", Value: false}}}}},
+			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
+				return second(client.ListDatabases(ctx))
+			}},
+		"search indexes": {bson.D{{Key: "indexesCreated", Value: bson.A{bson.D{{Key: "name", Value: "s"}}}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			return second(c.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
+		}},
+		"watch": {cursor("firstBatch", event), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+			s, err := c.Watch(ctx, nil, allium.WatchOptions{SplitLargeEvents: true})
+			if err == nil {
+				defer s.Close(ctx)
+				s.TryNext(ctx)
+				err = s.Err()
+			}
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			odd := &oddReplies{rand.New(rand.NewPCG(1, 2))}
+			fake := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) {
+				reply, ok := odd.change(tc.reply).(bson.D)
+				if !ok {
+					reply = tc.reply
+				}
+				raw, err := bson.Marshal(append(bson.D{{Key: "ok", Value: 1}}, reply...))
+				if err != nil {
+					t.Error(err)
+				}
+				c.Write(message(id, raw))
+			})
+			client := open(t, fake.uri())
+			coll := client.Database("x").Collection("y")
+			done, failed := 0, 0
+			for range 300 {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // a cursor that never ends is a server's right
+				if tc.run(ctx, client, coll) == nil {
+					done++
+				} else {
+					failed++
+				}
+				cancel()
+			}
+			if done == 0 && name != "insert" && name != "update" && name != "delete" && name != "bulk write" || failed == 0 {
+				t.Errorf("%d of the operations succeeded, %d failed: the replies are not odd enough, or too odd", done, failed)
+			}
+		})
+	}
+}
