@@ -67,7 +67,11 @@ func (m *IndexModel) options() any {
 		}
 	}
 	if m.ExpireAfter != nil {
-		add("expireAfterSeconds", int32(m.ExpireAfter.Seconds()))
+		if s := int64(*m.ExpireAfter / time.Second); s == int64(int32(s)) {
+			add("expireAfterSeconds", int32(s))
+		} else {
+			add("expireAfterSeconds", s) // more than 68 years, which the server refuses
+		}
 	}
 	for _, f := range []struct {
 		key string
