@@ -2,6 +2,7 @@ package logging
 
 import (
 	"encoding/json"
+	"unicode/utf8"
 
 	"allium/bson"
 )
@@ -36,11 +37,36 @@ func appendDocument(dst []byte, doc bson.Raw, array bool, limit int) []byte {
 			dst = appendDocument(dst, sub, false, limit)
 		} else if sub, ok := v.Array(); ok {
 			dst = appendDocument(dst, sub, true, limit)
-		} else if out, err := bson.AppendExtJSONValue(dst, v, false); err == nil {
+		} else if out, err := bson.AppendExtJSONValue(dst, start(v, limit), false); err == nil {
 			dst = out
 		} else {
 			dst = append(dst, "null"...)
 		}
 	}
 	return append(dst, end)
+}
+
+// start returns what a message of at most limit bytes can show of a value: the beginning of a long string or binary.
+func start(v bson.RawValue, limit int) bson.RawValue {
+	const length = 4 // what stands before a string's bytes
+	switch {
+	case len(v.Value)-length-1 <= limit:
+		return v
+	case v.Type == bson.TypeString:
+		end := length + limit
+		for end < len(v.Value)-1 && !utf8.RuneStart(v.Value[end]) {
+			end++
+		}
+		short, err := bson.MarshalValue(string(v.Value[length:end]))
+		if err != nil {
+			return v
+		}
+		return short
+	}
+	if b, ok := v.Binary(); ok && len(b.Data) > limit {
+		b.Data = b.Data[:limit]
+		short, _ := bson.MarshalValue(b)
+		return short
+	}
+	return v
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -118,5 +119,32 @@ func TestDocument(t *testing.T) {
 	l, _ = New(Options{Handler: slog.DiscardHandler, MaxDocumentLength: 5}, environment(nil))
 	if got, want := l.Document(doc), `{"a":...`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestLargeValues checks that a value of many MiB is not converted as a whole for the part that is logged.
+func TestLargeValues(t *testing.T) {
+	l, _ := New(Options{Handler: slog.DiscardHandler, MaxDocumentLength: 20}, environment(nil))
+	for name, tt := range map[string]struct {
+		value any
+		want  string
+	}{
+		"string": {strings.Repeat("ü", 1<<20), `{"a":"üüüüüüü...`},
+		"binary": {bson.Binary{Data: make([]byte, 4<<20)}, `{"a":{"$binary":{"ba...`},
+	} {
+		doc, err := bson.Marshal(bson.D{{Key: "a", Value: tt.value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Document(doc); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l.Document(doc)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<10 {
+			t.Errorf("%s: %d bytes are allocated", name, n)
+		}
 	}
 }
