@@ -185,7 +185,14 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	}
 	var authenticator *auth.Authenticator
 	if cfg.Credential != nil {
-		if authenticator, err = auth.New(cfg.Credential); err != nil {
+		options := auth.Options{OIDC: o.OIDC}
+		if t := or(cfg.Timeout, 0); t > 0 {
+			options.CallbackTimeout = t
+			if ct := or(cfg.ConnectTimeout, defaultConnectTimeout); ct > 0 {
+				options.CallbackTimeout = min(t, ct)
+			}
+		}
+		if authenticator, err = auth.New(cfg.Credential, options); err != nil {
 			return nil, err
 		}
 	}

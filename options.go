@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/auth"
 	"allium/internal/conn"
 	"allium/internal/exec"
 	"allium/internal/logging"
@@ -23,6 +24,8 @@ type ClientOptions struct {
 	DriverInfo *DriverInfo
 	// Credential says who the client is. It replaces the connection string's as a whole.
 	Credential *Credential
+	// OIDC is where the access tokens of MONGODB-OIDC come from, if not from the property ENVIRONMENT of the credential.
+	OIDC *OIDC
 
 	// ReplicaSet is the name that the replica set must have. Direct connects to one server only, whatever set it belongs to.
 	ReplicaSet   string
@@ -135,7 +138,32 @@ const (
 
 // Credential says who the client is, and how it proves it: Username, Password, Source (the database that the user is defined
 // in), Mechanism ("" negotiates SCRAM with the server) and Properties of the mechanism. It never prints its password.
+//
+// The properties of MONGODB-OIDC are ENVIRONMENT ("azure", "gcp" or "k8s", which provide access tokens by themselves) and, for the first
+// two, TOKEN_RESOURCE, who the tokens are for. A resource may hold colons; one with a comma cannot stand in a connection string.
 type Credential = uri.Credential
+
+// OIDC says where the access tokens of MONGODB-OIDC come from: from Callback, for services, or from HumanCallback, which has a person
+// log in and sends the token to AllowedHosts only.
+type OIDC = auth.OIDC
+
+// OIDCCallback returns an access token of MONGODB-OIDC.
+type OIDCCallback = auth.OIDCCallback
+
+// OIDCParams are what an OIDCCallback gets.
+type OIDCParams = auth.OIDCParams
+
+// OIDCVersion is the version of what an OIDCCallback gets and returns.
+const OIDCVersion = auth.OIDCVersion
+
+// OIDCCredential is what an OIDCCallback returns.
+type OIDCCredential = auth.OIDCCredential
+
+// IDPInfo is an identity provider, which a server names.
+type IDPInfo = auth.IDPInfo
+
+// DefaultOIDCHosts returns the hosts that a person's token may be sent to if OIDC.AllowedHosts does not say.
+func DefaultOIDCHosts() []string { return auth.DefaultOIDCHosts() }
 
 // TLSFiles are the settings of TLS that a connection string has: CAFile holds the certificates of those who may vouch for a server
 // (empty: the system's), CertificateKeyFile the client's certificate and private key, CertificateKeyFilePassword what that key is
@@ -181,6 +209,7 @@ func (o *ClientOptions) apply(c *uri.Config) error {
 	setString(&c.ReplicaSet, o.ReplicaSet)
 	setString(&c.ServerMonitoringMode, o.ServerMonitoringMode)
 	set(&c.Credential, o.Credential)
+	c.OIDCCallback = o.OIDC != nil
 	setString(&c.SRVServiceName, o.SRVServiceName)
 	set(&c.SRVMaxHosts, o.SRVMaxHosts)
 	set(&c.SocketTimeout, o.SocketTimeout)

@@ -236,6 +236,23 @@ func ExampleDeployment_AddUser() {
 	// Output: <nil>
 }
 
+// Whose an access token is is written down with the user. With other ones the old ones are no longer valid.
+func ExampleOIDC() {
+	d := open(mongotest.OIDC(mongotest.IdentityProvider{Issuer: "https://idp.example"}))
+	defer d.Stop()
+	if err := d.AddUser(mongotest.User{Name: "app", DB: "$external", Roles: []string{"readWriteAnyDatabase"}, AccessTokens: []string{"abc"}}); err != nil {
+		panic(err)
+	}
+	client := connect("mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-OIDC", allium.ClientOptions{OIDC: &allium.OIDC{
+		Callback: func(context.Context, allium.OIDCParams) (allium.OIDCCredential, error) {
+			return allium.OIDCCredential{AccessToken: "abc"}, nil
+		},
+	}})
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	// Output: <nil>
+}
+
 func ExampleTLS() {
 	d := open(mongotest.TLS())
 	defer d.Stop()

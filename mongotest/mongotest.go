@@ -78,7 +78,7 @@ func Open(opts ...Option) (*Deployment, error) {
 func (d *Deployment) start() error {
 	o := &d.opts
 	d.cfg = &server.Config{
-		Version: server.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "",
+		Version: server.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil, OIDC: o.oidc,
 		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced,
 	}
 	if o.version != "" {

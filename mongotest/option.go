@@ -2,6 +2,7 @@ package mongotest
 
 import (
 	"log/slog"
+	"regexp"
 
 	"allium/mongotest/internal/server"
 )
@@ -21,6 +22,7 @@ type options struct {
 	socketDir        string
 	tls              bool
 	user, password   string
+	oidc             []server.IdentityProvider
 	log              *slog.Logger
 	onPanic          func(v any, stack []byte)
 }
@@ -104,6 +106,30 @@ func TLS() Option { return func(o *options) { o.tls = true } }
 // Auth switches authentication on and makes a user with the role root.
 func Auth(user, password string) Option {
 	return func(o *options) { o.user, o.password = user, password }
+}
+
+// IdentityProvider is one whose tokens a deployment accepts (see OIDC).
+type IdentityProvider struct {
+	Issuer        string
+	ClientID      string   // empty: the provider is for services only
+	RequestScopes []string // which a person's client asks for besides
+	// Match is a regular expression for the names of the users that are this provider's. Empty: all.
+	Match string
+}
+
+// OIDC switches authentication on, and accepts access tokens (mechanism MONGODB-OIDC). Whose token it is says User.AccessTokens: it can
+// be any text, since nobody signs it. A client that has no token yet is told of the provider that its user name matches, or of the
+// only one. It panics if Match is no regular expression.
+func OIDC(providers ...IdentityProvider) Option {
+	list := make([]server.IdentityProvider, 0, len(providers))
+	for _, p := range providers {
+		idp := server.IdentityProvider{Issuer: p.Issuer, ClientID: p.ClientID, RequestScopes: p.RequestScopes}
+		if p.Match != "" {
+			idp.Match = regexp.MustCompile(p.Match)
+		}
+		list = append(list, idp)
+	}
+	return func(o *options) { o.oidc = list }
 }
 
 // Log makes the deployment log every command. Bodies of commands that carry credentials are left out.

@@ -2,6 +2,7 @@ package mongotest
 
 import (
 	"fmt"
+	"slices"
 
 	"allium/mongotest/internal/server"
 )
@@ -11,10 +12,13 @@ type User struct {
 	Name     string
 	Password string
 	// DB is the database that the user is defined on; empty: "admin". A user on "$external" authenticates with PLAIN,
-	// or with the certificate whose subject is the name (see [Deployment.ClientSubject]).
+	// with the certificate whose subject is the name (see [Deployment.ClientSubject]), or with one of AccessTokens.
 	DB         string
 	Roles      []string // roles of the user's database, of "admin" for a user on "$external"; nil: none
 	Mechanisms []string // "SCRAM-SHA-1", "SCRAM-SHA-256"; nil: both
+	// AccessTokens are what a user on "$external" authenticates with by MONGODB-OIDC, any texts (see OIDC). To add the user again with
+	// others makes these invalid.
+	AccessTokens []string
 }
 
 // AddUser adds a user, or replaces the one with the same name and database.
@@ -34,6 +38,7 @@ func (d *Deployment) AddUser(u User) error {
 	if err != nil {
 		return fmt.Errorf("mongotest: add user %q: %w", u.Name, err)
 	}
+	su.Tokens = slices.Clone(u.AccessTokens)
 	d.data.AddUser(su)
 	return nil
 }

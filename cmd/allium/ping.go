@@ -114,7 +114,7 @@ func prepare(ctx context.Context, connectionString string, timeout time.Duration
 		}
 	}
 	if cfg.Credential != nil {
-		if c.Authenticator, err = auth.New(cfg.Credential); err != nil {
+		if c.Authenticator, err = auth.New(cfg.Credential, auth.Options{}); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -30,7 +30,7 @@ func TestScramVectors(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		a, err := New(&uri.Credential{Username: "user", Password: "pencil", Source: "admin", Mechanism: tt.mechanism})
+		a, err := New(&uri.Credential{Username: "user", Password: "pencil", Source: "admin", Mechanism: tt.mechanism}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,11 +182,11 @@ func TestConversationEnds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a, err := New(&uri.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: tt.mechanism})
+			a, err := New(&uri.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: tt.mechanism}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = a.Reauthenticate(t.Context(), &scripted{tt.replies}, tt.mechanism)
+			err = (&Attempt{a: a, mechanism: tt.mechanism}).Reauthenticate(t.Context(), &scripted{tt.replies})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
@@ -194,9 +194,9 @@ func TestConversationEnds(t *testing.T) {
 	}
 	// A server that says done with its first, otherwise good message has not proved anything.
 	s := newServer(t)
-	a, _ := New(&uri.Credential{Username: "both", Password: "both", Source: "admin", Mechanism: uri.ScramSHA256})
+	a, _ := New(&uri.Credential{Username: "both", Password: "both", Source: "admin", Mechanism: uri.ScramSHA256}, Options{})
 	early := doneTransport{s}
-	if err := a.Reauthenticate(t.Context(), early, uri.ScramSHA256); err == nil || !strings.Contains(err.Error(), "before it proved") {
+	if err := (&Attempt{a: a, mechanism: uri.ScramSHA256}).Reauthenticate(t.Context(), early); err == nil || !strings.Contains(err.Error(), "before it proved") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -237,12 +237,12 @@ func TestPlainAndX509(t *testing.T) {
 
 func TestReauthenticate(t *testing.T) {
 	s := newServer(t)
-	a, err := New(&uri.Credential{Username: "both", Password: "both", Source: "admin"})
+	a, err := New(&uri.Credential{Username: "both", Password: "both", Source: "admin"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := a.Reauthenticate(t.Context(), s, uri.ScramSHA256); err != nil {
+		if err := (&Attempt{a: a, mechanism: uri.ScramSHA256}).Reauthenticate(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -255,20 +255,20 @@ func TestReauthenticate(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	for mech, want := range map[string]string{uri.OIDC: "MONGODB-OIDC is not available", uri.ScramSHA256: "SASLprep"} {
-		_, err := New(&uri.Credential{Username: "u", Password: "bad\x07word", Source: "admin", Mechanism: mech})
+	for mech, want := range map[string]string{uri.GSSAPI: "GSSAPI is not available", uri.ScramSHA256: "SASLprep"} {
+		_, err := New(&uri.Credential{Username: "u", Password: "bad\x07word", Source: "admin", Mechanism: mech}, Options{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "bad") {
 			t.Errorf("%s: %v, want %q", mech, err, want)
 		}
 	}
 	// A password that only SCRAM-SHA-1 can use is no reason to refuse before the server has said what it has.
-	a, err := New(&uri.Credential{Username: "sha1", Password: "bad\x07word", Source: "admin"})
+	a, err := New(&uri.Credential{Username: "sha1", Password: "bad\x07word", Source: "admin"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newServer(t)
 	s.users["admin.sha1"] = user{[]string{uri.ScramSHA1}, a.passwords}
-	attempt, err := a.Attempt()
+	attempt, err := a.Attempt(s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,8 +280,8 @@ func TestNewErrors(t *testing.T) {
 // A network error stays one.
 func TestNetworkErrors(t *testing.T) {
 	broken := &mongoerr.ConnectionError{Op: "authenticate", Wrapped: errors.New("reset")}
-	a, _ := New(&uri.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: uri.ScramSHA1})
-	err := a.Reauthenticate(t.Context(), brokenTransport{broken}, uri.ScramSHA1)
+	a, _ := New(&uri.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: uri.ScramSHA1}, Options{})
+	err := (&Attempt{a: a, mechanism: uri.ScramSHA1}).Reauthenticate(t.Context(), brokenTransport{broken})
 	if _, isAuth := errors.AsType[*mongoerr.AuthError](err); isAuth || !errors.Is(err, broken) {
 		t.Errorf("error %T %v", err, err)
 	}

@@ -1,10 +1,12 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"allium/bson"
 	"allium/internal/mongoerr"
@@ -26,22 +28,34 @@ type Authenticator struct {
 	keys       scramCache
 	// passwords are what the SCRAM mechanisms derive their keys from.
 	passwords map[string]string
+	tokens    *tokens // of MONGODB-OIDC, else nil
+}
+
+// Options are settings that are not part of a credential.
+type Options struct {
+	// OIDC is where the tokens of MONGODB-OIDC come from. Nil: from the credential's ENVIRONMENT.
+	OIDC *OIDC
+	// CallbackTimeout bounds a callback for services. Zero: a minute.
+	CallbackTimeout time.Duration
 }
 
 // New returns the authenticator of a credential that uri.Config.Validate has completed. It is an error if the mechanism
-// is not there, or if the password cannot be prepared for it.
-func New(credential *uri.Credential) (*Authenticator, error) {
+// is not there, or if it cannot work with the credential.
+func New(credential *uri.Credential, o Options) (*Authenticator, error) {
 	a := &Authenticator{credential: *credential}
-	if err := a.prepare(); err != nil {
+	if err := a.prepare(&o); err != nil {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}
 	return a, nil
 }
 
-func (a *Authenticator) prepare() error {
+func (a *Authenticator) prepare(o *Options) (err error) {
 	switch a.credential.Mechanism {
 	case "", uri.ScramSHA1, uri.ScramSHA256:
 		return a.preparePasswords()
+	case uri.OIDC:
+		a.tokens, err = newTokens(&a.credential, o.OIDC, cmp.Or(o.CallbackTimeout, callbackTimeout))
+		return err
 	}
 	if _, ok := mechanisms[a.credential.Mechanism]; !ok {
 		return fmt.Errorf("mechanism %s is not available", a.credential.Mechanism)
@@ -59,28 +73,31 @@ type conversation interface {
 }
 
 // mechanisms make the conversations of the mechanisms.
-var mechanisms = map[string]func(*Authenticator) (conversation, error){
-	uri.ScramSHA1:   func(a *Authenticator) (conversation, error) { return newScram(a, uri.ScramSHA1) },
-	uri.ScramSHA256: func(a *Authenticator) (conversation, error) { return newScram(a, uri.ScramSHA256) },
-	uri.Plain:       func(a *Authenticator) (conversation, error) { return newPlain(a), nil },
-	uri.X509:        func(a *Authenticator) (conversation, error) { return &x509{user: a.credential.Username}, nil },
+var mechanisms = map[string]func(*Attempt) (conversation, error){
+	uri.ScramSHA1:   func(t *Attempt) (conversation, error) { return newScram(t.a, uri.ScramSHA1) },
+	uri.ScramSHA256: func(t *Attempt) (conversation, error) { return newScram(t.a, uri.ScramSHA256) },
+	uri.Plain:       func(t *Attempt) (conversation, error) { return newPlain(t.a), nil },
+	uri.X509:        func(t *Attempt) (conversation, error) { return &x509{user: t.a.credential.Username}, nil },
+	uri.OIDC:        newOIDC,
 }
 
-// Attempt is the authentication of one connection.
+// Attempt is the authentication of one connection. It stays with the connection, which may have to be authenticated again.
 type Attempt struct {
 	a         *Authenticator
+	addr      string
 	mechanism string       // "" until it is negotiated
 	ahead     conversation // that began with the hello, nil if none did
+	access    string       // the token that the connection was authenticated with, of MONGODB-OIDC
 }
 
-// Attempt begins the authentication of a connection.
-func (a *Authenticator) Attempt() (*Attempt, error) {
-	t := &Attempt{a: a, mechanism: a.credential.Mechanism}
+// Attempt begins the authentication of a connection to the server at addr.
+func (a *Authenticator) Attempt(addr string) (*Attempt, error) {
+	t := &Attempt{a: a, addr: addr, mechanism: a.credential.Mechanism}
 	name := t.mechanism
 	if name == "" {
 		name = uri.ScramSHA256 // what is speculated on
 	}
-	c, err := mechanisms[name](a)
+	c, err := mechanisms[name](t)
 	if err != nil && t.mechanism != "" {
 		return nil, err
 	}
@@ -117,7 +134,9 @@ func (t *Attempt) Finish(ctx context.Context, tr Transport, hello bson.Raw) erro
 	if t.ahead == nil || t.mechanism == uri.ScramSHA1 && t.a.credential.Mechanism == "" {
 		speculative = nil // it was not asked for, or is about the other mechanism
 	}
-	return t.a.run(ctx, tr, t.mechanism, t.ahead, speculative)
+	ahead := t.ahead
+	t.ahead = nil
+	return t.run(ctx, tr, ahead, speculative)
 }
 
 // Mechanism returns the name of the mechanism, "" before Finish if it is negotiated.
@@ -131,23 +150,24 @@ func negotiate(hello bson.Raw) string {
 	return uri.ScramSHA1
 }
 
-// Reauthenticate authenticates a connection again, with the mechanism that it was authenticated with, after the server
+// Reauthenticate authenticates the connection again, with the mechanism that it was authenticated with, after the server
 // answered a command with the error 391 (ReauthenticationRequired). The errors are those of Finish.
-func (a *Authenticator) Reauthenticate(ctx context.Context, tr Transport, mechanism string) error {
-	return a.run(ctx, tr, mechanism, nil, nil)
+func (t *Attempt) Reauthenticate(ctx context.Context, tr Transport) error {
+	t.renew()
+	return t.run(ctx, tr, nil, nil)
 }
 
 // run has a conversation: the one that began with the hello if the server answered it, else a new one.
-func (a *Authenticator) run(ctx context.Context, tr Transport, mechanism string, ahead conversation, speculative bson.Raw) error {
+func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, speculative bson.Raw) error {
 	c := ahead
 	if speculative == nil {
 		var err error
-		if c, err = mechanisms[mechanism](a); err != nil {
-			return authError(tr, mechanism, err)
+		if c, err = mechanisms[t.mechanism](t); err != nil {
+			return authError(tr, t.mechanism, err)
 		}
 	}
 	if err := c.run(ctx, tr, speculative); err != nil {
-		return authError(tr, mechanism, err)
+		return authError(tr, t.mechanism, err)
 	}
 	return nil
 }

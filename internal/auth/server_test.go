@@ -87,7 +87,7 @@ func (s *server) hello(t *Attempt) bson.Raw {
 	})
 }
 
-func refused() error {
+func refusal() error {
 	return mongoerr.NewServerError("saslContinue", "server:27017", document(func(dst []byte) []byte {
 		dst = bson.AppendInt32(dst, "code", 18)
 		dst = bson.AppendString(dst, "codeName", "AuthenticationFailed")
@@ -111,7 +111,7 @@ func (s *server) answer(db string, cmd bson.Raw) (bson.Raw, error) {
 	switch {
 	case cmd.Lookup("authenticate").Type != 0:
 		if db != "$external" && db != "" {
-			return nil, refused()
+			return nil, refusal()
 		}
 		return document(func(dst []byte) []byte { return bson.AppendString(dst, "user", "CN=client") }), nil
 	case cmd.Lookup("saslStart").Type != 0:
@@ -120,7 +120,7 @@ func (s *server) answer(db string, cmd bson.Raw) (bson.Raw, error) {
 		if s.mech == uri.Plain {
 			parts := strings.Split(string(payload.Data), "\x00")
 			if u := s.users[db+"."+parts[1]]; u.secrets[uri.Plain] != parts[2] {
-				return nil, refused()
+				return nil, refusal()
 			}
 			return s.reply("", true), nil
 		}
@@ -146,7 +146,7 @@ func (s *server) scramFirst(db, first string) (bson.Raw, error) {
 	name = strings.NewReplacer("=2C", ",", "=3D", "=").Replace(strings.TrimPrefix(name, "n="))
 	u, ok := s.users[db+"."+name]
 	if !ok || !slices.Contains(u.mechanisms, s.mech) {
-		return nil, refused()
+		return nil, refusal()
 	}
 	s.secret = u.secrets[s.mech]
 	serverFirst := fmt.Sprintf("%sserver,s=%s,i=%d", nonce, base64.StdEncoding.EncodeToString([]byte("salt of 16 bytes")), s.iterations)
@@ -170,7 +170,7 @@ func (s *server) scramFinal(final string) (bson.Raw, error) {
 	h = newHash()
 	h.Write(key)
 	if !hmac.Equal(h.Sum(nil), stored) {
-		return nil, refused()
+		return nil, refusal()
 	}
 	signature := mac(newHash, mac(newHash, salted, "Server Key"), message)
 	return s.reply("v="+base64.StdEncoding.EncodeToString(signature), !s.emptyExchange), nil
@@ -206,11 +206,11 @@ func login(t *testing.T, s *server, connectionString string) (mechanism string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(c.Credential)
+	a, err := New(c.Credential, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempt, err := a.Attempt()
+	attempt, err := a.Attempt(s.Addr())
 	if err != nil {
 		return "", err
 	}

@@ -22,7 +22,7 @@ func authenticator(t *testing.T, connectionString string) *auth.Authenticator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := auth.New(c.Credential)
+	a, err := auth.New(c.Credential, auth.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

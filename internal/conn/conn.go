@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/event"
+	"allium/internal/auth"
 	"allium/internal/wire"
 )
 
@@ -22,7 +23,7 @@ type Conn struct {
 	maxMessage int32         // the greatest message that is read
 	limit      time.Duration // the connection's own bound on the time of a round trip
 	compressor wire.CompressorID
-	mechanism  string // that it was authenticated with
+	auth       *auth.Attempt // nil if it was not authenticated
 
 	// The reading side. partial holds what was read of a message that is not complete yet, or of messages that follow
 	// the last one. readHint is how much the last reply would have needed.
@@ -78,7 +79,12 @@ func (c *Conn) Addr() string { return c.addr }
 func (c *Conn) Hello() *event.ServerDescription { return c.hello }
 
 // Mechanism returns the name of the mechanism that the connection was authenticated with, "" if it was not.
-func (c *Conn) Mechanism() string { return c.mechanism }
+func (c *Conn) Mechanism() string {
+	if c.auth == nil {
+		return ""
+	}
+	return c.auth.Mechanism()
+}
 
 // SetTimeout bounds the time of each round trip from now on, in addition to its context; when it passes, the connection is
 // broken. Zero: no bound. A monitor that waits for a change of the server needs another bound than its handshake.

@@ -69,7 +69,7 @@ func (c *Conn) introduce(ctx context.Context) error {
 		_, err := c.greet(ctx, nil)
 		return err
 	}
-	attempt, err := c.cfg.Authenticator.Attempt()
+	attempt, err := c.cfg.Authenticator.Attempt(c.addr)
 	if err != nil {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: err}
 	}
@@ -87,7 +87,7 @@ func (c *Conn) introduce(ctx context.Context) error {
 	if err := attempt.Finish(ctx, transport{c}, reply); err != nil {
 		return err
 	}
-	c.mechanism = attempt.Mechanism()
+	c.auth = attempt
 	return nil
 }
 
@@ -104,10 +104,10 @@ func (c *Conn) greet(ctx context.Context, attempt *auth.Attempt) (bson.Raw, erro
 // (ReauthenticationRequired). A credential that is refused is a *mongoerr.AuthError; the other errors are those of Dial. Every
 // error closes the connection.
 func (c *Conn) Reauthenticate(ctx context.Context) error {
-	if c.mechanism == "" {
+	if c.auth == nil {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: errors.New("the connection was not authenticated")}
 	}
-	if err := c.cfg.Authenticator.Reauthenticate(ctx, transport{c}, c.mechanism); err != nil {
+	if err := c.auth.Reauthenticate(ctx, transport{c}); err != nil {
 		c.abandon()
 		return err
 	}

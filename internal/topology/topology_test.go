@@ -437,7 +437,7 @@ func plain(t *testing.T) *auth.Authenticator {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	a, err := auth.New(c.Credential)
+	a, err := auth.New(c.Credential, auth.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

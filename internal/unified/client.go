@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"sync"
@@ -71,6 +72,9 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	await := a.millis("awaitMinPoolSizeMS")
 	c.off = await > 0
+	if strings.EqualFold(options.Get("authMechanism"), oidc) {
+		seeds = seeds.withOIDC(options, &opts, r.deployment.access)
+	}
 	if c.Client, err = allium.Open(seeds.uri(options), opts); err != nil {
 		return nil, err
 	}
@@ -100,7 +104,10 @@ func uriOptions(doc bson.Raw) (url.Values, error) {
 		if why, ok := declined[key]; ok {
 			return nil, skipped{errors.New(why)}
 		}
-		if _, isDoc := v.Document(); isDoc {
+		if d, isDoc := v.Document(); isDoc {
+			if key == "authMechanismProperties" && isPlaceholders(d) {
+				continue // withOIDC knows them
+			}
 			return nil, fmt.Errorf("option %s: there is nothing to replace %v with", key, v)
 		}
 		if arr, ok := v.Array(); ok {
@@ -115,6 +122,34 @@ func uriOptions(doc bson.Raw) (url.Values, error) {
 		}
 	}
 	return query, nil
+}
+
+// isPlaceholders reports whether a document is a placeholder or has nothing but placeholders.
+func isPlaceholders(d bson.Raw) bool {
+	for key, v := range d.All() {
+		sub, _ := v.Document()
+		if key != "$$placeholder" && sub.Lookup("$$placeholder").IsZero() {
+			return false
+		}
+	}
+	return !d.IsEmpty()
+}
+
+const oidc = "MONGODB-OIDC"
+
+// withOIDC returns the seeds of a client that authenticates with MONGODB-OIDC: with access, or if that is "" with the token in the
+// file that $OIDC_TOKEN_FILE names.
+func (s seeds) withOIDC(options url.Values, opts *allium.ClientOptions, access string) seeds {
+	s.user, s.options = "", maps.Clone(s.options)
+	maps.DeleteFunc(s.options, func(key string, _ []string) bool { return strings.HasPrefix(strings.ToLower(key), "auth") })
+	if access == "" {
+		options.Set("authMechanismProperties", "ENVIRONMENT:test")
+		return s
+	}
+	opts.OIDC = &allium.OIDC{Callback: func(context.Context, allium.OIDCParams) (allium.OIDCCredential, error) {
+		return allium.OIDCCredential{AccessToken: access}, nil
+	}}
+	return s
 }
 
 // awaitPools waits until every pool has as many connections as minPoolSize says, and records events from then on.

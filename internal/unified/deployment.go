@@ -19,6 +19,7 @@ type Target struct {
 	Topology string // "single", "replicaset", "sharded" or "load-balanced"
 	Version  string // of the server
 	Auth     bool   // clients must authenticate
+	OIDC     bool   // clients may authenticate with MONGODB-OIDC
 	// Parameters are server parameters that the test needs.
 	Parameters bson.Raw
 }
@@ -29,6 +30,7 @@ type Deployment struct {
 	seeds  seeds // of clients that use multiple mongoses
 	lone   seeds // of those that use a single one
 	dialer allium.Dialer
+	access string         // a token of MONGODB-OIDC, "" if clients read theirs from a file
 	admin  *allium.Client // the internal client
 	direct []*allium.Client
 	stop   func()
@@ -87,7 +89,7 @@ func (s seeds) uri(options url.Values) string {
 	return s.scheme + "://" + s.user + s.hosts + "/" + s.db + "?" + all.Encode()
 }
 
-const user, password = "unified", "pencil"
+const user, password, accessToken = "unified", "pencil", "token of unified"
 
 // Start starts a mongotest deployment. In memory it may run inside of a testing/synctest bubble.
 func Start(t Target, inMemory bool) (*Deployment, error) {
@@ -107,6 +109,9 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	if t.Auth {
 		options = append(options, mongotest.Auth(user, password))
 	}
+	if t.OIDC {
+		options = append(options, mongotest.OIDC(mongotest.IdentityProvider{Issuer: "https://issuer.example"}))
+	}
 	if inMemory {
 		options = append(options, mongotest.InMemory())
 	}
@@ -121,7 +126,13 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Deployment{Target: t, dialer: m, stop: m.Stop}
+	if t.OIDC {
+		if err := m.AddUser(mongotest.User{Name: user, DB: "$external", Roles: []string{"root"}, AccessTokens: []string{accessToken}}); err != nil {
+			m.Stop()
+			return nil, err
+		}
+	}
+	d := &Deployment{Target: t, dialer: m, access: accessToken, stop: m.Stop}
 	if d.seeds, err = parseSeeds(m.URI()); err == nil {
 		if d.lone, err = parseSeeds(m.SingleMongosURI()); err == nil {
 			err = d.open()
@@ -153,6 +164,7 @@ func Connect(uri string) (*Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.OIDC = d.hasMechanism(oidc)
 	msg, _ := hello.Lookup("msg").StringValue()
 	switch {
 	case strings.EqualFold(d.seeds.options.Get("loadBalanced"), "true"):
@@ -241,11 +253,24 @@ func (d *Deployment) parameter(name string) bson.RawValue {
 	return d.parameters[name]
 }
 
+// hasMechanism reports whether clients can authenticate with a mechanism.
+func (d *Deployment) hasMechanism(name string) bool {
+	for v := range rawArray(d.parameter("authenticationMechanisms")) {
+		if s, _ := v.StringValue(); strings.EqualFold(s, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // String names the target for reports.
 func (t Target) String() string {
 	s := t.Topology + " " + t.Version
 	if t.Auth {
 		s += " auth"
+	}
+	if t.OIDC {
+		s += " OIDC"
 	}
 	return s
 }

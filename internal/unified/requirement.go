@@ -44,6 +44,8 @@ func (t *Target) lacks(r *Requirement) string {
 		return "needs client-side encryption with a key service"
 	case !r.hasTopology(t.Topology):
 		return "needs topology " + strings.Join(r.Topologies, " or ")
+	case strings.EqualFold(r.AuthMechanism, oidc) && !t.OIDC:
+		return "needs authentication with " + oidc
 	case r.Auth != nil && *r.Auth != t.Auth:
 		if *r.Auth {
 			return "needs authentication"
@@ -79,15 +81,7 @@ func (d *Deployment) lacks(r *Requirement) string {
 			return "needs server parameter " + strings.Clone(name) + " to be " + want.String()
 		}
 	}
-	if r.AuthMechanism != "" {
-		for v := range rawArray(d.parameter("authenticationMechanisms")) {
-			if s, _ := v.StringValue(); strings.EqualFold(s, r.AuthMechanism) {
-				return ""
-			}
-		}
-		if strings.EqualFold(r.AuthMechanism, "MONGODB-OIDC") {
-			return "needs authentication with MONGODB-OIDC and its identity provider"
-		}
+	if r.AuthMechanism != "" && !d.hasMechanism(r.AuthMechanism) {
 		return "needs authentication mechanism " + r.AuthMechanism
 	}
 	return ""
@@ -108,7 +102,7 @@ func Targets(f *File, t *Test) (targets []Target, skip string) {
 	search:
 		for _, version := range all {
 			for _, auth := range []bool{false, true} {
-				target := Target{Topology: topology, Version: version, Auth: auth}
+				target := Target{Topology: topology, Version: version, Auth: auth, OIDC: auth && usesOIDC(lists)}
 				if topology == "load-balanced" && compareVersions(version, "5.0") < 0 {
 					continue // there were no load balancers before
 				}
@@ -138,6 +132,16 @@ func Targets(f *File, t *Test) (targets []Target, skip string) {
 	slices.Sort(why)
 	why = slices.DeleteFunc(slices.Compact(why), func(s string) bool { return s == "" })
 	return nil, strings.Join(why, "; ")
+}
+
+// usesOIDC reports whether a requirement asks for MONGODB-OIDC.
+func usesOIDC(lists [][]Requirement) bool {
+	for _, list := range lists {
+		if slices.ContainsFunc(list, func(r Requirement) bool { return strings.EqualFold(r.AuthMechanism, oidc) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // parameters returns the server parameters of a requirement that the target meets.

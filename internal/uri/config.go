@@ -16,6 +16,8 @@ type Config struct {
 
 	Database   string      // the database of the path, "" if there is none
 	Credential *Credential // nil: no authentication
+	// OIDCCallback says that the program supplies the tokens of MONGODB-OIDC itself.
+	OIDCCallback bool
 
 	AppName        string
 	ReplicaSet     string

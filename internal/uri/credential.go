@@ -33,6 +33,8 @@ type Credential struct {
 	Mechanism   string // "": negotiated with the server
 	// Properties are those of the mechanism. The case of their names does not matter.
 	Properties map[string]string
+
+	hasCallback bool // see Config.OIDCCallback
 }
 
 // Format prints the credential without its secrets, whatever the verb.
@@ -166,9 +168,11 @@ func checkOIDC(c *Credential) error {
 	_, hasResource := c.Properties["TOKEN_RESOURCE"]
 	needsResource := env == "azure" || env == "gcp"
 	switch {
-	case !hasEnv:
-		return errors.New("there is no ENVIRONMENT")
-	case !slices.Contains([]string{"test", "azure", "gcp", "k8s"}, env):
+	case hasEnv && c.hasCallback:
+		return errors.New("there are both an ENVIRONMENT and a callback")
+	case !hasEnv && !c.hasCallback:
+		return errors.New("there is neither an ENVIRONMENT nor a callback")
+	case hasEnv && !slices.Contains([]string{"test", "azure", "gcp", "k8s"}, env):
 		return errors.New("ENVIRONMENT must be one of test, azure, gcp, k8s")
 	case hasResource && !needsResource:
 		return errors.New("TOKEN_RESOURCE is for the environments azure and gcp")

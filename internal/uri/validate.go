@@ -42,12 +42,16 @@ func (c *Config) Validate() error {
 		}
 		return unknown
 	})
+	if c.OIDCCallback && (c.Credential == nil || c.Credential.Mechanism != OIDC) {
+		return errors.New("there is a callback for tokens, but the mechanism MONGODB-OIDC is not chosen")
+	}
 	if c.Credential != nil {
 		own := *c.Credential // it may be the program's
 		own.Properties = nil
 		for name, value := range c.Credential.Properties {
 			own.addProperty(name, value)
 		}
+		own.hasCallback = c.OIDCCallback
 		own.Source = cmp.Or(own.Source, c.authSource)
 		if err := own.complete(c.Database); err != nil {
 			return fmt.Errorf("authentication: %w", err)

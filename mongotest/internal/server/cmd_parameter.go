@@ -24,7 +24,11 @@ func (r *Request) appendParameter(dst []byte, name string) ([]byte, bool) {
 		dst = bson.AppendString(dst, "version", r.Node.cfg.Version.Series())
 		return bson.EndDocument(dst, at), true
 	case "authenticationMechanisms":
-		return appendStrings(dst, name, []string{mechX509, scramSHA1, scramSHA256}), true
+		list := []string{mechX509, scramSHA1, scramSHA256}
+		if r.Node.cfg.OIDC != nil {
+			list = append(list, mechOIDC)
+		}
+		return appendStrings(dst, name, list), true
 	}
 	if point, ok := strings.CutPrefix(name, "failpoint."); ok {
 		status, known := r.Node.failPointStatus(point)

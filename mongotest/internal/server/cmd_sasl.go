@@ -22,6 +22,7 @@ func init() {
 
 // conversation is a SASL conversation that a connection is in.
 type conversation struct {
+	last      func(r *Request, payload, dst []byte) ([]byte, error) // answers the message that ends the conversation; nil: SCRAM's
 	scram     *scramServer
 	user      *User
 	skipEmpty bool
@@ -69,8 +70,10 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 		}
 		c.user = u
 		return appendSASL(dst, true, nil), nil
+	case mechOIDC:
+		return r.oidcStart(payload, dst)
 	}
-	return dst, srverr.New(srverr.MechanismUnavailable, "Received authentication for mechanism %s which is unknown or not enabled", mech)
+	return dst, errMechanism(mech)
 }
 
 func saslPayload(cmd bson.Raw) ([]byte, error) {
@@ -117,6 +120,10 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 	payload, err := saslPayload(r.Body)
 	if err != nil {
 		return end(err)
+	}
+	if s.last != nil {
+		c.sasl = nil
+		return s.last(r, payload, dst)
 	}
 	if s.verified {
 		if len(payload) != 0 {

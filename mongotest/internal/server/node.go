@@ -31,9 +31,10 @@ const (
 // Config is what all nodes of a deployment share. It must not change after the first node is made.
 type Config struct {
 	Version     Version
-	Compressors []string    // offered, in the server's order of preference; nil: none
-	TLS         *tls.Config // nil: no TLS
-	Auth        bool        // commands need authentication
+	Compressors []string           // offered, in the server's order of preference; nil: none
+	TLS         *tls.Config        // nil: no TLS
+	Auth        bool               // commands need authentication
+	OIDC        []IdentityProvider // nil: MONGODB-OIDC is off
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in hello.
 	RequireLoadBalanced bool
 	Log                 *slog.Logger

@@ -30,6 +30,7 @@ type User struct {
 	Name, DB   string
 	Roles      []RoleName
 	Mechanisms []string
+	Tokens     []string // access tokens of MONGODB-OIDC
 
 	id       [16]byte
 	creds    map[string]scramCredentials

@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// The addresses of the metadata services, which virtual machines reach without leaving their host.
+const (
+	azureTokens = "http://169.254.169.254/metadata/identity/oauth2/token"
+	gcpTokens   = "http://metadata/computeMetadata/v1/instance/service-accounts/default/identity"
+)
+
+const kubernetesTokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+// metadataClient keeps no connections, since it is used once in an hour or so, and knows no proxies.
+var metadataClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// environmentCallback returns the callback of an environment that provides tokens by itself, nil if there is no such environment
+// (specification: Authentication, "Built-in OIDC Environment Integrations"). resource is who the tokens are for.
+func environmentCallback(name, resource string, client *http.Client) OIDCCallback {
+	switch name {
+	case "azure":
+		return func(ctx context.Context, p OIDCParams) (OIDCCredential, error) {
+			query := url.Values{"api-version": {"2018-02-01"}, "resource": {resource}}
+			if p.Username != "" {
+				query.Set("client_id", p.Username)
+			}
+			body, err := metadata(ctx, client, azureTokens+"?"+query.Encode(), http.Header{"Accept": {"application/json"}, "Metadata": {"true"}})
+			if err != nil {
+				return OIDCCredential{}, err
+			}
+			var reply struct {
+				AccessToken string `json:"access_token"`
+			}
+			if err := json.Unmarshal(body, &reply); err != nil {
+				return OIDCCredential{}, fmt.Errorf("metadata service's reply: %w", err)
+			}
+			return OIDCCredential{AccessToken: reply.AccessToken}, nil
+		}
+	case "gcp":
+		return func(ctx context.Context, _ OIDCParams) (OIDCCredential, error) {
+			query := url.Values{"audience": {resource}}
+			body, err := metadata(ctx, client, gcpTokens+"?"+query.Encode(), http.Header{"Metadata-Flavor": {"Google"}})
+			return OIDCCredential{AccessToken: strings.TrimSpace(string(body))}, err
+		}
+	case "k8s":
+		return func(context.Context, OIDCParams) (OIDCCredential, error) {
+			return tokenFromFile(cmp.Or(os.Getenv("AZURE_FEDERATED_TOKEN_FILE"), os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), kubernetesTokenFile))
+		}
+	case "test": // of the specification's own tests
+		return func(context.Context, OIDCParams) (OIDCCredential, error) {
+			return tokenFromFile(os.Getenv("OIDC_TOKEN_FILE"))
+		}
+	}
+	return nil
+}
+
+func tokenFromFile(name string) (OIDCCredential, error) {
+	text, err := os.ReadFile(name)
+	return OIDCCredential{AccessToken: strings.TrimSpace(string(text))}, err
+}
+
+// maxMetadata bounds a reply of a metadata service.
+const maxMetadata = 1 << 20
+
+// metadata asks a metadata service.
+func metadata(ctx context.Context, client *http.Client, url string, header http.Header) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header = header
+	reply, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("metadata service: %w", err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(reply.Body, maxMetadata))
+	if err != nil {
+		return nil, fmt.Errorf("metadata service: %w", err)
+	}
+	if reply.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("metadata service answered %s: %s", reply.Status, body)
+	}
+	return body, nil
+}
