@@ -44,7 +44,7 @@ func basicCodecs(t reflect.Type, fl flags) (basic, bool) {
 
 var basics map[reflect.Type]basic
 
-var decDateTime = exact(plain(RawValue.DateTime))
+var decDateTime = exact(TypeDateTime, plain(RawValue.DateTime))
 
 func init() {
 	basics = map[reflect.Type]basic{
@@ -101,7 +101,7 @@ func init() {
 				v := at[Binary](p)
 				return TypeBinary, AppendBinaryValue(dst, v.Subtype, v.Data), nil
 			},
-			dec: exact(func(v RawValue, _ *decoder) (Binary, bool) {
+			dec: exact(TypeBinary, func(v RawValue, _ *decoder) (Binary, bool) {
 				b, ok := v.Binary()
 				b.Data = append([]byte{}, b.Data...)
 				return b, ok
@@ -112,17 +112,17 @@ func init() {
 			enc: func(_ *encoder, dst []byte, p ptr) (Type, []byte, error) {
 				return TypeTimestamp, AppendTimestampValue(dst, *at[Timestamp](p)), nil
 			},
-			dec: exact(plain(RawValue.Timestamp)),
+			dec: exact(TypeTimestamp, plain(RawValue.Timestamp)),
 		},
 		reflect.TypeFor[Decimal128](): {
 			enc: func(_ *encoder, dst []byte, p ptr) (Type, []byte, error) {
 				return TypeDecimal128, AppendDecimal128Value(dst, *at[Decimal128](p)), nil
 			},
-			dec: exact(plain(RawValue.Decimal128)),
+			dec: exact(TypeDecimal128, plain(RawValue.Decimal128)),
 		},
 		reflect.TypeFor[Regex](): {
 			enc: checked(TypeRegex, func(dst []byte, v Regex) ([]byte, error) { return appendRegexValue(dst, v) }),
-			dec: exact(RawValue.validRegex),
+			dec: exact(TypeRegex, RawValue.validRegex),
 		},
 		reflect.TypeFor[JavaScript](): {
 			enc: checked(TypeJavaScript, func(dst []byte, v JavaScript) ([]byte, error) { return appendText(dst, string(v)) }),
@@ -134,7 +134,7 @@ func init() {
 		},
 		reflect.TypeFor[DBPointer](): {
 			enc: checked(TypeDBPointer, appendDBPointerValue),
-			dec: exact(RawValue.validDBPointer),
+			dec: exact(TypeDBPointer, RawValue.validDBPointer),
 		},
 		reflect.TypeFor[Undefined](): empty[Undefined](TypeUndefined),
 		reflect.TypeFor[Null]():      empty[Null](TypeNull),
@@ -205,12 +205,16 @@ func plain[T any](get func(RawValue) (T, bool)) func(RawValue, *decoder) (T, boo
 }
 
 // exact returns a decFunc for a type that has one BSON type of its own, or null.
-func exact[T any](get func(RawValue, *decoder) (T, bool)) decFunc {
+func exact[T any](own Type, get func(RawValue, *decoder) (T, bool)) decFunc {
 	return func(d *decoder, t Type, b []byte, p ptr) (int, error) {
-		if t == TypeNull || t == TypeUndefined {
+		switch t {
+		case own:
+		case TypeNull, TypeUndefined:
 			var zero T
 			*at[T](p) = zero
 			return 0, nil
+		default:
+			return 0, &DecodeError{BSONType: t, GoType: reflect.TypeFor[T](), Err: errWrongType}
 		}
 		n, err := valueSize(t, b)
 		if err != nil {
@@ -218,7 +222,7 @@ func exact[T any](get func(RawValue, *decoder) (T, bool)) decFunc {
 		}
 		v, ok := get(RawValue{Type: t, Value: b[:n]}, d)
 		if !ok {
-			return 0, &DecodeError{BSONType: t, GoType: reflect.TypeFor[T](), Err: errWrongType}
+			return 0, &DecodeError{BSONType: t, GoType: reflect.TypeFor[T](), Err: errMalformed}
 		}
 		*at[T](p) = v
 		return n, nil

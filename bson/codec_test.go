@@ -247,3 +247,24 @@ func TestNamedBytes(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", out, err, in)
 	}
 }
+
+// TestMalformedValues: a broken value of the right type is not said to be one of the wrong type.
+func TestMalformedValues(t *testing.T) {
+	for _, tt := range []struct {
+		v    RawValue
+		into any
+		want error
+	}{
+		{RawValue{TypeRegex, []byte("\xff\x00\x00")}, new(Regex), errMalformed},
+		{RawValue{TypeBinary, []byte{5, 0, 0, 0, 2, 9, 0, 0, 0, 1}}, new(Binary), errMalformed},
+		{RawValue{TypeBinary, []byte{0, 0, 0, 0, 0}}, new(Regex), errWrongType},
+		{RawValue{TypeString, []byte{1, 0, 0, 0, 0}}, new(MinKey), errWrongType},
+		{RawValue{TypeInt32, []byte{1, 0, 0, 0}}, new(Symbol), errWrongType},
+	} {
+		var de *DecodeError
+		err := tt.v.Unmarshal(tt.into)
+		if !errors.Is(err, tt.want) || !errors.As(err, &de) || de.GoType != reflect.TypeOf(tt.into).Elem() {
+			t.Errorf("%s %x into %T: got %v, want %v", tt.v.Type, tt.v.Value, tt.into, err, tt.want)
+		}
+	}
+}

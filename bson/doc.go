@@ -117,6 +117,8 @@
 //     nil there, whatever it held.
 //   - A null does not reach UnmarshalBSON; other values than documents and arrays there are errors.
 //   - Strings and keys with invalid UTF-8 are errors; for decoding see Options.AllowInvalidUTF8.
+//   - encoding/json writes timestamps, binaries, regular expressions and other types that JSON has nothing for as Extended JSON,
+//     there as Go structs.
 //   - omitzero exists. Options are part of what codecs are cached by.
 //   - There is no registry of encoders and decoders by kind: Options and CodecFor take its place.
 package bson

@@ -61,6 +61,7 @@ var (
 	errTooDeep     = errors.New("nests too deep (is the value cyclic?)")
 	errNUL         = errors.New("contains a NUL byte")
 	errUTF8        = errors.New("is not valid UTF-8")
+	errMalformed   = errors.New("value is malformed")
 	errNotDocument = errors.New("is not a document")
 	errWrongType   = errors.New("types do not fit")
 	errUnsupported = errors.New("type has no BSON form")

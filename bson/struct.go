@@ -1,6 +1,7 @@
 package bson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // structProgram is what a struct type is compiled into.
@@ -364,18 +366,19 @@ func (s *structProgram) lookup(key []byte) int {
 	if i, ok := s.byKey[string(key)]; ok {
 		return i
 	}
-	for j, c := range key {
-		if c >= 'A' && c <= 'Z' {
-			lower := append(make([]byte, 0, 64), key...)
-			for ; j < len(lower); j++ {
-				if c := lower[j]; c >= 'A' && c <= 'Z' {
-					lower[j] = c + 'a' - 'A'
-				}
-			}
-			if i, ok := s.byKey[string(lower)]; ok {
-				return i
-			}
+	lower, changed := append(make([]byte, 0, 64), key...), false
+	for j, c := range lower {
+		if c >= utf8.RuneSelf {
+			lower, changed = bytes.ToLower(key), true
 			break
+		}
+		if c >= 'A' && c <= 'Z' {
+			lower[j], changed = c+'a'-'A', true
+		}
+	}
+	if changed {
+		if i, ok := s.byKey[string(lower)]; ok {
+			return i
 		}
 	}
 	return -1

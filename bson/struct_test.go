@@ -340,3 +340,19 @@ func TestDecodeInto(t *testing.T) {
 		t.Error("bytes after the document: no error")
 	}
 }
+
+// TestKeysInLowerCase: a key without a field of its own is tried in lower case, in every script.
+func TestKeysInLowerCase(t *testing.T) {
+	type fields struct {
+		Größe, ÄÖ, FooBar int32
+		Upper             int32 `bson:"UP"`
+	}
+	data, err := Marshal(D{{"GRÖßE", 1}, {"ÄÖ", 2}, {"fooBAR", 3}, {"up", 4}, {"\u212A", 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out fields
+	if err := Unmarshal(data, &out); err != nil || out != (fields{1, 2, 3, 0}) {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}

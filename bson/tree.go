@@ -354,7 +354,7 @@ func (d *decoder) rareAny(t Type, b []byte) (v any, n int, err error) {
 		ok = false // a boolean that is neither 0 nor 1
 	}
 	if !ok {
-		return nil, 0, &DecodeError{BSONType: t, Err: errors.New("value is malformed")}
+		return nil, 0, &DecodeError{BSONType: t, Err: errMalformed}
 	}
 	return v, n, nil
 }
