@@ -68,7 +68,7 @@ func writeLeaf(b *strings.Builder, l *leaf, indent string, depth int) {
 	b.WriteString(indent + l.path.name + " ")
 	switch t := l.test.(type) {
 	case *compareTest:
-		op := map[comparison]string{equal: "$eq", less: "$lt", less | equal: "$lte", greater: "$gt", greater | equal: "$gte"}[t.op]
+		op := comparisonNames[t.op]
 		fmt.Fprintf(b, "%s %s\n", op, bsontext.Value(t.rhs))
 	case *inTest:
 		b.WriteString("$in [ ")

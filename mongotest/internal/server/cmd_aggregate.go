@@ -54,7 +54,11 @@ func runAggregate(r *Request, dst []byte) ([]byte, error) {
 		if r.InTxn() {
 			return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a multi-document transaction")
 		}
-		return r.explainAggregate(dst, q)
+		e, err := q.explanation(r)
+		if err != nil {
+			return dst, err
+		}
+		return r.explain(dst, &e, false)
 	}
 	return r.aggregate(dst, q)
 }
@@ -321,18 +325,6 @@ func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeli
 		src = p.WithScores(src, a.filter.TextScore)
 	}
 	return src, nil
-}
-
-// explainAggregate explains a pipeline.
-func (r *Request) explainAggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
-	if _, _, err := r.openAggregate(q); err != nil {
-		return dst, err
-	}
-	var filter bson.Raw
-	if len(q.stages) > 0 {
-		filter, _ = q.stages[0].Lookup("$match").Document()
-	}
-	return r.explain(dst, q.ns, filter, nil, q.hint, "", false)
 }
 
 // pipelineEnv is what a pipeline sees of the deployment.

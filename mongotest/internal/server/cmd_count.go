@@ -19,41 +19,50 @@ var countStruct = &idlStruct{name: "count", fields: map[string]idlField{
 	"collectionUUID": {since: Version{6, 0, 0}}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 0, 0}},
 }}
 
-func runCount(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.readable(srverr.InvalidNamespace)
-	if err != nil {
-		return dst, err
+// countSpec are the arguments of count.
+type countSpec struct {
+	ns                string
+	filter, collation bson.Raw
+	hint              bson.RawValue
+	limit, skip       int64
+}
+
+func (q *countSpec) parse(r *Request) (err error) {
+	if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
+		return err
 	}
-	var filter, collation bson.Raw
-	var hint bson.RawValue
-	var limit, skip int64
-	err = countStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
+	return countStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "query":
-			filter = v.Value
+			q.filter = v.Value
 		case "collation":
-			collation = v.Value
+			q.collation = v.Value
 		case "hint":
-			hint, err = hintArg(v)
+			q.hint, err = hintArg(v)
 		case "limit":
-			limit, err = countNumber(k, v)
-			if err == nil && limit == math.MinInt64 {
+			q.limit, err = countNumber(k, v)
+			if err == nil && q.limit == math.MinInt64 {
 				err = srverr.New(srverr.BadValue, "limit value for count cannot be min long")
 			}
-			if limit < 0 {
-				limit = -limit
+			if q.limit < 0 {
+				q.limit = -q.limit
 			}
 		case "skip":
-			skip, err = countNumber(k, v)
-			if err == nil && skip < 0 {
+			q.skip, err = countNumber(k, v)
+			if err == nil && q.skip < 0 {
 				err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(k, v))
 			}
 		}
 		return err
 	})
-	if err != nil {
+}
+
+func runCount(r *Request, dst []byte) ([]byte, error) {
+	var q countSpec
+	if err := q.parse(r); err != nil {
 		return dst, err
 	}
+	ns, filter, collation, hint, limit, skip := q.ns, q.filter, q.collation, q.hint, q.limit, q.skip
 	st, err := r.snapshot(ns)
 	if err != nil {
 		return dst, err

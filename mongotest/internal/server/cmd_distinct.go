@@ -19,36 +19,45 @@ var distinctStruct = &idlStruct{name: "distinct", required: []string{"key"}, fie
 	"collectionUUID": {since: Version{6, 0, 0}}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 0, 0}},
 }}
 
-func runDistinct(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.readable(srverr.InvalidNamespace)
-	if err != nil {
-		return dst, err
+// distinctSpec are the arguments of distinct.
+type distinctSpec struct {
+	ns, key           string
+	filter, collation bson.Raw
+	hint              bson.RawValue
+}
+
+func (q *distinctSpec) parse(r *Request) (err error) {
+	if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
+		return err
 	}
 	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && !r.Node.cfg.Version.atLeast(Version{4, 4, 14}) {
-		return dst, wrongType("distinct.comment", v.Type, "string")
+		return wrongType("distinct.comment", v.Type, "string")
 	}
-	var filter, collation bson.Raw
-	var hint bson.RawValue
-	key := ""
 	err = distinctStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "key":
-			key, _ = v.StringValue()
+			q.key, _ = v.StringValue()
 		case "query":
-			filter = v.Value
+			q.filter = v.Value
 		case "collation":
-			collation = v.Value
+			q.collation = v.Value
 		case "hint":
-			hint, err = hintArg(v)
+			q.hint, err = hintArg(v)
 		}
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	return checkDistinctKey(q.key)
+}
+
+func runDistinct(r *Request, dst []byte) ([]byte, error) {
+	var q distinctSpec
+	if err := q.parse(r); err != nil {
 		return dst, err
 	}
-	if err := checkDistinctKey(key); err != nil {
-		return dst, err
-	}
+	ns, key, filter, collation, hint := q.ns, q.key, q.filter, q.collation, q.hint
 	st, err := r.snapshot(ns)
 	if err != nil {
 		return dst, err

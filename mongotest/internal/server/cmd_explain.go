@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"allium/bson"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -13,10 +14,101 @@ func init() {
 	register(&Command{Name: "explain", Where: OptIn, ReadConcern: true, Run: runExplain})
 }
 
-// explained says where a command that can be explained has its filter, and what it does with the documents.
-var explained = map[string]struct{ filter, stage string }{
-	"find": {"filter", ""}, "count": {"query", "COUNT"}, "distinct": {"query", ""}, "findAndModify": {"query", "UPDATE"},
-	"findandmodify": {"query", "UPDATE"}, "update": {"updates", "UPDATE"}, "delete": {"deletes", "DELETE"}, "aggregate": {"pipeline", ""},
+// explainTarget is what there is to explain of a command.
+type explainTarget struct {
+	q     findSpec   // which documents it asks for
+	stage string     // what it does with them: COUNT, UPDATE, DELETE; empty: it returns them
+	rest  []bson.Raw // of a pipeline: the stages that the query does not stand for
+}
+
+// explainers read the commands that can be explained, as these do themselves.
+var explainers = map[string]func(r *Request) (explainTarget, error){
+	"find": func(r *Request) (e explainTarget, err error) {
+		e.q.batchSize = -1
+		return e, e.q.parse(r, r.Body)
+	},
+	"count": func(r *Request) (explainTarget, error) {
+		var q countSpec
+		err := q.parse(r)
+		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint, limit: q.limit, skip: q.skip}, stage: "COUNT"}, err
+	},
+	"distinct": func(r *Request) (explainTarget, error) {
+		var q distinctSpec
+		err := q.parse(r)
+		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint}}, err
+	},
+	"findAndModify": func(r *Request) (explainTarget, error) {
+		var q findAndModifySpec
+		ns, err := r.collection(srverr.InvalidNamespace)
+		if err == nil {
+			err = q.parse(r)
+		}
+		if err != nil {
+			return explainTarget{}, err
+		}
+		stage := "UPDATE"
+		if q.remove {
+			stage = "DELETE"
+		}
+		return r.explainWrite(ns, &q.op, stage)
+	},
+	"update": func(r *Request) (explainTarget, error) {
+		if err := r.Cmd.Parse(r); err != nil {
+			return explainTarget{}, err
+		}
+		ops := r.writes.updates
+		if len(ops) != 1 {
+			return explainTarget{}, errExplainBatch
+		}
+		ops[0].let = r.writes.let
+		return r.explainWrite(r.writes.ns, &ops[0], "UPDATE")
+	},
+	"delete": func(r *Request) (explainTarget, error) {
+		if err := r.Cmd.Parse(r); err != nil {
+			return explainTarget{}, err
+		}
+		ops := r.writes.deletes
+		if len(ops) != 1 {
+			return explainTarget{}, errExplainBatch
+		}
+		ops[0].let = r.writes.let
+		return r.explainWrite(r.writes.ns, &ops[0].updateOp, "DELETE")
+	},
+	"aggregate": func(r *Request) (explainTarget, error) {
+		if err := r.Cmd.Parse(r); err != nil {
+			return explainTarget{}, err
+		}
+		return r.pipeline.explanation(r)
+	},
+}
+
+var errExplainBatch = srverr.New(srverr.InvalidLength, "explained write batches must be of size 1")
+
+func (r *Request) explainWrite(ns string, op *updateOp, stage string) (explainTarget, error) {
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return explainTarget{}, err
+	}
+	if err := op.parse(r, ns, st.Coll(ns)); err != nil {
+		return explainTarget{}, err
+	}
+	return explainTarget{q: findSpec{ns: ns, filter: op.q, sort: op.sort, collation: op.collation, let: op.let, hint: op.hint}, stage: stage}, nil
+}
+
+// explanation checks the pipeline and splits it into a query and what is left.
+func (q *aggregateSpec) explanation(r *Request) (explainTarget, error) {
+	it, _, err := r.openAggregate(q)
+	if err != nil {
+		return explainTarget{}, err
+	}
+	it.Close()
+	e := explainTarget{q: findSpec{ns: q.ns, collation: q.collation, let: q.let, hint: q.hint}, rest: q.stages}
+	if len(e.rest) > 0 {
+		if filter, ok := e.rest[0].Lookup("$match").Document(); ok {
+			e.q.filter, e.rest = filter, e.rest[1:]
+		}
+	}
+	return e, nil
 }
 
 func runExplain(r *Request, dst []byte) ([]byte, error) {
@@ -35,26 +127,35 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 		}
 		verbosity = s
 	}
-	name, v := firstElement(cmd)
-	what, ok := explained[name]
-	if !ok && r.Node.lookup(name) != nil {
-		return dst, srverr.New(srverr.IllegalOperation, "Cannot explain cmd: %s", name)
-	}
-	if !ok {
+	name, _ := firstElement(cmd)
+	inner := *r
+	inner.Cmd = r.Node.lookup(name)
+	if inner.Cmd == nil {
 		return dst, srverr.New(srverr.CommandNotFound, "Explain failed due to unknown command: %s", name)
 	}
-	coll, ok := v.StringValue()
-	if !ok {
-		return dst, srverr.New(srverr.InvalidNamespace, "collection name has invalid type %s", typeOf(v))
+	read := explainers[inner.Cmd.Name]
+	if read == nil {
+		return dst, srverr.New(srverr.IllegalOperation, "Cannot explain cmd: %s", name)
 	}
-	if err := checkNamespace(r.DB, coll); err != nil {
+	inner.Body, inner.Sequences, inner.Name = explainedBody(cmd, r.DB), nil, name
+	e, err := read(&inner)
+	if err != nil {
 		return dst, err
 	}
-	if err := r.checkReadable(namespace(r.DB, coll)); err != nil && what.filter != "pipeline" {
-		return dst, err
+	return r.explain(dst, &e, verbosity != "queryPlanner")
+}
+
+// explainedBody returns the explained command as if it had come by itself. An aggregate needs no cursor to be explained.
+func explainedBody(cmd bson.Raw, db string) bson.Raw {
+	at, body := bson.BeginDocument(nil)
+	body = append(body, cmd.Elements()...)
+	if name, _ := firstElement(cmd); name == "aggregate" && cmd.Lookup("cursor").Type == 0 {
+		body = bson.AppendDocument(body, "cursor", orEmpty(nil))
 	}
-	filter, sort := explainedQuery(cmd, what.filter)
-	return r.explain(dst, namespace(r.DB, coll), filter, sort, cmd.Lookup("hint"), what.stage, verbosity != "queryPlanner")
+	if cmd.Lookup("$db").Type == 0 {
+		body = bson.AppendString(body, "$db", db)
+	}
+	return bson.EndDocument(body, at)
 }
 
 func firstElement(doc bson.Raw) (string, bson.RawValue) {
@@ -64,80 +165,81 @@ func firstElement(doc bson.Raw) (string, bson.RawValue) {
 	return "", bson.RawValue{}
 }
 
-// explainedQuery returns the filter and the sort of a command.
-func explainedQuery(cmd bson.Raw, field string) (filter, sort bson.Raw) {
-	v := cmd.Lookup(field)
-	switch {
-	case v.Type == bson.TypeEmbeddedDocument:
-		filter = v.Value
-	case v.Type == bson.TypeArray:
-		for e := range bson.Raw(v.Value).Values() {
-			first := bson.Raw(e.Value)
-			if field == "pipeline" {
-				filter, _ = first.Lookup("$match").Document()
-			} else {
-				filter, _ = first.Lookup("q").Document()
-			}
-			break
-		}
-	}
-	sort, _ = cmd.Lookup("sort").Document()
-	return filter, sort
+// explained is a planned query.
+type explained struct {
+	*explainTarget
+	plan   *plan // nil: there is no collection
+	byID   bool
+	filter bson.Raw // as explain shows it
+	proj   *query.Projection
+	stats  bool // the plan was run, with these figures
+	n      int64
+	keys   int64
+	docs   int64
 }
 
 // explain appends how a query would be run, and with execute what running it costs.
-func (r *Request) explain(dst []byte, ns string, filter, sort bson.Raw, hint bson.RawValue, stage string, execute bool) ([]byte, error) {
+func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, error) {
+	ns := e.q.ns
 	st, err := r.snapshot(ns)
 	if err != nil {
 		return dst, err
 	}
 	c := st.Coll(ns)
-	op := updateOp{q: orEmpty(filter)}
+	if c != nil && c.View {
+		return r.explainView(dst, e, execute)
+	}
+	op := updateOp{q: orEmpty(e.q.filter), collation: e.q.collation, let: e.q.let}
 	if err := op.parse(r, ns, c); err != nil {
 		return dst, err
 	}
 	var order *query.Sort
-	natural, back, err := query.Natural(sort)
+	natural, back, err := query.Natural(e.q.sort)
 	if err != nil {
 		return dst, err
 	}
-	if len(sort) > 5 && !natural {
-		if order, err = query.ParseSort(sort, r.queryOptions(op.coll)); err != nil {
+	o := r.fullOptions(ns, op.coll, e.q.let)
+	if len(e.q.sort) > 5 && !natural {
+		if order, err = query.ParseSort(e.q.sort, o); err != nil {
 			return dst, err
 		}
 	}
-	var p *plan
-	byID := false
-	if c != nil {
-		a := &access{coll: c, filter: op.filter, sort: order, natural: natural, back: back, hint: hint, collation: op.coll}
-		if p, err = a.plan(); err != nil {
+	x := &explained{explainTarget: e, filter: op.filter.Document()}
+	if len(e.q.projection) > 5 {
+		if x.proj, err = query.ParseProjection(e.q.projection, op.filter, o); err != nil {
 			return dst, err
 		}
-		_, byID = op.filter.IDEquality()
-		byID = byID && order == nil && hint.Type == 0
+	}
+	if c != nil {
+		a := &access{coll: c, filter: op.filter, sort: order, natural: natural, back: back, hint: e.q.hint, min: e.q.min, max: e.q.max, collation: op.coll}
+		if x.plan, err = a.plan(); err != nil {
+			return dst, err
+		}
+		_, byID := op.filter.IDEquality()
+		x.byID = byID && order == nil && e.q.hint.Type == 0
 	}
 	if s := shardingOf(c); s != nil {
 		shards, _ := s.target(op.filter, op.coll == nil)
 		r.targeted(shards)
 	}
-	at, dst := bson.BeginDocumentElement(dst, "queryPlanner")
-	if !r.Node.cfg.Version.AtLeast(5, 0) {
-		dst = bson.AppendInt32(dst, "plannerVersion", 1)
+	staged := len(e.rest) > 0 && r.Node.role != Mongos
+	var list, first, cursor int
+	if staged {
+		list, dst = bson.BeginArrayElement(dst, "stages")
+		first, dst = bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
+		cursor, dst = bson.BeginDocumentElement(dst, "$cursor")
 	}
-	dst = bson.AppendString(dst, "namespace", ns)
-	dst = bson.AppendBool(dst, "indexFilterSet", false)
-	dst = bson.AppendDocument(dst, "parsedQuery", orEmpty(filter))
-	one, dst := bson.BeginDocumentElement(dst, "winningPlan")
-	dst = bson.EndDocument(appendPlan(dst, p, filter, sort, stage, byID), one)
-	list, dst := bson.BeginArrayElement(dst, "rejectedPlans")
-	dst = bson.EndDocument(dst, list)
-	dst = bson.EndDocument(dst, at)
-	if execute {
-		if dst, err = r.appendExecution(dst, p, filter, sort, stage, byID); err != nil {
-			return dst, err
+	if dst, err = r.appendPlanner(dst, x, execute); err != nil {
+		return dst, err
+	}
+	if staged {
+		dst = bson.EndDocument(bson.EndDocument(dst, cursor), first)
+		for i, stage := range e.rest {
+			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1), stage...)
 		}
+		dst = bson.EndDocument(dst, list)
 	}
-	at, dst = bson.BeginDocumentElement(dst, "serverInfo")
+	at, dst := bson.BeginDocumentElement(dst, "serverInfo")
 	dst = bson.AppendString(dst, "host", r.Node.addr)
 	dst = bson.AppendInt32(dst, "port", 0)
 	dst = bson.AppendString(dst, "version", r.Node.cfg.Version.String())
@@ -145,42 +247,175 @@ func (r *Request) explain(dst []byte, ns string, filter, sort bson.Raw, hint bso
 	return bson.EndDocument(dst, at), nil
 }
 
-// appendPlan appends the stages of a plan, the outermost first.
-func appendPlan(dst []byte, p *plan, filter, sort bson.Raw, stage string, byID bool) []byte {
-	input := func(f func([]byte) []byte) {
-		at, d := bson.BeginDocumentElement(dst, "inputStage")
-		dst = bson.EndDocument(f(d), at)
+// explainView explains a query on a view as the pipeline that it amounts to.
+func (r *Request) explainView(dst []byte, e *explainTarget, execute bool) ([]byte, error) {
+	if e.stage == "UPDATE" || e.stage == "DELETE" {
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", e.q.ns)
 	}
-	switch {
-	case stage != "":
-		dst = bson.AppendString(dst, "stage", stage)
-		input(func(d []byte) []byte { return appendPlan(d, p, filter, sort, "", byID) })
-	case p == nil:
-		dst = bson.AppendString(dst, "stage", "EOF")
-	case byID:
-		dst = bson.AppendString(dst, "stage", "IDHACK")
-	case p.sort != nil:
-		dst = bson.AppendString(dst, "stage", "SORT")
-		dst = bson.AppendDocument(dst, "sortPattern", orEmpty(sort))
-		input(func(d []byte) []byte {
-			q := *p
-			q.sort = nil
-			return appendPlan(d, &q, filter, nil, "", false)
-		})
-	case p.index == nil:
-		dst = bson.AppendString(dst, "stage", "COLLSCAN")
-		if len(filter) > 5 {
-			dst = bson.AppendDocument(dst, "filter", filter)
+	st, err := r.snapshot(e.q.ns)
+	if err != nil {
+		return dst, err
+	}
+	q, err := e.q.aggregation()
+	if err != nil {
+		return dst, err
+	}
+	db, name := splitNS(e.q.ns)
+	base, stages, err := (&pipelineEnv{run: &running{r: r, state: st}}).Resolve(pipeline.Namespace{DB: db, Coll: name})
+	if err != nil {
+		return dst, err
+	}
+	resolved := aggregateSpec{ns: base.String(), stages: append(append(append([]bson.Raw(nil), stages...), q.stages...), e.rest...), batchSize: -1, collation: q.collation, let: q.let}
+	inner, err := resolved.explanation(r)
+	if err != nil {
+		return dst, err
+	}
+	return r.explain(dst, &inner, execute)
+}
+
+// appendPlanner appends queryPlanner and, if it is to be run, executionStats.
+func (r *Request) appendPlanner(dst []byte, x *explained, execute bool) ([]byte, error) {
+	at, dst := bson.BeginDocumentElement(dst, "queryPlanner")
+	if !r.Node.cfg.Version.AtLeast(5, 0) {
+		dst = bson.AppendInt32(dst, "plannerVersion", 1)
+	}
+	dst = bson.AppendString(dst, "namespace", x.q.ns)
+	dst = bson.AppendBool(dst, "indexFilterSet", false)
+	dst = bson.AppendDocument(dst, "parsedQuery", x.filter)
+	one, dst := bson.BeginDocumentElement(dst, "winningPlan")
+	dst = bson.EndDocument(x.append(dst), one)
+	list, dst := bson.BeginArrayElement(dst, "rejectedPlans")
+	dst = bson.EndDocument(bson.EndDocument(dst, list), at)
+	if !execute {
+		return dst, nil
+	}
+	x.stats = true
+	if p := x.plan; p != nil {
+		it := p.open(&running{r: r}, "")
+		if err := drain(it, func(bson.Raw) error { x.n++; return nil }); err != nil {
+			return dst, err
 		}
-		dst = bson.AppendString(dst, "direction", direction(p.back))
-	default:
-		dst = bson.AppendString(dst, "stage", "FETCH")
-		if len(filter) > 5 {
-			dst = bson.AppendDocument(dst, "filter", filter)
+		x.keys, x.docs = p.scan.KeysSeen, p.scan.DocsSeen
+		if x.byID {
+			x.keys, x.docs = x.n, x.n
 		}
-		input(func(d []byte) []byte { return appendIndexScan(d, p.index, p.back) })
+	}
+	at, dst = bson.BeginDocumentElement(dst, "executionStats")
+	dst = bson.AppendBool(dst, "executionSuccess", true)
+	dst = bson.AppendInt32(dst, "nReturned", int32(x.returned()))
+	dst = bson.AppendInt32(dst, "executionTimeMillis", 0)
+	dst = bson.AppendInt32(dst, "totalKeysExamined", int32(x.keys))
+	dst = bson.AppendInt32(dst, "totalDocsExamined", int32(x.docs))
+	one, dst = bson.BeginDocumentElement(dst, "executionStages")
+	dst = bson.EndDocument(x.append(dst), one)
+	return bson.EndDocument(dst, at), nil
+}
+
+// returned is how many documents come out at the end.
+func (x *explained) returned() int64 {
+	if x.stage != "" {
+		return 0
+	}
+	n := max(0, x.n-x.q.skip)
+	if x.q.limit > 0 {
+		n = min(n, x.q.limit)
+	}
+	return n
+}
+
+// append appends the stages of the plan, the outermost first.
+func (x *explained) append(dst []byte) []byte {
+	stages := x.stages()
+	var open []int
+	for i, s := range stages {
+		if i > 0 {
+			var at int
+			at, dst = bson.BeginDocumentElement(dst, "inputStage")
+			open = append(open, at)
+		}
+		dst = bson.AppendString(dst, "stage", s.name)
+		if x.stats {
+			dst = bson.AppendInt32(dst, "nReturned", int32(s.returned))
+			dst = bson.AppendInt32(dst, "executionTimeMillisEstimate", 0)
+		}
+		if s.fields != nil {
+			dst = s.fields(dst)
+		}
+	}
+	for i := len(open) - 1; i >= 0; i-- {
+		dst = bson.EndDocument(dst, open[i])
 	}
 	return dst
+}
+
+// planStage is a stage of a plan as explain shows it.
+type planStage struct {
+	name     string
+	returned int64
+	fields   func(dst []byte) []byte
+}
+
+func (x *explained) stages() (out []planStage) {
+	add := func(name string, returned int64, fields func(dst []byte) []byte) {
+		out = append(out, planStage{name, returned, fields})
+	}
+	p, q := x.plan, &x.q
+	if x.stage != "" {
+		add(x.stage, 0, nil)
+	}
+	if p == nil {
+		add("EOF", 0, nil)
+		return out
+	}
+	if x.stage == "" {
+		if q.limit > 0 && p.sort == nil {
+			add("LIMIT", x.returned(), func(d []byte) []byte { return bson.AppendInt32(d, "limitAmount", int32(q.limit)) })
+		}
+		if q.skip > 0 {
+			add("SKIP", max(0, x.n-q.skip), func(d []byte) []byte { return bson.AppendInt32(d, "skipAmount", int32(q.skip)) })
+		}
+	}
+	if x.proj != nil {
+		name := "PROJECTION_DEFAULT"
+		if _, simple := x.proj.Fields(); simple {
+			name = "PROJECTION_SIMPLE"
+		}
+		add(name, x.returned(), func(d []byte) []byte { return bson.AppendDocument(d, "transformBy", q.projection) })
+	}
+	if p.sort != nil {
+		add("SORT", x.n, func(d []byte) []byte {
+			d = bson.AppendDocument(d, "sortPattern", q.sort)
+			d = bson.AppendInt32(d, "memLimit", 100<<20)
+			if q.limit > 0 {
+				d = bson.AppendInt32(d, "limitAmount", int32(q.limit+q.skip))
+			}
+			return bson.AppendString(d, "type", "simple")
+		})
+	}
+	filter := func(d []byte) []byte {
+		if p.filter != nil {
+			d = bson.AppendDocument(d, "filter", x.filter)
+		}
+		return d
+	}
+	examined := func(d []byte, name string, n int64) []byte {
+		if x.stats {
+			d = bson.AppendInt32(d, name, int32(n))
+		}
+		return d
+	}
+	switch {
+	case x.byID:
+		add("IDHACK", x.n, func(d []byte) []byte { return examined(examined(d, "keysExamined", x.keys), "docsExamined", x.docs) })
+	case p.index == nil:
+		add("COLLSCAN", x.n, func(d []byte) []byte {
+			return examined(bson.AppendString(filter(d), "direction", direction(p.back)), "docsExamined", x.docs)
+		})
+	default:
+		add("FETCH", x.n, func(d []byte) []byte { return examined(filter(d), "docsExamined", x.docs) })
+		add("IXSCAN", x.docs, func(d []byte) []byte { return examined(appendIndexScan(d, p.index, p.back), "keysExamined", x.keys) })
+	}
+	return out
 }
 
 func direction(back bool) string {
@@ -191,7 +426,6 @@ func direction(back bool) string {
 }
 
 func appendIndexScan(dst []byte, ix *store.Index, back bool) []byte {
-	dst = bson.AppendString(dst, "stage", "IXSCAN")
 	dst = bson.AppendDocument(dst, "keyPattern", ix.Pattern)
 	dst = bson.AppendString(dst, "indexName", ix.Name)
 	dst = bson.AppendBool(dst, "isMultiKey", ix.Multikey)
@@ -200,28 +434,4 @@ func appendIndexScan(dst []byte, ix *store.Index, back bool) []byte {
 	dst = bson.AppendBool(dst, "isPartial", ix.Partial != nil)
 	dst = bson.AppendInt32(dst, "indexVersion", 2)
 	return bson.AppendString(dst, "direction", direction(back))
-}
-
-// appendExecution runs the query and appends what it took.
-func (r *Request) appendExecution(dst []byte, p *plan, filter, sort bson.Raw, stage string, byID bool) ([]byte, error) {
-	var n, keys, docs int64
-	if p != nil {
-		it := p.open(&running{r: r}, "")
-		if err := drain(it, func(bson.Raw) error { n++; return nil }); err != nil {
-			return dst, err
-		}
-		keys, docs = p.scan.KeysSeen, p.scan.DocsSeen
-		if byID {
-			keys, docs = n, n
-		}
-	}
-	at, dst := bson.BeginDocumentElement(dst, "executionStats")
-	dst = bson.AppendBool(dst, "executionSuccess", true)
-	dst = bson.AppendInt32(dst, "nReturned", int32(n))
-	dst = bson.AppendInt32(dst, "executionTimeMillis", 0)
-	dst = bson.AppendInt32(dst, "totalKeysExamined", int32(keys))
-	dst = bson.AppendInt32(dst, "totalDocsExamined", int32(docs))
-	one, dst := bson.BeginDocumentElement(dst, "executionStages")
-	dst = bson.EndDocument(appendPlan(dst, p, filter, sort, stage, byID), one)
-	return bson.EndDocument(dst, at), nil
 }

@@ -1,0 +1,59 @@
+package mongotest_test
+
+import (
+	"strings"
+	"testing"
+
+	"allium/mongotest"
+)
+
+// explain reads the explained command as the command itself does, and shows each stage of the plan with what it returned.
+func TestExplain(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("4.4"))
+	c := dial(t, d.Hosts()[0])
+	for _, setup := range []string{
+		`{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 1}, {"_id": 2, "a": 2, "b": 2}, {"_id": 3, "a": 3, "b": 3}], "$db": "t"}`,
+		`{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}], "$db": "t"}`,
+		`{"create": "v", "viewOn": "c", "pipeline": [{"$match": {"a": {"$gt": 1}}}], "$db": "t"}`,
+	} {
+		ok(t, command(t, c, extJSON(t, setup)))
+	}
+	for _, step := range []struct {
+		command string
+		path    string
+		want    string
+	}{
+		{`{"find": "c", "filter": {"b": 1, "$or": [{"x": {"$in": [1, {"$regularExpression": {"pattern": "r", "options": "i"}}]}}, {"y": {"$exists": true}}]}}`, "queryPlanner.parsedQuery",
+			`{"$and":[{"$or":[{"y":{"$exists":true}},{"x":{"$in":[1,{"$regularExpression":{"pattern":"r","options":"i"}}]}}]},{"b":{"$eq":1}}]}`},
+		{`{"find": "c", "filter": {"$expr": {"$eq": ["$a", 1]}}}`, "queryPlanner.parsedQuery", `{"$expr":{"$eq":["$a",1]}}`},
+		{`{"find": "c", "filter": {"a": {"$gt": 1}}, "projection": {"a": 1}, "skip": 1, "limit": 5}`, "queryPlanner.winningPlan.inputStage.inputStage.stage", `"PROJECTION_SIMPLE"`},
+		{`{"find": "c", "filter": {"a": {"$gt": 1}}, "skip": 1, "limit": 5}`, "executionStats.nReturned", `1`},
+		{`{"find": "c", "filter": {"a": {"$gt": 1}}, "skip": 1, "limit": 5}`, "executionStats.executionStages.inputStage.inputStage.inputStage.keysExamined", `2`},
+		{`{"find": "c", "sort": {"b": -1}, "limit": 1}`, "executionStats.executionStages.limitAmount", `1`},
+		{`{"find": "c", "filter": {"_id": 2}}`, "queryPlanner.winningPlan.stage", `"IDHACK"`},
+		{`{"find": "nosuch"}`, "queryPlanner.winningPlan.stage", `"EOF"`},
+		{`{"count": "c", "query": {"a": 1}}`, "queryPlanner.winningPlan.inputStage.inputStage.indexName", `"a_1"`},
+		{`{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$group": {"_id": "$b"}}]}`, "stages.0.$cursor.queryPlanner.winningPlan.inputStage.indexName", `"a_1"`},
+		{`{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$group": {"_id": "$b"}}]}`, "stages.1", `{"$group":{"_id":"$b"}}`},
+		{`{"find": "v", "filter": {"b": 3}}`, "stages.1", `{"$match":{"b":3}}`},
+		{`{"findAndModify": "c", "query": {"a": 1}, "remove": true}`, "queryPlanner.winningPlan.stage", `"DELETE"`},
+		{`{"find": "c", "nosuch": 1}`, "code", `9`},
+		{`{"find": "c", "projection": {"a": 1, "b": 0}}`, "code", `31254`},
+		{`{"find": "c", "filter": {"a": {"$nosuch": 1}}}`, "code", `2`},
+		{`{"aggregate": "c", "pipeline": [{"$nosuch": 1}]}`, "code", `40324`},
+		{`{"count": "c", "limit": "x"}`, "code", `2`},
+		{`{"distinct": "c"}`, "code", `40414`},
+		{`{"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}}, {"q": {}, "u": {"$set": {"a": 1}}}]}`, "code", `16`},
+		{`{"update": "c", "updates": [{"q": {}, "u": {"$nosuch": {"a": 1}}}]}`, "code", `9`},
+		{`{"delete": "v", "deletes": [{"q": {}, "limit": 1}]}`, "code", `166`},
+		{`{"findAndModify": "c"}`, "code", `9`},
+	} {
+		reply := command(t, c, extJSON(t, `{"explain": `+step.command+`, "verbosity": "executionStats", "$db": "t"}`))
+		if got := reply.Lookup(strings.Split(step.path, ".")...).String(); got != step.want {
+			t.Errorf("%s: %s is %s: %s", step.command, step.path, got, reply)
+		}
+	}
+	if n, _ := command(t, c, extJSON(t, `{"count": "c", "$db": "t"}`)).Lookup("n").AsInt64(); n != 3 {
+		t.Errorf("%d documents are left", n)
+	}
+}
