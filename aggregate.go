@@ -29,6 +29,8 @@ type AggregateOptions struct {
 	// Let defines variables for the pipeline's expressions.
 	Let any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
 	RawData *bool

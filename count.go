@@ -22,6 +22,8 @@ type CountOptions struct {
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
 	// RawData counts the buckets of a time series collection (server 8.2 and later).
 	RawData *bool

@@ -21,6 +21,8 @@ type DistinctOptions struct {
 	// Hint names the index to use: its name or its keys.
 	Hint any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
 	RawData *bool

@@ -43,6 +43,8 @@ type FindOptions struct {
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
 	// Min and Max are the inclusive lower and the exclusive upper bound of the index that Hint names.
 	Min, Max any

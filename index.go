@@ -116,6 +116,8 @@ type CreateIndexOptions struct {
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
 	RawData *bool
@@ -170,6 +172,8 @@ type DropIndexOptions struct {
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
 	RawData *bool
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration

@@ -121,7 +121,7 @@ func (s *Session) limit(timeout *time.Duration) (exec.Limit, error) {
 	return scope.limit(timeout)
 }
 
-// ID returns the session's lsid document.
+// ID returns the session's lsid document. It is nil if the session has ended without having been used.
 func (s *Session) ID() bson.Raw { return s.inner.ID() }
 
 // Client returns the client that the session belongs to.

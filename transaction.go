@@ -22,6 +22,8 @@ type TransactionOptions struct {
 	// ReadPreference must be the primary.
 	ReadPreference *ReadPreference
 	// MaxCommitTime bounds the server's work on one commit, to the millisecond. A timeout replaces it.
+	//
+	// Deprecated: set Timeout in SessionOptions, or in those of CommitTransaction or Transact.
 	MaxCommitTime *time.Duration
 	// Timeout bounds a Transact as a whole; a pointer to 0 means no bound. Nil: the session's timeout. StartTransaction does not take
 	// it: there, commit and abort have a timeout each.

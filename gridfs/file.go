@@ -46,6 +46,8 @@ type FindOptions struct {
 	// BatchSize is how many files each reply holds at most.
 	BatchSize int32
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
 	// AllowDiskUse lets the server sort on disk.
 	AllowDiskUse *bool

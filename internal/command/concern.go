@@ -25,6 +25,8 @@ type WriteConcern struct {
 	// Journal asks that the write be in the journal.
 	Journal *bool
 	// Timeout bounds how long the server waits for W, to the millisecond. Zero: no bound.
+	//
+	// Deprecated: set a Timeout, which bounds the whole operation and replaces this one.
 	Timeout time.Duration
 }
 

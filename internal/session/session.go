@@ -104,7 +104,7 @@ func (s *Session) server() *ServerSession {
 	return s.sess
 }
 
-// ID returns the session's lsid document.
+// ID returns the session's lsid document, nil if it has ended without ever being asked for one.
 func (s *Session) ID() bson.Raw { return s.Server().ID }
 
 // End gives the server session back. It may be called more than once. An open transaction must have been aborted
@@ -117,9 +117,11 @@ func (s *Session) End() {
 	}
 	s.ended = true
 	s.txn.Unpin()
-	if s.sess != nil {
-		s.pool.Put(s.sess, s.timeout())
-		s.sess = nil
+	used := s.sess
+	s.sess = &ServerSession{} // what can still be asked of it; the server's session may soon be another's
+	if used != nil {
+		*s.sess = *used
+		s.pool.Put(used, s.timeout())
 	}
 }
 

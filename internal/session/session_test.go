@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -203,5 +204,34 @@ func TestEmptyCommitStaysEmpty(t *testing.T) {
 	s.txn.BeforeCommand()
 	if s.txn.State() != NoTransaction {
 		t.Errorf("a command after a commit leaves the session in %q", s.txn.State())
+	}
+}
+
+// What can be asked of a session that has ended takes nothing out of the pool, and is not that of the pool's next user.
+func TestEndedSession(t *testing.T) {
+	var p Pool
+	timeout := func() *int64 { return nil }
+	first, err := New(&p, nil, timeout, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := first.ID()
+	first.End()
+	first.End()
+	unused, err := New(&p, nil, timeout, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused.End()
+	if unused.ID() != nil || unused.Server().Dirty() {
+		t.Errorf("a session that was never used has the id %v", unused.ID())
+	}
+	next := p.Get(nil)
+	if !bytes.Equal(next.ID, id) || len(p.stack) != 0 {
+		t.Errorf("the pool gave %v, then has %d sessions; want %v", next.ID, len(p.stack), id)
+	}
+	next.MarkDirty()
+	if !bytes.Equal(first.ID(), id) || first.Server().Dirty() {
+		t.Error("a session that has ended is the one that uses its server session now")
 	}
 }
