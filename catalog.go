@@ -99,6 +99,7 @@ type ListCollectionsOptions struct {
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// RawData shows time series collections as they are stored (server 8.2 and later).
+	// It is for the server's own tools, and may change or go at any time.
 	RawData *bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode
@@ -184,6 +185,7 @@ type ListIndexesOptions struct {
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
+	// It is for the server's own tools, and may change or go at any time.
 	RawData *bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode

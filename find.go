@@ -69,6 +69,7 @@ type FindOptions struct {
 	// Deprecated: servers from 4.2 on refuse it. Use Hint with {_id: 1}.
 	Snapshot *bool
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
+	// It is for the server's own tools, and may change or go at any time.
 	RawData *bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode

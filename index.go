@@ -120,6 +120,7 @@ type CreateIndexOptions struct {
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
+	// It is for the server's own tools, and may change or go at any time.
 	RawData *bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
@@ -170,6 +171,7 @@ type DropIndexOptions struct {
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
+	// It is for the server's own tools, and may change or go at any time.
 	RawData *bool
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//

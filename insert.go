@@ -21,6 +21,7 @@ type InsertOneOptions struct {
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// RawData writes the buckets of a time series collection as they are stored (server 8.2 and later).
+	// It is for the server's own tools, and may change or go at any time.
 	RawData *bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
