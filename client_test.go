@@ -339,6 +339,30 @@ func TestUUIDRepresentation(t *testing.T) {
 	if b, _ := stored.Lookup("_id").Binary(); b.Subtype != bson.BinaryUUIDOld || bytes.Equal(b.Data, id[:]) {
 		t.Errorf("stored as subtype %d, % x", b.Subtype, b.Data)
 	}
+	// So does the _id of what was upserted.
+	for name, upserted := range map[string]func(filter bson.M) (any, error){
+		"update": func(filter bson.M) (any, error) {
+			res, err := java.UpdateOne(t.Context(), filter, set("x", 1), allium.UpdateOptions{Upsert: new(true)})
+			return res.UpsertedID, err
+		},
+		"bulk write": func(filter bson.M) (any, error) {
+			res, err := java.BulkWrite(t.Context(), bulkModels{upsert(updateOne(filter, set("x", 1)))})
+			return res.UpsertedIDs[0], err
+		},
+		"bulk write of the client": func(filter bson.M) (any, error) {
+			res, err := java.Database().Client().BulkWrite(t.Context(), []allium.ClientWrite{{Database: "x", Collection: "y", Model: upsert(updateOne(filter, set("x", 1)))}},
+				allium.ClientBulkWriteOptions{VerboseResults: true})
+			if err != nil {
+				return nil, err
+			}
+			return res.Verbose.Updates[0].UpsertedID, nil
+		},
+	} {
+		id := bson.NewUUID()
+		if got, err := upserted(bson.M{"_id": id}); err != nil || got != id {
+			t.Errorf("%s: upserted %v, %v; want %v", name, got, err, id)
+		}
+	}
 	// A collection may differ from its client.
 	standard := java.With(allium.CollectionOptions{BSON: &bson.Options{UUID: bson.UUIDStandard}})
 	if _, err := standard.FindOne(t.Context(), bson.M{"_id": id}); !errors.Is(err, allium.ErrNoDocuments) {

@@ -230,7 +230,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (
 		return writeReply{}, false, nil
 	}
 	defer res.Release()
-	reply, err = readWrite(res, w.what, 0, 1)
+	reply, err = w.read(res, 0, 1)
 	if err != nil {
 		return reply, acknowledged, err
 	}
@@ -253,39 +253,39 @@ type writeReply struct {
 	concern     *mongoerr.WriteConcernError
 }
 
-// readWrite copies a write command's reply; base is the index of its first statement, and count how many it has.
-func readWrite(res exec.Result, what string, base, count int) (writeReply, error) {
+// read copies a write command's reply; base is the index of its first statement, and count how many it has.
+func (w *writer) read(res exec.Result, base, count int) (reply writeReply, err error) {
 	r, err := command.ParseWrite(res.Reply)
 	if err != nil {
-		return writeReply{}, fmt.Errorf("%s: %w", what, err)
+		return reply, fmt.Errorf("%s: %w", w.what, err)
 	}
-	w := writeReply{n: r.N, modified: r.NModified}
+	reply.n, reply.modified = r.N, r.NModified
 	for _, u := range r.Upserted {
 		if u.Index < 0 || u.Index >= count {
-			return w, fmt.Errorf("%s: server's reply says that statement %d of %d upserted", what, u.Index, count)
+			return reply, fmt.Errorf("%s: server's reply says that statement %d of %d upserted", w.what, u.Index, count)
 		}
 		var id any
-		if err := u.ID.Unmarshal(&id); err != nil {
-			return w, fmt.Errorf("%s: upserted _id: %w", what, err)
+		if err := decodeValue(w.scope.bson, u.ID, &id); err != nil {
+			return reply, fmt.Errorf("%s: upserted _id: %w", w.what, err)
 		}
-		if w.upserted == nil {
-			w.upserted = map[int]any{}
+		if reply.upserted == nil {
+			reply.upserted = map[int]any{}
 		}
-		w.upserted[base+u.Index] = id
+		reply.upserted[base+u.Index] = id
 	}
 	for v := range r.WriteErrors.Values() {
 		doc, ok := v.Document()
 		if !ok {
-			return w, fmt.Errorf("%s: a write error in the server's reply is a %s, want a document", what, v.Type)
+			return reply, fmt.Errorf("%s: a write error in the server's reply is a %s, want a document", w.what, v.Type)
 		}
 		e := mongoerr.NewWriteError(doc, base)
 		if e.Index < base || e.Index >= base+count {
-			return w, fmt.Errorf("%s: server's reply says that statement %d of %d failed", what, e.Index-base, count)
+			return reply, fmt.Errorf("%s: server's reply says that statement %d of %d failed", w.what, e.Index-base, count)
 		}
-		w.errors = append(w.errors, e)
+		reply.errors = append(reply.errors, e)
 	}
-	w.concern = res.Concern
-	return w, nil
+	reply.concern = res.Concern
+	return reply, nil
 }
 
 // written sums up what the messages of a write did.
@@ -309,7 +309,7 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 		res, err := w.scope.run(ctx, &op)
 		var reply writeReply
 		if err == nil && total.acknowledged {
-			reply, err = readWrite(res, w.what, cmd.First(), cmd.Count())
+			reply, err = w.read(res, cmd.First(), cmd.Count())
 			res.Release()
 		}
 		if err != nil {
