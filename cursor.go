@@ -250,7 +250,7 @@ func (c *cursor) getMore(ctx context.Context) error {
 	}
 	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment}
 	op := exec.Op{Command: cmd, DB: c.db, Kind: exec.Read, Session: c.session, Implicit: c.implicit, Server: c.server, Conn: c.conn,
-		Exhaust: c.exhaust, Limit: c.within, NoMaxTime: true, MaxAwait: c.maxAwait}
+		BSON: c.bson, Exhaust: c.exhaust, Limit: c.within, NoMaxTime: true, MaxAwait: c.maxAwait}
 	res, err := c.exec.Run(ctx, &op)
 	if err != nil {
 		c.wireVersion = res.WireVersion
@@ -316,7 +316,7 @@ func (c *cursor) kill(ctx context.Context, limit exec.Limit) error {
 		return nil
 	}
 	op := exec.Op{Command: &command.KillCursors{Collection: c.coll, ID: c.id, Comment: c.comment}, DB: c.db, Kind: exec.Read, Session: c.session,
-		Implicit: c.implicit, Server: c.server, Conn: c.conn, Limit: limit, NoMaxTime: limit.Deadline.IsZero()}
+		BSON: c.bson, Implicit: c.implicit, Server: c.server, Conn: c.conn, Limit: limit, NoMaxTime: limit.Deadline.IsZero()}
 	if c.session != nil && c.session.Ended() {
 		op.Session, op.NoSession = nil, true // the cursor has outlived its session
 	}
