@@ -6,6 +6,8 @@
 package spectest
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"sync"
@@ -50,6 +52,17 @@ func Read(t testing.TB, file string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// Decode reads a JSON file that Files named. A field that the suite's format does not have, or that its runner does not know, fails
+// the test: what a file asks for must not be passed over.
+func Decode(t testing.TB, file string, into any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(Read(t, file)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		t.Fatalf("%s: %v", filepath.Base(file), err)
+	}
 }
 
 // Folder returns the folder that holds the specifications, "" if there is none.

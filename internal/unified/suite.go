@@ -10,18 +10,6 @@ import (
 	"testing/synctest"
 )
 
-// Suites are the folders of the specifications whose tests have the unified format and can be run.
-var Suites = []string{
-	"auth/tests/unified", "causal-consistency/tests", "change-streams/tests/unified", "client-backpressure/tests",
-	"client-side-operations-timeout/tests", "collection-management/tests", "command-logging-and-monitoring/tests/logging",
-	"command-logging-and-monitoring/tests/monitoring", "connection-monitoring-and-pooling/tests/logging", "crud/tests/unified",
-	"gridfs/tests", "index-management/tests", "load-balancers/tests", "mongodb-handshake/tests/unified",
-	"read-write-concern/tests/operation", "retryable-reads/tests/unified", "retryable-writes/tests/unified", "run-command/tests/unified",
-	"server-discovery-and-monitoring/tests/unified", "server-selection/tests/logging", "sessions/tests",
-	"transactions-convenient-api/tests/unified", "transactions/tests/unified", "unified-test-format/tests/valid-pass",
-	"versioned-api/tests",
-}
-
 // Outcome is what became of one test on one deployment.
 type Outcome struct {
 	Suite, File, Test string

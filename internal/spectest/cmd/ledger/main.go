@@ -1,5 +1,6 @@
 // Command ledger runs the specifications' tests in the unified test format and prints a line per suite, a total, why tests failed,
-// and every test that was skipped with its reason. Its exit status is 1 if any test failed.
+// and every test that was skipped with its reason. Suites in other formats it lists with the package whose tests run them. Its exit
+// status is 1 if any test failed, or if there is a suite that nobody runs.
 //
 //	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-specifications FOLDER] [suite ...]
 //
@@ -13,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,7 +34,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "ledger: no specifications found: set ALLIUM_SPECIFICATIONS")
 		os.Exit(2)
 	}
-	l := &ledger{dir: *dir, verbose: *verbose, reasons: map[string]int{}, skips: map[string]int{}}
+	l := &ledger{verbose: *verbose, reasons: map[string]int{}, skips: map[string]int{}}
 	if uri := os.Getenv("MONGODB_URI"); uri != "" {
 		var err error
 		if l.on, err = unified.Connect(uri); err != nil {
@@ -50,9 +50,13 @@ func main() {
 		}
 		l.records = json.NewEncoder(f)
 	}
-	suites := flag.Args()
-	if len(suites) == 0 {
-		suites = unified.Suites
+	suites, err := spectest.Suites(*dir)
+	if err == nil {
+		suites, err = chosen(suites, flag.Args())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ledger:", err)
+		os.Exit(2)
 	}
 	all := func(string, string) (bool, error) { return true, nil }
 	testing.Main(all, []testing.InternalTest{{Name: "ledger", F: func(t *testing.T) {
@@ -67,6 +71,22 @@ func main() {
 	}}}, nil, nil)
 }
 
+// chosen returns the suites of these names, all if there are no names.
+func chosen(all []spectest.Suite, names []string) ([]spectest.Suite, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var list []spectest.Suite
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(s spectest.Suite) bool { return s.Name == strings.TrimSuffix(name, "/") })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no suite %s", name)
+		}
+		list = append(list, all[i])
+	}
+	return list, nil
+}
+
 // counts are the numbers of one line.
 type counts struct{ files, tests, passed, failed, skipped int }
 
@@ -79,7 +99,6 @@ func (c *counts) add(o counts) {
 }
 
 type ledger struct {
-	dir     string
 	verbose bool
 	on      *unified.Deployment // nil: mongotest
 	records *json.Encoder
@@ -92,16 +111,34 @@ type ledger struct {
 
 const format = "%-52s %6v %6v %7v %7v %8v\n"
 
-func (l *ledger) run(t *testing.T, suites []string) {
+func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 	fmt.Printf(format, "suite", "files", "tests", "passed", "failed", "skipped")
-	for _, name := range suites {
-		line := l.suite(t, name)
-		fmt.Printf(format, name, line.files, line.tests, line.passed, line.failed, line.skipped)
-		l.total.add(line)
+	var elsewhere, nowhere []spectest.Suite
+	for _, s := range suites {
+		switch {
+		case s.Passing():
+			line := l.suite(t, &s)
+			fmt.Printf(format, s.Name, line.files, line.tests, line.passed, line.failed, line.skipped)
+			l.total.add(line)
+		case s.Runner != "":
+			elsewhere = append(elsewhere, s)
+		default:
+			nowhere = append(nowhere, s)
+			l.total.failed++
+		}
 	}
 	fmt.Printf(format, "total", l.total.files, l.total.tests, l.total.passed, l.total.failed, l.total.skipped)
 	list("failures, by what the runner does not know or by file:", l.reasons)
 	list("skipped:", l.skips)
+	if len(elsewhere) > 0 {
+		fmt.Println("\nrun by go test:")
+	}
+	for _, s := range elsewhere {
+		fmt.Printf("%6d files of %s: ./%s\n", len(s.Files), s.Name, s.Runner)
+	}
+	for _, s := range nowhere {
+		fmt.Printf("\nFAIL %s: %d files that are not in the unified format, and no package is known to run them\n", s.Name, len(s.Files))
+	}
 }
 
 // list prints how often each of some things was there, the most frequent first.
@@ -122,24 +159,19 @@ func list(title string, of map[string]int) {
 }
 
 // suite runs the files of one folder.
-func (l *ledger) suite(t *testing.T, name string) counts {
-	files, err := filepath.Glob(filepath.Join(l.dir, "source", filepath.FromSlash(name), "*.json"))
-	if err != nil || len(files) == 0 {
-		fmt.Printf("%s: no files (%v)\n", name, err)
-		return counts{failed: 1}
-	}
-	line := counts{files: len(files)}
+func (l *ledger) suite(t *testing.T, s *spectest.Suite) counts {
+	line := counts{files: len(s.Files)}
 	workers := runtime.GOMAXPROCS(0)
 	if l.on != nil {
 		workers = 1 // the tests of different files share collections and fail points
 	}
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, workers)
-	for _, file := range files {
+	for _, file := range s.Files {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			unified.RunFile(t, l.on, name, file, func(o unified.Outcome) { l.report(&line, &o) })
+			unified.RunFile(t, l.on, s.Name, file, func(o unified.Outcome) { l.report(&line, &o) })
 		})
 	}
 	wg.Wait()
