@@ -2,7 +2,6 @@ package allium_test
 
 import (
 	"context"
-	"encoding/json"
 	"net"
 	"path/filepath"
 	"slices"
@@ -77,6 +76,11 @@ func TestSeedlistSuite(t *testing.T) {
 		"sharded":       {mongotest.Sharded(1, 2)},
 		"load-balanced": {mongotest.LoadBalanced(2)},
 	}
+	for _, file := range spectest.Files(t, "initial-dns-seedlist-discovery/tests/*/*.json") {
+		if folder := filepath.Base(filepath.Dir(file)); deployments[folder] == nil {
+			t.Errorf("there is no deployment for %s", folder)
+		}
+	}
 	for folder, options := range deployments {
 		t.Run(folder, func(t *testing.T) {
 			d := mongotest.Start(t, append(options, mongotest.TLS(), mongotest.InMemory())...)
@@ -89,15 +93,16 @@ func TestSeedlistSuite(t *testing.T) {
 
 func seedlistCase(t *testing.T, d *mongotest.Deployment, file string) {
 	var tt struct {
-		URI      string
-		Hosts    []string
-		NumHosts *int
-		Ping     *bool
-		Error    bool
+		URI, Comment string
+		Hosts        []string
+		NumHosts     *int
+		Ping         *bool
+		Error        bool
+
+		Seeds, NumSeeds, Options any // package dns tests them
+		Parsed                   any `json:"parsed_options"`
 	}
-	if err := json.Unmarshal(spectest.Read(t, file), &tt); err != nil {
-		t.Fatal(err)
-	}
+	spectest.Decode(t, file, &tt)
 	tlsConfig := d.TLSConfig()
 	tlsConfig.ServerName = "localhost" // which the certificate is for, whatever name leads there
 	uri := tt.URI

@@ -21,6 +21,8 @@ import (
 type corpusFile struct {
 	Description string `json:"description"`
 	BSONType    string `json:"bson_type"`
+	TestKey     string `json:"test_key"`
+	Deprecated  bool   `json:"deprecated"`
 	Valid       []struct {
 		Description       string  `json:"description"`
 		CanonicalBSON     string  `json:"canonical_bson"`
@@ -60,9 +62,7 @@ func TestCorpus(t *testing.T) {
 	for _, file := range spectest.Files(t, "bson-corpus/tests/*.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			var suite corpusFile
-			if err := json.Unmarshal(spectest.Read(t, file), &suite); err != nil {
-				t.Fatal(err)
-			}
+			spectest.Decode(t, file, &suite)
 			for _, codec := range corpusCodecs {
 				t.Run(codec.name, func(t *testing.T) { testCorpusFile(t, &suite, codec) })
 			}

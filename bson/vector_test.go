@@ -16,12 +16,14 @@ import (
 )
 
 type vectorFile struct {
-	TestKey string `bson:"test_key"`
-	Tests   []struct {
+	Description string
+	TestKey     string `bson:"test_key"`
+	Tests       []struct {
 		Description   string
 		Valid         bool
 		Vector        *bson.A
 		DtypeHex      string `bson:"dtype_hex"`
+		DtypeAlias    string `bson:"dtype_alias"`
 		Padding       int
 		CanonicalBSON *string `bson:"canonical_bson"`
 	}
@@ -31,7 +33,7 @@ func TestVectorSpecification(t *testing.T) {
 	for _, file := range spectest.Files(t, "bson-binary-vector/tests/*.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			var suite vectorFile
-			if err := bson.UnmarshalExtJSON(spectest.Read(t, file), &suite); err != nil {
+			if err := (bson.Options{DisallowUnknownFields: true}).UnmarshalExtJSON(spectest.Read(t, file), &suite); err != nil {
 				t.Fatal(err)
 			}
 			for _, tt := range suite.Tests {
@@ -41,6 +43,9 @@ func TestVectorSpecification(t *testing.T) {
 						t.Fatal(err)
 					}
 					dtype := bson.VectorType(code)
+					if tt.Valid && dtype.String() != tt.DtypeAlias {
+						t.Errorf("type %#x is %s, want %s", code, dtype, tt.DtypeAlias)
+					}
 					var made bson.Vector
 					if tt.Vector != nil {
 						if made, err = vectorOf(dtype, *tt.Vector, tt.Padding); (err == nil) != tt.Valid {

@@ -1,7 +1,6 @@
 package dns
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -19,16 +18,16 @@ func TestSeedlistSuite(t *testing.T) {
 	for _, file := range spectest.Files(t, "initial-dns-seedlist-discovery/tests/*/*.json") {
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			var tt struct {
-				URI      string
-				Seeds    []string
-				NumSeeds *int
-				Options  map[string]any
-				Parsed   map[string]any `json:"parsed_options"`
-				Error    bool
+				URI, Comment string
+				Seeds        []string
+				NumSeeds     *int
+				Options      map[string]any
+				Parsed       map[string]any `json:"parsed_options"`
+				Error        bool
+
+				Hosts, NumHosts, Ping any // what the seeds lead to
 			}
-			if err := json.Unmarshal(spectest.Read(t, file), &tt); err != nil {
-				t.Fatal(err)
-			}
+			spectest.Decode(t, file, &tt)
 			c, err := resolve(t, resolver, tt.URI)
 			if tt.Error {
 				if err == nil {

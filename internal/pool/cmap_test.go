@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +26,10 @@ import (
 // that knows the fail points of the files.
 
 type cmapFile struct {
+	Version     int
+	Style       string
 	Description string
+	RunOn       []struct{ MinServerVersion, MaxServerVersion string } // the server in memory is of any version
 	PoolOptions struct {
 		MaxPoolSize                *uint64
 		MinPoolSize, MaxConnecting uint64
@@ -36,17 +39,19 @@ type cmapFile struct {
 		AppName                    string
 	}
 	FailPoint *struct {
-		Mode any
-		Data struct {
+		ConfigureFailPoint string
+		Mode               any
+		Data               struct {
 			FailCommands    []string
 			CloseConnection bool
 			BlockConnection bool
 			BlockTimeMS     int64
 			ErrorCode       int32
+			AppName         string // of the pool: there is no other
 		}
 	}
 	Operations []cmapOperation
-	Error      *struct{ Type, Message string }
+	Error      *struct{ Type, Message, Address string }
 	Events     []map[string]any
 	Ignore     []string
 }
@@ -61,8 +66,9 @@ func TestCMAPFormat(t *testing.T) {
 	for _, file := range spectest.Files(t, "connection-monitoring-and-pooling/tests/cmap-format/*.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			var f cmapFile
-			if err := json.Unmarshal(spectest.Read(t, file), &f); err != nil {
-				t.Fatal(err)
+			spectest.Decode(t, file, &f)
+			if f.Version != 1 {
+				t.Fatalf("version %d of the format is not known", f.Version)
 			}
 			synctest.Test(t, f.run)
 		})
@@ -75,6 +81,7 @@ type cmapRun struct {
 	p       *Pool
 	events  *recorder
 	threads map[string]*cmapThread
+	hellos  atomic.Int64 // that the fail point has seen
 
 	mu    sync.Mutex
 	conns map[string]*Conn
@@ -107,7 +114,10 @@ func (f *cmapFile) run(t *testing.T) {
 	}
 	network := &fakeserver.Network{}
 	cfg.Conn.Dialer = network
-	network.Add("a:1", &fakeserver.Server{Handle: f.handle})
+	network.Add("a:1", &fakeserver.Server{Handle: func(req *fakeserver.Request) { f.handle(r, req) }})
+	if fp := f.FailPoint; fp != nil && (fp.ConfigureFailPoint != "failCommand" || !slices.Contains(fp.Data.FailCommands, "hello") && !slices.Contains(fp.Data.FailCommands, "isMaster")) {
+		t.Fatalf("the fail point %+v is not known", fp)
+	}
 	r.p = New("a:1", &cfg)
 
 	var err error
@@ -132,10 +142,28 @@ func (f *cmapFile) run(t *testing.T) {
 	network.Wait()
 }
 
-func (f *cmapFile) handle(req *fakeserver.Request) {
-	if fp := f.FailPoint; fp != nil && req.IsHello() {
+// fails reports whether the fail point is on for one more command.
+func (r *cmapRun) fails(mode any) bool {
+	switch mode := mode.(type) {
+	case string:
+		return mode == "alwaysOn"
+	case map[string]any:
+		times, limited := mode["times"].(float64)
+		skip, _ := mode["skip"].(float64)
+		n := r.hellos.Add(1)
+		return limited && n <= int64(times) || !limited && n > int64(skip)
+	}
+	return false
+}
+
+func (f *cmapFile) handle(r *cmapRun, req *fakeserver.Request) {
+	if fp := f.FailPoint; fp != nil && req.IsHello() && r.fails(fp.Mode) {
 		if fp.Data.BlockConnection {
 			time.Sleep(time.Duration(fp.Data.BlockTimeMS) * time.Millisecond)
+		}
+		if fp.Data.CloseConnection {
+			req.Conn.Close()
+			return
 		}
 		if fp.Data.ErrorCode != 0 {
 			req.Reply(fakeserver.Doc(
@@ -224,10 +252,12 @@ func (r *cmapRun) count(name string) (n int) {
 
 func (f *cmapFile) check(t *testing.T, r *cmapRun, err error) {
 	switch {
+	case f.Error != nil && cmapErrors[f.Error.Type] == nil:
+		t.Errorf("unknown error %s", f.Error.Type)
 	case f.Error == nil && err != nil:
 		t.Errorf("error: %v", err)
-	case f.Error != nil && (err == nil || !strings.Contains(err.Error(), f.Error.Message)):
-		t.Errorf("error: %v, want %s", err, f.Error.Message)
+	case f.Error != nil && (err == nil || !strings.Contains(err.Error(), f.Error.Message) || !cmapErrors[f.Error.Type](err)):
+		t.Errorf("error: %v, want %s: %s", err, f.Error.Type, f.Error.Message)
 	}
 	r.events.mu.Lock()
 	defer r.events.mu.Unlock()
@@ -248,6 +278,16 @@ func (f *cmapFile) check(t *testing.T, r *cmapRun, err error) {
 			t.Fatalf("event %d: %v", i, err)
 		}
 	}
+}
+
+// cmapErrors tell the errors of the files apart.
+var cmapErrors = map[string]func(error) bool{
+	"PoolClosedError":  func(err error) bool { return errors.Is(err, errClosed) },
+	"PoolClearedError": func(err error) bool { return errors.Is(err, mongoerr.ErrPoolCleared) },
+	"WaitQueueTimeoutError": func(err error) bool {
+		_, ok := errors.AsType[*mongoerr.TimeoutError](err)
+		return ok
+	},
 }
 
 // eventFields maps the names in the files to those of the structs.

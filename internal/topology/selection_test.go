@@ -144,6 +144,9 @@ func (f *selectionFile) run(t *testing.T) {
 		heartbeat = DefaultHeartbeatInterval
 	}
 	td := f.TopologyDescription.description(t, heartbeat)
+	if f.Operation != "read" && f.Operation != "write" && f.Operation != "" {
+		t.Fatalf("unknown operation %q", f.Operation)
+	}
 	sel := Selection{Write: f.Operation == "write"}
 	if rp := f.ReadPreference; rp != nil {
 		sel.ReadPreference = &ReadPreference{}
@@ -208,9 +211,7 @@ func TestSelectionSpec(t *testing.T) {
 			parts := strings.Split(filepath.ToSlash(file), "/")
 			t.Run(strings.Join(parts[len(parts)-4:], "/"), func(t *testing.T) {
 				var f selectionFile
-				if err := json.Unmarshal(spectest.Read(t, file), &f); err != nil {
-					t.Fatal(err)
-				}
+				spectest.Decode(t, file, &f)
 				f.run(t)
 			})
 		}
@@ -224,9 +225,7 @@ func TestRTTSpec(t *testing.T) {
 			New  float64 `json:"new_rtt_ms"`
 			Want float64 `json:"new_avg_rtt"`
 		}
-		if err := json.Unmarshal(spectest.Read(t, file), &f); err != nil {
-			t.Fatal(err)
-		}
+		spectest.Decode(t, file, &f)
 		millis := func(f float64) time.Duration { return time.Duration(math.Round(f * 1e6)) }
 		var r rttStats
 		if avg, ok := f.Avg.(float64); ok {
@@ -244,6 +243,7 @@ func TestInWindowSpec(t *testing.T) {
 	for _, file := range spectest.Files(t, "server-selection/tests/in_window/*.json") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			var f struct {
+				Description         string
 				TopologyDescription topologyJSON `json:"topology_description"`
 				Mocked              []struct {
 					Address        string
@@ -255,9 +255,7 @@ func TestInWindowSpec(t *testing.T) {
 					Expected  map[string]float64 `json:"expected_frequencies"`
 				}
 			}
-			if err := json.Unmarshal(spectest.Read(t, file), &f); err != nil {
-				t.Fatal(err)
-			}
+			spectest.Decode(t, file, &f)
 			synctest.Test(t, func(t *testing.T) {
 				topo := topologyOf(t, f.TopologyDescription.description(t, 0), Config{LocalThreshold: DefaultLocalThreshold})
 				for _, m := range f.Mocked {

@@ -1,7 +1,6 @@
 package uri
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -40,9 +39,7 @@ type suiteCredential struct {
 func suite(t *testing.T, pattern string, check func(*testing.T, suiteCase)) {
 	for _, file := range spectest.Files(t, pattern) {
 		var content struct{ Tests []suiteCase }
-		if err := json.Unmarshal(spectest.Read(t, file), &content); err != nil {
-			t.Fatal(err)
-		}
+		spectest.Decode(t, file, &content)
 		for _, tt := range content.Tests {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".json")+"/"+tt.Description, func(t *testing.T) { check(t, tt) })
 		}
@@ -69,6 +66,9 @@ func checkParse(t *testing.T, tt suiteCase) {
 		t.Errorf("%s: warnings %q, want some: %v", tt.URI, c.Warnings, *tt.Warning)
 	}
 	checkHosts(t, c, tt)
+	if tt.Credential != nil || tt.ReadConcern != nil || tt.WriteConcern != nil {
+		t.Errorf("%s: credentials and concerns are another suite's", tt.URI)
+	}
 	if tt.Auth != nil {
 		checkAuth(t, c, tt)
 	}
@@ -261,6 +261,9 @@ func TestReadWriteConcernSuite(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.URI, err)
 		}
+		if got := len(c.Warnings) > 0; tt.Warning != nil && got != *tt.Warning {
+			t.Errorf("%s: warnings %q, want some: %v", tt.URI, c.Warnings, *tt.Warning)
+		}
 		got := optionValues(c)
 		for name, want := range tt.WriteConcern {
 			if fmt.Sprint(got[foldKey(name)]) != fmt.Sprint(want) {
@@ -269,6 +272,11 @@ func TestReadWriteConcernSuite(t *testing.T) {
 		}
 		if tt.WriteConcern != nil && len(tt.WriteConcern) == 0 && (c.W != nil || c.Journal != nil || c.WTimeout != nil) {
 			t.Errorf("%s: there is a write concern", tt.URI)
+		}
+		for name := range tt.ReadConcern {
+			if name != "level" {
+				t.Errorf("%s: a read concern's field %s is not known", tt.URI, name)
+			}
 		}
 		if level, _ := tt.ReadConcern["level"].(string); level != c.ReadConcernLevel {
 			t.Errorf("%s: read concern %q, want %q", tt.URI, c.ReadConcernLevel, level)
