@@ -44,6 +44,21 @@ func (a *arguments) required(name string) any {
 	return a.any(name)
 }
 
+func (a *arguments) requiredString(name string) string {
+	a.must(name)
+	return a.string(name)
+}
+
+func (a *arguments) requiredDocument(name string) bson.Raw {
+	a.must(name)
+	return a.document(name)
+}
+
+func (a *arguments) requiredDocuments(name string) []bson.Raw {
+	a.must(name)
+	return a.documents(name)
+}
+
 func (a *arguments) string(name string) string {
 	v := a.raw(name)
 	s, ok := v.StringValue()
@@ -104,6 +119,14 @@ func (a *arguments) strings(name string) []string {
 		all = append(all, s)
 	}
 	return all
+}
+
+// shaped reports an argument that is missing or not of this shape.
+func (a *arguments) shaped(name string, of shape) {
+	a.must(name)
+	if a.err == nil {
+		a.err = of(name, a.doc.Lookup(name))
+	}
 }
 
 // must reports arguments that are missing.

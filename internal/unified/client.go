@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -52,10 +54,11 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 			return nil, err
 		}
 	}
-	for _, name := range []string{"observeTracingMessages", "autoEncryptOpts"} {
-		if !a.raw(name).IsZero() {
-			return nil, fmt.Errorf("%s: the driver has no such feature", name)
-		}
+	if !a.raw("observeTracingMessages").IsZero() {
+		return nil, noTracing
+	}
+	if !a.raw("autoEncryptOpts").IsZero() {
+		return nil, noEncryption
 	}
 	if api := a.document("serverApi"); api != nil {
 		sub := &arguments{doc: api}
@@ -63,14 +66,22 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 		a.adopt(sub)
 	}
 	seeds := r.deployment.seeds
-	if b := a.bool("useMultipleMongoses"); b != nil && !*b || b == nil && r.deployment.Topology == "sharded" {
+	switch b := a.bool("useMultipleMongoses"); {
+	case b != nil && !*b, b == nil && r.deployment.Topology == "sharded":
+		// A test that does not say must do with any number, and with one its fail points are on the server that it uses.
 		seeds = r.deployment.lone
+	case b != nil && r.deployment.Topology == "sharded" && !strings.Contains(seeds.hosts, ","):
+		return nil, errors.New("useMultipleMongoses: the deployment has only one mongos")
 	}
 	options, err := uriOptions(a.document("uriOptions"))
 	if err != nil {
 		return nil, err
 	}
 	await := a.millis("awaitMinPoolSizeMS")
+	least := minPoolSize(options)
+	if least == 0 {
+		await = 0
+	}
 	c.off = await > 0
 	if strings.EqualFold(options.Get("authMechanism"), oidc) {
 		seeds = seeds.withOIDC(options, &opts, r.deployment.access)
@@ -80,7 +91,7 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	r.clients = append(r.clients, c)
 	if await > 0 {
-		if err := c.awaitPools(ctx, options, await); err != nil {
+		if err := c.awaitPools(ctx, least, await); err != nil {
 			return nil, err
 		}
 	}
@@ -96,6 +107,18 @@ var declined = map[string]string{
 // skipped is an error that says why a test is not run.
 type skipped struct{ error }
 
+// What the driver does not have.
+var (
+	noTracing    = skipped{errors.New("needs OpenTelemetry spans, which the driver does not have")}
+	noEncryption = skipped{errors.New(needsEncryption)}
+)
+
+const needsEncryption = "needs client-side encryption with a key service"
+
+func init() {
+	registerEntity("clientEncryption", func(context.Context, *runner, *arguments) (any, error) { return nil, noEncryption })
+}
+
 // uriOptions reads the options of a connection string.
 func uriOptions(doc bson.Raw) (url.Values, error) {
 	query := url.Values{}
@@ -104,22 +127,14 @@ func uriOptions(doc bson.Raw) (url.Values, error) {
 		if why, ok := declined[key]; ok {
 			return nil, skipped{errors.New(why)}
 		}
-		if d, isDoc := v.Document(); isDoc {
-			if key == "authMechanismProperties" && isPlaceholders(d) {
-				continue // withOIDC knows them
-			}
-			return nil, fmt.Errorf("option %s: there is nothing to replace %v with", key, v)
+		if d, isDoc := v.Document(); isDoc && key == "authMechanismProperties" && isPlaceholders(d) {
+			continue // withOIDC knows them
 		}
-		if arr, ok := v.Array(); ok {
-			for el := range arr.Values() {
-				s, _ := el.StringValue()
-				query.Add(key, s)
-			}
-		} else if s, ok := v.StringValue(); ok {
-			query.Set(key, s)
-		} else {
-			query.Set(key, v.String())
+		values, err := uriOption(key, v)
+		if err != nil {
+			return nil, fmt.Errorf("option %s: %w", key, err)
 		}
+		query[key] = values
 	}
 	return query, nil
 }
@@ -128,7 +143,7 @@ func uriOptions(doc bson.Raw) (url.Values, error) {
 func isPlaceholders(d bson.Raw) bool {
 	for key, v := range d.All() {
 		sub, _ := v.Document()
-		if key != "$$placeholder" && sub.Lookup("$$placeholder").IsZero() {
+		if key != placeholder && sub.Lookup(placeholder).IsZero() {
 			return false
 		}
 	}
@@ -152,10 +167,65 @@ func (s seeds) withOIDC(options url.Values, opts *allium.ClientOptions, access s
 	return s
 }
 
+// uriOption writes the value of an option as connection strings have it. Only tag sets are several values.
+func uriOption(name string, v bson.RawValue) ([]string, error) {
+	switch v.Type {
+	case bson.TypeArray:
+		var all []string
+		for el := range bson.Raw(v.Value).Values() {
+			s, ok := el.StringValue()
+			if !ok {
+				return nil, fmt.Errorf("%v is not a string", el)
+			}
+			all = append(all, s)
+		}
+		if name != "readPreferenceTags" {
+			all = []string{strings.Join(all, ",")}
+		}
+		return all, nil
+	case bson.TypeEmbeddedDocument:
+		if op, _, ok := operator(v); ok && op == placeholder {
+			value, err := replacement(name)
+			return []string{value}, err
+		}
+		var pairs []string
+		for key, el := range bson.Raw(v.Value).All() {
+			value, err := uriOption(name+"_"+key, el)
+			if err != nil {
+				return nil, err
+			}
+			pairs = append(pairs, key+":"+strings.Join(value, ","))
+		}
+		return []string{strings.Join(pairs, ",")}, nil
+	case bson.TypeString:
+		s, _ := v.StringValue()
+		return []string{s}, nil
+	}
+	return []string{v.String()}, nil
+}
+
+// replacement returns what the environment has for a placeholder: the variable $ALLIUM_TEST_authMechanismProperties_ENVIRONMENT for
+// the field ENVIRONMENT of the option authMechanismProperties.
+func replacement(name string) (string, error) {
+	value, ok := os.LookupEnv("ALLIUM_TEST_" + name)
+	if !ok {
+		return "", fmt.Errorf("there is nothing to replace the placeholder with: set ALLIUM_TEST_%s", name)
+	}
+	return value, nil
+}
+
+// minPoolSize returns the option of this name, 0 if it is not there.
+func minPoolSize(options url.Values) (n int) {
+	for key := range options {
+		if strings.EqualFold(key, "minPoolSize") {
+			n, _ = strconv.Atoi(options.Get(key)) // what is no number the driver warns of
+		}
+	}
+	return n
+}
+
 // awaitPools waits until every pool has as many connections as minPoolSize says, and records events from then on.
-func (c *clientEntity) awaitPools(ctx context.Context, options url.Values, timeout time.Duration) error {
-	var least int
-	fmt.Sscan(options.Get("minPoolSize"), &least)
+func (c *clientEntity) awaitPools(ctx context.Context, least int, timeout time.Duration) error {
 	full := func() bool {
 		servers := c.Topology().Servers
 		bearing := 0

@@ -30,10 +30,11 @@ type Deployment struct {
 	seeds  seeds // of clients that use multiple mongoses
 	lone   seeds // of those that use a single one
 	dialer allium.Dialer
-	access string         // a token of MONGODB-OIDC, "" if clients read theirs from a file
-	admin  *allium.Client // the internal client
-	direct []*allium.Client
+	access string                    // a token of MONGODB-OIDC, "" if clients read theirs from a file
+	admin  *allium.Client            // the internal client
+	direct map[string]*allium.Client // of single mongoses, by address
 	stop   func()
+	shared bool   // tests leave something behind for those that follow
 	settle func() // waits until what happens at this moment has been recorded
 
 	mu         sync.Mutex
@@ -148,7 +149,7 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 // Connect uses the deployment of a connection string. Behind a load balancer it wants to know from $SINGLE_MONGOS_LB_URI and
 // $MULTI_MONGOS_LB_URI how to reach one mongos, and several.
 func Connect(uri string) (*Deployment, error) {
-	d := &Deployment{stop: func() {}}
+	d := &Deployment{stop: func() {}, shared: true}
 	var err error
 	if d.seeds, err = parseSeeds(uri); err != nil {
 		return nil, err
@@ -181,6 +182,9 @@ func Connect(uri string) (*Deployment, error) {
 		}
 	case msg == "isdbgrid":
 		d.Topology = "sharded"
+		d.lone = d.seeds.first()
+		d.admin.Close(ctx)
+		return d, d.open() // on one mongos
 	case !hello.Lookup("setName").IsZero():
 		d.Topology = "replicaset"
 	default:
@@ -191,9 +195,6 @@ func Connect(uri string) (*Deployment, error) {
 
 // open makes the internal client, and asks for the server's version.
 func (d *Deployment) open() error {
-	if d.Topology == "sharded" {
-		d.lone = d.seeds.first()
-	}
 	var err error
 	if d.admin, err = allium.Open(d.lone.uri(nil), allium.ClientOptions{Dialer: d.dialer}); err != nil {
 		return err
@@ -205,19 +206,49 @@ func (d *Deployment) open() error {
 		d.admin.Close(ctx)
 		return err
 	}
-	d.Version, _ = reply.Lookup("version").StringValue()
+	var version []string
+	for v := range rawArray(reply.Lookup("versionArray")) {
+		version = append(version, v.String())
+	}
+	d.Version = strings.Join(version[:min(3, len(version))], ".")
 	return nil
 }
 
-// mongos returns a client of one mongos.
+// mongos returns a client of one mongos, which Stop closes.
 func (d *Deployment) mongos(addr string) (*allium.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.direct[addr]; c != nil {
+		return c, nil
+	}
 	s := d.seeds
 	s.hosts = addr
 	c, err := allium.Open(s.uri(url.Values{"directConnection": {"true"}}), allium.ClientOptions{Dialer: d.dialer})
-	if err == nil {
-		d.direct = append(d.direct, c)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	if d.direct == nil {
+		d.direct = map[string]*allium.Client{}
+	}
+	d.direct[addr] = c
+	return c, nil
+}
+
+// everywhere runs f with a client of each mongos, or with the internal client where there is no choice.
+func (d *Deployment) everywhere(f func(*allium.Client) error) error {
+	if d.Topology != "sharded" {
+		return f(d.admin)
+	}
+	for addr := range strings.SplitSeq(d.seeds.hosts, ",") {
+		c, err := d.mongos(addr)
+		if err == nil {
+			err = f(c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Stop ends the deployment.
@@ -231,9 +262,28 @@ func (d *Deployment) Stop() {
 	d.stop()
 }
 
-// killAllSessions ends the transactions that an earlier test left open: they would block the next one.
+// killAllSessions ends the transactions that an earlier test left open: they would block the next one. That a server may not allow
+// it does not matter.
 func (d *Deployment) killAllSessions(ctx context.Context) {
-	d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}})
+	if !d.shared {
+		return
+	}
+	d.everywhere(func(c *allium.Client) error {
+		c.Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}})
+		return nil
+	})
+}
+
+// distinct runs the command on each mongos, which a real one must have done before it can in a transaction (the format's section
+// "StaleDbVersion Errors on Sharded Clusters").
+func (d *Deployment) distinct(ctx context.Context, db, coll string) error {
+	if !d.shared {
+		return nil
+	}
+	return d.everywhere(func(c *allium.Client) error {
+		_, err := allium.Distinct[bson.RawValue](ctx, c.Database(db).Collection(coll), "_id", bson.D{})
+		return err
+	})
 }
 
 // parameter returns the value of a server parameter, zero if the server does not know it.

@@ -151,7 +151,10 @@ func createSession(_ context.Context, r *runner, a *arguments) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			ts, _ := v.Timestamp()
+			ts, ok := v.Timestamp()
+			if !ok {
+				return nil, fmt.Errorf("entity %q is %v, not a timestamp", name, v)
+			}
 			o.SnapshotTime = &ts
 		}
 		o.Timeout = sub.millisp("defaultTimeoutMS")

@@ -140,12 +140,15 @@ func (r *runner) matchEvent(want bson.Raw, got *observedEvent) error {
 }
 
 // countEvents counts the events that match. c.mu is held.
-func (r *runner) countEvents(c *clientEntity, want bson.Raw) int {
-	n := 0
+func (r *runner) countEvents(c *clientEntity, want bson.Raw) (n int, err error) {
 	for i := range c.events {
-		if r.matchEvent(want, &c.events[i]) == nil {
+		err := r.matchEvent(want, &c.events[i])
+		if isBroken(err) {
+			return 0, err
+		}
+		if err == nil {
 			n++
 		}
 	}
-	return n
+	return n, nil
 }

@@ -61,8 +61,8 @@ type Events struct {
 	IgnoreExtra bool       `bson:"ignoreExtraEvents"`
 }
 
-// The newest schema version that the runner knows.
-const maxMinor = 28
+// The newest schema version that the runner knows, of the only major version that there is.
+const newestSchema = "1.28.0"
 
 // Load reads a test file. One that is not of the form that the format prescribes, or of another version, is an error.
 func Load(path string) (*File, error) {
@@ -85,7 +85,7 @@ func parse(raw bson.Raw) (*File, error) {
 	if err := strict.Unmarshal(raw, &f); err != nil {
 		return nil, err
 	}
-	if v := parseVersion(f.SchemaVersion); v[0] != 1 || v[1] > maxMinor {
+	if parseVersion(f.SchemaVersion)[0] != 1 || compareVersions(f.SchemaVersion, newestSchema) > 0 {
 		return nil, fmt.Errorf("schema version %q is not known", f.SchemaVersion)
 	}
 	for i := range f.Tests {

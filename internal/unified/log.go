@@ -110,8 +110,12 @@ func (r *runner) checkLogs(want *Logs) error {
 next:
 	for _, m := range all {
 		for _, ignore := range want.Ignore {
-			if r.matchLog(ignore, &m) == nil {
+			err := r.matchLog(ignore, &m)
+			if err == nil {
 				continue next
+			}
+			if isBroken(err) {
+				return err
 			}
 		}
 		got = append(got, m)

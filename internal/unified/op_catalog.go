@@ -13,7 +13,7 @@ func init() {
 	register(map[string]operation[*clientEntity]{
 		"listDatabases": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 			infos, err := c.ListDatabases(ctx, a.listDatabasesOptions())
-			return encode(infos, err)
+			return docs(infos, err)
 		},
 		"listDatabaseNames": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 			names, err := c.ListDatabaseNames(ctx, a.listDatabasesOptions())
@@ -38,11 +38,15 @@ func init() {
 				return result{}, err
 			}
 			all, err := cur.All(ctx)
-			if err != nil {
-				return result{}, err
+			raws := []bson.Raw{}
+			for _, i := range all {
+				raw, err := bson.Options{OmitZero: true}.Marshal(i) // a server leaves out what it does not know
+				if err != nil {
+					return result{}, err
+				}
+				raws = append(raws, raw)
 			}
-			v, err := bson.MarshalValue(all)
-			return result{value: v, roots: true}, err
+			return docs(raws, err)
 		},
 		"listCollectionNames": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 			names, err := db.ListCollectionNames(ctx, a.listCollectionsOptions())

@@ -2,7 +2,6 @@ package unified
 
 import (
 	"context"
-	"errors"
 
 	"allium"
 	"allium/bson"
@@ -43,7 +42,7 @@ func init() {
 			if err := s.watched.Err(); err != nil {
 				return result{}, err
 			}
-			return result{}, errors.New("the change stream is at its end")
+			return result{}, broken("the change stream is at its end")
 		},
 	})
 }

@@ -17,21 +17,15 @@ func init() {
 
 func clientBulkWrite(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 	var writes []allium.ClientWrite
-	for _, request := range a.documents("models") {
-		for kind, v := range request.All() {
-			spec, _ := v.Document()
-			sub := &arguments{doc: spec}
-			db, coll, _ := strings.Cut(sub.string("namespace"), ".")
-			m, err := writeModel(kind, sub)
-			if err != nil {
-				return result{}, &brokenTest{err}
-			}
-			writes = append(writes, allium.ClientWrite{Database: db, Collection: coll, Model: m})
-			a.adopt(sub)
-		}
-	}
+	a.writes("models", func(kind string, sub *arguments) {
+		db, coll, _ := strings.Cut(sub.requiredString("namespace"), ".")
+		writes = append(writes, allium.ClientWrite{Database: db, Collection: coll, Model: sub.writeModel(kind)})
+	})
 	o := allium.ClientBulkWriteOptions{Unordered: a.unordered(), VerboseResults: a.isTrue("verboseResults"), WriteConcern: a.writeConcern("writeConcern"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
 		Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	if err := a.done(); err != nil {
+		return result{}, &brokenTest{err}
+	}
 	res, err := c.BulkWrite(ctx, writes, o)
 	if err == nil {
 		return value(clientBulkResult(&res))

@@ -19,22 +19,22 @@ func init() {
 // collectionOps are the operations of a collection.
 var collectionOps = map[string]operation[*collection]{
 	"aggregate": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		return drain(ctx)(c.Aggregate(ctx, a.any("pipeline"), a.aggregateOptions()))
+		return drain(ctx)(c.Aggregate(ctx, a.required("pipeline"), a.aggregateOptions()))
 	},
 	"createFindCursor": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		cur, err := c.Find(ctx, a.required("filter"), a.findOptions())
 		return entity(cur, err)
 	},
 	"find": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		return drain(ctx)(c.Find(ctx, a.any("filter"), a.findOptions()))
+		return drain(ctx)(c.Find(ctx, a.filter(), a.findOptions()))
 	},
 	"findOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.findOptions()
-		return doc(c.FindOne(ctx, a.any("filter"), allium.FindOneOptions{Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint,
+		return doc(c.FindOne(ctx, a.filter(), allium.FindOneOptions{Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint,
 			Collation: o.Collation, Let: o.Let, Comment: o.Comment, MaxTime: o.MaxTime, Timeout: o.Timeout, RawData: o.RawData}))
 	},
 	"distinct": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		vs, err := allium.Distinct[bson.RawValue](ctx, c, a.string("fieldName"), a.any("filter"), allium.DistinctOptions{Collation: a.collation(),
+		vs, err := allium.Distinct[bson.RawValue](ctx, c, a.requiredString("fieldName"), a.filter(), allium.DistinctOptions{Collation: a.collation(),
 			Comment: a.any("comment"), Hint: a.any("hint"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
@@ -42,7 +42,7 @@ var collectionOps = map[string]operation[*collection]{
 		return value(vs)
 	},
 	"countDocuments": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		n, err := c.CountDocuments(ctx, a.any("filter"), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
+		n, err := c.CountDocuments(ctx, a.required("filter"), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
 			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
@@ -50,7 +50,7 @@ var collectionOps = map[string]operation[*collection]{
 		return value(n)
 	},
 	"count": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		n, err := c.Count(ctx, a.any("filter"), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
+		n, err := c.Count(ctx, a.filter(), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
 			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		return encode(n, err)
 	},
@@ -62,53 +62,53 @@ var collectionOps = map[string]operation[*collection]{
 		return value(n)
 	},
 	"insertOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		res, err := c.InsertOne(ctx, a.document("document"), allium.InsertOneOptions{BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+		res, err := c.InsertOne(ctx, a.requiredDocument("document"), allium.InsertOneOptions{BypassDocumentValidation: a.bool("bypassDocumentValidation"),
 			Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		return encode(bson.D{{Key: "insertedId", Value: res.InsertedID}}, err)
 	},
 	"insertMany": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		res, err := c.InsertMany(ctx, a.documents("documents"), allium.InsertManyOptions{Unordered: a.unordered(),
+		res, err := c.InsertMany(ctx, a.requiredDocuments("documents"), allium.InsertManyOptions{Unordered: a.unordered(),
 			BypassDocumentValidation: a.bool("bypassDocumentValidation"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
 		return encode(bson.D{{Key: "insertedIds", Value: byIndex(res.InsertedIDs)}, {Key: "insertedCount", Value: len(res.InsertedIDs)},
 			{Key: "deletedCount", Value: 0}, {Key: "matchedCount", Value: 0}, {Key: "modifiedCount", Value: 0}, {Key: "upsertedCount", Value: 0},
 			{Key: "upsertedIds", Value: bson.D{}}}, err)
 	},
 	"updateOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		res, err := c.UpdateOne(ctx, a.any("filter"), a.any("update"), a.updateOptions())
+		res, err := c.UpdateOne(ctx, a.required("filter"), a.required("update"), a.updateOptions())
 		return encode(updateResult(res), err)
 	},
 	"updateMany": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		res, err := c.UpdateMany(ctx, a.any("filter"), a.any("update"), a.updateOptions())
+		res, err := c.UpdateMany(ctx, a.required("filter"), a.required("update"), a.updateOptions())
 		return encode(updateResult(res), err)
 	},
 	"replaceOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.updateOptions()
-		res, err := c.ReplaceOne(ctx, a.any("filter"), a.document("replacement"), allium.ReplaceOptions{Upsert: o.Upsert, Sort: o.Sort,
+		res, err := c.ReplaceOne(ctx, a.required("filter"), a.requiredDocument("replacement"), allium.ReplaceOptions{Upsert: o.Upsert, Sort: o.Sort,
 			BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let, Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout})
 		return encode(updateResult(res), err)
 	},
 	"deleteOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		res, err := c.DeleteOne(ctx, a.any("filter"), a.deleteOptions())
+		res, err := c.DeleteOne(ctx, a.required("filter"), a.deleteOptions())
 		return encode(bson.D{{Key: "deletedCount", Value: res.DeletedCount}}, err)
 	},
 	"deleteMany": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		res, err := c.DeleteMany(ctx, a.any("filter"), a.deleteOptions())
+		res, err := c.DeleteMany(ctx, a.required("filter"), a.deleteOptions())
 		return encode(bson.D{{Key: "deletedCount", Value: res.DeletedCount}}, err)
 	},
 	"bulkWrite": bulkWrite,
 	"findOneAndUpdate": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.findAndModify()
 		o.ArrayFilters = a.any("arrayFilters")
-		return doc(c.FindOneAndUpdate(ctx, a.any("filter"), a.any("update"), o))
+		return doc(c.FindOneAndUpdate(ctx, a.required("filter"), a.required("update"), o))
 	},
 	"findOneAndReplace": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.findAndModify()
-		return doc(c.FindOneAndReplace(ctx, a.any("filter"), a.document("replacement"), allium.FindOneAndReplaceOptions{ReturnNew: o.ReturnNew, Upsert: o.Upsert,
+		return doc(c.FindOneAndReplace(ctx, a.required("filter"), a.requiredDocument("replacement"), allium.FindOneAndReplaceOptions{ReturnNew: o.ReturnNew, Upsert: o.Upsert,
 			Sort: o.Sort, Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let,
 			Comment: o.Comment, MaxTime: o.MaxTime, RawData: o.RawData, Timeout: o.Timeout}))
 	},
 	"findOneAndDelete": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		return doc(c.FindOneAndDelete(ctx, a.any("filter"), allium.FindOneAndDeleteOptions{Sort: a.any("sort"), Projection: a.any("projection"),
+		return doc(c.FindOneAndDelete(ctx, a.required("filter"), allium.FindOneAndDeleteOptions{Sort: a.any("sort"), Projection: a.any("projection"),
 			Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}))
 	},
 }
@@ -129,6 +129,14 @@ func drain(ctx context.Context) func(cur *allium.Cursor[bson.Raw], err error) (r
 		}
 		return docs(cur.All(ctx))
 	}
+}
+
+// filter returns a filter, one that all documents match if it is not there: an example in the format's text finds without one.
+func (a *arguments) filter() any {
+	if v := a.any("filter"); v != nil {
+		return v
+	}
+	return bson.D{}
 }
 
 func (a *arguments) unordered() bool {
@@ -177,52 +185,59 @@ func (a *arguments) findAndModify() allium.FindOneAndUpdateOptions {
 
 func bulkWrite(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 	var models []allium.WriteModel
-	for _, request := range a.documents("requests") {
-		for kind, v := range request.All() {
-			spec, _ := v.Document()
-			sub := &arguments{doc: spec}
-			m, err := writeModel(kind, sub)
-			if err != nil {
-				return result{}, err
-			}
-			models = append(models, m)
-			a.adopt(sub)
-		}
+	a.writes("requests", func(kind string, sub *arguments) { models = append(models, sub.writeModel(kind)) })
+	o := allium.BulkWriteOptions{Unordered: a.unordered(), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+		Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	if err := a.done(); err != nil {
+		return result{}, &brokenTest{err}
 	}
-	res, err := c.BulkWrite(ctx, models, allium.BulkWriteOptions{Unordered: a.unordered(), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-		Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+	res, err := c.BulkWrite(ctx, models, o)
 	return encode(bulkResult(res), err)
 }
 
-func writeModel(kind string, a *arguments) (allium.WriteModel, error) {
+// writes reads an array of writes, which are objects with the kind of the write as their only key.
+func (a *arguments) writes(name string, add func(kind string, sub *arguments)) {
+	a.shaped(name, list(0, sized(1, 1, document)))
+	for _, request := range a.documents(name) {
+		for kind, v := range request.All() {
+			spec, ok := v.Document()
+			if !ok {
+				a.fail(name, v, "objects")
+			}
+			sub := &arguments{doc: spec}
+			add(strings.Clone(kind), sub)
+			a.adopt(sub)
+		}
+	}
+}
+
+func (a *arguments) writeModel(kind string) allium.WriteModel {
 	switch kind {
 	case "insertOne":
-		return allium.InsertModel{Document: a.document("document")}, nil
+		return allium.InsertModel{Document: a.requiredDocument("document")}
 	case "updateOne", "updateMany":
-		return allium.UpdateModel{Filter: a.any("filter"), Update: a.any("update"), Many: kind == "updateMany", Upsert: a.bool("upsert"), Sort: a.any("sort"),
-			ArrayFilters: a.any("arrayFilters"), Collation: a.collation(), Hint: a.any("hint")}, nil
+		return allium.UpdateModel{Filter: a.required("filter"), Update: a.required("update"), Many: kind == "updateMany", Upsert: a.bool("upsert"), Sort: a.any("sort"),
+			ArrayFilters: a.any("arrayFilters"), Collation: a.collation(), Hint: a.any("hint")}
 	case "replaceOne":
-		return allium.ReplaceModel{Filter: a.any("filter"), Replacement: a.document("replacement"), Upsert: a.bool("upsert"), Sort: a.any("sort"),
-			Collation: a.collation(), Hint: a.any("hint")}, nil
+		return allium.ReplaceModel{Filter: a.required("filter"), Replacement: a.requiredDocument("replacement"), Upsert: a.bool("upsert"), Sort: a.any("sort"),
+			Collation: a.collation(), Hint: a.any("hint")}
 	case "deleteOne", "deleteMany":
-		return allium.DeleteModel{Filter: a.any("filter"), Many: kind == "deleteMany", Collation: a.collation(), Hint: a.any("hint")}, nil
+		return allium.DeleteModel{Filter: a.required("filter"), Many: kind == "deleteMany", Collation: a.collation(), Hint: a.any("hint")}
 	}
-	return nil, fmt.Errorf("write %q is not known", kind)
+	if a.err == nil {
+		a.err = fmt.Errorf("write %q is not known", kind)
+	}
+	return nil
 }
 
 // databaseOps are the operations of a database.
 var databaseOps = map[string]operation[*allium.Database]{
 	"aggregate": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-		cur, err := db.Aggregate(ctx, a.any("pipeline"), a.aggregateOptions())
+		cur, err := db.Aggregate(ctx, a.required("pipeline"), a.aggregateOptions())
 		if err != nil {
 			return result{}, err
 		}
-		all, err := cur.All(ctx)
-		if err != nil {
-			return result{}, err
-		}
-		v, err := bson.MarshalValue(all)
-		return result{value: v, roots: true}, err
+		return docs(cur.All(ctx))
 	},
 	"runCommand": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 		a.string("commandName")

@@ -2,7 +2,6 @@ package unified
 
 import (
 	"context"
-	"errors"
 
 	"allium"
 	"allium/bson"
@@ -31,7 +30,7 @@ func init() {
 					return result{}, err
 				}
 				if c.ID() == 0 { // else it tails, and there may be more
-					return result{}, errors.New("the cursor is at its end")
+					return result{}, broken("the cursor is at its end")
 				}
 				if err := ctx.Err(); err != nil {
 					return result{}, err

@@ -18,7 +18,12 @@ var special = map[string]func(ctx context.Context, r *runner, a *arguments) erro
 func init() {
 	// Not in special's declaration: the operations of threads refer to it.
 	special["createEntities"] = func(ctx context.Context, r *runner, a *arguments) error {
-		return r.createEntities(ctx, a.documents("entities"))
+		a.shaped("entities", list(1, entityShape))
+		list := a.documents("entities")
+		if err := a.done(); err != nil {
+			return err
+		}
+		return r.createEntities(ctx, list)
 	}
 	special["runOnThread"] = runOnThread
 	special["waitForThread"] = func(_ context.Context, r *runner, a *arguments) error {
@@ -60,33 +65,32 @@ func init() {
 		return r.failPoint(ctx, mongos, a.document("failPoint"))
 	}
 	special["waitForEvent"] = func(ctx context.Context, r *runner, a *arguments) error {
-		a.must("client", "event", "count")
-		c, err := get[*clientEntity](r.entities, a.string("client"))
+		c, want, count, err := eventArguments(r, a)
 		if err != nil {
 			return err
 		}
-		want, count, got := a.document("event"), int(a.int("count")), 0
+		got := 0
+		var wrong error
 		if err := c.await(ctx, eventTimeout, func() bool {
-			got = r.countEvents(c, want)
-			return got >= count
+			got, wrong = r.countEvents(c, want)
+			return got >= count || wrong != nil
 		}); err != nil {
 			return fmt.Errorf("%v was published %d times, not %d: %w", want, got, count, err)
 		}
-		return nil
+		return wrong
 	}
 	special["assertEventCount"] = func(_ context.Context, r *runner, a *arguments) error {
-		a.must("client", "event", "count")
-		c, err := get[*clientEntity](r.entities, a.string("client"))
+		c, want, count, err := eventArguments(r, a)
 		if err != nil {
 			return err
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		want, count := a.document("event"), int(a.int("count"))
-		if got := r.countEvents(c, want); got != count {
-			return fmt.Errorf("%v was published %d times, not %d", want, got, count)
+		got, err := r.countEvents(c, want)
+		if err == nil && got != count {
+			err = fmt.Errorf("%v was published %d times, not %d", want, got, count)
 		}
-		return nil
+		return err
 	}
 	special["recordTopologyDescription"] = func(_ context.Context, r *runner, a *arguments) error {
 		c, err := get[*clientEntity](r.entities, a.string("client"))
@@ -145,20 +149,31 @@ func init() {
 // operations before the wait take on a real clock: a heartbeat that began before them ends before the wait does.
 const eventTimeout = 10*time.Second + 100*time.Millisecond
 
+// eventArguments are those of the operations that count events.
+func eventArguments(r *runner, a *arguments) (c *clientEntity, want bson.Raw, count int, err error) {
+	a.shaped("client", text)
+	a.shaped("event", anyEventShape)
+	a.shaped("count", integer)
+	want, count = a.document("event"), int(a.int("count"))
+	name := a.string("client")
+	if a.err != nil {
+		return nil, nil, 0, a.err
+	}
+	c, err = get[*clientEntity](r.entities, name)
+	return c, want, count, err
+}
+
 func runOnThread(_ context.Context, r *runner, a *arguments) error {
 	t, err := get[*thread](r.entities, a.string("thread"))
 	if err != nil {
 		return err
 	}
-	var op Operation
-	if err := strict.Unmarshal(a.document("operation"), &op); err != nil {
+	a.shaped("operation", operationShape)
+	op := a.operation(a.document("operation"))
+	if err := a.done(); err != nil {
 		return err
 	}
-	if t.work == nil {
-		return errors.New("the thread has ended")
-	}
-	t.work <- &op
-	return nil
+	return t.run(&op)
 }
 
 func waitForPrimaryChange(ctx context.Context, r *runner, a *arguments) error {

@@ -35,41 +35,46 @@ func init() {
 }
 
 func withTransaction(ctx context.Context, r *runner, s *sessionEntity, a *arguments) (result, error) {
-	ops, err := operations(a.raw("callback"))
-	if err != nil {
-		return result{}, &brokenTest{err}
-	}
+	ops := a.operations("callback")
 	o := a.transaction()
 	o.Timeout = a.timeout()
-	return result{}, s.Transact(ctx, func(ctx context.Context) error {
+	if err := a.done(); err != nil {
+		return result{}, &brokenTest{err}
+	}
+	var failed error
+	err := s.Transact(ctx, func(ctx context.Context) error {
 		// The session travels in the context here, and the operations name it too.
 		for i := range ops {
-			if err := r.callback(ctx, &ops[i]); err != nil {
+			res, err := r.execute(ctx, &ops[i])
+			if failed = r.judge(&ops[i], res, err); failed != nil {
+				return errors.New("the test fails") // an error with labels might be retried
+			}
+			if err != nil { // it was expected, and reaches withTransaction even so
 				return err
 			}
 		}
 		return nil
 	}, o)
-}
-
-// callback runs an operation of withTransaction's callback: its errors are checked, and reach withTransaction even so.
-func (r *runner) callback(ctx context.Context, op *Operation) error {
-	res, err := r.execute(ctx, op)
-	if wrong := r.judge(op, res, err); wrong != nil {
-		return &brokenTest{wrong}
+	if failed != nil {
+		return result{}, broken("callback: %w", failed)
 	}
-	return err
+	return result{}, err
 }
 
-// operations reads a list of operations.
-func operations(v bson.RawValue) ([]Operation, error) {
+// operations returns an array of operations.
+func (a *arguments) operations(name string) []Operation {
+	a.shaped(name, list(0, operationShape))
 	var ops []Operation
-	for el := range rawArray(v) {
-		var op Operation
-		if err := strict.Unmarshal(el.Value, &op); err != nil {
-			return nil, err
-		}
-		ops = append(ops, op)
+	for _, doc := range a.documents(name) {
+		ops = append(ops, a.operation(doc))
 	}
-	return ops, nil
+	return ops
+}
+
+// operation reads an operation.
+func (a *arguments) operation(doc bson.Raw) (op Operation) {
+	if err := strict.Unmarshal(doc, &op); err != nil && a.err == nil {
+		a.err = err
+	}
+	return op
 }

@@ -41,7 +41,7 @@ func (t *Target) lacks(r *Requirement) string {
 	case r.Serverless == "require":
 		return "needs a serverless deployment on Atlas"
 	case r.wantsCSFLE():
-		return "needs client-side encryption with a key service"
+		return needsEncryption
 	case !r.hasTopology(t.Topology):
 		return "needs topology " + strings.Join(r.Topologies, " or ")
 	case strings.EqualFold(r.AuthMechanism, oidc) && !t.OIDC:

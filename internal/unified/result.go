@@ -30,7 +30,7 @@ func value(v any) (result, error) {
 }
 
 // docs makes the result of an operation that returns an iterable of documents.
-func docs(all []bson.Raw, err error) (result, error) {
+func docs[T any](all []T, err error) (result, error) {
 	if err != nil {
 		return result{}, err
 	}

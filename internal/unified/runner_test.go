@@ -86,7 +86,7 @@ func TestCompareVersions(t *testing.T) {
 }
 
 func TestSchemaVersions(t *testing.T) {
-	for version, want := range map[string]bool{"1.0": true, "1": true, "1.28": true, "1.28.3": true, "1.29": false, "0.9": false, "2.0": false} {
+	for version, want := range map[string]bool{"1.0": true, "1": true, "1.28": true, "1.28.0": true, "1.27.9": true, "1.28.1": false, "1.29": false, "0.9": false, "2.0": false} {
 		var raw bson.Raw
 		if err := bson.UnmarshalExtJSON([]byte(`{"description": "d", "schemaVersion": "`+version+`", "tests": [{"description": "t", "operations": []}]}`), &raw); err != nil {
 			t.Fatal(err)

@@ -159,6 +159,19 @@ func sized(least, most int, of shape) shape {
 
 const many = 1 << 30
 
+// without is an object that does not have this field.
+func without(of shape, field, why string) shape {
+	return func(path string, v bson.RawValue) error {
+		if err := of(path, v); err != nil {
+			return err
+		}
+		if !bson.Raw(v.Value).Lookup(field).IsZero() {
+			return fmt.Errorf("%s has a field %q: %s", path, field, why)
+		}
+		return nil
+	}
+}
+
 // apart is an object in which no two of these fields are together.
 func apart(of shape, pairs ...[2]string) shape {
 	return func(path string, v bson.RawValue) error {
@@ -189,7 +202,8 @@ var (
 
 	scopeShape = object(fields{"readConcern": document, "readPreference": document, "writeConcern": document, "timeoutMS": integer})
 
-	dataShape = object(fields{"collectionName!": text, "databaseName!": text, "createOptions": document, "documents!": list(0, document)})
+	dataShape = object(fields{"collectionName!": text, "databaseName!": text, "documents!": list(0, document),
+		"createOptions": without(document, "writeConcern", "the runner sets it")})
 
 	entityShape = sized(1, 1, object(fields{
 		"client": object(fields{
@@ -219,7 +233,7 @@ var (
 			return nil
 		},
 		"isClientError": boolean, "isTimeoutError": boolean, "errorContains": text, "errorCode": integer, "errorCodeName": text,
-		"errorLabelsContain": list(1, text), "errorLabelsOmit": list(1, text), "writeErrors": document, "writeConcernErrors": list(0, document),
+		"errorLabelsContain": list(1, text), "errorLabelsOmit": list(1, text), "writeErrors": document, "writeConcernErrors": list(1, document),
 		"errorResponse": document, "expectResult": anything,
 	}))
 
@@ -277,7 +291,7 @@ func providers(path string, v bson.RawValue) error {
 	if err := document(path, v); err != nil {
 		return err
 	}
-	field := either(text, object(fields{"$$placeholder!": anything}))
+	field := either(text, object(fields{placeholder + "!": anything}))
 	shapes := map[string]shape{
 		"aws":   object(each([]string{"accessKeyId", "secretAccessKey", "sessionToken"}, field)),
 		"azure": object(each([]string{"tenantId", "clientId", "clientSecret", "identityPlatformEndpoint", "accessToken"}, field)),
@@ -316,9 +330,10 @@ func eventsShape(path string, v bson.RawValue) error {
 // eventShape is an expected event of a type.
 func eventShape(kind string) shape {
 	serverKinds := []string{"Unknown", "Standalone", "Mongos", "PossiblePrimary", "RSPrimary", "RSSecondary", "RSOther", "RSArbiter", "RSGhost", "LoadBalancer"}
+	topologyKinds := []string{"Single", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced", "Unknown"}
 	description := map[string]shape{
 		"serverDescriptionChangedEvent":   object(fields{"type": oneOf(serverKinds...)}),
-		"topologyDescriptionChangedEvent": object(fields{"type": text}),
+		"topologyDescriptionChangedEvent": object(fields{"type": oneOf(topologyKinds...)}),
 	}
 	kinds := map[string]shape{
 		"command": document, "reply": document, "commandName": text, "databaseName": text, "hasServiceId": boolean, "hasServerConnectionId": boolean,
@@ -337,7 +352,52 @@ func eventShape(kind string) shape {
 	return sized(1, 1, object(events))
 }
 
+// anyEventShape is an expected event where its type is not told apart.
+func anyEventShape(path string, v bson.RawValue) error {
+	err := sized(1, 1, document)(path, v)
+	if err != nil {
+		return err
+	}
+	for name := range bson.Raw(v.Value).All() {
+		for kind, events := range eventTypes {
+			if _, ok := events[name]; ok {
+				return eventShape(kind)(path, v)
+			}
+		}
+	}
+	return wrong(path, "an event", v)
+}
+
 // check says what is wrong with the form of a test file.
 func check(file bson.Raw) error {
-	return fileShape("file", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: file})
+	v := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: file}
+	if err := fileShape("file", v); err != nil {
+		return err
+	}
+	return placeholders("file", v)
 }
+
+// placeholders reports a placeholder where there is nothing to replace it with: anywhere but in a client's connection string and
+// in the credentials of key services.
+func placeholders(path string, v bson.RawValue) error {
+	var doc bson.Raw
+	switch v.Type {
+	case bson.TypeEmbeddedDocument, bson.TypeArray:
+		doc = v.Value
+	}
+	for key, el := range doc.All() {
+		switch key {
+		case "uriOptions", "kmsProviders", "_yamlAnchors":
+			continue
+		case placeholder:
+			return fmt.Errorf("%s is a placeholder, which cannot be replaced", path)
+		}
+		if err := placeholders(path+"."+key, el); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placeholder is the key of a document that stands for a value which the test's environment has.
+const placeholder = "$$placeholder"

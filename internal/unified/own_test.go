@@ -1,0 +1,63 @@
+package unified
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"allium/bson"
+)
+
+// The runner's own tests, in the format itself: what the specifications' suites do not exercise of it. All tests of the folder pass
+// pass, all of fail fail, and invalid.json holds files that are refused.
+
+func TestOwnFilesPass(t *testing.T) {
+	for _, file := range ownFiles(t, "pass") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			runFile(t, "own", file)
+		})
+	}
+}
+
+func TestOwnFilesFail(t *testing.T) {
+	for _, file := range ownFiles(t, "fail") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			RunFile(t, nil, "own", file, func(o Outcome) {
+				if o.Err == nil {
+					t.Errorf("%v: %s: passes (skip %q)", o.Target, o.Test, o.Skip)
+				} else {
+					t.Logf("%v: %s: %v", o.Target, o.Test, o.Err)
+				}
+			})
+		})
+	}
+}
+
+func ownFiles(t *testing.T, folder string) []string {
+	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files (%v)", err)
+	}
+	return files
+}
+
+// Each of the files lacks one thing, or has one too many: its name says what.
+func TestOwnInvalidFiles(t *testing.T) {
+	text, err := os.ReadFile("testdata/invalid.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all bson.Raw
+	if err := bson.UnmarshalExtJSON(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range all.All() {
+		doc, _ := v.Document()
+		_, err := parse(doc)
+		if valid := name == "valid"; valid != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
