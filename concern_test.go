@@ -44,9 +44,7 @@ func TestConcernDocuments(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{})
 	for _, file := range spectest.Files(t, "read-write-concern/tests/document/*.json") {
 		var suite struct{ Tests []concernCase }
-		if err := json.Unmarshal(spectest.Read(t, file), &suite); err != nil {
-			t.Fatal(err)
-		}
+		spectest.Decode(t, file, &suite)
 		for _, tc := range suite.Tests {
 			t.Run(tc.Description, func(t *testing.T) {
 				p.rec.reset()
