@@ -19,8 +19,9 @@ type ConnectionError = mongoerr.ConnectionError
 // Its fields are Addr, Mechanism and Wrapped, a *ServerError with the code 18 for a wrong password.
 type AuthError = mongoerr.AuthError
 
-// TimeoutError says that an operation ended because its time was up or its context was cancelled, in which Phase, by which
-// Source, and after how long. It is also context.DeadlineExceeded or context.Canceled, for errors.Is.
+// TimeoutError says that an operation ended because its time was up or its context was cancelled: in which Phase (such as "server
+// selection" or "read"), by which Source (such as "the timeout of the client"), after how long (Elapsed), and with which server (Addr).
+// It has Labels, and Wrapped is what was underway, or why. It is also context.DeadlineExceeded or context.Canceled, for errors.Is.
 type TimeoutError = mongoerr.TimeoutError
 
 // SelectionError says that no suitable server was found in time. Its fields are Criteria, Topology (what was known of each

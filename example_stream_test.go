@@ -21,9 +21,15 @@ func ExampleCollection_Watch() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	users.InsertOne(ctx, User{Name: "Barbara", Age: 28})
-	users.UpdateOne(ctx, bson.M{"name": "Barbara"}, bson.M{"$inc": bson.M{"age": 1}})
-	users.DeleteOne(ctx, bson.M{"name": "Ada"})
+	if _, err := users.InsertOne(ctx, User{Name: "Barbara", Age: 28}); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := users.UpdateOne(ctx, bson.M{"name": "Barbara"}, bson.M{"$inc": bson.M{"age": 1}}); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := users.DeleteOne(ctx, bson.M{"name": "Ada"}); err != nil {
+		log.Fatal(err)
+	}
 	for event, err := range stream.Seq(ctx) {
 		if err != nil {
 			log.Fatal(err)
@@ -57,7 +63,9 @@ func ExampleDatabase_Watch() {
 	}
 	defer stream.Close(ctx)
 	users := people(client)
-	users.DeleteOne(ctx, bson.M{"name": "Ada"})
+	if _, err := users.DeleteOne(ctx, bson.M{"name": "Ada"}); err != nil {
+		log.Fatal(err)
+	}
 	if stream.Next(ctx) {
 		fmt.Println(stream.Current().OperationType, stream.Current().Namespace)
 	}
@@ -74,7 +82,9 @@ func ExampleClient_Watch() {
 		log.Fatal(err)
 	}
 	defer stream.Close(ctx)
-	client.Database("app").CreateCollection(ctx, "users")
+	if err := client.Database("app").CreateCollection(ctx, "users"); err != nil {
+		log.Fatal(err)
+	}
 	if stream.Next(ctx) {
 		fmt.Println(stream.Current().OperationType, stream.Current().Namespace)
 	}
@@ -92,35 +102,31 @@ func ExampleChangeStream_ResumeToken() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	first.TryNext(ctx) // there is no event yet, but a token
+	if first.TryNext(ctx) || first.Err() != nil { // there is no event yet, but a token
+		log.Fatal("an event, or an error: ", first.Err())
+	}
 	token := first.ResumeToken()
 	first.Close(ctx)
 
-	users.InsertOne(ctx, User{Name: "Barbara", Age: 28})
+	if _, err := users.InsertOne(ctx, User{Name: "Barbara", Age: 28}); err != nil {
+		log.Fatal(err)
+	}
 	second, err := users.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: token})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer second.Close(ctx)
 	if second.TryNext(ctx) {
-		fmt.Println(second.Current().FullDocument.Name)
+		fmt.Println(second.Current().FullDocument.Name, "from cursor", second.ID() != 0)
 	}
-	// Output: Barbara
+	// Output: Barbara from cursor true
 }
 
 // A change stream survives that the primary steps down: it resumes on the new one, and no event is missed.
 func ExampleChangeStream_stepDown() {
-	d, err := mongotest.Open(mongotest.ReplicaSet(3))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer d.Stop()
-	client, err := allium.Open(d.URI())
-	if err != nil {
-		log.Fatal(err)
-	}
+	client, d, done := connectTo(mongotest.ReplicaSet(3), allium.ClientOptions{})
+	defer done()
 	ctx := context.Background()
-	defer client.Close(ctx)
 	users := people(client)
 
 	stream, err := users.Watch(ctx, nil)

@@ -19,18 +19,24 @@ type User struct {
 	Age  int    `bson:"age"`
 }
 
-// connect starts a deployment inside this process and connects to it. An application calls allium.Open with the connection
-// string of its own deployment.
+// connect starts a replica set inside this process and connects to it. An application calls allium.Open with the connection string of
+// its own deployment.
 func connect() (client *allium.Client, done func()) {
-	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	client, _, done = connectTo(mongotest.ReplicaSet(1), allium.ClientOptions{})
+	return client, done
+}
+
+// connectTo is connect for another kind of deployment and with options, for examples in which something happens to the deployment.
+func connectTo(kind mongotest.Option, o allium.ClientOptions) (client *allium.Client, d *mongotest.Deployment, done func()) {
+	d, err := mongotest.Open(kind)
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err = allium.Open(d.URI())
+	client, err = allium.Open(d.URI(), o)
 	if err != nil {
 		log.Fatal(err)
 	}
-	return client, func() {
+	return client, d, func() {
 		client.Close(context.Background())
 		d.Stop()
 	}
@@ -219,15 +225,15 @@ func ExampleCursor_Next() {
 	}
 	defer cur.Close(ctx)
 	for cur.Next(ctx) {
-		fmt.Println(cur.Current().Name)
+		fmt.Println(cur.Current().Name, cur.ID() != 0) // as long as the server has more, its cursor has an id
 	}
 	if err := cur.Err(); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// Ada
-	// Edsger
-	// Grace
+	// Ada true
+	// Edsger true
+	// Grace false
 }
 
 // A long read without a round trip for each batch.
@@ -272,6 +278,32 @@ func ExampleCollection_FindOne() {
 	_, err := people(client).FindOne(context.Background(), bson.M{"name": "Alan"})
 	fmt.Println(errors.Is(err, allium.ErrNoDocuments))
 	// Output: true
+}
+
+func ExampleCollection_FindOneAndUpdate() {
+	client, done := connect()
+	defer done()
+	older, err := people(client).FindOneAndUpdate(context.Background(), bson.M{"name": "Ada"}, bson.M{"$inc": bson.M{"age": 1}},
+		allium.FindOneAndUpdateOptions{ReturnNew: true})
+	fmt.Println(older.Age, err)
+	// Output: 37 <nil>
+}
+
+func ExampleCollection_FindOneAndReplace() {
+	client, done := connect()
+	defer done()
+	before, err := people(client).FindOneAndReplace(context.Background(), bson.M{"name": "Ada"}, User{"Alan", 41})
+	fmt.Println(before.Name, err)
+	// Output: Ada <nil>
+}
+
+// The next one of a queue: nobody else gets it.
+func ExampleCollection_FindOneAndDelete() {
+	client, done := connect()
+	defer done()
+	eldest, err := people(client).FindOneAndDelete(context.Background(), bson.D{}, allium.FindOneAndDeleteOptions{Sort: bson.M{"age": -1}})
+	fmt.Println(eldest.Name, err)
+	// Output: Grace <nil>
 }
 
 func ExampleCollection_UpdateOne() {
@@ -321,6 +353,15 @@ func ExampleCollection_CountDocuments() {
 	client, done := connect()
 	defer done()
 	n, err := people(client).CountDocuments(context.Background(), bson.M{"age": bson.M{"$gt": 50}})
+	fmt.Println(n, err)
+	// Output: 2 <nil>
+}
+
+// For programs that come from an older driver: CountDocuments counts exactly.
+func ExampleCollection_Count() {
+	client, done := connect()
+	defer done()
+	n, err := people(client).Count(context.Background(), bson.M{"age": bson.M{"$gt": 50}})
 	fmt.Println(n, err)
 	// Output: 2 <nil>
 }
@@ -582,23 +623,25 @@ func ExampleCollection_With() {
 	// Output: <nil>
 }
 
+// Nobody waits for these, and nobody learns whether they arrived.
+func ExampleUnacknowledged() {
+	client, done := connect()
+	defer done()
+	log := client.Database("app").Collection("log", allium.CollectionOptions{WriteConcern: allium.Unacknowledged()})
+	res, err := log.InsertOne(context.Background(), bson.D{{Key: "text", Value: "hello"}})
+	fmt.Println(res.Acknowledged, err)
+	// Output: false <nil>
+}
+
 func ExampleClientOptions_commandMonitor() {
-	d, err := mongotest.Open()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer d.Stop()
-	client, err := allium.Open(d.URI(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+	client, _, done := connectTo(mongotest.Standalone(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStarted) {
 			if e.DatabaseName == "app" {
 				fmt.Println("sending", e.CommandName)
 			}
 		},
 	}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(context.Background())
+	defer done()
 	if _, err := client.Database("app").Collection("users").CountDocuments(context.Background(), bson.D{}); err != nil {
 		log.Fatal(err)
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"slices"
 
 	"allium"
 	"allium/bson"
+	"allium/mongotest"
 )
 
 // Account is the document of the money transfer.
@@ -60,4 +62,147 @@ func ExampleClient_Transact_transfer() {
 	// not enough money
 	// Ada 30
 	// Grace 90
+}
+
+// For those who want to say themselves what happens on an error. Transact does all of this, and tries again.
+func ExampleSession_StartTransaction() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	s, err := client.StartSession()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := allium.WithSession(context.Background(), s)
+	defer s.End(ctx)
+
+	if err := s.StartTransaction(allium.TransactionOptions{ReadConcern: &allium.ReadConcern{Level: "snapshot"}}); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := users.DeleteMany(ctx, bson.D{}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(allium.SessionFrom(ctx) == s, s.InTransaction(), s.TransactionState())
+	if err := s.AbortTransaction(ctx); err != nil {
+		log.Fatal(err)
+	}
+	n, err := users.CountDocuments(ctx, bson.D{})
+	fmt.Println(s.InTransaction(), n, err)
+
+	if err := s.StartTransaction(); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := users.DeleteOne(ctx, bson.M{"name": "Ada"}); err != nil {
+		log.Fatal(err)
+	}
+	if err := s.CommitTransaction(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(s.TransactionState())
+	n, err = users.CountDocuments(ctx, bson.D{})
+	fmt.Println(n, err)
+	// Output:
+	// true true in_progress
+	// false 3 <nil>
+	// committed
+	// 2 <nil>
+}
+
+// A session can be used for several transactions, each of which sees what the ones before it have done.
+func ExampleSession_Transact() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	s, err := client.StartSession()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.End(context.Background())
+	for range 2 {
+		err := s.Transact(context.Background(), func(ctx context.Context) error {
+			ada, err := users.FindOneAndUpdate(ctx, bson.M{"name": "Ada"}, bson.M{"$inc": bson.M{"age": 1}}, allium.FindOneAndUpdateOptions{ReturnNew: true})
+			fmt.Println(ada.Age)
+			return err
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// 37
+	// 38
+}
+
+// One process writes, another one reads what it wrote, also from a secondary: the times travel between them as they like.
+func ExampleSession_AdvanceOperationTime() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	writer, err := client.StartSession()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer writer.End(context.Background())
+	if _, err := users.InsertOne(allium.WithSession(context.Background(), writer), User{"Alan", 41}); err != nil {
+		log.Fatal(err)
+	}
+	clusterTime, operationTime := writer.ClusterTime(), writer.OperationTime()
+
+	reader, err := client.StartSession()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer reader.End(context.Background())
+	if err := reader.AdvanceClusterTime(clusterTime); err != nil {
+		log.Fatal(err)
+	}
+	reader.AdvanceOperationTime(*operationTime)
+	n, err := users.CountDocuments(allium.WithSession(context.Background(), reader), bson.D{})
+	fmt.Println(n, err)
+	// Output: 4 <nil>
+}
+
+// Both reads see the data of the same point in time.
+func ExampleSession_SnapshotTime() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	s, err := client.StartSession(allium.SessionOptions{Snapshot: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.End(context.Background())
+	ctx := allium.WithSession(context.Background(), s)
+	before, err := users.CountDocuments(ctx, bson.D{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := users.DeleteMany(context.Background(), bson.D{}); err != nil {
+		log.Fatal(err)
+	}
+	after, err := users.CountDocuments(ctx, bson.D{})
+	fmt.Println(before, after, s.SnapshotTime() != nil, err)
+	// Output: 3 3 true <nil>
+}
+
+// What a session knows of itself, for logs and for those who look for the cause of something.
+func ExampleSession_PinnedServer() {
+	client, d, done := connectTo(mongotest.Sharded(1, 2), allium.ClientOptions{})
+	defer done()
+	users := people(client)
+	s, err := client.StartSession()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.End(context.Background())
+	err = s.Transact(context.Background(), func(ctx context.Context) error {
+		_, err := users.FindOne(ctx, bson.M{"name": "Ada"})
+		fmt.Println(s.Pinned(), slices.Contains(d.Hosts(), s.PinnedServer()))
+		return err
+	})
+	id, _ := s.ID().Lookup("id").Binary()
+	fmt.Println(err, s.Client() == client, len(id.Data), s.Dirty())
+	// Output:
+	// true true
+	// <nil> true 16 false
 }

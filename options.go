@@ -136,8 +136,9 @@ const (
 	LogConnection      = logging.Connection
 )
 
-// Credential says who the client is, and how it proves it: Username, Password, Source (the database that the user is defined
-// in), Mechanism ("" negotiates SCRAM with the server) and Properties of the mechanism. It never prints its password.
+// Credential says who the client is, and how it proves it: Username, Password (PasswordSet says that an empty one is meant), Source
+// (the database that the user is defined in; empty: what the mechanism asks for, mostly "admin"), Mechanism ("" negotiates SCRAM with
+// the server) and Properties of the mechanism, a map of strings. It never prints its password.
 //
 // The properties of MONGODB-OIDC are ENVIRONMENT ("azure", "gcp" or "k8s", which provide access tokens by themselves) and, for the first
 // two, TOKEN_RESOURCE, who the tokens are for. A resource may hold colons; one with a comma cannot stand in a connection string.
@@ -167,7 +168,9 @@ func DefaultOIDCHosts() []string { return auth.DefaultOIDCHosts() }
 
 // TLSFiles are the settings of TLS that a connection string has: CAFile holds the certificates of those who may vouch for a server
 // (empty: the system's), CertificateKeyFile the client's certificate and private key, CertificateKeyFilePassword what that key is
-// encrypted with, all in PEM. AllowInvalidCertificates, AllowInvalidHostnames and Insecure switch checks off, for tests.
+// encrypted with, all in PEM. AllowInvalidCertificates, AllowInvalidHostnames and Insecure, which stands for both, switch checks off,
+// for tests. DisableOCSPEndpointCheck and DisableCertificateRevocationCheck have no effect: the driver asks nobody whether a
+// certificate was revoked.
 type TLSFiles = uri.TLSOptions
 
 // Proxy is a SOCKS5 proxy (specification: SOCKS5 Support): Host, Port (0: 1080), and Username with Password if it asks for them.

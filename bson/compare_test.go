@@ -1,7 +1,6 @@
 package bson
 
 import (
-	"fmt"
 	"math"
 	"testing"
 )
@@ -181,12 +180,4 @@ func TestEqual(t *testing.T) {
 	if !a.Lookup("x").Equal(int32Value(1)) {
 		t.Error("equal values differ")
 	}
-}
-
-func ExampleCompare() {
-	one := RawValue{Type: TypeInt32, Value: AppendInt32Value(nil, 1)}
-	oneAndAHalf := RawValue{Type: TypeDouble, Value: AppendDoubleValue(nil, 1.5)}
-	text := RawValue{Type: TypeString, Value: AppendStringValue(nil, "1")}
-	fmt.Println(Compare(one, oneAndAHalf), Compare(text, oneAndAHalf))
-	// Output: -1 1
 }

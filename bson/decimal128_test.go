@@ -152,21 +152,3 @@ func TestDecimal128NotCanonical(t *testing.T) {
 		}
 	}
 }
-
-func ExampleParseDecimal128() {
-	price, err := ParseDecimal128("19.90")
-	fmt.Println(price, err)
-	_, err = ParseDecimal128("0.3333333333333333333333333333333333333")
-	fmt.Println(err)
-	// Output:
-	// 19.90 <nil>
-	// bson: parse decimal "0.3333333333333333333333333333333333333": more than 34 significant digits
-}
-
-func ExampleDecimal128_BigInt() {
-	price, _ := ParseDecimal128("19.90")
-	coefficient, exponent, _ := price.BigInt()
-	double, _ := NewDecimal128FromBigInt(coefficient.Mul(coefficient, big.NewInt(2)), exponent)
-	fmt.Println(double)
-	// Output: 39.80
-}

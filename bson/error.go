@@ -15,6 +15,7 @@ type EncodeError struct {
 	Err    error        // the reason
 }
 
+// Error says what could not be encoded, where, and why.
 func (e *EncodeError) Error() string { return describe("encode", e.Path, e.GoType, " from ", e.Err) }
 
 // Unwrap returns the reason.
@@ -28,6 +29,7 @@ type DecodeError struct {
 	Err      error        // the reason
 }
 
+// Error says what could not be decoded into what, where, and why.
 func (e *DecodeError) Error() string {
 	what := "decode"
 	if e.BSONType != 0 {

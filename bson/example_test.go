@@ -1,6 +1,7 @@
 package bson_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -127,4 +128,20 @@ func ExampleRaw_All() {
 	// Output:
 	// a 32-bit integer
 	// b boolean
+}
+
+func ExampleEncoder() {
+	var file bytes.Buffer
+	e := bson.NewEncoder(&file)
+	for _, name := range []string{"Ada", "Grace"} {
+		if err := e.Encode(bson.D{{"name", name}}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	for doc, err := range bson.NewDecoder(&file).All() {
+		fmt.Println(doc.Lookup("name").String(), err)
+	}
+	// Output:
+	// "Ada" <nil>
+	// "Grace" <nil>
 }

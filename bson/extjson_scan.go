@@ -17,9 +17,10 @@ import (
 // io.ErrUnexpectedEOF.
 type ExtJSONError struct {
 	Offset int64 // bytes before the place of the error, from the start of the text or stream
-	Err    error
+	Err    error // what is wrong there
 }
 
+// Error names the place and what is wrong there.
 func (e *ExtJSONError) Error() string {
 	return fmt.Sprintf("bson: extended JSON: byte %d: %v", e.Offset, e.Err)
 }

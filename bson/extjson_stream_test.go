@@ -1,7 +1,6 @@
 package bson
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -196,56 +195,4 @@ func TestUnmarshalExtJSON(t *testing.T) {
 	if got, err := MarshalExtJSONIndent(D{{"a", 1}}, false, "", "  "); err != nil || string(got) != "{\n  \"a\": 1\n}" {
 		t.Errorf("got %s, %v", got, err)
 	}
-}
-
-func ExampleMarshalExtJSON() {
-	doc := D{{Key: "_id", Value: NilObjectID}, {Key: "n", Value: int32(1)}, {Key: "price", Value: 19.5}}
-	canonical, _ := MarshalExtJSON(doc, true)
-	relaxed, _ := MarshalExtJSON(doc, false)
-	fmt.Printf("%s\n%s\n", canonical, relaxed)
-	// Output:
-	// {"_id":{"$oid":"000000000000000000000000"},"n":{"$numberInt":"1"},"price":{"$numberDouble":"19.5"}}
-	// {"_id":{"$oid":"000000000000000000000000"},"n":1,"price":19.5}
-}
-
-func ExampleUnmarshalExtJSON() {
-	var user struct {
-		ID   ObjectID `bson:"_id"`
-		Name string   `bson:"name"`
-	}
-	err := UnmarshalExtJSON([]byte(`{"_id": {"$oid": "57e193d7a9cc81b4027498b5"}, "name": "Ada"}`), &user)
-	fmt.Println(user.ID, user.Name, err)
-	// Output: ObjectID("57e193d7a9cc81b4027498b5") Ada <nil>
-}
-
-func ExampleExtJSONDecoder() {
-	file := strings.NewReader(`
-		{"name": "Ada", "born": {"$date": "1815-12-10T00:00:00Z"}}
-		{"name": "Grace", "born": {"$date": "1906-12-09T00:00:00Z"}}`)
-	for doc, err := range NewExtJSONDecoder(file).All() {
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		name, _ := doc.Lookup("name").StringValue()
-		born, _ := doc.Lookup("born").DateTime()
-		fmt.Println(name, born.Time().Year())
-	}
-	// Output:
-	// Ada 1815
-	// Grace 1906
-}
-
-func ExampleExtJSONEncoder() {
-	var file bytes.Buffer
-	e := NewExtJSONEncoder(&file)
-	for _, name := range []string{"Ada", "Grace"} {
-		if err := e.Encode(D{{Key: "name", Value: name}}); err != nil {
-			fmt.Println(err)
-		}
-	}
-	fmt.Print(file.String())
-	// Output:
-	// {"name":"Ada"}
-	// {"name":"Grace"}
 }

@@ -2,7 +2,6 @@ package bson
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -212,33 +211,6 @@ func TestParseExtJSONValue(t *testing.T) {
 	if v, err := ParseExtJSONValue([]byte(`1 2`)); err == nil {
 		t.Errorf("two values are accepted as %s", v)
 	}
-}
-
-func ExampleParseExtJSON() {
-	doc, err := ParseExtJSON([]byte(`{"_id": {"$oid": "57e193d7a9cc81b4027498b5"}, "n": 1, "big": {"$numberLong": "1"}}`))
-	fmt.Println(doc, err)
-	fmt.Println(doc.Lookup("n").Type, doc.Lookup("big").Type)
-
-	_, err = ParseExtJSON([]byte(`{"_id": {"$oid": "57e1"}}`))
-	fmt.Println(err)
-	// Output:
-	// {"_id":{"$oid":"57e193d7a9cc81b4027498b5"},"n":1,"big":1} <nil>
-	// 32-bit integer 64-bit integer
-	// bson: extended JSON: byte 17: $oid of "57e1"
-}
-
-func ExampleAppendExtJSON() {
-	start, doc := BeginDocument(nil)
-	doc = AppendInt32(doc, "n", 1)
-	doc = AppendDateTime(doc, "at", 0)
-	doc = EndDocument(doc, start)
-
-	canonical, _ := AppendExtJSON(nil, doc, true)
-	relaxed, _ := AppendExtJSON(nil, doc, false)
-	fmt.Printf("%s\n%s\n", canonical, relaxed)
-	// Output:
-	// {"n":{"$numberInt":"1"},"at":{"$date":{"$numberLong":"0"}}}
-	// {"n":1,"at":{"$date":"1970-01-01T00:00:00Z"}}
 }
 
 // TestMaxDepthOfExtJSON: Options.MaxDepth holds for Extended JSON, too.

@@ -146,17 +146,3 @@ func BenchmarkNewObjectID(b *testing.B) {
 		NewObjectID()
 	}
 }
-
-func ExampleParseObjectID() {
-	id, err := ParseObjectID("507f1f77bcf86cd799439011")
-	fmt.Println(id, id.Timestamp(), err)
-	// Output: ObjectID("507f1f77bcf86cd799439011") 2012-10-17 21:13:27 +0000 UTC <nil>
-}
-
-func ExampleMinObjectID() {
-	// Everything that was inserted since 2026, without a field for the date.
-	since := MinObjectID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	filter := D{{Key: "_id", Value: D{{Key: "$gte", Value: since}}}}
-	fmt.Println(filter[0].Value.(D)[0].Value)
-	// Output: ObjectID("6955b9000000000000000000")
-}

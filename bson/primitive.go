@@ -48,10 +48,17 @@ func (p DBPointer) String() string { return fmt.Sprintf("DBPointer(%q, %v)", p.D
 // IsZero reports whether p has neither namespace nor ObjectID.
 func (p DBPointer) IsZero() bool { return p == DBPointer{} }
 
+// String returns "undefined".
 func (Undefined) String() string { return "undefined" }
-func (Null) String() string      { return "null" }
-func (MinKey) String() string    { return "MinKey" }
-func (MaxKey) String() string    { return "MaxKey" }
+
+// String returns "null".
+func (Null) String() string { return "null" }
+
+// String returns "MinKey".
+func (MinKey) String() string { return "MinKey" }
+
+// String returns "MaxKey".
+func (MaxKey) String() string { return "MaxKey" }
 
 // MarshalJSON returns p as Extended JSON.
 func (p DBPointer) MarshalJSON() ([]byte, error) {

@@ -3,7 +3,6 @@ package bson
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"reflect"
 	"testing"
@@ -93,19 +92,3 @@ func TestStreamErrors(t *testing.T) {
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-
-func ExampleEncoder() {
-	var file bytes.Buffer
-	e := NewEncoder(&file)
-	for _, name := range []string{"Ada", "Grace"} {
-		if err := e.Encode(D{{"name", name}}); err != nil {
-			fmt.Println(err)
-		}
-	}
-	for doc, err := range NewDecoder(&file).All() {
-		fmt.Println(doc.Lookup("name").String(), err)
-	}
-	// Output:
-	// "Ada" <nil>
-	// "Grace" <nil>
-}

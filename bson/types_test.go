@@ -290,27 +290,6 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-func ExampleConvert() {
-	type user struct {
-		Name string `bson:"name"`
-		Age  int    `bson:"age"`
-	}
-	doc, err := Convert[D](user{"Ada", 36})
-	fmt.Println(doc, err)
-	back, err := Convert[user](doc)
-	fmt.Println(back, err)
-	// Output:
-	// {"name":"Ada","age":36} <nil>
-	// {Ada 36} <nil>
-}
-
-func ExampleD_Lookup() {
-	doc := D{{Key: "address", Value: D{{Key: "lines", Value: A{"1 High Street", "London"}}}}}
-	city, ok := doc.Lookup("address", "lines", "1")
-	fmt.Println(city, ok)
-	// Output: London true
-}
-
 func TestZeroValues(t *testing.T) {
 	type zeroer interface{ IsZero() bool }
 	id, uuid := NewObjectID(), NewUUID()

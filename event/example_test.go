@@ -63,3 +63,24 @@ func ExampleServerMonitor() {
 	}})
 	// Output: ReplicaSetWithPrimary with 1 member, the primary is known
 }
+
+// What the driver knows of a deployment is published as descriptions, which can be kept and compared.
+func ExampleTopologyDescription() {
+	descriptions := make(chan *event.TopologyDescription, 100)
+	ping(allium.ClientOptions{ServerMonitor: &event.ServerMonitor{
+		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChanged) {
+			if e.NewDescription.Kind == event.ReplicaSetWithPrimary {
+				descriptions <- e.NewDescription
+			}
+		},
+	}})
+	d := <-descriptions
+	server := d.Primary()
+	fmt.Println(d.HasWritableServer(), d.HasReadableServer(&allium.ReadPreference{Mode: allium.Secondary}), d.Equal(d), d.Server(server.Addr) == server)
+	fmt.Println(server.Kind, server.Kind.DataBearing(), server.DataBearing(), server.Equal(server), len(server.Members()))
+	fmt.Println(server.Tags.Contains(event.TagSet{"dc": "ny"}), server.TopologyVersion.Compare(server.TopologyVersion))
+	// Output:
+	// true false true true
+	// RSPrimary true true true 1
+	// false 0
+}

@@ -129,6 +129,40 @@ func ExampleBucket_OpenDownloadStream() {
 	// xyz
 }
 
+// Streams fit where package io wants a reader, a writer, or both.
+func ExampleUploadStream_ReadFrom() {
+	db, done := connect()
+	defer done()
+	ctx := context.Background()
+	bucket := gridfs.NewBucket(db)
+
+	up, err := bucket.OpenUploadStreamWithID(ctx, "log-1", "log.txt")
+	check(err)
+	defer up.Abort() // does nothing after Close
+	_, err = up.Write([]byte("a first line\n"))
+	check(err)
+	_, err = up.ReadFrom(strings.NewReader("and a second one\n"))
+	check(err)
+	check(up.Close())
+
+	down, err := bucket.OpenDownloadStreamByName(ctx, "log.txt")
+	check(err)
+	defer down.Close()
+	word := make([]byte, 5)
+	_, err = down.ReadAt(word, 2) // does not move what Read reads next
+	check(err)
+	fmt.Printf("%s\n", word)
+	_, err = down.Read(word[:1])
+	check(err)
+	fmt.Printf("%s", word[:1])
+	_, err = down.WriteTo(os.Stdout)
+	check(err)
+	// Output:
+	// first
+	// a first line
+	// and a second one
+}
+
 func ExampleBucket_DownloadToStreamByName() {
 	db, done := connect()
 	defer done()

@@ -122,8 +122,11 @@ type Command struct {
 	DB         string
 	AppName    string
 	Body       bson.Raw
-	Sequences  []wire.Sequence // fields that came as document sequences
+	Sequences  []Sequence // fields that came as document sequences
 }
+
+// Sequence is a field of a command that came beside its body: ID is its name, Docs its documents back to back, for bson.ReadDocument.
+type Sequence = wire.Sequence
 
 // OnCommand registers a function that sees every command on every node before it runs, on the goroutine of its
 // connection: a hook that blocks delays the command. A reply that it returns answers the client in the server's place
