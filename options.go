@@ -16,7 +16,8 @@ import (
 )
 
 // ClientOptions are settings of a client beside those of its connection string. A field that is set wins over the
-// string's option of the same meaning; a nil pointer, an empty string and a nil slice mean "not set".
+// string's option of the same meaning; a nil pointer, an empty string and a nil slice mean "not set". The driver changes nothing in
+// it, so that several clients can have the same; do not change what its pointers lead to while one of them is open.
 type ClientOptions struct {
 	// AppName names the application in the server's logs and profiles, in 128 bytes at most.
 	AppName string

@@ -3,6 +3,7 @@ package allium
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"reflect"
 	"strings"
@@ -146,6 +147,40 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not name %s: %v", want, err)
+		}
+	}
+}
+
+// Two clients with the same options: what the first one's connection string completes must not be there for the second one.
+func TestOptionsStayTheCallers(t *testing.T) {
+	credential := &Credential{Username: "u", Password: "p", Mechanism: "PLAIN", Properties: map[string]string{}}
+	kerberos := &Credential{Username: "u", Mechanism: "GSSAPI", Properties: map[string]string{"CANONICALIZE_HOST_NAME": "true"}}
+	for _, test := range []struct {
+		credential *Credential
+		database   string
+		want       string // the source that the client authenticates against
+	}{
+		{credential, "first", "first"},
+		{credential, "second", "second"},
+		{kerberos, "", "$external"},
+	} {
+		before := *test.credential
+		before.Properties = maps.Clone(test.credential.Properties)
+		cfg, err := uri.Parse("mongodb://h/" + test.database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (&ClientOptions{Credential: test.credential}).apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Credential.Source != test.want {
+			t.Errorf("source is %q, want %q", cfg.Credential.Source, test.want)
+		}
+		if !reflect.DeepEqual(*test.credential, before) {
+			t.Errorf("the caller's credential was changed: %#v", test.credential.Properties)
 		}
 	}
 }
