@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"slices"
+	"time"
 
 	"allium"
 	"allium/bson"
@@ -121,16 +122,16 @@ func ExampleSession_Transact() {
 	for range 2 {
 		err := s.Transact(context.Background(), func(ctx context.Context) error {
 			ada, err := users.FindOneAndUpdate(ctx, bson.M{"name": "Ada"}, bson.M{"$inc": bson.M{"age": 1}}, allium.FindOneAndUpdateOptions{ReturnNew: true})
-			fmt.Println(ada.Age)
+			fmt.Println(ada.Age, s.Bounded())
 			return err
-		})
+		}, allium.TransactionOptions{Timeout: new(time.Minute)})
 		if err != nil {
 			log.Fatal(err)
 		}
 	}
 	// Output:
-	// 37
-	// 38
+	// 37 true
+	// 38 true
 }
 
 // One process writes, another one reads what it wrote, also from a secondary: the times travel between them as they like.

@@ -145,23 +145,27 @@ const (
 // two, TOKEN_RESOURCE, who the tokens are for. A resource may hold colons; one with a comma cannot stand in a connection string.
 type Credential = uri.Credential
 
-// OIDC says where the access tokens of MONGODB-OIDC come from: from Callback, for services, or from HumanCallback, which has a person
-// log in and sends the token to AllowedHosts only.
+// OIDC says where the access tokens of MONGODB-OIDC come from (specification: Authentication): from Callback, for services, which has
+// the client's ConnectTimeout or Timeout to return one, or a minute; or from HumanCallback, which has a person log in within five
+// minutes, and whose token is sent to AllowedHosts only (nil: DefaultOIDCHosts). No callback is called by two goroutines at once.
 type OIDC = auth.OIDC
 
-// OIDCCallback returns an access token of MONGODB-OIDC.
+// OIDCCallback returns an access token of MONGODB-OIDC. It must return when its context ends.
 type OIDCCallback = auth.OIDCCallback
 
-// OIDCParams are what an OIDCCallback gets.
+// OIDCParams are what an OIDCCallback gets: Version (OIDCVersion), Username (that of the credential), and for a HumanCallback IDP, the
+// identity provider that the server names, and RefreshToken, what the last call returned, if that can still be used.
 type OIDCParams = auth.OIDCParams
 
 // OIDCVersion is the version of what an OIDCCallback gets and returns.
 const OIDCVersion = auth.OIDCVersion
 
-// OIDCCredential is what an OIDCCallback returns.
+// OIDCCredential is what an OIDCCallback returns: AccessToken, which the client keeps until a server refuses it; ExpiresIn, how long it
+// is valid (zero: not known); and RefreshToken, for the next call of a HumanCallback (empty: none).
 type OIDCCredential = auth.OIDCCredential
 
-// IDPInfo is an identity provider, which a server names.
+// IDPInfo is an identity provider, which a server names: Issuer is its URL, ClientID the application's id there, RequestScopes what to
+// ask for besides.
 type IDPInfo = auth.IDPInfo
 
 // DefaultOIDCHosts returns the hosts that a person's token may be sent to if OIDC.AllowedHosts does not say.
