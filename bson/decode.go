@@ -59,6 +59,18 @@ func (d *decoder) enter(b []byte) (body []byte, size int, err error) {
 
 func (d *decoder) leave() { d.depth-- }
 
+// enterCounted is enter for a value that must be of the type want. It counts the elements, and every frame at this level is in
+// order then.
+func (d *decoder) enterCounted(want, t Type, b []byte) (body []byte, n, size int, err error) {
+	if t != want {
+		return nil, 0, 0, errWrongType
+	}
+	if body, size, err = d.enter(b); err == nil {
+		n, err = countElements(body)
+	}
+	return body, n, size, err
+}
+
 // documentBody returns the elements of the document or array at the start of b, and its size.
 func documentBody(b []byte) (body []byte, size int, err error) {
 	if len(b) < 5 {

@@ -48,14 +48,7 @@ func (cm *compiler) compileSlice(tc *typeCodec, fl flags) {
 			p.value(t).SetZero()
 			return 0, nil
 		}
-		if bt != TypeArray {
-			return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
-		}
-		body, total, err := d.enter(b)
-		var n int
-		if err == nil {
-			n, err = countElements(body)
-		}
+		body, n, total, err := d.enterCounted(TypeArray, bt, b)
 		if err != nil {
 			return 0, decodeErr(bt, t, err)
 		}
@@ -136,14 +129,7 @@ func (cm *compiler) decArray(t reflect.Type, fl flags) decFunc {
 			p.value(t).SetZero()
 			return 0, nil
 		}
-		if bt != TypeArray {
-			return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
-		}
-		body, total, err := d.enter(b)
-		var n int
-		if err == nil {
-			n, err = countElements(body)
-		}
+		body, n, total, err := d.enterCounted(TypeArray, bt, b)
 		if err == nil && n > length {
 			err = fmt.Errorf("array has %d elements, only %d fit", n, length)
 		}
@@ -231,14 +217,7 @@ func decStrings(t reflect.Type) decFunc {
 			*at[[]string](p) = nil
 			return 0, nil
 		}
-		if bt != TypeArray {
-			return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
-		}
-		body, total, err := d.enter(b)
-		var n int
-		if err == nil {
-			n, err = countElements(body)
-		}
+		body, n, total, err := d.enterCounted(TypeArray, bt, b)
 		if err != nil {
 			return 0, decodeErr(bt, t, err)
 		}

@@ -123,14 +123,7 @@ func (cm *compiler) compileMap(tc *typeCodec, fl flags) {
 			p.value(t).SetZero()
 			return 0, nil
 		}
-		if bt != TypeEmbeddedDocument {
-			return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
-		}
-		body, total, err := d.enter(b)
-		var n int
-		if err == nil {
-			n, err = countElements(body)
-		}
+		body, n, total, err := d.enterCounted(TypeEmbeddedDocument, bt, b)
 		if err != nil {
 			return 0, decodeErr(bt, t, err)
 		}
@@ -227,104 +220,65 @@ func (m *mapCodec) decodeEntry(d *decoder, t Type, b []byte, p ptr, key []byte) 
 }
 
 func dCodec(fl flags) basic {
-	t := reflect.TypeFor[D]()
-	return basic{
-		enc: func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
-			v := *at[D](p)
-			if v == nil && e.cfg.NilMapAsNull {
-				return TypeNull, dst, nil
-			}
-			dst, err := e.appendD(dst, v, fl)
-			return TypeEmbeddedDocument, dst, err
-		},
-		dec: func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
-			switch bt {
-			case TypeNull, TypeUndefined:
-				*at[D](p) = nil
-				return 0, nil
-			case TypeEmbeddedDocument:
-				if err := d.measure(bt, b); err != nil {
-					return 0, decodeErr(bt, t, err)
-				}
-				v, n, err := d.d(b)
-				d.finish()
-				if err != nil {
-					return 0, decodeErr(bt, t, err)
-				}
-				*at[D](p) = v
-				return n, nil
-			}
-			return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
-		},
-	}
+	return treeCodec(TypeEmbeddedDocument,
+		func(e *encoder, dst []byte, v D) ([]byte, error) { return e.appendD(dst, v, fl) },
+		func(v D, cfg *config) bool { return v == nil && cfg.NilMapAsNull },
+		func(d *decoder, b []byte, _ D) (D, int, error) { return d.d(b) })
 }
 
 func mCodec(fl flags) basic {
-	t := reflect.TypeFor[M]()
-	return basic{
-		enc: func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
-			v := *at[M](p)
-			if v == nil && e.cfg.NilMapAsNull {
-				return TypeNull, dst, nil
+	return treeCodec(TypeEmbeddedDocument,
+		func(e *encoder, dst []byte, v M) ([]byte, error) { return e.appendM(dst, v, fl) },
+		func(v M, cfg *config) bool { return v == nil && cfg.NilMapAsNull },
+		func(d *decoder, b []byte, into M) (M, int, error) {
+			if d.cfg.ClearMaps {
+				clear(into)
 			}
-			dst, err := e.appendM(dst, v, fl)
-			return TypeEmbeddedDocument, dst, err
-		},
-		dec: func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
-			switch bt {
-			case TypeNull, TypeUndefined:
-				*at[M](p) = nil
-				return 0, nil
-			case TypeEmbeddedDocument:
-				into := *at[M](p)
-				if d.cfg.ClearMaps {
-					clear(into)
-				}
-				if err := d.measure(bt, b); err != nil {
-					return 0, decodeErr(bt, t, err)
-				}
-				v, n, err := d.m(b, into)
-				d.finish()
-				if err != nil {
-					return 0, decodeErr(bt, t, err)
-				}
-				*at[M](p) = v
-				return n, nil
-			}
-			return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
-		},
-	}
+			return d.m(b, into)
+		})
 }
 
 func aCodec(fl flags) basic {
-	t := reflect.TypeFor[A]()
+	return treeCodec(TypeArray,
+		func(e *encoder, dst []byte, v A) ([]byte, error) { return e.appendA(dst, v, fl) },
+		func(v A, cfg *config) bool { return v == nil && cfg.NilSliceAsNull },
+		func(d *decoder, b []byte, _ A) (A, int, error) { return d.a(b) })
+}
+
+// treeCodec returns the codec of D, M or A, which become the type own, or null where isNull says so. decode is for the second
+// walk; see measure.
+func treeCodec[T D | M | A](own Type, encode func(*encoder, []byte, T) ([]byte, error), isNull func(T, *config) bool,
+	decode func(d *decoder, b []byte, into T) (T, int, error)) basic {
+	t := reflect.TypeFor[T]()
 	return basic{
 		enc: func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
-			v := *at[A](p)
-			if v == nil && e.cfg.NilSliceAsNull {
+			v := *at[T](p)
+			if isNull(v, e.cfg) {
 				return TypeNull, dst, nil
 			}
-			dst, err := e.appendA(dst, v, fl)
-			return TypeArray, dst, err
+			dst, err := encode(e, dst, v)
+			return own, dst, err
 		},
 		dec: func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
 			switch bt {
+			case own:
 			case TypeNull, TypeUndefined:
-				*at[A](p) = nil
+				var null T
+				*at[T](p) = null
 				return 0, nil
-			case TypeArray:
-				if err := d.measure(bt, b); err != nil {
-					return 0, decodeErr(bt, t, err)
-				}
-				v, n, err := d.a(b)
-				d.finish()
-				if err != nil {
-					return 0, decodeErr(bt, t, err)
-				}
-				*at[A](p) = v
-				return n, nil
+			default:
+				return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
 			}
-			return 0, &DecodeError{BSONType: bt, GoType: t, Err: errWrongType}
+			if err := d.measure(bt, b); err != nil {
+				return 0, decodeErr(bt, t, err)
+			}
+			v, n, err := decode(d, b, *at[T](p))
+			d.finish()
+			if err != nil {
+				return 0, decodeErr(bt, t, err)
+			}
+			*at[T](p) = v
+			return n, nil
 		},
 	}
 }
