@@ -84,10 +84,7 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 		if err != nil {
 			return s, err
 		}
-		if with := or(s.bson, bson.Options{}); with.UUID == bson.UUIDDefault {
-			with.UUID = representation
-			s.bson = &with
-		}
+		s.bson = overrideBSON(&bson.Options{UUID: representation}, o.BSON)
 	}
 	if s.readConcern == nil && cfg.ReadConcernLevel != "" {
 		s.readConcern = &ReadConcern{Level: cfg.ReadConcernLevel}

@@ -24,7 +24,7 @@ type DatabaseOptions struct {
 	WriteConcern   *WriteConcern
 	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
 	Timeout *time.Duration
-	// BSON says how Go values and BSON correspond.
+	// BSON says how Go values and BSON correspond. The UUID representation is inherited if it does not choose one.
 	BSON *bson.Options
 }
 

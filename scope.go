@@ -26,9 +26,7 @@ type scope struct {
 
 // inherit overrides what a level below sets itself.
 func (s scope) inherit(level string, rp *ReadPreference, rc *ReadConcern, wc *WriteConcern, timeout *time.Duration, o *bson.Options) scope {
-	if o != nil {
-		s.bson = o
-	}
+	s.bson = overrideBSON(s.bson, o)
 	if rp != nil {
 		s.readPreference = rp
 	}
@@ -42,6 +40,20 @@ func (s scope) inherit(level string, rp *ReadPreference, rc *ReadConcern, wc *Wr
 		s.timeout, s.timeoutLevel = timeout, level
 	}
 	return s
+}
+
+// overrideBSON returns what holds below outer where o is set. A UUID representation holds until another one is chosen: options
+// about something else must not change how identifiers are stored.
+func overrideBSON(outer, o *bson.Options) *bson.Options {
+	switch {
+	case o == nil:
+		return outer
+	case outer == nil || o.UUID != bson.UUIDDefault:
+		return o
+	}
+	with := *o
+	with.UUID = outer.UUID
+	return &with
 }
 
 var errNilContext = mongoerr.ErrNilContext

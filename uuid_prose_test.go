@@ -46,7 +46,7 @@ func TestProseUUIDImplicitEncoding(t *testing.T) {
 		t.Run(tt.number, func(t *testing.T) {
 			// Options that say nothing of UUIDs leave the connection string's choice alone.
 			for _, opts := range []allium.ClientOptions{{}, {BSON: &bson.Options{MinSize: true}}} {
-				c := withRepresentation(t, d, tt.name, opts)
+				c := withRepresentation(t, d, tt.name, opts).With(allium.CollectionOptions{BSON: &bson.Options{NilSliceAsNull: true}})
 				if err := insertOnly(t, c, bson.D{{Key: "_id", Value: proseUUID}}); err != nil {
 					t.Fatal(err)
 				}
