@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -427,6 +428,29 @@ func TestMalformedWriteReplies(t *testing.T) {
 				if err := run(t.Context(), coll); err == nil {
 					t.Errorf("%s: no error", what)
 				}
+			}
+		})
+	}
+}
+
+// TestServerWithoutLimits checks that a server whose hello names no limits, or none that make sense, gets the writes all the same.
+func TestServerWithoutLimits(t *testing.T) {
+	for name, limits := range map[string]bson.D{"none": nil, "zero": {{Key: "maxBsonObjectSize", Value: 0}, {Key: "maxMessageSizeBytes", Value: 0}, {Key: "maxWriteBatchSize", Value: 0}}} {
+		t.Run(name, func(t *testing.T) {
+			hello, err := bson.Marshal(append(bson.D{{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "maxWireVersion", Value: 25}}, limits...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sent atomic.Int32
+			fake := startFakeWith(t, hello, func(_ string, _ bson.Raw, c net.Conn, id int32) {
+				sent.Add(1)
+				c.Write(message(id, okReply()))
+			})
+			coll := open(t, fake.uri()).Database("x").Collection("y")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := coll.InsertMany(ctx, []bson.D{{}, {}, {}}); err != nil || sent.Load() != 1 {
+				t.Errorf("%v after %d messages, want 1", err, sent.Load())
 			}
 		})
 	}

@@ -19,15 +19,21 @@ type fakeServer struct {
 	wg       sync.WaitGroup
 	mu       sync.Mutex
 	conns    []net.Conn
+	hello    []byte // what hello is answered with
 }
 
 func startFake(t testing.TB, answer func(name string, body bson.Raw, c net.Conn, requestID int32)) *fakeServer {
+	t.Helper()
+	return startFakeWith(t, helloReply(), answer)
+}
+
+func startFakeWith(t testing.TB, hello []byte, answer func(name string, body bson.Raw, c net.Conn, requestID int32)) *fakeServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &fakeServer{listener: l, answer: answer}
+	s := &fakeServer{listener: l, answer: answer, hello: hello}
 	s.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -81,7 +87,7 @@ func (s *fakeServer) serve(c net.Conn) {
 		}
 		switch name {
 		case "hello", "isMaster", "ismaster":
-			c.Write(message(id, helloReply()))
+			c.Write(message(id, s.hello))
 		case "endSessions", "killCursors":
 			c.Write(message(id, okReply()))
 		default:

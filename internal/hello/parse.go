@@ -49,7 +49,17 @@ func Parse(addr string, reply bson.Raw) *event.ServerDescription {
 		}
 	}
 	d.Kind = f.kind(d)
+	atLeastOne(&d.MaxBSONObjectSize, 16<<20)
+	atLeastOne(&d.MaxMessageSize, 48_000_000)
+	atLeastOne(&d.MaxWriteBatchSize, 100_000)
 	return d
+}
+
+// atLeastOne replaces a limit that the server did not name, or that lets nothing through, by what servers usually have.
+func atLeastOne(limit *int32, usual int32) {
+	if *limit <= 0 {
+		*limit = usual
+	}
 }
 
 // TopologyVersion reads the topologyVersion out of the reply to any command, nil if there is none.
