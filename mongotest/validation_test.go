@@ -3,6 +3,7 @@ package mongotest_test
 import (
 	"testing"
 
+	"allium/bson"
 	"allium/mongotest"
 )
 
@@ -32,5 +33,46 @@ func TestValidationDetails(t *testing.T) {
 				t.Errorf("details are\n%v, want\n%v", got, want)
 			}
 		})
+	}
+}
+
+// The schema keyword encrypt wants values that a client has encrypted.
+func TestValidationEncrypted(t *testing.T) {
+	d := mongotest.Start(t)
+	c := dial(t, d.Hosts()[0])
+	ok(t, command(t, c, extJSON(t, `{"create": "c", "validator": {"$jsonSchema": {"properties": {
+		"s": {"encrypt": {"bsonType": "string", "algorithm": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "keyId": "/k"}}, "any": {"encrypt": {}}},
+		"encryptMetadata": {"keyId": []}}}, "$db": "t"}`)))
+	sealed := func(kind bson.Type) string {
+		b := bson.EncryptedValue{Algorithm: bson.EncryptedRandom, OriginalType: kind, Ciphertext: []byte("x")}.Binary()
+		text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: b}}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bson.Raw(extJSON(t, string(text))).Lookup("v").String()
+	}
+	for _, tc := range []struct {
+		doc string
+		bad bool
+	}{
+		{`{"x": 1}`, false},
+		{`{"s": "plain"}`, true},
+		{`{"any": 1}`, true},
+		{`{"s": ` + sealed(bson.TypeString) + `}`, false},
+		{`{"s": ` + sealed(bson.TypeInt32) + `}`, true},
+		{`{"any": ` + sealed(bson.TypeInt32) + `}`, false},
+		{`{"any": {"$binary": {"base64": "AAAA", "subType": "00"}}}`, true},
+	} {
+		reply := command(t, c, extJSON(t, `{"insert": "c", "documents": [`+tc.doc+`], "$db": "t"}`))
+		code, _ := reply.Lookup("writeErrors", "0", "code").AsInt64()
+		if (code == 121) != tc.bad {
+			t.Errorf("%s: %s", tc.doc, reply)
+		}
+	}
+	for _, bad := range []string{`{"encrypt": 1}`, `{"encrypt": {"x": 1}}`, `{"encrypt": {"algorithm": "x"}}`, `{"encrypt": {}, "bsonType": "string"}`, `{"encryptMetadata": {"bsonType": "string"}}`} {
+		reply := command(t, c, extJSON(t, `{"create": "d", "validator": {"$jsonSchema": `+bad+`}, "$db": "t"}`))
+		if reply.Lookup("ok").AsBool() {
+			t.Errorf("%s is accepted", bad)
+		}
 	}
 }

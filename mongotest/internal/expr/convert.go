@@ -28,7 +28,7 @@ func init() {
 			if len(args) != 1 {
 				return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
 			}
-			return &convert{input: args[0], to: &constant{intValue(int32(to))}}, nil
+			return &convert{input: args[0], to: &constant{intValue(int32(to))}, format: &constant{stringValue("auto")}}, nil
 		})
 	}
 	registerParser(Version{8, 0}, "$toUUID", func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -105,6 +105,12 @@ func (c *convert) eval(st *State) (bson.RawValue, error) {
 		return missing, err
 	}
 	var target bson.Type
+	subtype := c.subtype
+	if to.Type == bson.TypeEmbeddedDocument && st.env.Version.AtLeast(8, 0) {
+		if to, subtype, err = splitTarget(to); err != nil {
+			return missing, err
+		}
+	}
 	if !nullish(to) {
 		if target, err = c.target(to); err != nil {
 			return missing, err
@@ -119,7 +125,15 @@ func (c *convert) eval(st *State) (bson.RawValue, error) {
 	if nullish(to) {
 		return null, nil
 	}
-	out, err := convertValue(in, target, st.env.Version)
+	var out bson.RawValue
+	if isBinary := in.Type == bson.TypeBinary && (target == bson.TypeString || target == bson.TypeBinary); st.env.Version.AtLeast(8, 0) && (isBinary || in.Type == bson.TypeString && target == bson.TypeBinary) {
+		var format string
+		if format, err = c.binaryFormat(st); err == nil {
+			out, err = convertBinary(in, target, subtype, format)
+		}
+	} else {
+		out, err = convertValue(in, target, st.env.Version)
+	}
 	if err != nil && c.onError != nil && srverr.CodeOf(err) == srverr.ConversionFailure {
 		return c.onError.eval(st)
 	}
@@ -160,6 +174,9 @@ var allTypes = []bson.Type{
 	bson.TypeBoolean, bson.TypeDateTime, bson.TypeNull, bson.TypeRegex, bson.TypeDBPointer, bson.TypeJavaScript, bson.TypeSymbol,
 	bson.TypeCodeWithScope, bson.TypeInt32, bson.TypeTimestamp, bson.TypeInt64, bson.TypeDecimal128, bson.TypeMinKey, bson.TypeMaxKey,
 }
+
+// minNormal is the least double that has all its bits.
+const minNormal = 0x1p-1022
 
 const noOnError = " in $convert with no onError value"
 
@@ -222,12 +239,6 @@ func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue
 		case bson.TypeObjectID:
 			id, _ := v.ObjectID()
 			return stringValue(hex.EncodeToString(id[:])), nil
-		case bson.TypeBinary:
-			b, _ := v.Binary()
-			if b.Subtype == bson.BinaryUUID && len(b.Data) == 16 && version.AtLeast(8, 0) {
-				h := hex.EncodeToString(b.Data)
-				return stringValue(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]), nil
-			}
 		}
 	case bson.TypeObjectID:
 		switch v.Type {
@@ -235,10 +246,6 @@ func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue
 			return v, nil
 		case bson.TypeString:
 			return parseObjectID(text(v))
-		}
-	case bson.TypeBinary:
-		if v.Type == bson.TypeString && version.AtLeast(8, 0) {
-			return parseUUID(text(v))
 		}
 	}
 	return missing, unsupported
@@ -254,14 +261,6 @@ func parseObjectID(s string) (bson.RawValue, error) {
 		return missing, conversionFailure("Failed to parse objectId '%s'"+noOnError+": Invalid character found in hex string: '%c'", s, s[bad])
 	}
 	return bson.RawValue{Type: bson.TypeObjectID, Value: b}, nil
-}
-
-func parseUUID(s string) (bson.RawValue, error) {
-	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
-	if err != nil || len(b) != 16 || len(s) != 36 {
-		return missing, conversionFailure("Invalid UUID string: %s", s)
-	}
-	return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, bson.BinaryUUID, b)}, nil
 }
 
 func convertToDate(v bson.RawValue, unsupported error, version Version) (bson.RawValue, error) {
@@ -395,6 +394,9 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 			return fail("Did not consume whole string.")
 		}
 		f, err := strconv.ParseFloat(s, 64)
+		if err == nil && math.Abs(f) < minNormal && strings.ContainsAny(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == 'e' })[0], "123456789") {
+			return fail("Out of range") // the C library's reading of a number that is not 0 but too small
+		}
 		if err != nil {
 			if e, ok := err.(*strconv.NumError); ok && e.Err == strconv.ErrRange {
 				return fail("Out of range")

@@ -44,6 +44,7 @@ func TestOperators(t *testing.T) {
 		{`{"$mod":[{"$numberDecimal":"-7.5"},2]}`, "decimal -1.5"},
 		{`{"$round":["$d",{"$literal":null}]}`, "null null"},
 		{`{"$trunc":[-123.456,1]}`, "double -123.4"},
+		{`{"$toDouble":"1e-400"}`, "241 Failed to parse number '1e-400' in $convert with no onError value: Out of range"},
 		{`{"$round":[{"$numberDecimal":"1E+3"},2]}`, "decimal 1000.00"},
 		{`{"$pow":[{"$numberLong":"2"},10]}`, "long 1024"},
 		{`{"$pow":[{"$numberDecimal":"2"},0.5]}`, "decimal 1.414213562373095048801688724209698"},

@@ -5,6 +5,7 @@ package expr
 import (
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
+	"slices"
 )
 
 func init() {
@@ -276,6 +277,12 @@ func (sw *switchExpr) optimize(env *Env) (Expr, error) {
 	last, _, err := optimizeAll([]Expr{sw.otherwise}, env)
 	if err != nil {
 		return nil, err
+	}
+	if last[0] == nil && env.Version.AtLeast(5, 0) && !slices.ContainsFunc(cases, func(e Expr) bool {
+		c, ok := e.(*constant)
+		return !ok || Truthy(c.v)
+	}) {
+		return nil, srverr.New(40069, "One cannot execute a switch statement where all the cases evaluate to false without a default.")
 	}
 	return &switchExpr{cases, thens, last[0]}, nil
 }

@@ -12,6 +12,7 @@ import (
 // schema is a parsed $jsonSchema (draft 4 with bsonType). Arrays on the way to a property are not traversed.
 type schema struct {
 	types    *typeSet
+	encrypt  *encrypted
 	minimum  *compareTest
 	maximum  *compareTest
 	multiple *decimal.Decimal
@@ -68,6 +69,9 @@ func (n *schemaNode) matchValue(v bson.RawValue) bool { return n.s.valid(v) }
 
 func (s *schema) valid(v bson.RawValue) bool {
 	if s.types != nil && !s.types.has(v.Type) {
+		return false
+	}
+	if s.encrypt != nil && !s.encrypt.valid(v) {
 		return false
 	}
 	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e bson.RawValue) bool { return equalUnordered(e, v) }) {

@@ -107,7 +107,7 @@ var schemaKeywords map[string]keywordParser
 // schemaOrder is the order in which the server looks at the keywords.
 var schemaOrder = []string{"type", "bsonType", "allOf", "anyOf", "oneOf", "not", "enum", "maximum", "minimum", "multipleOf", "maxLength",
 	"minLength", "pattern", "maxItems", "minItems", "uniqueItems", "items", "additionalItems", "required", "properties", "patternProperties",
-	"additionalProperties", "minProperties", "maxProperties", "dependencies"}
+	"additionalProperties", "minProperties", "maxProperties", "dependencies", "encryptMetadata", "encrypt"}
 
 func init() {
 	number := func(to func(*schema) *int64) keywordParser {
@@ -147,6 +147,8 @@ func init() {
 		"patternProperties":    parseSchemaPatterns,
 		"additionalProperties": parseSchemaAdditional,
 		"dependencies":         parseSchemaDependencies,
+		"encrypt":              parseSchemaEncrypt,
+		"encryptMetadata":      parseSchemaEncrypt,
 	}
 }
 
