@@ -151,8 +151,10 @@ func TestProseCausalConsistency(t *testing.T) {
 
 	t.Run("7 and 11 a deployment without cluster times", func(t *testing.T) {
 		r := newRig(t, "standalone")
-		ctx := allium.WithSession(t.Context(), start(t, r.client))
-		for _, op := range append(causal(false), causal(false)...) {
+		s := start(t, r.client)
+		s.AdvanceOperationTime(bson.Timestamp{T: 1, I: 1}) // another deployment's
+		ctx := allium.WithSession(t.Context(), s)
+		for _, op := range append(causal(false), causal(true)...) {
 			if err := op.run(ctx, r.coll); err != nil {
 				t.Fatal(err)
 			}

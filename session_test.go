@@ -49,6 +49,30 @@ func TestSessionsEndInBatches(t *testing.T) {
 	}
 }
 
+// Commands that take no read concern have no afterClusterTime in a causally consistent session either.
+func TestWritesWithoutReadConcern(t *testing.T) {
+	r := newRig(t, "replicaset")
+	s := start(t, r.client)
+	ctx := allium.WithSession(t.Context(), s)
+	if _, err := r.coll.InsertOne(ctx, bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func() error{
+		"collMod": func() error {
+			return r.coll.Database().ModifyCollection(ctx, "docs", allium.ModifyCollectionOptions{ValidationLevel: "off"})
+		},
+		"renameCollection": func() error { return r.coll.Rename(ctx, "others") },
+		"create":           func() error { return r.coll.Database().CreateCollection(ctx, "docs") },
+	} {
+		r.log.reset()
+		_ = do() // whether the collection is there is of no interest here
+		list := r.log.of(name)
+		if len(list) != 1 || after(list[0]).IsZero() != (name != "create") {
+			t.Errorf("%s: %v", name, list)
+		}
+	}
+}
+
 // Options of a session that nothing would heed are refused.
 func TestSessionOptions(t *testing.T) {
 	r := newRig(t, "replicaset")

@@ -85,3 +85,13 @@ func (w *WriteConcern) Append(dst []byte) []byte {
 	}
 	return bson.EndDocument(f.dst, start)
 }
+
+// TakesAfterClusterTime reports whether a write command takes a read concern, which can only be an afterClusterTime (specification:
+// Read and Write Concern, "afterClusterTime").
+func TakesAfterClusterTime(name string) bool {
+	switch name {
+	case "insert", "update", "findAndModify", "delete", "bulkWrite", "create", "createIndexes", "drop", "dropDatabase", "dropIndexes":
+		return true
+	}
+	return false
+}

@@ -225,11 +225,14 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 				dst = bson.AppendTimestamp(dst, "atClusterTime", *at)
 			}
 			return bson.EndDocument(dst, start)
-		case s.Causal() && op.Kind != Run && (op.TakesConcern || op.Kind == Write):
+		case s.Causal() && (op.TakesConcern || op.Kind == Write && command.TakesAfterClusterTime(op.Command.Name())):
 			after = s.OperationTime()
 		}
 	} else if op.EndsTransaction {
 		return dst
+	}
+	if m.hello.Kind == event.Standalone {
+		after = nil // there are no cluster times, whatever the session has been told
 	}
 	if level == "" && after == nil || !op.TakesConcern && after == nil && !m.inTxn {
 		return dst
