@@ -23,7 +23,7 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	if err != nil {
 		return Result{}, stageSelect, r.phase(ctx, "server selection", err)
 	}
-	r.addr, r.selected = srv.Addr(), srv.Description()
+	r.addr = srv.Addr()
 	c, err := r.checkOut(ctx, srv)
 	if err != nil {
 		if b, ok := r.op.Command.(command.Batch); ok {
@@ -71,10 +71,13 @@ func (r *run) phase(ctx context.Context, phase string, err error) error {
 	return &mongoerr.TimeoutError{Phase: phase, Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 }
 
-// server returns where the operation goes: to its cursor's server, to its transaction's, or to one that is selected.
+// server returns where the operation goes: to its cursor's server, to its transaction's, or to one that is selected. What was known of
+// it then is kept: the round trip time must be of the description that it was selected by (specification: Client Side Operations
+// Timeout, "Command Execution").
 func (r *run) server(ctx context.Context) (*topology.Server, error) {
 	op := r.op
 	if op.Server != nil {
+		r.selected = op.Server.Description()
 		return op.Server, nil
 	}
 	sel := topology.Selection{Operation: op.Command.Name(), Write: op.Kind == Write, ReadPreference: op.ReadPreference, WritesResults: op.OutputStage,
@@ -88,7 +91,11 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 	if op.set() {
 		r.selecting = time.Now()
 	}
-	return r.x.Topology.Select(ctx, &sel)
+	srv, selected, err := r.x.Topology.SelectDescribed(ctx, &sel)
+	if err == nil {
+		r.selected = selected
+	}
+	return srv, err
 }
 
 // checkOut returns the connection that the operation is pinned to, or checks one out.

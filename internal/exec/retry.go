@@ -18,7 +18,7 @@ func (r *run) label(err error, stage stage) {
 	if r.retryableWrite() && lost {
 		mongoerr.AddLabel(err, mongoerr.LabelRetryableWrite)
 	}
-	if r.inTxn && (lost || stage == stageSelect || stage == stageCheckOut && isTimeout(err)) {
+	if r.inTxn && (lost || stage == stageSelect && !isIncompatible(err) || stage == stageCheckOut && isTimeout(err)) {
 		mongoerr.AddLabel(err, mongoerr.LabelTransientTransaction)
 	}
 	if (r.inTxn || r.op.EndsTransaction) && mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) {
@@ -149,6 +149,13 @@ func baseBackoffOf(err error) time.Duration {
 // Backpressure).
 func isRetryableOverload(err error) bool {
 	return mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) && mongoerr.HasLabel(err, mongoerr.LabelRetryable)
+}
+
+// isIncompatible reports whether no server was selected because the driver and the deployment have no version in common, which another
+// try does not change.
+func isIncompatible(err error) bool {
+	e, ok := errors.AsType[*mongoerr.SelectionError](err)
+	return ok && e.Topology != nil && e.Topology.CompatibilityErr != nil
 }
 
 // isTimeout reports whether err says that time was up, or that the context was cancelled.

@@ -309,6 +309,8 @@ func TestTransientErrors(t *testing.T) {
 			{&mongoerr.TimeoutError{Phase: "connection checkout"}, stageCheckOut, true},
 			{&pool.ClearedError{}, stageCheckOut, true},
 			{&mongoerr.SelectionError{}, stageSelect, true},
+			{&mongoerr.SelectionError{Topology: &event.TopologyDescription{}}, stageSelect, true},
+			{&mongoerr.SelectionError{Topology: &event.TopologyDescription{CompatibilityErr: errors.New("too old")}}, stageSelect, false},
 			{&mongoerr.ServerError{Code: 251}, stageSent, false},
 			{&mongoerr.ConnectionError{Op: "read"}, stageSent, true},
 		} {

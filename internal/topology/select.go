@@ -18,6 +18,13 @@ import (
 // waits until one is, until the selection timeout passes, which is a *mongoerr.SelectionError, or until ctx ends, which
 // is a *mongoerr.TimeoutError around one.
 func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, error) {
+	s, _, err := t.SelectDescribed(ctx, sel)
+	return s, err
+}
+
+// SelectDescribed is Select, and returns what was known of the server when it was selected: a check may have found out since that
+// it is gone.
+func (t *Topology) SelectDescribed(ctx context.Context, sel *Selection) (*Server, *event.ServerDescription, error) {
 	snap := t.snapshot.Load()
 	logs := t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.ServerSelection, slog.LevelDebug)
 	if logs {
@@ -34,7 +41,10 @@ func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, error) 
 			t.logSelection(ctx, slog.LevelDebug, "Server selection succeeded", sel, snap, logging.Server(nil, s.addr)...)
 		}
 	}
-	return s, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, snap.desc.Server(s.addr), nil
 }
 
 // pick selects among the servers of a snapshot. It returns nil if none is suitable, and an error if waiting would not

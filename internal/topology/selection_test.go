@@ -14,6 +14,7 @@ import (
 
 	"allium/event"
 	"allium/internal/conn"
+	"allium/internal/fakeserver"
 	"allium/internal/hello"
 	"allium/internal/spectest"
 )
@@ -286,4 +287,33 @@ func TestInWindowSpec(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The description that a selection returns is the one that it was made by, whichever way it was made.
+func TestSelectDescribed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		n := newNode(network, "a:1", nil)
+		n.SetDown(true)
+		topo := connect(t, network, Config{SelectionTimeout: time.Minute}, "a:1")
+		time.AfterFunc(5*time.Second, func() { n.SetDown(false) })
+		for i, sel := range []*Selection{write, write, {ReadPreference: &ReadPreference{Mode: Nearest}}} { // the first one waits
+			s, d, err := topo.SelectDescribed(t.Context(), sel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d != topo.Description().Server("a:1") || s.Addr() != "a:1" {
+				t.Errorf("selection %d: %v with the description %v", i, s.Addr(), d)
+			}
+			if i == 1 { // what becomes of the server later does not change it
+				n.SetDown(true)
+				time.Sleep(time.Minute)
+				if d.Kind == event.UnknownServer || s.Description().Kind != event.UnknownServer {
+					t.Errorf("selected as %v, now %v", d.Kind, s.Description().Kind)
+				}
+				n.SetDown(false)
+				time.Sleep(time.Minute)
+			}
+		}
+	})
 }
