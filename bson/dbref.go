@@ -16,7 +16,7 @@ import (
 type DBRef struct {
 	Collection string // $ref
 	ID         any    // $id: the _id of the document, of any type
-	Database   string // $db; empty for the database of the document that refers
+	Database   string // $db; empty, as without one, for the database of the document that refers
 	Extra      D      // further elements, in their order
 }
 

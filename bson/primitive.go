@@ -60,6 +60,17 @@ func (MinKey) String() string { return "MinKey" }
 // String returns "MaxKey".
 func (MaxKey) String() string { return "MaxKey" }
 
+// MarshalJSON returns c as Extended JSON.
+func (c CodeWithScope) MarshalJSON() ([]byte, error) { return MarshalExtJSON(c, false) }
+
+// UnmarshalJSON reads what MarshalJSON returns, with the scope as a D.
+func (c *CodeWithScope) UnmarshalJSON(text []byte) error {
+	return unmarshalExtJSONOf(text, c, func(v RawValue) (got CodeWithScope, ok bool) {
+		err := v.Unmarshal(&got)
+		return got, err == nil
+	})
+}
+
 // MarshalJSON returns p as Extended JSON.
 func (p DBPointer) MarshalJSON() ([]byte, error) {
 	return marshalExtJSONOf(TypeDBPointer, append(AppendStringValue(nil, p.DB), p.Pointer[:]...))

@@ -68,6 +68,7 @@ func TestJSON(t *testing.T) {
 		{Regex{Pattern: "a", Options: "i"}, `{"$regularExpression":{"pattern":"a","options":"i"}}`},
 		{JavaScript("f()"), `"f()"`},
 		{Symbol("s"), `"s"`},
+		{CodeWithScope{"f()", D{{"x", int32(1)}}}, `{"$code":"f()","$scope":{"x":1}}`},
 		{DBPointer{DB: "d.c", Pointer: id}, `{"$dbPointer":{"$ref":"d.c","$id":{"$oid":"507f1f77bcf86cd799439011"}}}`},
 		{Undefined{}, `{"$undefined":true}`},
 		{MinKey{}, `{"$minKey":1}`},
