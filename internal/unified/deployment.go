@@ -34,8 +34,9 @@ type Deployment struct {
 	admin  *allium.Client            // the internal client
 	direct map[string]*allium.Client // of single mongoses, by address
 	stop   func()
-	shared bool   // tests leave something behind for those that follow
-	settle func() // waits until what happens at this moment has been recorded
+	shared bool                                     // tests leave something behind for those that follow
+	ended  func(get func(name string) (any, error)) // if set: called at the end of each test, while its entities are there
+	settle func()                                   // waits until what happens at this moment has been recorded
 
 	mu         sync.Mutex
 	parameters map[string]bson.RawValue

@@ -20,6 +20,8 @@ type File struct {
 	InitialData       []Data        `bson:"initialData"`
 	Tests             []Test        `bson:"tests"`
 	YAMLAnchors       bson.RawValue `bson:"_yamlAnchors"`
+
+	misplaced error // a placeholder that cannot be replaced, nil if there is none
 }
 
 // Test is one test of a file.
@@ -88,6 +90,7 @@ func parse(raw bson.Raw) (*File, error) {
 	if parseVersion(f.SchemaVersion)[0] != 1 || compareVersions(f.SchemaVersion, newestSchema) > 0 {
 		return nil, fmt.Errorf("schema version %q is not known", f.SchemaVersion)
 	}
+	f.misplaced = placeholders("file", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw})
 	for i := range f.Tests {
 		t := &f.Tests[i]
 		t.SkipReason = cmp.Or(t.SkipReason, contradictions[[2]string{f.Description, t.Description}])

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"allium/bson"
 )
@@ -60,4 +61,30 @@ func TestOwnInvalidFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// What a test leaves in its entities can be looked at when it ends.
+func TestEntitiesAtTheEnd(t *testing.T) {
+	f := file(t, `{"description": "d", "schemaVersion": "1.0", "createEntities": [{"client": {"id": "client"}}, {"database": {"id": "db", "client": "client", "databaseName": "x"}}],
+		"tests": [{"description": "t", "operations": [
+			{"name": "runCommand", "object": "db", "arguments": {"commandName": "ping", "command": {"ping": 1}}, "saveResultAsEntity": "pong"}]}]}`)
+	synctest.Test(t, func(t *testing.T) {
+		d, err := Start(Target{Topology: "single", Version: "8.2.1"}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Stop()
+		var pong, nobody any
+		var missing error
+		d.ended = func(get func(string) (any, error)) {
+			pong, _ = get("pong")
+			nobody, missing = get("nobody")
+		}
+		if skip, err := Run(d, f, &f.Tests[0]); skip != "" || err != nil {
+			t.Fatalf("skip %q, error %v", skip, err)
+		}
+		if v, ok := pong.(bson.RawValue); !ok || v.Type != bson.TypeEmbeddedDocument || nobody != nil || missing == nil {
+			t.Errorf("got %v; %v, %v", pong, nobody, missing)
+		}
+	})
 }

@@ -37,6 +37,9 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 			return why, nil
 		}
 	}
+	if f.misplaced != nil {
+		return "", f.misplaced
+	}
 	// Not a deadline: that would be a timeout of the operations, which they behave differently with.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -62,6 +65,9 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = fmt.Errorf("the test takes too long: %w", err)
+		}
+		if r.deployment.ended != nil {
+			r.deployment.ended(r.entities.get)
 		}
 		r.close()
 	}()

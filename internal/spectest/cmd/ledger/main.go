@@ -113,7 +113,7 @@ const format = "%-52s %6v %6v %7v %7v %8v\n"
 
 func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 	fmt.Printf(format, "suite", "files", "tests", "passed", "failed", "skipped")
-	var elsewhere, nowhere []spectest.Suite
+	var elsewhere, unbuilt, nowhere []spectest.Suite
 	for _, s := range suites {
 		switch {
 		case s.Passing():
@@ -122,6 +122,8 @@ func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 			l.total.add(line)
 		case s.Runner != "":
 			elsewhere = append(elsewhere, s)
+		case s.Reason != "":
+			unbuilt = append(unbuilt, s)
 		default:
 			nowhere = append(nowhere, s)
 			l.total.failed++
@@ -135,6 +137,9 @@ func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 	}
 	for _, s := range elsewhere {
 		fmt.Printf("%6d files of %s: ./%s\n", len(s.Files), s.Name, s.Runner)
+	}
+	for _, s := range unbuilt {
+		fmt.Printf("\nnot run: %d files of %s: %s\n", len(s.Files), s.Name, s.Reason)
 	}
 	for _, s := range nowhere {
 		fmt.Printf("\nFAIL %s: %d files that are not in the unified format, and no package is known to run them\n", s.Name, len(s.Files))
