@@ -65,6 +65,18 @@ func Decode(t testing.TB, file string, into any) {
 	}
 }
 
+// Given is an expectation of a file. It may be null, which is not the same as not to be there.
+type Given[T any] struct {
+	There bool
+	Value *T // nil: null
+}
+
+// UnmarshalJSON notes that the expectation is there.
+func (g *Given[T]) UnmarshalJSON(text []byte) error {
+	g.There = true
+	return json.Unmarshal(text, &g.Value)
+}
+
 // Folder returns the folder that holds the specifications, "" if there is none.
 var Folder = sync.OnceValue(func() string {
 	if dir := os.Getenv("ALLIUM_SPECIFICATIONS"); dir != "" {

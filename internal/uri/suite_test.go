@@ -2,7 +2,6 @@ package uri
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -25,14 +24,14 @@ type suiteCase struct {
 	}
 	Auth         *struct{ Username, Password, DB *string }
 	Options      map[string]any
-	Credential   *suiteCredential
+	Credential   spectest.Given[suiteCredential]
 	ReadConcern  map[string]any
 	WriteConcern map[string]any
 }
 
 type suiteCredential struct {
-	Username, Password, Source, Mechanism *string
-	Properties                            map[string]string `json:"mechanism_properties"`
+	Username, Password, Source, Mechanism spectest.Given[string]
+	Properties                            spectest.Given[map[string]string] `json:"mechanism_properties"`
 }
 
 // suite runs check on every case of the files that match.
@@ -66,7 +65,7 @@ func checkParse(t *testing.T, tt suiteCase) {
 		t.Errorf("%s: warnings %q, want some: %v", tt.URI, c.Warnings, *tt.Warning)
 	}
 	checkHosts(t, c, tt)
-	if tt.Credential != nil || tt.ReadConcern != nil || tt.WriteConcern != nil {
+	if tt.Credential.There || tt.ReadConcern != nil || tt.WriteConcern != nil {
 		t.Errorf("%s: credentials and concerns are another suite's", tt.URI)
 	}
 	if tt.Auth != nil {
@@ -219,31 +218,38 @@ func TestAuthSuite(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.URI, err)
 		}
-		if (c.Credential == nil) != (tt.Credential == nil) {
-			t.Fatalf("%s: credential %v, want %v", tt.URI, c.Credential, tt.Credential)
+		want := tt.Credential.Value
+		if tt.Credential.There && (c.Credential == nil) != (want == nil) {
+			t.Fatalf("%s: credential %v, want %v", tt.URI, c.Credential, want)
 		}
-		if tt.Credential == nil {
+		if want == nil {
 			return
 		}
 		for _, x := range []struct {
 			name, got string
-			want      *string
+			want      spectest.Given[string]
 		}{
-			{"user name", c.Credential.Username, tt.Credential.Username},
-			{"password", string(c.Credential.Password), tt.Credential.Password},
-			{"source", c.Credential.Source, tt.Credential.Source},
-			{"mechanism", c.Credential.Mechanism, tt.Credential.Mechanism},
+			{"user name", c.Credential.Username, want.Username},
+			{"password", string(c.Credential.Password), want.Password},
+			{"source", c.Credential.Source, want.Source},
+			{"mechanism", c.Credential.Mechanism, want.Mechanism},
 		} {
-			want := ""
-			if x.want != nil {
-				want = *x.want
+			text := ""
+			if x.want.Value != nil {
+				text = *x.want.Value
 			}
-			if x.got != want {
-				t.Errorf("%s: %s %q, want %q", tt.URI, x.name, x.got, want)
+			if x.want.There && x.got != text {
+				t.Errorf("%s: %s %q, want %q", tt.URI, x.name, x.got, text)
 			}
 		}
-		if !maps.Equal(c.Credential.Properties, tt.Credential.Properties) {
-			t.Errorf("%s: properties %v, want %v", tt.URI, c.Credential.Properties, tt.Credential.Properties)
+		if p := want.Properties; p.There && p.Value == nil && len(c.Credential.Properties) > 0 {
+			t.Errorf("%s: properties %v, want none", tt.URI, c.Credential.Properties)
+		} else if p.Value != nil {
+			for name, text := range *p.Value { // there may be others
+				if got, ok := c.Credential.Properties[name]; !ok || got != text {
+					t.Errorf("%s: property %s is %q, want %q", tt.URI, name, got, text)
+				}
+			}
 		}
 	})
 }
