@@ -3,6 +3,8 @@ package unified
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"allium"
@@ -23,6 +25,13 @@ func (e *entities) get(name string) (any, error) {
 		return nil, fmt.Errorf("entity %q is not there", name)
 	}
 	return v, nil
+}
+
+// list returns all entities, in no order.
+func (e *entities) list() []any {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Values(e.all))
 }
 
 // put adds an entity. Its name must be new.

@@ -159,15 +159,19 @@ func (r *runner) initialData(ctx context.Context) error {
 func (r *runner) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, e := range r.entities.all {
+	all := r.entities.list()
+	for _, e := range all {
 		switch e := e.(type) {
 		case *clientEntity: // last
-		case *sessionEntity:
-			if !e.client.closed {
-				e.End(ctx)
-			}
+		case *cursor:
+			e.Close(ctx)
 		case closer:
 			e.Close(ctx)
+		}
+	}
+	for _, e := range all { // what ran in them has ended by now
+		if s, ok := e.(*sessionEntity); ok && !s.client.closed {
+			s.End(ctx)
 		}
 	}
 	for _, c := range r.clients {
