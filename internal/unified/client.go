@@ -230,6 +230,9 @@ func (c *clientEntity) awaitPools(ctx context.Context, least int, timeout time.D
 		servers := c.Topology().Servers
 		bearing := 0
 		for _, s := range servers {
+			if s.Kind == event.UnknownServer {
+				return false // it may turn out to bear data
+			}
 			if s.DataBearing() {
 				bearing++
 				if c.ready[s.Addr] < least {
