@@ -27,6 +27,10 @@ type ClientOptions struct {
 	Credential *Credential
 	// OIDC is where the access tokens of MONGODB-OIDC come from, if not from the property ENVIRONMENT of the credential.
 	OIDC *OIDC
+	// AWSCredentials returns the keys of MONGODB-AWS, for each connection that is made; it may be called by many goroutines. Nil: they
+	// come from the environment (variables, web identity, container, virtual machine). The providers of Amazon's SDK fit in with one
+	// line around them.
+	AWSCredentials AWSCallback
 
 	// ReplicaSet is the name that the replica set must have. Direct connects to one server only, whatever set it belongs to.
 	ReplicaSet   string
@@ -164,6 +168,13 @@ const OIDCVersion = auth.OIDCVersion
 // is valid (zero: not known); and RefreshToken, for the next call of a HumanCallback (empty: none).
 type OIDCCredential = auth.OIDCCredential
 
+// AWSCallback returns the keys of MONGODB-AWS.
+type AWSCallback = auth.AWSCallback
+
+// AWSCredentials are the keys of MONGODB-AWS: AccessKeyID, SecretAccessKey, and SessionToken of temporary ones. They never print their
+// secrets.
+type AWSCredentials = auth.AWSCredentials
+
 // IDPInfo is an identity provider, which a server names: Issuer is its URL, ClientID the application's id there, RequestScopes what to
 // ask for besides.
 type IDPInfo = auth.IDPInfo
@@ -217,7 +228,7 @@ func (o *ClientOptions) apply(c *uri.Config) error {
 	setString(&c.ReplicaSet, o.ReplicaSet)
 	setString(&c.ServerMonitoringMode, o.ServerMonitoringMode)
 	set(&c.Credential, o.Credential)
-	c.OIDCCallback = o.OIDC != nil
+	c.OIDCCallback, c.AWSCallback = o.OIDC != nil, o.AWSCredentials != nil
 	setString(&c.SRVServiceName, o.SRVServiceName)
 	set(&c.SRVMaxHosts, o.SRVMaxHosts)
 	set(&c.SocketTimeout, o.SocketTimeout)

@@ -24,6 +24,7 @@ var floors = []string{
 	"internal/mongoerr",
 	"internal/hello",
 	"internal/wire",
+	"internal/sigv4",
 	"internal/logging",
 	"internal/dns",
 	"internal/uri",
@@ -44,7 +45,7 @@ var aside = []struct {
 	pkg     string
 	imports []string
 }{
-	{"mongotest/", []string{"bson", "internal/wire", "mongotest/"}},
+	{"mongotest/", []string{"bson", "internal/sigv4", "internal/wire", "mongotest/"}},
 	{"mongotest", []string{"bson", "internal/wire", "mongotest/"}},
 	{"internal/spectest/cmd/", []string{"*"}},
 	{"internal/spectest", []string{"bson"}},

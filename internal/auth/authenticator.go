@@ -28,13 +28,16 @@ type Authenticator struct {
 	keys       scramCache
 	// passwords are what the SCRAM mechanisms derive their keys from.
 	passwords map[string]string
-	tokens    *tokens // of MONGODB-OIDC, else nil
+	tokens    *tokens  // of MONGODB-OIDC, else nil
+	aws       *awsKeys // of MONGODB-AWS, else nil
 }
 
 // Options are settings that are not part of a credential.
 type Options struct {
 	// OIDC is where the tokens of MONGODB-OIDC come from. Nil: from the credential's ENVIRONMENT.
 	OIDC *OIDC
+	// AWS is where the keys of MONGODB-AWS come from. Nil: from the environment.
+	AWS AWSCallback
 	// CallbackTimeout bounds a callback for services. Zero: a minute.
 	CallbackTimeout time.Duration
 }
@@ -56,6 +59,9 @@ func (a *Authenticator) prepare(o *Options) (err error) {
 	case uri.OIDC:
 		a.tokens, err = newTokens(&a.credential, o.OIDC, cmp.Or(o.CallbackTimeout, callbackTimeout))
 		return err
+	case uri.AWS:
+		a.aws = newAWSKeys(o.AWS)
+		return nil
 	}
 	if _, ok := mechanisms[a.credential.Mechanism]; !ok {
 		return fmt.Errorf("mechanism %s is not available", a.credential.Mechanism)
@@ -79,6 +85,7 @@ var mechanisms = map[string]func(*Attempt) (conversation, error){
 	uri.Plain:       func(t *Attempt) (conversation, error) { return newPlain(t.a), nil },
 	uri.X509:        func(t *Attempt) (conversation, error) { return &x509{user: t.a.credential.Username}, nil },
 	uri.OIDC:        newOIDC,
+	uri.AWS:         newAWS,
 }
 
 // Attempt is the authentication of one connection. It stays with the connection, which may have to be authenticated again.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -33,7 +32,7 @@ func environmentCallback(name, resource string, client *http.Client) OIDCCallbac
 			if p.Username != "" {
 				query.Set("client_id", p.Username)
 			}
-			body, err := metadata(ctx, client, azureTokens+"?"+query.Encode(), http.Header{"Accept": {"application/json"}, "Metadata": {"true"}})
+			body, err := ask(ctx, client, http.MethodGet, azureTokens+"?"+query.Encode(), nil, http.Header{"Accept": {"application/json"}, "Metadata": {"true"}})
 			if err != nil {
 				return OIDCCredential{}, err
 			}
@@ -48,7 +47,7 @@ func environmentCallback(name, resource string, client *http.Client) OIDCCallbac
 	case "gcp":
 		return func(ctx context.Context, _ OIDCParams) (OIDCCredential, error) {
 			query := url.Values{"audience": {resource}}
-			body, err := metadata(ctx, client, gcpTokens+"?"+query.Encode(), http.Header{"Metadata-Flavor": {"Google"}})
+			body, err := ask(ctx, client, http.MethodGet, gcpTokens+"?"+query.Encode(), nil, http.Header{"Metadata-Flavor": {"Google"}})
 			return OIDCCredential{AccessToken: strings.TrimSpace(string(body))}, err
 		}
 	case "k8s":
@@ -66,29 +65,4 @@ func environmentCallback(name, resource string, client *http.Client) OIDCCallbac
 func tokenFromFile(name string) (OIDCCredential, error) {
 	text, err := os.ReadFile(name)
 	return OIDCCredential{AccessToken: strings.TrimSpace(string(text))}, err
-}
-
-// maxMetadata bounds a reply of a metadata service.
-const maxMetadata = 1 << 20
-
-// metadata asks a metadata service.
-func metadata(ctx context.Context, client *http.Client, url string, header http.Header) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header = header
-	reply, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("metadata service: %w", err)
-	}
-	defer reply.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(reply.Body, maxMetadata))
-	if err != nil {
-		return nil, fmt.Errorf("metadata service: %w", err)
-	}
-	if reply.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metadata service answered %s: %s", reply.Status, body)
-	}
-	return body, nil
 }

@@ -16,8 +16,8 @@ type Config struct {
 
 	Database   string      // the database of the path, "" if there is none
 	Credential *Credential // nil: no authentication
-	// OIDCCallback says that the program supplies the tokens of MONGODB-OIDC itself.
-	OIDCCallback bool
+	// OIDCCallback and AWSCallback say that the program supplies the tokens of MONGODB-OIDC, or the keys of MONGODB-AWS, itself.
+	OIDCCallback, AWSCallback bool
 
 	AppName        string
 	ReplicaSet     string

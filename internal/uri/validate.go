@@ -42,8 +42,10 @@ func (c *Config) Validate() error {
 		}
 		return unknown
 	})
-	if c.OIDCCallback && (c.Credential == nil || c.Credential.Mechanism != OIDC) {
-		return errors.New("there is a callback for tokens, but the mechanism MONGODB-OIDC is not chosen")
+	for name, isSet := range map[string]bool{OIDC: c.OIDCCallback, AWS: c.AWSCallback} {
+		if isSet && (c.Credential == nil || c.Credential.Mechanism != name) {
+			return fmt.Errorf("there is a callback for the mechanism %s, which is not chosen", name)
+		}
 	}
 	if c.Credential != nil {
 		own := *c.Credential // it may be the program's

@@ -28,6 +28,9 @@ func (r *Request) appendParameter(dst []byte, name string) ([]byte, bool) {
 		if r.Node.cfg.OIDC != nil {
 			list = append(list, mechOIDC)
 		}
+		if r.Node.data.hasAWSKeys() {
+			list = append(list, mechAWS)
+		}
 		return appendStrings(dst, name, list), true
 	}
 	if point, ok := strings.CutPrefix(name, "failpoint."); ok {

@@ -72,6 +72,8 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 		return appendSASL(dst, true, nil), nil
 	case mechOIDC:
 		return r.oidcStart(payload, dst)
+	case mechAWS:
+		return r.awsStart(payload, dst)
 	}
 	return dst, errMechanism(mech)
 }

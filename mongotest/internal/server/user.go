@@ -31,6 +31,7 @@ type User struct {
 	Roles      []RoleName
 	Mechanisms []string
 	Tokens     []string // access tokens of MONGODB-OIDC
+	AWS        AWSKey   // of MONGODB-AWS
 
 	id       [16]byte
 	creds    map[string]scramCredentials

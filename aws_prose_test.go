@@ -1,0 +1,99 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// The scenarios of the specification Authentication, tests/mongodb-aws.md, as far as a server is needed for them: keys in the
+// environment with and without a session token (Lambda), and a provider of the program's own, which wins over the environment. Where
+// else keys come from is tested in internal/auth.
+func TestProseAWS(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Auth("root", "root"), mongotest.InMemory())
+	for i, key := range []mongotest.AWSKey{{ID: "AKIAPERMANENT", Secret: "wJalrXUtnFEMI/K7MDENG"}, {ID: "ASIATEMPORARY", Secret: "s+e/c", Token: "AQoDYXdzEJr"}} {
+		if err := d.AddUser(mongotest.User{Name: fmt.Sprintf("arn:aws:iam::1:user/%d", i), DB: "$external", Roles: []string{"root"}, AWS: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try := func(callback allium.AWSCallback) error {
+		client := open(t, "mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-AWS", allium.ClientOptions{Dialer: d, AWSCredentials: callback})
+		_, err := client.Database("aws").Collection("test").CountDocuments(t.Context(), bson.D{})
+		return err
+	}
+	for _, test := range []struct {
+		name, id, secret, token string
+		ok                      bool
+	}{
+		{"regular credentials", "AKIAPERMANENT", "wJalrXUtnFEMI/K7MDENG", "", true},
+		{"session token", "ASIATEMPORARY", "s+e/c", "AQoDYXdzEJr", true},
+		{"wrong secret", "AKIAPERMANENT", "x", "", false},
+		{"a token that is missing", "ASIATEMPORARY", "s+e/c", "", false},
+		{"a token too many", "AKIAPERMANENT", "wJalrXUtnFEMI/K7MDENG", "AQoDYXdzEJr", false},
+		{"unknown key", "AKIANOBODY", "x", "", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("AWS_ACCESS_KEY_ID", test.id)
+			t.Setenv("AWS_SECRET_ACCESS_KEY", test.secret)
+			t.Setenv("AWS_SESSION_TOKEN", test.token)
+			err := try(nil)
+			if _, isAuth := errors.AsType[*allium.AuthError](err); test.ok != (err == nil) || err != nil && !isAuth {
+				t.Errorf("error %v, want success %v", err, test.ok)
+			}
+			called := false
+			if err := try(func(context.Context) (allium.AWSCredentials, error) {
+				called = true
+				return allium.AWSCredentials{AccessKeyID: "AKIAPERMANENT", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG"}, nil
+			}); err != nil || !called {
+				t.Errorf("provider called %v, error %v", called, err)
+			}
+		})
+	}
+}
+
+func TestAWSConfiguration(t *testing.T) {
+	provider := func(context.Context) (allium.AWSCredentials, error) { return allium.AWSCredentials{}, nil }
+	for uri, o := range map[string]allium.ClientOptions{
+		"mongodb://u:p@localhost/?authMechanism=MONGODB-AWS": {},
+		"mongodb://u:p@localhost":                            {AWSCredentials: provider},
+		"mongodb://localhost":                                {AWSCredentials: provider},
+	} {
+		if client, err := allium.Open(uri, o); err == nil {
+			client.Close(t.Context())
+			t.Errorf("%s: no error", uri)
+		}
+	}
+	keys := allium.AWSCredentials{AccessKeyID: "AKID", SecretAccessKey: "hidden", SessionToken: "hidden"}
+	if text := fmt.Sprintf("%v %+v %#v", keys, keys, keys); strings.Contains(text, "hidden") {
+		t.Error(text)
+	}
+}
+
+// Keys of a provider, for example of Amazon's SDK, whose Retrieve has the same shape.
+func ExampleAWSCallback() {
+	d, err := mongotest.Open(mongotest.Auth("root", "root"))
+	if err != nil {
+		panic(err)
+	}
+	defer d.Stop()
+	d.AddUser(mongotest.User{Name: "arn:aws:iam::1:user/app", DB: "$external", Roles: []string{"readWriteAnyDatabase"}, AWS: mongotest.AWSKey{ID: "AKIA", Secret: "secret"}})
+
+	client, err := allium.Open("mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-AWS", allium.ClientOptions{
+		AWSCredentials: func(ctx context.Context) (allium.AWSCredentials, error) {
+			return allium.AWSCredentials{AccessKeyID: "AKIA", SecretAccessKey: "secret"}, nil
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close(context.Background())
+	_, err = client.Database("app").Collection("bills").InsertOne(context.Background(), bson.D{{Key: "total", Value: 42}})
+	fmt.Println(err)
+	// Output: <nil>
+}

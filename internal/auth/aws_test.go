@@ -1,0 +1,259 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"allium/bson"
+	"allium/internal/uri"
+)
+
+// The table of "Region Calculation".
+func TestAWSRegion(t *testing.T) {
+	for host, want := range map[string]string{
+		"sts.amazonaws.com": "us-east-1", "sts.us-west-2.amazonaws.com": "us-west-2", "sts.us-west-2.amazonaws.com.ch": "us-west-2",
+		"example.com": "com", "localhost": "us-east-1", strings.Repeat("a", 255): "us-east-1",
+		"sts..com": "", ".amazonaws.com": "", "sts.amazonaws.": "", "": "", strings.Repeat("a", 256): "", "abc..def": "",
+	} {
+		region, err := awsRegion(host)
+		if region != want || (err == nil) != (want != "") {
+			t.Errorf("%.20q: %q, %v, want %q", host, region, err, want)
+		}
+	}
+}
+
+// clearAWS unsets the variables that keys are found by.
+func clearAWS(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN",
+		"AWS_ROLE_SESSION_NAME", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+		t.Setenv(name, "")
+	}
+}
+
+// awsCloud stands in for the services that hand out keys.
+type awsCloud struct {
+	keys     *awsKeys
+	requests []string
+	forms    []string
+	expires  time.Time
+	id       string
+	fail     bool
+}
+
+func startCloud(t *testing.T) *awsCloud {
+	c := &awsCloud{expires: time.Now().Add(time.Hour), id: "AKID1"}
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.requests = append(c.requests, r.Method+" "+r.Host+r.URL.Path)
+		if c.fail {
+			w.WriteHeader(500)
+			io.WriteString(w, "no role for you")
+			return
+		}
+		switch {
+		case r.URL.Path == "/latest/api/token":
+			if r.Method != http.MethodPut || r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds") == "" {
+				w.WriteHeader(400)
+			}
+			io.WriteString(w, "session")
+		case r.Method == http.MethodPost:
+			r.ParseForm()
+			c.forms = append(c.forms, r.PostForm.Encode())
+			fmt.Fprintf(w, `{"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": {"Credentials": {"AccessKeyId": %q, "SecretAccessKey": "s",
+				"SessionToken": "t", "Expiration": %d.5}}}}`, c.id, c.expires.Unix())
+		case strings.HasPrefix(r.URL.Path, "/latest/meta-data") && r.Header.Get("X-aws-ec2-metadata-token") != "session":
+			w.WriteHeader(401)
+		case r.URL.Path == "/latest/meta-data/iam/security-credentials/":
+			io.WriteString(w, "my-role\n")
+		default:
+			fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": %q, "SecretAccessKey": "s", "Token": "t", "Expiration": %q}`, c.id, c.expires.UTC().Format(time.RFC3339))
+		}
+	}))
+	t.Cleanup(service.Close)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, service.Listener.Addr().String())
+	}}}
+	c.keys = newAWSKeys(nil)
+	c.keys.local, c.keys.sts = client, &http.Client{Transport: plainHTTP{client.Transport}}
+	return c
+}
+
+// plainHTTP asks without TLS.
+type plainHTTP struct{ http.RoundTripper }
+
+func (p plainHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" {
+		return nil, fmt.Errorf("%s is asked without TLS", r.URL.Host)
+	}
+	r = r.Clone(r.Context())
+	r.URL.Scheme = "http"
+	return p.RoundTripper.RoundTrip(r)
+}
+
+func (c *awsCloud) get(t *testing.T, wantID, wantToken string) {
+	t.Helper()
+	got, err := c.keys.get(t.Context())
+	if want := (AWSCredentials{wantID, "s", uri.Secret(wantToken)}); err != nil || got != want {
+		t.Errorf("keys %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// "Credential Fetching Order", each source by itself.
+func TestAWSSources(t *testing.T) {
+	clearAWS(t)
+	c := startCloud(t)
+	want := func(requests ...string) {
+		t.Helper()
+		if got, want := strings.Join(c.requests, ", "), strings.Join(requests, ", "); got != want {
+			t.Errorf("requests %s, want %s", got, want)
+		}
+		c.requests = nil
+		c.keys.forget()
+	}
+	c.get(t, "AKID1", "t")
+	const metadata = "GET 169.254.169.254/latest/meta-data/iam/security-credentials/"
+	want("PUT 169.254.169.254/latest/api/token", metadata, metadata+"my-role")
+
+	t.Setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/x")
+	c.get(t, "AKID1", "t")
+	want("GET 169.254.170.2/v2/credentials/x")
+
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("web token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", file)
+	c.get(t, "AKID1", "t")
+	want("GET 169.254.170.2/v2/credentials/x") // there is no role
+	t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")
+	t.Setenv("AWS_ROLE_SESSION_NAME", "app1")
+	c.get(t, "AKID1", "t")
+	want("POST sts.amazonaws.com/")
+	if form := "Action=AssumeRoleWithWebIdentity&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr&RoleSessionName=app1&Version=2011-06-15&WebIdentityToken=web+token"; c.forms[0] != form {
+		t.Errorf("form %s", c.forms[0])
+	}
+	t.Setenv("AWS_ROLE_SESSION_NAME", "")
+	c.get(t, "AKID1", "t")
+	want("POST sts.amazonaws.com/")
+	if !strings.Contains(c.forms[1], "RoleSessionName=allium-") {
+		t.Errorf("form %s", c.forms[1])
+	}
+
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
+	if _, err := c.keys.get(t.Context()); err == nil || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("half of the keys in the environment: %v", err)
+	}
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
+	c.get(t, "AKIDENV", "")
+	t.Setenv("AWS_SESSION_TOKEN", "t2")
+	c.get(t, "AKIDENV", "t2")
+	want()
+
+	// The program's own provider wins over all of them.
+	c.keys.callback = func(context.Context) (AWSCredentials, error) { return AWSCredentials{"AKIDOWN", "s", ""}, nil }
+	c.get(t, "AKIDOWN", "")
+	c.keys.callback = func(context.Context) (AWSCredentials, error) { return AWSCredentials{}, nil }
+	if _, err := c.keys.get(t.Context()); err == nil {
+		t.Error("no keys from the callback: no error")
+	}
+}
+
+// "Cached Credentials".
+func TestProseAWSCache(t *testing.T) {
+	clearAWS(t)
+	c := startCloud(t)
+	c.get(t, "AKID1", "t")
+	n := len(c.requests)
+	c.get(t, "AKID1", "t")
+	if len(c.requests) != n {
+		t.Error("keys that are valid for an hour were asked for again")
+	}
+	c.keys.cache.Load().expires = time.Now().Add(time.Minute)
+	c.id = "AKID2"
+	c.get(t, "AKID2", "t")
+	// Once keys are cached, the environment does not matter.
+	t.Setenv("AWS_ACCESS_KEY_ID", "wrong")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+	c.get(t, "AKID2", "t")
+	// Keys of the environment are not cached.
+	c.keys.forget()
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
+	c.get(t, "AKIDENV", "")
+	if c.keys.cache.Load() != nil {
+		t.Error("keys of the environment are cached")
+	}
+	clearAWS(t)
+	c.fail = true
+	if _, err := c.keys.get(t.Context()); err == nil || !strings.Contains(err.Error(), "EC2 instance") || !strings.Contains(err.Error(), "no role for you") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A server's first message that is not as it must be is refused, and an authentication that failed clears the cache.
+func TestAWSConversation(t *testing.T) {
+	clearAWS(t)
+	for what, change := range map[string]func(nonce []byte) bson.Raw{
+		"short nonce":       func(nonce []byte) bson.Raw { return awsFirst(nonce[:63], "localhost") },
+		"long nonce":        func(nonce []byte) bson.Raw { return awsFirst(append(nonce, 0), "localhost") },
+		"nonce of another":  func(nonce []byte) bson.Raw { return awsFirst(make([]byte, 64), "localhost") },
+		"host with a hole":  func(nonce []byte) bson.Raw { return awsFirst(nonce, "sts..com") },
+		"no host":           func(nonce []byte) bson.Raw { return awsFirst(nonce, "") },
+		"no document":       func([]byte) bson.Raw { return bson.Raw("x") },
+		"refused signature": func(nonce []byte) bson.Raw { return awsFirst(nonce, "localhost") },
+	} {
+		a, err := New(&uri.Credential{Mechanism: uri.AWS, Source: "$external"}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.aws.cache.Store(&expiringKeys{AWSCredentials{"AKID", "secret key", "session"}, time.Now().Add(time.Hour)})
+		s := &awsServer{change: change}
+		err = (&Attempt{a: a, mechanism: uri.AWS}).Reauthenticate(t.Context(), s)
+		if err == nil || strings.Contains(err.Error(), "secret key") || a.aws.cache.Load() != nil {
+			t.Errorf("%s: %v, cached %v", what, err, a.aws.cache.Load() != nil)
+		}
+		if sent := s.second != nil; sent != (what == "refused signature") {
+			t.Errorf("%s: the client went on: %v", what, sent)
+		}
+	}
+}
+
+func awsFirst(nonce []byte, host string) bson.Raw {
+	return document(func(dst []byte) []byte {
+		return bson.AppendString(bson.AppendBinary(dst, "s", bson.BinaryGeneric, nonce), "h", host)
+	})
+}
+
+type awsServer struct {
+	change func(nonce []byte) bson.Raw
+	second bson.Raw
+}
+
+func (s *awsServer) Addr() string { return "s:1" }
+
+func (s *awsServer) RunCommand(_ context.Context, db string, fill func([]byte) []byte) (bson.Raw, error) {
+	cmd := document(fill)
+	payload, _ := cmd.Lookup("payload").Binary()
+	if cmd.Lookup("saslStart").IsZero() {
+		s.second = payload.Data
+		return nil, refusal()
+	}
+	r, _ := bson.Raw(payload.Data).Lookup("r").Binary()
+	if p, _ := bson.Raw(payload.Data).Lookup("p").AsInt64(); len(r.Data) != 32 || p != 110 {
+		return nil, errors.New("the client's first message is malformed")
+	}
+	return document(func(dst []byte) []byte {
+		dst = bson.AppendBool(dst, "done", false)
+		return bson.AppendBinary(dst, "payload", bson.BinaryGeneric, s.change(append(r.Data[:32:32], make([]byte, 32)...)))
+	}), nil
+}

@@ -1,0 +1,239 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"allium/internal/uri"
+)
+
+// AWSCredentials are the keys of MONGODB-AWS. They never print their secrets.
+type AWSCredentials struct {
+	AccessKeyID     string
+	SecretAccessKey uri.Secret
+	SessionToken    uri.Secret // of temporary credentials, else ""
+}
+
+// AWSCallback returns keys. It may be called by many goroutines, once for each connection that is made.
+type AWSCallback func(ctx context.Context) (AWSCredentials, error)
+
+func (c *AWSCredentials) check() error {
+	if c.AccessKeyID == "" || c.SecretAccessKey == "" {
+		return errors.New("there is no access key id or no secret access key")
+	}
+	return nil
+}
+
+const (
+	// awsTimeout bounds a request for keys.
+	awsTimeout = 10 * time.Second
+	// awsMargin is how long before they expire keys are no longer used.
+	awsMargin = 5 * time.Minute
+)
+
+// awsKeys are a client's keys and where they come from. Safe for concurrent use: two connections may fetch keys at the same time,
+// so that none waits for another one.
+type awsKeys struct {
+	callback AWSCallback // nil: the environment
+	local    *http.Client
+	sts      *http.Client
+	cache    atomic.Pointer[expiringKeys]
+}
+
+type expiringKeys struct {
+	AWSCredentials
+	expires time.Time
+}
+
+func newAWSKeys(callback AWSCallback) *awsKeys {
+	return &awsKeys{callback: callback, local: metadataClient, sts: stsClient}
+}
+
+// stsClient may need a proxy, other than metadataClient.
+var stsClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}}
+
+// forget clears the cache, after an authentication that failed.
+func (k *awsKeys) forget() { k.cache.Store(nil) }
+
+// get returns the keys of the first source that has any ("Credential Fetching Order"). Those that came over the network are kept
+// until shortly before they expire, and win over what the environment says later on.
+func (k *awsKeys) get(ctx context.Context) (AWSCredentials, error) {
+	if k.callback != nil {
+		c, err := k.callback(ctx)
+		if err == nil {
+			err = c.check()
+		}
+		if err != nil {
+			err = fmt.Errorf("callback: %w", err)
+		}
+		return c, err
+	}
+	if c := k.cache.Load(); c != nil && time.Until(c.expires) > awsMargin {
+		return c.AWSCredentials, nil
+	}
+	id, secret, token := os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")
+	if id != "" || secret != "" || token != "" {
+		c := AWSCredentials{AccessKeyID: id, SecretAccessKey: uri.Secret(secret), SessionToken: uri.Secret(token)}
+		if err := c.check(); err != nil {
+			return c, fmt.Errorf("environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
+		}
+		return c, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, awsTimeout)
+	defer cancel()
+	fetch, source := k.fromInstance, "EC2 instance"
+	switch {
+	case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" && os.Getenv("AWS_ROLE_ARN") != "":
+		fetch, source = k.fromWebIdentity, "web identity"
+	case os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "":
+		fetch, source = k.fromContainer, "ECS container"
+	}
+	c, err := fetch(ctx)
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		return AWSCredentials{}, fmt.Errorf("keys of the %s: %w", source, err)
+	}
+	k.cache.Store(c)
+	return c.AWSCredentials, nil
+}
+
+// The addresses that keys are fetched from.
+const (
+	stsURL       = "https://sts.amazonaws.com/"
+	containerURL = "http://169.254.170.2"
+	instanceURL  = "http://169.254.169.254/latest/"
+)
+
+// awsReply has the keys as the services write them: the Security Token Service calls the token otherwise.
+type awsReply struct {
+	AccessKeyID     string          `json:"AccessKeyId"`
+	SecretAccessKey string          `json:"SecretAccessKey"`
+	Token           string          `json:"Token"`
+	SessionToken    string          `json:"SessionToken"`
+	Expiration      json.RawMessage `json:"Expiration"`
+}
+
+// keys takes over a reply. Keys without a time at which they expire are not kept for long.
+func (r *awsReply) keys() (*expiringKeys, error) {
+	c := &expiringKeys{AWSCredentials: AWSCredentials{AccessKeyID: r.AccessKeyID, SecretAccessKey: uri.Secret(r.SecretAccessKey), SessionToken: uri.Secret(r.Token + r.SessionToken)}}
+	var seconds float64
+	switch {
+	case len(r.Expiration) == 0:
+	case json.Unmarshal(r.Expiration, &seconds) == nil: // since 1970
+		c.expires = time.Unix(int64(seconds), 0)
+	default:
+		if err := json.Unmarshal(r.Expiration, &c.expires); err != nil {
+			return nil, fmt.Errorf("when the keys expire: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func parseKeys(body []byte) (*expiringKeys, error) {
+	var r awsReply
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("reply: %w", err)
+	}
+	return r.keys()
+}
+
+// fromWebIdentity exchanges an OpenID Connect token for keys (AssumeRoleWithWebIdentity).
+func (k *awsKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
+	token, err := os.ReadFile(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
+	if err != nil {
+		return nil, err
+	}
+	name := os.Getenv("AWS_ROLE_SESSION_NAME")
+	if name == "" {
+		name = "allium-" + strings.NewReplacer("+", "-", "/", "_").Replace(randomNonce())
+	}
+	form := url.Values{"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleSessionName": {name},
+		"RoleArn": {os.Getenv("AWS_ROLE_ARN")}, "WebIdentityToken": {strings.TrimSpace(string(token))}}
+	body, err := ask(ctx, k.sts, http.MethodPost, stsURL, strings.NewReader(form.Encode()),
+		http.Header{"Accept": {"application/json"}, "Content-Type": {"application/x-www-form-urlencoded"}})
+	if err != nil {
+		return nil, err
+	}
+	var r struct {
+		Credentials awsReply
+		Response    struct {
+			Result struct{ Credentials awsReply } `json:"AssumeRoleWithWebIdentityResult"`
+		} `json:"AssumeRoleWithWebIdentityResponse"`
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("reply: %w", err)
+	}
+	if r.Credentials.AccessKeyID == "" {
+		r.Credentials = r.Response.Result.Credentials
+	}
+	return r.Credentials.keys()
+}
+
+// fromContainer asks the agent of a container.
+func (k *awsKeys) fromContainer(ctx context.Context) (*expiringKeys, error) {
+	path := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+	body, err := ask(ctx, k.local, http.MethodGet, containerURL+"/"+strings.TrimPrefix(path, "/"), nil, http.Header{"Accept": {"application/json"}})
+	if err != nil {
+		return nil, err
+	}
+	return parseKeys(body)
+}
+
+// fromInstance asks the metadata service of a virtual machine, which first wants a session (version 2 of the service).
+func (k *awsKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
+	token, err := ask(ctx, k.local, http.MethodPut, instanceURL+"api/token", nil, http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"30"}})
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{"X-Aws-Ec2-Metadata-Token": {strings.TrimSpace(string(token))}}
+	const credentials = instanceURL + "meta-data/iam/security-credentials/"
+	role, err := ask(ctx, k.local, http.MethodGet, credentials, nil, header)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimSpace(string(role))
+	if name == "" {
+		return nil, errors.New("the instance has no role")
+	}
+	body, err := ask(ctx, k.local, http.MethodGet, credentials+url.PathEscape(name), nil, header)
+	if err != nil {
+		return nil, err
+	}
+	return parseKeys(body)
+}
+
+// maxAnswer bounds what a service answers.
+const maxAnswer = 1 << 20
+
+// ask sends a request to a service that hands out tokens or keys. An answer other than 200 is an error with what it says.
+func ask(ctx context.Context, client *http.Client, method, url string, body io.Reader, header http.Header) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header = header
+	reply, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer reply.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(reply.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if reply.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s: %s", request.URL.Host, reply.Status, answer)
+	}
+	return answer, nil
+}
