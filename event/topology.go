@@ -210,8 +210,9 @@ type ServerClosed struct {
 type ServerHeartbeatStarted struct {
 	Addr       string
 	TopologyID bson.ObjectID
-	// DriverConnectionID numbers the monitor's connections; it is 0 when the connection is not open yet.
+	// DriverConnectionID numbers the client's monitoring connections from 1, in the order in which they are opened.
 	DriverConnectionID int64
+	// ServerConnectionID is the server's number for the connection, nil before its first reply.
 	ServerConnectionID *int64
 	Awaited            bool // the server may hold its reply back until something changes
 }

@@ -122,7 +122,7 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 		err = timeout(p.addr, patience.source, time.Since(begun), errWaitQueueTimeout)
 	}
 	p.mu.Lock()
-	if p.cfg.LoadBalanced {
+	if p.cfg.LoadBalanced && !err.Canceled() {
 		err.Wrapped = p.crowded(err.Wrapped)
 	}
 	left := p.queue.remove(w)

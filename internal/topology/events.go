@@ -23,6 +23,14 @@ func (t *Topology) log(message string, attrs ...slog.Attr) {
 	t.cfg.Log.Log(context.Background(), logging.Topology, slog.LevelDebug, message, all...)
 }
 
+// warn tells the log of what a user should look into.
+func (t *Topology) warn(message string, attrs ...slog.Attr) {
+	if ctx := context.Background(); t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.Topology, slog.LevelWarn) {
+		all := append([]slog.Attr{slog.String("topologyId", t.id.Hex())}, attrs...)
+		t.cfg.Log.Log(ctx, logging.Topology, slog.LevelWarn, message, all...)
+	}
+}
+
 func (t *Topology) topologyOpening() {
 	if m := t.cfg.Monitor; m != nil && m.TopologyOpening != nil {
 		m.TopologyOpening(&event.TopologyOpening{TopologyID: t.id})

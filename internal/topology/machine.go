@@ -60,9 +60,9 @@ func (m machine) next(td *event.TopologyDescription, sd *event.ServerDescription
 	return t.TopologyDescription, t.recheck
 }
 
-// unknown returns the description of the same server when nothing is known of it but an error.
+// unknown returns the description of the same server when nothing counts of what it said.
 func unknown(sd *event.ServerDescription, err error) *event.ServerDescription {
-	return &event.ServerDescription{Addr: sd.Addr, LastError: err, TopologyVersion: sd.TopologyVersion, LastUpdate: sd.LastUpdate}
+	return &event.ServerDescription{Addr: sd.Addr, LastError: err, LastUpdate: sd.LastUpdate}
 }
 
 type action func(m machine, t *transition, sd *event.ServerDescription)

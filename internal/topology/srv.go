@@ -11,7 +11,6 @@ import (
 
 	"allium/event"
 	"allium/internal/hello"
-	"allium/internal/logging"
 )
 
 // minRescanInterval is how often DNS is asked at most, unless the last answer was of no use.
@@ -51,10 +50,10 @@ func (t *Topology) pollSRV() {
 		}
 		switch {
 		case len(hosts) == 0:
-			t.logRescan("SRV polling found no servers", cmp.Or(err, errNoHosts))
+			t.warn("SRV polling found no servers", slog.String("failure", cmp.Or(err, errNoHosts).Error()))
 			interval = t.cfg.HeartbeatInterval
 		case err != nil:
-			t.logRescan("SRV polling left out records", err)
+			t.warn("SRV polling left out records", slog.String("failure", err.Error()))
 			fallthrough
 		default:
 			t.setHosts(hosts)
@@ -80,12 +79,5 @@ func (t *Topology) setHosts(hosts []string) {
 	next := withHosts(old, valid, t.cfg.SRV.MaxHosts)
 	if !slices.Equal(next.Servers, old.Servers) {
 		t.change(old, next, nil)
-	}
-}
-
-func (t *Topology) logRescan(message string, err error) {
-	if t.cfg.Log != nil && t.cfg.Log.Enabled(t.life, logging.Topology, slog.LevelWarn) {
-		t.cfg.Log.Log(t.life, logging.Topology, slog.LevelWarn, message,
-			slog.String("topologyId", t.id.Hex()), slog.String("failure", err.Error()))
 	}
 }

@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -327,6 +328,10 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 		t.serverClosed(s.addr)
 	}
 	t.topologyChanged(old, next)
+	if len(next.Servers) == 0 && len(old.Servers) > 0 {
+		t.warn("No server is left: those that were found do not belong to the deployment that is asked for",
+			slog.String("previousDescription", old.String()))
+	}
 }
 
 // publish makes a description visible and wakes everybody who waits for one. The lock is held.
