@@ -78,6 +78,10 @@ func Detach(err error) error {
 		c := *e
 		c.Wrapped = Detach(e.Wrapped)
 		return &c
+	case *TimeoutError:
+		c := *e
+		c.Labels, c.Wrapped = nil, Detach(e.Wrapped)
+		return &c
 	}
 	return err
 }

@@ -1,0 +1,198 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/fakeserver"
+	"allium/internal/mongoerr"
+	"allium/internal/pool"
+)
+
+// What the topology concludes from the errors of operations, one error each (specification: Server Discovery and Monitoring,
+// "Application errors").
+
+func versionOf(counter int64) *event.TopologyVersion {
+	return &event.TopologyVersion{ProcessID: bson.ObjectID{1}, Counter: counter}
+}
+
+// failure is the reply to a command that failed with a code, in a version of the topology.
+func failure(code int32, counter int64, outer ...func([]byte) []byte) bson.Raw {
+	return fakeserver.Doc(append(outer, func(b []byte) []byte {
+		b = bson.AppendInt32(b, "code", code)
+		at, b := bson.BeginDocumentElement(b, "topologyVersion")
+		b = bson.AppendInt64(bson.AppendObjectID(b, "processId", versionOf(0).ProcessID), "counter", counter)
+		return bson.EndDocument(b, at)
+	})...)
+}
+
+func notConfirmed(code int32, counter int64) error {
+	return mongoerr.NewWriteConcernError("a:1", failure(0, counter, func(b []byte) []byte {
+		at, b := bson.BeginDocumentElement(b, "writeConcernError")
+		return bson.EndDocument(bson.AppendInt32(b, "code", code), at)
+	}))
+}
+
+func refused(code int32, counter int64) error {
+	return mongoerr.NewServerError("insert", "a:1", failure(code, counter))
+}
+
+func broken(err error) error { return &mongoerr.ConnectionError{Addr: "a:1", Op: "read", Wrapped: err} }
+
+func TestApplicationErrors(t *testing.T) {
+	const known = 5
+	for name, tt := range map[string]struct {
+		err                   error
+		stale, unknown, clear bool
+		version               *event.TopologyVersion
+	}{
+		"network error":                    {err: broken(net.ErrClosed), unknown: true, clear: true},
+		"old connection":                   {err: broken(net.ErrClosed), stale: true},
+		"network timeout":                  {err: broken(os.ErrDeadlineExceeded)},
+		"cancelled":                        {err: broken(context.Canceled)},
+		"deadline of the context":          {err: &mongoerr.TimeoutError{Wrapped: broken(context.DeadlineExceeded)}},
+		"closed with the pool":             {err: broken(&pool.ClearedError{Interrupted: true})},
+		"pool is paused":                   {err: &pool.ClearedError{}},
+		"another code":                     {err: refused(11000, known+1)},
+		"not primary":                      {err: refused(10107, known+1), unknown: true, version: versionOf(known + 1)},
+		"not primary, as known":            {err: refused(10107, known)},
+		"shutdown":                         {err: refused(91, known+1), unknown: true, clear: true, version: versionOf(known + 1)},
+		"interrupted at shutdown":          {err: refused(11600, known+1), unknown: true, clear: true, version: versionOf(known + 1)},
+		"interrupted by a change":          {err: refused(11602, known+1), unknown: true, version: versionOf(known + 1)},
+		"shutdown, old connection":         {err: refused(91, known+1), stale: true},
+		"write concern: shutdown":          {err: notConfirmed(91, known+1), unknown: true, clear: true, version: versionOf(known + 1)},
+		"write concern: shutdown, known":   {err: notConfirmed(91, known)},
+		"write concern: timeout":           {err: notConfirmed(64, known+1)},
+		"wrapped in what the user gets":    {err: &mongoerr.TimeoutError{Wrapped: refused(10107, known+1)}, unknown: true, version: versionOf(known + 1)},
+		"a write's own error is no change": {err: mongoerr.NewWriteError(failure(10107, known+1), 0)},
+	} {
+		td := &event.TopologyDescription{Kind: event.ReplicaSetWithPrimary, SetName: "rs", Servers: []*event.ServerDescription{
+			{Addr: "a:1", Kind: event.RSPrimary, SetName: "rs", TopologyVersion: versionOf(known)},
+		}}
+		topo := topologyOf(t, td, Config{})
+		topo.phase = connected
+		s := topo.Server("a:1")
+		s.handleError(tt.err, nil, func() bool { return tt.stale })
+		d := s.Description()
+		if (d.Kind == event.UnknownServer) != tt.unknown || (s.pool.Generation() == 1) != tt.clear {
+			t.Errorf("%s: server is %v, generation %d", name, d, s.pool.Generation())
+		}
+		if !tt.unknown {
+			continue
+		}
+		if (d.TopologyVersion == nil) != (tt.version == nil) || tt.version != nil && *d.TopologyVersion != *tt.version {
+			t.Errorf("%s: version %v, want %v", name, d.TopologyVersion, tt.version)
+		}
+		if mongoerr.AddLabel(tt.err, "label"); d.LastError == nil || d.LastError.Error() == "" || mongoerr.HasLabel(d.LastError, "label") {
+			t.Errorf("%s: last error %v", name, d.LastError)
+		}
+	}
+}
+
+// Behind a load balancer nothing is ever unknown, and only what takes connections away gives them up, those of one service and once.
+func TestLoadBalancedApplicationErrors(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err   error
+		clear bool
+	}{
+		"network error":   {broken(net.ErrClosed), true},
+		"network timeout": {broken(os.ErrDeadlineExceeded), false},
+		"shutdown":        {refused(91, 1), true},
+		"not primary":     {refused(10107, 1), false},
+		"another code":    {refused(1, 1), false},
+	} {
+		cleared := 0
+		td := &event.TopologyDescription{Kind: event.LoadBalanced, Servers: []*event.ServerDescription{{Addr: "a:1", Kind: event.LoadBalancer}}}
+		topo := topologyOf(t, td, Config{LoadBalanced: true, Pool: pool.Config{Monitor: &event.PoolMonitor{
+			PoolCleared: func(*event.PoolCleared) { cleared++ },
+		}}})
+		topo.phase = connected
+		s := topo.Server("a:1")
+		for range 2 {
+			s.handleError(tt.err, &bson.ObjectID{1}, func() bool { return cleared > 0 })
+		}
+		s.handleError(tt.err, nil, func() bool { return false }) // before the service is known
+		if (cleared == 1) != tt.clear || cleared > 1 || s.Description().Kind != event.LoadBalancer {
+			t.Errorf("%s: cleared %d times, server is %v", name, cleared, s.Description())
+		}
+	}
+}
+
+// A handshake says nothing of a server that is unknown: why it is may be newer.
+func TestHandshakeOfUnknownServer(t *testing.T) {
+	td := &event.TopologyDescription{Kind: event.ReplicaSetNoPrimary, SetName: "rs", Servers: []*event.ServerDescription{
+		{Addr: "a:1", LastError: errors.New("boom"), TopologyVersion: versionOf(1), LastUpdate: time.Now()},
+	}}
+	topo := topologyOf(t, td, Config{})
+	topo.phase = connected
+	topo.Server("a:1").handshaken(&event.ServerDescription{Addr: "a:1", Kind: event.RSSecondary, SetName: "rs", TopologyVersion: versionOf(2)})
+	if topo.Description() != td {
+		t.Errorf("topology is %v", topo.Description())
+	}
+}
+
+// The rows of the state machine that the random walk's invariants leave open.
+func TestMachineRows(t *testing.T) {
+	rs := func(kind event.ServerKind, addr, me string, hosts ...string) *event.ServerDescription {
+		return &event.ServerDescription{Addr: addr, Kind: kind, SetName: "rs", Me: me, Hosts: hosts, TopologyVersion: versionOf(1)}
+	}
+	id := func(b byte) *bson.ObjectID { return &bson.ObjectID{b} }
+	elected := func(addr string, wire int32, election *bson.ObjectID, version *int64) *event.ServerDescription {
+		d := rs(event.RSPrimary, addr, addr, "a:1", "b:1")
+		d.MaxWireVersion, d.ElectionID, d.SetVersion = wire, election, version
+		return d
+	}
+	seeds := []string{"a:1", "b:1"}
+	for name, tt := range map[string]struct {
+		kind event.TopologyKind
+		said []*event.ServerDescription
+		want string // of every server its kind, in order
+	}{
+		"a secondary that calls itself otherwise, with a primary": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{rs(event.RSPrimary, "a:1", "a:1", seeds...), rs(event.RSSecondary, "b:1", "c:1", seeds...)}, "a:1 RSPrimary"},
+		"a secondary that calls itself otherwise, without": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{rs(event.RSSecondary, "b:1", "c:1", "c:1")}, "a:1 Unknown, c:1 Unknown"},
+		"wire version 17: the election counts first": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{elected("a:1", 17, id(1), new(int64(9))), elected("b:1", 17, id(2), new(int64(1)))}, "a:1 Unknown, b:1 RSPrimary"},
+		"wire version 16: the version counts first": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{elected("a:1", 16, id(1), new(int64(9))), elected("b:1", 16, id(2), new(int64(1)))}, "a:1 RSPrimary, b:1 Unknown"},
+		"wire version 17: a lower version of the same election": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{elected("a:1", 17, id(1), new(int64(2))), elected("b:1", 17, id(1), new(int64(1)))}, "a:1 RSPrimary, b:1 Unknown"},
+		"wire version 17: nothing is less than anything": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{elected("a:1", 17, id(1), new(int64(1))), elected("b:1", 17, nil, new(int64(5)))}, "a:1 RSPrimary, b:1 Unknown"},
+		"wire version 17: the version may go down with a new election": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{elected("a:1", 17, id(1), new(int64(9))), elected("b:1", 17, id(2), new(int64(1))), elected("a:1", 17, id(2), new(int64(2)))},
+			"a:1 RSPrimary, b:1 Unknown"},
+		"wire version 16: what is not there is not compared": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{elected("a:1", 16, id(1), new(int64(1))), elected("b:1", 16, nil, new(int64(0)))}, "a:1 Unknown, b:1 RSPrimary"},
+		"a primary that becomes a ghost": {event.ReplicaSetNoPrimary,
+			[]*event.ServerDescription{rs(event.RSPrimary, "a:1", "a:1", seeds...), {Addr: "a:1", Kind: event.RSGhost}}, "a:1 RSGhost, b:1 Unknown"},
+	} {
+		td := initial(tt.kind, "rs", seeds)
+		for _, sd := range tt.said {
+			td, _ = machine{seeds: len(seeds)}.next(td, sd)
+		}
+		got := ""
+		for i, s := range td.Servers {
+			if i > 0 {
+				got += ", "
+			}
+			got += s.Addr + " " + s.Kind.String()
+			if s.Kind == event.UnknownServer && s.TopologyVersion != nil {
+				t.Errorf("%s: %s has the version %v", name, s.Addr, s.TopologyVersion)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+		if primary := td.Primary() != nil; primary != (td.Kind == event.ReplicaSetWithPrimary) {
+			t.Errorf("%s: %v", name, td)
+		}
+	}
+}

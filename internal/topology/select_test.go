@@ -1,0 +1,145 @@
+package topology
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/event"
+	"allium/internal/logging"
+)
+
+func membersAt(rtt ...time.Duration) *event.TopologyDescription {
+	td := &event.TopologyDescription{Kind: event.ReplicaSetWithPrimary, SetName: "rs"}
+	for i, d := range rtt {
+		kind := event.RSSecondary
+		if i == 0 {
+			kind = event.RSPrimary
+		}
+		td.Servers = append(td.Servers, &event.ServerDescription{
+			Addr: string(rune('a'+i)) + ":1", Kind: kind, SetName: "rs", AverageRTT: d, MaxWireVersion: 21,
+		})
+	}
+	return td
+}
+
+// The window includes both of its ends, and its end is counted from the nearest of the suitable servers, not of all.
+func TestLatencyWindow(t *testing.T) {
+	td := membersAt(time.Millisecond, 10*time.Millisecond, 25*time.Millisecond, 25*time.Millisecond+1)
+	suitable := appendSuitable(nil, td, &Selection{ReadPreference: &ReadPreference{Mode: Secondary}})
+	if got := names(inWindow(suitable, 15*time.Millisecond), descName); !slices.Equal(got, []string{"b:1", "c:1"}) {
+		t.Errorf("in the window: %v", got)
+	}
+}
+
+// The client's selector is asked for every operation, those that only one server suits included, and before the window is
+// applied. If it accepts none, the operation waits.
+func TestSelectorComesBeforeWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		accepted := ""
+		topo := topologyOf(t, membersAt(time.Millisecond, time.Second), Config{
+			SelectionTimeout: time.Second, LocalThreshold: DefaultLocalThreshold,
+			Selector: func(servers []*event.ServerDescription) []*event.ServerDescription {
+				asked = names(servers, descName)
+				return slices.DeleteFunc(servers, func(d *event.ServerDescription) bool { return d.Addr != accepted })
+			},
+		})
+		for _, tt := range []struct {
+			sel      *Selection
+			accepted string
+			asked    []string
+		}{
+			{write, "a:1", []string{"a:1"}},
+			{write, "b:1", []string{"a:1"}},
+			{&Selection{ReadPreference: &ReadPreference{Mode: Nearest}}, "b:1", []string{"a:1", "b:1"}},
+			{&Selection{ReadPreference: &ReadPreference{Mode: Secondary}, Deprioritized: []string{"b:1"}}, "b:1", []string{"b:1"}},
+		} {
+			accepted = tt.accepted
+			s, err := topo.Select(t.Context(), tt.sel)
+			if !slices.Equal(asked, tt.asked) {
+				t.Errorf("%v: asked about %v, want %v", tt.sel, asked, tt.asked)
+			}
+			if suits := slices.Contains(tt.asked, tt.accepted); suits != (err == nil) || suits && s.Addr() != tt.accepted {
+				t.Errorf("%v: selected %v, %v", tt.sel, s, err)
+			}
+		}
+	})
+}
+
+// The staleness that is allowed counts from the heartbeat interval on, and from 90 seconds.
+func TestMaxStalenessLimits(t *testing.T) {
+	for _, tt := range []struct {
+		heartbeat, staleness time.Duration
+		ok                   bool
+	}{
+		{10 * time.Second, 90 * time.Second, true},
+		{10 * time.Second, 89 * time.Second, false},
+		{80 * time.Second, 90 * time.Second, true},
+		{81 * time.Second, 90 * time.Second, false},
+		{2 * time.Minute, 130 * time.Second, true},
+		{2 * time.Minute, 129 * time.Second, false},
+	} {
+		rp := &ReadPreference{Mode: Nearest, MaxStaleness: tt.staleness}
+		if err := rp.validateFor(event.ReplicaSetWithPrimary, tt.heartbeat); (err == nil) != tt.ok {
+			t.Errorf("maxStaleness %v with heartbeats every %v: %v", tt.staleness, tt.heartbeat, err)
+		}
+		if err := rp.validateFor(event.Sharded, tt.heartbeat); err != nil {
+			t.Errorf("a mongos judges by itself: %v", err)
+		}
+	}
+}
+
+// A selection that waits says so once, however often the topology changes; and that it failed without what stands in
+// the message anyway.
+func TestSelectionLogsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := &logRecorder{}
+		log, _ := logging.New(logging.Options{Handler: recorder}, func(string) string { return "" })
+		td := membersAt(time.Millisecond, time.Millisecond)
+		td.Kind, td.Servers = event.ReplicaSetNoPrimary, td.Servers[1:]
+		topo := topologyOf(t, td, Config{Log: log, SelectionTimeout: 5 * time.Second})
+		for i := range 3 {
+			time.AfterFunc(time.Duration(i)*time.Second, func() {
+				topo.mu.Lock()
+				defer topo.mu.Unlock()
+				topo.publish(td)
+			})
+		}
+		if _, err := topo.Select(t.Context(), &Selection{Write: true, Operation: "insert"}); err == nil {
+			t.Fatal("no error")
+		}
+		var seen []string
+		for _, m := range recorder.messages {
+			if m["component"] == "serverSelection" {
+				seen = append(seen, m["message"].(string))
+			}
+			if m["message"] == "Waiting for suitable server to become available" && m["remainingTimeMS"] != int64(5000) {
+				t.Errorf("remaining time %v", m["remainingTimeMS"])
+			}
+			if failure, ok := m["failure"].(string); ok && strings.Contains(failure, "b:1") {
+				t.Errorf("the failure tells of the topology: %s", failure)
+			}
+		}
+		want := []string{"Server selection started", "Waiting for suitable server to become available", "Server selection failed"}
+		if !slices.Equal(seen, want) {
+			t.Errorf("messages %q", seen)
+		}
+	})
+}
+
+// Whoever asks for servers that are not there is told, when the last one is gone.
+func TestNoServerIsLeft(t *testing.T) {
+	recorder := &logRecorder{}
+	log, _ := logging.New(logging.Options{Handler: recorder}, func(string) string { return "" })
+	td := &event.TopologyDescription{Kind: event.ReplicaSetNoPrimary, SetName: "rs", Servers: []*event.ServerDescription{{Addr: "a:1"}}}
+	topo := topologyOf(t, td, Config{Log: log})
+	topo.phase = connected
+	topo.Server("a:1").checked(&event.ServerDescription{Addr: "a:1", Kind: event.Standalone})
+	last := recorder.messages[len(recorder.messages)-1]
+	if text, _ := last["message"].(string); !strings.HasPrefix(text, "No server is left") || last["topologyId"] != topo.ID().Hex() {
+		t.Errorf("last message %v", last)
+	}
+}
