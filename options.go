@@ -122,7 +122,8 @@ type ClientOptions struct {
 	// Logger takes the driver's log messages, at the levels that the environment variables MONGODB_LOG_* set. Nil: they go
 	// where MONGODB_LOG_PATH says, if any of those variables is set.
 	Logger *slog.Logger
-	// LogLevels are the least severe levels that are logged, by component. They win over the environment variables. A component that
+	// LogLevels are the least severe levels that are logged, by component. They win over the environment variables; its example lets the
+	// environment win. A component that
 	// is not named has the level that the environment sets, or logs all that Logger takes.
 	LogLevels map[LogComponent]slog.Level
 	// MaxLogDocumentLength is how much of a document's Extended JSON a message holds, in bytes. Zero: what the environment variable

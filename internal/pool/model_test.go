@@ -123,12 +123,15 @@ func runModel(t *testing.T, seed uint64) {
 			echo(req)
 		},
 	}
-	var p *Pool
+	var made atomic.Pointer[Pool] // its first connections are made before newPool returns
 	cfg := Config{
 		MaxPoolSize: uint64(m.max), MaxConnecting: uint64(m.maxConnecting), MinPoolSize: uint64(r.IntN(m.max + 1)), Monitor: m.monitor(),
 		ConnectFailed: func(f Failure) {
 			if !mongoerr.HasLabel(f.Err, mongoerr.LabelSystemOverloaded) {
-				p.Clear(f.Err, false)
+				for made.Load() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				made.Load().Clear(f.Err, false)
 			}
 		},
 	}
@@ -136,7 +139,8 @@ func runModel(t *testing.T, seed uint64) {
 		cfg.MaxIdleTime = 50 * time.Millisecond
 	}
 	interrupts := r.IntN(2) == 0
-	p = newPool(t, s, cfg)
+	p := newPool(t, s, cfg)
+	made.Store(p)
 
 	var wg sync.WaitGroup
 	for range 20 {

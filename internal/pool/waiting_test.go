@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,14 +164,17 @@ func TestClearedAttemptFreesItsSlot(t *testing.T) {
 // A server that is there again is not made to wait for its connections because the last attempt failed.
 func TestReadyEndsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p *Pool
+		var pool atomic.Pointer[Pool] // its first attempt begins before newPool returns
 		s := &fakeserver.Server{Handle: echo, Accept: func(_ context.Context, n int64) error {
 			if n == 1 {
+				time.Sleep(time.Millisecond)
 				return errors.New("refused")
 			}
 			return nil
 		}}
-		p = newPool(t, s, Config{MinPoolSize: 3, MaxConnecting: 1, ConnectFailed: func(f Failure) { p.Clear(f.Err, false) }})
+		p := newPool(t, s, Config{MinPoolSize: 3, MaxConnecting: 1, ConnectFailed: func(f Failure) { pool.Load().Clear(f.Err, false) }})
+		pool.Store(p)
+		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
 		p.Ready()
 		synctest.Wait()

@@ -20,6 +20,12 @@ import (
 
 // The rules of the specification Server Monitoring, one by one.
 
+// settle lets time pass, and what happens meanwhile come to an end.
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // Whoever cancels a check has marked the server unknown already: the check's end changes nothing more, its connection is not
 // used again, and the next check has the time of any other.
 func TestCancelledCheckSaysNothing(t *testing.T) {
@@ -29,19 +35,19 @@ func TestCancelledCheckSaysNothing(t *testing.T) {
 			n := newNode(network, "a:1", nil)
 			n.command = func(r *fakeserver.Request) { r.Conn.Close() }
 			topo := connect(t, network, Config{Monitoring: mode}, "a:1")
-			s := mustSelect(t, topo, write)
-			time.Sleep(time.Second)
+			settle(time.Second) // no selection has asked for a check
+			s := topo.Server("a:1")
 			err := ping(t.Context(), s)
 			if err == nil {
 				t.Fatal("no error")
 			}
-			time.Sleep(DefaultHeartbeatInterval - 2*time.Second)
+			settle(DefaultHeartbeatInterval - 2*time.Second)
 			d := s.Description()
 			if d.Kind != event.UnknownServer || d.LastError.Error() != err.Error() || s.pool.Generation() != 1 {
 				t.Errorf("mode %v: %v, generation %d", mode, d, s.pool.Generation())
 			}
 			accepted := n.Accepted()
-			time.Sleep(3 * time.Second)
+			settle(3 * time.Second)
 			if d := s.Description(); d.Kind != event.Standalone || n.Accepted() != accepted+1 {
 				t.Errorf("mode %v: %v, %d new connections", mode, d, n.Accepted()-accepted)
 			}
@@ -62,7 +68,7 @@ func TestRequestedCheck(t *testing.T) {
 			time.Sleep(time.Until(start.Add(at)))
 			s.requestCheck()
 		}
-		time.Sleep(DefaultHeartbeatInterval + time.Second)
+		settle(DefaultHeartbeatInterval + time.Second)
 		var at []time.Duration
 		for _, when := range n.times {
 			at = append(at, when.Sub(start))
@@ -79,10 +85,7 @@ func TestRequestDuringCheck(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			network := &fakeserver.Network{}
 			n := newNode(network, "a:1", nil)
-			topo := connect(t, network, Config{Monitoring: MonitorPoll}, "a:1")
-			s := mustSelect(t, topo, write)
 			var slow atomic.Bool
-			slow.Store(true)
 			n.before = func(r *fakeserver.Request) bool {
 				if slow.CompareAndSwap(true, false) {
 					doc, _, _ := n.reply()
@@ -92,7 +95,11 @@ func TestRequestDuringCheck(t *testing.T) {
 				}
 				return false
 			}
-			time.Sleep(DefaultHeartbeatInterval + time.Millisecond) // the slow check is under way
+			topo := connect(t, network, Config{Monitoring: MonitorPoll}, "a:1")
+			synctest.Wait()
+			s := topo.Server("a:1")
+			slow.Store(true)
+			settle(DefaultHeartbeatInterval + time.Millisecond) // the slow check is under way
 			if !counts {
 				n.say(nil)
 				newer := *s.Description()
@@ -102,9 +109,9 @@ func TestRequestDuringCheck(t *testing.T) {
 				s.handshaken(&newer)
 			}
 			s.requestCheck()
-			before := len(n.times)
-			time.Sleep(2 * time.Second)
-			if again := len(n.times) > before; again == counts {
+			before := n.checks()
+			settle(2 * time.Second)
+			if again := n.checks() > before; again == counts {
 				t.Errorf("the outcome counts: %v; checked again: %v", counts, again)
 			}
 		})
@@ -139,7 +146,7 @@ func TestCheckAnsweredWithAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(DefaultHeartbeatInterval)
+		settle(DefaultHeartbeatInterval)
 		d := s.Description()
 		if d.Kind != event.UnknownServer || d.TopologyVersion == nil || d.TopologyVersion.Counter != 7 || s.pool.Generation() != 1 {
 			t.Errorf("server is %v, version %v, generation %d", d, d.TopologyVersion, s.pool.Generation())
@@ -167,7 +174,7 @@ func TestStreamTimeout(t *testing.T) {
 			ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailed) { failed = append(failed, e.Duration) },
 		}}, "a:1")
 		mustSelect(t, topo, write)
-		time.Sleep(DefaultHeartbeatInterval + 4*time.Second)
+		settle(DefaultHeartbeatInterval + 4*time.Second)
 		if len(failed) != 1 || failed[0] != DefaultHeartbeatInterval+3*time.Second {
 			t.Errorf("failed after %v", failed)
 		}
@@ -225,16 +232,16 @@ func TestRoundTripTimes(t *testing.T) {
 		if d := s.Description(); d.AverageRTT != 20*time.Millisecond || d.MinRTT != 0 {
 			t.Errorf("after one check: %v, %v", d.AverageRTT, d.MinRTT)
 		}
-		time.Sleep(2 * DefaultHeartbeatInterval)
+		settle(2 * DefaultHeartbeatInterval)
 		mu.Lock()
 		delay, cut = 70*time.Millisecond, true
 		mu.Unlock()
-		time.Sleep(5 * DefaultHeartbeatInterval)
+		settle(5 * DefaultHeartbeatInterval)
 		if d := s.Description(); d.AverageRTT <= 30*time.Millisecond || d.AverageRTT >= 70*time.Millisecond || d.MinRTT != 20*time.Millisecond {
 			t.Errorf("after a connection broke: %v, %v", d.AverageRTT, d.MinRTT)
 		}
 		n.SetDown(true)
-		time.Sleep(DefaultHeartbeatInterval)
+		settle(DefaultHeartbeatInterval)
 		if d := s.Description(); d.Kind != event.UnknownServer || d.AverageRTT != 0 {
 			t.Errorf("while it is down: %v, %v", d, d.AverageRTT)
 		}
@@ -279,7 +286,7 @@ func TestHeartbeatsNameTheirConnection(t *testing.T) {
 				ended = append(ended, number(e.DriverConnectionID, e.ServerConnectionID))
 			},
 		}}, "a:1")
-		time.Sleep(2*DefaultHeartbeatInterval + time.Second)
+		settle(2*DefaultHeartbeatInterval + time.Second)
 		if want := []id{{1, 0}, {1, 101}, {1, 101}, {2, 0}}; !slices.Equal(started, want) {
 			t.Errorf("started %v, want %v", started, want)
 		}
@@ -348,8 +355,10 @@ func TestCloseWaitsForMonitors(t *testing.T) {
 			TopologyClosed:             func(*event.TopologyClosed) { add("topology closed") },
 		}}, "a:1")
 		mustSelect(t, topo, write)
-		time.Sleep(time.Second)
+		settle(time.Second)
+		mu.Lock()
 		seen = nil
+		mu.Unlock()
 		if err := topo.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
