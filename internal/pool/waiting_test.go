@@ -235,3 +235,48 @@ func TestListenerUsesThePool(t *testing.T) {
 		}
 	})
 }
+
+// An attempt that fails tells one checkout; the others get another attempt, also if there may be only one at a time.
+func TestConnectErrorLeavesTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeserver.Server{Handle: echo, Accept: func(_ context.Context, n int64) error {
+			time.Sleep(time.Second)
+			if n == 1 {
+				return errors.New("refused")
+			}
+			return nil
+		}}
+		p := newPool(t, s, Config{MaxConnecting: 1})
+		waiting := checkOuts(p, 2)
+		if r := <-waiting[0]; r.err == nil {
+			t.Error("first checkout: no error")
+			r.conn.Return()
+		}
+		start := time.Now()
+		r := <-waiting[1]
+		if r.err != nil || time.Since(start) != time.Second {
+			t.Fatalf("second checkout: %v after %v", r.err, time.Since(start))
+		}
+		r.conn.Return()
+	})
+}
+
+// The minimum is reached soon after a failure, also when the next look at idle connections is far off.
+func TestMinimumDoesNotWaitForIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeserver.Server{Handle: echo, Accept: func(_ context.Context, n int64) error {
+			if n == 2 {
+				time.Sleep(time.Second)
+				return errors.New("refused")
+			}
+			return nil
+		}}
+		p := newPool(t, s, Config{MinPoolSize: 2, MaxConnecting: 1, MaxIdleTime: time.Hour})
+		mustCheckOut(t, p).Return()
+		time.Sleep(time.Second + 2*retryInterval)
+		synctest.Wait()
+		if s.Open() != 2 {
+			t.Errorf("%d connections", s.Open())
+		}
+	})
+}
