@@ -247,6 +247,10 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if sent == nil {
 			sent = first
 		}
+		if (r.inTxn || r.op.EndsTransaction) && (mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || mongoerr.HasLabel(sent, mongoerr.LabelTransientTransaction)) {
+			// Not before: what is tried again in a transaction must go to the same mongos.
+			r.op.Session.Transaction().Unpin()
+		}
 		return Result{}, r.timedOut(ctx, sent, err, stage)
 	}
 }

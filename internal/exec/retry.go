@@ -11,8 +11,7 @@ import (
 	"allium/internal/mongoerr"
 )
 
-// label adds the labels that the driver must add to an error (Retryable Writes, Transactions), and unpins the
-// transaction that the error ends.
+// label adds the labels that the driver must add to an error (Retryable Writes, Transactions).
 func (r *run) label(err error, stage stage) {
 	lost := isNetworkError(err) || errors.Is(err, mongoerr.ErrPoolCleared)
 	if r.retryableWrite() && lost {
@@ -20,9 +19,6 @@ func (r *run) label(err error, stage stage) {
 	}
 	if r.inTxn && (lost || stage == stageSelect && !isIncompatible(err) || stage == stageCheckOut && isTimeout(err)) {
 		mongoerr.AddLabel(err, mongoerr.LabelTransientTransaction)
-	}
-	if (r.inTxn || r.op.EndsTransaction) && mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) {
-		r.op.Session.Transaction().Unpin()
 	}
 }
 

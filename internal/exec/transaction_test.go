@@ -264,6 +264,37 @@ func TestTransactionProperties(t *testing.T) {
 	}
 }
 
+// An operation that is tried again stays where its transaction is, even if its server says that another try of the whole transaction may
+// help; when no further try of it is left, the transaction is given up.
+func TestRetryInTransactionStays(t *testing.T) {
+	busy := outcome{code: 462, labels: append(slices.Clone(overloaded), mongoerr.LabelTransientTransaction)}
+	for name, on := range deployments {
+		for attempts := 1; attempts <= 3; attempts++ {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRigOn(t, both, on.balanced, on.kind)
+				s := r.begin(t, nil)
+				defer s.End()
+				first, err := r.play(t.Context(), in(s, insert(t)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent, err := r.play(t.Context(), in(s, insert(t)), slices.Repeat([]outcome{busy}, attempts)...)
+				if want := min(attempts+1, 3); len(sent) != want || (err != nil) != (attempts == 3) {
+					t.Errorf("%s: %d attempts, want %d: %v", name, len(sent), want, err)
+				}
+				for _, c := range sent {
+					if c.addr != first[0].addr && !on.balanced {
+						t.Errorf("%s: the transaction is on %s, a retry went to %s", name, first[0].addr, c.addr)
+					}
+				}
+				if pinned, want := s.Transaction().Pinned() != nil, name != "replica set" && attempts < 3; pinned != want {
+					t.Errorf("%s: pinned after %d failures: %v, want %v", name, attempts, pinned, want)
+				}
+			})
+		}
+	}
+}
+
 // What nobody may retry, though nothing was sent: Retryable Writes does not apply to it, and the failure was not overload.
 func TestCheckOutIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
