@@ -18,7 +18,7 @@ func TestTextSearch(t *testing.T) {
 				s, _ := v.StringValue()
 				return s
 			}
-			for _, path := range [][]string{{"cursor", "firstBatch"}, {"values"}, {"n"}} {
+			for _, path := range [][]string{{"cursor", "firstBatch"}, {"values"}, {"value"}, {"n"}} {
 				if v := r.Lookup(path...); v.Type != 0 {
 					return v.String()
 				}
@@ -41,6 +41,11 @@ func TestTextSearch(t *testing.T) {
 				`[{"_id":null,"best":1.1}]`},
 			{`{"aggregate": "c", "pipeline": [{"$project": {"r": {"$meta": "textScore"}}}], "cursor": {}, "$db": "t"}`, "query requires text score metadata, but it is not available"},
 			{`{"find": "c", "filter": {"$text": {"$search": "fox"}}, "hint": {"_id": 1}, "$db": "t"}`, "text and hint not allowed in same query"},
+			{`{"findAndModify": "c", "query": {"$text": {"$search": "fox"}}, "sort": {"s": {"$meta": "textScore"}}, "update": {"$set": {"hit": 1}}, "fields": {"_id": 1, "r": {"$meta": "textScore"}}, "$db": "t"}`,
+				`{"_id":4,"r":1.1}`},
+			{`{"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"hit": 1}}, "fields": {"r": {"$meta": "textScore"}}, "$db": "t"}`,
+				"query requires text score metadata, but it is not available"},
+			{`{"findAndModify": "c", "query": {}, "sort": {"$natural": -1}, "update": {"$set": {"hit": 2}}, "fields": {"_id": 1}, "$db": "t"}`, `{"_id":4}`},
 			{`{"delete": "c", "deletes": [{"q": {"$text": {"$search": "dog"}}, "limit": 0}], "$db": "t"}`, `1`},
 			{`{"createIndexes": "d", "indexes": [{"key": {"b": "text", "a": "text"}, "weights": {"c": 5, "b": 2}, "name": "s"}], "$db": "t"}`, ""},
 			{`{"insert": "d", "documents": [{"_id": 1, "b": "x", "language": "klingon"}], "$db": "t"}`, `0`},

@@ -151,8 +151,13 @@ func (f *Filter) SearchIn(index *fts.Index) error {
 	return nil
 }
 
-// TextScore returns how well a document fits what $text searches for.
-func (f *Filter) TextScore(doc bson.Raw) float64 { return f.text.search.Score(doc) }
+// TextScore returns how well a document fits what $text searches for, 0 as long as there is no index to search in.
+func (f *Filter) TextScore(doc bson.Raw) float64 {
+	if f.text.search == nil {
+		return 0
+	}
+	return f.text.search.Score(doc)
+}
 
 // textNode is $text.
 type textNode struct {

@@ -143,6 +143,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 	var res updateResult
 	var proj *query.Projection
 	var failed error
+	var meta func(doc bson.Raw) func(name string) bson.RawValue
 	err := r.write(func(tx *store.Tx) error {
 		op := q.op
 		op.findAndModify = true
@@ -161,6 +162,10 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 				return err
 			}
 		}
+		if err := checkMeta(op.filter, op.order, proj); err != nil {
+			return err
+		}
+		meta = op.meta
 		if q.remove {
 			d := deleteOp{updateOp: op, one: true}
 			res, failed = d.apply(r, tx, ns, r.storeStatement(q.stmt))
@@ -195,7 +200,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 		r.NoWrite = false
 	}
 	if value != nil && proj != nil {
-		if value, err = proj.Apply(value, nil); err != nil {
+		if value, err = proj.Apply(value, meta(value)); err != nil {
 			return dst, err
 		}
 	}

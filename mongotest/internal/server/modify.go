@@ -27,11 +27,12 @@ type updateOp struct {
 
 	findAndModify bool // the statement is a findAndModify
 
-	paths  []string
-	filter *query.Filter
-	update *query.Update
-	order  *query.Sort
-	coll   *query.Collation
+	paths         []string
+	filter        *query.Filter
+	update        *query.Update
+	order         *query.Sort
+	natural, back bool // sorted by $natural
+	coll          *query.Collation
 }
 
 // updateResult is what came of it.
@@ -113,7 +114,10 @@ func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
 	if op.filter, err = query.ParseFilter(op.q, o); err != nil {
 		return err
 	}
-	if len(op.sort) > 5 {
+	if op.natural, op.back, err = query.Natural(op.sort); err != nil {
+		return err
+	}
+	if len(op.sort) > 5 && !op.natural {
 		if op.order, err = query.ParseSort(op.sort, o); err != nil {
 			return err
 		}
@@ -147,7 +151,7 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 		}
 		return nil
 	}
-	a := &access{coll: c, filter: op.filter, sort: op.order, hint: op.hint, collation: op.coll}
+	a := &access{coll: c, filter: op.filter, sort: op.order, natural: op.natural, back: op.back, hint: op.hint, collation: op.coll}
 	a.noScan = func() bool { return r.noTableScan(c.NS) }
 	a.text = func() string {
 		shown := op.collation
@@ -185,7 +189,7 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 		if doc == nil {
 			break
 		}
-		key, err := p.sort.Key(doc, nil)
+		key, err := p.sort.Key(doc, op.meta(doc))
 		if err != nil {
 			return err
 		}
@@ -198,6 +202,16 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 	}
 	_, err = f(rid, hit, at)
 	return err
+}
+
+// meta returns the metadata of a document that sorts and projections ask for.
+func (op *updateOp) meta(doc bson.Raw) func(name string) bson.RawValue {
+	return func(name string) bson.RawValue {
+		if name != "textScore" {
+			return bson.RawValue{}
+		}
+		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, op.filter.TextScore(doc))}
+	}
 }
 
 // apply runs the statement. What it has written when it fails stays written.
