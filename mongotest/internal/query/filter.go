@@ -171,7 +171,7 @@ func (t *textNode) match(doc bson.Raw) (bool, int, error) {
 
 func (t *textNode) matchValue(bson.RawValue) bool { return false }
 
-// NeedsGeoIndex reports whether the filter contains $near or $nearSphere. They do not sort documents out: see Near.
+// NeedsGeoIndex reports whether the filter contains $near or $nearSphere. In which order the documents come is up to the caller: see Near.
 func (f *Filter) NeedsGeoIndex() bool { return f.near != nil }
 
 // foldError returns the first error of a constant expression; each level of the tree adds its say.

@@ -421,8 +421,12 @@ func (t *nearTest) test(v bson.RawValue) (bool, int) {
 // nearNode stands for $near in the tree; distance and order are the caller's work.
 type nearNode struct{ near *Near }
 
-func (nearNode) match(bson.Raw) (bool, int, error) { return true, noIndex, nil }
-func (nearNode) matchValue(bson.RawValue) bool     { return true }
+func (n nearNode) match(doc bson.Raw) (bool, int, error) {
+	_, ok := n.near.Distance(doc)
+	return ok, noIndex, nil
+}
+
+func (nearNode) matchValue(bson.RawValue) bool { return true }
 
 func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
 	if p.noText {

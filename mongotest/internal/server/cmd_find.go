@@ -403,9 +403,6 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 	a := &access{coll: c, filter: filter, sort: sort, natural: q.natural, back: q.back, hint: q.hint, min: q.min, max: q.max, collation: collation}
 	a.noScan = func() bool { return r.noTableScan(q.ns) }
 	a.text = func() string { return describe(q.ns, filter, q.sort, q.projection, q.collation) }
-	if filter != nil && filter.NeedsGeoIndex() && !slices.Contains(specialFields(c, "2d", "2dsphere"), filter.Near().Path()) {
-		return nil, nil, a.fail(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
-	}
 	if q.tailable && !c.Capped {
 		return nil, nil, srverr.New(srverr.BadValue, "error processing query: %s tailable cursor requested on non capped collection", a.text())
 	}

@@ -309,10 +309,17 @@ func (s *indexSpec) checkPlugin() error {
 	case partial && s.doc.Lookup("sparse").AsBool():
 		return s.badLater(srverr.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
 	}
-	if s.plugin == "text" {
-		if err := s.checkText(); err != nil {
-			return err
-		}
+	var err error
+	switch s.plugin {
+	case "text":
+		err = s.checkText()
+	case "2d":
+		err = s.checkPlane()
+	case "2dsphere":
+		err = s.checkSphere()
+	}
+	if err != nil {
+		return err
 	}
 	if s.partial != nil {
 		if text := s.partial.UnfitForPartial(); text != "" {

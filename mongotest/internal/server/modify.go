@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -165,6 +167,9 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 		return err
 	}
 	s := &scanIter{run: &running{r: r}, ns: c.NS, scan: p.scan, filter: p.filter, at: -1}
+	if p.sort == nil && op.filter.NeedsGeoIndex() {
+		return nearestFirst(s, op.filter.Near(), f)
+	}
 	if p.sort == nil {
 		for {
 			doc, err := s.Next()
@@ -202,6 +207,35 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 	}
 	_, err = f(rid, hit, at)
 	return err
+}
+
+// nearestFirst calls f for a scan's documents by their distance.
+func nearestFirst(s *scanIter, near *query.Near, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
+	type found struct {
+		rid      string
+		doc      bson.Raw
+		at       int
+		distance float64
+	}
+	var list []found
+	for {
+		doc, err := s.Next()
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			break
+		}
+		distance, _ := near.Distance(doc)
+		list = append(list, found{s.rid, doc, s.at, distance})
+	}
+	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(a.distance, b.distance) })
+	for _, d := range list {
+		if more, err := f(d.rid, d.doc, d.at); err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
 // meta returns the metadata of a document that sorts and projections ask for.

@@ -52,6 +52,9 @@ func (a *access) plan() (*plan, error) {
 	if err := a.useText(); err != nil {
 		return nil, err
 	}
+	if f := a.filter; f != nil && f.NeedsGeoIndex() && !slices.Contains(specialFields(a.coll, "2d", "2dsphere"), f.Near().Path()) {
+		return nil, a.fail(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
+	}
 	p := &plan{filter: a.filter, sort: a.sort}
 	if p.filter != nil && p.filter.MatchesAll() {
 		p.filter = nil
