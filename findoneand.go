@@ -72,9 +72,9 @@ type FindOneAndDeleteOptions struct {
 	Timeout    *time.Duration
 }
 
-// FindOneAndUpdate changes the first document that matches the filter and returns it, as it was before or, with
-// ReturnNew, as it is now. If there is none, or if the write concern asks for no answer, the error is ErrNoDocuments. update is as for UpdateOne, and so is how it is
-// retried.
+// FindOneAndUpdate changes the first document that matches the filter and returns it, as it was before or, with ReturnNew, as
+// it is now. If there is none, if an upsert had none to return, or if the write concern asks for no answer, the error is
+// ErrNoDocuments. update is as for UpdateOne, and so is how it is retried.
 func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
 	o, err := option.One(opts)
 	if err != nil {
