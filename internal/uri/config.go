@@ -59,7 +59,7 @@ type Config struct {
 	EnableOverloadRetargeting *bool
 
 	// TLS switches TLS on. It is on if the string begins with mongodb+srv or has any other option whose name begins with
-	// tls, unless the string says tls=false.
+	// tls, whatever its value, unless the string says tls=false.
 	TLS   *bool
 	TLSIs TLSOptions
 	Proxy Proxy
@@ -69,6 +69,7 @@ type Config struct {
 
 	authSource string // as an option or a TXT record gives it
 	slaveOk    bool
+	tlsImplied bool // an option about TLS was there, whatever its value
 	redacted   string
 }
 

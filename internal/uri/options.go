@@ -23,6 +23,10 @@ type option struct {
 	note string
 }
 
+// impliesTLS reports whether the option is about how TLS is used. Also one without a value, or with a wrong one, shows that it is
+// meant to be.
+func (o *option) impliesTLS() bool { return o.name != "tls" && strings.HasPrefix(o.name, "tls") }
+
 // invalidValue is the error of a value that an option does not allow: it is ignored with a warning.
 type invalidValue struct{ want string }
 
@@ -176,6 +180,7 @@ func (c *Config) applyOptions(s string) error {
 			c.warn("option %q is not supported", p.key)
 			continue
 		}
+		c.tlsImplied = c.tlsImplied || o.impliesTLS()
 		name := o.name
 		if o.note != "" {
 			c.warn("option %q %s", o.name, o.note)

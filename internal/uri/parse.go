@@ -68,7 +68,7 @@ func (c *Config) parse(s string) error {
 	if err := c.applyOptions(options); err != nil {
 		return err
 	}
-	if c.TLS == nil && (srv || c.TLSIs != TLSOptions{}) {
+	if c.TLS == nil && (srv || c.tlsImplied) {
 		c.TLS = new(true)
 	}
 	if c.slaveOk && c.ReadPreference == "" {

@@ -185,6 +185,8 @@ func TestTLSIsImplied(t *testing.T) {
 		"mongodb://a/?tlsCAFile=x":                    true,
 		"mongodb://a/?tlsAllowInvalidHostnames=false": true,
 		"mongodb://a/?tlsCAFile=x&tls=false":          false,
+		"mongodb://a/?tlsCAFile=":                     true,
+		"mongodb://a/?tlsAllowInvalidHostnames=maybe": true,
 		"mongodb+srv://a.b.c/":                        true,
 		"mongodb+srv://a.b.c/?ssl=false":              false,
 	} {
