@@ -2,6 +2,7 @@ package allium_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"path/filepath"
 	"slices"
@@ -149,5 +150,54 @@ func seedlistCase(t *testing.T, d *mongotest.Deployment, file string) {
 	case <-found:
 	case <-ctx.Done():
 		t.Errorf("%s: hosts %q, want %q", uri, hosts(client.Topology()), tt.Hosts)
+	}
+}
+
+// targetResolver answers every question about SRV records with one target.
+type targetResolver string
+
+func (r targetResolver) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", []*net.SRV{{Target: string(r) + ".", Port: 27017}}, nil
+}
+
+func (targetResolver) LookupTXT(context.Context, string) ([]string, error) { return nil, nil }
+
+// refusingDialer remembers what was dialed.
+type refusingDialer struct{ addrRecorder }
+
+func (r *refusingDialer) DialContext(_ context.Context, _, address string) (net.Conn, error) {
+	r.add(address)
+	return nil, errors.New("there are no servers")
+}
+
+// Initial DNS Seedlist Discovery, prose tests 1 to 4, with the client; package dns has further cases.
+func TestProseSeedlistClient(t *testing.T) {
+	for _, tt := range []struct {
+		name, host, target string
+		ok                 bool
+	}{
+		{"1", "localhost", "a.localhost", true}, {"1", "mongo.local", "a.mongo.local", true},
+		{"2", "localhost", "localhost.mongodb", false}, {"2", "mongo.local", "test_1.evil.local", false}, {"2", "blogs.mongodb.com", "blogs.evil.com", false},
+		{"3", "localhost", "localhost", false}, {"3", "mongo.local", "mongo.local", false},
+		{"4", "localhost", "test_1.cluster_1localhost", false}, {"4", "mongo.local", "test_1.my_hostmongo.local", false},
+		{"4", "blogs.mongodb.com", "cluster.testmongodb.com", false},
+	} {
+		t.Run(tt.name+" "+tt.host+" "+tt.target, func(t *testing.T) {
+			dialed := &refusingDialer{}
+			client, err := allium.Open("mongodb+srv://"+tt.host, allium.ClientOptions{Resolver: targetResolver(tt.target), Dialer: dialed})
+			if (err == nil) != tt.ok {
+				t.Errorf("error %v", err)
+			}
+			if err != nil {
+				if len(dialed.seen()) != 0 {
+					t.Errorf("%v were dialed", dialed.seen())
+				}
+				return
+			}
+			defer client.Close(t.Context())
+			if servers := client.Topology().Servers; len(servers) != 1 || servers[0].Addr != tt.target+":27017" {
+				t.Errorf("servers %v", servers)
+			}
+		})
 	}
 }

@@ -184,6 +184,7 @@ func TestSOCKS5ResolvesNames(t *testing.T) {
 	}
 }
 
+// dialRecorder dials, and remembers where.
 type dialRecorder struct{ addrRecorder }
 
 func (r *dialRecorder) DialContext(ctx context.Context, network, address string) (net.Conn, error) {

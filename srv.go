@@ -10,8 +10,8 @@ import (
 	"allium/internal/uri"
 )
 
-// Resolver asks DNS for the SRV and TXT records of a mongodb+srv connection string. A *net.Resolver is one. If it also has the
-// method
+// Resolver asks DNS for the SRV and TXT records of a mongodb+srv connection string. A *net.Resolver is one. It is asked with the names
+// of service and protocol without underscores, and with absolute host names, which end in a dot. If it also has the method
 //
 //	LookupSRVTTL(ctx context.Context, service, proto, name string) ([]*net.SRV, time.Duration, error)
 //
