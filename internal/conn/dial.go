@@ -149,10 +149,20 @@ func mayBeOverload(e *mongoerr.ConnectionError) bool {
 	if _, ok := errors.AsType[*proxyError](e.Wrapped); ok {
 		return false
 	}
+	if isAlert(e.Wrapped) {
+		return false
+	}
 	if e.Op != stepTLS {
 		return true
 	}
 	_, isSyscall := errors.AsType[syscall.Errno](e.Wrapped)
 	return isSyscall || slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, io.ErrClosedPipe},
 		func(ioErr error) bool { return errors.Is(e.Wrapped, ioErr) })
+}
+
+// isAlert reports whether err is one of TLS's own, which package tls marks by the operation. A server with TLS 1.3 refuses a client's
+// certificate after the client's handshake, so that the alert comes in place of the first reply.
+func isAlert(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "remote error" || op.Op == "local error")
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -289,4 +290,26 @@ func FuzzDecryptPKCS8(f *testing.F) {
 			t.Error("decrypted with a wrong password")
 		}
 	})
+}
+
+// A client certificate that TLS 1.3 servers refuse is met when the hello is read: no sign of overload either.
+func TestRefusedCertificateIsNoOverload(t *testing.T) {
+	ca := newAuthority(t)
+	good, _ := ca.issue("127.0.0.1")
+	addr := fakeServer(t, func(p *peer) {
+		tls.Server(p.Conn, &tls.Config{Certificates: []tls.Certificate{good}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}).Handshake()
+		io.Copy(io.Discard, p.Conn) // with what was sent unread, a close would take the alert back
+	})
+	cfg, err := NewTLSConfig(&uri.TLSOptions{CAFile: ca.file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Dial(t.Context(), addr, &Config{TLSConfig: cfg})
+	ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
+	if !ok || ce.Op != stepHello || !strings.Contains(err.Error(), "certificate required") {
+		t.Fatalf("error %v", err)
+	}
+	if mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) {
+		t.Errorf("%v: counts as overload", err)
+	}
 }
