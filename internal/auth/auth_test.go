@@ -302,3 +302,34 @@ func BenchmarkScramCachedKeys(b *testing.B) {
 		}
 	}
 }
+
+// Whatever a server says that does not know the password, it is not believed.
+func FuzzScram(f *testing.F) {
+	f.Add("r=nonceX,s=QUJD,i=4096", "v=AAAA")
+	f.Add("r=nonceX,s=QUJD,i=4096,x=y", "e=no")
+	f.Add("r=,s=,i=", "v=")
+	f.Fuzz(func(t *testing.T, first, final string) {
+		if _, _, iterations, err := parseServerFirst(first); err == nil && iterations > 2*minIterations && iterations <= maxIterations {
+			return // takes long, as it should
+		}
+		a, err := New(&uri.Credential{Username: "user", Password: "pencil", Source: "admin", Mechanism: uri.ScramSHA256}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := newScram(a, uri.ScramSHA256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := c.(*saslConversation).client.(*scram)
+		client.newNonce = func() string { return "nonce" }
+		if _, err := client.start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.next(t.Context(), []byte(first)); err != nil {
+			return
+		}
+		if _, err := client.next(t.Context(), []byte(final)); err == nil {
+			t.Errorf("%q and %q are believed", first, final)
+		}
+	})
+}
