@@ -144,10 +144,11 @@ func New(cfg *Config) (*Topology, error) {
 	case c.SetName != "":
 		kind = event.ReplicaSetNoPrimary
 	}
-	t.machine.seeds = len(seeds)
+	first := initial(kind, c.SetName, seeds)
+	t.machine.seeds = len(first.Servers) // a seed that is named twice is one
 	t.streaming = c.Monitoring == MonitorStream || c.Monitoring == MonitorAuto && conn.FaaS() == ""
 	t.life, t.end = context.WithCancel(context.Background())
-	t.snapshot.Store(&snapshot{desc: initial(kind, c.SetName, seeds), changed: make(chan struct{})})
+	t.snapshot.Store(&snapshot{desc: first, changed: make(chan struct{})})
 	return t, nil
 }
 

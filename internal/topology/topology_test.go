@@ -457,3 +457,16 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A seed that is named twice is one seed: a standalone there is not one among several.
+func TestSeedsAreCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		newNode(network, "a:27017", nil)
+		topo := connect(t, network, Config{}, "a:27017", "A")
+		synctest.Wait()
+		if d := topo.Description(); d.Kind != event.Single || len(d.Servers) != 1 {
+			t.Errorf("topology %v", d)
+		}
+	})
+}
