@@ -131,8 +131,8 @@ func (t *Attempt) AppendHello(dst []byte) []byte {
 	return bson.EndDocument(out, start)
 }
 
-// Finish authenticates, given the server's reply to the hello. Errors other than those of the transport's network are
-// *mongoerr.AuthError.
+// Finish authenticates, given the server's reply to the hello. Errors other than those of the transport's network, and the end of ctx,
+// which is a *mongoerr.TimeoutError, are *mongoerr.AuthError.
 func (t *Attempt) Finish(ctx context.Context, tr Transport, hello bson.Raw) error {
 	if t.mechanism == "" {
 		t.mechanism = negotiate(hello)
@@ -166,21 +166,27 @@ func (t *Attempt) Reauthenticate(ctx context.Context, tr Transport) error {
 
 // run has a conversation: the one that began with the hello if the server answered it, else a new one.
 func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, speculative bson.Raw) error {
-	c := ahead
+	start, c := time.Now(), ahead
 	if speculative == nil {
 		var err error
 		if c, err = mechanisms[t.mechanism](t); err != nil {
 			return authError(tr, t.mechanism, err)
 		}
 	}
-	if err := c.run(ctx, tr, speculative); err != nil {
-		return authError(tr, t.mechanism, err)
+	err := c.run(ctx, tr, speculative)
+	_, said := errors.AsType[*mongoerr.TimeoutError](err) // by the transport
+	if cause := ctx.Err(); cause != nil && !said && errors.Is(err, cause) {
+		// Over while a callback for tokens was at work.
+		err = &mongoerr.TimeoutError{Phase: "connect (authenticate)", Source: "context", Elapsed: time.Since(start), Addr: tr.Addr(), Wrapped: cause}
 	}
-	return nil
+	return authError(tr, t.mechanism, err)
 }
 
 // authError says that authentication failed, unless err says that the network or the context did.
 func authError(tr Transport, mechanism string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if _, ok := errors.AsType[*mongoerr.ConnectionError](err); ok {
 		return err
 	}

@@ -190,8 +190,11 @@ func TestOIDCTimes(t *testing.T) {
 		for _, o := range []*OIDC{{Callback: wait}, {HumanCallback: wait}} {
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			s.connect(ctx, oidcAuthenticator(t, o, 0))
+			_, err := s.connect(ctx, oidcAuthenticator(t, o, 0))
 			cancel()
+			if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || !errors.Is(err, context.DeadlineExceeded) || te.Addr != s.addr {
+				t.Errorf("deadline of a second: %v", err)
+			}
 			if took, human := time.Since(start), o.HumanCallback != nil; (took > time.Second) != human {
 				t.Errorf("deadline of a second, a person %v: took %v", human, took)
 			}
