@@ -122,21 +122,23 @@ var groups = []group{
 	{"parallel", parallelTasks},
 }
 
-// Tasks returns the tasks whose names start with prefix, and sets up only the groups that they are in.
-func Tasks(env *Env, prefix string) ([]Task, error) {
+// Tasks returns the tasks whose names start with one of the prefixes, and sets up only the groups that they are in.
+func Tasks(env *Env, prefixes ...string) ([]Task, error) {
 	var out []Task
 	for _, g := range groups {
-		if !strings.HasPrefix(prefix, g.name) && !strings.HasPrefix(g.name, prefix) {
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(p, g.name) || strings.HasPrefix(g.name, p) }) {
 			continue
 		}
 		tasks, err := g.tasks(env)
 		if err != nil {
 			return nil, fmt.Errorf("set up %s: %w", g.name, err)
 		}
-		out = append(out, slices.DeleteFunc(tasks, func(t Task) bool { return !strings.HasPrefix(t.Name, prefix) })...)
+		out = append(out, slices.DeleteFunc(tasks, func(t Task) bool {
+			return !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(t.Name, p) })
+		})...)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no task starts with %q", prefix)
+		return nil, fmt.Errorf("no task starts with %q", prefixes)
 	}
 	return out, nil
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"allium/bench"
@@ -36,7 +37,7 @@ type settings struct {
 func main() {
 	bench.Child()
 	var s settings
-	flag.StringVar(&s.prefix, "run", "", "run only the tasks whose names start with this, for example bson or bson/flat")
+	flag.StringVar(&s.prefix, "run", "", "run only the tasks whose names start with one of these, separated by commas, for example bson/flat,null")
 	flag.IntVar(&s.plan.Rounds, "rounds", 7, "how often each driver takes its turn")
 	flag.DurationVar(&s.plan.Length, "time", 150*time.Millisecond, "how long a turn takes, about")
 	flag.BoolVar(&s.quick, "quick", false, "short turns and small parallel data sets")
@@ -61,7 +62,7 @@ func run(s settings) (err error) {
 	}
 	env := &bench.Env{Files: s.files}
 	defer func() { err = errors.Join(err, env.Close()) }()
-	tasks, err := bench.Tasks(env, s.prefix)
+	tasks, err := bench.Tasks(env, strings.Split(s.prefix, ",")...)
 	if err != nil {
 		return err
 	}
