@@ -190,6 +190,9 @@ func (c *cursor) release() {
 // advance moves to the next document, fetching batches if need be: one at the most without block, or if the cursor tails without
 // waiting.
 func (c *cursor) advance(ctx context.Context, block bool) bool {
+	if ctx == nil && c.err == nil {
+		c.fail(errNilContext)
+	}
 	for asked := false; c.err == nil && !c.closed; asked = true {
 		if len(c.batch) > 0 {
 			if err := c.read(); err != nil {

@@ -29,8 +29,12 @@
 // # Options
 //
 // Each operation takes one plain struct of options as its last argument, which is left out when not needed. The zero value of
-// a field means "not set". Read preference, read concern, write concern and timeout are inherited from the client by
-// its databases, and from a database by its collections; With derives one that differs.
+// a field means "not set"; where zero means something else, the field is a pointer, as in
+//
+//	allium.FindOptions{Timeout: new(5 * time.Second), AllowDiskUse: new(true)}
+//
+// Read preference, read concern, write concern and timeout are inherited from the client by its databases, and from a database by its
+// collections; With derives one that differs.
 //
 // # Time
 //
@@ -54,9 +58,10 @@
 //
 // # Errors
 //
-// Errors are values that work with errors.Is and errors.As: *ServerError, *WriteError, *BulkWriteError, *WriteConcernError,
-// *ConnectionError, *SelectionError and *TimeoutError; ErrNoDocuments, ErrDuplicateKey, ErrClientClosed and ErrPoolCleared are classes.
-// Their messages never contain a password.
+// Errors are values that work with errors.Is and errors.As: *ServerError, *WriteError, *BulkWriteError, *ClientBulkWriteError,
+// *WriteConcernError, *ConnectionError, *AuthError, *SelectionError and *TimeoutError; ErrNoDocuments, ErrDuplicateKey, ErrNilDocument,
+// ErrClientClosed and ErrPoolCleared are classes. IsTimeout, HasErrorCode and HasErrorLabel answer what several types can say. No
+// message contains a password.
 //
 // # Retries
 //
@@ -69,6 +74,11 @@
 // Every operation, those included, is tried again, after a wait that grows, when a server says that it is overloaded: twice at the
 // most. The client's options change that or switch it off. A program that tries again by itself multiplies the attempts, and should
 // bound them.
+//
+// # Events and logs
+//
+// ClientOptions.CommandMonitor, PoolMonitor and ServerMonitor are told what happens (package allium/event), and ClientOptions.Logger, a
+// *slog.Logger, takes the same as messages; credentials are in neither.
 //
 // # Files
 //

@@ -103,6 +103,9 @@ func (s *Session) abortDetached(ctx context.Context, timeout *time.Duration) {
 	if err != nil {
 		limit, _ = s.limit(nil)
 	}
+	if ctx == nil {
+		ctx = context.Background() // End has no error to return
+	}
 	ctx = context.WithoutCancel(ctx)
 	if limit.Deadline.IsZero() {
 		var cancel context.CancelFunc

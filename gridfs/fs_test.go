@@ -201,3 +201,63 @@ func TestHTTP(t *testing.T) {
 		t.Errorf("nothing: %v", res.Status)
 	}
 }
+
+// What is closed says so, and directories and positions that cannot be are errors.
+func TestFSMisuse(t *testing.T) {
+	w := start(t)
+	b := gridfs.NewBucket(w.db)
+	id := upload(t, b, "dir/f", noise(10))
+	files := b.FS(t.Context())
+	dir, err := files.Open("dir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("reading a directory: %v", err)
+	}
+	if info, err := dir.Stat(); err != nil || !info.IsDir() || info.Sys() != nil || !strings.Contains(fmt.Sprint(info), "dir/") {
+		t.Errorf("the directory is %v (%v)", info, err)
+	}
+	file, err := files.Open("dir/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := file.Stat(); err != nil || !strings.Contains(fmt.Sprint(info), "10") {
+		t.Errorf("the file is %v (%v)", info, err)
+	}
+	for _, f := range []fs.File{dir, file} {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := f.Stat(); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("Stat after Close: %v", err)
+		}
+		if err := f.Close(); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("Close after Close: %v", err)
+		}
+	}
+	if _, err := dir.(fs.ReadDirFile).ReadDir(-1); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("ReadDir after Close: %v", err)
+	}
+	s := openDownload(t, b, id)
+	defer s.Close()
+	if _, err := s.Seek(0, 3); err == nil {
+		t.Error("a whence that does not exist was accepted")
+	}
+	if _, err := s.ReadAt(make([]byte, 1), -1); err == nil {
+		t.Error("a negative position was accepted")
+	}
+}
+
+// A reader that never gets on is given up, and nothing of the file stays.
+func TestReaderWithoutProgress(t *testing.T) {
+	w := start(t)
+	b := gridfs.NewBucket(w.db)
+	_, err := b.UploadFromStream(t.Context(), "f", readFunc(func([]byte) (int, error) { return 0, nil }))
+	if !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.OpenDownloadStreamByName(t.Context(), "f"); !errors.Is(err, gridfs.ErrFileNotFound) {
+		t.Errorf("the file: %v", err)
+	}
+}
