@@ -260,13 +260,14 @@ func (r *run) prepareRetry(err error) {
 	if !r.op.EndsTransaction {
 		return
 	}
-	overload := isRetryableOverload(err)
-	if !overload || mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite) {
-		// Any mongos can find out with the recovery token what became of a commit that was begun, and so can any connection through
-		// a load balancer. A server that is overloaded has not begun it, and only the one that the transaction ran on can.
+	overload, commits := isRetryableOverload(err), r.op.RetryConcern != nil
+	if !commits || !overload || mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite) {
+		// Any mongos can abort a transaction, and can find out with the recovery token what became of a commit that was begun; so can
+		// any connection through a load balancer. A server that is overloaded has not begun a commit, and only the one that the
+		// transaction ran on can (specification: Transactions, "When to unpin", 1 and 3).
 		r.op.Session.Transaction().Unpin()
 	}
-	if r.op.RetryConcern != nil && !overload {
+	if commits && !overload {
 		r.op.WriteConcern = r.op.RetryConcern
 	}
 }
