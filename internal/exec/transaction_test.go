@@ -414,3 +414,30 @@ func TestBaseBackoff(t *testing.T) {
 		})
 	}
 }
+
+// What an attempt to end a transaction must do before the next one selects a server ("When to unpin", 1 and 3): a commit stays where it is
+// after overload, an abort does not.
+func TestUnpinBeforeRetry(t *testing.T) {
+	for what, commits := range map[string]bool{"commit": true, "abort": false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRigOn(t, both, false, mongotest.Sharded(1, 2))
+			s := r.begin(t, nil)
+			if _, err := r.play(t.Context(), in(s, insert(t))); err != nil {
+				t.Fatal(err)
+			}
+			op := &Op{Command: &command.EndTransaction{Commit: commits}, EndsTransaction: true, Session: s}
+			if commits {
+				op.RetryConcern = retriedCommitConcern(nil)
+			}
+			err := &mongoerr.ServerError{Code: 462}
+			err.AddLabel(mongoerr.LabelSystemOverloaded)
+			err.AddLabel(mongoerr.LabelRetryable)
+			(&run{x: r.x, op: op}).prepareRetry(err)
+			if pinned := s.Transaction().Pinned() != nil; pinned != commits {
+				t.Errorf("%s after overload: pinned %v", what, pinned)
+			}
+			s.Transaction().Unpin()
+			s.End()
+		})
+	}
+}
