@@ -122,9 +122,8 @@ type ClientOptions struct {
 	// Logger takes the driver's log messages, at the levels that the environment variables MONGODB_LOG_* set. Nil: they go
 	// where MONGODB_LOG_PATH says, if any of those variables is set.
 	Logger *slog.Logger
-	// LogLevels are the least severe levels that are logged, by component. They win over the environment variables; its example lets the
-	// environment win. A component that
-	// is not named has the level that the environment sets, or logs all that Logger takes.
+	// LogLevels are the least severe levels that are logged, by component. They win over the environment variables; its example lets
+	// the environment win. A component that is not named has the level that the environment sets, or logs all that Logger takes.
 	LogLevels map[LogComponent]slog.Level
 	// MaxLogDocumentLength is how much of a document's Extended JSON a message holds, in bytes. Zero: what the environment variable
 	// MONGODB_LOG_MAX_DOCUMENT_LENGTH says, 1000 by default.
@@ -169,7 +168,7 @@ const OIDCVersion = auth.OIDCVersion
 // is valid (zero: not known); and RefreshToken, for the next call of a HumanCallback (empty: none).
 type OIDCCredential = auth.OIDCCredential
 
-// AWSCallback returns the keys of MONGODB-AWS.
+// AWSCallback returns the keys of MONGODB-AWS. It has as much time as OIDC.Callback.
 type AWSCallback = auth.AWSCallback
 
 // AWSCredentials are the keys of MONGODB-AWS: AccessKeyID, SecretAccessKey, and SessionToken of temporary ones. They never print their

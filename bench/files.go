@@ -112,16 +112,18 @@ func (d *docs) manyFilesTasks(dir string, most int) ([]Task, error) {
 	if err := os.Mkdir(out, 0o700); err != nil {
 		return nil, err
 	}
-	upload := func(b *gridfs.Bucket) error {
+	each := func(upload func(name string, f io.Reader) error) error {
 		return parallel(files, func(name string) error {
 			f, err := os.Open(name)
 			if err != nil {
 				return err
 			}
 			defer f.Close()
-			_, err = b.UploadFromStream(ctx, filepath.Base(name), f)
-			return err
+			return upload(filepath.Base(name), f)
 		})
+	}
+	upload := func(b *gridfs.Bucket) error {
+		return each(func(name string, f io.Reader) error { _, err := b.UploadFromStream(ctx, name, f); return err })
 	}
 	stored := gridfs.BucketOptions{Name: "stored"}
 	if err := upload(gridfs.NewBucket(d.ourDB, stored)); err != nil {
@@ -131,15 +133,7 @@ func (d *docs) manyFilesTasks(dir string, most int) ([]Task, error) {
 		Allium: repeat(func() error { return upload(gridfs.NewBucket(d.ourDB)) }),
 		Official: repeat(func() error {
 			b := d.theirDB.GridFSBucket()
-			return parallel(files, func(name string) error {
-				f, err := os.Open(name)
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				_, err = b.UploadFromStream(ctx, filepath.Base(name), f)
-				return err
-			})
+			return each(func(name string, f io.Reader) error { _, err := b.UploadFromStream(ctx, name, f); return err })
 		})}
 	download := func(to func(name string, w io.Writer) (int64, error)) error {
 		return parallel(files, func(name string) error {

@@ -53,14 +53,15 @@ func New(credential *uri.Credential, o Options) (*Authenticator, error) {
 }
 
 func (a *Authenticator) prepare(o *Options) (err error) {
+	timeout := cmp.Or(o.CallbackTimeout, callbackTimeout)
 	switch a.credential.Mechanism {
 	case "", uri.ScramSHA1, uri.ScramSHA256:
 		return a.preparePasswords()
 	case uri.OIDC:
-		a.tokens, err = newTokens(&a.credential, o.OIDC, cmp.Or(o.CallbackTimeout, callbackTimeout))
+		a.tokens, err = newTokens(&a.credential, o.OIDC, timeout)
 		return err
 	case uri.AWS:
-		a.aws = newAWSKeys(o.AWS)
+		a.aws = newAWSKeys(o.AWS, timeout)
 		return nil
 	}
 	if _, ok := mechanisms[a.credential.Mechanism]; !ok {

@@ -16,7 +16,7 @@ import (
 	"allium/internal/uri"
 )
 
-// AWS is the mechanism MONGODB-AWS (specification: Authentication): the client signs a request to Amazon's Security Token
+// aws is the mechanism MONGODB-AWS (specification: Authentication): the client signs a request to Amazon's Security Token
 // Service, which the server sends there to learn who signed it.
 type aws struct {
 	*saslConversation

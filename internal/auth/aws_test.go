@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"allium/bson"
+	"allium/internal/mongoerr"
 	"allium/internal/uri"
 )
 
@@ -83,7 +85,7 @@ func startCloud(t *testing.T) *awsCloud {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, service.Listener.Addr().String())
 	}}}
-	c.keys = newAWSKeys(nil)
+	c.keys = newAWSKeys(nil, callbackTimeout)
 	c.keys.local, c.keys.sts = client, &http.Client{Transport: plainHTTP{client.Transport}}
 	return c
 }
@@ -165,6 +167,27 @@ func TestAWSSources(t *testing.T) {
 	c.keys.callback = func(context.Context) (AWSCredentials, error) { return AWSCredentials{}, nil }
 	if _, err := c.keys.get(t.Context()); err == nil {
 		t.Error("no keys from the callback: no error")
+	}
+}
+
+// A provider that does not come to an end does not hold a connection for ever.
+func TestAWSCallbackTime(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 3 * time.Second: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			a, err := New(&uri.Credential{Mechanism: uri.AWS, Source: "$external"}, Options{CallbackTimeout: limit, AWS: func(ctx context.Context) (AWSCredentials, error) {
+				<-ctx.Done()
+				return AWSCredentials{}, ctx.Err()
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			s := &awsServer{change: func(nonce []byte) bson.Raw { return awsFirst(nonce, "localhost") }}
+			err = (&Attempt{a: a, mechanism: uri.AWS}).Reauthenticate(t.Context(), s)
+			if _, ok := errors.AsType[*mongoerr.AuthError](err); !ok || time.Since(start) != want {
+				t.Errorf("%v after %v, want %v", err, time.Since(start), want)
+			}
+		})
 	}
 }
 

@@ -23,7 +23,8 @@ type AWSCredentials struct {
 	SessionToken    uri.Secret // of temporary credentials, else ""
 }
 
-// AWSCallback returns keys. It may be called by many goroutines, once for each connection that is made.
+// AWSCallback returns keys, within the context's time, which is that of an OIDC.Callback. It may be called by many goroutines, once for
+// each connection that is made.
 type AWSCallback func(ctx context.Context) (AWSCredentials, error)
 
 func (c *AWSCredentials) check() error {
@@ -44,6 +45,7 @@ const (
 // so that none waits for another one.
 type awsKeys struct {
 	callback AWSCallback // nil: the environment
+	timeout  time.Duration
 	local    *http.Client
 	sts      *http.Client
 	cache    atomic.Pointer[expiringKeys]
@@ -54,8 +56,8 @@ type expiringKeys struct {
 	expires time.Time
 }
 
-func newAWSKeys(callback AWSCallback) *awsKeys {
-	return &awsKeys{callback: callback, local: metadataClient, sts: stsClient}
+func newAWSKeys(callback AWSCallback, timeout time.Duration) *awsKeys {
+	return &awsKeys{callback: callback, timeout: timeout, local: metadataClient, sts: stsClient}
 }
 
 // stsClient may need a proxy, other than metadataClient.
@@ -68,6 +70,8 @@ func (k *awsKeys) forget() { k.cache.Store(nil) }
 // until shortly before they expire, and win over what the environment says later on.
 func (k *awsKeys) get(ctx context.Context) (AWSCredentials, error) {
 	if k.callback != nil {
+		ctx, cancel := context.WithTimeout(ctx, k.timeout)
+		defer cancel()
 		c, err := k.callback(ctx)
 		if err == nil {
 			err = c.check()

@@ -42,9 +42,12 @@ func (c *Config) Validate() error {
 		}
 		return unknown
 	})
-	for name, isSet := range map[string]bool{OIDC: c.OIDCCallback, AWS: c.AWSCallback} {
-		if isSet && (c.Credential == nil || c.Credential.Mechanism != name) {
-			return fmt.Errorf("there is a callback for the mechanism %s, which is not chosen", name)
+	for _, callback := range []struct {
+		mechanism string
+		isSet     bool
+	}{{OIDC, c.OIDCCallback}, {AWS, c.AWSCallback}} {
+		if callback.isSet && (c.Credential == nil || c.Credential.Mechanism != callback.mechanism) {
+			return fmt.Errorf("there is a callback for the mechanism %s, which is not chosen", callback.mechanism)
 		}
 	}
 	if c.Credential != nil {

@@ -78,6 +78,11 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 	return dst, errMechanism(mech)
 }
 
+// errMechanism says that the server does not have a mechanism.
+func errMechanism(name string) error {
+	return srverr.New(srverr.MechanismUnavailable, "Received authentication for mechanism %s which is unknown or not enabled", name)
+}
+
 func saslPayload(cmd bson.Raw) ([]byte, error) {
 	v := cmd.Lookup("payload")
 	switch v.Type {

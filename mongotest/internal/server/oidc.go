@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"allium/bson"
-	"allium/mongotest/internal/srverr"
 )
 
 // mechOIDC authenticates with the access token of an identity provider. Here a token is any text: whose it is is written down with
@@ -90,9 +89,4 @@ func (d *Data) tokenUser(token string) *User {
 		return nil
 	}
 	return list[0]
-}
-
-// errMechanism says that the server does not have a mechanism.
-func errMechanism(name string) error {
-	return srverr.New(srverr.MechanismUnavailable, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
