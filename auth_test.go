@@ -2,6 +2,7 @@ package allium_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -155,5 +156,31 @@ func TestReauthentication(t *testing.T) {
 	err := useDatabase(t, d, uri)
 	if e, ok := errors.AsType[*allium.ServerError](err); !ok || e.Code != 391 {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The password of PLAIN does not leave the machine in clear, unless the program says so.
+func TestPlainWithoutTLS(t *testing.T) {
+	const credential = "u:open%20sesame@"
+	for _, tt := range []struct {
+		hosts, options string
+		o              allium.ClientOptions
+		ok             bool
+	}{
+		{hosts: "db.example"},
+		{hosts: "localhost,10.1.2.3:27018"},
+		{hosts: "localhost", o: allium.ClientOptions{Proxy: &allium.Proxy{Host: "proxy.example"}}},
+		{hosts: "db.example", o: allium.ClientOptions{AllowPlainWithoutTLS: true}, ok: true},
+		{hosts: "db.example", options: "&tls=true", ok: true},
+		{hosts: "db.example", o: allium.ClientOptions{TLS: &tls.Config{}}, ok: true},
+		{hosts: "localhost,127.0.0.1:1,[::1]:2,%2Ftmp%2Fmongodb-1.sock", ok: true},
+	} {
+		client, err := allium.Open("mongodb://"+credential+tt.hosts+"/?authMechanism=PLAIN"+tt.options, tt.o)
+		if err == nil {
+			client.Close(t.Context())
+		}
+		if tt.ok != (err == nil) || err != nil && (!strings.Contains(err.Error(), "AllowPlainWithoutTLS") || strings.Contains(err.Error(), "sesame")) {
+			t.Errorf("%s%s, %v: error %v", tt.hosts, tt.options, tt.o, err)
+		}
 	}
 }

@@ -205,11 +205,17 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 			return nil, err
 		}
 	}
-	return &conn.Config{
-		Authenticator: authenticator, ZlibLevel: cfg.ZlibCompressionLevel,
+	connections := &conn.Config{
+		Authenticator: authenticator, AllowPlainWithoutTLS: o.AllowPlainWithoutTLS, ZlibLevel: cfg.ZlibCompressionLevel,
 		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
 		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), Timeout: or(cfg.Timeout, 0),
-	}, nil
+	}
+	for _, addr := range cfg.Hosts { // those that are discovered later are looked at when they are connected to
+		if err := connections.CheckCleartext(addr); err != nil {
+			return nil, fmt.Errorf("authentication: mechanism %s: %w", cfg.Credential.Mechanism, err)
+		}
+	}
+	return connections, nil
 }
 
 const defaultConnectTimeout = 10 * time.Second

@@ -3,6 +3,7 @@ package allium
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"allium/internal/conn"
 	"allium/internal/exec"
 	"allium/internal/logging"
+	"allium/internal/redact"
 	"allium/internal/uri"
 )
 
@@ -25,6 +27,9 @@ type ClientOptions struct {
 	DriverInfo *DriverInfo
 	// Credential says who the client is. It replaces the connection string's as a whole.
 	Credential *Credential
+	// AllowPlainWithoutTLS lets the mechanism PLAIN send the password to servers on other machines without TLS, where everybody on
+	// the way can read it. Without it, Open and connections to such servers fail.
+	AllowPlainWithoutTLS bool
 	// OIDC is where the access tokens of MONGODB-OIDC come from, if not from the property ENVIRONMENT of the credential.
 	OIDC *OIDC
 	// AWSCredentials returns the keys of MONGODB-AWS, for each connection that is made; it may be called by many goroutines. Nil: they
@@ -130,6 +135,9 @@ type ClientOptions struct {
 	MaxLogDocumentLength int
 }
 
+// Format prints the options that are set, without their secrets, whatever the verb.
+func (o ClientOptions) Format(f fmt.State, _ rune) { redact.SetFields(f, o) }
+
 // LogComponent is a part of the driver whose log messages have a level of their own (specification: Logging).
 type LogComponent = logging.Component
 
@@ -165,7 +173,8 @@ type OIDCParams = auth.OIDCParams
 const OIDCVersion = auth.OIDCVersion
 
 // OIDCCredential is what an OIDCCallback returns: AccessToken, which the client keeps until a server refuses it; ExpiresIn, how long it
-// is valid (zero: not known); and RefreshToken, for the next call of a HumanCallback (empty: none).
+// is valid (zero: not known); and RefreshToken, for the next call of a HumanCallback (empty: none). It prints no token, nor does its JSON
+// hold one.
 type OIDCCredential = auth.OIDCCredential
 
 // AWSCallback returns the keys of MONGODB-AWS. It has as much time as OIDC.Callback.
@@ -193,7 +202,8 @@ type TLSFiles = uri.TLSOptions
 // It never prints its password.
 type Proxy = uri.Proxy
 
-// Secret is a text that prints as asterisks.
+// Secret is a string that is redacted when it is printed, logged or marshaled as text. Package fmt asks no method of a value in an
+// unexported field, so that one there is printed as it is.
 type Secret = uri.Secret
 
 // DriverInfo names a library that wraps the driver in the metadata that servers log: Name, Version and Platform.

@@ -21,6 +21,7 @@ var floors = []string{
 	"bson",
 	"event",
 	"internal/option",
+	"internal/redact",
 	"internal/mongoerr",
 	"internal/hello",
 	"internal/wire",

@@ -52,6 +52,9 @@ func New(credential *uri.Credential, o Options) (*Authenticator, error) {
 	return a, nil
 }
 
+// Mechanism returns the name of the mechanism that the credential asks for, "" if it is negotiated.
+func (a *Authenticator) Mechanism() string { return a.credential.Mechanism }
+
 func (a *Authenticator) prepare(o *Options) (err error) {
 	timeout := cmp.Or(o.CallbackTimeout, callbackTimeout)
 	switch a.credential.Mechanism {

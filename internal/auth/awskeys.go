@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"allium/internal/redact"
 	"allium/internal/uri"
 )
 
@@ -22,6 +23,9 @@ type AWSCredentials struct {
 	SecretAccessKey uri.Secret
 	SessionToken    uri.Secret // of temporary credentials, else ""
 }
+
+// Format prints the keys without their secrets, whatever the verb.
+func (c AWSCredentials) Format(f fmt.State, _ rune) { redact.Fields(f, c) }
 
 // AWSCallback returns keys, within the context's time, which is that of an OIDC.Callback. It may be called by many goroutines, once for
 // each connection that is made.

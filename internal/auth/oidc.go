@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/mongoerr"
+	"allium/internal/redact"
 	"allium/internal/uri"
 )
 
@@ -64,6 +66,41 @@ type OIDCCredential struct {
 	ExpiresIn time.Duration
 	// RefreshToken is for the next call of HumanCallback. Empty: none.
 	RefreshToken string
+}
+
+// Format prints the parameters without the refresh token, whatever the verb.
+func (p OIDCParams) Format(f fmt.State, _ rune) { redact.Fields(f, p.shown()) }
+
+// MarshalJSON returns the parameters without the refresh token.
+func (p OIDCParams) MarshalJSON() ([]byte, error) { return json.Marshal(p.shown()) }
+
+// shownParams and shownCredential are what may be printed of OIDCParams and OIDCCredential.
+type (
+	shownParams struct {
+		Version      int
+		Username     string
+		IDP          *IDPInfo
+		RefreshToken uri.Secret
+	}
+	shownCredential struct {
+		AccessToken  uri.Secret
+		ExpiresIn    time.Duration
+		RefreshToken uri.Secret
+	}
+)
+
+func (p OIDCParams) shown() shownParams {
+	return shownParams{p.Version, p.Username, p.IDP, uri.Secret(p.RefreshToken)}
+}
+
+// Format prints the credential without its tokens, whatever the verb.
+func (c OIDCCredential) Format(f fmt.State, _ rune) { redact.Fields(f, c.shown()) }
+
+// MarshalJSON returns the credential without its tokens, so that one that is logged tells nobody.
+func (c OIDCCredential) MarshalJSON() ([]byte, error) { return json.Marshal(c.shown()) }
+
+func (c OIDCCredential) shown() shownCredential {
+	return shownCredential{uri.Secret(c.AccessToken), c.ExpiresIn, uri.Secret(c.RefreshToken)}
 }
 
 const (

@@ -1,8 +1,10 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -136,7 +138,7 @@ func TestDialAuthenticationErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := *cfg
 		quiet.Dialer = pipeDialer(silent)
-		_, err := Dial(shortContext(t), "silent:27017", &quiet)
+		_, err := Dial(shortContext(t), "localhost:27017", &quiet)
 		if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || te.Phase != "connect (authenticate)" {
 			t.Errorf("error %T: %v", err, err)
 		}
@@ -185,4 +187,26 @@ func TestRefusedHello(t *testing.T) {
 	if e, ok := err.(*mongoerr.ServerError); !ok || e.Code != 11 {
 		t.Errorf("without a credential: error %T: %v", err, err)
 	}
+}
+
+// dialTo is a dialer that reaches one server under every name.
+type dialTo string
+
+func (d dialTo) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", string(d))
+}
+
+// A member that is discovered on another machine does not get the password in clear, nor even a hello.
+func TestPlainWithoutTLS(t *testing.T) {
+	hellos, commands := make(chan bson.Raw, 10), make(chan bson.Raw, 10)
+	cfg := Config{Authenticator: authenticator(t, "mongodb://u:open@h/?authMechanism=PLAIN"), Dialer: dialTo(fakeServer(t, plainServer(hellos, commands)))}
+	_, err := Dial(t.Context(), "db.example:27017", &cfg)
+	if ae, ok := errors.AsType[*mongoerr.AuthError](err); !ok || ae.Mechanism != "PLAIN" || ae.Addr != "db.example:27017" {
+		t.Errorf("error %T: %v", err, err)
+	}
+	if len(hellos) > 0 || len(commands) > 0 {
+		t.Error("the server was talked to")
+	}
+	cfg.AllowPlainWithoutTLS = true
+	dial(t, "db.example:27017", &cfg)
 }

@@ -69,6 +69,9 @@ func (c *Conn) introduce(ctx context.Context) error {
 		_, err := c.greet(ctx, nil)
 		return err
 	}
+	if err := c.cfg.CheckCleartext(c.addr); err != nil {
+		return &mongoerr.AuthError{Addr: c.addr, Mechanism: c.cfg.Authenticator.Mechanism(), Wrapped: err}
+	}
 	attempt, err := c.cfg.Authenticator.Attempt(c.addr)
 	if err != nil {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: err}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"allium/internal/redact"
 )
 
 // Config is what a connection string configures. A nil pointer, an empty string or a nil slice means that the option was
@@ -93,6 +95,12 @@ type Proxy struct {
 	Password Secret
 }
 
+// Format prints the options without the password, whatever the verb.
+func (o TLSOptions) Format(f fmt.State, _ rune) { redact.SetFields(f, o) }
+
+// Format prints the proxy without its password, whatever the verb.
+func (p Proxy) Format(f fmt.State, _ rune) { redact.Fields(f, p) }
+
 // TLSEnabled reports whether connections use TLS.
 func (c *Config) TLSEnabled() bool { return c.TLS != nil && *c.TLS }
 
@@ -105,15 +113,8 @@ func (c *Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.redacted) }
 // Secret is a text that prints as asterisks.
 type Secret string
 
-const redactedText = "***"
-
 // String returns asterisks.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return redactedText
-}
+func (s Secret) String() string { return redact.Mask(string(s)) }
 
 // Format prints asterisks, whatever the verb.
 func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"allium/internal/redact"
 )
 
 const (
@@ -153,7 +155,7 @@ func (c *Config) render(srv bool, hosts string, info *userInfo, tail, options st
 	if info != nil {
 		b.WriteString(info.raw)
 		if info.hasPassword {
-			b.WriteString(":" + redactedText)
+			b.WriteString(":" + redact.Text)
 		}
 		b.WriteByte('@')
 	}
@@ -169,7 +171,7 @@ func (c *Config) render(srv bool, hosts string, info *userInfo, tail, options st
 		}
 		key, value, _ := strings.Cut(pair, "=")
 		if hasSecret(key) && value != "" {
-			pair = key + "=" + redactedText
+			pair = key + "=" + redact.Text
 		}
 		b.WriteString(pair)
 	}

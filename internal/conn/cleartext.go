@@ -1,0 +1,36 @@
+package conn
+
+import (
+	"errors"
+	"net"
+
+	"allium/internal/uri"
+)
+
+var errCleartext = errors.New("the password would be sent in clear: switch TLS on, or set ClientOptions.AllowPlainWithoutTLS")
+
+// CheckCleartext refuses to authenticate to the server at addr if that sends the password as it is over a network that others
+// may read along: mechanism PLAIN without TLS. The specification Authentication leaves that to the driver; RFC 4616, section 4, wants
+// PLAIN not to be used without data security. What stays on this machine may go in clear.
+func (c *Config) CheckCleartext(addr string) error {
+	if c.Authenticator == nil || c.Authenticator.Mechanism() != uri.Plain || c.TLSConfig != nil || c.AllowPlainWithoutTLS || c.isLocal(addr) {
+		return nil
+	}
+	return errCleartext
+}
+
+// isLocal reports whether an address is on this machine. What a proxy takes for its own machine is not.
+func (c *Config) isLocal(addr string) bool {
+	if network(addr) == "unix" {
+		return true
+	}
+	if _, ok := c.Dialer.(*proxyDialer); ok {
+		return false
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
