@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"allium"
 	"allium/bson"
@@ -294,4 +295,32 @@ func ExampleLog() {
 	d.Stop()
 	fmt.Println(err, strings.Contains(log.String(), "command=insert"))
 	// Output: <nil> true
+}
+
+// A set that is without a primary for a while, as a real one is after a crash: the driver waits, and the insert succeeds.
+func ExampleElectionDelay() {
+	d := open(mongotest.ReplicaSet(3), mongotest.ElectionDelay(20*time.Millisecond))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	d.StepDown()
+	fmt.Println(insertUser(client, 1))
+	// Output: <nil>
+}
+
+// Code that writes with w: 1 and reads from a secondary does not find what it wrote.
+func ExampleReplicationLag() {
+	d := open(mongotest.ReplicaSet(2), mongotest.ReplicationLag(time.Hour))
+	defer d.Stop()
+	client := connect(d.URI() + "&w=1&readPreference=secondary")
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	fmt.Println(countUsers(client))
+	d.Secondaries()[0].SetLag(0)
+	fmt.Println(countUsers(client))
+	// Output:
+	// 0
+	// 1
 }

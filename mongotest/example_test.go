@@ -81,6 +81,22 @@ func ExampleNode_HoldBack() {
 	// <nil>
 }
 
+// A secondary that falls behind, and is brought up to date.
+func ExampleNode_SetLag() {
+	d := open(mongotest.ReplicaSet(2))
+	defer d.Stop()
+	client := connect(d.URI() + "&w=2&wTimeoutMS=1")
+	defer client.Close(context.Background())
+	slow := d.Secondaries()[0]
+	slow.SetLag(time.Hour)
+	fmt.Println("timed out:", allium.IsTimeout(insertUser(client, 1)))
+	slow.SetLag(0)
+	fmt.Println(insertUser(client, 2))
+	// Output:
+	// timed out: true
+	// <nil>
+}
+
 // A client that shall talk to one mongos only, for instance because a fail point is set on that one.
 func ExampleDeployment_SingleMongosURI() {
 	ctx := context.Background()

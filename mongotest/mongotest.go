@@ -156,8 +156,14 @@ func (d *Deployment) start() error {
 			d.balancers, d.balanced = append(d.balancers, server.Balance(l, behind)), append(d.balanced, addr)
 		}
 	}
-	if d.set != nil && !d.set.Elect() {
-		return errors.New("no member can become primary")
+	if d.set != nil {
+		if !d.set.Elect() {
+			return errors.New("no member can become primary")
+		}
+		d.set.SetElectionDelay(o.electionDelay)
+		for _, n := range d.nodes {
+			n.SetLag(o.lag)
+		}
 	}
 	return nil
 }
@@ -306,8 +312,10 @@ func (d *Deployment) Secondaries() []*Node {
 	return list
 }
 
-// StepDown makes the primary step down for a minute; another member takes its place at once if one can. Running writes
-// and open transactions are interrupted. It does nothing without a primary.
+// StepDown makes the primary step down for a minute; another member takes its place if one can, after [ElectionDelay]. Open
+// transactions are aborted and running writes interrupted. As on a real server, those that wait for their write concern are
+// answered first: the write is applied, and the reply's writeConcernError (11602) has the topologyVersion from before the
+// step-down. StepDown does nothing without a primary.
 func (d *Deployment) StepDown() {
 	if p := d.Primary(); p != nil {
 		p.StepDown(time.Minute)

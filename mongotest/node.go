@@ -69,7 +69,7 @@ func (n *Node) relisten() error {
 }
 
 // Kill ends the process: its connections break, and new ones are refused. Its data is kept. If it was the primary,
-// another member takes its place at once if a majority is left.
+// another member takes its place, after [ElectionDelay], if a majority is left.
 func (n *Node) Kill() {
 	n.n.Stop()
 	if n.d.set != nil {
@@ -90,7 +90,7 @@ func (n *Node) Restart() error {
 }
 
 // StepDown makes the node, if it is the primary, step down and not be elected again for this time, whether or not
-// another member is up to date.
+// another member is up to date. See [Deployment.StepDown] for what clients see.
 func (n *Node) StepDown(period time.Duration) {
 	if n.d.set != nil {
 		n.d.set.StepDown(nil, n.n, period, 0, true)
@@ -135,5 +135,13 @@ func (n *Node) HoldBack() {
 func (n *Node) CatchUp() {
 	if n.d.set != nil {
 		n.d.set.Release(n.n)
+	}
+}
+
+// SetLag makes the node apply writes that much later whenever it is a secondary; 0 ends that, and brings it up to date unless
+// HoldBack is in effect.
+func (n *Node) SetLag(lag time.Duration) {
+	if n.d.set != nil {
+		n.d.set.SetLag(n.n, lag)
 	}
 }

@@ -3,6 +3,7 @@ package mongotest
 import (
 	"log/slog"
 	"regexp"
+	"time"
 
 	"allium/mongotest/internal/server"
 )
@@ -23,6 +24,8 @@ type options struct {
 	tls              bool
 	user, password   string
 	oidc             []server.IdentityProvider
+	electionDelay    time.Duration
+	lag              time.Duration
 	log              *slog.Logger
 	onPanic          func(v any, stack []byte)
 }
@@ -56,6 +59,15 @@ func SetName(name string) Option { return func(o *options) { o.setName = name } 
 func Members(members ...Member) Option {
 	return func(o *options) { o.kind, o.members = replicaSet, members }
 }
+
+// ElectionDelay makes a replica set that has lost its primary elect another one only after this time, as real members do that
+// wait for their election timeout. The default is 0: the election is over when the call returns that took the primary away.
+// [Node.StepUp] does not wait.
+func ElectionDelay(d time.Duration) Option { return func(o *options) { o.electionDelay = d } }
+
+// ReplicationLag makes the secondaries of a replica set apply writes that much later: their reads are stale, and write concerns and
+// the majority's commit point wait for them. The default is 0: a write is everywhere when it is acknowledged. See [Node.SetLag].
+func ReplicationLag(d time.Duration) Option { return func(o *options) { o.lag = d } }
 
 // Sharded is a sharded cluster. Clients talk to its mongoses; a sharded collection is distributed by its shard key over the shards
 // behind them, which are named sh0, sh1 and so on.

@@ -153,10 +153,21 @@ func (r *Request) checkDuplicates() error {
 	return nil
 }
 
+// waitStepDown holds back what only a primary may do while the member is about to step down.
+func (r *Request) waitStepDown() error {
+	s := r.Node.set
+	if s == nil || r.Cmd.Where != OnPrimary && !r.InTxn() || r.Cmd.Name == "replSetStepDown" {
+		return nil
+	}
+	m := s.find(r.Node)
+	_, err := s.wait(r, 0, func() bool { return m.stepping == 0 })
+	return err
+}
+
 // checkPrimary refuses what the member cannot do in its state.
 func (r *Request) checkPrimary() error {
 	n := r.Node
-	if n.set == nil || r.Cmd.Where == Anywhere && !r.InTxn() || r.legacy && r.Cmd.Where == Anywhere {
+	if n.set == nil || r.Cmd.Where == Anywhere && !r.InTxn() {
 		return nil
 	}
 	state := n.state()

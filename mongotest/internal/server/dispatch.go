@@ -111,6 +111,9 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 		dst = r.appendRecovery(dst)
 	}
 	dst = n.appendTimes(r, dst)
+	if r.op != nil {
+		r.Conn.end(r)
+	}
 	return bson.EndDocument(dst, at)
 }
 
@@ -123,9 +126,6 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 			out, err = dst[:start], srverr.New(srverr.InternalError, "%s", n.panicked(v))
 		}
 		r.checkIn()
-		if r.op != nil {
-			r.Conn.end(r)
-		}
 	}()
 	if err := r.validateMessage(); err != nil {
 		return dst, err
@@ -185,6 +185,9 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 		return dst, err
 	}
 	if err := r.checkDuplicates(); err != nil {
+		return dst, err
+	}
+	if err := r.waitStepDown(); err != nil {
 		return dst, err
 	}
 	if err := r.checkPrimary(); err != nil {

@@ -6,15 +6,40 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// stepDownLocked makes the primary a secondary that is not elected again before the period has passed.
-func (s *Set) stepDownLocked(period time.Duration) {
-	m := s.primary
-	s.primary = nil
-	if m.state == statePrimary {
-		m.state = stateSecondary
+// A step-down goes as on a real server: new writes wait, running writes and those that wait for their write concern are
+// interrupted and answered while the member's state and topologyVersion are still the old ones, then the state changes.
+// A client may thus read of a write that was applied and of an error that is older than what its monitor knows next.
+
+// beginStepDownLocked makes new writes on the member wait until endStepDownLocked.
+func (m *member) beginStepDownLocked() { m.stepping++ }
+
+// endStepDownLocked lets the writes go on that beginStepDownLocked holds back: they see the member's state as it is now.
+func (s *Set) endStepDownLocked(m *member) {
+	m.stepping--
+	s.progressLocked()
+}
+
+// lostPrimaryLocked notes that there is no primary. The next election waits for the set's election delay.
+func (s *Set) lostPrimaryLocked() {
+	if s.primary != nil && s.primary.state == statePrimary {
+		s.primary.state = stateSecondary
 	}
-	s.barLocked(m, period)
-	s.bumpLocked()
+	s.primary = nil
+	if s.electTimer != nil {
+		s.electTimer.Stop()
+		s.electTimer = nil
+	}
+	if s.electionDelay > 0 {
+		s.electAfter = time.Now().Add(s.electionDelay)
+		s.electTimer = time.AfterFunc(s.electionDelay, func() { s.Elect() })
+	}
+}
+
+// SetElectionDelay sets how long the set stays without a primary before it elects another one.
+func (s *Set) SetElectionDelay(d time.Duration) {
+	s.mu.Lock()
+	s.electionDelay = d
+	s.mu.Unlock()
 }
 
 // barLocked keeps a member from being elected for a while; after that it stands for election if there is no primary.
@@ -30,14 +55,17 @@ func (s *Set) barLocked(m *member, period time.Duration) {
 }
 
 // StepDown makes the primary give up its place for the period. Unless forced, an electable secondary must have all of its
-// writes, for which it waits up to catchUp. Another member is elected at once if one can be.
+// writes, for which it waits up to catchUp.
 func (s *Set) StepDown(r *Request, n *Node, period, catchUp time.Duration, force bool) error {
 	s.mu.Lock()
 	if s.primary == nil || s.primary.node != n {
 		s.mu.Unlock()
 		return srverr.New(srverr.NotWritablePrimary, "not primary so can't step down")
 	}
+	m := s.primary
+	m.beginStepDownLocked()
 	s.mu.Unlock()
+	n.interruptPrimaryWork(r)
 	ready := func() bool {
 		have := 0
 		electable := false
@@ -50,33 +78,38 @@ func (s *Set) StepDown(r *Request, n *Node, period, catchUp time.Duration, force
 		return electable && have >= s.writeMajority()
 	}
 	ok := true
+	var err error
 	if r != nil {
-		var err error
-		if ok, err = s.wait(r, max(catchUp, time.Nanosecond), ready); err != nil {
-			return err
-		}
+		ok, err = s.wait(r, max(catchUp, time.Nanosecond), ready)
 	}
-	if !ok && !force {
-		return srverr.New(srverr.ExceededTimeLimit, "No electable secondaries caught up as of %s. Please use the replSetStepDown command with the argument {force: true} to force node to step down.", s.data.Clock.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
+	if err == nil && !ok && !force {
+		err = srverr.New(srverr.ExceededTimeLimit, "No electable secondaries caught up as of %s. Please use the replSetStepDown command with the argument {force: true} to force node to step down.", s.data.Clock.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
 	s.mu.Lock()
-	if s.primary == nil || s.primary.node != n {
-		s.mu.Unlock()
-		return nil
+	stepped := err == nil && s.primary == m
+	if stepped {
+		s.lostPrimaryLocked()
+		s.barLocked(m, period)
+		s.bumpLocked()
 	}
-	s.stepDownLocked(period)
+	s.endStepDownLocked(m)
 	s.mu.Unlock()
-	n.interruptPrimaryWork(r)
-	s.Elect()
-	return nil
+	if stepped {
+		s.Elect()
+	}
+	return err
 }
 
-// interruptPrimaryWork ends what only a primary may do: running writes and open transactions.
+// interruptPrimaryWork ends what only a primary may do, running writes and open transactions, and returns when the
+// interrupted commands have their replies.
 func (n *Node) interruptPrimaryWork(except *Request) {
-	n.killOperations(func(o *opInfo) bool {
+	killed := n.killOperations(func(o *opInfo) bool {
 		return (except == nil || o.op != except.op) && (o.cmd.Where == OnPrimary && o.cmd.Name != "replSetStepDown" || o.inTxn)
 	}, srverr.New(srverr.InterruptedDueToReplStateChange, "operation was interrupted"))
 	n.data.abortAllTxns()
+	for _, o := range killed {
+		<-o.ended
+	}
 }
 
 // Freeze keeps a secondary from being elected; zero ends that.
@@ -109,17 +142,22 @@ func (s *Set) StepUp(n *Node) error {
 		s.mu.Unlock()
 		return srverr.New(srverr.CommandFailed, "Election failed.")
 	}
-	var old *Node
-	if s.primary != nil {
-		old = s.primary.node
-		s.stepDownLocked(0)
+	old := s.primary
+	if old != nil {
+		old.beginStepDownLocked()
+		s.mu.Unlock()
+		old.node.interruptPrimaryWork(nil)
+		s.mu.Lock()
+		if s.primary == old {
+			s.lostPrimaryLocked()
+			s.bumpLocked()
+		}
+		s.endStepDownLocked(old)
 	}
 	rollback, ok := s.electLocked(m)
+	ok = ok && s.primary == m
 	s.mu.Unlock()
 	s.afterElection(rollback)
-	if old != nil {
-		old.interruptPrimaryWork(nil)
-	}
 	if !ok {
 		return srverr.New(srverr.CommandFailed, "Election failed.")
 	}
@@ -135,14 +173,45 @@ func (s *Set) Down(n *Node) {
 		return
 	}
 	was := s.primary == m
+	if was {
+		s.lostPrimaryLocked()
+	}
 	m.state = stateDown
 	m.holds++
-	s.lostLocked(was)
+	if was {
+		s.bumpLocked()
+	} else {
+		s.progressLocked() // what the others' hello says stays the same
+	}
 	s.mu.Unlock()
 	if was {
 		n.data.abortAllTxns()
 		s.Elect()
+		return
 	}
+	s.checkMajority()
+}
+
+// checkMajority makes the primary step down if it does not reach a majority any more.
+func (s *Set) checkMajority() {
+	s.mu.Lock()
+	m := s.primary
+	all, connected := s.votes()
+	if m == nil || connected > all/2 {
+		s.mu.Unlock()
+		return
+	}
+	m.beginStepDownLocked()
+	s.mu.Unlock()
+	m.node.interruptPrimaryWork(nil)
+	s.mu.Lock()
+	if s.primary == m {
+		s.lostPrimaryLocked()
+		s.bumpLocked()
+	}
+	s.endStepDownLocked(m)
+	s.mu.Unlock()
+	s.Elect() // somebody may have come back meanwhile
 }
 
 // Up brings a node back whose process has started again.
@@ -163,19 +232,6 @@ func (s *Set) Up(n *Node) {
 	s.Elect()
 }
 
-// lostLocked handles that a member cannot be reached any more: without a majority the primary steps down.
-func (s *Set) lostLocked(wasPrimary bool) {
-	if wasPrimary {
-		s.primary = nil
-	}
-	all, connected := s.votes()
-	if s.primary != nil && connected <= all/2 {
-		s.primary.state = stateSecondary
-		s.primary = nil
-	}
-	s.bumpLocked()
-}
-
 // Isolate cuts a node off from the other members; clients still reach it. A primary steps down.
 func (s *Set) Isolate(n *Node) {
 	s.mu.Lock()
@@ -184,20 +240,28 @@ func (s *Set) Isolate(n *Node) {
 		s.mu.Unlock()
 		return
 	}
-	m.isolated = true
-	m.holds++
 	was := s.primary == m
 	if was {
-		m.state = stateSecondary
+		m.beginStepDownLocked()
+		s.mu.Unlock()
+		n.interruptPrimaryWork(nil)
+		s.mu.Lock()
+		if s.primary == m {
+			s.lostPrimaryLocked()
+		}
+		s.endStepDownLocked(m)
 	}
-	before := s.primary
-	s.lostLocked(was)
-	lost := before != nil && s.primary == nil
+	if !m.isolated {
+		m.isolated = true
+		m.holds++
+	}
+	s.bumpLocked()
 	s.mu.Unlock()
-	if lost {
-		before.node.interruptPrimaryWork(nil)
+	if was {
 		s.Elect()
+		return
 	}
+	s.checkMajority()
 }
 
 // Join ends Isolate.
@@ -239,5 +303,11 @@ func (s *Set) Close() {
 		if m.stepTimer != nil {
 			m.stepTimer.Stop()
 		}
+		if m.applyTimer != nil {
+			m.applyTimer.Stop()
+		}
+	}
+	if s.electTimer != nil {
+		s.electTimer.Stop()
 	}
 }

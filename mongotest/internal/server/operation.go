@@ -12,6 +12,7 @@ type operation struct {
 	id     int32
 	done   chan struct{} // closed when the operation is killed
 	reason atomic.Pointer[error]
+	ended  chan struct{} // closed when a killed operation has its reply; nil unless killOperations killed it
 }
 
 // kill ends the operation with this error; only the first one counts.
@@ -57,6 +58,9 @@ func (c *Conn) begin(r *Request) {
 func (c *Conn) end(r *Request) {
 	c.mu.Lock()
 	c.running = opInfo{}
+	if r.op.ended != nil {
+		close(r.op.ended)
+	}
 	c.mu.Unlock()
 	if r.op.reason.Load() == nil {
 		c.spare = r.op
@@ -64,20 +68,23 @@ func (c *Conn) end(r *Request) {
 	r.op = nil
 }
 
-// killOperations kills the matching operations of the node and returns how many there were.
-func (n *Node) killOperations(match func(*opInfo) bool, reason error) int {
+// killOperations kills the matching operations of the node and returns them.
+func (n *Node) killOperations(match func(*opInfo) bool, reason error) (killed []*operation) {
 	n.mu.Lock()
 	conns := make([]*Conn, 0, len(n.conns))
 	for c := range n.conns {
 		conns = append(conns, c)
 	}
 	n.mu.Unlock()
-	killed := 0
 	for _, c := range conns {
 		c.mu.Lock()
 		if c.running.op != nil && match(&c.running) {
-			c.running.op.kill(reason)
-			killed++
+			o := c.running.op
+			if o.ended == nil {
+				o.ended = make(chan struct{})
+			}
+			o.kill(reason)
+			killed = append(killed, o)
 		}
 		c.mu.Unlock()
 	}

@@ -75,7 +75,11 @@ type member struct {
 	wall    time.Time // when applied was written
 	// holds counts the reasons why the member does not apply writes: a test, a fail point, being down or cut off.
 	holds       int
+	lag         time.Duration // a secondary applies writes that much later
+	pending     []delayedApply
+	applyTimer  *time.Timer // for the first of pending
 	isolated    bool
+	stepping    int       // step-downs under way: writes wait
 	ineligible  time.Time // not to be elected before this time: after a step-down or replSetFreeze
 	stepTimer   *time.Timer
 	electedAt   time.Time
@@ -110,7 +114,11 @@ type Set struct {
 	commitWall time.Time
 	modes      map[string]map[string]int // settings.getLastErrorModes
 	waiters    int
-	progress   chan struct{} // closed when a position or the primary changes, if somebody waits
+
+	electionDelay time.Duration
+	electAfter    time.Time     // no election before this time, but by StepUp
+	electTimer    *time.Timer   // nil: none is due
+	progress      chan struct{} // closed when a position or the primary changes, if somebody waits
 
 	// behind is set while some member or the commit point is not at the newest write, so that reads have to look
 	// at positions and the store has to keep old versions.
@@ -220,10 +228,10 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 		return nil, true
 	}
 	all, connected := s.votes()
-	if connected <= all/2 {
+	now := time.Now()
+	if connected <= all/2 || candidate == nil && now.Before(s.electAfter) {
 		return nil, false
 	}
-	now := time.Now()
 	best := candidate
 	for _, m := range s.members {
 		if candidate != nil || m.state != stateSecondary || !m.connected() || m.Priority <= 0 || now.Before(m.ineligible) {
@@ -236,6 +244,7 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 	if best == nil || !s.wouldElectLocked(best) {
 		return nil, false
 	}
+	s.catchUpLocked(best)
 	s.term++
 	best.state = statePrimary
 	s.primary = best
@@ -249,6 +258,7 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 			if m.applied.compare(best.applied) > 0 {
 				m.applied, m.wall = best.applied, best.wall
 			}
+			m.pending = nil
 		}
 		if s.committed.compare(best.applied) > 0 {
 			s.committed, s.commitWall = best.applied, best.wall
@@ -298,25 +308,13 @@ func (s *Set) wroteLocked(ts bson.Timestamp) {
 	for _, m := range s.members {
 		switch {
 		case !m.hasData() || m.holds > 0:
-		case m.Delay > 0:
-			s.applyLater(m, s.newest, s.newestWall)
+		case s.delayOf(m) > 0:
+			s.applyLaterLocked(m)
 		default:
 			m.applied, m.wall = s.newest, s.newestWall
 		}
 	}
 	s.commitLocked()
-}
-
-// applyLater lets a delayed member apply a write when its delay has passed.
-func (s *Set) applyLater(m *member, at OpTime, wall time.Time) {
-	time.AfterFunc(m.Delay, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if m.holds == 0 && m.applied.compare(at) < 0 && at.compare(s.newest) <= 0 {
-			m.applied, m.wall = at, wall
-			s.commitLocked()
-		}
-	})
 }
 
 // commitLocked moves the commit point to the newest position that a majority has.
@@ -375,8 +373,8 @@ func (s *Set) releaseLocked(m *member) {
 	if m.holds--; m.holds > 0 || !m.hasData() {
 		return
 	}
-	if m.Delay > 0 {
-		s.applyLater(m, s.newest, s.newestWall)
+	if s.delayOf(m) > 0 {
+		s.applyLaterLocked(m)
 		return
 	}
 	m.applied, m.wall = s.newest, s.newestWall
