@@ -26,6 +26,7 @@ var floors = []string{
 	"internal/hello",
 	"internal/wire",
 	"internal/sigv4",
+	"internal/fle",
 	"internal/logging",
 	"internal/dns",
 	"internal/uri",
@@ -46,7 +47,7 @@ var aside = []struct {
 	pkg     string
 	imports []string
 }{
-	{"mongotest/", []string{"bson", "internal/sigv4", "internal/wire", "mongotest/"}},
+	{"mongotest/", []string{"bson", "internal/fle", "internal/sigv4", "internal/wire", "mongotest/"}},
 	{"mongotest", []string{"bson", "internal/wire", "mongotest/"}},
 	{"internal/spectest/cmd/", []string{"*"}},
 	{"internal/spectest", []string{"bson"}},

@@ -1,0 +1,119 @@
+package fle
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// Token is a key that is derived from a data key's third 32 bytes, or from another token, with HMAC-SHA-256. A server that
+// has one can find the values that it is for, and cannot derive those above it.
+type Token [32]byte
+
+// TextKind is a kind of token of a text field.
+type TextKind uint64
+
+// The order is that of the derivation.
+const (
+	TextExact     TextKind = 1
+	TextSubstring TextKind = 2
+	TextSuffix    TextKind = 3
+	TextPrefix    TextKind = 4
+)
+
+// derive returns HMAC-SHA-256(t, data).
+func (t Token) derive(data []byte) Token {
+	h := hmac.New(sha256.New, t[:])
+	h.Write(data)
+	var out Token
+	h.Sum(out[:0])
+	return out
+}
+
+// number returns HMAC-SHA-256(t, n), n as 8 bytes.
+func (t Token) number(n uint64) Token {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], n)
+	return t.derive(b[:])
+}
+
+// Tokens are the roots that all tokens of a key are derived from.
+type Tokens struct {
+	EDC                  Token // for the data: the tags in documents
+	ESC                  Token // for the state collection that counts
+	ECOC                 Token // for the collection that remembers what to compact
+	ServerDerivation     Token
+	ServerDataEncryption Token // the server encrypts what it stores with it
+}
+
+// NewTokens derives the tokens of root, the last 32 bytes of a data key.
+func NewTokens(root Token) Tokens {
+	collections := root.number(1)
+	return Tokens{
+		EDC: collections.number(1), ESC: collections.number(2), ECOC: collections.number(4),
+		ServerDerivation: root.number(2), ServerDataEncryption: root.number(3),
+	}
+}
+
+// AnchorPadding returns the root of the tokens for the padding that compaction adds.
+func (t Tokens) AnchorPadding() Token { return AnchorPadding(t.ESC) }
+
+// AnchorPadding derives the root of the tokens for padding from an ESC token.
+func AnchorPadding(esc Token) Token { return esc.derive(make([]byte, 17)) }
+
+// AnchorPaddingKey and AnchorPaddingValue derive the tokens for the _id and the value of padding.
+func AnchorPaddingKey(root Token) Token { return root.number(1) }
+
+// AnchorPaddingValue is described with AnchorPaddingKey.
+func AnchorPaddingValue(root Token) Token { return root.number(2) }
+
+// FindSet is the tokens that a query looks for a value with.
+type FindSet struct {
+	EDC    Token // field d
+	ESC    Token // field s
+	Server Token // field l
+}
+
+// Find returns the tokens of the value data: the bytes of a BSON value, or the text of an edge.
+func (t *Tokens) Find(data []byte) FindSet {
+	return FindSet{EDC: t.EDC.derive(data), ESC: t.ESC.derive(data), Server: t.ServerDerivation.derive(data)}
+}
+
+// Text returns the roots of the tokens of kind.
+func (t *Tokens) Text(kind TextKind) Tokens {
+	k := uint64(kind)
+	return Tokens{EDC: t.EDC.number(k), ESC: t.ESC.number(k), ServerDerivation: t.ServerDerivation.number(k)}
+}
+
+// With returns the tokens that a value is inserted with under a contention factor. Server has none.
+func (s FindSet) With(contention uint64) FindSet {
+	return FindSet{EDC: s.EDC.number(contention), ESC: s.ESC.number(contention), Server: s.Server}
+}
+
+// The tokens below are the server's.
+
+// Tag returns the tag of the n-th occurrence, from 1, of a value: edc is that of FindSet.With.
+func Tag(edc Token, n uint64) Token { return edc.number(1).number(n) }
+
+// CountTag and CountValue derive the tokens for the _id and the value of what counts a value: esc is that of FindSet.With.
+func CountTag(esc Token) Token { return esc.number(1) }
+
+// CountValue is described with CountTag.
+func CountValue(esc Token) Token { return esc.number(2) }
+
+// Entry returns the _id of the entry at position n, from 1: tag is a CountTag.
+func Entry(tag Token, n uint64) Token { return tag.number(n) }
+
+// Anchor returns the _id of the anchor at position n; of the null anchor for 0. tag is a CountTag or an AnchorPaddingKey.
+func Anchor(tag Token, n uint64) Token {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[8:], n)
+	return tag.derive(b[:])
+}
+
+// CountAndContention and Zeros derive the tokens that the server encrypts the metadata of a stored value with: server is
+// that of a FindSet.
+func CountAndContention(server Token) Token { return server.number(1) }
+
+// Zeros is described with CountAndContention.
+func Zeros(server Token) Token { return server.number(2) }
