@@ -29,13 +29,14 @@ var goldenTopologies = map[string]func() []mongotest.Option{
 // per golden file; a case that is listed and passes fails the test, so that the lists only get shorter.
 // `go test ./mongotest -run Golden -golden.known` writes the lists anew, `-v` shows every known difference.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/golden/*/*.json")
+	files, err := filepath.Glob("testdata/golden/*/*.json*")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no recordings")
 	}
 	for _, file := range files {
 		topology := filepath.Base(filepath.Dir(file))
-		name := topology + "/" + strings.TrimSuffix(filepath.Base(file), ".json")
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		name = topology + "/" + name
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			replayGolden(t, topology, file, filepath.Join("testdata/golden/known", strings.ReplaceAll(name, "/", "-")+".txt"))

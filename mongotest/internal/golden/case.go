@@ -7,10 +7,13 @@ package golden
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"allium/bson"
 )
@@ -47,11 +50,20 @@ type Step struct {
 	raw        bson.Raw
 }
 
-// Load reads a file of cases.
+// Load reads a file of cases, compressed by gzip if its name ends in ".gz".
 func Load(path string) ([]Case, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if strings.HasSuffix(path, ".gz") {
+		r, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if data, err = io.ReadAll(r); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	var parts []json.RawMessage
 	if err := json.Unmarshal(data, &parts); err != nil {

@@ -30,7 +30,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	files, err := filepath.Glob(filepath.Join(*in, "*.json"))
+	files, err := filepath.Glob(filepath.Join(*in, "*.json*"))
 	if err != nil || len(files) == 0 {
 		fmt.Fprintf(os.Stderr, "record: no case files in %s\n", *in)
 		os.Exit(2)
@@ -57,7 +57,7 @@ func main() {
 			done = append(done, c)
 		}
 		if !*verify {
-			if err := golden.Save(filepath.Join(*out, *topology, filepath.Base(file)), done); err != nil {
+			if err := golden.Save(filepath.Join(*out, *topology, strings.TrimSuffix(filepath.Base(file), ".gz")), done); err != nil {
 				fmt.Fprintln(os.Stderr, "record:", err)
 				os.Exit(2)
 			}
