@@ -206,7 +206,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 		}
 	}
 	connections := &conn.Config{
-		Authenticator: authenticator, AllowPlainWithoutTLS: o.AllowPlainWithoutTLS, ZlibLevel: cfg.ZlibCompressionLevel,
+		Authenticator: authenticator, RefuseCleartext: !o.AllowPlainWithoutTLS, ZlibLevel: cfg.ZlibCompressionLevel,
 		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
 		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), Timeout: or(cfg.Timeout, 0),
 	}

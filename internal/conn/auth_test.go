@@ -138,7 +138,7 @@ func TestDialAuthenticationErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := *cfg
 		quiet.Dialer = pipeDialer(silent)
-		_, err := Dial(shortContext(t), "localhost:27017", &quiet)
+		_, err := Dial(shortContext(t), "silent:27017", &quiet)
 		if te, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || te.Phase != "connect (authenticate)" {
 			t.Errorf("error %T: %v", err, err)
 		}
@@ -199,7 +199,7 @@ func (d dialTo) DialContext(ctx context.Context, _, _ string) (net.Conn, error) 
 // A member that is discovered on another machine does not get the password in clear, nor even a hello.
 func TestPlainWithoutTLS(t *testing.T) {
 	hellos, commands := make(chan bson.Raw, 10), make(chan bson.Raw, 10)
-	cfg := Config{Authenticator: authenticator(t, "mongodb://u:open@h/?authMechanism=PLAIN"), Dialer: dialTo(fakeServer(t, plainServer(hellos, commands)))}
+	cfg := Config{Authenticator: authenticator(t, "mongodb://u:open@h/?authMechanism=PLAIN"), RefuseCleartext: true, Dialer: dialTo(fakeServer(t, plainServer(hellos, commands)))}
 	_, err := Dial(t.Context(), "db.example:27017", &cfg)
 	if ae, ok := errors.AsType[*mongoerr.AuthError](err); !ok || ae.Mechanism != "PLAIN" || ae.Addr != "db.example:27017" {
 		t.Errorf("error %T: %v", err, err)
@@ -207,6 +207,6 @@ func TestPlainWithoutTLS(t *testing.T) {
 	if len(hellos) > 0 || len(commands) > 0 {
 		t.Error("the server was talked to")
 	}
-	cfg.AllowPlainWithoutTLS = true
+	cfg.RefuseCleartext = false
 	dial(t, "db.example:27017", &cfg)
 }

@@ -30,8 +30,8 @@ type Config struct {
 	Compressors []string
 	// Authenticator proves who the client is. Nil: no authentication. Monitors do not authenticate.
 	Authenticator *auth.Authenticator
-	// AllowPlainWithoutTLS lets the password of the mechanism PLAIN travel in clear.
-	AllowPlainWithoutTLS bool
+	// RefuseCleartext refuses to send the password of the mechanism PLAIN to other machines without TLS.
+	RefuseCleartext bool
 	// ZlibLevel is the level of zlib, -1 (default) to 9. Nil: -1.
 	ZlibLevel *int
 	// ServerAPI declares a version of the Stable API. Nil: none.
