@@ -275,7 +275,11 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	if err := cur.open(b.scope.client, op, res); err != nil {
 		return err
 	}
+	before := len(b.errs.WriteErrors)
 	err := b.outcomes(ctx, &cur)
+	if err == nil && r.Errors > 0 && len(b.errs.WriteErrors) == before {
+		err = fmt.Errorf("bulk write: server's reply counts %d errors and its results hold none", r.Errors)
+	}
 	// What became of the cursor must not be ignored beside an error (specification: Bulk Write, "Top-Level Errors").
 	if killed := cur.close(ctx); killed != nil && err != nil {
 		err = errors.Join(err, killed)

@@ -61,6 +61,7 @@ const (
 	codeCursorNotFound    = 43
 	codeMaxTimeMSExpired  = 50
 	codeCursorKilled      = 237
+	codeNoSuchTransaction = 251
 )
 
 // IsTimeout reports whether err says that time was up, whoever measured it: the context or a Timeout (a *TimeoutError), the selection

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/mongoerr"
 	"allium/internal/option"
 )
 
@@ -25,7 +26,10 @@ type RunCommandOptions struct {
 // else. The command is not retried after a network error. With a timeout, the driver adds a maxTimeMS: do not write one into the
 // command then, nor any other field that the driver adds, such as lsid.
 //
-// The reply is a copy that the caller may keep. A reply that says that the command failed is a *ServerError.
+// The reply is a copy that the caller may keep. A command that failed returns a *ServerError, which holds the reply. Where the
+// command succeeded but the reply reports errors of a write, RunCommand returns both the reply and an error: a *BulkWriteError for
+// statements that were rejected (writeErrors, and the errors that a bulkWrite counts in nErrors), a *WriteConcernError if there is
+// a writeConcernError alone.
 func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandOptions) (bson.Raw, error) {
 	o, err := option.One(opts)
 	if err == nil {
@@ -47,7 +51,30 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 		return nil, err
 	}
 	defer res.Release()
-	return append(bson.Raw(nil), res.Reply...), nil
+	return append(bson.Raw(nil), res.Reply...), writeOutcome(run, &op, &res)
+}
+
+// writeOutcome returns the errors of a write that the reply to a command of the user's reports although it says ok: 1.
+func writeOutcome(run *command.Run, op *exec.Op, res *exec.Result) error {
+	refused, err := res.WriteErrors()
+	switch {
+	case err != nil:
+	case len(refused) > 0:
+		bulk := &BulkWriteError{WriteErrors: refused, Labels: mongoerr.Strings(res.Reply.Lookup("errorLabels"))}
+		if res.Concern != nil {
+			bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, res.Concern)
+			for _, l := range res.Concern.Labels {
+				bulk.AddLabel(l)
+			}
+		}
+		err = bulk
+	case res.Concern != nil:
+		err = op.Explain(res.Concern)
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("run command %s: %w", run.Name(), err)
 }
 
 func newRun(o *bson.Options, cmd any) (*command.Run, error) {
@@ -84,6 +111,9 @@ type RunCursorCommandOptions struct {
 
 // RunCursorCommand runs a command of the server whose reply opens a cursor, such as {checkMetadataConsistency: 1}, and returns the
 // cursor (specification: Run Command). See RunCommand for cmd. A reply without a cursor is an error.
+//
+// Where the reply has a cursor and reports errors of a write as well, as RunCommand describes, RunCursorCommand returns both the
+// cursor and the error; the cursor must then be closed, too.
 func (db *Database) RunCursorCommand(ctx context.Context, cmd any, opts ...RunCursorCommandOptions) (*Cursor[bson.D], error) {
 	return RunCursorCommand[bson.D](ctx, db, cmd, opts...)
 }
@@ -91,13 +121,15 @@ func (db *Database) RunCursorCommand(ctx context.Context, cmd any, opts ...RunCu
 // RunCursorCommand is Database.RunCursorCommand with documents that are decoded as T.
 func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ...RunCursorCommandOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
-	if err := db.runCursorCommand(ctx, &cur.cursor, cmd, opts); err != nil {
+	opened, err := db.runCursorCommand(ctx, &cur.cursor, cmd, opts)
+	if !opened {
 		return nil, err
 	}
-	return cur, nil
+	return cur, err
 }
 
-func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, opts []RunCursorCommandOptions) error {
+// runCursorCommand opens cur. An error beside an open cursor is one of a write.
+func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, opts []RunCursorCommandOptions) (opened bool, err error) {
 	o, err := option.One(opts)
 	if err == nil {
 		err = db.err
@@ -117,14 +149,18 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, 
 		err = cur.prepare(&op, reading{kind: o.CursorType, mode: o.TimeoutMode, maxAwait: o.MaxTime, batchSize: o.BatchSize, comment: o.Comment})
 	}
 	if err != nil {
-		return fmt.Errorf("run cursor command: %w", err)
+		return false, fmt.Errorf("run cursor command: %w", err)
 	}
 	res, err := db.run(ctx, &op)
 	if err != nil {
-		return err
+		return false, err
 	}
+	failed := writeOutcome(run, &op, &res)
 	if err := cur.open(db.client, &op, res); err != nil {
-		return fmt.Errorf("run cursor command: %w", err)
+		if failed != nil {
+			return false, failed // there is no cursor because the write failed
+		}
+		return false, fmt.Errorf("run cursor command: %w", err)
 	}
-	return nil
+	return true, failed
 }

@@ -64,13 +64,17 @@ func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 
 type sessionKey struct{}
 
-// WithSession returns a context that makes the operations that it is given to run on the session.
+// WithSession returns a context that makes the operations that it is given to run on the session. A nil session makes them run
+// outside of the session that ctx carries.
 func WithSession(ctx context.Context, s *Session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, s)
 }
 
 // SessionFrom returns the session that the context carries, or nil. Inside Transact it is the transaction's.
 func SessionFrom(ctx context.Context) *Session {
+	if ctx == nil {
+		return nil
+	}
 	s, _ := ctx.Value(sessionKey{}).(*Session)
 	return s
 }

@@ -126,11 +126,16 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 //	})
 //
 // fn must use the context that it is given for all operations that belong to the transaction, and must return their
-// errors: an error ends the transaction on the server. To handle errors in another way, use StartTransaction. When the server
+// errors: the server aborts the transaction when an operation in it fails. If fn returns nil all the same, the commit fails and
+// Transact returns the first of those errors. To handle errors in another way, use StartTransaction. When the server
 // asks for it (errors labelled TransientTransactionError), fn is called again after a short wait, so it must have no side effects
 // outside of the transaction; that goes on for the timeout, or for 120 seconds without one. Commits whose outcome is
 // unknown are repeated for as long. A timeout bounds the operations inside, too, as far as they use the transaction's
 // context; those with a Timeout of their own fail.
+//
+// Transactions do not nest. Transact returns an error if ctx carries a session of the client's with an open transaction: a second
+// transaction would commit although the first may still be rolled back. Pass the context on to take part in the open transaction, or
+// WithSession(ctx, nil) to start an independent one.
 //
 // When fn returns another error, panics, or ctx ends, the transaction is aborted. The abort does not depend on ctx: it may take
 // the timeout once more, or ten seconds without one. If fn has committed or aborted by itself, Transact does neither.
@@ -138,8 +143,8 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 // If time is up before the transaction has succeeded, the error is a TimeoutError that wraps the last failure and has its
 // labels.
 func (c *Client) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) error {
-	if ctx == nil {
-		return errNilContext
+	if err := c.checkTransact(ctx, fn); err != nil {
+		return err
 	}
 	s, err := c.StartSession()
 	if err != nil {
@@ -147,6 +152,20 @@ func (c *Client) Transact(ctx context.Context, fn func(ctx context.Context) erro
 	}
 	defer s.End(ctx)
 	return s.Transact(ctx, fn, opts...)
+}
+
+// checkTransact refuses what no transaction can run with.
+func (c *Client) checkTransact(ctx context.Context, fn func(ctx context.Context) error) error {
+	switch {
+	case ctx == nil:
+		return errNilContext
+	case fn == nil:
+		return errors.New("transact: function is nil")
+	}
+	if outer := SessionFrom(ctx); outer != nil && outer.client == c && outer.InTransaction() {
+		return errors.New("transact: the context belongs to an open transaction, and transactions do not nest")
+	}
+	return nil
 }
 
 // The limits of the specification Convenient API for Transactions.
@@ -161,8 +180,8 @@ var transactJitter = rand.Float64
 
 // Transact is Client.Transact on an existing session, on which no transaction may be open.
 func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) error {
-	if ctx == nil {
-		return errNilContext
+	if err := s.client.checkTransact(ctx, fn); err != nil {
+		return err
 	}
 	o, err := option.One(opts)
 	if err != nil {
@@ -254,9 +273,13 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 	var last error
 	for {
 		err := w.session.CommitTransaction(ctx)
+		first := w.session.inner.Transaction().Failure()
 		switch {
 		case err == nil:
 			return false, nil
+		case first != nil && HasErrorCode(err, codeNoSuchTransaction) && !HasErrorLabel(first, mongoerr.LabelTransientTransaction):
+			// Another attempt would fail in the same way, and the commit's label asks for one.
+			return false, fmt.Errorf("transact: an operation in the transaction failed, and the function did not return its error: %w", first)
 		case HasErrorLabel(err, mongoerr.LabelUnknownTransactionCommit) && !HasErrorCode(err, codeMaxTimeMSExpired):
 			switch {
 			case last != nil && w.session.bound != nil && timedOut(err):

@@ -42,7 +42,10 @@ func ParseWrite(reply bson.Raw) (WriteReply, error) {
 		case "nModified":
 			w.NModified, _ = v.AsInt64()
 		case "upserted":
-			arr, _ := v.Array()
+			arr, ok := v.Array()
+			if !ok {
+				return w, fmt.Errorf("server's reply has an upserted that is a %s, want an array", v.Type)
+			}
 			for el := range arr.Values() {
 				doc, _ := el.Document()
 				i, ok := doc.Lookup("index").AsInt64()
@@ -53,7 +56,10 @@ func ParseWrite(reply bson.Raw) (WriteReply, error) {
 				w.Upserted = append(w.Upserted, Upserted{Index: int(i), ID: id})
 			}
 		case "writeErrors":
-			w.WriteErrors, _ = v.Array()
+			var ok bool
+			if w.WriteErrors, ok = v.Array(); !ok {
+				return w, fmt.Errorf("server's reply has writeErrors that are a %s, want an array", v.Type)
+			}
 		}
 	}
 	return w, nil

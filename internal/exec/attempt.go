@@ -190,8 +190,8 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 // stands for, if any.
 func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.Reply, tr *trace) error {
 	var (
-		ok, concern bool
-		times       session.ReplyTimes
+		ok, concern, refused bool
+		times                session.ReplyTimes
 	)
 	for key, v := range reply.Body.All() {
 		switch key {
@@ -211,6 +211,8 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 			}
 		case "writeConcernError":
 			concern = true
+		case "writeErrors", "nErrors":
+			refused = true
 		}
 	}
 	if times.ClusterTime != nil {
@@ -218,6 +220,13 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 	}
 	if s := r.op.Session; s != nil {
 		s.Observe(times)
+		if refused && r.inTxn {
+			if list, err := writeErrors(reply.Body); err != nil {
+				s.Transaction().Fail(err)
+			} else if len(list) > 0 {
+				s.Transaction().Fail(list[0])
+			}
+		}
 	}
 	if ok && !concern {
 		tr.succeeded(reply.Body)

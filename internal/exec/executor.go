@@ -251,7 +251,11 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			// Not before: what is tried again in a transaction must go to the same mongos.
 			r.op.Session.Transaction().Unpin()
 		}
-		return Result{}, r.timedOut(ctx, sent, err, stage)
+		err = r.timedOut(ctx, sent, err, stage)
+		if r.inTxn && stage == stageSent {
+			r.op.Session.Transaction().Fail(err)
+		}
+		return Result{}, err
 	}
 }
 

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"allium/internal/command"
@@ -47,8 +48,14 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 		mongoerr.AddLabel(err, mongoerr.LabelUnknownTransactionCommit)
 		txn.Unpin()
 	}
+	if first := txn.Failure(); first != nil && mongoerr.HasCode(err, codeNoSuchTransaction) {
+		err = fmt.Errorf("%w; the server aborted the transaction when an operation in it failed: %w", err, first)
+	}
 	return err
 }
+
+// codeNoSuchTransaction is what a server answers to the commit of a transaction that was aborted.
+const codeNoSuchTransaction = 251
 
 // retriedCommitConcern makes a write concern one of majority with a bound on the wait.
 func retriedCommitConcern(wc *command.WriteConcern) *command.WriteConcern {

@@ -78,15 +78,26 @@ func (e *WriteConcernError) Error() string {
 	if e.Addr != "" {
 		b.WriteString(" on " + e.Addr)
 	}
-	fmt.Fprintf(&b, ": %s (%d): %s", e.Name, e.Code, e.Message)
+	switch {
+	case e.Name != "":
+		fmt.Fprintf(&b, ": %s (%d)", e.Name, e.Code)
+	case e.Code != 0:
+		fmt.Fprintf(&b, ": error %d", e.Code)
+	}
+	b.WriteString(": " + e.Message)
 	return b.String()
 }
 
-// NewWriteConcernError copies the writeConcernError of a reply, or returns nil if there is none.
+// NewWriteConcernError copies the writeConcernError of a reply, or returns nil if there is none. One that is not a document is an
+// error, too: whatever it says, the write concern was not confirmed.
 func NewWriteConcernError(addr string, reply bson.Raw) *WriteConcernError {
-	raw, ok := reply.Lookup("writeConcernError").Document()
-	if !ok {
+	v := reply.Lookup("writeConcernError")
+	if v.IsZero() || v.Type == bson.TypeNull {
 		return nil
+	}
+	raw, ok := v.Document()
+	if !ok {
+		return &WriteConcernError{Addr: addr, Message: fmt.Sprintf("server's writeConcernError is a %s, want a document", v.Type)}
 	}
 	raw = append(bson.Raw(nil), raw...)
 	e := &WriteConcernError{Raw: raw, Addr: addr, Labels: Strings(reply.Lookup("errorLabels"))}

@@ -62,6 +62,7 @@ type Transaction struct {
 	empty         bool // it was committed before any command was sent
 	recoveryToken bson.Raw
 	pin           Pin
+	failure       error // see Fail
 }
 
 // Transaction returns the session's transaction.
@@ -122,6 +123,17 @@ func (t *Transaction) Sent() {
 		t.state = TransactionInProgress
 	}
 }
+
+// Fail notes an error that a server answered to a command of the transaction, other than its end: the server aborts the transaction
+// with it, whether or not the user's code minds. The first error counts.
+func (t *Transaction) Fail(err error) {
+	if t.failure == nil {
+		t.failure = err
+	}
+}
+
+// Failure returns the first error of Fail, nil if there was none.
+func (t *Transaction) Failure() error { return t.failure }
 
 // Commit moves to committed. send is false if there is nothing to send, again is true if a commit was sent before.
 func (t *Transaction) Commit() (send, again bool, err error) {
