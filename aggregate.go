@@ -105,10 +105,11 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		op.OutputStage = true
 		op.WriteConcern = s.writeConcern
 	}
-	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
-	if cmd.Writes && o.TimeoutMode == TimeoutPerIteration {
+	err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
+	if err == nil && cmd.Writes && o.TimeoutMode == TimeoutPerIteration {
 		err = errors.New("TimeoutPerIteration does not go with $out and $merge")
-	} else {
+	}
+	if err == nil {
 		err = cur.prepare(&op, reading{mode: o.TimeoutMode, maxAwait: o.MaxAwaitTime, batchSize: or(o.BatchSize, 0), comment: o.Comment})
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/wire"
 )
 
 // ChangeType says what kind of change an event reports. Servers may have more of them than there are constants here.
@@ -111,6 +112,9 @@ type SplitEvent struct {
 // pipeline has changed it, and it is in Raw.
 func (e *ChangeEvent[T]) decode(o *bson.Options, raw bson.Raw) (err error) {
 	e.Raw = raw
+	if err := wire.CheckDocument(raw, 3); err != nil {
+		return fmt.Errorf("decode a change event: %w", err)
+	}
 	for key, v := range raw.All() {
 		switch key {
 		case "_id":

@@ -10,6 +10,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/exec"
+	"allium/internal/wire"
 )
 
 // ChangeStream iterates over the changes of a collection, a database or a cluster, as they happen, whose documents are read as
@@ -276,6 +277,9 @@ func (e *splitEvent) join(raw bson.Raw) (bson.Raw, error) {
 		_, e.doc = bson.BeginDocument(nil)
 	}
 	e.next = n
+	if err := wire.CheckDocument(raw, 1); err != nil {
+		return nil, fmt.Errorf("fragment of an event is malformed: %w", err)
+	}
 	for key, v := range raw.All() {
 		if key == "splitEvent" || key == "_id" && n < of {
 			continue

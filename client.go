@@ -3,7 +3,6 @@ package allium
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"allium/internal/conn"
 	"allium/internal/exec"
 	"allium/internal/logging"
+	"allium/internal/mongoerr"
 	"allium/internal/option"
 	"allium/internal/pool"
 	"allium/internal/session"
@@ -282,7 +282,7 @@ func (c *Client) Close(ctx context.Context) error {
 		c.exec.Close()
 		c.cursors.kill(ctx, c.exec)
 		c.endSessions(ctx)
-		err = errors.Join(ctx.Err(), c.topology.Close(ctx), c.log.Close())
+		err = mongoerr.Join(ctx.Err(), c.topology.Close(ctx), c.log.Close())
 	})
 	return err
 }

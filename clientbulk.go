@@ -158,7 +158,7 @@ func (w *clientWrites) AppendDocument(dst []byte, i int) ([]byte, error) {
 // check finds what is wrong with the writes before any of them is sent, and numbers the inserts.
 func (w *clientWrites) check(o *bson.Options) error {
 	for i := range w.list {
-		if err := errors.Join(checkName("database", w.list[i].Database), checkName("collection", w.list[i].Collection)); err != nil {
+		if err := mongoerr.Join(checkName("database", w.list[i].Database), checkName("collection", w.list[i].Collection)); err != nil {
 			return fmt.Errorf("write %d: %w", i, err)
 		}
 	}
@@ -282,7 +282,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	}
 	// What became of the cursor must not be ignored beside an error (specification: Bulk Write, "Top-Level Errors").
 	if killed := cur.close(ctx); killed != nil && err != nil {
-		err = errors.Join(err, killed)
+		err = mongoerr.Join(err, killed)
 	}
 	return err
 }

@@ -55,7 +55,9 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 		return 0, fmt.Errorf("count documents: %w", err)
 	}
 	c.reads(&op)
-	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
+		return 0, fmt.Errorf("count documents: %w", err)
+	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return 0, err
@@ -65,11 +67,14 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	if err != nil {
 		return 0, fmt.Errorf("count documents: %w", err)
 	}
-	for v := range r.Batch.Values() {
-		doc, _ := v.Document()
-		return command.ParseN(doc)
+	doc, err := r.First()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("count documents: %w", err)
+	case doc == nil:
+		return 0, nil // no document came as far as the sum
 	}
-	return 0, nil
+	return command.ParseN(doc)
 }
 
 // countPipeline makes the pipeline of the CRUD specification: $match, $skip, $limit, and $group with a sum.
@@ -139,7 +144,7 @@ func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOpti
 	if err == nil {
 		err = c.err
 	}
-	if err == nil && filter == nil {
+	if err == nil && command.IsNil(filter) {
 		err = fmt.Errorf("filter: %w", ErrNilDocument)
 	}
 	if err != nil {
@@ -157,7 +162,9 @@ func (c *Collection[T]) count(ctx context.Context, what string, cmd *command.Cou
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
 	c.reads(&op)
-	cmd.MaxTimeMS = maxTime(&op, maxTimeOpt)
+	if err := maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS); err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return 0, err

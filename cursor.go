@@ -112,6 +112,8 @@ func (c *cursor) prepare(op *exec.Op, r reading) error {
 		return errors.New("option TimeoutMode is set, but no timeout is")
 	case r.kind != NonTailable && r.mode == TimeoutOverLifetime:
 		return errors.New("the timeout of a tailable cursor cannot bound its whole life: its TimeoutMode is TimeoutPerIteration")
+	case r.maxAwait < 0:
+		return negative("MaxAwaitTime", r.maxAwait)
 	case op.Timeout != nil && *op.Timeout > 0 && r.maxAwait >= *op.Timeout:
 		return fmt.Errorf("MaxAwaitTime is %v, want less than %s, %v", r.maxAwait, op.Source, *op.Timeout)
 	}
@@ -222,8 +224,11 @@ func (c *cursor) advance(ctx context.Context, block bool) bool {
 // read moves to the next document of the batch.
 func (c *cursor) read() error {
 	_, v, rest, err := bson.ReadElement(c.batch)
-	if err != nil || v.Type != bson.TypeEmbeddedDocument {
-		return fmt.Errorf("server's batch is malformed: %w", errors.Join(err, errNotDocument))
+	if err == nil && v.Type != bson.TypeEmbeddedDocument {
+		err = errNotDocument
+	}
+	if err != nil {
+		return fmt.Errorf("server's batch is malformed: %w", err)
 	}
 	c.batch, c.raw = rest, v.Value
 	c.seen++

@@ -79,11 +79,11 @@ func (db *Database) adminWithin(ctx context.Context, what string, cmd command.Co
 	if err == nil {
 		err = db.writes(&op)
 	}
+	if err == nil && maxTimeMS != nil {
+		err = maxTime(&op, maxTimeOpt, maxTimeMS)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
-	}
-	if maxTimeMS != nil {
-		*maxTimeMS = maxTime(&op, maxTimeOpt)
 	}
 	res, err := db.run(ctx, &op)
 	if err != nil {

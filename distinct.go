@@ -49,7 +49,9 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 		return nil, fmt.Errorf("distinct: %w", err)
 	}
 	c.reads(&op)
-	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
+		return nil, fmt.Errorf("distinct: %w", err)
+	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return nil, err

@@ -99,9 +99,11 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	}
 	if err == nil {
 		c.reads(&op)
-		cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
+		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
+	}
+	if err == nil {
 		r := reading{kind: o.CursorType, mode: o.TimeoutMode, batchSize: o.BatchSize, comment: o.Comment}
-		if o.CursorType == TailableAwait {
+		if o.CursorType == TailableAwait || o.MaxAwaitTime < 0 {
 			r.maxAwait = o.MaxAwaitTime
 		}
 		err = cur.prepare(&op, r)
@@ -176,7 +178,9 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		return doc, fmt.Errorf("find one: %w", err)
 	}
 	c.reads(&call.op)
-	call.cmd.MaxTimeMS = maxTime(&call.op, o.MaxTime)
+	if err := maxTime(&call.op, o.MaxTime, &call.cmd.MaxTimeMS); err != nil {
+		return doc, fmt.Errorf("find one: %w", err)
+	}
 	res, err := c.run(ctx, &call.op)
 	if err != nil {
 		return doc, err
@@ -186,15 +190,15 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	if err != nil {
 		return doc, err
 	}
-	for v := range r.Batch.Values() {
-		raw, ok := v.Document()
-		if !ok {
-			return doc, errNotDocument
-		}
-		if err := decode(c.bson, raw, &doc); err != nil {
-			return doc, fmt.Errorf("find one: decode: %w", err)
-		}
-		return doc, nil
+	raw, err := r.First()
+	switch {
+	case err != nil:
+		return doc, fmt.Errorf("find one: %w", err)
+	case raw == nil:
+		return doc, ErrNoDocuments
 	}
-	return doc, ErrNoDocuments
+	if err := decode(c.bson, raw, &doc); err != nil {
+		return doc, fmt.Errorf("find one: decode: %w", err)
+	}
+	return doc, nil
 }

@@ -92,7 +92,7 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 // it is now. If there is none, the error is ErrNoDocuments.
 func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T, opts ...FindOneAndReplaceOptions) (T, error) {
 	o, err := option.One(opts)
-	if err == nil && isNilDocument(&replacement) {
+	if err == nil && command.IsNil(&replacement) {
 		err = fmt.Errorf("replacement: %w", ErrNilDocument)
 	}
 	if err != nil {
@@ -131,10 +131,12 @@ func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *com
 	if err == nil {
 		err = c.writes(&op)
 	}
+	if err == nil {
+		err = maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS)
+	}
 	if err != nil {
 		return doc, fmt.Errorf("%s: %w", what, err)
 	}
-	cmd.MaxTimeMS = maxTime(&op, maxTimeOpt)
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return doc, err

@@ -154,10 +154,12 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 	if err == nil {
 		err = c.writes(&op)
 	}
+	if err == nil {
+		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("create indexes: %w", err)
 	}
-	cmd.MaxTimeMS = maxTime(&op, o.MaxTime)
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"allium/bson"
@@ -110,7 +109,7 @@ func (d *documents) Len() int { return d.n }
 func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 	start := len(dst)
 	v := d.at(i)
-	if isNilDocument(v) {
+	if command.IsNil(v) {
 		return dst, command.ErrNilDocument
 	}
 	dst, err := marshalAppend(d.bson, dst, v)
@@ -164,18 +163,6 @@ func (d *documents) inserted(done written, failed *mongoerr.BulkWriteError, inde
 		}
 	}
 	return ids
-}
-
-// isNilDocument reports whether v, a pointer to a document, points to nothing that could be one.
-func isNilDocument(v any) bool {
-	doc := reflect.ValueOf(v)
-	for doc.Kind() == reflect.Pointer || doc.Kind() == reflect.Interface {
-		if doc.IsNil() {
-			return true
-		}
-		doc = doc.Elem()
-	}
-	return (doc.Kind() == reflect.Map || doc.Kind() == reflect.Slice) && doc.IsNil()
 }
 
 // writer runs write commands for a collection.
@@ -236,7 +223,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (
 	}
 	switch refused := len(reply.errors) > 0; {
 	case refused && reply.concern != nil:
-		err = errors.Join(reply.errors[0], reply.concern)
+		err = mongoerr.Join(reply.errors[0], reply.concern)
 	case refused:
 		err = reply.errors[0]
 	case reply.concern != nil:

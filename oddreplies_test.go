@@ -46,8 +46,14 @@ func (o *oddReplies) change(v any) any {
 	return v
 }
 
-// TestOddReplies gives every operation replies that no server should send: it may succeed or fail, but must return, and must not panic.
-func TestOddReplies(t *testing.T) {
+// answered is an operation and the reply of the server that it is about.
+type answered struct {
+	reply bson.D
+	run   func(ctx context.Context, client *allium.Client, c *allium.Collection[bson.D]) error
+}
+
+// answeredOperations returns operations by name.
+func answeredOperations() map[string]answered {
 	event := bson.D{{Key: "_id", Value: bson.D{{Key: "_data", Value: "82"}}}, {Key: "operationType", Value: "update"}, {Key: "ns", Value: bson.D{{Key: "db", Value: "x"}, {Key: "coll", Value: "y"}}},
 		{Key: "fullDocument", Value: bson.D{{Key: "x", Value: 1}}}, {Key: "updateDescription", Value: bson.D{{Key: "updatedFields", Value: bson.D{}}, {Key: "removedFields", Value: bson.A{"a"}},
 			{Key: "truncatedArrays", Value: bson.A{bson.D{{Key: "field", Value: "a"}, {Key: "newSize", Value: 1}}}}}}, {Key: "collectionUUID", Value: bson.Binary{Subtype: 4, Data: make([]byte, 16)}},
@@ -63,11 +69,7 @@ func TestOddReplies(t *testing.T) {
 		{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "W"}, {Key: "errInfo", Value: bson.D{}}, {Key: "errorLabels", Value: bson.A{"L"}}}},
 		{Key: "errorLabels", Value: bson.A{"L"}}, {Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: bson.NewObjectID()}, {Key: "counter", Value: int64(1)}}}}
 	filter, set := field("x", 1), set("y", 1)
-	type run func(ctx context.Context, client *allium.Client, c *allium.Collection[bson.D]) error
-	for name, tc := range map[string]struct {
-		reply bson.D
-		run   run
-	}{
+	return map[string]answered{
 		"insert": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
 			return second(c.InsertMany(ctx, []bson.D{filter}))
 		}},
@@ -122,7 +124,19 @@ func TestOddReplies(t *testing.T) {
 			}
 			return err
 		}},
-	} {
+		"run command": {written, func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
+			return second(client.Database("x").RunCommand(ctx, bson.D{{Key: "insert", Value: "y"}}))
+		}},
+		"run cursor command": {cursor("firstBatch", filter), func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
+			cur, err := client.Database("x").RunCursorCommand(ctx, bson.D{{Key: "find", Value: "y"}})
+			return drain(ctx, cur, err)
+		}},
+	}
+}
+
+// TestOddReplies gives every operation replies that no server should send: it may succeed or fail, but must return, and must not panic.
+func TestOddReplies(t *testing.T) {
+	for name, tc := range answeredOperations() {
 		t.Run(name, func(t *testing.T) {
 			odd := &oddReplies{rand.New(rand.NewPCG(1, 2))}
 			fake := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) {
@@ -148,7 +162,7 @@ func TestOddReplies(t *testing.T) {
 				}
 				cancel()
 			}
-			if done == 0 && name != "insert" && name != "update" && name != "delete" && name != "bulk write" || failed == 0 {
+			if done == 0 && name != "insert" && name != "update" && name != "delete" && name != "bulk write" && name != "run command" || failed == 0 {
 				t.Errorf("%d of the operations succeeded, %d failed: the replies are not odd enough, or too odd", done, failed)
 			}
 		})

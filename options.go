@@ -15,6 +15,7 @@ import (
 	"allium/internal/logging"
 	"allium/internal/redact"
 	"allium/internal/uri"
+	"allium/internal/wire"
 )
 
 // ClientOptions are settings of a client beside those of its connection string. A field that is set wins over the
@@ -100,7 +101,7 @@ type ClientOptions struct {
 	// MaxIdleTime is how long a connection may be idle before it is closed. Nil and 0: no limit.
 	MaxIdleTime *time.Duration
 
-	// Compressors are offered to the server in this order: "snappy", "zlib", "zstd".
+	// Compressors are offered to the server in this order: "snappy", "zlib", "zstd". Open refuses others.
 	Compressors []string
 	// ZlibCompressionLevel is -1 (default) to 9.
 	ZlibCompressionLevel *int
@@ -259,6 +260,11 @@ func (o *ClientOptions) apply(c *uri.Config) error {
 	set(&c.MaxConnecting, o.MaxConnecting)
 	set(&c.MaxIdleTime, o.MaxIdleTime)
 	set(&c.ZlibCompressionLevel, o.ZlibCompressionLevel)
+	for _, name := range o.Compressors {
+		if _, ok := wire.CompressorByName(name); !ok {
+			return fmt.Errorf(`compressor %q is not supported, want "snappy", "zlib" or "zstd"`, name)
+		}
+	}
 	if o.Compressors != nil {
 		c.Compressors = o.Compressors
 	}

@@ -78,7 +78,7 @@ func writeOutcome(run *command.Run, op *exec.Op, res *exec.Result) error {
 }
 
 func newRun(o *bson.Options, cmd any) (*command.Run, error) {
-	if cmd == nil {
+	if command.IsNil(cmd) {
 		return nil, command.ErrNilDocument
 	}
 	if m, ok := cmd.(bson.M); ok && len(m) > 1 {
@@ -141,6 +141,9 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, 
 	op := exec.Op{Command: run, Kind: exec.Run, ReadPreference: o.ReadPreference, WriteErrors: true}
 	if err == nil {
 		err = db.op(ctx, &op, o.Timeout)
+	}
+	if err == nil && o.MaxTime < 0 {
+		err = negative("MaxTime", o.MaxTime)
 	}
 	if err == nil && o.MaxTime > 0 && op.Timeout != nil && *op.Timeout > 0 {
 		err = errors.New("options MaxTime and Timeout exclude each other")

@@ -126,14 +126,23 @@ func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {
 	return s.client.exec.Run(ctx, op)
 }
 
-// maxTime returns a MaxTime option in milliseconds. A timeout of the driver's own replaces it (specification: Client Side
-// Operations Timeout); with one that comes from the context, the option stands.
-func maxTime(op *exec.Op, d time.Duration) int64 {
-	if d <= 0 || op.Timeout != nil {
-		return 0
+// maxTime puts a MaxTime option, in milliseconds, where ms points to. A timeout of the driver's own replaces it (specification:
+// Client Side Operations Timeout); with one that comes from the context, the option stands.
+func maxTime(op *exec.Op, d time.Duration, ms *int64) error {
+	switch {
+	case d < 0:
+		return negative("MaxTime", d)
+	case d == 0 || op.Timeout != nil:
+		return nil
 	}
 	op.NoMaxTime = true
-	return max(d.Milliseconds(), 1)
+	*ms = max(d.Milliseconds(), 1)
+	return nil
+}
+
+// negative returns the error of an option that is a negative time.
+func negative(option string, d time.Duration) error {
+	return fmt.Errorf("%s is %v, want 0 or more", option, d)
 }
 
 // checkName refuses names that the server cannot take.

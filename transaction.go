@@ -61,6 +61,9 @@ func (s *Session) start(o TransactionOptions) error {
 	scope := s.client.scope()
 	clientDefaults := TransactionOptions{ReadConcern: scope.readConcern, WriteConcern: scope.writeConcern, ReadPreference: scope.readPreference}
 	t := o.inner().Inherit(s.inner.Options().Transaction).Inherit(clientDefaults.inner())
+	if d := t.MaxCommitTime; d != nil && *d < 0 {
+		return negative("MaxCommitTime", *d)
+	}
 	if wc, ok := t.WriteConcern.(*WriteConcern); ok {
 		if err := wc.Validate(); err != nil {
 			return err
@@ -325,7 +328,7 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 	}
 	t := &TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}
 	if ended := ctx.Err(); ended != nil {
-		t.Wrapped = errors.Join(ended, err)
+		t.Wrapped = mongoerr.Join(ended, err)
 		if t.Elapsed < w.limit {
 			t.Source = "" // it was the caller's context
 		}
@@ -335,7 +338,7 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 
 // exhausted says that time was up in the middle of an attempt, and keeps why there was more than one: the error last.
 func (w *transact) exhausted(err, last error) error {
-	return w.wrap(&TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: errors.Join(err, last)}, last)
+	return w.wrap(&TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: mongoerr.Join(err, last)}, last)
 }
 
 // wrap copies the labels of err to t.

@@ -76,7 +76,7 @@ func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts
 // ReplaceOne replaces the first document that matches the filter, all but its _id. Like UpdateOne it is retried once.
 func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement T, opts ...ReplaceOptions) (UpdateResult, error) {
 	o, err := option.One(opts)
-	if err == nil && isNilDocument(&replacement) {
+	if err == nil && command.IsNil(&replacement) {
 		err = fmt.Errorf("replacement: %w", ErrNilDocument)
 	}
 	if err != nil {

@@ -124,6 +124,9 @@ func (s *changeStream) prepare(ctx context.Context, sc scope, t target, pipeline
 	}
 	sc.reads(&s.op)
 	s.op.KeepSession, s.op.KeepConn = true, true
+	if o.MaxAwaitTime < 0 {
+		return negative("MaxAwaitTime", o.MaxAwaitTime)
+	}
 	if t := s.op.Timeout; t != nil && *t > 0 && o.MaxAwaitTime >= *t {
 		return fmt.Errorf("MaxAwaitTime is %v, want less than %s, %v", o.MaxAwaitTime, s.op.Source, *t)
 	}

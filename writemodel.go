@@ -108,7 +108,7 @@ func checkModels(o *bson.Options, n int, at func(int) WriteModel) error {
 		var err error
 		switch s := m.statement(); s.kind {
 		case insertKind:
-			if isNilDocument(&s.insert) {
+			if command.IsNil(&s.insert) {
 				err = ErrNilDocument
 			}
 		case updateKind:

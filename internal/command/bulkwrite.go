@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"allium/bson"
+	"allium/internal/wire"
 )
 
 // BulkWrites is the list of writes that BulkWrite sends. It is asked again when an attempt is repeated, and must then answer
@@ -223,6 +224,9 @@ type BulkOutcome struct {
 // ParseBulkOutcome reads a document of the results cursor.
 func ParseBulkOutcome(doc bson.Raw) (BulkOutcome, error) {
 	o := BulkOutcome{Raw: doc, Index: -1}
+	if err := wire.CheckDocument(doc, 2); err != nil {
+		return o, fmt.Errorf("server's result of a write is malformed: %w", err)
+	}
 	for key, v := range doc.All() {
 		switch key {
 		case "ok":

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"allium/bson"
 )
@@ -67,9 +68,39 @@ func appendValue(o *bson.Options, dst []byte, key string, v any) ([]byte, error)
 // ErrNilDocument is returned for a nil filter, pipeline, update or document.
 var ErrNilDocument = errors.New("document is nil")
 
+// IsNil reports whether v is nil, a nil map, slice or pointer, or a pointer to one: a document that nobody wrote, and not an empty
+// one, which as a filter matches everything.
+func IsNil(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bson.D:
+		return v == nil
+	case bson.M:
+		return v == nil
+	case bson.Raw:
+		return v == nil
+	}
+	r := reflect.ValueOf(v)
+	for range bson.DefaultMaxDepth { // a pointer may lead to itself
+		switch r.Kind() {
+		case reflect.Map, reflect.Slice:
+			return r.IsNil()
+		case reflect.Pointer, reflect.Interface:
+			if r.IsNil() {
+				return true
+			}
+			r = r.Elem()
+		default:
+			return false
+		}
+	}
+	return false
+}
+
 // AppendDocument appends v, which must encode as a document, under key.
 func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
-	if v == nil {
+	if IsNil(v) {
 		return dst, fmt.Errorf("%s: %w", key, ErrNilDocument)
 	}
 	at := len(dst)
@@ -105,7 +136,7 @@ func (f *fields) value(key string, v any) {
 
 // document appends v, which must be a document, unless it is nil.
 func (f *fields) document(key string, v any) {
-	if v == nil || f.err != nil {
+	if f.err != nil || IsNil(v) {
 		return
 	}
 	f.dst, f.err = AppendDocument(f.bson, f.dst, key, v)

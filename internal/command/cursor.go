@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 
 	"allium/bson"
 )
@@ -59,6 +60,23 @@ type CursorReply struct {
 	Batch                bson.Raw // the array firstBatch or nextBatch
 	PostBatchResumeToken bson.Raw
 	AtClusterTime        bson.Timestamp
+}
+
+// First returns the first document of the batch, nil if there is none.
+func (r *CursorReply) First() (bson.Raw, error) {
+	b := r.Batch.Elements()
+	if len(b) == 0 {
+		return nil, nil
+	}
+	_, v, _, err := bson.ReadElement(b)
+	if err != nil {
+		return nil, fmt.Errorf("server's batch is malformed: %w", err)
+	}
+	doc, ok := v.Document()
+	if !ok {
+		return nil, fmt.Errorf("server's batch holds a %s, want a document", v.Type)
+	}
+	return doc, nil
 }
 
 // ParseCursor reads the cursor field of a reply.

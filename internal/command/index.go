@@ -45,7 +45,9 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		keyAt := len(d)
 		f := fields{bson: t.BSON, dst: d}
 		f.filter("key", ix.Keys)
-		f.err = errors.Join(f.err, checkOrdered("key", ix.Keys))
+		if f.err == nil {
+			f.err = checkOrdered("key", ix.Keys)
+		}
 		if f.err != nil {
 			return dst, fmt.Errorf("index %d: %w", i, f.err)
 		}

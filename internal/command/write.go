@@ -115,8 +115,12 @@ func (f *fields) update(key string, v any, replacement bool) {
 	if f.err != nil {
 		return
 	}
-	if v == nil {
-		f.err = fmt.Errorf("update: %w", ErrNilDocument)
+	if IsNil(v) {
+		what := "update"
+		if replacement {
+			what = "replacement"
+		}
+		f.err = fmt.Errorf("%s: %w", what, ErrNilDocument)
 		return
 	}
 	at := len(f.dst)

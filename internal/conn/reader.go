@@ -116,6 +116,10 @@ func (c *Conn) decompress(b *buffer) (*buffer, error) {
 	return out, nil
 }
 
+// replyLevels is how deep the documents in a reply are checked before anybody reads them: the reply itself and what it holds, such
+// as cursor, writeErrors or hosts. Documents of the user's lie deeper, or are checked as they are decoded.
+const replyLevels = 2
+
 func (c *Conn) parseReply(b *buffer, h wire.Header) (*Reply, error) {
 	if h.ResponseTo != c.responseTo {
 		return nil, fmt.Errorf("reply answers request %d, want %d", h.ResponseTo, c.responseTo)
@@ -126,6 +130,9 @@ func (c *Conn) parseReply(b *buffer, h wire.Header) (*Reply, error) {
 	msg, err := wire.ParseMsg(b.b[:b.n])
 	if err != nil {
 		return nil, err
+	}
+	if err := wire.CheckDocument(msg.Body, replyLevels); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
 	}
 	c.responseTo = h.RequestID
 	c.streaming = msg.Flags&wire.MoreToCome != 0

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"allium/internal/mongoerr"
 )
 
 // Resolver asks DNS. A *net.Resolver is one. If it also is a TTLResolver, the records' time to live is known.
@@ -69,7 +71,7 @@ func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts [
 		}
 		hosts = append(hosts, net.JoinHostPort(target, strconv.Itoa(int(srv.Port))))
 	}
-	return hosts, ttl, errors.Join(refused...)
+	return hosts, ttl, mongoerr.Join(refused...)
 }
 
 func orSystem(r Resolver) Resolver {

@@ -66,7 +66,7 @@ func (r *run) phase(ctx context.Context, phase string, err error) error {
 		return err
 	}
 	if !errors.Is(err, ctx.Err()) {
-		err = errors.Join(ctx.Err(), err)
+		err = mongoerr.Join(ctx.Err(), err)
 	}
 	return &mongoerr.TimeoutError{Phase: phase, Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 }

@@ -285,7 +285,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 		}
 		t.Elapsed = time.Since(r.started)
 		if err != last && t.Wrapped != err {
-			t.Wrapped = errors.Join(t.Wrapped, err)
+			t.Wrapped = mongoerr.Join(t.Wrapped, err)
 		}
 		return last
 	}
@@ -299,7 +299,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 	t = &mongoerr.TimeoutError{Phase: stage.phase(), Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 	if errors.Is(expired, context.Canceled) {
 		if !errors.Is(err, context.Canceled) {
-			t.Wrapped = errors.Join(expired, err)
+			t.Wrapped = mongoerr.Join(expired, err)
 		}
 	} else {
 		t.Source = r.source

@@ -34,8 +34,8 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 		wc = retriedCommitConcern(wc)
 	}
 	cmd := &command.EndTransaction{Commit: true, RecoveryToken: txn.RecoveryToken()}
-	if opts.MaxCommitTime != nil && !limit.set() {
-		cmd.MaxTimeMS = opts.MaxCommitTime.Milliseconds()
+	if d := opts.MaxCommitTime; d != nil && *d > 0 && !limit.set() {
+		cmd.MaxTimeMS = max(d.Milliseconds(), 1)
 	}
 	op := Op{Command: cmd, DB: "admin", Kind: Write, Retryable: true, EndsTransaction: true, WriteConcern: wc, RetryConcern: retriedCommitConcern(wc),
 		Session: s, Limit: limit, NoMaxTime: cmd.MaxTimeMS != 0}

@@ -3,6 +3,7 @@
 package hello
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/mongoerr"
+	"allium/internal/wire"
 )
 
 // DefaultPort is the port of an address that names none.
@@ -30,10 +32,14 @@ func Addr(addr string) string {
 
 // Parse turns the reply of the server at addr into a description (specification: Server Discovery and Monitoring,
 // parsing a hello or legacy hello response). A reply that is an error gives the description of an unknown server with
-// the *mongoerr.ServerError in LastError. Round trip times and the time of the update are the caller's.
+// the *mongoerr.ServerError in LastError, one that cannot be read to its end a *mongoerr.ConnectionError. Round trip times and the time of the update are the caller's.
 //
 // Nothing in the description shares the memory of the reply, except the error, which holds a copy of it.
 func Parse(addr string, reply bson.Raw) *event.ServerDescription {
+	if err := wire.CheckDocument(reply, levels); err != nil {
+		return &event.ServerDescription{Addr: addr, LastError: &mongoerr.ConnectionError{
+			Addr: addr, Op: "hello", Sent: true, Wrapped: fmt.Errorf("malformed reply: %w", err)}}
+	}
 	d := &event.ServerDescription{Addr: addr}
 	var f flags
 	for key, v := range reply.All() {
@@ -54,6 +60,9 @@ func Parse(addr string, reply bson.Raw) *event.ServerDescription {
 	atLeastOne(&d.MaxWriteBatchSize, 100_000)
 	return d
 }
+
+// levels is how deep the documents lie that Parse reads: lastWrite.opTime is in the third.
+const levels = 3
 
 // atLeastOne replaces a limit that the server did not name, or that lets nothing through, by what servers usually have.
 func atLeastOne(limit *int32, usual int32) {

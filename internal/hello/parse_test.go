@@ -1,7 +1,9 @@
 package hello
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"allium/bson"
@@ -57,7 +59,6 @@ func TestParseKind(t *testing.T) {
 		{"not ok", doc(i32("ok", 0), set, boolean("ismaster")), event.UnknownServer},
 		{"no ok", doc(set, boolean("ismaster")), event.UnknownServer},
 		{"empty", doc(), event.UnknownServer},
-		{"no document", bson.Raw{1, 2}, event.UnknownServer},
 	} {
 		got := Parse("a:27017", tt.reply)
 		if got.Kind != tt.want {
@@ -133,4 +134,27 @@ func FuzzParse(f *testing.F) {
 		_ = d.String()
 		TopologyVersion(b)
 	})
+}
+
+// A reply whose BSON is broken says nothing: what follows the broken place could have made another server of it.
+func TestBrokenReply(t *testing.T) {
+	whole, err := bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "hosts", Value: bson.A{"a:1", "b:1"}}, {Key: "setName", Value: "rs"},
+		{Key: "lastWrite", Value: bson.D{{Key: "opTime", Value: bson.D{{Key: "ts", Value: bson.Timestamp{T: 1}}}}}}, {Key: "maxWireVersion", Value: 25}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := Parse("a:1", bson.Raw{1, 2}); d.Kind != event.UnknownServer || d.LastError == nil {
+		t.Errorf("no document: %v", d)
+	}
+	if d := Parse("a:1", whole); d.Kind != event.RSPrimary || d.LastError != nil {
+		t.Fatalf("whole reply: %v", d)
+	}
+	for _, element := range []string{"\bisWritablePrimary", "\x04hosts", "\x021", "\x02setName", "\x03lastWrite", "\x03opTime", "\x11ts", "\x10maxWireVersion"} {
+		broken := slices.Clone(whole)
+		broken[bytes.Index(broken, []byte(element+"\x00"))] = 0x42
+		d := Parse("a:1", broken)
+		if e, ok := errors.AsType[*mongoerr.ConnectionError](d.LastError); d.Kind != event.UnknownServer || !ok || e.Addr != "a:1" {
+			t.Errorf("broken at %q: %v, %v, want an unknown server and why", element, d.Kind, d.LastError)
+		}
+	}
 }

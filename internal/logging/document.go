@@ -10,11 +10,14 @@ import (
 // Document returns a document as relaxed Extended JSON, cut to the greatest length that a message may hold. It costs no
 // more than what it returns, however large the document is.
 func (l *Logger) Document(doc bson.Raw) string {
-	return l.Truncate(string(appendDocument(nil, doc, false, l.maxDoc)))
+	return l.Truncate(string(appendDocument(nil, doc, false, l.maxDoc, bson.DefaultMaxDepth)))
 }
 
-// appendDocument stops soon after limit.
-func appendDocument(dst []byte, doc bson.Raw, array bool, limit int) []byte {
+// appendDocument stops soon after limit, and shows nothing below the given number of levels.
+func appendDocument(dst []byte, doc bson.Raw, array bool, limit, levels int) []byte {
+	if levels == 0 {
+		return append(dst, "null"...)
+	}
 	open, end := byte('{'), byte('}')
 	if array {
 		open, end = '[', ']'
@@ -34,9 +37,9 @@ func appendDocument(dst []byte, doc bson.Raw, array bool, limit int) []byte {
 			dst = append(append(dst, name...), ':')
 		}
 		if sub, ok := v.Document(); ok {
-			dst = appendDocument(dst, sub, false, limit)
+			dst = appendDocument(dst, sub, false, limit, levels-1)
 		} else if sub, ok := v.Array(); ok {
-			dst = appendDocument(dst, sub, true, limit)
+			dst = appendDocument(dst, sub, true, limit, levels-1)
 		} else if out, err := bson.AppendExtJSONValue(dst, start(v, limit), false); err == nil {
 			dst = out
 		} else {

@@ -23,7 +23,7 @@ type ConnectionError struct {
 
 // Error names the step, the server and the reason.
 func (e *ConnectionError) Error() string {
-	return fmt.Sprintf("connection to %s: %s: %v", e.Addr, e.Op, e.Wrapped)
+	return oneLine(fmt.Sprintf("connection to %s: %s: %v", e.Addr, e.Op, e.Wrapped))
 }
 
 // Unwrap returns e.Wrapped.
@@ -66,7 +66,7 @@ func (e *TimeoutError) Error() string {
 	if e.Wrapped != nil {
 		s += ": " + e.Wrapped.Error()
 	}
-	return s
+	return oneLine(s)
 }
 
 // Canceled reports whether a cancelled context ended the operation, not time.
@@ -116,7 +116,7 @@ func (e *SelectionError) Error() string {
 			s += ": " + strings.Join(e.Reasons, "; ")
 		}
 	}
-	return s
+	return oneLine(s)
 }
 
 // Unwrap returns e.Wrapped.
@@ -141,7 +141,7 @@ func (e *AuthError) Error() string {
 	if se, ok := errors.AsType[*ServerError](e.Wrapped); !ok || se.Addr == "" {
 		s += " on " + e.Addr
 	}
-	return fmt.Sprintf("%s: %v", s, e.Wrapped)
+	return oneLine(fmt.Sprintf("%s: %v", s, e.Wrapped))
 }
 
 // Unwrap returns e.Wrapped.

@@ -21,9 +21,11 @@ type ServerError struct {
 	Wrapped error
 }
 
-// Error says which command failed where and how, for example
+// Error says in one line which command failed where and how, for example
 //
 //	find on localhost:27017: NotWritablePrimary (10107): not primary
+//
+// Line breaks and control codes in what the server sent are escaped here; the fields hold it as it came.
 func (e *ServerError) Error() string {
 	var b strings.Builder
 	if e.Command != "" {
@@ -47,7 +49,7 @@ func (e *ServerError) Error() string {
 	} else {
 		b.WriteString(e.Message)
 	}
-	return b.String()
+	return oneLine(b.String())
 }
 
 // Unwrap returns e.Wrapped.

@@ -18,7 +18,7 @@ type WriteError struct {
 
 // Error gives index, code and message.
 func (e *WriteError) Error() string {
-	return fmt.Sprintf("write %d: error %d: %s", e.Index, e.Code, e.Message)
+	return oneLine(fmt.Sprintf("write %d: error %d: %s", e.Index, e.Code, e.Message))
 }
 
 // Is makes errors.Is(err, ErrDuplicateKey) true for the codes of a duplicate key.
@@ -85,7 +85,7 @@ func (e *WriteConcernError) Error() string {
 		fmt.Fprintf(&b, ": error %d", e.Code)
 	}
 	b.WriteString(": " + e.Message)
-	return b.String()
+	return oneLine(b.String())
 }
 
 // NewWriteConcernError copies the writeConcernError of a reply, or returns nil if there is none. One that is not a document is an
@@ -136,7 +136,7 @@ func (e *BulkWriteError) Error() string {
 	if n := len(all) - 1; n > 0 {
 		s += fmt.Sprintf(" (and %d more errors)", n)
 	}
-	return s
+	return oneLine(s)
 }
 
 // Unwrap returns all errors, the one that ended the write first.
