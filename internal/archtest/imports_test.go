@@ -27,6 +27,7 @@ var floors = []string{
 	"internal/hello",
 	"internal/sigv4",
 	"internal/fle",
+	"internal/crypt",
 	"internal/logging",
 	"internal/dns",
 	"internal/uri",
