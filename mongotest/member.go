@@ -3,7 +3,7 @@ package mongotest
 import (
 	"time"
 
-	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/replica"
 )
 
 // Member describes a member of a replica set. The zero value is an ordinary one: priority 1, one vote.
@@ -16,8 +16,8 @@ type Member struct {
 	Tags     map[string]string // for read preferences and write concerns
 }
 
-func (m Member) config() server.MemberConfig {
-	c := server.MemberConfig{Priority: 1, Votes: 1, Hidden: m.Hidden, Arbiter: m.Arbiter, Delay: m.Delay, Tags: m.Tags}
+func (m Member) config() replica.MemberConfig {
+	c := replica.MemberConfig{Priority: 1, Votes: 1, Hidden: m.Hidden, Arbiter: m.Arbiter, Delay: m.Delay, Tags: m.Tags}
 	if m.Hidden || m.NoVote || m.Delay > 0 || m.Arbiter {
 		c.Priority = 0
 	}

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"allium/mongotest/internal/memnet"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/server"
 )
 
@@ -39,7 +41,7 @@ type Deployment struct {
 	opts  options
 	cfg   *server.Config
 	data  *server.Data
-	set   *server.Set
+	set   *replica.Set
 	nodes []*Node
 	mem   *memnet.Network // nil unless in memory
 	tls   *certificates   // nil without TLS
@@ -78,11 +80,11 @@ func Open(opts ...Option) (*Deployment, error) {
 func (d *Deployment) start() error {
 	o := &d.opts
 	d.cfg = &server.Config{
-		Version: server.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil, OIDC: o.oidc,
+		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil, OIDC: o.oidc,
 		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced,
 	}
 	if o.version != "" {
-		v, err := server.ParseVersion(o.version)
+		v, err := release.ParseVersion(o.version)
 		if err != nil {
 			return err
 		}
@@ -137,7 +139,7 @@ func (d *Deployment) start() error {
 			}
 		}
 		if d.set != nil {
-			d.set.Add(n.n, o.members[i].config())
+			n.n.JoinSet(d.set, o.members[i].config())
 		}
 		if err := n.serve(l); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/server"
 )
 
@@ -29,7 +30,7 @@ func (n *Node) SocketPath() string {
 	return filepath.Join(n.d.opts.socketDir, "mongodb-"+port+".sock")
 }
 
-func (n *Node) memberConfig() *server.MemberConfig {
+func (n *Node) memberConfig() *replica.MemberConfig {
 	if n.d.set == nil {
 		return nil
 	}

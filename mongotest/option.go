@@ -5,7 +5,8 @@ import (
 	"regexp"
 	"time"
 
-	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/release"
 )
 
 // Option chooses what Start starts.
@@ -23,7 +24,7 @@ type options struct {
 	socketDir        string
 	tls              bool
 	user, password   string
-	oidc             []server.IdentityProvider
+	oidc             []account.IdentityProvider
 	electionDelay    time.Duration
 	lag              time.Duration
 	log              *slog.Logger
@@ -88,7 +89,7 @@ func Version(v string) Option { return func(o *options) { o.version = v } }
 // Versions returns the versions that Version takes, with the patch level that stands for each series, the oldest first.
 func Versions() []string {
 	var all []string
-	for _, v := range server.Versions() {
+	for _, v := range release.Versions() {
 		all = append(all, v.String())
 	}
 	return all
@@ -133,9 +134,9 @@ type IdentityProvider struct {
 // be any text, since nobody signs it. A client that has no token yet is told of the provider that its user name matches, or of the
 // only one. It panics if Match is no regular expression.
 func OIDC(providers ...IdentityProvider) Option {
-	list := make([]server.IdentityProvider, 0, len(providers))
+	list := make([]account.IdentityProvider, 0, len(providers))
 	for _, p := range providers {
-		idp := server.IdentityProvider{Issuer: p.Issuer, ClientID: p.ClientID, RequestScopes: p.RequestScopes}
+		idp := account.IdentityProvider{Issuer: p.Issuer, ClientID: p.ClientID, RequestScopes: p.RequestScopes}
 		if p.Match != "" {
 			idp.Match = regexp.MustCompile(p.Match)
 		}

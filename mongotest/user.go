@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/account"
 )
 
 // User is somebody who can authenticate.
@@ -31,19 +31,19 @@ func (d *Deployment) AddUser(u User) error {
 	if u.DB == "" {
 		u.DB = "admin"
 	}
-	var roles []server.RoleName
+	var roles []account.Role
 	db := u.DB
 	if db == "$external" {
 		db = "admin"
 	}
 	for _, r := range u.Roles {
-		roles = append(roles, server.RoleName{Role: r, DB: db})
+		roles = append(roles, account.Role{Role: r, DB: db})
 	}
-	su, err := server.NewUser(u.Name, u.DB, u.Password, roles, u.Mechanisms)
+	su, err := account.New(u.Name, u.DB, u.Password, roles, u.Mechanisms)
 	if err != nil {
 		return fmt.Errorf("mongotest: add user %q: %w", u.Name, err)
 	}
-	su.Tokens, su.AWS = slices.Clone(u.AccessTokens), server.AWSKey(u.AWS)
+	su.Tokens, su.AWS = slices.Clone(u.AccessTokens), account.AWSKey(u.AWS)
 	d.data.AddUser(su)
 	return nil
 }

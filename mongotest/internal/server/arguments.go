@@ -4,7 +4,10 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -79,7 +82,7 @@ func (r *Request) parseArgs() error {
 				continue
 			}
 			if r.txnNumber, r.hasTxnNumber = v.Int64(); !r.hasTxnNumber {
-				return wrongType("OperationSessionInfo.txnNumber", v.Type, "long")
+				return arg.WrongType("OperationSessionInfo.txnNumber", v.Type, "long")
 			}
 		case "autocommit", "startTransaction":
 			if v.Type == bson.TypeNull {
@@ -87,7 +90,7 @@ func (r *Request) parseArgs() error {
 			}
 			b, ok := v.Boolean()
 			if !ok {
-				return wrongType("OperationSessionInfo."+k, v.Type, "bool")
+				return arg.WrongType("OperationSessionInfo."+k, v.Type, "bool")
 			}
 			if k == "autocommit" {
 				r.autocommit = &b
@@ -159,9 +162,7 @@ func (r *Request) waitStepDown() error {
 	if s == nil || r.Cmd.Where != OnPrimary && !r.InTxn() || r.Cmd.Name == "replSetStepDown" {
 		return nil
 	}
-	m := s.find(r.Node)
-	_, err := s.wait(r, 0, func() bool { return m.stepping == 0 })
-	return err
+	return s.WaitStepDown(r, r.Node)
 }
 
 // checkPrimary refuses what the member cannot do in its state.
@@ -170,8 +171,8 @@ func (r *Request) checkPrimary() error {
 	if n.set == nil || r.Cmd.Where == Anywhere && !r.InTxn() {
 		return nil
 	}
-	state := n.state()
-	if state == statePrimary || r.Cmd.Where == Anywhere {
+	state := n.set.State(n)
+	if state == replica.StatePrimary || r.Cmd.Where == Anywhere {
 		return nil
 	}
 	if r.DB == "local" {
@@ -186,7 +187,7 @@ func (r *Request) checkPrimary() error {
 			}
 			return srverr.New(srverr.NotPrimaryNoSecondaryOk, "%s", msg)
 		}
-		if state != stateSecondary {
+		if state != replica.StateSecondary {
 			return srverr.New(srverr.NotPrimaryOrSecondary, "node is not in primary or recovering state")
 		}
 		return nil
@@ -201,14 +202,14 @@ func (r *Request) checkPrimary() error {
 // sessionArgs checks lsid, txnNumber, autocommit and startTransaction and finds the session.
 func (r *Request) sessionArgs() error {
 	invalid := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
-	var id SessionID
+	var id session.ID
 	has := !r.lsid.IsZero() && r.lsid.Type != bson.TypeNull
 	if has {
 		if r.lsid.Type != bson.TypeEmbeddedDocument {
-			return wrongType("OperationSessionInfo.lsid", r.lsid.Type, "object")
+			return arg.WrongType("OperationSessionInfo.lsid", r.lsid.Type, "object")
 		}
 		var err error
-		if id, err = parseLSID(r.lsid.Value, "OperationSessionInfo.lsid", false); err != nil {
+		if id, err = session.ParseID(r.lsid.Value, "OperationSessionInfo.lsid", false); err != nil {
 			return err
 		}
 	}

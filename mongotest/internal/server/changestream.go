@@ -4,7 +4,10 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/change"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -21,14 +24,14 @@ type changeStream struct {
 	before   string // fullDocumentBeforeChange
 	expanded bool   // showExpandedEvents
 
-	from    resumeToken // events after this place are wanted
-	check   *resumeToken
+	from    change.Token // events after this place are wanted
+	check   *change.Token
 	seen    bson.Timestamp // the log was looked at up to here
 	pending []event
 	done    bool // after an invalidate
 
 	last, previous bson.Raw // tokens of the events handed out
-	current        resumeToken
+	current        change.Token
 	fragments      []event // of the event that was handed out last, if it is being split
 	skip           int     // so many fragments of the first event were seen before
 }
@@ -36,7 +39,7 @@ type changeStream struct {
 // event is a change event with its token.
 type event struct {
 	doc, token bson.Raw
-	place      resumeToken
+	place      change.Token
 	last       bool // the stream ends with it
 }
 
@@ -44,10 +47,10 @@ type event struct {
 var changeStreamStruct = &idlStruct{name: "$changeStream", fields: map[string]idlField{
 	"resumeAfter": {kind: idlObject}, "startAfter": {kind: idlObject}, "startAtOperationTime": {kind: idlTimestamp}, "fullDocument": {kind: idlString},
 	"fullDocumentBeforeChange": {kind: idlString}, "allChangesForCluster": {kind: idlBool},
-	"showMigrationEvents": {kind: idlBool}, "allowToRunOnConfigDB": {kind: idlBool}, "allowToRunOnSystemNS": {kind: idlBool, since: Version{5, 0, 0}},
-	"showExpandedEvents": {kind: idlBool, since: Version{6, 0, 0}}, "showSystemEvents": {kind: idlBool, since: Version{6, 0, 0}},
-	"showRawUpdateDescription": {kind: idlBool, since: Version{6, 0, 0}}, "showCommitTimestamp": {kind: idlBool, since: Version{7, 0, 0}},
-	"version": {since: Version{8, 2, 0}}, "supportedEvents": {since: Version{8, 2, 0}}, "ignoreRemovedShards": {kind: idlBool, since: Version{8, 2, 0}},
+	"showMigrationEvents": {kind: idlBool}, "allowToRunOnConfigDB": {kind: idlBool}, "allowToRunOnSystemNS": {kind: idlBool, since: release.At(5, 0, 0)},
+	"showExpandedEvents": {kind: idlBool, since: release.At(6, 0, 0)}, "showSystemEvents": {kind: idlBool, since: release.At(6, 0, 0)},
+	"showRawUpdateDescription": {kind: idlBool, since: release.At(6, 0, 0)}, "showCommitTimestamp": {kind: idlBool, since: release.At(7, 0, 0)},
+	"version": {since: release.At(8, 2, 0)}, "supportedEvents": {since: release.At(8, 2, 0)}, "ignoreRemovedShards": {kind: idlBool, since: release.At(8, 2, 0)},
 }}
 
 // openChangeStream checks the options and finds out where to start.
@@ -151,28 +154,28 @@ func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) err
 		if doc == nil {
 			doc = startAfter
 		}
-		t, err := parseResumeToken(doc)
+		t, err := change.ParseToken(doc)
 		if err != nil {
 			return err
 		}
-		if t.invalidate && resume != nil {
+		if t.Invalidate && resume != nil {
 			return srverr.New(srverr.InvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
 		}
 		s.from = t
-		s.last = copyRaw(doc)
-		if s.skip = t.fragment; t.event {
+		s.last = bsondoc.Copy(doc)
+		if s.skip = t.Fragment; t.Event {
 			s.check = &t
 		}
 	case !at.IsZero():
-		s.from = resumeToken{ts: at}
+		s.from = change.Token{Ts: at}
 	default:
 		now := s.position()
 		if now.IsZero() {
 			now = s.n.data.Clock.Last()
 		}
-		s.from = resumeToken{ts: bson.Timestamp{T: now.T, I: now.I + 1}}
+		s.from = change.Token{Ts: bson.Timestamp{T: now.T, I: now.I + 1}}
 	}
-	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.ts.Compare(log[0].TS) <= 0 {
+	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.Ts.Compare(log[0].TS) <= 0 {
 		return srverr.New(srverr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 	}
 	return nil
@@ -185,7 +188,7 @@ func (s *changeStream) position() bson.Timestamp {
 		if c := s.n.data.Committed(); c.Compare(ts) < 0 {
 			ts = c
 		}
-		if a := s.n.set.applied(s.n).TS; a.Compare(ts) < 0 {
+		if a := s.n.set.Applied(s.n).TS; a.Compare(ts) < 0 {
 			ts = a
 		}
 	}
@@ -222,13 +225,13 @@ const maxPending = 128
 func (s *changeStream) load() error {
 	end := s.position()
 	log := s.n.store().Latest().Log()
-	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.ts.Compare(log[0].TS) < 0 {
+	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.Ts.Compare(log[0].TS) < 0 {
 		return srverr.New(srverr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 	}
 	lo, hi := 0, len(log)
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if log[mid].TS.Compare(s.from.ts) < 0 {
+		if log[mid].TS.Compare(s.from.Ts) < 0 {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -255,7 +258,7 @@ func (s *changeStream) load() error {
 }
 
 func (s *changeStream) tokenNotFound() error {
-	return srverr.New(srverr.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", tokenText(s.last))
+	return srverr.New(srverr.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", change.TokenText(s.last))
 }
 
 // entry makes the events of one entry of the log, as far as they come after the stream's place.
@@ -265,24 +268,24 @@ func (s *changeStream) entry(e *store.Entry) error {
 		return nil
 	}
 	had := len(s.pending)
-	tok := resumeToken{ts: e.TS, event: true, index: e.Index, uuid: e.UUID, key: e.Key}
-	if s.check != nil && s.check.ts == e.TS && s.check.index == e.Index {
+	tok := change.Token{Ts: e.TS, Event: true, Index: e.Index, Uuid: e.UUID, Key: e.Key}
+	if s.check != nil && s.check.Ts == e.TS && s.check.Index == e.Index {
 		s.check = nil
 	}
-	if s.from.before(e.TS, e.Index, false) {
-		if s.check != nil && s.check.ts.Compare(e.TS) < 0 {
+	if s.from.Before(e.TS, e.Index, false) {
+		if s.check != nil && s.check.Ts.Compare(e.TS) < 0 {
 			return s.tokenNotFound()
 		}
-		token := tok.document()
+		token := tok.Document()
 		doc, err := s.event(e, token)
 		if err != nil {
 			return err
 		}
 		s.pending = append(s.pending, event{doc: doc, token: token, place: tok})
 	}
-	if s.invalidates(e) && s.from.before(e.TS, e.Index, true) {
-		tok.invalidate = true
-		token := tok.document()
+	if s.invalidates(e) && s.from.Before(e.TS, e.Index, true) {
+		tok.Invalidate = true
+		token := tok.Document()
 		at, doc := bson.BeginDocument(nil)
 		doc = bson.AppendDocument(doc, "_id", token)
 		doc = bson.AppendString(doc, "operationType", "invalidate")
@@ -413,7 +416,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 		doc = bson.AppendDocument(doc, "documentKey", e.Key)
 	}
 	if e.Op == store.OpUpdate {
-		doc = appendUpdateDescription(doc, e, !old, s.expanded && v.AtLeast(6, 1))
+		doc = change.AppendUpdateDescription(doc, e, !old, s.expanded && v.AtLeast(6, 1))
 	}
 	switch {
 	case !s.expanded:
@@ -500,15 +503,15 @@ func (s *changeStream) token(stashed bool) bson.Raw {
 		return s.last
 	}
 	// Everything up to seen was looked at: the stream can go on from there.
-	if s.seen.Compare(s.from.ts) > 0 {
-		mark := resumeToken{ts: s.seen}
-		s.last = mark.document()
+	if s.seen.Compare(s.from.Ts) > 0 {
+		mark := change.Token{Ts: s.seen}
+		s.last = mark.Document()
 		s.from = mark
 		return s.last
 	}
 	if s.last == nil {
-		mark := resumeToken{ts: s.from.ts}
-		s.last = mark.document()
+		mark := change.Token{Ts: s.from.Ts}
+		s.last = mark.Document()
 	}
 	return s.last
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -81,37 +83,6 @@ func (r *Request) databaseKnown(db string) error {
 	return nil
 }
 
-// docBuilder builds documents of the config database.
-type docBuilder struct{ b []byte }
-
-func (d *docBuilder) str(k, v string) *docBuilder {
-	d.b = bson.AppendString(d.b, k, v)
-	return d
-}
-
-func (d *docBuilder) doc(k string, v bson.Raw) *docBuilder {
-	d.b = bson.AppendDocument(d.b, k, v)
-	return d
-}
-
-func (d *docBuilder) flag(k string, v bool) *docBuilder {
-	d.b = bson.AppendBool(d.b, k, v)
-	return d
-}
-
-func (d *docBuilder) value(k string, t bson.Type, v []byte) *docBuilder {
-	d.b = bson.AppendRawValue(d.b, k, bson.RawValue{Type: t, Value: v})
-	return d
-}
-
-// build returns the document that f describes.
-func build(f func(d *docBuilder)) bson.Raw {
-	at, b := bson.BeginDocument(nil)
-	d := docBuilder{b}
-	f(&d)
-	return bson.EndDocument(d.b, at)
-}
-
 // showConfig brings the collections of the config database up to date that show the cluster's metadata. It is called before they are
 // read: nothing else needs them.
 func (r *Request) showConfig() error {
@@ -157,66 +128,66 @@ func sameDocuments(c *store.Coll, docs []bson.Raw) bool {
 func (r *Request) configDocuments() map[string][]bson.Raw {
 	d, v5 := r.Node.data, r.Node.cfg.Version.AtLeast(5, 0)
 	colls := map[string][]bson.Raw{"databases": nil, "collections": nil, "chunks": nil, "shards": nil, "mongos": nil, "version": nil}
-	add := func(coll string, f func(d *docBuilder)) { colls[coll] = append(colls[coll], build(f)) }
+	add := func(coll string, f func(d *bsondoc.Builder)) { colls[coll] = append(colls[coll], bsondoc.Build(f)) }
 	c := &d.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range d.shards {
-		add("shards", func(b *docBuilder) {
-			b.str("_id", shardName(i)).str("host", d.shardHost(i))
+		add("shards", func(b *bsondoc.Builder) {
+			b.Str("_id", shardName(i)).Str("host", d.shardHost(i))
 			if tags := c.zones[shardName(i)]; len(tags) > 0 {
-				b.b = appendStrings(b.b, "tags", tags)
+				b.B = bsondoc.AppendStrings(b.B, "tags", tags)
 			}
-			b.b = bson.AppendInt32(b.b, "state", 1)
+			b.B = bson.AppendInt32(b.B, "state", 1)
 		})
 	}
-	for _, db := range sortedKeys(c.dbs) {
-		add("databases", func(b *docBuilder) {
-			b.str("_id", db).str("primary", shardName(c.dbs[db])).flag("partitioned", !r.Node.cfg.Version.AtLeast(6, 0))
-			b.doc("version", build(func(b *docBuilder) { b.b = bson.AppendInt32(b.b, "lastMod", 1) }))
+	for _, db := range bsondoc.SortedKeys(c.dbs) {
+		add("databases", func(b *bsondoc.Builder) {
+			b.Str("_id", db).Str("primary", shardName(c.dbs[db])).Flag("partitioned", !r.Node.cfg.Version.AtLeast(6, 0))
+			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "lastMod", 1) }))
 		})
 	}
 	r.Node.store().Latest().Colls("", func(coll *store.Coll) bool {
-		s := shardingOf(coll)
+		s := sharding.Of(coll)
 		if s == nil {
 			return true
 		}
-		add("collections", func(b *docBuilder) {
-			b.str("_id", coll.NS).value("lastmodEpoch", bson.TypeObjectID, s.epoch[:])
-			b.b = bson.AppendDateTime(b.b, "lastmod", bson.NewDateTime(time.Unix(int64(coll.Since.T), 0)))
+		add("collections", func(b *bsondoc.Builder) {
+			b.Str("_id", coll.NS).Value("lastmodEpoch", bson.TypeObjectID, s.Epoch[:])
+			b.B = bson.AppendDateTime(b.B, "lastmod", bson.NewDateTime(time.Unix(int64(coll.Since.T), 0)))
 			if !v5 {
-				b.flag("dropped", false)
+				b.Flag("dropped", false)
 			}
-			b.doc("key", s.key).flag("unique", s.unique)
-			b.b = bson.AppendBinary(b.b, "uuid", bson.BinaryUUID, coll.UUID[:])
+			b.Doc("key", s.Key).Flag("unique", s.Unique)
+			b.B = bson.AppendBinary(b.B, "uuid", bson.BinaryUUID, coll.UUID[:])
 		})
-		for i, ch := range s.chunks {
-			add("chunks", func(b *docBuilder) {
-				id := s.epoch
+		for i, ch := range s.Chunks {
+			add("chunks", func(b *bsondoc.Builder) {
+				id := s.Epoch
 				id[11], id[10] = byte(i), id[10]+byte(i>>8)
-				b.value("_id", bson.TypeObjectID, id[:])
+				b.Value("_id", bson.TypeObjectID, id[:])
 				if v5 {
-					b.b = bson.AppendBinary(b.b, "uuid", bson.BinaryUUID, coll.UUID[:])
+					b.B = bson.AppendBinary(b.B, "uuid", bson.BinaryUUID, coll.UUID[:])
 				} else {
-					b.str("ns", coll.NS)
+					b.Str("ns", coll.NS)
 				}
-				b.doc("min", s.keyDocument(ch.min)).doc("max", s.keyDocument(s.max(i))).str("shard", shardName(ch.shard))
-				b.b = bson.AppendTimestamp(b.b, "lastmod", bson.Timestamp{T: ch.major, I: ch.minor})
+				b.Doc("min", s.KeyDocument(ch.Min)).Doc("max", s.KeyDocument(s.Max(i))).Str("shard", shardName(ch.Shard))
+				b.B = bson.AppendTimestamp(b.B, "lastmod", bson.Timestamp{T: ch.Major, I: ch.Minor})
 				if !v5 {
-					b.value("lastmodEpoch", bson.TypeObjectID, s.epoch[:])
+					b.Value("lastmodEpoch", bson.TypeObjectID, s.Epoch[:])
 				}
 			})
 		}
 		return true
 	})
-	add("mongos", func(b *docBuilder) {
-		b.str("_id", r.Node.addr)
-		b.b = bson.AppendDateTime(b.b, "ping", bson.NewDateTime(r.Node.started))
-		b.str("mongoVersion", r.Node.cfg.Version.String()).flag("waiting", true)
+	add("mongos", func(b *bsondoc.Builder) {
+		b.Str("_id", r.Node.addr)
+		b.B = bson.AppendDateTime(b.B, "ping", bson.NewDateTime(r.Node.started))
+		b.Str("mongoVersion", r.Node.cfg.Version.String()).Flag("waiting", true)
 	})
-	add("version", func(b *docBuilder) {
-		b.b = bson.AppendInt32(b.b, "_id", 1)
-		b.value("clusterId", bson.TypeObjectID, c.id[:])
+	add("version", func(b *bsondoc.Builder) {
+		b.B = bson.AppendInt32(b.B, "_id", 1)
+		b.Value("clusterId", bson.TypeObjectID, c.id[:])
 	})
 	return colls
 }

@@ -4,9 +4,12 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -67,11 +70,11 @@ func runAggregate(r *Request, dst []byte) ([]byte, error) {
 var aggregateStruct = &idlStruct{name: "aggregate", required: []string{"pipeline"}, fields: map[string]idlField{
 	"pipeline": {}, "cursor": {}, "explain": {}, "hint": {}, "allowDiskUse": {kind: idlSafeBool}, "collation": {kind: idlObject}, "let": {kind: idlObject},
 	"bypassDocumentValidation": {kind: idlSafeBool}, "fromMongos": {kind: idlBool}, "needsMerge": {kind: idlBool}, "exchange": {kind: idlObject},
-	"isMapReduceCommand": {kind: idlBool}, "legacyRuntimeConstants": {kind: idlObject}, "collectionUUID": {since: Version{6, 0, 0}},
-	"encryptionInformation": {kind: idlObject, since: Version{6, 0, 0}}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 0, 0}},
-	"isHybridSearch": {kind: idlSafeBool, since: Version{8, 1, 0}}, "translatedForViewlessTimeseries": {kind: idlSafeBool, since: Version{8, 2, 0}},
-	"resumeAfter": {kind: idlObject, since: Version{7, 0, 0}}, "startAt": {kind: idlObject, since: Version{8, 1, 0}},
-	"requestResumeToken": {kind: idlSafeBool, since: Version{5, 0, 0}}, "passthroughToShard": {kind: idlObject, since: Version{6, 3, 0}},
+	"isMapReduceCommand": {kind: idlBool}, "legacyRuntimeConstants": {kind: idlObject}, "collectionUUID": {since: release.At(6, 0, 0)},
+	"encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
+	"isHybridSearch": {kind: idlSafeBool, since: release.At(8, 1, 0)}, "translatedForViewlessTimeseries": {kind: idlSafeBool, since: release.At(8, 2, 0)},
+	"resumeAfter": {kind: idlObject, since: release.At(7, 0, 0)}, "startAt": {kind: idlObject, since: release.At(8, 1, 0)},
+	"requestResumeToken": {kind: idlSafeBool, since: release.At(5, 0, 0)}, "passthroughToShard": {kind: idlObject, since: release.At(6, 3, 0)},
 }}
 
 // exchangeStruct is how a mongos asks for several cursors at once.
@@ -81,8 +84,8 @@ var exchangeStruct = &idlStruct{name: "internalExchange", required: []string{"po
 }}
 
 func (q *aggregateSpec) parse(r *Request) error {
-	body := copyRaw(r.Body) // the stages outlive the command
-	first, v := firstElement(body)
+	body := bsondoc.Copy(r.Body) // the stages outlive the command
+	first, v := bsondoc.FirstElement(body)
 	if err := q.namespace(r, v); err != nil {
 		return err
 	}
@@ -188,7 +191,7 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 // namespace reads the command's value: a collection, or 1 for a pipeline that needs none.
 func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) (err error) {
 	if v.IsNumber() {
-		if n, _ := number(v); n != 1 {
+		if n, _ := arg.Number(v); n != 1 {
 			return srverr.New(srverr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 		}
 		q.ns, q.collectionless = r.DB+".$cmd.aggregate", true
@@ -215,7 +218,7 @@ func (q *aggregateSpec) cursor(r *Request, v bson.RawValue) error {
 		if !v.IsNumber() {
 			return srverr.New(srverr.TypeMismatch, "cursor.batchSize must be a number")
 		}
-		if q.batchSize, _ = number(v); q.batchSize < 0 {
+		if q.batchSize, _ = arg.Number(v); q.batchSize < 0 {
 			return srverr.New(srverr.BadValue, "cursor.batchSize must not be negative")
 		}
 	}
@@ -462,7 +465,7 @@ func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(ol
 			if err != nil || bson.Equal(next, doc) {
 				return false, err
 			}
-			next = copyRaw(next)
+			next = bsondoc.Copy(next)
 			if err := r.validate(c, next, doc, e.bypass); err != nil {
 				return false, err
 			}

@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 )
 
 func init() {
@@ -14,7 +15,7 @@ func runBuildInfo(r *Request, dst []byte) ([]byte, error) {
 	v := r.Node.cfg.Version
 	dst = bson.AppendString(dst, "version", v.String())
 	dst = bson.AppendString(dst, "gitVersion", "0000000000000000000000000000000000000000")
-	dst = appendStrings(dst, "modules", nil)
+	dst = bsondoc.AppendStrings(dst, "modules", nil)
 	dst = bson.AppendString(dst, "allocator", "go")
 	dst = bson.AppendString(dst, "javascriptEngine", "none")
 	dst = bson.AppendString(dst, "sysInfo", "deprecated")
@@ -33,5 +34,5 @@ func runBuildInfo(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt32(dst, "bits", 64)
 	dst = bson.AppendBool(dst, "debug", false)
 	dst = bson.AppendInt32(dst, "maxBsonObjectSize", MaxBSONObjectSize)
-	return appendStrings(dst, "storageEngines", []string{"wiredTiger"}), nil
+	return bsondoc.AppendStrings(dst, "storageEngines", []string{"wiredTiger"}), nil
 }

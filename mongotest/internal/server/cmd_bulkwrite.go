@@ -2,12 +2,15 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "bulkWrite", Since: Version{8, 0, 0}, AdminOnly: true, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
+	register(&Command{Name: "bulkWrite", Since: release.At(8, 0, 0), AdminOnly: true, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
 }
 
 // bulkOp is one operation of a bulkWrite.
@@ -91,12 +94,12 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		kind = k
 		n, ok := v.AsInt64()
 		if !ok {
-			return op, wrongTypes("bulkWrite.ops."+k, v.Type, "[int, decimal, double, long']")
+			return op, arg.WrongTypes("bulkWrite.ops."+k, v.Type, "[int, decimal, double, long']")
 		}
 		if n < 0 || n >= int64(len(q.namespaces)) {
 			return op, srverr.New(srverr.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", doc)
 		}
-		op.ns, err = stringArg("bulkWrite.nsInfo.ns", q.namespaces[n].Lookup("ns"))
+		op.ns, err = arg.String("bulkWrite.nsInfo.ns", q.namespaces[n].Lookup("ns"))
 		if err != nil {
 			return op, err
 		}
@@ -121,28 +124,28 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		field := "bulkWrite.ops." + k
 		switch k {
 		case "document":
-			op.insert, err = objectArg(field, v)
+			op.insert, err = arg.Object(field, v)
 		case "filter":
-			u.q, err = objectArg(field, v)
+			u.q, err = arg.Object(field, v)
 		case "updateMods":
 			u.u, hasMods = v, true
 		case "multi":
-			multi, err = boolArg(field, v, true)
+			multi, err = arg.Bool(field, v, true)
 		case "upsert":
-			u.upsert, err = boolArg(field, v, true)
+			u.upsert, err = arg.Bool(field, v, true)
 		case "arrayFilters":
-			u.arrayFilters, err = documentList(field, v)
+			u.arrayFilters, err = arg.Documents(field, v)
 		case "hint":
 			u.hint, err = hintArg(v)
 		case "collation":
-			u.collation, err = objectArg(field, v)
+			u.collation, err = arg.Object(field, v)
 		case "constants":
-			u.constants, err = objectArg(field, v)
+			u.constants, err = arg.Object(field, v)
 		case "sort":
-			u.sort, err = objectArg(field, v)
+			u.sort, err = arg.Object(field, v)
 		case "upsertSupplied", "sampleId":
 		default:
-			err = unknownField(field)
+			err = arg.UnknownField(field)
 		}
 		if err != nil {
 			return op, err
@@ -151,20 +154,20 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 	switch kind {
 	case "insert":
 		if op.insert == nil {
-			return op, missingField("bulkWrite.ops.document")
+			return op, arg.MissingField("bulkWrite.ops.document")
 		}
 	case "update":
 		switch {
 		case u.q == nil:
-			return op, missingField("bulkWrite.ops.filter")
+			return op, arg.MissingField("bulkWrite.ops.filter")
 		case !hasMods:
-			return op, missingField("bulkWrite.ops.updateMods")
+			return op, arg.MissingField("bulkWrite.ops.updateMods")
 		}
 		u.multi = multi
 		op.update = &u
 	case "delete":
 		if u.q == nil {
-			return op, missingField("bulkWrite.ops.filter")
+			return op, arg.MissingField("bulkWrite.ops.filter")
 		}
 		op.delete = &deleteOp{updateOp: u, one: !multi}
 	default:
@@ -253,9 +256,9 @@ func (q *bulkSpec) one(r *Request, i int, sum *bulkCounts) (bson.Raw, error) {
 			switch {
 			case err != nil:
 			case res.upserted.Type != 0:
-				r.remember(stmt, executedWrite{kind: StatementUpsert, id: res.upserted})
+				r.remember(stmt, executedWrite{kind: session.StatementUpsert, id: res.upserted})
 			case res.modified > 0:
-				r.remember(stmt, executedWrite{kind: StatementUpdate})
+				r.remember(stmt, executedWrite{kind: session.StatementUpdate})
 			}
 		}
 		if err != nil {
@@ -280,7 +283,7 @@ func (q *bulkSpec) one(r *Request, i int, sum *bulkCounts) (bson.Raw, error) {
 				return nil, err
 			}
 			if n = res.n; n > 0 {
-				r.remember(stmt, executedWrite{kind: StatementDelete})
+				r.remember(stmt, executedWrite{kind: session.StatementDelete})
 			}
 		}
 		sum.deleted += n

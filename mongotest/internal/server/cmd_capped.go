@@ -1,6 +1,7 @@
 package server
 
 import (
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -17,7 +18,7 @@ func init() {
 // cappedSize reads the size that both commands need.
 func (r *Request) cappedSize() (int64, error) {
 	v := r.Body.Lookup("size")
-	n, _ := number(v)
+	n, _ := arg.Number(v)
 	if !v.IsNumber() || n == 0 {
 		return 0, &srverr.Error{Msg: "invalid command spec"}
 	}

@@ -5,19 +5,22 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "setClusterParameter", AdminOnly: true, Since: Version{6, 0, 0}, WriteConcern: true, Run: runSetClusterParameter})
-	register(&Command{Name: "getClusterParameter", AdminOnly: true, Since: Version{6, 0, 0}, Where: OptIn, Run: runGetClusterParameter})
+	register(&Command{Name: "setClusterParameter", AdminOnly: true, Since: release.At(6, 0, 0), WriteConcern: true, Run: runSetClusterParameter})
+	register(&Command{Name: "getClusterParameter", AdminOnly: true, Since: release.At(6, 0, 0), Where: OptIn, Run: runGetClusterParameter})
 }
 
 // clusterParameters are the parameters of a whole deployment, with their defaults.
 var clusterParameters = map[string]bson.Raw{
-	"changeStreamOptions": build(func(d *docBuilder) {
-		d.doc("preAndPostImages", build(func(d *docBuilder) { d.str("expireAfterSeconds", "off") }))
+	"changeStreamOptions": bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("preAndPostImages", bsondoc.Build(func(d *bsondoc.Builder) { d.Str("expireAfterSeconds", "off") }))
 	}),
 }
 
@@ -33,7 +36,7 @@ func (d *Data) clusterParameter(name string) bson.Raw {
 func runSetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 	spec, ok := r.Arg().Document()
 	if !ok {
-		return dst, wrongType("setClusterParameter.setClusterParameter", r.Arg().Type, "object")
+		return dst, arg.WrongType("setClusterParameter.setClusterParameter", r.Arg().Type, "object")
 	}
 	for name, v := range spec.All() {
 		if clusterParameters[name] == nil {
@@ -41,7 +44,7 @@ func runSetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 		}
 		doc, ok := v.Document()
 		if !ok {
-			return dst, wrongType("setClusterParameter."+name, v.Type, "object")
+			return dst, arg.WrongType("setClusterParameter."+name, v.Type, "object")
 		}
 		after := doc.Lookup("preAndPostImages", "expireAfterSeconds")
 		if s, isText := after.StringValue(); isText && s != "off" {
@@ -55,7 +58,7 @@ func runSetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 		if d.parameters == nil {
 			d.parameters = map[string]bson.Raw{}
 		}
-		d.parameters[strings.Clone(name)] = copyRaw(doc) // the name lies in the connection's buffer
+		d.parameters[strings.Clone(name)] = bsondoc.Copy(doc) // the name lies in the connection's buffer
 		d.mu.Unlock()
 	}
 	return dst, nil
@@ -66,13 +69,13 @@ func runGetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 	switch v := r.Arg(); v.Type {
 	case bson.TypeString:
 		if s, _ := v.StringValue(); s == "*" {
-			names = sortedKeys(clusterParameters)
+			names = bsondoc.SortedKeys(clusterParameters)
 		} else {
 			names = []string{s}
 		}
 	case bson.TypeArray:
 		for e := range bson.Raw(v.Value).Values() {
-			names = append(names, mustString(e))
+			names = append(names, bsondoc.MustString(e))
 		}
 	default:
 		return dst, srverr.New(srverr.TypeMismatch, "BSON field 'getClusterParameter.getClusterParameter' is the wrong type '%s', expected types '[string, array]'", bsontext.TypeName(v.Type))
@@ -83,9 +86,9 @@ func runGetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 		if doc == nil {
 			return dst, srverr.New(srverr.NoSuchKey, "Unknown server parameter: %s", name)
 		}
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), build(func(d *docBuilder) {
-			d.str("_id", name)
-			d.b = append(d.b, doc.Elements()...)
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str("_id", name)
+			d.B = append(d.B, doc.Elements()...)
 		})...)
 	}
 	return bson.EndDocument(dst, at), nil

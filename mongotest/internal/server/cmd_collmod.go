@@ -4,8 +4,11 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -102,7 +105,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 	}
 	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
 	first := true
-	for k, v := range copyRaw(r.Body).All() {
+	for k, v := range bsondoc.Copy(r.Body).All() {
 		if first {
 			first = false
 			continue
@@ -131,7 +134,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 				return nil, bad("'%s' option only supported on a view", k)
 			}
 			if k == "viewOn" {
-				m.viewOn, err = stringArg("viewOn", v)
+				m.viewOn, err = arg.String("viewOn", v)
 			} else if m.pipeline = v; v.Type != bson.TypeArray {
 				err = bad("not a valid aggregation pipeline")
 			}
@@ -153,7 +156,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 				return nil, bad("unknown option to collMod: %s", k)
 			}
 			m.capped = true
-			n, _ := number(v)
+			n, _ := arg.Number(v)
 			if k == "cappedSize" {
 				m.size = n
 			} else {
@@ -165,7 +168,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 				continue
 			}
 			if r.Node.cfg.Version.AtLeast(5, 0) {
-				return nil, unknownField("collMod." + k)
+				return nil, arg.UnknownField("collMod." + k)
 			}
 			return nil, bad("unknown option to collMod: %s", k)
 		}
@@ -181,7 +184,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 
 // applyIndex changes an index: how long its documents live, whether queries see it, or whether it is unique. Servers before 5.0 show
 // values as they came.
-func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version Version, dst []byte) ([]byte, *store.Coll, error) {
+func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.Version, dst []byte) ([]byte, *store.Coll, error) {
 	bad := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
 	name, byName := m.index.Lookup("name").StringValue()
 	pattern, byKey := m.index.Lookup("keyPattern").Document()
@@ -235,7 +238,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version Version, 
 		if x.Expire == nil {
 			return dst, c, bad("no expireAfterSeconds field to update")
 		}
-		n, _ := number(expire)
+		n, _ := arg.Number(expire)
 		dst = bson.AppendRawValue(dst, "expireAfterSeconds_old", spec.Lookup("expireAfterSeconds"))
 		if !version.AtLeast(5, 0) {
 			dst = bson.AppendRawValue(dst, "expireAfterSeconds_new", expire)
@@ -243,7 +246,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version Version, 
 			dst = bson.AppendInt64(dst, "expireAfterSeconds_new", n)
 		}
 		x.Expire = &n
-		spec = setOption(spec, "expireAfterSeconds", int64Value(n), false)
+		spec = setOption(spec, "expireAfterSeconds", bsondoc.Int64Value(n), false)
 	}
 	if prepare.Type != 0 && prepare.AsBool() != x.PrepareUnique {
 		dst = bson.AppendBool(dst, "prepareUnique_old", x.PrepareUnique)
@@ -334,7 +337,7 @@ func inOptionOrder(doc bson.Raw) bson.Raw {
 // settings works out the collection's new settings.
 func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set store.Settings, changed bool, err error) {
 	set = c.Settings
-	raw := orEmpty(set.Raw)
+	raw := bsondoc.OrEmpty(set.Raw)
 	text := func(s string) bson.RawValue {
 		return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
 	}
@@ -364,7 +367,7 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 		validator, _ := raw.Lookup("validator").Document()
 		level, _ := raw.Lookup("validationLevel").StringValue()
 		action, _ := raw.Lookup("validationAction").StringValue()
-		if set.Check, err = r.newValidator(orEmpty(validator), level, action, set.Collation); err != nil {
+		if set.Check, err = r.newValidator(bsondoc.OrEmpty(validator), level, action, set.Collation); err != nil {
 			return set, false, err
 		}
 	}
@@ -380,19 +383,19 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 	}
 	if m.expire.Type != 0 {
 		changed = true
-		set.ExpireSecs, _ = number(m.expire)
+		set.ExpireSecs, _ = arg.Number(m.expire)
 		s, off := m.expire.StringValue()
-		raw = setOption(raw, "expireAfterSeconds", int64Value(set.ExpireSecs), off && s == "off")
+		raw = setOption(raw, "expireAfterSeconds", bsondoc.Int64Value(set.ExpireSecs), off && s == "off")
 	}
 	if m.capped {
 		changed = true
 		if m.size > 0 {
 			set.Size = m.size
-			raw = setOption(raw, "size", int64Value(m.size), false)
+			raw = setOption(raw, "size", bsondoc.Int64Value(m.size), false)
 		}
 		if m.max > 0 {
 			set.Max = m.max
-			raw = setOption(raw, "max", int64Value(m.max), false)
+			raw = setOption(raw, "max", bsondoc.Int64Value(m.max), false)
 		}
 	}
 	if c.View && (m.viewOn != "" || m.pipeline.Type != 0) {

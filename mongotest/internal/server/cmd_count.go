@@ -4,8 +4,12 @@ import (
 	"math"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -15,8 +19,8 @@ func init() {
 
 var countStruct = &idlStruct{name: "count", fields: map[string]idlField{
 	"query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {}, "limit": {}, "skip": {}, "fields": {kind: idlObject}, "queryOptions": {kind: idlObject},
-	"comment": {kind: idlString, until: Version{5, 0, 0}}, "maxTimeMS": {until: Version{5, 0, 0}}, "encryptionInformation": {kind: idlObject, since: Version{6, 0, 0}},
-	"collectionUUID": {since: Version{6, 0, 0}}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 0, 0}},
+	"comment": {kind: idlString, until: release.At(5, 0, 0)}, "maxTimeMS": {until: release.At(5, 0, 0)}, "encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)},
+	"collectionUUID": {since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
 }}
 
 // countSpec are the arguments of count.
@@ -75,29 +79,29 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	op := updateOp{q: orEmpty(filter), collation: collation, hint: hint, coll: coll}
+	op := updateOp{q: bsondoc.OrEmpty(filter), collation: collation, hint: hint, coll: coll}
 	if err := op.parse(r, ns, c); err != nil {
 		return dst, err
 	}
 	var n int64
 	switch {
 	case c == nil:
-	case op.filter.MatchesAll() && hint.Type == 0 && shardingOf(c) == nil:
+	case op.filter.MatchesAll() && hint.Type == 0 && sharding.Of(c) == nil:
 		n = max(c.Count()-skip, 0)
 		if limit > 0 {
 			n = min(n, limit)
 		}
 	default:
-		sh := shardingOf(c)
+		sh := sharding.Of(c)
 		if sh != nil {
-			shards, _ := sh.target(op.filter, op.coll == nil)
+			shards, _ := sh.Target(op.filter, op.coll == nil)
 			for _, i := range shards {
 				r.addCount(i, 0)
 			}
 		}
 		err := op.candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
 			if sh != nil {
-				r.addCount(sh.shardOf(doc), 1)
+				r.addCount(sh.ShardOf(doc), 1)
 			}
 			if skip > 0 {
 				skip--
@@ -146,7 +150,7 @@ func countNumber(k string, v bson.RawValue) (int64, error) {
 			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(k, v))
 		}
 	}
-	n, _ := number(v)
+	n, _ := arg.Number(v)
 	return n, nil
 }
 
@@ -154,13 +158,13 @@ func countNumber(k string, v bson.RawValue) (int64, error) {
 func (r *Request) countView(dst []byte, ns string, filter, collation bson.Raw, hint bson.RawValue, skip, limit int64) ([]byte, error) {
 	q := aggregateSpec{ns: ns, batchSize: -1, hint: hint, collation: collation}
 	if filter != nil {
-		q.stages = append(q.stages, stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
+		q.stages = append(q.stages, bsondoc.Stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
 	}
 	if skip > 0 {
-		q.stages = append(q.stages, stage("$skip", int64Value(skip)))
+		q.stages = append(q.stages, bsondoc.Stage("$skip", bsondoc.Int64Value(skip)))
 	}
 	if limit > 0 {
-		q.stages = append(q.stages, stage("$limit", int64Value(limit)))
+		q.stages = append(q.stages, bsondoc.Stage("$limit", bsondoc.Int64Value(limit)))
 	}
 	n, err := r.countResults(&q)
 	if err != nil {
@@ -198,10 +202,4 @@ func drain(it pipeline.Iterator, f func(bson.Raw) error) error {
 			return err
 		}
 	}
-}
-
-// stage returns the document of a pipeline stage.
-func stage(name string, v bson.RawValue) bson.Raw {
-	at, doc := bson.BeginDocument(nil)
-	return bson.EndDocument(bson.AppendRawValue(doc, name, v), at)
 }

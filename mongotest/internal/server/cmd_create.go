@@ -5,8 +5,11 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -46,10 +49,10 @@ var createStruct = &idlStruct{name: "create", fields: map[string]idlField{
 	"capped": {kind: idlSafeBool}, "autoIndexId": {kind: idlSafeBool}, "idIndex": {kind: idlObject}, "size": {kind: idlNumber}, "max": {kind: idlNumber},
 	"storageEngine": {kind: idlObject}, "validator": {kind: idlObject}, "validationLevel": {kind: idlString}, "validationAction": {kind: idlString},
 	"indexOptionDefaults": {kind: idlObject}, "viewOn": {kind: idlString}, "pipeline": {kind: idlObjects}, "collation": {kind: idlObject},
-	"recordPreImages": {kind: idlSafeBool, until: Version{6, 0, 0}}, "temp": {kind: idlSafeBool}, "flags": {kind: idlNumber},
-	"timeseries": {kind: idlObject, since: Version{5, 0, 0}}, "expireAfterSeconds": {kind: idlNumber, since: Version{5, 0, 0}},
-	"clusteredIndex": {since: Version{5, 3, 0}}, "changeStreamPreAndPostImages": {kind: idlObject, since: Version{6, 0, 0}},
-	"encryptedFields": {kind: idlObject, since: Version{6, 0, 0}},
+	"recordPreImages": {kind: idlSafeBool, until: release.At(6, 0, 0)}, "temp": {kind: idlSafeBool}, "flags": {kind: idlNumber},
+	"timeseries": {kind: idlObject, since: release.At(5, 0, 0)}, "expireAfterSeconds": {kind: idlNumber, since: release.At(5, 0, 0)},
+	"clusteredIndex": {since: release.At(5, 3, 0)}, "changeStreamPreAndPostImages": {kind: idlObject, since: release.At(6, 0, 0)},
+	"encryptedFields": {kind: idlObject, since: release.At(6, 0, 0)},
 }}
 
 func runCreate(r *Request, dst []byte) ([]byte, error) {
@@ -103,7 +106,7 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 // exists answers for a collection that is there already.
 func (q *createSpec) exists(r *Request, c *store.Coll, set store.Settings) error {
 	switch {
-	case r.Node.cfg.Version.AtLeast(7, 0) && c.View == set.View && bson.Equal(orEmpty(c.Raw), orEmpty(set.Raw)):
+	case r.Node.cfg.Version.AtLeast(7, 0) && c.View == set.View && bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
 		return nil
 	case set.View:
 		return srverr.New(srverr.NamespaceExists, "Namespace already exists")
@@ -116,15 +119,15 @@ func (q *createSpec) exists(r *Request, c *store.Coll, set store.Settings) error
 }
 
 func (q *createSpec) parse(r *Request) error {
-	err := createStruct.parseBody(r, copyRaw(r.Body), func(k string, v bson.RawValue) error {
+	err := createStruct.parseBody(r, bsondoc.Copy(r.Body), func(k string, v bson.RawValue) error {
 		switch k {
 		case "capped":
 			q.capped = v.AsBool()
 		case "size":
-			q.size, _ = number(v)
+			q.size, _ = arg.Number(v)
 			q.hasSize = true
 		case "max":
-			q.max, _ = number(v)
+			q.max, _ = arg.Number(v)
 			q.hasMax = true
 		case "autoIndexId":
 			b := v.AsBool()
@@ -224,9 +227,9 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 	if q.capped {
 		set.Capped, set.Size, set.Max = true, max((q.size+255)/256*256, 4096), q.max
 		raw = bson.AppendBool(raw, "capped", true)
-		raw = appendShortest(raw, "size", (q.size+255)/256*256)
+		raw = bsondoc.AppendShortest(raw, "size", (q.size+255)/256*256)
 		if q.max > 0 {
-			raw = appendShortest(raw, "max", q.max)
+			raw = bsondoc.AppendShortest(raw, "max", q.max)
 		}
 	}
 	if q.autoIndex != nil {
@@ -277,7 +280,7 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 			return set, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", q.viewOn)
 		}
 		raw = bson.AppendString(raw, "viewOn", q.viewOn)
-		stages := orEmpty(q.pipeline.Value)
+		stages := bsondoc.OrEmpty(q.pipeline.Value)
 		raw = bson.AppendArray(raw, "pipeline", stages)
 		if err := r.checkViewPipeline(q.ns, q.viewOn, stages, set.Collation); err != nil {
 			return set, err
@@ -288,13 +291,13 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 		raw = appendClustered(raw, q.clustered)
 	}
 	if q.expire.Type != 0 {
-		set.ExpireSecs, _ = number(q.expire)
+		set.ExpireSecs, _ = arg.Number(q.expire)
 		raw = bson.AppendInt64(raw, "expireAfterSeconds", set.ExpireSecs)
 	}
 	if q.series != nil {
 		set.TimeSeries = true
 		if q.series.Lookup("timeField").Type != bson.TypeString {
-			return set, missingField("create.timeseries.timeField")
+			return set, arg.MissingField("create.timeseries.timeField")
 		}
 		raw = appendTimeSeries(raw, q.series)
 	}
@@ -345,14 +348,6 @@ func appendTimeSeries(raw []byte, spec bson.Raw) []byte {
 		raw = bson.AppendInt32(raw, "bucketMaxSpanSeconds", span)
 	}
 	return bson.EndDocument(raw, at)
-}
-
-// appendShortest appends a number as an int32 if it is small, as the server shows sizes.
-func appendShortest(dst []byte, key string, n int64) []byte {
-	if n > -1<<31 && n < 1<<31 {
-		return bson.AppendInt32(dst, key, int32(n))
-	}
-	return bson.AppendInt64(dst, key, n)
 }
 
 // idIndexFor returns the definition of the collection's _id index, nil if it has none.

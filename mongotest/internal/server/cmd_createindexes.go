@@ -2,7 +2,11 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/session"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -19,7 +23,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	body := copyRaw(r.Body)
+	body := bsondoc.Copy(r.Body)
 	var specs []bson.Raw
 	hasIndexes := false
 	first := true
@@ -52,7 +56,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 		default:
 			if !r.generic(k) {
 				if r.Node.cfg.Version.AtLeast(5, 0) {
-					return dst, unknownField("createIndexes." + k)
+					return dst, arg.UnknownField("createIndexes." + k)
 				}
 				return dst, srverr.New(srverr.BadValue, "Invalid field specified for createIndexes command: %s", k)
 			}
@@ -60,7 +64,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	}
 	switch {
 	case !hasIndexes && r.Node.cfg.Version.AtLeast(5, 0):
-		return dst, missingField("createIndexes.indexes")
+		return dst, arg.MissingField("createIndexes.indexes")
 	case !hasIndexes:
 		return dst, srverr.New(srverr.FailedToParse, "The 'indexes' field is a required argument of the createIndexes command")
 	case len(specs) == 0:
@@ -117,8 +121,8 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 				existed++
 				continue
 			}
-			if s := shardingOf(c); s != nil && info.Unique && !isPrefix(s.key, info.Pattern) {
-				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.key))
+			if s := sharding.Of(c); s != nil && info.Unique && !isPrefix(s.Key, info.Pattern) {
+				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))
 			}
 			if len(c.Indexes())+len(fresh) >= maxIndexes {
 				return srverr.New(srverr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", ns, bsontext.Document(info.Pattern))
@@ -179,11 +183,11 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 // checkCommitQuorum checks how many members shall have an index before it is used.
 func (n *Node) checkCommitQuorum(v bson.RawValue) error {
 	if v.IsNumber() {
-		k, _ := number(v)
+		k, _ := arg.Number(v)
 		switch {
 		case k < 0 || k > 50:
 			return srverr.New(srverr.FailedToParse, "commitQuorum has to be a non-negative number and not greater than 50")
-		case n.set != nil && int(k) > len(n.set.members):
+		case n.set != nil && int(k) > n.set.Size():
 			return srverr.New(srverr.UnsatisfiableCommitQuorum, "Commit quorum cannot be satisfied with the current replica set configuration")
 		}
 		return nil
@@ -200,7 +204,7 @@ func (n *Node) checkCommitQuorum(v bson.RawValue) error {
 // indexBuildError words the failure of a build over existing documents.
 func indexBuildError(c *store.Coll, err error) error {
 	if e := srverr.From(err); e.Code != 0 {
-		return e.Prefix("Index build failed: " + uuidString(newSessionID().ID) + ": Collection " + c.NS + " ( " + uuidString(c.UUID) + " ) :: caused by :: ")
+		return e.Prefix("Index build failed: " + bsondoc.UUIDString(session.NewID().ID) + ": Collection " + c.NS + " ( " + bsondoc.UUIDString(c.UUID) + " ) :: caused by :: ")
 	}
 	return err
 }

@@ -2,28 +2,31 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "setDefaultRWConcern", AdminOnly: true, Since: Version{4, 4, 0}, WriteConcern: true, Run: runSetDefaultRW})
-	register(&Command{Name: "getDefaultRWConcern", AdminOnly: true, Since: Version{4, 4, 0}, Where: Anywhere, Run: runGetDefaultRW})
+	register(&Command{Name: "setDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), WriteConcern: true, Run: runSetDefaultRW})
+	register(&Command{Name: "getDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), Where: Anywhere, Run: runGetDefaultRW})
 }
 
 // defaultConcerns are what setDefaultRWConcern has set. The value is not changed once it is published.
 type defaultConcerns struct {
 	read  string // level; empty: none
-	write *writeConcern
+	write *replica.WriteConcern
 	ts    bson.Timestamp
 	wall  bson.DateTime
 }
 
 // parseConcern parses a write concern document with the rules of the command's own.
-func (r *Request) parseConcern(v bson.RawValue) (writeConcern, error) {
+func (r *Request) parseConcern(v bson.RawValue) (replica.WriteConcern, error) {
 	saved, savedWC := r.writeConcern, r.wc
 	defer func() { r.writeConcern, r.wc = saved, savedWC }()
 	r.writeConcern = v
-	err := r.parseWriteConcern()
+	err := r.readWriteConcern()
 	return r.wc, err
 }
 
@@ -76,10 +79,10 @@ func runSetDefaultRW(r *Request, dst []byte) ([]byte, error) {
 			if err != nil {
 				return dst, err
 			}
-			if wc.unacknowledged() || !wc.namedMode && wc.w == 0 {
+			if wc.Unacknowledged() || !wc.NamedMode && wc.W == 0 {
 				return dst, srverr.New(srverr.BadValue, "Unacknowledged write concern is not suitable for the default write concern")
 			}
-			wc.provenance = "customDefault"
+			wc.Provenance = "customDefault"
 			next.write = &wc
 		}
 	}
@@ -98,8 +101,8 @@ func (r *Request) appendDefaults(dst []byte) []byte {
 		}
 		if c.write != nil {
 			wc := *c.write
-			wc.provenance = ""
-			dst = wc.append(dst, "defaultWriteConcern")
+			wc.Provenance = ""
+			dst = wc.Append(dst, "defaultWriteConcern")
 		}
 		dst = bson.AppendTimestamp(dst, "updateOpTime", c.ts)
 		dst = bson.AppendDateTime(dst, "updateWallClockTime", c.wall)
@@ -107,8 +110,8 @@ func (r *Request) appendDefaults(dst []byte) []byte {
 	if r.Node.cfg.Version.AtLeast(5, 0) {
 		if c := d.defaults.Load(); c == nil || c.write == nil {
 			wc := r.Node.defaultWriteConcern()
-			wc.provenance = ""
-			dst = wc.append(dst, "defaultWriteConcern")
+			wc.Provenance = ""
+			dst = wc.Append(dst, "defaultWriteConcern")
 			dst = bson.AppendString(dst, "defaultWriteConcernSource", "implicit")
 			if c == nil || c.read == "" {
 				at, e := bson.BeginDocumentElement(dst, "defaultReadConcern")
@@ -126,7 +129,7 @@ func runGetDefaultRW(r *Request, dst []byte) ([]byte, error) {
 	}
 	v := r.Body.Lookup("inMemory")
 	if !v.IsZero() && v.Type != bson.TypeBoolean {
-		return dst, wrongType("getDefaultRWConcern.inMemory", v.Type, "bool")
+		return dst, arg.WrongType("getDefaultRWConcern.inMemory", v.Type, "bool")
 	}
 	dst = r.appendDefaults(dst)
 	if v.AsBool() {

@@ -4,6 +4,8 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -13,11 +15,11 @@ func init() {
 
 var (
 	deleteStruct = writeStruct("delete", []string{"deletes"}, map[string]idlField{
-		"deletes": {kind: idlObjects}, "let": {kind: idlObject, since: Version{5, 0, 0}},
-		"legacyRuntimeConstants": {kind: idlObject, since: Version{5, 0, 0}},
+		"deletes": {kind: idlObjects}, "let": {kind: idlObject, since: release.At(5, 0, 0)},
+		"legacyRuntimeConstants": {kind: idlObject, since: release.At(5, 0, 0)},
 	})
 	deleteEntry = &idlStruct{name: "delete.deletes", required: []string{"q", "limit"}, fields: map[string]idlField{
-		"q": {kind: idlObject}, "limit": {}, "collation": {kind: idlObject}, "hint": {since: Version{4, 4, 0}}, "sampleId": {since: Version{7, 0, 0}},
+		"q": {kind: idlObject}, "limit": {}, "collation": {kind: idlObject}, "hint": {since: release.At(4, 4, 0)}, "sampleId": {since: release.At(7, 0, 0)},
 	}}
 )
 
@@ -58,7 +60,7 @@ func runDelete(r *Request, dst []byte) ([]byte, error) {
 			res, err = ops[i].run(r, ns, r.storeStatement(stmt))
 		}
 		if err == nil && res.n > 0 {
-			r.remember(stmt, executedWrite{kind: StatementDelete})
+			r.remember(stmt, executedWrite{kind: session.StatementDelete})
 		}
 		n += res.n
 		if err == nil {

@@ -5,7 +5,11 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -15,8 +19,8 @@ func init() {
 }
 
 var distinctStruct = &idlStruct{name: "distinct", required: []string{"key"}, fields: map[string]idlField{
-	"key": {kind: idlString}, "query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {since: Version{7, 1, 0}},
-	"collectionUUID": {since: Version{6, 0, 0}}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 0, 0}},
+	"key": {kind: idlString}, "query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {since: release.At(7, 1, 0)},
+	"collectionUUID": {since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
 }}
 
 // distinctSpec are the arguments of distinct.
@@ -30,8 +34,8 @@ func (q *distinctSpec) parse(r *Request) (err error) {
 	if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
-	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && !r.Node.cfg.Version.atLeast(Version{4, 4, 14}) {
-		return wrongType("distinct.comment", v.Type, "string")
+	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && !r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 14)) {
+		return arg.WrongType("distinct.comment", v.Type, "string")
 	}
 	err = distinctStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
@@ -63,7 +67,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	c := st.Coll(ns)
-	if r.InTxn() && shardingOf(c) != nil {
+	if r.InTxn() && sharding.Of(c) != nil {
 		r.found = beforeShard
 		return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run 'distinct' on a sharded collection in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-distinct for a recommended alternative.")
 	}
@@ -72,7 +76,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 	if c != nil && c.View {
 		q := aggregateSpec{ns: ns, batchSize: -1, collation: collation}
 		if filter != nil {
-			q.stages = append(q.stages, stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
+			q.stages = append(q.stages, bsondoc.Stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
 		}
 		d.coll = c.Collation
 		if err := r.eachResult(&q, func(doc bson.Raw) error { add(doc); return nil }); err != nil {
@@ -82,7 +86,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 		dst, err = d.append(dst)
 		return r.appendAtTime(dst), err
 	}
-	op := updateOp{q: orEmpty(filter), collation: collation, hint: hint}
+	op := updateOp{q: bsondoc.OrEmpty(filter), collation: collation, hint: hint}
 	if err := op.parse(r, ns, c); err != nil {
 		return dst, err
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -60,7 +61,7 @@ func runDrop(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
-	if n, _ := number(r.Arg()); n != 1 && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if n, _ := arg.Number(r.Arg()); n != 1 && !r.Node.cfg.Version.AtLeast(5, 0) {
 		return dst, srverr.New(srverr.IllegalOperation, "have to pass 1 as db parameter")
 	}
 	switch {
@@ -110,10 +111,10 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 // awaitDrops waits until the write concern that the client gave holds for the drops of a database's collections. If it
 // cannot, the database remains, empty, until another attempt.
 func (r *Request) awaitDrops(found bool, dropped int) error {
-	if !found || r.wc.provenance != "clientSupplied" {
+	if !found || r.wc.Provenance != "clientSupplied" {
 		return nil
 	}
-	failed, err := r.Node.set.waitReplication(r, r.Conn.client.lastOp, &r.wc)
+	failed, err := r.Node.set.WaitReplication(r, r.Node, r.Conn.client.lastOp, &r.wc)
 	if err != nil || failed == nil {
 		return err
 	}

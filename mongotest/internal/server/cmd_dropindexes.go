@@ -2,6 +2,8 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -19,7 +21,7 @@ func runDropIndexes(r *Request, dst []byte) ([]byte, error) {
 	index := r.Body.Lookup("index")
 	for k := range r.Body.All() {
 		if k != r.Name && k != "index" && !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
-			return dst, unknownField("dropIndexes." + k)
+			return dst, arg.UnknownField("dropIndexes." + k)
 		}
 	}
 	before := 0
@@ -94,7 +96,7 @@ func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, er
 		for e := range bson.Raw(v.Value).Values() {
 			name, ok := e.StringValue()
 			if !ok {
-				return nil, false, srverr.New(srverr.TypeMismatch, "dropIndexes %s (%s) failed to drop multiple indexes - invalid index type: index name must be a string, but got %s", c.NS, uuidString(c.UUID), bsontext.TypeName(e.Type))
+				return nil, false, srverr.New(srverr.TypeMismatch, "dropIndexes %s (%s) failed to drop multiple indexes - invalid index type: index name must be a string, but got %s", c.NS, bsondoc.UUIDString(c.UUID), bsontext.TypeName(e.Type))
 			}
 			if err := droppable(c, name); err != nil {
 				return nil, false, srverr.From(err)

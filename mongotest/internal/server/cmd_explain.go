@@ -4,8 +4,10 @@ import (
 	"runtime"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -127,7 +129,7 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 		}
 		verbosity = s
 	}
-	name, _ := firstElement(cmd)
+	name, _ := bsondoc.FirstElement(cmd)
 	inner := *r
 	inner.Cmd = r.Node.lookup(name)
 	if inner.Cmd == nil {
@@ -149,20 +151,13 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 func explainedBody(cmd bson.Raw, db string) bson.Raw {
 	at, body := bson.BeginDocument(nil)
 	body = append(body, cmd.Elements()...)
-	if name, _ := firstElement(cmd); name == "aggregate" && cmd.Lookup("cursor").Type == 0 {
-		body = bson.AppendDocument(body, "cursor", orEmpty(nil))
+	if name, _ := bsondoc.FirstElement(cmd); name == "aggregate" && cmd.Lookup("cursor").Type == 0 {
+		body = bson.AppendDocument(body, "cursor", bsondoc.OrEmpty(nil))
 	}
 	if cmd.Lookup("$db").Type == 0 {
 		body = bson.AppendString(body, "$db", db)
 	}
 	return bson.EndDocument(body, at)
-}
-
-func firstElement(doc bson.Raw) (string, bson.RawValue) {
-	for k, v := range doc.All() {
-		return k, v
-	}
-	return "", bson.RawValue{}
 }
 
 // explained is a planned query.
@@ -189,7 +184,7 @@ func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, e
 	if c != nil && c.View {
 		return r.explainView(dst, e, execute)
 	}
-	op := updateOp{q: orEmpty(e.q.filter), collation: e.q.collation, let: e.q.let}
+	op := updateOp{q: bsondoc.OrEmpty(e.q.filter), collation: e.q.collation, let: e.q.let}
 	if err := op.parse(r, ns, c); err != nil {
 		return dst, err
 	}
@@ -218,8 +213,8 @@ func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, e
 		_, byID := op.filter.IDEquality()
 		x.byID = byID && order == nil && e.q.hint.Type == 0
 	}
-	if s := shardingOf(c); s != nil {
-		shards, _ := s.target(op.filter, op.coll == nil)
+	if s := sharding.Of(c); s != nil {
+		shards, _ := s.Target(op.filter, op.coll == nil)
 		r.targeted(shards)
 	}
 	staged := len(e.rest) > 0 && r.Node.role != Mongos

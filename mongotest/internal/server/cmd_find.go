@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
@@ -189,7 +191,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			case !idl:
 				_, err = q.typed(k, v, bson.TypeInt64, "long")
 			case v.Type != bson.TypeInt64:
-				err = wrongType("find.term", v.Type, "long")
+				err = arg.WrongType("find.term", v.Type, "long")
 			}
 		default:
 			if !r.generic(k) {
@@ -205,14 +207,14 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 
 func (q *findSpec) unknown(idl bool, body bson.Raw, k string) error {
 	if idl {
-		return unknownField("find." + k)
+		return arg.UnknownField("find." + k)
 	}
 	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", bsontext.Document(body), k)
 }
 
 func (q *findSpec) object(idl bool, k string, v bson.RawValue) (bson.Raw, error) {
 	if idl {
-		return objectArg("find."+k, v)
+		return arg.Object("find."+k, v)
 	}
 	v, err := q.typed(k, v, bson.TypeEmbeddedDocument, "object")
 	return v.Value, err
@@ -220,7 +222,7 @@ func (q *findSpec) object(idl bool, k string, v bson.RawValue) (bson.Raw, error)
 
 func (q *findSpec) boolean(idl bool, k string, v bson.RawValue) (bool, error) {
 	if idl {
-		return boolArg("find."+k, v, true)
+		return arg.Bool("find."+k, v, true)
 	}
 	v, err := q.typed(k, v, bson.TypeBoolean, "bool")
 	return v.AsBool(), err
@@ -228,7 +230,7 @@ func (q *findSpec) boolean(idl bool, k string, v bson.RawValue) (bool, error) {
 
 func (q *findSpec) number(idl bool, body bson.Raw, k string, v bson.RawValue) (int64, error) {
 	if idl {
-		return numberArg("find."+k, v)
+		return arg.Integer("find."+k, v)
 	}
 	if !v.IsNumber() {
 		return 0, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.", bsontext.Document(body), k)
@@ -281,7 +283,7 @@ func (q *findSpec) check() error {
 // A record token tells where a scan of a collection stands: {$recordId: ...}.
 
 func validRecordToken(doc bson.Raw) bool {
-	k, v := firstElement(doc)
+	k, v := bsondoc.FirstElement(doc)
 	return k == "$recordId" && (v.Type == bson.TypeInt64 || v.Type == bson.TypeInt32 || v.Type == bson.TypeNull)
 }
 
@@ -372,7 +374,7 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 		}
 	}
 	// What outlives the command must not lie in the connection's buffer.
-	q.filter, q.sort, q.projection = copyRaw(q.filter), copyRaw(q.sort), copyRaw(q.projection)
+	q.filter, q.sort, q.projection = bsondoc.Copy(q.filter), bsondoc.Copy(q.sort), bsondoc.Copy(q.projection)
 	if filter != nil {
 		if filter, err = query.ParseFilter(q.filter, o); err != nil {
 			return nil, nil, err
@@ -388,7 +390,7 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 	if len(q.projection) > 5 {
 		f := filter
 		if f == nil {
-			f, _ = query.ParseFilter(orEmpty(nil), o)
+			f, _ = query.ParseFilter(bsondoc.OrEmpty(nil), o)
 		}
 		if proj, err = query.ParseProjection(q.projection, f, o); err != nil {
 			return nil, nil, err
@@ -451,19 +453,12 @@ func (q *findSpec) simple() bool {
 		!q.returnKey && !q.showRecordID && !q.tailable && !q.resumeToken
 }
 
-func copyRaw(b bson.Raw) bson.Raw {
-	if b == nil {
-		return nil
-	}
-	return append(bson.Raw(nil), b...)
-}
-
 // describe describes a query for errors of planning it.
 func describe(ns string, filter *query.Filter, sort, projection, collation bson.Raw) string {
 	if filter == nil {
-		filter, _ = query.ParseFilter(orEmpty(nil), nil)
+		filter, _ = query.ParseFilter(bsondoc.OrEmpty(nil), nil)
 	}
-	return query.Describe(ns, filter, orEmpty(sort), orEmpty(projection), orEmpty(collation))
+	return query.Describe(ns, filter, bsondoc.OrEmpty(sort), bsondoc.OrEmpty(projection), bsondoc.OrEmpty(collation))
 }
 
 // noTableScan reports whether a query on the namespace needs an index.
@@ -474,13 +469,6 @@ func (r *Request) noTableScan(ns string) bool {
 	}
 	v, _ := r.Node.parameter("notablescan")
 	return v.AsBool()
-}
-
-func orEmpty(doc bson.Raw) bson.Raw {
-	if doc == nil {
-		return bson.Raw("\x05\x00\x00\x00\x00")
-	}
-	return doc
 }
 
 // oneDoc yields one document, or none.

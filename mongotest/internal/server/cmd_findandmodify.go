@@ -4,8 +4,11 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -52,7 +55,7 @@ func (q *findAndModifySpec) parse(r *Request) error {
 		case ok:
 			return doc, nil
 		case idl:
-			return nil, wrongType("findAndModify."+k, v.Type, "object")
+			return nil, arg.WrongType("findAndModify."+k, v.Type, "object")
 		}
 		return nil, srverr.New(code, "'%s' parameter must be an object, found %s", k, bsontext.TypeName(v.Type))
 	}
@@ -88,12 +91,12 @@ func (q *findAndModifySpec) parse(r *Request) error {
 			}
 			q.op.hint, err = hintArg(v)
 		case "collation":
-			q.op.collation, err = objectArg("findAndModify.collation", v)
+			q.op.collation, err = arg.Object("findAndModify.collation", v)
 		case "arrayFilters":
 			if v.Type != bson.TypeArray && !idl {
 				return srverr.New(srverr.TypeMismatch, "\"arrayFilters\" had the wrong type. Expected array, found %s", bsontext.TypeName(v.Type))
 			}
-			q.op.arrayFilters, err = documentList(k, v)
+			q.op.arrayFilters, err = arg.Documents(k, v)
 			if q.op.arrayFilters == nil {
 				q.op.arrayFilters = []bson.Raw{}
 			}
@@ -106,7 +109,7 @@ func (q *findAndModifySpec) parse(r *Request) error {
 			q.op.let, err = object(k, v, 0)
 		case "stmtId":
 			var n int64
-			n, err = numberArg("findAndModify.stmtId", v)
+			n, err = arg.Integer("findAndModify.stmtId", v)
 			q.stmt = int32(n)
 		case "runtimeConstants", "isTimeseriesNamespace", "encryptionInformation", "sampleId", "legacyRuntimeConstants", "includeQueryStatsMetrics":
 		default:
@@ -114,7 +117,7 @@ func (q *findAndModifySpec) parse(r *Request) error {
 				continue
 			}
 			if idl {
-				return unknownField("findAndModify." + k)
+				return arg.UnknownField("findAndModify." + k)
 			}
 			return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
 		}
@@ -135,7 +138,7 @@ func (q *findAndModifySpec) parse(r *Request) error {
 	case !q.remove && !hasUpdate:
 		return bad("Either an update or remove=true must be specified")
 	}
-	q.op.q = orEmpty(q.op.q)
+	q.op.q = bsondoc.OrEmpty(q.op.q)
 	return nil
 }
 
@@ -181,12 +184,12 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 	value := res.old
 	switch {
 	case q.remove:
-		w.kind = StatementDelete
+		w.kind = session.StatementDelete
 	case res.upserted.Type != 0:
-		w.kind, w.pre = StatementUpsert, nil
+		w.kind, w.pre = session.StatementUpsert, nil
 		w.post = res.new
 	default:
-		w.kind = StatementUpdate
+		w.kind = session.StatementUpdate
 		if q.returnNew {
 			w.pre, w.post = nil, res.new
 		}
@@ -231,11 +234,11 @@ func (q *findAndModifySpec) appendRecalled(dst []byte, w executedWrite) []byte {
 		value = w.post
 	}
 	id := w.id
-	if w.kind == StatementUpdate || w.kind == StatementDelete {
+	if w.kind == session.StatementUpdate || w.kind == session.StatementDelete {
 		id = bson.RawValue{}
 	}
 	recalled := *q
-	recalled.remove = w.kind == StatementDelete
+	recalled.remove = w.kind == session.StatementDelete
 	return recalled.append(dst, 1, id, value)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -33,7 +34,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 			first = false
 			if v.Type != bson.TypeInt64 {
 				if idl {
-					return wrongType("getMore.getMore", v.Type, "long")
+					return arg.WrongType("getMore.getMore", v.Type, "long")
 				}
 				return srverr.New(srverr.TypeMismatch, "Field 'getMore' must be of type long in: %s", bsontext.Document(r.Body))
 			}
@@ -45,7 +46,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 			s, ok := v.StringValue()
 			if !ok {
 				if idl {
-					return wrongType("getMore.collection", v.Type, "string")
+					return arg.WrongType("getMore.collection", v.Type, "string")
 				}
 				return srverr.New(srverr.TypeMismatch, "Field 'collection' must be of type string in: %s", bsontext.Document(r.Body))
 			}
@@ -53,11 +54,11 @@ func (q *getMoreSpec) parse(r *Request) error {
 		case "batchSize":
 			if !v.IsNumber() {
 				if idl {
-					return wrongTypes("getMore.batchSize", v.Type, "[long, int, decimal, double']")
+					return arg.WrongTypes("getMore.batchSize", v.Type, "[long, int, decimal, double']")
 				}
 				return srverr.New(srverr.TypeMismatch, "Field 'batchSize' must be a number in: %s", bsontext.Document(r.Body))
 			}
-			q.batchSize, _ = number(v)
+			q.batchSize, _ = arg.Number(v)
 			if q.batchSize < 0 && idl {
 				return srverr.New(srverr.BadValue, "BSON field 'batchSize' value must be >= 0, actual value '%d'", q.batchSize)
 			}
@@ -71,7 +72,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 		case "term":
 			if v.Type != bson.TypeInt64 {
 				if idl {
-					return wrongType("getMore.term", v.Type, "long")
+					return arg.WrongType("getMore.term", v.Type, "long")
 				}
 				return srverr.New(srverr.TypeMismatch, "Field 'term' must be of type NumberLong in: %s", bsontext.Document(r.Body))
 			}
@@ -82,7 +83,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 		default:
 			if !r.generic(k) {
 				if idl {
-					return unknownField("getMore." + k)
+					return arg.UnknownField("getMore." + k)
 				}
 				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", bsontext.Document(r.Body), k)
 			}
@@ -90,7 +91,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 	}
 	switch {
 	case !hasColl && idl:
-		return missingField("getMore.collection")
+		return arg.MissingField("getMore.collection")
 	case !hasColl && r.Node.role == Mongos:
 		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
 	case !hasColl:

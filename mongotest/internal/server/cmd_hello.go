@@ -6,13 +6,17 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
 	register(&Command{Name: "isMaster", Aliases: []string{"ismaster"}, NoAuth: true, Where: Anywhere, Run: runHello})
-	register(&Command{Name: "hello", Has: Version.hasHello, NoAuth: true, Where: Anywhere, Run: runHello})
+	register(&Command{Name: "hello", Has: release.Version.HasHello, NoAuth: true, Where: Anywhere, Run: runHello})
 }
 
 // maxMetadata is how much a client may tell about itself; mongos keeps the smaller bound it had.
@@ -53,12 +57,12 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	if n.role != Mongos && n.streams() {
 		dst = tv.append(dst)
 	}
-	if v := r.Body.Lookup("helloOk"); v.AsBool() && n.cfg.Version.hasHello() {
+	if v := r.Body.Lookup("helloOk"); v.AsBool() && n.cfg.Version.HasHello() {
 		dst = bson.AppendBool(dst, "helloOk", true)
 	}
 	switch {
 	case n.set != nil:
-		dst = n.set.appendHello(dst, n, legacy)
+		dst = n.set.AppendHello(dst, n, n.cfg.Version, legacy)
 	case legacy:
 		dst = bson.AppendBool(dst, "ismaster", true)
 	default:
@@ -74,7 +78,7 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt32(dst, "maxMessageSizeBytes", MaxMessageSize)
 	dst = bson.AppendInt32(dst, "maxWriteBatchSize", MaxWriteBatchSize)
 	dst = bson.AppendDateTime(dst, "localTime", bson.NewDateTime(n.data.Clock.Now()))
-	dst = bson.AppendInt32(dst, "logicalSessionTimeoutMinutes", int32(SessionTimeout/time.Minute))
+	dst = bson.AppendInt32(dst, "logicalSessionTimeoutMinutes", int32(session.Timeout/time.Minute))
 	dst = bson.AppendInt32(dst, "connectionId", r.Conn.id)
 	dst = bson.AppendInt32(dst, "minWireVersion", 0)
 	dst = bson.AppendInt32(dst, "maxWireVersion", n.cfg.Version.MaxWire())
@@ -82,7 +86,7 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 		dst = bson.AppendBool(dst, "readOnly", false)
 	}
 	if len(r.Conn.client.compressors) > 0 {
-		dst = appendStrings(dst, "compression", r.Conn.client.compressors)
+		dst = bsondoc.AppendStrings(dst, "compression", r.Conn.client.compressors)
 	}
 	if n.role == Mongos && n.streams() {
 		dst = tv.append(dst)
@@ -224,7 +228,7 @@ func (r *Request) awaitTopology() error {
 		}
 	}
 	r.more = true
-	ms, _ := number(maxAwait)
+	ms, _ := arg.Number(maxAwait)
 	end := time.Now().Add(time.Duration(ms) * time.Millisecond)
 	for {
 		now, changed := r.Node.topologyVersion()
@@ -261,7 +265,7 @@ func (r *Request) parseTopologyVersion(tv, maxAwait bson.RawValue) (v topologyVe
 		if maxAwait.IsZero() {
 			return v, srverr.New(pairCode, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
 		}
-		ms, ok := number(maxAwait)
+		ms, ok := arg.Number(maxAwait)
 		if !ok {
 			return v, srverr.New(srverr.TypeMismatch, "Expected field \"maxAwaitTimeMS\" to have numeric type, but found %s", bsontext.TypeName(maxAwait.Type))
 		}
@@ -283,21 +287,21 @@ func readTopologyVersion(doc bson.Raw) (v topologyVersion, err error) {
 		switch k {
 		case "processId":
 			if v.processID, hasID = e.ObjectID(); !hasID {
-				return v, wrongType("TopologyVersion.processId", e.Type, "objectId")
+				return v, arg.WrongType("TopologyVersion.processId", e.Type, "objectId")
 			}
 		case "counter":
 			if v.counter, hasCounter = e.Int64(); !hasCounter {
-				return v, wrongType("TopologyVersion.counter", e.Type, "long")
+				return v, arg.WrongType("TopologyVersion.counter", e.Type, "long")
 			}
 		default:
-			return v, unknownField("TopologyVersion." + k)
+			return v, arg.UnknownField("TopologyVersion." + k)
 		}
 	}
 	switch {
 	case !hasID:
-		return v, missingField("TopologyVersion.processId")
+		return v, arg.MissingField("TopologyVersion.processId")
 	case !hasCounter:
-		return v, missingField("TopologyVersion.counter")
+		return v, arg.MissingField("TopologyVersion.counter")
 	case v.counter < 0:
 		return v, srverr.New(31372, "topologyVersion must have a non-negative counter")
 	}

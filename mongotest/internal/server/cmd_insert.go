@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"allium/bson"
+	"allium/mongotest/internal/session"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -43,12 +45,12 @@ func (r *Request) checkShardKeys(ns string, list []bson.Raw) error {
 	if r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(5, 0) {
 		return nil
 	}
-	s := shardingOf(r.Node.store().Latest().Coll(ns))
+	s := sharding.Of(r.Node.store().Latest().Coll(ns))
 	if s == nil {
 		return nil
 	}
 	for _, doc := range list {
-		if _, err := s.keyOf(doc); err != nil {
+		if _, err := s.KeyOf(doc); err != nil {
 			return err
 		}
 	}
@@ -102,9 +104,9 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 			if err == nil && c.TimeSeries {
 				doc, err = r.measurement(c, doc)
 			}
-			if s := shardingOf(c); err == nil && s != nil {
-				_, err = s.keyOf(doc)
-				r.targeted([]int{s.shardOf(doc)})
+			if s := sharding.Of(c); err == nil && s != nil {
+				_, err = s.KeyOf(doc)
+				r.targeted([]int{s.ShardOf(doc)})
 			}
 			if err == nil {
 				err = r.validate(c, doc, nil, w.bypass)
@@ -156,7 +158,7 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 		return 1, false, nil
 	case err == nil:
 		for _, d := range inserted {
-			r.remember(d.stmt, executedWrite{kind: StatementInsert, id: d.id})
+			r.remember(d.stmt, executedWrite{kind: session.StatementInsert, id: d.id})
 		}
 	}
 	return done, stop, err

@@ -2,6 +2,9 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -41,7 +44,7 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 		case "authorizedCollections", "includePendingDrops":
 		default:
 			if !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
-				return dst, unknownField("listCollections." + k)
+				return dst, arg.UnknownField("listCollections." + k)
 			}
 		}
 		if err != nil {
@@ -121,7 +124,7 @@ func describeCollection(c *store.Coll, nameOnly bool) bson.Raw {
 	if nameOnly {
 		return bson.EndDocument(doc, at)
 	}
-	doc = bson.AppendDocument(doc, "options", orEmpty(c.Raw))
+	doc = bson.AppendDocument(doc, "options", bsondoc.OrEmpty(c.Raw))
 	info, doc := bson.BeginDocumentElement(doc, "info")
 	doc = bson.AppendBool(doc, "readOnly", c.View)
 	if !c.View && !c.TimeSeries {
@@ -152,7 +155,7 @@ func runListIndexes(r *Request, dst []byte) ([]byte, error) {
 		case "includeBuildUUIDs", "includeIndexBuildInfo":
 		default:
 			if !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
-				return dst, unknownField("listIndexes." + k)
+				return dst, arg.UnknownField("listIndexes." + k)
 			}
 		}
 		if err != nil {
@@ -220,9 +223,9 @@ func runListDatabases(r *Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginArrayElement(dst, "databases")
 	total, n := 0.0, 0
-	all := !r.Node.cfg.Auth || r.may(need{action: "listDatabases"})
+	all := !r.Node.cfg.Auth || r.may(account.Need{Action: "listDatabases"})
 	for _, name := range names {
-		if !all && !r.may(need{"find", name, ""}) {
+		if !all && !r.may(need("find", name, "")) {
 			continue
 		}
 		size := databaseSize(st, name)

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -18,7 +20,7 @@ func init() {
 	register(&Command{Name: "compact", Roles: mongod, Where: Anywhere, Run: runCompact})
 	register(&Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
 	register(&Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: Anywhere, Run: runDBHash})
-	register(&Command{Name: "geoSearch", Roles: mongod, Until: Version{5, 0, 0}, Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
+	register(&Command{Name: "geoSearch", Roles: mongod, Until: release.At(5, 0, 0), Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
 	register(&Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, Run: runMapReduce})
 	register(&Command{Name: "applyOps", Roles: mongod, WriteConcern: true, Run: runApplyOps})
 }
@@ -119,7 +121,7 @@ func runDBHash(r *Request, dst []byte) ([]byte, error) {
 	})
 	dst = bson.AppendString(dst, "host", r.Node.addr)
 	dst = append(dst, bson.EndDocument(hashes, at)...)
-	dst = appendStrings(dst, "capped", capped)
+	dst = bsondoc.AppendStrings(dst, "capped", capped)
 	dst = append(dst, bson.EndDocument(uuids, ids)...)
 	dst = bson.AppendString(dst, "md5", hex.EncodeToString(all.Sum(nil)))
 	return bson.AppendInt32(dst, "timeMillis", 0), nil
@@ -179,7 +181,7 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
 	}
 	if c != nil {
-		op := updateOp{q: orEmpty(filter)}
+		op := updateOp{q: bsondoc.OrEmpty(filter)}
 		if err := op.parse(r, ns, c); err != nil {
 			return dst, err
 		}
@@ -192,7 +194,7 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 		}
 	}
 	if target == "" {
-		return appendStrings(dst, "results", nil), nil
+		return bsondoc.AppendStrings(dst, "results", nil), nil
 	}
 	db, name := splitNS(target)
 	if out.Type == bson.TypeEmbeddedDocument && !bson.Raw(out.Value).Lookup("db").IsZero() {
@@ -272,17 +274,17 @@ func (r *Request) applyOp(doc bson.Raw) error {
 	case "n":
 		return nil
 	case "i":
-		_, errs, err := r.insert(&writeSpec{ns: ns, ordered: true}, []bson.Raw{orEmpty(o)})
+		_, errs, err := r.insert(&writeSpec{ns: ns, ordered: true}, []bson.Raw{bsondoc.OrEmpty(o)})
 		if err == nil && len(errs) > 0 {
 			err = errs[0].err
 		}
 		return err
 	case "u":
-		op := updateOp{q: orEmpty(key), u: doc.Lookup("o")}
+		op := updateOp{q: bsondoc.OrEmpty(key), u: doc.Lookup("o")}
 		_, err := op.run(r, ns, store.Statement{})
 		return err
 	case "d":
-		op := deleteOp{updateOp: updateOp{q: orEmpty(o)}, one: true}
+		op := deleteOp{updateOp: updateOp{q: bsondoc.OrEmpty(o)}, one: true}
 		_, err := op.run(r, ns, store.Statement{})
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -48,7 +49,7 @@ func (c *Conn) appendOp() bson.Raw {
 	at, dst := bson.BeginDocument(nil)
 	dst = bson.AppendString(dst, "type", "op")
 	dst = bson.AppendString(dst, "host", c.node.addr)
-	dst = bson.AppendString(dst, "desc", "conn"+itoa(c.id))
+	dst = bson.AppendString(dst, "desc", "conn"+bsondoc.Itoa(c.id))
 	dst = bson.AppendInt32(dst, "connectionId", c.id)
 	dst = bson.AppendString(dst, "client", c.nc.RemoteAddr().String())
 	if c.client.appName != "" {
@@ -63,7 +64,7 @@ func (c *Conn) appendOp() bson.Raw {
 	dst = bson.AppendInt64(dst, "secs_running", int64(ran.Seconds()))
 	dst = bson.AppendInt64(dst, "microsecs_running", ran.Microseconds())
 	if o.session != nil {
-		dst = o.session.ID.append(dst, "lsid")
+		dst = o.session.ID.Append(dst, "lsid")
 	}
 	dst = bson.AppendString(dst, "op", opKind(o.cmd.Name))
 	ns := o.db + ".$cmd"
@@ -103,10 +104,10 @@ func opKind(name string) string {
 func runCurrentOp(r *Request, dst []byte) ([]byte, error) {
 	// Fields that are no options are a filter.
 	first := true
-	f, err := query.ParseFilter(build(func(d *docBuilder) {
+	f, err := query.ParseFilter(bsondoc.Build(func(d *bsondoc.Builder) {
 		for k, v := range r.Body.All() {
 			if !first && !r.generic(k) && k != "$all" && k != "$ownOps" && k != "$truncateOps" && k != "allUsers" {
-				d.b = bson.AppendRawValue(d.b, k, v)
+				d.B = bson.AppendRawValue(d.B, k, v)
 			}
 			first = false
 		}

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -24,17 +27,17 @@ func (r *Request) appendParameter(dst []byte, name string) ([]byte, bool) {
 		dst = bson.AppendString(dst, "version", r.Node.cfg.Version.Series())
 		return bson.EndDocument(dst, at), true
 	case "authenticationMechanisms":
-		list := []string{mechX509, scramSHA1, scramSHA256}
+		list := []string{account.MechX509, account.ScramSHA1, account.ScramSHA256}
 		if r.Node.cfg.OIDC != nil {
 			list = append(list, mechOIDC)
 		}
-		if r.Node.data.hasAWSKeys() {
+		if r.Node.data.accounts.HasAWSKeys() {
 			list = append(list, mechAWS)
 		}
-		return appendStrings(dst, name, list), true
+		return bsondoc.AppendStrings(dst, name, list), true
 	}
 	if point, ok := strings.CutPrefix(name, "failpoint."); ok {
-		status, known := r.Node.failPointStatus(point)
+		status, known := r.Node.faults.Status(point)
 		if !known {
 			return dst, false
 		}
@@ -60,7 +63,7 @@ func runGetParameter(r *Request, dst []byte) ([]byte, error) {
 	found := false
 	var ok bool
 	if all {
-		names := append(sortedKeys(parameters), "featureCompatibilityVersion", "authenticationMechanisms")
+		names := append(bsondoc.SortedKeys(parameters), "featureCompatibilityVersion", "authenticationMechanisms")
 		slices.Sort(names)
 		for _, name := range names {
 			dst, _ = r.appendParameter(dst, name)
@@ -107,15 +110,15 @@ func runSetParameter(r *Request, dst []byte) ([]byte, error) {
 		set := v
 		switch old.Type {
 		case bson.TypeInt32, bson.TypeInt64:
-			n, ok := number(v)
+			n, ok := arg.Number(v)
 			if !ok {
 				return dst, srverr.New(srverr.BadValue, "Failed setting %s: Unable to coerce value to integral type", k)
 			}
-			if set = int64Value(n); old.Type == bson.TypeInt32 {
+			if set = bsondoc.Int64Value(n); old.Type == bson.TypeInt32 {
 				set = int32Value(int32(n))
 			}
 		case bson.TypeBoolean:
-			set = boolValue(v.AsBool())
+			set = bsondoc.BoolValue(v.AsBool())
 		}
 		if !found {
 			dst = bson.AppendRawValue(dst, "was", old)

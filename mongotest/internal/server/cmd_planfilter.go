@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -68,7 +69,7 @@ func (r *Request) queryShape() (bson.Raw, error) {
 		case v.IsZero() && k == "collation":
 			continue
 		case v.IsZero():
-			v = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: orEmpty(nil)}
+			v = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: bsondoc.OrEmpty(nil)}
 		case v.Type != bson.TypeEmbeddedDocument:
 			return nil, srverr.New(srverr.BadValue, "required field %s must be an object", k)
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -11,7 +12,7 @@ func init() {
 }
 
 var renameStruct = &idlStruct{name: "renameCollection", required: []string{"to"}, fields: map[string]idlField{
-	"to": {kind: idlString}, "dropTarget": {kind: idlSafeBool, strict: idlBool}, "stayTemp": {kind: idlSafeBool, strict: idlBool}, "collectionUUID": {since: Version{5, 0, 0}},
+	"to": {kind: idlString}, "dropTarget": {kind: idlSafeBool, strict: idlBool}, "stayTemp": {kind: idlSafeBool, strict: idlBool}, "collectionUUID": {since: release.At(5, 0, 0)},
 }}
 
 func runRename(r *Request, dst []byte) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -19,8 +20,8 @@ func runCreateRole(r *Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, wrongFieldType("createRole", "string", r.Arg())
 	}
-	rn := RoleName{name, r.DB}
-	if builtinRoles[name] || adminRoles[name] && r.DB == "admin" {
+	rn := account.Role{Role: name, DB: r.DB}
+	if account.BuiltinRoles[name] || account.AdminRoles[name] && r.DB == "admin" {
 		return dst, srverr.New(srverr.BadValue, "Cannot create roles with the same name as a built-in role")
 	}
 	privileges, roles := r.Body.Lookup("privileges"), r.Body.Lookup("roles")
@@ -39,25 +40,20 @@ func runCreateRole(r *Request, dst []byte) ([]byte, error) {
 	if err := r.checkRoles(list); err != nil {
 		return dst, err
 	}
-	def := &role{name: rn, roles: list}
+	def := &account.CustomRole{Name: rn, Roles: list}
 	for p := range bson.Raw(privileges.Value).Values() {
 		for a := range bson.Raw(bson.Raw(p.Value).Lookup("actions").Value).Values() {
 			if s, _ := a.StringValue(); !actions[s] {
 				return dst, srverr.New(srverr.FailedToParse, "Unrecognized action privilege strings: %s", s)
 			}
 		}
-		def.privileges = append(def.privileges, slices.Clone(p.Value))
+		def.Privileges = append(def.Privileges, slices.Clone(p.Value))
 	}
-	d := r.Node.data
-	if d.roleExists(rn) {
+	accounts := &r.Node.data.accounts
+	if accounts.HasRole(rn) {
 		return dst, srverr.New(51002, "Role \"%s@%s\" already exists", name, r.DB)
 	}
-	d.users.mu.Lock()
-	if d.users.roles == nil {
-		d.users.roles = map[RoleName]*role{}
-	}
-	d.users.roles[rn] = def
-	d.users.mu.Unlock()
+	accounts.AddRole(def)
 	r.noted()
 	return dst, nil
 }
@@ -87,7 +83,7 @@ var actions = func() map[string]bool {
 
 func runDropRole(r *Request, dst []byte) ([]byte, error) {
 	name, _ := r.Arg().StringValue()
-	if r.dropRoles(func(rn RoleName) bool { return rn.Role == name && rn.DB == r.DB }) == 0 {
+	if r.Node.data.accounts.DropRoles(func(rn account.Role) bool { return rn.Role == name && rn.DB == r.DB }) == 0 {
 		return dst, srverr.New(srverr.RoleNotFound, "No role named %s@%s", name, r.DB)
 	}
 	r.noted()
@@ -95,29 +91,12 @@ func runDropRole(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runDropAllRoles(r *Request, dst []byte) ([]byte, error) {
-	n := r.dropRoles(func(rn RoleName) bool { return rn.DB == r.DB })
+	n := r.Node.data.accounts.DropRoles(func(rn account.Role) bool { return rn.DB == r.DB })
 	r.noted()
 	return bson.AppendInt64(dst, "n", int64(n)), nil
 }
 
-func (r *Request) dropRoles(match func(RoleName) bool) int {
-	u := &r.Node.data.users
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	n := 0
-	for rn := range u.roles {
-		if match(rn) {
-			delete(u.roles, rn)
-			n++
-		}
-	}
-	return n
-}
-
 func runRolesInfo(r *Request, dst []byte) ([]byte, error) {
-	u := &r.Node.data.users
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	name, one := r.Arg().StringValue()
 	db := r.DB
 	if doc := bson.Raw(r.Arg().Value); r.Arg().Type == bson.TypeEmbeddedDocument {
@@ -125,30 +104,19 @@ func runRolesInfo(r *Request, dst []byte) ([]byte, error) {
 		db, _ = doc.Lookup("db").StringValue()
 	}
 	privileges := r.Body.Lookup("showPrivileges").AsBool()
-	var found []*role
-	for rn, def := range u.roles {
-		if rn.DB == db && (!one || rn.Role == name) {
-			found = append(found, def)
-		}
-	}
-	slices.SortFunc(found, func(a, b *role) int {
-		if a.name.Role < b.name.Role {
-			return -1
-		}
-		return 1
-	})
+	found := r.Node.data.accounts.ListRoles(func(rn account.Role) bool { return rn.DB == db && (!one || rn.Role == name) })
 	at, dst := bson.BeginArrayElement(dst, "roles")
 	for i, def := range found {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = bson.AppendString(d, "role", def.name.Role)
-		d = bson.AppendString(d, "db", def.name.DB)
+		d = bson.AppendString(d, "role", def.Name.Role)
+		d = bson.AppendString(d, "db", def.Name.DB)
 		d = bson.AppendBool(d, "isBuiltin", false)
-		d = appendRoles(d, "roles", def.roles)
-		d = appendRoles(d, "inheritedRoles", def.roles)
+		d = appendRoles(d, "roles", def.Roles)
+		d = appendRoles(d, "inheritedRoles", def.Roles)
 		if privileges {
 			for _, key := range []string{"privileges", "inheritedPrivileges"} {
 				list, e := bson.BeginArrayElement(d, key)
-				for j, p := range def.privileges {
+				for j, p := range def.Privileges {
 					e = append(bson.AppendIndexHeader(e, bson.TypeEmbeddedDocument, j), p...)
 				}
 				d = bson.EndDocument(e, list)

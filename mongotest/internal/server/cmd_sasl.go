@@ -8,7 +8,10 @@ import (
 	"encoding/hex"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -16,15 +19,15 @@ func init() {
 	register(&Command{Name: "saslStart", NoAuth: true, Where: Anywhere, Run: runSASLStart})
 	register(&Command{Name: "saslContinue", NoAuth: true, Where: Anywhere, Run: runSASLContinue})
 	register(&Command{Name: "authenticate", NoAuth: true, Where: Anywhere, Run: runAuthenticate})
-	register(&Command{Name: "getnonce", NoAuth: true, Where: Anywhere, Until: Version{6, 2, 0}, Run: runGetNonce})
+	register(&Command{Name: "getnonce", NoAuth: true, Where: Anywhere, Until: release.At(6, 2, 0), Run: runGetNonce})
 	register(&Command{Name: "logout", Where: Anywhere, Run: runLogout})
 }
 
 // conversation is a SASL conversation that a connection is in.
 type conversation struct {
 	last      func(r *Request, payload, dst []byte) ([]byte, error) // answers the message that ends the conversation; nil: SCRAM's
-	scram     *scramServer
-	user      *User
+	scram     *account.ScramServer
+	user      *account.User
 	skipEmpty bool
 	verified  bool // only the client's empty last message is missing
 }
@@ -45,25 +48,25 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 		return dst, err
 	}
 	switch mech {
-	case scramSHA1, scramSHA256:
-		s, user, reply, err := startSCRAM(r.Node.data, mech, db, payload)
+	case account.ScramSHA1, account.ScramSHA256:
+		s, user, reply, err := account.StartSCRAM(&r.Node.data.accounts, mech, db, payload)
 		if err != nil {
 			return dst, err
 		}
 		c.sasl = &conversation{scram: s, user: user, skipEmpty: cmd.Lookup("options", "skipEmptyExchange").AsBool()}
 		return appendSASL(dst, false, reply), nil
-	case mechPlain:
+	case account.Plain:
 		parts := bytes.Split(payload, []byte{0})
 		if len(parts) != 3 {
-			return dst, errAuthentication()
+			return dst, account.ErrAuthentication()
 		}
-		u := r.Node.data.findUser(string(parts[1]), db)
-		if u == nil || u.password == "" || u.password != string(parts[2]) {
-			return dst, errAuthentication()
+		u := r.Node.data.accounts.Find(string(parts[1]), db)
+		if u == nil || u.Password == "" || u.Password != string(parts[2]) {
+			return dst, account.ErrAuthentication()
 		}
 		c.user = u
 		return appendSASL(dst, true, nil), nil
-	case mechX509:
+	case account.MechX509:
 		u, err := r.certificateUser("")
 		if err != nil {
 			return dst, err
@@ -134,12 +137,12 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 	}
 	if s.verified {
 		if len(payload) != 0 {
-			return end(errAuthentication())
+			return end(account.ErrAuthentication())
 		}
 		c.user, c.sasl = s.user, nil
 		return appendSASL(dst, true, nil), nil
 	}
-	reply, err := s.scram.finish(payload)
+	reply, err := s.scram.Finish(payload)
 	if err != nil {
 		return end(err)
 	}
@@ -155,7 +158,7 @@ func runAuthenticate(r *Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "Auth mechanism not specified")
 	}
-	if mech != mechX509 {
+	if mech != account.MechX509 {
 		return dst, srverr.New(srverr.BadValue, "Received authentication for mechanism %s which is unknown or not enabled", mech)
 	}
 	return r.authenticateX509(r.Body, dst)
@@ -168,18 +171,18 @@ func (r *Request) authenticateX509(cmd bson.Raw, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	r.Conn.user = u
-	dst = bson.AppendString(dst, "dbname", externalDB)
+	dst = bson.AppendString(dst, "dbname", account.ExternalDB)
 	return bson.AppendString(dst, "user", u.Name), nil
 }
 
 // certificateUser returns the user whom the connection's client certificate names.
-func (r *Request) certificateUser(name string) (*User, error) {
+func (r *Request) certificateUser(name string) (*account.User, error) {
 	tc, ok := r.Conn.nc.(*tls.Conn)
 	if !ok {
 		if name == "" {
 			return nil, srverr.New(srverr.AuthenticationFailed, "No user name provided")
 		}
-		return nil, errAuthentication()
+		return nil, account.ErrAuthentication()
 	}
 	certs := tc.ConnectionState().PeerCertificates
 	if len(certs) == 0 {
@@ -189,9 +192,9 @@ func (r *Request) certificateUser(name string) (*User, error) {
 	if name != "" && name != subject {
 		return nil, srverr.New(srverr.AuthenticationFailed, "There is no x.509 client certificate matching the user.")
 	}
-	u := r.Node.data.findUser(subject, externalDB)
+	u := r.Node.data.accounts.Find(subject, account.ExternalDB)
 	if u == nil {
-		return nil, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", subject, externalDB)
+		return nil, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", subject, account.ExternalDB)
 	}
 	return u, nil
 }
@@ -247,18 +250,9 @@ func (r *Request) appendMechanisms(dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "username must contain a '.' separated database.user pair")
 	}
-	u := r.Node.data.findUser(user, db)
-	if u == nil || len(u.creds) == 0 {
+	u := r.Node.data.accounts.Find(user, db)
+	if u == nil || len(u.Creds) == 0 {
 		return dst, nil
 	}
-	return appendStrings(dst, "saslSupportedMechs", u.mechanisms()), nil
-}
-
-func cutDot(s string) (before, after string, ok bool) {
-	for i := range s {
-		if s[i] == '.' {
-			return s[:i], s[i+1:], true
-		}
-	}
-	return s, "", false
+	return bsondoc.AppendStrings(dst, "saslSupportedMechs", u.SortedMechanisms()), nil
 }

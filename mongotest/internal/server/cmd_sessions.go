@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -17,14 +19,14 @@ func init() {
 }
 
 func runStartSession(r *Request, dst []byte) ([]byte, error) {
-	id := newSessionID()
+	id := session.NewID()
 	if _, err := r.useSession(id); err != nil {
 		return dst, err
 	}
 	at, dst := bson.BeginDocumentElement(dst, "id")
 	dst = bson.AppendBinary(dst, "id", bson.BinaryUUID, id.ID[:])
 	dst = bson.EndDocument(dst, at)
-	return bson.AppendInt32(dst, "timeoutMinutes", int32(SessionTimeout/time.Minute)), nil
+	return bson.AppendInt32(dst, "timeoutMinutes", int32(session.Timeout/time.Minute)), nil
 }
 
 // argDocuments returns the documents of the command's array, or the server's error for anything else.
@@ -35,14 +37,14 @@ func (r *Request) argDocuments(parser string) ([]bson.Raw, error) {
 	return r.documents("", r.Arg()), nil
 }
 
-func (r *Request) sessionIDs(parser string) ([]SessionID, error) {
+func (r *Request) sessionIDs(parser string) ([]session.ID, error) {
 	docs, err := r.argDocuments(parser)
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]SessionID, len(docs))
+	ids := make([]session.ID, len(docs))
 	for i, d := range docs {
-		if ids[i], err = parseLSID(d, parser+"."+r.Cmd.Name, false); err != nil {
+		if ids[i], err = session.ParseID(d, parser+"."+r.Cmd.Name, false); err != nil {
 			return nil, err
 		}
 	}
@@ -73,11 +75,11 @@ func runKillSessions(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	kill := map[SessionID]bool{}
+	kill := map[session.ID]bool{}
 	for _, id := range ids {
 		kill[id] = true
 	}
-	r.killSessions(func(id SessionID) bool { return kill[id] || len(ids) == 0 })
+	r.killSessions(func(id session.ID) bool { return kill[id] || len(ids) == 0 })
 	return dst, nil
 }
 
@@ -98,23 +100,23 @@ func runKillAllSessions(r *Request, dst []byte) ([]byte, error) {
 			case "db":
 				db, hasDB = s, true
 			default:
-				return dst, unknownField(parser + ".killAllSessions." + k)
+				return dst, arg.UnknownField(parser + ".killAllSessions." + k)
 			}
 			if !ok {
-				return dst, wrongType(parser+".killAllSessions."+k, v.Type, "string")
+				return dst, arg.WrongType(parser+".killAllSessions."+k, v.Type, "string")
 			}
 		}
 		switch {
 		case !hasUser:
-			return dst, missingField(parser + ".killAllSessions.user")
+			return dst, arg.MissingField(parser + ".killAllSessions.user")
 		case !hasDB:
-			return dst, missingField(parser + ".killAllSessions.db")
+			return dst, arg.MissingField(parser + ".killAllSessions.db")
 		}
 		if !r.Node.hasUser(db, user) {
 			return dst, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", user, db)
 		}
 	}
-	r.killSessions(func(id SessionID) bool { return true })
+	r.killSessions(func(id session.ID) bool { return true })
 	return dst, nil
 }
 
@@ -124,33 +126,33 @@ func runKillByPattern(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	kill := map[SessionID]bool{}
+	kill := map[session.ID]bool{}
 	users := map[[32]byte]bool{}
 	for _, d := range docs {
 		for k, v := range d.All() {
 			field := parser + ".killAllSessionsByPattern." + k
 			switch k {
 			case "lsid":
-				id, err := parseLSID(v.Value, field, true)
+				id, err := session.ParseID(v.Value, field, true)
 				if err != nil {
 					return dst, err
 				}
 				kill[id] = true
 			case "uid":
-				b, err := binaryField(v, field, bson.BinaryGeneric)
+				b, err := session.BinaryField(v, field, bson.BinaryGeneric)
 				if err != nil {
 					return dst, err
 				}
 				users[[32]byte(append(b, make([]byte, 32)...))] = true
 			case "users", "roles":
 				if v.Type != bson.TypeArray {
-					return dst, wrongType(field, v.Type, "array")
+					return dst, arg.WrongType(field, v.Type, "array")
 				}
 			default:
-				return dst, unknownField(field)
+				return dst, arg.UnknownField(field)
 			}
 		}
 	}
-	r.killSessions(func(id SessionID) bool { return kill[id] || users[id.UID] || len(docs) == 0 })
+	r.killSessions(func(id session.ID) bool { return kill[id] || users[id.UID] || len(docs) == 0 })
 	return dst, nil
 }

@@ -6,8 +6,12 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -18,14 +22,14 @@ func init() {
 		{Name: "listShards", AdminOnly: true, Run: runListShards},
 		{Name: "enableSharding", AdminOnly: true, WriteConcern: true, Run: runEnableSharding},
 		{Name: "shardCollection", AdminOnly: true, WriteConcern: true, Run: runShardCollection},
-		{Name: "refineCollectionShardKey", AdminOnly: true, Since: Version{4, 4, 0}, Run: runRefine},
-		{Name: "reshardCollection", AdminOnly: true, Since: Version{5, 0, 0}, Run: runReshard},
-		{Name: "unshardCollection", AdminOnly: true, Since: Version{8, 0, 0}, Run: runUnshard},
+		{Name: "refineCollectionShardKey", AdminOnly: true, Since: release.At(4, 4, 0), Run: runRefine},
+		{Name: "reshardCollection", AdminOnly: true, Since: release.At(5, 0, 0), Run: runReshard},
+		{Name: "unshardCollection", AdminOnly: true, Since: release.At(8, 0, 0), Run: runUnshard},
 		{Name: "addShard", AdminOnly: true, WriteConcern: true, Run: runAddShard},
 		{Name: "removeShard", AdminOnly: true, WriteConcern: true, Run: runRemoveShard},
 		{Name: "split", AdminOnly: true, Run: runSplit},
 		{Name: "moveChunk", AdminOnly: true, Run: runMoveChunk},
-		{Name: "moveRange", AdminOnly: true, Since: Version{6, 0, 0}, Run: runMoveChunk},
+		{Name: "moveRange", AdminOnly: true, Since: release.At(6, 0, 0), Run: runMoveChunk},
 		{Name: "mergeChunks", AdminOnly: true, Run: runMergeChunks},
 		{Name: "movePrimary", AdminOnly: true, WriteConcern: true, Run: runMovePrimary},
 		{Name: "addShardToZone", AdminOnly: true, WriteConcern: true, Run: runZone},
@@ -97,9 +101,9 @@ func (r *Request) keyArg(command string) (bson.Raw, error) {
 	key := r.Body.Lookup("key")
 	switch {
 	case key.IsZero():
-		return nil, missingField(command + ".key")
+		return nil, arg.MissingField(command + ".key")
 	case key.Type != bson.TypeEmbeddedDocument:
-		return nil, wrongType(command+".key", key.Type, "object")
+		return nil, arg.WrongType(command+".key", key.Type, "object")
 	}
 	return key.Value, nil
 }
@@ -128,9 +132,9 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 	var uuid [16]byte
 	err = r.write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
-		if s := shardingOf(c); s != nil {
+		if s := sharding.Of(c); s != nil {
 			uuid = c.UUID
-			if !samePattern(s.key, key) || s.unique != unique {
+			if !samePattern(s.Key, key) || s.Unique != unique {
 				return srverr.New(srverr.AlreadyInitialized, "sharding already enabled for collection %s with options { _id: \"%s\" }", ns, ns)
 			}
 			return nil
@@ -141,14 +145,14 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		}
 		uuid = c.UUID
 		primary, _ := r.Node.data.primaryShard(db)
-		s := newSharding(key, unique, c.Count() == 0, primary, r.Node.data.shards)
-		if err := s.checkDocuments(c); err != nil {
+		s := sharding.New(key, unique, c.Count() == 0, primary, r.Node.data.shards)
+		if err := checkDocuments(s, c); err != nil {
 			return err
 		}
-		tx.SetSharding(c, s, s.paths(), build(func(d *docBuilder) {
-			d.doc("shardKey", s.key).flag("unique", unique)
-			d.b = bson.AppendInt64(d.b, "numInitialChunks", 0)
-			d.flag("presplitHashedZones", false)
+		tx.SetSharding(c, s, s.Paths(), bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Doc("shardKey", s.Key).Flag("unique", unique)
+			d.B = bson.AppendInt64(d.B, "numInitialChunks", 0)
+			d.Flag("presplitHashedZones", false)
 		}))
 		return nil
 	})
@@ -163,14 +167,14 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 }
 
 // checkDocuments refuses to shard a collection with a document that cannot have a place.
-func (s *sharding) checkDocuments(c *store.Coll) error {
+func checkDocuments(s *sharding.Metadata, c *store.Coll) error {
 	scan := store.NewScan(c, false, nil)
 	for {
 		_, doc, ok := scan.Next()
 		if !ok {
 			return nil
 		}
-		if _, err := s.keyOf(doc); err != nil {
+		if _, err := s.KeyOf(doc); err != nil {
 			return err
 		}
 	}
@@ -205,10 +209,10 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 	case c.Count() > 0:
 		return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before sharding the collection")
 	}
-	spec := build(func(d *docBuilder) {
-		d.doc("key", key).str("name", shardIndexName(key))
+	spec := bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("key", key).Str("name", shardIndexName(key))
 		if unique {
-			d.flag("unique", true)
+			d.Flag("unique", true)
 		}
 	})
 	parsed, err := r.parseIndex(spec)
@@ -228,7 +232,7 @@ func shardIndexName(key bson.Raw) string {
 	for k, v := range key.All() {
 		s, ok := v.StringValue()
 		if !ok {
-			n, _ := number(v)
+			n, _ := arg.Number(v)
 			s = bsontext.Double(float64(n))
 		}
 		parts = append(parts, k, s)
@@ -273,7 +277,7 @@ func checkShardKey(key bson.Raw, unique bool) error {
 }
 
 // changeSharding gives a sharded collection the metadata that f makes of what it has.
-func (r *Request) changeSharding(f func(c *store.Coll, s *sharding) (*sharding, error)) error {
+func (r *Request) changeSharding(f func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
 	db, ns, err := r.shardedNS()
 	if err != nil {
 		return err
@@ -283,7 +287,7 @@ func (r *Request) changeSharding(f func(c *store.Coll, s *sharding) (*sharding, 
 	}
 	return r.write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
-		s := shardingOf(c)
+		s := sharding.Of(c)
 		if s == nil {
 			return srverr.New(srverr.NamespaceNotSharded, "Collection '%s' is not sharded.", ns)
 		}
@@ -294,18 +298,18 @@ func (r *Request) changeSharding(f func(c *store.Coll, s *sharding) (*sharding, 
 		if n == nil {
 			tx.SetSharding(c, nil, nil, nil)
 		} else if n != s {
-			tx.SetSharding(c, n, n.paths(), nil)
+			tx.SetSharding(c, n, n.Paths(), nil)
 		}
 		return nil
 	})
 }
 
 // boundArg returns the values of the shard key that a document has; hashed fields are taken as they are.
-func (s *sharding) boundArg(doc bson.Raw) ([]bson.RawValue, error) {
+func boundArg(s *sharding.Metadata, doc bson.Raw) ([]bson.RawValue, error) {
 	var values []bson.RawValue
-	for _, f := range s.fields {
-		v := doc.Lookup(strings.Split(f.path, ".")...)
-		if direct := doc.Lookup(f.path); direct.Type != 0 {
+	for _, f := range s.Fields {
+		v := doc.Lookup(strings.Split(f.Path, ".")...)
+		if direct := doc.Lookup(f.Path); direct.Type != 0 {
 			v = direct
 		}
 		if v.Type == 0 {
@@ -317,13 +321,13 @@ func (s *sharding) boundArg(doc bson.Raw) ([]bson.RawValue, error) {
 }
 
 // chunkArg returns the chunk that find, bounds or min names.
-func (r *Request) chunkArg(s *sharding) (int, error) {
+func (r *Request) chunkArg(s *sharding.Metadata) (int, error) {
 	if find, ok := r.Body.Lookup("find").Document(); ok {
-		if _, err := s.boundArg(find); err != nil {
+		if _, err := boundArg(s, find); err != nil {
 			return 0, err
 		}
-		key, err := s.keyOf(find)
-		return s.chunkAt(key), err
+		key, err := s.KeyOf(find)
+		return s.ChunkAt(key), err
 	}
 	lo, ok := r.Body.Lookup("bounds", "0").Document()
 	if !ok {
@@ -331,19 +335,19 @@ func (r *Request) chunkArg(s *sharding) (int, error) {
 			return 0, srverr.New(srverr.BadValue, "need to specify query or bounds")
 		}
 	}
-	key, err := s.boundArg(lo)
+	key, err := boundArg(s, lo)
 	if err != nil {
 		return 0, err
 	}
-	return s.chunkAt(key), nil
+	return s.ChunkAt(key), nil
 }
 
 func runSplit(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(c *store.Coll, s *sharding) (*sharding, error) {
+	return dst, r.changeSharding(func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		var at []bson.RawValue
 		if middle, ok := r.Body.Lookup("middle").Document(); ok {
 			var err error
-			if at, err = s.boundArg(middle); err != nil {
+			if at, err = boundArg(s, middle); err != nil {
 				return nil, err
 			}
 		} else {
@@ -351,21 +355,21 @@ func runSplit(r *Request, dst []byte) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			if at = s.median(c, i); at == nil {
+			if at = median(s, c, i); at == nil {
 				return nil, srverr.New(srverr.CannotSplit, "chunk cannot be split: it has a single key or none")
 			}
 		}
-		n, ok := s.split(at)
+		n, ok := s.Split(at)
 		if !ok {
-			return nil, srverr.New(srverr.BadValue, "new split key %s is a boundary key of existing chunk [%s,%s)", bsontext.Document(s.keyDocument(at)),
-				bsontext.Document(s.keyDocument(at)), bsontext.Document(s.keyDocument(s.max(s.chunkAt(at)))))
+			return nil, srverr.New(srverr.BadValue, "new split key %s is a boundary key of existing chunk [%s,%s)", bsontext.Document(s.KeyDocument(at)),
+				bsontext.Document(s.KeyDocument(at)), bsontext.Document(s.KeyDocument(s.Max(s.ChunkAt(at)))))
 		}
 		return n, nil
 	})
 }
 
 // median returns the key in the middle of a chunk's documents, nil if there is none to split at.
-func (s *sharding) median(c *store.Coll, i int) []bson.RawValue {
+func median(s *sharding.Metadata, c *store.Coll, i int) []bson.RawValue {
 	var keys [][]bson.RawValue
 	scan := store.NewScan(c, false, nil)
 	for {
@@ -373,13 +377,13 @@ func (s *sharding) median(c *store.Coll, i int) []bson.RawValue {
 		if !ok {
 			break
 		}
-		if key, err := s.keyOf(doc); err == nil && s.chunkAt(key) == i {
+		if key, err := s.KeyOf(doc); err == nil && s.ChunkAt(key) == i {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, sharding.CompareKeys)
 	for _, k := range keys[len(keys)/2:] {
-		if compareKeys(k, s.chunks[i].min) > 0 {
+		if sharding.CompareKeys(k, s.Chunks[i].Min) > 0 {
 			return k
 		}
 	}
@@ -392,15 +396,15 @@ func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
 		name, _ = r.Body.Lookup("toShard").StringValue()
 	}
 	to := r.Node.data.shardNumber(name)
-	err := r.changeSharding(func(_ *store.Coll, s *sharding) (*sharding, error) {
+	err := r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		if to < 0 {
-			return nil, srverr.New(srverr.ShardNotFound, "Could not move chunk in '%s' to shard '%s' because that shard does not exist", mustString(r.Arg()), name)
+			return nil, srverr.New(srverr.ShardNotFound, "Could not move chunk in '%s' to shard '%s' because that shard does not exist", bsondoc.MustString(r.Arg()), name)
 		}
 		i, err := r.chunkArg(s)
-		if err != nil || s.chunks[i].shard == to {
+		if err != nil || s.Chunks[i].Shard == to {
 			return s, err
 		}
-		return s.move(i, to), nil
+		return s.Move(i, to), nil
 	})
 	if err != nil || r.Cmd.Name == "moveRange" {
 		return dst, err
@@ -409,39 +413,39 @@ func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runMergeChunks(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(_ *store.Coll, s *sharding) (*sharding, error) {
+	return dst, r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		lo, ok1 := r.Body.Lookup("bounds", "0").Document()
 		hi, ok2 := r.Body.Lookup("bounds", "1").Document()
 		if !ok1 || !ok2 {
 			return nil, srverr.New(srverr.BadValue, "need to specify the bounds of the chunks to merge")
 		}
-		min, err := s.boundArg(lo)
+		min, err := boundArg(s, lo)
 		if err != nil {
 			return nil, err
 		}
-		max, err := s.boundArg(hi)
+		max, err := boundArg(s, hi)
 		if err != nil {
 			return nil, err
 		}
-		from, to := s.chunkAt(min), s.chunkAt(max)-1
-		if compareKeys(max, s.pad(nil, maxKey)) == 0 {
+		from, to := s.ChunkAt(min), s.ChunkAt(max)-1
+		if sharding.CompareKeys(max, s.Pad(nil, sharding.MaxKey)) == 0 {
 			to++
 		}
-		if from >= to || compareKeys(s.chunks[from].min, min) != 0 || compareKeys(s.max(to), max) != 0 {
-			return nil, srverr.New(srverr.IllegalOperation, "could not merge chunks, collection %s range %s -> %s does not contain more than one chunk of exactly these bounds", mustString(r.Arg()), bsontext.Document(lo), bsontext.Document(hi))
+		if from >= to || sharding.CompareKeys(s.Chunks[from].Min, min) != 0 || sharding.CompareKeys(s.Max(to), max) != 0 {
+			return nil, srverr.New(srverr.IllegalOperation, "could not merge chunks, collection %s range %s -> %s does not contain more than one chunk of exactly these bounds", bsondoc.MustString(r.Arg()), bsontext.Document(lo), bsontext.Document(hi))
 		}
 		for i := from; i <= to; i++ {
-			if s.chunks[i].shard != s.chunks[from].shard {
-				return nil, srverr.New(srverr.IllegalOperation, "could not merge chunks, collection %s does not contain a chunk range on one shard", mustString(r.Arg()))
+			if s.Chunks[i].Shard != s.Chunks[from].Shard {
+				return nil, srverr.New(srverr.IllegalOperation, "could not merge chunks, collection %s does not contain a chunk range on one shard", bsondoc.MustString(r.Arg()))
 			}
 		}
-		return s.merge(from, to), nil
+		return s.Merge(from, to), nil
 	})
 }
 
 // runRefine adds fields to a shard key.
 func runRefine(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(c *store.Coll, s *sharding) (*sharding, error) {
+	return dst, r.changeSharding(func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		key, err := r.keyArg("refineCollectionShardKey")
 		if err != nil {
 			return nil, err
@@ -449,18 +453,18 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 		if err := checkShardKey(key, false); err != nil {
 			return nil, err
 		}
-		if !isPrefix(s.key, key) {
-			return nil, srverr.New(srverr.InvalidOptions, "refineCollectionShardKey shard key %s does not extend shard key %s", bsontext.Document(key), bsontext.Document(s.key))
+		if !isPrefix(s.Key, key) {
+			return nil, srverr.New(srverr.InvalidOptions, "refineCollectionShardKey shard key %s does not extend shard key %s", bsontext.Document(key), bsontext.Document(s.Key))
 		}
 		if !slices.ContainsFunc(c.Indexes(), func(x store.Index) bool { return isPrefix(key, x.Pattern) }) {
 			return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before refining the shard key")
 		}
-		n := newSharding(key, s.unique, false, 0, 1)
-		n.major, n.chunks = s.major, slices.Clone(s.chunks)
-		for i := range n.chunks {
-			n.chunks[i].min = n.pad(n.chunks[i].min, minKey)
+		n := sharding.New(key, s.Unique, false, 0, 1)
+		n.Major, n.Chunks = s.Major, slices.Clone(s.Chunks)
+		for i := range n.Chunks {
+			n.Chunks[i].Min = n.Pad(n.Chunks[i].Min, sharding.MinKey)
 		}
-		return n, n.checkDocuments(c)
+		return n, checkDocuments(n, c)
 	})
 }
 
@@ -473,27 +477,22 @@ func runReshard(r *Request, dst []byte) ([]byte, error) {
 	if err := checkShardKey(key, false); err != nil {
 		return dst, err
 	}
-	return dst, r.changeSharding(func(c *store.Coll, s *sharding) (*sharding, error) {
-		n := newSharding(key, false, false, s.chunks[0].shard, r.Node.data.shards)
-		return n, n.checkDocuments(c)
+	return dst, r.changeSharding(func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+		n := sharding.New(key, false, false, s.Chunks[0].Shard, r.Node.data.shards)
+		return n, checkDocuments(n, c)
 	})
 }
 
 func runUnshard(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(*store.Coll, *sharding) (*sharding, error) { return nil, nil })
-}
-
-func mustString(v bson.RawValue) string {
-	s, _ := v.StringValue()
-	return s
+	return dst, r.changeSharding(func(*store.Coll, *sharding.Metadata) (*sharding.Metadata, error) { return nil, nil })
 }
 
 func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
-	db, _, _ := cutDot(mustString(r.Arg()))
+	db, _, _ := cutDot(bsondoc.MustString(r.Arg()))
 	if err := r.databaseKnown(db); err != nil {
 		return dst, err
 	}
-	name := mustString(r.Body.Lookup("to"))
+	name := bsondoc.MustString(r.Body.Lookup("to"))
 	i := r.Node.data.shardNumber(name)
 	if i < 0 {
 		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
@@ -510,7 +509,7 @@ func runAddShard(r *Request, dst []byte) ([]byte, error) {
 }
 
 func (r *Request) shardArg() (string, error) {
-	name := mustString(r.Arg())
+	name := bsondoc.MustString(r.Arg())
 	if r.Node.data.shardNumber(name) < 0 {
 		return name, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
 	}
@@ -532,7 +531,7 @@ func runZone(r *Request, dst []byte) ([]byte, error) {
 	}
 	zone, ok := r.Body.Lookup("zone").StringValue()
 	if !ok {
-		return dst, missingField(r.Cmd.Name + ".zone")
+		return dst, arg.MissingField(r.Cmd.Name + ".zone")
 	}
 	c := &r.Node.data.cluster
 	c.mu.Lock()
@@ -583,13 +582,13 @@ func runShardVersion(r *Request, dst []byte) ([]byte, error) {
 	if r.Node.role == Mongos {
 		var version bson.Timestamp
 		var epoch bson.ObjectID
-		err := r.changeSharding(func(_ *store.Coll, s *sharding) (*sharding, error) {
-			version, epoch = bson.Timestamp{T: s.major, I: s.chunks[len(s.chunks)-1].minor}, s.epoch
+		err := r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+			version, epoch = bson.Timestamp{T: s.Major, I: s.Chunks[len(s.Chunks)-1].Minor}, s.Epoch
 			return s, nil
 		})
 		var e *srverr.Error
 		if errors.As(err, &e) && e.Code == srverr.NamespaceNotSharded {
-			return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", mustString(r.Arg()))
+			return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", bsondoc.MustString(r.Arg()))
 		}
 		if err != nil {
 			return dst, err

@@ -2,6 +2,8 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -22,7 +24,7 @@ func (r *Request) scale(least string) (int64, error) {
 	if !v.IsNumber() {
 		return 0, &srverr.Error{Msg: "scale has to be a number " + least}
 	}
-	n, _ := number(v)
+	n, _ := arg.Number(v)
 	if n < 1 {
 		return 0, &srverr.Error{Msg: "scale has to be " + least}
 	}
@@ -55,7 +57,7 @@ func runCollStats(r *Request, dst []byte) ([]byte, error) {
 			dst = bson.AppendInt32(dst, f, 0)
 		}
 		for _, f := range []string{"indexDetails", "indexSizes"} {
-			dst = bson.AppendDocument(dst, f, orEmpty(nil))
+			dst = bson.AppendDocument(dst, f, bsondoc.OrEmpty(nil))
 		}
 		return bson.AppendInt32(dst, "scaleFactor", int32(scale)), nil
 	}
@@ -103,7 +105,7 @@ func runDBStats(r *Request, dst []byte) ([]byte, error) {
 			dst = bson.AppendDouble(dst, key, float64(n)/float64(scale))
 		}
 	}
-	count := func(key string, n int64) { dst = appendShortest(dst, key, n) }
+	count := func(key string, n int64) { dst = bsondoc.AppendShortest(dst, key, n) }
 	dst = bson.AppendString(dst, "db", r.DB)
 	count("collections", colls)
 	count("views", views)
@@ -214,8 +216,8 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 	} else if len(lo) > 5 || len(hi) > 5 {
 		return dst, srverr.New(0, "only one of min or max specified")
 	}
-	dst = appendShortest(dst, "size", size)
-	dst = appendShortest(dst, "numObjects", count)
+	dst = bsondoc.AppendShortest(dst, "size", size)
+	dst = bsondoc.AppendShortest(dst, "numObjects", count)
 	return bson.AppendInt32(dst, "millis", 0), nil
 }
 
@@ -237,11 +239,11 @@ func runValidate(r *Request, dst []byte) ([]byte, error) {
 	}
 	dst = bson.AppendString(dst, "ns", ns)
 	dst = bson.AppendInt32(dst, "nInvalidDocuments", 0)
-	dst = appendShortest(dst, "nrecords", c.Count())
+	dst = bsondoc.AppendShortest(dst, "nrecords", c.Count())
 	dst = bson.AppendInt32(dst, "nIndexes", int32(len(c.Indexes())))
 	at, dst := bson.BeginDocumentElement(dst, "keysPerIndex")
 	for i := range c.Indexes() {
-		dst = appendShortest(dst, c.Indexes()[i].Name, int64(c.Indexes()[i].Keys()))
+		dst = bsondoc.AppendShortest(dst, c.Indexes()[i].Name, int64(c.Indexes()[i].Keys()))
 	}
 	dst = bson.EndDocument(dst, at)
 	at, dst = bson.BeginDocumentElement(dst, "indexDetails")
@@ -252,7 +254,7 @@ func runValidate(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.EndDocument(dst, at)
 	dst = bson.AppendBool(dst, "valid", true)
 	for _, f := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries"} {
-		dst = appendStrings(dst, f, nil)
+		dst = bsondoc.AppendStrings(dst, f, nil)
 	}
 	return dst, nil
 }

@@ -7,7 +7,11 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -23,16 +27,16 @@ func init() {
 		{Name: "top", AdminOnly: true, Roles: []Role{Standalone, Member}, Run: runTop},
 		{Name: "features", NoAuth: true, Run: runFeatures},
 		{Name: "listCommands", NoAuth: true, Run: runListCommands},
-		{Name: "availableQueryOptions", NoAuth: true, Until: Version{5, 1, 0}, Run: runQueryOptions},
-		{Name: "driverOIDTest", Until: Version{8, 1, 0}, Run: runOIDTest},
-		{Name: "getFreeMonitoringStatus", AdminOnly: true, Until: Version{7, 1, 0}, Run: runFreeMonitoring},
+		{Name: "availableQueryOptions", NoAuth: true, Until: release.At(5, 1, 0), Run: runQueryOptions},
+		{Name: "driverOIDTest", Until: release.At(8, 1, 0), Run: runOIDTest},
+		{Name: "getFreeMonitoringStatus", AdminOnly: true, Until: release.At(7, 1, 0), Run: runFreeMonitoring},
 		{Name: "fsync", AdminOnly: true, Run: runFsync},
 		{Name: "fsyncUnlock", AdminOnly: true, Run: runFsyncUnlock},
 		{Name: "profile", Roles: []Role{Standalone, Member}, Run: runProfile},
 		{Name: "connPoolStats", Run: runConnPoolStats},
 		{Name: "lockInfo", AdminOnly: true, Roles: []Role{Standalone, Member}, Run: runLockInfo},
 		{Name: "setIndexCommitQuorum", Run: runNothing},
-		{Name: "rotateCertificates", AdminOnly: true, Since: Version{5, 0, 0}, Run: runNothing},
+		{Name: "rotateCertificates", AdminOnly: true, Since: release.At(5, 0, 0), Run: runNothing},
 	} {
 		c.Where = Anywhere
 		register(c)
@@ -91,7 +95,7 @@ var statusSections = []struct {
 		return bson.AppendInt32(dst, "active", int32(len(n.currentOps(func(*opInfo) bool { return true }))))
 	}},
 	{"logicalSessionRecordCache", false, func(r *Request, dst []byte) []byte {
-		return bson.AppendInt32(dst, "activeSessionsCount", int32(len(r.Node.data.sessions.all(func(SessionID) bool { return true }))))
+		return bson.AppendInt32(dst, "activeSessionsCount", int32(len(r.Node.data.sessions.All(func(session.ID) bool { return true }))))
 	}},
 	{"mem", false, func(r *Request, dst []byte) []byte {
 		var m runtime.MemStats
@@ -100,7 +104,9 @@ var statusSections = []struct {
 		dst = bson.AppendInt32(dst, "resident", int32(m.Sys>>20))
 		return bson.AppendBool(dst, "supported", true)
 	}},
-	{"repl", true, func(r *Request, dst []byte) []byte { return r.Node.set.appendHello(dst, r.Node, true) }},
+	{"repl", true, func(r *Request, dst []byte) []byte {
+		return r.Node.set.AppendHello(dst, r.Node, r.Node.cfg.Version, true)
+	}},
 	{"storageEngine", false, func(r *Request, dst []byte) []byte {
 		dst = bson.AppendString(dst, "name", "wiredTiger")
 		dst = bson.AppendBool(dst, "supportsCommittedReads", true)
@@ -111,12 +117,12 @@ var statusSections = []struct {
 	}},
 	{"transactions", false, func(r *Request, dst []byte) []byte {
 		open := 0
-		for _, s := range r.Node.data.sessions.all(func(SessionID) bool { return true }) {
-			if s != r.Session && s.mu.TryLock() {
-				if s.state.phase == txnInProgress {
+		for _, s := range r.Node.data.sessions.All(func(session.ID) bool { return true }) {
+			if s != r.Session && s.Mu.TryLock() {
+				if s.State.Phase == session.TxnInProgress {
 					open++
 				}
-				s.mu.Unlock()
+				s.Mu.Unlock()
 			}
 		}
 		return bson.AppendInt64(dst, "currentOpen", int64(open))
@@ -146,17 +152,17 @@ func runGetLog(r *Request, dst []byte) ([]byte, error) {
 		return dst, wrongFieldType("getLog", "string", r.Arg())
 	}
 	if name == "*" {
-		return appendStrings(dst, "names", []string{"global", "startupWarnings"}), nil
+		return bsondoc.AppendStrings(dst, "names", []string{"global", "startupWarnings"}), nil
 	}
 	if name != "global" && name != "startupWarnings" {
 		return dst, srverr.New(0, "no RamLog named: %s", name)
 	}
 	dst = bson.AppendInt32(dst, "totalLinesWritten", 0)
-	return appendStrings(dst, "log", nil), nil
+	return bsondoc.AppendStrings(dst, "log", nil), nil
 }
 
 func runCmdLineOpts(r *Request, dst []byte) ([]byte, error) {
-	dst = appendStrings(dst, "argv", []string{"mongod"})
+	dst = bsondoc.AppendStrings(dst, "argv", []string{"mongod"})
 	at, dst := bson.BeginDocumentElement(dst, "parsed")
 	return bson.EndDocument(dst, at), nil
 }
@@ -173,7 +179,7 @@ func runConnectionStatus(r *Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "authInfo")
 	list, dst := bson.BeginArrayElement(dst, "authenticatedUsers")
 	u := r.Conn.user
-	var roles []RoleName
+	var roles []account.Role
 	if u != nil {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
 		d = bson.AppendString(d, "user", u.Name)
@@ -184,7 +190,7 @@ func runConnectionStatus(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.EndDocument(dst, list)
 	dst = appendRoles(dst, "authenticatedUserRoles", roles)
 	if show.AsBool() {
-		dst = appendStrings(dst, "authenticatedUserPrivileges", nil)
+		dst = bsondoc.AppendStrings(dst, "authenticatedUserPrivileges", nil)
 	}
 	return bson.EndDocument(dst, at), nil
 }
@@ -202,7 +208,7 @@ func runFeatures(r *Request, dst []byte) ([]byte, error) {
 
 func runListCommands(r *Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "commands")
-	for _, name := range sortedKeys(table) {
+	for _, name := range bsondoc.SortedKeys(table) {
 		c := r.Node.lookup(name)
 		if c == nil || c.Name != name {
 			continue
@@ -283,7 +289,7 @@ func runConnPoolStats(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runLockInfo(r *Request, dst []byte) ([]byte, error) {
-	return appendStrings(dst, "lockInfo", nil), nil
+	return bsondoc.AppendStrings(dst, "lockInfo", nil), nil
 }
 
 func runSetFCV(r *Request, dst []byte) ([]byte, error) {
@@ -309,13 +315,13 @@ func runSetFCV(r *Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func previousSeries(v Version) string {
+func previousSeries(v release.Version) string {
 	before := ""
-	for _, rel := range releases {
-		if rel.major == v.Major && rel.minor == v.Minor {
+	for _, rel := range release.Releases {
+		if rel.Major == v.Major && rel.Minor == v.Minor {
 			break
 		}
-		before = Version{rel.major, rel.minor, 0}.Series()
+		before = release.At(rel.Major, rel.Minor, 0).Series()
 	}
 	return strings.TrimSpace(before)
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -19,10 +21,10 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 	if !r.InTxn() || r.Txn == nil {
 		return dst, srverr.New(srverr.CommandFailed, "commitTransaction must be run within a transaction")
 	}
-	st, t := &r.Session.state, r.Txn
-	if st.phase == txnCommitted {
+	st, t := &r.Session.State, r.Txn
+	if st.Phase == session.TxnCommitted {
 		// The client's write concern now waits for everything there is, as the server's no-op write makes it do.
-		r.Wrote(t.commitTS)
+		r.Wrote(t.CommitTS)
 		r.Wrote(r.Node.data.newest())
 		return dst, nil
 	}
@@ -31,14 +33,14 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		t.commitTS = ts
+		t.CommitTS = ts
 		r.Wrote(ts)
 		if ts.IsZero() {
 			r.Wrote(r.Node.data.newest())
 		}
 	}
-	st.phase = txnCommitted
-	t.end(true)
+	st.Phase = session.TxnCommitted
+	t.End(true)
 	return dst, nil
 }
 
@@ -49,7 +51,7 @@ func runAbort(r *Request, dst []byte) ([]byte, error) {
 	if !r.InTxn() || r.Txn == nil {
 		return dst, srverr.New(srverr.CommandFailed, "abortTransaction must be run within a transaction")
 	}
-	r.Session.abort()
+	r.Session.Abort()
 	return dst, nil
 }
 
@@ -62,7 +64,7 @@ func (r *Request) checkFields(known map[string]bool) error {
 			continue
 		}
 		if !known[k] && !r.generic(k) {
-			return unknownField(r.Cmd.Name + "." + k)
+			return arg.UnknownField(r.Cmd.Name + "." + k)
 		}
 	}
 	return nil
@@ -73,7 +75,5 @@ func (d *Data) newest() bson.Timestamp {
 	if d.set == nil {
 		return d.Clock.Last()
 	}
-	d.set.mu.Lock()
-	defer d.set.mu.Unlock()
-	return d.set.newest.TS
+	return d.set.Newest()
 }

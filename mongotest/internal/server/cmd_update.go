@@ -4,6 +4,8 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -13,15 +15,15 @@ func init() {
 
 var (
 	updateStruct = writeStruct("update", []string{"updates"}, map[string]idlField{
-		"updates": {kind: idlObjects}, "let": {kind: idlObject, since: Version{5, 0, 0}}, "runtimeConstants": {kind: idlObject, until: Version{5, 0, 0}},
-		"legacyRuntimeConstants": {kind: idlObject, since: Version{5, 0, 0}},
+		"updates": {kind: idlObjects}, "let": {kind: idlObject, since: release.At(5, 0, 0)}, "runtimeConstants": {kind: idlObject, until: release.At(5, 0, 0)},
+		"legacyRuntimeConstants": {kind: idlObject, since: release.At(5, 0, 0)},
 	})
 	updateEntry = &idlStruct{name: "update.updates", required: []string{"q", "u"}, fields: map[string]idlField{
 		"q": {kind: idlObject}, "u": {}, "c": {kind: idlObject}, "multi": {kind: idlSafeBool, strict: idlBool}, "upsert": {kind: idlSafeBool, strict: idlBool},
-		"upsertSupplied": {kind: idlSafeBool, strict: idlBool, since: Version{4, 4, 0}}, "collation": {kind: idlObject}, "arrayFilters": {kind: idlObjects}, "hint": {},
-		"sort": {kind: idlObject, since: Version{8, 0, 0}}, "sampleId": {kind: idlAny, since: Version{7, 0, 0}},
-		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": {kind: idlSafeBool, since: Version{7, 0, 0}},
-		"includeQueryStatsMetricsForOpIndex":             {kind: idlNumber, since: Version{8, 1, 0}},
+		"upsertSupplied": {kind: idlSafeBool, strict: idlBool, since: release.At(4, 4, 0)}, "collation": {kind: idlObject}, "arrayFilters": {kind: idlObjects}, "hint": {},
+		"sort": {kind: idlObject, since: release.At(8, 0, 0)}, "sampleId": {kind: idlAny, since: release.At(7, 0, 0)},
+		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": {kind: idlSafeBool, since: release.At(7, 0, 0)},
+		"includeQueryStatsMetricsForOpIndex":             {kind: idlNumber, since: release.At(8, 1, 0)},
 	}}
 )
 
@@ -60,9 +62,9 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 			switch {
 			case err != nil:
 			case res.upserted.Type != 0:
-				r.remember(stmt, executedWrite{kind: StatementUpsert, id: res.upserted})
+				r.remember(stmt, executedWrite{kind: session.StatementUpsert, id: res.upserted})
 			case res.modified > 0:
-				r.remember(stmt, executedWrite{kind: StatementUpdate})
+				r.remember(stmt, executedWrite{kind: session.StatementUpdate})
 			}
 		}
 		n += res.n
@@ -130,7 +132,7 @@ func (op *updateOp) set(r *Request, k string, v bson.RawValue) (err error) {
 }
 
 // updateArg checks what an update may be: a document, or an array of pipeline stages.
-func updateArg(v bson.RawValue, version Version) error {
+func updateArg(v bson.RawValue, version release.Version) error {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 		return srverr.New(srverr.FailedToParse, "Update argument must be either an object or an array")
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -37,7 +39,7 @@ func wrongFieldType(name, want string, v bson.RawValue) error {
 type userArgs struct {
 	name       string
 	password   *string
-	roles      []RoleName
+	roles      []account.Role
 	hasRoles   bool
 	mechanisms []string
 	digested   bool
@@ -87,7 +89,7 @@ func (r *Request) parseUser() (a userArgs, err error) {
 			}
 			for e := range bson.Raw(v.Value).Values() {
 				m, _ := e.StringValue()
-				if m != scramSHA1 && m != scramSHA256 {
+				if m != account.ScramSHA1 && m != account.ScramSHA256 {
 					return a, srverr.New(srverr.BadValue, "Unknown auth mechanism '%s'", m)
 				}
 				a.mechanisms = append(a.mechanisms, m)
@@ -104,18 +106,18 @@ func (r *Request) parseUser() (a userArgs, err error) {
 	return a, nil
 }
 
-func parseRoles(v bson.RawValue, db string) ([]RoleName, error) {
+func parseRoles(v bson.RawValue, db string) ([]account.Role, error) {
 	if v.Type != bson.TypeArray {
 		return nil, wrongFieldType("roles", "array", v)
 	}
-	var list []RoleName
+	var list []account.Role
 	for e := range bson.Raw(v.Value).Values() {
 		switch e.Type {
 		case bson.TypeString:
 			s, _ := e.StringValue()
-			list = append(list, RoleName{s, db})
+			list = append(list, account.Role{Role: s, DB: db})
 		case bson.TypeEmbeddedDocument:
-			var rn RoleName
+			var rn account.Role
 			for _, f := range []struct {
 				name string
 				to   *string
@@ -138,9 +140,9 @@ func parseRoles(v bson.RawValue, db string) ([]RoleName, error) {
 	return list, nil
 }
 
-func (r *Request) checkRoles(list []RoleName) error {
+func (r *Request) checkRoles(list []account.Role) error {
 	for _, rn := range list {
-		if !r.Node.data.roleExists(rn) {
+		if !r.Node.data.accounts.HasRole(rn) {
 			return srverr.New(srverr.RoleNotFound, "No role named %s@%s", rn.Role, rn.DB)
 		}
 	}
@@ -156,33 +158,33 @@ func runCreateUser(r *Request, dst []byte) ([]byte, error) {
 	switch {
 	case r.DB == "local":
 		return bad("Cannot create users in the local database")
-	case a.password == nil && r.DB != externalDB:
+	case a.password == nil && r.DB != account.ExternalDB:
 		return bad("Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
-	case a.password != nil && r.DB == externalDB:
+	case a.password != nil && r.DB == account.ExternalDB:
 		return bad("Cannot set the password for users defined on the '$external' database")
 	case !a.hasRoles:
 		return bad("\"createUser\" command requires a \"roles\" array")
 	case a.name == "":
 		return bad("User document needs 'user' field to be non-empty")
-	case a.digested && (a.mechanisms == nil || slices.Contains(a.mechanisms, scramSHA256)):
+	case a.digested && (a.mechanisms == nil || slices.Contains(a.mechanisms, account.ScramSHA256)):
 		return bad("Use of SCRAM-SHA-256 requires undigested passwords")
 	}
 	if err := r.checkRoles(a.roles); err != nil {
 		return dst, err
 	}
 	d := r.Node.data
-	if d.findUser(a.name, r.DB) != nil {
+	if d.accounts.Find(a.name, r.DB) != nil {
 		return dst, srverr.New(51003, "User \"%s@%s\" already exists", a.name, r.DB)
 	}
 	password := ""
 	if a.password != nil {
 		password = *a.password
 	}
-	u, err := NewUser(a.name, r.DB, password, a.roles, a.mechanisms)
+	u, err := account.New(a.name, r.DB, password, a.roles, a.mechanisms)
 	if err != nil {
 		return dst, err
 	}
-	u.custom = a.custom
+	u.Custom = a.custom
 	d.AddUser(u)
 	r.noted()
 	return dst, nil
@@ -199,7 +201,7 @@ func runUpdateUser(r *Request, dst []byte) ([]byte, error) {
 	if err := r.checkRoles(a.roles); err != nil {
 		return dst, err
 	}
-	old := r.Node.data.findUser(a.name, r.DB)
+	old := r.Node.data.accounts.Find(a.name, r.DB)
 	if old == nil {
 		return dst, srverr.New(srverr.UserNotFound, "User %s@%s not found", a.name, r.DB)
 	}
@@ -208,24 +210,24 @@ func runUpdateUser(r *Request, dst []byte) ([]byte, error) {
 		u.Roles = a.roles
 	}
 	if a.custom != nil {
-		u.custom = a.custom
+		u.Custom = a.custom
 	}
 	if a.mechanisms != nil {
 		u.Mechanisms = a.mechanisms
 	}
 	if a.password != nil {
-		if err := u.setPassword(*a.password); err != nil {
+		if err := u.SetPassword(*a.password); err != nil {
 			return dst, err
 		}
 	}
-	r.Node.data.AddUser(&u)
+	r.Node.data.accounts.Add(&u)
 	r.noted()
 	return dst, nil
 }
 
 func runDropUser(r *Request, dst []byte) ([]byte, error) {
 	name, _ := r.Arg().StringValue()
-	if r.Node.data.removeUsers(func(u *User) bool { return u.Name == name && u.DB == r.DB }) == 0 {
+	if r.Node.data.accounts.Remove(func(u *account.User) bool { return u.Name == name && u.DB == r.DB }) == 0 {
 		return dst, srverr.New(srverr.UserNotFound, "User '%s@%s' not found", name, r.DB)
 	}
 	r.noted()
@@ -233,7 +235,7 @@ func runDropUser(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runDropAllUsers(r *Request, dst []byte) ([]byte, error) {
-	n := r.Node.data.removeUsers(func(u *User) bool { return u.DB == r.DB })
+	n := r.Node.data.accounts.Remove(func(u *account.User) bool { return u.DB == r.DB })
 	r.noted()
 	return bson.AppendInt64(dst, "n", int64(n)), nil
 }
@@ -244,7 +246,7 @@ func runGrantRoles(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	old := r.Node.data.findUser(name, r.DB)
+	old := r.Node.data.accounts.Find(name, r.DB)
 	if old == nil {
 		return dst, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name, r.DB)
 	}
@@ -252,11 +254,11 @@ func runGrantRoles(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	u := *old
-	u.Roles = slices.DeleteFunc(slices.Clone(u.Roles), func(rn RoleName) bool { return slices.Contains(list, rn) })
+	u.Roles = slices.DeleteFunc(slices.Clone(u.Roles), func(rn account.Role) bool { return slices.Contains(list, rn) })
 	if strings.HasPrefix(r.Cmd.Name, "grant") {
 		u.Roles = append(u.Roles, list...)
 	}
-	r.Node.data.AddUser(&u)
+	r.Node.data.accounts.Add(&u)
 	r.noted()
 	return dst, nil
 }
@@ -269,30 +271,30 @@ func runUsersInfo(r *Request, dst []byte) ([]byte, error) {
 	credentials := r.Body.Lookup("showCredentials").AsBool()
 	privileges := r.Body.Lookup("showPrivileges").AsBool()
 	at, dst := bson.BeginArrayElement(dst, "users")
-	for i, u := range r.Node.data.listUsers(match) {
+	for i, u := range r.Node.data.accounts.List(match) {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = u.append(d, credentials, privileges)
+		d = appendUser(u, d, credentials, privileges)
 		dst = bson.EndDocument(d, start)
 	}
 	return bson.EndDocument(dst, at), nil
 }
 
 // userQuery reads usersInfo's argument: a name, a document, an array of both, or 1 for the whole database.
-func (r *Request) userQuery(v bson.RawValue) (func(*User) bool, error) {
+func (r *Request) userQuery(v bson.RawValue) (func(*account.User) bool, error) {
 	switch v.Type {
 	case bson.TypeString:
 		name, _ := v.StringValue()
-		return func(u *User) bool { return u.Name == name && u.DB == r.DB }, nil
+		return func(u *account.User) bool { return u.Name == name && u.DB == r.DB }, nil
 	case bson.TypeEmbeddedDocument:
 		doc := bson.Raw(v.Value)
 		if doc.Lookup("forAllDBs").AsBool() {
-			return func(*User) bool { return true }, nil
+			return func(*account.User) bool { return true }, nil
 		}
 		name, _ := doc.Lookup("user").StringValue()
 		db, _ := doc.Lookup("db").StringValue()
-		return func(u *User) bool { return u.Name == name && u.DB == db }, nil
+		return func(u *account.User) bool { return u.Name == name && u.DB == db }, nil
 	case bson.TypeArray:
-		var any []func(*User) bool
+		var any []func(*account.User) bool
 		for e := range bson.Raw(v.Value).Values() {
 			f, err := r.userQuery(e)
 			if err != nil {
@@ -300,39 +302,39 @@ func (r *Request) userQuery(v bson.RawValue) (func(*User) bool, error) {
 			}
 			any = append(any, f)
 		}
-		return func(u *User) bool {
-			return slices.ContainsFunc(any, func(f func(*User) bool) bool { return f(u) })
+		return func(u *account.User) bool {
+			return slices.ContainsFunc(any, func(f func(*account.User) bool) bool { return f(u) })
 		}, nil
 	}
 	if !v.IsNumber() {
 		return nil, srverr.New(srverr.BadValue, "User and role names must be either strings or objects")
 	}
-	return func(u *User) bool { return u.DB == r.DB }, nil
+	return func(u *account.User) bool { return u.DB == r.DB }, nil
 }
 
-func (u *User) append(dst []byte, credentials, privileges bool) []byte {
+func appendUser(u *account.User, dst []byte, credentials, privileges bool) []byte {
 	dst = bson.AppendString(dst, "_id", u.DB+"."+u.Name)
-	dst = bson.AppendBinary(dst, "userId", bson.BinaryUUID, u.id[:])
+	dst = bson.AppendBinary(dst, "userId", bson.BinaryUUID, u.Id[:])
 	dst = bson.AppendString(dst, "user", u.Name)
 	dst = bson.AppendString(dst, "db", u.DB)
 	if credentials {
 		at, d := bson.BeginDocumentElement(dst, "credentials")
-		for _, m := range u.mechanisms() {
-			c := u.creds[m]
+		for _, m := range u.SortedMechanisms() {
+			c := u.Creds[m]
 			inner, e := bson.BeginDocumentElement(d, m)
-			e = bson.AppendInt32(e, "iterationCount", int32(c.iterations))
-			e = bson.AppendString(e, "salt", base64String(c.salt))
-			e = bson.AppendString(e, "storedKey", base64String(c.storedKey))
-			e = bson.AppendString(e, "serverKey", base64String(c.serverKey))
+			e = bson.AppendInt32(e, "iterationCount", int32(c.Iterations))
+			e = bson.AppendString(e, "salt", bsondoc.Base64String(c.Salt))
+			e = bson.AppendString(e, "storedKey", bsondoc.Base64String(c.StoredKey))
+			e = bson.AppendString(e, "serverKey", bsondoc.Base64String(c.ServerKey))
 			d = bson.EndDocument(e, inner)
 		}
 		dst = bson.EndDocument(d, at)
 	}
 	if privileges {
-		dst = u.appendMechanisms(dst)
+		dst = appendMechanisms(u, dst)
 	}
-	if u.custom != nil {
-		dst = bson.AppendDocument(dst, "customData", u.custom)
+	if u.Custom != nil {
+		dst = bson.AppendDocument(dst, "customData", u.Custom)
 	}
 	dst = appendRoles(dst, "roles", u.Roles)
 	if privileges {
@@ -342,17 +344,17 @@ func (u *User) append(dst []byte, credentials, privileges bool) []byte {
 		at, d = bson.BeginArrayElement(dst, "inheritedAuthenticationRestrictions")
 		return bson.EndDocument(d, at)
 	}
-	return u.appendMechanisms(dst)
+	return appendMechanisms(u, dst)
 }
 
-func (u *User) appendMechanisms(dst []byte) []byte {
-	if u.DB == externalDB {
-		return appendStrings(dst, "mechanisms", []string{"external"})
+func appendMechanisms(u *account.User, dst []byte) []byte {
+	if u.DB == account.ExternalDB {
+		return bsondoc.AppendStrings(dst, "mechanisms", []string{"external"})
 	}
-	return appendStrings(dst, "mechanisms", u.mechanisms())
+	return bsondoc.AppendStrings(dst, "mechanisms", u.SortedMechanisms())
 }
 
-func appendRoles(dst []byte, key string, list []RoleName) []byte {
+func appendRoles(dst []byte, key string, list []account.Role) []byte {
 	at, dst := bson.BeginArrayElement(dst, key)
 	for i, rn := range list {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))

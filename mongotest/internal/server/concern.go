@@ -5,43 +5,46 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/srverr"
 )
 
-// writeConcern is a parsed writeConcern (specification: read and write concern).
-type writeConcern struct {
-	w          int32  // number of nodes, when mode is empty
-	mode       string // "majority" or a mode of the configuration
-	namedMode  bool
-	j          bool
-	hasJ       bool
-	wtimeout   int64
-	provenance string
-}
-
-// unacknowledged reports whether the client does not want to know the outcome.
-func (wc *writeConcern) unacknowledged() bool {
-	return (wc.namedMode && wc.mode == "" || !wc.namedMode && wc.w == 0) && !wc.j
-}
-
 // defaultWriteConcern is what applies when the client gives none: majority since 5.0.
-func (n *Node) defaultWriteConcern() writeConcern {
+func (n *Node) defaultWriteConcern() replica.WriteConcern {
 	if c := n.data.defaults.Load(); c != nil && c.write != nil {
 		return *c.write
 	}
-	if n.cfg.Version.AtLeast(5, 0) && n.set != nil && n.set.majorityByDefault() {
-		return writeConcern{mode: "majority", namedMode: true, provenance: "implicitDefault"}
+	if n.cfg.Version.AtLeast(5, 0) && n.set != nil && n.set.MajorityByDefault() {
+		return replica.WriteConcern{Mode: "majority", NamedMode: true, Provenance: "implicitDefault"}
 	}
-	return writeConcern{w: 1, provenance: "implicitDefault"}
+	return replica.WriteConcern{W: 1, Provenance: "implicitDefault"}
 }
 
 var provenances = map[string]bool{
 	"clientSupplied": true, "implicitDefault": true, "customDefault": true, "getLastErrorDefaults": true, "internalWriteDefault": true,
 }
 
-// parseWriteConcern reads the command's writeConcern.
+// parseWriteConcern reads the command's writeConcern, and refuses one where it has no place.
 func (r *Request) parseWriteConcern() error {
+	if !r.Cmd.WriteConcern {
+		if !r.writeConcern.IsZero() {
+			return srverr.New(srverr.InvalidOptions, "Command does not support writeConcern")
+		}
+		return nil
+	}
+	if err := r.readWriteConcern(); err != nil {
+		return err
+	}
+	if r.InTxn() && r.Cmd.Txn != TxnEnds && !r.writeConcern.IsZero() && !bson.Raw(r.writeConcern.Value).IsEmpty() {
+		return srverr.New(srverr.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	return nil
+}
+
+// readWriteConcern reads a writeConcern.
+func (r *Request) readWriteConcern() error {
 	v := r.writeConcern
 	if v.IsZero() {
 		r.wc = r.Node.defaultWriteConcern()
@@ -58,23 +61,23 @@ func (r *Request) parseWriteConcern() error {
 		r.wc = r.Node.defaultWriteConcern()
 		return nil
 	}
-	wc := writeConcern{w: 1, provenance: "clientSupplied"}
+	wc := replica.WriteConcern{W: 1, Provenance: "clientSupplied"}
 	fsync := false
 	for k, v := range doc.All() {
 		switch k {
 		case "w":
 			switch {
 			case v.IsNumber():
-				n, _ := number(v)
+				n, _ := arg.Number(v)
 				if n < 0 || n > 50 {
 					return srverr.New(srverr.FailedToParse, "w has to be a non-negative number and not greater than 50")
 				}
-				wc.w = int32(n)
+				wc.W = int32(n)
 			case v.Type == bson.TypeString:
-				wc.mode, _ = v.StringValue()
-				wc.namedMode = true
-				if wc.mode == "$majority" {
-					wc.mode = "majority"
+				wc.Mode, _ = v.StringValue()
+				wc.NamedMode = true
+				if wc.Mode == "$majority" {
+					wc.Mode = "majority"
 				}
 			case v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
 			case v.Type == bson.TypeEmbeddedDocument && r.Node.cfg.Version.AtLeast(5, 0):
@@ -86,55 +89,37 @@ func (r *Request) parseWriteConcern() error {
 				return srverr.New(srverr.FailedToParse, "%s must be numeric or a boolean value", k)
 			}
 			if k == "j" {
-				wc.j, wc.hasJ = v.AsBool(), true
+				wc.J, wc.HasJ = v.AsBool(), true
 			} else {
 				fsync = v.AsBool()
 			}
 		case "wtimeout":
-			wc.wtimeout, _ = number(v)
-			wc.wtimeout = min(max(wc.wtimeout, 0), math.MaxInt32)
+			wc.Wtimeout, _ = arg.Number(v)
+			wc.Wtimeout = min(max(wc.Wtimeout, 0), math.MaxInt32)
 		case "wElectionId", "wOpTime", "getLastError":
 		case "provenance":
 			s, _ := v.StringValue()
 			if !provenances[s] {
 				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'WriteConcernOptions::parse.provenance' is not a valid value.", s)
 			}
-			wc.provenance = s
+			wc.Provenance = s
 		default:
 			return srverr.New(srverr.FailedToParse, "unrecognized write concern field: %s", k)
 		}
 	}
-	if wc.j && fsync {
+	if wc.J && fsync {
 		return srverr.New(srverr.FailedToParse, "fsync and j options cannot be used together")
 	}
 	if r.Node.role == Standalone {
 		switch {
-		case wc.namedMode && wc.mode != "majority" && wc.mode != "":
-			return srverr.New(srverr.BadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", wc.mode)
-		case !wc.namedMode && wc.w > 1:
+		case wc.NamedMode && wc.Mode != "majority" && wc.Mode != "":
+			return srverr.New(srverr.BadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", wc.Mode)
+		case !wc.NamedMode && wc.W > 1:
 			return srverr.New(srverr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
 		}
 	}
 	r.wc = wc
 	return nil
-}
-
-// append appends the write concern as errInfo shows it.
-func (wc *writeConcern) append(dst []byte, key string) []byte {
-	at, dst := bson.BeginDocumentElement(dst, key)
-	if wc.namedMode {
-		dst = bson.AppendString(dst, "w", wc.mode)
-	} else {
-		dst = bson.AppendInt32(dst, "w", wc.w)
-	}
-	if wc.hasJ {
-		dst = bson.AppendBool(dst, "j", wc.j)
-	}
-	dst = bson.AppendInt32(dst, "wtimeout", int32(wc.wtimeout))
-	if wc.provenance != "" {
-		dst = bson.AppendString(dst, "provenance", wc.provenance)
-	}
-	return bson.EndDocument(dst, at)
 }
 
 // waitWriteConcern waits until the client's last write satisfies the write concern, and appends a writeConcernError if
@@ -148,7 +133,7 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 		return dst, 0, nil
 	}
 	target := r.Conn.client.lastOp
-	wcErr, err := n.set.waitReplication(r, target, &r.wc)
+	wcErr, err := n.set.WaitReplication(r, n, target, &r.wc)
 	if err != nil {
 		if r.hangUp {
 			return dst, 0, err
@@ -166,7 +151,7 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 	if wcErr.Code == srverr.WriteConcernFailed {
 		dst = bson.AppendBool(dst, "wtimeout", true)
 	}
-	dst = r.wc.append(dst, "writeConcern")
+	dst = r.wc.Append(dst, "writeConcern")
 	dst = bson.EndDocument(dst, info)
 	return bson.EndDocument(dst, at), wcErr.Code, nil
 }
@@ -175,9 +160,9 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err error) {
 	var e *srverr.Error
 	switch {
-	case r.wc.namedMode && r.wc.mode != "majority" && r.wc.mode != "":
-		e = srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", r.wc.mode)
-	case !r.wc.namedMode && r.wc.w > 1:
+	case r.wc.NamedMode && r.wc.Mode != "majority" && r.wc.Mode != "":
+		e = srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", r.wc.Mode)
+	case !r.wc.NamedMode && r.wc.W > 1:
 		e = srverr.New(srverr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
 	default:
 		return dst, 0, nil
@@ -188,7 +173,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 	case "insert", "update", "delete", "findAndModify":
 	default:
 		at, detail := bson.BeginDocument(nil)
-		detail = bson.EndDocument(r.wc.append(detail, "writeConcern"), at)
+		detail = bson.EndDocument(r.wc.Append(detail, "writeConcern"), at)
 		return dst, 0, srverr.New(e.Code, "%s; Error details: %s", e.Msg, bsontext.Document(detail))
 	}
 	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
@@ -197,7 +182,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 	dst = bson.AppendString(dst, "errmsg", e.Msg)
 	if r.Cmd.Name == "findAndModify" {
 		info, d := bson.BeginDocumentElement(dst, "errInfo")
-		dst = bson.EndDocument(r.wc.append(d, "writeConcern"), info)
+		dst = bson.EndDocument(r.wc.Append(d, "writeConcern"), info)
 	}
 	return bson.EndDocument(dst, at), e.Code, nil
 }
@@ -359,13 +344,13 @@ func (r *Request) waitReadConcern() error {
 		after = rc.at
 	}
 	if !after.IsZero() {
-		if err := n.set.waitApplied(r, n, after, rc.level == "majority" || rc.level == "snapshot"); err != nil {
+		if err := n.set.WaitApplied(r, n, after, rc.level == "majority" || rc.level == "snapshot"); err != nil {
 			return err
 		}
 	}
 	if rc.level == "linearizable" {
-		wc := &writeConcern{mode: "majority", namedMode: true}
-		wcErr, err := n.set.waitReplication(r, n.set.applied(n).TS, wc)
+		wc := &replica.WriteConcern{Mode: "majority", NamedMode: true}
+		wcErr, err := n.set.WaitReplication(r, n, n.set.Applied(n).TS, wc)
 		if err == nil && wcErr != nil {
 			err = wcErr
 		}
@@ -387,7 +372,7 @@ func (r *Request) ReadTime() (at bson.Timestamp, latest bool) {
 	if n.set == nil {
 		return bson.Timestamp{}, true
 	}
-	return n.set.readTime(n, r.rc.level)
+	return n.set.ReadTime(n, r.rc.level)
 }
 
 // maxTime parses maxTimeMS into the deadline.
@@ -419,7 +404,7 @@ func parseMaxTimeMS(v bson.RawValue) (int64, error) {
 	if f, ok := v.Double(); ok && f != math.Trunc(f) {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS has non-integral value")
 	}
-	n, _ := number(v)
+	n, _ := arg.Number(v)
 	if n < 0 || n > math.MaxInt32 {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS is out of range")
 	}

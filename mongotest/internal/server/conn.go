@@ -11,6 +11,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/account"
 )
 
 // Conn is one client connection. Its messages are handled one after the other on one goroutine.
@@ -31,7 +32,7 @@ type Conn struct {
 
 	client clientState
 	sasl   *conversation // begun, not finished
-	user   *User         // nil: not authenticated
+	user   *account.User // nil: not authenticated
 
 	mu      sync.Mutex
 	running opInfo // for currentOp and killOp

@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -30,10 +31,10 @@ type cursor struct {
 	// stash is a document that did not fit into the last batch.
 	stash bson.Raw
 
-	session   *Session       // that made it; nil: none
-	api       string         // the Stable API\'s parameters of the command that made it
-	txnNumber int64          // of the transaction that the cursor belongs to; -1: none
-	atTime    bson.Timestamp // of the snapshot that it reads; zero: whatever is the newest
+	session   *session.Session // that made it; nil: none
+	api       string           // the Stable API\'s parameters of the command that made it
+	txnNumber int64            // of the transaction that the cursor belongs to; -1: none
+	atTime    bson.Timestamp   // of the snapshot that it reads; zero: whatever is the newest
 
 	tailable  bool
 	awaitData bool
@@ -129,7 +130,7 @@ func (t *cursorTable) checkOut(id int64, now time.Time) (*cursor, error) {
 }
 
 // killSessions closes the cursors of the matching sessions; one that is in use is closed when its command ends.
-func (t *cursorTable) killSessions(match func(SessionID) bool) {
+func (t *cursorTable) killSessions(match func(session.ID) bool) {
 	t.mu.Lock()
 	var closing []*cursor
 	for id, c := range t.byID {

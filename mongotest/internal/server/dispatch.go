@@ -2,6 +2,9 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -30,9 +33,9 @@ type Command struct {
 	Name    string
 	Aliases []string
 	// Since and Until bound the versions that have the command: from Since on, before Until. Zero: no bound.
-	Since, Until Version
-	Has          func(Version) bool // instead of Since and Until, for what those cannot say
-	Roles        []Role             // nil: all
+	Since, Until release.Version
+	Has          func(release.Version) bool // instead of Since and Until, for what those cannot say
+	Roles        []Role                     // nil: all
 	AdminOnly    bool
 	NoAuth       bool // runs before the client has authenticated; takes no part in sessions
 	Where        Where
@@ -71,7 +74,7 @@ func (n *Node) lookup(name string) *Command {
 		return nil
 	}
 	v := n.cfg.Version
-	if c.Has != nil && !c.Has(v) || !v.atLeast(c.Since) || c.Until.Major != 0 && v.atLeast(c.Until) {
+	if c.Has != nil && !c.Has(v) || !v.AtLeastPatch(c.Since) || c.Until.Major != 0 && v.AtLeastPatch(c.Until) {
 		return nil
 	}
 	if c.Roles != nil {
@@ -117,8 +120,52 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	return bson.EndDocument(dst, at)
 }
 
-// run checks what has to be checked before every command, in the server's order, and runs it. After an error dst holds
-// only what belongs into the reply nevertheless.
+// step is one of the things that happen to a request before its command runs. An error is the reply; done ends the request without
+// running the command.
+type step struct {
+	name string
+	run  func(r *Request) (done bool, err error)
+}
+
+// check is a step that can only fail.
+func check(name string, run func(r *Request) error) step {
+	return step{name, func(r *Request) (bool, error) { return false, run(r) }}
+}
+
+// steps are what every request goes through, in the server's order: which of several errors a client sees depends on it.
+var steps []step
+
+func init() {
+	steps = []step{
+		check("message", (*Request).validateMessage),
+		check("database", (*Request).parseDB),
+		check("command", (*Request).findCommand),
+		check("authorization", (*Request).authorize),
+		check("sequences", (*Request).checkSequences),
+		check("parse", (*Request).parse),
+		check("arguments", (*Request).parseArgs),
+		{"help", (*Request).answerHelp},
+		check("metadata", (*Request).metadata),
+		check("API version", (*Request).checkAPI),
+		check("session arguments", (*Request).sessionArgs),
+		check("begin", (*Request).begin),
+		check("early hello", (*Request).noteEarlyHello),
+		check("failCommand", (*Request).failCommand),
+		check("database name", func(r *Request) error { return checkDBName(r.DB) }),
+		check("session", (*Request).validateSession),
+		check("duplicates", (*Request).checkDuplicates),
+		check("step-down", (*Request).waitStepDown),
+		check("primary", (*Request).checkPrimary),
+		check("maxTimeMS", (*Request).maxTime),
+		check("read concern", (*Request).parseReadConcern),
+		check("read concern of the command", (*Request).checkReadConcern),
+		{"route", (*Request).routeTxn},
+		check("write concern", (*Request).parseWriteConcern),
+	}
+}
+
+// run takes the request through the steps and runs its command. After an error dst holds only what belongs into the reply
+// nevertheless.
 func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	start := len(dst)
 	defer func() {
@@ -127,111 +174,29 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 		}
 		r.checkIn()
 	}()
-	if err := r.validateMessage(); err != nil {
-		return dst, err
-	}
-	if err := r.parseDB(); err != nil {
-		return dst, err
-	}
-	r.Cmd = n.lookup(r.Name)
-	if r.Cmd == nil {
-		if n.role == Mongos {
-			return dst, srverr.New(srverr.CommandNotFound, "no such cmd: %s", r.Name)
-		}
-		return dst, srverr.New(srverr.CommandNotFound, "no such command: '%s'", r.Name)
-	}
-	if r.Cmd.AdminOnly && r.DB != "admin" {
-		return dst, srverr.New(srverr.Unauthorized, "%s may only be run against the admin database.", r.Cmd.Name)
-	}
-	if err := r.authorize(); err != nil {
-		return dst, err
-	}
-	if len(r.Sequences) > 0 && !takesSequences[r.Cmd.Name] {
-		return dst, srverr.New(40472, "The %s command does not support document sequences.", r.Cmd.Name)
-	}
-	if r.Cmd.Parse != nil {
-		if err := r.Cmd.Parse(r); err != nil {
-			return dst, err
+	for _, s := range steps {
+		if done, err := s.run(r); done || err != nil {
+			return append(dst, r.answer...), err
 		}
 	}
-	if err := r.parseArgs(); err != nil {
+	dst, err = n.invoke(r, dst)
+	if r.hangUp && r.Cmd.WriteConcern {
 		return dst, err
 	}
-	if r.help {
-		return bson.AppendString(dst, "help", "help for: "+r.Cmd.Name+" "+helpOf(r.Cmd.Name)), nil
-	}
-	if err := r.metadata(); err != nil {
-		return dst, err
-	}
-	if err := r.checkAPI(); err != nil {
-		return dst, err
-	}
-	if err := r.sessionArgs(); err != nil {
-		return dst, err
-	}
-	r.Conn.begin(r)
-	if (r.Cmd.Name == "hello" || r.Cmd.Name == "isMaster") && r.notesClientEarly() {
-		if err := r.noteClient(); err != nil {
-			return dst, err
-		}
-	}
-	if err := r.failCommand(); err != nil {
-		return dst, err
-	}
-	if err := checkDBName(r.DB); err != nil {
-		return dst, err
-	}
-	if err := r.validateSession(); err != nil {
-		return dst, err
-	}
-	if err := r.checkDuplicates(); err != nil {
-		return dst, err
-	}
-	if err := r.waitStepDown(); err != nil {
-		return dst, err
-	}
-	if err := r.checkPrimary(); err != nil {
-		return dst, err
-	}
-	if err := r.maxTime(); err != nil {
-		return dst, err
-	}
-	if err := r.parseReadConcern(); err != nil {
-		return dst, err
-	}
-	if err := r.checkReadConcern(); err != nil {
-		return dst, err
-	}
-	if n.role == Mongos && r.InTxn() {
-		if done, err := r.route(); done || err != nil {
-			return dst, err
-		}
-	}
-	if !r.Cmd.WriteConcern {
-		if !r.writeConcern.IsZero() {
-			return dst, srverr.New(srverr.InvalidOptions, "Command does not support writeConcern")
-		}
-		dst, err := n.invoke(r, dst)
-		if err != nil {
-			dst = dst[:start]
-		}
-		return dst, err
-	}
-	if err := r.parseWriteConcern(); err != nil {
-		return dst, err
-	}
-	if r.InTxn() && r.Cmd.Txn != TxnEnds && !r.writeConcern.IsZero() && !bson.Raw(r.writeConcern.Value).IsEmpty() {
-		return dst, srverr.New(srverr.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	}
-	dst, runErr := n.invoke(r, dst)
-	if r.hangUp {
-		return dst, runErr
-	}
-	if runErr != nil {
+	if err != nil {
 		dst = dst[:start]
 	}
+	if !r.Cmd.WriteConcern {
+		return dst, err
+	}
+	return n.acknowledge(r, dst, start, err)
+}
+
+// acknowledge waits for the write concern of a command that takes one, and appends what its reply says of that. A command that
+// failed is waited for, too: it may have written something before.
+func (n *Node) acknowledge(r *Request, dst []byte, start int, runErr error) ([]byte, error) {
 	if r.Cmd.OpTime && runErr == nil {
-		if r.wc.unacknowledged() {
+		if r.wc.Unacknowledged() {
 			return dst[:start], nil
 		}
 		dst = n.appendOpTime(r, dst)
@@ -240,7 +205,7 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 		if e.Type != bson.TypeEmbeddedDocument {
 			return dst[:start], srverr.New(10065, "invalid parameter: expected an object (writeConcernError)")
 		}
-		code, _ := number(bson.Raw(e.Value).Lookup("code"))
+		code, _ := arg.Number(bson.Raw(e.Value).Lookup("code"))
 		r.wcCode = int32(code)
 		return bson.AppendRawValue(dst, "writeConcernError", e), runErr
 	}
@@ -253,6 +218,67 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	}
 	r.wcCode = code
 	return dst, runErr
+}
+
+// findCommand finds the command by its name.
+func (r *Request) findCommand() error {
+	n := r.Node
+	r.Cmd = n.lookup(r.Name)
+	switch {
+	case r.Cmd == nil && n.role == Mongos:
+		return srverr.New(srverr.CommandNotFound, "no such cmd: %s", r.Name)
+	case r.Cmd == nil:
+		return srverr.New(srverr.CommandNotFound, "no such command: '%s'", r.Name)
+	case r.Cmd.AdminOnly && r.DB != "admin":
+		return srverr.New(srverr.Unauthorized, "%s may only be run against the admin database.", r.Cmd.Name)
+	}
+	return nil
+}
+
+// checkSequences refuses document sequences where the command takes none.
+func (r *Request) checkSequences() error {
+	if len(r.Sequences) > 0 && !takesSequences[r.Cmd.Name] {
+		return srverr.New(40472, "The %s command does not support document sequences.", r.Cmd.Name)
+	}
+	return nil
+}
+
+// parse lets the command check what it checks first.
+func (r *Request) parse() error {
+	if r.Cmd.Parse == nil {
+		return nil
+	}
+	return r.Cmd.Parse(r)
+}
+
+// answerHelp answers a request for the command's help.
+func (r *Request) answerHelp() (done bool, err error) {
+	if r.help {
+		r.answer = bson.AppendString(nil, "help", "help for: "+r.Cmd.Name+" "+helpOf(r.Cmd.Name))
+	}
+	return r.help, nil
+}
+
+// begin makes the request an operation that can be seen and killed.
+func (r *Request) begin() error {
+	r.Conn.begin(r)
+	return nil
+}
+
+// noteEarlyHello notes what the client says of itself where fail points can ask for that already.
+func (r *Request) noteEarlyHello() error {
+	if (r.Cmd.Name == "hello" || r.Cmd.Name == "isMaster") && r.notesClientEarly() {
+		return r.noteClient()
+	}
+	return nil
+}
+
+// routeTxn lets a mongos answer what concerns the whole of a transaction.
+func (r *Request) routeTxn() (done bool, err error) {
+	if r.Node.role == Mongos && r.InTxn() {
+		return r.route()
+	}
+	return false, nil
 }
 
 // invoke runs the command itself, in its session if it has a transaction number.
@@ -284,7 +310,7 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 	if err := r.Check(); err != nil {
 		return dst, err
 	}
-	if n.faults.any.Load() && r.Cmd.Name == "insert" {
+	if n.faults.Active() && r.Cmd.Name == "insert" {
 		if _, ok := r.Fault("failAllInserts"); ok {
 			return dst, srverr.New(srverr.InternalError, "failAllInserts failpoint active!")
 		}
@@ -322,14 +348,8 @@ func (n *Node) appendOpTime(r *Request, dst []byte) []byte {
 	if n.set == nil {
 		return dst
 	}
-	n.set.mu.Lock()
-	defer n.set.mu.Unlock()
-	if last := r.Conn.client.lastOp; last.IsZero() && r.DB == "local" {
-		dst = bson.AppendTimestamp(dst, "opTime", last) // nothing that replicates has been written yet
-	} else {
-		dst = OpTime{last, n.set.term}.append(dst, "opTime")
-	}
-	return bson.AppendObjectID(dst, "electionId", n.set.electionID)
+	// While nothing that replicates has been written, there is no term.
+	return n.set.AppendOpTime(dst, r.Conn.client.lastOp, r.DB == "local")
 }
 
 // appendError appends the elements of a failed command's reply.
@@ -369,7 +389,7 @@ func (r *Request) appendLabels(dst []byte, code int32, own []string) []byte {
 	if len(labels) == 0 {
 		return dst
 	}
-	return appendStrings(dst, "errorLabels", labels)
+	return bsondoc.AppendStrings(dst, "errorLabels", labels)
 }
 
 func (n *Node) codeName(code int32) string {
@@ -377,12 +397,4 @@ func (n *Node) codeName(code int32) string {
 		return srverr.Name(code)
 	}
 	return srverr.NameBefore50(code)
-}
-
-func appendStrings(dst []byte, key string, list []string) []byte {
-	at, dst := bson.BeginArrayElement(dst, key)
-	for i, s := range list {
-		dst = bson.AppendStringValue(bson.AppendIndexHeader(dst, bson.TypeString, i), s)
-	}
-	return bson.EndDocument(dst, at)
 }

@@ -1,149 +1,30 @@
 package server
 
 import (
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/failpoint"
 	"allium/mongotest/internal/srverr"
 )
 
-// failMode is when a fail point fires.
-type failMode int
-
-const (
-	failOff failMode = iota
-	failAlways
-	failTimes
-	failSkip
-	failRandom
-)
-
-// failPoint is a fail point as it was set. It may be set on several nodes at once, which then count together.
-type failPoint struct {
-	mu          sync.Mutex
-	mode        failMode
-	left        int64 // for times and skip
-	probability float64
-	data        bson.Raw
-}
-
-// on reports whether the fail point may fire.
-func (p *failPoint) on() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mode != failOff
-}
-
-// turn reports whether it is the fail point's turn to fire for something that matches.
-func (p *failPoint) turn() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch p.mode {
-	case failOff:
-		return false
-	case failTimes:
-		if p.left--; p.left <= 0 {
-			p.mode = failOff
-		}
-	case failSkip:
-		if p.left > 0 {
-			p.left--
-			return false
-		}
-	case failRandom:
-		return rand.Float64() < p.probability
-	}
-	return true
-}
-
-// failEntry is a node's entry of a fail point.
-type failEntry struct {
-	*failPoint
-	entered int64         // how often it has fired on the node
-	changed chan struct{} // closed when it fires or is set
-	held    bool          // the member is held back because of it
-}
-
-// faultState holds the fail points of a node. Most nodes have none, which costs one atomic load per look.
-type faultState struct {
-	any    atomic.Bool
-	mu     sync.Mutex
-	points map[string]*failEntry
-}
-
-// failPointNames are the fail points that exist; what the others of a real server would do has no meaning here.
-var failPointNames = map[string]bool{
-	"failCommand": true, "onPrimaryTransactionalWrite": true, "failGetMoreAfterCursorCheckout": true,
-	"stopReplProducer": true, "rsSyncApplyStop": true, "failAllInserts": true, "failAllUpdates": true,
-	"failAllRemoves": true, "failAllCommands": true, "maxTimeAlwaysTimeOut": true, "maxTimeNeverTimeOut": true,
-	"waitInFindBeforeMakingBatch": true, "waitAfterPinningCursorBeforeGetMoreBatch": true,
-	"waitWithPinnedCursorDuringGetMoreBatch": true, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch": true,
-	"failReceivedGetmore": true, "hangBeforeWaitingForWriteConcern": true, "transactionCoordinatorOnceFail": true,
-	"skipCheckingForNotMasterInCommandDispatch": true, "disableAwaitDataForGetMoreCmd": true,
-	"setYieldAllLocksHang": true, "planExecutorAlwaysFails": true, "hangAfterCollectionInserts": true,
-	"waitInIsMaster": true, "waitInHello": true, "shardWaitInIsMaster": true, "shardWaitInHello": true,
-}
-
-// mongodFailPoints are those that a mongos does not have.
-var mongodFailPoints = map[string]bool{
-	"onPrimaryTransactionalWrite": true, "stopReplProducer": true, "rsSyncApplyStop": true, "failAllInserts": true, "failAllUpdates": true,
-	"failAllRemoves": true, "failReceivedGetmore": true, "hangAfterCollectionInserts": true,
-}
-
-// entryLocked returns the entry of a fail point, which is off until it is set.
-func (f *faultState) entryLocked(name string) *failEntry {
-	if f.points == nil {
-		f.points = map[string]*failEntry{}
-	}
-	e := f.points[name]
-	if e == nil {
-		e = &failEntry{failPoint: &failPoint{}, changed: make(chan struct{})}
-		f.points[name] = e
-	}
-	return e
-}
-
-func (e *failEntry) notify() {
-	close(e.changed)
-	e.changed = make(chan struct{})
-}
-
 // fire returns the data of a fail point if it is set, matches, and its mode says that it is its turn.
 func (n *Node) fire(name string, match func(data bson.Raw) bool) (bson.Raw, bool) {
-	f := &n.faults
-	if !f.any.Load() {
-		return nil, false
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e := f.points[name]
-	if e == nil || e.data == nil && match != nil || match != nil && !match(e.data) || !e.turn() {
-		return nil, false
-	}
-	e.entered++
-	e.notify()
-	return e.data, true
+	return n.faults.Fire(name, match)
 }
 
 // FailCommand sets the failCommand fail point on the nodes, which count times and skip together.
 func FailCommand(nodes []*Node, data bson.Raw, times, skip int) {
-	p := &failPoint{mode: failAlways, data: data}
-	switch {
-	case skip > 0:
-		p.mode, p.left = failSkip, int64(skip)
-	case times > 0:
-		p.mode, p.left = failTimes, int64(times)
-	}
+	p := failpoint.New(data, times, skip)
 	for _, n := range nodes {
 		n.setFailPoint("failCommand", p)
 	}
 }
 
 // ClearFailCommand switches failCommand off.
-func (n *Node) ClearFailCommand() { n.setFailPoint("failCommand", &failPoint{}) }
+func (n *Node) ClearFailCommand() { n.setFailPoint("failCommand", &failpoint.Point{}) }
 
 // failTransactionalWrite lets the onPrimaryTransactionalWrite fail point have its way when a retryable write is about to be
 // published (specification: unified test format, fail points): it closes the connection, unless closeConnection is false, and
@@ -202,7 +83,7 @@ func (r *Request) failCommand() error {
 			}
 		}
 		if b, ok := data.Lookup("blockConnection").Boolean(); ok && b {
-			ms, _ := number(data.Lookup("blockTimeMS"))
+			ms, _ := arg.Number(data.Lookup("blockTimeMS"))
 			block = max(time.Duration(ms)*time.Millisecond, 0)
 			return true
 		}
@@ -219,7 +100,7 @@ func (r *Request) failCommand() error {
 		if !ms.IsNumber() {
 			return srverr.New(srverr.InvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
 		}
-		if n, _ := number(ms); n < 0 {
+		if n, _ := arg.Number(ms); n < 0 {
 			return srverr.New(srverr.InvalidOptions, "'blockTimeMS' must be non-negative")
 		}
 		if block > 0 {
@@ -263,30 +144,8 @@ func (r *Request) failWriteConcern() (bson.RawValue, bool) {
 	return data.Lookup("writeConcernError"), true
 }
 
-// failPointStatus returns a fail point as getParameter shows it.
-func (n *Node) failPointStatus(name string) (bson.Raw, bool) {
-	if !failPointNames[name] {
-		return nil, false
-	}
-	n.faults.mu.Lock()
-	e := n.faults.entryLocked(name)
-	p := e.failPoint
-	n.faults.mu.Unlock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at, dst := bson.BeginDocument(nil)
-	dst = bson.AppendInt32(dst, "mode", int32(p.mode))
-	data := p.data
-	if data == nil {
-		start, empty := bson.BeginDocument(nil)
-		data = bson.EndDocument(empty, start)
-	}
-	dst = bson.AppendDocument(dst, "data", data)
-	return bson.EndDocument(dst, at), true
-}
-
 func (r *Request) overrideLabels(list bson.Raw) {
-	r.hasLabels, r.failLabels = true, copyRaw(list)
+	r.hasLabels, r.failLabels = true, bsondoc.Copy(list)
 }
 
 // failCommandMatches reports whether the fail point is for this command and client.

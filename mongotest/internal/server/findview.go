@@ -2,6 +2,7 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -24,8 +25,8 @@ func (q *findSpec) aggregation() (*aggregateSpec, error) {
 		given bool
 		text  string
 	}{
-		{!orEmpty(q.min).IsEmpty(), "Option min not supported in aggregation."},
-		{!orEmpty(q.max).IsEmpty(), "Option max not supported in aggregation."},
+		{!bsondoc.OrEmpty(q.min).IsEmpty(), "Option min not supported in aggregation."},
+		{!bsondoc.OrEmpty(q.max).IsEmpty(), "Option max not supported in aggregation."},
 		{q.returnKey, "Option returnKey not supported in aggregation."},
 		{q.showRecordID, "Option showRecordId not supported in aggregation."},
 		{q.tailable, "Tailable cursors are not supported in aggregation."},
@@ -42,10 +43,10 @@ func (q *findSpec) aggregation() (*aggregateSpec, error) {
 			return nil, srverr.New(srverr.InvalidPipelineOperator, "%s", o.text)
 		}
 	}
-	a := &aggregateSpec{ns: q.ns, batchSize: q.batchSize, hint: q.hint, collation: q.collation, let: copyRaw(q.let)}
+	a := &aggregateSpec{ns: q.ns, batchSize: q.batchSize, hint: q.hint, collation: q.collation, let: bsondoc.Copy(q.let)}
 	add := func(name string, doc bson.Raw) {
-		if !orEmpty(doc).IsEmpty() {
-			a.stages = append(a.stages, stage(name, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}))
+		if !bsondoc.OrEmpty(doc).IsEmpty() {
+			a.stages = append(a.stages, bsondoc.Stage(name, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}))
 		}
 	}
 	add("$match", q.filter)
@@ -53,10 +54,10 @@ func (q *findSpec) aggregation() (*aggregateSpec, error) {
 		add("$sort", q.sort)
 	}
 	if q.skip > 0 {
-		a.stages = append(a.stages, stage("$skip", int64Value(q.skip)))
+		a.stages = append(a.stages, bsondoc.Stage("$skip", bsondoc.Int64Value(q.skip)))
 	}
 	if q.limit > 0 {
-		a.stages = append(a.stages, stage("$limit", int64Value(q.limit)))
+		a.stages = append(a.stages, bsondoc.Stage("$limit", bsondoc.Int64Value(q.limit)))
 	}
 	add("$project", q.projection)
 	return a, nil

@@ -4,7 +4,9 @@ import (
 	"strconv"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -39,8 +41,8 @@ var idlTypes = [...]string{
 // idlField is a field of an idlStruct.
 type idlField struct {
 	kind  idlKind
-	since Version // zero: in every version
-	until Version // before this one; zero: no end
+	since release.Version // zero: in every version
+	until release.Version // before this one; zero: no end
 	// strict is the type before version 5.0, if that took less; idlAny: the same.
 	strict idlKind
 }
@@ -78,7 +80,7 @@ func (t *idlStruct) parseBody(r *Request, body bson.Raw, set func(k string, v bs
 	for _, s := range r.Sequences {
 		f, ok := t.field(r, s.ID)
 		if !ok || f.kind != idlObjects {
-			return unknownField(t.path(s.ID))
+			return arg.UnknownField(t.path(s.ID))
 		}
 		if !seen.add(s.ID) {
 			return srverr.New(40413, "BSON field '%s' is a duplicate field", t.path(s.ID))
@@ -104,7 +106,7 @@ func (t *idlStruct) parse(r *Request, doc bson.Raw, set func(k string, v bson.Ra
 func (t *idlStruct) missing(seen *idlSeen) error {
 	for _, k := range t.required {
 		if !seen.has(k) {
-			return missingField(t.path(k))
+			return arg.MissingField(t.path(k))
 		}
 	}
 	return nil
@@ -119,7 +121,7 @@ func (t *idlStruct) field(r *Request, k string) (idlField, bool) {
 	if f.strict != idlAny && !v.AtLeast(5, 0) {
 		f.kind = f.strict
 	}
-	return f, v.atLeast(f.since) && (f.until.Major == 0 || !v.atLeast(f.until))
+	return f, v.AtLeastPatch(f.since) && (f.until.Major == 0 || !v.AtLeastPatch(f.until))
 }
 
 func (t *idlStruct) element(r *Request, k string, v bson.RawValue, command bool, seen *idlSeen, set func(string, bson.RawValue) error) error {
@@ -128,7 +130,7 @@ func (t *idlStruct) element(r *Request, k string, v bson.RawValue, command bool,
 		if command && r.generic(k) || t.lax {
 			return nil
 		}
-		return unknownField(t.path(k))
+		return arg.UnknownField(t.path(k))
 	}
 	given, err := f.kind.check(r, t.name, k, v)
 	if err != nil || !given {
@@ -176,9 +178,9 @@ func (kind idlKind) check(r *Request, within, name string, v bson.RawValue) (giv
 	case ok:
 		return true, nil
 	case kind == idlSafeBool || kind == idlNumber:
-		return false, wrongTypes(within+"."+name, v.Type, idlTypes[kind])
+		return false, arg.WrongTypes(within+"."+name, v.Type, idlTypes[kind])
 	}
-	return false, wrongType(within+"."+name, v.Type, idlTypes[kind])
+	return false, arg.WrongType(within+"."+name, v.Type, idlTypes[kind])
 }
 
 // checkArray checks an array and the types of its elements. Before version 5.0 a document did as well, if its fields were
@@ -192,7 +194,7 @@ func (kind idlKind) checkArray(r *Request, within, name string, v bson.RawValue,
 	case v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
 		return false, nil
 	default:
-		return false, wrongType(within+"."+name, v.Type, "array")
+		return false, arg.WrongType(within+"."+name, v.Type, "array")
 	}
 	i := 0
 	for k, e := range bson.Raw(v.Value).All() {
@@ -204,7 +206,7 @@ func (kind idlKind) checkArray(r *Request, within, name string, v bson.RawValue,
 		}
 		want := idlTypes[element]
 		if e.Type != bson.TypeNull && e.Type != bson.TypeUndefined && bsontext.TypeName(e.Type) != want {
-			return false, wrongType(within+"."+name+"."+k, e.Type, want)
+			return false, arg.WrongType(within+"."+name+"."+k, e.Type, want)
 		}
 		i++
 	}

@@ -5,11 +5,12 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
 func TestIDL(t *testing.T) {
-	v44, v50 := Version{4, 4, 0}, Version{5, 0, 0}
+	v44, v50 := release.At(4, 4, 0), release.At(5, 0, 0)
 	list := func(docs ...any) bson.A { return docs }
 	update := func(entry bson.D) bson.D {
 		return bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: list(entry)}}
@@ -17,7 +18,7 @@ func TestIDL(t *testing.T) {
 	q, u := bson.E{Key: "q", Value: bson.D{}}, bson.E{Key: "u", Value: bson.D{}}
 	for _, test := range []struct {
 		name    string
-		version Version
+		version release.Version
 		body    bson.D
 		code    int32
 		text    string
@@ -76,7 +77,7 @@ func TestIDLSequences(t *testing.T) {
 		{"ordered", 1, "BSON field 'insert.ordered' is an unknown field."},
 		{"documents.x", 1, "BSON field 'insert.documents.x' is an unknown field."},
 	} {
-		r := &Request{Node: &Node{cfg: &Config{Version: Version{8, 0, 0}}}, DB: "db", Body: raw(t, bson.D{{Key: "insert", Value: "c"}}),
+		r := &Request{Node: &Node{cfg: &Config{Version: release.At(8, 0, 0)}}, DB: "db", Body: raw(t, bson.D{{Key: "insert", Value: "c"}}),
 			Sequences: []wire.Sequence{{ID: test.id, Docs: append(append([]byte(nil), doc...), doc...)}}}
 		err := parseWrite(insertStruct, parseInserts)(r)
 		switch {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -87,7 +88,7 @@ func (r *Request) parseIndex(doc bson.Raw) (*indexSpec, error) {
 			if !v.IsNumber() {
 				return nil, s.bad(srverr.TypeMismatch, "The field 'v' must be a number, but got %s", bsontext.TypeName(v.Type))
 			}
-			s.version, _ = number(v)
+			s.version, _ = arg.Number(v)
 			s.hasV = true
 			if f, ok := v.Double(); ok && f != math.Trunc(f) {
 				return nil, s.bad(srverr.BadValue, "Index version must be representable as a 32-bit integer, but got %s", bsontext.Value(v))
@@ -266,7 +267,7 @@ func (s *indexSpec) checkTTL() error {
 	bad := func(text string) error {
 		return srverr.New(srverr.CannotCreateIndex, "%s. Index spec: %s", text, bsontext.Document(s.doc))
 	}
-	n, _ := number(v)
+	n, _ := arg.Number(v)
 	switch {
 	case !v.IsNumber():
 		return bad("TTL index 'expireAfterSeconds' option must be numeric, but received a type of '" + bsontext.TypeName(v.Type) + "'")

@@ -2,6 +2,7 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -19,7 +20,7 @@ var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 	},
 	"$audit": func(r *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument {
-			return wrongType("$audit", v.Type, "object")
+			return arg.WrongType("$audit", v.Type, "object")
 		}
 		return auditStruct.parse(r, v.Value, func(string, bson.RawValue) error { return nil })
 	},
@@ -88,26 +89,6 @@ func checkOpTime(doc bson.Raw, field string) error {
 		return srverr.New(srverr.TypeMismatch, "Expected field \"t\" to have numeric type, but found %s", bsontext.TypeName(t.Type))
 	}
 	return nil
-}
-
-// appendOplogQueryData appends what the replication of another member wants to know of this one.
-func (n *Node) appendOplogQueryData(dst []byte) []byte {
-	n.set.mu.Lock()
-	defer n.set.mu.Unlock()
-	at, dst := bson.BeginDocumentElement(dst, "$oplogQueryData")
-	dst = n.set.committed.append(dst, "lastOpCommitted")
-	dst = bson.AppendDateTime(dst, "lastCommittedWall", bson.DateTime(int64(n.set.committed.TS.T)*1000))
-	dst = n.set.find(n).applied.append(dst, "lastOpApplied")
-	dst = bson.AppendInt32(dst, "rbid", 1)
-	primary := int32(-1)
-	for i, m := range n.set.members {
-		if m.state == statePrimary {
-			primary = int32(i)
-		}
-	}
-	dst = bson.AppendInt32(dst, "primaryIndex", primary)
-	dst = bson.AppendInt32(dst, "syncSourceIndex", -1)
-	return bson.EndDocument(dst, at)
 }
 
 // metadata reads what clients and the other nodes of a cluster send along with every command.
@@ -222,7 +203,7 @@ func checkReadPreference(doc bson.Raw, mode string) error {
 			return srverr.New(srverr.UnknownError, "assertion src/mongo/bson/bsonelement.cpp:594")
 		}
 		if on := bson.Raw(h.Value).Lookup("enabled"); !on.IsZero() && on.Type != bson.TypeBoolean && on.Type != bson.TypeNull {
-			return wrongType("hedge.enabled", on.Type, "bool")
+			return arg.WrongType("hedge.enabled", on.Type, "bool")
 		}
 	}
 	v := doc.Lookup("maxStalenessSeconds")

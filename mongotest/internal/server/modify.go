@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/change"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -266,9 +268,9 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			return res, err
 		}
 	}
-	s := shardingOf(c)
+	s := sharding.Of(c)
 	if s != nil {
-		if err := s.checkUpdate(r, op); err != nil {
+		if err := checkUpdate(s, r, op); err != nil {
 			return res, err
 		}
 	}
@@ -291,7 +293,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			}
 			if modified {
 				if s != nil {
-					if err := s.checkChange(r, op, doc, next); err != nil {
+					if err := checkChange(s, r, op, doc, next); err != nil {
 						return false, err
 					}
 				}
@@ -320,7 +322,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		return res, err
 	}
 	if s != nil {
-		if _, err := s.keyOf(doc); err != nil {
+		if _, err := s.KeyOf(doc); err != nil {
 			return res, err
 		}
 	}
@@ -340,7 +342,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 // delta returns what change events are told about the update: the paths it names.
 func (op *updateOp) delta() any {
 	if op.paths == nil && op.u.Type == bson.TypeEmbeddedDocument && !op.update.IsReplacement() {
-		op.paths = updatePaths(op.u.Value)
+		op.paths = change.UpdatePaths(op.u.Value)
 	}
 	if op.paths == nil {
 		return nil
@@ -423,8 +425,8 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			return res, err
 		}
 	}
-	if s := shardingOf(c); s != nil {
-		if err := s.checkDelete(r, op); err != nil {
+	if s := sharding.Of(c); s != nil {
+		if err := checkDelete(s, r, op); err != nil {
 			return res, err
 		}
 	}

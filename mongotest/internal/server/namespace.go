@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -66,7 +67,7 @@ func (r *Request) resolve(uuid []byte) (ns string, err error) {
 	if ns == "" {
 		var id [16]byte
 		copy(id[:], uuid)
-		return "", srverr.New(srverr.NamespaceNotFound, "Unable to resolve %s", uuidString(id))
+		return "", srverr.New(srverr.NamespaceNotFound, "Unable to resolve %s", bsondoc.UUIDString(id))
 	}
 	return ns, nil
 }
@@ -119,4 +120,13 @@ func namespace(db, coll string) string { return db + "." + coll }
 func splitNS(ns string) (db, coll string) {
 	db, coll, _ = strings.Cut(ns, ".")
 	return db, coll
+}
+
+func cutDot(s string) (before, after string, ok bool) {
+	for i := range s {
+		if s[i] == '.' {
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
 }

@@ -17,6 +17,10 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/failpoint"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/replica"
 )
 
 // Limits that hello announces and the server enforces.
@@ -24,17 +28,16 @@ const (
 	MaxBSONObjectSize   = 16 << 20
 	MaxMessageSize      = 48_000_000
 	MaxWriteBatchSize   = 100_000
-	SessionTimeout      = 30 * time.Minute
 	maxInternalBSONSize = MaxBSONObjectSize + 16<<10
 )
 
 // Config is what all nodes of a deployment share. It must not change after the first node is made.
 type Config struct {
-	Version     Version
-	Compressors []string           // offered, in the server's order of preference; nil: none
-	TLS         *tls.Config        // nil: no TLS
-	Auth        bool               // commands need authentication
-	OIDC        []IdentityProvider // nil: MONGODB-OIDC is off
+	Version     release.Version
+	Compressors []string                   // offered, in the server's order of preference; nil: none
+	TLS         *tls.Config                // nil: no TLS
+	Auth        bool                       // commands need authentication
+	OIDC        []account.IdentityProvider // nil: MONGODB-OIDC is off
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in hello.
 	RequireLoadBalanced bool
 	Log                 *slog.Logger
@@ -60,12 +63,12 @@ type Node struct {
 	role      Role
 	addr      string // host:port, as in the replica set's configuration
 	data      *Data
-	set       *Set // nil unless a member
+	set       *replica.Set // nil unless a member
 	processID bson.ObjectID
 	started   time.Time
 
 	router   router // of a mongos
-	faults   faultState
+	faults   failpoint.Node
 	net      netFault
 	faulty   atomic.Bool // net has anything in it
 	cursors  cursorTable
@@ -102,7 +105,7 @@ func (n *Node) Addr() string { return n.addr }
 func (n *Node) Data() *Data { return n.data }
 
 // Version returns the version that the node behaves as.
-func (n *Node) Version() Version { return n.cfg.Version }
+func (n *Node) Version() release.Version { return n.cfg.Version }
 
 // Serve accepts connections until the listener or the node is closed. It returns at once.
 func (n *Node) Serve(l net.Listener) {
@@ -244,8 +247,8 @@ func (n *Node) CloseListeners() {
 	n.listeners = nil
 }
 
-// bumpTopology tells streaming clients that the next hello differs.
-func (n *Node) bumpTopology() {
+// BumpTopology tells streaming clients that the next hello differs.
+func (n *Node) BumpTopology() {
 	n.mu.Lock()
 	n.tvCounter++
 	close(n.tvChanged)

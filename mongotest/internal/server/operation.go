@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/session"
 )
 
 // operation is a running command as killOp can reach it.
@@ -36,7 +37,7 @@ type opInfo struct {
 	name    string
 	db      string
 	body    bson.Raw // lies in the connection's buffer: copy what has to live longer
-	session *Session
+	session *session.Session
 	inTxn   bool
 	started time.Time
 }

@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/release"
 )
 
 func init() {
@@ -18,7 +19,7 @@ func init() {
 func TestPanic(t *testing.T) {
 	var told any
 	data := NewData()
-	n := NewNode(&Config{Version: DefaultVersion, OnPanic: func(v any, stack []byte) {
+	n := NewNode(&Config{Version: release.DefaultVersion, OnPanic: func(v any, stack []byte) {
 		if told = v; !strings.Contains(string(stack), "panic_test.go") {
 			t.Errorf("the stack does not lead to the panic:\n%s", stack)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 )
 
 // parameters are the server parameters that can be read and set, with their defaults.
@@ -12,36 +14,36 @@ var parameters = map[string]bson.RawValue{
 	"transactionLifetimeLimitSeconds":              int32Value(60),
 	"maxTransactionLockRequestTimeoutMillis":       int32Value(5),
 	"localLogicalSessionTimeoutMinutes":            int32Value(30),
-	"cursorTimeoutMillis":                          int64Value(600000),
-	"ttlMonitorEnabled":                            boolValue(true),
+	"cursorTimeoutMillis":                          bsondoc.Int64Value(600000),
+	"ttlMonitorEnabled":                            bsondoc.BoolValue(true),
 	"ttlMonitorSleepSecs":                          int32Value(60),
-	"enableTestCommands":                           boolValue(true),
+	"enableTestCommands":                           bsondoc.BoolValue(true),
 	"logicalSessionRefreshMillis":                  int32Value(300000),
 	"maxBSONDepth":                                 int32Value(200),
 	"internalQueryMaxBlockingSortMemoryUsageBytes": int32Value(104857600),
-	"notablescan":                                  boolValue(false),
+	"notablescan":                                  bsondoc.BoolValue(false),
 	"logLevel":                                     int32Value(0),
-	"quiet":                                        boolValue(false),
+	"quiet":                                        bsondoc.BoolValue(false),
 	"journalCommitInterval":                        int32Value(0),
-	"syncdelay":                                    doubleValue(60),
+	"syncdelay":                                    bsondoc.DoubleValue(60),
 	"minSnapshotHistoryWindowInSeconds":            int32Value(300),
-	"requireApiVersion":                            boolValue(false),
-	"acceptApiVersion2":                            boolValue(true),
+	"requireApiVersion":                            bsondoc.BoolValue(false),
+	"acceptApiVersion2":                            bsondoc.BoolValue(true),
 	"shutdownTimeoutMillisForSignaledShutdown":     int32Value(100),
 	"watchdogPeriodSeconds":                        int32Value(-1),
 	"waitForSecondaryBeforeNoopWriteMS":            int32Value(10),
 	"periodicNoopIntervalSecs":                     int32Value(10),
-	"writePeriodicNoops":                           boolValue(true),
-	"maxAcceptableLogicalClockDriftSecs":           int64Value(31536000),
-	"allowRolesFromX509Certificates":               boolValue(true),
+	"writePeriodicNoops":                           bsondoc.BoolValue(true),
+	"maxAcceptableLogicalClockDriftSecs":           bsondoc.Int64Value(31536000),
+	"allowRolesFromX509Certificates":               bsondoc.BoolValue(true),
 	"scramIterationCount":                          int32Value(10000),
 	"scramSHA256IterationCount":                    int32Value(15000),
-	"opensslCipherConfig":                          stringValue(""),
-	"clusterAuthMode":                              stringValue("undefined"),
-	"sslMode":                                      stringValue("disabled"),
-	"tlsMode":                                      stringValue("disabled"),
-	"featureFlagRevokeDirectShardOperations":       boolValue(false),
-	"coordinateCommitReturnImmediatelyAfterPersistingDecision": boolValue(false),
+	"opensslCipherConfig":                          bsondoc.StringValue(""),
+	"clusterAuthMode":                              bsondoc.StringValue("undefined"),
+	"sslMode":                                      bsondoc.StringValue("disabled"),
+	"tlsMode":                                      bsondoc.StringValue("disabled"),
+	"featureFlagRevokeDirectShardOperations":       bsondoc.BoolValue(false),
+	"coordinateCommitReturnImmediatelyAfterPersistingDecision": bsondoc.BoolValue(false),
 }
 
 // parameter returns a server parameter's value.
@@ -74,7 +76,7 @@ func (n *Node) SetParameter(name string, value any) error {
 
 func (n *Node) intParameter(name string) int64 {
 	v, _ := n.parameter(name)
-	i, _ := number(v)
+	i, _ := arg.Number(v)
 	return i
 }
 
@@ -90,20 +92,4 @@ func (n *Node) setParameter(name string, v bson.RawValue) {
 
 func int32Value(n int32) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeInt32, Value: binary.LittleEndian.AppendUint32(nil, uint32(n))}
-}
-
-func int64Value(n int64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, n)}
-}
-
-func doubleValue(f float64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
-}
-
-func boolValue(b bool) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, b)}
-}
-
-func stringValue(s string) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
 }

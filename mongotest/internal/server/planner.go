@@ -4,8 +4,10 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -277,8 +279,8 @@ func (p *plan) newScan() *store.Scan {
 // open returns an iterator over the plan's documents.
 func (p *plan) open(run *running, ns string) pipeline.Iterator {
 	s := &scanIter{run: run, ns: ns, scan: p.scan, filter: p.filter, at: -1}
-	if sh := shardingOf(p.scan.Coll()); sh != nil && !p.sorted {
-		if list := sh.parts(p.filter, p.newScan); list != nil {
+	if sh := sharding.Of(p.scan.Coll()); sh != nil && !p.sorted {
+		if list := parts(sh, p.filter, p.newScan); list != nil {
 			s.keep, s.rest = list[0].keep, list[1:] // the first one with the plan's own scan, which counts what it looks at
 		}
 	}
@@ -316,7 +318,7 @@ func (x *running) advance(st *store.State) error {
 	for _, s := range x.scans {
 		c := st.Coll(s.ns)
 		if c == nil || c.UUID != s.scan.Coll().UUID {
-			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", uuidString(s.scan.Coll().UUID))
+			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.scan.Coll().UUID))
 		}
 		if !s.reset(c) {
 			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.scan.Index())

@@ -6,6 +6,8 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -24,8 +26,8 @@ type Request struct {
 	writes   *writeSpec     // what Parse has made of a write command
 	pipeline *aggregateSpec // what Parse has made of an aggregate
 
-	Session *Session // nil: none
-	Txn     *Txn     // the multi-document transaction that the command runs in
+	Session *session.Session // nil: none
+	Txn     *session.Txn     // the multi-document transaction that the command runs in
 	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their own.
 	ChangeStream bool
 	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait for.
@@ -33,7 +35,7 @@ type Request struct {
 
 	rc     readConcern
 	atTime bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
-	wc     writeConcern
+	wc     replica.WriteConcern
 
 	routed      *routedTxn  // on a mongos: what it knows of the transaction
 	shards      []int       // on a mongos: the shards that the command goes to, if they are known
@@ -62,6 +64,7 @@ type Request struct {
 	start     time.Time
 	deadline  time.Time // from maxTimeMS; zero: none
 	op        *operation
+	answer    []byte          // the reply of a step that ends the request
 	streamed  topologyVersion // what the last hello of a stream said
 	streaming bool
 }

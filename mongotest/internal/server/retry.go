@@ -2,6 +2,7 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -11,7 +12,7 @@ import (
 
 // executedWrite is what the session remembers of a statement: Reply in the session's Statement.
 type executedWrite struct {
-	kind StatementKind
+	kind session.StatementKind
 	id   bson.RawValue // of an inserted document
 	pre  bson.Raw      // the document as it was, if a findAndModify returned that
 	post bson.Raw      // the document as it became, if a findAndModify returned that
@@ -32,7 +33,7 @@ func (r *Request) remember(stmt int32, w executedWrite) {
 	if w.post != nil {
 		doc = bson.AppendDocument(doc, "post", w.post)
 	}
-	r.Record(stmt, Statement{Kind: w.kind, TS: r.Conn.client.lastOp, Reply: bson.EndDocument(doc, at)})
+	r.Record(stmt, session.Statement{Kind: w.kind, TS: r.Conn.client.lastOp, Reply: bson.EndDocument(doc, at)})
 }
 
 // recall returns what an earlier attempt of this statement did.
@@ -57,9 +58,9 @@ func (r *Request) recallUpdate(stmt int32) (res updateResult, ok bool, err error
 		return res, false, nil
 	}
 	switch w.kind {
-	case StatementUpdate:
+	case session.StatementUpdate:
 		res.n, res.modified = 1, 1
-	case StatementInsert, StatementUpsert:
+	case session.StatementInsert, session.StatementUpsert:
 		res.n, res.upserted = 1, w.id
 	default:
 		return res, true, srverr.New(40638, "update retry request is not compatible with previous write of type delete")
@@ -76,14 +77,14 @@ func (r *Request) recallFindAndModify(stmt int32, remove, upsert, returnNew bool
 		return srverr.New(code, "findAndModify retry request: %s is not compatible with previous write in the transaction of type: %s", r.Body, what)
 	}
 	switch w.kind {
-	case StatementDelete:
+	case session.StatementDelete:
 		if !remove {
 			return w, true, bad(40606, "delete")
 		}
 		if w.pre == nil {
 			return w, true, bad(40607, "delete")
 		}
-	case StatementInsert, StatementUpsert:
+	case session.StatementInsert, session.StatementUpsert:
 		if !upsert {
 			return w, true, bad(40608, "insert")
 		}
@@ -103,13 +104,5 @@ func (r *Request) storeStatement(id int32) store.Statement {
 	if !r.IsRetryable() {
 		return store.Statement{}
 	}
-	return store.Statement{LSID: r.Session.ID.document(), Number: r.txnNumber, ID: id}
-}
-
-// document returns the id as a document: {id, uid}.
-func (id SessionID) document() bson.Raw {
-	at, doc := bson.BeginDocument(nil)
-	doc = bson.AppendBinary(doc, "id", bson.BinaryUUID, id.ID[:])
-	doc = bson.AppendBinary(doc, "uid", bson.BinaryGeneric, id.UID[:])
-	return bson.EndDocument(doc, at)
+	return store.Statement{LSID: r.Session.ID.Document(), Number: r.txnNumber, ID: id}
 }

@@ -4,7 +4,10 @@ import (
 	"sync"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -12,7 +15,7 @@ import (
 // "routing" a transaction is remembering which one a session has open here.
 type router struct {
 	mu   sync.Mutex
-	txns map[SessionID]*routedTxn
+	txns map[session.ID]*routedTxn
 }
 
 // routedTxn is the newest transaction of a session on one mongos.
@@ -37,7 +40,7 @@ func (r *Request) route() (done bool, err error) {
 	same := t != nil && t.number == r.txnNumber
 	remember := func() {
 		if rt.txns == nil {
-			rt.txns = map[SessionID]*routedTxn{}
+			rt.txns = map[session.ID]*routedTxn{}
 		}
 		t = &routedTxn{number: r.txnNumber}
 		rt.txns[r.Session.ID] = t
@@ -91,13 +94,13 @@ func (r *Request) recover() (done bool, err error) {
 	}
 	r.routed = &routedTxn{number: r.txnNumber, participants: true, wrote: true}
 	s := r.Session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state.txnNumber == r.txnNumber && s.state.phase == txnCommitted {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.State.TxnNumber == r.txnNumber && s.State.Phase == session.TxnCommitted {
 		return true, nil
 	}
-	if s.state.txnNumber == r.txnNumber {
-		s.abort()
+	if s.State.TxnNumber == r.txnNumber {
+		s.Abort()
 	}
 	return false, srverr.New(srverr.NoSuchTransaction, "Recovering the transaction's outcome found the transaction aborted")
 }
@@ -156,7 +159,7 @@ func (n *Node) writeErrors(list bson.Raw) bson.Raw {
 			switch k {
 			case "keyPattern", "keyValue", "codeName":
 			case "code":
-				code, _ := number(v)
+				code, _ := arg.Number(v)
 				d = bson.AppendInt32(d, "code", int32(code))
 				d = bson.AppendString(d, "codeName", n.codeName(int32(code)))
 			default:
@@ -177,18 +180,18 @@ func (r *Request) shardError(err error) error {
 	e := *srverr.From(err)
 	r.raw = true
 	own := e.Extra
-	details := func(d *docBuilder) {
+	details := func(d *bsondoc.Builder) {
 		for k, v := range own.All() {
-			d.b = bson.AppendRawValue(d.b, k, v)
+			d.B = bson.AppendRawValue(d.B, k, v)
 		}
 	}
-	e.Extra = build(func(d *docBuilder) {
-		d.doc("raw", build(func(d *docBuilder) {
-			d.doc(r.Node.data.shardHost(r.firstShard()), build(func(d *docBuilder) {
-				d.b = bson.AppendDouble(d.b, "ok", 0)
-				d.str("errmsg", e.Msg)
-				d.b = bson.AppendInt32(d.b, "code", e.Code)
-				d.str("codeName", r.Node.codeName(e.Code))
+	e.Extra = bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("raw", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Doc(r.Node.data.shardHost(r.firstShard()), bsondoc.Build(func(d *bsondoc.Builder) {
+				d.B = bson.AppendDouble(d.B, "ok", 0)
+				d.Str("errmsg", e.Msg)
+				d.B = bson.AppendInt32(d.B, "code", e.Code)
+				d.Str("codeName", r.Node.codeName(e.Code))
 				details(d)
 			}))
 		}))
@@ -222,7 +225,7 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
 	case "listIndexes", "distinct":
 		return dst, true, r.databaseKnown(r.DB)
 	case "listCollections":
-		dst = appendStrings(dst, "result", nil)
+		dst = bsondoc.AppendStrings(dst, "result", nil)
 		return appendListCursor(dst, r.DB+".$cmd.listCollections", 0, func(dst []byte) []byte { return dst }), true, nil
 	case "aggregate":
 		ns, err := r.collection(srverr.TypeMismatch)
@@ -236,7 +239,7 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
 		if _, _, err := r.openAggregate(&q); err != nil {
 			return dst, false, nil
 		}
-		dst = appendStrings(dst, "result", nil)
+		dst = bsondoc.AppendStrings(dst, "result", nil)
 		return appendListCursor(dst, ns, 0, func(dst []byte) []byte { return dst }), true, nil
 	case "dropDatabase":
 		return bson.AppendString(dst, "info", "database does not exist"), true, nil
@@ -299,9 +302,9 @@ func init() {
 			dst = bson.EndDocument(bson.EndDocument(bson.AppendDouble(d, "ok", 1), start), at)
 			for _, k := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize", "scaleFactor", "fileSize"} {
 				v := reply.Lookup(k)
-				n, _ := number(v)
+				n, _ := arg.Number(v)
 				if k != "avgObjSize" {
-					dst = appendShortest(dst, k, n)
+					dst = bsondoc.AppendShortest(dst, k, n)
 					continue
 				}
 				f, _ := v.Double()

@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/sharding"
 )
 
 func raw(t testing.TB, d bson.D) bson.Raw {
@@ -22,7 +23,7 @@ func raw(t testing.TB, d bson.D) bson.Raw {
 func TestHashValue(t *testing.T) {
 	for _, v := range []any{1, int64(1), 1.0, 1.5} {
 		doc := raw(t, bson.D{{Key: "v", Value: v}})
-		if got := hashValue(doc.Lookup("v")); got != 5902408780260971510 {
+		if got := sharding.HashValue(doc.Lookup("v")); got != 5902408780260971510 {
 			t.Errorf("hash of %v is %d", v, got)
 		}
 	}
@@ -36,35 +37,35 @@ type model [100]int
 func TestShardingModel(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		s := newSharding(raw(t, bson.D{{Key: "x", Value: 1}}), false, true, 0, 4)
+		s := sharding.New(raw(t, bson.D{{Key: "x", Value: 1}}), false, true, 0, 4)
 		var m model
 		for range 200 {
 			at := r.IntN(100)
 			key := []bson.RawValue{raw(t, bson.D{{Key: "x", Value: at}}).Lookup("x")}
-			switch i := s.chunkAt(key); r.IntN(4) {
+			switch i := s.ChunkAt(key); r.IntN(4) {
 			case 0, 1:
-				s, _ = s.split(key)
+				s, _ = s.Split(key)
 			case 2:
 				to := r.IntN(4)
 				for x := range m {
-					if s.chunkAt([]bson.RawValue{raw(t, bson.D{{Key: "x", Value: x}}).Lookup("x")}) == i {
+					if s.ChunkAt([]bson.RawValue{raw(t, bson.D{{Key: "x", Value: x}}).Lookup("x")}) == i {
 						m[x] = to
 					}
 				}
-				s = s.move(i, to)
+				s = s.Move(i, to)
 			case 3:
-				if i > 0 && s.chunks[i-1].shard == s.chunks[i].shard {
-					s = s.merge(i-1, i)
+				if i > 0 && s.Chunks[i-1].Shard == s.Chunks[i].Shard {
+					s = s.Merge(i-1, i)
 				}
 			}
-			for i := 1; i < len(s.chunks); i++ {
-				if compareKeys(s.chunks[i-1].min, s.chunks[i].min) >= 0 {
+			for i := 1; i < len(s.Chunks); i++ {
+				if sharding.CompareKeys(s.Chunks[i-1].Min, s.Chunks[i].Min) >= 0 {
 					t.Fatal("chunks are out of order")
 				}
 			}
 		}
 		for x, want := range m {
-			if got := s.shardOf(raw(t, bson.D{{Key: "x", Value: x}})); got != want {
+			if got := s.ShardOf(raw(t, bson.D{{Key: "x", Value: x}})); got != want {
 				t.Fatalf("%d is on shard %d, want %d", x, got, want)
 			}
 		}
@@ -74,7 +75,7 @@ func TestShardingModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, exact := s.target(f, true)
+			got, exact := s.Target(f, true)
 			var want []int
 			for x := lo; x < hi; x++ {
 				want = append(want, m[x])
@@ -89,7 +90,7 @@ func TestShardingModel(t *testing.T) {
 }
 
 func TestShardKeyOf(t *testing.T) {
-	s := newSharding(raw(t, bson.D{{Key: "a.b", Value: 1}, {Key: "c", Value: 1}}), false, true, 0, 1)
+	s := sharding.New(raw(t, bson.D{{Key: "a.b", Value: 1}, {Key: "c", Value: 1}}), false, true, 0, 1)
 	for _, test := range []struct {
 		doc  bson.D
 		want string
@@ -101,12 +102,12 @@ func TestShardKeyOf(t *testing.T) {
 		{bson.D{{Key: "a", Value: bson.A{bson.D{{Key: "b", Value: 1}}}}}, "", true},
 		{bson.D{{Key: "c", Value: bson.A{}}}, "", true},
 	} {
-		key, err := s.keyOf(raw(t, test.doc))
+		key, err := s.KeyOf(raw(t, test.doc))
 		switch {
 		case test.bad != (err != nil):
 			t.Errorf("%v: error %v", test.doc, err)
-		case !test.bad && s.keyDocument(key).String() != test.want:
-			t.Errorf("%v: %v, want %s", test.doc, s.keyDocument(key), test.want)
+		case !test.bad && s.KeyDocument(key).String() != test.want:
+			t.Errorf("%v: %v, want %s", test.doc, s.KeyDocument(key), test.want)
 		}
 	}
 }

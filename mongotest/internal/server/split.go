@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/change"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/srverr"
 )
@@ -50,16 +52,16 @@ func (o *streamOutput) checkToken(doc bson.Raw) error {
 	if id := doc.Lookup("_id"); id.Type != bson.TypeEmbeddedDocument || !bson.Equal(id.Value, o.s.last) {
 		found := "{}"
 		if id.Type != 0 {
-			found = bsontext.Document(stage("_id", id))
+			found = bsontext.Document(bsondoc.Stage("_id", id))
 		}
 		return srverr.New(srverr.ChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s",
-			bsontext.Document(stage("_id", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: o.s.last})), found)
+			bsontext.Document(bsondoc.Stage("_id", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: o.s.last})), found)
 	}
 	return nil
 }
 
 // splitEvent divides an event into fragments with some of its fields each, as the server does: the small fields first, as many as fit.
-func splitEvent(doc bson.Raw, tok resumeToken) []event {
+func splitEvent(doc bson.Raw, tok change.Token) []event {
 	type field struct {
 		name string
 		v    bson.RawValue
@@ -78,7 +80,7 @@ func splitEvent(doc bson.Raw, tok resumeToken) []event {
 	const frame = 200 // for _id and splitEvent
 	for _, f := range fields {
 		n := len(f.name) + len(f.v.Value) + 2
-		if len(parts) == 0 || size+n > MaxBSONObjectSize-frame-len(tok.key) {
+		if len(parts) == 0 || size+n > MaxBSONObjectSize-frame-len(tok.Key) {
 			parts, size = append(parts, nil), 0
 		}
 		size += n
@@ -86,16 +88,16 @@ func splitEvent(doc bson.Raw, tok resumeToken) []event {
 	}
 	var list []event
 	for i, part := range parts {
-		tok.fragment = i + 1
-		token := tok.document()
-		list = append(list, event{token: token, doc: build(func(d *docBuilder) {
-			d.doc("_id", token)
-			d.doc("splitEvent", build(func(d *docBuilder) {
-				d.b = bson.AppendInt32(d.b, "fragment", int32(i+1))
-				d.b = bson.AppendInt32(d.b, "of", int32(len(parts)))
+		tok.Fragment = i + 1
+		token := tok.Document()
+		list = append(list, event{token: token, doc: bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Doc("_id", token)
+			d.Doc("splitEvent", bsondoc.Build(func(d *bsondoc.Builder) {
+				d.B = bson.AppendInt32(d.B, "fragment", int32(i+1))
+				d.B = bson.AppendInt32(d.B, "of", int32(len(parts)))
 			}))
 			for _, f := range part {
-				d.b = bson.AppendRawValue(d.b, f.name, f.v)
+				d.B = bson.AppendRawValue(d.B, f.name, f.v)
 			}
 		})})
 	}

@@ -4,7 +4,10 @@ import (
 	"os"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/session"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -43,13 +46,13 @@ func (r *Request) perShard(c *store.Coll, doc bson.Raw) []bson.Raw {
 		return []bson.Raw{doc}
 	}
 	counts := map[int]int64{}
-	if s := shardingOf(c); s != nil {
-		for _, i := range s.shards() {
+	if s := sharding.Of(c); s != nil {
+		for _, i := range s.Shards() {
 			counts[i] = 0
 		}
 		scan := store.NewScan(c, false, nil)
 		for _, d, ok := scan.Next(); ok; _, d, ok = scan.Next() {
-			counts[s.shardOf(d)]++
+			counts[s.ShardOf(d)]++
 		}
 	} else {
 		counts[r.firstShard()] = 0
@@ -63,18 +66,18 @@ func (r *Request) perShard(c *store.Coll, doc bson.Raw) []bson.Raw {
 			continue
 		}
 		first := true
-		list = append(list, build(func(b *docBuilder) {
+		list = append(list, bsondoc.Build(func(b *bsondoc.Builder) {
 			for k, v := range doc.All() {
 				switch k {
 				case "count":
-					b.b = appendShortest(b.b, k, counts[i])
+					b.B = bsondoc.AppendShortest(b.B, k, counts[i])
 				case "host":
-					b.str(k, r.Node.data.shardHost(i))
+					b.Str(k, r.Node.data.shardHost(i))
 				default:
-					b.b = bson.AppendRawValue(b.b, k, v)
+					b.B = bson.AppendRawValue(b.B, k, v)
 				}
 				if first {
-					b.str("shard", shardName(i))
+					b.Str("shard", shardName(i))
 					first = false
 				}
 			}
@@ -88,8 +91,8 @@ func (n *Node) systemStage(_ *Request, stage string, _ bson.Raw) (pipeline.Itera
 	switch stage {
 	case "$listLocalSessions", "$listSessions":
 		var docs []bson.Raw
-		for _, s := range n.data.sessions.all(func(SessionID) bool { return true }) {
-			docs = append(docs, s.document())
+		for _, s := range n.data.sessions.All(func(session.ID) bool { return true }) {
+			docs = append(docs, s.Document())
 		}
 		return pipeline.FromSlice(docs), nil
 	case "$currentOp":
@@ -112,7 +115,7 @@ func (r *Request) collStatsDocument(ns string, c *store.Coll, spec bson.Raw) bso
 			if r.Node.cfg.Version.AtLeast(5, 0) {
 				doc = bson.AppendInt64(doc, "count", c.Count())
 			} else {
-				doc = appendShortest(doc, "count", c.Count())
+				doc = bsondoc.AppendShortest(doc, "count", c.Count())
 			}
 		case "storageStats":
 			one, d := bson.BeginDocumentElement(doc, "storageStats")
@@ -148,28 +151,28 @@ func (r *Request) indexStats(ix *store.Index) bson.Raw {
 func (r *Request) appendCollStats(dst []byte, c *store.Coll, scale int64) []byte {
 	v5 := r.Node.cfg.Version.AtLeast(5, 0)
 	count, bytes := c.Count(), c.Bytes()
-	dst = appendShortest(dst, "size", bytes/scale)
-	dst = appendShortest(dst, "count", count)
+	dst = bsondoc.AppendShortest(dst, "size", bytes/scale)
+	dst = bsondoc.AppendShortest(dst, "count", count)
 	if count > 0 {
-		dst = appendShortest(dst, "avgObjSize", bytes/count)
+		dst = bsondoc.AppendShortest(dst, "avgObjSize", bytes/count)
 	}
 	if v5 {
-		dst = appendShortest(dst, "numOrphanDocs", 0)
+		dst = bsondoc.AppendShortest(dst, "numOrphanDocs", 0)
 	}
-	dst = appendShortest(dst, "storageSize", int64(diskSize(bytes))/scale)
+	dst = bsondoc.AppendShortest(dst, "storageSize", int64(diskSize(bytes))/scale)
 	if v5 {
-		dst = appendShortest(dst, "freeStorageSize", 0)
+		dst = bsondoc.AppendShortest(dst, "freeStorageSize", 0)
 	}
 	dst = bson.AppendBool(dst, "capped", c.Capped)
 	if c.Capped {
-		dst = appendShortest(dst, "max", c.Max)
-		dst = appendShortest(dst, "maxSize", c.Size/scale)
+		dst = bsondoc.AppendShortest(dst, "max", c.Max)
+		dst = bsondoc.AppendShortest(dst, "maxSize", c.Size/scale)
 		if !v5 {
-			dst = appendShortest(dst, "sleepCount", 0)
-			dst = appendShortest(dst, "sleepMS", 0)
+			dst = bsondoc.AppendShortest(dst, "sleepCount", 0)
+			dst = bsondoc.AppendShortest(dst, "sleepMS", 0)
 		}
 	}
-	dst = appendWiredTiger(dst, "wiredTiger", "collection-"+uuidString(c.UUID))
+	dst = appendWiredTiger(dst, "wiredTiger", "collection-"+bsondoc.UUIDString(c.UUID))
 	dst = bson.AppendInt32(dst, "nindexes", int32(len(c.Indexes())))
 	total := int64(0)
 	at, sizes := bson.BeginDocumentElement(nil, "indexSizes")
@@ -178,14 +181,14 @@ func (r *Request) appendCollStats(dst []byte, c *store.Coll, scale int64) []byte
 		ix := &c.Indexes()[i]
 		size := int64(diskSize(int64(ix.Keys()) * 32))
 		total += size
-		sizes = appendShortest(sizes, ix.Name, size/scale)
-		dst = appendWiredTiger(dst, ix.Name, "index-"+uuidString(c.UUID)+"-"+ix.Name)
+		sizes = bsondoc.AppendShortest(sizes, ix.Name, size/scale)
+		dst = appendWiredTiger(dst, ix.Name, "index-"+bsondoc.UUIDString(c.UUID)+"-"+ix.Name)
 	}
 	dst = bson.EndDocument(dst, details)
 	sizes = bson.EndDocument(sizes, at)
-	dst = appendStrings(dst, "indexBuilds", nil)
-	dst = appendShortest(dst, "totalIndexSize", total/scale)
-	dst = appendShortest(dst, "totalSize", (total+int64(diskSize(bytes)))/scale)
+	dst = bsondoc.AppendStrings(dst, "indexBuilds", nil)
+	dst = bsondoc.AppendShortest(dst, "totalIndexSize", total/scale)
+	dst = bsondoc.AppendShortest(dst, "totalSize", (total+int64(diskSize(bytes)))/scale)
 	dst = append(dst, sizes...)
 	return bson.AppendInt32(dst, "scaleFactor", int32(scale))
 }

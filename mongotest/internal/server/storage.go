@@ -7,6 +7,8 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -28,7 +30,7 @@ func (n *Node) store() *store.Store {
 		d.storage.s = store.New(o)
 		d.ttl.data = d
 		expire := func() { d.ttl.pass() }
-		d.Clock.shifted.Store(&expire)
+		d.Clock.Shifted.Store(&expire)
 		d.OnCommit(func(bson.Timestamp) { d.storage.s.Wake() })
 	})
 	return d.storage.s
@@ -36,7 +38,7 @@ func (n *Node) store() *store.Store {
 
 // connectStore lets transactions and elections reach the store.
 func (d *Data) connectStore() {
-	d.Begin = func(r *Request, t *Txn) StoreTxn {
+	d.Begin = func(r *Request, t *session.Txn) session.StoreTxn {
 		st, err := r.stateToRead()
 		if err != nil {
 			return &storeTxn{data: d, session: r.Session, number: t.Number, err: err}
@@ -47,8 +49,8 @@ func (d *Data) connectStore() {
 		if s := d.storage.s; s != nil {
 			s.Rollback(to)
 		}
-		for _, s := range d.sessions.all(func(SessionID) bool { return true }) {
-			s.rollBack(to)
+		for _, s := range d.sessions.All(func(session.ID) bool { return true }) {
+			s.RollBack(to)
 		}
 	}
 }
@@ -56,7 +58,7 @@ func (d *Data) connectStore() {
 // storeTxn connects a session's transaction with the store's.
 type storeTxn struct {
 	data    *Data
-	session *Session
+	session *session.Session
 	number  int64
 	t       *store.Txn
 	err     error // why there is none
@@ -219,8 +221,8 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 
 // queryOptions returns what filters, projections and sorts are parsed with.
 func (r *Request) queryOptions(coll *query.Collation) *query.Options {
-	return &query.Options{Collation: coll, Version: r.Node.cfg.Version.number()}
+	return &query.Options{Collation: coll, Version: number(r.Node.cfg.Version)}
 }
 
 // number returns the version as major*100+minor.
-func (v Version) number() int { return v.Major*100 + v.Minor }
+func number(v release.Version) int { return v.Major*100 + v.Minor }

@@ -4,7 +4,10 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/store"
 )
 
@@ -21,8 +24,8 @@ func (r *Request) systemDocuments(ns string) (docs []bson.Raw, ok bool) {
 	case ns == "config.transactions":
 		return n.transactionRecords(), true
 	case ns == "config.system.sessions":
-		for _, s := range n.data.sessions.all(func(SessionID) bool { return true }) {
-			docs = append(docs, s.document())
+		for _, s := range n.data.sessions.All(func(session.ID) bool { return true }) {
+			docs = append(docs, s.Document())
 		}
 		return docs, true
 	}
@@ -31,9 +34,7 @@ func (r *Request) systemDocuments(ns string) (docs []bson.Raw, ok bool) {
 
 // oplog returns the change log as the oplog has it, as far as it is kept and the member has it.
 func (n *Node) oplog() []bson.Raw {
-	n.set.mu.Lock()
-	term, applied := n.set.term, n.set.find(n).applied.TS
-	n.set.mu.Unlock()
+	term, applied := n.set.Position(n)
 	var docs []bson.Raw
 	for _, e := range n.store().Latest().Log() {
 		if e.TS.Compare(applied) > 0 {
@@ -98,9 +99,9 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 	doc = bson.AppendDateTime(doc, "wall", bson.NewDateTime(e.Wall))
 	switch kind {
 	case "i", "u":
-		doc = bson.AppendDocument(doc, "o", orEmpty(e.After))
+		doc = bson.AppendDocument(doc, "o", bsondoc.OrEmpty(e.After))
 	case "d":
-		doc = bson.AppendDocument(doc, "o", orEmpty(e.Key))
+		doc = bson.AppendDocument(doc, "o", bsondoc.OrEmpty(e.Key))
 	default:
 		o, d := bson.BeginDocumentElement(doc, "o")
 		switch {
@@ -116,44 +117,42 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 		doc = bson.EndDocument(d, o)
 	}
 	if kind == "u" {
-		doc = bson.AppendDocument(doc, "o2", orEmpty(e.Key))
+		doc = bson.AppendDocument(doc, "o2", bsondoc.OrEmpty(e.Key))
 	}
 	return bson.EndDocument(doc, at)
 }
 
 // transactionRecords returns what config.transactions has of each session that wrote with a transaction number.
 func (n *Node) transactionRecords() []bson.Raw {
-	n.set.mu.Lock()
-	term := n.set.term
-	n.set.mu.Unlock()
+	term, _ := n.set.Position(n)
 	var docs []bson.Raw
-	for _, s := range n.data.sessions.all(func(SessionID) bool { return true }) {
-		if !s.mu.TryLock() {
+	for _, s := range n.data.sessions.All(func(session.ID) bool { return true }) {
+		if !s.Mu.TryLock() {
 			continue // its command has not written yet
 		}
-		st := &s.state
+		st := &s.State
 		var last bson.Timestamp
-		for _, stmt := range st.stmts {
+		for _, stmt := range st.Stmts {
 			if stmt.TS.Compare(last) > 0 {
 				last = stmt.TS
 			}
 		}
 		state := ""
-		if st.txn != nil && st.phase == txnCommitted {
-			last, state = st.txn.commitTS, "committed"
+		if st.Txn != nil && st.Phase == session.TxnCommitted {
+			last, state = st.Txn.CommitTS, "committed"
 		}
-		if st.txnNumber >= 0 && !last.IsZero() {
+		if st.TxnNumber >= 0 && !last.IsZero() {
 			at, doc := bson.BeginDocument(nil)
-			doc = s.ID.append(doc, "_id")
-			doc = bson.AppendInt64(doc, "txnNum", st.txnNumber)
-			doc = OpTime{last, term}.append(doc, "lastWriteOpTime")
+			doc = s.ID.Append(doc, "_id")
+			doc = bson.AppendInt64(doc, "txnNum", st.TxnNumber)
+			doc = replica.OpTime{TS: last, Term: term}.Append(doc, "lastWriteOpTime")
 			doc = bson.AppendDateTime(doc, "lastWriteDate", bson.DateTime(int64(last.T)*1000))
 			if state != "" {
 				doc = bson.AppendString(doc, "state", state)
 			}
 			docs = append(docs, bson.EndDocument(doc, at))
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	return docs
 }

@@ -4,8 +4,10 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -18,28 +20,28 @@ func (r *Request) anyShard() bool { return r.Node.cfg.Version.AtLeast(7, 1) }
 
 // requestText shows a statement in an error.
 func (op *updateOp) requestText(remove bool) string {
-	return bsontext.Document(build(func(d *docBuilder) {
-		d.doc("q", op.q)
+	return bsontext.Document(bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("q", op.q)
 		if remove {
-			d.b = bson.AppendInt32(d.b, "limit", 1)
+			d.B = bson.AppendInt32(d.B, "limit", 1)
 		} else {
-			d.b = bson.AppendRawValue(d.b, "u", op.u)
+			d.B = bson.AppendRawValue(d.B, "u", op.u)
 		}
 		if op.hint.Type != 0 {
-			d.b = bson.AppendRawValue(d.b, "hint", op.hint)
+			d.B = bson.AppendRawValue(d.B, "hint", op.hint)
 		}
 		if !remove {
-			d.flag("multi", op.multi).flag("upsert", op.upsert)
+			d.Flag("multi", op.multi).Flag("upsert", op.upsert)
 		}
 		if op.collation != nil {
-			d.doc("collation", op.collation)
+			d.Doc("collation", op.collation)
 		}
 	}))
 }
 
 // checkUpdate checks that an update goes to the shards that it may go to.
-func (s *sharding) checkUpdate(r *Request, op *updateOp) error {
-	shards, exact := s.target(op.filter, op.coll == nil)
+func checkUpdate(s *sharding.Metadata, r *Request, op *updateOp) error {
+	shards, exact := s.Target(op.filter, op.coll == nil)
 	r.targeted(shards)
 	switch {
 	case r.anyShard():
@@ -55,18 +57,18 @@ func (s *sharding) checkUpdate(r *Request, op *updateOp) error {
 		return nil
 	}
 	if op.update.IsReplacement() {
-		if _, err := s.keyOf(op.u.Value); err == nil && s.hasKey(op.u.Value) {
+		if _, err := s.KeyOf(op.u.Value); err == nil && hasKey(s, op.u.Value) {
 			return nil
 		}
 	}
 	return srverr.New(srverr.InvalidOptions, "A {multi:false} update on a sharded collection must either contain an exact match on _id or must target a single shard but this update targeted _id (and have the collection default collation) or must target a single shard (and have the simple collation), but this update targeted %d shards. Update request: %s, shard key pattern: %s",
-		len(shards), op.requestText(false), bsontext.Document(s.key))
+		len(shards), op.requestText(false), bsontext.Document(s.Key))
 }
 
 // hasKey reports whether a document has all fields of the shard key.
-func (s *sharding) hasKey(doc bson.Raw) bool {
-	for _, f := range s.fields {
-		if doc.Lookup(strings.Split(f.path, ".")...).Type == 0 {
+func hasKey(s *sharding.Metadata, doc bson.Raw) bool {
+	for _, f := range s.Fields {
+		if doc.Lookup(strings.Split(f.Path, ".")...).Type == 0 {
 			return false
 		}
 	}
@@ -74,8 +76,8 @@ func (s *sharding) hasKey(doc bson.Raw) bool {
 }
 
 // checkDelete does the same for a delete.
-func (s *sharding) checkDelete(r *Request, op *deleteOp) error {
-	shards, exact := s.target(op.filter, op.coll == nil)
+func checkDelete(s *sharding.Metadata, r *Request, op *deleteOp) error {
+	shards, exact := s.Target(op.filter, op.coll == nil)
 	r.targeted(shards)
 	if r.anyShard() || !op.one || exact {
 		return nil
@@ -87,23 +89,23 @@ func (s *sharding) checkDelete(r *Request, op *deleteOp) error {
 		return nil
 	}
 	return srverr.New(srverr.ShardKeyNotFound, "A single delete on a sharded collection must contain an exact match on _id (and have the collection default collation) or contain the shard key (and have the simple collation). Delete request: %s, shard key pattern: %s",
-		op.requestText(true), bsontext.Document(s.key))
+		op.requestText(true), bsontext.Document(s.Key))
 }
 
 // checkChange checks that an update leaves the shard key alone, or may change it.
-func (s *sharding) checkChange(r *Request, op *updateOp, old, doc bson.Raw) error {
+func checkChange(s *sharding.Metadata, r *Request, op *updateOp, old, doc bson.Raw) error {
 	same := true
-	for _, f := range s.fields {
-		path := strings.Split(f.path, ".")
+	for _, f := range s.Fields {
+		path := strings.Split(f.Path, ".")
 		same = same && old.Lookup(path...).Equal(doc.Lookup(path...))
 	}
 	if same {
 		return nil
 	}
-	if _, err := s.keyOf(doc); err != nil {
+	if _, err := s.KeyOf(doc); err != nil {
 		return srverr.New(srverr.NotSingleValueField, "After applying the update to the document {_id: %s , ...}, the shard key was found to be an array or array descendant.", bsontext.Value(doc.Lookup("_id")))
 	}
-	_, exact := s.target(op.filter, op.coll == nil)
+	_, exact := s.Target(op.filter, op.coll == nil)
 	switch {
 	case !exact && !r.anyShard():
 		return srverr.New(31025, "Shard key update is not allowed without specifying the full shard key in the query")
@@ -149,39 +151,39 @@ func (r *Request) explainShards(reply bson.Raw, dst []byte) []byte {
 			stage = "SHARD_MERGE_SORT"
 		}
 	}
-	list := func(d *docBuilder, key string, f func(i int, d *docBuilder)) {
-		at, b := bson.BeginArrayElement(d.b, key)
+	list := func(d *bsondoc.Builder, key string, f func(i int, d *bsondoc.Builder)) {
+		at, b := bson.BeginArrayElement(d.B, key)
 		for n, i := range shards {
-			b = append(bson.AppendIndexHeader(b, bson.TypeEmbeddedDocument, n), build(func(d *docBuilder) { f(i, d) })...)
+			b = append(bson.AppendIndexHeader(b, bson.TypeEmbeddedDocument, n), bsondoc.Build(func(d *bsondoc.Builder) { f(i, d) })...)
 		}
-		d.b = bson.EndDocument(b, at)
+		d.B = bson.EndDocument(b, at)
 	}
 	planner := bson.Raw(reply.Lookup("queryPlanner").Value)
-	d := docBuilder{dst}
-	d.doc("queryPlanner", build(func(d *docBuilder) {
-		d.b = bson.AppendInt32(d.b, "mongosPlannerVersion", 1)
-		d.doc("winningPlan", build(func(d *docBuilder) {
-			d.str("stage", stage)
-			list(d, "shards", func(i int, d *docBuilder) {
-				d.str("shardName", shardName(i)).str("connectionString", r.Node.data.shardHost(i))
-				d.b = bson.AppendRawValue(d.b, "serverInfo", reply.Lookup("serverInfo"))
-				d.b = append(d.b, planner.Elements()...)
+	d := bsondoc.Builder{B: dst}
+	d.Doc("queryPlanner", bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendInt32(d.B, "mongosPlannerVersion", 1)
+		d.Doc("winningPlan", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str("stage", stage)
+			list(d, "shards", func(i int, d *bsondoc.Builder) {
+				d.Str("shardName", shardName(i)).Str("connectionString", r.Node.data.shardHost(i))
+				d.B = bson.AppendRawValue(d.B, "serverInfo", reply.Lookup("serverInfo"))
+				d.B = append(d.B, planner.Elements()...)
 			})
 		}))
 	}))
 	if stats, ok := reply.Lookup("executionStats").Document(); ok {
-		d.doc("executionStats", build(func(d *docBuilder) {
+		d.Doc("executionStats", bsondoc.Build(func(d *bsondoc.Builder) {
 			for k, v := range stats.All() {
 				if k != "executionStages" && k != "executionSuccess" {
-					d.b = bson.AppendRawValue(d.b, k, v)
+					d.B = bson.AppendRawValue(d.B, k, v)
 				}
 			}
-			d.doc("executionStages", build(func(d *docBuilder) {
-				d.str("stage", stage)
-				list(d, "shards", func(i int, d *docBuilder) {
-					d.str("shardName", shardName(i))
+			d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) {
+				d.Str("stage", stage)
+				list(d, "shards", func(i int, d *bsondoc.Builder) {
+					d.Str("shardName", shardName(i))
 					for _, k := range []string{"executionSuccess", "executionStages"} {
-						d.b = bson.AppendRawValue(d.b, k, stats.Lookup(k))
+						d.B = bson.AppendRawValue(d.B, k, stats.Lookup(k))
 					}
 				})
 			}))
@@ -189,42 +191,42 @@ func (r *Request) explainShards(reply bson.Raw, dst []byte) []byte {
 	}
 	for k, v := range reply.All() {
 		if k != "queryPlanner" && k != "executionStats" {
-			d.b = bson.AppendRawValue(d.b, k, v)
+			d.B = bson.AppendRawValue(d.B, k, v)
 		}
 	}
-	return d.b
+	return d.B
 }
 
 // statsOfShards turns collStats into a mongos's, which says what each shard has.
 func (r *Request) statsOfShards(reply bson.Raw, dst []byte) []byte {
 	c := r.Node.store().Latest().Coll(r.Namespace())
-	s := shardingOf(c)
-	d := docBuilder{dst}
-	if d.flag("sharded", s != nil); s == nil {
-		d.str("primary", shardName(r.firstShard()))
+	s := sharding.Of(c)
+	d := bsondoc.Builder{B: dst}
+	if d.Flag("sharded", s != nil); s == nil {
+		d.Str("primary", shardName(r.firstShard()))
 	}
 	for k, v := range reply.All() {
 		if k != "wiredTiger" && k != "indexDetails" {
-			d.b = bson.AppendRawValue(d.b, k, v)
+			d.B = bson.AppendRawValue(d.B, k, v)
 		}
 	}
 	chunks := 1
 	if s != nil {
-		chunks = len(s.chunks)
+		chunks = len(s.Chunks)
 	}
-	d.b = bson.AppendInt32(d.b, "nchunks", int32(chunks))
-	d.doc("shards", build(func(d *docBuilder) {
+	d.B = bson.AppendInt32(d.B, "nchunks", int32(chunks))
+	d.Doc("shards", bsondoc.Build(func(d *bsondoc.Builder) {
 		for _, doc := range r.perShard(c, reply) {
-			d.doc(mustString(doc.Lookup("shard")), build(func(d *docBuilder) {
+			d.Doc(bsondoc.MustString(doc.Lookup("shard")), bsondoc.Build(func(d *bsondoc.Builder) {
 				for k, v := range doc.All() {
 					if k != "shard" {
-						d.b = bson.AppendRawValue(d.b, k, v)
+						d.B = bson.AppendRawValue(d.B, k, v)
 					}
 				}
 			}))
 		}
 	}))
-	return d.b
+	return d.B
 }
 
 // part is what a scan yields of one shard.
@@ -235,24 +237,24 @@ type part struct {
 
 // parts returns a scan per shard of a sharded collection: what a mongos yields comes shard by shard. scan makes another scan over
 // the same documents. It is nil where one scan does it.
-func (s *sharding) parts(filter *query.Filter, scan func() *store.Scan) []part {
-	shards := s.shards()
+func parts(s *sharding.Metadata, filter *query.Filter, scan func() *store.Scan) []part {
+	shards := s.Shards()
 	if filter != nil {
-		shards, _ = s.target(filter, filter.SimpleCollation())
+		shards, _ = s.Target(filter, filter.SimpleCollation())
 	}
 	if len(shards) < 2 {
 		return nil
 	}
 	var list []part
 	for _, i := range shards {
-		list = append(list, part{scan(), func(doc bson.Raw) bool { return s.shardOf(doc) == i }})
+		list = append(list, part{scan(), func(doc bson.Raw) bool { return s.ShardOf(doc) == i }})
 	}
 	return list
 }
 
 // cannotBeSharded refuses a sharded collection where a stage takes none.
 func cannotBeSharded(st *store.State, ns string) error {
-	if shardingOf(st.Coll(ns)) != nil {
+	if sharding.Of(st.Coll(ns)) != nil {
 		return srverr.New(28769, "%s cannot be sharded", ns)
 	}
 	return nil
@@ -267,14 +269,14 @@ func (r *Request) checkStages(st *store.State, db string, stages []bson.Raw) err
 			case "$out":
 				coll, _ = v.StringValue()
 				if spec, ok := v.Document(); ok {
-					coll = mustString(spec.Lookup("coll"))
+					coll = bsondoc.MustString(spec.Lookup("coll"))
 					if other, ok := spec.Lookup("db").StringValue(); ok {
 						db = other
 					}
 				}
 			case "$lookup", "$graphLookup":
 				if spec, ok := v.Document(); ok && !r.Node.cfg.Version.AtLeast(5, 1) {
-					coll = mustString(spec.Lookup("from"))
+					coll = bsondoc.MustString(spec.Lookup("from"))
 				}
 			}
 			if coll == "" {

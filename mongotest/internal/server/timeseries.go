@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -14,7 +15,7 @@ import (
 // seriesFields returns the names of the time and the meta field; the latter may be empty.
 func seriesFields(c *store.Coll) (timeField, metaField string) {
 	spec := bson.Raw(c.Raw.Lookup("timeseries").Value)
-	return mustString(spec.Lookup("timeField")), mustString(spec.Lookup("metaField"))
+	return bsondoc.MustString(spec.Lookup("timeField")), bsondoc.MustString(spec.Lookup("metaField"))
 }
 
 // measurement checks a document that is to be inserted and returns it as it will be read: the time and the meta field come first.
@@ -27,14 +28,14 @@ func (r *Request) measurement(c *store.Coll, doc bson.Raw) (bson.Raw, error) {
 	if at.Type != bson.TypeDateTime {
 		return nil, srverr.New(srverr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", timeField)
 	}
-	return build(func(d *docBuilder) {
-		d.b = bson.AppendRawValue(d.b, timeField, at)
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendRawValue(d.B, timeField, at)
 		if meta := doc.Lookup(metaField); metaField != "" && meta.Type != 0 {
-			d.b = bson.AppendRawValue(d.b, metaField, meta)
+			d.B = bson.AppendRawValue(d.B, metaField, meta)
 		}
 		for k, v := range doc.All() {
 			if k != timeField && (metaField == "" || k != metaField) {
-				d.b = bson.AppendRawValue(d.b, k, v)
+				d.B = bson.AppendRawValue(d.B, k, v)
 			}
 		}
 	}), nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
 )
@@ -150,8 +151,8 @@ func (t *ttlMonitor) pass() {
 
 // run deletes what has expired by the rule.
 func (e expiry) run(tx *store.Tx, c *store.Coll, now time.Time, deleted int) (*store.Coll, int) {
-	filter := build(func(d *docBuilder) {
-		d.doc(e.path, build(func(d *docBuilder) { d.b = bson.AppendDateTime(d.b, "$lte", bson.NewDateTime(now.Add(-e.after))) }))
+	filter := bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc(e.path, bsondoc.Build(func(d *bsondoc.Builder) { d.B = bson.AppendDateTime(d.B, "$lte", bson.NewDateTime(now.Add(-e.after))) }))
 	})
 	f, err := query.ParseFilter(filter, nil)
 	if err != nil {

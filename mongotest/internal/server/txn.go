@@ -4,42 +4,9 @@ import (
 	"bytes"
 	"time"
 
-	"allium/bson"
+	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
-
-// StoreTxn is the store's side of a multi-document transaction.
-type StoreTxn interface {
-	// Commit makes the writes visible, all at once, and returns their time: zero if there were none.
-	Commit() (bson.Timestamp, error)
-	// Abort forgets the writes.
-	Abort()
-}
-
-// Txn is a multi-document transaction (specification: transactions). It is used by one command at a time.
-type Txn struct {
-	Number int64
-	Store  StoreTxn
-	// ReadTime is the time of the snapshot that the transaction reads; zero: the newest when its first command began.
-	ReadTime bson.Timestamp
-
-	session  *Session
-	api      string // the Stable API's parameters of its first command
-	started  time.Time
-	commitTS bson.Timestamp
-	expiry   *time.Timer
-}
-
-// end lets go of the transaction's resources.
-func (t *Txn) end(commit bool) {
-	if t.expiry != nil {
-		t.expiry.Stop()
-	}
-	if !commit && t.Store != nil {
-		t.Store.Abort()
-	}
-	t.Store = nil
-}
 
 // InTxn reports whether the command runs in a multi-document transaction.
 func (r *Request) InTxn() bool { return r.autocommit != nil }
@@ -48,56 +15,45 @@ func (r *Request) InTxn() bool { return r.autocommit != nil }
 func (r *Request) IsRetryable() bool { return r.hasTxnNumber && r.autocommit == nil }
 
 // Executed returns what an earlier attempt of this retryable write did for the statement.
-func (r *Request) Executed(stmt int32) (Statement, bool) {
+func (r *Request) Executed(stmt int32) (session.Statement, bool) {
 	if !r.IsRetryable() {
-		return Statement{}, false
+		return session.Statement{}, false
 	}
-	s, ok := r.Session.state.stmts[stmt]
+	s, ok := r.Session.State.Stmts[stmt]
 	return s, ok
 }
 
 // Record notes what a statement of a retryable write did. It does nothing for other writes.
-func (r *Request) Record(stmt int32, s Statement) {
+func (r *Request) Record(stmt int32, s session.Statement) {
 	if !r.IsRetryable() {
 		return
 	}
-	st := &r.Session.state
-	if st.stmts == nil {
-		st.stmts = map[int32]Statement{}
+	st := &r.Session.State
+	if st.Stmts == nil {
+		st.Stmts = map[int32]session.Statement{}
 	}
-	st.stmts[stmt] = s
-}
-
-// rollBack forgets what retryable writes did after a time: the new primary never had them, and a retry must do them again.
-func (s *Session) rollBack(to bson.Timestamp) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, stmt := range s.state.stmts {
-		if stmt.TS.Compare(to) > 0 {
-			delete(s.state.stmts, id)
-		}
-	}
+	st.Stmts[stmt] = s
 }
 
 // checkOut takes the request's session for as long as the command runs and brings its transaction into the state that
 // the command asks for.
 func (r *Request) checkOut() error {
 	s := r.Session
-	if !s.mu.TryLock() {
+	if !s.Mu.TryLock() {
 		if err := r.waitSession(); err != nil {
 			return err
 		}
 	}
 	r.checkedOut = true
-	st := &s.state
+	st := &s.State
 	if r.Node.set != nil && !r.Node.isPrimary() {
 		return srverr.New(srverr.NotWritablePrimary, "Not primary so we cannot begin or continue a transaction")
 	}
-	if r.txnNumber < st.txnNumber {
+	if r.txnNumber < st.TxnNumber {
 		if r.autocommit == nil && r.Node.cfg.Version.AtLeast(5, 0) {
-			return srverr.New(srverr.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer retryable write with txnNumber %d has already started on this session.", r.txnNumber, s.ID, st.txnNumber)
+			return srverr.New(srverr.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer retryable write with txnNumber %d has already started on this session.", r.txnNumber, s.ID, st.TxnNumber)
 		}
-		return srverr.New(srverr.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", r.txnNumber, s.ID, st.txnNumber)
+		return srverr.New(srverr.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", r.txnNumber, s.ID, st.TxnNumber)
 	}
 	switch {
 	case r.autocommit == nil:
@@ -111,7 +67,7 @@ func (r *Request) checkOut() error {
 func (r *Request) checkIn() {
 	if r.checkedOut {
 		r.checkedOut = false
-		r.Session.mu.Unlock()
+		r.Session.Mu.Unlock()
 	}
 }
 
@@ -119,42 +75,42 @@ func (r *Request) checkIn() {
 func (r *Request) waitSession() error {
 	free := make(chan struct{})
 	go func() {
-		r.Session.mu.Lock()
+		r.Session.Mu.Lock()
 		close(free)
 	}()
 	if _, err := r.Wait(free, 0); err != nil {
 		s := r.Session
 		go func() {
 			<-free
-			s.mu.Unlock()
+			s.Mu.Unlock()
 		}()
 		return err
 	}
 	return nil
 }
 
-func (r *Request) beginRetryable(st *sessionState) error {
-	if r.txnNumber > st.txnNumber {
-		r.Session.abort()
-		*st = sessionState{txnNumber: r.txnNumber}
+func (r *Request) beginRetryable(st *session.State) error {
+	if r.txnNumber > st.TxnNumber {
+		r.Session.Abort()
+		*st = session.State{TxnNumber: r.txnNumber}
 		return nil
 	}
-	if st.phase != retryableWrite {
+	if st.Phase != session.RetryableWrite {
 		return srverr.New(srverr.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
 	}
 	return nil
 }
 
-func (r *Request) beginTxn(st *sessionState) error {
-	if r.txnNumber == st.txnNumber && (r.Node.role != Mongos || st.phase != txnAborted) {
+func (r *Request) beginTxn(st *session.State) error {
+	if r.txnNumber == st.TxnNumber && (r.Node.role != Mongos || st.Phase != session.TxnAborted) {
 		return srverr.New(srverr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	}
 	if r.Cmd.Name == "killCursors" {
 		return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run killCursors as the first operation in a multi-document transaction.")
 	}
-	r.Session.abort()
-	t := &Txn{Number: r.txnNumber, session: r.Session, api: r.apiText(), started: time.Now(), ReadTime: r.rc.at}
-	*st = sessionState{txnNumber: r.txnNumber, phase: txnInProgress, txn: t}
+	r.Session.Abort()
+	t := &session.Txn{Number: r.txnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at}
+	*st = session.State{TxnNumber: r.txnNumber, Phase: session.TxnInProgress, Txn: t}
 	if begin := r.Node.data.Begin; begin != nil {
 		t.Store = begin(r, t)
 	}
@@ -163,22 +119,22 @@ func (r *Request) beginTxn(st *sessionState) error {
 	return nil
 }
 
-func (r *Request) continueTxn(st *sessionState) error {
-	if r.txnNumber != st.txnNumber || st.phase == retryableWrite {
-		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", r.txnNumber, st.txnNumber)
+func (r *Request) continueTxn(st *session.State) error {
+	if r.txnNumber != st.TxnNumber || st.Phase == session.RetryableWrite {
+		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", r.txnNumber, st.TxnNumber)
 	}
-	if st.txn != nil {
-		if err := r.sameAPI("transaction-continuing command", st.txn.api, "transaction's first command"); err != nil {
+	if st.Txn != nil {
+		if err := r.sameAPI("transaction-continuing command", st.Txn.Api, "transaction's first command"); err != nil {
 			return err
 		}
 	}
 	switch {
-	case st.phase == txnAborted:
+	case st.Phase == session.TxnAborted:
 		return srverr.New(srverr.NoSuchTransaction, "Transaction %d has been aborted.", r.txnNumber)
-	case st.phase == txnCommitted && r.Cmd.Name != "commitTransaction":
+	case st.Phase == session.TxnCommitted && r.Cmd.Name != "commitTransaction":
 		return srverr.New(srverr.TransactionCommitted, "Transaction %d has been committed.", r.txnNumber)
 	}
-	r.Txn = st.txn
+	r.Txn = st.Txn
 	return nil
 }
 
@@ -210,32 +166,18 @@ func (r *Request) spoilTxn() bool {
 // failTxn aborts the transaction after an error of a command in it.
 func (r *Request) failTxn() {
 	if r.InTxn() && r.checkedOut {
-		r.Session.abort()
+		r.Session.Abort()
 	}
 }
 
 // expireTxn aborts the transaction when it has been open for too long (transactionLifetimeLimitSeconds).
-func (n *Node) expireTxn(s *Session, t *Txn) {
+func (n *Node) expireTxn(s *session.Session, t *session.Txn) {
 	limit := time.Duration(n.intParameter("transactionLifetimeLimitSeconds")) * time.Second
-	t.expiry = time.AfterFunc(limit, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.state.txn == t {
-			s.abort()
+	t.Expiry = time.AfterFunc(limit, func() {
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		if s.State.Txn == t {
+			s.Abort()
 		}
 	})
-}
-
-// abortAllTxns aborts every open transaction of the data set, as a step-down does.
-func (d *Data) abortAllTxns() {
-	for _, s := range d.sessions.all(func(SessionID) bool { return true }) {
-		s.mu.Lock()
-		s.abort()
-		s.mu.Unlock()
-	}
-}
-
-// String returns the id as the server's messages show it.
-func (id SessionID) String() string {
-	return uuidString(id.ID) + " - " + base64String(id.UID[:])
 }

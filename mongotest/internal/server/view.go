@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -97,7 +98,7 @@ func references(db, on string, pipeline bson.Raw) []string {
 	var walk func(pipeline bson.Raw)
 	walk = func(pipeline bson.Raw) {
 		for st := range pipeline.Values() {
-			name, v := firstElement(orEmpty(st.Value))
+			name, v := bsondoc.FirstElement(bsondoc.OrEmpty(st.Value))
 			add := func(s string, ok bool) {
 				if ok {
 					refs = append(refs, namespace(db, s))

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -34,11 +35,11 @@ func writeStruct(name string, required []string, more map[string]idlField) *idlS
 		"bypassDocumentValidation": {kind: idlSafeBool},
 		"stmtId":                   {kind: idlInt},
 		"stmtIds":                  {kind: idlInts},
-		"isTimeseriesNamespace":    {kind: idlSafeBool, since: Version{5, 0, 0}},
-		"collectionUUID":           {kind: idlAny, since: Version{6, 0, 0}},
-		"encryptionInformation":    {kind: idlObject, since: Version{6, 0, 0}},
-		"bypassEmptyTsReplacement": {kind: idlSafeBool, since: Version{8, 0, 0}},
-		"includeQueryStatsMetrics": {kind: idlSafeBool, since: Version{8, 1, 0}},
+		"isTimeseriesNamespace":    {kind: idlSafeBool, since: release.At(5, 0, 0)},
+		"collectionUUID":           {kind: idlAny, since: release.At(6, 0, 0)},
+		"encryptionInformation":    {kind: idlObject, since: release.At(6, 0, 0)},
+		"bypassEmptyTsReplacement": {kind: idlSafeBool, since: release.At(8, 0, 0)},
+		"includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 1, 0)},
 	}}
 	for k, f := range more {
 		t.fields[k] = f

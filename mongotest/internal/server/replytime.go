@@ -1,11 +1,6 @@
 package server
 
-import (
-	"maps"
-	"slices"
-
-	"allium/bson"
-)
+import "allium/bson"
 
 // appendTimes appends operationTime and $clusterTime, which replica set members and mongoses put into every reply.
 func (n *Node) appendTimes(r *Request, dst []byte) []byte {
@@ -17,7 +12,7 @@ func (n *Node) appendTimes(r *Request, dst []byte) []byte {
 		return dst
 	}
 	if r.oplogQuery && n.set != nil {
-		dst = n.appendOplogQueryData(dst)
+		dst = n.set.AppendOplogQueryData(dst, n)
 	}
 	at, dst := bson.BeginDocumentElement(dst, "$clusterTime")
 	dst = bson.AppendTimestamp(dst, "clusterTime", now)
@@ -39,12 +34,5 @@ func (n *Node) operationTime(r *Request) bson.Timestamp {
 	if n.set == nil {
 		return n.data.Clock.Last()
 	}
-	n.set.mu.Lock()
-	defer n.set.mu.Unlock()
-	if r.rc.level == "majority" && r.Cmd != nil && r.Cmd.ReadConcern && n.set.committed.TS.Compare(n.set.find(n).applied.TS) < 0 {
-		return n.set.committed.TS
-	}
-	return n.set.find(n).applied.TS
+	return n.set.OperationTime(n, r.rc.level == "majority" && r.Cmd != nil && r.Cmd.ReadConcern)
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,32 +1,34 @@
-package server
+package replica
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/release"
 )
 
-// appendHello appends the replica set's part of a hello reply (specification: server discovery and monitoring).
-func (s *Set) appendHello(dst []byte, n *Node, legacy bool) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// AppendHello appends the replica set's part of a hello reply (specification: server discovery and monitoring).
+func (s *Set) AppendHello(dst []byte, n Peer, v release.Version, legacy bool) []byte {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	me := s.find(n)
 	var hosts, passives, arbiters []string
 	for _, m := range s.members {
 		switch {
 		case m.Hidden:
 		case m.Arbiter:
-			arbiters = append(arbiters, m.node.addr)
+			arbiters = append(arbiters, m.node.Addr())
 		case m.Priority == 0:
-			passives = append(passives, m.node.addr)
+			passives = append(passives, m.node.Addr())
 		default:
-			hosts = append(hosts, m.node.addr)
+			hosts = append(hosts, m.node.Addr())
 		}
 	}
-	dst = appendStrings(dst, "hosts", hosts)
+	dst = bsondoc.AppendStrings(dst, "hosts", hosts)
 	if passives != nil {
-		dst = appendStrings(dst, "passives", passives)
+		dst = bsondoc.AppendStrings(dst, "passives", passives)
 	}
 	if arbiters != nil {
-		dst = appendStrings(dst, "arbiters", arbiters)
+		dst = bsondoc.AppendStrings(dst, "arbiters", arbiters)
 	}
 	dst = bson.AppendString(dst, "setName", s.name)
 	dst = bson.AppendInt32(dst, "setVersion", s.version)
@@ -34,10 +36,10 @@ func (s *Set) appendHello(dst []byte, n *Node, legacy bool) []byte {
 	if legacy {
 		primaryField = "ismaster"
 	}
-	dst = bson.AppendBool(dst, primaryField, me.state == statePrimary)
-	dst = bson.AppendBool(dst, "secondary", me.state == stateSecondary)
+	dst = bson.AppendBool(dst, primaryField, me.state == StatePrimary)
+	dst = bson.AppendBool(dst, "secondary", me.state == StateSecondary)
 	if s.primary != nil && !me.isolated {
-		dst = bson.AppendString(dst, "primary", s.primary.node.addr)
+		dst = bson.AppendString(dst, "primary", s.primary.node.Addr())
 	}
 	if me.Arbiter {
 		dst = bson.AppendBool(dst, "arbiterOnly", true)
@@ -50,7 +52,7 @@ func (s *Set) appendHello(dst []byte, n *Node, legacy bool) []byte {
 	}
 	if me.Delay > 0 {
 		name := "secondaryDelaySecs"
-		if !n.cfg.Version.AtLeast(5, 0) {
+		if !v.AtLeast(5, 0) {
 			name = "slaveDelay"
 		}
 		dst = bson.AppendInt32(dst, name, int32(me.Delay.Seconds()))
@@ -58,25 +60,25 @@ func (s *Set) appendHello(dst []byte, n *Node, legacy bool) []byte {
 	if len(me.Tags) > 0 {
 		dst = appendTags(dst, me.Tags)
 	}
-	dst = bson.AppendString(dst, "me", me.node.addr)
-	if me.state == statePrimary {
+	dst = bson.AppendString(dst, "me", me.node.Addr())
+	if me.state == StatePrimary {
 		dst = bson.AppendObjectID(dst, "electionId", s.electionID)
 	}
 	at, dst := bson.BeginDocumentElement(dst, "lastWrite")
-	dst = me.applied.append(dst, "opTime")
+	dst = me.applied.Append(dst, "opTime")
 	dst = bson.AppendDateTime(dst, "lastWriteDate", bson.NewDateTime(me.wall))
 	committed, wall := s.committed, s.commitWall
 	if committed.compare(me.applied) > 0 {
 		committed, wall = me.applied, me.wall
 	}
-	dst = committed.append(dst, "majorityOpTime")
+	dst = committed.Append(dst, "majorityOpTime")
 	dst = bson.AppendDateTime(dst, "majorityWriteDate", bson.NewDateTime(wall))
 	return bson.EndDocument(dst, at)
 }
 
 func appendTags(dst []byte, tags map[string]string) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "tags")
-	for _, k := range sortedKeys(tags) {
+	for _, k := range bsondoc.SortedKeys(tags) {
 		dst = bson.AppendString(dst, k, tags[k])
 	}
 	return bson.EndDocument(dst, at)

@@ -3,28 +3,33 @@ package server
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/clock"
+	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/session"
 )
 
 // Data is what the members of one replica set (or one standalone, or all nodes of a sharded cluster) have in common:
 // the clock, the logical sessions, and the store with its hooks.
 type Data struct {
-	Clock *Clock
+	Clock *clock.Clock
 	// Begin starts the store's side of a multi-document transaction, whose first command r is. r.ReadTime says
 	// what it sees.
-	Begin func(r *Request, t *Txn) StoreTxn
+	Begin func(r *Request, t *session.Txn) session.StoreTxn
 	// Rollback undoes every write after this time: a new primary never had them.
 	Rollback func(to bson.Timestamp)
 
 	storage storage
 
 	defaults atomic.Pointer[defaultConcerns]
-	sessions *sessionCatalog
-	users    users
+	sessions *session.Catalog
+	accounts account.Registry
 	cluster  cluster
 	ttl      ttlMonitor
-	set      *Set // nil for a standalone
+	set      *replica.Set // nil for a standalone
 
 	mu         sync.Mutex
 	parameters map[string]bson.Raw // that were set with setClusterParameter
@@ -37,7 +42,7 @@ type Data struct {
 
 // NewData returns an empty data set.
 func NewData() *Data {
-	d := &Data{Clock: &Clock{}, sessions: newSessionCatalog()}
+	d := &Data{Clock: &clock.Clock{}, sessions: session.NewCatalog()}
 	d.connectStore()
 	return d
 }
@@ -45,7 +50,7 @@ func NewData() *Data {
 // Close ends what runs in the background for the data set.
 func (d *Data) Close() {
 	d.ttl.stop()
-	d.abortAllTxns()
+	d.sessions.AbortAll()
 	d.mu.Lock()
 	list := d.closers
 	d.closers = nil
@@ -72,7 +77,8 @@ func (d *Data) OnCommit(f func(bson.Timestamp)) {
 	d.mu.Unlock()
 }
 
-func (d *Data) notifyCommit(ts bson.Timestamp) {
+// NotifyCommit tells everybody who watches that the majority commit point has moved.
+func (d *Data) NotifyCommit(ts bson.Timestamp) {
 	d.mu.Lock()
 	list := d.committed
 	d.mu.Unlock()
@@ -92,11 +98,10 @@ func (d *Data) Wrote(ts bson.Timestamp) {
 // KeepSince returns the oldest time that a member or the commit point is at: versions that were current then must be
 // kept. ok is false while everybody is at the newest write, so that nothing needs to be kept for replication.
 func (d *Data) KeepSince() (ts bson.Timestamp, ok bool) {
-	if d.set == nil || !d.set.behind.Load() {
+	if d.set == nil {
 		return bson.Timestamp{}, false
 	}
-	v := d.set.oldest.Load()
-	return bson.Timestamp{T: uint32(v >> 32), I: uint32(v)}, true
+	return d.set.KeepSince()
 }
 
 // Committed returns the majority commit point, zero on a standalone.
@@ -104,7 +109,24 @@ func (d *Data) Committed() bson.Timestamp {
 	if d.set == nil {
 		return bson.Timestamp{}
 	}
-	d.set.mu.Lock()
-	defer d.set.mu.Unlock()
-	return d.set.committed.TS
+	return d.set.Committed()
 }
+
+// AddUser adds or replaces a user.
+func (d *Data) AddUser(u *account.User) { d.accounts.Add(u) }
+
+// Now returns the wall clock as the deployment sees it.
+func (d *Data) Now() time.Time { return d.Clock.Now() }
+
+// Tick returns the timestamp for a new write.
+func (d *Data) Tick() bson.Timestamp { return d.Clock.Tick() }
+
+// RollBack undoes every write after a time: a new primary never had them.
+func (d *Data) RollBack(to bson.Timestamp) {
+	if d.Rollback != nil {
+		d.Rollback(to)
+	}
+}
+
+// AbortTransactions aborts every open transaction.
+func (d *Data) AbortTransactions() { d.sessions.AbortAll() }

@@ -1,4 +1,4 @@
-package server
+package replica
 
 import "time"
 
@@ -22,9 +22,9 @@ func (s *Set) delayOf(m *member) time.Duration {
 
 // SetLag makes a node apply writes that much later whenever it is a secondary. What waits to be applied keeps its time, unless
 // there is no lag any more.
-func (s *Set) SetLag(n *Node, lag time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Set) SetLag(n Peer, lag time.Duration) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	m := s.find(n)
 	m.lag = lag
 	if m.hasData() && m.holds == 0 && s.delayOf(m) == 0 {
@@ -51,8 +51,8 @@ func (s *Set) armLocked(m *member) {
 
 // applyDue applies what is due.
 func (s *Set) applyDue(m *member) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if m.holds > 0 {
 		m.pending = nil // release brings the member up to date
 	}

@@ -1,4 +1,4 @@
-package server
+package replica
 
 import (
 	"time"
@@ -21,8 +21,8 @@ func (s *Set) endStepDownLocked(m *member) {
 
 // lostPrimaryLocked notes that there is no primary. The next election waits for the set's election delay.
 func (s *Set) lostPrimaryLocked() {
-	if s.primary != nil && s.primary.state == statePrimary {
-		s.primary.state = stateSecondary
+	if s.primary != nil && s.primary.state == StatePrimary {
+		s.primary.state = StateSecondary
 	}
 	s.primary = nil
 	if s.electTimer != nil {
@@ -37,9 +37,9 @@ func (s *Set) lostPrimaryLocked() {
 
 // SetElectionDelay sets how long the set stays without a primary before it elects another one.
 func (s *Set) SetElectionDelay(d time.Duration) {
-	s.mu.Lock()
+	s.Mu.Lock()
 	s.electionDelay = d
-	s.mu.Unlock()
+	s.Mu.Unlock()
 }
 
 // barLocked keeps a member from being elected for a while; after that it stands for election if there is no primary.
@@ -56,23 +56,23 @@ func (s *Set) barLocked(m *member, period time.Duration) {
 
 // StepDown makes the primary give up its place for the period. Unless forced, an electable secondary must have all of its
 // writes, for which it waits up to catchUp.
-func (s *Set) StepDown(r *Request, n *Node, period, catchUp time.Duration, force bool) error {
-	s.mu.Lock()
+func (s *Set) StepDown(r Waiter, n Peer, period, catchUp time.Duration, force bool) error {
+	s.Mu.Lock()
 	if s.primary == nil || s.primary.node != n {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return srverr.New(srverr.NotWritablePrimary, "not primary so can't step down")
 	}
 	m := s.primary
 	m.beginStepDownLocked()
-	s.mu.Unlock()
-	n.interruptPrimaryWork(r)
+	s.Mu.Unlock()
+	n.InterruptPrimaryWork(r)
 	ready := func() bool {
 		have := 0
 		electable := false
 		for _, m := range s.members {
 			if m.hasData() && m.connected() && m.applied == s.newest {
 				have += m.Votes
-				electable = electable || m.state == stateSecondary && m.Priority > 0
+				electable = electable || m.state == StateSecondary && m.Priority > 0
 			}
 		}
 		return electable && have >= s.writeMajority()
@@ -83,9 +83,9 @@ func (s *Set) StepDown(r *Request, n *Node, period, catchUp time.Duration, force
 		ok, err = s.wait(r, max(catchUp, time.Nanosecond), ready)
 	}
 	if err == nil && !ok && !force {
-		err = srverr.New(srverr.ExceededTimeLimit, "No electable secondaries caught up as of %s. Please use the replSetStepDown command with the argument {force: true} to force node to step down.", s.data.Clock.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
+		err = srverr.New(srverr.ExceededTimeLimit, "No electable secondaries caught up as of %s. Please use the replSetStepDown command with the argument {force: true} to force node to step down.", s.data.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
-	s.mu.Lock()
+	s.Mu.Lock()
 	stepped := err == nil && s.primary == m
 	if stepped {
 		s.lostPrimaryLocked()
@@ -93,30 +93,18 @@ func (s *Set) StepDown(r *Request, n *Node, period, catchUp time.Duration, force
 		s.bumpLocked()
 	}
 	s.endStepDownLocked(m)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if stepped {
 		s.Elect()
 	}
 	return err
 }
 
-// interruptPrimaryWork ends what only a primary may do, running writes and open transactions, and returns when the
-// interrupted commands have their replies.
-func (n *Node) interruptPrimaryWork(except *Request) {
-	killed := n.killOperations(func(o *opInfo) bool {
-		return (except == nil || o.op != except.op) && (o.cmd.Where == OnPrimary && o.cmd.Name != "replSetStepDown" || o.inTxn)
-	}, srverr.New(srverr.InterruptedDueToReplStateChange, "operation was interrupted"))
-	n.data.abortAllTxns()
-	for _, o := range killed {
-		<-o.ended
-	}
-}
-
 // Freeze keeps a secondary from being elected; zero ends that.
-func (s *Set) Freeze(n *Node, period time.Duration) {
-	s.mu.Lock()
+func (s *Set) Freeze(n Peer, period time.Duration) {
+	s.Mu.Lock()
 	s.barLocked(s.find(n), period)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if period == 0 {
 		s.Elect()
 	}
@@ -135,19 +123,19 @@ func (s *Set) wouldElectLocked(candidate *member) bool {
 }
 
 // StepUp makes a node primary, as replSetStepUp does.
-func (s *Set) StepUp(n *Node) error {
-	s.mu.Lock()
+func (s *Set) StepUp(n Peer) error {
+	s.Mu.Lock()
 	m := s.find(n)
-	if m.state != stateSecondary || m.Priority <= 0 || !m.connected() || !s.wouldElectLocked(m) {
-		s.mu.Unlock()
+	if m.state != StateSecondary || m.Priority <= 0 || !m.connected() || !s.wouldElectLocked(m) {
+		s.Mu.Unlock()
 		return srverr.New(srverr.CommandFailed, "Election failed.")
 	}
 	old := s.primary
 	if old != nil {
 		old.beginStepDownLocked()
-		s.mu.Unlock()
-		old.node.interruptPrimaryWork(nil)
-		s.mu.Lock()
+		s.Mu.Unlock()
+		old.node.InterruptPrimaryWork(nil)
+		s.Mu.Lock()
 		if s.primary == old {
 			s.lostPrimaryLocked()
 			s.bumpLocked()
@@ -156,7 +144,7 @@ func (s *Set) StepUp(n *Node) error {
 	}
 	rollback, ok := s.electLocked(m)
 	ok = ok && s.primary == m
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.afterElection(rollback)
 	if !ok {
 		return srverr.New(srverr.CommandFailed, "Election failed.")
@@ -165,11 +153,11 @@ func (s *Set) StepUp(n *Node) error {
 }
 
 // Down takes a node out of the set because its process has ended. The others elect a new primary if it was one.
-func (s *Set) Down(n *Node) {
-	s.mu.Lock()
+func (s *Set) Down(n Peer) {
+	s.Mu.Lock()
 	m := s.find(n)
 	if m.state == stateDown {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return
 	}
 	was := s.primary == m
@@ -183,9 +171,9 @@ func (s *Set) Down(n *Node) {
 	} else {
 		s.progressLocked() // what the others' hello says stays the same
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if was {
-		n.data.abortAllTxns()
+		s.data.AbortTransactions()
 		s.Elect()
 		return
 	}
@@ -194,58 +182,58 @@ func (s *Set) Down(n *Node) {
 
 // checkMajority makes the primary step down if it does not reach a majority any more.
 func (s *Set) checkMajority() {
-	s.mu.Lock()
+	s.Mu.Lock()
 	m := s.primary
 	all, connected := s.votes()
 	if m == nil || connected > all/2 {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return
 	}
 	m.beginStepDownLocked()
-	s.mu.Unlock()
-	m.node.interruptPrimaryWork(nil)
-	s.mu.Lock()
+	s.Mu.Unlock()
+	m.node.InterruptPrimaryWork(nil)
+	s.Mu.Lock()
 	if s.primary == m {
 		s.lostPrimaryLocked()
 		s.bumpLocked()
 	}
 	s.endStepDownLocked(m)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.Elect() // somebody may have come back meanwhile
 }
 
 // Up brings a node back whose process has started again.
-func (s *Set) Up(n *Node) {
-	s.mu.Lock()
+func (s *Set) Up(n Peer) {
+	s.Mu.Lock()
 	m := s.find(n)
 	if m.state != stateDown {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return
 	}
-	m.state = stateSecondary
+	m.state = StateSecondary
 	if m.Arbiter {
 		m.state = stateArbiter
 	}
 	s.releaseLocked(m)
 	s.bumpLocked()
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.Elect()
 }
 
 // Isolate cuts a node off from the other members; clients still reach it. A primary steps down.
-func (s *Set) Isolate(n *Node) {
-	s.mu.Lock()
+func (s *Set) Isolate(n Peer) {
+	s.Mu.Lock()
 	m := s.find(n)
 	if m.isolated {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return
 	}
 	was := s.primary == m
 	if was {
 		m.beginStepDownLocked()
-		s.mu.Unlock()
-		n.interruptPrimaryWork(nil)
-		s.mu.Lock()
+		s.Mu.Unlock()
+		n.InterruptPrimaryWork(nil)
+		s.Mu.Lock()
 		if s.primary == m {
 			s.lostPrimaryLocked()
 		}
@@ -256,7 +244,7 @@ func (s *Set) Isolate(n *Node) {
 		m.holds++
 	}
 	s.bumpLocked()
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if was {
 		s.Elect()
 		return
@@ -265,30 +253,24 @@ func (s *Set) Isolate(n *Node) {
 }
 
 // Join ends Isolate.
-func (s *Set) Join(n *Node) {
-	s.mu.Lock()
+func (s *Set) Join(n Peer) {
+	s.Mu.Lock()
 	m := s.find(n)
 	if !m.isolated {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return
 	}
 	m.isolated = false
 	s.releaseLocked(m)
 	s.bumpLocked()
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.Elect()
 }
 
-// Hold stops a member from applying writes until Release is called as often.
-func (s *Set) Hold(n *Node) { s.hold(n) }
-
-// Release ends Hold: the member catches up.
-func (s *Set) Release(n *Node) { s.release(n) }
-
 // Primary returns the node that takes writes, or nil.
-func (s *Set) Primary() *Node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Set) Primary() Peer {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if s.primary == nil {
 		return nil
 	}
@@ -297,8 +279,8 @@ func (s *Set) Primary() *Node {
 
 // Close stops the set's timers.
 func (s *Set) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	for _, m := range s.members {
 		if m.stepTimer != nil {
 			m.stepTimer.Stop()

@@ -1,4 +1,5 @@
-package server
+// Package clock is the logical clock of a deployment.
+package clock
 
 import (
 	"sync"
@@ -12,7 +13,7 @@ import (
 // the wall clock. Clients and members carry its time around ($clusterTime). Safe for concurrent use.
 type Clock struct {
 	shift   atomic.Int64           // what a test added to the wall clock, a time.Duration
-	shifted atomic.Pointer[func()] // called when a test moves the clock
+	Shifted atomic.Pointer[func()] // called when a test moves the clock
 
 	mu   sync.Mutex
 	last bson.Timestamp
@@ -26,7 +27,7 @@ func (c *Clock) Now() time.Time {
 // Shift moves the wall clock of the deployment by d.
 func (c *Clock) Shift(d time.Duration) {
 	c.shift.Add(int64(d))
-	if f := c.shifted.Load(); f != nil {
+	if f := c.Shifted.Load(); f != nil {
 		(*f)()
 	}
 }

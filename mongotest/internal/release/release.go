@@ -1,4 +1,5 @@
-package server
+// Package release knows the server releases that a deployment can behave as.
+package release
 
 import (
 	"fmt"
@@ -9,12 +10,15 @@ import (
 // Version is the server version that a deployment claims and behaves as.
 type Version struct{ Major, Minor, Patch int }
 
+// At returns a version.
+func At(major, minor, patch int) Version { return Version{major, minor, patch} }
+
 // DefaultVersion is what a deployment is when nobody says otherwise.
 var DefaultVersion = Version{8, 0, 15}
 
-// releases lists the versions that can be chosen: the patch level that stands for the series, and its greatest wire version.
-var releases = []struct {
-	major, minor, patch int
+// Releases lists the versions that can be chosen: the patch level that stands for the series, and its greatest wire version.
+var Releases = []struct {
+	Major, Minor, patch int
 	wire                int32
 }{
 	{4, 2, 25, 8}, {4, 4, 29, 9}, {5, 0, 31, 13}, {6, 0, 26, 17}, {7, 0, 25, 21}, {8, 0, 15, 25}, {8, 1, 2, 26}, {8, 2, 1, 27},
@@ -38,8 +42,8 @@ func ParseVersion(s string) (Version, error) {
 		*p = n
 	}
 	if len(parts) == 2 {
-		for _, r := range releases {
-			if r.major == v.Major && r.minor == v.Minor {
+		for _, r := range Releases {
+			if r.Major == v.Major && r.Minor == v.Minor {
 				v.Patch = r.patch
 			}
 		}
@@ -53,24 +57,24 @@ func ParseVersion(s string) (Version, error) {
 // Versions returns the versions that can be chosen by their series alone, the oldest first.
 func Versions() []Version {
 	var all []Version
-	for _, r := range releases {
-		all = append(all, Version{r.major, r.minor, r.patch})
+	for _, r := range Releases {
+		all = append(all, Version{r.Major, r.Minor, r.patch})
 	}
 	return all
 }
 
 func seriesList() string {
 	var names []string
-	for _, r := range releases {
-		names = append(names, fmt.Sprintf("%d.%d", r.major, r.minor))
+	for _, r := range Releases {
+		names = append(names, fmt.Sprintf("%d.%d", r.Major, r.Minor))
 	}
 	return strings.Join(names, ", ")
 }
 
 // MaxWire returns maxWireVersion, or 0 for a version that is not offered.
 func (v Version) MaxWire() int32 {
-	for _, r := range releases {
-		if r.major == v.Major && r.minor == v.Minor {
+	for _, r := range Releases {
+		if r.Major == v.Major && r.Minor == v.Minor {
 			return r.wire
 		}
 	}
@@ -82,14 +86,14 @@ func (v Version) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-// atLeast is AtLeast with the patch level.
-func (v Version) atLeast(o Version) bool {
+// AtLeastPatch is AtLeast with the patch level.
+func (v Version) AtLeastPatch(o Version) bool {
 	return v.AtLeast(o.Major, o.Minor) && (v.Major != o.Major || v.Minor != o.Minor || v.Patch >= o.Patch)
 }
 
-// hasHello reports whether the version has hello besides isMaster: it came in a patch release of 4.2 and of 4.4.
-func (v Version) hasHello() bool {
-	return v.atLeast(Version{4, 4, 2}) || v.Major == 4 && v.Minor == 2 && v.Patch >= 10
+// HasHello reports whether the version has hello besides isMaster: it came in a patch release of 4.2 and of 4.4.
+func (v Version) HasHello() bool {
+	return v.AtLeastPatch(Version{4, 4, 2}) || v.Major == 4 && v.Minor == 2 && v.Patch >= 10
 }
 
 // String returns the version with its patch level.

@@ -1,4 +1,7 @@
-package server
+// Package replica is a replica set: its members and their states, elections and step-downs, how
+// far each member has got, write concerns, and what replies tell of it all. It knows nothing of
+// commands or connections: a member is a [Peer], a command that waits a [Waiter].
+package replica
 
 import (
 	"encoding/binary"
@@ -26,7 +29,8 @@ func (o OpTime) compare(other OpTime) int {
 	return o.TS.Compare(other.TS)
 }
 
-func (o OpTime) append(dst []byte, key string) []byte {
+// Append appends the time as an element of a document.
+func (o OpTime) Append(dst []byte, key string) []byte {
 	at, dst := bson.BeginDocumentElement(dst, key)
 	dst = bson.AppendTimestamp(dst, "ts", o.TS)
 	dst = bson.AppendInt64(dst, "t", o.Term)
@@ -43,21 +47,22 @@ type MemberConfig struct {
 	Tags     map[string]string
 }
 
-// memberState is a member's replication state, numbered as replSetGetStatus does.
-type memberState int32
+// State is a member's replication state, numbered as replSetGetStatus does.
+type State int32
 
 const (
-	statePrimary   memberState = 1
-	stateSecondary memberState = 2
-	stateArbiter   memberState = 7
-	stateDown      memberState = 8
+	StatePrimary   State = 1
+	StateSecondary State = 2
+	stateArbiter   State = 7
+	stateDown      State = 8
 )
 
-func (s memberState) String() string {
+// String returns the state as replSetGetStatus names it.
+func (s State) String() string {
 	switch s {
-	case statePrimary:
+	case StatePrimary:
 		return "PRIMARY"
-	case stateSecondary:
+	case StateSecondary:
 		return "SECONDARY"
 	case stateArbiter:
 		return "ARBITER"
@@ -69,8 +74,8 @@ func (s memberState) String() string {
 type member struct {
 	*MemberConfig
 	id      int32
-	node    *Node
-	state   memberState
+	node    Peer
+	state   State
 	applied OpTime
 	wall    time.Time // when applied was written
 	// holds counts the reasons why the member does not apply writes: a test, a fail point, being down or cut off.
@@ -91,6 +96,32 @@ func (m *member) hasData() bool { return !m.Arbiter }
 // connected reports whether the other members reach it.
 func (m *member) connected() bool { return m.state != stateDown && !m.isolated }
 
+// Peer is a process that is a member. Two are the same if they are equal.
+type Peer interface {
+	Addr() string
+	Started() time.Time
+	// BumpTopology tells streaming clients that the next hello differs. It must not call the set.
+	BumpTopology()
+	// InterruptPrimaryWork ends what only a primary may do, running writes and open transactions, but for one command, and
+	// returns when the interrupted commands have their replies.
+	InterruptPrimaryWork(except Waiter)
+}
+
+// Waiter is a command that waits: Wait blocks until ready is closed, or until the timeout has passed (0: none), when it returns false.
+// It is an error if the command has to end.
+type Waiter interface {
+	Wait(ready <-chan struct{}, timeout time.Duration) (bool, error)
+}
+
+// History is what the members have in common: the clock, the store, the transactions.
+type History interface {
+	Now() time.Time
+	Tick() bson.Timestamp
+	NotifyCommit(ts bson.Timestamp) // the majority's commit point has moved
+	RollBack(to bson.Timestamp)     // writes after this time are undone: a new primary never had them
+	AbortTransactions()
+}
+
 // Set is a replica set: its members, who is primary, and how far everybody has got. Safe for concurrent use.
 //
 // All members read one store; a member that is held back sees it as of its position. There are no timers while nothing
@@ -100,11 +131,11 @@ func (m *member) connected() bool { return m.state != stateDown && !m.isolated }
 type Set struct {
 	name string
 	id   bson.ObjectID
-	data *Data
+	data History
 
-	mu         sync.Mutex
+	Mu         sync.Mutex
 	version    int32
-	term       int64
+	Term       int64
 	electionID bson.ObjectID
 	members    []*member
 	primary    *member
@@ -126,30 +157,27 @@ type Set struct {
 	oldest atomic.Uint64 // while behind: the oldest position that somebody may read at
 }
 
-// NewSet returns a replica set without members.
-func NewSet(name string, data *Data) *Set {
-	s := &Set{name: name, id: bson.NewObjectID(), data: data, version: 1, progress: make(chan struct{})}
-	data.set = s
-	return s
+// New returns a replica set without members.
+func New(name string, h History) *Set {
+	return &Set{name: name, id: bson.NewObjectID(), data: h, version: 1, progress: make(chan struct{})}
 }
 
 // Name returns the set's name.
 func (s *Set) Name() string { return s.name }
 
-// Add adds a node as a member; it starts as a secondary, or as an arbiter.
-func (s *Set) Add(n *Node, cfg MemberConfig) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := stateSecondary
+// Add adds a member; it starts as a secondary, or as an arbiter.
+func (s *Set) Add(n Peer, cfg MemberConfig) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	state := StateSecondary
 	if cfg.Arbiter {
 		state = stateArbiter
 	}
 	s.members = append(s.members, &member{MemberConfig: &cfg, id: int32(len(s.members)), node: n, state: state})
-	n.set = s
 }
 
 // find returns the entry of a node.
-func (s *Set) find(n *Node) *member {
+func (s *Set) find(n Peer) *member {
 	for _, m := range s.members {
 		if m.node == n {
 			return m
@@ -158,21 +186,18 @@ func (s *Set) find(n *Node) *member {
 	return nil
 }
 
-// isPrimary reports whether the node takes writes.
-func (n *Node) isPrimary() bool {
-	if n.set == nil {
-		return true
-	}
-	n.set.mu.Lock()
-	defer n.set.mu.Unlock()
-	return n.set.primary != nil && n.set.primary.node == n
+// IsPrimary reports whether the node takes writes.
+func (s *Set) IsPrimary(n Peer) bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.primary != nil && s.primary.node == n
 }
 
-// state returns the node's replication state.
-func (n *Node) state() memberState {
-	n.set.mu.Lock()
-	defer n.set.mu.Unlock()
-	return n.set.find(n).state
+// State returns the node's replication state.
+func (s *Set) State(n Peer) State {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.find(n).state
 }
 
 // votes returns how many votes there are, and how many of them the connected members have.
@@ -198,10 +223,10 @@ func (s *Set) writeMajority() int {
 	return min(all/2+1, data)
 }
 
-// majorityByDefault reports whether the implicit default write concern is majority: not where arbiters could make it hang.
-func (s *Set) majorityByDefault() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// MajorityByDefault reports whether the implicit default write concern is majority: not where arbiters could make it hang.
+func (s *Set) MajorityByDefault() bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	all, data := 0, 0
 	for _, m := range s.members {
 		all += m.Votes
@@ -215,9 +240,9 @@ func (s *Set) majorityByDefault() bool {
 // Elect makes the most suitable member primary, if there is none and a majority of the votes is connected. It reports
 // whether there is a primary now. Without it nobody takes writes.
 func (s *Set) Elect() bool {
-	s.mu.Lock()
+	s.Mu.Lock()
 	rollback, ok := s.electLocked(nil)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.afterElection(rollback)
 	return ok
 }
@@ -234,7 +259,7 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 	}
 	best := candidate
 	for _, m := range s.members {
-		if candidate != nil || m.state != stateSecondary || !m.connected() || m.Priority <= 0 || now.Before(m.ineligible) {
+		if candidate != nil || m.state != StateSecondary || !m.connected() || m.Priority <= 0 || now.Before(m.ineligible) {
 			continue
 		}
 		if best == nil || m.applied.compare(best.applied) > 0 || m.applied == best.applied && m.Priority > best.Priority {
@@ -245,11 +270,11 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 		return nil, false
 	}
 	s.catchUpLocked(best)
-	s.term++
-	best.state = statePrimary
+	s.Term++
+	best.state = StatePrimary
 	s.primary = best
 	s.electionID = bson.ObjectID{0x7f, 0xff, 0xff, 0xff}
-	binary.BigEndian.PutUint64(s.electionID[4:], uint64(s.term))
+	binary.BigEndian.PutUint64(s.electionID[4:], uint64(s.Term))
 	if best.applied.compare(s.newest) < 0 {
 		// The others' writes that the new primary never saw are undone.
 		to := best.applied.TS
@@ -264,16 +289,16 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 			s.committed, s.commitWall = best.applied, best.wall
 		}
 	}
-	best.electedAt = s.data.Clock.Now()
-	best.electedTime = OpTime{s.data.Clock.Tick(), s.term}
+	best.electedAt = s.data.Now()
+	best.electedTime = OpTime{s.data.Tick(), s.Term}
 	s.wroteLocked(best.electedTime.TS)
 	s.bumpLocked()
 	return rollback, true
 }
 
 func (s *Set) afterElection(rollback *bson.Timestamp) {
-	if rollback != nil && s.data.Rollback != nil {
-		s.data.Rollback(*rollback)
+	if rollback != nil {
+		s.data.RollBack(*rollback)
 	}
 }
 
@@ -281,7 +306,7 @@ func (s *Set) afterElection(rollback *bson.Timestamp) {
 func (s *Set) bumpLocked() {
 	for _, m := range s.members {
 		if m.state != stateDown {
-			m.node.bumpTopology()
+			m.node.BumpTopology()
 		}
 	}
 	s.progressLocked()
@@ -296,14 +321,14 @@ func (s *Set) progressLocked() {
 
 // Wrote tells the set that the primary has written up to ts. The store calls it after the write is visible.
 func (s *Set) Wrote(ts bson.Timestamp) {
-	s.mu.Lock()
+	s.Mu.Lock()
 	s.wroteLocked(ts)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 }
 
 func (s *Set) wroteLocked(ts bson.Timestamp) {
 	if ts.Compare(s.newest.TS) > 0 {
-		s.newest, s.newestWall = OpTime{ts, s.term}, s.data.Clock.Now()
+		s.newest, s.newestWall = OpTime{ts, s.Term}, s.data.Now()
 	}
 	for _, m := range s.members {
 		switch {
@@ -348,24 +373,25 @@ func (s *Set) commitLocked() {
 	}
 	if s.committed != best {
 		s.committed, s.commitWall = best, wall
-		s.data.notifyCommit(best.TS)
+		s.data.NotifyCommit(best.TS)
 	}
 	s.oldest.Store(uint64(oldest.T)<<32 | uint64(oldest.I))
 	s.behind.Store(behind)
 	s.progressLocked()
 }
 
-// hold stops a member from applying writes; release lets it catch up.
-func (s *Set) hold(n *Node) {
-	s.mu.Lock()
+// Hold stops a member from applying writes until Release is called as often.
+func (s *Set) Hold(n Peer) {
+	s.Mu.Lock()
 	s.find(n).holds++
-	s.mu.Unlock()
+	s.Mu.Unlock()
 }
 
-func (s *Set) release(n *Node) {
-	s.mu.Lock()
+// Release ends Hold: the member catches up.
+func (s *Set) Release(n Peer) {
+	s.Mu.Lock()
 	s.releaseLocked(s.find(n))
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.Elect() // it may be up to date now
 }
 
@@ -381,20 +407,20 @@ func (s *Set) releaseLocked(m *member) {
 	s.commitLocked()
 }
 
-// applied returns how far a node has got.
-func (s *Set) applied(n *Node) OpTime {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Applied returns how far a node has got.
+func (s *Set) Applied(n Peer) OpTime {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return s.find(n).applied
 }
 
-// readTime returns where a read of this level sees the data on the node.
-func (s *Set) readTime(n *Node, level string) (at bson.Timestamp, latest bool) {
+// ReadTime returns where a read of this level sees the data on the node.
+func (s *Set) ReadTime(n Peer, level string) (at bson.Timestamp, latest bool) {
 	if !s.behind.Load() {
 		return bson.Timestamp{}, true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	m := s.find(n)
 	at = m.applied.TS
 	if (level == "majority" || level == "snapshot") && s.committed.compare(m.applied) < 0 {
@@ -406,22 +432,22 @@ func (s *Set) readTime(n *Node, level string) (at bson.Timestamp, latest bool) {
 }
 
 // wait blocks until ok reports true, which is asked under the lock whenever something has changed.
-func (s *Set) wait(r *Request, timeout time.Duration, ok func() bool) (bool, error) {
+func (s *Set) wait(r Waiter, timeout time.Duration, ok func() bool) (bool, error) {
 	end := time.Now().Add(timeout)
-	s.mu.Lock()
+	s.Mu.Lock()
 	if ok() {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return true, nil
 	}
 	s.waiters++
 	defer func() {
-		s.mu.Lock()
+		s.Mu.Lock()
 		s.waiters--
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}()
 	for {
 		progress := s.progress
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		left := time.Duration(0)
 		if timeout > 0 {
 			if left = time.Until(end); left <= 0 {
@@ -431,16 +457,16 @@ func (s *Set) wait(r *Request, timeout time.Duration, ok func() bool) (bool, err
 		if more, err := r.Wait(progress, left); err != nil || !more {
 			return false, err
 		}
-		s.mu.Lock()
+		s.Mu.Lock()
 		if ok() {
-			s.mu.Unlock()
+			s.Mu.Unlock()
 			return true, nil
 		}
 	}
 }
 
-// waitApplied waits until the node (or the commit point) has got to ts.
-func (s *Set) waitApplied(r *Request, n *Node, ts bson.Timestamp, majority bool) error {
+// WaitApplied waits until the node (or the commit point) has got to ts.
+func (s *Set) WaitApplied(r Waiter, n Peer, ts bson.Timestamp, majority bool) error {
 	// A time that was only heard of has no write; the primary writes nothing for it, it just is there.
 	_, err := s.wait(r, 0, func() bool {
 		m := s.find(n)
@@ -453,25 +479,25 @@ func (s *Set) waitApplied(r *Request, n *Node, ts bson.Timestamp, majority bool)
 	return err
 }
 
-// waitReplication waits until ts satisfies the write concern. It returns what goes into writeConcernError.
-func (s *Set) waitReplication(r *Request, ts bson.Timestamp, wc *writeConcern) (*srverr.Error, error) {
-	s.mu.Lock()
+// WaitReplication waits until ts satisfies the write concern. It returns what goes into writeConcernError.
+func (s *Set) WaitReplication(r Waiter, n Peer, ts bson.Timestamp, wc *WriteConcern) (*srverr.Error, error) {
+	s.Mu.Lock()
 	check, wcErr := s.concernCheck(ts, wc)
 	done := check == nil || check()
-	term := s.term
-	s.mu.Unlock()
+	term := s.Term
+	s.Mu.Unlock()
 	if wcErr != nil || done {
 		return wcErr, nil
 	}
 	lost := false
-	ok, err := s.wait(r, time.Duration(wc.wtimeout)*time.Millisecond, func() bool {
-		lost = s.term != term || s.primary == nil || s.primary.node != r.Node
+	ok, err := s.wait(r, time.Duration(wc.Wtimeout)*time.Millisecond, func() bool {
+		lost = s.Term != term || s.primary == nil || s.primary.node != n
 		return lost || check()
 	})
 	switch {
 	case err != nil:
 		return nil, err
-	case lost && !r.checkLocked(s, check):
+	case lost && !s.checkLocked(check):
 		return srverr.New(srverr.PrimarySteppedDown, "Primary stepped down while waiting for replication"), nil
 	case !ok:
 		return srverr.New(srverr.WriteConcernFailed, "waiting for replication timed out"), nil
@@ -479,9 +505,9 @@ func (s *Set) waitReplication(r *Request, ts bson.Timestamp, wc *writeConcern) (
 	return nil, nil
 }
 
-func (r *Request) checkLocked(s *Set, check func() bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Set) checkLocked(check func() bool) bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return check()
 }
 
@@ -489,14 +515,14 @@ func (r *Request) checkLocked(s *Set, check func() bool) bool {
 func (m *member) has(ts bson.Timestamp) bool { return m.hasData() && m.applied.TS.Compare(ts) >= 0 }
 
 // concernCheck returns what to ask for the write concern, nil if it is satisfied anyway, or an error if it never can be.
-func (s *Set) concernCheck(ts bson.Timestamp, wc *writeConcern) (func() bool, *srverr.Error) {
+func (s *Set) concernCheck(ts bson.Timestamp, wc *WriteConcern) (func() bool, *srverr.Error) {
 	switch {
-	case wc.namedMode && wc.mode == "majority":
+	case wc.NamedMode && wc.Mode == "majority":
 		return func() bool { return s.committed.TS.Compare(ts) >= 0 }, nil
-	case wc.namedMode && wc.mode != "":
-		tags := s.modes[wc.mode]
+	case wc.NamedMode && wc.Mode != "":
+		tags := s.modes[wc.Mode]
 		if tags == nil {
-			return nil, srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", wc.mode)
+			return nil, srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", wc.Mode)
 		}
 		return func() bool {
 			for tag, need := range tags {
@@ -512,14 +538,14 @@ func (s *Set) concernCheck(ts bson.Timestamp, wc *writeConcern) (func() bool, *s
 			}
 			return true
 		}, nil
-	case wc.w > 1:
+	case wc.W > 1:
 		bearing := 0
 		for _, m := range s.members {
 			if m.hasData() {
 				bearing++
 			}
 		}
-		if int(wc.w) > bearing {
+		if int(wc.W) > bearing {
 			return nil, srverr.New(srverr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
 		}
 		return func() bool {
@@ -529,7 +555,7 @@ func (s *Set) concernCheck(ts bson.Timestamp, wc *writeConcern) (func() bool, *s
 					n++
 				}
 			}
-			return n >= int(wc.w)
+			return n >= int(wc.W)
 		}, nil
 	}
 	return nil, nil

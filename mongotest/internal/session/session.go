@@ -1,4 +1,6 @@
-package server
+// Package session holds the logical sessions of a deployment: the newest transaction number of
+// each, what its retryable writes did, and the transaction that it is in.
+package session
 
 import (
 	"crypto/rand"
@@ -7,19 +9,24 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/srverr"
 )
 
 // maxSessions bounds how many logical sessions a data set remembers; the server's own bound.
 const maxSessions = 1_000_000
 
-// SessionID identifies a logical session: the client's UUID and the digest of its user (specification: driver sessions).
-type SessionID struct {
+// Timeout is how long a session lives that nobody uses.
+const Timeout = 30 * time.Minute
+
+// ID identifies a logical session: the client's UUID and the digest of its user (specification: driver sessions).
+type ID struct {
 	ID  [16]byte
 	UID [32]byte
 }
 
-func (id SessionID) append(dst []byte, key string) []byte {
+// Append appends the id as an element of a document.
+func (id ID) Append(dst []byte, key string) []byte {
 	at, dst := bson.BeginDocumentElement(dst, key)
 	dst = bson.AppendBinary(dst, "id", bson.BinaryUUID, id.ID[:])
 	dst = bson.AppendBinary(dst, "uid", bson.BinaryGeneric, id.UID[:])
@@ -32,38 +39,39 @@ var noUser = sha256.Sum256(nil)
 // Session is a logical session with what the server remembers of it: the newest transaction number, what its
 // retryable write did, or the transaction it is in.
 type Session struct {
-	ID SessionID
+	ID ID
 
-	mu    sync.Mutex // held while a command has the session checked out
-	state sessionState
+	Mu    sync.Mutex // held while a command has the session checked out
+	State State
 
 	use     sync.Mutex // guards lastUse
 	lastUse time.Time
 }
 
-// document returns what $listLocalSessions tells about the session.
-func (s *Session) document() bson.Raw {
+// Document returns what $listLocalSessions tells about the session.
+func (s *Session) Document() bson.Raw {
 	s.use.Lock()
 	defer s.use.Unlock()
 	at, doc := bson.BeginDocument(nil)
-	return bson.EndDocument(bson.AppendDateTime(s.ID.append(doc, "_id"), "lastUse", bson.NewDateTime(s.lastUse)), at)
+	return bson.EndDocument(bson.AppendDateTime(s.ID.Append(doc, "_id"), "lastUse", bson.NewDateTime(s.lastUse)), at)
 }
 
-type sessionState struct {
-	txnNumber int64 // -1: none yet
-	phase     txnPhase
-	txn       *Txn // of the phases other than retryable
-	stmts     map[int32]Statement
+// State is what a session knows of its newest transaction number.
+type State struct {
+	TxnNumber int64 // -1: none yet
+	Phase     Phase
+	Txn       *Txn // of the phases other than retryable
+	Stmts     map[int32]Statement
 }
 
-// txnPhase is where a session's newest transaction number stands.
-type txnPhase int
+// Phase is where a session's newest transaction number stands.
+type Phase int
 
 const (
-	retryableWrite txnPhase = iota
-	txnInProgress
-	txnCommitted
-	txnAborted
+	RetryableWrite Phase = iota
+	TxnInProgress
+	TxnCommitted
+	TxnAborted
 )
 
 // Statement is what one statement of a retryable write did, kept so that a retry can be answered.
@@ -84,24 +92,25 @@ const (
 	StatementDelete StatementKind = 'd'
 )
 
-// sessionCatalog holds the logical sessions of a data set. Safe for concurrent use.
-type sessionCatalog struct {
+// Catalog holds the logical sessions of a data set. Safe for concurrent use.
+type Catalog struct {
 	mu   sync.Mutex
-	byID map[SessionID]*Session
+	byID map[ID]*Session
 }
 
-func newSessionCatalog() *sessionCatalog {
-	return &sessionCatalog{byID: map[SessionID]*Session{}}
+// NewCatalog returns an empty catalog.
+func NewCatalog() *Catalog {
+	return &Catalog{byID: map[ID]*Session{}}
 }
 
-// use returns the session, which is made when it is not known, and notes that it was used. One that nobody has used for the
+// Use returns the session, which is made when it is not known, and notes that it was used. One that nobody has used for the
 // session timeout is a new one; old is then the session that has ended, with its transaction.
-func (c *sessionCatalog) use(id SessionID, now time.Time) (s, old *Session, err error) {
+func (c *Catalog) Use(id ID, now time.Time) (s, old *Session, err error) {
 	c.mu.Lock()
 	s = c.byID[id]
-	if s != nil && s.expired(now) && s.mu.TryLock() {
-		s.abort()
-		s.mu.Unlock()
+	if s != nil && s.expired(now) && s.Mu.TryLock() {
+		s.Abort()
+		s.Mu.Unlock()
 		delete(c.byID, id)
 		s, old = nil, s
 	}
@@ -113,7 +122,7 @@ func (c *sessionCatalog) use(id SessionID, now time.Time) (s, old *Session, err 
 			c.mu.Unlock()
 			return nil, old, srverr.New(srverr.TooManyLogicalSessions, "cannot add session into the cache")
 		}
-		s = &Session{ID: id, state: sessionState{txnNumber: -1}}
+		s = &Session{ID: id, State: State{TxnNumber: -1}}
 		c.byID[id] = s
 	}
 	c.mu.Unlock()
@@ -127,23 +136,23 @@ func (c *sessionCatalog) use(id SessionID, now time.Time) (s, old *Session, err 
 func (s *Session) expired(now time.Time) bool {
 	s.use.Lock()
 	defer s.use.Unlock()
-	return now.Sub(s.lastUse) > SessionTimeout && !s.lastUse.IsZero()
+	return now.Sub(s.lastUse) > Timeout && !s.lastUse.IsZero()
 }
 
 // expireLocked forgets the sessions that nobody has used for the session timeout.
-func (c *sessionCatalog) expireLocked(now time.Time) {
+func (c *Catalog) expireLocked(now time.Time) {
 	for id, s := range c.byID {
-		if s.expired(now) && s.mu.TryLock() {
-			if s.state.phase != txnInProgress {
+		if s.expired(now) && s.Mu.TryLock() {
+			if s.State.Phase != TxnInProgress {
 				delete(c.byID, id)
 			}
-			s.mu.Unlock()
+			s.Mu.Unlock()
 		}
 	}
 }
 
-// all returns the sessions that match.
-func (c *sessionCatalog) all(match func(SessionID) bool) []*Session {
+// All returns the sessions that match.
+func (c *Catalog) All(match func(ID) bool) []*Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []*Session
@@ -155,48 +164,27 @@ func (c *sessionCatalog) all(match func(SessionID) bool) []*Session {
 	return list
 }
 
-// useSession returns the session with this id for a command. The cursors of one that has expired end.
-func (r *Request) useSession(id SessionID) (*Session, error) {
-	s, old, err := r.Node.data.sessions.use(id, r.Node.data.Clock.Now())
-	if old != nil {
-		r.Node.cursors.kill(func(c *cursor) bool { return c.session == old })
-	}
-	return s, err
-}
-
-// killSessions ends what the matching sessions do: operations, transactions and cursors.
-func (r *Request) killSessions(match func(SessionID) bool) {
-	n := r.Node
-	n.killOperations(func(o *opInfo) bool { return o.session != nil && o.op != r.op && match(o.session.ID) },
-		srverr.New(srverr.Interrupted, "operation was interrupted"))
-	for _, s := range n.data.sessions.all(match) {
-		s.mu.Lock()
-		s.abort()
-		s.mu.Unlock()
-	}
-	n.cursors.killSessions(match)
-}
-
-// abort aborts the open transaction, if there is one. The session is checked out.
-func (s *Session) abort() {
-	if s.state.phase != txnInProgress {
+// Abort aborts the open transaction, if there is one. The session is checked out.
+func (s *Session) Abort() {
+	if s.State.Phase != TxnInProgress {
 		return
 	}
-	s.state.phase = txnAborted
-	s.state.txn.end(false)
+	s.State.Phase = TxnAborted
+	s.State.Txn.End(false)
 }
 
-func newSessionID() SessionID {
-	id := SessionID{UID: noUser}
+// NewID returns a random id without a user.
+func NewID() ID {
+	id := ID{UID: noUser}
 	rand.Read(id.ID[:])
 	id.ID[6] = id.ID[6]&0x0f | 0x40
 	id.ID[8] = id.ID[8]&0x3f | 0x80
 	return id
 }
 
-// parseLSID reads an lsid document; context names it in errors, needUID makes uid a required field.
-func parseLSID(doc bson.Raw, context string, needUID bool) (SessionID, error) {
-	id := SessionID{UID: noUser}
+// ParseID reads an lsid document; context names it in errors, needUID makes uid a required field.
+func ParseID(doc bson.Raw, context string, needUID bool) (ID, error) {
+	id := ID{UID: noUser}
 	var hasID, hasUID bool
 	seen := map[string]bool{}
 	for k, v := range doc.All() {
@@ -210,7 +198,7 @@ func parseLSID(doc bson.Raw, context string, needUID bool) (SessionID, error) {
 		}
 		switch k {
 		case "id":
-			b, err := binaryField(v, field, bson.BinaryUUID)
+			b, err := BinaryField(v, field, bson.BinaryUUID)
 			if err != nil {
 				return id, err
 			}
@@ -220,7 +208,7 @@ func parseLSID(doc bson.Raw, context string, needUID bool) (SessionID, error) {
 			copy(id.ID[:], b)
 			hasID = true
 		case "uid":
-			b, err := binaryField(v, field, bson.BinaryGeneric)
+			b, err := BinaryField(v, field, bson.BinaryGeneric)
 			if err != nil {
 				return id, err
 			}
@@ -230,14 +218,14 @@ func parseLSID(doc bson.Raw, context string, needUID bool) (SessionID, error) {
 			copy(id.UID[:], b)
 			hasUID = true
 		default:
-			return id, unknownField(field)
+			return id, arg.UnknownField(field)
 		}
 	}
 	if !hasID {
-		return id, missingField(context + ".id")
+		return id, arg.MissingField(context + ".id")
 	}
 	if needUID && !hasUID {
-		return id, missingField(context + ".uid")
+		return id, arg.MissingField(context + ".uid")
 	}
 	return id, nil
 }
@@ -247,10 +235,10 @@ var subtypeNames = map[byte]string{
 	bson.BinaryUUIDOld: "UUID(deprecated)", bson.BinaryUUID: "UUID", bson.BinaryMD5: "MD5", bson.BinaryEncrypted: "encrypt",
 }
 
-// binaryField returns the bytes of a binary value of this subtype.
-func binaryField(v bson.RawValue, field string, subtype byte) ([]byte, error) {
+// BinaryField returns the bytes of a binary value of this subtype.
+func BinaryField(v bson.RawValue, field string, subtype byte) ([]byte, error) {
 	if v.Type != bson.TypeBinary {
-		return nil, wrongType(field, v.Type, "binData")
+		return nil, arg.WrongType(field, v.Type, "binData")
 	}
 	if len(v.Value) < 5 || v.Value[4] != subtype {
 		got := "general"
@@ -260,4 +248,21 @@ func binaryField(v bson.RawValue, field string, subtype byte) ([]byte, error) {
 		return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong bindData type '%s', expected type '%s'", field, got, subtypeNames[subtype])
 	}
 	return v.Value[5:], nil
+}
+
+// Document returns the id as a document: {id, uid}.
+func (id ID) Document() bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendBinary(doc, "id", bson.BinaryUUID, id.ID[:])
+	doc = bson.AppendBinary(doc, "uid", bson.BinaryGeneric, id.UID[:])
+	return bson.EndDocument(doc, at)
+}
+
+// AbortAll aborts every open transaction, as a step-down does.
+func (c *Catalog) AbortAll() {
+	for _, s := range c.All(func(ID) bool { return true }) {
+		s.Mu.Lock()
+		s.Abort()
+		s.Mu.Unlock()
+	}
 }

@@ -1,4 +1,4 @@
-package server
+package replica
 
 import (
 	"fmt"
@@ -7,17 +7,34 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/clock"
 )
+
+// process is a member's process that has nothing to interrupt.
+type process struct{ addr string }
+
+func (p *process) Addr() string                { return p.addr }
+func (p *process) Started() time.Time          { return time.Time{} }
+func (p *process) BumpTopology()               {}
+func (p *process) InterruptPrimaryWork(Waiter) {}
+
+// past is a history that nobody reads.
+type past struct{ clock clock.Clock }
+
+func (p *past) Now() time.Time              { return p.clock.Now() }
+func (p *past) Tick() bson.Timestamp        { return p.clock.Tick() }
+func (p *past) NotifyCommit(bson.Timestamp) {}
+func (p *past) RollBack(bson.Timestamp)     {}
+func (p *past) AbortTransactions()          {}
 
 // Whatever happens to the members of a set: there is never more than one primary, there is one if a majority is connected and a member
 // can be elected, terms only grow, nobody is ahead of the newest write, and what a majority had is never lost.
 func TestElections(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		data := NewData()
-		s := NewSet("rs", data)
-		cfg := &Config{Version: DefaultVersion}
-		var nodes []*Node
+		history := &past{}
+		s := New("rs", history)
+		var nodes []Peer
 		for i := range 3 + r.IntN(3) {
 			m := MemberConfig{Priority: float64(r.IntN(3)), Votes: 1}
 			if i == 0 {
@@ -26,7 +43,7 @@ func TestElections(t *testing.T) {
 			if i == 2 && r.IntN(3) == 0 {
 				m = MemberConfig{Votes: 1, Arbiter: true}
 			}
-			n := NewNode(cfg, Member, fmt.Sprintf("localhost:%d", 27017+i), data)
+			n := &process{fmt.Sprintf("localhost:%d", 27017+i)}
 			s.Add(n, m)
 			nodes = append(nodes, n)
 		}
@@ -35,7 +52,7 @@ func TestElections(t *testing.T) {
 		}
 		var safe bson.Timestamp // a majority had this
 		term := int64(0)
-		held := map[*Node]bool{}
+		held := map[Peer]bool{}
 		for step := range 200 {
 			n := nodes[r.IntN(len(nodes))]
 			switch r.IntN(9) {
@@ -60,12 +77,12 @@ func TestElections(t *testing.T) {
 				s.StepUp(n)
 			}
 			if s.Primary() != nil && r.IntN(2) == 0 {
-				s.Wrote(data.Clock.Tick())
+				s.Wrote(history.Tick())
 			}
-			s.mu.Lock()
+			s.Mu.Lock()
 			primaries, electable := 0, false
 			for _, m := range s.members {
-				if m.state == statePrimary {
+				if m.state == StatePrimary {
 					primaries++
 					if m != s.primary || !m.connected() {
 						t.Errorf("seed %d, step %d: a member takes itself for the primary", seed, step)
@@ -74,7 +91,7 @@ func TestElections(t *testing.T) {
 				if m.applied.compare(s.newest) > 0 {
 					t.Errorf("seed %d, step %d: a member is ahead of the newest write", seed, step)
 				}
-				electable = electable || m.state == stateSecondary && m.connected() && m.Priority > 0 && !time.Now().Before(m.ineligible) && s.wouldElectLocked(m)
+				electable = electable || m.state == StateSecondary && m.connected() && m.Priority > 0 && !time.Now().Before(m.ineligible) && s.wouldElectLocked(m)
 			}
 			all, connected := s.votes()
 			switch {
@@ -87,19 +104,18 @@ func TestElections(t *testing.T) {
 			case primaries == 0 && connected > all/2 && electable:
 				t.Errorf("seed %d, step %d: no primary although there could be one", seed, step)
 			}
-			if s.term < term {
+			if s.Term < term {
 				t.Errorf("seed %d, step %d: the term goes back", seed, step)
 			}
-			if term = s.term; s.committed.TS.Compare(safe) < 0 {
+			if term = s.Term; s.committed.TS.Compare(safe) < 0 {
 				t.Errorf("seed %d, step %d: a write that a majority had is lost: %v after %v", seed, step, s.committed.TS, safe)
 			}
 			safe = s.committed.TS
-			s.mu.Unlock()
+			s.Mu.Unlock()
 			if t.Failed() {
 				t.FailNow()
 			}
 		}
 		s.Close()
-		data.Close()
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package account
 
 import (
 	"crypto/hmac"
@@ -23,24 +23,24 @@ func prepare(password string) (string, error) { return stringprep.SASLprep.Prepa
 
 // scramCredentials are what the server keeps instead of a password (RFC 5802).
 type scramCredentials struct {
-	iterations int
-	salt       []byte
-	storedKey  []byte
-	serverKey  []byte
+	Iterations int
+	Salt       []byte
+	StoredKey  []byte
+	ServerKey  []byte
 }
 
 func newSCRAMCredentials(h func() hash.Hash, password string, iterations int) scramCredentials {
-	c := scramCredentials{iterations: iterations, salt: make([]byte, h().Size()-4)}
-	rand.Read(c.salt)
-	salted, err := pbkdf2.Key(h, password, c.salt, iterations, h().Size())
+	c := scramCredentials{Iterations: iterations, Salt: make([]byte, h().Size()-4)}
+	rand.Read(c.Salt)
+	salted, err := pbkdf2.Key(h, password, c.Salt, iterations, h().Size())
 	if err != nil {
 		panic(err) // only for parameters that are out of range
 	}
 	clientKey := mac(h, salted, "Client Key")
 	sum := h()
 	sum.Write(clientKey)
-	c.storedKey = sum.Sum(nil)
-	c.serverKey = mac(h, salted, "Server Key")
+	c.StoredKey = sum.Sum(nil)
+	c.ServerKey = mac(h, salted, "Server Key")
 	return c
 }
 
@@ -50,8 +50,8 @@ func mac(h func() hash.Hash, key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// scramServer is the server's side of a SCRAM conversation.
-type scramServer struct {
+// ScramServer is the server's side of a SCRAM conversation.
+type ScramServer struct {
 	hash  func() hash.Hash
 	mech  string
 	creds scramCredentials
@@ -60,71 +60,71 @@ type scramServer struct {
 	nonce string
 }
 
-// errAuthentication is all that a client is told.
-func errAuthentication() error {
+// ErrAuthentication is all that a client is told.
+func ErrAuthentication() error {
 	return srverr.New(srverr.AuthenticationFailed, "Authentication failed.")
 }
 
-// startSCRAM answers the client's first message.
-func startSCRAM(d *Data, mech, db string, payload []byte) (s *scramServer, user *User, reply []byte, err error) {
-	s = &scramServer{hash: sha1Hash, mech: mech}
-	if mech == scramSHA256 {
+// StartSCRAM answers the client's first message.
+func StartSCRAM(accounts *Registry, mech, db string, payload []byte) (s *ScramServer, user *User, reply []byte, err error) {
+	s = &ScramServer{hash: sha1Hash, mech: mech}
+	if mech == ScramSHA256 {
 		s.hash = sha256.New
 	}
 	gs2, rest, ok := strings.Cut(string(payload), ",")
 	if !ok || gs2 != "n" && gs2 != "y" {
-		return nil, nil, nil, errAuthentication()
+		return nil, nil, nil, ErrAuthentication()
 	}
 	authzid, bare, ok := strings.Cut(rest, ",")
 	if !ok || authzid != "" {
-		return nil, nil, nil, errAuthentication()
+		return nil, nil, nil, ErrAuthentication()
 	}
 	s.bare = bare
 	parts := strings.Split(bare, ",")
 	if len(parts) < 2 || !strings.HasPrefix(parts[0], "n=") || !strings.HasPrefix(parts[1], "r=") || len(parts[1]) < 3 {
-		return nil, nil, nil, errAuthentication()
+		return nil, nil, nil, ErrAuthentication()
 	}
 	name := strings.NewReplacer("=2C", ",", "=3D", "=").Replace(parts[0][2:])
-	user = d.findUser(name, db)
+	user = accounts.Find(name, db)
 	if user == nil {
-		return nil, nil, nil, errAuthentication()
+		return nil, nil, nil, ErrAuthentication()
 	}
-	if s.creds, ok = user.creds[mech]; !ok {
-		return nil, nil, nil, errAuthentication()
+	if s.creds, ok = user.Creds[mech]; !ok {
+		return nil, nil, nil, ErrAuthentication()
 	}
 	own := make([]byte, 24)
 	rand.Read(own)
 	s.nonce = parts[1][2:] + base64.StdEncoding.EncodeToString(own)
-	s.first = "r=" + s.nonce + ",s=" + base64.StdEncoding.EncodeToString(s.creds.salt) + ",i=" + strconv.Itoa(s.creds.iterations)
+	s.first = "r=" + s.nonce + ",s=" + base64.StdEncoding.EncodeToString(s.creds.Salt) + ",i=" + strconv.Itoa(s.creds.Iterations)
 	return s, user, []byte(s.first), nil
 }
 
-// finish checks the client's final message and returns the server's.
-func (s *scramServer) finish(payload []byte) ([]byte, error) {
+// Finish checks the client's final message and returns the server's.
+func (s *ScramServer) Finish(payload []byte) ([]byte, error) {
 	text := string(payload)
 	i := strings.LastIndex(text, ",p=")
 	if i < 0 {
-		return nil, errAuthentication()
+		return nil, ErrAuthentication()
 	}
 	withoutProof := text[:i]
 	proof, err := base64.StdEncoding.DecodeString(text[i+3:])
 	if err != nil || len(proof) != s.hash().Size() {
-		return nil, errAuthentication()
+		return nil, ErrAuthentication()
 	}
 	binding, nonce, ok := strings.Cut(withoutProof, ",r=")
 	if !ok || nonce != s.nonce || binding != "c=biws" && binding != "c=eSws" {
-		return nil, errAuthentication()
+		return nil, ErrAuthentication()
 	}
 	authMessage := s.bare + "," + s.first + "," + withoutProof
-	signature := mac(s.hash, s.creds.storedKey, authMessage)
+	signature := mac(s.hash, s.creds.StoredKey, authMessage)
 	clientKey := make([]byte, len(proof))
 	for i := range proof {
 		clientKey[i] = proof[i] ^ signature[i]
 	}
 	sum := s.hash()
 	sum.Write(clientKey)
-	if !hmac.Equal(sum.Sum(nil), s.creds.storedKey) {
-		return nil, errAuthentication()
+	if !hmac.Equal(sum.Sum(nil), s.creds.StoredKey) {
+		return nil, ErrAuthentication()
 	}
-	return []byte("v=" + base64.StdEncoding.EncodeToString(mac(s.hash, s.creds.serverKey, authMessage))), nil
+	return []byte("v=" + base64.StdEncoding.EncodeToString(mac(s.hash, s.creds.ServerKey, authMessage))), nil
 }

@@ -1,4 +1,4 @@
-package server
+package change
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/store"
 )
 
@@ -26,9 +27,9 @@ type truncation struct {
 	size int
 }
 
-// appendUpdateDescription appends updateDescription. arrays adds truncatedArrays (since 5.0), disambiguated
+// AppendUpdateDescription appends updateDescription. arrays adds truncatedArrays (since 5.0), disambiguated
 // disambiguatedPaths.
-func appendUpdateDescription(doc []byte, e *store.Entry, arrays, disambiguated bool) []byte {
+func AppendUpdateDescription(doc []byte, e *store.Entry, arrays, disambiguated bool) []byte {
 	d := delta{}
 	if paths, ok := e.Delta.([]string); ok {
 		d.byPaths(paths, e.Before, e.After, arrays)
@@ -43,7 +44,7 @@ func appendUpdateDescription(doc []byte, e *store.Entry, arrays, disambiguated b
 		doc = bson.AppendRawValue(doc, strings.Join(c.path, "."), c.value)
 	}
 	doc = bson.EndDocument(doc, fields)
-	doc = appendStrings(doc, "removedFields", d.removed)
+	doc = bsondoc.AppendStrings(doc, "removedFields", d.removed)
 	if arrays {
 		list, dd := bson.BeginArrayElement(doc, "truncatedArrays")
 		for i, t := range d.truncated {
@@ -60,9 +61,9 @@ func appendUpdateDescription(doc []byte, e *store.Entry, arrays, disambiguated b
 	return bson.EndDocument(doc, at)
 }
 
-// updatePaths returns the paths that the operators of an update name; nil if they depend on the document, so that comparing
+// UpdatePaths returns the paths that the operators of an update name; nil if they depend on the document, so that comparing
 // the versions says more.
-func updatePaths(u bson.Raw) []string {
+func UpdatePaths(u bson.Raw) []string {
 	var paths []string
 	for op, v := range u.All() {
 		fields, _ := v.Document()

@@ -1,4 +1,6 @@
-package server
+// Package change has the parts of change events that do not depend on where the events come from:
+// resume tokens, and the descriptions of updates.
+package change
 
 import (
 	"encoding/binary"
@@ -11,16 +13,16 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// resumeToken is a place in the change log: {_data: "82..."} holds it as hexadecimal bytes that compare in the order of the
+// Token is a place in the change log: {_data: "82..."} holds it as hexadecimal bytes that compare in the order of the
 // events. A high water mark stands before all events of its time.
-type resumeToken struct {
-	ts         bson.Timestamp
-	event      bool // not a high water mark
-	index      int  // within a transaction
-	invalidate bool
-	uuid       [16]byte
-	fragment   int // of a split event, counted from 1; 0: the whole event
-	key        bson.Raw
+type Token struct {
+	Ts         bson.Timestamp
+	Event      bool // not a high water mark
+	Index      int  // within a transaction
+	Invalidate bool
+	Uuid       [16]byte
+	Fragment   int // of a split event, counted from 1; 0: the whole event
+	Key        bson.Raw
 }
 
 // The bytes that introduce the token's parts, as in the server's own tokens.
@@ -49,72 +51,72 @@ func appendTokenNumber(b []byte, n int) []byte {
 	return append(b, be[i:]...)
 }
 
-// document returns the token as the _id of an event.
-func (t *resumeToken) document() bson.Raw {
+// Document returns the token as the _id of an event.
+func (t *Token) Document() bson.Raw {
 	b := make([]byte, 0, 96)
 	b = append(b, tokenTimestamp)
-	b = binary.BigEndian.AppendUint32(b, t.ts.T)
-	b = binary.BigEndian.AppendUint32(b, t.ts.I)
+	b = binary.BigEndian.AppendUint32(b, t.Ts.T)
+	b = binary.BigEndian.AppendUint32(b, t.Ts.I)
 	b = appendTokenNumber(b, 1) // the format's version
 	kind := 0
-	if t.event {
+	if t.Event {
 		kind = 128
 	}
 	b = appendTokenNumber(b, kind)
-	b = appendTokenNumber(b, t.index)
-	if t.invalidate {
+	b = appendTokenNumber(b, t.Index)
+	if t.Invalidate {
 		b = append(b, tokenTrue)
 	} else {
 		b = append(b, tokenFalse)
 	}
-	if t.event {
+	if t.Event {
 		b = append(b, tokenBinary, 16, bson.BinaryUUID)
-		b = append(b, t.uuid[:]...)
-		if t.fragment > 0 {
-			b = appendTokenNumber(b, t.fragment)
+		b = append(b, t.Uuid[:]...)
+		if t.Fragment > 0 {
+			b = appendTokenNumber(b, t.Fragment)
 		}
-		if t.key != nil {
+		if t.Key != nil {
 			b = append(b, tokenObject)
-			b = store.AppendKey(b, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: t.key}, nil, false)
+			b = store.AppendKey(b, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: t.Key}, nil, false)
 		}
 	}
 	b = append(b, tokenEnd)
 	at, doc := bson.BeginDocument(make([]byte, 0, 2*len(b)+20))
 	doc = bson.AppendString(doc, "_data", strings.ToUpper(hex.EncodeToString(b)))
 	bits := typeBits{n: 6} // those of the three numbers in front
-	bits.add(t.key)
+	bits.add(t.Key)
 	if packed := bits.pack(); packed != nil {
 		doc = bson.AppendBinary(doc, "_typeBits", bson.BinaryGeneric, packed)
 	}
 	return bson.EndDocument(doc, at)
 }
 
-// before compares the token's place with an event's.
-func (t *resumeToken) before(ts bson.Timestamp, index int, invalidate bool) bool {
-	if c := t.ts.Compare(ts); c != 0 {
+// Before compares the token's place with an event's.
+func (t *Token) Before(ts bson.Timestamp, index int, invalidate bool) bool {
+	if c := t.Ts.Compare(ts); c != 0 {
 		return c < 0
 	}
-	if !t.event {
+	if !t.Event {
 		return true
 	}
-	if t.index != index {
-		return t.index < index
+	if t.Index != index {
+		return t.Index < index
 	}
-	if t.fragment > 0 && !invalidate {
+	if t.Fragment > 0 && !invalidate {
 		return true // the rest of it is still wanted
 	}
-	return !t.invalidate && invalidate
+	return !t.Invalidate && invalidate
 }
 
-// parseResumeToken reads a token that a client gives back.
-func parseResumeToken(doc bson.Raw) (t resumeToken, err error) {
+// ParseToken reads a token that a client gives back.
+func ParseToken(doc bson.Raw) (t Token, err error) {
 	data := doc.Lookup("_data")
 	s, ok := data.StringValue()
 	if !ok {
-		return t, srverr.New(40647, "Bad resume token: _data of missing or of wrong type. Expected string, got %s", tokenText(doc))
+		return t, srverr.New(40647, "Bad resume token: _data of missing or of wrong type. Expected string, got %s", TokenText(doc))
 	}
 	if v := doc.Lookup("_typeBits"); v.Type != 0 && v.Type != bson.TypeBinary {
-		return t, srverr.New(40648, "Bad resume token: _typeBits of wrong type %s", tokenText(doc))
+		return t, srverr.New(40648, "Bad resume token: _typeBits of wrong type %s", TokenText(doc))
 	}
 	if s == "" {
 		return t, srverr.New(40649, "invalid empty resume token")
@@ -126,18 +128,18 @@ func parseResumeToken(doc bson.Raw) (t resumeToken, err error) {
 	p := tokenReader{b: b}
 	p.expect(tokenTimestamp)
 	if raw := p.take(8); raw != nil {
-		t.ts = bson.Timestamp{T: binary.BigEndian.Uint32(raw), I: binary.BigEndian.Uint32(raw[4:])}
+		t.Ts = bson.Timestamp{T: binary.BigEndian.Uint32(raw), I: binary.BigEndian.Uint32(raw[4:])}
 	}
 	version := p.number()
 	kind := 128
 	if version > 0 {
 		kind = p.number()
 	}
-	t.event = kind != 0
-	t.index = p.number()
+	t.Event = kind != 0
+	t.Index = p.number()
 	switch p.peek() {
 	case tokenTrue:
-		t.invalidate = true
+		t.Invalidate = true
 		p.take(1)
 	case tokenFalse:
 		p.take(1)
@@ -146,17 +148,17 @@ func parseResumeToken(doc bson.Raw) (t resumeToken, err error) {
 		p.take(1)
 		head := p.take(2)
 		if raw := p.take(16); raw != nil && head != nil {
-			copy(t.uuid[:], raw)
+			copy(t.Uuid[:], raw)
 		}
 		if c := p.peek(); c >= tokenByte && c <= tokenByte+7 {
-			t.fragment = p.number()
+			t.Fragment = p.number()
 		}
 	}
 	return t, p.err
 }
 
-// tokenText renders a document as the messages about tokens do, without the spaces inside of the braces.
-func tokenText(doc bson.Raw) string {
+// TokenText renders a document as the messages about tokens do, without the spaces inside of the braces.
+func TokenText(doc bson.Raw) string {
 	var parts []string
 	for k, v := range doc.All() {
 		text := bsontext.Value(v)

@@ -1,0 +1,132 @@
+package account
+
+import (
+	"strings"
+
+	"allium/bson"
+)
+
+// Which roles may do what, as the server's manual lists the actions of its built-in roles, and which actions commands need.
+
+// ActionSet returns the words of the lists as a set.
+func ActionSet(lists ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, l := range lists {
+		for _, a := range strings.Fields(l) {
+			m[a] = true
+		}
+	}
+	return m
+}
+
+const (
+	readActions      = "changeStream collStats dbHash dbStats find killCursors listIndexes listCollections planCacheRead"
+	readWriteActions = readActions + " convertToCapped createCollection dropCollection createIndex dropIndex insert remove renameCollectionSameDB update"
+	dbAdminActions   = "bypassDocumentValidation collMod collStats compact convertToCapped createCollection createIndex dbHash dbStats dropCollection dropDatabase " +
+		"dropIndex enableProfiler indexStats killCursors listCollections listIndexes planCacheIndexFilter planCacheRead planCacheWrite reIndex " +
+		"renameCollectionSameDB storageDetails validate"
+	userAdminActions = "changeCustomData changePassword createRole createUser dropRole dropUser grantRole revokeRole setAuthenticationRestriction viewRole viewUser"
+	monitorActions   = "connPoolStats getCmdLineOpts getDefaultRWConcern getLog getParameter getShardMap hostInfo inprog listDatabases listSessions listShards " +
+		"netstat replSetGetConfig replSetGetStatus serverStatus shardingState top getClusterParameter"
+	hostActions    = "applicationMessage closeAllDatabases connPoolSync flushRouterConfig fsync invalidateUserCache killAnyCursor killAnySession killop logRotate resync setParameter shutdown unlock"
+	managerActions = "addShard appendOplogNote applicationMessage cleanupOrphaned flushRouterConfig getClusterParameter getDefaultRWConcern listSessions listShards " +
+		"removeShard replSetConfigure replSetGetConfig replSetGetStatus replSetStateChange resync setClusterParameter setDefaultRWConcern setFeatureCompatibilityVersion"
+	shardingActions = "enableSharding moveChunk splitChunk splitVector clearJumboFlag getShardVersion refineCollectionShardKey reshardCollection"
+	backupActions   = "find collStats dbStats listCollections listIndexes"
+	restoreActions  = "bypassDocumentValidation collMod convertToCapped createCollection createIndex dropCollection insert remove update renameCollectionSameDB listCollections"
+	monitorAnyDB    = "collStats dbStats getShardVersion indexStats useUUID"
+)
+
+// grant is what a built-in role may do.
+type grant struct {
+	onDB    map[string]bool // on the role's own database, or on all if it is one of admin's
+	cluster map[string]bool // on the cluster
+}
+
+var builtinGrants = map[string]grant{
+	"read":                 {onDB: ActionSet(readActions)},
+	"readWrite":            {onDB: ActionSet(readWriteActions)},
+	"dbAdmin":              {onDB: ActionSet(dbAdminActions)},
+	"userAdmin":            {onDB: ActionSet(userAdminActions)},
+	"dbOwner":              {onDB: ActionSet(readWriteActions, dbAdminActions, userAdminActions)},
+	"enableSharding":       {onDB: ActionSet("enableSharding")},
+	"readAnyDatabase":      {onDB: ActionSet(readActions), cluster: ActionSet("listDatabases")},
+	"readWriteAnyDatabase": {onDB: ActionSet(readWriteActions), cluster: ActionSet("listDatabases")},
+	"dbAdminAnyDatabase":   {onDB: ActionSet(dbAdminActions), cluster: ActionSet("listDatabases applyOps")},
+	"userAdminAnyDatabase": {onDB: ActionSet(userAdminActions), cluster: ActionSet("authSchemaUpgrade invalidateUserCache listDatabases")},
+	"clusterMonitor":       {onDB: ActionSet(monitorAnyDB), cluster: ActionSet(monitorActions)},
+	"hostManager":          {onDB: ActionSet("killCursors"), cluster: ActionSet(hostActions)},
+	"clusterManager":       {onDB: ActionSet(shardingActions), cluster: ActionSet(managerActions)},
+	"clusterAdmin":         {onDB: ActionSet(monitorAnyDB, shardingActions, "killCursors dropDatabase"), cluster: ActionSet(monitorActions, hostActions, managerActions)},
+	"backup":               {onDB: ActionSet(backupActions), cluster: ActionSet("appendOplogNote getParameter listDatabases serverStatus")},
+	"restore":              {onDB: ActionSet(restoreActions, userAdminActions), cluster: ActionSet("getParameter")},
+}
+
+// Need is an action that a command does: on a collection, on a database (coll is empty), or on the cluster (db is empty).
+type Need struct{ Action, DB, Coll string }
+
+// May reports whether a user with these roles may do it.
+func (g *Registry) May(roles []Role, n Need) bool {
+	seen := map[Role]bool{}
+	for len(roles) > 0 {
+		rn := roles[0]
+		roles = roles[1:]
+		if seen[rn] {
+			continue
+		}
+		seen[rn] = true
+		if rn.DB == "admin" && (rn.Role == "root" || rn.Role == "__system") {
+			return true
+		}
+		if b, ok := builtinGrants[rn.Role]; ok && (BuiltinRoles[rn.Role] || rn.DB == "admin") {
+			if b.grants(rn, n) {
+				return true
+			}
+			continue
+		}
+		g.mu.Lock()
+		def := g.roles[rn]
+		g.mu.Unlock()
+		if def == nil {
+			continue
+		}
+		for _, p := range def.Privileges {
+			if privilegeCovers(p, n) {
+				return true
+			}
+		}
+		roles = append(roles, def.Roles...)
+	}
+	return false
+}
+
+func (g grant) grants(rn Role, n Need) bool {
+	switch {
+	case n.DB == "":
+		return g.cluster[n.Action]
+	case BuiltinRoles[rn.Role]:
+		return rn.DB == n.DB && g.onDB[n.Action]
+	case (n.DB == "local" || n.DB == "config") && strings.HasSuffix(rn.Role, "AnyDatabase"):
+		return false
+	}
+	return g.onDB[n.Action]
+}
+
+// privilegeCovers reports whether a privilege of a role that was created covers an action.
+func privilegeCovers(p bson.Raw, n Need) bool {
+	found := false
+	for a := range bson.Raw(p.Lookup("actions").Value).Values() {
+		s, _ := a.StringValue()
+		found = found || s == n.Action || s == "anyAction"
+	}
+	res := bson.Raw(p.Lookup("resource").Value)
+	if !found || res.Lookup("anyResource").AsBool() {
+		return found
+	}
+	if n.DB == "" {
+		return res.Lookup("cluster").AsBool()
+	}
+	db, ok := res.Lookup("db").StringValue()
+	coll, _ := res.Lookup("collection").StringValue()
+	return ok && (db == "" || db == n.DB) && (coll == "" || coll == n.Coll)
+}

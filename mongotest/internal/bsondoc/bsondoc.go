@@ -1,0 +1,135 @@
+// Package bsondoc builds BSON documents and values for replies.
+package bsondoc
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+
+	"allium/bson"
+)
+
+// Builder builds a document in B.
+type Builder struct{ B []byte }
+
+// Str appends a string.
+func (d *Builder) Str(k, v string) *Builder {
+	d.B = bson.AppendString(d.B, k, v)
+	return d
+}
+
+// Doc appends a document.
+func (d *Builder) Doc(k string, v bson.Raw) *Builder {
+	d.B = bson.AppendDocument(d.B, k, v)
+	return d
+}
+
+// Flag appends a boolean.
+func (d *Builder) Flag(k string, v bool) *Builder {
+	d.B = bson.AppendBool(d.B, k, v)
+	return d
+}
+
+// Value appends a value that is encoded already.
+func (d *Builder) Value(k string, t bson.Type, v []byte) *Builder {
+	d.B = bson.AppendRawValue(d.B, k, bson.RawValue{Type: t, Value: v})
+	return d
+}
+
+// Build returns the document that f describes.
+func Build(f func(d *Builder)) bson.Raw {
+	at, b := bson.BeginDocument(nil)
+	d := Builder{b}
+	f(&d)
+	return bson.EndDocument(d.B, at)
+}
+
+// Copy returns a copy of a document, nil for nil.
+func Copy(b bson.Raw) bson.Raw {
+	if b == nil {
+		return nil
+	}
+	return append(bson.Raw(nil), b...)
+}
+
+// OrEmpty returns the document, or an empty one in place of nil.
+func OrEmpty(doc bson.Raw) bson.Raw {
+	if doc == nil {
+		return bson.Raw("\x05\x00\x00\x00\x00")
+	}
+	return doc
+}
+
+// FirstElement returns the first element of a document, zero values if it is empty.
+func FirstElement(doc bson.Raw) (string, bson.RawValue) {
+	for k, v := range doc.All() {
+		return k, v
+	}
+	return "", bson.RawValue{}
+}
+
+// MustString returns a string, empty for a value of another type.
+func MustString(v bson.RawValue) string {
+	s, _ := v.StringValue()
+	return s
+}
+
+// AppendShortest appends a number as an int32 if it is small, as the server shows sizes.
+func AppendShortest(dst []byte, key string, n int64) []byte {
+	if n > -1<<31 && n < 1<<31 {
+		return bson.AppendInt32(dst, key, int32(n))
+	}
+	return bson.AppendInt64(dst, key, n)
+}
+
+// AppendStrings appends an array of strings.
+func AppendStrings(dst []byte, key string, list []string) []byte {
+	at, dst := bson.BeginArrayElement(dst, key)
+	for i, s := range list {
+		dst = bson.AppendStringValue(bson.AppendIndexHeader(dst, bson.TypeString, i), s)
+	}
+	return bson.EndDocument(dst, at)
+}
+
+// SortedKeys returns the keys of a map in their order.
+func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Int64Value returns an int64.
+func Int64Value(n int64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, n)}
+}
+
+// DoubleValue returns a double.
+func DoubleValue(f float64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
+}
+
+// BoolValue returns a boolean.
+func BoolValue(b bool) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, b)}
+}
+
+// StringValue returns a string.
+func StringValue(s string) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
+}
+
+// Stage returns the document of a pipeline stage.
+func Stage(name string, v bson.RawValue) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendRawValue(doc, name, v), at)
+}
+
+// UUIDString returns a UUID as text.
+func UUIDString(id [16]byte) string {
+	s := hex.EncodeToString(id[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// Base64String returns bytes in standard Base64.
+func Base64String(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// Itoa returns a number in decimal.
+func Itoa(n int32) string { return strconv.Itoa(int(n)) }

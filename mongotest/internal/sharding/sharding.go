@@ -1,0 +1,315 @@
+// Package sharding says where the documents of sharded collections are: shard keys, chunks, and
+// which shards a query needs.
+package sharding
+
+import (
+	"crypto/md5"
+	"encoding/binary"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// Metadata says where the documents of a sharded collection are: its shard key, and which shard has which range of it. All shards
+// share one store: a document is on the shard that has the chunk of its key. It is never changed; a split or a move makes a
+// new one. It is the Sharding of the store's collection.
+type Metadata struct {
+	Key    bson.Raw
+	Fields []keyField
+	Unique bool
+	Epoch  bson.ObjectID
+	Chunks []chunk // in order; the first one begins at MinKey, each ends where the next one begins
+	Major  uint32  // of the newest chunk version
+}
+
+type keyField struct {
+	Path   string
+	hashed bool
+}
+
+// chunk is a range of shard keys on one shard.
+type chunk struct {
+	Min          []bson.RawValue // a value per field of the key
+	Shard        int
+	Major, Minor uint32
+}
+
+var (
+	MinKey = bson.RawValue{Type: bson.TypeMinKey}
+	MaxKey = bson.RawValue{Type: bson.TypeMaxKey}
+)
+
+// New returns the metadata of a collection that has just been sharded: one chunk on the primary shard, or for an empty
+// collection with a hashed key two on every shard.
+func New(key bson.Raw, unique, empty bool, primary, shards int) *Metadata {
+	s := &Metadata{Key: bsondoc.Copy(key), Unique: unique, Epoch: bson.NewObjectID(), Major: 1}
+	for k, v := range s.Key.All() {
+		s.Fields = append(s.Fields, keyField{k, v.Type == bson.TypeString})
+	}
+	s.Chunks = []chunk{{Min: s.Pad(nil, MinKey), Shard: primary, Major: 1}}
+	if !empty || !s.Fields[0].hashed || shards < 2 {
+		return s
+	}
+	n := 2 * shards
+	size := math.MaxInt64/int64(n)*2 + 1 // a part of all 64-bit numbers
+	s.Chunks[0].Shard = 0
+	for i := 1; i < n; i++ {
+		at := bsondoc.Int64Value(int64(i-n/2) * size)
+		s.Chunks = append(s.Chunks, chunk{Min: s.Pad([]bson.RawValue{at}, MinKey), Shard: i / 2, Major: 1, Minor: uint32(i)})
+	}
+	return s
+}
+
+// Of returns the metadata of a collection, nil if it is not sharded.
+func Of(c *store.Coll) *Metadata {
+	if c == nil {
+		return nil
+	}
+	s, _ := c.Sharding.(*Metadata)
+	return s
+}
+
+// Paths returns the fields of the key.
+func (s *Metadata) Paths() []string {
+	var list []string
+	for _, f := range s.Fields {
+		list = append(list, f.Path)
+	}
+	return list
+}
+
+// Pad fills the rest of a key's values with the lowest or the highest value.
+func (s *Metadata) Pad(values []bson.RawValue, with bson.RawValue) []bson.RawValue {
+	values = slices.Clone(values)
+	for len(values) < len(s.Fields) {
+		values = append(values, with)
+	}
+	return values
+}
+
+// KeyOf returns the shard key of a document; a field that is missing counts as null.
+func (s *Metadata) KeyOf(doc bson.Raw) ([]bson.RawValue, error) {
+	values := make([]bson.RawValue, len(s.Fields))
+	for i, f := range s.Fields {
+		v, err := shardKeyValue(doc, f.Path)
+		if err != nil {
+			return nil, err
+		}
+		if f.hashed {
+			v = bsondoc.Int64Value(HashValue(v))
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
+func shardKeyValue(doc bson.Raw, path string) (bson.RawValue, error) {
+	arrays := srverr.New(srverr.ShardKeyNotFound, "Shard key cannot contain array values or array descendants.")
+	for {
+		name, rest, dotted := strings.Cut(path, ".")
+		v := doc.Lookup(name)
+		switch {
+		case v.Type == bson.TypeArray:
+			return v, arrays
+		case v.Type == 0 || dotted && v.Type != bson.TypeEmbeddedDocument:
+			return bson.RawValue{Type: bson.TypeNull}, nil
+		case !dotted:
+			return v, nil
+		}
+		doc, path = v.Value, rest
+	}
+}
+
+// KeyDocument returns values as a document with the key's fields, as chunk bounds are shown.
+func (s *Metadata) KeyDocument(values []bson.RawValue) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	for i, f := range s.Fields {
+		doc = bson.AppendRawValue(doc, f.Path, values[i])
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// CompareKeys compares two shard keys field by field.
+func CompareKeys(a, b []bson.RawValue) int {
+	for i := range a {
+		if c := query.Compare(a[i], b[i], nil); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// ChunkAt returns the position of the chunk that has a key.
+func (s *Metadata) ChunkAt(key []bson.RawValue) int {
+	return sort.Search(len(s.Chunks), func(i int) bool { return CompareKeys(s.Chunks[i].Min, key) > 0 }) - 1
+}
+
+// Max returns the end of a chunk.
+func (s *Metadata) Max(i int) []bson.RawValue {
+	if i+1 < len(s.Chunks) {
+		return s.Chunks[i+1].Min
+	}
+	return s.Pad(nil, MaxKey)
+}
+
+// ShardOf returns the shard that a document is on.
+func (s *Metadata) ShardOf(doc bson.Raw) int {
+	key, err := s.KeyOf(doc)
+	if err != nil {
+		return s.Chunks[0].Shard // cannot be: such documents are refused
+	}
+	return s.Chunks[s.ChunkAt(key)].Shard
+}
+
+// Shards returns the shards that have chunks, in order.
+func (s *Metadata) Shards() []int {
+	var list []int
+	for _, c := range s.Chunks {
+		list = append(list, c.Shard)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// maxTargets bounds how many ranges of keys a query is taken apart into; one with more goes to all shards.
+const maxTargets = 1000
+
+// Target returns the shards that may have documents which match a filter, in order; exact tells that the filter says what the
+// whole key is.
+func (s *Metadata) Target(f *query.Filter, simple bool) (shards []int, exact bool) {
+	type span struct {
+		lo, hi []bson.RawValue
+		open   bool // the end is not part of it
+		point  bool
+	}
+	spans := []span{{point: true}}
+	exact = true
+	for _, field := range s.Fields {
+		intervals, ok := f.Bounds(field.Path, false, simple)
+		if field.hashed {
+			intervals, ok = hashPoints(intervals, ok)
+		}
+		if !ok || len(spans)*len(intervals) > maxTargets {
+			exact = false
+			break
+		}
+		var next []span
+		points := true
+		for _, p := range spans {
+			for _, iv := range intervals {
+				n := span{slices.Concat(p.lo, []bson.RawValue{iv.Lo}), slices.Concat(p.hi, []bson.RawValue{iv.Hi}), iv.HiOpen, iv.IsPoint()}
+				points = points && n.point
+				next = append(next, n)
+			}
+		}
+		spans = next
+		if !points {
+			exact = false
+			break
+		}
+	}
+	for _, p := range spans {
+		end := MaxKey
+		if p.open {
+			end = MinKey
+		}
+		hi := s.Pad(p.hi, end)
+		last := s.ChunkAt(hi)
+		if p.open && last > 0 && CompareKeys(s.Chunks[last].Min, hi) == 0 {
+			last--
+		}
+		for i := s.ChunkAt(s.Pad(p.lo, MinKey)); i <= last; i++ {
+			shards = append(shards, s.Chunks[i].Shard)
+		}
+	}
+	slices.Sort(shards)
+	return slices.Compact(shards), exact && len(spans) == 1
+}
+
+// hashPoints turns single values into those of their hashes; a range of values is all hashes.
+func hashPoints(list []query.Interval, ok bool) ([]query.Interval, bool) {
+	if !ok {
+		return nil, false
+	}
+	var points []query.Interval
+	for _, iv := range list {
+		if !iv.IsPoint() {
+			return nil, false
+		}
+		h := bsondoc.Int64Value(HashValue(iv.Lo))
+		points = append(points, query.Interval{Lo: h, Hi: h})
+	}
+	return points, true
+}
+
+// Split returns the metadata with a chunk divided at a key.
+func (s *Metadata) Split(at []bson.RawValue) (*Metadata, bool) {
+	i := s.ChunkAt(at)
+	if CompareKeys(s.Chunks[i].Min, at) == 0 {
+		return s, false
+	}
+	n := *s
+	n.Chunks = slices.Insert(slices.Clone(s.Chunks), i+1, s.Chunks[i])
+	n.Chunks[i+1].Min = at
+	for j := i; j <= i+1; j++ {
+		n.Chunks[j].Major, n.Chunks[j].Minor = s.Major, s.Chunks[i].Minor+uint32(j-i)+1
+	}
+	return &n, true
+}
+
+// Move returns the metadata with a chunk on another shard.
+func (s *Metadata) Move(i, to int) *Metadata {
+	n := *s
+	n.Major++
+	n.Chunks = slices.Clone(s.Chunks)
+	n.Chunks[i].Shard, n.Chunks[i].Major, n.Chunks[i].Minor = to, n.Major, 0
+	return &n
+}
+
+// Merge returns the metadata with all chunks from one to another as a single one; they must be on one shard.
+func (s *Metadata) Merge(from, to int) *Metadata {
+	n := *s
+	n.Chunks = slices.Delete(slices.Clone(s.Chunks), from+1, to+1)
+	n.Chunks[from].Major, n.Chunks[from].Minor = s.Major, s.Chunks[to].Minor+1
+	return &n
+}
+
+// canonicalHashTypes are the numbers that stand for a value's type in its hash; numbers have one for all.
+var canonicalHashTypes = map[bson.Type]int32{
+	bson.TypeMinKey: -1, bson.TypeMaxKey: 127, bson.TypeUndefined: 0, bson.TypeNull: 5, bson.TypeDouble: 10, bson.TypeInt32: 10,
+	bson.TypeInt64: 10, bson.TypeDecimal128: 10, bson.TypeString: 15, bson.TypeSymbol: 15, bson.TypeEmbeddedDocument: 20,
+	bson.TypeArray: 25, bson.TypeBinary: 30, bson.TypeObjectID: 35, bson.TypeBoolean: 40, bson.TypeDateTime: 45,
+	bson.TypeTimestamp: 47, bson.TypeRegex: 50, bson.TypeDBPointer: 55, bson.TypeJavaScript: 60, bson.TypeCodeWithScope: 65,
+}
+
+// HashValue returns the hash that hashed indexes and hashed shard keys order values by.
+func HashValue(v bson.RawValue) int64 {
+	sum := md5.Sum(appendHashInput([]byte{0, 0, 0, 0}, nil, v))
+	return int64(binary.LittleEndian.Uint64(sum[:]))
+}
+
+func appendHashInput(dst []byte, name *string, v bson.RawValue) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(canonicalHashTypes[v.Type]))
+	if name != nil {
+		dst = append(append(dst, *name...), 0)
+	}
+	switch {
+	case v.IsNumber():
+		n, _ := arg.Number(v) // without its fraction
+		return binary.LittleEndian.AppendUint64(dst, uint64(n))
+	case v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray:
+		for k, e := range bson.Raw(v.Value).All() {
+			dst = appendHashInput(dst, &k, e)
+		}
+		return dst
+	}
+	return append(dst, v.Value...)
+}
