@@ -31,6 +31,8 @@ func basicCodecs(t reflect.Type, fl flags) (basic, bool) {
 		return kindCodecs(t, fl)
 	case reflect.TypeFor[CodeWithScope]():
 		return codeWithScopeCodec(fl), true
+	case reflect.TypeFor[DBRef]():
+		return dbRefCodec(fl), true
 	case reflect.TypeFor[D]():
 		return dCodec(fl), true
 	case reflect.TypeFor[M]():
@@ -367,6 +369,25 @@ func numberCodec(fl flags) basic {
 			*at[json.Number](p) = v
 			return n, nil
 		},
+	}
+}
+
+// dbRefCodec encodes a DBRef in place, so that one in another counts as a level, and leaves the decoding to its method.
+func dbRefCodec(fl flags) basic {
+	t := reflect.TypeFor[DBRef]()
+	return basic{
+		enc: func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
+			ref := at[DBRef](p)
+			err := ref.checkExtra()
+			if err == nil {
+				dst, err = e.appendD(dst, ref.D(), fl)
+			}
+			if err != nil {
+				err = encodeErr(t, err)
+			}
+			return TypeEmbeddedDocument, dst, err
+		},
+		dec: decUnmarshaler(t),
 	}
 }
 

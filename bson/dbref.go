@@ -49,13 +49,16 @@ func (ref DBRef) IsZero() bool {
 func (ref DBRef) String() string { return ref.D().String() }
 
 // MarshalBSON implements Marshaler.
-func (ref DBRef) MarshalBSON() ([]byte, error) {
+func (ref DBRef) MarshalBSON() ([]byte, error) { return Marshal(ref) }
+
+// checkExtra refuses further elements that would be taken for others.
+func (ref *DBRef) checkExtra() error {
 	for _, e := range ref.Extra {
 		if e.Key == "$ref" || e.Key == "$id" || e.Key == "$db" {
-			return nil, fmt.Errorf("bson: encode DBRef: %s among the extra elements", e.Key)
+			return fmt.Errorf("%s among the extra elements", e.Key)
 		}
 	}
-	return Marshal(ref.D())
+	return nil
 }
 
 // UnmarshalBSON implements Unmarshaler.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 )
@@ -204,7 +205,7 @@ func (d D) MarshalJSON() ([]byte, error) {
 	if d == nil {
 		return []byte("null"), nil
 	}
-	return appendJSON(nil, d)
+	return appendJSON(nil, d, 0)
 }
 
 // UnmarshalJSON reads an object of JSON or Extended JSON, with documents inside as D and arrays as A.
@@ -216,23 +217,26 @@ func (d *D) UnmarshalJSON(text []byte) error {
 }
 
 // appendJSON goes down through documents and arrays itself, because encoding/json goes through the text of every
-// MarshalJSON once more.
-func appendJSON(dst []byte, v any) ([]byte, error) {
+// MarshalJSON once more. depth is how many documents and arrays are around v.
+func appendJSON(dst []byte, v any, depth int) ([]byte, error) {
 	var err error
 	switch v := v.(type) {
 	case D:
 		if v == nil {
 			return append(dst, "null"...), nil
 		}
+		if depth++; depth > DefaultMaxDepth {
+			return dst, &EncodeError{Err: errTooDeep}
+		}
 		dst = append(dst, '{')
 		for i, e := range v {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if dst, err = appendJSON(dst, e.Key); err != nil {
+			if dst, err = appendJSON(dst, e.Key, depth); err != nil {
 				return dst, err
 			}
-			if dst, err = appendJSON(append(dst, ':'), e.Value); err != nil {
+			if dst, err = appendJSON(append(dst, ':'), e.Value, depth); err != nil {
 				return dst, err
 			}
 		}
@@ -241,17 +245,98 @@ func appendJSON(dst []byte, v any) ([]byte, error) {
 		if v == nil {
 			return append(dst, "null"...), nil
 		}
+		if depth++; depth > DefaultMaxDepth {
+			return dst, &EncodeError{Err: errTooDeep}
+		}
 		dst = append(dst, '[')
 		for i, value := range v {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if dst, err = appendJSON(dst, value); err != nil {
+			if dst, err = appendJSON(dst, value, depth); err != nil {
 				return dst, err
 			}
 		}
 		return append(dst, ']'), nil
 	}
+	if !ends(reflect.ValueOf(v), DefaultMaxDepth-depth, 8*DefaultMaxDepth) {
+		return dst, &EncodeError{Err: errTooDeep}
+	}
 	text, err := json.Marshal(v)
 	return append(dst, text...), err
+}
+
+// ends reports whether a value that encoding/json will walk through nests no deeper than the given number of documents and arrays,
+// reached through no more than so many pointers and interfaces. A D in it comes back to appendJSON by its method, where
+// encoding/json does not see that it has been there.
+func ends(v reflect.Value, levels, hops int) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || hops > 0 && ends(v.Elem(), levels, hops-1)
+	case reflect.Map, reflect.Slice, reflect.Array, reflect.Struct:
+	default:
+		return true
+	}
+	t := v.Type()
+	if t.Implements(typeJSONMarshaler) && !callsAppendJSON(t) {
+		return true // its own method ends, or is its own affair
+	}
+	if t != typeE { // an element is a part of its document
+		if levels--; levels < 0 {
+			return false
+		}
+	}
+	switch t.Kind() {
+	case reflect.Map:
+		if isLeaf(t.Elem()) {
+			return true
+		}
+		for it := v.MapRange(); it.Next(); {
+			if !ends(it.Value(), levels, hops) {
+				return false
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if isLeaf(t.Elem()) {
+			return true
+		}
+		for i := range v.Len() {
+			if !ends(v.Index(i), levels, hops) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); (f.IsExported() || f.Anonymous) && !ends(v.Field(i), levels, hops) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+var typeJSONMarshaler = reflect.TypeFor[json.Marshaler]()
+
+// callsAppendJSON reports whether the MarshalJSON of a type may be that of D: it is a type of this package, or embeds another type.
+func callsAppendJSON(t reflect.Type) bool {
+	if t == reflect.TypeFor[D]() || t == reflect.TypeFor[DBRef]() {
+		return true
+	}
+	if t.Kind() == reflect.Struct {
+		for i := range t.NumField() {
+			if t.Field(i).Anonymous {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isLeaf reports whether values of the type hold no others.
+func isLeaf(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Array, reflect.Struct:
+		return false
+	}
+	return true
 }

@@ -40,7 +40,13 @@ type (
 )
 
 // String returns c as Code("...", scope).
-func (c CodeWithScope) String() string { return fmt.Sprintf("Code(%q, %v)", string(c.Code), c.Scope) }
+func (c CodeWithScope) String() string {
+	scope := "<nil>"
+	if c.Scope != nil {
+		scope = relaxed(c.Scope)
+	}
+	return fmt.Sprintf("Code(%q, %s)", string(c.Code), scope)
+}
 
 // String returns p as DBPointer("...", ObjectID("...")).
 func (p DBPointer) String() string { return fmt.Sprintf("DBPointer(%q, %v)", p.DB, p.Pointer) }
