@@ -495,3 +495,20 @@ func FuzzSeal(f *testing.F) {
 		}
 	})
 }
+
+// TestFindWholeText: a query without prefix, suffix and substring looks for the exact tokens of an insert, folded as it is.
+func TestFindWholeText(t *testing.T) {
+	k := testKey(t, id1)
+	stored := Text{Value: "Café", FoldCase: true, FoldDiacritics: true, Prefix: &Affix{5, 2}}
+	query := Text{Value: "CAFE", FoldCase: true, FoldDiacritics: true}
+	insert := Placeholder{Purpose: ForInsert, Index: IndexText, IndexKey: id1, UserKey: id1, Value: stored.RawValue()}
+	find := Placeholder{Purpose: ForFind, Index: IndexText, IndexKey: id1, UserKey: id1, Value: query.RawValue()}
+	in := must(ParseInsert(must(insert.Seal(k, k, rand.Reader))))
+	out := must(ParseFindText(must(find.Seal(k, k, rand.Reader))))
+	if out.Kind != TextExact || out.Prefix != nil {
+		t.Errorf("kind %d, prefix %v", out.Kind, out.Prefix)
+	}
+	if w := out.With(0); w.EDC != in.Text.Exact.EDC || w.ESC != in.Text.Exact.ESC || w.Server != in.Text.Exact.Server {
+		t.Error("the query has another token than the value")
+	}
+}

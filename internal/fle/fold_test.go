@@ -88,8 +88,7 @@ func TestText(t *testing.T) {
 		want string
 	}{
 		{Text{Value: "\xff", Prefix: &Affix{2, 1}}, "not valid UTF-8"},
-		{Text{Value: "a"}, "exactly one"},
-		{Text{Value: "a", Prefix: &Affix{2, 1}, Suffix: &Affix{2, 1}}, "exactly one"},
+		{Text{Value: "a", Prefix: &Affix{2, 1}, Suffix: &Affix{2, 1}}, "more than one"},
 		{Text{Value: "´´", FoldDiacritics: true, Prefix: &Affix{2, 1}}, "shorter than"},
 		{Text{Value: "abc", Substring: &Substring{5, 2, 1}}, "longer than"},
 	} {

@@ -314,8 +314,8 @@ func (r *reader) optionalOperator(name string) RangeOperator {
 	return r.operator(name)
 }
 
-// Text is the value of a Placeholder with IndexText. One that is looked for has exactly one of Prefix, Suffix and
-// Substring: that of the query.
+// Text is the value of a Placeholder with IndexText. One that is looked for has at most one of Prefix, Suffix and
+// Substring: that of the query. Without any the query is for the whole text.
 type Text struct {
 	Value          string
 	FoldCase       bool // the field is not case sensitive

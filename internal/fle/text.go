@@ -124,8 +124,12 @@ func (t *Text) query() (string, TextKind, error) {
 	if a := t.Prefix; a != nil {
 		kind, low, high, n = TextPrefix, a.Lower, a.Upper, n+1
 	}
-	if n != 1 {
-		return "", 0, fmt.Errorf("StrQuery: a query needs exactly one of prefix, suffix and substring, but has %d", n)
+	switch n {
+	case 0: // for the whole text
+		return Fold(t.Value, t.FoldCase, t.FoldDiacritics), TextExact, nil
+	case 1:
+	default:
+		return "", 0, fmt.Errorf("StrQuery: a query cannot have more than one of prefix, suffix and substring, but has %d", n)
 	}
 	if t.Value == "" {
 		return "", 0, errors.New("StrQuery: string value cannot be empty for substring, suffix, or prefix queries")
