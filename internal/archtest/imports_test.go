@@ -27,6 +27,7 @@ var floors = []string{
 	"internal/hello",
 	"internal/sigv4",
 	"internal/fle",
+	"internal/fle/analysis",
 	"internal/crypt",
 	"internal/logging",
 	"internal/dns",

@@ -1,0 +1,237 @@
+package analysis
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/internal/fle"
+)
+
+// unlike are the recorded answers that ours differs from, and why.
+var unlike = map[string]string{
+	"bulkWrite/simple":                 "written by hand: a range placeholder for a field with equality queries",
+	"lookup/mixed/qe/non-csfle-schema": "written by hand: an equality placeholder for a field without queries",
+	"fle1-create/with-cmd-schema":      "written by hand: the answer has lost the validator",
+}
+
+func TestRecorded(t *testing.T) {
+	root := filepath.Join("testdata", "recorded")
+	found := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.Contains(d.Name(), "reply") {
+			return err
+		}
+		dir := filepath.Dir(path)
+		name, _ := filepath.Rel(root, dir)
+		found[name] = true
+		t.Run(name, func(t *testing.T) { recorded(t, dir, path, name) })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 30 {
+		t.Errorf("only %d pairs found", len(found))
+	}
+	for name := range unlike {
+		if !found[name] {
+			t.Errorf("%s is listed as unlike, but not there", name)
+		}
+	}
+}
+
+func recorded(t *testing.T, dir, reply, name string) {
+	want, ok := readJSON(t, reply).Lookup("result").Document()
+	if !ok {
+		t.Fatal("the answer has no result")
+	}
+	cmd, schemas := input(t, dir)
+	namespaces, err := Namespaces("db", cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range namespaces {
+		if _, ok := schemas[ns]; !ok {
+			schemas[ns] = nil
+		}
+	}
+	got, err := Analyze("db", cmd, schemas)
+	if name == "lookup/mixed/qe/non-csfle-schema" {
+		if err == nil {
+			t.Error("a query by a field without queries was not refused")
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _, _ = informed(want)
+	a, b := canonical(document(got.Command), true), canonical(document(want), true)
+	if (a != b) != (unlike[name] != "") {
+		t.Errorf("got\n%s\nwant\n%s\n(known as unlike: %q)", a, b, unlike[name])
+	}
+}
+
+// input returns the command of a folder without the fields that carry schemas, and the schemas.
+func input(t *testing.T, dir string) (bson.Raw, map[string]*Schema) {
+	t.Helper()
+	schemas := map[string]*Schema{}
+	for _, name := range []string{"encrypted-field-map.json", "schema_map.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			continue
+		}
+		for ns, v := range readJSON(t, filepath.Join(dir, name)).All() {
+			if name == "schema_map.json" {
+				schemas[ns] = jsonSchema(t, ns, v.Value, false)
+			} else {
+				schemas[ns] = encryptedFields(t, ns, v.Value)
+			}
+		}
+	}
+	var cmd bson.Raw
+	for _, name := range []string{"cmd-to-mongocryptd.json", "cmd.json", "command.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			cmd = readJSON(t, filepath.Join(dir, name))
+			break
+		}
+	}
+	rest, info, csfle := informed(cmd)
+	fields, _ := info.Lookup("schema").Document()
+	for ns, v := range fields.All() {
+		schemas[ns] = encryptedFields(t, ns, v.Value)
+	}
+	for ns, v := range csfle.All() {
+		doc, _ := v.Document()
+		remote, _ := doc.Lookup("isRemoteSchema").Boolean()
+		schema, _ := doc.Lookup("jsonSchema").Document()
+		schemas[ns] = jsonSchema(t, ns, schema, remote)
+	}
+	if v, ok := cmd.Lookup("jsonSchema").Document(); ok {
+		remote, _ := cmd.Lookup("isRemoteSchema").Boolean()
+		_, coll := first(cmd)
+		name, _ := coll.StringValue()
+		schemas["db."+name] = jsonSchema(t, "db."+name, v, remote)
+	}
+	return rest, schemas
+}
+
+// informed returns cmd without the fields that carry schemas, and what they hold.
+func informed(cmd bson.Raw) (rest, info, csfle bson.Raw) {
+	start, b := bson.BeginDocument(nil)
+	for key, v := range cmd.All() {
+		switch key {
+		case "encryptionInformation":
+			info = v.Value
+			continue
+		case "csfleEncryptionSchemas":
+			csfle = v.Value
+			continue
+		case "jsonSchema", "isRemoteSchema":
+			continue
+		case "nsInfo":
+			var list []bson.RawValue
+			infos, _ := docs(v)
+			for _, doc := range infos {
+				inner, i, _ := informed(doc)
+				list, info = append(list, document(inner)), i
+			}
+			v = array(list)
+		}
+		b = bson.AppendRawValue(b, key, v)
+	}
+	return bson.EndDocument(b, start), info, csfle
+}
+
+func readJSON(t *testing.T, file string) bson.Raw {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(text))
+}
+
+func parse(t testing.TB, text string) bson.Raw {
+	t.Helper()
+	doc, err := bson.ParseExtJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return doc
+}
+
+func jsonSchema(t testing.TB, ns string, schema bson.Raw, remote bool) *Schema {
+	t.Helper()
+	if schema == nil {
+		schema = emptyDocument()
+	}
+	s, err := ParseJSONSchema(ns, schema, remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func encryptedFields(t testing.TB, ns string, fields bson.Raw) *Schema {
+	t.Helper()
+	s, err := ParseEncryptedFields(ns, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// canonical writes v as text: placeholders opened, whole numbers of any type alike, with the fields
+// of v and of placeholders in the order of their names.
+func canonical(v bson.RawValue, sorted bool) string {
+	switch v.Type {
+	case bson.TypeEmbeddedDocument:
+		var parts []string
+		for key, v := range bson.Raw(v.Value).All() {
+			parts = append(parts, fmt.Sprintf("%q: %s", key, canonical(v, false)))
+		}
+		if sorted {
+			slices.Sort(parts)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case bson.TypeArray:
+		var parts []string
+		for v := range bson.Raw(v.Value).Values() {
+			parts = append(parts, canonical(v, false))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case bson.TypeBinary:
+		if data, ok := fle.Data(v); ok && (data[0] == 0 || data[0] == 3) {
+			return fmt.Sprintf("placeholder %d %s", data[0], canonicalPlaceholder(data[1:]))
+		}
+	}
+	return v.String()
+}
+
+// canonicalPlaceholder evens out what recordings of different age do not agree on: the default
+// sparsity was 1 once, and the default trim factor is written out in the newest recording of a
+// find, and in no other.
+func canonicalPlaceholder(doc bson.Raw) string {
+	var open func(v bson.RawValue) string
+	open = func(v bson.RawValue) string {
+		if v.Type != bson.TypeEmbeddedDocument {
+			return v.Type.String() + " " + v.String()
+		}
+		var parts []string
+		for key, v := range bson.Raw(v.Value).All() {
+			if n, ok := v.AsInt64(); ok && (key == "s" && n <= 2 || key == "trimFactor" && n == fle.DefaultTrimFactor) {
+				continue
+			}
+			parts = append(parts, key+": "+open(v))
+		}
+		slices.Sort(parts)
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return open(document(doc))
+}

@@ -1,0 +1,469 @@
+package analysis
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"allium/bson"
+	"allium/internal/fle"
+)
+
+// The property that this package is for: whatever the schema and the command, either the command is
+// refused, or no value that belongs to an encrypted field is left in what is sent, unless within a
+// placeholder.
+//
+//	go test ./internal/fle/analysis -run TestSafety -safety.cases 1000000 -safety.seed 1
+//
+// Commands are made from a grammar that knows more than the analysis does, wrong commands among
+// them. The grammar has a model of its own of what is encrypted where: a tree of names.
+var (
+	safetyCases = flag.Int("safety.cases", 1000, "how many random commands TestSafety tries")
+	safetySeed  = flag.Uint64("safety.seed", 1, "the first seed of TestSafety; every case has one of its own")
+)
+
+func TestSafety(t *testing.T) {
+	var mu sync.Mutex
+	var accepted, withSecrets int
+	refusals := map[string]int{}
+	var wg sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < *safetyCases && !t.Failed(); i += workers {
+				g := newGenerator(*safetySeed + uint64(i))
+				ok, err := g.check()
+				mu.Lock()
+				if err != nil {
+					t.Errorf("seed %d: %v", *safetySeed+uint64(i), err)
+				}
+				if ok && g.refused == nil {
+					accepted++
+					if len(g.secrets) > 0 {
+						withSecrets++
+					}
+				} else if g.refused != nil {
+					refusals[reasonOf(g.refused)]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d commands: %d accepted, %d of those with values to encrypt; %d reasons for refusals", *safetyCases, accepted, withSecrets, len(refusals))
+	if testing.Verbose() {
+		for reason, n := range refusals {
+			t.Logf("%6d %s", n, reason)
+		}
+	}
+	if withSecrets < *safetyCases/20 {
+		t.Errorf("only %d commands with values to encrypt were accepted: the grammar has lost its sense", withSecrets)
+	}
+}
+
+func reasonOf(err error) string {
+	if e, ok := err.(*Error); ok {
+		return e.Reason
+	}
+	return err.Error()
+}
+
+// model is what the grammar knows of the fields of a document.
+type model struct {
+	kind Kind // not 0: encrypted
+	typ  bson.Type
+	kids map[string]*model
+}
+
+var alphabet = []string{"a", "b", "c", "k1", "k2", "z", "0"}
+
+// find returns the model at a path, and whether an encrypted field is at it or above it.
+func (m *model) find(path string) (found *model, encrypted bool) {
+	for key := range strings.SplitSeq(path, ".") {
+		if m == nil {
+			return nil, false
+		}
+		if m.kind != 0 {
+			return m, true
+		}
+		if c := m.kids[key]; c != nil || !isIndex(key) && !strings.HasPrefix(key, "$") {
+			m = c
+		}
+	}
+	return m, m != nil && m.kind != 0
+}
+
+// holds reports whether anything in m is encrypted.
+func (m *model) holds() bool {
+	if m == nil || m.kind != 0 {
+		return m != nil
+	}
+	for _, c := range m.kids {
+		if c.holds() {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) set(path string, c *model) *model {
+	key, below, deeper := strings.Cut(path, ".")
+	out := &model{kids: map[string]*model{}}
+	if m != nil {
+		if m.kind != 0 {
+			return m
+		}
+		for k, c := range m.kids {
+			out.kids[k] = c
+		}
+	}
+	if deeper {
+		c = out.kids[key].set(below, c)
+	}
+	out.kids[key] = c
+	return out
+}
+
+// generator makes one command.
+type generator struct {
+	*rand.Rand
+	queryable bool
+	schemas   map[string]*Schema
+	models    map[string]*model
+	secrets   [][]byte
+	wild      [][]byte // secrets if the command's collections have any encrypted field
+	cmd       bson.Raw
+	refused   error
+}
+
+func newGenerator(seed uint64) *generator {
+	return &generator{Rand: rand.New(rand.NewPCG(seed, 11)), schemas: map[string]*Schema{}, models: map[string]*model{}}
+}
+
+func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
+
+func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
+
+// check makes a command and tries it.
+func (g *generator) check() (bool, error) {
+	g.queryable = g.chance(40)
+	for _, coll := range []string{"x", "y"} {
+		if err := g.schema("db." + coll); err != nil {
+			g.refused = err
+			return false, nil // a schema that is refused refuses everything
+		}
+	}
+	g.schemas["db.v"] = nil
+	g.cmd = g.command()
+	if err := g.cmd.Validate(); err != nil {
+		return false, fmt.Errorf("the grammar is wrong: %v", err)
+	}
+	before := slices.Clone(g.cmd)
+	got, err := Analyze("db", g.cmd, g.schemas)
+	if !bytes.Equal(before, g.cmd) {
+		return false, fmt.Errorf("the command was changed: %s", before)
+	}
+	if err != nil {
+		g.refused = err
+		for _, secret := range g.secrets {
+			if bytes.Contains([]byte(err.Error()), secret) {
+				return false, fmt.Errorf("the error has a value of the command: %v", err)
+			}
+		}
+		return false, nil
+	}
+	if err := got.Command.Validate(); err != nil {
+		return false, fmt.Errorf("%s became %v", g.cmd, err)
+	}
+	if got.Encrypts {
+		g.secrets = append(g.secrets, g.wild...)
+	}
+	sent, marks := withoutPlaceholders(got.Command)
+	for _, secret := range g.secrets {
+		if bytes.Contains(sent, secret) {
+			return false, fmt.Errorf("%q is sent in plaintext\ncommand %s\nsent %s", secret, g.cmd, sent)
+		}
+	}
+	if marks != len(got.Marks) {
+		return false, fmt.Errorf("%d placeholders, %d marks\ncommand %s\nsent %s", marks, len(got.Marks), g.cmd, sent)
+	}
+	return true, nil
+}
+
+// withoutPlaceholders returns doc with every placeholder made empty, and how many there were.
+func withoutPlaceholders(doc bson.Raw) (bson.Raw, int) {
+	n := 0
+	out, _ := rewrite(doc, func(_ string, v bson.RawValue) (bson.RawValue, error) {
+		switch v.Type {
+		case bson.TypeEmbeddedDocument, bson.TypeArray:
+			inner, k := withoutPlaceholders(v.Value)
+			n += k
+			return bson.RawValue{Type: v.Type, Value: inner}, nil
+		case bson.TypeBinary:
+			if kind, ok := fle.KindOf(v); ok && (kind == fle.KindMarking || kind == fle.KindPlaceholder) {
+				n++
+				return fle.Value([]byte{1}), nil
+			}
+		}
+		return v, nil
+	})
+	return out, n
+}
+
+func value(v any) bson.RawValue {
+	raw, err := bson.MarshalValue(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+var testKeys = []bson.UUID{{'a', 'a'}, {'b', 'b'}}
+
+// schema makes the schema of a collection.
+func (g *generator) schema(ns string) error {
+	m := &model{kids: map[string]*model{}}
+	g.models[ns] = m
+	var err error
+	switch {
+	case g.chance(10):
+		g.schemas[ns] = nil
+	case g.queryable:
+		var fields bson.A
+		for _, path := range []string{"a", "b.a", "b.c", "c.a.b", "k1", "z"} {
+			if g.chance(45) {
+				f, c := g.field(path)
+				fields, *m = append(fields, f), *m.set(path, c)
+			}
+		}
+		g.schemas[ns], err = ParseEncryptedFields(ns, value(bson.D{{Key: "fields", Value: fields}}).Value)
+	default:
+		g.schemas[ns], err = ParseJSONSchema(ns, value(g.object(m, 0)).Value, true)
+	}
+	return err
+}
+
+// field makes a field of encryptedFields.
+func (g *generator) field(path string) (bson.D, *model) {
+	f := bson.D{{Key: "path", Value: path}, {Key: "keyId", Value: pick(g, testKeys...)}}
+	c := &model{kind: pick(g, Unindexed, Equality, Range, Text), typ: bson.TypeString}
+	switch c.kind {
+	case Unindexed:
+		if g.chance(50) {
+			f = append(f, bson.E{Key: "bsonType", Value: "string"})
+		}
+	case Equality:
+		f = append(f, bson.E{Key: "bsonType", Value: "string"}, bson.E{Key: "queries", Value: bson.D{{Key: "queryType", Value: "equality"}}})
+	case Range:
+		name := "long"
+		if c.typ = bson.TypeInt64; g.chance(30) {
+			name, c.typ = "date", bson.TypeDateTime
+		}
+		f = append(f, bson.E{Key: "bsonType", Value: name}, bson.E{Key: "queries", Value: bson.D{{Key: "queryType", Value: "range"}}})
+	case Text:
+		f = append(f, bson.E{Key: "bsonType", Value: "string"}, bson.E{Key: "queries", Value: bson.D{
+			{Key: "queryType", Value: pick(g, "prefix", "suffix")}, {Key: "strMinQueryLength", Value: 2}, {Key: "strMaxQueryLength", Value: 20},
+			{Key: "caseSensitive", Value: g.chance(50)}, {Key: "diacriticSensitive", Value: true},
+		}})
+	}
+	return f, c
+}
+
+// object makes the $jsonSchema of an object, and fills in its model.
+func (g *generator) object(m *model, depth int) bson.D {
+	props := bson.D{}
+	for _, name := range alphabet {
+		switch {
+		case g.chance(35):
+			c, e := g.encrypt()
+			m.kids[name], props = c, append(props, bson.E{Key: name, Value: e})
+		case g.chance(30) && depth < 3:
+			c := &model{kids: map[string]*model{}}
+			m.kids[name], props = c, append(props, bson.E{Key: name, Value: g.object(c, depth+1)})
+		case g.chance(20):
+			m.kids[name] = &model{kids: map[string]*model{}}
+			props = append(props, bson.E{Key: name, Value: bson.D{{Key: "bsonType", Value: "string"}}})
+		}
+	}
+	out := bson.D{{Key: "bsonType", Value: "object"}, {Key: "properties", Value: props}}
+	named := func(name string) bool { _, ok := props.Get(name); return ok }
+	pattern := g.chance(20) && !named("k1") && !named("k2")
+	if pattern {
+		c, e := g.encrypt()
+		m.kids["k1"], m.kids["k2"] = c, c
+		out = append(out, bson.E{Key: "patternProperties", Value: bson.D{{Key: "^k", Value: e}}})
+	}
+	if depth > 0 && g.chance(10) {
+		c, e := g.encrypt()
+		for _, name := range alphabet {
+			if !named(name) && !(pattern && name[0] == 'k') {
+				m.kids[name] = c
+			}
+		}
+		out = append(out, bson.E{Key: "additionalProperties", Value: e})
+	}
+	return out
+}
+
+// encrypt makes the schema of an encrypted field.
+func (g *generator) encrypt() (*model, bson.D) {
+	c := &model{kind: Deterministic, typ: bson.TypeString}
+	e := bson.D{{Key: "algorithm", Value: "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}, {Key: "bsonType", Value: "string"}, {Key: "keyId", Value: bson.A{pick(g, testKeys...)}}}
+	switch {
+	case g.chance(20):
+		c.typ, e[1].Value = bson.TypeInt64, "long"
+	case g.chance(30):
+		c.kind, e = Random, bson.D{{Key: "algorithm", Value: "AEAD_AES_256_CBC_HMAC_SHA_512-Random"}, {Key: "keyId", Value: bson.A{pick(g, testKeys...)}}}
+		if g.chance(20) {
+			e[1].Value = "/z"
+		}
+	}
+	return c, bson.D{{Key: "encrypt", Value: e}}
+}
+
+// path makes a path, more often than not one that leads to or near an encrypted field of m.
+func (g *generator) path(m *model) string {
+	var parts []string
+	for {
+		var names []string
+		if m != nil {
+			for name, c := range m.kids {
+				if c.holds() {
+					names = append(names, name)
+				}
+			}
+		}
+		slices.Sort(names)
+		name := pick(g, alphabet...)
+		if len(names) > 0 && g.chance(75) {
+			name = pick(g, names...)
+		}
+		parts = append(parts, name)
+		if m != nil {
+			m = m.kids[name]
+		}
+		if m == nil || m.kind != 0 || len(parts) > 3 {
+			break
+		}
+		if g.chance(15) {
+			return strings.Join(parts, ".")
+		}
+	}
+	if g.chance(5) {
+		parts = append(parts, pick(g, alphabet...))
+	}
+	if g.chance(3) {
+		parts = slices.Insert(parts, g.IntN(len(parts)+1), pick(g, "0", "7"))
+	}
+	return strings.Join(parts, ".")
+}
+
+// secret makes a value for a field that m says is encrypted.
+func (g *generator) secret(m *model) any {
+	t := bson.TypeString
+	if m != nil {
+		t = m.typ
+	}
+	if g.chance(5) {
+		t = pick(g, bson.TypeString, bson.TypeInt64, bson.TypeDateTime, bson.TypeBinary, bson.TypeArray, bson.TypeEmbeddedDocument)
+	}
+	n := int64(g.Uint64() | 1<<62)
+	s := fmt.Sprintf("S%015x", n)
+	switch t {
+	case bson.TypeInt64:
+		g.secrets = append(g.secrets, bson.AppendInt64Value(nil, n))
+		return n
+	case bson.TypeDateTime:
+		g.secrets = append(g.secrets, bson.AppendInt64Value(nil, n))
+		return bson.DateTime(n)
+	}
+	g.secrets = append(g.secrets, []byte(s))
+	switch t {
+	case bson.TypeBinary:
+		return bson.Binary{Data: []byte(s)}
+	case bson.TypeArray:
+		return bson.A{s}
+	case bson.TypeEmbeddedDocument:
+		return bson.D{{Key: pick(g, alphabet...), Value: s}}
+	}
+	return s
+}
+
+// unplaced makes a value for a place that the analysis must not know.
+func (g *generator) unplaced() any {
+	n := len(g.secrets)
+	v := g.secret(nil)
+	g.wild, g.secrets = append(g.wild, g.secrets[n:]...), g.secrets[:n]
+	return v
+}
+
+// public makes a value that may be sent.
+func (g *generator) public() any {
+	switch g.IntN(8) {
+	case 0:
+		return int64(g.IntN(100))
+	case 1:
+		return bson.D{{Key: pick(g, alphabet...), Value: "public"}}
+	case 2:
+		return nil
+	case 3:
+		return bson.A{"public", 1}
+	}
+	return "public"
+}
+
+// literal makes a value for the field at path.
+func (g *generator) literal(m *model, path string) any {
+	found, encrypted := m.find(path)
+	switch {
+	case encrypted:
+		return g.secret(found)
+	case found.holds() && g.chance(80):
+		return g.document(found)
+	}
+	if found.holds() {
+		return pick[any](g, "public", int64(1), nil)
+	}
+	return g.public()
+}
+
+// document makes a document of which m says what is encrypted.
+func (g *generator) document(m *model) bson.D {
+	doc := bson.D{}
+	for range g.IntN(4) + 1 {
+		name := pick(g, alphabet...)
+		var v any
+		c := m.kidOf(name)
+		switch {
+		case c == nil:
+			v = g.public()
+		case c.kind != 0:
+			v = g.secret(c)
+		default:
+			v = g.document(c)
+			if g.chance(5) {
+				v = bson.A{v}
+			}
+		}
+		if g.chance(2) {
+			if path := g.path(m); strings.Contains(path, ".") {
+				name, v = path, g.literal(m, path)
+			}
+		}
+		doc = append(doc, bson.E{Key: name, Value: v})
+	}
+	return doc
+}
+
+func (m *model) kidOf(name string) *model {
+	if m == nil {
+		return nil
+	}
+	return m.kids[name]
+}
