@@ -56,8 +56,9 @@ type changeStream struct {
 // Next waits for the next event, which Current returns then. It returns false on an error, which Err returns, and after an
 // invalidate event, when the server ends the stream.
 //
-// A Next that timed out, or whose context ended, leaves the stream as it is: Next may be called again and resumes, or the stream may
-// be closed. If that happens before there was any event, close it and open a new one with a longer timeout: the server
+// An error of time that was up (IsTimeout), be it the timeout's, the context's, a socket's, the server's, or that of looking for a
+// server during an outage, leaves the stream as it is, and so does a context that is cancelled: Next may be called again and
+// resumes, or the stream may be closed. Every other error ends the stream. If time is up before there was any event, close it and open a new one with a longer timeout: the server
 // does not get through the history in time.
 func (s *ChangeStream[T]) Next(ctx context.Context) bool { return s.next(ctx, true) }
 
@@ -85,7 +86,8 @@ func (s *ChangeStream[T]) Current() ChangeEvent[T] { return s.current }
 // Err returns the error of the last Next or TryNext, nil if there was none.
 func (s *ChangeStream[T]) Err() error { return s.err }
 
-// ID returns the server's id of the cursor that the stream reads from at the moment, 0 once it has ended.
+// ID returns the server's id of the cursor that the stream reads from at the moment. It is 0 once the stream has ended, and after a
+// resume that timed out.
 func (s *ChangeStream[T]) ID() int64 { return s.id }
 
 // ResumeToken returns the token to resume with after the last event that was returned, or later if the server has found that no
@@ -93,8 +95,8 @@ func (s *ChangeStream[T]) ID() int64 { return s.id }
 // closed already.
 func (s *ChangeStream[T]) ResumeToken() bson.Raw { return bytes.Clone(s.token) }
 
-// Close ends the stream and frees its cursor on the server. It may be called more than once. It runs even if ctx has ended
-// already, for ten seconds at most.
+// Close ends the stream and frees its cursor on the server. It may be called more than once. It takes as long as the timeout or,
+// without one, ten seconds at the most. Once ctx has ended, the cursor is freed in the background, which Client.Close waits for.
 func (s *ChangeStream[T]) Close(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
@@ -116,12 +118,15 @@ func (s *changeStream) advance(ctx context.Context, block bool) bool {
 	case ctx == nil:
 		s.err = errNilContext
 		return false
+	case s.closed && s.lost:
+		s.err, s.lost = errStreamClosed, false
+		return false
 	case s.closed || s.err != nil && !s.lost:
 		return false
 	}
 	s.err = nil
 	s.within = s.op.Refreshed()
-	s.op.Limit = s.within
+	s.op.Limit, s.op.Began = s.within, time.Now()
 	if s.lost && !s.resume(ctx) {
 		return false
 	}
@@ -139,7 +144,7 @@ func (s *changeStream) advance(ctx context.Context, block bool) bool {
 		if asked && !block {
 			return false
 		}
-		if err := s.getMore(ctx); err == nil {
+		if err := s.getMore(ctx, s.op.Began); err == nil {
 			s.observeBatch()
 		} else if !s.recover(ctx, err) {
 			return false
@@ -156,21 +161,28 @@ func (s *changeStream) fail(ctx context.Context, err error) {
 // recover deals with an error of a getMore. It reports whether the stream has resumed.
 func (s *changeStream) recover(ctx context.Context, err error) bool {
 	switch {
-	case timedOut(err):
-		s.lost, s.err = true, err
-		return false
+	case timedOut(err): // there is no time for more
 	case exec.Resumes(err, s.wireVersion):
 		return s.resume(ctx)
 	}
-	s.fail(ctx, err)
+	s.interrupt(ctx, err)
 	return false
+}
+
+// interrupt ends a call with an error. Time that was up, whoever measured it, does not end the stream: the next call resumes
+// (specification: Client Side Operations Timeout, "Change Streams").
+func (s *changeStream) interrupt(ctx context.Context, err error) {
+	if s.lost = timedOut(err) || IsTimeout(err); s.lost {
+		s.err = err
+		return
+	}
+	s.fail(ctx, err)
 }
 
 // resumeKillTimeout bounds how long a stream that resumes tries to free the cursor that it gives up: its server may be gone.
 const resumeKillTimeout = 2 * time.Second
 
-// resume opens the stream again where it is (specification: Change Streams, "Resume Process"). An error is final, unless time
-// was up.
+// resume opens the stream again where it is (specification: Change Streams, "Resume Process").
 func (s *changeStream) resume(ctx context.Context) bool {
 	s.lost = true // until it has succeeded
 	limit := resumeKillTimeout
@@ -182,31 +194,28 @@ func (s *changeStream) resume(ctx context.Context) bool {
 		}
 	}
 	if ended != nil {
-		s.err = &TimeoutError{Phase: "resume", Addr: s.server.Addr(), Wrapped: ended}
+		s.err = s.late(ctx, ended)
 		return false
 	}
-	if s.id != 0 {
-		grace, cancel := context.WithTimeout(ctx, limit)
-		s.kill(grace, exec.Limit{})
-		cancel()
-	}
-	implicit := s.implicit
-	s.implicit = nil
-	s.release()
-	s.implicit = implicit
+	s.free(ctx, exec.Limit{}, limit, true)
 	s.batch, s.split = nil, splitEvent{}
-	err := s.aggregate(ctx)
-	switch {
-	case err == nil:
-		s.lost = false
-		return true
-	case timedOut(err):
-		s.err = err
-	default:
-		s.lost = false
-		s.fail(ctx, err)
+	if err := s.aggregate(ctx); err != nil {
+		s.interrupt(ctx, err)
+		return false
 	}
-	return false
+	s.lost = false
+	return true
+}
+
+// late is the error of a call whose time is up before it could resume.
+func (s *changeStream) late(ctx context.Context, ended error) error {
+	e := &TimeoutError{Phase: "resume", Addr: s.server.Addr(), Elapsed: time.Since(s.op.Began), Wrapped: ended}
+	if ctx.Err() == nil {
+		e.Source = s.within.Source
+	} else if !errors.Is(ended, context.Canceled) {
+		e.Source = "the context's deadline"
+	}
+	return e
 }
 
 // timedOut reports whether an operation ended because its time was up, or because its context was cancelled.
@@ -214,6 +223,8 @@ func timedOut(err error) bool {
 	var t *TimeoutError
 	return errors.As(err, &t)
 }
+
+var errStreamClosed = errors.New("change stream is closed")
 
 var errNoResumeToken = errors.New("cannot provide resume functionality when the resume token is missing: a stage of the pipeline takes _id away")
 

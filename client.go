@@ -36,7 +36,11 @@ type Client struct {
 	log      *logging.Logger
 	metadata *conn.Metadata
 
-	closing sync.Once
+	background background
+
+	closing  sync.Once
+	closed   chan struct{} // closed once close has returned closeErr
+	closeErr error
 }
 
 // Open returns a client for the deployment that a connection string names. It does no I/O, except that it asks DNS about a
@@ -270,21 +274,43 @@ func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
 func (c *Client) Topology() *event.TopologyDescription { return c.topology.Description() }
 
 // Close frees the cursors that are still open, ends the client's sessions, closes its connections and waits until
-// everything in the background has ended. Operations that are still running get an error. If ctx ends first, Close closes the
-// rest without telling the servers, and returns the context's error. Close may be called more than once; later calls
-// do nothing.
+// everything in the background has ended. Operations that are still running get an error. If ctx ends first, Close returns its
+// error, and the rest is closed without telling the servers, and without anybody waiting. Close may be called more than once;
+// later calls wait for the first one, or for the end of their own context.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
 	}
-	var err error
+	c.exec.Close()
+	first := false
 	c.closing.Do(func() {
-		c.exec.Close()
-		c.cursors.kill(ctx, c.exec)
-		c.endSessions(ctx)
-		err = mongoerr.Join(ctx.Err(), c.topology.Close(ctx), c.log.Close())
+		first = true
+		c.closed = make(chan struct{})
+		go func() { // nothing that a server does can keep the caller here
+			defer close(c.closed)
+			c.closeErr = c.close(ctx)
+		}()
 	})
-	return err
+	select {
+	case <-c.closed:
+	case <-ctx.Done():
+		select {
+		case <-c.closed:
+		default:
+			return ctx.Err()
+		}
+	}
+	if first {
+		return c.closeErr
+	}
+	return c.topology.Close(ctx)
+}
+
+func (c *Client) close(ctx context.Context) error {
+	c.cursors.kill(ctx, c.exec)
+	c.background.close(ctx)
+	c.endSessions(ctx)
+	return mongoerr.Join(ctx.Err(), c.topology.Close(ctx), c.log.Close())
 }
 
 // endSessions tells the deployment that the pooled sessions are not needed any more. Errors are ignored, as the

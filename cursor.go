@@ -65,9 +65,11 @@ type cursor struct {
 	postBatch bson.Raw    // the batch's postBatchResumeToken, in the batch's memory
 	raw       bson.Raw    // the current document
 	err       error
+	goesOn    bool // err says that time was up, and the next call may go on
 	closed    bool
 
 	wireVersion int32 // of the connection of a getMore that failed
+	lost        bool  // its reply cannot arrive any more
 }
 
 // CursorType says what a cursor does at the end of what there is.
@@ -192,9 +194,16 @@ func (c *cursor) release() {
 // advance moves to the next document, fetching batches if need be: one at the most without block, or if the cursor tails without
 // waiting.
 func (c *cursor) advance(ctx context.Context, block bool) bool {
+	if c.goesOn {
+		c.err, c.goesOn = nil, false
+		if c.closed {
+			c.err = errCursorClosed
+		}
+	}
 	if ctx == nil && c.err == nil {
 		c.fail(errNilContext)
 	}
+	var began time.Time
 	for asked := false; c.err == nil && !c.closed; asked = true {
 		if len(c.batch) > 0 {
 			if err := c.read(); err != nil {
@@ -210,11 +219,14 @@ func (c *cursor) advance(ctx context.Context, block bool) bool {
 		if asked && (!block || c.kind == Tailable) {
 			return false
 		}
-		if !asked && c.refresh {
-			c.within = c.within.Refreshed()
+		if !asked {
+			began = time.Now()
+			if c.refresh {
+				c.within = c.within.Refreshed()
+			}
 		}
-		if err := c.getMore(ctx); err != nil {
-			c.fail(err)
+		if err := c.getMore(ctx, began); err != nil {
+			c.interrupted(ctx, err)
 			return false
 		}
 	}
@@ -235,6 +247,8 @@ func (c *cursor) read() error {
 	return nil
 }
 
+var errCursorClosed = errors.New("cursor is closed")
+
 var errNotDocument = errors.New("an element is not a document")
 
 // fail ends the iteration with an error. What the server still has of the cursor is left to Close: the time for it may be up, and a
@@ -247,8 +261,22 @@ func (c *cursor) fail(err error) {
 	}
 }
 
-// getMore fetches the next batch.
-func (c *cursor) getMore(ctx context.Context) error {
+// interrupted deals with an error of a getMore. A tailable cursor goes on after time was up if nothing can have been lost: nothing
+// was sent, or the connection is kept that the reply will arrive on. Otherwise it ends here, so that its ID says so.
+func (c *cursor) interrupted(ctx context.Context, err error) {
+	switch {
+	case c.kind == NonTailable:
+		c.fail(err)
+	case c.id != 0 && timedOut(err) && !c.lost:
+		c.err, c.goesOn = err, true
+	default:
+		c.fail(err)
+		c.close(ctx)
+	}
+}
+
+// getMore fetches the next batch. began is when the call began that needs it.
+func (c *cursor) getMore(ctx context.Context, began time.Time) error {
 	if ctx == nil {
 		return errNilContext
 	}
@@ -258,10 +286,14 @@ func (c *cursor) getMore(ctx context.Context) error {
 	}
 	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment}
 	op := exec.Op{Command: cmd, DB: c.db, Kind: exec.Read, Session: c.session, Implicit: c.implicit, Server: c.server, Conn: c.conn,
-		BSON: c.bson, Exhaust: c.exhaust, Limit: c.within, NoMaxTime: true, MaxAwait: c.maxAwait}
+		BSON: c.bson, Exhaust: c.exhaust, KeepLate: c.kind != NonTailable, Limit: c.within, Began: began, NoMaxTime: true, MaxAwait: c.maxAwait}
 	res, err := c.exec.Run(ctx, &op)
 	if err != nil {
 		c.wireVersion = res.WireVersion
+		if res.Conn != nil {
+			c.conn = res.Conn
+		}
+		c.lost = res.Sent && !(c.conn != nil && c.conn.Owed())
 		if cursorGone(err) {
 			c.id = 0 // there is nothing left to kill
 		}
@@ -293,53 +325,54 @@ func cursorGone(err error) bool {
 const killTimeout = 10 * time.Second
 
 // close ends the cursor: it tells the server to forget it, if the server still has it, and gives everything back. The timeout of
-// the operation that opened the cursor begins anew for it, and it runs even if ctx has ended. Its error, that of kill, is rarely of
-// interest: the server forgets idle cursors by itself.
+// the operation that opened the cursor begins anew for it (specification: Client Side Operations Timeout, "Cursors"). Once ctx has
+// ended, that happens in the background. Its error, that of killCursors, is rarely of interest: the server forgets idle cursors by
+// itself.
 func (c *cursor) close(ctx context.Context) error { return c.closeWithin(ctx, c.within.Refreshed()) }
 
-func (c *cursor) closeWithin(ctx context.Context, limit exec.Limit) (err error) {
+func (c *cursor) closeWithin(ctx context.Context, limit exec.Limit) error {
 	if c.closed {
 		return nil
 	}
 	c.closed = true
-	c.unstream()
-	if c.id != 0 {
-		ctx = context.WithoutCancel(ctx)
-		if limit.Deadline.IsZero() {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, killTimeout)
-			defer cancel()
-		}
-		err = c.kill(ctx, limit)
-	}
-	c.release()
+	err := c.free(ctx, limit, killTimeout, false)
 	c.result.Release()
 	c.batch, c.postBatch = nil, nil
 	return err
 }
 
-// kill sends killCursors.
-func (c *cursor) kill(ctx context.Context, limit exec.Limit) error {
-	if c.conn != nil && (!c.conn.Alive() || c.conn.Streaming()) { // the end of the connection is the cursor's
+// free kills the cursor, if the server still has it, and gives back its connection and, unless a resume goes on in it, its session.
+// Without a limit, it takes most at the most.
+func (c *cursor) free(ctx context.Context, limit exec.Limit, most time.Duration, resumes bool) error {
+	c.unstream()
+	implicit := c.implicit
+	if resumes {
+		c.implicit = nil // release leaves it alone
+	}
+	if c.id == 0 {
+		c.release()
+		if resumes {
+			c.implicit = implicit
+		}
 		return nil
 	}
-	op := exec.Op{Command: &command.KillCursors{Collection: c.coll, ID: c.id, Comment: c.comment}, DB: c.db, Kind: exec.Read, Session: c.session,
-		BSON: c.bson, Implicit: c.implicit, Server: c.server, Conn: c.conn, Limit: limit, NoMaxTime: limit.Deadline.IsZero()}
-	if c.session != nil && c.session.Ended() {
-		op.Session, op.NoSession = nil, true // the cursor has outlived its session
+	r := &remains{exec: c.exec, openCursor: openCursor{id: c.id, db: c.db, coll: c.coll, server: c.server}, comment: c.comment,
+		bson: c.bson, session: c.session, implicit: implicit, resumes: resumes, conn: c.conn}
+	c.implicit, c.conn = nil, nil
+	c.release()
+	if resumes {
+		c.implicit = implicit
 	}
-	res, err := c.exec.Run(ctx, &op)
-	if err == nil {
-		res.Release()
-	}
-	return err
+	return r.free(ctx, limit, most, &c.client.background)
 }
 
 // Next moves to the next document, which Current returns then. It returns false at the end and on an error, which Err tells
 // apart. It waits for the server if the batch that was fetched last is used up.
 //
 // A Tailable cursor is never at its end while its ID is not 0: Next may be called again later. A TailableAwait cursor's Next
-// returns when there is a document, or when ctx or the timeout ends.
+// returns when there is a document, or when ctx or the timeout ends. A Next of either that timed out, or whose context ended, may
+// be called again while the ID is not 0, and misses nothing. Until then, the cursor may keep the connection that its reply is to
+// arrive on. Every other error ends the iteration.
 func (c *Cursor[T]) Next(ctx context.Context) bool { return c.next(ctx, true) }
 
 // TryNext is Next for those who do other things in between: it asks the server once at the most. If there is no document, it
@@ -375,8 +408,9 @@ type CloseCursorOptions struct {
 	Timeout *time.Duration
 }
 
-// Close ends the cursor and frees it on the server. It may be called more than once, and after the end. It runs even if ctx has
-// ended already, for the timeout or, without one, for ten seconds at most.
+// Close ends the cursor and frees it on the server. It may be called more than once, and after the end. It takes as long as the
+// timeout or, without one, ten seconds at the most. Once ctx has ended, the cursor is freed in the background, which Client.Close
+// waits for.
 func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error {
 	o, err := option.One(opts)
 	switch {

@@ -85,8 +85,8 @@ type EndSessionOptions struct {
 	Timeout *time.Duration
 }
 
-// End ends the session, and aborts its transaction if one is open. It may be called more than once. It runs even if ctx has
-// ended already, for the timeout or, without one, for ten seconds at most.
+// End ends the session, and aborts its transaction if one is open. It may be called more than once. The abort takes as long as the
+// timeout or, without one, ten seconds at the most, and no longer than half a second once ctx has ended.
 func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) {
 	if s.inner.Ended() {
 		return
@@ -98,8 +98,11 @@ func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) {
 	s.inner.End()
 }
 
-// abortTimeout bounds an abort that nobody waits for.
-const abortTimeout = 10 * time.Second
+// abortTimeout bounds an abort that nobody waits for, abortGrace how long it goes on behind the end of its context.
+const (
+	abortTimeout = 10 * time.Second
+	abortGrace   = 500 * time.Millisecond
+)
 
 // abortDetached aborts the transaction even if ctx has ended. The server aborts it by itself in time if that fails.
 func (s *Session) abortDetached(ctx context.Context, timeout *time.Duration) {
@@ -110,13 +113,31 @@ func (s *Session) abortDetached(ctx context.Context, timeout *time.Duration) {
 	if ctx == nil {
 		ctx = context.Background() // End has no error to return
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := linger(ctx, abortGrace)
+	defer cancel()
 	if limit.Deadline.IsZero() {
-		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, abortTimeout)
 		defer cancel()
 	}
 	_ = s.client.exec.Abort(ctx, s.inner, limit) // errors of an abort are of no use to anybody
+}
+
+// linger returns a context that ends a while after ctx does, so that what must not depend on ctx does not keep its caller much longer.
+func linger(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		return context.WithTimeout(context.WithoutCancel(ctx), grace)
+	}
+	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.NewTimer(grace)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			cancel()
+		case <-after.Done():
+		}
+	})
+	return after, func() { stop(); cancel() }
 }
 
 // limit returns what bounds a commit or an abort that begins now: timeout, or what the session has if that is nil.

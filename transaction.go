@@ -140,8 +140,8 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 // transaction would commit although the first may still be rolled back. Pass the context on to take part in the open transaction, or
 // WithSession(ctx, nil) to start an independent one.
 //
-// When fn returns another error, panics, or ctx ends, the transaction is aborted. The abort does not depend on ctx: it may take
-// the timeout once more, or ten seconds without one. If fn has committed or aborted by itself, Transact does neither.
+// When fn returns another error, panics, or ctx ends, the transaction is aborted. The abort may take the timeout once more, or ten
+// seconds without one, but no longer than half a second once ctx has ended. If fn has committed or aborted by itself, Transact does neither.
 //
 // If time is up before the transaction has succeeded, the error is a TimeoutError that wraps the last failure and has its
 // labels.
@@ -196,7 +196,7 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 		return fmt.Errorf("transact: %w", err)
 	}
 	o.Timeout = nil
-	w := transact{session: s, opts: o, timeout: timeout, started: time.Now(), limit: transactTimeout, source: "the limit of 120 seconds"}
+	w := transact{session: s, caller: ctx, opts: o, timeout: timeout, started: time.Now(), limit: transactTimeout, source: "the limit of 120 seconds"}
 	if bound.Timeout != nil {
 		w.limit, w.source = math.MaxInt64, bound.Source
 		if d := *bound.Timeout; d > 0 {
@@ -215,6 +215,7 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 // transact is the state of one Transact.
 type transact struct {
 	session *Session
+	caller  context.Context // without the bound of the timeout, which begins anew for an abort
 	opts    TransactionOptions
 	timeout *time.Duration // that was given to the call
 	started time.Time
@@ -263,7 +264,7 @@ func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error)
 	returned := false
 	defer func() {
 		if (err != nil || !returned) && w.session.inner.Transaction().Running() {
-			w.session.abortDetached(ctx, w.timeout)
+			w.session.abortDetached(w.caller, w.timeout)
 		}
 	}()
 	err = fn(ctx)

@@ -363,10 +363,10 @@ func (s *UploadStream) document() bson.Raw {
 }
 
 // abortTimeout bounds an abort whose context has ended.
-const abortTimeout = 10 * time.Second
+const abortTimeout = 500 * time.Millisecond
 
-// Abort ends the upload and deletes the chunks that it has stored. It runs even if the stream's context has ended, for ten
-// seconds at most then. On an error chunks may stay behind. After Close or another Abort it returns ErrClosed, so that it can
+// Abort ends the upload and deletes the chunks that it has stored. It runs even if the stream's context has ended, for half a
+// second at most then. On an error chunks may stay behind. After Close or another Abort it returns ErrClosed, so that it can
 // be deferred.
 func (s *UploadStream) Abort() error {
 	if s.closed {

@@ -293,6 +293,55 @@ func TestOwedReply(t *testing.T) {
 	}
 }
 
+// Late hands out the reply that a timed-out round trip left behind, whichever part of it came in time.
+func TestLateReply(t *testing.T) {
+	for _, cut := range []int{0, 3, wire.HeaderLen, 30} {
+		asked, proceed := make(chan struct{}), make(chan struct{})
+		addr := fakeServer(t, func(p *peer) {
+			p.hello()
+			id, _, _ := p.read()
+			late := message(99, id, 0, okReply())
+			p.Write(late[:cut])
+			close(asked)
+			<-proceed
+			p.Write(late[cut:])
+			if id, _, ok := p.read(); ok {
+				p.reply(id, okReply())
+			}
+			p.read()
+		})
+		c := dial(t, addr, &Config{})
+		if _, err := c.RoundTrip(cancelAfter(t, asked), command("ping")); !errors.Is(err, context.Canceled) || !c.Owed() {
+			t.Fatalf("error %v, owed %v", err, c.Owed())
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		short, cancelShort := context.WithTimeout(t.Context(), time.Millisecond)
+		for _, ctx := range []context.Context{ended, short} {
+			te, ok := errors.AsType[*mongoerr.TimeoutError](second(c.Late(ctx)))
+			if !ok || te.Phase != "read" || !c.Owed() {
+				t.Fatalf("late under a context that ends: %v, owed %v", te, c.Owed())
+			}
+		}
+		cancelShort()
+		close(proceed)
+		r, err := c.Late(t.Context())
+		if err != nil || c.Owed() || !r.Body.Lookup("ok").AsBool() {
+			t.Fatalf("late: %v, owed %v", err, c.Owed())
+		}
+		r.Release()
+		if r, err = c.RoundTrip(t.Context(), command("ping")); err != nil {
+			t.Fatal(err)
+		}
+		r.Release()
+		if err := second(c.Late(t.Context())); err == nil || c.Alive() {
+			t.Fatalf("no reply is owed: %v, alive %v", err, c.Alive())
+		}
+	}
+}
+
+func second[A any](_ A, err error) error { return err }
+
 // silent answers the hello and nothing else.
 func silent(p *peer) {
 	p.hello()

@@ -63,6 +63,26 @@ func (c *Conn) Receive(ctx context.Context) (*Reply, error) {
 	return r, err
 }
 
+// Late returns the reply that the connection owes to a request that timed out or was cancelled: where Drain throws it away, Late
+// hands it out. There must be one. If ctx ends first, the connection owes it still. The errors are those of RoundTrip.
+func (c *Conn) Late(ctx context.Context) (*Reply, error) {
+	switch {
+	case !c.Alive():
+		return nil, c.fail("read", false, errClosed)
+	case !c.owed:
+		return nil, c.fail("read", false, errNoReplies)
+	}
+	if err := ctx.Err(); err != nil {
+		g := guard{ctx: ctx, start: time.Now()}
+		return nil, g.timeout(c.addr, "read", err)
+	}
+	c.owed = false // until it turns out that it is later still
+	g := c.begin(ctx, c.limit)
+	r, err := c.read(&g)
+	c.end(&g)
+	return r, err
+}
+
 // Streaming reports whether the server sends further replies by itself, which Receive returns.
 func (c *Conn) Streaming() bool { return c.streaming }
 

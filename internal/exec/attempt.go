@@ -39,11 +39,18 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 			res, stage, err = r.exchange(ctx, srv, c)
 		}
 	}
+	if stage == stageSent && !(isTimeout(err) && c.Alive() && !c.Owed()) { // else time was up before anything was written
+		r.sent = true
+	}
 	r.pin(c, err)
 	keep := r.op.Conn == c || r.txnConn() == c
 	if err == nil && !keep && (r.op.KeepConn && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) || r.op.Exhaust && c.Streaming()) {
 		c.Pin(pool.ForCursor)
 		res.Conn, keep = c, true
+	}
+	if !keep && r.op.KeepLate && c.Owed() {
+		c.Pin(pool.ForCursor)
+		r.late, keep = c, true
 	}
 	if !keep {
 		c.Return()
@@ -101,6 +108,9 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 // checkOut returns the connection that the operation is pinned to, or checks one out.
 func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, error) {
 	if c := r.pinnedConn(); c != nil {
+		if r.op.late() {
+			return c, nil
+		}
 		return c, c.Drain(ctx) // an operation before may have ended without its reply
 	}
 	if !r.op.set() {
@@ -164,9 +174,12 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	}
 	var reply *conn.Reply
 	var err error
-	if r.op.streamed() {
+	switch {
+	case r.op.streamed():
 		reply, err = c.Receive(ctx)
-	} else {
+	case r.op.late():
+		reply, err = c.Late(ctx)
+	default:
 		reply, err = c.RoundTrip(ctx, *buf)
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"allium/internal/conn"
 	"allium/internal/logging"
 	"allium/internal/mongoerr"
+	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
 )
@@ -95,7 +96,7 @@ func (x *Executor) Close() { x.closed.Store(true) }
 type run struct {
 	x           *Executor
 	op          *Op
-	started     time.Time
+	started     time.Time // of the call that the operation is a part of
 	deadline    time.Time // the earlier of the context's and Op.Deadline; zero: none
 	source      string    // which of the two
 	operationID int64     // only with a monitor or a log
@@ -105,6 +106,9 @@ type run struct {
 
 	// mixed says that the message is a command.Batch with statements that must not be retried.
 	mixed bool
+
+	sent bool       // a command may have reached a server
+	late *pool.Conn // owes the reply of an operation with Op.KeepLate
 
 	implicit  *session.ServerSession
 	txnNumber int64 // of a retryable write, once an attempt took one
@@ -148,7 +152,10 @@ func (x *Executor) NewOperationID() int64 {
 
 // RunClosing is Run for what a client still has to do after Close.
 func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
-	r := run{x: x, op: op, started: time.Now(), implicit: op.Implicit, deadline: op.Deadline, source: op.Source}
+	r := run{x: x, op: op, started: op.Began, implicit: op.Implicit, deadline: op.Deadline, source: op.Source}
+	if r.started.IsZero() {
+		r.started = time.Now()
+	}
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
 		r.deadline, r.source = d, "the context's deadline"
 	} else if !r.deadline.IsZero() {
@@ -167,6 +174,9 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	}
 	res, err := r.loop(ctx)
 	res.WireVersion = r.wireVersion
+	if err != nil {
+		res.Conn, res.Sent = r.late, r.sent
+	}
 	switch {
 	case op.KeepSession && err == nil:
 		res.Implicit = r.implicit
@@ -187,7 +197,7 @@ func (r *run) enter(s *session.Session) error {
 		return errors.New("an unacknowledged write cannot use a session: the driver would not know when the session is free again")
 	}
 	txn.BeforeCommand()
-	if r.op.streamed() {
+	if r.op.streamed() || r.op.late() {
 		return nil // no command of a transaction that began since
 	}
 	r.inTxn = txn.Running()
@@ -283,7 +293,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 		if (t.Source == "" || t.Source == "context") && !t.Canceled() {
 			t.Source = r.source // the floors below see the one context only
 		}
-		t.Elapsed = time.Since(r.started)
+		t.Elapsed = r.elapsed(t.Source)
 		if err != last && t.Wrapped != err {
 			t.Wrapped = mongoerr.Join(t.Wrapped, err)
 		}
@@ -303,6 +313,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 		}
 	} else {
 		t.Source = r.source
+		t.Elapsed = r.elapsed(t.Source)
 	}
 	for _, l := range []string{mongoerr.LabelTransientTransaction, mongoerr.LabelUnknownTransactionCommit} {
 		if mongoerr.HasLabel(err, l) {
@@ -310,6 +321,15 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 		}
 	}
 	return t
+}
+
+// elapsed returns the time since the call began or, if the operation's own limit ended it, since that did: an operation of many
+// commands, or a cursor, has one limit for all of them.
+func (r *run) elapsed(source string) time.Duration {
+	if op := r.op; op.Timeout != nil && !op.Deadline.IsZero() && source == op.Source {
+		return *op.Timeout - time.Until(op.Deadline)
+	}
+	return time.Since(r.started)
 }
 
 func (s stage) phase() string {

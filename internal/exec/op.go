@@ -73,8 +73,13 @@ type Op struct {
 	// Exhaust lets the server answer a getMore with batch after batch (specification: OP_MSG, "exhaustAllowed"). While it does, the
 	// connection is left in Result.Conn, and the getMores that follow on it only read what was sent.
 	Exhaust bool
+	// KeepLate leaves a connection that owes the reply in Result.Conn when time is up or the context ends: the next getMore on it
+	// waits for that reply instead of sending anything, so that nothing of the cursor is lost.
+	KeepLate bool
 
 	Limit
+	// Began is when the call began that this command is a part of; zero: now. Errors tell the time since.
+	Began time.Time
 	// NoSession keeps an implicit session from being taken.
 	NoSession bool
 	// NoMaxTime keeps maxTimeMS from being derived from the time that is left.
@@ -87,6 +92,9 @@ type Op struct {
 // streamed reports whether the server sends the reply by itself: the command itself was sent before.
 func (op *Op) streamed() bool { return op.Conn != nil && op.Conn.Streaming() }
 
+// late reports whether the reply is that of an earlier attempt, which the connection owes.
+func (op *Op) late() bool { return op.KeepLate && op.Conn != nil && op.Conn.Owed() }
+
 // unacknowledged reports whether the operation asks for no answer, as far as its own write concern goes.
 func (op *Op) unacknowledged() bool { return op.Kind == Write && !op.WriteConcern.Acknowledged() }
 
@@ -96,12 +104,14 @@ type Result struct {
 	Reply bson.Raw
 	// Server is the server that answered, Addr its address.
 	Server *topology.Server
-	// Implicit is set with Op.KeepSession, Conn with Op.KeepConn and Op.Exhaust.
+	// Implicit is set with Op.KeepSession, Conn with Op.KeepConn and Op.Exhaust, and beside an error with Op.KeepLate.
 	Implicit *session.ServerSession
 	Conn     *pool.Conn
 	// WireVersion is the greatest of the server at the other end of the connection that the last attempt used, also beside
 	// an error; 0 if no attempt came that far.
 	WireVersion int32
+	// Sent says beside an error that the command may have reached a server.
+	Sent bool
 
 	// Concern is the reply's write concern error, with the labels that the driver adds, nil if there is none. It is set with
 	// Op.WriteErrors only.

@@ -80,8 +80,8 @@ func IsTimeout(err error) bool {
 			return c == codeMaxTimeMSExpired || c == codeWriteConcernTimeout || c == codeExceededTimeLimit, true
 		}
 		switch e := err.(type) {
-		case *SelectionError:
-			return true, true
+		case *SelectionError: // versions that have nothing in common are found at once
+			return e.Topology == nil || e.Topology.CompatibilityErr == nil, true
 		case interface{ Timeout() bool }:
 			return e.Timeout(), true
 		}

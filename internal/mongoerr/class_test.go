@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"testing"
+
+	"allium/event"
 )
 
 func TestClasses(t *testing.T) {
@@ -24,6 +26,7 @@ func TestClasses(t *testing.T) {
 		{"cancelled", &TimeoutError{Wrapped: context.Canceled}, false, 0},
 		{"cancelled while a server was looked for", &TimeoutError{Wrapped: errors.Join(context.Canceled, selection)}, false, 0},
 		{"selection", selection, true, 0},
+		{"versions with nothing in common", &SelectionError{Topology: &event.TopologyDescription{CompatibilityErr: errors.New("too old")}}, false, 0},
 		{"a connection that broke", &ConnectionError{Wrapped: net.ErrClosed}, false, 0},
 		{"a socket", &ConnectionError{Wrapped: os.ErrDeadlineExceeded}, true, 0},
 		{"maxTimeMS", &ServerError{Code: 50}, true, 50},

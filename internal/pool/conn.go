@@ -101,6 +101,15 @@ func (c *Conn) Receive(ctx context.Context) (*conn.Reply, error) {
 	return r, err
 }
 
+// Late is that of the connection, with the errors of RoundTrip.
+func (c *Conn) Late(ctx context.Context) (*conn.Reply, error) {
+	r, err := c.Conn.Late(ctx)
+	if err != nil {
+		err = c.explain(err)
+	}
+	return r, err
+}
+
 func (c *Conn) explain(err error) error {
 	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok && c.interrupted.Load() {
 		e.Wrapped = &ClearedError{Addr: c.pool.addr, Interrupted: true}

@@ -1,0 +1,278 @@
+package allium_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/gridfs"
+	"allium/mongotest"
+)
+
+// hang makes a deployment answer none of these commands until release is called, and fail each getMore with a code that is not 0.
+func hang(d *mongotest.Deployment, code int32, commands ...string) (release func()) {
+	stop := make(chan struct{})
+	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		switch {
+		case c.Name == "getMore" && code != 0:
+			return errorReply(code, map[int32]string{7: "ResumableChangeStreamError"}[code]), nil
+		case slices.Contains(commands, c.Name):
+			<-stop
+		}
+		return nil, nil
+	})
+	return func() { close(stop) }
+}
+
+// A call whose context has ended returns within a second, whatever the server does: what is left to do on the server does not hold it
+// up. Closing the client waits for that, and returns by the end of its own context.
+func TestNothingOutlivesItsContext(t *testing.T) {
+	const ms = time.Millisecond
+	seq := func(ctx context.Context, cur *allium.Cursor[bson.D]) (err error) {
+		for _, err = range cur.Seq(ctx) {
+		}
+		return err
+	}
+	find := func(ctx context.Context, r *retryRig) (*allium.Cursor[bson.D], error) {
+		return r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2})
+	}
+	for name, call := range map[string]func(ctx context.Context, r *retryRig) error{
+		"All": func(ctx context.Context, r *retryRig) error {
+			cur, err := find(ctx, r)
+			if err == nil {
+				_, err = cur.All(ctx)
+			}
+			return err
+		},
+		"Seq": func(ctx context.Context, r *retryRig) error {
+			cur, err := find(ctx, r)
+			if err == nil {
+				err = seq(ctx, cur)
+			}
+			return err
+		},
+		"Batches": func(ctx context.Context, r *retryRig) error {
+			cur, err := find(ctx, r)
+			if err == nil {
+				for _, err = range cur.Batches(ctx) {
+				}
+			}
+			return err
+		},
+		"Close": func(ctx context.Context, r *retryRig) error {
+			cur, err := find(ctx, r)
+			if err != nil {
+				return err
+			}
+			<-ctx.Done()
+			cur.Close(ctx)
+			return ctx.Err()
+		},
+		"Close while it waits": func(ctx context.Context, r *retryRig) error {
+			cur, err := find(ctx, r)
+			if err != nil {
+				return err
+			}
+			cur.Close(ctx)
+			return context.DeadlineExceeded
+		},
+		"a cursor in a session": func(ctx context.Context, r *retryRig) error {
+			s, err := r.client.StartSession()
+			if err != nil {
+				return err
+			}
+			defer s.End(ctx)
+			ctx = allium.WithSession(ctx, s)
+			cur, err := find(ctx, r)
+			if err == nil {
+				err = seq(ctx, cur)
+			}
+			return err
+		},
+		"a change stream": func(ctx context.Context, r *retryRig) error {
+			s, err := r.coll.Watch(ctx, nil)
+			if err != nil {
+				return err
+			}
+			for _, err = range s.Seq(ctx) {
+			}
+			return err
+		},
+		"a change stream that ends by an error": func(ctx context.Context, r *retryRig) error {
+			s, err := r.coll.Watch(ctx, nil)
+			if err != nil {
+				return err
+			}
+			s.Next(ctx)
+			return s.Err()
+		},
+		"a change stream that resumes": func(ctx context.Context, r *retryRig) error {
+			s, err := r.coll.Watch(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer s.Close(ctx)
+			s.Next(ctx)
+			return s.Err()
+		},
+		"Transact": func(ctx context.Context, r *retryRig) error {
+			return r.client.Transact(ctx, func(ctx context.Context) error {
+				_, err := r.coll.InsertOne(ctx, bson.D{})
+				cur, err2 := find(ctx, r)
+				if err2 == nil {
+					_, err2 = cur.All(ctx)
+				}
+				return errors.Join(err, err2)
+			})
+		},
+		"End": func(ctx context.Context, r *retryRig) error {
+			s, err := r.client.StartSession()
+			if err != nil {
+				return err
+			}
+			if err := s.StartTransaction(); err != nil {
+				return err
+			}
+			if _, err := r.coll.InsertOne(allium.WithSession(ctx, s), bson.D{}); err != nil {
+				return err
+			}
+			s.End(ctx)
+			return ctx.Err()
+		},
+		"GridFS": func(ctx context.Context, r *retryRig) error {
+			_, err := gridfs.NewBucket(r.client.Database("db")).DownloadToStreamByName(ctx, "file", io.Discard)
+			return err
+		},
+		"GridFS, an upload": func(ctx context.Context, r *retryRig) error {
+			s, err := gridfs.NewBucket(r.client.Database("db")).OpenUploadStream(ctx, "other")
+			if err != nil {
+				return err
+			}
+			defer s.Abort()
+			for err == nil {
+				_, err = s.Write(make([]byte, 1<<20))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for kind, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "load balancer": mongotest.LoadBalanced(1)} {
+				for _, timeout := range []*time.Duration{nil, new(time.Minute)} {
+					synctest.Test(t, func(t *testing.T) {
+						r := newRetryRig(t, allium.ClientOptions{Timeout: timeout}, topology)
+						if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+							t.Fatal(err)
+						}
+						if strings.HasPrefix(name, "GridFS") {
+							if _, err := gridfs.NewBucket(r.client.Database("db")).UploadFromStream(t.Context(), "file", bytes.NewReader(make([]byte, 1<<20))); err != nil {
+								t.Fatal(err)
+							}
+						}
+						commands := []string{"getMore", "killCursors", "abortTransaction", "delete"}
+						var code int32
+						switch name {
+						case "a change stream that ends by an error":
+							code = 2
+						case "a change stream that resumes":
+							code = 7
+						case "GridFS, an upload":
+							commands = append(commands, "insert")
+						}
+						release := hang(r.d, code, commands...)
+						defer release()
+						ctx, cancel := context.WithTimeout(t.Context(), 200*ms)
+						defer cancel()
+						start := time.Now()
+						err := call(ctx, r)
+						if err == nil && name != "GridFS" { // all of the file has come
+							t.Errorf("%s: no error", kind)
+						}
+						if d := time.Since(start); d > 200*ms+time.Second {
+							t.Errorf("%s: it took %v, 200ms were asked for (%v)", kind, d, err)
+						}
+						closing, cancelClosing := context.WithTimeout(t.Context(), 300*ms)
+						defer cancelClosing()
+						start = time.Now()
+						r.client.Close(closing)
+						if d := time.Since(start); d > 300*ms {
+							t.Errorf("%s: Client.Close took %v, 300ms were asked for", kind, d)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// What a caller whose context has ended left to the background happens, and closing the client waits for it.
+func TestCloseWaitsForTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+			t.Fatal(err)
+		}
+		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.reset()
+		r.d.FailCommand(mongotest.Fail{Commands: []string{"killCursors"}, Block: 3 * time.Second, Times: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		start := time.Now()
+		cur.Close(ctx)
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("closing the cursor took %v", d)
+		}
+		if got := r.events("succeeded killCursors"); len(got) != 0 {
+			t.Fatalf("events %q: the test is about a server that is slow", got)
+		}
+		if err := r.client.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := r.events("succeeded killCursors", "failed killCursors"); !slices.Equal(got, []string{"succeeded killCursors " + r.d.Hosts()[0]}) {
+			t.Errorf("events %q", got)
+		}
+		cur.Close(t.Context())
+	})
+}
+
+// Every Close of a client returns by the end of its own context, also one that waits for another.
+func TestCloseByItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2}); err != nil {
+			t.Fatal(err)
+		}
+		defer hang(r.d, 0, "killCursors", "endSessions", "hello")()
+		first := make(chan error)
+		go func() { first <- r.client.Close(context.Background()) }()
+		synctest.Wait()
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := r.client.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the second Close: %v", err)
+		}
+		if d := time.Since(start); d != 100*time.Millisecond {
+			t.Errorf("it took %v, 100ms were asked for", d)
+		}
+		if err := <-first; err != nil {
+			t.Errorf("the first Close: %v", err)
+		}
+		if err := r.client.Close(t.Context()); err != nil {
+			t.Errorf("the third Close: %v", err)
+		}
+	})
+}
