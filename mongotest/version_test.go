@@ -31,3 +31,32 @@ func TestVersions(t *testing.T) {
 		t.Error("version 3.6 is accepted")
 	}
 }
+
+// TestCommentOfCount is about what changed within a series: the comment of count had to be a string until 4.4.14.
+func TestCommentOfCount(t *testing.T) {
+	for version, want := range map[string]bool{"4.4.0": false, "4.4.13": false, "4.4.14": true, "4.4": true, "5.0": true} {
+		d := mongotest.Start(t, mongotest.Version(version))
+		r := run(t, dialNode(t, d, d.Primary()), bson.D{{Key: "count", Value: "c"}, {Key: "comment", Value: bson.D{{Key: "k", Value: 1}}}, {Key: "$db", Value: "x"}})
+		if got := r.Lookup("ok").AsBool(); got != want {
+			t.Errorf("%s: the comment of count may be a document: %t (%v)", version, got, r)
+		}
+	}
+}
+
+// TestFailPointOfApplication sets a fail point for the first hello of one application: a server before 4.4.7 does not know
+// then which application it is.
+func TestFailPointOfApplication(t *testing.T) {
+	for version, want := range map[string]bool{"4.4.0": false, "4.4.6": false, "4.4.7": true, "4.4": true, "5.0": true} {
+		d := mongotest.Start(t, mongotest.Version(version))
+		ok(t, run(t, dialNode(t, d, d.Primary()), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"isMaster", "hello"}}, {Key: "appName", Value: "me"}, {Key: "errorCode", Value: 91}}}, {Key: "$db", Value: "admin"}}))
+		for app, fails := range map[string]bool{"me": want, "you": false} {
+			r := run(t, dialNode(t, d, d.Primary()), bson.D{{Key: "isMaster", Value: 1}, {Key: "helloOk", Value: true}, {Key: "client", Value: bson.D{
+				{Key: "application", Value: bson.D{{Key: "name", Value: app}}}, {Key: "driver", Value: bson.D{{Key: "name", Value: "d"}, {Key: "version", Value: "1"}}},
+				{Key: "os", Value: bson.D{{Key: "type", Value: "Linux"}}}}}, {Key: "$db", Value: "admin"}})
+			if got := !r.Lookup("ok").AsBool(); got != fails {
+				t.Errorf("%s: the first hello of %q fails: %t (%v)", version, app, got, r)
+			}
+		}
+	}
+}

@@ -82,10 +82,20 @@ func TestFirstHello(t *testing.T) {
 }
 
 func TestNoLoadBalancer(t *testing.T) {
-	addr := fakeServer(t, func(p *peer) { p.hello(); p.read() })
-	_, err := Dial(t.Context(), addr, &Config{LoadBalanced: true})
-	if err == nil || mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) || !strings.Contains(err.Error(), "load balancing mode") {
-		t.Errorf("a server without load balancing: %v", err)
+	for name, greet := range map[string]func(*peer){
+		"without load balancing": func(p *peer) { p.hello() },
+		"without hello": func(p *peer) {
+			id, _, _ := p.read()
+			p.reply(id, document(func(dst []byte) []byte {
+				return bson.AppendString(bson.AppendInt32(bson.AppendDouble(dst, "ok", 0), "code", 59), "codeName", "CommandNotFound")
+			}))
+		},
+	} {
+		addr := fakeServer(t, func(p *peer) { greet(p); p.read() })
+		_, err := Dial(t.Context(), addr, &Config{LoadBalanced: true})
+		if err == nil || mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) || !strings.Contains(err.Error(), "load balancing mode") {
+			t.Errorf("a server %s: %v", name, err)
+		}
 	}
 }
 

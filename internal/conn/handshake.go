@@ -36,6 +36,9 @@ func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, 
 	r.Release()
 	d := hello.Parse(c.addr, reply)
 	if d.LastError != nil {
+		if e, ok := d.LastError.(*mongoerr.ServerError); ok && c.cfg.LoadBalanced && e.Code == commandNotFound {
+			return reply, connectError(ctx, start, c.addr, stepHello, errNotBalanced) // a server older than hello
+		}
 		return reply, d.LastError
 	}
 	if c.cfg.LoadBalanced {
@@ -50,6 +53,9 @@ func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, 
 
 // errNotBalanced is in the words of the specification Load Balancer Support.
 var errNotBalanced = &unsupported{"Driver attempted to initialize in load balancing mode, but the server does not support this mode."}
+
+// commandNotFound is the code of a command that the server does not have.
+const commandNotFound = 59
 
 type unsupported struct{ message string }
 

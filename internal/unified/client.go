@@ -107,10 +107,11 @@ var declined = map[string]string{
 // skipped is an error that says why a test is not run.
 type skipped struct{ error }
 
-// What the driver does not have.
+// What the driver or a server does not have.
 var (
 	noTracing    = skipped{errors.New("needs OpenTelemetry spans, which the driver does not have")}
 	noEncryption = skipped{errors.New(needsEncryption)}
+	noAppName    = skipped{errors.New("needs server 4.4.7: older ones apply no fail point of an application to its first hello")}
 )
 
 const needsEncryption = "needs client-side encryption with a key service"

@@ -162,7 +162,8 @@ func Connect(uri string) (*Deployment, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	hello, err := d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}})
+	// Servers before 4.4.2 have isMaster only, which every server knows.
+	hello, err := d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}})
 	if err != nil {
 		return nil, err
 	}

@@ -67,6 +67,11 @@ var eventTypes = map[string]map[string][]string{
 func (c *clientEntity) of(eventType string) []observedEvent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.published(eventType)
+}
+
+// published is of with c.mu held.
+func (c *clientEntity) published(eventType string) []observedEvent {
 	var out []observedEvent
 	for _, e := range c.events {
 		if _, ok := eventTypes[eventType][e.name]; ok {
@@ -82,10 +87,7 @@ func (r *runner) checkEvents(want *Events) error {
 	if err != nil {
 		return err
 	}
-	kind := want.Type
-	if kind == "" {
-		kind = "command"
-	}
+	kind := want.kind()
 	got := c.of(kind)
 	list := func() string {
 		var b strings.Builder

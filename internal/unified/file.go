@@ -63,6 +63,9 @@ type Events struct {
 	IgnoreExtra bool       `bson:"ignoreExtraEvents"`
 }
 
+// kind returns the type of the events.
+func (e *Events) kind() string { return cmp.Or(e.Type, "command") }
+
 // The newest schema version that the runner knows, of the only major version that there is.
 const newestSchema = "1.28.0"
 

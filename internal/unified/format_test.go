@@ -26,7 +26,7 @@ func TestValidFail(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
 			failed, skipped := 0, 0
-			RunFile(t, nil, "valid-fail", path, func(o Outcome) {
+			RunFile(t, Where{}, "valid-fail", path, func(o Outcome) {
 				switch {
 				case o.Skip != "":
 					skipped++

@@ -97,6 +97,25 @@ type Logs struct {
 	IgnoreExtra bool       `bson:"ignoreExtraMessages"`
 }
 
+// counted returns the log messages of a client that are not to be ignored. c.mu is held.
+func (r *runner) counted(c *clientEntity, want *Logs) ([]observedLog, error) {
+	var got []observedLog
+next:
+	for _, m := range c.logs {
+		for _, ignore := range want.Ignore {
+			err := r.matchLog(ignore, &m)
+			if err == nil {
+				continue next
+			}
+			if isBroken(err) {
+				return nil, err
+			}
+		}
+		got = append(got, m)
+	}
+	return got, nil
+}
+
 // checkLogs compares the log messages of a client with those that are expected.
 func (r *runner) checkLogs(want *Logs) error {
 	c, err := get[*clientEntity](r.entities, want.Client)
@@ -104,21 +123,10 @@ func (r *runner) checkLogs(want *Logs) error {
 		return err
 	}
 	c.mu.Lock()
-	all := c.logs
+	got, err := r.counted(c, want)
 	c.mu.Unlock()
-	var got []observedLog
-next:
-	for _, m := range all {
-		for _, ignore := range want.Ignore {
-			err := r.matchLog(ignore, &m)
-			if err == nil {
-				continue next
-			}
-			if isBroken(err) {
-				return err
-			}
-		}
-		got = append(got, m)
+	if err != nil {
+		return err
 	}
 	list := func() string {
 		var b strings.Builder

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"allium"
@@ -201,6 +202,13 @@ func waitForPrimaryChange(ctx context.Context, r *runner, a *arguments) error {
 
 // failPoint sets a fail point, and notes that it must be switched off after the test.
 func (r *runner) failPoint(ctx context.Context, c *allium.Client, cmd bson.Raw) error {
+	if data, _ := cmd.Lookup("data").Document(); !data.Lookup("appName").IsZero() && compareVersions(r.deployment.Version, "4.4.7") < 0 {
+		for v := range rawArray(data.Lookup("failCommands")) {
+			if name, _ := v.StringValue(); strings.EqualFold(name, "hello") || strings.EqualFold(name, "isMaster") {
+				return noAppName
+			}
+		}
+	}
 	admin := c.Database("admin")
 	if _, err := admin.RunCommand(ctx, cmd); err != nil {
 		return err

@@ -25,7 +25,7 @@ func TestOwnFilesFail(t *testing.T) {
 	for _, file := range ownFiles(t, "fail") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			RunFile(t, nil, "own", file, func(o Outcome) {
+			RunFile(t, Where{}, "own", file, func(o Outcome) {
 				if o.Err == nil {
 					t.Errorf("%v: %s: passes (skip %q)", o.Target, o.Test, o.Skip)
 				} else {

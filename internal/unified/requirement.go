@@ -91,13 +91,14 @@ func (d *Deployment) lacks(r *Requirement) string {
 var Topologies = []string{"single", "replicaset", "sharded", "load-balanced"}
 
 // Targets returns what a test runs against: one deployment of each topology that it allows, of the newest version that it allows.
-// If there is none, skip says why.
-func Targets(f *File, t *Test) (targets []Target, skip string) {
+// A server version, as in "4.4" or "4.4.0", restricts the choice to that series or that version; "" does not.
+// If there is no target, skip says why.
+func Targets(f *File, t *Test, server string) (targets []Target, skip string) {
 	if t.SkipReason != "" {
 		return nil, t.SkipReason
 	}
 	lists := [][]Requirement{f.RunOnRequirements, t.RunOnRequirements}
-	all := candidates(lists)
+	all := candidates(lists, server)
 	for _, topology := range Topologies {
 	search:
 		for _, version := range all {
@@ -167,8 +168,11 @@ func (t *Target) unmet(lists [][]Requirement) string {
 }
 
 // candidates returns the versions to try, the newest first: those of mongotest, and the patch levels of them that a requirement
-// ends with.
-func candidates(lists [][]Requirement) []string {
+// ends with. With a server version only that one, or those of its series.
+func candidates(lists [][]Requirement, server string) []string {
+	if strings.Count(server, ".") > 1 {
+		return []string{server}
+	}
 	all := mongotest.Versions()
 	for _, list := range lists {
 		for _, r := range list {
@@ -178,6 +182,9 @@ func candidates(lists [][]Requirement) []string {
 				}
 			}
 		}
+	}
+	if server != "" {
+		all = slices.DeleteFunc(all, func(v string) bool { return !strings.HasPrefix(v, server+".") })
 	}
 	slices.SortFunc(all, func(a, b string) int { return compareVersions(b, a) })
 	return slices.Compact(all)

@@ -49,14 +49,25 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 	if why, ok := errors.AsType[skipped](err); ok {
 		return why.Error(), nil
 	}
-	if e, ok := errors.AsType[*allium.ServerError](err); ok && e.Code == noJavaScript {
-		return "needs a server that runs JavaScript", nil
+	if e, ok := errors.AsType[*allium.ServerError](err); ok {
+		switch {
+		case lacksJavaScript(e):
+			return "needs a server that runs JavaScript", nil
+		case e.Command == "hello" && e.Code == commandNotFound:
+			return "needs a server with the command hello", nil
+		}
 	}
 	return "", err
 }
 
-// noJavaScript is the code with which a server without a JavaScript engine refuses mapReduce; mongotest has none.
-const noJavaScript = 31264
+const commandNotFound = 59
+
+// lacksJavaScript reports whether a server refused mapReduce because it has no JavaScript engine: it was built without one, or
+// runs with --noscripting. mongotest has none.
+func lacksJavaScript(e *allium.ServerError) bool {
+	const noEngine, badValue = 31264, 2
+	return e.Code == noEngine || e.Code == badValue && strings.Contains(e.Message, "no globalScriptEngine")
+}
 
 func (r *runner) run(ctx context.Context, t *Test) (err error) {
 	if !t.ExpectTracing.IsZero() {
@@ -72,6 +83,9 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 		r.close()
 	}()
 	r.deployment.killAllSessions(ctx)
+	if err := r.createDatabases(ctx); err != nil {
+		return fmt.Errorf("databases: %w", err)
+	}
 	if err := r.initialData(ctx); err != nil {
 		return fmt.Errorf("initial data: %w", err)
 	}
@@ -79,9 +93,7 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 		return err
 	}
 	err = r.operations(ctx, t.Operations)
-	if r.deployment.settle != nil {
-		r.deployment.settle() // an event that was waited for may have a log message that follows
-	}
+	r.settle(ctx, t)
 	for _, c := range r.clients {
 		c.stopRecording()
 	}
@@ -104,6 +116,34 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 	return r.checkOutcome(ctx, t.Outcome)
 }
 
+// settle waits for what follows the last operation: events and log messages that the driver publishes in the background, such as
+// the log message of an event that the test waited for. In a bubble that is when everything rests, and on a real clock when there
+// are as many as the test expects; if there never are, the comparison says what is missing.
+func (r *runner) settle(ctx context.Context, t *Test) {
+	if r.deployment.settle != nil {
+		r.deployment.settle()
+		return
+	}
+	for i := range t.ExpectEvents {
+		want := &t.ExpectEvents[i]
+		if c, err := get[*clientEntity](r.entities, want.Client); err == nil {
+			c.await(ctx, settleTimeout, func() bool { return len(c.published(want.kind())) >= len(want.Events) })
+		}
+	}
+	for i := range t.ExpectLogMessages {
+		want := &t.ExpectLogMessages[i]
+		if c, err := get[*clientEntity](r.entities, want.Client); err == nil {
+			c.await(ctx, settleTimeout, func() bool {
+				got, err := r.counted(c, want)
+				return err != nil || len(got) >= len(want.Messages)
+			})
+		}
+	}
+}
+
+// settleTimeout bounds the wait for one client's events or log messages on a real clock.
+const settleTimeout = 2 * time.Second
+
 // operations runs the operations of a test, and waits for its threads.
 func (r *runner) operations(ctx context.Context, ops []Operation) error {
 	var failed error
@@ -119,6 +159,24 @@ func (r *runner) operations(ctx context.Context, ops []Operation) error {
 		}
 	}
 	return failed
+}
+
+// createDatabases makes a cluster before 5.0 know the databases of a file without initial data: its mongos refuses to read from
+// others, and the tests were written where those of other files had left the database behind.
+func (r *runner) createDatabases(ctx context.Context) error {
+	if d := r.deployment; d.Topology != "sharded" || len(r.file.InitialData) > 0 || compareVersions(d.Version, "5.0") >= 0 {
+		return nil
+	}
+	for _, e := range r.file.CreateEntities {
+		name, ok := e.Lookup("database", "databaseName").StringValue()
+		if !ok || name == "admin" || name == "config" || name == "local" {
+			continue
+		}
+		if _, err := r.deployment.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "enableSharding", Value: name}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // initialData fills the collections that the file names.

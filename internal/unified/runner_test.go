@@ -44,7 +44,7 @@ func TestTargets(t *testing.T) {
 			text += `, "runOnRequirements": ` + tc.requirements
 		}
 		f := file(t, text+`}]}`)
-		targets, skip := Targets(f, &f.Tests[0])
+		targets, skip := Targets(f, &f.Tests[0], "")
 		var names []string
 		for _, target := range targets {
 			names = append(names, target.String())
@@ -61,14 +61,14 @@ func TestTargetsOfBothLists(t *testing.T) {
 		"tests": [{"description": "t", "operations": [], "runOnRequirements": [{"maxServerVersion": "7.0.99", "topologies": ["single"]}]},
 			{"description": "u", "operations": [], "runOnRequirements": [{"maxServerVersion": "4.4.99"}]},
 			{"description": "v", "operations": [], "skipReason": "because"}]}`)
-	targets, _ := Targets(f, &f.Tests[0])
+	targets, _ := Targets(f, &f.Tests[0], "")
 	if len(targets) != 1 || targets[0].String() != "single 7.0.25" {
 		t.Errorf("runs on %v", targets)
 	}
-	if targets, skip := Targets(f, &f.Tests[1]); len(targets) != 0 || skip == "" {
+	if targets, skip := Targets(f, &f.Tests[1], ""); len(targets) != 0 || skip == "" {
 		t.Errorf("runs on %v, skip %q", targets, skip)
 	}
-	if targets, skip := Targets(f, &f.Tests[2]); len(targets) != 0 || skip != "because" {
+	if targets, skip := Targets(f, &f.Tests[2], ""); len(targets) != 0 || skip != "because" {
 		t.Errorf("runs on %v, skip %q", targets, skip)
 	}
 }
@@ -139,7 +139,7 @@ func TestUnknown(t *testing.T) {
 			"createEntities": [{"client": {"id": "client"}}, {"database": {"id": "db", "client": "client", "databaseName": "x"}},
 				{"collection": {"id": "coll", "database": "db", "collectionName": "c"}}],
 			"tests": [{"description": "t", "operations": [`+op+`]}]}`)
-		targets, _ := Targets(f, &f.Tests[0])
+		targets, _ := Targets(f, &f.Tests[0], "")
 		if skip, err := runInBubble(t, targets[0], f, &f.Tests[0]); err == nil || skip != "" {
 			t.Errorf("%s: passes (skip %q)", op, skip)
 		}

@@ -24,10 +24,18 @@ func (o *Outcome) NotKnown() bool {
 	return errors.As(o.Err, &b)
 }
 
-// RunFile runs the tests of a file and hands every outcome to report. Each test runs on every topology that it allows, against a
-// deployment of its own in a testing/synctest bubble, so that nothing is waited for and the machine's load does not matter. With on
-// they all run against that deployment instead, in real time. A file that cannot be read is an outcome of its own.
-func RunFile(t *testing.T, on *Deployment, suite, path string, report func(Outcome)) {
+// Where says what deployments tests run against. The zero value is mongotest at the newest version that a test allows.
+type Where struct {
+	// On is a running deployment. All tests run against it, in real time.
+	On *Deployment
+	// Server is a server version of mongotest, as in "4.4" (its last patch level) or "4.4.0".
+	Server string
+}
+
+// RunFile runs the tests of a file and hands every outcome to report. Unless where names a running deployment, each test runs on
+// every topology that it allows, against a deployment of its own in a testing/synctest bubble: no time is waited for, and the
+// machine's load does not matter. A file that cannot be read is an outcome of its own.
+func RunFile(t *testing.T, where Where, suite, path string, report func(Outcome)) {
 	name := strings.TrimSuffix(filepath.Base(path), ".json")
 	f, err := Load(path)
 	if err != nil {
@@ -37,13 +45,13 @@ func RunFile(t *testing.T, on *Deployment, suite, path string, report func(Outco
 	for i := range f.Tests {
 		test := &f.Tests[i]
 		o := Outcome{Suite: suite, File: name, Test: test.Description}
-		if on != nil {
+		if on := where.On; on != nil {
 			o.Target = on.Target
 			o.Skip, o.Err = Run(on, f, test)
 			report(o)
 			continue
 		}
-		targets, skip := Targets(f, test)
+		targets, skip := Targets(f, test, where.Server)
 		if len(targets) == 0 {
 			o.Skip = skip
 			report(o)

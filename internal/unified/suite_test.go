@@ -35,7 +35,7 @@ func TestSpecifications(t *testing.T) {
 // runFile runs the tests of a file that is meant to pass.
 func runFile(t *testing.T, suite, file string) {
 	ran, why := 0, "the file has no tests"
-	RunFile(t, nil, suite, file, func(o Outcome) {
+	RunFile(t, Where{}, suite, file, func(o Outcome) {
 		if o.Skip == "" {
 			ran++
 		} else {

@@ -19,7 +19,7 @@ func init() {
 
 var countStruct = &idlStruct{name: "count", fields: map[string]idlField{
 	"query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {}, "limit": {}, "skip": {}, "fields": {kind: idlObject}, "queryOptions": {kind: idlObject},
-	"comment": {kind: idlString, until: release.At(5, 0, 0)}, "maxTimeMS": {until: release.At(5, 0, 0)}, "encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)},
+	"comment": {kind: idlString, until: release.At(4, 4, 14)}, "maxTimeMS": {until: release.At(5, 0, 0)}, "encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)},
 	"collectionUUID": {since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
 }}
 

@@ -101,9 +101,9 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 // streams reports whether hello can wait for changes of the topology, and says which version of it it tells of.
 func (n *Node) streams() bool { return n.cfg.Version.AtLeast(4, 4) }
 
-// notesClientEarly reports whether the server reads what a client says about itself before fail points have their way, which may be
-// for one application only.
-func (r *Request) notesClientEarly() bool { return r.Node.cfg.Version.AtLeast(5, 0) }
+// notesClientEarly reports whether the server reads what a client says about itself before it applies fail points, which may be
+// for one application only: from 4.4.7 on.
+func (r *Request) notesClientEarly() bool { return r.Node.cfg.Version.atLeast(Version{4, 4, 7}) }
 
 // noteClient keeps what the client says about itself in its first hello.
 func (r *Request) noteClient() error {

@@ -2,10 +2,11 @@
 // and every test that was skipped with its reason. Suites in other formats it lists with the package whose tests run them. Its exit
 // status is 1 if any test failed, or if there is a suite that nobody runs.
 //
-//	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-specifications FOLDER] [suite ...]
+//	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-server VERSION] [-specifications FOLDER] [suite ...]
 //
 // A test runs on every topology that it allows, against a mongotest deployment of the newest server version that it allows, in a
-// testing/synctest bubble. With $MONGODB_URI set, all run against that deployment.
+// testing/synctest bubble. With -server it runs at that server version only ("4.4", "4.4.0"), and with "-server all" at each
+// that mongotest has. With $MONGODB_URI set, all run against that deployment.
 package main
 
 import (
@@ -22,21 +23,31 @@ import (
 
 	"allium/internal/spectest"
 	"allium/internal/unified"
+	"allium/mongotest"
 )
 
 func main() {
 	testing.Init() // bubbles need a test to be in
 	verbose := flag.Bool("v", false, "print every failure, not only how many there are of a kind")
 	records := flag.String("json", "", "write a record per test to this `file`")
+	server := flag.String("server", "", "run at this server `version` of mongotest, or at each if it is \"all\"")
 	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
 	if *dir == "" {
 		fmt.Fprintln(os.Stderr, "ledger: no specifications found: set ALLIUM_SPECIFICATIONS")
 		os.Exit(2)
 	}
-	l := &ledger{verbose: *verbose, reasons: map[string]int{}, skips: map[string]int{}}
+	l := &ledger{verbose: *verbose}
+	servers, err := versions(*server)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ledger:", err)
+		os.Exit(2)
+	}
 	if uri := os.Getenv("MONGODB_URI"); uri != "" {
-		var err error
+		if *server != "" {
+			fmt.Fprintln(os.Stderr, "ledger: -server chooses a version of mongotest: it cannot be used with MONGODB_URI")
+			os.Exit(2)
+		}
 		if l.on, err = unified.Connect(uri); err != nil {
 			fmt.Fprintln(os.Stderr, "ledger:", err)
 			os.Exit(2)
@@ -60,15 +71,37 @@ func main() {
 	}
 	all := func(string, string) (bool, error) { return true, nil }
 	testing.Main(all, []testing.InternalTest{{Name: "ledger", F: func(t *testing.T) {
-		l.run(t, suites)
+		for _, l.server = range servers {
+			l.run(t, suites)
+		}
 		if l.on != nil {
 			l.on.Stop()
 		}
-		if l.total.failed > 0 {
+		if l.failed {
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}}}, nil, nil)
+}
+
+// versions returns the server versions that -server means: one, "" for each test's newest, or all.
+func versions(server string) ([]string, error) {
+	if server == "" {
+		return []string{""}, nil
+	}
+	if server != "all" {
+		d, err := mongotest.Open(mongotest.Version(server), mongotest.InMemory())
+		if err != nil {
+			return nil, err
+		}
+		d.Stop()
+		return []string{server}, nil
+	}
+	var all []string
+	for _, v := range slices.Backward(mongotest.Versions()) {
+		all = append(all, v[:strings.LastIndexByte(v, '.')])
+	}
+	return all, nil
 }
 
 // chosen returns the suites of these names, all if there are no names.
@@ -101,7 +134,9 @@ func (c *counts) add(o counts) {
 type ledger struct {
 	verbose bool
 	on      *unified.Deployment // nil: mongotest
+	server  string              // of mongotest, "" for the newest that a test allows
 	records *json.Encoder
+	failed  bool
 
 	mu      sync.Mutex
 	total   counts
@@ -112,6 +147,10 @@ type ledger struct {
 const format = "%-52s %6v %6v %7v %7v %8v\n"
 
 func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
+	l.total, l.reasons, l.skips = counts{}, map[string]int{}, map[string]int{}
+	if l.server != "" {
+		fmt.Printf("\nserver %s\n", l.server)
+	}
 	fmt.Printf(format, "suite", "files", "tests", "passed", "failed", "skipped")
 	var elsewhere, unbuilt, nowhere []spectest.Suite
 	for _, s := range suites {
@@ -129,6 +168,7 @@ func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 			l.total.failed++
 		}
 	}
+	l.failed = l.failed || l.total.failed > 0
 	fmt.Printf(format, "total", l.total.files, l.total.tests, l.total.passed, l.total.failed, l.total.skipped)
 	list("failures, by what the runner does not know or by file:", l.reasons)
 	list("skipped:", l.skips)
@@ -176,7 +216,7 @@ func (l *ledger) suite(t *testing.T, s *spectest.Suite) counts {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			unified.RunFile(t, l.on, s.Name, file, func(o unified.Outcome) { l.report(&line, &o) })
+			unified.RunFile(t, unified.Where{On: l.on, Server: l.server}, s.Name, file, func(o unified.Outcome) { l.report(&line, &o) })
 		})
 	}
 	wg.Wait()
