@@ -16,7 +16,7 @@ func TestOwnFilesPass(t *testing.T) {
 	for _, file := range ownFiles(t, "pass") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			runFile(t, "own", file)
+			runFile(t, Where{}, "own", file)
 		})
 	}
 }

@@ -1,18 +1,46 @@
 package unified
 
 import (
+	"os"
 	"path"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"allium/internal/spectest"
 )
 
-// TestSpecifications runs all suites that are meant to pass.
+// real is the deployment of $MONGODB_URI, nil without one.
+var real = sync.OnceValues(func() (*Deployment, error) {
+	uri := os.Getenv("MONGODB_URI")
+	if uri == "" {
+		return nil, nil
+	}
+	d, err := Connect(uri)
+	if err == nil {
+		atEnd = d.Stop
+	}
+	return d, err
+})
+
+var atEnd = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	atEnd()
+	os.Exit(code)
+}
+
+// TestSpecifications runs all suites that are meant to pass: with $MONGODB_URI against that deployment, one file after the other,
+// as they share collections and fail points.
 func TestSpecifications(t *testing.T) {
 	suites, err := spectest.Suites(spectest.Find(t))
 	if err != nil {
 		t.Fatal(err)
+	}
+	on, err := real()
+	if err != nil {
+		t.Fatalf("the deployment of $MONGODB_URI: %v", err)
 	}
 	ran := 0
 	for _, suite := range suites {
@@ -22,8 +50,10 @@ func TestSpecifications(t *testing.T) {
 		ran++
 		for _, file := range suite.Files {
 			t.Run(path.Join(suite.Name, filepath.Base(file)), func(t *testing.T) {
-				t.Parallel()
-				runFile(t, suite.Name, file)
+				if on == nil {
+					t.Parallel()
+				}
+				runFile(t, Where{On: on}, suite.Name, file)
 			})
 		}
 	}
@@ -33,9 +63,9 @@ func TestSpecifications(t *testing.T) {
 }
 
 // runFile runs the tests of a file that is meant to pass.
-func runFile(t *testing.T, suite, file string) {
+func runFile(t *testing.T, where Where, suite, file string) {
 	ran, why := 0, "the file has no tests"
-	RunFile(t, Where{}, suite, file, func(o Outcome) {
+	RunFile(t, where, suite, file, func(o Outcome) {
 		if o.Skip == "" {
 			ran++
 		} else {
