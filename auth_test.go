@@ -14,13 +14,14 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
 // authDeployment has the users of the prose tests "SCRAM-SHA-256 and mechanism negotiation" (step 1), and two on $external.
 func authDeployment(t *testing.T, opts ...mongotest.Option) *mongotest.Deployment {
 	t.Helper()
-	d := mongotest.Start(t, append(opts, mongotest.Auth("root", "root"), mongotest.InMemory())...)
+	d := testdeploy.Mock(t, "an in-memory network", append(opts, mongotest.Auth("root", "root"), mongotest.InMemory())...)
 	sha1, sha256 := []string{"SCRAM-SHA-1"}, []string{"SCRAM-SHA-256"}
 	for _, u := range []mongotest.User{
 		{Name: "sha1", Password: "sha1", Mechanisms: sha1, Roles: []string{"root"}},

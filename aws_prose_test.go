@@ -9,6 +9,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -16,7 +17,7 @@ import (
 // environment with and without a session token (Lambda), and a provider of the program's own, which wins over the environment. Where
 // else keys come from is tested in internal/auth.
 func TestProseAWS(t *testing.T) {
-	d := mongotest.Start(t, mongotest.Auth("root", "root"), mongotest.InMemory())
+	d := testdeploy.Mock(t, "an in-memory network", mongotest.Auth("root", "root"), mongotest.InMemory())
 	for i, key := range []mongotest.AWSKey{{ID: "AKIAPERMANENT", Secret: "wJalrXUtnFEMI/K7MDENG"}, {ID: "ASIATEMPORARY", Secret: "s+e/c", Token: "AQoDYXdzEJr"}} {
 		if err := d.AddUser(mongotest.User{Name: fmt.Sprintf("arn:aws:iam::1:user/%d", i), DB: "$external", Roles: []string{"root"}, AWS: key}); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -53,7 +54,7 @@ func TestBulkWriteResultsUnderFaults(t *testing.T) {
 	for name, retryWrites := range map[string]bool{"with retries": true, "without retries": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory())
+				d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.InMemory())
 				client := open(t, d.URI(), allium.ClientOptions{RetryWrites: &retryWrites, Dialer: d})
 				ended := 0
 				for seed := range uint64(200) {

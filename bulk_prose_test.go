@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -297,7 +298,7 @@ func TestProseBulkAPIRefuses(t *testing.T) {
 
 // The cases of the specification Bulk API that end in errors of the server.
 func TestProseBulkAPIErrors(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{}, mongotest.ReplicaSet(2))
+	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(2))
 	unique := func(t *testing.T) *allium.Collection[bson.D] {
 		t.Helper()
 		coll := p.emptied(t)
@@ -381,7 +382,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 		})
 	}
 	t.Run("W > 1 AGAINST STANDALONE", func(t *testing.T) {
-		s := startProse(t, allium.ClientOptions{}, mongotest.Standalone())
+		s := startProse(t, allium.ClientOptions{}, testdeploy.Standalone)
 		coll := s.coll.With(allium.CollectionOptions{WriteConcern: &allium.WriteConcern{W: 2}})
 		bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 			if _, err := coll.BulkWrite(t.Context(), bulkModels{insertOf(bson.D{})}, o); err == nil {
@@ -425,7 +426,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	})
 	t.Run("write concern errors that come before another error", func(t *testing.T) {
 		coll := p.emptied(t).With(unsatisfiable)
-		p.d.FailCommand(mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})
+		p.d.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})
 		_, err := coll.BulkWrite(t.Context(), bulkModels{updateOne(field("_id", 1), set("x", 1)), removeOne(bson.D{})})
 		e := failed(t, err)
 		checkConcerns(t, e, 1)
@@ -471,7 +472,7 @@ func (p *prose) awaitCount(t *testing.T, n int64) {
 // is in the result.
 func TestProseBulkAPIUnauthorized(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{})
-	p.d.FailCommand(mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})
+	p.d.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})
 	p.rec.reset()
 	res, err := p.coll.BulkWrite(t.Context(), bulkModels{insertOf(field("_id", 1)), removeOne(field("_id", 1)), insertOf(field("_id", 2))})
 	var server *allium.ServerError

@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -156,7 +157,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 	})
 	t.Run("old server", func(t *testing.T) {
-		old := open(t, mongotest.Start(t, mongotest.Version("7.0")).URI())
+		old := open(t, testdeploy.Mock(t, "a server of version "+"7.0", mongotest.Version("7.0")).URI())
 		if _, err := old.BulkWrite(t.Context(), writes); err == nil || !strings.Contains(err.Error(), "8.0") {
 			t.Error(err)
 		}

@@ -10,19 +10,20 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
 // enumerated runs a test of the enumeration specifications in the environments that they name.
 func enumerated(t *testing.T, run func(t *testing.T, setUp, client *allium.Client)) {
-	for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "primary": mongotest.ReplicaSet(1), "mongos": mongotest.Sharded(1, 1)} {
+	for name, topology := range map[string]testdeploy.Kind{"standalone": testdeploy.Standalone, "primary": testdeploy.ReplicaSet(1), "mongos": testdeploy.Sharded(1, 1)} {
 		t.Run(name, func(t *testing.T) {
-			client := open(t, mongotest.Start(t, topology).URI())
+			client := open(t, testdeploy.Start(t, topology).URI())
 			run(t, client, client)
 		})
 	}
 	t.Run("secondary", func(t *testing.T) {
-		d := mongotest.Start(t, mongotest.ReplicaSet(2))
+		d := testdeploy.Mock(t, "the address of a secondary", mongotest.ReplicaSet(2))
 		secondary := open(t, "mongodb://"+d.Secondaries()[0].Addr()+"/?directConnection=true")
 		run(t, open(t, d.URI(), allium.ClientOptions{WriteConcern: &allium.WriteConcern{W: 2}}), secondary)
 	})
@@ -275,7 +276,7 @@ func awaitSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection
 
 // Index Management, prose tests of the search index helpers, cases 1 to 8, against what stands for Atlas.
 func TestProseSearchIndexes(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())
 	dynamic := func(on bool) bson.D {
 		return bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: on}}}}
@@ -359,7 +360,7 @@ func TestProseSearchIndexes(t *testing.T) {
 		},
 	} {
 		t.Run(fmt.Sprintf("case %d", i+1), func(t *testing.T) {
-			d.OnCommand((&atlas{}).hook)
+			d.OnCommand(t, (&atlas{}).hook)
 			run(t.Context(), t, client.Database("db").Collection(fmt.Sprintf("coll%d", i)))
 		})
 	}

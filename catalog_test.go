@@ -7,6 +7,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -29,7 +30,7 @@ func collectionInfo(t *testing.T, db *allium.Database, name string) *allium.Coll
 
 // TestCreateCollectionOptions checks that every option of CreateCollection arrives, by what the server says of the collection.
 func TestCreateCollectionOptions(t *testing.T) {
-	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	db := client.Database("d")
 	if err := db.CreateCollection(t.Context(), "source"); err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestCreateCollectionOptions(t *testing.T) {
 }
 
 func TestModifyCollection(t *testing.T) {
-	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	ctx, db := t.Context(), client.Database("d")
 	coll := db.Collection("c")
 	if _, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, ExpireAfter: new(time.Hour)}); err != nil {
@@ -112,7 +113,7 @@ func TestModifyCollection(t *testing.T) {
 }
 
 func TestRenameAndDrop(t *testing.T) {
-	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	ctx, db := t.Context(), client.Database("d")
 	for _, name := range []string{"a", "b"} {
 		if _, err := db.Collection(name).InsertOne(ctx, bson.D{{Key: "_id", Value: name}}); err != nil {
@@ -145,14 +146,14 @@ func TestRenameAndDrop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := open(t, mongotest.Start(t, mongotest.Version("6.0")).URI())
+	old := open(t, testdeploy.Mock(t, "a server of version "+"6.0", mongotest.Version("6.0")).URI())
 	if err := old.Database("e").Collection("c").Drop(ctx); err != nil { // these servers call it an error
 		t.Error(err)
 	}
 }
 
 func TestDropIndexes(t *testing.T) {
-	client := open(t, mongotest.Start(t).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.Any).URI())
 	ctx, coll := t.Context(), client.Database("d").Collection("c")
 	if _, err := coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: bson.D{{Key: "a", Value: 1}}}, {Keys: bson.D{{Key: "b", Value: 1}}}, {Keys: bson.D{{Key: "c", Value: 1}}}}); err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestDropIndexes(t *testing.T) {
 // TestIndexOptions checks that every option of an index arrives.
 func TestIndexOptions(t *testing.T) {
 	rec := &recorder{}
-	client := open(t, mongotest.Start(t).URI(), allium.ClientOptions{CommandMonitor: rec.monitor(), RetryWrites: new(false)})
+	client := open(t, testdeploy.Start(t, testdeploy.Any).URI(), allium.ClientOptions{CommandMonitor: rec.monitor(), RetryWrites: new(false)})
 	coll := client.Database("d").Collection("c")
 	lower, upper := -10.0, 10.0
 	_, err := coll.CreateIndexes(t.Context(), []allium.IndexModel{{
@@ -212,7 +213,7 @@ func TestIndexOptions(t *testing.T) {
 		t.Error("the server accepted a hundred years")
 	}
 	checkField(t, rec.of("createIndexes")[0].body, "indexes.0.expireAfterSeconds", int64(century/time.Second))
-	old := open(t, mongotest.Start(t, mongotest.Version("4.2")).URI())
+	old := open(t, testdeploy.Mock(t, "a server of version "+"4.2", mongotest.Version("4.2")).URI())
 	if _, err := old.Database("d").Collection("c").CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}, allium.CreateIndexOptions{CommitQuorum: 1}); err == nil || !strings.Contains(err.Error(), "4.4") {
 		t.Errorf("commitQuorum on an old server: %v", err)
 	}

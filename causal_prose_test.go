@@ -230,7 +230,7 @@ func TestSessionAdvances(t *testing.T) {
 	if err := s.AdvanceClusterTime(must(bson.Marshal(bson.D{}))); err == nil {
 		t.Error("a document without a time was taken")
 	}
-	r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+	r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 		if c.Name == "ping" {
 			return must(bson.Marshal(bson.D{{Key: "ok", Value: 1}})), nil
 		}
@@ -258,7 +258,7 @@ func TestSessionMisuse(t *testing.T) {
 	s := start(t, r.client)
 	ctx := allium.WithSession(t.Context(), s)
 	entered, leave := make(chan struct{}), make(chan struct{})
-	r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+	r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 		if c.Name == "find" {
 			close(entered)
 			<-leave

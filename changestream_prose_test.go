@@ -11,6 +11,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -18,23 +19,24 @@ import (
 
 // onStreams runs a test on the topologies that have change streams.
 func onStreams(t *testing.T, f func(t *testing.T, r *streamRig)) {
-	for name, kind := range map[string]mongotest.Option{"replicaset": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1)} {
+	for name, kind := range map[string]testdeploy.Kind{"replicaset": testdeploy.ReplicaSet(1), "sharded": testdeploy.Sharded(1, 1)} {
 		t.Run(name, func(t *testing.T) {
 			d, coll, log := watched(t, allium.ClientOptions{}, kind)
-			f(t, &streamRig{d: d, coll: coll, log: log})
+			f(t, &streamRig{t: t, d: d, coll: coll, log: log})
 		})
 	}
 }
 
 type streamRig struct {
-	d    *mongotest.Deployment
+	t    *testing.T
+	d    *testdeploy.Deployment
 	coll *allium.Collection[item]
 	log  *sent
 }
 
 // failGetMore makes the next getMore fail with an error that can be resumed.
 func (r *streamRig) failGetMore() {
-	r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Code: 7, Labels: []string{"ResumableChangeStreamError"}})
+	r.d.FailCommand(r.t, mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Code: 7, Labels: []string{"ResumableChangeStreamError"}})
 }
 
 // resumed returns the $changeStream stage of the only aggregate since the last reset.
@@ -84,7 +86,7 @@ func TestProseChangeStreams(t *testing.T) {
 		t.Run("that the driver finds", func(t *testing.T) {
 			// Servers refuse it by themselves; this one does not.
 			d, coll, log := watched(t, allium.ClientOptions{})
-			d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+			d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 				if c.Name != "getMore" {
 					return nil, nil
 				}
@@ -126,7 +128,7 @@ func TestProseChangeStreams(t *testing.T) {
 	t.Run("4 errors of aggregate do not resume", func(t *testing.T) {
 		onStreams(t, func(t *testing.T, r *streamRig) {
 			fail := func(times int) {
-				r.d.FailCommand(mongotest.Fail{Commands: []string{"aggregate"}, Times: times, Code: 130, Labels: []string{"ResumableChangeStreamError"}})
+				r.d.FailCommand(t, mongotest.Fail{Commands: []string{"aggregate"}, Times: times, Code: 130, Labels: []string{"ResumableChangeStreamError"}})
 			}
 			fail(1)
 			if _, err := r.coll.Watch(t.Context(), nil); err == nil {
@@ -138,7 +140,7 @@ func TestProseChangeStreams(t *testing.T) {
 			// Nor do those of the aggregate that resumes.
 			s := watch(t, r.coll, nil)
 			r.log.reset()
-			r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+			r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 				if c.Name == "getMore" {
 					return errorReply(7, "ResumableChangeStreamError"), nil
 				}
@@ -156,11 +158,11 @@ func TestProseChangeStreams(t *testing.T) {
 	})
 
 	t.Run("6 a resume selects a server by the read preference", func(t *testing.T) {
-		d, coll, log := watched(t, allium.ClientOptions{}, mongotest.ReplicaSet(3))
+		d, coll, log := watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(3))
 		secondary := coll.With(allium.CollectionOptions{ReadPreference: &allium.ReadPreference{Mode: allium.Secondary}})
 		s := watch(t, secondary, nil)
 		for i := range int32(4) {
-			d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
+			d.FailCommand(t, mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
 			insert(t, coll, i)
 			expect(t, s, i)
 		}
@@ -169,7 +171,7 @@ func TestProseChangeStreams(t *testing.T) {
 			t.Errorf("%d aggregates", len(all))
 		}
 		for _, e := range all {
-			if e.Addr == d.Primary().Addr() {
+			if e.Addr == coll.Database().Client().Topology().Primary().Addr {
 				t.Error("an aggregate went to the primary")
 			}
 			if mode := lookup(e.Command, "$readPreference", "mode"); mode != `"secondary"` {
@@ -198,12 +200,12 @@ func TestProseChangeStreams(t *testing.T) {
 				s := watch(t, r.coll, nil)
 				r.log.reset()
 				fail.Commands, fail.Times = []string{"killCursors"}, 1
-				r.d.FailCommand(fail)
-				r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+				r.d.FailCommand(t, fail)
+				r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 					if c.Name != "getMore" {
 						return nil, nil
 					}
-					r.d.OnCommand(nil)
+					r.d.OnCommand(t, nil)
 					return errorReply(7, "ResumableChangeStreamError"), nil
 				})
 				insert(t, r.coll, int32(i))

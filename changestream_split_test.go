@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -69,7 +70,7 @@ func TestWatchSplitEventAcrossResume(t *testing.T) {
 	parts := []any{fragment(1, "operationType", "insert"), fragment(2, "fullDocument", bson.D{{Key: "_id", Value: int32(7)}}), fragment(3, "documentKey", bson.D{{Key: "_id", Value: int32(7)}})}
 	batches := [][]any{{parts[0]}, {}, {parts[1]}, nil, {parts[0], parts[1]}, {parts[2]}}
 	first := true
-	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+	d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 		switch c.Name {
 		case "aggregate":
 			if first {
@@ -164,7 +165,7 @@ func timeoutError(err error) bool {
 
 // Behind a load balancer a stream keeps its connection, and gives it back when it ends or resumes on another one.
 func TestWatchPinnedConnection(t *testing.T) {
-	d := mongotest.Start(t, mongotest.LoadBalanced(1))
+	d := testdeploy.Start(t, testdeploy.LoadBalanced(1))
 	log := &sent{}
 	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor(), MaxPoolSize: new(2)})
 	db := client.Database("streams")
@@ -176,10 +177,10 @@ func TestWatchPinnedConnection(t *testing.T) {
 	s := watch(t, coll, nil)
 	insert(t, coll, 1)
 	expect(t, s, 1)
-	d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
+	d.FailCommand(t, mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
 	insert(t, coll, 2)
 	expect(t, s, 2)
-	d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Code: 7, Labels: []string{"ResumableChangeStreamError"}})
+	d.FailCommand(t, mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Code: 7, Labels: []string{"ResumableChangeStreamError"}})
 	insert(t, coll, 3)
 	expect(t, s, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -13,7 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
-	"allium/mongotest"
+	"allium/internal/testdeploy"
 )
 
 // item is the document of these tests.
@@ -70,12 +70,12 @@ func stage(e *event.CommandStarted) bson.Raw {
 }
 
 // watched starts a deployment and a client that records its commands, and returns a collection that exists.
-func watched(t *testing.T, opts allium.ClientOptions, kind ...mongotest.Option) (*mongotest.Deployment, *allium.Collection[item], *sent) {
+func watched(t *testing.T, opts allium.ClientOptions, kind ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[item], *sent) {
 	t.Helper()
 	if len(kind) == 0 {
-		kind = []mongotest.Option{mongotest.ReplicaSet(1)}
+		kind = []testdeploy.Kind{testdeploy.ReplicaSet(1)}
 	}
-	d := mongotest.Start(t, kind...)
+	d := testdeploy.Start(t, kind[0])
 	log := &sent{}
 	if opts.CommandMonitor == nil {
 		opts.CommandMonitor = log.monitor()

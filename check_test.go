@@ -11,7 +11,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
-	"allium/mongotest"
+	"allium/internal/testdeploy"
 )
 
 // TestChecksBeforeSending calls every operation with arguments that cannot be right: each is an error of the driver's own, nothing is
@@ -19,7 +19,7 @@ import (
 func TestChecksBeforeSending(t *testing.T) {
 	rec := &recorder{}
 	var out atomic.Int64 // connections that are checked out
-	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor(), PoolMonitor: &event.PoolMonitor{
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor(), PoolMonitor: &event.PoolMonitor{
 		ConnectionCheckedOut: func(*event.ConnectionCheckedOut) { out.Add(1) }, ConnectionCheckedIn: func(*event.ConnectionCheckedIn) { out.Add(-1) },
 	}})
 	ctx, db := t.Context(), client.Database("d")
@@ -150,7 +150,7 @@ func TestChecksBeforeSending(t *testing.T) {
 
 func TestNilContexts(t *testing.T) {
 	rec := &recorder{}
-	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
 	db := client.Database("d")
 	coll := db.Collection("c")
 	if err := client.Ping(t.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
-	"allium/mongotest"
+	"allium/internal/testdeploy"
 
 	"go.uber.org/goleak"
 )
@@ -155,7 +155,7 @@ func TestContextEndsWhileWaitingForReply(t *testing.T) {
 var noContext context.Context
 
 func TestContextIsNil(t *testing.T) {
-	client := open(t, mongotest.Start(t).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.Any).URI())
 	coll := client.Database("x").Collection("y")
 	ctx := noContext
 	if _, err := coll.Find(ctx, bson.D{}); err == nil || !strings.Contains(err.Error(), "context is nil") {
@@ -276,7 +276,7 @@ func TestMalformedBatches(t *testing.T) {
 }
 func TestCloseFreesCursors(t *testing.T) {
 	killed := make(chan bson.Raw, 1)
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client, err := allium.Open(d.URI(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStarted) {
 			if e.CommandName == "killCursors" {
@@ -319,7 +319,7 @@ func TestCloseFreesCursors(t *testing.T) {
 }
 
 func TestUUIDRepresentation(t *testing.T) {
-	d := mongotest.Start(t)
+	d := testdeploy.Start(t, testdeploy.Any)
 	type doc struct {
 		ID bson.UUID `bson:"_id"`
 	}
@@ -372,7 +372,7 @@ func TestUUIDRepresentation(t *testing.T) {
 }
 
 func TestBulkWriteInsideBoundedTransaction(t *testing.T) {
-	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI(), allium.ClientOptions{Timeout: new(time.Minute)})
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{Timeout: new(time.Minute)})
 	coll := client.Database("x").Collection("y")
 	err := client.Transact(t.Context(), func(ctx context.Context) error {
 		_, err := coll.BulkWrite(ctx, []allium.WriteModel{

@@ -11,7 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
-	"allium/mongotest"
+	"allium/internal/testdeploy"
 )
 
 // logRecorder is a slog.Handler that keeps the fields of messages.
@@ -47,7 +47,7 @@ func (l *logRecorder) last(t *testing.T, message, command string) map[string]slo
 }
 
 // logged opens a client that logs commands.
-func logged(t *testing.T, d *mongotest.Deployment, o allium.ClientOptions) (*allium.Client, *logRecorder) {
+func logged(t *testing.T, d *testdeploy.Deployment, o allium.ClientOptions) (*allium.Client, *logRecorder) {
 	t.Helper()
 	l := &logRecorder{}
 	o.Logger = slog.New(l)
@@ -64,7 +64,7 @@ const ellipsis = "..."
 
 // The prose tests of the specification Command Logging and Monitoring.
 func TestProseCommandLogging(t *testing.T) {
-	d := mongotest.Start(t)
+	d := testdeploy.Start(t, testdeploy.Any)
 	ctx := t.Context()
 
 	t.Run("1: default truncation limit", func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestProseCommandLogging(t *testing.T) {
 
 // Nothing secret is logged, whatever comes of the command, and the rest is complete.
 func TestCommandLogRedaction(t *testing.T) {
-	d := mongotest.Start(t)
+	d := testdeploy.Start(t, testdeploy.Any)
 	client, log := logged(t, d, allium.ClientOptions{})
 	db, ctx := client.Database("admin"), t.Context()
 	if _, err := db.RunCommand(ctx, bson.D{{Key: "createUser", Value: "ada"}, {Key: "pwd", Value: "pencil"}, {Key: "roles", Value: bson.A{}}}); err != nil {

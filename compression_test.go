@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/internal/wire"
 	"allium/mongotest"
 )
@@ -46,7 +47,7 @@ func (c *countedConn) Write(b []byte) (int, error) { // every message is one wri
 
 // Compression with the driver as a whole: what was negotiated is used in both directions, also for large messages.
 func TestCompression(t *testing.T) {
-	d := mongotest.Start(t, mongotest.InMemory())
+	d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory())
 	for _, name := range []string{"snappy", "zlib", "zstd", "zlib,snappy", "snoopy", ""} {
 		t.Run(name, func(t *testing.T) {
 			counter := &codeCounter{d: d, counts: map[wire.OpCode]int{}}

@@ -10,7 +10,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
-	"allium/mongotest"
+	"allium/internal/testdeploy"
 )
 
 // sentCommand is what the prose tests look at in a command that was sent. It holds no large documents.
@@ -104,7 +104,7 @@ func (r *recorder) reset() {
 // prose is what a prose test of the CRUD specification starts with.
 type prose struct {
 	client  *allium.Client
-	d       *mongotest.Deployment
+	d       *testdeploy.Deployment
 	rec     *recorder
 	coll    *allium.Collection[bson.D] // db.coll, which does not exist
 	maxDoc  int                        // maxBsonObjectSize
@@ -112,15 +112,15 @@ type prose struct {
 	maxMany int                        // maxWriteBatchSize
 }
 
-func startProse(t *testing.T, o allium.ClientOptions, topology ...mongotest.Option) *prose {
+func startProse(t *testing.T, o allium.ClientOptions, topology ...testdeploy.Kind) *prose {
 	t.Helper()
 	if topology == nil {
-		topology = []mongotest.Option{mongotest.ReplicaSet(1)}
+		topology = []testdeploy.Kind{testdeploy.ReplicaSet(1)}
 	}
-	p := &prose{d: mongotest.Start(t, topology...), rec: &recorder{}}
+	p := &prose{d: testdeploy.Start(t, topology[0]), rec: &recorder{}}
 	o.CommandMonitor = p.rec.monitor()
 	p.client = open(t, p.d.URI(), o)
-	hello, err := p.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "hello", Value: 1}})
+	hello, err := p.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "isMaster", Value: 1}}) // 4.4.0 has no hello
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func (p *prose) checkUpserts(t *testing.T, res allium.ClientBulkWriteResult, err
 
 // CRUD prose test 7.
 func TestProseCRUDBulkWriteGetMore(t *testing.T) {
-	for name, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "load balanced": mongotest.LoadBalanced(1)} {
+	for name, topology := range map[string]testdeploy.Kind{"replica set": testdeploy.ReplicaSet(1), "load balanced": testdeploy.LoadBalanced(1)} {
 		t.Run(name, func(t *testing.T) {
 			p := startProse(t, allium.ClientOptions{}, topology)
 			res, err := p.client.BulkWrite(t.Context(), p.largeUpserts(), allium.ClientBulkWriteOptions{VerboseResults: true})

@@ -12,15 +12,20 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
 // startCursors returns a collection of n documents, and what its client sends.
-func startCursors(t *testing.T, n int, o allium.ClientOptions, topology ...mongotest.Option) (*mongotest.Deployment, *allium.Collection[bson.D], *recorder) {
+func startCursors(t *testing.T, n int, o allium.ClientOptions, topology ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[bson.D], *recorder) {
 	t.Helper()
 	rec := &recorder{}
 	o.CommandMonitor = rec.monitor()
-	d := mongotest.Start(t, append([]mongotest.Option{mongotest.ReplicaSet(1)}, topology...)...)
+	kind := testdeploy.ReplicaSet(1)
+	if len(topology) > 0 {
+		kind = topology[0]
+	}
+	d := testdeploy.Start(t, kind)
 	coll := open(t, d.URI(), o).Database("d").Collection("c")
 	var docs []bson.D
 	for i := range n {
@@ -246,7 +251,7 @@ func TestCursorTimeoutModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory())
+				d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.InMemory())
 				rec := &recorder{}
 				client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d, CommandMonitor: rec.monitor()})
 				if err != nil {
@@ -353,7 +358,7 @@ func TestBatches(t *testing.T) {
 }
 
 func TestRunCursorCommand(t *testing.T) {
-	for name, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "load balanced": mongotest.LoadBalanced(1)} {
+	for name, topology := range map[string]testdeploy.Kind{"replica set": testdeploy.ReplicaSet(1), "load balanced": testdeploy.LoadBalanced(1)} {
 		t.Run(name, func(t *testing.T) {
 			_, coll, rec := startCursors(t, 5, allium.ClientOptions{}, topology)
 			ctx, db := t.Context(), coll.Database()

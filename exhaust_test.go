@@ -14,6 +14,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/testdeploy"
 	"allium/internal/wire"
 	"allium/mongotest"
 )
@@ -87,7 +88,7 @@ const (
 
 func startExhaust(t *testing.T, o ...mongotest.Option) *exhaustRig {
 	t.Helper()
-	r := &exhaustRig{d: mongotest.Start(t, append(o, mongotest.InMemory())...), rec: &recorder{}}
+	r := &exhaustRig{d: testdeploy.Mock(t, "an in-memory network", append(o, mongotest.InMemory())...), rec: &recorder{}}
 	r.tap = &wireTap{dialer: r.d}
 	monitor := r.rec.monitor()
 	monitor.Succeeded = func(_ context.Context, e *event.CommandSucceeded) {

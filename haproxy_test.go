@@ -15,6 +15,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -60,7 +61,7 @@ func startHAProxy(t *testing.T, servers ...string) string {
 // Load Balancer Support with a real load balancer between the client and two mongoses: cursors and transactions stay with
 // the mongos that they began on, and a mongos that fails costs only its own connections.
 func TestHAProxy(t *testing.T) {
-	d := mongotest.Start(t, mongotest.LoadBalanced(2))
+	d := testdeploy.Mock(t, "the addresses of mongoses", mongotest.LoadBalanced(2))
 	addr := startHAProxy(t, d.Node(0).Addr(), d.Node(1).Addr())
 	client := open(t, "mongodb://"+addr+"/?loadBalanced=true", allium.ClientOptions{PoolMonitor: &event.PoolMonitor{
 		PoolCleared: func(e *event.PoolCleared) {

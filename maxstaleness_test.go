@@ -11,13 +11,14 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
 // sentReadPreference runs a findOne on a mongos and returns the $readPreference of its command as JSON, "" if there is none.
 func sentReadPreference(t *testing.T, options string) string {
 	t.Helper()
-	d := mongotest.Start(t, mongotest.Sharded(1, 1), mongotest.InMemory())
+	d := testdeploy.Mock(t, "an in-memory network", mongotest.Sharded(1, 1), mongotest.InMemory())
 	var mu sync.Mutex
 	var sent string
 	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
@@ -71,7 +72,7 @@ func TestProseMaxStalenessConnectionString(t *testing.T) {
 func TestProseMaxStaleness5HeartbeatFrequency(t *testing.T) {
 	for _, version := range []string{"4.2", "8.0"} { // polled, and streaming
 		synctest.Test(t, func(t *testing.T) {
-			d := mongotest.Start(t, mongotest.Version(version), mongotest.InMemory())
+			d := testdeploy.Mock(t, "an in-memory network", mongotest.Version(version), mongotest.InMemory())
 			var checks atomic.Int64
 			client, err := allium.Open(d.URI()+"?heartbeatFrequencyMS=500", allium.ClientOptions{Dialer: d, ServerMonitor: &event.ServerMonitor{
 				ServerHeartbeatSucceeded: func(*event.ServerHeartbeatSucceeded) { checks.Add(1) },

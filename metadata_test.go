@@ -7,12 +7,13 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
 // TestAppendDriverInfo checks that new connections tell it, and that the first ones did not.
 func TestAppendDriverInfo(t *testing.T) {
-	d := mongotest.Start(t, mongotest.InMemory())
+	d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory())
 	var mu sync.Mutex
 	var names []string
 	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {

@@ -10,13 +10,13 @@ import (
 
 	"allium"
 	"allium/bson"
-	"allium/mongotest"
+	"allium/internal/testdeploy"
 )
 
 // misuse starts a deployment with a collection of ten documents.
 func misuse(t *testing.T) (*allium.Client, *allium.Collection[bson.D]) {
 	t.Helper()
-	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	coll := client.Database("d").Collection("c")
 	docs := make([]bson.D, 10)
 	for i := range docs {

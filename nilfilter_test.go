@@ -8,7 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
-	"allium/mongotest"
+	"allium/internal/testdeploy"
 )
 
 // A filter that is a nil map, slice or pointer was forgotten, and is no request for all documents, whatever its type.
@@ -116,7 +116,7 @@ func TestNegativeTimes(t *testing.T) {
 // A compressor that the driver does not have is an error in the options; in a connection string it is a warning, as the
 // specification URI Options says.
 func TestUnknownCompressorOption(t *testing.T) {
-	d := mongotest.Start(t)
+	d := testdeploy.Start(t, testdeploy.Any)
 	for _, names := range [][]string{{"lz4"}, {"zlib", ""}, {"noop"}, {"Snappy"}} {
 		if client, err := allium.Open(d.URI(), allium.ClientOptions{Compressors: names}); err == nil {
 			client.Close(t.Context())

@@ -17,6 +17,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -42,7 +43,7 @@ func startOIDC(t *testing.T, providers ...mongotest.IdentityProvider) *oidcWorld
 	if providers == nil {
 		providers = []mongotest.IdentityProvider{{Issuer: "https://idp.example", ClientID: "abcd", RequestScopes: []string{"fizz", "buzz"}}}
 	}
-	w := &oidcWorld{Deployment: mongotest.Start(t, mongotest.Auth("root", "root"), mongotest.OIDC(providers...), mongotest.InMemory())}
+	w := &oidcWorld{Deployment: testdeploy.Mock(t, "an in-memory network", mongotest.Auth("root", "root"), mongotest.OIDC(providers...), mongotest.InMemory())}
 	w.tokens(t, "test_user1", tokenOf1)
 	w.tokens(t, "test_user2", tokenOf2)
 	w.tokens(t, "test_machine", tokenOfMachine)

@@ -8,13 +8,14 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
 // The test plan of the specification OP_MSG: one and many documents as inserts, updates and deletes go out as document sequences, as many in
 // one message as the server allows, and the documents' contents arrive whole.
 func TestProseOpMsg(t *testing.T) {
-	d := mongotest.Start(t)
+	d := testdeploy.Start(t, testdeploy.Any)
 	type arrived struct {
 		name string
 		docs int // in the sequence
@@ -22,7 +23,7 @@ func TestProseOpMsg(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var got []arrived
-	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+	d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 		if c.Name != "insert" && c.Name != "update" && c.Name != "delete" {
 			return nil, nil
 		}

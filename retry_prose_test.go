@@ -14,6 +14,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -32,7 +33,7 @@ type retryRig struct {
 
 func newRetryRig(t *testing.T, o allium.ClientOptions, topology ...mongotest.Option) *retryRig {
 	t.Helper()
-	r := &retryRig{d: mongotest.Start(t, append(topology, mongotest.InMemory())...)}
+	r := &retryRig{d: testdeploy.Mock(t, "an in-memory network", append(topology, mongotest.InMemory())...)}
 	r.open(t, o, r.d.URI())
 	return r
 }

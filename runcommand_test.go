@@ -7,12 +7,13 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
 // A command that the server answers with ok: 1 and errors of a write is one that failed, and its reply says what was done all the same.
 func TestRunCommandReportsWriteErrors(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())
 	db := client.Database("d")
 	insert := func(ids ...any) bson.D {
@@ -40,7 +41,7 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 		}
 	})
 	t.Run("writeConcernError", func(t *testing.T) {
-		d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting for replication timed out"}}})
+		d.FailCommand(t, mongotest.Fail{Commands: []string{"insert"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting for replication timed out"}}})
 		reply, err := db.RunCommand(t.Context(), insert(10))
 		e, ok := errors.AsType[*allium.WriteConcernError](err)
 		if !ok || e.Code != 64 {
@@ -51,7 +52,7 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 		}
 	})
 	t.Run("both", func(t *testing.T) {
-		d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "timed out"}}})
+		d.FailCommand(t, mongotest.Fail{Commands: []string{"insert"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "timed out"}}})
 		_, err := db.RunCommand(t.Context(), insert(1))
 		e, ok := errors.AsType[*allium.BulkWriteError](err)
 		if !ok || len(e.WriteErrors) != 1 || len(e.WriteConcernErrors) != 1 {
@@ -80,14 +81,14 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 
 // RunCursorCommand returns the cursor beside the errors of a write, and only the errors if the reply has no cursor.
 func TestRunCursorCommandReportsWriteErrors(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())
 	db := client.Database("d")
 	if _, err := db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
 		t.Fatal(err)
 	}
 
-	d.FailCommand(mongotest.Fail{Commands: []string{"aggregate"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "timed out"}}})
+	d.FailCommand(t, mongotest.Fail{Commands: []string{"aggregate"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "timed out"}}})
 	cur, err := db.RunCursorCommand(t.Context(), bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$out", Value: "other"}}}}, {Key: "cursor", Value: bson.D{}}})
 	if e, ok := errors.AsType[*allium.WriteConcernError](err); !ok || e.Code != 64 {
 		t.Errorf("error %v, want a write concern error with the code 64", err)

@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/event"
 	"allium/internal/spectest"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -84,7 +85,7 @@ func TestSeedlistSuite(t *testing.T) {
 	}
 	for folder, options := range deployments {
 		t.Run(folder, func(t *testing.T) {
-			d := mongotest.Start(t, append(options, mongotest.TLS(), mongotest.InMemory())...)
+			d := testdeploy.Mock(t, "an in-memory network", append(options, mongotest.TLS(), mongotest.InMemory())...)
 			for _, file := range spectest.Files(t, "initial-dns-seedlist-discovery/tests/"+folder+"/*.json") {
 				t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) { seedlistCase(t, d, file) })
 			}

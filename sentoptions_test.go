@@ -13,6 +13,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -110,7 +111,7 @@ func keyOf(field string) string {
 // right type: an option that is not set is not sent, and none is forgotten (specifications: CRUD, Index Management, Enumerating
 // Collections and Databases, Change Streams).
 func TestOptionsAreSent(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{}, mongotest.ReplicaSet(1), mongotest.Version("8.2"))
+	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).With("a server of version 8.2", mongotest.Version("8.2")))
 	db, coll := p.client.Database("db"), p.coll
 	filter, set := field("x", 1), set("y", 1)
 	found := func(_ bson.D, err error) error { return err }

@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -140,15 +141,15 @@ var operations = []operation{
 
 // rig is a deployment with a client and a collection that has a document.
 type rig struct {
-	d      *mongotest.Deployment
+	d      *testdeploy.Deployment
 	client *allium.Client
 	coll   *allium.Collection[bson.D]
 	log    *sent
 	name   string
 }
 
-var kinds = map[string]mongotest.Option{"standalone": mongotest.Standalone(), "replicaset": mongotest.ReplicaSet(1),
-	"sharded": mongotest.Sharded(1, 2), "load-balanced": mongotest.LoadBalanced(1)}
+var kinds = map[string]testdeploy.Kind{"standalone": testdeploy.Standalone, "replicaset": testdeploy.ReplicaSet(1),
+	"sharded": testdeploy.Sharded(1, 2), "load-balanced": testdeploy.LoadBalanced(1)}
 
 func on(t *testing.T, names []string, f func(t *testing.T, r *rig)) {
 	for _, name := range names {
@@ -158,7 +159,7 @@ func on(t *testing.T, names []string, f func(t *testing.T, r *rig)) {
 
 func newRig(t *testing.T, name string, opts ...allium.ClientOptions) *rig {
 	t.Helper()
-	r := &rig{d: mongotest.Start(t, kinds[name]), log: &sent{}, name: name}
+	r := &rig{d: testdeploy.Start(t, kinds[name]), log: &sent{}, name: name}
 	o := allium.ClientOptions{}
 	if len(opts) > 0 {
 		o = opts[0]
@@ -475,7 +476,7 @@ func TestProseSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 			if strings.EqualFold(c.Name, "hello") && !c.Body.Lookup("$clusterTime").IsZero() {
 				t.Errorf("%v has a cluster time", c.Body)
 			}

@@ -26,7 +26,7 @@ func TestSessionsEndInBatches(t *testing.T) {
 	for _, s := range sessions {
 		s.End(t.Context())
 	}
-	r.d.FailCommand(mongotest.Fail{Commands: []string{"endSessions"}, Times: 1, Code: 2})
+	r.d.FailCommand(t, mongotest.Fail{Commands: []string{"endSessions"}, Times: 1, Code: 2})
 	if err := r.client.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/fakeserver"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -24,7 +25,7 @@ func TestProseSOCKS5(t *testing.T) {
 	const mapped = "localhost:12345"
 	for name, options := range map[string][]mongotest.Option{"plain": nil, "TLS": {mongotest.TLS()}} {
 		t.Run(name, func(t *testing.T) {
-			d := mongotest.Start(t, append(options, mongotest.ReplicaSet(3))...)
+			d := testdeploy.Mock(t, "certificates and a replica set behind a proxy", append(options, mongotest.ReplicaSet(3))...)
 			targets := map[string]string{mapped: d.Hosts()[1]}
 			closed := &fakeserver.SOCKS5{Username: "username", Password: "p4ssw0rd", Targets: targets} // the text's port 1080
 			opened := &fakeserver.SOCKS5{Targets: targets}                                             // the text's port 1081
@@ -154,7 +155,7 @@ func (r *addrRecorder) listen(o *allium.ClientOptions) {
 
 // A monitor and a connection for operations both go through the proxy, which alone knows what the server's name means.
 func TestSOCKS5ResolvesNames(t *testing.T) {
-	d := mongotest.Start(t)
+	d := testdeploy.Mock(t, "a host that a proxy stands for")
 	p := &fakeserver.SOCKS5{Targets: map[string]string{"db.invalid:27017": d.Hosts()[0]}}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -81,7 +82,7 @@ func TestProseSRVPolling(t *testing.T) {
 				if balanced {
 					kind = mongotest.LoadBalanced(1)
 				}
-				d := mongotest.Start(t, kind, mongotest.InMemory())
+				d := testdeploy.Mock(t, "an in-memory network", kind, mongotest.InMemory())
 				resolver := &changingResolver{ports: tt.before}
 				client := open(t, "mongodb+srv://"+tt.host+".test.build.10gen.cc/?tls=false"+tt.options, allium.ClientOptions{
 					Resolver: resolver, Dialer: seedDialer{d},

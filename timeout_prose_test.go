@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -77,7 +78,7 @@ func TestProseTimeout4BackgroundPooling(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Auth("u", "secret"), mongotest.InMemory())
+				d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.Auth("u", "secret"), mongotest.InMemory())
 				d.FailCommand(mongotest.Fail{Commands: tc.commands, Block: 15 * time.Millisecond, AppName: "background"})
 				var created, ready, closed atomic.Int32
 				client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d, AppName: "background", Timeout: &tc.timeout, MinPoolSize: new(1),
@@ -179,7 +180,7 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := mongotest.Start(t, mongotest.InMemory())
+				d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory())
 				client, err := allium.Open("mongodb://invalid/", allium.ClientOptions{Dialer: d, Timeout: tc.timeout, ServerSelectionTimeout: tc.selection})
 				if err != nil {
 					t.Fatal(err)
@@ -213,7 +214,7 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Auth("u", "secret"), mongotest.InMemory())
+				d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.Auth("u", "secret"), mongotest.InMemory())
 				client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d, ServerSelectionTimeout: &tc.selection})
 				if err != nil {
 					t.Fatal(err)

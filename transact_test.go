@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -100,7 +101,7 @@ func TestTransactSwallowedTransientError(t *testing.T) {
 
 // A commit by hand fails as the server says, with the first error beside it.
 func TestCommitAfterFailedOperation(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())
 	coll := client.Database("test").Collection("test")
 	if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
@@ -133,7 +134,7 @@ func TestCommitAfterFailedOperation(t *testing.T) {
 
 // Transactions do not nest: the inner one would commit even if the outer one rolls back.
 func TestTransactNested(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client, other := open(t, d.URI()), open(t, d.URI())
 	coll := client.Database("test").Collection("test")
 	if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
@@ -200,7 +201,7 @@ func TestTransactNested(t *testing.T) {
 
 // A function or a context that is nil is an error or an answer, never a panic.
 func TestTransactNil(t *testing.T) {
-	client := open(t, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	if err := client.Transact(t.Context(), nil); err == nil {
 		t.Error("Client.Transact: no error")
 	}

@@ -13,13 +13,14 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
 // bubble starts a deployment and a client inside of a testing/synctest bubble, in which all time is made up.
 func bubble(t *testing.T, opts allium.ClientOptions, kind mongotest.Option) (*mongotest.Deployment, *allium.Client, *sent) {
 	t.Helper()
-	d := mongotest.Start(t, mongotest.InMemory(), kind)
+	d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), kind)
 	log := &sent{}
 	opts.Dialer = d
 	if opts.CommandMonitor == nil {
@@ -40,7 +41,7 @@ func TestProseTransactionsUnpin(t *testing.T) {
 		"2 an operation outside of a transaction unpins the session": false,
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := mongotest.Start(t, mongotest.Sharded(1, 2))
+			d := testdeploy.Start(t, testdeploy.Sharded(1, 2))
 			log := &sent{}
 			client := open(t, d.URI(), allium.ClientOptions{LocalThreshold: new(time.Second), CommandMonitor: log.monitor()})
 			coll := client.Database("test").Collection("test")
@@ -112,14 +113,14 @@ func start(t *testing.T, client *allium.Client, opts ...allium.SessionOptions) *
 
 // Transactions, "PoolClearedError Prose Test": a checkout that meets a pool which an operation's failure has cleared.
 func TestProseTransactionsPoolCleared(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI(), allium.ClientOptions{MaxPoolSize: new(1), HeartbeatInterval: new(time.Hour)})
 	coll := client.Database("test").Collection("test")
 	if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)
 	}
 	// The first insert holds the only connection until it breaks; the others wait for one.
-	d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, CloseConnection: true, Block: 100 * time.Millisecond})
+	d.FailCommand(t, mongotest.Fail{Commands: []string{"insert"}, Times: 1, CloseConnection: true, Block: 100 * time.Millisecond})
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
@@ -147,9 +148,9 @@ func TestProseTransactionsPoolCleared(t *testing.T) {
 
 // Transactions, "Options Inside Transaction Prose Tests", 1.0.
 func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
-	for name, kind := range map[string]mongotest.Option{"replicaset": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1), "load-balanced": mongotest.LoadBalanced(1)} {
+	for name, kind := range map[string]testdeploy.Kind{"replicaset": testdeploy.ReplicaSet(1), "sharded": testdeploy.Sharded(1, 1), "load-balanced": testdeploy.LoadBalanced(1)} {
 		t.Run(name, func(t *testing.T) {
-			d := mongotest.Start(t, kind)
+			d := testdeploy.Start(t, kind)
 			client := open(t, d.URI())
 			db := client.Database("test")
 			if err := db.CreateCollection(t.Context(), "test"); err != nil {
@@ -186,7 +187,7 @@ func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
 
 // Every kind of write does without the write concern of its collection, database or client in a transaction, w: 0 included.
 func TestTransactionIgnoresWriteConcerns(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	log := &sent{}
 	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
 	for name, wc := range map[string]*allium.WriteConcern{"unacknowledged": allium.Unacknowledged(), "majority": allium.Majority()} {
@@ -246,7 +247,7 @@ func (l labelled) ErrorLabels() []string      { return []string{string(l)} }
 
 func TestProseConvenientAPI(t *testing.T) {
 	t.Run("1 callback raises a custom error", func(t *testing.T) {
-		d := mongotest.Start(t, mongotest.ReplicaSet(1))
+		d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 		client := open(t, d.URI())
 		custom := errors.New("custom")
 		calls := 0
@@ -258,7 +259,7 @@ func TestProseConvenientAPI(t *testing.T) {
 
 	t.Run("2 callback returns a value", func(t *testing.T) {
 		// A value leaves the callback by a variable that it captures.
-		d := mongotest.Start(t, mongotest.ReplicaSet(1))
+		d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 		client := open(t, d.URI())
 		var value string
 		if err := client.Transact(t.Context(), func(context.Context) error { value = "foo"; return nil }); err != nil || value != "foo" {
@@ -382,7 +383,7 @@ func TestTransactTimeoutLabels(t *testing.T) {
 
 // A wrong password is no reason to try a transaction again.
 func TestTransactWithWrongPassword(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Auth("u", "right"))
+	d := testdeploy.Mock(t, "users", mongotest.ReplicaSet(1), mongotest.Auth("u", "right"))
 	client := open(t, strings.Replace(d.URI(), "u:right@", "u:wrong@", 1))
 	calls := 0
 	err := client.Transact(t.Context(), func(ctx context.Context) error {
@@ -398,7 +399,7 @@ func TestTransactWithWrongPassword(t *testing.T) {
 
 // A callback that panics leaves no transaction open.
 func TestTransactPanic(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	log := &sent{}
 	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
 	coll := client.Database("test").Collection("test")
@@ -433,7 +434,7 @@ func TestTransactPanic(t *testing.T) {
 
 // A context that ends while the callback runs aborts the transaction on the server, on a context of its own.
 func TestTransactContextEnds(t *testing.T) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	log := &sent{}
 	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
 	coll := client.Database("test").Collection("test")

@@ -6,7 +6,7 @@ import (
 
 	"allium"
 	"allium/bson"
-	"allium/mongotest"
+	"allium/internal/testdeploy"
 )
 
 // The prose tests of the specification BSON Binary UUID that speak of a client; the others are in package bson.
@@ -14,7 +14,7 @@ import (
 var proseUUID, _ = bson.ParseUUID("00112233-4455-6677-8899-aabbccddeeff")
 
 // withRepresentation returns a client's collection.
-func withRepresentation(t *testing.T, d *mongotest.Deployment, name string, opts ...allium.ClientOptions) *allium.Collection[bson.D] {
+func withRepresentation(t *testing.T, d *testdeploy.Deployment, name string, opts ...allium.ClientOptions) *allium.Collection[bson.D] {
 	t.Helper()
 	return open(t, d.URI()+"?uuidRepresentation="+name, opts...).Database("x").Collection("y")
 }
@@ -30,7 +30,7 @@ func insertOnly(t *testing.T, c *allium.Collection[bson.D], doc bson.D) error {
 }
 
 func TestProseUUIDImplicitEncoding(t *testing.T) {
-	d := mongotest.Start(t)
+	d := testdeploy.Start(t, testdeploy.Any)
 	raw := allium.CollectionOf[bson.Raw](open(t, d.URI()).Database("x"), "y")
 	for _, tt := range []struct{ number, name string }{
 		{"1", "javaLegacy"}, {"2", "csharpLegacy"}, {"3", "pythonLegacy"}, {"4", "standard"},
@@ -79,7 +79,7 @@ func TestProseUUIDImplicitEncoding(t *testing.T) {
 }
 
 func TestProseUUIDImplicitDecoding(t *testing.T) {
-	d := mongotest.Start(t)
+	d := testdeploy.Start(t, testdeploy.Any)
 	for _, tt := range []struct {
 		number, name                 string
 		legacyAs                     bson.UUIDRepresentation

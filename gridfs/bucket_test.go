@@ -16,7 +16,9 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/event"
 	"allium/gridfs"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 
 	"go.uber.org/goleak"
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is a deployment with a client, and what the client sends.
 type world struct {
 	t      *testing.T
-	d      *mongotest.Deployment
+	d      *testdeploy.Deployment
 	client *allium.Client
 	db     *allium.Database
 
@@ -44,14 +46,20 @@ type seen struct {
 
 func (s seen) String() string { return s.name + " " + s.collection }
 
-func start(t *testing.T, opts ...mongotest.Option) *world {
+func start(t *testing.T, kind ...testdeploy.Kind) *world {
 	t.Helper()
-	return startWith(t, allium.ClientOptions{}, opts...)
+	return startWith(t, allium.ClientOptions{}, kind...)
 }
 
-func startWith(t *testing.T, o allium.ClientOptions, opts ...mongotest.Option) *world {
+func startWith(t *testing.T, o allium.ClientOptions, kind ...testdeploy.Kind) *world {
 	t.Helper()
-	w := &world{t: t, d: mongotest.Start(t, opts...)}
+	if kind == nil {
+		kind = []testdeploy.Kind{testdeploy.Any}
+	}
+	w := &world{t: t, d: testdeploy.Start(t, kind[0])}
+	if testdeploy.Real() {
+		o.CommandMonitor = &event.CommandMonitor{Started: w.started}
+	}
 	client, err := allium.Open(w.d.URI(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +73,10 @@ func startWith(t *testing.T, o allium.ClientOptions, opts ...mongotest.Option) *
 // watch makes the world see all commands from now on, and fault say what becomes of them.
 func (w *world) watch(fault func(c *mongotest.Command) (bson.Raw, error)) {
 	w.forget()
-	w.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+	if testdeploy.Real() && fault == nil {
+		return // the client tells what it sends
+	}
+	w.d.OnCommand(w.t, func(c *mongotest.Command) (bson.Raw, error) {
 		switch c.Name {
 		case "hello", "isMaster", "ismaster", "ping", "endSessions":
 			return nil, nil
@@ -85,6 +96,24 @@ func (w *world) watch(fault func(c *mongotest.Command) (bson.Raw, error)) {
 		}
 		return nil, nil
 	})
+}
+
+// started notes a command that the client sends.
+func (w *world) started(_ context.Context, e *event.CommandStarted) {
+	s := seen{name: e.CommandName, body: bytes.Clone(e.Command)}
+	if s.name == "ping" || s.name == "endSessions" {
+		return
+	}
+	s.collection, _ = s.body.Lookup(s.name).StringValue()
+	for _, key := range []string{"documents", "updates", "deletes"} {
+		list, _ := s.body.Lookup(key).Array()
+		for range list.Values() {
+			s.docs++
+		}
+	}
+	w.mu.Lock()
+	w.seen = append(w.seen, s)
+	w.mu.Unlock()
 }
 
 func (w *world) forget() {
@@ -345,7 +374,7 @@ func TestRevisions(t *testing.T) {
 	w := start(t)
 	b := gridfs.NewBucket(w.db)
 	for i := range 3 {
-		w.d.ShiftClock(time.Minute)
+		w.d.Mock(t, "a clock that can be moved").ShiftClock(time.Minute)
 		upload(t, b, "f", fmt.Append(nil, i))
 		setDate(t, w, "f", i)
 	}
@@ -596,7 +625,7 @@ func TestWrongOptions(t *testing.T) {
 }
 
 func TestConcernsAndPreference(t *testing.T) {
-	w := start(t, mongotest.ReplicaSet(1))
+	w := start(t, testdeploy.ReplicaSet(1))
 	db := w.db.With(allium.DatabaseOptions{ReadConcern: &allium.ReadConcern{Level: "local"}, WriteConcern: &allium.WriteConcern{W: 1}})
 	for _, test := range []struct {
 		bucket   gridfs.BucketOptions

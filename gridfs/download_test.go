@@ -16,6 +16,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -391,7 +392,8 @@ func TestFailoverInDownload(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := start(t, mongotest.ReplicaSet(3))
+			w := start(t, testdeploy.ReplicaSet(3))
+			mock := w.d.Mock(t, "faults of the network and of members")
 			b := gridfs.NewBucket(w.db, gridfs.BucketOptions{WriteConcern: allium.Majority()})
 			data := noise(100 * chunkSize)
 			s := openDownload(t, b, upload(t, b, "f", data))
@@ -407,7 +409,7 @@ func TestFailoverInDownload(t *testing.T) {
 					t.Fatal(err)
 				}
 				if i == 20 {
-					fault(w.d)
+					fault(mock)
 				}
 			}
 			if !bytes.Equal(got, data) {
@@ -498,7 +500,7 @@ func TestFileIsDeletedMeanwhile(t *testing.T) {
 
 // TestTopologies moves a file on every kind of deployment.
 func TestTopologies(t *testing.T) {
-	for name, o := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "replica set": mongotest.ReplicaSet(3), "sharded": mongotest.Sharded(2, 2), "load balanced": mongotest.LoadBalanced(2)} {
+	for name, o := range map[string]testdeploy.Kind{"standalone": testdeploy.Standalone, "replica set": testdeploy.ReplicaSet(3), "sharded": testdeploy.Sharded(2, 2), "load balanced": testdeploy.LoadBalanced(2)} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, o)
 			b := gridfs.NewBucket(w.db)

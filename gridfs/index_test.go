@@ -126,7 +126,7 @@ func TestIndexErrorsAreRaised(t *testing.T) {
 	w := start(t)
 	b := gridfs.NewBucket(w.db)
 	for i, cmd := range []string{"find", "listIndexes", "createIndexes"} {
-		w.d.FailCommand(mongotest.Fail{Commands: []string{cmd}, Code: 13, Times: 1})
+		w.d.FailCommand(t, mongotest.Fail{Commands: []string{cmd}, Code: 13, Times: 1})
 		_, err := b.UploadFromStream(t.Context(), "f", strings.NewReader("x"))
 		var server *allium.ServerError
 		if !errors.As(err, &server) || server.Code != 13 || !strings.Contains(err.Error(), "indexes") {

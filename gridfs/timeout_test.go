@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -21,8 +22,8 @@ import (
 // bubble runs a test with a deployment in a bubble and a client with a timeout.
 func bubble(t *testing.T, timeout time.Duration, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory())
-		o := allium.ClientOptions{Dialer: d}
+		d := testdeploy.Start(t, testdeploy.ReplicaSet(1).With("an in-memory network", mongotest.InMemory()))
+		o := allium.ClientOptions{Dialer: d.Mock(t, "an in-memory network")}
 		if timeout > 0 {
 			o.Timeout = &timeout
 		}
@@ -52,7 +53,7 @@ func checkTimeout(t *testing.T, what string, err error) {
 func TestProseCSOTUpload(t *testing.T) {
 	t.Run("uploads via openUploadStream can be timed out", func(t *testing.T) {
 		bubble(t, 150*time.Millisecond, func(t *testing.T, w *world) {
-			w.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Block: 200 * time.Millisecond})
+			w.d.FailCommand(t, mongotest.Fail{Commands: []string{"insert"}, Times: 1, Block: 200 * time.Millisecond})
 			s, err := gridfs.NewBucket(w.db).OpenUploadStream(t.Context(), "filename")
 			if err != nil {
 				t.Fatal(err)
@@ -65,7 +66,7 @@ func TestProseCSOTUpload(t *testing.T) {
 	})
 	t.Run("aborting an upload stream can be timed out", func(t *testing.T) {
 		bubble(t, 150*time.Millisecond, func(t *testing.T, w *world) {
-			w.d.FailCommand(mongotest.Fail{Commands: []string{"delete"}, Times: 1, Block: 200 * time.Millisecond})
+			w.d.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Times: 1, Block: 200 * time.Millisecond})
 			s, err := gridfs.NewBucket(w.db, gridfs.BucketOptions{ChunkSizeBytes: 2}).OpenUploadStream(t.Context(), "filename")
 			if err != nil {
 				t.Fatal(err)
@@ -97,7 +98,7 @@ func TestProseCSOTDownload(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		w.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: 200 * time.Millisecond})
+		w.d.FailCommand(t, mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: 200 * time.Millisecond})
 		_, err = s.Read(make([]byte, 10))
 		checkTimeout(t, "read", err)
 		if got, want := w.names(), "find fs.files, find fs.chunks"; got != want {
@@ -139,7 +140,7 @@ func TestTimeoutIsTheStreams(t *testing.T) {
 				if _, err := b.UploadFromStream(ctx, "warm up", strings.NewReader("")); err != nil {
 					t.Fatal(err)
 				}
-				w.d.FailCommand(slow)
+				w.d.FailCommand(t, slow)
 				check := func(what string, err error) {
 					t.Helper()
 					if o.fails {

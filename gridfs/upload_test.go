@@ -18,6 +18,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -88,7 +89,7 @@ func TestConstantMemory(t *testing.T) {
 	const size, known = 128 << 20, 8
 	// The deployment forgets what it is given, so that only the driver's memory is seen, and makes up what it is asked for.
 	chunk := make([]byte, chunkSize)
-	w.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+	w.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 		if coll, _ := c.Body.Lookup(c.Name).StringValue(); coll != "fs.chunks" {
 			return nil, nil
 		}
@@ -256,7 +257,7 @@ func TestSourceFails(t *testing.T) {
 		t.Errorf("cancelled: %d chunks are left", c)
 	}
 	// If aborting fails, the source's error is still the one.
-	w.d.FailCommand(mongotest.Fail{Commands: []string{"delete"}, Code: 13})
+	w.d.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Code: 13})
 	if _, err := b.UploadFromStream(t.Context(), "f", iotest.ErrReader(broken)); err != broken {
 		t.Errorf("abort fails, too: %v", err)
 	}
@@ -349,7 +350,8 @@ func TestFailoverInUpload(t *testing.T) {
 		"dead primary":     func(d *mongotest.Deployment) { d.Primary().Kill() },
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := start(t, mongotest.ReplicaSet(3))
+			w := start(t, testdeploy.ReplicaSet(3))
+			mock := w.d.Mock(t, "faults of the network and of members")
 			b := gridfs.NewBucket(w.db)
 			data := noise(60 * chunkSize)
 			pr, pw := io.Pipe()
@@ -357,7 +359,7 @@ func TestFailoverInUpload(t *testing.T) {
 				for i, rest := 0, data; len(rest) > 0; i, rest = i+1, rest[chunkSize:] {
 					pw.Write(rest[:chunkSize])
 					if i == 30 {
-						fault(w.d)
+						fault(mock)
 					}
 				}
 				pw.Close()
@@ -399,7 +401,7 @@ func TestUploadIsCancelled(t *testing.T) {
 
 // TestUploadInSession: nothing runs in the background, since a session runs one operation at a time.
 func TestUploadInSession(t *testing.T) {
-	w := start(t, mongotest.ReplicaSet(1))
+	w := start(t, testdeploy.ReplicaSet(1))
 	b := gridfs.NewBucket(w.db)
 	sess, err := w.client.StartSession()
 	if err != nil {
@@ -449,7 +451,7 @@ func TestUploadInSession(t *testing.T) {
 }
 
 func TestTransaction(t *testing.T) {
-	w := start(t, mongotest.ReplicaSet(1))
+	w := start(t, testdeploy.ReplicaSet(1))
 	b := gridfs.NewBucket(w.db)
 	broken := errors.New("no")
 	for i, fail := range []error{broken, nil} {
@@ -492,7 +494,7 @@ func TestUnacknowledged(t *testing.T) {
 }
 
 func TestConcurrentUploadsAndDownloads(t *testing.T) {
-	w := start(t, mongotest.ReplicaSet(1))
+	w := start(t, testdeploy.ReplicaSet(1))
 	b := gridfs.NewBucket(w.db)
 	var wg sync.WaitGroup
 	for i := range 8 {

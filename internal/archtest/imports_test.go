@@ -54,6 +54,7 @@ var aside = []struct {
 	{"internal/spectest/cmd/", []string{"*"}},
 	{"internal/spectest", []string{"bson"}},
 	{"internal/fakeserver", []string{"bson", "internal/wire"}},
+	{"internal/testdeploy", []string{".", "bson", "mongotest"}},
 	{"internal/unified", []string{"*"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},
