@@ -103,7 +103,9 @@ func (n *Node) streams() bool { return n.cfg.Version.AtLeast(4, 4) }
 
 // notesClientEarly reports whether the server reads what a client says about itself before it applies fail points, which may be
 // for one application only: from 4.4.7 on.
-func (r *Request) notesClientEarly() bool { return r.Node.cfg.Version.atLeast(Version{4, 4, 7}) }
+func (r *Request) notesClientEarly() bool {
+	return r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 7))
+}
 
 // noteClient keeps what the client says about itself in its first hello.
 func (r *Request) noteClient() error {
