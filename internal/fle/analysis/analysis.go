@@ -166,6 +166,36 @@ func first(doc bson.Raw) (string, bson.RawValue) {
 	return "", bson.RawValue{}
 }
 
+// unique refuses a document of arguments that has a field twice: the server might look at the other
+// one.
+func (a *analysis) unique(doc bson.Raw, operator string) error {
+	if key := twice(doc); key != "" {
+		return a.refuse("", operator, "the field '"+key+"' is there twice", "")
+	}
+	return nil
+}
+
+// twice returns a field that doc has more than once, "" for none.
+func twice(doc bson.Raw) string {
+	var seen []string
+	for key := range doc.All() {
+		if slices.Contains(seen, key) {
+			return key
+		}
+		seen = append(seen, key)
+	}
+	return ""
+}
+
+// named returns a document of arguments.
+func (a *analysis) named(v bson.RawValue, operator string) (bson.Raw, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, a.refuse("", operator, "the operator wants a document", "")
+	}
+	return doc, a.unique(doc, operator)
+}
+
 func count(doc bson.Raw) int {
 	n := 0
 	for range doc.All() {
@@ -263,4 +293,10 @@ func isOperator(v bson.RawValue) bool {
 	}
 	name, _ := first(doc)
 	return strings.HasPrefix(name, "$") && !slices.Contains([]string{"$ref", "$id", "$db"}, name)
+}
+
+// isFlag reports whether v is a boolean, or 0 or 1 of any type.
+func isFlag(v bson.RawValue) bool {
+	n, ok := v.AsInt64()
+	return v.Type == bson.TypeBoolean || ok && (n == 0 || n == 1)
 }

@@ -61,6 +61,7 @@ func testSchemas(t testing.TB) map[string]*Schema {
 		"db.q2": encryptedFields(t, "db.q2", parse(t, `{"fields": [{"path": "e2", "bsonType": "string", "keyId": `+keyA+`, "queries": {"queryType": "equality"}}]}`)),
 		"db.n":  nil,
 		"db.v":  nil,
+		"db.z":  nil,
 	}
 }
 
@@ -387,6 +388,16 @@ var encrypted = []struct{ name, command, want string }{
 	{"$facet, compared", `{"aggregate": "c", "pipeline": [{"$facet": {"a": []}}, {"$match": {"a.d": "x"}}], "cursor": {}}`, `error Invalid match expression operator on encrypted field`},
 	{"$out", `{"aggregate": "c", "pipeline": [{"$out": "z"}], "cursor": {}}`, `error Unsupported pipeline stage for encryption: $out`},
 	{"$merge", `{"aggregate": "c", "pipeline": [{"$merge": "z"}], "cursor": {}}`, `error Unsupported pipeline stage for encryption: $merge`},
+	{"$merge elsewhere", `{"aggregate": "n", "pipeline": [{"$merge": {"into": {"db": "other", "coll": "c"}}}], "cursor": {}}`, `same`},
+	{"$merge elsewhere, computed", `{"aggregate": "n", "pipeline": [{"$merge": {"into": {"db": "other", "coll": "c"}, "whenMatched": [{"$set": {"d": "x"}}]}}], "cursor": {}}`,
+		`error Cannot request schemas for different databases. Requested schemas for 'db' and 'other'.`},
+	{"$merge into an encrypted collection", `{"aggregate": "n", "pipeline": [{"$merge": {"into": "c", "whenMatched": [{"$set": {"d": "x"}}]}}], "cursor": {}}`, `error Unsupported pipeline stage for encryption: $merge`},
+	{"$lookup elsewhere", `{"aggregate": "n", "pipeline": [{"$lookup": {"from": {"db": "other", "coll": "c"}, "pipeline": [{"$match": {"d": "x"}}], "as": "m"}}], "cursor": {}}`, `error Cannot request schemas for different databases`},
+	{"$lookup twice", `{"aggregate": "n", "pipeline": [{"$lookup": {"from": "n", "from": "c", "localField": "a", "foreignField": "a", "as": "m"}}], "cursor": {}}`, `error twice`},
+	{"two commands", `{"find": "n", "find": "c", "filter": {"d": "x"}}`, `error twice`},
+	{"$unset with a value", `{"update": "c", "updates": [{"q": {}, "u": {"$unset": {"d": "x"}}, "multi": false, "upsert": false}]}`, `{update: 'c', updates: [{q: {}, u: {$unset: {d: ''}}, multi: false, upsert: false}]}`},
+	{"$exists with a value", `{"find": "c", "filter": {"d": {"$exists": "x"}}}`, `error wants true or false`},
+	{"operator that hides", `{"find": "c", "filter": {"o": {"$id": 1, "$eq": {"d": "x"}}}}`, `error cannot have a name with $`},
 	{"$changeStream", `{"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}}`, `error Unsupported pipeline stage for encryption: $changeStream`},
 	{"$lookup", `{"aggregate": "c", "pipeline": [{"$lookup": {"from": "c2", "localField": "d", "foreignField": "d", "as": "m"}}, {"$unwind": "$m"}, {"$match": {"m.z": "x"}}], "cursor": {}}`,
 		`{aggregate: 'c', pipeline: [{$lookup: {from: 'c2', localField: 'd', foreignField: 'd', as: 'm'}}, {$unwind: '$m'}, {$match: {m.z: {$eq: <1 b'x'>}}}], cursor: {}}`},

@@ -125,6 +125,9 @@ func appendField(doc bson.Raw, key string, v bson.RawValue) bson.Raw {
 }
 
 func (a *analysis) explain(cmd bson.Raw) (bson.Raw, error) {
+	if err := a.unique(cmd, ""); err != nil {
+		return nil, err
+	}
 	verbosity := false
 	out, err := rewrite(cmd, func(key string, v bson.RawValue) (bson.RawValue, error) {
 		switch {

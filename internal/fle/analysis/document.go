@@ -42,6 +42,9 @@ func (a *analysis) walk(doc bson.Raw, n *node, path string, f func(*Encryption, 
 		if err := a.dotted(n, path, key); err != nil {
 			return v, err
 		}
+		if strings.HasPrefix(key, "$") {
+			return v, a.refuse(join(path, key), "", "a field beside or above encrypted ones cannot have a name with $", "")
+		}
 		c := n.child(key)
 		if c == nil {
 			return v, nil
@@ -148,6 +151,9 @@ func (a *analysis) updateField(op, path string, v bson.RawValue, multi bool) (bs
 	case "$unset":
 		if n != nil && n.opaque {
 			return v, a.refuse(path, op, "what the schema says about the field is contradictory, or not known here", "")
+		}
+		if n != nil && !isFlag(v) {
+			v = stringValue("") // the server does not look at it, but it could be anything
 		}
 		return v, nil
 	case "$rename":

@@ -218,6 +218,9 @@ func (a *analysis) plainExpression(name string, v, arg bson.RawValue, s *scope, 
 	var out bson.RawValue
 	var op operand
 	if doc, ok := arg.Document(); ok && !isOperator(arg) {
+		if err := a.unique(doc, name); err != nil {
+			return v, operand{}, err
+		}
 		// Named arguments. An object in place of the only argument looks the same, and is treated
 		// the same.
 		changed, err := rewrite(doc, func(_ string, v bson.RawValue) (bson.RawValue, error) {
@@ -485,6 +488,9 @@ func (a *analysis) condExpression(arg bson.RawValue, s *scope) (bson.RawValue, o
 	}
 	var ops []operand
 	if doc, ok := arg.Document(); ok {
+		if err := a.unique(doc, "$cond"); err != nil {
+			return arg, operand{}, err
+		}
 		out, err := rewrite(doc, func(key string, v bson.RawValue) (bson.RawValue, error) { return part(key, v, &ops) })
 		if err != nil {
 			return arg, operand{}, err
@@ -521,9 +527,9 @@ func (a *analysis) ifNullExpression(arg bson.RawValue, s *scope) (bson.RawValue,
 }
 
 func (a *analysis) switchExpression(arg bson.RawValue, s *scope) (bson.RawValue, operand, error) {
-	doc, ok := arg.Document()
-	if !ok {
-		return arg, operand{}, a.refuse("", "$switch", "the operator wants a document", "")
+	doc, err := a.named(arg, "$switch")
+	if err != nil {
+		return arg, operand{}, err
 	}
 	var ops []operand
 	out, err := rewrite(doc, func(key string, v bson.RawValue) (bson.RawValue, error) {
@@ -564,11 +570,14 @@ func (a *analysis) switchExpression(arg bson.RawValue, s *scope) (bson.RawValue,
 }
 
 func (a *analysis) letExpression(arg bson.RawValue, s *scope) (bson.RawValue, operand, error) {
-	doc, ok := arg.Document()
-	if !ok {
-		return arg, operand{}, a.refuse("", "$let", "the operator wants a document", "")
+	doc, err := a.named(arg, "$let")
+	if err != nil {
+		return arg, operand{}, err
 	}
 	vars, _ := doc.Lookup("vars").Document()
+	if err := a.unique(vars, "$let"); err != nil {
+		return arg, operand{}, err
+	}
 	inner := s
 	values, err := rewrite(vars, func(name string, v bson.RawValue) (bson.RawValue, error) {
 		v, op, err := a.expression(v, s)
@@ -600,9 +609,9 @@ func (a *analysis) letExpression(arg bson.RawValue, s *scope) (bson.RawValue, op
 // iterate analyses $map, $filter and $reduce. The elements of an array that $lookup or $group made
 // may be filtered.
 func (a *analysis) iterate(name string, arg bson.RawValue, s *scope) (bson.RawValue, operand, error) {
-	doc, ok := arg.Document()
-	if !ok {
-		return arg, operand{}, a.refuse("", name, "the operator wants a document", "")
+	doc, err := a.named(arg, name)
+	if err != nil {
+		return arg, operand{}, err
 	}
 	input, source, err := a.expression(doc.Lookup("input"), s)
 	if err != nil {
@@ -672,9 +681,9 @@ func (a *analysis) getField(name string, arg bson.RawValue, s *scope) (bson.RawV
 // textExpression analyses the comparisons of text fields.
 func (a *analysis) textExpression(name string, arg bson.RawValue, s *scope) (bson.RawValue, operand, error) {
 	what := map[string]string{"$encStrStartsWith": "prefix", "$encStrEndsWith": "suffix", "$encStrContains": "substring", "$encStrNormalizedEq": "string"}[name]
-	doc, ok := arg.Document()
-	if !ok {
-		return arg, operand{}, a.refuse("", name, "the operator wants a document", "")
+	doc, err := a.named(arg, name)
+	if err != nil {
+		return arg, operand{}, err
 	}
 	text, _ := doc.Lookup("input").StringValue()
 	if !strings.HasPrefix(text, "$") {

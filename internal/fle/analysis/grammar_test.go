@@ -224,6 +224,9 @@ func (g *generator) operator(m *model, p string, depth int) bson.E {
 	case 9, 10:
 		return bson.E{Key: pick(g, "$gt", "$gte", "$lt", "$lte"), Value: lit()}
 	case 11:
+		if g.chance(10) {
+			return bson.E{Key: "$exists", Value: lit()}
+		}
 		return bson.E{Key: "$exists", Value: true}
 	case 12, 13:
 		if depth > 0 {
@@ -383,7 +386,9 @@ func (g *generator) update(m *model) any {
 			}
 			switch op {
 			case "$unset":
-				v = ""
+				if g.chance(50) {
+					v = ""
+				}
 			case "$rename":
 				v = g.path(m)
 			case "$push", "$addToSet":
@@ -446,9 +451,6 @@ func (m *model) exact(path string) *model {
 }
 
 func (m *model) without(path string) *model {
-	if m.exact(path) == nil {
-		return m
-	}
 	return m.set(path, nil)
 }
 

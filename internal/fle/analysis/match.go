@@ -267,7 +267,9 @@ func (m *matcher) fieldOps(path string, n *node, doc bson.Raw, bare bool) (*term
 		var term *term
 		var err error
 		switch {
-		case name == "$exists" || name == "$comment":
+		case name == "$exists" && !isFlag(v):
+			err = m.refuse(path, name, "the operator wants true or false", "")
+		case name == "$exists":
 		case name == "$not":
 			term, err = m.not(path, n, op)
 		case n.opaque:

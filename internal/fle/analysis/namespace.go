@@ -35,6 +35,9 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 	if !eligible[name] {
 		return nil, &Error{Namespace: db, Reason: "command not supported for auto encryption: " + name, Instead: "use a client without automatic encryption"}
 	}
+	if key := twice(cmd); key != "" {
+		return fail("the command has the field '" + key + "' twice")
+	}
 	switch name {
 	case "explain":
 		inner, ok := target.Document()
@@ -54,7 +57,7 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 			return fail("expected one namespace in `bulkWrite`, but found more than one. Only one namespace is supported.")
 		}
 		ns, ok := infos[0].Lookup("ns").StringValue()
-		if !ok || !strings.Contains(ns, ".") {
+		if !ok || twice(infos[0]) != "" || !strings.Contains(ns, ".") {
 			return fail("bulkWrite wants a namespace, a string")
 		}
 		return []string{ns}, nil
@@ -66,11 +69,11 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 	out := []string{db + "." + coll}
 	switch name {
 	case "aggregate":
-		out = referenced(db, cmd.Lookup("pipeline"), out)
+		return referenced(db, name, cmd.Lookup("pipeline"), out)
 	case "create", "collMod":
 		// A view's pipeline could hold values of the fields that it looks for.
 		if view, ok := cmd.Lookup("viewOn").StringValue(); ok {
-			out = referenced(db, cmd.Lookup("pipeline"), add(out, db+"."+view))
+			return referenced(db, name, cmd.Lookup("pipeline"), add(out, db+"."+view))
 		}
 	}
 	return out, nil
@@ -83,31 +86,58 @@ func add(list []string, ns string) []string {
 	return append(list, ns)
 }
 
-// referenced adds the collections that a pipeline reads beside its own.
-func referenced(db string, pipeline bson.RawValue, out []string) []string {
+// referenced adds the collections that a pipeline reads or writes beside its own.
+func referenced(db, command string, pipeline bson.RawValue, out []string) ([]string, error) {
 	stages, _ := docs(pipeline)
 	for _, doc := range stages {
+		if twice(doc) != "" {
+			return nil, &Error{Command: command, Namespace: out[0], Reason: "a stage must have one field"}
+		}
 		name, arg := first(doc)
 		inner, _ := arg.Document()
-		other, within := inner.Lookup("from"), inner.Lookup("pipeline")
+		if key := twice(inner); key != "" && name != "$match" {
+			return nil, &Error{Command: command, Namespace: out[0], Operator: name, Reason: "the field '" + key + "' is there twice"}
+		}
+		other, within := inner.Lookup("from"), []bson.RawValue{inner.Lookup("pipeline")}
 		switch name {
 		case "$lookup", "$graphLookup":
 		case "$unionWith":
 			if other = inner.Lookup("coll"); arg.Type == bson.TypeString {
 				other = arg
 			}
-		case "$facet":
-			for _, v := range inner.All() {
-				out = referenced(db, v, out)
+		case "$out", "$merge":
+			if other = arg; !inner.Lookup("into").IsZero() {
+				other = inner.Lookup("into")
 			}
-			continue
+			within = nil
+		case "$facet":
+			within = nil
+			for _, v := range inner.All() {
+				within = append(within, v)
+			}
 		default:
 			continue
+		}
+		if target, ok := other.Document(); ok {
+			// Schemas of another database cannot be asked for along with this one's.
+			if name, _ := target.Lookup("db").StringValue(); name != db {
+				if _, computes := inner.Lookup("whenMatched").Array(); within == nil && !computes {
+					continue // only whole documents go there
+				}
+				return nil, &Error{Command: command, Namespace: out[0], Operator: name,
+					Reason: "Cannot request schemas for different databases. Requested schemas for '" + db + "' and '" + name + "'."}
+			}
+			other = target.Lookup("coll")
 		}
 		if coll, ok := other.StringValue(); ok {
 			out = add(out, db+"."+coll)
 		}
-		out = referenced(db, within, out)
+		for _, v := range within {
+			var err error
+			if out, err = referenced(db, command, v, out); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return out
+	return out, nil
 }

@@ -70,7 +70,7 @@ func (s *stage) document(v bson.RawValue) (bson.Raw, error) {
 	if !ok {
 		return nil, s.refuse("", "the stage wants a document", "")
 	}
-	return doc, nil
+	return doc, s.unique(doc, s.name)
 }
 
 // plain analyses an expression whose value must not be encrypted.
@@ -94,9 +94,9 @@ func (s *stage) plainPath(n *node, path, reason string) error {
 func (s *stage) unchanged(arg bson.RawValue) (bson.RawValue, *node, error) { return arg, s.in, nil }
 
 func (s *stage) matchStage(arg bson.RawValue) (bson.RawValue, *node, error) {
-	doc, err := s.document(arg)
-	if err != nil {
-		return arg, nil, err
+	doc, ok := arg.Document()
+	if !ok {
+		return arg, nil, s.refuse("", "the stage wants a document", "")
 	}
 	out, err := s.pipelineMatch(doc, s.in)
 	return document(out), s.in, err
@@ -344,6 +344,9 @@ func (s *stage) countStage(arg bson.RawValue) (bson.RawValue, *node, error) { re
 func (s *stage) unwind(arg bson.RawValue) (bson.RawValue, *node, error) {
 	path, n := "", s.in
 	if doc, ok := arg.Document(); ok {
+		if err := s.unique(doc, s.name); err != nil {
+			return arg, nil, err
+		}
 		for key, v := range doc.All() {
 			switch key {
 			case "path":
@@ -519,6 +522,9 @@ func (s *stage) lookup(arg bson.RawValue) (bson.RawValue, *node, error) {
 	vars := s.scope.vars
 	let := doc.Lookup("let")
 	if v, ok := let.Document(); ok {
+		if err := s.unique(v, s.name); err != nil {
+			return arg, nil, err
+		}
 		inner := &s.scope
 		changed, err := rewrite(v, func(name string, v bson.RawValue) (bson.RawValue, error) {
 			v, op, err := s.expression(v, &s.scope)
@@ -645,6 +651,9 @@ func (s *stage) unionWith(arg bson.RawValue) (bson.RawValue, *node, error) {
 	coll := arg
 	doc, isDocument := arg.Document()
 	if isDocument {
+		if err := s.unique(doc, s.name); err != nil {
+			return arg, nil, err
+		}
 		coll = doc.Lookup("coll")
 	}
 	foreign, err := s.from(coll)

@@ -92,7 +92,7 @@ func (m *model) find(path string) (found *model, encrypted bool) {
 		if m.kind != 0 {
 			return m, true
 		}
-		if c := m.kids[key]; c != nil || !isIndex(key) && !strings.HasPrefix(key, "$") {
+		if c, known := m.kids[key]; known || !isIndex(key) && !strings.HasPrefix(key, "$") {
 			m = c
 		}
 	}
