@@ -340,6 +340,18 @@ func (d Decimal) Quantize(exp int, mode Rounding) Decimal {
 	return d
 }
 
+// QuantizeFull is Quantize, but where that takes more digits than there are it returns d with all digits that there are.
+func (d Decimal) QuantizeFull(exp int, mode Rounding) Decimal {
+	q := d.Quantize(exp, mode)
+	if d.kind != finite || q.kind == finite {
+		return q
+	}
+	pad := Digits - len(d.c().String())
+	d.coeff = new(big.Int).Mul(d.c(), pow10(pad))
+	d.exp -= pad
+	return d.round()
+}
+
 // ToIntegral returns d rounded to an integer; what has no fraction stays as it is.
 func (d Decimal) ToIntegral(mode Rounding) Decimal {
 	if d.kind != finite || d.exp >= 0 {

@@ -27,11 +27,20 @@ func parse(s string) *big.Float {
 	return f
 }
 
+// quad is the precision of the binary128 format, in which the server's decimal library computes these functions: their last
+// digit need not be the nearest.
+const quad = 113
+
+func toQuad(f *big.Float) *big.Float {
+	return newFloat().Set(new(big.Float).SetPrec(quad).SetMode(big.ToNearestEven).Set(f))
+}
+
 // big returns d, which must be finite and not outlandish, as a binary float.
-func (d Decimal) big() *big.Float { return parse(d.String()) }
+func (d Decimal) big() *big.Float { return toQuad(parse(d.String())) }
 
 // fromBig rounds to 34 digits. A number that needs fewer has no zeros at its end, one that does not keeps them all.
 func fromBig(f *big.Float) Decimal {
+	f = toQuad(f)
 	if f.IsInf() {
 		return Decimal{kind: infinite, neg: f.Signbit()}
 	}
@@ -194,7 +203,8 @@ func (d Decimal) Ln() Decimal    { return d.logarithm(nil) }
 func (d Decimal) Log10() Decimal { return d.logarithm(ln10) }
 func (d Decimal) Log2() Decimal  { return d.logarithm(ln2) }
 
-// Log returns the logarithm of d to a base.
+// Log returns what the server takes for the logarithm of d to a base: that is true of 10 and 2; for others it divides the
+// natural logarithm by the base.
 func (d Decimal) Log(base Decimal) Decimal {
 	switch {
 	case base.Cmp(FromInt(10)) == 0:
@@ -202,7 +212,7 @@ func (d Decimal) Log(base Decimal) Decimal {
 	case base.Cmp(FromInt(2)) == 0:
 		return d.Log2()
 	}
-	return d.Ln().Quo(base.Ln())
+	return d.Ln().Quo(base)
 }
 
 // Pow returns d to the power e.
@@ -348,6 +358,9 @@ func (d Decimal) Atan() Decimal {
 
 // Atan2 returns the angle of the point (x, d).
 func (d Decimal) Atan2(x Decimal) Decimal {
+	if d.kind == finite && x.kind == infinite && !x.neg {
+		return Decimal{neg: d.neg, exp: minExp}
+	}
 	if d.kind != finite || x.kind != finite {
 		return FromFloat(math.Atan2(d.Float(), x.Float()))
 	}

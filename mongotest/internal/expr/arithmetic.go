@@ -26,9 +26,9 @@ func init() {
 		numeric("$ceil", integralPart(decimal.Ceil, math.Ceil)),
 		numeric("$floor", integralPart(decimal.Floor, math.Floor)),
 		numeric("$sqrt", evalSqrt),
-		numeric("$exp", real(decimal.Decimal.Exp, math.Exp)),
-		numeric("$ln", logarithm("$ln", 28766, decimal.Decimal.Ln, math.Log)),
-		numeric("$log10", logarithm("$log10", 28761, decimal.Decimal.Log10, math.Log10)),
+		numeric("$exp", real(decimal.Decimal.Exp, exp)),
+		numeric("$ln", logarithm("$ln", 28766, decimal.Decimal.Ln, ln)),
+		numeric("$log10", logarithm("$log10", 28761, decimal.Decimal.Log10, log10)),
 	)
 }
 
@@ -299,7 +299,11 @@ func integralPart(mode decimal.Rounding, f func(float64) float64) func(bson.RawV
 	return func(v bson.RawValue) (bson.RawValue, error) {
 		switch v.Type {
 		case bson.TypeDecimal128:
-			return decimalValue(toDecimal(v).Quantize(0, mode)), nil
+			d := toDecimal(v)
+			if d.IsInf() {
+				return decimalValue(decimal.NaN), nil // the decimal library calls that an invalid operation
+			}
+			return decimalValue(d.Quantize(0, mode)), nil
 		case bson.TypeDouble:
 			return doubleValue(f(toDouble(v))), nil
 		}
@@ -335,13 +339,13 @@ func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (
 		}
 		switch v.Type {
 		case bson.TypeDecimal128:
-			return decimalValue(toDecimal(v).Quantize(int(-places), mode)), nil
+			return decimalValue(toDecimal(v).QuantizeFull(int(-places), mode)), nil
 		case bson.TypeDouble:
 			f := toDouble(v)
 			if math.IsInf(f, 0) || math.IsNaN(f) {
 				return v, nil
 			}
-			return doubleValue(decimal.FromFloat(f).Quantize(int(-places), mode).Float()), nil
+			return doubleValue(decimal.FromFloat(f).QuantizeFull(int(-places), mode).Float()), nil
 		}
 		if places >= 0 {
 			return v, nil
@@ -373,22 +377,20 @@ func evalSqrt(v bson.RawValue) (bson.RawValue, error) {
 	return doubleValue(math.Sqrt(f)), nil
 }
 
-// positive reports whether a number is greater than zero or NaN, which logarithms accept.
-func positive(v bson.RawValue) bool {
-	if v.Type == bson.TypeDecimal128 {
-		d := toDecimal(v)
-		return d.IsNaN() || d.Cmp(decimal.Decimal{}) > 0
-	}
-	f := toDouble(v)
-	return f > 0 || f != f
-}
+// positive reports whether a decimal is greater than zero.
+func positive(d decimal.Decimal) bool { return !d.IsNaN() && d.Cmp(decimal.Decimal{}) > 0 }
 
+// A logarithm of a decimal that is not greater than zero is that of a double, for which NaN is no error.
 func logarithm(name string, code int32, d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func(bson.RawValue) (bson.RawValue, error) {
 	return func(v bson.RawValue) (bson.RawValue, error) {
-		if !positive(v) {
-			return missing, srverr.New(code, "%s's argument must be a positive number, but is %s", name, Text(v))
+		if v.Type == bson.TypeDecimal128 && positive(toDecimal(v)) {
+			return decimalValue(d(toDecimal(v))), nil
 		}
-		return real(d, f)(v)
+		x := toDouble(v)
+		if x <= 0 {
+			return missing, srverr.New(code, "%s's argument must be a positive number, but is %s", name, shortDouble(x))
+		}
+		return doubleValue(f(x)), nil
 	}
 }
 
@@ -401,15 +403,21 @@ func evalLog(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		return missing, srverr.New(28756, "$log's argument must be numeric, not %s", typeName(v))
 	case !base.IsNumber():
 		return missing, srverr.New(28757, "$log's base must be numeric, not %s", typeName(base))
-	case !positive(v):
-		return missing, srverr.New(28758, "$log's argument must be a positive number, but is %s", Text(v))
-	case !positive(base) || toDouble(base) == 1:
-		return missing, srverr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", Text(base))
 	}
 	if v.Type == bson.TypeDecimal128 || base.Type == bson.TypeDecimal128 {
-		return decimalValue(toDecimal(v).Log(toDecimal(base))), nil
+		d, b := toDecimal(v), toDecimal(base)
+		if positive(d) && positive(b) && b.Cmp(decimal.FromInt(1)) != 0 {
+			return decimalValue(d.Log(b)), nil
+		}
 	}
-	return doubleValue(math.Log(toDouble(v)) / math.Log(toDouble(base))), nil
+	x, b := toDouble(v), toDouble(base)
+	switch {
+	case x <= 0:
+		return missing, srverr.New(28758, "$log's argument must be a positive number, but is %s", shortDouble(x))
+	case b <= 0 || b == 1:
+		return missing, srverr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", shortDouble(b))
+	}
+	return doubleValue(ln(x) / ln(b)), nil
 }
 
 func evalPow(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -435,7 +443,7 @@ func evalPow(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		return missing, zeroToNegative
 	}
 	if base.Type == bson.TypeDouble || exp.Type == bson.TypeDouble {
-		return doubleValue(math.Pow(b, e)), nil
+		return doubleValue(pow(b, e)), nil
 	}
 	result := func(n int64) (bson.RawValue, error) {
 		if base.Type == bson.TypeInt64 || exp.Type == bson.TypeInt64 {
@@ -452,13 +460,13 @@ func evalPow(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case x == -1:
 		return result(-1)
 	case n < 0 || n > 63:
-		return doubleValue(math.Pow(b, e)), nil
+		return doubleValue(pow(b, e)), nil
 	}
 	out := int64(1)
 	for range n {
 		var ok bool
 		if out, ok = multiplyLong(out, x); !ok {
-			return doubleValue(math.Pow(b, e)), nil
+			return doubleValue(pow(b, e)), nil
 		}
 	}
 	return result(out)

@@ -40,8 +40,11 @@ func (d *doubleDouble) add(v bson.RawValue) {
 	}
 }
 
+// isSpecial reports whether an infinity or NaN was added. An infinity makes only the addend NaN.
+func (d *doubleDouble) isSpecial() bool { return math.IsNaN(d.sum) || math.IsNaN(d.addend) }
+
 func (d *doubleDouble) double() float64 {
-	if math.IsNaN(d.sum) {
+	if d.isSpecial() {
 		return d.special
 	}
 	sum, _ := twoSum(d.sum, d.addend)
@@ -49,7 +52,7 @@ func (d *doubleDouble) double() float64 {
 }
 
 func (d *doubleDouble) decimal() decimal.Decimal {
-	if math.IsNaN(d.sum) {
+	if d.isSpecial() {
 		return decimal.FromFloat(d.special)
 	}
 	return decimal.FromFloat(d.sum).Add(decimal.FromFloat(d.addend))

@@ -65,7 +65,7 @@ func trigonometric(name string, b *bounds, d func(decimal.Decimal) decimal.Decim
 				return missing, srverr.New(50989, "cannot apply %s to %s, value must in %s", name, shown, b.text)
 			}
 		}
-		return real(d, f)(v)
+		return real(d, nearest(d, f))(v)
 	})
 }
 
@@ -82,5 +82,5 @@ func evalAtan2(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if y.Type == bson.TypeDecimal128 || x.Type == bson.TypeDecimal128 {
 		return decimalValue(toDecimal(y).Atan2(toDecimal(x))), nil
 	}
-	return doubleValue(math.Atan2(toDouble(y), toDouble(x))), nil
+	return doubleValue(atan2(toDouble(y), toDouble(x))), nil
 }
