@@ -330,6 +330,9 @@ func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (
 			if !p.IsNumber() {
 				return missing, srverr.New(16004, "can't convert from BSON type %s to long", typeName(p))
 			}
+			if f := toDouble(p); math.IsNaN(f) || math.Abs(f) >= 1<<63 && p.Type != bson.TypeInt64 {
+				return missing, srverr.New(31109, "Can't coerce out of range value %s to long", shortDouble(f))
+			}
 			if !integral(p) {
 				return missing, srverr.New(51082, "precision argument to  %s must be a integral value", name)
 			}

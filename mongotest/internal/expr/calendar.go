@@ -131,7 +131,7 @@ func (z zone) toUTC(local int64) int64 {
 
 var zones sync.Map // name -> zone
 
-// findZone looks a time zone up: UTC, GMT, Z, an Olson name, or an offset such as +05:30, +0530, -03.
+// findZone looks a time zone up: UTC, GMT, an Olson name, or an offset such as +05:30, +0530, -03.
 func findZone(name string) (zone, error) {
 	if z, ok := zones.Load(name); ok {
 		return z.(zone), nil
@@ -148,9 +148,9 @@ func findZone(name string) (zone, error) {
 
 func parseZone(name string) (zone, bool) {
 	switch name {
-	case "UTC", "GMT", "Z":
+	case "UTC", "GMT":
 		return utc, true
-	case "", "Local":
+	case "", "Local", "Z":
 		return utc, false
 	}
 	if name[0] == '+' || name[0] == '-' {

@@ -145,6 +145,9 @@ func (c *convert) target(to bson.RawValue) (bson.Type, error) {
 	switch {
 	case isString(to):
 		name := text(to)
+		if name == "missing" {
+			return 0, nil
+		}
 		for _, t := range allTypes {
 			if bsontext.TypeName(t) == name {
 				return t, nil
@@ -401,6 +404,9 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 			if e, ok := err.(*strconv.NumError); ok && e.Err == strconv.ErrRange {
 				return fail("Out of range")
 			}
+			if !startsNumber(s) {
+				return fail("Did not consume any digits")
+			}
 			return fail("Did not consume whole string.")
 		}
 		return doubleValue(f), nil
@@ -413,4 +419,11 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 		return fail("Failed to parse string to decimal")
 	}
 	return bson.RawValue{Type: bson.TypeDecimal128, Value: bson.AppendDecimal128Value(nil, d)}, nil
+}
+
+// startsNumber reports whether the C library finds a number at the beginning of a text.
+func startsNumber(s string) bool {
+	s = strings.ToLower(strings.TrimLeft(s, "+-"))
+	s = strings.TrimPrefix(s, ".")
+	return s != "" && s[0] >= '0' && s[0] <= '9' || strings.HasPrefix(s, "inf") || strings.HasPrefix(s, "nan")
 }

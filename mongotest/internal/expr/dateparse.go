@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"allium/mongotest/internal/srverr"
 )
@@ -141,23 +142,23 @@ func offsetSeconds(s string) int {
 }
 
 var dateRules = []dateRule{
-	rule(`t?([01]?\d|2[0-4])[:.]([0-5]?\d)(?:[:.]([0-5]?\d|60)(?:[.,:](\d+))?)?`+reZone, func(p *parsedDate, m []string) {
+	rule(`t?(2[0-4]|[01]?\d)[:.]([0-5]?\d)(?:[:.](60|[0-5]?\d)(?:[.,:](\d+))?)?`+reZone, func(p *parsedDate, m []string) {
 		p.clock(m[1], m[2], m[3], m[4])
 		p.setZone(m[5])
 	}),
-	rule(`t?(0?[1-9]|1[0-2])(?:[:.]([0-5]?\d)(?:[:.]([0-5]?\d))?)?[ \t]*([ap])\.?m\.?(?:[ \t]|$)`, func(p *parsedDate, m []string) {
+	rule(`t?(1[0-2]|0?[1-9])(?:[:.]([0-5]?\d)(?:[:.]([0-5]?\d))?)?[ \t]*([ap])\.?m\.?(?:[ \t]|$)`, func(p *parsedDate, m []string) {
 		p.clock(m[1], m[2], m[3], "")
 		p.hour %= 12
 		if strings.EqualFold(m[4], "p") {
 			p.hour += 12
 		}
 	}),
-	rule(`([+-]?\d{4})-(0?\d|1[0-2])-([0-2]?\d|3[01])`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
-	rule(`(\d{4})/(0?\d|1[0-2])/([0-2]?\d|3[01])/?`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
-	rule(`(\d{4})-(0?\d|1[0-2])`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), 1) }),
-	rule(`(0?\d|1[0-2])/([0-2]?\d|3[01])/(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[1]), number(m[2])) }),
-	rule(`([0-2]?\d|3[01])[.\t-](0?\d|1[0-2])[.-](\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[3]), number(m[2]), number(m[1])) }),
-	rule(`([0-2]?\d|3[01])[.\t](0?\d|1[0-2])\.(\d{2})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[2]), number(m[1])) }),
+	rule(`([+-]?\d{4})-(1[0-2]|0?\d)-(3[01]|[0-2]?\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
+	rule(`(\d{4})/(1[0-2]|0?\d)/(3[01]|[0-2]?\d)/?`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
+	rule(`(\d{4})-(1[0-2]|0?\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), 1) }),
+	rule(`(1[0-2]|0?\d)/(3[01]|[0-2]?\d)/(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[1]), number(m[2])) }),
+	rule(`(3[01]|[0-2]?\d)[.\t-](1[0-2]|0?\d)[.-](\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[3]), number(m[2]), number(m[1])) }),
+	rule(`(3[01]|[0-2]?\d)[.\t](1[0-2]|0?\d)\.(\d{2})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[2]), number(m[1])) }),
 	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
 	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])t?([01]\d|2[0-4]):?([0-5]\d):?([0-5]\d)(?:[.,](\d+))?`+reZone, func(p *parsedDate, m []string) {
 		p.date(number(m[1]), number(m[2]), number(m[3]))
@@ -173,14 +174,14 @@ var dateRules = []dateRule{
 		p.isoDate = true
 	}),
 	rule(`(\d{4})[.-]?(00[1-9]|0[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])`, func(p *parsedDate, m []string) { p.date(number(m[1]), 1, number(m[2])) }),
-	rule(`([0-2]?\d|3[01])`+reSuffix+`[ \t.-]*`+reMonth+`[ \t.-]*(\d{1,4})`, func(p *parsedDate, m []string) {
+	rule(`(3[01]|[0-2]?\d)`+reSuffix+`[ \t.-]*`+reMonth+`[ \t.-]*(\d{1,4})`, func(p *parsedDate, m []string) {
 		p.date(fullYear(m[3]), monthNumber(m[2]), number(m[1]))
 	}),
-	rule(reMonth+`[ .\t-]*([0-2]?\d|3[01])`+reSuffix+`[, \t.]+(\d{4})`, func(p *parsedDate, m []string) {
+	rule(reMonth+`[ .\t-]*(3[01]|[0-2]?\d)`+reSuffix+`[, \t.]+(\d{4})`, func(p *parsedDate, m []string) {
 		p.date(number(m[3]), monthNumber(m[1]), number(m[2]))
 	}),
-	rule(reMonth+`-([0-2]?\d|3[01])-(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2])) }),
-	rule(`(\d{4})-`+reMonth+`-([0-2]?\d|3[01])`, func(p *parsedDate, m []string) { p.date(number(m[1]), monthNumber(m[2]), number(m[3])) }),
+	rule(reMonth+`-(3[01]|[0-2]?\d)-(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2])) }),
+	rule(`(\d{4})-`+reMonth+`-(3[01]|[0-2]?\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), monthNumber(m[2]), number(m[3])) }),
 	rule(reMonth+`[ .\t-]*(\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[2]), monthNumber(m[1]), 1) }),
 	rule(`@(-?\d+)`, func(p *parsedDate, m []string) { n := number(m[1]) * 1000; p.epoch = &n }),
 	rule(`(?:mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\.?`, func(*parsedDate, []string) {}),
@@ -340,6 +341,10 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 				p.fail(pos, s, "A UTC offset in minutes could not be found")
 				break
 			}
+			if m[0] != '+' && m[0] != '-' {
+				p.fail(pos, s, "Invalid timezone offset in minutes")
+				break
+			}
 			pos += len(m)
 			p.haveZone, p.offset = true, int(number(m))*60
 		case '%':
@@ -362,6 +367,9 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 		p.haveDate = have['G']
 	} else {
 		p.haveDate = have['Y'] && (have['m'] || have['b'] || have['B']) && have['d'] || have['Y'] && have['j']
+	}
+	if !p.isoDate && !have['j'] && p.haveDate && p.month >= 1 && p.month <= 12 && p.day > int64(time.Date(int(p.year), time.Month(p.month)+1, 0, 0, 0, 0, 0, time.UTC).Day()) && len(p.errors) == 0 {
+		p.fail(pos, s, "The parsed date was invalid")
 	}
 	if p.hour > 23 || p.minute > 59 || p.second > 59 || !p.isoDate && (p.month > 12 || p.day > 31 && !have['j'] || p.month == 0 || p.day == 0) {
 		if len(p.errors) == 0 {

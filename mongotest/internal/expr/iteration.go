@@ -304,23 +304,26 @@ func parseZip(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	}
 	z := &zipExpr{}
 	list := func(v bson.RawValue) ([]Expr, error) { return parseArguments(v, s, depth) }
-	var err error
 	for key, item := range bson.Raw(v.Value).All() {
 		switch key {
 		case "inputs":
 			if item.Type != bson.TypeArray {
 				return nil, srverr.New(34461, "inputs must be an array of expressions, found %s", typeName(item))
 			}
-			if z.inputs, err = list(item); err != nil {
+			more, err := list(item)
+			if err != nil {
 				return nil, err
 			}
+			z.inputs = append(z.inputs, more...) // a field that stands twice adds to the first one
 		case "defaults":
 			if item.Type != bson.TypeArray {
 				return nil, srverr.New(34462, "defaults must be an array of expressions, found %s", typeName(item))
 			}
-			if z.defaults, err = list(item); err != nil {
+			more, err := list(item)
+			if err != nil {
 				return nil, err
 			}
+			z.defaults = append(z.defaults, more...)
 		case "useLongestLength":
 			b, ok := item.Boolean()
 			if !ok {

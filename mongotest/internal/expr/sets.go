@@ -71,10 +71,13 @@ func evalSetIntersection(st *State, args []bson.RawValue) (bson.RawValue, error)
 			set = other
 			continue
 		}
-		set = slices.DeleteFunc(set, func(item bson.RawValue) bool { return !st.contains(other, item) })
 		if len(set) == 0 {
-			break
+			continue // only the operands' types are looked at
 		}
+		if len(set) > len(other) { // the items come from the smaller set
+			set, other = other, set
+		}
+		set = slices.DeleteFunc(set, func(item bson.RawValue) bool { return !st.contains(other, item) })
 	}
 	return arrayOf(set), nil
 }

@@ -59,7 +59,7 @@ func trigonometric(name string, b *bounds, d func(decimal.Decimal) decimal.Decim
 			}
 			if !inside {
 				shown := Text(v)
-				if v.Type == bson.TypeDouble {
+				if v.Type != bson.TypeDecimal128 {
 					shown = shortDouble(x)
 				}
 				return missing, srverr.New(50989, "cannot apply %s to %s, value must in %s", name, shown, b.text)
