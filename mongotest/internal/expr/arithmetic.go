@@ -13,8 +13,8 @@ import (
 
 func init() {
 	registerNary(Version{},
-		&naryOp{name: "$add", arity: any0, associative: true, commutative: true, eval: evalAdd},
-		&naryOp{name: "$multiply", arity: any0, associative: true, commutative: true, eval: evalMultiply},
+		&naryOp{name: "$add", arity: any0, associative: true, commutative: true, operand: addend, eval: evalAdd},
+		&naryOp{name: "$multiply", arity: any0, associative: true, commutative: true, operand: factor, eval: evalMultiply},
 		&naryOp{name: "$subtract", arity: exactly(2), eval: evalSubtract},
 		&naryOp{name: "$divide", arity: exactly(2), eval: evalDivide},
 		&naryOp{name: "$mod", arity: exactly(2), eval: evalMod},
@@ -64,25 +64,27 @@ func typeError(st *State, oldCode int32, format string, args ...any) error {
 	return srverr.New(oldCode, format, args...)
 }
 
-func evalAdd(st *State, args []bson.RawValue) (bson.RawValue, error) {
+func addend(st *State, _ int, v bson.RawValue) (done bool, err error) {
+	if !v.IsNumber() && v.Type != bson.TypeDateTime && !nullish(v) {
+		return false, typeError(st, 16554, "$add only supports numeric or date types, not %s", typeName(v))
+	}
+	return nullish(v), nil
+}
+
+func evalAdd(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	sum := newTotal()
 	haveDate := false
 	for _, v := range args {
-		switch {
-		case v.IsNumber():
+		if v.IsNumber() {
 			sum.add(v)
-		case v.Type == bson.TypeDateTime:
-			if haveDate {
-				return missing, srverr.New(16612, "only one date allowed in an $add expression")
-			}
-			haveDate = true
-			d, _ := v.DateTime()
-			sum.binary.addLong(int64(d))
-		case nullish(v):
-			return null, nil
-		default:
-			return missing, typeError(st, 16554, "$add only supports numeric or date types, not %s", typeName(v))
+			continue
 		}
+		if haveDate {
+			return missing, srverr.New(16612, "only one date allowed in an $add expression")
+		}
+		haveDate = true
+		d, _ := v.DateTime()
+		sum.binary.addLong(int64(d))
 	}
 	if !haveDate {
 		return sum.value(), nil
@@ -90,7 +92,7 @@ func evalAdd(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	if sum.typ == bson.TypeDecimal128 {
 		n, ok := sum.decimal().Int(decimal.HalfEven)
 		if !ok {
-			return missing, srverr.New(srverr.Overflow, "date overflow in $add")
+			n = math.MinInt64 // what the decimal library makes of an invalid conversion
 		}
 		return dateValue(n), nil
 	}
@@ -100,17 +102,18 @@ func evalAdd(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	return dateValue(sum.binary.long()), nil
 }
 
+func factor(st *State, _ int, v bson.RawValue) (done bool, err error) {
+	if !v.IsNumber() && !nullish(v) {
+		return false, typeError(st, 16555, "$multiply only supports numeric types, not %s", typeName(v))
+	}
+	return nullish(v), nil
+}
+
 func evalMultiply(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	typ := bson.TypeInt32
 	doubles, longs := 1.0, int64(1)
 	var decimals decimal.Decimal
 	for _, v := range args {
-		if nullish(v) {
-			return null, nil
-		}
-		if !v.IsNumber() {
-			return missing, typeError(st, 16555, "$multiply only supports numeric types, not %s", typeName(v))
-		}
 		old := typ
 		typ = widest(typ, v.Type)
 		if typ == bson.TypeDecimal128 {
@@ -124,7 +127,11 @@ func evalMultiply(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			decimals = decimals.Mul(toDecimal(v))
 			continue
 		}
-		doubles *= toDouble(v)
+		f := toDouble(v)
+		doubles *= f
+		if v.Type == bson.TypeDouble && (f >= 1<<63 || f < -1<<63) && !math.IsInf(f, 0) && !st.env.Version.AtLeast(5, 0) {
+			return missing, srverr.New(31109, "Can't coerce out of range value %s to long", shortDouble(f)) // it multiplies as integers, too
+		}
 		if typ != bson.TypeDouble {
 			var ok bool
 			if longs, ok = multiplyLong(longs, toLong(v)); !ok {
@@ -192,6 +199,9 @@ func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			return longValue(d), nil
 		case b.IsNumber():
 			y := toLong(b)
+			if y == math.MinInt64 && !modern {
+				return missing, srverr.New(159, "Cannot negate the minimum duration")
+			}
 			d := int64(x) - y
 			if modern && (d < int64(x)) != (y > 0) {
 				return missing, srverr.New(srverr.Overflow, "date overflow in $subtract")

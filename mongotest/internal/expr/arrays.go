@@ -12,12 +12,12 @@ import (
 func init() {
 	registerNary(Version{},
 		&naryOp{name: "$arrayElemAt", arity: exactly(2), eval: evalArrayElemAt},
-		&naryOp{name: "$concatArrays", arity: any0, associative: true, eval: evalConcatArrays},
+		&naryOp{name: "$concatArrays", arity: any0, associative: true, operand: arrayOperand(28664, "$concatArrays only supports arrays, not %s"), eval: evalConcatArrays},
 		&naryOp{name: "$isArray", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return boolValue(args[0].Type == bson.TypeArray), nil
 		}},
 		&naryOp{name: "$in", arity: exactly(2), eval: evalIn},
-		&naryOp{name: "$indexOfArray", arity: arity{2, 4}, eval: evalIndexOfArray},
+		&naryOp{name: "$indexOfArray", arity: arity{2, 4}, operand: searchedArray, eval: evalIndexOfArray},
 		&naryOp{name: "$range", arity: arity{2, 3}, eval: evalRange},
 		&naryOp{name: "$reverseArray", arity: exactly(1), eval: evalReverseArray},
 		&naryOp{name: "$size", arity: exactly(1), eval: evalSize},
@@ -76,15 +76,19 @@ func firstOrLast(name string, i int64) func(*State, []bson.RawValue) (bson.RawVa
 	}
 }
 
+// arrayOperand returns the check of an operator whose operands are arrays; null and missing make it null.
+func arrayOperand(code int32, message string) func(*State, int, bson.RawValue) (bool, error) {
+	return func(_ *State, _ int, v bson.RawValue) (done bool, err error) {
+		if v.Type != bson.TypeArray && !nullish(v) {
+			return false, srverr.New(code, message, typeName(v))
+		}
+		return nullish(v), nil
+	}
+}
+
 func evalConcatArrays(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	b := newArray()
 	for _, v := range args {
-		if nullish(v) {
-			return null, nil
-		}
-		if v.Type != bson.TypeArray {
-			return missing, srverr.New(28664, "$concatArrays only supports arrays, not %s", typeName(v))
-		}
 		for item := range bson.Raw(v.Value).Values() {
 			b.add(item)
 		}
@@ -107,13 +111,14 @@ func evalIn(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	return falseValue, nil
 }
 
+func searchedArray(_ *State, i int, v bson.RawValue) (done bool, err error) {
+	if i == 0 && v.Type != bson.TypeArray && !nullish(v) {
+		return false, srverr.New(40090, "$indexOfArray requires an array as a first argument, found: %s", typeName(v))
+	}
+	return i == 0 && nullish(v), nil
+}
+
 func evalIndexOfArray(st *State, args []bson.RawValue) (bson.RawValue, error) {
-	if nullish(args[0]) {
-		return null, nil
-	}
-	if args[0].Type != bson.TypeArray {
-		return missing, srverr.New(40090, "$indexOfArray requires an array as a first argument, found: %s", typeName(args[0]))
-	}
 	start, end, err := indexArguments("$indexOfArray", args)
 	if err != nil {
 		return missing, err

@@ -149,7 +149,7 @@ func findZone(name string) (zone, error) {
 func parseZone(name string) (zone, bool) {
 	switch name {
 	case "UTC", "GMT":
-		return utc, true
+		return zone{loc: time.UTC}, true // by name, which is not the same as no zone
 	case "", "Local", "Z":
 		return utc, false
 	}

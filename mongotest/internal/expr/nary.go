@@ -21,7 +21,7 @@ func (a arity) check(name string, n int) error {
 	return nil
 }
 
-// naryOp describes an operator with positional operands, all of which are evaluated before it runs.
+// naryOp describes an operator with positional operands, which are evaluated in their order before it runs.
 type naryOp struct {
 	name  string // as shown in messages
 	arity arity
@@ -29,7 +29,10 @@ type naryOp struct {
 	// commutative ones move their constants to the end for that.
 	associative, commutative bool
 	check                    func(n int) error // instead of the arity's text
-	eval                     func(st *State, args []bson.RawValue) (bson.RawValue, error)
+	// operand looks at the i-th operand before the next one is evaluated. done ends the evaluation with null. An operator
+	// without it looks at its operands when all of them are there.
+	operand func(st *State, i int, v bson.RawValue) (done bool, err error)
+	eval    func(st *State, args []bson.RawValue) (bson.RawValue, error)
 }
 
 type nary struct {
@@ -44,6 +47,13 @@ func (n *nary) eval(st *State) (bson.RawValue, error) {
 		v, err := e.eval(st)
 		if err != nil {
 			return missing, err
+		}
+		if n.op.operand != nil {
+			if done, err := n.op.operand(st, len(args), v); err != nil {
+				return missing, err
+			} else if done {
+				return null, nil
+			}
 		}
 		args = append(args, v)
 	}

@@ -11,8 +11,10 @@ import (
 
 func init() {
 	registerNary(Version{},
-		&naryOp{name: "$setUnion", arity: any0, associative: true, commutative: true, eval: evalSetUnion},
-		&naryOp{name: "$setIntersection", arity: any0, associative: true, commutative: true, eval: evalSetIntersection},
+		&naryOp{name: "$setUnion", arity: any0, associative: true, commutative: true, eval: evalSetUnion,
+			operand: arrayOperand(17043, "All operands of $setUnion must be arrays. One argument is of type: %s")},
+		&naryOp{name: "$setIntersection", arity: any0, associative: true, commutative: true, eval: evalSetIntersection,
+			operand: arrayOperand(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s")},
 		&naryOp{name: "$setDifference", arity: exactly(2), eval: evalSetDifference},
 		&naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSetIsSubset},
 		&naryOp{name: "$setEquals", arity: any0, eval: evalSetEquals, check: func(n int) error {
@@ -41,12 +43,6 @@ func (st *State) contains(set []bson.RawValue, v bson.RawValue) bool {
 func evalSetUnion(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	b := newArray()
 	for _, v := range args {
-		if nullish(v) {
-			return null, nil
-		}
-		if v.Type != bson.TypeArray {
-			return missing, srverr.New(17043, "All operands of $setUnion must be arrays. One argument is of type: %s", typeName(v))
-		}
 		for item := range bson.Raw(v.Value).Values() {
 			b.add(item)
 		}
@@ -60,12 +56,6 @@ func evalSetUnion(st *State, args []bson.RawValue) (bson.RawValue, error) {
 func evalSetIntersection(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	var set []bson.RawValue
 	for i, v := range args {
-		if nullish(v) {
-			return null, nil
-		}
-		if v.Type != bson.TypeArray {
-			return missing, srverr.New(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s", typeName(v))
-		}
 		other := st.set(v)
 		if i == 0 {
 			set = other

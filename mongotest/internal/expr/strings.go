@@ -14,11 +14,11 @@ import (
 
 func init() {
 	registerNary(Version{},
-		&naryOp{name: "$concat", arity: any0, associative: true, eval: evalConcat},
+		&naryOp{name: "$concat", arity: any0, associative: true, operand: concatenated, eval: evalConcat},
 		&naryOp{name: "$toUpper", arity: exactly(1), eval: mapASCII('a', 'z')},
 		&naryOp{name: "$toLower", arity: exactly(1), eval: mapASCII('A', 'Z')},
 		&naryOp{name: "$strLenBytes", arity: exactly(1), eval: strLen("$strLenBytes", 34473, func(s string) int { return len(s) })},
-		&naryOp{name: "$strLenCP", arity: exactly(1), eval: strLen("$strLenCP", 34471, utf8.RuneCountInString)},
+		&naryOp{name: "$strLenCP", arity: exactly(1), eval: strLen("$strLenCP", 34471, codePoints)},
 		&naryOp{name: "$strcasecmp", arity: exactly(2), eval: evalStrcasecmp},
 		&naryOp{name: "$split", arity: exactly(2), eval: evalSplit},
 		&naryOp{name: "$substrBytes", arity: exactly(3), eval: evalSubstrBytes},
@@ -58,15 +58,16 @@ func init() {
 	}
 }
 
-func evalConcat(st *State, args []bson.RawValue) (bson.RawValue, error) {
+func concatenated(_ *State, _ int, v bson.RawValue) (done bool, err error) {
+	if !isString(v) && !nullish(v) {
+		return false, srverr.New(16702, "$concat only supports strings, not %s", typeName(v))
+	}
+	return nullish(v), nil
+}
+
+func evalConcat(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	var b []byte
 	for _, v := range args {
-		if nullish(v) {
-			return null, nil
-		}
-		if !isString(v) {
-			return missing, srverr.New(16702, "$concat only supports strings, not %s", typeName(v))
-		}
 		s, _ := v.StringBytes()
 		b = append(b, s...)
 		if len(b) > maxResult {
@@ -107,6 +108,16 @@ func strLen(name string, code int32, count func(string) int) func(*State, []bson
 		}
 		return intValue(int32(count(text(args[0])))), nil
 	}
+}
+
+// codePoints counts the bytes that begin a code point, also in a text that is not UTF-8.
+func codePoints(s string) (n int) {
+	for i := range len(s) {
+		if s[i]&0xC0 != 0x80 {
+			n++
+		}
+	}
+	return n
 }
 
 func upperASCII(s string) string {
@@ -351,6 +362,13 @@ func replacer(name string, limit int) func(*State, *named) (bson.RawValue, error
 		}
 		if limit < 0 && len(parts[0])+strings.Count(parts[0], parts[1])*len(parts[2]) > maxResult {
 			return missing, tooLarge()
+		}
+		if parts[1] == "" && limit < 0 { // found before every byte, and at the end
+			var b []byte
+			for i := range len(parts[0]) {
+				b = append(append(b, parts[2]...), parts[0][i])
+			}
+			return stringValue(string(append(b, parts[2]...))), nil
 		}
 		return stringValue(string(bytes.Replace([]byte(parts[0]), []byte(parts[1]), []byte(parts[2]), limit))), nil
 	}
