@@ -163,6 +163,7 @@ var encrypted = []struct{ name, command, want string }{
 	{"sort above", `{"find": "c", "filter": {}, "sort": {"o": 1}}`, `error cannot sort by an encrypted field`},
 	{"plain sort", `{"find": "c", "filter": {}, "sort": {"a": 1}}`, `same`},
 	{"projection", `{"find": "c", "filter": {}, "projection": {"d": 1, "o.r": 1, "a": {"$slice": 3}}}`, `same`},
+	{"projection of an index", `{"find": "c", "filter": {}, "projection": {"0.a": 1}}`, `same`},
 	{"computed projection", `{"find": "c", "filter": {}, "projection": {"z": {"$eq": ["$d", "x"]}}}`, `{find: 'c', filter: {}, projection: {z: {$eq: ['$d', <1 a'x'>]}}}`},
 	{"$slice of an encrypted field", `{"find": "c", "filter": {}, "projection": {"r": {"$slice": 3}}}`, `error cannot be used on an encrypted field`},
 	{"min", `{"find": "c", "filter": {}, "min": {"d": "x"}, "hint": {"d": 1}}`, `error the bounds of an index`},

@@ -253,8 +253,8 @@ func include(n, in *node, path string) *node {
 	if !deeper {
 		return n.with(key, found)
 	}
-	c := in.child(key)
-	if c != nil && c.opaque {
+	c := in.step(key)
+	if c == nil || c.opaque {
 		return n.with(key, c)
 	}
 	sub := include(n.child(key), c, below)
