@@ -1,0 +1,419 @@
+package qe
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	mrand "math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/internal/fle"
+	"allium/internal/spectest"
+)
+
+var keyID = bson.UUID{1, 2, 3}
+
+// server is an encrypted collection with its state collections, in maps.
+type server struct {
+	t      *testing.T
+	fields *Fields
+	key    *fle.Key
+	esc    map[fle.Token]bson.Raw
+	ecoc   []bson.Raw
+	docs   []bson.Raw
+}
+
+func newServer(t *testing.T, fields string) *server {
+	t.Helper()
+	return &server{t: t, fields: parseFields(t, fields), key: testKey(t), esc: map[fle.Token]bson.Raw{}}
+}
+
+func testKey(t testing.TB) *fle.Key {
+	t.Helper()
+	key, err := fle.NewKey(bytes.Repeat([]byte{7}, fle.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func parse(t testing.TB, text string) bson.Raw {
+	t.Helper()
+	doc, err := bson.ParseExtJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+const keyJSON = `{"$binary": {"base64": "AQIDAAAAAAAAAAAAAAAAAA==", "subType": "04"}}`
+
+func parseFields(t testing.TB, text string) *Fields {
+	t.Helper()
+	doc, err := Complete("c", parse(t, strings.ReplaceAll(text, "KEY", keyJSON)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Of(element("encryptedFields", document(doc)))
+}
+
+func (s *server) state(id fle.Token) (bson.Raw, bool) { doc, ok := s.esc[id]; return doc, ok }
+
+// seal returns what a client sends in place of a placeholder.
+func (s *server) seal(purpose fle.Purpose, index fle.Index, contention int64, v bson.RawValue) bson.RawValue {
+	s.t.Helper()
+	p := fle.Placeholder{Purpose: purpose, Index: index, IndexKey: keyID, UserKey: keyID, Value: v, Contention: contention}
+	if index == fle.IndexRange {
+		p.Sparsity = 1
+	}
+	data, err := p.Seal(s.key, s.key, rand.Reader)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return fle.Value(data)
+}
+
+// write stores next in place of old, nil for an insert.
+func (s *server) write(old, next bson.Raw) bson.Raw {
+	s.t.Helper()
+	stored, err := s.fields.Store(s.state, old, next)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, doc := range stored.ESC {
+		b, _ := doc.Lookup("_id").Binary()
+		if _, ok := s.esc[fle.Token(b.Data)]; ok {
+			s.t.Fatal("an entry is there twice")
+		}
+		s.esc[fle.Token(b.Data)] = doc
+	}
+	s.ecoc = append(s.ecoc, stored.ECOC...)
+	if err := s.fields.Check(stored.Doc); err != nil {
+		s.t.Fatal(err)
+	}
+	for i, doc := range s.docs {
+		if old != nil && bson.Equal(doc, old) {
+			s.docs[i] = stored.Doc
+			return stored.Doc
+		}
+	}
+	s.docs = append(s.docs, stored.Doc)
+	return stored.Doc
+}
+
+// find returns the _ids of the documents that have a tag of a query for v in the field e.
+func (s *server) find(query bson.RawValue) []int64 {
+	s.t.Helper()
+	r := &Rewriter{Sources: []Source{{s.fields, s.state}}}
+	filter, err := r.Filter(element("e", document(element("$eq", query))))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	in, ok := filter.Lookup(SafeContent, "$in").Array()
+	if !ok {
+		s.t.Fatalf("filter %s", filter)
+	}
+	var ids []int64
+	for _, doc := range s.docs {
+		have, _ := doc.Lookup(SafeContent).Array()
+		for tag := range have.Values() {
+			if slices.ContainsFunc(slices.Collect(in.Values()), tag.Equal) {
+				id, _ := doc.Lookup("_id").AsInt64()
+				ids = append(ids, id)
+				break
+			}
+		}
+	}
+	return ids
+}
+
+// compact does what the commands do.
+func (s *server) compact(cleanup bool) {
+	s.t.Helper()
+	tokens := s.key.Tokens()
+	start, b := bson.BeginDocument(nil)
+	for _, f := range s.fields.List {
+		ecoc, pad := tokens.ECOC, tokens.AnchorPadding()
+		if !f.Ranged && !f.Text {
+			b = bson.AppendBinary(b, f.Path, 0, ecoc[:])
+			continue
+		}
+		at, inner := bson.BeginDocumentElement(b, f.Path)
+		inner = bson.AppendBinary(inner, "ecoc", 0, ecoc[:])
+		b = bson.EndDocument(bson.AppendBinary(inner, "anchorPaddingToken", 0, pad[:]), at)
+	}
+	changes, err := s.fields.Compact(s.state, s.ecoc, bson.EndDocument(b, start), cleanup)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, id := range changes.Delete {
+		if _, ok := s.esc[id]; !ok {
+			s.t.Error("what is to be deleted is not there")
+		}
+		delete(s.esc, id)
+	}
+	for _, doc := range changes.Insert {
+		b, _ := doc.Lookup("_id").Binary()
+		if _, ok := s.esc[fle.Token(b.Data)]; ok {
+			s.t.Error("what is to be inserted is there")
+		}
+		s.esc[fle.Token(b.Data)] = doc
+	}
+	for _, doc := range changes.Replace {
+		b, _ := doc.Lookup("_id").Binary()
+		if _, ok := s.esc[fle.Token(b.Data)]; !ok {
+			s.t.Error("what is to be replaced is not there")
+		}
+		s.esc[fle.Token(b.Data)] = doc
+	}
+	s.ecoc = nil
+}
+
+func text(v string) bson.RawValue { return stringValue(v) }
+
+func (s *server) doc(id int64, v bson.RawValue) bson.Raw {
+	start, b := bson.BeginDocument(nil)
+	b = bson.AppendInt64(b, "_id", id)
+	return bson.EndDocument(bson.AppendRawValue(b, "e", v), start)
+}
+
+const equalityFields = `{"fields": [{"path": "e", "bsonType": "string", "keyId": KEY, "queries": {"queryType": "equality"}}]}`
+
+// TestModel inserts, changes, removes, compacts and cleans up in random order. Every query finds
+// exactly the documents that have the value.
+func TestModel(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := mrand.New(mrand.NewPCG(seed, 1))
+		s := newServer(t, equalityFields)
+		values := map[int64]string{}
+		for step := range 120 {
+			v := string(rune('a' + rng.IntN(4)))
+			switch n := rng.IntN(12); {
+			case n < 6:
+				id := int64(step)
+				s.write(nil, s.doc(id, s.seal(fle.ForInsert, fle.IndexEquality, 2, text(v))))
+				values[id] = v
+			case n < 9 && len(s.docs) > 0:
+				old := s.docs[rng.IntN(len(s.docs))]
+				id, _ := old.Lookup("_id").AsInt64()
+				next := s.doc(id, s.seal(fle.ForInsert, fle.IndexEquality, 2, text(v)))
+				if rng.IntN(2) == 0 { // $set keeps the tags, a replacement does not
+					start, b := bson.BeginDocument(nil)
+					b = append(b, next.Elements()...)
+					next = bson.EndDocument(bson.AppendRawValue(b, SafeContent, old.Lookup(SafeContent)), start)
+				}
+				s.write(old, next)
+				values[id] = v
+			case n == 9 && len(s.docs) > 0:
+				i := rng.IntN(len(s.docs))
+				id, _ := s.docs[i].Lookup("_id").AsInt64()
+				s.docs = slices.Delete(s.docs, i, i+1)
+				delete(values, id)
+			case n == 10:
+				s.compact(false)
+			case n == 11:
+				s.compact(true)
+			}
+			for _, v := range []string{"a", "b", "c", "d", "e"} {
+				got := s.find(s.seal(fle.ForFind, fle.IndexEquality, 2, text(v)))
+				var want []int64
+				for _, doc := range s.docs {
+					if id, _ := doc.Lookup("_id").AsInt64(); values[id] == v {
+						want = append(want, id)
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("seed %d, step %d: %q is found in %v, not in %v", seed, step, v, got, want)
+				}
+			}
+			for _, doc := range s.docs {
+				if content, _ := doc.Lookup(SafeContent).Array(); len(slices.Collect(content.Values())) != 1 {
+					t.Fatalf("seed %d, step %d: tags %s", seed, step, content)
+				}
+			}
+		}
+	}
+}
+
+// TestTags compares with what fle2v2-InsertFind-Indexed of the specification expects: contention 0
+// makes the tag a function of key and value. The key is the one of that file.
+func TestTags(t *testing.T) {
+	file := parse(t, string(spectest.Read(t, spectest.Files(t, "client-side-encryption/tests/unified/fle2v2-InsertFind-Indexed.json")[0])))
+	var wrapped bson.Binary
+	list, _ := file.Lookup("initialData").Array()
+	for data := range list.Values() {
+		doc, _ := data.Document()
+		keys, _ := doc.Lookup("documents").Array()
+		for v := range keys.Values() {
+			doc, _ := v.Document()
+			if id, _ := doc.Lookup("_id").Binary(); len(id.Data) == 16 && id.Data[0] == 0x12 {
+				wrapped, _ = doc.Lookup("keyMaterial").Binary()
+			}
+		}
+	}
+	master, err := base64.StdEncoding.DecodeString(
+		"Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRCZGJkTXVyZG9uSjFk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	material, err := fle.UnwrapKey(master, wrapped.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, equalityFields)
+	if s.key, err = fle.NewKey(material); err != nil {
+		t.Fatal(err)
+	}
+	doc := s.write(nil, s.doc(1, s.seal(fle.ForInsert, fle.IndexEquality, 0, text("123"))))
+	b, _ := doc.Lookup(SafeContent, "0").Binary()
+	if got := base64.StdEncoding.EncodeToString(b.Data); got != "31eCYlbQoVboc5zwC8IoyJVSkag9PxREka8dkmbXJeY=" {
+		t.Errorf("tag %s", got)
+	}
+}
+
+func TestRange(t *testing.T) {
+	s := newServer(t, `{"fields": [{"path": "e", "bsonType": "int", "keyId": KEY,
+		"queries": {"queryType": "range", "min": 0, "max": 200, "sparsity": 1, "trimFactor": 1}}]}`)
+	number := func(n int32) bson.RawValue {
+		return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, n)}
+	}
+	trim := int32(1)
+	for n := range int32(30) {
+		v := fle.RangeInsert{Value: number(n * 7 % 201), Min: number(0), Max: number(200), TrimFactor: &trim}
+		s.write(nil, s.doc(int64(n*7%201), s.seal(fle.ForInsert, fle.IndexRange, 0, v.RawValue())))
+		if n%10 == 9 {
+			s.compact(n == 19)
+		}
+	}
+	for low := int32(0); low < 200; low += 13 {
+		q := fle.RangeFind{Edges: &fle.RangeEdges{Lower: number(low), LowerIn: true, Upper: number(low + 20), Min: number(0), Max: number(300), TrimFactor: &trim}, First: fle.GreaterOrEqual, Second: fle.Less}
+		q.Edges.Max = number(200)
+		if low+20 > 200 {
+			q.Edges.Upper, q.Edges.UpperIn = number(200), true
+		}
+		got := s.find(s.seal(fle.ForFind, fle.IndexRange, 0, q.RawValue()))
+		slices.Sort(got)
+		var want []int64
+		for n := range int64(201) {
+			if n >= int64(low) && n < int64(low)+20 && slices.ContainsFunc(s.docs, func(d bson.Raw) bool { id, _ := d.Lookup("_id").AsInt64(); return id == n }) {
+				want = append(want, n)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("from %d: %v, want %v", low, got, want)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	s := newServer(t, `{"fields": [{"path": "e", "bsonType": "string", "keyId": KEY, "queries": {"queryType": "prefix",
+		"strMinQueryLength": 2, "strMaxQueryLength": 5, "caseSensitive": false, "diacriticSensitive": true}}]}`)
+	affix := &fle.Affix{Lower: 2, Upper: 5}
+	for i, v := range []string{"Foobar", "food", "bar", "barfoo"} {
+		v := fle.Text{Value: v, FoldCase: true, Prefix: affix}
+		s.write(nil, s.doc(int64(i), s.seal(fle.ForInsert, fle.IndexText, 0, v.RawValue())))
+		if i == 1 {
+			s.compact(false)
+		}
+	}
+	for query, want := range map[string][]int64{"foo": {0, 1}, "FOOD": {1}, "bar": {2, 3}, "oba": nil} {
+		v := fle.Text{Value: query, FoldCase: true, Prefix: affix}
+		if got := s.find(s.seal(fle.ForFind, fle.IndexText, 0, v.RawValue())); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+	whole := fle.Text{Value: "FOOBAR", FoldCase: true}
+	if got := s.find(s.seal(fle.ForFind, fle.IndexText, 0, whole.RawValue())); !slices.Equal(got, []int64{0}) {
+		t.Errorf("whole text: %v", got)
+	}
+}
+
+func TestComplete(t *testing.T) {
+	field := func(rest string) string { return `{"fields": [{"path": "a", "keyId": KEY` + rest + `}]}` }
+	for fields, want := range map[string]string{
+		`{"escCollection": "x", "fields": []}`: "naming pattern",
+		`{}`:                                   "is missing",
+		`{"fields": [{"path": "a"}]}`:          "keyId' is missing",
+		`{"fields": [{"path": "_id", "keyId": KEY}]}`:                                                     "_id or fields within",
+		`{"fields": [{"path": "a", "keyId": KEY}, {"path": "a", "keyId": KEY}]}`:                          "Duplicate paths",
+		`{"fields": [{"path": "a.b", "keyId": KEY}, {"path": "a", "keyId": KEY}]}`:                        "prefix of another",
+		field(`, "queries": {"queryType": "equality"}`):                                                   "bsonType needs",
+		field(`, "bsonType": "double", "queries": {"queryType": "equality"}`):                             "not a supported type",
+		field(`, "bsonType": "string", "queries": {"queryType": "range"}`):                                "not a supported type",
+		field(`, "bsonType": "null"`):                                                                     "is not supported",
+		field(`, "bsonType": "string", "queries": {"queryType": "fuzzy"}`):                                "not a valid value",
+		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "substring"}]`): "Only prefix and suffix",
+	} {
+		if _, err := Complete("c", parse(t, strings.ReplaceAll(fields, "KEY", keyJSON))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", fields, err, want)
+		}
+	}
+	doc, err := Complete("c", parse(t, `{"fields": []}`))
+	if esc, _ := doc.Lookup("escCollection").StringValue(); err != nil || esc != "enxcol_.c.esc" {
+		t.Errorf("%s: %v", doc, err)
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	s := newServer(t, equalityFields)
+	s.write(nil, s.doc(1, s.seal(fle.ForInsert, fle.IndexEquality, 0, text("x"))))
+	r := &Rewriter{Sources: []Source{{s.fields, s.state}}}
+	payload := s.seal(fle.ForFind, fle.IndexEquality, 0, text("x"))
+	half := fle.RangeFind{First: fle.Greater, Second: fle.Less}
+	stub := s.seal(fle.ForFind, fle.IndexRange, 0, half.RawValue())
+	put := func(text string) bson.Raw {
+		out, err := fle.Replace(nil, parse(t, text), func(data []byte) (bson.RawValue, bool, error) {
+			if data[0] == 99 {
+				return payload, true, nil
+			}
+			return stub, true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	const p, half2 = `{"$binary": {"base64": "YwA=", "subType": "06"}}`, `{"$binary": {"base64": "ZAA=", "subType": "06"}}`
+	tags := `[{"$binary":{"base64":"TAG","subType":"00"}}]`
+	b, _ := s.docs[0].Lookup(SafeContent, "0").Binary()
+	tags = strings.ReplaceAll(tags, "TAG", base64.StdEncoding.EncodeToString(b.Data))
+	for in, want := range map[string]string{
+		`{"e": ` + p + `}`:                                    `{"__safeContent__":{"$in":` + tags + `}}`,
+		`{"a": 1, "e": {"$ne": ` + p + `}}`:                   `{"$and":[{"a":1},{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}]}`,
+		`{"e": {"$in": [` + p + `]}}`:                         `{"__safeContent__":{"$in":` + tags + `}}`,
+		`{"e": {"$nin": [` + p + `]}}`:                        `{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}`,
+		`{"e": {"$not": {"$eq": ` + p + `}}}`:                 `{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}`,
+		`{"m.e": ` + p + `}`:                                  `{"m.__safeContent__":{"$in":` + tags + `}}`,
+		`{"e": {"$exists": true, "$gt": ` + half2 + `}}`:      `{"$and":[{"e":{"$exists":true}},{}]}`,
+		`{"$or": [{"e": ` + p + `}, {"a": 1}]}`:               `{"$or":[{"__safeContent__":{"$in":` + tags + `}},{"a":1}]}`,
+		`{"$expr": {"$eq": ["$e", ` + p + `]}}`:               `{"$expr":{"$gt":[{"$size":{"$setIntersection":[{"$ifNull":["$__safeContent__",[]]},` + tags + `]}},0]}}`,
+		`{"$expr": {"$not": [{"$in": ["$e", [` + p + `]]}]}}`: `{"$expr":{"$not":[{"$gt":[{"$size":{"$setIntersection":[{"$ifNull":["$__safeContent__",[]]},` + tags + `]}},0]}]}}`,
+		`{"$expr": {"$ne": ["$$ROOT.e", ` + p + `]}}`:         `{"$expr":{"$eq":[{"$size":{"$setIntersection":[{"$ifNull":["$$ROOT.__safeContent__",[]]},` + tags + `]}},0]}}`,
+		`{"$expr": {"$lt": ["$e", ` + half2 + `]}}`:           `{"$expr":true}`,
+		`{"a": {"b": 1}}`:                                     `{"a":{"b":1}}`,
+	} {
+		got, err := r.Filter(put(in))
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if text, _ := bson.MarshalExtJSON(got, false); string(text) != want {
+			t.Errorf("%s\ngot  %s\nwant %s", in, text, want)
+		}
+	}
+	for _, in := range []string{`{"other": ` + p + `}`, `{"e": {"$mod": ` + p + `}}`, `{"e": {"$in": [1, ` + p + `]}}`} {
+		if got, err := r.Filter(put(in)); err == nil {
+			t.Errorf("%s became %s", in, got)
+		}
+	}
+	stages, err := r.Pipeline([]bson.Raw{put(`{"$lookup": {"from": "c", "pipeline": [{"$match": {"e": ` + p + `}}], "as": "m"}}`), put(`{"$limit": 1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fle.Contains(stages[0]) {
+		t.Errorf("payload left in %s", stages[0])
+	}
+}

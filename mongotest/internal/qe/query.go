@@ -1,0 +1,425 @@
+package qe
+
+import (
+	"slices"
+	"strings"
+
+	"allium/bson"
+	"allium/internal/fle"
+	"allium/mongotest/internal/srverr"
+)
+
+// Source is an encrypted collection that a query reads.
+type Source struct {
+	Fields *Fields
+	State  State
+}
+
+// Rewriter turns the payloads of a query into conditions on the tags of documents.
+type Rewriter struct{ Sources []Source }
+
+// tags are the tags that a payload looks for. A second half of a range is always true: its first
+// half stands for both.
+type tags struct {
+	always bool
+	list   []bson.RawValue
+}
+
+// tagsOf returns the tags of the payload v, and whether it is one.
+func (r *Rewriter) tagsOf(v bson.RawValue) (t tags, ok bool, err error) {
+	kind, ok := fle.KindOf(v)
+	if !ok {
+		return t, false, nil
+	}
+	data, _ := fle.Data(v)
+	switch kind {
+	case fle.KindFindEquality:
+		p, err := fle.ParseFindEquality(data)
+		if err != nil {
+			return t, true, invalid("%v", err)
+		}
+		return t, true, r.add(&t, p.FindSet, p.Contention)
+	case fle.KindFindRange:
+		p, err := fle.ParseFindRange(data)
+		if err != nil {
+			return t, true, invalid("%v", err)
+		}
+		if p.Edges == nil {
+			t.always = true
+			return t, true, nil
+		}
+		for _, set := range p.Edges {
+			if err := r.add(&t, set, p.Contention); err != nil {
+				return t, true, err
+			}
+		}
+		return t, true, nil
+	case fle.KindFindText:
+		p, err := fle.ParseFindText(data)
+		if err != nil {
+			return t, true, invalid("%v", err)
+		}
+		return t, true, r.add(&t, p.FindSet, p.Contention)
+	}
+	return t, false, nil
+}
+
+// add adds the tags of one token under all contention factors.
+func (r *Rewriter) add(t *tags, set fle.FindSet, contention int64) error {
+	for u := range uint64(contention) + 1 {
+		s := set.With(u)
+		var most uint64
+		for _, source := range r.Sources {
+			n, err := source.State.count(s.ESC)
+			if err != nil {
+				return err
+			}
+			most = max(most, n)
+		}
+		for i := uint64(1); i <= most; i++ {
+			t.list = append(t.list, ID(fle.Tag(s.EDC, i)))
+		}
+	}
+	return nil
+}
+
+// safePath returns the path of the tags of documents whose field at path is encrypted.
+func (r *Rewriter) safePath(path string) (string, error) {
+	for _, source := range r.Sources {
+		for _, f := range source.Fields.List {
+			if path == f.Path {
+				return SafeContent, nil
+			}
+			if prefix, ok := strings.CutSuffix(path, "."+f.Path); ok {
+				return prefix + "." + SafeContent, nil
+			}
+		}
+	}
+	return "", srverr.New(6726303, "Field '%s' is not encrypted", path)
+}
+
+func document(doc bson.Raw) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
+}
+
+func array(values ...bson.RawValue) bson.RawValue {
+	start, b := bson.BeginDocument(nil)
+	for i, v := range values {
+		b = append(bson.AppendIndexHeader(b, v.Type, i), v.Value...)
+	}
+	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(b, start)}
+}
+
+func stringValue(s string) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
+}
+
+func empty() bson.Raw {
+	start, b := bson.BeginDocument(nil)
+	return bson.EndDocument(b, start)
+}
+
+// Filter returns a filter without payloads.
+func (r *Rewriter) Filter(doc bson.Raw) (bson.Raw, error) {
+	if !fle.Contains(doc) {
+		return doc, nil
+	}
+	var parts []bson.RawValue
+	for key, v := range doc.All() {
+		part, err := r.condition(key, v)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, document(part))
+	}
+	if len(parts) == 1 {
+		return parts[0].Value, nil
+	}
+	return element("$and", array(parts...)), nil
+}
+
+// condition returns one element of a filter as a document.
+func (r *Rewriter) condition(key string, v bson.RawValue) (bson.Raw, error) {
+	switch key {
+	case "$and", "$or", "$nor":
+		list, ok := v.Array()
+		if !ok {
+			return element(key, v), nil
+		}
+		var parts []bson.RawValue
+		for v := range list.Values() {
+			if doc, ok := v.Document(); ok {
+				doc, err := r.Filter(doc)
+				if err != nil {
+					return nil, err
+				}
+				v = document(doc)
+			}
+			parts = append(parts, v)
+		}
+		return element(key, array(parts...)), nil
+	case "$expr":
+		v, err := r.Expression(v)
+		return element(key, v), err
+	}
+	if strings.HasPrefix(key, "$") {
+		return element(key, v), nil
+	}
+	t, ok, err := r.tagsOf(v)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		return r.in(key, t)
+	}
+	ops, ok := v.Document()
+	if !ok || !fle.Contains(ops) {
+		return element(key, v), nil
+	}
+	if name, _ := firstOf(ops); !strings.HasPrefix(name, "$") {
+		return element(key, v), nil // an object that is compared as a whole
+	}
+	var parts []bson.RawValue
+	for op, v := range ops.All() {
+		part, err := r.operator(key, op, v)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, document(part))
+	}
+	if len(parts) == 1 {
+		return parts[0].Value, nil
+	}
+	return element("$and", array(parts...)), nil
+}
+
+func firstOf(doc bson.Raw) (string, bson.RawValue) {
+	for key, v := range doc.All() {
+		return key, v
+	}
+	return "", bson.RawValue{}
+}
+
+// in returns the condition that a document has one of the tags.
+func (r *Rewriter) in(path string, t tags) (bson.Raw, error) {
+	if t.always {
+		return empty(), nil
+	}
+	safe, err := r.safePath(path)
+	return element(safe, document(element("$in", array(t.list...)))), err
+}
+
+func not(doc bson.Raw, err error) (bson.Raw, error) {
+	return element("$nor", array(document(doc))), err
+}
+
+// operator returns {path: {op: v}}.
+func (r *Rewriter) operator(path, op string, v bson.RawValue) (bson.Raw, error) {
+	switch op {
+	case "$not":
+		if doc, ok := v.Document(); ok && fle.Contains(doc) {
+			return not(r.condition(path, v))
+		}
+	case "$in", "$nin":
+		list, ok := v.Array()
+		if !ok {
+			break
+		}
+		all, payloads := tags{}, 0
+		n := 0
+		for v := range list.Values() {
+			t, ok, err := r.tagsOf(v)
+			if err != nil {
+				return nil, err
+			}
+			n++
+			if ok {
+				payloads++
+				all.list = append(all.list, t.list...)
+			}
+		}
+		switch {
+		case payloads == 0:
+		case payloads < n:
+			return nil, srverr.New(6329400, "Cannot mix encrypted and plain values in %s of the field '%s'", op, path)
+		case op == "$in":
+			return r.in(path, all)
+		default:
+			return not(r.in(path, all))
+		}
+	default:
+		t, ok, err := r.tagsOf(v)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		switch op {
+		case "$eq", "$gt", "$gte", "$lt", "$lte":
+			return r.in(path, t)
+		case "$ne":
+			return not(r.in(path, t))
+		}
+		return nil, srverr.New(6329401, "The operator %s cannot be used with an encrypted value", op)
+	}
+	return element(path, document(element(op, v))), nil
+}
+
+// Expression returns an aggregation expression without payloads. It goes through anything: a
+// projection and the argument of a stage hold expressions, too.
+func (r *Rewriter) Expression(v bson.RawValue) (bson.RawValue, error) {
+	switch v.Type {
+	case bson.TypeArray, bson.TypeEmbeddedDocument:
+	default:
+		return v, nil
+	}
+	if !fle.Contains(v.Value) {
+		return v, nil
+	}
+	if name, arg := firstOf(v.Value); v.Type == bson.TypeEmbeddedDocument && strings.HasPrefix(name, "$") {
+		out, done, err := r.comparison(name, arg)
+		if done || err != nil {
+			return out, err
+		}
+	}
+	start, b := bson.BeginDocument(nil)
+	for key, inner := range bson.Raw(v.Value).All() {
+		inner, err := r.Expression(inner)
+		if err != nil {
+			return v, err
+		}
+		b = bson.AppendRawValue(b, key, inner)
+	}
+	return bson.RawValue{Type: v.Type, Value: bson.EndDocument(b, start)}, nil
+}
+
+// comparison returns {name: arg} if it compares a field with payloads.
+func (r *Rewriter) comparison(name string, arg bson.RawValue) (out bson.RawValue, done bool, err error) {
+	var field string
+	var t tags
+	payloads := 0
+	take := func(v bson.RawValue) error {
+		if s, ok := v.StringValue(); ok && strings.HasPrefix(s, "$") {
+			field = s
+			return nil
+		}
+		found, ok, err := r.tagsOf(v)
+		if ok {
+			payloads++
+			t.always = t.always || found.always
+			t.list = append(t.list, found.list...)
+		}
+		return err
+	}
+	switch name {
+	case "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in":
+		args, _ := arg.Array()
+		for v := range args.Values() {
+			values := []bson.RawValue{v}
+			if list, ok := v.Array(); ok && name == "$in" {
+				values = slices.Collect(list.Values())
+			}
+			for _, v := range values {
+				if err := take(v); err != nil {
+					return out, true, err
+				}
+			}
+		}
+	case "$encStrStartsWith", "$encStrEndsWith", "$encStrContains", "$encStrNormalizedEq":
+		args, _ := arg.Document()
+		for _, v := range args.All() {
+			if err := take(v); err != nil {
+				return out, true, err
+			}
+		}
+	default:
+		return out, false, nil
+	}
+	if payloads == 0 {
+		return out, false, nil
+	}
+	if t.always {
+		return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, true)}, true, nil
+	}
+	variable, path := "$", strings.TrimPrefix(field, "$")
+	if strings.HasPrefix(field, "$$") {
+		variable, path, _ = strings.Cut(field, ".")
+		variable += "."
+	}
+	safe, err := r.safePath(path)
+	if err != nil {
+		return out, true, err
+	}
+	// {$gt: [{$size: {$setIntersection: [{$ifNull: [tags, []]}, list]}}, 0]}
+	have := document(element("$ifNull", array(stringValue(variable+safe), array())))
+	size := document(element("$size", document(element("$setIntersection", array(have, array(t.list...))))))
+	zero := bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, 0)}
+	op := "$gt"
+	if name == "$ne" {
+		op = "$eq"
+	}
+	return document(element(op, array(size, zero))), true, nil
+}
+
+// Pipeline returns the stages without payloads.
+func (r *Rewriter) Pipeline(stages []bson.Raw) ([]bson.Raw, error) {
+	out := make([]bson.Raw, len(stages))
+	for i, stage := range stages {
+		out[i] = stage
+		if !fle.Contains(stage) {
+			continue
+		}
+		name, arg := firstOf(stage)
+		v, err := r.stage(name, arg)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = element(name, v)
+	}
+	return out, nil
+}
+
+func (r *Rewriter) stage(name string, arg bson.RawValue) (bson.RawValue, error) {
+	doc, ok := arg.Document()
+	if !ok {
+		return r.Expression(arg)
+	}
+	if name == "$match" {
+		doc, err := r.Filter(doc)
+		return document(doc), err
+	}
+	nested := map[string]bool{"$lookup": true, "$unionWith": true, "$facet": true}[name]
+	if !nested && name != "$geoNear" && name != "$graphLookup" {
+		return r.Expression(arg)
+	}
+	start, b := bson.BeginDocument(nil)
+	for key, v := range doc.All() {
+		var err error
+		switch inner, isDocument := v.Document(); {
+		case nested && v.Type == bson.TypeArray && (key == "pipeline" || name == "$facet"):
+			var stages []bson.Raw
+			for v := range bson.Raw(v.Value).Values() {
+				doc, _ := v.Document()
+				stages = append(stages, doc)
+			}
+			if stages, err = r.Pipeline(stages); err == nil {
+				list := make([]bson.RawValue, len(stages))
+				for i, s := range stages {
+					list[i] = document(s)
+				}
+				v = array(list...)
+			}
+		case isDocument && (key == "query" || key == "restrictSearchWithMatch"):
+			inner, err = r.Filter(inner)
+			v = document(inner)
+		default:
+			v, err = r.Expression(v)
+		}
+		if err != nil {
+			return arg, err
+		}
+		b = bson.AppendRawValue(b, key, v)
+	}
+	return document(bson.EndDocument(b, start)), nil
+}
