@@ -36,6 +36,9 @@ type Client struct {
 	log      *logging.Logger
 	metadata *conn.Metadata
 
+	cipher          CommandCipher // nil without ClientOptions.Encryption
+	plain, internal *Client       // encrypt nothing; internal is the one that is closed with this
+
 	background background
 
 	closing  sync.Once
@@ -75,6 +78,11 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 	}
 	if err := c.build(cfg, srv, &o); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
+	}
+	if o.Encryption != nil {
+		if err := c.attach(connectionString, cfg, &o); err != nil {
+			return nil, fmt.Errorf("open: %w", err)
+		}
 	}
 	c.topology.Connect()
 	return c, nil
@@ -310,7 +318,7 @@ func (c *Client) close(ctx context.Context) error {
 	c.cursors.kill(ctx, c.exec)
 	c.background.close(ctx)
 	c.endSessions(ctx)
-	return mongoerr.Join(ctx.Err(), c.topology.Close(ctx), c.log.Close())
+	return mongoerr.Join(ctx.Err(), c.closeEncryption(ctx), c.topology.Close(ctx), c.log.Close())
 }
 
 // endSessions tells the deployment that the pooled sessions are not needed any more. Errors are ignored, as the

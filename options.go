@@ -121,6 +121,9 @@ type ClientOptions struct {
 	// ServerAPI declares a version of the Stable API. It cannot be set in a connection string.
 	ServerAPI *ServerAPI
 
+	// Encryption encrypts fields before they leave the program, and decrypts them when they come back. Package encryption makes one.
+	Encryption Encryption
+
 	// CommandMonitor, PoolMonitor and ServerMonitor listen to the driver's events.
 	CommandMonitor *event.CommandMonitor
 	PoolMonitor    *event.PoolMonitor

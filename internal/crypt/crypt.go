@@ -162,23 +162,23 @@ func (k *Keys) Decrypt(ctx context.Context, doc bson.Raw) (bson.Raw, error) {
 
 // Key names the key of an explicit encryption: by id, or by alternative name.
 type Key struct {
-	ID      bson.UUID
+	ID      *bson.UUID
 	AltName string
 }
 
 // id returns the key's id.
 func (k *Keys) id(ctx context.Context, key Key) (bson.UUID, error) {
 	switch {
-	case key.AltName == "" && key.ID.IsZero():
-		return key.ID, errors.New("either key id or key alt name required")
-	case key.AltName != "" && !key.ID.IsZero():
-		return key.ID, errors.New("cannot have both key id and key alt name")
+	case key.AltName == "" && key.ID == nil:
+		return bson.UUID{}, errors.New("either key id or key alt name required")
+	case key.AltName != "" && key.ID != nil:
+		return bson.UUID{}, errors.New("cannot have both key id and key alt name")
 	case key.AltName == "":
-		return key.ID, nil
+		return *key.ID, nil
 	}
 	held, err := k.Hold(ctx, nil, []string{key.AltName})
 	if err != nil {
-		return key.ID, err
+		return bson.UUID{}, err
 	}
 	defer held.Release()
 	id, _ := held.ByName(key.AltName)

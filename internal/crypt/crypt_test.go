@@ -86,7 +86,7 @@ func TestNothingToDo(t *testing.T) {
 
 func TestDecryptErrors(t *testing.T) {
 	k, _, _, docs := rig(t, 1, time.Minute)
-	key := Key{ID: docs[0].ID}
+	key := Key{ID: &docs[0].ID}
 	o := &fle.Explicit{Algorithm: "AEAD_AES_256_CBC_HMAC_SHA_512-Random"}
 	good := must(k.EncryptValue(t.Context(), stringValue("secret"), o, key, rand.Reader))
 	data, _ := fle.Data(good)
@@ -133,28 +133,28 @@ func TestEncryptValue(t *testing.T) {
 		want string
 	}{
 		{det, Key{}, "either key id or key alt name required"},
-		{det, Key{ID: docs[0].ID, AltName: "key0"}, "cannot have both key id and key alt name"},
-		{&fle.Explicit{}, Key{ID: docs[0].ID}, "algorithm or index type required"},
-		{&fle.Explicit{Algorithm: "rot13"}, Key{ID: docs[0].ID}, "unsupported algorithm"},
-		{&fle.Explicit{Algorithm: "rangePreview"}, Key{ID: docs[0].ID}, "Algorithm 'rangePreview' is deprecated, please use 'range'"},
-		{&fle.Explicit{Algorithm: "Indexed"}, Key{ID: docs[0].ID}, "contention factor is required for indexed algorithm"},
-		{&fle.Explicit{Algorithm: "Unindexed", Contention: new(int64(1))}, Key{ID: docs[0].ID}, "cannot set contention factor with no index type"},
-		{&fle.Explicit{Algorithm: "Indexed", QueryType: "range", Contention: new(int64(1))}, Key{ID: docs[0].ID}, "query_type (range) must match index_type (Indexed)"},
-		{&fle.Explicit{Algorithm: "Range", Contention: new(int64(1))}, Key{ID: docs[0].ID}, "range opts are required"},
-		{&fle.Explicit{Algorithm: "Range", QueryType: "range", Contention: new(int64(1)), Range: &fle.RangeOptions{}}, Key{ID: docs[0].ID}, "Encrypt may not be used for range queries. Use EncryptExpression."},
+		{det, Key{ID: &docs[0].ID, AltName: "key0"}, "cannot have both key id and key alt name"},
+		{&fle.Explicit{}, Key{ID: &docs[0].ID}, "algorithm or index type required"},
+		{&fle.Explicit{Algorithm: "rot13"}, Key{ID: &docs[0].ID}, "unsupported algorithm"},
+		{&fle.Explicit{Algorithm: "rangePreview"}, Key{ID: &docs[0].ID}, "Algorithm 'rangePreview' is deprecated, please use 'range'"},
+		{&fle.Explicit{Algorithm: "Indexed"}, Key{ID: &docs[0].ID}, "contention factor is required for indexed algorithm"},
+		{&fle.Explicit{Algorithm: "Unindexed", Contention: new(int64(1))}, Key{ID: &docs[0].ID}, "cannot set contention factor with no index type"},
+		{&fle.Explicit{Algorithm: "Indexed", QueryType: "range", Contention: new(int64(1))}, Key{ID: &docs[0].ID}, "query_type (range) must match index_type (Indexed)"},
+		{&fle.Explicit{Algorithm: "Range", Contention: new(int64(1))}, Key{ID: &docs[0].ID}, "range opts are required"},
+		{&fle.Explicit{Algorithm: "Range", QueryType: "range", Contention: new(int64(1)), Range: &fle.RangeOptions{}}, Key{ID: &docs[0].ID}, "Encrypt may not be used for range queries. Use EncryptExpression."},
 	} {
 		_, err := k.EncryptValue(t.Context(), stringValue("x"), c.o, c.key, rand.Reader)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
-	if _, err := k.EncryptExpression(t.Context(), must(bson.Marshal(bson.D{})), det, Key{ID: docs[0].ID}, 0, rand.Reader); err == nil || !strings.Contains(err.Error(), "EncryptExpression may only be used for range queries.") {
+	if _, err := k.EncryptExpression(t.Context(), must(bson.Marshal(bson.D{})), det, Key{ID: &docs[0].ID}, 0, rand.Reader); err == nil || !strings.Contains(err.Error(), "EncryptExpression may only be used for range queries.") {
 		t.Error(err)
 	}
 	if v.asked() != 0 {
 		t.Error("keys were looked for")
 	}
-	a := must(k.EncryptValue(t.Context(), stringValue("x"), det, Key{ID: docs[0].ID}, rand.Reader))
+	a := must(k.EncryptValue(t.Context(), stringValue("x"), det, Key{ID: &docs[0].ID}, rand.Reader))
 	b := must(k.EncryptValue(t.Context(), stringValue("x"), det, Key{AltName: "key0"}, rand.Reader))
 	if !a.Equal(b) {
 		t.Error("the key's name makes a difference")
@@ -296,7 +296,7 @@ func FuzzParseDocument(f *testing.F) {
 func FuzzDecrypt(f *testing.F) {
 	k, _, _, docs := rig(f, 1, 0)
 	o := &fle.Explicit{Algorithm: "AEAD_AES_256_CBC_HMAC_SHA_512-Random"}
-	v := must(k.EncryptValue(f.Context(), stringValue("x"), o, Key{ID: docs[0].ID}, rand.Reader))
+	v := must(k.EncryptValue(f.Context(), stringValue("x"), o, Key{ID: &docs[0].ID}, rand.Reader))
 	start, doc := bson.BeginDocument(nil)
 	f.Add(bson.EndDocument(bson.AppendRawValue(doc, "v", v), start))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -144,6 +144,11 @@ func (r *run) txnConn() *pool.Conn {
 // exchange sends the command over c, unless its reply comes by itself, and judges the reply.
 func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, stage, error) {
 	m := message{run: r, hello: c.Hello()}
+	if r.x.Cipher != nil && r.enciphered == nil && !r.op.streamed() && !r.op.late() {
+		if err := r.encrypt(ctx, &m); err != nil {
+			return Result{}, stageBuild, err
+		}
+	}
 	b, batch := r.op.Command.(command.Batch)
 	batch = batch && b.Left() > 1
 	buf := getBuffer(batch)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allium/event"
+	"allium/internal/command"
 	"allium/internal/conn"
 	"allium/internal/logging"
 	"allium/internal/mongoerr"
@@ -34,7 +35,9 @@ type Config struct {
 	SocketTimeout time.Duration
 	ServerAPI     *conn.ServerAPI
 	Monitor       *event.CommandMonitor
-	Log           *logging.Logger
+	// Cipher encrypts commands and decrypts replies. Nil: nothing is encrypted.
+	Cipher Cipher
+	Log    *logging.Logger
 	// Jitter returns a number from 0 to 1 that a backoff is multiplied by. Nil: a random one.
 	Jitter func() float64
 }
@@ -104,6 +107,9 @@ type run struct {
 	inTxn     bool // the operation is part of a transaction, but does not end it
 	startsTxn bool // its first command carries startTransaction
 
+	// enciphered replaces the operation's command once it has been through the cipher.
+	enciphered command.Command
+
 	// mixed says that the message is a command.Batch with statements that must not be retried.
 	mixed bool
 
@@ -121,6 +127,14 @@ type run struct {
 	wireVersion    int32                    // of its connection
 	selecting      time.Time                // when its selection began; only with a timeoutMS
 	avoid          []string                 // servers that a retry should not choose
+}
+
+// command returns what is sent.
+func (r *run) command() command.Command {
+	if r.enciphered != nil {
+		return r.enciphered
+	}
+	return r.op.Command
 }
 
 // stage is how far an attempt came.
@@ -173,6 +187,9 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 		defer s.Leave()
 	}
 	res, err := r.loop(ctx)
+	if x.Cipher != nil && err == nil {
+		res, err = r.decrypt(ctx, res)
+	}
 	res.WireVersion = r.wireVersion
 	if err != nil {
 		res.Conn, res.Sent = r.late, r.sent

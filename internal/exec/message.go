@@ -32,17 +32,8 @@ var errNoRetryableWrites = errors.New("the server that was selected for the retr
 
 // build writes the message into buf.
 func (m *message) build(buf *[]byte) error {
-	op := m.op
-	m.unacknowledged = op.unacknowledged() && !m.inTxn
-	t := command.Target{
-		MaxDocumentSize: int(m.hello.MaxBSONObjectSize),
-		MaxMessageSize:  int(m.hello.MaxMessageSize),
-		MaxBatchCount:   int(m.hello.MaxWriteBatchSize),
-		WireVersion:     m.hello.MaxWireVersion,
-		Unacknowledged:  m.unacknowledged,
-		BSON:            op.BSON,
-	}
-	batch, ok := op.Command.(command.Batch)
+	t := m.target()
+	batch, ok := m.command().(command.Batch)
 	m.mixed = ok && !batch.Retryable(t.MaxBatchCount)
 	err := m.buildFor(buf, &t)
 	if err == nil && m.mixed && batch.Retryable(batch.Count()) {
@@ -50,6 +41,19 @@ func (m *message) build(buf *[]byte) error {
 		err = m.buildFor(buf, &t)
 	}
 	return err
+}
+
+// target returns what a command may know of the server.
+func (m *message) target() command.Target {
+	m.unacknowledged = m.op.unacknowledged() && !m.inTxn
+	return command.Target{
+		MaxDocumentSize: int(m.hello.MaxBSONObjectSize),
+		MaxMessageSize:  int(m.hello.MaxMessageSize),
+		MaxBatchCount:   int(m.hello.MaxWriteBatchSize),
+		WireVersion:     m.hello.MaxWireVersion,
+		Unacknowledged:  m.unacknowledged,
+		BSON:            m.op.BSON,
+	}
 }
 
 // buildFor writes the message into buf for a server whose limits are known.
@@ -66,7 +70,7 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	}
 	dst := wire.AppendMsg((*buf)[:0], m.id, 0, flags)
 	start, dst := bson.BeginDocument(dst)
-	dst, err := m.op.Command.AppendBody(dst, t)
+	dst, err := m.command().AppendBody(dst, t)
 	if err == nil {
 		dst, err = m.appendCommon(dst)
 	} else {
@@ -74,7 +78,7 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	}
 	if err == nil {
 		dst = bson.EndDocument(dst, start)
-		if s, ok := m.op.Command.(command.Sequencer); ok {
+		if s, ok := m.command().(command.Sequencer); ok {
 			if dst, err = s.AppendSequences(dst, t); err != nil {
 				err = m.named(err)
 			}

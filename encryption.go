@@ -1,0 +1,82 @@
+package allium
+
+import (
+	"context"
+
+	"allium/bson"
+	"allium/internal/exec"
+	"allium/internal/uri"
+)
+
+// Encryption encrypts fields of what a client sends, and decrypts what it receives (ClientOptions.Encryption). Package encryption
+// makes one.
+type Encryption interface {
+	// Attach is called by Open, once for each client.
+	Attach(to EncryptionTarget) (CommandCipher, error)
+}
+
+// EncryptionTarget is the client that an Encryption works for.
+type EncryptionTarget struct {
+	// Client is the client. It cannot be used before Attach returns, and what it sends is encrypted.
+	Client *Client
+	// Plain returns a client of the same deployment with the same settings that encrypts nothing, for what the Encryption itself has
+	// to ask the deployment. It is closed with Client.
+	Plain func() (*Client, error)
+}
+
+// CommandCipher encrypts commands and decrypts replies. It is called by many goroutines.
+type CommandCipher interface {
+	// Encrypt returns the command to send instead of cmd, to the database db: cmd itself if nothing in it is encrypted. It has the
+	// command's own fields; those that all commands have, such as $db and lsid, are not among them.
+	Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error)
+	// Decrypt returns reply with what is encrypted in it in plain: reply itself if nothing is. It must not keep reply.
+	Decrypt(ctx context.Context, reply bson.Raw) (bson.Raw, error)
+	// Close is called when the client is closed.
+	Close() error
+}
+
+// attach has o.Encryption encrypt what c sends.
+func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptions) error {
+	plain := func() (*Client, error) {
+		if c.plain != nil {
+			return c.plain, nil
+		}
+		if or(cfg.MaxPoolSize, 1) == 0 {
+			// Operations within operations cannot wait for each other's connections if there is no bound on them (specification: Client
+			// Side Encryption, "keyVaultClient, metadataClient, and the internal MongoClient").
+			config := c.exec.Config
+			config.Cipher = nil
+			c.plain = &Client{defaults: c.defaults, topology: c.topology, exec: exec.New(config), log: c.log, metadata: c.metadata}
+			c.plain.defaults.client = c.plain
+			return c.plain, nil
+		}
+		without := *o
+		without.Encryption, without.MinPoolSize = nil, new(int)
+		var err error
+		if c.plain, err = Open(connectionString, without); err == nil {
+			c.internal = c.plain
+		}
+		return c.plain, err
+	}
+	cipher, err := o.Encryption.Attach(EncryptionTarget{Client: c, Plain: plain})
+	if err != nil {
+		c.closeEncryption(context.Background())
+		return err
+	}
+	c.cipher, c.exec.Cipher = cipher, cipher
+	return nil
+}
+
+// closeEncryption closes what attach has opened.
+func (c *Client) closeEncryption(ctx context.Context) error {
+	var err error
+	if c.cipher != nil {
+		err = c.cipher.Close()
+	}
+	if c.internal != nil {
+		if err2 := c.internal.Close(ctx); err == nil {
+			err = err2
+		}
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/mongotest"
+)
+
+// rot is a Cipher that marks what it has seen.
+type rot struct {
+	commands []bson.Raw
+	err      error
+	same     bool
+	slow     time.Duration
+}
+
+func (c *rot) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error) {
+	c.commands = append(c.commands, bytes.Clone(cmd))
+	if c.slow > 0 {
+		select {
+		case <-time.After(c.slow):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if c.err != nil || c.same {
+		return cmd, c.err
+	}
+	start, dst := bson.BeginDocument(nil)
+	dst = append(dst, cmd.Elements()...)
+	return bson.EndDocument(bson.AppendInt32(dst, "sealed", int32(len(c.commands))), start), nil
+}
+
+func (c *rot) Decrypt(_ context.Context, reply bson.Raw) (bson.Raw, error) {
+	start, dst := bson.BeginDocument(nil)
+	dst = append(dst, reply.Elements()...)
+	return bson.EndDocument(bson.AppendString(dst, "opened", "yes"), start), c.err
+}
+
+// numbered is n documents with an _id.
+type numbered int
+
+func (n numbered) Len() int { return int(n) }
+
+func (n numbered) Append(dst []byte, i int) ([]byte, error) {
+	start, dst := bson.BeginDocument(dst)
+	return bson.EndDocument(bson.AppendInt32(dst, "_id", int32(i)), start), nil
+}
+
+// insertOf is an insert of n documents.
+func insertOf(n int) *command.Insert { return &command.Insert{Collection: "c", Docs: numbered(n)} }
+
+func TestCipher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &rot{}
+		r := newRig(t, Config{Cipher: c, RetryReads: true, RetryWrites: true})
+		var bodies []bson.Raw
+		r.d.OnCommand(func(cmd *mongotest.Command) (bson.Raw, error) {
+			if cmd.Name == "insert" || cmd.Name == "find" {
+				bodies = append(bodies, bytes.Clone(cmd.Body))
+			}
+			return r.answer(cmd)
+		})
+		// What is sent beside the body is seen as an array, and sent as one.
+		if _, err := r.play(t.Context(), &Op{Command: insertOf(3), DB: "db", Kind: Write, Retryable: true}, outcome{drop: true}); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.commands) != 1 || len(bodies) != 2 {
+			t.Fatalf("encrypted %d times, sent %d times", len(c.commands), len(bodies))
+		}
+		docs, ok := c.commands[0].Lookup("documents").Array()
+		if !ok || !bson.Equal(docs, bson.Raw(bodies[1].Lookup("documents").Value)) || docs.Lookup("2", "_id").IsZero() || !c.commands[0].Lookup("$db").IsZero() {
+			t.Errorf("encrypted %s, sent %s", c.commands[0], bodies[1])
+		}
+		for i, b := range bodies {
+			if n, _ := b.Lookup("sealed").Int32(); n != 1 || b.Lookup("lsid").IsZero() || b.Lookup("$db").IsZero() {
+				t.Errorf("%d: %s", i, b)
+			}
+		}
+		res, err := r.x.Run(t.Context(), &Op{Command: &command.Find{Collection: "c", Filter: bson.D{}}, DB: "db", Retryable: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, _ := res.Reply.Lookup("opened").StringValue(); s != "yes" {
+			t.Errorf("reply %s", res.Reply)
+		}
+		res.Release()
+
+		c.same = true // what is not encrypted goes out as ever
+		if _, err := r.play(t.Context(), &Op{Command: insertOf(2), DB: "db", Kind: Write}); err != nil {
+			t.Fatal(err)
+		}
+		if last := bodies[len(bodies)-1]; !last.Lookup("sealed").IsZero() {
+			t.Errorf("%s", last)
+		}
+	})
+}
+
+func TestCipherErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &rot{err: errors.New("refused")}
+		r := newRig(t, Config{Cipher: c, RetryReads: true})
+		op := &Op{Command: &command.Find{Collection: "c", Filter: bson.D{}}, DB: "db", Retryable: true}
+		seen, err := r.play(t.Context(), op)
+		if !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), "find: ") || len(seen) != 0 || len(c.commands) != 1 {
+			t.Errorf("%v; sent %v", err, seen)
+		}
+		// The time of the operation is the cipher's, too.
+		c.err, c.slow = nil, time.Minute
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if seen, err = r.play(ctx, op); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second || len(seen) != 0 {
+			t.Errorf("%v after %v; sent %v", err, time.Since(began), seen)
+		}
+	})
+}
+
+func TestAppendArrays(t *testing.T) {
+	for _, bad := range []string{"\x00", "\x01\x05\x00\x00\x00", "\x01\xff\x00\x00\x00x\x00", "\x01\x06\x00\x00\x00xy", "\x01\x08\x00\x00\x00x\x00\x05\x00"} {
+		if out, err := appendArrays(nil, []byte(bad)); err == nil {
+			t.Errorf("%q: %x", bad, out)
+		}
+	}
+}
