@@ -92,7 +92,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 	}
 	cmd := &command.Aggregate{
 		Collection: name, Pipeline: stages, BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse,
-		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Comment: o.Comment, Hint: o.Hint, Let: o.Let,
+		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, Let: o.Let,
 		RawData: o.RawData, Writes: command.HasWriteStage(stages.Value),
 	}
 	op := exec.Op{Command: cmd}

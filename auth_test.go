@@ -15,6 +15,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -76,8 +77,8 @@ func TestProseAuthSCRAM(t *testing.T) {
 				}
 				return
 			}
-			se, isServer := errors.AsType[*allium.ServerError](err)
-			_, isAuth := errors.AsType[*allium.AuthError](err)
+			se, isServer := errors.AsType[*mongoerr.ServerError](err)
+			_, isAuth := errors.AsType[*mongoerr.AuthError](err)
 			if !isAuth || !isServer || se.Code != 18 {
 				t.Errorf("error %T: %v", err, err)
 			}
@@ -155,7 +156,7 @@ func TestReauthentication(t *testing.T) {
 	}
 	// If the second attempt is refused too, the program gets to know.
 	err := useDatabase(t, d, uri)
-	if e, ok := errors.AsType[*allium.ServerError](err); !ok || e.Code != 391 {
+	if e, ok := errors.AsType[*mongoerr.ServerError](err); !ok || e.Code != 391 {
 		t.Errorf("error %v", err)
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"allium"
+	"allium/auth"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -23,7 +25,7 @@ func TestProseAWS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	try := func(callback allium.AWSCallback) error {
+	try := func(callback auth.AWSCallback) error {
 		client := open(t, "mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-AWS", allium.ClientOptions{Dialer: d, AWSCredentials: callback})
 		_, err := client.Database("aws").Collection("test").CountDocuments(t.Context(), bson.D{})
 		return err
@@ -44,13 +46,13 @@ func TestProseAWS(t *testing.T) {
 			t.Setenv("AWS_SECRET_ACCESS_KEY", test.secret)
 			t.Setenv("AWS_SESSION_TOKEN", test.token)
 			err := try(nil)
-			if _, isAuth := errors.AsType[*allium.AuthError](err); test.ok != (err == nil) || err != nil && !isAuth {
+			if _, isAuth := errors.AsType[*mongoerr.AuthError](err); test.ok != (err == nil) || err != nil && !isAuth {
 				t.Errorf("error %v, want success %v", err, test.ok)
 			}
 			called := false
-			if err := try(func(context.Context) (allium.AWSCredentials, error) {
+			if err := try(func(context.Context) (auth.AWSCredentials, error) {
 				called = true
-				return allium.AWSCredentials{AccessKeyID: "AKIAPERMANENT", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG"}, nil
+				return auth.AWSCredentials{AccessKeyID: "AKIAPERMANENT", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG"}, nil
 			}); err != nil || !called {
 				t.Errorf("provider called %v, error %v", called, err)
 			}
@@ -59,7 +61,7 @@ func TestProseAWS(t *testing.T) {
 }
 
 func TestAWSConfiguration(t *testing.T) {
-	provider := func(context.Context) (allium.AWSCredentials, error) { return allium.AWSCredentials{}, nil }
+	provider := func(context.Context) (auth.AWSCredentials, error) { return auth.AWSCredentials{}, nil }
 	for uri, o := range map[string]allium.ClientOptions{
 		"mongodb://u:p@localhost/?authMechanism=MONGODB-AWS": {},
 		"mongodb://u:p@localhost":                            {AWSCredentials: provider},
@@ -70,31 +72,8 @@ func TestAWSConfiguration(t *testing.T) {
 			t.Errorf("%s: no error", uri)
 		}
 	}
-	keys := allium.AWSCredentials{AccessKeyID: "AKID", SecretAccessKey: "hidden", SessionToken: "hidden"}
+	keys := auth.AWSCredentials{AccessKeyID: "AKID", SecretAccessKey: "hidden", SessionToken: "hidden"}
 	if text := fmt.Sprintf("%v %+v %#v", keys, keys, keys); strings.Contains(text, "hidden") {
 		t.Error(text)
 	}
-}
-
-// Keys of a provider, for example of Amazon's SDK, whose Retrieve has the same shape.
-func ExampleAWSCallback() {
-	d, err := mongotest.Open(mongotest.Auth("root", "root"))
-	if err != nil {
-		panic(err)
-	}
-	defer d.Stop()
-	d.AddUser(mongotest.User{Name: "arn:aws:iam::1:user/app", DB: "$external", Roles: []string{"readWriteAnyDatabase"}, AWS: mongotest.AWSKey{ID: "AKIA", Secret: "secret"}})
-
-	client, err := allium.Open("mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-AWS", allium.ClientOptions{
-		AWSCredentials: func(ctx context.Context) (allium.AWSCredentials, error) {
-			return allium.AWSCredentials{AccessKeyID: "AKIA", SecretAccessKey: "secret"}, nil
-		},
-	})
-	if err != nil {
-		panic(err)
-	}
-	defer client.Close(context.Background())
-	_, err = client.Database("app").Collection("bills").InsertOne(context.Background(), bson.D{{Key: "total", Value: 42}})
-	fmt.Println(err)
-	// Output: <nil>
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"allium/internal/command"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // BulkWriteOptions are the options of BulkWrite. The zero value of a field leaves it to the server.
@@ -143,7 +144,7 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 		b.errs.WriteErrors = append(b.errs.WriteErrors, failed.WriteErrors...)
 		b.errs.WriteConcernErrors = append(b.errs.WriteConcernErrors, failed.WriteConcernErrors...)
 		for _, l := range failed.Labels {
-			b.errs.AddLabel(l)
+			failure.AddTo(&b.errs.Labels, l)
 		}
 		b.errs.Err = failed.Err
 	case err != nil && b.started():

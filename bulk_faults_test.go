@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -26,7 +27,7 @@ type bulkClaim struct {
 func claimOfCollection(res allium.BulkWriteResult, err error) bulkClaim {
 	c := bulkClaim{counted: res.InsertedCount + res.UpsertedCount, top: err}
 	c.written = slices.AppendSeq(slices.Collect(maps.Keys(res.InsertedIDs)), maps.Keys(res.UpsertedIDs))
-	if bulk, ok := errors.AsType[*allium.BulkWriteError](err); ok {
+	if bulk, ok := errors.AsType[*mongoerr.BulkWriteError](err); ok {
 		c.top, c.refused = bulk.Err, len(bulk.WriteErrors)
 	}
 	return c

@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 )
 
 // TestBulkWritesAgree runs the same random writes through the bulk write of a collection and through that of the client, which have no
@@ -46,7 +47,7 @@ func TestBulkWritesAgree(t *testing.T) {
 		}
 		a, errA := one.BulkWrite(t.Context(), models, allium.BulkWriteOptions{Unordered: unordered})
 		b, errB := client.BulkWrite(t.Context(), writes, allium.ClientBulkWriteOptions{Unordered: unordered, VerboseResults: true})
-		var failedA *allium.BulkWriteError
+		var failedA *mongoerr.BulkWriteError
 		var failedB *allium.ClientBulkWriteError
 		errors.As(errA, &failedA)
 		errors.As(errB, &failedB)
@@ -83,7 +84,7 @@ func TestBulkWritesAgree(t *testing.T) {
 	}
 }
 
-func indexes(errs []*allium.WriteError) (list []int) {
+func indexes(errs []*mongoerr.WriteError) (list []int) {
 	for _, e := range errs {
 		list = append(list, e.Index)
 	}

@@ -12,7 +12,9 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -307,9 +309,9 @@ func TestProseBulkAPIErrors(t *testing.T) {
 		}
 		return coll
 	}
-	failed := func(t *testing.T, err error) *allium.BulkWriteError {
+	failed := func(t *testing.T, err error) *mongoerr.BulkWriteError {
 		t.Helper()
-		var bulk *allium.BulkWriteError
+		var bulk *mongoerr.BulkWriteError
 		if !errors.As(err, &bulk) {
 			t.Fatalf("%v, want a BulkWriteError", err)
 		}
@@ -383,15 +385,15 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	}
 	t.Run("W > 1 AGAINST STANDALONE", func(t *testing.T) {
 		s := startProse(t, allium.ClientOptions{}, testdeploy.Standalone)
-		coll := s.coll.With(allium.CollectionOptions{WriteConcern: &allium.WriteConcern{W: 2}})
+		coll := s.coll.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 2}})
 		bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 			if _, err := coll.BulkWrite(t.Context(), bulkModels{insertOf(bson.D{})}, o); err == nil {
 				t.Error("no error")
 			}
 		})
 	})
-	unsatisfiable := allium.CollectionOptions{WriteConcern: &allium.WriteConcern{W: 3, Timeout: time.Millisecond}}
-	checkConcerns := func(t *testing.T, e *allium.BulkWriteError, n int) {
+	unsatisfiable := allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 3, Timeout: time.Millisecond}}
+	checkConcerns := func(t *testing.T, e *mongoerr.BulkWriteError, n int) {
 		t.Helper()
 		if len(e.WriteConcernErrors) != n {
 			t.Errorf("%d write concern errors, want %d", len(e.WriteConcernErrors), n)
@@ -430,7 +432,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 		_, err := coll.BulkWrite(t.Context(), bulkModels{updateOne(field("_id", 1), set("x", 1)), removeOne(bson.D{})})
 		e := failed(t, err)
 		checkConcerns(t, e, 1)
-		var server *allium.ServerError
+		var server *mongoerr.ServerError
 		if !errors.As(e.Err, &server) || server.Code != 13 {
 			t.Errorf("%v, want the error 13", e.Err)
 		}
@@ -438,7 +440,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	t.Run("W = 0", func(t *testing.T) {
 		for _, o := range []allium.BulkWriteOptions{{}, {Unordered: true}} {
 			coll := p.emptied(t)
-			res, err := coll.With(allium.CollectionOptions{WriteConcern: allium.Unacknowledged()}).BulkWrite(t.Context(),
+			res, err := coll.With(allium.CollectionOptions{WriteConcern: consistency.Unacknowledged()}).BulkWrite(t.Context(),
 				bulkModels{insertOf(field("_id", 1)), insertOf(field("_id", 1)), insertOf(field("_id", 2))}, o)
 			if err != nil || res.Acknowledged || countsOf(res) != (counts{}) {
 				t.Errorf("%+v, %v", res, err)
@@ -475,7 +477,7 @@ func TestProseBulkAPIUnauthorized(t *testing.T) {
 	p.d.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})
 	p.rec.reset()
 	res, err := p.coll.BulkWrite(t.Context(), bulkModels{insertOf(field("_id", 1)), removeOne(field("_id", 1)), insertOf(field("_id", 2))})
-	var server *allium.ServerError
+	var server *mongoerr.ServerError
 	if !errors.As(err, &server) || server.Code != 13 || countsOf(res) != (counts{inserted: 1}) {
 		t.Errorf("%+v, %v", res, err)
 	}

@@ -8,7 +8,9 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -126,7 +128,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 	writes := []allium.ClientWrite{insertModel(bson.D{{Key: "x", Value: 1}})}
 	t.Run("write concern in a transaction", func(t *testing.T) {
 		err := p.client.Transact(t.Context(), func(ctx context.Context) error {
-			_, err := p.client.BulkWrite(ctx, writes, allium.ClientBulkWriteOptions{WriteConcern: allium.Majority()})
+			_, err := p.client.BulkWrite(ctx, writes, allium.ClientBulkWriteOptions{WriteConcern: consistency.Majority()})
 			return err
 		})
 		if err == nil || !strings.Contains(err.Error(), "cannot set write concern after starting a transaction") {
@@ -135,7 +137,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 	})
 	t.Run("unacknowledged and too large", func(t *testing.T) {
 		p.rec.reset()
-		o := allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: allium.Unacknowledged()}
+		o := allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: consistency.Unacknowledged()}
 		for name, m := range map[string]allium.WriteModel{
 			"insert":  allium.InsertModel{Document: large(p.maxDoc)},
 			"replace": allium.ReplaceModel{Filter: bson.D{}, Replacement: large(p.maxDoc)},
@@ -150,7 +152,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 	})
 	t.Run("acknowledged and too large", func(t *testing.T) {
 		_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{insertModel(large(p.maxDoc))})
-		var server *allium.ServerError
+		var server *mongoerr.ServerError
 		var bulk *allium.ClientBulkWriteError
 		if !errors.As(err, &server) && !errors.As(err, &bulk) {
 			t.Errorf("want the server's error, got %v", err)
@@ -170,7 +172,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 		res, err := p.client.BulkWrite(t.Context(), repeat(writes[0], p.maxMany+1))
 		e := bulkError(t, err)
-		var network *allium.ConnectionError
+		var network *mongoerr.ConnectionError
 		if !errors.As(e.Err, &network) || e.PartialResult == nil || e.PartialResult.InsertedCount != int64(p.maxMany) || res.InsertedCount != int64(p.maxMany) {
 			t.Errorf("error %v, partial result %+v", e.Err, e.PartialResult)
 		}

@@ -10,6 +10,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // ListDatabasesOptions are the options of ListDatabases and ListDatabaseNames.
@@ -244,7 +245,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 		return nil, fmt.Errorf("list indexes: %w", err)
 	}
 	res, err := c.run(ctx, &op)
-	if HasErrorCode(err, codeNamespaceNotFound) {
+	if mongoerr.HasCode(err, codeNamespaceNotFound) {
 		cur.closed = true
 		return cur, nil
 	}

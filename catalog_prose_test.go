@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -25,7 +26,7 @@ func enumerated(t *testing.T, run func(t *testing.T, setUp, client *allium.Clien
 	t.Run("secondary", func(t *testing.T) {
 		d := testdeploy.Mock(t, "the address of a secondary", mongotest.ReplicaSet(2))
 		secondary := open(t, "mongodb://"+d.Secondaries()[0].Addr()+"/?directConnection=true")
-		run(t, open(t, d.URI(), allium.ClientOptions{WriteConcern: &allium.WriteConcern{W: 2}}), secondary)
+		run(t, open(t, d.URI(), allium.ClientOptions{WriteConcern: &consistency.WriteConcern{W: 2}}), secondary)
 	})
 }
 
@@ -335,7 +336,7 @@ func TestProseSearchIndexes(t *testing.T) {
 			}
 		},
 		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
-			coll = coll.With(allium.CollectionOptions{WriteConcern: &allium.WriteConcern{W: 1}, ReadConcern: &allium.ReadConcern{Level: "majority"}})
+			coll = coll.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 1}, ReadConcern: &consistency.ReadConcern{Level: "majority"}})
 			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index-case6", Definition: dynamic(false)})
 			checkDynamic(t, awaitSearchIndex(ctx, t, coll, "test-search-index-case6"), false)
 		},

@@ -7,7 +7,9 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -72,7 +74,7 @@ func TestProseCausalConsistency(t *testing.T) {
 				client := open(t, r.d.URI(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
 					Succeeded: func(_ context.Context, e *event.CommandSucceeded) { note(e.Reply) },
 					Failed: func(_ context.Context, e *event.CommandFailed) {
-						if s, ok := e.Failure.(*allium.ServerError); ok {
+						if s, ok := e.Failure.(*mongoerr.ServerError); ok {
 							note(s.Raw)
 						}
 					},
@@ -170,7 +172,7 @@ func TestProseCausalConsistency(t *testing.T) {
 		on(t, replicated, func(t *testing.T, r *rig) {
 			for level, coll := range map[string]*allium.Collection[bson.D]{
 				"":         r.coll,
-				"majority": r.coll.With(allium.CollectionOptions{ReadConcern: &allium.ReadConcern{Level: "majority"}}),
+				"majority": r.coll.With(allium.CollectionOptions{ReadConcern: &consistency.ReadConcern{Level: "majority"}}),
 			} {
 				for _, op := range causal(false) {
 					s := start(t, r.client)
@@ -279,7 +281,7 @@ func TestSessionMisuse(t *testing.T) {
 		t.Errorf("first operation: %v", err)
 	}
 	r.log.reset()
-	coll := r.coll.With(allium.CollectionOptions{WriteConcern: allium.Unacknowledged()})
+	coll := r.coll.With(allium.CollectionOptions{WriteConcern: consistency.Unacknowledged()})
 	if _, err := coll.InsertOne(ctx, everything); err == nil || !strings.Contains(err.Error(), "unacknowledged") {
 		t.Errorf("unacknowledged: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"allium/bson"
 	"allium/internal/exec"
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 // ChangeStream iterates over the changes of a collection, a database or a cluster, as they happen, whose documents are read as
@@ -172,7 +173,7 @@ func (s *changeStream) recover(ctx context.Context, err error) bool {
 // interrupt ends a call with an error. Time that was up, whoever measured it, does not end the stream: the next call resumes
 // (specification: Client Side Operations Timeout, "Change Streams").
 func (s *changeStream) interrupt(ctx context.Context, err error) {
-	if s.lost = timedOut(err) || IsTimeout(err); s.lost {
+	if s.lost = timedOut(err) || mongoerr.IsTimeout(err); s.lost {
 		s.err = err
 		return
 	}
@@ -209,7 +210,7 @@ func (s *changeStream) resume(ctx context.Context) bool {
 
 // late is the error of a call whose time is up before it could resume.
 func (s *changeStream) late(ctx context.Context, ended error) error {
-	e := &TimeoutError{Phase: "resume", Addr: s.server.Addr(), Elapsed: time.Since(s.op.Began), Wrapped: ended}
+	e := &mongoerr.TimeoutError{Phase: "resume", Addr: s.server.Addr(), Elapsed: time.Since(s.op.Began), Wrapped: ended}
 	if ctx.Err() == nil {
 		e.Source = s.within.Source
 	} else if !errors.Is(ended, context.Canceled) {
@@ -220,7 +221,7 @@ func (s *changeStream) late(ctx context.Context, ended error) error {
 
 // timedOut reports whether an operation ended because its time was up, or because its context was cancelled.
 func timedOut(err error) bool {
-	var t *TimeoutError
+	var t *mongoerr.TimeoutError
 	return errors.As(err, &t)
 }
 

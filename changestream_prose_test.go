@@ -10,8 +10,10 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -75,7 +77,7 @@ func TestProseChangeStreams(t *testing.T) {
 			s := watch(t, r.coll, []bson.M{{"$project": bson.M{"_id": 0}}})
 			insert(t, r.coll, 1)
 			r.log.reset()
-			var server *allium.ServerError
+			var server *mongoerr.ServerError
 			if s.Next(t.Context()) || !errors.As(s.Err(), &server) || server.Code != 280 {
 				t.Fatalf("%v, %v", s.Current().Raw, s.Err())
 			}
@@ -147,7 +149,7 @@ func TestProseChangeStreams(t *testing.T) {
 				return nil, nil
 			})
 			fail(1)
-			var server *allium.ServerError
+			var server *mongoerr.ServerError
 			if s.Next(t.Context()) || !errors.As(s.Err(), &server) || server.Code != 130 || s.Next(t.Context()) {
 				t.Errorf("%v", s.Err())
 			}
@@ -159,7 +161,7 @@ func TestProseChangeStreams(t *testing.T) {
 
 	t.Run("6 a resume selects a server by the read preference", func(t *testing.T) {
 		d, coll, log := watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(3))
-		secondary := coll.With(allium.CollectionOptions{ReadPreference: &allium.ReadPreference{Mode: allium.Secondary}})
+		secondary := coll.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
 		s := watch(t, secondary, nil)
 		for i := range int32(4) {
 			d.FailCommand(t, mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -37,7 +38,7 @@ func testFailovers(t *testing.T, kind mongotest.Option) {
 			time.Sleep(5 * time.Millisecond)
 			for { // until it is certain that it was written
 				_, err := coll.InsertOne(ctx, item{ID: id})
-				if err == nil || errors.Is(err, allium.ErrDuplicateKey) {
+				if err == nil || errors.Is(err, mongoerr.ErrDuplicateKey) {
 					break
 				}
 				if ctx.Err() != nil {

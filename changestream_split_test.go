@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -159,7 +160,7 @@ func TestWatchTimeout(t *testing.T) {
 }
 
 func timeoutError(err error) bool {
-	t, ok := err.(*allium.TimeoutError)
+	t, ok := err.(*mongoerr.TimeoutError)
 	return ok && t.Timeout()
 }
 

@@ -14,6 +14,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 )
 
 // item is the document of these tests.
@@ -258,7 +259,7 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 		t.Errorf("%d commands were sent", n)
 	}
 	// What the server knows better, it says itself.
-	var server *allium.ServerError
+	var server *mongoerr.ServerError
 	at := &bson.Timestamp{T: 1}
 	token := bson.Raw(must(bson.Marshal(bson.D{{Key: "_data", Value: "00"}})))
 	if _, err := coll.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: token, StartAtOperationTime: at}); !errors.As(err, &server) {

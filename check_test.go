@@ -12,6 +12,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 )
 
 // TestChecksBeforeSending calls every operation with arguments that cannot be right: each is an error of the driver's own, nothing is
@@ -125,14 +126,14 @@ func TestChecksBeforeSending(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec.reset()
 			err := run()
-			var server *allium.ServerError
+			var server *mongoerr.ServerError
 			if err == nil || errors.As(err, &server) {
 				t.Fatalf("want an error of the driver's, got %v", err)
 			}
 			if operation, _, _ := strings.Cut(err.Error(), ": "); !operations.MatchString(operation) {
 				t.Errorf("the error does not say which operation it is about: %v", err)
 			}
-			if strings.Contains(name, "nil") && !strings.HasPrefix(name, "drop index") && !errors.Is(err, allium.ErrNilDocument) {
+			if strings.Contains(name, "nil") && !strings.HasPrefix(name, "drop index") && !errors.Is(err, mongoerr.ErrNilDocument) {
 				t.Errorf("the error is not ErrNilDocument: %v", err)
 			}
 			if len(rec.sent) > 0 {

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/auth"
 	"allium/internal/command"
 	"allium/internal/conn"
 	"allium/internal/exec"
+	"allium/internal/failure"
 	"allium/internal/logging"
-	"allium/internal/mongoerr"
 	"allium/internal/option"
 	"allium/internal/pool"
 	"allium/internal/session"
@@ -99,21 +100,18 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 		s.bson = overrideBSON(&bson.Options{UUID: representation}, o.BSON)
 	}
 	if s.readConcern == nil && cfg.ReadConcernLevel != "" {
-		s.readConcern = &ReadConcern{Level: cfg.ReadConcernLevel}
+		s.readConcern = &consistency.ReadConcern{Level: cfg.ReadConcernLevel}
 	}
 	if s.writeConcern == nil && (cfg.W != nil || cfg.Journal != nil || cfg.WTimeout != nil) {
-		s.writeConcern = &WriteConcern{W: cfg.W, Journal: cfg.Journal, Timeout: or(cfg.WTimeout, 0)}
+		s.writeConcern = &consistency.WriteConcern{W: cfg.W, Journal: cfg.Journal, Timeout: or(cfg.WTimeout, 0)}
 	}
 	if err := s.writeConcern.Validate(); err != nil {
 		return s, err
 	}
 	if s.readPreference == nil && (cfg.ReadPreference != "" || cfg.ReadPreferenceTags != nil || or(cfg.MaxStaleness, -1) > 0) {
-		rp := &ReadPreference{MaxStaleness: max(or(cfg.MaxStaleness, 0), 0)}
+		rp := &consistency.ReadPreference{MaxStaleness: max(or(cfg.MaxStaleness, 0), 0)}
 		if cfg.ReadPreference != "" {
-			var err error
-			if rp.Mode, err = topology.ParseReadMode(cfg.ReadPreference); err != nil {
-				return s, err
-			}
+			rp.Mode = consistency.ReadMode(cfg.ReadPreference)
 		}
 		for _, tags := range cfg.ReadPreferenceTags {
 			rp.TagSets = append(rp.TagSets, event.TagSet(tags))
@@ -125,7 +123,7 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 
 // build makes the floors below.
 func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) error {
-	if err := o.ReadRetryPolicy.Validate(); err != nil {
+	if err := o.ReadRetryPolicy.validate(); err != nil {
 		return err
 	}
 	var warnings []string
@@ -133,7 +131,11 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 	if o.Logger != nil {
 		handler = o.Logger.Handler()
 	}
-	c.log, warnings = logging.New(logging.Options{Handler: handler, Levels: o.LogLevels, MaxDocumentLength: o.MaxLogDocumentLength}, os.Getenv)
+	levels, err := o.logLevels()
+	if err != nil {
+		return err
+	}
+	c.log, warnings = logging.New(logging.Options{Handler: handler, Levels: levels, MaxDocumentLength: o.MaxLogDocumentLength}, os.Getenv)
 	c.warn(append(warnings, cfg.Warnings...))
 	connections, err := c.connections(cfg, o)
 	if err != nil {
@@ -161,7 +163,8 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 	c.exec = exec.New(exec.Config{
 		Topology: c.topology, Sessions: &c.sessions, RetryReads: or(cfg.RetryReads, true), RetryWrites: or(cfg.RetryWrites, true),
 		MaxAdaptiveRetries: or(cfg.MaxAdaptiveRetries, exec.DefaultMaxAdaptiveRetries), OverloadRetargeting: or(cfg.EnableOverloadRetargeting, false),
-		ReadRetry: o.ReadRetryPolicy, ServerAPI: o.ServerAPI, Monitor: o.CommandMonitor, Log: c.log,
+		ReadRetry: exec.ReadRetryPolicy{UntilSuccess: o.ReadRetryPolicy.Rule == RetryUntilSuccess, MaxAttempts: o.ReadRetryPolicy.MaxAttempts},
+		ServerAPI: (*conn.ServerAPI)(o.ServerAPI), Monitor: o.CommandMonitor, Log: c.log,
 		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 	})
 	return nil
@@ -182,7 +185,7 @@ func (c *Client) warn(warnings []string) {
 func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, error) {
 	var infos []conn.DriverInfo
 	if o.DriverInfo != nil {
-		infos = append(infos, *o.DriverInfo)
+		infos = append(infos, conn.DriverInfo(*o.DriverInfo))
 	}
 	metadata, err := conn.NewMetadata(cfg.AppName, infos...)
 	if err != nil {
@@ -205,7 +208,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 			return nil, err
 		}
 	}
-	dialer := o.Dialer
+	dialer := conn.Dialer(o.Dialer)
 	if cfg.Proxy.Host != "" {
 		if dialer, err = conn.NewProxyDialer(&cfg.Proxy, dialer); err != nil {
 			return nil, err
@@ -219,7 +222,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	}
 	connections := &conn.Config{
 		Authenticator: authenticator, RefuseCleartext: !o.AllowPlainWithoutTLS, ZlibLevel: cfg.ZlibCompressionLevel,
-		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: o.ServerAPI,
+		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: (*conn.ServerAPI)(o.ServerAPI),
 		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), Timeout: or(cfg.Timeout, 0),
 	}
 	for _, addr := range cfg.Hosts { // those that are discovered later are looked at when they are connected to
@@ -252,7 +255,7 @@ func (c *Client) scope() scope { return c.defaults }
 // there already is not added again. It is an error if a field contains "|" or NUL, is not UTF-8, or does not fit into the 512
 // bytes that servers accept. It is safe for concurrent use.
 func (c *Client) AppendDriverInfo(info DriverInfo) error {
-	if err := c.metadata.Append(info); err != nil {
+	if err := c.metadata.Append(conn.DriverInfo(info)); err != nil {
 		return fmt.Errorf("append driver info: %w", err)
 	}
 	return nil
@@ -261,7 +264,7 @@ func (c *Client) AppendDriverInfo(info DriverInfo) error {
 // PingOptions are the options of Ping.
 type PingOptions struct {
 	// ReadPreference says which kind of member must answer. Nil: the client's.
-	ReadPreference *ReadPreference
+	ReadPreference *consistency.ReadPreference
 }
 
 // Ping finds out whether the deployment can be reached: it sends a ping to a member that suits the read preference.
@@ -280,6 +283,12 @@ func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
 
 // Topology returns what the driver knows about the deployment at this moment.
 func (c *Client) Topology() *event.TopologyDescription { return c.topology.Description() }
+
+// HasReadableServer reports whether a topology has a server that suits a read preference. A nil read preference means the
+// primary. The counterpart for writes is the method HasWritableServer.
+func HasReadableServer(t *event.TopologyDescription, rp *consistency.ReadPreference) bool {
+	return topology.Readable(t, rp)
+}
 
 // Close frees the cursors that are still open, ends the client's sessions, closes its connections and waits until
 // everything in the background has ended. Operations that are still running get an error. If ctx ends first, Close returns its
@@ -318,7 +327,7 @@ func (c *Client) close(ctx context.Context) error {
 	c.cursors.kill(ctx, c.exec)
 	c.background.close(ctx)
 	c.endSessions(ctx)
-	return mongoerr.Join(ctx.Err(), c.closeEncryption(ctx), c.topology.Close(ctx), c.log.Close())
+	return failure.Join(ctx.Err(), c.closeEncryption(ctx), c.topology.Close(ctx), c.log.Close())
 }
 
 // endSessions tells the deployment that the pooled sessions are not needed any more. Errors are ignored, as the
@@ -333,7 +342,7 @@ func (c *Client) endSessions(ctx context.Context) {
 	for len(ids) > 0 && ctx.Err() == nil {
 		n := min(len(ids), command.MaxEndSessions)
 		op := exec.Op{Command: &command.EndSessions{IDs: ids[:n]}, DB: "admin", Kind: exec.Run, NoMaxTime: true, NoSession: true,
-			ReadPreference: &ReadPreference{Mode: PrimaryPreferred}}
+			ReadPreference: &consistency.ReadPreference{Mode: consistency.PrimaryPreferred}}
 		res, _ := c.exec.RunClosing(ctx, &op)
 		res.Release()
 		ids = ids[n:]

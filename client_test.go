@@ -15,6 +15,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 
 	"go.uber.org/goleak"
 )
@@ -78,7 +79,7 @@ func deadAddr(t *testing.T) string {
 func TestServerThatIsNotThere(t *testing.T) {
 	client := open(t, "mongodb://"+deadAddr(t)+"/?serverSelectionTimeoutMS=200")
 	err := client.Ping(t.Context())
-	var sel *allium.SelectionError
+	var sel *mongoerr.SelectionError
 	if !errors.As(err, &sel) {
 		t.Fatalf("want a SelectionError, got %v", err)
 	}
@@ -106,7 +107,7 @@ func TestContextEndsWhileSelecting(t *testing.T) {
 
 func checkTimeout(t *testing.T, err, class error, phase string) {
 	t.Helper()
-	var timeout *allium.TimeoutError
+	var timeout *mongoerr.TimeoutError
 	if !errors.Is(err, class) || !errors.As(err, &timeout) {
 		t.Fatalf("want a TimeoutError that is %v, got %T %[2]v", class, err)
 	}
@@ -214,7 +215,7 @@ func TestMalformedReplies(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			var c *allium.ConnectionError
+			var c *mongoerr.ConnectionError
 			if !errors.As(err, &c) {
 				t.Errorf("want a ConnectionError, got %T %[1]v", err)
 			}
@@ -307,10 +308,10 @@ func TestCloseFreesCursors(t *testing.T) {
 	}
 	for cur.Next(t.Context()) {
 	}
-	if !errors.Is(cur.Err(), allium.ErrClientClosed) {
+	if !errors.Is(cur.Err(), mongoerr.ErrClientClosed) {
 		t.Errorf("reading on after close: %v", cur.Err())
 	}
-	if err := client.Ping(t.Context()); !errors.Is(err, allium.ErrClientClosed) {
+	if err := client.Ping(t.Context()); !errors.Is(err, mongoerr.ErrClientClosed) {
 		t.Errorf("ping after close: %v", err)
 	}
 	if err := client.Close(t.Context()); err != nil {
@@ -366,7 +367,7 @@ func TestUUIDRepresentation(t *testing.T) {
 	}
 	// A collection may differ from its client.
 	standard := java.With(allium.CollectionOptions{BSON: &bson.Options{UUID: bson.UUIDStandard}})
-	if _, err := standard.FindOne(t.Context(), bson.M{"_id": id}); !errors.Is(err, allium.ErrNoDocuments) {
+	if _, err := standard.FindOne(t.Context(), bson.M{"_id": id}); !errors.Is(err, mongoerr.ErrNoDocuments) {
 		t.Errorf("found in the other representation: %v", err)
 	}
 }

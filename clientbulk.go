@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/command"
 	"allium/internal/exec"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // ClientWrite is one write of Client.BulkWrite: a model, and the collection that it is for.
@@ -27,7 +29,7 @@ type ClientBulkWriteOptions struct {
 	// VerboseResults asks for the result of each write, beside the sums.
 	VerboseResults bool
 	// WriteConcern replaces the client's. In a transaction it must be nil.
-	WriteConcern *WriteConcern
+	WriteConcern *consistency.WriteConcern
 	// BypassDocumentValidation lets the writes pass documents that a validator refuses.
 	BypassDocumentValidation *bool
 	// Let defines variables for aggregation expressions in updates and deletes.
@@ -85,7 +87,7 @@ type ClientDeleteResult struct {
 // by the indexes of the writes, at most one unless the operation was unordered; WriteConcernErrors, one per message to the server at
 // the most; Labels; and Err, an error that ended the operation early, such as one of the network.
 type ClientBulkWriteError struct {
-	BulkWriteError
+	mongoerr.BulkWriteError
 	// PartialResult says what was done before and beside the errors. It is nil unless it is certain that some write was.
 	PartialResult *ClientBulkWriteResult
 }
@@ -158,7 +160,7 @@ func (w *clientWrites) AppendDocument(dst []byte, i int) ([]byte, error) {
 // check finds what is wrong with the writes before any of them is sent, and numbers the inserts.
 func (w *clientWrites) check(o *bson.Options) error {
 	for i := range w.list {
-		if err := mongoerr.Join(checkName("database", w.list[i].Database), checkName("collection", w.list[i].Collection)); err != nil {
+		if err := failure.Join(checkName("database", w.list[i].Database), checkName("collection", w.list[i].Collection)); err != nil {
 			return fmt.Errorf("write %d: %w", i, err)
 		}
 	}
@@ -265,7 +267,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	if wc := res.Concern; wc != nil {
 		b.errs.WriteConcernErrors = append(b.errs.WriteConcernErrors, wc)
 		for _, l := range wc.Labels {
-			b.errs.AddLabel(l)
+			failure.AddTo(&b.errs.Labels, l)
 		}
 	}
 	// In an ordered operation, the error's index tells what came before it.
@@ -282,7 +284,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	}
 	// What became of the cursor must not be ignored beside an error (specification: Bulk Write, "Top-Level Errors").
 	if killed := cur.close(ctx); killed != nil && err != nil {
-		err = mongoerr.Join(err, killed)
+		err = failure.Join(err, killed)
 	}
 	return err
 }
@@ -311,7 +313,7 @@ func (b *clientBulk) outcomes(ctx context.Context, cur *cursor) error {
 func (b *clientBulk) outcome(o command.BulkOutcome) error {
 	i := b.cmd.First() + o.Index
 	if !o.OK {
-		e := mongoerr.NewWriteError(o.Raw, 0)
+		e := failure.NewWriteError(o.Raw, 0)
 		e.Index = i
 		b.errs.WriteErrors = append(b.errs.WriteErrors, e)
 		b.done = b.done || !b.opts.Unordered && o.Index > 0

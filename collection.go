@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 )
 
 // Collection is a collection whose documents are read and written as T. Take T from the application's own structs, or
@@ -16,9 +17,9 @@ type Collection[T any] struct {
 
 // CollectionOptions are settings of a collection that differ from its database's. Nil fields are inherited.
 type CollectionOptions struct {
-	ReadPreference *ReadPreference
-	ReadConcern    *ReadConcern
-	WriteConcern   *WriteConcern
+	ReadPreference *consistency.ReadPreference
+	ReadConcern    *consistency.ReadConcern
+	WriteConcern   *consistency.WriteConcern
 	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
 	Timeout *time.Duration
 	// BSON says how Go values and BSON correspond. The UUID representation is inherited if it does not choose one.

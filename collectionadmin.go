@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // adminFields collects the fields of a command of the catalog, as far as they are set.
@@ -104,7 +105,7 @@ func (o *CreateCollectionOptions) fields() any {
 	f.str("validationLevel", o.ValidationLevel)
 	f.str("validationAction", o.ValidationAction)
 	if o.Collation != nil {
-		f.value("collation", o.Collation.Document())
+		f.value("collation", o.Collation.raw())
 	}
 	f.str("viewOn", o.ViewOn)
 	f.value("pipeline", o.Pipeline)
@@ -258,7 +259,7 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 		return fmt.Errorf("drop collection: %w", err)
 	}
 	err = c.Database().admin(ctx, "drop collection", &command.Named{Command: "drop", Target: c.name, Fields: o.fields()}, o.Timeout)
-	if HasErrorCode(err, codeNamespaceNotFound) {
+	if mongoerr.HasCode(err, codeNamespaceNotFound) {
 		return nil
 	}
 	return err

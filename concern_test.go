@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/spectest"
 )
 
@@ -25,8 +26,8 @@ type concernCase struct {
 	IsAcknowledged       bool
 }
 
-func (c *concernCase) writeConcern() *allium.WriteConcern {
-	wc := &allium.WriteConcern{W: c.WriteConcern["w"]}
+func (c *concernCase) writeConcern() *consistency.WriteConcern {
+	wc := &consistency.WriteConcern{W: c.WriteConcern["w"]}
 	if n, ok := wc.W.(float64); ok {
 		wc.W = int(n)
 	}
@@ -50,7 +51,7 @@ func TestConcernDocuments(t *testing.T) {
 				p.rec.reset()
 				if tc.WriteConcern == nil {
 					level, _ := tc.ReadConcern["level"].(string)
-					rc := &allium.ReadConcern{Level: level}
+					rc := &consistency.ReadConcern{Level: level}
 					// Which levels there are is the server's business.
 					_, _ = p.coll.With(allium.CollectionOptions{ReadConcern: rc}).FindOne(t.Context(), bson.D{})
 					p.checkConcern(t, "find", "readConcern", tc.ReadConcernDocument, tc.IsServerDefault)
@@ -110,14 +111,14 @@ func (p *prose) checkConcern(t *testing.T, command, key string, want json.RawMes
 // TestWriteConcernTypes checks the BSON types and values at the edges.
 func TestWriteConcernTypes(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{})
-	_, _ = p.coll.With(allium.CollectionOptions{WriteConcern: &allium.WriteConcern{W: 1, Timeout: time.Microsecond}}).InsertOne(t.Context(), bson.D{})
+	_, _ = p.coll.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 1, Timeout: time.Microsecond}}).InsertOne(t.Context(), bson.D{})
 	wc := p.rec.of("insert")[0].writeConcern
 	timeout := wc.Lookup("wtimeout")
 	if ms, _ := timeout.AsInt64(); wc.Lookup("w").Type != bson.TypeInt32 || timeout.Type != bson.TypeInt64 || ms != 1 {
 		t.Errorf("the write concern is %v, want a wtimeout of 1: 0 would mean no bound", wc)
 	}
 	p.rec.reset()
-	for _, wc := range []*allium.WriteConcern{{W: 1 << 31}, {W: 1.0}, {W: int64(0)}, {W: -1}} {
+	for _, wc := range []*consistency.WriteConcern{{W: 1 << 31}, {W: 1.0}, {W: int64(0)}, {W: -1}} {
 		if _, err := p.coll.With(allium.CollectionOptions{WriteConcern: wc}).InsertOne(t.Context(), bson.D{}); err == nil {
 			t.Errorf("W %v is accepted", wc.W)
 		}

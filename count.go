@@ -9,6 +9,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // CountOptions are the options of CountDocuments and Count. The zero value of a field leaves it to the server.
@@ -49,7 +50,7 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	if err != nil {
 		return 0, fmt.Errorf("count documents: %w", err)
 	}
-	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation, Comment: o.Comment, RawData: o.RawData}
+	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation.raw(), Comment: o.Comment, RawData: o.RawData}
 	op := exec.Op{Command: cmd}
 	if err := c.op(ctx, &op, o.Timeout); err != nil {
 		return 0, fmt.Errorf("count documents: %w", err)
@@ -145,12 +146,12 @@ func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOpti
 		err = c.err
 	}
 	if err == nil && command.IsNil(filter) {
-		err = fmt.Errorf("filter: %w", ErrNilDocument)
+		err = fmt.Errorf("filter: %w", mongoerr.ErrNilDocument)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("count: %w", err)
 	}
-	cmd := &command.Count{Collection: c.name, Filter: filter, Skip: o.Skip, Limit: o.Limit, Hint: o.Hint, Collation: o.Collation,
+	cmd := &command.Count{Collection: c.name, Filter: filter, Skip: o.Skip, Limit: o.Limit, Hint: o.Hint, Collation: o.Collation.raw(),
 		Comment: o.Comment, RawData: o.RawData}
 	return c.count(ctx, "count", cmd, o.MaxTime, o.Timeout)
 }

@@ -9,8 +9,10 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 )
 
 // sentCommand is what the prose tests look at in a command that was sent. It holds no large documents.
@@ -176,7 +178,7 @@ func TestProseCRUDWriteConcernErrorDetails(t *testing.T) {
 	failPoint(t, p.client, bson.D{{Key: "failCommands", Value: bson.A{"insert"}}, {Key: "writeConcernError", Value: bson.D{
 		{Key: "code", Value: 100}, {Key: "codeName", Value: "UnsatisfiableWriteConcern"}, {Key: "errmsg", Value: "Not enough data-bearing nodes"}, {Key: "errInfo", Value: info}}}}, 1)
 	_, err := p.coll.InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}})
-	var wce *allium.WriteConcernError
+	var wce *mongoerr.WriteConcernError
 	if !errors.As(err, &wce) {
 		t.Fatalf("want a WriteConcernError, got %v", err)
 	}
@@ -195,7 +197,7 @@ func TestProseCRUDWriteErrorDetails(t *testing.T) {
 	}
 	p.rec.reset()
 	_, err := p.client.Database("db").Collection("test").InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}})
-	var we *allium.WriteError
+	var we *mongoerr.WriteError
 	if !errors.As(err, &we) || we.Code != 121 || we.Details == nil {
 		t.Fatalf("want a WriteError with code 121 and details, got %v", err)
 	}
@@ -343,7 +345,7 @@ func TestProseCRUDBulkWriteGetMoreFails(t *testing.T) {
 	failPoint(t, p.client, bson.D{{Key: "failCommands", Value: bson.A{"getMore"}}, {Key: "errorCode", Value: 8}}, 1)
 	_, err := p.client.BulkWrite(t.Context(), p.largeUpserts(), allium.ClientBulkWriteOptions{VerboseResults: true})
 	e := bulkError(t, err)
-	var top *allium.ServerError
+	var top *mongoerr.ServerError
 	if !errors.As(e.Err, &top) || top.Code != 8 {
 		t.Errorf("the top-level error is %v, want code 8", e.Err)
 	}
@@ -418,7 +420,7 @@ func TestProseCRUDBulkWriteWithoutRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{w})
-			var server *allium.ServerError
+			var server *mongoerr.ServerError
 			var bulk *allium.ClientBulkWriteError
 			if err == nil || errors.As(err, &server) || errors.As(err, &bulk) && bulk.PartialResult != nil {
 				t.Errorf("want a client-side error, got %v", err)
@@ -437,7 +439,7 @@ func TestProseCRUDBulkWriteUnacknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := p.maxMsg / p.maxDoc
-	res, err := p.client.BulkWrite(t.Context(), repeat(insertModel(large(p.maxDoc-500)), n+1), allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: allium.Unacknowledged()})
+	res, err := p.client.BulkWrite(t.Context(), repeat(insertModel(large(p.maxDoc-500)), n+1), allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: consistency.Unacknowledged()})
 	if err != nil || res.Acknowledged {
 		t.Fatalf("acknowledged is %v, error %v", res.Acknowledged, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
+	"allium/mongoerr"
 )
 
 // Cursor iterates over the documents that an operation found. It fetches them from the server in batches. It is not safe
@@ -318,7 +319,7 @@ func (c *cursor) getMore(ctx context.Context, began time.Time) error {
 
 // cursorGone reports whether the server said that it does not have the cursor any more.
 func cursorGone(err error) bool {
-	return HasErrorCode(err, codeCursorNotFound) || HasErrorCode(err, codeCursorKilled)
+	return mongoerr.HasCode(err, codeCursorNotFound) || mongoerr.HasCode(err, codeCursorKilled)
 }
 
 // killTimeout bounds how long closing a cursor may take.

@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -278,7 +279,7 @@ func TestCursorTimeoutModes(t *testing.T) {
 				for n < 3 && cur.Next(ctx) {
 					n++
 				}
-				var late *allium.TimeoutError
+				var late *mongoerr.TimeoutError
 				if tc.all && (n != 3 || cur.Err() != nil) || !tc.all && (n != 1 || !errors.As(cur.Err(), &late)) {
 					t.Errorf("%d documents, then %v", n, cur.Err())
 				}
@@ -351,7 +352,7 @@ func TestBatches(t *testing.T) {
 			batches++
 		}
 	}
-	var server *allium.ServerError
+	var server *mongoerr.ServerError
 	if batches != 1 || !errors.As(last, &server) || server.Code != 8 {
 		t.Errorf("%d batches, then %v", batches, last)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/option"
@@ -19,9 +20,9 @@ type Database struct {
 
 // DatabaseOptions are settings of a database that differ from its client's. Nil fields are inherited.
 type DatabaseOptions struct {
-	ReadPreference *ReadPreference
-	ReadConcern    *ReadConcern
-	WriteConcern   *WriteConcern
+	ReadPreference *consistency.ReadPreference
+	ReadConcern    *consistency.ReadConcern
+	WriteConcern   *consistency.WriteConcern
 	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
 	Timeout *time.Duration
 	// BSON says how Go values and BSON correspond. The UUID representation is inherited if it does not choose one.

@@ -43,7 +43,7 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	if err != nil {
 		return nil, fmt.Errorf("distinct: %w", err)
 	}
-	cmd := &command.Distinct{Collection: c.name, Field: field, Filter: filter, Collation: o.Collation, Comment: o.Comment, Hint: o.Hint, RawData: o.RawData}
+	cmd := &command.Distinct{Collection: c.name, Field: field, Filter: filter, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, RawData: o.RawData}
 	op := exec.Op{Command: cmd}
 	if err := c.op(ctx, &op, o.Timeout); err != nil {
 		return nil, fmt.Errorf("distinct: %w", err)

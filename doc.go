@@ -58,9 +58,8 @@
 //
 // # Errors
 //
-// Errors are values that work with errors.Is and errors.As: *ServerError, *WriteError, *BulkWriteError, *ClientBulkWriteError,
-// *WriteConcernError, *ConnectionError, *AuthError, *SelectionError and *TimeoutError; ErrNoDocuments, ErrDuplicateKey, ErrNilDocument,
-// ErrClientClosed and ErrPoolCleared are classes. IsTimeout, HasErrorCode and HasErrorLabel answer what several types can say. No
+// Errors are values that work with errors.Is and errors.As. Package allium/mongoerr has their types, such as *mongoerr.ServerError, their
+// classes, such as mongoerr.ErrNoDocuments, and mongoerr.IsTimeout, HasCode and HasLabel, which ask what several types can say. No
 // message contains a password.
 //
 // # Retries

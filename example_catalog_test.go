@@ -8,6 +8,8 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
+	"allium/mongoerr"
 )
 
 func ExampleClient_ListDatabases() {
@@ -92,7 +94,7 @@ func ExampleDatabase_With() {
 	client, done := connect()
 	defer done()
 	db := client.Database("app")
-	reports := db.With(allium.DatabaseOptions{ReadPreference: &allium.ReadPreference{Mode: allium.SecondaryPreferred}})
+	reports := db.With(allium.DatabaseOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.SecondaryPreferred}})
 	fmt.Println(db.Settings().ReadPreference == nil, reports.Settings().ReadPreference.Mode)
 	// Output: true secondaryPreferred
 }
@@ -171,9 +173,20 @@ func ExampleCollection_ListSearchIndexes() {
 
 // refusal returns the name of a server's error.
 func refusal(err error) string {
-	var refused *allium.ServerError
+	var refused *mongoerr.ServerError
 	if !errors.As(err, &refused) {
 		return fmt.Sprint(err)
 	}
 	return refused.Name
+}
+
+func ExampleHasReadableServer() {
+	client, done := connect()
+	defer done()
+	if err := client.Ping(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	topology := client.Topology()
+	fmt.Println(topology.HasWritableServer(), allium.HasReadableServer(topology, &consistency.ReadPreference{Mode: consistency.Secondary}))
+	// Output: true false
 }

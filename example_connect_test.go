@@ -2,7 +2,6 @@ package allium_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -46,24 +45,4 @@ func ExampleClientOptions_proxy() {
 	defer client.Close(context.Background())
 	fmt.Printf("%+v\n", *proxy)
 	// Output: {Host:localhost Port:0 Username:shop Password:***}
-}
-
-func ExampleAuthError() {
-	deployment, err := mongotest.Open(mongotest.Auth("ada", "lovelace"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer deployment.Stop()
-	client, err := allium.Open("mongodb://"+deployment.Hosts()[0], allium.ClientOptions{
-		Credential: &allium.Credential{Username: "ada", Password: "byron"},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(context.Background())
-	_, err = client.ListDatabaseNames(context.Background())
-	if refused, ok := errors.AsType[*allium.AuthError](err); ok {
-		fmt.Println(refused.Mechanism, refused.Wrapped.(*allium.ServerError).Name)
-	}
-	// Output: SCRAM-SHA-256 AuthenticationFailed
 }

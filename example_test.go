@@ -9,7 +9,9 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -99,7 +101,7 @@ func ExampleClient_Ping() {
 	}
 	defer client.Close(context.Background())
 	err = client.Ping(context.Background())
-	var none *allium.SelectionError
+	var none *mongoerr.SelectionError
 	fmt.Println("no server:", errors.As(err, &none))
 	// Output: no server: true
 }
@@ -140,7 +142,7 @@ func ExampleClient_StartSession() {
 		log.Fatal(err)
 	}
 	// Sees the deletion, whichever member it runs on.
-	n, err := users.With(allium.CollectionOptions{ReadPreference: &allium.ReadPreference{Mode: allium.Nearest}}).CountDocuments(ctx, bson.D{})
+	n, err := users.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}).CountDocuments(ctx, bson.D{})
 	fmt.Println(n, err)
 	// Output: 0 <nil>
 }
@@ -169,7 +171,7 @@ func ExampleCollection_InsertOne() {
 	}
 	fmt.Println(res.InsertedID)
 	_, err = users.InsertOne(ctx, bson.D{{Key: "_id", Value: "ada"}})
-	fmt.Println("duplicate:", errors.Is(err, allium.ErrDuplicateKey))
+	fmt.Println("duplicate:", errors.Is(err, mongoerr.ErrDuplicateKey))
 	// Output:
 	// ada
 	// duplicate: true
@@ -182,7 +184,7 @@ func ExampleCollection_InsertMany() {
 
 	docs := []bson.M{{"_id": 1}, {"_id": 2}, {"_id": 1}, {"_id": 3}}
 	res, err := users.InsertMany(context.Background(), docs, allium.InsertManyOptions{Unordered: true})
-	var bulk *allium.BulkWriteError
+	var bulk *mongoerr.BulkWriteError
 	if errors.As(err, &bulk) {
 		fmt.Println("refused:", bulk.WriteErrors[0].Index)
 	}
@@ -276,7 +278,7 @@ func ExampleCollection_FindOne() {
 	client, done := connect()
 	defer done()
 	_, err := people(client).FindOne(context.Background(), bson.M{"name": "Alan"})
-	fmt.Println(errors.Is(err, allium.ErrNoDocuments))
+	fmt.Println(errors.Is(err, mongoerr.ErrNoDocuments))
 	// Output: true
 }
 
@@ -565,7 +567,7 @@ func ExampleCollection_CreateSearchIndex() {
 	defer done()
 	// Search indexes are a service of Atlas.
 	_, err := people(client).CreateSearchIndex(context.Background(), allium.SearchIndexModel{Definition: bson.M{"mappings": bson.M{"dynamic": true}}})
-	var refused *allium.ServerError
+	var refused *mongoerr.ServerError
 	fmt.Println(errors.As(err, &refused), refused.Name)
 	// Output: true SearchNotEnabled
 }
@@ -617,20 +619,10 @@ func ExampleClient_ListDatabaseNames() {
 func ExampleCollection_With() {
 	client, done := connect()
 	defer done()
-	durable := people(client).With(allium.CollectionOptions{WriteConcern: allium.Majority()})
+	durable := people(client).With(allium.CollectionOptions{WriteConcern: consistency.Majority()})
 	_, err := durable.InsertOne(context.Background(), User{"Alan", 41})
 	fmt.Println(err)
 	// Output: <nil>
-}
-
-// Nobody waits for these, and nobody learns whether they arrived.
-func ExampleUnacknowledged() {
-	client, done := connect()
-	defer done()
-	log := client.Database("app").Collection("log", allium.CollectionOptions{WriteConcern: allium.Unacknowledged()})
-	res, err := log.InsertOne(context.Background(), bson.D{{Key: "text", Value: "hello"}})
-	fmt.Println(res.Acknowledged, err)
-	// Output: false <nil>
 }
 
 func ExampleClientOptions_commandMonitor() {

@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/mongotest"
 )
 
@@ -35,7 +36,7 @@ func transfer(ctx context.Context, accounts *allium.Collection[Account], from, t
 		}
 		_, err = accounts.UpdateOne(ctx, bson.M{"_id": to}, bson.M{"$inc": bson.M{"balance": amount}}, allium.UpdateOptions{Upsert: new(true)})
 		return err
-	}, allium.TransactionOptions{WriteConcern: allium.Majority()})
+	}, allium.TransactionOptions{WriteConcern: consistency.Majority()})
 }
 
 func ExampleClient_Transact_transfer() {
@@ -77,7 +78,7 @@ func ExampleSession_StartTransaction() {
 	ctx := allium.WithSession(context.Background(), s)
 	defer s.End(ctx)
 
-	if err := s.StartTransaction(allium.TransactionOptions{ReadConcern: &allium.ReadConcern{Level: "snapshot"}}); err != nil {
+	if err := s.StartTransaction(allium.TransactionOptions{ReadConcern: &consistency.ReadConcern{Level: "snapshot"}}); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := users.DeleteMany(ctx, bson.D{}); err != nil {

@@ -16,6 +16,7 @@ import (
 	"allium/event"
 	"allium/internal/testdeploy"
 	"allium/internal/wire"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -160,7 +161,7 @@ func (r *exhaustRig) check(t *testing.T, wire string, closed ...string) {
 func (r *exhaustRig) gone(t *testing.T, id int64) {
 	t.Helper()
 	_, err := r.coll.Database().RunCommand(t.Context(), bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}})
-	if e, ok := errors.AsType[*allium.ServerError](err); !ok || e.Code != 43 {
+	if e, ok := errors.AsType[*mongoerr.ServerError](err); !ok || e.Code != 43 {
 		t.Errorf("getMore on a cursor that was closed: %v", err)
 	}
 }
@@ -254,7 +255,7 @@ func TestExhaustCursorLeftEarly(t *testing.T) {
 		}
 		for cur.Next(t.Context()) {
 		}
-		if !errors.Is(cur.Err(), allium.ErrClientClosed) {
+		if !errors.Is(cur.Err(), mongoerr.ErrClientClosed) {
 			t.Errorf("error %v", cur.Err())
 		}
 		cur.Close(t.Context())
@@ -290,7 +291,7 @@ func TestExhaustCursorFails(t *testing.T) {
 	t.Run("connection", func(t *testing.T) {
 		r := startExhaust(t, mongotest.ReplicaSet(1))
 		cur := fail(t, r, mongotest.Fail{CloseConnection: true})
-		if _, ok := errors.AsType[*allium.ConnectionError](cur.Err()); !ok {
+		if _, ok := errors.AsType[*mongoerr.ConnectionError](cur.Err()); !ok {
 			t.Errorf("error %v", cur.Err())
 		}
 		r.check(t, "getMore+", event.ClosedError) // not tried again

@@ -9,6 +9,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // FindOptions are the options of Find. The zero value of a field leaves it to the server.
@@ -124,7 +125,7 @@ func (o *FindOptions) command(collection string, filter any) *command.Find {
 		Collection: collection, Filter: filter, Sort: o.Sort, Projection: o.Projection, Hint: o.Hint, Skip: o.Skip,
 		Limit: o.Limit, BatchSize: o.BatchSize, Comment: o.Comment, Max: o.Max, Min: o.Min, ReturnKey: o.ReturnKey,
 		ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay, MaxScan: o.MaxScan, Snapshot: o.Snapshot, NoCursorTimeout: o.NoCursorTimeout,
-		AllowPartialResults: o.AllowPartialResults, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation, Let: o.Let,
+		AllowPartialResults: o.AllowPartialResults, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation.raw(), Let: o.Let,
 		RawData: o.RawData, Tailable: o.CursorType != NonTailable, AwaitData: o.CursorType == TailableAwait,
 	}
 }
@@ -169,7 +170,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		cmd command.Find
 	}{cmd: command.Find{
 		Collection: c.name, Filter: filter, Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Limit: 1, SingleBatch: true,
-		Hint: o.Hint, Collation: o.Collation, Let: o.Let, Comment: o.Comment, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse,
+		Hint: o.Hint, Collation: o.Collation.raw(), Let: o.Let, Comment: o.Comment, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse,
 		AllowPartialResults: o.AllowPartialResults, ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay,
 		MaxScan: o.MaxScan, Snapshot: o.Snapshot, RawData: o.RawData,
 	}}
@@ -195,7 +196,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	case err != nil:
 		return doc, fmt.Errorf("find one: %w", err)
 	case raw == nil:
-		return doc, ErrNoDocuments
+		return doc, mongoerr.ErrNoDocuments
 	}
 	if err := decode(c.bson, raw, &doc); err != nil {
 		return doc, fmt.Errorf("find one: decode: %w", err)

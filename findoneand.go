@@ -8,6 +8,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // FindOneAndUpdateOptions are the options of FindOneAndUpdate. The zero value of a field leaves it to the server.
@@ -83,7 +84,7 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 	}
 	return c.findAndModify(ctx, "find one and update", &command.FindAndModify{
 		Filter: filter, Update: update, New: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort, Projection: o.Projection,
-		ArrayFilters: o.ArrayFilters, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
+		ArrayFilters: o.ArrayFilters, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Hint: o.Hint,
 		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
 	}, o.MaxTime, o.Timeout)
 }
@@ -93,7 +94,7 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T, opts ...FindOneAndReplaceOptions) (T, error) {
 	o, err := option.One(opts)
 	if err == nil && command.IsNil(&replacement) {
-		err = fmt.Errorf("replacement: %w", ErrNilDocument)
+		err = fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument)
 	}
 	if err != nil {
 		var zero T
@@ -101,7 +102,7 @@ func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, repla
 	}
 	return c.findAndModify(ctx, "find one and replace", &command.FindAndModify{
 		Filter: filter, Update: &replacement, Replacement: true, New: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort,
-		Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
+		Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Hint: o.Hint,
 		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
 	}, o.MaxTime, o.Timeout)
 }
@@ -115,7 +116,7 @@ func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts .
 		return zero, fmt.Errorf("find one and delete: %w", err)
 	}
 	return c.findAndModify(ctx, "find one and delete", &command.FindAndModify{
-		Filter: filter, Remove: true, Sort: o.Sort, Projection: o.Projection, Collation: o.Collation, Hint: o.Hint,
+		Filter: filter, Remove: true, Sort: o.Sort, Projection: o.Projection, Collation: o.Collation.raw(), Hint: o.Hint,
 		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
 	}, o.MaxTime, o.Timeout)
 }
@@ -142,12 +143,12 @@ func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *com
 		return doc, err
 	}
 	if !op.WriteConcern.Acknowledged() {
-		return doc, ErrNoDocuments // the server was asked for no answer
+		return doc, mongoerr.ErrNoDocuments // the server was asked for no answer
 	}
 	defer res.Release()
 	raw := command.ParseFindAndModify(res.Reply)
 	if raw == nil {
-		return doc, ErrNoDocuments
+		return doc, mongoerr.ErrNoDocuments
 	}
 	if err := decode(c.bson, raw, &doc); err != nil {
 		return doc, fmt.Errorf("%s: decode: %w", what, err)

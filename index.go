@@ -82,7 +82,7 @@ func (m *IndexModel) options() any {
 		}
 	}
 	if m.Collation != nil {
-		add("collation", m.Collation.Document())
+		add("collation", m.Collation.raw())
 	}
 	for _, f := range []struct{ key, v string }{{"default_language", m.DefaultLanguage}, {"language_override", m.LanguageOverride}} {
 		if f.v != "" {

@@ -9,8 +9,9 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // InsertOneOptions are the options of InsertOne. The zero value of a field leaves it to the server.
@@ -110,7 +111,7 @@ func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 	start := len(dst)
 	v := d.at(i)
 	if command.IsNil(v) {
-		return dst, command.ErrNilDocument
+		return dst, mongoerr.ErrNilDocument
 	}
 	dst, err := marshalAppend(d.bson, dst, v)
 	if err != nil {
@@ -223,7 +224,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (
 	}
 	switch refused := len(reply.errors) > 0; {
 	case refused && reply.concern != nil:
-		err = mongoerr.Join(reply.errors[0], reply.concern)
+		err = failure.Join(reply.errors[0], reply.concern)
 	case refused:
 		err = reply.errors[0]
 	case reply.concern != nil:
@@ -265,7 +266,7 @@ func (w *writer) read(res exec.Result, base, count int) (reply writeReply, err e
 		if !ok {
 			return reply, fmt.Errorf("%s: a write error in the server's reply is a %s, want a document", w.what, v.Type)
 		}
-		e := mongoerr.NewWriteError(doc, base)
+		e := failure.NewWriteError(doc, base)
 		if e.Index < base || e.Index >= base+count {
 			return reply, fmt.Errorf("%s: server's reply says that statement %d of %d failed", w.what, e.Index-base, count)
 		}
@@ -319,7 +320,7 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 			if reply.concern != nil {
 				bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, reply.concern)
 				for _, l := range reply.concern.Labels {
-					bulk.AddLabel(l)
+					failure.AddTo(&bulk.Labels, l)
 				}
 			}
 		}

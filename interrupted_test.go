@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -62,7 +63,7 @@ func TestWatchOutlivesTimeouts(t *testing.T) {
 				})
 				start, n := time.Now(), 0
 				for ; !s.Next(t.Context()); n++ {
-					if !allium.IsTimeout(s.Err()) {
+					if !mongoerr.IsTimeout(s.Err()) {
 						t.Fatalf("after %v: %v", time.Since(start), s.Err())
 					}
 					if time.Since(start) > time.Minute || n > 1000 {
@@ -95,15 +96,15 @@ func TestClosedAfterTimeout(t *testing.T) {
 		stream, cur := watchCapped(t, r)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if stream.Next(ctx) || cur.Next(ctx) || !allium.IsTimeout(stream.Err()) || !allium.IsTimeout(cur.Err()) {
+		if stream.Next(ctx) || cur.Next(ctx) || !mongoerr.IsTimeout(stream.Err()) || !mongoerr.IsTimeout(cur.Err()) {
 			t.Fatal(stream.Err(), cur.Err())
 		}
 		stream.Close(t.Context())
 		cur.Close(t.Context())
-		if stream.Next(t.Context()) || stream.Err() == nil || allium.IsTimeout(stream.Err()) {
+		if stream.Next(t.Context()) || stream.Err() == nil || mongoerr.IsTimeout(stream.Err()) {
 			t.Errorf("stream: %v", stream.Err())
 		}
-		if cur.Next(t.Context()) || cur.Err() == nil || allium.IsTimeout(cur.Err()) {
+		if cur.Next(t.Context()) || cur.Err() == nil || mongoerr.IsTimeout(cur.Err()) {
 			t.Errorf("cursor: %v", cur.Err())
 		}
 	})
@@ -177,7 +178,7 @@ func TestTailingAfterTimeouts(t *testing.T) {
 							got = append(got, n)
 						} else if cur.Err() != nil {
 							timeouts++
-							if !allium.IsTimeout(cur.Err()) || cur.ID() == 0 {
+							if !mongoerr.IsTimeout(cur.Err()) || cur.ID() == 0 {
 								t.Fatalf("documents %v, then %v, id %d", got, cur.Err(), cur.ID())
 							}
 						}

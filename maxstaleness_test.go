@@ -12,6 +12,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -33,7 +34,7 @@ func sentReadPreference(t *testing.T, options string) string {
 		return nil, nil
 	})
 	client := open(t, d.URI()+options, allium.ClientOptions{Dialer: d})
-	if _, err := client.Database("db").Collection("c").FindOne(t.Context(), bson.D{}); !errors.Is(err, allium.ErrNoDocuments) {
+	if _, err := client.Database("db").Collection("c").FindOne(t.Context(), bson.D{}); !errors.Is(err, mongoerr.ErrNoDocuments) {
 		t.Fatal(err)
 	}
 	mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/testdeploy"
 )
 
@@ -131,9 +132,9 @@ func TestTransactionMisuse(t *testing.T) {
 		run  func() error
 		want string
 	}{
-		"w: 0": {func() error { return start(allium.TransactionOptions{WriteConcern: allium.Unacknowledged()}) }, "unacknowledged"},
+		"w: 0": {func() error { return start(allium.TransactionOptions{WriteConcern: consistency.Unacknowledged()}) }, "unacknowledged"},
 		"a write concern that cannot be": {func() error {
-			return start(allium.TransactionOptions{WriteConcern: &allium.WriteConcern{W: 0, Journal: new(true)}})
+			return start(allium.TransactionOptions{WriteConcern: &consistency.WriteConcern{W: 0, Journal: new(true)}})
 		}, "exclude each other"},
 		"a timeout":   {func() error { return start(allium.TransactionOptions{Timeout: new(time.Second)}) }, "timeout"},
 		"two options": {func() error { return start(allium.TransactionOptions{}, allium.TransactionOptions{}) }, "at most one"},
@@ -159,7 +160,7 @@ func TestTransactionMisuse(t *testing.T) {
 			return client.Transact(ctx, func(ctx context.Context) error {
 				_, err := coll.FindOne(ctx, bson.D{})
 				return err
-			}, allium.TransactionOptions{ReadPreference: &allium.ReadPreference{Mode: allium.Secondary}})
+			}, allium.TransactionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
 		}, "read preference in a transaction must be primary"},
 		"a session of another client": {func() error {
 			other, _ := misuse(t)

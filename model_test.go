@@ -11,6 +11,8 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
+	"allium/mongoerr"
 	"allium/mongotest"
 
 	"pgregory.net/rapid"
@@ -203,11 +205,11 @@ func newWorld(kind mongotest.Option) (*world, error) {
 
 func (w *world) connect() (*actor, error) {
 	client, err := allium.Open(w.d.URI(), allium.ClientOptions{Dialer: w.d, HeartbeatInterval: new(500 * time.Millisecond),
-		WriteConcern: allium.Majority(), ReadConcern: &allium.ReadConcern{Level: "majority"}})
+		WriteConcern: consistency.Majority(), ReadConcern: &consistency.ReadConcern{Level: "majority"}})
 	if err != nil {
 		return nil, err
 	}
-	sess, err := client.StartSession(allium.SessionOptions{Transaction: allium.TransactionOptions{ReadConcern: &allium.ReadConcern{Level: "snapshot"}}})
+	sess, err := client.StartSession(allium.SessionOptions{Transaction: allium.TransactionOptions{ReadConcern: &consistency.ReadConcern{Level: "snapshot"}}})
 	return &actor{world: w, client: client, coll: allium.CollectionOf[list](client.Database("model"), "lists"), sess: sess}, err
 }
 
@@ -321,7 +323,7 @@ func (a *actor) commit(ctx context.Context) {
 			r.outcome = committed
 			return
 		}
-		if !allium.HasErrorLabel(err, "UnknownTransactionCommitResult") {
+		if !mongoerr.HasLabel(err, "UnknownTransactionCommitResult") {
 			return
 		}
 	}

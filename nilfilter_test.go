@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 )
 
 // A filter that is a nil map, slice or pointer was forgotten, and is no request for all documents, whatever its type.
@@ -51,7 +52,7 @@ func TestTypedNilFilters(t *testing.T) {
 			},
 			"command": func() error { return second(coll.Database().RunCommand(t.Context(), none)) },
 		} {
-			if err := do(); err == nil || !errors.Is(err, allium.ErrNilDocument) && kind != "pointer to itself" {
+			if err := do(); err == nil || !errors.Is(err, mongoerr.ErrNilDocument) && kind != "pointer to itself" {
 				t.Errorf("%s with %s: %v, want that the document is nil", name, kind, err)
 			}
 		}

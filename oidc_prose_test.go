@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"allium"
+	"allium/auth"
 	"allium/bson"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -35,7 +37,7 @@ type oidcWorld struct {
 	calls  atomic.Int32
 	active atomic.Int32
 	mu     sync.Mutex
-	params []allium.OIDCParams
+	params []auth.OIDCParams
 }
 
 func startOIDC(t *testing.T, providers ...mongotest.IdentityProvider) *oidcWorld {
@@ -59,8 +61,8 @@ func (w *oidcWorld) tokens(t *testing.T, user string, tokens ...string) {
 }
 
 // returning is a callback that returns the credentials in turn, and the last one from then on.
-func (w *oidcWorld) returning(t *testing.T, credentials ...allium.OIDCCredential) allium.OIDCCallback {
-	return func(ctx context.Context, p allium.OIDCParams) (allium.OIDCCredential, error) {
+func (w *oidcWorld) returning(t *testing.T, credentials ...auth.OIDCCredential) auth.OIDCCallback {
+	return func(ctx context.Context, p auth.OIDCParams) (auth.OIDCCredential, error) {
 		if w.active.Add(1) > 1 {
 			t.Error("the callback is called twice at once")
 		}
@@ -76,7 +78,7 @@ func (w *oidcWorld) returning(t *testing.T, credentials ...allium.OIDCCredential
 	}
 }
 
-func access(token string) allium.OIDCCredential { return allium.OIDCCredential{AccessToken: token} }
+func access(token string) auth.OIDCCredential { return auth.OIDCCredential{AccessToken: token} }
 
 // uri is that of a client without a user's name.
 func (w *oidcWorld) uri(user string) string {
@@ -86,7 +88,7 @@ func (w *oidcWorld) uri(user string) string {
 	return "mongodb://" + user + w.Hosts()[0] + "/?authMechanism=MONGODB-OIDC&retryReads=false"
 }
 
-func (w *oidcWorld) client(t *testing.T, user string, o *allium.OIDC) *allium.Client {
+func (w *oidcWorld) client(t *testing.T, user string, o *auth.OIDC) *allium.Client {
 	t.Helper()
 	return open(t, w.uri(user), allium.ClientOptions{OIDC: o, Dialer: w})
 }
@@ -132,12 +134,12 @@ func TestProseOIDCMachine(t *testing.T) {
 	good := access(tokenOf1)
 	subtest(t, "1.1 callback is called during authentication", func(t *testing.T) {
 		w := startOIDC(t)
-		w.find(t, w.client(t, "", &allium.OIDC{Callback: w.returning(t, good)}), true)
+		w.find(t, w.client(t, "", &auth.OIDC{Callback: w.returning(t, good)}), true)
 		w.called(t, 1)
 	})
 	subtest(t, "1.2 callback is called once for multiple connections", func(t *testing.T) {
 		w := startOIDC(t)
-		client := w.client(t, "", &allium.OIDC{Callback: w.returning(t, good)})
+		client := w.client(t, "", &auth.OIDC{Callback: w.returning(t, good)})
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
@@ -151,24 +153,24 @@ func TestProseOIDCMachine(t *testing.T) {
 	})
 	subtest(t, "2.1 valid callback inputs", func(t *testing.T) {
 		w := startOIDC(t)
-		w.find(t, w.client(t, "test_user1", &allium.OIDC{Callback: w.returning(t, good)}), true)
-		if len(w.params) != 1 || w.params[0] != (allium.OIDCParams{Version: 1, Username: "test_user1"}) {
+		w.find(t, w.client(t, "test_user1", &auth.OIDC{Callback: w.returning(t, good)}), true)
+		if len(w.params) != 1 || w.params[0] != (auth.OIDCParams{Version: 1, Username: "test_user1"}) {
 			t.Errorf("the callback got %+v", w.params)
 		}
 	})
 	subtest(t, "2.2 and 2.3 callback returns nothing", func(t *testing.T) {
 		w := startOIDC(t)
-		err := w.find(t, w.client(t, "", &allium.OIDC{Callback: w.returning(t, allium.OIDCCredential{})}), false)
-		if ae, ok := errors.AsType[*allium.AuthError](err); !ok || !strings.Contains(ae.Error(), "no access token") {
+		err := w.find(t, w.client(t, "", &auth.OIDC{Callback: w.returning(t, auth.OIDCCredential{})}), false)
+		if ae, ok := errors.AsType[*mongoerr.AuthError](err); !ok || !strings.Contains(ae.Error(), "no access token") {
 			t.Errorf("error %T: %v", err, err)
 		}
-		err = w.find(t, w.client(t, "", &allium.OIDC{Callback: w.returning(t, allium.OIDCCredential{AccessToken: tokenOf1, ExpiresIn: -1})}), false)
-		if _, ok := errors.AsType[*allium.AuthError](err); !ok {
+		err = w.find(t, w.client(t, "", &auth.OIDC{Callback: w.returning(t, auth.OIDCCredential{AccessToken: tokenOf1, ExpiresIn: -1})}), false)
+		if _, ok := errors.AsType[*mongoerr.AuthError](err); !ok {
 			t.Errorf("error %T: %v", err, err)
 		}
 		broken := errors.New("no network")
-		callback := func(context.Context, allium.OIDCParams) (allium.OIDCCredential, error) { return good, broken }
-		if err := w.find(t, w.client(t, "", &allium.OIDC{Callback: callback}), false); !errors.Is(err, broken) {
+		callback := func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) { return good, broken }
+		if err := w.find(t, w.client(t, "", &auth.OIDC{Callback: callback}), false); !errors.Is(err, broken) {
 			t.Errorf("error %T: %v", err, err)
 		}
 	})
@@ -176,15 +178,15 @@ func TestProseOIDCMachine(t *testing.T) {
 		callback := new(oidcWorld).returning(t, good)
 		for name, bad := range map[string]struct {
 			properties string
-			oidc       *allium.OIDC
+			oidc       *auth.OIDC
 		}{
-			"2.4: a callback and an environment":          {"ENVIRONMENT:test", &allium.OIDC{Callback: callback}},
-			"2.5: allowed hosts and an environment":       {"ENVIRONMENT:azure,TOKEN_RESOURCE:x", &allium.OIDC{AllowedHosts: []string{}}},
-			"allowed hosts and a callback":                {"", &allium.OIDC{Callback: callback, AllowedHosts: []string{"localhost"}}},
-			"two callbacks":                               {"", &allium.OIDC{Callback: callback, HumanCallback: callback}},
+			"2.4: a callback and an environment":          {"ENVIRONMENT:test", &auth.OIDC{Callback: callback}},
+			"2.5: allowed hosts and an environment":       {"ENVIRONMENT:azure,TOKEN_RESOURCE:x", &auth.OIDC{AllowedHosts: []string{}}},
+			"allowed hosts and a callback":                {"", &auth.OIDC{Callback: callback, AllowedHosts: []string{"localhost"}}},
+			"two callbacks":                               {"", &auth.OIDC{Callback: callback, HumanCallback: callback}},
 			"neither":                                     {"", nil},
-			"nothing in it":                               {"", &allium.OIDC{}},
-			"1.7: allowed hosts in the connection string": {"ALLOWED_HOSTS:%5B%22example.com%22%5D", &allium.OIDC{HumanCallback: callback}},
+			"nothing in it":                               {"", &auth.OIDC{}},
+			"1.7: allowed hosts in the connection string": {"ALLOWED_HOSTS:%5B%22example.com%22%5D", &auth.OIDC{HumanCallback: callback}},
 		} {
 			uri := "mongodb://localhost/?authMechanism=MONGODB-OIDC"
 			if bad.properties != "" {
@@ -195,14 +197,14 @@ func TestProseOIDCMachine(t *testing.T) {
 				t.Errorf("%s: no error", name)
 			}
 		}
-		if client, err := allium.Open("mongodb://u:p@localhost", allium.ClientOptions{OIDC: &allium.OIDC{Callback: callback}}); err == nil {
+		if client, err := allium.Open("mongodb://u:p@localhost", allium.ClientOptions{OIDC: &auth.OIDC{Callback: callback}}); err == nil {
 			client.Close(t.Context())
 			t.Error("callback for another mechanism: no error")
 		}
 	})
 	subtest(t, "3.1 authentication failure with cached token", func(t *testing.T) {
 		w := startOIDC(t)
-		client := w.client(t, "", &allium.OIDC{Callback: w.returning(t, good, access("token 2"))})
+		client := w.client(t, "", &auth.OIDC{Callback: w.returning(t, good, access("token 2"))})
 		w.find(t, client, true)
 		w.tokens(t, "test_user1", "token 2") // from here on the cached one is poison
 		w.dropConnections(t, client)
@@ -212,15 +214,15 @@ func TestProseOIDCMachine(t *testing.T) {
 	})
 	subtest(t, "3.2 authentication failure without cached token", func(t *testing.T) {
 		w := startOIDC(t)
-		err := w.find(t, w.client(t, "", &allium.OIDC{Callback: w.returning(t, access(wrongToken))}), false)
-		if se, ok := errors.AsType[*allium.ServerError](err); !ok || se.Code != 18 || strings.Contains(err.Error(), wrongToken) {
+		err := w.find(t, w.client(t, "", &auth.OIDC{Callback: w.returning(t, access(wrongToken))}), false)
+		if se, ok := errors.AsType[*mongoerr.ServerError](err); !ok || se.Code != 18 || strings.Contains(err.Error(), wrongToken) {
 			t.Errorf("error %T: %v", err, err)
 		}
 		w.called(t, 1)
 	})
 	subtest(t, "3.3 unexpected error does not clear the cache", func(t *testing.T) {
 		w := startOIDC(t)
-		client := w.client(t, "", &allium.OIDC{Callback: w.returning(t, good)})
+		client := w.client(t, "", &auth.OIDC{Callback: w.returning(t, good)})
 		w.FailCommand(mongotest.Fail{Commands: []string{"saslStart"}, Times: 1, Code: 20})
 		w.find(t, client, false)
 		w.called(t, 1)
@@ -229,7 +231,7 @@ func TestProseOIDCMachine(t *testing.T) {
 	})
 	subtest(t, "4.1 reauthentication succeeds", func(t *testing.T) {
 		w := startOIDC(t)
-		client := w.client(t, "", &allium.OIDC{Callback: w.returning(t, good)})
+		client := w.client(t, "", &auth.OIDC{Callback: w.returning(t, good)})
 		w.reauthentication("find")
 		w.find(t, client, true)
 		w.called(t, 2)
@@ -237,7 +239,7 @@ func TestProseOIDCMachine(t *testing.T) {
 	for command, name := range map[string]string{"find": "4.2 read commands fail if reauthentication fails", "insert": "4.3 write commands fail if reauthentication fails"} {
 		subtest(t, name, func(t *testing.T) {
 			w := startOIDC(t)
-			client := w.client(t, "", &allium.OIDC{Callback: w.returning(t, good, access(wrongToken))})
+			client := w.client(t, "", &auth.OIDC{Callback: w.returning(t, good, access(wrongToken))})
 			do := func(ok bool) { w.find(t, client, ok) }
 			if command == "insert" {
 				do = func(ok bool) { w.insert(t, client, ok) }
@@ -250,7 +252,7 @@ func TestProseOIDCMachine(t *testing.T) {
 	}
 	subtest(t, "4.4 speculative authentication is ignored on reauthentication", func(t *testing.T) {
 		w := startOIDC(t)
-		client := w.client(t, "", &allium.OIDC{Callback: w.returning(t, good)})
+		client := w.client(t, "", &auth.OIDC{Callback: w.returning(t, good)})
 		w.find(t, client, true)
 		w.dropConnections(t, client)
 		w.calls.Store(0)
@@ -275,7 +277,7 @@ func TestProseOIDCMachine(t *testing.T) {
 	})
 	subtest(t, "4.5 reauthentication with a session", func(t *testing.T) {
 		w := startOIDC(t)
-		client := w.client(t, "", &allium.OIDC{Callback: w.returning(t, good)})
+		client := w.client(t, "", &auth.OIDC{Callback: w.returning(t, good)})
 		w.reauthentication("find")
 		session, err := client.StartSession()
 		if err != nil {
@@ -314,9 +316,9 @@ func TestProseOIDCEnvironments(t *testing.T) {
 }
 
 func TestProseOIDCHuman(t *testing.T) {
-	good := allium.OIDCCredential{AccessToken: tokenOf1, RefreshToken: "refresh"}
-	person := func(w *oidcWorld, t *testing.T, user string, credentials ...allium.OIDCCredential) *allium.Client {
-		return w.client(t, user, &allium.OIDC{HumanCallback: w.returning(t, credentials...)})
+	good := auth.OIDCCredential{AccessToken: tokenOf1, RefreshToken: "refresh"}
+	person := func(w *oidcWorld, t *testing.T, user string, credentials ...auth.OIDCCredential) *allium.Client {
+		return w.client(t, user, &auth.OIDC{HumanCallback: w.returning(t, credentials...)})
 	}
 	subtest(t, "1.1 single principal, implicit user name", func(t *testing.T) {
 		w := startOIDC(t)
@@ -344,9 +346,9 @@ func TestProseOIDCHuman(t *testing.T) {
 	subtest(t, "1.6 allowed hosts", func(t *testing.T) {
 		w := startOIDC(t)
 		for _, hosts := range [][]string{{}, {"example.com"}, {"0.0.1", "*", ".0.0.1"}} {
-			w.find(t, w.client(t, "", &allium.OIDC{HumanCallback: w.returning(t, good), AllowedHosts: hosts}), false)
+			w.find(t, w.client(t, "", &auth.OIDC{HumanCallback: w.returning(t, good), AllowedHosts: hosts}), false)
 			uri := strings.Replace(w.uri(""), "?", "?ignored=example.com&", 1)
-			w.find(t, open(t, uri, allium.ClientOptions{Dialer: w, OIDC: &allium.OIDC{HumanCallback: w.returning(t, good), AllowedHosts: hosts}}), false)
+			w.find(t, open(t, uri, allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{HumanCallback: w.returning(t, good), AllowedHosts: hosts}}), false)
 		}
 		w.called(t, 0)
 	})
@@ -368,7 +370,7 @@ func TestProseOIDCHuman(t *testing.T) {
 	})
 	subtest(t, "2.2 callback returns nothing", func(t *testing.T) {
 		w := startOIDC(t)
-		w.find(t, person(w, t, "", allium.OIDCCredential{}), false)
+		w.find(t, person(w, t, "", auth.OIDCCredential{}), false)
 	})
 	subtest(t, "2.3 refresh token is passed to the callback", func(t *testing.T) {
 		w := startOIDC(t)
@@ -396,7 +398,7 @@ func TestProseOIDCHuman(t *testing.T) {
 	subtest(t, "4.1 reauthentication succeeds", func(t *testing.T) {
 		w := startOIDC(t)
 		var seen []string
-		client := open(t, w.uri(""), allium.ClientOptions{Dialer: w, OIDC: &allium.OIDC{HumanCallback: w.returning(t, good)}, CommandMonitor: &event.CommandMonitor{
+		client := open(t, w.uri(""), allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{HumanCallback: w.returning(t, good)}, CommandMonitor: &event.CommandMonitor{
 			Started:   func(_ context.Context, e *event.CommandStarted) { seen = append(seen, "started "+e.CommandName) },
 			Succeeded: func(_ context.Context, e *event.CommandSucceeded) { seen = append(seen, "succeeded "+e.CommandName) },
 			Failed:    func(_ context.Context, e *event.CommandFailed) { seen = append(seen, "failed "+e.CommandName) },
@@ -411,7 +413,7 @@ func TestProseOIDCHuman(t *testing.T) {
 			t.Errorf("events %q, want %q", seen, want)
 		}
 	})
-	for name, second := range map[string]allium.OIDCCredential{
+	for name, second := range map[string]auth.OIDCCredential{
 		"4.2 reauthentication succeeds without refresh token":    access(tokenOf1),
 		"4.3 reauthentication succeeds after refresh has failed": {AccessToken: tokenOf1, RefreshToken: "bad"},
 	} {
@@ -427,7 +429,7 @@ func TestProseOIDCHuman(t *testing.T) {
 	}
 	subtest(t, "4.4 reauthentication fails", func(t *testing.T) {
 		w := startOIDC(t)
-		client := person(w, t, "", good, allium.OIDCCredential{AccessToken: wrongToken, RefreshToken: "bad"})
+		client := person(w, t, "", good, auth.OIDCCredential{AccessToken: wrongToken, RefreshToken: "bad"})
 		w.find(t, client, true)
 		w.called(t, 1)
 		w.reauthentication("find")

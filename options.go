@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"time"
 
+	"allium/auth"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
-	"allium/internal/auth"
-	"allium/internal/conn"
-	"allium/internal/exec"
 	"allium/internal/logging"
 	"allium/internal/redact"
 	"allium/internal/uri"
@@ -27,16 +26,16 @@ type ClientOptions struct {
 	// DriverInfo names a library that wraps the driver.
 	DriverInfo *DriverInfo
 	// Credential says who the client is. It replaces the connection string's as a whole.
-	Credential *Credential
+	Credential *auth.Credential
 	// AllowPlainWithoutTLS lets the mechanism PLAIN send the password to servers on other machines without TLS, where everybody on
 	// the way can read it. Without it, Open and connections to such servers fail.
 	AllowPlainWithoutTLS bool
 	// OIDC is where the access tokens of MONGODB-OIDC come from, if not from the property ENVIRONMENT of the credential.
-	OIDC *OIDC
+	OIDC *auth.OIDC
 	// AWSCredentials returns the keys of MONGODB-AWS, for each connection that is made; it may be called by many goroutines. Nil: they
 	// come from the environment (variables, web identity, container, virtual machine). The providers of Amazon's SDK fit in with one
 	// line around them.
-	AWSCredentials AWSCallback
+	AWSCredentials auth.AWSCallback
 
 	// ReplicaSet is the name that the replica set must have. Direct connects to one server only, whatever set it belongs to.
 	ReplicaSet   string
@@ -48,9 +47,9 @@ type ClientOptions struct {
 	SRVMaxHosts    *int
 
 	// ReadPreference, ReadConcern and WriteConcern are handed down to databases and collections.
-	ReadPreference *ReadPreference
-	ReadConcern    *ReadConcern
-	WriteConcern   *WriteConcern
+	ReadPreference *consistency.ReadPreference
+	ReadConcern    *consistency.ReadConcern
+	WriteConcern   *consistency.WriteConcern
 	// BSON says how Go values and BSON correspond, for example which UUID representation is used: if it does not choose one, the
 	// connection string's uuidRepresentation. Nil: the defaults of package bson.
 	BSON *bson.Options
@@ -142,99 +141,62 @@ type ClientOptions struct {
 // Format prints the options that are set, without their secrets, whatever the verb.
 func (o ClientOptions) Format(f fmt.State, _ rune) { redact.SetFields(f, o) }
 
-// LogComponent is a part of the driver whose log messages have a level of their own (specification: Logging).
-type LogComponent = logging.Component
+// LogComponent is a part of the driver whose log messages have a level of their own.
+type LogComponent string
 
 // The components.
 const (
-	LogCommand         = logging.Command
-	LogTopology        = logging.Topology
-	LogServerSelection = logging.ServerSelection
-	LogConnection      = logging.Connection
+	LogCommand         LogComponent = "command"         // commands: started, succeeded, failed
+	LogTopology        LogComponent = "topology"        // the discovery and monitoring of servers
+	LogServerSelection LogComponent = "serverSelection" // the selection of a server for each operation
+	LogConnection      LogComponent = "connection"      // connections and their pools
 )
 
-// Credential says who the client is, and how it proves it: Username, Password (PasswordSet says that an empty one is meant), Source
-// (the database that the user is defined in; empty: what the mechanism asks for, mostly "admin"), Mechanism ("" negotiates SCRAM with
-// the server) and Properties of the mechanism, a map of strings. It never prints its password.
-//
-// The properties of MONGODB-OIDC are ENVIRONMENT ("azure", "gcp" or "k8s", which provide access tokens by themselves) and, for the first
-// two, TOKEN_RESOURCE, who the tokens are for. A resource may hold colons; one with a comma cannot stand in a connection string.
-type Credential = uri.Credential
+// ReadRetryPolicy says how often a read is tried again. It does not apply inside of transactions, where reads are not tried
+// again, and after the error of an overloaded server. The context, the timeout and the selection timeout end every attempt.
+type ReadRetryPolicy struct {
+	// Rule says when a read is tried again.
+	Rule ReadRetryRule
+	// MaxAttempts bounds the attempts, the first one included. Zero leaves it to the rule.
+	MaxAttempts int
+}
 
-// OIDC says where the access tokens of MONGODB-OIDC come from (specification: Authentication): from Callback, for services, which has
-// the client's ConnectTimeout or Timeout to return one, or a minute; or from HumanCallback, which has a person log in within five
-// minutes, and whose token is sent to AllowedHosts only (nil: DefaultOIDCHosts). No callback is called by two goroutines at once.
-type OIDC = auth.OIDC
-
-// OIDCCallback returns an access token of MONGODB-OIDC. It must return when its context ends.
-type OIDCCallback = auth.OIDCCallback
-
-// OIDCParams are what an OIDCCallback gets: Version (OIDCVersion), Username (that of the credential), and for a HumanCallback IDP, the
-// identity provider that the server names, and RefreshToken, what the last call returned, if that can still be used.
-type OIDCParams = auth.OIDCParams
-
-// OIDCVersion is the version of what an OIDCCallback gets and returns.
-const OIDCVersion = auth.OIDCVersion
-
-// OIDCCredential is what an OIDCCallback returns: AccessToken, which the client keeps until a server refuses it; ExpiresIn, how long it
-// is valid (zero: not known); and RefreshToken, for the next call of a HumanCallback (empty: none). It prints no token, nor does its JSON
-// hold one.
-type OIDCCredential = auth.OIDCCredential
-
-// AWSCallback returns the keys of MONGODB-AWS. It has as much time as OIDC.Callback.
-type AWSCallback = auth.AWSCallback
-
-// AWSCredentials are the keys of MONGODB-AWS: AccessKeyID, SecretAccessKey, and SessionToken of temporary ones. They never print their
-// secrets.
-type AWSCredentials = auth.AWSCredentials
-
-// IDPInfo is an identity provider, which a server names: Issuer is its URL, ClientID the application's id there, RequestScopes what to
-// ask for besides.
-type IDPInfo = auth.IDPInfo
-
-// DefaultOIDCHosts returns the hosts that a person's token may be sent to if OIDC.AllowedHosts does not say.
-func DefaultOIDCHosts() []string { return auth.DefaultOIDCHosts() }
-
-// TLSFiles are the settings of TLS that a connection string has: CAFile holds the certificates of those who may vouch for a server
-// (empty: the system's), CertificateKeyFile the client's certificate and private key, CertificateKeyFilePassword what that key is
-// encrypted with, all in PEM. AllowInvalidCertificates, AllowInvalidHostnames and Insecure, which stands for both, switch checks off,
-// for tests. DisableOCSPEndpointCheck and DisableCertificateRevocationCheck have no effect: the driver asks nobody whether a
-// certificate was revoked.
-type TLSFiles = uri.TLSOptions
-
-// Proxy is a SOCKS5 proxy (specification: SOCKS5 Support): Host, Port (0: 1080), and Username with Password if it asks for them.
-// It never prints its password.
-type Proxy = uri.Proxy
-
-// Secret is a string that is redacted when it is printed, logged or marshaled as text. Package fmt asks no method of a value in an
-// unexported field, so that one there is printed as it is.
-type Secret = uri.Secret
-
-// DriverInfo names a library that wraps the driver in the metadata that servers log: Name, Version and Platform.
-type DriverInfo = conn.DriverInfo
-
-// Dialer makes network connections. A net.Dialer is one.
-type Dialer = conn.Dialer
-
-// ServerAPI declares a version of the Stable API (specification: Stable API): Version is "1"; Strict makes the server refuse what is
-// not part of it, DeprecationErrors what is deprecated in it.
-type ServerAPI = conn.ServerAPI
-
-// ReadRetryPolicy says how often a read is tried again: its fields are Rule and MaxAttempts, which bounds the attempts, the first one
-// included, if it is not 0. Outside of the policy stay transactions, where reads are not tried again, and servers that are overloaded;
-// the context, the timeout and the selection timeout end every attempt.
-type ReadRetryPolicy = exec.ReadRetryPolicy
-
-// ReadRetryRule is when a read is tried again.
-type ReadRetryRule = exec.ReadRetryRule
+// ReadRetryRule says when a read is tried again.
+type ReadRetryRule string
 
 // The rules of a ReadRetryPolicy.
 const (
 	// RetryDefault tries once more without a Timeout, and within one as often as there is time.
-	RetryDefault = exec.RetryDefault
+	RetryDefault ReadRetryRule = ""
 	// RetryUntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout.
-	RetryUntilSuccess = exec.RetryUntilSuccess
+	RetryUntilSuccess ReadRetryRule = "untilSuccess"
 )
+
+// validate checks the policy.
+func (p *ReadRetryPolicy) validate() error {
+	if p.Rule != RetryDefault && p.Rule != RetryUntilSuccess {
+		return fmt.Errorf("read retry policy: Rule is %q, want %q or %q", p.Rule, RetryDefault, RetryUntilSuccess)
+	}
+	if p.MaxAttempts < 0 {
+		return fmt.Errorf("read retry policy: MaxAttempts is %d, want 0 or more", p.MaxAttempts)
+	}
+	return nil
+}
+
+// logLevels returns the levels by the components of package logging.
+func (o *ClientOptions) logLevels() (map[logging.Component]slog.Level, error) {
+	components := map[LogComponent]logging.Component{LogCommand: logging.Command, LogTopology: logging.Topology,
+		LogServerSelection: logging.ServerSelection, LogConnection: logging.Connection}
+	levels := make(map[logging.Component]slog.Level, len(o.LogLevels))
+	for name, level := range o.LogLevels {
+		component, ok := components[name]
+		if !ok {
+			return nil, fmt.Errorf("log component %q is unknown", string(name))
+		}
+		levels[component] = level
+	}
+	return levels, nil
+}
 
 // apply overlays the options on what the connection string configures.
 func (o *ClientOptions) apply(c *uri.Config) error {
@@ -275,10 +237,10 @@ func (o *ClientOptions) apply(c *uri.Config) error {
 		c.ReadPreference, c.ReadPreferenceTags, c.MaxStaleness = "", nil, nil
 	}
 	if o.Proxy != nil {
-		c.Proxy = *o.Proxy
+		c.Proxy = uri.Proxy(*o.Proxy)
 	}
 	if o.TLSFiles != nil {
-		c.TLSIs = *o.TLSFiles
+		c.TLSIs = uri.TLSOptions(*o.TLSFiles)
 	}
 	if o.TLS != nil || o.TLSFiles != nil {
 		c.TLS = new(true)

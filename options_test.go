@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"allium/auth"
+	"allium/consistency"
 	"allium/internal/uri"
 )
 
@@ -89,12 +91,12 @@ func TestOptionsEqualConnectionString(t *testing.T) {
 // A read preference of the program's replaces the string's, with all that belongs to it.
 func TestReadPreferenceWins(t *testing.T) {
 	for _, query := range []string{"maxStalenessSeconds=120", "readPreferenceTags=dc:ny", "readPreference=nearest&readPreferenceTags=dc:ny&maxStalenessSeconds=120"} {
-		client, err := Open("mongodb://h.example.com/?"+query, ClientOptions{ReadPreference: &ReadPreference{Mode: Secondary}, Dialer: nowhere{}})
+		client, err := Open("mongodb://h.example.com/?"+query, ClientOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}, Dialer: nowhere{}})
 		if err != nil {
 			t.Errorf("%s: %v", query, err)
 			continue
 		}
-		if rp := client.defaults.readPreference; rp.Mode != Secondary || rp.MaxStaleness != 0 || rp.TagSets != nil {
+		if rp := client.defaults.readPreference; rp.Mode != consistency.Secondary || rp.MaxStaleness != 0 || rp.TagSets != nil {
 			t.Errorf("%s: read preference %+v", query, rp)
 		}
 		client.Close(t.Context())
@@ -153,10 +155,10 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 
 // Two clients with the same options: what the first one's connection string completes must not be there for the second one.
 func TestOptionsStayTheCallers(t *testing.T) {
-	credential := &Credential{Username: "u", Password: "p", Mechanism: "PLAIN", Properties: map[string]string{}}
-	kerberos := &Credential{Username: "u", Mechanism: "GSSAPI", Properties: map[string]string{"CANONICALIZE_HOST_NAME": "true"}}
+	credential := &auth.Credential{Username: "u", Password: "p", Mechanism: "PLAIN", Properties: map[string]string{}}
+	kerberos := &auth.Credential{Username: "u", Mechanism: "GSSAPI", Properties: map[string]string{"CANONICALIZE_HOST_NAME": "true"}}
 	for _, test := range []struct {
-		credential *Credential
+		credential *auth.Credential
 		database   string
 		want       string // the source that the client authenticates against
 	}{

@@ -13,8 +13,10 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -120,7 +122,7 @@ var overload = []string{"RetryableError", "SystemOverloadedError"}
 
 func (r *retryRig) findOne(t *testing.T) error {
 	_, err := r.coll.FindOne(t.Context(), bson.D{})
-	if errors.Is(err, allium.ErrNoDocuments) {
+	if errors.Is(err, mongoerr.ErrNoDocuments) {
 		err = nil
 	}
 	return err
@@ -131,9 +133,9 @@ func (r *retryRig) insertOne(t *testing.T) error {
 	return err
 }
 
-func wantCode(t *testing.T, err error, code int32) *allium.ServerError {
+func wantCode(t *testing.T, err error, code int32) *mongoerr.ServerError {
 	t.Helper()
-	var e *allium.ServerError
+	var e *mongoerr.ServerError
 	if !errors.As(err, &e) || e.Code != code {
 		t.Fatalf("want a server error %d, got %v", code, err)
 	}
@@ -233,7 +235,7 @@ func TestProseRetryReadsRetargeting(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRetryRig(t, allium.ClientOptions{EnableOverloadRetargeting: &tc.retarget,
-					ReadPreference: &allium.ReadPreference{Mode: allium.PrimaryPreferred}}, mongotest.ReplicaSet(2))
+					ReadPreference: &consistency.ReadPreference{Mode: consistency.PrimaryPreferred}}, mongotest.ReplicaSet(2))
 				r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Code: 6, Labels: tc.labels})
 				if err := r.findOne(t); err != nil {
 					t.Fatal(err)
@@ -314,7 +316,7 @@ func TestProseRetryWritesConcernErrorIsKept(t *testing.T) {
 			})
 		}
 		err := r.insertOne(t)
-		var wc *allium.WriteConcernError
+		var wc *mongoerr.WriteConcernError
 		if !errors.As(err, &wc) || wc.Code != 91 {
 			t.Errorf("want the write concern error 91, got %v", err)
 		}
@@ -345,7 +347,7 @@ func TestProseRetryWritesErrorPropagation(t *testing.T) {
 				r.afterFirstFailure(func() { r.d.FailCommand(tc.second) })
 				err := r.insertOne(t)
 				wantCode(t, err, tc.code)
-				if tc.first.Labels[0] != "NoWritesPerformed" && allium.HasErrorLabel(err, "NoWritesPerformed") {
+				if tc.first.Labels[0] != "NoWritesPerformed" && mongoerr.HasLabel(err, "NoWritesPerformed") {
 					t.Errorf("the error has the label NoWritesPerformed: %v", err)
 				}
 				if n := len(r.events("started insert")); n != 3 {
@@ -407,7 +409,7 @@ func TestProseBackpressureMaxRetries(t *testing.T) {
 				err := r.findOne(t)
 				wantCode(t, err, 462)
 				for _, l := range overload {
-					if !allium.HasErrorLabel(err, l) {
+					if !mongoerr.HasLabel(err, l) {
 						t.Errorf("the error lacks the label %s: %v", l, err)
 					}
 				}

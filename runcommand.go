@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/command"
 	"allium/internal/exec"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // RunCommandOptions are the options of RunCommand.
 type RunCommandOptions struct {
 	// ReadPreference says where the command may run. Nil: on the primary; it is not inherited.
-	ReadPreference *ReadPreference
+	ReadPreference *consistency.ReadPreference
 	// Timeout bounds the operation from start to finish; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
@@ -60,11 +62,11 @@ func writeOutcome(run *command.Run, op *exec.Op, res *exec.Result) error {
 	switch {
 	case err != nil:
 	case len(refused) > 0:
-		bulk := &BulkWriteError{WriteErrors: refused, Labels: mongoerr.Strings(res.Reply.Lookup("errorLabels"))}
+		bulk := &mongoerr.BulkWriteError{WriteErrors: refused, Labels: failure.Strings(res.Reply.Lookup("errorLabels"))}
 		if res.Concern != nil {
 			bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, res.Concern)
 			for _, l := range res.Concern.Labels {
-				bulk.AddLabel(l)
+				failure.AddTo(&bulk.Labels, l)
 			}
 		}
 		err = bulk
@@ -79,7 +81,7 @@ func writeOutcome(run *command.Run, op *exec.Op, res *exec.Result) error {
 
 func newRun(o *bson.Options, cmd any) (*command.Run, error) {
 	if command.IsNil(cmd) {
-		return nil, command.ErrNilDocument
+		return nil, mongoerr.ErrNilDocument
 	}
 	if m, ok := cmd.(bson.M); ok && len(m) > 1 {
 		return nil, fmt.Errorf("a bson.M with %d keys has no order, and a command's name must come first: use a bson.D", len(m))
@@ -94,7 +96,7 @@ func newRun(o *bson.Options, cmd any) (*command.Run, error) {
 // RunCursorCommandOptions are the options of RunCursorCommand.
 type RunCursorCommandOptions struct {
 	// ReadPreference says where the command may run. Nil: on the primary; it is not inherited.
-	ReadPreference *ReadPreference
+	ReadPreference *consistency.ReadPreference
 	// BatchSize, MaxTime and Comment are for the getMores that fetch further batches; the command itself has what is written in
 	// it. A MaxTime is only for cursors that wait for documents, and does not go with a timeout.
 	BatchSize int32

@@ -5,9 +5,9 @@ import (
 	"net"
 	"testing"
 
-	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -29,10 +29,10 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 
 	t.Run("writeErrors", func(t *testing.T) {
 		reply, err := db.RunCommand(t.Context(), insert(2, 1, 3))
-		if !errors.Is(err, allium.ErrDuplicateKey) || !allium.HasErrorCode(err, 11000) {
+		if !errors.Is(err, mongoerr.ErrDuplicateKey) || !mongoerr.HasCode(err, 11000) {
 			t.Errorf("error %v, want a duplicate key", err)
 		}
-		e, ok := errors.AsType[*allium.WriteError](err)
+		e, ok := errors.AsType[*mongoerr.WriteError](err)
 		if !ok || e.Index != 1 {
 			t.Errorf("write error %+v, want one of statement 1", e)
 		}
@@ -43,7 +43,7 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 	t.Run("writeConcernError", func(t *testing.T) {
 		d.FailCommand(t, mongotest.Fail{Commands: []string{"insert"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting for replication timed out"}}})
 		reply, err := db.RunCommand(t.Context(), insert(10))
-		e, ok := errors.AsType[*allium.WriteConcernError](err)
+		e, ok := errors.AsType[*mongoerr.WriteConcernError](err)
 		if !ok || e.Code != 64 {
 			t.Errorf("error %v, want a write concern error with the code 64", err)
 		}
@@ -54,7 +54,7 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 	t.Run("both", func(t *testing.T) {
 		d.FailCommand(t, mongotest.Fail{Commands: []string{"insert"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "timed out"}}})
 		_, err := db.RunCommand(t.Context(), insert(1))
-		e, ok := errors.AsType[*allium.BulkWriteError](err)
+		e, ok := errors.AsType[*mongoerr.BulkWriteError](err)
 		if !ok || len(e.WriteErrors) != 1 || len(e.WriteConcernErrors) != 1 {
 			t.Errorf("error %v, want a BulkWriteError with one error of each kind", err)
 		}
@@ -64,7 +64,7 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 			bson.D{{Key: "insert", Value: 0}, {Key: "document", Value: bson.D{{Key: "_id", Value: 20}}}},
 			bson.D{{Key: "insert", Value: 0}, {Key: "document", Value: bson.D{{Key: "_id", Value: 1}}}}}}}
 		reply, err := client.Database("admin").RunCommand(t.Context(), cmd)
-		e, ok := errors.AsType[*allium.WriteError](err)
+		e, ok := errors.AsType[*mongoerr.WriteError](err)
 		if !ok || e.Index != 1 || e.Code != 11000 {
 			t.Errorf("error %v, want a duplicate key of statement 1", err)
 		}
@@ -90,7 +90,7 @@ func TestRunCursorCommandReportsWriteErrors(t *testing.T) {
 
 	d.FailCommand(t, mongotest.Fail{Commands: []string{"aggregate"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "timed out"}}})
 	cur, err := db.RunCursorCommand(t.Context(), bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$out", Value: "other"}}}}, {Key: "cursor", Value: bson.D{}}})
-	if e, ok := errors.AsType[*allium.WriteConcernError](err); !ok || e.Code != 64 {
+	if e, ok := errors.AsType[*mongoerr.WriteConcernError](err); !ok || e.Code != 64 {
 		t.Errorf("error %v, want a write concern error with the code 64", err)
 	}
 	if cur == nil {
@@ -101,7 +101,7 @@ func TestRunCursorCommandReportsWriteErrors(t *testing.T) {
 	}
 
 	cur, err = db.RunCursorCommand(t.Context(), bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}}})
-	if cur != nil || !errors.Is(err, allium.ErrDuplicateKey) {
+	if cur != nil || !errors.Is(err, mongoerr.ErrDuplicateKey) {
 		t.Errorf("insert: %v, %v, want a duplicate key alone", cur, err)
 	}
 }

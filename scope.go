@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/exec"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 )
 
 // scope is what a database or a collection hands down to its operations: where they run, and the settings that are
@@ -16,16 +17,16 @@ import (
 type scope struct {
 	client         *Client
 	db             string
-	readPreference *ReadPreference
-	readConcern    *ReadConcern
-	writeConcern   *WriteConcern
+	readPreference *consistency.ReadPreference
+	readConcern    *consistency.ReadConcern
+	writeConcern   *consistency.WriteConcern
 	timeout        *time.Duration
 	timeoutLevel   string // whose timeout it is
 	bson           *bson.Options
 }
 
 // inherit overrides what a level below sets itself.
-func (s scope) inherit(level string, rp *ReadPreference, rc *ReadConcern, wc *WriteConcern, timeout *time.Duration, o *bson.Options) scope {
+func (s scope) inherit(level string, rp *consistency.ReadPreference, rc *consistency.ReadConcern, wc *consistency.WriteConcern, timeout *time.Duration, o *bson.Options) scope {
 	s.bson = overrideBSON(s.bson, o)
 	if rp != nil {
 		s.readPreference = rp
@@ -56,7 +57,7 @@ func overrideBSON(outer, o *bson.Options) *bson.Options {
 	return &with
 }
 
-var errNilContext = mongoerr.ErrNilContext
+var errNilContext = failure.ErrNilContext
 
 // op starts an operation with what it inherits: its session from ctx, and its time limit from opTimeout or the scope.
 func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {

@@ -10,6 +10,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // SearchIndexModel describes a search index that is to be created (specification: Index Management, "Search Indexes").
@@ -108,7 +109,7 @@ func (c *Collection[T]) UpdateSearchIndex(ctx context.Context, name string, defi
 // DropSearchIndex deletes the search index with this name. That the collection does not exist is no error.
 func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts ...SearchIndexOptions) error {
 	err := c.searchIndexes(ctx, "drop search index", &command.DropSearchIndex{Collection: c.name, Index: name}, opts, nil)
-	if HasErrorCode(err, codeNamespaceNotFound) {
+	if mongoerr.HasCode(err, codeNamespaceNotFound) {
 		return nil
 	}
 	return err

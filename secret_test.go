@@ -1,6 +1,7 @@
 package allium_test
 
 import (
+	"allium/auth"
 	"crypto/ed25519"
 	"crypto/tls"
 	"encoding/json"
@@ -21,15 +22,15 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	inBytes := strings.Trim(fmt.Sprint([]byte(key)[:8]), "[]") // as %v prints a key
 	values := map[string]any{
-		"Secret":         allium.Secret(secret),
-		"Credential":     allium.Credential{Username: "u", Password: secret},
+		"Secret":         auth.Secret(secret),
+		"Credential":     auth.Credential{Username: "u", Password: secret},
 		"Proxy":          allium.Proxy{Host: "h", Username: "u", Password: secret},
 		"TLSFiles":       allium.TLSFiles{CertificateKeyFile: "f", CertificateKeyFilePassword: secret},
-		"OIDCCredential": allium.OIDCCredential{AccessToken: secret, RefreshToken: secret},
-		"OIDCParams":     allium.OIDCParams{Username: "u", IDP: &allium.IDPInfo{ClientID: "c"}, RefreshToken: secret},
-		"AWSCredentials": allium.AWSCredentials{AccessKeyID: "id", SecretAccessKey: secret, SessionToken: secret},
+		"OIDCCredential": auth.OIDCCredential{AccessToken: secret, RefreshToken: secret},
+		"OIDCParams":     auth.OIDCParams{Username: "u", IDP: &auth.IDPInfo{ClientID: "c"}, RefreshToken: secret},
+		"AWSCredentials": auth.AWSCredentials{AccessKeyID: "id", SecretAccessKey: secret, SessionToken: secret},
 		"ClientOptions": allium.ClientOptions{
-			AppName: "shop", Credential: &allium.Credential{Username: "u", Password: secret}, Proxy: &allium.Proxy{Host: "h", Password: secret},
+			AppName: "shop", Credential: &auth.Credential{Username: "u", Password: secret}, Proxy: &allium.Proxy{Host: "h", Password: secret},
 			TLSFiles: &allium.TLSFiles{CertificateKeyFilePassword: secret}, MaxPoolSize: new(7),
 			TLS: &tls.Config{Certificates: []tls.Certificate{{PrivateKey: key}}},
 		},
@@ -64,19 +65,19 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 // pointer returns a pointer to what v holds.
 func pointer(v any) any {
 	switch v := v.(type) {
-	case allium.Secret:
+	case auth.Secret:
 		return &v
-	case allium.Credential:
+	case auth.Credential:
 		return &v
 	case allium.Proxy:
 		return &v
 	case allium.TLSFiles:
 		return &v
-	case allium.OIDCCredential:
+	case auth.OIDCCredential:
 		return &v
-	case allium.OIDCParams:
+	case auth.OIDCParams:
 		return &v
-	case allium.AWSCredentials:
+	case auth.AWSCredentials:
 		return &v
 	case allium.ClientOptions:
 		return &v

@@ -12,8 +12,10 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -98,7 +100,7 @@ var operations = []operation{
 	}},
 	{"findOneAndDelete", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
 		_, err := c.FindOneAndDelete(ctx, bson.M{"z": 1})
-		if errors.Is(err, allium.ErrNoDocuments) {
+		if errors.Is(err, mongoerr.ErrNoDocuments) {
 			err = nil
 		}
 		return err
@@ -371,9 +373,9 @@ func TestProseSessions(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, mode := range []allium.ReadMode{allium.Primary, allium.PrimaryPreferred, allium.SecondaryPreferred, allium.Nearest} {
+			for _, mode := range []consistency.ReadMode{consistency.Primary, consistency.PrimaryPreferred, consistency.SecondaryPreferred, consistency.Nearest} {
 				r.log.reset()
-				coll := r.coll.With(allium.CollectionOptions{ReadPreference: &allium.ReadPreference{Mode: mode}})
+				coll := r.coll.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: mode}})
 				cur, err := coll.Find(t.Context(), everything, allium.FindOptions{BatchSize: 2})
 				if err := drain(t.Context(), cur, err); err != nil {
 					t.Fatal(err)

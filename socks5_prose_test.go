@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/auth"
 	"allium/bson"
 	"allium/event"
 	"allium/internal/fakeserver"
@@ -76,7 +77,7 @@ func TestProseSOCKS5(t *testing.T) {
 								uri += "&proxyUsername=" + tt.user + "&proxyPassword=" + tt.pass
 							}
 						} else {
-							o.Proxy = &allium.Proxy{Host: "localhost", Port: tt.proxy.Port(), Username: tt.user, Password: allium.Secret(tt.pass)}
+							o.Proxy = &allium.Proxy{Host: "localhost", Port: tt.proxy.Port(), Username: tt.user, Password: auth.Secret(tt.pass)}
 						}
 						socksCase(t, uri, o, tt.hosts, tt.ok)
 					})

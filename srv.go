@@ -10,14 +10,6 @@ import (
 	"allium/internal/uri"
 )
 
-// Resolver asks DNS for the SRV and TXT records of a mongodb+srv connection string. A *net.Resolver is one. It is asked with the names
-// of service and protocol without underscores, and with absolute host names, which end in a dot. If it also has the method
-//
-//	LookupSRVTTL(ctx context.Context, service, proto, name string) ([]*net.SRV, time.Duration, error)
-//
-// the client asks again for new mongoses when the records' time to live is over, else every minute.
-type Resolver = dns.Resolver
-
 // lookupTimeout bounds the look-up of a mongodb+srv connection string when no connect timeout is set.
 const lookupTimeout = defaultConnectTimeout
 

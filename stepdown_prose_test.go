@@ -6,6 +6,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/mongotest"
 )
 
@@ -27,7 +28,7 @@ func TestProseStepDownGetMore(t *testing.T) {
 		cur.Next(t.Context())
 		admin := r.client.Database("admin")
 		if _, err := admin.RunCommand(t.Context(), bson.D{{Key: "replSetFreeze", Value: 0}},
-			allium.RunCommandOptions{ReadPreference: &allium.ReadPreference{Mode: allium.Secondary}}); err != nil {
+			allium.RunCommandOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}); err != nil {
 			t.Fatal(err)
 		}
 		old := r.d.Primary()

@@ -14,15 +14,16 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
 // The prose tests of the specification Client Side Operations Timeout. Not here: 2 and 3,
 // which are about client-side encryption; 6 and 7 are in package gridfs.
 
-func wantTimeout(t *testing.T, err error) *allium.TimeoutError {
+func wantTimeout(t *testing.T, err error) *mongoerr.TimeoutError {
 	t.Helper()
-	var e *allium.TimeoutError
+	var e *mongoerr.TimeoutError
 	if !errors.As(err, &e) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("want a timeout, got %v", err)
 	}
@@ -188,11 +189,11 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 				defer client.Close(context.Background())
 				start := time.Now()
 				err = client.Ping(t.Context())
-				var sel *allium.SelectionError
+				var sel *mongoerr.SelectionError
 				if !errors.As(err, &sel) {
 					t.Errorf("want a selection error, got %v", err)
 				}
-				var timeout *allium.TimeoutError
+				var timeout *mongoerr.TimeoutError
 				if errors.As(err, &timeout) != tc.isTimeout {
 					t.Errorf("the error is %v", err)
 				} else if tc.isTimeout && timeout.Source != "the timeout of the client" {
@@ -393,7 +394,7 @@ func TestDeadlineBesideMaxTimeOfCommand(t *testing.T) {
 		_, err := r.client.Database("db").RunCommand(ctx, cmd)
 		_, err2 := r.coll.FindOne(ctx, bson.D{}, allium.FindOneOptions{MaxTime: time.Second})
 		for _, err := range []error{err, err2} {
-			var timeout *allium.TimeoutError
+			var timeout *mongoerr.TimeoutError
 			if wantCode(t, err, 50); errors.As(err, &timeout) {
 				t.Errorf("the command's own limit is taken for the context's: %v", err)
 			}
@@ -423,7 +424,7 @@ func TestReadRetryPolicy(t *testing.T) {
 			}
 		})
 	}
-	for _, p := range []allium.ReadRetryPolicy{{MaxAttempts: -1}, {Rule: 7}} {
+	for _, p := range []allium.ReadRetryPolicy{{MaxAttempts: -1}, {Rule: "7"}} {
 		if client, err := allium.Open("mongodb://localhost", allium.ClientOptions{ReadRetryPolicy: p}); err == nil {
 			client.Close(t.Context())
 			t.Errorf("%+v was accepted", p)

@@ -11,6 +11,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -63,10 +64,10 @@ func TestTransactSwallowedError(t *testing.T) {
 						_, _ = coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 9}}) // fails because of the first, and is not the reason
 						return nil
 					})
-					if !errors.Is(err, allium.ErrDuplicateKey) {
+					if !errors.Is(err, mongoerr.ErrDuplicateKey) {
 						t.Errorf("error %v, want the first, %v", err, first)
 					}
-					if allium.HasErrorLabel(err, "TransientTransactionError") {
+					if mongoerr.HasLabel(err, "TransientTransactionError") {
 						t.Errorf("error %v asks for another attempt, which would fail in the same way", err)
 					}
 					if elapsed := time.Since(started); calls != 1 || elapsed != 0 {
@@ -114,7 +115,7 @@ func TestCommitAfterFailedOperation(t *testing.T) {
 		}
 		_, first := coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{{Key: "_id", Value: 1}})
 		err := s.CommitTransaction(t.Context())
-		if !allium.HasErrorCode(err, 251) || !allium.HasErrorLabel(err, "TransientTransactionError") || !errors.Is(err, allium.ErrDuplicateKey) {
+		if !mongoerr.HasCode(err, 251) || !mongoerr.HasLabel(err, "TransientTransactionError") || !errors.Is(err, mongoerr.ErrDuplicateKey) {
 			t.Errorf("error %v, want NoSuchTransaction because of %v", err, first)
 		}
 		if strings.Contains(err.Error(), "\n") {

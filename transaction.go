@@ -8,19 +8,21 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"allium/consistency"
 	"allium/internal/exec"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/option"
 	"allium/internal/session"
+	"allium/mongoerr"
 )
 
 // TransactionOptions are the options of a transaction. What is nil is inherited from the session's defaults, and then
 // from the client.
 type TransactionOptions struct {
-	ReadConcern  *ReadConcern
-	WriteConcern *WriteConcern
+	ReadConcern  *consistency.ReadConcern
+	WriteConcern *consistency.WriteConcern
 	// ReadPreference must be the primary.
-	ReadPreference *ReadPreference
+	ReadPreference *consistency.ReadPreference
 	// MaxCommitTime bounds the server's work on one commit, to the millisecond. A timeout replaces it.
 	//
 	// Deprecated: set Timeout in SessionOptions, or in those of CommitTransaction or Transact.
@@ -64,7 +66,7 @@ func (s *Session) start(o TransactionOptions) error {
 	if d := t.MaxCommitTime; d != nil && *d < 0 {
 		return negative("MaxCommitTime", *d)
 	}
-	if wc, ok := t.WriteConcern.(*WriteConcern); ok {
+	if wc, ok := t.WriteConcern.(*consistency.WriteConcern); ok {
 		if err := wc.Validate(); err != nil {
 			return err
 		}
@@ -238,10 +240,10 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 		}
 		if err := w.call(inTxn, fn); err != nil {
 			switch {
-			case HasErrorLabel(err, mongoerr.LabelTransientTransaction) && !w.over(ctx):
+			case mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) && !w.over(ctx):
 				last = err
 				continue
-			case HasErrorLabel(err, mongoerr.LabelTransientTransaction):
+			case mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction):
 				return w.stopped(ctx, err)
 			case last != nil && s.bound != nil && timedOut(err):
 				return w.exhausted(err, last)
@@ -281,10 +283,10 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 		switch {
 		case err == nil:
 			return false, nil
-		case first != nil && HasErrorCode(err, codeNoSuchTransaction) && !HasErrorLabel(first, mongoerr.LabelTransientTransaction):
+		case first != nil && mongoerr.HasCode(err, codeNoSuchTransaction) && !mongoerr.HasLabel(first, mongoerr.LabelTransientTransaction):
 			// Another attempt would fail in the same way, and the commit's label asks for one.
 			return false, fmt.Errorf("transact: an operation in the transaction failed, and the function did not return its error: %w", first)
-		case HasErrorLabel(err, mongoerr.LabelUnknownTransactionCommit) && !HasErrorCode(err, codeMaxTimeMSExpired):
+		case mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) && !mongoerr.HasCode(err, codeMaxTimeMSExpired):
 			switch {
 			case last != nil && w.session.bound != nil && timedOut(err):
 				return false, w.exhausted(err, last)
@@ -292,7 +294,7 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 				return false, w.stopped(ctx, err)
 			}
 			last = err
-		case HasErrorLabel(err, mongoerr.LabelTransientTransaction):
+		case mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction):
 			return true, err
 		default:
 			return false, err
@@ -327,9 +329,9 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 	if timedOut(err) {
 		return err
 	}
-	t := &TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}
+	t := &mongoerr.TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}
 	if ended := ctx.Err(); ended != nil {
-		t.Wrapped = mongoerr.Join(ended, err)
+		t.Wrapped = failure.Join(ended, err)
 		if t.Elapsed < w.limit {
 			t.Source = "" // it was the caller's context
 		}
@@ -339,13 +341,13 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 
 // exhausted says that time was up in the middle of an attempt, and keeps why there was more than one: the error last.
 func (w *transact) exhausted(err, last error) error {
-	return w.wrap(&TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: mongoerr.Join(err, last)}, last)
+	return w.wrap(&mongoerr.TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: failure.Join(err, last)}, last)
 }
 
 // wrap copies the labels of err to t.
-func (w *transact) wrap(t *TimeoutError, err error) error {
-	for _, label := range mongoerr.AllLabels(err) {
-		t.AddLabel(label)
+func (w *transact) wrap(t *mongoerr.TimeoutError, err error) error {
+	for _, label := range failure.AllLabels(err) {
+		failure.AddTo(&t.Labels, label)
 	}
 	return t
 }

@@ -13,7 +13,9 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -134,10 +136,10 @@ func TestProseTransactionsPoolCleared(t *testing.T) {
 	wg.Wait()
 	cleared := 0
 	for _, err := range errs {
-		if err != nil && !allium.HasErrorLabel(err, "TransientTransactionError") {
+		if err != nil && !mongoerr.HasLabel(err, "TransientTransactionError") {
 			t.Errorf("no label: %v", err)
 		}
-		if errors.Is(err, allium.ErrPoolCleared) {
+		if errors.Is(err, mongoerr.ErrPoolCleared) {
 			cleared++
 		}
 	}
@@ -156,7 +158,7 @@ func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
 			if err := db.CreateCollection(t.Context(), "test"); err != nil {
 				t.Fatal(err)
 			}
-			coll := db.Collection("test", allium.CollectionOptions{WriteConcern: allium.Unacknowledged()})
+			coll := db.Collection("test", allium.CollectionOptions{WriteConcern: consistency.Unacknowledged()})
 			s := start(t, client)
 			if err := s.StartTransaction(); err != nil {
 				t.Fatal(err)
@@ -170,7 +172,7 @@ func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
 				t.Errorf("%v, %v", doc, err)
 			}
 			if name == "replicaset" { // a sharded cluster answers that a new collection is in its way
-				if _, err := db.Collection("other", allium.CollectionOptions{WriteConcern: allium.Unacknowledged()}).CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}); err != nil {
+				if _, err := db.Collection("other", allium.CollectionOptions{WriteConcern: consistency.Unacknowledged()}).CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -190,7 +192,7 @@ func TestTransactionIgnoresWriteConcerns(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	log := &sent{}
 	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
-	for name, wc := range map[string]*allium.WriteConcern{"unacknowledged": allium.Unacknowledged(), "majority": allium.Majority()} {
+	for name, wc := range map[string]*consistency.WriteConcern{"unacknowledged": consistency.Unacknowledged(), "majority": consistency.Majority()} {
 		db := client.Database("test_"+name, allium.DatabaseOptions{WriteConcern: wc})
 		coll := db.Collection("c")
 		if err := client.Database("test_"+name).CreateCollection(t.Context(), "c"); err != nil {
@@ -304,21 +306,21 @@ func TestProseConvenientAPI(t *testing.T) {
 							_, err := coll.InsertOne(ctx, bson.D{})
 							return err
 						}, allium.TransactionOptions{Timeout: timeout})
-						var te *allium.TimeoutError
+						var te *mongoerr.TimeoutError
 						if !errors.As(err, &te) || !errors.Is(err, context.DeadlineExceeded) {
 							t.Fatalf("error %T: %v", err, err)
 						}
-						if !te.HasLabel(tc.label) || !allium.HasErrorLabel(err, tc.label) {
+						if !te.HasLabel(tc.label) || !mongoerr.HasLabel(err, tc.label) {
 							t.Errorf("labels %v, want %s", te.ErrorLabels(), tc.label)
 						}
 						if tc.callback != nil && !errors.Is(err, tc.callback) {
 							t.Errorf("the error does not wrap the callback's: %v", err)
 						}
-						var server *allium.ServerError
+						var server *mongoerr.ServerError
 						if tc.fail.Code != 0 && (!errors.As(err, &server) || server.Code != tc.fail.Code) {
 							t.Errorf("the error does not wrap the server's: %v", err)
 						}
-						var concern *allium.WriteConcernError
+						var concern *mongoerr.WriteConcernError
 						if tc.fail.WriteConcernError != nil && (!errors.As(err, &concern) || concern.Code != 64) {
 							t.Errorf("the error does not wrap the write concern error: %v", err)
 						}
@@ -364,14 +366,13 @@ func TestProseConvenientAPI(t *testing.T) {
 func TestTransactTimeoutLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-		lost := &allium.ConnectionError{Op: "read"}
-		lost.AddLabel("TransientTransactionError")
-		lost.AddLabel("Another")
+		lost := &mongoerr.ConnectionError{Op: "read"}
+		lost.Labels = mongoerr.Labels{"TransientTransactionError", "Another"}
 		err := client.Transact(t.Context(), func(context.Context) error {
 			time.Sleep(50 * time.Second)
-			return fmt.Errorf("mine: %w", errors.Join(&allium.BulkWriteError{Err: lost}, labelled("Third")))
+			return fmt.Errorf("mine: %w", errors.Join(&mongoerr.BulkWriteError{Err: lost}, labelled("Third")))
 		})
-		var te *allium.TimeoutError
+		var te *mongoerr.TimeoutError
 		if !errors.As(err, &te) {
 			t.Fatalf("error %T: %v", err, err)
 		}
@@ -391,8 +392,8 @@ func TestTransactWithWrongPassword(t *testing.T) {
 		_, err := client.Database("db").Collection("c").InsertOne(ctx, bson.D{})
 		return err
 	})
-	var auth *allium.AuthError
-	if !errors.As(err, &auth) || calls != 1 || allium.HasErrorLabel(err, "TransientTransactionError") {
+	var auth *mongoerr.AuthError
+	if !errors.As(err, &auth) || calls != 1 || mongoerr.HasLabel(err, "TransientTransactionError") {
 		t.Errorf("%d calls: %v", calls, err)
 	}
 }

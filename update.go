@@ -8,6 +8,7 @@ import (
 
 	"allium/internal/command"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // UpdateOptions are the options of UpdateOne and UpdateMany. The zero value of a field leaves it to the server.
@@ -77,7 +78,7 @@ func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts
 func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement T, opts ...ReplaceOptions) (UpdateResult, error) {
 	o, err := option.One(opts)
 	if err == nil && command.IsNil(&replacement) {
-		err = fmt.Errorf("replacement: %w", ErrNilDocument)
+		err = fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument)
 	}
 	if err != nil {
 		return UpdateResult{}, fmt.Errorf("replace one: %w", err)
@@ -98,7 +99,7 @@ func (c *Collection[T]) update(ctx context.Context, what string, s command.Updat
 	if err != nil {
 		return UpdateResult{}, fmt.Errorf("%s: %w", what, err)
 	}
-	s.Upsert, s.ArrayFilters, s.Sort, s.Collation, s.Hint = o.Upsert, o.ArrayFilters, o.Sort, o.Collation, o.Hint
+	s.Upsert, s.ArrayFilters, s.Sort, s.Collation, s.Hint = o.Upsert, o.ArrayFilters, o.Sort, o.Collation.raw(), o.Hint
 	cmd := &command.Update{
 		Collection: c.name, Statements: []command.UpdateStatement{s}, Ordered: true,
 		BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData,

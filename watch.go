@@ -156,7 +156,7 @@ func (s *changeStream) aggregate(ctx context.Context) error {
 	pipeline := bson.RawValue{Type: bson.TypeArray, Value: s.pipeline()}
 	op := s.op
 	op.Command = &command.Aggregate{Collection: s.target.collection, Pipeline: pipeline, BatchSize: s.opts.BatchSize,
-		Collation: s.opts.Collation, Comment: s.opts.Comment}
+		Collation: s.opts.Collation.raw(), Comment: s.opts.Comment}
 	op.Implicit = s.implicit // a stream that resumes goes on in its session
 	op.NoMaxTime = op.Deadline.IsZero()
 	res, err := s.exec.Run(ctx, &op)

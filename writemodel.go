@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/mongoerr"
 )
 
 // WriteModel is one write of a bulk write: an InsertModel, UpdateModel, ReplaceModel or DeleteModel, or a pointer to one.
@@ -68,16 +69,16 @@ func (m InsertModel) statement() statement { return statement{kind: insertKind, 
 
 func (m UpdateModel) statement() statement {
 	return statement{kind: updateKind, update: command.UpdateStatement{Filter: m.Filter, Update: m.Update, Multi: m.Many, Upsert: m.Upsert,
-		Sort: m.Sort, ArrayFilters: m.ArrayFilters, Collation: m.Collation, Hint: m.Hint}}
+		Sort: m.Sort, ArrayFilters: m.ArrayFilters, Collation: m.Collation.raw(), Hint: m.Hint}}
 }
 
 func (m ReplaceModel) statement() statement {
 	return statement{kind: updateKind, update: command.UpdateStatement{Filter: m.Filter, Update: m.Replacement, Replacement: true, Upsert: m.Upsert,
-		Sort: m.Sort, Collation: m.Collation, Hint: m.Hint}}
+		Sort: m.Sort, Collation: m.Collation.raw(), Hint: m.Hint}}
 }
 
 func (m DeleteModel) statement() statement {
-	return statement{kind: deleteKind, delete: command.DeleteStatement{Filter: m.Filter, Multi: m.Many, Collation: m.Collation, Hint: m.Hint}}
+	return statement{kind: deleteKind, delete: command.DeleteStatement{Filter: m.Filter, Multi: m.Many, Collation: m.Collation.raw(), Hint: m.Hint}}
 }
 
 // isNilModel reports whether a model is nil or a nil pointer.
@@ -109,7 +110,7 @@ func checkModels(o *bson.Options, n int, at func(int) WriteModel) error {
 		switch s := m.statement(); s.kind {
 		case insertKind:
 			if command.IsNil(&s.insert) {
-				err = ErrNilDocument
+				err = mongoerr.ErrNilDocument
 			}
 		case updateKind:
 			if s.update.Multi && s.update.Sort != nil {

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"allium"
+	"allium/consistency"
 )
 
 // A Task is one thing that both drivers do.
@@ -81,7 +82,7 @@ func (e *Env) Null() (uri, ping string, err error) {
 
 // Clients returns a client of each driver with the write concern w: 1, as the specification asks.
 func (e *Env) Clients(uri string) (*allium.Client, *mongo.Client, error) {
-	ours, err := allium.Open(uri, allium.ClientOptions{WriteConcern: &allium.WriteConcern{W: 1}})
+	ours, err := allium.Open(uri, allium.ClientOptions{WriteConcern: &consistency.WriteConcern{W: 1}})
 	if err != nil {
 		return nil, nil, err
 	}

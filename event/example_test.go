@@ -76,11 +76,11 @@ func ExampleTopologyDescription() {
 	}})
 	d := <-descriptions
 	server := d.Primary()
-	fmt.Println(d.HasWritableServer(), d.HasReadableServer(&allium.ReadPreference{Mode: allium.Secondary}), d.Equal(d), d.Server(server.Addr) == server)
+	fmt.Println(d.HasWritableServer(), d.Equal(d), d.Server(server.Addr) == server)
 	fmt.Println(server.Kind, server.Kind.DataBearing(), server.DataBearing(), server.Equal(server), len(server.Members()))
 	fmt.Println(server.Tags.Contains(event.TagSet{"dc": "ny"}), server.TopologyVersion.Compare(server.TopologyVersion))
 	// Output:
-	// true false true true
+	// true true true
 	// RSPrimary true true true 1
 	// false 0
 }

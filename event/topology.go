@@ -78,21 +78,6 @@ func (t *TopologyDescription) Primary() *ServerDescription {
 	return nil
 }
 
-// A ReadSelector decides whether a topology has a server that can be read from; a read preference is one.
-type ReadSelector interface {
-	// Readable reports whether t has at least one suitable server.
-	Readable(t *TopologyDescription) bool
-}
-
-// HasReadableServer reports whether the topology has a server that suits a read preference. A nil read preference
-// means primary.
-func (t *TopologyDescription) HasReadableServer(rp ReadSelector) bool {
-	if rp == nil {
-		return t.HasWritableServer()
-	}
-	return rp.Readable(t)
-}
-
 // HasWritableServer reports whether the topology has a server that takes writes.
 func (t *TopologyDescription) HasWritableServer() bool {
 	switch t.Kind {

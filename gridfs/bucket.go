@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/option"
 )
 
@@ -35,9 +36,9 @@ type BucketOptions struct {
 	// ChunkSizeBytes is the size of the chunks of new files. 0: 255 KiB. What is stored already stays as it is.
 	ChunkSizeBytes int32
 
-	ReadPreference *allium.ReadPreference
-	ReadConcern    *allium.ReadConcern
-	WriteConcern   *allium.WriteConcern
+	ReadPreference *consistency.ReadPreference
+	ReadConcern    *consistency.ReadConcern
+	WriteConcern   *consistency.WriteConcern
 	// Timeout bounds each operation, and the life of each stream; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }

@@ -16,6 +16,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/gridfs"
 	"allium/internal/testdeploy"
@@ -626,7 +627,7 @@ func TestWrongOptions(t *testing.T) {
 
 func TestConcernsAndPreference(t *testing.T) {
 	w := start(t, testdeploy.ReplicaSet(1))
-	db := w.db.With(allium.DatabaseOptions{ReadConcern: &allium.ReadConcern{Level: "local"}, WriteConcern: &allium.WriteConcern{W: 1}})
+	db := w.db.With(allium.DatabaseOptions{ReadConcern: &consistency.ReadConcern{Level: "local"}, WriteConcern: &consistency.WriteConcern{W: 1}})
 	for _, test := range []struct {
 		bucket   gridfs.BucketOptions
 		read     string
@@ -634,8 +635,8 @@ func TestConcernsAndPreference(t *testing.T) {
 		readMode string
 	}{
 		{gridfs.BucketOptions{}, "local", false, ""},
-		{gridfs.BucketOptions{ReadConcern: &allium.ReadConcern{Level: "majority"}, WriteConcern: &allium.WriteConcern{W: 1, Journal: new(true)},
-			ReadPreference: &allium.ReadPreference{Mode: allium.Nearest}}, "majority", true, "nearest"},
+		{gridfs.BucketOptions{ReadConcern: &consistency.ReadConcern{Level: "majority"}, WriteConcern: &consistency.WriteConcern{W: 1, Journal: new(true)},
+			ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}, "majority", true, "nearest"},
 	} {
 		b := gridfs.NewBucket(db, test.bucket)
 		w.forget()

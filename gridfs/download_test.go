@@ -15,8 +15,10 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/gridfs"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -394,7 +396,7 @@ func TestFailoverInDownload(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := start(t, testdeploy.ReplicaSet(3))
 			mock := w.d.Mock(t, "faults of the network and of members")
-			b := gridfs.NewBucket(w.db, gridfs.BucketOptions{WriteConcern: allium.Majority()})
+			b := gridfs.NewBucket(w.db, gridfs.BucketOptions{WriteConcern: consistency.Majority()})
 			data := noise(100 * chunkSize)
 			s := openDownload(t, b, upload(t, b, "f", data))
 			got := make([]byte, 0, len(data))
@@ -443,7 +445,7 @@ func TestReadAgainAfterAnError(t *testing.T) {
 		if err == io.EOF {
 			break
 		}
-		var server *allium.ServerError
+		var server *mongoerr.ServerError
 		if err != nil {
 			failures++
 			if !errors.As(err, &server) || failures > 1000 {
@@ -470,7 +472,7 @@ func TestDownloadIsCancelled(t *testing.T) {
 	}
 	cancel()
 	_, err = io.ReadAll(s)
-	var timeout *allium.TimeoutError
+	var timeout *mongoerr.TimeoutError
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &timeout) {
 		t.Errorf("got %v", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 
 	"allium/bson"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 )
 
 // The classes of errors, for errors.Is. Those that say that something is not there are also fs.ErrNotExist.
@@ -39,4 +39,4 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("file %v is corrupt: chunk %d: %s", e.ID, e.Chunk, e.Reason)
 }
 
-var errNilContext = mongoerr.ErrNilContext
+var errNilContext = failure.ErrNilContext

@@ -15,7 +15,9 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/gridfs"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -64,7 +66,7 @@ func ExampleNewBucket() {
 	defer done()
 	ctx := context.Background()
 
-	pictures := gridfs.NewBucket(db, gridfs.BucketOptions{Name: "pictures", ChunkSizeBytes: 1 << 20, WriteConcern: allium.Majority()})
+	pictures := gridfs.NewBucket(db, gridfs.BucketOptions{Name: "pictures", ChunkSizeBytes: 1 << 20, WriteConcern: consistency.Majority()})
 	_, err := pictures.UploadFromStream(ctx, "cat.png", bytes.NewReader(make([]byte, 2_500_000)))
 	check(err)
 	n, err := db.Collection("pictures.chunks").CountDocuments(ctx, bson.D{})
@@ -103,7 +105,7 @@ func ExampleBucket_UploadFromStreamWithID() {
 
 	check(bucket.UploadFromStreamWithID(ctx, "invoice-7", "invoice.txt", strings.NewReader("42 EUR")))
 	err := bucket.UploadFromStreamWithID(ctx, "invoice-7", "invoice.txt", strings.NewReader("43 EUR"))
-	fmt.Println("again:", errors.Is(err, allium.ErrDuplicateKey))
+	fmt.Println("again:", errors.Is(err, mongoerr.ErrDuplicateKey))
 	// Output: again: true
 }
 

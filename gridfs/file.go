@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // File is what the files collection says about a stored file.
@@ -108,7 +109,7 @@ func (f *storedFile) chunkLength(n int64) int64 {
 // fileByID finds the file with an id.
 func (b *Bucket) fileByID(ctx context.Context, l limit, id bson.RawValue) (*storedFile, error) {
 	doc, err := within(l, b.files).FindOne(ctx, bson.D{{Key: "_id", Value: id}})
-	if errors.Is(err, allium.ErrNoDocuments) {
+	if errors.Is(err, mongoerr.ErrNoDocuments) {
 		return nil, ErrFileNotFound
 	}
 	if err != nil {
@@ -128,14 +129,14 @@ func (b *Bucket) fileByName(ctx context.Context, l limit, name string, revision 
 	if err == nil {
 		return b.parse(doc)
 	}
-	if !errors.Is(err, allium.ErrNoDocuments) {
+	if !errors.Is(err, mongoerr.ErrNoDocuments) {
 		return nil, err
 	}
 	if skip == 0 {
 		return nil, ErrFileNotFound
 	}
 	switch _, err = within(l, b.files).FindOne(ctx, filter, allium.FindOneOptions{Projection: bson.D{{Key: "_id", Value: 1}}}); {
-	case errors.Is(err, allium.ErrNoDocuments):
+	case errors.Is(err, mongoerr.ErrNoDocuments):
 		return nil, ErrFileNotFound
 	case err != nil:
 		return nil, err

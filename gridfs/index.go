@@ -9,6 +9,8 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
+	"allium/mongoerr"
 )
 
 // indexes remembers whether a bucket made sure of its indexes.
@@ -57,15 +59,15 @@ func (i *indexes) take(ctx context.Context, l limit) error {
 		err = ctx.Err()
 	case <-expired:
 	}
-	return &allium.TimeoutError{Phase: "waiting for another upload to create the indexes", Elapsed: time.Since(started), Wrapped: err}
+	return &mongoerr.TimeoutError{Phase: "waiting for another upload to create the indexes", Elapsed: time.Since(started), Wrapped: err}
 }
 
-var primary = &allium.ReadPreference{Mode: allium.Primary}
+var primary = &consistency.ReadPreference{Mode: consistency.Primary}
 
 func (b *Bucket) createIndexes(ctx context.Context, l limit) error {
 	files := within(l, b.files).With(allium.CollectionOptions{ReadPreference: primary})
 	_, err := files.FindOne(ctx, bson.D{}, allium.FindOneOptions{Projection: bson.D{{Key: "_id", Value: 1}}})
-	if !errors.Is(err, allium.ErrNoDocuments) {
+	if !errors.Is(err, mongoerr.ErrNoDocuments) {
 		return err
 	}
 	if err := ensureIndex(ctx, l, b.files, allium.IndexModel{Keys: bson.D{{Key: "filename", Value: 1}, {Key: "uploadDate", Value: 1}}}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -128,7 +129,7 @@ func TestIndexErrorsAreRaised(t *testing.T) {
 	for i, cmd := range []string{"find", "listIndexes", "createIndexes"} {
 		w.d.FailCommand(t, mongotest.Fail{Commands: []string{cmd}, Code: 13, Times: 1})
 		_, err := b.UploadFromStream(t.Context(), "f", strings.NewReader("x"))
-		var server *allium.ServerError
+		var server *mongoerr.ServerError
 		if !errors.As(err, &server) || server.Code != 13 || !strings.Contains(err.Error(), "indexes") {
 			t.Errorf("%s: %v", cmd, err)
 		}
@@ -163,7 +164,7 @@ func TestWaitingForIndexes(t *testing.T) {
 	}()
 	<-entered
 	_, err := b.UploadFromStream(t.Context(), "g", strings.NewReader("x"), gridfs.UploadOptions{Timeout: new(10 * time.Millisecond)})
-	var timeout *allium.TimeoutError
+	var timeout *mongoerr.TimeoutError
 	if !errors.As(err, &timeout) {
 		t.Errorf("the one that waits: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"allium/bson"
 	"allium/gridfs"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -43,7 +44,7 @@ func bubble(t *testing.T, timeout time.Duration, test func(t *testing.T, w *worl
 
 func checkTimeout(t *testing.T, what string, err error) {
 	t.Helper()
-	var timeout *allium.TimeoutError
+	var timeout *mongoerr.TimeoutError
 	if !errors.As(err, &timeout) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%s: want a TimeoutError, got %v", what, err)
 	}

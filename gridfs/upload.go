@@ -40,7 +40,7 @@ func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Rea
 }
 
 // UploadFromStreamWithID is UploadFromStream for a file with an id of the caller's, which can be of any type but array and
-// regular expression, and must be new: the error of one that is not is allium.ErrDuplicateKey for errors.Is.
+// regular expression, and must be new: the error of one that is not is mongoerr.ErrDuplicateKey for errors.Is.
 func (b *Bucket) UploadFromStreamWithID(ctx context.Context, id any, filename string, r io.Reader, opts ...UploadOptions) error {
 	s, err := b.OpenUploadStreamWithID(ctx, id, filename, opts...)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *Bucket) OpenUploadStream(ctx context.Context, filename string, opts ...
 }
 
 // OpenUploadStreamWithID is OpenUploadStream for a file with an id of the caller's, which can be of any type but array and
-// regular expression, and must be new: if it is not, Close, or a Write before it, returns an error that is allium.ErrDuplicateKey.
+// regular expression, and must be new: if it is not, Close, or a Write before it, returns an error that is mongoerr.ErrDuplicateKey.
 func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename string, opts ...UploadOptions) (*UploadStream, error) {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)

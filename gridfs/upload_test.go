@@ -17,8 +17,10 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/gridfs"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -216,7 +218,7 @@ func TestAbortLeavesOthersChunks(t *testing.T) {
 	if err == nil {
 		_, err = s.Write(make([]byte, 5000))
 	}
-	if !errors.Is(err, allium.ErrDuplicateKey) {
+	if !errors.Is(err, mongoerr.ErrDuplicateKey) {
 		t.Errorf("write: %v", err)
 	}
 	if err := s.Abort(); err != nil {
@@ -265,7 +267,7 @@ func TestSourceFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var server *allium.ServerError
+	var server *mongoerr.ServerError
 	if err := s.Abort(); !errors.As(err, &server) {
 		t.Errorf("abort that fails: %v", err)
 	}
@@ -327,7 +329,7 @@ func TestServerFails(t *testing.T) {
 				} else if closeErr == nil {
 					t.Error("Close succeeds after a write that failed")
 				}
-				var server *allium.ServerError
+				var server *mongoerr.ServerError
 				if !errors.As(err, &server) || server.Code != 13 {
 					t.Errorf("got %v", err)
 				}
@@ -477,7 +479,7 @@ func TestTransaction(t *testing.T) {
 
 func TestUnacknowledged(t *testing.T) {
 	w := start(t)
-	b := gridfs.NewBucket(w.db, gridfs.BucketOptions{WriteConcern: allium.Unacknowledged()})
+	b := gridfs.NewBucket(w.db, gridfs.BucketOptions{WriteConcern: consistency.Unacknowledged()})
 	gridfsIndexes := gridfs.NewBucket(w.db)
 	upload(t, gridfsIndexes, "first", nil)
 	id := upload(t, b, "f", noise(35*chunkSize))

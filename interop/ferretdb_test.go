@@ -9,6 +9,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/mongoerr"
 
 	"github.com/FerretDB/FerretDB/ferretdb"
 )
@@ -72,7 +73,7 @@ func TestFerretDB(t *testing.T) {
 		if p := must(people.FindOne(ctx, bson.M{"age": bson.M{"$gt": 80}}))(t); p.Name != "Grace" {
 			t.Fatalf("found %+v", p)
 		}
-		if _, err := people.FindOne(ctx, bson.M{"age": -1}); !errors.Is(err, allium.ErrNoDocuments) {
+		if _, err := people.FindOne(ctx, bson.M{"age": -1}); !errors.Is(err, mongoerr.ErrNoDocuments) {
 			t.Fatalf("find nothing: %v", err)
 		}
 	})
@@ -105,8 +106,8 @@ func TestFerretDB(t *testing.T) {
 			coll := allium.CollectionOf[bson.M](db, map[bool]string{false: "ordered", true: "unordered"}[unordered])
 			docs := []bson.M{{"_id": 1}, {"_id": 2}, {"_id": 1}, {"_id": 3}}
 			res, err := coll.InsertMany(ctx, docs, allium.InsertManyOptions{Unordered: unordered})
-			var bulk *allium.BulkWriteError
-			if !errors.As(err, &bulk) || len(bulk.WriteErrors) != 1 || bulk.WriteErrors[0].Index != 2 || !errors.Is(err, allium.ErrDuplicateKey) {
+			var bulk *mongoerr.BulkWriteError
+			if !errors.As(err, &bulk) || len(bulk.WriteErrors) != 1 || bulk.WriteErrors[0].Index != 2 || !errors.Is(err, mongoerr.ErrDuplicateKey) {
 				t.Fatalf("unordered %v: want one duplicate key error at index 2, got %v", unordered, err)
 			}
 			want := 2
@@ -153,7 +154,7 @@ func TestFerretDB(t *testing.T) {
 			t.Fatalf("index name %q", name)
 		}
 		must(coll.InsertOne(ctx, bson.M{"email": "ada@example.com"}))(t)
-		if _, err := coll.InsertOne(ctx, bson.M{"email": "ada@example.com"}); !errors.Is(err, allium.ErrDuplicateKey) {
+		if _, err := coll.InsertOne(ctx, bson.M{"email": "ada@example.com"}); !errors.Is(err, mongoerr.ErrDuplicateKey) {
 			t.Fatalf("want a duplicate key error, got %v", err)
 		}
 		type sum struct {
@@ -167,7 +168,7 @@ func TestFerretDB(t *testing.T) {
 	})
 	t.Run("errors", func(t *testing.T) {
 		_, err := db.RunCommand(ctx, bson.D{{Key: "nope", Value: 1}})
-		var server *allium.ServerError
+		var server *mongoerr.ServerError
 		if !errors.As(err, &server) || server.Code != 59 || server.Command != "nope" {
 			t.Fatalf("unknown command: %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/auth"
 	"allium/bson"
 	"allium/mongotest"
 )
@@ -244,9 +245,9 @@ func ExampleOIDC() {
 	if err := d.AddUser(mongotest.User{Name: "app", DB: "$external", Roles: []string{"readWriteAnyDatabase"}, AccessTokens: []string{"abc"}}); err != nil {
 		panic(err)
 	}
-	client := connect("mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-OIDC", allium.ClientOptions{OIDC: &allium.OIDC{
-		Callback: func(context.Context, allium.OIDCParams) (allium.OIDCCredential, error) {
-			return allium.OIDCCredential{AccessToken: "abc"}, nil
+	client := connect("mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-OIDC", allium.ClientOptions{OIDC: &auth.OIDC{
+		Callback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
+			return auth.OIDCCredential{AccessToken: "abc"}, nil
 		},
 	}})
 	defer client.Close(context.Background())

@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -73,7 +74,7 @@ func ExampleNode_HoldBack() {
 	defer client.Close(context.Background())
 	behind := d.Secondaries()[0]
 	behind.HoldBack()
-	fmt.Println("timed out:", allium.IsTimeout(insertUser(client, 1)))
+	fmt.Println("timed out:", mongoerr.IsTimeout(insertUser(client, 1)))
 	behind.CatchUp()
 	fmt.Println(insertUser(client, 2))
 	// Output:
@@ -89,7 +90,7 @@ func ExampleNode_SetLag() {
 	defer client.Close(context.Background())
 	slow := d.Secondaries()[0]
 	slow.SetLag(time.Hour)
-	fmt.Println("timed out:", allium.IsTimeout(insertUser(client, 1)))
+	fmt.Println("timed out:", mongoerr.IsTimeout(insertUser(client, 1)))
 	slow.SetLag(0)
 	fmt.Println(insertUser(client, 2))
 	// Output:
@@ -105,7 +106,7 @@ func ExampleDeployment_SingleMongosURI() {
 	client := connect(d.SingleMongosURI())
 	defer client.Close(ctx)
 	d.Node(0).FailCommand(mongotest.Fail{Commands: []string{"ping"}, Times: 1, Code: 8})
-	fmt.Println(allium.HasErrorCode(client.Ping(ctx), 8))
+	fmt.Println(mongoerr.HasCode(client.Ping(ctx), 8))
 	fmt.Println(client.Ping(ctx))
 	// Output:
 	// true

@@ -17,6 +17,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -95,7 +96,7 @@ func questions(ctx context.Context, decls *allium.Collection[Decl], tally *tally
 		return err
 	}
 	_, err = decls.InsertOne(ctx, first.withoutID())
-	if !errors.Is(err, allium.ErrDuplicateKey) {
+	if !errors.Is(err, mongoerr.ErrDuplicateKey) {
 		return fmt.Errorf("inserting fmt.Println a second time: want a duplicate key error, got %v", err)
 	}
 	r.printf("\nA second fmt.Println is refused by the unique index, as it should be:\n  %v\n", err)

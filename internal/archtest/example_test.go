@@ -18,7 +18,7 @@ import (
 )
 
 // self lists the methods that a type has for others to call: for package fmt, package errors, codecs and the like.
-var self = []string{"Error", "Unwrap", "Is", "String", "Format", "IsZero", "MarshalBSON", "UnmarshalBSON", "MarshalBSONValue", "UnmarshalBSONValue",
+var self = []string{"Error", "Unwrap", "Is", "Timeout", "String", "Format", "IsZero", "MarshalBSON", "UnmarshalBSON", "MarshalBSONValue", "UnmarshalBSONValue",
 	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 
 // TestExamples wants every exported function and method of the public packages to be called by a runnable Example of its package: one

@@ -8,29 +8,29 @@ import (
 	"strings"
 	"testing"
 
+	"allium/auth"
 	"allium/bson"
-	"allium/internal/mongoerr"
-	"allium/internal/uri"
+	"allium/mongoerr"
 )
 
 // The conversations that the specification and the RFCs print.
 func TestScramVectors(t *testing.T) {
 	tests := []struct{ mechanism, nonce, first, serverFirst, final, serverFinal string }{
 		{
-			uri.ScramSHA1, "fyko+d2lbbFgONRv9qkxdawL", "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
+			auth.MechanismScramSHA1, "fyko+d2lbbFgONRv9qkxdawL", "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
 			"r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000",
 			"c=biws,r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,p=MC2T8BvbmWRckDw8oWl5IVghwCY=",
 			"v=UMWeI25JD1yNYZRMpZ4VHvhZ9e0=",
 		},
 		{
-			uri.ScramSHA256, "rOprNGfwEbeRWgbNEkqO", "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+			auth.MechanismScramSHA256, "rOprNGfwEbeRWgbNEkqO", "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
 			"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
 			"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
 			"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
 		},
 	}
 	for _, tt := range tests {
-		a, err := New(&uri.Credential{Username: "user", Password: "pencil", Source: "admin", Mechanism: tt.mechanism}, Options{})
+		a, err := New(&auth.Credential{Username: "user", Password: "pencil", Source: "admin", Mechanism: tt.mechanism}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,22 +62,22 @@ func TestProseScramNegotiation(t *testing.T) {
 		want            string // the mechanism
 		wantServerError bool
 	}{
-		{2, "sha1:sha1", "", uri.ScramSHA1, false},
-		{2, "sha1:sha1", uri.ScramSHA1, uri.ScramSHA1, false},
-		{2, "sha256:sha256", "", uri.ScramSHA256, false},
-		{2, "sha256:sha256", uri.ScramSHA256, uri.ScramSHA256, false},
-		{2, "both:both", "", uri.ScramSHA256, false},
-		{2, "both:both", uri.ScramSHA1, uri.ScramSHA1, false},
-		{2, "both:both", uri.ScramSHA256, uri.ScramSHA256, false},
-		{3, "sha1:sha1", uri.ScramSHA256, uri.ScramSHA256, true},
-		{3, "sha256:sha256", uri.ScramSHA1, uri.ScramSHA1, true},
-		{3, "nobody:x", "", uri.ScramSHA1, true},
-		{3, "both:wrong", "", uri.ScramSHA256, true},
-		{4, "IX:IX", "", uri.ScramSHA256, false},
-		{4, "IX:I%C2%ADX", "", uri.ScramSHA256, false},
-		{4, "%E2%85%A8:IV", "", uri.ScramSHA256, false},
-		{4, "%E2%85%A8:I%C2%ADV", "", uri.ScramSHA256, false},
-		{4, "a%3Db%2Cc:x", uri.ScramSHA1, uri.ScramSHA1, false}, // characters that SCRAM escapes
+		{2, "sha1:sha1", "", auth.MechanismScramSHA1, false},
+		{2, "sha1:sha1", auth.MechanismScramSHA1, auth.MechanismScramSHA1, false},
+		{2, "sha256:sha256", "", auth.MechanismScramSHA256, false},
+		{2, "sha256:sha256", auth.MechanismScramSHA256, auth.MechanismScramSHA256, false},
+		{2, "both:both", "", auth.MechanismScramSHA256, false},
+		{2, "both:both", auth.MechanismScramSHA1, auth.MechanismScramSHA1, false},
+		{2, "both:both", auth.MechanismScramSHA256, auth.MechanismScramSHA256, false},
+		{3, "sha1:sha1", auth.MechanismScramSHA256, auth.MechanismScramSHA256, true},
+		{3, "sha256:sha256", auth.MechanismScramSHA1, auth.MechanismScramSHA1, true},
+		{3, "nobody:x", "", auth.MechanismScramSHA1, true},
+		{3, "both:wrong", "", auth.MechanismScramSHA256, true},
+		{4, "IX:IX", "", auth.MechanismScramSHA256, false},
+		{4, "IX:I%C2%ADX", "", auth.MechanismScramSHA256, false},
+		{4, "%E2%85%A8:IV", "", auth.MechanismScramSHA256, false},
+		{4, "%E2%85%A8:I%C2%ADV", "", auth.MechanismScramSHA256, false},
+		{4, "a%3Db%2Cc:x", auth.MechanismScramSHA1, auth.MechanismScramSHA1, false}, // characters that SCRAM escapes
 	}
 	for _, tt := range tests {
 		for _, variant := range []string{"", "empty exchange", "no speculation"} {
@@ -102,7 +102,7 @@ func TestProseScramNegotiation(t *testing.T) {
 				} else if err != nil {
 					t.Error(err)
 				}
-				if err == nil && variant == "" && mech == uri.ScramSHA256 && slices.Contains(s.commands, "saslStart") {
+				if err == nil && variant == "" && mech == auth.MechanismScramSHA256 && slices.Contains(s.commands, "saslStart") {
 					t.Errorf("commands %q: the first message was not sent ahead", s.commands)
 				}
 			})
@@ -176,13 +176,13 @@ func TestConversationEnds(t *testing.T) {
 		replies   []bson.Raw
 		want      string
 	}{
-		{"done at once", uri.ScramSHA256, []bson.Raw{step("", true)}, "malformed"},
-		{"no payload", uri.ScramSHA256, []bson.Raw{document(func(b []byte) []byte { return b })}, "no payload"},
-		{"never done", uri.Plain, []bson.Raw{step("", false)}, "did not end"},
+		{"done at once", auth.MechanismScramSHA256, []bson.Raw{step("", true)}, "malformed"},
+		{"no payload", auth.MechanismScramSHA256, []bson.Raw{document(func(b []byte) []byte { return b })}, "no payload"},
+		{"never done", auth.MechanismPlain, []bson.Raw{step("", false)}, "did not end"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a, err := New(&uri.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: tt.mechanism}, Options{})
+			a, err := New(&auth.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: tt.mechanism}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,9 +194,9 @@ func TestConversationEnds(t *testing.T) {
 	}
 	// A server that says done with its first, otherwise good message has not proved anything.
 	s := newServer(t)
-	a, _ := New(&uri.Credential{Username: "both", Password: "both", Source: "admin", Mechanism: uri.ScramSHA256}, Options{})
+	a, _ := New(&auth.Credential{Username: "both", Password: "both", Source: "admin", Mechanism: auth.MechanismScramSHA256}, Options{})
 	early := doneTransport{s}
-	if err := (&Attempt{a: a, mechanism: uri.ScramSHA256}).Reauthenticate(t.Context(), early); err == nil || !strings.Contains(err.Error(), "before it proved") {
+	if err := (&Attempt{a: a, mechanism: auth.MechanismScramSHA256}).Reauthenticate(t.Context(), early); err == nil || !strings.Contains(err.Error(), "before it proved") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -215,7 +215,7 @@ func (d doneTransport) RunCommand(ctx context.Context, db string, fill func([]by
 
 func TestPlainAndX509(t *testing.T) {
 	s := newServer(t)
-	if mech, err := login(t, s, "mongodb://ldap:open%20sesame@localhost/?authMechanism=PLAIN"); err != nil || mech != uri.Plain {
+	if mech, err := login(t, s, "mongodb://ldap:open%20sesame@localhost/?authMechanism=PLAIN"); err != nil || mech != auth.MechanismPlain {
 		t.Errorf("PLAIN: %s, %v", mech, err)
 	}
 	if _, err := login(t, s, "mongodb://ldap:wrong@localhost/?authMechanism=PLAIN"); err == nil {
@@ -225,7 +225,7 @@ func TestPlainAndX509(t *testing.T) {
 		for _, noSpeculation := range []bool{false, true} {
 			s := newServer(t)
 			s.noSpeculation = noSpeculation
-			if mech, err := login(t, s, "mongodb://"+user+"localhost/?authMechanism=MONGODB-X509"); err != nil || mech != uri.X509 {
+			if mech, err := login(t, s, "mongodb://"+user+"localhost/?authMechanism=MONGODB-X509"); err != nil || mech != auth.MechanismX509 {
 				t.Errorf("X.509: %s, %v", mech, err)
 			}
 			if got := len(s.commands); (got == 0) == noSpeculation {
@@ -237,12 +237,12 @@ func TestPlainAndX509(t *testing.T) {
 
 func TestReauthenticate(t *testing.T) {
 	s := newServer(t)
-	a, err := New(&uri.Credential{Username: "both", Password: "both", Source: "admin"}, Options{})
+	a, err := New(&auth.Credential{Username: "both", Password: "both", Source: "admin"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := (&Attempt{a: a, mechanism: uri.ScramSHA256}).Reauthenticate(t.Context(), s); err != nil {
+		if err := (&Attempt{a: a, mechanism: auth.MechanismScramSHA256}).Reauthenticate(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -255,19 +255,19 @@ func TestReauthenticate(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	for mech, want := range map[string]string{uri.GSSAPI: "GSSAPI is not available", uri.ScramSHA256: "SASLprep"} {
-		_, err := New(&uri.Credential{Username: "u", Password: "bad\x07word", Source: "admin", Mechanism: mech}, Options{})
+	for mech, want := range map[string]string{auth.MechanismGSSAPI: "GSSAPI is not available", auth.MechanismScramSHA256: "SASLprep"} {
+		_, err := New(&auth.Credential{Username: "u", Password: "bad\x07word", Source: "admin", Mechanism: mech}, Options{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "bad") {
 			t.Errorf("%s: %v, want %q", mech, err, want)
 		}
 	}
 	// A password that only SCRAM-SHA-1 can use is no reason to refuse before the server has said what it has.
-	a, err := New(&uri.Credential{Username: "sha1", Password: "bad\x07word", Source: "admin"}, Options{})
+	a, err := New(&auth.Credential{Username: "sha1", Password: "bad\x07word", Source: "admin"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newServer(t)
-	s.users["admin.sha1"] = user{[]string{uri.ScramSHA1}, a.passwords}
+	s.users["admin.sha1"] = user{[]string{auth.MechanismScramSHA1}, a.passwords}
 	attempt, err := a.Attempt(s.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -280,8 +280,8 @@ func TestNewErrors(t *testing.T) {
 // A network error stays one.
 func TestNetworkErrors(t *testing.T) {
 	broken := &mongoerr.ConnectionError{Op: "authenticate", Wrapped: errors.New("reset")}
-	a, _ := New(&uri.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: uri.ScramSHA1}, Options{})
-	err := (&Attempt{a: a, mechanism: uri.ScramSHA1}).Reauthenticate(t.Context(), brokenTransport{broken})
+	a, _ := New(&auth.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: auth.MechanismScramSHA1}, Options{})
+	err := (&Attempt{a: a, mechanism: auth.MechanismScramSHA1}).Reauthenticate(t.Context(), brokenTransport{broken})
 	if _, isAuth := errors.AsType[*mongoerr.AuthError](err); isAuth || !errors.Is(err, broken) {
 		t.Errorf("error %T %v", err, err)
 	}
@@ -297,7 +297,7 @@ func (b brokenTransport) RunCommand(context.Context, string, func([]byte) []byte
 func BenchmarkScramCachedKeys(b *testing.B) {
 	c := scramCache{}
 	for b.Loop() {
-		if _, err := c.get(scramKeyID{uri.ScramSHA256, "password", "salt", 15000}); err != nil {
+		if _, err := c.get(scramKeyID{auth.MechanismScramSHA256, "password", "salt", 15000}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -312,11 +312,11 @@ func FuzzScram(f *testing.F) {
 		if _, _, iterations, err := parseServerFirst(first); err == nil && iterations > 2*minIterations && iterations <= maxIterations {
 			return // takes long, as it should
 		}
-		a, err := New(&uri.Credential{Username: "user", Password: "pencil", Source: "admin", Mechanism: uri.ScramSHA256}, Options{})
+		a, err := New(&auth.Credential{Username: "user", Password: "pencil", Source: "admin", Mechanism: auth.MechanismScramSHA256}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := newScram(a, uri.ScramSHA256)
+		c, err := newScram(a, auth.MechanismScramSHA256)
 		if err != nil {
 			t.Fatal(err)
 		}

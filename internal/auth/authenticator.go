@@ -8,9 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"allium/auth"
 	"allium/bson"
-	"allium/internal/mongoerr"
-	"allium/internal/uri"
+	"allium/internal/failure"
+	"allium/mongoerr"
 )
 
 // Transport runs commands on the connection that is authenticated.
@@ -24,7 +25,7 @@ type Transport interface {
 
 // Authenticator authenticates the connections of one client. It is safe for concurrent use.
 type Authenticator struct {
-	credential uri.Credential
+	credential auth.Credential
 	keys       scramCache
 	// passwords are what the SCRAM mechanisms derive their keys from.
 	passwords map[string]string
@@ -35,16 +36,16 @@ type Authenticator struct {
 // Options are settings that are not part of a credential.
 type Options struct {
 	// OIDC is where the tokens of MONGODB-OIDC come from. Nil: from the credential's ENVIRONMENT.
-	OIDC *OIDC
+	OIDC *auth.OIDC
 	// AWS is where the keys of MONGODB-AWS come from. Nil: from the environment.
-	AWS AWSCallback
+	AWS auth.AWSCallback
 	// CallbackTimeout bounds a callback for services. Zero: a minute.
 	CallbackTimeout time.Duration
 }
 
 // New returns the authenticator of a credential that uri.Config.Validate has completed. It is an error if the mechanism
 // is not there, or if it cannot work with the credential.
-func New(credential *uri.Credential, o Options) (*Authenticator, error) {
+func New(credential *auth.Credential, o Options) (*Authenticator, error) {
 	a := &Authenticator{credential: *credential}
 	if err := a.prepare(&o); err != nil {
 		return nil, fmt.Errorf("authentication: %w", err)
@@ -58,12 +59,12 @@ func (a *Authenticator) Mechanism() string { return a.credential.Mechanism }
 func (a *Authenticator) prepare(o *Options) (err error) {
 	timeout := cmp.Or(o.CallbackTimeout, callbackTimeout)
 	switch a.credential.Mechanism {
-	case "", uri.ScramSHA1, uri.ScramSHA256:
+	case "", auth.MechanismScramSHA1, auth.MechanismScramSHA256:
 		return a.preparePasswords()
-	case uri.OIDC:
+	case auth.MechanismOIDC:
 		a.tokens, err = newTokens(&a.credential, o.OIDC, timeout)
 		return err
-	case uri.AWS:
+	case auth.MechanismAWS:
 		a.aws = newAWSKeys(o.AWS, timeout)
 		return nil
 	}
@@ -84,12 +85,12 @@ type conversation interface {
 
 // mechanisms make the conversations of the mechanisms.
 var mechanisms = map[string]func(*Attempt) (conversation, error){
-	uri.ScramSHA1:   func(t *Attempt) (conversation, error) { return newScram(t.a, uri.ScramSHA1) },
-	uri.ScramSHA256: func(t *Attempt) (conversation, error) { return newScram(t.a, uri.ScramSHA256) },
-	uri.Plain:       func(t *Attempt) (conversation, error) { return newPlain(t.a), nil },
-	uri.X509:        func(t *Attempt) (conversation, error) { return &x509{user: t.a.credential.Username}, nil },
-	uri.OIDC:        newOIDC,
-	uri.AWS:         newAWS,
+	auth.MechanismScramSHA1:   func(t *Attempt) (conversation, error) { return newScram(t.a, auth.MechanismScramSHA1) },
+	auth.MechanismScramSHA256: func(t *Attempt) (conversation, error) { return newScram(t.a, auth.MechanismScramSHA256) },
+	auth.MechanismPlain:       func(t *Attempt) (conversation, error) { return newPlain(t.a), nil },
+	auth.MechanismX509:        func(t *Attempt) (conversation, error) { return &x509{user: t.a.credential.Username}, nil },
+	auth.MechanismOIDC:        newOIDC,
+	auth.MechanismAWS:         newAWS,
 }
 
 // Attempt is the authentication of one connection. It stays with the connection, which may have to be authenticated again.
@@ -106,7 +107,7 @@ func (a *Authenticator) Attempt(addr string) (*Attempt, error) {
 	t := &Attempt{a: a, addr: addr, mechanism: a.credential.Mechanism}
 	name := t.mechanism
 	if name == "" {
-		name = uri.ScramSHA256 // what is speculated on
+		name = auth.MechanismScramSHA256 // what is speculated on
 	}
 	c, err := mechanisms[name](t)
 	if err != nil && t.mechanism != "" {
@@ -142,7 +143,7 @@ func (t *Attempt) Finish(ctx context.Context, tr Transport, hello bson.Raw) erro
 		t.mechanism = negotiate(hello)
 	}
 	speculative, _ := hello.Lookup("speculativeAuthenticate").Document()
-	if t.ahead == nil || t.mechanism == uri.ScramSHA1 && t.a.credential.Mechanism == "" {
+	if t.ahead == nil || t.mechanism == auth.MechanismScramSHA1 && t.a.credential.Mechanism == "" {
 		speculative = nil // it was not asked for, or is about the other mechanism
 	}
 	ahead := t.ahead
@@ -155,10 +156,10 @@ func (t *Attempt) Mechanism() string { return t.mechanism }
 
 // negotiate chooses the default mechanism out of those that a server says the user has.
 func negotiate(hello bson.Raw) string {
-	if slices.Contains(mongoerr.Strings(hello.Lookup("saslSupportedMechs")), uri.ScramSHA256) {
-		return uri.ScramSHA256
+	if slices.Contains(failure.Strings(hello.Lookup("saslSupportedMechs")), auth.MechanismScramSHA256) {
+		return auth.MechanismScramSHA256
 	}
-	return uri.ScramSHA1
+	return auth.MechanismScramSHA1
 }
 
 // Reauthenticate authenticates the connection again, with the mechanism that it was authenticated with, after the server

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"allium/auth"
 	"allium/bson"
 	"allium/internal/sigv4"
-	"allium/internal/uri"
 )
 
 // aws is the mechanism MONGODB-AWS (specification: Authentication): the client signs a request to Amazon's Security Token
@@ -24,7 +24,7 @@ type aws struct {
 }
 
 func newAWS(t *Attempt) (conversation, error) {
-	s := &saslConversation{mechanism: uri.AWS, source: t.a.credential.Source, client: &awsSigner{keys: t.a.aws}}
+	s := &saslConversation{mechanism: auth.MechanismAWS, source: t.a.credential.Source, client: &awsSigner{keys: t.a.aws}}
 	return &aws{s, t.a.aws}, nil
 }
 

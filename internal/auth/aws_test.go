@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/auth"
 	"allium/bson"
-	"allium/internal/mongoerr"
-	"allium/internal/uri"
+	"allium/mongoerr"
 )
 
 // The table of "Region Calculation".
@@ -105,7 +105,7 @@ func (p plainHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *awsCloud) get(t *testing.T, wantID, wantToken string) {
 	t.Helper()
 	got, err := c.keys.get(t.Context())
-	if want := (AWSCredentials{wantID, "s", uri.Secret(wantToken)}); err != nil || got != want {
+	if want := (auth.AWSCredentials{AccessKeyID: wantID, SecretAccessKey: "s", SessionToken: auth.Secret(wantToken)}); err != nil || got != want {
 		t.Errorf("keys %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -162,9 +162,11 @@ func TestAWSSources(t *testing.T) {
 	want()
 
 	// The program's own provider wins over all of them.
-	c.keys.callback = func(context.Context) (AWSCredentials, error) { return AWSCredentials{"AKIDOWN", "s", ""}, nil }
+	c.keys.callback = func(context.Context) (auth.AWSCredentials, error) {
+		return auth.AWSCredentials{AccessKeyID: "AKIDOWN", SecretAccessKey: "s"}, nil
+	}
 	c.get(t, "AKIDOWN", "")
-	c.keys.callback = func(context.Context) (AWSCredentials, error) { return AWSCredentials{}, nil }
+	c.keys.callback = func(context.Context) (auth.AWSCredentials, error) { return auth.AWSCredentials{}, nil }
 	if _, err := c.keys.get(t.Context()); err == nil {
 		t.Error("no keys from the callback: no error")
 	}
@@ -174,16 +176,16 @@ func TestAWSSources(t *testing.T) {
 func TestAWSCallbackTime(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 3 * time.Second: 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			a, err := New(&uri.Credential{Mechanism: uri.AWS, Source: "$external"}, Options{CallbackTimeout: limit, AWS: func(ctx context.Context) (AWSCredentials, error) {
+			a, err := New(&auth.Credential{Mechanism: auth.MechanismAWS, Source: "$external"}, Options{CallbackTimeout: limit, AWS: func(ctx context.Context) (auth.AWSCredentials, error) {
 				<-ctx.Done()
-				return AWSCredentials{}, ctx.Err()
+				return auth.AWSCredentials{}, ctx.Err()
 			}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
 			s := &awsServer{change: func(nonce []byte) bson.Raw { return awsFirst(nonce, "localhost") }}
-			err = (&Attempt{a: a, mechanism: uri.AWS}).Reauthenticate(t.Context(), s)
+			err = (&Attempt{a: a, mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
 			if _, ok := errors.AsType[*mongoerr.AuthError](err); !ok || time.Since(start) != want {
 				t.Errorf("%v after %v, want %v", err, time.Since(start), want)
 			}
@@ -235,13 +237,13 @@ func TestAWSConversation(t *testing.T) {
 		"no document":       func([]byte) bson.Raw { return bson.Raw("x") },
 		"refused signature": func(nonce []byte) bson.Raw { return awsFirst(nonce, "localhost") },
 	} {
-		a, err := New(&uri.Credential{Mechanism: uri.AWS, Source: "$external"}, Options{})
+		a, err := New(&auth.Credential{Mechanism: auth.MechanismAWS, Source: "$external"}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.aws.cache.Store(&expiringKeys{AWSCredentials{"AKID", "secret key", "session"}, time.Now().Add(time.Hour)})
+		a.aws.cache.Store(&expiringKeys{auth.AWSCredentials{AccessKeyID: "AKID", SecretAccessKey: "secret key", SessionToken: "session"}, time.Now().Add(time.Hour)})
 		s := &awsServer{change: change}
-		err = (&Attempt{a: a, mechanism: uri.AWS}).Reauthenticate(t.Context(), s)
+		err = (&Attempt{a: a, mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
 		if err == nil || strings.Contains(err.Error(), "secret key") || a.aws.cache.Load() != nil {
 			t.Errorf("%s: %v, cached %v", what, err, a.aws.cache.Load() != nil)
 		}

@@ -13,25 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"allium/internal/redact"
-	"allium/internal/uri"
+	"allium/auth"
 )
 
-// AWSCredentials are the keys of MONGODB-AWS. They never print their secrets.
-type AWSCredentials struct {
-	AccessKeyID     string
-	SecretAccessKey uri.Secret
-	SessionToken    uri.Secret // of temporary credentials, else ""
-}
-
-// Format prints the keys without their secrets, whatever the verb.
-func (c AWSCredentials) Format(f fmt.State, _ rune) { redact.Fields(f, c) }
-
-// AWSCallback returns keys, within the context's time, which is that of an OIDC.Callback. It may be called by many goroutines, once for
-// each connection that is made.
-type AWSCallback func(ctx context.Context) (AWSCredentials, error)
-
-func (c *AWSCredentials) check() error {
+// check returns an error if keys lack one of their parts.
+func check(c *auth.AWSCredentials) error {
 	if c.AccessKeyID == "" || c.SecretAccessKey == "" {
 		return errors.New("there is no access key id or no secret access key")
 	}
@@ -48,7 +34,7 @@ const (
 // awsKeys are a client's keys and where they come from. Safe for concurrent use: two connections may fetch keys at the same time,
 // so that none waits for another one.
 type awsKeys struct {
-	callback AWSCallback // nil: the environment
+	callback auth.AWSCallback // nil: the environment
 	timeout  time.Duration
 	local    *http.Client
 	sts      *http.Client
@@ -56,11 +42,11 @@ type awsKeys struct {
 }
 
 type expiringKeys struct {
-	AWSCredentials
+	auth.AWSCredentials
 	expires time.Time
 }
 
-func newAWSKeys(callback AWSCallback, timeout time.Duration) *awsKeys {
+func newAWSKeys(callback auth.AWSCallback, timeout time.Duration) *awsKeys {
 	return &awsKeys{callback: callback, timeout: timeout, local: metadataClient, sts: stsClient}
 }
 
@@ -72,13 +58,13 @@ func (k *awsKeys) forget() { k.cache.Store(nil) }
 
 // get returns the keys of the first source that has any ("Credential Fetching Order"). Those that came over the network are kept
 // until shortly before they expire, and win over what the environment says later on.
-func (k *awsKeys) get(ctx context.Context) (AWSCredentials, error) {
+func (k *awsKeys) get(ctx context.Context) (auth.AWSCredentials, error) {
 	if k.callback != nil {
 		ctx, cancel := context.WithTimeout(ctx, k.timeout)
 		defer cancel()
 		c, err := k.callback(ctx)
 		if err == nil {
-			err = c.check()
+			err = check(&c)
 		}
 		if err != nil {
 			err = fmt.Errorf("callback: %w", err)
@@ -90,8 +76,8 @@ func (k *awsKeys) get(ctx context.Context) (AWSCredentials, error) {
 	}
 	id, secret, token := os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")
 	if id != "" || secret != "" || token != "" {
-		c := AWSCredentials{AccessKeyID: id, SecretAccessKey: uri.Secret(secret), SessionToken: uri.Secret(token)}
-		if err := c.check(); err != nil {
+		c := auth.AWSCredentials{AccessKeyID: id, SecretAccessKey: auth.Secret(secret), SessionToken: auth.Secret(token)}
+		if err := check(&c); err != nil {
 			return c, fmt.Errorf("environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
 		}
 		return c, nil
@@ -107,10 +93,10 @@ func (k *awsKeys) get(ctx context.Context) (AWSCredentials, error) {
 	}
 	c, err := fetch(ctx)
 	if err == nil {
-		err = c.check()
+		err = check(&c.AWSCredentials)
 	}
 	if err != nil {
-		return AWSCredentials{}, fmt.Errorf("keys of the %s: %w", source, err)
+		return auth.AWSCredentials{}, fmt.Errorf("keys of the %s: %w", source, err)
 	}
 	k.cache.Store(c)
 	return c.AWSCredentials, nil
@@ -134,7 +120,7 @@ type awsReply struct {
 
 // keys takes over a reply. Keys without a time at which they expire are not kept for long.
 func (r *awsReply) keys() (*expiringKeys, error) {
-	c := &expiringKeys{AWSCredentials: AWSCredentials{AccessKeyID: r.AccessKeyID, SecretAccessKey: uri.Secret(r.SecretAccessKey), SessionToken: uri.Secret(r.Token + r.SessionToken)}}
+	c := &expiringKeys{AWSCredentials: auth.AWSCredentials{AccessKeyID: r.AccessKeyID, SecretAccessKey: auth.Secret(r.SecretAccessKey), SessionToken: auth.Secret(r.Token + r.SessionToken)}}
 	var seconds float64
 	switch {
 	case len(r.Expiration) == 0:

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"allium/auth"
 )
 
 // The addresses of the metadata services, which virtual machines reach without leaving their host.
@@ -24,45 +26,45 @@ var metadataClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: 
 
 // environmentCallback returns the callback of an environment that provides tokens by itself, nil if there is no such environment
 // (specification: Authentication, "Built-in OIDC Environment Integrations"). resource is who the tokens are for.
-func environmentCallback(name, resource string, client *http.Client) OIDCCallback {
+func environmentCallback(name, resource string, client *http.Client) auth.OIDCCallback {
 	switch name {
 	case "azure":
-		return func(ctx context.Context, p OIDCParams) (OIDCCredential, error) {
+		return func(ctx context.Context, p auth.OIDCParams) (auth.OIDCCredential, error) {
 			query := url.Values{"api-version": {"2018-02-01"}, "resource": {resource}}
 			if p.Username != "" {
 				query.Set("client_id", p.Username)
 			}
 			body, err := ask(ctx, client, http.MethodGet, azureTokens+"?"+query.Encode(), nil, http.Header{"Accept": {"application/json"}, "Metadata": {"true"}})
 			if err != nil {
-				return OIDCCredential{}, err
+				return auth.OIDCCredential{}, err
 			}
 			var reply struct {
 				AccessToken string `json:"access_token"`
 			}
 			if err := json.Unmarshal(body, &reply); err != nil {
-				return OIDCCredential{}, fmt.Errorf("metadata service's reply: %w", err)
+				return auth.OIDCCredential{}, fmt.Errorf("metadata service's reply: %w", err)
 			}
-			return OIDCCredential{AccessToken: reply.AccessToken}, nil
+			return auth.OIDCCredential{AccessToken: reply.AccessToken}, nil
 		}
 	case "gcp":
-		return func(ctx context.Context, _ OIDCParams) (OIDCCredential, error) {
+		return func(ctx context.Context, _ auth.OIDCParams) (auth.OIDCCredential, error) {
 			query := url.Values{"audience": {resource}}
 			body, err := ask(ctx, client, http.MethodGet, gcpTokens+"?"+query.Encode(), nil, http.Header{"Metadata-Flavor": {"Google"}})
-			return OIDCCredential{AccessToken: strings.TrimSpace(string(body))}, err
+			return auth.OIDCCredential{AccessToken: strings.TrimSpace(string(body))}, err
 		}
 	case "k8s":
-		return func(context.Context, OIDCParams) (OIDCCredential, error) {
+		return func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
 			return tokenFromFile(cmp.Or(os.Getenv("AZURE_FEDERATED_TOKEN_FILE"), os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), kubernetesTokenFile))
 		}
 	case "test": // of the specification's own tests
-		return func(context.Context, OIDCParams) (OIDCCredential, error) {
+		return func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
 			return tokenFromFile(os.Getenv("OIDC_TOKEN_FILE"))
 		}
 	}
 	return nil
 }
 
-func tokenFromFile(name string) (OIDCCredential, error) {
+func tokenFromFile(name string) (auth.OIDCCredential, error) {
 	text, err := os.ReadFile(name)
-	return OIDCCredential{AccessToken: strings.TrimSpace(string(text))}, err
+	return auth.OIDCCredential{AccessToken: strings.TrimSpace(string(text))}, err
 }

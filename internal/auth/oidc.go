@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -10,98 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"allium/auth"
 	"allium/bson"
-	"allium/internal/mongoerr"
-	"allium/internal/redact"
-	"allium/internal/uri"
+	"allium/mongoerr"
 )
-
-// OIDC says where the access tokens of MONGODB-OIDC come from, if not from the property ENVIRONMENT (specification:
-// Authentication, "MONGODB-OIDC"). One of the callbacks is set. They are never called by two goroutines at once.
-type OIDC struct {
-	// Callback is for services: it returns an access token without anybody's help, within the context's time, which is that of
-	// ConnectTimeout or Timeout, whichever is shorter, and a minute without a Timeout.
-	Callback OIDCCallback
-	// HumanCallback has a person log in at the identity provider that the server names. It has five minutes, whatever the timeouts.
-	HumanCallback OIDCCallback
-	// AllowedHosts are the hosts that what HumanCallback returns may be sent to: names, "*." and a domain for all names in it, or IP
-	// addresses, without ports. Nil: DefaultOIDCHosts. It goes with HumanCallback only.
-	AllowedHosts []string
-}
-
-// DefaultOIDCHosts returns the hosts that the token of a person may be sent to if OIDC.AllowedHosts does not say.
-func DefaultOIDCHosts() []string {
-	return []string{"*.mongodb.net", "*.mongodb-qa.net", "*.mongodb-dev.net", "*.mongodbgov.net", "localhost", "127.0.0.1", "::1", "*.mongo.com"}
-}
-
-// OIDCCallback returns an access token. When ctx ends, it must return.
-type OIDCCallback func(ctx context.Context, p OIDCParams) (OIDCCredential, error)
-
-// OIDCParams are what a callback gets.
-type OIDCParams struct {
-	Version  int    // of these parameters and of what is returned: OIDCVersion
-	Username string // of the credential, "" if it has none
-	// IDP is the identity provider that the server names, and RefreshToken what the last call returned, if that can still be used.
-	// Both are for HumanCallback.
-	IDP          *IDPInfo
-	RefreshToken string
-}
-
-// OIDCVersion is the version of the parameters of callbacks. It will grow when something changes that a callback may want to
-// know about.
-const OIDCVersion = 1
-
-// IDPInfo is an identity provider.
-type IDPInfo struct {
-	Issuer        string   `bson:"issuer"`        // its URL, where its metadata are found (RFC 8414)
-	ClientID      string   `bson:"clientId"`      // the OIDC client's id; "" if the provider is for machines
-	RequestScopes []string `bson:"requestScopes"` // to ask for besides
-}
-
-// OIDCCredential is what a callback returns.
-type OIDCCredential struct {
-	// AccessToken is sent to servers as it is. The client keeps it until a server refuses it.
-	AccessToken string
-	// ExpiresIn is how long AccessToken is valid. Zero: it is not known. It must not be negative.
-	ExpiresIn time.Duration
-	// RefreshToken is for the next call of HumanCallback. Empty: none.
-	RefreshToken string
-}
-
-// Format prints the parameters without the refresh token, whatever the verb.
-func (p OIDCParams) Format(f fmt.State, _ rune) { redact.Fields(f, p.shown()) }
-
-// MarshalJSON returns the parameters without the refresh token.
-func (p OIDCParams) MarshalJSON() ([]byte, error) { return json.Marshal(p.shown()) }
-
-// shownParams and shownCredential are what may be printed of OIDCParams and OIDCCredential.
-type (
-	shownParams struct {
-		Version      int
-		Username     string
-		IDP          *IDPInfo
-		RefreshToken uri.Secret
-	}
-	shownCredential struct {
-		AccessToken  uri.Secret
-		ExpiresIn    time.Duration
-		RefreshToken uri.Secret
-	}
-)
-
-func (p OIDCParams) shown() shownParams {
-	return shownParams{p.Version, p.Username, p.IDP, uri.Secret(p.RefreshToken)}
-}
-
-// Format prints the credential without its tokens, whatever the verb.
-func (c OIDCCredential) Format(f fmt.State, _ rune) { redact.Fields(f, c.shown()) }
-
-// MarshalJSON returns the credential without its tokens, so that one that is logged tells nobody.
-func (c OIDCCredential) MarshalJSON() ([]byte, error) { return json.Marshal(c.shown()) }
-
-func (c OIDCCredential) shown() shownCredential {
-	return shownCredential{uri.Secret(c.AccessToken), c.ExpiresIn, uri.Secret(c.RefreshToken)}
-}
 
 const (
 	// humanTimeout is how long a person has to log in.
@@ -116,7 +27,7 @@ const (
 // use.
 type tokens struct {
 	username string
-	callback OIDCCallback
+	callback auth.OIDCCallback
 	human    bool
 	allowed  []string
 	timeout  time.Duration
@@ -127,13 +38,13 @@ type tokens struct {
 	mu      sync.Mutex // of what follows
 	access  string
 	refresh string
-	idp     *IDPInfo
+	idp     *auth.IDPInfo
 }
 
 // newTokens checks the settings of MONGODB-OIDC.
-func newTokens(c *uri.Credential, o *OIDC, timeout time.Duration) (*tokens, error) {
+func newTokens(c *auth.Credential, o *auth.OIDC, timeout time.Duration) (*tokens, error) {
 	if o == nil {
-		o = new(OIDC)
+		o = new(auth.OIDC)
 	}
 	t := &tokens{username: c.Username, callback: o.Callback, timeout: timeout, turn: make(chan struct{}, 1)}
 	switch {
@@ -144,7 +55,7 @@ func newTokens(c *uri.Credential, o *OIDC, timeout time.Duration) (*tokens, erro
 	case o.HumanCallback != nil:
 		t.callback, t.human, t.allowed = o.HumanCallback, true, o.AllowedHosts
 		if t.allowed == nil {
-			t.allowed = DefaultOIDCHosts()
+			t.allowed = auth.DefaultOIDCHosts()
 		}
 	case o.Callback == nil:
 		t.callback = environmentCallback(c.Properties["ENVIRONMENT"], c.Properties["TOKEN_RESOURCE"], metadataClient)
@@ -186,7 +97,7 @@ func (o *tokens) cached() string {
 }
 
 // renewable returns what a new access token can be had with without a new conversation with the server.
-func (o *tokens) renewable() (refresh string, idp *IDPInfo) {
+func (o *tokens) renewable() (refresh string, idp *auth.IDPInfo) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.refresh, o.idp
@@ -206,7 +117,7 @@ func (o *tokens) invalidate(access string, refreshToo bool) {
 }
 
 // get returns the access token that is cached, or has the callback make one.
-func (o *tokens) get(ctx context.Context, idp *IDPInfo, refresh string) (access string, isCached bool, err error) {
+func (o *tokens) get(ctx context.Context, idp *auth.IDPInfo, refresh string) (access string, isCached bool, err error) {
 	if access := o.cached(); access != "" {
 		return access, true, nil
 	}
@@ -219,7 +130,7 @@ func (o *tokens) get(ctx context.Context, idp *IDPInfo, refresh string) (access 
 	if access := o.cached(); access != "" { // of the one who had the turn before
 		return access, true, nil
 	}
-	c, err := o.call(ctx, OIDCParams{Version: OIDCVersion, Username: o.username, IDP: idp, RefreshToken: refresh})
+	c, err := o.call(ctx, auth.OIDCParams{Version: auth.OIDCVersion, Username: o.username, IDP: idp, RefreshToken: refresh})
 	if err != nil {
 		return "", false, fmt.Errorf("callback: %w", err)
 	}
@@ -233,14 +144,14 @@ func (o *tokens) get(ctx context.Context, idp *IDPInfo, refresh string) (access 
 }
 
 // call calls the callback.
-func (o *tokens) call(ctx context.Context, p OIDCParams) (OIDCCredential, error) {
+func (o *tokens) call(ctx context.Context, p auth.OIDCParams) (auth.OIDCCredential, error) {
 	if wait := callbackPause - time.Since(o.last); wait > 0 && !o.last.IsZero() {
 		pause := time.NewTimer(wait)
 		defer pause.Stop()
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return OIDCCredential{}, ctx.Err()
+			return auth.OIDCCredential{}, ctx.Err()
 		}
 	}
 	defer func() { o.last = time.Now() }()
@@ -292,7 +203,7 @@ func (o *oidc) first(dst []byte) ([]byte, bool) {
 }
 
 func (o *oidc) conversation(c saslClient) *saslConversation {
-	return &saslConversation{mechanism: uri.OIDC, source: o.attempt.a.credential.Source, client: c}
+	return &saslConversation{mechanism: auth.MechanismOIDC, source: o.attempt.a.credential.Source, client: c}
 }
 
 func (o *oidc) run(ctx context.Context, t Transport, speculative bson.Raw) error {
@@ -408,7 +319,7 @@ func (s *principalStep) start(context.Context) ([]byte, error) {
 }
 
 func (s *principalStep) next(ctx context.Context, challenge []byte) ([]byte, error) {
-	idp := new(IDPInfo)
+	idp := new(auth.IDPInfo)
 	if err := bson.Unmarshal(challenge, idp); err != nil {
 		return nil, fmt.Errorf("what the server says about the identity provider: %w", err)
 	}

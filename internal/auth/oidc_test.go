@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/auth"
 	"allium/bson"
-	"allium/internal/mongoerr"
-	"allium/internal/uri"
+	"allium/mongoerr"
 )
 
 // oidcServer is a Transport to a server that knows which tokens are valid. Unlike server it may be used by several connections.
@@ -86,9 +86,9 @@ func (s *oidcServer) tokens() string {
 	return strings.Join(s.saw, " ")
 }
 
-func oidcAuthenticator(t *testing.T, o *OIDC, timeout time.Duration) *Authenticator {
+func oidcAuthenticator(t *testing.T, o *auth.OIDC, timeout time.Duration) *Authenticator {
 	t.Helper()
-	a, err := New(&uri.Credential{Mechanism: uri.OIDC, Source: "$external"}, Options{OIDC: o, CallbackTimeout: timeout})
+	a, err := New(&auth.Credential{Mechanism: auth.MechanismOIDC, Source: "$external"}, Options{OIDC: o, CallbackTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +99,10 @@ func oidcAuthenticator(t *testing.T, o *OIDC, timeout time.Duration) *Authentica
 func TestOIDCOneCallAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		a := oidcAuthenticator(t, &OIDC{Callback: func(ctx context.Context, _ OIDCParams) (OIDCCredential, error) {
+		a := oidcAuthenticator(t, &auth.OIDC{Callback: func(ctx context.Context, _ auth.OIDCParams) (auth.OIDCCredential, error) {
 			calls++
 			time.Sleep(2 * time.Second)
-			return OIDCCredential{AccessToken: "a"}, nil
+			return auth.OIDCCredential{AccessToken: "a"}, nil
 		}}, 0)
 		s := &oidcServer{addr: "s:1", delay: time.Second, valid: map[string]bool{"a": true}}
 		start := time.Now()
@@ -125,9 +125,9 @@ func TestOIDCOneCallAtATime(t *testing.T) {
 func TestOIDCReauthenticateTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var called []time.Time
-		a := oidcAuthenticator(t, &OIDC{Callback: func(context.Context, OIDCParams) (OIDCCredential, error) {
+		a := oidcAuthenticator(t, &auth.OIDC{Callback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
 			called = append(called, time.Now())
-			return OIDCCredential{AccessToken: string(rune('a' + len(called) - 1))}, nil
+			return auth.OIDCCredential{AccessToken: string(rune('a' + len(called) - 1))}, nil
 		}}, 0)
 		s := &oidcServer{addr: "s:1", delay: time.Millisecond, valid: map[string]bool{"a": true}}
 		var attempts []*Attempt
@@ -163,22 +163,22 @@ func TestOIDCReauthenticateTogether(t *testing.T) {
 func TestOIDCTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
-		wait := func(ctx context.Context, _ OIDCParams) (OIDCCredential, error) {
+		wait := func(ctx context.Context, _ auth.OIDCParams) (auth.OIDCCredential, error) {
 			deadline, _ := ctx.Deadline()
 			left = time.Until(deadline)
 			<-ctx.Done()
-			return OIDCCredential{}, ctx.Err()
+			return auth.OIDCCredential{}, ctx.Err()
 		}
 		s := &oidcServer{addr: "localhost:1", valid: map[string]bool{"a": true}}
 		for _, test := range []struct {
 			what  string
-			oidc  *OIDC
+			oidc  *auth.OIDC
 			limit time.Duration
 			want  time.Duration
 		}{
-			{"no timeout", &OIDC{Callback: wait}, 0, time.Minute},
-			{"the client's timeout", &OIDC{Callback: wait}, 3 * time.Second, 3 * time.Second},
-			{"a person", &OIDC{HumanCallback: wait}, 3 * time.Second, 5 * time.Minute},
+			{"no timeout", &auth.OIDC{Callback: wait}, 0, time.Minute},
+			{"the client's timeout", &auth.OIDC{Callback: wait}, 3 * time.Second, 3 * time.Second},
+			{"a person", &auth.OIDC{HumanCallback: wait}, 3 * time.Second, 5 * time.Minute},
 		} {
 			start := time.Now()
 			_, err := s.connect(t.Context(), oidcAuthenticator(t, test.oidc, test.limit))
@@ -187,7 +187,7 @@ func TestOIDCTimes(t *testing.T) {
 			}
 		}
 		// The deadline of an operation ends the wait for a service, but not for a person; who gives up ends both.
-		for _, o := range []*OIDC{{Callback: wait}, {HumanCallback: wait}} {
+		for _, o := range []*auth.OIDC{{Callback: wait}, {HumanCallback: wait}} {
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := s.connect(ctx, oidcAuthenticator(t, o, 0))
@@ -211,9 +211,9 @@ func TestOIDCTimes(t *testing.T) {
 // A connection that waits for the token of another one's callback gives up when its own time is over.
 func TestOIDCWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := oidcAuthenticator(t, &OIDC{Callback: func(ctx context.Context, _ OIDCParams) (OIDCCredential, error) {
+		a := oidcAuthenticator(t, &auth.OIDC{Callback: func(ctx context.Context, _ auth.OIDCParams) (auth.OIDCCredential, error) {
 			time.Sleep(10 * time.Second)
-			return OIDCCredential{AccessToken: "a"}, nil
+			return auth.OIDCCredential{AccessToken: "a"}, nil
 		}}, 0)
 		s := &oidcServer{addr: "s:1", valid: map[string]bool{"a": true}}
 		go s.connect(t.Context(), a)
@@ -235,10 +235,10 @@ func TestOIDCWaitEnds(t *testing.T) {
 func TestOIDCHumanTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		a := oidcAuthenticator(t, &OIDC{HumanCallback: func(_ context.Context, p OIDCParams) (OIDCCredential, error) {
+		a := oidcAuthenticator(t, &auth.OIDC{HumanCallback: func(_ context.Context, p auth.OIDCParams) (auth.OIDCCredential, error) {
 			calls++
 			time.Sleep(30 * time.Second)
-			return OIDCCredential{AccessToken: "a", RefreshToken: "r"}, nil
+			return auth.OIDCCredential{AccessToken: "a", RefreshToken: "r"}, nil
 		}}, 0)
 		s := &oidcServer{addr: "localhost:1", delay: time.Millisecond, valid: map[string]bool{"a": true}}
 		var wg sync.WaitGroup
@@ -268,7 +268,7 @@ func TestOIDCAllowedHosts(t *testing.T) {
 		{[]string{}, "localhost:27017", false}, {[]string{"db.example"}, "DB.example:1", true}, {[]string{"*"}, "db.example:1", false},
 		{[]string{"*.example"}, "db.example:1", true}, {[]string{".example"}, "db.example:1", false},
 	} {
-		o := &OIDC{HumanCallback: func(context.Context, OIDCParams) (OIDCCredential, error) { return OIDCCredential{}, nil }, AllowedHosts: test.allowed}
+		o := &auth.OIDC{HumanCallback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) { return auth.OIDCCredential{}, nil }, AllowedHosts: test.allowed}
 		if got := oidcAuthenticator(t, o, 0).tokens.mayGo(test.addr); got != test.want {
 			t.Errorf("%q may go to %s: %v", test.allowed, test.addr, got)
 		}
@@ -277,8 +277,8 @@ func TestOIDCAllowedHosts(t *testing.T) {
 
 // A token that is cached already does not travel with the hello to a host that it must not go to.
 func TestOIDCNoTokenAhead(t *testing.T) {
-	a := oidcAuthenticator(t, &OIDC{HumanCallback: func(context.Context, OIDCParams) (OIDCCredential, error) {
-		return OIDCCredential{AccessToken: "a"}, nil
+	a := oidcAuthenticator(t, &auth.OIDC{HumanCallback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
+		return auth.OIDCCredential{AccessToken: "a"}, nil
 	}}, 0)
 	good := &oidcServer{addr: "localhost:1", valid: map[string]bool{"a": true}}
 	if _, err := good.connect(t.Context(), a); err != nil {
@@ -315,7 +315,7 @@ func TestOIDCClouds(t *testing.T) {
 	} {
 		status, body = 200, test.body
 		callback := environmentCallback(test.environment, "https://db.example/?a&b", client)
-		c, err := callback(t.Context(), OIDCParams{Username: test.user})
+		c, err := callback(t.Context(), auth.OIDCParams{Username: test.user})
 		if err != nil || c.AccessToken != "abc" {
 			t.Errorf("%s: %+v, %v", test.environment, c, err)
 		}
@@ -328,12 +328,12 @@ func TestOIDCClouds(t *testing.T) {
 			}
 		}
 		status, body = 400, "no such identity"
-		if _, err := callback(t.Context(), OIDCParams{}); err == nil || !strings.Contains(err.Error(), "400") || !strings.Contains(err.Error(), body) {
+		if _, err := callback(t.Context(), auth.OIDCParams{}); err == nil || !strings.Contains(err.Error(), "400") || !strings.Contains(err.Error(), body) {
 			t.Errorf("%s: error %v", test.environment, err)
 		}
 	}
 	status, body = 200, "<html>"
-	if _, err := environmentCallback("azure", "", client)(t.Context(), OIDCParams{}); err == nil {
+	if _, err := environmentCallback("azure", "", client)(t.Context(), auth.OIDCParams{}); err == nil {
 		t.Error("azure: no error for a reply that is not JSON")
 	}
 }
@@ -341,9 +341,9 @@ func TestOIDCClouds(t *testing.T) {
 // A name that no server answers to is a token's end only if the server says so.
 func TestOIDCNetworkErrorKeepsToken(t *testing.T) {
 	calls := 0
-	a := oidcAuthenticator(t, &OIDC{Callback: func(context.Context, OIDCParams) (OIDCCredential, error) {
+	a := oidcAuthenticator(t, &auth.OIDC{Callback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
 		calls++
-		return OIDCCredential{AccessToken: "a"}, nil
+		return auth.OIDCCredential{AccessToken: "a"}, nil
 	}}, 0)
 	broken := &mongoerr.ConnectionError{Op: "authenticate", Wrapped: errors.New("reset")}
 	attempt, _ := a.Attempt("s:1")

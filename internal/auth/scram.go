@@ -21,7 +21,7 @@ import (
 
 	"github.com/xdg-go/stringprep"
 
-	"allium/internal/uri"
+	"allium/auth"
 )
 
 // Bounds on the iteration count that a server may ask for: the lower one keeps somebody in between from weakening the
@@ -31,18 +31,18 @@ const (
 	maxIterations = 10_000_000
 )
 
-var scramHashes = map[string]func() hash.Hash{uri.ScramSHA1: sha1.New, uri.ScramSHA256: sha256.New}
+var scramHashes = map[string]func() hash.Hash{auth.MechanismScramSHA1: sha1.New, auth.MechanismScramSHA256: sha256.New}
 
 // preparePasswords derives from the password what each SCRAM mechanism starts from.
 func (a *Authenticator) preparePasswords() error {
 	c := &a.credential
 	a.passwords = make(map[string]string, 2)
 	sum := md5.Sum([]byte(c.Username + ":mongo:" + string(c.Password)))
-	a.passwords[uri.ScramSHA1] = hex.EncodeToString(sum[:])
+	a.passwords[auth.MechanismScramSHA1] = hex.EncodeToString(sum[:])
 	prepared, err := stringprep.SASLprep.Prepare(string(c.Password))
 	if err == nil {
-		a.passwords[uri.ScramSHA256] = prepared
-	} else if c.Mechanism == uri.ScramSHA256 {
+		a.passwords[auth.MechanismScramSHA256] = prepared
+	} else if c.Mechanism == auth.MechanismScramSHA256 {
 		return errPreparePassword
 	}
 	return nil

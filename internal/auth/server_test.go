@@ -12,8 +12,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"allium/auth"
 	"allium/bson"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/uri"
 )
 
@@ -88,7 +89,7 @@ func (s *server) hello(t *Attempt) bson.Raw {
 }
 
 func refusal() error {
-	return mongoerr.NewServerError("saslContinue", "server:27017", document(func(dst []byte) []byte {
+	return failure.NewServerError("saslContinue", "server:27017", document(func(dst []byte) []byte {
 		dst = bson.AppendInt32(dst, "code", 18)
 		dst = bson.AppendString(dst, "codeName", "AuthenticationFailed")
 		return bson.AppendString(dst, "errmsg", "Authentication failed.")
@@ -117,9 +118,9 @@ func (s *server) answer(db string, cmd bson.Raw) (bson.Raw, error) {
 	case cmd.Lookup("saslStart").Type != 0:
 		s.step = 1
 		s.mech, _ = cmd.Lookup("mechanism").StringValue()
-		if s.mech == uri.Plain {
+		if s.mech == auth.MechanismPlain {
 			parts := strings.Split(string(payload.Data), "\x00")
-			if u := s.users[db+"."+parts[1]]; u.secrets[uri.Plain] != parts[2] {
+			if u := s.users[db+"."+parts[1]]; u.secrets[auth.MechanismPlain] != parts[2] {
 				return nil, refusal()
 			}
 			return s.reply("", true), nil
@@ -180,19 +181,19 @@ func (s *server) scramFinal(final string) (bson.Raw, error) {
 func newServer(t *testing.T) *server {
 	s := &server{t: t, iterations: 4096, users: map[string]user{}}
 	add := func(name, pwd string, mechs ...string) {
-		a := &Authenticator{credential: uri.Credential{Username: name, Password: uri.Secret(pwd)}}
+		a := &Authenticator{credential: auth.Credential{Username: name, Password: auth.Secret(pwd)}}
 		if err := a.preparePasswords(); err != nil {
 			t.Fatal(err)
 		}
 		s.users["admin."+name] = user{mechs, a.passwords}
 	}
-	add("sha1", "sha1", uri.ScramSHA1)
-	add("sha256", "sha256", uri.ScramSHA256)
-	add("both", "both", uri.ScramSHA1, uri.ScramSHA256)
-	add("IX", "IX", uri.ScramSHA256)
-	add("\u2168", "\u2163", uri.ScramSHA256)
-	add("a=b,c", "x", uri.ScramSHA1, uri.ScramSHA256)
-	s.users["$external.ldap"] = user{[]string{uri.Plain}, map[string]string{uri.Plain: "open sesame"}}
+	add("sha1", "sha1", auth.MechanismScramSHA1)
+	add("sha256", "sha256", auth.MechanismScramSHA256)
+	add("both", "both", auth.MechanismScramSHA1, auth.MechanismScramSHA256)
+	add("IX", "IX", auth.MechanismScramSHA256)
+	add("\u2168", "\u2163", auth.MechanismScramSHA256)
+	add("a=b,c", "x", auth.MechanismScramSHA1, auth.MechanismScramSHA256)
+	s.users["$external.ldap"] = user{[]string{auth.MechanismPlain}, map[string]string{auth.MechanismPlain: "open sesame"}}
 	return s
 }
 

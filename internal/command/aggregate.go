@@ -12,7 +12,7 @@ type Aggregate struct {
 	AllowDiskUse             *bool
 	MaxTimeMS                int64
 	BypassDocumentValidation *bool
-	Collation                *Collation
+	Collation                bson.Raw
 	Comment                  any
 	Hint                     any
 	Let                      any

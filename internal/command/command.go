@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 // Command is a server command on its way to the wire. It is asked for its bytes once per attempt.
@@ -65,9 +66,6 @@ func appendValue(o *bson.Options, dst []byte, key string, v any) ([]byte, error)
 	return o.AppendValue(dst, key, v)
 }
 
-// ErrNilDocument is returned for a nil filter, pipeline, update or document.
-var ErrNilDocument = errors.New("document is nil")
-
 // IsNil reports whether v is nil, a nil map, slice or pointer, or a pointer to one: a document that nobody wrote, and not an empty
 // one, which as a filter matches everything.
 func IsNil(v any) bool {
@@ -101,7 +99,7 @@ func IsNil(v any) bool {
 // AppendDocument appends v, which must encode as a document, under key.
 func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
 	if IsNil(v) {
-		return dst, fmt.Errorf("%s: %w", key, ErrNilDocument)
+		return dst, fmt.Errorf("%s: %w", key, mongoerr.ErrNilDocument)
 	}
 	at := len(dst)
 	dst, err := appendValue(o, dst, key, v)
@@ -229,16 +227,16 @@ func (f *fields) int32(key string, v int32) {
 }
 
 // collation appends a collation unless it is nil.
-func (f *fields) collation(c *Collation) {
+func (f *fields) collation(c bson.Raw) {
 	if c != nil && f.err == nil {
-		f.dst = c.append(f.dst)
+		f.dst = bson.AppendDocument(f.dst, "collation", c)
 	}
 }
 
 // AppendPipeline appends an aggregation pipeline: a slice of documents.
 func AppendPipeline(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
 	if v == nil {
-		return dst, fmt.Errorf("%s: %w", key, ErrNilDocument)
+		return dst, fmt.Errorf("%s: %w", key, mongoerr.ErrNilDocument)
 	}
 	at := len(dst)
 	dst, err := appendValue(o, dst, key, v)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/wire"
 )
 
@@ -187,18 +188,18 @@ func TestIndexName(t *testing.T) {
 
 func TestWriteConcern(t *testing.T) {
 	for _, tc := range []struct {
-		wc    WriteConcern
+		wc    consistency.WriteConcern
 		acked bool
 		valid bool
 	}{
-		{WriteConcern{}, true, true},
-		{WriteConcern{W: 0}, false, true},
-		{WriteConcern{W: 1}, true, true},
-		{WriteConcern{W: "majority"}, true, true},
-		{WriteConcern{W: 0, Journal: new(true)}, true, false},
-		{WriteConcern{W: -1}, true, false},
-		{WriteConcern{W: 1.5}, true, false},
-		{WriteConcern{Timeout: -1}, true, false},
+		{consistency.WriteConcern{}, true, true},
+		{consistency.WriteConcern{W: 0}, false, true},
+		{consistency.WriteConcern{W: 1}, true, true},
+		{consistency.WriteConcern{W: "majority"}, true, true},
+		{consistency.WriteConcern{W: 0, Journal: new(true)}, true, false},
+		{consistency.WriteConcern{W: -1}, true, false},
+		{consistency.WriteConcern{W: 1.5}, true, false},
+		{consistency.WriteConcern{Timeout: -1}, true, false},
 	} {
 		if got := tc.wc.Acknowledged(); got != tc.acked {
 			t.Errorf("%+v: acknowledged %v", tc.wc, got)

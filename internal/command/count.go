@@ -12,7 +12,7 @@ type Count struct {
 	Filter      any // nil: all documents
 	Skip, Limit int64
 	Hint        any
-	Collation   *Collation
+	Collation   bson.Raw
 	MaxTimeMS   int64
 	Comment     any
 	RawData     *bool

@@ -6,7 +6,7 @@ import "allium/bson"
 type DeleteStatement struct {
 	Filter    any
 	Multi     bool
-	Collation *Collation
+	Collation bson.Raw
 	Hint      any
 }
 

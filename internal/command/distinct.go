@@ -8,7 +8,7 @@ type Distinct struct {
 	Field      string
 	Filter     any
 	MaxTimeMS  int64
-	Collation  *Collation
+	Collation  bson.Raw
 	Comment    any
 	Hint       any
 	RawData    *bool

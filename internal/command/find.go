@@ -27,7 +27,7 @@ type Find struct {
 	NoCursorTimeout     *bool
 	AllowPartialResults *bool
 	AllowDiskUse        *bool
-	Collation           *Collation
+	Collation           bson.Raw
 	Let                 any
 	RawData             *bool
 }

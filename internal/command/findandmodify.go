@@ -15,7 +15,7 @@ type FindAndModify struct {
 	Projection               any
 	BypassDocumentValidation *bool
 	MaxTimeMS                int64
-	Collation                *Collation
+	Collation                bson.Raw
 	ArrayFilters             any
 	Hint                     any
 	Comment                  any

@@ -13,7 +13,7 @@ type UpdateStatement struct {
 	Replacement  bool // Update replaces the whole document
 	Multi        bool
 	Upsert       *bool
-	Collation    *Collation
+	Collation    bson.Raw
 	ArrayFilters any
 	Hint         any
 	Sort         any

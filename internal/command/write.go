@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 func beginSequence(dst []byte, id string) (int, []byte) { return wire.BeginSequence(dst, id) }
@@ -120,7 +121,7 @@ func (f *fields) update(key string, v any, replacement bool) {
 		if replacement {
 			what = "replacement"
 		}
-		f.err = fmt.Errorf("%s: %w", what, ErrNilDocument)
+		f.err = fmt.Errorf("%s: %w", what, mongoerr.ErrNilDocument)
 		return
 	}
 	at := len(f.dst)

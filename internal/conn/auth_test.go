@@ -11,8 +11,8 @@ import (
 
 	"allium/bson"
 	"allium/internal/auth"
-	"allium/internal/mongoerr"
 	"allium/internal/uri"
+	"allium/mongoerr"
 )
 
 func authenticator(t *testing.T, connectionString string) *auth.Authenticator {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/internal/mongoerr"
 	"allium/internal/uri"
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 // repeater answers every message with the number in it, in pieces, after pauses.

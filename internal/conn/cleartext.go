@@ -1,10 +1,9 @@
 package conn
 
 import (
+	"allium/auth"
 	"errors"
 	"net"
-
-	"allium/internal/uri"
 )
 
 var errCleartext = errors.New("the password would be sent in clear: switch TLS on, or set ClientOptions.AllowPlainWithoutTLS")
@@ -13,7 +12,7 @@ var errCleartext = errors.New("the password would be sent in clear: switch TLS o
 // may read along: mechanism PLAIN without TLS. The specification Authentication leaves that to the driver; RFC 4616, section 4, wants
 // PLAIN not to be used without data security. What stays on this machine may go in clear.
 func (c *Config) CheckCleartext(addr string) error {
-	if c.Authenticator == nil || c.Authenticator.Mechanism() != uri.Plain || c.TLSConfig != nil || !c.RefuseCleartext || c.isLocal(addr) {
+	if c.Authenticator == nil || c.Authenticator.Mechanism() != auth.MechanismPlain || c.TLSConfig != nil || !c.RefuseCleartext || c.isLocal(addr) {
 		return nil
 	}
 	return errCleartext

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"allium/bson"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/wire"
 )
 
@@ -41,7 +41,7 @@ func compressing(supported []string, seen chan<- string) func(*peer) {
 			seen <- name + " " + how
 			reply := okReply()
 			if name == "isMaster" {
-				for _, c := range mongoerr.Strings(m.Body.Lookup("compression")) {
+				for _, c := range failure.Strings(m.Body.Lookup("compression")) {
 					if slices.Contains(supported, c) {
 						common = append(common, c)
 					}

@@ -16,8 +16,8 @@ import (
 
 	"allium/bson"
 	"allium/event"
-	"allium/internal/mongoerr"
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 func TestDialAndRoundTrip(t *testing.T) {

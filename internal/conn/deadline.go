@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // guard is the hold of a context on the socket during one operation.

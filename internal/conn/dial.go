@@ -12,7 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
+	"allium/mongoerr"
 )
 
 // keepAlive is how long the operating system leaves an idle connection alone, and how often it then probes it before it
@@ -128,8 +129,8 @@ func ended(ctx context.Context) error {
 // label adds the labels of overload to an error that an overloaded server may have caused.
 func label(err error) error {
 	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok && e.Op != stepAuth && mayBeOverload(e) {
-		e.AddLabel(mongoerr.LabelSystemOverloaded)
-		e.AddLabel(mongoerr.LabelRetryable)
+		failure.AddTo(&e.Labels, mongoerr.LabelSystemOverloaded)
+		failure.AddTo(&e.Labels, mongoerr.LabelRetryable)
 	}
 	return err
 }

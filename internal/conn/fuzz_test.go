@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"allium/internal/mongoerr"
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 // tape is a connection that plays bytes in pieces of a given size, and forgets what is written.

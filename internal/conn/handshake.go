@@ -10,9 +10,10 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/auth"
+	"allium/internal/failure"
 	"allium/internal/hello"
-	"allium/internal/mongoerr"
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 // backpressureVersion is the version of the client backpressure specification that the driver follows.
@@ -148,7 +149,7 @@ func (t transport) RunCommand(ctx context.Context, db string, fill func([]byte) 
 	reply := slices.Clone(r.Body)
 	r.Release()
 	if ok, _ := reply.Lookup("ok").AsInt64(); ok != 1 {
-		return nil, mongoerr.NewServerError(name, t.c.addr, reply)
+		return nil, failure.NewServerError(name, t.c.addr, reply)
 	}
 	return reply, nil
 }

@@ -13,9 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/auth"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
 	"allium/internal/uri"
+	"allium/mongoerr"
 )
 
 func startProxy(t *testing.T, s *fakeserver.SOCKS5) *fakeserver.SOCKS5 {
@@ -83,7 +84,7 @@ func TestProxy(t *testing.T) {
 			if tt.port != 0 {
 				port = tt.port
 			}
-			d := throughProxy(t, &uri.Proxy{Host: "127.0.0.1", Port: port, Username: tt.user, Password: uri.Secret(tt.pass)}, nil)
+			d := throughProxy(t, &uri.Proxy{Host: "127.0.0.1", Port: port, Username: tt.user, Password: auth.Secret(tt.pass)}, nil)
 			c, err := Dial(t.Context(), "server.example:27017", &Config{Dialer: d})
 			if tt.want != "" {
 				checkProxyError(t, err, tt.want)
@@ -202,7 +203,7 @@ func TestProxyAnswersNonsense(t *testing.T) {
 		}
 		for _, user := range []string{"", "u"} {
 			_, err := Dial(t.Context(), "server.example:1", &Config{
-				Dialer: throughProxy(t, &uri.Proxy{Host: host, Port: number, Username: user, Password: uri.Secret(user)}, nil),
+				Dialer: throughProxy(t, &uri.Proxy{Host: host, Port: number, Username: user, Password: auth.Secret(user)}, nil),
 			})
 			checkProxyError(t, err, "")
 		}

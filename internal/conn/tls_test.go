@@ -20,8 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"allium/internal/mongoerr"
+	"allium/auth"
 	"allium/internal/uri"
+	"allium/mongoerr"
 )
 
 // authority is a certificate authority of a test.
@@ -248,7 +249,7 @@ func TestCertificateKeyFile(t *testing.T) {
 			if err := os.WriteFile(file, append(key, cert...), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cfg, err := NewTLSConfig(&uri.TLSOptions{CertificateKeyFile: file, CertificateKeyFilePassword: uri.Secret(tt.password)})
+			cfg, err := NewTLSConfig(&uri.TLSOptions{CertificateKeyFile: file, CertificateKeyFilePassword: auth.Secret(tt.password)})
 			if tt.want == "" {
 				if err != nil || len(cfg.Certificates) != 1 {
 					t.Errorf("%v", err)

@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"allium/internal/failure"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"allium/internal/mongoerr"
 )
 
 // Resolver asks DNS. A *net.Resolver is one. If it also is a TTLResolver, the records' time to live is known.
@@ -71,7 +70,7 @@ func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts [
 		}
 		hosts = append(hosts, net.JoinHostPort(target, strconv.Itoa(int(srv.Port))))
 	}
-	return hosts, ttl, mongoerr.Join(refused...)
+	return hosts, ttl, failure.Join(refused...)
 }
 
 func orSystem(r Resolver) Resolver {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"allium/auth"
 	"allium/internal/spectest"
 	"allium/internal/uri"
 )
@@ -73,7 +74,7 @@ func resolve(t *testing.T, r Resolver, s string) (*uri.Config, error) {
 
 func checkOptions(t *testing.T, c *uri.Config, want map[string]any) {
 	t.Helper()
-	credential := uri.Credential{}
+	credential := auth.Credential{}
 	if c.Credential != nil {
 		credential = *c.Credential
 	}

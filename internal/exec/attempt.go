@@ -10,10 +10,11 @@ import (
 	"allium/event"
 	"allium/internal/command"
 	"allium/internal/conn"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
+	"allium/mongoerr"
 )
 
 // attempt makes one attempt: it selects a server, checks a connection out, sends the command and reads the reply. The result of
@@ -73,7 +74,7 @@ func (r *run) phase(ctx context.Context, phase string, err error) error {
 		return err
 	}
 	if !errors.Is(err, ctx.Err()) {
-		err = mongoerr.Join(ctx.Err(), err)
+		err = failure.Join(ctx.Err(), err)
 	}
 	return &mongoerr.TimeoutError{Phase: phase, Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 }
@@ -251,29 +252,29 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 		return nil
 	}
 	if !ok {
-		e := mongoerr.NewServerError(r.op.Command.Name(), r.addr, append(bson.Raw(nil), reply.Body...))
-		r.serverLabels(e, e.Code, m)
+		e := failure.NewServerError(r.op.Command.Name(), r.addr, append(bson.Raw(nil), reply.Body...))
+		r.serverLabels(&e.Labels, e.Code, m)
 		r.explain(e)
 		srv.HandleError(c, e)
 		tr.failed(e)
 		return e
 	}
 	tr.succeeded(reply.Body)
-	e := mongoerr.NewWriteConcernError(r.addr, reply.Body)
+	e := failure.NewWriteConcernError(r.addr, reply.Body)
 	if e == nil {
 		return nil
 	}
 	if m.hello.Kind != event.Mongos {
-		r.serverLabels(e, e.Code, m)
+		r.serverLabels(&e.Labels, e.Code, m)
 	}
 	srv.HandleError(c, e)
 	return e
 }
 
 // serverLabels adds RetryableWriteError to the errors of servers before 4.4, which do not label them themselves.
-func (r *run) serverLabels(e mongoerr.Labeled, code int32, m *message) {
+func (r *run) serverLabels(l *mongoerr.Labels, code int32, m *message) {
 	if m.hello.MaxWireVersion < 9 && isRetryableCode(code) && r.retryableWrite() {
-		e.AddLabel(mongoerr.LabelRetryableWrite)
+		failure.AddTo(l, mongoerr.LabelRetryableWrite)
 	}
 }
 

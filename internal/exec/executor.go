@@ -3,19 +3,20 @@ package exec
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/command"
 	"allium/internal/conn"
+	"allium/internal/failure"
 	"allium/internal/logging"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
+	"allium/mongoerr"
 )
 
 // Config is what an executor needs.
@@ -45,34 +46,14 @@ type Config struct {
 // DefaultMaxAdaptiveRetries is the default of the specification Client Backpressure.
 const DefaultMaxAdaptiveRetries = 2
 
-// ReadRetryPolicy says how often a read is tried again.
+// ReadRetryPolicy says how often a read is tried again. The zero policy is that of the specification Retryable Reads: once without a
+// timeoutMS, without bound within one.
 type ReadRetryPolicy struct {
-	Rule ReadRetryRule
-	// MaxAttempts bounds the attempts, the first one included; 0 leaves it to the rule.
-	MaxAttempts int
-}
-
-// ReadRetryRule is when a read is tried again.
-type ReadRetryRule uint8
-
-// The rules.
-const (
-	// RetryDefault is the rule of the specification Retryable Reads: once without a timeoutMS, without bound within one.
-	RetryDefault ReadRetryRule = iota
-	// RetryUntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout, which is
+	// UntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout, which is
 	// returned (Retryable Reads of 2022).
-	RetryUntilSuccess
-)
-
-// Validate checks the policy.
-func (p *ReadRetryPolicy) Validate() error {
-	if p.Rule > RetryUntilSuccess {
-		return errors.New("the rule of the read retry policy does not exist")
-	}
-	if p.MaxAttempts < 0 {
-		return fmt.Errorf("read retry policy: MaxAttempts is %d, want 0 or more", p.MaxAttempts)
-	}
-	return nil
+	UntilSuccess bool
+	// MaxAttempts bounds the attempts, the first one included, if it is not 0.
+	MaxAttempts int
 }
 
 // Executor runs operations. It is safe for concurrent use.
@@ -220,11 +201,11 @@ func (r *run) enter(s *session.Session) error {
 	r.inTxn = txn.Running()
 	r.startsTxn = txn.State() == session.StartingTransaction
 	if r.inTxn && r.op.Kind != Write {
-		rp, _ := txn.Options().ReadPreference.(*topology.ReadPreference)
+		rp, _ := txn.Options().ReadPreference.(*consistency.ReadPreference)
 		if r.op.Kind == Run && r.op.ReadPreference != nil {
 			rp = r.op.ReadPreference // the operation's own; that of reads is inherited, and does not count
 		}
-		if rp != nil && rp.Mode != topology.Primary {
+		if topology.ReadMode(rp) != consistency.Primary {
 			s.Leave()
 			return errors.New("read preference in a transaction must be primary")
 		}
@@ -312,7 +293,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 		}
 		t.Elapsed = r.elapsed(t.Source)
 		if err != last && t.Wrapped != err {
-			t.Wrapped = mongoerr.Join(t.Wrapped, err)
+			t.Wrapped = failure.Join(t.Wrapped, err)
 		}
 		return last
 	}
@@ -326,7 +307,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 	t = &mongoerr.TimeoutError{Phase: stage.phase(), Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 	if errors.Is(expired, context.Canceled) {
 		if !errors.Is(err, context.Canceled) {
-			t.Wrapped = mongoerr.Join(expired, err)
+			t.Wrapped = failure.Join(expired, err)
 		}
 	} else {
 		t.Source = r.source
@@ -334,7 +315,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 	}
 	for _, l := range []string{mongoerr.LabelTransientTransaction, mongoerr.LabelUnknownTransactionCommit} {
 		if mongoerr.HasLabel(err, l) {
-			t.AddLabel(l)
+			failure.AddTo(&t.Labels, l)
 		}
 	}
 	return t

@@ -3,8 +3,8 @@ package exec
 import (
 	"time"
 
-	"allium/internal/command"
-	"allium/internal/mongoerr"
+	"allium/consistency"
+	"allium/mongoerr"
 )
 
 // Limit is the timeoutMS of an operation (specification: Client Side Operations Timeout). The zero Limit says that none is set at
@@ -33,9 +33,9 @@ func (l Limit) Refreshed() Limit { return NewLimit(l.Timeout, l.Source) }
 // set reports whether a timeoutMS is set.
 func (l *Limit) set() bool { return l.Timeout != nil || !l.Deadline.IsZero() }
 
-// concern returns a *command.WriteConcern as it is sent: with a timeoutMS, its own timeout does not count.
-func (l *Limit) concern(v any) *command.WriteConcern {
-	wc, _ := v.(*command.WriteConcern)
+// concern returns a *consistency.WriteConcern as it is sent: with a timeoutMS, its own timeout does not count.
+func (l *Limit) concern(v any) *consistency.WriteConcern {
+	wc, _ := v.(*consistency.WriteConcern)
 	if wc == nil || wc.Timeout == 0 || !l.set() {
 		return wc
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/command"
 	"allium/internal/session"
@@ -170,7 +171,7 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 			wc = op.concern(wc)
 		}
 		if !wc.IsZero() {
-			dst = wc.Append(dst)
+			dst = command.AppendWriteConcern(dst, wc)
 		}
 	}
 	dst = m.appendReadPreference(dst)
@@ -215,7 +216,7 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 				return dst
 			}
 			level = ""
-			if rc, ok := s.Transaction().Options().ReadConcern.(*command.ReadConcern); ok && rc != nil {
+			if rc, ok := s.Transaction().Options().ReadConcern.(*consistency.ReadConcern); ok && rc != nil {
 				level = rc.Level
 			}
 			if s.Causal() {
@@ -261,7 +262,7 @@ func (m *message) appendReadPreference(dst []byte) []byte {
 	if m.op.OutputStage && m.hello.MaxWireVersion < 13 {
 		rp = nil // these servers run $out and $merge on the primary only, and say so
 	}
-	primary := rp == nil || rp.Mode == topology.Primary
+	primary := topology.ReadMode(rp) == consistency.Primary
 	switch m.hello.Kind {
 	case event.Standalone:
 		return dst
@@ -276,7 +277,7 @@ func (m *message) appendReadPreference(dst []byte) []byte {
 	if primary {
 		return dst
 	}
-	return rp.AppendDocument(dst, "$readPreference")
+	return topology.AppendReadPreference(dst, "$readPreference", rp)
 }
 
 // Message buffers are kept for the next operation. Those that batches make grow have a pool of their own, so that small commands

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/command"
 	"allium/internal/conn"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
+	"allium/mongoerr"
 )
 
 // Kind says which of the retry policies is an operation's.
@@ -39,7 +40,7 @@ type Op struct {
 	EndsTransaction bool
 	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload: a commit that is
 	// repeated must be a majority one.
-	RetryConcern *command.WriteConcern
+	RetryConcern *consistency.WriteConcern
 	// WriteErrors says that the caller reads writeErrors and writeConcernError out of the reply. Without it, a
 	// writeConcernError becomes the operation's error.
 	WriteErrors bool
@@ -47,10 +48,10 @@ type Op struct {
 	// secondary.
 	OutputStage bool
 
-	ReadPreference *topology.ReadPreference // nil: primary
-	ReadConcern    string                   // its level
-	TakesConcern   bool                     // the command takes a read concern
-	WriteConcern   *command.WriteConcern    // nil: none is sent
+	ReadPreference *consistency.ReadPreference // nil: primary
+	ReadConcern    string                      // its level
+	TakesConcern   bool                        // the command takes a read concern
+	WriteConcern   *consistency.WriteConcern   // nil: none is sent
 
 	// BSON says how the user's values in the command are encoded; nil stands for the defaults of package bson.
 	BSON *bson.Options

@@ -3,8 +3,8 @@ package exec
 import (
 	"errors"
 
-	"allium/internal/mongoerr"
 	"allium/internal/session"
+	"allium/mongoerr"
 )
 
 // Resumes reports whether a change stream must resume after its getMore ended in err (specification: Change Streams, "Resumable

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"allium/internal/exec"
-	"allium/internal/mongoerr"
 	"allium/internal/session"
+	"allium/mongoerr"
 )
 
 func TestResumes(t *testing.T) {

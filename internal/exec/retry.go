@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"allium/event"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
+	"allium/mongoerr"
 )
 
 // label adds the labels that the driver must add to an error (Retryable Writes, Transactions).
 func (r *run) label(err error, stage stage) {
 	lost := isNetworkError(err) || errors.Is(err, mongoerr.ErrPoolCleared)
 	if r.retryableWrite() && lost {
-		mongoerr.AddLabel(err, mongoerr.LabelRetryableWrite)
+		failure.AddLabel(err, mongoerr.LabelRetryableWrite)
 	}
 	if r.inTxn && (lost || stage == stageSelect && !isIncompatible(err) || stage == stageCheckOut && isTimeout(err)) {
-		mongoerr.AddLabel(err, mongoerr.LabelTransientTransaction)
+		failure.AddLabel(err, mongoerr.LabelTransientTransaction)
 	}
 }
 
@@ -48,7 +49,7 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	case isRetryableOverload(err) && r.retriesOverload():
 	case r.op.Kind == Read && r.op.Retryable && r.x.RetryReads && !r.inTxn && isRetryableRead(err):
 		policy := r.x.ReadRetry
-		if policy.Rule == RetryUntilSuccess {
+		if policy.UntilSuccess {
 			allowed = math.MaxInt
 			if isSocketTimeout(err) {
 				if r.socketTimeouts++; r.socketTimeouts >= 2 {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -41,7 +41,7 @@ func TestRetryDecisions(t *testing.T) {
 	with := func(edit func(*Config)) Config { c := both; edit(&c); return c }
 	noReads := with(func(c *Config) { c.RetryReads = false })
 	noWritesRetried := with(func(c *Config) { c.RetryWrites = false })
-	untilSuccess := with(func(c *Config) { c.ReadRetry.Rule = RetryUntilSuccess })
+	untilSuccess := with(func(c *Config) { c.ReadRetry.UntilSuccess = true })
 	for _, tc := range []struct {
 		name     string
 		cfg      Config
@@ -95,11 +95,11 @@ func TestRetryDecisions(t *testing.T) {
 		{"until success, other code", untilSuccess, find, append(repeat(notPrimary, 3), outcome{code: 2}), 4, 2},
 		{"until success, not for writes", untilSuccess, insert, repeat(outcome{drop: true}, 2), 2, -1},
 		{"until success, overload", untilSuccess, find, repeat(outcome{code: 462, labels: overloaded}, 9), 3, 462},
-		{"until success, second socket timeout", with(func(c *Config) { c.ReadRetry.Rule, c.SocketTimeout = RetryUntilSuccess, time.Second }), find,
+		{"until success, second socket timeout", with(func(c *Config) { c.ReadRetry.UntilSuccess, c.SocketTimeout = true, time.Second }), find,
 			[]outcome{{delay: 2 * time.Second}, notPrimary, {delay: 2 * time.Second}, notPrimary}, 3, -1},
 		{"at most three attempts", with(func(c *Config) { c.ReadRetry.MaxAttempts = 3 }), find, repeat(notPrimary, 9), 3, 10107},
 		{"at most one attempt", with(func(c *Config) { c.ReadRetry.MaxAttempts = 1 }), find, repeat(notPrimary, 9), 1, 10107},
-		{"at most three attempts until success", with(func(c *Config) { c.ReadRetry = ReadRetryPolicy{Rule: RetryUntilSuccess, MaxAttempts: 3} }), find, repeat(notPrimary, 9), 3, 10107},
+		{"at most three attempts until success", with(func(c *Config) { c.ReadRetry = ReadRetryPolicy{UntilSuccess: true, MaxAttempts: 3} }), find, repeat(notPrimary, 9), 3, 10107},
 		{"at most three attempts within timeoutMS", with(func(c *Config) { c.ReadRetry.MaxAttempts = 3 }), long(find), repeat(notPrimary, 9), 3, 10107},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestRetryProperties(t *testing.T) {
 	for range 40 {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := Config{RetryReads: rnd.IntN(4) > 0, RetryWrites: rnd.IntN(4) > 0, MaxAdaptiveRetries: rnd.IntN(4),
-				OverloadRetargeting: rnd.IntN(2) == 0, ReadRetry: ReadRetryPolicy{Rule: ReadRetryRule(rnd.IntN(4) / 3), MaxAttempts: max(rnd.IntN(6)-2, 0)}}
+				OverloadRetargeting: rnd.IntN(2) == 0, ReadRetry: ReadRetryPolicy{UntilSuccess: rnd.IntN(4) == 3, MaxAttempts: max(rnd.IntN(6)-2, 0)}}
 			var kind mongotest.Option
 			standalone, balanced := false, false
 			switch rnd.IntN(5) {
@@ -350,7 +350,7 @@ func (m *model) attempts(script []outcome) int {
 		allowed = unlimited
 	}
 	if p := m.cfg.ReadRetry; !m.write {
-		if p.Rule == RetryUntilSuccess {
+		if p.UntilSuccess {
 			allowed = unlimited
 		}
 		if p.MaxAttempts > 0 {

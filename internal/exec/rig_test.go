@@ -14,10 +14,10 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/conn"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
 	"allium/internal/session"
 	"allium/internal/topology"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 

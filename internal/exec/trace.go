@@ -10,9 +10,9 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/logging"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 // trace publishes the events and writes the log messages of one command (specification: Command Logging and Monitoring). A nil

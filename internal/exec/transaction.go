@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"allium/consistency"
 	"allium/internal/command"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/session"
+	"allium/mongoerr"
 )
 
 // commitTimeout is the wtimeout of a commit that is tried again without one (specification: Transactions).
@@ -45,7 +47,7 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 		return nil
 	}
 	if commitUnknown(err) {
-		mongoerr.AddLabel(err, mongoerr.LabelUnknownTransactionCommit)
+		failure.AddLabel(err, mongoerr.LabelUnknownTransactionCommit)
 		txn.Unpin()
 	}
 	if first := txn.Failure(); first != nil && mongoerr.HasCode(err, codeNoSuchTransaction) {
@@ -58,8 +60,8 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 const codeNoSuchTransaction = 251
 
 // retriedCommitConcern makes a write concern one of majority with a bound on the wait.
-func retriedCommitConcern(wc *command.WriteConcern) *command.WriteConcern {
-	out := command.WriteConcern{Timeout: commitTimeout}
+func retriedCommitConcern(wc *consistency.WriteConcern) *consistency.WriteConcern {
+	out := consistency.WriteConcern{Timeout: commitTimeout}
 	if wc != nil {
 		out = *wc
 		if out.Timeout == 0 {

@@ -9,16 +9,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/command"
-	"allium/internal/mongoerr"
-	"allium/internal/pool"
+	"allium/internal/failure"
 	"allium/internal/session"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
 // begin starts a session with a transaction whose write concern is wc.
-func (r *rig) begin(t testing.TB, wc *command.WriteConcern) *session.Session {
+func (r *rig) begin(t testing.TB, wc *consistency.WriteConcern) *session.Session {
 	t.Helper()
 	s, err := session.New(&r.sessions, r, r.x.SessionTimeout, session.Options{})
 	if err != nil {
@@ -94,7 +95,7 @@ func TestCommitDecisions(t *testing.T) {
 						cfg.RetryWrites = true
 					}
 					r := newRigOn(t, cfg, on.balanced, on.kind)
-					s := r.begin(t, &command.WriteConcern{W: "two"})
+					s := r.begin(t, &consistency.WriteConcern{W: "two"})
 					opened, err := r.play(t.Context(), in(s, insert(t)))
 					if err != nil {
 						t.Fatal(err)
@@ -145,10 +146,10 @@ func TestCommitDecisions(t *testing.T) {
 // The write concern of a repeated commit keeps what it has, but for w, and gets a bound on the wait only if it has none.
 func TestRetriedCommitConcern(t *testing.T) {
 	journal := true
-	for _, tc := range []struct{ from, want *command.WriteConcern }{
-		{nil, &command.WriteConcern{W: "majority", Timeout: 10 * time.Second}},
-		{&command.WriteConcern{W: 3, Journal: &journal}, &command.WriteConcern{W: "majority", Journal: &journal, Timeout: 10 * time.Second}},
-		{&command.WriteConcern{W: "majority", Timeout: time.Second}, &command.WriteConcern{W: "majority", Timeout: time.Second}},
+	for _, tc := range []struct{ from, want *consistency.WriteConcern }{
+		{nil, &consistency.WriteConcern{W: "majority", Timeout: 10 * time.Second}},
+		{&consistency.WriteConcern{W: 3, Journal: &journal}, &consistency.WriteConcern{W: "majority", Journal: &journal, Timeout: 10 * time.Second}},
+		{&consistency.WriteConcern{W: "majority", Timeout: time.Second}, &consistency.WriteConcern{W: "majority", Timeout: time.Second}},
 	} {
 		if got := retriedCommitConcern(tc.from); *got != *tc.want {
 			t.Errorf("%+v became %+v, want %+v", tc.from, got, tc.want)
@@ -308,13 +309,13 @@ func TestCheckOutIsNotRetried(t *testing.T) {
 		}{
 			{"retryable write", replicaSet, func(*Op) {}, true},
 			{"on a standalone", &event.ServerDescription{Kind: event.Standalone}, func(*Op) {}, false},
-			{"unacknowledged", replicaSet, func(op *Op) { op.WriteConcern = command.Unacknowledged() }, false},
+			{"unacknowledged", replicaSet, func(op *Op) { op.WriteConcern = consistency.Unacknowledged() }, false},
 			{"read", &event.ServerDescription{Kind: event.Standalone}, func(op *Op) { *op = *find(t) }, true},
 		} {
 			op := insert(t)
 			tc.edit(op)
 			run := run{x: r.x, op: op, selected: tc.selected, addr: tc.selected.Addr, attempts: 1}
-			err := &pool.ClearedError{Addr: tc.selected.Addr}
+			err := &mongoerr.PoolClearedError{Addr: tc.selected.Addr}
 			run.label(err, stageCheckOut)
 			if got := run.retries(t.Context(), err, stageCheckOut); got != tc.retried {
 				t.Errorf("%s: retried: %v, want %v", tc.name, got, tc.retried)
@@ -338,7 +339,7 @@ func TestTransientErrors(t *testing.T) {
 			{&mongoerr.AuthError{Wrapped: &mongoerr.ServerError{Code: 18}}, stageCheckOut, false},
 			{&mongoerr.ConnectionError{Op: "dial"}, stageCheckOut, true},
 			{&mongoerr.TimeoutError{Phase: "connection checkout"}, stageCheckOut, true},
-			{&pool.ClearedError{}, stageCheckOut, true},
+			{&mongoerr.PoolClearedError{}, stageCheckOut, true},
 			{&mongoerr.SelectionError{}, stageSelect, true},
 			{&mongoerr.SelectionError{Topology: &event.TopologyDescription{}}, stageSelect, true},
 			{&mongoerr.SelectionError{Topology: &event.TopologyDescription{CompatibilityErr: errors.New("too old")}}, stageSelect, false},
@@ -430,8 +431,8 @@ func TestUnpinBeforeRetry(t *testing.T) {
 				op.RetryConcern = retriedCommitConcern(nil)
 			}
 			err := &mongoerr.ServerError{Code: 462}
-			err.AddLabel(mongoerr.LabelSystemOverloaded)
-			err.AddLabel(mongoerr.LabelRetryable)
+			failure.AddTo(&err.Labels, mongoerr.LabelSystemOverloaded)
+			failure.AddTo(&err.Labels, mongoerr.LabelRetryable)
 			(&run{x: r.x, op: op}).prepareRetry(err)
 			if pinned := s.Transaction().Pinned() != nil; pinned != commits {
 				t.Errorf("%s after overload: pinned %v", what, pinned)

@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"allium/bson"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
+	"allium/mongoerr"
 )
 
 // WriteErrors returns the statements that the server refused, of a command that need not be one of the driver's own: those in
@@ -25,7 +26,7 @@ func writeErrors(reply bson.Raw) ([]*mongoerr.WriteError, error) {
 				if !ok {
 					return nil, malformed("write error", el, "a document")
 				}
-				list = append(list, mongoerr.NewWriteError(doc, 0))
+				list = append(list, failure.NewWriteError(doc, 0))
 			}
 		case "nErrors":
 			if n, _ := v.AsInt64(); n == 0 {
@@ -38,7 +39,7 @@ func writeErrors(reply bson.Raw) ([]*mongoerr.WriteError, error) {
 					return nil, malformed("result", el, "a document")
 				}
 				if !doc.Lookup("ok").AsBool() {
-					e := mongoerr.NewWriteError(doc, 0)
+					e := failure.NewWriteError(doc, 0)
 					n, _ := doc.Lookup("idx").AsInt64()
 					e.Index = int(n)
 					list = append(list, e)

@@ -10,8 +10,9 @@ import (
 
 	"allium/bson"
 	"allium/event"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 // DefaultPort is the port of an address that names none.
@@ -50,7 +51,7 @@ func Parse(addr string, reply bson.Raw) *event.ServerDescription {
 	if !f.ok {
 		return &event.ServerDescription{
 			Addr:            addr,
-			LastError:       mongoerr.NewServerError("hello", addr, append(bson.Raw(nil), reply...)),
+			LastError:       failure.NewServerError("hello", addr, append(bson.Raw(nil), reply...)),
 			TopologyVersion: d.TopologyVersion,
 		}
 	}
@@ -147,7 +148,7 @@ var fields = map[string]func(d *event.ServerDescription, f *flags, v bson.RawVal
 	"maxBsonObjectSize":   func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.MaxBSONObjectSize = int32Value(v) },
 	"maxMessageSizeBytes": func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.MaxMessageSize = int32Value(v) },
 	"maxWriteBatchSize":   func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.MaxWriteBatchSize = int32Value(v) },
-	"compression":         func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Compressors = mongoerr.Strings(v) },
+	"compression":         func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Compressors = failure.Strings(v) },
 	"helloOk":             func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.HelloOK = v.AsBool() },
 	"iscryptd":            func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Cryptd = v.AsBool() },
 	"setVersion":          func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.SetVersion = int64Ptr(v) },
@@ -195,7 +196,7 @@ func addrValue(v bson.RawValue) string {
 }
 
 func addrs(v bson.RawValue) []string {
-	out := mongoerr.Strings(v)
+	out := failure.Strings(v)
 	for i := range out {
 		out[i] = Addr(out[i])
 	}

@@ -8,7 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // doc builds a document out of the functions that append its elements.

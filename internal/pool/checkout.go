@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"allium/event"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // patience bounds how long a checkout waits, besides its context.
@@ -18,7 +18,7 @@ type patience struct {
 // CheckOut returns a connection for the caller alone, which must give it back with Return.
 //
 // When ctx ends or the wait queue timeout passes before there is one, the error is a *mongoerr.TimeoutError; a connection
-// that is being made meanwhile is not given up. If the pool is paused or gets cleared, the error is a *ClearedError. If a
+// that is being made meanwhile is not given up. If the pool is paused or gets cleared, the error is a *mongoerr.PoolClearedError. If a
 // connection could not be made, it is the error of that.
 func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
 	return p.checkOut(ctx, patience{p.cfg.WaitQueueTimeout, "waitQueueTimeoutMS"})
@@ -91,7 +91,7 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 		p.mu.Unlock()
 		return nil, errClosed
 	case paused:
-		err := &ClearedError{Addr: p.addr, Cause: p.cause}
+		err := &mongoerr.PoolClearedError{Addr: p.addr, Cause: p.cause}
 		p.mu.Unlock()
 		return nil, err
 	}

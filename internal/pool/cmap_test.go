@@ -18,8 +18,8 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
 	"allium/internal/spectest"
+	"allium/mongoerr"
 )
 
 // The tests of the folder cmap-format of the specification Connection Monitoring and Pooling, against a server in memory

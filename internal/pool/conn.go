@@ -9,7 +9,8 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/conn"
-	"allium/internal/mongoerr"
+	"allium/internal/failure"
+	"allium/mongoerr"
 )
 
 // Conn is a connection of a pool. Whoever has checked it out uses it alone, and returns it once.
@@ -112,10 +113,10 @@ func (c *Conn) Late(ctx context.Context) (*conn.Reply, error) {
 
 func (c *Conn) explain(err error) error {
 	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok && c.interrupted.Load() {
-		e.Wrapped = &ClearedError{Addr: c.pool.addr, Interrupted: true}
+		e.Wrapped = &mongoerr.PoolClearedError{Addr: c.pool.addr, Interrupted: true}
 	}
 	if !c.Alive() {
-		c.broken = mongoerr.Detach(err)
+		c.broken = failure.Detach(err)
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/logging"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // Every function here tells the listener and the log of one event, and costs next to nothing without them. The events

@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/mongoerr"
 )
 
 // grow begins to make as many connections as are needed and allowed. The lock is held.
@@ -139,7 +140,7 @@ func (p *Pool) failed(c *Conn, err error) {
 	case p.state == closed:
 		reason, err = event.ClosedPoolClosed, errClosed
 	case c.removed:
-		err = &ClearedError{Addr: p.addr, Interrupted: true}
+		err = &mongoerr.PoolClearedError{Addr: p.addr, Interrupted: true}
 	}
 	p.remove(c, reason, err)
 	if w != nil {

@@ -14,7 +14,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // TestModel lets operations, failures and clears loose on a pool and compares what its events tell with what must hold at

@@ -11,7 +11,7 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/logging"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // Defaults of the specification.
@@ -209,7 +209,7 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 			p.takeBack(c)
 		}
 	}
-	p.queue.fail(func() error { return &ClearedError{Addr: p.addr, Cause: cause} })
+	p.queue.fail(func() error { return &mongoerr.PoolClearedError{Addr: p.addr, Cause: cause} })
 }
 
 // takeBack closes a connection under its operation. For those who follow the events it is checked in before it is closed, as any
@@ -302,31 +302,6 @@ func (p *Pool) closeSocket(c *Conn) {
 	}
 	p.work.Go(func() { c.Conn.Close() })
 }
-
-// ClearedError is the error of a checkout from a pool that is paused or was cleared meanwhile, and of an operation
-// whose connection was closed when the pool was cleared. The operation may be retried.
-type ClearedError struct {
-	Addr string
-	// Cause is what made the driver clear the pool, nil if the pool has not been ready yet. It is another operation's, or
-	// a monitor's, and not part of this error's chain.
-	Cause       error
-	Interrupted bool // the operation had a connection already
-	mongoerr.Labels
-}
-
-// Error uses the specification's words.
-func (e *ClearedError) Error() string {
-	switch {
-	case e.Interrupted:
-		return "Connection to " + e.Addr + " interrupted due to server monitor timeout"
-	case e.Cause == nil:
-		return "Connection pool for " + e.Addr + " was cleared"
-	}
-	return "Connection pool for " + e.Addr + " was cleared because another operation failed with: " + e.Cause.Error()
-}
-
-// Is makes errors.Is(err, mongoerr.ErrPoolCleared) true.
-func (e *ClearedError) Is(target error) bool { return target == mongoerr.ErrPoolCleared }
 
 // The errors of a checkout from a closed pool and of one that waited too long, in the specification's words.
 var (

@@ -16,7 +16,7 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,7 +13,7 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // What those who wait for a connection get when something happens to the connections that are there or are being made.

@@ -17,6 +17,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/mongotest"
 )
 
@@ -125,7 +126,7 @@ func (r *real) use(f func(ctx context.Context, client *allium.Client) error) err
 func (r *real) clean() error {
 	return r.use(func(ctx context.Context, client *allium.Client) error {
 		for _, name := range databases {
-			if err := client.Database(name, allium.DatabaseOptions{WriteConcern: allium.Majority()}).Drop(ctx); err != nil {
+			if err := client.Database(name, allium.DatabaseOptions{WriteConcern: consistency.Majority()}).Drop(ctx); err != nil {
 				return err
 			}
 		}

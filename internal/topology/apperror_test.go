@@ -10,9 +10,10 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/failure"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
+	"allium/mongoerr"
 )
 
 // What the topology concludes from the errors of operations, one error each (specification: Server Discovery and Monitoring,
@@ -22,8 +23,8 @@ func versionOf(counter int64) *event.TopologyVersion {
 	return &event.TopologyVersion{ProcessID: bson.ObjectID{1}, Counter: counter}
 }
 
-// failure is the reply to a command that failed with a code, in a version of the topology.
-func failure(code int32, counter int64, outer ...func([]byte) []byte) bson.Raw {
+// failed is the reply to a command that failed with a code, in a version of the topology.
+func failed(code int32, counter int64, outer ...func([]byte) []byte) bson.Raw {
 	return fakeserver.Doc(append(outer, func(b []byte) []byte {
 		b = bson.AppendInt32(b, "code", code)
 		at, b := bson.BeginDocumentElement(b, "topologyVersion")
@@ -33,14 +34,14 @@ func failure(code int32, counter int64, outer ...func([]byte) []byte) bson.Raw {
 }
 
 func notConfirmed(code int32, counter int64) error {
-	return mongoerr.NewWriteConcernError("a:1", failure(0, counter, func(b []byte) []byte {
+	return failure.NewWriteConcernError("a:1", failed(0, counter, func(b []byte) []byte {
 		at, b := bson.BeginDocumentElement(b, "writeConcernError")
 		return bson.EndDocument(bson.AppendInt32(b, "code", code), at)
 	}))
 }
 
 func refused(code int32, counter int64) error {
-	return mongoerr.NewServerError("insert", "a:1", failure(code, counter))
+	return failure.NewServerError("insert", "a:1", failed(code, counter))
 }
 
 func broken(err error) error { return &mongoerr.ConnectionError{Addr: "a:1", Op: "read", Wrapped: err} }
@@ -57,8 +58,8 @@ func TestApplicationErrors(t *testing.T) {
 		"network timeout":                  {err: broken(os.ErrDeadlineExceeded)},
 		"cancelled":                        {err: broken(context.Canceled)},
 		"deadline of the context":          {err: &mongoerr.TimeoutError{Wrapped: broken(context.DeadlineExceeded)}},
-		"closed with the pool":             {err: broken(&pool.ClearedError{Interrupted: true})},
-		"pool is paused":                   {err: &pool.ClearedError{}},
+		"closed with the pool":             {err: broken(&mongoerr.PoolClearedError{Interrupted: true})},
+		"pool is paused":                   {err: &mongoerr.PoolClearedError{}},
 		"another code":                     {err: refused(11000, known+1)},
 		"not primary":                      {err: refused(10107, known+1), unknown: true, version: versionOf(known + 1)},
 		"not primary, as known":            {err: refused(10107, known)},
@@ -70,7 +71,7 @@ func TestApplicationErrors(t *testing.T) {
 		"write concern: shutdown, known":   {err: notConfirmed(91, known)},
 		"write concern: timeout":           {err: notConfirmed(64, known+1)},
 		"wrapped in what the user gets":    {err: &mongoerr.TimeoutError{Wrapped: refused(10107, known+1)}, unknown: true, version: versionOf(known + 1)},
-		"a write's own error is no change": {err: mongoerr.NewWriteError(failure(10107, known+1), 0)},
+		"a write's own error is no change": {err: failure.NewWriteError(failed(10107, known+1), 0)},
 	} {
 		td := &event.TopologyDescription{Kind: event.ReplicaSetWithPrimary, SetName: "rs", Servers: []*event.ServerDescription{
 			{Addr: "a:1", Kind: event.RSPrimary, SetName: "rs", TopologyVersion: versionOf(known)},
@@ -89,7 +90,7 @@ func TestApplicationErrors(t *testing.T) {
 		if (d.TopologyVersion == nil) != (tt.version == nil) || tt.version != nil && *d.TopologyVersion != *tt.version {
 			t.Errorf("%s: version %v, want %v", name, d.TopologyVersion, tt.version)
 		}
-		if mongoerr.AddLabel(tt.err, "label"); d.LastError == nil || d.LastError.Error() == "" || mongoerr.HasLabel(d.LastError, "label") {
+		if failure.AddLabel(tt.err, "label"); d.LastError == nil || d.LastError.Error() == "" || mongoerr.HasLabel(d.LastError, "label") {
 			t.Errorf("%s: last error %v", name, d.LastError)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
@@ -49,11 +50,11 @@ func replicaSet(tb testing.TB, secondaries int) *Topology {
 
 var selections = map[string]*Selection{
 	"write":     {Write: true},
-	"primary":   {ReadPreference: &ReadPreference{}},
-	"secondary": {ReadPreference: &ReadPreference{Mode: Secondary, TagSets: []event.TagSet{{"dc": "ny"}}}},
-	"nearest":   {ReadPreference: &ReadPreference{Mode: Nearest, MaxStaleness: 120 * time.Second}},
+	"primary":   {ReadPreference: &consistency.ReadPreference{}},
+	"secondary": {ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary, TagSets: []event.TagSet{{"dc": "ny"}}}},
+	"nearest":   {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest, MaxStaleness: 120 * time.Second}},
 	"address":   {Addr: "m1:1"},
-	"avoid":     {ReadPreference: &ReadPreference{Mode: Nearest}, Deprioritized: []string{"m1:1"}},
+	"avoid":     {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}, Deprioritized: []string{"m1:1"}},
 }
 
 func TestFastPathAllocatesNothing(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/hello"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // monitor checks one server again and again, on a connection of its own, and tells the topology (specification: Server

@@ -14,8 +14,8 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
+	"allium/mongoerr"
 )
 
 // The rules of the specification Server Monitoring, one by one.

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/conn"
+	"allium/internal/failure"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
+	"allium/mongoerr"
 )
 
 // The prose tests of Server Discovery and Monitoring (server-discovery-and-monitoring-tests.md, in the order of its
@@ -36,8 +38,8 @@ func command(t testing.TB, s *Server, name string) error {
 	if err == nil {
 		defer r.Release()
 		if ok, _ := r.Body.Lookup("ok").AsInt64(); ok != 1 {
-			err = mongoerr.NewServerError(name, s.Addr(), slices.Clone(r.Body))
-		} else if e := mongoerr.NewWriteConcernError(s.Addr(), r.Body); e != nil {
+			err = failure.NewServerError(name, s.Addr(), slices.Clone(r.Body))
+		} else if e := failure.NewWriteConcernError(s.Addr(), r.Body); e != nil {
 			err = e
 		}
 	}
@@ -70,7 +72,7 @@ func twoMembers(t *testing.T) (topo *Topology, a, b *node) {
 	a.old, b.old = true, true // no topologyVersion: the errors here have none either
 	topo = connect(t, network, Config{}, hosts...)
 	mustSelect(t, topo, write)
-	mustSelect(t, topo, &Selection{ReadPreference: &ReadPreference{Mode: Secondary}})
+	mustSelect(t, topo, &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
 	for _, addr := range hosts { // a new connection says hello too
 		if err := ping(t.Context(), topo.Server(addr)); err != nil {
 			t.Fatal(err)
@@ -414,7 +416,7 @@ func TestServerSelectionProse1OperationCount(t *testing.T) {
 			for range 10 {
 				wg.Go(func() {
 					for range operations {
-						if err := ping(t.Context(), mustSelect(t, topo, &Selection{ReadPreference: &ReadPreference{}})); err != nil {
+						if err := ping(t.Context(), mustSelect(t, topo, &Selection{ReadPreference: &consistency.ReadPreference{}})); err != nil {
 							t.Error(err)
 						}
 					}
@@ -453,7 +455,7 @@ func TestServerSelectionProse2ServerSelector(t *testing.T) {
 		}}, hosts...)
 		synctest.Wait()
 		for range 10 {
-			if s := mustSelect(t, topo, &Selection{ReadPreference: &ReadPreference{Mode: Nearest}}); s.Addr() != "a:3" {
+			if s := mustSelect(t, topo, &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}); s.Addr() != "a:3" {
 				t.Errorf("selected %s", s.Addr())
 			}
 		}
@@ -487,16 +489,16 @@ func TestMaxStalenessProse6LastWriteDate(t *testing.T) {
 // Max Staleness, driver test "Direct connection to mongos": what the command says.
 func TestMaxStalenessProse7ReadPreferenceDocument(t *testing.T) {
 	for _, tt := range []struct {
-		rp   *ReadPreference
+		rp   *consistency.ReadPreference
 		want string
 	}{
-		{&ReadPreference{Mode: Secondary, MaxStaleness: 2 * time.Minute}, `{"mode":"secondary","maxStalenessSeconds":120}`},
-		{&ReadPreference{Mode: Secondary}, `{"mode":"secondary"}`},
-		{&ReadPreference{Mode: Nearest, TagSets: []event.TagSet{{"b": "2", "a": "1"}, {}}, Hedge: new(true)},
+		{&consistency.ReadPreference{Mode: consistency.Secondary, MaxStaleness: 2 * time.Minute}, `{"mode":"secondary","maxStalenessSeconds":120}`},
+		{&consistency.ReadPreference{Mode: consistency.Secondary}, `{"mode":"secondary"}`},
+		{&consistency.ReadPreference{Mode: consistency.Nearest, TagSets: []event.TagSet{{"b": "2", "a": "1"}, {}}, Hedge: new(true)},
 			`{"mode":"nearest","tags":[{"a":"1","b":"2"},{}],"hedge":{"enabled":true}}`},
 		{nil, `{"mode":"primary"}`},
 	} {
-		doc := fakeserver.Doc(func(b []byte) []byte { return tt.rp.AppendDocument(b, "$readPreference") })
+		doc := fakeserver.Doc(func(b []byte) []byte { return AppendReadPreference(b, "$readPreference", tt.rp) })
 		rp, _ := doc.Lookup("$readPreference").Document()
 		got, err := bson.AppendExtJSON(nil, rp, false)
 		if err != nil || string(got) != tt.want {
@@ -506,14 +508,14 @@ func TestMaxStalenessProse7ReadPreferenceDocument(t *testing.T) {
 }
 
 func TestReadPreferenceValidate(t *testing.T) {
-	for _, rp := range []*ReadPreference{
-		{TagSets: []event.TagSet{{"a": "b"}}}, {MaxStaleness: time.Minute}, {Hedge: new(true)}, {Mode: 9},
+	for _, rp := range []*consistency.ReadPreference{
+		{TagSets: []event.TagSet{{"a": "b"}}}, {MaxStaleness: time.Minute}, {Hedge: new(true)}, {Mode: "other"},
 	} {
 		if rp.Validate() == nil {
 			t.Errorf("%v is valid", rp)
 		}
 	}
-	for _, rp := range []*ReadPreference{nil, {}, {TagSets: []event.TagSet{{}}}, {MaxStaleness: -1}, {Mode: Nearest, MaxStaleness: time.Second}} {
+	for _, rp := range []*consistency.ReadPreference{nil, {}, {TagSets: []event.TagSet{{}}}, {MaxStaleness: -1}, {Mode: consistency.Nearest, MaxStaleness: time.Second}} {
 		if err := rp.Validate(); err != nil {
 			t.Errorf("%v: %v", rp, err)
 		}

@@ -1,95 +1,31 @@
 package topology
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 )
-
-// ReadMode says which members of a replica set may be read from.
-type ReadMode uint8
-
-// The modes of a read preference.
-const (
-	Primary            ReadMode = iota // the primary only
-	PrimaryPreferred                   // the primary, or a secondary while there is no primary
-	Secondary                          // a secondary only
-	SecondaryPreferred                 // a secondary, or the primary while there is no suitable secondary
-	Nearest                            // any of them, by network latency
-)
-
-var modeNames = [...]string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"}
-
-// String returns the mode as it is sent and as it stands in connection strings, for example "secondaryPreferred".
-func (m ReadMode) String() string {
-	if int(m) < len(modeNames) {
-		return modeNames[m]
-	}
-	return fmt.Sprintf("ReadMode(%d)", uint8(m))
-}
-
-// ParseReadMode reads a mode as it stands in a connection string; upper and lower case do not matter.
-func ParseReadMode(s string) (ReadMode, error) {
-	for i, name := range modeNames {
-		if strings.EqualFold(s, name) {
-			return ReadMode(i), nil
-		}
-	}
-	return 0, fmt.Errorf("read preference mode %q is none of %s", s, strings.Join(modeNames[:], ", "))
-}
-
-// ReadPreference says which servers are suitable for reading (specification: Server Selection, Read Preference). The
-// zero value and nil mean the primary. It must not be changed once it is in use.
-type ReadPreference struct {
-	Mode ReadMode
-	// TagSets are tried in order until one is contained in the tags of at least one member; none at all means that tags
-	// do not matter. An empty tag set matches every member.
-	TagSets []event.TagSet
-	// MaxStaleness leaves out secondaries that lag behind the primary by more than this, in the driver's estimate. It is
-	// sent in whole seconds. Zero and negative durations mean that staleness does not matter. With a replica set it must
-	// be at least 90 seconds, and at least 10 seconds more than the heartbeat interval.
-	MaxStaleness time.Duration
-	// Hedge makes a mongos send reads to two members and take the first answer.
-	//
-	// Deprecated: servers from 8.0 on ignore it.
-	Hedge *bool
-}
 
 const (
 	smallestMaxStaleness = 90 * time.Second
 	idleWritePeriod      = 10 * time.Second
 )
 
-// Validate returns an error if the parts of the read preference contradict each other.
-func (rp *ReadPreference) Validate() error {
-	if rp == nil {
-		return nil
+// ReadMode returns the mode of a read preference, which may be nil.
+func ReadMode(rp *consistency.ReadPreference) consistency.ReadMode {
+	if rp == nil || rp.Mode == "" {
+		return consistency.Primary
 	}
-	if int(rp.Mode) >= len(modeNames) {
-		return fmt.Errorf("read preference has the unknown mode %v", rp.Mode)
-	}
-	if rp.Mode != Primary {
-		return nil
-	}
-	switch {
-	case slices.ContainsFunc(rp.TagSets, func(s event.TagSet) bool { return len(s) > 0 }):
-		return errors.New("read preference primary must not be combined with tag sets")
-	case rp.MaxStaleness > 0:
-		return errors.New("read preference primary must not be combined with maxStalenessSeconds")
-	case rp.Hedge != nil:
-		return errors.New("read preference primary must not be combined with hedge")
-	}
-	return nil
+	return rp.Mode
 }
 
 // validateFor returns an error if the read preference cannot be used with this topology.
-func (rp *ReadPreference) validateFor(kind event.TopologyKind, heartbeat time.Duration) error {
+func validateFor(rp *consistency.ReadPreference, kind event.TopologyKind, heartbeat time.Duration) error {
 	if err := rp.Validate(); err != nil {
 		return err
 	}
@@ -104,7 +40,7 @@ func (rp *ReadPreference) validateFor(kind event.TopologyKind, heartbeat time.Du
 }
 
 // Readable reports whether the topology has a server that suits the read preference.
-func (rp *ReadPreference) Readable(t *event.TopologyDescription) bool {
+func Readable(t *event.TopologyDescription, rp *consistency.ReadPreference) bool {
 	if t.Kind == event.LoadBalanced {
 		return true
 	}
@@ -112,28 +48,15 @@ func (rp *ReadPreference) Readable(t *event.TopologyDescription) bool {
 	return len(appendSuitable(buf[:0], t, &Selection{ReadPreference: rp})) > 0
 }
 
-// mode is Primary for nil.
-func (rp *ReadPreference) mode() ReadMode {
-	if rp == nil {
-		return Primary
-	}
-	return rp.Mode
+// primaryOnly reports whether nothing matters but the primary.
+func primaryOnly(rp *consistency.ReadPreference) bool {
+	return ReadMode(rp) == consistency.Primary && (rp == nil || len(rp.TagSets) == 0 && rp.MaxStaleness <= 0 && rp.Hedge == nil)
 }
 
-// simple reports whether nothing matters but the primary.
-func (rp *ReadPreference) simple() bool {
-	return rp == nil || rp.Mode == Primary && len(rp.TagSets) == 0 && rp.MaxStaleness <= 0 && rp.Hedge == nil
-}
-
-// staleSeconds rounds up, so that less than a second is not sent as 0.
-func (rp *ReadPreference) staleSeconds() int64 {
-	return int64((rp.MaxStaleness + time.Second - 1) / time.Second)
-}
-
-// AppendDocument appends the read preference as an element of a command, usually "$readPreference".
-func (rp *ReadPreference) AppendDocument(dst []byte, key string) []byte {
+// AppendReadPreference appends a read preference as an element of a command, usually "$readPreference".
+func AppendReadPreference(dst []byte, key string, rp *consistency.ReadPreference) []byte {
 	at, dst := bson.BeginDocumentElement(dst, key)
-	dst = bson.AppendString(dst, "mode", rp.mode().String())
+	dst = bson.AppendString(dst, "mode", string(ReadMode(rp)))
 	if rp != nil {
 		if len(rp.TagSets) > 0 {
 			arr, d := bson.BeginArrayElement(dst, "tags")
@@ -149,7 +72,8 @@ func (rp *ReadPreference) AppendDocument(dst []byte, key string) []byte {
 			dst = bson.EndDocument(d, arr)
 		}
 		if rp.MaxStaleness > 0 {
-			dst = bson.AppendInt64(dst, "maxStalenessSeconds", rp.staleSeconds())
+			// Rounded up, so that less than a second is not sent as 0.
+			dst = bson.AppendInt64(dst, "maxStalenessSeconds", int64((rp.MaxStaleness+time.Second-1)/time.Second))
 		}
 		if rp.Hedge != nil {
 			hedge, d := bson.BeginDocumentElement(dst, "hedge")
@@ -157,25 +81,4 @@ func (rp *ReadPreference) AppendDocument(dst []byte, key string) []byte {
 		}
 	}
 	return bson.EndDocument(dst, at)
-}
-
-// String names all parts that are set, for example
-//
-//	ReadPreference secondary, tag sets [{dc: ny} {}], maxStalenessSeconds 120
-func (rp *ReadPreference) String() string {
-	var b strings.Builder
-	b.WriteString("ReadPreference " + rp.mode().String())
-	if rp == nil {
-		return b.String()
-	}
-	if len(rp.TagSets) > 0 {
-		fmt.Fprintf(&b, ", tag sets %v", rp.TagSets)
-	}
-	if rp.MaxStaleness > 0 {
-		fmt.Fprintf(&b, ", maxStalenessSeconds %d", rp.staleSeconds())
-	}
-	if rp.Hedge != nil {
-		fmt.Fprintf(&b, ", hedge %v", *rp.Hedge)
-	}
-	return b.String()
 }

@@ -8,8 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 func secondaryOf(addr string, change func(*event.ServerDescription)) *event.ServerDescription {
@@ -40,14 +41,14 @@ func TestSelectionErrorSaysWhy(t *testing.T) {
 			[]string{"query with ReadPreference primary after 1s: no replica set primary available for query with ReadPreference PRIMARY"}},
 		{"first cause", set(secondaryOf("a:1", nil), secondaryOf("b:1", down)), Selection{Write: true},
 			[]string{"after 1s: connection refused", "b:1: connection refused"}},
-		{"tags", set(secondaryOf("a:1", nil)), Selection{ReadPreference: &ReadPreference{Mode: Secondary, TagSets: []event.TagSet{{"dc": "sf"}}}},
+		{"tags", set(secondaryOf("a:1", nil)), Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary, TagSets: []event.TagSet{{"dc": "sf"}}}},
 			[]string{"query with ReadPreference secondary, tag sets [{dc: sf}]", "ReadPreference SECONDARY and tags [{dc: sf}]", "a:1: no matching tags: {dc: ny}"}},
 		{"stale", set(secondaryOf("a:1", func(d *event.ServerDescription) { d.LastWriteDate = time.UnixMilli(-1e6) }), secondaryOf("b:1", func(d *event.ServerDescription) { d.Tags = nil })),
-			Selection{ReadPreference: &ReadPreference{Mode: SecondaryPreferred, MaxStaleness: 90 * time.Second, TagSets: []event.TagSet{{"dc": "ny"}}}},
+			Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.SecondaryPreferred, MaxStaleness: 90 * time.Second, TagSets: []event.TagSet{{"dc": "ny"}}}},
 			[]string{"a:1: too stale", "b:1: no matching tags: {}"}},
-		{"not checked", set(secondaryOf("a:1", func(d *event.ServerDescription) { d.Kind = event.UnknownServer })), Selection{ReadPreference: &ReadPreference{Mode: Secondary}},
+		{"not checked", set(secondaryOf("a:1", func(d *event.ServerDescription) { d.Kind = event.UnknownServer })), Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}},
 			[]string{"no replica set secondary available for query with ReadPreference SECONDARY", "a:1: not checked yet"}},
-		{"nearest", set(secondaryOf("a:1", func(d *event.ServerDescription) { d.Kind = event.RSArbiter })), Selection{ReadPreference: &ReadPreference{Mode: Nearest}},
+		{"nearest", set(secondaryOf("a:1", func(d *event.ServerDescription) { d.Kind = event.RSArbiter })), Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}},
 			[]string{"no replica set members available for query", "a:1: holds no data: RSArbiter"}},
 		{"address", set(secondaryOf("a:1", nil)), Selection{Addr: "b:1"},
 			[]string{"no server available for an operation on b:1", "no replica set member b:1 available", "a:1: another server"}},
@@ -66,7 +67,7 @@ func TestSelectionErrorSaysWhy(t *testing.T) {
 						t.Errorf("error lacks %q:\n%v", want, err)
 					}
 				}
-				if tt.sel.ReadPreference != nil && tt.sel.ReadPreference.Readable(tt.td) {
+				if tt.sel.ReadPreference != nil && Readable(tt.td, tt.sel.ReadPreference) {
 					t.Error("the topology is readable after all")
 				}
 			})
@@ -85,7 +86,7 @@ func TestWritesResults(t *testing.T) {
 			{Addr: "s:1", Kind: event.RSSecondary, MaxWireVersion: tt.wire},
 		}}
 		topo := topologyOf(t, td, Config{})
-		s, err := topo.Select(context.Background(), &Selection{ReadPreference: &ReadPreference{Mode: Secondary}, WritesResults: true})
+		s, err := topo.Select(context.Background(), &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}, WritesResults: true})
 		if err != nil || s.Addr() != tt.want {
 			t.Errorf("wire version %d: %v, %v", tt.wire, s, err)
 		}

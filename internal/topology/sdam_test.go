@@ -18,10 +18,11 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/conn"
+	"allium/internal/failure"
 	"allium/internal/hello"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
 	"allium/internal/spectest"
+	"allium/mongoerr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -153,7 +154,7 @@ func (f *sdamFile) run(t *testing.T) {
 			switch e.When {
 			case "beforeHandshakeCompletes":
 				if e, ok := err.(*mongoerr.ConnectionError); ok {
-					e.AddLabel(mongoerr.LabelSystemOverloaded)
+					failure.AddTo(&e.Labels, mongoerr.LabelSystemOverloaded)
 				}
 				s.connectFailed(pool.Failure{Err: err, Generation: generation})
 			case "afterHandshakeCompletes":
@@ -267,9 +268,9 @@ func (o *sdamOutcome) check(t *testing.T, phase string, topo *Topology) {
 // commandError is what an operation makes of a reply. The errors of single writes are none of the topology's business.
 func commandError(addr string, reply bson.Raw) error {
 	if ok, _ := reply.Lookup("ok").AsInt64(); ok != 1 {
-		return mongoerr.NewServerError("find", addr, reply)
+		return failure.NewServerError("find", addr, reply)
 	}
-	if e := mongoerr.NewWriteConcernError(addr, reply); e != nil {
+	if e := failure.NewWriteConcernError(addr, reply); e != nil {
 		return e
 	}
 	return errors.New("the reply holds errors of single writes at most")

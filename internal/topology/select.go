@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/logging"
-	"allium/internal/mongoerr"
+	"allium/mongoerr"
 )
 
 // Select returns a suitable server (specification: Server Selection). If none is known, it has all servers checked and
@@ -56,10 +57,10 @@ func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, error) {
 	if err := snap.desc.CompatibilityErr; err != nil {
 		return nil, &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Wrapped: err}
 	}
-	if t.cfg.Selector == nil && sel.Addr == "" && len(sel.Deprioritized) == 0 && (sel.Write || sel.ReadPreference.simple()) {
+	if t.cfg.Selector == nil && sel.Addr == "" && len(sel.Deprioritized) == 0 && (sel.Write || primaryOnly(sel.ReadPreference)) {
 		return choose(snap.primary), nil
 	}
-	if err := sel.ReadPreference.validateFor(snap.desc.Kind, t.cfg.HeartbeatInterval); err != nil && !sel.Write {
+	if err := validateFor(sel.ReadPreference, snap.desc.Kind, t.cfg.HeartbeatInterval); err != nil && !sel.Write {
 		return nil, err
 	}
 	var buf [stackServers]*event.ServerDescription
@@ -176,7 +177,7 @@ func (t *Topology) unsuitable(td *event.TopologyDescription, d *event.ServerDesc
 	rp := sel.ReadPreference
 	f := filter{t: td}
 	one := []*event.ServerDescription{d}
-	switch mode := rp.mode(); {
+	switch mode := ReadMode(rp); {
 	case d.LastError != nil:
 		return d.LastError.Error()
 	case d.Kind == event.UnknownServer:
@@ -185,9 +186,9 @@ func (t *Topology) unsuitable(td *event.TopologyDescription, d *event.ServerDesc
 		return "another server"
 	case !d.DataBearing():
 		return "holds no data: " + d.Kind.String()
-	case (sel.Write || mode == Primary) && d.Kind != event.RSPrimary:
+	case (sel.Write || mode == consistency.Primary) && d.Kind != event.RSPrimary:
 		return "not the primary: " + d.Kind.String()
-	case mode == Secondary && d.Kind != event.RSSecondary:
+	case mode == consistency.Secondary && d.Kind != event.RSSecondary:
 		return "not a secondary: " + d.Kind.String()
 	case rp != nil && rp.MaxStaleness > 0 && len(f.fresh(one, 0, rp.MaxStaleness)) == 0:
 		return "too stale"
@@ -214,24 +215,24 @@ func noMember(kind event.TopologyKind, sel *Selection) error {
 		return errUnsuitable
 	}
 	rp := sel.ReadPreference
-	switch mode := rp.mode(); {
+	switch mode := ReadMode(rp); {
 	case sel.Addr != "":
 		return fmt.Errorf("no replica set member %s available", sel.Addr)
 	case sel.Write:
 		return errors.New("no replica set primary available for writing")
-	case mode == Primary:
+	case mode == consistency.Primary:
 		return errors.New("no replica set primary available for query with ReadPreference PRIMARY")
 	case len(rp.TagSets) > 0:
 		return fmt.Errorf("no replica set member available for query with ReadPreference %s and tags %v", upper(mode), rp.TagSets)
-	case mode == Secondary:
+	case mode == consistency.Secondary:
 		return errors.New("no replica set secondary available for query with ReadPreference SECONDARY")
 	}
 	return errors.New("no replica set members available for query")
 }
 
 // upper writes a mode as the older specifications do, for example SECONDARY_PREFERRED.
-func upper(m ReadMode) string {
-	return strings.ToUpper(strings.Replace(m.String(), "Preferred", "_preferred", 1))
+func upper(m consistency.ReadMode) string {
+	return strings.ToUpper(strings.Replace(string(m), "Preferred", "_preferred", 1))
 }
 
 func remaining(ctx context.Context, start time.Time, limit time.Duration) []slog.Attr {

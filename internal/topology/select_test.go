@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/logging"
 )
@@ -28,7 +29,7 @@ func membersAt(rtt ...time.Duration) *event.TopologyDescription {
 // The window includes both of its ends, and its end is counted from the nearest of the suitable servers, not of all.
 func TestLatencyWindow(t *testing.T) {
 	td := membersAt(time.Millisecond, 10*time.Millisecond, 25*time.Millisecond, 25*time.Millisecond+1)
-	suitable := appendSuitable(nil, td, &Selection{ReadPreference: &ReadPreference{Mode: Secondary}})
+	suitable := appendSuitable(nil, td, &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
 	if got := names(inWindow(suitable, 15*time.Millisecond), descName); !slices.Equal(got, []string{"b:1", "c:1"}) {
 		t.Errorf("in the window: %v", got)
 	}
@@ -54,8 +55,8 @@ func TestSelectorComesBeforeWindow(t *testing.T) {
 		}{
 			{write, "a:1", []string{"a:1"}},
 			{write, "b:1", []string{"a:1"}},
-			{&Selection{ReadPreference: &ReadPreference{Mode: Nearest}}, "b:1", []string{"a:1", "b:1"}},
-			{&Selection{ReadPreference: &ReadPreference{Mode: Secondary}, Deprioritized: []string{"b:1"}}, "b:1", []string{"b:1"}},
+			{&Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}, "b:1", []string{"a:1", "b:1"}},
+			{&Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}, Deprioritized: []string{"b:1"}}, "b:1", []string{"b:1"}},
 		} {
 			accepted = tt.accepted
 			s, err := topo.Select(t.Context(), tt.sel)
@@ -82,11 +83,11 @@ func TestMaxStalenessLimits(t *testing.T) {
 		{2 * time.Minute, 130 * time.Second, true},
 		{2 * time.Minute, 129 * time.Second, false},
 	} {
-		rp := &ReadPreference{Mode: Nearest, MaxStaleness: tt.staleness}
-		if err := rp.validateFor(event.ReplicaSetWithPrimary, tt.heartbeat); (err == nil) != tt.ok {
+		rp := &consistency.ReadPreference{Mode: consistency.Nearest, MaxStaleness: tt.staleness}
+		if err := validateFor(rp, event.ReplicaSetWithPrimary, tt.heartbeat); (err == nil) != tt.ok {
 			t.Errorf("maxStaleness %v with heartbeats every %v: %v", tt.staleness, tt.heartbeat, err)
 		}
-		if err := rp.validateFor(event.Sharded, tt.heartbeat); err != nil {
+		if err := validateFor(rp, event.Sharded, tt.heartbeat); err != nil {
 			t.Errorf("a mongos judges by itself: %v", err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
@@ -150,14 +151,11 @@ func (f *selectionFile) run(t *testing.T) {
 	}
 	sel := Selection{Write: f.Operation == "write"}
 	if rp := f.ReadPreference; rp != nil {
-		sel.ReadPreference = &ReadPreference{}
+		sel.ReadPreference = &consistency.ReadPreference{}
 		if rp.Mode != "" {
-			var err error
-			if sel.ReadPreference.Mode, err = ParseReadMode(rp.Mode); err != nil {
-				t.Fatal(err)
-			}
+			sel.ReadPreference.Mode = consistency.ReadMode(strings.ToLower(rp.Mode[:1]) + rp.Mode[1:])
 		}
-		if sel.ReadPreference.Mode != Primary || slices.ContainsFunc(rp.TagSets, func(s event.TagSet) bool { return len(s) > 0 }) {
+		if ReadMode(sel.ReadPreference) != consistency.Primary || slices.ContainsFunc(rp.TagSets, func(s event.TagSet) bool { return len(s) > 0 }) {
 			sel.ReadPreference.TagSets = rp.TagSets
 		}
 		if s := rp.MaxStalenessSeconds; s != nil {
@@ -269,7 +267,7 @@ func TestInWindowSpec(t *testing.T) {
 				synctest.Wait()
 				counts := map[string]int{}
 				for range f.Iterations {
-					s, err := topo.Select(t.Context(), &Selection{ReadPreference: &ReadPreference{Mode: Nearest}})
+					s, err := topo.Select(t.Context(), &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -297,7 +295,7 @@ func TestSelectDescribed(t *testing.T) {
 		n.SetDown(true)
 		topo := connect(t, network, Config{SelectionTimeout: time.Minute}, "a:1")
 		time.AfterFunc(5*time.Second, func() { n.SetDown(false) })
-		for i, sel := range []*Selection{write, write, {ReadPreference: &ReadPreference{Mode: Nearest}}} { // the first one waits
+		for i, sel := range []*Selection{write, write, {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}} { // the first one waits
 			s, d, err := topo.SelectDescribed(t.Context(), sel)
 			if err != nil {
 				t.Fatal(err)

@@ -9,9 +9,10 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/failure"
 	"allium/internal/hello"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
+	"allium/mongoerr"
 )
 
 // Server is one server of a topology, with its pool and its monitor. It is safe for concurrent use. It stays usable, in
@@ -105,7 +106,7 @@ func (s *Server) handleError(err error, service *bson.ObjectID, stale func() boo
 	case change == nil && !network || stale():
 	case s.topo.cfg.LoadBalanced:
 		if service != nil && (network || change.shutdown) {
-			s.pool.ClearService(*service, mongoerr.Detach(err))
+			s.pool.ClearService(*service, failure.Detach(err))
 		}
 	case change != nil:
 		s.stateChanged(err, change, stale)
@@ -122,7 +123,7 @@ func (s *Server) connectFailed(f pool.Failure) {
 	stale := func() bool { return s.pool.Outdated(f) }
 	if s.topo.cfg.LoadBalanced {
 		if f.ServiceID != nil && !stale() {
-			s.pool.ClearService(*f.ServiceID, mongoerr.Detach(f.Err))
+			s.pool.ClearService(*f.ServiceID, failure.Detach(f.Err))
 		}
 		return
 	}
@@ -156,7 +157,7 @@ func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale fu
 	if stale() || s.desc.Load().TopologyVersion.Compare(version) >= 0 {
 		return false
 	}
-	err = mongoerr.Detach(err) // the operation that failed goes on to label its own
+	err = failure.Detach(err) // the operation that failed goes on to label its own
 	unknown := &event.ServerDescription{Addr: s.addr, LastError: err, TopologyVersion: version, LastUpdate: time.Now()}
 	if t.servers[s.addr] != s || !t.apply(unknown) {
 		return false

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
 )
 
@@ -19,7 +20,7 @@ type Selection struct {
 	// Write asks for a server that takes writes; the read preference does not matter then.
 	Write bool
 	// ReadPreference says where to read from. Nil: the primary.
-	ReadPreference *ReadPreference
+	ReadPreference *consistency.ReadPreference
 	// WritesResults marks a read that writes its results, an aggregation with $out or $merge. The read preference counts
 	// for it only if all servers can do that on a secondary (wire version 13); otherwise it goes to the primary.
 	WritesResults bool
@@ -78,24 +79,24 @@ func appendAllowed(dst []*event.ServerDescription, t *event.TopologyDescription,
 		return f.append(dst, kinds(event.RSPrimary, event.RSSecondary))
 	}
 	rp := sel.ReadPreference
-	mode := rp.mode()
+	mode := ReadMode(rp)
 	if sel.Write || sel.WritesResults && !secondariesWrite(t) {
-		mode = Primary
+		mode = consistency.Primary
 	}
 	switch mode {
-	case PrimaryPreferred:
+	case consistency.PrimaryPreferred:
 		if out := f.append(dst, kinds(event.RSPrimary)); len(out) > len(dst) {
 			return out
 		}
 		return f.eligible(dst, rp, kinds(event.RSSecondary))
-	case Secondary:
+	case consistency.Secondary:
 		return f.eligible(dst, rp, kinds(event.RSSecondary))
-	case SecondaryPreferred:
+	case consistency.SecondaryPreferred:
 		if out := f.eligible(dst, rp, kinds(event.RSSecondary)); len(out) > len(dst) {
 			return out
 		}
 		return f.append(dst, kinds(event.RSPrimary))
-	case Nearest:
+	case consistency.Nearest:
 		return f.eligible(dst, rp, kinds(event.RSPrimary, event.RSSecondary))
 	}
 	return f.append(dst, kinds(event.RSPrimary))
@@ -145,7 +146,7 @@ func (f *filter) append(dst []*event.ServerDescription, set kindSet) []*event.Se
 }
 
 // eligible appends the servers of some kinds that are not too stale and have the right tags.
-func (f *filter) eligible(dst []*event.ServerDescription, rp *ReadPreference, set kindSet) []*event.ServerDescription {
+func (f *filter) eligible(dst []*event.ServerDescription, rp *consistency.ReadPreference, set kindSet) []*event.ServerDescription {
 	n := len(dst)
 	dst = f.append(dst, set)
 	if rp.MaxStaleness > 0 {

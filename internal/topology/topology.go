@@ -14,8 +14,8 @@ import (
 	"allium/internal/conn"
 	"allium/internal/hello"
 	"allium/internal/logging"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
+	"allium/mongoerr"
 )
 
 // Defaults and limits of the specifications.

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/auth"
 	"allium/internal/conn"
+	"allium/internal/failure"
 	"allium/internal/fakeserver"
-	"allium/internal/mongoerr"
 	"allium/internal/pool"
 	"allium/internal/uri"
+	"allium/mongoerr"
 )
 
 func TestDiscoverStandalone(t *testing.T) {
@@ -46,7 +48,7 @@ func TestDiscoverReplicaSet(t *testing.T) {
 		if s := mustSelect(t, topo, write); s.Addr() != "b:1" {
 			t.Errorf("wrote to %s", s.Addr())
 		}
-		if s := mustSelect(t, topo, &Selection{ReadPreference: &ReadPreference{Mode: Secondary}}); s.Addr() != "a:1" {
+		if s := mustSelect(t, topo, &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}); s.Addr() != "a:1" {
 			t.Errorf("read from %s", s.Addr())
 		}
 		synctest.Wait()
@@ -183,7 +185,7 @@ func TestStepDown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.HandleError(c, mongoerr.NewServerError("insert", "a:1", r.Body))
+		s.HandleError(c, failure.NewServerError("insert", "a:1", r.Body))
 		c.Return()
 		if d := topo.Description(); d.Kind != event.ReplicaSetNoPrimary || d.Server("a:1").Kind != event.UnknownServer {
 			t.Errorf("after the error: %v", d)
@@ -291,7 +293,7 @@ func TestRemovedServerIsClosed(t *testing.T) {
 		a := newNode(network, "a:1", member(event.RSPrimary, "a:1", "a:1", "b:1"))
 		b := newNode(network, "b:1", member(event.RSSecondary, "b:1", "a:1", "b:1"))
 		topo := connect(t, network, Config{}, "a:1")
-		s := mustSelect(t, topo, &Selection{ReadPreference: &ReadPreference{Mode: Secondary}})
+		s := mustSelect(t, topo, &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
 		if err := ping(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

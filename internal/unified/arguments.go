@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 )
 
 // arguments are the arguments of an operation. Every one must be asked for: done reports those that the operation does
@@ -202,24 +203,24 @@ func (a *arguments) collation() *allium.Collation {
 	return &c
 }
 
-func (a *arguments) readConcern(name string) *allium.ReadConcern {
+func (a *arguments) readConcern(name string) *consistency.ReadConcern {
 	d := a.document(name)
 	if d == nil {
 		return nil
 	}
 	sub := arguments{doc: d}
-	rc := &allium.ReadConcern{Level: sub.string("level")}
+	rc := &consistency.ReadConcern{Level: sub.string("level")}
 	a.adopt(&sub)
 	return rc
 }
 
-func (a *arguments) writeConcern(name string) *allium.WriteConcern {
+func (a *arguments) writeConcern(name string) *consistency.WriteConcern {
 	d := a.document(name)
 	if d == nil {
 		return nil
 	}
 	sub := arguments{doc: d}
-	wc := &allium.WriteConcern{Journal: sub.bool("journal"), Timeout: sub.millis("wtimeoutMS")}
+	wc := &consistency.WriteConcern{Journal: sub.bool("journal"), Timeout: sub.millis("wtimeoutMS")}
 	if v := sub.raw("w"); !v.IsZero() {
 		if s, ok := v.StringValue(); ok {
 			wc.W = s
@@ -233,10 +234,10 @@ func (a *arguments) writeConcern(name string) *allium.WriteConcern {
 	return wc
 }
 
-var modes = map[string]allium.ReadMode{"primary": allium.Primary, "primaryPreferred": allium.PrimaryPreferred, "secondary": allium.Secondary,
-	"secondaryPreferred": allium.SecondaryPreferred, "nearest": allium.Nearest}
+var modes = map[string]consistency.ReadMode{"primary": consistency.Primary, "primaryPreferred": consistency.PrimaryPreferred, "secondary": consistency.Secondary,
+	"secondaryPreferred": consistency.SecondaryPreferred, "nearest": consistency.Nearest}
 
-func (a *arguments) readPreference(name string) *allium.ReadPreference {
+func (a *arguments) readPreference(name string) *consistency.ReadPreference {
 	d := a.document(name)
 	if d == nil {
 		return nil
@@ -252,7 +253,7 @@ func (a *arguments) readPreference(name string) *allium.ReadPreference {
 	if !ok {
 		sub.fail("mode", d.Lookup("mode"), "a read preference mode")
 	}
-	rp := &allium.ReadPreference{Mode: m, MaxStaleness: time.Duration(sub.int("maxStalenessSeconds")) * time.Second}
+	rp := &consistency.ReadPreference{Mode: m, MaxStaleness: time.Duration(sub.int("maxStalenessSeconds")) * time.Second}
 	for _, set := range sub.documents("tagSets") {
 		tags := map[string]string{}
 		for k, v := range set.All() {

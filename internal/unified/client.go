@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/auth"
 	"allium/bson"
 	"allium/event"
 )
@@ -162,8 +163,8 @@ func (s seeds) withOIDC(options url.Values, opts *allium.ClientOptions, access s
 		options.Set("authMechanismProperties", "ENVIRONMENT:test")
 		return s
 	}
-	opts.OIDC = &allium.OIDC{Callback: func(context.Context, allium.OIDCParams) (allium.OIDCCredential, error) {
-		return allium.OIDCCredential{AccessToken: access}, nil
+	opts.OIDC = &auth.OIDC{Callback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
+		return auth.OIDCCredential{AccessToken: access}, nil
 	}}
 	return s
 }

@@ -9,6 +9,8 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
+	"allium/mongoerr"
 )
 
 // checkError compares an error with what a test expects of it.
@@ -22,7 +24,7 @@ func (r *runner) checkError(want bson.Raw, err error, res result) error {
 		return fail("expected isClientError to be %v", *client)
 	}
 	if timeout := a.bool("isTimeoutError"); timeout != nil {
-		var t *allium.TimeoutError
+		var t *mongoerr.TimeoutError
 		if errors.As(err, &t) != *timeout {
 			return fail("expected isTimeoutError to be %v", *timeout)
 		}
@@ -49,12 +51,12 @@ func (r *runner) checkError(want bson.Raw, err error, res result) error {
 		}
 	}
 	for v := range rawArray(a.raw("errorLabelsContain")) {
-		if l, _ := v.StringValue(); !allium.HasErrorLabel(err, l) {
+		if l, _ := v.StringValue(); !mongoerr.HasLabel(err, l) {
 			return fail("expected the label %q", l)
 		}
 	}
 	for v := range rawArray(a.raw("errorLabelsOmit")) {
-		if l, _ := v.StringValue(); allium.HasErrorLabel(err, l) {
+		if l, _ := v.StringValue(); mongoerr.HasLabel(err, l) {
 			return fail("the label %q was not expected", l)
 		}
 	}
@@ -105,11 +107,11 @@ func serverSide(err error) *answers {
 	a := &answers{}
 	chain(err, func(err error) {
 		switch e := err.(type) {
-		case *allium.ServerError:
+		case *mongoerr.ServerError:
 			a.add(e.Code, e.Name, e.Raw)
-		case *allium.WriteError:
+		case *mongoerr.WriteError:
 			a.add(e.Code, "", e.Raw)
-		case *allium.WriteConcernError:
+		case *mongoerr.WriteConcernError:
 			a.add(e.Code, e.Name, e.Raw)
 		}
 	})
@@ -177,7 +179,7 @@ var codesByName = map[string]int32{
 func (r *runner) checkOutcome(ctx context.Context, outcome []Data) error {
 	for _, d := range outcome {
 		coll := allium.CollectionOf[bson.Raw](r.deployment.admin.Database(d.Database), d.Collection).With(allium.CollectionOptions{
-			ReadConcern: &allium.ReadConcern{Level: "local"}, ReadPreference: &allium.ReadPreference{}})
+			ReadConcern: &consistency.ReadConcern{Level: "local"}, ReadPreference: &consistency.ReadPreference{}})
 		cur, err := coll.Find(ctx, bson.D{}, allium.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}})
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 func init() {
@@ -77,7 +78,7 @@ func (r *runner) checkBulkErrors(a *arguments, err error) error {
 		return errors.New("expected an error of a client's bulk write")
 	}
 	if writeErrors != nil {
-		got := map[string]*allium.WriteError{}
+		got := map[string]*mongoerr.WriteError{}
 		for _, e := range failed.WriteErrors {
 			got[strconv.Itoa(e.Index)] = e
 		}

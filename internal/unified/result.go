@@ -5,6 +5,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 // result is what an operation returned, as BSON. roots says that it is an array of root-level documents. entity is set instead of
@@ -40,7 +41,7 @@ func docs[T any](all []T, err error) (result, error) {
 
 // doc makes the result of an operation that returns a document or none.
 func doc(raw bson.Raw, err error) (result, error) {
-	if err == allium.ErrNoDocuments {
+	if err == mongoerr.ErrNoDocuments {
 		return result{value: bson.RawValue{Type: bson.TypeNull}}, nil
 	}
 	return result{value: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw}}, err

@@ -11,6 +11,8 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
+	"allium/mongoerr"
 )
 
 // runner runs one test.
@@ -49,7 +51,7 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 	if why, ok := errors.AsType[skipped](err); ok {
 		return why.Error(), nil
 	}
-	if e, ok := errors.AsType[*allium.ServerError](err); ok {
+	if e, ok := errors.AsType[*mongoerr.ServerError](err); ok {
 		switch {
 		case lacksJavaScript(e):
 			return "needs a server that runs JavaScript", nil
@@ -64,7 +66,7 @@ const commandNotFound = 59
 
 // lacksJavaScript reports whether a server refused mapReduce because it has no JavaScript engine: it was built without one, or
 // runs with --noscripting. mongotest has none.
-func lacksJavaScript(e *allium.ServerError) bool {
+func lacksJavaScript(e *mongoerr.ServerError) bool {
 	const noEngine, badValue = 31264, 2
 	return e.Code == noEngine || e.Code == badValue && strings.Contains(e.Message, "no globalScriptEngine")
 }
@@ -182,7 +184,7 @@ func (r *runner) createDatabases(ctx context.Context) error {
 // initialData fills the collections that the file names.
 func (r *runner) initialData(ctx context.Context) error {
 	for _, d := range r.file.InitialData {
-		db := r.deployment.admin.Database(d.Database, allium.DatabaseOptions{WriteConcern: allium.Majority()})
+		db := r.deployment.admin.Database(d.Database, allium.DatabaseOptions{WriteConcern: consistency.Majority()})
 		coll := allium.CollectionOf[bson.Raw](db, d.Collection)
 		// The two others hold what encrypted fields are found by; what is left in them changes what is found.
 		for _, name := range []string{d.Collection, "enxcol_." + d.Collection + ".esc", "enxcol_." + d.Collection + ".ecoc"} {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"allium/auth"
 	"allium/internal/redact"
 )
 
@@ -16,8 +17,8 @@ type Config struct {
 	SRVHost string
 	Hosts   []string
 
-	Database   string      // the database of the path, "" if there is none
-	Credential *Credential // nil: no authentication
+	Database   string           // the database of the path, "" if there is none
+	Credential *auth.Credential // nil: no authentication
 	// OIDCCallback and AWSCallback say that the program supplies the tokens of MONGODB-OIDC, or the keys of MONGODB-AWS, itself.
 	OIDCCallback, AWSCallback bool
 
@@ -79,7 +80,7 @@ type Config struct {
 type TLSOptions struct {
 	CAFile                            string
 	CertificateKeyFile                string
-	CertificateKeyFilePassword        Secret
+	CertificateKeyFilePassword        auth.Secret
 	Insecure                          *bool
 	AllowInvalidCertificates          *bool
 	AllowInvalidHostnames             *bool
@@ -92,7 +93,7 @@ type Proxy struct {
 	Host     string
 	Port     int // 0: 1080
 	Username string
-	Password Secret
+	Password auth.Secret
 }
 
 // Format prints the options without the password, whatever the verb.
@@ -109,18 +110,6 @@ func (c *Config) String() string { return c.redacted }
 
 // Format prints the connection string without its secrets, whatever the verb.
 func (c *Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.redacted) }
-
-// Secret is a text that prints as asterisks.
-type Secret string
-
-// String returns asterisks.
-func (s Secret) String() string { return redact.Mask(string(s)) }
-
-// Format prints asterisks, whatever the verb.
-func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
-
-// MarshalText returns asterisks.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // AuthSource returns the database to authenticate against as an option or a TXT record gives it, "" if none does.
 func (c *Config) AuthSource() string { return c.authSource }

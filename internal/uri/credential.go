@@ -4,57 +4,27 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"allium/auth"
 )
 
-// The authentication mechanisms (specification: Authentication).
-const (
-	ScramSHA1   = "SCRAM-SHA-1"
-	ScramSHA256 = "SCRAM-SHA-256"
-	X509        = "MONGODB-X509"
-	Plain       = "PLAIN"
-	GSSAPI      = "GSSAPI"
-	AWS         = "MONGODB-AWS"
-	OIDC        = "MONGODB-OIDC"
-	mongodbCR   = "MONGODB-CR"
-)
+// mongodbCR is a mechanism that servers no longer have.
+const mongodbCR = "MONGODB-CR"
 
 const externalSource = "$external"
 
-// Credential is who the client says it is, and how it proves it.
-type Credential struct {
-	Username    string
-	Password    Secret
-	PasswordSet bool   // an empty password was given, if Password is ""
-	Source      string // the database that the user is defined in
-	Mechanism   string // "": negotiated with the server
-	// Properties are those of the mechanism. The case of their names does not matter.
-	Properties map[string]string
-
-	hasCallback bool // see Config.OIDCCallback
-}
-
-// Format prints the credential without its secrets, whatever the verb.
-func (c *Credential) Format(f fmt.State, _ rune) {
-	if c == nil {
-		io.WriteString(f, "no credential")
-		return
-	}
-	fmt.Fprintf(f, "user %q of %q, mechanism %q", c.Username, c.Source, cmp.Or(c.Mechanism, "default"))
-}
-
-func (c *Config) credential() *Credential {
+func (c *Config) credential() *auth.Credential {
 	if c.Credential == nil {
-		c.Credential = new(Credential)
+		c.Credential = new(auth.Credential)
 	}
 	return c.Credential
 }
 
 // addProperty sets a property. All names are in upper case.
-func (c *Credential) addProperty(name, value string) {
+func addProperty(c *auth.Credential, name, value string) {
 	if c.Properties == nil {
 		c.Properties = make(map[string]string)
 	}
@@ -80,7 +50,7 @@ type mechanism struct {
 	external   bool     // the source must be $external
 	database   bool     // the source defaults to the connection string's database
 	properties []string // the properties that it knows
-	check      func(*Credential) error
+	check      func(*auth.Credential) error
 }
 
 var (
@@ -88,7 +58,7 @@ var (
 	errNoPassword = errors.New("there is no password")
 )
 
-func needUserAndPassword(c *Credential) error {
+func needUserAndPassword(c *auth.Credential) error {
 	switch {
 	case c.Username == "":
 		return errNoUser
@@ -101,7 +71,7 @@ func needUserAndPassword(c *Credential) error {
 }
 
 // checkPlain refuses what cannot be told apart in the mechanism's message (RFC 4616), where NULs separate the parts.
-func checkPlain(c *Credential) error {
+func checkPlain(c *auth.Credential) error {
 	if err := needUserAndPassword(c); err != nil {
 		return err
 	}
@@ -111,7 +81,7 @@ func checkPlain(c *Credential) error {
 	return nil
 }
 
-func refusePassword(c *Credential) error {
+func refusePassword(c *auth.Credential) error {
 	if c.PasswordSet || c.Password != "" {
 		return errors.New("there must be no password")
 	}
@@ -119,28 +89,28 @@ func refusePassword(c *Credential) error {
 }
 
 var mechanisms = map[string]mechanism{
-	"":          {database: true, check: needUserAndPassword},
-	ScramSHA1:   {database: true, check: needUserAndPassword},
-	ScramSHA256: {database: true, check: needUserAndPassword},
-	Plain:       {database: true, check: checkPlain},
-	X509:        {external: true, check: refusePassword},
-	GSSAPI: {
+	"":                        {database: true, check: needUserAndPassword},
+	auth.MechanismScramSHA1:   {database: true, check: needUserAndPassword},
+	auth.MechanismScramSHA256: {database: true, check: needUserAndPassword},
+	auth.MechanismPlain:       {database: true, check: checkPlain},
+	auth.MechanismX509:        {external: true, check: refusePassword},
+	auth.MechanismGSSAPI: {
 		external:   true,
 		properties: []string{"SERVICE_NAME", "CANONICALIZE_HOST_NAME", "SERVICE_REALM", "SERVICE_HOST"},
 		check:      checkGSSAPI,
 	},
-	AWS:  {external: true, check: checkAWS},
-	OIDC: {external: true, properties: []string{"ENVIRONMENT", "TOKEN_RESOURCE"}, check: checkOIDC},
+	auth.MechanismAWS:  {external: true, check: checkAWS},
+	auth.MechanismOIDC: {external: true, properties: []string{"ENVIRONMENT", "TOKEN_RESOURCE"}, check: refusePassword},
 }
 
 var canonicalizations = []string{"none", "forward", "forwardAndReverse"}
 
-func checkGSSAPI(c *Credential) error {
+func checkGSSAPI(c *auth.Credential) error {
 	if c.Username == "" {
 		return errNoUser
 	}
 	if c.Properties["SERVICE_NAME"] == "" {
-		c.addProperty("SERVICE_NAME", "mongodb")
+		addProperty(c, "SERVICE_NAME", "mongodb")
 	}
 	switch v, ok := c.Properties["CANONICALIZE_HOST_NAME"]; {
 	case v == "true":
@@ -153,24 +123,22 @@ func checkGSSAPI(c *Credential) error {
 	return nil
 }
 
-func checkAWS(c *Credential) error {
+func checkAWS(c *auth.Credential) error {
 	if c.Username != "" || c.Password != "" || c.PasswordSet || len(c.Properties) != 0 {
 		return errors.New("its keys come from the environment, there must be no user name, password or session token")
 	}
 	return nil
 }
 
-func checkOIDC(c *Credential) error {
-	if err := refusePassword(c); err != nil {
-		return err
-	}
+// checkOIDC wants one source of tokens: callback says that the program has one of its own.
+func checkOIDC(c *auth.Credential, callback bool) error {
 	env, hasEnv := c.Properties["ENVIRONMENT"]
 	_, hasResource := c.Properties["TOKEN_RESOURCE"]
 	needsResource := env == "azure" || env == "gcp"
 	switch {
-	case hasEnv && c.hasCallback:
+	case hasEnv && callback:
 		return errors.New("there are both an ENVIRONMENT and a callback")
-	case !hasEnv && !c.hasCallback:
+	case !hasEnv && !callback:
 		return errors.New("there is neither an ENVIRONMENT nor a callback")
 	case hasEnv && !slices.Contains([]string{"test", "azure", "gcp", "k8s"}, env):
 		return errors.New("ENVIRONMENT must be one of test, azure, gcp, k8s")
@@ -184,8 +152,9 @@ func checkOIDC(c *Credential) error {
 	return nil
 }
 
-// complete fills in the defaults of the credential and checks it against its mechanism.
-func (c *Credential) complete(database string) error {
+// complete fills in the defaults of a credential and checks it against its mechanism. callback says that the program has a
+// source of MONGODB-OIDC tokens of its own.
+func complete(c *auth.Credential, database string, callback bool) error {
 	m, ok := mechanisms[c.Mechanism]
 	switch {
 	case c.Mechanism == mongodbCR:
@@ -194,7 +163,7 @@ func (c *Credential) complete(database string) error {
 		return fmt.Errorf("mechanism %q is not known", c.Mechanism)
 	case c.Source == "" && m.database && database != "":
 		c.Source = database
-	case c.Source == "" && (m.external || c.Mechanism == Plain):
+	case c.Source == "" && (m.external || c.Mechanism == auth.MechanismPlain):
 		c.Source = externalSource
 	case c.Source == "":
 		c.Source = "admin"
@@ -202,6 +171,9 @@ func (c *Credential) complete(database string) error {
 		return fmt.Errorf("mechanism %s: the source must be %q", c.Mechanism, externalSource)
 	}
 	err := m.check(c)
+	if err == nil && c.Mechanism == auth.MechanismOIDC {
+		err = checkOIDC(c, callback)
+	}
 	for name := range c.Properties {
 		if !slices.Contains(m.properties, name) {
 			err = cmp.Or(err, fmt.Errorf("there is no property %s", name))

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"allium/auth"
 )
 
 // option is one option of a connection string.
@@ -40,7 +42,7 @@ var options = []option{
 	{name: "authMechanismProperties", secret: true, set: setAuthProperties},
 	{name: "authSource", set: setAuthSource},
 	{name: "gssapiServiceName", note: `is deprecated, use "authMechanismProperties=SERVICE_NAME:..."`, set: func(c *Config, _, v string) error {
-		c.credential().addProperty("SERVICE_NAME", v)
+		addProperty(c.credential(), "SERVICE_NAME", v)
 		return nil
 	}},
 	{name: "compressors", set: setCompressors},
@@ -61,7 +63,7 @@ var options = []option{
 	{name: "proxyHost", once: true, set: text(func(c *Config) *string { return &c.Proxy.Host })},
 	{name: "proxyPort", once: true, set: setProxyPort},
 	{name: "proxyUsername", once: true, set: text(func(c *Config) *string { return &c.Proxy.Username })},
-	{name: "proxyPassword", once: true, secret: true, set: secret(func(c *Config) *Secret { return &c.Proxy.Password })},
+	{name: "proxyPassword", once: true, secret: true, set: secret(func(c *Config) *auth.Secret { return &c.Proxy.Password })},
 	{name: "readConcernLevel", set: text(func(c *Config) *string { return &c.ReadConcernLevel })},
 	{name: "readPreference", set: oneOf(readPreferences, func(c *Config) *string { return &c.ReadPreference })},
 	{name: "readPreferenceTags", list: true, set: setTags},
@@ -82,7 +84,7 @@ var options = []option{
 	{name: "tlsAllowInvalidHostnames", set: flag(func(c *Config) **bool { return &c.TLSIs.AllowInvalidHostnames })},
 	{name: "tlsCAFile", set: text(func(c *Config) *string { return &c.TLSIs.CAFile })},
 	{name: "tlsCertificateKeyFile", set: text(func(c *Config) *string { return &c.TLSIs.CertificateKeyFile })},
-	{name: "tlsCertificateKeyFilePassword", secret: true, set: secret(func(c *Config) *Secret { return &c.TLSIs.CertificateKeyFilePassword })},
+	{name: "tlsCertificateKeyFilePassword", secret: true, set: secret(func(c *Config) *auth.Secret { return &c.TLSIs.CertificateKeyFilePassword })},
 	{name: "tlsDisableCertificateRevocationCheck", set: flag(func(c *Config) **bool { return &c.TLSIs.DisableCertificateRevocationCheck })},
 	{name: "tlsDisableOCSPEndpointCheck", set: flag(func(c *Config) **bool { return &c.TLSIs.DisableOCSPEndpointCheck })},
 	{name: "tlsInsecure", set: flag(func(c *Config) **bool { return &c.TLSIs.Insecure })},
@@ -219,8 +221,8 @@ func text(field func(*Config) *string) func(*Config, string, string) error {
 	return func(c *Config, _, v string) error { *field(c) = v; return nil }
 }
 
-func secret(field func(*Config) *Secret) func(*Config, string, string) error {
-	return func(c *Config, _, v string) error { *field(c) = Secret(v); return nil }
+func secret(field func(*Config) *auth.Secret) func(*Config, string, string) error {
+	return func(c *Config, _, v string) error { *field(c) = auth.Secret(v); return nil }
 }
 
 func oneOf(values []string, field func(*Config) *string) func(*Config, string, string) error {
@@ -426,7 +428,7 @@ func setAuthProperties(c *Config, _, v string) error {
 		return invalid("comma separated key:value pairs (a value with a comma cannot be given in a connection string)")
 	}
 	for key, value := range props {
-		c.credential().addProperty(key, value)
+		addProperty(c.credential(), key, value)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"allium/auth"
 	"allium/internal/redact"
 )
 
@@ -104,7 +105,7 @@ func holdsUserInfo(tail string) bool {
 type userInfo struct {
 	raw         string // the name as it is written
 	name        string
-	password    Secret
+	password    auth.Secret
 	hasPassword bool
 }
 
@@ -125,7 +126,7 @@ func parseUserInfo(s string) (*userInfo, error) {
 	if name == "" {
 		return nil, errors.New("user name is empty")
 	}
-	return &userInfo{raw: raw, name: name, password: Secret(password), hasPassword: hasPassword}, nil
+	return &userInfo{raw: raw, name: name, password: auth.Secret(password), hasPassword: hasPassword}, nil
 }
 
 // splitTail splits what follows the hosts into the decoded database and the options.

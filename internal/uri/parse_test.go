@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"allium/auth"
 )
 
 func TestParseErrors(t *testing.T) {
@@ -264,7 +266,7 @@ func FuzzParse(f *testing.F) {
 
 // What the program hands in is not changed: it may use the same credential for several clients.
 func TestProgramsCredential(t *testing.T) {
-	mine := &Credential{Username: "u", Mechanism: GSSAPI, Properties: map[string]string{"service_name": "db"}}
+	mine := &auth.Credential{Username: "u", Mechanism: auth.MechanismGSSAPI, Properties: map[string]string{"service_name": "db"}}
 	c, err := Parse("mongodb+srv://a.b.c/")
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +281,7 @@ func TestProgramsCredential(t *testing.T) {
 	if c.Credential.Properties["SERVICE_NAME"] != "db" || c.Credential.Source != "$external" {
 		t.Errorf("credential %v with %v", c.Credential, c.Credential.Properties)
 	}
-	if want := (&Credential{Username: "u", Mechanism: GSSAPI, Properties: map[string]string{"service_name": "db"}}); !reflect.DeepEqual(mine, want) {
+	if want := (&auth.Credential{Username: "u", Mechanism: auth.MechanismGSSAPI, Properties: map[string]string{"service_name": "db"}}); !reflect.DeepEqual(mine, want) {
 		t.Errorf("the program's credential became %v with %v", mine, mine.Properties)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"allium/auth"
 	"allium/internal/spectest"
 )
 
@@ -112,7 +113,7 @@ func checkHosts(t *testing.T, c *Config, tt suiteCase) {
 func checkAuth(t *testing.T, c *Config, tt suiteCase) {
 	credential := c.Credential
 	if credential == nil {
-		credential = new(Credential)
+		credential = new(auth.Credential)
 	}
 	for _, x := range []struct {
 		name, got string

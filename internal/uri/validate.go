@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"allium/auth"
 )
 
 // Validate fills in what depends on several options and refuses options that contradict each other. It is called after the
@@ -45,7 +47,7 @@ func (c *Config) Validate() error {
 	for _, callback := range []struct {
 		mechanism string
 		isSet     bool
-	}{{OIDC, c.OIDCCallback}, {AWS, c.AWSCallback}} {
+	}{{auth.MechanismOIDC, c.OIDCCallback}, {auth.MechanismAWS, c.AWSCallback}} {
 		if callback.isSet && (c.Credential == nil || c.Credential.Mechanism != callback.mechanism) {
 			return fmt.Errorf("there is a callback for the mechanism %s, which is not chosen", callback.mechanism)
 		}
@@ -54,11 +56,10 @@ func (c *Config) Validate() error {
 		own := *c.Credential // it may be the program's
 		own.Properties = nil
 		for name, value := range c.Credential.Properties {
-			own.addProperty(name, value)
+			addProperty(&own, name, value)
 		}
-		own.hasCallback = c.OIDCCallback
 		own.Source = cmp.Or(own.Source, c.authSource)
-		if err := own.complete(c.Database); err != nil {
+		if err := complete(&own, c.Database, c.OIDCCallback); err != nil {
 			return fmt.Errorf("authentication: %w", err)
 		}
 		c.Credential = &own

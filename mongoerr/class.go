@@ -58,20 +58,6 @@ func HasLabel(err error, label string) bool {
 	})
 }
 
-// AllLabels returns the labels of err and of all errors that it wraps.
-func AllLabels(err error) []string {
-	var all Labels
-	search(err, func(err error) (yes, decided bool) {
-		if l, ok := err.(interface{ ErrorLabels() []string }); ok {
-			for _, label := range l.ErrorLabels() {
-				all.AddLabel(label)
-			}
-		}
-		return false, false
-	})
-	return all
-}
-
 // IsTimeout reports whether err says that time was up, whoever measured it: the context, a Timeout, the selection of a server, a
 // socket, the server with its maxTimeMS, or a write concern. What was cancelled did not time out.
 func IsTimeout(err error) bool {

@@ -1,4 +1,4 @@
-package mongoerr
+package failure
 
 import (
 	"errors"
@@ -8,25 +8,8 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/mongoerr"
 )
-
-func TestOneLine(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                           "",
-		"plain":                      "plain",
-		"größer, 東京 \"x\" \\":        "größer, 東京 \"x\" \\",
-		"a\nb\r\n\tc":                `a\nb\r\n\tc`,
-		"\x1b[31mred\x1b[0m":         `\x1b[31mred\x1b[0m`,
-		"nul\x00bel\x07del\x7f":      `nul\x00bel\adel\x7f`,
-		"csi\u009b2J":                `csi\u009b2J`,
-		"line\u2028sep, bidi\u202e!": `line\u2028sep, bidi\u202e!`,
-		"broken \xff\xc3":            `broken \xff\xc3`,
-	} {
-		if got := oneLine(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
 
 // Whatever a server sends, an error is one line that prints.
 func TestErrorsAreOneLine(t *testing.T) {
@@ -40,12 +23,12 @@ func TestErrorsAreOneLine(t *testing.T) {
 		"server":        server,
 		"write":         NewWriteError(write, 0),
 		"write concern": NewWriteConcernError(evil, concern),
-		"bulk write":    &BulkWriteError{WriteErrors: []*WriteError{NewWriteError(write, 0)}, Err: two},
-		"connection":    &ConnectionError{Addr: evil, Op: "read", Wrapped: two},
-		"timeout":       &TimeoutError{Phase: "read", Addr: evil, Wrapped: two},
-		"selection": &SelectionError{Criteria: "writing", Wrapped: two, Reasons: []string{evil},
+		"bulk write":    &mongoerr.BulkWriteError{WriteErrors: []*mongoerr.WriteError{NewWriteError(write, 0)}, Err: two},
+		"connection":    &mongoerr.ConnectionError{Addr: evil, Op: "read", Wrapped: two},
+		"timeout":       &mongoerr.TimeoutError{Phase: "read", Addr: evil, Wrapped: two},
+		"selection": &mongoerr.SelectionError{Criteria: "writing", Wrapped: two, Reasons: []string{evil},
 			Topology: &event.TopologyDescription{SetName: evil}},
-		"authentication": &AuthError{Addr: evil, Wrapped: two},
+		"authentication": &mongoerr.AuthError{Addr: evil, Wrapped: two},
 		"joined":         Join(server, NewWriteError(write, 0)),
 	} {
 		text := err.Error()
@@ -62,9 +45,9 @@ func TestErrorsAreOneLine(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
-	a, b := errors.New("a"), &ServerError{Code: 7, Message: "b"}
+	a, b := errors.New("a"), &mongoerr.ServerError{Code: 7, Message: "b"}
 	err := Join(nil, a, nil, b)
-	if err.Error() != "a; error 7: b" || !errors.Is(err, a) || !HasCode(err, 7) {
+	if err.Error() != "a; error 7: b" || !errors.Is(err, a) || !mongoerr.HasCode(err, 7) {
 		t.Errorf("%q", err)
 	}
 	if err := Join(nil, nil); err != nil {

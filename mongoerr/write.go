@@ -23,7 +23,7 @@ func (e *WriteError) Error() string {
 
 // Is makes errors.Is(err, ErrDuplicateKey) true for the codes of a duplicate key.
 func (e *WriteError) Is(target error) bool {
-	return target == ErrDuplicateKey && IsDuplicateKeyCode(e.Code)
+	return target == ErrDuplicateKey && isDuplicateKey(e.Code)
 }
 
 // DuplicateKey returns the index pattern and the key that the unique index already holds, as the server sent
@@ -38,24 +38,12 @@ func (e *ServerError) DuplicateKey() (pattern, key bson.Raw, ok bool) {
 }
 
 func duplicateKey(code int32, raw bson.Raw) (pattern, key bson.Raw, ok bool) {
-	if !IsDuplicateKeyCode(code) {
+	if !isDuplicateKey(code) {
 		return nil, nil, false
 	}
 	pattern, ok1 := raw.Lookup("keyPattern").Document()
 	key, ok2 := raw.Lookup("keyValue").Document()
 	return pattern, key, ok1 && ok2
-}
-
-// NewWriteError copies one element of a writeErrors array; base is added to its index.
-func NewWriteError(raw bson.Raw, base int) *WriteError {
-	raw = append(bson.Raw(nil), raw...)
-	e := &WriteError{Raw: raw}
-	i, _ := raw.Lookup("index").AsInt64()
-	code, _ := raw.Lookup("code").AsInt64()
-	e.Index, e.Code = int(i)+base, int32(code)
-	e.Message, _ = raw.Lookup("errmsg").StringValue()
-	e.Details, _ = raw.Lookup("errInfo").Document()
-	return e
 }
 
 // WriteConcernError says that a write was applied, but that the server could not confirm the write concern.
@@ -86,33 +74,6 @@ func (e *WriteConcernError) Error() string {
 	}
 	b.WriteString(": " + e.Message)
 	return oneLine(b.String())
-}
-
-// NewWriteConcernError copies the writeConcernError of a reply, or returns nil if there is none. One that is not a document is an
-// error, too: whatever it says, the write concern was not confirmed.
-func NewWriteConcernError(addr string, reply bson.Raw) *WriteConcernError {
-	v := reply.Lookup("writeConcernError")
-	if v.IsZero() || v.Type == bson.TypeNull {
-		return nil
-	}
-	raw, ok := v.Document()
-	if !ok {
-		return &WriteConcernError{Addr: addr, Message: fmt.Sprintf("server's writeConcernError is a %s, want a document", v.Type)}
-	}
-	raw = append(bson.Raw(nil), raw...)
-	e := &WriteConcernError{Raw: raw, Addr: addr, Labels: Strings(reply.Lookup("errorLabels"))}
-	if version, ok := reply.Lookup("topologyVersion").Document(); ok {
-		e.TopologyVersion = append(bson.Raw(nil), version...)
-	}
-	code, _ := raw.Lookup("code").AsInt64()
-	e.Code = int32(code)
-	e.Name, _ = raw.Lookup("codeName").StringValue()
-	e.Message, _ = raw.Lookup("errmsg").StringValue()
-	e.Details, _ = raw.Lookup("errInfo").Document()
-	for _, l := range Strings(raw.Lookup("errorLabels")) {
-		e.AddLabel(l)
-	}
-	return e
 }
 
 // BulkWriteError collects the errors of a write of many statements.

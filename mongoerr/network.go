@@ -35,6 +35,32 @@ func (e *ConnectionError) Timeout() bool {
 	return errors.Is(e.Wrapped, os.ErrDeadlineExceeded) || errors.As(e.Wrapped, &t) && t.Timeout()
 }
 
+// PoolClearedError says that the connection pool of a server was cleared after a failure while an operation waited for a
+// connection or had one. The operation may be tried again. errors.Is(err, ErrPoolCleared) holds for it.
+type PoolClearedError struct {
+	Addr string // the server
+	// Cause is the failure that the pool was cleared for, nil if the pool has not been ready yet. It belongs to another
+	// operation, or to a monitor, and Unwrap does not return it.
+	Cause       error
+	Interrupted bool // the operation had a connection, which was closed
+	Labels           // those that the specifications make the driver add
+}
+
+// Error names the server and the failure.
+func (e *PoolClearedError) Error() string {
+	// The words are those of the specification Connection Monitoring and Pooling.
+	switch {
+	case e.Interrupted:
+		return "Connection to " + e.Addr + " interrupted due to server monitor timeout"
+	case e.Cause == nil:
+		return "Connection pool for " + e.Addr + " was cleared"
+	}
+	return oneLine("Connection pool for " + e.Addr + " was cleared because another operation failed with: " + e.Cause.Error())
+}
+
+// Is makes errors.Is(err, ErrPoolCleared) true.
+func (e *PoolClearedError) Is(target error) bool { return target == ErrPoolCleared }
+
 // TimeoutError says that an operation ended because its time was up, or because its context was cancelled, and
 // in which phase that was.
 //
@@ -82,14 +108,6 @@ func (e *TimeoutError) Unwrap() error { return e.Wrapped }
 func (e *TimeoutError) Is(target error) bool {
 	return target == context.DeadlineExceeded && !e.Canceled()
 }
-
-// ErrPoolCleared is the class of errors of a checkout from a pool that was cleared after a failure; the operation
-// may be retried. ErrClientClosed is returned by every operation on a closed client, ErrNilContext by one whose context is nil.
-var (
-	ErrPoolCleared  = errors.New("connection pool was cleared")
-	ErrClientClosed = errors.New("client is closed")
-	ErrNilContext   = errors.New("context is nil")
-)
 
 // SelectionError says that no suitable server was found within serverSelectionTimeoutMS.
 type SelectionError struct {

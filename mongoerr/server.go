@@ -1,7 +1,6 @@
 package mongoerr
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -57,50 +56,8 @@ func (e *ServerError) Unwrap() error { return e.Wrapped }
 
 // Is makes errors.Is(err, ErrDuplicateKey) true for the codes of a duplicate key.
 func (e *ServerError) Is(target error) bool {
-	return target == ErrDuplicateKey && IsDuplicateKeyCode(e.Code)
+	return target == ErrDuplicateKey && isDuplicateKey(e.Code)
 }
 
-// ErrDuplicateKey is the class of errors that say that a unique index already holds the key.
-var ErrDuplicateKey = errors.New("duplicate key")
-
-// IsDuplicateKeyCode reports whether a server uses this code for a duplicate key.
-func IsDuplicateKeyCode(code int32) bool { return code == 11000 || code == 11001 || code == 12582 }
-
-// NewServerError reads the failure out of a reply whose ok is not 1.
-func NewServerError(command, addr string, reply bson.Raw) *ServerError {
-	e := &ServerError{Command: command, Addr: addr, Raw: reply}
-	for key, v := range reply.All() {
-		switch key {
-		case "code":
-			if n, ok := v.AsInt64(); ok {
-				e.Code = int32(n)
-			}
-		case "codeName":
-			e.Name, _ = v.StringValue()
-		case "errmsg":
-			e.Message, _ = v.StringValue()
-		case "$err": // what servers answered to legacy opcodes
-			if e.Message == "" {
-				e.Message, _ = v.StringValue()
-			}
-		case "errorLabels":
-			e.Labels = Strings(v)
-		}
-	}
-	return e
-}
-
-// Strings returns the strings of an array of strings, and nil for anything else.
-func Strings(v bson.RawValue) []string {
-	arr, ok := v.Array()
-	if !ok {
-		return nil
-	}
-	var out []string
-	for el := range arr.Values() {
-		if s, ok := el.StringValue(); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
+// isDuplicateKey reports whether a server uses this code for a duplicate key.
+func isDuplicateKey(code int32) bool { return code == 11000 || code == 11001 || code == 12582 }

@@ -1,0 +1,50 @@
+package allium
+
+import "allium/bson"
+
+// Collation says how the server compares strings. Fields that are zero are left to the server.
+type Collation struct {
+	// Locale must be set: for example "en" or "de@collation=phonebook"; "simple" compares bytes.
+	Locale string
+	// CaseLevel compares upper and lower case at a Strength of 1 or 2.
+	CaseLevel *bool
+	// CaseFirst sorts upper or lower case first: "upper", "lower" or "off".
+	CaseFirst string
+	// Strength is the level of comparison, 1 to 5.
+	Strength int
+	// NumericOrdering compares sequences of digits as numbers.
+	NumericOrdering *bool
+	// Alternate says whether spaces and punctuation count: "non-ignorable" or "shifted".
+	Alternate string
+	// MaxVariable says what is ignored if Alternate is "shifted": "punct" or "space".
+	MaxVariable string
+	// Normalization checks whether text has to be normalized, and does it.
+	Normalization *bool
+	// Backwards compares accents from the end of the string, as some French dictionaries do. Nil leaves it to the locale.
+	Backwards *bool
+}
+
+// raw returns the collation as the server takes it, nil for a nil one.
+func (c *Collation) raw() bson.Raw {
+	if c == nil {
+		return nil
+	}
+	start, dst := bson.BeginDocument(nil)
+	for _, f := range []struct{ key, value string }{{"locale", c.Locale}, {"caseFirst", c.CaseFirst}, {"alternate", c.Alternate}, {"maxVariable", c.MaxVariable}} {
+		if f.value != "" {
+			dst = bson.AppendString(dst, f.key, f.value)
+		}
+	}
+	if c.Strength != 0 {
+		dst = bson.AppendInt32(dst, "strength", int32(c.Strength))
+	}
+	for _, f := range []struct {
+		key   string
+		value *bool
+	}{{"caseLevel", c.CaseLevel}, {"numericOrdering", c.NumericOrdering}, {"normalization", c.Normalization}, {"backwards", c.Backwards}} {
+		if f.value != nil {
+			dst = bson.AppendBool(dst, f.key, *f.value)
+		}
+	}
+	return bson.EndDocument(dst, start)
+}
