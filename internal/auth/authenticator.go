@@ -30,7 +30,7 @@ type Authenticator struct {
 	// passwords are what the SCRAM mechanisms derive their keys from.
 	passwords map[string]string
 	tokens    *tokens  // of MONGODB-OIDC, else nil
-	aws       *awsKeys // of MONGODB-AWS, else nil
+	aws       *AWSKeys // of MONGODB-AWS, else nil
 }
 
 // Options are settings that are not part of a credential.
@@ -65,7 +65,7 @@ func (a *Authenticator) prepare(o *Options) (err error) {
 		a.tokens, err = newTokens(&a.credential, o.OIDC, timeout)
 		return err
 	case auth.MechanismAWS:
-		a.aws = newAWSKeys(o.AWS, timeout)
+		a.aws = NewAWSKeys(o.AWS, timeout)
 		return nil
 	}
 	if _, ok := mechanisms[a.credential.Mechanism]; !ok {

@@ -20,7 +20,7 @@ import (
 // Service, which the server sends there to learn who signed it.
 type aws struct {
 	*saslConversation
-	keys *awsKeys
+	keys *AWSKeys
 }
 
 func newAWS(t *Attempt) (conversation, error) {
@@ -31,7 +31,7 @@ func newAWS(t *Attempt) (conversation, error) {
 func (a *aws) run(ctx context.Context, t Transport, speculative bson.Raw) error {
 	err := a.saslConversation.run(ctx, t, speculative)
 	if err != nil {
-		a.keys.forget()
+		a.keys.Forget()
 	}
 	return err
 }
@@ -44,7 +44,7 @@ const (
 
 // awsSigner is the client's side of one conversation.
 type awsSigner struct {
-	keys  *awsKeys
+	keys  *AWSKeys
 	nonce []byte
 	done  bool
 }
@@ -74,7 +74,7 @@ func (s *awsSigner) next(ctx context.Context, challenge []byte) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	keys, err := s.keys.get(ctx)
+	keys, err := s.keys.Get(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func clearAWS(t *testing.T) {
 
 // awsCloud stands in for the services that hand out keys.
 type awsCloud struct {
-	keys     *awsKeys
+	keys     *AWSKeys
 	requests []string
 	forms    []string
 	expires  time.Time
@@ -85,7 +85,7 @@ func startCloud(t *testing.T) *awsCloud {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, service.Listener.Addr().String())
 	}}}
-	c.keys = newAWSKeys(nil, callbackTimeout)
+	c.keys = NewAWSKeys(nil, callbackTimeout)
 	c.keys.local, c.keys.sts = client, &http.Client{Transport: plainHTTP{client.Transport}}
 	return c
 }
@@ -104,7 +104,7 @@ func (p plainHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (c *awsCloud) get(t *testing.T, wantID, wantToken string) {
 	t.Helper()
-	got, err := c.keys.get(t.Context())
+	got, err := c.keys.Get(t.Context())
 	if want := (auth.AWSCredentials{AccessKeyID: wantID, SecretAccessKey: "s", SessionToken: auth.Secret(wantToken)}); err != nil || got != want {
 		t.Errorf("keys %+v, %v, want %+v", got, err, want)
 	}
@@ -120,7 +120,7 @@ func TestAWSSources(t *testing.T) {
 			t.Errorf("requests %s, want %s", got, want)
 		}
 		c.requests = nil
-		c.keys.forget()
+		c.keys.Forget()
 	}
 	c.get(t, "AKID1", "t")
 	const metadata = "GET 169.254.169.254/latest/meta-data/iam/security-credentials/"
@@ -152,7 +152,7 @@ func TestAWSSources(t *testing.T) {
 	}
 
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
-	if _, err := c.keys.get(t.Context()); err == nil || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
+	if _, err := c.keys.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
 		t.Errorf("half of the keys in the environment: %v", err)
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
@@ -167,7 +167,7 @@ func TestAWSSources(t *testing.T) {
 	}
 	c.get(t, "AKIDOWN", "")
 	c.keys.callback = func(context.Context) (auth.AWSCredentials, error) { return auth.AWSCredentials{}, nil }
-	if _, err := c.keys.get(t.Context()); err == nil {
+	if _, err := c.keys.Get(t.Context()); err == nil {
 		t.Error("no keys from the callback: no error")
 	}
 }
@@ -211,7 +211,7 @@ func TestProseAWSCache(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
 	c.get(t, "AKID2", "t")
 	// Keys of the environment are not cached.
-	c.keys.forget()
+	c.keys.Forget()
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
 	c.get(t, "AKIDENV", "")
@@ -220,7 +220,7 @@ func TestProseAWSCache(t *testing.T) {
 	}
 	clearAWS(t)
 	c.fail = true
-	if _, err := c.keys.get(t.Context()); err == nil || !strings.Contains(err.Error(), "EC2 instance") || !strings.Contains(err.Error(), "no role for you") {
+	if _, err := c.keys.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "EC2 instance") || !strings.Contains(err.Error(), "no role for you") {
 		t.Errorf("error %v", err)
 	}
 }

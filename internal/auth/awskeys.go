@@ -31,9 +31,9 @@ const (
 	awsMargin = 5 * time.Minute
 )
 
-// awsKeys are a client's keys and where they come from. Safe for concurrent use: two connections may fetch keys at the same time,
+// AWSKeys are a client's keys and where they come from. Safe for concurrent use: two connections may fetch keys at the same time,
 // so that none waits for another one.
-type awsKeys struct {
+type AWSKeys struct {
 	callback auth.AWSCallback // nil: the environment
 	timeout  time.Duration
 	local    *http.Client
@@ -46,19 +46,20 @@ type expiringKeys struct {
 	expires time.Time
 }
 
-func newAWSKeys(callback auth.AWSCallback, timeout time.Duration) *awsKeys {
-	return &awsKeys{callback: callback, timeout: timeout, local: metadataClient, sts: stsClient}
+// NewAWSKeys returns the keys that callback hands out within timeout, or those of the environment if it is nil.
+func NewAWSKeys(callback auth.AWSCallback, timeout time.Duration) *AWSKeys {
+	return &AWSKeys{callback: callback, timeout: timeout, local: MetadataClient, sts: stsClient}
 }
 
-// stsClient may need a proxy, other than metadataClient.
+// stsClient may need a proxy, other than MetadataClient.
 var stsClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}}
 
-// forget clears the cache, after an authentication that failed.
-func (k *awsKeys) forget() { k.cache.Store(nil) }
+// Forget clears the cache, after an authentication that failed.
+func (k *AWSKeys) Forget() { k.cache.Store(nil) }
 
-// get returns the keys of the first source that has any ("Credential Fetching Order"). Those that came over the network are kept
+// Get returns the keys of the first source that has any ("Credential Fetching Order"). Those that came over the network are kept
 // until shortly before they expire, and win over what the environment says later on.
-func (k *awsKeys) get(ctx context.Context) (auth.AWSCredentials, error) {
+func (k *AWSKeys) Get(ctx context.Context) (auth.AWSCredentials, error) {
 	if k.callback != nil {
 		ctx, cancel := context.WithTimeout(ctx, k.timeout)
 		defer cancel()
@@ -143,7 +144,7 @@ func parseKeys(body []byte) (*expiringKeys, error) {
 }
 
 // fromWebIdentity exchanges an OpenID Connect token for keys (AssumeRoleWithWebIdentity).
-func (k *awsKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
+func (k *AWSKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
 	token, err := os.ReadFile(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (k *awsKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
 	}
 	form := url.Values{"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleSessionName": {name},
 		"RoleArn": {os.Getenv("AWS_ROLE_ARN")}, "WebIdentityToken": {strings.TrimSpace(string(token))}}
-	body, err := ask(ctx, k.sts, http.MethodPost, stsURL, strings.NewReader(form.Encode()),
+	body, err := Ask(ctx, k.sts, http.MethodPost, stsURL, strings.NewReader(form.Encode()),
 		http.Header{"Accept": {"application/json"}, "Content-Type": {"application/x-www-form-urlencoded"}})
 	if err != nil {
 		return nil, err
@@ -175,9 +176,9 @@ func (k *awsKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
 }
 
 // fromContainer asks the agent of a container.
-func (k *awsKeys) fromContainer(ctx context.Context) (*expiringKeys, error) {
+func (k *AWSKeys) fromContainer(ctx context.Context) (*expiringKeys, error) {
 	path := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
-	body, err := ask(ctx, k.local, http.MethodGet, containerURL+"/"+strings.TrimPrefix(path, "/"), nil, http.Header{"Accept": {"application/json"}})
+	body, err := Ask(ctx, k.local, http.MethodGet, containerURL+"/"+strings.TrimPrefix(path, "/"), nil, http.Header{"Accept": {"application/json"}})
 	if err != nil {
 		return nil, err
 	}
@@ -185,14 +186,14 @@ func (k *awsKeys) fromContainer(ctx context.Context) (*expiringKeys, error) {
 }
 
 // fromInstance asks the metadata service of a virtual machine, which first wants a session (version 2 of the service).
-func (k *awsKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
-	token, err := ask(ctx, k.local, http.MethodPut, instanceURL+"api/token", nil, http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"30"}})
+func (k *AWSKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
+	token, err := Ask(ctx, k.local, http.MethodPut, instanceURL+"api/token", nil, http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"30"}})
 	if err != nil {
 		return nil, err
 	}
 	header := http.Header{"X-Aws-Ec2-Metadata-Token": {strings.TrimSpace(string(token))}}
 	const credentials = instanceURL + "meta-data/iam/security-credentials/"
-	role, err := ask(ctx, k.local, http.MethodGet, credentials, nil, header)
+	role, err := Ask(ctx, k.local, http.MethodGet, credentials, nil, header)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func (k *awsKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
 	if name == "" {
 		return nil, errors.New("the instance has no role")
 	}
-	body, err := ask(ctx, k.local, http.MethodGet, credentials+url.PathEscape(name), nil, header)
+	body, err := Ask(ctx, k.local, http.MethodGet, credentials+url.PathEscape(name), nil, header)
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +211,8 @@ func (k *awsKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
 // maxAnswer bounds what a service answers.
 const maxAnswer = 1 << 20
 
-// ask sends a request to a service that hands out tokens or keys. An answer other than 200 is an error with what it says.
-func ask(ctx context.Context, client *http.Client, method, url string, body io.Reader, header http.Header) ([]byte, error) {
+// Ask sends a request to a service that hands out tokens or keys. An answer other than 200 is an error with what it says.
+func Ask(ctx context.Context, client *http.Client, method, url string, body io.Reader, header http.Header) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, err

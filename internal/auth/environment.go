@@ -21,8 +21,8 @@ const (
 
 const kubernetesTokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// metadataClient keeps no connections, since it is used once in an hour or so, and knows no proxies.
-var metadataClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+// MetadataClient keeps no connections, since it is used once in an hour or so, and knows no proxies.
+var MetadataClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // environmentCallback returns the callback of an environment that provides tokens by itself, nil if there is no such environment
 // (specification: Authentication, "Built-in OIDC Environment Integrations"). resource is who the tokens are for.
@@ -34,7 +34,7 @@ func environmentCallback(name, resource string, client *http.Client) auth.OIDCCa
 			if p.Username != "" {
 				query.Set("client_id", p.Username)
 			}
-			body, err := ask(ctx, client, http.MethodGet, azureTokens+"?"+query.Encode(), nil, http.Header{"Accept": {"application/json"}, "Metadata": {"true"}})
+			body, err := Ask(ctx, client, http.MethodGet, azureTokens+"?"+query.Encode(), nil, http.Header{"Accept": {"application/json"}, "Metadata": {"true"}})
 			if err != nil {
 				return auth.OIDCCredential{}, err
 			}
@@ -49,7 +49,7 @@ func environmentCallback(name, resource string, client *http.Client) auth.OIDCCa
 	case "gcp":
 		return func(ctx context.Context, _ auth.OIDCParams) (auth.OIDCCredential, error) {
 			query := url.Values{"audience": {resource}}
-			body, err := ask(ctx, client, http.MethodGet, gcpTokens+"?"+query.Encode(), nil, http.Header{"Metadata-Flavor": {"Google"}})
+			body, err := Ask(ctx, client, http.MethodGet, gcpTokens+"?"+query.Encode(), nil, http.Header{"Metadata-Flavor": {"Google"}})
 			return auth.OIDCCredential{AccessToken: strings.TrimSpace(string(body))}, err
 		}
 	case "k8s":

@@ -58,7 +58,7 @@ func newTokens(c *auth.Credential, o *auth.OIDC, timeout time.Duration) (*tokens
 			t.allowed = auth.DefaultOIDCHosts()
 		}
 	case o.Callback == nil:
-		t.callback = environmentCallback(c.Properties["ENVIRONMENT"], c.Properties["TOKEN_RESOURCE"], metadataClient)
+		t.callback = environmentCallback(c.Properties["ENVIRONMENT"], c.Properties["TOKEN_RESOURCE"], MetadataClient)
 	}
 	if t.callback == nil {
 		return nil, errors.New("there is neither an ENVIRONMENT nor a callback")

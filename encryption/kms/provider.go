@@ -1,0 +1,207 @@
+package kms
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"allium/auth"
+)
+
+// Providers are the key services that a program may use, by name: "local", "aws", "azure", "gcp" or "kmip", or one of these
+// with a name of the program's own after a colon, as in "aws:team1", for several accounts of one service.
+type Providers map[string]Provider
+
+// Provider says how to reach a key service: Local, AWS, Azure, GCP or KMIP.
+type Provider interface {
+	// kind is the part of the provider's name before the colon.
+	kind() string
+	// check reports what is wrong with it; named says that it has a name of the program's own.
+	check(named bool) error
+}
+
+// Local wraps data keys with a key that the program holds. It is meant for tests: whoever reads the program's memory or
+// configuration has the master key.
+type Local struct {
+	// Key has 96 random bytes.
+	Key []byte
+}
+
+// AWS is Amazon's Key Management Service. With neither keys nor Credentials, the credentials come from the environment, as
+// those of MONGODB-AWS do; that is for the provider named "aws" only.
+type AWS struct {
+	AccessKeyID     string
+	SecretAccessKey auth.Secret
+	SessionToken    auth.Secret // of temporary credentials, else ""
+
+	// Credentials returns the keys each time that they are needed, in place of the fields above. It is for the provider named
+	// "aws" only, and is called by several goroutines at once.
+	Credentials func(ctx context.Context) (auth.AWSCredentials, error)
+}
+
+// Azure is Microsoft's Key Vault. The zero value asks the metadata service of the virtual machine for a token; that is for the
+// provider named "azure" only.
+type Azure struct {
+	TenantID     string
+	ClientID     string
+	ClientSecret auth.Secret
+	// IdentityPlatformEndpoint is where tokens come from. Empty: login.microsoftonline.com.
+	IdentityPlatformEndpoint string
+	// AccessToken is a token that the program has, in place of the fields above.
+	AccessToken auth.Secret
+}
+
+// GCP is Google's Cloud Key Management. The zero value asks the metadata service of the virtual machine for a token; that is
+// for the provider named "gcp" only.
+type GCP struct {
+	Email string
+	// PrivateKey is the service account's RSA key in PKCS #8, in DER or in PEM.
+	PrivateKey []byte
+	// Endpoint is where tokens come from. Empty: oauth2.googleapis.com.
+	Endpoint string
+	// AccessToken is a token that the program has, in place of the fields above.
+	AccessToken auth.Secret
+}
+
+// KMIP is a server that speaks the Key Management Interoperability Protocol, over TLS with a client certificate.
+type KMIP struct {
+	// Endpoint is the server's address, "host:port"; the port is 5696 if it is left out. A master key may name another one.
+	Endpoint string
+}
+
+func (Local) kind() string { return "local" }
+func (AWS) kind() string   { return "aws" }
+func (Azure) kind() string { return "azure" }
+func (GCP) kind() string   { return "gcp" }
+func (KMIP) kind() string  { return "kmip" }
+
+// LocalKeySize is the size of Local.Key, in bytes.
+const LocalKeySize = 96
+
+func (p Local) check(bool) error {
+	if len(p.Key) != LocalKeySize {
+		return fmt.Errorf("the key has %d bytes instead of %d", len(p.Key), LocalKeySize)
+	}
+	return nil
+}
+
+func (p AWS) check(named bool) error {
+	switch {
+	case p.Credentials != nil && (p.AccessKeyID != "" || p.SecretAccessKey != "" || p.SessionToken != ""):
+		return fmt.Errorf("both keys and Credentials are set")
+	case p.Credentials != nil && named:
+		return fmt.Errorf("credentials on demand are for the provider named %q only", p.kind())
+	case p.OnDemand():
+		return checkOnDemand(p, named)
+	case p.AccessKeyID == "" || p.SecretAccessKey == "":
+		return fmt.Errorf("AccessKeyID and SecretAccessKey are both needed")
+	}
+	return nil
+}
+
+// OnDemand reports whether the credentials come from Credentials or from the environment.
+func (p AWS) OnDemand() bool {
+	return p.AccessKeyID == "" && p.SecretAccessKey == "" && p.SessionToken == ""
+}
+
+func (p Azure) check(named bool) error {
+	switch own := p.TenantID != "" || p.ClientID != "" || p.ClientSecret != ""; {
+	case p.AccessToken != "" && (own || p.IdentityPlatformEndpoint != ""):
+		return fmt.Errorf("AccessToken stands alone")
+	case p.OnDemand():
+		return checkOnDemand(p, named)
+	case p.AccessToken == "" && (p.TenantID == "" || p.ClientID == "" || p.ClientSecret == ""):
+		return fmt.Errorf("TenantID, ClientID and ClientSecret are needed, or AccessToken")
+	}
+	return checkEndpoint(p.IdentityPlatformEndpoint)
+}
+
+// OnDemand reports whether the token comes from the metadata service.
+func (p Azure) OnDemand() bool { return p == Azure{} }
+
+func (p GCP) check(named bool) error {
+	switch own := p.Email != "" || len(p.PrivateKey) > 0; {
+	case p.AccessToken != "" && (own || p.Endpoint != ""):
+		return fmt.Errorf("AccessToken stands alone")
+	case p.OnDemand():
+		return checkOnDemand(p, named)
+	case p.AccessToken == "" && (p.Email == "" || len(p.PrivateKey) == 0):
+		return fmt.Errorf("Email and PrivateKey are needed, or AccessToken")
+	}
+	return checkEndpoint(p.Endpoint)
+}
+
+// OnDemand reports whether the token comes from the metadata service.
+func (p GCP) OnDemand() bool {
+	return p.Email == "" && len(p.PrivateKey) == 0 && p.Endpoint == "" && p.AccessToken == ""
+}
+
+func (p KMIP) check(bool) error { return checkHost(p.Endpoint, false) }
+
+func checkOnDemand(p Provider, named bool) error {
+	if named {
+		return fmt.Errorf("it is empty, and credentials on demand are for the provider named %q only", p.kind())
+	}
+	return nil
+}
+
+// Check reports what is wrong with the providers: a name that is unknown or does not fit its value, or a field.
+func (p Providers) Check() error {
+	if len(p) == 0 {
+		return fmt.Errorf("no key service is configured")
+	}
+	for name, provider := range p {
+		if err := checkProvider(name, provider); err != nil {
+			return fmt.Errorf("key service %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func checkProvider(name string, p Provider) error {
+	kind, own, named := strings.Cut(name, ":")
+	switch kind {
+	case "local", "aws", "azure", "gcp", "kmip":
+	default:
+		return fmt.Errorf("unknown; those known are local, aws, azure, gcp and kmip")
+	}
+	if named && !isName(own) {
+		return fmt.Errorf("the name after the colon has characters other than letters, digits and _, or none")
+	}
+	if p == nil {
+		return fmt.Errorf("it is nil")
+	}
+	if p.kind() != kind {
+		return fmt.Errorf("its value is of the kind %q", p.kind())
+	}
+	return p.check(named)
+}
+
+func isName(s string) bool {
+	for _, c := range []byte(s) {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// redacted stands for what must not be printed.
+const redacted = "***"
+
+// Format prints asterisks in place of the key, with every verb.
+func (p Local) Format(f fmt.State, _ rune) { io.WriteString(f, "{Key:"+redacted+"}") }
+
+// MarshalJSON returns asterisks in place of the key.
+func (p Local) MarshalJSON() ([]byte, error) { return []byte(`{"Key":"` + redacted + `"}`), nil }
+
+// Format prints asterisks in place of the private key and the token, with every verb.
+func (p GCP) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{Email:%s PrivateKey:%s Endpoint:%s AccessToken:%s}", p.Email, redacted, p.Endpoint, redacted)
+}
+
+// MarshalJSON returns asterisks in place of the private key and the token.
+func (p GCP) MarshalJSON() ([]byte, error) {
+	return []byte(fmt.Sprintf(`{"Email":%q,"PrivateKey":%q,"Endpoint":%q,"AccessToken":%q}`, p.Email, redacted, p.Endpoint, redacted)), nil
+}

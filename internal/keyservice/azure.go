@@ -1,0 +1,92 @@
+package keyservice
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"allium/auth"
+	"allium/encryption/kms"
+)
+
+const (
+	azureLogin = "login.microsoftonline.com"
+	// azureVaults is the domain of the vaults that a token is for if the vault's address does not say.
+	azureVaults = "vault.azure.net"
+)
+
+func (c *Client) azureToken(ctx context.Context, provider string, p kms.Azure, key kms.AzureKey) (auth.Secret, error) {
+	if p.AccessToken != "" {
+		return p.AccessToken, nil
+	}
+	if p.OnDemand() {
+		return c.cachedToken(ctx, provider, func() (fetched, error) {
+			f, err := c.azureMachineToken(ctx)
+			return f, c.failed(ctx, provider, azureMetadata, 0, err)
+		})
+	}
+	return c.cachedToken(ctx, provider, func() (fetched, error) {
+		endpoint := p.IdentityPlatformEndpoint
+		if endpoint == "" {
+			endpoint = azureLogin
+		}
+		return c.postForm(ctx, provider, endpoint, "/"+url.PathEscape(p.TenantID)+"/oauth2/v2.0/token", url.Values{
+			"client_id": {p.ClientID}, "client_secret": {string(p.ClientSecret)}, "grant_type": {"client_credentials"},
+			"scope": {"https://" + vaultDomain(key.VaultEndpoint) + "/.default"},
+		})
+	})
+}
+
+// vaultDomain returns the domain that the vault is in: its host without the first label.
+func vaultDomain(endpoint string) string {
+	host, _, _ := strings.Cut(endpoint, ":")
+	if _, domain, ok := strings.Cut(host, "."); ok && domain != "" {
+		return domain
+	}
+	return azureVaults
+}
+
+// azureRequest builds the request to wrap or to unwrap a key.
+func azureRequest(provider string, key kms.AzureKey, operation string, value []byte, token auth.Secret) *request {
+	// The path has a place for the version even if there is none.
+	path := "/keys/" + url.PathEscape(key.Name) + "/" + url.PathEscape(key.Version)
+	return &request{
+		provider: provider, endpoint: key.VaultEndpoint, path: path + "/" + operation + "?api-version=7.1",
+		header: http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
+		body:   fmt.Appendf(nil, `{"alg": "RSA-OAEP-256", "value": "%s"}`, base64.RawURLEncoding.EncodeToString(value)),
+	}
+}
+
+func (c *Client) azure(ctx context.Context, provider string, p kms.Azure, key kms.AzureKey, operation string, value []byte) ([]byte, error) {
+	token, err := c.azureToken(ctx, provider, p, key)
+	if err != nil {
+		return nil, err
+	}
+	r := azureRequest(provider, key, operation, value, token)
+	defer clear(r.body)
+	var out struct {
+		Value string `json:"value"`
+	}
+	if err := c.post(ctx, r, &out); err != nil {
+		return nil, err
+	}
+	if out.Value == "" {
+		return nil, c.failed(ctx, provider, key.VaultEndpoint, http.StatusOK, missingField("value"))
+	}
+	result, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(out.Value, "="))
+	if err != nil {
+		return nil, c.failed(ctx, provider, key.VaultEndpoint, http.StatusOK, errBase64)
+	}
+	return result, nil
+}
+
+func (c *Client) azureWrap(ctx context.Context, provider string, p kms.Azure, key kms.AzureKey, material []byte) ([]byte, error) {
+	return c.azure(ctx, provider, p, key, "wrapkey", material)
+}
+
+func (c *Client) azureUnwrap(ctx context.Context, provider string, p kms.Azure, key kms.AzureKey, wrapped []byte) ([]byte, error) {
+	return c.azure(ctx, provider, p, key, "unwrapkey", wrapped)
+}

@@ -1,0 +1,169 @@
+package keyservice
+
+import (
+	"context"
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"allium/auth"
+	"allium/encryption/kms"
+)
+
+const (
+	gcpLogin = "oauth2.googleapis.com"
+	gcpKeys  = "cloudkms.googleapis.com"
+	// assertionLife is how long the claim is valid that is exchanged for a token.
+	assertionLife = 5 * time.Minute
+)
+
+var errBase64 = errors.New("Failed to base64 decode the answer")
+
+func (c *Client) gcpToken(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey) (auth.Secret, error) {
+	if p.AccessToken != "" {
+		return p.AccessToken, nil
+	}
+	if p.OnDemand() {
+		f, err := c.gcpMachineToken(ctx)
+		return f.value, c.failed(ctx, provider, gcpMetadata, 0, err)
+	}
+	return c.cachedToken(ctx, provider, func() (fetched, error) {
+		endpoint := p.Endpoint
+		if endpoint == "" {
+			endpoint = gcpLogin
+		}
+		assertion, err := c.gcpAssertion(p, endpoint, gcpDomain(key.Endpoint), time.Now())
+		if err != nil {
+			return fetched{}, c.failed(ctx, provider, endpoint, 0, err)
+		}
+		return c.postForm(ctx, provider, endpoint, "/token", url.Values{
+			"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion},
+		})
+	})
+}
+
+// gcpDomain returns the domain that the service is in, which is part of the token's scope.
+func gcpDomain(endpoint string) string {
+	host, _, _ := strings.Cut(endpoint, ":")
+	if _, domain, ok := strings.Cut(host, "."); ok && domain != "" {
+		return domain
+	}
+	return "googleapis.com"
+}
+
+// gcpAssertion signs the claim of a service account (RFC 7523): a JSON web token with RS256.
+func (c *Client) gcpAssertion(p kms.GCP, endpoint, domain string, now time.Time) (string, error) {
+	key, err := parseRSAKey(p.PrivateKey)
+	if err != nil {
+		return "", err
+	}
+	host, _, _ := strings.Cut(endpoint, ":")
+	claims, err := json.Marshal(struct {
+		Issuer   string `json:"iss"`
+		Audience string `json:"aud"`
+		Scope    string `json:"scope"`
+		IssuedAt int64  `json:"iat"`
+		Expires  int64  `json:"exp"`
+	}{p.Email, "https://" + host + "/token", "https://www." + domain + "/auth/cloudkms", now.Unix(), now.Add(assertionLife).Unix()})
+	if err != nil {
+		return "", err
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := encode([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + encode(claims)
+	sum := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
+	if err != nil {
+		return "", fmt.Errorf("GCP private key: %w", err)
+	}
+	return signed + "." + encode(signature), nil
+}
+
+func parseRSAKey(data []byte) (*rsa.PrivateKey, error) {
+	if block, _ := pem.Decode(data); block != nil {
+		data = block.Bytes
+	}
+	key, err := x509.ParsePKCS8PrivateKey(data)
+	if err != nil {
+		return nil, errors.New("GCP private key: it is not in PKCS #8") // the cause may quote the key
+	}
+	private, ok := key.(*rsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("GCP private key: expected an RSA key, got %T", key)
+	}
+	return private, nil
+}
+
+// gcpRequest builds the request to encrypt or to decrypt a key. A request to decrypt names no version: the service knows it.
+func gcpRequest(provider string, key kms.GCPKey, operation, field string, value []byte, token auth.Secret) (*request, error) {
+	path := "/v1"
+	add := func(kind, name string) error {
+		for _, char := range []byte(name) {
+			if !('a' <= char && char <= 'z' || 'A' <= char && char <= 'Z' || '0' <= char && char <= '9' || strings.IndexByte("-._~", char) >= 0) {
+				return fmt.Errorf("Invalid character in GCP KMS key identifier: %q", char)
+			}
+		}
+		path += "/" + kind + "/" + name
+		return nil
+	}
+	err := errors.Join(add("projects", key.ProjectID), add("locations", key.Location), add("keyRings", key.KeyRing), add("cryptoKeys", key.Name))
+	if key.Version != "" && operation == "encrypt" {
+		err = errors.Join(err, add("cryptoKeyVersions", key.Version))
+	}
+	if err != nil {
+		return nil, err
+	}
+	endpoint := key.Endpoint
+	if endpoint == "" {
+		endpoint = gcpKeys
+	}
+	return &request{
+		provider: provider, endpoint: endpoint, path: path + ":" + operation,
+		header: http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
+		body:   fmt.Appendf(nil, `{"%s": "%s"}`, field, base64.StdEncoding.EncodeToString(value)),
+	}, nil
+}
+
+func (c *Client) gcp(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey, operation, from string, value []byte, out any) error {
+	token, err := c.gcpToken(ctx, provider, p, key)
+	if err != nil {
+		return err
+	}
+	r, err := gcpRequest(provider, key, operation, from, value, token)
+	if err != nil {
+		return c.failed(ctx, provider, key.Endpoint, 0, err)
+	}
+	defer clear(r.body)
+	return c.post(ctx, r, out)
+}
+
+func (c *Client) gcpEncrypt(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey, material []byte) ([]byte, error) {
+	var out struct {
+		Ciphertext []byte `json:"ciphertext"`
+	}
+	err := c.gcp(ctx, provider, p, key, "encrypt", "plaintext", material, &out)
+	if err == nil && len(out.Ciphertext) == 0 {
+		err = c.failed(ctx, provider, key.Endpoint, http.StatusOK, missingField("ciphertext"))
+	}
+	return out.Ciphertext, err
+}
+
+func (c *Client) gcpDecrypt(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey, wrapped []byte) ([]byte, error) {
+	var out struct {
+		Plaintext []byte `json:"plaintext"`
+	}
+	err := c.gcp(ctx, provider, p, key, "decrypt", "ciphertext", wrapped, &out)
+	if err == nil && len(out.Plaintext) == 0 {
+		err = c.failed(ctx, provider, key.Endpoint, http.StatusOK, missingField("plaintext"))
+	}
+	return out.Plaintext, err
+}

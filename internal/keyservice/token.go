@@ -1,0 +1,153 @@
+package keyservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"allium/auth"
+	sources "allium/internal/auth"
+)
+
+const (
+	// tokenMargin is how long before it expires a token of an identity provider is no longer used, metadataMargin the same for
+	// those of a metadata service (specification: Client Side Encryption, "Obtaining an Access Token for Azure Key Vault").
+	tokenMargin    = 5 * time.Second
+	metadataMargin = time.Minute
+	// metadataTimeout bounds a request to a metadata service.
+	metadataTimeout = 10 * time.Second
+	azureMetadata   = "http://169.254.169.254"
+	gcpMetadata     = "metadata.google.internal"
+)
+
+// token is the access token of one provider. Whoever holds the semaphore may look at it and replace it, so that many goroutines
+// that need one make a single request.
+type token struct {
+	sem     chan struct{}
+	value   auth.Secret
+	expires time.Time
+}
+
+// fetched is a token as a service hands it out.
+type fetched struct {
+	value   auth.Secret
+	expires time.Time // zero: use it only once
+}
+
+// cachedToken returns the provider's token from the cache, or what fetch returns. Errors are not kept.
+func (c *Client) cachedToken(ctx context.Context, provider string, fetch func() (fetched, error)) (auth.Secret, error) {
+	c.mu.Lock()
+	t := c.tokens[provider]
+	if t == nil {
+		t = &token{sem: make(chan struct{}, 1)}
+		c.tokens[provider] = t
+	}
+	c.mu.Unlock()
+	select {
+	case t.sem <- struct{}{}:
+		defer func() { <-t.sem }()
+	case <-ctx.Done():
+		return "", c.failed(ctx, provider, "access token", 0, context.Cause(ctx))
+	}
+	if time.Now().Before(t.expires) {
+		return t.value, nil
+	}
+	f, err := fetch()
+	if err != nil {
+		return "", err
+	}
+	t.value, t.expires = f.value, f.expires
+	return f.value, nil
+}
+
+// postForm asks an identity provider for a token.
+func (c *Client) postForm(ctx context.Context, provider, endpoint, path string, form url.Values) (fetched, error) {
+	var out struct {
+		AccessToken auth.Secret `json:"access_token"`
+		ExpiresIn   json.Number `json:"expires_in"`
+	}
+	body := []byte(form.Encode())
+	defer clear(body)
+	start := time.Now()
+	err := c.post(ctx, &request{provider: provider, endpoint: endpoint, path: path, body: body,
+		header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}}, &out)
+	if err != nil {
+		return fetched{}, err
+	}
+	if out.AccessToken == "" {
+		return fetched{}, c.failed(ctx, provider, endpoint, http.StatusOK, missingField("access_token"))
+	}
+	return expiring(out.AccessToken, out.ExpiresIn.String(), start, tokenMargin), nil
+}
+
+// expiring returns a token that is valid for so many seconds from start on.
+func expiring(value auth.Secret, seconds string, start time.Time, margin time.Duration) fetched {
+	n, err := strconv.ParseFloat(seconds, 64)
+	if err != nil || n < 0 || n > 1e9 {
+		n = 0
+	}
+	return fetched{value, start.Add(time.Duration(n*float64(time.Second)) - margin)}
+}
+
+// azureMachineToken asks the metadata service of a virtual machine of Microsoft's.
+func (c *Client) azureMachineToken(ctx context.Context) (fetched, error) {
+	start := time.Now()
+	body, err := c.askMetadata(ctx, azureMetadata+"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net",
+		http.Header{"Metadata": {"true"}, "Accept": {"application/json"}})
+	if err != nil {
+		return fetched{}, err
+	}
+	var out struct {
+		AccessToken auth.Secret     `json:"access_token"`
+		ExpiresIn   json.RawMessage `json:"expires_in"`
+	}
+	if err := json.Unmarshal(body, &out); err != nil {
+		return fetched{}, fmt.Errorf("metadata service's answer: %w", err)
+	}
+	seconds := string(out.ExpiresIn)
+	if quoted, err := strconv.Unquote(seconds); err == nil {
+		seconds = quoted
+	}
+	if _, err := strconv.ParseUint(seconds, 10, 32); err != nil {
+		return fetched{}, errors.New("metadata service's answer: expires_in is missing or is not a number")
+	}
+	if out.AccessToken == "" {
+		return fetched{}, errors.New("metadata service's answer: access_token is missing")
+	}
+	return expiring(out.AccessToken, seconds, start, metadataMargin), nil
+}
+
+// gcpMachineToken asks the metadata service of a virtual machine of Google's. Its tokens are not kept: the service keeps them.
+func (c *Client) gcpMachineToken(ctx context.Context) (fetched, error) {
+	host := os.Getenv("GCE_METADATA_HOST")
+	if host == "" {
+		host = gcpMetadata
+	}
+	body, err := c.askMetadata(ctx, "http://"+host+"/computeMetadata/v1/instance/service-accounts/default/token", http.Header{"Metadata-Flavor": {"Google"}})
+	if err != nil {
+		return fetched{}, err
+	}
+	var out struct {
+		AccessToken auth.Secret `json:"access_token"`
+	}
+	if err := json.Unmarshal(body, &out); err != nil {
+		return fetched{}, fmt.Errorf("metadata service's answer: %w", err)
+	}
+	if out.AccessToken == "" {
+		return fetched{}, errors.New("metadata service's answer: access_token is missing")
+	}
+	return fetched{value: out.AccessToken}, nil
+}
+
+// askMetadata asks the service of the machine that the program runs on.
+func (c *Client) askMetadata(ctx context.Context, address string, header http.Header) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
+	defer cancel()
+	return sources.Ask(ctx, c.meta, http.MethodGet, address, nil, header)
+}
