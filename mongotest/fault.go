@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/internal/wire"
 	"allium/mongotest/internal/server"
 )
 
@@ -125,8 +124,11 @@ type Command struct {
 	Sequences  []Sequence // fields that came as document sequences
 }
 
-// Sequence is a field of a command that came beside its body: ID is its name, Docs its documents back to back, for bson.ReadDocument.
-type Sequence = wire.Sequence
+// Sequence is a field of a command that came beside its body.
+type Sequence struct {
+	ID   string // the field's name
+	Docs []byte // its documents back to back; read them with bson.ReadDocument
+}
 
 // OnCommand registers a function that sees every command on every node before it runs, on the goroutine of its
 // connection: a hook that blocks delays the command. A reply that it returns answers the client in the server's place
@@ -143,6 +145,10 @@ func (d *Deployment) OnCommand(hook func(*Command) (reply bson.Raw, err error)) 
 				node = n
 			}
 		}
-		return hook(&Command{Node: node, Connection: c.Conn, Name: c.Name, DB: c.DB, AppName: c.AppName, Body: c.Body, Sequences: c.Sequences})
+		var sequences []Sequence
+		for _, s := range c.Sequences {
+			sequences = append(sequences, Sequence(s))
+		}
+		return hook(&Command{Node: node, Connection: c.Conn, Name: c.Name, DB: c.DB, AppName: c.AppName, Body: c.Body, Sequences: sequences})
 	})
 }

@@ -16,8 +16,25 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/api.txt")
 
-// public lists the packages that users import.
-var public = []string{".", "auth", "bson", "consistency", "event", "gridfs", "mongoerr", "mongotest"}
+// mostSymbols bounds the root package, which is what a user reads first: top level names and methods, fields apart. What is
+// rarely needed belongs into the package that it is about.
+const mostSymbols = 240
+
+// public returns the packages that users import: all of the module but internal packages and programs.
+func public(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for pkg := range packages(t) {
+		if !isInternal(pkg) && !strings.HasPrefix(pkg, "cmd/") && !strings.HasPrefix(pkg, "examples/") {
+			out = append(out, pkg)
+		}
+	}
+	slices.Sort(out)
+	if len(out) < 8 {
+		t.Fatalf("only %v found: the test looks in the wrong place", out)
+	}
+	return out
+}
 
 // TestAPI compares the exported symbols of the public packages with the list in testdata/api.txt, so that every
 // addition, change and removal is seen in review. After a change that is meant:
@@ -26,10 +43,12 @@ var public = []string{".", "auth", "bson", "consistency", "event", "gridfs", "mo
 func TestAPI(t *testing.T) {
 	top := root(t)
 	var got []string
-	for _, pkg := range public {
-		if exists(filepath.Join(top, pkg)) {
-			got = append(got, symbols(t, filepath.Join(top, pkg))...)
+	for _, pkg := range public(t) {
+		list := symbols(t, filepath.Join(top, pkg))
+		if n := topLevel(list); pkg == "." && n > mostSymbols {
+			t.Errorf("the root package has %d symbols, want at most %d", n, mostSymbols)
 		}
+		got = append(got, list...)
 	}
 	golden := filepath.Join(top, "testdata", "api.txt")
 	if *update {
@@ -55,6 +74,24 @@ func TestAPI(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log("if that is meant: go test ./internal/archtest -run TestAPI -update")
+	}
+}
+
+// topLevel counts the top level names and methods in a list of symbols.
+func topLevel(symbols []string) int {
+	n := 0
+	for _, s := range symbols {
+		if !strings.Contains(s, " struct, ") && !strings.Contains(s, " interface, ") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestTopLevel(t *testing.T) {
+	list := []string{"p type T struct", "p type T struct, F int", "p func (T) M()", "p type I interface, M func()", "p const C"}
+	if n := topLevel(list); n != 3 {
+		t.Errorf("%d symbols, want 3", n)
 	}
 }
 

@@ -28,6 +28,7 @@ func TestExamples(t *testing.T) {
 	fset := token.NewFileSet()
 	examples := map[string][]*ast.File{}
 	needs := map[string]bool{}
+	public := public(t)
 	for _, pkg := range public {
 		needs[path.Join(module, pkg)] = true
 		examples[pkg] = exampleFiles(t, fset, filepath.Join(top, pkg))

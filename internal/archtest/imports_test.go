@@ -55,7 +55,7 @@ var aside = []struct {
 	imports []string
 }{
 	{"mongotest/", []string{"bson", "internal/fle", "internal/sigv4", "internal/wire", "mongotest/"}},
-	{"mongotest", []string{"bson", "internal/wire", "mongotest/"}},
+	{"mongotest", []string{"bson", "mongotest/"}},
 	{"internal/spectest/cmd/", []string{"*"}},
 	{"internal/spectest", []string{"bson"}},
 	{"internal/fakekms", []string{"internal/sigv4"}},
