@@ -8,7 +8,6 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
-	"allium/internal/exec"
 	"allium/internal/option"
 )
 
@@ -95,15 +94,9 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, Let: o.Let,
 		RawData: o.RawData, Writes: command.HasWriteStage(stages.Value),
 	}
-	op := exec.Op{Command: cmd}
-	if err := s.op(ctx, &op, o.Timeout); err != nil {
+	op, err := s.op(ctx, cmd, o.Timeout)
+	if err != nil {
 		return fmt.Errorf("aggregate: %w", err)
-	}
-	s.reads(&op)
-	if cmd.Writes {
-		op.Retryable = false
-		op.OutputStage = true
-		op.WriteConcern = s.writeConcern
 	}
 	err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	if err == nil && cmd.Writes && o.TimeoutMode == TimeoutPerIteration {

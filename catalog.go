@@ -8,7 +8,6 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
-	"allium/internal/exec"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -64,11 +63,10 @@ func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDa
 	}
 	s := c.scope()
 	s.db = "admin"
-	op := exec.Op{Command: &command.ListDatabases{Filter: o.Filter, NameOnly: nameOnly, AuthorizedDatabases: o.AuthorizedDatabases, Comment: o.Comment}}
-	if err := s.op(ctx, &op, o.Timeout); err != nil {
+	op, err := s.op(ctx, &command.ListDatabases{Filter: o.Filter, NameOnly: nameOnly, AuthorizedDatabases: o.AuthorizedDatabases, Comment: o.Comment}, o.Timeout)
+	if err != nil {
 		return nil, fmt.Errorf("list databases: %w", err)
 	}
-	op.Kind, op.Retryable = exec.Read, true // on the primary, whatever the client's read preference is
 	res, err := s.run(ctx, &op)
 	if err != nil {
 		return nil, err
@@ -161,10 +159,9 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 	if err != nil {
 		return fmt.Errorf("list collections: %w", err)
 	}
-	op := exec.Op{Kind: exec.Read, Retryable: true, Command: &command.ListCollections{
+	op, err := db.op(ctx, &command.ListCollections{
 		Filter: o.Filter, NameOnly: nameOnly, AuthorizedCollections: o.AuthorizedCollections, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData,
-	}}
-	err = db.op(ctx, &op, o.Timeout)
+	}, o.Timeout)
 	if err == nil {
 		// The server itself gives the comment to the getMores, which must not carry it (specification: Enumerating Collections).
 		err = cur.prepare(&op, reading{mode: o.TimeoutMode, batchSize: o.BatchSize})
@@ -235,9 +232,8 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	if err != nil {
 		return nil, fmt.Errorf("list indexes: %w", err)
 	}
-	op := exec.Op{Kind: exec.Read, Retryable: true, Command: &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}}
 	cur := &Cursor[IndexInfo]{}
-	err = c.op(ctx, &op, o.Timeout)
+	op, err := c.op(ctx, &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}, o.Timeout)
 	if err == nil {
 		err = cur.prepare(&op, reading{mode: o.TimeoutMode, batchSize: o.BatchSize, comment: o.Comment})
 	}

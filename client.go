@@ -341,8 +341,8 @@ func (c *Client) endSessions(ctx context.Context) {
 	defer cancel()
 	for len(ids) > 0 && ctx.Err() == nil {
 		n := min(len(ids), command.MaxEndSessions)
-		op := exec.Op{Command: &command.EndSessions{IDs: ids[:n]}, DB: "admin", Kind: exec.Run, NoMaxTime: true, NoSession: true,
-			ReadPreference: &consistency.ReadPreference{Mode: consistency.PrimaryPreferred}}
+		op := exec.NewOp(&command.EndSessions{IDs: ids[:n]})
+		op.DB, op.NoMaxTime, op.NoSession, op.ReadPreference = "admin", true, true, &consistency.ReadPreference{Mode: consistency.PrimaryPreferred}
 		res, _ := c.exec.RunClosing(ctx, &op)
 		res.Release()
 		ids = ids[n:]

@@ -191,15 +191,18 @@ type clientBulk struct {
 }
 
 // op checks what can be checked before anything is sent, and prepares the operation that all messages share.
-func (b *clientBulk) op(ctx context.Context) (exec.Op, error) {
+func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 	o := &b.opts
-	op := exec.Op{ID: b.scope.client.exec.NewOperationID(), Retryable: true, WriteErrors: true, KeepSession: true, KeepConn: true}
-	if err := b.scope.op(ctx, &op, o.Timeout); err != nil {
+	w := &b.writes
+	if err := w.check(b.scope.bson); err != nil {
 		return op, err
 	}
-	if err := b.scope.writes(&op); err != nil {
+	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation,
+		Let: o.Let, Comment: o.Comment, RawData: o.RawData}
+	if op, err = b.scope.op(ctx, b.cmd, o.Timeout); err != nil {
 		return op, err
 	}
+	op.ID = b.scope.client.exec.NewOperationID()
 	if o.WriteConcern != nil && op.Session != nil && op.Session.Transaction().Running() {
 		return op, errors.New("cannot set write concern after starting a transaction")
 	}
@@ -211,16 +214,10 @@ func (b *clientBulk) op(ctx context.Context) (exec.Op, error) {
 	case !o.Unordered:
 		return op, errors.New("cannot request unacknowledged write concern and ordered writes")
 	}
-	w := &b.writes
-	if err := w.check(b.scope.bson); err != nil {
-		return op, err
-	}
 	if o.VerboseResults {
 		b.result.Verbose = &ClientBulkWriteVerbose{Inserts: map[int]ClientInsertResult{}, Updates: map[int]ClientUpdateResult{}, Deletes: map[int]ClientDeleteResult{}}
 	}
-	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation,
-		Let: o.Let, Comment: o.Comment, RawData: o.RawData, CheckSize: !b.result.Acknowledged}
-	op.Command = b.cmd
+	b.cmd.CheckSize = !b.result.Acknowledged
 	return op, nil
 }
 

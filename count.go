@@ -7,7 +7,6 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
-	"allium/internal/exec"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -50,12 +49,11 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	if err != nil {
 		return 0, fmt.Errorf("count documents: %w", err)
 	}
-	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation.raw(), Comment: o.Comment, RawData: o.RawData}
-	op := exec.Op{Command: cmd}
-	if err := c.op(ctx, &op, o.Timeout); err != nil {
+	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation.raw(), Comment: o.Comment, RawData: o.RawData, SingleResult: true}
+	op, err := c.op(ctx, cmd, o.Timeout)
+	if err != nil {
 		return 0, fmt.Errorf("count documents: %w", err)
 	}
-	c.reads(&op)
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
 		return 0, fmt.Errorf("count documents: %w", err)
 	}
@@ -158,11 +156,10 @@ func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOpti
 
 // count runs the command count.
 func (c *Collection[T]) count(ctx context.Context, what string, cmd *command.Count, maxTimeOpt time.Duration, timeout *time.Duration) (int64, error) {
-	op := exec.Op{Command: cmd}
-	if err := c.op(ctx, &op, timeout); err != nil {
+	op, err := c.op(ctx, cmd, timeout)
+	if err != nil {
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
-	c.reads(&op)
 	if err := maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS); err != nil {
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}

@@ -122,14 +122,13 @@ func (c *cursor) prepare(op *exec.Op, r reading) error {
 	}
 	c.kind, c.batchSize, c.comment, c.maxAwait = r.kind, r.batchSize, r.comment, r.maxAwait
 	c.refresh = r.kind != NonTailable || r.mode == TimeoutPerIteration
-	op.KeepSession, op.KeepConn = true, true
 	// The context that a cursor is opened with need not be the one that it is read with, so that its deadline must not bound the
 	// cursor's life on the server.
 	op.NoMaxTime = op.NoMaxTime || op.Deadline.IsZero() || c.refresh && r.kind != TailableAwait
 	return nil
 }
 
-// open takes over the reply of the command that made the cursor. res must have been run with KeepSession and KeepConn.
+// open takes over the reply of the command that made the cursor.
 func (c *cursor) open(client *Client, op *exec.Op, res exec.Result) error {
 	c.client, c.exec, c.db, c.bson = client, client.exec, op.DB, op.BSON
 	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
@@ -276,6 +275,13 @@ func (c *cursor) interrupted(ctx context.Context, err error) {
 	}
 }
 
+// op makes the operation of a command about the cursor, which goes where the cursor lives, in its session.
+func (c *cursor) op(cmd command.Command) exec.Op {
+	op := exec.NewOp(cmd)
+	op.DB, op.BSON, op.Session, op.Implicit, op.Server, op.Conn, op.Limit = c.db, c.bson, c.session, c.implicit, c.server, c.conn, c.within
+	return op
+}
+
 // getMore fetches the next batch. began is when the call began that needs it.
 func (c *cursor) getMore(ctx context.Context, began time.Time) error {
 	if ctx == nil {
@@ -285,9 +291,8 @@ func (c *cursor) getMore(ctx context.Context, began time.Time) error {
 	if c.limit > 0 && size > 0 {
 		size = int32(min(int64(size), c.limit-c.seen))
 	}
-	cmd := &command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment}
-	op := exec.Op{Command: cmd, DB: c.db, Kind: exec.Read, Session: c.session, Implicit: c.implicit, Server: c.server, Conn: c.conn,
-		BSON: c.bson, Exhaust: c.exhaust, KeepLate: c.kind != NonTailable, Limit: c.within, Began: began, NoMaxTime: true, MaxAwait: c.maxAwait}
+	op := c.op(&command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment})
+	op.Exhaust, op.KeepLate, op.Began, op.NoMaxTime, op.MaxAwait = c.exhaust, c.kind != NonTailable, began, true, c.maxAwait
 	res, err := c.exec.Run(ctx, &op)
 	if err != nil {
 		c.wireVersion = res.WireVersion

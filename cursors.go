@@ -128,8 +128,9 @@ func (r *remains) kill(ctx context.Context, limit exec.Limit) (done bool, err er
 	if r.conn != nil && (!r.conn.Alive() || r.conn.Streaming()) {
 		return true, nil
 	}
-	op := exec.Op{Command: &command.KillCursors{Collection: r.coll, ID: r.id, Comment: r.comment}, DB: r.db, Kind: exec.Read, Session: r.session,
-		BSON: r.bson, Implicit: r.implicit, Server: r.server, Conn: r.conn, Limit: limit, NoMaxTime: limit.Deadline.IsZero()}
+	op := exec.NewOp(&command.KillCursors{Collection: r.coll, ID: r.id, Comment: r.comment})
+	op.DB, op.BSON, op.Session, op.Implicit, op.Server, op.Conn = r.db, r.bson, r.session, r.implicit, r.server, r.conn
+	op.Limit, op.NoMaxTime = limit, limit.Deadline.IsZero()
 	if r.session != nil && r.session.Ended() { // the cursor has outlived it
 		op.Session = nil
 	}

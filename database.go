@@ -8,7 +8,6 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/internal/command"
-	"allium/internal/exec"
 	"allium/internal/option"
 )
 
@@ -75,11 +74,7 @@ func (db *Database) adminWithin(ctx context.Context, what string, cmd command.Co
 	if db.err != nil {
 		return fmt.Errorf("%s: %w", what, db.err)
 	}
-	op := exec.Op{Command: cmd}
-	err := db.op(ctx, &op, timeout)
-	if err == nil {
-		err = db.writes(&op)
-	}
+	op, err := db.op(ctx, cmd, timeout)
 	if err == nil && maxTimeMS != nil {
 		err = maxTime(&op, maxTimeOpt, maxTimeMS)
 	}

@@ -52,6 +52,6 @@ func (c *Collection[T]) delete(ctx context.Context, what string, s command.Delet
 	s.Collation, s.Hint = o.Collation.raw(), o.Hint
 	cmd := &command.Delete{Collection: c.name, Statements: []command.DeleteStatement{s}, Ordered: true, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, what: what, timeout: o.Timeout}
-	reply, acknowledged, err := w.one(ctx, cmd, !s.Multi)
+	reply, acknowledged, err := w.one(ctx, cmd)
 	return DeleteResult{DeletedCount: reply.n, Acknowledged: acknowledged}, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
-	"allium/internal/exec"
 	"allium/internal/option"
 )
 
@@ -44,11 +43,10 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 		return nil, fmt.Errorf("distinct: %w", err)
 	}
 	cmd := &command.Distinct{Collection: c.name, Field: field, Filter: filter, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, RawData: o.RawData}
-	op := exec.Op{Command: cmd}
-	if err := c.op(ctx, &op, o.Timeout); err != nil {
+	op, err := c.op(ctx, cmd, o.Timeout)
+	if err != nil {
 		return nil, fmt.Errorf("distinct: %w", err)
 	}
-	c.reads(&op)
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
 		return nil, fmt.Errorf("distinct: %w", err)
 	}

@@ -94,12 +94,11 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	}
 	cmd := o.command(c.name, filter)
 	cur := &Cursor[T]{}
-	op := exec.Op{Command: cmd}
+	op := exec.NewOp(cmd)
 	if err = c.err; err == nil {
-		err = c.op(ctx, &op, o.Timeout)
+		err = c.inherits(ctx, &op, o.Timeout)
 	}
 	if err == nil {
-		c.reads(&op)
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err == nil {
@@ -174,11 +173,10 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		AllowPartialResults: o.AllowPartialResults, ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay,
 		MaxScan: o.MaxScan, Snapshot: o.Snapshot, RawData: o.RawData,
 	}}
-	call.op.Command = &call.cmd
-	if err := c.op(ctx, &call.op, o.Timeout); err != nil {
+	call.op = exec.NewOp(&call.cmd)
+	if err := c.inherits(ctx, &call.op, o.Timeout); err != nil {
 		return doc, fmt.Errorf("find one: %w", err)
 	}
-	c.reads(&call.op)
 	if err := maxTime(&call.op, o.MaxTime, &call.cmd.MaxTimeMS); err != nil {
 		return doc, fmt.Errorf("find one: %w", err)
 	}

@@ -124,13 +124,10 @@ func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts .
 func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *command.FindAndModify, maxTimeOpt time.Duration, timeout *time.Duration) (T, error) {
 	var doc T
 	cmd.Collection = c.name
-	op := exec.Op{Command: cmd, Retryable: true}
+	op := exec.NewOp(cmd)
 	err := c.err
 	if err == nil {
-		err = c.op(ctx, &op, timeout)
-	}
-	if err == nil {
-		err = c.writes(&op)
+		err = c.inherits(ctx, &op, timeout)
 	}
 	if err == nil {
 		err = maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS)

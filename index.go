@@ -8,7 +8,6 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
-	"allium/internal/exec"
 	"allium/internal/option"
 )
 
@@ -149,11 +148,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 	for i := range indexes {
 		cmd.Indexes = append(cmd.Indexes, command.Index{Keys: indexes[i].Keys, Name: indexes[i].Name, Options: indexes[i].options()})
 	}
-	op := exec.Op{Command: cmd}
-	err = c.op(ctx, &op, o.Timeout)
-	if err == nil {
-		err = c.writes(&op)
-	}
+	op, err := c.op(ctx, cmd, o.Timeout)
 	if err == nil {
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}

@@ -48,7 +48,7 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneO
 	docs := documents{bson: c.bson, n: 1, at: func(int) any { return &doc }}
 	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, what: "insert one", timeout: o.Timeout}
-	_, acknowledged, err := w.one(ctx, cmd, true)
+	_, acknowledged, err := w.one(ctx, cmd)
 	res := InsertOneResult{Acknowledged: acknowledged}
 	if docs.ids != nil {
 		res.InsertedID = docs.ids[0]
@@ -179,22 +179,20 @@ type writer struct {
 }
 
 // op prepares the operation.
-func (w *writer) op(ctx context.Context, cmd command.Command, retryable bool) (exec.Op, error) {
+func (w *writer) op(ctx context.Context, cmd command.Command) (exec.Op, error) {
 	if w.id == 0 {
 		w.id = w.scope.client.exec.NewOperationID()
 	}
-	op := exec.Op{ID: w.id, Command: cmd, Retryable: retryable, WriteErrors: true}
+	op := exec.NewOp(cmd)
+	op.ID = w.id
 	err := w.err
 	if err == nil {
-		err = w.scope.op(ctx, &op, w.timeout)
+		err = w.scope.inherits(ctx, &op, w.timeout)
 	}
 	if !w.started {
 		w.limit, w.started = op.Limit, true
 	}
 	op.Limit = w.limit
-	if err == nil {
-		err = w.scope.writes(&op)
-	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", w.what, err)
 	}
@@ -203,8 +201,8 @@ func (w *writer) op(ctx context.Context, cmd command.Command, retryable bool) (e
 
 // one runs a write of a single statement. Its error is a *WriteError or a *WriteConcernError if the server refused or could
 // not confirm it; both for errors.As if the server did both.
-func (w *writer) one(ctx context.Context, cmd command.Command, retryable bool) (reply writeReply, acknowledged bool, err error) {
-	op, err := w.op(ctx, cmd, retryable)
+func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply, acknowledged bool, err error) {
+	op, err := w.op(ctx, cmd)
 	if err != nil {
 		return writeReply{}, false, err
 	}
@@ -287,7 +285,7 @@ type written struct {
 func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (written, error) {
 	var total written
 	var bulk mongoerr.BulkWriteError
-	op, err := w.op(ctx, cmd, true)
+	op, err := w.op(ctx, cmd)
 	if err != nil {
 		return total, err
 	}

@@ -44,10 +44,11 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 	if err != nil {
 		return nil, fmt.Errorf("run command: %w", err)
 	}
-	op := exec.Op{Command: run, Kind: exec.Run, ReadPreference: o.ReadPreference, WriteErrors: true}
-	if err := db.op(ctx, &op, o.Timeout); err != nil {
+	op, err := db.op(ctx, run, o.Timeout)
+	if err != nil {
 		return nil, fmt.Errorf("run command: %w", err)
 	}
+	op.ReadPreference = o.ReadPreference
 	res, err := db.run(ctx, &op)
 	if err != nil {
 		return nil, err
@@ -140,10 +141,12 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, 
 	if err == nil {
 		run, err = newRun(db.bson, cmd)
 	}
-	op := exec.Op{Command: run, Kind: exec.Run, ReadPreference: o.ReadPreference, WriteErrors: true}
-	if err == nil {
-		err = db.op(ctx, &op, o.Timeout)
+	if err != nil {
+		return false, fmt.Errorf("run cursor command: %w", err)
 	}
+	run.OpensCursor = true
+	op, err := db.op(ctx, run, o.Timeout)
+	op.ReadPreference = o.ReadPreference
 	if err == nil && o.MaxTime < 0 {
 		err = negative("MaxTime", o.MaxTime)
 	}

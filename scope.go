@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/failure"
 )
@@ -59,12 +60,42 @@ func overrideBSON(outer, o *bson.Options) *bson.Options {
 
 var errNilContext = failure.ErrNilContext
 
-// op starts an operation with what it inherits: its session from ctx, and its time limit from opTimeout or the scope.
-func (s *scope) op(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
+// op makes the operation that runs a command, with what it inherits: its session from ctx, its time limit from opTimeout or the
+// scope, and from the scope the preference and the concerns that the command takes.
+func (s *scope) op(ctx context.Context, cmd command.Command, opTimeout *time.Duration) (exec.Op, error) {
+	op := exec.NewOp(cmd)
+	err := s.inherits(ctx, &op, opTimeout)
+	return op, err
+}
+
+// inherits is op for an operation that is made already.
+func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
 	if ctx == nil {
 		return errNilContext
 	}
 	op.DB, op.BSON = s.db, s.bson
+	if err := s.within(ctx, op, opTimeout); err != nil {
+		return err
+	}
+	takes := op.Command.Traits().Inherits
+	if takes.Has(command.ReadPreferences) {
+		op.ReadPreference = s.readPreference
+	}
+	if takes.Has(command.ReadConcerns) && s.readConcern != nil {
+		op.ReadConcern = s.readConcern.Level
+	}
+	if !takes.Has(command.WriteConcerns) {
+		return nil
+	}
+	// In a transaction the transaction's counts, also in place of one that asks for no answer (specification: Transactions).
+	if op.Session == nil || !op.Session.Transaction().Running() {
+		op.WriteConcern = s.writeConcern
+	}
+	return s.writeConcern.Validate()
+}
+
+// within gives op its session and its limit.
+func (s *scope) within(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
 	sess := SessionFrom(ctx)
 	if sess != nil {
 		if sess.client != s.client {
@@ -102,25 +133,6 @@ func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
 // timeoutSources are what errors call the timeouts.
 var timeoutSources = map[string]string{"client": "the timeout of the client", "database": "the timeout of the database",
 	"collection": "the timeout of the collection", "session": "the timeout of the session", "operation": "the timeout of the operation"}
-
-// reads makes op a read with the scope's read preference and read concern.
-func (s *scope) reads(op *exec.Op) {
-	op.Kind, op.Retryable, op.TakesConcern = exec.Read, true, true
-	op.ReadPreference = s.readPreference
-	if s.readConcern != nil {
-		op.ReadConcern = s.readConcern.Level
-	}
-}
-
-// writes makes op a write with the scope's write concern. In a transaction it has none: the transaction's counts, also
-// in place of one that asks for no answer (specification: Transactions).
-func (s *scope) writes(op *exec.Op) error {
-	op.Kind = exec.Write
-	if op.Session == nil || !op.Session.Transaction().Running() {
-		op.WriteConcern = s.writeConcern
-	}
-	return s.writeConcern.Validate()
-}
 
 // run runs an operation that is complete.
 func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {

@@ -115,16 +115,15 @@ func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts .
 	return err
 }
 
-// searchIndexes runs a command about search indexes. It carries no write concern, since it goes to another process, which refuses
-// them. read gets the reply.
+// searchIndexes runs a command about search indexes. read gets the reply.
 func (c *Collection[T]) searchIndexes(ctx context.Context, what string, cmd command.Command, opts []SearchIndexOptions, read func(reply bson.Raw) error) error {
 	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}
-	op := exec.Op{Command: cmd, Kind: exec.Write}
+	op := exec.NewOp(cmd)
 	if err == nil {
-		err = c.op(ctx, &op, o.Timeout)
+		err = c.inherits(ctx, &op, o.Timeout)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -52,7 +52,7 @@ func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 	case o.Transaction.Timeout != nil:
 		return nil, errors.New("start session: the timeout of its transactions is SessionOptions.Timeout")
 	}
-	inner, err := session.New(&c.sessions, c, c.exec.SessionTimeout, session.Options{
+	inner, err := session.New(&c.sessions, c.exec.SessionTimeout, session.Options{
 		CausalConsistency: o.CausalConsistency, Snapshot: o.Snapshot, SnapshotTime: o.SnapshotTime,
 		Transaction: o.Transaction.inner(), Timeout: o.Timeout,
 	})
@@ -187,8 +187,8 @@ func (s *Session) AdvanceOperationTime(t bson.Timestamp) { s.inner.AdvanceOperat
 // PinnedServer returns the address of the mongos that the session's transaction is pinned to, "" if there is none
 // (specification: Transactions, sharded transactions).
 func (s *Session) PinnedServer() string {
-	if p, ok := s.inner.Transaction().Pinned().(interface{ Addr() string }); ok {
-		return p.Addr()
+	if p := s.inner.Transaction().Pinned(); p != nil {
+		return p.Mongos
 	}
 	return ""
 }

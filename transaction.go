@@ -33,17 +33,7 @@ type TransactionOptions struct {
 }
 
 func (o TransactionOptions) inner() session.TransactionOptions {
-	t := session.TransactionOptions{MaxCommitTime: o.MaxCommitTime}
-	if o.ReadConcern != nil {
-		t.ReadConcern = o.ReadConcern
-	}
-	if o.WriteConcern != nil {
-		t.WriteConcern = o.WriteConcern
-	}
-	if o.ReadPreference != nil {
-		t.ReadPreference = o.ReadPreference
-	}
-	return t
+	return session.TransactionOptions{ReadConcern: o.ReadConcern, WriteConcern: o.WriteConcern, ReadPreference: o.ReadPreference, MaxCommitTime: o.MaxCommitTime}
 }
 
 // StartTransaction starts a transaction: the operations whose context carries the session belong to it, until
@@ -66,13 +56,11 @@ func (s *Session) start(o TransactionOptions) error {
 	if d := t.MaxCommitTime; d != nil && *d < 0 {
 		return negative("MaxCommitTime", *d)
 	}
-	if wc, ok := t.WriteConcern.(*consistency.WriteConcern); ok {
-		if err := wc.Validate(); err != nil {
-			return err
-		}
-		if !wc.Acknowledged() {
-			return errors.New("transactions do not support unacknowledged write concerns")
-		}
+	if err := t.WriteConcern.Validate(); err != nil {
+		return err
+	}
+	if !t.WriteConcern.Acknowledged() {
+		return errors.New("transactions do not support unacknowledged write concerns")
 	}
 	return s.inner.StartTransaction(t)
 }

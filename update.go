@@ -105,7 +105,7 @@ func (c *Collection[T]) update(ctx context.Context, what string, s command.Updat
 		BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData,
 	}
 	w := writer{scope: &c.scope, err: c.err, what: what, timeout: o.Timeout}
-	reply, acknowledged, err := w.one(ctx, cmd, !s.Multi)
+	reply, acknowledged, err := w.one(ctx, cmd)
 	res := UpdateResult{MatchedCount: reply.n, ModifiedCount: reply.modified, Acknowledged: acknowledged}
 	if id, ok := reply.upserted[0]; ok {
 		// The server counts an upserted document among those that matched.

@@ -119,11 +119,9 @@ func (s *changeStream) prepare(ctx context.Context, sc scope, t target, pipeline
 		return err
 	}
 	o := &s.opts
-	if err := sc.op(ctx, &s.op, o.Timeout); err != nil {
+	if s.op, err = sc.op(ctx, &command.Aggregate{}, o.Timeout); err != nil { // the pipeline follows, each time the stream is opened
 		return err
 	}
-	sc.reads(&s.op)
-	s.op.KeepSession, s.op.KeepConn = true, true
 	if o.MaxAwaitTime < 0 {
 		return negative("MaxAwaitTime", o.MaxAwaitTime)
 	}

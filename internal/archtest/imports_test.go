@@ -41,8 +41,8 @@ var floors = []string{
 	"internal/conn",
 	"internal/pool",
 	"internal/topology",
-	"internal/session",
 	"internal/command",
+	"internal/session",
 	"internal/exec",
 	".", // the public API
 	"gridfs",

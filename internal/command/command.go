@@ -15,6 +15,8 @@ type Command interface {
 	Name() string
 	// AppendBody appends the elements of the command's document, its name first.
 	AppendBody(dst []byte, t *Target) ([]byte, error)
+	// Traits says what the command is and takes.
+	Traits() Traits
 }
 
 // Sequencer is a Command that sends documents beside its body, as document sequences (OP_MSG sections of kind 1).

@@ -10,6 +10,8 @@ import (
 // Run is a command that the user wrote, already encoded.
 type Run struct {
 	Doc bson.Raw
+	// OpensCursor says that the user expects a cursor.
+	OpensCursor bool
 }
 
 // NewRun checks that doc is a command: a document with at least one element, whose key is the command's name.

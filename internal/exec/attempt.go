@@ -92,8 +92,8 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 		Deprioritized: r.avoid, OperationID: r.operationID}
 	if r.inTxn || op.EndsTransaction {
 		sel.Write = true
-		if p, ok := op.Session.Transaction().Pinned().(*mongosPin); ok {
-			sel.Addr = p.addr
+		if p := op.Session.Transaction().Pinned(); p != nil {
+			sel.Addr = p.Mongos
 		}
 	}
 	if op.set() {
@@ -135,8 +135,8 @@ func (r *run) pinnedConn() *pool.Conn {
 
 func (r *run) txnConn() *pool.Conn {
 	if r.inTxn || r.op.EndsTransaction {
-		if p, ok := r.op.Session.Transaction().Pinned().(*connPin); ok {
-			return p.conn
+		if p := r.op.Session.Transaction().Pinned(); p != nil {
+			return p.Conn
 		}
 	}
 	return nil
@@ -292,19 +292,6 @@ func hasOpenCursor(reply bson.Raw) bool {
 	return ok && id != 0
 }
 
-// mongosPin ties a transaction to a mongos.
-type mongosPin struct{ addr string }
-
-func (*mongosPin) Unpin() {}
-
-// Addr returns the address of the mongos.
-func (p *mongosPin) Addr() string { return p.addr }
-
-// connPin ties a transaction to a connection through a load balancer.
-type connPin struct{ conn *pool.Conn }
-
-func (p *connPin) Unpin() { p.conn.Return() }
-
 // pin ties a transaction of a sharded cluster or behind a load balancer to where its first command went.
 func (r *run) pin(c *pool.Conn, err error) {
 	if !r.inTxn || r.op.Session.Transaction().Pinned() != nil || mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || isNetworkError(err) {
@@ -312,9 +299,9 @@ func (r *run) pin(c *pool.Conn, err error) {
 	}
 	switch c.Hello().Kind {
 	case event.Mongos:
-		r.op.Session.Transaction().PinTo(&mongosPin{addr: r.addr})
+		r.op.Session.Transaction().PinTo(session.Pin{Mongos: r.addr})
 	case event.LoadBalancer:
 		c.Pin(pool.ForTransaction)
-		r.op.Session.Transaction().PinTo(&connPin{conn: c})
+		r.op.Session.Transaction().PinTo(session.Pin{Conn: c})
 	}
 }

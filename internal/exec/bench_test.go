@@ -139,7 +139,7 @@ func BenchmarkRun(b *testing.B) {
 	b.Run("find with a listener", loop(Config{Monitor: monitor}, func(b *testing.B, x *Executor) { find(b, b.Context(), x, nil, nil) }))
 	b.Run("find in a session", func(b *testing.B) {
 		x := newBenchExecutor(b, Config{})
-		s, err := session.New(x.Sessions, x, x.SessionTimeout, session.Options{})
+		s, err := session.New(x.Sessions, x.SessionTimeout, session.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func BenchmarkRun(b *testing.B) {
 		res.Release()
 	}))
 	b.Run("transaction", loop(Config{}, func(b *testing.B, x *Executor) {
-		s, err := session.New(x.Sessions, x, x.SessionTimeout, session.Options{})
+		s, err := session.New(x.Sessions, x.SessionTimeout, session.Options{})
 		if err == nil {
 			err = s.StartTransaction(session.TransactionOptions{})
 		}

@@ -98,7 +98,8 @@ type run struct {
 	late *pool.Conn // owes the reply of an operation with Op.KeepLate
 
 	implicit  *session.ServerSession
-	txnNumber int64 // of a retryable write, once an attempt took one
+	txnNumber int64                     // of a retryable write, once an attempt took one
+	concern   *consistency.WriteConcern // in place of the operation's, once a commit is tried again
 
 	attempts       int // that failed
 	overloaded     bool
@@ -201,7 +202,7 @@ func (r *run) enter(s *session.Session) error {
 	r.inTxn = txn.Running()
 	r.startsTxn = txn.State() == session.StartingTransaction
 	if r.inTxn && r.op.Kind != Write {
-		rp, _ := txn.Options().ReadPreference.(*consistency.ReadPreference)
+		rp := txn.Options().ReadPreference
 		if r.op.Kind == Run && r.op.ReadPreference != nil {
 			rp = r.op.ReadPreference // the operation's own; that of reads is inherited, and does not count
 		}
@@ -231,6 +232,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 	for {
 		res, stage, err := r.attempt(ctx)
 		if err == nil {
+			r.unpin(nil, nil, false)
 			return res, nil
 		}
 		r.attempts++
@@ -243,7 +245,10 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		}
 		if r.retries(ctx, err, stage) && r.backoff(ctx, err) {
 			res.Release()
-			r.prepareRetry(err)
+			r.unpin(err, nil, true)
+			if r.op.RetryConcern != nil && !isRetryableOverload(err) { // what an overloaded server has not begun is not majority's yet
+				r.concern = r.op.RetryConcern
+			}
 			continue
 		}
 		if res.Concern != nil && r.op.WriteErrors {
@@ -255,11 +260,9 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if sent == nil {
 			sent = first
 		}
-		if (r.inTxn || r.op.EndsTransaction) && (mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || mongoerr.HasLabel(sent, mongoerr.LabelTransientTransaction)) {
-			// Not before: what is tried again in a transaction must go to the same mongos.
-			r.op.Session.Transaction().Unpin()
-		}
-		err = r.timedOut(ctx, sent, err, stage)
+		last := err
+		err = r.timedOut(ctx, sent, last, stage)
+		r.unpin(last, err, false)
 		if r.inTxn && stage == stageSent {
 			r.op.Session.Transaction().Fail(err)
 		}
@@ -267,21 +270,33 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 	}
 }
 
-// prepareRetry changes what a further attempt must not have in common with the one that ended in err.
-func (r *run) prepareRetry(err error) {
-	if !r.op.EndsTransaction {
-		return
-	}
-	overload, commits := isRetryableOverload(err), r.op.RetryConcern != nil
-	if !commits || !overload || mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite) {
-		// Any mongos can abort a transaction, and can find out with the recovery token what became of a commit that was begun; so can
-		// any connection through a load balancer. A server that is overloaded has not begun a commit, and only the one that the
-		// transaction ran on can (specification: Transactions, "When to unpin", 1 and 3).
+// unpin unties a transaction where unpins says so.
+func (r *run) unpin(last, err error, again bool) {
+	if r.unpins(last, err, again) {
 		r.op.Session.Transaction().Unpin()
 	}
-	if commits && !overload {
-		r.op.WriteConcern = r.op.RetryConcern
+}
+
+// unpins decides whether a transaction is no longer tied to where it runs after an attempt that ended in last (specification:
+// Transactions, "When to unpin"). again says that another attempt follows; else err is the operation's error. What a session does by
+// itself is beside this: it unpins before another transaction, before the command after a transaction, and at its end.
+func (r *run) unpins(last, err error, again bool) bool {
+	ends, isEnd := r.op.Command.(*command.EndTransaction)
+	switch {
+	case !isEnd && !r.inTxn:
+		return false
+	case again && !isEnd:
+		return false // what is tried again in a transaction must go to the same mongos
+	case again && ends.Commit:
+		// Any mongos, and any connection through a load balancer, can find out with the recovery token what became of a commit that
+		// was begun. A server that is overloaded has not begun it, and only the one that the transaction ran on can.
+		return mongoerr.HasLabel(last, mongoerr.LabelRetryableWrite)
+	case isEnd && !ends.Commit:
+		return true // any can abort it, and nothing is left to do afterwards, however the attempt ended
+	case mongoerr.HasLabel(last, mongoerr.LabelTransientTransaction), mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction):
+		return true
 	}
+	return isEnd && commitUnknown(err)
 }
 
 // timedOut turns the operation's error into a TimeoutError if it ended because its time was up, or was cancelled.

@@ -33,9 +33,8 @@ func (l Limit) Refreshed() Limit { return NewLimit(l.Timeout, l.Source) }
 // set reports whether a timeoutMS is set.
 func (l *Limit) set() bool { return l.Timeout != nil || !l.Deadline.IsZero() }
 
-// concern returns a *consistency.WriteConcern as it is sent: with a timeoutMS, its own timeout does not count.
-func (l *Limit) concern(v any) *consistency.WriteConcern {
-	wc, _ := v.(*consistency.WriteConcern)
+// concern returns a write concern as it is sent: with a timeoutMS, its own timeout does not count.
+func (l *Limit) concern(wc *consistency.WriteConcern) *consistency.WriteConcern {
 	if wc == nil || wc.Timeout == 0 || !l.set() {
 		return wc
 	}

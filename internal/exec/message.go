@@ -167,6 +167,9 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 	dst = m.appendReadConcern(dst)
 	if !m.inTxn {
 		wc := op.WriteConcern
+		if m.concern != nil {
+			wc = m.concern
+		}
 		if !op.EndsTransaction { // the wtimeout of a commit that is tried again is the driver's own
 			wc = op.concern(wc)
 		}
@@ -216,7 +219,7 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 				return dst
 			}
 			level = ""
-			if rc, ok := s.Transaction().Options().ReadConcern.(*consistency.ReadConcern); ok && rc != nil {
+			if rc := s.Transaction().Options().ReadConcern; rc != nil {
 				level = rc.Level
 			}
 			if s.Causal() {

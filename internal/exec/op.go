@@ -13,15 +13,23 @@ import (
 	"allium/mongoerr"
 )
 
-// Kind says which of the retry policies is an operation's.
-type Kind uint8
+// Kind is the kind of an operation's command.
+type Kind = command.Kind
 
 // The kinds of operations.
 const (
-	Read  Kind = iota
-	Write      // needs a server that takes writes
-	Run        // a command of the user's own: read by its server selection, retried only when both policies are on
+	Read  = command.KindRead
+	Write = command.KindWrite
+	Run   = command.KindRun
 )
+
+// NewOp returns the operation that runs a command, with what follows from the command's traits. The layers above make no Op in
+// another way, so that each command says itself, in one place, what it is.
+func NewOp(cmd command.Command) Op {
+	t := cmd.Traits()
+	return Op{Command: cmd, Kind: t.Kind, Retryable: t.Retryable, TakesConcern: t.Inherits.Has(command.ReadConcerns), WriteErrors: t.WriteErrors,
+		OutputStage: t.OutputStage, EndsTransaction: t.EndsTransaction, KeepSession: t.OpensCursor, KeepConn: t.OpensCursor}
+}
 
 // Op is one operation: a command and everything that decides where and how it is sent. The zero value of a field is
 // the common case.

@@ -201,3 +201,18 @@ func hasCode(err error, code int32) bool {
 }
 
 const unlimited = math.MaxInt
+
+// bodies returns the commands of a name as they were sent while do runs.
+func (r *rig) bodies(t *testing.T, name string, do func()) (list []bson.Raw) {
+	t.Helper()
+	r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		if c.Name == name {
+			r.mu.Lock()
+			list = append(list, append(bson.Raw(nil), c.Body...))
+			r.mu.Unlock()
+		}
+		return r.answer(c)
+	})
+	do()
+	return list
+}

@@ -39,8 +39,9 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	if d := opts.MaxCommitTime; d != nil && *d > 0 && !limit.set() {
 		cmd.MaxTimeMS = max(d.Milliseconds(), 1)
 	}
-	op := Op{Command: cmd, DB: "admin", Kind: Write, Retryable: true, EndsTransaction: true, WriteConcern: wc, RetryConcern: retriedCommitConcern(wc),
-		Session: s, Limit: limit, NoMaxTime: cmd.MaxTimeMS != 0}
+	op := NewOp(cmd)
+	op.DB, op.Session, op.Limit, op.NoMaxTime = "admin", s, limit, cmd.MaxTimeMS != 0
+	op.WriteConcern, op.RetryConcern = wc, retriedCommitConcern(wc)
 	res, err := x.Run(ctx, &op)
 	if err == nil {
 		res.Release()
@@ -48,7 +49,6 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	}
 	if commitUnknown(err) {
 		failure.AddLabel(err, mongoerr.LabelUnknownTransactionCommit)
-		txn.Unpin()
 	}
 	if first := txn.Failure(); first != nil && mongoerr.HasCode(err, codeNoSuchTransaction) {
 		err = fmt.Errorf("%w; the server aborted the transaction when an operation in it failed: %w", err, first)
@@ -103,12 +103,11 @@ func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) e
 		return err
 	}
 	if send {
-		op := Op{Command: &command.EndTransaction{RecoveryToken: txn.RecoveryToken()}, DB: "admin", Kind: Write, Retryable: true,
-			EndsTransaction: true, WriteConcern: limit.concern(txn.Options().WriteConcern), Session: s, Limit: limit}
+		op := NewOp(&command.EndTransaction{RecoveryToken: txn.RecoveryToken()})
+		op.DB, op.Session, op.Limit, op.WriteConcern = "admin", s, limit, limit.concern(txn.Options().WriteConcern)
 		if res, err := x.Run(ctx, &op); err == nil {
 			res.Release()
 		}
 	}
-	txn.Unpin()
 	return nil
 }

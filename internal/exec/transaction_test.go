@@ -21,7 +21,7 @@ import (
 // begin starts a session with a transaction whose write concern is wc.
 func (r *rig) begin(t testing.TB, wc *consistency.WriteConcern) *session.Session {
 	t.Helper()
-	s, err := session.New(&r.sessions, r, r.x.SessionTimeout, session.Options{})
+	s, err := session.New(&r.sessions, r.x.SessionTimeout, session.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,16 +426,13 @@ func TestUnpinBeforeRetry(t *testing.T) {
 			if _, err := r.play(t.Context(), in(s, insert(t))); err != nil {
 				t.Fatal(err)
 			}
-			op := &Op{Command: &command.EndTransaction{Commit: commits}, EndsTransaction: true, Session: s}
-			if commits {
-				op.RetryConcern = retriedCommitConcern(nil)
-			}
+			op := NewOp(&command.EndTransaction{Commit: commits})
+			op.Session = s
 			err := &mongoerr.ServerError{Code: 462}
 			failure.AddTo(&err.Labels, mongoerr.LabelSystemOverloaded)
 			failure.AddTo(&err.Labels, mongoerr.LabelRetryable)
-			(&run{x: r.x, op: op}).prepareRetry(err)
-			if pinned := s.Transaction().Pinned() != nil; pinned != commits {
-				t.Errorf("%s after overload: pinned %v", what, pinned)
+			if unpins := (&run{x: r.x, op: &op}).unpins(err, nil, true); unpins == commits {
+				t.Errorf("%s after overload: unpins %v", what, unpins)
 			}
 			s.Transaction().Unpin()
 			s.End()

@@ -570,3 +570,44 @@ func TestClearService(t *testing.T) {
 		}
 	})
 }
+
+// A service that no connection leads to any more has no generation: what failed on a connection to it is not outdated, and is handled.
+func TestGenerationOfUnknownService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := bson.NewObjectID()
+		s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
+			if !req.IsHello() {
+				echo(req)
+				return
+			}
+			req.Reply(fakeserver.Hello(func(b []byte) []byte { return bson.AppendObjectID(b, "serviceId", service) }))
+		}}
+		p := newPool(t, s, Config{LoadBalanced: true, MaxPoolSize: 1, Conn: &conn.Config{LoadBalanced: true}})
+		c := mustCheckOut(t, p)
+		unknown := bson.NewObjectID()
+		for _, tc := range []struct {
+			what string
+			f    Failure
+			want bool
+		}{
+			{"the service", Failure{ServiceID: &service, Generation: c.Generation}, false},
+			{"the service, earlier", Failure{ServiceID: &service, Generation: c.Generation - 1}, true},
+			{"an unknown service", Failure{ServiceID: &unknown, Generation: 0}, false},
+			{"an unknown service, some generation", Failure{ServiceID: &unknown, Generation: 7}, false},
+			{"no service", Failure{Generation: p.Generation()}, false},
+			{"no service, earlier", Failure{Generation: p.Generation() - 1}, true},
+		} {
+			if got := p.Outdated(tc.f); got != tc.want {
+				t.Errorf("%s: outdated is %v, want %v", tc.what, got, tc.want)
+			}
+		}
+		c.Return()
+		p.ClearService(unknown, errors.New("boom")) // gives up nothing
+		if c := mustCheckOut(t, p); p.Stale(c) {
+			t.Error("the connection was given up")
+		} else {
+			c.Return()
+		}
+		p.Close()
+	})
+}

@@ -32,7 +32,6 @@ type Options struct {
 // Session is an explicit client session. One operation at a time may use it; a second one gets ErrConcurrent.
 type Session struct {
 	pool    *Pool
-	owner   any // the client it belongs to
 	opts    Options
 	causal  bool
 	timeout func() *int64 // the deployment's session timeout, in minutes
@@ -49,8 +48,8 @@ type Session struct {
 	txn Transaction
 }
 
-// New starts a session. owner identifies the client; timeout tells the deployment's logicalSessionTimeoutMinutes.
-func New(pool *Pool, owner any, timeout func() *int64, opts Options) (*Session, error) {
+// New starts a session. timeout tells the deployment's logicalSessionTimeoutMinutes.
+func New(pool *Pool, timeout func() *int64, opts Options) (*Session, error) {
 	causal := !opts.Snapshot
 	if opts.CausalConsistency != nil {
 		causal = *opts.CausalConsistency
@@ -61,11 +60,8 @@ func New(pool *Pool, owner any, timeout func() *int64, opts Options) (*Session, 
 	if opts.SnapshotTime != nil && !opts.Snapshot {
 		return nil, errors.New("start session: SnapshotTime needs Snapshot")
 	}
-	return &Session{pool: pool, owner: owner, timeout: timeout, opts: opts, causal: causal, snapshotTime: copyTime(opts.SnapshotTime)}, nil
+	return &Session{pool: pool, timeout: timeout, opts: opts, causal: causal, snapshotTime: copyTime(opts.SnapshotTime)}, nil
 }
-
-// Owner returns what was given to New.
-func (s *Session) Owner() any { return s.owner }
 
 // Options returns what was given to New.
 func (s *Session) Options() Options { return s.opts }

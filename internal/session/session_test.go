@@ -90,7 +90,7 @@ func TestClockOnlyMovesForward(t *testing.T) {
 
 func newSession(t *testing.T, opts Options) *Session {
 	t.Helper()
-	s, err := New(new(Pool), nil, func() *int64 { return minutes(30) }, opts)
+	s, err := New(new(Pool), func() *int64 { return minutes(30) }, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestSessionMisuse(t *testing.T) {
 		t.Errorf("operation on an ended session: %v", err)
 	}
 	for _, o := range []Options{{Snapshot: true, CausalConsistency: new(true)}, {SnapshotTime: &bson.Timestamp{T: 1}}} {
-		if _, err := New(new(Pool), nil, nil, o); err == nil {
+		if _, err := New(new(Pool), nil, o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}
 	}
@@ -211,14 +211,14 @@ func TestEmptyCommitStaysEmpty(t *testing.T) {
 func TestEndedSession(t *testing.T) {
 	var p Pool
 	timeout := func() *int64 { return nil }
-	first, err := New(&p, nil, timeout, Options{})
+	first, err := New(&p, timeout, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := first.ID()
 	first.End()
 	first.End()
-	unused, err := New(&p, nil, timeout, Options{})
+	unused, err := New(&p, timeout, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,5 +233,77 @@ func TestEndedSession(t *testing.T) {
 	next.MarkDirty()
 	if !bytes.Equal(first.ID(), id) || first.Server().Dirty() {
 		t.Error("a session that has ended is the one that uses its server session now")
+	}
+}
+
+// The times that a session has seen never go back, whichever reply comes last.
+func TestObserveNeverGoesBack(t *testing.T) {
+	s := newSession(t, Options{})
+	for _, seen := range []uint32{5, 9, 7} {
+		s.Observe(ReplyTimes{OperationTime: bson.Timestamp{T: seen}})
+	}
+	if got := s.OperationTime(); got == nil || got.T != 9 {
+		t.Errorf("operation time %v, want 9", got)
+	}
+	s.AdvanceOperationTime(bson.Timestamp{T: 8})
+	if got := s.OperationTime(); got.T != 9 {
+		t.Errorf("operation time %v after an older one, want 9", got)
+	}
+	s.AdvanceOperationTime(bson.Timestamp{T: 9, I: 1})
+	if got := s.OperationTime(); got.T != 9 || got.I != 1 {
+		t.Errorf("operation time %v, want 9, 1", got)
+	}
+	s.Observe(ReplyTimes{}) // a reply without it
+	if got := s.OperationTime(); got == nil || got.I != 1 {
+		t.Errorf("operation time %v after a reply without one", got)
+	}
+}
+
+// What ends a pin besides a decision of the executor: another transaction, the command after a transaction, and the session's end. A
+// commit may be repeated, and so stays where it was.
+func TestUnpinnedByTheSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(s *Session)
+		want bool // still pinned
+	}{
+		"another command in the transaction": {func(s *Session) { s.txn.BeforeCommand() }, true},
+		"commit":                             {func(s *Session) { s.txn.Commit() }, true},
+		"the command after a commit":         {func(s *Session) { s.txn.Commit(); s.txn.BeforeCommand() }, false},
+		"the command after an abort":         {func(s *Session) { s.txn.Abort(); s.txn.BeforeCommand() }, false},
+		"a transaction after a commit":       {func(s *Session) { s.txn.Commit(); s.StartTransaction(TransactionOptions{}) }, false},
+		"the session's end":                  {func(s *Session) { s.End() }, false},
+	} {
+		s := newSession(t, Options{})
+		if err := s.StartTransaction(TransactionOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.txn.Sent()
+		s.txn.PinTo(Pin{Mongos: "a:1"})
+		s.Observe(ReplyTimes{RecoveryToken: bson.Raw{5, 0, 0, 0, 0}})
+		c.do(s)
+		if got := s.txn.Pinned() != nil; got != c.want {
+			t.Errorf("%s: pinned is %v, want %v", name, got, c.want)
+		}
+		if name == "the command after a commit" && (s.txn.State() != NoTransaction || s.txn.RecoveryToken() != nil) {
+			t.Errorf("%s: %v with a recovery token %v", name, s.txn.State(), s.txn.RecoveryToken())
+		}
+	}
+}
+
+// The first error of a transaction is kept, and not beyond it.
+func TestFailure(t *testing.T) {
+	s := newSession(t, Options{})
+	s.StartTransaction(TransactionOptions{})
+	first := errors.New("first")
+	s.txn.Fail(first)
+	s.txn.Fail(errors.New("second"))
+	if got := s.txn.Failure(); got != first {
+		t.Errorf("%v, want the first", got)
+	}
+	s.txn.Sent()
+	s.txn.Abort()
+	s.StartTransaction(TransactionOptions{})
+	if got := s.txn.Failure(); got != nil {
+		t.Errorf("%v in the next transaction", got)
 	}
 }

@@ -5,14 +5,16 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
+	"allium/internal/pool"
 )
 
 // TransactionOptions are the options of a transaction as they were given; what is nil is inherited from the session's
-// defaults and then from the client. The concern and preference values belong to the floors above: the session only keeps them.
+// defaults and then from the client.
 type TransactionOptions struct {
-	ReadConcern    any
-	WriteConcern   any
-	ReadPreference any
+	ReadConcern    *consistency.ReadConcern
+	WriteConcern   *consistency.WriteConcern
+	ReadPreference *consistency.ReadPreference
 	MaxCommitTime  *time.Duration
 }
 
@@ -49,10 +51,10 @@ func (s TransactionState) String() string {
 	return [...]string{"no transaction", "starting transaction", "transaction in progress", "transaction committed", "transaction aborted"}[s]
 }
 
-// Pin ties a transaction to where it runs: the address of a mongos, or a connection behind a load balancer.
-type Pin interface {
-	// Unpin gives up what is held.
-	Unpin()
+// Pin ties a transaction to where it runs: to a mongos, or behind a load balancer to a connection.
+type Pin struct {
+	Mongos string     // its address; "" behind a load balancer
+	Conn   *pool.Conn // nil in a sharded cluster
 }
 
 // Transaction is the transaction part of a Session. The caller holds the session (Enter).
@@ -61,7 +63,7 @@ type Transaction struct {
 	opts          TransactionOptions
 	empty         bool // it was committed before any command was sent
 	recoveryToken bson.Raw
-	pin           Pin
+	pin           *Pin
 	failure       error // see Fail
 }
 
@@ -171,15 +173,15 @@ func (t *Transaction) Abort() (send bool, err error) {
 func (t *Transaction) RecoveryToken() bson.Raw { return t.recoveryToken }
 
 // Pinned returns what the transaction is tied to, or nil.
-func (t *Transaction) Pinned() Pin { return t.pin }
+func (t *Transaction) Pinned() *Pin { return t.pin }
 
 // PinTo ties the transaction to p.
-func (t *Transaction) PinTo(p Pin) { t.pin = p }
+func (t *Transaction) PinTo(p Pin) { t.pin = &p }
 
-// Unpin gives up what the transaction is tied to.
+// Unpin gives up what the transaction is tied to, and gives a connection back.
 func (t *Transaction) Unpin() {
-	if t.pin != nil {
-		t.pin.Unpin()
-		t.pin = nil
+	if t.pin != nil && t.pin.Conn != nil {
+		t.pin.Conn.Return()
 	}
+	t.pin = nil
 }

@@ -1,0 +1,101 @@
+package exec
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/session"
+	"allium/mongoerr"
+	"allium/mongotest"
+)
+
+// A standalone has no cluster times: it gets neither $clusterTime nor afterClusterTime, also if the session has been told of some by
+// a user who moves between deployments.
+func TestNoClusterTimesOnStandalone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind  mongotest.Option
+		times bool
+	}{"standalone": {mongotest.Standalone(), false}, "replica set": {mongotest.ReplicaSet(1), true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, Config{}, tc.kind)
+				s, err := session.New(&r.sessions, r.x.SessionTimeout, session.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.End()
+				s.AdvanceOperationTime(bson.Timestamp{T: 1})
+				s.AdvanceClusterTime(session.ParseClusterTime(clusterTime(1)))
+				op := NewOp(&command.Find{Collection: "coll", Filter: bson.D{}})
+				op.DB, op.Session = "db", s
+				op.Retryable = false
+				sent := r.bodies(t, "find", func() {
+					res, err := r.x.Run(t.Context(), &op)
+					if err != nil {
+						t.Fatal(err)
+					}
+					res.Release()
+					r.x.PutSession(res.Implicit)
+				})
+				if len(sent) != 1 {
+					t.Fatalf("%d finds", len(sent))
+				}
+				if after := sent[0].Lookup("readConcern", "afterClusterTime"); after.IsZero() == tc.times {
+					t.Errorf("afterClusterTime is %v", after)
+				}
+				if now := sent[0].Lookup("$clusterTime"); now.IsZero() == tc.times {
+					t.Errorf("$clusterTime is %v", now)
+				}
+			})
+		})
+	}
+}
+
+func clusterTime(t uint32) bson.Raw {
+	start, dst := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendTimestamp(dst, "clusterTime", bson.Timestamp{T: t}), start)
+}
+
+// When less time is left than a round trip takes, nothing is sent, and the error is a TimeoutError that says whose time it was.
+func TestNoTimeLeftIsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		op := find(t)
+		op.Limit = Limit{Timeout: new(time.Millisecond), Deadline: time.Now().Add(time.Millisecond / 2), Source: "the timeout of the test"}
+		sent, err := r.play(t.Context(), op)
+		e, ok := errors.AsType[*mongoerr.TimeoutError](err)
+		if !ok || e.Phase != "command" || e.Source != "the timeout of the test" || e.Addr == "" || !errors.Is(err, errNoTimeLeft) {
+			t.Errorf("error %#v, want a TimeoutError of the phase command", err)
+		}
+		if len(sent) != 0 {
+			t.Errorf("%d commands were sent, want none", len(sent))
+		}
+	})
+}
+
+// A retry leaves the caller's operation as it was.
+func TestRetryKeepsTheOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both)
+		s := r.begin(t, nil)
+		defer s.End()
+		if _, err := r.play(t.Context(), in(s, insert(t))); err != nil {
+			t.Fatal(err)
+		}
+		s.Transaction().Commit()
+		op := NewOp(&command.EndTransaction{Commit: true})
+		op.DB, op.Session, op.RetryConcern = "admin", s, retriedCommitConcern(nil)
+		before := op
+		sent, err := r.play(t.Context(), &op, outcome{code: 91, labels: retryable})
+		if err != nil || len(sent) != 2 || sent[0].concern == sent[1].concern {
+			t.Errorf("%v: %+v, want two commits with different write concerns", err, sent)
+		}
+		if op != before {
+			t.Errorf("the operation is %+v, was %+v", op, before)
+		}
+	})
+}
