@@ -15,7 +15,7 @@ import (
 // TestBulkWritesAgree runs the same random writes through the bulk write of a collection and through that of the client, which have no
 // command in common, and compares everything that comes of them.
 func TestBulkWritesAgree(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).Since("8.0")).URI())
 	db := client.Database("d")
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))

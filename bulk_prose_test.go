@@ -98,7 +98,7 @@ func bothOrders(t *testing.T, f func(t *testing.T, o allium.BulkWriteOptions)) {
 // TestProseBulkAPI holds the cases of the specification Bulk API (deprecated), "Detailed Test Cases", that have a result. What its
 // builder does not let a caller say, such as an update without a selector, is an error of BulkWrite: TestProseBulkAPIRefuses.
 func TestProseBulkAPI(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{})
+	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	one, two := field("key", int32(1)), field("key", int32(2))
 	for _, tc := range []struct {
 		name     string
@@ -259,7 +259,7 @@ func checkUpserted(t *testing.T, res allium.BulkWriteResult, want ...int) {
 
 // The cases of the specification Bulk API that are errors before anything is sent.
 func TestProseBulkAPIRefuses(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{})
+	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	p.rec.reset()
 	for name, m := range map[string]allium.WriteModel{
 		"INSERT 1":                     insertOf("foo"),
@@ -392,7 +392,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 			}
 		})
 	})
-	unsatisfiable := allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 3, Timeout: time.Millisecond}}
+	unsatisfiable := allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: p.d.Members() + 1, Timeout: time.Millisecond}}
 	checkConcerns := func(t *testing.T, e *mongoerr.BulkWriteError, n int) {
 		t.Helper()
 		if len(e.WriteConcernErrors) != n {
@@ -473,7 +473,7 @@ func (p *prose) awaitCount(t *testing.T, n int64) {
 // MIXED OPERATIONS, AUTH of the specification Bulk API: what a user may not do ends an ordered bulk write, and what was done before
 // is in the result.
 func TestProseBulkAPIUnauthorized(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{})
+	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	p.d.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})
 	p.rec.reset()
 	res, err := p.coll.BulkWrite(t.Context(), bulkModels{insertOf(field("_id", 1)), removeOne(field("_id", 1)), insertOf(field("_id", 2))})

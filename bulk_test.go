@@ -17,7 +17,7 @@ import (
 // TestBulkWriteRetryabilityPerMessage checks that an update of many documents takes the transaction number from its own message
 // only.
 func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{})
+	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	one := allium.UpdateModel{Filter: bson.D{{Key: "_id", Value: 1}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}}
 	many := one
 	many.Many = true
@@ -124,7 +124,7 @@ func TestBulkWriteRefusesModels(t *testing.T) {
 }
 
 func TestClientBulkWriteRules(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{})
+	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	writes := []allium.ClientWrite{insertModel(bson.D{{Key: "x", Value: 1}})}
 	t.Run("write concern in a transaction", func(t *testing.T) {
 		err := p.client.Transact(t.Context(), func(ctx context.Context) error {
@@ -159,7 +159,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 	})
 	t.Run("old server", func(t *testing.T) {
-		old := open(t, testdeploy.Mock(t, "a server of version "+"7.0", mongotest.Version("7.0")).URI())
+		old := open(t, testdeploy.Mock(t, "a server of version 7.0", mongotest.Version("7.0")).URI())
 		if _, err := old.BulkWrite(t.Context(), writes); err == nil || !strings.Contains(err.Error(), "8.0") {
 			t.Error(err)
 		}

@@ -30,8 +30,10 @@ func collectionInfo(t *testing.T, db *allium.Database, name string) *allium.Coll
 
 // TestCreateCollectionOptions checks that every option of CreateCollection arrives, by what the server says of the collection.
 func TestCreateCollectionOptions(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
+	client := open(t, d.URI())
 	db := client.Database("d")
+	since := map[string]string{"timeseries": "5.0", "expireAfter": "5.0", "clusteredIndex": "5.3", "preAndPostImages": "6.0"}
 	if err := db.CreateCollection(t.Context(), "source"); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +59,9 @@ func TestCreateCollectionOptions(t *testing.T) {
 		"indexOptionDefaults": {allium.CreateCollectionOptions{IndexOptionDefaults: bson.D{{Key: "storageEngine", Value: bson.D{{Key: "wiredTiger", Value: bson.D{}}}}}}, "indexOptionDefaults.storageEngine.wiredTiger", bson.D{}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if version, ok := since[name]; ok {
+				d.Need(t, version)
+			}
 			if err := db.CreateCollection(t.Context(), name, tc.opts); err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +82,7 @@ func TestCreateCollectionOptions(t *testing.T) {
 }
 
 func TestModifyCollection(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).Since("6.0")).URI())
 	ctx, db := t.Context(), client.Database("d")
 	coll := db.Collection("c")
 	if _, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, ExpireAfter: new(time.Hour)}); err != nil {
@@ -146,10 +151,12 @@ func TestRenameAndDrop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := open(t, testdeploy.Mock(t, "a server of version "+"6.0", mongotest.Version("6.0")).URI())
-	if err := old.Database("e").Collection("c").Drop(ctx); err != nil { // these servers call it an error
-		t.Error(err)
-	}
+	t.Run("old server", func(t *testing.T) {
+		old := open(t, testdeploy.Mock(t, "a server of version 6.0", mongotest.Version("6.0")).URI())
+		if err := old.Database("e").Collection("c").Drop(ctx); err != nil { // these servers call it an error
+			t.Error(err)
+		}
+	})
 }
 
 func TestDropIndexes(t *testing.T) {
@@ -213,10 +220,12 @@ func TestIndexOptions(t *testing.T) {
 		t.Error("the server accepted a hundred years")
 	}
 	checkField(t, rec.of("createIndexes")[0].body, "indexes.0.expireAfterSeconds", int64(century/time.Second))
-	old := open(t, testdeploy.Mock(t, "a server of version "+"4.2", mongotest.Version("4.2")).URI())
-	if _, err := old.Database("d").Collection("c").CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}, allium.CreateIndexOptions{CommitQuorum: 1}); err == nil || !strings.Contains(err.Error(), "4.4") {
-		t.Errorf("commitQuorum on an old server: %v", err)
-	}
+	t.Run("old server", func(t *testing.T) {
+		old := open(t, testdeploy.Mock(t, "a server of version 4.2", mongotest.Version("4.2")).URI())
+		if _, err := old.Database("d").Collection("c").CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}, allium.CreateIndexOptions{CommitQuorum: 1}); err == nil || !strings.Contains(err.Error(), "4.4") {
+			t.Errorf("commitQuorum on an old server: %v", err)
+		}
+	})
 }
 
 func checkField(t *testing.T, doc bson.Raw, path string, want any) {

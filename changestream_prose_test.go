@@ -160,11 +160,12 @@ func TestProseChangeStreams(t *testing.T) {
 	})
 
 	t.Run("6 a resume selects a server by the read preference", func(t *testing.T) {
-		d, coll, log := watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(3))
+		rs, coll, log := watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(3))
+		d := rs.Mock(t, "a fail point that counts over all members")
 		secondary := coll.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
 		s := watch(t, secondary, nil)
 		for i := range int32(4) {
-			d.FailCommand(t, mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
+			d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
 			insert(t, coll, i)
 			expect(t, s, i)
 		}

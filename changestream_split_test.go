@@ -20,6 +20,7 @@ import (
 func TestProseChangeStreamsSplit(t *testing.T) {
 	onStreams(t, func(t *testing.T, r *streamRig) {
 		ctx := t.Context()
+		r.d.Need(t, "7.0")
 		db := r.coll.Database()
 		if err := db.CreateCollection(ctx, "large", allium.CreateCollectionOptions{PreAndPostImages: new(true)}); err != nil {
 			t.Fatal(err)

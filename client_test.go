@@ -320,12 +320,12 @@ func TestCloseFreesCursors(t *testing.T) {
 }
 
 func TestUUIDRepresentation(t *testing.T) {
-	d := testdeploy.Start(t, testdeploy.Any)
+	d := testdeploy.Start(t, testdeploy.Any.Since("8.0"))
 	type doc struct {
 		ID bson.UUID `bson:"_id"`
 	}
 	id := bson.NewUUID()
-	java := allium.CollectionOf[doc](open(t, d.URI()+"?uuidRepresentation=javaLegacy").Database("x"), "y")
+	java := allium.CollectionOf[doc](open(t, d.URIWith("uuidRepresentation=javaLegacy")).Database("x"), "y")
 	if _, err := java.InsertOne(t.Context(), doc{id}); err != nil {
 		t.Fatal(err)
 	}

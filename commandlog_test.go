@@ -97,11 +97,11 @@ func TestProseCommandLogging(t *testing.T) {
 	t.Run("2: explicitly configured truncation limit", func(t *testing.T) {
 		client, log := logged(t, d, allium.ClientOptions{MaxLogDocumentLength: 5})
 		db := client.Database("admin")
-		if _, err := db.RunCommand(ctx, bson.D{{Key: "hello", Value: true}}); err != nil {
+		if _, err := db.RunCommand(ctx, bson.D{{Key: d.Hello(), Value: true}}); err != nil {
 			t.Fatal(err)
 		}
 		for message, field := range map[string]string{"Command started": "command", "Command succeeded": "reply"} {
-			if got := log.last(t, message, "hello")[field].String(); len(got) != 5+len(ellipsis) || !strings.HasSuffix(got, ellipsis) {
+			if got := log.last(t, message, d.Hello())[field].String(); len(got) != 5+len(ellipsis) || !strings.HasSuffix(got, ellipsis) {
 				t.Errorf("%s: %s is %q", message, field, got)
 			}
 		}

@@ -16,7 +16,7 @@ var proseUUID, _ = bson.ParseUUID("00112233-4455-6677-8899-aabbccddeeff")
 // withRepresentation returns a client's collection.
 func withRepresentation(t *testing.T, d *testdeploy.Deployment, name string, opts ...allium.ClientOptions) *allium.Collection[bson.D] {
 	t.Helper()
-	return open(t, d.URI()+"?uuidRepresentation="+name, opts...).Database("x").Collection("y")
+	return open(t, d.URIWith("uuidRepresentation="+name), opts...).Database("x").Collection("y")
 }
 
 // insertOnly empties the collection before it inserts.

@@ -26,6 +26,7 @@ type Kind struct {
 	name   string
 	least  int // how many members or mongoses
 	option mongotest.Option
+	since  string // the oldest server version
 	why    string // what only mongotest has, "" if nothing
 	more   []mongotest.Option
 }
@@ -55,6 +56,18 @@ func Sharded(shards, mongoses int) Kind {
 // LoadBalanced is a deployment behind a load balancer.
 func LoadBalanced(mongoses int) Kind {
 	return Kind{name: "load-balanced deployment", least: 1, option: mongotest.LoadBalanced(mongoses)}
+}
+
+// Since returns the kind with a server of this version or newer.
+func (k Kind) Since(version string) Kind {
+	k.since = version
+	return k
+}
+
+// Lagging returns the kind with secondaries of mongotest that apply writes later; those of a real deployment lag as they do.
+func (k Kind) Lagging(by time.Duration) Kind {
+	k.more = append(k.more[:len(k.more):len(k.more)], mongotest.ReplicationLag(by))
+	return k
 }
 
 // databases are those that tests use.
@@ -153,10 +166,14 @@ func Start(t testing.TB, kind Kind) *Deployment {
 	if r.size < kind.least {
 		t.Skipf("needs a %s of %d: $MONGODB_URI has %d", kind.name, kind.least, r.size)
 	}
+	d := &Deployment{real: r}
+	if kind.since != "" {
+		d.Need(t, kind.since)
+	}
 	if err := r.clean(); err != nil {
 		t.Fatalf("clean the deployment of $MONGODB_URI: %v", err)
 	}
-	return &Deployment{real: r}
+	return d
 }
 
 // Mock starts a deployment of mongotest, and skips the test if there is $MONGODB_URI: why says what the test needs that a real
@@ -203,6 +220,42 @@ func (d *Deployment) URI() string {
 		return d.mock.URI()
 	}
 	return d.real.uri
+}
+
+// Members returns how many members with data a replica set has, or how many nodes clients connect to.
+func (d *Deployment) Members() int {
+	if d.mock != nil {
+		return len(d.mock.Nodes())
+	}
+	return d.real.size
+}
+
+// Everywhere is a write concern that every member of a replica set acknowledges: reads of any member see the write.
+func (d *Deployment) Everywhere() *consistency.WriteConcern {
+	if d.mock != nil && strings.Contains(d.mock.URI(), "replicaSet=") || d.real != nil && d.real.kind == "replica set" {
+		return &consistency.WriteConcern{W: d.Members()}
+	}
+	return consistency.Majority()
+}
+
+// Hello returns the name of the command hello: servers before 4.4.2 know only isMaster.
+func (d *Deployment) Hello() string {
+	if d.real != nil && older(d.real.version, "4.4.2") {
+		return "isMaster"
+	}
+	return "hello"
+}
+
+// URIWith returns the connection string with an option added, as in "maxPoolSize=1".
+func (d *Deployment) URIWith(option string) string {
+	uri := d.URI()
+	switch _, after, _ := strings.Cut(uri, "://"); {
+	case strings.Contains(after, "?"):
+		return uri + "&" + option
+	case strings.Contains(after, "/"):
+		return uri + "?" + option
+	}
+	return uri + "/?" + option
 }
 
 // Mock returns the deployment of mongotest, or skips the test.

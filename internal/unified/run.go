@@ -85,8 +85,8 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 		r.close()
 	}()
 	r.deployment.killAllSessions(ctx)
-	if err := r.createDatabases(ctx); err != nil {
-		return fmt.Errorf("databases: %w", err)
+	if err := r.prepare(ctx); err != nil {
+		return fmt.Errorf("prepare: %w", err)
 	}
 	if err := r.initialData(ctx); err != nil {
 		return fmt.Errorf("initial data: %w", err)
@@ -163,18 +163,36 @@ func (r *runner) operations(ctx context.Context, ops []Operation) error {
 	return failed
 }
 
-// createDatabases makes a cluster before 5.0 know the databases of a file without initial data: its mongos refuses to read from
-// others, and the tests were written where those of other files had left the database behind.
-func (r *runner) createDatabases(ctx context.Context) error {
-	if d := r.deployment; d.Topology != "sharded" || len(r.file.InitialData) > 0 || compareVersions(d.Version, "5.0") >= 0 {
+// prepare does what the tests of a file without initial data rely on. A deployment that tests share loses what earlier files left in
+// the collections of this one. A cluster before 5.0 gets to know its databases: a mongos refuses to read from others, and the
+// tests were written where other files had left them behind.
+func (r *runner) prepare(ctx context.Context) error {
+	d := r.deployment
+	if len(r.file.InitialData) > 0 {
 		return nil
 	}
+	databases := map[string]string{} // names by entity
 	for _, e := range r.file.CreateEntities {
-		name, ok := e.Lookup("database", "databaseName").StringValue()
-		if !ok || name == "admin" || name == "config" || name == "local" {
+		if name, ok := e.Lookup("database", "databaseName").StringValue(); ok && name != "admin" && name != "config" && name != "local" {
+			id, _ := e.Lookup("database", "id").StringValue()
+			databases[strings.Clone(id)] = strings.Clone(name)
+		}
+	}
+	if d.Topology == "sharded" && compareVersions(d.Version, "5.0") < 0 {
+		for _, name := range databases {
+			if _, err := d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "enableSharding", Value: name}}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range r.file.CreateEntities {
+		id, _ := e.Lookup("collection", "database").StringValue()
+		name, ok := e.Lookup("collection", "collectionName").StringValue()
+		db := databases[id]
+		if !d.shared || !ok || db == "" {
 			continue
 		}
-		if _, err := r.deployment.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "enableSharding", Value: name}}); err != nil {
+		if err := d.admin.Database(db, allium.DatabaseOptions{WriteConcern: consistency.Majority()}).Collection(strings.Clone(name)).Drop(ctx); err != nil {
 			return err
 		}
 	}
