@@ -46,6 +46,7 @@ var floors = []string{
 	"internal/exec",
 	".", // the public API
 	"gridfs",
+	"encryption",
 }
 
 // aside lists what stands beside the driver, and what each of them may import of the module. A trailing slash means the

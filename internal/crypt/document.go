@@ -58,7 +58,6 @@ func ParseDocument(doc bson.Raw) (*Document, error) {
 				}
 				d.AltNames = append(d.AltNames, s)
 			}
-			ok = ok && len(d.AltNames) > 0
 		case "keyMaterial":
 			var b bson.Binary
 			b, ok = v.Binary()

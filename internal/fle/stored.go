@@ -57,9 +57,6 @@ func ParseSealed(data []byte) (Sealed, bool, error) {
 	}
 	copy(s.KeyID[:], data[1:])
 	s.Type = bson.Type(data[headerSize-1])
-	if !s.Type.IsValid() {
-		return Sealed{}, false, malformed("type %d of the value is none of BSON", s.Type)
-	}
 	rest := data[headerSize:]
 	var blocks uint64
 	switch s.Kind {

@@ -1,0 +1,209 @@
+package encryption
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/encryption/kms"
+	"allium/internal/crypt"
+	"allium/internal/fle/analysis"
+	"allium/internal/keyservice"
+)
+
+// AutoOptions are the options of Auto.
+type AutoOptions struct {
+	// KeyVaultClient is the client of the deployment that has the key vault. Nil: the one whose commands are encrypted, or another of
+	// the same deployment that the driver opens.
+	KeyVaultClient *allium.Client
+	// KeyVault is the namespace of the key vault, "database.collection".
+	KeyVault string
+	// KMS, TLS, KMSConnect and KeyExpiration are as in Options.
+	KMS           kms.Providers
+	TLS           map[string]*tls.Config
+	KMSConnect    func(ctx context.Context, address string) (net.Conn, error)
+	KeyExpiration *time.Duration
+
+	// Schemas says which fields are encrypted with Client-Side Field Level Encryption: a JSON schema, a document, for each namespace
+	// ("database.collection"). A schema here keeps a server that lies from having fields sent in plain; collections that have none
+	// here have that of their validator.
+	Schemas map[string]any
+	// EncryptedFields says which fields are encrypted with Queryable Encryption: a document for each namespace. Collections that have
+	// none here have the one that they were made with.
+	EncryptedFields map[string]any
+
+	// BypassEncryption sends commands as they are. Replies are still decrypted.
+	BypassEncryption bool
+	// BypassQueryAnalysis sends values as they are: the program encrypts them itself with Client.Encrypt. Commands get what a server
+	// needs for Queryable Encryption.
+	BypassQueryAnalysis bool
+}
+
+// Auto returns what encrypts and decrypts a client's fields by itself, for ClientOptions.Encryption. What it finds wrong with the
+// options is an error of Open.
+//
+// A field is encrypted before the command leaves the program, and decrypted when it comes back. A command that could send a field
+// in plain that its schema has encrypted, or whose encrypted fields the server could not look for, is an error, and is not sent.
+func Auto(o AutoOptions) allium.Encryption { return &automatic{o} }
+
+type automatic struct{ o AutoOptions }
+
+// Attach makes the cipher of a client.
+func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, error) {
+	o := &a.o
+	life, err := expiration(o.KeyExpiration)
+	if err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
+	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect})
+	if err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
+	c := &cipher{bypass: o.BypassEncryption, bypassAnalysis: o.BypassQueryAnalysis, known: make(map[string]*schema)}
+	if c.known, err = configured(o.Schemas, o.EncryptedFields); err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
+	vaultClient := o.KeyVaultClient
+	if vaultClient == nil || !o.BypassEncryption {
+		plain, err := to.Plain()
+		if err != nil {
+			return nil, fmt.Errorf("encryption: %w", err)
+		}
+		if vaultClient == nil {
+			vaultClient = plain
+		}
+		if !o.BypassEncryption {
+			c.collections.client = plain
+		}
+	}
+	vault, err := collection(vaultClient, o.KeyVault)
+	if err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
+	c.keys = crypt.NewKeys(keyVault{vault}, service{services}, life)
+	return c, nil
+}
+
+// schema says what of a collection is encrypted. A nil *schema: nothing.
+type schema struct {
+	analysis *analysis.Schema // nil while a key of fields has to be found by its name
+	fields   bson.Raw         // encryptedFields, of Queryable Encryption
+	err      error            // what is wrong with it
+}
+
+// configured returns the schemas that the program has.
+func configured(schemas, encryptedFields map[string]any) (map[string]*schema, error) {
+	out := make(map[string]*schema)
+	for _, list := range []map[string]any{schemas, encryptedFields} {
+		for ns := range list {
+			if db, name, ok := strings.Cut(ns, "."); !ok || db == "" || name == "" {
+				return nil, fmt.Errorf("schema of %q: want \"database.collection\"", ns)
+			}
+		}
+	}
+	for ns, v := range schemas {
+		doc, err := bson.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("schema of %s: %w", ns, err)
+		}
+		// A schema that is wrong is an error of each command that needs it.
+		s, err := analysis.ParseJSONSchema(ns, doc, false)
+		out[ns] = &schema{analysis: s, err: err}
+	}
+	for ns, v := range encryptedFields {
+		if out[ns] != nil {
+			return nil, fmt.Errorf("%s is present in both Schemas and EncryptedFields", ns)
+		}
+		doc, err := bson.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("encrypted fields of %s: %w", ns, err)
+		}
+		if out[ns], err = parseFields(ns, doc); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// cipher is the CommandCipher of one client.
+type cipher struct {
+	keys           *crypt.Keys
+	known          map[string]*schema // that the program has
+	collections    collections        // those that the server has
+	bypass         bool
+	bypassAnalysis bool
+}
+
+// Close forgets the keys.
+func (c *cipher) Close() error {
+	c.keys.Close()
+	return nil
+}
+
+// Decrypt decrypts a reply.
+func (c *cipher) Decrypt(ctx context.Context, reply bson.Raw) (bson.Raw, error) {
+	return c.keys.Decrypt(ctx, reply)
+}
+
+// Encrypt encrypts a command.
+func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error) {
+	if c.bypass {
+		return cmd, nil
+	}
+	namespaces, err := analysis.Namespaces(db, cmd)
+	if err != nil || len(namespaces) == 0 {
+		return cmd, err
+	}
+	schemas, err := c.schemas(ctx, db, cmd, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	trees := make(map[string]*analysis.Schema, len(schemas))
+	var fields bson.Raw // of the command's own collection
+	encrypts := false
+	for ns, s := range schemas {
+		if s == nil {
+			trees[ns] = nil
+			continue
+		}
+		if s.err != nil {
+			return nil, s.err
+		}
+		if s.analysis == nil {
+			if s, err = c.named(ctx, ns, s.fields); err != nil {
+				return nil, err
+			}
+		}
+		trees[ns] = s.analysis
+		encrypts = encrypts || s.analysis.Encrypts()
+		if ns == namespaces[0] {
+			fields = s.fields
+		}
+	}
+	if !encrypts {
+		return cmd, nil
+	}
+	out := cmd
+	if !c.bypassAnalysis {
+		res, err := analysis.Analyze(db, cmd, trees)
+		if err != nil {
+			return nil, err
+		}
+		if out, err = c.keys.Encrypt(ctx, res.Command, rand.Reader); err != nil {
+			return nil, err
+		}
+	}
+	if fields == nil {
+		return out, nil
+	}
+	return c.queryable(ctx, out, namespaces[0], fields)
+}
+
+var errView = errors.New("cannot auto encrypt a view")

@@ -1,0 +1,170 @@
+package encryption
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/consistency"
+	"allium/encryption/kms"
+	"allium/internal/crypt"
+	"allium/internal/fle"
+	"allium/internal/keyservice"
+)
+
+// Options are the options of New.
+type Options struct {
+	// KeyVaultClient is the client of the deployment that has the key vault. It stays open when the Client is closed.
+	KeyVaultClient *allium.Client
+	// KeyVault is the namespace of the key vault, "database.collection".
+	KeyVault string
+	// KMS is the key services that guard the master keys.
+	KMS kms.Providers
+	// TLS has the settings of connections to single key services, by their names in KMS. Others trust the authorities of the system.
+	TLS map[string]*tls.Config
+	// KMSConnect makes the connections to key services, for example through a proxy: TLS runs on top of what it returns, and the
+	// name that is verified is the key service's. Nil: they are dialed.
+	KMSConnect func(ctx context.Context, address string) (net.Conn, error)
+	// KeyExpiration is how long data keys are kept in memory. Nil: a minute; 0: until Close.
+	KeyExpiration *time.Duration
+	// Timeout bounds each operation, requests to key services included; a pointer to 0 means no bound. Nil: the timeout of
+	// KeyVaultClient.
+	Timeout *time.Duration
+}
+
+// Client makes and manages data keys, and encrypts and decrypts values with them. It is safe for concurrent use. Close it when it
+// is not needed any more.
+type Client struct {
+	keys    *crypt.Keys
+	vault   *allium.Collection[bson.Raw]
+	bson    bson.Options
+	timeout time.Duration
+}
+
+// New returns a Client. It does no I/O. An error names the option that is wrong, and never contains a secret.
+func New(o Options) (*Client, error) {
+	if o.KeyVaultClient == nil {
+		return nil, errors.New("encryption: KeyVaultClient is nil")
+	}
+	vault, err := collection(o.KeyVaultClient, o.KeyVault)
+	if err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
+	life, err := expiration(o.KeyExpiration)
+	if err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
+	if o.Timeout != nil && *o.Timeout < 0 {
+		return nil, fmt.Errorf("encryption: Timeout is %v, want 0 or more", *o.Timeout)
+	}
+	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect})
+	if err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
+	settings := vault.Database().Settings()
+	c := &Client{keys: crypt.NewKeys(keyVault{vault}, service{services}, life), vault: vault}
+	if settings.BSON != nil {
+		c.bson = *settings.BSON
+	}
+	if o.Timeout != nil {
+		c.timeout = *o.Timeout
+	} else if settings.Timeout != nil {
+		c.timeout = *settings.Timeout
+	}
+	return c, nil
+}
+
+// Close forgets the data keys that are kept. Operations that are under way end as they would have. It is never an error to use a
+// closed Client: it only keeps nothing.
+func (c *Client) Close() error {
+	c.keys.Close()
+	return nil
+}
+
+// expiration returns how long keys are kept, 0 for ever.
+func expiration(d *time.Duration) (time.Duration, error) {
+	switch {
+	case d == nil:
+		return crypt.DefaultKeyExpiration, nil
+	case *d < 0:
+		return 0, fmt.Errorf("KeyExpiration is %v, want 0 or more", *d)
+	}
+	return *d, nil
+}
+
+// collection returns the key vault. Whatever the client's settings are, data keys are read and written with the concern of the
+// majority, and their ids are UUIDs in the standard representation.
+func collection(client *allium.Client, namespace string) (*allium.Collection[bson.Raw], error) {
+	db, name, ok := strings.Cut(namespace, ".")
+	if !ok || db == "" || name == "" {
+		return nil, fmt.Errorf("KeyVault is %q, want \"database.collection\"", namespace)
+	}
+	return allium.CollectionOf[bson.Raw](client.Database(db), name, allium.CollectionOptions{
+		ReadConcern: &consistency.ReadConcern{Level: "majority"}, WriteConcern: consistency.Majority(), ReadPreference: &consistency.ReadPreference{},
+		BSON: &bson.Options{UUID: bson.UUIDStandard},
+	}), nil
+}
+
+// keyVault is the Vault of data keys.
+type keyVault struct{ *allium.Collection[bson.Raw] }
+
+// Keys finds data keys. A transaction that ctx carries is another client's, or does not see what the majority has.
+func (v keyVault) Keys(ctx context.Context, filter bson.Raw) ([]bson.Raw, error) {
+	cursor, err := v.Find(allium.WithSession(ctx, nil), filter)
+	if err != nil {
+		return nil, err
+	}
+	return cursor.All(ctx)
+}
+
+// service is the Service of master keys.
+type service struct{ *keyservice.Client }
+
+// Wrap wraps material with the master key that a document names.
+func (s service) Wrap(ctx context.Context, masterKey bson.Raw, material []byte) (bson.Raw, []byte, error) {
+	provider, key, err := kms.MasterKeyFromBSON(masterKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	stored, wrapped, err := s.Client.Wrap(ctx, provider, key, material)
+	if err != nil {
+		return nil, nil, err
+	}
+	return kms.AppendMasterKey(nil, provider, stored), wrapped, nil
+}
+
+// Unwrap unwraps what Wrap wrapped.
+func (s service) Unwrap(ctx context.Context, masterKey bson.Raw, wrapped []byte) ([]byte, error) {
+	provider, key, err := kms.MasterKeyFromBSON(masterKey)
+	if err != nil {
+		return nil, err
+	}
+	return s.Client.Unwrap(ctx, provider, key, wrapped)
+}
+
+// begin returns the context of an operation, and what ends it.
+func (c *Client) begin(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.timeout > 0 {
+		return context.WithTimeout(ctx, c.timeout)
+	}
+	return ctx, func() {}
+}
+
+// The classes of errors, for errors.Is.
+var (
+	// ErrKeyNotFound is the class of errors that say that the key vault lacks a data key.
+	ErrKeyNotFound = crypt.ErrKeyNotFound
+	// ErrAuthentication is the class of errors of ciphertext that is not what was encrypted with its data key: it was changed,
+	// cut, or made with another key.
+	ErrAuthentication = fle.ErrTag
+	// ErrMalformed is the class of errors of bytes that claim to be an encrypted value and are none.
+	ErrMalformed = fle.ErrMalformed
+	// ErrObsolete is the class of errors of values of the first version of Queryable Encryption.
+	ErrObsolete = fle.ErrObsolete
+)

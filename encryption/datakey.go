@@ -1,0 +1,257 @@
+package encryption
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/encryption/kms"
+	"allium/internal/crypt"
+	"allium/internal/option"
+	"allium/mongoerr"
+)
+
+// DataKey is a data key as the key vault has it. What it holds of the key is wrapped.
+type DataKey struct {
+	ID       bson.UUID
+	AltNames []string
+	Created  time.Time
+	Updated  time.Time
+	// Provider is the name of the key service that guards the master key, and MasterKey the master key.
+	Provider  string
+	MasterKey kms.MasterKey
+	// Raw is the document.
+	Raw bson.Raw
+}
+
+func parseDataKey(doc bson.Raw) (*DataKey, error) {
+	d, err := crypt.ParseDocument(doc)
+	if err != nil {
+		return nil, err
+	}
+	k := &DataKey{ID: d.ID, AltNames: d.AltNames, Created: d.Created, Updated: d.Updated, Raw: doc}
+	if k.Provider, k.MasterKey, err = kms.MasterKeyFromBSON(d.MasterKey); err != nil {
+		return nil, fmt.Errorf("key %s: %w", d.ID, err)
+	}
+	return k, nil
+}
+
+// DataKeyOptions are the options of CreateDataKey.
+type DataKeyOptions struct {
+	// MasterKey wraps the data key. The providers of local keys and of KMIP can do without.
+	MasterKey kms.MasterKey
+	// AltNames are names by which the data key can be found. No two data keys should have the same: CreateIndex makes sure.
+	AltNames []string
+	// Material is the key itself, 96 random bytes. Nil: it is new.
+	Material []byte
+}
+
+// masterKeyDocument returns the document that stands for a master key.
+func masterKeyDocument(provider string, key kms.MasterKey) (bson.Raw, error) {
+	if key == nil {
+		switch kind, _, _ := strings.Cut(provider, ":"); kind {
+		case "local":
+			key = kms.LocalKey{}
+		case "kmip":
+			key = kms.KMIPKey{}
+		}
+	}
+	if err := kms.CheckMasterKey(provider, key); err != nil {
+		return nil, err
+	}
+	return kms.AppendMasterKey(nil, provider, key), nil
+}
+
+// CreateDataKey makes a data key, wraps it with a master key of the named key service, and stores it in the key vault. It returns
+// the data key's id.
+func (c *Client) CreateDataKey(ctx context.Context, provider string, opts ...DataKeyOptions) (bson.UUID, error) {
+	id, err := c.createDataKey(ctx, provider, opts)
+	if err != nil {
+		return bson.UUID{}, fmt.Errorf("create data key: %w", err)
+	}
+	return id, nil
+}
+
+func (c *Client) createDataKey(ctx context.Context, provider string, opts []DataKeyOptions) (bson.UUID, error) {
+	o, err := option.One(opts)
+	if err != nil {
+		return bson.UUID{}, err
+	}
+	ctx, end := c.begin(ctx)
+	defer end()
+	masterKey, err := masterKeyDocument(provider, o.MasterKey)
+	if err != nil {
+		return bson.UUID{}, err
+	}
+	d, err := c.keys.NewDocument(ctx, masterKey, o.AltNames, o.Material, rand.Reader)
+	if err != nil {
+		return bson.UUID{}, err
+	}
+	if _, err := c.vault.InsertOne(ctx, d.Append(nil)); err != nil {
+		return bson.UUID{}, err
+	}
+	return d.ID, nil
+}
+
+// CreateIndex makes the index of the key vault that keeps two data keys from having the same alternative name. Applications should
+// call it once, before they use alternative names.
+func (c *Client) CreateIndex(ctx context.Context) error {
+	ctx, end := c.begin(ctx)
+	defer end()
+	_, err := c.vault.CreateIndex(ctx, allium.IndexModel{
+		Keys: bson.D{{Key: "keyAltNames", Value: 1}}, Unique: true,
+		PartialFilter: bson.D{{Key: "keyAltNames", Value: bson.D{{Key: "$exists", Value: true}}}},
+	})
+	if err != nil {
+		return fmt.Errorf("create index: %w", err)
+	}
+	return nil
+}
+
+// Key returns the data key with an id. It is an error of the class mongoerr.ErrNoDocuments if there is none.
+func (c *Client) Key(ctx context.Context, id bson.UUID) (*DataKey, error) {
+	return c.findKey(ctx, bson.D{{Key: "_id", Value: id}})
+}
+
+// KeyByAltName returns the data key with an alternative name, as Key does.
+func (c *Client) KeyByAltName(ctx context.Context, name string) (*DataKey, error) {
+	return c.findKey(ctx, bson.D{{Key: "keyAltNames", Value: name}})
+}
+
+func (c *Client) findKey(ctx context.Context, filter bson.D) (*DataKey, error) {
+	ctx, end := c.begin(ctx)
+	defer end()
+	doc, err := c.vault.FindOne(ctx, filter)
+	if err != nil {
+		return nil, fmt.Errorf("data key: %w", err)
+	}
+	return parseDataKey(doc)
+}
+
+// Keys iterates over all data keys of the key vault. It ends with the first error.
+func (c *Client) Keys(ctx context.Context) iter.Seq2[*DataKey, error] {
+	return func(yield func(*DataKey, error) bool) {
+		ctx, end := c.begin(ctx)
+		defer end()
+		cursor, err := c.vault.Find(ctx, bson.D{})
+		if err != nil {
+			yield(nil, fmt.Errorf("data keys: %w", err))
+			return
+		}
+		for doc, err := range cursor.Seq(ctx) {
+			var k *DataKey
+			if err == nil {
+				k, err = parseDataKey(doc)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("data keys: %w", err))
+				return
+			}
+			if !yield(k, nil) {
+				return
+			}
+		}
+	}
+}
+
+// DeleteKey deletes a data key. What was encrypted with it can never be decrypted again. The result counts the keys that were
+// deleted, 0 or 1.
+func (c *Client) DeleteKey(ctx context.Context, id bson.UUID) (allium.DeleteResult, error) {
+	ctx, end := c.begin(ctx)
+	defer end()
+	return c.vault.DeleteOne(ctx, bson.D{{Key: "_id", Value: id}})
+}
+
+// AddKeyAltName gives a data key another alternative name. It returns the data key as it was before, nil if there is none.
+func (c *Client) AddKeyAltName(ctx context.Context, id bson.UUID, name string) (*DataKey, error) {
+	return c.changeKey(ctx, id, bson.D{{Key: "$addToSet", Value: bson.D{{Key: "keyAltNames", Value: name}}}})
+}
+
+// RemoveKeyAltName takes an alternative name from a data key. It returns the data key as it was before, nil if there is none.
+func (c *Client) RemoveKeyAltName(ctx context.Context, id bson.UUID, name string) (*DataKey, error) {
+	// The array goes with its last name: data keys must not have an empty one.
+	return c.changeKey(ctx, id, bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "keyAltNames", Value: bson.D{{Key: "$cond", Value: bson.A{
+		bson.D{{Key: "$eq", Value: bson.A{"$keyAltNames", bson.A{name}}}},
+		"$$REMOVE",
+		bson.D{{Key: "$filter", Value: bson.D{
+			{Key: "input", Value: "$keyAltNames"}, {Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$this", name}}}},
+		}}},
+	}}}}}}}})
+}
+
+func (c *Client) changeKey(ctx context.Context, id bson.UUID, update any) (*DataKey, error) {
+	ctx, end := c.begin(ctx)
+	defer end()
+	doc, err := c.vault.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: id}}, update)
+	if errors.Is(err, mongoerr.ErrNoDocuments) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data key %s: %w", id, err)
+	}
+	return parseDataKey(doc)
+}
+
+// RewrapOptions are the options of RewrapManyDataKey.
+type RewrapOptions struct {
+	// Provider is the name of the key service, and MasterKey its key, that wraps the data keys from now on. Empty: each is wrapped
+	// with its own master key again.
+	Provider  string
+	MasterKey kms.MasterKey
+}
+
+// RewrapManyDataKey wraps the data keys that match a filter with another master key, or with a new version of their own: for the
+// rotation of master keys. What was encrypted stays as it is. If one of them cannot be unwrapped or wrapped, none is changed. No data
+// key that matches is no error.
+func (c *Client) RewrapManyDataKey(ctx context.Context, filter any, opts ...RewrapOptions) (allium.BulkWriteResult, error) {
+	out, err := c.rewrap(ctx, filter, opts)
+	if err != nil {
+		return out, fmt.Errorf("rewrap data keys: %w", err)
+	}
+	return out, nil
+}
+
+func (c *Client) rewrap(ctx context.Context, filter any, opts []RewrapOptions) (allium.BulkWriteResult, error) {
+	var none allium.BulkWriteResult
+	o, err := option.One(opts)
+	if err != nil {
+		return none, err
+	}
+	var masterKey bson.Raw
+	switch {
+	case o.Provider != "":
+		if masterKey, err = masterKeyDocument(o.Provider, o.MasterKey); err != nil {
+			return none, err
+		}
+	case o.MasterKey != nil:
+		return none, errors.New("MasterKey without Provider")
+	}
+	ctx, end := c.begin(ctx)
+	defer end()
+	cursor, err := c.vault.Find(ctx, filter)
+	if err != nil {
+		return none, err
+	}
+	docs, err := cursor.All(ctx)
+	if err != nil || len(docs) == 0 {
+		return none, err
+	}
+	keys, err := c.keys.Rewrap(ctx, docs, masterKey)
+	if err != nil {
+		return none, err
+	}
+	models := make([]allium.WriteModel, len(keys))
+	for i, k := range keys {
+		models[i] = allium.UpdateModel{Filter: bson.D{{Key: "_id", Value: k.ID}}, Update: bson.D{
+			{Key: "$set", Value: bson.D{{Key: "masterKey", Value: k.MasterKey}, {Key: "keyMaterial", Value: k.Material}}},
+			{Key: "$currentDate", Value: bson.D{{Key: "updateDate", Value: true}}},
+		}}
+	}
+	return c.vault.BulkWrite(ctx, models)
+}

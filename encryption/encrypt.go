@@ -1,0 +1,211 @@
+package encryption
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"allium/bson"
+	"allium/internal/crypt"
+	"allium/internal/fle"
+)
+
+// Algorithm says how a value is encrypted.
+type Algorithm string
+
+// The algorithms. The first two are those of Client-Side Field Level Encryption, the others of Queryable Encryption.
+const (
+	// Deterministic makes the same ciphertext of the same value, so that the server can look for it; it tells who sees the
+	// ciphertexts which values are equal. It takes no documents, arrays, booleans and numbers with a fraction.
+	Deterministic Algorithm = "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"
+	// Random makes another ciphertext each time.
+	Random Algorithm = "AEAD_AES_256_CBC_HMAC_SHA_512-Random"
+	// Unindexed values cannot be looked for.
+	Unindexed Algorithm = "Unindexed"
+	// Indexed values can be looked for by equality.
+	Indexed Algorithm = "Indexed"
+	// Range values, numbers and dates, can be looked for by range.
+	Range Algorithm = "Range"
+	// String values can be looked for by prefix, suffix or substring.
+	String Algorithm = "String"
+)
+
+// QueryType says what a value is looked for by. The zero QueryType stores the value.
+type QueryType string
+
+// The types of queries. Those that end with Preview are the names that servers before 9.0 have.
+const (
+	EqualityQuery         QueryType = "equality"
+	RangeQuery            QueryType = "range"
+	PrefixQuery           QueryType = "prefix"
+	SuffixQuery           QueryType = "suffix"
+	SubstringQuery        QueryType = "substring"
+	PrefixPreviewQuery    QueryType = "prefixPreview"
+	SuffixPreviewQuery    QueryType = "suffixPreview"
+	SubstringPreviewQuery QueryType = "substringPreview"
+)
+
+// EncryptOptions are the options of Encrypt and EncryptExpression. Algorithm and one of KeyID and KeyAltName are required.
+type EncryptOptions struct {
+	Algorithm  Algorithm
+	KeyID      *bson.UUID
+	KeyAltName string
+	// Contention is the greatest contention factor of the field: the more, the less two inserts of the same value wait for each
+	// other, and the slower queries are. It must be the same for all values and queries of a field. Indexed, Range and String need it.
+	Contention *int64
+	// Query says that the value is looked for.
+	Query QueryType
+	// Range has the options of a Range field, Text those of a String field. They must be those that the collection was made with.
+	Range *RangeOptions
+	Text  *TextOptions
+}
+
+// RangeOptions are the options of a field that is looked for by range.
+type RangeOptions struct {
+	// Min and Max are the least and the greatest value, of the type of the values. Doubles and decimals can do without.
+	Min, Max any
+	// Sparsity and TrimFactor trade space for the speed of queries. Nil: 2 and 6.
+	Sparsity   *int64
+	TrimFactor *int32
+	// Precision is how many digits after the point of a double or decimal count; it needs Min and Max.
+	Precision *int32
+}
+
+// TextOptions are the options of a field that is looked for by parts of its text: by prefix, suffix or both; or by substring.
+type TextOptions struct {
+	CaseSensitive      bool
+	DiacriticSensitive bool
+	Prefix, Suffix     *AffixOptions
+	Substring          *SubstringOptions
+}
+
+// AffixOptions say how long the prefix or suffix of a query can be, in characters.
+type AffixOptions struct{ MinQueryLength, MaxQueryLength int32 }
+
+// SubstringOptions say how long the values and the substring of a query can be, in characters.
+type SubstringOptions struct{ MaxLength, MinQueryLength, MaxQueryLength int32 }
+
+// explicit returns o in the words of package fle.
+func (c *Client) explicit(o *EncryptOptions) (*fle.Explicit, error) {
+	e := &fle.Explicit{Algorithm: string(o.Algorithm), QueryType: string(o.Query), Contention: o.Contention}
+	if r := o.Range; r != nil {
+		e.Range = &fle.RangeOptions{Sparsity: r.Sparsity, TrimFactor: r.TrimFactor, Precision: r.Precision}
+		var err error
+		if e.Range.Min, err = c.bound(r.Min); err != nil {
+			return nil, fmt.Errorf("Range.Min: %w", err)
+		}
+		if e.Range.Max, err = c.bound(r.Max); err != nil {
+			return nil, fmt.Errorf("Range.Max: %w", err)
+		}
+	}
+	if t := o.Text; t != nil {
+		e.Text = &fle.TextOptions{CaseSensitive: t.CaseSensitive, DiacriticSensitive: t.DiacriticSensitive, Prefix: t.Prefix.affix(), Suffix: t.Suffix.affix()}
+		if s := t.Substring; s != nil {
+			e.Text.Substring = &fle.Substring{MaxLength: s.MaxLength, Upper: s.MaxQueryLength, Lower: s.MinQueryLength}
+		}
+	}
+	return e, nil
+}
+
+func (a *AffixOptions) affix() *fle.Affix {
+	if a == nil {
+		return nil
+	}
+	return &fle.Affix{Upper: a.MaxQueryLength, Lower: a.MinQueryLength}
+}
+
+func (c *Client) bound(v any) (bson.RawValue, error) {
+	if v == nil {
+		return bson.RawValue{}, nil
+	}
+	return c.bson.MarshalValue(v)
+}
+
+// Encrypt encrypts a value, which is anything that has a BSON form. The result goes where the value would: into a document, or with
+// a Query into a filter. Queries by range are EncryptExpression's.
+func (c *Client) Encrypt(ctx context.Context, value any, o EncryptOptions) (bson.Binary, error) {
+	out, err := c.encrypt(ctx, value, &o)
+	if err != nil {
+		return bson.Binary{}, fmt.Errorf("encrypt: %w", err)
+	}
+	return out, nil
+}
+
+func (c *Client) encrypt(ctx context.Context, value any, o *EncryptOptions) (bson.Binary, error) {
+	ctx, end := c.begin(ctx)
+	defer end()
+	e, err := c.explicit(o)
+	if err != nil {
+		return bson.Binary{}, err
+	}
+	v, err := c.bson.MarshalValue(value)
+	if err != nil {
+		return bson.Binary{}, err
+	}
+	out, err := c.keys.EncryptValue(ctx, v, e, crypt.Key{ID: o.KeyID, AltName: o.KeyAltName}, rand.Reader)
+	if err != nil {
+		return bson.Binary{}, err
+	}
+	b, _ := out.Binary()
+	return b, nil
+}
+
+// payloads counts the range queries of the process, so that the halves of each can be told from those of others.
+var payloads atomic.Uint32
+
+// EncryptExpression encrypts the bounds of a query by range. The expression is a filter
+//
+//	{"$and": [{"field": {"$gte": 18}}, {"field": {"$lt": 65}}]}
+//
+// or a condition of an aggregation with the same operators, {"$and": [{"$gte": ["$field", 18]}, ...]}, with one or two comparisons
+// of one field by $gt, $gte, $lt and $lte. The result takes its place. Algorithm must be Range and Query RangeQuery.
+func (c *Client) EncryptExpression(ctx context.Context, expression any, o EncryptOptions) (bson.Raw, error) {
+	out, err := c.encryptExpression(ctx, expression, &o)
+	if err != nil {
+		return nil, fmt.Errorf("encrypt expression: %w", err)
+	}
+	return out, nil
+}
+
+func (c *Client) encryptExpression(ctx context.Context, expression any, o *EncryptOptions) (bson.Raw, error) {
+	ctx, end := c.begin(ctx)
+	defer end()
+	e, err := c.explicit(o)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := c.bson.Marshal(expression)
+	if err != nil {
+		return nil, err
+	}
+	payload := int32((payloads.Add(1) - 1) & math.MaxInt32)
+	return c.keys.EncryptExpression(ctx, doc, e, crypt.Key{ID: o.KeyID, AltName: o.KeyAltName}, payload, rand.Reader)
+}
+
+// Decrypt decrypts a value that was encrypted with any of the algorithms. The error is of the class ErrAuthentication if the value
+// was changed, ErrKeyNotFound if its data key is gone, ErrMalformed if it is none.
+func (c *Client) Decrypt(ctx context.Context, value bson.Binary) (bson.RawValue, error) {
+	ctx, end := c.begin(ctx)
+	defer end()
+	v := bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, value.Subtype, value.Data)}
+	out, err := c.keys.DecryptValue(ctx, v)
+	if err != nil {
+		return bson.RawValue{}, fmt.Errorf("decrypt: %w", err)
+	}
+	return out, nil
+}
+
+// DecryptAs decrypts a value as Decrypt does and decodes it into a T.
+func DecryptAs[T any](ctx context.Context, c *Client, value bson.Binary) (T, error) {
+	var out T
+	v, err := c.Decrypt(ctx, value)
+	if err != nil {
+		return out, err
+	}
+	if err := c.bson.UnmarshalValue(v, &out); err != nil {
+		return out, fmt.Errorf("decrypt: %w", err)
+	}
+	return out, nil
+}
