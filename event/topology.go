@@ -104,8 +104,11 @@ func (t *TopologyDescription) Equal(o *TopologyDescription) bool {
 		errorText(t.CompatibilityErr) != errorText(o.CompatibilityErr) {
 		return false
 	}
-	for _, s := range t.Servers {
-		other := o.Server(s.Addr)
+	for i, s := range t.Servers {
+		other := o.Servers[i] // mostly in the same order
+		if other.Addr != s.Addr {
+			other = o.Server(s.Addr)
+		}
 		if other == nil || !s.Equal(other) {
 			return false
 		}

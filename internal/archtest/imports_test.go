@@ -63,6 +63,7 @@ var aside = []struct {
 	{"internal/fakeserver", []string{"bson", "internal/wire"}},
 	{"internal/testdeploy", []string{"consistency", ".", "bson", "mongotest"}},
 	{"internal/unified", []string{"*"}},
+	{"internal/hostile", []string{"*"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},
 	{"examples/", []string{"*"}},

@@ -48,10 +48,10 @@ type Conn struct {
 }
 
 const (
-	// maxHandshakeMessage bounds what a server may send before its handshake is complete.
-	maxHandshakeMessage = 1 << 20
-	// maxServerMessage bounds what it may send afterwards, whatever it says that its limit is: memory is taken on the word of a
-	// message's header.
+	// maxHandshakeMessage bounds what a server may send before it has authenticated, and to monitors: it is far more than the hello of
+	// a replica set of fifty members with their tags.
+	maxHandshakeMessage = 256 << 10
+	// maxServerMessage bounds what it may send afterwards, whatever it says that its limit is.
 	maxServerMessage = 4 * wire.DefaultMaxMessageSize
 )
 

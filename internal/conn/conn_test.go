@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"net"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -196,6 +198,11 @@ func TestMalformedReply(t *testing.T) {
 		}, "OP_MSG body"},
 		{"no body", func(id int32) []byte { return wire.FinishMessage(wire.AppendMsg(nil, 99, id, 0)[:wire.HeaderLen+4], 0) }, "no body"},
 		{"unknown flag", func(id int32) []byte { return message(99, id, 1<<5, okReply()) }, "unknown required flag"},
+		{"document sequence", func(id int32) []byte {
+			at, m := wire.BeginSequence(good(id), "documents")
+			return wire.FinishMessage(wire.EndSequence(m, at), 0)
+		}, "has a document sequence"},
+		{"further replies that were not asked for", func(id int32) []byte { return message(99, id, wire.MoreToCome, okReply()) }, "not asked for"},
 		{"nesting bomb", func(id int32) []byte { return message(99, id, 0, nested()) }, ""},
 	}
 	for _, tt := range tests {
@@ -254,6 +261,75 @@ func TestMessageLimitOfServer(t *testing.T) {
 	if _, err := c.RoundTrip(t.Context(), command("ping")); err == nil || !strings.Contains(err.Error(), "over the limit") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// Before a server has authenticated, and to monitors, it may send little.
+func TestMessageLimitBeforeAuthentication(t *testing.T) {
+	large := func(p *peer, id int32) {
+		p.reply(id, document(func(dst []byte) []byte {
+			return bson.AppendDouble(bson.AppendBinary(dst, "x", 0, make([]byte, maxHandshakeMessage)), "ok", 1)
+		}))
+	}
+	addr := fakeServer(t, func(p *peer) {
+		if _, ok := p.hello(); ok {
+			id, _, _ := p.read()
+			large(p, id)
+			p.read()
+		}
+	})
+	_, err := Dial(t.Context(), addr, &Config{Authenticator: authenticator(t, "mongodb://u:p@h/?authMechanism=PLAIN")})
+	if err == nil || !strings.Contains(err.Error(), "over the limit") {
+		t.Errorf("authentication: error %v", err)
+	}
+	c, err := DialMonitor(t.Context(), addr, &Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = c.Handshake(t.Context()); err == nil {
+		_, err = c.RoundTrip(t.Context(), c.AppendHello(nil, AwaitHello{}))
+	}
+	if err == nil || !strings.Contains(err.Error(), "over the limit") {
+		t.Errorf("monitor: error %v", err)
+	}
+	r, err := dial(t, addr, &Config{}).RoundTrip(t.Context(), command("ping"))
+	if err != nil {
+		t.Fatalf("operation: %v", err)
+	}
+	r.Release()
+}
+
+// Memory for a giant message is taken as it arrives, not on the word of its header.
+func TestGiantLengthTakesNoMemory(t *testing.T) {
+	head := wire.AppendMsg(nil, 99, 0, 0)
+	binary.LittleEndian.PutUint32(head, maxServerMessage)
+	body := append(head, make([]byte, 1<<10)...)
+	c := newConn(&tape{data: body, piece: len(body)}, "tape:27017", &Config{})
+	c.maxMessage = maxServerMessage
+	before := allocated()
+	if _, err := c.readReply(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("error %v", err)
+	}
+	if n := allocated() - before; n > 1<<20 {
+		t.Errorf("%d bytes were allocated for %d", n, len(body))
+	}
+
+	// One that does come is read whole.
+	const size = 50 << 20
+	doc := document(func(dst []byte) []byte { return bson.AppendBinary(dst, "x", 0, make([]byte, size)) })
+	whole := message(99, 0, 0, doc)
+	c = newConn(&tape{data: whole, piece: 1 << 20}, "tape:27017", &Config{})
+	c.maxMessage = maxServerMessage
+	r, err := c.readReply()
+	if err != nil || !bytes.Equal(r.Body, doc) {
+		t.Errorf("%d bytes: %v", size, err)
+	}
+}
+
+// allocated returns how many bytes the process has allocated so far.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 // A timed-out or cancelled round trip leaves its reply behind; the connection stays usable once it is drained.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"allium/internal/failure"
+	"allium/internal/wire"
 	"allium/mongoerr"
 )
 
@@ -45,6 +46,7 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 		return nil, label(err)
 	}
 	c.limit = 0
+	c.maxMessage = min(max(wire.DefaultMaxMessageSize, c.hello.MaxMessageSize), maxServerMessage)
 	return c, nil
 }
 

@@ -54,7 +54,7 @@ func FuzzServer(f *testing.F) {
 			} else {
 				c.maxMessage = 1 << 20
 				var r *Reply
-				r, err = c.RoundTrip(context.Background(), message(id, 0, 0, okReply()))
+				r, err = c.RoundTrip(context.Background(), message(id, 0, wire.ExhaustAllowed, okReply()))
 				for err == nil {
 					r.Release()
 					if !c.Streaming() {

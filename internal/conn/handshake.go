@@ -36,11 +36,17 @@ func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, 
 	reply := slices.Clone(r.Body)
 	r.Release()
 	d := hello.Parse(c.addr, reply)
-	if d.LastError != nil {
-		if e, ok := d.LastError.(*mongoerr.ServerError); ok && c.cfg.LoadBalanced && e.Code == commandNotFound {
+	switch err := d.LastError.(type) {
+	case nil:
+	case *mongoerr.ServerError:
+		if c.cfg.LoadBalanced && err.Code == commandNotFound {
 			return reply, connectError(ctx, start, c.addr, stepHello, errNotBalanced) // a server older than hello
 		}
-		return reply, d.LastError
+		return reply, err
+	case *mongoerr.ConnectionError:
+		return reply, err
+	default:
+		return reply, connectError(ctx, start, c.addr, stepHello, &protocolError{err})
 	}
 	if c.cfg.LoadBalanced {
 		if d.ServiceID == nil {
@@ -195,7 +201,6 @@ func (c *Conn) appendHandshake(dst []byte, attempt *auth.Attempt) []byte {
 func (c *Conn) setHello(d *event.ServerDescription) {
 	c.hello = d
 	c.legacy = !c.useHello() && !d.HelloOK
-	c.maxMessage = min(max(wire.DefaultMaxMessageSize, d.MaxMessageSize), maxServerMessage)
 	for _, name := range c.cfg.Compressors {
 		if id, ok := wire.CompressorByName(name); ok && slices.Contains(d.Compressors, name) {
 			c.compressor = id

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,6 +15,10 @@ const (
 	maxReadHint   = 256 << 10
 	largeReadHint = 4 << 10
 )
+
+// trustedSize is the size of a message that memory is taken for on the word of its header: more than a full batch of a cursor. For
+// a larger message memory is taken as it arrives.
+const trustedSize = 16<<20 + 64<<10
 
 // readHint returns how much to read first after a reply of a size.
 func readHint(size int) int {
@@ -36,7 +41,7 @@ func (c *Conn) readMessage() (*buffer, wire.Header, error) {
 		if b.n >= wire.HeaderLen {
 			h, err := wire.ParseHeader(b.b[:b.n], c.maxMessage)
 			if err != nil {
-				return nil, h, err
+				return nil, h, &protocolError{err}
 			}
 			size := int(h.Length)
 			if b.n >= size {
@@ -44,8 +49,8 @@ func (c *Conn) readMessage() (*buffer, wire.Header, error) {
 				c.readHint = readHint(size)
 				return b, h, nil
 			}
-			if size > len(b.b) {
-				larger := getBuffer(size)
+			if size > len(b.b) && (size <= trustedSize || b.n == len(b.b)) {
+				larger := getBuffer(min(size, max(trustedSize, 2*b.n)))
 				larger.n = copy(larger.b, b.b[:b.n])
 				putBuffer(b)
 				b = larger
@@ -127,18 +132,30 @@ func (c *Conn) parseReply(b *buffer, h wire.Header) (*Reply, error) {
 	if h.OpCode != wire.OpMsg {
 		return nil, fmt.Errorf("reply has operation code %d, want %d", h.OpCode, wire.OpMsg)
 	}
-	msg, err := wire.ParseMsg(b.b[:b.n])
+	msg, err := wire.ParseReply(b.b[:b.n])
 	if err != nil {
 		return nil, err
 	}
 	if err := wire.CheckDocument(msg.Body, replyLevels); err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
+	// The specification OP_MSG says that a server never announces further replies that the request does not allow.
+	if msg.Flags&wire.MoreToCome != 0 && !c.exhaust {
+		return nil, errUnasked
+	}
 	c.responseTo = h.RequestID
 	c.streaming = msg.Flags&wire.MoreToCome != 0
 	r := newReply()
 	r.Msg, r.buf, r.Size = msg, b, b.n
 	return r, nil
+}
+
+var errUnasked = errors.New("it announces further replies, which were not asked for")
+
+// IsProtocolError reports whether err is that what a server sent is not a reply. Another try at once would have the same outcome.
+func IsProtocolError(err error) bool {
+	_, ok := errors.AsType[*protocolError](err)
+	return ok
 }
 
 // protocolError says that what a server sent is not a reply.

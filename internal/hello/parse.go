@@ -31,9 +31,16 @@ func Addr(addr string) string {
 	return addr
 }
 
+// MaxMembers is how many members a server may name in its hello. A replica set has 50 at most; the bound leaves room for a later
+// server that allows more. Each member that is believed in costs a monitor and connections to wherever its name leads.
+const MaxMembers = 100
+
+var errTooManyMembers = fmt.Errorf("hello names more than %d members, which no replica set has", MaxMembers)
+
 // Parse turns the reply of the server at addr into a description (specification: Server Discovery and Monitoring,
 // parsing a hello or legacy hello response). A reply that is an error gives the description of an unknown server with
-// the *mongoerr.ServerError in LastError, one that cannot be read to its end a *mongoerr.ConnectionError. Round trip times and the time of the update are the caller's.
+// the *mongoerr.ServerError in LastError, one that cannot be read to its end a *mongoerr.ConnectionError, one that names more than
+// MaxMembers an error of its own. Round trip times and the time of the update are the caller's.
 //
 // Nothing in the description shares the memory of the reply, except the error, which holds a copy of it.
 func Parse(addr string, reply bson.Raw) *event.ServerDescription {
@@ -54,6 +61,9 @@ func Parse(addr string, reply bson.Raw) *event.ServerDescription {
 			LastError:       failure.NewServerError("hello", addr, append(bson.Raw(nil), reply...)),
 			TopologyVersion: d.TopologyVersion,
 		}
+	}
+	if n := len(d.Hosts) + len(d.Passives) + len(d.Arbiters); n > MaxMembers {
+		return &event.ServerDescription{Addr: addr, LastError: errTooManyMembers, TopologyVersion: d.TopologyVersion}
 	}
 	d.Kind = f.kind(d)
 	atLeastOne(&d.MaxBSONObjectSize, 16<<20)
@@ -195,10 +205,17 @@ func addrValue(v bson.RawValue) string {
 	return Addr(s)
 }
 
+// addrs returns the addresses in an array: no more than it takes to see that there are too many.
 func addrs(v bson.RawValue) []string {
-	out := failure.Strings(v)
-	for i := range out {
-		out[i] = Addr(out[i])
+	arr, _ := v.Array()
+	var out []string
+	for el := range arr.Values() {
+		if s, ok := el.StringValue(); ok {
+			out = append(out, Addr(s))
+		}
+		if len(out) > MaxMembers {
+			break
+		}
 	}
 	return out
 }

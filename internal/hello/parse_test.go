@@ -158,3 +158,27 @@ func TestBrokenReply(t *testing.T) {
 		}
 	}
 }
+
+// A hello that names more members than a replica set can have is not believed, and not read to its end.
+func TestParseManyMembers(t *testing.T) {
+	list := func(key string, n int) func([]byte) []byte {
+		return func(b []byte) []byte {
+			at, b := bson.BeginArrayElement(b, key)
+			for i := range n {
+				b = bson.AppendStringValue(bson.AppendIndexHeader(b, bson.TypeString, i), "h")
+			}
+			return bson.EndDocument(b, at)
+		}
+	}
+	ok, set := i32("ok", 1), str("setName", "rs")
+	if d := Parse("a:1", doc(ok, set, list("hosts", 50), list("passives", 25), list("arbiters", 25))); d.LastError != nil || len(d.Members()) != 100 {
+		t.Errorf("a hundred members: %d, %v", len(d.Members()), d.LastError)
+	}
+	many := doc(ok, set, boolean("secondary"), list("hosts", 10_000))
+	if d := Parse("a:1", many); d.LastError == nil || d.Kind != event.UnknownServer {
+		t.Errorf("10,000 members: %v, %v", d.Kind, d.LastError)
+	}
+	if n := testing.AllocsPerRun(10, func() { Parse("a:1", many) }); n > 500 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -21,14 +21,14 @@ type machine struct {
 
 // initial returns the description before anything is known: all seeds are unknown.
 func initial(kind event.TopologyKind, setName string, seeds []string) *event.TopologyDescription {
-	t := &event.TopologyDescription{Kind: kind, SetName: setName}
-	for _, addr := range seeds {
-		if t.Server(addr) == nil {
-			t.Servers = append(t.Servers, &event.ServerDescription{Addr: addr})
-		}
-	}
-	return t
+	t := transition{TopologyDescription: &event.TopologyDescription{Kind: kind, SetName: setName}}
+	t.add(seeds, 0)
+	return t.TopologyDescription
 }
+
+// maxMembers is how many servers of a replica set are followed at most, unless the user names more: those of the configurations
+// before and after a change. Members that contradict each other could make the topology grow without end while there is no primary.
+const maxMembers = 2 * hello.MaxMembers
 
 // transition is a topology description under construction.
 type transition struct {
@@ -135,7 +135,7 @@ func (m machine) withoutPrimary(t *transition, sd *event.ServerDescription) {
 		t.drop(sd.Addr)
 		return
 	}
-	t.add(sd.Members())
+	t.add(sd.Members(), max(maxMembers, m.seeds))
 	if sd.Me != "" && sd.Me != sd.Addr {
 		t.drop(sd.Addr)
 	}
@@ -170,9 +170,8 @@ func (m machine) fromPrimary(t *transition, sd *event.ServerDescription) {
 			t.recheck = append(t.recheck, s.Addr)
 		}
 	}
-	members := sd.Members()
-	t.add(members)
-	t.Servers = slices.DeleteFunc(t.Servers, func(s *event.ServerDescription) bool { return !slices.Contains(members, s.Addr) })
+	t.keep(sd.Members())
+	t.add(sd.Members(), 0) // hello.MaxMembers at most
 	t.checkPrimary()
 }
 
@@ -246,12 +245,31 @@ func (t *transition) replace(sd *event.ServerDescription) {
 	}
 }
 
-func (t *transition) add(addrs []string) {
-	for _, addr := range addrs {
-		if t.Server(addr) == nil {
-			t.Servers = append(t.Servers, &event.ServerDescription{Addr: addr})
-		}
+// add adds those servers that are not there, as long as there are fewer than limit, if that is not 0.
+func (t *transition) add(addrs []string, limit int) {
+	known := make(map[string]bool, len(t.Servers)+len(addrs))
+	for _, s := range t.Servers {
+		known[s.Addr] = true
 	}
+	for _, addr := range addrs {
+		if known[addr] {
+			continue
+		}
+		if limit > 0 && len(t.Servers) >= limit {
+			return
+		}
+		known[addr] = true
+		t.Servers = append(t.Servers, &event.ServerDescription{Addr: addr})
+	}
+}
+
+// keep drops all servers but those at these addresses.
+func (t *transition) keep(addrs []string) {
+	kept := make(map[string]bool, len(addrs))
+	for _, addr := range addrs {
+		kept[addr] = true
+	}
+	t.Servers = slices.DeleteFunc(t.Servers, func(s *event.ServerDescription) bool { return !kept[s.Addr] })
 }
 
 func (t *transition) drop(addr string) {
@@ -319,16 +337,10 @@ func compatibility(s *event.ServerDescription) error {
 // to add are taken from the front of hosts.
 func withHosts(td *event.TopologyDescription, hosts []string, limit int) *event.TopologyDescription {
 	copied := *td
-	copied.Servers = slices.DeleteFunc(slices.Clone(td.Servers), func(s *event.ServerDescription) bool {
-		return !slices.Contains(hosts, s.Addr)
-	})
+	copied.Servers = slices.Clone(td.Servers)
 	t := &transition{TopologyDescription: &copied}
-	for _, addr := range hosts {
-		if limit > 0 && len(t.Servers) >= limit {
-			break
-		}
-		t.add([]string{addr})
-	}
+	t.keep(hosts)
+	t.add(hosts, limit)
 	finish(t.TopologyDescription)
 	return t.TopologyDescription
 }

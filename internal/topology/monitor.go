@@ -34,6 +34,35 @@ type monitor struct {
 	serverID *int64
 	last     *event.ServerDescription
 	measures bool // the goroutine that measures round trip times was started
+	streamed allowance
+	retried  allowance
+}
+
+// An allowance is how often something may happen within MinHeartbeatInterval. The specification Server Monitoring has a client read
+// a stream of hellos as it comes, and check again at once when a connection to a known server breaks: a server could keep the client
+// busy with either, and several that name each other with their first checks.
+type allowance struct {
+	since time.Time
+	n     int
+}
+
+const (
+	maxStreamed   = 5   // hellos of a stream: an election makes a server send a few
+	maxRetried    = 1   // checks right after a connection has broken
+	maxDiscovered = 100 // first checks of servers that others have named
+)
+
+// take counts an event, and returns how long it must wait.
+func (a *allowance) take(most int) time.Duration {
+	now := time.Now()
+	if now.Sub(a.since) >= MinHeartbeatInterval {
+		*a = allowance{since: now}
+	}
+	if a.n >= most {
+		*a = allowance{since: a.since.Add(MinHeartbeatInterval)}
+	}
+	a.n++
+	return max(0, a.since.Sub(now))
 }
 
 func newMonitor(s *Server) *monitor {
@@ -62,10 +91,11 @@ func (m *monitor) cancelCheck() {
 	}
 }
 
-// run checks the server until the end of the monitor's life.
-func (m *monitor) run() {
+// run checks the server until the end of the monitor's life, after a delay.
+func (m *monitor) run(delay time.Duration) {
 	t := m.server.topo
 	defer m.close()
+	m.pause(delay)
 	for m.life.Err() == nil {
 		before := m.last
 		d, cancelled := m.check()
@@ -94,10 +124,27 @@ func (m *monitor) run() {
 			m.measures = true
 			t.work.Go(m.measure)
 		}
-		if streams || isNetworkError(d.LastError) && before.Kind != event.UnknownServer {
-			continue
+		switch {
+		case streams:
+			m.pause(m.streamed.take(maxStreamed))
+		case isNetworkError(d.LastError) && before.Kind != event.UnknownServer && !conn.IsProtocolError(d.LastError):
+			m.pause(m.retried.take(maxRetried))
+		default:
+			m.sleep(ended)
 		}
-		m.sleep(ended)
+	}
+}
+
+// pause waits, if there is anything to wait for, until the monitor's life ends.
+func (m *monitor) pause(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.life.Done():
 	}
 }
 

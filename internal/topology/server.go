@@ -208,9 +208,9 @@ func isStateChange(code int32, message string) bool {
 
 // startMonitor, stopMonitor, requestCheck and cancelCheck do nothing for a server that is not monitored.
 
-func (s *Server) startMonitor() {
+func (s *Server) startMonitor(delay time.Duration) {
 	if s.monitor != nil {
-		s.topo.work.Go(s.monitor.run)
+		s.topo.work.Go(func() { s.monitor.run(delay) })
 	}
 }
 

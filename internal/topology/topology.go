@@ -84,10 +84,12 @@ type Topology struct {
 	end  context.CancelFunc
 	work sync.WaitGroup // monitors, and servers that are being closed
 
-	mu      sync.Mutex
-	phase   phase
-	servers map[string]*Server
-	done    chan struct{} // closed when Close has finished
+	mu         sync.Mutex
+	phase      phase
+	servers    map[string]*Server
+	discovered allowance
+	closing    sync.Once
+	done       chan struct{} // closed when finish has ended
 }
 
 type phase uint8
@@ -95,7 +97,7 @@ type phase uint8
 const (
 	created phase = iota
 	connected
-	closing
+	closed
 )
 
 // snapshot is what is known at one moment. It is immutable.
@@ -172,7 +174,7 @@ func (t *Topology) Server(addr string) *Server {
 func (t *Topology) Connect() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.phase != created {
+	if t.phase != created || t.life.Err() != nil {
 		return
 	}
 	t.phase = connected
@@ -189,7 +191,7 @@ func (t *Topology) Connect() {
 		return
 	}
 	for _, s := range t.servers {
-		s.startMonitor()
+		s.startMonitor(0)
 	}
 	if t.cfg.SRV != nil {
 		t.work.Go(t.pollSRV)
@@ -199,16 +201,14 @@ func (t *Topology) Connect() {
 // Close ends the monitoring, closes the pools and waits for all goroutines of the topology. When ctx ends before, it
 // returns the context's error, and the rest happens without anybody waiting. Connections in use are closed when they
 // are returned.
+//
+// The lock is not waited for here: whoever holds it may take long, a listener of the user's for example. The end of the topology's
+// life makes everybody else who wants it give up.
 func (t *Topology) Close(ctx context.Context) error {
-	t.mu.Lock()
-	first := t.phase != closing
-	wasConnected := t.phase == connected
-	t.phase = closing
-	t.mu.Unlock()
-	if first {
+	t.closing.Do(func() {
 		t.end()
-		go t.finish(wasConnected)
-	}
+		go t.finish()
+	})
 	select {
 	case <-t.done:
 		return nil
@@ -223,9 +223,11 @@ func (t *Topology) Close(ctx context.Context) error {
 }
 
 // finish is the part of Close that takes time.
-func (t *Topology) finish(wasConnected bool) {
+func (t *Topology) finish() {
 	defer close(t.done)
 	t.mu.Lock()
+	wasConnected := t.phase == connected
+	t.phase = closed
 	last := t.snapshot.Load()
 	gone := &event.TopologyDescription{}
 	t.snapshot.Store(&snapshot{desc: gone, closed: true, changed: make(chan struct{})})
@@ -265,7 +267,7 @@ func (t *Topology) update(sd *event.ServerDescription, after func(*Server)) bool
 
 // apply is update with the lock held. It reports whether the outcome counted.
 func (t *Topology) apply(sd *event.ServerDescription) bool {
-	if t.phase != connected {
+	if t.phase != connected || t.life.Err() != nil {
 		return false
 	}
 	sd.HeartbeatInterval = t.cfg.HeartbeatInterval
@@ -276,7 +278,9 @@ func (t *Topology) apply(sd *event.ServerDescription) bool {
 	}
 	t.change(old, next, sd)
 	for _, addr := range recheck {
-		t.servers[addr].requestCheck()
+		if s := t.servers[addr]; s != nil { // the new primary may have left it out of the set
+			s.requestCheck()
+		}
 	}
 	return true
 }
@@ -287,21 +291,22 @@ func (t *Topology) apply(sd *event.ServerDescription) bool {
 // The description is there before anybody is told of it: a listener that looks at the topology, or begins an operation, finds
 // what it was told.
 func (t *Topology) change(old, next *event.TopologyDescription, sd *event.ServerDescription) {
+	var removed []*Server
+	before, after := byAddr(old), byAddr(next)
 	for _, d := range next.Servers {
-		if old.Server(d.Addr) == nil {
+		if before[d.Addr] == nil {
 			t.servers[d.Addr] = newServer(t, d)
 		}
 	}
-	var removed []*Server
 	for _, d := range old.Servers {
-		if next.Server(d.Addr) == nil {
+		if after[d.Addr] == nil {
 			removed = append(removed, t.servers[d.Addr])
 			delete(t.servers, d.Addr)
 		}
 	}
 	checked := sd
 	if sd != nil {
-		if now := next.Server(sd.Addr); now != nil {
+		if now := after[sd.Addr]; now != nil {
 			checked = now
 			if now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
 				t.servers[sd.Addr].pool.Ready()
@@ -311,16 +316,15 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 	t.publish(next)
 
 	if checked != nil {
-		t.serverChanged(old.Server(checked.Addr), checked)
+		t.serverChanged(before[checked.Addr], checked)
 	}
 	for _, d := range next.Servers {
-		before := old.Server(d.Addr)
-		switch {
-		case before == nil:
+		switch was := before[d.Addr]; {
+		case was == nil:
 			t.serverOpening(d.Addr)
-			t.servers[d.Addr].startMonitor()
-		case before != d && (sd == nil || d.Addr != sd.Addr):
-			t.serverChanged(before, d)
+			t.servers[d.Addr].startMonitor(t.discovered.take(maxDiscovered))
+		case was != d && (sd == nil || d.Addr != sd.Addr):
+			t.serverChanged(was, d)
 		}
 	}
 	for _, s := range removed {
@@ -333,20 +337,33 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 		t.warn("No server is left: those that were found do not belong to the deployment that is asked for",
 			slog.String("previousDescription", old.String()))
 	}
+	if len(next.Servers) >= maxMembers && len(old.Servers) < maxMembers && next.Kind == event.ReplicaSetNoPrimary {
+		t.warn("The servers name more members than a replica set can have; those beyond the limit are ignored", slog.Int("limit", maxMembers))
+	}
+}
+
+// byAddr returns the servers of a description by their addresses.
+func byAddr(t *event.TopologyDescription) map[string]*event.ServerDescription {
+	servers := make(map[string]*event.ServerDescription, len(t.Servers))
+	for _, d := range t.Servers {
+		servers[d.Addr] = d
+	}
+	return servers
 }
 
 // publish makes a description visible and wakes everybody who waits for one. The lock is held.
 func (t *Topology) publish(desc *event.TopologyDescription) {
 	snap := &snapshot{desc: desc, servers: make([]*Server, len(desc.Servers)), changed: make(chan struct{})}
+	servers := make(map[*event.ServerDescription]*Server, len(desc.Servers))
 	for i, d := range desc.Servers {
 		s := t.servers[d.Addr]
 		s.desc.Store(d)
-		snap.servers[i] = s
+		snap.servers[i], servers[d] = s, s
 	}
 	chosen := inWindow(appendSuitable(nil, desc, &Selection{Write: true}), t.cfg.LocalThreshold)
 	snap.primary = make([]*Server, len(chosen))
 	for i, d := range chosen {
-		snap.primary[i] = snap.server(d)
+		snap.primary[i] = servers[d]
 	}
 	last := t.snapshot.Swap(snap)
 	close(last.changed)

@@ -67,25 +67,19 @@ func EndSequence(dst []byte, at int) []byte {
 
 // ParseMsg parses a whole OP_MSG, header included. It checks the frame of every section and the outer frame of
 // the body, and the checksum if there is one; it does not validate what is inside the documents.
-func ParseMsg(msg []byte) (Msg, error) {
-	var m Msg
-	if len(msg) < HeaderLen+4 {
-		return m, fmt.Errorf("wire: OP_MSG of %d bytes is too short", len(msg))
-	}
-	m.Flags = Flags(binary.LittleEndian.Uint32(msg[HeaderLen:]))
-	if unknown := m.Flags & 0xFFFF &^ (ChecksumPresent | MoreToCome); unknown != 0 {
-		return m, fmt.Errorf("wire: OP_MSG has unknown required flag bits 0x%04X", uint32(unknown))
-	}
-	b := msg[HeaderLen+4:]
-	if m.Flags&ChecksumPresent != 0 {
-		if len(b) < 4 {
-			return m, errors.New("wire: OP_MSG is too short for its checksum")
-		}
-		end := len(msg) - 4
-		if got, want := crc32.Checksum(msg[:end], crcTable), binary.LittleEndian.Uint32(msg[end:]); got != want {
-			return m, fmt.Errorf("wire: OP_MSG checksum is 0x%08X, message says 0x%08X", got, want)
-		}
-		b = b[:len(b)-4]
+func ParseMsg(msg []byte) (Msg, error) { return parseMsg(msg, false) }
+
+// ParseReply is ParseMsg for a server's message, which has a body and nothing else: document sequences stand for arguments of
+// commands (specification: OP_MSG, "Command Arguments As Payload"), and no server puts its reply into one.
+func ParseReply(msg []byte) (Msg, error) { return parseMsg(msg, true) }
+
+// maxSequences is more than any command has arguments that may be document sequences, which is two.
+const maxSequences = 16
+
+func parseMsg(msg []byte, isReply bool) (m Msg, err error) {
+	b, err := m.parseFlags(msg)
+	if err != nil {
+		return m, err
 	}
 	for len(b) > 0 {
 		kind := b[0]
@@ -101,9 +95,15 @@ func ParseMsg(msg []byte) (Msg, error) {
 			}
 			m.Body, b = doc, rest
 		case 1:
+			if isReply {
+				return m, errors.New("wire: OP_MSG is a reply and has a document sequence")
+			}
 			seq, rest, err := parseSequence(b)
 			if err != nil {
 				return m, err
+			}
+			if len(m.Sequences) == maxSequences {
+				return m, fmt.Errorf("wire: OP_MSG has more than %d document sequences", maxSequences)
 			}
 			for _, s := range m.Sequences {
 				if s.ID == seq.ID {
@@ -119,6 +119,29 @@ func ParseMsg(msg []byte) (Msg, error) {
 		return m, errors.New("wire: OP_MSG has no body")
 	}
 	return m, nil
+}
+
+// parseFlags reads what stands between the header and the sections, checks the checksum, and returns the sections.
+func (m *Msg) parseFlags(msg []byte) (sections []byte, err error) {
+	if len(msg) < HeaderLen+4 {
+		return nil, fmt.Errorf("wire: OP_MSG of %d bytes is too short", len(msg))
+	}
+	m.Flags = Flags(binary.LittleEndian.Uint32(msg[HeaderLen:]))
+	if unknown := m.Flags & 0xFFFF &^ (ChecksumPresent | MoreToCome); unknown != 0 {
+		return nil, fmt.Errorf("wire: OP_MSG has unknown required flag bits 0x%04X", uint32(unknown))
+	}
+	b := msg[HeaderLen+4:]
+	if m.Flags&ChecksumPresent == 0 {
+		return b, nil
+	}
+	if len(b) < 4 {
+		return nil, errors.New("wire: OP_MSG is too short for its checksum")
+	}
+	end := len(msg) - 4
+	if got, want := crc32.Checksum(msg[:end], crcTable), binary.LittleEndian.Uint32(msg[end:]); got != want {
+		return nil, fmt.Errorf("wire: OP_MSG checksum is 0x%08X, message says 0x%08X", got, want)
+	}
+	return b[:len(b)-4], nil
 }
 
 func parseSequence(b []byte) (s Sequence, rest []byte, err error) {

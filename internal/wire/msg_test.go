@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,6 +68,27 @@ func TestParseMsgErrors(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Empty sections cost a byte each of the sender's: their number is bounded, and a reply has none.
+func TestManySequences(t *testing.T) {
+	msg := append(AppendMsg(nil, 7, 3, 0), emptyDoc()...)
+	var at int
+	for i := range maxSequences + 1 {
+		if i == maxSequences {
+			if m, err := ParseMsg(FinishMessage(msg, 0)); err != nil || len(m.Sequences) != maxSequences {
+				t.Errorf("%d sequences: %v", len(m.Sequences), err)
+			}
+		}
+		at, msg = BeginSequence(msg, strconv.Itoa(i))
+		msg = EndSequence(msg, at)
+	}
+	if _, err := ParseMsg(FinishMessage(msg, 0)); err == nil || !strings.Contains(err.Error(), "more than 16") {
+		t.Errorf("too many: %v", err)
+	}
+	if _, err := ParseReply(msg); err == nil || !strings.Contains(err.Error(), "is a reply") {
+		t.Errorf("reply: %v", err)
 	}
 }
 

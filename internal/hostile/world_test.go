@@ -1,0 +1,262 @@
+package hostile
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"allium"
+	"allium/bson"
+	"allium/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a network in which every address is the same hostile server.
+type world struct {
+	serve func(*peer) // one connection, from its first byte; it is closed when serve returns
+
+	dials, sent atomic.Int64
+	over        atomic.Bool // what was counted is over the bound: no more is sent, so that the test ends
+	maxDials    int64
+	maxSent     int64
+
+	mu    sync.Mutex
+	conns []net.Conn
+	wg    sync.WaitGroup
+}
+
+// DialContext makes world a Dialer.
+func (w *world) DialContext(ctx context.Context, _, addr string) (net.Conn, error) {
+	if w.dials.Add(1) > w.maxDials {
+		w.over.Store(true)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	client, server := net.Pipe()
+	w.mu.Lock()
+	w.conns = append(w.conns, server)
+	w.mu.Unlock()
+	w.wg.Go(func() {
+		defer server.Close()
+		w.serve(&peer{Conn: server, world: w, addr: addr})
+	})
+	return client, nil
+}
+
+func (w *world) stop() {
+	w.mu.Lock()
+	for _, c := range w.conns {
+		c.Close()
+	}
+	w.mu.Unlock()
+	w.wg.Wait()
+}
+
+// peer is the server's end of a connection.
+type peer struct {
+	net.Conn
+	world *world
+	addr  string
+	last  int32 // the id of the last message that was sent
+}
+
+// next returns the next command, ok == false at the end of the connection.
+func (p *peer) next() (name string, id int32, m wire.Msg, ok bool) {
+	head := make([]byte, wire.HeaderLen)
+	if _, err := io.ReadFull(p, head); err != nil {
+		return "", 0, m, false
+	}
+	msg := append(head, make([]byte, binary.LittleEndian.Uint32(head)-wire.HeaderLen)...)
+	if _, err := io.ReadFull(p, msg[wire.HeaderLen:]); err != nil {
+		return "", 0, m, false
+	}
+	m, err := wire.ParseMsg(msg)
+	if err != nil {
+		return "", 0, m, false
+	}
+	for key := range m.Body.All() {
+		name = key
+		break
+	}
+	if name == "isMaster" {
+		name = "hello"
+	}
+	return name, int32(binary.LittleEndian.Uint32(head[4:])), m, true
+}
+
+// send sends the bytes of a message. It reports whether more may be sent.
+func (p *peer) send(msg []byte) bool {
+	if p.world.sent.Add(1) > p.world.maxSent {
+		p.world.over.Store(true)
+		return false
+	}
+	_, err := p.Write(msg)
+	return err == nil
+}
+
+// reply sends a whole message with a body.
+func (p *peer) reply(to int32, flags wire.Flags, body bson.Raw) bool {
+	p.last = wire.NextRequestID()
+	return p.send(message(p.last, to, flags, body))
+}
+
+func message(id, to int32, flags wire.Flags, body bson.Raw) []byte {
+	return wire.FinishMessage(append(wire.AppendMsg(nil, id, to, flags), body...), 0)
+}
+
+// ever answers hellos, and everything else with answer; where answer is nil, nothing else is answered.
+func ever(hello func(p *peer) bson.Raw, answer func(p *peer, name string, id int32) bool) func(*peer) {
+	return func(p *peer) {
+		for {
+			name, id, _, ok := p.next()
+			switch {
+			case !ok:
+				return
+			case name == "hello":
+				ok = p.reply(id, 0, hello(p))
+			case answer != nil:
+				ok = answer(p, name, id)
+			}
+			if !ok {
+				return
+			}
+		}
+	}
+}
+
+// doc returns a document.
+func doc(elements ...bson.E) bson.Raw {
+	raw, err := bson.Marshal(bson.D(elements))
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func e(key string, v any) bson.E { return bson.E{Key: key, Value: v} }
+
+// standalone is what a harmless server says.
+func standalone(more ...bson.E) bson.Raw {
+	return doc(append([]bson.E{e("isWritablePrimary", true), e("helloOk", true), e("maxBsonObjectSize", 16<<20), e("maxMessageSizeBytes", 48_000_000),
+		e("maxWriteBatchSize", 100_000), e("minWireVersion", 0), e("maxWireVersion", 25), e("ok", 1.0)}, more...)...)
+}
+
+// version returns a topologyVersion, which makes the client ask for a stream of hellos.
+func version(counter int64) bson.E {
+	return e("topologyVersion", bson.D{e("processId", bson.ObjectID{1}), e("counter", counter)})
+}
+
+// bounds are what a server can make a client do within half a minute.
+type bounds struct {
+	dials, sent int64
+	goroutines  int
+	allocated   uint64 // bytes in all, of the server, too
+	live        uint64 // bytes that are still in use at the end
+}
+
+// usual has room for two connections for each operation, and for a check every half second.
+var usual = bounds{dials: 2*operations + 100, sent: 2000, goroutines: 100, allocated: 64 << 20, live: 4 << 20}
+
+const (
+	span     = 30 * time.Second // of an attack
+	opTime   = 2 * time.Second
+	closing  = time.Second
+	interval = 500 * time.Millisecond
+
+	operations = 3 * int64(span/interval)
+)
+
+// attack lets serve have its way with a client that runs operations, and holds it against the bounds.
+func attack(t *testing.T, options string, b bounds, serve func(*peer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{serve: serve, maxDials: b.dials, maxSent: b.sent}
+		defer w.stop()
+		runtime.GC()
+		before, liveBefore := memory()
+		goroutines := runtime.NumGoroutine()
+		client, err := allium.Open("mongodb://"+options, allium.ClientOptions{Dialer: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		peak := 0
+		var ops sync.WaitGroup
+		for range int(span / interval) {
+			ops.Go(func() { operate(t, client) })
+			time.Sleep(interval)
+			peak = max(peak, runtime.NumGoroutine()-goroutines)
+		}
+		runtime.GC()
+		_, live := memory()
+		// The last operations are still under way.
+		ctx, cancel := context.WithTimeout(context.Background(), closing)
+		defer cancel()
+		start := time.Now()
+		client.Close(ctx)
+		if took := time.Since(start); took > closing {
+			t.Errorf("Close with a context of %v took %v", closing, took)
+		}
+		ops.Wait()
+		w.stop()
+		synctest.Wait()
+		if w.over.Load() {
+			t.Errorf("%d connections and %d messages, want at most %d and %d", w.dials.Load(), w.sent.Load(), b.dials, b.sent)
+		}
+		if peak > b.goroutines {
+			t.Errorf("%d goroutines, want at most %d", peak, b.goroutines)
+		}
+		total, _ := memory()
+		total, live = total-before, max(live, liveBefore)-liveBefore
+		if total > b.allocated || live > b.live {
+			t.Errorf("%d bytes were allocated, %d are in use, want at most %d and %d", total, live, b.allocated, b.live)
+		}
+		t.Logf("%d connections, %d messages, %d goroutines, %d KB, %d KB in use", w.dials.Load(), w.sent.Load(), peak, total>>10, live>>10)
+	})
+}
+
+// operate runs operations of several kinds, none of which may outlast its context.
+func operate(t *testing.T, client *allium.Client) {
+	coll := client.Database("db").Collection("c")
+	for name, op := range map[string]func(context.Context) error{
+		"ping":   func(ctx context.Context) error { return client.Ping(ctx) },
+		"insert": func(ctx context.Context) error { _, err := coll.InsertOne(ctx, bson.D{e("x", 1)}); return err },
+		"find": func(ctx context.Context) error {
+			cur, err := coll.Find(ctx, bson.D{})
+			if err != nil {
+				return err
+			}
+			for _, err := range cur.Seq(ctx) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), opTime)
+		start := time.Now()
+		_ = op(ctx)
+		// A cursor that is closed behind a context that has ended may take as long again.
+		if took := time.Since(start); took > opTime {
+			t.Errorf("%s with a context of %v took %v", name, opTime, took)
+		}
+		cancel()
+	}
+}
+
+// memory returns how many bytes the process has allocated so far, and how many it has now.
+func memory() (total, live uint64) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc, m.HeapAlloc
+}
