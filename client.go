@@ -225,6 +225,9 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: (*conn.ServerAPI)(o.ServerAPI),
 		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), Timeout: or(cfg.Timeout, 0),
 	}
+	if tlsConfig != nil {
+		connections.Revocation = conn.NewRevocation(&cfg.TLSIs, tlsConfig, dialer)
+	}
 	for _, addr := range cfg.Hosts { // those that are discovered later are looked at when they are connected to
 		if err := connections.CheckCleartext(addr); err != nil {
 			return nil, fmt.Errorf("authentication: mechanism %s: %w", cfg.Credential.Mechanism, err)

@@ -12,4 +12,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require golang.org/x/sys v0.47.0 // indirect
+require (
+	golang.org/x/crypto v0.54.0
+	golang.org/x/sys v0.47.0 // indirect
+)

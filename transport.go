@@ -56,8 +56,8 @@ type TLSFiles struct {
 	// name in it. Both are for tests only.
 	AllowInvalidCertificates *bool
 	AllowInvalidHostnames    *bool
-	// DisableOCSPEndpointCheck and DisableCertificateRevocationCheck have no effect: the driver does not ask whether a
-	// certificate was revoked.
+	// DisableOCSPEndpointCheck keeps the client from asking responders whether a server's certificate was revoked; what the server
+	// staples still counts. DisableCertificateRevocationCheck keeps it from looking at revocation at all (specification: OCSP Support).
 	DisableOCSPEndpointCheck          *bool
 	DisableCertificateRevocationCheck *bool
 }

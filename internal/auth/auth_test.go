@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"bytes"
 	"context"
+	"crypto/pbkdf2"
 	"errors"
 	"fmt"
 	"slices"
@@ -127,7 +129,9 @@ func TestScramMisbehavior(t *testing.T) {
 		want   string
 	}{
 		{"4095 iterations", func(s *server) { s.iterations = 4095 }, "at least 4096"},
-		{"too many iterations", func(s *server) { s.iterations = 100_000_000 }, "at most"},
+		{"too many iterations", func(s *server) {
+			s.tamper = onStep(1, func(p string) string { return strings.Replace(p, "i=4096", "i=1000001", 1) })
+		}, "at most 1000000"},
 		{"nonce of its own", func(s *server) { s.tamper = onStep(1, constant("r=abc,s=QUJD,i=4096")) }, "nonce"},
 		{"nonce not continued", func(s *server) {
 			s.tamper = onStep(1, func(p string) string { return strings.Replace(p, "server,", ",", 1) })
@@ -153,6 +157,55 @@ func TestScramMisbehavior(t *testing.T) {
 			}
 		})
 	}
+}
+
+// countingContext ends when it is asked for the nth time.
+type countingContext struct {
+	context.Context
+	n int
+}
+
+func (c *countingContext) Err() error {
+	if c.n--; c.n <= 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A server that asks for many iterations keeps the client busy no longer than its context wants, and nothing is cached of it.
+func TestScramDerivationIsInterrupted(t *testing.T) {
+	id := scramKeyID{mechanism: auth.MechanismScramSHA256, password: "p", salt: "salt", iterations: maxIterations}
+	ctx := &countingContext{Context: t.Context(), n: 3}
+	var c scramCache
+	if _, err := c.get(ctx, id); !errors.Is(err, context.Canceled) || ctx.n != 0 || len(c.keys) != 0 {
+		t.Errorf("error %v, %d looks at the context left, %d keys cached", err, ctx.n, len(c.keys))
+	}
+	for mechanism, newHash := range scramHashes {
+		for _, iterations := range []int{1, 2, interruptible, interruptible + 1} {
+			id := scramKeyID{mechanism: mechanism, password: "p", salt: "salt", iterations: iterations}
+			want, err := pbkdf2.Key(newHash, id.password, []byte(id.salt), iterations, newHash().Size())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := saltedPassword(t.Context(), newHash, id); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s, %d iterations: %x, %v, want %x", mechanism, iterations, got, err, want)
+			}
+		}
+	}
+}
+
+func BenchmarkScramDerivation(b *testing.B) {
+	id := scramKeyID{mechanism: auth.MechanismScramSHA256, password: "p", salt: "salt", iterations: 15_000}
+	b.Run("interruptible", func(b *testing.B) {
+		for b.Loop() {
+			saltedPassword(b.Context(), scramHashes[id.mechanism], id)
+		}
+	})
+	b.Run("crypto/pbkdf2", func(b *testing.B) {
+		for b.Loop() {
+			pbkdf2.Key(scramHashes[id.mechanism], id.password, []byte(id.salt), id.iterations, 32)
+		}
+	})
 }
 
 // scripted answers each command with the next of its replies, over and over.
@@ -297,7 +350,7 @@ func (b brokenTransport) RunCommand(context.Context, string, func([]byte) []byte
 func BenchmarkScramCachedKeys(b *testing.B) {
 	c := scramCache{}
 	for b.Loop() {
-		if _, err := c.get(scramKeyID{auth.MechanismScramSHA256, "password", "salt", 15000}); err != nil {
+		if _, err := c.get(b.Context(), scramKeyID{auth.MechanismScramSHA256, "password", "salt", 15000}); err != nil {
 			b.Fatal(err)
 		}
 	}

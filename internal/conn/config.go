@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/auth"
+	"allium/internal/ocsp"
 	"allium/internal/wire"
 )
 
@@ -24,6 +25,8 @@ type Config struct {
 	Dialer Dialer
 	// TLSConfig is set if connections use TLS. ServerName is filled in per connection when it is empty.
 	TLSConfig *tls.Config
+	// Revocation finds out whether a server's certificate was revoked. Nil: that is not asked.
+	Revocation *ocsp.Checker
 	// Metadata is the client document of the handshake. Nil: that of a client without an application name.
 	Metadata *Metadata
 	// Compressors are the names of the compressors to offer, the preferred one first.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"allium/internal/failure"
+	"allium/internal/ocsp"
 	"allium/internal/wire"
 	"allium/mongoerr"
 )
@@ -76,7 +77,26 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 		c.abandon()
 		return nil, connectError(ctx, start, addr, stepTLS, err)
 	}
+	if err := checkRevocation(ctx, t, cfg); err != nil {
+		c.abandon()
+		return nil, &mongoerr.ConnectionError{Addr: addr, Op: stepTLS, Wrapped: err}
+	}
 	return c, nil
+}
+
+// checkRevocation is a step of its own, with a time of its own.
+func checkRevocation(ctx context.Context, t *tls.Conn, cfg *Config) error {
+	if cfg.Revocation == nil {
+		return nil
+	}
+	limit := ocsp.Timeout
+	if cfg.ConnectTimeout > 0 {
+		limit = min(limit, cfg.ConnectTimeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	state := t.ConnectionState()
+	return cfg.Revocation.Check(ctx, &state)
 }
 
 func dialer(cfg *Config) Dialer {

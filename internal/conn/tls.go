@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 
+	"allium/internal/ocsp"
 	"allium/internal/uri"
 )
 
@@ -50,15 +51,24 @@ func NewTLSConfig(o *uri.TLSOptions) (*tls.Config, error) {
 	return cfg, nil
 }
 
+// NewRevocation returns what checks the certificates of a client's servers, nil if the options switch that off (specification: OCSP
+// Support, "How OCSP interacts with existing configuration options"). Responders are reached through d; nil: directly.
+func NewRevocation(o *uri.TLSOptions, cfg *tls.Config, d Dialer) *ocsp.Checker {
+	if isSet(o.Insecure) || isSet(o.AllowInvalidCertificates) || isSet(o.DisableCertificateRevocationCheck) {
+		return nil
+	}
+	c := &ocsp.Checker{Roots: cfg.RootCAs, Verify: isSet(o.AllowInvalidHostnames), Responders: !isSet(o.DisableOCSPEndpointCheck)}
+	if d != nil {
+		c.Dial = d.DialContext
+	}
+	return c
+}
+
 func isSet(b *bool) bool { return b != nil && *b }
 
 // verifyChain checks that the server's certificate was signed by somebody trusted, but not for which host.
 func verifyChain(state *tls.ConnectionState, roots *x509.CertPool) error {
-	intermediates := x509.NewCertPool()
-	for _, cert := range state.PeerCertificates[1:] {
-		intermediates.AddCert(cert)
-	}
-	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates})
+	_, err := ocsp.Chains(state, roots)
 	if err != nil {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
 	}
