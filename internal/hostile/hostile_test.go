@@ -241,6 +241,7 @@ func TestSlowReplies(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a dialer that ignores its context", func(t *testing.T) { attack(t, seed, usual, nil) })
 	t.Run("deaf", func(t *testing.T) {
 		attack(t, seed, usual, func(p *peer) { time.Sleep(2 * span) })
 	})
@@ -263,6 +264,22 @@ func TestSlowReplies(t *testing.T) {
 	})
 	t.Run("silent after hello", func(t *testing.T) {
 		attack(t, seed, usual, ever(func(*peer) bson.Raw { return standalone() }, nil))
+	})
+	t.Run("cursor without end", func(t *testing.T) {
+		b := usual
+		b.sent = 1_000_000
+		attack(t, seed, b, ever(func(*peer) bson.Raw { return standalone() }, func(p *peer, name string, id int32) bool {
+			switch name {
+			case "find":
+				return p.reply(id, 0, doc(e("ok", 1), e("cursor", bson.D{e("id", int64(7)), e("ns", "db.c"), e("firstBatch", bson.A{})})))
+			case "getMore":
+				time.Sleep(10 * time.Millisecond)
+				return p.reply(id, 0, doc(e("ok", 1), e("cursor", bson.D{e("id", int64(7)), e("ns", "db.c"), e("nextBatch", bson.A{})})))
+			case "killCursors":
+				return true // never answered
+			}
+			return p.reply(id, 0, doc(e("ok", 1)))
+		}))
 	})
 }
 

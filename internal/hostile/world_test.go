@@ -24,6 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is a network in which every address is the same hostile server.
 type world struct {
 	serve func(*peer) // one connection, from its first byte; it is closed when serve returns
+	hangs bool        // dialing takes for ever, whatever the context says
+	ended chan struct{}
 
 	dials, sent atomic.Int64
 	over        atomic.Bool // what was counted is over the bound: no more is sent, so that the test ends
@@ -42,6 +44,10 @@ func (w *world) DialContext(ctx context.Context, _, addr string) (net.Conn, erro
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	if w.hangs {
+		<-w.ended
+		return nil, net.ErrClosed
+	}
 	client, server := net.Pipe()
 	w.mu.Lock()
 	w.conns = append(w.conns, server)
@@ -55,6 +61,11 @@ func (w *world) DialContext(ctx context.Context, _, addr string) (net.Conn, erro
 
 func (w *world) stop() {
 	w.mu.Lock()
+	select {
+	case <-w.ended:
+	default:
+		close(w.ended)
+	}
 	for _, c := range w.conns {
 		c.Close()
 	}
@@ -176,11 +187,12 @@ const (
 	operations = 3 * int64(span/interval)
 )
 
-// attack lets serve have its way with a client that runs operations, and holds it against the bounds.
+// attack lets serve have its way with a client that runs operations, and holds it against the bounds. With a nil serve nothing ever
+// comes of a dial.
 func attack(t *testing.T, options string, b bounds, serve func(*peer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{serve: serve, maxDials: b.dials, maxSent: b.sent}
+		w := &world{serve: serve, hangs: serve == nil, ended: make(chan struct{}), maxDials: b.dials, maxSent: b.sent}
 		defer w.stop()
 		runtime.GC()
 		before, liveBefore := memory()

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,8 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
+	"allium/internal/fakeserver"
+	"allium/internal/wire"
 	"allium/mongoerr"
 )
 
@@ -68,7 +71,9 @@ func TestReturnWhileStreaming(t *testing.T) {
 			}
 		}}, Config{})
 		c := mustCheckOut(t, p)
-		r, err := c.RoundTrip(t.Context(), fakeserver.Message("getMore"))
+		getMore := fakeserver.Message("getMore")
+		binary.LittleEndian.PutUint32(getMore[wire.HeaderLen:], uint32(wire.ExhaustAllowed))
+		r, err := c.RoundTrip(t.Context(), getMore)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strconv"
 	"testing"
 
 	"allium/bson"
@@ -38,5 +39,25 @@ func BenchmarkParseMsg(b *testing.B) {
 		if _, err := ParseMsg(msg); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What a hostile reply costs that consists of empty document sequences: nothing, whatever its length.
+func BenchmarkParseReplyOfSequences(b *testing.B) {
+	for _, size := range []int{1 << 10, 1 << 20} {
+		msg := append(AppendMsg(nil, 7, 3, 0), emptyDoc()...)
+		for i := 0; len(msg) < size; i++ {
+			var at int
+			at, msg = BeginSequence(msg, strconv.Itoa(i))
+			msg = EndSequence(msg, at)
+		}
+		msg = FinishMessage(msg, 0)
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := ParseReply(msg); err == nil {
+					b.Fatal("no error")
+				}
+			}
+		})
 	}
 }
