@@ -14,7 +14,6 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
-	"allium/internal/fakeserver"
 	"allium/internal/wire"
 	"allium/mongoerr"
 )
