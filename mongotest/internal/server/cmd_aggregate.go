@@ -258,6 +258,9 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	run := &running{r: r, state: st}
 	env := &pipelineEnv{run: run, bypass: q.bypass}
 	ns := q.ns
+	if q.stages, err = r.revealStages(st, q.stages); err != nil {
+		return nil, nil, err
+	}
 	stages := q.stages
 	var collation *query.Collation
 	given := q.collation != nil

@@ -8,6 +8,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/qe"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
@@ -302,10 +303,29 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 		raw = appendTimeSeries(raw, q.series)
 	}
 	if q.encrypted != nil {
+		if q.encrypted, err = q.checkEncrypted(r); err != nil {
+			return set, err
+		}
 		raw = bson.AppendDocument(raw, "encryptedFields", q.encrypted)
 	}
 	set.Raw = bson.EndDocument(raw, at)
 	return set, nil
+}
+
+// checkEncrypted checks encryptedFields and fills in what they leave out.
+func (q *createSpec) checkEncrypted(r *Request) (bson.Raw, error) {
+	switch {
+	case r.Node.role == Standalone:
+		return nil, srverr.New(6346402, "Encrypted collections are not supported on standalone")
+	case q.capped:
+		return nil, srverr.New(6367301, "Encrypted collections cannot be capped")
+	case q.hasViewOn:
+		return nil, srverr.New(6346401, "Encrypted collections cannot be views")
+	case q.series != nil:
+		return nil, srverr.New(6346403, "Encrypted collections cannot be time series")
+	}
+	_, coll := splitNS(q.ns)
+	return qe.Complete(coll, q.encrypted)
 }
 
 // appendClustered appends the clusteredIndex option as listCollections shows it.

@@ -19,7 +19,7 @@ func init() {
 }
 
 var distinctStruct = &idlStruct{name: "distinct", required: []string{"key"}, fields: map[string]idlField{
-	"key": {kind: idlString}, "query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {since: release.At(7, 1, 0)},
+	"key": {kind: idlString}, "query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {since: release.At(7, 1, 0)}, "encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)},
 	"collectionUUID": {since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
 }}
 

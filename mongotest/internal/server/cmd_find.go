@@ -171,6 +171,12 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			}
 			var ignored bool
 			boolean(&ignored)
+		case "encryptionInformation":
+			if !r.Node.cfg.Version.AtLeast(6, 0) {
+				return q.unknown(idl, body, k)
+			}
+			var ignored bson.Raw
+			object(&ignored)
 		case "runtimeConstants":
 			if idl {
 				return q.unknown(idl, body, k)
@@ -360,6 +366,9 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 		collation = c.Collation
 	}
 	o := r.fullOptions(q.ns, collation, q.let)
+	if q.filter, err = r.revealFilter(st, q.filter); err != nil {
+		return nil, nil, err
+	}
 	var filter *query.Filter
 	if len(q.filter) > 5 {
 		if filter, err = query.ParseFilter(q.filter, o); err != nil {

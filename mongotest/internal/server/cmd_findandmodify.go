@@ -38,6 +38,9 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
+	if r.encryption() != nil && q.returnNew {
+		return dst, srverr.New(6371402, "findAndModify with encryption only supports new: false")
+	}
 	if w, ok, err := r.recallFindAndModify(q.stmt, q.remove, q.op.upsert, q.returnNew); ok || err != nil {
 		if err != nil {
 			return dst, err

@@ -108,11 +108,18 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 				_, err = s.KeyOf(doc)
 				r.targeted([]int{s.ShardOf(doc)})
 			}
+			var hidden *concealed
+			if err == nil {
+				doc, hidden, err = r.conceal(tx, c, nil, doc, false, w.bypass)
+			}
 			if err == nil {
 				err = r.validate(c, doc, nil, w.bypass)
 			}
 			if err == nil {
 				c, err = tx.Insert(c, doc)
+			}
+			if err == nil {
+				err = hidden.write(r, tx)
 			}
 			if err == nil {
 				if r.IsRetryable() {

@@ -32,6 +32,7 @@ type updateOp struct {
 	findAndModify bool // the statement is a findAndModify
 
 	paths         []string
+	state         *store.State // that the statement reads; nil: what the request reads
 	filter        *query.Filter
 	update        *query.Update
 	order         *query.Sort
@@ -115,7 +116,11 @@ func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
 			return err
 		}
 	}
-	if op.filter, err = query.ParseFilter(op.q, o); err != nil {
+	q, err := r.revealFilter(op.state, op.q)
+	if err != nil {
+		return err
+	}
+	if op.filter, err = query.ParseFilter(q, o); err != nil {
 		return err
 	}
 	if op.natural, op.back, err = query.Natural(op.sort); err != nil {
@@ -258,7 +263,8 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	if err != nil {
 		return res, err
 	}
-	if op.filter == nil {
+	if op.filter == nil || op.state != nil {
+		op.state = encryptedState(tx, c)
 		if err := op.parse(r, ns, c); err != nil {
 			return res, err
 		}
@@ -297,6 +303,10 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 						return false, err
 					}
 				}
+				var hidden *concealed
+				if next, hidden, err = r.conceal(tx, work, doc, next, op.multi, op.bypass); err != nil {
+					return false, err
+				}
 				if err := r.validate(work, next, doc, op.bypass); err != nil {
 					return false, err
 				}
@@ -305,6 +315,9 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 				}
 				replaced := op.update.IsReplacement() || op.update.IsPipeline() && !r.Node.cfg.Version.AtLeast(5, 0)
 				if work, err = tx.Update(work, rid, doc, next, replaced, op.delta()); err != nil {
+					return false, err
+				}
+				if err := hidden.write(r, tx); err != nil {
 					return false, err
 				}
 				res.modified++
@@ -326,6 +339,10 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			return res, err
 		}
 	}
+	doc, hidden, err := r.conceal(tx, c, nil, doc, false, op.bypass)
+	if err != nil {
+		return res, err
+	}
 	if err := r.validate(c, doc, nil, op.bypass); err != nil {
 		return res, err
 	}
@@ -333,6 +350,9 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		return res, err
 	}
 	if _, err = tx.Insert(c, doc); err != nil {
+		return res, err
+	}
+	if err := hidden.write(r, tx); err != nil {
 		return res, err
 	}
 	res.n, res.new, res.upserted = 1, doc, doc.Lookup("_id")
@@ -412,7 +432,8 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	if err != nil {
 		return res, err
 	}
-	if op.filter == nil {
+	if op.filter == nil || op.state != nil {
+		op.state = encryptedState(tx, c)
 		if err := op.parse(r, ns, c); err != nil {
 			return res, err
 		}
