@@ -260,3 +260,34 @@ func TestEncryptedConcurrently(t *testing.T) {
 		t.Errorf("range: %s", got)
 	}
 }
+
+func TestEncryptedBulkWrite(t *testing.T) {
+	c, _ := newEncrypted(t, mongotest.ReplicaSet(1))
+	c.must(c.do("admin", bson.D{{Key: "bulkWrite", Value: 1}, {Key: "ops", Value: bson.A{
+		bson.D{{Key: "insert", Value: 0}, {Key: "document", Value: bson.D{{Key: "_id", Value: 1}, {Key: "e", Value: "x"}}}},
+		bson.D{{Key: "insert", Value: 0}, {Key: "document", Value: bson.D{{Key: "_id", Value: 2}, {Key: "e", Value: "x"}}}},
+	}}, {Key: "nsInfo", Value: bson.A{e("ns", "db.c")}}}))
+	c.must(c.do("admin", bson.D{{Key: "bulkWrite", Value: 1}, {Key: "ops", Value: bson.A{
+		bson.D{{Key: "update", Value: 0}, {Key: "filter", Value: bson.D{{Key: "e", Value: "x"}, {Key: "_id", Value: 2}}}, {Key: "updateMods", Value: e("$set", e("e", "y"))}},
+	}}, {Key: "nsInfo", Value: bson.A{e("ns", "db.c")}}}))
+	if x, y := c.ids(e("e", "x")), c.ids(e("e", "y")); x != `[{"_id":1}]` || y != `[{"_id":2}]` {
+		t.Errorf("x: %s, y: %s", x, y)
+	}
+}
+
+// TestEncryptedTransaction: a transaction sees its own tags, and an aborted one leaves none.
+func TestEncryptedTransaction(t *testing.T) {
+	c, _ := newEncrypted(t, mongotest.ReplicaSet(1))
+	c.insert(1, "x", 1)
+	before := c.count("enxcol_.c.esc")
+	session := bson.D{{Key: "lsid", Value: e("id", bson.NewUUID())}, {Key: "txnNumber", Value: int64(1)}, {Key: "autocommit", Value: false}}
+	c.must(c.do("db", append(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 2}, {Key: "e", Value: "x"}}}}, {Key: "startTransaction", Value: true}}, session...)))
+	reply := c.must(c.do("db", append(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: e("e", "x")}, {Key: "projection", Value: e("_id", 1)}}, session...)))
+	if got := reply.Lookup("cursor", "firstBatch").String(); got != `[{"_id":1},{"_id":2}]` {
+		t.Errorf("within the transaction: %s", got)
+	}
+	c.must(c.plain("admin", append(bson.D{{Key: "abortTransaction", Value: 1}}, session...)))
+	if got := c.ids(e("e", "x")); got != `[{"_id":1}]` || c.count("enxcol_.c.esc") != before {
+		t.Errorf("after it: %s, %d in ESC", got, c.count("enxcol_.c.esc"))
+	}
+}

@@ -67,8 +67,12 @@ func (c *encClient) do(db string, cmd bson.D) (bson.Raw, error) {
 	if err := bson.Unmarshal(sealed, &d); err != nil {
 		c.t.Fatal(err)
 	}
-	if got.Encrypts && d[0].Key != "create" {
-		d = append(d, bson.E{Key: "encryptionInformation", Value: bson.D{{Key: "type", Value: 1}, {Key: "schema", Value: schema}}})
+	info := bson.E{Key: "encryptionInformation", Value: bson.D{{Key: "type", Value: 1}, {Key: "schema", Value: schema}}}
+	switch {
+	case got.Encrypts && d[0].Key == "bulkWrite":
+		d.Set("nsInfo", bson.A{bson.D{{Key: "ns", Value: namespaces[0]}, info}})
+	case got.Encrypts:
+		d = append(d, info)
 	}
 	reply, err := c.plain(db, d)
 	if err != nil {
