@@ -21,8 +21,8 @@ const (
 // bsonScale is how many documents the specification's iteration encodes or decodes.
 const bsonScale = 10_000
 
-// bsonTasks are the specification's BSON benchmarks (flat, deep and full documents) for every form that a document can
-// take in Go, and the same with a realistic struct.
+// bsonTasks are the specification's BSON benchmarks (flat, deep and full documents) for every form
+// that a document can take in Go, and the same with a realistic struct.
 func bsonTasks(*Env) ([]Task, error) {
 	files, err := readArchive("extended_bson.tgz")
 	if err != nil {
@@ -47,7 +47,8 @@ func bsonTasks(*Env) ([]Task, error) {
 		tasks = append(tasks, t...)
 		switch name {
 		case "flat":
-			// The struct has the document's keys, all of them: reflection makes it, since the keys are random.
+			// The struct has the document's keys, all of them: reflection makes it, since the keys
+			// are random.
 			t, err = structTasks("bson/flat", len(json), data, reflect.New(structOf(d, false)).Interface(), reflect.New(structOf(d, true)).Interface())
 		case "deep":
 			t, err = structTasks("bson/deep", len(json), data, new(tree), new(tree))

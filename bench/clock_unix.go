@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ProcessorTime returns how much processor time the process has used, the garbage collector's included.
+// ProcessorTime returns how much processor time the process has used, the garbage collector's
+// included.
 func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

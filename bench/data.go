@@ -12,9 +12,9 @@ import (
 	"runtime"
 )
 
-// dataFolder returns the folder of the specification's data sets. The specifications are found as the tests of
-// Allium find them: in $ALLIUM_SPECIFICATIONS, in testdata/specifications at the root of the repository, or in
-// ../shared/specifications beside it.
+// dataFolder returns the folder of the specification's data sets. The specifications are found as
+// the tests of Allium find them: in $ALLIUM_SPECIFICATIONS, in testdata/specifications at the root
+// of the repository, or in ../shared/specifications beside it.
 func dataFolder() (string, error) {
 	_, self, _, _ := runtime.Caller(0)
 	root := filepath.Join(filepath.Dir(self), "..")
@@ -42,7 +42,8 @@ func readArchive(name string) (map[string][]byte, error) {
 	return files, err
 }
 
-// readArchivePaths returns the files of one of the specification's archives whose paths want accepts.
+// readArchivePaths returns the files of one of the specification's archives whose paths want
+// accepts.
 func readArchivePaths(name string, want func(path string) bool) (map[string][]byte, error) {
 	dir, err := dataFolder()
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"allium/bson"
 )
 
-// The types here are made of Go's own types only, so that both drivers can have the very same value.
+// The types here are made of Go's own types only, so that both drivers can have the very same
+// value.
 
 type inner struct {
 	A int
@@ -195,8 +196,8 @@ func targets() []reflect.Type {
 	return out
 }
 
-// fill sets v to a random value. Nil slices and maps, which the drivers encode differently, and what cannot be encoded
-// are left out.
+// fill sets v to a random value. Nil slices and maps, which the drivers encode differently, and
+// what cannot be encoded are left out.
 func fill(r *rand.Rand, v reflect.Value, depth int) {
 	switch v.Type() {
 	case reflect.TypeFor[time.Time]():
@@ -284,8 +285,8 @@ func word(r *rand.Rand) string {
 	return string(out)
 }
 
-// TestStructsAgree encodes random values of many types with both drivers, which must give the same bytes, and decodes
-// those again with both, which must give the same values.
+// TestStructsAgree encodes random values of many types with both drivers, which must give the same
+// bytes, and decodes those again with both, which must give the same values.
 func TestStructsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, typ := range targets() {
@@ -409,8 +410,8 @@ func values() []value {
 	}
 }
 
-// conversions are the documented differences: what Allium refuses or accepts where the official driver does not. The key is
-// the Go type and the value's name.
+// conversions are the documented differences: what Allium refuses or accepts where the official
+// driver does not. The key is the Go type and the value's name.
 var conversions = map[string]string{
 	"float32/nan":       "NaN is a value that float32 has",
 	"float32/big int64": "precision would be lost",
@@ -478,8 +479,8 @@ func document(r *rand.Rand, depth int) official.D {
 	return d
 }
 
-// TestDocumentsAgree takes random documents through both drivers: what one encodes, the other must decode and encode to
-// the same bytes.
+// TestDocumentsAgree takes random documents through both drivers: what one encodes, the other must
+// decode and encode to the same bytes.
 func TestDocumentsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

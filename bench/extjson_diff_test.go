@@ -16,10 +16,11 @@ import (
 	"allium/bson"
 )
 
-// extJSONDocuments makes random documents with every type of BSON. It leaves out where the official driver is known to
-// stray from the specifications: it does not escape the namespace of a DBPointer, writes an empty binary of subtype 2 with
-// its inner length, prints decimals whose coefficient is not canonical (and so a zero), and trims the zeros of
-// milliseconds in dates, which trimmedDates puts back.
+// extJSONDocuments makes random documents with every type of BSON. It leaves out where the official
+// driver is known to stray from the specifications: it does not escape the namespace of a
+// DBPointer, writes an empty binary of subtype 2 with its inner length, prints decimals whose
+// coefficient is not canonical (and so a zero), and trims the zeros of milliseconds in dates, which
+// trimmedDates puts back.
 type extJSONDocuments struct{ *rand.Rand }
 
 func (r extJSONDocuments) text(without string) string {
@@ -127,7 +128,8 @@ func (r extJSONDocuments) appendElement(b []byte, key string, depth int) []byte 
 
 var trimmedDates = regexp.MustCompile(`\.\d{1,2}Z"`)
 
-// normalExtJSON writes the tokens of a text in one way: strings, numbers and dates can be written in several.
+// normalExtJSON writes the tokens of a text in one way: strings, numbers and dates can be written
+// in several.
 func normalExtJSON(text []byte) string {
 	text = trimmedDates.ReplaceAllFunc(text, func(date []byte) []byte {
 		return fmt.Appendf(nil, `.%s%sZ"`, date[1:len(date)-2], "00"[len(date)-4:])
@@ -160,7 +162,8 @@ func normalExtJSON(text []byte) string {
 	}
 }
 
-// TestExtJSONAgrees: both drivers write the same Extended JSON, and read the other one's into the same bytes.
+// TestExtJSONAgrees: both drivers write the same Extended JSON, and read the other one's into the
+// same bytes.
 func TestExtJSONAgrees(t *testing.T) {
 	r := extJSONDocuments{rand.New(rand.NewPCG(7, 8))}
 	for range 5000 {
@@ -196,7 +199,8 @@ func TestExtJSONAgrees(t *testing.T) {
 	}
 }
 
-// TestDecimalsAgree: both drivers parse the same texts into the same bits, and print the same bits as the same text.
+// TestDecimalsAgree: both drivers parse the same texts into the same bits, and print the same bits
+// as the same text.
 func TestDecimalsAgree(t *testing.T) {
 	r := extJSONDocuments{rand.New(rand.NewPCG(9, 10))}
 	const letters = "0123456789..eE+-InfNa "

@@ -19,7 +19,8 @@ import (
 	"allium/gridfs"
 )
 
-// freshBucket empties the default bucket and puts a file of one byte into it, so that its indexes are there.
+// freshBucket empties the default bucket and puts a file of one byte into it, so that its indexes
+// are there.
 func (d *docs) freshBucket() error {
 	ctx := context.Background()
 	b := gridfs.NewBucket(d.ourDB)
@@ -61,8 +62,8 @@ func nullFileTasks(ours *allium.Client, theirs *mongo.Client) []Task {
 	return []Task{up, down, through}
 }
 
-// largeFile returns the tasks of uploading data from memory to the default bucket, and of downloading a file with data from
-// another bucket to memory.
+// largeFile returns the tasks of uploading data from memory to the default bucket, and of
+// downloading a file with data from another bucket to memory.
 func largeFile(ourDB *allium.Database, theirDB *mongo.Database, bucket string, id bson.ObjectID, data []byte) (up, down Task) {
 	ctx := context.Background()
 	up = Task{Bytes: len(data), Scale: 1,
@@ -101,7 +102,8 @@ func largeFile(ourDB *allium.Database, theirDB *mongo.Database, bucket string, i
 	return up, down
 }
 
-// manyFilesTasks are the specification's benchmarks that move GridFS files from and to disk, several at a time.
+// manyFilesTasks are the specification's benchmarks that move GridFS files from and to disk,
+// several at a time.
 func (d *docs) manyFilesTasks(dir string, most int) ([]Task, error) {
 	ctx := context.Background()
 	files, size, err := unpack("parallel.tgz", "gridfs_multi", dir, most)

@@ -15,8 +15,8 @@ type Plan struct {
 	// Rounds is how often each driver takes its turn, and Length how long a turn takes, about.
 	Rounds int
 	Length time.Duration
-	// Full measures as the specification says instead: iterations of a task's Scale, for at least a minute or 100 of them,
-	// for each driver.
+	// Full measures as the specification says instead: iterations of a task's Scale, for at least a
+	// minute or 100 of them, for each driver.
 	Full bool
 }
 
@@ -38,7 +38,8 @@ type Usage struct {
 	turns []time.Duration // wall time per operation, sorted
 }
 
-// Speed returns megabytes per second for operations of a size; the specification's megabyte is 1,000,000 bytes.
+// Speed returns megabytes per second for operations of a size; the specification's megabyte is
+// 1,000,000 bytes.
 func (u *Usage) Speed(bytes int) float64 { return float64(bytes) / 1e6 / u.Wall.Seconds() }
 
 // Percentile returns the wall time of an operation by the specification's algorithm (nearest rank).
@@ -154,7 +155,8 @@ func summary(turns []turn) Usage {
 	return u
 }
 
-// systemCalls returns how many system calls of the process have read or written, -1 where the kernel does not tell.
+// systemCalls returns how many system calls of the process have read or written, -1 where the
+// kernel does not tell.
 func systemCalls() int64 {
 	data, err := os.ReadFile("/proc/self/io")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"allium/bson"
 )
 
-// letGo empties what the drivers differ in: with the official one a pointer in an interface survives a null, and the
-// interfaces that were in a slice before count.
+// letGo empties what the drivers differ in: with the official one a pointer in an interface
+// survives a null, and the interfaces that were in a slice before count.
 func letGo(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -36,7 +36,8 @@ func letGo(v reflect.Value) {
 	}
 }
 
-// TestMergingAgrees decodes into variables that already have a value, and encodes values that have no address.
+// TestMergingAgrees decodes into variables that already have a value, and encodes values that have
+// no address.
 func TestMergingAgrees(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, typ := range targets() {

@@ -2,8 +2,8 @@ package bench
 
 import "time"
 
-// The realistic struct: 15 fields with a nested struct, a slice of structs, times and a pointer. The ID is a type
-// parameter, because each driver has its own ObjectID type.
+// The realistic struct: 15 fields with a nested struct, a slice of structs, times and a pointer.
+// The ID is a type parameter, because each driver has its own ObjectID type.
 type order[ID any] struct {
 	ID        ID         `bson:"_id"`
 	Number    string     `bson:"number"`

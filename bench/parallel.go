@@ -24,7 +24,8 @@ import (
 // linesPerFile is how many documents an LDJSON file has.
 const linesPerFile = 5000
 
-// parallelTasks are the specification's benchmarks that move files to and from a server, several at a time.
+// parallelTasks are the specification's benchmarks that move files to and from a server, several at
+// a time.
 func parallelTasks(env *Env) ([]Task, error) {
 	d, err := corpusDocs(env, "parallel")
 	if err != nil {
@@ -135,7 +136,8 @@ func eachFile(files []string, do func(lines [][]byte) error) error {
 	})
 }
 
-// export writes batches of documents to files: one goroutine reads the cursor, the others make JSON.
+// export writes batches of documents to files: one goroutine reads the cursor, the others make
+// JSON.
 func export[T any](dir string, read func(yield func([]T) error) error, appendJSON func([]byte, T) ([]byte, error)) error {
 	type batch struct {
 		name string

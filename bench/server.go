@@ -17,7 +17,8 @@ import (
 // childVariable tells a copy of the program to be a server.
 const childVariable = "ALLIUM_BENCH_SERVER"
 
-// Child is called first thing in main: in a process that was started to be a server, it is one, and does not return.
+// Child is called first thing in main: in a process that was started to be a server, it is one, and
+// does not return.
 func Child() {
 	kind := os.Getenv(childVariable)
 	if kind == "" {
@@ -61,8 +62,8 @@ func child(kind string) error {
 	return err
 }
 
-// startChild starts a server in a process of its own, so that its processor time is not the client's, and returns the lines
-// that it prints. It ends with stop, or with this process.
+// startChild starts a server in a process of its own, so that its processor time is not the
+// client's, and returns the lines that it prints. It ends with stop, or with this process.
 func startChild(kind string, lines int) (out []string, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 var w1 = writeconcern.W1()
 
-// The collection of the specification's tasks. Each group has a database of its own, since all of them are set up before the
-// first one runs.
+// The collection of the specification's tasks. Each group has a database of its own, since all of
+// them are set up before the first one runs.
 const corpus = "corpus"
 
 // docs are the specification's documents for both drivers.

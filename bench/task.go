@@ -28,10 +28,11 @@ type Task struct {
 	Official func(n int) error
 }
 
-// Env is what tasks need: servers, clients of both drivers, and how large the large data sets are. Its servers start when
-// a group first asks for them.
+// Env is what tasks need: servers, clients of both drivers, and how large the large data sets are.
+// Its servers start when a group first asks for them.
 type Env struct {
-	// Files is how many of the 100 LDJSON files, and half of how many of the 50 GridFS files, the parallel tasks use.
+	// Files is how many of the 100 LDJSON files, and half of how many of the 50 GridFS files, the
+	// parallel tasks use.
 	Files int
 
 	uri        string // of the real deployment
@@ -51,7 +52,8 @@ func (e *Env) Close() error {
 
 func (e *Env) onClose(f func() error) { e.closers = append(e.closers, f) }
 
-// URI returns the connection string of the server that holds data: $MONGODB_URI, else a mongotest in a process of its own.
+// URI returns the connection string of the server that holds data: $MONGODB_URI, else a mongotest
+// in a process of its own.
 func (e *Env) URI() (string, error) {
 	if e.uri == "" {
 		e.uri = os.Getenv("MONGODB_URI")
@@ -67,7 +69,8 @@ func (e *Env) URI() (string, error) {
 	return e.uri, nil
 }
 
-// Null returns the connection string of the null server, and the address of the bare ping-pong beside it.
+// Null returns the connection string of the null server, and the address of the bare ping-pong
+// beside it.
 func (e *Env) Null() (uri, ping string, err error) {
 	if e.null == "" {
 		lines, stop, err := startChild("null", 2)
@@ -95,7 +98,8 @@ func (e *Env) Clients(uri string) (*allium.Client, *mongo.Client, error) {
 	return ours, theirs, nil
 }
 
-// PingPong returns a function that exchanges messages of the given sizes with a peer that does nothing else.
+// PingPong returns a function that exchanges messages of the given sizes with a peer that does
+// nothing else.
 func (e *Env) PingPong(in, out int) (func(n int) error, error) {
 	_, addr, err := e.Null()
 	if err != nil {
@@ -123,7 +127,8 @@ var groups = []group{
 	{"parallel", parallelTasks},
 }
 
-// Tasks returns the tasks whose names start with one of the prefixes, and sets up only the groups that they are in.
+// Tasks returns the tasks whose names start with one of the prefixes, and sets up only the groups
+// that they are in.
 func Tasks(env *Env, prefixes ...string) ([]Task, error) {
 	var out []Task
 	for _, g := range groups {

@@ -31,14 +31,16 @@ func around(t reflect.Type) []reflect.Type {
 	return []reflect.Type{t, reflect.PointerTo(t), reflect.SliceOf(t), reflect.MapOf(reflect.TypeFor[string](), t), reflect.ArrayOf(1, t)}
 }
 
-// typeConversions are the differences: what only one of the drivers takes. The key is the Go type and the BSON type.
+// typeConversions are the differences: what only one of the drivers takes. The key is the Go type
+// and the BSON type.
 var typeConversions = map[string]string{
 	"bson.JavaScript/string":       "strings are taken for code, as for symbols",
 	"bson.DateTime/64-bit integer": "as for time.Time",
 	"bson.Symbol/binary":           "bytes are no symbol",
 }
 
-// TestTypesAgree decodes values of every BSON type into every type that the packages have for one, and encodes what came of it.
+// TestTypesAgree decodes values of every BSON type into every type that the packages have for one,
+// and encodes what came of it.
 func TestTypesAgree(t *testing.T) {
 	field := func(t reflect.Type) reflect.Type {
 		return reflect.StructOf([]reflect.StructField{{Name: "V", Type: t, Tag: `bson:"v"`}})

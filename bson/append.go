@@ -1,14 +1,14 @@
 package bson
 
-// The Append functions build documents without Go values in between. Each appends to dst and returns the
-// extended slice, as the built-in append does. A document is
+// The Append functions build documents without Go values in between. Each appends to dst and
+// returns the extended slice, as the built-in append does. A document is
 //
 //	start, dst := bson.BeginDocument(dst)
 //	dst = bson.AppendInt32(dst, "ping", 1)
 //	dst = bson.EndDocument(dst, start)
 //
-// None of them checks what it is given: a key must not contain a NUL byte, and strings must be valid UTF-8. AppendValue
-// does check.
+// None of them checks what it is given: a key must not contain a NUL byte, and strings must be
+// valid UTF-8. AppendValue does check.
 
 import (
 	"encoding/binary"
@@ -16,8 +16,8 @@ import (
 	"strconv"
 )
 
-// BeginDocument starts a document (or, for BSON they are the same, an array) and returns where it starts.
-// Finish it with EndDocument.
+// BeginDocument starts a document (or, for BSON they are the same, an array) and returns where it
+// starts. Finish it with EndDocument.
 func BeginDocument(dst []byte) (start int, out []byte) {
 	return len(dst), append(dst, 0, 0, 0, 0)
 }
@@ -78,7 +78,8 @@ func AppendString(dst []byte, key, v string) []byte {
 	return AppendStringValue(AppendHeader(dst, TypeString, key), v)
 }
 
-// AppendBinary appends a binary value; for subtype 2 it writes the inner length that the subtype demands.
+// AppendBinary appends a binary value; for subtype 2 it writes the inner length that the subtype
+// demands.
 func AppendBinary(dst []byte, key string, subtype byte, data []byte) []byte {
 	return AppendBinaryValue(AppendHeader(dst, TypeBinary, key), subtype, data)
 }
@@ -101,8 +102,8 @@ func AppendDateTime(dst []byte, key string, v DateTime) []byte {
 // AppendNull appends null.
 func AppendNull(dst []byte, key string) []byte { return AppendHeader(dst, TypeNull, key) }
 
-// AppendRegex appends a regular expression, with its options in alphabetical order. Like the key, neither part may contain a
-// NUL byte.
+// AppendRegex appends a regular expression, with its options in alphabetical order. Like the key,
+// neither part may contain a NUL byte.
 func AppendRegex(dst []byte, key string, v Regex) []byte {
 	dst = append(AppendHeader(dst, TypeRegex, key), v.Pattern...)
 	dst = append(append(dst, 0), sortOptions(v.Options)...)

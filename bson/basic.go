@@ -244,7 +244,8 @@ func empty[T any](own Type) basic {
 	}
 }
 
-// decText returns a decFunc for the type T, which has one BSON type of its own and takes strings besides.
+// decText returns a decFunc for the type T, which has one BSON type of its own and takes strings
+// besides.
 func decText[T ~string](own Type) decFunc {
 	goType := reflect.TypeFor[T]()
 	return func(d *decoder, t Type, b []byte, p ptr) (int, error) {
@@ -372,7 +373,8 @@ func numberCodec(fl flags) basic {
 	}
 }
 
-// dbRefCodec encodes a DBRef in place, so that one in another counts as a level, and leaves the decoding to its method.
+// dbRefCodec encodes a DBRef in place, so that one in another counts as a level, and leaves the
+// decoding to its method.
 func dbRefCodec(fl flags) basic {
 	t := reflect.TypeFor[DBRef]()
 	return basic{

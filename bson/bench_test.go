@@ -8,7 +8,8 @@ import (
 	"allium/bson"
 )
 
-// benchDoc is a document as services have them: a few of each kind of field, a nested document and arrays.
+// benchDoc is a document as services have them: a few of each kind of field, a nested document and
+// arrays.
 type benchDoc struct {
 	ID      bson.ObjectID `bson:"_id"`
 	Name    string        `bson:"name"`

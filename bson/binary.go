@@ -12,8 +12,8 @@ type Binary struct {
 	Data    []byte
 }
 
-// The binary subtypes that BSON 1.1 and the driver specifications name. Values from BinaryUserDefined on are free
-// for applications.
+// The binary subtypes that BSON 1.1 and the driver specifications name. Values from
+// BinaryUserDefined on are free for applications.
 const (
 	BinaryGeneric     byte = 0x00
 	BinaryFunction    byte = 0x01

@@ -9,7 +9,8 @@ import (
 	"allium/bson"
 )
 
-// A document can be built without any Go value that stands for it: each function appends an element, Begin and End put the length in.
+// A document can be built without any Go value that stands for it: each function appends an
+// element, Begin and End put the length in.
 func ExampleBeginDocument() {
 	start, doc := bson.BeginDocument(nil)
 	doc = bson.AppendString(doc, "name", "Ada")
@@ -113,7 +114,8 @@ func ExampleRaw_Validate() {
 	// true
 }
 
-// Each accessor reports whether the value is of its type; AsInt64 and AsBool take what can be meant by it.
+// Each accessor reports whether the value is of its type; AsInt64 and AsBool take what can be meant
+// by it.
 func ExampleRawValue() {
 	doc, _ := bson.Marshal(bson.D{{Key: "n", Value: int32(5)}, {Key: "s", Value: "text"}, {Key: "on", Value: true},
 		{Key: "id", Value: bson.NilObjectID}, {Key: "x", Value: bson.NewRegex("^a", "")}, {Key: "price", Value: bson.NewDecimal128FromInt64(3)},

@@ -6,7 +6,8 @@ import (
 	"reflect"
 )
 
-// A typeCodec is how variables of one Go type are encoded and decoded, compiled once per type, flags and Options.
+// A typeCodec is how variables of one Go type are encoded and decoded, compiled once per type,
+// flags and Options.
 type typeCodec struct {
 	t      reflect.Type
 	enc    encFunc
@@ -19,8 +20,8 @@ type typeCodec struct {
 // encFunc appends the value of the variable at p to dst, without a key, and returns its type.
 type encFunc func(e *encoder, dst []byte, p ptr) (Type, []byte, error)
 
-// decFunc decodes the value of type t at the start of b into the variable at p and returns how many bytes it took.
-// b ends with the enclosing document's last element.
+// decFunc decodes the value of type t at the start of b into the variable at p and returns how many
+// bytes it took. b ends with the enclosing document's last element.
 type decFunc func(d *decoder, t Type, b []byte, p ptr) (int, error)
 
 // op is a basic operation that struct programs do without a call.
@@ -44,7 +45,8 @@ var opTypes = [...]Type{
 	opObjectID: TypeObjectID, opTime: TypeDateTime,
 }
 
-// encoder returns enc, or while the codec is still being compiled (the type is recursive) a function that will call it.
+// encoder returns enc, or while the codec is still being compiled (the type is recursive) a
+// function that will call it.
 func (tc *typeCodec) encoder() encFunc {
 	if tc.enc != nil {
 		return tc.enc
@@ -109,8 +111,8 @@ var (
 	typeZeroer           = reflect.TypeFor[zeroer]()
 )
 
-// compile fills in tc. The order is the package's precedence: the user's codecs, the basic types, methods, and
-// what the kind of the type says.
+// compile fills in tc. The order is the package's precedence: the user's codecs, the basic types,
+// methods, and what the kind of the type says.
 func (cm *compiler) compile(tc *typeCodec, fl flags) {
 	t := tc.t
 	if b, ok := basicCodecs(t, fl); ok {
@@ -157,8 +159,8 @@ func (cm *compiler) compileKind(tc *typeCodec, fl flags) {
 	}
 }
 
-// fail makes every use of the codec fail, for a type that cannot be encoded or decoded: it may lie in a struct
-// whose field is never set.
+// fail makes every use of the codec fail, for a type that cannot be encoded or decoded: it may lie
+// in a struct whose field is never set.
 func (tc *typeCodec) fail(err error) {
 	t := tc.t
 	tc.enc = func(_ *encoder, dst []byte, _ ptr) (Type, []byte, error) {
@@ -169,8 +171,9 @@ func (tc *typeCodec) fail(err error) {
 	}
 }
 
-// useMethods puts the type's own methods, if it has some, before what its kind says. Methods of a pointer receiver
-// count: everything is encoded by its address. Pointers and interfaces are left to what they point to or hold.
+// useMethods puts the type's own methods, if it has some, before what its kind says. Methods of a
+// pointer receiver count: everything is encoded by its address. Pointers and interfaces are left to
+// what they point to or hold.
 func (cm *compiler) useMethods(tc *typeCodec) {
 	t := tc.t
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {

@@ -225,7 +225,8 @@ type tree2 struct{ A *tree2 }
 
 type role uint8
 
-// TestNamedBytes: only bytes are binary. A slice of an enumeration is an array of numbers, so that queries find them.
+// TestNamedBytes: only bytes are binary. A slice of an enumeration is an array of numbers, so that
+// queries find them.
 func TestNamedBytes(t *testing.T) {
 	type bytes []byte
 	type roles struct {

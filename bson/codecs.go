@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// Codecs is an immutable set of codecs for Go types, for Options.Codecs. They come before everything that the package
-// knows about a type, methods like MarshalBSONValue included. Make a set once and use it again: what is compiled for it
-// is kept for good.
+// Codecs is an immutable set of codecs for Go types, for Options.Codecs. They come before
+// everything that the package knows about a type, methods like MarshalBSONValue included. Make a
+// set once and use it again: what is compiled for it is kept for good.
 type Codecs struct {
 	types      map[reflect.Type]*userCodec
 	interfaces []*userCodec // for interface types: every type that implements one is encoded with it
@@ -25,12 +25,13 @@ type userCodec struct {
 
 // CodecFor returns a codec for the Go type T.
 //
-// encode appends the BSON value (without a key; see AppendStringValue and its siblings) to dst and returns its type and
-// the extended slice. A nil pointer or interface becomes null without it. decode makes a T of a value, whose bytes it
-// must copy if it keeps them. Either function may be nil: then that direction stays as it is without the codec.
+// encode appends the BSON value (without a key; see AppendStringValue and its siblings) to dst and
+// returns its type and the extended slice. A nil pointer or interface becomes null without it.
+// decode makes a T of a value, whose bytes it must copy if it keeps them. Either function may be
+// nil: then that direction stays as it is without the codec.
 //
-// If T is an interface type, encode is used for every type that implements it and has no codec of its own, and
-// decode for variables of type T.
+// If T is an interface type, encode is used for every type that implements it and has no codec of
+// its own, and decode for variables of type T.
 func CodecFor[T any](encode func(dst []byte, v T) (Type, []byte, error), decode func(v RawValue) (T, error)) Codec {
 	u := &userCodec{t: reflect.TypeFor[T]()}
 	if encode != nil {
@@ -68,8 +69,8 @@ func NewCodecs(codecs ...Codec) (*Codecs, error) {
 	return c, nil
 }
 
-// lookup returns the user's codec for values of type t, or nil. byInterface tells that it is one for an interface type
-// that t implements.
+// lookup returns the user's codec for values of type t, or nil. byInterface tells that it is one
+// for an interface type that t implements.
 func (c *Codecs) lookup(t reflect.Type) (u *userCodec, byInterface bool) {
 	if c == nil {
 		return nil, false

@@ -8,8 +8,9 @@ import (
 	"math/big"
 )
 
-// Equal reports whether a and b are identical documents: the same keys in the same order with values of the same
-// types and the same bytes. Use Compare for the server's idea of equality, where 1 equals 1.0.
+// Equal reports whether a and b are identical documents: the same keys in the same order with
+// values of the same types and the same bytes. Use Compare for the server's idea of equality, where
+// 1 equals 1.0.
 func Equal(a, b Raw) bool { return bytes.Equal(a, b) }
 
 // Equal reports whether v and other are identical: the same type and the same bytes.
@@ -17,8 +18,8 @@ func (v RawValue) Equal(other RawValue) bool {
 	return v.Type == other.Type && bytes.Equal(v.Value, other.Value)
 }
 
-// Compare returns -1, 0 or +1 as a sorts before, with or after b in the server's total order (without a
-// collation):
+// Compare returns -1, 0 or +1 as a sorts before, with or after b in the server's total order
+// (without a collation):
 //
 //   - MinKey; no value and undefined; null; numbers; strings and symbols; documents; arrays; binary; ObjectID;
 //     booleans; dates; timestamps; regular expressions; DBPointers; code; code with scope; MaxKey
@@ -117,7 +118,8 @@ func sortRank(t Type) int {
 	return 127
 }
 
-// compareBody returns the elements that remain to be compared once compareScalars is not done with a value.
+// compareBody returns the elements that remain to be compared once compareScalars is not done with
+// a value.
 func compareBody(v RawValue) []byte {
 	if v.Type == TypeCodeWithScope {
 		_, scope, _ := v.codeAndScope()
@@ -126,8 +128,8 @@ func compareBody(v RawValue) []byte {
 	return Raw(v.Value).body()
 }
 
-// compareScalars compares what needs no descent. It is not done if a and b are documents, arrays or code with
-// scope that are equal so far.
+// compareScalars compares what needs no descent. It is not done if a and b are documents, arrays or
+// code with scope that are equal so far.
 func compareScalars(a, b RawValue) (c int, done bool) {
 	rank := sortRank(a.Type)
 	if c := compareOrdered(rank, sortRank(b.Type)); c != 0 {
@@ -158,7 +160,8 @@ func compareScalars(a, b RawValue) (c int, done bool) {
 		y, _ := b.Timestamp()
 		return x.Compare(y), true
 	case 50:
-		// Both are a pattern and options with a NUL after each, which sorts before every other byte.
+		// Both are a pattern and options with a NUL after each, which sorts before every other
+		// byte.
 		return bytes.Compare(a.Value, b.Value), true
 	case 65:
 		x, _, _ := a.codeAndScope()
@@ -256,7 +259,8 @@ func compareDecimalDouble(d Decimal128, f float64) int {
 		return c
 	}
 	c, exponent := d.unpack()
-	// Magnitudes that no finite double has are decided without building numbers of thousands of digits.
+	// Magnitudes that no finite double has are decided without building numbers of thousands of
+	// digits.
 	switch magnitude := c.digitCount() + exponent; {
 	case magnitude > 309:
 		return sign

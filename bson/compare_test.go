@@ -35,7 +35,8 @@ func codeWithScopeValue(code string, scope RawValue) RawValue {
 	return value(TypeCodeWithScope, b)
 }
 
-// TestCompareOrder compares each with each of a list that is in the server's order. Values in one line are equal.
+// TestCompareOrder compares each with each of a list that is in the server's order. Values in one
+// line are equal.
 func TestCompareOrder(t *testing.T) {
 	regex := func(pattern, options string) RawValue {
 		return value(TypeRegex, []byte(pattern+"\x00"+options+"\x00"))

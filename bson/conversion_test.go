@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestConversions decodes values into variables of other types, as the table in the package's documentation has it. The
-// value "refused" stands for an error.
+// TestConversions decodes values into variables of other types, as the table in the package's
+// documentation has it. The value "refused" stands for an error.
 func TestConversions(t *testing.T) {
 	type refused struct{}
 	id := ObjectID{1, 2, 3}

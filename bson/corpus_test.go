@@ -276,8 +276,8 @@ func checkJSON(t *testing.T, what, want string, got []byte) {
 	}
 }
 
-// normalJSON writes JSON in one way: without white space, with one kind of escape sequence and of number. The
-// order of the keys stays.
+// normalJSON writes JSON in one way: without white space, with one kind of escape sequence and of
+// number. The order of the keys stays.
 func normalJSON(t *testing.T, text []byte) string {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(text))

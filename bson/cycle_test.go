@@ -21,7 +21,8 @@ type holder struct {
 // embedding has the MarshalJSON of the D that it embeds.
 type embedding struct{ bson.D }
 
-// cycles returns values that contain themselves, in every way that leads through a type of this package.
+// cycles returns values that contain themselves, in every way that leads through a type of this
+// package.
 func cycles() map[string]any {
 	d := bson.D{{Key: "x"}}
 	d[0].Value = d
@@ -66,7 +67,8 @@ func cycles() map[string]any {
 		"pointer to itself": bson.D{{Key: "p", Value: self}}}
 }
 
-// Values that contain themselves are errors or notes. A stack that overflows cannot be recovered from.
+// Values that contain themselves are errors or notes. A stack that overflows cannot be recovered
+// from.
 func TestValuesThatContainThemselves(t *testing.T) {
 	for name, v := range cycles() {
 		if text, err := json.Marshal(v); err == nil {

@@ -14,15 +14,15 @@ func NewDateTime(t time.Time) DateTime { return DateTime(t.UnixMilli()) }
 // Time returns d as a time.Time in UTC.
 func (d DateTime) Time() time.Time { return time.UnixMilli(int64(d)).UTC() }
 
-// String returns d as RFC 3339 writes it, for example 2026-08-01T12:00:00.25Z, in UTC; a year before 0 or after
-// 9999 as Go's time package writes it.
+// String returns d as RFC 3339 writes it, for example 2026-08-01T12:00:00.25Z, in UTC; a year
+// before 0 or after 9999 as Go's time package writes it.
 func (d DateTime) String() string { return d.Time().Format(time.RFC3339Nano) }
 
 // Compare returns -1, 0 or +1 as d is before, equal to or after other.
 func (d DateTime) Compare(other DateTime) int { return compareOrdered(d, other) }
 
-// MarshalText returns what String returns, or an error if RFC 3339 has no form for the year. In JSON, d is a string of
-// it.
+// MarshalText returns what String returns, or an error if RFC 3339 has no form for the year. In
+// JSON, d is a string of it.
 func (d DateTime) MarshalText() ([]byte, error) { return d.Time().MarshalText() }
 
 // UnmarshalText parses a time as RFC 3339 writes it, cut down to milliseconds.
@@ -55,9 +55,11 @@ const (
 	epochDay     = 719468       // days from 0000-03-01 to 1970-01-01
 )
 
-// appendRFC3339 appends d, which must lie between the epoch and the year 9999, with milliseconds if it has some.
+// appendRFC3339 appends d, which must lie between the epoch and the year 9999, with milliseconds if
+// it has some.
 func (d DateTime) appendRFC3339(dst []byte) []byte {
-	// The year starts in March here, so that the leap day is its last one and the months' lengths have a pattern.
+	// The year starts in March here, so that the leap day is its last one and the months' lengths
+	// have a pattern.
 	ms, day := int(d%millisPerDay), int(d/millisPerDay)+epochDay
 	era, dayOfEra := day/daysPerEra, day%daysPerEra
 	yearOfEra := (dayOfEra - dayOfEra/1460 + dayOfEra/36524 - dayOfEra/(daysPerEra-1)) / 365
@@ -83,8 +85,8 @@ func (d DateTime) appendRFC3339(dst []byte) []byte {
 
 func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// parseDateTime parses a date as RFC 3339 has it; digits after the milliseconds are cut off. With lenient the zone
-// may do without its colon, as old versions of mongoexport wrote it.
+// parseDateTime parses a date as RFC 3339 has it; digits after the milliseconds are cut off. With
+// lenient the zone may do without its colon, as old versions of mongoexport wrote it.
 func parseDateTime(s []byte, lenient bool) (ms int64, ok bool) {
 	if len(s) < len("0000-00-00T00:00:00Z") || s[4] != '-' || s[7] != '-' || s[10]|0x20 != 't' || s[13] != ':' || s[16] != ':' {
 		return 0, false

@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// DBRef refers to a document in another collection by convention (specification: DBRef): it is an embedded document
-// with the keys $ref, $id and, if need be, $db, which the server does not follow by itself. It has nothing to do
-// with DBPointer.
+// DBRef refers to a document in another collection by convention (specification: DBRef): it is an
+// embedded document with the keys $ref, $id and, if need be, $db, which the server does not follow
+// by itself. It has nothing to do with DBPointer.
 //
-// As a field's type, it is encoded with its keys in the order that the convention asks for, and decoded from any order.
-// In a variable of type any, a document stays a document; use ParseDBRef. The default options are used for what is in
-// ID and Extra.
+// As a field's type, it is encoded with its keys in the order that the convention asks for, and
+// decoded from any order. In a variable of type any, a document stays a document; use ParseDBRef.
+// The default options are used for what is in ID and Extra.
 type DBRef struct {
 	Collection string // $ref
 	ID         any    // $id: the _id of the document, of any type
@@ -22,8 +22,8 @@ type DBRef struct {
 
 var errNotDBRef = errors.New("bson: document is no DBRef")
 
-// ParseDBRef returns the DBRef in a document, whose keys may be in any order. It is an error if $ref or $id is missing,
-// or if $ref or $db is not a string.
+// ParseDBRef returns the DBRef in a document, whose keys may be in any order. It is an error if
+// $ref or $id is missing, or if $ref or $db is not a string.
 func ParseDBRef(doc Raw) (DBRef, error) {
 	var ref DBRef
 	err := ref.UnmarshalBSON(doc)
@@ -107,7 +107,8 @@ func (ref *DBRef) UnmarshalBSON(data []byte) error {
 // MarshalJSON returns ref as a JSON object, as D.MarshalJSON does.
 func (ref DBRef) MarshalJSON() ([]byte, error) { return ref.D().MarshalJSON() }
 
-// UnmarshalJSON reads an object of JSON or Extended JSON. As encoding/json wants it, null changes nothing.
+// UnmarshalJSON reads an object of JSON or Extended JSON. As encoding/json wants it, null changes
+// nothing.
 func (ref *DBRef) UnmarshalJSON(text []byte) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return nil

@@ -86,7 +86,8 @@ func TestDBRefProseDecoding2ExtraFields(t *testing.T) {
 	})
 }
 
-// outOfOrder are the documents that decoding 3 and encoding 3 share, and what the latter makes of them.
+// outOfOrder are the documents that decoding 3 and encoding 3 share, and what the latter makes of
+// them.
 var outOfOrder = []struct {
 	doc   bson.D
 	want  bson.DBRef

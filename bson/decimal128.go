@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Decimal128 is an IEEE 754-2008 decimal floating point number of up to 34 significant digits, in BID encoding
-// (specification: BSON Decimal128). It is a value to store and to carry: it has no arithmetic. Go through
-// BigInt to calculate with one.
+// Decimal128 is an IEEE 754-2008 decimal floating point number of up to 34 significant digits, in
+// BID encoding (specification: BSON Decimal128). It is a value to store and to carry: it has no
+// arithmetic. Go through BigInt to calculate with one.
 //
-// Two Decimal128 that are equal as numbers can differ in their bits (1.0 and 1.00 have different exponents), so
-// compare them with Compare, not with ==. The zero value is 0E-6176, which is a zero.
+// Two Decimal128 that are equal as numbers can differ in their bits (1.0 and 1.00 have different
+// exponents), so compare them with Compare, not with ==. The zero value is 0E-6176, which is a
+// zero.
 type Decimal128 struct {
 	hi, lo uint64
 }
@@ -33,9 +34,9 @@ const (
 	decimalBias     = 6176
 )
 
-// ErrDecimal128Syntax, ErrDecimal128Range and ErrDecimal128Inexact are the reasons for which there is no
-// Decimal128 for a text or number: it is not a number, its exponent is out of range, or it has more significant
-// digits than fit.
+// ErrDecimal128Syntax, ErrDecimal128Range and ErrDecimal128Inexact are the reasons for which there
+// is no Decimal128 for a text or number: it is not a number, its exponent is out of range, or it
+// has more significant digits than fit.
 var (
 	ErrDecimal128Syntax  = errors.New("not a decimal number")
 	ErrDecimal128Range   = errors.New("exponent out of range")
@@ -53,8 +54,9 @@ func NewDecimal128FromInt64(n int64) Decimal128 {
 	return packDecimal(false, uint128{lo: uint64(n)}, 0)
 }
 
-// NewDecimal128FromBigInt returns coefficient * 10^exponent. Where the exponent or the digits do not fit, it uses
-// another pair of the same value; if there is none, the error is ErrDecimal128Range or ErrDecimal128Inexact.
+// NewDecimal128FromBigInt returns coefficient * 10^exponent. Where the exponent or the digits do
+// not fit, it uses another pair of the same value; if there is none, the error is
+// ErrDecimal128Range or ErrDecimal128Inexact.
 func NewDecimal128FromBigInt(coefficient *big.Int, exponent int) (Decimal128, error) {
 	// Far beyond any representable number the digits need not be looked at.
 	if coefficient.BitLen() > 1<<16 {
@@ -78,7 +80,8 @@ func (d Decimal128) Bits() (hi, lo uint64) { return d.hi, d.lo }
 // IsNaN reports whether d is not a number.
 func (d Decimal128) IsNaN() bool { return d.hi&decimalNaN == decimalNaN }
 
-// IsInf reports whether d is an infinity: a positive one for sign > 0, a negative one for sign < 0, any for 0.
+// IsInf reports whether d is an infinity: a positive one for sign > 0, a negative one for sign < 0,
+// any for 0.
 func (d Decimal128) IsInf(sign int) bool {
 	if d.hi&decimalNaN != decimalInfinity {
 		return false
@@ -86,8 +89,8 @@ func (d Decimal128) IsInf(sign int) bool {
 	return sign == 0 || sign < 0 == d.negative()
 }
 
-// IsZero reports whether d is the zero value of its type. A zero with another exponent or sign is one to Sign
-// but not to IsZero, so that omitempty keeps it.
+// IsZero reports whether d is the zero value of its type. A zero with another exponent or sign is
+// one to Sign but not to IsZero, so that omitempty keeps it.
 func (d Decimal128) IsZero() bool { return d == Decimal128{} }
 
 // Sign returns -1, 0 or +1 as d is below zero, a zero or not a number, or above zero.
@@ -108,8 +111,8 @@ func (d Decimal128) Sign() int {
 
 func (d Decimal128) negative() bool { return d.hi&decimalSign != 0 }
 
-// unpack returns the coefficient and the exponent of a finite d. A coefficient that is not canonical, that is one
-// of more than 34 digits, counts as zero, as IEEE 754 has it.
+// unpack returns the coefficient and the exponent of a finite d. A coefficient that is not
+// canonical, that is one of more than 34 digits, counts as zero, as IEEE 754 has it.
 func (d Decimal128) unpack() (coefficient uint128, exponent int) {
 	if d.hi>>61&3 == 3 {
 		return uint128{}, int(d.hi>>47&0x3FFF) - decimalBias
@@ -129,8 +132,8 @@ func packDecimal(negative bool, coefficient uint128, exponent int) Decimal128 {
 	return d
 }
 
-// BigInt returns d as coefficient * 10^exponent. It reports an error for NaN and the infinities. The sign of a
-// negative zero is lost.
+// BigInt returns d as coefficient * 10^exponent. It reports an error for NaN and the infinities.
+// The sign of a negative zero is lost.
 func (d Decimal128) BigInt() (coefficient *big.Int, exponent int, err error) {
 	if d.hi&decimalInfinity == decimalInfinity {
 		return nil, 0, fmt.Errorf("bson: decimal %s has no coefficient", d)
@@ -181,9 +184,10 @@ func (d Decimal128) Float64() float64 {
 	return f
 }
 
-// ParseDecimal128 parses a number as the specification "BSON Decimal128" writes it: digits with an optional point,
-// sign and exponent, or Infinity, Inf or NaN in any case. The text's exponent is kept where possible. The result
-// is exact or there is an error: ErrDecimal128Syntax, ErrDecimal128Range or ErrDecimal128Inexact.
+// ParseDecimal128 parses a number as the specification "BSON Decimal128" writes it: digits with an
+// optional point, sign and exponent, or Infinity, Inf or NaN in any case. The text's exponent is
+// kept where possible. The result is exact or there is an error: ErrDecimal128Syntax,
+// ErrDecimal128Range or ErrDecimal128Inexact.
 func ParseDecimal128(s string) (Decimal128, error) {
 	d, err := parseDecimal(s)
 	if err != nil {
@@ -269,8 +273,8 @@ func parseSpecialDecimal(s string, negative bool) (Decimal128, error) {
 	return d, nil
 }
 
-// decimalDigits collects digits, most significant first: the first 34 significant ones as a coefficient, and of
-// the rest how many there were and whether they were all zeros.
+// decimalDigits collects digits, most significant first: the first 34 significant ones as a
+// coefficient, and of the rest how many there were and whether they were all zeros.
 type decimalDigits struct {
 	coefficient uint128
 	n           int   // significant digits in coefficient
@@ -316,8 +320,9 @@ func (p *decimalDigits) finish(negative bool, exponent int64) (Decimal128, error
 	return packDecimal(negative, c, int(exponent)), nil
 }
 
-// String returns d as the specification "BSON Decimal128" writes it: plain where the exponent allows, else in
-// exponential notation, so that parsing it gives d again (but for what NaN and non-canonical zeros carry).
+// String returns d as the specification "BSON Decimal128" writes it: plain where the exponent
+// allows, else in exponential notation, so that parsing it gives d again (but for what NaN and
+// non-canonical zeros carry).
 func (d Decimal128) String() string {
 	var buf [48]byte
 	return string(d.append(buf[:0]))
@@ -390,8 +395,9 @@ func (d *Decimal128) UnmarshalJSON(text []byte) error {
 	})
 }
 
-// Compare returns -1, 0 or +1 as d is less than, equal to or greater than other, as numbers: 1.0 equals 1.00, and
-// the two zeros are equal. As in the server's order NaN equals NaN and is less than every other number.
+// Compare returns -1, 0 or +1 as d is less than, equal to or greater than other, as numbers: 1.0
+// equals 1.00, and the two zeros are equal. As in the server's order NaN equals NaN and is less
+// than every other number.
 func (d Decimal128) Compare(other Decimal128) int {
 	if d.IsNaN() || other.IsNaN() {
 		return compareBool(!d.IsNaN(), !other.IsNaN())

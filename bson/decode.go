@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A decoder is the state of decoding one document: the options, how deep it is, and the memory for what it makes.
+// A decoder is the state of decoding one document: the options, how deep it is, and the memory for
+// what it makes.
 type decoder struct {
 	cfg   *config
 	data  []byte // the whole input
@@ -48,7 +49,8 @@ func (d *decoder) stop() {
 	*d = decoder{counts: d.counts[:0], elems: d.elems[:0], floats: d.floats, int32s: d.int32s, int64s: d.int64s, ids: d.ids}
 }
 
-// enter returns the elements of the document or array at the start of b and its size. leave comes after it.
+// enter returns the elements of the document or array at the start of b and its size. leave comes
+// after it.
 func (d *decoder) enter(b []byte) (body []byte, size int, err error) {
 	if d.depth >= d.cfg.maxDepth {
 		return nil, 0, errTooDeep
@@ -59,8 +61,8 @@ func (d *decoder) enter(b []byte) (body []byte, size int, err error) {
 
 func (d *decoder) leave() { d.depth-- }
 
-// enterCounted is enter for a value that must be of the type want. It counts the elements, and every frame at this level is in
-// order then.
+// enterCounted is enter for a value that must be of the type want. It counts the elements, and
+// every frame at this level is in order then.
 func (d *decoder) enterCounted(want, t Type, b []byte) (body []byte, n, size int, err error) {
 	if t != want {
 		return nil, 0, 0, errWrongType

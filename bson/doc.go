@@ -1,17 +1,18 @@
 // Package bson encodes and decodes BSON 1.1 and MongoDB Extended JSON.
 //
-// Marshal and Unmarshal convert between documents and Go values: structs, maps, D (an ordered document), M (a map) and A
-// (an array). Raw is a document left as its bytes, read where it lies; the Append functions build documents without Go
-// values. Encoder and Decoder are for streams of documents, MarshalExtJSON and UnmarshalExtJSON for Extended JSON.
-// Options, a value whose methods are the same functions, changes the defaults.
+// Marshal and Unmarshal convert between documents and Go values: structs, maps, D (an ordered
+// document), M (a map) and A (an array). Raw is a document left as its bytes, read where it lies;
+// the Append functions build documents without Go values. Encoder and Decoder are for streams of
+// documents, MarshalExtJSON and UnmarshalExtJSON for Extended JSON. Options, a value whose methods
+// are the same functions, changes the defaults.
 //
-// All functions are safe for concurrent use, as long as nobody writes to their arguments meanwhile. What Unmarshal
-// makes shares no memory with its input.
+// All functions are safe for concurrent use, as long as nobody writes to their arguments meanwhile.
+// What Unmarshal makes shares no memory with its input.
 //
 // # Types
 //
-// What a Go type becomes, and what its variables take when decoding besides that. Null and undefined fit everywhere: they
-// set the variable to its zero value.
+// What a Go type becomes, and what its variables take when decoding besides that. Null and
+// undefined fit everywhere: they set the variable to its zero value.
 //
 //	Go type                        BSON type                     also decodes from
 //	-----------------------------  ----------------------------  -----------------------------------------
@@ -65,9 +66,10 @@
 //	undefined          Undefined       javascript         JavaScript   min key            MinKey
 //	ObjectID           ObjectID        symbol             Symbol       max key            MaxKey
 //
-// Types can say themselves what they become: with MarshalBSONValue and UnmarshalBSONValue (any value; see ValueMarshaler)
-// or MarshalBSON and UnmarshalBSON (a document; see Marshaler). Options.Codecs says it for types of other people, and comes
-// first. The keys of maps are strings, integers (in decimal) or types with MarshalKey or MarshalText.
+// Types can say themselves what they become: with MarshalBSONValue and UnmarshalBSONValue (any
+// value; see ValueMarshaler) or MarshalBSON and UnmarshalBSON (a document; see Marshaler).
+// Options.Codecs says it for types of other people, and comes first. The keys of maps are strings,
+// integers (in decimal) or types with MarshalKey or MarshalText.
 //
 // # Structs
 //
@@ -81,12 +83,13 @@
 //	Base            `bson:",inline"`         // the keys of a struct, a pointer to one, or a map among the others
 //	Cache map[string]int `bson:"-"`          // not there at all
 //
-// minsize and truncate also hold for what is inside the field. Embedded structs are fields like others, with their type's
-// name, unless they are inline. Of two fields with one key the one less deep inline wins; at the same depth it is an
-// error. An inline map takes the keys that no field has, and is written last. Fields that are not exported are left alone.
+// minsize and truncate also hold for what is inside the field. Embedded structs are fields like
+// others, with their type's name, unless they are inline. Of two fields with one key the one less
+// deep inline wins; at the same depth it is an error. An inline map takes the keys that no field
+// has, and is written last. Fields that are not exported are left alone.
 //
-// A key that has no field in its own spelling is tried in lower case. Other keys are skipped, or an error with
-// Options.DisallowUnknownFields.
+// A key that has no field in its own spelling is tried in lower case. Other keys are skipped, or an
+// error with Options.DisallowUnknownFields.
 //
 // # Defaults
 //
@@ -94,31 +97,35 @@
 //     Options.NilSliceAsNull and its siblings.
 //   - Times decode in UTC.
 //   - Strings and keys must be valid UTF-8, and keys without NUL, in both directions.
-//   - Decoding changes what it finds: fields and map entries that the document does not have stay. Slices are always new;
-//     a pointer that is not nil is followed, also one that an interface holds; a map that is not nil is added to.
-//   - A key that is twice in a document: the last one wins in structs and maps, D has both. Options.DisallowDuplicateKeys
-//     makes it an error.
-//   - A number that does not fit is an error, be it out of range, with a fraction, or with more precision than there is
-//     room for. A time is cut down to milliseconds.
-//   - Documents nest 200 levels deep at most, see Options.MaxDepth; a Go value that contains itself runs into that too.
+//   - Decoding changes what it finds: fields and map entries that the document does not have stay.
+//     Slices are always new; a pointer that is not nil is followed, also one that an interface
+//     holds; a map that is not nil is added to.
+//   - A key that is twice in a document: the last one wins in structs and maps, D has both.
+//     Options.DisallowDuplicateKeys makes it an error.
+//   - A number that does not fit is an error, be it out of range, with a fraction, or with more
+//     precision than there is room for. A time is cut down to milliseconds.
+//   - Documents nest 200 levels deep at most, see Options.MaxDepth; a Go value that contains itself
+//     runs into that too.
 //
-// Errors of encoding are an *EncodeError, those of decoding a *DecodeError. Both have the path ("items.3.price") and the
-// types.
+// Errors of encoding are an *EncodeError, those of decoding a *DecodeError. Both have the path
+// ("items.3.price") and the types.
 //
 // # Differences from the official driver
 //
-// Models that work with the official driver (go.mongodb.org/mongo-driver/v2) work unchanged, with these differences:
+// Models that work with the official driver (go.mongodb.org/mongo-driver/v2) work unchanged, with
+// these differences:
 //
 //   - nil slices, maps and bytes are empty, not null (see above).
-//   - Whole numbers that a float cannot hold exactly, and NaN as a json.Number, are errors; NaN fits into a float32.
+//   - Whole numbers that a float cannot hold exactly, and NaN as a json.Number, are errors; NaN
+//     fits into a float32.
 //   - Methods with pointer receivers are found on every value, not only on addressable ones.
 //   - Opaque structs with text methods are strings; there they are empty documents.
-//   - Decoding a slice makes a new one instead of writing into the old one's memory; a null in a variable of type any leaves
-//     nil there, whatever it held.
+//   - Decoding a slice makes a new one instead of writing into the old one's memory; a null in a
+//     variable of type any leaves nil there, whatever it held.
 //   - A null does not reach UnmarshalBSON; other values than documents and arrays there are errors.
 //   - Strings and keys with invalid UTF-8 are errors; for decoding see Options.AllowInvalidUTF8.
-//   - encoding/json writes timestamps, binaries, regular expressions and other types that JSON has nothing for as Extended JSON,
-//     there as Go structs.
+//   - encoding/json writes timestamps, binaries, regular expressions and other types that JSON has
+//     nothing for as Extended JSON, there as Go structs.
 //   - omitzero exists. Options are part of what codecs are cached by.
 //   - There is no registry of encoders and decoders by kind: Options and CodecFor take its place.
 package bson

@@ -58,9 +58,9 @@ func (d *D) Delete(key string) bool {
 	return len(*d) < n
 }
 
-// Lookup returns the value at the path, one key per level, and whether there is one. It goes down through D, M,
-// map[string]any, A and []any, where a key is an index in decimal, and Raw and RawValue, out of which it returns a
-// RawValue.
+// Lookup returns the value at the path, one key per level, and whether there is one. It goes down
+// through D, M, map[string]any, A and []any, where a key is an index in decimal, and Raw and
+// RawValue, out of which it returns a RawValue.
 func (d D) Lookup(path ...string) (any, bool) { return lookup(d, path) }
 
 // Lookup returns the value at the path as D.Lookup does.
@@ -113,8 +113,8 @@ func (d D) All() iter.Seq2[string, any] {
 	}
 }
 
-// M returns the elements of d as an M. The documents inside stay what they are. Of elements with the same key
-// the last one wins.
+// M returns the elements of d as an M. The documents inside stay what they are. Of elements with
+// the same key the last one wins.
 func (d D) M() M {
 	m := make(M, len(d))
 	for _, e := range d {
@@ -132,8 +132,8 @@ func (m M) D() D {
 	return d
 }
 
-// Convert turns any value that has a BSON form into another one by way of BSON: structs into documents and back, a D
-// into an M (the documents inside become D), a Raw into a struct.
+// Convert turns any value that has a BSON form into another one by way of BSON: structs into
+// documents and back, a D into an M (the documents inside become D), a Raw into a struct.
 func Convert[T any](v any) (T, error) {
 	var t T
 	encoded, err := MarshalValue(v)
@@ -144,8 +144,8 @@ func Convert[T any](v any) (T, error) {
 	return t, err
 }
 
-// String returns d as relaxed Extended JSON, with every M in it sorted by key, or a note in angle brackets if it
-// cannot be encoded.
+// String returns d as relaxed Extended JSON, with every M in it sorted by key, or a note in angle
+// brackets if it cannot be encoded.
 func (d D) String() string { return relaxed(d) }
 
 // String returns m as D.String does.
@@ -165,7 +165,8 @@ func relaxed(v any) string {
 	return string(text)
 }
 
-// sortMaps returns v with every M in it as a D. It gives up on what nests too deep to be encoded, which may be cyclic.
+// sortMaps returns v with every M in it as a D. It gives up on what nests too deep to be encoded,
+// which may be cyclic.
 func sortMaps(v any, depth int) (sorted any, ok bool) {
 	if depth++; depth > DefaultMaxDepth {
 		return nil, false
@@ -199,8 +200,9 @@ func sortMaps(v any, depth int) (sorted any, ok bool) {
 	return v, true
 }
 
-// MarshalJSON returns d as a JSON object with the keys in order and each value as encoding/json writes it: an ObjectID
-// is a string then, for example. For JSON that keeps the types, use MarshalExtJSON.
+// MarshalJSON returns d as a JSON object with the keys in order and each value as encoding/json
+// writes it: an ObjectID is a string then, for example. For JSON that keeps the types, use
+// MarshalExtJSON.
 func (d D) MarshalJSON() ([]byte, error) {
 	if d == nil {
 		return []byte("null"), nil
@@ -208,7 +210,8 @@ func (d D) MarshalJSON() ([]byte, error) {
 	return appendJSON(nil, d, 0)
 }
 
-// UnmarshalJSON reads an object of JSON or Extended JSON, with documents inside as D and arrays as A.
+// UnmarshalJSON reads an object of JSON or Extended JSON, with documents inside as D and arrays as
+// A.
 func (d *D) UnmarshalJSON(text []byte) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return nil
@@ -216,8 +219,8 @@ func (d *D) UnmarshalJSON(text []byte) error {
 	return UnmarshalExtJSON(text, d)
 }
 
-// appendJSON goes down through documents and arrays itself, because encoding/json goes through the text of every
-// MarshalJSON once more. depth is how many documents and arrays are around v.
+// appendJSON goes down through documents and arrays itself, because encoding/json goes through the
+// text of every MarshalJSON once more. depth is how many documents and arrays are around v.
 func appendJSON(dst []byte, v any, depth int) ([]byte, error) {
 	var err error
 	switch v := v.(type) {
@@ -266,9 +269,10 @@ func appendJSON(dst []byte, v any, depth int) ([]byte, error) {
 	return append(dst, text...), err
 }
 
-// ends reports whether a value that encoding/json will walk through nests no deeper than the given number of documents and arrays,
-// reached through no more than so many pointers and interfaces. A D in it comes back to appendJSON by its method, where
-// encoding/json does not see that it has been there.
+// ends reports whether a value that encoding/json will walk through nests no deeper than the given
+// number of documents and arrays, reached through no more than so many pointers and interfaces. A D
+// in it comes back to appendJSON by its method, where encoding/json does not see that it has been
+// there.
 func ends(v reflect.Value, levels, hops int) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -317,7 +321,8 @@ func ends(v reflect.Value, levels, hops int) bool {
 
 var typeJSONMarshaler = reflect.TypeFor[json.Marshaler]()
 
-// callsAppendJSON reports whether the MarshalJSON of a type may be that of D: it is a type of this package, or embeds another type.
+// callsAppendJSON reports whether the MarshalJSON of a type may be that of D: it is a type of this
+// package, or embeds another type.
 func callsAppendJSON(t reflect.Type) bool {
 	if t == reflect.TypeFor[D]() || t == reflect.TypeFor[DBRef]() {
 		return true

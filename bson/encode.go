@@ -32,7 +32,8 @@ func (e *encoder) enter() error {
 
 func (e *encoder) leave() { e.depth-- }
 
-// checkKey returns an error if key cannot be a key. Keys come out of maps and D: they may hold anything.
+// checkKey returns an error if key cannot be a key. Keys come out of maps and D: they may hold
+// anything.
 func checkKey(key string) error {
 	if plainKey(viewBytes(key)) {
 		return nil
@@ -71,8 +72,8 @@ func appendText(dst []byte, s string) ([]byte, error) {
 	return dst, nil
 }
 
-// grow makes room for n more bytes. It at least doubles dst, where append adds a quarter to a large slice: a document of
-// megabytes would be copied many times over.
+// grow makes room for n more bytes. It at least doubles dst, where append adds a quarter to a large
+// slice: a document of megabytes would be copied many times over.
 func grow(dst []byte, n int) []byte { return slices.Grow(dst, max(n, cap(dst))) }
 
 func appendCString(dst []byte, s string) ([]byte, error) {
@@ -289,8 +290,8 @@ func (e *encoder) appendA(dst []byte, a []any, fl flags) ([]byte, error) {
 	return EndDocument(dst, start), nil
 }
 
-// appendAny appends the value that v holds. The basic types are done here, all others by their compiled codecs.
-// An error that is not an *EncodeError yet is one about v itself.
+// appendAny appends the value that v holds. The basic types are done here, all others by their
+// compiled codecs. An error that is not an *EncodeError yet is one about v itself.
 func (e *encoder) appendAny(dst []byte, v any, fl flags) (t Type, out []byte, err error) {
 	if e.cfg.special {
 		return e.appendOther(dst, v, fl)
@@ -372,7 +373,8 @@ func (e *encoder) appendOther(dst []byte, v any, fl flags) (Type, []byte, error)
 	if v == nil {
 		return TypeNull, dst, nil
 	}
-	// Interfaces can hold pointers to interfaces, and so go on for ever without any document in between.
+	// Interfaces can hold pointers to interfaces, and so go on for ever without any document in
+	// between.
 	if e.held > 8*e.cfg.maxDepth {
 		return 0, dst, errTooDeep
 	}
@@ -485,7 +487,8 @@ func (d *decoder) root(t Type, b []byte) (v any, n int, err error) {
 	return v, n, err
 }
 
-// held returns what to decode into if v, which an interface holds, is a pointer that is not nil; else no function.
+// held returns what to decode into if v, which an interface holds, is a pointer that is not nil;
+// else no function.
 func (d *decoder) held(v any, fl flags) (decFunc, ptr) {
 	t := reflect.TypeOf(v)
 	if t.Kind() != reflect.Pointer || word(v).isNil() {
@@ -494,7 +497,8 @@ func (d *decoder) held(v any, fl flags) (decFunc, ptr) {
 	return d.cfg.codec(t.Elem(), fl).dec, word(v)
 }
 
-// follow decodes into what an interface points to. That can be an interface again, and the same one.
+// follow decodes into what an interface points to. That can be an interface again, and the same
+// one.
 func (d *decoder) follow(dec decFunc, t Type, b []byte, p ptr) (int, error) {
 	if d.holds >= d.cfg.maxDepth {
 		return 0, &DecodeError{BSONType: t, Err: errTooDeep}

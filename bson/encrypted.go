@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// EncryptedValue is what a binary of subtype 6 holds (specification: BSON Binary Encrypted): the ciphertext of a value
-// with what it takes to decrypt it.
+// EncryptedValue is what a binary of subtype 6 holds (specification: BSON Binary Encrypted): the
+// ciphertext of a value with what it takes to decrypt it.
 type EncryptedValue struct {
 	Algorithm    EncryptedAlgorithm
 	KeyID        UUID   // the _id of the data key
@@ -17,7 +17,8 @@ type EncryptedValue struct {
 // EncryptedAlgorithm is the first byte of a binary of subtype 6.
 type EncryptedAlgorithm byte
 
-// Both are AEAD_AES_256_CBC_HMAC_SHA_512. Equal values have equal ciphertexts only if it is deterministic.
+// Both are AEAD_AES_256_CBC_HMAC_SHA_512. Equal values have equal ciphertexts only if it is
+// deterministic.
 const (
 	EncryptedDeterministic EncryptedAlgorithm = 1
 	EncryptedRandom        EncryptedAlgorithm = 2
@@ -28,12 +29,12 @@ const encryptedMarking = 0
 
 const encryptedHead = 1 + 16 + 1
 
-// ErrNotEncrypted is the error for a binary of subtype 6 that only marks a value to be encrypted: it holds plain text,
-// which must never be stored.
+// ErrNotEncrypted is the error for a binary of subtype 6 that only marks a value to be encrypted:
+// it holds plain text, which must never be stored.
 var ErrNotEncrypted = errors.New("it is marked to be encrypted, but not encrypted")
 
-// Encrypted returns the encrypted value in b. Its ciphertext shares the bytes of b. The formats of Queryable Encryption
-// are an error.
+// Encrypted returns the encrypted value in b. Its ciphertext shares the bytes of b. The formats of
+// Queryable Encryption are an error.
 func (b Binary) Encrypted() (EncryptedValue, error) {
 	switch {
 	case b.Subtype != BinaryEncrypted:

@@ -88,8 +88,8 @@ func decodeErr(bt Type, t reflect.Type, err error) error {
 	return &DecodeError{BSONType: bt, GoType: t, Err: err}
 }
 
-// under puts key before the path of an error from inside the element with that key. The errors are fresh ones, made
-// on the way down, so that they can be completed on the way up.
+// under puts key before the path of an error from inside the element with that key. The errors are
+// fresh ones, made on the way down, so that they can be completed on the way up.
 func under(key string, err error) error {
 	key = strings.ToValidUTF8(key, "\uFFFD")
 	switch e := err.(type) {

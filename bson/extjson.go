@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// MarshalExtJSON returns v as Extended JSON version 2. Canonical text keeps every type; relaxed text (canonical
-// false) is for people and other programs: numbers are plain JSON numbers and most dates are text. v can be any value
-// that has a BSON form, not only a document.
+// MarshalExtJSON returns v as Extended JSON version 2. Canonical text keeps every type; relaxed
+// text (canonical false) is for people and other programs: numbers are plain JSON numbers and most
+// dates are text. v can be any value that has a BSON form, not only a document.
 func MarshalExtJSON(v any, canonical bool) ([]byte, error) {
 	return defaultConfig.marshalExtJSON(v, canonical)
 }
@@ -22,8 +22,8 @@ func (o Options) MarshalExtJSON(v any, canonical bool) ([]byte, error) {
 	return o.config().marshalExtJSON(v, canonical)
 }
 
-// MarshalExtJSONIndent is MarshalExtJSON with line breaks: every key or array value starts a new line with prefix and
-// one indent per level, as by encoding/json's Indent.
+// MarshalExtJSONIndent is MarshalExtJSON with line breaks: every key or array value starts a new
+// line with prefix and one indent per level, as by encoding/json's Indent.
 func MarshalExtJSONIndent(v any, canonical bool, prefix, indent string) ([]byte, error) {
 	text, err := MarshalExtJSON(v, canonical)
 	if err != nil {
@@ -36,9 +36,9 @@ func MarshalExtJSONIndent(v any, canonical bool, prefix, indent string) ([]byte,
 	return out.Bytes(), nil
 }
 
-// UnmarshalExtJSON reads a document of Extended JSON version 2, canonical or relaxed or a mixture, into v, which is
-// what Unmarshal takes: a pointer to a D, a Raw, a struct, a map, ... Where the text is no object, or v points to
-// a RawValue, it is read as by ParseExtJSONValue.
+// UnmarshalExtJSON reads a document of Extended JSON version 2, canonical or relaxed or a mixture,
+// into v, which is what Unmarshal takes: a pointer to a D, a Raw, a struct, a map, ... Where the
+// text is no object, or v points to a RawValue, it is read as by ParseExtJSONValue.
 //
 // Errors in the text are *ExtJSONError.
 func UnmarshalExtJSON(data []byte, v any) error { return defaultConfig.unmarshalExtJSON(data, v) }
@@ -118,13 +118,14 @@ func (c *config) unmarshalExtJSON(data []byte, v any) error {
 	return err
 }
 
-// ParseExtJSON turns a document of Extended JSON straight into BSON. The outermost object is a document even where
-// its keys are those of a type wrapper.
+// ParseExtJSON turns a document of Extended JSON straight into BSON. The outermost object is a
+// document even where its keys are those of a type wrapper.
 func ParseExtJSON(text []byte) (Raw, error) {
 	return newExtJSONReader(text, DefaultMaxDepth).wholeDocument()
 }
 
-// ParseExtJSONValue turns a value of Extended JSON straight into BSON, for example {"$oid": "..."}, [1, 2] or "a".
+// ParseExtJSONValue turns a value of Extended JSON straight into BSON, for example {"$oid": "..."},
+// [1, 2] or "a".
 func ParseExtJSONValue(text []byte) (RawValue, error) {
 	return newExtJSONReader(text, DefaultMaxDepth).wholeValue()
 }
@@ -149,18 +150,19 @@ func (r *extJSONReader) wholeValue() (RawValue, error) {
 	return RawValue{Type: t, Value: r.dst}, nil
 }
 
-// ParseLegacyExtJSON is ParseExtJSON for text that may hold the forms from before version 2: {"$date": 1234},
-// {"$numberLong": 1} and the like with plain numbers, {"$binary": "...", "$type": "00"}, {"$regex": "...",
-// "$options": "..."}, and zones without a colon in dates. A $regex that is no string, and a $type without $binary, stay
-// the query operators that they are.
+// ParseLegacyExtJSON is ParseExtJSON for text that may hold the forms from before version 2:
+// {"$date": 1234}, {"$numberLong": 1} and the like with plain numbers, {"$binary": "...", "$type":
+// "00"}, {"$regex": "...", "$options": "..."}, and zones without a colon in dates. A $regex that is
+// no string, and a $type without $binary, stay the query operators that they are.
 func ParseLegacyExtJSON(text []byte) (Raw, error) {
 	r := newExtJSONReader(text, DefaultMaxDepth)
 	r.legacy = true
 	return r.wholeDocument()
 }
 
-// AppendExtJSON appends an encoded document as Extended JSON, canonical or relaxed, to dst. A document that is
-// malformed or nests deeper than DefaultMaxDepth is an error; what it returns then ends where the error is.
+// AppendExtJSON appends an encoded document as Extended JSON, canonical or relaxed, to dst. A
+// document that is malformed or nests deeper than DefaultMaxDepth is an error; what it returns then
+// ends where the error is.
 func AppendExtJSON(dst []byte, doc Raw, canonical bool) ([]byte, error) {
 	return extJSONWriter{canonical: canonical, levels: DefaultMaxDepth}.document(dst, doc, 0)
 }
@@ -189,7 +191,8 @@ func (r Raw) String() string {
 	return string(text)
 }
 
-// String returns v as relaxed Extended JSON, or a note in angle brackets if it is malformed. The zero RawValue gives "".
+// String returns v as relaxed Extended JSON, or a note in angle brackets if it is malformed. The
+// zero RawValue gives "".
 func (v RawValue) String() string {
 	if v.IsZero() {
 		return ""

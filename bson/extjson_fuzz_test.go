@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// extJSONSeeds start the fuzzing of the reader; the corpus of the specification is not part of this repository.
+// extJSONSeeds start the fuzzing of the reader; the corpus of the specification is not part of this
+// repository.
 var extJSONSeeds = []string{
 	`{}`, ` {"a" : [1, -2.5e3, "x", true, false, null, {}, []]} `, `{"a":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"}`,
 	`{"a":{"$oid":"57e193d7a9cc81b4027498b5"},"b":{"$symbol":"s"},"c":{"$uuid":"00112233-4455-6677-8899-aabbccddeeff"}}`,
@@ -73,7 +74,8 @@ func FuzzExtJSONReader(f *testing.F) {
 	})
 }
 
-// FuzzExtJSONWriter: the writer accepts the documents that Validate accepts, and what it writes is JSON.
+// FuzzExtJSONWriter: the writer accepts the documents that Validate accepts, and what it writes is
+// JSON.
 func FuzzExtJSONWriter(f *testing.F) {
 	for _, seed := range extJSONSeeds {
 		if doc, err := ParseLegacyExtJSON([]byte(seed)); err == nil {

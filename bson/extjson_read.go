@@ -1,7 +1,7 @@
 package bson
 
-// The grammatical half of the Extended JSON reader: it turns text straight into BSON, element by element, and
-// never holds more of the document than its encoded bytes.
+// The grammatical half of the Extended JSON reader: it turns text straight into BSON, element by
+// element, and never holds more of the document than its encoded bytes.
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// extJSONReader reads Extended JSON from src and appends BSON to dst. Every method that reads something starts
-// at pos and leaves pos after it.
+// extJSONReader reads Extended JSON from src and appends BSON to dst. Every method that reads
+// something starts at pos and leaves pos after it.
 type extJSONReader struct {
 	src    []byte
 	pos    int
@@ -23,7 +23,8 @@ type extJSONReader struct {
 	legacy bool   // accept the forms before version 2, too
 }
 
-// document reads one document, and lets only white space follow. The outermost object is never a type wrapper.
+// document reads one document, and lets only white space follow. The outermost object is never a
+// type wrapper.
 func (r *extJSONReader) document() error {
 	if err := r.expect('{', "an object"); err != nil {
 		return err
@@ -53,7 +54,8 @@ func (r *extJSONReader) end() error {
 	return nil
 }
 
-// value reads a value that lies in depth documents and arrays, appends its bytes and returns its type.
+// value reads a value that lies in depth documents and arrays, appends its bytes and returns its
+// type.
 func (r *extJSONReader) value(depth int) (Type, error) {
 	switch c := r.space(); c {
 	case '"':
@@ -177,8 +179,8 @@ func (r *extJSONReader) dollar() bool {
 	return r.pos+1 < len(r.src) && (r.src[r.pos+1] == '$' || r.src[r.pos+1] == '\\')
 }
 
-// elements reads the rest of an object, after the opening brace, as a document. With embedded it refuses the keys
-// of type wrappers: they are errors among others.
+// elements reads the rest of an object, after the opening brace, as a document. With embedded it
+// refuses the keys of type wrappers: they are errors among others.
 func (r *extJSONReader) elements(depth int, embedded bool) error {
 	start := len(r.dst)
 	r.dst = append(r.dst, 0, 0, 0, 0)
@@ -199,7 +201,8 @@ func (r *extJSONReader) elements(depth int, embedded bool) error {
 			return r.failf(keyPos, "%s beside other keys", key)
 		}
 		if len(r.dst)-at != r.pos-keyPos && bytes.IndexByte(r.dst[at+1:len(r.dst)-1], 0) >= 0 {
-			// Only an escape sequence, which is longer than what it stands for, brings a NUL into a key.
+			// Only an escape sequence, which is longer than what it stands for, brings a NUL into a
+			// key.
 			return r.fail(keyPos, errNULInKey)
 		}
 		if err := r.expect(':', "':'"); err != nil {
@@ -221,7 +224,8 @@ func (r *extJSONReader) elements(depth int, embedded bool) error {
 	}
 }
 
-// deeper returns the depth of what lies in the document or array that starts at start, itself at depth.
+// deeper returns the depth of what lies in the document or array that starts at start, itself at
+// depth.
 func (r *extJSONReader) deeper(depth, start int) (int, error) {
 	if depth >= r.levels {
 		return 0, r.failf(start, "documents nest deeper than %d levels", r.levels)

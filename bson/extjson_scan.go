@@ -1,6 +1,7 @@
 package bson
 
-// The lexical half of the Extended JSON reader: white space, literals, strings and numbers as RFC 8259 has them.
+// The lexical half of the Extended JSON reader: white space, literals, strings and numbers as RFC
+// 8259 has them.
 
 import (
 	"encoding/binary"
@@ -13,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// ExtJSONError says where a text stopped being Extended JSON. For a text that ends early, errors.Is finds
-// io.ErrUnexpectedEOF.
+// ExtJSONError says where a text stopped being Extended JSON. For a text that ends early, errors.Is
+// finds io.ErrUnexpectedEOF.
 type ExtJSONError struct {
 	Offset int64 // bytes before the place of the error, from the start of the text or stream
 	Err    error // what is wrong there
@@ -76,8 +77,9 @@ func (r *extJSONReader) literal(text string) error {
 	return nil
 }
 
-// plainRun returns where the run of bytes from i on ends that stand for themselves in a JSON string, or len(text), and
-// whether they are all ASCII (it may say that they are not where something after them is not).
+// plainRun returns where the run of bytes from i on ends that stand for themselves in a JSON
+// string, or len(text), and whether they are all ASCII (it may say that they are not where
+// something after them is not).
 func plainRun(text []byte, i int) (end int, ascii bool) {
 	const (
 		ones  = 0x0101010101010101
@@ -99,7 +101,8 @@ func plainRun(text []byte, i int) (end int, ascii bool) {
 	return i, seen&highs == 0 && or < utf8.RuneSelf
 }
 
-// appendString reads the string at the reader's position, which is on its opening quote, and appends its value.
+// appendString reads the string at the reader's position, which is on its opening quote, and
+// appends its value.
 func (r *extJSONReader) appendString(dst []byte) ([]byte, error) {
 	i := r.pos + 1
 	for {
@@ -126,7 +129,8 @@ func (r *extJSONReader) appendString(dst []byte) ([]byte, error) {
 	}
 }
 
-// text reads the string at the reader's position and returns its value, which is valid until the next call.
+// text reads the string at the reader's position and returns its value, which is valid until the
+// next call.
 func (r *extJSONReader) text() ([]byte, error) {
 	start := r.pos + 1
 	end, ascii := plainRun(r.src, start)
@@ -199,8 +203,8 @@ func (r *extJSONReader) hex4(i int) (rune, bool) {
 	return u, true
 }
 
-// number reads the number at the reader's position. It returns the text, and whether that is an integer; if it is
-// one in the range of int64, its value.
+// number reads the number at the reader's position. It returns the text, and whether that is an
+// integer; if it is one in the range of int64, its value.
 func (r *extJSONReader) number() (text []byte, integer, fits bool, n int64, err error) {
 	src, i := r.src, r.pos
 	negative := src[i] == '-'

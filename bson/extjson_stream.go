@@ -1,6 +1,7 @@
 package bson
 
-// Extended JSON over readers and writers: files of documents, as mongoexport writes and mongoimport reads them.
+// Extended JSON over readers and writers: files of documents, as mongoexport writes and mongoimport
+// reads them.
 
 import (
 	"bytes"
@@ -10,8 +11,9 @@ import (
 	"iter"
 )
 
-// ExtJSONDecoder reads documents of Extended JSON from a stream, one after another with or without white space between
-// them, or out of one array. It holds one document's text at a time. It is not safe for concurrent use.
+// ExtJSONDecoder reads documents of Extended JSON from a stream, one after another with or without
+// white space between them, or out of one array. It holds one document's text at a time. It is not
+// safe for concurrent use.
 type ExtJSONDecoder struct {
 	// Options are for decoding into Go values. Set it and the other fields before the first call.
 	Options Options
@@ -43,9 +45,10 @@ const defaultMaxText = 128 << 20
 // NewExtJSONDecoder returns a decoder that reads from r. It reads ahead.
 func NewExtJSONDecoder(r io.Reader) *ExtJSONDecoder { return &ExtJSONDecoder{from: r} }
 
-// Decode reads the next document into v, as UnmarshalExtJSON does. The error is io.EOF at the end of the stream, an
-// *ExtJSONError, whose offset counts from the start of the stream and after which the decoder is of no more use, the
-// reader's own, or Unmarshal's, after which Decode goes on with the next document.
+// Decode reads the next document into v, as UnmarshalExtJSON does. The error is io.EOF at the end
+// of the stream, an *ExtJSONError, whose offset counts from the start of the stream and after which
+// the decoder is of no more use, the reader's own, or Unmarshal's, after which Decode goes on with
+// the next document.
 func (d *ExtJSONDecoder) Decode(v any) error {
 	if raw, ok := v.(*Raw); ok {
 		doc, err := d.Next()
@@ -72,7 +75,8 @@ func (d *ExtJSONDecoder) Next() (Raw, error) {
 	return doc, nil
 }
 
-// All iterates over the documents that are left. An error comes with a nil document and is the last.
+// All iterates over the documents that are left. An error comes with a nil document and is the
+// last.
 func (d *ExtJSONDecoder) All() iter.Seq2[Raw, error] {
 	return func(yield func(Raw, error) bool) {
 		for {
@@ -103,8 +107,8 @@ func (d *ExtJSONDecoder) append(dst []byte) ([]byte, error) {
 	return r.dst, nil
 }
 
-// find makes the next document's text the start of the buffer and returns its length. A text that ends early, or is no
-// object at all, it leaves to the reader's error.
+// find makes the next document's text the start of the buffer and returns its length. A text that
+// ends early, or is no object at all, it leaves to the reader's error.
 func (d *ExtJSONDecoder) find() (int, error) {
 	c, err := d.space()
 	if d.state == streamStart && err == nil {
@@ -147,8 +151,8 @@ func (d *ExtJSONDecoder) endArray() error {
 	return d.fail(errors.New("text after the array of documents"))
 }
 
-// extent returns the length of the document that starts the buffer, reading on as long as it takes. It only looks for
-// brackets outside of strings.
+// extent returns the length of the document that starts the buffer, reading on as long as it takes.
+// It only looks for brackets outside of strings.
 func (d *ExtJSONDecoder) extent() (int, error) {
 	depth, quoted := 0, false
 	for i := 0; ; i++ {
@@ -228,8 +232,8 @@ func (d *ExtJSONDecoder) fill() error {
 
 func (d *ExtJSONDecoder) fail(err error) error { return &ExtJSONError{Offset: d.offset, Err: err} }
 
-// ExtJSONEncoder writes documents as Extended JSON to a stream, each on a line of its own. It is not safe for
-// concurrent use.
+// ExtJSONEncoder writes documents as Extended JSON to a stream, each on a line of its own. It is
+// not safe for concurrent use.
 type ExtJSONEncoder struct {
 	// Options are for encoding Go values.
 	Options Options

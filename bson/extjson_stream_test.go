@@ -9,7 +9,8 @@ import (
 	"testing/iotest"
 )
 
-// TestExtJSONDecoder reads each stream whole, byte by byte, and with the error of the end together with the last bytes.
+// TestExtJSONDecoder reads each stream whole, byte by byte, and with the error of the end together
+// with the last bytes.
 func TestExtJSONDecoder(t *testing.T) {
 	long := `{"a":"` + strings.Repeat("x", 200_000) + `"}`
 	tests := []struct {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestExtJSON reads text and writes it canonically again. Where want is empty the text is to be refused.
+// TestExtJSON reads text and writes it canonically again. Where want is empty the text is to be
+// refused.
 func TestExtJSON(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{`{}`, `{}`},

@@ -43,8 +43,8 @@ var wrapperKeys = [...]string{
 	wrapTimestamp: "$timestamp", wrapUndefined: "$undefined", wrapUUID: "$uuid",
 }
 
-// wrapperOf returns which wrapper a key belongs to. $ref, $id and $db do not make one: an object with them stays
-// a document (specification: Extended JSON, Parsers).
+// wrapperOf returns which wrapper a key belongs to. $ref, $id and $db do not make one: an object
+// with them stays a document (specification: Extended JSON, Parsers).
 func wrapperOf(key []byte) wrapper {
 	switch string(key) {
 	case "$oid":
@@ -85,7 +85,8 @@ func wrapperOf(key []byte) wrapper {
 	return notWrapper
 }
 
-// wrapper reads the rest of the object that starts at start, whose first key was w's, and appends the value.
+// wrapper reads the rest of the object that starts at start, whose first key was w's, and appends
+// the value.
 func (r *extJSONReader) wrapper(w wrapper, start, depth int) (t Type, err error) {
 	if err := r.expect(':', "':'"); err != nil {
 		return 0, err
@@ -216,7 +217,8 @@ func (r *extJSONReader) wrappedNumber(w wrapper) (Type, error) {
 	return 0, r.malformed(start, w, text)
 }
 
-// parseDouble parses a decimal number or one of the three names of what is none. Go's own parser takes more.
+// parseDouble parses a decimal number or one of the three names of what is none. Go's own parser
+// takes more.
 func parseDouble(text []byte) (float64, bool) {
 	switch string(text) {
 	case "Infinity":
@@ -311,8 +313,8 @@ func (r *extJSONReader) wrappedUUID() error {
 	return nil
 }
 
-// pair reads an object with exactly these two keys, in either order; read reads the value of the one with the
-// index.
+// pair reads an object with exactly these two keys, in either order; read reads the value of the
+// one with the index.
 func (r *extJSONReader) pair(w wrapper, keys [2]string, read func(i int) error) error {
 	if r.space() != '{' {
 		return r.wrongType(w, "an object")
@@ -603,10 +605,10 @@ func (r *extJSONReader) scope(depth int) error {
 	return r.elements(depth, true)
 }
 
-// legacyObject reads, with the reader on the first key of an object, a regular expression or a binary in a form
-// from before version 2 whose first key makes no wrapper: {"$regex": s, "$options": s}, either order or $regex
-// alone, and {"$type": s, "$binary": s}. Whatever else it finds it leaves to be read as a document, for these are
-// the names of query operators, too.
+// legacyObject reads, with the reader on the first key of an object, a regular expression or a
+// binary in a form from before version 2 whose first key makes no wrapper: {"$regex": s,
+// "$options": s}, either order or $regex alone, and {"$type": s, "$binary": s}. Whatever else it
+// finds it leaves to be read as a document, for these are the names of query operators, too.
 func (r *extJSONReader) legacyObject() (t Type, done bool) {
 	parts := map[string]string{}
 	for first := true; ; first = false {

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// extJSONWriter appends Extended JSON. It refuses what Raw.Validate refuses, so that no hostile document becomes
-// malformed text.
+// extJSONWriter appends Extended JSON. It refuses what Raw.Validate refuses, so that no hostile
+// document becomes malformed text.
 type extJSONWriter struct {
 	canonical bool
 	levels    int // how deep documents and arrays may nest
@@ -251,7 +251,8 @@ func appendQuotedValue(dst, value []byte) ([]byte, error) {
 	return appendQuoted(dst, value[4:len(value)-1])
 }
 
-// escaped tells for each byte what follows its backslash in JSON: 'u' for \u00XX, and 0 if it stands for itself.
+// escaped tells for each byte what follows its backslash in JSON: 'u' for \u00XX, and 0 if it
+// stands for itself.
 var escaped = func() (t [256]byte) {
 	for c := range 0x20 {
 		t[c] = 'u'
@@ -286,8 +287,8 @@ func appendQuoted(dst, text []byte) ([]byte, error) {
 	return append(dst, '"'), nil
 }
 
-// appendDouble appends f as Extended JSON writes doubles: the shortest digits that give f again, always with a
-// point, and with an exponent for what is large or small. f must be finite.
+// appendDouble appends f as Extended JSON writes doubles: the shortest digits that give f again,
+// always with a point, and with an exponent for what is large or small. f must be finite.
 func appendDouble(dst []byte, f float64) []byte {
 	a := math.Abs(f)
 	if a < 1e15 && a == math.Trunc(a) {

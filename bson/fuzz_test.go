@@ -27,7 +27,8 @@ func fuzzSeeds(f *testing.F) {
 	f.Add([]byte{})
 }
 
-// FuzzRaw walks documents in every way that Raw has. A valid document must survive them all, and decoding.
+// FuzzRaw walks documents in every way that Raw has. A valid document must survive them all, and
+// decoding.
 func FuzzRaw(f *testing.F) {
 	fuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -112,8 +113,8 @@ func FuzzDecodeAny(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was decoded does not encode: %v", err)
 		}
-		// Nothing of the input may be in use. Array keys may have been anything, so that the bytes can differ once, but
-		// no more.
+		// Nothing of the input may be in use. Array keys may have been anything, so that the bytes
+		// can differ once, but no more.
 		clear(in)
 		if same, err := Marshal(d); err != nil || !bytes.Equal(same, out) {
 			t.Fatalf("the result shares memory with the input: %v", err)
@@ -172,7 +173,8 @@ func FuzzDecodeStruct(f *testing.F) {
 				}
 				out, err := o.Marshal(v.Interface())
 				if err != nil {
-					// Such as a value of an inline map with a field's key, or a RawValue that was never set.
+					// Such as a value of an inline map with a field's key, or a RawValue that was
+					// never set.
 					continue
 				}
 				w := reflect.New(typ)

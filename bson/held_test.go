@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestDecodeIntoHeldPointer: a pointer in an interface says what to decode into, as with encoding/json.
+// TestDecodeIntoHeldPointer: a pointer in an interface says what to decode into, as with
+// encoding/json.
 func TestDecodeIntoHeldPointer(t *testing.T) {
 	type inner struct{ A, B int }
 	type empty interface{}

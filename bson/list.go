@@ -52,7 +52,8 @@ func (cm *compiler) compileSlice(tc *typeCodec, fl flags) {
 		if err != nil {
 			return 0, decodeErr(bt, t, err)
 		}
-		// New memory each time: a caller that decodes into one variable again and again may have kept the last slice.
+		// New memory each time: a caller that decodes into one variable again and again may have
+		// kept the last slice.
 		if err := d.list(body, dec, p.makeSlice(t, n), n, size); err != nil {
 			return 0, err
 		}
@@ -82,7 +83,8 @@ func (e *encoder) appendList(dst []byte, enc encFunc, t reflect.Type, first ptr,
 	return TypeArray, EndDocument(dst, start), nil
 }
 
-// list decodes the n elements of an array's body into variables that lie size bytes apart from first on.
+// list decodes the n elements of an array's body into variables that lie size bytes apart from
+// first on.
 func (d *decoder) list(body []byte, dec decFunc, first ptr, n int, size uintptr) error {
 	for i := range n {
 		et := Type(body[0])
@@ -153,7 +155,8 @@ func encBytes(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
 	return TypeBinary, AppendBinaryValue(dst, BinaryGeneric, b), nil
 }
 
-// plainBytes returns the bytes of a binary of the subtypes that say nothing about them, or of a string. They lie in b.
+// plainBytes returns the bytes of a binary of the subtypes that say nothing about them, or of a
+// string. They lie in b.
 func plainBytes(t Type, b []byte) (data []byte, n int, err error) {
 	n, err = valueSize(t, b)
 	if err != nil {

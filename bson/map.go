@@ -9,7 +9,8 @@ import (
 	"strconv"
 )
 
-// KeyMarshaler is implemented by map keys that know their text; otherwise encoding.TextMarshaler is used.
+// KeyMarshaler is implemented by map keys that know their text; otherwise encoding.TextMarshaler is
+// used.
 type KeyMarshaler interface {
 	MarshalKey() (key string, err error)
 }
@@ -245,8 +246,8 @@ func aCodec(fl flags) basic {
 		func(d *decoder, b []byte, _ A) (A, int, error) { return d.a(b) })
 }
 
-// treeCodec returns the codec of D, M or A, which become the type own, or null where isNull says so. decode is for the second
-// walk; see measure.
+// treeCodec returns the codec of D, M or A, which become the type own, or null where isNull says
+// so. decode is for the second walk; see measure.
 func treeCodec[T D | M | A](own Type, encode func(*encoder, []byte, T) ([]byte, error), isNull func(T, *config) bool,
 	decode func(d *decoder, b []byte, into T) (T, int, error)) basic {
 	t := reflect.TypeFor[T]()

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Marshal returns v as a document: v is a struct, a map, a D, a Raw, a pointer to one of them, or a type that implements
-// Marshaler. The package documentation has the table of what becomes what. The error is an *EncodeError.
+// Marshal returns v as a document: v is a struct, a map, a D, a Raw, a pointer to one of them, or a
+// type that implements Marshaler. The package documentation has the table of what becomes what. The
+// error is an *EncodeError.
 func Marshal(v any) ([]byte, error) { return defaultConfig.marshal(v) }
 
 // Marshal is the function Marshal with these options.
@@ -28,8 +29,8 @@ func MarshalValue(v any) (RawValue, error) { return defaultConfig.marshalValue(v
 // MarshalValue is the function MarshalValue with these options.
 func (o Options) MarshalValue(v any) (RawValue, error) { return o.config().marshalValue(v) }
 
-// AppendValue appends an element with any value that has a BSON form to dst, which is a document in the making: see
-// BeginDocument. On an error it returns dst as it was.
+// AppendValue appends an element with any value that has a BSON form to dst, which is a document in
+// the making: see BeginDocument. On an error it returns dst as it was.
 func AppendValue(dst []byte, key string, v any) ([]byte, error) {
 	return defaultConfig.appendValue(dst, key, v)
 }

@@ -11,8 +11,8 @@ import (
 	"allium/bson"
 )
 
-// TestDecodedValuesOwnTheirMemory writes over the bytes that values were decoded from, as the driver does with the buffers of
-// replies.
+// TestDecodedValuesOwnTheirMemory writes over the bytes that values were decoded from, as the
+// driver does with the buffers of replies.
 func TestDecodedValuesOwnTheirMemory(t *testing.T) {
 	type inner struct {
 		R bson.Raw
@@ -50,8 +50,9 @@ func TestDecodedValuesOwnTheirMemory(t *testing.T) {
 	}
 }
 
-// TestPartsOfDecodedValuesSurvive keeps one small part of each of many documents, lets the garbage collector take the rest, and
-// fills the memory that becomes free. The decoder puts many values into one allocation: each must keep it alive.
+// TestPartsOfDecodedValuesSurvive keeps one small part of each of many documents, lets the garbage
+// collector take the rest, and fills the memory that becomes free. The decoder puts many values
+// into one allocation: each must keep it alive.
 func TestPartsOfDecodedValuesSurvive(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	type leaf struct {

@@ -9,25 +9,26 @@ import (
 	"reflect"
 )
 
-// Marshaler is implemented by types that encode themselves as a document. The bytes must be a whole document.
+// Marshaler is implemented by types that encode themselves as a document. The bytes must be a whole
+// document.
 type Marshaler interface {
 	MarshalBSON() ([]byte, error)
 }
 
-// Unmarshaler is implemented by types that decode themselves from a document. They may keep the bytes. A null in the
-// document gives the zero value without a call.
+// Unmarshaler is implemented by types that decode themselves from a document. They may keep the
+// bytes. A null in the document gives the zero value without a call.
 type Unmarshaler interface {
 	UnmarshalBSON(data []byte) error
 }
 
-// ValueMarshaler is implemented by types that encode themselves as any BSON value: its type (the byte of a Type) and its
-// bytes, as in RawValue.
+// ValueMarshaler is implemented by types that encode themselves as any BSON value: its type (the
+// byte of a Type) and its bytes, as in RawValue.
 type ValueMarshaler interface {
 	MarshalBSONValue() (typ byte, data []byte, err error)
 }
 
-// ValueUnmarshaler is implemented by types that decode themselves from any BSON value, null included. They may keep the
-// bytes.
+// ValueUnmarshaler is implemented by types that decode themselves from any BSON value, null
+// included. They may keep the bytes.
 type ValueUnmarshaler interface {
 	UnmarshalBSONValue(typ byte, data []byte) error
 }

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// ObjectID is a BSON ObjectID: 4 bytes of seconds since the Unix epoch, 5 bytes of a value that is random
-// per process, and a 3-byte counter (specification: ObjectID). ObjectIDs of one process sort by age.
+// ObjectID is a BSON ObjectID: 4 bytes of seconds since the Unix epoch, 5 bytes of a value that is
+// random per process, and a 3-byte counter (specification: ObjectID). ObjectIDs of one process sort
+// by age.
 type ObjectID [12]byte
 
 // NilObjectID is the ObjectID whose bytes are all zero.
@@ -40,8 +41,8 @@ func newObjectIDSource() *objectIDSource {
 // NewObjectID returns a new, unique ObjectID. It is safe for concurrent use.
 func NewObjectID() ObjectID { return NewObjectIDFromTime(time.Now()) }
 
-// NewObjectIDFromTime returns a new ObjectID whose timestamp part is t, in whole seconds. It is safe for concurrent
-// use. To search for documents by age, use MinObjectID.
+// NewObjectIDFromTime returns a new ObjectID whose timestamp part is t, in whole seconds. It is
+// safe for concurrent use. To search for documents by age, use MinObjectID.
 func NewObjectIDFromTime(t time.Time) ObjectID {
 	s := objectIDs.Load()
 	// A copy of this process must not go on with its random value and counter.
@@ -57,8 +58,8 @@ func NewObjectIDFromTime(t time.Time) ObjectID {
 	return id
 }
 
-// MinObjectID returns the lowest ObjectID of t's second: every ObjectID that was made at t or later is at least
-// this one.
+// MinObjectID returns the lowest ObjectID of t's second: every ObjectID that was made at t or later
+// is at least this one.
 func MinObjectID(t time.Time) ObjectID {
 	var id ObjectID
 	binary.BigEndian.PutUint32(id[0:4], uint32(t.Unix()))
@@ -110,7 +111,8 @@ func (id *ObjectID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads a string of 24 hexadecimal digits or none, or the {"$oid": "..."} of Extended JSON.
+// UnmarshalJSON reads a string of 24 hexadecimal digits or none, or the {"$oid": "..."} of Extended
+// JSON.
 func (id *ObjectID) UnmarshalJSON(text []byte) error {
 	return unmarshalExtJSONOf(text, id, func(v RawValue) (ObjectID, bool) {
 		var got ObjectID

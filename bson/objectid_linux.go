@@ -5,9 +5,10 @@ import (
 	"syscall"
 )
 
-// forkMark tells a process from a copy of it that fork made. Go cannot fork by itself, but a host that has loaded it as a
-// library can. Asking for the process number every time would cost more than the rest of an ObjectID, so there is a page
-// that the kernel gives to a copy empty (madvise(2), MADV_WIPEONFORK); where it refuses, the number has to do.
+// forkMark tells a process from a copy of it that fork made. Go cannot fork by itself, but a host
+// that has loaded it as a library can. Asking for the process number every time would cost more
+// than the rest of an ObjectID, so there is a page that the kernel gives to a copy empty
+// (madvise(2), MADV_WIPEONFORK); where it refuses, the number has to do.
 type forkMark struct {
 	page []byte // starts with 1, and in a copy with 0
 	pid  int

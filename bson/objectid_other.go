@@ -4,8 +4,8 @@ package bson
 
 import "os"
 
-// forkMark tells a process from a copy of it that fork made, by its number. Go cannot fork by itself, but a host that has
-// loaded it as a library can.
+// forkMark tells a process from a copy of it that fork made, by its number. Go cannot fork by
+// itself, but a host that has loaded it as a library can.
 type forkMark struct{ pid int }
 
 func newForkMark() forkMark { return forkMark{os.Getpid()} }

@@ -6,18 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// Options change how Go values become BSON and back. The zero value is what the package's functions use. Options are
-// compared by value, and the compiled codecs are cached for each; copying them is cheap, and using them from
-// many goroutines is safe.
+// Options change how Go values become BSON and back. The zero value is what the package's functions
+// use. Options are compared by value, and the compiled codecs are cached for each; copying them is
+// cheap, and using them from many goroutines is safe.
 type Options struct {
 	// Codecs are the user's own codecs for Go types.
 	Codecs *Codecs
 
-	// MaxDepth is how deep documents and arrays may nest, in both directions; 0 stands for DefaultMaxDepth.
+	// MaxDepth is how deep documents and arrays may nest, in both directions; 0 stands for
+	// DefaultMaxDepth.
 	MaxDepth int
 
-	// NilSliceAsNull, NilMapAsNull and NilBytesAsNull make nil slices, nil maps (D, M and A are ones of them) and
-	// nil []byte values null. Without them they are an empty array, an empty document and an empty binary value.
+	// NilSliceAsNull, NilMapAsNull and NilBytesAsNull make nil slices, nil maps (D, M and A are
+	// ones of them) and nil []byte values null. Without them they are an empty array, an empty
+	// document and an empty binary value.
 	NilSliceAsNull bool
 	NilMapAsNull   bool
 	NilBytesAsNull bool
@@ -25,7 +27,8 @@ type Options struct {
 	// MinSize encodes every integer as an int32 if it fits, as the tag minsize does for a field.
 	MinSize bool
 
-	// OmitEmpty and OmitZero leave out empty or zero struct fields, as the tags of the same name do for a field.
+	// OmitEmpty and OmitZero leave out empty or zero struct fields, as the tags of the same name do
+	// for a field.
 	OmitEmpty bool
 	OmitZero  bool
 
@@ -38,12 +41,12 @@ type Options struct {
 	// DisallowUnknownFields makes it an error if a struct has no field for a key.
 	DisallowUnknownFields bool
 
-	// DisallowDuplicateKeys makes it an error if a document has a key twice. Without it the last one wins in structs
-	// and maps, and a D holds both.
+	// DisallowDuplicateKeys makes it an error if a document has a key twice. Without it the last
+	// one wins in structs and maps, and a D holds both.
 	DisallowDuplicateKeys bool
 
-	// AllowTruncation decodes numbers into types that cannot hold them exactly: the fraction or the precision is lost,
-	// as with the tag truncate for a field. Numbers out of range stay an error.
+	// AllowTruncation decodes numbers into types that cannot hold them exactly: the fraction or the
+	// precision is lost, as with the tag truncate for a field. Numbers out of range stay an error.
 	AllowTruncation bool
 
 	// AllowInvalidUTF8 decodes strings and keys that are not valid UTF-8 as they are.
@@ -52,29 +55,32 @@ type Options struct {
 	// LocalTime decodes datetimes in the local time zone instead of UTC.
 	LocalTime bool
 
-	// BinaryAsBytes decodes binary values of the subtypes generic and old into a variable of type any as []byte.
+	// BinaryAsBytes decodes binary values of the subtypes generic and old into a variable of type
+	// any as []byte.
 	BinaryAsBytes bool
 
-	// UUID is how a UUID is stored (specification: BSON Binary UUID). With any choice but UUIDDefault and UUIDUnspecified,
-	// binary values that hold one in this way decode into a variable of type any as a UUID.
+	// UUID is how a UUID is stored (specification: BSON Binary UUID). With any choice but
+	// UUIDDefault and UUIDUnspecified, binary values that hold one in this way decode into a
+	// variable of type any as a UUID.
 	UUID UUIDRepresentation
 
-	// ObjectIDAsHex decodes ObjectIDs into Go strings as 24 hexadecimal digits. Without it they do not fit.
+	// ObjectIDAsHex decodes ObjectIDs into Go strings as 24 hexadecimal digits. Without it they do
+	// not fit.
 	ObjectIDAsHex bool
 
 	// ClearMaps empties a map before it decodes into it. Without it the new entries are added.
 	ClearMaps bool
 
-	// ClearStructs sets a struct to its zero value before it decodes into it. Without it fields that the document
-	// does not have keep their value.
+	// ClearStructs sets a struct to its zero value before it decodes into it. Without it fields
+	// that the document does not have keep their value.
 	ClearStructs bool
 }
 
 // DocumentKind is a choice of Go type for embedded documents in variables of type any.
 type DocumentKind uint8
 
-// The choices: D (the default), M, and Raw, which leaves the document encoded. Arrays become A, or with
-// DocumentsAsRaw a RawValue.
+// The choices: D (the default), M, and Raw, which leaves the document encoded. Arrays become A, or
+// with DocumentsAsRaw a RawValue.
 const (
 	DocumentsAsD DocumentKind = iota
 	DocumentsAsM

@@ -249,7 +249,8 @@ func TestConcurrentCompile(t *testing.T) {
 	wg.Wait()
 }
 
-// TestNilDocuments: NilMapAsNull is about what lies in a document; an outermost nil map is an empty one.
+// TestNilDocuments: NilMapAsNull is about what lies in a document; an outermost nil map is an empty
+// one.
 func TestNilDocuments(t *testing.T) {
 	for _, v := range []any{D(nil), M(nil), Raw(nil), map[string]int(nil), (*M)(nil)} {
 		for _, o := range []Options{{}, {NilMapAsNull: true}} {

@@ -11,8 +11,8 @@ import (
 // JavaScript is BSON JavaScript code.
 type JavaScript string
 
-// CodeWithScope is BSON JavaScript code with the variables it sees (deprecated). The scope is a document: a D, an
-// M, a Raw, a struct, ...; nil stands for an empty one.
+// CodeWithScope is BSON JavaScript code with the variables it sees (deprecated). The scope is a
+// document: a D, an M, a Raw, a struct, ...; nil stands for an empty one.
 type CodeWithScope struct {
 	Code  JavaScript
 	Scope any
@@ -133,8 +133,8 @@ func marshalExtJSONOf(t Type, value []byte) ([]byte, error) {
 
 var errWrongExtJSON = errors.New("another type of value")
 
-// unmarshalExtJSONOf reads Extended JSON of one type for an UnmarshalJSON method. As encoding/json wants it, null
-// changes nothing.
+// unmarshalExtJSONOf reads Extended JSON of one type for an UnmarshalJSON method. As encoding/json
+// wants it, null changes nothing.
 func unmarshalExtJSONOf[T any](text []byte, into *T, get func(RawValue) (T, bool)) error {
 	v, err := ParseExtJSONValue(text)
 	if err != nil {

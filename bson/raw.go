@@ -10,15 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// Raw is an encoded document (or array): its bytes, length first, NUL last. It is read where it lies,
-// nothing is decoded before it is asked for.
+// Raw is an encoded document (or array): its bytes, length first, NUL last. It is read where it
+// lies, nothing is decoded before it is asked for.
 //
-// The methods of Raw and RawValue never panic, whatever the bytes; Validate tells whether the whole document
-// is well-formed. What they return shares the document's memory: do not write to it while that is in use.
+// The methods of Raw and RawValue never panic, whatever the bytes; Validate tells whether the whole
+// document is well-formed. What they return shares the document's memory: do not write to it while
+// that is in use.
 type Raw []byte
 
-// RawValue is an encoded value: its type and the bytes that follow the element's key. The zero RawValue
-// stands for "no value".
+// RawValue is an encoded value: its type and the bytes that follow the element's key. The zero
+// RawValue stands for "no value".
 type RawValue struct {
 	Type  Type
 	Value []byte
@@ -208,11 +209,13 @@ func valueSize(t Type, b []byte) (int, error) {
 	return n, nil
 }
 
-// DefaultMaxDepth is how deep documents and arrays may nest; the outermost document is the first level.
+// DefaultMaxDepth is how deep documents and arrays may nest; the outermost document is the first
+// level.
 const DefaultMaxDepth = 200
 
-// Validate checks the whole document: every length and terminator, every type, UTF-8 in keys and strings, and
-// nesting no deeper than DefaultMaxDepth. It does not recurse. The error is a *DecodeError with the path.
+// Validate checks the whole document: every length and terminator, every type, UTF-8 in keys and
+// strings, and nesting no deeper than DefaultMaxDepth. It does not recurse. The error is a
+// *DecodeError with the path.
 func (r Raw) Validate() error { return r.ValidateDepth(DefaultMaxDepth) }
 
 // ValidateDepth is Validate for documents that nest no deeper than depth levels.
@@ -270,7 +273,8 @@ func (r Raw) ValidateDepth(depth int) error {
 	}
 }
 
-// checkValue checks what valueSize does not. For values with a document or array in them it returns that.
+// checkValue checks what valueSize does not. For values with a document or array in them it returns
+// that.
 func checkValue(t Type, v []byte) (inner Raw, err error) {
 	ok := true
 	switch t {
@@ -303,8 +307,9 @@ func checkValue(t Type, v []byte) (inner Raw, err error) {
 	return inner, nil
 }
 
-// invalid returns the error for the element at the start of b, which is a part of r. It finds its path by walking
-// down to it. Slices of one array differ in capacity by how far they start from each other.
+// invalid returns the error for the element at the start of b, which is a part of r. It finds its
+// path by walking down to it. Slices of one array differ in capacity by how far they start from
+// each other.
 func (r Raw) invalid(b []byte, t Type, reason error) error {
 	target := cap(r) - cap(b) // where the element starts
 	err := &DecodeError{BSONType: t, Err: reason}
@@ -422,8 +427,8 @@ func (v RawValue) Array() (Raw, bool) {
 	return Raw(v.Value), true
 }
 
-// Binary returns the value of a binary, without copying its bytes. For subtype 2 they come without the
-// inner length, which must be right.
+// Binary returns the value of a binary, without copying its bytes. For subtype 2 they come without
+// the inner length, which must be right.
 func (v RawValue) Binary() (Binary, bool) {
 	if v.Type != TypeBinary || len(v.Value) < 5 {
 		return Binary{}, false
@@ -529,7 +534,8 @@ func (v RawValue) Int64() (int64, bool) {
 	return int64(binary.LittleEndian.Uint64(v.Value)), true
 }
 
-// AsInt64 returns any number that is a whole one as an int64: servers answer counts as any numeric type.
+// AsInt64 returns any number that is a whole one as an int64: servers answer counts as any numeric
+// type.
 func (v RawValue) AsInt64() (int64, bool) {
 	switch v.Type {
 	case TypeInt32:
@@ -553,8 +559,8 @@ func (v RawValue) AsInt64() (int64, bool) {
 	return 0, false
 }
 
-// AsBool returns what the server takes v for as a condition: false for no value, null, undefined, false
-// and numbers that are zero, else true.
+// AsBool returns what the server takes v for as a condition: false for no value, null, undefined,
+// false and numbers that are zero, else true.
 func (v RawValue) AsBool() bool {
 	switch v.Type {
 	case 0, TypeNull, TypeUndefined:

@@ -145,14 +145,16 @@ func TestAllocations(t *testing.T) {
 		{"decode D", 8, func() { var d D; _ = Unmarshal(data, &d) }},
 		{"decode Raw", 2, func() { var r Raw; _ = Unmarshal(data, &r) }},
 	} {
-		// The pools may lose what is in them once in a while; with the race detector they do so on purpose.
+		// The pools may lose what is in them once in a while; with the race detector they do so on
+		// purpose.
 		if n := testing.AllocsPerRun(200, test.f); n > test.most && !raceEnabled {
 			t.Errorf("%s: %v allocations, want at most %v", test.name, n, test.most)
 		}
 	}
 }
 
-// TestHostileSizes decodes short documents with long lengths in them: no memory may be taken on their word.
+// TestHostileSizes decodes short documents with long lengths in them: no memory may be taken on
+// their word.
 func TestHostileSizes(t *testing.T) {
 	for _, v := range []RawValue{
 		{TypeString, []byte{0xFF, 0xFF, 0xFF, 0x7F, 'x', 0}}, {TypeBinary, []byte{0xFF, 0xFF, 0xFF, 0x7F, 0}},
@@ -174,7 +176,8 @@ func TestHostileSizes(t *testing.T) {
 	}
 }
 
-// TestRawValueNeverPanics calls the accessors of values of every type with too few bytes of every kind.
+// TestRawValueNeverPanics calls the accessors of values of every type with too few bytes of every
+// kind.
 func TestRawValueNeverPanics(t *testing.T) {
 	for typ := range 256 {
 		for _, value := range [][]byte{nil, {0}, {1}, {0, 0}, {1, 0, 0, 0}, {1, 0, 0, 0, 0}, {14, 0, 0, 0, 1, 0, 0, 0, 0, 5, 0, 0, 0, 0},

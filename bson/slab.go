@@ -14,8 +14,8 @@ type slab[T any] struct {
 // expect announces that n variables will be taken.
 func (s *slab[T]) expect(n int) { s.wanted = max(n-len(s.free), 0) }
 
-// take returns a new variable. A chunk has what is expected, or else twice as many as the last one, and never more
-// than most: a value that is kept keeps its chunk alive.
+// take returns a new variable. A chunk has what is expected, or else twice as many as the last one,
+// and never more than most: a value that is kept keeps its chunk alive.
 func (s *slab[T]) take(most int) *T {
 	if len(s.free) == 0 {
 		if s.size *= 2; s.wanted > 0 {
@@ -57,8 +57,8 @@ func (s *block[T]) take(n, most int) []T {
 	return out
 }
 
-// elems hands out variables for pointers of one type to point to. There are slabs only for small ones, and chunks are
-// short: what a pointer points to may be all that is kept of a document.
+// elems hands out variables for pointers of one type to point to. There are slabs only for small
+// ones, and chunks are short: what a pointer points to may be all that is kept of a document.
 type elems struct {
 	of   *typeCodec
 	free sliceHeader // the chunk
@@ -95,8 +95,8 @@ func (d *decoder) newElem(c *typeCodec, slice reflect.Type) ptr {
 	return pointerOf(reflect.New(c.t))
 }
 
-// Chunks of numbers hold no pointers and outlive a document in the decoder's pool; the others do not, so that one
-// document's values keep nothing of another's alive.
+// Chunks of numbers hold no pointers and outlive a document in the decoder's pool; the others do
+// not, so that one document's values keep nothing of another's alive.
 const (
 	numberChunk = 64
 	idChunk     = 32
@@ -109,8 +109,9 @@ const (
 	soloString  = 2048 // strings from this length on have memory of their own
 )
 
-// str returns a string with these bytes. The strings of a document share chunks of memory. A long string gets memory of
-// its own. In a tree with a window, b must be a part of it that was not cut in capacity.
+// str returns a string with these bytes. The strings of a document share chunks of memory. A long
+// string gets memory of its own. In a tree with a window, b must be a part of it that was not cut
+// in capacity.
 func (d *decoder) str(b []byte) string {
 	n := len(b)
 	if d.window != "" {

@@ -49,7 +49,8 @@ type inlineMap struct {
 	codec  *mapCodec
 }
 
-// find returns the address of the field in the struct at p, or false if a pointer on the way is nil.
+// find returns the address of the field in the struct at p, or false if a pointer on the way is
+// nil.
 func find(p ptr, hops []hop, offset uintptr) (ptr, bool) {
 	for _, h := range hops {
 		if p = p.add(h.offset).elem(); p.isNil() {
@@ -133,7 +134,8 @@ func (s *structProgram) encode(e *encoder, dst []byte, base ptr) (Type, []byte, 
 		if f.omit != nil && f.omit(p) {
 			continue
 		}
-		// Room for a short header and any value of fixed size, so that they are stored without a further look.
+		// Room for a short header and any value of fixed size, so that they are stored without a
+		// further look.
 		pos := len(dst)
 		if cap(dst)-pos < fixedRoom {
 			dst = grow(dst, fixedRoom)
@@ -208,7 +210,8 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 		return 0, decodeErr(t, s.t, err)
 	}
 	if d.depth == 1 {
-		// Documents of one type tend to have as much text as the one before. Room for that is made in one piece.
+		// Documents of one type tend to have as much text as the one before. Room for that is made
+		// in one piece.
 		if n := int(s.text.Load()); n > 0 {
 			d.chunkSize = n
 		}
@@ -341,8 +344,8 @@ func newFieldMatch(key string) fieldMatch {
 	}
 }
 
-// len returns the length of the field's key if b starts with it and its NUL; else, or if too little of the document is
-// left for a quick look, 0.
+// len returns the length of the field's key if b starts with it and its NUL; else, or if too little
+// of the document is left for a quick look, 0.
 func (m *fieldMatch) len(b []byte) int {
 	if len(b) < 8 || binary.LittleEndian.Uint64(b)&m.mask != m.head {
 		return 0
@@ -353,7 +356,8 @@ func (m *fieldMatch) len(b []byte) int {
 	return m.n
 }
 
-// fixedRoom is the room that a header in words and the largest value that a program stores itself take.
+// fixedRoom is the room that a header in words and the largest value that a program stores itself
+// take.
 const fixedRoom = 32
 
 var (
@@ -361,7 +365,8 @@ var (
 	errUnknownField = fmt.Errorf("the struct has no field for the key")
 )
 
-// lookup returns the field for key, or -1. A key that has none in its own spelling is tried in lower case.
+// lookup returns the field for key, or -1. A key that has none in its own spelling is tried in
+// lower case.
 func (s *structProgram) lookup(key []byte) int {
 	if i, ok := s.byKey[string(key)]; ok {
 		return i

@@ -29,7 +29,8 @@ type tag struct {
 	flags               flags
 }
 
-// parseTag parses the tag of a field. Options that are not known are left alone: tags are shared with others.
+// parseTag parses the tag of a field. Options that are not known are left alone: tags are shared
+// with others.
 func parseTag(f reflect.StructField, cfg *config) tag {
 	s, ok := f.Tag.Lookup("bson")
 	if !ok && !strings.Contains(string(f.Tag), ":") {
@@ -63,8 +64,8 @@ func parseTag(f reflect.StructField, cfg *config) tag {
 	return t
 }
 
-// structFields returns the keys of t in the order of its fields, inline ones where they stand. Of two fields with one
-// key the one that is less deep inline wins; at the same depth it is an error.
+// structFields returns the keys of t in the order of its fields, inline ones where they stand. Of
+// two fields with one key the one that is less deep inline wins; at the same depth it is an error.
 func structFields(t reflect.Type, cfg *config) ([]structField, error) {
 	var all []structField
 	if err := collectFields(&all, t, cfg, nil, structField{}); err != nil {
@@ -97,7 +98,8 @@ func structFields(t reflect.Type, cfg *config) ([]structField, error) {
 	return out, nil
 }
 
-// collectFields adds the fields of t, which lies at where. outer are the structs that it is inline in.
+// collectFields adds the fields of t, which lies at where. outer are the structs that it is inline
+// in.
 func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []reflect.Type, where structField) error {
 	if slices.Contains(outer, t) {
 		return fmt.Errorf("struct %s is inline in itself", t)
@@ -152,8 +154,8 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 	return nil
 }
 
-// omitter returns the function that tells when to leave out f; nil for never. copies tells that it calls a method with a
-// pointer receiver.
+// omitter returns the function that tells when to leave out f; nil for never. copies tells that it
+// calls a method with a pointer receiver.
 func omitter(f structField) (omit func(p ptr) bool, copies bool) {
 	if !f.omitEmpty && !f.omitZero {
 		return nil, false

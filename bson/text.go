@@ -42,7 +42,8 @@ func validText(b []byte) bool {
 	return true
 }
 
-// plainKey reports whether b is ASCII without a NUL; false may also mean that a closer look is needed.
+// plainKey reports whether b is ASCII without a NUL; false may also mean that a closer look is
+// needed.
 func plainKey(b []byte) bool {
 	n := len(b)
 	if n < 8 {
@@ -63,7 +64,8 @@ func plainKey(b []byte) bool {
 	return (x|(x-ones))&highs == 0
 }
 
-// cstringLen returns how many bytes of b come before the first NUL, or -1, and whether all of them are ASCII.
+// cstringLen returns how many bytes of b come before the first NUL, or -1, and whether all of them
+// are ASCII.
 func cstringLen(b []byte) (n int, ascii bool) {
 	var high uint64
 	i := 0

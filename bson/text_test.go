@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestWordwiseText compares the word-wise functions with the plain ones on random text around the word sizes.
+// TestWordwiseText compares the word-wise functions with the plain ones on random text around the
+// word sizes.
 func TestWordwiseText(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	pieces := [][]byte{{'a'}, {0x7F}, {1}, {0}, {0x80}, {0xFF}, []byte("é"), []byte("日"), []byte("😀"), {0xF0, 0x9F}, {0xC0, 0x80}}

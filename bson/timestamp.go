@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Timestamp is MongoDB's internal timestamp: seconds since the Unix epoch and a counter within the second. For
-// dates use DateTime or time.Time.
+// Timestamp is MongoDB's internal timestamp: seconds since the Unix epoch and a counter within the
+// second. For dates use DateTime or time.Time.
 type Timestamp struct {
 	T uint32
 	I uint32

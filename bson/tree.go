@@ -2,8 +2,8 @@ package bson
 
 // Documents without a form that is known before: D, M, A and any.
 //
-// Such a tree is walked twice. The first walk, measure, checks all frames and counts what there is; the second makes the
-// values, with memory for them in few and well-filled pieces.
+// Such a tree is walked twice. The first walk, measure, checks all frames and counts what there is;
+// the second makes the values, with memory for them in few and well-filled pieces.
 
 import (
 	"encoding/binary"
@@ -12,9 +12,9 @@ import (
 	"reflect"
 )
 
-// measure walks the value of type t at the start of b and gets memory ready for it. It is called once for the root of a
-// tree, before any, d, m or a, and finish after them. There is no struct in such a tree and no code of users, so that the second walk finds
-// everything as the first one did.
+// measure walks the value of type t at the start of b and gets memory ready for it. It is called
+// once for the root of a tree, before any, d, m or a, and finish after them. There is no struct in
+// such a tree and no code of users, so that the second walk finds everything as the first one did.
 func (d *decoder) measure(t Type, b []byte) error {
 	switch t {
 	case TypeEmbeddedDocument, TypeArray, TypeCodeWithScope:
@@ -241,7 +241,8 @@ func (d *decoder) a(b []byte) (A, int, error) {
 	return out, size, nil
 }
 
-// any decodes the value of type t at the start of b into the type that the package's table gives for it.
+// any decodes the value of type t at the start of b into the type that the package's table gives
+// for it.
 func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 	switch t {
 	case TypeString:

@@ -2,28 +2,33 @@ package bson
 
 // This file is the package's only one that imports unsafe. Why it is sound:
 //
-//   - A ptr points at a Go variable of a type that its user knows: the compiled codec of a type is only ever
-//     called with a ptr to a variable of that type. It is made from reflect (a non-nil pointer, or an element of a
-//     slice that reflect made) or from the data word of an interface value, and it moves only by an offset that
-//     reflect gave for a field of that type, or by whole elements within a slice's length. So it never leaves the
-//     variable that it was made from, and every access has the type and alignment of what lies there.
-//   - The garbage collector sees a ptr, because it holds an unsafe.Pointer; no address is ever kept as an integer.
+//   - A ptr points at a Go variable of a type that its user knows: the compiled codec of a type is
+//     only ever called with a ptr to a variable of that type. It is made from reflect (a non-nil
+//     pointer, or an element of a slice that reflect made) or from the data word of an interface
+//     value, and it moves only by an offset that reflect gave for a field of that type, or by whole
+//     elements within a slice's length. So it never leaves the variable that it was made from, and
+//     every access has the type and alignment of what lies there.
+//   - The garbage collector sees a ptr, because it holds an unsafe.Pointer; no address is ever kept
+//     as an integer.
 //   - Pointers are written through *unsafe.Pointer or by reflect, so write barriers happen.
-//   - The data word of an interface value points at memory that Go treats as immutable. Encoding only reads, and
-//     where a method with a pointer receiver could write, the value is copied first (see typeCodec.copies).
-//   - viewString shares memory with bytes that nobody writes to while the string is in use: Raw's documentation
-//     asks that of its users. The decoder asks it of nobody: its strings lie in memory of its own, and it writes
-//     the bytes of a string before the string is made and never after.
-//   - boxed builds an interface value out of a type word that the compiler made and a pointer to a variable of that
-//     type, for types that interfaces hold by pointer. The variable is never written again.
+//   - The data word of an interface value points at memory that Go treats as immutable. Encoding
+//     only reads, and where a method with a pointer receiver could write, the value is copied first
+//     (see typeCodec.copies).
+//   - viewString shares memory with bytes that nobody writes to while the string is in use: Raw's
+//     documentation asks that of its users. The decoder asks it of nobody: its strings lie in
+//     memory of its own, and it writes the bytes of a string before the string is made and never
+//     after.
+//   - boxed builds an interface value out of a type word that the compiler made and a pointer to a
+//     variable of that type, for types that interfaces hold by pointer. The variable is never
+//     written again.
 
 import (
 	"reflect"
 	"unsafe"
 )
 
-// viewString returns b as a string that shares its memory. It is sound as long as nobody writes to b while the
-// string is in use, which is what Raw's documentation asks of its users.
+// viewString returns b as a string that shares its memory. It is sound as long as nobody writes to
+// b while the string is in use, which is what Raw's documentation asks of its users.
 func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // viewBytes returns the bytes of s, which nobody may write to.
@@ -67,7 +72,8 @@ func (p ptr) slice() (first ptr, n int) {
 	return ptr{h.data}, h.len
 }
 
-// makeSlice puts a new slice of length n at p, which is a slice of type t, and returns the address of the first element.
+// makeSlice puts a new slice of length n at p, which is a slice of type t, and returns the address
+// of the first element.
 func (p ptr) makeSlice(t reflect.Type, n int) ptr {
 	v := p.value(t)
 	if n == 0 {
@@ -88,12 +94,12 @@ type eface struct {
 	typ, data unsafe.Pointer
 }
 
-// word returns the data word of v: for a pointer it is the pointer itself, for a type that interfaces hold by pointer
-// (see heldByPointer) it is the address of the value.
+// word returns the data word of v: for a pointer it is the pointer itself, for a type that
+// interfaces hold by pointer (see heldByPointer) it is the address of the value.
 func word(v any) ptr { return ptr{(*eface)(unsafe.Pointer(&v)).data} }
 
-// wordVariable returns the address of a new variable that holds the data word of v, for types that are themselves
-// a pointer, like maps.
+// wordVariable returns the address of a new variable that holds the data word of v, for types that
+// are themselves a pointer, like maps.
 func wordVariable(v any) ptr {
 	w := new(unsafe.Pointer)
 	*w = (*eface)(unsafe.Pointer(&v)).data
@@ -114,16 +120,17 @@ var (
 	aWord        = typeWord(A{})
 )
 
-// boxed returns the interface value with this type word and p as its data word; see the top of the file.
+// boxed returns the interface value with this type word and p as its data word; see the top of the
+// file.
 func boxed[T any](typ unsafe.Pointer, p *T) (v any) {
 	e := (*eface)(unsafe.Pointer(&v))
 	e.typ, e.data = typ, unsafe.Pointer(p)
 	return v
 }
 
-// heldByPointer reports whether an interface surely holds values of type t by pointer. Types of a pointer's size may
-// be held as the word itself; which ones is the compiler's business, so only those are answered for that can hold
-// no pointer at all.
+// heldByPointer reports whether an interface surely holds values of type t by pointer. Types of a
+// pointer's size may be held as the word itself; which ones is the compiler's business, so only
+// those are answered for that can hold no pointer at all.
 func heldByPointer(t reflect.Type) bool {
 	if t.Size() != unsafe.Sizeof(unsafe.Pointer(nil)) {
 		return true

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// UUID is a universally unique identifier (RFC 9562), its bytes in the order in which it is written. BSON holds it
-// in a binary; see UUIDRepresentation.
+// UUID is a universally unique identifier (RFC 9562), its bytes in the order in which it is
+// written. BSON holds it in a binary; see UUIDRepresentation.
 type UUID [16]byte
 
 // NewUUID returns a new random UUID (version 4). It is safe for concurrent use.
@@ -21,8 +21,8 @@ func NewUUID() UUID {
 	return id
 }
 
-// ParseUUID parses a UUID of 32 hexadecimal digits, in groups of 8, 4, 4, 4 and 12 with hyphens between them or
-// without any hyphens.
+// ParseUUID parses a UUID of 32 hexadecimal digits, in groups of 8, 4, 4, 4 and 12 with hyphens
+// between them or without any hyphens.
 func ParseUUID(s string) (UUID, error) {
 	id, ok := parseUUID([]byte(s))
 	if !ok {
@@ -87,7 +87,8 @@ func (id *UUID) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads a string as ParseUUID does, or the {"$uuid": "..."} or {"$binary": ...} of Extended JSON.
+// UnmarshalJSON reads a string as ParseUUID does, or the {"$uuid": "..."} or {"$binary": ...} of
+// Extended JSON.
 func (id *UUID) UnmarshalJSON(text []byte) error {
 	return unmarshalExtJSONOf(text, id, func(v RawValue) (UUID, bool) {
 		if s, ok := v.StringBytes(); ok {
@@ -99,14 +100,15 @@ func (id *UUID) UnmarshalJSON(text []byte) error {
 	})
 }
 
-// UUIDRepresentation says how UUIDs are stored (specification: BSON Binary UUID): as binaries of subtype 4, in
-// the order in which they are written, or as old versions of some drivers did it, in subtype 3 and their own
-// orders.
+// UUIDRepresentation says how UUIDs are stored (specification: BSON Binary UUID): as binaries of
+// subtype 4, in the order in which they are written, or as old versions of some drivers did it, in
+// subtype 3 and their own orders.
 type UUIDRepresentation uint8
 
 const (
-	// UUIDDefault is the choice of who made none: a UUID becomes what UUIDStandard makes of it and comes back from
-	// that, but a binary that is decoded into a variable of type any stays a Binary.
+	// UUIDDefault is the choice of who made none: a UUID becomes what UUIDStandard makes of it and
+	// comes back from that, but a binary that is decoded into a variable of type any stays a
+	// Binary.
 	UUIDDefault UUIDRepresentation = iota
 	// UUIDStandard is subtype 4 and the order of RFC 9562. Use it for everything new.
 	UUIDStandard
@@ -125,8 +127,8 @@ var uuidRepresentations = [...]string{
 	UUIDCSharpLegacy: "csharpLegacy", UUIDPythonLegacy: "pythonLegacy",
 }
 
-// ParseUUIDRepresentation parses a name of the connection string option uuidRepresentation: "standard",
-// "unspecified", "javaLegacy", "csharpLegacy" or "pythonLegacy".
+// ParseUUIDRepresentation parses a name of the connection string option uuidRepresentation:
+// "standard", "unspecified", "javaLegacy", "csharpLegacy" or "pythonLegacy".
 func ParseUUIDRepresentation(s string) (UUIDRepresentation, error) {
 	for r, name := range uuidRepresentations {
 		if s == name && UUIDRepresentation(r) != UUIDDefault {
@@ -193,8 +195,8 @@ func (id UUID) BinaryAs(r UUIDRepresentation) (Binary, error) {
 // UUID returns the UUID in b, which must be in the standard representation.
 func (b Binary) UUID() (UUID, error) { return b.UUIDAs(UUIDStandard) }
 
-// UUIDAs returns the UUID in b, which must be in the given representation. Which of the legacy ones it is cannot
-// be told from b.
+// UUIDAs returns the UUID in b, which must be in the given representation. Which of the legacy ones
+// it is cannot be told from b.
 func (b Binary) UUIDAs(r UUIDRepresentation) (UUID, error) {
 	subtype, ok := r.Subtype()
 	if !ok {

@@ -35,8 +35,8 @@ var uuidCodec = basic{
 	},
 }
 
-// anyBinary returns what a binary becomes in a variable of type any: a UUID if a representation was chosen and
-// this is one of it, else a Binary or bytes.
+// anyBinary returns what a binary becomes in a variable of type any: a UUID if a representation was
+// chosen and this is one of it, else a Binary or bytes.
 func (d *decoder) anyBinary(b Binary) any {
 	if d.cfg.UUID != UUIDDefault {
 		if id, err := b.UUIDAs(d.cfg.UUID); err == nil {

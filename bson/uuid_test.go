@@ -1,7 +1,7 @@
 package bson_test
 
-// The prose tests of the specification BSON Binary UUID. The implicit ones, which speak of a client, are about what the
-// client hands to this package: Options.UUID.
+// The prose tests of the specification BSON Binary UUID. The implicit ones, which speak of a
+// client, are about what the client hands to this package: Options.UUID.
 
 import (
 	"encoding/hex"

@@ -8,8 +8,9 @@ import (
 	"strconv"
 )
 
-// Vector is a list of numbers of one type, packed into a binary of subtype 9 (specification: BSON Binary Vector). Its
-// elements are int8, float32 or single bits. The zero value is no vector and cannot be encoded.
+// Vector is a list of numbers of one type, packed into a binary of subtype 9 (specification: BSON
+// Binary Vector). Its elements are int8, float32 or single bits. The zero value is no vector and
+// cannot be encoded.
 //
 // A Vector does not change. Compare with Equal.
 type Vector struct {
@@ -59,8 +60,9 @@ func NewFloat32Vector(elements []float32) Vector {
 	return Vector{kind: VectorFloat32, packed: packed}
 }
 
-// NewPackedBitVector returns a vector of the bits in packed, the most significant bit of every byte first, without the
-// last padding bits. Padding must be less than 8, the bits that it leaves out zero, and 0 if there are no bits at all.
+// NewPackedBitVector returns a vector of the bits in packed, the most significant bit of every byte
+// first, without the last padding bits. Padding must be less than 8, the bits that it leaves out
+// zero, and 0 if there are no bits at all.
 func NewPackedBitVector(packed []byte, padding int) (Vector, error) {
 	return newVector(VectorPackedBit, padding, bytes.Clone(packed))
 }
@@ -76,8 +78,9 @@ func NewBitVector(bits []bool) Vector {
 	return Vector{kind: VectorPackedBit, padding: uint8(8*len(packed) - len(bits)), packed: packed}
 }
 
-// NewVector returns a vector whose elements are already packed as BSON has them (float32 little-endian), and of which
-// the last padding bits do not count. It checks all that the specification demands.
+// NewVector returns a vector whose elements are already packed as BSON has them (float32
+// little-endian), and of which the last padding bits do not count. It checks all that the
+// specification demands.
 func NewVector(t VectorType, padding int, packed []byte) (Vector, error) {
 	return newVector(t, padding, bytes.Clone(packed))
 }
@@ -236,7 +239,8 @@ func (v *Vector) UnmarshalBSONValue(typ byte, data []byte) error {
 	return err
 }
 
-// MarshalJSON returns v as an array of its elements, bits as 0 and 1. Elements that JSON has no number for are an error.
+// MarshalJSON returns v as an array of its elements, bits as 0 and 1. Elements that JSON has no
+// number for are an error.
 func (v Vector) MarshalJSON() ([]byte, error) {
 	if v.IsZero() {
 		return []byte("null"), nil

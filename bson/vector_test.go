@@ -87,7 +87,8 @@ func TestVectorSpecification(t *testing.T) {
 	}
 }
 
-// vectorOf makes a vector of JSON numbers. That a number is not one of the vector's type is what Go's own types refuse.
+// vectorOf makes a vector of JSON numbers. That a number is not one of the vector's type is what
+// Go's own types refuse.
 func vectorOf(t bson.VectorType, numbers bson.A, padding int) (bson.Vector, error) {
 	var packed []byte
 	for _, n := range numbers {
@@ -139,7 +140,8 @@ func TestVectorProse2DecodeIgnoredBits(t *testing.T) {
 	}
 }
 
-// TestVectorProse3Comparison: the vector with ignored bits set, v2 in the specification, cannot be made here.
+// TestVectorProse3Comparison: the vector with ignored bits set, v2 in the specification, cannot be
+// made here.
 func TestVectorProse3Comparison(t *testing.T) {
 	b1 := bson.Binary{Subtype: bson.BinaryVector, Data: []byte{0x10, 0x07, 0x80}}
 	b2 := bson.Binary{Subtype: bson.BinaryVector, Data: []byte{0x10, 0x07, 0xFF}}

@@ -7,10 +7,11 @@ import (
 	"allium/bson"
 )
 
-// CommandMonitor listens to the commands that the driver sends (specification: Command Logging and Monitoring). Each
-// function may be nil. The context is the operation's.
+// CommandMonitor listens to the commands that the driver sends (specification: Command Logging and
+// Monitoring). Each function may be nil. The context is the operation's.
 //
-// The commands and replies that carry credentials (authentication, user management) are empty documents here.
+// The commands and replies that carry credentials (authentication, user management) are empty
+// documents here.
 type CommandMonitor struct {
 	Started   func(context.Context, *CommandStarted)
 	Succeeded func(context.Context, *CommandSucceeded)
@@ -21,8 +22,8 @@ type CommandMonitor struct {
 type CommandInfo struct {
 	CommandName  string
 	DatabaseName string
-	// RequestID is the wire protocol's; every attempt has its own. OperationID is shared by all commands that one
-	// operation of the driver sends.
+	// RequestID is the wire protocol's; every attempt has its own. OperationID is shared by all
+	// commands that one operation of the driver sends.
 	RequestID   int64
 	OperationID int64
 	Addr        string
@@ -34,14 +35,15 @@ type CommandInfo struct {
 	ServiceID *bson.ObjectID
 }
 
-// CommandStarted is published before a command is sent. Command is valid during the call; clone it to keep it.
+// CommandStarted is published before a command is sent. Command is valid during the call; clone it
+// to keep it.
 type CommandStarted struct {
 	CommandInfo
 	Command bson.Raw
 }
 
-// CommandSucceeded is published when a command was answered with ok: 1, or was sent without asking for an answer.
-// Reply is valid during the call; clone it to keep it.
+// CommandSucceeded is published when a command was answered with ok: 1, or was sent without asking
+// for an answer. Reply is valid during the call; clone it to keep it.
 type CommandSucceeded struct {
 	CommandInfo
 	Duration time.Duration

@@ -1,10 +1,12 @@
-// Package event holds what a listener of the driver sees: the events of commands, connection pools, topologies and
-// heartbeats, and the descriptions of servers and topologies that they carry.
+// Package event holds what a listener of the driver sees: the events of commands, connection pools,
+// topologies and heartbeats, and the descriptions of servers and topologies that they carry.
 //
-// The structs are plain data. Descriptions are immutable once they are published and are shared by pointer between
-// the driver and its listeners: read them as long as you like, from any goroutine, and never write to them.
+// The structs are plain data. Descriptions are immutable once they are published and are shared by
+// pointer between the driver and its listeners: read them as long as you like, from any goroutine,
+// and never write to them.
 //
-// A listener is a struct of functions (CommandMonitor, PoolMonitor, ServerMonitor). A function that is nil costs
-// nothing. The others are called on the goroutine where the event happens, sometimes while the driver holds a lock:
-// they must be quick, must not panic and must not call back into the client that they listen to.
+// A listener is a struct of functions (CommandMonitor, PoolMonitor, ServerMonitor). A function that
+// is nil costs nothing. The others are called on the goroutine where the event happens, sometimes
+// while the driver holds a lock: they must be quick, must not panic and must not call back into the
+// client that they listen to.
 package event

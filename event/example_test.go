@@ -64,7 +64,8 @@ func ExampleServerMonitor() {
 	// Output: ReplicaSetWithPrimary with 1 member, the primary is known
 }
 
-// What the driver knows of a deployment is published as descriptions, which can be kept and compared.
+// What the driver knows of a deployment is published as descriptions, which can be kept and
+// compared.
 func ExampleTopologyDescription() {
 	descriptions := make(chan *event.TopologyDescription, 100)
 	ping(allium.ClientOptions{ServerMonitor: &event.ServerMonitor{

@@ -6,9 +6,9 @@ import (
 	"allium/bson"
 )
 
-// PoolMonitor listens to connection pools (specification: Connection Monitoring and Pooling). Each function may be
-// nil. Every server has a pool of its own, named by its address; events of different pools, and of different
-// connections of one pool, may be delivered at the same time.
+// PoolMonitor listens to connection pools (specification: Connection Monitoring and Pooling). Each
+// function may be nil. Every server has a pool of its own, named by its address; events of
+// different pools, and of different connections of one pool, may be delivered at the same time.
 type PoolMonitor struct {
 	PoolCreated func(*PoolCreated)
 	PoolReady   func(*PoolReady)
@@ -48,9 +48,11 @@ type PoolReady struct {
 // PoolCleared says that all connections that the pool has made so far are given up.
 type PoolCleared struct {
 	Addr string
-	// ServiceID is the service behind a load balancer whose connections are given up, nil without a load balancer.
+	// ServiceID is the service behind a load balancer whose connections are given up, nil without a
+	// load balancer.
 	ServiceID *bson.ObjectID
-	// InterruptInUseConnections says that connections in use are closed too, under their operations.
+	// InterruptInUseConnections says that connections in use are closed too, under their
+	// operations.
 	InterruptInUseConnections bool
 	// Err is why, nil if it is not known.
 	Err error
@@ -117,8 +119,8 @@ type ConnectionCheckedOut struct {
 	Duration     time.Duration // since ConnectionCheckOutStarted
 }
 
-// ConnectionCheckedIn says that an operation gave its connection back, or that the pool took it back to close it
-// (PoolCleared.InterruptInUseConnections).
+// ConnectionCheckedIn says that an operation gave its connection back, or that the pool took it
+// back to close it (PoolCleared.InterruptInUseConnections).
 type ConnectionCheckedIn struct {
 	Addr         string
 	ConnectionID int64

@@ -10,11 +10,12 @@ import (
 	"allium/bson"
 )
 
-// ServerKind says what kind of server answers at an address (specification: Server Discovery and Monitoring,
-// ServerType).
+// ServerKind says what kind of server answers at an address (specification: Server Discovery and
+// Monitoring, ServerType).
 type ServerKind uint8
 
-// The kinds of servers. The specification's PossiblePrimary is for single-threaded drivers; here it is UnknownServer.
+// The kinds of servers. The specification's PossiblePrimary is for single-threaded drivers; here it
+// is UnknownServer.
 const (
 	UnknownServer ServerKind = iota // not checked yet, or the last check failed
 	Standalone
@@ -59,7 +60,8 @@ func (k ServerKind) DataBearing() bool {
 // TagSet is a set of replica set member tags, for example {"dc": "ny", "rack": "1"}.
 type TagSet map[string]string
 
-// Contains reports whether every tag of want is in s with the same value. An empty want is in every set.
+// Contains reports whether every tag of want is in s with the same value. An empty want is in every
+// set.
 func (s TagSet) Contains(want TagSet) bool {
 	for name, value := range want {
 		if got, ok := s[name]; !ok || got != value {
@@ -83,15 +85,15 @@ func (s TagSet) String() string {
 	return b.String()
 }
 
-// TopologyVersion orders what one server process says about itself (specification: Server Discovery and Monitoring,
-// topologyVersion).
+// TopologyVersion orders what one server process says about itself (specification: Server Discovery
+// and Monitoring, topologyVersion).
 type TopologyVersion struct {
 	ProcessID bson.ObjectID
 	Counter   int64
 }
 
-// Compare returns -1, 0 or +1 when v is older than, the same as or newer than other. Versions that cannot be
-// compared, because one is nil or another process made it, make other the newer one.
+// Compare returns -1, 0 or +1 when v is older than, the same as or newer than other. Versions that
+// cannot be compared, because one is nil or another process made it, make other the newer one.
 func (v *TopologyVersion) Compare(other *TopologyVersion) int {
 	switch {
 	case v == nil || other == nil || v.ProcessID != other.ProcessID || v.Counter < other.Counter:
@@ -108,9 +110,10 @@ type OpTime struct {
 	Term      int64
 }
 
-// ServerDescription is what the driver knows about one server: the outcome of its most recent check, or of the
-// handshake of a connection. It is immutable. The fields are those of the specification Server Discovery and
-// Monitoring; a field that the server did not send has its zero value.
+// ServerDescription is what the driver knows about one server: the outcome of its most recent
+// check, or of the handshake of a connection. It is immutable. The fields are those of the
+// specification Server Discovery and Monitoring; a field that the server did not send has its zero
+// value.
 type ServerDescription struct {
 	Addr string // host:port as the driver connects to it, in lower case, or the path of a Unix domain socket
 	Kind ServerKind
@@ -140,13 +143,14 @@ type ServerDescription struct {
 	SessionTimeoutMinutes *int64
 	TopologyVersion       *TopologyVersion
 
-	// AverageRTT is the moving average of the round trip time, MinRTT the least of the most recent ten. Both are 0
-	// while the server is unknown, MinRTT also before there are two samples.
+	// AverageRTT is the moving average of the round trip time, MinRTT the least of the most recent
+	// ten. Both are 0 while the server is unknown, MinRTT also before there are two samples.
 	AverageRTT time.Duration
 	MinRTT     time.Duration
 	// LastUpdate is when the server was last checked, the zero time if it never was.
 	LastUpdate time.Time
-	// HeartbeatInterval is the driver's own heartbeatFrequencyMS, which the staleness of secondaries is estimated with.
+	// HeartbeatInterval is the driver's own heartbeatFrequencyMS, which the staleness of
+	// secondaries is estimated with.
 	HeartbeatInterval time.Duration
 
 	MaxBSONObjectSize int32
@@ -157,8 +161,8 @@ type ServerDescription struct {
 	HelloOK     bool     // the server answers hello
 	Cryptd      bool     // the server is a mongocryptd
 
-	// What a handshake tells about its connection. ServerConnectionID is nil if the server did not send it, ServiceID
-	// unless the connection goes through a load balancer.
+	// What a handshake tells about its connection. ServerConnectionID is nil if the server did not
+	// send it, ServiceID unless the connection goes through a load balancer.
 	ServerConnectionID *int64
 	ServiceID          *bson.ObjectID
 }
@@ -171,9 +175,9 @@ func (d *ServerDescription) Members() []string {
 	return slices.Concat(d.Hosts, d.Passives, d.Arbiters)
 }
 
-// Equal reports whether a listener should see no difference between two descriptions of one server (specification:
-// Server Discovery and Monitoring, Server Description Equality). Round trip times, times of updates and of writes
-// do not count.
+// Equal reports whether a listener should see no difference between two descriptions of one server
+// (specification: Server Discovery and Monitoring, Server Description Equality). Round trip times,
+// times of updates and of writes do not count.
 func (d *ServerDescription) Equal(o *ServerDescription) bool {
 	if d == o {
 		return true

@@ -8,8 +8,8 @@ import (
 	"allium/bson"
 )
 
-// TopologyKind says what kind of deployment the driver talks to (specification: Server Discovery and Monitoring,
-// TopologyType).
+// TopologyKind says what kind of deployment the driver talks to (specification: Server Discovery
+// and Monitoring, TopologyType).
 type TopologyKind uint8
 
 // The kinds of topologies.
@@ -46,19 +46,22 @@ type TopologyDescription struct {
 	// Servers are in the order in which they became known.
 	Servers []*ServerDescription
 
-	// MaxElectionID and MaxSetVersion are the greatest that a primary has reported, nil if none has.
+	// MaxElectionID and MaxSetVersion are the greatest that a primary has reported, nil if none
+	// has.
 	MaxElectionID *bson.ObjectID
 	MaxSetVersion *int64
 
-	// SessionTimeoutMinutes is the least of the data-bearing servers, nil if there is none or one does not support
-	// sessions.
+	// SessionTimeoutMinutes is the least of the data-bearing servers, nil if there is none or one
+	// does not support sessions.
 	SessionTimeoutMinutes *int64
 
-	// CompatibilityErr is not nil if a server speaks no version of the wire protocol that this driver speaks.
+	// CompatibilityErr is not nil if a server speaks no version of the wire protocol that this
+	// driver speaks.
 	CompatibilityErr error
 }
 
-// Server returns the description of the server at an address, nil if it is not part of the topology.
+// Server returns the description of the server at an address, nil if it is not part of the
+// topology.
 func (t *TopologyDescription) Server(addr string) *ServerDescription {
 	for _, s := range t.Servers {
 		if s.Addr == addr {
@@ -139,9 +142,9 @@ func (t *TopologyDescription) String() string {
 	return b.String()
 }
 
-// ServerMonitor listens to server discovery and monitoring (specification: SDAM Logging and Monitoring). Each
-// function may be nil. Events of one topology are delivered one at a time, in their order; heartbeats of different
-// servers may be delivered at the same time.
+// ServerMonitor listens to server discovery and monitoring (specification: SDAM Logging and
+// Monitoring). Each function may be nil. Events of one topology are delivered one at a time, in
+// their order; heartbeats of different servers may be delivered at the same time.
 type ServerMonitor struct {
 	TopologyOpening            func(*TopologyOpening)
 	TopologyDescriptionChanged func(*TopologyDescriptionChanged)
@@ -173,13 +176,15 @@ type TopologyClosed struct {
 	TopologyID bson.ObjectID
 }
 
-// ServerOpening says that a server was added to the topology, before it is checked for the first time.
+// ServerOpening says that a server was added to the topology, before it is checked for the first
+// time.
 type ServerOpening struct {
 	Addr       string
 	TopologyID bson.ObjectID
 }
 
-// ServerDescriptionChanged says that what the driver knows about a server changed, apart from its round trip time.
+// ServerDescriptionChanged says that what the driver knows about a server changed, apart from its
+// round trip time.
 type ServerDescriptionChanged struct {
 	Addr                string
 	TopologyID          bson.ObjectID
@@ -193,12 +198,13 @@ type ServerClosed struct {
 	TopologyID bson.ObjectID
 }
 
-// ServerHeartbeatStarted is published before a monitor sends a hello, or opens the connection for it, or starts to
-// wait for the next reply of a stream.
+// ServerHeartbeatStarted is published before a monitor sends a hello, or opens the connection for
+// it, or starts to wait for the next reply of a stream.
 type ServerHeartbeatStarted struct {
 	Addr       string
 	TopologyID bson.ObjectID
-	// DriverConnectionID numbers the client's monitoring connections from 1, in the order in which they are opened.
+	// DriverConnectionID numbers the client's monitoring connections from 1, in the order in which
+	// they are opened.
 	DriverConnectionID int64
 	// ServerConnectionID is the server's number for the connection, nil before its first reply.
 	ServerConnectionID *int64

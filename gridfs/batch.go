@@ -2,9 +2,10 @@ package gridfs
 
 import "sync"
 
-// How much is written or read with one command, about: large enough for the time of a round trip not to matter, and small enough for
-// the caches of a processor. What is read goes through them twice, out of the socket and into the caller's memory, and is fetched
-// ahead besides, so that it comes in smaller parts.
+// How much is written or read with one command, about: large enough for the time of a round trip
+// not to matter, and small enough for the caches of a processor. What is read goes through them
+// twice, out of the socket and into the caller's memory, and is fetched ahead besides, so that it
+// comes in smaller parts.
 const (
 	batchBytes  = 2 << 20
 	windowBytes = 1 << 20

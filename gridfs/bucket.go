@@ -14,11 +14,12 @@ import (
 	"allium/internal/option"
 )
 
-// DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets its own: with what is around it, a chunk
-// of this size just fits into 256 KiB.
+// DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets its own: with
+// what is around it, a chunk of this size just fits into 256 KiB.
 const DefaultChunkSize = 255 << 10
 
-// Bucket is a set of stored files. It is cheap to make, does not change, and is safe for concurrent use.
+// Bucket is a set of stored files. It is cheap to make, does not change, and is safe for concurrent
+// use.
 type Bucket struct {
 	files     *allium.Collection[bson.Raw]
 	chunks    *allium.Collection[chunk]
@@ -31,9 +32,11 @@ type Bucket struct {
 
 // BucketOptions are the options of NewBucket. Nil fields are inherited from the database.
 type BucketOptions struct {
-	// Name is what the names of the bucket's collections begin with, before ".files" and ".chunks". Empty: "fs".
+	// Name is what the names of the bucket's collections begin with, before ".files" and ".chunks".
+	// Empty: "fs".
 	Name string
-	// ChunkSizeBytes is the size of the chunks of new files. 0: 255 KiB. What is stored already stays as it is.
+	// ChunkSizeBytes is the size of the chunks of new files. 0: 255 KiB. What is stored already
+	// stays as it is.
 	ChunkSizeBytes int32
 
 	ReadPreference *consistency.ReadPreference
@@ -43,8 +46,8 @@ type BucketOptions struct {
 	Timeout *time.Duration
 }
 
-// NewBucket returns a bucket of the database. It does no I/O, and the bucket's collections need not exist: the first write of
-// this Bucket creates their indexes if the files collection is empty.
+// NewBucket returns a bucket of the database. It does no I/O, and the bucket's collections need not
+// exist: the first write of this Bucket creates their indexes if the files collection is empty.
 func NewBucket(db *allium.Database, opts ...BucketOptions) *Bucket {
 	b := &Bucket{chunkSize: DefaultChunkSize, indexes: indexes{turn: make(chan struct{}, 1)}}
 	o, err := option.One(opts)
@@ -122,8 +125,8 @@ func (b *Bucket) begin(ctx context.Context, timeout *time.Duration, errs ...erro
 	return limit{set: true, deadline: time.Now().Add(*timeout)}, nil
 }
 
-// left returns the time that is left as the Timeout of one command: nil if none was set, and never 0, which means no bound, once
-// it is up.
+// left returns the time that is left as the Timeout of one command: nil if none was set, and never
+// 0, which means no bound, once it is up.
 func (l limit) left() *time.Duration {
 	switch {
 	case !l.set:

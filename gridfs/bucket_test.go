@@ -407,7 +407,8 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// setDate gives the newest file with a name an upload date of its own, since several uploads may end in one millisecond.
+// setDate gives the newest file with a name an upload date of its own, since several uploads may
+// end in one millisecond.
 func setDate(t *testing.T, w *world, name string, i int) {
 	t.Helper()
 	files := w.db.Collection("fs.files")

@@ -9,8 +9,8 @@ import (
 	"allium/bson"
 )
 
-// chunk is a document of the chunks collection. One that is written straight into a message, or read where it lies in a reply, is
-// never copied on the way: data is a view of other memory.
+// chunk is a document of the chunks collection. One that is written straight into a message, or
+// read where it lies in a reply, is never copied on the way: data is a view of other memory.
 type chunk struct {
 	id   bson.ObjectID
 	file bson.RawValue
@@ -20,7 +20,8 @@ type chunk struct {
 	wrong string
 }
 
-// chunkBSON encodes and decodes chunks. A chunk that a cursor decoded is valid until the cursor moves on (see allium.Cursor).
+// chunkBSON encodes and decodes chunks. A chunk that a cursor decoded is valid until the cursor
+// moves on (see allium.Cursor).
 var chunkBSON = func() *bson.Options {
 	codecs, err := bson.NewCodecs(bson.CodecFor(appendChunk, parseChunk))
 	if err != nil {
@@ -59,8 +60,9 @@ func parseChunk(v bson.RawValue) (chunk, error) {
 	return c, nil
 }
 
-// chunkIDs are the ids of the chunks of one upload. They follow each other without a gap and are those of no other upload, so that
-// the first and the last one say exactly which chunks are this upload's, whoever else uses the same file id.
+// chunkIDs are the ids of the chunks of one upload. They follow each other without a gap and are
+// those of no other upload, so that the first and the last one say exactly which chunks are this
+// upload's, whoever else uses the same file id.
 type chunkIDs struct{ first, next bson.ObjectID }
 
 func newChunkIDs() chunkIDs {

@@ -20,21 +20,22 @@ type DownloadOptions struct {
 
 // DownloadByNameOptions are the options of a download by name.
 type DownloadByNameOptions struct {
-	// Revision says which of the files with the name it is: 0 is the first one that was stored, 1 the second, and so on; -1 is
-	// the newest one, -2 the one before, and so on. Nil: -1.
+	// Revision says which of the files with the name it is: 0 is the first one that was stored, 1
+	// the second, and so on; -1 is the newest one, -2 the one before, and so on. Nil: -1.
 	Revision *int
 	// Timeout bounds the download from here to its end, or to Close; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
 
-// DownloadToStream writes a file to w, and returns how many bytes it wrote. w is not closed, and Timeout does not interrupt it.
+// DownloadToStream writes a file to w, and returns how many bytes it wrote. w is not closed, and
+// Timeout does not interrupt it.
 func (b *Bucket) DownloadToStream(ctx context.Context, id any, w io.Writer, opts ...DownloadOptions) (int64, error) {
 	s, err := b.OpenDownloadStream(ctx, id, opts...)
 	return download(s, err, w)
 }
 
-// DownloadToStreamByName writes a revision of a file to w, and returns how many bytes it wrote. w is not closed, and Timeout
-// does not interrupt it.
+// DownloadToStreamByName writes a revision of a file to w, and returns how many bytes it wrote. w
+// is not closed, and Timeout does not interrupt it.
 func (b *Bucket) DownloadToStreamByName(ctx context.Context, filename string, w io.Writer, opts ...DownloadByNameOptions) (int64, error) {
 	s, err := b.OpenDownloadStreamByName(ctx, filename, opts...)
 	return download(s, err, w)
@@ -48,7 +49,8 @@ func download(s *DownloadStream, err error, w io.Writer) (int64, error) {
 	return s.WriteTo(w)
 }
 
-// OpenDownloadStream opens a file for reading. If there is none with the id, the error is ErrFileNotFound.
+// OpenDownloadStream opens a file for reading. If there is none with the id, the error is
+// ErrFileNotFound.
 func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...DownloadOptions) (*DownloadStream, error) {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -65,8 +67,8 @@ func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...Downloa
 	return b.newDownload(ctx, l, f), nil
 }
 
-// OpenDownloadStreamByName opens a revision of a file for reading. If no file has the name, the error is ErrFileNotFound, and
-// if there is no such revision ErrRevisionNotFound.
+// OpenDownloadStreamByName opens a revision of a file for reading. If no file has the name, the
+// error is ErrFileNotFound, and if there is no such revision ErrRevisionNotFound.
 func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string, opts ...DownloadByNameOptions) (*DownloadStream, error) {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -91,8 +93,8 @@ func (b *Bucket) newDownload(ctx context.Context, l limit, f *storedFile) *Downl
 	return &DownloadStream{bucket: b, ctx: ctx, limit: l, file: f, held: -1, run: -1, size: firstWindow(f), background: allium.SessionFrom(ctx) == nil}
 }
 
-// DownloadStream is a stored file that is open for reading. It holds nothing on the server. It is not safe for concurrent use
-// but for ReadAt, which can be called at any time until Close.
+// DownloadStream is a stored file that is open for reading. It holds nothing on the server. It is
+// not safe for concurrent use but for ReadAt, which can be called at any time until Close.
 //
 // An error of Read says nothing about the next one: a caller may try again.
 type DownloadStream struct {
@@ -117,14 +119,16 @@ type DownloadStream struct {
 // File returns what is known about the file.
 func (s *DownloadStream) File() *File { return &s.file.File }
 
-// sequential is how many chunks behind the one that reading began with make it likely that the next ones will be read, too.
+// sequential is how many chunks behind the one that reading began with make it likely that the next
+// ones will be read, too.
 const sequential = 2
 
-// maxAhead is how many windows are fetched ahead at most: while one arrives, the next one has been asked for already.
+// maxAhead is how many windows are fetched ahead at most: while one arrives, the next one has been
+// asked for already.
 const maxAhead = 2
 
-// firstWindow returns how many chunks are fetched first: all of a file that is not large, and else a part, since it may be that
-// only the beginning of the file is of interest.
+// firstWindow returns how many chunks are fetched first: all of a file that is not large, and else
+// a part, since it may be that only the beginning of the file is of interest.
 func firstWindow(f *storedFile) int64 {
 	if f.chunks == 0 {
 		return 1
@@ -292,7 +296,8 @@ func (s *DownloadStream) fetchAhead() {
 	}
 }
 
-// open makes the window one that covers chunk n. As long as windows follow each other, each is larger than the one before.
+// open makes the window one that covers chunk n. As long as windows follow each other, each is
+// larger than the one before.
 func (s *DownloadStream) open(n int64) (err error) {
 	s.window.close(s.ctx)
 	s.window = nil

@@ -32,7 +32,8 @@ func openDownload(t *testing.T, b *gridfs.Bucket, id any) *gridfs.DownloadStream
 	return s
 }
 
-// TestCorruptFiles breaks a file of seven chunks, which need two queries, in every way, and reads it in every way.
+// TestCorruptFiles breaks a file of seven chunks, which need two queries, in every way, and reads
+// it in every way.
 func TestCorruptFiles(t *testing.T) {
 	const size = 300_000
 	data := noise(6*size + 100)
@@ -358,7 +359,8 @@ func compareReads(t *testing.T, what string, r *rand.Rand, s reader, data []byte
 	}
 }
 
-// TestReadAtConcurrently reads one stream with several goroutines while it is also read in sequence.
+// TestReadAtConcurrently reads one stream with several goroutines while it is also read in
+// sequence.
 func TestReadAtConcurrently(t *testing.T) {
 	w := start(t)
 	b := gridfs.NewBucket(w.db)

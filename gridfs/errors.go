@@ -8,7 +8,8 @@ import (
 	"allium/internal/failure"
 )
 
-// The classes of errors, for errors.Is. Those that say that something is not there are also fs.ErrNotExist.
+// The classes of errors, for errors.Is. Those that say that something is not there are also
+// fs.ErrNotExist.
 var (
 	// ErrFileNotFound is returned where no file has the id or the name that was asked for.
 	ErrFileNotFound error = &notFound{"file not found"}

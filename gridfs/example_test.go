@@ -21,8 +21,8 @@ import (
 	"allium/mongotest"
 )
 
-// connect starts a deployment inside this process and connects to it. An application calls allium.Open with the connection
-// string of its own deployment.
+// connect starts a deployment inside this process and connects to it. An application calls
+// allium.Open with the connection string of its own deployment.
 func connect() (db *allium.Database, done func()) {
 	d, err := mongotest.Open(mongotest.ReplicaSet(1))
 	if err != nil {

@@ -58,8 +58,8 @@ type FindOptions struct {
 	Timeout *time.Duration
 }
 
-// Find returns a cursor over the files that match the filter, a query on the files collection: on _id, filename, length, chunkSize,
-// uploadDate, and what is in the metadata.
+// Find returns a cursor over the files that match the filter, a query on the files collection: on
+// _id, filename, length, chunkSize, uploadDate, and what is in the metadata.
 //
 //	cur, err := bucket.Find(ctx, bson.M{"metadata.owner": "ada"})
 func (b *Bucket) Find(ctx context.Context, filter any, opts ...FindOptions) (*allium.Cursor[File], error) {

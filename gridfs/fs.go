@@ -13,13 +13,16 @@ import (
 	"allium/bson"
 )
 
-// FS returns the bucket as a file system, which is an fs.ReadDirFS and an fs.StatFS. ctx bounds everything that is done with it.
+// FS returns the bucket as a file system, which is an fs.ReadDirFS and an fs.StatFS. ctx bounds
+// everything that is done with it.
 //
-// Slashes in the names of files make directories. Of the revisions of a file the newest one is there. Names that are no paths
-// for package io/fs, such as "/a" or "a//b", are left out; where one file's name is a directory of another's, the file wins,
-// and the other one can be opened but is not listed. FileInfo.Sys returns the *File; directories have no time.
+// Slashes in the names of files make directories. Of the revisions of a file the newest one is
+// there. Names that are no paths for package io/fs, such as "/a" or "a//b", are left out; where one
+// file's name is a directory of another's, the file wins, and the other one can be opened but is
+// not listed. FileInfo.Sys returns the *File; directories have no time.
 //
-// Files are io.Seeker, io.ReaderAt and io.WriterTo, so that a bucket can be served over HTTP, with range requests:
+// Files are io.Seeker, io.ReaderAt and io.WriterTo, so that a bucket can be served over HTTP, with
+// range requests:
 //
 //	http.Handle("/", http.FileServerFS(bucket.FS(ctx)))
 func (b *Bucket) FS(ctx context.Context) fs.FS { return &fileSystem{b, ctx} }
@@ -74,7 +77,8 @@ var (
 	errIsDir  = errors.New("is a directory")
 )
 
-// find returns the file with a name, nil if it is a directory, and the time that is left for reading the file.
+// find returns the file with a name, nil if it is a directory, and the time that is left for
+// reading the file.
 func (f *fileSystem) find(name string) (limit, *storedFile, error) {
 	if !fs.ValidPath(name) {
 		return limit{}, nil, fs.ErrInvalid
@@ -124,12 +128,13 @@ func (f *fileSystem) list(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// walkBatch is how many files below a directory that was seen already are passed over before the rest of them is skipped with a
-// new query.
+// walkBatch is how many files below a directory that was seen already are passed over before the
+// rest of them is skipped with a new query.
 const walkBatch = 500
 
-// walk calls visit with the files below a directory, their names relative to it, until it returns false: every revision of
-// those that lie in the directory itself, in the order of time, and at least one of those in each directory of it.
+// walk calls visit with the files below a directory, their names relative to it, until it returns
+// false: every revision of those that lie in the directory itself, in the order of time, and at
+// least one of those in each directory of it.
 func (f *fileSystem) walk(dir string, visit func(rel string, file *File) bool) error {
 	prefix := ""
 	if dir != "." {

@@ -19,8 +19,8 @@ type indexes struct {
 	turn chan struct{} // holds an element while somebody makes sure
 }
 
-// ensureIndexes runs immediately before the first write of the bucket: if the files collection is empty it creates the
-// indexes that do not exist yet.
+// ensureIndexes runs immediately before the first write of the bucket: if the files collection is
+// empty it creates the indexes that do not exist yet.
 func (b *Bucket) ensureIndexes(ctx context.Context, l limit) error {
 	if b.indexes.done.Load() {
 		return nil
@@ -95,7 +95,8 @@ func ensureIndex[T any](ctx context.Context, l limit, c *allium.Collection[T], m
 	return err
 }
 
-// sameKeys compares the keys of two indexes. Numbers are equal by value: an index that the shell created has doubles.
+// sameKeys compares the keys of two indexes. Numbers are equal by value: an index that the shell
+// created has doubles.
 func sameKeys(a, b bson.D) bool {
 	if len(a) != len(b) {
 		return false

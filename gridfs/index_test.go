@@ -144,7 +144,8 @@ func TestIndexErrorsAreRaised(t *testing.T) {
 	}
 }
 
-// TestWaitingForIndexes: one upload creates the indexes while another one waits, no longer than it may.
+// TestWaitingForIndexes: one upload creates the indexes while another one waits, no longer than it
+// may.
 func TestWaitingForIndexes(t *testing.T) {
 	w := start(t)
 	b := gridfs.NewBucket(w.db)

@@ -17,8 +17,9 @@ type DeleteOptions struct {
 	Timeout *time.Duration
 }
 
-// Delete deletes a file: its document first and then its chunks, so that a reader notices. If there is none with the id, the
-// error is ErrFileNotFound; chunks that an upload left behind are deleted even then.
+// Delete deletes a file: its document first and then its chunks, so that a reader notices. If there
+// is none with the id, the error is ErrFileNotFound; chunks that an upload left behind are deleted
+// even then.
 func (b *Bucket) Delete(ctx context.Context, id any, opts ...DeleteOptions) error {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -48,7 +49,8 @@ func (b *Bucket) delete(ctx context.Context, l limit, id bson.RawValue) error {
 	return nil
 }
 
-// DeleteByName deletes all revisions of a file. If no file has the name, the error is ErrFileNotFound.
+// DeleteByName deletes all revisions of a file. If no file has the name, the error is
+// ErrFileNotFound.
 func (b *Bucket) DeleteByName(ctx context.Context, filename string, opts ...DeleteOptions) error {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -115,7 +117,8 @@ func (b *Bucket) Rename(ctx context.Context, id any, newFilename string, opts ..
 	return nil
 }
 
-// RenameByName gives all revisions of a file another name. If no file has the name, the error is ErrFileNotFound.
+// RenameByName gives all revisions of a file another name. If no file has the name, the error is
+// ErrFileNotFound.
 func (b *Bucket) RenameByName(ctx context.Context, filename, newFilename string, opts ...RenameOptions) error {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -145,8 +148,8 @@ type DropOptions struct {
 	Timeout *time.Duration
 }
 
-// Drop deletes all files of the bucket with their collections, also if they do not exist. The next upload creates them with their
-// indexes.
+// Drop deletes all files of the bucket with their collections, also if they do not exist. The next
+// upload creates them with their indexes.
 func (b *Bucket) Drop(ctx context.Context, opts ...DropOptions) error {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)

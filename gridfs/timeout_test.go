@@ -50,7 +50,8 @@ func checkTimeout(t *testing.T, what string, err error) {
 	}
 }
 
-// TestProseCSOTUpload is prose test 6 of the specification Client Side Operations Timeout, "GridFS - Upload".
+// TestProseCSOTUpload is prose test 6 of the specification Client Side Operations Timeout,
+// "GridFS - Upload".
 func TestProseCSOTUpload(t *testing.T) {
 	t.Run("uploads via openUploadStream can be timed out", func(t *testing.T) {
 		bubble(t, 150*time.Millisecond, func(t *testing.T, w *world) {
@@ -80,7 +81,8 @@ func TestProseCSOTUpload(t *testing.T) {
 	})
 }
 
-// TestProseCSOTDownload is prose test 7 of the specification Client Side Operations Timeout, "GridFS - Download".
+// TestProseCSOTDownload is prose test 7 of the specification Client Side Operations Timeout,
+// "GridFS - Download".
 func TestProseCSOTDownload(t *testing.T) {
 	bubble(t, 150*time.Millisecond, func(t *testing.T, w *world) {
 		id, err := bson.ParseObjectID("000000000000000000000005")
@@ -108,7 +110,8 @@ func TestProseCSOTDownload(t *testing.T) {
 	})
 }
 
-// TestTimeoutIsTheStreams: a timeout is that of a whole stream, not that of each command, and those of the options win.
+// TestTimeoutIsTheStreams: a timeout is that of a whole stream, not that of each command, and those
+// of the options win.
 func TestTimeoutIsTheStreams(t *testing.T) {
 	slow := mongotest.Fail{Commands: []string{"insert", "find", "delete", "update", "drop"}, Block: 80 * time.Millisecond}
 	options := map[string]struct {
@@ -186,7 +189,8 @@ func TestCommandsWithinATimeout(t *testing.T) {
 	})
 }
 
-// TestTimeoutInsideTransact: what runs in a Transact with a timeout has that one, and is refused one of its own.
+// TestTimeoutInsideTransact: what runs in a Transact with a timeout has that one, and is refused
+// one of its own.
 func TestTimeoutInsideTransact(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, w *world) {
 		b := gridfs.NewBucket(w.db)

@@ -18,7 +18,8 @@ import (
 type UploadOptions struct {
 	// ChunkSizeBytes is the size of the file's chunks. 0: the bucket's.
 	ChunkSizeBytes int32
-	// Metadata is a document of the application's, for example with a content type. Nil: none is stored.
+	// Metadata is a document of the application's, for example with a content type. Nil: none is
+	// stored.
 	Metadata any
 	// ContentType is a MIME type. Empty: none is stored.
 	//
@@ -28,19 +29,22 @@ type UploadOptions struct {
 	//
 	// Deprecated: put them into Metadata. The driver makes no use of them.
 	Aliases []string
-	// Timeout bounds the upload from here to the end of Close or Abort; a pointer to 0 means no bound.
+	// Timeout bounds the upload from here to the end of Close or Abort; a pointer to 0 means no
+	// bound.
 	Timeout *time.Duration
 }
 
-// UploadFromStream stores what r holds as a new file, and returns the id that it got. If r fails, the upload is aborted and the
-// error is r's. r is not closed, and Timeout does not interrupt it. The whole of r need not fit into memory.
+// UploadFromStream stores what r holds as a new file, and returns the id that it got. If r fails,
+// the upload is aborted and the error is r's. r is not closed, and Timeout does not interrupt it.
+// The whole of r need not fit into memory.
 func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Reader, opts ...UploadOptions) (bson.ObjectID, error) {
 	id := bson.NewObjectID()
 	return id, b.UploadFromStreamWithID(ctx, id, filename, r, opts...)
 }
 
-// UploadFromStreamWithID is UploadFromStream for a file with an id of the caller's, which can be of any type but array and
-// regular expression, and must be new: the error of one that is not is mongoerr.ErrDuplicateKey for errors.Is.
+// UploadFromStreamWithID is UploadFromStream for a file with an id of the caller's, which can be of
+// any type but array and regular expression, and must be new: the error of one that is not is
+// mongoerr.ErrDuplicateKey for errors.Is.
 func (b *Bucket) UploadFromStreamWithID(ctx context.Context, id any, filename string, r io.Reader, opts ...UploadOptions) error {
 	s, err := b.OpenUploadStreamWithID(ctx, id, filename, opts...)
 	if err != nil {
@@ -67,8 +71,9 @@ func (b *Bucket) OpenUploadStream(ctx context.Context, filename string, opts ...
 	return b.OpenUploadStreamWithID(ctx, bson.NewObjectID(), filename, opts...)
 }
 
-// OpenUploadStreamWithID is OpenUploadStream for a file with an id of the caller's, which can be of any type but array and
-// regular expression, and must be new: if it is not, Close, or a Write before it, returns an error that is mongoerr.ErrDuplicateKey.
+// OpenUploadStreamWithID is OpenUploadStream for a file with an id of the caller's, which can be of
+// any type but array and regular expression, and must be new: if it is not, Close, or a Write
+// before it, returns an error that is mongoerr.ErrDuplicateKey.
 func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename string, opts ...UploadOptions) (*UploadStream, error) {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -105,8 +110,9 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 	}, nil
 }
 
-// UploadStream is a file on its way into a bucket. The file exists once Close has returned nil. A stream that is not closed
-// must be aborted, or its chunks stay behind. It is not safe for concurrent use.
+// UploadStream is a file on its way into a bucket. The file exists once Close has returned nil. A
+// stream that is not closed must be aborted, or its chunks stay behind. It is not safe for
+// concurrent use.
 type UploadStream struct {
 	bucket      *Bucket
 	ctx         context.Context // that the stream was opened with: io.Writer has no room for one
@@ -137,7 +143,8 @@ type write struct {
 	borrowed bool   // the chunks lie in memory of the caller's
 }
 
-// maxWrites is how many inserts may be under way at the same time: while the server works on one, the next one is on its way.
+// maxWrites is how many inserts may be under way at the same time: while the server works on one,
+// the next one is on its way.
 const maxWrites = 2
 
 // ID returns the file's id.
@@ -146,8 +153,8 @@ func (s *UploadStream) ID() any { return s.id }
 // failure returns the error of a write that failed.
 func (s *UploadStream) failure() error { return s.err }
 
-// Write adds p to the file. What it returns tells that the bytes were taken, not that they are stored: an error of the server
-// may come with a later call, and then comes with every one.
+// Write adds p to the file. What it returns tells that the bytes were taken, not that they are
+// stored: an error of the server may come with a later call, and then comes with every one.
 func (s *UploadStream) Write(p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
@@ -207,8 +214,8 @@ func (s *UploadStream) ready() error {
 // smallBuffer is the size of buffer that an upload begins with.
 const smallBuffer = 32 << 10
 
-// grow makes room for n more bytes in the buffer, or for as many as a batch has. A chunk size that is huge costs memory only as it
-// is used.
+// grow makes room for n more bytes in the buffer, or for as many as a batch has. A chunk size that
+// is huge costs memory only as it is used.
 func (s *UploadStream) grow(n int) {
 	switch want := min(len(s.buf)+n, s.batchSize); {
 	case want <= cap(s.buf):
@@ -230,7 +237,8 @@ func (s *UploadStream) flushFull() {
 	}
 }
 
-// dispatch starts to write data as chunks. buf is the buffer that data lies in, nil if it is the caller's memory.
+// dispatch starts to write data as chunks. buf is the buffer that data lies in, nil if it is the
+// caller's memory.
 func (s *UploadStream) dispatch(data, buf []byte) {
 	if s.err == nil {
 		s.err = s.start(data, buf)
@@ -308,8 +316,9 @@ func (s *UploadStream) fail(err error) error {
 	return fmt.Errorf("upload %q: %w", s.name, err)
 }
 
-// Close writes what is left and then the file's document, with which the file comes into being. After an error there is no
-// file; chunks that were stored already stay behind (specification: GridFS, "Operation Failure").
+// Close writes what is left and then the file's document, with which the file comes into being.
+// After an error there is no file; chunks that were stored already stay behind (specification:
+// GridFS, "Operation Failure").
 func (s *UploadStream) Close() error {
 	if s.closed {
 		return ErrClosed
@@ -365,9 +374,9 @@ func (s *UploadStream) document() bson.Raw {
 // abortTimeout bounds an abort whose context has ended.
 const abortTimeout = 500 * time.Millisecond
 
-// Abort ends the upload and deletes the chunks that it has stored. It runs even if the stream's context has ended, for half a
-// second at most then. On an error chunks may stay behind. After Close or another Abort it returns ErrClosed, so that it can
-// be deferred.
+// Abort ends the upload and deletes the chunks that it has stored. It runs even if the stream's
+// context has ended, for half a second at most then. On an error chunks may stay behind. After
+// Close or another Abort it returns ErrClosed, so that it can be deferred.
 func (s *UploadStream) Abort() error {
 	if s.closed {
 		return ErrClosed

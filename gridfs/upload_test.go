@@ -89,7 +89,8 @@ func TestConstantMemory(t *testing.T) {
 	w := start(t)
 	b := gridfs.NewBucket(w.db)
 	const size, known = 128 << 20, 8
-	// The deployment forgets what it is given, so that only the driver's memory is seen, and makes up what it is asked for.
+	// The deployment forgets what it is given, so that only the driver's memory is seen, and makes
+	// up what it is asked for.
 	chunk := make([]byte, chunkSize)
 	w.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 		if coll, _ := c.Body.Lookup(c.Name).StringValue(); coll != "fs.chunks" {
@@ -203,7 +204,8 @@ func TestClosedStream(t *testing.T) {
 	}
 }
 
-// TestAbortLeavesOthersChunks: an upload with the id of a file that is there fails, and aborting it does not touch that file.
+// TestAbortLeavesOthersChunks: an upload with the id of a file that is there fails, and aborting it
+// does not touch that file.
 func TestAbortLeavesOthersChunks(t *testing.T) {
 	w := start(t)
 	b := gridfs.NewBucket(w.db, gridfs.BucketOptions{ChunkSizeBytes: 2})
@@ -245,7 +247,8 @@ func TestSourceFails(t *testing.T) {
 			t.Errorf("after %d bytes: %d files, %d chunks are left", n, f, c)
 		}
 	}
-	// A source that fails because the context ended, such as the body of a request, is cleaned up after, too.
+	// A source that fails because the context ended, such as the body of a request, is cleaned up
+	// after, too.
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := b.UploadFromStream(ctx, "f", io.MultiReader(bytes.NewReader(make([]byte, 20*chunkSize)), onlyReader{readFunc(func([]byte) (int, error) {
 		waitFor(t, func() bool { return w.count("fs.chunks") > 0 })
@@ -289,7 +292,8 @@ func waitFor(t *testing.T, cond func() bool) {
 	t.Fatal("it does not happen")
 }
 
-// TestServerFails makes each of an upload's inserts fail: the error is raised, nothing is cleaned up, and there is no file.
+// TestServerFails makes each of an upload's inserts fail: the error is raised, nothing is cleaned
+// up, and there is no file.
 func TestServerFails(t *testing.T) {
 	for skip := range 4 {
 		for _, how := range []string{"Write", "ReadFrom", "UploadFromStream"} {
@@ -344,7 +348,8 @@ func TestServerFails(t *testing.T) {
 	}
 }
 
-// TestFailoverInUpload: inserts are retried, so that an upload goes on across a failover and lost connections.
+// TestFailoverInUpload: inserts are retried, so that an upload goes on across a failover and lost
+// connections.
 func TestFailoverInUpload(t *testing.T) {
 	for what, fault := range map[string]func(d *mongotest.Deployment){
 		"step down":        (*mongotest.Deployment).StepDown,
@@ -401,7 +406,8 @@ func TestUploadIsCancelled(t *testing.T) {
 	}
 }
 
-// TestUploadInSession: nothing runs in the background, since a session runs one operation at a time.
+// TestUploadInSession: nothing runs in the background, since a session runs one operation at a
+// time.
 func TestUploadInSession(t *testing.T) {
 	w := start(t, testdeploy.ReplicaSet(1))
 	b := gridfs.NewBucket(w.db)

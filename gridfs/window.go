@@ -8,15 +8,16 @@ import (
 	"allium/bson"
 )
 
-// window is a run of a file's chunks that was fetched with one query. Its chunks are views of the reply's memory: one is valid
-// until the next one is asked for.
+// window is a run of a file's chunks that was fetched with one query. Its chunks are views of the
+// reply's memory: one is valid until the next one is asked for.
 type window struct {
 	file      *storedFile
 	cur       *allium.Cursor[chunk]
 	next, end int64 // the chunks that are left
 }
 
-// openWindow asks for count chunks from first on. The last window asks for one more than there must be.
+// openWindow asks for count chunks from first on. The last window asks for one more than there must
+// be.
 func (b *Bucket) openWindow(ctx context.Context, l limit, f *storedFile, first, count int64) (*window, error) {
 	filter := bson.D{{Key: "files_id", Value: f.id}}
 	if first > 0 {
@@ -74,8 +75,8 @@ func (w *window) step(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// finish checks, behind the file's last chunk, that there is no further one. An empty one is no matter: some drivers wrote it
-// when the last chunk was full.
+// finish checks, behind the file's last chunk, that there is no further one. An empty one is no
+// matter: some drivers wrote it when the last chunk was full.
 func (w *window) finish(ctx context.Context) error {
 	if w.cur.Next(ctx) {
 		if c := w.cur.Current(); c.n < w.file.chunks || len(c.data) > 0 {

@@ -41,7 +41,8 @@ func TestOfficialBulkWrite(t *testing.T) {
 	})
 }
 
-// TestOfficialBulkWriteErrors has two statements that fail among others: the first ends an ordered bulk.
+// TestOfficialBulkWriteErrors has two statements that fail among others: the first ends an ordered
+// bulk.
 func TestOfficialBulkWriteErrors(t *testing.T) {
 	models := []mongo.WriteModel{
 		mongo.NewInsertOneModel().SetDocument(doc("_id", 1)),
@@ -166,7 +167,8 @@ func TestOfficialClientBulkWrite(t *testing.T) {
 	})
 }
 
-// TestOfficialClientBulkWriteCursor has results that do not fit into one reply: the driver reads them with getMore.
+// TestOfficialClientBulkWriteCursor has results that do not fit into one reply: the driver reads
+// them with getMore.
 func TestOfficialClientBulkWriteCursor(t *testing.T) {
 	clusters(t, func(t *testing.T, p *peer) {
 		getMores := p.count("getMore")

@@ -129,7 +129,8 @@ func TestOfficialChangeStream(t *testing.T) {
 	})
 }
 
-// TestOfficialChangeStreamResume starts streams from the token and from the time of an earlier event.
+// TestOfficialChangeStreamResume starts streams from the token and from the time of an earlier
+// event.
 func TestOfficialChangeStreamResume(t *testing.T) {
 	clusters(t, func(t *testing.T, p *peer) {
 		ctx := t.Context()
@@ -170,8 +171,9 @@ func TestOfficialChangeStreamResume(t *testing.T) {
 	})
 }
 
-// TestOfficialChangeStreamAcrossStepDown writes while primaries step down, the stream's connection breaks, its cursor gets lost
-// and its member dies. The driver resumes the stream by itself, or the test does: every event comes exactly once and in order.
+// TestOfficialChangeStreamAcrossStepDown writes while primaries step down, the stream's connection
+// breaks, its cursor gets lost and its member dies. The driver resumes the stream by itself, or the
+// test does: every event comes exactly once and in order.
 func TestOfficialChangeStreamAcrossStepDown(t *testing.T) {
 	p := official(t, mongotest.ReplicaSet(5)) // who steps down cannot be elected for a minute
 	ctx := t.Context()
@@ -246,7 +248,8 @@ func TestOfficialChangeStreamAcrossStepDown(t *testing.T) {
 	}
 }
 
-// TestOfficialChangeStreamErrors injects errors into getMore: resumable ones are not noticed, others end the stream.
+// TestOfficialChangeStreamErrors injects errors into getMore: resumable ones are not noticed,
+// others end the stream.
 func TestOfficialChangeStreamErrors(t *testing.T) {
 	clusters(t, func(t *testing.T, p *peer) {
 		ctx := t.Context()
@@ -275,7 +278,8 @@ func TestOfficialChangeStreamErrors(t *testing.T) {
 	})
 }
 
-// TestOfficialChangeStreamOfTransaction: the events of a transaction come at its commit, and together.
+// TestOfficialChangeStreamOfTransaction: the events of a transaction come at its commit, and
+// together.
 func TestOfficialChangeStreamOfTransaction(t *testing.T) {
 	clusters(t, func(t *testing.T, p *peer) {
 		ctx := t.Context()

@@ -168,7 +168,8 @@ func (c *tapped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// look counts the OP_COMPRESSED messages in b by compressor, and returns what it could not decide on yet.
+// look counts the OP_COMPRESSED messages in b by compressor, and returns what it could not decide
+// on yet.
 func (w *tap) look(way string, b []byte, skip *int) []byte {
 	for {
 		n := min(*skip, len(b))
@@ -247,7 +248,8 @@ func (unixOnly) DialContext(ctx context.Context, network, address string) (net.C
 	return d.DialContext(ctx, network, address)
 }
 
-// TestOfficialInMemory connects the official driver to a deployment that is not on any real network.
+// TestOfficialInMemory connects the official driver to a deployment that is not on any real
+// network.
 func TestOfficialInMemory(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(3), mongotest.InMemory())
 	p := connect(t, d, func(o *options.ClientOptions) { o.SetDialer(d) })

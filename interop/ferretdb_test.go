@@ -14,7 +14,8 @@ import (
 	"github.com/FerretDB/FerretDB/ferretdb"
 )
 
-// ferret starts FerretDB with its SQLite backend inside the test's process and connects Allium to it.
+// ferret starts FerretDB with its SQLite backend inside the test's process and connects Allium to
+// it.
 func ferret(t *testing.T) *allium.Client {
 	t.Helper()
 	f, err := ferretdb.New(&ferretdb.Config{

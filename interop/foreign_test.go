@@ -14,8 +14,9 @@ import (
 
 // Clients that are no relatives of the Go drivers run a script each against mongotest.
 
-// runScript runs a client's script against each kind of deployment and looks for lines in what it prints. Standalone servers
-// have no sessions: the lines of cluster are not expected there. balanced tells whether the client knows load balancers.
+// runScript runs a client's script against each kind of deployment and looks for lines in what it
+// prints. Standalone servers have no sessions: the lines of cluster are not expected there.
+// balanced tells whether the client knows load balancers.
 func runScript(t *testing.T, dir string, balanced bool, command, lines, cluster []string) {
 	kinds := append(replicated[:len(replicated):len(replicated)], struct {
 		name string
@@ -66,8 +67,8 @@ func TestPyMongo(t *testing.T) {
 		[]string{"committed [7, 13]", "inside 0 outside 2", "aborted 2", "event update a {'n': 7}", "event update b {'n': 13}", "event delete a {}"})
 }
 
-// TestNPM needs node and npm, and the registry or npm's cache to install the version of the mongodb package that
-// scripts/package-lock.json names.
+// TestNPM needs node and npm, and the registry or npm's cache to install the version of the mongodb
+// package that scripts/package-lock.json names.
 func TestNPM(t *testing.T) {
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {

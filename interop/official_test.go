@@ -40,8 +40,9 @@ func connect(t *testing.T, d *mongotest.Deployment, change ...func(*options.Clie
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// When the driver's monitor is just about to ask a server for news, Disconnect does not interrupt it but waits for the
-		// answer, up to ten seconds; when it knows no server any more, it waits for one to send endSessions to.
+		// When the driver's monitor is just about to ask a server for news, Disconnect does not
+		// interrupt it but waits for the answer, up to ten seconds; when it knows no server any
+		// more, it waits for one to send endSessions to.
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		defer cancel()
 		defer context.AfterFunc(ctx, conns.close)()
@@ -107,7 +108,8 @@ var replicated = []struct {
 	{"loadbalanced", mongotest.LoadBalanced(2)},
 }
 
-// clusters runs a test of the official driver against each kind of deployment that has sessions and an oplog.
+// clusters runs a test of the official driver against each kind of deployment that has sessions and
+// an oplog.
 func clusters(t *testing.T, test func(t *testing.T, p *peer)) {
 	for _, r := range replicated {
 		t.Run(r.name, func(t *testing.T) { test(t, official(t, r.kind)) })

@@ -17,7 +17,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// writes are operations that are retried, and the commands they send. Each changes the documents exactly once.
+// writes are operations that are retried, and the commands they send. Each changes the documents
+// exactly once.
 var writes = []struct {
 	name, command string
 	do            func(ctx context.Context, p *peer, coll *mongo.Collection) error
@@ -177,8 +178,8 @@ func (a *attempts) monitor() *event.CommandMonitor {
 	}
 }
 
-// TestOfficialRetries makes the first attempt of every operation fail in every way: the caller does not notice, and what is
-// written is written once.
+// TestOfficialRetries makes the first attempt of every operation fail in every way: the caller does
+// not notice, and what is written is written once.
 func TestOfficialRetries(t *testing.T) {
 	for kind, opt := range oneRouter {
 		t.Run(kind, func(t *testing.T) {
@@ -223,7 +224,8 @@ func TestOfficialRetries(t *testing.T) {
 	}
 }
 
-// TestOfficialNoRetries are errors that come through: those of operations that are not retried, and the second in a row.
+// TestOfficialNoRetries are errors that come through: those of operations that are not retried, and
+// the second in a row.
 func TestOfficialNoRetries(t *testing.T) {
 	for kind, opt := range oneRouter {
 		t.Run(kind, func(t *testing.T) {
@@ -275,7 +277,8 @@ func TestOfficialWritesAcrossStepDown(t *testing.T) {
 	}
 }
 
-// TestOfficialTimeouts: the server ends what takes longer than maxTimeMS, and the client what takes longer than its timeout.
+// TestOfficialTimeouts: the server ends what takes longer than maxTimeMS, and the client what takes
+// longer than its timeout.
 func TestOfficialTimeouts(t *testing.T) {
 	clusters(t, func(t *testing.T, p *peer) {
 		coll := p.db.Collection("c")

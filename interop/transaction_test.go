@@ -79,8 +79,8 @@ func TestOfficialTransaction(t *testing.T) {
 	})
 }
 
-// TestOfficialWriteConflict has two transactions that write the same document: the second fails at once and may be tried
-// again after the first.
+// TestOfficialWriteConflict has two transactions that write the same document: the second fails at
+// once and may be tried again after the first.
 func TestOfficialWriteConflict(t *testing.T) {
 	clusters(t, func(t *testing.T, p *peer) {
 		coll := p.db.Collection("conflict")
@@ -126,7 +126,8 @@ func TestOfficialWriteConflict(t *testing.T) {
 	})
 }
 
-// TestOfficialWithTransaction injects errors on which WithTransaction runs the whole or the commit once more.
+// TestOfficialWithTransaction injects errors on which WithTransaction runs the whole or the commit
+// once more.
 func TestOfficialWithTransaction(t *testing.T) {
 	tests := []struct {
 		name            string
@@ -141,7 +142,8 @@ func TestOfficialWithTransaction(t *testing.T) {
 		{"connection lost at commit", mongotest.Fail{Commands: []string{"commitTransaction"}, Times: 1, CloseConnection: true}, 1, 2},
 		{"write concern fails at commit", mongotest.Fail{Commands: []string{"commitTransaction"}, Times: 1, WriteConcernError: alliumDoc("code", 64, "errmsg", "not yet")}, 1, 2},
 	}
-	// With one mongos: another one would not wait for a commit that never came, but end the transaction.
+	// With one mongos: another one would not wait for a commit that never came, but end the
+	// transaction.
 	for name, kind := range map[string]mongotest.Option{"replicaset": mongotest.ReplicaSet(3), "sharded": mongotest.Sharded(2, 1), "loadbalanced": mongotest.LoadBalanced(1)} {
 		t.Run(name, func(t *testing.T) {
 			p := official(t, kind)
@@ -187,8 +189,8 @@ func TestOfficialWithTransaction(t *testing.T) {
 	}
 }
 
-// TestOfficialCommitOnAnotherMongos loses the reply of a commit: the driver tries the other mongos, which finds out what
-// became of the transaction by its recovery token.
+// TestOfficialCommitOnAnotherMongos loses the reply of a commit: the driver tries the other mongos,
+// which finds out what became of the transaction by its recovery token.
 func TestOfficialCommitOnAnotherMongos(t *testing.T) {
 	p := official(t, mongotest.Sharded(2, 2))
 	coll := p.db.Collection("recovered")

@@ -1,7 +1,7 @@
 // Command allium is Allium's command-line tool.
 //
 //	allium serve [flags]      runs a mongotest deployment as a process
-//	allium ping [flags] URI   connects to every server of a deployment and says what it found, or which step failed
+//	allium ping [flags] URI   connects to every server; says what it found or what failed
 package main
 
 import (

@@ -21,8 +21,8 @@ import (
 	"allium/internal/wire"
 )
 
-// ping connects to every server of a deployment, one step after the other, and prints what it finds. Unlike a client it does
-// not try again: the first error of a server is the answer.
+// ping connects to every server of a deployment, one step after the other, and prints what it
+// finds. Unlike a client it does not try again: the first error of a server is the answer.
 func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("allium ping", flag.ContinueOnError)
 	fs.SetOutput(stderr)
@@ -69,7 +69,8 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return status
 }
 
-// prepare turns a connection string into what connections have in common, and asks DNS if the string says so.
+// prepare turns a connection string into what connections have in common, and asks DNS if the
+// string says so.
 func prepare(ctx context.Context, connectionString string, timeout time.Duration) (*uri.Config, *conn.Config, error) {
 	cfg, err := uri.Parse(connectionString)
 	if err != nil {

@@ -117,8 +117,8 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	return opts, nil
 }
 
-// serve runs a deployment until the context ends. It prints the connection string when the deployment is ready, and where
-// certificates are to the error output.
+// serve runs a deployment until the context ends. It prints the connection string when the
+// deployment is ready, and where certificates are to the error output.
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fail := func(status int, err error) int {
 		fmt.Fprintf(stderr, "allium serve: %v\n", err)

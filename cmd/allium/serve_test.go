@@ -48,7 +48,8 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// startServe runs allium serve until the test ends and returns the connection string that it prints.
+// startServe runs allium serve until the test ends and returns the connection string that it
+// prints.
 func startServe(t *testing.T, args string) (uri string, stderr *output) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -164,7 +165,8 @@ func TestServeLog(t *testing.T) {
 	}
 }
 
-// TestServePorts has consecutive ports, the first of which is what clients connect to, and an error that names a busy one.
+// TestServePorts has consecutive ports, the first of which is what clients connect to, and an error
+// that names a busy one.
 func TestServePorts(t *testing.T) {
 	for _, c := range []struct {
 		args         string

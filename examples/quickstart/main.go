@@ -1,9 +1,11 @@
-// Command quickstart shows Allium at work on real data: the declarations of the Go standard library, which every machine with
-// Go has. It imports them, asks what a Go developer might ask, and checks each answer against its own count.
+// Command quickstart shows Allium at work on real data: the declarations of the Go standard
+// library, which every machine with Go has. It imports them, asks what a Go developer might ask,
+// and checks each answer against its own count.
 //
 //	go run ./examples/quickstart
 //
-// It connects to $MONGODB_URI if that is set, and starts a deployment inside its own process otherwise.
+// It connects to $MONGODB_URI if that is set, and starts a deployment inside its own process
+// otherwise.
 package main
 
 import (

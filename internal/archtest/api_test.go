@@ -16,11 +16,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/api.txt")
 
-// mostSymbols bounds the root package, which is what a user reads first: top level names and methods, fields apart. What is
-// rarely needed belongs into the package that it is about.
+// mostSymbols bounds the root package, which is what a user reads first: top level names and
+// methods, fields apart. What is rarely needed belongs into the package that it is about.
 const mostSymbols = 240
 
-// public returns the packages that users import: all of the module but internal packages and programs.
+// public returns the packages that users import: all of the module but internal packages and
+// programs.
 func public(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -36,8 +37,8 @@ func public(t *testing.T) []string {
 	return out
 }
 
-// TestAPI compares the exported symbols of the public packages with the list in testdata/api.txt, so that every
-// addition, change and removal is seen in review. After a change that is meant:
+// TestAPI compares the exported symbols of the public packages with the list in testdata/api.txt,
+// so that every addition, change and removal is seen in review. After a change that is meant:
 //
 //	go test ./internal/archtest -run TestAPI -update
 func TestAPI(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestComments wants what users can see of the public packages to be explained: a doc comment on every exported symbol, which begins
-// with its name (that of several types together names each).
+// TestComments wants what users can see of the public packages to be explained: a doc comment on
+// every exported symbol, which begins with its name (that of several types together names each).
 func TestComments(t *testing.T) {
 	top := root(t)
 	for _, pkg := range public(t) {
@@ -88,7 +88,8 @@ func (c *commentCheck) typ(d *ast.GenDecl, s *ast.TypeSpec) {
 	c.named(s, s.Name.Name, doc, len(d.Specs) > 1)
 }
 
-// named wants a doc comment that begins with a symbol's name or, if others share it, has it somewhere.
+// named wants a doc comment that begins with a symbol's name or, if others share it, has it
+// somewhere.
 func (c *commentCheck) named(n ast.Node, name string, doc *ast.CommentGroup, shared bool) {
 	if doc == nil {
 		c.errorf(n, "%s has no comment", name)

@@ -17,12 +17,14 @@ import (
 	"testing"
 )
 
-// self lists the methods that a type has for others to call: for package fmt, package errors, codecs and the like.
+// self lists the methods that a type has for others to call: for package fmt, package errors,
+// codecs and the like.
 var self = []string{"Error", "Unwrap", "Is", "Timeout", "String", "Format", "IsZero", "MarshalBSON", "UnmarshalBSON", "MarshalBSONValue", "UnmarshalBSONValue",
 	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 
-// TestExamples wants every exported function and method of the public packages to be called by a runnable Example of its package: one
-// whose output is checked, or a function that stands beside one.
+// TestExamples wants every exported function and method of the public packages to be called by a
+// runnable Example of its package: one whose output is checked, or a function that stands beside
+// one.
 func TestExamples(t *testing.T) {
 	top := root(t)
 	fset := token.NewFileSet()
@@ -44,7 +46,8 @@ func TestExamples(t *testing.T) {
 	}
 	imports := importer.ForCompiler(fset, "gc", exported(t, top, needs))
 	for _, pkg := range public {
-		// Files of the same package that have no Example are not read, so that some names are not known.
+		// Files of the same package that have no Example are not read, so that some names are not
+		// known.
 		info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 		conf := types.Config{Importer: imports, Error: func(error) {}}
 		_, _ = conf.Check(path.Join(module, pkg)+"_test", fset, examples[pkg], info)
@@ -108,7 +111,8 @@ func isTest(name string) bool {
 	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Benchmark") || strings.HasPrefix(name, "Fuzz")
 }
 
-// exampleFiles parses the test files in dir that have Examples. An Example that has no output to check does not run, and is an error.
+// exampleFiles parses the test files in dir that have Examples. An Example that has no output to
+// check does not run, and is an error.
 func exampleFiles(t *testing.T, fset *token.FileSet, dir string) []*ast.File {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
@@ -150,7 +154,8 @@ func hasOutput(f *ast.File, fn *ast.FuncDecl) bool {
 	})
 }
 
-// exported asks the go command where the compiler has written what the packages export, and what those export that they import.
+// exported asks the go command where the compiler has written what the packages export, and what
+// those export that they import.
 func exported(t *testing.T, top string, pkgs map[string]bool) importer.Lookup {
 	t.Helper()
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}

@@ -15,8 +15,8 @@ import (
 
 const module = "allium"
 
-// floors lists the packages of the driver from the ground up. A package may import those that stand before it. Test code
-// may import anything.
+// floors lists the packages of the driver from the ground up. A package may import those that stand
+// before it. Test code may import anything.
 var floors = []string{
 	"bson",
 	"event",
@@ -50,8 +50,8 @@ var floors = []string{
 	"encryption",
 }
 
-// aside lists what stands beside the driver, and what each of them may import of the module. A trailing slash means the
-// packages below, "*" everything.
+// aside lists what stands beside the driver, and what each of them may import of the module. A
+// trailing slash means the packages below, "*" everything.
 var aside = []struct {
 	pkg     string
 	imports []string

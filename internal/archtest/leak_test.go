@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestNoInternalTypes wants users to be able to read every type that they can name: no exported alias, signature, field, method,
-// constant or variable of a public package leads into an internal package, and no method is promoted from a type that go doc does
-// not show.
+// TestNoInternalTypes wants users to be able to read every type that they can name: no exported
+// alias, signature, field, method, constant or variable of a public package leads into an internal
+// package, and no method is promoted from a type that go doc does not show.
 func TestNoInternalTypes(t *testing.T) {
 	top := root(t)
 	pkgs := public(t)
@@ -84,7 +84,8 @@ func leaks(p *types.Package) []string {
 	return out
 }
 
-// declaredOn returns the type that a method belongs to, nil for a method of an interface without a name.
+// declaredOn returns the type that a method belongs to, nil for a method of an interface without a
+// name.
 func declaredOn(m *types.Func) *types.TypeName {
 	t := m.Type().(*types.Signature).Recv().Type()
 	if p, ok := t.(*types.Pointer); ok {
@@ -101,7 +102,8 @@ type leakFinder struct {
 	found []string
 }
 
-// look walks a type as far as it is written at this place: the definitions of named types are looked at where they stand.
+// look walks a type as far as it is written at this place: the definitions of named types are
+// looked at where they stand.
 func (l *leakFinder) look(where string, t types.Type) {
 	if l.seen[t] {
 		return
@@ -165,7 +167,8 @@ func (l *leakFinder) named(where string, o *types.TypeName, args *types.TypeList
 	}
 }
 
-// TestLeaksAreFound shows that each rule of TestNoInternalTypes fails where it is violated, and only there.
+// TestLeaksAreFound shows that each rule of TestNoInternalTypes fails where it is violated, and
+// only there.
 func TestLeaksAreFound(t *testing.T) {
 	const inner = `package inner
 		type T struct{ N int }

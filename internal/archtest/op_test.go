@@ -14,8 +14,9 @@ import (
 // executor is the package whose operations follow from the traits of commands.
 const executor = module + "/internal/exec"
 
-// TestOperationsFollowFromCommands refuses an exec.Op that is written out above the executor: exec.NewOp makes it from the traits that
-// the command declares, so that no caller has to remember them.
+// TestOperationsFollowFromCommands refuses an exec.Op that is written out above the executor:
+// exec.NewOp makes it from the traits that the command declares, so that no caller has to remember
+// them.
 func TestOperationsFollowFromCommands(t *testing.T) {
 	for _, dir := range []string{".", "gridfs", "internal/cursor"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
@@ -40,7 +41,8 @@ func TestOperationsFollowFromCommands(t *testing.T) {
 	}
 }
 
-// writtenOps returns where a file writes out an exec.Op, alone or in a slice or map, or allocates one.
+// writtenOps returns where a file writes out an exec.Op, alone or in a slice or map, or allocates
+// one.
 func writtenOps(t *testing.T, file string, src []byte) (places []token.Position) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -90,7 +92,8 @@ func writtenOps(t *testing.T, file string, src []byte) (places []token.Position)
 	return places
 }
 
-// TestWrittenOpsAreFound shows violations that the test above must find, and neighbours that it must not.
+// TestWrittenOpsAreFound shows violations that the test above must find, and neighbours that it
+// must not.
 func TestWrittenOpsAreFound(t *testing.T) {
 	for body, want := range map[string]int{
 		`var op = exec.Op{Command: cmd, Kind: exec.Write}`:                        1,

@@ -13,7 +13,8 @@ var (
 	deferred = regexp.MustCompile(`^\s*defer (\w+)\.Close\(`)
 )
 
-// TestSnippets wants the Go code on the project's pages to look at the error of what it opens before it defers closing it.
+// TestSnippets wants the Go code on the project's pages to look at the error of what it opens
+// before it defers closing it.
 func TestSnippets(t *testing.T) {
 	top := root(t)
 	pages, err := filepath.Glob(filepath.Join(top, "*.md"))

@@ -12,13 +12,15 @@ import (
 	"time"
 )
 
-// Resolver asks DNS. A *net.Resolver is one. If it also is a TTLResolver, the records' time to live is known.
+// Resolver asks DNS. A *net.Resolver is one. If it also is a TTLResolver, the records' time to live
+// is known.
 type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (cname string, addrs []*net.SRV, err error)
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
 
-// TTLResolver tells for how long SRV records are valid: the shortest time to live among them, 0 if it is not known.
+// TTLResolver tells for how long SRV records are valid: the shortest time to live among them, 0 if
+// it is not known.
 type TTLResolver interface {
 	LookupSRVTTL(ctx context.Context, service, proto, name string) (addrs []*net.SRV, ttl time.Duration, err error)
 }
@@ -33,8 +35,9 @@ type Seedlist struct {
 	TTL   time.Duration // of the SRV records, 0 if it is not known
 }
 
-// Lookup finds the servers and the default options of a host name. A nil resolver is the system's. It is an error if there
-// are no SRV records, if one of them names a host outside of the host name's domain, or if there are several TXT records.
+// Lookup finds the servers and the default options of a host name. A nil resolver is the system's.
+// It is an error if there are no SRV records, if one of them names a host outside of the host
+// name's domain, or if there are several TXT records.
 func Lookup(ctx context.Context, r Resolver, service, host string) (*Seedlist, error) {
 	hosts, ttl, err := LookupHosts(ctx, r, service, host)
 	if err != nil {
@@ -47,8 +50,9 @@ func Lookup(ctx context.Context, r Resolver, service, host string) (*Seedlist, e
 	return &Seedlist{Hosts: hosts, TXT: txt, TTL: ttl}, nil
 }
 
-// LookupHosts finds the servers of a host name, for polling. Records that are malformed or name a host outside of the host name's
-// domain are left out: then there is an error that says why beside the hosts that remain.
+// LookupHosts finds the servers of a host name, for polling. Records that are malformed or name a
+// host outside of the host name's domain are left out: then there is an error that says why beside
+// the hosts that remain.
 func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts []string, ttl time.Duration, err error) {
 	if service == "" {
 		service = DefaultService
@@ -104,8 +108,8 @@ func lookupTXT(ctx context.Context, r Resolver, host string) (string, error) {
 	return records[0], nil
 }
 
-// verify refuses a target outside of the domain of the host name: what follows the first label, or all of a host name
-// with fewer than three labels, which the target must then be below of.
+// verify refuses a target outside of the domain of the host name: what follows the first label, or
+// all of a host name with fewer than three labels, which the target must then be below of.
 func verify(host, target string) error {
 	domain := host
 	if strings.Count(host, ".") >= 2 {

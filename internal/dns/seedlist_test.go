@@ -28,7 +28,8 @@ func TestLookupTTL(t *testing.T) {
 	}
 }
 
-// stub answers every question with the same hosts, as the standard library's resolver does: without a TTL.
+// stub answers every question with the same hosts, as the standard library's resolver does: without
+// a TTL.
 type stub struct {
 	targets []string
 	txt     []string
@@ -85,7 +86,8 @@ func TestProseSeedlist(t *testing.T) {
 }
 
 func TestLookupHostsLeavesOut(t *testing.T) {
-	// The standard library returns what is left beside the error that says that a record's name is malformed.
+	// The standard library returns what is left beside the error that says that a record's name is
+	// malformed.
 	for name, r := range map[string]stub{
 		"evil.d.e":  {targets: []string{"a.b.c", "evil.d.e"}},
 		"malformed": {targets: []string{"a.b.c"}, err: errors.New("a malformed name")},

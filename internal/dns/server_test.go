@@ -59,8 +59,8 @@ _mongodb._tcp.ttl.example.com. 600 IN SRV 0 0 3 c.example.com.
 // srvSuite adds the second record of test22, which the suite expects and its README lacks.
 const srvSuite = `_customname._tcp.test22.test.build.10gen.cc. 86400 IN SRV 0 0 27018 localhost.test.build.10gen.cc.`
 
-// nameServer serves the records of a zone file on loopback and returns a resolver that asks it. truncate makes it answer
-// by TCP only.
+// nameServer serves the records of a zone file on loopback and returns a resolver that asks it.
+// truncate makes it answer by TCP only.
 func nameServer(t *testing.T, records string, truncate bool) System {
 	t.Helper()
 	answers := map[dns.Question][]dns.RR{}

@@ -12,8 +12,8 @@ import (
 	"allium/internal/uri"
 )
 
-// The files of Initial DNS Seedlist Discovery, up to the seeds and the options. That the seeds lead to the deployment
-// is tested with the client.
+// The files of Initial DNS Seedlist Discovery, up to the seeds and the options. That the seeds lead
+// to the deployment is tested with the client.
 func TestSeedlistSuite(t *testing.T) {
 	resolver := nameServer(t, zone+srvSuite, false)
 	for _, file := range spectest.Files(t, "initial-dns-seedlist-discovery/tests/*/*.json") {

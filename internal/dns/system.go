@@ -10,10 +10,12 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// System is the resolver of the system, as the standard library uses it. It also knows the time to live of records, which
-// the standard library does not return: it reads it out of the messages that pass.
+// System is the resolver of the system, as the standard library uses it. It also knows the time to
+// live of records, which the standard library does not return: it reads it out of the messages that
+// pass.
 type System struct {
-	// Dial connects to a name server instead of the system's dialer, if it is not nil. See net.Resolver.
+	// Dial connects to a name server instead of the system's dialer, if it is not nil. See
+	// net.Resolver.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 

@@ -1,5 +1,5 @@
-// Package hello reads what a server says about itself: the reply to hello or its legacy forms, which both a monitor's
-// check and the handshake of a connection turn into a server description.
+// Package hello reads what a server says about itself: the reply to hello or its legacy forms,
+// which both a monitor's check and the handshake of a connection turn into a server description.
 package hello
 
 import (
@@ -18,8 +18,8 @@ import (
 // DefaultPort is the port of an address that names none.
 const DefaultPort = "27017"
 
-// Addr normalizes the address of a server: host names in lower case, with the default port if there is none. The path
-// of a Unix domain socket stays as it is.
+// Addr normalizes the address of a server: host names in lower case, with the default port if there
+// is none. The path of a Unix domain socket stays as it is.
 func Addr(addr string) string {
 	if strings.HasSuffix(addr, ".sock") || strings.HasPrefix(addr, "/") {
 		return addr
@@ -31,18 +31,21 @@ func Addr(addr string) string {
 	return addr
 }
 
-// MaxMembers is how many members a server may name in its hello. A replica set has 50 at most; the bound leaves room for a later
-// server that allows more. Each member that is believed in costs a monitor and connections to wherever its name leads.
+// MaxMembers is how many members a server may name in its hello. A replica set has 50 at most; the
+// bound leaves room for a later server that allows more. Each member that is believed in costs a
+// monitor and connections to wherever its name leads.
 const MaxMembers = 100
 
 var errTooManyMembers = fmt.Errorf("hello names more than %d members, which no replica set has", MaxMembers)
 
-// Parse turns the reply of the server at addr into a description (specification: Server Discovery and Monitoring,
-// parsing a hello or legacy hello response). A reply that is an error gives the description of an unknown server with
-// the *mongoerr.ServerError in LastError, one that cannot be read to its end a *mongoerr.ConnectionError, one that names more than
-// MaxMembers an error of its own. Round trip times and the time of the update are the caller's.
+// Parse turns the reply of the server at addr into a description (specification: Server Discovery
+// and Monitoring, parsing a hello or legacy hello response). A reply that is an error gives the
+// description of an unknown server with the *mongoerr.ServerError in LastError, one that cannot be
+// read to its end a *mongoerr.ConnectionError, one that names more than MaxMembers an error of its
+// own. Round trip times and the time of the update are the caller's.
 //
-// Nothing in the description shares the memory of the reply, except the error, which holds a copy of it.
+// Nothing in the description shares the memory of the reply, except the error, which holds a copy
+// of it.
 func Parse(addr string, reply bson.Raw) *event.ServerDescription {
 	if err := wire.CheckDocument(reply, levels); err != nil {
 		return &event.ServerDescription{Addr: addr, LastError: &mongoerr.ConnectionError{
@@ -75,7 +78,8 @@ func Parse(addr string, reply bson.Raw) *event.ServerDescription {
 // levels is how deep the documents lie that Parse reads: lastWrite.opTime is in the third.
 const levels = 3
 
-// atLeastOne replaces a limit that the server did not name, or that lets nothing through, by what servers usually have.
+// atLeastOne replaces a limit that the server did not name, or that lets nothing through, by what
+// servers usually have.
 func atLeastOne(limit *int32, usual int32) {
 	if *limit <= 0 {
 		*limit = usual

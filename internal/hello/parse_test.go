@@ -136,7 +136,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A reply whose BSON is broken says nothing: what follows the broken place could have made another server of it.
+// A reply whose BSON is broken says nothing: what follows the broken place could have made another
+// server of it.
 func TestBrokenReply(t *testing.T) {
 	whole, err := bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "hosts", Value: bson.A{"a:1", "b:1"}}, {Key: "setName", Value: "rs"},
 		{Key: "lastWrite", Value: bson.D{{Key: "opTime", Value: bson.D{{Key: "ts", Value: bson.Timestamp{T: 1}}}}}}, {Key: "maxWireVersion", Value: 25}})
@@ -159,7 +160,8 @@ func TestBrokenReply(t *testing.T) {
 	}
 }
 
-// A hello that names more members than a replica set can have is not believed, and not read to its end.
+// A hello that names more members than a replica set can have is not believed, and not read to its
+// end.
 func TestParseManyMembers(t *testing.T) {
 	list := func(key string, n int) func([]byte) []byte {
 		return func(b []byte) []byte {

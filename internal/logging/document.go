@@ -7,8 +7,8 @@ import (
 	"allium/bson"
 )
 
-// Document returns a document as relaxed Extended JSON, cut to the greatest length that a message may hold. It costs no
-// more than what it returns, however large the document is.
+// Document returns a document as relaxed Extended JSON, cut to the greatest length that a message
+// may hold. It costs no more than what it returns, however large the document is.
 func (l *Logger) Document(doc bson.Raw) string {
 	return l.Truncate(string(appendDocument(nil, doc, false, l.maxDoc, bson.DefaultMaxDepth)))
 }
@@ -49,7 +49,8 @@ func appendDocument(dst []byte, doc bson.Raw, array bool, limit, levels int) []b
 	return append(dst, end)
 }
 
-// start returns what a message of at most limit bytes can show of a value: the beginning of a long string or binary.
+// start returns what a message of at most limit bytes can show of a value: the beginning of a long
+// string or binary.
 func start(v bson.RawValue, limit int) bson.RawValue {
 	const length = 4 // what stands before a string's bytes
 	switch {

@@ -1,5 +1,6 @@
-// Package logging writes the driver's log messages to log/slog (specification: Logging): a level for each component,
-// set by the program or by environment variables, and nothing computed for a message that nobody reads.
+// Package logging writes the driver's log messages to log/slog (specification: Logging): a level
+// for each component, set by the program or by environment variables, and nothing computed for a
+// message that nobody reads.
 package logging
 
 import (
@@ -63,14 +64,15 @@ const DefaultMaxDocumentLength = 1000
 
 // Options are what a program sets; they win over the environment.
 type Options struct {
-	// Handler takes the messages. Nil: they go where MONGODB_LOG_PATH says, to standard error by default.
+	// Handler takes the messages. Nil: they go where MONGODB_LOG_PATH says, to standard error by
+	// default.
 	Handler slog.Handler
-	// Levels are the least severe levels to log, by component. A component that is not named has the level that its
-	// environment variable or MONGODB_LOG_ALL sets; if neither is set, it logs what Handler is enabled for, or nothing
-	// if Handler is nil.
+	// Levels are the least severe levels to log, by component. A component that is not named has
+	// the level that its environment variable or MONGODB_LOG_ALL sets; if neither is set, it logs
+	// what Handler is enabled for, or nothing if Handler is nil.
 	Levels map[Component]slog.Level
-	// MaxDocumentLength is how much of a document's Extended JSON a message holds, in bytes. Zero: what
-	// MONGODB_LOG_MAX_DOCUMENT_LENGTH says, DefaultMaxDocumentLength by default.
+	// MaxDocumentLength is how much of a document's Extended JSON a message holds, in bytes. Zero:
+	// what MONGODB_LOG_MAX_DOCUMENT_LENGTH says, DefaultMaxDocumentLength by default.
 	MaxDocumentLength int
 }
 
@@ -82,8 +84,9 @@ type Logger struct {
 	file    io.Closer
 }
 
-// New returns the logger for options and environment variables, which getenv returns ("" if a variable is not set). It
-// returns nil if nothing is to be logged. The warnings tell of variables that are ignored because of their values.
+// New returns the logger for options and environment variables, which getenv returns ("" if a
+// variable is not set). It returns nil if nothing is to be logged. The warnings tell of variables
+// that are ignored because of their values.
 func New(o Options, getenv func(string) string) (l *Logger, warnings []string) {
 	l = &Logger{handler: o.Handler, maxDoc: o.MaxDocumentLength}
 	level := func(name string) (slog.Level, bool) {
@@ -165,8 +168,8 @@ func (l *Logger) Log(ctx context.Context, c Component, level slog.Level, message
 	l.handler.Handle(ctx, r) // whatever a handler fails at, the operation must go on
 }
 
-// Truncate cuts a document's Extended JSON to the greatest length that a message may hold and marks that with an
-// ellipsis.
+// Truncate cuts a document's Extended JSON to the greatest length that a message may hold and marks
+// that with an ellipsis.
 func (l *Logger) Truncate(json string) string {
 	if len(json) <= l.maxDoc {
 		return json
@@ -178,8 +181,8 @@ func (l *Logger) Truncate(json string) string {
 	return json[:n] + "..."
 }
 
-// Server appends the fields that name a server: serverHost, and serverPort unless addr is the path of a Unix domain
-// socket.
+// Server appends the fields that name a server: serverHost, and serverPort unless addr is the path
+// of a Unix domain socket.
 func Server(attrs []slog.Attr, addr string) []slog.Attr {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -122,7 +122,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestLargeValues checks that a value of many MiB is not converted as a whole for the part that is logged.
+// TestLargeValues checks that a value of many MiB is not converted as a whole for the part that is
+// logged.
 func TestLargeValues(t *testing.T) {
 	l, _ := New(Options{Handler: slog.DiscardHandler, MaxDocumentLength: 20}, environment(nil))
 	for name, tt := range map[string]struct {

@@ -1,8 +1,9 @@
 // Package redact prints structs of options so that no secret is in the text, whatever the verb.
 //
-// Package fmt does not ask a field's methods once it meets a verb that does not suit a pointer: %s of a struct that holds a
-// pointer to options prints what the pointer leads to field by field, as it lies in memory. A type that redacts a field of
-// its own is therefore not enough; the struct around it needs a Format method.
+// Package fmt does not ask a field's methods once it meets a verb that does not suit a pointer: %s
+// of a struct that holds a pointer to options prints what the pointer leads to field by field, as
+// it lies in memory. A type that redacts a field of its own is therefore not enough; the struct
+// around it needs a Format method.
 package redact
 
 import (
@@ -23,8 +24,9 @@ func Mask(secret string) string {
 	return Text
 }
 
-// Fields prints the exported fields of a struct as %+v does, except that pointers are followed into values of this module, and
-// that functions, interfaces and structs of other modules are only said to be there. Values that format themselves do so.
+// Fields prints the exported fields of a struct as %+v does, except that pointers are followed into
+// values of this module, and that functions, interfaces and structs of other modules are only said
+// to be there. Values that format themselves do so.
 func Fields(w io.Writer, v any) { fields(w, reflect.ValueOf(v), false) }
 
 // SetFields is Fields without the fields that have their zero value.

@@ -1,5 +1,5 @@
-// Package sigv4 signs requests as Amazon Web Services want it (AWS Signature Version 4). Package auth signs with it what the
-// mechanism MONGODB-AWS sends, and mongotest checks that.
+// Package sigv4 signs requests as Amazon Web Services want it (AWS Signature Version 4). Package
+// auth signs with it what the mechanism MONGODB-AWS sends, and mongotest checks that.
 package sigv4
 
 import (

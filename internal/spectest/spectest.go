@@ -1,8 +1,9 @@
 // Package spectest finds the JSON tests of the MongoDB driver specifications.
 //
-// They are not part of this repository. A folder with the public repository mongodb/specifications is looked for
-// in $ALLIUM_SPECIFICATIONS, in testdata/specifications at the root of this repository, and beside the repository
-// in ../shared/specifications. Without one the tests are skipped with one loud line, and with $CI set they fail.
+// They are not part of this repository. A folder with the public repository mongodb/specifications
+// is looked for in $ALLIUM_SPECIFICATIONS, in testdata/specifications at the root of this
+// repository, and beside the repository in ../shared/specifications. Without one the tests are
+// skipped with one loud line, and with $CI set they fail.
 package spectest
 
 import (
@@ -14,8 +15,8 @@ import (
 	"testing"
 )
 
-// Find returns the folder that holds the specifications (with "source" in it). If there is none, it skips or
-// fails the test.
+// Find returns the folder that holds the specifications (with "source" in it). If there is none, it
+// skips or fails the test.
 func Find(t testing.TB) string {
 	t.Helper()
 	if dir := Folder(); dir != "" {
@@ -30,8 +31,9 @@ func Find(t testing.TB) string {
 	return ""
 }
 
-// Files returns the files that match a pattern below source, for example "bson-corpus/tests/*.json", sorted by
-// name. That there are none fails the test: a suite must not vanish unseen.
+// Files returns the files that match a pattern below source, for example
+// "bson-corpus/tests/*.json", sorted by name. That there are none fails the test: a suite must not
+// vanish unseen.
 func Files(t testing.TB, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(Find(t), "source", filepath.FromSlash(pattern)))
@@ -54,8 +56,8 @@ func Read(t testing.TB, file string) []byte {
 	return b
 }
 
-// Decode reads a JSON file that Files named. A field that the suite's format does not have, or that its runner does not know, fails
-// the test: what a file asks for must not be passed over.
+// Decode reads a JSON file that Files named. A field that the suite's format does not have, or that
+// its runner does not know, fails the test: what a file asks for must not be passed over.
 func Decode(t testing.TB, file string, into any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(Read(t, file)))

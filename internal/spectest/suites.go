@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Suite is a folder with JSON tests: "tests" or one below a folder of that name. Elsewhere there is data, such as the schemas of the
-// unified format.
+// Suite is a folder with JSON tests: "tests" or one below a folder of that name. Elsewhere there is
+// data, such as the schemas of the unified format.
 type Suite struct {
 	Name   string   // below source, for example "crud/tests/unified"
 	Files  []string // their paths
@@ -22,8 +22,8 @@ type Suite struct {
 // UnifiedRunner runs the tests in the unified format.
 const UnifiedRunner = "internal/unified"
 
-// runners are the packages that run what is not in the unified format, or not meant to pass, by the patterns that they hand to
-// Files.
+// runners are the packages that run what is not in the unified format, or not meant to pass, by the
+// patterns that they hand to Files.
 var runners = map[string]string{
 	"unified-test-format/tests/invalid/*.json":                   UnifiedRunner,
 	"unified-test-format/tests/valid-fail/*.json":                UnifiedRunner,
@@ -49,8 +49,9 @@ var unbuilt = map[string]string{
 	"atlas-data-lake-testing/tests/unified": "needs Atlas Data Lake",
 }
 
-// Suites returns all folders with JSON tests below source of the specifications in a folder, by name. Which have the unified
-// format their files tell, so that one that is new is run without anybody listing it.
+// Suites returns all folders with JSON tests below source of the specifications in a folder, by
+// name. Which have the unified format their files tell, so that one that is new is run without
+// anybody listing it.
 func Suites(folder string) ([]Suite, error) {
 	source := filepath.Join(folder, "source")
 	byName := map[string]*Suite{}

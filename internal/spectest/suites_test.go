@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Nothing in the specifications may be passed over: every folder of tests has a package that runs it, or a reason.
+// Nothing in the specifications may be passed over: every folder of tests has a package that runs
+// it, or a reason.
 func TestEverySuiteHasARunner(t *testing.T) {
 	suites, err := Suites(Find(t))
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package testdeploy gives tests a deployment to run against: one of mongotest, or that of $MONGODB_URI. A test that asks for
-// more than that deployment has is skipped and says what it needs.
+// Package testdeploy gives tests a deployment to run against: one of mongotest, or that of
+// $MONGODB_URI. A test that asks for more than that deployment has is skipped and says what it
+// needs.
 //
-// A deployment of $MONGODB_URI belongs to the tests: every Start drops the databases that tests use. Packages that share it
-// must not run at the same time (go test -p 1).
+// A deployment of $MONGODB_URI belongs to the tests: every Start drops the databases that tests
+// use. Packages that share it must not run at the same time (go test -p 1).
 package testdeploy
 
 import (
@@ -31,7 +32,8 @@ type Kind struct {
 	more   []mongotest.Option
 }
 
-// With returns the kind with options of mongotest, which $MONGODB_URI cannot have; why says what they are for.
+// With returns the kind with options of mongotest, which $MONGODB_URI cannot have; why says what
+// they are for.
 func (k Kind) With(why string, opts ...mongotest.Option) Kind {
 	k.why, k.more = why, append(k.more[:len(k.more):len(k.more)], opts...)
 	return k
@@ -64,7 +66,8 @@ func (k Kind) Since(version string) Kind {
 	return k
 }
 
-// Lagging returns the kind with secondaries of mongotest that apply writes later; those of a real deployment lag as they do.
+// Lagging returns the kind with secondaries of mongotest that apply writes later; those of a real
+// deployment lag as they do.
 func (k Kind) Lagging(by time.Duration) Kind {
 	k.more = append(k.more[:len(k.more):len(k.more)], mongotest.ReplicationLag(by))
 	return k
@@ -147,7 +150,8 @@ func (r *real) clean() error {
 	})
 }
 
-// Start returns a deployment of this kind, with empty databases. It skips the test if that of $MONGODB_URI is of another kind.
+// Start returns a deployment of this kind, with empty databases. It skips the test if that of
+// $MONGODB_URI is of another kind.
 func Start(t testing.TB, kind Kind) *Deployment {
 	t.Helper()
 	if !Real() {
@@ -176,8 +180,8 @@ func Start(t testing.TB, kind Kind) *Deployment {
 	return d
 }
 
-// Mock starts a deployment of mongotest, and skips the test if there is $MONGODB_URI: why says what the test needs that a real
-// deployment does not have.
+// Mock starts a deployment of mongotest, and skips the test if there is $MONGODB_URI: why says what
+// the test needs that a real deployment does not have.
 func Mock(t testing.TB, why string, opts ...mongotest.Option) *mongotest.Deployment {
 	t.Helper()
 	skipReal(t, why)
@@ -222,7 +226,8 @@ func (d *Deployment) URI() string {
 	return d.real.uri
 }
 
-// Members returns how many members with data a replica set has, or how many nodes clients connect to.
+// Members returns how many members with data a replica set has, or how many nodes clients connect
+// to.
 func (d *Deployment) Members() int {
 	if d.mock != nil {
 		return len(d.mock.Nodes())
@@ -230,7 +235,8 @@ func (d *Deployment) Members() int {
 	return d.real.size
 }
 
-// Everywhere is a write concern that every member of a replica set acknowledges: reads of any member see the write.
+// Everywhere is a write concern that every member of a replica set acknowledges: reads of any
+// member see the write.
 func (d *Deployment) Everywhere() *consistency.WriteConcern {
 	if d.mock != nil && strings.Contains(d.mock.URI(), "replicaSet=") || d.real != nil && d.real.kind == "replica set" {
 		return &consistency.WriteConcern{W: d.Members()}
@@ -265,7 +271,8 @@ func (d *Deployment) Mock(t testing.TB, why string) *mongotest.Deployment {
 	return d.mock
 }
 
-// OnCommand makes f see the commands that the deployment gets; it may answer them. See [mongotest.Deployment.OnCommand].
+// OnCommand makes f see the commands that the deployment gets; it may answer them. See
+// [mongotest.Deployment.OnCommand].
 func (d *Deployment) OnCommand(t testing.TB, f func(*mongotest.Command) (bson.Raw, error)) {
 	t.Helper()
 	d.Mock(t, "a hook for commands").OnCommand(f)

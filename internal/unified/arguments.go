@@ -11,8 +11,8 @@ import (
 	"allium/consistency"
 )
 
-// arguments are the arguments of an operation. Every one must be asked for: done reports those that the operation does
-// not know.
+// arguments are the arguments of an operation. Every one must be asked for: done reports those that
+// the operation does not know.
 type arguments struct {
 	doc  bson.Raw
 	used []string

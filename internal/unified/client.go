@@ -69,7 +69,8 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	seeds := r.deployment.seeds
 	switch b := a.bool("useMultipleMongoses"); {
 	case b != nil && !*b, b == nil && r.deployment.Topology == "sharded":
-		// A test that does not say must do with any number, and with one its fail points are on the server that it uses.
+		// A test that does not say must do with any number, and with one its fail points are on the
+		// server that it uses.
 		seeds = r.deployment.lone
 	case b != nil && r.deployment.Topology == "sharded" && !strings.Contains(seeds.hosts, ","):
 		return nil, errors.New("useMultipleMongoses: the deployment has only one mongos")
@@ -154,8 +155,8 @@ func isPlaceholders(d bson.Raw) bool {
 
 const oidc = "MONGODB-OIDC"
 
-// withOIDC returns the seeds of a client that authenticates with MONGODB-OIDC: with access, or if that is "" with the token in the
-// file that $OIDC_TOKEN_FILE names.
+// withOIDC returns the seeds of a client that authenticates with MONGODB-OIDC: with access, or if
+// that is "" with the token in the file that $OIDC_TOKEN_FILE names.
 func (s seeds) withOIDC(options url.Values, opts *allium.ClientOptions, access string) seeds {
 	s.user, s.options = "", maps.Clone(s.options)
 	maps.DeleteFunc(s.options, func(key string, _ []string) bool { return strings.HasPrefix(strings.ToLower(key), "auth") })
@@ -169,7 +170,8 @@ func (s seeds) withOIDC(options url.Values, opts *allium.ClientOptions, access s
 	return s
 }
 
-// uriOption writes the value of an option as connection strings have it. Only tag sets are several values.
+// uriOption writes the value of an option as connection strings have it. Only tag sets are several
+// values.
 func uriOption(name string, v bson.RawValue) ([]string, error) {
 	switch v.Type {
 	case bson.TypeArray:
@@ -206,8 +208,9 @@ func uriOption(name string, v bson.RawValue) ([]string, error) {
 	return []string{v.String()}, nil
 }
 
-// replacement returns what the environment has for a placeholder: the variable $ALLIUM_TEST_authMechanismProperties_ENVIRONMENT for
-// the field ENVIRONMENT of the option authMechanismProperties.
+// replacement returns what the environment has for a placeholder: the variable
+// $ALLIUM_TEST_authMechanismProperties_ENVIRONMENT for the field ENVIRONMENT of the option
+// authMechanismProperties.
 func replacement(name string) (string, error) {
 	value, ok := os.LookupEnv("ALLIUM_TEST_" + name)
 	if !ok {
@@ -226,7 +229,8 @@ func minPoolSize(options url.Values) (n int) {
 	return n
 }
 
-// awaitPools waits until every pool has as many connections as minPoolSize says, and records events from then on.
+// awaitPools waits until every pool has as many connections as minPoolSize says, and records events
+// from then on.
 func (c *clientEntity) awaitPools(ctx context.Context, least int, timeout time.Duration) error {
 	full := func() bool {
 		servers := c.Topology().Servers
@@ -300,8 +304,9 @@ func (c *clientEntity) record(e observedEvent) {
 	})
 }
 
-// command records an event of a command. fields are those that only this kind of event has; redacted says that its document was
-// taken out, which tells whether a hello is a sensitive command.
+// command records an event of a command. fields are those that only this kind of event has;
+// redacted says that its document was taken out, which tells whether a hello is a sensitive
+// command.
 func (c *clientEntity) command(name string, info *event.CommandInfo, redacted bool, fields ...bson.E) {
 	c.mu.Lock()
 	if name == started {
@@ -324,7 +329,8 @@ func (c *clientEntity) command(name string, info *event.CommandInfo, redacted bo
 
 const started = "commandStartedEvent"
 
-// sensitive are the commands whose events are left out unless a test asks for them; those of hello are if they were redacted.
+// sensitive are the commands whose events are left out unless a test asks for them; those of hello
+// are if they were redacted.
 var sensitive = map[string]bool{"authenticate": true, "saslstart": true, "saslcontinue": true, "getnonce": true, "createuser": true,
 	"updateuser": true, "copydbgetnonce": true, "copydbsaslstart": true, "copydb": true}
 

@@ -1,7 +1,7 @@
 package unified
 
-// contradictions are tests that no driver can pass which does what their specification's text says, by the descriptions of
-// file and test, with the reason. They are skipped with it.
+// contradictions are tests that no driver can pass which does what their specification's text says,
+// by the descriptions of file and test, with the reason. They are skipped with it.
 var contradictions = map[[2]string]string{
 	{"runCursorCommand", "Non-tailable cursor iteration timeoutMS is refreshed for getMore if timeoutMode is iteration - failure"}: getMoreIsInTime,
 	{"runCursorCommand", "Tailable cursor iteration timeoutMS is refreshed for getMore - failure"}:                                 getMoreIsInTime,

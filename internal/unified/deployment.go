@@ -147,8 +147,8 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	return d, nil
 }
 
-// Connect uses the deployment of a connection string. Behind a load balancer it wants to know from $SINGLE_MONGOS_LB_URI and
-// $MULTI_MONGOS_LB_URI how to reach one mongos, and several.
+// Connect uses the deployment of a connection string. Behind a load balancer it wants to know from
+// $SINGLE_MONGOS_LB_URI and $MULTI_MONGOS_LB_URI how to reach one mongos, and several.
 func Connect(uri string) (*Deployment, error) {
 	d := &Deployment{stop: func() {}, shared: true}
 	var err error
@@ -236,7 +236,8 @@ func (d *Deployment) mongos(addr string) (*allium.Client, error) {
 	return c, nil
 }
 
-// everywhere runs f with a client of each mongos, or with the internal client where there is no choice.
+// everywhere runs f with a client of each mongos, or with the internal client where there is no
+// choice.
 func (d *Deployment) everywhere(f func(*allium.Client) error) error {
 	if d.Topology != "sharded" {
 		return f(d.admin)
@@ -264,8 +265,8 @@ func (d *Deployment) Stop() {
 	d.stop()
 }
 
-// killAllSessions ends the transactions that an earlier test left open: they would block the next one. That a server may not allow
-// it does not matter.
+// killAllSessions ends the transactions that an earlier test left open: they would block the next
+// one. That a server may not allow it does not matter.
 func (d *Deployment) killAllSessions(ctx context.Context) {
 	if !d.shared {
 		return
@@ -276,8 +277,8 @@ func (d *Deployment) killAllSessions(ctx context.Context) {
 	})
 }
 
-// distinct runs the command on each mongos, which a real one must have done before it can in a transaction (the format's section
-// "StaleDbVersion Errors on Sharded Clusters").
+// distinct runs the command on each mongos, which a real one must have done before it can in a
+// transaction (the format's section "StaleDbVersion Errors on Sharded Clusters").
 func (d *Deployment) distinct(ctx context.Context, db, coll string) error {
 	if !d.shared {
 		return nil

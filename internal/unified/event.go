@@ -8,7 +8,8 @@ import (
 	"allium/bson"
 )
 
-// observedEvent is an event that a client has published, named as the format names it, with the fields that a test can ask for.
+// observedEvent is an event that a client has published, named as the format names it, with the
+// fields that a test can ask for.
 type observedEvent struct {
 	name   string
 	fields bson.Raw

@@ -82,7 +82,8 @@ func (r *runner) checkError(want bson.Raw, err error, res result) error {
 	return a.done()
 }
 
-// fromServer reports whether a server answered an error: what the format does not call a client error.
+// fromServer reports whether a server answered an error: what the format does not call a client
+// error.
 func fromServer(err error) bool { return len(serverSide(err).codes) > 0 }
 
 // answers are what errors bring from servers. An error of a bulk write brings several.
@@ -134,8 +135,8 @@ func chain(err error, f func(error)) {
 	}
 }
 
-// messageContains reports whether the message of err, or of an error that it wraps, contains a text in whatever case. An error of
-// a bulk write prints only the first of those that it collects.
+// messageContains reports whether the message of err, or of an error that it wraps, contains a text
+// in whatever case. An error of a bulk write prints only the first of those that it collects.
 func messageContains(err error, s string) (found bool) {
 	chain(err, func(err error) {
 		found = found || strings.Contains(strings.ToLower(err.Error()), strings.ToLower(s))
@@ -143,8 +144,8 @@ func messageContains(err error, s string) (found bool) {
 	return found
 }
 
-// hasName reports whether one of the answers has this code name, which servers do not send for a single write of a bulk. There it
-// is told by the code.
+// hasName reports whether one of the answers has this code name, which servers do not send for a
+// single write of a bulk. There it is told by the code.
 func (a *answers) hasName(name string) (bool, error) {
 	if slices.ContainsFunc(a.names, func(s string) bool { return strings.EqualFold(s, name) }) {
 		return true, nil
@@ -160,7 +161,8 @@ func (a *answers) hasName(name string) (bool, error) {
 	return false, broken("the code of the error name %q is not known, and the server sent none of %d", name, a.unnamed)
 }
 
-// codesByName are the codes of errors that writes fail with (the server manual's page "Error Codes").
+// codesByName are the codes of errors that writes fail with (the server manual's page "Error
+// Codes").
 var codesByName = map[string]int32{
 	"InternalError": 1, "BadValue": 2, "HostUnreachable": 6, "HostNotFound": 7, "UnknownError": 8, "FailedToParse": 9, "Unauthorized": 13,
 	"TypeMismatch": 14, "AuthenticationFailed": 18, "IllegalOperation": 20, "NamespaceNotFound": 26, "IndexNotFound": 27, "PathNotViable": 28,

@@ -69,7 +69,8 @@ func (e *Events) kind() string { return cmp.Or(e.Type, "command") }
 // The newest schema version that the runner knows, of the only major version that there is.
 const newestSchema = "1.28.0"
 
-// Load reads a test file. One that is not of the form that the format prescribes, or of another version, is an error.
+// Load reads a test file. One that is not of the form that the format prescribes, or of another
+// version, is an error.
 func Load(path string) (*File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -101,8 +102,8 @@ func parse(raw bson.Raw) (*File, error) {
 	return &f, nil
 }
 
-// parseVersion reads a version of up to three parts. Parts that are missing are 0, and what follows the digits of a part, as in
-// 4.9.0-alpha4, does not count.
+// parseVersion reads a version of up to three parts. Parts that are missing are 0, and what follows
+// the digits of a part, as in 4.9.0-alpha4, does not count.
 func parseVersion(s string) (v [3]int) {
 	for i, part := range strings.SplitN(s, ".", 4)[:min(3, strings.Count(s, ".")+1)] {
 		digits := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })

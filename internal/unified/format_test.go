@@ -7,7 +7,8 @@ import (
 	"allium/internal/spectest"
 )
 
-// The format's own tests: files that are not of its form are refused, and those of valid-fail fail. Those of valid-pass are a suite.
+// The format's own tests: files that are not of its form are refused, and those of valid-fail fail.
+// Those of valid-pass are a suite.
 
 func TestInvalidFiles(t *testing.T) {
 	for _, path := range spectest.Files(t, "unified-test-format/tests/invalid/*.json") {

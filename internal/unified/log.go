@@ -22,7 +22,8 @@ type observedLog struct {
 // logLevels are the least severe levels to collect, by component.
 type logLevels map[string]slog.Level
 
-// maxLogDocument is the length of documents in messages that the tests need to compare whole replies.
+// maxLogDocument is the length of documents in messages that the tests need to compare whole
+// replies.
 const maxLogDocument = 10_000
 
 // observeLogs makes the client collect log messages.

@@ -17,9 +17,9 @@ type lookup interface {
 	lsid(name string) (bson.Raw, error)
 }
 
-// match compares an actual value with an expected one by the rules of the specification Unified Test Format, "Evaluating
-// Matches". root says that a document is a root-level one, which may have more fields than are expected. A zero actual
-// stands for a value that does not exist.
+// match compares an actual value with an expected one by the rules of the specification Unified
+// Test Format, "Evaluating Matches". root says that a document is a root-level one, which may have
+// more fields than are expected. A zero actual stands for a value that does not exist.
 func match(expected, actual bson.RawValue, root bool, entities lookup) error {
 	m := matcher{entities: entities}
 	return m.value("", expected, actual, root)
@@ -31,8 +31,8 @@ func matchRoots(expected, actual bson.Raw, entities lookup) error {
 	return m.array("", expected, actual, true)
 }
 
-// A mismatch is an error of the test itself if its expected value is malformed or names an entity that is not there: it then fails
-// also where the test wants no match.
+// A mismatch is an error of the test itself if its expected value is malformed or names an entity
+// that is not there: it then fails also where the test wants no match.
 type matcher struct {
 	entities lookup
 }
@@ -236,7 +236,8 @@ func (m *matcher) typeOf(path string, arg, actual bson.RawValue) error {
 	return fmt.Errorf("%s: expected a value of type %v, got %v", path, arg, actual)
 }
 
-// same compares two values that are neither documents nor arrays. Integers and doubles are equal by value.
+// same compares two values that are neither documents nor arrays. Integers and doubles are equal by
+// value.
 func same(a, b bson.RawValue) bool {
 	if flexible(a) && flexible(b) {
 		return bson.Compare(a, b) == 0

@@ -6,15 +6,15 @@ import (
 	"reflect"
 )
 
-// An operation runs on an entity of type T. It asks a for all its arguments before it runs, and returns an error of the driver as
-// it is; an error of the test itself is a brokenTest.
+// An operation runs on an entity of type T. It asks a for all its arguments before it runs, and
+// returns an error of the driver as it is; an error of the test itself is a brokenTest.
 type operation[T any] func(ctx context.Context, r *runner, on T, a *arguments) (result, error)
 
 // operationsOf are the operations of each type of entity, by name.
 var operationsOf = map[reflect.Type]map[string]operation[any]{}
 
-// register makes operations of entities of type T known. It is called by init functions; what an entity can do may be spread over
-// several of them.
+// register makes operations of entities of type T known. It is called by init functions; what an
+// entity can do may be spread over several of them.
 func register[T any](ops map[string]operation[T]) {
 	t := reflect.TypeFor[T]()
 	if operationsOf[t] == nil {

@@ -38,7 +38,8 @@ func clientBulkWrite(ctx context.Context, _ *runner, c *clientEntity, a *argumen
 	return result{}, err
 }
 
-// clientBulkResult renders a result as the format has it. Without verbose results the maps are left out.
+// clientBulkResult renders a result as the format has it. Without verbose results the maps are left
+// out.
 func clientBulkResult(r *allium.ClientBulkWriteResult) bson.D {
 	if !r.Acknowledged {
 		return bson.D{{Key: "acknowledged", Value: false}}
@@ -67,7 +68,8 @@ func clientBulkResult(r *allium.ClientBulkWriteResult) bson.D {
 	return append(d, bson.E{Key: "insertResults", Value: inserts}, bson.E{Key: "updateResults", Value: updates}, bson.E{Key: "deleteResults", Value: deletes})
 }
 
-// checkBulkErrors compares the write errors and write concern errors of a client's bulk write with those that are expected.
+// checkBulkErrors compares the write errors and write concern errors of a client's bulk write with
+// those that are expected.
 func (r *runner) checkBulkErrors(a *arguments, err error) error {
 	writeErrors, concerns := a.document("writeErrors"), a.raw("writeConcernErrors")
 	if writeErrors == nil && concerns.IsZero() {

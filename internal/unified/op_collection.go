@@ -131,7 +131,8 @@ func drain(ctx context.Context) func(cur *allium.Cursor[bson.Raw], err error) (r
 	}
 }
 
-// filter returns a filter, one that all documents match if it is not there: an example in the format's text finds without one.
+// filter returns a filter, one that all documents match if it is not there: an example in the
+// format's text finds without one.
 func (a *arguments) filter() any {
 	if v := a.any("filter"); v != nil {
 		return v

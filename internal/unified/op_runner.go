@@ -146,8 +146,9 @@ func init() {
 	special["assertIndexNotExists"] = func(ctx context.Context, r *runner, a *arguments) error { return assertIndex(ctx, r, a, false) }
 }
 
-// eventTimeout bounds the wait for an event, and for a primary if the test does not say how long. It is ten seconds and what the
-// operations before the wait take on a real clock: a heartbeat that began before them ends before the wait does.
+// eventTimeout bounds the wait for an event, and for a primary if the test does not say how long.
+// It is ten seconds and what the operations before the wait take on a real clock: a heartbeat that
+// began before them ends before the wait does.
 const eventTimeout = 10*time.Second + 100*time.Millisecond
 
 // eventArguments are those of the operations that count events.

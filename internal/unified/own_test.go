@@ -9,8 +9,9 @@ import (
 	"allium/bson"
 )
 
-// The runner's own tests, in the format itself: what the specifications' suites do not exercise of it. All tests of the folder pass
-// pass, all of fail fail, and invalid.json holds files that are refused.
+// The runner's own tests, in the format itself: what the specifications' suites do not exercise of
+// it. All tests of the folder pass pass, all of fail fail, and invalid.json holds files that are
+// refused.
 
 func TestOwnFilesPass(t *testing.T) {
 	for _, file := range ownFiles(t, "pass") {

@@ -20,7 +20,8 @@ type Requirement struct {
 	CSFLE            bson.RawValue `bson:"csfle"`
 }
 
-// anyMet says why none of the requirements is met, by the reason that lacks gives for each; "" if one is or there are none.
+// anyMet says why none of the requirements is met, by the reason that lacks gives for each; "" if
+// one is or there are none.
 func anyMet(list []Requirement, lacks func(*Requirement) string) string {
 	var why []string
 	for i := range list {
@@ -35,7 +36,8 @@ func anyMet(list []Requirement, lacks func(*Requirement) string) string {
 	return strings.Join(why, "; ")
 }
 
-// lacks says which requirement a target does not meet, "" if it meets all, as far as can be told before it is started.
+// lacks says which requirement a target does not meet, "" if it meets all, as far as can be told
+// before it is started.
 func (t *Target) lacks(r *Requirement) string {
 	switch {
 	case r.Serverless == "require":
@@ -90,9 +92,9 @@ func (d *Deployment) lacks(r *Requirement) string {
 // Topologies are the topologies that tests run on.
 var Topologies = []string{"single", "replicaset", "sharded", "load-balanced"}
 
-// Targets returns what a test runs against: one deployment of each topology that it allows, of the newest version that it allows.
-// A server version, as in "4.4" or "4.4.0", restricts the choice to that series or that version; "" does not.
-// If there is no target, skip says why.
+// Targets returns what a test runs against: one deployment of each topology that it allows, of the
+// newest version that it allows. A server version, as in "4.4" or "4.4.0", restricts the choice to
+// that series or that version; "" does not. If there is no target, skip says why.
 func Targets(f *File, t *Test, server string) (targets []Target, skip string) {
 	if t.SkipReason != "" {
 		return nil, t.SkipReason
@@ -167,8 +169,9 @@ func (t *Target) unmet(lists [][]Requirement) string {
 	return ""
 }
 
-// candidates returns the versions to try, the newest first: those of mongotest, and the patch levels of them that a requirement
-// ends with. With a server version only that one, or those of its series.
+// candidates returns the versions to try, the newest first: those of mongotest, and the patch
+// levels of them that a requirement ends with. With a server version only that one, or those of its
+// series.
 func candidates(lists [][]Requirement, server string) []string {
 	if strings.Count(server, ".") > 1 {
 		return []string{server}

@@ -8,15 +8,17 @@ import (
 	"allium/mongoerr"
 )
 
-// result is what an operation returned, as BSON. roots says that it is an array of root-level documents. entity is set instead of
-// value when the operation made something, such as a cursor, that only saveResultAsEntity has a use for.
+// result is what an operation returned, as BSON. roots says that it is an array of root-level
+// documents. entity is set instead of value when the operation made something, such as a cursor,
+// that only saveResultAsEntity has a use for.
 type result struct {
 	value  bson.RawValue
 	roots  bool
 	entity any
 }
 
-// entity makes the result of an operation that makes something. What is a closer is closed at the end of the test.
+// entity makes the result of an operation that makes something. What is a closer is closed at the
+// end of the test.
 func entity(e any, err error) (result, error) {
 	if err != nil {
 		return result{}, err

@@ -42,7 +42,8 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 	if f.misplaced != nil {
 		return "", f.misplaced
 	}
-	// Not a deadline: that would be a timeout of the operations, which they behave differently with.
+	// Not a deadline: that would be a timeout of the operations, which they behave differently
+	// with.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer time.AfterFunc(testTimeout, cancel).Stop()
@@ -64,8 +65,8 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 
 const commandNotFound = 59
 
-// lacksJavaScript reports whether a server refused mapReduce because it has no JavaScript engine: it was built without one, or
-// runs with --noscripting. mongotest has none.
+// lacksJavaScript reports whether a server refused mapReduce because it has no JavaScript engine:
+// it was built without one, or runs with --noscripting. mongotest has none.
 func lacksJavaScript(e *mongoerr.ServerError) bool {
 	const noEngine, badValue = 31264, 2
 	return e.Code == noEngine || e.Code == badValue && strings.Contains(e.Message, "no globalScriptEngine")
@@ -118,9 +119,10 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 	return r.checkOutcome(ctx, t.Outcome)
 }
 
-// settle waits for what follows the last operation: events and log messages that the driver publishes in the background, such as
-// the log message of an event that the test waited for. In a bubble that is when everything rests, and on a real clock when there
-// are as many as the test expects; if there never are, the comparison says what is missing.
+// settle waits for what follows the last operation: events and log messages that the driver
+// publishes in the background, such as the log message of an event that the test waited for. In a
+// bubble that is when everything rests, and on a real clock when there are as many as the test
+// expects; if there never are, the comparison says what is missing.
 func (r *runner) settle(ctx context.Context, t *Test) {
 	if r.deployment.settle != nil {
 		r.deployment.settle()
@@ -163,9 +165,10 @@ func (r *runner) operations(ctx context.Context, ops []Operation) error {
 	return failed
 }
 
-// prepare does what the tests of a file without initial data rely on. A deployment that tests share loses what earlier files left in
-// the collections of this one. A cluster before 5.0 gets to know its databases: a mongos refuses to read from others, and the
-// tests were written where other files had left them behind.
+// prepare does what the tests of a file without initial data rely on. A deployment that tests share
+// loses what earlier files left in the collections of this one. A cluster before 5.0 gets to know
+// its databases: a mongos refuses to read from others, and the tests were written where other files
+// had left them behind.
 func (r *runner) prepare(ctx context.Context) error {
 	d := r.deployment
 	if len(r.file.InitialData) > 0 {
@@ -204,7 +207,8 @@ func (r *runner) initialData(ctx context.Context) error {
 	for _, d := range r.file.InitialData {
 		db := r.deployment.admin.Database(d.Database, allium.DatabaseOptions{WriteConcern: consistency.Majority()})
 		coll := allium.CollectionOf[bson.Raw](db, d.Collection)
-		// The two others hold what encrypted fields are found by; what is left in them changes what is found.
+		// The two others hold what encrypted fields are found by; what is left in them changes what
+		// is found.
 		for _, name := range []string{d.Collection, "enxcol_." + d.Collection + ".esc", "enxcol_." + d.Collection + ".ecoc"} {
 			if err := db.Collection(name).Drop(ctx); err != nil {
 				return err
@@ -309,7 +313,8 @@ func (r *runner) checkResult(want bson.RawValue, res result) error {
 	return match(want, res.value, true, r.entities)
 }
 
-// brokenTest is an error of the test itself, or of what the runner does not know: it is never one that a test expects.
+// brokenTest is an error of the test itself, or of what the runner does not know: it is never one
+// that a test expects.
 type brokenTest struct{ error }
 
 func (b *brokenTest) Unwrap() error { return b.error }
@@ -359,7 +364,8 @@ func (r *runner) execute(ctx context.Context, op *Operation) (result, error) {
 	return res, err
 }
 
-// scoped returns a collection or a database with the concerns and the read preference that an operation has among its arguments.
+// scoped returns a collection or a database with the concerns and the read preference that an
+// operation has among its arguments.
 func (a *arguments) scoped(object any, op string) any {
 	there := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return !a.doc.Lookup(name).IsZero() })

@@ -9,8 +9,8 @@ import (
 	"allium/bson"
 )
 
-// This file is the form of test files, as far as it does not depend on what operations there are. check refuses what is not of
-// that form: files that the format calls invalid.
+// This file is the form of test files, as far as it does not depend on what operations there are.
+// check refuses what is not of that form: files that the format calls invalid.
 
 // A shape says what is wrong with a value; path is where it is.
 type shape func(path string, v bson.RawValue) error
@@ -286,7 +286,8 @@ func spanShape(path string, v bson.RawValue) error {
 	return object(fields{"name!": text, "attributes!": document, "nested": list(1, spanShape)})(path, v)
 }
 
-// providers are the key services of client-side encryption, by name; their fields are strings or placeholders.
+// providers are the key services of client-side encryption, by name; their fields are strings or
+// placeholders.
 func providers(path string, v bson.RawValue) error {
 	if err := document(path, v); err != nil {
 		return err
@@ -373,8 +374,8 @@ func check(file bson.Raw) error {
 	return fileShape("file", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: file})
 }
 
-// placeholders reports a placeholder where there is nothing to replace it with: anywhere but in a client's connection string and
-// in the credentials of key services.
+// placeholders reports a placeholder where there is nothing to replace it with: anywhere but in a
+// client's connection string and in the credentials of key services.
 func placeholders(path string, v bson.RawValue) error {
 	var doc bson.Raw
 	switch v.Type {

@@ -18,13 +18,15 @@ type Outcome struct {
 	Err               error  // why it failed, nil if it passed
 }
 
-// NotKnown reports whether the test failed because the runner does not know something that it asks for.
+// NotKnown reports whether the test failed because the runner does not know something that it asks
+// for.
 func (o *Outcome) NotKnown() bool {
 	var b *brokenTest
 	return errors.As(o.Err, &b)
 }
 
-// Where says what deployments tests run against. The zero value is mongotest at the newest version that a test allows.
+// Where says what deployments tests run against. The zero value is mongotest at the newest version
+// that a test allows.
 type Where struct {
 	// On is a running deployment. All tests run against it, in real time.
 	On *Deployment
@@ -32,9 +34,10 @@ type Where struct {
 	Server string
 }
 
-// RunFile runs the tests of a file and hands every outcome to report. Unless where names a running deployment, each test runs on
-// every topology that it allows, against a deployment of its own in a testing/synctest bubble: no time is waited for, and the
-// machine's load does not matter. A file that cannot be read is an outcome of its own.
+// RunFile runs the tests of a file and hands every outcome to report. Unless where names a running
+// deployment, each test runs on every topology that it allows, against a deployment of its own in a
+// testing/synctest bubble: no time is waited for, and the machine's load does not matter. A file
+// that cannot be read is an outcome of its own.
 func RunFile(t *testing.T, where Where, suite, path string, report func(Outcome)) {
 	name := strings.TrimSuffix(filepath.Base(path), ".json")
 	f, err := Load(path)

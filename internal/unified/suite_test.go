@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestSpecifications runs all suites that are meant to pass: with $MONGODB_URI against that deployment, one file after the other,
-// as they share collections and fail points.
+// TestSpecifications runs all suites that are meant to pass: with $MONGODB_URI against that
+// deployment, one file after the other, as they share collections and fail points.
 func TestSpecifications(t *testing.T) {
 	suites, err := spectest.Suites(spectest.Find(t))
 	if err != nil {

@@ -9,17 +9,20 @@ import (
 	"allium/internal/redact"
 )
 
-// Config is what a connection string configures. A nil pointer, an empty string or a nil slice means that the option was
-// not given; a duration of 0 means what the option's specification says about 0.
+// Config is what a connection string configures. A nil pointer, an empty string or a nil slice
+// means that the option was not given; a duration of 0 means what the option's specification says
+// about 0.
 type Config struct {
-	// SRVHost is the host name of a mongodb+srv string, in lower case; Hosts is empty until ApplySRV. Else Hosts are the
-	// addresses: host:port with the host in lower case, or the path of a Unix domain socket.
+	// SRVHost is the host name of a mongodb+srv string, in lower case; Hosts is empty until
+	// ApplySRV. Else Hosts are the addresses: host:port with the host in lower case, or the path of
+	// a Unix domain socket.
 	SRVHost string
 	Hosts   []string
 
 	Database   string           // the database of the path, "" if there is none
 	Credential *auth.Credential // nil: no authentication
-	// OIDCCallback and AWSCallback say that the program supplies the tokens of MONGODB-OIDC, or the keys of MONGODB-AWS, itself.
+	// OIDCCallback and AWSCallback say that the program supplies the tokens of MONGODB-OIDC, or the
+	// keys of MONGODB-AWS, itself.
 	OIDCCallback, AWSCallback bool
 
 	AppName        string
@@ -61,13 +64,14 @@ type Config struct {
 	MaxAdaptiveRetries        *int
 	EnableOverloadRetargeting *bool
 
-	// TLS switches TLS on. It is on if the string begins with mongodb+srv or has any other option whose name begins with
-	// tls, whatever its value, unless the string says tls=false.
+	// TLS switches TLS on. It is on if the string begins with mongodb+srv or has any other option
+	// whose name begins with tls, whatever its value, unless the string says tls=false.
 	TLS   *bool
 	TLSIs TLSOptions
 	Proxy Proxy
 
-	// Warnings say what was ignored or is deprecated, in the order of the string. They contain no secret.
+	// Warnings say what was ignored or is deprecated, in the order of the string. They contain no
+	// secret.
 	Warnings []string
 
 	authSource string // as an option or a TXT record gives it
@@ -111,5 +115,6 @@ func (c *Config) String() string { return c.redacted }
 // Format prints the connection string without its secrets, whatever the verb.
 func (c *Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.redacted) }
 
-// AuthSource returns the database to authenticate against as an option or a TXT record gives it, "" if none does.
+// AuthSource returns the database to authenticate against as an option or a TXT record gives it, ""
+// if none does.
 func (c *Config) AuthSource() string { return c.authSource }

@@ -31,8 +31,8 @@ func addProperty(c *auth.Credential, name, value string) {
 	c.Properties[strings.ToUpper(name)] = value
 }
 
-// setUserInfo takes over user name and password. Options about authentication alone, without a mechanism, are no request
-// for it.
+// setUserInfo takes over user name and password. Options about authentication alone, without a
+// mechanism, are no request for it.
 func (c *Config) setUserInfo(info *userInfo) {
 	if info != nil {
 		cr := c.credential()
@@ -70,7 +70,8 @@ func needUserAndPassword(c *auth.Credential) error {
 	return nil
 }
 
-// checkPlain refuses what cannot be told apart in the mechanism's message (RFC 4616), where NULs separate the parts.
+// checkPlain refuses what cannot be told apart in the mechanism's message (RFC 4616), where NULs
+// separate the parts.
 func checkPlain(c *auth.Credential) error {
 	if err := needUserAndPassword(c); err != nil {
 		return err
@@ -152,8 +153,8 @@ func checkOIDC(c *auth.Credential, callback bool) error {
 	return nil
 }
 
-// complete fills in the defaults of a credential and checks it against its mechanism. callback says that the program has a
-// source of MONGODB-OIDC tokens of its own.
+// complete fills in the defaults of a credential and checks it against its mechanism. callback says
+// that the program has a source of MONGODB-OIDC tokens of its own.
 func complete(c *auth.Credential, database string, callback bool) error {
 	m, ok := mechanisms[c.Mechanism]
 	switch {

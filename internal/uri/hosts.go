@@ -28,8 +28,8 @@ func (c *Config) parseHosts(s string) error {
 	return nil
 }
 
-// parseHost returns the address that one host identifier stands for. Its errors do not show what follows the host: if the "@" after a
-// password is missing or escaped, that reads like a port.
+// parseHost returns the address that one host identifier stands for. Its errors do not show what
+// follows the host: if the "@" after a password is missing or escaped, that reads like a port.
 func parseHost(s string) (string, error) {
 	raw, port, hasPort, err := splitPort(s)
 	if err != nil {
@@ -69,7 +69,8 @@ func parseHost(s string) (string, error) {
 	return strings.ToLower(host) + ":" + strconv.FormatUint(number, 10), nil
 }
 
-// splitPort splits a host identifier at the colon before its port. An IPv6 address stands in brackets.
+// splitPort splits a host identifier at the colon before its port. An IPv6 address stands in
+// brackets.
 func splitPort(s string) (host, port string, hasPort bool, err error) {
 	if strings.HasPrefix(s, "[") {
 		end := strings.IndexByte(s, ']')

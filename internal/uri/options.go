@@ -25,8 +25,8 @@ type option struct {
 	note string
 }
 
-// impliesTLS reports whether the option is about how TLS is used. Also one without a value, or with a wrong one, shows that it is
-// meant to be.
+// impliesTLS reports whether the option is about how TLS is used. Also one without a value, or with
+// a wrong one, shows that it is meant to be.
 func (o *option) impliesTLS() bool { return o.name != "tls" && strings.HasPrefix(o.name, "tls") }
 
 // invalidValue is the error of a value that an option does not allow: it is ignored with a warning.
@@ -123,8 +123,8 @@ func foldKey(key string) string {
 	return string(b)
 }
 
-// hasSecret reports whether the value of an option must not be shown: also that of options that are not known, since
-// a key that is spelt wrong may have a password as its value.
+// hasSecret reports whether the value of an option must not be shown: also that of options that are
+// not known, since a key that is spelt wrong may have a password as its value.
 func hasSecret(key string) bool {
 	o, ok := optionsByKey[foldKey(key)]
 	return !ok || o.secret
@@ -344,8 +344,8 @@ func setSlaveOk(c *Config, name, v string) error {
 	return err
 }
 
-// setServiceName takes the name of a service as RFC 6335, section 5.1 defines it, except for its length: with the "_" before it, it is a
-// label of DNS.
+// setServiceName takes the name of a service as RFC 6335, section 5.1 defines it, except for its
+// length: with the "_" before it, it is a label of DNS.
 func setServiceName(c *Config, _, v string) error {
 	letter := false
 	for i, r := range []byte(v) {

@@ -16,9 +16,10 @@ const (
 	schemeSRV   = "mongodb+srv://"
 )
 
-// Parse reads a connection string. Options that are not known, and values that an option does not allow, are ignored
-// with a warning, as the specification demands; a string that is malformed, and options that contradict each other,
-// are an error. The error names the part that is wrong and never contains the password.
+// Parse reads a connection string. Options that are not known, and values that an option does not
+// allow, are ignored with a warning, as the specification demands; a string that is malformed, and
+// options that contradict each other, are an error. The error names the part that is wrong and
+// never contains the password.
 func Parse(s string) (*Config, error) {
 	c := new(Config)
 	if err := c.parse(s); err != nil {
@@ -93,8 +94,9 @@ func unescape(s string) (string, error) {
 	return s, err
 }
 
-// holdsUserInfo reports whether what follows the hosts looks like the end of a user name or password with a "/" or "?" that ended
-// the part with the hosts: there is an "@" before the value of the first option. None of that may be shown.
+// holdsUserInfo reports whether what follows the hosts looks like the end of a user name or
+// password with a "/" or "?" that ended the part with the hosts: there is an "@" before the value
+// of the first option. None of that may be shown.
 func holdsUserInfo(tail string) bool {
 	path, options, _ := strings.Cut(tail, "?")
 	key, _, _ := strings.Cut(options, "=")

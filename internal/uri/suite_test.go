@@ -61,7 +61,8 @@ func checkParse(t *testing.T, tt suiteCase) {
 	if err != nil {
 		t.Fatalf("%s: %v", tt.URI, err)
 	}
-	// A warning that serverSelectionTryOnce has no effect is what its specification demands of drivers like this one.
+	// A warning that serverSelectionTryOnce has no effect is what its specification demands of
+	// drivers like this one.
 	if got := len(c.Warnings) > 0; tt.Warning != nil && got != *tt.Warning && !strings.Contains(tt.URI, "serverSelectionTryOnce") {
 		t.Errorf("%s: warnings %q, want some: %v", tt.URI, c.Warnings, *tt.Warning)
 	}
@@ -193,9 +194,9 @@ func optionValues(c *Config) map[string]any {
 	return out
 }
 
-// staleAuthCases contradict other cases of the same file ("should throw an exception if username and password provided
-// (MONGODB-AWS)" among them): since September 2025 the text wants credentials for MONGODB-AWS to be refused in a connection
-// string. The test asks for that.
+// staleAuthCases contradict other cases of the same file ("should throw an exception if username
+// and password provided (MONGODB-AWS)" among them): since September 2025 the text wants credentials
+// for MONGODB-AWS to be refused in a connection string. The test asks for that.
 var staleAuthCases = map[string]bool{
 	"should use username and password if specified (MONGODB-AWS)":                true,
 	"should use username, password and session token if specified (MONGODB-AWS)": true,
@@ -259,7 +260,8 @@ func TestReadWriteConcernSuite(t *testing.T) {
 	suite(t, "read-write-concern/tests/connection-string/*.json", func(t *testing.T, tt suiteCase) {
 		c, err := Parse(tt.URI)
 		if !tt.Valid {
-			// The newer specification of the options wants a wTimeoutMS below 0 to be ignored with a warning.
+			// The newer specification of the options wants a wTimeoutMS below 0 to be ignored with
+			// a warning.
 			if err == nil && (len(c.Warnings) == 0 || c.WTimeout != nil) {
 				t.Errorf("%s: neither error nor warning", tt.URI)
 			}

@@ -12,8 +12,8 @@ import (
 	"allium/auth"
 )
 
-// Validate fills in what depends on several options and refuses options that contradict each other. It is called after the
-// options of the program, and after ApplySRV for a mongodb+srv string.
+// Validate fills in what depends on several options and refuses options that contradict each other.
+// It is called after the options of the program, and after ApplySRV for a mongodb+srv string.
 func (c *Config) Validate() error {
 	if err := c.conflicts(); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (c *Config) Validate() error {
 
 func is(b *bool) bool { return b != nil && *b }
 
-// ranges refuses numbers that an option does not allow. Those of a connection string are warned of and left out when it is
-// read; these are the program's.
+// ranges refuses numbers that an option does not allow. Those of a connection string are warned of
+// and left out when it is read; these are the program's.
 func (c *Config) ranges() error {
 	const unlimited = math.MaxInt32
 	for _, x := range []struct {
@@ -173,9 +173,9 @@ func (p *Proxy) check() error {
 // txtOptions are the options that a TXT record may have.
 var txtOptions = map[string]bool{"authsource": true, "replicaset": true, "loadbalanced": true}
 
-// ApplySRV takes over what DNS says about a mongodb+srv string: the addresses of the SRV records and the text of the TXT
-// record, "" if there is none. Options that are set already win over those of the TXT record (specification: Initial
-// DNS Seedlist Discovery).
+// ApplySRV takes over what DNS says about a mongodb+srv string: the addresses of the SRV records
+// and the text of the TXT record, "" if there is none. Options that are set already win over those
+// of the TXT record (specification: Initial DNS Seedlist Discovery).
 func (c *Config) ApplySRV(hosts []string, txt string) error {
 	pairs, err := splitOptions(txt)
 	if err != nil {

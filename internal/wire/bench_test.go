@@ -42,7 +42,8 @@ func BenchmarkParseMsg(b *testing.B) {
 	}
 }
 
-// What a hostile reply costs that consists of empty document sequences: nothing, whatever its length.
+// What a hostile reply costs that consists of empty document sequences: nothing, whatever its
+// length.
 func BenchmarkParseReplyOfSequences(b *testing.B) {
 	for _, size := range []int{1 << 10, 1 << 20} {
 		msg := append(AppendMsg(nil, 7, 3, 0), emptyDoc()...)

@@ -13,8 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// coder compresses and decompresses the part of a message after its header. Both functions append to dst; decompress must
-// not append more than size bytes, whatever src is.
+// coder compresses and decompresses the part of a message after its header. Both functions append
+// to dst; decompress must not append more than size bytes, whatever src is.
 type coder struct {
 	compress   func(dst, src []byte, zlibLevel int) ([]byte, error)
 	decompress func(dst, src []byte, size int) ([]byte, error)
@@ -147,8 +147,8 @@ func zlibDecompress(dst, src []byte, size int) ([]byte, error) {
 // growth bounds how much memory is taken before as much data has turned up.
 const growth = 1 << 20
 
-// readGrowing appends size bytes that it reads from r. It does not trust size with more memory than what was read
-// already, or a little.
+// readGrowing appends size bytes that it reads from r. It does not trust size with more memory than
+// what was read already, or a little.
 func readGrowing(dst []byte, r io.Reader, size int) ([]byte, error) {
 	for size > 0 {
 		n := min(size, max(growth, len(dst)))
@@ -166,15 +166,15 @@ func readGrowing(dst []byte, r io.Reader, size int) ([]byte, error) {
 	return dst, nil
 }
 
-// zstdWindow bounds the memory that a coder of zstd keeps, and that a message may make the decoder take beside its
-// output.
+// zstdWindow bounds the memory that a coder of zstd keeps, and that a message may make the decoder
+// take beside its output.
 const (
 	zstdEncoderWindow = 1 << 20
 	zstdDecoderWindow = 64 << 20
 )
 
-// One encoder and one decoder serve the process: each runs at most GOMAXPROCS messages at a time and keeps that many
-// states.
+// One encoder and one decoder serve the process: each runs at most GOMAXPROCS messages at a time
+// and keeps that many states.
 var (
 	zstdEncoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 		return zstd.NewWriter(nil, zstd.WithWindowSize(zstdEncoderWindow), zstd.WithLowerEncoderMem(true))

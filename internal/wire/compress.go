@@ -48,8 +48,8 @@ const (
 	compressedAt       = HeaderLen + 9
 )
 
-// AppendCompressed appends msg, a whole message, as an OP_COMPRESSED with the same request id. zlibLevel is -1 (default)
-// to 9 and only zlib uses it.
+// AppendCompressed appends msg, a whole message, as an OP_COMPRESSED with the same request id.
+// zlibLevel is -1 (default) to 9 and only zlib uses it.
 func AppendCompressed(dst, msg []byte, id CompressorID, zlibLevel int) ([]byte, error) {
 	if len(msg) < HeaderLen {
 		return dst, errors.New("wire: message to compress is shorter than a header")
@@ -70,8 +70,8 @@ func AppendCompressed(dst, msg []byte, id CompressorID, zlibLevel int) ([]byte, 
 	return FinishMessage(dst, start), nil
 }
 
-// DecompressedLen returns the length of the message, header included, that an OP_COMPRESSED says it holds. It is an
-// error if that is more than max.
+// DecompressedLen returns the length of the message, header included, that an OP_COMPRESSED says it
+// holds. It is an error if that is more than max.
 func DecompressedLen(msg []byte, max int32) (int, error) {
 	if len(msg) < compressedAt {
 		return 0, fmt.Errorf("wire: OP_COMPRESSED of %d bytes is too short", len(msg))
@@ -83,8 +83,8 @@ func DecompressedLen(msg []byte, max int32) (int, error) {
 	return int(n) + HeaderLen, nil
 }
 
-// AppendDecompressed appends the message that msg, a whole OP_COMPRESSED, holds. It never appends more than the message
-// says it holds, which must be at most max bytes with the header.
+// AppendDecompressed appends the message that msg, a whole OP_COMPRESSED, holds. It never appends
+// more than the message says it holds, which must be at most max bytes with the header.
 func AppendDecompressed(dst, msg []byte, max int32) ([]byte, error) {
 	size, err := DecompressedLen(msg, max)
 	if err != nil {
@@ -111,14 +111,15 @@ func AppendDecompressed(dst, msg []byte, max int32) ([]byte, error) {
 	return FinishMessage(dst, start), nil
 }
 
-// uncompressible are the commands that must not be compressed, since they carry secrets or come before a compressor
-// is agreed on.
+// uncompressible are the commands that must not be compressed, since they carry secrets or come
+// before a compressor is agreed on.
 var uncompressible = map[string]bool{
 	"hello": true, "isMaster": true, "ismaster": true, "saslStart": true, "saslContinue": true, "getnonce": true,
 	"authenticate": true, "createUser": true, "updateUser": true, "copydbSaslStart": true, "copydbgetnonce": true, "copydb": true,
 }
 
-// Compressible reports whether an OP_MSG may be compressed: the command in its body is none of those that must not be.
+// Compressible reports whether an OP_MSG may be compressed: the command in its body is none of
+// those that must not be.
 func Compressible(msg []byte) bool {
 	const keyAt = HeaderLen + 4 + 1 + 4 + 1 // flags, kind, length of the document, type of the first element
 	if len(msg) <= keyAt || msg[HeaderLen+4] != 0 {

@@ -7,9 +7,10 @@ import (
 	"allium/bson"
 )
 
-// CheckDocument checks that the elements of a document can be read to its end, and those of the documents and arrays in it down to
-// the given number of levels, of which the document itself is the first. Iterating over a document ends silently at an element that
-// is broken, so that whoever looks for a field in a document from outside calls this first.
+// CheckDocument checks that the elements of a document can be read to its end, and those of the
+// documents and arrays in it down to the given number of levels, of which the document itself is
+// the first. Iterating over a document ends silently at an element that is broken, so that whoever
+// looks for a field in a document from outside calls this first.
 func CheckDocument(doc bson.Raw, levels int) error {
 	b := doc.Elements()
 	if b == nil {

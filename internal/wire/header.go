@@ -20,7 +20,8 @@ const (
 // HeaderLen is the length of a message header in bytes.
 const HeaderLen = 16
 
-// DefaultMaxMessageSize is the greatest message, header included, before a server's hello says otherwise.
+// DefaultMaxMessageSize is the greatest message, header included, before a server's hello says
+// otherwise.
 const DefaultMaxMessageSize = 48_000_000
 
 // Header is the header of every message.

@@ -34,8 +34,9 @@ type Sequence struct {
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendMsg appends the start of an OP_MSG up to and including the kind byte of its body, so that the body's
-// document must follow. After the body come sequences (BeginSequence), then FinishMessage:
+// AppendMsg appends the start of an OP_MSG up to and including the kind byte of its body, so that
+// the body's document must follow. After the body come sequences (BeginSequence), then
+// FinishMessage:
 //
 //	start := len(dst)
 //	dst = wire.AppendMsg(dst, id, 0, 0)
@@ -65,12 +66,14 @@ func EndSequence(dst []byte, at int) []byte {
 	return dst
 }
 
-// ParseMsg parses a whole OP_MSG, header included. It checks the frame of every section and the outer frame of
-// the body, and the checksum if there is one; it does not validate what is inside the documents.
+// ParseMsg parses a whole OP_MSG, header included. It checks the frame of every section and the
+// outer frame of the body, and the checksum if there is one; it does not validate what is inside
+// the documents.
 func ParseMsg(msg []byte) (Msg, error) { return parseMsg(msg, false) }
 
-// ParseReply is ParseMsg for a server's message, which has a body and nothing else: document sequences stand for arguments of
-// commands (specification: OP_MSG, "Command Arguments As Payload"), and no server puts its reply into one.
+// ParseReply is ParseMsg for a server's message, which has a body and nothing else: document
+// sequences stand for arguments of commands (specification: OP_MSG, "Command Arguments As
+// Payload"), and no server puts its reply into one.
 func ParseReply(msg []byte) (Msg, error) { return parseMsg(msg, true) }
 
 // maxSequences is more than any command has arguments that may be document sequences, which is two.
@@ -121,7 +124,8 @@ func parseMsg(msg []byte, isReply bool) (m Msg, err error) {
 	return m, nil
 }
 
-// parseFlags reads what stands between the header and the sections, checks the checksum, and returns the sections.
+// parseFlags reads what stands between the header and the sections, checks the checksum, and
+// returns the sections.
 func (m *Msg) parseFlags(msg []byte) (sections []byte, err error) {
 	if len(msg) < HeaderLen+4 {
 		return nil, fmt.Errorf("wire: OP_MSG of %d bytes is too short", len(msg))
@@ -168,8 +172,8 @@ func parseSequence(b []byte) (s Sequence, rest []byte, err error) {
 	return s, nil, errors.New("wire: document sequence has no identifier")
 }
 
-// AppendChecksum appends the CRC-32C of the message that starts at start and ends with dst, and finishes it.
-// The message must have been started with ChecksumPresent.
+// AppendChecksum appends the CRC-32C of the message that starts at start and ends with dst, and
+// finishes it. The message must have been started with ChecksumPresent.
 func AppendChecksum(dst []byte, start int) []byte {
 	dst = append(dst, 0, 0, 0, 0)
 	dst = FinishMessage(dst, start)

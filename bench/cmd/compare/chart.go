@@ -17,7 +17,8 @@ const (
 	topHeight  = 44
 )
 
-// chart draws how much processor time and wall time Allium takes for each task, as a share of the official driver's, as SVG.
+// chart draws how much processor time and wall time Allium takes for each task, as a share of the
+// official driver's, as SVG.
 func chart(all []bench.Measurement) []byte {
 	width, height := nameWidth+barWidth+valueWidth, topHeight+rowHeight*len(all)+10
 	var b bytes.Buffer

@@ -1,13 +1,14 @@
-// Command compare runs the benchmarks of Allium and the official Go driver side by side and prints a table.
+// Command compare runs the benchmarks of Allium and the official Go driver side by side and prints
+// a table.
 //
 //	go -C bench run ./cmd/compare -quick             # everything, in a few minutes
 //	go -C bench run ./cmd/compare -run multi         # one group
 //	go -C bench run ./cmd/compare -full -svg a.svg   # as long as the specification says
 //
-// Both do the same work in the same process, in turns, so that what else the machine does hits both. The servers are
-// processes of their own: a mongotest, or what $MONGODB_URI names, and a null server with canned replies. The
-// figures are medians of the turns. A speed ratio of 2 says that Allium is twice as fast, a CPU share of 0.5 that it
-// takes half the processor time.
+// Both do the same work in the same process, in turns, so that what else the machine does hits
+// both. The servers are processes of their own: a mongotest, or what $MONGODB_URI names, and a null
+// server with canned replies. The figures are medians of the turns. A speed ratio of 2 says that
+// Allium is twice as fast, a CPU share of 0.5 that it takes half the processor time.
 package main
 
 import (

@@ -1,12 +1,13 @@
-// Command load puts both drivers under load and prints what their users would see: latencies at a fixed rate of operations, how
-// a fresh client takes a rush, and what cancelled operations do to connections.
+// Command load puts both drivers under load and prints what their users would see: latencies at a
+// fixed rate of operations, how a fresh client takes a rush, and what cancelled operations do to
+// connections.
 //
 //	go -C bench run ./cmd/load              # everything, a few minutes
 //	go -C bench run ./cmd/load -run cancel  # one part: rate, storm or cancel
 //
-// The rate is fixed beforehand and does not wait for slow answers (open loop): the latency of an operation counts from when
-// it was due, so that time in a queue is part of it. The server is the null server in a process of its own, on the same
-// machine.
+// The rate is fixed beforehand and does not wait for slow answers (open loop): the latency of an
+// operation counts from when it was due, so that time in a queue is part of it. The server is the
+// null server in a process of its own, on the same machine.
 package main
 
 import (
@@ -126,8 +127,8 @@ func (o *outcome) percentile(p float64) time.Duration {
 	return o.latencies[min(int(float64(len(o.latencies))*p/100), len(o.latencies)-1)]
 }
 
-// openLoop lets goroutines do operations that are due at a fixed rate: a thread of its own says when, and whoever is free takes the
-// next one.
+// openLoop lets goroutines do operations that are due at a fixed rate: a thread of its own says
+// when, and whoever is free takes the next one.
 func openLoop(do func(context.Context) error, goroutines, rate int, length time.Duration) outcome {
 	type operation struct {
 		i   int

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// pause sleeps, to some 60 µs; time.Sleep is only good to a millisecond when the process has nothing else to do.
+// pause sleeps, to some 60 µs; time.Sleep is only good to a millisecond when the process has
+// nothing else to do.
 func pause(d time.Duration) {
 	if d > 0 {
 		t := syscall.NsecToTimespec(d.Nanoseconds())

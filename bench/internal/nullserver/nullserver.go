@@ -1,5 +1,6 @@
-// Package nullserver answers MongoDB's wire protocol with canned replies, as fast as it can: whoever talks to it measures
-// the client alone. It looks at a command's name, its collection and its cursor, and at nothing else but the part of a file that is asked for.
+// Package nullserver answers MongoDB's wire protocol with canned replies, as fast as it can:
+// whoever talks to it measures the client alone. It looks at a command's name, its collection and
+// its cursor, and at nothing else but the part of a file that is asked for.
 package nullserver
 
 import (
@@ -234,7 +235,8 @@ func (s *Server) converse(c net.Conn) error {
 	}
 }
 
-// reply returns the canned reply to the sections of a message, or how many documents it wrote, else -1.
+// reply returns the canned reply to the sections of a message, or how many documents it wrote, else
+// -1.
 func (s *Server) reply(sections []byte) (reply []byte, written int) {
 	if len(sections) < 7 || sections[0] != 0 {
 		return s.ok, -1
@@ -304,8 +306,9 @@ func (s *Server) count(sections []byte) int {
 	return max(n, 1)
 }
 
-// PingPong answers each connection's messages of one size with messages of another: what the operating system and Go's
-// network poller take by themselves. The client's first eight bytes are the two sizes.
+// PingPong answers each connection's messages of one size with messages of another: what the
+// operating system and Go's network poller take by themselves. The client's first eight bytes are
+// the two sizes.
 func PingPong(l net.Listener) error {
 	for {
 		c, err := l.Accept()

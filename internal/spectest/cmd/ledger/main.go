@@ -1,12 +1,15 @@
-// Command ledger runs the specifications' tests in the unified test format and prints a line per suite, a total, why tests failed,
-// and every test that was skipped with its reason. Suites in other formats it lists with the package whose tests run them. Its exit
-// status is 1 if any test failed, or if there is a suite that nobody runs.
+// Command ledger runs the specifications' tests in the unified test format and prints a line per
+// suite, a total, why tests failed, and every test that was skipped with its reason. Suites in
+// other formats it lists with the package whose tests run them. Its exit status is 1 if any test
+// failed, or if there is a suite that nobody runs.
 //
-//	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-server VERSION] [-specifications FOLDER] [suite ...]
+//	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-server VERSION]
+//		[-specifications FOLDER] [suite ...]
 //
-// A test runs on every topology that it allows, against a mongotest deployment of the newest server version that it allows, in a
-// testing/synctest bubble. With -server it runs at that server version only ("4.4", "4.4.0"), and with "-server all" at each
-// that mongotest has. With $MONGODB_URI set, all run against that deployment.
+// A test runs on every topology that it allows, against a mongotest deployment of the newest server
+// version that it allows, in a testing/synctest bubble. With -server it runs at that server version
+// only ("4.4", "4.4.0"), and with "-server all" at each that mongotest has. With $MONGODB_URI set,
+// all run against that deployment.
 package main
 
 import (

@@ -1,0 +1,89 @@
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// maxComment is the width of a comment line, with four columns for a tab.
+const maxComment = 100
+
+// narrow are the folders whose comments have this width, with what is below them. It must only get
+// longer, until it is the whole tree.
+var narrow = []string{
+	"bench", "cmd", "event", "examples", "gridfs", "internal/archtest", "internal/dns",
+	"internal/hello", "internal/logging", "internal/option", "internal/redact", "internal/sigv4",
+	"internal/spectest", "internal/testdeploy", "internal/unified", "internal/uri", "internal/wire",
+	"interop",
+}
+
+// TestCommentWidth looks at the comments that have their lines to themselves. What an example
+// prints is as wide as it is.
+func TestCommentWidth(t *testing.T) {
+	for _, folder := range narrow {
+		checked := 0
+		err := filepath.WalkDir(filepath.Join(root(t), folder), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") {
+				return err
+			}
+			checked++
+			for _, line := range wideLines(t, path) {
+				t.Errorf("%s:%d: a comment line has at most %d columns", path, line, maxComment)
+			}
+			return nil
+		})
+		if err != nil || checked == 0 {
+			t.Errorf("%s: %d files checked, %v", folder, checked, err)
+		}
+	}
+}
+
+// wideLines returns the lines of a file with comments that are too wide.
+func wideLines(t *testing.T, path string) (wide []int) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, path, text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, group := range f.Comments {
+		if strings.Contains(strings.ToLower(group.Text()), "output:") {
+			continue
+		}
+		for _, c := range group.List {
+			first := files.Position(c.Pos()).Line
+			for i := range strings.Count(c.Text, "\n") + 1 {
+				line := lines[first+i-1]
+				comment := strings.HasPrefix(strings.TrimLeft(line, "\t"), "//") || i > 0
+				columns := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
+				if comment && columns > maxComment && !strings.HasPrefix(c.Text, "//go:") {
+					wide = append(wide, first+i)
+				}
+			}
+		}
+	}
+	return wide
+}
+
+// A comment of 101 columns is found, and code of any width with a comment behind it is not.
+func TestCommentWidthFinds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.go")
+	text := "package x\n\n// " + strings.Repeat("a", 98) + "\nvar a = 1\n\n// " + strings.Repeat("a", 97) +
+		"\nvar b = 1 // " + strings.Repeat("b", 120) + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := wideLines(t, path); len(got) != 1 || got[0] != 3 {
+		t.Errorf("lines %v", got)
+	}
+}
