@@ -167,10 +167,15 @@ func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw
 	}
 	trees := make(map[string]*analysis.Schema, len(schemas))
 	var fields bson.Raw // of the command's own collection
-	encrypts := false
-	for ns, s := range schemas {
+	var others []crypt.Collection
+	encrypts, queryable := false, false
+	for _, ns := range namespaces {
+		s := schemas[ns]
 		if s == nil {
 			trees[ns] = nil
+			if ns != namespaces[0] {
+				others = append(others, crypt.Collection{NS: ns})
+			}
 			continue
 		}
 		if s.err != nil {
@@ -183,15 +188,19 @@ func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw
 		}
 		trees[ns] = s.analysis
 		encrypts = encrypts || s.analysis.Encrypts()
-		if ns == namespaces[0] {
+		queryable = queryable || s.fields != nil
+		switch {
+		case ns == namespaces[0]:
 			fields = s.fields
+		case s.fields != nil:
+			others = append(others, crypt.Collection{NS: ns, Fields: s.fields})
 		}
 	}
-	if !encrypts {
+	if !encrypts && !queryable {
 		return cmd, nil
 	}
 	out := cmd
-	if !c.bypassAnalysis {
+	if encrypts && !c.bypassAnalysis {
 		res, err := analysis.Analyze(db, cmd, trees)
 		if err != nil {
 			return nil, err
@@ -200,10 +209,10 @@ func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw
 			return nil, err
 		}
 	}
-	if fields == nil {
+	if !queryable {
 		return out, nil
 	}
-	return c.queryable(ctx, out, namespaces[0], fields)
+	return c.queryable(ctx, out, namespaces[0], fields, others)
 }
 
 var errView = errors.New("cannot auto encrypt a view")

@@ -193,7 +193,7 @@ func (c *cipher) named(ctx context.Context, ns string, fields bson.Raw) (*schema
 
 // queryable adds what a server needs to a command on a collection with Queryable Encryption (specification: Client Side Encryption,
 // "encryptionInformation").
-func (c *cipher) queryable(ctx context.Context, cmd bson.Raw, ns string, fields bson.Raw) (bson.Raw, error) {
+func (c *cipher) queryable(ctx context.Context, cmd bson.Raw, ns string, fields bson.Raw, others []crypt.Collection) (bson.Raw, error) {
 	name, target := "", bson.RawValue{}
 	for key, v := range cmd.All() {
 		name, target = key, v
@@ -214,11 +214,11 @@ func (c *cipher) queryable(ctx context.Context, cmd bson.Raw, ns string, fields 
 			if !ok {
 				return cmd, nil
 			}
-			out = replaceField(cmd, "explain", crypt.AppendInformation(inner, ns, fields))
+			out = replaceField(cmd, "explain", crypt.AppendInformation(inner, ns, fields, others...))
 		case "bulkWrite":
 			out = crypt.AppendBulkInformation(cmd, ns, fields)
 		default:
-			out = crypt.AppendInformation(cmd, ns, fields)
+			out = crypt.AppendInformation(cmd, ns, fields, others...)
 		}
 	}
 	if tokens == "" {

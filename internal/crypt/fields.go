@@ -11,8 +11,9 @@ import (
 	"allium/internal/fle"
 )
 
-// This file has what the driver does with encryptedFields, the schema of a collection with Queryable Encryption, beside query
-// analysis (specification: Client Side Encryption, "Collection encryptedFields").
+// This file has what the driver does with encryptedFields, the schema of a collection with
+// Queryable Encryption, beside query analysis (specification: Client Side Encryption, "Collection
+// encryptedFields").
 
 // strEncodeVersion is the version of the tokens of text fields.
 const strEncodeVersion = 1
@@ -20,8 +21,8 @@ const strEncodeVersion = 1
 // stateCollection returns the name of a state collection: "esc" or "ecoc".
 func stateCollection(collection, kind string) string { return "enxcol_." + collection + "." + kind }
 
-// CompleteFields returns encryptedFields with the defaults that a server is told, and the alternative names of keys in it that have
-// no id yet.
+// CompleteFields returns encryptedFields with the defaults that a server is told, and the
+// alternative names of keys in it that have no id yet.
 func CompleteFields(ns string, fields bson.Raw) (bson.Raw, []string, error) {
 	if err := fields.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("encryptedFields of %s: %w", ns, err)
@@ -64,7 +65,8 @@ func CompleteFields(ns string, fields bson.Raw) (bson.Raw, []string, error) {
 	return bson.EndDocument(dst, start), names, nil
 }
 
-// queryTypes iterates over the types of queries of a field: queries is a document or an array of documents.
+// queryTypes iterates over the types of queries of a field: queries is a document or an array of
+// documents.
 func queryTypes(field bson.Raw) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		queries := field.Lookup("queries")
@@ -145,7 +147,8 @@ func (k *Keys) NamedFields(ctx context.Context, ns string, fields bson.Raw) (bso
 	return bson.EndDocument(dst, start), nil
 }
 
-// NeedsInformation reports whether a command on a collection with these encryptedFields carries encryptionInformation.
+// NeedsInformation reports whether a command on a collection with these encryptedFields carries
+// encryptionInformation.
 func NeedsInformation(name string, cmd, fields bson.Raw) bool {
 	switch name {
 	case "cleanupStructuredEncryptionData", "create", "collMod", "createIndexes":
@@ -164,6 +167,8 @@ func NeedsInformation(name string, cmd, fields bson.Raw) bool {
 			switch fle.Kind(data[0]) {
 			case fle.KindInsert, fle.KindFindEquality, fle.KindFindRange, fle.KindFindText:
 				return found
+			case 4, 5, 10: // the payloads of the first version
+				return found
 			}
 			return nil
 		}) != nil
@@ -177,21 +182,45 @@ func NeedsInformation(name string, cmd, fields bson.Raw) bool {
 	return true
 }
 
+// Collection is one that a command reads beside its own. Without Fields it is not encrypted.
+type Collection struct {
+	NS     string
+	Fields bson.Raw
+}
+
 // information appends encryptionInformation as an element.
-func information(dst []byte, ns string, fields bson.Raw) []byte {
+func information(dst []byte, ns string, fields bson.Raw, others []Collection) []byte {
 	info, dst := bson.BeginDocumentElement(dst, "encryptionInformation")
 	dst = bson.AppendInt32(dst, "type", 1)
 	schema, dst := bson.BeginDocumentElement(dst, "schema")
-	dst = bson.AppendDocument(dst, ns, fields)
+	for _, c := range append([]Collection{{ns, fields}}, others...) {
+		if c.Fields == nil {
+			c.Fields = noFields(c.NS)
+		}
+		dst = bson.AppendDocument(dst, c.NS, c.Fields)
+	}
 	dst = bson.EndDocument(dst, schema)
 	return bson.EndDocument(dst, info)
 }
 
-// AppendInformation returns cmd with the encryptionInformation of its collection.
-func AppendInformation(cmd bson.Raw, ns string, fields bson.Raw) bson.Raw {
+// noFields returns the encryptedFields of a collection that is not encrypted: a server wants them
+// of each collection of a pipeline.
+func noFields(ns string) bson.Raw {
+	_, collection, _ := strings.Cut(ns, ".")
+	start, dst := bson.BeginDocument(nil)
+	for _, kind := range []string{"esc", "ecoc"} {
+		dst = bson.AppendString(dst, kind+"Collection", stateCollection(collection, kind))
+	}
+	list, dst := bson.BeginArrayElement(dst, "fields")
+	return bson.EndDocument(bson.EndDocument(dst, list), start)
+}
+
+// AppendInformation returns cmd with the encryptionInformation of its collection, and of others
+// that it reads.
+func AppendInformation(cmd bson.Raw, ns string, fields bson.Raw, others ...Collection) bson.Raw {
 	start, dst := bson.BeginDocument(nil)
 	dst = append(dst, cmd.Elements()...)
-	return bson.EndDocument(information(dst, ns, fields), start)
+	return bson.EndDocument(information(dst, ns, fields, others), start)
 }
 
 // AppendBulkInformation returns a bulkWrite with encryptionInformation in its only nsInfo.

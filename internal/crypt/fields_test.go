@@ -151,6 +151,13 @@ func TestNeedsInformation(t *testing.T) {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}
+	two := AppendInformation(some, "db.c", none, Collection{NS: "db.plain"}, Collection{NS: "db.d", Fields: none})
+	if name, _ := two.Lookup("encryptionInformation", "schema", "db.plain", "escCollection").StringValue(); name != "enxcol_.plain.esc" || two.Validate() != nil {
+		t.Errorf("%s", two)
+	}
+	if two.Lookup("encryptionInformation", "schema", "db.d").IsZero() {
+		t.Errorf("%s", two)
+	}
 	ns := bson.Raw(must(bson.Marshal(bson.D{{Key: "bulkWrite", Value: 1}, {Key: "nsInfo", Value: bson.A{bson.D{{Key: "ns", Value: "db.c"}}}}, {Key: "ops", Value: bson.A{}}})))
 	if out := AppendBulkInformation(ns, "db.c", none); out.Lookup("nsInfo", "0", "encryptionInformation", "schema").IsZero() || out.Validate() != nil {
 		t.Errorf("%s", out)
