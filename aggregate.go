@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/cursor"
 	"allium/internal/option"
 )
 
@@ -50,7 +51,7 @@ type AggregateOptions struct {
 // retried; its cursor is empty.
 func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
-	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cursor, opts); err != nil {
+	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil
@@ -61,7 +62,7 @@ func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...Agg
 //	cur, err := allium.Aggregate[Count](ctx, users, pipeline)
 func Aggregate[V, T any](ctx context.Context, c *Collection[T], pipeline any, opts ...AggregateOptions) (*Cursor[V], error) {
 	cur := &Cursor[V]{}
-	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cursor, opts); err != nil {
+	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil
@@ -70,14 +71,14 @@ func Aggregate[V, T any](ctx context.Context, c *Collection[T], pipeline any, op
 // Aggregate runs a pipeline on the database itself, which must begin with a stage such as $currentOp or $documents.
 func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[bson.D], error) {
 	cur := &Cursor[bson.D]{}
-	if err := aggregate(ctx, db.scope, db.err, "", pipeline, &cur.cursor, opts); err != nil {
+	if err := aggregate(ctx, db.scope, db.err, "", pipeline, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil
 }
 
 // aggregate opens cur over a pipeline on a collection or, with name empty, on a database.
-func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeline any, cur *cursor, opts []AggregateOptions) error {
+func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeline any, cur *cursor.Cursor, opts []AggregateOptions) error {
 	o, err := option.One(opts)
 	if err == nil {
 		err = scopeErr
@@ -103,7 +104,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		err = errors.New("TimeoutPerIteration does not go with $out and $merge")
 	}
 	if err == nil {
-		err = cur.prepare(&op, reading{mode: o.TimeoutMode, maxAwait: o.MaxAwaitTime, batchSize: or(o.BatchSize, 0), comment: o.Comment})
+		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
 		return fmt.Errorf("aggregate: %w", err)
@@ -112,7 +113,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 	if err != nil {
 		return err
 	}
-	return cur.open(s.client, &op, res)
+	return cur.Open(s.client.cursors, &op, res)
 }
 
 // encodePipeline encodes a pipeline and checks that it is a list of stages.

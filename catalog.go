@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/cursor"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -118,7 +119,7 @@ type CollectionInfo struct {
 // ListCollections lists the collections and views of the database (specification: Enumerating Collections).
 func (db *Database) ListCollections(ctx context.Context, opts ...ListCollectionsOptions) (*Cursor[CollectionInfo], error) {
 	cur := &Cursor[CollectionInfo]{}
-	if err := db.listCollections(ctx, false, &cur.cursor, opts); err != nil {
+	if err := db.listCollections(ctx, false, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil
@@ -130,7 +131,7 @@ func (db *Database) ListCollectionNames(ctx context.Context, opts ...ListCollect
 		Name string `bson:"name"`
 	}
 	cur := &Cursor[named]{}
-	if err := db.listCollections(ctx, true, &cur.cursor, opts); err != nil {
+	if err := db.listCollections(ctx, true, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	all, err := cur.All(ctx)
@@ -151,7 +152,7 @@ func (db *Database) Collections(ctx context.Context, opts ...ListCollectionsOpti
 	return colls, err
 }
 
-func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cursor, opts []ListCollectionsOptions) error {
+func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cursor.Cursor, opts []ListCollectionsOptions) error {
 	o, err := option.One(opts)
 	if err == nil {
 		err = db.err
@@ -164,7 +165,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 	}, o.Timeout)
 	if err == nil {
 		// The server itself gives the comment to the getMores, which must not carry it (specification: Enumerating Collections).
-		err = cur.prepare(&op, reading{mode: o.TimeoutMode, batchSize: o.BatchSize})
+		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: o.BatchSize})
 	}
 	if err != nil {
 		return fmt.Errorf("list collections: %w", err)
@@ -173,7 +174,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 	if err != nil {
 		return err
 	}
-	return cur.open(db.client, &op, res)
+	return cur.Open(db.client.cursors, &op, res)
 }
 
 // ListIndexesOptions are the options of ListIndexes.
@@ -235,20 +236,19 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	cur := &Cursor[IndexInfo]{}
 	op, err := c.op(ctx, &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}, o.Timeout)
 	if err == nil {
-		err = cur.prepare(&op, reading{mode: o.TimeoutMode, batchSize: o.BatchSize, comment: o.Comment})
+		err = cur.cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: o.BatchSize, Comment: o.Comment})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list indexes: %w", err)
 	}
 	res, err := c.run(ctx, &op)
 	if mongoerr.HasCode(err, codeNamespaceNotFound) {
-		cur.closed = true
 		return cur, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return cur, cur.open(c.client, &op, res)
+	return cur, cur.cur.Open(c.client.cursors, &op, res)
 }
 
 // ListIndexNames lists the names of the indexes of the collection.

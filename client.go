@@ -15,6 +15,7 @@ import (
 	"allium/internal/auth"
 	"allium/internal/command"
 	"allium/internal/conn"
+	"allium/internal/cursor"
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/logging"
@@ -33,14 +34,12 @@ type Client struct {
 	topology *topology.Topology
 	exec     *exec.Executor
 	sessions session.Pool
-	cursors  openCursors
+	cursors  *cursor.Registry
 	log      *logging.Logger
 	metadata *conn.Metadata
 
 	cipher          CommandCipher // nil without ClientOptions.Encryption
 	plain, internal *Client       // encrypt nothing; internal is the one that is closed with this
-
-	background background
 
 	closing  sync.Once
 	closed   chan struct{} // closed once close has returned closeErr
@@ -167,6 +166,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		ServerAPI: (*conn.ServerAPI)(o.ServerAPI), Monitor: o.CommandMonitor, Log: c.log,
 		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 	})
+	c.cursors = cursor.NewRegistry(c.exec)
 	return nil
 }
 
@@ -327,11 +327,16 @@ func (c *Client) Close(ctx context.Context) error {
 }
 
 func (c *Client) close(ctx context.Context) error {
-	c.cursors.kill(ctx, c.exec)
-	c.background.close(ctx)
+	c.cursors.Close(ctx)
+	if c.plain != nil && c.plain != c.internal { // it has nothing else of its own
+		c.plain.cursors.Close(ctx)
+	}
 	c.endSessions(ctx)
 	return failure.Join(ctx.Err(), c.closeEncryption(ctx), c.topology.Close(ctx), c.log.Close())
 }
+
+// endTimeout bounds how long a closing client waits for servers to end its sessions.
+const endTimeout = 2 * time.Second
 
 // endSessions tells the deployment that the pooled sessions are not needed any more. Errors are ignored, as the
 // specification Driver Sessions asks, and a deployment that is not there is not waited for.

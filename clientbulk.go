@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/internal/command"
+	"allium/internal/cursor"
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/option"
@@ -269,9 +270,9 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	}
 	// In an ordered operation, the error's index tells what came before it.
 	b.done = b.done || r.Errors == 0 || b.opts.Unordered && r.Errors < int64(b.cmd.Count())
-	var cur cursor
-	cur.comment = b.opts.Comment
-	if err := cur.open(b.scope.client, op, res); err != nil {
+	var cur cursor.Cursor
+	cur.SetComment(b.opts.Comment)
+	if err := cur.Open(b.scope.client.cursors, op, res); err != nil {
 		return err
 	}
 	before := len(b.errs.WriteErrors)
@@ -280,16 +281,16 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 		err = fmt.Errorf("bulk write: server's reply counts %d errors and its results hold none", r.Errors)
 	}
 	// What became of the cursor must not be ignored beside an error (specification: Bulk Write, "Top-Level Errors").
-	if killed := cur.close(ctx); killed != nil && err != nil {
+	if killed := cur.Close(ctx); killed != nil && err != nil {
 		err = failure.Join(err, killed)
 	}
 	return err
 }
 
 // outcomes reads the results of the writes, in an ordered operation up to the first that was refused.
-func (b *clientBulk) outcomes(ctx context.Context, cur *cursor) error {
-	for cur.advance(ctx, true) {
-		outcome, err := command.ParseBulkOutcome(cur.raw)
+func (b *clientBulk) outcomes(ctx context.Context, cur *cursor.Cursor) error {
+	for cur.Advance(ctx, true) {
+		outcome, err := command.ParseBulkOutcome(cur.Raw())
 		if err == nil && outcome.Index >= b.cmd.Count() {
 			err = errors.New("server's result of a write has an index that no write has")
 		}
@@ -303,7 +304,7 @@ func (b *clientBulk) outcomes(ctx context.Context, cur *cursor) error {
 			break
 		}
 	}
-	return cur.err
+	return cur.Err()
 }
 
 // outcome takes up the result of one write.

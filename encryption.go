@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"allium/bson"
+	"allium/internal/cursor"
 	"allium/internal/exec"
 	"allium/internal/uri"
 )
@@ -46,7 +47,8 @@ func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptio
 			// Side Encryption, "keyVaultClient, metadataClient, and the internal MongoClient").
 			config := c.exec.Config
 			config.Cipher = nil
-			c.plain = &Client{defaults: c.defaults, topology: c.topology, exec: exec.New(config), log: c.log, metadata: c.metadata}
+			x := exec.New(config)
+			c.plain = &Client{defaults: c.defaults, topology: c.topology, exec: x, cursors: cursor.NewRegistry(x), log: c.log, metadata: c.metadata}
 			c.plain.defaults.client = c.plain
 			return c.plain, nil
 		}

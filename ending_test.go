@@ -17,7 +17,8 @@ import (
 	"allium/mongotest"
 )
 
-// hang makes a deployment answer none of these commands until release is called, and fail each getMore with a code that is not 0.
+// hang makes a deployment answer none of these commands until release is called, and fail each
+// getMore with a code that is not 0.
 func hang(d *mongotest.Deployment, code int32, commands ...string) (release func()) {
 	stop := make(chan struct{})
 	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
@@ -32,8 +33,9 @@ func hang(d *mongotest.Deployment, code int32, commands ...string) (release func
 	return func() { close(stop) }
 }
 
-// A call whose context has ended returns within a second, whatever the server does: what is left to do on the server does not hold it
-// up. Closing the client waits for that, and returns by the end of its own context.
+// A call whose context has ended returns within a second, whatever the server does: what is left to
+// do on the server does not hold it up. Closing the client waits for that, and returns by the end
+// of its own context.
 func TestNothingOutlivesItsContext(t *testing.T) {
 	const ms = time.Millisecond
 	seq := func(ctx context.Context, cur *allium.Cursor[bson.D]) (err error) {
@@ -212,7 +214,8 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 	}
 }
 
-// What a caller whose context has ended left to the background happens, and closing the client waits for it.
+// What a caller whose context has ended left to the background happens, and closing the client
+// waits for it.
 func TestCloseWaitsForTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))

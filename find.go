@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/internal/command"
+	"allium/internal/cursor"
 	"allium/internal/exec"
 	"allium/internal/option"
 	"allium/mongoerr"
@@ -102,21 +103,21 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err == nil {
-		r := reading{kind: o.CursorType, mode: o.TimeoutMode, batchSize: o.BatchSize, comment: o.Comment}
+		r := cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: o.BatchSize,
+			Limit: o.Limit, Exhaust: o.Exhaust, Comment: o.Comment}
 		if o.CursorType == TailableAwait || o.MaxAwaitTime < 0 {
-			r.maxAwait = o.MaxAwaitTime
+			r.MaxAwait = o.MaxAwaitTime
 		}
-		err = cur.prepare(&op, r)
+		err = cur.cur.Prepare(&op, r)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find: %w", err)
 	}
-	cur.limit, cur.exhaust = max(o.Limit, 0), o.Exhaust
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return nil, err
 	}
-	return cur, cur.open(c.client, &op, res)
+	return cur, cur.cur.Open(c.client.cursors, &op, res)
 }
 
 func (o *FindOptions) command(collection string, filter any) *command.Find {

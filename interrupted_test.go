@@ -15,7 +15,8 @@ import (
 	"allium/mongotest"
 )
 
-// The documented loop over a change stream gets through every error that says that time was up: the stream resumes, and misses nothing.
+// The documented loop over a change stream gets through every error that says that time was up: the
+// stream resumes, and misses nothing.
 func TestWatchOutlivesTimeouts(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tc := range map[string]struct {
@@ -89,7 +90,8 @@ func failing(f mongotest.Fail) func(d *mongotest.Deployment) func() {
 	}
 }
 
-// An error that says that time was up is not that of a stream or cursor that has been closed, and would not go on.
+// An error that says that time was up is not that of a stream or cursor that has been closed, and
+// would not go on.
 func TestClosedAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
@@ -110,7 +112,8 @@ func TestClosedAfterTimeout(t *testing.T) {
 	})
 }
 
-// watchCapped opens a change stream and a cursor that waits over an empty capped collection, the rig's own.
+// watchCapped opens a change stream and a cursor that waits over an empty capped collection, the
+// rig's own.
 func watchCapped(t *testing.T, r *retryRig) (*allium.ChangeStream[bson.D], *allium.Cursor[bson.D]) {
 	t.Helper()
 	if err := r.client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20}); err != nil {
@@ -130,8 +133,8 @@ func watchCapped(t *testing.T, r *retryRig) (*allium.ChangeStream[bson.D], *alli
 	return stream, cur
 }
 
-// A TailableAwait cursor whose Next timed out goes on with the next one, and no document is lost: neither when the server answers
-// between the two, nor when nothing was sent.
+// A TailableAwait cursor whose Next timed out goes on with the next one, and no document is lost:
+// neither when the server answers between the two, nor when nothing was sent.
 func TestTailingAfterTimeouts(t *testing.T) {
 	const ms = time.Millisecond
 	for name, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1), "load balancer": mongotest.LoadBalanced(1)} {
@@ -235,7 +238,8 @@ func TestTailingEnds(t *testing.T) {
 	}
 }
 
-// The error of a call that took several commands tells how long the call took, not the last of them, and whose limit it was.
+// The error of a call that took several commands tells how long the call took, not the last of
+// them, and whose limit it was.
 func TestElapsedIsTheCalls(t *testing.T) {
 	const ms = time.Millisecond
 	type rigged = func(t *testing.T, ctx context.Context, r *retryRig, timeout *time.Duration) error

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/internal/command"
+	"allium/internal/cursor"
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/option"
@@ -124,7 +125,7 @@ func (db *Database) RunCursorCommand(ctx context.Context, cmd any, opts ...RunCu
 // RunCursorCommand is Database.RunCursorCommand with documents that are decoded as T.
 func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ...RunCursorCommandOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
-	opened, err := db.runCursorCommand(ctx, &cur.cursor, cmd, opts)
+	opened, err := db.runCursorCommand(ctx, &cur.cur, cmd, opts)
 	if !opened {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ..
 }
 
 // runCursorCommand opens cur. An error beside an open cursor is one of a write.
-func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, opts []RunCursorCommandOptions) (opened bool, err error) {
+func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cmd any, opts []RunCursorCommandOptions) (opened bool, err error) {
 	o, err := option.One(opts)
 	if err == nil {
 		err = db.err
@@ -154,7 +155,8 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, 
 		err = errors.New("options MaxTime and Timeout exclude each other")
 	}
 	if err == nil {
-		err = cur.prepare(&op, reading{kind: o.CursorType, mode: o.TimeoutMode, maxAwait: o.MaxTime, batchSize: o.BatchSize, comment: o.Comment})
+		err = cur.Prepare(&op, cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxTime,
+			BatchSize: o.BatchSize, Comment: o.Comment})
 	}
 	if err != nil {
 		return false, fmt.Errorf("run cursor command: %w", err)
@@ -164,7 +166,7 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor, cmd any, 
 		return false, err
 	}
 	failed := writeOutcome(run, &op, &res)
-	if err := cur.open(db.client, &op, res); err != nil {
+	if err := cur.Open(db.client.cursors, &op, res); err != nil {
 		if failed != nil {
 			return false, failed // there is no cursor because the write failed
 		}

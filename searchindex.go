@@ -152,7 +152,7 @@ func (c *Collection[T]) ListSearchIndexes(ctx context.Context, name string, opts
 	s := c.scope
 	s.readConcern, s.writeConcern = nil, nil
 	cur := &Cursor[SearchIndexInfo]{}
-	if err := aggregate(ctx, s, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cursor, opts); err != nil {
+	if err := aggregate(ctx, s, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil

@@ -1,7 +1,6 @@
 package allium
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"reflect"
@@ -9,6 +8,8 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/cursor"
+	"allium/internal/exec"
 	"allium/internal/option"
 )
 
@@ -60,7 +61,7 @@ type WatchOptions struct {
 // an Aggregate with a $changeStream stage, which does not resume.
 func (c *Collection[T]) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) (*ChangeStream[T], error) {
 	s := &ChangeStream[T]{}
-	if err := s.watch(ctx, c.scope, c.err, target{collection: c.name}, pipeline, opts); err != nil {
+	if err := c.watch(ctx, &s.stream, c.err, target{collection: c.name}, pipeline, opts); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -69,7 +70,7 @@ func (c *Collection[T]) Watch(ctx context.Context, pipeline any, opts ...WatchOp
 // Watch opens a change stream over all collections of the database, but for the system's. See Collection.Watch.
 func (db *Database) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) (*ChangeStream[bson.D], error) {
 	s := &ChangeStream[bson.D]{}
-	if err := s.watch(ctx, db.scope, db.err, target{}, pipeline, opts); err != nil {
+	if err := db.watch(ctx, &s.stream, db.err, target{}, pipeline, opts); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -81,7 +82,7 @@ func (c *Client) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) 
 	s := &ChangeStream[bson.D]{}
 	scope := c.scope()
 	scope.db = "admin"
-	if err := s.watch(ctx, scope, nil, target{cluster: true}, pipeline, opts); err != nil {
+	if err := scope.watch(ctx, &s.stream, nil, target{cluster: true}, pipeline, opts); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -94,139 +95,41 @@ type target struct {
 }
 
 // watch opens the stream.
-func (s *changeStream) watch(ctx context.Context, sc scope, scopeErr error, t target, pipeline any, opts []WatchOptions) error {
-	err := scopeErr
+func (s *scope) watch(ctx context.Context, stream *cursor.Stream, scopeErr error, t target, pipeline any, opts []WatchOptions) error {
+	op, o, err := exec.NewOp(&command.Aggregate{}), cursor.StreamOptions{}, scopeErr
 	if err == nil {
-		err = s.prepare(ctx, sc, t, pipeline, opts)
+		o, err = s.watchOptions(ctx, &op, t, pipeline, opts)
 	}
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	if err := s.aggregate(ctx); err != nil {
-		return err
-	}
-	if s.token == nil && s.operationTime == nil && len(s.batch) == 0 && s.postBatch == nil {
-		if t, ok := s.result.Reply.Lookup("operationTime").Timestamp(); ok {
-			s.operationTime = &t
-		}
-	}
-	return nil
+	return stream.Watch(ctx, s.client.cursors, &op, o)
 }
 
-// prepare checks and keeps what the stream is opened with, now and whenever it resumes.
-func (s *changeStream) prepare(ctx context.Context, sc scope, t target, pipeline any, opts []WatchOptions) (err error) {
-	if s.opts, err = option.One(opts); err != nil {
-		return err
+// watchOptions checks the options, and returns them as the stream takes them.
+func (s *scope) watchOptions(ctx context.Context, op *exec.Op, t target, pipeline any, opts []WatchOptions) (so cursor.StreamOptions, err error) {
+	o, err := option.One(opts)
+	if err != nil {
+		return so, err
 	}
-	o := &s.opts
-	if s.op, err = sc.op(ctx, &command.Aggregate{}, o.Timeout); err != nil { // the pipeline follows, each time the stream is opened
-		return err
+	if err := s.inherits(ctx, op, o.Timeout); err != nil {
+		return so, err
 	}
-	if o.MaxAwaitTime < 0 {
-		return negative("MaxAwaitTime", o.MaxAwaitTime)
+	if err := cursor.CheckAwait(op, o.MaxAwaitTime); err != nil {
+		return so, err
 	}
-	if t := s.op.Timeout; t != nil && *t > 0 && o.MaxAwaitTime >= *t {
-		return fmt.Errorf("MaxAwaitTime is %v, want less than %s, %v", o.MaxAwaitTime, s.op.Source, *t)
+	so = cursor.StreamOptions{
+		Collection: t.collection, Cluster: t.cluster, FullDocument: o.FullDocument, FullDocumentBeforeChange: o.FullDocumentBeforeChange,
+		ResumeAfter: o.ResumeAfter, StartAfter: o.StartAfter, StartAtOperationTime: o.StartAtOperationTime, BatchSize: o.BatchSize,
+		MaxAwait: o.MaxAwaitTime, Collation: o.Collation.raw(), Comment: o.Comment, ShowExpandedEvents: o.ShowExpandedEvents,
+		SplitLargeEvents: o.SplitLargeEvents,
 	}
 	if v := reflect.ValueOf(pipeline); v.IsValid() && !(v.Kind() == reflect.Slice && v.IsNil()) {
-		stages, err := encodePipeline(sc.bson, pipeline)
+		stages, err := encodePipeline(s.bson, pipeline)
 		if err != nil {
-			return err
+			return so, err
 		}
-		s.stages = bson.Raw(stages.Value)
+		so.Stages = bson.Raw(stages.Value)
 	}
-	s.target, s.client, s.exec = t, sc.client, sc.client.exec
-	s.session = s.op.Session
-	s.comment, s.maxAwait = o.Comment, o.MaxAwaitTime
-	if o.BatchSize != nil {
-		s.batchSize = *o.BatchSize
-	}
-	s.token = bytes.Clone(o.ResumeAfter)
-	if o.StartAfter != nil {
-		s.token = bytes.Clone(o.StartAfter)
-	}
-	s.operationTime = o.StartAtOperationTime
-	return nil
-}
-
-// aggregate opens the cursor of the stream, at first or to resume.
-func (s *changeStream) aggregate(ctx context.Context) error {
-	pipeline := bson.RawValue{Type: bson.TypeArray, Value: s.pipeline()}
-	op := s.op
-	op.Command = &command.Aggregate{Collection: s.target.collection, Pipeline: pipeline, BatchSize: s.opts.BatchSize,
-		Collation: s.opts.Collation.raw(), Comment: s.opts.Comment}
-	op.Implicit = s.implicit // a stream that resumes goes on in its session
-	op.NoMaxTime = op.Deadline.IsZero()
-	res, err := s.exec.Run(ctx, &op)
-	if err != nil {
-		return err
-	}
-	if err := s.open(s.client, &op, res); err != nil {
-		return err
-	}
-	s.opened = true
-	s.observeBatch()
-	return nil
-}
-
-// pipeline returns the array of stages: $changeStream with the point that the stream begins at, the user's stages, and the
-// splitting of large events.
-func (s *changeStream) pipeline() []byte {
-	start, dst := bson.BeginDocument(nil)
-	n := 0
-	stage := func(name string, fields func(dst []byte) []byte) {
-		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
-		inner, d := bson.BeginDocumentElement(d, name)
-		dst = bson.EndDocument(bson.EndDocument(fields(d), inner), at)
-		n++
-	}
-	stage("$changeStream", s.appendOptions)
-	for v := range s.stages.Values() {
-		dst = append(bson.AppendIndexHeader(dst, v.Type, n), v.Value...)
-		n++
-	}
-	if s.opts.SplitLargeEvents {
-		stage("$changeStreamSplitLargeEvent", func(dst []byte) []byte { return dst })
-	}
-	return bson.EndDocument(dst, start)
-}
-
-// appendOptions appends the fields of the $changeStream stage. What was asked for at first is sent as it was; a stream that
-// resumes begins where it is (specification: Change Streams, "Resume Process").
-func (s *changeStream) appendOptions(dst []byte) []byte {
-	o := &s.opts
-	if o.FullDocument != "" {
-		dst = bson.AppendString(dst, "fullDocument", o.FullDocument)
-	}
-	if o.FullDocumentBeforeChange != "" {
-		dst = bson.AppendString(dst, "fullDocumentBeforeChange", o.FullDocumentBeforeChange)
-	}
-	resumeAfter, startAfter, at := o.ResumeAfter, o.StartAfter, o.StartAtOperationTime
-	if s.opened {
-		resumeAfter, startAfter, at = nil, nil, nil
-		switch {
-		case s.token != nil && o.StartAfter != nil && !s.returned:
-			startAfter = s.token
-		case s.token != nil:
-			resumeAfter = s.token
-		default:
-			at = s.operationTime
-		}
-	}
-	if resumeAfter != nil {
-		dst = bson.AppendDocument(dst, "resumeAfter", resumeAfter)
-	}
-	if startAfter != nil {
-		dst = bson.AppendDocument(dst, "startAfter", startAfter)
-	}
-	if at != nil {
-		dst = bson.AppendTimestamp(dst, "startAtOperationTime", *at)
-	}
-	if s.target.cluster {
-		dst = bson.AppendBool(dst, "allChangesForCluster", true)
-	}
-	if o.ShowExpandedEvents != nil {
-		dst = bson.AppendBool(dst, "showExpandedEvents", *o.ShowExpandedEvents)
-	}
-	return dst
+	return so, nil
 }

@@ -45,6 +45,7 @@ var floors = []string{
 	"internal/command",
 	"internal/session",
 	"internal/exec",
+	"internal/cursor",
 	".", // the public API
 	"gridfs",
 	"encryption",

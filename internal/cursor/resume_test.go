@@ -1,4 +1,4 @@
-package exec_test
+package cursor
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"io"
 	"testing"
 
-	"allium/internal/exec"
 	"allium/internal/session"
 	"allium/mongoerr"
 )
@@ -15,10 +14,10 @@ func TestResumes(t *testing.T) {
 	coded := func(code int32, labels ...string) error { return &mongoerr.ServerError{Code: code, Labels: labels} }
 	listed := []int32{6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
 	for _, code := range listed {
-		if !exec.Resumes(coded(code), 8) {
+		if !resumes(coded(code), 8) {
 			t.Errorf("code %d is not resumable before 4.4", code)
 		}
-		if exec.Resumes(coded(code), 9) {
+		if resumes(coded(code), 9) {
 			t.Errorf("code %d without the label is resumable since 4.4", code)
 		}
 	}
@@ -43,7 +42,7 @@ func TestResumes(t *testing.T) {
 		"session ended":        {session.ErrEnded, 9, false},
 		"session in use":       {session.ErrConcurrent, 9, false},
 	} {
-		if got := exec.Resumes(tc.err, tc.wire); got != tc.want {
+		if got := resumes(tc.err, tc.wire); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

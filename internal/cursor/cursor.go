@@ -1,0 +1,417 @@
+package cursor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/command"
+	"allium/internal/exec"
+	"allium/internal/failure"
+	"allium/internal/pool"
+	"allium/internal/session"
+	"allium/internal/topology"
+	"allium/mongoerr"
+)
+
+// Cursor iterates over the documents of a cursor of the server's, without decoding them. It belongs
+// to one goroutine at a time. It must be closed unless it was read to its end. The zero Cursor has
+// no documents.
+type Cursor struct {
+	registry *Registry
+	exec     *exec.Executor
+	bson     *bson.Options
+
+	id         int64 // 0: the server has no cursor (any more)
+	db, coll   string
+	server     *topology.Server
+	conn       *pool.Conn // the connection that the cursor is pinned to, behind a load balancer or while the server streams
+	implicit   *session.ServerSession
+	session    *session.Session
+	batchSize  int32
+	limit      int64 // 0: none
+	seen       int64 // documents that the server has sent
+	comment    any
+	kind       Type
+	exhaust    bool          // the server may send batches without being asked
+	within     exec.Limit    // timeoutMS, over the cursor's life or, with refresh, of each Next
+	refresh    bool          // the timeout begins anew with each Next
+	maxAwait   time.Duration // how long a getMore waits for data; 0 leaves it to the server
+	registered bool
+
+	result    exec.Result // holds the batch's memory
+	batch     []byte      // the elements of the batch that are not read yet
+	postBatch bson.Raw    // the batch's postBatchResumeToken, in the batch's memory
+	raw       bson.Raw    // the current document
+	err       error
+	goesOn    bool // err says that time was up, and the next call may go on
+	closed    bool
+
+	wireVersion int32 // of the connection of a getMore that failed
+	replyLost   bool  // its reply cannot arrive any more
+}
+
+// Type says what a cursor does at the end of what there is.
+type Type uint8
+
+// The types of cursors.
+const (
+	NonTailable Type = iota
+	Tailable
+	TailableAwait // waits for what is inserted
+)
+
+// TimeoutMode says what a timeout bounds of an operation that opens a cursor.
+type TimeoutMode uint8
+
+// The timeout modes.
+const (
+	DefaultTimeout TimeoutMode = iota // PerIteration for tailable cursors, OverLifetime for the rest
+	OverLifetime                      // the operation and all calls together
+	PerIteration                      // the operation, and then each call by itself
+)
+
+// Reading says how a cursor is read.
+type Reading struct {
+	Type        Type
+	TimeoutMode TimeoutMode
+	MaxAwait    time.Duration // how long a getMore waits for data; 0 leaves it to the server
+	BatchSize   int32
+	Limit       int64 // how many documents there are at most; 0: no limit
+	Exhaust     bool  // the server may send batches without being asked
+	Comment     any
+}
+
+// Prepare checks how a cursor is to be read, and gives the operation that opens it, which has its
+// limit already, what follows from that.
+func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
+	switch {
+	case r.TimeoutMode > PerIteration || r.Type > TailableAwait:
+		return errors.New("the option TimeoutMode or CursorType has a value that does not exist")
+	case r.TimeoutMode != DefaultTimeout && op.Timeout == nil:
+		return errors.New("option TimeoutMode is set, but no timeout is")
+	case r.Type != NonTailable && r.TimeoutMode == OverLifetime:
+		return errors.New("the timeout of a tailable cursor cannot bound its whole life: its TimeoutMode is TimeoutPerIteration")
+	}
+	if err := CheckAwait(op, r.MaxAwait); err != nil {
+		return err
+	}
+	c.kind, c.batchSize, c.comment, c.maxAwait = r.Type, r.BatchSize, r.Comment, r.MaxAwait
+	c.limit, c.exhaust = max(r.Limit, 0), r.Exhaust
+	c.refresh = r.Type != NonTailable || r.TimeoutMode == PerIteration
+	// The context that a cursor is opened with need not be the one that it is read with, so that
+	// its deadline must not bound the cursor's life on the server.
+	op.NoMaxTime = op.NoMaxTime || op.Deadline.IsZero() || c.refresh && r.Type != TailableAwait
+	return nil
+}
+
+// CheckAwait checks how long the getMores of a cursor wait for data against the limit of the
+// operation that opens it.
+func CheckAwait(op *exec.Op, d time.Duration) error {
+	switch {
+	case d < 0:
+		return fmt.Errorf("MaxAwaitTime is %v, want 0 or more", d)
+	case op.Timeout != nil && *op.Timeout > 0 && d >= *op.Timeout:
+		return fmt.Errorf("MaxAwaitTime is %v, want less than %s, %v", d, op.Source, *op.Timeout)
+	}
+	return nil
+}
+
+// SetComment sets the comment of the commands that follow, as Prepare does.
+func (c *Cursor) SetComment(comment any) { c.comment = comment }
+
+// Open takes over the reply of the command that made the cursor.
+func (c *Cursor) Open(reg *Registry, op *exec.Op, res exec.Result) error {
+	c.registry, c.exec, c.db, c.bson = reg, reg.exec, op.DB, op.BSON
+	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
+	c.within = op.Limit
+	r, err := command.ParseCursor(res.Reply)
+	if err != nil {
+		c.release()
+		res.Release()
+		return err
+	}
+	c.take(res, r)
+	if r.ID == 0 {
+		c.release()
+	} else {
+		reg.add(c, openCursor{id: r.ID, db: c.db, coll: c.coll, server: c.server, pinned: c.conn != nil})
+		c.registered = true
+	}
+	return nil
+}
+
+// take makes r the current batch.
+func (c *Cursor) take(res exec.Result, r command.CursorReply) {
+	c.result.Release()
+	c.result, c.batch, c.postBatch, c.id = res, r.Batch.Elements(), r.PostBatchResumeToken, r.ID
+	if db, coll, ok := cutNamespace(r.NS); ok {
+		c.db, c.coll = db, coll
+	}
+}
+
+func cutNamespace(ns string) (db, coll string, ok bool) {
+	for i := range len(ns) {
+		if ns[i] == '.' {
+			return ns[:i], ns[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// unstream gives back the connection that the server streamed over. If it is not done with that,
+// the connection is closed. One that leads through a load balancer stays the cursor's.
+func (c *Cursor) unstream() {
+	if c.conn != nil && c.conn.Hello().Kind != event.LoadBalancer {
+		c.conn.Return()
+		c.conn = nil
+	}
+}
+
+// release gives back what the cursor holds besides its batch: its session and its connection.
+func (c *Cursor) release() {
+	if c.registered {
+		c.registry.remove(c)
+		c.registered = false
+	}
+	c.exec.PutSession(c.implicit)
+	c.implicit = nil
+	if c.conn != nil {
+		c.conn.Return()
+		c.conn = nil
+	}
+	c.id = 0
+}
+
+// Advance moves to the next document, fetching batches if need be: one at the most without block,
+// or if the cursor tails without waiting.
+func (c *Cursor) Advance(ctx context.Context, block bool) bool {
+	if c.goesOn {
+		c.err, c.goesOn = nil, false
+		if c.closed {
+			c.err = errCursorClosed
+		}
+	}
+	if ctx == nil && c.err == nil {
+		c.Fail(failure.ErrNilContext)
+	}
+	var began time.Time
+	for asked := false; c.err == nil && !c.closed; asked = true {
+		if len(c.batch) > 0 {
+			if err := c.read(); err != nil {
+				c.Fail(err)
+				return false
+			}
+			return true
+		}
+		if c.id == 0 || c.limit > 0 && c.seen >= c.limit {
+			c.Close(ctx)
+			return false
+		}
+		if asked && (!block || c.kind == Tailable) {
+			return false
+		}
+		if !asked {
+			began = time.Now()
+			if c.refresh {
+				c.within = c.within.Refreshed()
+			}
+		}
+		if err := c.getMore(ctx, began); err != nil {
+			c.interrupted(ctx, err)
+			return false
+		}
+	}
+	return false
+}
+
+// read moves to the next document of the batch.
+func (c *Cursor) read() error {
+	_, v, rest, err := bson.ReadElement(c.batch)
+	if err == nil && v.Type != bson.TypeEmbeddedDocument {
+		err = errNotDocument
+	}
+	if err != nil {
+		return fmt.Errorf("server's batch is malformed: %w", err)
+	}
+	c.batch, c.raw = rest, v.Value
+	c.seen++
+	return nil
+}
+
+var errCursorClosed = errors.New("cursor is closed")
+
+var errNotDocument = errors.New("an element is not a document")
+
+// Fail ends the iteration with an error. What the server still has of the cursor is left to Close:
+// the time for it may be up, and a connection behind a load balancer stays the cursor's
+// (specification: Load Balancers, "Behaviour With Cursors").
+func (c *Cursor) Fail(err error) {
+	c.err = err
+	c.unstream()
+	if c.id == 0 {
+		c.release()
+	}
+}
+
+// interrupted deals with an error of a getMore. A tailable cursor goes on after time was up if
+// nothing can have been lost: nothing was sent, or the connection is kept that the reply will
+// arrive on. Otherwise it ends here, so that its ID says so.
+func (c *Cursor) interrupted(ctx context.Context, err error) {
+	switch {
+	case c.kind == NonTailable:
+		c.Fail(err)
+	case c.id != 0 && timedOut(err) && !c.replyLost:
+		c.err, c.goesOn = err, true
+	default:
+		c.Fail(err)
+		c.Close(ctx)
+	}
+}
+
+// op makes the operation of a command about the cursor, which goes where the cursor lives, in its
+// session.
+func (c *Cursor) op(cmd command.Command) exec.Op {
+	op := exec.NewOp(cmd)
+	op.DB, op.BSON, op.Session, op.Implicit = c.db, c.bson, c.session, c.implicit
+	op.Server, op.Conn, op.Limit = c.server, c.conn, c.within
+	return op
+}
+
+// getMore fetches the next batch. began is when the call began that needs it.
+func (c *Cursor) getMore(ctx context.Context, began time.Time) error {
+	if ctx == nil {
+		return failure.ErrNilContext
+	}
+	size := c.batchSize
+	if c.limit > 0 && size > 0 {
+		size = int32(min(int64(size), c.limit-c.seen))
+	}
+	op := c.op(&command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment})
+	op.Exhaust, op.KeepLate, op.Began, op.NoMaxTime, op.MaxAwait = c.exhaust, c.kind != NonTailable, began, true, c.maxAwait
+	res, err := c.exec.Run(ctx, &op)
+	if err != nil {
+		c.wireVersion = res.WireVersion
+		if res.Conn != nil {
+			c.conn = res.Conn
+		}
+		c.replyLost = res.Sent && !(c.conn != nil && c.conn.Owed())
+		if cursorGone(err) {
+			c.id = 0 // there is nothing left to kill
+		}
+		return err
+	}
+	if res.Conn != nil {
+		c.conn = res.Conn
+	}
+	r, err := command.ParseCursor(res.Reply)
+	if err != nil {
+		res.Release()
+		return err
+	}
+	c.take(res, r)
+	if c.id == 0 {
+		c.release()
+	} else if c.conn != nil && !c.conn.Streaming() {
+		c.unstream() // the server wants to be asked again
+	}
+	return nil
+}
+
+// The codes of a server that does not have the cursor any more.
+const (
+	codeCursorNotFound = 43
+	codeCursorKilled   = 237
+)
+
+// cursorGone reports whether the server said that it does not have the cursor any more.
+func cursorGone(err error) bool {
+	return mongoerr.HasCode(err, codeCursorNotFound) || mongoerr.HasCode(err, codeCursorKilled)
+}
+
+// killTimeout bounds how long closing a cursor may take.
+const killTimeout = 10 * time.Second
+
+// Close ends the cursor: it tells the server to forget it, if the server still has it, and gives
+// everything back. The timeout of the operation that opened the cursor begins anew for it
+// (specification: Client Side Operations Timeout, "Cursors"). Once ctx has ended, that happens in
+// the background. Its error, that of killCursors, is rarely of interest: the server forgets idle
+// cursors by itself.
+func (c *Cursor) Close(ctx context.Context) error { return c.CloseWithin(ctx, c.within.Refreshed()) }
+
+// CloseWithin is Close with a limit of its own.
+func (c *Cursor) CloseWithin(ctx context.Context, limit exec.Limit) error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	err := c.free(ctx, limit, killTimeout, false)
+	c.result.Release()
+	c.batch, c.postBatch = nil, nil
+	return err
+}
+
+// free kills the cursor, if the server still has it, and gives back its connection and, unless a
+// resume goes on in it, its session. Without a limit, it takes most at the most.
+func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration, resumes bool) error {
+	c.unstream()
+	implicit := c.implicit
+	if resumes {
+		c.implicit = nil // release leaves it alone
+	}
+	if c.id == 0 {
+		c.release()
+		if resumes {
+			c.implicit = implicit
+		}
+		return nil
+	}
+	r := &remains{exec: c.exec, openCursor: openCursor{id: c.id, db: c.db, coll: c.coll, server: c.server}, comment: c.comment,
+		bson: c.bson, session: c.session, implicit: implicit, resumes: resumes, conn: c.conn}
+	c.implicit, c.conn = nil, nil
+	c.release()
+	if resumes {
+		c.implicit = implicit
+	}
+	return r.free(ctx, limit, most, &c.registry.background)
+}
+
+// Remaining moves past the documents that are left of the batch, and returns an array of them
+// behind the current one.
+func (c *Cursor) Remaining() (bson.Raw, error) {
+	start, dst := bson.BeginDocument(make([]byte, 0, len(c.raw)+len(c.batch)+16))
+	dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0), c.raw...)
+	for n := 1; len(c.batch) > 0; n++ {
+		if err := c.read(); err != nil {
+			c.Fail(err)
+			return nil, err
+		}
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n), c.raw...)
+	}
+	return bson.EndDocument(dst, start), nil
+}
+
+// Raw returns the document that Advance moved to. It is valid until the next call.
+func (c *Cursor) Raw() bson.Raw { return c.raw }
+
+// Index returns which of the cursor's documents that is, from 0.
+func (c *Cursor) Index() int64 { return c.seen - 1 }
+
+// Err returns the error of the last call, nil if there was none.
+func (c *Cursor) Err() error { return c.err }
+
+// ID returns the server's id of the cursor, 0 once the server has none any more.
+func (c *Cursor) ID() int64 { return c.id }
+
+// BSON returns the options that the documents are decoded with.
+func (c *Cursor) BSON() *bson.Options { return c.bson }
+
+// timedOut reports whether an operation ended because its time was up, or because its context was
+// cancelled.
+func timedOut(err error) bool {
+	_, ok := errors.AsType[*mongoerr.TimeoutError](err)
+	return ok
+}

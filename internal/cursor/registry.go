@@ -1,0 +1,139 @@
+package cursor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"allium/internal/exec"
+	"allium/internal/topology"
+)
+
+// Registry knows the cursors that servers hold for a client, and what is still to be done about
+// those that are closed, so that closing the client can see to both. It is safe for concurrent use.
+type Registry struct {
+	exec       *exec.Executor
+	background background
+
+	mu  sync.Mutex // guards all; held for nothing else
+	all map[*Cursor]openCursor
+}
+
+// NewRegistry returns the registry of a client.
+func NewRegistry(x *exec.Executor) *Registry {
+	return &Registry{exec: x, all: map[*Cursor]openCursor{}}
+}
+
+// openCursor says where a cursor is. It does not change while the cursor is open, unlike the cursor
+// itself, which belongs to the goroutine that reads it.
+type openCursor struct {
+	id       int64
+	db, coll string
+	server   *topology.Server
+	pinned   bool // only its own connection, which may be in use, can kill it
+}
+
+func (r *Registry) add(c *Cursor, at openCursor) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all[c] = at
+}
+
+func (r *Registry) remove(c *Cursor) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, c)
+}
+
+// Close asks the servers to forget all open cursors, and waits for what happens in the background,
+// until ctx ends. For the open ones, a server that does not answer is not waited for longer than
+// closeTimeout in all: servers forget idle cursors by themselves.
+func (r *Registry) Close(ctx context.Context) {
+	r.killAll(ctx)
+	r.background.close(ctx)
+}
+
+func (r *Registry) killAll(ctx context.Context) {
+	r.mu.Lock()
+	all := r.all
+	r.all = nil
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	for _, c := range all {
+		if c.pinned || ctx.Err() != nil {
+			continue
+		}
+		left := remains{exec: r.exec, openCursor: c}
+		left.kill(ctx, exec.Limit{})
+	}
+}
+
+// closeTimeout bounds how long closing waits for servers.
+const closeTimeout = 2 * time.Second
+
+// background is the work that callers left behind whose contexts had ended. The zero value is
+// ready.
+type background struct {
+	mu      sync.Mutex
+	running int
+	closed  bool
+	idle    chan struct{} // closed once nothing runs any more; nil before close
+	life    context.Context
+	end     context.CancelFunc
+}
+
+// run runs f in a goroutine of its own, with a context that ends when close gives up waiting, and
+// itself waits for f only so long. It reports false, and does nothing, after close.
+func (b *background) run(f func(ctx context.Context), grace time.Duration) bool {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return false
+	}
+	if b.life == nil {
+		b.life, b.end = context.WithCancel(context.Background())
+	}
+	b.running++
+	b.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer b.done()
+		defer close(done)
+		f(b.life)
+	}()
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+	return true
+}
+
+func (b *background) done() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running--; b.running == 0 && b.closed {
+		close(b.idle)
+	}
+}
+
+// close waits until all has been done. When ctx ends before, it interrupts what is left.
+func (b *background) close(ctx context.Context) {
+	b.mu.Lock()
+	b.closed = true
+	if b.running == 0 {
+		b.mu.Unlock()
+		return
+	}
+	b.idle = make(chan struct{})
+	b.mu.Unlock()
+	defer b.end()
+	select {
+	case <-b.idle:
+	case <-ctx.Done():
+		b.end()
+		<-b.idle
+	}
+}

@@ -1,0 +1,105 @@
+package cursor
+
+import (
+	"context"
+	"time"
+
+	"allium/bson"
+	"allium/event"
+	"allium/internal/command"
+	"allium/internal/exec"
+	"allium/internal/pool"
+	"allium/internal/session"
+)
+
+// remains are what is left of a cursor that is closed, until the server has been told.
+type remains struct {
+	openCursor
+	exec     *exec.Executor
+	comment  any
+	bson     *bson.Options
+	session  *session.Session
+	implicit *session.ServerSession
+	resumes  bool // a change stream goes on in the session
+	conn     *pool.Conn
+}
+
+// free tells the server to forget the cursor, and gives its session and its connection back.
+// Without a limit, it takes most at the most. Once ctx has ended, the rest happens in the
+// background.
+func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration, bg *background) (err error) {
+	left := true // what is there to kill
+	if ctx.Err() == nil {
+		within, cancel := r.within(ctx, limit, most)
+		var sent bool
+		sent, err = r.kill(within, limit)
+		cancel()
+		left = !sent && ctx.Err() != nil
+	}
+	if !left || !bg.run(r.freeLater(limit), killGrace) {
+		r.release()
+	}
+	return err
+}
+
+// killGrace is how long the caller waits for what happens in the background: a server that is well
+// answers sooner.
+const killGrace = 100 * time.Millisecond
+
+// freeLater returns what frees the cursor in the background.
+func (r *remains) freeLater(limit exec.Limit) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		defer r.release()
+		if r.session != nil && r.conn == nil && r.server.Description().Kind == event.LoadBalancer {
+			return // only the connection of its transaction leads to it, whose end is the cursor's
+		}
+		// The sessions belong to others, who may be using them by now. Servers kill a cursor
+		// without one.
+		r.session = nil
+		if r.resumes {
+			r.implicit = nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, killTimeout)
+		defer cancel()
+		r.kill(ctx, limit.Refreshed())
+	}
+}
+
+// within bounds ctx by most, unless there is a limit.
+func (r *remains) within(ctx context.Context, limit exec.Limit, most time.Duration) (context.Context, context.CancelFunc) {
+	if !limit.Deadline.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, most)
+}
+
+// kill sends killCursors. done says that nothing is left to do: the command was sent, or the cursor
+// has ended with its connection.
+func (r *remains) kill(ctx context.Context, limit exec.Limit) (done bool, err error) {
+	if r.conn != nil && (!r.conn.Alive() || r.conn.Streaming()) {
+		return true, nil
+	}
+	op := exec.NewOp(&command.KillCursors{Collection: r.coll, ID: r.id, Comment: r.comment})
+	op.DB, op.BSON, op.Session, op.Implicit, op.Server, op.Conn = r.db, r.bson, r.session, r.implicit, r.server, r.conn
+	op.Limit, op.NoMaxTime = limit, limit.Deadline.IsZero()
+	if r.session != nil && r.session.Ended() { // the cursor has outlived it
+		op.Session = nil
+	}
+	op.NoSession = op.Session == nil && op.Implicit == nil
+	res, err := r.exec.RunClosing(ctx, &op)
+	if err == nil {
+		res.Release()
+	}
+	return err == nil || res.Sent, err
+}
+
+// release gives back the session and the connection.
+func (r *remains) release() {
+	if !r.resumes {
+		r.exec.PutSession(r.implicit)
+	}
+	if r.conn != nil {
+		r.conn.Return()
+		r.conn = nil
+	}
+}
