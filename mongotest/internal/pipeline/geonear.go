@@ -46,6 +46,9 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 	}
 	g := &geoNearStage{rt: p.rt, ns: p.ns, maximum: math.Inf(1), multiplier: 1}
 	near := doc.Lookup("near")
+	if (near.Type == bson.TypeArray || near.Type == bson.TypeEmbeddedDocument) && bson.Raw(near.Value).IsEmpty() {
+		return nil, srverr.New(srverr.BadValue, "$geometry is required for geo near query")
+	}
 	if !g.parsePoint(near) {
 		return nil, srverr.New(16605, "$geoNear requires a 'near' option as an Array")
 	}
@@ -62,18 +65,24 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 		case "spherical":
 			g.spherical = item.AsBool()
 		case "minDistance":
-			g.minimum = expr.ToDouble(item)
-		case "maxDistance":
-			g.maximum = expr.ToDouble(item)
-		case "distanceMultiplier":
-			if !item.IsNumber() || expr.ToDouble(item) < 0 {
-				return nil, srverr.New(16703, "distanceMultiplier must be non-negative")
+			if err := g.limit(&g.minimum, key, item); err != nil {
+				return nil, err
 			}
-			g.multiplier = expr.ToDouble(item)
+		case "maxDistance":
+			if err := g.limit(&g.maximum, key, item); err != nil {
+				return nil, err
+			}
+		case "distanceMultiplier":
+			if err := g.limit(&g.multiplier, key, item); err != nil {
+				return nil, err
+			}
 		case "includeLocs":
 			s, ok := item.StringValue()
 			if !ok {
 				return nil, srverr.New(16607, "$geoNear requires that 'includeLocs' option is a String")
+			}
+			if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
+				return nil, err
 			}
 			g.locs = strings.Split(s, ".")
 		case "key":
@@ -85,10 +94,13 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 				return nil, srverr.New(srverr.BadValue, "$geoNear parameter 'key' cannot be the empty string")
 			}
 			g.key = s
+		case "num", "limit":
+			code := map[string]int32{"num": 50857, "limit": 50858}[key]
+			return nil, srverr.New(code, "$geoNear no longer supports the '%s' parameter. Use a $limit stage instead.", key)
 		case "query":
 			sub, ok := item.Document()
 			if !ok {
-				return nil, srverr.New(srverr.TypeMismatch, "$geoNear: 'query' must be an object")
+				return nil, srverr.New(srverr.TypeMismatch, "query must be an object")
 			}
 			f, err := query.ParseFilter(sub, p.rt.filterOptions(p.scope))
 			if err != nil {
@@ -99,6 +111,17 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 	}
 	g.spherical = g.spherical || g.geoJSON
 	return g, nil
+}
+
+// limit reads minDistance or maxDistance.
+func (g *geoNearStage) limit(dst *float64, name string, v bson.RawValue) error {
+	if !v.IsNumber() {
+		return srverr.New(srverr.TypeMismatch, "%s must be a number", name)
+	}
+	if *dst = expr.ToDouble(v); !(*dst >= 0) {
+		return srverr.New(srverr.BadValue, "%s must be nonnegative", name)
+	}
+	return nil
 }
 
 // point reads [x, y], {x: .., y: ..} or a GeoJSON point.

@@ -112,21 +112,21 @@ func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) 
 		case "let":
 			var ok bool
 			if let, ok = item.Document(); !ok {
-				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %d", bsontext.Element(key, item), int8(item.Type))
+				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %s", bsontext.Element(key, item), typeName(item))
 			}
 		default:
 			s, ok := item.StringValue()
-			if !ok { // the server shows the type's number here
-				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, is type %d", bsontext.Element(key, item), int8(item.Type))
+			if !ok {
+				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, found %s: %s", key, bsontext.Element(key, item), typeName(item))
 			}
 			switch key {
 			case "from":
 			case "as":
 				as = s
 			case "localField":
-				local, haveLocal = s, true
+				local, haveLocal = s, s != ""
 			case "foreignField":
-				foreign, haveForeign = s, true
+				foreign, haveForeign = s, s != ""
 			default:
 				return nil, srverr.New(srverr.FailedToParse, "unknown argument to $lookup: %s", key)
 			}
@@ -348,6 +348,9 @@ func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStag
 			if key == "from" {
 				g.from = Namespace{p.ns.DB, s}
 				continue
+			}
+			if s == "" && key != "depthField" {
+				continue // as if it were not there
 			}
 			if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
 				return nil, err

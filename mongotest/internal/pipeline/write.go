@@ -3,6 +3,7 @@ package pipeline
 // $out and $merge.
 
 import (
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -99,6 +100,9 @@ func parseMerge(p *parser, name string, v bson.RawValue) (*mergeStage, error) {
 	case bson.TypeEmbeddedDocument:
 		var haveInto bool
 		for key, item := range bson.Raw(v.Value).All() {
+			if nullish := item.Type == bson.TypeNull || item.Type == bson.TypeUndefined; nullish && (key == "let" || key == "whenNotMatched") {
+				continue // as if it were not there
+			}
 			var err error
 			switch key {
 			case "into":
@@ -142,7 +146,9 @@ func parseMerge(p *parser, name string, v bson.RawValue) (*mergeStage, error) {
 func (m *mergeStage) parseInto(p *parser, v bson.RawValue) error {
 	switch v.Type {
 	case bson.TypeString:
-		m.into.Coll, _ = v.StringValue()
+		if m.into.Coll, _ = v.StringValue(); m.into.Coll == "" {
+			return srverr.New(srverr.InvalidNamespace, "Collection names cannot start with '.'")
+		}
 		return nil
 	case bson.TypeEmbeddedDocument:
 	default:
@@ -151,7 +157,7 @@ func (m *mergeStage) parseInto(p *parser, v bson.RawValue) error {
 	named := false
 	for key, item := range bson.Raw(v.Value).All() {
 		s, ok := item.StringValue()
-		if !ok {
+		if !ok && (key == "db" || key == "coll") {
 			return srverr.New(srverr.TypeMismatch, "BSON field 'into.%s' is the wrong type '%s', expected type 'string'", key, typeName(item))
 		}
 		switch key {
@@ -232,10 +238,10 @@ func (m *mergeStage) check(p *parser, let bson.Raw) error {
 		// The server accepts a database alone and writes nothing.
 	case !validNamespace(m.into):
 		return srverr.New(srverr.InvalidNamespace, "Invalid $merge target namespace: '%s'", m.into)
-	case let != nil && m.matched != "pipeline":
-		return srverr.New(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.matched)
 	case !strings.Contains(mergeModes[m.matched], m.notMatched):
 		return srverr.New(51181, "Combination of $merge modes 'whenMatched: %s' and 'whenNotMatched: %s' is not supported", m.matched, m.notMatched)
+	case let != nil && m.matched != "pipeline":
+		return srverr.New(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.matched)
 	case strings.HasPrefix(m.into.Coll, "system."):
 		return srverr.New(31319, "Cannot $merge to special collection: %s", m.into.Coll)
 	case internalDB(m.into.DB):
@@ -369,6 +375,9 @@ func (m *mergeStage) write(doc bson.Raw) error {
 	}
 	switch m.notMatched {
 	case "insert":
+		if m.matched == "merge" || m.matched == "keepExisting" { // the server upserts by $set and $setOnInsert
+			doc = inUpdateOrder(doc)
+		}
 		return env.Insert(m.into, doc)
 	case "fail":
 		return srverr.New(srverr.MergeStageNoMatchingDocument, "$merge could not find a matching document in the target collection for at least one document in the source collection")
@@ -399,9 +408,9 @@ func (m *mergeStage) merged(old, doc bson.Raw) (bson.Raw, error) {
 			return nil, srverr.New(srverr.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
 		}
 		out := old
-		for key, v := range doc.All() {
+		for _, key := range updateOrder(doc) {
 			if key != "_id" {
-				out = setPath(out, []string{key}, v)
+				out = setPath(out, []string{key}, doc.Lookup(key))
 			}
 		}
 		return out, nil
@@ -437,6 +446,30 @@ func withID(doc bson.Raw, id bson.RawValue) bson.Raw {
 	for key, v := range doc.All() {
 		if key != "_id" {
 			dst = bson.AppendRawValue(dst, key, v)
+		}
+	}
+	return bson.EndDocument(dst, start)
+}
+
+// updateOrder returns the names of a document's fields in the order in which an update adds them: by their bytes.
+func updateOrder(doc bson.Raw) []string {
+	var names []string
+	for name := range doc.All() {
+		names = append(names, name)
+	}
+	slices.SortStableFunc(names, strings.Compare)
+	return names
+}
+
+// inUpdateOrder returns what an upsert by $set makes of a document: its _id, then the other fields in the order of updateOrder.
+func inUpdateOrder(doc bson.Raw) bson.Raw {
+	start, dst := bson.BeginDocument(nil)
+	if id := doc.Lookup("_id"); id.Type != 0 {
+		dst = bson.AppendRawValue(dst, "_id", id)
+	}
+	for _, name := range updateOrder(doc) {
+		if name != "_id" {
+			dst = bson.AppendRawValue(dst, name, doc.Lookup(name))
 		}
 	}
 	return bson.EndDocument(dst, start)
