@@ -127,14 +127,16 @@ func TestOCSPProse(t *testing.T) {
 		}
 		for _, c := range columns {
 			for _, signer := range []string{"issuer", "delegate"} {
-				if a.Delegate = nil; signer == "delegate" {
-					a.Delegate = &delegate
-				}
+				a.Set(func() {
+					if a.Delegate = nil; signer == "delegate" {
+						a.Delegate = &delegate
+					}
+				})
 				if !c.responder && signer == "delegate" {
 					continue
 				}
 				t.Run(kind+"/"+c.name+"/"+signer, func(t *testing.T) {
-					a.Status = c.status
+					a.Set(func() { a.Status = c.status })
 					url := responder.URL
 					if !c.responder {
 						url = "http://" + closedPort(t)
@@ -199,7 +201,7 @@ func TestOCSPWithOwnTLSConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := terminate(t, d, cert)
-	a.Status = ocsp.Revoked
+	a.Set(func() { a.Status = ocsp.Revoked })
 	open := func(options string) error {
 		return pingOnce(t, "mongodb://"+addr+"/?directConnection=true"+options, allium.ClientOptions{TLS: &tls.Config{RootCAs: a.Pool()}})
 	}

@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +36,15 @@ type Authority struct {
 	// ThisUpdate and NextUpdate are when responses are of and for how long they hold; the zero NextUpdate is left out.
 	ThisUpdate, NextUpdate time.Time
 
+	mu    sync.Mutex // of those fields, while the responder is in use: see Set
 	asked atomic.Int64
+}
+
+// Set calls change, which may change the authority's fields while its responder is in use.
+func (a *Authority) Set(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change()
 }
 
 // New returns an authority with an RSA or an ECDSA key. Its responses hold for an hour.
@@ -115,6 +124,8 @@ func (a *Authority) issue(name string, change func(*x509.Certificate)) (tls.Cert
 
 // Response returns a response about the certificate with a serial number.
 func (a *Authority) Response(serial *big.Int) ([]byte, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	template := ocsp.Response{Status: a.Status, SerialNumber: serial, ThisUpdate: a.ThisUpdate, NextUpdate: a.NextUpdate}
 	if a.Status == ocsp.Revoked {
 		template.RevokedAt, template.RevocationReason = a.ThisUpdate, ocsp.KeyCompromise
