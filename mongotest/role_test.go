@@ -102,3 +102,39 @@ func TestRoles(t *testing.T) {
 		t.Error("the new role is good for any collection")
 	}
 }
+
+// Roles that clients make have privileges and other roles, and those of others by way of these.
+func TestRolesOfRoles(t *testing.T) {
+	d := mongotest.Start(t, mongotest.InMemory())
+	c := dialNode(t, d, d.Primary())
+	do := func(cmd ...bson.E) bson.Raw { return run(t, c, append(bson.D(cmd), bson.E{Key: "$db", Value: "db"})) }
+	privilege := func(actions ...any) bson.A {
+		return bson.A{bson.D{{Key: "resource", Value: bson.D{{Key: "db", Value: "db"}, {Key: "collection", Value: "c"}}}, {Key: "actions", Value: bson.A(actions)}}}
+	}
+	none := bson.A{}
+	ok(t, do(bson.E{Key: "createRole", Value: "low"}, bson.E{Key: "privileges", Value: privilege("find")}, bson.E{Key: "roles", Value: none}))
+	ok(t, do(bson.E{Key: "createRole", Value: "high"}, bson.E{Key: "privileges", Value: none}, bson.E{Key: "roles", Value: bson.A{"low"}}))
+	ok(t, do(bson.E{Key: "grantPrivilegesToRole", Value: "low"}, bson.E{Key: "privileges", Value: privilege("insert", "remove")}))
+	ok(t, do(bson.E{Key: "revokePrivilegesFromRole", Value: "low"}, bson.E{Key: "privileges", Value: privilege("remove")}))
+	role := func(name string) bson.Raw {
+		r := ok(t, do(bson.E{Key: "rolesInfo", Value: name}, bson.E{Key: "showPrivileges", Value: true}))
+		doc, _ := r.Lookup("roles", "0").Document()
+		return doc
+	}
+	actions, _ := role("high").Lookup("inheritedPrivileges", "0", "actions").Array()
+	if got := actions.String(); got != doc(t, bson.D{{Key: "0", Value: "find"}, {Key: "1", Value: "insert"}}).String() {
+		t.Errorf("inherited actions %s", got)
+	}
+	if r := do(bson.E{Key: "grantRolesToRole", Value: "low"}, bson.E{Key: "roles", Value: bson.A{"high"}}); errorCode(r) != 49 {
+		t.Errorf("a cycle of roles: %v", r)
+	}
+	ok(t, do(bson.E{Key: "revokeRolesFromRole", Value: "high"}, bson.E{Key: "roles", Value: bson.A{"low"}}))
+	if v := role("high").Lookup("inheritedRoles", "0"); !v.IsZero() {
+		t.Errorf("still inherits %v", v)
+	}
+	ok(t, do(bson.E{Key: "updateRole", Value: "high"}, bson.E{Key: "roles", Value: bson.A{"low"}}))
+	ok(t, do(bson.E{Key: "dropRole", Value: "low"}))
+	if v := role("high").Lookup("roles", "0"); !v.IsZero() {
+		t.Errorf("a dropped role is still granted: %v", v)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -158,18 +159,18 @@ func (u *User) SortedMechanisms() []string {
 	return list
 }
 
-// BuiltinRoles are the roles that every database has, and those that only admin has.
+// builtinRoles are the roles that every database has, and those that only admin has.
 var (
-	BuiltinRoles = map[string]bool{"read": true, "readWrite": true, "dbAdmin": true, "dbOwner": true, "userAdmin": true,
+	builtinRoles = map[string]bool{"read": true, "readWrite": true, "dbAdmin": true, "dbOwner": true, "userAdmin": true,
 		"enableSharding": true}
-	AdminRoles = map[string]bool{"readAnyDatabase": true, "readWriteAnyDatabase": true, "userAdminAnyDatabase": true,
+	adminRoles = map[string]bool{"readAnyDatabase": true, "readWriteAnyDatabase": true, "userAdminAnyDatabase": true,
 		"dbAdminAnyDatabase": true, "clusterMonitor": true, "hostManager": true, "clusterManager": true, "clusterAdmin": true,
 		"backup": true, "restore": true, "root": true, "__system": true, "__queryableBackup": true, "directShardOperations": true}
 )
 
 // HasRole reports whether the role is built in or was created.
 func (g *Registry) HasRole(r Role) bool {
-	if BuiltinRoles[r.Role] || AdminRoles[r.Role] && r.DB == "admin" {
+	if builtinRoles[r.Role] || adminRoles[r.Role] && r.DB == "admin" {
 		return true
 	}
 	g.mu.Lock()
@@ -195,6 +196,7 @@ func (g *Registry) DropRoles(match func(Role) bool) int {
 	for rn := range g.roles {
 		if match(rn) {
 			delete(g.roles, rn)
+			g.removeGrantsLocked(rn)
 			n++
 		}
 	}
@@ -214,3 +216,5 @@ func (g *Registry) ListRoles(match func(Role) bool) []*CustomRole {
 	slices.SortFunc(found, func(a, b *CustomRole) int { return strings.Compare(a.Name.Role, b.Name.Role) })
 	return found
 }
+
+func sortedNames(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -78,7 +78,7 @@ func (g *Registry) May(roles []Role, n Need) bool {
 		if rn.DB == "admin" && (rn.Role == "root" || rn.Role == "__system") {
 			return true
 		}
-		if b, ok := builtinGrants[rn.Role]; ok && (BuiltinRoles[rn.Role] || rn.DB == "admin") {
+		if b, ok := builtinGrants[rn.Role]; ok && (builtinRoles[rn.Role] || rn.DB == "admin") {
 			if b.grants(rn, n) {
 				return true
 			}
@@ -104,7 +104,7 @@ func (g grant) grants(rn Role, n Need) bool {
 	switch {
 	case n.DB == "":
 		return g.cluster[n.Action]
-	case BuiltinRoles[rn.Role]:
+	case builtinRoles[rn.Role]:
 		return rn.DB == n.DB && g.onDB[n.Action]
 	case (n.DB == "local" || n.DB == "config") && strings.HasSuffix(rn.Role, "AnyDatabase"):
 		return false

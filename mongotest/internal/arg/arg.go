@@ -3,6 +3,8 @@ package arg
 
 import (
 	"math"
+	"math/big"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
@@ -42,7 +44,46 @@ func Number(v bson.RawValue) (int64, bool) {
 		}
 		return int64(f), true
 	}
+	if d, ok := v.Decimal128(); ok {
+		return decimalNumber(d.String()), true
+	}
 	return 0, false
+}
+
+// CastNumber is Number for commands that cast doubles as they are: what does not fit is the least number there is.
+func CastNumber(v bson.RawValue) int64 {
+	if f, ok := v.Double(); ok && (math.IsNaN(f) || math.Abs(f) >= 1<<63) {
+		return math.MinInt64
+	}
+	n, _ := Number(v)
+	return n
+}
+
+// decimalNumber rounds a decimal to a whole number: half to even.
+func decimalNumber(text string) int64 {
+	x, _, err := big.ParseFloat(strings.Replace(text, "Infinity", "Inf", 1), 10, 256, big.ToNearestEven)
+	switch {
+	case err != nil: // not a number
+		return 0
+	case x.IsInf() || x.MantExp(nil) > 64:
+		if x.Sign() < 0 {
+			return math.MinInt64
+		}
+		return math.MaxInt64
+	}
+	whole, _ := x.Int(nil)
+	rest := new(big.Float).Sub(x, new(big.Float).SetInt(whole))
+	half := rest.Abs(rest).Cmp(big.NewFloat(0.5))
+	if half > 0 || half == 0 && whole.Bit(0) == 1 {
+		whole.Add(whole, big.NewInt(int64(x.Sign())))
+	}
+	if !whole.IsInt64() {
+		if whole.Sign() < 0 {
+			return math.MinInt64
+		}
+		return math.MaxInt64
+	}
+	return whole.Int64()
 }
 
 // Checks of arguments as the server's generated parsers make them. field is the full name, "insert.ordered".

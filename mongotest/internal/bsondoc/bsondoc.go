@@ -133,3 +133,12 @@ func Base64String(b []byte) string { return base64.StdEncoding.EncodeToString(b)
 
 // Itoa returns a number in decimal.
 func Itoa(n int32) string { return strconv.Itoa(int(n)) }
+
+// AppendDocuments appends an array of documents.
+func AppendDocuments(dst []byte, key string, list [][]byte) []byte {
+	at, dst := bson.BeginArrayElement(dst, key)
+	for i, doc := range list {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), doc...)
+	}
+	return bson.EndDocument(dst, at)
+}

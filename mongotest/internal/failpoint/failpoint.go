@@ -5,11 +5,12 @@ package failpoint
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -252,16 +253,34 @@ func (p *Point) parseMode(doc bson.Raw) error {
 		if !v.IsNumber() {
 			return srverr.New(srverr.TypeMismatch, "the 'activationProbability' option to 'mode' must be a double between 0 and 1")
 		}
-		f, ok := v.Double()
-		if !ok {
-			n, _ := arg.Number(v)
-			f = float64(n)
-		}
+		f := toDouble(v)
 		if f < 0 || f > 1 {
-			return srverr.New(srverr.BadValue, "activationProbability must be between 0.0 and 1.0; found %s", bsontext.Double(f))
+			return srverr.New(srverr.BadValue, "activationProbability must be between 0.0 and 1.0; found %s", probability(f))
 		}
 		p.mode, p.probability = failRandom, f
 		return nil
 	}
 	return srverr.New(srverr.BadValue, "'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or '{activationProbability:p}'")
+}
+
+// toDouble returns a number as a double.
+func toDouble(v bson.RawValue) float64 {
+	if f, ok := v.Double(); ok {
+		return f
+	}
+	if d, ok := v.Decimal128(); ok {
+		f, _ := strconv.ParseFloat(d.String(), 64) // out of range: infinite
+		return f
+	}
+	n, _ := v.AsInt64()
+	return float64(n)
+}
+
+// probability renders a number as the server's messages do.
+func probability(f float64) string {
+	s := bsontext.CDouble(f, 16)
+	if !strings.ContainsAny(s, ".ein") {
+		s += ".0"
+	}
+	return s
 }

@@ -130,7 +130,7 @@ func (r *Request) parseArgs() error {
 	return nil
 }
 
-// checkDuplicates refuses a command with the same field twice.
+// checkDuplicates refuses a command with the same field twice. The parser of the session's arguments is the first to see them all.
 func (r *Request) checkDuplicates() error {
 	var few [24]string
 	keys := few[:0]
@@ -138,7 +138,7 @@ func (r *Request) checkDuplicates() error {
 		if len(keys) < cap(few) {
 			for _, seen := range keys {
 				if seen == k {
-					return srverr.New(srverr.FailedToParse, "Parsed command object contains duplicate top level key: %s", k)
+					return srverr.New(40413, "BSON field 'OperationSessionInfo.%s' is a duplicate field", k)
 				}
 			}
 		}
@@ -148,7 +148,7 @@ func (r *Request) checkDuplicates() error {
 		seen := map[string]bool{}
 		for _, k := range keys {
 			if seen[k] {
-				return srverr.New(srverr.FailedToParse, "Parsed command object contains duplicate top level key: %s", k)
+				return srverr.New(40413, "BSON field 'OperationSessionInfo.%s' is a duplicate field", k)
 			}
 			seen[k] = true
 		}

@@ -20,7 +20,7 @@ const maxSkew = 15 * time.Minute
 
 func (r *Request) awsStart(payload, dst []byte) ([]byte, error) {
 	if !r.Node.data.accounts.HasAWSKeys() {
-		return dst, errMechanism(mechAWS)
+		return dst, r.errMechanism(mechAWS)
 	}
 	first := bson.Raw(payload)
 	if first.Validate() != nil {

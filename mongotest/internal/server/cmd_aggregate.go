@@ -218,7 +218,7 @@ func (q *aggregateSpec) cursor(r *Request, v bson.RawValue) error {
 		if !v.IsNumber() {
 			return srverr.New(srverr.TypeMismatch, "cursor.batchSize must be a number")
 		}
-		if q.batchSize, _ = arg.Number(v); q.batchSize < 0 {
+		if q.batchSize = arg.CastNumber(v); q.batchSize < 0 {
 			return srverr.New(srverr.BadValue, "cursor.batchSize must not be negative")
 		}
 	}

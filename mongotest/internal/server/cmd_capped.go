@@ -1,6 +1,8 @@
 package server
 
 import (
+	"math"
+
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -19,8 +21,15 @@ func init() {
 func (r *Request) cappedSize() (int64, error) {
 	v := r.Body.Lookup("size")
 	n, _ := arg.Number(v)
-	if !v.IsNumber() || n == 0 {
+	nan := false
+	if f, ok := v.Double(); ok && r.Cmd.Name == "cloneCollectionAsCapped" {
+		nan = math.IsNaN(f) // which is not zero
+	}
+	switch {
+	case !v.IsNumber() || n == 0 && !nan:
 		return 0, &srverr.Error{Msg: "invalid command spec"}
+	case n < 0 || nan:
+		return 0, srverr.New(srverr.BadValue, "size has to be >= 0")
 	}
 	return n, nil
 }
@@ -39,10 +48,20 @@ func runConvertToCapped(r *Request, dst []byte) ([]byte, error) {
 
 func runCloneAsCapped(r *Request, dst []byte) ([]byte, error) {
 	from, ok := r.Arg().StringValue()
-	to, _ := r.Body.Lookup("toCollection").StringValue()
+	to, toOK := r.Body.Lookup("toCollection").StringValue()
+	switch {
+	case !ok:
+		return dst, srverr.New(srverr.TypeMismatch, "'cloneCollectionAsCapped' must be of type String")
+	case from == "":
+		return dst, srverr.New(srverr.InvalidNamespace, "Invalid source collection name: %s", from)
+	case !toOK:
+		return dst, srverr.New(srverr.TypeMismatch, "'toCollection' must be of type String")
+	case to == "":
+		return dst, srverr.New(srverr.InvalidNamespace, "Invalid target collection name: %s", to)
+	}
 	size, err := r.cappedSize()
-	if err != nil || !ok || from == "" || to == "" {
-		return dst, &srverr.Error{Msg: "invalid command spec"}
+	if err != nil {
+		return dst, err
 	}
 	return dst, r.write(func(tx *store.Tx) error {
 		return r.cloneCapped(tx, namespace(r.DB, from), namespace(r.DB, to), size)
@@ -53,6 +72,8 @@ func runCloneAsCapped(r *Request, dst []byte) ([]byte, error) {
 func (r *Request) cloneCapped(tx *store.Tx, from, to string, size int64) error {
 	c := tx.Coll(from)
 	switch {
+	case c == nil && !hasDatabase(tx.State(), r.DB):
+		return srverr.New(srverr.NamespaceNotFound, "database %s not found", r.DB)
 	case c == nil:
 		return srverr.New(srverr.NamespaceNotFound, "source collection %s does not exist", from)
 	case c.View:
@@ -60,7 +81,7 @@ func (r *Request) cloneCapped(tx *store.Tx, from, to string, size int64) error {
 	case from != to && tx.Coll(to) != nil:
 		return srverr.New(srverr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to, from)
 	}
-	q := createSpec{ns: to, capped: true, size: size}
+	q := createSpec{ns: to, capped: true, size: size, temp: from != to && r.Body.Lookup("temp").AsBool()}
 	set, err := q.settings(r)
 	if err != nil {
 		return err
@@ -90,12 +111,12 @@ func runEmptyCapped(r *Request, dst []byte) ([]byte, error) {
 	return dst, r.write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
 		switch {
+		case c == nil && !hasDatabase(tx.State(), r.DB):
+			return srverr.New(srverr.NamespaceNotFound, "no such database")
 		case c == nil:
-			return srverr.New(srverr.NamespaceNotFound, "emptycapped not supported on nonexistent collection: %s", ns)
+			return srverr.New(srverr.NamespaceNotFound, "no such collection")
 		case c.View:
 			return srverr.New(srverr.CommandNotSupportedOnView, "emptycapped not supported on view: %s", ns)
-		case !c.Capped:
-			return srverr.New(srverr.IllegalOperation, "emptycapped: collection is not capped: %s", ns)
 		}
 		_, err := tx.Truncate(c)
 		return err
@@ -108,9 +129,14 @@ func runGodInsert(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	doc, ok := r.Body.Lookup("obj").Document()
+	obj := r.Body.Lookup("obj")
+	doc, ok := obj.Document()
 	if !ok {
-		return dst, srverr.New(10065, "invalid parameter: expected an object (obj)")
+		field := "obj"
+		if obj.IsZero() {
+			field = ""
+		}
+		return dst, srverr.New(10065, "invalid parameter: expected an object (%s)", field)
 	}
 	doc, err = r.prepare(doc)
 	if err != nil {
@@ -124,4 +150,16 @@ func runGodInsert(r *Request, dst []byte) ([]byte, error) {
 		_, err = tx.Insert(c, doc)
 		return err
 	})
+}
+
+// hasDatabase reports whether a database has any collection.
+func hasDatabase(st *store.State, db string) (has bool) {
+	if db == "admin" || db == "config" || db == "local" {
+		return true
+	}
+	st.Colls(db, func(*store.Coll) bool {
+		has = true
+		return false
+	})
+	return has
 }

@@ -94,11 +94,20 @@ func (r *Request) collModDescription() bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
+// enumeration returns a string. Newer servers check its type elsewhere.
+func enumeration(r *Request, k string, v bson.RawValue) (string, error) {
+	s, ok := v.StringValue()
+	if !ok && !r.Node.cfg.Version.AtLeast(5, 0) {
+		return "", srverr.New(13111, "wrong type for field (%s) %s != string", k, bsontext.TypeName(v.Type))
+	}
+	return s, nil
+}
+
 func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 	m := &modification{}
 	object := func(k string, v bson.RawValue) (bson.Raw, error) {
-		doc, ok := v.Document()
-		if !ok {
+		doc := bson.Raw(v.Value)
+		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 			return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", k)
 		}
 		return doc, nil
@@ -118,15 +127,15 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 			m.validator, err = object(k, v)
 			m.isValidation = true
 		case "validationLevel":
-			m.level, _ = v.StringValue()
+			m.level, err = enumeration(r, k, v)
 			m.isValidation = true
-			if m.level != "off" && m.level != "strict" && m.level != "moderate" {
+			if err == nil && m.level != "off" && m.level != "strict" && m.level != "moderate" {
 				err = srverr.New(srverr.BadValue, "invalid validation level: %s", m.level)
 			}
 		case "validationAction":
-			m.action, _ = v.StringValue()
+			m.action, err = enumeration(r, k, v)
 			m.isValidation = true
-			if m.action != "warn" && m.action != "error" && m.action != "errorAndLog" {
+			if err == nil && m.action != "warn" && m.action != "error" && m.action != "errorAndLog" {
 				err = srverr.New(srverr.BadValue, "invalid validation action: %s", m.action)
 			}
 		case "viewOn", "pipeline":
@@ -150,6 +159,9 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 			b := v.AsBool()
 			m.preImages = &b
 		case "expireAfterSeconds":
+			if !r.Node.cfg.Version.AtLeast(5, 0) {
+				return nil, bad("unknown option to collMod: %s", k)
+			}
 			m.expire = v
 		case "cappedSize", "cappedMax":
 			if !r.Node.cfg.Version.AtLeast(6, 0) {
@@ -193,11 +205,16 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	if version.AtLeast(6, 0) {
 		prepare, unique = m.index.Lookup("prepareUnique"), m.index.Lookup("unique")
 	}
+	hasName, hasKey := !m.index.Lookup("name").IsZero(), !m.index.Lookup("keyPattern").IsZero()
 	switch {
-	case byName && byKey:
+	case hasName && hasKey:
 		return dst, c, bad("Cannot specify both key pattern and name.")
-	case !byName && !byKey:
+	case !hasName && !hasKey:
 		return dst, c, bad("Must specify either index name or key pattern.")
+	case hasKey && !byKey:
+		return dst, c, bad("Key pattern must be an object.")
+	case hasName && !byName:
+		return dst, c, bad("Index name must be a string.")
 	case expire.Type == 0 && hidden.Type == 0 && prepare.Type == 0 && unique.Type == 0:
 		if version.AtLeast(6, 0) {
 			return dst, c, bad("no expireAfterSeconds, hidden, unique, or prepareUnique field")
@@ -216,7 +233,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	}
 	if ix == nil {
 		what := name
-		if byKey {
+		if byKey || name == "" {
 			what = bsontext.Document(pattern)
 		}
 		return dst, c, srverr.New(srverr.IndexNotFound, "cannot find index %s for ns %s", what, c.NS)

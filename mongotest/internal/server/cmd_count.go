@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
@@ -18,7 +17,7 @@ func init() {
 }
 
 var countStruct = &idlStruct{name: "count", fields: map[string]idlField{
-	"query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {}, "limit": {}, "skip": {}, "fields": {kind: idlObject}, "queryOptions": {kind: idlObject},
+	"query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {}, "limit": {}, "skip": {}, "fields": {}, "queryOptions": {kind: idlObject},
 	"comment": {kind: idlString, until: release.At(4, 4, 14)}, "maxTimeMS": {until: release.At(5, 0, 0)}, "encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)},
 	"collectionUUID": {since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
 }}
@@ -150,7 +149,10 @@ func countNumber(k string, v bson.RawValue) (int64, error) {
 			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(k, v))
 		}
 	}
-	n, _ := arg.Number(v)
+	n, exact := v.AsInt64()
+	if !exact {
+		return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(k, v))
+	}
 	return n, nil
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"math"
 	"strings"
 
 	"allium/bson"
@@ -26,6 +27,7 @@ type createSpec struct {
 	size, max int64
 	hasSize   bool
 	hasMax    bool
+	anyMax    bool // max stands for any number
 	validator bson.Raw
 	level     string
 	action    string
@@ -63,7 +65,7 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 	}
 	ns := q.ns
 	if q.idIndex != nil {
-		s, err := r.parseIndex(q.idIndex)
+		s, err := r.parseIndex(q.idIndex, true)
 		if err == nil {
 			err = s.checkID()
 		}
@@ -128,8 +130,7 @@ func (q *createSpec) parse(r *Request) error {
 			q.size, _ = arg.Number(v)
 			q.hasSize = true
 		case "max":
-			q.max, _ = arg.Number(v)
-			q.hasMax = true
+			q.setMax(v, r.Node.cfg.Version)
 		case "autoIndexId":
 			b := v.AsBool()
 			q.autoIndex = &b
@@ -175,10 +176,52 @@ func (q *createSpec) parse(r *Request) error {
 	if q.ns, err = r.collection(srverr.BadValue); err != nil {
 		return err
 	}
+	if strings.IndexByte(r.DB, '$') >= 0 {
+		return srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", q.ns)
+	}
 	if err := checkCreatable(q.ns); err != nil {
 		return err
 	}
+	if !r.Node.cfg.Version.AtLeast(5, 0) {
+		if err := checkNulls(r.Body); err != nil {
+			return err
+		}
+	}
 	return q.check()
+}
+
+// setMax takes the greatest number of documents of a capped collection. Old servers take what does not fit for "any number".
+func (q *createSpec) setMax(v bson.RawValue, version release.Version) {
+	q.max, _ = arg.Number(v)
+	q.hasMax = true
+	f, isDouble := v.Double()
+	_, isDecimal := v.Decimal128()
+	huge := isDouble && (math.IsNaN(f) || math.Abs(f) >= 1<<63) || isDecimal && (q.max == math.MaxInt64 || q.max == math.MinInt64)
+	if !version.AtLeast(5, 0) && (q.max <= 0 || q.max == math.MaxInt32 || huge) {
+		q.max, q.anyMax = 0, true
+	}
+}
+
+// checkNulls refuses null where the parser of the options, which runs after that of the command, takes it for a wrong type.
+func checkNulls(body bson.Raw) error {
+	for k, v := range body.All() {
+		want, ok := notNull[k]
+		if !ok || v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !(k == "pipeline" && v.Type != bson.TypeArray) {
+			continue
+		}
+		code := srverr.BadValue
+		if k == "idIndex" || k == "indexOptionDefaults" {
+			code = srverr.TypeMismatch
+		}
+		return srverr.New(code, "'%s' has to be %s.", k, want)
+	}
+	return nil
+}
+
+// notNull are the options of create that may not be null, with what they have to be.
+var notNull = map[string]string{
+	"validationLevel": "a string", "validationAction": "a string", "viewOn": "a string", "validator": "a document",
+	"collation": "a document", "storageEngine": "a document", "indexOptionDefaults": "a document", "idIndex": "an object", "pipeline": "an array",
 }
 
 func (q *createSpec) check() error {
@@ -198,9 +241,9 @@ func (q *createSpec) check() error {
 		return srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'")
 	case q.autoIndex != nil && !*q.autoIndex:
 		return srverr.New(50001, "autoIndexId:false is not allowed for collection %s because it can be replicated", q.ns)
-	case q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
+	case !q.hasViewOn && q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
 		return srverr.New(srverr.BadValue, "invalid validation level: %s", q.level)
-	case q.action != "" && q.action != "error" && q.action != "warn" && q.action != "errorAndLog":
+	case !q.hasViewOn && q.action != "" && q.action != "error" && q.action != "warn" && q.action != "errorAndLog":
 		return srverr.New(srverr.BadValue, "invalid validation action: %s", q.action)
 	case q.collation != nil && q.collation.IsEmpty():
 		return srverr.New(srverr.BadValue, "'collation' cannot be an empty document.")
@@ -229,11 +272,13 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 		set.Capped, set.Size, set.Max = true, max((q.size+255)/256*256, 4096), q.max
 		raw = bson.AppendBool(raw, "capped", true)
 		raw = bsondoc.AppendShortest(raw, "size", (q.size+255)/256*256)
-		if q.max > 0 {
+		if q.anyMax {
+			raw = bson.AppendDouble(raw, "max", math.MaxInt32)
+		} else if q.max > 0 {
 			raw = bsondoc.AppendShortest(raw, "max", q.max)
 		}
 	}
-	if q.autoIndex != nil {
+	if q.autoIndex != nil && !q.hasViewOn {
 		raw = bson.AppendBool(raw, "autoIndexId", *q.autoIndex)
 	}
 	if q.temp {
@@ -266,10 +311,10 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 			raw = bson.AppendDocument(raw, "validator", q.validator)
 		}
 	}
-	if q.level != "" {
+	if q.level != "" && !q.hasViewOn {
 		raw = bson.AppendString(raw, "validationLevel", q.level)
 	}
-	if q.action != "" {
+	if q.action != "" && !q.hasViewOn {
 		raw = bson.AppendString(raw, "validationAction", q.action)
 	}
 	if set.Collation != nil {
@@ -379,7 +424,11 @@ func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
 	if set.Collation != nil {
 		spec = set.Collation.Spec()
 	}
-	return store.IDIndex(set.Collation, idIndexSpec(spec))
+	version := int32(2)
+	if v, ok := arg.Number(q.idIndex.Lookup("v")); ok && v == 1 {
+		version = 1
+	}
+	return store.IDIndex(set.Collation, idIndexOf(version, spec))
 }
 
 // newValidator parses a collection's validator.

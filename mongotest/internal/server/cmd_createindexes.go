@@ -52,7 +52,11 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 			if err := r.Node.checkCommitQuorum(v); err != nil {
 				return dst, err
 			}
-		case "ignoreUnknownIndexOptions", "isTimeseriesNamespace", "runtimeConstants":
+		case "ignoreUnknownIndexOptions":
+			if v.Type != bson.TypeBoolean {
+				return dst, srverr.New(srverr.TypeMismatch, "The field 'ignoreUnknownIndexOptions' must be a boolean, but got %s", bsontext.TypeName(v.Type))
+			}
+		case "isTimeseriesNamespace", "runtimeConstants":
 		default:
 			if !r.generic(k) {
 				if r.Node.cfg.Version.AtLeast(5, 0) {
@@ -72,7 +76,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	}
 	parsed := make([]*indexSpec, len(specs))
 	for i, doc := range specs {
-		s, err := r.parseIndex(doc)
+		s, err := r.parseIndex(doc, false)
 		switch {
 		case err != nil:
 			return dst, err
@@ -85,6 +89,9 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	}
 	if err := checkWritable(ns); err != nil {
 		return dst, err
+	}
+	if _, name := splitNS(ns); name == "system.views" {
+		return dst, srverr.New(51070, "Modifications to system.views must take an exclusive lock")
 	}
 	var before, after int
 	created, existed := false, 0

@@ -34,7 +34,7 @@ func (q *distinctSpec) parse(r *Request) (err error) {
 	if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
-	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && !r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 14)) {
+	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 14)) {
 		return arg.WrongType("distinct.comment", v.Type, "string")
 	}
 	err = distinctStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {

@@ -93,6 +93,7 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	r.Node.profiler.forget(r.DB)
 	if r.Node.set != nil {
 		if err := r.awaitDrops(found, dropped); err != nil {
 			return dst, err

@@ -41,7 +41,9 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 			filter = v.Value
 		case "nameOnly":
 			nameOnly = v.AsBool()
-		case "authorizedCollections", "includePendingDrops":
+		case "includePendingDrops":
+			_, err = arg.ExtractBool(r.Body, k, false)
+		case "authorizedCollections":
 		default:
 			if !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
 				return dst, arg.UnknownField("listCollections." + k)

@@ -38,6 +38,8 @@ func runCompact(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	switch c := st.Coll(ns); {
+	case c == nil && !hasDatabase(st, r.DB):
+		return dst, srverr.New(srverr.NamespaceNotFound, "database does not exist")
 	case c == nil:
 		return dst, srverr.New(srverr.NamespaceNotFound, "collection does not exist")
 	case c.View:
@@ -77,6 +79,9 @@ func runReIndex(r *Request, dst []byte) ([]byte, error) {
 
 // runDBHash answers with a digest of every collection: that of its documents in the order of _id.
 func runDBHash(r *Request, dst []byte) ([]byte, error) {
+	if s, ok := r.Arg().StringValue(); ok {
+		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
+	}
 	st, err := r.snapshot()
 	if err != nil {
 		return dst, err

@@ -70,7 +70,7 @@ func (r *Request) queryShape() (bson.Raw, error) {
 			continue
 		case v.IsZero():
 			v = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: bsondoc.OrEmpty(nil)}
-		case v.Type != bson.TypeEmbeddedDocument:
+		case v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray:
 			return nil, srverr.New(srverr.BadValue, "required field %s must be an object", k)
 		}
 		shape = bson.AppendRawValue(shape, k, v)
@@ -94,6 +94,14 @@ func runSetFilter(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.BadValue, "required field indexes must be an array")
 	case bson.Raw(list.Value).IsEmpty():
 		return dst, srverr.New(srverr.BadValue, "required field indexes must contain at least one index")
+	}
+	for v := range bson.Raw(list.Value).Values() {
+		switch {
+		case v.Type == bson.TypeEmbeddedDocument && bson.Raw(v.Value).IsEmpty():
+			return dst, srverr.New(srverr.BadValue, "index specification cannot be empty")
+		case v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeString:
+			return dst, srverr.New(srverr.BadValue, "each item in indexes must be an object or string")
+		}
 	}
 	shape, err := r.queryShape()
 	if err != nil {

@@ -57,6 +57,8 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 	return dst, r.write(func(tx *store.Tx) error {
 		c, target := tx.Coll(from), tx.Coll(to)
 		switch {
+		case c == nil && !hasDatabase(tx.State(), fromDB) && !r.Node.cfg.Version.AtLeast(5, 0):
+			return srverr.New(srverr.NamespaceNotFound, "source namespace does not exist")
 		case c == nil:
 			return srverr.New(srverr.NamespaceNotFound, "Source collection %s does not exist", from)
 		case c.View:

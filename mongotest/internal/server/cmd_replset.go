@@ -120,8 +120,8 @@ func runFreeze(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runInitiate(r *Request, dst []byte) ([]byte, error) {
-	if err := r.replicated(); err != nil {
-		return dst, err
+	if r.Node.set == nil {
+		return dst, srverr.New(srverr.NoReplicationEnabled, "This node was not started with the replSet option")
 	}
 	return dst, srverr.New(srverr.AlreadyInitialized, "already initialized")
 }

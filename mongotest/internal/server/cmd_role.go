@@ -1,128 +1,336 @@
 package server
 
 import (
+	"bytes"
 	"slices"
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
 	register(&Command{Name: "createRole", WriteConcern: true, Run: runCreateRole})
+	register(&Command{Name: "updateRole", WriteConcern: true, Run: runUpdateRole})
 	register(&Command{Name: "dropRole", WriteConcern: true, Run: runDropRole})
 	register(&Command{Name: "dropAllRolesFromDatabase", WriteConcern: true, Run: runDropAllRoles})
+	register(&Command{Name: "grantPrivilegesToRole", WriteConcern: true, Run: runChangePrivileges})
+	register(&Command{Name: "revokePrivilegesFromRole", WriteConcern: true, Run: runChangePrivileges})
+	register(&Command{Name: "grantRolesToRole", WriteConcern: true, Run: runChangeRoles})
+	register(&Command{Name: "revokeRolesFromRole", WriteConcern: true, Run: runChangeRoles})
 	register(&Command{Name: "rolesInfo", Where: OptIn, Run: runRolesInfo})
+	register(&Command{Name: "_getUserCacheGeneration", AdminOnly: true, Where: Anywhere, Run: runCacheGeneration})
+}
+
+// roleArgs are the arguments of createRole and updateRole.
+type roleArgs struct {
+	role                    account.Role
+	privileges              [][]byte
+	roles                   []account.Role
+	hasPrivileges, hasRoles bool
+	restrictions            bool
+}
+
+func (r *Request) parseRole() (a roleArgs, err error) {
+	if a.role.Role, err = r.userName(); err != nil {
+		return a, err
+	}
+	a.role.DB = r.DB
+	privileges, hasPrivileges, err := arg.ExtractArray(r.Body, "privileges")
+	if err != nil {
+		return a, err
+	}
+	list, hasRoles, err := arg.ExtractArray(r.Body, "roles")
+	if err != nil {
+		return a, err
+	}
+	if a.hasPrivileges = hasPrivileges; hasPrivileges {
+		if a.privileges, err = account.ParsePrivileges(privileges, r.DB); err != nil {
+			return a, err
+		}
+	}
+	if a.hasRoles = hasRoles; hasRoles {
+		if a.roles, err = parseRoles(list, r.DB); err != nil {
+			return a, err
+		}
+	}
+	restrictions, ok, err := arg.ExtractArray(r.Body, "authenticationRestrictions")
+	if err != nil {
+		return a, err
+	}
+	a.restrictions = ok
+	return a, checkRestrictions(restrictions, "'authenticationRestrictions'")
 }
 
 func runCreateRole(r *Request, dst []byte) ([]byte, error) {
-	name, ok := r.Arg().StringValue()
-	if !ok {
-		return dst, wrongFieldType("createRole", "string", r.Arg())
-	}
-	rn := account.Role{Role: name, DB: r.DB}
-	if account.BuiltinRoles[name] || account.AdminRoles[name] && r.DB == "admin" {
-		return dst, srverr.New(srverr.BadValue, "Cannot create roles with the same name as a built-in role")
-	}
-	privileges, roles := r.Body.Lookup("privileges"), r.Body.Lookup("roles")
-	for _, f := range []struct {
-		name string
-		v    bson.RawValue
-	}{{"privileges", privileges}, {"roles", roles}} {
-		if f.v.Type != bson.TypeArray {
-			return dst, srverr.New(srverr.BadValue, "\"createRole\" command requires a \"%s\" array", f.name)
-		}
-	}
-	list, err := parseRoles(roles, r.DB)
+	a, err := r.parseRole()
 	if err != nil {
 		return dst, err
 	}
-	if err := r.checkRoles(list); err != nil {
-		return dst, err
-	}
-	def := &account.CustomRole{Name: rn, Roles: list}
-	for p := range bson.Raw(privileges.Value).Values() {
-		for a := range bson.Raw(bson.Raw(p.Value).Lookup("actions").Value).Values() {
-			if s, _ := a.StringValue(); !actions[s] {
-				return dst, srverr.New(srverr.FailedToParse, "Unrecognized action privilege strings: %s", s)
-			}
-		}
-		def.Privileges = append(def.Privileges, slices.Clone(p.Value))
+	bad := func(text string) ([]byte, error) { return dst, srverr.New(srverr.BadValue, "%s", text) }
+	switch {
+	case a.role.Role == "":
+		return bad("Role name must be non-empty")
+	case r.DB == "local":
+		return bad("Cannot create roles in the local database")
+	case r.DB == account.ExternalDB:
+		return bad("Cannot create roles in the $external database")
+	case account.IsBuiltin(a.role):
+		return bad("Cannot create roles with the same name as a built-in role")
+	case !a.hasPrivileges:
+		return bad("\"createRole\" command requires a \"privileges\" array")
+	case !a.hasRoles:
+		return bad("\"createRole\" command requires a \"roles\" array")
 	}
 	accounts := &r.Node.data.accounts
-	if accounts.HasRole(rn) {
-		return dst, srverr.New(51002, "Role \"%s@%s\" already exists", name, r.DB)
+	if err := accounts.CheckGrants(a.role, a.roles); err != nil {
+		return dst, err
 	}
-	accounts.AddRole(def)
+	if accounts.HasRole(a.role) {
+		return dst, srverr.New(51002, "Role \"%s\" already exists", a.role)
+	}
+	accounts.AddRole(&account.CustomRole{Name: a.role, Roles: a.roles, Privileges: a.privileges})
 	r.noted()
 	return dst, nil
 }
 
-// actions are the privilege actions that a role may name.
-var actions = func() map[string]bool {
-	m := map[string]bool{}
-	for _, a := range []string{
-		"find", "insert", "remove", "update", "bypassDocumentValidation", "useUUID", "changeCustomData", "changeOwnCustomData",
-		"changeOwnPassword", "changePassword", "createCollection", "createIndex", "createRole", "createUser", "dropCollection",
-		"dropRole", "dropUser", "enableProfiler", "grantRole", "killCursors", "revokeRole", "setAuthenticationRestriction",
-		"unlock", "viewRole", "viewUser", "authSchemaUpgrade", "cleanupOrphaned", "cpuProfiler", "inprog", "invalidateUserCache",
-		"killop", "planCacheRead", "planCacheWrite", "storageDetails", "changeStream", "appendOplogNote", "replSetConfigure",
-		"replSetGetConfig", "replSetGetStatus", "replSetHeartbeat", "replSetStateChange", "resync", "addShard",
-		"clearJumboFlag", "enableSharding", "flushRouterConfig", "getShardMap", "getShardVersion", "listShards", "moveChunk",
-		"removeShard", "shardingState", "splitChunk", "splitVector", "applicationMessage", "closeAllDatabases", "collMod",
-		"compact", "connPoolSync", "convertToCapped", "dropConnections", "dropDatabase", "dropIndex", "forceUUID", "fsync",
-		"getDefaultRWConcern", "getParameter", "hostInfo", "logRotate", "reIndex", "renameCollectionSameDB", "setDefaultRWConcern",
-		"setParameter", "shutdown", "touch", "impersonate", "listSessions", "killAnySession", "collStats", "connPoolStats",
-		"dbHash", "dbStats", "getCmdLineOpts", "getLog", "indexStats", "listDatabases", "listCollections", "listIndexes", "netstat",
-		"serverStatus", "validate", "top", "anyAction", "internal",
-	} {
-		m[a] = true
+func runUpdateRole(r *Request, dst []byte) ([]byte, error) {
+	a, err := r.parseRole()
+	if err != nil {
+		return dst, err
 	}
-	return m
-}()
+	if !a.hasPrivileges && !a.hasRoles && !a.restrictions {
+		return dst, srverr.New(srverr.BadValue, "updateRole command requires at least one of \"privileges\" or \"roles\" to be specified")
+	}
+	return dst, r.changeRole(a.role, func(def *account.CustomRole) error {
+		if a.hasRoles {
+			if err := r.Node.data.accounts.CheckGrants(a.role, a.roles); err != nil {
+				return err
+			}
+			def.Roles = a.roles
+		}
+		if a.hasPrivileges {
+			def.Privileges = a.privileges
+		}
+		return nil
+	})
+}
+
+// changeRole changes a role that a client made.
+func (r *Request) changeRole(name account.Role, change func(*account.CustomRole) error) error {
+	if account.IsBuiltin(name) {
+		return srverr.New(srverr.InvalidRoleModification, "%s is a built-in role and cannot be modified.", name)
+	}
+	old := r.Node.data.accounts.FindRole(name)
+	if old == nil {
+		return srverr.New(srverr.RoleNotFound, "No role named %s", name)
+	}
+	def := *old
+	if err := change(&def); err != nil {
+		return err
+	}
+	r.Node.data.accounts.AddRole(&def)
+	r.noted()
+	return nil
+}
 
 func runDropRole(r *Request, dst []byte) ([]byte, error) {
-	name, _ := r.Arg().StringValue()
-	if r.Node.data.accounts.DropRoles(func(rn account.Role) bool { return rn.Role == name && rn.DB == r.DB }) == 0 {
-		return dst, srverr.New(srverr.RoleNotFound, "No role named %s@%s", name, r.DB)
+	name, err := r.userName()
+	if err != nil {
+		return dst, err
+	}
+	role := account.Role{Role: name, DB: r.DB}
+	if account.IsBuiltin(role) {
+		return dst, srverr.New(srverr.InvalidRoleModification, "%s is a built-in role and cannot be modified.", role)
+	}
+	if r.Node.data.accounts.DropRoles(func(rn account.Role) bool { return rn == role }) == 0 {
+		return dst, srverr.New(srverr.RoleNotFound, "No role named %s", role)
 	}
 	r.noted()
 	return dst, nil
 }
 
 func runDropAllRoles(r *Request, dst []byte) ([]byte, error) {
+	if err := r.checkUserFields(); err != nil {
+		return dst, err
+	}
 	n := r.Node.data.accounts.DropRoles(func(rn account.Role) bool { return rn.DB == r.DB })
 	r.noted()
 	return bson.AppendInt64(dst, "n", int64(n)), nil
 }
 
-func runRolesInfo(r *Request, dst []byte) ([]byte, error) {
-	name, one := r.Arg().StringValue()
-	db := r.DB
-	if doc := bson.Raw(r.Arg().Value); r.Arg().Type == bson.TypeEmbeddedDocument {
-		name, one = doc.Lookup("role").StringValue()
-		db, _ = doc.Lookup("db").StringValue()
+func runChangePrivileges(r *Request, dst []byte) ([]byte, error) {
+	name, err := r.userName()
+	if err != nil {
+		return dst, err
 	}
-	privileges := r.Body.Lookup("showPrivileges").AsBool()
-	found := r.Node.data.accounts.ListRoles(func(rn account.Role) bool { return rn.DB == db && (!one || rn.Role == name) })
-	at, dst := bson.BeginArrayElement(dst, "roles")
-	for i, def := range found {
-		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = bson.AppendString(d, "role", def.Name.Role)
-		d = bson.AppendString(d, "db", def.Name.DB)
-		d = bson.AppendBool(d, "isBuiltin", false)
-		d = appendRoles(d, "roles", def.Roles)
-		d = appendRoles(d, "inheritedRoles", def.Roles)
-		if privileges {
-			for _, key := range []string{"privileges", "inheritedPrivileges"} {
-				list, e := bson.BeginArrayElement(d, key)
-				for j, p := range def.Privileges {
-					e = append(bson.AppendIndexHeader(e, bson.TypeEmbeddedDocument, j), p...)
-				}
-				d = bson.EndDocument(e, list)
+	list, ok, err := arg.ExtractArray(r.Body, "privileges")
+	if err != nil {
+		return dst, err
+	}
+	if !ok {
+		return dst, arg.Missing("privileges")
+	}
+	privileges, err := account.ParsePrivileges(list, r.DB)
+	if err != nil {
+		return dst, err
+	}
+	if len(privileges) == 0 {
+		return dst, srverr.New(srverr.BadValue, "%s command requires a non-empty \"privileges\" array", r.Cmd.Name)
+	}
+	return dst, r.changeRole(account.Role{Role: name, DB: r.DB}, func(def *account.CustomRole) error {
+		def.Privileges = slices.Clone(def.Privileges)
+		for _, p := range privileges {
+			def.Privileges = changePrivilege(def.Privileges, p, r.Cmd.Name == "grantPrivilegesToRole")
+		}
+		return nil
+	})
+}
+
+// changePrivilege adds the actions of a privilege to those on its resource, or takes them away.
+func changePrivilege(list [][]byte, p bson.Raw, grant bool) [][]byte {
+	resource := p.Lookup("resource")
+	for i, old := range list {
+		if !bytes.Equal(bson.Raw(old).Lookup("resource").Value, resource.Value) {
+			continue
+		}
+		var actions []string
+		have := stringSet(bson.Raw(old).Lookup("actions"))
+		change := stringSet(p.Lookup("actions"))
+		for _, a := range have {
+			if grant || !slices.Contains(change, a) {
+				actions = append(actions, a)
 			}
+		}
+		for _, a := range change {
+			if grant && !slices.Contains(have, a) {
+				actions = append(actions, a)
+			}
+		}
+		if actions == nil {
+			return slices.Delete(list, i, i+1)
+		}
+		list[i] = privilegeOf(resource, actions)
+		return list
+	}
+	if grant {
+		list = append(list, p)
+	}
+	return list
+}
+
+func privilegeOf(resource bson.RawValue, actions []string) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendRawValue(d.B, "resource", resource)
+		d.B = bsondoc.AppendStrings(d.B, "actions", actions)
+	})
+}
+
+func stringSet(v bson.RawValue) (list []string) {
+	for e := range bson.Raw(v.Value).Values() {
+		s, _ := e.StringValue()
+		list = append(list, s)
+	}
+	return list
+}
+
+func runChangeRoles(r *Request, dst []byte) ([]byte, error) {
+	name, err := r.userName()
+	if err != nil {
+		return dst, err
+	}
+	list, err := r.grantedRoles()
+	if err != nil {
+		return dst, err
+	}
+	role := account.Role{Role: name, DB: r.DB}
+	return dst, r.changeRole(role, func(def *account.CustomRole) error {
+		grant := r.Cmd.Name == "grantRolesToRole"
+		if grant {
+			if err := r.Node.data.accounts.CheckGrants(role, list); err != nil {
+				return err
+			}
+		}
+		def.Roles = changedRoles(def.Roles, list, grant)
+		return nil
+	})
+}
+
+func runCacheGeneration(r *Request, dst []byte) ([]byte, error) {
+	return bson.AppendObjectID(dst, "cacheGeneration", r.Node.processID), nil
+}
+
+func runRolesInfo(r *Request, dst []byte) ([]byte, error) {
+	if err := r.checkUserFields(); err != nil {
+		return dst, err
+	}
+	roles, err := r.askedRoles()
+	if err != nil {
+		return dst, err
+	}
+	privileges := false
+	if v := r.Body.Lookup("showPrivileges"); !v.IsZero() {
+		if v.Type != bson.TypeBoolean && !v.IsNumber() {
+			return dst, srverr.New(srverr.FailedToParse, "Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string 'asUserFragment', given: %s", bsontext.Element("showPrivileges", v))
+		}
+		privileges = v.AsBool()
+	}
+	restrictions, err := arg.ExtractFlag(r.Body, "showAuthenticationRestrictions")
+	if err != nil {
+		return dst, err
+	}
+	accounts := &r.Node.data.accounts
+	at, dst := bson.BeginArrayElement(dst, "roles")
+	for i, rn := range roles {
+		def := accounts.FindRole(rn)
+		builtin := def == nil
+		if builtin {
+			def = &account.CustomRole{Name: rn}
+		}
+		inherited, inheritedPrivileges := accounts.Inherited(def.Roles)
+		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
+		d = bson.AppendString(d, "role", rn.Role)
+		d = bson.AppendString(d, "db", rn.DB)
+		d = bson.AppendBool(d, "isBuiltin", builtin)
+		d = appendRoles(d, "roles", def.Roles)
+		d = appendRoles(d, "inheritedRoles", inherited)
+		if privileges {
+			d = bsondoc.AppendDocuments(d, "privileges", def.Privileges)
+			d = bsondoc.AppendDocuments(d, "inheritedPrivileges", append(slices.Clone(def.Privileges), inheritedPrivileges...))
+		}
+		if restrictions {
+			d = bsondoc.AppendDocuments(d, "authenticationRestrictions", nil)
+			d = bsondoc.AppendDocuments(d, "inheritedAuthenticationRestrictions", nil)
 		}
 		dst = bson.EndDocument(d, start)
 	}
 	return bson.EndDocument(dst, at), nil
+}
+
+// askedRoles returns the roles that rolesInfo asks for and that there are.
+func (r *Request) askedRoles() ([]account.Role, error) {
+	builtin, err := arg.ExtractBool(r.Body, "showBuiltinRoles", false)
+	if err != nil {
+		return nil, err
+	}
+	accounts := &r.Node.data.accounts
+	var asked []account.Role
+	switch v := r.Arg(); {
+	case isAll(v):
+		for _, def := range accounts.ListRoles(func(rn account.Role) bool { return rn.DB == r.DB }) {
+			asked = append(asked, def.Name)
+		}
+		if builtin {
+			asked = append(asked, account.BuiltinRoles(r.DB)...)
+		}
+	case v.Type == bson.TypeArray:
+		asked, err = parseRoles(v.Value, r.DB)
+	default:
+		asked = make([]account.Role, 1)
+		asked[0], err = parseName(v, "role", r.DB)
+	}
+	return slices.DeleteFunc(asked, func(rn account.Role) bool { return !accounts.HasRole(rn) }), err
 }

@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
@@ -42,8 +43,16 @@ func runSASLStart(r *Request, dst []byte) ([]byte, error) {
 func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error) {
 	c := r.Conn
 	c.sasl = nil
-	mech, _ := cmd.Lookup("mechanism").StringValue()
+	mech, err := arg.ExtractString(cmd, "mechanism")
+	if err != nil {
+		return dst, err
+	}
 	payload, err := saslPayload(cmd)
+	if err == nil {
+		if v := cmd.Lookup("options"); !v.IsZero() && v.Type != bson.TypeEmbeddedDocument {
+			err = srverr.New(srverr.BadValue, "saslStart.options must be an object")
+		}
+	}
 	if err != nil {
 		return dst, err
 	}
@@ -78,12 +87,16 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 	case mechAWS:
 		return r.awsStart(payload, dst)
 	}
-	return dst, errMechanism(mech)
+	return dst, r.errMechanism(mech)
 }
 
 // errMechanism says that the server does not have a mechanism.
-func errMechanism(name string) error {
-	return srverr.New(srverr.MechanismUnavailable, "Received authentication for mechanism %s which is unknown or not enabled", name)
+func (r *Request) errMechanism(name string) error {
+	code := srverr.MechanismUnavailable
+	if !r.Node.cfg.Version.AtLeast(5, 0) {
+		code = srverr.BadValue
+	}
+	return srverr.New(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
 
 func saslPayload(cmd bson.Raw) ([]byte, error) {

@@ -71,7 +71,7 @@ func runRefreshSessions(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runKillSessions(r *Request, dst []byte) ([]byte, error) {
-	ids, err := r.sessionIDs("KillSessionsCmdFromClient")
+	ids, err := r.sessionIDs("KillSessionsCmd")
 	if err != nil {
 		return dst, err
 	}

@@ -39,6 +39,15 @@ func init() {
 		{Name: "balancerStop", AdminOnly: true, Run: runNothing},
 	} {
 		c.Where, c.Roles = Anywhere, []Role{Mongos}
+		if c.Name == "moveChunk" || c.Name == "mergeChunks" { // shards have them, too
+			run := c.Run
+			c.Roles, c.Run = nil, func(r *Request, dst []byte) ([]byte, error) {
+				if r.Node.role != Mongos {
+					return runNoShard(r, dst)
+				}
+				return run(r, dst)
+			}
+		}
 		register(c)
 	}
 	register(&Command{Name: "flushRouterConfig", AdminOnly: true, Where: Anywhere, Run: runFlushRouter})
@@ -215,7 +224,7 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 			d.Flag("unique", true)
 		}
 	})
-	parsed, err := r.parseIndex(spec)
+	parsed, err := r.parseIndex(spec, false)
 	if err != nil {
 		return nil, err
 	}
@@ -595,6 +604,9 @@ func runShardVersion(r *Request, dst []byte) ([]byte, error) {
 		}
 		dst = bson.AppendTimestamp(dst, "version", version)
 		return bson.AppendObjectID(dst, "versionEpoch", epoch), nil
+	}
+	if _, _, err := r.shardedNS(); err != nil {
+		return dst, err
 	}
 	dst = bson.AppendString(dst, "configServer", "")
 	dst = bson.AppendBool(dst, "inShardedMode", false)

@@ -160,13 +160,20 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 	if err := checkNamespace(db, name); err != nil {
 		return dst, err
 	}
-	var pattern bson.RawValue
-	var lo, hi bson.Raw
+	var pattern, lo, hi bson.Raw
 	estimate := false
-	err := dataSizeStruct.parseCommand(r, func(k string, v bson.RawValue) error {
+	if !r.Node.cfg.Version.AtLeast(5, 0) { // its parser takes what is no document for an empty one
+		object := func(k string) bson.Raw {
+			if v := r.Body.Lookup(k); v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray {
+				return v.Value
+			}
+			return nil
+		}
+		pattern, lo, hi, estimate = object("keyPattern"), object("min"), object("max"), r.Body.Lookup("estimate").AsBool()
+	} else if err := dataSizeStruct.parseCommand(r, func(k string, v bson.RawValue) error {
 		switch k {
 		case "keyPattern":
-			pattern = v
+			pattern = v.Value
 		case "min":
 			lo = v.Value
 		case "max":
@@ -175,8 +182,7 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 			estimate = v.AsBool()
 		}
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		return dst, err
 	}
 	st, err := r.snapshot()
@@ -193,16 +199,16 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 		dst = bson.AppendBool(dst, "estimate", estimate)
 	}
 	if c != nil && len(lo) > 5 && len(hi) > 5 {
-		if pattern.Type == 0 { // the index whose fields the bounds have
-			for i := range c.Indexes() {
-				if ix := &c.Indexes()[i]; pattern.Type == 0 && sameNames(ix.Pattern, lo) {
-					pattern = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: ix.Pattern}
-				}
-			}
+		if len(pattern) <= 5 {
+			pattern = inferPattern(lo)
 		}
-		p, err := (&access{coll: c, hint: pattern, min: lo, max: hi}).plan()
+		hint, ok := rangeIndex(c, pattern)
+		if !ok {
+			return dst, badRange("couldn't find valid index containing key pattern", estimate)
+		}
+		p, err := (&access{coll: c, hint: hint, min: lo, max: hi}).plan()
 		if err != nil {
-			return dst, srverr.New(0, "couldn't find valid index containing key pattern")
+			return dst, badRange("couldn't find valid index containing key pattern", estimate)
 		}
 		size, count = 0, 0
 		for {
@@ -214,11 +220,36 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 			count++
 		}
 	} else if len(lo) > 5 || len(hi) > 5 {
-		return dst, srverr.New(0, "only one of min or max specified")
+		return dst, badRange("only one of min or max specified", estimate)
 	}
 	dst = bsondoc.AppendShortest(dst, "size", size)
 	dst = bsondoc.AppendShortest(dst, "numObjects", count)
 	return bson.AppendInt32(dst, "millis", 0), nil
+}
+
+// badRange is the error of a range that has no size: the reply tells of the estimate, too.
+func badRange(msg string, estimate bool) error {
+	return &srverr.Error{Msg: msg, Extra: bsondoc.Build(func(d *bsondoc.Builder) { d.Flag("estimate", estimate) })}
+}
+
+// inferPattern returns an ascending pattern of a bound's fields.
+func inferPattern(bound bson.Raw) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		for k := range bound.All() {
+			d.B = bson.AppendInt32(d.B, k, 1)
+		}
+	})
+}
+
+// rangeIndex returns the pattern of an index with one entry per document that begins with the fields of a pattern.
+func rangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
+	for i := range c.Indexes() {
+		ix := &c.Indexes()[i]
+		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && isPrefix(ix.Pattern, pattern) {
+			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: ix.Pattern}, true
+		}
+	}
+	return hint, false
 }
 
 func runValidate(r *Request, dst []byte) ([]byte, error) {
@@ -246,12 +277,14 @@ func runValidate(r *Request, dst []byte) ([]byte, error) {
 		dst = bsondoc.AppendShortest(dst, c.Indexes()[i].Name, int64(c.Indexes()[i].Keys()))
 	}
 	dst = bson.EndDocument(dst, at)
-	at, dst = bson.BeginDocumentElement(dst, "indexDetails")
-	for i := range c.Indexes() {
-		one, d := bson.BeginDocumentElement(dst, c.Indexes()[i].Name)
-		dst = bson.EndDocument(bson.AppendBool(d, "valid", true), one)
+	if r.Body.Lookup("full").AsBool() || r.Node.cfg.Version.AtLeast(5, 0) {
+		at, dst = bson.BeginDocumentElement(dst, "indexDetails")
+		for i := range c.Indexes() {
+			one, d := bson.BeginDocumentElement(dst, c.Indexes()[i].Name)
+			dst = bson.EndDocument(bson.AppendBool(d, "valid", true), one)
+		}
+		dst = bson.EndDocument(dst, at)
 	}
-	dst = bson.EndDocument(dst, at)
 	dst = bson.AppendBool(dst, "valid", true)
 	for _, f := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries"} {
 		dst = bsondoc.AppendStrings(dst, f, nil)

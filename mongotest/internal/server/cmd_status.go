@@ -18,21 +18,20 @@ import (
 func init() {
 	for _, c := range []*Command{
 		{Name: "serverStatus", Run: runServerStatus},
-		{Name: "hostInfo", AdminOnly: true, Run: runHostInfo},
+		{Name: "hostInfo", Run: runHostInfo},
 		{Name: "getLog", AdminOnly: true, Run: runGetLog},
 		{Name: "getCmdLineOpts", AdminOnly: true, Run: runCmdLineOpts},
 		{Name: "whatsmyuri", NoAuth: true, Run: runWhatsMyURI},
 		{Name: "connectionStatus", NoAuth: true, Run: runConnectionStatus},
 		{Name: "logRotate", AdminOnly: true, Run: runNothing},
 		{Name: "top", AdminOnly: true, Roles: []Role{Standalone, Member}, Run: runTop},
-		{Name: "features", NoAuth: true, Run: runFeatures},
+		{Name: "features", Run: runFeatures},
 		{Name: "listCommands", NoAuth: true, Run: runListCommands},
-		{Name: "availableQueryOptions", NoAuth: true, Until: release.At(5, 1, 0), Run: runQueryOptions},
+		{Name: "availableQueryOptions", Until: release.At(5, 1, 0), Run: runQueryOptions},
 		{Name: "driverOIDTest", Until: release.At(8, 1, 0), Run: runOIDTest},
 		{Name: "getFreeMonitoringStatus", AdminOnly: true, Until: release.At(7, 1, 0), Run: runFreeMonitoring},
 		{Name: "fsync", AdminOnly: true, Run: runFsync},
 		{Name: "fsyncUnlock", AdminOnly: true, Run: runFsyncUnlock},
-		{Name: "profile", Roles: []Role{Standalone, Member}, Run: runProfile},
 		{Name: "connPoolStats", Run: runConnPoolStats},
 		{Name: "lockInfo", AdminOnly: true, Roles: []Role{Standalone, Member}, Run: runLockInfo},
 		{Name: "setIndexCommitQuorum", Run: runNothing},
@@ -149,7 +148,8 @@ func runHostInfo(r *Request, dst []byte) ([]byte, error) {
 func runGetLog(r *Request, dst []byte) ([]byte, error) {
 	name, ok := r.Arg().StringValue()
 	if !ok {
-		return dst, wrongFieldType("getLog", "string", r.Arg())
+		v := r.Arg()
+		return dst, srverr.New(srverr.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", bsontext.Value(v), bsontext.TypeName(v.Type))
 	}
 	if name == "*" {
 		return bsondoc.AppendStrings(dst, "names", []string{"global", "startupWarnings"}), nil
@@ -235,7 +235,12 @@ func runOIDTest(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "str", id.Hex()), nil
 }
 
+var freeMonitoringStruct = &idlStruct{name: "getFreeMonitoringStatus"}
+
 func runFreeMonitoring(r *Request, dst []byte) ([]byte, error) {
+	if err := freeMonitoringStruct.parseCommand(r, func(string, bson.RawValue) error { return nil }); err != nil {
+		return dst, err
+	}
 	dst = bson.AppendString(dst, "state", "undecided")
 	return bson.AppendString(dst, "message", "There is nothing to monitor."), nil
 }
@@ -261,20 +266,6 @@ func runFsyncUnlock(r *Request, dst []byte) ([]byte, error) {
 			return bson.AppendInt64(dst, "lockCount", n-1), nil
 		}
 	}
-}
-
-func runProfile(r *Request, dst []byte) ([]byte, error) {
-	for _, f := range []struct {
-		name string
-		v    bson.RawValue
-	}{{"profile", r.Arg()}, {"slowms", r.Body.Lookup("slowms")}} {
-		if !f.v.IsZero() && !f.v.IsNumber() {
-			return dst, srverr.New(srverr.TypeMismatch, "BSON field 'profile.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", f.name, bsontext.TypeName(f.v.Type))
-		}
-	}
-	dst = bson.AppendInt32(dst, "was", 0)
-	dst = bson.AppendInt32(dst, "slowms", 100)
-	return bson.AppendDouble(dst, "sampleRate", 1), nil
 }
 
 func runConnPoolStats(r *Request, dst []byte) ([]byte, error) {

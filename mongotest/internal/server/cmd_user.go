@@ -6,8 +6,9 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -29,115 +30,6 @@ func (r *Request) noted() {
 	ts := r.Node.data.Clock.Tick()
 	r.Node.data.Wrote(ts)
 	r.Wrote(ts)
-}
-
-func wrongFieldType(name, want string, v bson.RawValue) error {
-	return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", name, want, bsontext.TypeName(v.Type))
-}
-
-// userArgs are the arguments of createUser and updateUser.
-type userArgs struct {
-	name       string
-	password   *string
-	roles      []account.Role
-	hasRoles   bool
-	mechanisms []string
-	digested   bool
-	custom     []byte
-}
-
-func (r *Request) parseUser() (a userArgs, err error) {
-	var ok bool
-	if a.name, ok = r.Arg().StringValue(); !ok {
-		return a, wrongFieldType(r.Cmd.Name, "string", r.Arg())
-	}
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		switch k {
-		case "pwd":
-			s, ok := v.StringValue()
-			if !ok {
-				return a, wrongFieldType(k, "string", v)
-			}
-			if s == "" {
-				return a, srverr.New(srverr.BadValue, "User passwords must not be empty")
-			}
-			a.password = &s
-		case "roles":
-			if a.roles, err = parseRoles(v, r.DB); err != nil {
-				return a, err
-			}
-			a.hasRoles = true
-		case "customData":
-			if v.Type != bson.TypeEmbeddedDocument {
-				return a, wrongFieldType(k, "object", v)
-			}
-			a.custom = append([]byte(nil), v.Value...)
-		case "digestPassword":
-			a.digested = !v.AsBool()
-		case "authenticationRestrictions":
-			if v.Type != bson.TypeArray {
-				return a, srverr.New(srverr.BadValue, "authenticationRestrictions must be an array")
-			}
-		case "mechanisms":
-			if v.Type != bson.TypeArray {
-				return a, srverr.New(srverr.UnsupportedFormat, "mechanisms field must be an array")
-			}
-			for e := range bson.Raw(v.Value).Values() {
-				m, _ := e.StringValue()
-				if m != account.ScramSHA1 && m != account.ScramSHA256 {
-					return a, srverr.New(srverr.BadValue, "Unknown auth mechanism '%s'", m)
-				}
-				a.mechanisms = append(a.mechanisms, m)
-			}
-			if a.mechanisms == nil {
-				return a, srverr.New(srverr.UnsupportedFormat, "mechanisms field must not be empty")
-			}
-		default:
-			if !r.generic(k) {
-				return a, srverr.New(srverr.BadValue, "\"%s\" is not a valid argument to %s", k, r.Cmd.Name)
-			}
-		}
-	}
-	return a, nil
-}
-
-func parseRoles(v bson.RawValue, db string) ([]account.Role, error) {
-	if v.Type != bson.TypeArray {
-		return nil, wrongFieldType("roles", "array", v)
-	}
-	var list []account.Role
-	for e := range bson.Raw(v.Value).Values() {
-		switch e.Type {
-		case bson.TypeString:
-			s, _ := e.StringValue()
-			list = append(list, account.Role{Role: s, DB: db})
-		case bson.TypeEmbeddedDocument:
-			var rn account.Role
-			for _, f := range []struct {
-				name string
-				to   *string
-			}{{"role", &rn.Role}, {"db", &rn.DB}} {
-				v := bson.Raw(e.Value).Lookup(f.name)
-				s, ok := v.StringValue()
-				if v.IsZero() {
-					return nil, srverr.New(srverr.NoSuchKey, "Missing expected field \"%s\"", f.name)
-				}
-				if !ok {
-					return nil, wrongFieldType(f.name, "string", v)
-				}
-				*f.to = s
-			}
-			list = append(list, rn)
-		default:
-			return nil, srverr.New(srverr.BadValue, "User and role names must be either strings or objects")
-		}
-	}
-	return list, nil
 }
 
 func (r *Request) checkRoles(list []account.Role) error {
@@ -195,8 +87,11 @@ func runUpdateUser(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if a.password == nil && !a.hasRoles && a.mechanisms == nil && a.custom == nil {
+	if a.password == nil && !a.hasRoles && a.mechanisms == nil && a.custom == nil && !a.restrictions {
 		return dst, srverr.New(srverr.BadValue, "Must specify at least one field to update in updateUser")
+	}
+	if a.digested && (a.mechanisms == nil || slices.Contains(a.mechanisms, account.ScramSHA256)) {
+		return dst, srverr.New(srverr.BadValue, "Use of SCRAM-SHA-256 requires undigested passwords")
 	}
 	if err := r.checkRoles(a.roles); err != nil {
 		return dst, err
@@ -226,7 +121,10 @@ func runUpdateUser(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runDropUser(r *Request, dst []byte) ([]byte, error) {
-	name, _ := r.Arg().StringValue()
+	name, err := r.userName()
+	if err != nil {
+		return dst, err
+	}
 	if r.Node.data.accounts.Remove(func(u *account.User) bool { return u.Name == name && u.DB == r.DB }) == 0 {
 		return dst, srverr.New(srverr.UserNotFound, "User '%s@%s' not found", name, r.DB)
 	}
@@ -235,14 +133,20 @@ func runDropUser(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runDropAllUsers(r *Request, dst []byte) ([]byte, error) {
+	if err := r.checkUserFields(); err != nil {
+		return dst, err
+	}
 	n := r.Node.data.accounts.Remove(func(u *account.User) bool { return u.DB == r.DB })
 	r.noted()
 	return bson.AppendInt64(dst, "n", int64(n)), nil
 }
 
 func runGrantRoles(r *Request, dst []byte) ([]byte, error) {
-	name, _ := r.Arg().StringValue()
-	list, err := parseRoles(r.Body.Lookup("roles"), r.DB)
+	name, err := r.userName()
+	if err != nil {
+		return dst, err
+	}
+	list, err := r.grantedRoles()
 	if err != nil {
 		return dst, err
 	}
@@ -254,65 +158,96 @@ func runGrantRoles(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	u := *old
-	u.Roles = slices.DeleteFunc(slices.Clone(u.Roles), func(rn account.Role) bool { return slices.Contains(list, rn) })
-	if strings.HasPrefix(r.Cmd.Name, "grant") {
-		u.Roles = append(u.Roles, list...)
-	}
+	u.Roles = changedRoles(u.Roles, list, strings.HasPrefix(r.Cmd.Name, "grant"))
 	r.Node.data.accounts.Add(&u)
 	r.noted()
 	return dst, nil
 }
 
+// changedRoles returns the roles without those of a list, or with them at the end.
+func changedRoles(roles, list []account.Role, grant bool) []account.Role {
+	roles = slices.DeleteFunc(slices.Clone(roles), func(rn account.Role) bool { return slices.Contains(list, rn) })
+	if grant {
+		roles = append(roles, list...)
+	}
+	return roles
+}
+
 func runUsersInfo(r *Request, dst []byte) ([]byte, error) {
-	match, err := r.userQuery(r.Arg())
+	if err := r.checkUserFields(); err != nil {
+		return dst, err
+	}
+	match, err := r.userQuery(r.Arg(), true)
 	if err != nil {
 		return dst, err
 	}
-	credentials := r.Body.Lookup("showCredentials").AsBool()
-	privileges := r.Body.Lookup("showPrivileges").AsBool()
+	privileges, err := arg.ExtractBool(r.Body, "showPrivileges", false)
+	if err != nil {
+		return dst, err
+	}
+	credentials, err := arg.ExtractBool(r.Body, "showCredentials", false)
+	if err != nil {
+		return dst, err
+	}
+	if _, err := arg.ExtractFlag(r.Body, "showAuthenticationRestrictions"); err != nil {
+		return dst, err
+	}
+	var filter *query.Filter
+	if v := r.Body.Lookup("filter"); !v.IsZero() {
+		if v.Type != bson.TypeEmbeddedDocument {
+			return dst, srverr.New(srverr.TypeMismatch, "filter must be an Object")
+		}
+		if filter, err = query.ParseFilter(v.Value, r.fullOptions("admin", nil, nil)); err != nil {
+			return dst, err
+		}
+	}
 	at, dst := bson.BeginArrayElement(dst, "users")
-	for i, u := range r.Node.data.accounts.List(match) {
-		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = appendUser(u, d, credentials, privileges)
-		dst = bson.EndDocument(d, start)
+	i := 0
+	for _, u := range r.Node.data.accounts.List(match) {
+		start, doc := bson.BeginDocument(nil)
+		doc = bson.EndDocument(r.appendUser(doc, u, credentials, privileges), start)
+		if filter != nil {
+			if ok, err := filter.Match(doc); err != nil {
+				return dst, err
+			} else if !ok {
+				continue
+			}
+		}
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), doc...)
+		i++
 	}
 	return bson.EndDocument(dst, at), nil
 }
 
-// userQuery reads usersInfo's argument: a name, a document, an array of both, or 1 for the whole database.
-func (r *Request) userQuery(v bson.RawValue) (func(*account.User) bool, error) {
-	switch v.Type {
-	case bson.TypeString:
-		name, _ := v.StringValue()
-		return func(u *account.User) bool { return u.Name == name && u.DB == r.DB }, nil
-	case bson.TypeEmbeddedDocument:
-		doc := bson.Raw(v.Value)
-		if doc.Lookup("forAllDBs").AsBool() {
-			return func(*account.User) bool { return true }, nil
-		}
-		name, _ := doc.Lookup("user").StringValue()
-		db, _ := doc.Lookup("db").StringValue()
-		return func(u *account.User) bool { return u.Name == name && u.DB == db }, nil
-	case bson.TypeArray:
+// userQuery reads usersInfo's argument: a name, a document, 1 for the whole database, or at the top an array of names and documents.
+func (r *Request) userQuery(v bson.RawValue, top bool) (func(*account.User) bool, error) {
+	if top && isAll(v) {
+		return func(u *account.User) bool { return u.DB == r.DB }, nil
+	}
+	if top && v.Type == bson.TypeEmbeddedDocument && bson.Raw(v.Value).Lookup("forAllDBs").AsBool() {
+		return func(*account.User) bool { return true }, nil
+	}
+	if top && v.Type == bson.TypeArray {
 		var any []func(*account.User) bool
 		for e := range bson.Raw(v.Value).Values() {
-			f, err := r.userQuery(e)
+			f, err := r.userQuery(e, false)
 			if err != nil {
 				return nil, err
 			}
 			any = append(any, f)
 		}
+		if any == nil {
+			return nil, srverr.New(srverr.BadValue, "$and/$or/$nor must be a nonempty array")
+		}
 		return func(u *account.User) bool {
 			return slices.ContainsFunc(any, func(f func(*account.User) bool) bool { return f(u) })
 		}, nil
 	}
-	if !v.IsNumber() {
-		return nil, srverr.New(srverr.BadValue, "User and role names must be either strings or objects")
-	}
-	return func(u *account.User) bool { return u.DB == r.DB }, nil
+	name, err := parseName(v, "user", r.DB)
+	return func(u *account.User) bool { return u.Name == name.Role && u.DB == name.DB }, err
 }
 
-func appendUser(u *account.User, dst []byte, credentials, privileges bool) []byte {
+func (r *Request) appendUser(dst []byte, u *account.User, credentials, privileges bool) []byte {
 	dst = bson.AppendString(dst, "_id", u.DB+"."+u.Name)
 	dst = bson.AppendBinary(dst, "userId", bson.BinaryUUID, u.Id[:])
 	dst = bson.AppendString(dst, "user", u.Name)
@@ -338,10 +273,10 @@ func appendUser(u *account.User, dst []byte, credentials, privileges bool) []byt
 	}
 	dst = appendRoles(dst, "roles", u.Roles)
 	if privileges {
-		dst = appendRoles(dst, "inheritedRoles", u.Roles)
-		at, d := bson.BeginArrayElement(dst, "inheritedPrivileges")
-		dst = bson.EndDocument(d, at)
-		at, d = bson.BeginArrayElement(dst, "inheritedAuthenticationRestrictions")
+		inherited, all := r.Node.data.accounts.Inherited(u.Roles)
+		dst = appendRoles(dst, "inheritedRoles", inherited)
+		dst = bsondoc.AppendDocuments(dst, "inheritedPrivileges", all)
+		at, d := bson.BeginArrayElement(dst, "inheritedAuthenticationRestrictions")
 		return bson.EndDocument(d, at)
 	}
 	return appendMechanisms(u, dst)

@@ -93,6 +93,7 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	base := len(dst)
 	at, dst := bson.BeginDocument(dst)
 	dst, err := n.run(r, dst)
+	n.profile(r, dst[base:], err)
 	switch {
 	case err != nil:
 		extra := append([]byte(nil), dst[base+4:]...) // the writeConcernError of a failed command
@@ -147,13 +148,13 @@ func init() {
 		{"help", (*Request).answerHelp},
 		check("metadata", (*Request).metadata),
 		check("API version", (*Request).checkAPI),
+		check("duplicates", (*Request).checkDuplicates),
 		check("session arguments", (*Request).sessionArgs),
 		check("begin", (*Request).begin),
 		check("early hello", (*Request).noteEarlyHello),
 		check("failCommand", (*Request).failCommand),
 		check("database name", func(r *Request) error { return checkDBName(r.DB) }),
 		check("session", (*Request).validateSession),
-		check("duplicates", (*Request).checkDuplicates),
 		check("step-down", (*Request).waitStepDown),
 		check("primary", (*Request).checkPrimary),
 		check("maxTimeMS", (*Request).maxTime),

@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -27,6 +28,7 @@ type indexSpec struct {
 	expire    *int64
 	collation *query.Collation
 	given     bool // collation
+	alone     bool // errors do not show the specification: it is not in a list of several
 	partial   *query.Filter
 }
 
@@ -39,8 +41,21 @@ var indexFields = map[string]bool{
 	"safe": true, "clustered": true, "prepareUnique": true, "columnstoreProjection": true, "originalSpec": true,
 }
 
+// indexFieldsSince are the versions from which on there are options that not all servers know.
+var indexFieldsSince = map[string]release.Version{
+	"clustered": release.At(5, 3, 0), "prepareUnique": release.At(6, 0, 0), "columnstoreProjection": release.At(6, 3, 0), "originalSpec": release.At(6, 0, 0),
+}
+
 func (s *indexSpec) bad(code int32, format string, args ...any) error {
-	return srverr.New(code, format, args...).Prefix("Error in specification " + bsontext.Document(s.doc) + " :: caused by :: ")
+	return s.within(srverr.New(code, format, args...), s.doc)
+}
+
+// within says in which specification an error is.
+func (s *indexSpec) within(e *srverr.Error, doc bson.Raw) error {
+	if s.alone {
+		return e
+	}
+	return e.Prefix("Error in specification " + bsontext.Document(doc) + " :: caused by :: ")
 }
 
 // withVersion returns the specification as later checks show it.
@@ -56,12 +71,12 @@ func (s *indexSpec) withVersion() bson.Raw {
 }
 
 func (s *indexSpec) badLater(code int32, format string, args ...any) error {
-	return srverr.New(code, format, args...).Prefix("Error in specification " + bsontext.Document(s.withVersion()) + " :: caused by :: ")
+	return s.within(srverr.New(code, format, args...), s.withVersion())
 }
 
 // parseIndex checks what can be checked of a specification by itself.
-func (r *Request) parseIndex(doc bson.Raw) (*indexSpec, error) {
-	s := &indexSpec{doc: doc, version: 2}
+func (r *Request) parseIndex(doc bson.Raw, alone bool) (*indexSpec, error) {
+	s := &indexSpec{doc: doc, version: 2, alone: alone}
 	hasKey, hasName := false, false
 	for k, v := range doc.All() {
 		switch k {
@@ -90,7 +105,7 @@ func (r *Request) parseIndex(doc bson.Raw) (*indexSpec, error) {
 			}
 			s.version, _ = arg.Number(v)
 			s.hasV = true
-			if f, ok := v.Double(); ok && f != math.Trunc(f) {
+			if n, exact := v.AsInt64(); !exact || n != int64(int32(n)) {
 				return nil, s.bad(srverr.BadValue, "Index version must be representable as a 32-bit integer, but got %s", bsontext.Value(v))
 			}
 			if s.version != 1 && s.version != 2 {
@@ -114,14 +129,15 @@ func (r *Request) parseIndex(doc bson.Raw) (*indexSpec, error) {
 			o.NoExpr, o.NoText = true, true
 			var err error
 			if s.partial, err = query.ParseFilter(filter, o); err != nil {
-				return nil, srverr.From(err).Prefix("Error in specification " + bsontext.Document(s.doc) + " :: caused by :: ")
+				return nil, s.within(srverr.From(err), s.doc)
 			}
 		case "wildcardProjection":
 			if err := s.checkWildcardProjection(r, v); err != nil {
 				return nil, err
 			}
 		default:
-			if !indexFields[k] && !r.Body.Lookup("ignoreUnknownIndexOptions").AsBool() {
+			since, bounded := indexFieldsSince[k]
+			if (!indexFields[k] || bounded && !r.Node.cfg.Version.AtLeastPatch(since)) && !r.Body.Lookup("ignoreUnknownIndexOptions").AsBool() {
 				return nil, s.bad(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", k, bsontext.Document(doc))
 			}
 		}
@@ -143,6 +159,14 @@ func (r *Request) parseIndex(doc bson.Raw) (*indexSpec, error) {
 	if err := s.checkTTL(); err != nil {
 		return nil, err
 	}
+	if v := doc.Lookup("storageEngine"); !v.IsZero() {
+		switch options, ok := v.Document(); {
+		case !ok:
+			return nil, s.badLater(srverr.CannotCreateIndex, "\"storageEngine\" options must be a document if present")
+		case options.IsEmpty():
+			return nil, s.badLater(srverr.CannotCreateIndex, "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.")
+		}
+	}
 	return s, s.checkPlugin()
 }
 
@@ -161,7 +185,7 @@ func (s *indexSpec) parseKey() error {
 		switch {
 		case v.IsNumber():
 			n := numberSign(v)
-			if f, ok := v.Double(); ok && math.IsNaN(f) {
+			if isNaN(v) {
 				return s.bad(srverr.CannotCreateIndex, "Values in the index key pattern cannot be NaN.")
 			}
 			if n == 0 {
@@ -219,6 +243,15 @@ func (s *indexSpec) parseKey() error {
 	return nil
 }
 
+// isNaN reports whether a number is none.
+func isNaN(v bson.RawValue) bool {
+	if d, ok := v.Decimal128(); ok {
+		return d.String() == "NaN"
+	}
+	f, ok := v.Double()
+	return ok && math.IsNaN(f)
+}
+
 // numberSign returns -1, 0 or 1.
 func numberSign(v bson.RawValue) int {
 	zero := bson.RawValue{Type: bson.TypeInt32, Value: []byte{0, 0, 0, 0}}
@@ -228,7 +261,7 @@ func numberSign(v bson.RawValue) int {
 func (s *indexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
 	doc, ok := v.Document()
 	switch {
-	case !ok:
+	case !ok && s.plugin == "wildcard":
 		return s.bad(srverr.TypeMismatch, "The field 'wildcardProjection' must be a non-empty object, but got %s", bsontext.TypeName(v.Type))
 	case s.plugin != "wildcard":
 		return s.bad(srverr.BadValue, "The field 'wildcardProjection' is only allowed in an 'wildcard' index")
@@ -238,7 +271,7 @@ func (s *indexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
 		return s.bad(srverr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
 	}
 	if _, err := query.ParseProjection(doc, nil, r.queryOptions(nil)); err != nil {
-		return srverr.From(err).Prefix("Error in specification " + bsontext.Document(s.doc) + " :: caused by :: Failed to parse: wildcardProjection :: caused by :: ")
+		return s.within(srverr.From(err).Prefix("Failed to parse: wildcardProjection :: caused by :: "), s.doc)
 	}
 	return nil
 }
@@ -289,11 +322,15 @@ func (s *indexSpec) checkPlugin() error {
 	if spec, ok := s.doc.Lookup("collation").Document(); ok {
 		var err error
 		if s.collation, err = query.ParseCollation(spec); err != nil {
+			if s.alone {
+				return err
+			}
 			return srverr.From(err).Prefix("failed to add collation information to index spec for index creation: " + bsontext.Document(s.withVersion()) + " :: caused by :: ")
 		}
 	}
 	switch {
 	case s.name == "":
+		s.alone = false // this is found when the index is built
 		return s.badLater(srverr.CannotCreateIndex, "index name cannot be empty")
 	case s.plugin == "wildcard" && has("sparse"):
 		return s.badLater(srverr.CannotCreateIndex, "Index type 'wildcard' does not support the sparse option")

@@ -110,6 +110,9 @@ func checkWritable(ns string) error {
 	if strings.HasSuffix(ns, ".system.profile") {
 		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
 	}
+	if _, name := splitNS(ns); strings.Contains(name, ".system.") {
+		return srverr.New(srverr.BadValue, "cannot write to '%s'", ns)
+	}
 	return checkCreatable(ns)
 }
 

@@ -68,6 +68,7 @@ type Node struct {
 	started   time.Time
 
 	router   router // of a mongos
+	profiler profiler
 	faults   failpoint.Node
 	net      netFault
 	faulty   atomic.Bool // net has anything in it

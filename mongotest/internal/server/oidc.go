@@ -14,7 +14,7 @@ const mechOIDC = "MONGODB-OIDC"
 // provider.
 func (r *Request) oidcStart(payload []byte, dst []byte) ([]byte, error) {
 	if r.Node.cfg.OIDC == nil {
-		return dst, errMechanism(mechOIDC)
+		return dst, r.errMechanism(mechOIDC)
 	}
 	step := bson.Raw(payload)
 	if step.Validate() != nil {

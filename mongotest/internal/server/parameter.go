@@ -38,7 +38,6 @@ var parameters = map[string]bson.RawValue{
 	"allowRolesFromX509Certificates":               bsondoc.BoolValue(true),
 	"scramIterationCount":                          int32Value(10000),
 	"scramSHA256IterationCount":                    int32Value(15000),
-	"opensslCipherConfig":                          bsondoc.StringValue(""),
 	"clusterAuthMode":                              bsondoc.StringValue("undefined"),
 	"sslMode":                                      bsondoc.StringValue("disabled"),
 	"tlsMode":                                      bsondoc.StringValue("disabled"),

@@ -177,6 +177,9 @@ func (r *Request) writable(tx *store.Tx, ns string, make bool) (*store.Coll, err
 // createImplicitly makes a collection because something is to be written to it.
 func (r *Request) createImplicitly(tx *store.Tx, ns string) (*store.Coll, error) {
 	db, _ := splitNS(ns)
+	if strings.IndexByte(db, '$') >= 0 {
+		return nil, srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", ns)
+	}
 	if err := checkDatabaseCase(tx.State(), db); err != nil {
 		return nil, err
 	}
@@ -198,9 +201,11 @@ func checkDatabaseCase(st *store.State, db string) error {
 }
 
 // idIndexSpec returns the _id index's entry in listIndexes.
-func idIndexSpec(collation bson.Raw) bson.Raw {
+func idIndexSpec(collation bson.Raw) bson.Raw { return idIndexOf(2, collation) }
+
+func idIndexOf(version int32, collation bson.Raw) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
-	doc = bson.AppendInt32(doc, "v", 2)
+	doc = bson.AppendInt32(doc, "v", version)
 	key, doc := bson.BeginDocumentElement(doc, "key")
 	doc = bson.EndDocument(bson.AppendInt32(doc, "_id", 1), key)
 	doc = bson.AppendString(doc, "name", "_id_")

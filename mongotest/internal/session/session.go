@@ -193,7 +193,7 @@ func ParseID(doc bson.Raw, context string, needUID bool) (ID, error) {
 			return id, srverr.New(40413, "BSON field '%s' is a duplicate field", field)
 		}
 		seen[string([]byte(k))] = true
-		if v.Type == bson.TypeNull && (k == "id" || k == "uid") {
+		if (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) && (k == "id" || k == "uid") {
 			continue
 		}
 		switch k {

@@ -1,0 +1,260 @@
+package server
+
+import (
+	"crypto/md5"
+	"crypto/tls"
+	"encoding/hex"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/sharding"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// Commands that servers have for their own tests and for each other. Clients see little more of them than that they exist.
+
+func init() {
+	mongod := []Role{Standalone, Member}
+	register(&Command{Name: "echo", NoAuth: true, Where: Anywhere, Run: runEcho})
+	register(&Command{Name: "whatsmysni", AdminOnly: true, NoAuth: true, Where: Anywhere, Run: runSNI})
+	register(&Command{Name: "sleep", AdminOnly: true, Where: Anywhere, Run: runSleep})
+	register(&Command{Name: "captrunc", Roles: mongod, WriteConcern: true, Run: runCapTrunc})
+	register(&Command{Name: "stageDebug", Roles: mongod, Until: release.At(5, 0, 0), Run: runStageDebug})
+	register(&Command{Name: "splitVector", Roles: mongod, Where: Anywhere, Run: runSplitVector})
+	register(&Command{Name: "filemd5", Where: OptIn, Run: runFileMD5})
+	register(&Command{Name: "_hashBSONElement", Where: Anywhere, Run: runHashElement})
+	register(&Command{Name: "startRecordingTraffic", Where: Anywhere, Parse: parseRecording, Run: runNothing})
+	register(&Command{Name: "stopRecordingTraffic", Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
+		return dst, srverr.New(srverr.BadValue, "Traffic recording not active")
+	}})
+	register(&Command{Name: "prepareTransaction", AdminOnly: true, Roles: mongod, WriteConcern: true, Txn: TxnOK, Run: runNoReplication})
+	register(&Command{Name: "coordinateCommitTransaction", AdminOnly: true, Roles: mongod, WriteConcern: true, Txn: TxnEnds, Run: runNoReplication})
+	register(&Command{Name: "internalRenameIfOptionsAndIndexesMatch", AdminOnly: true, Roles: mongod, WriteConcern: true, Run: runInternalRename})
+	register(&Command{Name: "voteCommitIndexBuild", AdminOnly: true, Roles: mongod, Run: runVoteIndexBuild})
+	for _, name := range []string{"cleanupOrphaned", "_recvChunkStart", "_recvChunkStatus", "_recvChunkCommit", "_recvChunkAbort", "_transferMods",
+		"_migrateClone", "_getNextSessionMods", "_shardsvrCloneCatalogData", "_shardsvrDropCollection", "_shardsvrMovePrimary",
+		"_shardsvrShardCollection", "checkShardingIndex", "setShardVersion", "unsetSharding"} {
+		register(&Command{Name: name, AdminOnly: name != "checkShardingIndex", Roles: mongod, Where: Anywhere, Run: runNoShard})
+	}
+	for _, name := range []string{"_configsvrAddShard", "_configsvrAddShardToZone", "_configsvrBalancerStart", "_configsvrBalancerStatus", "_configsvrBalancerStop",
+		"_configsvrCommitChunkMerge", "_configsvrCommitChunkMigration", "_configsvrCommitChunkSplit", "_configsvrCreateCollection",
+		"_configsvrCreateDatabase", "_configsvrDropCollection", "_configsvrDropDatabase", "_configsvrEnableSharding", "_configsvrMoveChunk",
+		"_configsvrMovePrimary", "_configsvrRemoveShard", "_configsvrRemoveShardFromZone", "_configsvrShardCollection",
+		"_configsvrUpdateZoneKeyRange"} {
+		register(&Command{Name: name, AdminOnly: true, Roles: mongod, Run: func(r *Request, dst []byte) ([]byte, error) {
+			return dst, srverr.New(srverr.IllegalOperation, "%s can only be run on config servers", r.Cmd.Name)
+		}})
+	}
+	register(&Command{Name: "splitChunk", AdminOnly: true, Roles: mongod, Where: Anywhere, Run: runNoShard})
+	register(&Command{Name: "shardingState", AdminOnly: true, Roles: mongod, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
+		return bson.AppendBool(dst, "enabled", false), nil
+	}})
+}
+
+func runEcho(r *Request, dst []byte) ([]byte, error) {
+	return bson.AppendDocument(dst, "echo", r.Body), nil
+}
+
+// runSNI tells the name that the client gave when it began its TLS session.
+func runSNI(r *Request, dst []byte) ([]byte, error) {
+	r.okInt = true
+	if tc, ok := r.Conn.nc.(*tls.Conn); ok && tc.ConnectionState().ServerName != "" {
+		return bson.AppendString(dst, "sni", tc.ConnectionState().ServerName), nil
+	}
+	return bson.AppendBool(dst, "sni", false), nil
+}
+
+func runSleep(r *Request, dst []byte) ([]byte, error) {
+	ms := int64(10_000)
+	for _, f := range []struct {
+		name string
+		unit int64
+	}{{"seconds", 1000}, {"secs", 1000}, {"millis", 1}} {
+		if v := r.Body.Lookup(f.name); !v.IsZero() {
+			n, _ := arg.Number(v)
+			ms = n * f.unit
+		}
+	}
+	if ms <= 0 {
+		return dst, nil
+	}
+	_, err := r.Wait(nil, time.Duration(ms)*time.Millisecond)
+	return dst, err
+}
+
+// runCapTrunc removes the newest documents of a capped collection.
+func runCapTrunc(r *Request, dst []byte) ([]byte, error) {
+	ns, err := r.collection(srverr.InvalidNamespace)
+	if err != nil {
+		return dst, err
+	}
+	n, _ := arg.Number(r.Body.Lookup("n"))
+	if r.Body.Lookup("inc").AsBool() {
+		n++
+	}
+	if n <= 0 {
+		return dst, srverr.New(srverr.BadValue, "n must be a positive integer")
+	}
+	return dst, r.write(func(tx *store.Tx) error {
+		c := tx.Coll(ns)
+		switch {
+		case c == nil:
+			return srverr.New(srverr.NamespaceNotFound, "collection %s does not exist", ns)
+		case c.View:
+			return srverr.New(srverr.CommandNotSupportedOnView, "captrunc is not supported on views: %s", ns)
+		case !c.Capped:
+			return srverr.New(srverr.IllegalOperation, "collection %s is not capped", ns)
+		case n > c.Count():
+			return srverr.New(srverr.IllegalOperation, "captrunc would remove all of %s", ns)
+		}
+		for range n {
+			rid, doc, ok := store.NewScan(c, true, nil).Next()
+			if !ok {
+				break
+			}
+			var err error
+			if c, err = tx.Delete(c, rid, doc); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// runStageDebug fails as it does for anything but the stages of the server's own tests.
+func runStageDebug(_ *Request, dst []byte) ([]byte, error) { return dst, &srverr.Error{} }
+
+func runSplitVector(r *Request, dst []byte) ([]byte, error) {
+	_, ns, err := r.shardedNS()
+	if err != nil {
+		return dst, err
+	}
+	pattern, _ := r.Body.Lookup("keyPattern").Document()
+	if pattern == nil || pattern.IsEmpty() {
+		return dst, &srverr.Error{Msg: "no key pattern found in splitVector"}
+	}
+	st, err := r.snapshot()
+	if err != nil {
+		return dst, err
+	}
+	c := st.Coll(ns)
+	if c == nil {
+		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")
+	}
+	if _, ok := rangeIndex(c, pattern); !ok {
+		return dst, srverr.New(srverr.IndexNotFound, "couldn't find index over splitting key %s", bsontext.Document(pattern))
+	}
+	return bsondoc.AppendDocuments(dst, "splitKeys", nil), nil
+}
+
+// runFileMD5 answers with the digest of a GridFS file's chunks.
+func runFileMD5(r *Request, dst []byte) ([]byte, error) {
+	root := "fs"
+	if v := r.Body.Lookup("root"); !v.IsZero() {
+		var ok bool
+		if root, ok = v.StringValue(); !ok {
+			return dst, srverr.New(srverr.InvalidNamespace, "'root' must be of type String")
+		}
+	}
+	ns := r.DB + "." + root + ".chunks"
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return dst, err
+	}
+	sum, chunks := md5.New(), int32(0)
+	if c := st.Coll(ns); c != nil {
+		found := map[int64][]byte{}
+		for s := store.NewScan(c, false, nil); ; {
+			if err := r.Check(); err != nil {
+				return dst, err
+			}
+			_, doc, ok := s.Next()
+			if !ok {
+				break
+			}
+			if id := doc.Lookup("files_id"); bson.Compare(id, r.Arg()) == 0 {
+				n, _ := arg.Number(doc.Lookup("n"))
+				data, _ := doc.Lookup("data").Binary()
+				found[n] = data.Data
+			}
+		}
+		for ; ; chunks++ {
+			data, ok := found[int64(chunks)]
+			if !ok {
+				break
+			}
+			sum.Write(data)
+		}
+	}
+	dst = bson.AppendInt32(dst, "numChunks", chunks)
+	return bson.AppendString(dst, "md5", hex.EncodeToString(sum.Sum(nil))), nil
+}
+
+// runHashElement answers with the hash that hashed indexes have of a value.
+func runHashElement(r *Request, dst []byte) ([]byte, error) {
+	key := r.Body.Lookup("key")
+	if key.IsZero() {
+		key = r.Arg()
+	}
+	seed, _ := arg.Number(r.Body.Lookup("seed"))
+	dst = bson.AppendRawValue(dst, "key", key)
+	dst = bson.AppendInt32(dst, "seed", int32(seed))
+	return bson.AppendInt64(dst, "out", sharding.HashValue(key)), nil
+}
+
+var recordingStruct = &idlStruct{name: "startRecordingTraffic", required: []string{"filename"}, fields: map[string]idlField{
+	"filename": {kind: idlString}, "bufferSize": {kind: idlLong}, "maxFileSize": {kind: idlLong},
+}}
+
+func parseRecording(r *Request) error {
+	return recordingStruct.parseCommand(r, func(string, bson.RawValue) error { return nil })
+}
+
+// runNoReplication refuses what only members of a replica set can do, and what clients cannot ask of these.
+func runNoReplication(r *Request, dst []byte) ([]byte, error) {
+	if r.Node.role == Standalone {
+		return dst, srverr.New(srverr.ReadConcernMajorityNotEnabled, "'%s' is not supported on standalone nodes.", r.Cmd.Name)
+	}
+	return dst, srverr.New(srverr.CommandNotSupported, "'%s' is only for the members of a sharded cluster", r.Cmd.Name)
+}
+
+// runInternalRename is renameCollection with dropTarget for the server's own use.
+func runInternalRename(r *Request, dst []byte) ([]byte, error) {
+	from, err := arg.ExtractString(r.Body, "from")
+	if err != nil {
+		return dst, err
+	}
+	to, err := arg.ExtractString(r.Body, "to")
+	if err != nil {
+		return dst, err
+	}
+	return dst, r.write(func(tx *store.Tx) error {
+		c := tx.Coll(from)
+		if c == nil {
+			return srverr.New(srverr.NamespaceNotFound, "Source collection %s does not exist", from)
+		}
+		if old := tx.Coll(to); old != nil {
+			if err := tx.Drop(old); err != nil {
+				return err
+			}
+		}
+		return tx.Rename(c, to)
+	})
+}
+
+func runVoteIndexBuild(r *Request, dst []byte) ([]byte, error) {
+	if err := r.replicated(); err != nil {
+		return dst, err
+	}
+	return dst, srverr.New(srverr.NamespaceNotFound, "no such index build")
+}
+
+// runNoShard refuses what only shards do for each other.
+func runNoShard(r *Request, dst []byte) ([]byte, error) {
+	return dst, srverr.New(srverr.NoShardingEnabled, "Cannot accept sharding commands if not started with --shardsvr")
+}
