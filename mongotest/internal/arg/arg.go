@@ -56,6 +56,9 @@ func CastNumber(v bson.RawValue) int64 {
 		return math.MinInt64
 	}
 	n, _ := Number(v)
+	if d, ok := v.Decimal128(); ok && (n == math.MaxInt64 || d.String() == "NaN") {
+		return math.MinInt64
+	}
 	return n
 }
 

@@ -78,14 +78,14 @@ func (r *Request) parseArgs() error {
 		case "lsid":
 			r.lsid = v
 		case "txnNumber":
-			if v.Type == bson.TypeNull {
+			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
 				continue
 			}
 			if r.txnNumber, r.hasTxnNumber = v.Int64(); !r.hasTxnNumber {
 				return arg.WrongType("OperationSessionInfo.txnNumber", v.Type, "long")
 			}
 		case "autocommit", "startTransaction":
-			if v.Type == bson.TypeNull {
+			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
 				continue
 			}
 			b, ok := v.Boolean()
@@ -101,6 +101,10 @@ func (r *Request) parseArgs() error {
 			r.clusterTime = v
 		case "$readPreference":
 			r.readPreference = v
+		case "$queryOptions":
+			if v.Type != bson.TypeEmbeddedDocument {
+				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type object.", bsontext.Element(k, v), k)
+			}
 		case "readConcern":
 			r.readConcern = v
 		case "writeConcern":
@@ -203,7 +207,7 @@ func (r *Request) checkPrimary() error {
 func (r *Request) sessionArgs() error {
 	invalid := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
 	var id session.ID
-	has := !r.lsid.IsZero() && r.lsid.Type != bson.TypeNull
+	has := !r.lsid.IsZero() && r.lsid.Type != bson.TypeNull && r.lsid.Type != bson.TypeUndefined
 	if has {
 		if r.lsid.Type != bson.TypeEmbeddedDocument {
 			return arg.WrongType("OperationSessionInfo.lsid", r.lsid.Type, "object")

@@ -111,8 +111,8 @@ func (q *aggregateSpec) parse(r *Request) error {
 	if !q.hasCursor && !q.explain && body.Lookup("explain").IsZero() {
 		return srverr.New(srverr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	}
-	if q.explain && !r.writeConcern.IsZero() {
-		return srverr.New(srverr.FailedToParse, "Aggregation explain does not support the 'writeConcern' option")
+	if q.explain && !body.Lookup("writeConcern").IsZero() {
+		return srverr.New(srverr.FailedToParse, "Aggregation explain does not support the'writeConcern' option") // sic
 	}
 	if !body.Lookup("needsMerge").IsZero() && body.Lookup("fromMongos").IsZero() {
 		return srverr.New(srverr.FailedToParse, "Cannot specify 'needsMerge' without 'fromMongos'")
@@ -168,6 +168,9 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument {
 			return not("an object")
 		}
+		if k == "writeConcern" && bson.Raw(v.Value).IsEmpty() {
+			return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
+		}
 		return q.set(r, k, v)
 	case "maxTimeMS":
 		_, err := parseMaxTimeMS(v)
@@ -177,9 +180,10 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 			return srverr.New(10065, "invalid parameter: expected an object (%s)", k)
 		}
 		if k == "runtimeConstants" {
-			return r.checkRuntimeConstants(v.Value)
+			return r.checkRuntimeConstants("internalRuntimeConstants", v.Value)
 		}
 		return exchangeStruct.parse(r, v.Value, func(string, bson.RawValue) error { return nil })
+	case "mergeByPBRT": // of servers before 5.0
 	default:
 		if !r.generic(k) {
 			return srverr.New(srverr.FailedToParse, "unrecognized field '%s'", k)

@@ -371,14 +371,12 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 			}
 			raw = setOption(raw, "validator", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.validator}, m.validator.IsEmpty())
 		}
-		if raw.Lookup("validator").Type != 0 || m.level != "" || m.action != "" {
-			for _, f := range []struct{ name, value, byDefault string }{{"validationLevel", m.level, "strict"}, {"validationAction", m.action, "error"}} {
-				if f.value == "" && raw.Lookup(f.name).Type == 0 {
-					f.value = f.byDefault
-				}
-				if f.value != "" {
-					raw = setOption(raw, f.name, text(f.value), false)
-				}
+		for _, f := range []struct{ name, value, byDefault string }{{"validationLevel", m.level, "strict"}, {"validationAction", m.action, "error"}} {
+			if f.value == "" && raw.Lookup(f.name).Type == 0 {
+				f.value = f.byDefault
+			}
+			if f.value != "" {
+				raw = setOption(raw, f.name, text(f.value), false)
 			}
 		}
 		validator, _ := raw.Lookup("validator").Document()

@@ -136,8 +136,14 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.CommandNotFound, "Explain failed due to unknown command: %s", name)
 	}
 	read := explainers[inner.Cmd.Name]
+	if inner.Cmd.Name == "explain" {
+		return dst, srverr.New(srverr.IllegalOperation, "Explain cannot explain itself.")
+	}
 	if read == nil {
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot explain cmd: %s", name)
+	}
+	if db, ok := cmd.Lookup("$db").StringValue(); ok && db != r.DB {
+		return dst, srverr.New(srverr.InvalidNamespace, "Mismatched $db in explain command. Expected %s but got %s", r.DB, db)
 	}
 	inner.Body, inner.Sequences, inner.Name = explainedBody(cmd, r.DB), nil, name
 	e, err := read(&inner)

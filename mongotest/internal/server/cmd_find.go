@@ -32,6 +32,8 @@ type findSpec struct {
 	returnKey, showRecordID, resumeToken, back bool
 	disk                                       bool // allowDiskUse
 	readOnce, oplogReplay, partial, ntoreturn  bool
+	hasLimit                                   bool
+	returns                                    int64 // ntoreturn: a limit, or 0 for an empty first batch
 	resumeAfter                                bson.Raw
 	natural                                    bool
 }
@@ -127,6 +129,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			number(&q.skip)
 		case "limit":
 			number(&q.limit)
+			q.hasLimit = true
 		case "batchSize":
 			number(&q.batchSize)
 			if err == nil && q.batchSize < 0 {
@@ -137,7 +140,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			if number(&n); err == nil && n < 0 {
 				err = q.negative("NToReturn", n)
 			}
-			q.limit, q.ntoreturn = n, true
+			q.returns, q.ntoreturn = n, true
 		case "singleBatch":
 			boolean(&q.single)
 		case "tailable":
@@ -183,7 +186,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			}
 			var constants bson.Raw
 			if object(&constants); err == nil {
-				err = r.checkRuntimeConstants(constants)
+				err = r.checkRuntimeConstants("runtimeConstants", constants)
 			}
 		case "$_requestResumeToken":
 			boolean(&q.resumeToken)
@@ -255,8 +258,15 @@ func (q *findSpec) check() error {
 		return q.negative("Skip", q.skip)
 	case q.limit < 0:
 		return q.negative("Limit", q.limit)
+	case q.ntoreturn && (q.hasLimit || q.batchSize >= 0):
+		return srverr.New(srverr.BadValue, "'limit' or 'batchSize' fields can not be set with 'ntoreturn' field.")
 	case q.awaitData && !q.tailable:
 		return srverr.New(srverr.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	}
+	if q.ntoreturn && q.returns == 0 {
+		q.batchSize = 0
+	} else if q.ntoreturn {
+		q.limit = q.returns
 	}
 	var err error
 	if q.natural, q.back, err = query.Natural(q.sort); err != nil {

@@ -94,10 +94,24 @@ func (q *findAndModifySpec) parse(r *Request) error {
 			}
 			q.op.hint, err = hintArg(v)
 		case "collation":
+			if v.Type != bson.TypeEmbeddedDocument && !idl {
+				return arg.NotA(k, "object", v)
+			}
 			q.op.collation, err = arg.Object("findAndModify.collation", v)
+		case "writeConcern":
+			if doc, ok := v.Document(); ok && doc.IsEmpty() && !idl {
+				return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
+			}
 		case "arrayFilters":
 			if v.Type != bson.TypeArray && !idl {
 				return srverr.New(srverr.TypeMismatch, "\"arrayFilters\" had the wrong type. Expected array, found %s", bsontext.TypeName(v.Type))
+			}
+			if !idl {
+				for e := range bson.Raw(v.Value).Values() {
+					if e.Type != bson.TypeEmbeddedDocument {
+						return srverr.New(srverr.TypeMismatch, "Each array filter must be an object, found %s", bsontext.TypeName(e.Type))
+					}
+				}
 			}
 			q.op.arrayFilters, err = arg.Documents(k, v)
 			if q.op.arrayFilters == nil {
@@ -200,7 +214,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 	if q.returnNew {
 		value = res.new
 	}
-	if res.n > 0 {
+	if res.modified > 0 || res.upserted.Type != 0 || q.remove && res.n > 0 {
 		r.remember(q.stmt, w)
 	} else {
 		r.NoWrite = false

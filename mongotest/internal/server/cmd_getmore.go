@@ -58,7 +58,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 				}
 				return srverr.New(srverr.TypeMismatch, "Field 'batchSize' must be a number in: %s", bsontext.Document(r.Body))
 			}
-			q.batchSize, _ = arg.Number(v)
+			q.batchSize = arg.CastNumber(v)
 			if q.batchSize < 0 && idl {
 				return srverr.New(srverr.BadValue, "BSON field 'batchSize' value must be >= 0, actual value '%d'", q.batchSize)
 			}
@@ -80,6 +80,9 @@ func (q *getMoreSpec) parse(r *Request) error {
 			if v.Type != bson.TypeEmbeddedDocument {
 				return srverr.New(srverr.TypeMismatch, "\"lastKnownCommittedOpTime\" had the wrong type. Expected object, found %s", bsontext.TypeName(v.Type))
 			}
+			if err := checkOpTime(r.Body, k); err != nil {
+				return err
+			}
 		default:
 			if !r.generic(k) {
 				if idl {
@@ -96,8 +99,8 @@ func (q *getMoreSpec) parse(r *Request) error {
 		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
 	case !hasColl:
 		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
-	case q.coll == "":
-		return srverr.New(srverr.InvalidNamespace, "Invalid namespace for getMore: %s.", r.DB)
+	case q.coll == "" || r.DB == "":
+		return srverr.New(srverr.InvalidNamespace, "Invalid namespace for getMore: %s.%s", r.DB, q.coll)
 	case q.id == 0 && !idl:
 		return srverr.New(srverr.BadValue, "Cursor id for getMore must be non-zero")
 	case hasBatch && q.batchSize <= 0 && !idl:

@@ -55,6 +55,9 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 	for i := range ops {
 		stmt := w.statement(i)
 		res, retried, err := r.recallUpdate(stmt)
+		if retried && err != nil {
+			return dst, err
+		}
 		if !retried {
 			if err = r.checkRetryableUpdate(&ops[i]); err == nil {
 				res, err = ops[i].run(r, ns, r.storeStatement(stmt))

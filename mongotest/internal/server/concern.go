@@ -98,7 +98,10 @@ func (r *Request) readWriteConcern() error {
 			wc.Wtimeout = min(max(wc.Wtimeout, 0), math.MaxInt32)
 		case "wElectionId", "wOpTime", "getLastError":
 		case "provenance":
-			s, _ := v.StringValue()
+			s, ok := v.StringValue()
+			if !ok {
+				return arg.WrongType("WriteConcernOptions::parse.provenance", v.Type, "string")
+			}
 			if !provenances[s] {
 				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'WriteConcernOptions::parse.provenance' is not a valid value.", s)
 			}
@@ -239,7 +242,10 @@ func (r *Request) parseReadConcern() error {
 			}
 			rc.at, hasAt = ts, true
 		case "provenance":
-			s, _ := v.StringValue()
+			s, ok := v.StringValue()
+			if !ok {
+				return arg.WrongType("ReadConcernArgs::parse.provenance", v.Type, "string")
+			}
 			if !provenances[s] {
 				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'ReadConcernArgs::parse.provenance' is not a valid value.", s)
 			}

@@ -295,9 +295,13 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 			}
 			return dst, err
 		}
-		if err := r.systemCollection(); err != nil {
+		refused := r.systemCollection()
+		if refused == nil {
+			refused = r.checkTxnConcern()
+		}
+		if refused != nil {
 			r.failTxn()
-			return dst, err
+			return dst, refused
 		}
 		defer func() {
 			if err != nil || r.spoilt {

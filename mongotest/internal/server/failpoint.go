@@ -122,6 +122,27 @@ func (r *Request) failCommand() error {
 	return nil
 }
 
+// failSessionLookup lets failCommand fail the find by which a member of an old server reads what it has written down of a session
+// that it sees for the first time.
+func (r *Request) failSessionLookup() error {
+	if r.Node.cfg.Version.AtLeast(5, 0) || r.Node.role != Member {
+		return nil
+	}
+	inner := *r
+	inner.Cmd, inner.Name, inner.DB = table["find"], "find", "config"
+	inner.Body = bsondoc.Build(func(d *bsondoc.Builder) { d.Str("find", "transactions") })
+	code := int32(0)
+	_, ok := r.Node.fire("failCommand", func(data bson.Raw) bool {
+		n, exact := data.Lookup("errorCode").AsInt64()
+		code = int32(n)
+		return exact && inner.failCommandMatches(data)
+	})
+	if !ok {
+		return nil
+	}
+	return srverr.New(code, "Failing command due to 'failCommand' failpoint")
+}
+
 // needsExtraInfo are the codes whose errors carry more than a message, so that a fail point cannot make them.
 var needsExtraInfo = map[int32]bool{
 	srverr.DuplicateKey: true, srverr.StaleConfig: true, srverr.StaleDbVersion: true,

@@ -285,6 +285,8 @@ var runtimeConstants = &idlStruct{name: "internalRuntimeConstants", required: []
 	"localNow": {kind: idlDate}, "clusterTime": {kind: idlTimestamp}, "jsScope": {kind: idlObject}, "isMapReduce": {kind: idlBool},
 }}
 
-func (r *Request) checkRuntimeConstants(doc bson.Raw) error {
-	return runtimeConstants.parse(r, doc, func(string, bson.RawValue) error { return nil })
+func (r *Request) checkRuntimeConstants(name string, doc bson.Raw) error {
+	constants := *runtimeConstants
+	constants.name = name
+	return constants.parse(r, doc, func(string, bson.RawValue) error { return nil })
 }

@@ -20,12 +20,15 @@ var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 	},
 	"$audit": func(r *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument {
+			if !r.Node.cfg.Version.AtLeast(5, 0) {
+				return nil
+			}
 			return arg.WrongType("$audit", v.Type, "object")
 		}
 		return auditStruct.parse(r, v.Value, func(string, bson.RawValue) error { return nil })
 	},
 	"$client": func(_ *Request, v bson.RawValue) error {
-		if v.Type != bson.TypeEmbeddedDocument {
+		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 			return srverr.New(srverr.TypeMismatch, "The client metadata document must be a document")
 		}
 		_, err := checkMetadata(v.Value)
@@ -105,7 +108,7 @@ func (r *Request) metadata() error {
 			return err
 		}
 	}
-	if r.clusterTime.IsZero() || r.Node.role == Standalone {
+	if r.clusterTime.IsZero() {
 		return nil
 	}
 	return r.gossip()
@@ -114,7 +117,7 @@ func (r *Request) metadata() error {
 // gossip takes over the client's $clusterTime.
 func (r *Request) gossip() error {
 	v := r.clusterTime
-	if v.Type != bson.TypeEmbeddedDocument {
+	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 		return srverr.New(10065, "invalid parameter: expected an object ($clusterTime)")
 	}
 	missing := func(name string) error {
@@ -151,6 +154,9 @@ func (r *Request) gossip() error {
 		return srverr.New(srverr.TypeMismatch, "Expected field \"keyId\" to have numeric type, but found %s", bsontext.TypeName(key.Type))
 	case len(hash.Value) != 25:
 		return srverr.New(srverr.UnsupportedFormat, "Unsupported SHA1Block hash length: %d", len(hash.Value)-5)
+	}
+	if r.Node.role == Standalone {
+		return nil
 	}
 	limit := r.Node.data.Clock.Now().Unix() + r.Node.intParameter("maxAcceptableLogicalClockDriftSecs")
 	if int64(ts.T) > limit {

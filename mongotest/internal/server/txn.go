@@ -55,6 +55,11 @@ func (r *Request) checkOut() error {
 		}
 		return srverr.New(srverr.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", r.txnNumber, s.ID, st.TxnNumber)
 	}
+	if st.TxnNumber < 0 {
+		if err := r.failSessionLookup(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case r.autocommit == nil:
 		return r.beginRetryable(st)
@@ -109,7 +114,7 @@ func (r *Request) beginTxn(st *session.State) error {
 		return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run killCursors as the first operation in a multi-document transaction.")
 	}
 	r.Session.Abort()
-	t := &session.Txn{Number: r.txnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at}
+	t := &session.Txn{Number: r.txnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at, Level: r.rc.level}
 	*st = session.State{TxnNumber: r.txnNumber, Phase: session.TxnInProgress, Txn: t}
 	if begin := r.Node.data.Begin; begin != nil {
 		t.Store = begin(r, t)
@@ -136,6 +141,14 @@ func (r *Request) continueTxn(st *session.State) error {
 	}
 	r.Txn = st.Txn
 	return nil
+}
+
+// checkTxnConcern refuses commands that go only with read concern local in a transaction with another one.
+func (r *Request) checkTxnConcern() error {
+	if r.Txn == nil || r.Cmd.Name != "create" && r.Cmd.Name != "createIndexes" || r.Txn.Level == "" || r.Txn.Level == "local" {
+		return nil
+	}
+	return srverr.New(srverr.InvalidOptions, "Command %s does not support this transaction's { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name, r.Txn.Level)
 }
 
 // systemCollection refuses system collections in a transaction.

@@ -68,6 +68,14 @@ func (w *writeSpec) set(k string, v bson.RawValue) {
 	}
 }
 
+// check checks what a field must have inside.
+func (w *writeSpec) check(r *Request, t *idlStruct, k string, v bson.RawValue) error {
+	if k == "runtimeConstants" {
+		return r.checkRuntimeConstants(t.path(k), v.Value)
+	}
+	return nil
+}
+
 // parseWrite reads a write command into the request. operations are told the field that the statements are in.
 func parseWrite(t *idlStruct, operations func(r *Request, w *writeSpec, field string, v bson.RawValue) error) func(r *Request) error {
 	field := t.required[0]
@@ -77,7 +85,7 @@ func parseWrite(t *idlStruct, operations func(r *Request, w *writeSpec, field st
 		err := t.parseCommand(r, func(k string, v bson.RawValue) error {
 			if k != field {
 				w.set(k, v)
-				return nil
+				return w.check(r, t, k, v)
 			}
 			err := operations(r, w, k, v)
 			count = len(w.docs) + len(w.updates) + len(w.deletes)

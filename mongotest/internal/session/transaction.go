@@ -21,6 +21,8 @@ type Txn struct {
 	Store  StoreTxn
 	// ReadTime is the time of the snapshot that the transaction reads; zero: the newest when its first command began.
 	ReadTime bson.Timestamp
+	// Level is the read concern's level; empty: none was given.
+	Level string
 
 	Session  *Session
 	Api      string // the Stable API's parameters of its first command
