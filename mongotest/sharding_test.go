@@ -229,3 +229,36 @@ func TestRecoveryToken(t *testing.T) {
 		t.Errorf("the transaction wrote %s", got)
 	}
 }
+
+// Ranges of zones are kept, and replaced when they are set again.
+func TestZoneRanges(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	do := func(cmd ...bson.E) bson.Raw {
+		return run(t, c, append(bson.D(cmd), bson.E{Key: "$db", Value: "admin"}))
+	}
+	zoneRange := func(zone any) bson.Raw {
+		return do(bson.E{Key: "updateZoneKeyRange", Value: "db.c"}, bson.E{Key: "min", Value: bson.D{{Key: "x", Value: 0}}},
+			bson.E{Key: "max", Value: bson.D{{Key: "x", Value: 9}}}, bson.E{Key: "zone", Value: zone})
+	}
+	if r := zoneRange("near"); errorCode(r) != 177 {
+		t.Errorf("a range of a zone that no shard is in: %v", r)
+	}
+	for _, zone := range []string{"near", "far"} {
+		ok(t, do(bson.E{Key: "addShardToZone", Value: "sh1"}, bson.E{Key: "zone", Value: zone}))
+	}
+	ok(t, zoneRange("near"))
+	ok(t, zoneRange("far"))
+	tags := func() bson.Raw {
+		r := ok(t, run(t, c, bson.D{{Key: "find", Value: "tags"}, {Key: "$db", Value: "config"}}))
+		batch, _ := r.Lookup("cursor", "firstBatch").Array()
+		return batch
+	}
+	if tag, _ := tags().Lookup("0", "tag").StringValue(); tag != "far" || !tags().Lookup("1").IsZero() {
+		t.Errorf("config.tags has %v", tags())
+	}
+	ok(t, zoneRange(nil))
+	if !tags().IsEmpty() {
+		t.Errorf("config.tags has %v after the range was taken away", tags())
+	}
+}

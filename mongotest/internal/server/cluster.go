@@ -19,7 +19,9 @@ type cluster struct {
 	dbs   map[string]int // primary shard by name
 	made  int            // databases so far: each gets the next shard
 	zones map[string][]string
-	id    bson.ObjectID
+	// ranges are those of shard keys that belong to zones.
+	ranges []zoneRange
+	id     bson.ObjectID
 }
 
 // addDatabase notes that a database exists. It is called for every collection that is made.
@@ -127,7 +129,7 @@ func sameDocuments(c *store.Coll, docs []bson.Raw) bool {
 // configDocuments returns what the config database has.
 func (r *Request) configDocuments() map[string][]bson.Raw {
 	d, v5 := r.Node.data, r.Node.cfg.Version.AtLeast(5, 0)
-	colls := map[string][]bson.Raw{"databases": nil, "collections": nil, "chunks": nil, "shards": nil, "mongos": nil, "version": nil}
+	colls := map[string][]bson.Raw{"databases": nil, "collections": nil, "chunks": nil, "shards": nil, "mongos": nil, "version": nil, "tags": nil}
 	add := func(coll string, f func(d *bsondoc.Builder)) { colls[coll] = append(colls[coll], bsondoc.Build(f)) }
 	c := &d.cluster
 	c.mu.Lock()
@@ -139,6 +141,12 @@ func (r *Request) configDocuments() map[string][]bson.Raw {
 				b.B = bsondoc.AppendStrings(b.B, "tags", tags)
 			}
 			b.B = bson.AppendInt32(b.B, "state", 1)
+		})
+	}
+	for _, z := range c.ranges {
+		add("tags", func(b *bsondoc.Builder) {
+			b.B = bson.AppendObjectID(b.B, "_id", z.id)
+			b.Str("ns", z.ns).Doc("min", z.min).Doc("max", z.max).Str("tag", z.zone)
 		})
 	}
 	for _, db := range bsondoc.SortedKeys(c.dbs) {

@@ -11,7 +11,7 @@ import (
 // Commands that make capped collections of others, or empty them.
 
 func init() {
-	register(&Command{Name: "convertToCapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runConvertToCapped})
+	register(&Command{Name: "convertToCapped", WriteConcern: true, Run: runConvertToCapped})
 	register(&Command{Name: "cloneCollectionAsCapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runCloneAsCapped})
 	register(&Command{Name: "emptycapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runEmptyCapped})
 	register(&Command{Name: "godinsert", Roles: []Role{Standalone, Member}, Run: runGodInsert})

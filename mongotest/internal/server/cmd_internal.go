@@ -25,8 +25,12 @@ func init() {
 	register(&Command{Name: "sleep", AdminOnly: true, Where: Anywhere, Run: runSleep})
 	register(&Command{Name: "captrunc", Roles: mongod, WriteConcern: true, Run: runCapTrunc})
 	register(&Command{Name: "stageDebug", Roles: mongod, Until: release.At(5, 0, 0), Run: runStageDebug})
-	register(&Command{Name: "splitVector", Roles: mongod, Where: Anywhere, Run: runSplitVector})
+	register(&Command{Name: "splitVector", Where: Anywhere, Run: runSplitVector})
 	register(&Command{Name: "filemd5", Where: OptIn, Run: runFileMD5})
+	register(&Command{Name: "invalidateUserCache", AdminOnly: true, Where: Anywhere, Run: runNothing})
+	register(&Command{Name: "netstat", AdminOnly: true, Roles: []Role{Mongos}, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
+		return bson.AppendString(dst, "configserver", ""), nil
+	}})
 	register(&Command{Name: "_hashBSONElement", Where: Anywhere, Run: runHashElement})
 	register(&Command{Name: "startRecordingTraffic", Where: Anywhere, Parse: parseRecording, Run: runNothing})
 	register(&Command{Name: "stopRecordingTraffic", Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {

@@ -17,7 +17,7 @@ import (
 
 func init() {
 	mongod := []Role{Standalone, Member}
-	register(&Command{Name: "compact", Roles: mongod, Where: Anywhere, Run: runCompact})
+	register(&Command{Name: "compact", Where: Anywhere, Run: runCompact})
 	register(&Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
 	register(&Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: Anywhere, Run: runDBHash})
 	register(&Command{Name: "geoSearch", Roles: mongod, Until: release.At(5, 0, 0), Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
@@ -26,6 +26,9 @@ func init() {
 }
 
 func runCompact(r *Request, dst []byte) ([]byte, error) {
+	if r.Node.role == Mongos {
+		return dst, srverr.New(srverr.CommandNotSupported, "compact not allowed through mongos")
+	}
 	ns, err := r.collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err

@@ -12,11 +12,10 @@ import (
 // planned anew.
 
 func init() {
-	mongod := []Role{Standalone, Member}
-	register(&Command{Name: "planCacheClear", Roles: mongod, Where: OptIn, Run: runPlanCacheClear})
-	register(&Command{Name: "planCacheListFilters", Roles: mongod, Where: OptIn, Run: runListFilters})
-	register(&Command{Name: "planCacheSetFilter", Roles: mongod, Where: OptIn, Run: runSetFilter})
-	register(&Command{Name: "planCacheClearFilters", Roles: mongod, Where: OptIn, Run: runClearFilters})
+	register(&Command{Name: "planCacheClear", Where: OptIn, Run: runPlanCacheClear})
+	register(&Command{Name: "planCacheListFilters", Where: OptIn, Run: runListFilters})
+	register(&Command{Name: "planCacheSetFilter", Where: OptIn, Run: runSetFilter})
+	register(&Command{Name: "planCacheClearFilters", Where: OptIn, Run: runClearFilters})
 }
 
 // indexFilter is an entry of planCacheListFilters.

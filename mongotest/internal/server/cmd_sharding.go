@@ -78,7 +78,14 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.InvalidNamespace, "invalid db name specified: %s", db)
 	}
 	d := r.Node.data
-	_, known := d.primaryShard(db)
+	shard := r.Body.Lookup("primaryShard")
+	if !shard.IsZero() && shard.Type != bson.TypeString && !r.Node.cfg.Version.AtLeast(5, 0) {
+		return dst, srverr.New(13111, "wrong type for field (primaryShard) %s != string", bsontext.TypeName(shard.Type))
+	}
+	at, known := d.primaryShard(db)
+	if name, ok := shard.StringValue(); ok && known && name != shardName(at) {
+		return dst, srverr.New(srverr.NamespaceExists, "database already created on a primary which is different from: %s", name)
+	}
 	d.addDatabase(db)
 	if name, ok := r.Body.Lookup("primaryShard").StringValue(); ok {
 		i := d.shardNumber(name)
@@ -111,6 +118,8 @@ func (r *Request) keyArg(command string) (bson.Raw, error) {
 	switch {
 	case key.IsZero():
 		return nil, arg.MissingField(command + ".key")
+	case key.Type == bson.TypeNull:
+		return nil, srverr.New(srverr.BadValue, "Shard key is empty")
 	case key.Type != bson.TypeEmbeddedDocument:
 		return nil, arg.WrongType(command+".key", key.Type, "object")
 	}
@@ -354,7 +363,19 @@ func (r *Request) chunkArg(s *sharding.Metadata) (int, error) {
 func runSplit(r *Request, dst []byte) ([]byte, error) {
 	return dst, r.changeSharding(func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		var at []bson.RawValue
-		if middle, ok := r.Body.Lookup("middle").Document(); ok {
+		for _, f := range []struct {
+			name, want string
+			is         bson.Type
+		}{{"find", "object", bson.TypeEmbeddedDocument}, {"bounds", "array", bson.TypeArray}, {"middle", "object", bson.TypeEmbeddedDocument}} {
+			if v := r.Body.Lookup(f.name); !v.IsZero() && v.Type != f.is {
+				return nil, wrongChunkArg(f.name, f.want, v)
+			}
+		}
+		middle, ok := r.Body.Lookup("middle").Document()
+		if ok && middle.IsEmpty() && r.Body.Lookup("find").IsZero() && r.Body.Lookup("bounds").IsZero() {
+			return nil, srverr.New(0, "need to specify find/bounds or middle")
+		}
+		if ok && !middle.IsEmpty() {
 			var err error
 			if at, err = boundArg(s, middle); err != nil {
 				return nil, err
@@ -370,7 +391,7 @@ func runSplit(r *Request, dst []byte) ([]byte, error) {
 		}
 		n, ok := s.Split(at)
 		if !ok {
-			return nil, srverr.New(srverr.BadValue, "new split key %s is a boundary key of existing chunk [%s,%s)", bsontext.Document(s.KeyDocument(at)),
+			return nil, srverr.New(0, "new split key %s is a boundary key of existing chunk [%s,%s)", bsontext.Document(s.KeyDocument(at)),
 				bsontext.Document(s.KeyDocument(at)), bsontext.Document(s.KeyDocument(s.Max(s.ChunkAt(at)))))
 		}
 		return n, nil
@@ -400,12 +421,18 @@ func median(s *sharding.Metadata, c *store.Coll, i int) []bson.RawValue {
 }
 
 func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
-	name, _ := r.Body.Lookup("to").StringValue()
+	name, ok := r.Body.Lookup("to").StringValue()
 	if r.Cmd.Name == "moveRange" {
-		name, _ = r.Body.Lookup("toShard").StringValue()
+		name, ok = r.Body.Lookup("toShard").StringValue()
 	}
 	to := r.Node.data.shardNumber(name)
 	err := r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+		if !ok && r.Cmd.Name == "moveChunk" {
+			return nil, srverr.New(srverr.TypeMismatch, "'to' must be of type String")
+		}
+		if to < 0 && !r.Node.cfg.Version.AtLeast(5, 0) {
+			return nil, srverr.New(srverr.ShardNotFound, "moveChunk destination shard does not exist")
+		}
 		if to < 0 {
 			return nil, srverr.New(srverr.ShardNotFound, "Could not move chunk in '%s' to shard '%s' because that shard does not exist", bsondoc.MustString(r.Arg()), name)
 		}
@@ -421,8 +448,34 @@ func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "millis", 0), nil
 }
 
+// wrongChunkArg is the error of an argument of the commands about chunks.
+func wrongChunkArg(name, want string, v bson.RawValue) error {
+	return srverr.New(0, "wrong type for '%s' field, expected %s, found %s", name, want, bsontext.Element(name, v))
+}
+
+// checkMergeBounds checks the types of mergeChunks' bounds.
+func checkMergeBounds(v bson.RawValue) error {
+	if !v.IsZero() && v.Type != bson.TypeArray {
+		return wrongChunkArg("bounds", "vector array", v)
+	}
+	empty := true
+	for k, e := range bson.Raw(v.Value).All() {
+		empty = false
+		if e.Type != bson.TypeEmbeddedDocument {
+			return srverr.From(wrongChunkArg(k, "object", e)).Prefix("error parsing element " + k + " of field bounds :: caused by :: ")
+		}
+	}
+	if empty {
+		return srverr.New(0, "no bounds were specified")
+	}
+	return nil
+}
+
 func runMergeChunks(r *Request, dst []byte) ([]byte, error) {
 	return dst, r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+		if err := checkMergeBounds(r.Body.Lookup("bounds")); err != nil {
+			return nil, err
+		}
 		lo, ok1 := r.Body.Lookup("bounds", "0").Document()
 		hi, ok2 := r.Body.Lookup("bounds", "1").Document()
 		if !ok1 || !ok2 {
@@ -463,7 +516,7 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 			return nil, err
 		}
 		if !isPrefix(s.Key, key) {
-			return nil, srverr.New(srverr.InvalidOptions, "refineCollectionShardKey shard key %s does not extend shard key %s", bsontext.Document(key), bsontext.Document(s.Key))
+			return nil, srverr.New(srverr.InvalidOptions, "refineCollectionShardKey shard key %s does not extend the current shard key %s", bsontext.Document(key), bsontext.Document(s.Key))
 		}
 		if !slices.ContainsFunc(c.Indexes(), func(x store.Index) bool { return isPrefix(key, x.Pattern) }) {
 			return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before refining the shard key")
@@ -497,14 +550,21 @@ func runUnshard(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
-	db, _, _ := cutDot(bsondoc.MustString(r.Arg()))
+	name, ok := r.Arg().StringValue()
+	if !ok {
+		return dst, srverr.New(srverr.InvalidNamespace, "'movePrimary' must be of type String")
+	}
+	if r.Body.Lookup("to").IsZero() {
+		return dst, arg.MissingField("MovePrimary.to")
+	}
+	db, _, _ := cutDot(name)
 	if err := r.databaseKnown(db); err != nil {
 		return dst, err
 	}
-	name := bsondoc.MustString(r.Body.Lookup("to"))
-	i := r.Node.data.shardNumber(name)
+	to := bsondoc.MustString(r.Body.Lookup("to"))
+	i := r.Node.data.shardNumber(to)
 	if i < 0 {
-		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
+		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", to)
 	}
 	r.Node.data.setPrimaryShard(db, i)
 	return dst, nil
@@ -534,13 +594,13 @@ func runRemoveShard(r *Request, dst []byte) ([]byte, error) {
 
 // runZone adds a shard to a zone, or takes it out. Zones are remembered; as nothing balances chunks, they move none.
 func runZone(r *Request, dst []byte) ([]byte, error) {
-	shard, err := r.shardArg()
+	zone, err := arg.ExtractString(r.Body, "zone")
 	if err != nil {
 		return dst, err
 	}
-	zone, ok := r.Body.Lookup("zone").StringValue()
-	if !ok {
-		return dst, arg.MissingField(r.Cmd.Name + ".zone")
+	shard := bsondoc.MustString(r.Arg())
+	if r.Node.data.shardNumber(shard) < 0 {
+		return dst, srverr.New(srverr.ShardNotFound, "shard %s does not exist", shard)
 	}
 	c := &r.Node.data.cluster
 	c.mu.Lock()
@@ -573,6 +633,9 @@ func runFlushRouter(r *Request, dst []byte) ([]byte, error) {
 	if err := r.shardingEnabled(); err != nil {
 		return dst, err
 	}
+	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBoolean && !v.IsNumber() && !r.Node.cfg.Version.AtLeast(5, 0) {
+		return dst, srverr.New(13111, "wrong type for field (flushRouterConfig) %s != string", bsontext.TypeName(v.Type))
+	}
 	return bson.AppendBool(dst, "flushed", true), nil
 }
 
@@ -589,6 +652,9 @@ func runShardMap(r *Request, dst []byte) ([]byte, error) {
 
 func runShardVersion(r *Request, dst []byte) ([]byte, error) {
 	if r.Node.role == Mongos {
+		if r.Arg().Type != bson.TypeString {
+			return dst, srverr.New(srverr.BadValue, "namespace has invalid type %s", bsontext.TypeName(r.Arg().Type))
+		}
 		var version bson.Timestamp
 		var epoch bson.ObjectID
 		err := r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {

@@ -28,7 +28,7 @@ func init() {
 		{Name: "features", Run: runFeatures},
 		{Name: "listCommands", NoAuth: true, Run: runListCommands},
 		{Name: "availableQueryOptions", Until: release.At(5, 1, 0), Run: runQueryOptions},
-		{Name: "driverOIDTest", Until: release.At(8, 1, 0), Run: runOIDTest},
+		{Name: "driverOIDTest", Roles: []Role{Standalone, Member}, Until: release.At(8, 1, 0), Run: runOIDTest},
 		{Name: "getFreeMonitoringStatus", AdminOnly: true, Until: release.At(7, 1, 0), Run: runFreeMonitoring},
 		{Name: "fsync", AdminOnly: true, Run: runFsync},
 		{Name: "fsyncUnlock", AdminOnly: true, Run: runFsyncUnlock},

@@ -88,7 +88,11 @@ func runProfile(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if r.Node.role == Mongos && level != 0 && level != -1 {
-		return dst, srverr.New(srverr.BadValue, "Profiling is not permitted on mongoS: the 'profile' field should be 0 to change 'slowms', 'sampleRate' or 'filter' settings for logging, or -1 to view current values")
+		settings := "'slowms', 'sampleRate' or 'filter'"
+		if !r.Node.cfg.Version.AtLeast(5, 0) {
+			settings = "'slowms' and 'sampleRate'"
+		}
+		return dst, srverr.New(srverr.BadValue, "Profiling is not permitted on mongoS: the 'profile' field should be 0 to change %s settings for logging, or -1 to view current values", settings)
 	}
 	spec := r.Body.Lookup("filter")
 	var filter *query.Filter
