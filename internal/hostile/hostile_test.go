@@ -67,7 +67,8 @@ func TestHosts(t *testing.T) {
 	for _, role := range []string{"primary", "secondary"} {
 		for _, n := range []int{1000, 10_000} {
 			t.Run(fmt.Sprintf("%s names %d", role, n), func(t *testing.T) {
-				attack(t, seed, usual, ever(func(*peer) bson.Raw { return member(role, many[:n]) }, nil))
+				hello := member(role, many[:n])
+				attack(t, seed, usual, ever(func(*peer) bson.Raw { return hello }, nil))
 			})
 		}
 	}

@@ -175,8 +175,9 @@ type bounds struct {
 	live        uint64 // bytes that are still in use at the end
 }
 
-// usual has room for two connections for each operation, and for a check every half second.
-var usual = bounds{dials: 2*operations + 100, sent: 2000, goroutines: 100, allocated: 64 << 20, live: 4 << 20}
+// usual has room for two connections for each operation, and for a check every half second. What is allocated is several times as
+// much under the race detector, which empties pools.
+var usual = bounds{dials: 2*operations + 100, sent: 2000, goroutines: 100, allocated: 256 << 20, live: 4 << 20}
 
 const (
 	span     = 30 * time.Second // of an attack
