@@ -77,6 +77,23 @@ func (k *Key) OpenQE(dst, aad, ciphertext []byte) ([]byte, error) {
 	return s.open(dst, aad, ciphertext, false)
 }
 
+// openV1 decrypts what the first version of Queryable Encryption made, with AES-256 in counter mode, and appends it to dst.
+func (k *Key) openV1(dst, aad, ciphertext []byte) ([]byte, error) {
+	if len(ciphertext) <= ivSize+tagSize {
+		return dst, fmt.Errorf("%w. Must be at least %d bytes.", ErrShort, ivSize+tagSize+1)
+	}
+	s := k.qeState()
+	defer k.qe.Put(s)
+	sealed, tag := ciphertext[:len(ciphertext)-tagSize], ciphertext[len(ciphertext)-tagSize:]
+	if !hmac.Equal(tag, s.mac(aad, sealed, false)) {
+		return dst, ErrTag
+	}
+	start := len(dst)
+	dst = append(dst, sealed[ivSize:]...)
+	cipher.NewCTR(s.block, sealed[:ivSize]).XORKeyStream(dst[start:], dst[start:])
+	return dst, nil
+}
+
 // length writes the length of aad in bits to h, big endian.
 func (s *state) length(h io.Writer, aad []byte) {
 	binary.BigEndian.PutUint64(s.sum[:8], 8*uint64(len(aad)))

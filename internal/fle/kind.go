@@ -17,6 +17,7 @@ const (
 	KindDeterministic   Kind = 1  // CSFLE
 	KindRandom          Kind = 2  // CSFLE
 	KindPlaceholder     Kind = 3  // QE: to be encrypted
+	KindUnindexedV1     Kind = 6  // QE, first version: stored; it is read and never written
 	KindInsert          Kind = 11 // QE: payload of an insert or update
 	KindFindEquality    Kind = 12 // QE: payload of an equality query
 	KindFindRange       Kind = 13 // QE: payload of a range query
@@ -29,7 +30,7 @@ const (
 
 var kindNames = map[Kind]string{
 	KindMarking: "CSFLE placeholder", KindDeterministic: "deterministic value", KindRandom: "random value",
-	KindPlaceholder: "placeholder", KindInsert: "insert payload", KindFindEquality: "equality payload",
+	KindPlaceholder: "placeholder", KindUnindexedV1: "unindexed value of version 1", KindInsert: "insert payload", KindFindEquality: "equality payload",
 	KindFindRange: "range payload", KindIndexedEquality: "indexed equality value", KindIndexedRange: "indexed range value",
 	KindUnindexed: "unindexed value", KindIndexedText: "indexed text value", KindFindText: "text payload",
 }
@@ -43,7 +44,7 @@ func (k Kind) String() string {
 }
 
 // obsolete reports whether k is of the first version of Queryable Encryption.
-func (k Kind) obsolete() bool { return k >= 4 && k <= 10 }
+func (k Kind) obsolete() bool { return k >= 4 && k <= 10 && k != KindUnindexedV1 }
 
 // ErrObsolete is the reason for which a value of the first version of Queryable Encryption cannot be read.
 var ErrObsolete = errors.New("the value is of the first version of Queryable Encryption, which servers from 7.0 on do not have")

@@ -27,7 +27,7 @@ type Sealed struct {
 }
 
 // ParseSealed parses a value that can be decrypted. It reports false for the kinds that cannot be: placeholders and payloads
-// of queries. The lengths are checked, the ciphertext is not.
+// of queries. The ciphertext is not looked at.
 func ParseSealed(data []byte) (Sealed, bool, error) {
 	if len(data) == 0 {
 		return Sealed{}, false, malformed("no bytes")
@@ -45,7 +45,7 @@ func ParseSealed(data []byte) (Sealed, bool, error) {
 		copy(s.KeyID[:], p.Value) // the user key's
 		s.sealed = p.Value[len(s.KeyID):]
 		return s, true, nil
-	case KindDeterministic, KindRandom, KindUnindexed, KindIndexedEquality, KindIndexedRange, KindIndexedText:
+	case KindDeterministic, KindRandom, KindUnindexed, KindUnindexedV1, KindIndexedEquality, KindIndexedRange, KindIndexedText:
 	default:
 		if s.Kind.obsolete() {
 			return Sealed{}, false, ErrObsolete
@@ -78,9 +78,7 @@ func ParseSealed(data []byte) (Sealed, bool, error) {
 		}
 		rest = rest[12:]
 	default:
-		if len(rest) < sealedSize(1) {
-			return Sealed{}, false, malformed("%d bytes, too few for a %s", len(data), s.Kind)
-		}
+		// That the ciphertext is too short is told once the key is known.
 		s.sealed = rest
 		return s, true, nil
 	}
@@ -126,8 +124,13 @@ func (s *Sealed) Open(key *Key) (bson.RawValue, error) {
 		doc, err = key.Open(doc, s.data[:headerSize], s.sealed)
 	case KindUnindexed:
 		doc, err = key.OpenQE(doc, s.data[:headerSize], s.sealed)
+	case KindUnindexedV1:
+		doc, err = key.openV1(doc, s.data[:headerSize], s.sealed)
 	default:
 		doc, err = key.OpenQE(doc, s.KeyID[:], s.sealed)
+	}
+	if errors.Is(err, ErrShort) || errors.Is(err, ErrPadding) {
+		return bson.RawValue{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	if err != nil {
 		return bson.RawValue{}, err

@@ -511,3 +511,33 @@ func TestCompactionTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestVersion1 opens values of the first version of Queryable Encryption, which are still in collections.
+func TestVersion1(t *testing.T) {
+	n := 0
+	for _, file := range []string{"fle2aead-decrypt", "fle2aead-fixed", "fle2aead-generated"} {
+		var cases []struct {
+			Name, Key, AAD, Plaintext, Ciphertext string
+			DecryptError                          string `json:"decrypt_error"`
+		}
+		load(t, "roundtrip/"+file+".json", &cases)
+		for _, c := range cases {
+			if c.Ciphertext == "" {
+				continue // an error of encryption
+			}
+			n++
+			k := must(NewKey(unhex(t, c.Key)))
+			got, err := k.openV1(nil, unhex(t, c.AAD), unhex(t, c.Ciphertext))
+			if c.DecryptError != "" {
+				if err == nil || !strings.Contains(err.Error(), c.DecryptError) {
+					t.Errorf("%s: error %v, want %q", c.Name, err, c.DecryptError)
+				}
+			} else if err != nil || !bytes.Equal(got, unhex(t, c.Plaintext)) {
+				t.Errorf("%s: %x, %v", c.Name, got, err)
+			}
+		}
+	}
+	if n < 8 {
+		t.Errorf("%d vectors", n)
+	}
+}

@@ -58,8 +58,11 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	if !a.raw("observeTracingMessages").IsZero() {
 		return nil, noTracing
 	}
-	if !a.raw("autoEncryptOpts").IsZero() {
-		return nil, noEncryption
+	if d := a.document("autoEncryptOpts"); d != nil {
+		var err error
+		if opts.Encryption, err = r.automatic(d); err != nil {
+			return nil, err
+		}
 	}
 	if api := a.document("serverApi"); api != nil {
 		sub := &arguments{doc: api}
@@ -111,16 +114,9 @@ type skipped struct{ error }
 
 // What the driver or a server does not have.
 var (
-	noTracing    = skipped{errors.New("needs OpenTelemetry spans, which the driver does not have")}
-	noEncryption = skipped{errors.New(needsEncryption)}
-	noAppName    = skipped{errors.New("needs server 4.4.7: older ones apply no fail point of an application to its first hello")}
+	noTracing = skipped{errors.New("needs OpenTelemetry spans, which the driver does not have")}
+	noAppName = skipped{errors.New("needs server 4.4.7: older ones apply no fail point of an application to its first hello")}
 )
-
-const needsEncryption = "needs client-side encryption with a key service"
-
-func init() {
-	registerEntity("clientEncryption", func(context.Context, *runner, *arguments) (any, error) { return nil, noEncryption })
-}
 
 // uriOptions reads the options of a connection string.
 func uriOptions(doc bson.Raw) (url.Values, error) {

@@ -97,7 +97,7 @@ func parse(raw bson.Raw) (*File, error) {
 	f.misplaced = placeholders("file", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw})
 	for i := range f.Tests {
 		t := &f.Tests[i]
-		t.SkipReason = cmp.Or(t.SkipReason, contradictions[[2]string{f.Description, t.Description}])
+		t.SkipReason = cmp.Or(t.SkipReason, contradictions[[2]string{f.Description, t.Description}], lacksEncryption(&f))
 	}
 	return &f, nil
 }

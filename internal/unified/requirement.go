@@ -42,8 +42,8 @@ func (t *Target) lacks(r *Requirement) string {
 	switch {
 	case r.Serverless == "require":
 		return "needs a serverless deployment on Atlas"
-	case r.wantsCSFLE():
-		return needsEncryption
+	case r.refusesCSFLE():
+		return "needs a driver without in-use encryption"
 	case !r.hasTopology(t.Topology):
 		return "needs topology " + strings.Join(r.Topologies, " or ")
 	case strings.EqualFold(r.AuthMechanism, oidc) && !t.OIDC:
@@ -65,12 +65,11 @@ func (r *Requirement) hasTopology(name string) bool {
 	return len(r.Topologies) == 0 || slices.Contains(r.Topologies, name) || name == "sharded" && slices.Contains(r.Topologies, "sharded-replicaset")
 }
 
-func (r *Requirement) wantsCSFLE() bool {
-	if r.CSFLE.IsZero() {
-		return false
-	}
+// refusesCSFLE reports whether the test is for drivers that have no in-use encryption. Those of
+// libmongocrypt's version are all met.
+func (r *Requirement) refusesCSFLE() bool {
 	b, ok := r.CSFLE.Boolean()
-	return !ok || b
+	return ok && !b
 }
 
 // lacks says which requirement the deployment does not meet, "" if it meets all.

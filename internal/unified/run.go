@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/encryption"
 	"allium/mongoerr"
 )
 
@@ -224,7 +225,11 @@ func (r *runner) initialData(ctx context.Context) error {
 			}
 		}
 		if len(d.Documents) > 0 {
-			if _, err := coll.InsertMany(ctx, d.Documents); err != nil {
+			docs, err := ourKeys(ctx, d.Documents)
+			if err != nil {
+				return err
+			}
+			if _, err := coll.InsertMany(ctx, docs); err != nil {
 				return err
 			}
 		}
@@ -247,6 +252,8 @@ func (r *runner) close() {
 		case *clientEntity: // last
 		case *cursor:
 			e.Close(ctx)
+		case *encryption.Client:
+			e.Close()
 		case closer:
 			e.Close(ctx)
 		}

@@ -33,9 +33,9 @@ func TestTargets(t *testing.T) {
 		{`[{"auth": false, "topologies": ["replicaset"]}]`, "replicaset 8.2.1", ""},
 		{`[{"serverless": "forbid", "topologies": ["replicaset"]}]`, "replicaset 8.2.1", ""},
 		{`[{"serverless": "require"}]`, "", "needs a serverless deployment on Atlas"},
-		{`[{"csfle": true}]`, "", "needs client-side encryption with a key service"},
-		{`[{"csfle": {"minLibmongocryptVersion": "1.2"}}]`, "", "needs client-side encryption with a key service"},
-		{`[{"csfle": false, "topologies": ["single"]}]`, "single 8.2.1", ""},
+		{`[{"csfle": true, "topologies": ["single"]}]`, "single 8.2.1", ""},
+		{`[{"csfle": {"minLibmongocryptVersion": "99.0"}, "topologies": ["single"]}]`, "single 8.2.1", ""},
+		{`[{"csfle": false}]`, "", "needs a driver without in-use encryption"},
 		{`[{"maxServerVersion": "3.6"}]`, "", "needs server 3.6 or older"},
 		{`[{"minServerVersion": "99.0"}]`, "", "needs server 99.0"},
 	} {

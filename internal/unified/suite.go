@@ -73,6 +73,7 @@ func runInBubble(t *testing.T, target Target, f *File, test *Test) (skip string,
 			err = fmt.Errorf("%v (after: %w)", p, err)
 		}
 	}()
+	keyServices() // not in the bubble, which they outlive
 	synctest.Test(t, func(*testing.T) {
 		defer func() {
 			if p := recover(); p != nil {

@@ -83,7 +83,7 @@ func (p *jsonParser) schema(s bson.Raw, path string, in metadata) (*node, error)
 		names = append(names, key)
 		if !p.remote && !localKeywords[key] {
 			return nil, &Error{Namespace: p.namespace, Path: path,
-				Reason:  "JSON schema keyword '" + key + "' is only allowed with a remote schema",
+				Reason:  "Invalid schema: JSON schema keyword '" + key + "' is only allowed with a remote schema",
 				Instead: "put it into the validator of the collection on the server"}
 		}
 		if key == "bsonType" || key == "type" {
