@@ -34,7 +34,7 @@ type AggregateOptions struct {
 	MaxTime time.Duration
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// MaxAwaitTime is how long the server waits for new documents before it answers a Next without one, if the pipeline makes a cursor
 	// that waits. It must be less than the timeout, if there is one.
 	MaxAwaitTime time.Duration

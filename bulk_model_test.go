@@ -31,11 +31,11 @@ func TestBulkWritesAgree(t *testing.T) {
 			case 0:
 				models[i] = allium.InsertModel{Document: id}
 			case 1:
-				models[i] = allium.UpdateModel{Filter: id, Update: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: int32(1)}}}}, Upsert: new(r.IntN(2) == 0)}
+				models[i] = allium.UpdateModel{Filter: id, Update: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: int32(1)}}}}, Upsert: r.IntN(2) == 0}
 			case 2:
 				models[i] = allium.UpdateModel{Filter: bson.D{}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: int32(r.IntN(2))}}}}, Many: true}
 			case 3:
-				models[i] = allium.ReplaceModel{Filter: id, Replacement: bson.D{{Key: "r", Value: int32(i)}}, Upsert: new(r.IntN(2) == 0)}
+				models[i] = allium.ReplaceModel{Filter: id, Replacement: bson.D{{Key: "r", Value: int32(i)}}, Upsert: r.IntN(2) == 0}
 			case 4:
 				models[i] = allium.DeleteModel{Filter: bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: int32(r.IntN(8))}}}}, Many: r.IntN(2) == 0}
 			}

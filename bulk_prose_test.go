@@ -51,10 +51,10 @@ func removeOne(filter any) allium.WriteModel { return allium.DeleteModel{Filter:
 func upsert(m allium.WriteModel) allium.WriteModel {
 	switch m := m.(type) {
 	case allium.UpdateModel:
-		m.Upsert = new(true)
+		m.Upsert = true
 		return m
 	case allium.ReplaceModel:
-		m.Upsert = new(true)
+		m.Upsert = true
 		return m
 	}
 	panic("not an upsert")

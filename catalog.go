@@ -18,7 +18,7 @@ type ListDatabasesOptions struct {
 	// Filter says which databases are listed, by the fields of DatabaseInfo. Nil: all.
 	Filter any
 	// AuthorizedDatabases leaves out what the user may not see.
-	AuthorizedDatabases *bool
+	AuthorizedDatabases bool
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// Timeout bounds the operation; a pointer to 0 means no bound.
@@ -93,14 +93,14 @@ type ListCollectionsOptions struct {
 	// Filter says which collections are listed, by the fields of CollectionInfo. Nil: all.
 	Filter any
 	// AuthorizedCollections leaves out what the user may not see.
-	AuthorizedCollections *bool
+	AuthorizedCollections bool
 	// BatchSize is how many collections each reply holds at most.
-	BatchSize int32
+	BatchSize *int32
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// RawData shows time series collections as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode
 	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a pointer to 0 means no bound.
@@ -165,7 +165,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 	}, o.Timeout)
 	if err == nil {
 		// The server itself gives the comment to the getMores, which must not carry it (specification: Enumerating Collections).
-		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: o.BatchSize})
+		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0)})
 	}
 	if err != nil {
 		return fmt.Errorf("list collections: %w", err)
@@ -180,12 +180,12 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 // ListIndexesOptions are the options of ListIndexes.
 type ListIndexesOptions struct {
 	// BatchSize is how many indexes each reply holds at most.
-	BatchSize int32
+	BatchSize *int32
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode
 	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a pointer to 0 means no bound.
@@ -236,7 +236,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	cur := &Cursor[IndexInfo]{}
 	op, err := c.op(ctx, &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}, o.Timeout)
 	if err == nil {
-		err = cur.cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: o.BatchSize, Comment: o.Comment})
+		err = cur.cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list indexes: %w", err)

@@ -274,7 +274,7 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 	watch(t, coll, []bson.D(nil)) // no stages, like nil
 	log.reset()
 	s := watch(t, coll, nil, allium.WatchOptions{FullDocument: "whenAvailable", FullDocumentBeforeChange: "whenAvailable", BatchSize: new(int32(3)),
-		MaxAwaitTime: 5 * time.Millisecond, Collation: &allium.Collation{Locale: "en"}, Comment: "why", ShowExpandedEvents: new(true)})
+		MaxAwaitTime: 5 * time.Millisecond, Collation: &allium.Collation{Locale: "en"}, Comment: "why", ShowExpandedEvents: true})
 	s.TryNext(ctx)
 	aggregate, getMore := log.of("aggregate")[0].Command, log.of("getMore")[0].Command
 	for _, c := range []struct {

@@ -99,7 +99,7 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 		s.bson = overrideBSON(&bson.Options{UUID: representation}, o.BSON)
 	}
 	if s.readConcern == nil && cfg.ReadConcernLevel != "" {
-		s.readConcern = &consistency.ReadConcern{Level: cfg.ReadConcernLevel}
+		s.readConcern = &consistency.ReadConcern{Level: consistency.ReadLevel(cfg.ReadConcernLevel)}
 	}
 	if s.writeConcern == nil && (cfg.W != nil || cfg.Journal != nil || cfg.WTimeout != nil) {
 		s.writeConcern = &consistency.WriteConcern{W: cfg.W, Journal: cfg.Journal, Timeout: or(cfg.WTimeout, 0)}

@@ -294,7 +294,7 @@ func TestCloseFreesCursors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2})
+	cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 	if err != nil || !cur.Next(t.Context()) {
 		t.Fatal(err, cur.Err())
 	}
@@ -344,7 +344,7 @@ func TestUUIDRepresentation(t *testing.T) {
 	// So does the _id of what was upserted.
 	for name, upserted := range map[string]func(filter bson.M) (any, error){
 		"update": func(filter bson.M) (any, error) {
-			res, err := java.UpdateOne(t.Context(), filter, set("x", 1), allium.UpdateOptions{Upsert: new(true)})
+			res, err := java.UpdateOne(t.Context(), filter, set("x", 1), allium.UpdateOptions{Upsert: true})
 			return res.UpsertedID, err
 		},
 		"bulk write": func(filter bson.M) (any, error) {

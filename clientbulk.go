@@ -39,7 +39,7 @@ type ClientBulkWriteOptions struct {
 	Comment any
 	// RawData works on the buckets of time series collections as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// Timeout bounds the whole operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }

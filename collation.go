@@ -7,19 +7,19 @@ type Collation struct {
 	// Locale must be set: for example "en" or "de@collation=phonebook"; "simple" compares bytes.
 	Locale string
 	// CaseLevel compares upper and lower case at a Strength of 1 or 2.
-	CaseLevel *bool
+	CaseLevel bool
 	// CaseFirst sorts upper or lower case first: "upper", "lower" or "off".
 	CaseFirst string
 	// Strength is the level of comparison, 1 to 5.
 	Strength int
 	// NumericOrdering compares sequences of digits as numbers.
-	NumericOrdering *bool
+	NumericOrdering bool
 	// Alternate says whether spaces and punctuation count: "non-ignorable" or "shifted".
 	Alternate string
 	// MaxVariable says what is ignored if Alternate is "shifted": "punct" or "space".
 	MaxVariable string
 	// Normalization checks whether text has to be normalized, and does it.
-	Normalization *bool
+	Normalization bool
 	// Backwards compares accents from the end of the string, as some French dictionaries do. Nil leaves it to the locale.
 	Backwards *bool
 }
@@ -40,11 +40,14 @@ func (c *Collation) raw() bson.Raw {
 	}
 	for _, f := range []struct {
 		key   string
-		value *bool
-	}{{"caseLevel", c.CaseLevel}, {"numericOrdering", c.NumericOrdering}, {"normalization", c.Normalization}, {"backwards", c.Backwards}} {
-		if f.value != nil {
-			dst = bson.AppendBool(dst, f.key, *f.value)
+		value bool
+	}{{"caseLevel", c.CaseLevel}, {"numericOrdering", c.NumericOrdering}, {"normalization", c.Normalization}} {
+		if f.value {
+			dst = bson.AppendBool(dst, f.key, true)
 		}
+	}
+	if c.Backwards != nil {
+		dst = bson.AppendBool(dst, "backwards", *c.Backwards)
 	}
 	return bson.EndDocument(dst, start)
 }

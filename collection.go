@@ -17,6 +17,7 @@ type Collection[T any] struct {
 
 // CollectionOptions are settings of a collection that differ from its database's. Nil fields are inherited.
 type CollectionOptions struct {
+	// ReadPreference, ReadConcern and WriteConcern are inherited if they are nil.
 	ReadPreference *consistency.ReadPreference
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern

@@ -47,17 +47,38 @@ func (f adminFields) document() any {
 	return bson.D(f)
 }
 
+// ValidationLevel says which documents a collection's validator is applied to. The empty ValidationLevel leaves it to the server.
+type ValidationLevel string
+
+// The validation levels.
+const (
+	ValidationOff      ValidationLevel = "off"      // to none
+	ValidationStrict   ValidationLevel = "strict"   // to all that are inserted or updated
+	ValidationModerate ValidationLevel = "moderate" // to all but updates of documents that did not match before
+)
+
+// ValidationAction says what happens to documents that do not match a collection's validator. The empty ValidationAction leaves it to
+// the server.
+type ValidationAction string
+
+// The validation actions.
+const (
+	ValidationError       ValidationAction = "error"       // the write is rejected
+	ValidationWarn        ValidationAction = "warn"        // the server logs it
+	ValidationErrorAndLog ValidationAction = "errorAndLog" // both (server 8.1 and later)
+)
+
 // CreateCollectionOptions are the options of CreateCollection. The zero value of a field leaves it to the server.
 type CreateCollectionOptions struct {
 	// Capped keeps the collection at SizeInBytes and, if that is set, MaxDocuments, by deleting the oldest documents.
 	Capped       bool
 	SizeInBytes  int64
 	MaxDocuments int64
-	// Validator is a filter that documents must match; ValidationLevel is "off", "strict" or "moderate", ValidationAction "error"
-	// or "warn".
+	// Validator is a filter that documents must match. ValidationLevel says which documents it is applied to, ValidationAction
+	// what happens to those that do not match.
 	Validator        any
-	ValidationLevel  string
-	ValidationAction string
+	ValidationLevel  ValidationLevel
+	ValidationAction ValidationAction
 	// Collation is the collection's default.
 	Collation *Collation
 	// ViewOn makes a view of this collection through Pipeline.
@@ -102,8 +123,8 @@ func (o *CreateCollectionOptions) fields() any {
 	f.int("size", o.SizeInBytes)
 	f.int("max", o.MaxDocuments)
 	f.value("validator", o.Validator)
-	f.str("validationLevel", o.ValidationLevel)
-	f.str("validationAction", o.ValidationAction)
+	f.str("validationLevel", string(o.ValidationLevel))
+	f.str("validationAction", string(o.ValidationAction))
 	if o.Collation != nil {
 		f.value("collation", o.Collation.raw())
 	}
@@ -126,8 +147,8 @@ type ModifyCollectionOptions struct {
 	Index *IndexChange
 	// Validator, ValidationLevel and ValidationAction are as in CreateCollectionOptions.
 	Validator        any
-	ValidationLevel  string
-	ValidationAction string
+	ValidationLevel  ValidationLevel
+	ValidationAction ValidationAction
 	// ViewOn and Pipeline redefine a view. Both must be set then.
 	ViewOn   string
 	Pipeline any
@@ -186,8 +207,8 @@ func (o *ModifyCollectionOptions) fields() any {
 		f.value("index", bson.D(x))
 	}
 	f.value("validator", o.Validator)
-	f.str("validationLevel", o.ValidationLevel)
-	f.str("validationAction", o.ValidationAction)
+	f.str("validationLevel", string(o.ValidationLevel))
+	f.str("validationAction", string(o.ValidationAction))
 	f.str("viewOn", o.ViewOn)
 	f.value("pipeline", o.Pipeline)
 	f.value("timeseries", o.TimeSeries)

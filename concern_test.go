@@ -51,7 +51,7 @@ func TestConcernDocuments(t *testing.T) {
 				p.rec.reset()
 				if tc.WriteConcern == nil {
 					level, _ := tc.ReadConcern["level"].(string)
-					rc := &consistency.ReadConcern{Level: level}
+					rc := &consistency.ReadConcern{Level: consistency.ReadLevel(level)}
 					// Which levels there are is the server's business.
 					_, _ = p.coll.With(allium.CollectionOptions{ReadConcern: rc}).FindOne(t.Context(), bson.D{})
 					p.checkConcern(t, "find", "readConcern", tc.ReadConcernDocument, tc.IsServerDefault)
@@ -143,12 +143,12 @@ func TestCommentsOfCursors(t *testing.T) {
 		want bool
 	}{
 		"find": {func() error {
-			cur, err := db.Collection("a").Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 1, Comment: "c"})
+			cur, err := db.Collection("a").Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1)), Comment: "c"})
 			return drain(ctx, cur, err)
 		}, true},
 		"find, with BSON options": {func() error {
 			legacy := db.Collection("a", allium.CollectionOptions{BSON: &bson.Options{UUID: bson.UUIDJavaLegacy}})
-			cur, err := legacy.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 1, Comment: bson.UUID{1, 2}})
+			cur, err := legacy.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1)), Comment: bson.UUID{1, 2}})
 			return drain(ctx, cur, err)
 		}, true},
 		"aggregate": {func() error {
@@ -156,11 +156,11 @@ func TestCommentsOfCursors(t *testing.T) {
 			return drain(ctx, cur, err)
 		}, true},
 		"listIndexes": {func() error {
-			cur, err := db.Collection("a").ListIndexes(ctx, allium.ListIndexesOptions{BatchSize: 1, Comment: "c"})
+			cur, err := db.Collection("a").ListIndexes(ctx, allium.ListIndexesOptions{BatchSize: new(int32(1)), Comment: "c"})
 			return drain(ctx, cur, err)
 		}, true},
 		"listCollections": {func() error {
-			cur, err := db.ListCollections(ctx, allium.ListCollectionsOptions{BatchSize: 1, Comment: "c"})
+			cur, err := db.ListCollections(ctx, allium.ListCollectionsOptions{BatchSize: new(int32(1)), Comment: "c"})
 			return drain(ctx, cur, err)
 		}, false},
 	} {

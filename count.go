@@ -27,7 +27,7 @@ type CountOptions struct {
 	MaxTime time.Duration
 	// RawData counts the buckets of a time series collection (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
@@ -111,9 +111,16 @@ func countPipeline(o *bson.Options, filter any, skip, limit int64) (bson.RawValu
 
 // EstimatedCountOptions are the options of EstimatedDocumentCount; see CountOptions.
 type EstimatedCountOptions struct {
+	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	RawData *bool
+	// RawData counts the buckets of a time series collection as they are stored (server 8.2 and later). It is for the server's
+	// own tools, and may change or go at any time.
+	RawData bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
 

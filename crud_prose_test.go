@@ -297,7 +297,7 @@ func (p *prose) largeUpserts() []allium.ClientWrite {
 	var writes []allium.ClientWrite
 	for _, c := range []string{"a", "b"} {
 		writes = append(writes, allium.ClientWrite{Database: "db", Collection: "coll", Model: allium.UpdateModel{
-			Filter: bson.D{{Key: "_id", Value: strings.Repeat(c, p.maxDoc/2)}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}, Upsert: new(true)}})
+			Filter: bson.D{{Key: "_id", Value: strings.Repeat(c, p.maxDoc/2)}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}, Upsert: true}})
 	}
 	return writes
 }

@@ -35,28 +35,25 @@ type Cursor[T any] struct {
 }
 
 // CursorType says what a cursor does at the end of what there is.
-type CursorType uint8
+type CursorType string
 
 // The types of cursors. Tailable ones are for capped collections, and stay open at their end, as
 // tail -f does: Next asks again for what was inserted since. That of a TailableAwait cursor waits
 // for it.
 const (
-	NonTailable CursorType = iota
-	Tailable
-	TailableAwait
+	NonTailable   CursorType = ""
+	Tailable      CursorType = "tailable"
+	TailableAwait CursorType = "tailableAwait"
 )
 
-// TimeoutMode says what a timeout bounds of an operation that opens a cursor (specification: Client
-// Side Operations Timeout, "Cursors").
-type TimeoutMode uint8
+// TimeoutMode says what a timeout bounds of an operation that opens a cursor.
+type TimeoutMode string
 
-// The timeout modes. DefaultTimeoutMode is TimeoutPerIteration for tailable cursors, which have no
-// other one, and TimeoutOverLifetime for the rest. A mode may only be named where there is a
-// timeout.
+// The timeout modes. The empty TimeoutMode is TimeoutPerIteration for tailable cursors, which have no other one, and
+// TimeoutOverLifetime for the rest. A mode may only be named where there is a timeout.
 const (
-	DefaultTimeoutMode  TimeoutMode = iota
-	TimeoutOverLifetime             // the operation and all Nexts together
-	TimeoutPerIteration             // the operation, and then each Next by itself
+	TimeoutOverLifetime TimeoutMode = "cursorLifetime" // the operation and all Nexts together
+	TimeoutPerIteration TimeoutMode = "iteration"      // the operation, and then each Next by itself
 )
 
 // Next moves to the next document, which Current returns then. It returns false at the end and on

@@ -76,7 +76,11 @@ func TestLimitAndBatchSize(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("limit %d, batch size %d", tc.limit, tc.batch), func(t *testing.T) {
 			rec.reset()
-			cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{Limit: tc.limit, BatchSize: tc.batch})
+			o := allium.FindOptions{Limit: tc.limit}
+			if tc.batch != 0 {
+				o.BatchSize = &tc.batch
+			}
+			cur, err := coll.Find(t.Context(), bson.D{}, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +136,7 @@ func TestTailableCursors(t *testing.T) {
 	}
 	add(1, 2, 3)
 	t.Run("tailable", func(t *testing.T) {
-		cur, err := capped.Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.Tailable, BatchSize: 2})
+		cur, err := capped.Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.Tailable, BatchSize: new(int32(2))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,8 +211,8 @@ func TestCursorTimeoutOptions(t *testing.T) {
 		"lifetime of a tailable that awaits": find(allium.FindOptions{CursorType: allium.TailableAwait, TimeoutMode: allium.TimeoutOverLifetime, Timeout: second}),
 		"await as long as the timeout":       find(allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Second, Timeout: second}),
 		"await longer than the timeout":      find(allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Minute, Timeout: second}),
-		"no such mode":                       find(allium.FindOptions{TimeoutMode: 9, Timeout: second}),
-		"no such type":                       find(allium.FindOptions{CursorType: 9}),
+		"no such mode":                       find(allium.FindOptions{TimeoutMode: "9", Timeout: second}),
+		"no such type":                       find(allium.FindOptions{CursorType: "9"}),
 		"negative timeout":                   find(allium.FindOptions{Timeout: new(-time.Second)}),
 		"aggregate with $out": func() error {
 			_, err := coll.Aggregate(ctx, bson.A{bson.D{{Key: "$out", Value: "o"}}}, allium.AggregateOptions{TimeoutMode: allium.TimeoutPerIteration, Timeout: second})
@@ -277,7 +281,7 @@ func TestCursorTimeoutModes(t *testing.T) {
 				}
 				d.FailCommand(mongotest.Fail{Commands: []string{"find", "getMore"}, Block: slow})
 				o := tc.o
-				o.BatchSize, o.Timeout = 1, new(timeout)
+				o.BatchSize, o.Timeout = new(int32(1)), new(timeout)
 				cur, err := coll.Find(ctx, bson.D{}, o)
 				if err != nil {
 					t.Fatal(err)
@@ -311,7 +315,7 @@ func TestBatches(t *testing.T) {
 	_, coll, rec := startCursors(t, 5, allium.ClientOptions{})
 	ctx := t.Context()
 	open := func() *allium.Cursor[bson.D] {
-		cur, err := coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2, Sort: bson.D{{Key: "_id", Value: 1}}})
+		cur, err := coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2)), Sort: bson.D{{Key: "_id", Value: 1}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +374,7 @@ func TestRunCursorCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, coll, rec := startCursors(t, 5, allium.ClientOptions{}, topology)
 			ctx, db := t.Context(), coll.Database()
-			cur, err := db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}}, allium.RunCursorCommandOptions{BatchSize: 1, Comment: "mine"})
+			cur, err := db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}}, allium.RunCursorCommandOptions{BatchSize: new(int32(1)), Comment: "mine"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,7 @@ type Database struct {
 
 // DatabaseOptions are settings of a database that differ from its client's. Nil fields are inherited.
 type DatabaseOptions struct {
+	// ReadPreference, ReadConcern and WriteConcern are inherited if they are nil.
 	ReadPreference *consistency.ReadPreference
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern

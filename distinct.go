@@ -25,7 +25,7 @@ type DistinctOptions struct {
 	MaxTime time.Duration
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }

@@ -44,7 +44,7 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 		return err
 	}
 	find := func(ctx context.Context, r *retryRig) (*allium.Cursor[bson.D], error) {
-		return r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2})
+		return r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 	}
 	for name, call := range map[string]func(ctx context.Context, r *retryRig) error{
 		"All": func(ctx context.Context, r *retryRig) error {
@@ -222,7 +222,7 @@ func TestCloseWaitsForTheBackground(t *testing.T) {
 		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
 			t.Fatal(err)
 		}
-		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2})
+		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +255,7 @@ func TestCloseByItsContext(t *testing.T) {
 		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2}); err != nil {
+		if _, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))}); err != nil {
 			t.Fatal(err)
 		}
 		defer hang(r.d, 0, "killCursors", "endSessions", "hello")()

@@ -77,7 +77,7 @@ func ExampleClient_Watch() {
 	defer done()
 	ctx := context.Background()
 
-	stream, err := client.Watch(ctx, nil, allium.WatchOptions{ShowExpandedEvents: new(true)})
+	stream, err := client.Watch(ctx, nil, allium.WatchOptions{ShowExpandedEvents: true})
 	if err != nil {
 		log.Fatal(err)
 	}

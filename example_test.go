@@ -221,7 +221,7 @@ func ExampleCursor_Next() {
 	users := people(client)
 	ctx := context.Background()
 
-	cur, err := users.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2, Sort: bson.D{{Key: "name", Value: 1}}})
+	cur, err := users.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2)), Sort: bson.D{{Key: "name", Value: 1}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func ExampleFindOptions_exhaust() {
 	users := people(client)
 	ctx := context.Background()
 
-	cur, err := users.Find(ctx, bson.D{}, allium.FindOptions{Exhaust: true, BatchSize: 1, Sort: bson.D{{Key: "age", Value: 1}}})
+	cur, err := users.Find(ctx, bson.D{}, allium.FindOptions{Exhaust: true, BatchSize: new(int32(1)), Sort: bson.D{{Key: "age", Value: 1}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func ExampleCollection_ReplaceOne() {
 	client, done := connect()
 	defer done()
 	res, err := people(client).ReplaceOne(context.Background(),
-		bson.M{"name": "Alan"}, User{"Alan", 41}, allium.ReplaceOptions{Upsert: new(true)})
+		bson.M{"name": "Alan"}, User{"Alan", 41}, allium.ReplaceOptions{Upsert: true})
 	fmt.Println(res.MatchedCount, res.UpsertedCount, err)
 	// Output: 0 1 <nil>
 }
@@ -482,7 +482,7 @@ func ExampleCursor_Batches() {
 	client, done := connect()
 	defer done()
 	ctx := context.Background()
-	cur, err := people(client).Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2})
+	cur, err := people(client).Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 	if err != nil {
 		log.Fatal(err)
 	}

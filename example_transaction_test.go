@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"slices"
 	"time"
 
 	"allium"
 	"allium/bson"
 	"allium/consistency"
-	"allium/mongotest"
 )
 
 // Account is the document of the money transfer.
@@ -34,7 +32,7 @@ func transfer(ctx context.Context, accounts *allium.Collection[Account], from, t
 		if res.MatchedCount == 0 {
 			return errFunds // aborts the transaction
 		}
-		_, err = accounts.UpdateOne(ctx, bson.M{"_id": to}, bson.M{"$inc": bson.M{"balance": amount}}, allium.UpdateOptions{Upsert: new(true)})
+		_, err = accounts.UpdateOne(ctx, bson.M{"_id": to}, bson.M{"$inc": bson.M{"balance": amount}}, allium.UpdateOptions{Upsert: true})
 		return err
 	}, allium.TransactionOptions{WriteConcern: consistency.Majority()})
 }
@@ -84,7 +82,7 @@ func ExampleSession_StartTransaction() {
 	if _, err := users.DeleteMany(ctx, bson.D{}); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(allium.SessionFrom(ctx) == s, s.InTransaction(), s.TransactionState())
+	fmt.Println(allium.SessionFrom(ctx) == s, s.InTransaction())
 	if err := s.AbortTransaction(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -100,13 +98,13 @@ func ExampleSession_StartTransaction() {
 	if err := s.CommitTransaction(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(s.TransactionState())
+	fmt.Println(s.InTransaction())
 	n, err = users.CountDocuments(ctx, bson.D{})
 	fmt.Println(n, err)
 	// Output:
-	// true true in_progress
+	// true true
 	// false 3 <nil>
-	// committed
+	// false
 	// 2 <nil>
 }
 
@@ -187,24 +185,17 @@ func ExampleSession_SnapshotTime() {
 	// Output: 3 3 true <nil>
 }
 
-// What a session knows of itself, for logs and for those who look for the cause of something.
-func ExampleSession_PinnedServer() {
-	client, d, done := connectTo(mongotest.Sharded(1, 2), allium.ClientOptions{})
+// What a session tells of itself, for logs.
+func ExampleSession_ID() {
+	client, done := connect()
 	defer done()
-	users := people(client)
 	s, err := client.StartSession()
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer s.End(context.Background())
-	err = s.Transact(context.Background(), func(ctx context.Context) error {
-		_, err := users.FindOne(ctx, bson.M{"name": "Ada"})
-		fmt.Println(s.Pinned(), slices.Contains(d.Hosts(), s.PinnedServer()))
-		return err
-	})
+	_, err = people(client).FindOne(allium.WithSession(context.Background(), s), bson.M{"name": "Ada"})
 	id, _ := s.ID().Lookup("id").Binary()
-	fmt.Println(err, s.Client() == client, len(id.Data), s.Dirty())
-	// Output:
-	// true true
-	// <nil> true 16 false
+	fmt.Println(err, s.Client() == client, len(id.Data))
+	// Output: <nil> true 16
 }

@@ -119,7 +119,7 @@ func startExhaust(t *testing.T, o ...mongotest.Option) *exhaustRig {
 
 func (r *exhaustRig) find(t *testing.T, ctx context.Context, batch int32) *allium.Cursor[bson.D] {
 	t.Helper()
-	cur, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{Exhaust: true, BatchSize: batch, Sort: bson.D{{Key: "_id", Value: 1}}})
+	cur, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{Exhaust: true, BatchSize: batchSize(batch), Sort: bson.D{{Key: "_id", Value: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,4 +358,12 @@ func TestExhaustCursorRules(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// batchSize returns the option BatchSize, nil for 0.
+func batchSize(n int32) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }

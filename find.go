@@ -24,8 +24,9 @@ type FindOptions struct {
 	// Limit is how many documents come back at most; 0 means all. A negative limit asks for one batch of at most that
 	// many.
 	Limit int64
-	// BatchSize is how many documents each reply holds at most. A negative one asks for one batch of at most that many.
-	BatchSize int32
+	// BatchSize is how many documents each reply holds at most. A negative one asks for one batch of at most that many; 0 makes
+	// the first one empty. Nil leaves it to the server.
+	BatchSize *int32
 	// CursorType makes the cursor tail a capped collection.
 	CursorType CursorType
 	// Exhaust lets the server send batch after batch without being asked, which saves a round trip for each. While it does, the cursor
@@ -53,15 +54,15 @@ type FindOptions struct {
 	// AllowDiskUse lets the server sort on disk.
 	AllowDiskUse *bool
 	// AllowPartialResults returns what there is when shards do not answer.
-	AllowPartialResults *bool
+	AllowPartialResults bool
 	// NoCursorTimeout keeps the server from forgetting the cursor while it is idle.
-	NoCursorTimeout *bool
+	NoCursorTimeout bool
 	// ReturnKey returns only the index keys, ShowRecordID adds the server's record number as $recordId.
-	ReturnKey, ShowRecordID *bool
+	ReturnKey, ShowRecordID bool
 	// OplogReplay is for servers before 4.4, which read a range of the oplog faster with it.
 	//
 	// Deprecated: newer servers do so by themselves.
-	OplogReplay *bool
+	OplogReplay bool
 	// MaxScan is how many documents or index keys the server looks at, at most.
 	//
 	// Deprecated: servers from 4.2 on refuse it. Use MaxTime.
@@ -69,10 +70,10 @@ type FindOptions struct {
 	// Snapshot keeps a document that is moved meanwhile from coming twice.
 	//
 	// Deprecated: servers from 4.2 on refuse it. Use Hint with {_id: 1}.
-	Snapshot *bool
+	Snapshot bool
 	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode
 	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode or CursorType says otherwise; a pointer to 0 means
@@ -103,7 +104,7 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err == nil {
-		r := cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: o.BatchSize,
+		r := cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0),
 			Limit: o.Limit, Exhaust: o.Exhaust, Comment: o.Comment}
 		if o.CursorType == TailableAwait || o.MaxAwaitTime < 0 {
 			r.MaxAwait = o.MaxAwaitTime
@@ -130,25 +131,51 @@ func (o *FindOptions) command(collection string, filter any) *command.Find {
 	}
 }
 
-// FindOneOptions are the options of FindOne; see FindOptions.
+// FindOneOptions are the options of FindOne. The zero value of a field leaves it to the server.
 type FindOneOptions struct {
-	Sort                any
-	Projection          any
-	Skip                int64
-	Hint                any
-	Collation           *Collation
-	Let                 any
-	Comment             any
-	MaxTime             time.Duration
-	Min, Max            any
-	AllowDiskUse        *bool
-	AllowPartialResults *bool
-	ReturnKey           *bool
-	ShowRecordID        *bool
-	OplogReplay         *bool
-	MaxScan             int64
-	Snapshot            *bool
-	RawData             *bool
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, which says which document is the first.
+	Sort any
+	// Projection says which fields come back.
+	Projection any
+	// Skip is how many documents are left out first.
+	Skip int64
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Let defines variables for aggregation expressions.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
+	MaxTime time.Duration
+	// Min and Max are the inclusive lower and the exclusive upper bound of the index that Hint names.
+	Min, Max any
+	// AllowDiskUse lets the server sort on disk, or not. Nil leaves it to the server.
+	AllowDiskUse *bool
+	// AllowPartialResults returns what there is when shards do not answer.
+	AllowPartialResults bool
+	// ReturnKey returns only the index keys.
+	ReturnKey bool
+	// ShowRecordID adds the server's record number as $recordId.
+	ShowRecordID bool
+	// OplogReplay is for servers before 4.4, which read a range of the oplog faster with it.
+	//
+	// Deprecated: newer servers do so by themselves.
+	OplogReplay bool
+	// MaxScan is how many documents or index keys the server looks at, at most.
+	//
+	// Deprecated: servers from 4.2 on reject it. Use MaxTime.
+	MaxScan int64
+	// Snapshot keeps a document that is moved meanwhile from coming twice.
+	//
+	// Deprecated: servers from 4.2 on reject it. Use Hint with {_id: 1}.
+	Snapshot bool
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
+	// server's own tools, and may change or go at any time.
+	RawData bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }

@@ -16,7 +16,7 @@ type FindOneAndUpdateOptions struct {
 	// ReturnNew returns the document as it is after the update, not before.
 	ReturnNew bool
 	// Upsert inserts a document if none matches.
-	Upsert *bool
+	Upsert bool
 	// Sort says which document is changed if several match.
 	Sort any
 	// Projection says which fields come back.
@@ -39,38 +39,65 @@ type FindOneAndUpdateOptions struct {
 	MaxTime time.Duration
 	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
 
-// FindOneAndReplaceOptions are the options of FindOneAndReplace; see FindOneAndUpdateOptions.
+// FindOneAndReplaceOptions are the options of FindOneAndReplace. The zero value of a field leaves it to the server.
 type FindOneAndReplaceOptions struct {
-	ReturnNew                bool
-	Upsert                   *bool
-	Sort                     any
-	Projection               any
+	// ReturnNew returns the document as it is after the change.
+	ReturnNew bool
+	// Upsert inserts a document if none matches the filter.
+	Upsert bool
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, which says which document is the first.
+	Sort any
+	// Projection says which fields come back.
+	Projection any
+	// BypassDocumentValidation lets a write pass that the collection's validator would reject. Nil is not sent.
 	BypassDocumentValidation *bool
-	Collation                *Collation
-	Hint                     any
-	Let                      any
-	Comment                  any
-	MaxTime                  time.Duration
-	RawData                  *bool
-	Timeout                  *time.Duration
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Let defines variables for aggregation expressions.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
+	MaxTime time.Duration
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
+	// server's own tools, and may change or go at any time.
+	RawData bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
 }
 
-// FindOneAndDeleteOptions are the options of FindOneAndDelete; see FindOneAndUpdateOptions.
+// FindOneAndDeleteOptions are the options of FindOneAndDelete. The zero value of a field leaves it to the server.
 type FindOneAndDeleteOptions struct {
-	Sort       any
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, which says which document is the first.
+	Sort any
+	// Projection says which fields come back.
 	Projection any
-	Collation  *Collation
-	Hint       any
-	Let        any
-	Comment    any
-	MaxTime    time.Duration
-	RawData    *bool
-	Timeout    *time.Duration
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Let defines variables for aggregation expressions.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
+	//
+	// Deprecated: set Timeout, which bounds the whole operation.
+	MaxTime time.Duration
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
+	// server's own tools, and may change or go at any time.
+	RawData bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
 }
 
 // FindOneAndUpdate changes the first document that matches the filter and returns it, as it was before or, with ReturnNew, as

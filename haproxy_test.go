@@ -84,7 +84,7 @@ func TestHAProxy(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			cur, err := coll.Find(ctx, bson.M{"_id": bson.M{"$type": "number"}}, allium.FindOptions{BatchSize: 7})
+			cur, err := coll.Find(ctx, bson.M{"_id": bson.M{"$type": "number"}}, allium.FindOptions{BatchSize: new(int32(7))})
 			if err != nil {
 				t.Error(err)
 				return

@@ -120,7 +120,7 @@ type CreateIndexOptions struct {
 	MaxTime time.Duration
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
@@ -169,7 +169,7 @@ type DropIndexOptions struct {
 	Comment any
 	// RawData is for the buckets of a time series collection (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.

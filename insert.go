@@ -22,7 +22,7 @@ type InsertOneOptions struct {
 	Comment any
 	// RawData writes the buckets of a time series collection as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
@@ -56,15 +56,20 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneO
 	return res, err
 }
 
-// InsertManyOptions are the options of InsertMany; see InsertOneOptions.
+// InsertManyOptions are the options of InsertMany. The zero value of a field leaves it to the server.
 type InsertManyOptions struct {
 	// Unordered goes on after an error, so that every document that can be inserted is. Otherwise the first error ends
 	// the operation.
-	Unordered                bool
+	Unordered bool
+	// BypassDocumentValidation lets a write pass that the collection's validator would reject. Nil is not sent.
 	BypassDocumentValidation *bool
-	Comment                  any
-	RawData                  *bool
-	Timeout                  *time.Duration
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
+	// server's own tools, and may change or go at any time.
+	RawData bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
 }
 
 // InsertManyResult is the result of InsertMany.

@@ -306,7 +306,7 @@ func TestElapsedIsTheCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.d.FailCommand(mongotest.Fail{Commands: []string{"find", "getMore"}, Block: 70 * ms})
-			cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 1, Timeout: new(200 * ms)})
+			cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(1)), Timeout: new(200 * ms)})
 			if err != nil {
 				t.Fatal(err)
 			}

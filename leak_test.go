@@ -22,7 +22,7 @@ func TestErrorsLeakNothing(t *testing.T) {
 	type call func(ctx context.Context, r *retryRig) error
 	cursorCall := func(o allium.FindOptions) call {
 		return func(ctx context.Context, r *retryRig) error {
-			o.BatchSize = 2
+			o.BatchSize = new(int32(2))
 			cur, err := r.coll.Find(ctx, bson.D{}, o)
 			if err != nil {
 				return err
@@ -45,7 +45,7 @@ func TestErrorsLeakNothing(t *testing.T) {
 		in := allium.WithSession(ctx, s)
 		_, err = r.coll.InsertOne(in, bson.D{{Key: "y", Value: 1}})
 		_, err2 := r.coll.UpdateOne(in, bson.D{}, bson.M{"$set": bson.M{"y": 2}})
-		cur, err3 := r.coll.Find(in, bson.D{}, allium.FindOptions{BatchSize: 2})
+		cur, err3 := r.coll.Find(in, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 		if err3 == nil {
 			_, err3 = cur.All(in)
 		}
@@ -69,7 +69,7 @@ func TestErrorsLeakNothing(t *testing.T) {
 			type wrong struct {
 				ID time.Time `bson:"_id"`
 			}
-			cur, err := allium.CollectionOf[wrong](r.client.Database("db"), "coll").Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 2})
+			cur, err := allium.CollectionOf[wrong](r.client.Database("db"), "coll").Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 			if err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func TestErrorsReturnSessions(t *testing.T) {
 			for _, command := range []string{"find", "getMore", "killCursors", "insert"} {
 				fault.Commands, fault.Times = []string{command}, 1
 				r.d.FailCommand(fault)
-				cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2})
+				cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 				if err == nil {
 					cur.Next(t.Context())
 					r.insertOne(t)
@@ -184,7 +184,7 @@ func TestLoadBalancedCursorAfterTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Block: 300 * time.Millisecond})
-		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2, Timeout: new(200 * time.Millisecond)})
+		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2)), Timeout: new(200 * time.Millisecond)})
 		if err != nil {
 			t.Fatal(err)
 		}

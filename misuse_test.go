@@ -55,7 +55,7 @@ func TestNilContextsOfWhatIsOpen(t *testing.T) {
 	}
 	for name, use := range cursors {
 		for _, limit := range []int64{0, 2} { // with a limit, the server has a cursor that the driver closes
-			cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2, Limit: limit})
+			cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2)), Limit: limit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +189,7 @@ func TestDocumentsThatDoNotFit(t *testing.T) {
 	numbers := allium.CollectionOf[number](client.Database("d"), "c")
 	find := func() *allium.Cursor[number] {
 		t.Helper()
-		cur, err := numbers.Find(ctx, bson.D{}, allium.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}, BatchSize: 2})
+		cur, err := numbers.Find(ctx, bson.D{}, allium.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}, BatchSize: new(int32(2))})
 		if err != nil {
 			t.Fatal(err)
 		}

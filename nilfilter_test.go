@@ -105,7 +105,7 @@ func TestNegativeTimes(t *testing.T) {
 			return second(db.RunCursorCommand(t.Context(), bson.D{{Key: "find", Value: "c"}}, allium.RunCursorCommandOptions{MaxTime: d}))
 		},
 		"StartTransaction": func() error {
-			return start(t, client).StartTransaction(allium.TransactionOptions{MaxCommitTime: new(d)})
+			return start(t, client).StartTransaction(allium.TransactionOptions{MaxCommitTime: d})
 		},
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "is -1s, want 0 or more") {

@@ -38,6 +38,7 @@ type ClientOptions struct {
 	AWSCredentials auth.AWSCallback
 
 	// ReplicaSet is the name that the replica set must have. Direct connects to one server only, whatever set it belongs to.
+	// LoadBalanced says that the servers are behind a load balancer.
 	ReplicaSet   string
 	Direct       *bool
 	LoadBalanced *bool
@@ -84,8 +85,8 @@ type ClientOptions struct {
 	HeartbeatInterval *time.Duration
 	// LocalThreshold is how much slower than the nearest suitable server another one may be. Nil: 15 milliseconds.
 	LocalThreshold *time.Duration
-	// ServerMonitoringMode is "stream", "poll" or "auto".
-	ServerMonitoringMode string
+	// ServerMonitoringMode says how servers are monitored. Empty: MonitoringAuto.
+	ServerMonitoringMode ServerMonitoringMode
 
 	// ServerSelector narrows down the suitable servers of every operation. It gets the suitable ones, returns those that
 	// it accepts, and must not change them. It is called by many goroutines.
@@ -141,6 +142,16 @@ type ClientOptions struct {
 // Format prints the options that are set, without their secrets, whatever the verb.
 func (o ClientOptions) Format(f fmt.State, _ rune) { redact.SetFields(f, o) }
 
+// ServerMonitoringMode says how servers are monitored.
+type ServerMonitoringMode string
+
+// The monitoring modes.
+const (
+	MonitoringAuto   ServerMonitoringMode = "auto"   // as MonitoringStream, but as MonitoringPoll on platforms for functions
+	MonitoringStream ServerMonitoringMode = "stream" // servers tell of each change at once
+	MonitoringPoll   ServerMonitoringMode = "poll"   // servers are asked at each HeartbeatInterval
+)
+
 // LogComponent is a part of the driver whose log messages have a level of their own.
 type LogComponent string
 
@@ -161,21 +172,17 @@ type ReadRetryPolicy struct {
 	MaxAttempts int
 }
 
-// ReadRetryRule says when a read is tried again.
+// ReadRetryRule says when a read is tried again. The empty ReadRetryRule tries once more without a Timeout, and within one as often as
+// there is time.
 type ReadRetryRule string
 
-// The rules of a ReadRetryPolicy.
-const (
-	// RetryDefault tries once more without a Timeout, and within one as often as there is time.
-	RetryDefault ReadRetryRule = ""
-	// RetryUntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout.
-	RetryUntilSuccess ReadRetryRule = "untilSuccess"
-)
+// RetryUntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout.
+const RetryUntilSuccess ReadRetryRule = "untilSuccess"
 
 // validate checks the policy.
 func (p *ReadRetryPolicy) validate() error {
-	if p.Rule != RetryDefault && p.Rule != RetryUntilSuccess {
-		return fmt.Errorf("read retry policy: Rule is %q, want %q or %q", p.Rule, RetryDefault, RetryUntilSuccess)
+	if p.Rule != "" && p.Rule != RetryUntilSuccess {
+		return fmt.Errorf("read retry policy: Rule is %q, want \"\" or %q", p.Rule, RetryUntilSuccess)
 	}
 	if p.MaxAttempts < 0 {
 		return fmt.Errorf("read retry policy: MaxAttempts is %d, want 0 or more", p.MaxAttempts)
@@ -202,7 +209,7 @@ func (o *ClientOptions) logLevels() (map[logging.Component]slog.Level, error) {
 func (o *ClientOptions) apply(c *uri.Config) error {
 	setString(&c.AppName, o.AppName)
 	setString(&c.ReplicaSet, o.ReplicaSet)
-	setString(&c.ServerMonitoringMode, o.ServerMonitoringMode)
+	setString(&c.ServerMonitoringMode, string(o.ServerMonitoringMode))
 	set(&c.Credential, o.Credential)
 	c.OIDCCallback, c.AWSCallback = o.OIDC != nil, o.AWSCredentials != nil
 	setString(&c.SRVServiceName, o.SRVServiceName)
@@ -240,7 +247,7 @@ func (o *ClientOptions) apply(c *uri.Config) error {
 		c.Proxy = uri.Proxy(*o.Proxy)
 	}
 	if o.TLSFiles != nil {
-		c.TLSIs = uri.TLSOptions(*o.TLSFiles)
+		c.TLSIs = o.TLSFiles.options()
 	}
 	if o.TLS != nil || o.TLSFiles != nil {
 		c.TLS = new(true)

@@ -101,7 +101,7 @@ type RunCursorCommandOptions struct {
 	ReadPreference *consistency.ReadPreference
 	// BatchSize, MaxTime and Comment are for the getMores that fetch further batches; the command itself has what is written in
 	// it. A MaxTime is only for cursors that wait for documents, and does not go with a timeout.
-	BatchSize int32
+	BatchSize *int32
 	MaxTime   time.Duration
 	Comment   any
 	// CursorType must be what the command asks for, as in {find: "log", tailable: true, awaitData: true}.
@@ -156,7 +156,7 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 	}
 	if err == nil {
 		err = cur.Prepare(&op, cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxTime,
-			BatchSize: o.BatchSize, Comment: o.Comment})
+			BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
 		return false, fmt.Errorf("run cursor command: %w", err)

@@ -84,6 +84,8 @@ func sampleOption(name string, t reflect.Type) (any, bson.Type) {
 		return 7 * time.Second, bson.TypeInt64
 	case reflect.TypeFor[string]():
 		return "sample", bson.TypeString
+	case reflect.TypeFor[allium.FullDocument](), reflect.TypeFor[allium.ValidationLevel](), reflect.TypeFor[allium.ValidationAction]():
+		return reflect.ValueOf("sample").Convert(t).Interface(), bson.TypeString
 	case reflect.TypeFor[*float64]():
 		return new(0.5), bson.TypeDouble
 	case reflect.TypeFor[*allium.Collation]():

@@ -62,6 +62,9 @@ func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 	return &Session{client: c, inner: inner}, nil
 }
 
+// Tests of other packages look into a session.
+func init() { session.Inside = func(s any) *session.Session { return s.(*Session).inner } }
+
 type sessionKey struct{}
 
 // WithSession returns a context that makes the operations that it is given to run on the session. A nil session makes them run
@@ -184,31 +187,9 @@ func (s *Session) AdvanceClusterTime(clusterTime bson.Raw) error {
 // sees what the other session's last one did; it never moves it back.
 func (s *Session) AdvanceOperationTime(t bson.Timestamp) { s.inner.AdvanceOperationTime(t) }
 
-// PinnedServer returns the address of the mongos that the session's transaction is pinned to, "" if there is none
-// (specification: Transactions, sharded transactions).
-func (s *Session) PinnedServer() string {
-	if p := s.inner.Transaction().Pinned(); p != nil {
-		return p.Mongos
-	}
-	return ""
-}
-
 // InTransaction reports whether a transaction of the session is open.
 func (s *Session) InTransaction() bool { return s.inner.Transaction().Running() }
 
 // Bounded reports whether a Transact with a timeout is running on the session. Its operations have the time that is left of it, and
 // cannot have a Timeout of their own. It is for packages that build on this one, such as allium/gridfs.
 func (s *Session) Bounded() bool { return s.bound != nil }
-
-// Pinned reports whether the session's transaction is pinned to a mongos or, behind a load balancer, to a connection.
-func (s *Session) Pinned() bool { return s.inner.Transaction().Pinned() != nil }
-
-// TransactionState returns the state of the session's transaction, as the specification Transactions names it: none, starting,
-// in_progress, committed or aborted.
-func (s *Session) TransactionState() string {
-	return [...]string{"none", "starting", "in_progress", "committed", "aborted"}[s.inner.Transaction().State()]
-}
-
-// Dirty reports whether a network error hit a command of the session, so that what the server knows of it is in doubt. The server's
-// session is not used again after End then (specification: Driver Sessions).
-func (s *Session) Dirty() bool { return s.inner.Server().Dirty() }

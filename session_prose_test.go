@@ -308,7 +308,7 @@ func TestProseSessions(t *testing.T) {
 			}
 			for _, tc := range []struct{ batch, read int32 }{{0, 1}, {3, 4}} {
 				r.log.reset()
-				cur, err := r.coll.Find(t.Context(), everything, allium.FindOptions{BatchSize: tc.batch})
+				cur, err := r.coll.Find(t.Context(), everything, allium.FindOptions{BatchSize: batchSize(tc.batch)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -345,7 +345,7 @@ func TestProseSessions(t *testing.T) {
 			for _, op := range operations {
 				_ = op.run(t.Context(), r.coll)
 			}
-			cur, err := r.coll.Find(t.Context(), everything, allium.FindOptions{BatchSize: 1})
+			cur, err := r.coll.Find(t.Context(), everything, allium.FindOptions{BatchSize: new(int32(1))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -380,7 +380,7 @@ func TestProseSessions(t *testing.T) {
 			for _, mode := range []consistency.ReadMode{consistency.Primary, consistency.PrimaryPreferred, consistency.SecondaryPreferred, consistency.Nearest} {
 				r.log.reset()
 				coll := r.coll.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: mode}})
-				cur, err := coll.Find(t.Context(), everything, allium.FindOptions{BatchSize: 2})
+				cur, err := coll.Find(t.Context(), everything, allium.FindOptions{BatchSize: new(int32(2))})
 				if err := drain(t.Context(), cur, err); err != nil {
 					t.Fatal(err)
 				}

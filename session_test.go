@@ -98,7 +98,7 @@ func TestCursorOutlivesSession(t *testing.T) {
 	}
 	s := start(t, r.client)
 	ctx := allium.WithSession(t.Context(), s)
-	cur, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 1})
+	cur, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))})
 	if err != nil {
 		t.Fatal(err)
 	}

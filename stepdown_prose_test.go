@@ -19,7 +19,7 @@ func TestProseStepDownGetMore(t *testing.T) {
 		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
 			t.Fatal(err)
 		}
-		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: 2})
+		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 		if err != nil {
 			t.Fatal(err)
 		}

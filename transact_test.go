@@ -29,7 +29,7 @@ func TestTransactSwallowedError(t *testing.T) {
 			return err
 		},
 		"find and modify": func(ctx context.Context, coll *allium.Collection[bson.D]) error {
-			_, err := coll.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: 3}}, bson.D{{Key: "$set", Value: bson.D{{Key: "u", Value: 1}}}}, allium.FindOneAndUpdateOptions{Upsert: new(true)})
+			_, err := coll.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: 3}}, bson.D{{Key: "$set", Value: bson.D{{Key: "u", Value: 1}}}}, allium.FindOneAndUpdateOptions{Upsert: true})
 			return err
 		},
 		"bulk write": func(ctx context.Context, coll *allium.Collection[bson.D]) error {

@@ -19,6 +19,7 @@ import (
 // TransactionOptions are the options of a transaction. What is nil is inherited from the session's defaults, and then
 // from the client.
 type TransactionOptions struct {
+	// ReadConcern is that of the transaction's first operation, WriteConcern that of its commit and abort.
 	ReadConcern  *consistency.ReadConcern
 	WriteConcern *consistency.WriteConcern
 	// ReadPreference must be the primary.
@@ -26,7 +27,7 @@ type TransactionOptions struct {
 	// MaxCommitTime bounds the server's work on one commit, to the millisecond. A timeout replaces it.
 	//
 	// Deprecated: set Timeout in SessionOptions, or in those of CommitTransaction or Transact.
-	MaxCommitTime *time.Duration
+	MaxCommitTime time.Duration
 	// Timeout bounds a Transact as a whole; a pointer to 0 means no bound. Nil: the session's timeout. StartTransaction does not take
 	// it: there, commit and abort have a timeout each.
 	Timeout *time.Duration
@@ -53,8 +54,8 @@ func (s *Session) start(o TransactionOptions) error {
 	scope := s.client.scope()
 	clientDefaults := TransactionOptions{ReadConcern: scope.readConcern, WriteConcern: scope.writeConcern, ReadPreference: scope.readPreference}
 	t := o.inner().Inherit(s.inner.Options().Transaction).Inherit(clientDefaults.inner())
-	if d := t.MaxCommitTime; d != nil && *d < 0 {
-		return negative("MaxCommitTime", *d)
+	if t.MaxCommitTime < 0 {
+		return negative("MaxCommitTime", t.MaxCommitTime)
 	}
 	if err := t.WriteConcern.Validate(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"allium/auth"
 	"allium/internal/redact"
+	"allium/internal/uri"
 )
 
 // Dialer makes network connections. A *net.Dialer is one. It is called by many goroutines.
@@ -51,19 +52,36 @@ type TLSFiles struct {
 	// CertificateKeyFilePassword decrypts the private key.
 	CertificateKeyFilePassword auth.Secret
 	// Insecure stands for AllowInvalidCertificates and AllowInvalidHostnames together.
-	Insecure *bool
+	Insecure bool
 	// AllowInvalidCertificates switches the check of the server's certificate off, and AllowInvalidHostnames that of the host
 	// name in it. Both are for tests only.
-	AllowInvalidCertificates *bool
-	AllowInvalidHostnames    *bool
+	AllowInvalidCertificates bool
+	AllowInvalidHostnames    bool
 	// DisableOCSPEndpointCheck keeps the client from asking responders whether a server's certificate was revoked; what the server
-	// staples still counts. DisableCertificateRevocationCheck keeps it from looking at revocation at all (specification: OCSP Support).
-	DisableOCSPEndpointCheck          *bool
-	DisableCertificateRevocationCheck *bool
+	// staples still counts. DisableCertificateRevocationCheck keeps it from looking at revocation at all.
+	DisableOCSPEndpointCheck          bool
+	DisableCertificateRevocationCheck bool
 }
 
 // Format prints the settings that are set, without the password, whatever the verb.
 func (o TLSFiles) Format(f fmt.State, _ rune) { redact.SetFields(f, o) }
+
+// options returns the settings as those of a connection string.
+func (o *TLSFiles) options() uri.TLSOptions {
+	return uri.TLSOptions{
+		CAFile: o.CAFile, CertificateKeyFile: o.CertificateKeyFile, CertificateKeyFilePassword: o.CertificateKeyFilePassword,
+		Insecure: yes(o.Insecure), AllowInvalidCertificates: yes(o.AllowInvalidCertificates), AllowInvalidHostnames: yes(o.AllowInvalidHostnames),
+		DisableOCSPEndpointCheck: yes(o.DisableOCSPEndpointCheck), DisableCertificateRevocationCheck: yes(o.DisableCertificateRevocationCheck),
+	}
+}
+
+// yes returns a pointer to true, or nil for false.
+func yes(b bool) *bool {
+	if b {
+		return &b
+	}
+	return nil
+}
 
 // DriverInfo names a library that wraps the driver in the metadata that servers log. Empty fields add nothing. No field may
 // contain "|".
@@ -78,7 +96,7 @@ type ServerAPI struct {
 	// Version is "1".
 	Version string
 	// Strict makes the server reject commands and fields that are not part of the API.
-	Strict *bool
+	Strict bool
 	// DeprecationErrors makes the server reject what is deprecated in the API.
-	DeprecationErrors *bool
+	DeprecationErrors bool
 }

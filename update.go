@@ -14,7 +14,7 @@ import (
 // UpdateOptions are the options of UpdateOne and UpdateMany. The zero value of a field leaves it to the server.
 type UpdateOptions struct {
 	// Upsert inserts a document if none matches.
-	Upsert *bool
+	Upsert bool
 	// ArrayFilters say which array elements an update with $[name] changes: a slice of documents.
 	ArrayFilters any
 	// Sort says which document UpdateOne changes if several match (server 8.0 and later).
@@ -31,22 +31,32 @@ type UpdateOptions struct {
 	Comment any
 	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
-	RawData *bool
+	RawData bool
 	// Timeout bounds the operation; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
 
-// ReplaceOptions are the options of ReplaceOne; see UpdateOptions.
+// ReplaceOptions are the options of ReplaceOne. The zero value of a field leaves it to the server.
 type ReplaceOptions struct {
-	Upsert                   *bool
-	Sort                     any
+	// Upsert inserts a document if none matches the filter.
+	Upsert bool
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, which says which document is the first.
+	Sort any
+	// BypassDocumentValidation lets a write pass that the collection's validator would reject. Nil is not sent.
 	BypassDocumentValidation *bool
-	Collation                *Collation
-	Hint                     any
-	Let                      any
-	Comment                  any
-	RawData                  *bool
-	Timeout                  *time.Duration
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint names the index to use: its name or its keys.
+	Hint any
+	// Let defines variables for aggregation expressions.
+	Let any
+	// Comment is any value that helps to find the operation in logs and profiles.
+	Comment any
+	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
+	// server's own tools, and may change or go at any time.
+	RawData bool
+	// Timeout bounds the operation; a pointer to 0 means no bound.
+	Timeout *time.Duration
 }
 
 // UpdateResult is the result of UpdateOne, UpdateMany and ReplaceOne.

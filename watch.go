@@ -13,14 +13,26 @@ import (
 	"allium/internal/option"
 )
 
+// FullDocument says which full documents the events of a change stream hold. The empty FullDocument leaves it to the server.
+type FullDocument string
+
+// The values of FullDocument. What is available or required as it was, the collection must keep
+// (CreateCollectionOptions.PreAndPostImages).
+const (
+	FullDocumentDefault       FullDocument = "default"       // none for updates
+	FullDocumentOff           FullDocument = "off"           // none, before changes
+	FullDocumentUpdateLookup  FullDocument = "updateLookup"  // the document as it is some time after the update
+	FullDocumentWhenAvailable FullDocument = "whenAvailable" // as it was at the change, if the server has it
+	FullDocumentRequired      FullDocument = "required"      // as it was at the change, else the stream fails
+)
+
 // WatchOptions are the options of Watch. The zero value of a field leaves it to the server.
 type WatchOptions struct {
-	// FullDocument says what FullDocument of an update is: "default" (nothing), "updateLookup" (the document as it is some time
-	// after the update), "whenAvailable" or "required" (as it was right after the update, which the collection must keep:
-	// CreateCollectionOptions.PreAndPostImages).
-	FullDocument string
-	// FullDocumentBeforeChange says whether FullDocumentBeforeChange is set: "off", "whenAvailable" or "required".
-	FullDocumentBeforeChange string
+	// FullDocument says which document the event of an update holds.
+	FullDocument FullDocument
+	// FullDocumentBeforeChange says whether events hold the document from before the change: FullDocumentOff,
+	// FullDocumentWhenAvailable or FullDocumentRequired.
+	FullDocumentBeforeChange FullDocument
 	// ResumeAfter begins after the event with this resume token. StartAfter does too, and takes the token of an invalidate event as
 	// well. StartAtOperationTime begins with the events at this time. At most one of the three may be set; without any, the
 	// stream begins now.
@@ -37,7 +49,7 @@ type WatchOptions struct {
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// ShowExpandedEvents adds events such as create, modify and createIndexes (server 6.0 and later).
-	ShowExpandedEvents *bool
+	ShowExpandedEvents bool
 	// SplitLargeEvents lets an event be larger than a document may be (16 MiB), up to what the server can put together: the server
 	// sends it in fragments (stage $changeStreamSplitLargeEvent, server 6.0.9 and 7.0 and later), which the stream joins.
 	SplitLargeEvents bool
@@ -119,7 +131,7 @@ func (s *scope) watchOptions(ctx context.Context, op *exec.Op, t target, pipelin
 		return so, err
 	}
 	so = cursor.StreamOptions{
-		Collection: t.collection, Cluster: t.cluster, FullDocument: o.FullDocument, FullDocumentBeforeChange: o.FullDocumentBeforeChange,
+		Collection: t.collection, Cluster: t.cluster, FullDocument: string(o.FullDocument), FullDocumentBeforeChange: string(o.FullDocumentBeforeChange),
 		ResumeAfter: o.ResumeAfter, StartAfter: o.StartAfter, StartAtOperationTime: o.StartAtOperationTime, BatchSize: o.BatchSize,
 		MaxAwait: o.MaxAwaitTime, Collation: o.Collation.raw(), Comment: o.Comment, ShowExpandedEvents: o.ShowExpandedEvents,
 		SplitLargeEvents: o.SplitLargeEvents,

@@ -24,7 +24,7 @@ type UpdateModel struct {
 	Filter       any
 	Update       any
 	Many         bool
-	Upsert       *bool
+	Upsert       bool
 	Sort         any
 	ArrayFilters any
 	Collation    *Collation
@@ -35,7 +35,7 @@ type UpdateModel struct {
 type ReplaceModel struct {
 	Filter      any
 	Replacement any
-	Upsert      *bool
+	Upsert      bool
 	Sort        any
 	Collation   *Collation
 	Hint        any

@@ -7,18 +7,28 @@ import (
 	"time"
 )
 
-// ReadConcern says how settled the data must be that a read returns (specification: Read and Write Concern). The
-// zero ReadConcern leaves it to the server.
+// ReadConcern says how current and how durable the data must be that a read returns. The zero ReadConcern leaves it to the server.
 type ReadConcern struct {
-	// Level is "local", "majority", "linearizable", "available", "snapshot" or "".
-	Level string
+	Level ReadLevel
 }
 
-// WriteConcern says when a write counts as done (specification: Read and Write Concern). The zero WriteConcern
+// ReadLevel is the level of a read concern. The empty ReadLevel leaves it to the server.
+type ReadLevel string
+
+// The levels of a read concern.
+const (
+	ReadLocal        ReadLevel = "local"        // the newest data of the member, which may be rolled back
+	ReadAvailable    ReadLevel = "available"    // as local; on a sharded cluster, orphaned documents may come back
+	ReadMajority     ReadLevel = "majority"     // data that a majority of the members has acknowledged
+	ReadLinearizable ReadLevel = "linearizable" // all majority writes that ended before the read began; on the primary only
+	ReadSnapshot     ReadLevel = "snapshot"     // majority data of one point in time
+)
+
+// WriteConcern says when a write counts as done. The zero WriteConcern
 // leaves it to the server.
 type WriteConcern struct {
 	// W is how many members must have the write, or the name of a set of them, such as "majority". Nil leaves it to the
-	// server; 0 asks for no answer at all.
+	// server; 0 asks for no reply.
 	W any // int or string
 	// Journal asks that the write be in the journal.
 	Journal *bool
@@ -28,10 +38,11 @@ type WriteConcern struct {
 	Timeout time.Duration
 }
 
-// Majority is the write concern that a majority of the data-bearing members have the write.
+// Majority returns the write concern that waits until a majority of the data-bearing members has the write.
 func Majority() *WriteConcern { return &WriteConcern{W: "majority"} }
 
-// Unacknowledged is the write concern that asks for no answer.
+// Unacknowledged returns the write concern that waits for no reply: the client does not learn whether the write succeeded, it is not
+// retried, and it cannot run in a session.
 func Unacknowledged() *WriteConcern { return &WriteConcern{W: 0} }
 
 // IsZero reports whether everything is left to the server.

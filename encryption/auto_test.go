@@ -114,7 +114,7 @@ func TestAuto(t *testing.T) {
 	if got := must(coll.FindOneAndDelete(ctx, bson.D{{Key: "ssn", Value: "222-22-2222"}})); got[1].Value != "222-22-2222" {
 		t.Error(got)
 	}
-	all := must(must(coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: 1})).All(ctx))
+	all := must(must(coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))})).All(ctx))
 	if len(all) != 2 || all[0][1].Value != "457-55-5462" {
 		t.Error(all)
 	}

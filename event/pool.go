@@ -27,11 +27,11 @@ type PoolMonitor struct {
 
 // PoolOptions are the limits of a pool. Zero means that there is no such limit.
 type PoolOptions struct {
-	MaxPoolSize      uint64
-	MinPoolSize      uint64
-	MaxConnecting    uint64
-	MaxIdleTime      time.Duration
-	WaitQueueTimeout time.Duration
+	MaxPoolSize      uint64        // how many connections there are at most
+	MinPoolSize      uint64        // how many connections are kept ready
+	MaxConnecting    uint64        // how many connections are made at the same time
+	MaxIdleTime      time.Duration // how long a connection may be idle before it is closed
+	WaitQueueTimeout time.Duration // how long an operation waits for a connection
 }
 
 // PoolCreated says that a pool was created. It creates no connections before it is ready.

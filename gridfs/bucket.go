@@ -39,6 +39,7 @@ type BucketOptions struct {
 	// stays as it is.
 	ChunkSizeBytes int32
 
+	// ReadPreference, ReadConcern and WriteConcern are inherited if they are nil.
 	ReadPreference *consistency.ReadPreference
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern

@@ -517,7 +517,7 @@ func TestFind(t *testing.T) {
 	}
 	w.forget()
 	cur, err := b.Find(t.Context(), bson.D{{Key: "metadata.owner", Value: "ada"}},
-		gridfs.FindOptions{Sort: bson.D{{Key: "length", Value: -1}}, Skip: 1, Limit: 2, BatchSize: 1, AllowDiskUse: new(true), NoCursorTimeout: new(true), MaxTime: time.Minute})
+		gridfs.FindOptions{Sort: bson.D{{Key: "length", Value: -1}}, Skip: 1, Limit: 2, BatchSize: new(int32(1)), AllowDiskUse: new(true), NoCursorTimeout: true, MaxTime: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type FindOptions struct {
 	// Limit is how many files come back at most; 0 means all.
 	Limit int64
 	// BatchSize is how many files each reply holds at most.
-	BatchSize int32
+	BatchSize *int32
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
@@ -53,7 +53,7 @@ type FindOptions struct {
 	// AllowDiskUse lets the server sort on disk.
 	AllowDiskUse *bool
 	// NoCursorTimeout keeps the server from forgetting the cursor while it is idle.
-	NoCursorTimeout *bool
+	NoCursorTimeout bool
 	// Timeout bounds the operation and the life of its cursor; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }

@@ -29,7 +29,7 @@ func (b *Bucket) openWindow(ctx context.Context, l limit, f *storedFile, first, 
 		size++
 	}
 	var err error
-	w.cur, err = within(l, b.chunks).Find(ctx, filter, allium.FindOptions{Sort: bson.D{{Key: "n", Value: 1}}, Limit: size, BatchSize: int32(size)})
+	w.cur, err = within(l, b.chunks).Find(ctx, filter, allium.FindOptions{Sort: bson.D{{Key: "n", Value: 1}}, Limit: size, BatchSize: new(int32(size))})
 	if err != nil {
 		return nil, err
 	}

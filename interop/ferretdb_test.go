@@ -87,7 +87,7 @@ func TestFerretDB(t *testing.T) {
 		if up.ModifiedCount != 3 {
 			t.Fatalf("update many: %+v", up)
 		}
-		up = must(people.UpdateOne(ctx, bson.M{"_id": 4}, bson.M{"$set": bson.M{"name": "Barbara"}}, allium.UpdateOptions{Upsert: new(true)}))(t)
+		up = must(people.UpdateOne(ctx, bson.M{"_id": 4}, bson.M{"$set": bson.M{"name": "Barbara"}}, allium.UpdateOptions{Upsert: true}))(t)
 		if up.UpsertedCount != 1 || up.UpsertedID != int32(4) || up.MatchedCount != 0 {
 			t.Fatalf("upsert: %+v", up)
 		}
@@ -130,7 +130,7 @@ func TestFerretDB(t *testing.T) {
 			docs[i].ID = i
 		}
 		must(coll.InsertMany(ctx, docs))(t)
-		cur := must(coll.Find(ctx, bson.M{}, allium.FindOptions{BatchSize: 7, Sort: bson.D{{Key: "_id", Value: 1}}}))(t)
+		cur := must(coll.Find(ctx, bson.M{}, allium.FindOptions{BatchSize: new(int32(7)), Sort: bson.D{{Key: "_id", Value: 1}}}))(t)
 		n := 0
 		for d, err := range cur.Seq(ctx) {
 			if err != nil {
@@ -144,7 +144,7 @@ func TestFerretDB(t *testing.T) {
 		if n != len(docs) {
 			t.Fatalf("%d documents, want %d", n, len(docs))
 		}
-		cur = must(coll.Find(ctx, bson.M{}, allium.FindOptions{BatchSize: 2}))(t)
+		cur = must(coll.Find(ctx, bson.M{}, allium.FindOptions{BatchSize: new(int32(2))}))(t)
 		for range cur.Seq(ctx) {
 			break // closes the cursor on the server
 		}

@@ -16,7 +16,7 @@ type Aggregate struct {
 	Comment                  any
 	Hint                     any
 	Let                      any
-	RawData                  *bool
+	RawData                  bool
 	// Writes is true if the last stage is $out or $merge: see HasWriteStage.
 	Writes bool
 	// SingleResult says that the pipeline yields one document at the most: the reply holds it, and no cursor is left.

@@ -38,7 +38,7 @@ type BulkWrite struct {
 	BypassDocumentValidation *bool
 	Let                      any
 	Comment                  any
-	RawData                  *bool
+	RawData                  bool
 	// CheckSize makes a document that is too large for the server an error of the driver's. The server says so itself, but not if it is
 	// asked for no answer.
 	CheckSize bool
@@ -152,7 +152,7 @@ func (c *BulkWrite) appendOp(dst []byte, t *Target, i int, s *BulkStatement, ns 
 			docEnd = len(f.dst) - len("?updateMods.")
 		}
 		f.dst = bson.AppendBool(f.dst, "multi", u.Multi)
-		f.flag("upsert", u.Upsert)
+		f.yes("upsert", u.Upsert)
 		f.array("arrayFilters", u.ArrayFilters)
 		f.hint(u.Hint)
 		f.collation(u.Collation)

@@ -9,11 +9,11 @@ import (
 type ListCollections struct {
 	Filter                any
 	NameOnly              bool
-	AuthorizedCollections *bool
-	BatchSize             int32
+	AuthorizedCollections bool
+	BatchSize             *int32
 	MaxTimeMS             int64
 	Comment               any
-	RawData               *bool
+	RawData               bool
 }
 
 // Name implements Command.
@@ -23,8 +23,8 @@ func (*ListCollections) Name() string { return "listCollections" }
 func (c *ListCollections) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	dst = bson.AppendInt32(dst, "listCollections", 1)
 	start, dst := bson.BeginDocumentElement(dst, "cursor")
-	if c.BatchSize != 0 {
-		dst = bson.AppendInt32(dst, "batchSize", c.BatchSize)
+	if c.BatchSize != nil {
+		dst = bson.AppendInt32(dst, "batchSize", *c.BatchSize)
 	}
 	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
 	at := len(f.dst)
@@ -36,7 +36,7 @@ func (c *ListCollections) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		}
 	}
 	f.set("nameOnly", nameOnly)
-	f.flag("authorizedCollections", c.AuthorizedCollections)
+	f.yes("authorizedCollections", c.AuthorizedCollections)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
 	f.rawData(c.RawData, t)
@@ -47,7 +47,7 @@ func (c *ListCollections) AppendBody(dst []byte, t *Target) ([]byte, error) {
 type ListDatabases struct {
 	Filter              any
 	NameOnly            bool
-	AuthorizedDatabases *bool
+	AuthorizedDatabases bool
 	MaxTimeMS           int64
 	Comment             any
 }
@@ -60,7 +60,7 @@ func (c *ListDatabases) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f := fields{bson: t.BSON, dst: bson.AppendInt32(dst, "listDatabases", 1)}
 	f.document("filter", c.Filter)
 	f.set("nameOnly", c.NameOnly)
-	f.flag("authorizedDatabases", c.AuthorizedDatabases)
+	f.yes("authorizedDatabases", c.AuthorizedDatabases)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
 	return f.dst, f.err

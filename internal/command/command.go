@@ -200,10 +200,17 @@ func (f *fields) flag(key string, v *bool) {
 	}
 }
 
+// yes appends a boolean that is true; false is what the server takes anyway.
+func (f *fields) yes(key string, v bool) {
+	if v {
+		f.dst = bson.AppendBool(f.dst, key, true)
+	}
+}
+
 // rawData appends the option RawData, which servers before 8.2 must not see.
-func (f *fields) rawData(v *bool, t *Target) {
+func (f *fields) rawData(v bool, t *Target) {
 	if t.WireVersion >= 27 {
-		f.flag("rawData", v)
+		f.yes("rawData", v)
 	}
 }
 

@@ -45,9 +45,25 @@ func TestFindNormalizesLimitAndBatchSize(t *testing.T) {
 		{0, -3, 0, 3, true},
 		{10, -3, 10, 10, true},
 	} {
-		limit, batch, single := (&Find{Limit: tc.limit, BatchSize: tc.batch}).normalized()
+		find := &Find{Limit: tc.limit}
+		if tc.batch != 0 {
+			find.BatchSize = &tc.batch
+		}
+		limit, batch, single := find.normalized()
 		if limit != tc.wantLimit || batch != tc.wantBatch || single != tc.single {
 			t.Errorf("limit %d, batch size %d: got %d, %d, %v", tc.limit, tc.batch, limit, batch, single)
+		}
+	}
+}
+
+func TestFindSendsBatchSizeZero(t *testing.T) {
+	for _, batch := range []*int32{nil, new(int32(0))} {
+		doc, err := body(t, &Find{Collection: "c", Filter: bson.D{}, BatchSize: batch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent := !doc.Lookup("batchSize").IsZero(); sent != (batch != nil) {
+			t.Errorf("batch size %v: %s", batch, doc)
 		}
 	}
 }

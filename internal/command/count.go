@@ -15,7 +15,7 @@ type Count struct {
 	Collation   bson.Raw
 	MaxTimeMS   int64
 	Comment     any
-	RawData     *bool
+	RawData     bool
 }
 
 // Name implements Command.

@@ -17,7 +17,7 @@ type Delete struct {
 	Ordered    bool
 	Let        any
 	Comment    any
-	RawData    *bool
+	RawData    bool
 
 	batch
 }

@@ -11,7 +11,7 @@ type Distinct struct {
 	Collation  bson.Raw
 	Comment    any
 	Hint       any
-	RawData    *bool
+	RawData    bool
 }
 
 // Name implements Command.

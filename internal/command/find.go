@@ -11,25 +11,25 @@ type Find struct {
 	Hint                any
 	Skip                int64
 	Limit               int64
-	BatchSize           int32
+	BatchSize           *int32
 	SingleBatch         bool
 	Comment             any
 	MaxTimeMS           int64
 	Max                 any
 	Min                 any
-	ReturnKey           *bool
-	ShowRecordID        *bool
+	ReturnKey           bool
+	ShowRecordID        bool
 	Tailable            bool
 	AwaitData           bool
-	OplogReplay         *bool
+	OplogReplay         bool
 	MaxScan             int64
-	Snapshot            *bool
-	NoCursorTimeout     *bool
-	AllowPartialResults *bool
+	Snapshot            bool
+	NoCursorTimeout     bool
+	AllowPartialResults bool
 	AllowDiskUse        *bool
 	Collation           bson.Raw
 	Let                 any
-	RawData             *bool
+	RawData             bool
 }
 
 // Name implements Command.
@@ -45,21 +45,23 @@ func (c *Find) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.hint(c.Hint)
 	f.int64("skip", c.Skip)
 	f.int64("limit", limit)
-	f.int32("batchSize", batch)
+	if batch != 0 || c.BatchSize != nil {
+		f.dst = bson.AppendInt32(f.dst, "batchSize", batch)
+	}
 	f.set("singleBatch", single)
 	f.value("comment", c.Comment)
 	f.int64("maxScan", c.MaxScan)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.document("max", c.Max)
 	f.document("min", c.Min)
-	f.flag("returnKey", c.ReturnKey)
-	f.flag("showRecordId", c.ShowRecordID)
+	f.yes("returnKey", c.ReturnKey)
+	f.yes("showRecordId", c.ShowRecordID)
 	f.set("tailable", c.Tailable)
-	f.flag("oplogReplay", c.OplogReplay)
-	f.flag("snapshot", c.Snapshot)
-	f.flag("noCursorTimeout", c.NoCursorTimeout)
+	f.yes("oplogReplay", c.OplogReplay)
+	f.yes("snapshot", c.Snapshot)
+	f.yes("noCursorTimeout", c.NoCursorTimeout)
 	f.set("awaitData", c.AwaitData)
-	f.flag("allowPartialResults", c.AllowPartialResults)
+	f.yes("allowPartialResults", c.AllowPartialResults)
 	f.flag("allowDiskUse", c.AllowDiskUse)
 	f.collation(c.Collation)
 	f.document("let", c.Let)
@@ -71,7 +73,10 @@ func (c *Find) AppendBody(dst []byte, t *Target) ([]byte, error) {
 // the CRUD specification's for a batch size that equals the limit: one more document makes the server close the
 // cursor with the first batch.
 func (c *Find) normalized() (limit int64, batch int32, single bool) {
-	limit, batch = c.Limit, c.BatchSize
+	limit = c.Limit
+	if c.BatchSize != nil {
+		batch = *c.BatchSize
+	}
 	single = c.SingleBatch || limit < 0 || batch < 0
 	if limit < 0 {
 		limit = -limit

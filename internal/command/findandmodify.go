@@ -10,7 +10,7 @@ type FindAndModify struct {
 	Update                   any  // with Remove nil
 	Replacement              bool // Update replaces the whole document
 	New                      bool // return the document as it is afterwards
-	Upsert                   *bool
+	Upsert                   bool
 	Sort                     any
 	Projection               any
 	BypassDocumentValidation *bool
@@ -20,7 +20,7 @@ type FindAndModify struct {
 	Hint                     any
 	Comment                  any
 	Let                      any
-	RawData                  *bool
+	RawData                  bool
 }
 
 // Name implements Command.
@@ -38,7 +38,7 @@ func (c *FindAndModify) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	}
 	f.set("new", c.New)
 	f.document("fields", c.Projection)
-	f.flag("upsert", c.Upsert)
+	f.yes("upsert", c.Upsert)
 	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.collation(c.Collation)

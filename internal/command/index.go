@@ -24,7 +24,7 @@ type CreateIndexes struct {
 	CommitQuorum any
 	MaxTimeMS    int64
 	Comment      any
-	RawData      *bool
+	RawData      bool
 	// Names holds the names of the indexes once the command was built.
 	Names []string
 }
@@ -113,7 +113,7 @@ type DropIndexes struct {
 	Index      any // a name, "*" for all, or keys
 	MaxTimeMS  int64
 	Comment    any
-	RawData    *bool
+	RawData    bool
 }
 
 // Name implements Command.
@@ -132,10 +132,10 @@ func (c *DropIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 // ListIndexes is the listIndexes command.
 type ListIndexes struct {
 	Collection string
-	BatchSize  int32
+	BatchSize  *int32
 	MaxTimeMS  int64
 	Comment    any
-	RawData    *bool
+	RawData    bool
 }
 
 // Name implements Command.
@@ -145,8 +145,8 @@ func (*ListIndexes) Name() string { return "listIndexes" }
 func (c *ListIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	dst = bson.AppendString(dst, "listIndexes", c.Collection)
 	start, dst := bson.BeginDocumentElement(dst, "cursor")
-	if c.BatchSize != 0 {
-		dst = bson.AppendInt32(dst, "batchSize", c.BatchSize)
+	if c.BatchSize != nil {
+		dst = bson.AppendInt32(dst, "batchSize", *c.BatchSize)
 	}
 	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
 	f.int64("maxTimeMS", c.MaxTimeMS)

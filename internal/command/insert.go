@@ -23,7 +23,7 @@ type Insert struct {
 	Ordered                  bool
 	BypassDocumentValidation *bool
 	Comment                  any
-	RawData                  *bool
+	RawData                  bool
 
 	batch
 }

@@ -12,7 +12,7 @@ type UpdateStatement struct {
 	Update       any  // update operators or a pipeline; with Replacement a document
 	Replacement  bool // Update replaces the whole document
 	Multi        bool
-	Upsert       *bool
+	Upsert       bool
 	Collation    bson.Raw
 	ArrayFilters any
 	Hint         any
@@ -27,7 +27,7 @@ type Update struct {
 	BypassDocumentValidation *bool
 	Let                      any
 	Comment                  any
-	RawData                  *bool
+	RawData                  bool
 
 	batch
 }
@@ -73,7 +73,7 @@ func (c *Update) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {
 	f.filter("q", s.Filter)
 	f.update("u", s.Update, s.Replacement)
 	f.set("multi", s.Multi)
-	f.flag("upsert", s.Upsert)
+	f.yes("upsert", s.Upsert)
 	f.collation(s.Collation)
 	f.array("arrayFilters", s.ArrayFilters)
 	f.writeHint(s.Hint, t, 8)

@@ -70,8 +70,8 @@ const DefaultDrainTimeout = time.Second
 // ServerAPI is a declaration of the Stable API (specification: Stable API).
 type ServerAPI struct {
 	Version           string // "1"
-	Strict            *bool  // nil: not sent
-	DeprecationErrors *bool  // nil: not sent
+	Strict            bool
+	DeprecationErrors bool
 }
 
 // Append appends the fields that declare the API version to a command. It does nothing on nil.
@@ -80,11 +80,11 @@ func (a *ServerAPI) Append(dst []byte) []byte {
 		return dst
 	}
 	dst = bson.AppendString(dst, "apiVersion", a.Version)
-	if a.Strict != nil {
-		dst = bson.AppendBool(dst, "apiStrict", *a.Strict)
+	if a.Strict {
+		dst = bson.AppendBool(dst, "apiStrict", true)
 	}
-	if a.DeprecationErrors != nil {
-		dst = bson.AppendBool(dst, "apiDeprecationErrors", *a.DeprecationErrors)
+	if a.DeprecationErrors {
+		dst = bson.AppendBool(dst, "apiDeprecationErrors", true)
 	}
 	return dst
 }

@@ -41,7 +41,6 @@ func TestDialAndRoundTrip(t *testing.T) {
 }
 
 func TestFirstHello(t *testing.T) {
-	strict := true
 	tests := []struct {
 		name    string
 		cfg     Config
@@ -50,7 +49,7 @@ func TestFirstHello(t *testing.T) {
 		hasNot  []string
 	}{
 		{"plain", Config{}, "isMaster", []string{"helloOk", "backpressure", "client", "compression"}, []string{"loadBalanced", "apiVersion"}},
-		{"stable API", Config{ServerAPI: &ServerAPI{Version: "1", Strict: &strict}}, "hello",
+		{"stable API", Config{ServerAPI: &ServerAPI{Version: "1", Strict: true}}, "hello",
 			[]string{"apiVersion", "apiStrict"}, []string{"helloOk", "apiDeprecationErrors"}},
 		{"load balanced", Config{LoadBalanced: true}, "hello", []string{"loadBalanced"}, []string{"helloOk"}},
 	}

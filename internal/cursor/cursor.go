@@ -55,23 +55,23 @@ type Cursor struct {
 }
 
 // Type says what a cursor does at the end of what there is.
-type Type uint8
+type Type string
 
 // The types of cursors.
 const (
-	NonTailable Type = iota
-	Tailable
-	TailableAwait // waits for what is inserted
+	NonTailable   Type = ""
+	Tailable      Type = "tailable"
+	TailableAwait Type = "tailableAwait" // waits for what is inserted
 )
 
 // TimeoutMode says what a timeout bounds of an operation that opens a cursor.
-type TimeoutMode uint8
+type TimeoutMode string
 
 // The timeout modes.
 const (
-	DefaultTimeout TimeoutMode = iota // PerIteration for tailable cursors, OverLifetime for the rest
-	OverLifetime                      // the operation and all calls together
-	PerIteration                      // the operation, and then each call by itself
+	DefaultTimeout TimeoutMode = ""               // PerIteration for tailable cursors, OverLifetime for the rest
+	OverLifetime   TimeoutMode = "cursorLifetime" // the operation and all calls together
+	PerIteration   TimeoutMode = "iteration"      // the operation, and then each call by itself
 )
 
 // Reading says how a cursor is read.
@@ -89,7 +89,8 @@ type Reading struct {
 // limit already, what follows from that.
 func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
 	switch {
-	case r.TimeoutMode > PerIteration || r.Type > TailableAwait:
+	case r.TimeoutMode != DefaultTimeout && r.TimeoutMode != OverLifetime && r.TimeoutMode != PerIteration ||
+		r.Type != NonTailable && r.Type != Tailable && r.Type != TailableAwait:
 		return errors.New("the option TimeoutMode or CursorType has a value that does not exist")
 	case r.TimeoutMode != DefaultTimeout && op.Timeout == nil:
 		return errors.New("option TimeoutMode is set, but no timeout is")

@@ -59,8 +59,8 @@ func (s *Stream) appendOptions(dst []byte) []byte {
 	if o.Cluster {
 		dst = bson.AppendBool(dst, "allChangesForCluster", true)
 	}
-	if o.ShowExpandedEvents != nil {
-		dst = bson.AppendBool(dst, "showExpandedEvents", *o.ShowExpandedEvents)
+	if o.ShowExpandedEvents {
+		dst = bson.AppendBool(dst, "showExpandedEvents", true)
 	}
 	return dst
 }

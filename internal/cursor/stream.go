@@ -26,7 +26,7 @@ type StreamOptions struct {
 	MaxAwait                               time.Duration
 	Collation                              bson.Raw
 	Comment                                any
-	ShowExpandedEvents                     *bool
+	ShowExpandedEvents                     bool
 	SplitLargeEvents                       bool
 }
 

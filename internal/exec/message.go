@@ -247,7 +247,7 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 	}
 	start, dst := bson.BeginDocumentElement(dst, "readConcern")
 	if level != "" {
-		dst = bson.AppendString(dst, "level", level)
+		dst = bson.AppendString(dst, "level", string(level))
 	}
 	if after != nil {
 		dst = bson.AppendTimestamp(dst, "afterClusterTime", *after)

@@ -57,7 +57,7 @@ type Op struct {
 	OutputStage bool
 
 	ReadPreference *consistency.ReadPreference // nil: primary
-	ReadConcern    string                      // its level
+	ReadConcern    consistency.ReadLevel       // its level
 	TakesConcern   bool                        // the command takes a read concern
 	WriteConcern   *consistency.WriteConcern   // nil: none is sent
 

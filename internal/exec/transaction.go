@@ -36,7 +36,7 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 		wc = retriedCommitConcern(wc)
 	}
 	cmd := &command.EndTransaction{Commit: true, RecoveryToken: txn.RecoveryToken()}
-	if d := opts.MaxCommitTime; d != nil && *d > 0 && !limit.set() {
+	if d := opts.MaxCommitTime; d > 0 && !limit.set() {
 		cmd.MaxTimeMS = max(d.Milliseconds(), 1)
 	}
 	op := NewOp(cmd)

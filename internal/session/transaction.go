@@ -15,7 +15,7 @@ type TransactionOptions struct {
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern
 	ReadPreference *consistency.ReadPreference
-	MaxCommitTime  *time.Duration
+	MaxCommitTime  time.Duration
 }
 
 // Inherit returns o with what it leaves out taken from d.
@@ -29,7 +29,7 @@ func (o TransactionOptions) Inherit(d TransactionOptions) TransactionOptions {
 	if o.ReadPreference == nil {
 		o.ReadPreference = d.ReadPreference
 	}
-	if o.MaxCommitTime == nil {
+	if o.MaxCommitTime == 0 {
 		o.MaxCommitTime = d.MaxCommitTime
 	}
 	return o

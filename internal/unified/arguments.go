@@ -187,13 +187,13 @@ func (a *arguments) collation() *allium.Collation {
 	}
 	var in struct {
 		Locale          string
-		CaseLevel       *bool  `bson:"caseLevel"`
+		CaseLevel       bool   `bson:"caseLevel"`
 		CaseFirst       string `bson:"caseFirst"`
 		Strength        int
-		NumericOrdering *bool `bson:"numericOrdering"`
+		NumericOrdering bool `bson:"numericOrdering"`
 		Alternate       string
 		MaxVariable     string `bson:"maxVariable"`
-		Normalization   *bool
+		Normalization   bool
 		Backwards       *bool
 	}
 	if err := strict.Unmarshal(d, &in); err != nil && a.err == nil {
@@ -209,7 +209,7 @@ func (a *arguments) readConcern(name string) *consistency.ReadConcern {
 		return nil
 	}
 	sub := arguments{doc: d}
-	rc := &consistency.ReadConcern{Level: sub.string("level")}
+	rc := &consistency.ReadConcern{Level: consistency.ReadLevel(sub.string("level"))}
 	a.adopt(&sub)
 	return rc
 }

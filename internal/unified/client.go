@@ -66,7 +66,7 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	if api := a.document("serverApi"); api != nil {
 		sub := &arguments{doc: api}
-		opts.ServerAPI = &allium.ServerAPI{Version: sub.string("version"), Strict: sub.bool("strict"), DeprecationErrors: sub.bool("deprecationErrors")}
+		opts.ServerAPI = &allium.ServerAPI{Version: sub.string("version"), Strict: sub.is("strict"), DeprecationErrors: sub.is("deprecationErrors")}
 		a.adopt(sub)
 	}
 	seeds := r.deployment.seeds

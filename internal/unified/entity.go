@@ -190,7 +190,7 @@ func createSession(_ context.Context, r *runner, a *arguments) (any, error) {
 // transaction reads the options of a transaction.
 func (a *arguments) transaction() allium.TransactionOptions {
 	return allium.TransactionOptions{ReadConcern: a.readConcern("readConcern"), WriteConcern: a.writeConcern("writeConcern"),
-		ReadPreference: a.readPreference("readPreference"), MaxCommitTime: a.millisp("maxCommitTimeMS")}
+		ReadPreference: a.readPreference("readPreference"), MaxCommitTime: a.millis("maxCommitTimeMS")}
 }
 
 func rawArray(v bson.RawValue) func(func(bson.RawValue) bool) {

@@ -109,8 +109,8 @@ func contents(s *gridfs.DownloadStream, err error) (result, error) {
 }
 
 func findFiles(ctx context.Context, _ *runner, b *bucket, a *arguments) (result, error) {
-	cur, err := b.Find(ctx, a.filter(), gridfs.FindOptions{Sort: a.any("sort"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: int32(a.int("batchSize")),
-		MaxTime: a.millis("maxTimeMS"), AllowDiskUse: a.bool("allowDiskUse"), NoCursorTimeout: a.bool("noCursorTimeout"), Timeout: a.timeout()})
+	cur, err := b.Find(ctx, a.filter(), gridfs.FindOptions{Sort: a.any("sort"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: a.intp("batchSize"),
+		MaxTime: a.millis("maxTimeMS"), AllowDiskUse: a.bool("allowDiskUse"), NoCursorTimeout: a.is("noCursorTimeout"), Timeout: a.timeout()})
 	if err != nil {
 		return result{}, err
 	}

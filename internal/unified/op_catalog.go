@@ -54,7 +54,7 @@ func init() {
 		},
 		"createCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 			o := allium.CreateCollectionOptions{SizeInBytes: a.int("size"), MaxDocuments: a.int("max"), Validator: a.any("validator"), ViewOn: a.string("viewOn"),
-				ValidationLevel: a.string("validationLevel"), ValidationAction: a.string("validationAction"), Collation: a.collation(), IDIndex: a.any("idIndex"),
+				ValidationLevel: allium.ValidationLevel(a.string("validationLevel")), ValidationAction: allium.ValidationAction(a.string("validationAction")), Collation: a.collation(), IDIndex: a.any("idIndex"),
 				StorageEngine: a.any("storageEngine"), IndexOptionDefaults: a.any("indexOptionDefaults"), Capped: a.isTrue("capped"),
 				Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ClusteredIndex: a.any("clusteredIndex"), ExpireAfter: a.seconds("expireAfterSeconds"),
 				PreAndPostImages: a.images(), Comment: a.any("comment"), Timeout: a.timeout()}
@@ -81,7 +81,7 @@ func init() {
 				Background: a.isTrue("background"), ExpireAfter: a.seconds("expireAfterSeconds"), PartialFilter: a.any("partialFilterExpression"),
 				Collation: a.collation(), WildcardProjection: a.any("wildcardProjection"), Weights: a.any("weights"), DefaultLanguage: a.string("defaultLanguage"),
 				LanguageOverride: a.string("languageOverride"), StorageEngine: a.any("storageEngine")}
-			name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{CommitQuorum: a.any("commitQuorum"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+			name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{CommitQuorum: a.any("commitQuorum"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
 			return encode(name, err)
 		},
 		"dropIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -139,7 +139,7 @@ func init() {
 }
 
 func (a *arguments) listCollectionsOptions() allium.ListCollectionsOptions {
-	return allium.ListCollectionsOptions{TimeoutMode: a.timeoutMode(), Filter: a.any("filter"), BatchSize: int32(a.int("batchSize")), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	return allium.ListCollectionsOptions{TimeoutMode: a.timeoutMode(), Filter: a.any("filter"), BatchSize: a.intp("batchSize"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) listDatabasesOptions() allium.ListDatabasesOptions {
@@ -147,7 +147,7 @@ func (a *arguments) listDatabasesOptions() allium.ListDatabasesOptions {
 }
 
 func (a *arguments) dropIndexOptions() allium.DropIndexOptions {
-	return allium.DropIndexOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	return allium.DropIndexOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func listIndexes(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -164,7 +164,7 @@ func listIndexes(ctx context.Context, _ *runner, c *collection, a *arguments) (r
 }
 
 func (a *arguments) listIndexesOptions() allium.ListIndexesOptions {
-	return allium.ListIndexesOptions{TimeoutMode: a.timeoutMode(), BatchSize: int32(a.int("batchSize")), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	return allium.ListIndexesOptions{TimeoutMode: a.timeoutMode(), BatchSize: a.intp("batchSize"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 // searchIndex reads the model of a search index.
@@ -203,7 +203,7 @@ func (a *arguments) images() *bool {
 }
 
 func modifyCollection(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-	o := allium.ModifyCollectionOptions{Validator: a.any("validator"), ValidationLevel: a.string("validationLevel"), ValidationAction: a.string("validationAction"),
+	o := allium.ModifyCollectionOptions{Validator: a.any("validator"), ValidationLevel: allium.ValidationLevel(a.string("validationLevel")), ValidationAction: allium.ValidationAction(a.string("validationAction")),
 		ViewOn: a.string("viewOn"), Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ExpireAfter: a.seconds("expireAfterSeconds"),
 		PreAndPostImages: a.images(), Comment: a.any("comment"), Timeout: a.timeout()}
 	if d := a.document("index"); d != nil {

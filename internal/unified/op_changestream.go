@@ -49,10 +49,10 @@ func init() {
 
 func createChangeStream[T any](ctx context.Context, _ *runner, object T, a *arguments) (result, error) {
 	pipeline := a.any("pipeline")
-	o := allium.WatchOptions{FullDocument: a.string("fullDocument"), FullDocumentBeforeChange: a.string("fullDocumentBeforeChange"),
+	o := allium.WatchOptions{FullDocument: allium.FullDocument(a.string("fullDocument")), FullDocumentBeforeChange: allium.FullDocument(a.string("fullDocumentBeforeChange")),
 		ResumeAfter: a.document("resumeAfter"), StartAfter: a.document("startAfter"), BatchSize: a.intp("batchSize"),
 		MaxAwaitTime: a.millis("maxAwaitTimeMS"), Collation: a.collation(), Comment: a.any("comment"),
-		ShowExpandedEvents: a.bool("showExpandedEvents"), Timeout: a.timeout()}
+		ShowExpandedEvents: a.is("showExpandedEvents"), Timeout: a.timeout()}
 	if v := a.raw("startAtOperationTime"); !v.IsZero() {
 		ts, ok := v.Timestamp()
 		if !ok {

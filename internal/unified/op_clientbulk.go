@@ -23,7 +23,7 @@ func clientBulkWrite(ctx context.Context, _ *runner, c *clientEntity, a *argumen
 		writes = append(writes, allium.ClientWrite{Database: db, Collection: coll, Model: sub.writeModel(kind)})
 	})
 	o := allium.ClientBulkWriteOptions{Unordered: a.unordered(), VerboseResults: a.isTrue("verboseResults"), WriteConcern: a.writeConcern("writeConcern"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-		Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+		Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 	if err := a.done(); err != nil {
 		return result{}, &brokenTest{err}
 	}

@@ -35,7 +35,7 @@ var collectionOps = map[string]operation[*collection]{
 	},
 	"distinct": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		vs, err := allium.Distinct[bson.RawValue](ctx, c, a.requiredString("fieldName"), a.filter(), allium.DistinctOptions{Collation: a.collation(),
-			Comment: a.any("comment"), Hint: a.any("hint"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+			Comment: a.any("comment"), Hint: a.any("hint"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
 		}
@@ -43,7 +43,7 @@ var collectionOps = map[string]operation[*collection]{
 	},
 	"countDocuments": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		n, err := c.CountDocuments(ctx, a.required("filter"), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
-			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
 		}
@@ -51,11 +51,11 @@ var collectionOps = map[string]operation[*collection]{
 	},
 	"count": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		n, err := c.Count(ctx, a.filter(), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
-			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
 		return encode(n, err)
 	},
 	"estimatedDocumentCount": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		n, err := c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+		n, err := c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
 		}
@@ -63,12 +63,12 @@ var collectionOps = map[string]operation[*collection]{
 	},
 	"insertOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		res, err := c.InsertOne(ctx, a.requiredDocument("document"), allium.InsertOneOptions{BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-			Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+			Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()})
 		return encode(bson.D{{Key: "insertedId", Value: res.InsertedID}}, err)
 	},
 	"insertMany": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		res, err := c.InsertMany(ctx, a.requiredDocuments("documents"), allium.InsertManyOptions{Unordered: a.unordered(),
-			BypassDocumentValidation: a.bool("bypassDocumentValidation"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()})
+			BypassDocumentValidation: a.bool("bypassDocumentValidation"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()})
 		return encode(bson.D{{Key: "insertedIds", Value: byIndex(res.InsertedIDs)}, {Key: "insertedCount", Value: len(res.InsertedIDs)},
 			{Key: "deletedCount", Value: 0}, {Key: "matchedCount", Value: 0}, {Key: "modifiedCount", Value: 0}, {Key: "upsertedCount", Value: 0},
 			{Key: "upsertedIds", Value: bson.D{}}}, err)
@@ -109,7 +109,7 @@ var collectionOps = map[string]operation[*collection]{
 	},
 	"findOneAndDelete": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		return doc(c.FindOneAndDelete(ctx, a.required("filter"), allium.FindOneAndDeleteOptions{Sort: a.any("sort"), Projection: a.any("projection"),
-			Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}))
+			Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}))
 	},
 }
 
@@ -146,25 +146,25 @@ func (a *arguments) unordered() bool {
 }
 
 func (a *arguments) findOptions() allium.FindOptions {
-	return allium.FindOptions{Sort: a.any("sort"), Projection: a.any("projection"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: int32(a.int("batchSize")),
+	return allium.FindOptions{Sort: a.any("sort"), Projection: a.any("projection"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: a.intp("batchSize"),
 		Hint: a.any("hint"), Collation: a.collation(), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), Min: a.any("min"), Max: a.any("max"),
-		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.bool("allowPartialResults"), NoCursorTimeout: a.bool("noCursorTimeout"), CursorType: a.cursorType(), MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(),
-		ReturnKey: a.bool("returnKey"), ShowRecordID: a.bool("showRecordId"), OplogReplay: a.bool("oplogReplay"),
-		MaxScan: a.int("maxScan"), Snapshot: a.bool("snapshot"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.is("allowPartialResults"), NoCursorTimeout: a.is("noCursorTimeout"), CursorType: a.cursorType(), MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(),
+		ReturnKey: a.is("returnKey"), ShowRecordID: a.is("showRecordId"), OplogReplay: a.is("oplogReplay"),
+		MaxScan: a.int("maxScan"), Snapshot: a.is("snapshot"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) aggregateOptions() allium.AggregateOptions {
 	return allium.AggregateOptions{MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(), AllowDiskUse: a.bool("allowDiskUse"), BatchSize: a.intp("batchSize"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-		Collation: a.collation(), Comment: a.any("comment"), Hint: a.any("hint"), Let: a.any("let"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+		Collation: a.collation(), Comment: a.any("comment"), Hint: a.any("hint"), Let: a.any("let"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) updateOptions() allium.UpdateOptions {
-	return allium.UpdateOptions{Upsert: a.bool("upsert"), ArrayFilters: a.any("arrayFilters"), Sort: a.any("sort"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-		Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	return allium.UpdateOptions{Upsert: a.is("upsert"), ArrayFilters: a.any("arrayFilters"), Sort: a.any("sort"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+		Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) deleteOptions() allium.DeleteOptions {
-	return allium.DeleteOptions{Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+	return allium.DeleteOptions{Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 // returnNew reads returnDocument.
@@ -179,16 +179,16 @@ func (a *arguments) returnNew() bool {
 }
 
 func (a *arguments) findAndModify() allium.FindOneAndUpdateOptions {
-	return allium.FindOneAndUpdateOptions{ReturnNew: a.returnNew(), Upsert: a.bool("upsert"), Sort: a.any("sort"), Projection: a.any("projection"),
+	return allium.FindOneAndUpdateOptions{ReturnNew: a.returnNew(), Upsert: a.is("upsert"), Sort: a.any("sort"), Projection: a.any("projection"),
 		BypassDocumentValidation: a.bool("bypassDocumentValidation"), Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"),
-		Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+		Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func bulkWrite(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 	var models []allium.WriteModel
 	a.writes("requests", func(kind string, sub *arguments) { models = append(models, sub.writeModel(kind)) })
 	o := allium.BulkWriteOptions{Unordered: a.unordered(), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-		Let: a.any("let"), Comment: a.any("comment"), RawData: a.bool("rawData"), Timeout: a.timeout()}
+		Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 	if err := a.done(); err != nil {
 		return result{}, &brokenTest{err}
 	}
@@ -217,10 +217,10 @@ func (a *arguments) writeModel(kind string) allium.WriteModel {
 	case "insertOne":
 		return allium.InsertModel{Document: a.requiredDocument("document")}
 	case "updateOne", "updateMany":
-		return allium.UpdateModel{Filter: a.required("filter"), Update: a.required("update"), Many: kind == "updateMany", Upsert: a.bool("upsert"), Sort: a.any("sort"),
+		return allium.UpdateModel{Filter: a.required("filter"), Update: a.required("update"), Many: kind == "updateMany", Upsert: a.is("upsert"), Sort: a.any("sort"),
 			ArrayFilters: a.any("arrayFilters"), Collation: a.collation(), Hint: a.any("hint")}
 	case "replaceOne":
-		return allium.ReplaceModel{Filter: a.required("filter"), Replacement: a.requiredDocument("replacement"), Upsert: a.bool("upsert"), Sort: a.any("sort"),
+		return allium.ReplaceModel{Filter: a.required("filter"), Replacement: a.requiredDocument("replacement"), Upsert: a.is("upsert"), Sort: a.any("sort"),
 			Collation: a.collation(), Hint: a.any("hint")}
 	case "deleteOne", "deleteMany":
 		return allium.DeleteModel{Filter: a.required("filter"), Many: kind == "deleteMany", Collation: a.collation(), Hint: a.any("hint")}

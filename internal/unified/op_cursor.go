@@ -52,7 +52,7 @@ func init() {
 func runCursorCommand(ctx context.Context, db *allium.Database, a *arguments) (*cursor, error) {
 	a.string("commandName")
 	return allium.RunCursorCommand[bson.Raw](ctx, db, a.document("command"), allium.RunCursorCommandOptions{ReadPreference: a.readPreference("readPreference"),
-		BatchSize: int32(a.int("batchSize")), MaxTime: a.millis("maxTimeMS"), Comment: a.any("comment"), CursorType: a.cursorType(),
+		BatchSize: a.intp("batchSize"), MaxTime: a.millis("maxTimeMS"), Comment: a.any("comment"), CursorType: a.cursorType(),
 		TimeoutMode: a.timeoutMode(), Timeout: a.timeout()})
 }
 
@@ -79,5 +79,5 @@ func (a *arguments) timeoutMode() allium.TimeoutMode {
 	default:
 		a.fail("timeoutMode", a.doc.Lookup("timeoutMode"), "cursorLifetime or iteration")
 	}
-	return allium.DefaultTimeoutMode
+	return ""
 }

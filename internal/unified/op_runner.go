@@ -11,6 +11,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/session"
 )
 
 // special are the operations of the test runner itself. Their errors fail the test.
@@ -55,10 +56,11 @@ func init() {
 		if err != nil {
 			return err
 		}
-		addr := s.PinnedServer()
-		if addr == "" {
+		pinned := session.Inside(s.Session).Transaction().Pinned()
+		if pinned == nil || pinned.Mongos == "" {
 			return errors.New("the session is not pinned to a mongos")
 		}
+		addr := pinned.Mongos
 		mongos, err := r.deployment.mongos(addr)
 		if err != nil {
 			return err
@@ -120,7 +122,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		if want, got := a.string("state"), s.TransactionState(); got != want {
+		if want, got := a.string("state"), transactionState(s); got != want {
 			return fmt.Errorf("the transaction's state is %s, expected %s", got, want)
 		}
 		return nil
@@ -224,12 +226,17 @@ func (r *runner) failPoint(ctx context.Context, c *allium.Client, cmd bson.Raw) 
 	return nil
 }
 
+// transactionState returns the state of a session's transaction as the specification Transactions names it.
+func transactionState(s *sessionEntity) string {
+	return [...]string{"none", "starting", "in_progress", "committed", "aborted"}[session.Inside(s.Session).Transaction().State()]
+}
+
 func assertPinned(r *runner, a *arguments, want bool) error {
 	s, err := get[*sessionEntity](r.entities, a.string("session"))
 	if err != nil {
 		return err
 	}
-	if pinned := s.Pinned(); pinned != want {
+	if pinned := session.Inside(s.Session).Transaction().Pinned() != nil; pinned != want {
 		return fmt.Errorf("pinned is %v", pinned)
 	}
 	return nil
@@ -240,7 +247,7 @@ func assertDirty(r *runner, a *arguments, want bool) error {
 	if err != nil {
 		return err
 	}
-	if dirty := s.Dirty(); dirty != want {
+	if dirty := session.Inside(s.Session).Server().Dirty(); dirty != want {
 		return fmt.Errorf("dirty is %v", dirty)
 	}
 	return nil
