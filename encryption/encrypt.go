@@ -75,17 +75,23 @@ type RangeOptions struct {
 
 // TextOptions are the options of a field that is looked for by parts of its text: by prefix, suffix or both; or by substring.
 type TextOptions struct {
+	// CaseSensitive and DiacriticSensitive tell letters apart that differ in case or accents only.
 	CaseSensitive      bool
 	DiacriticSensitive bool
-	Prefix, Suffix     *AffixOptions
-	Substring          *SubstringOptions
+	// Prefix, Suffix and Substring are set for the queries that the field allows.
+	Prefix, Suffix *AffixOptions
+	Substring      *SubstringOptions
 }
 
 // AffixOptions say how long the prefix or suffix of a query can be, in characters.
-type AffixOptions struct{ MinQueryLength, MaxQueryLength int32 }
+type AffixOptions struct {
+	MinQueryLength, MaxQueryLength int32 // the bounds of a query
+}
 
 // SubstringOptions say how long the values and the substring of a query can be, in characters.
-type SubstringOptions struct{ MaxLength, MinQueryLength, MaxQueryLength int32 }
+type SubstringOptions struct {
+	MaxLength, MinQueryLength, MaxQueryLength int32 // MaxLength bounds the values
+}
 
 // explicit returns o in the words of package fle.
 func (c *Client) explicit(o *EncryptOptions) (*fle.Explicit, error) {

@@ -226,7 +226,8 @@ func (r *runner) failPoint(ctx context.Context, c *allium.Client, cmd bson.Raw) 
 	return nil
 }
 
-// transactionState returns the state of a session's transaction as the specification Transactions names it.
+// transactionState returns the state of a session's transaction as the specification Transactions
+// names it.
 func transactionState(s *sessionEntity) string {
 	return [...]string{"none", "starting", "in_progress", "committed", "aborted"}[session.Inside(s.Session).Transaction().State()]
 }
