@@ -161,7 +161,7 @@ func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw
 	if err != nil || len(namespaces) == 0 {
 		return cmd, err
 	}
-	schemas, err := c.schemas(ctx, db, cmd, namespaces)
+	schemas, err := c.schemas(ctx, cmd, namespaces)
 	if err != nil {
 		return nil, err
 	}

@@ -340,3 +340,23 @@ func TestAutoOptions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The schemas of a bulk write of the client are those of its collections, although the command goes to the database admin.
+func TestAutoClientBulkWrite(t *testing.T) {
+	e := startAuto(t, encryption.AutoOptions{Schemas: map[string]any{}})
+	ctx := t.Context()
+	validator := bson.D{{Key: "$jsonSchema", Value: schemaOf(e.id, encryption.Deterministic)}}
+	must(e.plain.Database("db").RunCommand(ctx, bson.D{{Key: "create", Value: "coll"}, {Key: "validator", Value: validator}}))
+	must(e.client.BulkWrite(ctx, []allium.ClientWrite{
+		{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: bson.D{{Key: "_id", Value: 1}, {Key: "ssn", Value: "457-55-5462"}}}},
+	}))
+	stored := must(allium.CollectionOf[bson.Raw](e.plain.Database("db"), "coll").FindOne(ctx, bson.D{{Key: "_id", Value: 1}}))
+	if b, ok := stored.Lookup("ssn").Binary(); !ok || b.Subtype != 6 {
+		t.Errorf("stored %v", stored)
+	}
+	for _, cmd := range e.events {
+		if bytes.Contains(cmd.Command, []byte("457-55")) {
+			t.Errorf("%s is sent in plain", cmd.CommandName)
+		}
+	}
+}

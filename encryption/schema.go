@@ -32,9 +32,9 @@ type found struct {
 	until  time.Time
 }
 
-// schemas returns the schemas of namespaces, which are all of db: those that the program has, those that cmd itself has, and those
+// schemas returns the schemas of namespaces: those that the program has, those that cmd itself has, and those
 // that the server has.
-func (c *cipher) schemas(ctx context.Context, db string, cmd bson.Raw, namespaces []string) (map[string]*schema, error) {
+func (c *cipher) schemas(ctx context.Context, cmd bson.Raw, namespaces []string) (map[string]*schema, error) {
 	out := make(map[string]*schema, len(namespaces))
 	var ask []string
 	for i, ns := range namespaces {
@@ -58,15 +58,19 @@ func (c *cipher) schemas(ctx context.Context, db string, cmd bson.Raw, namespace
 		}
 		ask = append(ask, ns)
 	}
-	if len(ask) == 0 {
-		return out, nil
-	}
-	more, err := c.collections.ask(ctx, db, ask)
-	if err != nil {
-		return nil, err
-	}
-	for ns, s := range more {
-		out[ns] = s
+	// The collections need not be in the database that the command is sent to: a bulk write of the client goes to admin.
+	for len(ask) > 0 {
+		db, _, _ := strings.Cut(ask[0], ".")
+		here := func(ns string) bool { return strings.HasPrefix(ns, db+".") }
+		elsewhere := slices.DeleteFunc(slices.Clone(ask), here)
+		more, err := c.collections.ask(ctx, db, slices.DeleteFunc(ask, func(ns string) bool { return !here(ns) }))
+		if err != nil {
+			return nil, err
+		}
+		for ns, s := range more {
+			out[ns] = s
+		}
+		ask = elsewhere
 	}
 	return out, nil
 }
