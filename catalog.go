@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/cursor"
+	"allium/internal/errcode"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -242,7 +243,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 		return nil, fmt.Errorf("list indexes: %w", err)
 	}
 	res, err := c.run(ctx, &op)
-	if mongoerr.HasCode(err, codeNamespaceNotFound) {
+	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {
 		return cur, nil
 	}
 	if err != nil {

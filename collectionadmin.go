@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/errcode"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -280,7 +281,7 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 		return fmt.Errorf("drop collection: %w", err)
 	}
 	err = c.Database().admin(ctx, "drop collection", &command.Named{Command: "drop", Target: c.name, Fields: o.fields()}, o.Timeout)
-	if mongoerr.HasCode(err, codeNamespaceNotFound) {
+	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {
 		return nil
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/errcode"
 	"allium/internal/exec"
 	"allium/internal/option"
 	"allium/mongoerr"
@@ -109,7 +110,7 @@ func (c *Collection[T]) UpdateSearchIndex(ctx context.Context, name string, defi
 // DropSearchIndex deletes the search index with this name. That the collection does not exist is no error.
 func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts ...SearchIndexOptions) error {
 	err := c.searchIndexes(ctx, "drop search index", &command.DropSearchIndex{Collection: c.name, Index: name}, opts, nil)
-	if mongoerr.HasCode(err, codeNamespaceNotFound) {
+	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {
 		return nil
 	}
 	return err

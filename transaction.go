@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allium/consistency"
+	"allium/internal/errcode"
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/option"
@@ -272,10 +273,10 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 		switch {
 		case err == nil:
 			return false, nil
-		case first != nil && mongoerr.HasCode(err, codeNoSuchTransaction) && !mongoerr.HasLabel(first, mongoerr.LabelTransientTransaction):
+		case first != nil && mongoerr.HasCode(err, errcode.NoSuchTransaction) && !mongoerr.HasLabel(first, mongoerr.LabelTransientTransaction):
 			// Another attempt would fail in the same way, and the commit's label asks for one.
 			return false, fmt.Errorf("transact: an operation in the transaction failed, and the function did not return its error: %w", first)
-		case mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) && !mongoerr.HasCode(err, codeMaxTimeMSExpired):
+		case mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) && !mongoerr.HasCode(err, errcode.MaxTimeMSExpired):
 			switch {
 			case last != nil && w.session.bound != nil && timedOut(err):
 				return false, w.exhausted(err, last)

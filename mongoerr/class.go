@@ -3,13 +3,8 @@ package mongoerr
 import (
 	"errors"
 	"slices"
-)
 
-// The codes of the server for time that was up.
-const (
-	codeMaxTimeMSExpired    = 50
-	codeWriteConcernTimeout = 64
-	codeExceededTimeLimit   = 262
+	"allium/internal/errcode"
 )
 
 // search looks at err and what it wraps, the outermost error first. decide says whether an error is what is looked for, or is not
@@ -63,7 +58,7 @@ func HasLabel(err error, label string) bool {
 func IsTimeout(err error) bool {
 	return search(err, func(err error) (yes, decided bool) {
 		if c, ok := code(err); ok {
-			return c == codeMaxTimeMSExpired || c == codeWriteConcernTimeout || c == codeExceededTimeLimit, true
+			return errcode.Is(c, errcode.OutOfTime), true
 		}
 		switch e := err.(type) {
 		case *SelectionError: // versions that have nothing in common are found at once

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/internal/errcode"
 )
 
 // ServerError is what a server answered when a command failed: the reply's ok field was not 1.
@@ -60,4 +61,4 @@ func (e *ServerError) Is(target error) bool {
 }
 
 // isDuplicateKey reports whether a server uses this code for a duplicate key.
-func isDuplicateKey(code int32) bool { return code == 11000 || code == 11001 || code == 12582 }
+func isDuplicateKey(code int32) bool { return errcode.Is(code, errcode.Duplicate) }

@@ -20,6 +20,7 @@ const module = "allium"
 var floors = []string{
 	"bson",
 	"event",
+	"internal/errcode",
 	"internal/option",
 	"internal/redact",
 	"auth",

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/command"
+	"allium/internal/errcode"
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/pool"
@@ -322,15 +323,9 @@ func (c *Cursor) getMore(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// The codes of a server that does not have the cursor any more.
-const (
-	codeCursorNotFound = 43
-	codeCursorKilled   = 237
-)
-
 // cursorGone reports whether the server said that it does not have the cursor any more.
 func cursorGone(err error) bool {
-	return mongoerr.HasCode(err, codeCursorNotFound) || mongoerr.HasCode(err, codeCursorKilled)
+	return mongoerr.HasCode(err, errcode.CursorNotFound) || mongoerr.HasCode(err, errcode.CursorKilled)
 }
 
 // killTimeout bounds how long closing a cursor may take.

@@ -10,6 +10,7 @@ import (
 	"allium/event"
 	"allium/internal/command"
 	"allium/internal/conn"
+	"allium/internal/errcode"
 	"allium/internal/failure"
 	"allium/internal/pool"
 	"allium/internal/session"
@@ -59,12 +60,10 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	return res, stage, err
 }
 
-const codeReauthenticationRequired = 391
-
 // reauthenticationRequired reports whether a server wants the connection to be authenticated again.
 func reauthenticationRequired(err error) bool {
 	e, ok := err.(*mongoerr.ServerError)
-	return ok && e.Code == codeReauthenticationRequired
+	return ok && e.Code == errcode.ReauthenticationRequired
 }
 
 // phase makes err a TimeoutError if the context has ended.
@@ -273,7 +272,7 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 
 // serverLabels adds RetryableWriteError to the errors of servers before 4.4, which do not label them themselves.
 func (r *run) serverLabels(l *mongoerr.Labels, code int32, m *message) {
-	if m.hello.MaxWireVersion < 9 && isRetryableCode(code) && r.retryableWrite() {
+	if m.hello.MaxWireVersion < 9 && errcode.Is(code, errcode.RetryableWrite) && r.retryableWrite() {
 		failure.AddTo(l, mongoerr.LabelRetryableWrite)
 	}
 }
@@ -281,7 +280,7 @@ func (r *run) serverLabels(l *mongoerr.Labels, code int32, m *message) {
 // explain replaces the message of a storage engine without retryable writes by that of the specification Retryable Writes, which
 // says what to do.
 func (r *run) explain(e *mongoerr.ServerError) {
-	if e.Code == codeIllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.txnNumber != 0 {
+	if e.Code == errcode.IllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.txnNumber != 0 {
 		e.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 }

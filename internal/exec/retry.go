@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"allium/event"
+	"allium/internal/errcode"
 	"allium/internal/failure"
 	"allium/mongoerr"
 )
@@ -175,35 +176,7 @@ func isSocketTimeout(err error) bool {
 }
 
 // isMaxTimeExpired reports whether err, or an error that it wraps, is the server's MaxTimeMSExpired.
-func isMaxTimeExpired(err error) bool { return mongoerr.HasCode(err, codeMaxTimeMSExpired) }
-
-// Error codes of the specifications. The retryable ones of Retryable Reads are those of Retryable Writes and 134, which a
-// server answers to a read only.
-const (
-	codeIllegalOperation       = 20
-	codeMaxTimeMSExpired       = 50
-	codeReadConcernUnavailable = 134
-)
-
-// isRetryableCode reports whether Retryable Writes lists the code.
-func isRetryableCode(code int32) bool {
-	switch code {
-	case 6, // HostUnreachable
-		7,     // HostNotFound
-		89,    // NetworkTimeout
-		91,    // ShutdownInProgress
-		189,   // PrimarySteppedDown
-		262,   // ExceededTimeLimit
-		9001,  // SocketException
-		10107, // NotWritablePrimary
-		11600, // InterruptedAtShutdown
-		11602, // InterruptedDueToReplStateChange
-		13435, // NotPrimaryNoSecondaryOk
-		13436: // NotPrimaryOrSecondary
-		return true
-	}
-	return false
-}
+func isMaxTimeExpired(err error) bool { return mongoerr.HasCode(err, errcode.MaxTimeMSExpired) }
 
 // isRetryableRead reports whether Retryable Reads lets a read be tried again after err.
 func isRetryableRead(err error) bool {
@@ -211,5 +184,5 @@ func isRetryableRead(err error) bool {
 		return true
 	}
 	var e *mongoerr.ServerError
-	return errors.As(err, &e) && (isRetryableCode(e.Code) || e.Code == codeReadConcernUnavailable)
+	return errors.As(err, &e) && errcode.Is(e.Code, errcode.RetryableRead)
 }

@@ -8,6 +8,7 @@ import (
 
 	"allium/consistency"
 	"allium/internal/command"
+	"allium/internal/errcode"
 	"allium/internal/failure"
 	"allium/internal/session"
 	"allium/mongoerr"
@@ -50,14 +51,11 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	if commitUnknown(err) {
 		failure.AddLabel(err, mongoerr.LabelUnknownTransactionCommit)
 	}
-	if first := txn.Failure(); first != nil && mongoerr.HasCode(err, codeNoSuchTransaction) {
+	if first := txn.Failure(); first != nil && mongoerr.HasCode(err, errcode.NoSuchTransaction) {
 		err = fmt.Errorf("%w; the server aborted the transaction when an operation in it failed: %w", err, first)
 	}
 	return err
 }
-
-// codeNoSuchTransaction is what a server answers to the commit of a transaction that was aborted.
-const codeNoSuchTransaction = 251
 
 // retriedCommitConcern makes a write concern one of majority with a bound on the wait.
 func retriedCommitConcern(wc *consistency.WriteConcern) *consistency.WriteConcern {
@@ -81,9 +79,7 @@ func commitUnknown(err error) bool {
 	)
 	switch {
 	case errors.As(err, &wc):
-		// The write concern can never be satisfied, whatever the commit's fate: UnknownReplWriteConcern and
-		// UnsatisfiableWriteConcern.
-		return wc.Code != 79 && wc.Code != 100
+		return !errcode.Is(wc.Code, errcode.NeverSatisfied) // that says nothing of the commit's fate
 	case errors.As(err, &sel), errors.As(err, &t), isNetworkError(err), isMaxTimeExpired(err):
 		return true
 	}

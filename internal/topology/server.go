@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/errcode"
 	"allium/internal/failure"
 	"allium/internal/hello"
 	"allium/internal/pool"
@@ -174,34 +175,20 @@ type stateChangeError struct {
 	version  *event.TopologyVersion
 }
 
-// stateChangeCodes are the codes of "node is recovering" and "not writable primary" errors; the value is true for those
-// that mean that the server is shutting down.
-var stateChangeCodes = map[int32]bool{
-	11600: true,  // InterruptedAtShutdown
-	91:    true,  // ShutdownInProgress
-	11602: false, // InterruptedDueToReplStateChange
-	13436: false, // NotPrimaryOrSecondary
-	189:   false, // PrimarySteppedDown
-	10107: false, // NotWritablePrimary
-	13435: false, // NotPrimaryNoSecondaryOk
-	10058: false, // LegacyNotPrimary
-}
-
 // stateChange returns what a command's error says about the server's state, nil if it says nothing.
 func stateChange(err error) *stateChangeError {
 	if e, ok := errors.AsType[*mongoerr.ServerError](err); ok && isStateChange(e.Code, e.Message) {
-		return &stateChangeError{shutdown: stateChangeCodes[e.Code], version: hello.TopologyVersion(e.Raw)}
+		return &stateChangeError{shutdown: errcode.Is(e.Code, errcode.ShuttingDown), version: hello.TopologyVersion(e.Raw)}
 	}
 	if e, ok := errors.AsType[*mongoerr.WriteConcernError](err); ok && isStateChange(e.Code, e.Message) {
-		return &stateChangeError{shutdown: stateChangeCodes[e.Code], version: hello.ParseTopologyVersion(e.TopologyVersion)}
+		return &stateChangeError{shutdown: errcode.Is(e.Code, errcode.ShuttingDown), version: hello.ParseTopologyVersion(e.TopologyVersion)}
 	}
 	return nil
 }
 
 func isStateChange(code int32, message string) bool {
 	if code != 0 {
-		_, ok := stateChangeCodes[code]
-		return ok
+		return errcode.Is(code, errcode.StateChange)
 	}
 	return strings.Contains(message, "node is recovering") || strings.Contains(message, "not master")
 }
