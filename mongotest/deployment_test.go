@@ -190,6 +190,33 @@ func TestHoldBack(t *testing.T) {
 	}
 }
 
+// A primary has its own writes, even if it was held back as a secondary, and counts for their majority.
+func TestHeldBackPrimary(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(3))
+	for _, s := range d.Secondaries() {
+		s.HoldBack()
+	}
+	old := d.Primary()
+	d.StepDown()
+	p := d.Primary()
+	if p == nil || p == old {
+		t.Fatal("no other primary")
+	}
+	c := dialNode(t, d, p)
+	insert := append(insertOne("c", 1), bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: 1}}})
+	if r := ok(t, run(t, c, insert)); !r.Lookup("writeConcernError").IsZero() {
+		t.Errorf("a majority is there, the new primary and the old one: %v", r)
+	}
+	if err := old.StepUp(); err != nil { // p is a secondary again, and still held back
+		t.Fatal(err)
+	}
+	before := hello(t, d, p).Lookup("lastWrite", "opTime", "ts")
+	ok(t, run(t, dialNode(t, d, d.Primary()), append(insertOne("c", 2), bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 1}}})))
+	if bson.Compare(before, hello(t, d, p).Lookup("lastWrite", "opTime", "ts")) != 0 {
+		t.Error("held back, and applies writes of others")
+	}
+}
+
 // A streaming hello is told at once that the primary stepped down.
 func TestStreamingHello(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(3))

@@ -125,7 +125,8 @@ func (n *Node) Heal() {
 	}
 }
 
-// HoldBack makes a secondary stop applying writes until CatchUp: its reads are stale, and write concerns wait for it.
+// HoldBack makes a secondary stop applying writes until CatchUp: its reads are stale, and write concerns wait for it. If it
+// becomes the primary, it has its own writes, and not those that it missed.
 func (n *Node) HoldBack() {
 	if n.d.set != nil {
 		n.d.set.Hold(n.n)

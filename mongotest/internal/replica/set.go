@@ -332,7 +332,7 @@ func (s *Set) wroteLocked(ts bson.Timestamp) {
 	}
 	for _, m := range s.members {
 		switch {
-		case !m.hasData() || m.holds > 0:
+		case !m.hasData() || m.holds > 0 && m != s.primary: // a primary has what it writes itself
 		case s.delayOf(m) > 0:
 			s.applyLaterLocked(m)
 		default:
