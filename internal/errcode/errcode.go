@@ -1,5 +1,5 @@
-// Package errcode is the table of the server's error codes that the driver looks at, with what the specifications say of each. No
-// other package decides by a number.
+// Package errcode is the table of the server's error codes that the driver looks at, with what the
+// specifications say of each. No other package decides by a number.
 package errcode
 
 // The codes.
@@ -45,13 +45,13 @@ type Class uint16
 const (
 	RetryableWrite Class = 1 << iota // Retryable Writes, "Determining Retryable Errors"
 	RetryableRead                    // Retryable Reads, "Retryable Error"
-	Resumable                        // Change Streams, "Resumable Error", for servers that do not label errors
-	StateChange                      // Server Discovery and Monitoring, "not writable primary" and "node is recovering"
+	Resumable                        // Change Streams, "Resumable Error", for servers before 4.4
+	StateChange                      // Server Discovery and Monitoring, "State Change Error"
 	ShuttingDown                     // the same, "node is shutting down"
 	Duplicate                        // a unique index already holds the key
 	OutOfTime                        // whoever measured it
 	CursorGone                       // the server does not have the cursor any more
-	NeverSatisfied                   // a write concern that no member or none of this deployment can satisfy
+	NeverSatisfied                   // a write concern that this deployment cannot satisfy
 
 	// retryable are the codes that all three lists of attempts that may be made again have in common.
 	retryable = RetryableWrite | RetryableRead | Resumable
