@@ -39,7 +39,8 @@ type InsertOneResult struct {
 // changed. A document that a unique index refuses is a *WriteError that is ErrDuplicateKey for errors.Is.
 //
 // InsertOne is retried once after a network error or a failover, and never applied twice, unless the client's RetryWrites
-// is off.
+// is off. An error after a failover does not prove that the document was not inserted; within a Timeout, InsertOne is
+// retried until there is a primary (see "Retries" in the package comment).
 func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
 	o, err := option.One(opts)
 	if err != nil {
