@@ -64,13 +64,16 @@
 //
 // # Retries
 //
-// Reads, and writes of at most one document per statement, are tried again once after a network error or a failover; a write
-// is never applied twice. Within a Timeout, though not within a context's deadline alone, they are tried again as long as there is
-// time. A write that waits for a majority when its primary steps down has been applied there; without a Timeout it may
-// meet the same server at its one retry and fail with NotWritablePrimary (10107) all the same. Read it back before you write it
-// again, or set a Timeout, within which the driver goes on until there is another primary. Not tried again are UpdateMany, DeleteMany and the messages of a bulk write that hold such a write, aggregations with $out or
-// $merge, the batches of a cursor that follow the first, RunCommand, unacknowledged writes, and everything in a transaction but its
-// commit and its abort.
+// Reads, and writes of at most one document per statement, are tried again once after a network
+// error or a failover; a write is never applied twice. Within a Timeout, though not within a
+// context's deadline alone, they are tried again as long as there is time. A write that waits
+// for a majority when its primary steps down has been applied there; without a Timeout it may
+// meet the same server at its one retry and fail with NotWritablePrimary (10107) all the same.
+// Read it back before you write it again, or set a Timeout, within which the driver goes on
+// until there is another primary. Not tried again are UpdateMany, DeleteMany and the messages of
+// a bulk write that hold such a write, aggregations with $out or $merge, the batches of a cursor
+// that follow the first, RunCommand, unacknowledged writes, and everything in a transaction but
+// its commit and its abort.
 //
 // Every operation, those included, is tried again, after a wait that grows, when a server says that it is overloaded: twice at the
 // most. The client's options change that or switch it off. A program that tries again by itself multiplies the attempts, and should

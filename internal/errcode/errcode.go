@@ -50,7 +50,6 @@ const (
 	ShuttingDown                     // the same, "node is shutting down"
 	Duplicate                        // a unique index already holds the key
 	OutOfTime                        // whoever measured it
-	CursorGone                       // the server does not have the cursor any more
 	NeverSatisfied                   // a write concern that this deployment cannot satisfy
 
 	// retryable are the codes that all three lists of attempts that may be made again have in common.
@@ -82,9 +81,7 @@ var classes = map[int32]Class{
 	RetryChangeStream:             Resumable,
 	StaleConfig:                   Resumable,
 
-	// A stream whose cursor is gone resumes on servers of every version.
-	CursorNotFound: Resumable | CursorGone,
-	CursorKilled:   CursorGone,
+	CursorNotFound: Resumable, // on servers of every version
 
 	DuplicateKey:         Duplicate,
 	DuplicateKeyOfUpdate: Duplicate,

@@ -19,7 +19,6 @@ func TestClasses(t *testing.T) {
 		"shutting down":           {ShuttingDown, []int32{91, 11600}},
 		"duplicate key":           {Duplicate, []int32{11000, 11001, 12582}},
 		"out of time":             {OutOfTime, []int32{50, 64, 262}},
-		"cursor gone":             {CursorGone, []int32{43, 237}},
 		"never satisfied":         {NeverSatisfied, []int32{79, 100}},
 		"several classes at once": {StateChange | ShuttingDown | RetryableRead, []int32{91, 11600}},
 	} {
