@@ -80,6 +80,7 @@ func TestWriteDuringStepDown(t *testing.T) {
 					t.Errorf("%d attempts within %v end in %v, want success on the next primary", len(inserts), took, err)
 				}
 				time.Sleep(delay)
+				synctest.Wait() // the election is at this very moment
 				if p := d.Primary(); p == nil || p == old {
 					t.Fatal("no other primary")
 				}
