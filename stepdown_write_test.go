@@ -29,6 +29,8 @@ func TestWriteDuringStepDown(t *testing.T) {
 				log := &sent{}
 				client, err := allium.Open(d.URI(), allium.ClientOptions{
 					Dialer: d, CommandMonitor: log.monitor(), WriteConcern: consistency.Majority(),
+					// A stream would tell of the step-down at the same moment as the reply.
+					ServerMonitoringMode: allium.MonitoringPoll,
 				})
 				if err != nil {
 					t.Fatal(err)
