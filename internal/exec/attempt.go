@@ -159,7 +159,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		}
 		return Result{}, stageBuild, err
 	}
-	tr := r.traceStart(ctx, c, &m, *buf)
+	tr := r.traceStart(ctx, c, &m, buf.msg)
 	if r.op.Session != nil && r.inTxn {
 		r.op.Session.Transaction().Sent()
 	}
@@ -169,7 +169,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	}
 	c.SetTimeout(limit)
 	if m.unacknowledged {
-		if err := c.Send(ctx, *buf); err != nil {
+		if err := c.Send(ctx, buf.msg); err != nil {
 			srv.HandleError(c, err)
 			tr.failed(err)
 			return Result{}, stageSent, err
@@ -185,7 +185,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	case r.op.late():
 		reply, err = c.Late(ctx)
 	default:
-		reply, err = c.RoundTrip(ctx, *buf)
+		reply, err = c.RoundTrip(ctx, buf.msg)
 	}
 	if err != nil {
 		if m.session != nil {

@@ -32,14 +32,15 @@ var errNoTimeLeft = errors.New("the time that is left is less than a round trip 
 var errNoRetryableWrites = errors.New("the server that was selected for the retry does not support retryable writes")
 
 // build writes the message into buf.
-func (m *message) build(buf *[]byte) error {
-	t := m.target()
+func (m *message) build(buf *buffer) error {
+	t := &buf.target
+	*t = m.target()
 	batch, ok := m.command().(command.Batch)
 	m.mixed = ok && !batch.Retryable(t.MaxBatchCount)
-	err := m.buildFor(buf, &t)
+	err := m.buildFor(&buf.msg, t)
 	if err == nil && m.mixed && batch.Retryable(batch.Count()) {
 		m.mixed = false // what must not be retried did not fit any more
-		err = m.buildFor(buf, &t)
+		err = m.buildFor(&buf.msg, t)
 	}
 	return err
 }
@@ -292,25 +293,32 @@ const (
 )
 
 var (
-	buffers      = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
+	buffers      = sync.Pool{New: func() any { return &buffer{msg: make([]byte, 0, 1024)} }}
 	batchBuffers sync.Pool
 )
 
-func getBuffer(batch bool) *[]byte {
+// buffer is the memory of one message, and of what its command is told while it is built.
+type buffer struct {
+	msg    []byte
+	target command.Target
+}
+
+func getBuffer(batch bool) *buffer {
 	if batch {
-		if b, ok := batchBuffers.Get().(*[]byte); ok {
+		if b, ok := batchBuffers.Get().(*buffer); ok {
 			return b
 		}
 	}
-	return buffers.Get().(*[]byte)
+	return buffers.Get().(*buffer)
 }
 
 // putBuffer gives back a buffer that the caller has put its message into.
-func putBuffer(b *[]byte, batch bool) {
+func putBuffer(b *buffer, batch bool) {
+	b.target = command.Target{} // the pools keep no options alive
 	switch {
-	case cap(*b) <= smallBuffer:
+	case cap(b.msg) <= smallBuffer:
 		buffers.Put(b)
-	case len(*b) < cap(*b)/goodPart:
+	case len(b.msg) < cap(b.msg)/goodPart:
 	case batch:
 		batchBuffers.Put(b)
 	default:

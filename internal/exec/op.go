@@ -36,9 +36,10 @@ func NewOp(cmd command.Command) Op {
 type Op struct {
 	Command command.Command
 	DB      string
-	Kind    Kind
 	// ID is the operationId that events and logs show: the commands of one operation share it. 0 takes a new one.
 	ID int64
+	// The fields of a byte or two lie together: FindOne allocates an Op and its command at once, in 512 bytes.
+	Kind Kind
 	// Retryable says that the specifications let the driver try this operation again after a network error: the read
 	// commands, and the writes that change at most one document per statement. A command.Batch has a say of its own in it for
 	// each message.
@@ -46,19 +47,20 @@ type Op struct {
 	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever retryWrites says. Who runs them has
 	// entered the session.
 	EndsTransaction bool
-	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload: a commit that is
-	// repeated must be a majority one.
-	RetryConcern *consistency.WriteConcern
 	// WriteErrors says that the caller reads writeErrors and writeConcernError out of the reply. Without it, a
 	// writeConcernError becomes the operation's error.
 	WriteErrors bool
 	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read preference allows it on a
 	// secondary.
 	OutputStage bool
+	// TakesConcern says that the command takes a read concern.
+	TakesConcern bool
+	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload: a commit that is
+	// repeated must be a majority one.
+	RetryConcern *consistency.WriteConcern
 
 	ReadPreference *consistency.ReadPreference // nil: primary
 	ReadConcern    consistency.ReadLevel       // its level
-	TakesConcern   bool                        // the command takes a read concern
 	WriteConcern   *consistency.WriteConcern   // nil: none is sent
 
 	// BSON says how the user's values in the command are encoded; nil stands for the defaults of package bson.
