@@ -106,6 +106,55 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
+// assembly lists the files of the public API that may import the layers below the executor, which
+// are put together there. Everything else reaches them through internal/exec and internal/cursor.
+var assembly = map[string][]string{
+	"internal/conn":     {"client.go"},
+	"internal/pool":     {"client.go"},
+	"internal/topology": {"client.go", "srv.go"},
+}
+
+func TestRootImportsLayersWhereAClientIsAssembled(t *testing.T) {
+	root := packages(t)["."]
+	for file, list := range root {
+		for _, bad := range unassembled(file, list) {
+			t.Errorf("%s imports %s, which only %v may: go through internal/exec or internal/cursor", file, bad, assembly[bad])
+		}
+	}
+	for layer, files := range assembly {
+		for _, file := range files {
+			if !slices.Contains(root[file], module+"/"+layer) {
+				t.Errorf("%s no longer imports %s: take it out of the table in this test", file, layer)
+			}
+		}
+	}
+}
+
+// unassembled returns the layers that a file of the public API imports and must not.
+func unassembled(file string, imports []string) (bad []string) {
+	for _, imp := range imports {
+		rel, _ := inModule(imp)
+		if files, ok := assembly[rel]; ok && !slices.Contains(files, file) {
+			bad = append(bad, rel)
+		}
+	}
+	return bad
+}
+
+// TestUnassembledImportsAreFound shows a violation that the test above must find.
+func TestUnassembledImportsAreFound(t *testing.T) {
+	imports := []string{"context", "allium/bson", "allium/internal/pool", "allium/internal/topology"}
+	if got := unassembled("find.go", imports); !slices.Equal(got, []string{"internal/pool", "internal/topology"}) {
+		t.Errorf("find.go: %v", got)
+	}
+	if got := unassembled("srv.go", imports); !slices.Equal(got, []string{"internal/pool"}) {
+		t.Errorf("srv.go: %v", got)
+	}
+	if got := unassembled("client.go", imports); got != nil {
+		t.Errorf("client.go: %v", got)
+	}
+}
+
 func inModule(imp string) (rel string, ok bool) {
 	if imp == module {
 		return ".", true
