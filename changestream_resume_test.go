@@ -110,3 +110,75 @@ func testFailovers(t *testing.T, kind mongotest.Option) {
 		t.Errorf("one more event: %v", s.Current().Raw)
 	}
 }
+
+// A stream whose getMores fail while its aggregates succeed resumes at once the first time, and then
+// waits longer and longer, up to a second.
+func TestWatchBacksOffBetweenResumes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		failures    int
+		least, most time.Duration // the waits are random: from nothing to 0.1, 0.2, 0.4, 0.8 seconds and then 1
+	}{
+		"the first resume waits for nothing": {1, 0, 0},
+		"forty resumes":                      {40, 5 * time.Second, 37 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, client, log := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				coll := allium.CollectionOf[item](client.Database("streams"), "items")
+				s := watch(t, coll, nil, allium.WatchOptions{BatchSize: new(int32(0))}) // the aggregates return no event
+				// A cursor that is gone is resumed whatever the error's labels are, and says nothing about the server.
+				d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: tt.failures, Code: 43})
+				if _, err := coll.InsertOne(t.Context(), item{ID: 1}); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				if !s.Next(t.Context()) {
+					t.Fatal(s.Err())
+				}
+				if got := time.Since(began); got < tt.least || got > tt.most {
+					t.Errorf("%v, want from %v to %v", got, tt.least, tt.most)
+				}
+				if n := len(log.of("aggregate")); n != 1+tt.failures {
+					t.Errorf("%d aggregates, want %d", n, 1+tt.failures)
+				}
+			})
+		})
+	}
+}
+
+// Neither a context nor a timeout waits for the end of a stream's backoff, and the stream goes on later.
+func TestWatchBackoffEndsInTime(t *testing.T) {
+	const limit = 3 * time.Second
+	for name, byContext := range map[string]bool{"context": true, "timeout": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				coll := allium.CollectionOf[item](client.Database("streams"), "items")
+				ctx, opts := t.Context(), allium.WatchOptions{}
+				if byContext {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, limit)
+					defer cancel()
+				} else {
+					opts.Timeout = new(limit)
+				}
+				s := watch(t, coll, nil, opts)
+				d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Code: 43})
+				began := time.Now()
+				if s.Next(ctx) || !mongoerr.IsTimeout(s.Err()) {
+					t.Fatalf("error %v, want one of time that is up", s.Err())
+				}
+				if got := time.Since(began); got > limit {
+					t.Errorf("%v, want at most %v", got, limit)
+				}
+				d.ClearFailures()
+				if _, err := coll.InsertOne(t.Context(), item{ID: 1}); err != nil {
+					t.Fatal(err)
+				}
+				if !s.Next(t.Context()) {
+					t.Errorf("the stream does not go on: %v", s.Err())
+				}
+			})
+		})
+	}
+}

@@ -42,6 +42,7 @@ type Stream struct {
 	opened        bool            // the first aggregate has succeeded
 	returned      bool            // an event has been returned
 	lost          bool            // the last call timed out: the next one must resume first
+	resumed       int             // how often, since a getMore succeeded or an event was found
 
 	event    bson.Raw // the event that is about to be returned; nobody else uses its memory
 	eventEnd bson.Raw // the token that is right once it has been returned
@@ -103,6 +104,7 @@ func (s *Stream) Advance(ctx context.Context, block bool) bool {
 	}
 	for asked := false; ; asked = true {
 		if found, err := s.scan(); found || err != nil {
+			s.resumed = 0
 			if err != nil {
 				s.End(ctx, err)
 			}
@@ -116,6 +118,7 @@ func (s *Stream) Advance(ctx context.Context, block bool) bool {
 			return false
 		}
 		if err := s.getMore(ctx, s.op.Began); err == nil {
+			s.resumed = 0
 			s.observeBatch()
 		} else if !s.recover(ctx, err) {
 			return false
@@ -135,10 +138,42 @@ func (s *Stream) recover(ctx context.Context, err error) bool {
 	switch {
 	case timedOut(err): // there is no time for more
 	case resumes(err, s.wireVersion):
+		s.backoff(ctx)
 		return s.resume(ctx)
 	}
 	s.interrupt(ctx, err)
 	return false
+}
+
+// What a stream waits for at most before it resumes once more without having got anywhere.
+const (
+	resumeBackoff    = 100 * time.Millisecond // doubled each time
+	maxResumeBackoff = time.Second
+)
+
+// backoff waits before a stream resumes again whose last resume was of no use: the aggregate
+// succeeded, and the getMore after it failed. Without it, the stream would ask as fast as the server
+// answers. The first resume waits for nothing, since a failover should cost no more than it must.
+// The specification Change Streams says nothing about it; the formula is that of Client
+// Backpressure, with a lower bound, since each attempt is an operation of its own. Half of the time
+// that is left stays for the resume.
+func (s *Stream) backoff(ctx context.Context) {
+	n := s.resumed
+	s.resumed++
+	if n == 0 {
+		return
+	}
+	d := min(resumeBackoff<<min(n-1, 8), maxResumeBackoff)
+	d = time.Duration(s.exec.Jitter() * float64(d))
+	if !s.within.Deadline.IsZero() {
+		d = min(d, time.Until(s.within.Deadline)/2)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // interrupt ends a call with an error. Time that was up, whoever measured it, does not end the
