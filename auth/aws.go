@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// AWSCredentials are the keys of MONGODB-AWS. They never print their secrets.
+// AWSCredentials are the keys of MONGODB-AWS. Their secrets are redacted when they are printed.
 type AWSCredentials struct {
 	AccessKeyID     string
 	SecretAccessKey Secret
@@ -16,6 +16,7 @@ type AWSCredentials struct {
 // Format prints the keys without their secrets, whatever the verb.
 func (c AWSCredentials) Format(f fmt.State, _ rune) { redact.Fields(f, c) }
 
-// AWSCallback returns keys, within the context's time, which is that of an OIDC.Callback. It may be called by many goroutines, once for
-// each connection that is made.
+// AWSCallback returns the keys for a new connection. It must return when ctx ends, whose deadline
+// is that of an OIDC.Callback. It is called once for each connection, by several goroutines at
+// once.
 type AWSCallback func(ctx context.Context) (AWSCredentials, error)

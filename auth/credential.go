@@ -16,19 +16,20 @@ const (
 	MechanismOIDC        = "MONGODB-OIDC"
 )
 
-// Credential says who the client is and how it proves it.
+// A Credential is who the client is and how it authenticates.
 type Credential struct {
 	Username string
 	Password Secret
-	// PasswordSet says that an empty Password is meant as one.
+	// PasswordSet says that an empty Password is a password, not the lack of one.
 	PasswordSet bool
-	// Source is the database that the user is defined in. Empty: what the mechanism asks for, mostly "admin".
+	// Source is the database that the user is defined in. Empty: the default of the mechanism,
+	// mostly "admin".
 	Source string
-	// Mechanism is how the client proves who it is. Empty: SCRAM, negotiated with the server.
+	// Mechanism is the authentication mechanism. Empty: SCRAM, negotiated with the server.
 	Mechanism string
-	// Properties are those of the mechanism. The case of their names does not matter. Those of MONGODB-OIDC are ENVIRONMENT
-	// ("azure", "gcp" or "k8s", which provide access tokens by themselves) and, for the first two, TOKEN_RESOURCE, the
-	// resource that the tokens are for.
+	// Properties are those of the mechanism, with names in any case. Those of MONGODB-OIDC are
+	// ENVIRONMENT ("azure", "gcp" or "k8s", which provide access tokens by themselves) and, for the
+	// first two, TOKEN_RESOURCE, the resource that the tokens are for.
 	Properties map[string]string
 }
 

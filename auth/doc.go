@@ -1,3 +1,4 @@
-// Package auth says who a client is and how it proves it: the credential, the sources of access tokens for MONGODB-OIDC and of
-// keys for MONGODB-AWS. Most programs name user and password in the connection string and do not need it.
+// Package auth holds what a client authenticates with: its credential, the sources of access tokens
+// for MONGODB-OIDC and of keys for MONGODB-AWS. Most programs put user and password into the
+// connection string and do not need it.
 package auth

@@ -10,8 +10,8 @@ import (
 	"allium/mongotest"
 )
 
-// A service gets its access tokens from its platform. The client asks for one when it has none, and again when servers no longer
-// accept it.
+// A service gets its access tokens from its platform. The client asks for one when it has none, and
+// again when servers no longer accept it.
 func ExampleOIDC() {
 	d, err := mongotest.Open(mongotest.OIDC(mongotest.IdentityProvider{Issuer: "https://idp.example"}))
 	if err != nil {

@@ -8,51 +8,54 @@ import (
 	"time"
 )
 
-// OIDC says where the access tokens of MONGODB-OIDC come from, if not from the property ENVIRONMENT. One of
-// the callbacks is set. No callback is called by two goroutines at once.
+// OIDC says where the access tokens of MONGODB-OIDC come from, if not from the property
+// ENVIRONMENT. Set one of the callbacks. A callback is never called by two goroutines at once.
 type OIDC struct {
-	// Callback is for services: it returns an access token without anybody's help, within the context's time, which is that of
-	// ConnectTimeout or Timeout, whichever is shorter, and a minute without a Timeout.
+	// Callback is for services: it returns an access token without human interaction. Its context
+	// ends after ConnectTimeout or Timeout, whichever is shorter, and after a minute without a
+	// Timeout.
 	Callback OIDCCallback
-	// HumanCallback has a person log in at the identity provider that the server names. It has five minutes, whatever the timeouts.
+	// HumanCallback lets a person log in at the identity provider that the server names. Its
+	// context ends after five minutes, whatever the timeouts.
 	HumanCallback OIDCCallback
-	// AllowedHosts are the hosts that what HumanCallback returns may be sent to: names, "*." and a domain for all names in it, or IP
-	// addresses, without ports. Nil: DefaultOIDCHosts. It goes with HumanCallback only.
+	// AllowedHosts are the hosts that may receive the tokens of HumanCallback: names, "*." and a
+	// domain for all names in it, or IP addresses, without ports. Nil: DefaultOIDCHosts. It is for
+	// HumanCallback only.
 	AllowedHosts []string
 }
 
-// DefaultOIDCHosts returns the hosts that the token of a person may be sent to if OIDC.AllowedHosts does not say.
+// DefaultOIDCHosts returns the hosts that may receive the tokens of OIDC.HumanCallback if
+// OIDC.AllowedHosts is nil.
 func DefaultOIDCHosts() []string {
 	return []string{"*.mongodb.net", "*.mongodb-qa.net", "*.mongodb-dev.net", "*.mongodbgov.net", "localhost", "127.0.0.1", "::1", "*.mongo.com"}
 }
 
-// OIDCCallback returns an access token. When ctx ends, it must return.
+// OIDCCallback returns an access token. It must return when ctx ends.
 type OIDCCallback func(ctx context.Context, p OIDCParams) (OIDCCredential, error)
 
-// OIDCParams are what a callback gets.
+// OIDCParams are the parameters of a callback.
 type OIDCParams struct {
 	Version  int    // of these parameters and of what is returned: OIDCVersion
 	Username string // of the credential, "" if it has none
-	// IDP is the identity provider that the server names, and RefreshToken what the last call returned, if that can still be used.
-	// Both are for HumanCallback.
+	// IDP is the identity provider that the server names, and RefreshToken the one that the last
+	// call returned, if it can still be used. Both are for HumanCallback.
 	IDP          *IDPInfo
 	RefreshToken string
 }
 
-// OIDCVersion is the version of the parameters of callbacks. It will grow when something changes that a callback may want to
-// know about.
+// OIDCVersion is the version of the parameters of callbacks. It grows when the parameters change.
 const OIDCVersion = 1
 
-// IDPInfo is an identity provider.
+// IDPInfo describes an identity provider.
 type IDPInfo struct {
 	Issuer        string   `bson:"issuer"`        // its URL, where its metadata are found (RFC 8414)
 	ClientID      string   `bson:"clientId"`      // the OIDC client's id; "" if the provider is for machines
-	RequestScopes []string `bson:"requestScopes"` // to ask for besides
+	RequestScopes []string `bson:"requestScopes"` // further scopes to request
 }
 
-// OIDCCredential is what a callback returns.
+// OIDCCredential is the result of a callback.
 type OIDCCredential struct {
-	// AccessToken is sent to servers as it is. The client keeps it until a server refuses it.
+	// AccessToken is sent to servers as it is. The client caches it until a server rejects it.
 	AccessToken string
 	// ExpiresIn is how long AccessToken is valid. Zero: it is not known. It must not be negative.
 	ExpiresIn time.Duration

@@ -7,8 +7,9 @@ import (
 	"allium/internal/redact"
 )
 
-// Secret is a string that is redacted when it is printed, logged or marshaled as text. Convert it to a string to use it. Package
-// fmt calls no method of a value in an unexported field, so a secret there is printed as it is.
+// Secret is a string that is redacted when it is printed, logged or marshaled as text. Convert it
+// to a string to use it. Package fmt calls no method of a value in an unexported field, so a secret
+// there is printed as it is.
 type Secret string
 
 // String returns "***", or "" if the secret is empty.

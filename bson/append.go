@@ -16,8 +16,8 @@ import (
 	"strconv"
 )
 
-// BeginDocument starts a document (or, for BSON they are the same, an array) and returns where it
-// starts. Finish it with EndDocument.
+// BeginDocument starts a document or an array, which have the same form, and returns its offset in
+// out. Finish it with EndDocument.
 func BeginDocument(dst []byte) (start int, out []byte) {
 	return len(dst), append(dst, 0, 0, 0, 0)
 }

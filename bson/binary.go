@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Binary is a BSON binary value: bytes and what they are, the subtype.
+// Binary is a BSON binary value: bytes and their subtype.
 type Binary struct {
 	Subtype byte
 	Data    []byte

@@ -7,7 +7,7 @@ import (
 
 // Codecs is an immutable set of codecs for Go types, for Options.Codecs. They come before
 // everything that the package knows about a type, methods like MarshalBSONValue included. Make a
-// set once and use it again: what is compiled for it is kept for good.
+// set once and reuse it: what is compiled for it is cached for good.
 type Codecs struct {
 	types      map[reflect.Type]*userCodec
 	interfaces []*userCodec // for interface types: every type that implements one is encoded with it
@@ -50,7 +50,7 @@ func CodecFor[T any](encode func(dst []byte, v T) (Type, []byte, error), decode 
 	return Codec{u}
 }
 
-// NewCodecs returns the set of these codecs. Of two for one type it returns an error.
+// NewCodecs returns the set of these codecs. Two codecs for one type are an error.
 func NewCodecs(codecs ...Codec) (*Codecs, error) {
 	c := &Codecs{types: make(map[reflect.Type]*userCodec, len(codecs))}
 	for _, codec := range codecs {

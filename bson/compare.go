@@ -21,11 +21,14 @@ func (v RawValue) Equal(other RawValue) bool {
 // Compare returns -1, 0 or +1 as a sorts before, with or after b in the server's total order
 // (without a collation):
 //
-//   - MinKey; no value and undefined; null; numbers; strings and symbols; documents; arrays; binary; ObjectID;
-//     booleans; dates; timestamps; regular expressions; DBPointers; code; code with scope; MaxKey
-//   - numbers by value, exactly, whatever their types, with NaN before every other number and equal to itself
-//   - strings by bytes; documents element by element, each by type, then key, then value; arrays value by value;
-//     binaries by length, then subtype, then bytes; regular expressions by pattern, then options
+//   - MinKey; no value and undefined; null; numbers; strings and symbols; documents; arrays;
+//     binary; ObjectID; booleans; dates; timestamps; regular expressions; DBPointers; code; code
+//     with scope; MaxKey
+//   - numbers by value, exactly, whatever their types, with NaN before every other number and equal
+//     to itself
+//   - strings by bytes; documents element by element, each by type, then key, then value; arrays
+//     value by value; binaries by length, then subtype, then bytes; regular expressions by pattern,
+//     then options
 //
 // Malformed values never make it panic; where they sort is not defined.
 func Compare(a, b RawValue) int {

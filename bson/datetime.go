@@ -8,7 +8,7 @@ import (
 // DateTime is a BSON UTC datetime: milliseconds since the Unix epoch.
 type DateTime int64
 
-// NewDateTime returns t as a DateTime, cut down to milliseconds.
+// NewDateTime returns t as a DateTime, truncated to milliseconds.
 func NewDateTime(t time.Time) DateTime { return DateTime(t.UnixMilli()) }
 
 // Time returns d as a time.Time in UTC.
@@ -25,7 +25,7 @@ func (d DateTime) Compare(other DateTime) int { return compareOrdered(d, other) 
 // JSON, d is a string of it.
 func (d DateTime) MarshalText() ([]byte, error) { return d.Time().MarshalText() }
 
-// UnmarshalText parses a time as RFC 3339 writes it, cut down to milliseconds.
+// UnmarshalText parses a time as RFC 3339 writes it, truncated to milliseconds.
 func (d *DateTime) UnmarshalText(text []byte) error {
 	ms, ok := parseDateTime(text, false)
 	if !ok {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// DBRef refers to a document in another collection by convention (specification: DBRef): it is an
-// embedded document with the keys $ref, $id and, if need be, $db, which the server does not follow
-// by itself. It has nothing to do with DBPointer.
+// DBRef refers to a document in another collection by convention: it is an embedded document with
+// the keys $ref, $id and, optionally, $db. The server does not follow it by itself. It is not
+// related to DBPointer.
 //
 // As a field's type, it is encoded with its keys in the order that the convention asks for, and
 // decoded from any order. In a variable of type any, a document stays a document; use ParseDBRef.
@@ -30,7 +30,7 @@ func ParseDBRef(doc Raw) (DBRef, error) {
 	return ref, err
 }
 
-// D returns ref as a document: $ref, $id, $db if there is one, and what else there is.
+// D returns ref as a document: $ref, $id, $db if it is not empty, and Extra.
 func (ref DBRef) D() D {
 	d := make(D, 0, 3+len(ref.Extra))
 	d = append(d, E{"$ref", ref.Collection}, E{"$id", ref.ID})
@@ -107,7 +107,7 @@ func (ref *DBRef) UnmarshalBSON(data []byte) error {
 // MarshalJSON returns ref as a JSON object, as D.MarshalJSON does.
 func (ref DBRef) MarshalJSON() ([]byte, error) { return ref.D().MarshalJSON() }
 
-// UnmarshalJSON reads an object of JSON or Extended JSON. As encoding/json wants it, null changes
+// UnmarshalJSON reads an object of JSON or Extended JSON. As usual in encoding/json, null changes
 // nothing.
 func (ref *DBRef) UnmarshalJSON(text []byte) error {
 	if string(bytes.TrimSpace(text)) == "null" {

@@ -10,8 +10,7 @@ import (
 )
 
 // Decimal128 is an IEEE 754-2008 decimal floating point number of up to 34 significant digits, in
-// BID encoding (specification: BSON Decimal128). It is a value to store and to carry: it has no
-// arithmetic. Go through BigInt to calculate with one.
+// BID encoding. It has no arithmetic: use BigInt to calculate with one.
 //
 // Two Decimal128 that are equal as numbers can differ in their bits (1.0 and 1.00 have different
 // exponents), so compare them with Compare, not with ==. The zero value is 0E-6176, which is a
@@ -34,9 +33,9 @@ const (
 	decimalBias     = 6176
 )
 
-// ErrDecimal128Syntax, ErrDecimal128Range and ErrDecimal128Inexact are the reasons for which there
-// is no Decimal128 for a text or number: it is not a number, its exponent is out of range, or it
-// has more significant digits than fit.
+// ErrDecimal128Syntax, ErrDecimal128Range and ErrDecimal128Inexact are the reasons why a text or
+// number has no Decimal128: it is not a number, its exponent is out of range, or it has more
+// significant digits than fit.
 var (
 	ErrDecimal128Syntax  = errors.New("not a decimal number")
 	ErrDecimal128Range   = errors.New("exponent out of range")
@@ -89,8 +88,8 @@ func (d Decimal128) IsInf(sign int) bool {
 	return sign == 0 || sign < 0 == d.negative()
 }
 
-// IsZero reports whether d is the zero value of its type. A zero with another exponent or sign is
-// one to Sign but not to IsZero, so that omitempty keeps it.
+// IsZero reports whether d is the zero value of its type. Other zeros, with another exponent or
+// sign, are not: omitempty keeps them.
 func (d Decimal128) IsZero() bool { return d == Decimal128{} }
 
 // Sign returns -1, 0 or +1 as d is below zero, a zero or not a number, or above zero.

@@ -1,45 +1,50 @@
 // Package bson encodes and decodes BSON 1.1 and MongoDB Extended JSON.
 //
 // Marshal and Unmarshal convert between documents and Go values: structs, maps, D (an ordered
-// document), M (a map) and A (an array). Raw is a document left as its bytes, read where it lies;
-// the Append functions build documents without Go values. Encoder and Decoder are for streams of
+// document), M (a map) and A (an array). Raw is an encoded document that is read in place; the
+// Append functions build documents without Go values. Encoder and Decoder are for streams of
 // documents, MarshalExtJSON and UnmarshalExtJSON for Extended JSON. Options, a value whose methods
 // are the same functions, changes the defaults.
 //
 // All functions are safe for concurrent use, as long as nobody writes to their arguments meanwhile.
-// What Unmarshal makes shares no memory with its input.
+// The result of Unmarshal shares no memory with its input.
 //
 // # Types
 //
-// What a Go type becomes, and what its variables take when decoding besides that. Null and
+// The BSON type that a Go type is encoded as, and the other types that decode into it. Null and
 // undefined fit everywhere: they set the variable to its zero value.
 //
 //	Go type                        BSON type                     also decodes from
-//	-----------------------------  ----------------------------  -----------------------------------------
+//	-----------------------------  ----------------------------  ---------------------------------
 //	bool                           boolean                       numbers: not 0 is true
-//	int8, int16, int32             32-bit integer                every whole number in range; booleans as 0, 1
+//	int8, int16, int32             32-bit integer                every whole number in range;
+//	                                                             booleans as 0, 1
 //	uint8, uint16                  32-bit integer                the same
 //	int                            32-bit integer if it fits,    the same
 //	                               else 64-bit integer
 //	int64, uint, uint32, uint64    64-bit integer (minsize: 32   the same
 //	                               bits if it fits)
-//	float32, float64               double                        integers that it can hold exactly; booleans
-//	string                         string                        symbol; binary of subtype 0 or 2 (UTF-8);
-//	                                                             with an option ObjectID
+//	float32, float64               double                        integers that it holds exactly;
+//	                                                             booleans
+//	string                         string                        symbol; binary of subtype 0 or 2
+//	                                                             (UTF-8); with an option ObjectID
 //	[]byte                         binary, subtype 0             subtype 2; string and symbol
 //	[N]byte                        binary, subtype 0             subtype 2; array
 //	struct                         document
 //	map                            document                      (keys: see below)
 //	D, []E                         document
-//	slice, array (also of types    array                         (an array takes fewer elements, not more)
+//	slice, array (also of types    array                         (an array takes fewer elements,
+//	                                                             not more)
 //	  made of byte, as enumerations)
 //	pointer                        what it points to; nil: null
 //	interface                      what it holds; nil: null      see the next table
-//	time.Time                      UTC datetime (milliseconds)   timestamp; 64-bit integer (milliseconds); RFC 3339
+//	time.Time                      UTC datetime (milliseconds)   timestamp; 64-bit integer
+//	                                                             (milliseconds); RFC 3339
 //	time.Duration                  64-bit integer (nanoseconds)  as int64
 //	url.URL                        string                        symbol
 //	json.Number                    64-bit integer or double      32-bit integer
-//	struct without exported fields string                        (a type like big.Int or netip.Addr)
+//	struct without exported fields string                        (a type like big.Int or
+//	                                                             netip.Addr)
 //	  that is a TextMarshaler
 //	ObjectID                       ObjectID                      string of 24 hexadecimal digits
 //	UUID                           binary, subtype 4 (or see     the same only
@@ -58,30 +63,30 @@
 //
 // What a BSON type becomes in a variable of type any, and so in D, M and A:
 //
-//	double             float64         boolean            bool         code with scope    CodeWithScope
-//	string             string          UTC datetime       DateTime     32-bit integer     int32
-//	embedded document  D               null               nil          timestamp          Timestamp
-//	array              A               regex              Regex        64-bit integer     int64
-//	binary             Binary          dbPointer          DBPointer    128-bit decimal    Decimal128
-//	undefined          Undefined       javascript         JavaScript   min key            MinKey
-//	ObjectID           ObjectID        symbol             Symbol       max key            MaxKey
+//	double             float64     boolean        bool        code with scope  CodeWithScope
+//	string             string      UTC datetime   DateTime    32-bit integer   int32
+//	embedded document  D           null           nil         timestamp        Timestamp
+//	array              A           regex          Regex       64-bit integer   int64
+//	binary             Binary      dbPointer      DBPointer   128-bit decimal  Decimal128
+//	undefined          Undefined   javascript     JavaScript  min key          MinKey
+//	ObjectID           ObjectID    symbol         Symbol      max key          MaxKey
 //
-// Types can say themselves what they become: with MarshalBSONValue and UnmarshalBSONValue (any
-// value; see ValueMarshaler) or MarshalBSON and UnmarshalBSON (a document; see Marshaler).
-// Options.Codecs says it for types of other people, and comes first. The keys of maps are strings,
-// integers (in decimal) or types with MarshalKey or MarshalText.
+// Types can define their own encoding: with MarshalBSONValue and UnmarshalBSONValue (any value; see
+// ValueMarshaler) or MarshalBSON and UnmarshalBSON (a document; see Marshaler). Options.Codecs
+// defines it for types of other packages, and comes first. The keys of maps are strings, integers
+// (in decimal) or types with MarshalKey or MarshalText.
 //
 // # Structs
 //
 // A field's key is its name in lower case, or what its tag says:
 //
 //	Name  string    `bson:"fullName"`        // another key
-//	Nick  string    `bson:",omitempty"`      // left out if empty: false, 0, "", nil, no elements, IsZero() is true
-//	Since time.Time `bson:",omitzero"`       // left out if it is the zero value or IsZero() is true; structs too
+//	Nick  string    `bson:",omitempty"`      // left out if false, 0, "", nil, empty or IsZero()
+//	Since time.Time `bson:",omitzero"`       // left out if zero or IsZero(); structs too
 //	Count int64     `bson:",minsize"`        // a 32-bit integer if it fits
 //	Level int       `bson:",truncate"`       // decodes 1.5 as 1; a float32 may lose precision
-//	Base            `bson:",inline"`         // the keys of a struct, a pointer to one, or a map among the others
-//	Cache map[string]int `bson:"-"`          // not there at all
+//	Base            `bson:",inline"`         // the keys of a struct, *struct or map inside
+//	Cache map[string]int `bson:"-"`          // left out
 //
 // minsize and truncate also hold for what is inside the field. Embedded structs are fields like
 // others, with their type's name, unless they are inline. Of two fields with one key the one less
@@ -93,17 +98,17 @@
 //
 // # Defaults
 //
-//   - A nil slice becomes an empty array, a nil map an empty document, nil bytes an empty binary; see
-//     Options.NilSliceAsNull and its siblings.
+//   - A nil slice becomes an empty array, a nil map an empty document, nil bytes an empty binary;
+//     see Options.NilSliceAsNull and its siblings.
 //   - Times decode in UTC.
 //   - Strings and keys must be valid UTF-8, and keys without NUL, in both directions.
 //   - Decoding changes what it finds: fields and map entries that the document does not have stay.
 //     Slices are always new; a pointer that is not nil is followed, also one that an interface
 //     holds; a map that is not nil is added to.
-//   - A key that is twice in a document: the last one wins in structs and maps, D has both.
+//   - A key that occurs twice in a document: the last one wins in structs and maps, D has both.
 //     Options.DisallowDuplicateKeys makes it an error.
 //   - A number that does not fit is an error, be it out of range, with a fraction, or with more
-//     precision than there is room for. A time is cut down to milliseconds.
+//     precision than there is room for. A time is truncated to milliseconds.
 //   - Documents nest 200 levels deep at most, see Options.MaxDepth; a Go value that contains itself
 //     runs into that too.
 //

@@ -22,7 +22,7 @@ type E struct {
 //	bson.D{{Key: "age", Value: -1}, {Key: "name", Value: 1}}
 type D []E
 
-// M is a BSON document without an order of its own.
+// M is an unordered BSON document.
 //
 //	bson.M{"name": "Ada"}
 type M map[string]any

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// EncryptedValue is what a binary of subtype 6 holds (specification: BSON Binary Encrypted): the
-// ciphertext of a value with what it takes to decrypt it.
+// EncryptedValue is the content of a binary of subtype 6: the ciphertext of a value and what is
+// needed to decrypt it.
 type EncryptedValue struct {
 	Algorithm    EncryptedAlgorithm
 	KeyID        UUID   // the _id of the data key

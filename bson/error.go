@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// EncodeError is why a Go value could not become BSON.
+// An EncodeError reports why a Go value could not be encoded.
 type EncodeError struct {
 	Path   string       // where in the document: keys and indexes, joined with dots; empty for the value itself
 	GoType reflect.Type // the type of the value at Path; nil if there is none
@@ -21,7 +21,7 @@ func (e *EncodeError) Error() string { return describe("encode", e.Path, e.GoTyp
 // Unwrap returns the reason.
 func (e *EncodeError) Unwrap() error { return e.Err }
 
-// DecodeError is why BSON could not become a Go value.
+// A DecodeError reports why BSON could not be decoded into a Go value.
 type DecodeError struct {
 	Path     string       // where in the document: keys and indexes, joined with dots; empty for the document itself
 	BSONType Type         // the type of the BSON value at Path

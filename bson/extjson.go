@@ -11,8 +11,8 @@ import (
 )
 
 // MarshalExtJSON returns v as Extended JSON version 2. Canonical text keeps every type; relaxed
-// text (canonical false) is for people and other programs: numbers are plain JSON numbers and most
-// dates are text. v can be any value that has a BSON form, not only a document.
+// text (canonical false) is easier to read: numbers are plain JSON numbers and most dates are text.
+// v can be any value that has a BSON form, not only a document.
 func MarshalExtJSON(v any, canonical bool) ([]byte, error) {
 	return defaultConfig.marshalExtJSON(v, canonical)
 }
@@ -37,8 +37,8 @@ func MarshalExtJSONIndent(v any, canonical bool, prefix, indent string) ([]byte,
 }
 
 // UnmarshalExtJSON reads a document of Extended JSON version 2, canonical or relaxed or a mixture,
-// into v, which is what Unmarshal takes: a pointer to a D, a Raw, a struct, a map, ... Where the
-// text is no object, or v points to a RawValue, it is read as by ParseExtJSONValue.
+// into v, which is what Unmarshal takes: a pointer to a D, a Raw, a struct, a map, ... If the text
+// is not an object, or v points to a RawValue, it is read as by ParseExtJSONValue.
 //
 // Errors in the text are *ExtJSONError.
 func UnmarshalExtJSON(data []byte, v any) error { return defaultConfig.unmarshalExtJSON(data, v) }
@@ -212,7 +212,7 @@ func (r Raw) MarshalJSON() ([]byte, error) {
 	return AppendExtJSON(nil, r, false)
 }
 
-// UnmarshalJSON reads a document of Extended JSON. As encoding/json wants it, null changes nothing.
+// UnmarshalJSON reads a document of Extended JSON. As usual in encoding/json, null changes nothing.
 func (r *Raw) UnmarshalJSON(text []byte) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// ExtJSONError says where a text stopped being Extended JSON. For a text that ends early, errors.Is
-// finds io.ErrUnexpectedEOF.
+// An ExtJSONError reports where a text is not Extended JSON. For a text that ends early,
+// errors.Is(err, io.ErrUnexpectedEOF) holds.
 type ExtJSONError struct {
 	Offset int64 // bytes before the place of the error, from the start of the text or stream
 	Err    error // what is wrong there
 }
 
-// Error names the place and what is wrong there.
+// Error returns the place and what is wrong there.
 func (e *ExtJSONError) Error() string {
 	return fmt.Sprintf("bson: extended JSON: byte %d: %v", e.Offset, e.Err)
 }

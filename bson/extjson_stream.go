@@ -45,10 +45,10 @@ const defaultMaxText = 128 << 20
 // NewExtJSONDecoder returns a decoder that reads from r. It reads ahead.
 func NewExtJSONDecoder(r io.Reader) *ExtJSONDecoder { return &ExtJSONDecoder{from: r} }
 
-// Decode reads the next document into v, as UnmarshalExtJSON does. The error is io.EOF at the end
-// of the stream, an *ExtJSONError, whose offset counts from the start of the stream and after which
-// the decoder is of no more use, the reader's own, or Unmarshal's, after which Decode goes on with
-// the next document.
+// Decode reads the next document into v, as UnmarshalExtJSON does. At the end of the stream the
+// error is io.EOF. An *ExtJSONError, whose offset counts from the start of the stream, and an error
+// of the reader end decoding: later calls return them again. After an error of Unmarshal, Decode
+// continues with the next document.
 func (d *ExtJSONDecoder) Decode(v any) error {
 	if raw, ok := v.(*Raw); ok {
 		doc, err := d.Next()
@@ -75,8 +75,8 @@ func (d *ExtJSONDecoder) Next() (Raw, error) {
 	return doc, nil
 }
 
-// All iterates over the documents that are left. An error comes with a nil document and is the
-// last.
+// All iterates over the documents that are left. An error is yielded with a nil document, and is
+// the last.
 func (d *ExtJSONDecoder) All() iter.Seq2[Raw, error] {
 	return func(yield func(Raw, error) bool) {
 		for {

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// KeyMarshaler is implemented by map keys that know their text; otherwise encoding.TextMarshaler is
-// used.
+// KeyMarshaler is implemented by map keys that encode themselves as text; for others
+// encoding.TextMarshaler is used.
 type KeyMarshaler interface {
 	MarshalKey() (key string, err error)
 }

@@ -11,8 +11,7 @@ import (
 )
 
 // ObjectID is a BSON ObjectID: 4 bytes of seconds since the Unix epoch, 5 bytes of a value that is
-// random per process, and a 3-byte counter (specification: ObjectID). ObjectIDs of one process sort
-// by age.
+// random per process, and a 3-byte counter. ObjectIDs of one process sort by age.
 type ObjectID [12]byte
 
 // NilObjectID is the ObjectID whose bytes are all zero.

@@ -17,9 +17,9 @@ type Options struct {
 	// DefaultMaxDepth.
 	MaxDepth int
 
-	// NilSliceAsNull, NilMapAsNull and NilBytesAsNull make nil slices, nil maps (D, M and A are
-	// ones of them) and nil []byte values null. Without them they are an empty array, an empty
-	// document and an empty binary value.
+	// NilSliceAsNull, NilMapAsNull and NilBytesAsNull make nil slices, nil maps (D, M and A
+	// included) and nil []byte values null. Without them they are an empty array, an empty document
+	// and an empty binary value.
 	NilSliceAsNull bool
 	NilMapAsNull   bool
 	NilBytesAsNull bool
@@ -59,9 +59,8 @@ type Options struct {
 	// any as []byte.
 	BinaryAsBytes bool
 
-	// UUID is how a UUID is stored (specification: BSON Binary UUID). With any choice but
-	// UUIDDefault and UUIDUnspecified, binary values that hold one in this way decode into a
-	// variable of type any as a UUID.
+	// UUID is how a UUID is stored. With any choice but UUIDDefault and UUIDUnspecified, binary
+	// values that hold one in this way decode into a variable of type any as a UUID.
 	UUID UUIDRepresentation
 
 	// ObjectIDAsHex decodes ObjectIDs into Go strings as 24 hexadecimal digits. Without it they do

@@ -21,7 +21,7 @@ type CodeWithScope struct {
 // Symbol is the deprecated BSON symbol type. The server compares it as a string.
 type Symbol string
 
-// DBPointer is the deprecated BSON DBPointer type. It is no DBRef.
+// DBPointer is the deprecated BSON DBPointer type. It is not a DBRef.
 type DBPointer struct {
 	DB      string // the namespace, "database.collection"
 	Pointer ObjectID
@@ -30,7 +30,7 @@ type DBPointer struct {
 // Undefined is the deprecated BSON undefined value.
 type Undefined struct{}
 
-// Null is the BSON null value, for the rare place where a nil interface does not do.
+// Null is the BSON null value, for where a nil interface cannot stand.
 type Null struct{}
 
 // MinKey sorts before, MaxKey after every other value.

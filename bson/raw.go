@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Raw is an encoded document (or array): its bytes, length first, NUL last. It is read where it
-// lies, nothing is decoded before it is asked for.
+// Raw is an encoded document (or array): its bytes, length first, NUL last. It is read in place:
+// nothing is decoded before it is needed.
 //
 // The methods of Raw and RawValue never panic, whatever the bytes; Validate tells whether the whole
 // document is well-formed. What they return shares the document's memory: do not write to it while
@@ -534,8 +534,8 @@ func (v RawValue) Int64() (int64, bool) {
 	return int64(binary.LittleEndian.Uint64(v.Value)), true
 }
 
-// AsInt64 returns any number that is a whole one as an int64: servers answer counts as any numeric
-// type.
+// AsInt64 returns a number of any type as an int64 if it is a whole one: servers return counts in
+// any numeric type.
 func (v RawValue) AsInt64() (int64, bool) {
 	switch v.Type {
 	case TypeInt32:
@@ -559,7 +559,7 @@ func (v RawValue) AsInt64() (int64, bool) {
 	return 0, false
 }
 
-// AsBool returns what the server takes v for as a condition: false for no value, null, undefined,
+// AsBool returns the value of v as a condition on the server: false for no value, null, undefined,
 // false and numbers that are zero, else true.
 func (v RawValue) AsBool() bool {
 	switch v.Type {

@@ -10,7 +10,7 @@ import (
 )
 
 // An Encoder writes documents to a stream, one after the other, as files of mongodump hold them. It
-// is for one goroutine at a time.
+// is not safe for concurrent use.
 type Encoder struct {
 	w   io.Writer
 	cfg *config
@@ -24,8 +24,8 @@ func NewEncoder(w io.Writer) *Encoder { return Options{}.NewEncoder(w) }
 // NewEncoder is the function NewEncoder with these options.
 func (o Options) NewEncoder(w io.Writer) *Encoder { return &Encoder{w: w, cfg: o.config()} }
 
-// Encode writes v as Marshal encodes it. If v cannot be encoded, nothing is written, and the next
-// value may be. An error of the writer stays.
+// Encode writes v as Marshal encodes it. If v cannot be encoded, nothing is written, and Encode can
+// be called again. After an error of the writer, every call returns that error.
 func (e *Encoder) Encode(v any) error {
 	if e.err != nil {
 		return e.err
@@ -43,9 +43,9 @@ func (e *Encoder) Encode(v any) error {
 	return e.err
 }
 
-// A Decoder reads documents from a stream, one after the other. It is for one goroutine at a time.
-// It reads no further than the end of the document that it was asked for: give it a bufio.Reader if
-// the reader has none.
+// A Decoder reads documents from a stream, one after the other. It is not safe for concurrent use.
+// It never reads beyond the end of a document: give it a bufio.Reader if the reader is not
+// buffered.
 type Decoder struct {
 	r       io.Reader
 	cfg     *config
@@ -64,7 +64,7 @@ func (o Options) NewDecoder(r io.Reader) *Decoder {
 }
 
 // SetMaxSize makes documents of more than n bytes an error. Without it only BSON's own limit, 2
-// GiB, holds; memory is taken as the bytes come in, so that a wrong length alone costs nothing.
+// GiB, holds; memory is allocated as the bytes arrive, so a wrong length alone costs nothing.
 func (d *Decoder) SetMaxSize(n int) { d.max = n }
 
 // Decode reads the next document into v, as Unmarshal does. At the end of the stream it returns
@@ -78,12 +78,12 @@ func (d *Decoder) Decode(v any) error {
 	return d.cfg.unmarshal(TypeEmbeddedDocument, doc, v)
 }
 
-// Next reads the next document without decoding it. Its memory is used again by the next call of
-// Next or Decode.
+// Next reads the next document without decoding it. Its memory is reused by the next call of Next
+// or Decode.
 func (d *Decoder) Next() (Raw, error) { return d.next() }
 
-// All iterates over the documents that are left, up to the end of the stream. After an error, which
-// is the last thing that it yields, it stops. The documents share memory as those of Next do.
+// All iterates over the documents that are left, up to the end of the stream. An error is the last
+// thing that it yields. The documents share memory as those of Next do.
 func (d *Decoder) All() iter.Seq2[Raw, error] {
 	return func(yield func(Raw, error) bool) {
 		for {

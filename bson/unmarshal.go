@@ -9,8 +9,8 @@ import (
 
 // Unmarshal decodes the document data into what v points to: a struct, a map, a D, a Raw, any, or a
 // type that implements Unmarshaler; v may also be a map that is not nil. The package documentation
-// has the table of what becomes what. Nothing of data is kept. The error is a *DecodeError; v may
-// be half filled then.
+// has the table of what becomes what. The result shares no memory with data. The error is a
+// *DecodeError; v may be partly filled then.
 func Unmarshal(data []byte, v any) error {
 	return defaultConfig.unmarshal(TypeEmbeddedDocument, data, v)
 }

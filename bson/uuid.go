@@ -100,15 +100,13 @@ func (id *UUID) UnmarshalJSON(text []byte) error {
 	})
 }
 
-// UUIDRepresentation says how UUIDs are stored (specification: BSON Binary UUID): as binaries of
-// subtype 4, in the order in which they are written, or as old versions of some drivers did it, in
-// subtype 3 and their own orders.
+// UUIDRepresentation says how UUIDs are stored: as binaries of subtype 4, in the order in which
+// they are written, or as old versions of some drivers did it, in subtype 3 and their own orders.
 type UUIDRepresentation uint8
 
 const (
-	// UUIDDefault is the choice of who made none: a UUID becomes what UUIDStandard makes of it and
-	// comes back from that, but a binary that is decoded into a variable of type any stays a
-	// Binary.
+	// UUIDDefault encodes and decodes a UUID as UUIDStandard does, but a binary that is decoded
+	// into a variable of type any stays a Binary.
 	UUIDDefault UUIDRepresentation = iota
 	// UUIDStandard is subtype 4 and the order of RFC 9562. Use it for everything new.
 	UUIDStandard

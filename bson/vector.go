@@ -8,11 +8,10 @@ import (
 	"strconv"
 )
 
-// Vector is a list of numbers of one type, packed into a binary of subtype 9 (specification: BSON
-// Binary Vector). Its elements are int8, float32 or single bits. The zero value is no vector and
-// cannot be encoded.
+// Vector is a list of numbers of one type, packed into a binary of subtype 9. Its elements are
+// int8, float32 or single bits. The zero value is no vector and cannot be encoded.
 //
-// A Vector does not change. Compare with Equal.
+// A Vector is immutable. Compare with Equal.
 type Vector struct {
 	kind    VectorType
 	padding uint8

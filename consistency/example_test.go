@@ -12,8 +12,8 @@ import (
 	"allium/mongotest"
 )
 
-// connect starts a replica set inside this process and connects to it. An application calls allium.Open with the connection
-// string of its own deployment.
+// connect starts a replica set inside this process and connects to it. An application calls
+// allium.Open with the connection string of its own deployment.
 func connect() (client *allium.Client, done func()) {
 	d, err := mongotest.Open(mongotest.ReplicaSet(2))
 	if err != nil {

@@ -22,25 +22,28 @@ const (
 	Nearest            ReadMode = "nearest"            // any member, the nearest ones by network latency first
 )
 
-// ReadPreference says which members of a replica set may be read from. The zero value and nil mean the primary. Do not change
-// it while it is in use.
+// ReadPreference says which members of a replica set may be read from. The zero value and nil mean
+// the primary. Do not change it while it is in use.
 type ReadPreference struct {
 	// Mode chooses between the primary and the secondaries.
 	Mode ReadMode
-	// TagSets are tried in order until one is contained in the tags of at least one member. An empty tag set matches every
-	// member; without any tag set, tags do not matter.
+	// TagSets are tried in order until one is contained in the tags of at least one member. An
+	// empty tag set matches every member; without any tag set, tags do not matter.
 	TagSets []event.TagSet
-	// MaxStaleness leaves out secondaries that lag behind the primary by more than this, in the driver's estimate. It is
-	// sent in whole seconds. With a replica set it must be at least 90 seconds, and at least 10 seconds more than the
-	// heartbeat interval. Zero and negative durations: staleness does not matter.
+	// MaxStaleness excludes secondaries that lag behind the primary by more than this, as the
+	// driver estimates. It is sent in whole seconds. With a replica set it must be at least 90
+	// seconds, and at least 10 seconds more than the heartbeat interval. Zero and negative
+	// durations: staleness does not matter.
 	MaxStaleness time.Duration
-	// Hedge makes a mongos send reads to two members and take the first answer. Nil leaves it to the server.
+	// Hedge makes a mongos send reads to two members and use the first reply. Nil leaves it to the
+	// server.
 	//
 	// Deprecated: servers from 8.0 on ignore it.
 	Hedge *bool
 }
 
-// Validate returns an error if the mode is unknown or if the primary is combined with settings that choose among secondaries.
+// Validate returns an error if the mode is unknown or if the primary is combined with settings that
+// choose among secondaries.
 func (rp *ReadPreference) Validate() error {
 	if rp == nil {
 		return nil

@@ -20,8 +20,8 @@ import (
 
 // AutoOptions are the options of Auto.
 type AutoOptions struct {
-	// KeyVaultClient is the client of the deployment that has the key vault. Nil: the one whose commands are encrypted, or another of
-	// the same deployment that the driver opens.
+	// KeyVaultClient is a client of the deployment that has the key vault. Nil: the client whose
+	// commands are encrypted, or another one of the same deployment, which the driver opens.
 	KeyVaultClient *allium.Client
 	// KeyVault is the namespace of the key vault, "database.collection".
 	KeyVault string
@@ -31,26 +31,28 @@ type AutoOptions struct {
 	KMSConnect    func(ctx context.Context, address string) (net.Conn, error)
 	KeyExpiration *time.Duration
 
-	// Schemas says which fields are encrypted with Client-Side Field Level Encryption: a JSON schema, a document, for each namespace
-	// ("database.collection"). A schema here keeps a server that lies from having fields sent in plain; collections that have none
-	// here have that of their validator.
+	// Schemas selects the fields to encrypt with Client-Side Field Level Encryption: it has a JSON
+	// schema, a document, for each namespace ("database.collection"). With a schema here, a
+	// malicious server cannot make the client send fields in plaintext. Collections without one
+	// here use the schema of their validator.
 	Schemas map[string]any
-	// EncryptedFields says which fields are encrypted with Queryable Encryption: a document for each namespace. Collections that have
-	// none here have the one that they were made with.
+	// EncryptedFields selects the fields to encrypt with Queryable Encryption: it has a document
+	// for each namespace. Collections without one here use the one that they were created with.
 	EncryptedFields map[string]any
 
 	// BypassEncryption sends commands as they are. Replies are still decrypted.
 	BypassEncryption bool
-	// BypassQueryAnalysis sends values as they are: the program encrypts them itself with Client.Encrypt. Commands get what a server
-	// needs for Queryable Encryption.
+	// BypassQueryAnalysis sends values as they are: the program encrypts them itself with
+	// Client.Encrypt. Commands still get the fields that a server needs for Queryable Encryption.
 	BypassQueryAnalysis bool
 }
 
-// Auto returns what encrypts and decrypts a client's fields by itself, for ClientOptions.Encryption. What it finds wrong with the
-// options is an error of Open.
+// Auto returns automatic encryption for ClientOptions.Encryption. Options that are wrong are an
+// error of Open.
 //
-// A field is encrypted before the command leaves the program, and decrypted when it comes back. A command that could send a field
-// in plain that its schema has encrypted, or whose encrypted fields the server could not look for, is an error, and is not sent.
+// Fields are encrypted before a command leaves the program, and decrypted in its reply. A command
+// that could send an encrypted field in plaintext, or that the server could not run on encrypted
+// fields, is an error and is not sent.
 func Auto(o AutoOptions) allium.Encryption { return &automatic{o} }
 
 type automatic struct{ o AutoOptions }

@@ -271,7 +271,8 @@ func TestAutoUnboundedPool(t *testing.T) {
 	}
 }
 
-// TestAutoSmallPool has one connection for everything: nothing may wait for itself (prose test 9, "Deadlock Tests").
+// TestAutoSmallPool has one connection for everything: nothing may wait for itself (prose test 9,
+// "Deadlock Tests").
 func TestAutoSmallPool(t *testing.T) {
 	for _, separate := range []bool{false, true} {
 		o := encryption.AutoOptions{Schemas: map[string]any{}}
@@ -341,7 +342,8 @@ func TestAutoOptions(t *testing.T) {
 	}
 }
 
-// The schemas of a bulk write of the client are those of its collections, although the command goes to the database admin.
+// The schemas of a bulk write of the client are those of its collections, although the command goes
+// to the database admin.
 func TestAutoClientBulkWrite(t *testing.T) {
 	e := startAuto(t, encryption.AutoOptions{Schemas: map[string]any{}})
 	ctx := t.Context()

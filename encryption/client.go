@@ -20,26 +20,28 @@ import (
 
 // Options are the options of New.
 type Options struct {
-	// KeyVaultClient is the client of the deployment that has the key vault. It stays open when the Client is closed.
+	// KeyVaultClient is the client of the deployment that has the key vault. It stays open when the
+	// Client is closed.
 	KeyVaultClient *allium.Client
 	// KeyVault is the namespace of the key vault, "database.collection".
 	KeyVault string
-	// KMS is the key services that guard the master keys.
+	// KMS are the key services that hold the master keys.
 	KMS kms.Providers
-	// TLS has the settings of connections to single key services, by their names in KMS. Others trust the authorities of the system.
+	// TLS has the TLS settings of key services, by their names in KMS. The others trust the
+	// certificate authorities of the system.
 	TLS map[string]*tls.Config
-	// KMSConnect makes the connections to key services, for example through a proxy: TLS runs on top of what it returns, and the
-	// name that is verified is the key service's. Nil: they are dialed.
+	// KMSConnect makes the connections to key services, for example through a proxy. TLS runs on
+	// top of them, and verifies the name of the key service. Nil: the driver dials.
 	KMSConnect func(ctx context.Context, address string) (net.Conn, error)
-	// KeyExpiration is how long data keys are kept in memory. Nil: a minute; 0: until Close.
+	// KeyExpiration is how long data keys are cached in memory. Nil: a minute; 0: until Close.
 	KeyExpiration *time.Duration
-	// Timeout bounds each operation, requests to key services included; a pointer to 0 means no bound. Nil: the timeout of
-	// KeyVaultClient.
+	// Timeout bounds each operation, requests to key services included; a pointer to 0 means no
+	// bound. Nil: the timeout of KeyVaultClient.
 	Timeout *time.Duration
 }
 
-// Client makes and manages data keys, and encrypts and decrypts values with them. It is safe for concurrent use. Close it when it
-// is not needed any more.
+// A Client creates and manages data keys, and encrypts and decrypts values with them. It is safe
+// for concurrent use. Close it after use.
 type Client struct {
 	keys    *crypt.Keys
 	vault   *allium.Collection[bson.Raw]
@@ -47,7 +49,8 @@ type Client struct {
 	timeout time.Duration
 }
 
-// New returns a Client. It does no I/O. An error names the option that is wrong, and never contains a secret.
+// New returns a Client. It does no I/O. An error names the wrong option, and never contains a
+// secret.
 func New(o Options) (*Client, error) {
 	if o.KeyVaultClient == nil {
 		return nil, errors.New("encryption: KeyVaultClient is nil")
@@ -80,8 +83,8 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close forgets the data keys that are kept. Operations that are under way end as they would have. It is never an error to use a
-// closed Client: it only keeps nothing.
+// Close removes the cached data keys from memory. It does not interrupt running operations. A
+// closed Client can still be used, but caches nothing.
 func (c *Client) Close() error {
 	c.keys.Close()
 	return nil
@@ -98,8 +101,8 @@ func expiration(d *time.Duration) (time.Duration, error) {
 	return *d, nil
 }
 
-// collection returns the key vault. Whatever the client's settings are, data keys are read and written with the concern of the
-// majority, and their ids are UUIDs in the standard representation.
+// collection returns the key vault. Whatever the client's settings are, data keys are read and
+// written with the concern of the majority, and their ids are UUIDs in the standard representation.
 func collection(client *allium.Client, namespace string) (*allium.Collection[bson.Raw], error) {
 	db, name, ok := strings.Cut(namespace, ".")
 	if !ok || db == "" || name == "" {
@@ -114,7 +117,8 @@ func collection(client *allium.Client, namespace string) (*allium.Collection[bso
 // keyVault is the Vault of data keys.
 type keyVault struct{ *allium.Collection[bson.Raw] }
 
-// Keys finds data keys. A transaction that ctx carries is another client's, or does not see what the majority has.
+// Keys finds data keys. A transaction that ctx carries is another client's, or does not see what
+// the majority has.
 func (v keyVault) Keys(ctx context.Context, filter bson.Raw) ([]bson.Raw, error) {
 	cursor, err := v.Find(allium.WithSession(ctx, nil), filter)
 	if err != nil {
@@ -158,12 +162,12 @@ func (c *Client) begin(ctx context.Context) (context.Context, context.CancelFunc
 
 // The classes of errors, for errors.Is.
 var (
-	// ErrKeyNotFound is the class of errors that say that the key vault lacks a data key.
+	// ErrKeyNotFound is the class of errors of a data key that is not in the key vault.
 	ErrKeyNotFound = crypt.ErrKeyNotFound
-	// ErrAuthentication is the class of errors of ciphertext that is not what was encrypted with its data key: it was changed,
-	// cut, or made with another key.
+	// ErrAuthentication is the class of errors of ciphertext that was changed, truncated, or
+	// encrypted with another key.
 	ErrAuthentication = fle.ErrTag
-	// ErrMalformed is the class of errors of bytes that claim to be an encrypted value and are none.
+	// ErrMalformed is the class of errors of malformed encrypted values.
 	ErrMalformed = fle.ErrMalformed
 	// ErrObsolete is the class of errors of values of the first version of Queryable Encryption.
 	ErrObsolete = fle.ErrObsolete

@@ -352,7 +352,8 @@ func TestRewrap(t *testing.T) {
 	}
 }
 
-// TestInTransaction encrypts while the context carries the session of a transaction, also of another client.
+// TestInTransaction encrypts while the context carries the session of a transaction, also of
+// another client.
 func TestInTransaction(t *testing.T) {
 	w := start(t, encryption.Options{})
 	id := must(w.keys.CreateDataKey(t.Context(), "local"))

@@ -17,16 +17,17 @@ import (
 	"allium/mongoerr"
 )
 
-// DataKey is a data key as the key vault has it. What it holds of the key is wrapped.
+// A DataKey is a data key in the key vault. Its key material is wrapped.
 type DataKey struct {
 	ID       bson.UUID
 	AltNames []string
 	Created  time.Time
 	Updated  time.Time
-	// Provider is the name of the key service that guards the master key, and MasterKey the master key.
+	// Provider is the name of the key service that holds the master key, and MasterKey names the
+	// master key.
 	Provider  string
 	MasterKey kms.MasterKey
-	// Raw is the document.
+	// Raw is the whole document.
 	Raw bson.Raw
 }
 
@@ -44,11 +45,12 @@ func parseDataKey(doc bson.Raw) (*DataKey, error) {
 
 // DataKeyOptions are the options of CreateDataKey.
 type DataKeyOptions struct {
-	// MasterKey wraps the data key. The providers of local keys and of KMIP can do without.
+	// MasterKey wraps the data key. Local and KMIP providers do not need one.
 	MasterKey kms.MasterKey
-	// AltNames are names by which the data key can be found. No two data keys should have the same: CreateIndex makes sure.
+	// AltNames are names by which the data key can be found. They should be unique: see
+	// CreateIndex.
 	AltNames []string
-	// Material is the key itself, 96 random bytes. Nil: it is new.
+	// Material is the key itself, 96 random bytes. Nil: it is generated.
 	Material []byte
 }
 
@@ -68,8 +70,8 @@ func masterKeyDocument(provider string, key kms.MasterKey) (bson.Raw, error) {
 	return kms.AppendMasterKey(nil, provider, key), nil
 }
 
-// CreateDataKey makes a data key, wraps it with a master key of the named key service, and stores it in the key vault. It returns
-// the data key's id.
+// CreateDataKey creates a data key, wraps it with a master key of the named key service, stores it
+// in the key vault, and returns its id.
 func (c *Client) CreateDataKey(ctx context.Context, provider string, opts ...DataKeyOptions) (bson.UUID, error) {
 	id, err := c.createDataKey(ctx, provider, opts)
 	if err != nil {
@@ -99,8 +101,8 @@ func (c *Client) createDataKey(ctx context.Context, provider string, opts []Data
 	return d.ID, nil
 }
 
-// CreateIndex makes the index of the key vault that keeps two data keys from having the same alternative name. Applications should
-// call it once, before they use alternative names.
+// CreateIndex creates the index of the key vault that makes alternative names unique. Call it once
+// before you use alternative names.
 func (c *Client) CreateIndex(ctx context.Context) error {
 	ctx, end := c.begin(ctx)
 	defer end()
@@ -114,7 +116,8 @@ func (c *Client) CreateIndex(ctx context.Context) error {
 	return nil
 }
 
-// Key returns the data key with an id. It is an error of the class mongoerr.ErrNoDocuments if there is none.
+// Key returns the data key with an id. If there is none, errors.Is(err, mongoerr.ErrNoDocuments)
+// holds.
 func (c *Client) Key(ctx context.Context, id bson.UUID) (*DataKey, error) {
 	return c.findKey(ctx, bson.D{{Key: "_id", Value: id}})
 }
@@ -134,7 +137,7 @@ func (c *Client) findKey(ctx context.Context, filter bson.D) (*DataKey, error) {
 	return parseDataKey(doc)
 }
 
-// Keys iterates over all data keys of the key vault. It ends with the first error.
+// Keys iterates over all data keys of the key vault. It ends after the first error.
 func (c *Client) Keys(ctx context.Context) iter.Seq2[*DataKey, error] {
 	return func(yield func(*DataKey, error) bool) {
 		ctx, end := c.begin(ctx)
@@ -160,20 +163,22 @@ func (c *Client) Keys(ctx context.Context) iter.Seq2[*DataKey, error] {
 	}
 }
 
-// DeleteKey deletes a data key. What was encrypted with it can never be decrypted again. The result counts the keys that were
-// deleted, 0 or 1.
+// DeleteKey deletes a data key. Values that were encrypted with it can never be decrypted again.
+// The result has the number of deleted keys, 0 or 1.
 func (c *Client) DeleteKey(ctx context.Context, id bson.UUID) (allium.DeleteResult, error) {
 	ctx, end := c.begin(ctx)
 	defer end()
 	return c.vault.DeleteOne(ctx, bson.D{{Key: "_id", Value: id}})
 }
 
-// AddKeyAltName gives a data key another alternative name. It returns the data key as it was before, nil if there is none.
+// AddKeyAltName adds an alternative name to a data key. It returns the data key as it was before,
+// nil if there is none.
 func (c *Client) AddKeyAltName(ctx context.Context, id bson.UUID, name string) (*DataKey, error) {
 	return c.changeKey(ctx, id, bson.D{{Key: "$addToSet", Value: bson.D{{Key: "keyAltNames", Value: name}}}})
 }
 
-// RemoveKeyAltName takes an alternative name from a data key. It returns the data key as it was before, nil if there is none.
+// RemoveKeyAltName removes an alternative name from a data key. It returns the data key as it was
+// before, nil if there is none.
 func (c *Client) RemoveKeyAltName(ctx context.Context, id bson.UUID, name string) (*DataKey, error) {
 	// The array goes with its last name: data keys must not have an empty one.
 	return c.changeKey(ctx, id, bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "keyAltNames", Value: bson.D{{Key: "$cond", Value: bson.A{
@@ -200,15 +205,15 @@ func (c *Client) changeKey(ctx context.Context, id bson.UUID, update any) (*Data
 
 // RewrapOptions are the options of RewrapManyDataKey.
 type RewrapOptions struct {
-	// Provider is the name of the key service, and MasterKey its key, that wraps the data keys from now on. Empty: each is wrapped
-	// with its own master key again.
+	// Provider is the name of the key service, and MasterKey the master key there, that will wrap
+	// the data keys. Empty: each keeps its own master key.
 	Provider  string
 	MasterKey kms.MasterKey
 }
 
-// RewrapManyDataKey wraps the data keys that match a filter with another master key, or with a new version of their own: for the
-// rotation of master keys. What was encrypted stays as it is. If one of them cannot be unwrapped or wrapped, none is changed. No data
-// key that matches is no error.
+// RewrapManyDataKey rotates master keys: it wraps the data keys that match a filter with another
+// master key, or with a new version of their own. Encrypted values do not change. If one of the
+// keys cannot be unwrapped or wrapped, none is changed. It is not an error if no key matches.
 func (c *Client) RewrapManyDataKey(ctx context.Context, filter any, opts ...RewrapOptions) (allium.BulkWriteResult, error) {
 	out, err := c.rewrap(ctx, filter, opts)
 	if err != nil {

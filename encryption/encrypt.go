@@ -12,30 +12,33 @@ import (
 	"allium/internal/fle"
 )
 
-// Algorithm says how a value is encrypted.
+// Algorithm is an encryption algorithm.
 type Algorithm string
 
-// The algorithms. The first two are those of Client-Side Field Level Encryption, the others of Queryable Encryption.
+// The algorithms. The first two are those of Client-Side Field Level Encryption, the others of
+// Queryable Encryption.
 const (
-	// Deterministic makes the same ciphertext of the same value, so that the server can look for it; it tells who sees the
-	// ciphertexts which values are equal. It takes no documents, arrays, booleans and numbers with a fraction.
+	// Deterministic encrypts equal values to equal ciphertexts, so that they can be queried by
+	// equality. Whoever sees the ciphertexts learns which values are equal. Documents, arrays,
+	// booleans, doubles and decimals cannot be encrypted with it.
 	Deterministic Algorithm = "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"
-	// Random makes another ciphertext each time.
+	// Random encrypts a value to another ciphertext each time. It cannot be queried.
 	Random Algorithm = "AEAD_AES_256_CBC_HMAC_SHA_512-Random"
-	// Unindexed values cannot be looked for.
+	// Unindexed values cannot be queried.
 	Unindexed Algorithm = "Unindexed"
-	// Indexed values can be looked for by equality.
+	// Indexed values can be queried by equality.
 	Indexed Algorithm = "Indexed"
-	// Range values, numbers and dates, can be looked for by range.
+	// Range values, numbers and dates, can be queried by range.
 	Range Algorithm = "Range"
-	// String values can be looked for by prefix, suffix or substring.
+	// String values can be queried by prefix, suffix or substring.
 	String Algorithm = "String"
 )
 
-// QueryType says what a value is looked for by. The zero QueryType stores the value.
+// QueryType is the kind of query that a value is encrypted for. The zero QueryType is for values to
+// store.
 type QueryType string
 
-// The types of queries. Those that end with Preview are the names that servers before 9.0 have.
+// The types of queries. The names that end in Preview are those of servers before 9.0.
 const (
 	EqualityQuery         QueryType = "equality"
 	RangeQuery            QueryType = "range"
@@ -47,33 +50,39 @@ const (
 	SubstringPreviewQuery QueryType = "substringPreview"
 )
 
-// EncryptOptions are the options of Encrypt and EncryptExpression. Algorithm and one of KeyID and KeyAltName are required.
+// EncryptOptions are the options of Encrypt and EncryptExpression. Algorithm and one of KeyID and
+// KeyAltName are required.
 type EncryptOptions struct {
 	Algorithm  Algorithm
 	KeyID      *bson.UUID
 	KeyAltName string
-	// Contention is the greatest contention factor of the field: the more, the less two inserts of the same value wait for each
-	// other, and the slower queries are. It must be the same for all values and queries of a field. Indexed, Range and String need it.
+	// Contention is the greatest contention factor of the field. A greater one makes concurrent
+	// inserts of the same value wait less for each other, and queries slower. It must be the same
+	// for all values and queries of a field. Indexed, Range and String require it.
 	Contention *int64
-	// Query says that the value is looked for.
+	// Query is the kind of query that the value is for. Empty: the value is stored.
 	Query QueryType
-	// Range has the options of a Range field, Text those of a String field. They must be those that the collection was made with.
+	// Range has the options of a Range field, Text those of a String field. They must be those that
+	// the collection was created with.
 	Range *RangeOptions
 	Text  *TextOptions
 }
 
-// RangeOptions are the options of a field that is looked for by range.
+// RangeOptions are the options of a field that is queried by range.
 type RangeOptions struct {
-	// Min and Max are the least and the greatest value, of the type of the values. Doubles and decimals can do without.
+	// Min and Max are the least and the greatest value, of the type of the values. They are
+	// optional for doubles and decimals.
 	Min, Max any
 	// Sparsity and TrimFactor trade space for the speed of queries. Nil: 2 and 6.
 	Sparsity   *int64
 	TrimFactor *int32
-	// Precision is how many digits after the point of a double or decimal count; it needs Min and Max.
+	// Precision is the number of significant digits after the decimal point of a double or decimal;
+	// it needs Min and Max.
 	Precision *int32
 }
 
-// TextOptions are the options of a field that is looked for by parts of its text: by prefix, suffix or both; or by substring.
+// TextOptions are the options of a field that is queried by parts of its text: by prefix, suffix or
+// both; or by substring.
 type TextOptions struct {
 	// CaseSensitive and DiacriticSensitive tell letters apart that differ in case or accents only.
 	CaseSensitive      bool
@@ -129,8 +138,8 @@ func (c *Client) bound(v any) (bson.RawValue, error) {
 	return c.bson.MarshalValue(v)
 }
 
-// Encrypt encrypts a value, which is anything that has a BSON form. The result goes where the value would: into a document, or with
-// a Query into a filter. Queries by range are EncryptExpression's.
+// Encrypt encrypts a value of any type that has a BSON form. The result takes the place of the
+// value in a document or, with a Query, in a filter. For queries by range use EncryptExpression.
 func (c *Client) Encrypt(ctx context.Context, value any, o EncryptOptions) (bson.Binary, error) {
 	out, err := c.encrypt(ctx, value, &o)
 	if err != nil {
@@ -158,15 +167,17 @@ func (c *Client) encrypt(ctx context.Context, value any, o *EncryptOptions) (bso
 	return b, nil
 }
 
-// payloads counts the range queries of the process, so that the halves of each can be told from those of others.
+// payloads counts the range queries of the process, so that the halves of each can be told from
+// those of others.
 var payloads atomic.Uint32
 
 // EncryptExpression encrypts the bounds of a query by range. The expression is a filter
 //
 //	{"$and": [{"field": {"$gte": 18}}, {"field": {"$lt": 65}}]}
 //
-// or a condition of an aggregation with the same operators, {"$and": [{"$gte": ["$field", 18]}, ...]}, with one or two comparisons
-// of one field by $gt, $gte, $lt and $lte. The result takes its place. Algorithm must be Range and Query RangeQuery.
+// or a condition of an aggregation with the same operators, {"$and": [{"$gte": ["$field", 18]},
+// ...]}, with one or two comparisons of one field by $gt, $gte, $lt and $lte. The result takes its
+// place. Algorithm must be Range and Query RangeQuery.
 func (c *Client) EncryptExpression(ctx context.Context, expression any, o EncryptOptions) (bson.Raw, error) {
 	out, err := c.encryptExpression(ctx, expression, &o)
 	if err != nil {
@@ -190,8 +201,9 @@ func (c *Client) encryptExpression(ctx context.Context, expression any, o *Encry
 	return c.keys.EncryptExpression(ctx, doc, e, crypt.Key{ID: o.KeyID, AltName: o.KeyAltName}, payload, rand.Reader)
 }
 
-// Decrypt decrypts a value that was encrypted with any of the algorithms. The error is of the class ErrAuthentication if the value
-// was changed, ErrKeyNotFound if its data key is gone, ErrMalformed if it is none.
+// Decrypt decrypts a value that was encrypted with any of the algorithms. The error is of the class
+// ErrAuthentication if the value was changed, ErrKeyNotFound if its data key does not exist, and
+// ErrMalformed if it is not an encrypted value.
 func (c *Client) Decrypt(ctx context.Context, value bson.Binary) (bson.RawValue, error) {
 	ctx, end := c.begin(ctx)
 	defer end()

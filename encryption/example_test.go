@@ -17,8 +17,8 @@ import (
 // uri is the connection string of the deployment that connect starts.
 var uri string
 
-// connect starts a deployment inside this process. An application calls allium.Open with the connection string of its own
-// deployment, and has a master key that it does not tell.
+// connect starts a deployment inside this process. An application calls allium.Open with the
+// connection string of its own deployment, and has a master key that it does not tell.
 func connect() (*allium.Client, *encryption.Client, func()) {
 	d, err := mongotest.Open(mongotest.ReplicaSet(1))
 	check(err)
@@ -181,7 +181,8 @@ func ExampleAuto() {
 	id, err := keys.CreateDataKey(ctx, "local")
 	check(err)
 
-	// The field ssn of the collection app.patients is encrypted, with a data key that the schema names.
+	// The field ssn of the collection app.patients is encrypted, with a data key that the schema
+	// names.
 	schema := bson.D{{Key: "bsonType", Value: "object"}, {Key: "properties", Value: bson.D{{Key: "ssn", Value: bson.D{{Key: "encrypt", Value: bson.D{
 		{Key: "keyId", Value: bson.A{id}}, {Key: "bsonType", Value: "string"}, {Key: "algorithm", Value: string(encryption.Deterministic)},
 	}}}}}}}

@@ -9,7 +9,8 @@ import (
 	"allium/encryption"
 )
 
-// TestAutoLookup reads several collections with Queryable Encryption in one pipeline: the server is told of each.
+// TestAutoLookup reads several collections with Queryable Encryption in one pipeline: the server is
+// told of each.
 func TestAutoLookup(t *testing.T) {
 	e := startAuto(t, encryption.AutoOptions{})
 	ctx := t.Context()

@@ -15,11 +15,12 @@ import (
 	"allium/internal/fle/analysis"
 )
 
-// schemaExpiration is how long it is remembered what a collection encrypts (specification: Client Side Encryption, "JSONSchema
-// caching").
+// schemaExpiration is how long it is remembered what a collection encrypts (specification: Client
+// Side Encryption, "JSONSchema caching").
 const schemaExpiration = time.Minute
 
-// collections asks the server which fields of its collections are encrypted, and remembers it for a while.
+// collections asks the server which fields of its collections are encrypted, and remembers it for a
+// while.
 type collections struct {
 	client *allium.Client
 
@@ -32,8 +33,8 @@ type found struct {
 	until  time.Time
 }
 
-// schemas returns the schemas of namespaces: those that the program has, those that cmd itself has, and those
-// that the server has.
+// schemas returns the schemas of namespaces: those that the program has, those that cmd itself has,
+// and those that the server has.
 func (c *cipher) schemas(ctx context.Context, cmd bson.Raw, namespaces []string) (map[string]*schema, error) {
 	out := make(map[string]*schema, len(namespaces))
 	var ask []string
@@ -58,7 +59,8 @@ func (c *cipher) schemas(ctx context.Context, cmd bson.Raw, namespaces []string)
 		}
 		ask = append(ask, ns)
 	}
-	// The collections need not be in the database that the command is sent to: a bulk write of the client goes to admin.
+	// The collections need not be in the database that the command is sent to: a bulk write of the
+	// client goes to admin.
 	for len(ask) > 0 {
 		db, _, _ := strings.Cut(ask[0], ".")
 		here := func(ns string) bool { return strings.HasPrefix(ns, db+".") }
@@ -75,7 +77,8 @@ func (c *cipher) schemas(ctx context.Context, cmd bson.Raw, namespaces []string)
 	return out, nil
 }
 
-// own returns the schema that a command gives its collection. A collection that is yet to be created has no other.
+// own returns the schema that a command gives its collection. A collection that is yet to be
+// created has no other.
 func own(ns string, cmd bson.Raw) (*schema, bool, error) {
 	name := ""
 	for key := range cmd.All() {
@@ -167,7 +170,8 @@ func parseInfo(ns string, info bson.Raw) (*schema, error) {
 	return nil, nil
 }
 
-// parseFields returns the schema of encryptedFields. It is not complete while a key is named and not identified.
+// parseFields returns the schema of encryptedFields. It is not complete while a key is named and
+// not identified.
 func parseFields(ns string, fields bson.Raw) (*schema, error) {
 	fields, names, err := crypt.CompleteFields(ns, fields)
 	if err != nil {
@@ -196,8 +200,8 @@ func (c *cipher) named(ctx context.Context, ns string, fields bson.Raw) (*schema
 	return &schema{analysis: s, fields: fields}, nil
 }
 
-// queryable adds what a server needs to a command on a collection with Queryable Encryption (specification: Client Side Encryption,
-// "encryptionInformation").
+// queryable adds what a server needs to a command on a collection with Queryable Encryption
+// (specification: Client Side Encryption, "encryptionInformation").
 func (c *cipher) queryable(ctx context.Context, cmd bson.Raw, ns string, fields bson.Raw, others []crypt.Collection) (bson.Raw, error) {
 	name, target := "", bson.RawValue{}
 	for key, v := range cmd.All() {

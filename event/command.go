@@ -7,8 +7,8 @@ import (
 	"allium/bson"
 )
 
-// CommandMonitor listens to the commands that the driver sends (specification: Command Logging and
-// Monitoring). Each function may be nil. The context is the operation's.
+// CommandMonitor listens to the commands that the driver sends. Each function may be nil. The
+// context is the operation's.
 //
 // The commands and replies that carry credentials (authentication, user management) are empty
 // documents here.
@@ -18,18 +18,18 @@ type CommandMonitor struct {
 	Failed    func(context.Context, *CommandFailed)
 }
 
-// CommandInfo is what the events of one command have in common.
+// CommandInfo holds the fields that the events of one command share.
 type CommandInfo struct {
 	CommandName  string
 	DatabaseName string
-	// RequestID is the wire protocol's; every attempt has its own. OperationID is shared by all
-	// commands that one operation of the driver sends.
+	// RequestID is that of the wire protocol; every attempt has its own. OperationID is shared by
+	// all commands that one operation sends.
 	RequestID   int64
 	OperationID int64
 	Addr        string
 	// DriverConnectionID numbers the connections of the server's pool.
 	DriverConnectionID int64
-	// ServerConnectionID is the server's own number of the connection, nil if it did not say.
+	// ServerConnectionID is the server's own number for the connection, nil if it sent none.
 	ServerConnectionID *int64
 	// ServiceID is the service behind a load balancer, nil without one.
 	ServiceID *bson.ObjectID
@@ -42,15 +42,15 @@ type CommandStarted struct {
 	Command bson.Raw
 }
 
-// CommandSucceeded is published when a command was answered with ok: 1, or was sent without asking
-// for an answer. Reply is valid during the call; clone it to keep it.
+// CommandSucceeded is published when the server replied with ok: 1, or when a command that asks for
+// no reply was sent. Reply is valid during the call; clone it to keep it.
 type CommandSucceeded struct {
 	CommandInfo
 	Duration time.Duration
 	Reply    bson.Raw
 }
 
-// CommandFailed is published when a command was answered with an error, or was not answered.
+// CommandFailed is published when the server replied with an error, or no reply arrived.
 type CommandFailed struct {
 	CommandInfo
 	Duration time.Duration

@@ -1,5 +1,5 @@
-// Package event holds what a listener of the driver sees: the events of commands, connection pools,
-// topologies and heartbeats, and the descriptions of servers and topologies that they carry.
+// Package event defines what a listener of the driver receives: the events of commands, connection
+// pools, topologies and heartbeats, and the descriptions of servers and topologies that they carry.
 //
 // The structs are plain data. Descriptions are immutable once they are published and are shared by
 // pointer between the driver and its listeners: read them as long as you like, from any goroutine,

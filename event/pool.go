@@ -6,9 +6,9 @@ import (
 	"allium/bson"
 )
 
-// PoolMonitor listens to connection pools (specification: Connection Monitoring and Pooling). Each
-// function may be nil. Every server has a pool of its own, named by its address; events of
-// different pools, and of different connections of one pool, may be delivered at the same time.
+// PoolMonitor listens to connection pools. Each function may be nil. Every server has a pool of its
+// own, named by its address; events of different pools, and of different connections of one pool,
+// may be delivered at the same time.
 type PoolMonitor struct {
 	PoolCreated func(*PoolCreated)
 	PoolReady   func(*PoolReady)
@@ -45,16 +45,17 @@ type PoolReady struct {
 	Addr string
 }
 
-// PoolCleared says that all connections that the pool has made so far are given up.
+// PoolCleared says that a pool was cleared: connections that it created before are not checked out
+// again.
 type PoolCleared struct {
 	Addr string
-	// ServiceID is the service behind a load balancer whose connections are given up, nil without a
+	// ServiceID is the service behind a load balancer whose connections were cleared, nil without a
 	// load balancer.
 	ServiceID *bson.ObjectID
-	// InterruptInUseConnections says that connections in use are closed too, under their
+	// InterruptInUseConnections says that connections in use are closed too, which interrupts their
 	// operations.
 	InterruptInUseConnections bool
-	// Err is why, nil if it is not known.
+	// Err is the cause, nil if it is not known.
 	Err error
 }
 
@@ -63,7 +64,7 @@ type PoolClosed struct {
 	Addr string
 }
 
-// ConnectionCreated says that a connection was counted into the pool; it is not established yet.
+// ConnectionCreated says that a connection was added to the pool; it is not established yet.
 type ConnectionCreated struct {
 	Addr         string
 	ConnectionID int64 // unique within the pool, from 1
@@ -80,7 +81,7 @@ type ConnectionReady struct {
 const (
 	ClosedStale      = "stale"      // the pool was cleared
 	ClosedIdle       = "idle"       // it was not used for longer than maxIdleTimeMS
-	ClosedError      = "error"      // a network error, establishing it failed, or nobody reads the rest of what the server streams
+	ClosedError      = "error"      // a network error, a failed handshake, or a stream of replies that was abandoned
 	ClosedPoolClosed = "poolClosed" // the pool was closed
 )
 
@@ -92,7 +93,7 @@ type ConnectionClosed struct {
 	Err          error  // the error of ClosedError, if it is known
 }
 
-// ConnectionCheckOutStarted says that an operation asks for a connection.
+// ConnectionCheckOutStarted says that an operation starts to check out a connection.
 type ConnectionCheckOutStarted struct {
 	Addr string
 }
@@ -104,7 +105,7 @@ const (
 	CheckOutConnectionError = "connectionError" // also when the pool was cleared
 )
 
-// ConnectionCheckOutFailed says that an operation got no connection.
+// ConnectionCheckOutFailed says that a checkout failed.
 type ConnectionCheckOutFailed struct {
 	Addr     string
 	Reason   string // CheckOutPoolClosed, CheckOutTimeout or CheckOutConnectionError
@@ -112,15 +113,15 @@ type ConnectionCheckOutFailed struct {
 	Duration time.Duration // since ConnectionCheckOutStarted
 }
 
-// ConnectionCheckedOut says that an operation got a connection.
+// ConnectionCheckedOut says that an operation checked out a connection.
 type ConnectionCheckedOut struct {
 	Addr         string
 	ConnectionID int64
 	Duration     time.Duration // since ConnectionCheckOutStarted
 }
 
-// ConnectionCheckedIn says that an operation gave its connection back, or that the pool took it
-// back to close it (PoolCleared.InterruptInUseConnections).
+// ConnectionCheckedIn says that an operation checked its connection in, or that the pool took it
+// back to close it (see PoolCleared.InterruptInUseConnections).
 type ConnectionCheckedIn struct {
 	Addr         string
 	ConnectionID int64

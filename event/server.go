@@ -10,12 +10,11 @@ import (
 	"allium/bson"
 )
 
-// ServerKind says what kind of server answers at an address (specification: Server Discovery and
-// Monitoring, ServerType).
+// ServerKind is the kind of the server at an address.
 type ServerKind uint8
 
-// The kinds of servers. The specification's PossiblePrimary is for single-threaded drivers; here it
-// is UnknownServer.
+// The kinds of servers. The names are those of the Server Discovery and Monitoring specification;
+// its PossiblePrimary is UnknownServer here.
 const (
 	UnknownServer ServerKind = iota // not checked yet, or the last check failed
 	Standalone
@@ -24,7 +23,7 @@ const (
 	RSSecondary
 	RSArbiter
 	RSOther // a member that is hidden, starting up or recovering
-	RSGhost // not, not yet, or no longer part of a replica set configuration
+	RSGhost // not, not yet, or no longer part of a replica set
 	LoadBalancer
 )
 
@@ -48,7 +47,7 @@ func (k ServerKind) String() string {
 	return fmt.Sprintf("ServerKind(%d)", uint8(k))
 }
 
-// DataBearing reports whether a server of this kind can hold or route application data.
+// DataBearing reports whether a server of this kind holds or routes application data.
 func (k ServerKind) DataBearing() bool {
 	switch k {
 	case Standalone, Mongos, RSPrimary, RSSecondary, LoadBalancer:
@@ -60,8 +59,8 @@ func (k ServerKind) DataBearing() bool {
 // TagSet is a set of replica set member tags, for example {"dc": "ny", "rack": "1"}.
 type TagSet map[string]string
 
-// Contains reports whether every tag of want is in s with the same value. An empty want is in every
-// set.
+// Contains reports whether every tag of want is in s with the same value. Every set contains an
+// empty want.
 func (s TagSet) Contains(want TagSet) bool {
 	for name, value := range want {
 		if got, ok := s[name]; !ok || got != value {
@@ -85,15 +84,15 @@ func (s TagSet) String() string {
 	return b.String()
 }
 
-// TopologyVersion orders what one server process says about itself (specification: Server Discovery
-// and Monitoring, topologyVersion).
+// TopologyVersion orders the replies in which one server process describes itself.
 type TopologyVersion struct {
 	ProcessID bson.ObjectID
 	Counter   int64
 }
 
-// Compare returns -1, 0 or +1 when v is older than, the same as or newer than other. Versions that
-// cannot be compared, because one is nil or another process made it, make other the newer one.
+// Compare returns -1, 0 or +1 when v is older than, the same as or newer than other. If the
+// versions cannot be compared, because one is nil or another process made it, other counts as
+// newer.
 func (v *TopologyVersion) Compare(other *TopologyVersion) int {
 	switch {
 	case v == nil || other == nil || v.ProcessID != other.ProcessID || v.Counter < other.Counter:
@@ -111,9 +110,8 @@ type OpTime struct {
 }
 
 // ServerDescription is what the driver knows about one server: the outcome of its most recent
-// check, or of the handshake of a connection. It is immutable. The fields are those of the
-// specification Server Discovery and Monitoring; a field that the server did not send has its zero
-// value.
+// check, or of the handshake of a connection. It is immutable. The fields are those of the Server
+// Discovery and Monitoring specification. A field that the server did not send has its zero value.
 type ServerDescription struct {
 	Addr string // host:port as the driver connects to it, in lower case, or the path of a Unix domain socket
 	Kind ServerKind
@@ -125,7 +123,7 @@ type ServerDescription struct {
 	MaxWireVersion int32
 
 	Me       string   // the server's own name in the replica set configuration
-	Hosts    []string // the members of the replica set in this server's opinion
+	Hosts    []string // the members of the replica set, as this server sees it
 	Passives []string // members with priority 0
 	Arbiters []string
 	Tags     TagSet
@@ -133,7 +131,7 @@ type ServerDescription struct {
 	// SetVersion and ElectionID are nil if the server did not send them.
 	SetVersion *int64
 	ElectionID *bson.ObjectID
-	Primary    string // the primary in this server's opinion
+	Primary    string // the primary, as this server sees it
 
 	// LastWriteDate is the zero time and OpTime nil if the server did not send them.
 	LastWriteDate time.Time
@@ -149,25 +147,26 @@ type ServerDescription struct {
 	MinRTT     time.Duration
 	// LastUpdate is when the server was last checked, the zero time if it never was.
 	LastUpdate time.Time
-	// HeartbeatInterval is the driver's own heartbeatFrequencyMS, which the staleness of
-	// secondaries is estimated with.
+	// HeartbeatInterval is the client's heartbeatFrequencyMS, used to estimate the staleness of
+	// secondaries.
 	HeartbeatInterval time.Duration
 
 	MaxBSONObjectSize int32
 	MaxMessageSize    int32
 	MaxWriteBatchSize int32
 
-	Compressors []string // those that the server accepts too, of those that the client offered
+	Compressors []string // those of the client's that the server accepts too
 	HelloOK     bool     // the server answers hello
 	Cryptd      bool     // the server is a mongocryptd
 
-	// What a handshake tells about its connection. ServerConnectionID is nil if the server did not
-	// send it, ServiceID unless the connection goes through a load balancer.
+	// ServerConnectionID and ServiceID belong to the connection of a handshake. ServerConnectionID
+	// is nil if the server did not send it, ServiceID unless the connection goes through a load
+	// balancer.
 	ServerConnectionID *int64
 	ServiceID          *bson.ObjectID
 }
 
-// DataBearing reports whether the server is known and can hold or route application data.
+// DataBearing reports whether the server is known and holds or routes application data.
 func (d *ServerDescription) DataBearing() bool { return d.Kind.DataBearing() }
 
 // Members returns the hosts, the passives and the arbiters of the server's replica set.
@@ -175,9 +174,8 @@ func (d *ServerDescription) Members() []string {
 	return slices.Concat(d.Hosts, d.Passives, d.Arbiters)
 }
 
-// Equal reports whether a listener should see no difference between two descriptions of one server
-// (specification: Server Discovery and Monitoring, Server Description Equality). Round trip times,
-// times of updates and of writes do not count.
+// Equal reports whether two descriptions of one server are equal for a listener: round trip times
+// and the times of updates and writes are ignored.
 func (d *ServerDescription) Equal(o *ServerDescription) bool {
 	if d == o {
 		return true

@@ -8,8 +8,7 @@ import (
 	"allium/bson"
 )
 
-// TopologyKind says what kind of deployment the driver talks to (specification: Server Discovery
-// and Monitoring, TopologyType).
+// TopologyKind is the kind of the deployment.
 type TopologyKind uint8
 
 // The kinds of topologies.
@@ -51,12 +50,12 @@ type TopologyDescription struct {
 	MaxElectionID *bson.ObjectID
 	MaxSetVersion *int64
 
-	// SessionTimeoutMinutes is the least of the data-bearing servers, nil if there is none or one
+	// SessionTimeoutMinutes is the least of all data-bearing servers, nil if there is none or one
 	// does not support sessions.
 	SessionTimeoutMinutes *int64
 
-	// CompatibilityErr is not nil if a server speaks no version of the wire protocol that this
-	// driver speaks.
+	// CompatibilityErr is not nil if a server and the driver have no version of the wire protocol
+	// in common.
 	CompatibilityErr error
 }
 
@@ -96,7 +95,7 @@ func (t *TopologyDescription) HasWritableServer() bool {
 	return false
 }
 
-// Equal reports whether a listener should see no difference between two descriptions.
+// Equal reports whether two descriptions are equal for a listener (see ServerDescription.Equal).
 func (t *TopologyDescription) Equal(o *TopologyDescription) bool {
 	if t == o {
 		return true
@@ -142,9 +141,9 @@ func (t *TopologyDescription) String() string {
 	return b.String()
 }
 
-// ServerMonitor listens to server discovery and monitoring (specification: SDAM Logging and
-// Monitoring). Each function may be nil. Events of one topology are delivered one at a time, in
-// their order; heartbeats of different servers may be delivered at the same time.
+// ServerMonitor listens to server discovery and monitoring. Each function may be nil. Events of one
+// topology are delivered one at a time, in their order; heartbeats of different servers may be
+// delivered at the same time.
 type ServerMonitor struct {
 	TopologyOpening            func(*TopologyOpening)
 	TopologyDescriptionChanged func(*TopologyDescriptionChanged)
@@ -211,7 +210,7 @@ type ServerHeartbeatStarted struct {
 	Awaited            bool // the server may hold its reply back until something changes
 }
 
-// ServerHeartbeatSucceeded says that the hello that started was answered.
+// ServerHeartbeatSucceeded says that the server replied to a hello.
 type ServerHeartbeatSucceeded struct {
 	Addr               string
 	TopologyID         bson.ObjectID
@@ -223,7 +222,7 @@ type ServerHeartbeatSucceeded struct {
 	Reply    bson.Raw
 }
 
-// ServerHeartbeatFailed says that the hello that started failed.
+// ServerHeartbeatFailed says that a hello failed, or the connection for it.
 type ServerHeartbeatFailed struct {
 	Addr               string
 	TopologyID         bson.ObjectID

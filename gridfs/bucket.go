@@ -14,12 +14,11 @@ import (
 	"allium/internal/option"
 )
 
-// DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets its own: with
-// what is around it, a chunk of this size just fits into 256 KiB.
+// DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets another. The
+// document of such a chunk just fits into 256 KiB.
 const DefaultChunkSize = 255 << 10
 
-// Bucket is a set of stored files. It is cheap to make, does not change, and is safe for concurrent
-// use.
+// A Bucket is a set of stored files. It is cheap to make, immutable, and safe for concurrent use.
 type Bucket struct {
 	files     *allium.Collection[bson.Raw]
 	chunks    *allium.Collection[chunk]
@@ -32,18 +31,17 @@ type Bucket struct {
 
 // BucketOptions are the options of NewBucket. Nil fields are inherited from the database.
 type BucketOptions struct {
-	// Name is what the names of the bucket's collections begin with, before ".files" and ".chunks".
-	// Empty: "fs".
+	// Name is the prefix of the names of the bucket's collections, which end in ".files" and
+	// ".chunks". Empty: "fs".
 	Name string
-	// ChunkSizeBytes is the size of the chunks of new files. 0: 255 KiB. What is stored already
-	// stays as it is.
+	// ChunkSizeBytes is the size of the chunks of new files. 0: 255 KiB. Stored files keep theirs.
 	ChunkSizeBytes int32
 
 	// ReadPreference, ReadConcern and WriteConcern are inherited if they are nil.
 	ReadPreference *consistency.ReadPreference
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern
-	// Timeout bounds each operation, and the life of each stream; a pointer to 0 means no bound.
+	// Timeout bounds each operation and the lifetime of each stream; a pointer to 0 means no bound.
 	Timeout *time.Duration
 }
 
@@ -88,7 +86,7 @@ func (b *Bucket) encodeID(id any) (bson.RawValue, error) {
 	}
 	switch v.Type {
 	case bson.TypeArray, bson.TypeUndefined, bson.TypeRegex:
-		return v, fmt.Errorf("file id is a BSON %s, which no document may have", v.Type)
+		return v, fmt.Errorf("file id is a BSON %s, which cannot be an _id", v.Type)
 	}
 	return v, nil
 }

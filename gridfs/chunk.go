@@ -40,7 +40,7 @@ func appendChunk(dst []byte, c chunk) (bson.Type, []byte, error) {
 }
 
 func parseChunk(v bson.RawValue) (chunk, error) {
-	c := chunk{n: -1, wrong: "it has no data"}
+	c := chunk{n: -1, wrong: "it has no data field"}
 	for key, v := range bson.Raw(v.Value).All() {
 		switch key {
 		case "n":

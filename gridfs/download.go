@@ -14,28 +14,30 @@ import (
 
 // DownloadOptions are the options of a download.
 type DownloadOptions struct {
-	// Timeout bounds the download from here to its end, or to Close; a pointer to 0 means no bound.
+	// Timeout bounds the download from the call to its end, or to Close; a pointer to 0 means no
+	// bound.
 	Timeout *time.Duration
 }
 
 // DownloadByNameOptions are the options of a download by name.
 type DownloadByNameOptions struct {
-	// Revision says which of the files with the name it is: 0 is the first one that was stored, 1
-	// the second, and so on; -1 is the newest one, -2 the one before, and so on. Nil: -1.
+	// Revision selects one of the files with the name: 0 is the oldest, 1 the second oldest, and so
+	// on; -1 is the newest, -2 the one before, and so on. Nil: -1.
 	Revision *int
-	// Timeout bounds the download from here to its end, or to Close; a pointer to 0 means no bound.
+	// Timeout bounds the download from the call to its end, or to Close; a pointer to 0 means no
+	// bound.
 	Timeout *time.Duration
 }
 
-// DownloadToStream writes a file to w, and returns how many bytes it wrote. w is not closed, and
-// Timeout does not interrupt it.
+// DownloadToStream writes a file to w and returns how many bytes it wrote. It does not close w, and
+// Timeout does not interrupt a Write.
 func (b *Bucket) DownloadToStream(ctx context.Context, id any, w io.Writer, opts ...DownloadOptions) (int64, error) {
 	s, err := b.OpenDownloadStream(ctx, id, opts...)
 	return download(s, err, w)
 }
 
-// DownloadToStreamByName writes a revision of a file to w, and returns how many bytes it wrote. w
-// is not closed, and Timeout does not interrupt it.
+// DownloadToStreamByName writes a revision of a file to w and returns how many bytes it wrote. It
+// does not close w, and Timeout does not interrupt a Write.
 func (b *Bucket) DownloadToStreamByName(ctx context.Context, filename string, w io.Writer, opts ...DownloadByNameOptions) (int64, error) {
 	s, err := b.OpenDownloadStreamByName(ctx, filename, opts...)
 	return download(s, err, w)
@@ -49,8 +51,7 @@ func download(s *DownloadStream, err error, w io.Writer) (int64, error) {
 	return s.WriteTo(w)
 }
 
-// OpenDownloadStream opens a file for reading. If there is none with the id, the error is
-// ErrFileNotFound.
+// OpenDownloadStream opens a file for reading. If no file has the id, the error is ErrFileNotFound.
 func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...DownloadOptions) (*DownloadStream, error) {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -68,7 +69,7 @@ func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...Downloa
 }
 
 // OpenDownloadStreamByName opens a revision of a file for reading. If no file has the name, the
-// error is ErrFileNotFound, and if there is no such revision ErrRevisionNotFound.
+// error is ErrFileNotFound, and if it has no such revision, ErrRevisionNotFound.
 func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string, opts ...DownloadByNameOptions) (*DownloadStream, error) {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -93,10 +94,11 @@ func (b *Bucket) newDownload(ctx context.Context, l limit, f *storedFile) *Downl
 	return &DownloadStream{bucket: b, ctx: ctx, limit: l, file: f, held: -1, run: -1, size: firstWindow(f), background: allium.SessionFrom(ctx) == nil}
 }
 
-// DownloadStream is a stored file that is open for reading. It holds nothing on the server. It is
-// not safe for concurrent use but for ReadAt, which can be called at any time until Close.
+// A DownloadStream is a stored file that is open for reading. It holds no resources on the server.
+// It is not safe for concurrent use, except for ReadAt, which may be called at any time until
+// Close.
 //
-// An error of Read says nothing about the next one: a caller may try again.
+// After an error, Read may be called again.
 type DownloadStream struct {
 	bucket     *Bucket
 	ctx        context.Context // that the stream was opened with: io.Reader has no room for one
@@ -116,7 +118,7 @@ type DownloadStream struct {
 	closed atomic.Bool
 }
 
-// File returns what is known about the file.
+// File returns the file's description.
 func (s *DownloadStream) File() *File { return &s.file.File }
 
 // sequential is how many chunks behind the one that reading began with make it likely that the next
@@ -139,7 +141,7 @@ func firstWindow(f *storedFile) int64 {
 	return max(chunksOf(windowBytes, f.ChunkSize)/2, 1)
 }
 
-// Read reads the next bytes.
+// Read reads the next bytes of the file (see io.Reader).
 func (s *DownloadStream) Read(p []byte) (int, error) {
 	if s.closed.Load() {
 		return 0, ErrClosed
@@ -156,7 +158,7 @@ func (s *DownloadStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo writes what is left of the file to w (see io.WriterTo).
+// WriteTo writes the rest of the file to w (see io.WriterTo).
 func (s *DownloadStream) WriteTo(w io.Writer) (int64, error) {
 	if s.closed.Load() {
 		return 0, ErrClosed
@@ -196,7 +198,7 @@ func (s *DownloadStream) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekEnd:
 		offset += s.file.Length
 	default:
-		return 0, fmt.Errorf("seek: whence is %d", whence)
+		return 0, fmt.Errorf("seek: invalid whence %d", whence)
 	}
 	if offset < 0 {
 		return 0, errors.New("seek: position is before the start of the file")
@@ -205,7 +207,7 @@ func (s *DownloadStream) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// ReadAt reads from a position, apart from Read and Seek (see io.ReaderAt).
+// ReadAt reads from a position, independently of Read and Seek (see io.ReaderAt).
 func (s *DownloadStream) ReadAt(p []byte, off int64) (n int, err error) {
 	switch {
 	case s.closed.Load():
@@ -238,7 +240,7 @@ func (s *DownloadStream) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Close ends the reading.
+// Close closes the stream.
 func (s *DownloadStream) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed

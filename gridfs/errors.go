@@ -8,12 +8,12 @@ import (
 	"allium/internal/failure"
 )
 
-// The classes of errors, for errors.Is. Those that say that something is not there are also
+// The classes of errors, for errors.Is. ErrFileNotFound and ErrRevisionNotFound are also
 // fs.ErrNotExist.
 var (
-	// ErrFileNotFound is returned where no file has the id or the name that was asked for.
+	// ErrFileNotFound is returned when no file has the id or the name.
 	ErrFileNotFound error = &notFound{"file not found"}
-	// ErrRevisionNotFound is returned where files have the name, but there is no such revision.
+	// ErrRevisionNotFound is returned when files have the name, but there is no such revision.
 	ErrRevisionNotFound error = &notFound{"revision not found"}
 	// ErrClosed is returned by a stream that is closed or aborted. It is also fs.ErrClosed.
 	ErrClosed = fmt.Errorf("stream is closed: %w", fs.ErrClosed)
@@ -25,14 +25,14 @@ func (e *notFound) Error() string { return e.text }
 
 func (e *notFound) Is(target error) bool { return target == fs.ErrNotExist }
 
-// CorruptError says that a stored file is not what its document says.
+// A CorruptError reports that a stored file does not match its document.
 type CorruptError struct {
 	ID     bson.RawValue // the file's
-	Chunk  int64         // the index of the chunk that is wrong, -1 if it is the file's document
+	Chunk  int64         // the index of the corrupt chunk, -1 for the file's document
 	Reason string
 }
 
-// Error names the file, the chunk and what is wrong.
+// Error returns the file, the chunk and the reason.
 func (e *CorruptError) Error() string {
 	if e.Chunk < 0 {
 		return fmt.Sprintf("file %v is corrupt: %s", e.ID, e.Reason)

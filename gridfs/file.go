@@ -20,11 +20,11 @@ type File struct {
 	Name string `bson:"filename"`
 	// Length is the file's size in bytes.
 	Length int64 `bson:"length"`
-	// ChunkSize is the size of its chunks in bytes, but for the last one, which may be shorter.
+	// ChunkSize is the size of its chunks in bytes; the last one may be shorter.
 	ChunkSize int64 `bson:"chunkSize"`
 	// UploadDate is when the upload ended.
 	UploadDate time.Time `bson:"uploadDate"`
-	// Metadata is the application's document, nil if there is none.
+	// Metadata is a document that the application defines, nil if there is none.
 	Metadata bson.Raw `bson:"metadata"`
 
 	// MD5, ContentType and Aliases are deprecated. MD5 is read from old files and never written.
@@ -32,7 +32,7 @@ type File struct {
 	ContentType string   `bson:"contentType"`
 	Aliases     []string `bson:"aliases"`
 
-	// Extra are further fields, which some older drivers stored.
+	// Extra holds further fields, which some older drivers store.
 	Extra map[string]any `bson:",inline"`
 }
 
@@ -40,9 +40,9 @@ type File struct {
 type FindOptions struct {
 	// Sort is an ordered document, such as bson.D{{Key: "uploadDate", Value: -1}}.
 	Sort any
-	// Skip is how many files are left out first.
+	// Skip is how many files to skip.
 	Skip int64
-	// Limit is how many files come back at most; 0 means all.
+	// Limit is the greatest number of files to return; 0 means all.
 	Limit int64
 	// BatchSize is how many files each reply holds at most.
 	BatchSize *int32

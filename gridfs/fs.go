@@ -13,13 +13,13 @@ import (
 	"allium/bson"
 )
 
-// FS returns the bucket as a file system, which is an fs.ReadDirFS and an fs.StatFS. ctx bounds
-// everything that is done with it.
+// FS returns the bucket as a file system, which is an fs.ReadDirFS and an fs.StatFS. ctx bounds all
+// its operations.
 //
-// Slashes in the names of files make directories. Of the revisions of a file the newest one is
-// there. Names that are no paths for package io/fs, such as "/a" or "a//b", are left out; where one
-// file's name is a directory of another's, the file wins, and the other one can be opened but is
-// not listed. FileInfo.Sys returns the *File; directories have no time.
+// Slashes in the names of files make directories. It has the newest revision of each file. Names
+// that are not valid paths for io/fs, such as "/a" or "a//b", are left out. Where one file's name
+// is also a directory of another file, the first one is listed; the other can be opened, but is not
+// listed. FileInfo.Sys returns the *File; directories have no time.
 //
 // Files are io.Seeker, io.ReaderAt and io.WriterTo, so that a bucket can be served over HTTP, with
 // range requests:

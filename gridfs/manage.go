@@ -17,9 +17,9 @@ type DeleteOptions struct {
 	Timeout *time.Duration
 }
 
-// Delete deletes a file: its document first and then its chunks, so that a reader notices. If there
-// is none with the id, the error is ErrFileNotFound; chunks that an upload left behind are deleted
-// even then.
+// Delete deletes a file: its document first and then its chunks, so that a reader notices. If no
+// file has the id, the error is ErrFileNotFound; chunks that an upload left behind are deleted even
+// then.
 func (b *Bucket) Delete(ctx context.Context, id any, opts ...DeleteOptions) error {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -101,7 +101,7 @@ type RenameOptions struct {
 	Timeout *time.Duration
 }
 
-// Rename gives a file another name. If there is none with the id, the error is ErrFileNotFound.
+// Rename gives a file another name. If no file has the id, the error is ErrFileNotFound.
 func (b *Bucket) Rename(ctx context.Context, id any, newFilename string, opts ...RenameOptions) error {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -148,8 +148,8 @@ type DropOptions struct {
 	Timeout *time.Duration
 }
 
-// Drop deletes all files of the bucket with their collections, also if they do not exist. The next
-// upload creates them with their indexes.
+// Drop drops the bucket's collections, and with them all its files. It is not an error if they do
+// not exist. The next upload creates them with their indexes.
 func (b *Bucket) Drop(ctx context.Context, opts ...DropOptions) error {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)

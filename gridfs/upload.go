@@ -18,33 +18,33 @@ import (
 type UploadOptions struct {
 	// ChunkSizeBytes is the size of the file's chunks. 0: the bucket's.
 	ChunkSizeBytes int32
-	// Metadata is a document of the application's, for example with a content type. Nil: none is
-	// stored.
+	// Metadata is a document that the application defines, for example with a content type. Nil:
+	// none is stored.
 	Metadata any
 	// ContentType is a MIME type. Empty: none is stored.
 	//
 	// Deprecated: put it into Metadata. The driver makes no use of it.
 	ContentType string
-	// Aliases are further names, by which nothing can be found. Nil: none are stored.
+	// Aliases are further names. Files cannot be found by them. Nil: none are stored.
 	//
 	// Deprecated: put them into Metadata. The driver makes no use of them.
 	Aliases []string
-	// Timeout bounds the upload from here to the end of Close or Abort; a pointer to 0 means no
+	// Timeout bounds the upload from the call to the end of Close or Abort; a pointer to 0 means no
 	// bound.
 	Timeout *time.Duration
 }
 
-// UploadFromStream stores what r holds as a new file, and returns the id that it got. If r fails,
-// the upload is aborted and the error is r's. r is not closed, and Timeout does not interrupt it.
-// The whole of r need not fit into memory.
+// UploadFromStream stores the contents of r as a new file and returns the file's id. If r fails,
+// the upload is aborted and the error is r's. It does not close r, and Timeout does not interrupt a
+// Read. The contents of r need not fit into memory.
 func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Reader, opts ...UploadOptions) (bson.ObjectID, error) {
 	id := bson.NewObjectID()
 	return id, b.UploadFromStreamWithID(ctx, id, filename, r, opts...)
 }
 
-// UploadFromStreamWithID is UploadFromStream for a file with an id of the caller's, which can be of
-// any type but array and regular expression, and must be new: the error of one that is not is
-// mongoerr.ErrDuplicateKey for errors.Is.
+// UploadFromStreamWithID is UploadFromStream with an id that the caller chooses, of any type but
+// array and regular expression. For an id that exists, errors.Is(err, mongoerr.ErrDuplicateKey)
+// holds.
 func (b *Bucket) UploadFromStreamWithID(ctx context.Context, id any, filename string, r io.Reader, opts ...UploadOptions) error {
 	s, err := b.OpenUploadStreamWithID(ctx, id, filename, opts...)
 	if err != nil {
@@ -71,9 +71,9 @@ func (b *Bucket) OpenUploadStream(ctx context.Context, filename string, opts ...
 	return b.OpenUploadStreamWithID(ctx, bson.NewObjectID(), filename, opts...)
 }
 
-// OpenUploadStreamWithID is OpenUploadStream for a file with an id of the caller's, which can be of
-// any type but array and regular expression, and must be new: if it is not, Close, or a Write
-// before it, returns an error that is mongoerr.ErrDuplicateKey.
+// OpenUploadStreamWithID is OpenUploadStream with an id that the caller chooses, of any type but
+// array and regular expression. For an id that exists, Close, or a Write before it, returns an
+// error for which errors.Is(err, mongoerr.ErrDuplicateKey) holds.
 func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename string, opts ...UploadOptions) (*UploadStream, error) {
 	o, err := option.One(opts)
 	l, err := b.begin(ctx, o.Timeout, err)
@@ -110,9 +110,8 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 	}, nil
 }
 
-// UploadStream is a file on its way into a bucket. The file exists once Close has returned nil. A
-// stream that is not closed must be aborted, or its chunks stay behind. It is not safe for
-// concurrent use.
+// An UploadStream writes a new file. The file exists once Close has returned nil. A stream that is
+// not closed must be aborted, or its chunks are left behind. It is not safe for concurrent use.
 type UploadStream struct {
 	bucket      *Bucket
 	ctx         context.Context // that the stream was opened with: io.Writer has no room for one
@@ -153,8 +152,8 @@ func (s *UploadStream) ID() any { return s.id }
 // failure returns the error of a write that failed.
 func (s *UploadStream) failure() error { return s.err }
 
-// Write adds p to the file. What it returns tells that the bytes were taken, not that they are
-// stored: an error of the server may come with a later call, and then comes with every one.
+// Write adds p to the file. A nil error means that the bytes were accepted, not that they are
+// stored: a later call may return an error of the server, and then every call after it does.
 func (s *UploadStream) Write(p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
@@ -176,7 +175,7 @@ func (s *UploadStream) Write(p []byte) (int, error) {
 	return n, s.ready()
 }
 
-// ReadFrom adds what is left of r to the file (see io.ReaderFrom).
+// ReadFrom adds the rest of r to the file (see io.ReaderFrom).
 func (s *UploadStream) ReadFrom(r io.Reader) (int64, error) {
 	var total int64
 	for empty := 0; ; {
@@ -252,7 +251,7 @@ func (s *UploadStream) start(data, buf []byte) error {
 	var chunks []chunk
 	for len(data) > 0 {
 		if s.n > math.MaxInt32 {
-			return s.fail(fmt.Errorf("it has more than %d chunks: it needs a greater chunk size", math.MaxInt32))
+			return s.fail(fmt.Errorf("more than %d chunks: use a greater chunk size", math.MaxInt32))
 		}
 		n := min(len(data), s.chunkSize)
 		chunks = append(chunks, chunk{id: s.ids.take(), file: s.file, n: s.n, data: data[:n]})
@@ -316,9 +315,8 @@ func (s *UploadStream) fail(err error) error {
 	return fmt.Errorf("upload %q: %w", s.name, err)
 }
 
-// Close writes what is left and then the file's document, with which the file comes into being.
-// After an error there is no file; chunks that were stored already stay behind (specification:
-// GridFS, "Operation Failure").
+// Close writes the last chunks and then the file's document, with which the file exists. After an
+// error there is no file, and chunks that were stored already are left behind.
 func (s *UploadStream) Close() error {
 	if s.closed {
 		return ErrClosed
@@ -374,9 +372,9 @@ func (s *UploadStream) document() bson.Raw {
 // abortTimeout bounds an abort whose context has ended.
 const abortTimeout = 500 * time.Millisecond
 
-// Abort ends the upload and deletes the chunks that it has stored. It runs even if the stream's
-// context has ended, for half a second at most then. On an error chunks may stay behind. After
-// Close or another Abort it returns ErrClosed, so that it can be deferred.
+// Abort ends the upload and deletes the chunks that it has stored. If the stream's context has
+// ended, it still runs, for at most half a second. After an error, chunks may be left behind. After
+// Close or another Abort it returns ErrClosed, so it can be deferred.
 func (s *UploadStream) Abort() error {
 	if s.closed {
 		return ErrClosed

@@ -62,7 +62,7 @@ func (w *window) step(ctx context.Context) ([]byte, error) {
 	}
 	switch c := w.cur.Current(); {
 	case c.n > n:
-		return corrupt("it is missing, the next one is %d", c.n)
+		return corrupt("it is missing; the next one is %d", c.n)
 	case c.n < n:
 		return corrupt("chunk %d is there twice", c.n)
 	case c.wrong != "":
@@ -80,7 +80,7 @@ func (w *window) step(ctx context.Context) ([]byte, error) {
 func (w *window) finish(ctx context.Context) error {
 	if w.cur.Next(ctx) {
 		if c := w.cur.Current(); c.n < w.file.chunks || len(c.data) > 0 {
-			return &CorruptError{ID: w.file.id, Chunk: c.n, Reason: fmt.Sprintf("it is one too many, the file has %d", w.file.chunks)}
+			return &CorruptError{ID: w.file.id, Chunk: c.n, Reason: fmt.Sprintf("it is one too many; the file has %d chunks", w.file.chunks)}
 		}
 	}
 	return w.cur.Err()

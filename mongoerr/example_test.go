@@ -19,8 +19,8 @@ type User struct {
 	Age  int    `bson:"age"`
 }
 
-// connect starts a replica set inside this process and connects to it. An application calls allium.Open with the connection string of
-// its own deployment.
+// connect starts a replica set inside this process and connects to it. An application calls
+// allium.Open with the connection string of its own deployment.
 func connect() (client *allium.Client, done func()) {
 	client, _, done = connectTo(mongotest.ReplicaSet(1))
 	return client, done
@@ -78,7 +78,8 @@ func ExampleErrNoDocuments() {
 	// Output: true
 }
 
-// Whether a timeout was the context's, an option's or the server's, IsTimeout knows it; a TimeoutError says more.
+// Whether a timeout was the context's, an option's or the server's, IsTimeout knows it; a
+// TimeoutError says more.
 func ExampleIsTimeout() {
 	client, d, done := connectTo(mongotest.Standalone())
 	defer done()

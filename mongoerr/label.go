@@ -14,8 +14,8 @@ const (
 	LabelRetryable                = "RetryableError"
 )
 
-// Labels are the error labels of an error: those that the server sent, and those that the specifications make the
-// driver add.
+// Labels are the error labels of an error: those that the server sent, and those that the
+// specifications make the driver add.
 type Labels []string
 
 // HasLabel reports whether the error carries this label.

@@ -11,7 +11,8 @@ import (
 	"allium/event"
 )
 
-// ConnectionError is a failure of the connection to a server: it could not be made, or it broke.
+// A ConnectionError is a failure of the connection to a server: it could not be established, or it
+// broke.
 type ConnectionError struct {
 	Addr   string // the server
 	Op     string // what was attempted: "dial", "TLS handshake", "hello", "authenticate", "write", "read"
@@ -21,7 +22,7 @@ type ConnectionError struct {
 	Wrapped error
 }
 
-// Error names the step, the server and the reason.
+// Error returns the server, the step and the cause.
 func (e *ConnectionError) Error() string {
 	return oneLine(fmt.Sprintf("connection to %s: %s: %v", e.Addr, e.Op, e.Wrapped))
 }
@@ -35,18 +36,19 @@ func (e *ConnectionError) Timeout() bool {
 	return errors.Is(e.Wrapped, os.ErrDeadlineExceeded) || errors.As(e.Wrapped, &t) && t.Timeout()
 }
 
-// PoolClearedError says that the connection pool of a server was cleared after a failure while an operation waited for a
-// connection or had one. The operation may be tried again. errors.Is(err, ErrPoolCleared) holds for it.
+// A PoolClearedError reports that the connection pool of a server was cleared after a failure while
+// an operation waited for a connection or used one. The operation may be retried. errors.Is(err,
+// ErrPoolCleared) holds for it.
 type PoolClearedError struct {
 	Addr string // the server
-	// Cause is the failure that the pool was cleared for, nil if the pool has not been ready yet. It belongs to another
-	// operation, or to a monitor, and Unwrap does not return it.
+	// Cause is the failure that cleared the pool, nil if the pool has not been ready yet. It
+	// belongs to another operation, or to a monitor, and Unwrap does not return it.
 	Cause       error
 	Interrupted bool // the operation had a connection, which was closed
 	Labels           // those that the specifications make the driver add
 }
 
-// Error names the server and the failure.
+// Error returns the server and the failure.
 func (e *PoolClearedError) Error() string {
 	// The words are those of the specification Connection Monitoring and Pooling.
 	switch {
@@ -61,22 +63,23 @@ func (e *PoolClearedError) Error() string {
 // Is makes errors.Is(err, ErrPoolCleared) true.
 func (e *PoolClearedError) Is(target error) bool { return target == ErrPoolCleared }
 
-// TimeoutError says that an operation ended because its time was up, or because its context was cancelled, and
-// in which phase that was.
+// A TimeoutError reports that an operation timed out or that its context was cancelled, and in
+// which phase.
 //
-// errors.Is(err, context.DeadlineExceeded) holds for every TimeoutError that comes from time, and errors.Is(err,
-// context.Canceled) for one that comes from a cancelled context.
+// errors.Is(err, context.DeadlineExceeded) holds for every TimeoutError of a timeout, and
+// errors.Is(err, context.Canceled) for one of a cancelled context.
 type TimeoutError struct {
 	Phase   string        // "server selection", "connection checkout", "connect", "write", "read", "backoff", "cursor", ...
-	Source  string        // which limit it was, for example "context", "timeoutMS of the client", "maxTimeMS on the server"
+	Source  string        // the limit that passed, for example "context", "timeoutMS of the client", "maxTimeMS on the server"
 	Elapsed time.Duration // since the operation began
 	Addr    string        // the server, if one was selected already
 	Labels                // those that the specifications make the driver add
-	// Wrapped is what was underway, or why: a *SelectionError, a *ConnectionError, a *ServerError, or the context's error.
+	// Wrapped is the cause: a *SelectionError, a *ConnectionError, a *ServerError, or the context's
+	// error.
 	Wrapped error
 }
 
-// Error names the phase, the time and the reason.
+// Error returns the phase, the time and the cause.
 func (e *TimeoutError) Error() string {
 	what := "timed out"
 	if e.Canceled() {
@@ -95,10 +98,10 @@ func (e *TimeoutError) Error() string {
 	return oneLine(s)
 }
 
-// Canceled reports whether a cancelled context ended the operation, not time.
+// Canceled reports whether a cancelled context ended the operation, not a timeout.
 func (e *TimeoutError) Canceled() bool { return errors.Is(e.Wrapped, context.Canceled) }
 
-// Timeout is true unless the context was cancelled.
+// Timeout reports whether the operation timed out; it is false if the context was cancelled.
 func (e *TimeoutError) Timeout() bool { return !e.Canceled() }
 
 // Unwrap returns e.Wrapped.
@@ -109,17 +112,17 @@ func (e *TimeoutError) Is(target error) bool {
 	return target == context.DeadlineExceeded && !e.Canceled()
 }
 
-// SelectionError says that no suitable server was found within serverSelectionTimeoutMS.
+// A SelectionError reports that no suitable server was found in time.
 type SelectionError struct {
-	Criteria string                     // what was asked for, for example "writing", or the read preference
+	Criteria string                     // what a server must be suitable for, for example "writing", or the read preference
 	Topology *event.TopologyDescription // what the driver knew when it gave up
-	Reasons  []string                   // for every server why it would not do, for example "a:27017: not the primary: RSSecondary"
+	Reasons  []string                   // why each server was rejected, for example "a:27017: not the primary: RSSecondary"
 	Elapsed  time.Duration
 	Labels         // those that the specifications make the driver add
-	Wrapped  error // the first real cause
+	Wrapped  error // the first underlying error
 }
 
-// Error names the criteria, the first real cause, and per server why it would not do.
+// Error returns the criteria, the first underlying error, and why each server was rejected.
 func (e *SelectionError) Error() string {
 	s := fmt.Sprintf("no server available for %s after %v", e.Criteria, e.Elapsed.Round(time.Millisecond))
 	if e.Wrapped != nil {
@@ -140,17 +143,17 @@ func (e *SelectionError) Error() string {
 // Unwrap returns e.Wrapped.
 func (e *SelectionError) Unwrap() error { return e.Wrapped }
 
-// AuthError says that a server and the client could not agree on who the client is. It is not a failure of the network,
-// and trying again does not help.
+// An AuthError reports that authentication failed. It is not a network failure, and a retry does
+// not help.
 type AuthError struct {
 	Addr      string // the server
 	Mechanism string // for example "SCRAM-SHA-256"; "" if it was not negotiated yet
-	// Wrapped is why: a *ServerError if the server refused (code 18 for a wrong password), else what was wrong with its
-	// side of the conversation.
+	// Wrapped is why: a *ServerError if the server refused (code 18 for a wrong password), else
+	// what was wrong with the server's part of the conversation.
 	Wrapped error
 }
 
-// Error names the mechanism, the server and the reason.
+// Error returns the mechanism, the server and the cause.
 func (e *AuthError) Error() string {
 	s := "authentication"
 	if e.Mechanism != "" {

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// oneLine returns s with its line breaks, control codes, other characters that do not print, and bytes that are not UTF-8 written as
-// in a Go string. What a server, or whoever sits in its place, sends must not look like a line of its own in a log, nor steer a
-// terminal.
+// oneLine returns s with its line breaks, control codes, other characters that do not print, and
+// bytes that are not UTF-8 written as in a Go string. What a server, or whoever sits in its place,
+// sends must not look like a line of its own in a log, nor steer a terminal.
 func oneLine(s string) string {
 	clean := 0
 	for clean < len(s) && s[clean] >= ' ' && s[clean] < 0x7f {

@@ -7,7 +7,7 @@ import (
 	"allium/bson"
 )
 
-// WriteError is one statement of a write that the server refused.
+// A WriteError is the error of one statement of a write.
 type WriteError struct {
 	Index   int      // of the statement or document, in the order in which the user gave them
 	Code    int32    // the server's error code
@@ -16,7 +16,7 @@ type WriteError struct {
 	Raw     bson.Raw // the whole element of writeErrors
 }
 
-// Error gives index, code and message.
+// Error returns the index, the code and the message.
 func (e *WriteError) Error() string {
 	return oneLine(fmt.Sprintf("write %d: error %d: %s", e.Index, e.Code, e.Message))
 }
@@ -26,8 +26,8 @@ func (e *WriteError) Is(target error) bool {
 	return target == ErrDuplicateKey && isDuplicateKey(e.Code)
 }
 
-// DuplicateKey returns the index pattern and the key that the unique index already holds, as the server sent
-// them; ok is false for other errors and for servers before 4.4, which do not send them.
+// DuplicateKey returns the key pattern of the unique index and the duplicate key, as the server
+// sent them. ok is false for other errors and for servers before 4.4, which send neither.
 func (e *WriteError) DuplicateKey() (pattern, key bson.Raw, ok bool) {
 	return duplicateKey(e.Code, e.Raw)
 }
@@ -46,20 +46,22 @@ func duplicateKey(code int32, raw bson.Raw) (pattern, key bson.Raw, ok bool) {
 	return pattern, key, ok1 && ok2
 }
 
-// WriteConcernError says that a write was applied, but that the server could not confirm the write concern.
+// A WriteConcernError reports that a write was applied, but not acknowledged as its write concern
+// demands.
 type WriteConcernError struct {
 	Code    int32    // the server's error code
 	Name    string   // its codeName
 	Message string   // its errmsg
-	Details bson.Raw // its errInfo, which says what write concern was asked for, or nil
+	Details bson.Raw // its errInfo, with the write concern of the command, or nil
 	Labels           // the reply's errorLabels, and those that the specifications make the driver add
 	Addr    string   // the server that answered
 	Raw     bson.Raw // the whole writeConcernError document
-	// TopologyVersion is the reply's, nil if there is none. It orders the error among what is known of the server.
+	// TopologyVersion is the reply's, nil if there is none. It orders the error among the replies
+	// of the server.
 	TopologyVersion bson.Raw
 }
 
-// Error gives code, name and message.
+// Error returns the name, the code and the message.
 func (e *WriteConcernError) Error() string {
 	var b strings.Builder
 	b.WriteString("write concern")
@@ -76,18 +78,18 @@ func (e *WriteConcernError) Error() string {
 	return oneLine(b.String())
 }
 
-// BulkWriteError collects the errors of a write of many statements.
+// A BulkWriteError collects the errors of a write of many statements.
 type BulkWriteError struct {
-	// WriteErrors are the statements that the server refused, by index.
+	// WriteErrors are the errors of statements, by index.
 	WriteErrors []*WriteError
-	// WriteConcernErrors are the write concern errors, one per command at the most.
+	// WriteConcernErrors are the write concern errors, at most one per command.
 	WriteConcernErrors []*WriteConcernError
 	Labels             // the labels of the replies
 	// Err is an error that ended the write early, nil if none did.
 	Err error
 }
 
-// Error gives the first error and how many there are.
+// Error returns the first error and how many more there are.
 func (e *BulkWriteError) Error() string {
 	all := e.Unwrap()
 	if len(all) == 0 {

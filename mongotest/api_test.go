@@ -9,8 +9,8 @@ import (
 	"allium/mongotest"
 )
 
-// checkErrors runs commands one after the other and compares code and text of the errors; code 0 is success. %d in a command stands for
-// the id of the last cursor.
+// checkErrors runs commands one after the other and compares code and text of the errors; code 0 is
+// success. %d in a command stands for the id of the last cursor.
 func checkErrors(t *testing.T, d *mongotest.Deployment, steps []errorStep) {
 	t.Helper()
 	c := dial(t, d.Hosts()[0])
@@ -34,7 +34,8 @@ type errorStep struct {
 	text    string
 }
 
-// The Stable API's parameters (specification: stable API): what they refuse, and that a cursor and a transaction keep them.
+// The Stable API's parameters (specification: stable API): what they refuse, and that a cursor and
+// a transaction keep them.
 func TestStableAPI(t *testing.T) {
 	const manual = " Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api"
 	const lsid = `"lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAA==", "subType": "04"}}}, "txnNumber": {"$numberLong": "1"}, "autocommit": false`

@@ -19,8 +19,8 @@ import (
 	"allium/mongotest"
 )
 
-// The benchmarks report the processor time of the server alone: the client is a process of its own, this test binary
-// with benchClient in its environment.
+// The benchmarks report the processor time of the server alone: the client is a process of its own,
+// this test binary with benchClient in its environment.
 const benchClient = "MONGOTEST_BENCH_CLIENT"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 // benchCommands are what a client can send over and over.
 var benchCommands = map[string]func(dst []byte, i int32) []byte{"insert": insertCommand, "find": findCommand}
 
-// runClient connects, says that it is ready, and when it is told to start sends n commands on its connection.
+// runClient connects, says that it is ready, and when it is told to start sends n commands on its
+// connection.
 func runClient(addr, command, count string) error {
 	n, err := strconv.Atoi(count)
 	if err != nil {
@@ -176,7 +177,8 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
 }
 
-// BenchmarkIdle lets a replica set of three members with a client's connection that has nothing to do stand for a second.
+// BenchmarkIdle lets a replica set of three members with a client's connection that has nothing to
+// do stand for a second.
 func BenchmarkIdle(b *testing.B) {
 	d, err := mongotest.Open(mongotest.ReplicaSet(3))
 	if err != nil {

@@ -16,7 +16,8 @@ func extJSON(t testing.TB, text string) bson.Raw {
 	return doc
 }
 
-// TestCommands runs commands of newer servers than the recordings have, and looks at single fields of the replies.
+// TestCommands runs commands of newer servers than the recordings have, and looks at single fields
+// of the replies.
 func TestCommands(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.0"))
 	c := dial(t, d.Hosts()[0])

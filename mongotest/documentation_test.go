@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestDocumented wants every exported function and method in docs/mongotest.md, and in a runnable Example.
+// TestDocumented wants every exported function and method in docs/mongotest.md, and in a runnable
+// Example.
 func TestDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/mongotest.md")
 	if err != nil {

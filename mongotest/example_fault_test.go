@@ -25,8 +25,8 @@ func ExampleNode_FailCommand() {
 	// Output: 0
 }
 
-// A reply is cut off after ten bytes: the write was executed, but the client does not know. It tries again, and the server does
-// not do it twice.
+// A reply is cut off after ten bytes: the write was executed, but the client does not know. It
+// tries again, and the server does not do it twice.
 func ExampleNode_SetNetFaults() {
 	d := open(mongotest.ReplicaSet(1))
 	defer d.Stop()

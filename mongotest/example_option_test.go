@@ -238,7 +238,8 @@ func ExampleDeployment_AddUser() {
 	// Output: <nil>
 }
 
-// Whose an access token is is written down with the user. With other ones the old ones are no longer valid.
+// Whose an access token is is written down with the user. With other ones the old ones are no
+// longer valid.
 func ExampleOIDC() {
 	d := open(mongotest.OIDC(mongotest.IdentityProvider{Issuer: "https://idp.example"}))
 	defer d.Stop()
@@ -298,7 +299,8 @@ func ExampleLog() {
 	// Output: <nil> true
 }
 
-// A set that is without a primary for a while, as a real one is after a crash: the driver waits, and the insert succeeds.
+// A set that is without a primary for a while, as a real one is after a crash: the driver waits,
+// and the insert succeeds.
 func ExampleElectionDelay() {
 	d := open(mongotest.ReplicaSet(3), mongotest.ElectionDelay(20*time.Millisecond))
 	defer d.Stop()

@@ -36,7 +36,8 @@ func ExampleOpen() {
 	// Output: 1 <nil> 3
 }
 
-// The first insert fails with a network error; the driver retries it, so that the caller does not notice.
+// The first insert fails with a network error; the driver retries it, so that the caller does not
+// notice.
 func ExampleDeployment_FailCommand() {
 	d := open(mongotest.ReplicaSet(1))
 	defer d.Stop()
@@ -66,7 +67,8 @@ func ExampleDeployment_StepDown() {
 	// Output: 3 true
 }
 
-// A secondary that is held back does not see new writes, and w: 2 on two members waits for it in vain.
+// A secondary that is held back does not see new writes, and w: 2 on two members waits for it in
+// vain.
 func ExampleNode_HoldBack() {
 	d := open(mongotest.ReplicaSet(2))
 	defer d.Stop()
@@ -98,7 +100,8 @@ func ExampleNode_SetLag() {
 	// <nil>
 }
 
-// A client that shall talk to one mongos only, for instance because a fail point is set on that one.
+// A client that shall talk to one mongos only, for instance because a fail point is set on that
+// one.
 func ExampleDeployment_SingleMongosURI() {
 	ctx := context.Background()
 	d := open(mongotest.LoadBalanced(2))
@@ -133,7 +136,8 @@ func ExampleDeployment_ShiftClock() {
 	// Output: 0 <nil>
 }
 
-// A timeout of a minute is tested in no time: the deployment and the client live in a bubble with a clock of its own.
+// A timeout of a minute is tested in no time: the deployment and the client live in a bubble with a
+// clock of its own.
 func TestTimeoutInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()

@@ -44,8 +44,9 @@ func receive(t *testing.T, c net.Conn) (wire.Header, wire.Msg) {
 	return h, m
 }
 
-// A getMore that allows it is answered with batch after batch: each reply answers the one before, and the last one, which may be an
-// error, says that no more will come (specification: OP_MSG, "moreToCome").
+// A getMore that allows it is answered with batch after batch: each reply answers the one before,
+// and the last one, which may be an error, says that no more will come (specification: OP_MSG,
+// "moreToCome").
 func TestExhaust(t *testing.T) {
 	const code = "96"
 	for name, tc := range map[string]struct {

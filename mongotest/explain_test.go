@@ -7,7 +7,8 @@ import (
 	"allium/mongotest"
 )
 
-// explain reads the explained command as the command itself does, and shows each stage of the plan with what it returned.
+// explain reads the explained command as the command itself does, and shows each stage of the plan
+// with what it returned.
 func TestExplain(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("4.4"))
 	c := dial(t, d.Hosts()[0])

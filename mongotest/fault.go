@@ -7,16 +7,16 @@ import (
 	"allium/mongotest/internal/server"
 )
 
-// Fail describes how commands fail: the server's failCommand fail point (specification: server fail points).
+// Fail describes commands that fail, as the server's failCommand fail point does.
 type Fail struct {
 	Commands          []string      // names of the commands that fail
-	Times             int           // how often; 0: until the fail point is switched off
+	Times             int           // how often; 0: until ClearFailures
 	Skip              int           // how many commands pass first (Times is ignored then)
-	Code              int32         // the command fails with this error; 0: it does not
+	Code              int32         // the error code of the reply; 0: the command does not fail
 	Labels            []string      // errorLabels of the reply, in place of the server's own
 	CloseConnection   bool          // the connection is closed instead of a reply
 	WriteConcernError bson.D        // the command runs, and its reply has this writeConcernError
-	Block             time.Duration // the command waits that long first
+	Block             time.Duration // how long the command waits first
 	AppName           string        // only clients with this application name; empty: all
 	Namespace         string        // only commands on this collection ("db.coll"); empty: all
 }
@@ -61,7 +61,8 @@ func (f Fail) data() bson.Raw {
 	return bson.EndDocument(dst, at)
 }
 
-// FailCommand makes commands fail on every node of the deployment; Times and Skip count over all of them.
+// FailCommand makes commands fail on every node of the deployment; Times and Skip count across all
+// nodes.
 func (d *Deployment) FailCommand(f Fail) {
 	var nodes []*server.Node
 	for _, n := range d.nodes {
@@ -75,45 +76,46 @@ func (n *Node) FailCommand(f Fail) {
 	server.FailCommand([]*server.Node{n.n}, f.data(), f.Times, f.Skip)
 }
 
-// ClearFailures switches FailCommand off on all nodes.
+// ClearFailures ends FailCommand on all nodes.
 func (d *Deployment) ClearFailures() {
 	for _, n := range d.nodes {
 		n.n.ClearFailCommand()
 	}
 }
 
-// NetFaults is what goes wrong on a node's connections. The zero value is: nothing.
+// NetFaults are the network faults of a node's connections. The zero value has none.
 type NetFaults struct {
-	Latency   time.Duration // every reply comes that much later
+	Latency   time.Duration // the delay of every reply
 	Trickle   time.Duration // replies are sent byte by byte, with this pause after each
-	DropAfter int           // the connection is closed after so many bytes of a reply; 0: it is not
-	Garbage   int           // so many random bytes are sent in place of a reply; 0: none
-	Times     int           // DropAfter and Garbage hit so many replies; 0: all
+	DropAfter int           // the connection is closed after this many bytes of a reply; 0: never
+	Garbage   int           // this many random bytes are sent in place of a reply; 0: none
+	Times     int           // DropAfter and Garbage hit this many replies; 0: all
 	Reset     bool          // new connections are reset as soon as they are accepted
 }
 
-// SetNetFaults replaces what goes wrong on the node's connections, the open ones included.
+// SetNetFaults replaces the faults of the node's connections, of open ones too.
 func (n *Node) SetNetFaults(f NetFaults) {
 	n.n.SetNetFaults(server.NetFaults{Latency: f.Latency, Trickle: f.Trickle, DropAfter: f.DropAfter, Garbage: f.Garbage, Times: f.Times, Reset: f.Reset})
 }
 
-// HoldReplies makes commands run but their replies wait until ReleaseReplies.
+// HoldReplies lets commands run, but holds their replies until ReleaseReplies.
 func (n *Node) HoldReplies() { n.n.HoldReplies() }
 
 // ReleaseReplies sends the replies that HoldReplies held back.
 func (n *Node) ReleaseReplies() { n.n.ReleaseReplies() }
 
-// CloseConnections closes all connections that clients have to the node now.
+// CloseConnections closes all open connections of clients to the node.
 func (n *Node) CloseConnections() { n.n.CloseConnections() }
 
-// RefuseConnections makes the node refuse new connections until AcceptConnections; those there are go on.
+// RefuseConnections makes the node refuse new connections until AcceptConnections. Open connections
+// stay.
 func (n *Node) RefuseConnections() { n.n.CloseListeners() }
 
 // AcceptConnections ends RefuseConnections.
 func (n *Node) AcceptConnections() error { return n.relisten() }
 
-// Command is a command as a hook sees it before it runs. Nothing of it may be kept after the hook returns: copy what
-// you need.
+// Command is a command as a hook receives it before it runs. It is valid until the hook returns:
+// copy what you keep.
 type Command struct {
 	Node       *Node
 	Connection int32  // number of the connection on the node
@@ -124,15 +126,16 @@ type Command struct {
 	Sequences  []Sequence // fields that came as document sequences
 }
 
-// Sequence is a field of a command that came beside its body.
+// Sequence is a field of a command that was sent as a document sequence, beside the body.
 type Sequence struct {
 	ID   string // the field's name
 	Docs []byte // its documents back to back; read them with bson.ReadDocument
 }
 
-// OnCommand registers a function that sees every command on every node before it runs, on the goroutine of its
-// connection: a hook that blocks delays the command. A reply that it returns answers the client in the server's place
-// (with "ok" and all), an error closes the connection without a reply; with neither the command runs. Nil removes it.
+// OnCommand registers a hook that is called with every command on every node before it runs, on the
+// goroutine of its connection: a hook that blocks delays the command. A reply that the hook returns
+// is sent in place of the server's, and needs "ok" too. An error closes the connection without a
+// reply. If it returns neither, the command runs. Nil removes the hook.
 func (d *Deployment) OnCommand(hook func(*Command) (reply bson.Raw, err error)) {
 	if hook == nil {
 		d.cfg.SetHook(nil)

@@ -25,9 +25,10 @@ var goldenTopologies = map[string]func() []mongotest.Option{
 	"sharded":    func() []mongotest.Option { return []mongotest.Option{mongotest.Sharded(2, 2)} },
 }
 
-// TestGolden replays what a real server answered. testdata/golden/known lists the cases that differ and why, one file
-// per golden file; a case that is listed and passes fails the test, so that the lists only get shorter.
-// `go test ./mongotest -run Golden -golden.known` writes the lists anew, `-v` shows every known difference.
+// TestGolden replays what a real server answered. testdata/golden/known lists the cases that differ
+// and why, one file per golden file; a case that is listed and passes fails the test, so that the
+// lists only get shorter. `go test ./mongotest -run Golden -golden.known` writes the lists anew,
+// `-v` shows every known difference.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/golden/*/*.json*")
 	if err != nil || len(files) == 0 {

@@ -6,13 +6,14 @@ import (
 	"allium/mongotest/internal/replica"
 )
 
-// Member describes a member of a replica set. The zero value is an ordinary one: priority 1, one vote.
+// Member describes a member of a replica set. The zero value is an ordinary one: priority 1, one
+// vote.
 type Member struct {
-	Priority *float64          // chance to become primary; nil: 1. The eligible member with the greatest wins
+	Priority *float64          // nil: 1. The eligible member with the greatest priority becomes primary
 	NoVote   bool              // does not count for majorities; its priority must be 0
 	Hidden   bool              // not shown by hello; its priority must be 0
 	Arbiter  bool              // votes, has no data
-	Delay    time.Duration     // applies writes only that much later; its priority must be 0
+	Delay    time.Duration     // how much later it applies writes; its priority must be 0
 	Tags     map[string]string // for read preferences and write concerns
 }
 

@@ -1,11 +1,12 @@
-// Package mongotest runs a MongoDB deployment inside the test's own process: a standalone, a replica set, a sharded
-// cluster or a load-balanced one, in pure Go, with faults on demand. It speaks the wire protocol on loopback, so that
-// any client can connect:
+// Package mongotest runs a MongoDB deployment inside the test process: a standalone, a replica set,
+// a sharded cluster or a load-balanced one, in pure Go, with faults on demand. It speaks the wire
+// protocol on loopback, so that any client can connect:
 //
-//	d := mongotest.Start(t, mongotest.ReplicaSet(3))   // ready when it returns; ends with the test
+//	d := mongotest.Start(t, mongotest.ReplicaSet(3)) // ready when it returns; ends with the test
 //	client, err := allium.Open(d.URI())
 //
-// A deployment behaves as the server version that is chosen with [Version] does, and keeps its data in memory.
+// A deployment behaves as the server version does that [Version] selects, and keeps its data in
+// memory.
 package mongotest
 
 import (
@@ -50,7 +51,8 @@ type Deployment struct {
 	balanced  []string           // their addresses
 }
 
-// Start starts a deployment and stops it when the test ends. A panic inside of the deployment fails the test.
+// Start starts a deployment and stops it when the test ends. A panic in the deployment fails the
+// test.
 func Start(t TB, opts ...Option) *Deployment {
 	t.Helper()
 	d, err := Open(append([]Option{func(o *options) {
@@ -191,7 +193,7 @@ func (d *Deployment) listen(i int) (net.Listener, string, error) {
 	return l, l.Addr().String(), nil
 }
 
-// Stop ends the deployment: when it returns, nothing of it runs any more. Calling it twice is harmless.
+// Stop stops the deployment and waits for its goroutines to end. A second call does nothing.
 func (d *Deployment) Stop() {
 	if d.set != nil {
 		d.set.Close()
@@ -207,8 +209,8 @@ func (d *Deployment) Stop() {
 	}
 }
 
-// Hosts returns the addresses (host:port) of what a client connects to, in the order of the nodes: that of the balancer
-// for a load-balanced deployment.
+// Hosts returns the addresses (host:port) that a client connects to, in the order of the nodes; for
+// a load-balanced deployment, the address of the load balancer.
 func (d *Deployment) Hosts() []string {
 	if len(d.balanced) > 0 {
 		return d.balanced[:1:1]
@@ -220,8 +222,8 @@ func (d *Deployment) Hosts() []string {
 	return hosts
 }
 
-// URI returns the connection string, with the credentials of Auth. A deployment with TLS needs [Deployment.TLSConfig]
-// too, one in memory [Deployment.DialContext].
+// URI returns the connection string, with the credentials of Auth. The client of a deployment with
+// TLS needs [Deployment.TLSConfig] too, that of one in memory [Deployment.DialContext].
 func (d *Deployment) URI() string {
 	var hosts []string
 	for _, n := range d.nodes {
@@ -235,8 +237,9 @@ func (d *Deployment) URI() string {
 	return d.uri(hosts)
 }
 
-// SingleMongosURI returns the connection string of a client that uses only the first mongos: its address alone for a sharded
-// cluster, that of a load balancer which has nothing else behind it for a load-balanced one. It is URI for any other deployment.
+// SingleMongosURI returns a connection string for the first mongos only: the address of the mongos
+// for a sharded cluster, the address of a load balancer with nothing else behind it for a
+// load-balanced one. For any other deployment it returns URI.
 func (d *Deployment) SingleMongosURI() string {
 	switch d.opts.kind {
 	case sharded:
@@ -272,8 +275,8 @@ func (d *Deployment) uri(hosts []string) string {
 	return u
 }
 
-// DialContext connects to a node: in memory if the deployment is there, else as net.Dialer does. Its type is what
-// clients take as a dialer.
+// DialContext connects to a node: in memory for a deployment with [InMemory], else as net.Dialer
+// does. Clients accept it as a dialer.
 func (d *Deployment) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.mem != nil {
 		return d.mem.DialContext(ctx, network, address)
@@ -282,13 +285,14 @@ func (d *Deployment) DialContext(ctx context.Context, network, address string) (
 	return nd.DialContext(ctx, network, address)
 }
 
-// Nodes returns what a client connects to: the standalone, the members or the mongoses.
+// Nodes returns the nodes that a client connects to: the standalone, the members or the mongoses.
 func (d *Deployment) Nodes() []*Node { return d.nodes }
 
 // Node returns the node with this index.
 func (d *Deployment) Node(i int) *Node { return d.nodes[i] }
 
-// Primary returns the node that takes writes: the primary, nil if there is none now; else the first node.
+// Primary returns the node that takes writes: of a replica set the primary, or nil if it has none
+// now; of other deployments the first node.
 func (d *Deployment) Primary() *Node {
 	if d.set == nil {
 		return d.nodes[0]
@@ -302,7 +306,7 @@ func (d *Deployment) Primary() *Node {
 	return nil
 }
 
-// Secondaries returns the members with data that are not the primary.
+// Secondaries returns the data-bearing members except the primary.
 func (d *Deployment) Secondaries() []*Node {
 	var list []*Node
 	p := d.Primary()
@@ -314,22 +318,23 @@ func (d *Deployment) Secondaries() []*Node {
 	return list
 }
 
-// StepDown makes the primary step down for a minute; another member takes its place if one can, after [ElectionDelay]. Open
-// transactions are aborted and running writes interrupted. As on a real server, those that wait for their write concern are
-// answered first: the write is applied, and the reply's writeConcernError (11602) has the topologyVersion from before the
-// step-down. StepDown does nothing without a primary.
+// StepDown makes the primary step down for a minute; another member takes its place if one can,
+// after [ElectionDelay]. Open transactions are aborted and running writes interrupted. As on a real
+// server, writes that wait for their write concern get their replies first: the write is applied,
+// and the reply's writeConcernError (11602) has the topologyVersion from before the step-down.
+// StepDown does nothing without a primary.
 func (d *Deployment) StepDown() {
 	if p := d.Primary(); p != nil {
 		p.StepDown(time.Minute)
 	}
 }
 
-// ShiftClock moves the deployment's wall clock, which localTime, lastWriteDate and new timestamps follow. Documents that have
-// expired by then are gone when it returns.
+// ShiftClock moves the deployment's wall clock, which localTime, lastWriteDate and new timestamps
+// follow. Documents that expire through it are deleted when it returns.
 func (d *Deployment) ShiftClock(by time.Duration) { d.data.Clock.Shift(by) }
 
-// TLSConfig returns what a client needs to connect to a deployment with TLS: its authority, and a client certificate.
-// It is nil without TLS. The caller may change it.
+// TLSConfig returns the configuration of a client of a deployment with TLS: its certificate
+// authority and a client certificate. It is nil without TLS. The caller may change it.
 func (d *Deployment) TLSConfig() *tls.Config {
 	if d.tls == nil {
 		return nil
@@ -337,8 +342,8 @@ func (d *Deployment) TLSConfig() *tls.Config {
 	return d.tls.client()
 }
 
-// WriteTLSFiles writes the certificate authority and the client's certificate with its key as PEM files into the folder,
-// for clients that want tlsCAFile and tlsCertificateKeyFile.
+// WriteTLSFiles writes the certificate authority and the client's certificate with its key as PEM
+// files into the folder, for clients that want tlsCAFile and tlsCertificateKeyFile.
 func (d *Deployment) WriteTLSFiles(dir string) (caFile, certKeyFile string, err error) {
 	if d.tls == nil {
 		return "", "", errors.New("mongotest: the deployment has no TLS")

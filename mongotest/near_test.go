@@ -6,7 +6,8 @@ import (
 	"allium/mongotest"
 )
 
-// $near finds what has a place within its limits, the nearest first, in every command, and needs an index.
+// $near finds what has a place within its limits, the nearest first, in every command, and needs an
+// index.
 func TestNear(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Version("4.4"))
 	c := dial(t, d.Hosts()[0])

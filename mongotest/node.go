@@ -11,7 +11,8 @@ import (
 	"allium/mongotest/internal/server"
 )
 
-// Node is a process of a deployment: a standalone, a member or a mongos. Its methods are safe for concurrent use.
+// Node is a server process of a deployment: a standalone, a member or a mongos. Its methods are
+// safe for concurrent use.
 type Node struct {
 	d     *Deployment
 	index int
@@ -69,8 +70,8 @@ func (n *Node) relisten() error {
 	return n.serve(l)
 }
 
-// Kill ends the process: its connections break, and new ones are refused. Its data is kept. If it was the primary,
-// another member takes its place, after [ElectionDelay], if a majority is left.
+// Kill ends the process: its connections break, and new ones are refused. Its data is kept. If it
+// was the primary, another member takes its place, after [ElectionDelay], if a majority is left.
 func (n *Node) Kill() {
 	n.n.Stop()
 	if n.d.set != nil {
@@ -90,16 +91,17 @@ func (n *Node) Restart() error {
 	return nil
 }
 
-// StepDown makes the node, if it is the primary, step down and not be elected again for this time, whether or not
-// another member is up to date. See [Deployment.StepDown] for what clients see.
+// StepDown makes the node step down if it is the primary, whether or not another member is up to
+// date. The node is not elected again within the period. See [Deployment.StepDown] for what clients
+// see.
 func (n *Node) StepDown(period time.Duration) {
 	if n.d.set != nil {
 		n.d.set.StepDown(nil, n.n, period, 0, true)
 	}
 }
 
-// StepUp makes the node the primary. It is an error if the other members would not vote for it: because it was held back and has less than
-// they have, or may not become primary at all.
+// StepUp makes the node the primary. It is an error if the other members would not vote for it,
+// because it has applied fewer writes than they have, or if it cannot become primary at all.
 func (n *Node) StepUp() error {
 	if n.d.set == nil {
 		return fmt.Errorf("mongotest: %s is not a member of a replica set", n.Addr())
@@ -110,8 +112,8 @@ func (n *Node) StepUp() error {
 	return nil
 }
 
-// Partition cuts the node off from the other members until Heal: clients still reach it, but it neither replicates nor
-// votes. A primary steps down.
+// Partition cuts the node off from the other members until Heal: clients still reach it, but it
+// neither replicates nor votes. A primary steps down.
 func (n *Node) Partition() {
 	if n.d.set != nil {
 		n.d.set.Isolate(n.n)
@@ -125,8 +127,9 @@ func (n *Node) Heal() {
 	}
 }
 
-// HoldBack makes a secondary stop applying writes until CatchUp: its reads are stale, and write concerns wait for it. If it
-// becomes the primary, it has its own writes, and not those that it missed.
+// HoldBack makes a secondary stop applying writes until CatchUp: its reads are stale, and write
+// concerns wait for it. If it becomes the primary, it has its own writes, and not those that it
+// missed.
 func (n *Node) HoldBack() {
 	if n.d.set != nil {
 		n.d.set.Hold(n.n)
@@ -140,8 +143,8 @@ func (n *Node) CatchUp() {
 	}
 }
 
-// SetLag makes the node apply writes that much later whenever it is a secondary; 0 ends that, and brings it up to date unless
-// HoldBack is in effect.
+// SetLag makes the node apply writes with this delay while it is a secondary. 0 ends the delay, and
+// brings the node up to date unless HoldBack is in effect.
 func (n *Node) SetLag(lag time.Duration) {
 	if n.d.set != nil {
 		n.d.set.SetLag(n.n, lag)

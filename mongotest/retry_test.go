@@ -137,7 +137,8 @@ func TestOnPrimaryTransactionalWrite(t *testing.T) {
 	}
 }
 
-// A fail point that is set on several nodes counts on all of them together, and may be set again meanwhile.
+// A fail point that is set on several nodes counts on all of them together, and may be set again
+// meanwhile.
 func TestFailPointsAtOnce(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(3), mongotest.InMemory())
 	done := make(chan struct{})

@@ -13,7 +13,8 @@ import (
 // oddSeed makes the test run the same commands every time; another one looks further.
 const oddSeed = 1
 
-// No command panics, whatever it is sent: a panic in a handler fails the test that started the deployment.
+// No command panics, whatever it is sent: a panic in a handler fails the test that started the
+// deployment.
 func TestOddArguments(t *testing.T) {
 	values := []any{nil, 1, -1, int64(1) << 62, 1.5, "", "c", "v", ".x", "a$b", "t.c", true, bson.D{}, bson.A{}, bson.D{{Key: "a", Value: 1}}, bson.A{1}, bson.A{bson.D{}},
 		bson.A{bson.D{{Key: "$match", Value: bson.D{}}}}, bson.D{{Key: "$x", Value: 1}}, bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: 0}}}},

@@ -10,7 +10,8 @@ import (
 	"allium/mongotest"
 )
 
-// shard makes db.c a sharded collection with 20 documents, {_id: i, x: i}: those below 10 are on sh0, the others on sh1.
+// shard makes db.c a sharded collection with 20 documents, {_id: i, x: i}: those below 10 are on
+// sh0, the others on sh1.
 func shard(t *testing.T, c net.Conn, key bson.D) {
 	t.Helper()
 	ok(t, run(t, c, bson.D{{Key: "enableSharding", Value: "db"}, {Key: "$db", Value: "admin"}}))
@@ -205,7 +206,8 @@ func TestShardedWrites(t *testing.T) {
 	}
 }
 
-// The recovery token names the shard that was written to first, and another mongos finds the outcome with it.
+// The recovery token names the shard that was written to first, and another mongos finds the
+// outcome with it.
 func TestRecoveryToken(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Sharded(2, 2), mongotest.InMemory())
 	c, other := dialNode(t, d, d.Node(0)), dialNode(t, d, d.Node(1))

@@ -9,7 +9,8 @@ import (
 	"allium/mongotest"
 )
 
-// snapshotFind is a find with read concern snapshot, at a time or, if that is zero, at one that the server chooses.
+// snapshotFind is a find with read concern snapshot, at a time or, if that is zero, at one that the
+// server chooses.
 func snapshotFind(coll string, at bson.Timestamp) bson.D {
 	rc := bson.D{{Key: "level", Value: "snapshot"}}
 	if !at.IsZero() {

@@ -28,7 +28,8 @@ func majorityInsert(id int32) bson.D {
 	return append(insertOne("c", id), bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}})
 }
 
-// waiting starts a majority write on a primary whose secondaries are held back, and returns when it waits for them.
+// waiting starts a majority write on a primary whose secondaries are held back, and returns when it
+// waits for them.
 func waiting(t *testing.T, d *mongotest.Deployment) (conn net.Conn, reply <-chan bson.Raw) {
 	t.Helper()
 	for _, s := range d.Secondaries() {
@@ -41,8 +42,8 @@ func waiting(t *testing.T, d *mongotest.Deployment) (conn net.Conn, reply <-chan
 	return conn, done
 }
 
-// A majority write that waits while its primary steps down has been applied. Its reply says so, with the topologyVersion from
-// before the step-down: the one that the client knows already.
+// A majority write that waits while its primary steps down has been applied. Its reply says so,
+// with the topologyVersion from before the step-down: the one that the client knows already.
 func TestStepDownInterruptsWaitingWrites(t *testing.T) {
 	for name, stepDown := range map[string]func(t *testing.T, d *mongotest.Deployment){
 		"step down": func(t *testing.T, d *mongotest.Deployment) { d.StepDown() },
@@ -87,8 +88,8 @@ func TestStepDownInterruptsWaitingWrites(t *testing.T) {
 	}
 }
 
-// Writes that come while a primary waits for its secondaries before it steps down are not lost in between: they are refused by what
-// is a secondary then, or done if nothing came of the step-down.
+// Writes that come while a primary waits for its secondaries before it steps down are not lost in
+// between: they are refused by what is a secondary then, or done if nothing came of the step-down.
 func TestWritesWaitForStepDown(t *testing.T) {
 	for _, lag := range []time.Duration{5 * time.Second, 15 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

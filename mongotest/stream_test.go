@@ -13,8 +13,8 @@ import (
 	"allium/mongotest"
 )
 
-// TestStreamedHello watches a deployment for longer than a streamed hello waits: the second reply of a stream must be as good as
-// the first.
+// TestStreamedHello watches a deployment for longer than a streamed hello waits: the second reply
+// of a stream must be as good as the first.
 func TestStreamedHello(t *testing.T) {
 	for name, opt := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "replica set": mongotest.ReplicaSet(3)} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"allium/mongotest"
 )
 
-// $text finds, scores and sorts, in every command that takes a filter; a pipeline carries the score along.
+// $text finds, scores and sorts, in every command that takes a filter; a pipeline carries the score
+// along.
 func TestTextSearch(t *testing.T) {
 	for _, start := range []mongotest.Option{mongotest.Standalone(), mongotest.Sharded(2, 1)} {
 		d := mongotest.Start(t, start)

@@ -89,8 +89,8 @@ func (c *certificates) client() *tls.Config {
 	return &tls.Config{RootCAs: c.pool, Certificates: []tls.Certificate{c.clientTLS}, MinVersion: tls.VersionTLS12}
 }
 
-// ClientSubject returns the subject of the client certificate in TLSConfig, as MONGODB-X509 names its user: add it with
-// AddUser on "$external". It is empty without TLS.
+// ClientSubject returns the subject of the client certificate in TLSConfig, which is the name of
+// its user for MONGODB-X509: add it with AddUser on "$external". It is empty without TLS.
 func (d *Deployment) ClientSubject() string {
 	if d.tls == nil {
 		return ""

@@ -7,23 +7,25 @@ import (
 	"allium/mongotest/internal/account"
 )
 
-// User is somebody who can authenticate.
+// User is a user of the deployment.
 type User struct {
 	Name     string
 	Password string
-	// DB is the database that the user is defined on; empty: "admin". A user on "$external" authenticates with PLAIN,
-	// with the certificate whose subject is the name (see [Deployment.ClientSubject]), with one of AccessTokens, or with the key AWS.
+	// DB is the database that the user is defined on; empty: "admin". A user on "$external"
+	// authenticates with PLAIN, with the certificate whose subject is the name (see
+	// [Deployment.ClientSubject]), with one of AccessTokens, or with the key AWS.
 	DB         string
 	Roles      []string // roles of the user's database, of "admin" for a user on "$external"; nil: none
 	Mechanisms []string // "SCRAM-SHA-1", "SCRAM-SHA-256"; nil: both
-	// AccessTokens are what a user on "$external" authenticates with by MONGODB-OIDC, any texts (see OIDC). To add the user again with
-	// others makes these invalid.
+	// AccessTokens are the tokens with which a user on "$external" authenticates by MONGODB-OIDC,
+	// any strings (see OIDC). Adding the user again with others invalidates these.
 	AccessTokens []string
 	// AWS is the key that a user on "$external" authenticates with by MONGODB-AWS.
 	AWS AWSKey
 }
 
-// AWSKey is a key of Amazon Web Services: its id and its secret, and the session token of a temporary one. They can be any texts.
+// AWSKey is a key of Amazon Web Services: its id and its secret, and the session token of a
+// temporary one. They can be any strings.
 type AWSKey struct{ ID, Secret, Token string }
 
 // AddUser adds a user, or replaces the one with the same name and database.

@@ -32,7 +32,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestCommentOfCount is about what changed within a series: the comment of count had to be a string until 4.4.14.
+// TestCommentOfCount is about what changed within a series: the comment of count had to be a string
+// until 4.4.14.
 func TestCommentOfCount(t *testing.T) {
 	for version, want := range map[string]bool{"4.4.0": false, "4.4.13": false, "4.4.14": true, "4.4": true, "5.0": true} {
 		d := mongotest.Start(t, mongotest.Version(version))
@@ -43,8 +44,8 @@ func TestCommentOfCount(t *testing.T) {
 	}
 }
 
-// TestFailPointOfApplication sets a fail point for the first hello of one application: a server before 4.4.7 does not know
-// then which application it is.
+// TestFailPointOfApplication sets a fail point for the first hello of one application: a server
+// before 4.4.7 does not know then which application it is.
 func TestFailPointOfApplication(t *testing.T) {
 	for version, want := range map[string]bool{"4.4.0": false, "4.4.6": false, "4.4.7": true, "4.4": true, "5.0": true} {
 		d := mongotest.Start(t, mongotest.Version(version))

@@ -10,11 +10,11 @@ import (
 	"allium/bson"
 )
 
-// This file reads and writes the documents that stand for providers and master keys in the specification ("Client Side
-// Encryption", KMSProviders and masterKey).
+// This file reads and writes the documents that stand for providers and master keys in the
+// specification ("Client Side Encryption", KMSProviders and masterKey).
 
-// ProvidersFromBSON reads the document that other drivers take as kmsProviders. It is strict: an unknown field is an error. It
-// does not check what it reads; Providers.Check does.
+// ProvidersFromBSON reads the document that other drivers accept as kmsProviders. An unknown field
+// is an error. It does not check the values; Providers.Check does.
 func ProvidersFromBSON(doc bson.Raw) (Providers, error) {
 	if err := doc.Validate(); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func ProvidersFromBSON(doc bson.Raw) (Providers, error) {
 
 func checkWrap(name string, err error) error { return fmt.Errorf("key service %q: %w", name, err) }
 
-// MasterKeyFromBSON reads the document that stands for a master key in a data key, and returns the name of its provider with it.
-// It is strict: an unknown field is an error.
+// MasterKeyFromBSON reads the document of a master key in a data key, and returns it with the name
+// of its provider. An unknown field is an error.
 func MasterKeyFromBSON(doc bson.Raw) (provider string, key MasterKey, err error) {
 	if err := doc.Validate(); err != nil {
 		return "", nil, err
@@ -85,7 +85,7 @@ func MasterKeyFromBSON(doc bson.Raw) (provider string, key MasterKey, err error)
 	return provider, key, key.check()
 }
 
-// AppendMasterKey appends the document that stands for a master key in a data key to dst.
+// AppendMasterKey appends the document of a master key in a data key to dst.
 func AppendMasterKey(dst []byte, provider string, key MasterKey) []byte {
 	start, dst := bson.BeginDocument(dst)
 	add := func(name, value string) {
@@ -120,7 +120,8 @@ func AppendMasterKey(dst []byte, provider string, key MasterKey) []byte {
 	return bson.EndDocument(dst, start)
 }
 
-// fields reads a document's fields and remembers the first error, and which of them are still unread.
+// fields reads a document's fields and remembers the first error, and which of them are still
+// unread.
 type fields struct {
 	values map[string]bson.RawValue
 	order  []string
@@ -131,7 +132,7 @@ func newFields(doc bson.Raw) *fields {
 	f := &fields{values: map[string]bson.RawValue{}}
 	for name, value := range doc.All() {
 		if _, twice := f.values[name]; twice && f.err == nil {
-			f.err = fmt.Errorf("the field '%s' stands twice", name)
+			f.err = fmt.Errorf("the field '%s' is present twice", name)
 		}
 		f.values[name] = value
 		f.order = append(f.order, name)

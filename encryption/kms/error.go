@@ -2,15 +2,15 @@ package kms
 
 import "fmt"
 
-// Error is what a key service answered, or why it did not.
+// An Error is a request to a key service that failed.
 type Error struct {
 	Provider string // the name of the key service, as in Providers
-	Endpoint string // "host:port", "" if the request did not come that far
-	Status   int    // of HTTP, 0 if there was no answer
+	Endpoint string // "host:port", "" if the request failed before it was known
+	Status   int    // the HTTP status, 0 without a reply
 	Err      error
 }
 
-// Error returns the message: key service, endpoint and cause on one line.
+// Error returns the key service, the endpoint and the cause on one line.
 func (e *Error) Error() string {
 	if e.Endpoint == "" {
 		return fmt.Sprintf("key service %q: %v", e.Provider, e.Err)

@@ -9,7 +9,8 @@ import (
 	"allium/encryption/kms"
 )
 
-// Two accounts of Amazon's service, and a key in the program's memory for tests. Nothing prints the secrets.
+// Two accounts of Amazon's service, and a key in the program's memory for tests. Nothing prints the
+// secrets.
 func ExampleProviders_Check() {
 	providers := kms.Providers{
 		"aws":      kms.AWS{AccessKeyID: "AKID1", SecretAccessKey: "secret"},
@@ -22,7 +23,7 @@ func ExampleProviders_Check() {
 	aws := providers["aws"].(kms.AWS)
 	fmt.Println(aws.AccessKeyID, aws.SecretAccessKey)
 	// Output:
-	// key service "local": the key has 32 bytes instead of 96
+	// key service "local": the key has 32 bytes, want 96
 	// <nil>
 	// AKID1 ***
 }

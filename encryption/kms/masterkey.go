@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// MasterKey names the key of a key service that wraps a data key: LocalKey, AWSKey, AzureKey, GCPKey or KMIPKey.
+// MasterKey names the key of a key service that wraps a data key: LocalKey, AWSKey, AzureKey,
+// GCPKey or KMIPKey.
 type MasterKey interface {
 	// kind is the part of the name of the provider that it belongs to before the colon.
 	kind() string
 	check() error
 }
 
-// LocalKey is the key of the provider Local, which has only one.
+// LocalKey is the only key of the provider Local.
 type LocalKey struct{}
 
 // AWSKey is a key of Amazon's service.
@@ -43,12 +44,13 @@ type GCPKey struct {
 
 // KMIPKey is an object of a KMIP server.
 type KMIPKey struct {
-	// ID is the object's unique identifier. Empty: a new object is made, whose identifier is stored with the data key.
+	// ID is the object's unique identifier. Empty: a new object is created, and its identifier is
+	// stored with the data key.
 	ID string
 	// Endpoint is the server's address, "host:port". Empty: that of the provider.
 	Endpoint string
-	// Delegated has the server wrap and unwrap data keys, so that the master key never leaves it. Else the client fetches the
-	// object and wraps by itself.
+	// Delegated makes the server wrap and unwrap data keys, so that the master key never leaves it.
+	// Without it the client fetches the master key and wraps data keys itself.
 	Delegated bool
 }
 
@@ -83,7 +85,8 @@ func (k GCPKey) check() error {
 
 func (k KMIPKey) check() error { return checkHost(k.Endpoint, false) }
 
-// CheckMasterKey reports what is wrong with the master key for a data key of the named provider.
+// CheckMasterKey returns an error if the master key is not valid for a data key of the named
+// provider.
 func CheckMasterKey(provider string, key MasterKey) error {
 	kind, _, _ := strings.Cut(provider, ":")
 	if key == nil {
@@ -95,8 +98,8 @@ func CheckMasterKey(provider string, key MasterKey) error {
 	return key.check()
 }
 
-// checkEndpoint reports whether the address of a key service is not "host" or "host:port" with a dot in the host. The empty
-// address stands for the usual one.
+// checkEndpoint reports whether the address of a key service is not "host" or "host:port" with a
+// dot in the host. The empty address stands for the usual one.
 func checkEndpoint(endpoint string) error { return checkHost(endpoint, true) }
 
 func checkHost(endpoint string, dotted bool) error {

@@ -9,8 +9,9 @@ import (
 	"allium/auth"
 )
 
-// Providers are the key services that a program may use, by name: "local", "aws", "azure", "gcp" or "kmip", or one of these
-// with a name of the program's own after a colon, as in "aws:team1", for several accounts of one service.
+// Providers are the key services that a program may use, by name: "local", "aws", "azure", "gcp" or
+// "kmip", or one of these with a name of the program's own after a colon, as in "aws:team1", for
+// several accounts of one service.
 type Providers map[string]Provider
 
 // Provider says how to reach a key service: Local, AWS, Azure, GCP or KMIP.
@@ -21,52 +22,54 @@ type Provider interface {
 	check(named bool) error
 }
 
-// Local wraps data keys with a key that the program holds. It is meant for tests: whoever reads the program's memory or
-// configuration has the master key.
+// Local wraps data keys with a key that the program holds. It is for tests: whoever reads the
+// program's memory or configuration has the master key.
 type Local struct {
-	// Key has 96 random bytes.
+	// Key is 96 random bytes.
 	Key []byte
 }
 
-// AWS is Amazon's Key Management Service. With neither keys nor Credentials, the credentials come from the environment, as
-// those of MONGODB-AWS do; that is for the provider named "aws" only.
+// AWS is Amazon's Key Management Service. With neither keys nor Credentials, the credentials come
+// from the environment, as those of MONGODB-AWS do; that is for the provider named "aws" only.
 type AWS struct {
 	AccessKeyID     string
 	SecretAccessKey auth.Secret
 	SessionToken    auth.Secret // of temporary credentials, else ""
 
-	// Credentials returns the keys each time that they are needed, in place of the fields above. It is for the provider named
-	// "aws" only, and is called by several goroutines at once.
+	// Credentials returns the keys each time that they are needed, in place of the fields above. It
+	// is for the provider named "aws" only, and may be called by several goroutines at once.
 	Credentials func(ctx context.Context) (auth.AWSCredentials, error)
 }
 
-// Azure is Microsoft's Key Vault. The zero value asks the metadata service of the virtual machine for a token; that is for the
-// provider named "azure" only.
+// Azure is Microsoft's Key Vault. The zero value asks the metadata service of the virtual machine
+// for a token; that is for the provider named "azure" only.
 type Azure struct {
 	TenantID     string
 	ClientID     string
 	ClientSecret auth.Secret
 	// IdentityPlatformEndpoint is where tokens come from. Empty: login.microsoftonline.com.
 	IdentityPlatformEndpoint string
-	// AccessToken is a token that the program has, in place of the fields above.
+	// AccessToken is a token to use in place of the fields above.
 	AccessToken auth.Secret
 }
 
-// GCP is Google's Cloud Key Management. The zero value asks the metadata service of the virtual machine for a token; that is
-// for the provider named "gcp" only.
+// GCP is Google's Cloud Key Management. The zero value asks the metadata service of the virtual
+// machine for a token; that is for the provider named "gcp" only.
 type GCP struct {
 	Email string
 	// PrivateKey is the service account's RSA key in PKCS #8, in DER or in PEM.
 	PrivateKey []byte
 	// Endpoint is where tokens come from. Empty: oauth2.googleapis.com.
 	Endpoint string
-	// AccessToken is a token that the program has, in place of the fields above.
+	// AccessToken is a token to use in place of the fields above.
 	AccessToken auth.Secret
 }
 
-// KMIP is a server that speaks the Key Management Interoperability Protocol, over TLS with a client certificate.
+// KMIP is a server that speaks the Key Management Interoperability Protocol, over TLS with a client
+// certificate.
 type KMIP struct {
-	// Endpoint is the server's address, "host:port"; the port is 5696 if it is left out. A master key may name another one.
+	// Endpoint is the server's address, "host:port"; the port is 5696 if it is left out. A master
+	// key may name another one.
 	Endpoint string
 }
 
@@ -81,7 +84,7 @@ const LocalKeySize = 96
 
 func (p Local) check(bool) error {
 	if len(p.Key) != LocalKeySize {
-		return fmt.Errorf("the key has %d bytes instead of %d", len(p.Key), LocalKeySize)
+		return fmt.Errorf("the key has %d bytes, want %d", len(p.Key), LocalKeySize)
 	}
 	return nil
 }
@@ -108,7 +111,7 @@ func (p AWS) OnDemand() bool {
 func (p Azure) check(named bool) error {
 	switch own := p.TenantID != "" || p.ClientID != "" || p.ClientSecret != ""; {
 	case p.AccessToken != "" && (own || p.IdentityPlatformEndpoint != ""):
-		return fmt.Errorf("AccessToken stands alone")
+		return fmt.Errorf("AccessToken and the other fields exclude each other")
 	case p.OnDemand():
 		return checkOnDemand(p, named)
 	case p.AccessToken == "" && (p.TenantID == "" || p.ClientID == "" || p.ClientSecret == ""):
@@ -123,7 +126,7 @@ func (p Azure) OnDemand() bool { return p == Azure{} }
 func (p GCP) check(named bool) error {
 	switch own := p.Email != "" || len(p.PrivateKey) > 0; {
 	case p.AccessToken != "" && (own || p.Endpoint != ""):
-		return fmt.Errorf("AccessToken stands alone")
+		return fmt.Errorf("AccessToken and the other fields exclude each other")
 	case p.OnDemand():
 		return checkOnDemand(p, named)
 	case p.AccessToken == "" && (p.Email == "" || len(p.PrivateKey) == 0):
@@ -141,12 +144,12 @@ func (p KMIP) check(bool) error { return checkHost(p.Endpoint, false) }
 
 func checkOnDemand(p Provider, named bool) error {
 	if named {
-		return fmt.Errorf("it is empty, and credentials on demand are for the provider named %q only", p.kind())
+		return fmt.Errorf("no fields are set, and credentials on demand are for the provider named %q only", p.kind())
 	}
 	return nil
 }
 
-// Check reports what is wrong with the providers: a name that is unknown or does not fit its value, or a field.
+// Check returns an error if a name is unknown or does not fit its value, or if a field is invalid.
 func (p Providers) Check() error {
 	if len(p) == 0 {
 		return fmt.Errorf("no key service is configured")
@@ -164,7 +167,7 @@ func checkProvider(name string, p Provider) error {
 	switch kind {
 	case "local", "aws", "azure", "gcp", "kmip":
 	default:
-		return fmt.Errorf("unknown; those known are local, aws, azure, gcp and kmip")
+		return fmt.Errorf("unknown; want local, aws, azure, gcp or kmip")
 	}
 	if named && !isName(own) {
 		return fmt.Errorf("the name after the colon has characters other than letters, digits and _, or none")

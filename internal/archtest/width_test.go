@@ -17,9 +17,9 @@ const maxComment = 100
 // narrow are the folders whose comments have this width, with what is below them. It must only get
 // longer, until it is the whole tree.
 var narrow = []string{
-	"bench", "cmd", "event", "examples", "gridfs", "internal/archtest", "internal/dns",
-	"internal/hello", "internal/logging", "internal/option", "internal/redact", "internal/sigv4",
-	"internal/spectest", "internal/testdeploy", "internal/unified", "internal/uri", "internal/wire",
+	"auth", "bench", "bson", "cmd", "encryption", "event", "examples", "gridfs", "internal/archtest",
+	"internal/dns", "internal/hello", "internal/logging", "internal/option", "internal/redact",
+	"internal/sigv4", "internal/spectest", "internal/testdeploy", "internal/unified", "internal/uri", "internal/wire",
 	"interop",
 }
 
