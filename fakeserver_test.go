@@ -1,14 +1,12 @@
 package allium_test
 
 import (
-	"encoding/binary"
-	"io"
 	"net"
 	"sync"
 	"testing"
 
 	"allium/bson"
-	"allium/internal/wire"
+	"allium/internal/fakeserver"
 )
 
 // fakeServer answers hello as a standalone does, and leaves every other command to a function: it stands for servers that
@@ -67,23 +65,9 @@ func (s *fakeServer) uri() string {
 func (s *fakeServer) serve(c net.Conn) {
 	defer c.Close()
 	for {
-		head := make([]byte, wire.HeaderLen)
-		if _, err := io.ReadFull(c, head); err != nil {
-			return
-		}
-		msg := append(head, make([]byte, binary.LittleEndian.Uint32(head)-wire.HeaderLen)...)
-		if _, err := io.ReadFull(c, msg[wire.HeaderLen:]); err != nil {
-			return
-		}
-		m, err := wire.ParseMsg(msg)
+		name, id, m, err := fakeserver.Read(c)
 		if err != nil {
 			return
-		}
-		id := int32(binary.LittleEndian.Uint32(head[4:]))
-		name := ""
-		for key := range m.Body.All() {
-			name = key
-			break
 		}
 		switch name {
 		case "hello", "isMaster", "ismaster":
@@ -98,27 +82,12 @@ func (s *fakeServer) serve(c net.Conn) {
 
 // message returns an OP_MSG with a body.
 func message(responseTo int32, body []byte) []byte {
-	msg := wire.AppendMsg(nil, 1, responseTo, 0)
-	return wire.FinishMessage(append(msg, body...), 0)
+	return fakeserver.Reply(1, responseTo, 0, body)
 }
 
-func okReply() []byte {
-	start, d := bson.BeginDocument(nil)
-	return bson.EndDocument(bson.AppendInt32(d, "ok", 1), start)
-}
+func okReply() []byte { return fakeserver.OK() }
 
-func helloReply() []byte {
-	start, d := bson.BeginDocument(nil)
-	d = bson.AppendBool(d, "isWritablePrimary", true)
-	d = bson.AppendBool(d, "helloOk", true)
-	d = bson.AppendInt32(d, "maxBsonObjectSize", 16<<20)
-	d = bson.AppendInt32(d, "maxMessageSizeBytes", 48_000_000)
-	d = bson.AppendInt32(d, "maxWriteBatchSize", 100_000)
-	d = bson.AppendInt32(d, "minWireVersion", 0)
-	d = bson.AppendInt32(d, "maxWireVersion", 25)
-	d = bson.AppendInt32(d, "ok", 1)
-	return bson.EndDocument(d, start)
-}
+func helloReply() []byte { return fakeserver.Hello() }
 
 // nested returns a document that nests n levels deep.
 func nested(n int) []byte {

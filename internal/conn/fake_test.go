@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/internal/wire"
 )
 
@@ -88,7 +89,7 @@ func (p *peer) readBytes() ([]byte, bool) {
 
 // message returns an OP_MSG.
 func message(id, responseTo int32, flags wire.Flags, doc bson.Raw) []byte {
-	return wire.FinishMessage(append(wire.AppendMsg(nil, id, responseTo, flags), doc...), 0)
+	return fakeserver.Reply(id, responseTo, flags, doc)
 }
 
 // reply answers the request with this id.
@@ -128,16 +129,10 @@ func document(fill func([]byte) []byte) bson.Raw {
 	return bson.EndDocument(fill(dst), start)
 }
 
-func okReply() bson.Raw {
-	return document(func(dst []byte) []byte { return bson.AppendDouble(dst, "ok", 1) })
-}
+func okReply() bson.Raw { return fakeserver.OK() }
 
 // command returns the message of a command without arguments.
-func command(name string) []byte {
-	return message(wire.NextRequestID(), 0, 0, document(func(dst []byte) []byte {
-		return bson.AppendString(bson.AppendInt32(dst, name, 1), "$db", "admin")
-	}))
-}
+func command(name string) []byte { return fakeserver.Message(name) }
 
 // echo answers every message with ok: 1 after a handshake.
 func echo(p *peer) {

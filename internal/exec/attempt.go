@@ -98,7 +98,7 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 	if op.set() {
 		r.selecting = time.Now()
 	}
-	srv, selected, err := r.x.Topology.SelectDescribed(ctx, &sel)
+	srv, selected, err := r.x.Topology.Select(ctx, &sel)
 	if err == nil {
 		r.selected = selected
 	}

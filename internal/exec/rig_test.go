@@ -84,7 +84,7 @@ func newRigOn(t *testing.T, cfg Config, balanced bool, topologyKind ...mongotest
 		cfg.Jitter = func() float64 { return 1 }
 	}
 	r.x = New(cfg)
-	if _, err := topo.Select(t.Context(), &topology.Selection{Write: true}); err != nil {
+	if _, _, err := topo.Select(t.Context(), &topology.Selection{Write: true}); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()

@@ -291,9 +291,6 @@ func (s *Server) ClientTLS() *tls.Config {
 	return c
 }
 
-// CertificatePEM returns the certificate of the servers' authority, and that of a client with its key.
-func (s *Server) CertificatePEM() (ca, client []byte) { return s.ca.pem, s.ca.clientPEM }
-
 // GCPPrivateKey returns the key of the account GCPEmail in PKCS #8.
 func (s *Server) GCPPrivateKey() []byte { return s.gcpDER }
 

@@ -127,28 +127,11 @@ type Conn struct {
 func (c *Conn) Close() { c.nc.Close() }
 
 func (c *Conn) read() (*Request, error) {
-	head := make([]byte, wire.HeaderLen)
-	if _, err := io.ReadFull(c.nc, head); err != nil {
-		return nil, err
-	}
-	h, err := wire.ParseHeader(head, wire.DefaultMaxMessageSize)
+	name, id, m, err := Read(c.nc)
 	if err != nil {
 		return nil, err
 	}
-	msg := append(head, make([]byte, int(h.Length)-len(head))...)
-	if _, err := io.ReadFull(c.nc, msg[wire.HeaderLen:]); err != nil {
-		return nil, err
-	}
-	m, err := wire.ParseMsg(msg)
-	if err != nil {
-		return nil, err
-	}
-	r := &Request{Conn: c, Msg: m, id: h.RequestID}
-	for key := range m.Body.All() {
-		r.Command = key
-		break
-	}
-	return r, nil
+	return &Request{Command: name, Conn: c, Msg: m, id: id}, nil
 }
 
 // Request is a message from the client.
@@ -172,50 +155,12 @@ func (r *Request) ReplyMore(doc bson.Raw) error { return r.send(doc, wire.MoreTo
 
 func (r *Request) send(doc bson.Raw, flags wire.Flags) error {
 	id := wire.NextRequestID()
-	msg := wire.FinishMessage(append(wire.AppendMsg(nil, id, r.id, flags), doc...), 0)
+	_, err := r.Conn.nc.Write(Reply(id, r.id, flags, doc))
 	r.id = id
-	_, err := r.Conn.nc.Write(msg)
 	if errors.Is(err, io.ErrClosedPipe) {
 		return net.ErrClosed
 	}
 	return err
-}
-
-// Doc builds a document out of functions that append its elements.
-func Doc(elements ...func([]byte) []byte) bson.Raw {
-	at, dst := bson.BeginDocument(nil)
-	for _, e := range elements {
-		dst = e(dst)
-	}
-	return bson.EndDocument(dst, at)
-}
-
-// Hello returns the reply to hello of a standalone server, with further elements.
-func Hello(elements ...func([]byte) []byte) bson.Raw {
-	return Doc(append([]func([]byte) []byte{func(dst []byte) []byte {
-		dst = bson.AppendBool(dst, "isWritablePrimary", true)
-		dst = bson.AppendBool(dst, "helloOk", true)
-		dst = bson.AppendInt32(dst, "maxBsonObjectSize", 16<<20)
-		dst = bson.AppendInt32(dst, "maxMessageSizeBytes", wire.DefaultMaxMessageSize)
-		dst = bson.AppendInt32(dst, "maxWriteBatchSize", 100000)
-		dst = bson.AppendInt32(dst, "minWireVersion", 0)
-		dst = bson.AppendInt32(dst, "maxWireVersion", 25)
-		return bson.AppendDouble(dst, "ok", 1)
-	}}, elements...)...)
-}
-
-// OK is the reply {ok: 1}.
-func OK() bson.Raw {
-	return Doc(func(dst []byte) []byte { return bson.AppendDouble(dst, "ok", 1) })
-}
-
-// Message returns the message of a command.
-func Message(name string, elements ...func([]byte) []byte) []byte {
-	doc := Doc(append([]func([]byte) []byte{
-		func(dst []byte) []byte { return bson.AppendInt32(dst, name, 1) },
-		func(dst []byte) []byte { return bson.AppendString(dst, "$db", "admin") },
-	}, elements...)...)
-	return wire.FinishMessage(append(wire.AppendMsg(nil, wire.NextRequestID(), 0, 0), doc...), 0)
 }
 
 // WriteRaw sends bytes that need not be a message.

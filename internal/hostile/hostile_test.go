@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/internal/wire"
 )
 
@@ -251,7 +252,7 @@ func TestSlowReplies(t *testing.T) {
 	})
 	t.Run("dripping hello", func(t *testing.T) {
 		attack(t, seed, usual, func(p *peer) {
-			for _, id, _, ok := p.next(); ok && drip(p, message(1, id, 0, standalone()), time.Second); _, id, _, ok = p.next() {
+			for _, id, _, ok := p.next(); ok && drip(p, fakeserver.Reply(1, id, 0, standalone()), time.Second); _, id, _, ok = p.next() {
 			}
 		})
 	})
@@ -260,7 +261,7 @@ func TestSlowReplies(t *testing.T) {
 		b.allocated, b.live = 2<<30, 256<<20 // what the server sends
 		body := doc(e("ok", 1), e("x", make([]byte, 1<<20)))
 		attack(t, seed, b, ever(func(*peer) bson.Raw { return standalone() }, func(p *peer, _ string, id int32) bool {
-			return drip(p, message(1, id, 0, body), 100*time.Millisecond)
+			return drip(p, fakeserver.Reply(1, id, 0, body), 100*time.Millisecond)
 		}))
 	})
 	t.Run("silent after hello", func(t *testing.T) {
@@ -286,7 +287,7 @@ func TestSlowReplies(t *testing.T) {
 
 func TestGiantLengths(t *testing.T) {
 	giant := func(id int32, length int32) []byte {
-		msg := message(1, id, 0, doc(e("ok", 1)))
+		msg := fakeserver.Reply(1, id, 0, doc(e("ok", 1)))
 		binary.LittleEndian.PutUint32(msg, uint32(length))
 		return msg
 	}
@@ -310,7 +311,7 @@ func TestGiantLengths(t *testing.T) {
 		for _, id := range []wire.CompressorID{wire.Noop, wire.Snappy, wire.Zlib, wire.Zstd} {
 			attack(t, seed+"?compressors=snappy,zlib,zstd", usual, func(p *peer) {
 				for _, to, _, ok := p.next(); ok; _, to, _, ok = p.next() {
-					msg, err := wire.AppendCompressed(nil, message(1, to, 0, doc(e("ok", 1))), id, -1)
+					msg, err := wire.AppendCompressed(nil, fakeserver.Reply(1, to, 0, doc(e("ok", 1))), id, -1)
 					if err != nil {
 						t.Fatal(err)
 					}

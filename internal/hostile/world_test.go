@@ -2,8 +2,6 @@ package hostile
 
 import (
 	"context"
-	"encoding/binary"
-	"io"
 	"net"
 	"runtime"
 	"sync"
@@ -16,6 +14,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/internal/wire"
 )
 
@@ -83,26 +82,14 @@ type peer struct {
 
 // next returns the next command, ok == false at the end of the connection.
 func (p *peer) next() (name string, id int32, m wire.Msg, ok bool) {
-	head := make([]byte, wire.HeaderLen)
-	if _, err := io.ReadFull(p, head); err != nil {
-		return "", 0, m, false
-	}
-	msg := append(head, make([]byte, binary.LittleEndian.Uint32(head)-wire.HeaderLen)...)
-	if _, err := io.ReadFull(p, msg[wire.HeaderLen:]); err != nil {
-		return "", 0, m, false
-	}
-	m, err := wire.ParseMsg(msg)
+	name, id, m, err := fakeserver.Read(p)
 	if err != nil {
 		return "", 0, m, false
-	}
-	for key := range m.Body.All() {
-		name = key
-		break
 	}
 	if name == "isMaster" {
 		name = "hello"
 	}
-	return name, int32(binary.LittleEndian.Uint32(head[4:])), m, true
+	return name, id, m, true
 }
 
 // send sends the bytes of a message. It reports whether more may be sent.
@@ -118,11 +105,7 @@ func (p *peer) send(msg []byte) bool {
 // reply sends a whole message with a body.
 func (p *peer) reply(to int32, flags wire.Flags, body bson.Raw) bool {
 	p.last = wire.NextRequestID()
-	return p.send(message(p.last, to, flags, body))
-}
-
-func message(id, to int32, flags wire.Flags, body bson.Raw) []byte {
-	return wire.FinishMessage(append(wire.AppendMsg(nil, id, to, flags), body...), 0)
+	return p.send(fakeserver.Reply(p.last, to, flags, body))
 }
 
 // ever answers hellos, and everything else with answer; where answer is nil, nothing else is answered.

@@ -62,7 +62,7 @@ func TestFastPathAllocatesNothing(t *testing.T) {
 	ctx := t.Context()
 	for name, sel := range selections {
 		if n := testing.AllocsPerRun(100, func() {
-			s, err := topo.Select(ctx, sel)
+			s, _, err := topo.Select(ctx, sel)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func BenchmarkSelect(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := topo.Select(b.Context(), sel); err != nil {
+				if _, _, err := topo.Select(b.Context(), sel); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -97,7 +97,7 @@ func BenchmarkSelectCheckOutReturn(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			s, err := topo.Select(b.Context(), write)
+			s, _, err := topo.Select(b.Context(), write)
 			if err != nil {
 				b.Fatal(err)
 			}

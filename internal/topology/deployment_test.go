@@ -59,7 +59,7 @@ func TestDeploymentManyWaitForPrimary(t *testing.T) {
 			var served atomic.Int64
 			for range 1000 {
 				wg.Go(func() {
-					s, err := topo.Select(t.Context(), write)
+					s, _, err := topo.Select(t.Context(), write)
 					if err == nil && s.Description().Kind == event.RSPrimary {
 						served.Add(1)
 					}
@@ -144,7 +144,7 @@ func TestDeploymentHandshakeUpdatesTopology(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := deployment(t, mongotest.ReplicaSet(2))
 		topo := discover(t, d, Config{Monitoring: MonitorPoll, HeartbeatInterval: time.Hour})
-		s, err := topo.Select(t.Context(), write)
+		s, _, err := topo.Select(t.Context(), write)
 		if err != nil {
 			t.Fatal(err)
 		}

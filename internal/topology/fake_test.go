@@ -161,7 +161,7 @@ var write = &Selection{Write: true}
 
 func mustSelect(t testing.TB, topo *Topology, sel *Selection) *Server {
 	t.Helper()
-	s, err := topo.Select(t.Context(), sel)
+	s, _, err := topo.Select(t.Context(), sel)
 	if err != nil {
 		t.Fatal(err)
 	}

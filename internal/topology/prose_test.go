@@ -376,7 +376,7 @@ func TestHeartbeatProse1StartedBeforeSocket(t *testing.T) {
 			ServerHeartbeatStarted: func(*event.ServerHeartbeatStarted) { add("serverHeartbeatStartedEvent") },
 			ServerHeartbeatFailed:  func(*event.ServerHeartbeatFailed) { add("serverHeartbeatFailedEvent") },
 		}}, "a:1")
-		if _, err := topo.Select(t.Context(), write); err == nil {
+		if _, _, err := topo.Select(t.Context(), write); err == nil {
 			t.Error("no error")
 		}
 		want := []string{"serverHeartbeatStartedEvent", "client connected", "client hello received", "serverHeartbeatFailedEvent"}
@@ -527,7 +527,7 @@ func TestIncompatibleServer(t *testing.T) {
 		network := &fakeserver.Network{}
 		n := newNode(network, "a:1", func(b []byte) []byte { return bson.AppendInt32(b, "maxWireVersion", 5) })
 		topo := connect(t, network, Config{HeartbeatInterval: time.Second}, "a:1")
-		_, err := topo.Select(t.Context(), write)
+		_, _, err := topo.Select(t.Context(), write)
 		want := "Server at a:1 reports wire version 5, but this version of Allium requires at least 6 (MongoDB 3.6)."
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("error %v", err)
@@ -548,7 +548,7 @@ func TestGarbage(t *testing.T) {
 			return true
 		}
 		topo := connect(t, network, Config{SelectionTimeout: time.Second, Pool: pool.Config{Conn: &conn.Config{ConnectTimeout: time.Minute}}}, "a:1")
-		if _, err := topo.Select(t.Context(), write); !strings.Contains(fmt.Sprint(err), "hello: ") {
+		if _, _, err := topo.Select(t.Context(), write); !strings.Contains(fmt.Sprint(err), "hello: ") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -58,7 +58,7 @@ func TestSelectionErrorSaysWhy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				topo := topologyOf(t, tt.td, Config{SelectionTimeout: time.Second})
-				_, err := topo.Select(t.Context(), &tt.sel)
+				_, _, err := topo.Select(t.Context(), &tt.sel)
 				if _, ok := errors.AsType[*mongoerr.SelectionError](err); !ok {
 					t.Fatalf("error %v", err)
 				}
@@ -86,7 +86,7 @@ func TestWritesResults(t *testing.T) {
 			{Addr: "s:1", Kind: event.RSSecondary, MaxWireVersion: tt.wire},
 		}}
 		topo := topologyOf(t, td, Config{})
-		s, err := topo.Select(context.Background(), &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}, WritesResults: true})
+		s, _, err := topo.Select(context.Background(), &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}, WritesResults: true})
 		if err != nil || s.Addr() != tt.want {
 			t.Errorf("wire version %d: %v, %v", tt.wire, s, err)
 		}

@@ -18,14 +18,10 @@ import (
 // Select returns a suitable server (specification: Server Selection). If none is known, it has all servers checked and
 // waits until one is, until the selection timeout passes, which is a *mongoerr.SelectionError, or until ctx ends, which
 // is a *mongoerr.TimeoutError around one.
-func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, error) {
-	s, _, err := t.SelectDescribed(ctx, sel)
-	return s, err
-}
-
-// SelectDescribed is Select, and returns what was known of the server when it was selected: a check may have found out since that
-// it is gone.
-func (t *Topology) SelectDescribed(ctx context.Context, sel *Selection) (*Server, *event.ServerDescription, error) {
+//
+// The description is what was known of the server when it was selected: a check may have found out
+// since that it is gone.
+func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, *event.ServerDescription, error) {
 	snap := t.snapshot.Load()
 	logs := t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.ServerSelection, slog.LevelDebug)
 	if logs {

@@ -59,7 +59,7 @@ func TestSelectorComesBeforeWindow(t *testing.T) {
 			{&Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}, Deprioritized: []string{"b:1"}}, "b:1", []string{"b:1"}},
 		} {
 			accepted = tt.accepted
-			s, err := topo.Select(t.Context(), tt.sel)
+			s, _, err := topo.Select(t.Context(), tt.sel)
 			if !slices.Equal(asked, tt.asked) {
 				t.Errorf("%v: asked about %v, want %v", tt.sel, asked, tt.asked)
 			}
@@ -109,7 +109,7 @@ func TestSelectionLogsOnce(t *testing.T) {
 				topo.publish(td)
 			})
 		}
-		if _, err := topo.Select(t.Context(), &Selection{Write: true, Operation: "insert"}); err == nil {
+		if _, _, err := topo.Select(t.Context(), &Selection{Write: true, Operation: "insert"}); err == nil {
 			t.Fatal("no error")
 		}
 		var seen []string

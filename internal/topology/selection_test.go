@@ -267,7 +267,7 @@ func TestInWindowSpec(t *testing.T) {
 				synctest.Wait()
 				counts := map[string]int{}
 				for range f.Iterations {
-					s, err := topo.Select(t.Context(), &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}})
+					s, _, err := topo.Select(t.Context(), &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -296,7 +296,7 @@ func TestSelectDescribed(t *testing.T) {
 		topo := connect(t, network, Config{SelectionTimeout: time.Minute}, "a:1")
 		time.AfterFunc(5*time.Second, func() { n.SetDown(false) })
 		for i, sel := range []*Selection{write, write, {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}} { // the first one waits
-			s, d, err := topo.SelectDescribed(t.Context(), sel)
+			s, d, err := topo.Select(t.Context(), sel)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -69,7 +69,7 @@ func TestSelectionTimeout(t *testing.T) {
 		n.SetDown(true)
 		topo := connect(t, network, Config{SelectionTimeout: 10 * time.Second}, "a:1")
 		start := time.Now()
-		_, err := topo.Select(t.Context(), write)
+		_, _, err := topo.Select(t.Context(), write)
 		se, ok := errors.AsType[*mongoerr.SelectionError](err)
 		if !ok || !errors.Is(err, syscall.ECONNREFUSED) || time.Since(start) != 10*time.Second || se.Elapsed != 10*time.Second {
 			t.Fatalf("after %v: %v", time.Since(start), err)
@@ -84,7 +84,7 @@ func TestSelectionTimeout(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start = time.Now()
-		_, err = topo.Select(ctx, write)
+		_, _, err = topo.Select(ctx, write)
 		te, ok := errors.AsType[*mongoerr.TimeoutError](err)
 		if !ok || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) || te.Phase != "server selection" ||
 			time.Since(start) != time.Second {
@@ -92,7 +92,7 @@ func TestSelectionTimeout(t *testing.T) {
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if _, err = topo.Select(ctx, write); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err = topo.Select(ctx, write); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("cancelled: %v", err)
 		}
 		n.SetDown(false)
@@ -118,7 +118,7 @@ func TestManyWaitForPrimary(t *testing.T) {
 			var served atomic.Int64
 			for range 1000 {
 				wg.Go(func() {
-					s, err := topo.Select(t.Context(), write)
+					s, _, err := topo.Select(t.Context(), write)
 					if err != nil || s.Addr() != "b:1" {
 						t.Errorf("selected %v: %v", s, err)
 						return
@@ -320,7 +320,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		}}, "a:1")
 		waiting := make(chan error)
 		go func() {
-			_, err := topo.Select(context.Background(), write)
+			_, _, err := topo.Select(context.Background(), write)
 			waiting <- err
 		}()
 		synctest.Wait()
@@ -330,7 +330,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		if err := <-waiting; !errors.Is(err, mongoerr.ErrClientClosed) {
 			t.Errorf("waiting selection: %v", err)
 		}
-		if _, err := topo.Select(t.Context(), write); !errors.Is(err, mongoerr.ErrClientClosed) {
+		if _, _, err := topo.Select(t.Context(), write); !errors.Is(err, mongoerr.ErrClientClosed) {
 			t.Errorf("selection: %v", err)
 		}
 		if events[0] != "opening" || events[len(events)-2] != "Unknown" || events[len(events)-1] != "closed" {

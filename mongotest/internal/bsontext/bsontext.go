@@ -26,9 +26,6 @@ func FullDocument(doc bson.Raw) string { return string(appendDocument(nil, doc, 
 // Value renders a value alone: 1, "x", { a: 1 }, [ 1 ].
 func Value(v bson.RawValue) string { return string(appendValue(nil, v, false, 0)) }
 
-// FullValue is Value without cutting long strings.
-func FullValue(v bson.RawValue) string { return string(appendValue(nil, v, true, 0)) }
-
 // Element renders an element: a: 1.
 func Element(key string, v bson.RawValue) string {
 	return string(appendValue([]byte(key+": "), v, false, 0))

@@ -23,9 +23,6 @@ func NewPath(name string) Path {
 // String returns the path as it was written.
 func (p Path) String() string { return p.name }
 
-// Parts returns the field names. The slice must not be changed.
-func (p Path) Parts() []string { return p.parts }
-
 func documentValue(doc bson.Raw) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
 }

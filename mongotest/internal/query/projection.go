@@ -66,9 +66,6 @@ func (n *projectionNode) find(name string) *projectionField {
 	return nil
 }
 
-// Metas returns the metadata that Apply asks for: "textScore", "sortKey", "recordId", ...
-func (p *Projection) Metas() []string { return p.metas }
-
 // NeedsMeta reports whether the projection contains this $meta.
 func (p *Projection) NeedsMeta(name string) bool { return slices.Contains(p.metas, name) }
 
@@ -94,7 +91,7 @@ func (n *projectionNode) paths(prefix string, list []string) []string {
 }
 
 // Apply returns the projected document. meta supplies metadata by name, the zero RawValue where there is none; it may
-// be nil if Metas is empty.
+// be nil if the projection asks for no metadata.
 func (p *Projection) Apply(doc bson.Raw, meta func(name string) bson.RawValue) (bson.Raw, error) {
 	r := projectionRun{p: p, doc: doc, meta: meta}
 	v, err := r.document(&p.root, doc, true)

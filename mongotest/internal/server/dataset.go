@@ -34,7 +34,6 @@ type Data struct {
 	mu         sync.Mutex
 	parameters map[string]bson.Raw // that were set with setClusterParameter
 	committed  []func(bson.Timestamp)
-	closers    []func()
 	shards     int
 	// dropPending is the database whose drop could not be replicated as its client wanted; empty: none.
 	dropPending string
@@ -51,20 +50,6 @@ func NewData() *Data {
 func (d *Data) Close() {
 	d.ttl.stop()
 	d.sessions.AbortAll()
-	d.mu.Lock()
-	list := d.closers
-	d.closers = nil
-	d.mu.Unlock()
-	for _, f := range list {
-		f()
-	}
-}
-
-// OnClose registers a function that Close calls: it must end what runs in the background.
-func (d *Data) OnClose(f func()) {
-	d.mu.Lock()
-	d.closers = append(d.closers, f)
-	d.mu.Unlock()
 }
 
 // SetShards says how many shards the cluster has.

@@ -39,16 +39,6 @@ func (e *Error) HasLabel(label string) bool {
 	return false
 }
 
-// WithLabel returns a copy of e with one more label, or e itself when it has the label.
-func (e *Error) WithLabel(label string) *Error {
-	if e.HasLabel(label) {
-		return e
-	}
-	c := *e
-	c.Labels = append(append([]string(nil), e.Labels...), label)
-	return &c
-}
-
 // Prefix returns a copy of e whose message starts with the given text.
 func (e *Error) Prefix(text string) *Error {
 	c := *e

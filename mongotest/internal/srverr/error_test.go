@@ -30,8 +30,4 @@ func TestFrom(t *testing.T) {
 	if From(nil) != nil {
 		t.Error("From(nil) is not nil")
 	}
-	l := e.WithLabel("TransientTransactionError")
-	if !l.HasLabel("TransientTransactionError") || e.HasLabel("TransientTransactionError") {
-		t.Error("WithLabel must label a copy")
-	}
 }

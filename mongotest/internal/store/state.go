@@ -35,17 +35,6 @@ func (st *State) Colls(db string, f func(*Coll) bool) {
 	}
 }
 
-// ByUUID returns the collection with this UUID, or nil.
-func (st *State) ByUUID(uuid [16]byte) (found *Coll) {
-	st.Colls("", func(c *Coll) bool {
-		if c.UUID == uuid {
-			found = c
-		}
-		return found == nil
-	})
-	return found
-}
-
 // Databases returns the names of the databases that have a collection, in order.
 func (st *State) Databases() []string {
 	var names []string
