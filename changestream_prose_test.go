@@ -53,253 +53,263 @@ func (r *streamRig) resumed(t *testing.T) bson.Raw {
 
 func lookup(doc bson.Raw, path ...string) string { return doc.Lookup(path...).String() }
 
-func TestProseChangeStreams(t *testing.T) {
-	t.Run("1 the resume token follows the events", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			s := watch(t, r.coll, nil)
-			for i := range int32(3) {
-				insert(t, r.coll, i)
-				expect(t, s, i)
-				before := s.ResumeToken()
-				r.log.reset()
-				r.failGetMore()
-				insert(t, r.coll, 10+i)
-				expect(t, s, 10+i)
-				if got := lookup(r.resumed(t), "resumeAfter"); got != before.String() {
-					t.Errorf("resumes after %s, want %s", got, before)
-				}
-			}
-		})
-	})
-
-	t.Run("2 a missing resume token is an error", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			s := watch(t, r.coll, []bson.M{{"$project": bson.M{"_id": 0}}})
-			insert(t, r.coll, 1)
+// Change Streams, prose test 1: the resume token follows the events.
+func TestProseChangeStreamsToken(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		s := watch(t, r.coll, nil)
+		for i := range int32(3) {
+			insert(t, r.coll, i)
+			expect(t, s, i)
+			before := s.ResumeToken()
 			r.log.reset()
-			var server *mongoerr.ServerError
-			if s.Next(t.Context()) || !errors.As(s.Err(), &server) || server.Code != 280 {
-				t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+			r.failGetMore()
+			insert(t, r.coll, 10+i)
+			expect(t, s, 10+i)
+			if got := lookup(r.resumed(t), "resumeAfter"); got != before.String() {
+				t.Errorf("resumes after %s, want %s", got, before)
 			}
-			if n := len(r.log.of("aggregate")); n != 0 {
-				t.Errorf("resumed %d times", n)
+		}
+	})
+}
+
+// Change Streams, prose test 2: a missing resume token is an error.
+func TestProseChangeStreamsMissingToken(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		s := watch(t, r.coll, []bson.M{{"$project": bson.M{"_id": 0}}})
+		insert(t, r.coll, 1)
+		r.log.reset()
+		var server *mongoerr.ServerError
+		if s.Next(t.Context()) || !errors.As(s.Err(), &server) || server.Code != 280 {
+			t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+		}
+		if n := len(r.log.of("aggregate")); n != 0 {
+			t.Errorf("resumed %d times", n)
+		}
+	})
+	t.Run("that the driver finds", func(t *testing.T) {
+		// Servers refuse it by themselves; this one does not.
+		d, coll, log := watched(t, allium.ClientOptions{})
+		d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
+			if c.Name != "getMore" {
+				return nil, nil
 			}
+			return cursorReply(c, bson.D{{Key: "operationType", Value: "insert"}}), nil
 		})
-		t.Run("that the driver finds", func(t *testing.T) {
-			// Servers refuse it by themselves; this one does not.
-			d, coll, log := watched(t, allium.ClientOptions{})
-			d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
+		s := watch(t, coll, nil)
+		if s.Next(t.Context()) || s.Err() == nil || !strings.Contains(s.Err().Error(), "resume token is missing") {
+			t.Fatalf("%v, %v", s.Current().Raw, s.Err())
+		}
+		if got := log.names(); !slices.Equal(got, []string{"aggregate", "getMore", "killCursors"}) || s.ID() != 0 {
+			t.Errorf("commands %v, cursor %d: the stream is not closed", got, s.ID())
+		}
+	})
+}
+
+// Change Streams, prose test 3: resumes once with the first pipeline and options.
+func TestProseChangeStreamsResumeOnce(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		pipeline := []bson.M{{"$match": bson.M{"operationType": "insert"}}}
+		s := watch(t, r.coll, pipeline, allium.WatchOptions{FullDocument: "updateLookup", BatchSize: new(int32(7)), Comment: "why"})
+		insert(t, r.coll, 1)
+		expect(t, s, 1)
+		first := r.log.of("aggregate")[0].Command
+		r.log.reset()
+		r.failGetMore()
+		insert(t, r.coll, 2)
+		expect(t, s, 2)
+		again := r.log.of("aggregate")[0].Command
+		for _, path := range [][]string{{"aggregate"}, {"cursor"}, {"comment"}, {"lsid"}, {"pipeline", "1"}, {"pipeline", "0", "$changeStream", "fullDocument"}} {
+			if a, b := lookup(first, path...), lookup(again, path...); a != b || a == "" {
+				t.Errorf("%v: %s at first, %s then", path, a, b)
+			}
+		}
+		if v := stage(r.log.of("aggregate")[0]).Lookup("resumeAfter"); v.Type != bson.TypeEmbeddedDocument {
+			t.Errorf("no resumeAfter in %v", again)
+		}
+	})
+}
+
+// Change Streams, prose test 4: errors of aggregate do not resume.
+func TestProseChangeStreamsAggregateFails(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		fail := func(times int) {
+			r.d.FailCommand(t, mongotest.Fail{Commands: []string{"aggregate"}, Times: times, Code: 130, Labels: []string{"ResumableChangeStreamError"}})
+		}
+		fail(1)
+		if _, err := r.coll.Watch(t.Context(), nil); err == nil {
+			t.Fatal("no error")
+		}
+		if got := r.log.names(); !slices.Equal(got, []string{"aggregate"}) {
+			t.Errorf("commands %v", got)
+		}
+		// Nor do those of the aggregate that resumes.
+		s := watch(t, r.coll, nil)
+		r.log.reset()
+		r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
+			if c.Name == "getMore" {
+				return errorReply(7, "ResumableChangeStreamError"), nil
+			}
+			return nil, nil
+		})
+		fail(1)
+		var server *mongoerr.ServerError
+		if s.Next(t.Context()) || !errors.As(s.Err(), &server) || server.Code != 130 || s.Next(t.Context()) {
+			t.Errorf("%v", s.Err())
+		}
+		if got := r.log.names(); !slices.Equal(got, []string{"getMore", "killCursors", "aggregate"}) {
+			t.Errorf("commands %v", got)
+		}
+	})
+}
+
+// Change Streams, prose test 6: a resume selects a server by the read preference.
+func TestProseChangeStreamsResumeSelects(t *testing.T) {
+	rs, coll, log := watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(3))
+	d := rs.Mock(t, "a fail point that counts over all members")
+	secondary := coll.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
+	s := watch(t, secondary, nil)
+	for i := range int32(4) {
+		d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
+		insert(t, coll, i)
+		expect(t, s, i)
+	}
+	all := log.of("aggregate")
+	if len(all) != 5 {
+		t.Errorf("%d aggregates", len(all))
+	}
+	for _, e := range all {
+		if e.Addr == coll.Database().Client().Topology().Primary().Addr {
+			t.Error("an aggregate went to the primary")
+		}
+		if mode := lookup(e.Command, "$readPreference", "mode"); mode != `"secondary"` {
+			t.Errorf("read preference %s", mode)
+		}
+	}
+}
+
+// Change Streams, prose test 7: an empty first batch does not close the cursor.
+func TestProseChangeStreamsEmptyFirstBatch(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		s := watch(t, r.coll, nil)
+		if s.ID() == 0 {
+			t.Fatal("the cursor is closed")
+		}
+		insert(t, r.coll, 1)
+		expect(t, s, 1)
+		if n := len(r.log.of("killCursors")); n != 0 {
+			t.Errorf("%d killCursors", n)
+		}
+	})
+}
+
+// Change Streams, prose test 8: an error of killCursors is not an error of the resume.
+func TestProseChangeStreamsKillCursorsFails(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		for i, fail := range []mongotest.Fail{{Code: 8}, {CloseConnection: true}} {
+			s := watch(t, r.coll, nil)
+			r.log.reset()
+			fail.Commands, fail.Times = []string{"killCursors"}, 1
+			r.d.FailCommand(t, fail)
+			r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
 				if c.Name != "getMore" {
 					return nil, nil
 				}
-				return cursorReply(c, bson.D{{Key: "operationType", Value: "insert"}}), nil
+				r.d.OnCommand(t, nil)
+				return errorReply(7, "ResumableChangeStreamError"), nil
 			})
-			s := watch(t, coll, nil)
-			if s.Next(t.Context()) || s.Err() == nil || !strings.Contains(s.Err().Error(), "resume token is missing") {
-				t.Fatalf("%v, %v", s.Current().Raw, s.Err())
-			}
-			if got := log.names(); !slices.Equal(got, []string{"aggregate", "getMore", "killCursors"}) || s.ID() != 0 {
-				t.Errorf("commands %v, cursor %d: the stream is not closed", got, s.ID())
-			}
-		})
-	})
-
-	t.Run("3 resumes once with the first pipeline and options", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			pipeline := []bson.M{{"$match": bson.M{"operationType": "insert"}}}
-			s := watch(t, r.coll, pipeline, allium.WatchOptions{FullDocument: "updateLookup", BatchSize: new(int32(7)), Comment: "why"})
-			insert(t, r.coll, 1)
-			expect(t, s, 1)
-			first := r.log.of("aggregate")[0].Command
-			r.log.reset()
-			r.failGetMore()
-			insert(t, r.coll, 2)
-			expect(t, s, 2)
-			again := r.log.of("aggregate")[0].Command
-			for _, path := range [][]string{{"aggregate"}, {"cursor"}, {"comment"}, {"lsid"}, {"pipeline", "1"}, {"pipeline", "0", "$changeStream", "fullDocument"}} {
-				if a, b := lookup(first, path...), lookup(again, path...); a != b || a == "" {
-					t.Errorf("%v: %s at first, %s then", path, a, b)
-				}
-			}
-			if v := stage(r.log.of("aggregate")[0]).Lookup("resumeAfter"); v.Type != bson.TypeEmbeddedDocument {
-				t.Errorf("no resumeAfter in %v", again)
-			}
-		})
-	})
-
-	t.Run("4 errors of aggregate do not resume", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			fail := func(times int) {
-				r.d.FailCommand(t, mongotest.Fail{Commands: []string{"aggregate"}, Times: times, Code: 130, Labels: []string{"ResumableChangeStreamError"}})
-			}
-			fail(1)
-			if _, err := r.coll.Watch(t.Context(), nil); err == nil {
-				t.Fatal("no error")
-			}
-			if got := r.log.names(); !slices.Equal(got, []string{"aggregate"}) {
-				t.Errorf("commands %v", got)
-			}
-			// Nor do those of the aggregate that resumes.
-			s := watch(t, r.coll, nil)
-			r.log.reset()
-			r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
-				if c.Name == "getMore" {
-					return errorReply(7, "ResumableChangeStreamError"), nil
-				}
-				return nil, nil
-			})
-			fail(1)
-			var server *mongoerr.ServerError
-			if s.Next(t.Context()) || !errors.As(s.Err(), &server) || server.Code != 130 || s.Next(t.Context()) {
-				t.Errorf("%v", s.Err())
-			}
-			if got := r.log.names(); !slices.Equal(got, []string{"getMore", "killCursors", "aggregate"}) {
-				t.Errorf("commands %v", got)
-			}
-		})
-	})
-
-	t.Run("6 a resume selects a server by the read preference", func(t *testing.T) {
-		rs, coll, log := watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(3))
-		d := rs.Mock(t, "a fail point that counts over all members")
-		secondary := coll.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
-		s := watch(t, secondary, nil)
-		for i := range int32(4) {
-			d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
-			insert(t, coll, i)
-			expect(t, s, i)
-		}
-		all := log.of("aggregate")
-		if len(all) != 5 {
-			t.Errorf("%d aggregates", len(all))
-		}
-		for _, e := range all {
-			if e.Addr == coll.Database().Client().Topology().Primary().Addr {
-				t.Error("an aggregate went to the primary")
-			}
-			if mode := lookup(e.Command, "$readPreference", "mode"); mode != `"secondary"` {
-				t.Errorf("read preference %s", mode)
-			}
-		}
-	})
-
-	t.Run("7 an empty first batch does not close the cursor", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			s := watch(t, r.coll, nil)
-			if s.ID() == 0 {
-				t.Fatal("the cursor is closed")
-			}
-			insert(t, r.coll, 1)
-			expect(t, s, 1)
-			if n := len(r.log.of("killCursors")); n != 0 {
+			insert(t, r.coll, int32(i))
+			expect(t, s, int32(i))
+			if n := len(r.log.of("killCursors")); n != 1 {
 				t.Errorf("%d killCursors", n)
 			}
-		})
+			s.Close(t.Context())
+		}
 	})
+}
 
-	t.Run("8 an error of killCursors is not an error of the resume", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			for i, fail := range []mongotest.Fail{{Code: 8}, {CloseConnection: true}} {
-				s := watch(t, r.coll, nil)
-				r.log.reset()
-				fail.Commands, fail.Times = []string{"killCursors"}, 1
-				r.d.FailCommand(t, fail)
-				r.d.OnCommand(t, func(c *mongotest.Command) (bson.Raw, error) {
-					if c.Name != "getMore" {
-						return nil, nil
-					}
-					r.d.OnCommand(t, nil)
-					return errorReply(7, "ResumableChangeStreamError"), nil
-				})
-				insert(t, r.coll, int32(i))
-				expect(t, s, int32(i))
-				if n := len(r.log.of("killCursors")); n != 1 {
-					t.Errorf("%d killCursors", n)
-				}
-				s.Close(t.Context())
-			}
-		})
+// Change Streams, prose test 11: after the last event of a batch the token is the batch's.
+func TestProseChangeStreamsTokenOfBatch(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		replies := logReplies(t, r)
+		s := watch(t, replies.coll, nil, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
+		if s.TryNext(t.Context()) || s.ResumeToken().String() != replies.postBatch("getMore") {
+			t.Errorf("empty batch: token %v, want %s", s.ResumeToken(), replies.postBatch("getMore"))
+		}
+		insert(t, r.coll, 1, 2)
+		expect(t, s, 1, 2)
+		if s.ResumeToken().String() != replies.postBatch("getMore") {
+			t.Errorf("end of the batch: token %v, want %s", s.ResumeToken(), replies.postBatch("getMore"))
+		}
 	})
+}
 
-	t.Run("11 after the last event of a batch the token is the batch's", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			replies := logReplies(t, r)
-			s := watch(t, replies.coll, nil, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
-			if s.TryNext(t.Context()) || s.ResumeToken().String() != replies.postBatch("getMore") {
-				t.Errorf("empty batch: token %v, want %s", s.ResumeToken(), replies.postBatch("getMore"))
+// Change Streams, prose test 13: inside of a batch the token is the last event's.
+func TestProseChangeStreamsTokenOfEvent(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		s := watch(t, r.coll, nil)
+		insert(t, r.coll, 1, 2, 3)
+		for i := range int32(2) {
+			expect(t, s, i+1)
+			if s.ResumeToken().String() != s.Current().ID.String() {
+				t.Errorf("token %v, want %v", s.ResumeToken(), s.Current().ID)
 			}
-			insert(t, r.coll, 1, 2)
-			expect(t, s, 1, 2)
-			if s.ResumeToken().String() != replies.postBatch("getMore") {
-				t.Errorf("end of the batch: token %v, want %s", s.ResumeToken(), replies.postBatch("getMore"))
-			}
-		})
+		}
+		if n := len(r.log.of("getMore")); n != 1 {
+			t.Fatalf("%d getMores: the events were not in one batch", n)
+		}
 	})
+}
 
-	t.Run("13 inside of a batch the token is the last event's", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			s := watch(t, r.coll, nil)
-			insert(t, r.coll, 1, 2, 3)
-			for i := range int32(2) {
-				expect(t, s, i+1)
-				if s.ResumeToken().String() != s.Current().ID.String() {
-					t.Errorf("token %v, want %v", s.ResumeToken(), s.Current().ID)
-				}
-			}
-			if n := len(r.log.of("getMore")); n != 1 {
-				t.Fatalf("%d getMores: the events were not in one batch", n)
-			}
-		})
-	})
+// Change Streams, prose test 14: before the first event the token is that of the options.
+func TestProseChangeStreamsTokenOfOptions(t *testing.T) {
+	_, coll, _ := watched(t, allium.ClientOptions{}) // a mongos has no first batch
+	s := watch(t, coll, nil)
+	insert(t, coll, 1, 2)
+	expect(t, s, 1)
+	token := s.ResumeToken()
+	for name, o := range map[string]allium.WatchOptions{"startAfter": {StartAfter: token}, "resumeAfter": {ResumeAfter: token}} {
+		if got := watch(t, coll, nil, o).ResumeToken(); got.String() != token.String() {
+			t.Errorf("%s: token %v, want %v", name, got, token)
+		}
+	}
+	at := s.Current().ClusterTime
+	if got := watch(t, coll, nil, allium.WatchOptions{StartAtOperationTime: &at}).ResumeToken(); got != nil {
+		t.Errorf("neither: token %v, want none", got)
+	}
+}
 
-	t.Run("14 before the first event the token is that of the options", func(t *testing.T) {
-		_, coll, _ := watched(t, allium.ClientOptions{}) // a mongos has no first batch
-		s := watch(t, coll, nil)
-		insert(t, coll, 1, 2)
+// Change Streams, prose test 17: startAfter without an event resumes with startAfter.
+func TestProseChangeStreamsStartAfterWithoutEvent(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		s := watch(t, r.coll, nil)
+		insert(t, r.coll, 1)
 		expect(t, s, 1)
-		token := s.ResumeToken()
-		for name, o := range map[string]allium.WatchOptions{"startAfter": {StartAfter: token}, "resumeAfter": {ResumeAfter: token}} {
-			if got := watch(t, coll, nil, o).ResumeToken(); got.String() != token.String() {
-				t.Errorf("%s: token %v, want %v", name, got, token)
-			}
-		}
-		at := s.Current().ClusterTime
-		if got := watch(t, coll, nil, allium.WatchOptions{StartAtOperationTime: &at}).ResumeToken(); got != nil {
-			t.Errorf("neither: token %v, want none", got)
+		after := watch(t, r.coll, nil, allium.WatchOptions{StartAfter: s.ResumeToken()})
+		r.log.reset()
+		r.failGetMore()
+		insert(t, r.coll, 2)
+		expect(t, after, 2)
+		if got := r.resumed(t); got.Lookup("startAfter").IsZero() || !got.Lookup("resumeAfter").IsZero() {
+			t.Errorf("resumes with %v", got)
 		}
 	})
+}
 
-	t.Run("17 startAfter without an event resumes with startAfter", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			s := watch(t, r.coll, nil)
-			insert(t, r.coll, 1)
-			expect(t, s, 1)
-			after := watch(t, r.coll, nil, allium.WatchOptions{StartAfter: s.ResumeToken()})
-			r.log.reset()
-			r.failGetMore()
-			insert(t, r.coll, 2)
-			expect(t, after, 2)
-			if got := r.resumed(t); got.Lookup("startAfter").IsZero() || !got.Lookup("resumeAfter").IsZero() {
-				t.Errorf("resumes with %v", got)
-			}
-		})
-	})
-
-	t.Run("18 startAfter with an event resumes with resumeAfter", func(t *testing.T) {
-		onStreams(t, func(t *testing.T, r *streamRig) {
-			s := watch(t, r.coll, nil)
-			insert(t, r.coll, 1, 2)
-			expect(t, s, 1)
-			after := watch(t, r.coll, nil, allium.WatchOptions{StartAfter: s.ResumeToken()})
-			expect(t, after, 2)
-			r.log.reset()
-			r.failGetMore()
-			insert(t, r.coll, 3)
-			expect(t, after, 3)
-			if got := r.resumed(t); !got.Lookup("startAfter").IsZero() || got.Lookup("resumeAfter").IsZero() {
-				t.Errorf("resumes with %v", got)
-			}
-		})
+// Change Streams, prose test 18: startAfter with an event resumes with resumeAfter.
+func TestProseChangeStreamsStartAfterWithEvent(t *testing.T) {
+	onStreams(t, func(t *testing.T, r *streamRig) {
+		s := watch(t, r.coll, nil)
+		insert(t, r.coll, 1, 2)
+		expect(t, s, 1)
+		after := watch(t, r.coll, nil, allium.WatchOptions{StartAfter: s.ResumeToken()})
+		expect(t, after, 2)
+		r.log.reset()
+		r.failGetMore()
+		insert(t, r.coll, 3)
+		expect(t, after, 3)
+		if got := r.resumed(t); !got.Lookup("startAfter").IsZero() || got.Lookup("resumeAfter").IsZero() {
+			t.Errorf("resumes with %v", got)
+		}
 	})
 }
 
