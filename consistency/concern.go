@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ReadConcern says how current and how durable the data must be that a read returns. The zero ReadConcern leaves it to the server.
+// ReadConcern says how current and how durable the data must be that a read returns. The zero
+// ReadConcern leaves it to the server.
 type ReadConcern struct {
 	Level ReadLevel
 }
@@ -27,8 +28,8 @@ const (
 // WriteConcern says when a write counts as done. The zero WriteConcern
 // leaves it to the server.
 type WriteConcern struct {
-	// W is how many members must have the write, or the name of a set of them, such as "majority". Nil leaves it to the
-	// server; 0 asks for no reply.
+	// W is how many members must have the write, or the name of a set of them, such as "majority".
+	// Nil leaves it to the server; 0 asks for no reply.
 	W any // int or string
 	// Journal asks that the write be in the journal.
 	Journal *bool
@@ -38,11 +39,12 @@ type WriteConcern struct {
 	Timeout time.Duration
 }
 
-// Majority returns the write concern that waits until a majority of the data-bearing members has the write.
+// Majority returns the write concern that waits until a majority of the data-bearing members has
+// the write.
 func Majority() *WriteConcern { return &WriteConcern{W: "majority"} }
 
-// Unacknowledged returns the write concern that waits for no reply: the client does not learn whether the write succeeded, it is not
-// retried, and it cannot run in a session.
+// Unacknowledged returns the write concern that waits for no reply: the client does not learn
+// whether the write succeeded, it is not retried, and it cannot run in a session.
 func Unacknowledged() *WriteConcern { return &WriteConcern{W: 0} }
 
 // IsZero reports whether everything is left to the server.

@@ -7,8 +7,8 @@ import (
 	"allium/internal/errcode"
 )
 
-// search looks at err and what it wraps, the outermost error first. decide says whether an error is what is looked for, or is not
-// whatever it wraps.
+// search looks at err and what it wraps, the outermost error first. decide says whether an error is
+// what is looked for, or is not whatever it wraps.
 func search(err error, decide func(error) (yes, decided bool)) bool {
 	for err != nil {
 		if yes, decided := decide(err); decided {
@@ -35,8 +35,9 @@ func code(err error) (code int32, ok bool) {
 	return 0, false
 }
 
-// HasCode reports whether err is or wraps an error of the server's with this code: a *ServerError, a *WriteError or a
-// *WriteConcernError. The errors of earlier attempts, which a *ServerError may wrap, do not count.
+// HasCode reports whether err is or wraps a server error with this code: a *ServerError, a
+// *WriteError or a *WriteConcernError. The errors of earlier attempts, which a *ServerError may
+// wrap, are ignored.
 func HasCode(err error, want int32) bool {
 	return search(err, func(err error) (yes, decided bool) {
 		got, ok := code(err)
@@ -53,8 +54,8 @@ func HasLabel(err error, label string) bool {
 	})
 }
 
-// IsTimeout reports whether err says that time was up, whoever measured it: the context, a Timeout, the selection of a server, a
-// socket, the server with its maxTimeMS, or a write concern. What was cancelled did not time out.
+// IsTimeout reports whether err is a timeout: of the context, a Timeout, server selection, a
+// socket, the server's maxTimeMS or a write concern. A cancelled operation did not time out.
 func IsTimeout(err error) bool {
 	return search(err, func(err error) (yes, decided bool) {
 		if c, ok := code(err); ok {

@@ -8,7 +8,7 @@ import (
 	"allium/internal/errcode"
 )
 
-// ServerError is what a server answered when a command failed: the reply's ok field was not 1.
+// A ServerError is a server's reply to a command that failed: its ok field is not 1.
 type ServerError struct {
 	Code    int32    // the server's error code, 0 if it sent none
 	Name    string   // its codeName, for example "NotWritablePrimary"
@@ -17,15 +17,17 @@ type ServerError struct {
 	Command string   // the name of the command that failed
 	Addr    string   // the server that answered
 	Raw     bson.Raw // the whole reply
-	// Wrapped is a further reason, if the driver knows one, for example the errors of earlier attempts.
+	// Wrapped is a further cause, if the driver knows one, for example the errors of earlier
+	// attempts.
 	Wrapped error
 }
 
-// Error says in one line which command failed where and how, for example
+// Error returns the command, the server and the error on one line, for example
 //
 //	find on localhost:27017: NotWritablePrimary (10107): not primary
 //
-// Line breaks and control codes in what the server sent are escaped here; the fields hold it as it came.
+// Line breaks and control characters that the server sent are escaped; the fields hold them as they
+// came.
 func (e *ServerError) Error() string {
 	var b strings.Builder
 	if e.Command != "" {

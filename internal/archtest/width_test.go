@@ -17,10 +17,12 @@ const maxComment = 100
 // narrow are the folders whose comments have this width, with what is below them. It must only get
 // longer, until it is the whole tree.
 var narrow = []string{
-	"auth", "bench", "bson", "cmd", "encryption", "event", "examples", "gridfs", "internal/archtest",
-	"internal/dns", "internal/hello", "internal/logging", "internal/option", "internal/redact",
-	"internal/sigv4", "internal/spectest", "internal/testdeploy", "internal/unified", "internal/uri", "internal/wire",
-	"interop",
+	"auth", "bench", "bson", "cmd", "consistency", "encryption", "event", "examples", "gridfs",
+	"internal/archtest", "internal/auth", "internal/crypt", "internal/cursor", "internal/dns",
+	"internal/errcode", "internal/failure", "internal/fle", "internal/hello", "internal/keyservice",
+	"internal/logging", "internal/ocsp", "internal/ocsptest", "internal/option", "internal/pool",
+	"internal/redact", "internal/sigv4", "internal/spectest", "internal/testdeploy",
+	"internal/unified", "internal/uri", "internal/wire", "interop", "mongoerr",
 }
 
 // TestCommentWidth looks at the comments that have their lines to themselves. What an example

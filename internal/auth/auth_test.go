@@ -172,7 +172,8 @@ func (c *countingContext) Err() error {
 	return nil
 }
 
-// A server that asks for many iterations keeps the client busy no longer than its context wants, and nothing is cached of it.
+// A server that asks for many iterations keeps the client busy no longer than its context wants,
+// and nothing is cached of it.
 func TestScramDerivationIsInterrupted(t *testing.T) {
 	id := scramKeyID{mechanism: auth.MechanismScramSHA256, password: "p", salt: "salt", iterations: maxIterations}
 	ctx := &countingContext{Context: t.Context(), n: 3}
@@ -314,7 +315,8 @@ func TestNewErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", mech, err, want)
 		}
 	}
-	// A password that only SCRAM-SHA-1 can use is no reason to refuse before the server has said what it has.
+	// A password that only SCRAM-SHA-1 can use is no reason to refuse before the server has said
+	// what it has.
 	a, err := New(&auth.Credential{Username: "sha1", Password: "bad\x07word", Source: "admin"}, Options{})
 	if err != nil {
 		t.Fatal(err)

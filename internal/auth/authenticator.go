@@ -18,8 +18,8 @@ import (
 type Transport interface {
 	// Addr returns the address of the server.
 	Addr() string
-	// RunCommand runs the command whose elements fill appends, and returns the reply, which may be kept. A reply that is
-	// an error is a *mongoerr.ServerError.
+	// RunCommand runs the command whose elements fill appends, and returns the reply, which may be
+	// kept. A reply that is an error is a *mongoerr.ServerError.
 	RunCommand(ctx context.Context, db string, fill func(dst []byte) []byte) (bson.Raw, error)
 }
 
@@ -43,8 +43,8 @@ type Options struct {
 	CallbackTimeout time.Duration
 }
 
-// New returns the authenticator of a credential that uri.Config.Validate has completed. It is an error if the mechanism
-// is not there, or if it cannot work with the credential.
+// New returns the authenticator of a credential that uri.Config.Validate has completed. It is an
+// error if the mechanism is not there, or if it cannot work with the credential.
 func New(credential *auth.Credential, o Options) (*Authenticator, error) {
 	a := &Authenticator{credential: *credential}
 	if err := a.prepare(&o); err != nil {
@@ -76,10 +76,11 @@ func (a *Authenticator) prepare(o *Options) (err error) {
 
 // conversation is what one mechanism does on one connection.
 type conversation interface {
-	// first appends the elements of the conversation's first command, for speculativeAuthenticate. ok is false if the
-	// mechanism has nothing to send ahead.
+	// first appends the elements of the conversation's first command, for speculativeAuthenticate.
+	// ok is false if the mechanism has nothing to send ahead.
 	first(dst []byte) (out []byte, ok bool)
-	// run authenticates. speculative is the reply to what first appended, nil if there is none: then run starts anew.
+	// run authenticates. speculative is the reply to what first appended, nil if there is none:
+	// then run starts anew.
 	run(ctx context.Context, t Transport, speculative bson.Raw) error
 }
 
@@ -93,7 +94,8 @@ var mechanisms = map[string]func(*Attempt) (conversation, error){
 	auth.MechanismAWS:         newAWS,
 }
 
-// Attempt is the authentication of one connection. It stays with the connection, which may have to be authenticated again.
+// Attempt is the authentication of one connection. It stays with the connection, which may have to
+// be authenticated again.
 type Attempt struct {
 	a         *Authenticator
 	addr      string
@@ -136,8 +138,9 @@ func (t *Attempt) AppendHello(dst []byte) []byte {
 	return bson.EndDocument(out, start)
 }
 
-// Finish authenticates, given the server's reply to the hello. Errors other than those of the transport's network, and the end of ctx,
-// which is a *mongoerr.TimeoutError, are *mongoerr.AuthError.
+// Finish authenticates, given the server's reply to the hello. Errors other than those of the
+// transport's network, and the end of ctx, which is a *mongoerr.TimeoutError, are
+// *mongoerr.AuthError.
 func (t *Attempt) Finish(ctx context.Context, tr Transport, hello bson.Raw) error {
 	if t.mechanism == "" {
 		t.mechanism = negotiate(hello)
@@ -162,14 +165,16 @@ func negotiate(hello bson.Raw) string {
 	return auth.MechanismScramSHA1
 }
 
-// Reauthenticate authenticates the connection again, with the mechanism that it was authenticated with, after the server
-// answered a command with the error 391 (ReauthenticationRequired). The errors are those of Finish.
+// Reauthenticate authenticates the connection again, with the mechanism that it was authenticated
+// with, after the server answered a command with the error 391 (ReauthenticationRequired). The
+// errors are those of Finish.
 func (t *Attempt) Reauthenticate(ctx context.Context, tr Transport) error {
 	t.renew()
 	return t.run(ctx, tr, nil, nil)
 }
 
-// run has a conversation: the one that began with the hello if the server answered it, else a new one.
+// run has a conversation: the one that began with the hello if the server answered it, else a new
+// one.
 func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, speculative bson.Raw) error {
 	start, c := time.Now(), ahead
 	if speculative == nil {

@@ -16,8 +16,8 @@ import (
 	"allium/internal/sigv4"
 )
 
-// aws is the mechanism MONGODB-AWS (specification: Authentication): the client signs a request to Amazon's Security Token
-// Service, which the server sends there to learn who signed it.
+// aws is the mechanism MONGODB-AWS (specification: Authentication): the client signs a request to
+// Amazon's Security Token Service, which the server sends there to learn who signed it.
 type aws struct {
 	*saslConversation
 	keys *AWSKeys

@@ -225,7 +225,8 @@ func TestProseAWSCache(t *testing.T) {
 	}
 }
 
-// A server's first message that is not as it must be is refused, and an authentication that failed clears the cache.
+// A server's first message that is not as it must be is refused, and an authentication that failed
+// clears the cache.
 func TestAWSConversation(t *testing.T) {
 	clearAWS(t)
 	for what, change := range map[string]func(nonce []byte) bson.Raw{

@@ -31,8 +31,8 @@ const (
 	awsMargin = 5 * time.Minute
 )
 
-// AWSKeys are a client's keys and where they come from. Safe for concurrent use: two connections may fetch keys at the same time,
-// so that none waits for another one.
+// AWSKeys are a client's keys and where they come from. Safe for concurrent use: two connections
+// may fetch keys at the same time, so that none waits for another one.
 type AWSKeys struct {
 	callback auth.AWSCallback // nil: the environment
 	timeout  time.Duration
@@ -46,7 +46,8 @@ type expiringKeys struct {
 	expires time.Time
 }
 
-// NewAWSKeys returns the keys that callback hands out within timeout, or those of the environment if it is nil.
+// NewAWSKeys returns the keys that callback hands out within timeout, or those of the environment
+// if it is nil.
 func NewAWSKeys(callback auth.AWSCallback, timeout time.Duration) *AWSKeys {
 	return &AWSKeys{callback: callback, timeout: timeout, local: MetadataClient, sts: stsClient}
 }
@@ -57,8 +58,9 @@ var stsClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 // Forget clears the cache, after an authentication that failed.
 func (k *AWSKeys) Forget() { k.cache.Store(nil) }
 
-// Get returns the keys of the first source that has any ("Credential Fetching Order"). Those that came over the network are kept
-// until shortly before they expire, and win over what the environment says later on.
+// Get returns the keys of the first source that has any ("Credential Fetching Order"). Those that
+// came over the network are kept until shortly before they expire, and win over what the
+// environment says later on.
 func (k *AWSKeys) Get(ctx context.Context) (auth.AWSCredentials, error) {
 	if k.callback != nil {
 		ctx, cancel := context.WithTimeout(ctx, k.timeout)
@@ -110,7 +112,8 @@ const (
 	instanceURL  = "http://169.254.169.254/latest/"
 )
 
-// awsReply has the keys as the services write them: the Security Token Service calls the token otherwise.
+// awsReply has the keys as the services write them: the Security Token Service calls the token
+// otherwise.
 type awsReply struct {
 	AccessKeyID     string          `json:"AccessKeyId"`
 	SecretAccessKey string          `json:"SecretAccessKey"`
@@ -185,7 +188,8 @@ func (k *AWSKeys) fromContainer(ctx context.Context) (*expiringKeys, error) {
 	return parseKeys(body)
 }
 
-// fromInstance asks the metadata service of a virtual machine, which first wants a session (version 2 of the service).
+// fromInstance asks the metadata service of a virtual machine, which first wants a session (version
+// 2 of the service).
 func (k *AWSKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
 	token, err := Ask(ctx, k.local, http.MethodPut, instanceURL+"api/token", nil, http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"30"}})
 	if err != nil {
@@ -211,7 +215,8 @@ func (k *AWSKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
 // maxAnswer bounds what a service answers.
 const maxAnswer = 1 << 20
 
-// Ask sends a request to a service that hands out tokens or keys. An answer other than 200 is an error with what it says.
+// Ask sends a request to a service that hands out tokens or keys. An answer other than 200 is an
+// error with what it says.
 func Ask(ctx context.Context, client *http.Client, method, url string, body io.Reader, header http.Header) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {

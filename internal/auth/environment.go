@@ -21,11 +21,13 @@ const (
 
 const kubernetesTokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// MetadataClient keeps no connections, since it is used once in an hour or so, and knows no proxies.
+// MetadataClient keeps no connections, since it is used once in an hour or so, and knows no
+// proxies.
 var MetadataClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// environmentCallback returns the callback of an environment that provides tokens by itself, nil if there is no such environment
-// (specification: Authentication, "Built-in OIDC Environment Integrations"). resource is who the tokens are for.
+// environmentCallback returns the callback of an environment that provides tokens by itself, nil if
+// there is no such environment (specification: Authentication, "Built-in OIDC Environment
+// Integrations"). resource is who the tokens are for.
 func environmentCallback(name, resource string, client *http.Client) auth.OIDCCallback {
 	switch name {
 	case "azure":

@@ -23,8 +23,8 @@ const (
 	callbackPause = 100 * time.Millisecond
 )
 
-// tokens are a client's tokens and where they come from: what the specification calls the client cache. Safe for concurrent
-// use.
+// tokens are a client's tokens and where they come from: what the specification calls the client
+// cache. Safe for concurrent use.
 type tokens struct {
 	username string
 	callback auth.OIDCCallback
@@ -96,15 +96,16 @@ func (o *tokens) cached() string {
 	return o.access
 }
 
-// renewable returns what a new access token can be had with without a new conversation with the server.
+// renewable returns what a new access token can be had with without a new conversation with the
+// server.
 func (o *tokens) renewable() (refresh string, idp *auth.IDPInfo) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.refresh, o.idp
 }
 
-// invalidate forgets an access token that a server refused, and the refresh token that came with it if that is of no use
-// either. If there is another access token by now, it stays.
+// invalidate forgets an access token that a server refused, and the refresh token that came with it
+// if that is of no use either. If there is another access token by now, it stays.
 func (o *tokens) invalidate(access string, refreshToo bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -230,11 +231,12 @@ func (o *oidc) run(ctx context.Context, t Transport, speculative bson.Raw) error
 	return o.oneStep(ctx, t, access, false)
 }
 
-// maxRestarts bounds how often the authentication of a person begins anew because another connection's token was refused.
+// maxRestarts bounds how often the authentication of a person begins anew because another
+// connection's token was refused.
 const maxRestarts = 5
 
-// authenticateHuman goes from the cheapest way to the dearest: the token that is there, one that can be had with a refresh token, a
-// person who logs in.
+// authenticateHuman goes from the cheapest way to the dearest: the token that is there, one that
+// can be had with a refresh token, a person who logs in.
 func (o *oidc) authenticateHuman(ctx context.Context, t Transport) error {
 	for range maxRestarts {
 		if access := o.tokens.cached(); access != "" {
@@ -263,7 +265,8 @@ func (o *oidc) authenticateHuman(ctx context.Context, t Transport) error {
 	return errors.New("one token after the other was refused")
 }
 
-// oneStep authenticates with an access token, and forgets it if it is refused; renewed says that it was had with a refresh token.
+// oneStep authenticates with an access token, and forgets it if it is refused; renewed says that it
+// was had with a refresh token.
 func (o *oidc) oneStep(ctx context.Context, t Transport, access string, renewed bool) error {
 	o.attempt.access = access
 	err := o.conversation(&jwtStep{access: access}).run(ctx, t, nil)

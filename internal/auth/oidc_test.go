@@ -19,7 +19,8 @@ import (
 	"allium/mongoerr"
 )
 
-// oidcServer is a Transport to a server that knows which tokens are valid. Unlike server it may be used by several connections.
+// oidcServer is a Transport to a server that knows which tokens are valid. Unlike server it may be
+// used by several connections.
 type oidcServer struct {
 	addr  string
 	delay time.Duration
@@ -186,7 +187,8 @@ func TestOIDCTimes(t *testing.T) {
 				t.Errorf("%s: %v after %v, want %v; %v", test.what, left, time.Since(start), test.want, err)
 			}
 		}
-		// The deadline of an operation ends the wait for a service, but not for a person; who gives up ends both.
+		// The deadline of an operation ends the wait for a service, but not for a person; who gives
+		// up ends both.
 		for _, o := range []*auth.OIDC{{Callback: wait}, {HumanCallback: wait}} {
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -208,7 +210,8 @@ func TestOIDCTimes(t *testing.T) {
 	})
 }
 
-// A connection that waits for the token of another one's callback gives up when its own time is over.
+// A connection that waits for the token of another one's callback gives up when its own time is
+// over.
 func TestOIDCWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := oidcAuthenticator(t, &auth.OIDC{Callback: func(ctx context.Context, _ auth.OIDCParams) (auth.OIDCCredential, error) {

@@ -14,7 +14,8 @@ type saslClient interface {
 	start(ctx context.Context) ([]byte, error)
 	// next answers a payload of the server.
 	next(ctx context.Context, challenge []byte) ([]byte, error)
-	// complete reports whether the conversation may end here: the server has proved what it must prove.
+	// complete reports whether the conversation may end here: the server has proved what it must
+	// prove.
 	complete() bool
 }
 
@@ -23,7 +24,8 @@ type saslConversation struct {
 	mechanism string
 	source    string
 	client    saslClient
-	// skipEmptyExchange asks the server to end the conversation with its last payload, not a round trip later.
+	// skipEmptyExchange asks the server to end the conversation with its last payload, not a round
+	// trip later.
 	skipEmptyExchange bool
 	// canSpeculate says that the first payload may travel with the hello.
 	canSpeculate bool
@@ -103,7 +105,8 @@ func (s *saslConversation) run(ctx context.Context, t Transport, reply bson.Raw)
 	return fmt.Errorf("server did not end the conversation within %d exchanges", maxExchanges)
 }
 
-// plain is the mechanism PLAIN (RFC 4616): the password in clear, for servers that ask an LDAP directory.
+// plain is the mechanism PLAIN (RFC 4616): the password in clear, for servers that ask an LDAP
+// directory.
 type plain struct{ user, password string }
 
 func newPlain(a *Authenticator) conversation {

@@ -23,9 +23,10 @@ import (
 	"allium/auth"
 )
 
-// Bounds on the iteration count that a server may ask for: the lower one keeps somebody in between from weakening the
-// proof (RFC 7677, section 4), the upper one a server from keeping the client busy before it has proved anything. Servers ask for
-// 10,000 (SHA-1) and 15,000 (SHA-256) unless they are told otherwise; what is recommended for passwords at rest is 600,000.
+// Bounds on the iteration count that a server may ask for: the lower one keeps somebody in between
+// from weakening the proof (RFC 7677, section 4), the upper one a server from keeping the client
+// busy before it has proved anything. Servers ask for 10,000 (SHA-1) and 15,000 (SHA-256) unless
+// they are told otherwise; what is recommended for passwords at rest is 600,000.
 const (
 	minIterations = 4096
 	maxIterations = 1_000_000
@@ -59,8 +60,8 @@ type scramKeyID struct {
 	iterations                int
 }
 
-// scramCache remembers derived keys, which take long to derive on purpose. A user has one salt per mechanism and
-// member of the deployment at most.
+// scramCache remembers derived keys, which take long to derive on purpose. A user has one salt per
+// mechanism and member of the deployment at most.
 type scramCache struct {
 	mu   sync.Mutex
 	keys map[scramKeyID]*scramKeys
@@ -90,10 +91,12 @@ func (c *scramCache) get(ctx context.Context, id scramKeyID) (*scramKeys, error)
 	return keys, nil
 }
 
-// interruptible is how many iterations of a derivation run between two looks at the context: some milliseconds.
+// interruptible is how many iterations of a derivation run between two looks at the context: some
+// milliseconds.
 const interruptible = 4096
 
-// saltedPassword is Hi of RFC 5802: PBKDF2 (RFC 8018) with HMAC and a key of one block. Package crypto/pbkdf2 cannot be interrupted.
+// saltedPassword is Hi of RFC 5802: PBKDF2 (RFC 8018) with HMAC and a key of one block. Package
+// crypto/pbkdf2 cannot be interrupted.
 func saltedPassword(ctx context.Context, newHash func() hash.Hash, id scramKeyID) ([]byte, error) {
 	m := hmac.New(newHash, []byte(id.password))
 	m.Write([]byte(id.salt))
@@ -120,7 +123,8 @@ func mac(newHash func() hash.Hash, key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// scram is the client of SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel binding.
+// scram is the client of SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel
+// binding.
 type scram struct {
 	mechanism string
 	user      string // escaped

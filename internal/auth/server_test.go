@@ -26,8 +26,8 @@ type user struct {
 	secrets    map[string]string
 }
 
-// server is a Transport to a small server that knows SCRAM, PLAIN and X.509. Its conversation is strict: it checks the
-// client's proof as RFC 5802 says.
+// server is a Transport to a small server that knows SCRAM, PLAIN and X.509. Its conversation is
+// strict: it checks the client's proof as RFC 5802 says.
 type server struct {
 	t          *testing.T
 	users      map[string]user // by source.name

@@ -19,7 +19,8 @@ type Aggregate struct {
 	RawData                  bool
 	// Writes is true if the last stage is $out or $merge: see HasWriteStage.
 	Writes bool
-	// SingleResult says that the pipeline yields one document at the most: the reply holds it, and no cursor is left.
+	// SingleResult says that the pipeline yields one document at the most: the reply holds it, and
+	// no cursor is left.
 	SingleResult bool
 }
 

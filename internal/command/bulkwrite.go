@@ -8,8 +8,8 @@ import (
 	"allium/internal/wire"
 )
 
-// BulkWrites is the list of writes that BulkWrite sends. It is asked again when an attempt is repeated, and must then answer
-// the same.
+// BulkWrites is the list of writes that BulkWrite sends. It is asked again when an attempt is
+// repeated, and must then answer the same.
 type BulkWrites interface {
 	Len() int
 	// Write describes write i. Of an insert, only its namespace is set.
@@ -18,7 +18,8 @@ type BulkWrites interface {
 	AppendDocument(dst []byte, i int) ([]byte, error)
 }
 
-// BulkStatement is one write of a bulkWrite command: an update, a delete, or an insert if neither is set.
+// BulkStatement is one write of a bulkWrite command: an update, a delete, or an insert if neither
+// is set.
 type BulkStatement struct {
 	Namespace string
 	Update    *UpdateStatement
@@ -29,8 +30,8 @@ func (s *BulkStatement) multi() bool {
 	return s.Update != nil && s.Update.Multi || s.Delete != nil && s.Delete.Multi
 }
 
-// BulkWrite is the bulkWrite command of server 8.0 (specification: Bulk Write). It sends as many of its writes as one message
-// takes; Advance moves on to the rest.
+// BulkWrite is the bulkWrite command of server 8.0 (specification: Bulk Write). It sends as many of
+// its writes as one message takes; Advance moves on to the rest.
 type BulkWrite struct {
 	Writes                   BulkWrites
 	ErrorsOnly               bool
@@ -39,8 +40,8 @@ type BulkWrite struct {
 	Let                      any
 	Comment                  any
 	RawData                  bool
-	// CheckSize makes a document that is too large for the server an error of the driver's. The server says so itself, but not if it is
-	// asked for no answer.
+	// CheckSize makes a document that is too large for the server an error of the driver's. The
+	// server says so itself, but not if it is asked for no answer.
 	CheckSize bool
 
 	batch
@@ -49,7 +50,8 @@ type BulkWrite struct {
 	nsInfo     []byte
 }
 
-// bulkMessageOverhead is what the specification sets aside for everything in the message that is not part of bulkWrite.
+// bulkMessageOverhead is what the specification sets aside for everything in the message that is
+// not part of bulkWrite.
 const bulkMessageOverhead = 1000
 
 // Name implements Command.
@@ -88,7 +90,8 @@ func (c *BulkWrite) AppendBody(dst []byte, t *Target) ([]byte, error) {
 const (
 	// emptyDocumentSize is what a document has beside its elements.
 	emptyDocumentSize = 5
-	// nsInfoSize is what an element of nsInfo has beside the namespace: type, key, length and NUL of the string.
+	// nsInfoSize is what an element of nsInfo has beside the namespace: type, key, length and NUL
+	// of the string.
 	nsInfoSize = emptyDocumentSize + 1 + len("ns.") + 4 + 1
 )
 
@@ -212,7 +215,8 @@ func ParseBulkWrite(reply bson.Raw) BulkWriteReply {
 	return r
 }
 
-// BulkOutcome is what the results cursor of a bulkWrite says about one write. Raw shares the cursor's memory.
+// BulkOutcome is what the results cursor of a bulkWrite says about one write. Raw shares the
+// cursor's memory.
 type BulkOutcome struct {
 	OK           bool
 	Index        int // in its message

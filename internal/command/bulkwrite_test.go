@@ -89,8 +89,9 @@ func sizeOfNS(ns string) int {
 	return len(doc)
 }
 
-// TestBulkWriteSplitting checks with random writes that every message keeps to the limits, that the next write would not have fitted,
-// that namespaces are listed once and only where they are used, and that all writes come in their order.
+// TestBulkWriteSplitting checks with random writes that every message keeps to the limits, that the
+// next write would not have fitted, that namespaces are listed once and only where they are used,
+// and that all writes come in their order.
 func TestBulkWriteSplitting(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -19,25 +19,27 @@ type Command interface {
 	Traits() Traits
 }
 
-// Sequencer is a Command that sends documents beside its body, as document sequences (OP_MSG sections of kind 1).
+// Sequencer is a Command that sends documents beside its body, as document sequences (OP_MSG
+// sections of kind 1).
 type Sequencer interface {
 	Command
 	AppendSequences(dst []byte, t *Target) ([]byte, error)
 }
 
-// Batch is a Command that sends as many of its statements as one message takes. Which those are is known once the message is
-// built.
+// Batch is a Command that sends as many of its statements as one message takes. Which those are is
+// known once the message is built.
 type Batch interface {
 	Sequencer
-	// First returns the index of the first statement of the message that was built last, and Count how many it holds.
+	// First returns the index of the first statement of the message that was built last, and Count
+	// how many it holds.
 	First() int
 	Count() int
 	// Advance moves on behind that message.
 	Advance()
 	// Left returns how many statements there are from First on.
 	Left() int
-	// Retryable reports whether the next n statements may be retried if a message holds no others: none of them may change more
-	// than one document (specification: Retryable Writes).
+	// Retryable reports whether the next n statements may be retried if a message holds no others:
+	// none of them may change more than one document (specification: Retryable Writes).
 	Retryable(n int) bool
 }
 
@@ -68,8 +70,8 @@ func appendValue(o *bson.Options, dst []byte, key string, v any) ([]byte, error)
 	return o.AppendValue(dst, key, v)
 }
 
-// IsNil reports whether v is nil, a nil map, slice or pointer, or a pointer to one: a document that nobody wrote, and not an empty
-// one, which as a filter matches everything.
+// IsNil reports whether v is nil, a nil map, slice or pointer, or a pointer to one: a document that
+// nobody wrote, and not an empty one, which as a filter matches everything.
 func IsNil(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -114,7 +116,8 @@ func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, err
 	return dst, nil
 }
 
-// fields appends a command's optional fields and remembers the first error, so that a command reads as a list.
+// fields appends a command's optional fields and remembers the first error, so that a command reads
+// as a list.
 type fields struct {
 	bson *bson.Options
 	dst  []byte
@@ -149,7 +152,8 @@ func (f *fields) filter(key string, v any) {
 	}
 }
 
-// ordered appends v, in which the order of the keys matters: a map with more than one key is an error.
+// ordered appends v, in which the order of the keys matters: a map with more than one key is an
+// error.
 func (f *fields) ordered(key string, v any) {
 	if f.err != nil {
 		return
@@ -179,8 +183,8 @@ func (f *fields) hint(v any) {
 	}
 }
 
-// writeHint appends the hint of a write. Servers of a lower wire version than since do not know it, and could not say so if they
-// send no answer (specification: CRUD).
+// writeHint appends the hint of a write. Servers of a lower wire version than since do not know it,
+// and could not say so if they send no answer (specification: CRUD).
 func (f *fields) writeHint(v any, t *Target, since int32) {
 	if v != nil && t.Unacknowledged && t.WireVersion < since && f.err == nil {
 		f.err = errors.New("hint: the server does not know the hint of this write, and an unacknowledged write would not learn of it")

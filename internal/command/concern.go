@@ -22,8 +22,8 @@ func AppendWriteConcern(dst []byte, w *consistency.WriteConcern) []byte {
 	return bson.EndDocument(f.dst, start)
 }
 
-// TakesAfterClusterTime reports whether a write command takes a read concern, which can only be an afterClusterTime (specification:
-// Read and Write Concern, "afterClusterTime").
+// TakesAfterClusterTime reports whether a write command takes a read concern, which can only be an
+// afterClusterTime (specification: Read and Write Concern, "afterClusterTime").
 func TakesAfterClusterTime(name string) bool {
 	switch name {
 	case "insert", "update", "findAndModify", "delete", "bulkWrite", "create", "createIndexes", "drop", "dropDatabase", "dropIndexes":

@@ -69,9 +69,9 @@ func (c *Find) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	return f.dst, f.err
 }
 
-// normalized applies the rules of the specification "find, getMore and killCursors commands" for negative values, and
-// the CRUD specification's for a batch size that equals the limit: one more document makes the server close the
-// cursor with the first batch.
+// normalized applies the rules of the specification "find, getMore and killCursors commands" for
+// negative values, and the CRUD specification's for a batch size that equals the limit: one more
+// document makes the server close the cursor with the first batch.
 func (c *Find) normalized() (limit int64, batch int32, single bool) {
 	limit = c.Limit
 	if c.BatchSize != nil {

@@ -2,7 +2,8 @@ package command
 
 import "allium/bson"
 
-// FindAndModify is the findAndModify command, which backs FindOneAndUpdate, FindOneAndReplace and FindOneAndDelete.
+// FindAndModify is the findAndModify command, which backs FindOneAndUpdate, FindOneAndReplace and
+// FindOneAndDelete.
 type FindAndModify struct {
 	Collection               string
 	Filter                   any

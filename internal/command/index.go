@@ -80,8 +80,8 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	return f.dst, f.err
 }
 
-// IndexName makes an index's name from its keys, as key1_value1_key2_value2. That on _id is called _id_, whatever a client says
-// (specification: Index Management, "Index Name Generation").
+// IndexName makes an index's name from its keys, as key1_value1_key2_value2. That on _id is called
+// _id_, whatever a client says (specification: Index Management, "Index Name Generation").
 func IndexName(keys bson.Raw) (string, error) {
 	var b strings.Builder
 	for key, v := range keys.All() {

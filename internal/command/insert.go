@@ -7,16 +7,16 @@ import (
 	"allium/bson"
 )
 
-// Documents is a list of documents that Insert sends. Append is called again when an attempt is repeated and must then
-// append the same bytes.
+// Documents is a list of documents that Insert sends. Append is called again when an attempt is
+// repeated and must then append the same bytes.
 type Documents interface {
 	Len() int
 	// Append appends document i, with its _id.
 	Append(dst []byte, i int) ([]byte, error)
 }
 
-// Insert is the insert command. It sends as many of its documents as one message takes; Advance moves on to the
-// rest.
+// Insert is the insert command. It sends as many of its documents as one message takes; Advance
+// moves on to the rest.
 type Insert struct {
 	Collection               string
 	Docs                     Documents
@@ -69,8 +69,9 @@ func (c *Insert) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 	return dst, err
 }
 
-// appendBatch appends a document sequence with as many of the statements from first on as the target takes: at most
-// MaxBatchCount of them, in a message of at most MaxMessageSize bytes. One of them, which errors call what, may have maxSize bytes.
+// appendBatch appends a document sequence with as many of the statements from first on as the
+// target takes: at most MaxBatchCount of them, in a message of at most MaxMessageSize bytes. One of
+// them, which errors call what, may have maxSize bytes.
 func appendBatch(dst []byte, t *Target, id string, first, n int, what string, maxSize int, appendOne func([]byte, int) ([]byte, error)) (out []byte, count int, err error) {
 	at, dst := beginSequence(dst, id)
 	for i := first; i < n && i-first < t.MaxBatchCount; i++ {
@@ -88,7 +89,8 @@ func appendBatch(dst []byte, t *Target, id string, first, n int, what string, ma
 		}
 		count++
 		if i == first && n-first > 1 {
-			// The others are probably alike: room for them at once saves copying what is there again and again.
+			// The others are probably alike: room for them at once saves copying what is there
+			// again and again.
 			size := len(dst) - docAt
 			dst = slices.Grow(dst, min(size*(min(n-first, t.MaxBatchCount)-1)+size/8, max(t.MaxMessageSize-len(dst), 0), mostAhead))
 		}
@@ -99,12 +101,13 @@ func appendBatch(dst []byte, t *Target, id string, first, n int, what string, ma
 // mostAhead bounds the room that is made for statements of which only the first is known.
 const mostAhead = 8 << 20
 
-// commandOverhead is how far the server lets a command's document exceed maxBsonObjectSize (16 KiB), so that a statement
-// may carry a document of the greatest size.
+// commandOverhead is how far the server lets a command's document exceed maxBsonObjectSize (16
+// KiB), so that a statement may carry a document of the greatest size.
 const commandOverhead = 16 << 10
 
-// EnsureID makes sure that the document that starts at start in dst has an _id: if it has none, id is put first, and
-// added is true. It returns the _id that the document has; it shares the memory of dst.
+// EnsureID makes sure that the document that starts at start in dst has an _id: if it has none, id
+// is put first, and added is true. It returns the _id that the document has; it shares the memory
+// of dst.
 func EnsureID(dst []byte, start int, id func() bson.ObjectID) (out []byte, v bson.RawValue, added bool) {
 	doc := bson.Raw(dst[start:])
 	if v := doc.Lookup("_id"); !v.IsZero() {

@@ -14,7 +14,8 @@ type Run struct {
 	OpensCursor bool
 }
 
-// NewRun checks that doc is a command: a document with at least one element, whose key is the command's name.
+// NewRun checks that doc is a command: a document with at least one element, whose key is the
+// command's name.
 func NewRun(doc bson.Raw) (*Run, error) {
 	if err := doc.Validate(); err != nil {
 		return nil, err

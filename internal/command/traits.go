@@ -10,24 +10,29 @@ const (
 	KindRun        // a command of the user's own: read by its server selection, retried only when both policies are on
 )
 
-// Traits are what the layers above must know of a command to send it as the specifications ask. The zero value of a field is
-// the common case.
+// Traits are what the layers above must know of a command to send it as the specifications ask. The
+// zero value of a field is the common case.
 type Traits struct {
 	Kind Kind
-	// Retryable says that the specifications let the driver try the command again after a network error: reads, and writes
-	// that change at most one document per statement. A Batch decides it for each message.
+	// Retryable says that the specifications let the driver try the command again after a network
+	// error: reads, and writes that change at most one document per statement. A Batch decides it
+	// for each message.
 	Retryable bool
-	// Inherits says what the command takes from the collection, the database or the client that it runs on.
+	// Inherits says what the command takes from the collection, the database or the client that it
+	// runs on.
 	Inherits Inherited
-	// OpensCursor says that the reply may hold a cursor, which keeps the session and behind a load balancer the connection.
+	// OpensCursor says that the reply may hold a cursor, which keeps the session and behind a load
+	// balancer the connection.
 	OpensCursor bool
-	// WriteErrors says that a reply with ok: 1 may report errors of a write (writeErrors, writeConcernError), which who runs the
-	// command reads. Without it, a writeConcernError is the operation's error.
+	// WriteErrors says that a reply with ok: 1 may report errors of a write (writeErrors,
+	// writeConcernError), which who runs the command reads. Without it, a writeConcernError is the
+	// operation's error.
 	WriteErrors bool
-	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read preference allows it on a
-	// secondary.
+	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read
+	// preference allows it on a secondary.
 	OutputStage bool
-	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever retryWrites says.
+	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever
+	// retryWrites says.
 	EndsTransaction bool
 }
 
@@ -69,12 +74,14 @@ func (*Distinct) Traits() Traits { return Traits{Kind: KindRead, Retryable: true
 // Traits implements Command. It runs on the primary, whatever the read preference of the client is.
 func (*ListDatabases) Traits() Traits { return Traits{Kind: KindRead, Retryable: true} }
 
-// Traits implements Command. It runs on the primary, whatever the read preference of the database is.
+// Traits implements Command. It runs on the primary, whatever the read preference of the database
+// is.
 func (*ListCollections) Traits() Traits {
 	return Traits{Kind: KindRead, Retryable: true, OpensCursor: true}
 }
 
-// Traits implements Command. It runs on the primary, whatever the read preference of the collection is.
+// Traits implements Command. It runs on the primary, whatever the read preference of the collection
+// is.
 func (*ListIndexes) Traits() Traits {
 	return Traits{Kind: KindRead, Retryable: true, OpensCursor: true}
 }
@@ -120,7 +127,8 @@ func (*DropIndexes) Traits() Traits { return Traits{Kind: KindWrite, Inherits: W
 // Traits implements Command.
 func (*Named) Traits() Traits { return Traits{Kind: KindWrite, Inherits: WriteConcerns} }
 
-// Traits implements Command. Commands about search indexes go to another process, which refuses write concerns.
+// Traits implements Command. Commands about search indexes go to another process, which refuses
+// write concerns.
 func (*CreateSearchIndexes) Traits() Traits { return Traits{Kind: KindWrite} }
 
 // Traits implements Command.
@@ -129,7 +137,8 @@ func (*UpdateSearchIndex) Traits() Traits { return Traits{Kind: KindWrite} }
 // Traits implements Command.
 func (*DropSearchIndex) Traits() Traits { return Traits{Kind: KindWrite} }
 
-// Traits implements Command. Nothing is inherited (specification: Run Command), and any command may be one that writes.
+// Traits implements Command. Nothing is inherited (specification: Run Command), and any command may
+// be one that writes.
 func (c *Run) Traits() Traits {
 	return Traits{Kind: KindRun, WriteErrors: true, OpensCursor: c.OpensCursor}
 }

@@ -27,13 +27,15 @@ type WriteReply struct {
 	WriteErrors bson.Raw
 }
 
-// Upserted is one inserted document of an update with upsert; Index is the statement's within its message.
+// Upserted is one inserted document of an update with upsert; Index is the statement's within its
+// message.
 type Upserted struct {
 	Index int
 	ID    bson.RawValue
 }
 
-// ParseWrite reads the reply of insert, update and delete. What it returns shares the reply's memory.
+// ParseWrite reads the reply of insert, update and delete. What it returns shares the reply's
+// memory.
 func ParseWrite(reply bson.Raw) (WriteReply, error) {
 	var w WriteReply
 	for key, v := range reply.All() {
@@ -136,8 +138,9 @@ func (f *fields) update(key string, v any, replacement bool) {
 	}
 }
 
-// Check reports what is wrong with the statement's filter and update, so that a write of many messages finds it before the
-// first one is sent. The usual types are looked at as they are, others are encoded into scratch, which is returned.
+// Check reports what is wrong with the statement's filter and update, so that a write of many
+// messages finds it before the first one is sent. The usual types are looked at as they are, others
+// are encoded into scratch, which is returned.
 func (s *UpdateStatement) Check(o *bson.Options, scratch []byte) ([]byte, error) {
 	f := fields{bson: o, dst: scratch[:0]}
 	f.checkFilter(s.Filter)

@@ -163,7 +163,8 @@ func TestArbitersAreNotAuthenticated(t *testing.T) {
 	}
 }
 
-// A hello that is refused is an error of authentication if there is a credential, else the server's own.
+// A hello that is refused is an error of authentication if there is a credential, else the server's
+// own.
 func TestRefusedHello(t *testing.T) {
 	addr := fakeServer(t, func(p *peer) {
 		id, _, _ := p.read()
@@ -196,7 +197,8 @@ func (d dialTo) DialContext(ctx context.Context, _, _ string) (net.Conn, error) 
 	return new(net.Dialer).DialContext(ctx, "tcp", string(d))
 }
 
-// A member that is discovered on another machine does not get the password in clear, nor even a hello.
+// A member that is discovered on another machine does not get the password in clear, nor even a
+// hello.
 func TestPlainWithoutTLS(t *testing.T) {
 	hellos, commands := make(chan bson.Raw, 10), make(chan bson.Raw, 10)
 	cfg := Config{Authenticator: authenticator(t, "mongodb://u:open@h/?authMechanism=PLAIN"), RefuseCleartext: true, Dialer: dialTo(fakeServer(t, plainServer(hellos, commands)))}

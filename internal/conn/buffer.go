@@ -6,9 +6,9 @@ import (
 	"allium/internal/wire"
 )
 
-// bufferSizes are the size classes of message buffers, each with a pool of its own. A pool gives its memory up to the garbage
-// collector when it is not used, so that what it holds is bounded by recent use; messages over the largest class are not
-// pooled at all.
+// bufferSizes are the size classes of message buffers, each with a pool of its own. A pool gives
+// its memory up to the garbage collector when it is not used, so that what it holds is bounded by
+// recent use; messages over the largest class are not pooled at all.
 //
 // One class has room for a full batch of a cursor: documents of 16 MiB and what is around them.
 var bufferSizes = [...]int{

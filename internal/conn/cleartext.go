@@ -8,9 +8,10 @@ import (
 
 var errCleartext = errors.New("the password would be sent in clear: switch TLS on, or set ClientOptions.AllowPlainWithoutTLS")
 
-// CheckCleartext refuses to authenticate to the server at addr if that sends the password as it is over a network that others
-// may read along: mechanism PLAIN without TLS. The specification Authentication leaves that to the driver; RFC 4616, section 4, wants
-// PLAIN not to be used without data security. What stays on this machine may go in clear.
+// CheckCleartext refuses to authenticate to the server at addr if that sends the password as it is
+// over a network that others may read along: mechanism PLAIN without TLS. The specification
+// Authentication leaves that to the driver; RFC 4616, section 4, wants PLAIN not to be used without
+// data security. What stays on this machine may go in clear.
 func (c *Config) CheckCleartext(addr string) error {
 	if c.Authenticator == nil || c.Authenticator.Mechanism() != auth.MechanismPlain || c.TLSConfig != nil || !c.RefuseCleartext || c.isLocal(addr) {
 		return nil
@@ -18,7 +19,8 @@ func (c *Config) CheckCleartext(addr string) error {
 	return errCleartext
 }
 
-// isLocal reports whether an address is on this machine. What a proxy takes for its own machine is not.
+// isLocal reports whether an address is on this machine. What a proxy takes for its own machine is
+// not.
 func (c *Config) isLocal(addr string) bool {
 	if network(addr) == "unix" {
 		return true

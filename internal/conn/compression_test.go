@@ -10,8 +10,9 @@ import (
 	"allium/internal/wire"
 )
 
-// compressing serves like a server with these compressors: it answers with the compressor of the request, or with the first
-// of its own when the client has that too, and reports how each request came.
+// compressing serves like a server with these compressors: it answers with the compressor of the
+// request, or with the first of its own when the client has that too, and reports how each request
+// came.
 func compressing(supported []string, seen chan<- string) func(*peer) {
 	return func(p *peer) {
 		var common []string
@@ -70,7 +71,8 @@ func compressing(supported []string, seen chan<- string) func(*peer) {
 	}
 }
 
-// The prose tests of the compression specification: what is negotiated, and which messages are compressed.
+// The prose tests of the compression specification: what is negotiated, and which messages are
+// compressed.
 func TestCompressionNegotiation(t *testing.T) {
 	tests := []struct {
 		name           string

@@ -13,27 +13,32 @@ import (
 	"allium/internal/wire"
 )
 
-// Dialer makes network connections. network is "tcp" or "unix"; address is host:port or the path of the socket.
+// Dialer makes network connections. network is "tcp" or "unix"; address is host:port or the path of
+// the socket.
 type Dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Config is what all connections of a client have in common. It is read only once the first connection is made.
+// Config is what all connections of a client have in common. It is read only once the first
+// connection is made.
 type Config struct {
-	// Dialer makes the network connection. Nil: a net.Dialer with TCP keep-alive, which tries IPv6 and IPv4 addresses
-	// as RFC 6555 ("happy eyeballs") says.
+	// Dialer makes the network connection. Nil: a net.Dialer with TCP keep-alive, which tries IPv6
+	// and IPv4 addresses as RFC 6555 ("happy eyeballs") says.
 	Dialer Dialer
-	// TLSConfig is set if connections use TLS. ServerName is filled in per connection when it is empty.
+	// TLSConfig is set if connections use TLS. ServerName is filled in per connection when it is
+	// empty.
 	TLSConfig *tls.Config
 	// Revocation finds out whether a server's certificate was revoked. Nil: that is not asked.
 	Revocation *ocsp.Checker
-	// Metadata is the client document of the handshake. Nil: that of a client without an application name.
+	// Metadata is the client document of the handshake. Nil: that of a client without an
+	// application name.
 	Metadata *Metadata
 	// Compressors are the names of the compressors to offer, the preferred one first.
 	Compressors []string
 	// Authenticator proves who the client is. Nil: no authentication. Monitors do not authenticate.
 	Authenticator *auth.Authenticator
-	// RefuseCleartext refuses to send the password of the mechanism PLAIN to other machines without TLS.
+	// RefuseCleartext refuses to send the password of the mechanism PLAIN to other machines without
+	// TLS.
 	RefuseCleartext bool
 	// ZlibLevel is the level of zlib, -1 (default) to 9. Nil: -1.
 	ZlibLevel *int
@@ -41,18 +46,20 @@ type Config struct {
 	ServerAPI *ServerAPI
 	// LoadBalanced says that the client connects through a load balancer.
 	LoadBalanced bool
-	// Greeted is called with what the server said in the handshake's hello, before the authentication, on the goroutine of Dial. It
-	// may be nil.
+	// Greeted is called with what the server said in the handshake's hello, before the
+	// authentication, on the goroutine of Dial. It may be nil.
 	Greeted func(*event.ServerDescription)
-	// ConnectTimeout bounds the time of each step of making a connection: the dial, the TLS handshake and each round trip
-	// of the handshake and the authentication. Zero: no bound but the context's.
+	// ConnectTimeout bounds the time of each step of making a connection: the dial, the TLS
+	// handshake and each round trip of the handshake and the authentication. Zero: no bound but the
+	// context's.
 	ConnectTimeout time.Duration
-	// Timeout is the client's timeoutMS, which bounds each round trip of the authentication in place of ConnectTimeout (specification: Client
-	// Side Operations Timeout, "Background Connection Pooling"; its tests want connections to be made whose hello takes longer). Zero:
+	// Timeout is the client's timeoutMS, which bounds each round trip of the authentication in
+	// place of ConnectTimeout (specification: Client Side Operations Timeout, "Background
+	// Connection Pooling"; its tests want connections to be made whose hello takes longer). Zero:
 	// none.
 	Timeout time.Duration
-	// DrainTimeout bounds how long Drain waits in all for a reply that an operation left behind. Zero:
-	// DefaultDrainTimeout.
+	// DrainTimeout bounds how long Drain waits in all for a reply that an operation left behind.
+	// Zero: DefaultDrainTimeout.
 	DrainTimeout time.Duration
 }
 
@@ -63,8 +70,8 @@ func (c *Config) zlibLevel() int {
 	return *c.ZlibLevel
 }
 
-// DefaultDrainTimeout is how long a connection may take to read off a reply that a timed-out or cancelled operation
-// left behind.
+// DefaultDrainTimeout is how long a connection may take to read off a reply that a timed-out or
+// cancelled operation left behind.
 const DefaultDrainTimeout = time.Second
 
 // ServerAPI is a declaration of the Stable API (specification: Stable API).

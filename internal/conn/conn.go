@@ -11,7 +11,8 @@ import (
 	"allium/internal/wire"
 )
 
-// Conn is a connection to a server. It is used by one goroutine at a time; Close may be called at any time from any.
+// Conn is a connection to a server. It is used by one goroutine at a time; Close may be called at
+// any time from any.
 type Conn struct {
 	nc   net.Conn // what is read and written: a *tls.Conn on raw, or raw itself
 	raw  net.Conn
@@ -25,20 +26,22 @@ type Conn struct {
 	compressor wire.CompressorID
 	auth       *auth.Attempt // nil if it was not authenticated
 
-	// The reading side. partial holds what was read of a message that is not complete yet, or of messages that follow
-	// the last one. readHint is how much the last reply would have needed.
+	// The reading side. partial holds what was read of a message that is not complete yet, or of
+	// messages that follow the last one. readHint is how much the last reply would have needed.
 	partial  *buffer
 	readHint int
 
-	// responseTo is the request id that the next message must answer. owed says that this is a reply that nobody waits
-	// for any more, exhaust that the request lets the server send further replies by itself, streaming that it does.
+	// responseTo is the request id that the next message must answer. owed says that this is a
+	// reply that nobody waits for any more, exhaust that the request lets the server send further
+	// replies by itself, streaming that it does.
 	responseTo int32
 	owed       bool
 	exhaust    bool
 	streaming  bool
 	drainLeft  time.Duration
 
-	// The socket's deadline. interrupt is called by context.AfterFunc when a context ends, and reports on interrupted.
+	// The socket's deadline. interrupt is called by context.AfterFunc when a context ends, and
+	// reports on interrupted.
 	hasDeadline bool
 	interrupt   func()
 	interrupted chan struct{}
@@ -48,8 +51,8 @@ type Conn struct {
 }
 
 const (
-	// maxHandshakeMessage bounds what a server may send before it has authenticated, and to monitors: it is far more than the hello of
-	// a replica set of fifty members with their tags.
+	// maxHandshakeMessage bounds what a server may send before it has authenticated, and to
+	// monitors: it is far more than the hello of a replica set of fifty members with their tags.
 	maxHandshakeMessage = 256 << 10
 	// maxServerMessage bounds what it may send afterwards, whatever it says that its limit is.
 	maxServerMessage = 4 * wire.DefaultMaxMessageSize
@@ -78,7 +81,8 @@ func (c *Conn) Addr() string { return c.addr }
 // Hello returns what the server said about itself in the handshake, nil before there was one.
 func (c *Conn) Hello() *event.ServerDescription { return c.hello }
 
-// Mechanism returns the name of the mechanism that the connection was authenticated with, "" if it was not.
+// Mechanism returns the name of the mechanism that the connection was authenticated with, "" if it
+// was not.
 func (c *Conn) Mechanism() string {
 	if c.auth == nil {
 		return ""
@@ -86,8 +90,9 @@ func (c *Conn) Mechanism() string {
 	return c.auth.Mechanism()
 }
 
-// SetTimeout bounds the time of each round trip from now on, in addition to its context; when it passes, the connection is
-// broken. Zero: no bound. A monitor that waits for a change of the server needs another bound than its handshake.
+// SetTimeout bounds the time of each round trip from now on, in addition to its context; when it
+// passes, the connection is broken. Zero: no bound. A monitor that waits for a change of the server
+// needs another bound than its handshake.
 func (c *Conn) SetTimeout(d time.Duration) { c.limit = d }
 
 // TLS returns the state of TLS, nil if the connection does not use it.
@@ -100,13 +105,16 @@ func (c *Conn) TLS() *tls.ConnectionState {
 	return &state
 }
 
-// Alive reports whether the connection can still be used: it was not closed and nothing on it failed.
+// Alive reports whether the connection can still be used: it was not closed and nothing on it
+// failed.
 func (c *Conn) Alive() bool { return !c.dead.Load() }
 
-// Owed reports whether a reply is outstanding that no operation waits for any more; Drain reads it off.
+// Owed reports whether a reply is outstanding that no operation waits for any more; Drain reads it
+// off.
 func (c *Conn) Owed() bool { return c.owed && c.Alive() }
 
-// abandon closes a connection that is broken. It does not say goodbye, which TLS would wait for if nobody reads any more.
+// abandon closes a connection that is broken. It does not say goodbye, which TLS would wait for if
+// nobody reads any more.
 func (c *Conn) abandon() {
 	c.dead.Store(true)
 	if !c.closed.Swap(true) {
@@ -114,8 +122,8 @@ func (c *Conn) abandon() {
 	}
 }
 
-// Close closes the connection. An operation that is underway on another goroutine fails. It is safe to call it more
-// than once.
+// Close closes the connection. An operation that is underway on another goroutine fails. It is safe
+// to call it more than once.
 func (c *Conn) Close() error {
 	c.dead.Store(true)
 	if c.closed.Swap(true) {

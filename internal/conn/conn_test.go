@@ -331,7 +331,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// A timed-out or cancelled round trip leaves its reply behind; the connection stays usable once it is drained.
+// A timed-out or cancelled round trip leaves its reply behind; the connection stays usable once it
+// is drained.
 func TestOwedReply(t *testing.T) {
 	for _, cut := range []int{0, 3, wire.HeaderLen, 30} { // how much of the reply arrives in time
 		asked, proceed := make(chan struct{}), make(chan struct{})
@@ -378,7 +379,8 @@ func TestOwedReply(t *testing.T) {
 	}
 }
 
-// Late hands out the reply that a timed-out round trip left behind, whichever part of it came in time.
+// Late hands out the reply that a timed-out round trip left behind, whichever part of it came in
+// time.
 func TestLateReply(t *testing.T) {
 	for _, cut := range []int{0, 3, wire.HeaderLen, 30} {
 		asked, proceed := make(chan struct{}), make(chan struct{})

@@ -52,7 +52,8 @@ func (c *Conn) end(g *guard) {
 	}
 }
 
-// cause says whether err comes from the end of the operation's context, and if so returns the context's error.
+// cause says whether err comes from the end of the operation's context, and if so returns the
+// context's error.
 func (g *guard) cause(err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil

@@ -18,8 +18,9 @@ import (
 	"allium/mongoerr"
 )
 
-// keepAlive is how long the operating system leaves an idle connection alone, and how often it then probes it before it
-// gives it up: early enough that firewalls that drop idle connections without a word do not go unnoticed.
+// keepAlive is how long the operating system leaves an idle connection alone, and how often it then
+// probes it before it gives it up: early enough that firewalls that drop idle connections without a
+// word do not go unnoticed.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 120 * time.Second, Interval: 10 * time.Second, Count: 9}
 
 // The steps of making a connection, as errors name them.
@@ -30,13 +31,14 @@ const (
 	stepAuth  = "authenticate"
 )
 
-// Dial makes a connection to the server at addr, host:port or the path of a Unix domain socket: network connection, TLS,
-// handshake, authentication.
+// Dial makes a connection to the server at addr, host:port or the path of a Unix domain socket:
+// network connection, TLS, handshake, authentication.
 //
 // Errors name the step that failed. Network errors up to and including the handshake's hello are
-// *mongoerr.ConnectionError with the labels SystemOverloadedError and RetryableError, unless an overloaded server cannot
-// be their cause (specification: Connection Monitoring and Pooling, "backpressure-enabled"). A credential that is refused
-// is a *mongoerr.AuthError. When ctx ends, the error is a *mongoerr.TimeoutError.
+// *mongoerr.ConnectionError with the labels SystemOverloadedError and RetryableError, unless an
+// overloaded server cannot be their cause (specification: Connection Monitoring and Pooling,
+// "backpressure-enabled"). A credential that is refused is a *mongoerr.AuthError. When ctx ends,
+// the error is a *mongoerr.TimeoutError.
 func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	c, err := DialMonitor(ctx, addr, cfg)
 	if err != nil {
@@ -51,8 +53,8 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	return c, nil
 }
 
-// DialMonitor makes a network connection with TLS, and stops there: a monitor's first Handshake is its first check. The
-// errors are those of Dial, without labels.
+// DialMonitor makes a network connection with TLS, and stops there: a monitor's first Handshake is
+// its first check. The errors are those of Dial, without labels.
 func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	start := time.Now()
 	dialCtx, cancel := ctx, context.CancelFunc(func() {})
@@ -113,7 +115,8 @@ func network(addr string) string {
 	return "tcp"
 }
 
-// tlsConfigFor returns the client's TLS configuration with the name that the server's certificate must have.
+// tlsConfigFor returns the client's TLS configuration with the name that the server's certificate
+// must have.
 func tlsConfigFor(shared *tls.Config, addr string) *tls.Config {
 	if shared.ServerName != "" {
 		return shared
@@ -129,7 +132,8 @@ func tlsConfigFor(shared *tls.Config, addr string) *tls.Config {
 	return own
 }
 
-// connectError returns the error of a step of making a connection: a *mongoerr.TimeoutError if it is the end of ctx.
+// connectError returns the error of a step of making a connection: a *mongoerr.TimeoutError if it
+// is the end of ctx.
 func connectError(ctx context.Context, start time.Time, addr, step string, err error) error {
 	if cause := ended(ctx); cause != nil {
 		return &mongoerr.TimeoutError{
@@ -139,8 +143,8 @@ func connectError(ctx context.Context, start time.Time, addr, step string, err e
 	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: err}
 }
 
-// ended returns the context's error if it is over. A deadline that has passed counts even if the context's own timer is
-// late: sockets have timers of their own.
+// ended returns the context's error if it is over. A deadline that has passed counts even if the
+// context's own timer is late: sockets have timers of their own.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) && ctx.Err() == nil {
 		return context.DeadlineExceeded
@@ -157,8 +161,8 @@ func label(err error) error {
 	return err
 }
 
-// mayBeOverload reports whether a failed connection is a matter of the network: not a name that is not known, not a
-// certificate that is refused, not bytes that make no sense.
+// mayBeOverload reports whether a failed connection is a matter of the network: not a name that is
+// not known, not a certificate that is refused, not bytes that make no sense.
 func mayBeOverload(e *mongoerr.ConnectionError) bool {
 	if _, ok := errors.AsType[*net.DNSError](e.Wrapped); ok {
 		return false
@@ -183,8 +187,9 @@ func mayBeOverload(e *mongoerr.ConnectionError) bool {
 		func(ioErr error) bool { return errors.Is(e.Wrapped, ioErr) })
 }
 
-// isAlert reports whether err is one of TLS's own, which package tls marks by the operation. A server with TLS 1.3 refuses a client's
-// certificate after the client's handshake, so that the alert comes in place of the first reply.
+// isAlert reports whether err is one of TLS's own, which package tls marks by the operation. A
+// server with TLS 1.3 refuses a client's certificate after the client's handshake, so that the
+// alert comes in place of the first reply.
 func isAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && (op.Op == "remote error" || op.Op == "local error")

@@ -8,8 +8,8 @@ import (
 	"allium/bson"
 )
 
-// environment is what the driver sees around it: the operating system, the function-as-a-service platform that runs it
-// ("" for none), and the container.
+// environment is what the driver sees around it: the operating system, the function-as-a-service
+// platform that runs it ("" for none), and the container.
 type environment struct {
 	os           osInfo
 	faas         string
@@ -45,8 +45,9 @@ func readEnvironment() environment {
 	return e
 }
 
-// FaaS returns the function-as-a-service platform that the process runs on ("aws.lambda", "azure.func", "gcp.func",
-// "vercel"), as its environment variables tell, or "" if it is none, or more than one.
+// FaaS returns the function-as-a-service platform that the process runs on ("aws.lambda",
+// "azure.func", "gcp.func", "vercel"), as its environment variables tell, or "" if it is none, or
+// more than one.
 func FaaS() string {
 	found := ""
 	for _, p := range []struct {

@@ -35,7 +35,8 @@ func (*tape) SetDeadline(time.Time) error      { return nil }
 func (*tape) SetReadDeadline(time.Time) error  { return nil }
 func (*tape) SetWriteDeadline(time.Time) error { return nil }
 
-// Whatever a server sends, in whatever pieces: a round trip returns a reply, or a connection error on a closed connection.
+// Whatever a server sends, in whatever pieces: a round trip returns a reply, or a connection error
+// on a closed connection.
 func FuzzServer(f *testing.F) {
 	const id = 7
 	good := message(99, id, 0, helloReply())

@@ -16,12 +16,14 @@ import (
 	"allium/mongoerr"
 )
 
-// backpressureVersion is the version of the client backpressure specification that the driver follows.
+// backpressureVersion is the version of the client backpressure specification that the driver
+// follows.
 const backpressureVersion = "2"
 
-// Handshake sends the hello that must be the first message on a connection, and returns the server's reply (specification:
-// MongoDB Handshake). Dial has done it; a monitor does it as its first check. A reply that is an error is returned as the
-// *mongoerr.ServerError; the other errors are those of Dial.
+// Handshake sends the hello that must be the first message on a connection, and returns the
+// server's reply (specification: MongoDB Handshake). Dial has done it; a monitor does it as its
+// first check. A reply that is an error is returned as the *mongoerr.ServerError; the other errors
+// are those of Dial.
 func (c *Conn) Handshake(ctx context.Context) (bson.Raw, error) { return c.handshake(ctx, nil) }
 
 func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, error) {
@@ -91,7 +93,8 @@ func (c *Conn) introduce(ctx context.Context) error {
 	}
 	reply, err := c.greet(ctx, attempt)
 	if e, ok := err.(*mongoerr.ServerError); ok {
-		// The hello is the first step of authentication (specification: Authentication, "Authentication Handshake").
+		// The hello is the first step of authentication (specification: Authentication,
+		// "Authentication Handshake").
 		return &mongoerr.AuthError{Addr: c.addr, Mechanism: attempt.Mechanism(), Wrapped: e}
 	}
 	if err != nil || c.hello.Kind == event.RSArbiter { // arbiters have no users
@@ -116,9 +119,9 @@ func (c *Conn) greet(ctx context.Context, attempt *auth.Attempt) (bson.Raw, erro
 	return reply, err
 }
 
-// Reauthenticate authenticates the connection again, after the server answered a command with the error 391
-// (ReauthenticationRequired). A credential that is refused is a *mongoerr.AuthError; the other errors are those of Dial. Every
-// error closes the connection.
+// Reauthenticate authenticates the connection again, after the server answered a command with the
+// error 391 (ReauthenticationRequired). A credential that is refused is a *mongoerr.AuthError; the
+// other errors are those of Dial. Every error closes the connection.
 func (c *Conn) Reauthenticate(ctx context.Context) error {
 	if c.auth == nil {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: errors.New("the connection was not authenticated")}
@@ -209,16 +212,17 @@ func (c *Conn) setHello(d *event.ServerDescription) {
 	}
 }
 
-// AwaitHello are the parts of a hello that waits for a change of the topology (specification: Server Monitoring,
-// streaming protocol). The zero value stands for a hello that is answered at once.
+// AwaitHello are the parts of a hello that waits for a change of the topology (specification:
+// Server Monitoring, streaming protocol). The zero value stands for a hello that is answered at
+// once.
 type AwaitHello struct {
 	TopologyVersion *event.TopologyVersion
 	MaxAwait        time.Duration
 	Exhaust         bool // let the server send further replies by itself
 }
 
-// AppendHello appends the message of a hello, or legacy hello if the server does not know hello, for monitoring: one
-// that is not the first on the connection.
+// AppendHello appends the message of a hello, or legacy hello if the server does not know hello,
+// for monitoring: one that is not the first on the connection.
 func (c *Conn) AppendHello(dst []byte, await AwaitHello) []byte {
 	start := len(dst)
 	var flags wire.Flags

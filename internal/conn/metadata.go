@@ -24,16 +24,16 @@ const (
 	maxAppName  = 128 // bytes
 )
 
-// DriverInfo is what a library that wraps the driver adds to the driver's name, version and platform. Empty fields add
-// nothing. No field may contain "|".
+// DriverInfo is what a library that wraps the driver adds to the driver's name, version and
+// platform. Empty fields add nothing. No field may contain "|".
 type DriverInfo struct {
 	Name     string
 	Version  string
 	Platform string
 }
 
-// Metadata is the client document of the handshake (specification: MongoDB Handshake). It is safe for concurrent use. A nil
-// Metadata is that of a client without an application name.
+// Metadata is the client document of the handshake (specification: MongoDB Handshake). It is safe
+// for concurrent use. A nil Metadata is that of a client without an application name.
 type Metadata struct {
 	mu      sync.Mutex
 	appName string
@@ -50,8 +50,9 @@ var defaultMetadata = sync.OnceValue(func() *Metadata {
 	return m
 })
 
-// NewMetadata returns the metadata of a client, with what it knows of its environment at this moment. It is an error if
-// the application's name has more than 128 bytes, or if an info is refused as Append says.
+// NewMetadata returns the metadata of a client, with what it knows of its environment at this
+// moment. It is an error if the application's name has more than 128 bytes, or if an info is
+// refused as Append says.
 func NewMetadata(appName string, infos ...DriverInfo) (*Metadata, error) {
 	if len(appName) > maxAppName {
 		return nil, fmt.Errorf("application name has %d bytes, at most %d are allowed", len(appName), maxAppName)
@@ -66,9 +67,9 @@ func NewMetadata(appName string, infos ...DriverInfo) (*Metadata, error) {
 	return m, nil
 }
 
-// Append adds what a wrapping library says about itself; connections made from then on tell it to the server. An info that
-// is there already is not added again. It is an error if a field contains "|", is not valid UTF-8, or does not fit
-// into the 512 bytes that servers accept.
+// Append adds what a wrapping library says about itself; connections made from then on tell it to
+// the server. An info that is there already is not added again. It is an error if a field contains
+// "|", is not valid UTF-8, or does not fit into the 512 bytes that servers accept.
 func (m *Metadata) Append(info DriverInfo) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +109,8 @@ func (m *Metadata) Document() bson.Raw {
 	return m.doc
 }
 
-// build makes the document, and leaves out what the specification's rules of truncation say until it is small enough.
+// build makes the document, and leaves out what the specification's rules of truncation say until
+// it is small enough.
 func (m *Metadata) build(infos []DriverInfo) (bson.Raw, error) {
 	name, version, platform := DriverName, DriverVersion, runtime.Version()
 	for _, info := range infos {

@@ -23,8 +23,9 @@ var (
 	errWrongPassword = errors.New("the private key cannot be decrypted: the password is wrong or the file is damaged")
 )
 
-// decryptKey returns a PEM block with a private key in clear, or nil if the block holds something else. It knows PKCS#8
-// (RFC 5958) encrypted by PBES2 (RFC 8018), which is what today's tools write, and the older encryption of PEM itself.
+// decryptKey returns a PEM block with a private key in clear, or nil if the block holds something
+// else. It knows PKCS#8 (RFC 5958) encrypted by PBES2 (RFC 8018), which is what today's tools
+// write, and the older encryption of PEM itself.
 func decryptKey(block *pem.Block, password string) (*pem.Block, error) {
 	//lint:ignore SA1019 this encryption is insecure by design, but such files are around
 	legacy := x509.IsEncryptedPEMBlock(block)
@@ -74,7 +75,8 @@ var (
 	oidPBKDF2 = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 12}
 )
 
-// prfs are the pseudo-random functions of PBKDF2, by object identifier. Without one it is HMAC with SHA-1.
+// prfs are the pseudo-random functions of PBKDF2, by object identifier. Without one it is HMAC with
+// SHA-1.
 var prfs = map[string]func() hash.Hash{
 	"":                    sha1.New,
 	"1.2.840.113549.2.7":  sha1.New,

@@ -14,9 +14,9 @@ import (
 
 const defaultProxyPort = 1080
 
-// NewProxyDialer returns a dialer that connects through a SOCKS5 proxy (specification: SOCKS5 Support), which it reaches by
-// dialing with forward; nil is the driver's own dialer. The proxy resolves the servers' names. Unix domain sockets are
-// dialed without it.
+// NewProxyDialer returns a dialer that connects through a SOCKS5 proxy (specification: SOCKS5
+// Support), which it reaches by dialing with forward; nil is the driver's own dialer. The proxy
+// resolves the servers' names. Unix domain sockets are dialed without it.
 func NewProxyDialer(p *uri.Proxy, forward Dialer) (Dialer, error) {
 	if forward == nil {
 		forward = dialer(&Config{})

@@ -37,7 +37,8 @@ func throughProxy(t *testing.T, p *uri.Proxy, forward Dialer) Dialer {
 	return d
 }
 
-// checkProxyError checks that err is one of the network, names the proxy, and is no sign of overload.
+// checkProxyError checks that err is one of the network, names the proxy, and is no sign of
+// overload.
 func checkProxyError(t *testing.T, err error, want string) {
 	t.Helper()
 	ce, ok := errors.AsType[*mongoerr.ConnectionError](err)

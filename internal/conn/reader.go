@@ -9,15 +9,15 @@ import (
 	"allium/internal/wire"
 )
 
-// maxReadHint bounds the buffer that is taken before the length of a reply is known. After a larger reply so little is taken that
-// copying it to the right buffer costs less than another read.
+// maxReadHint bounds the buffer that is taken before the length of a reply is known. After a larger
+// reply so little is taken that copying it to the right buffer costs less than another read.
 const (
 	maxReadHint   = 256 << 10
 	largeReadHint = 4 << 10
 )
 
-// trustedSize is the size of a message that memory is taken for on the word of its header: more than a full batch of a cursor. For
-// a larger message memory is taken as it arrives.
+// trustedSize is the size of a message that memory is taken for on the word of its header: more
+// than a full batch of a cursor. For a larger message memory is taken as it arrives.
 const trustedSize = 16<<20 + 64<<10
 
 // readHint returns how much to read first after a reply of a size.
@@ -28,9 +28,10 @@ func readHint(size int) int {
 	return size
 }
 
-// readMessage reads the next whole message into a buffer of its own, which then belongs to the caller: one read
-// in the common case, where the message fits into the buffer that the last one suggested. When it fails, what was
-// read so far stays with the connection, so that the rest can still be read off.
+// readMessage reads the next whole message into a buffer of its own, which then belongs to the
+// caller: one read in the common case, where the message fits into the buffer that the last one
+// suggested. When it fails, what was read so far stays with the connection, so that the rest can
+// still be read off.
 func (c *Conn) readMessage() (*buffer, wire.Header, error) {
 	b := c.partial
 	if b == nil {
@@ -121,8 +122,9 @@ func (c *Conn) decompress(b *buffer) (*buffer, error) {
 	return out, nil
 }
 
-// replyLevels is how deep the documents in a reply are checked before anybody reads them: the reply itself and what it holds, such
-// as cursor, writeErrors or hosts. Documents of the user's lie deeper, or are checked as they are decoded.
+// replyLevels is how deep the documents in a reply are checked before anybody reads them: the reply
+// itself and what it holds, such as cursor, writeErrors or hosts. Documents of the user's lie
+// deeper, or are checked as they are decoded.
 const replyLevels = 2
 
 func (c *Conn) parseReply(b *buffer, h wire.Header) (*Reply, error) {
@@ -139,7 +141,8 @@ func (c *Conn) parseReply(b *buffer, h wire.Header) (*Reply, error) {
 	if err := wire.CheckDocument(msg.Body, replyLevels); err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
-	// The specification OP_MSG says that a server never announces further replies that the request does not allow.
+	// The specification OP_MSG says that a server never announces further replies that the request
+	// does not allow.
 	if msg.Flags&wire.MoreToCome != 0 && !c.exhaust {
 		return nil, errUnasked
 	}
@@ -152,7 +155,8 @@ func (c *Conn) parseReply(b *buffer, h wire.Header) (*Reply, error) {
 
 var errUnasked = errors.New("it announces further replies, which were not asked for")
 
-// IsProtocolError reports whether err is that what a server sent is not a reply. Another try at once would have the same outcome.
+// IsProtocolError reports whether err is that what a server sent is not a reply. Another try at
+// once would have the same outcome.
 func IsProtocolError(err error) bool {
 	_, ok := errors.AsType[*protocolError](err)
 	return ok

@@ -22,8 +22,9 @@ func newReply() *Reply {
 	return new(Reply)
 }
 
-// Release gives the reply's memory back. Neither the reply nor anything that shares its memory may be used
-// afterwards. A reply that is never released is left to the garbage collector. Release does nothing on nil.
+// Release gives the reply's memory back. Neither the reply nor anything that shares its memory may
+// be used afterwards. A reply that is never released is left to the garbage collector. Release does
+// nothing on nil.
 func (r *Reply) Release() {
 	if r == nil || r.buf == nil {
 		return

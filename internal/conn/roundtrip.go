@@ -18,10 +18,11 @@ var (
 
 // RoundTrip sends a message, a whole OP_MSG as package wire writes it, and returns the reply to it.
 //
-// When ctx ends before the reply is complete, the error is a *mongoerr.TimeoutError that says in which phase. If the
-// message had been written whole by then, the connection stays alive and owes the reply, which Drain must read off
-// before the next round trip; if the message allows more than one reply (exhaustAllowed), there is no end to what would have
-// to be read off, and the connection is closed. Every other failure is a *mongoerr.ConnectionError and closes the connection.
+// When ctx ends before the reply is complete, the error is a *mongoerr.TimeoutError that says in
+// which phase. If the message had been written whole by then, the connection stays alive and owes
+// the reply, which Drain must read off before the next round trip; if the message allows more than
+// one reply (exhaustAllowed), there is no end to what would have to be read off, and the connection
+// is closed. Every other failure is a *mongoerr.ConnectionError and closes the connection.
 func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*Reply, error) {
 	g, err := c.write(ctx, msg)
 	if err != nil {
@@ -32,7 +33,8 @@ func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*Reply, error) {
 	return r, err
 }
 
-// Send sends a message that will not be answered: it must have the flag moreToCome. The errors are those of RoundTrip.
+// Send sends a message that will not be answered: it must have the flag moreToCome. The errors are
+// those of RoundTrip.
 func (c *Conn) Send(ctx context.Context, msg []byte) error {
 	g, err := c.write(ctx, msg)
 	if err != nil {
@@ -42,8 +44,8 @@ func (c *Conn) Send(ctx context.Context, msg []byte) error {
 	return nil
 }
 
-// Receive returns the next reply of a server that said that more are to come (an exhaust reply). The errors are those
-// of RoundTrip.
+// Receive returns the next reply of a server that said that more are to come (an exhaust reply).
+// The errors are those of RoundTrip.
 func (c *Conn) Receive(ctx context.Context) (*Reply, error) {
 	switch {
 	case !c.Alive():
@@ -63,8 +65,9 @@ func (c *Conn) Receive(ctx context.Context) (*Reply, error) {
 	return r, err
 }
 
-// Late returns the reply that the connection owes to a request that timed out or was cancelled: where Drain throws it away, Late
-// hands it out. There must be one. If ctx ends first, the connection owes it still. The errors are those of RoundTrip.
+// Late returns the reply that the connection owes to a request that timed out or was cancelled:
+// where Drain throws it away, Late hands it out. There must be one. If ctx ends first, the
+// connection owes it still. The errors are those of RoundTrip.
 func (c *Conn) Late(ctx context.Context) (*Reply, error) {
 	switch {
 	case !c.Alive():
@@ -158,11 +161,13 @@ func (c *Conn) drainTimeout() time.Duration {
 	return DefaultDrainTimeout
 }
 
-// Drain reads off the reply that a timed-out or cancelled operation left behind. It does nothing if there is none.
+// Drain reads off the reply that a timed-out or cancelled operation left behind. It does nothing if
+// there is none.
 //
-// It takes no longer than Config.DrainTimeout, over all calls for the same reply: then the connection is closed and the
-// error is a *mongoerr.ConnectionError, as it is for any other failure. If ctx ends first, the connection still owes
-// the rest and the error is a *mongoerr.TimeoutError.
+// It takes no longer than Config.DrainTimeout, over all calls for the same reply: then the
+// connection is closed and the error is a *mongoerr.ConnectionError, as it is for any other
+// failure. If ctx ends first, the connection still owes the rest and the error is a
+// *mongoerr.TimeoutError.
 func (c *Conn) Drain(ctx context.Context) error {
 	if !c.owed {
 		return nil

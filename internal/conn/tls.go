@@ -13,15 +13,17 @@ import (
 	"allium/internal/uri"
 )
 
-// sessionCacheSize is how many servers a client remembers TLS sessions of, so that further connections to them are
-// established with a shorter handshake.
+// sessionCacheSize is how many servers a client remembers TLS sessions of, so that further
+// connections to them are established with a shorter handshake.
 const sessionCacheSize = 128
 
-// NewTLSConfig returns the TLS configuration that the options of a connection string describe, for all connections of a
-// client. It reads the files. The least version is TLS 1.2. Errors name the option and the file, never the password.
+// NewTLSConfig returns the TLS configuration that the options of a connection string describe, for
+// all connections of a client. It reads the files. The least version is TLS 1.2. Errors name the
+// option and the file, never the password.
 //
-// tlsInsecure and tlsAllowInvalidCertificates accept every certificate, for whatever host: a certificate that nobody
-// vouches for proves nothing about its host either. tlsAllowInvalidHostnames still checks who signed the certificate.
+// tlsInsecure and tlsAllowInvalidCertificates accept every certificate, for whatever host: a
+// certificate that nobody vouches for proves nothing about its host either.
+// tlsAllowInvalidHostnames still checks who signed the certificate.
 func NewTLSConfig(o *uri.TLSOptions) (*tls.Config, error) {
 	cfg := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -51,8 +53,9 @@ func NewTLSConfig(o *uri.TLSOptions) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// NewRevocation returns what checks the certificates of a client's servers, nil if the options switch that off (specification: OCSP
-// Support, "How OCSP interacts with existing configuration options"). Responders are reached through d; nil: directly.
+// NewRevocation returns what checks the certificates of a client's servers, nil if the options
+// switch that off (specification: OCSP Support, "How OCSP interacts with existing configuration
+// options"). Responders are reached through d; nil: directly.
 func NewRevocation(o *uri.TLSOptions, cfg *tls.Config, d Dialer) *ocsp.Checker {
 	if isSet(o.Insecure) || isSet(o.AllowInvalidCertificates) || isSet(o.DisableCertificateRevocationCheck) {
 		return nil
@@ -66,7 +69,8 @@ func NewRevocation(o *uri.TLSOptions, cfg *tls.Config, d Dialer) *ocsp.Checker {
 
 func isSet(b *bool) bool { return b != nil && *b }
 
-// verifyChain checks that the server's certificate was signed by somebody trusted, but not for which host.
+// verifyChain checks that the server's certificate was signed by somebody trusted, but not for
+// which host.
 func verifyChain(state *tls.ConnectionState, roots *x509.CertPool) error {
 	_, err := ocsp.Chains(state, roots)
 	if err != nil {
@@ -87,8 +91,8 @@ func readCAFile(name string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// readCertificateKeyFile reads a certificate, with those of its issuers if they are there, and its private key out of one
-// PEM file, in any order. The key may be encrypted.
+// readCertificateKeyFile reads a certificate, with those of its issuers if they are there, and its
+// private key out of one PEM file, in any order. The key may be encrypted.
 func readCertificateKeyFile(name, password string) (tls.Certificate, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

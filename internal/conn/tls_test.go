@@ -293,7 +293,8 @@ func FuzzDecryptPKCS8(f *testing.F) {
 	})
 }
 
-// A client certificate that TLS 1.3 servers refuse is met when the hello is read: no sign of overload either.
+// A client certificate that TLS 1.3 servers refuse is met when the hello is read: no sign of
+// overload either.
 func TestRefusedCertificateIsNoOverload(t *testing.T) {
 	ca := newAuthority(t)
 	good, _ := ca.issue("127.0.0.1")

@@ -11,7 +11,8 @@ import (
 	"allium/internal/fle"
 )
 
-// Encrypt returns doc with every placeholder in it encrypted. Random bytes are read from random. doc must be valid.
+// Encrypt returns doc with every placeholder in it encrypted. Random bytes are read from random.
+// doc must be valid.
 func (k *Keys) Encrypt(ctx context.Context, doc bson.Raw, random io.Reader) (bson.Raw, error) {
 	var ids []bson.UUID
 	var names []string
@@ -83,8 +84,8 @@ func (k *Keys) Encrypt(ctx context.Context, doc bson.Raw, random io.Reader) (bso
 	return out, err
 }
 
-// Decrypt returns doc with every value in it decrypted that can be: doc itself if there is none. doc must be valid if it
-// contains a binary of subtype 6.
+// Decrypt returns doc with every value in it decrypted that can be: doc itself if there is none.
+// doc must be valid if it contains a binary of subtype 6.
 func (k *Keys) Decrypt(ctx context.Context, doc bson.Raw) (bson.Raw, error) {
 	if !fle.Contains(doc) {
 		return doc, nil

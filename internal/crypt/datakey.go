@@ -54,7 +54,8 @@ type Rewrapped struct {
 	Material  []byte
 }
 
-// Rewrap wraps the data keys of docs again: with masterKey, or each with its own if that is nil. All or none are.
+// Rewrap wraps the data keys of docs again: with masterKey, or each with its own if that is nil.
+// All or none are.
 func (k *Keys) Rewrap(ctx context.Context, docs []bson.Raw, masterKey bson.Raw) ([]Rewrapped, error) {
 	parsed := make([]*Document, len(docs))
 	for i, doc := range docs {

@@ -9,8 +9,8 @@ import (
 	"allium/bson"
 )
 
-// Document is a data key as the key vault stores it (specification: Client Side Encryption, "Key Vault collection schema for
-// data keys"). Its material is wrapped.
+// Document is a data key as the key vault stores it (specification: Client Side Encryption, "Key
+// Vault collection schema for data keys"). Its material is wrapped.
 type Document struct {
 	ID        bson.UUID
 	AltNames  []string
@@ -25,7 +25,8 @@ type Document struct {
 // errKeyDocument is what errors of ParseDocument begin with.
 var errKeyDocument = errors.New("malformed key document")
 
-// ParseDocument parses a key document, strictly: an unknown field is an error. It shares the bytes of doc.
+// ParseDocument parses a key document, strictly: an unknown field is an error. It shares the bytes
+// of doc.
 func ParseDocument(doc bson.Raw) (*Document, error) {
 	if err := doc.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errKeyDocument, err)

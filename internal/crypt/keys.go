@@ -58,7 +58,8 @@ type Keys struct {
 	closed  bool
 }
 
-// cached is a key that is kept. Keys.mu guards it, but for key, which lives until the last user has let go of it.
+// cached is a key that is kept. Keys.mu guards it, but for key, which lives until the last user has
+// let go of it.
 type cached struct {
 	key      *fle.Key
 	id       bson.UUID
@@ -74,8 +75,8 @@ type flight struct {
 	err  error // once done is closed
 }
 
-// NewKeys returns the keys of a vault. They are dropped, and their material is cleared, when they have been kept for life; 0
-// keeps them until Close.
+// NewKeys returns the keys of a vault. They are dropped, and their material is cleared, when they
+// have been kept for life; 0 keeps them until Close.
 func NewKeys(vault Vault, service Service, life time.Duration) *Keys {
 	return &Keys{vault: vault, service: service, life: life, cached: make(map[name]*cached), flights: make(map[name]*flight)}
 }
@@ -108,7 +109,8 @@ func (k *Keys) drop(c *cached) {
 	}
 }
 
-// put keeps the key of a document, in place of all that have its id or one of its names. k.mu is held.
+// put keeps the key of a document, in place of all that have its id or one of its names. k.mu is
+// held.
 func (k *Keys) put(d *Document, key *fle.Key) *cached {
 	c := &cached{key: key, id: d.ID, altNames: slices.Clone(d.AltNames), until: time.Now().Add(k.life)}
 	for i := range c.altNames { // the document's bytes are not kept
@@ -161,7 +163,8 @@ type Held struct {
 	held map[name]*cached
 }
 
-// Key returns a key that is held by its id, and ByName one by its alternative name, with its id; nil if it is not held.
+// Key returns a key that is held by its id, and ByName one by its alternative name, with its id;
+// nil if it is not held.
 func (h *Held) Key(id bson.UUID) *fle.Key {
 	if c := h.held[name{id: id}]; c != nil {
 		return c.key
@@ -220,8 +223,9 @@ func (h *Held) add(n name, c *cached) {
 	c.users++
 }
 
-// Hold returns the keys with these ids and alternative names. It asks the vault for those that are not kept, in one query, and
-// unwraps them at the same time. Of many goroutines that want the same key, one asks.
+// Hold returns the keys with these ids and alternative names. It asks the vault for those that are
+// not kept, in one query, and unwraps them at the same time. Of many goroutines that want the same
+// key, one asks.
 func (k *Keys) Hold(ctx context.Context, ids []bson.UUID, altNames []string) (*Held, error) {
 	wanted := make([]name, 0, len(ids)+len(altNames))
 	for _, id := range ids {
@@ -277,7 +281,8 @@ func (h *Held) hold(ctx context.Context, wanted []name) error {
 		for _, other := range waits {
 			select {
 			case <-other.done:
-				// The others' time may be up while there is some left here: then the search is made again.
+				// The others' time may be up while there is some left here: then the search is made
+				// again.
 				if other.err != nil && !errors.Is(other.err, context.Canceled) && !errors.Is(other.err, context.DeadlineExceeded) {
 					return other.err
 				}
@@ -374,7 +379,8 @@ func (d *Document) is(n name) bool {
 	return d.ID == n.id
 }
 
-// each calls f for 0 to n-1 at the same time and returns the first error; the context of the others ends then.
+// each calls f for 0 to n-1 at the same time and returns the first error; the context of the others
+// ends then.
 func each(ctx context.Context, n int, f func(context.Context, int) error) error {
 	if n == 1 {
 		return f(ctx, 0)

@@ -170,8 +170,8 @@ func TestHoldErrors(t *testing.T) {
 	}
 }
 
-// TestExpiry is about keys that have been kept long enough: they are looked up again, and their material is gone, but not from
-// under those who use it.
+// TestExpiry is about keys that have been kept long enough: they are looked up again, and their
+// material is gone, but not from under those who use it.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, v, _, docs := rig(t, 1, time.Minute)
@@ -271,7 +271,8 @@ func TestOneFlight(t *testing.T) {
 	})
 }
 
-// TestFlightOfAnother is about the one who looks for a key and gives up: those who wait look for themselves.
+// TestFlightOfAnother is about the one who looks for a key and gives up: those who wait look for
+// themselves.
 func TestFlightOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, v, l, docs := rig(t, 1, time.Minute)

@@ -152,9 +152,9 @@ const (
 )
 
 // backoff waits before a stream resumes again whose last resume was of no use: the aggregate
-// succeeded, and the getMore after it failed. Without it, the stream would ask as fast as the server
-// answers. The first resume waits for nothing, since a failover should cost no more than it must.
-// The specification Change Streams says nothing about it; the formula is that of Client
+// succeeded, and the getMore after it failed. Without it, the stream would ask as fast as the
+// server answers. The first resume waits for nothing, since a failover should cost no more than it
+// must. The specification Change Streams says nothing about it; the formula is that of Client
 // Backpressure, with a lower bound, since each attempt is an operation of its own. Half of the time
 // that is left stays for the resume.
 func (s *Stream) backoff(ctx context.Context) {

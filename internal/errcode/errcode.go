@@ -52,7 +52,8 @@ const (
 	OutOfTime                        // whoever measured it
 	NeverSatisfied                   // a write concern that this deployment cannot satisfy
 
-	// retryable are the codes that all three lists of attempts that may be made again have in common.
+	// retryable are the codes that all three lists of attempts that may be made again have in
+	// common.
 	retryable = RetryableWrite | RetryableRead | Resumable
 )
 

@@ -20,8 +20,9 @@ import (
 	"allium/internal/wire"
 )
 
-// cannedConn is a connection to a server that takes no time: each write is a whole command, whose answer is there at once. Nothing
-// of it runs elsewhere or is allocated, so that a benchmark measures the executor, and what is below it down to the system call.
+// cannedConn is a connection to a server that takes no time: each write is a whole command, whose
+// answer is there at once. Nothing of it runs elsewhere or is allocated, so that a benchmark
+// measures the executor, and what is below it down to the system call.
 type cannedConn struct {
 	replies map[string][]byte // messages by the name of the command
 	other   []byte            // to all other commands
@@ -104,8 +105,8 @@ func newBenchExecutor(b *testing.B, cfg Config) *Executor {
 	return New(cfg)
 }
 
-// BenchmarkRun is what an operation costs from exec.Run down to a network that takes no time: selection, checkout, session, message,
-// reply, and what the options in question add.
+// BenchmarkRun is what an operation costs from exec.Run down to a network that takes no time:
+// selection, checkout, session, message, reply, and what the options in question add.
 func BenchmarkRun(b *testing.B) {
 	at, filter := bson.BeginDocument(nil)
 	filter = bson.EndDocument(bson.AppendInt32(filter, "_id", 1), at)

@@ -10,20 +10,23 @@ import (
 	"allium/internal/command"
 )
 
-// Cipher encrypts what is sent and decrypts what comes back (specification: Client Side Encryption). It is called by many goroutines.
+// Cipher encrypts what is sent and decrypts what comes back (specification: Client Side
+// Encryption). It is called by many goroutines.
 type Cipher interface {
-	// Encrypt returns the command to send instead of cmd, to the database db: cmd itself if nothing of it is encrypted. It has the
-	// command's own fields only.
+	// Encrypt returns the command to send instead of cmd, to the database db: cmd itself if nothing
+	// of it is encrypted. It has the command's own fields only.
 	Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error)
 	// Decrypt returns reply with what is encrypted in it in plain: reply itself if nothing is.
 	Decrypt(ctx context.Context, reply bson.Raw) (bson.Raw, error)
 }
 
-// maxEncryptedBatch is how much of a batch is encrypted at once. Ciphertexts are longer than what they stand for, and must fit too
-// (specification: Client Side Encryption, "Size limits for Write Commands").
+// maxEncryptedBatch is how much of a batch is encrypted at once. Ciphertexts are longer than what
+// they stand for, and must fit too (specification: Client Side Encryption, "Size limits for Write
+// Commands").
 const maxEncryptedBatch = 2 << 20
 
-// sealed is a command that was encrypted. It stays the same in all attempts: what the server counts must not change.
+// sealed is a command that was encrypted. It stays the same in all attempts: what the server counts
+// must not change.
 type sealed struct {
 	command.Command
 	body []byte // its elements

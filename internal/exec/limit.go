@@ -7,18 +7,21 @@ import (
 	"allium/mongoerr"
 )
 
-// Limit is the timeoutMS of an operation (specification: Client Side Operations Timeout). The zero Limit says that none is set at
-// any level. The deadline of a context is not one: it ends an operation, but changes nothing else about it.
+// Limit is the timeoutMS of an operation (specification: Client Side Operations Timeout). The zero
+// Limit says that none is set at any level. The deadline of a context is not one: it ends an
+// operation, but changes nothing else about it.
 type Limit struct {
-	// Timeout is the timeoutMS that applies, nil if none is set. If one is, and be it 0, the older timeouts do not count
-	// (socketTimeoutMS, waitQueueTimeoutMS, wTimeoutMS, maxTimeMS), and nothing else bounds the number of retries.
+	// Timeout is the timeoutMS that applies, nil if none is set. If one is, and be it 0, the older
+	// timeouts do not count (socketTimeoutMS, waitQueueTimeoutMS, wTimeoutMS, maxTimeMS), and
+	// nothing else bounds the number of retries.
 	Timeout *time.Duration
 	// Deadline is when it is up, the zero time if it never is, and Source whose it is.
 	Deadline time.Time
 	Source   string
 }
 
-// NewLimit returns the limit of an operation that begins now. source names whose timeout it is, for error messages.
+// NewLimit returns the limit of an operation that begins now. source names whose timeout it is, for
+// error messages.
 func NewLimit(timeout *time.Duration, source string) Limit {
 	l := Limit{Timeout: timeout, Source: source}
 	if timeout != nil && *timeout > 0 {
@@ -43,8 +46,9 @@ func (l *Limit) concern(wc *consistency.WriteConcern) *consistency.WriteConcern 
 	return &without
 }
 
-// Explain returns an error that the caller has read out of an operation's reply: as a *mongoerr.TimeoutError if it says that the
-// server ran out of the operation's time (specification: Client Side Operations Timeout, "Error Transformations").
+// Explain returns an error that the caller has read out of an operation's reply: as a
+// *mongoerr.TimeoutError if it says that the server ran out of the operation's time (specification:
+// Client Side Operations Timeout, "Error Transformations").
 func (l *Limit) Explain(err error) error {
 	if l.Deadline.IsZero() || !isMaxTimeExpired(err) {
 		return err

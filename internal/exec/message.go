@@ -15,7 +15,8 @@ import (
 	"allium/internal/wire"
 )
 
-// message builds the OP_MSG of one attempt: the command's own fields, and those that every command has in common.
+// message builds the OP_MSG of one attempt: the command's own fields, and those that every command
+// has in common.
 type message struct {
 	*run
 	hello *event.ServerDescription // what the connection's handshake told
@@ -25,7 +26,8 @@ type message struct {
 	unacknowledged bool
 }
 
-// errNoTimeLeft says that the time that is left is less than a round trip takes: the command is not sent.
+// errNoTimeLeft says that the time that is left is less than a round trip takes: the command is not
+// sent.
 var errNoTimeLeft = errors.New("the time that is left is less than a round trip to the server takes")
 
 // errNoRetryableWrites ends the retry of a write on a server where it could be applied twice.
@@ -100,15 +102,16 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 // named says which command an error of its encoding is about.
 func (m *message) named(err error) error { return fmt.Errorf("%s: %w", m.op.Command.Name(), err) }
 
-// mayStream reports whether the server may answer with more than one reply. In a transaction it may not: the session, and behind a
-// load balancer the connection, are needed for the commands in between. Routers stream since 7.1.
+// mayStream reports whether the server may answer with more than one reply. In a transaction it may
+// not: the session, and behind a load balancer the connection, are needed for the commands in
+// between. Routers stream since 7.1.
 func (m *message) mayStream() bool {
 	router := m.hello.Kind == event.Mongos || m.hello.Kind == event.LoadBalancer
 	return m.op.Exhaust && !m.inTxn && (!router || m.hello.MaxWireVersion >= 22)
 }
 
-// takeSession finds the session that the command carries. It runs after the checkout, so that an operation that
-// waits for a connection holds no session (specification: Driver Sessions).
+// takeSession finds the session that the command carries. It runs after the checkout, so that an
+// operation that waits for a connection holds no session (specification: Driver Sessions).
 func (m *message) takeSession() error {
 	supported := m.hello.SessionTimeoutMinutes != nil || m.hello.Kind == event.LoadBalancer
 	if s := m.op.Session; s != nil {
@@ -183,8 +186,9 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 	return m.appendMaxTime(dst)
 }
 
-// boundsServer reports whether the command carries a maxTimeMS that follows from the time that is left. A command of the user's own
-// may have one already, so that a context's deadline alone adds none.
+// boundsServer reports whether the command carries a maxTimeMS that follows from the time that is
+// left. A command of the user's own may have one already, so that a context's deadline alone adds
+// none.
 func (r *run) boundsServer() bool { return !r.op.NoMaxTime && (r.op.set() || r.op.Kind != Run) }
 
 // appendMaxTime appends maxTimeMS where the driver chooses it.
@@ -207,8 +211,9 @@ func (m *message) appendMaxTime(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendReadConcern appends the read concern: in a transaction the transaction's, with its first command only; in a
-// causally consistent session with afterClusterTime; in a snapshot session with atClusterTime.
+// appendReadConcern appends the read concern: in a transaction the transaction's, with its first
+// command only; in a causally consistent session with afterClusterTime; in a snapshot session with
+// atClusterTime.
 func (m *message) appendReadConcern(dst []byte) []byte {
 	op := m.op
 	level := op.ReadConcern
@@ -227,7 +232,8 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 				after = s.OperationTime()
 			}
 		case s.Options().Snapshot && op.Implicit == nil && op.Server == nil:
-			// Also for commands that do not take it: the server says so, better than a wrong result would.
+			// Also for commands that do not take it: the server says so, better than a wrong result
+			// would.
 			start, dst := bson.BeginDocumentElement(dst, "readConcern")
 			dst = bson.AppendString(dst, "level", "snapshot")
 			if at := s.SnapshotTime(); at != nil {
@@ -256,8 +262,8 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 	return bson.EndDocument(dst, start)
 }
 
-// appendReadPreference appends $readPreference by the rules for OP_MSG (specification: Server Selection, "Passing read
-// preference to mongos and load balancers" and "Topology type: Single").
+// appendReadPreference appends $readPreference by the rules for OP_MSG (specification: Server
+// Selection, "Passing read preference to mongos and load balancers" and "Topology type: Single").
 func (m *message) appendReadPreference(dst []byte) []byte {
 	rp := m.op.ReadPreference
 	if m.inTxn || m.op.EndsTransaction {
@@ -284,9 +290,10 @@ func (m *message) appendReadPreference(dst []byte) []byte {
 	return topology.AppendReadPreference(dst, "$readPreference", rp)
 }
 
-// Message buffers are kept for the next operation. Those that batches make grow have a pool of their own, so that small commands
-// do not pass them around for ever; a buffer that another command made grow (a large document) is kept as long as the commands
-// that get it use a good part of it. What the pools hold beyond that, the garbage collector takes.
+// Message buffers are kept for the next operation. Those that batches make grow have a pool of
+// their own, so that small commands do not pass them around for ever; a buffer that another command
+// made grow (a large document) is kept as long as the commands that get it use a good part of it.
+// What the pools hold beyond that, the garbage collector takes.
 const (
 	smallBuffer = 64 << 10
 	goodPart    = 8 // an eighth

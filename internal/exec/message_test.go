@@ -13,8 +13,8 @@ import (
 	"allium/mongotest"
 )
 
-// A standalone has no cluster times: it gets neither $clusterTime nor afterClusterTime, also if the session has been told of some by
-// a user who moves between deployments.
+// A standalone has no cluster times: it gets neither $clusterTime nor afterClusterTime, also if the
+// session has been told of some by a user who moves between deployments.
 func TestNoClusterTimesOnStandalone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind  mongotest.Option
@@ -60,7 +60,8 @@ func clusterTime(t uint32) bson.Raw {
 	return bson.EndDocument(bson.AppendTimestamp(dst, "clusterTime", bson.Timestamp{T: t}), start)
 }
 
-// When less time is left than a round trip takes, nothing is sent, and the error is a TimeoutError that says whose time it was.
+// When less time is left than a round trip takes, nothing is sent, and the error is a TimeoutError
+// that says whose time it was.
 func TestNoTimeLeftIsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Config{})

@@ -23,109 +23,121 @@ const (
 	Run   = command.KindRun
 )
 
-// NewOp returns the operation that runs a command, with what follows from the command's traits. The layers above make no Op in
-// another way, so that each command says itself, in one place, what it is.
+// NewOp returns the operation that runs a command, with what follows from the command's traits. The
+// layers above make no Op in another way, so that each command says itself, in one place, what it
+// is.
 func NewOp(cmd command.Command) Op {
 	t := cmd.Traits()
 	return Op{Command: cmd, Kind: t.Kind, Retryable: t.Retryable, TakesConcern: t.Inherits.Has(command.ReadConcerns), WriteErrors: t.WriteErrors,
 		OutputStage: t.OutputStage, EndsTransaction: t.EndsTransaction, KeepSession: t.OpensCursor, KeepConn: t.OpensCursor}
 }
 
-// Op is one operation: a command and everything that decides where and how it is sent. The zero value of a field is
-// the common case.
+// Op is one operation: a command and everything that decides where and how it is sent. The zero
+// value of a field is the common case.
 type Op struct {
 	Command command.Command
 	DB      string
-	// ID is the operationId that events and logs show: the commands of one operation share it. 0 takes a new one.
+	// ID is the operationId that events and logs show: the commands of one operation share it. 0
+	// takes a new one.
 	ID int64
-	// The fields of a byte or two lie together: FindOne allocates an Op and its command at once, in 512 bytes.
+	// The fields of a byte or two lie together: FindOne allocates an Op and its command at once, in
+	// 512 bytes.
 	Kind Kind
-	// Retryable says that the specifications let the driver try this operation again after a network error: the read
-	// commands, and the writes that change at most one document per statement. A command.Batch has a say of its own in it for
-	// each message.
+	// Retryable says that the specifications let the driver try this operation again after a
+	// network error: the read commands, and the writes that change at most one document per
+	// statement. A command.Batch has a say of its own in it for each message.
 	Retryable bool
-	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever retryWrites says. Who runs them has
-	// entered the session.
+	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever
+	// retryWrites says. Who runs them has entered the session.
 	EndsTransaction bool
-	// WriteErrors says that the caller reads writeErrors and writeConcernError out of the reply. Without it, a
-	// writeConcernError becomes the operation's error.
+	// WriteErrors says that the caller reads writeErrors and writeConcernError out of the reply.
+	// Without it, a writeConcernError becomes the operation's error.
 	WriteErrors bool
-	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read preference allows it on a
-	// secondary.
+	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read
+	// preference allows it on a secondary.
 	OutputStage bool
 	// TakesConcern says that the command takes a read concern.
 	TakesConcern bool
-	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload: a commit that is
-	// repeated must be a majority one.
+	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload:
+	// a commit that is repeated must be a majority one.
 	RetryConcern *consistency.WriteConcern
 
 	ReadPreference *consistency.ReadPreference // nil: primary
 	ReadConcern    consistency.ReadLevel       // its level
 	WriteConcern   *consistency.WriteConcern   // nil: none is sent
 
-	// BSON says how the user's values in the command are encoded; nil stands for the defaults of package bson.
+	// BSON says how the user's values in the command are encoded; nil stands for the defaults of
+	// package bson.
 	BSON *bson.Options
 
 	// Session is the explicit session, nil for an implicit one.
 	Session *session.Session
 	// Implicit is the implicit session of a cursor whose getMore or killCursors this is.
 	Implicit *session.ServerSession
-	// KeepSession leaves the implicit session in Result.Implicit: the operation opens a cursor. The caller gives it back with
-	// Executor.PutSession.
+	// KeepSession leaves the implicit session in Result.Implicit: the operation opens a cursor. The
+	// caller gives it back with Executor.PutSession.
 	KeepSession bool
 
 	// Server is where the operation must go, because its cursor lives there; nil selects a server.
 	Server *topology.Server
-	// Conn is the connection that the operation must use, because its cursor is pinned to it; nil checks one out.
+	// Conn is the connection that the operation must use, because its cursor is pinned to it; nil
+	// checks one out.
 	Conn *pool.Conn
-	// KeepConn leaves the connection checked out in Result.Conn if the server is a load balancer and the reply holds an open
-	// cursor.
+	// KeepConn leaves the connection checked out in Result.Conn if the server is a load balancer
+	// and the reply holds an open cursor.
 	KeepConn bool
-	// Exhaust lets the server answer a getMore with batch after batch (specification: OP_MSG, "exhaustAllowed"). While it does, the
-	// connection is left in Result.Conn, and the getMores that follow on it only read what was sent.
+	// Exhaust lets the server answer a getMore with batch after batch (specification: OP_MSG,
+	// "exhaustAllowed"). While it does, the connection is left in Result.Conn, and the getMores
+	// that follow on it only read what was sent.
 	Exhaust bool
-	// KeepLate leaves a connection that owes the reply in Result.Conn when time is up or the context ends: the next getMore on it
-	// waits for that reply instead of sending anything, so that nothing of the cursor is lost.
+	// KeepLate leaves a connection that owes the reply in Result.Conn when time is up or the
+	// context ends: the next getMore on it waits for that reply instead of sending anything, so
+	// that nothing of the cursor is lost.
 	KeepLate bool
 
 	Limit
-	// Began is when the call began that this command is a part of; zero: now. Errors tell the time since.
+	// Began is when the call began that this command is a part of; zero: now. Errors tell the time
+	// since.
 	Began time.Time
 	// NoSession keeps an implicit session from being taken.
 	NoSession bool
 	// NoMaxTime keeps maxTimeMS from being derived from the time that is left.
 	NoMaxTime bool
-	// MaxAwait is the maxTimeMS of a getMore on a cursor that waits for data, or less if the time that is left is less; 0 leaves
-	// the wait to the server.
+	// MaxAwait is the maxTimeMS of a getMore on a cursor that waits for data, or less if the time
+	// that is left is less; 0 leaves the wait to the server.
 	MaxAwait time.Duration
 }
 
-// streamed reports whether the server sends the reply by itself: the command itself was sent before.
+// streamed reports whether the server sends the reply by itself: the command itself was sent
+// before.
 func (op *Op) streamed() bool { return op.Conn != nil && op.Conn.Streaming() }
 
 // late reports whether the reply is that of an earlier attempt, which the connection owes.
 func (op *Op) late() bool { return op.KeepLate && op.Conn != nil && op.Conn.Owed() }
 
-// unacknowledged reports whether the operation asks for no answer, as far as its own write concern goes.
+// unacknowledged reports whether the operation asks for no answer, as far as its own write concern
+// goes.
 func (op *Op) unacknowledged() bool { return op.Kind == Write && !op.WriteConcern.Acknowledged() }
 
 // Result is what an operation brought. Release it once its documents have been decoded.
 type Result struct {
-	// Reply is the reply's document; nil for a write that asked for no answer. It is valid until Release.
+	// Reply is the reply's document; nil for a write that asked for no answer. It is valid until
+	// Release.
 	Reply bson.Raw
 	// Server is the server that answered, Addr its address.
 	Server *topology.Server
-	// Implicit is set with Op.KeepSession, Conn with Op.KeepConn and Op.Exhaust, and beside an error with Op.KeepLate.
+	// Implicit is set with Op.KeepSession, Conn with Op.KeepConn and Op.Exhaust, and beside an
+	// error with Op.KeepLate.
 	Implicit *session.ServerSession
 	Conn     *pool.Conn
-	// WireVersion is the greatest of the server at the other end of the connection that the last attempt used, also beside
-	// an error; 0 if no attempt came that far.
+	// WireVersion is the greatest of the server at the other end of the connection that the last
+	// attempt used, also beside an error; 0 if no attempt came that far.
 	WireVersion int32
 	// Sent says beside an error that the command may have reached a server.
 	Sent bool
 
-	// Concern is the reply's write concern error, with the labels that the driver adds, nil if there is none. It is set with
-	// Op.WriteErrors only.
+	// Concern is the reply's write concern error, with the labels that the driver adds, nil if
+	// there is none. It is set with Op.WriteErrors only.
 	Concern *mongoerr.WriteConcernError
 
 	reply *conn.Reply

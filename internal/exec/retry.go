@@ -24,13 +24,15 @@ func (r *run) label(err error, stage stage) {
 	}
 }
 
-// retryableWrite reports whether Retryable Writes applies to the operation and to the server that was selected for it.
+// retryableWrite reports whether Retryable Writes applies to the operation and to the server that
+// was selected for it.
 func (r *run) retryableWrite() bool {
 	return r.op.EndsTransaction || r.x.RetryWrites && r.op.Kind == Write && r.op.Retryable && !r.mixed && !r.inTxn && !r.op.unacknowledged() &&
 		(r.selected == nil || r.selected.Kind != event.Standalone)
 }
 
-// retries decides whether a further attempt is allowed after err, and notes which server it should avoid.
+// retries decides whether a further attempt is allowed after err, and notes which server it should
+// avoid.
 func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	if ctx.Err() != nil || stage == stageBuild || stage == stageSelect {
 		return false // a selection error says that no server could be found in the time that there was
@@ -79,7 +81,8 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	return true
 }
 
-// retriesOverload reports whether the client's options let the operation be tried again after overload.
+// retriesOverload reports whether the client's options let the operation be tried again after
+// overload.
 func (r *run) retriesOverload() bool {
 	switch {
 	case r.op.EndsTransaction:
@@ -98,7 +101,8 @@ const (
 	maxBackoff  = 10 * time.Second
 )
 
-// backoff waits before a retry if the cause is overload. It reports false if there is no time left for a retry.
+// backoff waits before a retry if the cause is overload. It reports false if there is no time left
+// for a retry.
 func (r *run) backoff(ctx context.Context, cause error) bool {
 	if !mongoerr.HasLabel(cause, mongoerr.LabelSystemOverloaded) {
 		return true
@@ -143,14 +147,14 @@ func baseBackoffOf(err error) time.Duration {
 	return time.Duration(min(ms*float64(time.Millisecond), float64(maxBackoff)))
 }
 
-// isRetryableOverload reports whether err says that the server was too busy to begin with the command (specification: Client
-// Backpressure).
+// isRetryableOverload reports whether err says that the server was too busy to begin with the
+// command (specification: Client Backpressure).
 func isRetryableOverload(err error) bool {
 	return mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) && mongoerr.HasLabel(err, mongoerr.LabelRetryable)
 }
 
-// isIncompatible reports whether no server was selected because the driver and the deployment have no version in common, which another
-// try does not change.
+// isIncompatible reports whether no server was selected because the driver and the deployment have
+// no version in common, which another try does not change.
 func isIncompatible(err error) bool {
 	e, ok := errors.AsType[*mongoerr.SelectionError](err)
 	return ok && e.Topology != nil && e.Topology.CompatibilityErr != nil
@@ -162,7 +166,8 @@ func isTimeout(err error) bool {
 	return ok
 }
 
-// isNetworkError reports whether err is one of the connection: it could not be made, or it broke or timed out.
+// isNetworkError reports whether err is one of the connection: it could not be made, or it broke or
+// timed out.
 func isNetworkError(err error) bool {
 	var c *mongoerr.ConnectionError
 	var t *mongoerr.TimeoutError
@@ -175,7 +180,8 @@ func isSocketTimeout(err error) bool {
 	return errors.As(err, &c) && c.Timeout()
 }
 
-// isMaxTimeExpired reports whether err, or an error that it wraps, is the server's MaxTimeMSExpired.
+// isMaxTimeExpired reports whether err, or an error that it wraps, is the server's
+// MaxTimeMSExpired.
 func isMaxTimeExpired(err error) bool { return mongoerr.HasCode(err, errcode.MaxTimeMSExpired) }
 
 // isRetryableRead reports whether Retryable Reads lets a read be tried again after err.

@@ -150,8 +150,9 @@ func TestRetryKeepsTransactionNumber(t *testing.T) {
 	})
 }
 
-// A write that may have been applied is not sent to a server that cannot tell: the error of the attempt before is returned (specification:
-// Retryable Writes, "Executing Retryable Write Commands").
+// A write that may have been applied is not sent to a server that cannot tell: the error of the
+// attempt before is returned (specification: Retryable Writes, "Executing Retryable Write
+// Commands").
 func TestRetryNeedsSupport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, both, mongotest.Sharded(1, 2))
@@ -189,8 +190,8 @@ func TestRetryNeedsSupport(t *testing.T) {
 	})
 }
 
-// Backoffs: 200 ms, 400 ms and so on up to ten seconds, multiplied by the jitter, from the base that the server sets; and none that would
-// end after the deadline.
+// Backoffs: 200 ms, 400 ms and so on up to ten seconds, multiplied by the jitter, from the base
+// that the server sets; and none that would end after the deadline.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := both
@@ -237,8 +238,8 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// Any sequence of outcomes, under any settings: the number of attempts is that of a model of the specifications, the deadline holds,
-// transaction numbers are kept, and nothing is leaked.
+// Any sequence of outcomes, under any settings: the number of attempts is that of a model of the
+// specifications, the deadline holds, transaction numbers are kept, and nothing is leaked.
 func TestRetryProperties(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -338,7 +339,8 @@ func randomOutcome(rnd *rand.Rand, write bool) outcome {
 	return o
 }
 
-// model is Retryable Reads, Retryable Writes and Client Backpressure in their own words, for one operation.
+// model is Retryable Reads, Retryable Writes and Client Backpressure in their own words, for one
+// operation.
 type model struct {
 	cfg                                Config
 	write, retryable, csot, standalone bool

@@ -49,8 +49,8 @@ var deployments = map[string]struct {
 	"load balanced": {mongotest.LoadBalanced(2), true},
 }
 
-// What a commit meets, with which write concern each attempt is sent, whether the session stays pinned after it, and whether its outcome
-// is unknown then.
+// What a commit meets, with which write concern each attempt is sent, whether the session stays
+// pinned after it, and whether its outcome is unknown then.
 func TestCommitDecisions(t *testing.T) {
 	const first, majority = "two/0", "majority/10000"
 	busy := outcome{code: 462, labels: overloaded}
@@ -75,7 +75,8 @@ func TestCommitDecisions(t *testing.T) {
 		{"write concern, unknown", []outcome{{code: 79, concern: true}}, []string{first}, false, true},
 		{"write concern, unsatisfiable", []outcome{{code: 100, concern: true}}, []string{first}, false, true},
 		{"write concern, retryable", []outcome{{code: 91, concern: true, labels: retryable}}, []string{first, majority}, false, false},
-		// What an overloaded server has not begun is not majority's yet, and only the transaction's own mongos can do it.
+		// What an overloaded server has not begun is not majority's yet, and only the transaction's
+		// own mongos can do it.
 		{"overload", []outcome{busy}, []string{first, first}, false, true},
 		{"overload, to the end", []outcome{busy, busy, busy}, []string{first, first, first}, false, true},
 		{"overload, then network", []outcome{busy, cut}, []string{first, first, majority}, false, false},
@@ -143,7 +144,8 @@ func TestCommitDecisions(t *testing.T) {
 	}
 }
 
-// The write concern of a repeated commit keeps what it has, but for w, and gets a bound on the wait only if it has none.
+// The write concern of a repeated commit keeps what it has, but for w, and gets a bound on the wait
+// only if it has none.
 func TestRetriedCommitConcern(t *testing.T) {
 	journal := true
 	for _, tc := range []struct{ from, want *consistency.WriteConcern }{
@@ -157,9 +159,9 @@ func TestRetriedCommitConcern(t *testing.T) {
 	}
 }
 
-// Any sequence of outcomes for an operation in a transaction and for the transaction's end: only overload is retried, startTransaction is
-// in every attempt of the first command and in no other, labels say what became of the transaction, an abort tells of no error, and nothing
-// is leaked.
+// Any sequence of outcomes for an operation in a transaction and for the transaction's end: only
+// overload is retried, startTransaction is in every attempt of the first command and in no other,
+// labels say what became of the transaction, an abort tells of no error, and nothing is leaked.
 func TestTransactionProperties(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 2))
@@ -265,8 +267,9 @@ func TestTransactionProperties(t *testing.T) {
 	}
 }
 
-// An operation that is tried again stays where its transaction is, even if its server says that another try of the whole transaction may
-// help; when no further try of it is left, the transaction is given up.
+// An operation that is tried again stays where its transaction is, even if its server says that
+// another try of the whole transaction may help; when no further try of it is left, the transaction
+// is given up.
 func TestRetryInTransactionStays(t *testing.T) {
 	busy := outcome{code: 462, labels: append(slices.Clone(overloaded), mongoerr.LabelTransientTransaction)}
 	for name, on := range deployments {
@@ -296,7 +299,8 @@ func TestRetryInTransactionStays(t *testing.T) {
 	}
 }
 
-// What nobody may retry, though nothing was sent: Retryable Writes does not apply to it, and the failure was not overload.
+// What nobody may retry, though nothing was sent: Retryable Writes does not apply to it, and the
+// failure was not overload.
 func TestCheckOutIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, both)
@@ -416,8 +420,8 @@ func TestBaseBackoff(t *testing.T) {
 	}
 }
 
-// What an attempt to end a transaction must do before the next one selects a server ("When to unpin", 1 and 3): a commit stays where it is
-// after overload, an abort does not.
+// What an attempt to end a transaction must do before the next one selects a server ("When to
+// unpin", 1 and 3): a commit stays where it is after overload, an abort does not.
 func TestUnpinBeforeRetry(t *testing.T) {
 	for what, commits := range map[string]bool{"commit": true, "abort": false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 	"allium/mongoerr"
 )
 
-// WriteErrors returns the statements that the server refused, of a command that need not be one of the driver's own: those in
-// writeErrors, which insert, update and delete answer, and those in the first batch of results of a bulkWrite.
+// WriteErrors returns the statements that the server refused, of a command that need not be one of
+// the driver's own: those in writeErrors, which insert, update and delete answer, and those in the
+// first batch of results of a bulkWrite.
 func (r *Result) WriteErrors() ([]*mongoerr.WriteError, error) { return writeErrors(r.Reply) }
 
 func writeErrors(reply bson.Raw) ([]*mongoerr.WriteError, error) {

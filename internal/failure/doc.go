@@ -1,5 +1,5 @@
-// Package failure makes the errors of package mongoerr: it reads them out of replies and labels them. What users need of
-// errors is in mongoerr.
+// Package failure makes the errors of package mongoerr: it reads them out of replies and labels
+// them. What users need of errors is in mongoerr.
 package failure
 
 import "errors"

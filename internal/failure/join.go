@@ -2,8 +2,8 @@ package failure
 
 import "strings"
 
-// Join returns an error that wraps errs, as errors.Join does, but says what they say in one line. Errors that are nil are left out;
-// Join returns nil if all are.
+// Join returns an error that wraps errs, as errors.Join does, but says what they say in one line.
+// Errors that are nil are left out; Join returns nil if all are.
 func Join(errs ...error) error {
 	var j joined
 	for _, err := range errs {

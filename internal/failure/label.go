@@ -7,7 +7,8 @@ import (
 	"allium/mongoerr"
 )
 
-// AddTo adds a label to a set of labels that does not have it yet. The set must not be a user's already.
+// AddTo adds a label to a set of labels that does not have it yet. The set must not be a user's
+// already.
 func AddTo(l *mongoerr.Labels, label string) {
 	if !l.HasLabel(label) {
 		*l = append((*l)[:len(*l):len(*l)], label)
@@ -77,8 +78,8 @@ func collect(err error, all *mongoerr.Labels) {
 	}
 }
 
-// Detach returns a copy of an operation's error for others to keep: labels that are added to err later do not reach it,
-// and those it has, which say what that operation may do, are left out.
+// Detach returns a copy of an operation's error for others to keep: labels that are added to err
+// later do not reach it, and those it has, which say what that operation may do, are left out.
 func Detach(err error) error {
 	switch e := err.(type) {
 	case *mongoerr.ConnectionError:

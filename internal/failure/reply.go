@@ -57,8 +57,9 @@ func NewWriteError(raw bson.Raw, base int) *mongoerr.WriteError {
 	return e
 }
 
-// NewWriteConcernError copies the writeConcernError of a reply, or returns nil if there is none. One that is not a document is an
-// error, too: whatever it says, the write concern was not confirmed.
+// NewWriteConcernError copies the writeConcernError of a reply, or returns nil if there is none.
+// One that is not a document is an error, too: whatever it says, the write concern was not
+// confirmed.
 func NewWriteConcernError(addr string, reply bson.Raw) *mongoerr.WriteConcernError {
 	v := reply.Lookup("writeConcernError")
 	if v.IsZero() || v.Type == bson.TypeNull {

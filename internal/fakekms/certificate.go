@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// The certificates are valid under the clock of a testing/synctest bubble, too, which starts in the year 2000.
+// The certificates are valid under the clock of a testing/synctest bubble, too, which starts in the
+// year 2000.
 var (
 	validFrom = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
 	validTo   = time.Date(2190, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -30,7 +31,8 @@ const (
 	wrongHost
 )
 
-// authority issues the certificates of the servers, for whatever host a client asks for, and one of a client.
+// authority issues the certificates of the servers, for whatever host a client asks for, and one of
+// a client.
 type authority struct {
 	cert      *x509.Certificate
 	key       *ecdsa.PrivateKey

@@ -106,7 +106,8 @@ func (s *Server) aws(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// checkSignature returns the error that Amazon's service answers to what is wrong with a request's signature.
+// checkSignature returns the error that Amazon's service answers to what is wrong with a request's
+// signature.
 func (s *Server) checkSignature(r *http.Request, body []byte) (message, kind string) {
 	token := r.Header.Get("X-Amz-Security-Token")
 	if token != "" && token != AWSSessionToken {
@@ -256,8 +257,8 @@ func nowhere(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// failing is the key service of the specification's tests of retries. It takes every credential, and it fails as often as it
-// was told to.
+// failing is the key service of the specification's tests of retries. It takes every credential,
+// and it fails as often as it was told to.
 func (s *Server) failing(w http.ResponseWriter, r *http.Request) {
 	s.saw(Request{Host: hostOf(r), Path: r.URL.Path})
 	if s.take(&s.failHTTP) {

@@ -14,8 +14,8 @@ import (
 	"strconv"
 )
 
-// This file is a KMIP server with the operations that in-use encryption needs. It has a reader and a writer of messages of its
-// own, so that it does not share the mistakes of those that it tests.
+// This file is a KMIP server with the operations that in-use encryption needs. It has a reader and
+// a writer of messages of its own, so that it does not share the mistakes of those that it tests.
 
 // object is a secret or a key that the server keeps.
 type object struct {

@@ -12,7 +12,8 @@ import (
 	"sync"
 )
 
-// Proxy is an HTTP proxy in front of a Server, which clients tell by CONNECT where they want to go. It counts connections.
+// Proxy is an HTTP proxy in front of a Server, which clients tell by CONNECT where they want to go.
+// It counts connections.
 type Proxy struct {
 	s        *Server
 	listener net.Listener
@@ -93,7 +94,8 @@ func (p *Proxy) Count() int {
 // Address returns the proxy's address.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Dial connects to an address through the proxy. settings are those of the client if the proxy wants TLS, else nil.
+// Dial connects to an address through the proxy. settings are those of the client if the proxy
+// wants TLS, else nil.
 func (p *Proxy) Dial(ctx context.Context, address string, settings *tls.Config) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", p.Address())

@@ -15,8 +15,8 @@ const (
 	tagSize = 32
 )
 
-// What is wrong with a ciphertext. That the tag does not fit says that the value was changed, cut, or encrypted with
-// another key.
+// What is wrong with a ciphertext. That the tag does not fit says that the value was changed, cut,
+// or encrypted with another key.
 var (
 	ErrTag     = errors.New("HMAC validation failure")
 	ErrPadding = errors.New("error, ciphertext malformed padding")
@@ -27,8 +27,8 @@ var (
 // sealedSize returns the length of the ciphertext of n bytes, for both ciphers with CBC.
 func sealedSize(n int) int { return ivSize + (n/aes.BlockSize+1)*aes.BlockSize + tagSize }
 
-// SealRandom encrypts plaintext as AEAD_AES_256_CBC_HMAC_SHA_512 with an initialization vector from random and appends
-// the result to dst. aad is authenticated with it.
+// SealRandom encrypts plaintext as AEAD_AES_256_CBC_HMAC_SHA_512 with an initialization vector from
+// random and appends the result to dst. aad is authenticated with it.
 func (k *Key) SealRandom(dst, aad, plaintext []byte, random io.Reader) ([]byte, error) {
 	var iv [ivSize]byte
 	if _, err := io.ReadFull(random, iv[:]); err != nil {
@@ -39,7 +39,8 @@ func (k *Key) SealRandom(dst, aad, plaintext []byte, random io.Reader) ([]byte, 
 	return s.seal(dst, iv[:], aad, plaintext, true)
 }
 
-// SealDeterministic is SealRandom with an initialization vector that follows from key, aad and plaintext.
+// SealDeterministic is SealRandom with an initialization vector that follows from key, aad and
+// plaintext.
 func (k *Key) SealDeterministic(dst, aad, plaintext []byte) ([]byte, error) {
 	s := k.csfleState()
 	defer k.csfle.Put(s)
@@ -77,7 +78,8 @@ func (k *Key) OpenQE(dst, aad, ciphertext []byte) ([]byte, error) {
 	return s.open(dst, aad, ciphertext, false)
 }
 
-// openV1 decrypts what the first version of Queryable Encryption made, with AES-256 in counter mode, and appends it to dst.
+// openV1 decrypts what the first version of Queryable Encryption made, with AES-256 in counter
+// mode, and appends it to dst.
 func (k *Key) openV1(dst, aad, ciphertext []byte) ([]byte, error) {
 	if len(ciphertext) <= ivSize+tagSize {
 		return dst, fmt.Errorf("%w. Must be at least %d bytes.", ErrShort, ivSize+tagSize+1)
@@ -100,7 +102,8 @@ func (s *state) length(h io.Writer, aad []byte) {
 	h.Write(s.sum[:8])
 }
 
-// mac returns the tag of iv and ciphertext, which sealed is. CSFLE adds the length of aad. The result is in s.
+// mac returns the tag of iv and ciphertext, which sealed is. CSFLE adds the length of aad. The
+// result is in s.
 func (s *state) mac(aad, sealed []byte, withLength bool) []byte {
 	s.tag.Reset()
 	s.tag.Write(aad)
@@ -150,7 +153,8 @@ func (s *state) open(dst, aad, ciphertext []byte, withLength bool) ([]byte, erro
 	return dst[:len(dst)-pad], nil
 }
 
-// sealCTR encrypts plaintext with AES-256 in counter mode, without a tag, and appends the result to dst.
+// sealCTR encrypts plaintext with AES-256 in counter mode, without a tag, and appends the result to
+// dst.
 func sealCTR(dst []byte, key Token, plaintext []byte, random io.Reader) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, make([]byte, ivSize)...)
@@ -173,7 +177,8 @@ func openCTR(key Token, ciphertext []byte) ([]byte, error) {
 	return out, nil
 }
 
-// WrapKey encrypts the material of a data key with a master key of KeySize bytes, as the local and the KMIP provider do.
+// WrapKey encrypts the material of a data key with a master key of KeySize bytes, as the local and
+// the KMIP provider do.
 func WrapKey(master, material []byte, random io.Reader) ([]byte, error) {
 	k, err := NewKey(master)
 	if err != nil {

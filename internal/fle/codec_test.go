@@ -65,7 +65,8 @@ func samples(t testing.TB) map[string][]byte {
 	return out
 }
 
-// reencode parses data and appends it again; it returns nil if it cannot be parsed or has no such form.
+// reencode parses data and appends it again; it returns nil if it cannot be parsed or has no such
+// form.
 func reencode(data []byte) []byte {
 	if len(data) == 0 {
 		return nil
@@ -161,7 +162,8 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestFindMatchesInsert is the reason for all of it: the tokens of a query lead to those of the value.
+// TestFindMatchesInsert is the reason for all of it: the tokens of a query lead to those of the
+// value.
 func TestFindMatchesInsert(t *testing.T) {
 	all := samples(t)
 	insert, find := must(ParseInsert(all["equality"])), must(ParseFindEquality(all["find equality"]))
@@ -428,7 +430,8 @@ func FuzzContains(f *testing.F) {
 	})
 }
 
-// FuzzParse holds for all bytes that claim to be of subtype 6: no panic, and what can be parsed can be written.
+// FuzzParse holds for all bytes that claim to be of subtype 6: no panic, and what can be parsed can
+// be written.
 func FuzzParse(f *testing.F) {
 	for _, data := range samples(f) {
 		f.Add(data)
@@ -499,7 +502,8 @@ func FuzzSeal(f *testing.F) {
 	})
 }
 
-// TestFindWholeText: a query without prefix, suffix and substring looks for the exact tokens of an insert, folded as it is.
+// TestFindWholeText: a query without prefix, suffix and substring looks for the exact tokens of an
+// insert, folded as it is.
 func TestFindWholeText(t *testing.T) {
 	k := testKey(t, id1)
 	stored := Text{Value: "Café", FoldCase: true, FoldDiacritics: true, Prefix: &Affix{5, 2}}

@@ -15,7 +15,8 @@ const (
 	DefaultSparsity   = 2
 )
 
-// Domain is the values that a range field can have, mapped to the whole numbers from 0 in their order.
+// Domain is the values that a range field can have, mapped to the whole numbers from 0 in their
+// order.
 type Domain struct {
 	kind      bson.Type
 	min, max  bson.RawValue
@@ -25,8 +26,9 @@ type Domain struct {
 	number    func(bson.RawValue) (uint128, bool) // of a value within min and max; false for NaN and infinities
 }
 
-// NewDomain returns the domain of the values of type kind from min to max. Both are absent or of that type; precision, for
-// doubles and decimals alone, is how many digits after the point count, and needs both.
+// NewDomain returns the domain of the values of type kind from min to max. Both are absent or of
+// that type; precision, for doubles and decimals alone, is how many digits after the point count,
+// and needs both.
 func NewDomain(kind bson.Type, min, max bson.RawValue, precision *int32) (*Domain, error) {
 	d := &Domain{kind: kind, min: min, max: max, precision: precision}
 	switch kind {
@@ -180,8 +182,8 @@ func whole(v bson.RawValue) int64 {
 	return n
 }
 
-// doubles sets up a domain of doubles. Without a precision a double's bits are a number in the order of the values already,
-// but for the sign. With one it is scaled to a whole number.
+// doubles sets up a domain of doubles. Without a precision a double's bits are a number in the
+// order of the values already, but for the sign. With one it is scaled to a whole number.
 func (d *Domain) doubles() error {
 	if d.precision == nil {
 		d.top = ones(64)
@@ -278,7 +280,8 @@ func (d *Domain) decimals() error {
 	return nil
 }
 
-// scaled returns v * 10^precision without its fraction, whether it has none, and whether it is small enough to look at.
+// scaled returns v * 10^precision without its fraction, whether it has none, and whether it is
+// small enough to look at.
 func scaled(v bson.RawValue, precision int) (n *big.Int, exact, ok bool) {
 	decimal, _ := v.Decimal128()
 	n, exponent, err := decimal.BigInt()
@@ -302,8 +305,8 @@ func scaled(v bson.RawValue, precision int) (n *big.Int, exact, ok bool) {
 	return n, rest.Sign() == 0, true
 }
 
-// decimalNumber returns the number of a decimal among all decimals: of those with as many digits as fit, by exponent and
-// then by coefficient, around the middle for zero.
+// decimalNumber returns the number of a decimal among all decimals: of those with as many digits as
+// fit, by exponent and then by coefficient, around the middle for zero.
 func decimalNumber(v bson.RawValue) (uint128, bool) {
 	decimal, _ := v.Decimal128()
 	n, exponent, err := decimal.BigInt()

@@ -7,14 +7,14 @@ import (
 	"allium/bson"
 )
 
-// A value of a range field is found by its edges: the leading bits of its number, and "root" for none of them. A query
-// looks for the edges that cover its range.
+// A value of a range field is found by its edges: the leading bits of its number, and "root" for
+// none of them. A query looks for the edges that cover its range.
 
 // rootEdge stands for all values.
 const rootEdge = "root"
 
-// Trim returns the trim factor that a field of the domain has: factor, or the default. The edges of fewer bits are left
-// out, which saves space and makes queries of large ranges slower.
+// Trim returns the trim factor that a field of the domain has: factor, or the default. The edges of
+// fewer bits are left out, which saves space and makes queries of large ranges slower.
 func (d *Domain) Trim(factor *int32) (int32, error) {
 	if factor == nil {
 		return int32(min(DefaultTrimFactor, d.bits-1)), nil
@@ -42,7 +42,8 @@ func (d *Domain) prefix(number uint128, n int) string {
 	return string(b)
 }
 
-// Edges returns the edges of v: the root unless it is trimmed, all bits (the leaf), then the others from short to long.
+// Edges returns the edges of v: the root unless it is trimmed, all bits (the leaf), then the others
+// from short to long.
 func (d *Domain) Edges(v bson.RawValue, sparsity int64, trim int32) ([]string, error) {
 	if sparsity < 1 {
 		return nil, errSparsity
@@ -64,8 +65,9 @@ func (d *Domain) Edges(v bson.RawValue, sparsity int64, trim int32) ([]string, e
 	return out, nil
 }
 
-// Cover returns the fewest edges that the values of a range have, and no other value has. An infinite bound is an open side
-// and stands for the least or the greatest value, which is in the range then.
+// Cover returns the fewest edges that the values of a range have, and no other value has. An
+// infinite bound is an open side and stands for the least or the greatest value, which is in the
+// range then.
 func (d *Domain) Cover(e *RangeEdges, sparsity int64, trim int32) ([]string, error) {
 	if sparsity < 1 {
 		return nil, errSparsity

@@ -12,8 +12,8 @@ import (
 
 func inf(sign int) float64 { return math.Inf(sign) }
 
-// headerSize is the length of what precedes the ciphertext of a value under one key, and is authenticated with it: the
-// kind, the key's id and the value's type.
+// headerSize is the length of what precedes the ciphertext of a value under one key, and is
+// authenticated with it: the kind, the key's id and the value's type.
 const headerSize = 1 + 16 + 1
 
 func header(dst []byte, kind Kind, id bson.UUID, t bson.Type) []byte {
@@ -47,7 +47,8 @@ func CheckValue(v bson.RawValue, deterministic bool) error {
 	return nil
 }
 
-// Seal encrypts the value of m with key, whose id is id, and returns the bytes of a KindDeterministic or KindRandom.
+// Seal encrypts the value of m with key, whose id is id, and returns the bytes of a
+// KindDeterministic or KindRandom.
 func (m *Marking) Seal(id bson.UUID, key *Key, random io.Reader) ([]byte, error) {
 	if err := CheckValue(m.Value, m.Algorithm == Deterministic); err != nil {
 		return nil, err
@@ -63,8 +64,9 @@ func (m *Marking) Seal(id bson.UUID, key *Key, random io.Reader) ([]byte, error)
 	return key.SealRandom(out, out[:headerSize], m.Value.Value, random)
 }
 
-// Seal encrypts the value of p, or derives the tokens of a query for it: index and user are the keys with the ids IndexKey
-// and UserKey. It returns the bytes of a KindUnindexed, KindInsert, KindFindEquality, KindFindRange or KindFindText.
+// Seal encrypts the value of p, or derives the tokens of a query for it: index and user are the
+// keys with the ids IndexKey and UserKey. It returns the bytes of a KindUnindexed, KindInsert,
+// KindFindEquality, KindFindRange or KindFindText.
 func (p *Placeholder) Seal(index, user *Key, random io.Reader) ([]byte, error) {
 	switch {
 	case p.Purpose == ForInsert && p.Index == IndexNone:

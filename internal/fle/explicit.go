@@ -8,8 +8,8 @@ import (
 	"allium/bson"
 )
 
-// Explicit is how an application wants a value encrypted (section "EncryptOpts" of the specification). The names of
-// algorithms and query types are compared without case.
+// Explicit is how an application wants a value encrypted (section "EncryptOpts" of the
+// specification). The names of algorithms and query types are compared without case.
 type Explicit struct {
 	Algorithm  string
 	QueryType  string // "" to store the value
@@ -151,7 +151,8 @@ func (r *RangeOptions) sparsity() int64 {
 	return *r.Sparsity
 }
 
-// need returns an error if an application has to say what values of type kind there can be, and did not.
+// need returns an error if an application has to say what values of type kind there can be, and did
+// not.
 func (r *RangeOptions) need(kind bson.Type) error {
 	if _, err := NewDomain(kind, bson.RawValue{}, bson.RawValue{}, nil); err != nil {
 		return err
@@ -199,8 +200,8 @@ func (t *TextOptions) check(query TextKind) error {
 	return nil
 }
 
-// Placeholder returns the bytes of a KindMarking or KindPlaceholder for v: user is the key that it is encrypted with, index
-// the one of its tokens.
+// Placeholder returns the bytes of a KindMarking or KindPlaceholder for v: user is the key that it
+// is encrypted with, index the one of its tokens.
 func (e *Explicit) Placeholder(v bson.RawValue, user, index bson.UUID) ([]byte, error) {
 	a, text, err := e.check(false)
 	if err != nil {
@@ -260,9 +261,9 @@ type comparison struct {
 	path     []string // where the bound is in the operand
 }
 
-// Expression returns expr, a filter {$and: [{f: {$gt: a}}, {f: {$lt: b}}]} or an aggregation expression
-// {$and: [{$gt: ["$f", a]}, {$lt: ["$f", b]}]} of one or two operands, with placeholders in place of the bounds. payload must
-// not be that of another range in the same query.
+// Expression returns expr, a filter {$and: [{f: {$gt: a}}, {f: {$lt: b}}]} or an aggregation
+// expression {$and: [{$gt: ["$f", a]}, {$lt: ["$f", b]}]} of one or two operands, with placeholders
+// in place of the bounds. payload must not be that of another range in the same query.
 func (e *Explicit) Expression(expr bson.Raw, user, index bson.UUID, payload int32) (bson.Raw, error) {
 	if _, _, err := e.check(true); err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// What a text field stores its tokens for must never change, or what was stored is not found any more. Folding follows
-// Unicode 13 on the basic plane. What later versions added is listed here; a test fails when a new version of Go or of
-// x/text knows more.
+// What a text field stores its tokens for must never change, or what was stored is not found any
+// more. Folding follows Unicode 13 on the basic plane. What later versions added is listed here; a
+// test fails when a new version of Go or of x/text knows more.
 
 // newerCase are the letters whose case Unicode knows since version 14.
 var newerCase = &unicode.RangeTable{
@@ -68,7 +68,8 @@ func foldRune(r rune) rune {
 	return unicode.ToLower(unicode.ToUpper(r))
 }
 
-// appendBare appends r without its diacritics. A character that has none stays as it is, composed or not.
+// appendBare appends r without its diacritics. A character that has none stays as it is, composed
+// or not.
 func appendBare(b *strings.Builder, r rune) {
 	if diacritic(r) {
 		return

@@ -35,8 +35,9 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldIsPinned fails when a new version of Go or of golang.org/x/text folds differently. What was stored must be found
-// for ever: list what is new in newerCase and newerDiacritic rather than change the sum.
+// TestFoldIsPinned fails when a new version of Go or of golang.org/x/text folds differently. What
+// was stored must be found for ever: list what is new in newerCase and newerDiacritic rather than
+// change the sum.
 func TestFoldIsPinned(t *testing.T) {
 	const want = "4fa7a96fe748336001e7e5bf90601204803a429cf9ca286a10f55cc2fe3a7a6a"
 	h := sha256.New()

@@ -37,8 +37,8 @@ func NewKey(material []byte) (*Key, error) {
 	return k, nil
 }
 
-// Clear overwrites the material. It is the caller's to see to that nobody uses k any more. What the garbage collector or
-// the ciphers copied is out of reach.
+// Clear overwrites the material. It is the caller's to see to that nobody uses k any more. What the
+// garbage collector or the ciphers copied is out of reach.
 func (k *Key) Clear() {
 	clear(k.material[:])
 	k.csfle, k.qe = sync.Pool{}, sync.Pool{}

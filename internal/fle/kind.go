@@ -11,7 +11,8 @@ import (
 // Kind is the first byte of a binary of subtype 6.
 type Kind byte
 
-// The kinds in use. Those from 4 to 10 belong to the first version of Queryable Encryption, which no server from 7.0 on has.
+// The kinds in use. Those from 4 to 10 belong to the first version of Queryable Encryption, which
+// no server from 7.0 on has.
 const (
 	KindMarking         Kind = 0  // CSFLE: to be encrypted
 	KindDeterministic   Kind = 1  // CSFLE
@@ -46,10 +47,12 @@ func (k Kind) String() string {
 // obsolete reports whether k is of the first version of Queryable Encryption.
 func (k Kind) obsolete() bool { return k >= 4 && k <= 10 && k != KindUnindexedV1 }
 
-// ErrObsolete is the reason for which a value of the first version of Queryable Encryption cannot be read.
+// ErrObsolete is the reason for which a value of the first version of Queryable Encryption cannot
+// be read.
 var ErrObsolete = errors.New("the value is of the first version of Queryable Encryption, which servers from 7.0 on do not have")
 
-// KindOf returns the kind of the encrypted value v, and whether v is one: a binary of subtype 6 with at least one byte.
+// KindOf returns the kind of the encrypted value v, and whether v is one: a binary of subtype 6
+// with at least one byte.
 func KindOf(v bson.RawValue) (Kind, bool) {
 	data, ok := Data(v)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"allium/bson"
 )
 
-// TokenSet is the tokens that one value, edge or affix is inserted with. State is encrypted for the collection that
-// remembers what to compact.
+// TokenSet is the tokens that one value, edge or affix is inserted with. State is encrypted for the
+// collection that remembers what to compact.
 type TokenSet struct {
 	EDC    Token  // d, with the contention factor
 	ESC    Token  // s, with the contention factor
@@ -213,8 +213,8 @@ func (r *reader) contention(name string) int64 {
 	return n
 }
 
-// FindRange is what a client sends for a range that it looks for: KindFindRange. One without Edges is the second half of a
-// range with two bounds, as with a RangeFind without Edges.
+// FindRange is what a client sends for a range that it looks for: KindFindRange. One without Edges
+// is the second half of a range with two bounds, as with a RangeFind without Edges.
 type FindRange struct {
 	Edges      []FindSet // payload.g; nil for a second half
 	Contention int64     // payload.cm, the greatest factor
@@ -291,7 +291,8 @@ func ParseFindRange(data []byte) (*FindRange, error) {
 	return p, nil
 }
 
-// FindText is what a client sends for a text that it looks for: KindFindText. One of Prefix, Suffix and Substring is set.
+// FindText is what a client sends for a text that it looks for: KindFindText. One of Prefix, Suffix
+// and Substring is set.
 type FindText struct {
 	FindSet
 	Kind           TextKind

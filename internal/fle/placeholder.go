@@ -85,7 +85,8 @@ const (
 	IndexText     Index = 4
 )
 
-// Placeholder is a value that is to be encrypted with Queryable Encryption, or looked for: KindPlaceholder.
+// Placeholder is a value that is to be encrypted with Queryable Encryption, or looked for:
+// KindPlaceholder.
 type Placeholder struct {
 	Purpose    Purpose
 	Index      Index
@@ -145,8 +146,9 @@ func ParsePlaceholder(data []byte) (*Placeholder, error) {
 	return p, nil
 }
 
-// RangeInsert is the value of a Placeholder that is inserted with IndexRange. Without Min and Max all values of the type
-// are allowed; without TrimFactor it is DefaultTrimFactor, or as much of it as the domain has bits.
+// RangeInsert is the value of a Placeholder that is inserted with IndexRange. Without Min and Max
+// all values of the type are allowed; without TrimFactor it is DefaultTrimFactor, or as much of it
+// as the domain has bits.
 type RangeInsert struct {
 	Value      bson.RawValue
 	Min, Max   bson.RawValue
@@ -219,8 +221,9 @@ func (o RangeOperator) IsLower() bool { return o == Greater || o == GreaterOrEqu
 // Includes reports whether the bound itself is in the range.
 func (o RangeOperator) Includes() bool { return o == GreaterOrEqual || o == LessOrEqual }
 
-// RangeFind is the value of a Placeholder that is looked for with IndexRange. One without Edges stands for the second half
-// of a range with two bounds: the placeholder of the first half has the edges of both and the same PayloadID and operators.
+// RangeFind is the value of a Placeholder that is looked for with IndexRange. One without Edges
+// stands for the second half of a range with two bounds: the placeholder of the first half has the
+// edges of both and the same PayloadID and operators.
 type RangeFind struct {
 	Edges     *RangeEdges
 	PayloadID int32
@@ -314,8 +317,8 @@ func (r *reader) optionalOperator(name string) RangeOperator {
 	return r.operator(name)
 }
 
-// Text is the value of a Placeholder with IndexText. One that is looked for has at most one of Prefix, Suffix and
-// Substring: that of the query. Without any the query is for the whole text.
+// Text is the value of a Placeholder with IndexText. One that is looked for has at most one of
+// Prefix, Suffix and Substring: that of the query. Without any the query is for the whole text.
 type Text struct {
 	Value          string
 	FoldCase       bool // the field is not case sensitive

@@ -91,8 +91,8 @@ func TestCoverVectors(t *testing.T) {
 			for _, kind := range rangeFiles[plain] {
 				low, high := number(t, kind, c.Min), number(t, kind, c.Max)
 				d, err := NewDomain(kind, low, high, c.Precision)
-				// Four vectors are older than the rule that a domain that needs too many bits is an error. Before it the
-				// precision was left out.
+				// Four vectors are older than the rule that a domain that needs too many bits is an
+				// error. Before it the precision was left out.
 				if tooWide := *c.precision() == 0 && len(c.Max) > 20; tooWide {
 					if err == nil {
 						t.Errorf("%s %d: no error", name, i)
@@ -119,7 +119,8 @@ func TestCoverVectors(t *testing.T) {
 	}
 }
 
-// TestCoverAndEdges compares a query with all values of a small domain: one is found exactly if it is in the range.
+// TestCoverAndEdges compares a query with all values of a small domain: one is found exactly if it
+// is in the range.
 func TestCoverAndEdges(t *testing.T) {
 	const low, high = -3, 17
 	value := func(n int) bson.RawValue { return number(t, bson.TypeInt32, strconv.Itoa(n)) }

@@ -7,8 +7,9 @@ import (
 	"allium/bson"
 )
 
-// A reader takes the fields of a validated document that may come in any order. It keeps the first error, so that a
-// parser checks it once, at the end: a missing field, a wrong type, a field twice, or one that nobody asked for.
+// A reader takes the fields of a validated document that may come in any order. It keeps the first
+// error, so that a parser checks it once, at the end: a missing field, a wrong type, a field twice,
+// or one that nobody asked for.
 type reader struct {
 	what   string
 	doc    bson.Raw

@@ -16,7 +16,8 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// Sealed is a value that can be decrypted: KindDeterministic, KindRandom, KindUnindexed, KindInsert and the indexed kinds.
+// Sealed is a value that can be decrypted: KindDeterministic, KindRandom, KindUnindexed, KindInsert
+// and the indexed kinds.
 type Sealed struct {
 	Kind   Kind
 	KeyID  bson.UUID // of the one key, or of the one that opens the outer layer of a stored value with an index
@@ -26,8 +27,8 @@ type Sealed struct {
 	blocks []byte // the metadata of a value with an index
 }
 
-// ParseSealed parses a value that can be decrypted. It reports false for the kinds that cannot be: placeholders and payloads
-// of queries. The ciphertext is not looked at.
+// ParseSealed parses a value that can be decrypted. It reports false for the kinds that cannot be:
+// placeholders and payloads of queries. The ciphertext is not looked at.
 func ParseSealed(data []byte) (Sealed, bool, error) {
 	if len(data) == 0 {
 		return Sealed{}, false, malformed("no bytes")
@@ -93,8 +94,8 @@ func ParseSealed(data []byte) (Sealed, bool, error) {
 // Indexed reports whether s has an outer layer: Inner opens it.
 func (s *Sealed) Indexed() bool { return s.blocks != nil }
 
-// Inner decrypts what the server encrypted of a value with an index: key is the one with the id KeyID. It returns the value
-// that the client encrypted, whose KeyID is the one to open it with.
+// Inner decrypts what the server encrypted of a value with an index: key is the one with the id
+// KeyID. It returns the value that the client encrypted, whose KeyID is the one to open it with.
 func (s *Sealed) Inner(key *Key) (Sealed, error) {
 	plain, err := openCTR(key.Tokens().ServerDataEncryption, s.sealed)
 	if err != nil {
@@ -108,8 +109,9 @@ func (s *Sealed) Inner(key *Key) (Sealed, error) {
 	return inner, nil
 }
 
-// Open decrypts s, which is not Indexed: key is the one with the id KeyID. A value that does not parse under its type is an
-// error: it was made by somebody with the key who encrypted something else than BSON.
+// Open decrypts s, which is not Indexed: key is the one with the id KeyID. A value that does not
+// parse under its type is an error: it was made by somebody with the key who encrypted something
+// else than BSON.
 func (s *Sealed) Open(key *Key) (bson.RawValue, error) {
 	if s.Indexed() {
 		return bson.RawValue{}, malformed("the outer layer of an %s is not open", s.Kind)
@@ -144,7 +146,8 @@ func (s *Sealed) Open(key *Key) (bson.RawValue, error) {
 	return bson.RawValue{Type: s.Type, Value: doc[before:end:end]}, nil
 }
 
-// validate checks the document whose one element has a decrypted value. Its errors do not tell the value.
+// validate checks the document whose one element has a decrypted value. Its errors do not tell the
+// value.
 func validate(t bson.Type, doc bson.Raw) error {
 	switch t {
 	case bson.TypeNull, bson.TypeUndefined, bson.TypeMinKey, bson.TypeMaxKey:
@@ -162,14 +165,15 @@ func validate(t bson.Type, doc bson.Raw) error {
 	return nil
 }
 
-// The metadata of one tag: how often the value was counted before and under which contention factor, the tag, and zeros
-// that show that the server's token fits.
+// The metadata of one tag: how often the value was counted before and under which contention
+// factor, the tag, and zeros that show that the server's token fits.
 const (
 	countSize = ivSize + 16
 	blockSize = countSize + 32 + countSize
 )
 
-// Tags returns the tags of a value with an index, in their order. They share the bytes of the value.
+// Tags returns the tags of a value with an index, in their order. They share the bytes of the
+// value.
 func (s *Sealed) Tags() [][]byte {
 	out := make([][]byte, 0, len(s.blocks)/blockSize)
 	for b := s.blocks; len(b) >= blockSize; b = b[blockSize:] {
@@ -185,7 +189,8 @@ type Block struct {
 	Tag        Token
 }
 
-// OpenBlock decrypts the i-th metadata of s: server is the server token of the value, edge or text that it is for.
+// OpenBlock decrypts the i-th metadata of s: server is the server token of the value, edge or text
+// that it is for.
 func (s *Sealed) OpenBlock(i int, server Token) (Block, error) {
 	if i < 0 || i >= len(s.blocks)/blockSize {
 		return Block{}, malformed("there is no tag %d", i)
@@ -210,8 +215,8 @@ func (s *Sealed) OpenBlock(i int, server Token) (Block, error) {
 	}, nil
 }
 
-// Sets returns the token sets of p in the order of the tags of what is stored for it: of the value; of the edges; of the
-// text, its substrings, suffixes and prefixes.
+// Sets returns the token sets of p in the order of the tags of what is stored for it: of the value;
+// of the edges; of the text, its substrings, suffixes and prefixes.
 func (p *Insert) Sets() []TokenSet {
 	switch {
 	case p.Text != nil:
@@ -223,8 +228,9 @@ func (p *Insert) Sets() []TokenSet {
 	return []TokenSet{p.TokenSet}
 }
 
-// Store returns what a server stores for p: a KindIndexedEquality, KindIndexedRange or KindIndexedText, and its tags.
-// counts has for each of Sets how often it was inserted, this time included.
+// Store returns what a server stores for p: a KindIndexedEquality, KindIndexedRange or
+// KindIndexedText, and its tags. counts has for each of Sets how often it was inserted, this time
+// included.
 func (p *Insert) Store(counts []uint64, random io.Reader) (data []byte, tags []Token, err error) {
 	sets := p.Sets()
 	if len(counts) != len(sets) {
@@ -269,8 +275,8 @@ func (p *Insert) Store(counts []uint64, random io.Reader) (data []byte, tags []T
 	return data, tags, nil
 }
 
-// SealAnchor and OpenAnchor encrypt and decrypt the value of an anchor: the positions of the anchor and of the entry that it
-// stands for. value is a CountValue or an AnchorPaddingValue.
+// SealAnchor and OpenAnchor encrypt and decrypt the value of an anchor: the positions of the anchor
+// and of the entry that it stands for. value is a CountValue or an AnchorPaddingValue.
 func SealAnchor(value Token, anchor, entry uint64, random io.Reader) ([]byte, error) {
 	var plain [16]byte
 	binary.LittleEndian.PutUint64(plain[:], anchor)

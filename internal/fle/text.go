@@ -13,8 +13,9 @@ import (
 
 const maxText = 16 << 20
 
-// affixes are the texts of one kind that a value is found by. The last of them is padding: a text that no query has, so
-// that the number of tokens tells no more about the value than the length of its ciphertext does.
+// affixes are the texts of one kind that a value is found by. The last of them is padding: a text
+// that no query has, so that the number of tokens tells no more about the value than the length of
+// its ciphertext does.
 type affixes struct {
 	real    []string
 	padding int // how many times padText follows
@@ -36,14 +37,15 @@ func checkText(what, s string) error {
 // padText is the text that padding has tokens for.
 func padText(folded string) string { return folded + "\xff" }
 
-// paddedLength returns the length that a text of n bytes seems to have from outside: that of its ciphertext, but for the
-// five bytes around the text of a BSON string.
+// paddedLength returns the length that a text of n bytes seems to have from outside: that of its
+// ciphertext, but for the five bytes around the text of a BSON string.
 func paddedLength(n int) int {
 	const around, block = 5, 16
 	return block*((n+around+block)/block) - around
 }
 
-// prefixes and suffixes return the affixes of a folded text whose unfolded form has n bytes. Its code points are runes.
+// prefixes and suffixes return the affixes of a folded text whose unfolded form has n bytes. Its
+// code points are runes.
 func (a *Affix) prefixes(runes []rune, n int) affixes {
 	return a.each(len(runes), n, func(length int) string { return string(runes[:length]) })
 }
@@ -69,8 +71,8 @@ func (a *Affix) each(length, n int, cut func(int) string) affixes {
 	return out
 }
 
-// substrings returns the distinct substrings of a folded text, and padding for as many as a text of that length can have. A
-// server keeps their tags in this order.
+// substrings returns the distinct substrings of a folded text, and padding for as many as a text of
+// that length can have. A server keeps their tags in this order.
 func (s *Substring) substrings(runes []rune, n, unfolded int) (affixes, error) {
 	var out affixes
 	if s == nil {

@@ -6,8 +6,9 @@ import (
 	"encoding/binary"
 )
 
-// Token is a key that is derived from a data key's third 32 bytes, or from another token, with HMAC-SHA-256. A server that
-// has one can find the values that it is for, and cannot derive those above it.
+// Token is a key that is derived from a data key's third 32 bytes, or from another token, with
+// HMAC-SHA-256. A server that has one can find the values that it is for, and cannot derive those
+// above it.
 type Token [32]byte
 
 // TextKind is a kind of token of a text field.
@@ -95,7 +96,8 @@ func (s FindSet) With(contention uint64) FindSet {
 // Tag returns the tag of the n-th occurrence, from 1, of a value: edc is that of FindSet.With.
 func Tag(edc Token, n uint64) Token { return edc.number(1).number(n) }
 
-// CountTag and CountValue derive the tokens for the _id and the value of what counts a value: esc is that of FindSet.With.
+// CountTag and CountValue derive the tokens for the _id and the value of what counts a value: esc
+// is that of FindSet.With.
 func CountTag(esc Token) Token { return esc.number(1) }
 
 // CountValue is described with CountTag.
@@ -104,15 +106,16 @@ func CountValue(esc Token) Token { return esc.number(2) }
 // Entry returns the _id of the entry at position n, from 1: tag is a CountTag.
 func Entry(tag Token, n uint64) Token { return tag.number(n) }
 
-// Anchor returns the _id of the anchor at position n; of the null anchor for 0. tag is a CountTag or an AnchorPaddingKey.
+// Anchor returns the _id of the anchor at position n; of the null anchor for 0. tag is a CountTag
+// or an AnchorPaddingKey.
 func Anchor(tag Token, n uint64) Token {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[8:], n)
 	return tag.derive(b[:])
 }
 
-// CountAndContention and Zeros derive the tokens that the server encrypts the metadata of a stored value with: server is
-// that of a FindSet.
+// CountAndContention and Zeros derive the tokens that the server encrypts the metadata of a stored
+// value with: server is that of a FindSet.
 func CountAndContention(server Token) Token { return server.number(1) }
 
 // Zeros is described with CountAndContention.

@@ -399,8 +399,9 @@ func (q *question) answer(t *testing.T, keys map[bson.UUID]*Key) (bson.RawValue,
 	return bson.Raw(sealed).Lookup("v"), nil
 }
 
-// sameError compares an error with libmongocrypt's text. Ours differ on purpose: they do not tell values that are to be
-// encrypted, nor repeat the expression, and types have the names that they have in Go.
+// sameError compares an error with libmongocrypt's text. Ours differ on purpose: they do not tell
+// values that are to be encrypted, nor repeat the expression, and types have the names that they
+// have in Go.
 func sameError(got error, want string) bool {
 	if path := (*PathError)(nil); errors.As(got, &path) {
 		got = path.Err
@@ -512,7 +513,8 @@ func TestCompactionTokens(t *testing.T) {
 	}
 }
 
-// TestVersion1 opens values of the first version of Queryable Encryption, which are still in collections.
+// TestVersion1 opens values of the first version of Queryable Encryption, which are still in
+// collections.
 func TestVersion1(t *testing.T) {
 	n := 0
 	for _, file := range []string{"fle2aead-decrypt", "fle2aead-fixed", "fle2aead-generated"} {

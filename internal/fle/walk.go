@@ -10,14 +10,15 @@ import (
 	"allium/bson"
 )
 
-// Contains reports whether doc has a binary of subtype 6 at any depth. It allocates nothing and reads each byte once at
-// most. Where doc is malformed it reports true, so that those who read it closely find out.
+// Contains reports whether doc has a binary of subtype 6 at any depth. It allocates nothing and
+// reads each byte once at most. Where doc is malformed it reports true, so that those who read it
+// closely find out.
 func Contains(doc bson.Raw) bool {
 	if len(doc) < 5 {
 		return true
 	}
-	// A document within another starts with its length and ends with a NUL. Other than that its elements lie among the
-	// others, so that no stack is needed to look at all of them.
+	// A document within another starts with its length and ends with a NUL. Other than that its
+	// elements lie among the others, so that no stack is needed to look at all of them.
 	b := doc[4:]
 	for depth := 1; depth > 0; {
 		if len(b) == 0 {
@@ -89,11 +90,12 @@ func Contains(doc bson.Raw) bool {
 	return len(b) != 0
 }
 
-// A Replacer returns what takes the place of a binary of subtype 6, whose bytes are data, and whether anything does. The
-// path is that of the element ("documents.0.ssn").
+// A Replacer returns what takes the place of a binary of subtype 6, whose bytes are data, and
+// whether anything does. The path is that of the element ("documents.0.ssn").
 type Replacer func(data []byte) (v bson.RawValue, replaced bool, err error)
 
-// Replace appends doc to dst with the binaries of subtype 6 replaced. An error says where. doc must be valid.
+// Replace appends doc to dst with the binaries of subtype 6 replaced. An error says where. doc must
+// be valid.
 func Replace(dst []byte, doc bson.Raw, replace Replacer) ([]byte, error) {
 	w := walker{replace: replace}
 	return w.document(dst, doc)

@@ -14,7 +14,8 @@ import (
 	"allium/internal/sigv4"
 )
 
-// awsRequest asks Amazon's service for an operation of the name "TrentService.…", in a request with Signature Version 4.
+// awsRequest asks Amazon's service for an operation of the name "TrentService.…", in a request with
+// Signature Version 4.
 func (c *Client) awsRequest(ctx context.Context, provider string, p kms.AWS, key kms.AWSKey, operation string, body []byte, out any) error {
 	keys := auth.AWSCredentials{AccessKeyID: p.AccessKeyID, SecretAccessKey: p.SecretAccessKey, SessionToken: p.SessionToken}
 	if p.OnDemand() {

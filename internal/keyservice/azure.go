@@ -14,7 +14,8 @@ import (
 
 const (
 	azureLogin = "login.microsoftonline.com"
-	// azureVaults is the domain of the vaults that a token is for if the vault's address does not say.
+	// azureVaults is the domain of the vaults that a token is for if the vault's address does not
+	// say.
 	azureVaults = "vault.azure.net"
 )
 

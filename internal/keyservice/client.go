@@ -1,9 +1,11 @@
-// Package keyservice wraps and unwraps data keys of in-use encryption with the master keys of key services: Amazon's,
-// Microsoft's, Google's, those of KMIP servers, and keys that the program holds itself (specification: Client Side Encryption,
-// "KMSProviders"). Package encryption/kms has the types by which a program names them.
+// Package keyservice wraps and unwraps data keys of in-use encryption with the master keys of key
+// services: Amazon's, Microsoft's, Google's, those of KMIP servers, and keys that the program holds
+// itself (specification: Client Side Encryption, "KMSProviders"). Package encryption/kms has the
+// types by which a program names them.
 //
-// A Client sends requests over TLS connections of its own, one for each request, and repeats those that failed for a passing
-// reason. Nothing that it returns or logs holds key material or a credential.
+// A Client sends requests over TLS connections of its own, one for each request, and repeats those
+// that failed for a passing reason. Nothing that it returns or logs holds key material or a
+// credential.
 package keyservice
 
 import (
@@ -40,7 +42,8 @@ var past = time.Unix(1, 0)
 // Config says which key services there are and how they are reached.
 type Config struct {
 	Providers kms.Providers
-	// TLS has the settings of single providers, by name. Others trust the authorities of the system.
+	// TLS has the settings of single providers, by name. Others trust the authorities of the
+	// system.
 	TLS map[string]*tls.Config
 	// Dial makes the connections on top of which TLS runs, in place of net.Dialer.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
@@ -70,7 +73,8 @@ type Client struct {
 	tokens map[string]*token // by provider
 }
 
-// New returns a client for the key services of a configuration, or what is wrong with it. It does no I/O.
+// New returns a client for the key services of a configuration, or what is wrong with it. It does
+// no I/O.
 func New(c Config) (*Client, error) {
 	if err := c.Providers.Check(); err != nil {
 		return nil, err
@@ -79,7 +83,8 @@ func New(c Config) (*Client, error) {
 		if _, ok := c.Providers[name]; !ok {
 			return nil, fmt.Errorf("TLS settings for the key service %q, which is not configured", name)
 		}
-		// Specification: Client Side Encryption, "KMS provider TLS options": insecure ones are prohibited.
+		// Specification: Client Side Encryption, "KMS provider TLS options": insecure ones are
+		// prohibited.
 		if t != nil && t.InsecureSkipVerify {
 			return nil, fmt.Errorf("key service %q: insecure TLS options prohibited: InsecureSkipVerify", name)
 		}
@@ -94,8 +99,8 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// Wrap wraps the material of a data key with a master key of the named provider. It returns the master key as it is to be
-// stored with the result: a KMIP server may have made it just now.
+// Wrap wraps the material of a data key with a master key of the named provider. It returns the
+// master key as it is to be stored with the result: a KMIP server may have made it just now.
 func (c *Client) Wrap(ctx context.Context, provider string, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {
 	p, err := c.provider(provider)
 	if err != nil {
@@ -171,7 +176,8 @@ func (c *Client) wrapHere(master, material []byte) ([]byte, error) {
 	return fle.WrapKey(master, material, c.config.Random)
 }
 
-// dial makes a TLS connection to a key service. The name that is verified is the service's, whatever Config.Dial connects to.
+// dial makes a TLS connection to a key service. The name that is verified is the service's,
+// whatever Config.Dial connects to.
 func (c *Client) dial(ctx context.Context, provider, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -92,7 +92,8 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("%s %d: unwrapped %x, %v", provider, i, got, err)
 			}
 			for _, wrong := range [][]byte{nil, wrapped[:len(wrapped)-1], append(bytes.Clone(wrapped), 0), flip(wrapped, 20), flip(wrapped, len(wrapped)-1)} {
-				// A key that the server itself unwraps has no check of its own: a changed IV changes the first block only.
+				// A key that the server itself unwraps has no check of its own: a changed IV
+				// changes the first block only.
 				if got, err := c.Unwrap(t.Context(), provider, parsed, wrong); err == nil && bytes.Equal(got, material(3)) {
 					t.Errorf("%s: a changed key is unwrapped", provider)
 				} else if err != nil {
@@ -332,7 +333,8 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// One token serves all requests until it expires, and goroutines that need one at the same time fetch it once.
+// One token serves all requests until it expires, and goroutines that need one at the same time
+// fetch it once.
 func TestTokenCache(t *testing.T) {
 	s := startServer(t)
 	c := newClient(t, s, goodProviders(s))
@@ -425,7 +427,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Prose tests 17 and 19, as far as they need no machine of a cloud: tokens of a metadata service reach the key service.
+// Prose tests 17 and 19, as far as they need no machine of a cloud: tokens of a metadata service
+// reach the key service.
 func TestMachineTokens(t *testing.T) {
 	s := startServer(t)
 	c := newClient(t, s, kms.Providers{"azure": kms.Azure{}, "gcp": kms.GCP{}})

@@ -103,7 +103,8 @@ func parseRSAKey(data []byte) (*rsa.PrivateKey, error) {
 	return private, nil
 }
 
-// gcpRequest builds the request to encrypt or to decrypt a key. A request to decrypt names no version: the service knows it.
+// gcpRequest builds the request to encrypt or to decrypt a key. A request to decrypt names no
+// version: the service knows it.
 func gcpRequest(provider string, key kms.GCPKey, operation, field string, value []byte, token auth.Secret) (*request, error) {
 	path := "/v1"
 	add := func(kind, name string) error {

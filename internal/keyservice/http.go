@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often a request is sent (specification: Client Side Encryption, "KMS Retry").
+	// maxAttempts bounds how often a request is sent (specification: Client Side Encryption, "KMS
+	// Retry").
 	maxAttempts = 3
 	backoffUnit = 200 * time.Millisecond
 	maxBackoff  = 20 * time.Second
@@ -60,7 +61,8 @@ func retryable(provider string, status int) bool {
 	return false
 }
 
-// post sends a request until it is answered, at most maxAttempts times, and decodes the answer's JSON into out.
+// post sends a request until it is answered, at most maxAttempts times, and decodes the answer's
+// JSON into out.
 func (c *Client) post(ctx context.Context, r *request, out any) error {
 	for attempt := 1; ; attempt++ {
 		start := time.Now()

@@ -289,7 +289,8 @@ func (s *kmipSession) decrypt(id string, wrapped []byte) ([]byte, error) {
 	return data, nil
 }
 
-// kmipWrap wraps a key with an object of a KMIP server, which it makes if the master key names none.
+// kmipWrap wraps a key with an object of a KMIP server, which it makes if the master key names
+// none.
 func (c *Client) kmipWrap(ctx context.Context, provider string, p kms.KMIP, key kms.KMIPKey, material []byte) (kms.MasterKey, []byte, error) {
 	var wrapped []byte
 	err := c.withKMIP(ctx, provider, p, key, func(s *kmipSession) error {
@@ -348,8 +349,8 @@ func (c *Client) kmipUnwrap(ctx context.Context, provider string, p kms.KMIP, ke
 	return material, err
 }
 
-// withKMIP runs do on a new connection to a KMIP server. It makes one attempt, as the specification wants it: an operation that
-// makes an object is not safe to repeat.
+// withKMIP runs do on a new connection to a KMIP server. It makes one attempt, as the specification
+// wants it: an operation that makes an object is not safe to repeat.
 func (c *Client) withKMIP(ctx context.Context, provider string, p kms.KMIP, key kms.KMIPKey, do func(*kmipSession) error) error {
 	endpoint := key.Endpoint
 	if endpoint == "" {

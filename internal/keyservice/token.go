@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// tokenMargin is how long before it expires a token of an identity provider is no longer used, metadataMargin the same for
-	// those of a metadata service (specification: Client Side Encryption, "Obtaining an Access Token for Azure Key Vault").
+	// tokenMargin is how long before it expires a token of an identity provider is no longer used,
+	// metadataMargin the same for those of a metadata service (specification: Client Side
+	// Encryption, "Obtaining an Access Token for Azure Key Vault").
 	tokenMargin    = 5 * time.Second
 	metadataMargin = time.Minute
 	// metadataTimeout bounds a request to a metadata service.
@@ -26,8 +27,8 @@ const (
 	gcpMetadata     = "metadata.google.internal"
 )
 
-// token is the access token of one provider. Whoever holds the semaphore may look at it and replace it, so that many goroutines
-// that need one make a single request.
+// token is the access token of one provider. Whoever holds the semaphore may look at it and replace
+// it, so that many goroutines that need one make a single request.
 type token struct {
 	sem     chan struct{}
 	value   auth.Secret
@@ -40,7 +41,8 @@ type fetched struct {
 	expires time.Time // zero: use it only once
 }
 
-// cachedToken returns the provider's token from the cache, or what fetch returns. Errors are not kept.
+// cachedToken returns the provider's token from the cache, or what fetch returns. Errors are not
+// kept.
 func (c *Client) cachedToken(ctx context.Context, provider string, fetch func() (fetched, error)) (auth.Secret, error) {
 	c.mu.Lock()
 	t := c.tokens[provider]
@@ -123,7 +125,8 @@ func (c *Client) azureMachineToken(ctx context.Context) (fetched, error) {
 	return expiring(out.AccessToken, seconds, start, metadataMargin), nil
 }
 
-// gcpMachineToken asks the metadata service of a virtual machine of Google's. Its tokens are not kept: the service keeps them.
+// gcpMachineToken asks the metadata service of a virtual machine of Google's. Its tokens are not
+// kept: the service keeps them.
 func (c *Client) gcpMachineToken(ctx context.Context) (fetched, error) {
 	host := os.Getenv("GCE_METADATA_HOST")
 	if host == "" {

@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// KMIP messages are trees in the encoding TTLV: a tag of three bytes, a type, a length of four bytes and the value, padded to a
-// multiple of eight ("KMIP Specification", section 9.1). This file reads and writes them; kmip.go gives them meaning.
+// KMIP messages are trees in the encoding TTLV: a tag of three bytes, a type, a length of four
+// bytes and the value, padded to a multiple of eight ("KMIP Specification", section 9.1). This file
+// reads and writes them; kmip.go gives them meaning.
 
 // The types of an item.
 const (

@@ -136,8 +136,8 @@ func startServer(t *testing.T) *fakekms.Server {
 	return s
 }
 
-// answering returns a client with all key services, each of which answers every request with the bytes, and master keys to use
-// with them.
+// answering returns a client with all key services, each of which answers every request with the
+// bytes, and master keys to use with them.
 func answering(t *testing.T, s *fakekms.Server, answer func() []byte) (*Client, map[string]kms.MasterKey) {
 	t.Helper()
 	port, err := s.Serve(func(conn net.Conn) {
@@ -214,7 +214,8 @@ func TestAnswers(t *testing.T) {
 					_, _, err = c.Wrap(t.Context(), provider, keys[provider], material(0))
 				}
 				if test.Expect == "ok" {
-					// What an identity provider answers is no answer of the key service, which is asked next.
+					// What an identity provider answers is no answer of the key service, which is
+					// asked next.
 					if strings.HasSuffix(provider, ":oauth") && err != nil && strings.Contains(err.Error(), "JSON does not include field") && !strings.Contains(err.Error(), "access_token") {
 						return
 					}

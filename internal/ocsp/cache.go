@@ -7,8 +7,8 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// cache remembers conclusive responses until their next update, and for a while which certificates no responder said anything
-// about. It is safe for concurrent use.
+// cache remembers conclusive responses until their next update, and for a while which certificates
+// no responder said anything about. It is safe for concurrent use.
 type cache struct {
 	mu      sync.Mutex
 	entries map[certIdentifier]entry
@@ -22,7 +22,8 @@ type entry struct {
 const (
 	// maxEntries bounds the cache: a deployment has a certificate for each server.
 	maxEntries = 1000
-	// pause is how long responders are left alone that said nothing: else each connection would wait for them.
+	// pause is how long responders are left alone that said nothing: else each connection would
+	// wait for them.
 	pause = 30 * time.Second
 )
 
@@ -63,7 +64,8 @@ func (c *cache) mayAsk(id certIdentifier, now time.Time) bool {
 	return !ok || e.response != nil || !now.Before(e.until)
 }
 
-// set makes room by forgetting what is over, and if that is not enough, everything. The lock is held.
+// set makes room by forgetting what is over, and if that is not enough, everything. The lock is
+// held.
 func (c *cache) set(id certIdentifier, e entry) {
 	if len(c.entries) >= maxEntries {
 		now := time.Now()

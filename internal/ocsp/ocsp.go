@@ -1,5 +1,6 @@
-// Package ocsp finds out whether a server's certificate was revoked (specification: OCSP Support): from the response that is stapled
-// to the TLS handshake, from a cache, or from the responders that the certificate names.
+// Package ocsp finds out whether a server's certificate was revoked (specification: OCSP Support):
+// from the response that is stapled to the TLS handshake, from a cache, or from the responders that
+// the certificate names.
 package ocsp
 
 import (
@@ -17,12 +18,14 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// A Checker checks the certificates of one client's servers. It is safe for concurrent use. Nil checks nothing.
+// A Checker checks the certificates of one client's servers. It is safe for concurrent use. Nil
+// checks nothing.
 type Checker struct {
-	// Roots are who may vouch for a server, for connections whose TLS configuration does not verify the chain by itself; nil: the
-	// system's.
+	// Roots are who may vouch for a server, for connections whose TLS configuration does not verify
+	// the chain by itself; nil: the system's.
 	Roots *x509.CertPool
-	// Verify makes the Checker build the chains of such connections. Without it they are not checked.
+	// Verify makes the Checker build the chains of such connections. Without it they are not
+	// checked.
 	Verify bool
 	// Responders says that responders are asked.
 	Responders bool
@@ -44,9 +47,10 @@ var (
 	errDelegate   = errors.New("signed by a certificate that its issuer has not made for that")
 )
 
-// Check returns an error if the certificate that a server has presented is revoked, or if what it says about it is not valid. A
-// certificate whose status cannot be found out is accepted, as the specification asks ("soft fail"). Responders are given until ctx
-// ends, which is no error. Errors are *tls.CertificateVerificationError.
+// Check returns an error if the certificate that a server has presented is revoked, or if what it
+// says about it is not valid. A certificate whose status cannot be found out is accepted, as the
+// specification asks ("soft fail"). Responders are given until ctx ends, which is no error. Errors
+// are *tls.CertificateVerificationError.
 func (c *Checker) Check(ctx context.Context, state *tls.ConnectionState) error {
 	if c == nil || len(state.PeerCertificates) == 0 {
 		return nil
@@ -96,8 +100,8 @@ func (c *Checker) check(ctx context.Context, state *tls.ConnectionState, leaf, i
 	return nil
 }
 
-// issuer returns the certificate of who has issued the server's, nil if the server is an authority itself or its chain is not
-// verified: then there is nobody whose word on revocation counts.
+// issuer returns the certificate of who has issued the server's, nil if the server is an authority
+// itself or its chain is not verified: then there is nobody whose word on revocation counts.
 func (c *Checker) issuer(state *tls.ConnectionState) *x509.Certificate {
 	chains := state.VerifiedChains
 	if len(chains) == 0 && c.Verify {
@@ -111,7 +115,8 @@ func (c *Checker) issuer(state *tls.ConnectionState) *x509.Certificate {
 	return nil
 }
 
-// Chains verifies who has signed the server's certificate, but not for which host, and returns the chains that lead to roots.
+// Chains verifies who has signed the server's certificate, but not for which host, and returns the
+// chains that lead to roots.
 func Chains(state *tls.ConnectionState, roots *x509.CertPool) ([][]*x509.Certificate, error) {
 	intermediates := x509.NewCertPool()
 	for _, cert := range state.PeerCertificates[1:] {
@@ -124,7 +129,8 @@ var tlsFeature = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}
 
 const statusRequest = 5
 
-// mustStaple reports whether a certificate is to be accepted with a stapled response only (RFC 7633).
+// mustStaple reports whether a certificate is to be accepted with a stapled response only (RFC
+// 7633).
 func mustStaple(cert *x509.Certificate) bool {
 	for _, ext := range cert.Extensions {
 		var features []int

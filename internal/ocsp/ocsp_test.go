@@ -140,7 +140,8 @@ func TestStapledResponses(t *testing.T) {
 	}
 }
 
-// The responder is asked about a staple that says nothing, and without one unless the certificate demands it.
+// The responder is asked about a staple that says nothing, and without one unless the certificate
+// demands it.
 func TestResponders(t *testing.T) {
 	b := newBench(t, false, nil)
 	b.Status = ocsp.Unknown
@@ -214,7 +215,8 @@ func endless(w http.ResponseWriter) {
 	}
 }
 
-// A silent responder is waited for until the context ends; the answer of another one that speaks counts at once.
+// A silent responder is waited for until the context ends; the answer of another one that speaks
+// counts at once.
 func TestSilentResponder(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body) // else the end of the connection goes unnoticed

@@ -27,8 +27,8 @@ const (
 	maxResponse = 64 << 10
 )
 
-// ask asks all responders of a certificate at the same time, and returns the first valid response that is conclusive, nil if there is
-// none. It leaves nothing behind.
+// ask asks all responders of a certificate at the same time, and returns the first valid response
+// that is conclusive, nil if there is none. It leaves nothing behind.
 func (c *Checker) ask(ctx context.Context, leaf, issuer *x509.Certificate) *ocsp.Response {
 	if len(leaf.OCSPServer) == 0 {
 		return nil

@@ -33,7 +33,8 @@ type Authority struct {
 	Delegate *tls.Certificate
 	// Status is what every certificate is said to be: ocsp.Good, ocsp.Revoked or ocsp.Unknown.
 	Status int
-	// ThisUpdate and NextUpdate are when responses are of and for how long they hold; the zero NextUpdate is left out.
+	// ThisUpdate and NextUpdate are when responses are of and for how long they hold; the zero
+	// NextUpdate is left out.
 	ThisUpdate, NextUpdate time.Time
 
 	mu    sync.Mutex // of those fields, while the responder is in use: see Set
@@ -85,7 +86,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Issue returns the certificate of a server on loopback, whose status responders tells; mustStaple demands a stapled response.
+// Issue returns the certificate of a server on loopback, whose status responders tells; mustStaple
+// demands a stapled response.
 func (a *Authority) Issue(mustStaple bool, responders ...string) (tls.Certificate, error) {
 	return a.issue("server", func(c *x509.Certificate) {
 		c.OCSPServer, c.DNSNames, c.IPAddresses = responders, []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
@@ -97,7 +99,8 @@ func (a *Authority) Issue(mustStaple bool, responders ...string) (tls.Certificat
 	})
 }
 
-// IssueDelegate returns a certificate for signing responses, or, if it is not fit for that, any other.
+// IssueDelegate returns a certificate for signing responses, or, if it is not fit for that, any
+// other.
 func (a *Authority) IssueDelegate(fit bool) (tls.Certificate, error) {
 	return a.issue("delegate", func(c *x509.Certificate) {
 		if c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageOCSPSigning}; !fit {

@@ -17,16 +17,18 @@ type patience struct {
 
 // CheckOut returns a connection for the caller alone, which must give it back with Return.
 //
-// When ctx ends or the wait queue timeout passes before there is one, the error is a *mongoerr.TimeoutError; a connection
-// that is being made meanwhile is not given up. If the pool is paused or gets cleared, the error is a *mongoerr.PoolClearedError. If a
-// connection could not be made, it is the error of that.
+// When ctx ends or the wait queue timeout passes before there is one, the error is a
+// *mongoerr.TimeoutError; a connection that is being made meanwhile is not given up. If the pool is
+// paused or gets cleared, the error is a *mongoerr.PoolClearedError. If a connection could not be
+// made, it is the error of that.
 func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
 	return p.checkOut(ctx, patience{p.cfg.WaitQueueTimeout, "waitQueueTimeoutMS"})
 }
 
-// CheckOutWithin is CheckOut for an operation with a timeoutMS, for which the wait queue timeout does not count: it waits
-// for what limit says is left of the time of server selection (specification: Client Side Operations Timeout, "Server
-// Selection"). A limit of 0 and less is none.
+// CheckOutWithin is CheckOut for an operation with a timeoutMS, for which the wait queue timeout
+// does not count: it waits for what limit says is left of the time of server selection
+// (specification: Client Side Operations Timeout, "Server Selection"). A limit of 0 and less is
+// none.
 func (p *Pool) CheckOutWithin(ctx context.Context, limit time.Duration) (*Conn, error) {
 	return p.checkOut(ctx, patience{limit, "serverSelectionTimeoutMS"})
 }
@@ -66,7 +68,8 @@ func (p *Pool) lend(c *Conn, start time.Time) {
 	}
 }
 
-// pop returns an idle connection that is neither stale nor idle for too long, nil if there is none. The lock is held.
+// pop returns an idle connection that is neither stale nor idle for too long, nil if there is none.
+// The lock is held.
 func (p *Pool) pop() *Conn {
 	for n := len(p.idle); n > 0; n-- {
 		c := p.idle[n-1]
@@ -145,8 +148,8 @@ func timeout(addr, source string, elapsed time.Duration, err error) *mongoerr.Ti
 	return &mongoerr.TimeoutError{Phase: "connection checkout", Source: source, Elapsed: elapsed, Addr: addr, Wrapped: err}
 }
 
-// crowded says what holds the connections that a checkout has waited for in vain (specification: Load Balancers, "Connection
-// Tracking"). The lock is held.
+// crowded says what holds the connections that a checkout has waited for in vain (specification:
+// Load Balancers, "Connection Tracking"). The lock is held.
 func (p *Pool) crowded(cause error) error {
 	cursors, transactions := p.pinned[ForCursor], p.pinned[ForTransaction]
 	return &crowdedError{class: cause, message: fmt.Sprintf("Timeout waiting for connection from the connection pool. maxPoolSize: %d, "+
@@ -163,8 +166,9 @@ type crowdedError struct {
 func (e *crowdedError) Error() string { return e.message }
 func (e *crowdedError) Unwrap() error { return e.class }
 
-// disown finds somebody else who learns of it if the connection that is being made for w cannot be made: the next waiter
-// who has none, or nobody. The lock is held, and w is not in the queue any more.
+// disown finds somebody else who learns of it if the connection that is being made for w cannot be
+// made: the next waiter who has none, or nobody. The lock is held, and w is not in the queue any
+// more.
 func (p *Pool) disown(w *waiter) {
 	c := w.making
 	if c == nil {

@@ -11,8 +11,8 @@ import (
 	"allium/mongotest"
 )
 
-// Prose tests 1 to 4 of Connection Monitoring and Pooling: all options are the client's, the same for all of its pools, can
-// be given in a connection string, and the events can be listened to.
+// Prose tests 1 to 4 of Connection Monitoring and Pooling: all options are the client's, the same
+// for all of its pools, can be given in a connection string, and the events can be listened to.
 func TestProse1To4Options(t *testing.T) {
 	want := event.PoolOptions{
 		MaxPoolSize: 7, MinPoolSize: 2, MaxConnecting: 3, MaxIdleTime: time.Minute, WaitQueueTimeout: 5 * time.Second,

@@ -22,8 +22,8 @@ import (
 	"allium/mongoerr"
 )
 
-// The tests of the folder cmap-format of the specification Connection Monitoring and Pooling, against a server in memory
-// that knows the fail points of the files.
+// The tests of the folder cmap-format of the specification Connection Monitoring and Pooling,
+// against a server in memory that knows the fail points of the files.
 
 type cmapFile struct {
 	Version     int

@@ -18,7 +18,8 @@ type Conn struct {
 	*conn.Conn
 	// ID is unique within the pool and counts from 1 in the order in which connections are made.
 	ID int64
-	// Generation is that of the pool, or of the service behind a load balancer, when the connection was made.
+	// Generation is that of the pool, or of the service behind a load balancer, when the connection
+	// was made.
 	Generation uint64
 	// ServiceID is the service behind a load balancer, nil without one.
 	ServiceID *bson.ObjectID
@@ -49,8 +50,8 @@ const (
 	takenBack               // an operation has it, but the pool was cleared under it and has taken it back
 )
 
-// Use is what a connection is kept checked out for: by a cursor or a transaction behind a load balancer, or by a cursor that the
-// server streams.
+// Use is what a connection is kept checked out for: by a cursor or a transaction behind a load
+// balancer, or by a cursor that the server streams.
 type Use uint8
 
 // The uses of a connection.
@@ -61,7 +62,8 @@ const (
 	uses
 )
 
-// Pin notes that the connection stays checked out for a cursor or a transaction until it is returned.
+// Pin notes that the connection stays checked out for a cursor or a transaction until it is
+// returned.
 func (c *Conn) Pin(use Use) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
@@ -74,8 +76,8 @@ func (c *Conn) Pin(use Use) {
 
 func (c *Conn) stale() bool { return c.generation.n != c.Generation }
 
-// RoundTrip is that of the connection. If the pool was cleared and the connection closed under the operation, the error
-// says so.
+// RoundTrip is that of the connection. If the pool was cleared and the connection closed under the
+// operation, the error says so.
 func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*conn.Reply, error) {
 	r, err := c.Conn.RoundTrip(ctx, msg)
 	if err != nil {
@@ -121,8 +123,9 @@ func (c *Conn) explain(err error) error {
 	return err
 }
 
-// Return gives the connection back to its pool. It must not be used any more. A connection that is broken, or that the
-// pool has given up, is closed; one that owes a reply to its operation reads it off first.
+// Return gives the connection back to its pool. It must not be used any more. A connection that is
+// broken, or that the pool has given up, is closed; one that owes a reply to its operation reads it
+// off first.
 func (c *Conn) Return() {
 	p := c.pool
 	switch {

@@ -1,10 +1,12 @@
-// Package pool keeps the connections to one server (specification: Connection Monitoring and Pooling).
+// Package pool keeps the connections to one server (specification: Connection Monitoring and
+// Pooling).
 //
-// A checkout takes the connection that was returned last, or joins a fair queue. Connections are made by goroutines of
-// their own, never by the operation that waits: when its time is up it leaves the queue, and the connection that is made
-// meanwhile serves somebody else. The same goes for a connection on which a timed-out or cancelled operation has left
-// a reply: it is read off in the background, within a bounded time, and the connection stays.
+// A checkout takes the connection that was returned last, or joins a fair queue. Connections are
+// made by goroutines of their own, never by the operation that waits: when its time is up it leaves
+// the queue, and the connection that is made meanwhile serves somebody else. The same goes for a
+// connection on which a timed-out or cancelled operation has left a reply: it is read off in the
+// background, within a bounded time, and the connection stays.
 //
-// Every state of the pool is guarded by one mutex that is never held during I/O. Checkout and return of an idle
-// connection are a push and a pop under it: no timer, no goroutine, no memory.
+// Every state of the pool is guarded by one mutex that is never held during I/O. Checkout and
+// return of an idle connection are a push and a pop under it: no timer, no goroutine, no memory.
 package pool

@@ -12,9 +12,10 @@ import (
 	"allium/mongoerr"
 )
 
-// Every function here tells the listener and the log of one event, and costs next to nothing without them. The events
-// that change which connections there are come under the pool's lock, so that everybody sees them in their order, with them the
-// check-in of a connection that is closed under its operation; the others come on the goroutine of the operation.
+// Every function here tells the listener and the log of one event, and costs next to nothing
+// without them. The events that change which connections there are come under the pool's lock, so
+// that everybody sees them in their order, with them the check-in of a connection that is closed
+// under its operation; the others come on the goroutine of the operation.
 
 // listening reports whether anybody wants to know about checkouts.
 func (p *Pool) listening() bool { return p.cfg.Monitor != nil || p.logs() }

@@ -35,8 +35,8 @@ func (p *Pool) hasRoom() bool {
 	return p.cfg.MaxPoolSize == 0 || uint64(len(p.all)) < p.cfg.MaxPoolSize
 }
 
-// belowMinimum reports whether there are too few connections, unless making one has just failed: then the next run in
-// the background tries again.
+// belowMinimum reports whether there are too few connections, unless making one has just failed:
+// then the next run in the background tries again.
 func (p *Pool) belowMinimum() bool {
 	return uint64(len(p.all)) < p.cfg.MinPoolSize && p.cfg.background >= 0 && !p.resting
 }
@@ -66,8 +66,9 @@ func (p *Pool) make(w *waiter) {
 	})
 }
 
-// greeted takes over what the server said in the hello of a new connection. Behind a load balancer that is when the connection
-// learns which service it goes to, and whose generation is its own (specification: Load Balancers, "Initial Handshake Errors").
+// greeted takes over what the server said in the hello of a new connection. Behind a load balancer
+// that is when the connection learns which service it goes to, and whose generation is its own
+// (specification: Load Balancers, "Initial Handshake Errors").
 func (p *Pool) greeted(c *Conn, hello *event.ServerDescription) {
 	if p.cfg.LoadBalanced {
 		p.mu.Lock()
@@ -110,7 +111,8 @@ func (p *Pool) made(c *Conn) {
 	if !c.stale() && p.state != closed {
 		p.connReady(c)
 	}
-	// The connection is offered before the slot of the attempt becomes free, so that nobody makes another one needlessly.
+	// The connection is offered before the slot of the attempt becomes free, so that nobody makes
+	// another one needlessly.
 	if w := c.owner; w != nil {
 		w.making, c.owner = nil, nil
 	}

@@ -17,8 +17,8 @@ import (
 	"allium/mongoerr"
 )
 
-// TestModel lets operations, failures and clears loose on a pool and compares what its events tell with what must hold at
-// every moment, and what is left at the end with what must be left.
+// TestModel lets operations, failures and clears loose on a pool and compares what its events tell
+// with what must hold at every moment, and what is left at the end with what must be left.
 func TestModel(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { runModel(t, seed) }) })

@@ -22,16 +22,19 @@ const (
 
 // How the pool goes about things that the specification leaves open.
 const (
-	// drainGrace is how long a connection that reads off an owed reply counts as one that a waiting operation will get.
-	// After that the pool makes another connection.
+	// drainGrace is how long a connection that reads off an owed reply counts as one that a waiting
+	// operation will get. After that the pool makes another connection.
 	drainGrace = 50 * time.Millisecond
-	// drainTimeout is how long it may take in all, unless conn.Config says otherwise. Then the connection is closed.
+	// drainTimeout is how long it may take in all, unless conn.Config says otherwise. Then the
+	// connection is closed.
 	drainTimeout = 3 * time.Second
-	// retryInterval is how long the pool waits before it makes another attempt to reach minPoolSize, after one failed.
+	// retryInterval is how long the pool waits before it makes another attempt to reach
+	// minPoolSize, after one failed.
 	retryInterval = time.Second
 )
 
-// Config is what all pools of a client have in common, and what one server's topology wants to know of its pool.
+// Config is what all pools of a client have in common, and what one server's topology wants to know
+// of its pool.
 type Config struct {
 	Conn *conn.Config
 
@@ -41,28 +44,30 @@ type Config struct {
 	MaxIdleTime      time.Duration // 0: no limit
 	WaitQueueTimeout time.Duration // how long a checkout may wait, deprecated; 0: no limit but the context's
 
-	// LoadBalanced gives every service behind the load balancer a generation of its own. Such a pool is never paused.
+	// LoadBalanced gives every service behind the load balancer a generation of its own. Such a
+	// pool is never paused.
 	LoadBalanced bool
 
 	Monitor *event.PoolMonitor // may be nil
 	Log     *logging.Logger    // may be nil
 
-	// ConnectFailed is called when a connection could not be made, before anybody learns of it, on the goroutine that
-	// tried. It may call Clear. It is not called for attempts that the pool itself has given up.
+	// ConnectFailed is called when a connection could not be made, before anybody learns of it, on
+	// the goroutine that tried. It may call Clear. It is not called for attempts that the pool
+	// itself has given up.
 	ConnectFailed func(Failure)
-	// Handshaken is called with what the server said in the hello of a new connection, before it is authenticated, on the goroutine
-	// that makes it. It may be nil.
+	// Handshaken is called with what the server said in the hello of a new connection, before it is
+	// authenticated, on the goroutine that makes it. It may be nil.
 	Handshaken func(*event.ServerDescription)
-	// background is the interval of the retries to reach MinPoolSize; negative: neither that nor removing idle connections
-	// happens in the background. Tests set it.
+	// background is the interval of the retries to reach MinPoolSize; negative: neither that nor
+	// removing idle connections happens in the background. Tests set it.
 	background time.Duration
 }
 
 // Failure is a connection that could not be made.
 type Failure struct {
 	Err error
-	// Generation is that of the pool when the attempt began, or of the service behind a load balancer when its hello was
-	// answered.
+	// Generation is that of the pool when the attempt began, or of the service behind a load
+	// balancer when its hello was answered.
 	Generation uint64
 	// ServiceID is the service behind a load balancer, if the attempt came so far as to learn it.
 	ServiceID *bson.ObjectID
@@ -110,7 +115,8 @@ type Pool struct {
 	due   time.Time   // when that is, the zero time if none is planned
 }
 
-// generation is how often the connections of the pool, or of one service behind a load balancer, were given up.
+// generation is how often the connections of the pool, or of one service behind a load balancer,
+// were given up.
 type generation struct {
 	n     uint64
 	conns int // for services: how many connections there are
@@ -146,8 +152,8 @@ func (p *Pool) Generation() uint64 {
 	return p.own.n
 }
 
-// Outdated reports whether the generation of an attempt that failed was given up meanwhile. It is meant for
-// Config.ConnectFailed.
+// Outdated reports whether the generation of an attempt that failed was given up meanwhile. It is
+// meant for Config.ConnectFailed.
 func (p *Pool) Outdated(f Failure) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,9 +185,9 @@ func (p *Pool) Ready() {
 	p.grow()
 }
 
-// Clear gives up all connections that exist or are being made and pauses the pool. Waiting checkouts fail with an error
-// that is mongoerr.ErrPoolCleared. With interrupt the connections in use are closed too, under their operations, which fail
-// with such an error.
+// Clear gives up all connections that exist or are being made and pauses the pool. Waiting
+// checkouts fail with an error that is mongoerr.ErrPoolCleared. With interrupt the connections in
+// use are closed too, under their operations, which fail with such an error.
 func (p *Pool) Clear(cause error, interrupt bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,8 +218,9 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 	p.queue.fail(func() error { return &mongoerr.PoolClearedError{Addr: p.addr, Cause: cause} })
 }
 
-// takeBack closes a connection under its operation. For those who follow the events it is checked in before it is closed, as any
-// other. A connection that is on its way to an operation or back is left alone: lend and take see to it. The lock is held.
+// takeBack closes a connection under its operation. For those who follow the events it is checked
+// in before it is closed, as any other. A connection that is on its way to an operation or back is
+// left alone: lend and take see to it. The lock is held.
 func (p *Pool) takeBack(c *Conn) {
 	if c.lent.CompareAndSwap(lent, takenBack) {
 		p.checkedIn(c)
@@ -242,8 +249,8 @@ func (p *Pool) ClearService(id bson.ObjectID, cause error) {
 	p.grow()
 }
 
-// Close closes the idle connections and waits for the goroutines of the pool. Connections in use are closed when they
-// are returned. Waiting checkouts fail.
+// Close closes the idle connections and waits for the goroutines of the pool. Connections in use
+// are closed when they are returned. Waiting checkouts fail.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if p.state == closed {
@@ -268,8 +275,8 @@ func (p *Pool) Close() {
 	p.mu.Unlock()
 }
 
-// remove takes c out of the pool's count and closes its socket in the background. The lock is held, and c is not in
-// idle any more.
+// remove takes c out of the pool's count and closes its socket in the background. The lock is held,
+// and c is not in idle any more.
 func (p *Pool) remove(c *Conn, reason string, err error) {
 	if c.removed {
 		return
@@ -303,7 +310,8 @@ func (p *Pool) closeSocket(c *Conn) {
 	p.work.Go(func() { c.Conn.Close() })
 }
 
-// The errors of a checkout from a closed pool and of one that waited too long, in the specification's words.
+// The errors of a checkout from a closed pool and of one that waited too long, in the
+// specification's words.
 var (
 	errClosed           = &checkOutError{"Attempted to check out a connection from closed connection pool", mongoerr.ErrClientClosed}
 	errWaitQueueTimeout = &checkOutError{"Timed out while checking out a connection from connection pool", context.DeadlineExceeded}

@@ -30,7 +30,8 @@ func echo(r *fakeserver.Request) {
 	}
 }
 
-// newPool returns a ready pool of connections to s. It is closed when the test ends, in the test's bubble.
+// newPool returns a ready pool of connections to s. It is closed when the test ends, in the test's
+// bubble.
 func newPool(t testing.TB, s *fakeserver.Server, cfg Config) *Pool {
 	t.Helper()
 	network := &fakeserver.Network{}
@@ -357,7 +358,8 @@ func TestOwedReply(t *testing.T) {
 	})
 }
 
-// While a reply takes its time another connection is made, and a reply that does not come is given up.
+// While a reply takes its time another connection is made, and a reply that does not come is given
+// up.
 func TestOwedReplyIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
@@ -412,7 +414,8 @@ func TestProse5CheckOutFailed(t *testing.T) {
 	})
 }
 
-// The checkout on whose behalf a connection is made gets the error, also when the pool is cleared because of it.
+// The checkout on whose behalf a connection is made gets the error, also when the pool is cleared
+// because of it.
 func TestConnectErrorReachesItsCheckOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("refused")
@@ -531,7 +534,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Giving up the connections of a service makes room, for the minimum too, and for the others behind the balancer nothing changes.
+// Giving up the connections of a service makes room, for the minimum too, and for the others behind
+// the balancer nothing changes.
 func TestClearService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		services := []bson.ObjectID{bson.NewObjectID(), bson.NewObjectID()}
@@ -571,7 +575,8 @@ func TestClearService(t *testing.T) {
 	})
 }
 
-// A service that no connection leads to any more has no generation: what failed on a connection to it is not outdated, and is handled.
+// A service that no connection leads to any more has no generation: what failed on a connection to
+// it is not outdated, and is handled.
 func TestGenerationOfUnknownService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := bson.NewObjectID()

@@ -5,8 +5,8 @@ type waiter struct {
 	result     chan result // has room for one
 	prev, next *waiter
 	queued     bool
-	// making is the connection that is being made on behalf of this waiter. Whoever waits longest gets it, but if it cannot
-	// be made, this is who learns why.
+	// making is the connection that is being made on behalf of this waiter. Whoever waits longest
+	// gets it, but if it cannot be made, this is who learns why.
 	making *Conn
 }
 

@@ -18,7 +18,8 @@ import (
 	"allium/mongoerr"
 )
 
-// What those who wait for a connection get when something happens to the connections that are there or are being made.
+// What those who wait for a connection get when something happens to the connections that are there
+// or are being made.
 
 // checkOuts starts n checkouts, one after the other, and returns what becomes of them.
 func checkOuts(p *Pool, n int) (results []chan result) {
@@ -86,8 +87,8 @@ func TestReturnWhileStreaming(t *testing.T) {
 	})
 }
 
-// A waiter that leaves, or gets another connection, hands what is being made for it on to the next one, who learns why that
-// fails.
+// A waiter that leaves, or gets another connection, hands what is being made for it on to the next
+// one, who learns why that fails.
 func TestConnectErrorReachesTheNext(t *testing.T) {
 	for _, leaves := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -133,7 +134,8 @@ func TestConnectErrorReachesTheNext(t *testing.T) {
 	}
 }
 
-// Attempts that a clear has given up while they were made free their slots when they end, whichever way.
+// Attempts that a clear has given up while they were made free their slots when they end, whichever
+// way.
 func TestClearedAttemptFreesItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeserver.Server{Handle: echo, Accept: func(_ context.Context, n int64) error {
@@ -165,7 +167,8 @@ func TestClearedAttemptFreesItsSlot(t *testing.T) {
 	})
 }
 
-// A server that is there again is not made to wait for its connections because the last attempt failed.
+// A server that is there again is not made to wait for its connections because the last attempt
+// failed.
 func TestReadyEndsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pool atomic.Pointer[Pool] // its first attempt begins before newPool returns
@@ -188,7 +191,8 @@ func TestReadyEndsTheRest(t *testing.T) {
 	})
 }
 
-// Behind a load balancer a checkout that waits in vain is told what holds the connections; one that is given up is not.
+// Behind a load balancer a checkout that waits in vain is told what holds the connections; one that
+// is given up is not.
 func TestCrowded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := bson.NewObjectID()
@@ -240,7 +244,8 @@ func TestListenerUsesThePool(t *testing.T) {
 	})
 }
 
-// An attempt that fails tells one checkout; the others get another attempt, also if there may be only one at a time.
+// An attempt that fails tells one checkout; the others get another attempt, also if there may be
+// only one at a time.
 func TestConnectErrorLeavesTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeserver.Server{Handle: echo, Accept: func(_ context.Context, n int64) error {
@@ -265,7 +270,8 @@ func TestConnectErrorLeavesTheOthers(t *testing.T) {
 	})
 }
 
-// The minimum is reached soon after a failure, also when the next look at idle connections is far off.
+// The minimum is reached soon after a failure, also when the next look at idle connections is far
+// off.
 func TestMinimumDoesNotWaitForIdleConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeserver.Server{Handle: echo, Accept: func(_ context.Context, n int64) error {

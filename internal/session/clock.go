@@ -22,8 +22,8 @@ func ParseClusterTime(doc bson.Raw) *ClusterTime {
 	return &ClusterTime{Doc: bytes.Clone(doc), Time: ts}
 }
 
-// Clock is the newest cluster time that has been seen. The zero Clock has seen none. It is safe for concurrent
-// use and takes no lock.
+// Clock is the newest cluster time that has been seen. The zero Clock has seen none. It is safe for
+// concurrent use and takes no lock.
 type Clock struct {
 	now atomic.Pointer[ClusterTime]
 }
@@ -44,7 +44,8 @@ func (c *Clock) Advance(t *ClusterTime) {
 	}
 }
 
-// AdvanceRaw is Advance for the $clusterTime document of a reply. It copies the document only if it is newer.
+// AdvanceRaw is Advance for the $clusterTime document of a reply. It copies the document only if it
+// is newer.
 func (c *Clock) AdvanceRaw(doc bson.Raw) {
 	ts, ok := doc.Lookup("clusterTime").Timestamp()
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"allium/bson"
 )
 
-// ServerSession is a session as the server knows it. Its id is made up by the driver; the server learns of it with
-// the first command that carries it.
+// ServerSession is a session as the server knows it. Its id is made up by the driver; the server
+// learns of it with the first command that carries it.
 type ServerSession struct {
 	// ID is the lsid document, {id: UUID}.
 	ID bson.Raw
@@ -34,15 +34,16 @@ func newServerSession() *ServerSession {
 // Touch notes that the session's id is being sent to a server.
 func (s *ServerSession) Touch() { s.lastUse = time.Now() }
 
-// MarkDirty notes that a network error hit a command of this session, so that what the server knows of it is in
-// doubt: a dirty session is not used again.
+// MarkDirty notes that a network error hit a command of this session, so that what the server knows
+// of it is in doubt: a dirty session is not used again.
 func (s *ServerSession) MarkDirty() { s.dirty = true }
 
 // Dirty reports whether MarkDirty was called.
 func (s *ServerSession) Dirty() bool { return s.dirty }
 
-// expired reports whether the server may have forgotten the session, or will within a minute. A timeout of nil means that
-// sessions do not expire, as behind a load balancer, where the driver does not learn it.
+// expired reports whether the server may have forgotten the session, or will within a minute. A
+// timeout of nil means that sessions do not expire, as behind a load balancer, where the driver
+// does not learn it.
 func (s *ServerSession) expired(timeoutMinutes *int64) bool {
 	if timeoutMinutes == nil {
 		return false
@@ -73,8 +74,8 @@ func (p *Pool) Get(timeoutMinutes *int64) *ServerSession {
 	return newServerSession()
 }
 
-// Put gives a server session back. It drops a dirty or expired one, and those at the old end of the stack that have
-// expired meanwhile.
+// Put gives a server session back. It drops a dirty or expired one, and those at the old end of the
+// stack that have expired meanwhile.
 func (p *Pool) Put(s *ServerSession, timeoutMinutes *int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

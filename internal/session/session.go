@@ -17,7 +17,8 @@ var (
 
 // Options are the options of an explicit session.
 type Options struct {
-	// CausalConsistency makes each operation see the session's earlier ones. Nil means true, unless Snapshot is set.
+	// CausalConsistency makes each operation see the session's earlier ones. Nil means true, unless
+	// Snapshot is set.
 	CausalConsistency *bool
 	// Snapshot makes all reads of the session see the data of one point in time.
 	Snapshot bool
@@ -25,11 +26,13 @@ type Options struct {
 	SnapshotTime *bson.Timestamp
 	// Transaction holds defaults for the session's transactions.
 	Transaction TransactionOptions
-	// Timeout is the session's default for commit, abort, withTransaction and end. Nil: the client's.
+	// Timeout is the session's default for commit, abort, withTransaction and end. Nil: the
+	// client's.
 	Timeout *time.Duration
 }
 
-// Session is an explicit client session. One operation at a time may use it; a second one gets ErrConcurrent.
+// Session is an explicit client session. One operation at a time may use it; a second one gets
+// ErrConcurrent.
 type Session struct {
 	pool    *Pool
 	opts    Options
@@ -103,8 +106,8 @@ func (s *Session) server() *ServerSession {
 // ID returns the session's lsid document, nil if it has ended without ever being asked for one.
 func (s *Session) ID() bson.Raw { return s.Server().ID }
 
-// End gives the server session back. It may be called more than once. An open transaction must have been aborted
-// before.
+// End gives the server session back. It may be called more than once. An open transaction must have
+// been aborted before.
 func (s *Session) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +161,8 @@ func (s *Session) AdvanceOperationTime(t bson.Timestamp) {
 	}
 }
 
-// SnapshotTime returns the point in time that a snapshot session reads at, or nil before it is known. It is a copy.
+// SnapshotTime returns the point in time that a snapshot session reads at, or nil before it is
+// known. It is a copy.
 func (s *Session) SnapshotTime() *bson.Timestamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +177,8 @@ func copyTime(t *bson.Timestamp) *bson.Timestamp {
 	return &c
 }
 
-// Observe takes over what a reply says: cluster time, operation time, snapshot time and recovery token.
+// Observe takes over what a reply says: cluster time, operation time, snapshot time and recovery
+// token.
 func (s *Session) Observe(r ReplyTimes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +198,8 @@ func (s *Session) Observe(r ReplyTimes) {
 	}
 }
 
-// ReplyTimes is what the executor reads out of a reply for the session. The documents share the reply's memory.
+// ReplyTimes is what the executor reads out of a reply for the session. The documents share the
+// reply's memory.
 type ReplyTimes struct {
 	ClusterTime   bson.Raw
 	OperationTime bson.Timestamp
@@ -201,5 +207,6 @@ type ReplyTimes struct {
 	RecoveryToken bson.Raw
 }
 
-// Inside returns what is inside a session of the root package, which sets it, for tests that look at states that users need not see.
+// Inside returns what is inside a session of the root package, which sets it, for tests that look
+// at states that users need not see.
 var Inside func(s any) *Session

@@ -118,7 +118,8 @@ func TestSessionMisuse(t *testing.T) {
 	}
 }
 
-// TestTransactionStates walks through the table of the specification Transactions: what each method does in each state.
+// TestTransactionStates walks through the table of the specification Transactions: what each method
+// does in each state.
 func TestTransactionStates(t *testing.T) {
 	type outcome struct {
 		err   error
@@ -207,7 +208,8 @@ func TestEmptyCommitStaysEmpty(t *testing.T) {
 	}
 }
 
-// What can be asked of a session that has ended takes nothing out of the pool, and is not that of the pool's next user.
+// What can be asked of a session that has ended takes nothing out of the pool, and is not that of
+// the pool's next user.
 func TestEndedSession(t *testing.T) {
 	var p Pool
 	timeout := func() *int64 { return nil }
@@ -259,8 +261,8 @@ func TestObserveNeverGoesBack(t *testing.T) {
 	}
 }
 
-// What ends a pin besides a decision of the executor: another transaction, the command after a transaction, and the session's end. A
-// commit may be repeated, and so stays where it was.
+// What ends a pin besides a decision of the executor: another transaction, the command after a
+// transaction, and the session's end. A commit may be repeated, and so stays where it was.
 func TestUnpinnedByTheSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(s *Session)

@@ -16,8 +16,8 @@ import (
 	"allium/mongoerr"
 )
 
-// What the topology concludes from the errors of operations, one error each (specification: Server Discovery and Monitoring,
-// "Application errors").
+// What the topology concludes from the errors of operations, one error each (specification: Server
+// Discovery and Monitoring, "Application errors").
 
 func versionOf(counter int64) *event.TopologyVersion {
 	return &event.TopologyVersion{ProcessID: bson.ObjectID{1}, Counter: counter}
@@ -96,7 +96,8 @@ func TestApplicationErrors(t *testing.T) {
 	}
 }
 
-// Behind a load balancer nothing is ever unknown, and only what takes connections away gives them up, those of one service and once.
+// Behind a load balancer nothing is ever unknown, and only what takes connections away gives them
+// up, those of one service and once.
 func TestLoadBalancedApplicationErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err   error

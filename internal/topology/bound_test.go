@@ -33,7 +33,8 @@ func TestAllowance(t *testing.T) {
 	})
 }
 
-// Members that all name others make the topology grow while there is no primary, but not without end.
+// Members that all name others make the topology grow while there is no primary, but not without
+// end.
 func TestTopologyHasABound(t *testing.T) {
 	name := func(n int) string { return fmt.Sprintf("s%d:27017", n) }
 	grow := func(m machine, td *event.TopologyDescription) *event.TopologyDescription {
@@ -63,7 +64,8 @@ func TestTopologyHasABound(t *testing.T) {
 	}
 }
 
-// A new primary whose set the old one is no longer in: the old one is to be checked again, and is not there any more.
+// A new primary whose set the old one is no longer in: the old one is to be checked again, and is
+// not there any more.
 func TestNewPrimaryLeavesOutTheOldOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := new(fakeserver.Network)
@@ -81,7 +83,8 @@ func TestNewPrimaryLeavesOutTheOldOne(t *testing.T) {
 	})
 }
 
-// Close does not wait for somebody who holds the topology's lock, and the topology ends once the lock is free.
+// Close does not wait for somebody who holds the topology's lock, and the topology ends once the
+// lock is free.
 func TestCloseBehindABusyListener(t *testing.T) {
 	network := new(fakeserver.Network) // no bubble: time stands still in one while a lock is waited for
 	newNode(network, "a:27017", nil)

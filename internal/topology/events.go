@@ -10,8 +10,9 @@ import (
 	"allium/internal/logging"
 )
 
-// Every function here tells the listener and the log of one event, and costs next to nothing without them. Those of the
-// topology are called under its lock, which makes their order the one in which things happened.
+// Every function here tells the listener and the log of one event, and costs next to nothing
+// without them. Those of the topology are called under its lock, which makes their order the one in
+// which things happened.
 
 func (t *Topology) logs() bool {
 	return t.cfg.Log != nil && t.cfg.Log.Enabled(context.Background(), logging.Topology, slog.LevelDebug)

@@ -12,9 +12,9 @@ import (
 	"allium/internal/hello"
 )
 
-// machine is the state machine of the specification Server Discovery and Monitoring: how a description of a topology
-// follows from the one before and what a server has just said. It holds only what never changes during the life of a
-// client.
+// machine is the state machine of the specification Server Discovery and Monitoring: how a
+// description of a topology follows from the one before and what a server has just said. It holds
+// only what never changes during the life of a client.
 type machine struct {
 	seeds int // how many servers the user named
 }
@@ -26,8 +26,9 @@ func initial(kind event.TopologyKind, setName string, seeds []string) *event.Top
 	return t.TopologyDescription
 }
 
-// maxMembers is how many servers of a replica set are followed at most, unless the user names more: those of the configurations
-// before and after a change. Members that contradict each other could make the topology grow without end while there is no primary.
+// maxMembers is how many servers of a replica set are followed at most, unless the user names more:
+// those of the configurations before and after a change. Members that contradict each other could
+// make the topology grow without end while there is no primary.
 const maxMembers = 2 * hello.MaxMembers
 
 // transition is a topology description under construction.
@@ -37,9 +38,10 @@ type transition struct {
 	recheck []string
 }
 
-// next returns the description that follows from td when a server was checked with the outcome sd, and the servers that
-// should be checked at once. It returns td itself when the outcome must be ignored, because the server is not part of
-// the topology or has said newer things already. It changes neither td nor sd.
+// next returns the description that follows from td when a server was checked with the outcome sd,
+// and the servers that should be checked at once. It returns td itself when the outcome must be
+// ignored, because the server is not part of the topology or has said newer things already. It
+// changes neither td nor sd.
 func (m machine) next(td *event.TopologyDescription, sd *event.ServerDescription) (*event.TopologyDescription, []string) {
 	old := td.Server(sd.Addr)
 	if old == nil || old.TopologyVersion.Compare(sd.TopologyVersion) > 0 {
@@ -67,8 +69,8 @@ func unknown(sd *event.ServerDescription, err error) *event.ServerDescription {
 
 type action func(m machine, t *transition, sd *event.ServerDescription)
 
-// actions is the specification's TopologyType table. Where nothing stands nothing is to be done but to replace the
-// server's description; that is so for Single and LoadBalanced altogether.
+// actions is the specification's TopologyType table. Where nothing stands nothing is to be done but
+// to replace the server's description; that is so for Single and LoadBalanced altogether.
 var actions = map[event.TopologyKind]map[event.ServerKind]action{
 	event.UnknownTopology: {
 		event.Standalone:  machine.unknownWithStandalone,
@@ -177,8 +179,8 @@ func (m machine) fromPrimary(t *transition, sd *event.ServerDescription) {
 
 var errNewerPrimary = errors.New("primary marked stale due to discovery of newer primary")
 
-// trusts reports whether a primary is at least as new as the newest one known, by its electionId and setVersion, and if
-// so it remembers them.
+// trusts reports whether a primary is at least as new as the newest one known, by its electionId
+// and setVersion, and if so it remembers them.
 func (t *transition) trusts(sd *event.ServerDescription) bool {
 	if sd.MaxWireVersion >= 17 { // from MongoDB 6.0 on the tuple is ordered as the servers order it
 		c := cmp.Or(compareID(sd.ElectionID, t.MaxElectionID), compareInt(sd.SetVersion, t.MaxSetVersion))
@@ -245,7 +247,8 @@ func (t *transition) replace(sd *event.ServerDescription) {
 	}
 }
 
-// add adds those servers that are not there, as long as there are fewer than limit, if that is not 0.
+// add adds those servers that are not there, as long as there are fewer than limit, if that is not
+// 0.
 func (t *transition) add(addrs []string, limit int) {
 	known := make(map[string]bool, len(t.Servers)+len(addrs))
 	for _, s := range t.Servers {
@@ -284,7 +287,8 @@ func (t *transition) checkPrimary() {
 	}
 }
 
-// finish derives what follows from the servers altogether: the compatibility and the time that sessions live.
+// finish derives what follows from the servers altogether: the compatibility and the time that
+// sessions live.
 func finish(t *event.TopologyDescription) {
 	t.CompatibilityErr = nil
 	t.SessionTimeoutMinutes = nil
@@ -309,7 +313,8 @@ func finish(t *event.TopologyDescription) {
 	}
 }
 
-// CompatibilityError says that a server and this driver have no version of the wire protocol in common.
+// CompatibilityError says that a server and this driver have no version of the wire protocol in
+// common.
 type CompatibilityError struct {
 	Addr     string
 	Min, Max int32 // what the server speaks
@@ -332,9 +337,9 @@ func compatibility(s *event.ServerDescription) error {
 	return nil
 }
 
-// withHosts returns the description that follows when the DNS records of the deployment name these servers now
-// (specification: Polling SRV Records for mongos Discovery). At most limit servers are kept, 0 meaning no limit; those
-// to add are taken from the front of hosts.
+// withHosts returns the description that follows when the DNS records of the deployment name these
+// servers now (specification: Polling SRV Records for mongos Discovery). At most limit servers are
+// kept, 0 meaning no limit; those to add are taken from the front of hosts.
 func withHosts(td *event.TopologyDescription, hosts []string, limit int) *event.TopologyDescription {
 	copied := *td
 	copied.Servers = slices.Clone(td.Servers)

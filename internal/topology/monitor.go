@@ -14,8 +14,9 @@ import (
 	"allium/mongoerr"
 )
 
-// monitor checks one server again and again, on a connection of its own, and tells the topology (specification: Server
-// Monitoring). Its run is one goroutine; a second one measures round trip times while the first one streams.
+// monitor checks one server again and again, on a connection of its own, and tells the topology
+// (specification: Server Monitoring). Its run is one goroutine; a second one measures round trip
+// times while the first one streams.
 type monitor struct {
 	server *Server
 	rtt    rttStats
@@ -38,9 +39,10 @@ type monitor struct {
 	retried  allowance
 }
 
-// An allowance is how often something may happen within MinHeartbeatInterval. The specification Server Monitoring has a client read
-// a stream of hellos as it comes, and check again at once when a connection to a known server breaks: a server could keep the client
-// busy with either, and several that name each other with their first checks.
+// An allowance is how often something may happen within MinHeartbeatInterval. The specification
+// Server Monitoring has a client read a stream of hellos as it comes, and check again at once when
+// a connection to a known server breaks: a server could keep the client busy with either, and
+// several that name each other with their first checks.
 type allowance struct {
 	since time.Time
 	n     int
@@ -71,8 +73,8 @@ func newMonitor(s *Server) *monitor {
 	return m
 }
 
-// requestCheck makes a monitor that sleeps check its server, as soon as half a second has passed since the last check.
-// While a check is in progress it does nothing.
+// requestCheck makes a monitor that sleeps check its server, as soon as half a second has passed
+// since the last check. While a check is in progress it does nothing.
 func (m *monitor) requestCheck() {
 	select {
 	case m.wake <- struct{}{}:
@@ -80,8 +82,8 @@ func (m *monitor) requestCheck() {
 	}
 }
 
-// cancelCheck ends the check in progress and has the connection closed: an operation has found out that the server
-// cannot be reached.
+// cancelCheck ends the check in progress and has the connection closed: an operation has found out
+// that the server cannot be reached.
 func (m *monitor) cancelCheck() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,8 +110,8 @@ func (m *monitor) run(delay time.Duration) {
 			m.sleep(ended)
 			continue
 		}
-		// What was asked for during the check is done with; what comes after its outcome is known counts. A selection that
-		// waits asks again then.
+		// What was asked for during the check is done with; what comes after its outcome is known
+		// counts. A selection that waits asks again then.
 		asked := false
 		select {
 		case <-m.wake:
@@ -158,7 +160,8 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// sleep waits for the time of the next check: the heartbeat interval, or less if a check is asked for.
+// sleep waits for the time of the next check: the heartbeat interval, or less if a check is asked
+// for.
 func (m *monitor) sleep(since time.Time) {
 	timer := time.NewTimer(m.server.topo.cfg.HeartbeatInterval)
 	defer timer.Stop()
@@ -210,8 +213,8 @@ func (m *monitor) check() (d *event.ServerDescription, cancelled bool) {
 	return d, cancelled
 }
 
-// hello has the server say hello: in the handshake of a new connection, as the next reply of a stream, or in answer to a
-// request.
+// hello has the server say hello: in the handshake of a new connection, as the next reply of a
+// stream, or in answer to a request.
 func (m *monitor) hello(ctx context.Context) (*event.ServerDescription, error) {
 	t := m.server.topo
 	stream := m.conn != nil && t.streaming && (m.conn.Streaming() || m.last.TopologyVersion != nil)
@@ -285,8 +288,9 @@ func take(r *conn.Reply, err error) (bson.Raw, error) {
 	return body, nil
 }
 
-// measure measures the round trip time every heartbeat interval on a connection of its own, while the monitor's own one
-// waits for the server to have something to say. Its failures do not matter to anybody else.
+// measure measures the round trip time every heartbeat interval on a connection of its own, while
+// the monitor's own one waits for the server to have something to say. Its failures do not matter
+// to anybody else.
 func (m *monitor) measure() {
 	t := m.server.topo
 	var c *conn.Conn

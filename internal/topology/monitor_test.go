@@ -26,8 +26,8 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
-// Whoever cancels a check has marked the server unknown already: the check's end changes nothing more, its connection is not
-// used again, and the next check has the time of any other.
+// Whoever cancels a check has marked the server unknown already: the check's end changes nothing
+// more, its connection is not used again, and the next check has the time of any other.
 func TestCancelledCheckSaysNothing(t *testing.T) {
 	for _, mode := range []MonitoringMode{MonitorStream, MonitorPoll} {
 		synctest.Test(t, func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestRequestDuringCheck(t *testing.T) {
 	}
 }
 
-// A check that the server answers with an error gives up the pool but not the connections in use, and the next one waits, also if
-// the server streams otherwise.
+// A check that the server answers with an error gives up the pool but not the connections in use,
+// and the next one waits, also if the server streams otherwise.
 func TestCheckAnsweredWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}
@@ -205,8 +205,9 @@ func TestRTTStats(t *testing.T) {
 	}
 }
 
-// The round trip time is that of a hello, without the time to connect; it begins anew when a check failed, and while the server
-// streams it comes from a connection of its own, which is made again when it breaks.
+// The round trip time is that of a hello, without the time to connect; it begins anew when a check
+// failed, and while the server streams it comes from a connection of its own, which is made again
+// when it breaks.
 func TestRoundTripTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}
@@ -336,7 +337,8 @@ func TestNewerPrimary(t *testing.T) {
 	})
 }
 
-// A server is closed when its monitor has ended: no heartbeat is without an end, and none comes later.
+// A server is closed when its monitor has ended: no heartbeat is without an end, and none comes
+// later.
 func TestCloseWaitsForMonitors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}

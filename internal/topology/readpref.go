@@ -53,7 +53,8 @@ func primaryOnly(rp *consistency.ReadPreference) bool {
 	return ReadMode(rp) == consistency.Primary && (rp == nil || len(rp.TagSets) == 0 && rp.MaxStaleness <= 0 && rp.Hedge == nil)
 }
 
-// AppendReadPreference appends a read preference as an element of a command, usually "$readPreference".
+// AppendReadPreference appends a read preference as an element of a command, usually
+// "$readPreference".
 func AppendReadPreference(dst []byte, key string, rp *consistency.ReadPreference) []byte {
 	at, dst := bson.BeginDocumentElement(dst, key)
 	dst = bson.AppendString(dst, "mode", string(ReadMode(rp)))

@@ -19,7 +19,8 @@ type rttStats struct {
 	next    int // where the next one goes
 }
 
-// ewma is the exponentially weighted moving average that the specification Server Selection demands.
+// ewma is the exponentially weighted moving average that the specification Server Selection
+// demands.
 func ewma(average, sample time.Duration) time.Duration {
 	const alpha = 0.2
 	return time.Duration(alpha*float64(sample) + (1-alpha)*float64(average))

@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The tests of the specification Server Discovery and Monitoring that need no server: what monitors and operations learn
-// is fed to a topology without monitors.
+// The tests of the specification Server Discovery and Monitoring that need no server: what monitors
+// and operations learn is fed to a topology without monitors.
 
 type sdamFile struct {
 	Description string
@@ -265,7 +265,8 @@ func (o *sdamOutcome) check(t *testing.T, phase string, topo *Topology) {
 	}
 }
 
-// commandError is what an operation makes of a reply. The errors of single writes are none of the topology's business.
+// commandError is what an operation makes of a reply. The errors of single writes are none of the
+// topology's business.
 func commandError(addr string, reply bson.Raw) error {
 	if ok, _ := reply.Lookup("ok").AsInt64(); ok != 1 {
 		return failure.NewServerError("find", addr, reply)

@@ -16,8 +16,9 @@ import (
 	"allium/mongoerr"
 )
 
-// Server is one server of a topology, with its pool and its monitor. It is safe for concurrent use. It stays usable, in
-// the sense that its methods return errors, after it was removed from the topology.
+// Server is one server of a topology, with its pool and its monitor. It is safe for concurrent use.
+// It stays usable, in the sense that its methods return errors, after it was removed from the
+// topology.
 type Server struct {
 	addr    string
 	topo    *Topology
@@ -66,9 +67,9 @@ func (s *Server) checked(d *event.ServerDescription) bool {
 	})
 }
 
-// handshaken takes over what the server said when a connection for operations was made, if that is newer than what its monitor
-// knows: after a failover it often is. Only topologyVersion can tell that, so servers before 4.4 are left to their monitors, and so
-// is a server that is unknown.
+// handshaken takes over what the server said when a connection for operations was made, if that is
+// newer than what its monitor knows: after a failover it often is. Only topologyVersion can tell
+// that, so servers before 4.4 are left to their monitors, and so is a server that is unknown.
 func (s *Server) handshaken(hello *event.ServerDescription) {
 	if s.topo.cfg.LoadBalanced {
 		return
@@ -89,14 +90,15 @@ func (s *Server) handshaken(hello *event.ServerDescription) {
 	}
 }
 
-// HandleError tells the topology that an operation failed on c, so that it can draw its conclusions for the server
-// (specification: Server Discovery and Monitoring, error handling). Errors of checkouts need not be told.
+// HandleError tells the topology that an operation failed on c, so that it can draw its conclusions
+// for the server (specification: Server Discovery and Monitoring, error handling). Errors of
+// checkouts need not be told.
 func (s *Server) HandleError(c *pool.Conn, err error) {
 	s.handleError(err, c.ServiceID, func() bool { return s.pool.Stale(c) })
 }
 
-// handleError handles the error of an operation on a connection to service, if it goes through a load balancer. stale
-// says whether the connection has been given up already.
+// handleError handles the error of an operation on a connection to service, if it goes through a
+// load balancer. stale says whether the connection has been given up already.
 func (s *Server) handleError(err error, service *bson.ObjectID, stale func() bool) {
 	change := stateChange(err)
 	e, network := errors.AsType[*mongoerr.ConnectionError](err)
@@ -149,8 +151,9 @@ func (s *Server) disconnected(err error, stale func() bool) {
 	}
 }
 
-// markUnknown replaces the server's description by one that knows nothing but an error, and clears the pool if that is
-// asked for. It reports whether it did: not if the error is older than what is known.
+// markUnknown replaces the server's description by one that knows nothing but an error, and clears
+// the pool if that is asked for. It reports whether it did: not if the error is older than what is
+// known.
 func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale func() bool, clear bool) (done bool) {
 	t := s.topo
 	t.mu.Lock()
@@ -193,7 +196,8 @@ func isStateChange(code int32, message string) bool {
 	return strings.Contains(message, "node is recovering") || strings.Contains(message, "not master")
 }
 
-// startMonitor, stopMonitor, requestCheck and cancelCheck do nothing for a server that is not monitored.
+// startMonitor, stopMonitor, requestCheck and cancelCheck do nothing for a server that is not
+// monitored.
 
 func (s *Server) startMonitor(delay time.Duration) {
 	if s.monitor != nil {

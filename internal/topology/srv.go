@@ -16,11 +16,12 @@ import (
 // minRescanInterval is how often DNS is asked at most, unless the last answer was of no use.
 const minRescanInterval = time.Minute
 
-// SRV makes a topology look for mongoses in DNS (specification: Polling SRV Records for mongos Discovery), as long as it
-// is sharded or not known yet.
+// SRV makes a topology look for mongoses in DNS (specification: Polling SRV Records for mongos
+// Discovery), as long as it is sharded or not known yet.
 type SRV struct {
-	// Lookup returns the addresses that DNS names now, those that are valid only, and for how long the records say that
-	// this holds, 0 if that is not known. The error, which may come beside addresses, is logged.
+	// Lookup returns the addresses that DNS names now, those that are valid only, and for how long
+	// the records say that this holds, 0 if that is not known. The error, which may come beside
+	// addresses, is logged.
 	Lookup func(context.Context) (hosts []string, ttl time.Duration, err error)
 	// TTL is for how long the records from which the seeds come hold.
 	TTL time.Duration
@@ -63,7 +64,8 @@ func (t *Topology) pollSRV() {
 	}
 }
 
-// setHosts makes the topology consist of the servers that DNS names. Those that it knows already are left alone.
+// setHosts makes the topology consist of the servers that DNS names. Those that it knows already
+// are left alone.
 func (t *Topology) setHosts(hosts []string) {
 	valid := make([]string, len(hosts))
 	for i, h := range hosts {

@@ -17,8 +17,9 @@ import (
 	"allium/internal/logging"
 )
 
-// The prose tests of Polling SRV Records for mongos Discovery, with the resolver in the test's hand. Which records a
-// resolver finds under which name, also with srvServiceName (test 13), is its own matter.
+// The prose tests of Polling SRV Records for mongos Discovery, with the resolver in the test's
+// hand. Which records a resolver finds under which name, also with srvServiceName (test 13), is its
+// own matter.
 
 const srvHost = "localhost.test.build.10gen.cc:"
 
@@ -82,7 +83,8 @@ func TestSRVPollingProse(t *testing.T) {
 				if lookups.Load() != 1 {
 					t.Errorf("%d lookups in the first minute", lookups.Load())
 				}
-				// A useless answer makes the driver ask again after a heartbeat interval, a good one after a minute or more.
+				// A useless answer makes the driver ask again after a heartbeat interval, a good
+				// one after a minute or more.
 				time.Sleep(2 * DefaultHeartbeatInterval)
 				if again := lookups.Load() > 1; again != (tt.answer.ports == "") {
 					t.Errorf("%d lookups", lookups.Load())
@@ -148,7 +150,8 @@ func TestSRVPollingHonoursTTL(t *testing.T) {
 	})
 }
 
-// A record that is not valid is left out, and the log names it; the others are taken, and DNS is not asked more often.
+// A record that is not valid is left out, and the log names it; the others are taken, and DNS is
+// not asked more often.
 func TestSRVPollingLogsWhatItLeavesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &logRecorder{}

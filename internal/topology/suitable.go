@@ -11,8 +11,9 @@ import (
 // stackServers is how many servers a selection looks at without allocating memory.
 const stackServers = 16
 
-// Selector narrows down the suitable servers for an operation. It returns those of servers that it accepts, in any order,
-// and must not change the descriptions. It is called on the goroutine of the operation.
+// Selector narrows down the suitable servers for an operation. It returns those of servers that it
+// accepts, in any order, and must not change the descriptions. It is called on the goroutine of the
+// operation.
 type Selector func(servers []*event.ServerDescription) []*event.ServerDescription
 
 // Selection is what an operation asks for when it needs a server.
@@ -21,12 +22,15 @@ type Selection struct {
 	Write bool
 	// ReadPreference says where to read from. Nil: the primary.
 	ReadPreference *consistency.ReadPreference
-	// WritesResults marks a read that writes its results, an aggregation with $out or $merge. The read preference counts
-	// for it only if all servers can do that on a secondary (wire version 13); otherwise it goes to the primary.
+	// WritesResults marks a read that writes its results, an aggregation with $out or $merge. The
+	// read preference counts for it only if all servers can do that on a secondary (wire version
+	// 13); otherwise it goes to the primary.
 	WritesResults bool
-	// Addr asks for this very server, as long as it is known: that of a pinned transaction or of an open cursor.
+	// Addr asks for this very server, as long as it is known: that of a pinned transaction or of an
+	// open cursor.
 	Addr string
-	// Deprioritized are servers that failed this operation before. They are used only if no other one is suitable.
+	// Deprioritized are servers that failed this operation before. They are used only if no other
+	// one is suitable.
 	Deprioritized []string
 
 	// Timeout bounds the wait for a suitable server in addition to the context. Zero: the client's
@@ -49,9 +53,9 @@ func (s *Selection) String() string {
 	return "query with " + s.ReadPreference.String()
 }
 
-// appendSuitable appends the suitable servers of a topology: those that are left when the deprioritized servers are put
-// aside, or if there are none, those among all servers (specification: Server Selection, server selection algorithm,
-// step 3).
+// appendSuitable appends the suitable servers of a topology: those that are left when the
+// deprioritized servers are put aside, or if there are none, those among all servers
+// (specification: Server Selection, server selection algorithm, step 3).
 func appendSuitable(dst []*event.ServerDescription, t *event.TopologyDescription, sel *Selection) []*event.ServerDescription {
 	if len(sel.Deprioritized) > 0 {
 		if out := appendAllowed(dst, t, sel, sel.Deprioritized); len(out) > len(dst) {
@@ -102,8 +106,8 @@ func appendAllowed(dst []*event.ServerDescription, t *event.TopologyDescription,
 	return f.append(dst, kinds(event.RSPrimary))
 }
 
-// secondariesWrite reports whether every server that is known can write the results of an aggregation even if it is a
-// secondary, or none is known yet.
+// secondariesWrite reports whether every server that is known can write the results of an
+// aggregation even if it is a secondary, or none is known yet.
 func secondariesWrite(t *event.TopologyDescription) bool {
 	for _, s := range t.Servers {
 		if s.DataBearing() && s.MaxWireVersion < 13 {
@@ -169,9 +173,9 @@ func (f *filter) eligible(dst []*event.ServerDescription, rp *consistency.ReadPr
 	return dst[:n]
 }
 
-// fresh keeps those of dst[n:] that are not staler than limit. The estimate (specification: Max Staleness) is made
-// against the primary, or while there is none against the secondary with the latest write; whether those are excluded
-// does not matter.
+// fresh keeps those of dst[n:] that are not staler than limit. The estimate (specification: Max
+// Staleness) is made against the primary, or while there is none against the secondary with the
+// latest write; whether those are excluded does not matter.
 func (f *filter) fresh(dst []*event.ServerDescription, n int, limit time.Duration) []*event.ServerDescription {
 	primary := f.t.Primary()
 	latest := time.Unix(0, 0)
@@ -197,7 +201,8 @@ func (f *filter) fresh(dst []*event.ServerDescription, n int, limit time.Duratio
 	return kept
 }
 
-// lastWrite takes a write that the server did not tell of for one long ago, within what a time.Duration can span.
+// lastWrite takes a write that the server did not tell of for one long ago, within what a
+// time.Duration can span.
 func lastWrite(s *event.ServerDescription) time.Time {
 	if s.LastWriteDate.IsZero() {
 		return time.Unix(0, 0)
@@ -205,8 +210,8 @@ func lastWrite(s *event.ServerDescription) time.Time {
 	return s.LastWriteDate
 }
 
-// inWindow keeps the servers within the latency window: those whose average round trip time exceeds the shortest one by
-// no more than threshold.
+// inWindow keeps the servers within the latency window: those whose average round trip time exceeds
+// the shortest one by no more than threshold.
 func inWindow(servers []*event.ServerDescription, threshold time.Duration) []*event.ServerDescription {
 	if len(servers) < 2 {
 		return servers
@@ -224,8 +229,8 @@ func inWindow(servers []*event.ServerDescription, threshold time.Duration) []*ev
 	return kept
 }
 
-// pickTwo returns two different random positions below n, which is at least 2. random returns a number below its
-// argument.
+// pickTwo returns two different random positions below n, which is at least 2. random returns a
+// number below its argument.
 func pickTwo(n int, random func(int) int) (int, int) {
 	i, j := random(n), random(n-1)
 	if j >= i {

@@ -38,7 +38,8 @@ const (
 
 // Config is what a topology needs to know. It must not be changed once it is in use.
 type Config struct {
-	// Seeds are the addresses that the user named, or that DNS named for a mongodb+srv connection string.
+	// Seeds are the addresses that the user named, or that DNS named for a mongodb+srv connection
+	// string.
 	Seeds []string
 	// Direct connects to the one seed, whatever it is (directConnection=true).
 	Direct bool
@@ -49,18 +50,21 @@ type Config struct {
 
 	HeartbeatInterval time.Duration // zero: DefaultHeartbeatInterval
 	Monitoring        MonitoringMode
-	// LocalThreshold is the size of the latency window. Zero means that only the nearest server is used.
+	// LocalThreshold is the size of the latency window. Zero means that only the nearest server is
+	// used.
 	LocalThreshold time.Duration
-	// SelectionTimeout bounds the wait for a suitable server. Zero: DefaultSelectionTimeout; negative: no bound.
+	// SelectionTimeout bounds the wait for a suitable server. Zero: DefaultSelectionTimeout;
+	// negative: no bound.
 	SelectionTimeout time.Duration
 	// Selector narrows down the suitable servers of every operation. It may be nil.
 	Selector Selector
 
-	// Pool is what the pools of all servers have in common, with the configuration of all connections; its fields that
-	// are functions are the topology's.
+	// Pool is what the pools of all servers have in common, with the configuration of all
+	// connections; its fields that are functions are the topology's.
 	Pool pool.Config
 
-	// SRV makes the topology look for mongoses that were added to or removed from DNS. It may be nil.
+	// SRV makes the topology look for mongoses that were added to or removed from DNS. It may be
+	// nil.
 	SRV *SRV
 
 	Monitor *event.ServerMonitor // may be nil
@@ -198,12 +202,12 @@ func (t *Topology) Connect() {
 	}
 }
 
-// Close ends the monitoring, closes the pools and waits for all goroutines of the topology. When ctx ends before, it
-// returns the context's error, and the rest happens without anybody waiting. Connections in use are closed when they
-// are returned.
+// Close ends the monitoring, closes the pools and waits for all goroutines of the topology. When
+// ctx ends before, it returns the context's error, and the rest happens without anybody waiting.
+// Connections in use are closed when they are returned.
 //
-// The lock is not waited for here: whoever holds it may take long, a listener of the user's for example. The end of the topology's
-// life makes everybody else who wants it give up.
+// The lock is not waited for here: whoever holds it may take long, a listener of the user's for
+// example. The end of the topology's life makes everybody else who wants it give up.
 func (t *Topology) Close(ctx context.Context) error {
 	t.closing.Do(func() {
 		t.end()
@@ -252,8 +256,8 @@ func (t *Topology) finish() {
 	t.topologyClosed()
 }
 
-// update feeds the outcome of a check, or what else was learned of a server, to the state machine. If it counts, after is
-// called with the server under the lock. It reports whether it did.
+// update feeds the outcome of a check, or what else was learned of a server, to the state machine.
+// If it counts, after is called with the server under the lock. It reports whether it did.
 func (t *Topology) update(sd *event.ServerDescription, after func(*Server)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -285,11 +289,12 @@ func (t *Topology) apply(sd *event.ServerDescription) bool {
 	return true
 }
 
-// change makes next the current description: it opens and closes servers, lets a checked server's pool be used, and
-// tells everybody. sd is the outcome that led to it, nil if it was not a check. The lock is held.
+// change makes next the current description: it opens and closes servers, lets a checked server's
+// pool be used, and tells everybody. sd is the outcome that led to it, nil if it was not a check.
+// The lock is held.
 //
-// The description is there before anybody is told of it: a listener that looks at the topology, or begins an operation, finds
-// what it was told.
+// The description is there before anybody is told of it: a listener that looks at the topology, or
+// begins an operation, finds what it was told.
 func (t *Topology) change(old, next *event.TopologyDescription, sd *event.ServerDescription) {
 	var removed []*Server
 	before, after := byAddr(old), byAddr(next)
