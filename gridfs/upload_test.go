@@ -349,7 +349,8 @@ func TestServerFails(t *testing.T) {
 }
 
 // TestFailoverInUpload: inserts are retried, so that an upload goes on across a failover and lost
-// connections.
+// connections. With a timeout they are retried until it is over. Without one they are retried once,
+// which does not suffice for a primary that steps down: its first answer is still that of a primary.
 func TestFailoverInUpload(t *testing.T) {
 	for what, fault := range map[string]func(d *mongotest.Deployment){
 		"step down":        (*mongotest.Deployment).StepDown,
@@ -359,7 +360,8 @@ func TestFailoverInUpload(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := start(t, testdeploy.ReplicaSet(3))
 			mock := w.d.Mock(t, "faults of the network and of members")
-			b := gridfs.NewBucket(w.db)
+			timeout := time.Minute
+			b := gridfs.NewBucket(w.db, gridfs.BucketOptions{Timeout: &timeout})
 			data := noise(60 * chunkSize)
 			pr, pw := io.Pipe()
 			go func() {
