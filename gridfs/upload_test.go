@@ -349,8 +349,9 @@ func TestServerFails(t *testing.T) {
 }
 
 // TestFailoverInUpload: inserts are retried, so that an upload goes on across a failover and lost
-// connections. With a timeout they are retried until it is over. Without one they are retried once,
-// which does not suffice for a primary that steps down: its first answer is still that of a primary.
+// connections. With a timeout they are retried until it is over. Without one they are retried
+// once, which does not suffice for a primary that steps down: its first answer is still that of
+// a primary.
 func TestFailoverInUpload(t *testing.T) {
 	for what, fault := range map[string]func(d *mongotest.Deployment){
 		"step down":        (*mongotest.Deployment).StepDown,
