@@ -44,6 +44,9 @@ func (a *AccumulatorSpec) NewAccumulator(st *State) (Accumulator, error) {
 // Argument evaluates what the accumulator is fed with for the state's document.
 func (a *AccumulatorSpec) Argument(st *State) (bson.RawValue, error) { return a.arg.eval(st) }
 
+// Collects reports whether the accumulator keeps all that it is fed with.
+func (a *AccumulatorSpec) Collects() bool { return a.Name == "$push" || a.Name == "$addToSet" }
+
 // Optimize computes the constant parts of the argument.
 func (a *AccumulatorSpec) Optimize(env *Env) (err error) {
 	if a.arg, err = a.arg.optimize(env); err != nil {

@@ -136,7 +136,7 @@ func evalIndexOfArray(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	return intValue(-1), nil
 }
 
-func evalRange(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalRange(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	start, end := args[0], args[1]
 	switch {
 	case !start.IsNumber():
@@ -165,6 +165,9 @@ func evalRange(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	for i, stop := toLong(start), toLong(end); step > 0 && i < stop || step < 0 && i > stop; i += step {
 		if b.add(intValue(int32(i))); len(b.dst) > maxResult {
 			return missing, tooLarge()
+		}
+		if err := st.step(); err != nil {
+			return missing, err
 		}
 	}
 	return b.value(), nil

@@ -47,6 +47,8 @@ type Env struct {
 	// asks for it.
 	TextScore      bson.RawValue
 	WantsTextScore bool
+	// Check returns the error that ends the operation, nil to go on; a nil Check never ends it.
+	Check func() error
 }
 
 // Sorter is a parsed sort specification.
@@ -82,7 +84,7 @@ type State struct {
 	env   *Env
 	root  bson.RawValue
 	slots []bson.RawValue
-	steps int // iterations of $map and its like for this document
+	steps int // of the operation: see Work
 }
 
 // NewState returns a state whose root document is missing.
@@ -93,7 +95,6 @@ func (st *State) Env() *Env { return st.env }
 
 // WithRoot sets the document that field paths start at, and returns st.
 func (st *State) WithRoot(doc bson.Raw) *State {
-	st.steps = 0
 	st.root = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
 	return st
 }

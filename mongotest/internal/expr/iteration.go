@@ -16,17 +16,27 @@ func init() {
 	registerParser(Version{}, "$zip", parseZip)
 }
 
-// maxSteps bounds the work of one expression on one document: nested iterations multiply, and a deployment must stay alive whatever a
-// client sends.
-const maxSteps = 50_000_000
+// CheckInterval is how many steps of work pass between two looks at Env.Check: nested iterations multiply, and an operation must end
+// when it is killed.
+const CheckInterval = 1024
+
+// Work counts steps of the operation, and returns the error that ends it.
+func (st *State) Work(steps int) error {
+	if st.steps += steps; st.steps < CheckInterval {
+		return nil
+	}
+	st.steps = 0
+	if st.env.Check == nil {
+		return nil
+	}
+	return st.env.Check()
+}
 
 // step counts an iteration.
-func (st *State) step() error {
-	if st.steps++; st.steps > maxSteps {
-		return srverr.New(srverr.ExceededTimeLimit, "expression takes more than %d steps", maxSteps)
-	}
-	return nil
-}
+func (st *State) step() error { return st.Work(1) }
+
+// copied counts the copying of some bytes.
+func (st *State) copied(n int) error { return st.Work(1 + n>>10) }
 
 type mapExpr struct {
 	input, in Expr
@@ -99,6 +109,9 @@ func (m *mapExpr) eval(st *State) (bson.RawValue, error) {
 		st.Set(m.slot, item)
 		v, err := m.in.eval(st)
 		if err != nil {
+			return missing, err
+		}
+		if err := st.copied(len(v.Value)); err != nil {
 			return missing, err
 		}
 		if b.add(v); len(b.dst) > maxResult {

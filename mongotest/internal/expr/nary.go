@@ -56,6 +56,9 @@ func (n *nary) eval(st *State) (bson.RawValue, error) {
 			}
 		}
 		args = append(args, v)
+		if err := st.copied(len(v.Value)); err != nil { // operators go through their operands, or copy them
+			return missing, err
+		}
 	}
 	return n.op.eval(st, args)
 }

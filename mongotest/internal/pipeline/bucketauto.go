@@ -113,6 +113,7 @@ func (b *bucketAutoStage) run(src Iterator) ([]bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
+	size := 0
 	rows := make([]keyedDocument, len(docs))
 	for i, doc := range docs {
 		key, err := expr.Eval(b.by, b.rt.state.WithRoot(doc))
@@ -128,17 +129,20 @@ func (b *bucketAutoStage) run(src Iterator) ([]bson.Raw, error) {
 			}
 		}
 		rows[i] = keyedDocument{key, doc}
+		if size += len(doc); size > stageLimit && !b.rt.o.AllowDiskUse {
+			return nil, sortMemoryExceeded()
+		}
 	}
 	compare := b.rt.env.Compare
 	if compare == nil {
 		compare = bson.Compare
 	}
 	slices.SortStableFunc(rows, func(x, y keyedDocument) int { return compare(x.key, y.key) })
-	size := max(1, int(float64(len(rows))/float64(b.buckets)+0.5))
+	depth := max(1, int(float64(len(rows))/float64(b.buckets)+0.5))
 	var out []bson.Raw
 	var last bson.RawValue // upper bound of the bucket before
 	for i := 0; len(rows) > 0; i++ {
-		n := min(size, len(rows))
+		n := min(depth, len(rows))
 		if i == b.buckets-1 {
 			n = len(rows)
 		}
@@ -185,7 +189,7 @@ func (b *bucketAutoStage) bucket(low, high bson.RawValue, rows []keyedDocument) 
 		return nil, err
 	}
 	for _, row := range rows {
-		if err := accumulate(b.rt, b.fields, accs, row.doc); err != nil {
+		if _, err := accumulate(b.rt, b.fields, accs, row.doc); err != nil {
 			return nil, err
 		}
 	}

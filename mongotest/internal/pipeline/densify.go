@@ -279,6 +279,9 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 					return nil
 				}
 				n++
+				if err := d.rt.interrupted(); err != nil {
+					return err
+				}
 				if made++; made > maxDensified {
 					return srverr.New(5897900, "Generated %d documents in $densify, which is over the limit of %d.", made, maxDensified)
 				}

@@ -134,18 +134,25 @@ func newAccumulators(rt *runtime, specs []*expr.AccumulatorSpec, key bson.RawVal
 	return out, nil
 }
 
-func accumulate(rt *runtime, specs []*expr.AccumulatorSpec, accs []expr.Accumulator, doc bson.Raw) error {
+// rowSize is about what an accumulator takes that collects nothing.
+const rowSize = 64
+
+// accumulate feeds accumulators with a document, and returns how much of it they keep.
+func accumulate(rt *runtime, specs []*expr.AccumulatorSpec, accs []expr.Accumulator, doc bson.Raw) (kept int, err error) {
 	rt.state.WithRoot(doc)
 	for i, spec := range specs {
 		v, err := spec.Argument(rt.state)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if err := accs[i].Add(v); err != nil {
-			return err
+			return 0, err
+		}
+		if spec.Collects() {
+			kept += len(v.Value)
 		}
 	}
-	return nil
+	return kept, nil
 }
 
 // appendResults appends the accumulators' values; missing ones are null.
@@ -175,6 +182,7 @@ func (g *groupStage) open(src Iterator) (Iterator, error) {
 func (g *groupStage) run(src Iterator, keyOf func(bson.Raw) (bson.RawValue, error)) ([]bson.Raw, error) {
 	groups := expr.NewGroups(g.rt.env)
 	var rows [][]expr.Accumulator
+	size := 0
 	for {
 		doc, err := src.Next()
 		if err != nil {
@@ -194,9 +202,15 @@ func (g *groupStage) run(src Iterator, keyOf func(bson.Raw) (bson.RawValue, erro
 				return nil, err
 			}
 			rows = append(rows, accs)
+			size += len(key.Value) + rowSize*len(accs)
 		}
-		if err := accumulate(g.rt, g.fields, rows[i], doc); err != nil {
+		n, err := accumulate(g.rt, g.fields, rows[i], doc)
+		if err != nil {
 			return nil, err
+		}
+		if size += n; size > stageLimit && !g.rt.o.AllowDiskUse || size > memoryLimit {
+			return nil, srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed,
+				"Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.")
 		}
 	}
 	var out []bson.Raw

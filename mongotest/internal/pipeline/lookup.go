@@ -230,7 +230,9 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	}
 	start, dst := bson.BeginDocument(nil)
 	for i, f := range found {
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f...)
+		if dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f...); len(dst) > stageLimit {
+			return nil, srverr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", l.from.Coll, stageLimit)
+		}
 	}
 	return setPath(doc, l.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}), nil
 }
@@ -428,7 +430,7 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 				f = setPath(f, g.depthField, bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, depth)})
 			}
 			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n), f...)
-			if n++; len(dst) > memoryLimit {
+			if n++; len(dst) > stageLimit {
 				return nil, srverr.New(40099, "$graphLookup reached maximum memory consumption")
 			}
 		}

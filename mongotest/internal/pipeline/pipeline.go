@@ -11,7 +11,6 @@
 package pipeline
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 
@@ -40,9 +39,11 @@ var ErrWait = errors.New("no document at the moment")
 
 // Options is what a pipeline is parsed for.
 type Options struct {
-	Context   context.Context // ends the operation; nil never does
-	Env       Env             // nil: no stage that needs it may be used
-	NS        Namespace       // the collection; Coll is empty for {aggregate: 1}
+	// Check returns the error that ends the operation: it was killed, ran out of time, or nobody waits for it any more. Whatever
+	// loops asks for it now and then. nil: nothing ends the operation.
+	Check     func() error
+	Env       Env       // nil: no stage that needs it may be used
+	NS        Namespace // the collection; Coll is empty for {aggregate: 1}
 	Version   expr.Version
 	Collation *query.Collation
 	// Let are the command's variables (server 5.0 and later); Now is $$NOW, ClusterTime $$CLUSTER_TIME where there is one.
@@ -54,6 +55,8 @@ type Options struct {
 	Rand *rand.Rand
 	// BypassValidation is the command's bypassDocumentValidation, for $out and $merge.
 	BypassValidation bool
+	// AllowDiskUse lets $sort, $group and $bucketAuto keep more than memoryLimit, as a server does that spills to disk.
+	AllowDiskUse bool
 	// ReplicaSet tells that the node is a member of a replica set, which $changeStream needs; Mongos that it is a router.
 	ReplicaSet, Mongos bool
 	// InTxn tells that the pipeline is to run in a multi-document transaction.
@@ -125,12 +128,11 @@ func (rt *runtime) filterOptions(s *expr.Scope) *query.Options {
 	return &o
 }
 
-func (rt *runtime) interrupted() error {
-	if rt.o.Context != nil && rt.o.Context.Err() != nil {
-		return rt.o.Context.Err()
-	}
-	return nil
-}
+// interrupted returns the error that ends the operation. It is called for every document and looks at every 64th.
+func (rt *runtime) interrupted() error { return rt.state.Work(docWork) }
+
+// docWork is what a document counts in the steps of expr.State.
+const docWork = expr.CheckInterval / 64
 
 func optimizeError(err error) error {
 	return srverr.From(err).Prefix("Failed to optimize pipeline :: caused by :: ")
@@ -147,7 +149,7 @@ type parser struct {
 
 // newRuntime prepares the environment that the options describe.
 func newRuntime(o *Options) (*parser, error) {
-	env := &expr.Env{Version: o.Version, Now: o.Now, ClusterTime: o.ClusterTime, UserRoles: o.UserRoles, Rand: o.Rand}
+	env := &expr.Env{Version: o.Version, Now: o.Now, ClusterTime: o.ClusterTime, UserRoles: o.UserRoles, Rand: o.Rand, Check: o.Check}
 	if o.Collation != nil {
 		env.Compare = func(a, b bson.RawValue) int { return query.Compare(a, b, o.Collation) }
 	}
@@ -462,7 +464,12 @@ func (pl *Pipeline) connect(src Iterator) (Iterator, error) {
 		src = FromSlice(nil)
 	}
 	it := Iterator(&checked{src, pl.rt})
-	for _, st := range pl.stages {
+	for i, st := range pl.stages {
+		if s, ok := st.stage.(*sortStage); ok && i+1 < len(pl.stages) {
+			if l, ok := pl.stages[i+1].stage.(*limitStage); ok {
+				s.limit = l.n
+			}
+		}
 		next, err := st.stage.open(it)
 		if err != nil {
 			it.Close()
@@ -503,6 +510,8 @@ func (s *sliceIterator) Next() (bson.Raw, error) {
 func (s *sliceIterator) Close() { s.docs = nil }
 
 // collect reads an iterator to its end and closes it.
+//
+// Stages for which the server knows no error of their own use it with memoryLimit.
 func collect(it Iterator, limit int) ([]bson.Raw, error) {
 	defer it.Close()
 	var out []bson.Raw
@@ -569,3 +578,6 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 
 // memoryLimit bounds what a stage that has to keep its whole input may hold.
 const memoryLimit = 256 << 20
+
+// stageLimit is the server's limit on what a stage keeps that may use the disk, or one that cannot: 100 MB.
+const stageLimit = 100 << 20

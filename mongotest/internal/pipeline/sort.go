@@ -14,6 +14,8 @@ func init() { register(&stageDef{name: "$sort", parse: one(parseSort)}) }
 type sortStage struct {
 	rt   *runtime
 	sort *query.Sort
+	// limit is that of the $limit that follows, 0 if there is none.
+	limit int64
 	// context is what the server puts before errors of sort keys; since 5.0 it does so for all errors.
 	context string
 }
@@ -44,16 +46,51 @@ func (s *sortStage) open(src Iterator) (Iterator, error) {
 	if s.rt.env.WantsTextScore {
 		return &scoredSort{src: src, stage: s}, nil
 	}
-	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
-		docs, err := collect(src, memoryLimit)
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return s.run(src) }}, nil
+}
+
+// sortMemoryExceeded is the error of stages that sort more than fits.
+func sortMemoryExceeded() error {
+	return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed,
+		"Sort exceeded memory limit of %d bytes, but did not opt in to external sorting. Aborting operation. Pass allowDiskUse:true to opt in.", stageLimit)
+}
+
+// run sorts the input. Of a sort with a limit it keeps little more than that.
+func (s *sortStage) run(src Iterator) ([]bson.Raw, error) {
+	var docs []bson.Raw
+	size := 0
+	sorted := func() error {
+		if err := s.sort.SortDocuments(docs); err != nil {
+			return srverr.From(err).Prefix(s.context)
+		}
+		if s.limit > 0 && int64(len(docs)) > s.limit {
+			clear(docs[s.limit:])
+			docs, size = docs[:s.limit], 0
+			for _, doc := range docs {
+				size += len(doc)
+			}
+		}
+		return nil
+	}
+	for {
+		doc, err := src.Next()
 		if err != nil {
 			return nil, err
 		}
-		if err := s.sort.SortDocuments(docs); err != nil {
-			return nil, srverr.From(err).Prefix(s.context)
+		if doc == nil {
+			return docs, sorted()
 		}
-		return docs, nil
-	}}, nil
+		docs = append(docs, doc)
+		size += len(doc)
+		if s.limit > 0 && int64(len(docs)) > s.limit && (int64(len(docs)) >= 2*s.limit+1000 || size > stageLimit) {
+			if err := sorted(); err != nil {
+				return nil, err
+			}
+		}
+		if size > stageLimit && !s.rt.o.AllowDiskUse || size > memoryLimit {
+			return nil, srverr.From(sortMemoryExceeded()).Prefix(s.context)
+		}
+	}
 }
 
 // scoredSort sorts documents that have a textScore, which stays with them.
@@ -81,8 +118,8 @@ func (s *scoredSort) fill() error {
 		if doc == nil {
 			break
 		}
-		if size += len(doc); size > memoryLimit {
-			return srverr.New(srverr.ExceededMemoryLimit, "Exceeded memory limit for a stage that keeps its input: %d bytes", memoryLimit)
+		if size += len(doc); size > stageLimit && !s.stage.rt.o.AllowDiskUse || size > memoryLimit {
+			return srverr.From(sortMemoryExceeded()).Prefix(s.stage.context)
 		}
 		score := env.TextScore
 		key, err := s.stage.sort.Key(doc, func(string) bson.RawValue { return score })

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -12,12 +13,13 @@ func init() { register(&stageDef{name: "$unwind", parse: one(parseUnwind)}) }
 
 // unwindStage is $unwind: a document per item of an array.
 type unwindStage struct {
+	rt            *runtime
 	path, index   []string
 	preserveEmpty bool
 }
 
 func parseUnwind(p *parser, _ string, v bson.RawValue) (*unwindStage, error) {
-	u := &unwindStage{}
+	u := &unwindStage{rt: p.rt}
 	path := ""
 	switch v.Type {
 	case bson.TypeString:
@@ -71,10 +73,10 @@ func parseUnwind(p *parser, _ string, v bson.RawValue) (*unwindStage, error) {
 
 type unwindIterator struct {
 	*unwindStage
-	src   Iterator
-	doc   bson.Raw
-	items []bson.RawValue
-	next  int
+	src  Iterator
+	doc  bson.Raw // the input with null in the array's place: what every output has in common
+	rest []byte   // the items to come
+	next int      // the index of the first of them
 }
 
 func (u *unwindStage) open(src Iterator) (Iterator, error) {
@@ -85,8 +87,16 @@ func (u *unwindIterator) Close() { u.src.Close() }
 
 func (u *unwindIterator) Next() (bson.Raw, error) {
 	for {
-		if u.next < len(u.items) {
-			doc := setPath(u.doc, u.path, u.items[u.next])
+		if len(u.rest) > 0 {
+			if err := u.rt.interrupted(); err != nil {
+				return nil, err
+			}
+			_, item, rest, err := bson.ReadElement(u.rest)
+			if err != nil {
+				return nil, err
+			}
+			u.rest = rest
+			doc := setPath(u.doc, u.path, item)
 			if u.index != nil {
 				doc = setPath(doc, u.index, bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, int64(u.next))})
 			}
@@ -107,11 +117,9 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 			v = sub.Lookup(part)
 		}
 		if v.Type == bson.TypeArray {
-			u.doc, u.items, u.next = doc, u.items[:0], 0
-			for item := range bson.Raw(v.Value).Values() {
-				u.items = append(u.items, item)
-			}
-			if len(u.items) > 0 {
+			if u.rest, u.next = bson.Raw(v.Value).Elements(), 0; len(u.rest) > 0 {
+				u.doc = setPath(doc, u.path, nullValue)
+				u.doc = slices.Clip(slices.Clone(u.doc)) // setPath makes room for the array
 				continue
 			}
 			if u.preserveEmpty {

@@ -98,6 +98,9 @@ func (a *accumulated) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue,
 			lastFrom, lastTo = from, from
 		}
 		for ; lastTo < to; lastTo++ {
+			if err := w.rt.interrupted(); err != nil {
+				return nil, err
+			}
 			if err := acc.Add(args[lastTo]); err != nil {
 				return nil, err
 			}
@@ -398,6 +401,9 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 		}
 		sum := 0.0
 		for j := from; j < to; j++ {
+			if err := w.rt.interrupted(); err != nil {
+				return nil, err
+			}
 			if _, ok := s.position(docs[j]); !ok {
 				return nil, srverr.New(5624900, "Expected the sortBy field to be a number, or a date with a 'unit', but it was %s", typeName(fieldAt(docs[j], s.field)))
 			}
@@ -472,6 +478,9 @@ func (c *covariance) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, 
 		}
 		n, meanX, meanY, sum := 0.0, 0.0, 0.0, 0.0
 		for j := from; j < to; j++ {
+			if err := w.rt.interrupted(); err != nil {
+				return nil, err
+			}
 			if !xs[j].IsNumber() || !ys[j].IsNumber() {
 				continue
 			}

@@ -28,6 +28,7 @@ type aggregateSpec struct {
 	hasCursor      bool
 	explain        bool
 	bypass         bool
+	disk, hasDisk  bool // allowDiskUse
 	collation, let bson.Raw
 	hint           bson.RawValue
 }
@@ -135,6 +136,8 @@ func (q *aggregateSpec) set(r *Request, k string, v bson.RawValue) (err error) {
 		q.explain = v.AsBool()
 	case "bypassDocumentValidation":
 		q.bypass = v.AsBool()
+	case "allowDiskUse":
+		q.disk, q.hasDisk = v.AsBool(), true
 	case "collation":
 		q.collation = v.Value
 	case "let":
@@ -164,6 +167,7 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 		if v.Type != bson.TypeBoolean {
 			return not("a boolean")
 		}
+		return q.set(r, k, v)
 	case "collation", "readConcern", "writeConcern":
 		if v.Type != bson.TypeEmbeddedDocument {
 			return not("an object")
@@ -295,7 +299,8 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	if q.collectionless {
 		o.NS = pipeline.Namespace{DB: r.DB}
 	}
-	o.Env, o.BypassValidation = env, q.bypass
+	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.interrupted
+	o.AllowDiskUse = q.disk || !q.hasDisk && r.Node.cfg.Version.AtLeast(6, 0) // allowDiskUseByDefault
 	p, err := pipeline.Parse(stages, o)
 	if err != nil {
 		return nil, nil, err

@@ -375,7 +375,8 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 	} else if c != nil {
 		collation = c.Collation
 	}
-	o := r.fullOptions(q.ns, collation, q.let)
+	run := &running{r: r, state: st}
+	o := r.checkedOptions(q.ns, collation, q.let, run.interrupted)
 	if q.filter, err = r.revealFilter(st, q.filter); err != nil {
 		return nil, nil, err
 	}
@@ -439,7 +440,6 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 		}
 		p.scan = store.NewScan(c, false, []store.Range{{Lo: key + "\x00"}})
 	}
-	run := &running{state: st}
 	src := p.open(run, c.NS)
 	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable, proj: proj,
 		filter: filter, plan: p, sort: sort, returnKey: q.returnKey, showRecordID: q.showRecordID}

@@ -66,10 +66,18 @@ type running struct {
 
 // check is called for every document; now and then it looks whether the command has to end.
 func (x *running) check() error {
-	if x.tick++; x.tick%128 == 0 && x.r != nil {
-		return x.r.Check()
+	if x.tick++; x.tick%128 == 0 {
+		return x.interrupted()
 	}
 	return nil
+}
+
+// interrupted returns the error that ends the command.
+func (x *running) interrupted() error {
+	if x.r == nil {
+		return nil
+	}
+	return x.r.Check()
 }
 
 // cursorTable holds a node's open cursors. Safe for concurrent use.

@@ -79,9 +79,16 @@ func (r *Request) clusterNow() bson.Timestamp {
 
 // fullOptions returns what a filter that may contain $expr is parsed with.
 func (r *Request) fullOptions(ns string, coll *query.Collation, let bson.Raw) *query.Options {
+	return r.checkedOptions(ns, coll, let, nil)
+}
+
+// checkedOptions returns full options for a filter whose expressions end with the error of check.
+func (r *Request) checkedOptions(ns string, coll *query.Collation, let bson.Raw, check func() error) *query.Options {
 	o := r.queryOptions(coll)
 	o.Expr = func(v bson.RawValue) (query.Expr, error) {
-		parse, err := pipeline.ExprParser(r.exprOptions(ns, coll, let))
+		eo := r.exprOptions(ns, coll, let)
+		eo.Check = check
+		parse, err := pipeline.ExprParser(eo)
 		if err != nil {
 			return nil, err
 		}
@@ -99,14 +106,16 @@ func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
 	if op.constants != nil {
 		let = op.constants
 	}
-	o := r.fullOptions(ns, op.coll, op.let)
+	o := r.checkedOptions(ns, op.coll, op.let, r.Check)
 	uo := &query.UpdateOptions{Options: *o, ArrayFilters: op.arrayFilters, Multi: op.multi, Constants: op.constants != nil}
 	uo.Pipeline = func(stages bson.Raw) (query.UpdatePipeline, error) {
 		list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
 		if err != nil {
 			return nil, err
 		}
-		return pipeline.ParseUpdate(list, r.exprOptions(ns, op.coll, let))
+		po := r.exprOptions(ns, op.coll, let)
+		po.Check = r.Check
+		return pipeline.ParseUpdate(list, po)
 	}
 	if r.Node.role == Mongos && op.multi && op.u.Type == bson.TypeEmbeddedDocument && !hasOperators(op.u.Value) {
 		return srverr.New(srverr.InvalidOptions, "Replacement-style updates cannot be {multi:true}")

@@ -57,6 +57,7 @@ func (c *Conn) begin(r *Request) {
 }
 
 func (c *Conn) end(r *Request) {
+	r.endWatch()
 	c.mu.Lock()
 	c.running = opInfo{}
 	if r.op.ended != nil {

@@ -64,6 +64,9 @@ type Request struct {
 	start     time.Time
 	deadline  time.Time // from maxTimeMS; zero: none
 	op        *operation
+	checks    int             // calls of Check
+	gone      <-chan struct{} // closed when the client has hung up; nil: nobody watches
+	unwatch   func()          // ends the watch
 	answer    []byte          // the reply of a step that ends the request
 	streamed  topologyVersion // what the last hello of a stream said
 	streaming bool
@@ -173,9 +176,43 @@ func (r *Request) Check() error {
 		return errMaxTime()
 	}
 	if r.op != nil {
-		return r.op.err()
+		if err := r.op.err(); err != nil {
+			return err
+		}
 	}
-	return nil
+	select {
+	case <-r.Node.shutdownChan():
+		r.hangUp = true
+		return srverr.New(srverr.InterruptedAtShutdown, "interrupted at shutdown")
+	default:
+	}
+	return r.checkClient()
+}
+
+// watchAfter is how often a command calls Check until it looks whether its client is still there: most end before.
+const watchAfter = 32
+
+// checkClient returns the error that ends a command whose client has hung up.
+func (r *Request) checkClient() error {
+	if r.checks++; r.checks == watchAfter && r.Conn != nil && r.op != nil {
+		gone := make(chan struct{})
+		r.gone, r.unwatch = gone, r.Conn.watch(func() { close(gone) })
+	}
+	select {
+	case <-r.gone:
+		r.hangUp = true
+		return srverr.New(srverr.ClientDisconnect, "client disconnected")
+	default:
+		return nil
+	}
+}
+
+// endWatch ends what checkClient has begun.
+func (r *Request) endWatch() {
+	if r.unwatch != nil {
+		r.unwatch()
+		r.unwatch = nil
+	}
 }
 
 func errMaxTime() error { return srverr.New(srverr.MaxTimeMSExpired, "operation exceeded time limit") }
@@ -202,6 +239,7 @@ func (r *Request) Wait(ready <-chan struct{}, timeout time.Duration) (bool, erro
 		defer t.Stop()
 		deadlineC = t.C
 	}
+	r.endWatch()
 	gone := make(chan struct{})
 	shutdown := r.Node.shutdownChan()
 	stop := r.Conn.watch(func() { close(gone) })

@@ -168,7 +168,9 @@ func (r *Request) findSystem(dst []byte, q *findSpec, docs []bson.Raw) ([]byte, 
 	if err != nil {
 		return dst, err
 	}
+	run := &running{r: r}
 	o := r.exprOptions(q.ns, nil, q.let)
+	o.Check = run.interrupted
 	p, err := pipeline.Parse(a.stages, o)
 	if err != nil {
 		return dst, err
@@ -177,5 +179,5 @@ func (r *Request) findSystem(dst []byte, q *findSpec, docs []bson.Raw) ([]byte, 
 	if err != nil {
 		return dst, err
 	}
-	return r.appendCursor(dst, r.newCursor(q.ns, it, &running{r: r}), q.batchSize, q.single)
+	return r.appendCursor(dst, r.newCursor(q.ns, it, run), q.batchSize, q.single)
 }
