@@ -7,9 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
-	"allium/internal/errcode"
 	"allium/internal/option"
-	"allium/mongoerr"
 )
 
 // adminFields collects the fields of a command of the catalog, as far as they are set.
@@ -98,6 +96,9 @@ type CreateCollectionOptions struct {
 	// StorageEngine and IndexOptionDefaults hold options of the storage engine.
 	StorageEngine       any
 	IndexOptionDefaults any
+	// EncryptedFields makes a collection with Queryable Encryption, with its state collections and the index that it needs. Nil: those
+	// that the client's Encryption has for the collection, if any.
+	EncryptedFields any
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// Timeout bounds the operation; a pointer to 0 means no bound.
@@ -113,6 +114,14 @@ func (db *Database) CreateCollection(ctx context.Context, name string, opts ...C
 	}
 	if err != nil {
 		return fmt.Errorf("create collection: %w", err)
+	}
+	s := &steps{db: db, what: "create collection"}
+	fields, err := s.encryptedFields(ctx, name, o.EncryptedFields)
+	switch {
+	case err != nil:
+		return err
+	case fields != nil:
+		return s.createEncrypted(ctx, name, fields, &o)
 	}
 	return db.admin(ctx, "create collection", &command.Named{Command: "create", Target: name, Fields: o.fields()}, o.Timeout)
 }
@@ -138,6 +147,7 @@ func (o *CreateCollectionOptions) fields() any {
 	f.value("idIndex", o.IDIndex)
 	f.value("storageEngine", o.StorageEngine)
 	f.value("indexOptionDefaults", o.IndexOptionDefaults)
+	f.value("encryptedFields", o.EncryptedFields)
 	f.value("comment", o.Comment)
 	return f.document()
 }
@@ -259,6 +269,9 @@ func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameO
 
 // DropOptions are the options of Collection.Drop and Database.Drop.
 type DropOptions struct {
+	// EncryptedFields are those that the collection has, if it has Queryable Encryption: its state collections are dropped with it. Nil:
+	// those that the client's Encryption has for it, else those that the server tells such a client. Database.Drop needs none.
+	EncryptedFields any
 	// Comment is any value that helps to find the operation in logs and profiles.
 	Comment any
 	// Timeout bounds the operation; a pointer to 0 means no bound.
@@ -280,9 +293,5 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 	if err != nil {
 		return fmt.Errorf("drop collection: %w", err)
 	}
-	err = c.Database().admin(ctx, "drop collection", &command.Named{Command: "drop", Target: c.name, Fields: o.fields()}, o.Timeout)
-	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {
-		return nil
-	}
-	return err
+	return (&steps{db: c.Database(), what: "drop collection"}).drop(ctx, c.name, &o)
 }

@@ -32,6 +32,9 @@ type CommandCipher interface {
 	Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error)
 	// Decrypt returns reply with what is encrypted in it in plain: reply itself if nothing is. It must not keep reply.
 	Decrypt(ctx context.Context, reply bson.Raw) (bson.Raw, error)
+	// EncryptedFields returns the encryptedFields of a collection, of Queryable Encryption, that the program has configured, nil for
+	// none.
+	EncryptedFields(ctx context.Context, db, collection string) (bson.Raw, error)
 	// Close is called when the client is closed.
 	Close() error
 }

@@ -97,6 +97,7 @@ func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, er
 type schema struct {
 	analysis *analysis.Schema // nil while a key of fields has to be found by its name
 	fields   bson.Raw         // encryptedFields, of Queryable Encryption
+	given    bson.Raw         // fields as the program has given them
 	err      error            // what is wrong with it
 }
 
@@ -130,6 +131,7 @@ func configured(schemas, encryptedFields map[string]any) (map[string]*schema, er
 		if out[ns], err = parseFields(ns, doc); err != nil {
 			return nil, err
 		}
+		out[ns].given = doc
 	}
 	return out, nil
 }
@@ -154,11 +156,25 @@ func (c *cipher) Decrypt(ctx context.Context, reply bson.Raw) (bson.Raw, error) 
 	return c.keys.Decrypt(ctx, reply)
 }
 
+// EncryptedFields returns what the program has configured, with the ids of keys that it names.
+func (c *cipher) EncryptedFields(ctx context.Context, db, collection string) (bson.Raw, error) {
+	ns := db + "." + collection
+	s := c.known[ns]
+	switch {
+	case s == nil || s.given == nil:
+		return nil, nil
+	case s.analysis != nil:
+		return s.given, nil
+	}
+	return c.keys.NamedFields(ctx, ns, s.given)
+}
+
 // Encrypt encrypts a command.
 func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error) {
 	if c.bypass {
 		return cmd, nil
 	}
+	c.collections.forget(db, cmd)
 	namespaces, err := analysis.Namespaces(db, cmd)
 	if err != nil || len(namespaces) == 0 {
 		return cmd, err

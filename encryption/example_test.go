@@ -212,3 +212,42 @@ func ExampleAuto() {
 	// bson.Binary
 	// true
 }
+
+func ExampleClient_CreateEncryptedCollection() {
+	ctx := context.Background()
+	plain, keys, done := connect()
+	defer done()
+
+	// Fields without a key get a new one.
+	fields, err := keys.CreateEncryptedCollection(ctx, plain.Database("app"), "patients", encryption.CollectionOptions{
+		Provider: "local",
+		Create: allium.CreateCollectionOptions{EncryptedFields: bson.D{{Key: "fields", Value: bson.A{bson.D{
+			{Key: "path", Value: "ssn"}, {Key: "bsonType", Value: "string"}, {Key: "keyId", Value: nil},
+			{Key: "queries", Value: bson.D{{Key: "queryType", Value: "equality"}}},
+		}}}}},
+	})
+	check(err)
+
+	client, err := allium.Open(uri, allium.ClientOptions{Encryption: encryption.Auto(encryption.AutoOptions{
+		KeyVault:        "encryption.keys",
+		KMS:             kms.Providers{"local": kms.Local{Key: make([]byte, 96)}},
+		EncryptedFields: map[string]any{"app.patients": fields},
+	})})
+	check(err)
+	defer client.Close(ctx)
+	patients := client.Database("app").Collection("patients")
+	_, err = patients.InsertOne(ctx, bson.D{{Key: "name", Value: "Jon Doe"}, {Key: "ssn", Value: "457-55-5462"}})
+	check(err)
+	found, err := patients.FindOne(ctx, bson.D{{Key: "ssn", Value: "457-55-5462"}})
+	check(err)
+	fmt.Println(found[1].Value, found[2].Value)
+
+	// The state collections go with the collection.
+	check(patients.Drop(ctx))
+	names, err := plain.Database("app").ListCollectionNames(ctx)
+	check(err)
+	fmt.Println(names)
+	// Output:
+	// Jon Doe 457-55-5462
+	// []
+}

@@ -106,6 +106,20 @@ func (c *collections) cached(ns string) (*schema, bool) {
 	return f.schema, ok && time.Now().Before(f.until)
 }
 
+// forget forgets the schema that a command gives a collection or takes from it.
+func (c *collections) forget(db string, cmd bson.Raw) {
+	for name, target := range cmd.All() {
+		switch name {
+		case "create", "collMod", "drop":
+			collection, _ := target.StringValue()
+			c.mu.Lock()
+			delete(c.found, db+"."+collection)
+			c.mu.Unlock()
+		}
+		return
+	}
+}
+
 // ask asks the server.
 func (c *collections) ask(ctx context.Context, db string, namespaces []string) (map[string]*schema, error) {
 	names := make(bson.A, len(namespaces))

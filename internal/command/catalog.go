@@ -1,6 +1,8 @@
 package command
 
 import (
+	"errors"
+
 	"allium/bson"
 )
 
@@ -74,13 +76,21 @@ type Named struct {
 	Target string
 	// Fields are further fields, encoded as a document, or nil.
 	Fields any
+	// Queryable makes it an error if the server does not know the current Queryable Encryption.
+	Queryable bool
 }
+
+// errQueryable has the specification's words.
+var errQueryable = errors.New("Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable Encryption.")
 
 // Name implements Command.
 func (c *Named) Name() string { return c.Command }
 
 // AppendBody implements Command.
 func (c *Named) AppendBody(dst []byte, t *Target) ([]byte, error) {
+	if c.Queryable && t.WireVersion < 21 { // server 7.0 (specification: Client Side Encryption, "Create Collection Helper")
+		return dst, errQueryable
+	}
 	if c.Target == "" {
 		dst = bson.AppendInt32(dst, c.Command, 1)
 	} else {

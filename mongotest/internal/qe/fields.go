@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/fle"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -188,8 +189,12 @@ func Complete(coll string, doc bson.Raw) (bson.Raw, error) {
 
 // checkField checks one of the fields.
 func checkField(path string, field bson.Raw) error {
-	b, ok := field.Lookup("keyId").Binary()
+	id := field.Lookup("keyId")
+	b, ok := id.Binary()
 	switch {
+	case !ok && !id.IsZero() && id.Type != bson.TypeNull:
+		return srverr.New(srverr.TypeMismatch, "BSON field 'create.encryptedFields.fields.keyId' is the wrong type '%s', expected type 'binData'",
+			bsontext.TypeName(id.Type))
 	case !ok:
 		return srverr.New(40414, "BSON field 'create.encryptedFields.fields.keyId' is missing but a required field")
 	case b.Subtype != bson.BinaryUUID || len(b.Data) != 16:

@@ -1,0 +1,160 @@
+package allium
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/cursor"
+	"allium/internal/errcode"
+	"allium/internal/exec"
+	"allium/mongoerr"
+)
+
+// steps are the commands on one database of which one operation consists. They share its time.
+type steps struct {
+	db    *Database
+	what  string
+	limit *exec.Limit
+}
+
+// op makes the next command's operation. timeout counts for the first.
+func (s *steps) op(ctx context.Context, cmd command.Command, timeout *time.Duration) (exec.Op, error) {
+	if s.limit != nil {
+		timeout = nil
+	}
+	op, err := s.db.op(ctx, cmd, timeout)
+	if err != nil {
+		return op, fmt.Errorf("%s: %w", s.what, err)
+	}
+	if s.limit == nil {
+		limit := op.Limit
+		s.limit = &limit
+	}
+	op.Limit = *s.limit
+	return op, nil
+}
+
+// run runs the next command.
+func (s *steps) run(ctx context.Context, cmd command.Command, timeout *time.Duration) error {
+	op, err := s.op(ctx, cmd, timeout)
+	if err != nil {
+		return err
+	}
+	res, err := s.db.run(ctx, &op)
+	if err != nil {
+		return err
+	}
+	res.Release()
+	return nil
+}
+
+// encryptedFields returns those that the caller gives or the client has for a collection, nil for none.
+func (s *steps) encryptedFields(ctx context.Context, name string, given any) (bson.Raw, error) {
+	if given != nil {
+		var o bson.Options
+		if s.db.bson != nil {
+			o = *s.db.bson
+		}
+		fields, err := o.Marshal(given)
+		if err != nil {
+			return nil, fmt.Errorf("%s: EncryptedFields: %w", s.what, err)
+		}
+		return fields, nil
+	}
+	if s.db.client.cipher == nil || s.db.err != nil {
+		return nil, nil
+	}
+	fields, err := s.db.client.cipher.EncryptedFields(ctx, s.db.db, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.what, err)
+	}
+	return fields, nil
+}
+
+// stateCollections returns the names of the collections that the server needs beside an encrypted one.
+func stateCollections(name string, fields bson.Raw) []string {
+	names := make([]string, 0, 2)
+	for _, kind := range []string{"esc", "ecoc"} {
+		state, ok := fields.Lookup(kind + "Collection").StringValue()
+		if !ok {
+			state = "enxcol_." + name + "." + kind
+		}
+		names = append(names, state)
+	}
+	return names
+}
+
+// createEncrypted creates a collection with Queryable Encryption (specification: Client Side Encryption, "Create Collection Helper").
+func (s *steps) createEncrypted(ctx context.Context, name string, fields bson.Raw, o *CreateCollectionOptions) error {
+	if s.db.err != nil {
+		return fmt.Errorf("%s: %w", s.what, s.db.err)
+	}
+	for _, state := range stateCollections(name, fields) {
+		var f adminFields
+		f.value("clusteredIndex", bson.D{{Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "unique", Value: true}})
+		f.value("comment", o.Comment)
+		if err := s.run(ctx, &command.Named{Command: "create", Target: state, Fields: f.document(), Queryable: true}, o.Timeout); err != nil {
+			return err
+		}
+	}
+	with := *o
+	with.EncryptedFields = fields
+	if err := s.run(ctx, &command.Named{Command: "create", Target: name, Fields: with.fields(), Queryable: true}, nil); err != nil {
+		return err
+	}
+	return s.run(ctx, &command.CreateIndexes{Collection: name, Comment: o.Comment,
+		Indexes: []command.Index{{Keys: bson.D{{Key: "__safeContent__", Value: int32(1)}}}}}, nil)
+}
+
+// drop drops a collection and its state collections, if it has any (specification: Client Side Encryption, "Drop Collection Helper").
+func (s *steps) drop(ctx context.Context, name string, o *DropOptions) error {
+	if s.db.err != nil {
+		return fmt.Errorf("%s: %w", s.what, s.db.err)
+	}
+	fields, err := s.encryptedFields(ctx, name, o.EncryptedFields)
+	if err == nil && fields == nil && s.db.client.cipher != nil {
+		fields, err = s.storedFields(ctx, name, o.Timeout)
+	}
+	if err != nil {
+		return err
+	}
+	var names []string
+	if fields != nil {
+		names = stateCollections(name, fields)
+	}
+	for _, name := range append(names, name) {
+		err := s.run(ctx, &command.Named{Command: "drop", Target: name, Fields: o.fields()}, o.Timeout)
+		if err != nil && !mongoerr.HasCode(err, errcode.NamespaceNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// storedFields returns the encryptedFields that a collection was created with, nil for none.
+func (s *steps) storedFields(ctx context.Context, name string, timeout *time.Duration) (bson.Raw, error) {
+	op, err := s.op(ctx, &command.ListCollections{Filter: bson.D{{Key: "name", Value: name}}}, timeout)
+	if err != nil {
+		return nil, err
+	}
+	var cur Cursor[CollectionInfo]
+	if err := cur.cur.Prepare(&op, cursor.Reading{}); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.what, err)
+	}
+	res, err := s.db.run(ctx, &op)
+	if err != nil {
+		return nil, err
+	}
+	if err := cur.cur.Open(s.db.client.cursors, &op, res); err != nil {
+		return nil, err
+	}
+	infos, err := cur.All(ctx)
+	if err != nil || len(infos) == 0 {
+		return nil, err
+	}
+	fields, _ := infos[0].Options.Lookup("encryptedFields").Document()
+	return fields, nil
+}

@@ -1,0 +1,145 @@
+package encryption_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"allium"
+	"allium/bson"
+	"allium/encryption"
+	"allium/mongoerr"
+	"allium/mongotest"
+)
+
+// ssnField returns encryptedFields with the field ssn.
+func ssnField(keyID any) bson.D {
+	return bson.D{{Key: "fields", Value: bson.A{bson.D{
+		{Key: "path", Value: "ssn"}, {Key: "bsonType", Value: "string"}, {Key: "keyId", Value: keyID},
+	}}}}
+}
+
+// TestProseCreateEncryptedCollection is prose test 21.
+func TestProseCreateEncryptedCollection(t *testing.T) {
+	e := startAuto(t, encryption.AutoOptions{})
+	ctx := t.Context()
+	db := e.plain.Database("db")
+	create := func(name string, fields any) (bson.Raw, error) {
+		return e.keys.CreateEncryptedCollection(ctx, db, name, encryption.CollectionOptions{
+			Provider: "local", Create: allium.CreateCollectionOptions{EncryptedFields: fields}})
+	}
+	t.Run("simple creation and validation", func(t *testing.T) {
+		must(create("testing1", ssnField(nil)))
+		_, err := db.Collection("testing1").InsertOne(ctx, bson.D{{Key: "ssn", Value: "123-45-6789"}})
+		if !mongoerr.HasCode(err, 121) {
+			t.Error(err)
+		}
+		names := must(db.ListCollectionNames(ctx))
+		for _, want := range []string{"enxcol_.testing1.esc", "enxcol_.testing1.ecoc", "testing1"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("%s is not in %v", want, names)
+			}
+		}
+	})
+	t.Run("missing encryptedFields", func(t *testing.T) {
+		if _, err := create("testing1", nil); err == nil || !strings.Contains(err.Error(), "EncryptedFields is nil") {
+			t.Error(err)
+		}
+	})
+	t.Run("invalid keyId", func(t *testing.T) {
+		fields, err := create("testing2", ssnField(false))
+		if !mongoerr.HasCode(err, 14) {
+			t.Error(err)
+		}
+		if v, ok := fields.Lookup("fields", "0", "keyId").Boolean(); !ok || v {
+			t.Errorf("fields are %s", fields)
+		}
+	})
+	t.Run("insert encrypted value", func(t *testing.T) {
+		fields := must(create("testing3", ssnField(nil)))
+		b, ok := fields.Lookup("fields", "0", "keyId").Binary()
+		if !ok || b.Subtype != bson.BinaryUUID || len(b.Data) != 16 {
+			t.Fatalf("fields are %s", fields)
+		}
+		id := bson.UUID(b.Data)
+		ssn := must(e.keys.Encrypt(ctx, "123-45-6789", encryption.EncryptOptions{Algorithm: encryption.Unindexed, KeyID: &id}))
+		must(db.Collection("testing3").InsertOne(ctx, bson.D{{Key: "ssn", Value: ssn}}))
+	})
+	t.Run("the keys that were made are returned with an error", func(t *testing.T) {
+		fields, err := e.keys.CreateEncryptedCollection(ctx, db, "testing4", encryption.CollectionOptions{
+			Provider: "nowhere", Create: allium.CreateCollectionOptions{EncryptedFields: ssnField(nil)}})
+		if err == nil || fields.Lookup("fields", "0", "keyId").Type != bson.TypeNull {
+			t.Errorf("%s, %v", fields, err)
+		}
+	})
+}
+
+// TestDropEncrypted drops the state collections of those collections that have any, and asks the
+// server which these are if nobody has said so.
+func TestDropEncrypted(t *testing.T) {
+	ctx := t.Context()
+	e := startAuto(t, encryption.AutoOptions{EncryptedFields: map[string]any{"db.mapped": ssnField(bson.UUID{1})}})
+	db := e.client.Database("db")
+	for _, test := range []struct {
+		name   string
+		create allium.CreateCollectionOptions
+		drop   allium.DropOptions
+		want   string
+	}{
+		{"mapped", allium.CreateCollectionOptions{}, allium.DropOptions{}, "create create create createIndexes drop drop drop"},
+		{"given", allium.CreateCollectionOptions{EncryptedFields: ssnField(bson.UUID{1})}, allium.DropOptions{EncryptedFields: ssnField(bson.UUID{1})},
+			"create create create listCollections createIndexes drop drop drop"},
+		{"asked", allium.CreateCollectionOptions{EncryptedFields: ssnField(bson.UUID{1})}, allium.DropOptions{},
+			"create create create listCollections createIndexes listCollections drop drop drop"},
+		{"plain", allium.CreateCollectionOptions{}, allium.DropOptions{}, "create listCollections drop"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := len(e.started())
+			if err := db.CreateCollection(ctx, test.name, test.create); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Collection(test.name).Drop(ctx, test.drop); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(e.started()[before:], " "); got != test.want {
+				t.Errorf("commands %s, want %s", got, test.want)
+			}
+			if names := must(e.plain.Database("db").ListCollectionNames(ctx)); len(names) > 0 {
+				t.Errorf("left over: %v", names)
+			}
+			if err := db.Collection(test.name).Drop(ctx, test.drop); err != nil {
+				t.Errorf("what does not exist: %v", err)
+			}
+		})
+	}
+}
+
+// TestCreateForgetsSchema creates a collection that the client has seen without encryption.
+func TestCreateForgetsSchema(t *testing.T) {
+	ctx := t.Context()
+	e := startAuto(t, encryption.AutoOptions{})
+	db := e.client.Database("db")
+	must(db.Collection("late").CountDocuments(ctx, bson.D{}))
+	fields := must(e.keys.CreateEncryptedCollection(ctx, db, "late", encryption.CollectionOptions{
+		Provider: "local", Create: allium.CreateCollectionOptions{EncryptedFields: ssnField(nil)}}))
+	must(db.Collection("late").InsertOne(ctx, bson.D{{Key: "ssn", Value: "123-45-6789"}}))
+	stored := must(allium.CollectionOf[bson.Raw](e.plain.Database("db"), "late").FindOne(ctx, bson.D{}))
+	if b, ok := stored.Lookup("ssn").Binary(); !ok || b.Subtype != bson.BinaryEncrypted {
+		t.Errorf("stored %s with %s", stored, fields)
+	}
+}
+
+// TestCreateEncryptedOldServer is fle2v2-CreateCollection-OldServer without a file.
+func TestCreateEncryptedOldServer(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("6.0"))
+	client := must(allium.Open(d.URI()))
+	defer client.Close(context.Background())
+	err := client.Database("db").CreateCollection(t.Context(), "c", allium.CreateCollectionOptions{EncryptedFields: ssnField(bson.UUID{1})})
+	if err == nil || !strings.Contains(err.Error(), "Upgrade server to use Queryable Encryption.") {
+		t.Error(err)
+	}
+	if names := must(client.Database("db").ListCollectionNames(t.Context())); len(names) > 0 {
+		t.Error(names)
+	}
+}
