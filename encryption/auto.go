@@ -221,7 +221,7 @@ func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw
 	if encrypts && !c.bypassAnalysis {
 		res, err := analysis.Analyze(db, cmd, trees)
 		if err != nil {
-			return nil, err
+			return nil, refused(err)
 		}
 		if out, err = c.keys.Encrypt(ctx, res.Command, rand.Reader); err != nil {
 			return nil, err

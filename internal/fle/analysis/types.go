@@ -67,3 +67,6 @@ func equatable(t bson.Type, kind Kind) bool {
 	}
 	return !singleValued(t)
 }
+
+// TypeName returns the name of t in $jsonSchema and encryptedFields.
+func TypeName(t bson.Type) string { return typeName(t) }
