@@ -62,19 +62,27 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 	}
 	b := bulk[T]{coll: c, models: models, opts: o}
 	b.result.InsertedIDs, b.result.UpsertedIDs = map[int]any{}, map[int]any{}
-	w := writer{scope: &c.scope, err: c.err, what: "bulk write", timeout: o.Timeout}
-	for _, run := range groups(models, o.Unordered) {
+	ctx, end := c.operation(ctx, "bulkWrite", c.name)
+	err = b.all(ctx)
+	end(err)
+	return b.result, err
+}
+
+// all runs all writes.
+func (b *bulk[T]) all(ctx context.Context) error {
+	w := writer{scope: &b.coll.scope, err: b.coll.err, what: "bulk write", timeout: b.opts.Timeout}
+	for _, run := range groups(b.models, b.opts.Unordered) {
 		if err := b.run(ctx, &w, run); err != nil {
-			return b.result, err
+			return err
 		}
-		if !o.Unordered && len(b.errs.WriteErrors) > 0 || b.errs.Err != nil {
+		if !b.opts.Unordered && len(b.errs.WriteErrors) > 0 || b.errs.Err != nil {
 			break
 		}
 	}
 	if len(b.errs.WriteErrors) == 0 && len(b.errs.WriteConcernErrors) == 0 && b.errs.Err == nil {
-		return b.result, nil
+		return nil
 	}
-	return b.result, w.limit.Explain(&b.errs)
+	return w.limit.Explain(&b.errs)
 }
 
 var errNoWrites = errors.New("no writes given")

@@ -135,7 +135,11 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		return err
 	}
 	c.log, warnings = logging.New(logging.Options{Handler: handler, Levels: levels, MaxDocumentLength: o.MaxLogDocumentLength}, os.Getenv)
-	c.warn(append(warnings, cfg.Warnings...))
+	tracer, queryText, ignored, err := o.Tracing.settings(os.Getenv)
+	if err != nil {
+		return err
+	}
+	c.warn(append(append(warnings, ignored...), cfg.Warnings...))
 	connections, err := c.connections(cfg, o)
 	if err != nil {
 		return err
@@ -164,6 +168,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		MaxAdaptiveRetries: or(cfg.MaxAdaptiveRetries, exec.DefaultMaxAdaptiveRetries), OverloadRetargeting: or(cfg.EnableOverloadRetargeting, false),
 		ReadRetry: exec.ReadRetryPolicy{UntilSuccess: o.ReadRetryPolicy.Rule == RetryUntilSuccess, MaxAttempts: o.ReadRetryPolicy.MaxAttempts},
 		ServerAPI: (*conn.ServerAPI)(o.ServerAPI), Monitor: o.CommandMonitor, Log: c.log,
+		Tracer: tracer, QueryTextMaxLength: queryText,
 		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 	})
 	c.cursors = cursor.NewRegistry(c.exec)

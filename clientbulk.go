@@ -118,7 +118,10 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...Cl
 	if err != nil {
 		return ClientBulkWriteResult{}, fmt.Errorf("bulk write: %w", err)
 	}
-	return b.run(ctx, &op)
+	ctx, end := s.operation(ctx, "bulkWrite", "")
+	res, err := b.run(ctx, &op)
+	end(err)
+	return res, err
 }
 
 // clientWrites gives a bulkWrite command its writes.

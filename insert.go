@@ -94,7 +94,9 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 	src := documents{bson: c.bson, n: len(docs), at: func(i int) any { return &docs[i] }}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, what: "insert many", timeout: o.Timeout}
+	ctx, end := c.operation(ctx, "insert", c.name)
 	done, err := w.many(ctx, cmd, !o.Unordered)
+	end(err)
 	var failed *mongoerr.BulkWriteError
 	errors.As(err, &failed)
 	return InsertManyResult{InsertedIDs: src.inserted(done, failed, nil), Acknowledged: done.acknowledged}, err

@@ -137,6 +137,8 @@ type ClientOptions struct {
 	// MaxLogDocumentLength is how much of a document's Extended JSON a message holds, in bytes. Zero: what the environment variable
 	// MONGODB_LOG_MAX_DOCUMENT_LENGTH says, 1000 by default.
 	MaxLogDocumentLength int
+	// Tracing tells spans of what the client does, for example to OpenTelemetry. Nil: none.
+	Tracing *Tracing
 }
 
 // Format prints the options that are set, without their secrets, whatever the verb.

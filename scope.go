@@ -11,6 +11,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/failure"
+	"allium/internal/session"
 )
 
 // scope is what a database or a collection hands down to its operations: where they run, and the settings that are
@@ -133,6 +134,21 @@ func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
 // timeoutSources are what errors call the timeouts.
 var timeoutSources = map[string]string{"client": "the timeout of the client", "database": "the timeout of the database",
 	"collection": "the timeout of the collection", "session": "the timeout of the session", "operation": "the timeout of the operation"}
+
+// operation begins the span of an operation of several commands: those that run with the context that it returns. It must be ended with
+// the operation's error. Without a tracer it does nothing.
+func (s *scope) operation(ctx context.Context, name, collection string) (context.Context, func(error)) {
+	if s.client.exec.Tracer == nil {
+		return ctx, noSpan
+	}
+	var inner *session.Session
+	if own := SessionFrom(ctx); own != nil && own.client == s.client {
+		inner = own.inner
+	}
+	return s.client.exec.Operation(ctx, inner, name, s.db, collection)
+}
+
+func noSpan(error) {}
 
 // run runs an operation that is complete.
 func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {

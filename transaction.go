@@ -228,7 +228,7 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 		if err := s.start(w.opts); err != nil {
 			return err
 		}
-		if err := w.call(inTxn, fn); err != nil {
+		if err := w.call(s.client.exec.InTransaction(inTxn, s.inner), fn); err != nil {
 			switch {
 			case mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) && !w.over(ctx):
 				last = err

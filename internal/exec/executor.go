@@ -17,6 +17,7 @@ import (
 	"allium/internal/session"
 	"allium/internal/topology"
 	"allium/mongoerr"
+	"allium/tracing"
 )
 
 // Config is what an executor needs.
@@ -39,6 +40,10 @@ type Config struct {
 	// Cipher encrypts commands and decrypts replies. Nil: nothing is encrypted.
 	Cipher Cipher
 	Log    *logging.Logger
+	// Tracer is told the spans of operations, commands and transactions. Nil: nobody is.
+	Tracer tracing.Tracer
+	// QueryTextMaxLength is how much of a command its span shows, in bytes of Extended JSON; 0: nothing.
+	QueryTextMaxLength int
 	// Jitter returns a number from 0 to 1 that a backoff is multiplied by. Nil: a random one.
 	Jitter func() float64
 }
@@ -168,9 +173,16 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 		}
 		defer s.Leave()
 	}
+	var span tracing.Span
+	if x.Tracer != nil {
+		ctx, span = r.beginSpan(ctx)
+	}
 	res, err := r.loop(ctx)
 	if x.Cipher != nil && err == nil {
 		res, err = r.decrypt(ctx, res)
+	}
+	if span != nil {
+		r.endSpan(span, &res, err)
 	}
 	res.WireVersion = r.wireVersion
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"allium/internal/pool"
 	"allium/internal/wire"
 	"allium/mongoerr"
+	"allium/tracing"
 )
 
 // trace publishes the events and writes the log messages of one command (specification: Command Logging and Monitoring). A nil
@@ -24,6 +25,7 @@ type trace struct {
 	info      event.CommandInfo
 	started   time.Time
 	sensitive bool
+	span      tracing.Span // nil without a tracer, and of a sensitive command
 }
 
 var noMonitor event.CommandMonitor
@@ -31,7 +33,7 @@ var noMonitor event.CommandMonitor
 // traceStart tells that a command is about to be sent.
 func (r *run) traceStart(ctx context.Context, c *pool.Conn, m *message, msg []byte) *trace {
 	logs := r.x.Log.Enabled(ctx, logging.Command, slog.LevelDebug)
-	if r.x.Monitor == nil && !logs {
+	if r.x.Monitor == nil && !logs && r.x.Tracer == nil {
 		return nil
 	}
 	name := r.op.Command.Name()
@@ -55,6 +57,9 @@ func (r *run) traceStart(ctx context.Context, c *pool.Conn, m *message, msg []by
 	parsed, err := wire.ParseMsg(msg)
 	if err == nil {
 		t.sensitive = sensitive(name, parsed.Body)
+	}
+	if err == nil && r.x.Tracer != nil && !t.sensitive {
+		t.startSpan(r, &parsed)
 	}
 	if t.monitor.Started == nil && t.log == nil {
 		return t
@@ -89,6 +94,7 @@ func (t *trace) message(text string, more ...slog.Attr) {
 }
 
 func (t *trace) succeeded(reply bson.Raw) {
+	t.endSpan(reply, nil)
 	if t == nil || t.monitor.Succeeded == nil && t.log == nil {
 		return
 	}
@@ -108,6 +114,7 @@ func (t *trace) succeeded(reply bson.Raw) {
 }
 
 func (t *trace) failed(err error) {
+	t.endSpan(nil, err)
 	if t == nil || t.monitor.Failed == nil && t.log == nil {
 		return
 	}

@@ -28,6 +28,9 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	defer s.Leave()
 	txn := s.Transaction()
 	send, again, err := txn.Commit()
+	if err == nil {
+		defer x.endTransactionSpan(ctx, txn)
+	}
 	if err != nil || !send {
 		return err
 	}
@@ -98,6 +101,7 @@ func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) e
 	if err != nil {
 		return err
 	}
+	defer x.endTransactionSpan(ctx, txn)
 	if send {
 		op := NewOp(&command.EndTransaction{RecoveryToken: txn.RecoveryToken()})
 		op.DB, op.Session, op.Limit, op.WriteConcern = "admin", s, limit, limit.concern(txn.Options().WriteConcern)

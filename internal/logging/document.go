@@ -9,8 +9,12 @@ import (
 
 // Document returns a document as relaxed Extended JSON, cut to the greatest length that a message
 // may hold. It costs no more than what it returns, however large the document is.
-func (l *Logger) Document(doc bson.Raw) string {
-	return l.Truncate(string(appendDocument(nil, doc, false, l.maxDoc, bson.DefaultMaxDepth)))
+func (l *Logger) Document(doc bson.Raw) string { return Document(doc, l.maxDoc) }
+
+// Document returns a document as relaxed Extended JSON, cut to limit bytes and marked with an
+// ellipsis then.
+func Document(doc bson.Raw, limit int) string {
+	return truncate(string(appendDocument(nil, doc, false, limit, bson.DefaultMaxDepth)), limit)
 }
 
 // appendDocument stops soon after limit, and shows nothing below the given number of levels.

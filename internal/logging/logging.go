@@ -170,11 +170,12 @@ func (l *Logger) Log(ctx context.Context, c Component, level slog.Level, message
 
 // Truncate cuts a document's Extended JSON to the greatest length that a message may hold and marks
 // that with an ellipsis.
-func (l *Logger) Truncate(json string) string {
-	if len(json) <= l.maxDoc {
+func (l *Logger) Truncate(json string) string { return truncate(json, l.maxDoc) }
+
+func truncate(json string, n int) string {
+	if len(json) <= n {
 		return json
 	}
-	n := l.maxDoc
 	for n > 0 && !utf8.RuneStart(json[n]) {
 		n--
 	}

@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/internal/pool"
+	"allium/tracing"
 )
 
 // TransactionOptions are the options of a transaction as they were given; what is nil is inherited from the session's
@@ -65,6 +66,17 @@ type Transaction struct {
 	recoveryToken bson.Raw
 	pin           *Pin
 	failure       error // see Fail
+
+	// Started is when it was started. Span, nil until the executor begins it, stands for the whole transaction, also after its end
+	// in case the commit is repeated.
+	Started time.Time
+	Span    *TransactionSpan
+}
+
+// TransactionSpan is the span of a transaction.
+type TransactionSpan struct {
+	tracing.Span
+	Ended bool
 }
 
 // Transaction returns the session's transaction.
@@ -93,7 +105,7 @@ func (s *Session) StartTransaction(opts TransactionOptions) error {
 		return ErrTransactionInProgress
 	}
 	s.txn.Unpin()
-	s.txn = Transaction{state: StartingTransaction, opts: opts}
+	s.txn = Transaction{state: StartingTransaction, opts: opts, Started: time.Now()}
 	s.server().TxnNumber++
 	return nil
 }

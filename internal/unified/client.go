@@ -16,6 +16,7 @@ import (
 	"allium/auth"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/spantest"
 )
 
 // clientEntity is a client with the events and the log messages that it has published.
@@ -26,6 +27,7 @@ type clientEntity struct {
 	sensitive bool            // events of sensitive commands count too
 	levels    logLevels
 	closed    bool
+	spans     *spantest.Recorder // nil unless the client observes tracing messages
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed and replaced at each event
@@ -55,8 +57,10 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 			return nil, err
 		}
 	}
-	if !a.raw("observeTracingMessages").IsZero() {
-		return nil, noTracing
+	if d := a.document("observeTracingMessages"); d != nil {
+		sub := &arguments{doc: d}
+		c.observeTracing(sub, &opts)
+		a.adopt(sub)
 	}
 	if d := a.document("autoEncryptOpts"); d != nil {
 		var err error
@@ -114,7 +118,6 @@ type skipped struct{ error }
 
 // What the driver or a server does not have.
 var (
-	noTracing = skipped{errors.New("needs OpenTelemetry spans, which the driver does not have")}
 	noAppName = skipped{errors.New("needs server 4.4.7: older ones apply no fail point of an application to its first hello")}
 )
 
@@ -290,6 +293,9 @@ func (c *clientEntity) stopRecording() {
 	c.mu.Lock()
 	c.off = true
 	c.mu.Unlock()
+	if c.spans != nil {
+		c.spans.Stop()
+	}
 }
 
 func (c *clientEntity) record(e observedEvent) {

@@ -74,8 +74,9 @@ func lacksJavaScript(e *mongoerr.ServerError) bool {
 }
 
 func (r *runner) run(ctx context.Context, t *Test) (err error) {
-	if !t.ExpectTracing.IsZero() {
-		return noTracing
+	spans, err := expectedSpans(t.ExpectTracing)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -115,6 +116,11 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 	for i := range t.ExpectLogMessages {
 		if err := r.checkLogs(&t.ExpectLogMessages[i]); err != nil {
 			return fmt.Errorf("log messages of %s: %w", t.ExpectLogMessages[i].Client, err)
+		}
+	}
+	for i := range spans {
+		if err := r.checkSpans(&spans[i]); err != nil {
+			return fmt.Errorf("spans of %s: %w", spans[i].Client, err)
 		}
 	}
 	return r.checkOutcome(ctx, t.Outcome)
