@@ -57,10 +57,10 @@ func TestWatchOutlivesTimeouts(t *testing.T) {
 				}
 				end := tc.begin(r.d)
 				time.AfterFunc(3*time.Second, end)
+				inserted := make(chan error, 1) // the event may come before the insert is answered
 				time.AfterFunc(5*time.Second, func() {
-					if _, err := r.coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 2}}); err != nil {
-						t.Error(err)
-					}
+					_, err := r.coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 2}})
+					inserted <- err
 				})
 				start, n := time.Now(), 0
 				for ; !s.Next(t.Context()); n++ {
@@ -70,6 +70,9 @@ func TestWatchOutlivesTimeouts(t *testing.T) {
 					if time.Since(start) > time.Minute || n > 1000 {
 						t.Fatalf("no event in %v and %d calls: %v", time.Since(start), n, s.Err())
 					}
+				}
+				if err := <-inserted; err != nil {
+					t.Error(err)
 				}
 				if id := s.Current().DocumentKey.Lookup("_id").String(); id != "2" {
 					t.Errorf("the event is of %s, want 2", id)
