@@ -16,15 +16,15 @@ import (
 type AggregateOptions struct {
 	// AllowDiskUse lets stages write temporary files.
 	AllowDiskUse *bool
-	// BatchSize is how many documents each reply holds at most.
+	// BatchSize is the maximum number of documents in each reply.
 	BatchSize *int32
-	// BypassDocumentValidation lets $out and $merge write documents that a validator refuses.
+	// BypassDocumentValidation lets $out and $merge write documents that a validator rejects.
 	BypassDocumentValidation *bool
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Let defines variables for the pipeline's expressions.
 	Let any
@@ -32,23 +32,26 @@ type AggregateOptions struct {
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData reads the stored buckets of a time series collection (server 8.2 and later). It is
+	// for the server's own tools, and may change or go at any time.
 	RawData bool
-	// MaxAwaitTime is how long the server waits for new documents before it answers a Next without one, if the pipeline makes a cursor
-	// that waits. It must be less than the timeout, if there is one.
+	// MaxAwaitTime is how long the server waits for new documents before it sends an empty batch,
+	// if the pipeline opens a cursor that waits. It must be less than the timeout.
 	MaxAwaitTime time.Duration
-	// TimeoutMode says what the timeout bounds. TimeoutPerIteration does not go with $out and $merge.
+	// TimeoutMode says what the timeout bounds. TimeoutPerIteration cannot be used with $out and
+	// $merge.
 	TimeoutMode TimeoutMode
-	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a pointer to 0 means no bound.
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a
+	// pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// Aggregate runs a pipeline, a slice of stages such as []bson.D or bson.A, and returns a cursor over its result. To decode
-// the result as another type than the collection's, use the function Aggregate.
+// Aggregate runs a pipeline, a slice of stages such as []bson.D or bson.A, and returns a cursor
+// over its result. To decode the result as a type other than the collection's, use the function
+// Aggregate.
 //
-// A pipeline that ends with $out or $merge runs on the primary, with the collection's write concern, and is not
-// retried; its cursor is empty.
+// A pipeline that ends with $out or $merge runs on the primary, with the collection's write
+// concern, and is not retried; its cursor is empty.
 func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
 	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
@@ -57,7 +60,8 @@ func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...Agg
 	return cur, nil
 }
 
-// Aggregate runs a pipeline on a collection as Collection.Aggregate does, and decodes what it yields as V.
+// Aggregate runs a pipeline on a collection like Collection.Aggregate, and decodes its documents as
+// V.
 //
 //	cur, err := allium.Aggregate[Count](ctx, users, pipeline)
 func Aggregate[V, T any](ctx context.Context, c *Collection[T], pipeline any, opts ...AggregateOptions) (*Cursor[V], error) {
@@ -68,7 +72,8 @@ func Aggregate[V, T any](ctx context.Context, c *Collection[T], pipeline any, op
 	return cur, nil
 }
 
-// Aggregate runs a pipeline on the database itself, which must begin with a stage such as $currentOp or $documents.
+// Aggregate runs a pipeline on the database itself. The pipeline must begin with a stage such as
+// $currentOp or $documents.
 func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[bson.D], error) {
 	cur := &Cursor[bson.D]{}
 	if err := aggregate(ctx, db.scope, db.err, "", pipeline, &cur.cur, opts); err != nil {
@@ -101,7 +106,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 	}
 	err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	if err == nil && cmd.Writes && o.TimeoutMode == TimeoutPerIteration {
-		err = errors.New("TimeoutPerIteration does not go with $out and $merge")
+		err = errors.New("TimeoutPerIteration cannot be used with $out and $merge")
 	}
 	if err == nil {
 		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0), Comment: o.Comment})

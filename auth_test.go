@@ -19,7 +19,8 @@ import (
 	"allium/mongotest"
 )
 
-// authDeployment has the users of the prose tests "SCRAM-SHA-256 and mechanism negotiation" (step 1), and two on $external.
+// authDeployment has the users of the prose tests "SCRAM-SHA-256 and mechanism negotiation" (step
+// 1), and two on $external.
 func authDeployment(t *testing.T, opts ...mongotest.Option) *mongotest.Deployment {
 	t.Helper()
 	d := testdeploy.Mock(t, "an in-memory network", append(opts, mongotest.Auth("root", "root"), mongotest.InMemory())...)
@@ -49,7 +50,8 @@ func useDatabase(t *testing.T, d *mongotest.Deployment, uri string) error {
 	return err
 }
 
-// Authentication, prose test "SCRAM-SHA-256 and mechanism negotiation", steps 2 to 4, with the driver as a whole.
+// Authentication, prose test "SCRAM-SHA-256 and mechanism negotiation", steps 2 to 4, with the
+// driver as a whole.
 func TestProseAuthSCRAM(t *testing.T) {
 	d := authDeployment(t)
 	for _, tt := range []struct {
@@ -124,7 +126,8 @@ func TestWrongPasswordIsNotRetried(t *testing.T) {
 	}
 }
 
-// A server that wants a connection to be authenticated again gets that, and then the command once more.
+// A server that wants a connection to be authenticated again gets that, and then the command once
+// more.
 func TestReauthentication(t *testing.T) {
 	d := authDeployment(t)
 	var commands []string
@@ -150,7 +153,8 @@ func TestReauthentication(t *testing.T) {
 	got := strings.Join(commands, " ")
 	commands, refusals = nil, 2
 	mu.Unlock()
-	// The first saslContinue belongs to the handshake, whose first message travelled with the hello.
+	// The first saslContinue belongs to the handshake, whose first message travelled with the
+	// hello.
 	if want := "saslContinue usersInfo saslStart saslContinue usersInfo"; got != want {
 		t.Errorf("commands: %s, want %s", got, want)
 	}

@@ -15,9 +15,10 @@ import (
 	"allium/mongotest"
 )
 
-// The scenarios of the specification Authentication, tests/mongodb-aws.md, as far as a server is needed for them: keys in the
-// environment with and without a session token (Lambda), and a provider of the program's own, which wins over the environment. Where
-// else keys come from is tested in internal/auth.
+// The scenarios of the specification Authentication, tests/mongodb-aws.md, as far as a server is
+// needed for them: keys in the environment with and without a session token (Lambda), and a
+// provider of the program's own, which wins over the environment. Where else keys come from is
+// tested in internal/auth.
 func TestProseAWS(t *testing.T) {
 	d := testdeploy.Mock(t, "an in-memory network", mongotest.Auth("root", "root"), mongotest.InMemory())
 	for i, key := range []mongotest.AWSKey{{ID: "AKIAPERMANENT", Secret: "wJalrXUtnFEMI/K7MDENG"}, {ID: "ASIATEMPORARY", Secret: "s+e/c", Token: "AQoDYXdzEJr"}} {

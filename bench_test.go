@@ -18,8 +18,8 @@ import (
 // raceEnabled is set where the race detector is on.
 var raceEnabled bool
 
-// canned starts a server with one reply per command that allocates nothing by itself: a benchmark and a count of allocations
-// see the client alone. Commands without a reply get an ok.
+// canned starts a server with one reply per command that allocates nothing by itself: a benchmark
+// and a count of allocations see the client alone. Commands without a reply get an ok.
 func canned(b testing.TB, replies map[string][]byte) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -153,8 +153,8 @@ func BenchmarkContention(b *testing.B) {
 	})
 }
 
-// TestAllocations holds what the operations allocate, so that a regression is noticed where it is made. The document's own
-// memory is part of it.
+// TestAllocations holds what the operations allocate, so that a regression is noticed where it is
+// made. The document's own memory is part of it.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

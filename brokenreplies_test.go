@@ -41,8 +41,8 @@ func placesIn(doc bson.Raw, base int, path []string, levels int) (list []place) 
 	return list
 }
 
-// A reply that cannot be read to its end is an error of whatever operation asked for it, wherever its BSON is broken: what the
-// server said behind that place may be that the operation failed.
+// A reply that cannot be read to its end is an error of whatever operation asked for it, wherever
+// its BSON is broken: what the server said behind that place may be that the operation failed.
 func TestBrokenReplies(t *testing.T) {
 	const broken = 0x42 // no BSON type
 	written := bson.D{{Key: "n", Value: 1}, {Key: "nModified", Value: 1}, {Key: "upserted", Value: bson.A{bson.D{{Key: "index", Value: 0}, {Key: "_id", Value: 1}}}}}
@@ -84,7 +84,8 @@ func TestBrokenReplies(t *testing.T) {
 	}
 }
 
-// openFake opens a client of a server in memory that answers hello with a document and leaves other commands to answer.
+// openFake opens a client of a server in memory that answers hello with a document and leaves other
+// commands to answer.
 func openFake(t *testing.T, hello bson.Raw, answer func(r *fakeserver.Request)) *allium.Client {
 	t.Helper()
 	network := &fakeserver.Network{}

@@ -15,18 +15,19 @@ import (
 
 // BulkWriteOptions are the options of BulkWrite. The zero value of a field leaves it to the server.
 type BulkWriteOptions struct {
-	// Unordered goes on after an error, and lets the driver send writes of the same kind together.
+	// Unordered continues after an error, and lets the driver send writes of the same kind
+	// together.
 	Unordered bool
-	// BypassDocumentValidation lets the writes pass documents that a validator refuses.
+	// BypassDocumentValidation lets the writes store documents that a validator rejects.
 	BypassDocumentValidation *bool
 	// Let defines variables for aggregation expressions in updates and deletes.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the whole operation; a pointer to 0 means no bound.
+	// Timeout bounds the whole operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
@@ -37,18 +38,20 @@ type BulkWriteResult struct {
 	ModifiedCount int64
 	DeletedCount  int64
 	UpsertedCount int64
-	// InsertedIDs and UpsertedIDs hold the _id of every inserted and upserted document, by the index of its write.
+	// InsertedIDs and UpsertedIDs hold the _id of every inserted and upserted document, by the
+	// index of its write.
 	InsertedIDs map[int]any
 	UpsertedIDs map[int]any
-	// Acknowledged is false if the write concern asked for no answer; the counts are 0 then.
+	// Acknowledged is false if the write concern is unacknowledged; the counts are then 0.
 	Acknowledged bool
 }
 
-// BulkWrite runs several writes on one collection. In the order that they are given in, writes of one kind that follow
-// each other are sent together; an unordered bulk write sends all writes of one kind together. Its errors are a
-// *BulkWriteError whose indexes are those of models, and the result says what was done.
+// BulkWrite runs several writes on one collection, in order unless Unordered is set. Consecutive
+// writes of one kind are sent together; an unordered bulk write sends all writes of one kind
+// together. If writes fail, the error is a *mongoerr.BulkWriteError whose indexes are those of
+// models, and the result covers the writes that are known to have succeeded.
 //
-// Each of the messages that it consists of is retried by itself, unless it holds an update or a delete of many documents.
+// Each message is retried separately, unless it holds an update or a delete of many documents.
 func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts ...BulkWriteOptions) (BulkWriteResult, error) {
 	o, err := option.One(opts)
 	if err == nil && len(models) == 0 {
@@ -179,7 +182,8 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 	return nil
 }
 
-// started reports whether anything is known already that an error must not hide: a write that was done, or another error.
+// started reports whether anything is known already that an error must not hide: a write that was
+// done, or another error.
 func (b *bulk[T]) started() bool {
 	r := &b.result
 	return r.InsertedCount+r.MatchedCount+r.DeletedCount+r.UpsertedCount > 0 || len(b.errs.WriteErrors)+len(b.errs.WriteConcernErrors) > 0

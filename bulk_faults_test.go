@@ -49,8 +49,9 @@ func claimOfClient(res allium.ClientBulkWriteResult, err error) bulkClaim {
 	return c
 }
 
-// TestBulkWriteResultsUnderFaults runs random bulk writes while commands fail, and compares what their results say with what is there: all
-// that is said to be written is, and unless an error ended the bulk write early, nothing else is.
+// TestBulkWriteResultsUnderFaults runs random bulk writes while commands fail, and compares what
+// their results say with what is there: all that is said to be written is, and unless an error
+// ended the bulk write early, nothing else is.
 func TestBulkWriteResultsUnderFaults(t *testing.T) {
 	for name, retryWrites := range map[string]bool{"with retries": true, "without retries": false} {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"allium/mongoerr"
 )
 
-// TestBulkWritesAgree runs the same random writes through the bulk write of a collection and through that of the client, which have no
-// command in common, and compares everything that comes of them.
+// TestBulkWritesAgree runs the same random writes through the bulk write of a collection and
+// through that of the client, which have no command in common, and compares everything that comes
+// of them.
 func TestBulkWritesAgree(t *testing.T) {
 	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).Since("8.0")).URI())
 	db := client.Database("d")

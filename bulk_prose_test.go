@@ -95,8 +95,9 @@ func bothOrders(t *testing.T, f func(t *testing.T, o allium.BulkWriteOptions)) {
 	t.Run("unordered", func(t *testing.T) { f(t, allium.BulkWriteOptions{Unordered: true}) })
 }
 
-// TestProseBulkAPI holds the cases of the specification Bulk API (deprecated), "Detailed Test Cases", that have a result. What its
-// builder does not let a caller say, such as an update without a selector, is an error of BulkWrite: TestProseBulkAPIRefuses.
+// TestProseBulkAPI holds the cases of the specification Bulk API (deprecated), "Detailed Test
+// Cases", that have a result. What its builder does not let a caller say, such as an update without
+// a selector, is an error of BulkWrite: TestProseBulkAPIRefuses.
 func TestProseBulkAPI(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	one, two := field("key", int32(1)), field("key", int32(2))
@@ -470,8 +471,8 @@ func (p *prose) awaitCount(t *testing.T, n int64) {
 	}
 }
 
-// MIXED OPERATIONS, AUTH of the specification Bulk API: what a user may not do ends an ordered bulk write, and what was done before
-// is in the result.
+// MIXED OPERATIONS, AUTH of the specification Bulk API: what a user may not do ends an ordered bulk
+// write, and what was done before is in the result.
 func TestProseBulkAPIUnauthorized(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	p.d.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})

@@ -14,8 +14,8 @@ import (
 	"allium/mongotest"
 )
 
-// TestBulkWriteRetryabilityPerMessage checks that an update of many documents takes the transaction number from its own message
-// only.
+// TestBulkWriteRetryabilityPerMessage checks that an update of many documents takes the transaction
+// number from its own message only.
 func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	one := allium.UpdateModel{Filter: bson.D{{Key: "_id", Value: 1}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}}
@@ -60,7 +60,8 @@ func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
 	}
 }
 
-// TestBulkWriteRefusesModels checks that what is wrong with one write keeps all of them from being sent.
+// TestBulkWriteRefusesModels checks that what is wrong with one write keeps all of them from being
+// sent.
 func TestBulkWriteRefusesModels(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{})
 	p.rec.reset()

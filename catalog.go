@@ -16,24 +16,24 @@ import (
 
 // ListDatabasesOptions are the options of ListDatabases and ListDatabaseNames.
 type ListDatabasesOptions struct {
-	// Filter says which databases are listed, by the fields of DatabaseInfo. Nil: all.
+	// Filter selects databases by the fields of DatabaseInfo. Nil: all.
 	Filter any
-	// AuthorizedDatabases leaves out what the user may not see.
+	// AuthorizedDatabases leaves out databases that the user may not access.
 	AuthorizedDatabases bool
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// DatabaseInfo is what ListDatabases says about a database.
+// DatabaseInfo describes a database in the result of ListDatabases.
 type DatabaseInfo struct {
 	Name       string `bson:"name"`
 	SizeOnDisk int64  `bson:"sizeOnDisk,truncate"` // in bytes
 	Empty      bool   `bson:"empty"`
 }
 
-// ListDatabases lists the databases of the deployment (specification: Enumerating Databases).
+// ListDatabases lists the databases of the deployment.
 func (c *Client) ListDatabases(ctx context.Context, opts ...ListDatabasesOptions) ([]DatabaseInfo, error) {
 	return c.listDatabases(ctx, false, opts)
 }
@@ -91,24 +91,25 @@ func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDa
 
 // ListCollectionsOptions are the options of ListCollections and ListCollectionNames.
 type ListCollectionsOptions struct {
-	// Filter says which collections are listed, by the fields of CollectionInfo. Nil: all.
+	// Filter selects collections by the fields of CollectionInfo. Nil: all.
 	Filter any
-	// AuthorizedCollections leaves out what the user may not see.
+	// AuthorizedCollections leaves out collections that the user may not access.
 	AuthorizedCollections bool
-	// BatchSize is how many collections each reply holds at most.
+	// BatchSize is the maximum number of collections in each reply.
 	BatchSize *int32
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// RawData shows time series collections as they are stored (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
 	RawData bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode
-	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a pointer to 0 means no bound.
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a
+	// pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// CollectionInfo is what ListCollections says about a collection.
+// CollectionInfo describes a collection in the result of ListCollections.
 type CollectionInfo struct {
 	Name    string   `bson:"name"`
 	Type    string   `bson:"type"` // "collection", "view" or "timeseries"
@@ -117,7 +118,7 @@ type CollectionInfo struct {
 	IDIndex bson.Raw `bson:"idIndex"`
 }
 
-// ListCollections lists the collections and views of the database (specification: Enumerating Collections).
+// ListCollections lists the collections and views of the database.
 func (db *Database) ListCollections(ctx context.Context, opts ...ListCollectionsOptions) (*Cursor[CollectionInfo], error) {
 	cur := &Cursor[CollectionInfo]{}
 	if err := db.listCollections(ctx, false, &cur.cur, opts); err != nil {
@@ -165,7 +166,8 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 		Filter: o.Filter, NameOnly: nameOnly, AuthorizedCollections: o.AuthorizedCollections, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData,
 	}, o.Timeout)
 	if err == nil {
-		// The server itself gives the comment to the getMores, which must not carry it (specification: Enumerating Collections).
+		// The server itself gives the comment to the getMores, which must not carry it
+		// (specification: Enumerating Collections).
 		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0)})
 	}
 	if err != nil {
@@ -180,20 +182,22 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 
 // ListIndexesOptions are the options of ListIndexes.
 type ListIndexesOptions struct {
-	// BatchSize is how many indexes each reply holds at most.
+	// BatchSize is the maximum number of indexes in each reply.
 	BatchSize *int32
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData is for the buckets of a time series collection (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData addresses the indexes of the buckets of a time series collection (server 8.2 and
+	// later). It is for the server's own tools, and may change or go at any time.
 	RawData bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode
-	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a pointer to 0 means no bound.
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a
+	// pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// IndexInfo is what ListIndexes says about an index. Raw holds all that the server told.
+// IndexInfo describes an index in the result of ListIndexes. Raw holds the server's whole
+// description.
 type IndexInfo struct {
 	Name        string
 	Keys        bson.D
@@ -204,7 +208,7 @@ type IndexInfo struct {
 	Raw         bson.Raw
 }
 
-// UnmarshalBSON reads what listIndexes answers for one index.
+// UnmarshalBSON decodes one index of the reply to listIndexes.
 func (i *IndexInfo) UnmarshalBSON(data []byte) error {
 	var in struct {
 		Name        string `bson:"name"`
@@ -224,8 +228,7 @@ func (i *IndexInfo) UnmarshalBSON(data []byte) error {
 	return nil
 }
 
-// ListIndexes lists the indexes of the collection (specification: Index Management). A collection that does not exist has
-// none.
+// ListIndexes lists the indexes of the collection. A collection that does not exist has none.
 func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOptions) (*Cursor[IndexInfo], error) {
 	o, err := option.One(opts)
 	if err == nil {

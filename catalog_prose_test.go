@@ -156,8 +156,8 @@ func TestProseIndexManagement(t *testing.T) {
 	})
 }
 
-// atlas answers the commands about search indexes as a deployment on Atlas does: what was changed is there only when it is listed the
-// second time, and read and write concerns are refused.
+// atlas answers the commands about search indexes as a deployment on Atlas does: what was changed
+// is there only when it is listed the second time, and read and write concerns are refused.
 type atlas struct {
 	mu      sync.Mutex
 	indexes []searchIndex
@@ -275,7 +275,8 @@ func awaitSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection
 	return allium.SearchIndexInfo{}
 }
 
-// Index Management, prose tests of the search index helpers, cases 1 to 8, against what stands for Atlas.
+// Index Management, prose tests of the search index helpers, cases 1 to 8, against what stands for
+// Atlas.
 func TestProseSearchIndexes(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())

@@ -28,7 +28,8 @@ func collectionInfo(t *testing.T, db *allium.Database, name string) *allium.Coll
 	return &infos[0]
 }
 
-// TestCreateCollectionOptions checks that every option of CreateCollection arrives, by what the server says of the collection.
+// TestCreateCollectionOptions checks that every option of CreateCollection arrives, by what the
+// server says of the collection.
 func TestCreateCollectionOptions(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())

@@ -13,7 +13,8 @@ import (
 	"allium/mongotest"
 )
 
-// The prose tests of the specification Causal Consistency, by their numbers; 10 has been removed there.
+// The prose tests of the specification Causal Consistency, by their numbers; 10 has been removed
+// there.
 
 // after returns the afterClusterTime of a command.
 func after(e *event.CommandStarted) bson.RawValue {
@@ -209,7 +210,8 @@ func TestProseCausalConsistency(t *testing.T) {
 	})
 }
 
-// A session takes the times of another one over, never back, and checks nothing: what it is told holds for itself only.
+// A session takes the times of another one over, never back, and checks nothing: what it is told
+// holds for itself only.
 func TestSessionAdvances(t *testing.T) {
 	r := newRig(t, "replicaset")
 	s := start(t, r.client)

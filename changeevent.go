@@ -9,7 +9,8 @@ import (
 	"allium/internal/wire"
 )
 
-// ChangeType says what kind of change an event reports. Servers may have more of them than there are constants here.
+// ChangeType is the kind of change that an event reports. Servers may send kinds that have no
+// constant here.
 type ChangeType string
 
 // The kinds of changes. Those from ChangeCreate on need WatchOptions.ShowExpandedEvents.
@@ -33,38 +34,41 @@ const (
 	ChangeRefineCollectionShardKey ChangeType = "refineCollectionShardKey"
 )
 
-// ChangeEvent is an event of a change stream (specification: Change Streams, "Response Format"). Which fields are set depends
-// on OperationType, on the options of Watch and on the server's version; a pipeline may have changed anything. Raw holds
-// what the server sent, and has what the fields do not show.
+// ChangeEvent is an event of a change stream. Which fields are set depends on OperationType, on the
+// options of Watch and on the server's version; a pipeline may change any of them. Raw holds the
+// whole event as the server sent it.
 type ChangeEvent[T any] struct {
 	// ID is the event's resume token.
 	ID            bson.Raw
 	OperationType ChangeType
-	// Namespace is the collection that was changed, To what it was renamed to.
+	// Namespace is the collection that was changed, To the new name after a rename.
 	Namespace Namespace
 	To        *Namespace
-	// NamespaceType is "collection", "timeseries" or "view": what was created.
+	// NamespaceType is what a create event created: "collection", "timeseries" or "view".
 	NamespaceType string
 	// DocumentKey holds the document's _id, and its shard key in a sharded collection.
 	DocumentKey bson.Raw
 	// UpdateDescription says what an update changed.
 	UpdateDescription *UpdateDescription
-	// FullDocument is the document that was inserted, or that replaced another one; for an update see
-	// WatchOptions.FullDocument. It is nil if there is none, for example because the document has been deleted since.
+	// FullDocument is the document that was inserted, or that replaced another one; for an update
+	// see WatchOptions.FullDocument. It is nil if there is none, for example because the document
+	// has since been deleted.
 	FullDocument *T
-	// FullDocumentBeforeChange is the document before the change: see WatchOptions.FullDocumentBeforeChange.
+	// FullDocumentBeforeChange is the document before the change: see
+	// WatchOptions.FullDocumentBeforeChange.
 	FullDocumentBeforeChange *T
 	// OperationDescription describes an expanded event.
 	OperationDescription bson.Raw
 	// CollectionUUID identifies the collection, with expanded events.
 	CollectionUUID *bson.UUID
-	// ClusterTime is when the change happened in the logical time of the cluster, WallTime by the server's clock.
+	// ClusterTime is the logical time of the change, WallTime the time of the server's clock.
 	ClusterTime bson.Timestamp
 	WallTime    time.Time
 	// LSID and TxnNumber name the transaction that the change was part of.
 	LSID      bson.Raw
 	TxnNumber *int64
-	// SplitEvent says which fragment this is of an event that a stage $changeStreamSplitLargeEvent of the pipeline's own has split.
+	// SplitEvent is set if a $changeStreamSplitLargeEvent stage in the caller's pipeline has split
+	// the event, and says which fragment this is.
 	SplitEvent *SplitEvent
 	// Raw is the whole event.
 	Raw bson.Raw
@@ -90,14 +94,15 @@ type UpdateDescription struct {
 	UpdatedFields bson.Raw
 	// RemovedFields are the paths of fields that were removed.
 	RemovedFields []string
-	// TruncatedArrays are arrays that were cut off. The server may report that in UpdatedFields instead.
+	// TruncatedArrays are the arrays that were shortened. The server may report the change in
+	// UpdatedFields instead.
 	TruncatedArrays []TruncatedArray
-	// DisambiguatedPaths holds, for each path that could be read in two ways, its components: names as strings, array indexes as
-	// 32-bit integers. Only with expanded events.
+	// DisambiguatedPaths holds the components of each ambiguous path: names as strings, array
+	// indexes as 32-bit integers. It is set with expanded events only.
 	DisambiguatedPaths bson.Raw
 }
 
-// TruncatedArray is an array that an update has cut off.
+// TruncatedArray is an array that an update shortened.
 type TruncatedArray struct {
 	Field   string // its dotted path
 	NewSize int    // how many elements are left
@@ -108,8 +113,8 @@ type SplitEvent struct {
 	Fragment, Of int
 }
 
-// decode reads an event, whose memory it keeps. A field that has another type than the server gives it is left out: a
-// pipeline has changed it, and it is in Raw.
+// decode reads an event, whose memory it keeps. A field that has another type than the server gives
+// it is left out: a pipeline has changed it, and it is in Raw.
 func (e *ChangeEvent[T]) decode(o *bson.Options, raw bson.Raw) (err error) {
 	e.Raw = raw
 	if err := wire.CheckDocument(raw, 3); err != nil {

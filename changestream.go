@@ -9,14 +9,14 @@ import (
 	"allium/internal/cursor"
 )
 
-// ChangeStream iterates over the changes of a collection, a database or a cluster, as they happen,
-// whose documents are read as T. When the connection breaks, or the server steps down, it resumes
-// where it was: no event is missed, and none comes twice. It is not safe for concurrent use, and
-// must be closed.
+// ChangeStream iterates over the changes of a collection, a database or a cluster as they happen,
+// and decodes their documents as T. When the connection breaks or the server steps down, it resumes
+// after the last event: no event is lost, and none is repeated. It is not safe for concurrent use,
+// and must be closed.
 //
-// To go on after a restart of the application, store ResumeToken after each event, and after each
-// TryNext that found none: it moves on even when no event matches, so that it does not grow too
-// old. Pass it as WatchOptions.ResumeAfter then.
+// To continue after a restart of the application, store ResumeToken after each event and after each
+// TryNext that found none, and pass it as WatchOptions.ResumeAfter. The token advances even when no
+// event matches, so that it does not become too old to resume from.
 //
 //	for {
 //		if stream.TryNext(ctx) {
@@ -31,19 +31,18 @@ type ChangeStream[T any] struct {
 	current ChangeEvent[T]
 }
 
-// Next waits for the next event, which Current returns then. It returns false on an error, which
+// Next waits for the next event and makes Current return it. It returns false on an error, which
 // Err returns, and after an invalidate event, when the server ends the stream.
 //
-// An error of time that was up (IsTimeout), be it the timeout's, the context's, a socket's, the
-// server's, or that of looking for a server during an outage, leaves the stream as it is, and so
-// does a context that is cancelled: Next may be called again and resumes, or the stream may be
-// closed. Every other error ends the stream. If time is up before there was any event, close it and
-// open a new one with a longer timeout: the server does not get through the history in time.
+// A timeout (mongoerr.IsTimeout) of any kind, server selection during an outage included, and a
+// cancelled context do not end the stream: the next call of Next resumes it. Every other error ends
+// the stream. If a stream times out before its first event, close it and open a new one with a
+// longer timeout: the server cannot scan the history in time.
 func (s *ChangeStream[T]) Next(ctx context.Context) bool { return s.next(ctx, true) }
 
-// TryNext is Next for those who do other things in between: it asks the server once and waits no
-// longer than WatchOptions.MaxAwaitTime, or one second. If there is no event, it returns false and
-// Err returns nil.
+// TryNext makes at most one round trip, in which the server waits no longer than
+// WatchOptions.MaxAwaitTime, by default one second. If there is no event, it returns false and Err
+// returns nil.
 func (s *ChangeStream[T]) TryNext(ctx context.Context) bool { return s.next(ctx, false) }
 
 func (s *ChangeStream[T]) next(ctx context.Context, block bool) bool {
@@ -60,24 +59,24 @@ func (s *ChangeStream[T]) next(ctx context.Context, block bool) bool {
 	return true
 }
 
-// Current returns the event that Next or TryNext moved to.
+// Current returns the event that Next or TryNext advanced to.
 func (s *ChangeStream[T]) Current() ChangeEvent[T] { return s.current }
 
 // Err returns the error of the last Next or TryNext, nil if there was none.
 func (s *ChangeStream[T]) Err() error { return s.stream.Err() }
 
-// ID returns the server's id of the cursor that the stream reads from at the moment. It is 0 once
-// the stream has ended, and after a resume that timed out.
+// ID returns the server's id of the stream's current cursor. It is 0 once the stream has ended, and
+// after a resume that timed out.
 func (s *ChangeStream[T]) ID() int64 { return s.stream.ID() }
 
-// ResumeToken returns the token to resume with after the last event that was returned, or later if
-// the server has found that no event follows. It is nil as long as neither the server nor the
-// options have named a point to resume at. The stream may be closed already.
+// ResumeToken returns the token from which to resume: that of the last event returned, or a later
+// one if the server reports that no event follows. It is nil until the server or the options have
+// provided a token. It may be called after Close.
 func (s *ChangeStream[T]) ResumeToken() bson.Raw { return bytes.Clone(s.stream.Token()) }
 
 // Close ends the stream and frees its cursor on the server. It may be called more than once. It
-// takes as long as the timeout or, without one, ten seconds at the most. Once ctx has ended, the
-// cursor is freed in the background, which Client.Close waits for.
+// takes at most the timeout or, without one, ten seconds. If ctx has ended, the cursor is freed in
+// the background; Client.Close waits for that.
 func (s *ChangeStream[T]) Close(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
@@ -86,8 +85,8 @@ func (s *ChangeStream[T]) Close(ctx context.Context) error {
 	return nil
 }
 
-// Seq returns an iterator over the events. It yields an error at most once, at its end, and closes
-// the stream, also when the loop is left early.
+// Seq returns an iterator over the events. It yields at most one error, as its last element, and
+// closes the stream, also when the loop is left early.
 func (s *ChangeStream[T]) Seq(ctx context.Context) iter.Seq2[ChangeEvent[T], error] {
 	return sequence(ctx, &s.stream, s.Next, &s.current)
 }

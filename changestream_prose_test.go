@@ -17,7 +17,8 @@ import (
 	"allium/mongotest"
 )
 
-// The prose tests of the specification Change Streams, by their numbers, on a replica set and a sharded cluster.
+// The prose tests of the specification Change Streams, by their numbers, on a replica set and a
+// sharded cluster.
 
 // onStreams runs a test on the topologies that have change streams.
 func onStreams(t *testing.T, f func(t *testing.T, r *streamRig)) {

@@ -13,8 +13,8 @@ import (
 	"allium/mongotest"
 )
 
-// A writer writes while the members of the set, or the mongoses, step down, are killed and come back, and connections break. The stream must
-// return each write once, in order.
+// A writer writes while the members of the set, or the mongoses, step down, are killed and come
+// back, and connections break. The stream must return each write once, in order.
 func TestWatchUnderFailovers(t *testing.T) {
 	for name, kind := range map[string]mongotest.Option{"replicaset": mongotest.ReplicaSet(3), "sharded": mongotest.Sharded(1, 2)} {
 		t.Run(name, func(t *testing.T) {
@@ -111,8 +111,8 @@ func testFailovers(t *testing.T, kind mongotest.Option) {
 	}
 }
 
-// A stream whose getMores fail while its aggregates succeed resumes at once the first time, and then
-// waits longer and longer, up to a second.
+// A stream whose getMores fail while its aggregates succeed resumes at once the first time, and
+// then waits longer and longer, up to a second.
 func TestWatchBacksOffBetweenResumes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		failures    int
@@ -126,7 +126,8 @@ func TestWatchBacksOffBetweenResumes(t *testing.T) {
 				d, client, log := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 				coll := allium.CollectionOf[item](client.Database("streams"), "items")
 				s := watch(t, coll, nil, allium.WatchOptions{BatchSize: new(int32(0))}) // the aggregates return no event
-				// A cursor that is gone is resumed whatever the error's labels are, and says nothing about the server.
+				// A cursor that is gone is resumed whatever the error's labels are, and says
+				// nothing about the server.
 				d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: tt.failures, Code: 43})
 				if _, err := coll.InsertOne(t.Context(), item{ID: 1}); err != nil {
 					t.Fatal(err)
@@ -146,7 +147,8 @@ func TestWatchBacksOffBetweenResumes(t *testing.T) {
 	}
 }
 
-// Neither a context nor a timeout waits for the end of a stream's backoff, and the stream goes on later.
+// Neither a context nor a timeout waits for the end of a stream's backoff, and the stream goes on
+// later.
 func TestWatchBackoffEndsInTime(t *testing.T) {
 	const limit = 3 * time.Second
 	for name, byContext := range map[string]bool{"context": true, "timeout": false} {

@@ -62,7 +62,8 @@ func TestProseChangeStreamsSplit(t *testing.T) {
 	})
 }
 
-// While an event is not whole, neither the token moves on nor does a resume begin behind its first fragments.
+// While an event is not whole, neither the token moves on nor does a resume begin behind its first
+// fragments.
 func TestWatchSplitEventAcrossResume(t *testing.T) {
 	d, coll, log := watched(t, allium.ClientOptions{})
 	token := func(s string) bson.D { return bson.D{{Key: "_data", Value: s}} }
@@ -101,7 +102,7 @@ func TestWatchSplitEventAcrossResume(t *testing.T) {
 	s := watch(t, coll, nil, allium.WatchOptions{SplitLargeEvents: true})
 	before := s.ResumeToken()
 	if before == nil {
-		t.Fatal("the first batch has brought no token")
+		t.Fatal("the first batch has no token")
 	}
 	for range 3 {
 		if s.TryNext(t.Context()) || s.Err() != nil || s.ResumeToken().String() != before.String() {
@@ -165,7 +166,8 @@ func timeoutError(err error) bool {
 	return ok && t.Timeout()
 }
 
-// Behind a load balancer a stream keeps its connection, and gives it back when it ends or resumes on another one.
+// Behind a load balancer a stream keeps its connection, and gives it back when it ends or resumes
+// on another one.
 func TestWatchPinnedConnection(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.LoadBalanced(1))
 	log := &sent{}

@@ -70,7 +70,8 @@ func stage(e *event.CommandStarted) bson.Raw {
 	return d
 }
 
-// watched starts a deployment and a client that records its commands, and returns a collection that exists.
+// watched starts a deployment and a client that records its commands, and returns a collection that
+// exists.
 func watched(t *testing.T, opts allium.ClientOptions, kind ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[item], *sent) {
 	t.Helper()
 	if len(kind) == 0 {

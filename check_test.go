@@ -15,8 +15,8 @@ import (
 	"allium/mongoerr"
 )
 
-// TestChecksBeforeSending calls every operation with arguments that cannot be right: each is an error of the driver's own, nothing is
-// sent, and the client goes on working.
+// TestChecksBeforeSending calls every operation with arguments that cannot be right: each is an
+// error of the driver's own, nothing is sent, and the client goes on working.
 func TestChecksBeforeSending(t *testing.T) {
 	rec := &recorder{}
 	var out atomic.Int64 // connections that are checked out

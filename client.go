@@ -26,9 +26,9 @@ import (
 	"allium/internal/uri"
 )
 
-// Client is a connection to a deployment: a standalone server, a replica set or a sharded cluster. It keeps pools of
-// connections and watches the servers in the background. Make one per deployment and process, and share it: it is safe for
-// concurrent use.
+// Client is a handle to a deployment: a standalone server, a replica set or a sharded cluster. It
+// pools connections and monitors the servers in the background. Create one per deployment and
+// process, and share it: it is safe for concurrent use.
 type Client struct {
 	defaults scope
 	topology *topology.Topology
@@ -46,9 +46,10 @@ type Client struct {
 	closeErr error
 }
 
-// Open returns a client for the deployment that a connection string names. It does no I/O, except that it asks DNS about a
-// mongodb+srv string, for at most the connect timeout: discovery begins in the background, and operations wait for it. To
-// find out whether the deployment can be reached, call Ping. Close the client when it is not needed any more.
+// Open returns a client for the deployment that a connection string names. It does no I/O except
+// for the DNS lookup of a mongodb+srv string, which takes at most the connect timeout. Discovery
+// starts in the background, and operations wait for it. To check that the deployment can be
+// reached, call Ping. Close the client when it is no longer needed.
 //
 //	client, err := allium.Open("mongodb://localhost:27017/?replicaSet=rs0")
 //
@@ -120,7 +121,7 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 	return s, s.readPreference.Validate()
 }
 
-// build makes the floors below.
+// build assembles the layers below.
 func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) error {
 	if err := o.ReadRetryPolicy.validate(); err != nil {
 		return err
@@ -258,10 +259,10 @@ func monitoringMode(s string) (topology.MonitoringMode, error) {
 // scope returns what databases inherit.
 func (c *Client) scope() scope { return c.defaults }
 
-// AppendDriverInfo adds the name of a library that wraps the driver to what connections made from now on tell the servers, whose
-// logs and profiles show it (specification: MongoDB Handshake, "Metadata updates after MongoClient initialization"). An info that is
-// there already is not added again. It is an error if a field contains "|" or NUL, is not UTF-8, or does not fit into the 512
-// bytes that servers accept. It is safe for concurrent use.
+// AppendDriverInfo adds a library that wraps the driver to the metadata that new connections send.
+// Servers show it in their logs and profiles. Info that is already there is not added again. It is
+// an error if a field contains "|" or NUL, is not UTF-8, or does not fit into the 512 bytes that
+// servers accept. It is safe for concurrent use.
 func (c *Client) AppendDriverInfo(info DriverInfo) error {
 	if err := c.metadata.Append(conn.DriverInfo(info)); err != nil {
 		return fmt.Errorf("append driver info: %w", err)
@@ -271,11 +272,12 @@ func (c *Client) AppendDriverInfo(info DriverInfo) error {
 
 // PingOptions are the options of Ping.
 type PingOptions struct {
-	// ReadPreference says which kind of member must answer. Nil: the client's.
+	// ReadPreference selects the member to ping. Nil: the client's.
 	ReadPreference *consistency.ReadPreference
 }
 
-// Ping finds out whether the deployment can be reached: it sends a ping to a member that suits the read preference.
+// Ping checks that the deployment can be reached: it sends a ping to a member that suits the read
+// preference.
 func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
 	o, err := option.One(opts)
 	if err != nil {
@@ -289,19 +291,19 @@ func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
 	return err
 }
 
-// Topology returns what the driver knows about the deployment at this moment.
+// Topology returns what the driver currently knows about the deployment.
 func (c *Client) Topology() *event.TopologyDescription { return c.topology.Description() }
 
-// HasReadableServer reports whether a topology has a server that suits a read preference. A nil read preference means the
-// primary. The counterpart for writes is the method HasWritableServer.
+// HasReadableServer reports whether a topology has a server that suits a read preference. A nil
+// read preference means the primary. For writes, see event.TopologyDescription.HasWritableServer.
 func HasReadableServer(t *event.TopologyDescription, rp *consistency.ReadPreference) bool {
 	return topology.Readable(t, rp)
 }
 
-// Close frees the cursors that are still open, ends the client's sessions, closes its connections and waits until
-// everything in the background has ended. Operations that are still running get an error. If ctx ends first, Close returns its
-// error, and the rest is closed without telling the servers, and without anybody waiting. Close may be called more than once;
-// later calls wait for the first one, or for the end of their own context.
+// Close frees open cursors, ends the client's sessions, closes its connections and waits for all
+// background work to end. Operations in progress fail. If ctx ends first, Close returns its error
+// and the rest is closed in the background, without telling the servers. Close may be called more
+// than once; later calls wait for the first one or for the end of their own context.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
@@ -343,8 +345,9 @@ func (c *Client) close(ctx context.Context) error {
 // endTimeout bounds how long a closing client waits for servers to end its sessions.
 const endTimeout = 2 * time.Second
 
-// endSessions tells the deployment that the pooled sessions are not needed any more. Errors are ignored, as the
-// specification Driver Sessions asks, and a deployment that is not there is not waited for.
+// endSessions tells the deployment that the pooled sessions are not needed any more. Errors are
+// ignored, as the specification Driver Sessions asks, and a deployment that is not there is not
+// waited for.
 func (c *Client) endSessions(ctx context.Context) {
 	ids := c.sessions.Drain()
 	if len(ids) == 0 || !c.reachable() {

@@ -389,7 +389,8 @@ func TestBulkWriteInsideBoundedTransaction(t *testing.T) {
 	}
 }
 
-// TestMalformedWriteReplies checks that what a server says about statements that a write does not have is an error, and no more.
+// TestMalformedWriteReplies checks that what a server says about statements that a write does not
+// have is an error, and no more.
 func TestMalformedWriteReplies(t *testing.T) {
 	filter, set := bson.D{{Key: "x", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 2}}}}
 	writes := map[string]func(ctx context.Context, c *allium.Collection[bson.D]) error{
@@ -434,7 +435,8 @@ func TestMalformedWriteReplies(t *testing.T) {
 	}
 }
 
-// TestServerWithoutLimits checks that a server whose hello names no limits, or none that make sense, gets the writes all the same.
+// TestServerWithoutLimits checks that a server whose hello names no limits, or none that make
+// sense, gets the writes all the same.
 func TestServerWithoutLimits(t *testing.T) {
 	for name, limits := range map[string]bson.D{"none": nil, "zero": {{Key: "maxBsonObjectSize", Value: 0}, {Key: "maxMessageSizeBytes", Value: 0}, {Key: "maxWriteBatchSize", Value: 0}}} {
 		t.Run(name, func(t *testing.T) {

@@ -23,24 +23,25 @@ type ClientWrite struct {
 	Model      WriteModel
 }
 
-// ClientBulkWriteOptions are the options of Client.BulkWrite. The zero value of a field leaves it to the server.
+// ClientBulkWriteOptions are the options of Client.BulkWrite. The zero value of a field leaves it
+// to the server.
 type ClientBulkWriteOptions struct {
-	// Unordered goes on after an error, so that every write that can be done is. Otherwise the first error ends the operation.
+	// Unordered continues after an error. Otherwise the first error ends the operation.
 	Unordered bool
-	// VerboseResults asks for the result of each write, beside the sums.
+	// VerboseResults asks for the result of each write in addition to the totals.
 	VerboseResults bool
 	// WriteConcern replaces the client's. In a transaction it must be nil.
 	WriteConcern *consistency.WriteConcern
-	// BypassDocumentValidation lets the writes pass documents that a validator refuses.
+	// BypassDocumentValidation lets the writes store documents that a validator rejects.
 	BypassDocumentValidation *bool
 	// Let defines variables for aggregation expressions in updates and deletes.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData works on the buckets of time series collections as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of time series collections (server 8.2 and later). It is
+	// for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the whole operation; a pointer to 0 means no bound.
+	// Timeout bounds the whole operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
@@ -51,9 +52,10 @@ type ClientBulkWriteResult struct {
 	MatchedCount  int64
 	ModifiedCount int64
 	DeletedCount  int64
-	// Acknowledged is false if the write concern asked for no answer; the counts are 0 then.
+	// Acknowledged is false if the write concern is unacknowledged; the counts are then 0.
 	Acknowledged bool
-	// Verbose holds the results of the writes that were done, one by one. It is nil unless VerboseResults was set.
+	// Verbose holds the results of the writes that were done, one by one. It is nil unless
+	// VerboseResults was set.
 	Verbose *ClientBulkWriteVerbose
 }
 
@@ -66,15 +68,15 @@ type ClientBulkWriteVerbose struct {
 
 // ClientInsertResult is the result of one insert of a Client.BulkWrite.
 type ClientInsertResult struct {
-	// InsertedID is the document's _id: the one that it had, or the bson.ObjectID that the driver gave it.
+	// InsertedID is the document's _id: its own, or the bson.ObjectID that the driver generated.
 	InsertedID any
 }
 
 // ClientUpdateResult is the result of one update or replacement of a Client.BulkWrite.
 type ClientUpdateResult struct {
-	MatchedCount  int64 // documents that the filter matched, the upserted one included
+	MatchedCount  int64 // documents that the filter matched, including an upserted one
 	ModifiedCount int64 // documents that were changed
-	// Upserted says that a document was inserted, and UpsertedID is its _id.
+	// Upserted reports whether a document was inserted. UpsertedID is its _id.
 	Upserted   bool
 	UpsertedID any
 }
@@ -84,21 +86,25 @@ type ClientDeleteResult struct {
 	DeletedCount int64
 }
 
-// ClientBulkWriteError collects the errors of a Client.BulkWrite. Beside PartialResult it has what a BulkWriteError has: WriteErrors,
-// by the indexes of the writes, at most one unless the operation was unordered; WriteConcernErrors, one per message to the server at
-// the most; Labels; and Err, an error that ended the operation early, such as one of the network.
+// ClientBulkWriteError collects the errors of a Client.BulkWrite. It embeds a
+// mongoerr.BulkWriteError: WriteErrors, by the indexes of the writes, at most one unless the
+// operation was unordered; WriteConcernErrors, at most one per message; Labels; and Err, an error
+// that ended the operation early, such as a network error.
 type ClientBulkWriteError struct {
 	mongoerr.BulkWriteError
-	// PartialResult says what was done before and beside the errors. It is nil unless it is certain that some write was.
+	// PartialResult covers the writes that succeeded. It is nil unless at least one write is known
+	// to have succeeded.
 	PartialResult *ClientBulkWriteResult
 }
 
-// BulkWrite runs writes on any collections of the deployment (specification: Bulk Write; server 8.0 and later). They are done in
-// the order given, in as few messages as the server's limits allow. If the server refuses writes, or if anything goes wrong after
-// the first of them, the error is a *ClientBulkWriteError; the result says what is known to have been done.
+// BulkWrite runs writes on any collections of the deployment (server 8.0 and later), in the order
+// given unless Unordered is set, in as few messages as the server's limits allow. If the server
+// rejects writes, or another error occurs after the first message, the error is a
+// *ClientBulkWriteError; the result covers the writes that are known to have succeeded.
 //
-// Each message is retried once after a network error or a failover, and never applied twice, unless it holds an update or a delete of
-// many documents. An unacknowledged write concern is only possible with Unordered and without VerboseResults.
+// Each message is retried once after a network error or a failover, unless it holds an update or a
+// delete of many documents; no write is applied twice. An unacknowledged write concern requires
+// Unordered and excludes VerboseResults.
 func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...ClientBulkWriteOptions) (ClientBulkWriteResult, error) {
 	o, err := option.One(opts)
 	if err == nil && len(writes) == 0 {
@@ -128,7 +134,8 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...Cl
 type clientWrites struct {
 	list []ClientWrite
 	docs documents
-	// ordinals holds, for each write, how many inserts come before it: documents are numbered without what is between them.
+	// ordinals holds, for each write, how many inserts come before it: documents are numbered
+	// without what is between them.
 	ordinals []int32
 	// statement is the write that was asked for last; what Write returns points into it.
 	statement statement
@@ -194,7 +201,8 @@ type clientBulk struct {
 	done bool
 }
 
-// op checks what can be checked before anything is sent, and prepares the operation that all messages share.
+// op checks what can be checked before anything is sent, and prepares the operation that all
+// messages share.
 func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 	o := &b.opts
 	w := &b.writes
@@ -256,8 +264,8 @@ func (b *clientBulk) run(ctx context.Context, op *exec.Op) (ClientBulkWriteResul
 	return b.result, op.Explain(e)
 }
 
-// read takes up what a message did: the counts of its reply, and what the results cursor says about its writes. An error is one
-// that ends the operation.
+// read takes up what a message did: the counts of its reply, and what the results cursor says about
+// its writes. An error is one that ends the operation.
 func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) error {
 	r := command.ParseBulkWrite(res.Reply)
 	b.result.InsertedCount += r.Inserted
@@ -283,14 +291,16 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	if err == nil && r.Errors > 0 && len(b.errs.WriteErrors) == before {
 		err = fmt.Errorf("bulk write: server's reply counts %d errors and its results hold none", r.Errors)
 	}
-	// What became of the cursor must not be ignored beside an error (specification: Bulk Write, "Top-Level Errors").
+	// What became of the cursor must not be ignored beside an error (specification: Bulk Write,
+	// "Top-Level Errors").
 	if killed := cur.Close(ctx); killed != nil && err != nil {
 		err = failure.Join(err, killed)
 	}
 	return err
 }
 
-// outcomes reads the results of the writes, in an ordered operation up to the first that was refused.
+// outcomes reads the results of the writes, in an ordered operation up to the first that was
+// rejected.
 func (b *clientBulk) outcomes(ctx context.Context, cur *cursor.Cursor) error {
 	for cur.Advance(ctx, true) {
 		outcome, err := command.ParseBulkOutcome(cur.Raw())

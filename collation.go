@@ -2,7 +2,8 @@ package allium
 
 import "allium/bson"
 
-// Collation says how the server compares strings. Fields that are zero are left to the server.
+// Collation says how the server compares strings. The zero value of a field leaves it to the
+// server.
 type Collation struct {
 	// Locale must be set: for example "en" or "de@collation=phonebook"; "simple" compares bytes.
 	Locale string
@@ -20,7 +21,8 @@ type Collation struct {
 	MaxVariable string
 	// Normalization checks whether text has to be normalized, and does it.
 	Normalization bool
-	// Backwards compares accents from the end of the string, as some French dictionaries do. Nil leaves it to the locale.
+	// Backwards compares accents from the end of the string, as some French dictionaries do. Nil
+	// leaves it to the locale.
 	Backwards *bool
 }
 

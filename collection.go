@@ -7,28 +7,30 @@ import (
 	"allium/consistency"
 )
 
-// Collection is a collection whose documents are read and written as T. Take T from the application's own structs, or
-// use bson.D, bson.M or bson.Raw. A Collection is cheap to make and safe for concurrent use.
+// Collection is a handle to a collection whose documents are encoded from and decoded as T: a
+// struct of the application, or bson.D, bson.M or bson.Raw. It is cheap to create and safe for
+// concurrent use.
 type Collection[T any] struct {
 	scope
 	name string
-	err  error // a name that the server cannot take, reported by every operation
+	err  error // an invalid name, reported by every operation
 }
 
-// CollectionOptions are settings of a collection that differ from its database's. Nil fields are inherited.
+// CollectionOptions are settings of a collection that differ from its database's. Nil fields are
+// inherited.
 type CollectionOptions struct {
 	// ReadPreference, ReadConcern and WriteConcern are inherited if they are nil.
 	ReadPreference *consistency.ReadPreference
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern
-	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
+	// Timeout bounds each operation from start to finish; a pointer to 0 means no limit.
 	Timeout *time.Duration
-	// BSON says how Go values and BSON correspond. The UUID representation is inherited if it does not choose one.
+	// BSON configures encoding and decoding. Its UUID representation is inherited if it is not set.
 	BSON *bson.Options
 }
 
-// CollectionOf returns the collection of this name with documents of type T. It does no I/O, and the collection need not
-// exist.
+// CollectionOf returns the collection of this name with documents of type T. It does no I/O, and
+// the collection need not exist.
 //
 //	users := allium.CollectionOf[User](client.Database("app"), "users")
 func CollectionOf[T any](db *Database, name string, opts ...CollectionOptions) *Collection[T] {

@@ -46,7 +46,8 @@ func (f adminFields) document() any {
 	return bson.D(f)
 }
 
-// ValidationLevel says which documents a collection's validator is applied to. The empty ValidationLevel leaves it to the server.
+// ValidationLevel says which documents a collection's validator applies to. The empty
+// ValidationLevel leaves it to the server.
 type ValidationLevel string
 
 // The validation levels.
@@ -56,8 +57,8 @@ const (
 	ValidationModerate ValidationLevel = "moderate" // to all but updates of documents that did not match before
 )
 
-// ValidationAction says what happens to documents that do not match a collection's validator. The empty ValidationAction leaves it to
-// the server.
+// ValidationAction says what happens to documents that do not match a collection's validator. The
+// empty ValidationAction leaves it to the server.
 type ValidationAction string
 
 // The validation actions.
@@ -67,14 +68,16 @@ const (
 	ValidationErrorAndLog ValidationAction = "errorAndLog" // both (server 8.1 and later)
 )
 
-// CreateCollectionOptions are the options of CreateCollection. The zero value of a field leaves it to the server.
+// CreateCollectionOptions are the options of CreateCollection. The zero value of a field leaves it
+// to the server.
 type CreateCollectionOptions struct {
-	// Capped keeps the collection at SizeInBytes and, if that is set, MaxDocuments, by deleting the oldest documents.
+	// Capped bounds the collection to SizeInBytes and, if set, MaxDocuments. The server deletes the
+	// oldest documents.
 	Capped       bool
 	SizeInBytes  int64
 	MaxDocuments int64
-	// Validator is a filter that documents must match. ValidationLevel says which documents it is applied to, ValidationAction
-	// what happens to those that do not match.
+	// Validator is a filter that documents must match. ValidationLevel says which documents it
+	// applies to, ValidationAction what happens to documents that do not match.
 	Validator        any
 	ValidationLevel  ValidationLevel
 	ValidationAction ValidationAction
@@ -83,30 +86,33 @@ type CreateCollectionOptions struct {
 	// ViewOn makes a view of this collection through Pipeline.
 	ViewOn   string
 	Pipeline any
-	// TimeSeries makes a time series collection: a document with timeField, metaField, granularity and so on.
+	// TimeSeries makes a time series collection: a document with timeField, metaField, granularity
+	// and so on.
 	TimeSeries any
-	// ExpireAfter makes the server delete documents of a time series or clustered collection when they are this old.
+	// ExpireAfter makes the server delete documents of a time series or clustered collection when
+	// they are this old.
 	ExpireAfter *time.Duration
 	// ClusteredIndex makes a clustered collection: a document with key, unique and name.
 	ClusteredIndex any
-	// PreAndPostImages makes the server keep what change streams need for full documents before a change.
+	// PreAndPostImages makes the server keep document images for change streams.
 	PreAndPostImages *bool
-	// IDIndex describes the index on _id, if it is to have a collation of its own.
+	// IDIndex describes the index on _id. It may have its own collation.
 	IDIndex any
 	// StorageEngine and IndexOptionDefaults hold options of the storage engine.
 	StorageEngine       any
 	IndexOptionDefaults any
-	// EncryptedFields makes a collection with Queryable Encryption, with its state collections and the index that it needs. Nil: those
-	// that the client's Encryption has for the collection, if any.
+	// EncryptedFields creates a collection for Queryable Encryption, with its state collections and
+	// the index that it needs. Nil: the fields that the client's Encryption configures for the
+	// collection, if any.
 	EncryptedFields any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// CreateCollection creates a collection or a view. It is only needed for options: the first insert creates a collection
-// that does not exist.
+// CreateCollection creates a collection or a view. It is needed only to set options: the first
+// insert creates a collection that does not exist.
 func (db *Database) CreateCollection(ctx context.Context, name string, opts ...CreateCollectionOptions) error {
 	o, err := option.One(opts)
 	if err == nil {
@@ -152,7 +158,7 @@ func (o *CreateCollectionOptions) fields() any {
 	return f.document()
 }
 
-// ModifyCollectionOptions say what ModifyCollection changes. What is zero stays as it is.
+// ModifyCollectionOptions say what ModifyCollection changes. Zero fields change nothing.
 type ModifyCollectionOptions struct {
 	// Index changes an index.
 	Index *IndexChange
@@ -160,39 +166,43 @@ type ModifyCollectionOptions struct {
 	Validator        any
 	ValidationLevel  ValidationLevel
 	ValidationAction ValidationAction
-	// ViewOn and Pipeline redefine a view. Both must be set then.
+	// ViewOn and Pipeline redefine a view. Set both or neither.
 	ViewOn   string
 	Pipeline any
-	// TimeSeries changes the granularity of a time series collection: a document such as {granularity: "hours"}.
+	// TimeSeries changes the granularity of a time series collection: a document such as
+	// {granularity: "hours"}.
 	TimeSeries any
-	// ExpireAfter is when documents of a time series or clustered collection are deleted; NeverExpire ends that.
+	// ExpireAfter is the age at which documents of a time series or clustered collection are
+	// deleted; NeverExpire turns expiration off.
 	ExpireAfter *time.Duration
 	NeverExpire bool
-	// PreAndPostImages makes the server keep what change streams need for full documents before a change, or not.
+	// PreAndPostImages makes the server keep, or no longer keep, document images for change
+	// streams.
 	PreAndPostImages *bool
 	// SizeInBytes and MaxDocuments are new bounds of a capped collection (server 6.0 and later).
 	SizeInBytes  int64
 	MaxDocuments int64
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// IndexChange says what ModifyCollection changes about the index with this name or with these keys.
+// IndexChange says how ModifyCollection changes the index with this name or these keys.
 type IndexChange struct {
 	Name string
 	Keys any
-	// ExpireAfter is when documents are deleted, to the second.
+	// ExpireAfter is the age at which documents are deleted, to the second.
 	ExpireAfter *time.Duration
-	// Hidden keeps the query planner from using the index, or lets it again.
+	// Hidden hides the index from the query planner, or shows it again.
 	Hidden *bool
-	// PrepareUnique makes the index refuse new duplicates; Unique makes it unique if there are none left (server 6.0 and later).
+	// PrepareUnique makes the index reject new duplicates; Unique makes it unique if none are left
+	// (server 6.0 and later).
 	PrepareUnique *bool
 	Unique        *bool
 }
 
-// ModifyCollection changes options of a collection or a view, by the server's command collMod.
+// ModifyCollection changes options of a collection or a view with the command collMod.
 func (db *Database) ModifyCollection(ctx context.Context, name string, opts ...ModifyCollectionOptions) error {
 	o, err := option.One(opts)
 	if err == nil {
@@ -234,17 +244,18 @@ func (o *ModifyCollectionOptions) fields() any {
 
 // RenameOptions are the options of Rename.
 type RenameOptions struct {
-	// DropTarget deletes a collection that has the new name already. Otherwise that is an error.
+	// DropTarget drops an existing collection of the new name. Otherwise Rename fails if there is
+	// one.
 	DropTarget bool
 	// Database is the database to move the collection to. Empty: the collection stays in its own.
 	Database string
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// Rename gives the collection another name. c itself still stands for the old one.
+// Rename renames the collection. c keeps the old name.
 func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameOptions) error {
 	o, err := option.One(opts)
 	if err == nil {
@@ -269,12 +280,13 @@ func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameO
 
 // DropOptions are the options of Collection.Drop and Database.Drop.
 type DropOptions struct {
-	// EncryptedFields are those that the collection has, if it has Queryable Encryption: its state collections are dropped with it. Nil:
-	// those that the client's Encryption has for it, else those that the server tells such a client. Database.Drop needs none.
+	// EncryptedFields are the encrypted fields of a collection with Queryable Encryption, whose
+	// state collections are dropped with it. Nil: those that the client's Encryption configures for
+	// it, otherwise those that the server reports to such a client. Database.Drop needs none.
 	EncryptedFields any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 

@@ -45,7 +45,8 @@ func (c *countedConn) Write(b []byte) (int, error) { // every message is one wri
 	return c.Conn.Write(b)
 }
 
-// Compression with the driver as a whole: what was negotiated is used in both directions, also for large messages.
+// Compression with the driver as a whole: what was negotiated is used in both directions, also for
+// large messages.
 func TestCompression(t *testing.T) {
 	d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory())
 	for _, name := range []string{"snappy", "zlib", "zstd", "zlib,snappy", "snoopy", ""} {

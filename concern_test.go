@@ -40,7 +40,8 @@ func (c *concernCase) writeConcern() *consistency.WriteConcern {
 	return wc
 }
 
-// TestConcernDocuments runs the specification's tests of what is sent to the server for a read or write concern.
+// TestConcernDocuments runs the specification's tests of what is sent to the server for a read or
+// write concern.
 func TestConcernDocuments(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{})
 	for _, file := range spectest.Files(t, "read-write-concern/tests/document/*.json") {
@@ -126,7 +127,8 @@ func TestWriteConcernTypes(t *testing.T) {
 	p.checkSent(t)
 }
 
-// TestCommentsOfCursors checks which getMores carry the comment of the command that opened the cursor.
+// TestCommentsOfCursors checks which getMores carry the comment of the command that opened the
+// cursor.
 func TestCommentsOfCursors(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{})
 	ctx, db := t.Context(), p.client.Database("comments")

@@ -11,15 +11,16 @@ import (
 	"allium/mongoerr"
 )
 
-// CountOptions are the options of CountDocuments and Count. The zero value of a field leaves it to the server.
+// CountOptions are the options of CountDocuments and Count. The zero value of a field leaves it to
+// the server.
 type CountOptions struct {
-	// Skip is how many documents are left out first, Limit how many are counted at most; 0 means all.
+	// Skip is the number of documents to skip, Limit the maximum to count; 0 means all.
 	Skip, Limit int64
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
@@ -28,14 +29,15 @@ type CountOptions struct {
 	// RawData counts the buckets of a time series collection (server 8.2 and later).
 	// It is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// CountDocuments counts the documents that match the filter. It counts exactly, by an aggregation, and may be part of
-// a transaction. For the number of all documents, EstimatedDocumentCount is faster.
+// CountDocuments counts the documents that match the filter. It counts exactly, by an aggregation,
+// and may run in a transaction. To count all documents, EstimatedDocumentCount is faster.
 //
-// The filter becomes a $match stage, which does not know $where, $near and $nearSphere: use $expr and $geoWithin instead
+// The filter becomes a $match stage, which does not support $where, $near and $nearSphere: use
+// $expr and $geoWithin instead
 // (https://www.mongodb.com/docs/manual/reference/operator/aggregation/match/#restrictions).
 func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...CountOptions) (int64, error) {
 	o, err := option.One(opts)
@@ -76,7 +78,8 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	return command.ParseN(doc)
 }
 
-// countPipeline makes the pipeline of the CRUD specification: $match, $skip, $limit, and $group with a sum.
+// countPipeline makes the pipeline of the CRUD specification: $match, $skip, $limit, and $group
+// with a sum.
 func countPipeline(o *bson.Options, filter any, skip, limit int64) (bson.RawValue, error) {
 	start, dst := bson.BeginDocument(nil)
 	n := 0
@@ -111,23 +114,25 @@ func countPipeline(o *bson.Options, filter any, skip, limit int64) (bson.RawValu
 
 // EstimatedCountOptions are the options of EstimatedDocumentCount; see CountOptions.
 type EstimatedCountOptions struct {
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// RawData counts the buckets of a time series collection as they are stored (server 8.2 and later). It is for the server's
-	// own tools, and may change or go at any time.
+	// RawData counts the stored buckets of a time series collection (server 8.2 and later). It is
+	// for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// EstimatedDocumentCount returns the number of documents in the collection from its metadata. It may be wrong after an unclean
-// shutdown and on sharded clusters. It cannot be part of a session. It runs the command count
-// (https://www.mongodb.com/docs/manual/reference/command/count/#behavior), which Stable API version 1 knows from server 5.0.9 and
-// 5.3.2 on: with older servers do not use it with a strict Stable API.
+// EstimatedDocumentCount returns the number of documents in the collection from its metadata. It
+// may be wrong after an unclean shutdown and on sharded clusters. It cannot run in a transaction.
+// It runs the command count
+// (https://www.mongodb.com/docs/manual/reference/command/count/#behavior), which Stable API version
+// 1 includes from server 5.0.9 and 5.3.2 on: do not use it with a strict Stable API on older
+// servers.
 func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...EstimatedCountOptions) (int64, error) {
 	o, err := option.One(opts)
 	if err == nil {
@@ -140,11 +145,12 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 	return c.count(ctx, "estimated document count", cmd, o.MaxTime, o.Timeout)
 }
 
-// Count counts the documents that match the filter with the command count: faster than CountDocuments, but not exact on a sharded
-// cluster, where it may count orphaned documents, and not possible in a transaction.
+// Count counts the documents that match the filter with the command count: faster than
+// CountDocuments, but not exact on a sharded cluster, where it may count orphaned documents, and
+// not possible in a transaction.
 //
-// Deprecated: use CountDocuments or EstimatedDocumentCount, as the specification CRUD asks for; Count is there for programs that
-// come from an older driver.
+// Deprecated: use CountDocuments or EstimatedDocumentCount. Count is for programs that migrate from
+// an older driver.
 func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOptions) (int64, error) {
 	o, err := option.One(opts)
 	if err == nil {

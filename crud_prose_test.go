@@ -15,7 +15,8 @@ import (
 	"allium/mongoerr"
 )
 
-// sentCommand is what the prose tests look at in a command that was sent. It holds no large documents.
+// sentCommand is what the prose tests look at in a command that was sent. It holds no large
+// documents.
 type sentCommand struct {
 	name         string
 	operationID  int64
@@ -153,7 +154,8 @@ func repeat(w allium.ClientWrite, n int) []allium.ClientWrite {
 // large is a document {a: "bbb…"}.
 func large(n int) bson.D { return bson.D{{Key: "a", Value: strings.Repeat("b", n)}} }
 
-// checkSplit checks how many operations each bulkWrite command held, and that all have one operation id.
+// checkSplit checks how many operations each bulkWrite command held, and that all have one
+// operation id.
 func (p *prose) checkSplit(t *testing.T, want ...int) []sentCommand {
 	t.Helper()
 	sent := p.rec.of("bulkWrite")
@@ -357,7 +359,8 @@ func TestProseCRUDBulkWriteGetMoreFails(t *testing.T) {
 	}
 }
 
-// TestClientBulkWriteKillFails checks that the error of killCursors is not lost beside that of a getMore.
+// TestClientBulkWriteKillFails checks that the error of killCursors is not lost beside that of a
+// getMore.
 func TestClientBulkWriteKillFails(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{})
 	failPoint(t, p.client, bson.D{{Key: "failCommands", Value: bson.A{"getMore", "killCursors"}}, {Key: "errorCode", Value: 8}}, 2)
@@ -432,7 +435,8 @@ func TestProseCRUDBulkWriteWithoutRoom(t *testing.T) {
 	}
 }
 
-// CRUD prose test 15. (The specification has removed test 13; test 14 is for drivers with explain helpers.)
+// CRUD prose test 15. (The specification has removed test 13; test 14 is for drivers with explain
+// helpers.)
 func TestProseCRUDBulkWriteUnacknowledged(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{MaxPoolSize: new(1)})
 	if err := p.client.Database("db").CreateCollection(t.Context(), "coll"); err != nil {

@@ -15,13 +15,12 @@ import (
 
 // Cursor iterates over the documents that an operation found. It fetches them from the server in
 // batches. It is not safe for concurrent use, Next and Close included. A cursor must be closed
-// unless it was read to its end, also after an error; Seq and All do it by themselves. Behind a
-// load balancer an open cursor keeps a connection for itself. So does one with FindOptions.Exhaust
-// while the server sends its batches.
+// unless it was read to its end, also after an error; Seq and All close it. Behind a load balancer
+// an open cursor pins its connection. So does a cursor with FindOptions.Exhaust while the server
+// streams its batches.
 //
-// What a document decodes into is the caller's. Only a codec of the user's (bson.CodecFor) sees the
-// document where it lies in the batch; what it keeps of those bytes is valid until the cursor moves
-// on or is closed.
+// Decoded documents belong to the caller. Only a user's codec (bson.CodecFor) sees the bytes of the
+// batch itself; they are valid until the cursor advances or is closed.
 //
 //	for user, err := range cur.Seq(ctx) {
 //		if err != nil {
@@ -34,41 +33,41 @@ type Cursor[T any] struct {
 	current T
 }
 
-// CursorType says what a cursor does at the end of what there is.
+// CursorType says what a cursor does after the last document.
 type CursorType string
 
-// The types of cursors. Tailable ones are for capped collections, and stay open at their end, as
-// tail -f does: Next asks again for what was inserted since. That of a TailableAwait cursor waits
-// for it.
+// The types of cursors. Tailable cursors are for capped collections and stay open after the last
+// document, like tail -f: Next asks for documents inserted since. With TailableAwait, the server
+// waits for them.
 const (
 	NonTailable   CursorType = ""
 	Tailable      CursorType = "tailable"
 	TailableAwait CursorType = "tailableAwait"
 )
 
-// TimeoutMode says what a timeout bounds of an operation that opens a cursor.
+// TimeoutMode says what the timeout of an operation that opens a cursor bounds.
 type TimeoutMode string
 
-// The timeout modes. The empty TimeoutMode is TimeoutPerIteration for tailable cursors, which have no other one, and
-// TimeoutOverLifetime for the rest. A mode may only be named where there is a timeout.
+// The timeout modes. The empty TimeoutMode is TimeoutPerIteration for tailable cursors, which
+// support no other mode, and TimeoutOverLifetime for the rest. Setting a mode without a timeout is
+// an error.
 const (
 	TimeoutOverLifetime TimeoutMode = "cursorLifetime" // the operation and all Nexts together
 	TimeoutPerIteration TimeoutMode = "iteration"      // the operation, and then each Next by itself
 )
 
-// Next moves to the next document, which Current returns then. It returns false at the end and on
-// an error, which Err tells apart. It waits for the server if the batch that was fetched last is
-// used up.
+// Next advances to the next document and makes Current return it. It returns false at the end and
+// on an error; Err tells them apart. It fetches a batch when the current one is used up.
 //
-// A Tailable cursor is never at its end while its ID is not 0: Next may be called again later. A
-// TailableAwait cursor's Next returns when there is a document, or when ctx or the timeout ends. A
-// Next of either that timed out, or whose context ended, may be called again while the ID is not 0,
-// and misses nothing. Until then, the cursor may keep the connection that its reply is to arrive
-// on. Every other error ends the iteration.
+// A Tailable cursor has not ended while its ID is not 0: Next may be called again later. With
+// TailableAwait, Next returns when there is a document, or when ctx or the timeout ends. After a
+// timeout or a cancelled context, Next may be called again while the ID is not 0, and no document
+// is lost. Until then, the cursor may keep the connection on which a reply is owed. Every other
+// error ends the iteration.
 func (c *Cursor[T]) Next(ctx context.Context) bool { return c.next(ctx, true) }
 
-// TryNext is Next for those who do other things in between: it asks the server once at the most. If
-// there is no document, it returns false and Err returns nil.
+// TryNext makes at most one round trip. If there is no document, it returns false and Err returns
+// nil.
 func (c *Cursor[T]) TryNext(ctx context.Context) bool { return c.next(ctx, false) }
 
 func (c *Cursor[T]) next(ctx context.Context, block bool) bool {
@@ -85,7 +84,7 @@ func (c *Cursor[T]) next(ctx context.Context, block bool) bool {
 	return true
 }
 
-// Current returns the document that Next moved to.
+// Current returns the document that Next advanced to.
 func (c *Cursor[T]) Current() T { return c.current }
 
 // Err returns the error that ended the iteration, nil if there was none.
@@ -96,14 +95,13 @@ func (c *Cursor[T]) ID() int64 { return c.cur.ID() }
 
 // CloseCursorOptions are the options of Cursor.Close.
 type CloseCursorOptions struct {
-	// Timeout bounds the operation. Nil: the timeout that the cursor was opened with, which begins
-	// anew.
+	// Timeout bounds the operation. Nil: the timeout that the cursor was opened with, restarted.
 	Timeout *time.Duration
 }
 
 // Close ends the cursor and frees it on the server. It may be called more than once, and after the
-// end. It takes as long as the timeout or, without one, ten seconds at the most. Once ctx has
-// ended, the cursor is freed in the background, which Client.Close waits for.
+// end. It takes at most the timeout or, without one, ten seconds. If ctx has ended, the cursor is
+// freed in the background; Client.Close waits for that.
 func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error {
 	o, err := option.One(opts)
 	switch {
@@ -121,8 +119,8 @@ func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error
 	return nil
 }
 
-// Seq returns an iterator over the documents that are left. It yields an error at most once, at its
-// end, and closes the cursor, also when the loop is left early.
+// Seq returns an iterator over the remaining documents. It yields at most one error, as its last
+// element, and closes the cursor, also when the loop is left early.
 func (c *Cursor[T]) Seq(ctx context.Context) iter.Seq2[T, error] {
 	return sequence(ctx, &c.cur, c.Next, &c.current)
 }
@@ -153,8 +151,8 @@ func sequence[V any](ctx context.Context, c iterated, next func(context.Context)
 	}
 }
 
-// All returns the documents that are left, and closes the cursor. On an error it returns those that
-// came before it.
+// All returns the remaining documents and closes the cursor. On an error it also returns the
+// documents before it.
 func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 	if ctx == nil {
 		return nil, errNilContext
@@ -172,9 +170,9 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 	return all, c.cur.Err()
 }
 
-// Batches returns an iterator over the batches that are left, as the arrays of documents that the
-// server sent, without decoding them. It yields an error at most once, at its end, and closes the
-// cursor, also when the loop is left early. What Next has moved past is not in the first one.
+// Batches returns an iterator over the remaining batches: the server's arrays of documents, not
+// decoded. It yields at most one error, as its last element, and closes the cursor, also when the
+// loop is left early. The first one does not contain documents that Next has passed.
 //
 //	for batch, err := range cur.Batches(ctx) {
 //		for doc := range batch.Values() {
@@ -212,7 +210,7 @@ func decode(o *bson.Options, raw bson.Raw, v any) error {
 	return o.Unmarshal(raw, v)
 }
 
-// marshalAppend appends a document of the user's.
+// marshalAppend appends a user's document.
 func marshalAppend(o *bson.Options, dst []byte, v any) ([]byte, error) {
 	if o == nil {
 		return bson.MarshalAppend(dst, v)

@@ -51,7 +51,8 @@ func (c *sentCommand) field(key string) string {
 	return v.String()
 }
 
-// TestLimitAndBatchSize follows the specification "find, getMore and killCursors commands" through what is sent.
+// TestLimitAndBatchSize follows the specification "find, getMore and killCursors commands" through
+// what is sent.
 func TestLimitAndBatchSize(t *testing.T) {
 	_, coll, rec := startCursors(t, 10, allium.ClientOptions{})
 	for _, tc := range []struct {
@@ -247,7 +248,8 @@ func TestCursorTimeoutOptions(t *testing.T) {
 	}
 }
 
-// TestCursorTimeoutModes checks, on a clock of its own, what a timeout bounds, and which commands carry a maxTimeMS.
+// TestCursorTimeoutModes checks, on a clock of its own, what a timeout bounds, and which commands
+// carry a maxTimeMS.
 func TestCursorTimeoutModes(t *testing.T) {
 	const slow, timeout = 100 * time.Millisecond, 150 * time.Millisecond
 	for name, tc := range map[string]struct {

@@ -11,21 +11,22 @@ import (
 	"allium/internal/option"
 )
 
-// Database is a database of a deployment. It is cheap to make and safe for concurrent use.
+// Database is a handle to a database. It is cheap to create and safe for concurrent use.
 type Database struct {
 	scope
-	err error // a name that the server cannot take, reported by every operation
+	err error // an invalid name, reported by every operation
 }
 
-// DatabaseOptions are settings of a database that differ from its client's. Nil fields are inherited.
+// DatabaseOptions are settings of a database that differ from its client's. Nil fields are
+// inherited.
 type DatabaseOptions struct {
 	// ReadPreference, ReadConcern and WriteConcern are inherited if they are nil.
 	ReadPreference *consistency.ReadPreference
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern
-	// Timeout bounds each operation from start to finish; a pointer to 0 means no bound.
+	// Timeout bounds each operation from start to finish; a pointer to 0 means no limit.
 	Timeout *time.Duration
-	// BSON says how Go values and BSON correspond. The UUID representation is inherited if it does not choose one.
+	// BSON configures encoding and decoding. Its UUID representation is inherited if it is not set.
 	BSON *bson.Options
 }
 
@@ -44,8 +45,9 @@ func (db *Database) With(o DatabaseOptions) *Database {
 	return &Database{scope: db.scope.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON), err: db.err}
 }
 
-// Settings returns what the database hands down to its operations: its own settings, and what it inherits from its client. A field
-// is nil if neither sets it. It is for packages that build on this one, such as allium/gridfs.
+// Settings returns the settings that operations inherit from the database: its own, and those of
+// its client. A field is nil if neither sets it. It is for packages that build on this one, such as
+// allium/gridfs.
 func (db *Database) Settings() DatabaseOptions {
 	return DatabaseOptions{ReadPreference: db.readPreference, ReadConcern: db.readConcern, WriteConcern: db.writeConcern, Timeout: db.timeout, BSON: db.bson}
 }
@@ -70,7 +72,8 @@ func (db *Database) admin(ctx context.Context, what string, cmd command.Command,
 	return db.adminWithin(ctx, what, cmd, nil, 0, timeout)
 }
 
-// adminWithin is admin for commands that take a maxTimeMS of the user's, which is put where maxTimeMS points to.
+// adminWithin is admin for commands that take a maxTimeMS of the user's, which is put where
+// maxTimeMS points to.
 func (db *Database) adminWithin(ctx context.Context, what string, cmd command.Command, maxTimeMS *int64, maxTimeOpt time.Duration, timeout *time.Duration) error {
 	if db.err != nil {
 		return fmt.Errorf("%s: %w", what, db.err)

@@ -9,32 +9,33 @@ import (
 	"allium/internal/option"
 )
 
-// DeleteOptions are the options of DeleteOne and DeleteMany. The zero value of a field leaves it to the server.
+// DeleteOptions are the options of DeleteOne and DeleteMany. The zero value of a field leaves it to
+// the server.
 type DeleteOptions struct {
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Let defines variables for aggregation expressions in the filter.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
 // DeleteResult is the result of DeleteOne and DeleteMany.
 type DeleteResult struct {
 	DeletedCount int64
-	// Acknowledged is false if the write concern asked for no answer; the count is 0 then.
+	// Acknowledged is false if the write concern is unacknowledged; the count is then 0.
 	Acknowledged bool
 }
 
-// DeleteOne deletes the first document that matches the filter. It is retried once after a network error or a
-// failover, and never applied twice, unless the client's RetryWrites is off.
+// DeleteOne deletes the first document that matches the filter. It is retried once after a network
+// error or a failover unless the client's RetryWrites is off, and is never applied twice.
 func (c *Collection[T]) DeleteOne(ctx context.Context, filter any, opts ...DeleteOptions) (DeleteResult, error) {
 	return c.delete(ctx, "delete one", command.DeleteStatement{Filter: filter}, opts)
 }

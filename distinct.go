@@ -15,23 +15,23 @@ import (
 type DistinctOptions struct {
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData reads the stored buckets of a time series collection (server 8.2 and later). It is
+	// for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// Distinct returns the distinct values of a field in the documents that match the filter, decoded as V. Elements of arrays count
-// as values of their own.
+// Distinct returns the distinct values of a field in the documents that match the filter, decoded
+// as V. Array elements are separate values.
 //
 //	names, err := allium.Distinct[string](ctx, users, "name", bson.D{})
 func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, filter any, opts ...DistinctOptions) ([]V, error) {

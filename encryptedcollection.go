@@ -51,7 +51,8 @@ func (s *steps) run(ctx context.Context, cmd command.Command, timeout *time.Dura
 	return nil
 }
 
-// encryptedFields returns those that the caller gives or the client has for a collection, nil for none.
+// encryptedFields returns those that the caller gives or the client has for a collection, nil for
+// none.
 func (s *steps) encryptedFields(ctx context.Context, name string, given any) (bson.Raw, error) {
 	if given != nil {
 		var o bson.Options
@@ -74,7 +75,8 @@ func (s *steps) encryptedFields(ctx context.Context, name string, given any) (bs
 	return fields, nil
 }
 
-// stateCollections returns the names of the collections that the server needs beside an encrypted one.
+// stateCollections returns the names of the collections that the server needs beside an encrypted
+// one.
 func stateCollections(name string, fields bson.Raw) []string {
 	names := make([]string, 0, 2)
 	for _, kind := range []string{"esc", "ecoc"} {
@@ -87,7 +89,8 @@ func stateCollections(name string, fields bson.Raw) []string {
 	return names
 }
 
-// createEncrypted creates a collection with Queryable Encryption (specification: Client Side Encryption, "Create Collection Helper").
+// createEncrypted creates a collection with Queryable Encryption (specification: Client Side
+// Encryption, "Create Collection Helper").
 func (s *steps) createEncrypted(ctx context.Context, name string, fields bson.Raw, o *CreateCollectionOptions) error {
 	if s.db.err != nil {
 		return fmt.Errorf("%s: %w", s.what, s.db.err)
@@ -109,7 +112,8 @@ func (s *steps) createEncrypted(ctx context.Context, name string, fields bson.Ra
 		Indexes: []command.Index{{Keys: bson.D{{Key: "__safeContent__", Value: int32(1)}}}}}, nil)
 }
 
-// drop drops a collection and its state collections, if it has any (specification: Client Side Encryption, "Drop Collection Helper").
+// drop drops a collection and its state collections, if it has any (specification: Client Side
+// Encryption, "Drop Collection Helper").
 func (s *steps) drop(ctx context.Context, name string, o *DropOptions) error {
 	if s.db.err != nil {
 		return fmt.Errorf("%s: %w", s.what, s.db.err)

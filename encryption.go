@@ -9,8 +9,8 @@ import (
 	"allium/internal/uri"
 )
 
-// Encryption encrypts fields of what a client sends, and decrypts what it receives (ClientOptions.Encryption). Package encryption
-// makes one.
+// Encryption encrypts fields of a client's commands and decrypts replies
+// (ClientOptions.Encryption). Package encryption provides the implementation.
 type Encryption interface {
 	// Attach is called by Open, once for each client.
 	Attach(to EncryptionTarget) (CommandCipher, error)
@@ -18,24 +18,26 @@ type Encryption interface {
 
 // EncryptionTarget is the client that an Encryption works for.
 type EncryptionTarget struct {
-	// Client is the client. It cannot be used before Attach returns, and what it sends is encrypted.
+	// Client is the client. It cannot be used before Attach returns, and it encrypts its commands.
 	Client *Client
-	// Plain returns a client of the same deployment with the same settings that encrypts nothing, for what the Encryption itself has
-	// to ask the deployment. It is closed with Client.
+	// Plain returns a client of the same deployment with the same settings but without encryption,
+	// for the Encryption's own operations. It is closed with Client.
 	Plain func() (*Client, error)
 }
 
-// CommandCipher encrypts commands and decrypts replies. It is called by many goroutines.
+// CommandCipher encrypts commands and decrypts replies. It must be safe for concurrent use.
 type CommandCipher interface {
-	// Encrypt returns the command to send instead of cmd, to the database db: cmd itself if nothing in it is encrypted. It has the
-	// command's own fields; those that all commands have, such as $db and lsid, are not among them.
+	// Encrypt returns the encrypted form of cmd, a command for the database db: cmd itself if
+	// nothing in it is to be encrypted. cmd holds the command's own fields without those common to
+	// all commands, such as $db and lsid.
 	Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error)
-	// Decrypt returns reply with what is encrypted in it in plain: reply itself if nothing is. It must not keep reply.
+	// Decrypt returns reply with its encrypted values decrypted: reply itself if it has none. It
+	// must not retain reply.
 	Decrypt(ctx context.Context, reply bson.Raw) (bson.Raw, error)
-	// EncryptedFields returns the encryptedFields of a collection, of Queryable Encryption, that the program has configured, nil for
-	// none.
+	// EncryptedFields returns the encryptedFields (Queryable Encryption) that the program has
+	// configured for a collection, nil for none.
 	EncryptedFields(ctx context.Context, db, collection string) (bson.Raw, error)
-	// Close is called when the client is closed.
+	// Close releases resources when the client is closed.
 	Close() error
 }
 
@@ -46,8 +48,9 @@ func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptio
 			return c.plain, nil
 		}
 		if or(cfg.MaxPoolSize, 1) == 0 {
-			// Operations within operations cannot wait for each other's connections if there is no bound on them (specification: Client
-			// Side Encryption, "keyVaultClient, metadataClient, and the internal MongoClient").
+			// Operations within operations cannot wait for each other's connections if there is no
+			// bound on them (specification: Client Side Encryption, "keyVaultClient,
+			// metadataClient, and the internal MongoClient").
 			config := c.exec.Config
 			config.Cipher = nil
 			x := exec.New(config)

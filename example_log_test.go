@@ -10,8 +10,9 @@ import (
 	"allium/mongotest"
 )
 
-// Commands and what is wrong with the deployment are logged. What a program sets wins over the environment: this one leaves out
-// what a variable of the environment names, so that whoever runs it can ask for more, or for less.
+// Commands and what is wrong with the deployment are logged. What a program sets wins over the
+// environment: this one leaves out what a variable of the environment names, so that whoever runs
+// it can ask for more, or for less.
 func ExampleClientOptions_logLevels() {
 	levels := map[allium.LogComponent]slog.Level{}
 	for component, level := range map[allium.LogComponent]slog.Level{

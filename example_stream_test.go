@@ -122,7 +122,8 @@ func ExampleChangeStream_ResumeToken() {
 	// Output: Barbara from cursor true
 }
 
-// A change stream survives that the primary steps down: it resumes on the new one, and no event is missed.
+// A change stream survives that the primary steps down: it resumes on the new one, and no event is
+// missed.
 func ExampleChangeStream_stepDown() {
 	client, d, done := connectTo(mongotest.ReplicaSet(3), allium.ClientOptions{})
 	defer done()

@@ -21,14 +21,15 @@ type User struct {
 	Age  int    `bson:"age"`
 }
 
-// connect starts a replica set inside this process and connects to it. An application calls allium.Open with the connection string of
-// its own deployment.
+// connect starts a replica set inside this process and connects to it. An application calls
+// allium.Open with the connection string of its own deployment.
 func connect() (client *allium.Client, done func()) {
 	client, _, done = connectTo(mongotest.ReplicaSet(1), allium.ClientOptions{})
 	return client, done
 }
 
-// connectTo is connect for another kind of deployment and with options, for examples in which something happens to the deployment.
+// connectTo is connect for another kind of deployment and with options, for examples in which
+// something happens to the deployment.
 func connectTo(kind mongotest.Option, o allium.ClientOptions) (client *allium.Client, d *mongotest.Deployment, done func()) {
 	d, err := mongotest.Open(kind)
 	if err != nil {

@@ -64,7 +64,8 @@ func ExampleClient_Transact_transfer() {
 	// Grace 90
 }
 
-// For those who want to say themselves what happens on an error. Transact does all of this, and tries again.
+// For those who want to say themselves what happens on an error. Transact does all of this, and
+// tries again.
 func ExampleSession_StartTransaction() {
 	client, done := connect()
 	defer done()
@@ -108,7 +109,8 @@ func ExampleSession_StartTransaction() {
 	// 2 <nil>
 }
 
-// A session can be used for several transactions, each of which sees what the ones before it have done.
+// A session can be used for several transactions, each of which sees what the ones before it have
+// done.
 func ExampleSession_Transact() {
 	client, done := connect()
 	defer done()
@@ -133,7 +135,8 @@ func ExampleSession_Transact() {
 	// 38 true
 }
 
-// One process writes, another one reads what it wrote, also from a secondary: the times travel between them as they like.
+// One process writes, another one reads what it wrote, also from a secondary: the times travel
+// between them as they like.
 func ExampleSession_AdvanceOperationTime() {
 	client, done := connect()
 	defer done()

@@ -20,7 +20,8 @@ import (
 	"allium/mongotest"
 )
 
-// wireTap remembers the messages that a client writes: the commands' names, with a + where more than one reply is allowed.
+// wireTap remembers the messages that a client writes: the commands' names, with a + where more
+// than one reply is allowed.
 type wireTap struct {
 	dialer allium.Dialer
 	mu     sync.Mutex
@@ -126,7 +127,8 @@ func (r *exhaustRig) find(t *testing.T, ctx context.Context, batch int32) *alliu
 	return cur
 }
 
-// read moves the cursor over documents from first on, which must come in order, and returns how many there were.
+// read moves the cursor over documents from first on, which must come in order, and returns how
+// many there were.
 func (r *exhaustRig) read(t *testing.T, ctx context.Context, cur *allium.Cursor[bson.D], first, most int) (n int) {
 	t.Helper()
 	for n < most && cur.Next(ctx) {
@@ -138,7 +140,8 @@ func (r *exhaustRig) read(t *testing.T, ctx context.Context, cur *allium.Cursor[
 	return n
 }
 
-// check checks what was sent to read and to kill the cursor, and that all connections are back, why some were closed, and that the rest works.
+// check checks what was sent to read and to kill the cursor, and that all connections are back, why
+// some were closed, and that the rest works.
 func (r *exhaustRig) check(t *testing.T, wire string, closed ...string) {
 	t.Helper()
 	if got := r.tap.of("getMore", "killCursors"); got != wire {
@@ -300,7 +303,8 @@ func TestExhaustCursorFails(t *testing.T) {
 	})
 }
 
-// A context that ends while the server streams leaves nothing that could be waited for: the connection is closed.
+// A context that ends while the server streams leaves nothing that could be waited for: the
+// connection is closed.
 func TestExhaustCursorCancelled(t *testing.T) {
 	for _, nth := range []int32{1, 3} {
 		t.Run(fmt.Sprint("getMore ", nth), func(t *testing.T) {
@@ -335,7 +339,8 @@ func TestExhaustCursorCancelled(t *testing.T) {
 	}
 }
 
-// In a transaction the server must be asked for each batch, and the options that streaming excludes are refused.
+// In a transaction the server must be asked for each batch, and the options that streaming excludes
+// are refused.
 func TestExhaustCursorRules(t *testing.T) {
 	r := startExhaust(t, mongotest.ReplicaSet(1))
 	err := r.coll.Database().Client().Transact(t.Context(), func(ctx context.Context) error {

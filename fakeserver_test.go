@@ -9,8 +9,8 @@ import (
 	"allium/internal/fakeserver"
 )
 
-// fakeServer answers hello as a standalone does, and leaves every other command to a function: it stands for servers that
-// mongotest, which behaves, is not.
+// fakeServer answers hello as a standalone does, and leaves every other command to a function: it
+// stands for servers that mongotest, which behaves, is not.
 type fakeServer struct {
 	listener net.Listener
 	answer   func(name string, body bson.Raw, c net.Conn, requestID int32)

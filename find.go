@@ -17,73 +17,76 @@ import (
 type FindOptions struct {
 	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}.
 	Sort any
-	// Projection says which fields come back.
+	// Projection selects the fields to return.
 	Projection any
-	// Skip is how many documents are left out first.
+	// Skip is the number of documents to skip.
 	Skip int64
-	// Limit is how many documents come back at most; 0 means all. A negative limit asks for one batch of at most that
-	// many.
+	// Limit is the maximum number of documents; 0 means all. A negative limit asks for a single
+	// batch of at most that many.
 	Limit int64
-	// BatchSize is how many documents each reply holds at most. A negative one asks for one batch of at most that many; 0 makes
-	// the first one empty. Nil leaves it to the server.
+	// BatchSize is the maximum number of documents in each reply. A negative size asks for a single
+	// batch of at most that many; 0 makes the first batch empty. Nil leaves it to the server.
 	BatchSize *int32
 	// CursorType makes the cursor tail a capped collection.
 	CursorType CursorType
-	// Exhaust lets the server send batch after batch without being asked, which saves a round trip for each. While it does, the cursor
-	// keeps a connection for itself; to close the cursor before its end closes that connection, and so does a context or timeout
-	// that ends while Next waits. It excludes Limit and CursorType. The server must be asked for each batch nevertheless in a
-	// transaction and by a mongos before 7.1. (Specifications: OP_MSG, "exhaustAllowed"; find, getMore and killCursors, "Exhaust".)
+	// Exhaust lets the server stream batches without a round trip for each. Meanwhile the cursor
+	// pins its connection; closing the cursor before its end closes that connection, and so does a
+	// context or timeout that ends while Next waits. It excludes Limit and CursorType. In a
+	// transaction, and with a mongos before 7.1, the cursor asks for each batch all the same.
 	Exhaust bool
-	// MaxAwaitTime is how long the server waits for new documents before it answers a Next of a TailableAwait cursor without one, to
-	// the millisecond; Next goes on asking. It must be less than the timeout, if there is one.
+	// MaxAwaitTime is how long the server waits for new documents before it sends an empty batch to
+	// a TailableAwait cursor, to the millisecond; Next then asks again. It must be less than the
+	// timeout.
 	MaxAwaitTime time.Duration
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Collation says how strings are compared.
 	Collation *Collation
 	// Let defines variables for aggregation expressions in the filter.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// Min and Max are the inclusive lower and the exclusive upper bound of the index that Hint names.
+	// Min and Max are the inclusive lower and the exclusive upper bound of the index that Hint
+	// names.
 	Min, Max any
 	// AllowDiskUse lets the server sort on disk.
 	AllowDiskUse *bool
-	// AllowPartialResults returns what there is when shards do not answer.
+	// AllowPartialResults returns partial results if some shards are unavailable.
 	AllowPartialResults bool
-	// NoCursorTimeout keeps the server from forgetting the cursor while it is idle.
+	// NoCursorTimeout keeps the server from closing the cursor when it is idle.
 	NoCursorTimeout bool
-	// ReturnKey returns only the index keys, ShowRecordID adds the server's record number as $recordId.
+	// ReturnKey returns only the index keys, ShowRecordID adds the server's record number as
+	// $recordId.
 	ReturnKey, ShowRecordID bool
 	// OplogReplay is for servers before 4.4, which read a range of the oplog faster with it.
 	//
 	// Deprecated: newer servers do so by themselves.
 	OplogReplay bool
-	// MaxScan is how many documents or index keys the server looks at, at most.
+	// MaxScan is the maximum number of documents or index keys to scan.
 	//
-	// Deprecated: servers from 4.2 on refuse it. Use MaxTime.
+	// Deprecated: servers from 4.2 on reject it. Use MaxTime.
 	MaxScan int64
-	// Snapshot keeps a document that is moved meanwhile from coming twice.
+	// Snapshot keeps the server from returning a document twice if it moves during the query.
 	//
-	// Deprecated: servers from 4.2 on refuse it. Use Hint with {_id: 1}.
+	// Deprecated: servers from 4.2 on reject it. Use Hint with {_id: 1}.
 	Snapshot bool
-	// RawData reads the buckets of a time series collection as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData reads the stored buckets of a time series collection (server 8.2 and later). It is
+	// for the server's own tools, and may change or go at any time.
 	RawData bool
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode
-	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode or CursorType says otherwise; a pointer to 0 means
-	// no bound.
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode or CursorType
+	// says otherwise; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// Find returns a cursor over the documents that match the filter. Reading it fetches further batches from the
-// server. Find is retried once after a network error or a failover, unless the client's RetryReads is off; fetching a further
-// batch is not.
+// Find returns a cursor over the documents that match the filter. The cursor fetches further
+// batches as it is read. Find is retried once after a network error or a failover, unless the
+// client's RetryReads is off; fetching a further batch is not retried.
 //
 //	cur, err := users.Find(ctx, bson.M{"age": bson.M{"$gte": 18}}, allium.FindOptions{Limit: 10})
 func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOptions) (*Cursor[T], error) {
@@ -133,29 +136,31 @@ func (o *FindOptions) command(collection string, filter any) *command.Find {
 
 // FindOneOptions are the options of FindOne. The zero value of a field leaves it to the server.
 type FindOneOptions struct {
-	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, which says which document is the first.
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, and determines which
+	// document is first.
 	Sort any
-	// Projection says which fields come back.
+	// Projection selects the fields to return.
 	Projection any
-	// Skip is how many documents are left out first.
+	// Skip is the number of documents to skip.
 	Skip int64
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Collation says how strings are compared.
 	Collation *Collation
 	// Let defines variables for aggregation expressions.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// Min and Max are the inclusive lower and the exclusive upper bound of the index that Hint names.
+	// Min and Max are the inclusive lower and the exclusive upper bound of the index that Hint
+	// names.
 	Min, Max any
 	// AllowDiskUse lets the server sort on disk, or not. Nil leaves it to the server.
 	AllowDiskUse *bool
-	// AllowPartialResults returns what there is when shards do not answer.
+	// AllowPartialResults returns partial results if some shards are unavailable.
 	AllowPartialResults bool
 	// ReturnKey returns only the index keys.
 	ReturnKey bool
@@ -165,22 +170,23 @@ type FindOneOptions struct {
 	//
 	// Deprecated: newer servers do so by themselves.
 	OplogReplay bool
-	// MaxScan is how many documents or index keys the server looks at, at most.
+	// MaxScan is the maximum number of documents or index keys to scan.
 	//
 	// Deprecated: servers from 4.2 on reject it. Use MaxTime.
 	MaxScan int64
-	// Snapshot keeps a document that is moved meanwhile from coming twice.
+	// Snapshot keeps the server from returning a document twice if it moves during the query.
 	//
 	// Deprecated: servers from 4.2 on reject it. Use Hint with {_id: 1}.
 	Snapshot bool
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
-	// server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// FindOne returns the first document that matches the filter. If there is none, the error is ErrNoDocuments.
+// FindOne returns the first document that matches the filter. If there is none, the error is
+// mongoerr.ErrNoDocuments.
 //
 //	ada, err := users.FindOne(ctx, bson.M{"name": "Ada"})
 func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOneOptions) (T, error) {

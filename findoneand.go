@@ -11,98 +11,105 @@ import (
 	"allium/mongoerr"
 )
 
-// FindOneAndUpdateOptions are the options of FindOneAndUpdate. The zero value of a field leaves it to the server.
+// FindOneAndUpdateOptions are the options of FindOneAndUpdate. The zero value of a field leaves it
+// to the server.
 type FindOneAndUpdateOptions struct {
-	// ReturnNew returns the document as it is after the update, not before.
+	// ReturnNew returns the document as it is after the change, not before.
 	ReturnNew bool
 	// Upsert inserts a document if none matches.
 	Upsert bool
-	// Sort says which document is changed if several match.
+	// Sort determines which document is changed if several match.
 	Sort any
-	// Projection says which fields come back.
+	// Projection selects the fields to return.
 	Projection any
-	// ArrayFilters say which array elements an update with $[name] changes: a slice of documents.
+	// ArrayFilters is a slice of documents that select the array elements which an update with
+	// $[name] changes.
 	ArrayFilters any
-	// BypassDocumentValidation lets the write pass documents that a validator refuses.
+	// BypassDocumentValidation lets the write store documents that a validator rejects.
 	BypassDocumentValidation *bool
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Let defines variables for aggregation expressions.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// FindOneAndReplaceOptions are the options of FindOneAndReplace. The zero value of a field leaves it to the server.
+// FindOneAndReplaceOptions are the options of FindOneAndReplace. The zero value of a field leaves
+// it to the server.
 type FindOneAndReplaceOptions struct {
-	// ReturnNew returns the document as it is after the change.
+	// ReturnNew returns the document as it is after the change, not before.
 	ReturnNew bool
 	// Upsert inserts a document if none matches the filter.
 	Upsert bool
-	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, which says which document is the first.
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, and determines which
+	// document is first.
 	Sort any
-	// Projection says which fields come back.
+	// Projection selects the fields to return.
 	Projection any
-	// BypassDocumentValidation lets a write pass that the collection's validator would reject. Nil is not sent.
+	// BypassDocumentValidation lets the write store documents that a validator rejects.
 	BypassDocumentValidation *bool
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Let defines variables for aggregation expressions.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
-	// server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// FindOneAndDeleteOptions are the options of FindOneAndDelete. The zero value of a field leaves it to the server.
+// FindOneAndDeleteOptions are the options of FindOneAndDelete. The zero value of a field leaves it
+// to the server.
 type FindOneAndDeleteOptions struct {
-	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, which says which document is the first.
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, and determines which
+	// document is first.
 	Sort any
-	// Projection says which fields come back.
+	// Projection selects the fields to return.
 	Projection any
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Let defines variables for aggregation expressions.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
-	// server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// FindOneAndUpdate changes the first document that matches the filter and returns it, as it was before or, with ReturnNew, as
-// it is now. If there is none, if an upsert had none to return, or if the write concern asks for no answer, the error is
-// ErrNoDocuments. update is as for UpdateOne, and so is how it is retried.
+// FindOneAndUpdate updates the first document that matches the filter and returns it as it was
+// before or, with ReturnNew, as it is after the update. If no document matches, if an upsert has
+// none to return, or if the write concern is unacknowledged, the error is mongoerr.ErrNoDocuments.
+// The update and retries are as for UpdateOne.
 func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
 	o, err := option.One(opts)
 	if err != nil {
@@ -116,8 +123,9 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 	}, o.MaxTime, o.Timeout)
 }
 
-// FindOneAndReplace replaces the first document that matches the filter and returns it, as it was before or, with ReturnNew, as
-// it is now. If there is none, the error is ErrNoDocuments.
+// FindOneAndReplace replaces the first document that matches the filter and returns it as it was
+// before or, with ReturnNew, as it is after the replacement. If there is none, the error is
+// mongoerr.ErrNoDocuments.
 func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T, opts ...FindOneAndReplaceOptions) (T, error) {
 	o, err := option.One(opts)
 	if err == nil && command.IsNil(&replacement) {
@@ -134,8 +142,8 @@ func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, repla
 	}, o.MaxTime, o.Timeout)
 }
 
-// FindOneAndDelete deletes the first document that matches the filter and returns it. If there is none, the error is
-// ErrNoDocuments.
+// FindOneAndDelete deletes the first document that matches the filter and returns it. If there is
+// none, the error is mongoerr.ErrNoDocuments.
 func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts ...FindOneAndDeleteOptions) (T, error) {
 	o, err := option.One(opts)
 	if err != nil {

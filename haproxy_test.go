@@ -19,7 +19,8 @@ import (
 	"allium/mongotest"
 )
 
-// startHAProxy puts a real HAProxy in front of servers, connection by connection in turns, and returns its address.
+// startHAProxy puts a real HAProxy in front of servers, connection by connection in turns, and
+// returns its address.
 func startHAProxy(t *testing.T, servers ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("haproxy")
@@ -58,8 +59,9 @@ func startHAProxy(t *testing.T, servers ...string) string {
 	return l.Addr().String()
 }
 
-// Load Balancer Support with a real load balancer between the client and two mongoses: cursors and transactions stay with
-// the mongos that they began on, and a mongos that fails costs only its own connections.
+// Load Balancer Support with a real load balancer between the client and two mongoses: cursors and
+// transactions stay with the mongos that they began on, and a mongos that fails costs only its own
+// connections.
 func TestHAProxy(t *testing.T) {
 	d := testdeploy.Mock(t, "the addresses of mongoses", mongotest.LoadBalanced(2))
 	addr := startHAProxy(t, d.Node(0).Addr(), d.Node(1).Addr())

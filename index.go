@@ -11,20 +11,20 @@ import (
 	"allium/internal/option"
 )
 
-// IndexModel describes an index that is to be created (specification: Index Management). Fields that are zero are left to the
-// server.
+// IndexModel describes an index to create. The zero value of a field leaves it to the server.
 type IndexModel struct {
 	// Keys are the indexed fields in their order, such as bson.D{{Key: "name", Value: 1}}.
 	Keys any
-	// Name is the index's name; empty, it is made from the keys, as in "name_1_age_-1".
+	// Name is the index's name. Empty: a name made from the keys, such as "name_1_age_-1".
 	Name string
-	// Unique refuses documents whose key another document has.
+	// Unique rejects documents whose key another document has.
 	Unique bool
 	// Sparse leaves documents without the indexed fields out.
 	Sparse bool
-	// Hidden keeps the query planner from using the index.
+	// Hidden hides the index from the query planner.
 	Hidden bool
-	// ExpireAfter makes the server delete documents when the indexed date is this old, to the second.
+	// ExpireAfter makes the server delete documents when the indexed date is this old, to the
+	// second.
 	ExpireAfter *time.Duration
 	// PartialFilter leaves out the documents that do not match it.
 	PartialFilter any
@@ -47,7 +47,8 @@ type IndexModel struct {
 	Version int32
 	// Clustered is for the index of a clustered collection.
 	Clustered bool
-	// Background lets servers before 4.2 build the index while the collection is used; newer ones always do.
+	// Background lets servers before 4.2 build the index while the collection is used; newer ones
+	// always do.
 	Background bool
 	// BucketSize is for geoHaystack indexes, which servers before 5.0 have.
 	BucketSize int32
@@ -69,7 +70,7 @@ func (m *IndexModel) options() any {
 		if s := int64(*m.ExpireAfter / time.Second); s == int64(int32(s)) {
 			add("expireAfterSeconds", int32(s))
 		} else {
-			add("expireAfterSeconds", s) // more than 68 years, which the server refuses
+			add("expireAfterSeconds", s) // more than 68 years, which the server rejects
 		}
 	}
 	for _, f := range []struct {
@@ -108,25 +109,27 @@ func (m *IndexModel) options() any {
 	return d
 }
 
-// CreateIndexOptions are the options of CreateIndex and CreateIndexes. The zero value of a field leaves it to the server.
+// CreateIndexOptions are the options of CreateIndex and CreateIndexes. The zero value of a field
+// leaves it to the server.
 type CreateIndexOptions struct {
-	// CommitQuorum is how many members must have built the index: a number, or "majority" or "votingMembers".
+	// CommitQuorum is how many members must build the index before it is ready: a number,
+	// "majority" or "votingMembers".
 	CommitQuorum any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// RawData is for the buckets of a time series collection (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData addresses the indexes of the buckets of a time series collection (server 8.2 and
+	// later). It is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// CreateIndex creates an index and returns its name. An index that exists already with the same keys and options is no
-// error.
+// CreateIndex creates an index and returns its name. It is no error if the same index already
+// exists.
 func (c *Collection[T]) CreateIndex(ctx context.Context, index IndexModel, opts ...CreateIndexOptions) (string, error) {
 	names, err := c.CreateIndexes(ctx, []IndexModel{index}, opts...)
 	if err != nil {
@@ -165,16 +168,16 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 
 // DropIndexOptions are the options of DropIndex and DropIndexes.
 type DropIndexOptions struct {
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData is for the buckets of a time series collection (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData addresses the indexes of the buckets of a time series collection (server 8.2 and
+	// later). It is for the server's own tools, and may change or go at any time.
 	RawData bool
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation.
 	MaxTime time.Duration
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 

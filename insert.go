@@ -16,31 +16,33 @@ import (
 
 // InsertOneOptions are the options of InsertOne. The zero value of a field leaves it to the server.
 type InsertOneOptions struct {
-	// BypassDocumentValidation lets the write pass documents that a validator refuses.
+	// BypassDocumentValidation lets the write store documents that a validator rejects.
 	BypassDocumentValidation *bool
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData writes the buckets of a time series collection as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData writes to the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
 // InsertOneResult is the result of InsertOne.
 type InsertOneResult struct {
-	// InsertedID is the document's _id: the one that it had, or the bson.ObjectID that the driver gave it.
+	// InsertedID is the document's _id: its own, or the bson.ObjectID that the driver generated.
 	InsertedID any
-	// Acknowledged is false if the write concern asked for no answer.
+	// Acknowledged is false if the write concern is unacknowledged.
 	Acknowledged bool
 }
 
-// InsertOne inserts a document. A document without _id gets a new ObjectID as its first field; the caller's value is not
-// changed. A document that a unique index refuses is a *WriteError that is ErrDuplicateKey for errors.Is.
+// InsertOne inserts a document. A document without _id gets a new ObjectID as its first field; the
+// caller's value is not changed. If a unique index rejects the document, the error is a
+// *mongoerr.WriteError that matches mongoerr.ErrDuplicateKey.
 //
-// InsertOne is retried once after a network error or a failover, and never applied twice, unless the client's RetryWrites
-// is off. An error after a failover does not prove that the document was not inserted; within a Timeout, InsertOne is
-// retried until there is a primary (see "Retries" in the package comment).
+// InsertOne is retried once after a network error or a failover unless the client's RetryWrites is
+// off, and is never applied twice. An error after a failover does not prove that the document was
+// not inserted; within a Timeout, InsertOne is retried until there is a primary (see "Retries" in
+// the package comment).
 func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
 	o, err := option.One(opts)
 	if err != nil {
@@ -57,19 +59,19 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneO
 	return res, err
 }
 
-// InsertManyOptions are the options of InsertMany. The zero value of a field leaves it to the server.
+// InsertManyOptions are the options of InsertMany. The zero value of a field leaves it to the
+// server.
 type InsertManyOptions struct {
-	// Unordered goes on after an error, so that every document that can be inserted is. Otherwise the first error ends
-	// the operation.
+	// Unordered continues after an error. Otherwise the first error ends the operation.
 	Unordered bool
-	// BypassDocumentValidation lets a write pass that the collection's validator would reject. Nil is not sent.
+	// BypassDocumentValidation lets the write store documents that a validator rejects.
 	BypassDocumentValidation *bool
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
-	// server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
@@ -77,12 +79,13 @@ type InsertManyOptions struct {
 type InsertManyResult struct {
 	// InsertedIDs holds the _id of every document that was inserted, by its index in the argument.
 	InsertedIDs map[int]any
-	// Acknowledged is false if the write concern asked for no answer; InsertedIDs holds all then.
+	// Acknowledged is false if the write concern is unacknowledged; InsertedIDs then holds all.
 	Acknowledged bool
 }
 
-// InsertMany inserts documents, in as many messages as the server's limits ask for. Documents without _id get one, as with
-// InsertOne. The error of documents that the server refused is a *BulkWriteError, and the result says which were inserted.
+// InsertMany inserts documents, in as few messages as the server's limits allow. Documents without
+// _id get one, as with InsertOne. If the server rejects documents, the error is a
+// *mongoerr.BulkWriteError, and the result lists those that were inserted.
 func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...InsertManyOptions) (InsertManyResult, error) {
 	o, err := option.One(opts)
 	if err == nil && len(docs) == 0 {
@@ -102,8 +105,8 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 	return InsertManyResult{InsertedIDs: src.inserted(done, failed, nil), Acknowledged: done.acknowledged}, err
 }
 
-// documents gives an insert command its documents: each with the _id that it has or, the same in every attempt, with a
-// new one.
+// documents gives an insert command its documents: each with the _id that it has or, the same in
+// every attempt, with a new one.
 type documents struct {
 	n    int
 	at   func(i int) any // a pointer to document i
@@ -152,14 +155,14 @@ func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 	return dst, nil
 }
 
-// inserted returns the _id of every document that was inserted, by its index or, if there is a list of indexes, by the index
-// that stands there.
+// inserted returns the _id of every document that was inserted, by its index or, if there is a list
+// of indexes, by the index that stands there.
 func (d *documents) inserted(done written, failed *mongoerr.BulkWriteError, indexes []int) map[int]any {
 	ids := make(map[int]any, len(d.ids))
-	refused := map[int]bool{}
+	rejected := map[int]bool{}
 	if failed != nil {
 		for _, e := range failed.WriteErrors {
-			refused[e.Index] = true
+			rejected[e.Index] = true
 		}
 	}
 	for i := range min(done.statements, len(d.ids)) {
@@ -167,7 +170,7 @@ func (d *documents) inserted(done written, failed *mongoerr.BulkWriteError, inde
 		if indexes != nil {
 			at = indexes[i]
 		}
-		if !refused[at] {
+		if !rejected[at] {
 			ids[at] = d.ids[i]
 		}
 	}
@@ -180,7 +183,8 @@ type writer struct {
 	err     error // of the collection's name
 	what    string
 	timeout *time.Duration
-	// limit is the timeout, which runs from the first command on, and id the operationId of all of them.
+	// limit is the timeout, which runs from the first command on, and id the operationId of all of
+	// them.
 	limit   exec.Limit
 	started bool
 	id      int64
@@ -207,8 +211,8 @@ func (w *writer) op(ctx context.Context, cmd command.Command) (exec.Op, error) {
 	return op, err
 }
 
-// one runs a write of a single statement. Its error is a *WriteError or a *WriteConcernError if the server refused or could
-// not confirm it; both for errors.As if the server did both.
+// one runs a write of a single statement. Its error is a *WriteError or a *WriteConcernError if the
+// server rejected or could not confirm it; both for errors.As if the server did both.
 func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply, acknowledged bool, err error) {
 	op, err := w.op(ctx, cmd)
 	if err != nil {
@@ -228,10 +232,10 @@ func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply
 	if err != nil {
 		return reply, acknowledged, err
 	}
-	switch refused := len(reply.errors) > 0; {
-	case refused && reply.concern != nil:
+	switch rejected := len(reply.errors) > 0; {
+	case rejected && reply.concern != nil:
 		err = failure.Join(reply.errors[0], reply.concern)
-	case refused:
+	case rejected:
 		err = reply.errors[0]
 	case reply.concern != nil:
 		err = reply.concern
@@ -247,7 +251,8 @@ type writeReply struct {
 	concern     *mongoerr.WriteConcernError
 }
 
-// read copies a write command's reply; base is the index of its first statement, and count how many it has.
+// read copies a write command's reply; base is the index of its first statement, and count how many
+// it has.
 func (w *writer) read(res exec.Result, base, count int) (reply writeReply, err error) {
 	r, err := command.ParseWrite(res.Reply)
 	if err != nil {
@@ -289,7 +294,8 @@ type written struct {
 	acknowledged bool
 }
 
-// many runs a write of many statements, message by message. An ordered one ends with the first error.
+// many runs a write of many statements, message by message. An ordered one ends with the first
+// error.
 func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (written, error) {
 	var total written
 	var bulk mongoerr.BulkWriteError

@@ -15,8 +15,9 @@ import (
 	"allium/mongotest"
 )
 
-// After any error, whatever was underway, nothing is left behind once the cursor is closed and the session ended: the connections are in
-// the pool or closed, the implicit sessions are in their pool, the server has no cursor, and the client goes on working.
+// After any error, whatever was underway, nothing is left behind once the cursor is closed and the
+// session ended: the connections are in the pool or closed, the implicit sessions are in their
+// pool, the server has no cursor, and the client goes on working.
 func TestErrorsLeakNothing(t *testing.T) {
 	const ms = time.Millisecond
 	type call func(ctx context.Context, r *retryRig) error
@@ -132,7 +133,8 @@ func TestErrorsLeakNothing(t *testing.T) {
 	}
 }
 
-// A client that is closed has told the servers of every session that it used, unless a network error made it forget one.
+// A client that is closed has told the servers of every session that it used, unless a network
+// error made it forget one.
 func TestErrorsReturnSessions(t *testing.T) {
 	for _, fault := range []mongotest.Fail{{Code: 2}, {Code: 10107}, {Code: 462, Labels: overload}, {Code: 50}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,7 +178,8 @@ func TestErrorsReturnSessions(t *testing.T) {
 	}
 }
 
-// Behind a load balancer, closing a cursor whose getMore timed out reads the late reply off first, and keeps the connection.
+// Behind a load balancer, closing a cursor whose getMore timed out reads the late reply off first,
+// and keeps the connection.
 func TestLoadBalancedCursorAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(1)}, mongotest.LoadBalanced(1))

@@ -16,7 +16,8 @@ import (
 	"allium/mongotest"
 )
 
-// sentReadPreference runs a findOne on a mongos and returns the $readPreference of its command as JSON, "" if there is none.
+// sentReadPreference runs a findOne on a mongos and returns the $readPreference of its command as
+// JSON, "" if there is none.
 func sentReadPreference(t *testing.T, options string) string {
 	t.Helper()
 	d := testdeploy.Mock(t, "an in-memory network", mongotest.Sharded(1, 1), mongotest.InMemory())

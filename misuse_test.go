@@ -29,7 +29,8 @@ func misuse(t *testing.T) (*allium.Client, *allium.Collection[bson.D]) {
 	return client, coll
 }
 
-// TestNilContextsOfWhatIsOpen hands nil contexts to cursors, streams, sessions and clients: an error, no panic, and they can be closed.
+// TestNilContextsOfWhatIsOpen hands nil contexts to cursors, streams, sessions and clients: an
+// error, no panic, and they can be closed.
 func TestNilContextsOfWhatIsOpen(t *testing.T) {
 	client, coll := misuse(t)
 	var none context.Context
@@ -116,6 +117,32 @@ func wantNilContext(t *testing.T, what string, err error) {
 	}
 }
 
+// End refuses options that every other function refuses, and ends the session all the same.
+func TestEndSessionMisuse(t *testing.T) {
+	client, _ := misuse(t)
+	for want, opts := range map[string][]allium.EndSessionOptions{
+		"end session: 2 option structs given, want at most one": make([]allium.EndSessionOptions, 2),
+		"end session: timeout is -1s, want 0 or more":           {{Timeout: new(-time.Second)}},
+	} {
+		s, err := client.StartSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.StartTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.End(t.Context(), opts...); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		if err := s.StartTransaction(); err == nil {
+			t.Errorf("%s: the session has not ended", want)
+		}
+		if err := s.End(t.Context()); err != nil {
+			t.Errorf("a second End: %v", err)
+		}
+	}
+}
+
 // TestTransactionMisuse asks for transactions that cannot be.
 func TestTransactionMisuse(t *testing.T) {
 	client, coll := misuse(t)
@@ -176,7 +203,8 @@ func TestTransactionMisuse(t *testing.T) {
 	}
 }
 
-// TestDocumentsThatDoNotFit reads texts into numbers: the error names the document and the field, and the documents before it are there.
+// TestDocumentsThatDoNotFit reads texts into numbers: the error names the document and the field,
+// and the documents before it are there.
 func TestDocumentsThatDoNotFit(t *testing.T) {
 	client, coll := misuse(t)
 	ctx := t.Context()

@@ -18,8 +18,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model: a few documents, each with a list that operations only ever append to, a token of its own each. What a list holds in
-// the end, and what reads saw on the way, tells what became of each write:
+// The model: a few documents, each with a list that operations only ever append to, a token of its
+// own each. What a list holds in the end, and what reads saw on the way, tells what became of each
+// write:
 //
 //   - a write that was acknowledged is there once: no update is lost, none is applied twice;
 //   - one that was aborted is not there, and was never read by others: no dirty read;
@@ -27,8 +28,9 @@ import (
 //   - a read saw a prefix of the list, then the transaction's own writes;
 //   - the reads of a transaction saw all or nothing of another transaction.
 //
-// Steps of several clients are interleaved with faults, one after the other on one goroutine and in a bubble's time, so that a
-// plan always runs in the same way and rapid can shrink it. Run more of them with
+// Steps of several clients are interleaved with faults, one after the other on one goroutine and in
+// a bubble's time, so that a plan always runs in the same way and rapid can shrink it. Run more of
+// them with
 //
 //	go test -run TestModelTransactions -rapid.checks 10000
 
@@ -81,8 +83,8 @@ func genStep() *rapid.Generator[modelStep] {
 	})
 }
 
-// faults are what goes wrong. None of them lies: an error that says that a transaction is gone only answers commands that can
-// tell.
+// faults are what goes wrong. None of them lies: an error that says that a transaction is gone only
+// answers commands that can tell.
 var faults = []struct {
 	name string
 	do   func(d *mongotest.Deployment)
@@ -179,7 +181,8 @@ type actor struct {
 	txn    *record // nil outside of a transaction
 }
 
-// patience bounds an operation: a lock of another actor's transaction is not given up while it waits, since all take turns.
+// patience bounds an operation: a lock of another actor's transaction is not given up while it
+// waits, since all take turns.
 const patience = 3 * time.Second
 
 func newWorld(kind mongotest.Option) (*world, error) {

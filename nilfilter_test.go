@@ -12,7 +12,8 @@ import (
 	"allium/mongoerr"
 )
 
-// A filter that is a nil map, slice or pointer was forgotten, and is no request for all documents, whatever its type.
+// A filter that is a nil map, slice or pointer was forgotten, and is no request for all documents,
+// whatever its type.
 func TestTypedNilFilters(t *testing.T) {
 	client, coll := misuse(t)
 	type filter struct{ X int }
@@ -114,8 +115,8 @@ func TestNegativeTimes(t *testing.T) {
 	}
 }
 
-// A compressor that the driver does not have is an error in the options; in a connection string it is a warning, as the
-// specification URI Options says.
+// A compressor that the driver does not have is an error in the options; in a connection string it
+// is a warning, as the specification URI Options says.
 func TestUnknownCompressorOption(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.Any)
 	for _, names := range [][]string{{"lz4"}, {"zlib", ""}, {"noop"}, {"Snappy"}} {

@@ -29,7 +29,8 @@ import (
 	"allium/mongotest"
 )
 
-// terminate returns the address of a TLS server before a deployment, with a certificate of the test's own.
+// terminate returns the address of a TLS server before a deployment, with a certificate of the
+// test's own.
 func terminate(t *testing.T, d *mongotest.Deployment, cert tls.Certificate) string {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
@@ -61,7 +62,8 @@ func terminate(t *testing.T, d *mongotest.Deployment, cert tls.Certificate) stri
 	return l.Addr().String()
 }
 
-// pingOver pings the server at addr, whose authority is in a file, and gives up with the first check that fails.
+// pingOver pings the server at addr, whose authority is in a file, and gives up with the first
+// check that fails.
 func pingOver(t *testing.T, addr, caFile, options string) error {
 	t.Helper()
 	return pingOnce(t, "mongodb://"+addr+"/?directConnection=true&tls=true&tlsCAFile="+caFile+options, allium.ClientOptions{})
@@ -93,8 +95,9 @@ func writePEM(t *testing.T, name, kind string, der []byte) string {
 	return path
 }
 
-// The matrix of the specification's test plan ("Integration Tests: Permutations to Be Tested"): each column with RSA and ECDSA, and
-// with responses of the issuer and of a delegate. Beside the options of its rows stand those that switch revocation checks off.
+// The matrix of the specification's test plan ("Integration Tests: Permutations to Be Tested"):
+// each column with RSA and ECDSA, and with responses of the issuer and of a delegate. Beside the
+// options of its rows stand those that switch revocation checks off.
 func TestOCSPProse(t *testing.T) {
 	d := mongotest.Start(t)
 	type column struct {

@@ -134,7 +134,8 @@ func answeredOperations() map[string]answered {
 	}
 }
 
-// TestOddReplies gives every operation replies that no server should send: it may succeed or fail, but must return, and must not panic.
+// TestOddReplies gives every operation replies that no server should send: it may succeed or fail,
+// but must return, and must not panic.
 func TestOddReplies(t *testing.T) {
 	for name, tc := range answeredOperations() {
 		t.Run(name, func(t *testing.T) {

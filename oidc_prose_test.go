@@ -23,8 +23,9 @@ import (
 	"allium/mongotest"
 )
 
-// The prose tests of the specification Authentication, tests/mongodb-oidc.md. The server is a mongotest with one identity provider,
-// unless a test says otherwise, on which a token is any text that a user has.
+// The prose tests of the specification Authentication, tests/mongodb-oidc.md. The server is a
+// mongotest with one identity provider, unless a test says otherwise, on which a token is any text
+// that a user has.
 
 const (
 	tokenOf1, tokenOf2, tokenOfMachine = "token of test_user1", "token of test_user2", "token of test_machine"

@@ -12,8 +12,9 @@ import (
 	"allium/mongotest"
 )
 
-// The test plan of the specification OP_MSG: one and many documents as inserts, updates and deletes go out as document sequences, as many in
-// one message as the server allows, and the documents' contents arrive whole.
+// The test plan of the specification OP_MSG: one and many documents as inserts, updates and deletes
+// go out as document sequences, as many in one message as the server allows, and the documents'
+// contents arrive whole.
 func TestProseOpMsg(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.Any)
 	type arrived struct {

@@ -17,125 +17,137 @@ import (
 	"allium/internal/wire"
 )
 
-// ClientOptions are settings of a client beside those of its connection string. A field that is set wins over the
-// string's option of the same meaning; a nil pointer, an empty string and a nil slice mean "not set". The driver changes nothing in
-// it, so that several clients can have the same; do not change what its pointers lead to while one of them is open.
+// ClientOptions are settings of a client in addition to those of its connection string. A field
+// overrides the string's option of the same meaning; the zero value means "not set". The driver
+// does not modify the options, so clients can share them; do not change what their pointers refer
+// to while such a client is open.
 type ClientOptions struct {
-	// AppName names the application in the server's logs and profiles, in 128 bytes at most.
+	// AppName names the application in the server's logs and profiles, in at most 128 bytes.
 	AppName string
 	// DriverInfo names a library that wraps the driver.
 	DriverInfo *DriverInfo
-	// Credential says who the client is. It replaces the connection string's as a whole.
+	// Credential is how the client authenticates. It replaces the connection string's credential as
+	// a whole.
 	Credential *auth.Credential
-	// AllowPlainWithoutTLS lets the mechanism PLAIN send the password to servers on other machines without TLS, where everybody on
-	// the way can read it. Without it, Open and connections to such servers fail.
+	// AllowPlainWithoutTLS lets the mechanism PLAIN send the password in the clear to servers on
+	// other machines. Without it, Open and connections to such servers fail.
 	AllowPlainWithoutTLS bool
-	// OIDC is where the access tokens of MONGODB-OIDC come from, if not from the property ENVIRONMENT of the credential.
+	// OIDC provides the access tokens of MONGODB-OIDC, unless the credential has the property
+	// ENVIRONMENT.
 	OIDC *auth.OIDC
-	// AWSCredentials returns the keys of MONGODB-AWS, for each connection that is made; it may be called by many goroutines. Nil: they
-	// come from the environment (variables, web identity, container, virtual machine). The providers of Amazon's SDK fit in with one
-	// line around them.
+	// AWSCredentials returns the keys of MONGODB-AWS for each new connection. It must be safe for
+	// concurrent use. Nil: the keys come from the environment (variables, web identity, container,
+	// virtual machine). A provider of Amazon's SDK can be wrapped in one line.
 	AWSCredentials auth.AWSCallback
 
-	// ReplicaSet is the name that the replica set must have. Direct connects to one server only, whatever set it belongs to.
-	// LoadBalanced says that the servers are behind a load balancer.
+	// ReplicaSet is the name that the replica set must have. Direct connects to a single server
+	// without discovering others. LoadBalanced means that the servers are behind a load balancer.
 	ReplicaSet   string
 	Direct       *bool
 	LoadBalanced *bool
-	// SRVServiceName is the service of a mongodb+srv string's SRV records. Empty: "mongodb". SRVMaxHosts is how many of the servers
-	// that they name are used, chosen at random. Nil and 0: all.
+	// SRVServiceName is the service of a mongodb+srv string's SRV records. Empty: "mongodb".
+	// SRVMaxHosts is the maximum number of those servers to use, chosen at random. Nil and 0: all.
 	SRVServiceName string
 	SRVMaxHosts    *int
 
-	// ReadPreference, ReadConcern and WriteConcern are handed down to databases and collections.
+	// ReadPreference, ReadConcern and WriteConcern are inherited by databases and collections.
 	ReadPreference *consistency.ReadPreference
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern
-	// BSON says how Go values and BSON correspond, for example which UUID representation is used: if it does not choose one, the
-	// connection string's uuidRepresentation. Nil: the defaults of package bson.
+	// BSON configures encoding and decoding. If it has no UUID representation, the connection
+	// string's uuidRepresentation applies. Nil: the defaults of package bson.
 	BSON *bson.Options
-	// Timeout bounds each operation from start to finish: selection, checkout, all attempts (timeoutMS). A pointer to 0 means
-	// no bound. Nil: no bound but the contexts'.
+	// Timeout bounds each operation from start to finish: server selection, checkout and all
+	// attempts (timeoutMS). A pointer to 0 means no limit. Nil: only contexts bound operations.
 	Timeout *time.Duration
 
 	// RetryReads and RetryWrites are on unless set to a pointer to false.
 	RetryReads  *bool
 	RetryWrites *bool
-	// ReadRetryPolicy says how often a read is tried again.
+	// ReadRetryPolicy says when and how often reads are retried.
 	ReadRetryPolicy ReadRetryPolicy
-	// MaxAdaptiveRetries is how often any operation is tried again once a server said that it is overloaded. Nil: 2.
+	// MaxAdaptiveRetries is the maximum number of retries after errors of an overloaded server.
+	// Nil: 2.
 	MaxAdaptiveRetries *int
-	// EnableOverloadRetargeting makes such a retry avoid the overloaded server, so that a read with PrimaryPreferred may
-	// go to a secondary. Nil: false.
+	// EnableOverloadRetargeting makes such a retry avoid the overloaded server: a read with
+	// PrimaryPreferred may then go to a secondary. Nil: false.
 	EnableOverloadRetargeting *bool
 
 	// ServerSelectionTimeout bounds the wait for a suitable server. Nil: 30 seconds.
 	ServerSelectionTimeout *time.Duration
-	// ConnectTimeout bounds each step of making a connection. Nil: 10 seconds; 0: no bound.
+	// ConnectTimeout bounds each step of making a connection. Nil: 10 seconds; 0: no limit.
 	ConnectTimeout *time.Duration
-	// SocketTimeout bounds each write to a server and each wait for its reply. Nil and 0: no bound.
+	// SocketTimeout bounds each write to a server and each wait for its reply. Nil and 0: no limit.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation and breaks no connection.
 	SocketTimeout *time.Duration
-	// WaitQueueTimeout bounds the wait for a connection of a pool that is used up. Nil and 0: only Timeout and the context do.
+	// WaitQueueTimeout bounds the wait for a connection when all are in use. Nil and 0: only
+	// Timeout and the context bound it.
 	//
 	// Deprecated: set Timeout.
 	WaitQueueTimeout *time.Duration
-	// HeartbeatInterval is how often idle servers are checked, at least 500 milliseconds. Nil: 10 seconds.
+	// HeartbeatInterval is the time between checks of a server, at least 500 milliseconds. Nil: 10
+	// seconds.
 	HeartbeatInterval *time.Duration
-	// LocalThreshold is how much slower than the nearest suitable server another one may be. Nil: 15 milliseconds.
+	// LocalThreshold is how much longer than the nearest suitable server's the round trip of a
+	// selected server may be. Nil: 15 milliseconds.
 	LocalThreshold *time.Duration
 	// ServerMonitoringMode says how servers are monitored. Empty: MonitoringAuto.
 	ServerMonitoringMode ServerMonitoringMode
 
-	// ServerSelector narrows down the suitable servers of every operation. It gets the suitable ones, returns those that
-	// it accepts, and must not change them. It is called by many goroutines.
+	// ServerSelector filters the suitable servers of each operation: it returns those that it
+	// accepts, and must not modify its argument. It must be safe for concurrent use.
 	ServerSelector func(servers []*event.ServerDescription) []*event.ServerDescription
 
-	// MaxPoolSize is how many connections to one server there are at most. Nil: 100; 0: no limit.
+	// MaxPoolSize is the maximum number of connections to each server. Nil: 100; 0: no limit.
 	MaxPoolSize *int
-	// MinPoolSize is how many connections are kept ready. Nil: 0.
+	// MinPoolSize is the number of connections to each server that are kept open. Nil: 0.
 	MinPoolSize *int
-	// MaxConnecting is how many connections are made at the same time. Nil: 2.
+	// MaxConnecting is the maximum number of connections to each server that are established at a
+	// time. Nil: 2.
 	MaxConnecting *int
 	// MaxIdleTime is how long a connection may be idle before it is closed. Nil and 0: no limit.
 	MaxIdleTime *time.Duration
 
-	// Compressors are offered to the server in this order: "snappy", "zlib", "zstd". Open refuses others.
+	// Compressors are offered to the server in this order: "snappy", "zlib" or "zstd". Open rejects
+	// others.
 	Compressors []string
 	// ZlibCompressionLevel is -1 (default) to 9.
 	ZlibCompressionLevel *int
 
-	// TLS switches TLS on, and is the configuration that connections use; ServerName is filled in.
+	// TLS enables TLS with this configuration. The driver sets ServerName.
 	TLS *tls.Config
-	// TLSFiles switches TLS on with certificates out of files and with what the connection string's options whose names begin
-	// with tls say; it replaces those. It excludes TLS.
+	// TLSFiles enables TLS with certificates from files. It replaces the connection string's tls
+	// options and excludes TLS.
 	TLSFiles *TLSFiles
-	// Proxy is the SOCKS5 proxy that servers are reached through. It replaces the connection string's as a whole.
+	// Proxy is the SOCKS5 proxy for connections to servers. It replaces the connection string's
+	// proxy as a whole.
 	Proxy *Proxy
-	// Dialer makes network connections instead of the driver's own.
+	// Dialer dials network connections in place of the driver's own dialer.
 	Dialer Dialer
-	// Resolver asks DNS about a mongodb+srv connection string, instead of the system's resolver.
+	// Resolver looks up a mongodb+srv connection string in DNS, in place of the system's resolver.
 	Resolver Resolver
 
 	// ServerAPI declares a version of the Stable API. It cannot be set in a connection string.
 	ServerAPI *ServerAPI
 
-	// Encryption encrypts fields before they leave the program, and decrypts them when they come back. Package encryption makes one.
+	// Encryption encrypts fields before they leave the program and decrypts them in replies.
+	// Package encryption provides it.
 	Encryption Encryption
 
-	// CommandMonitor, PoolMonitor and ServerMonitor listen to the driver's events.
+	// CommandMonitor, PoolMonitor and ServerMonitor receive the driver's events.
 	CommandMonitor *event.CommandMonitor
 	PoolMonitor    *event.PoolMonitor
 	ServerMonitor  *event.ServerMonitor
-	// Logger takes the driver's log messages, at the levels that the environment variables MONGODB_LOG_* set. Nil: they go
-	// where MONGODB_LOG_PATH says, if any of those variables is set.
+	// Logger receives the driver's log messages, at the levels that the environment variables
+	// MONGODB_LOG_* set. Nil: messages go to MONGODB_LOG_PATH if any of those variables is set.
 	Logger *slog.Logger
-	// LogLevels are the least severe levels that are logged, by component. They win over the environment variables; its example lets
-	// the environment win. A component that is not named has the level that the environment sets, or logs all that Logger takes.
+	// LogLevels are the least severe levels that are logged, by component. They override the
+	// environment variables. A component without an entry has the level that the environment sets,
+	// or logs everything that Logger enables.
 	LogLevels map[LogComponent]slog.Level
-	// MaxLogDocumentLength is how much of a document's Extended JSON a message holds, in bytes. Zero: what the environment variable
-	// MONGODB_LOG_MAX_DOCUMENT_LENGTH says, 1000 by default.
+	// MaxLogDocumentLength is the maximum length of a document's Extended JSON in a message, in
+	// bytes. Zero: the environment variable MONGODB_LOG_MAX_DOCUMENT_LENGTH, 1000 by default.
 	MaxLogDocumentLength int
 	// Tracing tells spans of what the client does, for example to OpenTelemetry. Nil: none.
 	Tracing *Tracing
@@ -154,7 +166,7 @@ const (
 	MonitoringPoll   ServerMonitoringMode = "poll"   // servers are asked at each HeartbeatInterval
 )
 
-// LogComponent is a part of the driver whose log messages have a level of their own.
+// LogComponent is a part of the driver whose log level can be set separately.
 type LogComponent string
 
 // The components.
@@ -165,20 +177,22 @@ const (
 	LogConnection      LogComponent = "connection"      // connections and their pools
 )
 
-// ReadRetryPolicy says how often a read is tried again. It does not apply inside of transactions, where reads are not tried
-// again, and after the error of an overloaded server. The context, the timeout and the selection timeout end every attempt.
+// ReadRetryPolicy says when and how often reads are retried. It does not apply in transactions,
+// where reads are not retried, or to errors of an overloaded server. The context, the timeout and
+// the server selection timeout still bound all attempts.
 type ReadRetryPolicy struct {
-	// Rule says when a read is tried again.
+	// Rule says when a read is retried.
 	Rule ReadRetryRule
-	// MaxAttempts bounds the attempts, the first one included. Zero leaves it to the rule.
+	// MaxAttempts bounds the attempts, including the first. Zero leaves it to the rule.
 	MaxAttempts int
 }
 
-// ReadRetryRule says when a read is tried again. The empty ReadRetryRule tries once more without a Timeout, and within one as often as
-// there is time.
+// ReadRetryRule says when a read is retried. The empty ReadRetryRule retries once without a
+// Timeout, and within one as long as there is time.
 type ReadRetryRule string
 
-// RetryUntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout.
+// RetryUntilSuccess retries until the read succeeds, fails with an error that is not retryable, or
+// exceeds the socket timeout a second time.
 const RetryUntilSuccess ReadRetryRule = "untilSuccess"
 
 // validate checks the policy.

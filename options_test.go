@@ -33,8 +33,8 @@ func configOf(t *testing.T, query string, o ClientOptions) *uri.Config {
 	return cfg
 }
 
-// TestOptionsEqualConnectionString checks that an option of the connection string and its field mean the same, and that the field
-// wins over another value of the string.
+// TestOptionsEqualConnectionString checks that an option of the connection string and its field
+// mean the same, and that the field wins over another value of the string.
 func TestOptionsEqualConnectionString(t *testing.T) {
 	second := new(time.Second)
 	for _, test := range []struct {
@@ -110,7 +110,8 @@ func (nowhere) DialContext(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.New("there are no servers")
 }
 
-// TestOpenRefusesBadOptions checks that a value that an option does not allow is an error with the option's name.
+// TestOpenRefusesBadOptions checks that a value that an option does not allow is an error with the
+// option's name.
 func TestOpenRefusesBadOptions(t *testing.T) {
 	minus := new(-time.Second)
 	for want, o := range map[string]ClientOptions{
@@ -153,7 +154,8 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 	}
 }
 
-// Two clients with the same options: what the first one's connection string completes must not be there for the second one.
+// Two clients with the same options: what the first one's connection string completes must not be
+// there for the second one.
 func TestOptionsStayTheCallers(t *testing.T) {
 	credential := &auth.Credential{Username: "u", Password: "p", Mechanism: "PLAIN", Properties: map[string]string{}}
 	kerberos := &auth.Credential{Username: "u", Mechanism: "GSSAPI", Properties: map[string]string{"CANONICALIZE_HOST_NAME": "true"}}

@@ -20,8 +20,8 @@ import (
 	"allium/mongotest"
 )
 
-// retryRig is a client and a deployment in memory, for tests of retries and timeouts that run in a bubble: time is exact and
-// takes none.
+// retryRig is a client and a deployment in memory, for tests of retries and timeouts that run in a
+// bubble: time is exact and takes none.
 type retryRig struct {
 	d      *mongotest.Deployment
 	client *allium.Client
@@ -142,8 +142,8 @@ func wantCode(t *testing.T, err error, code int32) *mongoerr.ServerError {
 	return e
 }
 
-// Retryable Reads, prose test 1, and Retryable Writes, prose test 2: an operation is tried again after a checkout met a pool
-// that another one's error had cleared.
+// Retryable Reads, prose test 1, and Retryable Writes, prose test 2: an operation is tried again
+// after a checkout met a pool that another one's error had cleared.
 func TestProseRetryPoolCleared(t *testing.T) {
 	for _, command := range []string{"find", "insert"} {
 		t.Run(command, func(t *testing.T) {
@@ -176,7 +176,8 @@ func TestProseRetryPoolCleared(t *testing.T) {
 	}
 }
 
-// Retryable Reads, prose tests 2.1 and 2.2, and Retryable Writes, 4 and 5: a retry goes to another mongos if there is one.
+// Retryable Reads, prose tests 2.1 and 2.2, and Retryable Writes, 4 and 5: a retry goes to another
+// mongos if there is one.
 func TestProseRetryOnAnotherMongos(t *testing.T) {
 	for _, command := range []string{"find", "insert"} {
 		labels := map[string][]string{"insert": {"RetryableWriteError"}}[command]
@@ -187,7 +188,8 @@ func TestProseRetryOnAnotherMongos(t *testing.T) {
 			return r.findOne
 		}
 		t.Run(command+" with another", func(t *testing.T) {
-			// The choice is random otherwise: ten times the right one by chance has odds of one in a thousand.
+			// The choice is random otherwise: ten times the right one by chance has odds of one in
+			// a thousand.
 			for range 10 {
 				synctest.Test(t, func(t *testing.T) {
 					r := newRetryRig(t, allium.ClientOptions{}, mongotest.Sharded(1, 2))
@@ -252,8 +254,8 @@ func TestProseRetryReadsRetargeting(t *testing.T) {
 	}
 }
 
-// Retryable Reads, prose tests 4 and 5, and Retryable Writes, 6 cases 4 and 5: once there was overload, all policies share its bound, and
-// only errors of overload are waited after.
+// Retryable Reads, prose tests 4 and 5, and Retryable Writes, 6 cases 4 and 5: once there was
+// overload, all policies share its bound, and only errors of overload are waited after.
 func TestProseRetryAfterMixedErrors(t *testing.T) {
 	for _, command := range []string{"find", "insert"} {
 		for _, jitter := range []float64{0, 1} {
@@ -267,7 +269,8 @@ func TestProseRetryAfterMixedErrors(t *testing.T) {
 						labels, run = append(labels, "RetryableWriteError"), r.insertOne
 					}
 					r.afterFirstFailure(func() {
-						// The tests' code is 91, after which a selection waits for the next check of the server; 262 is as retryable.
+						// The tests' code is 91, after which a selection waits for the next check
+						// of the server; 262 is as retryable.
 						r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Code: 262, Labels: labels})
 					})
 					start := time.Now()
@@ -284,7 +287,8 @@ func TestProseRetryAfterMixedErrors(t *testing.T) {
 	}
 }
 
-// Retryable Writes, prose test 1: an error of a storage engine without retryable writes says what to do.
+// Retryable Writes, prose test 1: an error of a storage engine without retryable writes says what
+// to do.
 func TestProseRetryWritesMMAPv1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
@@ -303,7 +307,8 @@ func TestProseRetryWritesMMAPv1(t *testing.T) {
 	})
 }
 
-// Retryable Writes, prose test 3: a write concern error wins over an error that says that no write was performed.
+// Retryable Writes, prose test 3: a write concern error wins over an error that says that no write
+// was performed.
 func TestProseRetryWritesConcernErrorIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))

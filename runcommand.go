@@ -18,21 +18,23 @@ import (
 
 // RunCommandOptions are the options of RunCommand.
 type RunCommandOptions struct {
-	// ReadPreference says where the command may run. Nil: on the primary; it is not inherited.
+	// ReadPreference selects the server. Nil: the primary; the database's preference is not
+	// inherited.
 	ReadPreference *consistency.ReadPreference
-	// Timeout bounds the operation from start to finish; a pointer to 0 means no bound.
+	// Timeout bounds the operation from start to finish; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// RunCommand runs a command of the server that the driver has no method for (specification: Run Command). cmd must be
-// a document whose first key is the command's name; the driver adds session, cluster time and the like, and changes nothing
-// else. The command is not retried after a network error. With a timeout, the driver adds a maxTimeMS: do not write one into the
-// command then, nor any other field that the driver adds, such as lsid.
+// RunCommand runs a server command for which the driver has no method. cmd must be a document whose
+// first key is the command's name. The driver adds session, cluster time and similar fields, with a
+// timeout also maxTimeMS, and changes nothing else; cmd must not contain fields that the driver
+// adds. The command is not retried after a network error.
 //
-// The reply is a copy that the caller may keep. A command that failed returns a *ServerError, which holds the reply. Where the
-// command succeeded but the reply reports errors of a write, RunCommand returns both the reply and an error: a *BulkWriteError for
-// statements that were rejected (writeErrors, and the errors that a bulkWrite counts in nErrors), a *WriteConcernError if there is
-// a writeConcernError alone.
+// The reply is a copy that the caller may keep. If the command fails, the error is a
+// *mongoerr.ServerError, which holds the reply. If it succeeds but the reply reports write errors,
+// RunCommand returns both the reply and an error: a *mongoerr.BulkWriteError for rejected
+// statements (writeErrors, and the errors that a bulkWrite counts in nErrors), a
+// *mongoerr.WriteConcernError if there is only a writeConcernError.
 func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandOptions) (bson.Raw, error) {
 	o, err := option.One(opts)
 	if err == nil {
@@ -58,13 +60,14 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 	return append(bson.Raw(nil), res.Reply...), writeOutcome(run, &op, &res)
 }
 
-// writeOutcome returns the errors of a write that the reply to a command of the user's reports although it says ok: 1.
+// writeOutcome returns the errors of a write that the reply to a command of the user's reports
+// although it says ok: 1.
 func writeOutcome(run *command.Run, op *exec.Op, res *exec.Result) error {
-	refused, err := res.WriteErrors()
+	rejected, err := res.WriteErrors()
 	switch {
 	case err != nil:
-	case len(refused) > 0:
-		bulk := &mongoerr.BulkWriteError{WriteErrors: refused, Labels: failure.Strings(res.Reply.Lookup("errorLabels"))}
+	case len(rejected) > 0:
+		bulk := &mongoerr.BulkWriteError{WriteErrors: rejected, Labels: failure.Strings(res.Reply.Lookup("errorLabels"))}
 		if res.Concern != nil {
 			bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, res.Concern)
 			for _, l := range res.Concern.Labels {
@@ -86,7 +89,7 @@ func newRun(o *bson.Options, cmd any) (*command.Run, error) {
 		return nil, mongoerr.ErrNilDocument
 	}
 	if m, ok := cmd.(bson.M); ok && len(m) > 1 {
-		return nil, fmt.Errorf("a bson.M with %d keys has no order, and a command's name must come first: use a bson.D", len(m))
+		return nil, fmt.Errorf("a bson.M with %d keys has no order, but the command's name must come first: use a bson.D", len(m))
 	}
 	raw, err := marshalAppend(o, nil, cmd)
 	if err != nil {
@@ -97,32 +100,35 @@ func newRun(o *bson.Options, cmd any) (*command.Run, error) {
 
 // RunCursorCommandOptions are the options of RunCursorCommand.
 type RunCursorCommandOptions struct {
-	// ReadPreference says where the command may run. Nil: on the primary; it is not inherited.
+	// ReadPreference selects the server. Nil: the primary; the database's preference is not
+	// inherited.
 	ReadPreference *consistency.ReadPreference
-	// BatchSize, MaxTime and Comment are for the getMores that fetch further batches; the command itself has what is written in
-	// it. A MaxTime is only for cursors that wait for documents, and does not go with a timeout.
+	// BatchSize, MaxTime and Comment apply to the getMores that fetch further batches, not to the
+	// command itself. MaxTime is only for cursors that wait for documents, and excludes a timeout.
 	BatchSize *int32
 	MaxTime   time.Duration
 	Comment   any
-	// CursorType must be what the command asks for, as in {find: "log", tailable: true, awaitData: true}.
+	// CursorType must match the command, such as TailableAwait for {find: "log", tailable: true,
+	// awaitData: true}.
 	CursorType CursorType
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode
-	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode or CursorType says otherwise; a pointer to 0 means
-	// no bound. Do not write a maxTimeMS into the command then.
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode or CursorType
+	// says otherwise; a pointer to 0 means no limit. The command must then not contain maxTimeMS.
 	Timeout *time.Duration
 }
 
-// RunCursorCommand runs a command of the server whose reply opens a cursor, such as {checkMetadataConsistency: 1}, and returns the
-// cursor (specification: Run Command). See RunCommand for cmd. A reply without a cursor is an error.
+// RunCursorCommand runs a server command whose reply opens a cursor, such as
+// {checkMetadataConsistency: 1}, and returns the cursor. See RunCommand for cmd. A reply without a
+// cursor is an error.
 //
-// Where the reply has a cursor and reports errors of a write as well, as RunCommand describes, RunCursorCommand returns both the
-// cursor and the error; the cursor must then be closed, too.
+// If the reply has a cursor and also reports write errors, as RunCommand describes,
+// RunCursorCommand returns both the cursor and the error; the cursor must then be closed.
 func (db *Database) RunCursorCommand(ctx context.Context, cmd any, opts ...RunCursorCommandOptions) (*Cursor[bson.D], error) {
 	return RunCursorCommand[bson.D](ctx, db, cmd, opts...)
 }
 
-// RunCursorCommand is Database.RunCursorCommand with documents that are decoded as T.
+// RunCursorCommand is like Database.RunCursorCommand, and decodes documents as T.
 func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ...RunCursorCommandOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
 	opened, err := db.runCursorCommand(ctx, &cur.cur, cmd, opts)

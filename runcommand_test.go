@@ -11,7 +11,8 @@ import (
 	"allium/mongotest"
 )
 
-// A command that the server answers with ok: 1 and errors of a write is one that failed, and its reply says what was done all the same.
+// A command that the server answers with ok: 1 and errors of a write is one that failed, and its
+// reply says what was done all the same.
 func TestRunCommandReportsWriteErrors(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())
@@ -79,7 +80,8 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 	})
 }
 
-// RunCursorCommand returns the cursor beside the errors of a write, and only the errors if the reply has no cursor.
+// RunCursorCommand returns the cursor beside the errors of a write, and only the errors if the
+// reply has no cursor.
 func TestRunCursorCommandReportsWriteErrors(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())
@@ -106,7 +108,8 @@ func TestRunCursorCommandReportsWriteErrors(t *testing.T) {
 	}
 }
 
-// What a server says about errors of a write is never passed over because it has another form than it should.
+// What a server says about errors of a write is never passed over because it has another form than
+// it should.
 func TestMalformedWriteErrors(t *testing.T) {
 	for name, fields := range map[string]bson.D{
 		"writeErrors is a string":         {{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: "writeErrors", Value: "E11000"}},

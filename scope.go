@@ -14,8 +14,8 @@ import (
 	"allium/internal/session"
 )
 
-// scope is what a database or a collection hands down to its operations: where they run, and the settings that are
-// inherited from the client downwards.
+// scope is what a database or a collection hands down to its operations: where they run, and the
+// settings that are inherited from the client downwards.
 type scope struct {
 	client         *Client
 	db             string
@@ -45,8 +45,8 @@ func (s scope) inherit(level string, rp *consistency.ReadPreference, rc *consist
 	return s
 }
 
-// overrideBSON returns what holds below outer where o is set. A UUID representation holds until another one is chosen: options
-// about something else must not change how identifiers are stored.
+// overrideBSON returns what holds below outer where o is set. A UUID representation holds until
+// another one is chosen: options about something else must not change how identifiers are stored.
 func overrideBSON(outer, o *bson.Options) *bson.Options {
 	switch {
 	case o == nil:
@@ -61,8 +61,9 @@ func overrideBSON(outer, o *bson.Options) *bson.Options {
 
 var errNilContext = failure.ErrNilContext
 
-// op makes the operation that runs a command, with what it inherits: its session from ctx, its time limit from opTimeout or the
-// scope, and from the scope the preference and the concerns that the command takes.
+// op makes the operation that runs a command, with what it inherits: its session from ctx, its time
+// limit from opTimeout or the scope, and from the scope the preference and the concerns that the
+// command takes.
 func (s *scope) op(ctx context.Context, cmd command.Command, opTimeout *time.Duration) (exec.Op, error) {
 	op := exec.NewOp(cmd)
 	err := s.inherits(ctx, &op, opTimeout)
@@ -88,7 +89,8 @@ func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Durat
 	if !takes.Has(command.WriteConcerns) {
 		return nil
 	}
-	// In a transaction the transaction's counts, also in place of one that asks for no answer (specification: Transactions).
+	// In a transaction the transaction's counts, also in place of one that asks for no answer
+	// (specification: Transactions).
 	if op.Session == nil || !op.Session.Transaction().Running() {
 		op.WriteConcern = s.writeConcern
 	}
@@ -116,7 +118,8 @@ func (s *scope) within(ctx context.Context, op *exec.Op, opTimeout *time.Duratio
 	return err
 }
 
-// limit returns what bounds an operation in time that begins now: opTimeout, or the scope's timeout if that is nil.
+// limit returns what bounds an operation in time that begins now: opTimeout, or the scope's timeout
+// if that is nil.
 func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
 	timeout, level := s.timeout, s.timeoutLevel
 	if opTimeout != nil {
@@ -155,8 +158,9 @@ func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {
 	return s.client.exec.Run(ctx, op)
 }
 
-// maxTime puts a MaxTime option, in milliseconds, where ms points to. A timeout of the driver's own replaces it (specification:
-// Client Side Operations Timeout); with one that comes from the context, the option stands.
+// maxTime puts a MaxTime option, in milliseconds, where ms points to. A timeout of the driver's own
+// replaces it (specification: Client Side Operations Timeout); with one that comes from the
+// context, the option stands.
 func maxTime(op *exec.Op, d time.Duration, ms *int64) error {
 	switch {
 	case d < 0:
@@ -174,7 +178,7 @@ func negative(option string, d time.Duration) error {
 	return fmt.Errorf("%s is %v, want 0 or more", option, d)
 }
 
-// checkName refuses names that the server cannot take.
+// checkName reports names that are invalid on every server.
 func checkName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%s name is empty", what)

@@ -14,30 +14,32 @@ import (
 	"allium/mongoerr"
 )
 
-// SearchIndexModel describes a search index that is to be created (specification: Index Management, "Search Indexes").
+// SearchIndexModel describes a search index to create.
 type SearchIndexModel struct {
-	// Name is the index's name; empty, the server calls it "default".
+	// Name is the index's name. Empty: "default".
 	Name string
-	// Type is "search" or "vectorSearch"; empty, the server takes it for "search".
+	// Type is "search" or "vectorSearch". Empty: "search".
 	Type string
-	// Definition is a document such as {mappings: {dynamic: true}} or, of a vector search index, {fields: [...]}.
+	// Definition is a document such as {mappings: {dynamic: true}} or, for a vector search index,
+	// {fields: [...]}.
 	Definition any
 }
 
-// SearchIndexInfo is what ListSearchIndexes says about a search index. Raw holds all that the server told.
+// SearchIndexInfo describes a search index in the result of ListSearchIndexes. Raw holds the
+// server's whole description.
 type SearchIndexInfo struct {
 	ID   string
 	Name string
 	Type string
-	// Status is for example "BUILDING" or "READY". Queryable says whether the index can be used yet.
+	// Status is for example "BUILDING" or "READY". Queryable reports whether the index can be used.
 	Status    string
 	Queryable bool
-	// LatestDefinition is the definition that was given last, which need not be in use yet.
+	// LatestDefinition is the newest definition, which may not be in use yet.
 	LatestDefinition bson.Raw
 	Raw              bson.Raw
 }
 
-// UnmarshalBSON reads what $listSearchIndexes answers for one index.
+// UnmarshalBSON decodes one document of the result of $listSearchIndexes.
 func (i *SearchIndexInfo) UnmarshalBSON(data []byte) error {
 	var in struct {
 		ID               string   `bson:"id"`
@@ -55,14 +57,16 @@ func (i *SearchIndexInfo) UnmarshalBSON(data []byte) error {
 	return nil
 }
 
-// SearchIndexOptions are the options of CreateSearchIndex, CreateSearchIndexes, UpdateSearchIndex and DropSearchIndex.
+// SearchIndexOptions are the options of CreateSearchIndex, CreateSearchIndexes, UpdateSearchIndex
+// and DropSearchIndex.
 type SearchIndexOptions struct {
-	// Timeout bounds the operation, which does not wait until the index is ready; a pointer to 0 means no bound.
+	// Timeout bounds the operation, which does not wait for the index to be ready; a pointer to 0
+	// means no limit.
 	Timeout *time.Duration
 }
 
-// CreateSearchIndex creates a search index and returns its name. The server answers before the index is there: ask
-// ListSearchIndexes until it is Queryable.
+// CreateSearchIndex creates a search index and returns its name. The server replies before the
+// index is built: poll ListSearchIndexes until it is Queryable.
 func (c *Collection[T]) CreateSearchIndex(ctx context.Context, index SearchIndexModel, opts ...SearchIndexOptions) (string, error) {
 	names, err := c.CreateSearchIndexes(ctx, []SearchIndexModel{index}, opts...)
 	if err != nil {
@@ -102,12 +106,14 @@ func (c *Collection[T]) CreateSearchIndexes(ctx context.Context, indexes []Searc
 	return names, nil
 }
 
-// UpdateSearchIndex gives the search index with this name another definition. The server answers before it is in use.
+// UpdateSearchIndex replaces the definition of the search index with this name. The server replies
+// before the new definition is in use.
 func (c *Collection[T]) UpdateSearchIndex(ctx context.Context, name string, definition any, opts ...SearchIndexOptions) error {
 	return c.searchIndexes(ctx, "update search index", &command.UpdateSearchIndex{Collection: c.name, Index: name, Definition: definition}, opts, nil)
 }
 
-// DropSearchIndex deletes the search index with this name. That the collection does not exist is no error.
+// DropSearchIndex deletes the search index with this name. It is no error if the collection does
+// not exist.
 func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts ...SearchIndexOptions) error {
 	err := c.searchIndexes(ctx, "drop search index", &command.DropSearchIndex{Collection: c.name, Index: name}, opts, nil)
 	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {
@@ -143,8 +149,8 @@ func (c *Collection[T]) searchIndexes(ctx context.Context, what string, cmd comm
 	return nil
 }
 
-// ListSearchIndexes lists the search index with this name or, with an empty one, all of the collection. It is an
-// aggregation, whose options it takes.
+// ListSearchIndexes lists the search index with this name or, if name is empty, all search indexes
+// of the collection. It runs an aggregation and takes its options.
 func (c *Collection[T]) ListSearchIndexes(ctx context.Context, name string, opts ...AggregateOptions) (*Cursor[SearchIndexInfo], error) {
 	stage := bson.D{}
 	if name != "" {

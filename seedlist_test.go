@@ -17,8 +17,9 @@ import (
 	"allium/mongotest"
 )
 
-// seedRecords are the SRV records of the suite of Initial DNS Seedlist Discovery: port by port, of the host
-// localhost.test.build.10gen.cc. Package dns tests the records that are wrong, and asks a real name server.
+// seedRecords are the SRV records of the suite of Initial DNS Seedlist Discovery: port by port, of
+// the host localhost.test.build.10gen.cc. Package dns tests the records that are wrong, and asks a
+// real name server.
 var seedRecords = map[string][]uint16{
 	"test1": {27017, 27018}, "test2": {27018, 27019}, "test3": {27017}, "test5": {27017}, "test11": {27017}, "test18": {27017},
 	"test20": {27017}, "test21": {27017}, "test22": {27017, 27018}, "test23": {8000}, "test24": {8000},
@@ -71,7 +72,8 @@ func (s seedDialer) DialContext(ctx context.Context, network, address string) (n
 	return s.d.DialContext(ctx, network, address)
 }
 
-// The files of Initial DNS Seedlist Discovery that lead to a deployment: the client finds it with TLS, and a ping succeeds.
+// The files of Initial DNS Seedlist Discovery that lead to a deployment: the client finds it with
+// TLS, and a ping succeeds.
 func TestSeedlistSuite(t *testing.T) {
 	deployments := map[string][]mongotest.Option{
 		"replica-set":   {mongotest.ReplicaSet(3), mongotest.SetName("repl0")},
@@ -108,8 +110,8 @@ func seedlistCase(t *testing.T, d *mongotest.Deployment, file string) {
 	tlsConfig := d.TLSConfig()
 	tlsConfig.ServerName = "localhost" // which the certificate is for, whatever name leads there
 	uri := tt.URI
-	// Setting it in code also switches TLS on for the string with ssl=false: this deployment has nothing else, and the option
-	// itself is tested beside the parser.
+	// Setting it in code also switches TLS on for the string with ssl=false: this deployment has
+	// nothing else, and the option itself is tested beside the parser.
 	opts := allium.ClientOptions{TLS: tlsConfig, Dialer: seedDialer{d}, Resolver: seedResolver{}}
 	found := make(chan struct{}, 1)
 	hosts := func(topology *event.TopologyDescription) []string {
@@ -171,7 +173,8 @@ func (r *refusingDialer) DialContext(_ context.Context, _, address string) (net.
 	return nil, errors.New("there are no servers")
 }
 
-// Initial DNS Seedlist Discovery, prose tests 1 to 4, with the client; package dns has further cases.
+// Initial DNS Seedlist Discovery, prose tests 1 to 4, with the client; package dns has further
+// cases.
 func TestProseSeedlistClient(t *testing.T) {
 	for _, tt := range []struct {
 		name, host, target string

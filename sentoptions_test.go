@@ -17,8 +17,9 @@ import (
 	"allium/mongotest"
 )
 
-// optionCase is an operation, whose option struct O is the last parameter of run. Each field of O but those of elsewhere is set alone:
-// the command must then have exactly one field more than without options, and it must stand where it belongs.
+// optionCase is an operation, whose option struct O is the last parameter of run. Each field of O
+// but those of elsewhere is set alone: the command must then have exactly one field more than
+// without options, and it must stand where it belongs.
 type optionCase struct {
 	name    string
 	command string
@@ -109,9 +110,10 @@ func keyOf(field string) string {
 	return string(r)
 }
 
-// TestOptionsAreSent sets every option of every operation alone and checks that the command has exactly that field more, with the
-// right type: an option that is not set is not sent, and none is forgotten (specifications: CRUD, Index Management, Enumerating
-// Collections and Databases, Change Streams).
+// TestOptionsAreSent sets every option of every operation alone and checks that the command has
+// exactly that field more, with the right type: an option that is not set is not sent, and none is
+// forgotten (specifications: CRUD, Index Management, Enumerating Collections and Databases, Change
+// Streams).
 func TestOptionsAreSent(t *testing.T) {
 	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).With("a server of version 8.2", mongotest.Version("8.2")))
 	db, coll := p.client.Database("db"), p.coll

@@ -12,16 +12,17 @@ import (
 	"allium/internal/session"
 )
 
-// Session is a logical session (specification: Driver Sessions). Operations use it when their context carries it
-// (WithSession). Unless CausalConsistency is off, each operation of a session sees what the earlier ones wrote or saw,
-// whichever member it runs on.
+// Session is a logical session. Operations use it when their context carries it (WithSession).
+// Unless CausalConsistency is off, each operation of a session observes the effects of the earlier
+// ones, on whichever member it runs.
 //
-// A session is not safe for concurrent use: one operation at a time may run on it, and a second one gets an error. An
-// unacknowledged write cannot run on it, since nobody would know when it has ended, nor at what time it was done.
+// A session is not safe for concurrent use: one operation at a time may run on it, and a second one
+// fails. Unacknowledged writes fail on it, too.
 type Session struct {
 	client *Client
 	inner  *session.Session
-	// bound is what bounds the Transact that is running, nil if it has no timeout. It holds for its operations, too.
+	// bound is what bounds the Transact that is running, nil if it has no timeout. It holds for its
+	// operations, too.
 	bound *exec.Limit
 }
 
@@ -29,19 +30,21 @@ type Session struct {
 type SessionOptions struct {
 	// CausalConsistency is on unless Snapshot is. A pointer to false switches it off.
 	CausalConsistency *bool
-	// Snapshot makes all reads of the session see the data of one point in time (server 5.0 and later).
+	// Snapshot makes all reads of the session see the data of one point in time (server 5.0 and
+	// later).
 	Snapshot bool
-	// SnapshotTime sets that point in time. Nil lets the first read choose it.
+	// SnapshotTime sets that point in time. Nil: the first read sets it.
 	SnapshotTime *bson.Timestamp
 	// Transaction holds defaults for the session's transactions. Its Timeout must be nil.
 	Transaction TransactionOptions
-	// Timeout bounds each commit, each abort, and each Transact as a whole. Nil: the client's timeout.
+	// Timeout bounds each commit, each abort, and each Transact as a whole. Nil: the client's
+	// timeout.
 	Timeout *time.Duration
 }
 
-// StartSession starts a session. It does no I/O, and whether the deployment has sessions at all turns out with the first operation.
-// End it when it is not needed any more. A session that waits for its first operation, or between two of them, for longer than
-// the server keeps sessions (30 minutes by default) may get errors.
+// StartSession starts a session. It does no I/O: the first operation fails if the deployment does
+// not support sessions. End the session when it is no longer needed. The server expires sessions
+// that are idle (after 30 minutes by default); operations on them may fail.
 func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 	o, err := option.One(opts)
 	switch {
@@ -67,13 +70,14 @@ func init() { session.Inside = func(s any) *session.Session { return s.(*Session
 
 type sessionKey struct{}
 
-// WithSession returns a context that makes the operations that it is given to run on the session. A nil session makes them run
+// WithSession returns a context whose operations run on the session. A nil session makes them run
 // outside of the session that ctx carries.
 func WithSession(ctx context.Context, s *Session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, s)
 }
 
-// SessionFrom returns the session that the context carries, or nil. Inside Transact it is the transaction's.
+// SessionFrom returns the session that the context carries, or nil. Inside Transact it is the
+// transaction's.
 func SessionFrom(ctx context.Context) *Session {
 	if ctx == nil {
 		return nil
@@ -88,33 +92,44 @@ type EndSessionOptions struct {
 	Timeout *time.Duration
 }
 
-// End ends the session, and aborts its transaction if one is open. It may be called more than once. The abort takes as long as the
-// timeout or, without one, ten seconds at the most, and no longer than half a second once ctx has ended.
-func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) {
+// End ends the session, and aborts its transaction if one is open. It may be called more than once.
+// The abort takes at most the timeout or, without one, ten seconds, and at most half a second once
+// ctx has ended. Errors of the abort are not returned: the server aborts the transaction in time.
+// End returns an error only for invalid options; the session has ended all the same.
+func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) error {
+	o, err := option.One(opts)
+	if err == nil && o.Timeout != nil && *o.Timeout < 0 {
+		err = negative("timeout", *o.Timeout)
+	}
+	if err != nil {
+		o, err = EndSessionOptions{}, fmt.Errorf("end session: %w", err)
+	}
 	if s.inner.Ended() {
-		return
+		return err
 	}
 	if s.inner.Transaction().Running() {
-		o, _ := option.One(opts) // of two it takes neither: End returns no error
 		s.abortDetached(ctx, o.Timeout)
 	}
 	s.inner.End()
+	return err
 }
 
-// abortTimeout bounds an abort that nobody waits for, abortGrace how long it goes on behind the end of its context.
+// abortTimeout bounds an abort that nobody waits for, abortGrace how long it goes on behind the end
+// of its context.
 const (
 	abortTimeout = 10 * time.Second
 	abortGrace   = 500 * time.Millisecond
 )
 
-// abortDetached aborts the transaction even if ctx has ended. The server aborts it by itself in time if that fails.
+// abortDetached aborts the transaction even if ctx has ended. The server aborts it by itself in
+// time if that fails.
 func (s *Session) abortDetached(ctx context.Context, timeout *time.Duration) {
 	limit, err := s.limit(timeout)
 	if err != nil {
 		limit, _ = s.limit(nil)
 	}
 	if ctx == nil {
-		ctx = context.Background() // End has no error to return
+		ctx = context.Background() // a session ends without a context, too
 	}
 	ctx, cancel := linger(ctx, abortGrace)
 	defer cancel()
@@ -125,7 +140,8 @@ func (s *Session) abortDetached(ctx context.Context, timeout *time.Duration) {
 	_ = s.client.exec.Abort(ctx, s.inner, limit) // errors of an abort are of no use to anybody
 }
 
-// linger returns a context that ends a while after ctx does, so that what must not depend on ctx does not keep its caller much longer.
+// linger returns a context that ends a while after ctx does, so that what must not depend on ctx
+// does not keep its caller much longer.
 func linger(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		return context.WithTimeout(context.WithoutCancel(ctx), grace)
@@ -143,7 +159,8 @@ func linger(ctx context.Context, grace time.Duration) (context.Context, context.
 	return after, func() { stop(); cancel() }
 }
 
-// limit returns what bounds a commit or an abort that begins now: timeout, or what the session has if that is nil.
+// limit returns what bounds a commit or an abort that begins now: timeout, or what the session has
+// if that is nil.
 func (s *Session) limit(timeout *time.Duration) (exec.Limit, error) {
 	scope := s.client.scope()
 	if t := s.inner.Options().Timeout; t != nil && timeout == nil {
@@ -152,7 +169,7 @@ func (s *Session) limit(timeout *time.Duration) (exec.Limit, error) {
 	return scope.limit(timeout)
 }
 
-// ID returns the session's lsid document. It is nil if the session has ended without having been used.
+// ID returns the session's lsid document. It is nil if the session ended without being used.
 func (s *Session) ID() bson.Raw { return s.inner.ID() }
 
 // Client returns the client that the session belongs to.
@@ -169,11 +186,12 @@ func (s *Session) ClusterTime() bson.Raw {
 // OperationTime returns the time of the session's last operation, nil if there was none.
 func (s *Session) OperationTime() *bson.Timestamp { return s.inner.OperationTime() }
 
-// SnapshotTime returns the point in time that a snapshot session reads at, nil before its first read.
+// SnapshotTime returns the point in time that a snapshot session reads at, nil before its first
+// read.
 func (s *Session) SnapshotTime() *bson.Timestamp { return s.inner.SnapshotTime() }
 
-// AdvanceClusterTime moves the session's cluster time forward to one that another session has seen; it never moves it
-// back.
+// AdvanceClusterTime advances the session's cluster time to that of another session. An older time
+// changes nothing.
 func (s *Session) AdvanceClusterTime(clusterTime bson.Raw) error {
 	t := session.ParseClusterTime(clusterTime)
 	if t == nil {
@@ -183,13 +201,14 @@ func (s *Session) AdvanceClusterTime(clusterTime bson.Raw) error {
 	return nil
 }
 
-// AdvanceOperationTime moves the session's operation time forward to that of another session, so that its next operation
-// sees what the other session's last one did; it never moves it back.
+// AdvanceOperationTime advances the session's operation time to that of another session, so that
+// its next operation observes the other session's last one. An older time changes nothing.
 func (s *Session) AdvanceOperationTime(t bson.Timestamp) { s.inner.AdvanceOperationTime(t) }
 
 // InTransaction reports whether a transaction of the session is open.
 func (s *Session) InTransaction() bool { return s.inner.Transaction().Running() }
 
-// Bounded reports whether a Transact with a timeout is running on the session. Its operations have the time that is left of it, and
-// cannot have a Timeout of their own. It is for packages that build on this one, such as allium/gridfs.
+// Bounded reports whether a Transact with a timeout is running on the session. Its operations share
+// the remaining time, and cannot have their own Timeout. It is for packages that build on this one,
+// such as allium/gridfs.
 func (s *Session) Bounded() bool { return s.bound != nil }

@@ -19,8 +19,8 @@ import (
 	"allium/mongotest"
 )
 
-// The prose tests of the specification Driver Sessions, by their numbers. Not here, because the driver has no such thing: 7, 16
-// and 17 (several users at once), 12 and 13 (forking).
+// The prose tests of the specification Driver Sessions, by their numbers. Not here, because the
+// driver has no such thing: 7, 16 and 17 (several users at once), 12 and 13 (forking).
 
 // operation is an operation that takes a session.
 type operation struct {
@@ -525,7 +525,8 @@ func TestProseSessionsSnapshotTimeNeedsSnapshot(t *testing.T) {
 	}
 }
 
-// Driver Sessions, prose test 22 and 23: snapshotTime of other sessions is not set, and can only be read.
+// Driver Sessions, prose test 22 and 23: snapshotTime of other sessions is not set, and can only be
+// read.
 func TestProseSessionsSnapshotTimeIsReadOnly(t *testing.T) {
 	r := newRig(t, "replicaset")
 	s := start(t, r.client)

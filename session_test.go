@@ -11,7 +11,8 @@ import (
 	"allium/mongotest"
 )
 
-// A client that closes ends all of its sessions, 10,000 with each command; what the server answers does not matter.
+// A client that closes ends all of its sessions, 10,000 with each command; what the server answers
+// does not matter.
 func TestSessionsEndInBatches(t *testing.T) {
 	r := newRig(t, "replicaset")
 	if _, err := r.coll.InsertOne(t.Context(), bson.D{}); err != nil {
@@ -49,7 +50,8 @@ func TestSessionsEndInBatches(t *testing.T) {
 	}
 }
 
-// Commands that take no read concern have no afterClusterTime in a causally consistent session either.
+// Commands that take no read concern have no afterClusterTime in a causally consistent session
+// either.
 func TestWritesWithoutReadConcern(t *testing.T) {
 	r := newRig(t, "replicaset")
 	s := start(t, r.client)

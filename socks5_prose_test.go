@@ -20,8 +20,9 @@ import (
 	"allium/mongotest"
 )
 
-// The prose tests of the specification SOCKS5 Support: a table of connection strings, with and without TLS, and the same with the
-// proxy as an option of the program. Behind the proxies, "localhost:12345" is a member of the replica set.
+// The prose tests of the specification SOCKS5 Support: a table of connection strings, with and
+// without TLS, and the same with the proxy as an option of the program. Behind the proxies,
+// "localhost:12345" is a member of the replica set.
 func TestProseSOCKS5(t *testing.T) {
 	const mapped = "localhost:12345"
 	for name, options := range map[string][]mongotest.Option{"plain": nil, "TLS": {mongotest.TLS()}} {
@@ -87,7 +88,8 @@ func TestProseSOCKS5(t *testing.T) {
 	}
 }
 
-// socksCase runs a hello, which must succeed without that any event speaks of the proxy, or fail because of it.
+// socksCase runs a hello, which must succeed without that any event speaks of the proxy, or fail
+// because of it.
 func socksCase(t *testing.T, uri string, o allium.ClientOptions, hosts string, ok bool) {
 	events := &addrRecorder{}
 	events.listen(&o)
@@ -154,7 +156,8 @@ func (r *addrRecorder) listen(o *allium.ClientOptions) {
 	}
 }
 
-// A monitor and a connection for operations both go through the proxy, which alone knows what the server's name means.
+// A monitor and a connection for operations both go through the proxy, which alone knows what the
+// server's name means.
 func TestSOCKS5ResolvesNames(t *testing.T) {
 	d := testdeploy.Mock(t, "a host that a proxy stands for")
 	p := &fakeserver.SOCKS5{Targets: map[string]string{"db.invalid:27017": d.Hosts()[0]}}

@@ -10,11 +10,12 @@ import (
 	"allium/internal/uri"
 )
 
-// lookupTimeout bounds the look-up of a mongodb+srv connection string when no connect timeout is set.
+// lookupTimeout bounds the look-up of a mongodb+srv connection string when no connect timeout is
+// set.
 const lookupTimeout = defaultConnectTimeout
 
-// discover replaces the host name of a mongodb+srv string by the servers that DNS names, and returns how to look for
-// further ones. It returns nil for other strings.
+// discover replaces the host name of a mongodb+srv string by the servers that DNS names, and
+// returns how to look for further ones. It returns nil for other strings.
 func discover(cfg *uri.Config, r Resolver) (*topology.SRV, error) {
 	if cfg.SRVHost == "" {
 		return nil, nil

@@ -51,7 +51,8 @@ func (r *changingResolver) LookupTXT(_ context.Context, name string) ([]string, 
 	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
-// The prose tests of Polling SRV Records for mongos Discovery, with the client as a whole. Package topology tests how often DNS is asked.
+// The prose tests of Polling SRV Records for mongos Discovery, with the client as a whole. Package
+// topology tests how often DNS is asked.
 func TestProseSRVPolling(t *testing.T) {
 	lookupTimeout := &net.DNSError{Err: "i/o timeout", Name: "test1.test.build.10gen.cc", IsTimeout: true}
 	for _, tt := range []struct {

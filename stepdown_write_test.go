@@ -14,9 +14,10 @@ import (
 	"allium/mongotest"
 )
 
-// What a user sees of a majority write that waits while its primary steps down, as doc.go and InsertOne
-// tell it. The server answers it with ok: 1, the write concern error 11602 and the topologyVersion that
-// the client knows already, so the retry goes to the same server, which takes no writes any more.
+// What a user sees of a majority write that waits while its primary steps down, as doc.go and
+// InsertOne tell it. The server answers it with ok: 1, the write concern error 11602 and the
+// topologyVersion that the client knows already, so the retry goes to the same server, which takes
+// no writes any more.
 func TestWriteDuringStepDown(t *testing.T) {
 	const delay = 10 * time.Second
 	for name, timeout := range map[string]*time.Duration{

@@ -66,7 +66,8 @@ func TestProseTimeout1MultiBatch(t *testing.T) {
 	}
 }
 
-// Prose test 4: connections that are made in the background use the client's timeout for each command of the handshake.
+// Prose test 4: connections that are made in the background use the client's timeout for each
+// command of the handshake.
 func TestProseTimeout4BackgroundPooling(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -101,8 +102,8 @@ func TestProseTimeout4BackgroundPooling(t *testing.T) {
 	}
 }
 
-// Prose test 5, tailable cursors: the timeout holds for a Next as a whole, not for each getMore. The cursor waits for data: Next of one
-// that does not sends one getMore only.
+// Prose test 5, tailable cursors: the timeout holds for a Next as a whole, not for each getMore.
+// The cursor waits for data: Next of one that does not sends one getMore only.
 func TestProseTimeout5Tailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
@@ -166,7 +167,8 @@ func TestProseTimeout5ChangeStream(t *testing.T) {
 	})
 }
 
-// Prose test 8: the lesser of timeout and selection timeout bounds selection, and then the handshake of a connection.
+// Prose test 8: the lesser of timeout and selection timeout bounds selection, and then the
+// handshake of a connection.
 func TestProseTimeout8ServerSelection(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct {
@@ -237,8 +239,8 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 	}
 }
 
-// Prose test 9: ending a session with an open transaction takes no longer than the timeout. End returns no error: that of an abort is of
-// no use to anybody.
+// Prose test 9: ending a session with an open transaction takes no longer than the timeout. End
+// returns no error: that of an abort is of no use to anybody.
 func TestProseTimeout9EndSession(t *testing.T) {
 	timeout := new(150 * time.Millisecond)
 	for _, level := range []string{"client", "session", "operation"} {
@@ -339,8 +341,8 @@ func TestTimeoutOfCheckout(t *testing.T) {
 	}
 }
 
-// The earlier of a Timeout and a context's deadline ends an operation, and the error says which; only a Timeout changes what is
-// retried and sent.
+// The earlier of a Timeout and a context's deadline ends an operation, and the error says which;
+// only a Timeout changes what is retried and sent.
 func TestTimeoutAndDeadline(t *testing.T) {
 	for _, tc := range []struct {
 		name              string
@@ -380,7 +382,8 @@ func TestTimeoutAndDeadline(t *testing.T) {
 	}
 }
 
-// A context's deadline adds no maxTimeMS to a command of the user's own, which may have one, and leaves the error of that one alone.
+// A context's deadline adds no maxTimeMS to a command of the user's own, which may have one, and
+// leaves the error of that one alone.
 func TestDeadlineBesideMaxTimeOfCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))

@@ -15,8 +15,8 @@ import (
 	"allium/mongotest"
 )
 
-// A function that keeps the error of an operation to itself cannot commit: Transact says so at once, with the first error, on every
-// topology and whatever kind of operation failed.
+// A function that keeps the error of an operation to itself cannot commit: Transact says so at
+// once, with the first error, on every topology and whatever kind of operation failed.
 func TestTransactSwallowedError(t *testing.T) {
 	one := bson.D{{Key: "_id", Value: 1}}
 	failing := map[string]func(ctx context.Context, coll *allium.Collection[bson.D]) error{

@@ -17,20 +17,22 @@ import (
 	"allium/mongoerr"
 )
 
-// TransactionOptions are the options of a transaction. What is nil is inherited from the session's defaults, and then
-// from the client.
+// TransactionOptions are the options of a transaction. Nil fields are inherited from the session's
+// defaults, and then from the client.
 type TransactionOptions struct {
-	// ReadConcern is that of the transaction's first operation, WriteConcern that of its commit and abort.
+	// ReadConcern is sent with the transaction's first operation, WriteConcern with its commit and
+	// abort.
 	ReadConcern  *consistency.ReadConcern
 	WriteConcern *consistency.WriteConcern
 	// ReadPreference must be the primary.
 	ReadPreference *consistency.ReadPreference
-	// MaxCommitTime bounds the server's work on one commit, to the millisecond. A timeout replaces it.
+	// MaxCommitTime bounds the server's work on one commit, to the millisecond. A timeout replaces
+	// it.
 	//
 	// Deprecated: set Timeout in SessionOptions, or in those of CommitTransaction or Transact.
 	MaxCommitTime time.Duration
-	// Timeout bounds a Transact as a whole; a pointer to 0 means no bound. Nil: the session's timeout. StartTransaction does not take
-	// it: there, commit and abort have a timeout each.
+	// Timeout bounds a Transact as a whole; a pointer to 0 means no limit. Nil: the session's
+	// timeout. StartTransaction rejects it: commit and abort each have a timeout of their own.
 	Timeout *time.Duration
 }
 
@@ -38,8 +40,8 @@ func (o TransactionOptions) inner() session.TransactionOptions {
 	return session.TransactionOptions{ReadConcern: o.ReadConcern, WriteConcern: o.WriteConcern, ReadPreference: o.ReadPreference, MaxCommitTime: o.MaxCommitTime}
 }
 
-// StartTransaction starts a transaction: the operations whose context carries the session belong to it, until
-// CommitTransaction or AbortTransaction (specification: Transactions). Transact is easier to use right.
+// StartTransaction starts a transaction: the operations whose context carries the session belong to
+// it, until CommitTransaction or AbortTransaction. Transact is easier to use correctly.
 func (s *Session) StartTransaction(opts ...TransactionOptions) error {
 	o, err := option.One(opts)
 	if err != nil {
@@ -69,13 +71,13 @@ func (s *Session) start(o TransactionOptions) error {
 
 // EndTransactionOptions are the options of CommitTransaction and AbortTransaction.
 type EndTransactionOptions struct {
-	// Timeout bounds the operation; a pointer to 0 means no bound. Nil: the session's timeout.
+	// Timeout bounds the operation; a pointer to 0 means no limit. Nil: the session's timeout.
 	Timeout *time.Duration
 }
 
-// CommitTransaction commits the transaction. An error labelled UnknownTransactionCommitResult leaves open whether it was
-// committed; CommitTransaction may be called again then. It is retried once after a network error, and within a timeout as long
-// as there is time.
+// CommitTransaction commits the transaction. If the error has the label
+// UnknownTransactionCommitResult, the outcome is unknown, and CommitTransaction may be called
+// again. It is retried once after a network error, and within a timeout as long as there is time.
 func (s *Session) CommitTransaction(ctx context.Context, opts ...EndTransactionOptions) error {
 	limit, err := s.ending(ctx, opts)
 	if err != nil {
@@ -84,8 +86,8 @@ func (s *Session) CommitTransaction(ctx context.Context, opts ...EndTransactionO
 	return s.client.exec.Commit(ctx, s.inner, limit)
 }
 
-// AbortTransaction aborts the transaction. The server's errors are of no use and are not returned: what is not aborted now, the
-// server aborts in time.
+// AbortTransaction aborts the transaction. It does not return errors of the server, which aborts
+// the transaction by itself in time.
 func (s *Session) AbortTransaction(ctx context.Context, opts ...EndTransactionOptions) error {
 	limit, err := s.ending(ctx, opts)
 	if err != nil {
@@ -110,7 +112,7 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 	return *s.bound, nil
 }
 
-// Transact runs fn in a transaction of a new session and commits it (specification: Convenient API for Transactions).
+// Transact runs fn in a transaction of a new session and commits it.
 //
 //	err := client.Transact(ctx, func(ctx context.Context) error {
 //		if _, err := accounts.UpdateOne(ctx, from, debit); err != nil {
@@ -120,23 +122,25 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 //		return err
 //	})
 //
-// fn must use the context that it is given for all operations that belong to the transaction, and must return their
-// errors: the server aborts the transaction when an operation in it fails. If fn returns nil all the same, the commit fails and
-// Transact returns the first of those errors. To handle errors in another way, use StartTransaction. When the server
-// asks for it (errors labelled TransientTransactionError), fn is called again after a short wait, so it must have no side effects
-// outside of the transaction; that goes on for the timeout, or for 120 seconds without one. Commits whose outcome is
-// unknown are repeated for as long. A timeout bounds the operations inside, too, as far as they use the transaction's
-// context; those with a Timeout of their own fail.
+// fn must pass its context to all operations of the transaction, and must return their errors: the
+// server aborts the transaction when an operation in it fails. If fn returns nil nevertheless, the
+// commit fails and Transact returns the first of those errors. To handle errors differently, use
+// StartTransaction. After an error with the label TransientTransactionError, Transact calls fn
+// again after a short wait, so fn must have no side effects outside of the transaction. It retries
+// until the timeout or, without one, for 120 seconds, and as long retries commits whose outcome is
+// unknown. The timeout also bounds the operations that use fn's context; an operation with its own
+// Timeout fails.
 //
-// Transactions do not nest. Transact returns an error if ctx carries a session of the client's with an open transaction: a second
-// transaction would commit although the first may still be rolled back. Pass the context on to take part in the open transaction, or
-// WithSession(ctx, nil) to start an independent one.
+// Transactions do not nest. Transact returns an error if ctx carries a session of the client with
+// an open transaction. To take part in that transaction, run the operations with ctx; to start an
+// independent one, pass WithSession(ctx, nil).
 //
-// When fn returns another error, panics, or ctx ends, the transaction is aborted. The abort may take the timeout once more, or ten
-// seconds without one, but no longer than half a second once ctx has ended. If fn has committed or aborted by itself, Transact does neither.
+// If fn returns another error or panics, or if ctx ends, the transaction is aborted. The abort
+// takes at most the timeout again or, without one, ten seconds, and at most half a second once ctx
+// has ended. If fn itself commits or aborts, Transact does neither.
 //
-// If time is up before the transaction has succeeded, the error is a TimeoutError that wraps the last failure and has its
-// labels.
+// If time runs out before the transaction succeeds, the error is a *mongoerr.TimeoutError that
+// wraps the last failure and has its labels.
 func (c *Client) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) error {
 	if err := c.checkTransact(ctx, fn); err != nil {
 		return err
@@ -149,7 +153,7 @@ func (c *Client) Transact(ctx context.Context, fn func(ctx context.Context) erro
 	return s.Transact(ctx, fn, opts...)
 }
 
-// checkTransact refuses what no transaction can run with.
+// checkTransact reports arguments that no transaction can run with.
 func (c *Client) checkTransact(ctx context.Context, fn func(ctx context.Context) error) error {
 	switch {
 	case ctx == nil:
@@ -170,10 +174,11 @@ const (
 	transactBackoffMax     = 500 * time.Millisecond
 )
 
-// transactJitter spreads out the attempts of those that were in each other's way: it returns a number from 0 up to 1.
+// transactJitter spreads out the attempts of conflicting transactions: it returns a number from 0
+// up to 1.
 var transactJitter = rand.Float64
 
-// Transact is Client.Transact on an existing session, on which no transaction may be open.
+// Transact is like Client.Transact on an existing session, which must have no open transaction.
 func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) error {
 	if err := s.client.checkTransact(ctx, fn); err != nil {
 		return err
@@ -251,7 +256,8 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 	}
 }
 
-// call calls fn. Unless it returns without an error, no transaction is left open, not even if it panics.
+// call calls fn. Unless it returns without an error, no transaction is left open, not even if it
+// panics.
 func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	returned := false
 	defer func() {
@@ -264,7 +270,8 @@ func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error)
 	return err
 }
 
-// commit commits, and goes on as long as the outcome is unknown. again says that the whole transaction must be repeated.
+// commit commits, and retries as long as the outcome is unknown. again says that the whole
+// transaction must be repeated.
 func (w *transact) commit(ctx context.Context) (again bool, err error) {
 	var last error
 	for {
@@ -297,7 +304,8 @@ func (w *transact) over(ctx context.Context) bool {
 	return ctx.Err() != nil || time.Since(w.started) >= w.limit
 }
 
-// backoff waits before another attempt of the whole transaction, whose last one ended in the error last.
+// backoff waits before another attempt of the whole transaction, whose last one ended in the error
+// last.
 func (w *transact) backoff(ctx context.Context, attempt int, last error) error {
 	d := min(float64(transactBackoffInitial)*math.Pow(1.5, float64(attempt)), float64(transactBackoffMax))
 	wait := time.Duration(transactJitter() * d)
@@ -329,7 +337,8 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 	return w.wrap(t, err)
 }
 
-// exhausted says that time was up in the middle of an attempt, and keeps why there was more than one: the error last.
+// exhausted says that time was up in the middle of an attempt, and keeps why there was more than
+// one: the error last.
 func (w *transact) exhausted(err, last error) error {
 	return w.wrap(&mongoerr.TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: failure.Join(err, last)}, last)
 }

@@ -20,7 +20,8 @@ import (
 	"allium/mongotest"
 )
 
-// bubble starts a deployment and a client inside of a testing/synctest bubble, in which all time is made up.
+// bubble starts a deployment and a client inside of a testing/synctest bubble, in which all time is
+// made up.
 func bubble(t *testing.T, opts allium.ClientOptions, kind mongotest.Option) (*mongotest.Deployment, *allium.Client, *sent) {
 	t.Helper()
 	d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), kind)
@@ -114,7 +115,8 @@ func start(t *testing.T, client *allium.Client, opts ...allium.SessionOptions) *
 	return s
 }
 
-// Transactions, "PoolClearedError Prose Test": a checkout that meets a pool which an operation's failure has cleared.
+// Transactions, "PoolClearedError Prose Test": a checkout that meets a pool which an operation's
+// failure has cleared.
 func TestProseTransactionsPoolCleared(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI(), allium.ClientOptions{MaxPoolSize: new(1), HeartbeatInterval: new(time.Hour)})
@@ -188,7 +190,8 @@ func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
 	}
 }
 
-// Every kind of write does without the write concern of its collection, database or client in a transaction, w: 0 included.
+// Every kind of write does without the write concern of its collection, database or client in a
+// transaction, w: 0 included.
 func TestTransactionIgnoresWriteConcerns(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	log := &sent{}
@@ -363,7 +366,8 @@ func TestProseConvenientAPI(t *testing.T) {
 	})
 }
 
-// The timeout error has all labels of what it wraps, wherever they are: here, those of the second message of a write of many.
+// The timeout error has all labels of what it wraps, wherever they are: here, those of the second
+// message of a write of many.
 func TestTransactTimeoutLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
@@ -434,7 +438,8 @@ func TestTransactPanic(t *testing.T) {
 	}
 }
 
-// A context that ends while the callback runs aborts the transaction on the server, on a context of its own.
+// A context that ends while the callback runs aborts the transaction on the server, on a context of
+// its own.
 func TestTransactContextEnds(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	log := &sent{}
@@ -467,7 +472,8 @@ func TestTransactContextEnds(t *testing.T) {
 	}
 }
 
-// The deadline of a Transact with a timeout holds for what it runs; the abort has the time once more.
+// The deadline of a Transact with a timeout holds for what it runs; the abort has the time once
+// more.
 func TestTransactTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, client, log := bubble(t, allium.ClientOptions{Timeout: new(150 * time.Millisecond)}, mongotest.ReplicaSet(1))

@@ -11,24 +11,27 @@ import (
 	"allium/internal/uri"
 )
 
-// Dialer makes network connections. A *net.Dialer is one. It is called by many goroutines.
+// Dialer dials network connections. A *net.Dialer implements it. It must be safe for concurrent
+// use.
 type Dialer interface {
-	// DialContext connects to an address. network is "tcp" or "unix"; address is host:port or the path of the socket.
+	// DialContext connects to an address. network is "tcp" or "unix"; address is host:port or the
+	// path of the socket.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Resolver asks DNS for the SRV and TXT records of a mongodb+srv connection string. A *net.Resolver is one. It is asked with the
-// names of service and protocol without underscores, and with absolute host names, which end in a dot. If it also is a
-// TTLResolver, the client asks again for new mongoses when the records' time to live is over, else every minute.
+// Resolver looks up the SRV and TXT records of a mongodb+srv connection string. A *net.Resolver
+// implements it. Service and protocol are passed without underscores, host names with a final dot.
+// If it is also a TTLResolver, the client looks for new mongoses when the records expire, otherwise
+// every minute.
 type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (cname string, addrs []*net.SRV, err error)
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
 
-// TTLResolver is a Resolver that knows for how long SRV records are valid.
+// TTLResolver is a Resolver that returns how long SRV records are valid.
 type TTLResolver interface {
 	Resolver
-	// LookupSRVTTL returns the records and the shortest time to live among them, 0 if it is not known.
+	// LookupSRVTTL returns the records and their shortest time to live, 0 if unknown.
 	LookupSRVTTL(ctx context.Context, service, proto, name string) (addrs []*net.SRV, ttl time.Duration, err error)
 }
 
@@ -43,22 +46,24 @@ type Proxy struct {
 // Format prints the proxy without its password, whatever the verb.
 func (p Proxy) Format(f fmt.State, _ rune) { redact.Fields(f, p) }
 
-// TLSFiles are the settings of TLS that a connection string has. All files are in PEM.
+// TLSFiles are the TLS settings of a connection string. All files are in PEM format.
 type TLSFiles struct {
-	// CAFile holds the certificates of the authorities that are trusted. Empty: the system's.
+	// CAFile holds the certificates of trusted authorities. Empty: the system's.
 	CAFile string
-	// CertificateKeyFile holds the client's certificate and its private key. Empty: the client has none.
+	// CertificateKeyFile holds the client's certificate and its private key. Empty: the client has
+	// none.
 	CertificateKeyFile string
 	// CertificateKeyFilePassword decrypts the private key.
 	CertificateKeyFilePassword auth.Secret
-	// Insecure stands for AllowInvalidCertificates and AllowInvalidHostnames together.
+	// Insecure sets both AllowInvalidCertificates and AllowInvalidHostnames.
 	Insecure bool
-	// AllowInvalidCertificates switches the check of the server's certificate off, and AllowInvalidHostnames that of the host
-	// name in it. Both are for tests only.
+	// AllowInvalidCertificates disables verification of the server's certificate,
+	// AllowInvalidHostnames that of its host name. Both are for tests only.
 	AllowInvalidCertificates bool
 	AllowInvalidHostnames    bool
-	// DisableOCSPEndpointCheck keeps the client from asking responders whether a server's certificate was revoked; what the server
-	// staples still counts. DisableCertificateRevocationCheck keeps it from looking at revocation at all.
+	// DisableOCSPEndpointCheck keeps the client from contacting OCSP responders; responses stapled
+	// by the server are still checked. DisableCertificateRevocationCheck disables revocation checks
+	// altogether.
 	DisableOCSPEndpointCheck          bool
 	DisableCertificateRevocationCheck bool
 }
@@ -83,8 +88,8 @@ func yes(b bool) *bool {
 	return nil
 }
 
-// DriverInfo names a library that wraps the driver in the metadata that servers log. Empty fields add nothing. No field may
-// contain "|".
+// DriverInfo describes a library that wraps the driver. Servers log it with the client's metadata.
+// Empty fields add nothing. No field may contain "|".
 type DriverInfo struct {
 	Name     string
 	Version  string
@@ -97,6 +102,6 @@ type ServerAPI struct {
 	Version string
 	// Strict makes the server reject commands and fields that are not part of the API.
 	Strict bool
-	// DeprecationErrors makes the server reject what is deprecated in the API.
+	// DeprecationErrors makes the server reject deprecated parts of the API.
 	DeprecationErrors bool
 }

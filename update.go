@@ -11,28 +11,30 @@ import (
 	"allium/mongoerr"
 )
 
-// UpdateOptions are the options of UpdateOne and UpdateMany. The zero value of a field leaves it to the server.
+// UpdateOptions are the options of UpdateOne and UpdateMany. The zero value of a field leaves it to
+// the server.
 type UpdateOptions struct {
 	// Upsert inserts a document if none matches.
 	Upsert bool
-	// ArrayFilters say which array elements an update with $[name] changes: a slice of documents.
+	// ArrayFilters is a slice of documents that select the array elements which an update with
+	// $[name] changes.
 	ArrayFilters any
-	// Sort says which document UpdateOne changes if several match (server 8.0 and later).
+	// Sort determines which document UpdateOne changes if several match (server 8.0 and later).
 	Sort any
-	// BypassDocumentValidation lets the write pass documents that a validator refuses.
+	// BypassDocumentValidation lets the write store documents that a validator rejects.
 	BypassDocumentValidation *bool
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Let defines variables for aggregation expressions.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later).
-	// It is for the server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
@@ -40,22 +42,23 @@ type UpdateOptions struct {
 type ReplaceOptions struct {
 	// Upsert inserts a document if none matches the filter.
 	Upsert bool
-	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, which says which document is the first.
+	// Sort is an ordered document, such as bson.D{{Key: "age", Value: -1}}, and determines which
+	// document is first.
 	Sort any
-	// BypassDocumentValidation lets a write pass that the collection's validator would reject. Nil is not sent.
+	// BypassDocumentValidation lets the write store documents that a validator rejects.
 	BypassDocumentValidation *bool
 	// Collation says how strings are compared.
 	Collation *Collation
-	// Hint names the index to use: its name or its keys.
+	// Hint is the index to use, by its name or its keys.
 	Hint any
 	// Let defines variables for aggregation expressions.
 	Let any
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// RawData works on the buckets of a time series collection as they are stored (server 8.2 and later). It is for the
-	// server's own tools, and may change or go at any time.
+	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
+	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
@@ -66,25 +69,26 @@ type UpdateResult struct {
 	UpsertedCount int64 // documents that were inserted, 0 or 1
 	// UpsertedID is the _id of the inserted document, nil if there is none.
 	UpsertedID any
-	// Acknowledged is false if the write concern asked for no answer; the counts are 0 then.
+	// Acknowledged is false if the write concern is unacknowledged; the counts are then 0.
 	Acknowledged bool
 }
 
-// UpdateOne changes the first document that matches the filter. update is a document of update operators, such as
-// bson.M{"$set": bson.M{"age": 37}}, or an aggregation pipeline.
+// UpdateOne updates the first document that matches the filter. update is a document of update
+// operators, such as bson.M{"$set": bson.M{"age": 37}}, or an aggregation pipeline.
 //
-// UpdateOne is retried once after a network error or a failover, and never applied twice, unless the client's RetryWrites
-// is off.
+// UpdateOne is retried once after a network error or a failover unless the client's RetryWrites is
+// off, and is never applied twice.
 func (c *Collection[T]) UpdateOne(ctx context.Context, filter, update any, opts ...UpdateOptions) (UpdateResult, error) {
 	return c.update(ctx, "update one", command.UpdateStatement{Filter: filter, Update: update}, opts)
 }
 
-// UpdateMany changes all documents that match the filter. It is not retried after a network error.
+// UpdateMany updates all documents that match the filter. It is not retried after a network error.
 func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts ...UpdateOptions) (UpdateResult, error) {
 	return c.update(ctx, "update many", command.UpdateStatement{Filter: filter, Update: update, Multi: true}, opts)
 }
 
-// ReplaceOne replaces the first document that matches the filter, all but its _id. Like UpdateOne it is retried once.
+// ReplaceOne replaces the first document that matches the filter, except for its _id. It is retried
+// like UpdateOne.
 func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement T, opts ...ReplaceOptions) (UpdateResult, error) {
 	o, err := option.One(opts)
 	if err == nil && command.IsNil(&replacement) {
@@ -99,7 +103,7 @@ func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement 
 	}})
 }
 
-var errSortMany = errors.New("option Sort does not go with a write of many documents")
+var errSortMany = errors.New("option Sort cannot be used with a write of many documents")
 
 func (c *Collection[T]) update(ctx context.Context, what string, s command.UpdateStatement, opts []UpdateOptions) (UpdateResult, error) {
 	o, err := option.One(opts)

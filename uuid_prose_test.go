@@ -9,7 +9,8 @@ import (
 	"allium/internal/testdeploy"
 )
 
-// The prose tests of the specification BSON Binary UUID that speak of a client; the others are in package bson.
+// The prose tests of the specification BSON Binary UUID that speak of a client; the others are in
+// package bson.
 
 var proseUUID, _ = bson.ParseUUID("00112233-4455-6677-8899-aabbccddeeff")
 

@@ -13,10 +13,11 @@ import (
 	"allium/internal/option"
 )
 
-// FullDocument says which full documents the events of a change stream hold. The empty FullDocument leaves it to the server.
+// FullDocument says which full documents the events of a change stream contain. The empty
+// FullDocument leaves it to the server.
 type FullDocument string
 
-// The values of FullDocument. What is available or required as it was, the collection must keep
+// The values of FullDocument. The last two need a collection that keeps document images
 // (CreateCollectionOptions.PreAndPostImages).
 const (
 	FullDocumentDefault       FullDocument = "default"       // none for updates
@@ -28,38 +29,41 @@ const (
 
 // WatchOptions are the options of Watch. The zero value of a field leaves it to the server.
 type WatchOptions struct {
-	// FullDocument says which document the event of an update holds.
+	// FullDocument says which document the event of an update contains.
 	FullDocument FullDocument
-	// FullDocumentBeforeChange says whether events hold the document from before the change: FullDocumentOff,
-	// FullDocumentWhenAvailable or FullDocumentRequired.
+	// FullDocumentBeforeChange says whether events contain the document as it was before the
+	// change: FullDocumentOff, FullDocumentWhenAvailable or FullDocumentRequired.
 	FullDocumentBeforeChange FullDocument
-	// ResumeAfter begins after the event with this resume token. StartAfter does too, and takes the token of an invalidate event as
-	// well. StartAtOperationTime begins with the events at this time. At most one of the three may be set; without any, the
-	// stream begins now.
+	// ResumeAfter starts after the event with this resume token. So does StartAfter, which also
+	// accepts the token of an invalidate event. StartAtOperationTime starts with the events at this
+	// time. At most one of the three may be set; with none, the stream starts now.
 	ResumeAfter          bson.Raw
 	StartAfter           bson.Raw
 	StartAtOperationTime *bson.Timestamp
-	// BatchSize is how many events each reply holds at most.
+	// BatchSize is the maximum number of events in each reply.
 	BatchSize *int32
-	// MaxAwaitTime is how long the server waits for an event before it answers without one, to the millisecond. Zero: the server's
-	// default, one second. It must be less than the timeout, if there is one.
+	// MaxAwaitTime is how long the server waits for an event before it sends an empty batch, to the
+	// millisecond. Zero: the server's default, one second. It must be less than the timeout.
 	MaxAwaitTime time.Duration
 	// Collation says how the pipeline compares strings.
 	Collation *Collation
-	// Comment is any value that helps to find the operation in logs and profiles.
+	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
-	// ShowExpandedEvents adds events such as create, modify and createIndexes (server 6.0 and later).
+	// ShowExpandedEvents adds events such as create, modify and createIndexes (server 6.0 and
+	// later).
 	ShowExpandedEvents bool
-	// SplitLargeEvents lets an event be larger than a document may be (16 MiB), up to what the server can put together: the server
-	// sends it in fragments (stage $changeStreamSplitLargeEvent, server 6.0.9 and 7.0 and later), which the stream joins.
+	// SplitLargeEvents allows events larger than the limit of a document (16 MiB): the server sends
+	// them in fragments (stage $changeStreamSplitLargeEvent, server 6.0.9 and 7.0 and later), which
+	// the stream joins.
 	SplitLargeEvents bool
-	// Timeout bounds the opening of the stream, and then each Next and TryNext from start to finish; a pointer to 0 means no
-	// bound.
+	// Timeout bounds the opening of the stream, and then each Next and TryNext from start to
+	// finish; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
-// Watch opens a change stream over the collection (specification: Change Streams). The pipeline, a slice of stages such as
-// []bson.D, filters and changes the events; nil leaves them as they are. A stage must not take _id away.
+// Watch opens a change stream over the collection. The pipeline, a slice of stages such as
+// []bson.D, filters and transforms the events; nil leaves them unchanged. It must keep the field
+// _id.
 //
 //	stream, err := users.Watch(ctx, nil)
 //	if err != nil {
@@ -69,8 +73,8 @@ type WatchOptions struct {
 //		...
 //	}
 //
-// It needs a replica set or a sharded cluster, and the read concern "majority" or none: the server refuses others. Prefer it to
-// an Aggregate with a $changeStream stage, which does not resume.
+// It requires a replica set or a sharded cluster, and the read concern "majority" or none. Unlike
+// an Aggregate with a $changeStream stage, it resumes after errors.
 func (c *Collection[T]) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) (*ChangeStream[T], error) {
 	s := &ChangeStream[T]{}
 	if err := c.watch(ctx, &s.stream, c.err, target{collection: c.name}, pipeline, opts); err != nil {
@@ -79,7 +83,8 @@ func (c *Collection[T]) Watch(ctx context.Context, pipeline any, opts ...WatchOp
 	return s, nil
 }
 
-// Watch opens a change stream over all collections of the database, but for the system's. See Collection.Watch.
+// Watch opens a change stream over all collections of the database except system collections. See
+// Collection.Watch.
 func (db *Database) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) (*ChangeStream[bson.D], error) {
 	s := &ChangeStream[bson.D]{}
 	if err := db.watch(ctx, &s.stream, db.err, target{}, pipeline, opts); err != nil {
@@ -88,8 +93,8 @@ func (db *Database) Watch(ctx context.Context, pipeline any, opts ...WatchOption
 	return s, nil
 }
 
-// Watch opens a change stream over all collections of all databases, but for the system's and those of admin, config and
-// local. See Collection.Watch.
+// Watch opens a change stream over all collections of all databases except system collections and
+// those of admin, config and local. See Collection.Watch.
 func (c *Client) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) (*ChangeStream[bson.D], error) {
 	s := &ChangeStream[bson.D]{}
 	scope := c.scope()

@@ -8,7 +8,8 @@ import (
 	"allium/mongoerr"
 )
 
-// WriteModel is one write of a bulk write: an InsertModel, UpdateModel, ReplaceModel or DeleteModel, or a pointer to one.
+// WriteModel is one write of a bulk write: an InsertModel, UpdateModel, ReplaceModel or
+// DeleteModel, or a pointer to one.
 type WriteModel interface {
 	statement() statement
 }
@@ -18,8 +19,8 @@ type InsertModel struct {
 	Document any
 }
 
-// UpdateModel changes the first document that matches the filter or, with Many, all of them. See UpdateOptions for its
-// fields.
+// UpdateModel updates the first document that matches the filter or, with Many, all of them. See
+// UpdateOptions for its fields.
 type UpdateModel struct {
 	Filter       any
 	Update       any
@@ -31,7 +32,8 @@ type UpdateModel struct {
 	Hint         any
 }
 
-// ReplaceModel replaces the first document that matches the filter. See UpdateOptions for its fields.
+// ReplaceModel replaces the first document that matches the filter. See UpdateOptions for its
+// fields.
 type ReplaceModel struct {
 	Filter      any
 	Replacement any
@@ -57,7 +59,8 @@ const (
 	deleteKind
 )
 
-// statement is a WriteModel as the commands take it; its kind says which of the other fields is set.
+// statement is a WriteModel as the commands take it; its kind says which of the other fields is
+// set.
 type statement struct {
 	kind   writeKind
 	insert any

@@ -15,9 +15,9 @@ import (
 
 const module = "allium"
 
-// floors lists the packages of the driver from the ground up. A package may import those that stand
+// layers lists the packages of the driver from the ground up. A package may import those that stand
 // before it. Test code may import anything.
-var floors = []string{
+var layers = []string{
 	"bson",
 	"event",
 	"internal/errcode",
@@ -79,7 +79,7 @@ func TestImportsGoDown(t *testing.T) {
 	seen := map[string]bool{}
 	for pkg, imports := range packages(t) {
 		seen[pkg] = true
-		floor := slices.Index(floors, pkg)
+		layer := slices.Index(layers, pkg)
 		for file, list := range imports {
 			for _, imp := range list {
 				if imp == "C" || imp == "unsafe" && !strings.HasSuffix(file, "unsafe.go") {
@@ -90,8 +90,8 @@ func TestImportsGoDown(t *testing.T) {
 					continue
 				}
 				switch {
-				case floor >= 0:
-					if to := slices.Index(floors, rel); to < 0 || to >= floor {
+				case layer >= 0:
+					if to := slices.Index(layers, rel); to < 0 || to >= layer {
 						t.Errorf("%s: package %s may not import %s: imports go down only, in the order of the table in this test", file, pkg, rel)
 					}
 				case !allowedAside(pkg, rel):
@@ -99,8 +99,8 @@ func TestImportsGoDown(t *testing.T) {
 				}
 			}
 		}
-		if floor < 0 && !isAside(pkg) {
-			t.Errorf("package %s has no floor: put it into the table in this test", pkg)
+		if layer < 0 && !isAside(pkg) {
+			t.Errorf("package %s has no layer: put it into the table in this test", pkg)
 		}
 	}
 	if len(seen) < 10 {

@@ -14,10 +14,10 @@ import (
 // maxComment is the width of a comment line, with four columns for a tab.
 const maxComment = 100
 
-// narrow are the folders whose comments have this width, with what is below them. It must only get
-// longer, until it is the whole tree.
+// narrow lists the folders whose comments have this width, including their subfolders; "." is the
+// root package alone. It must only get longer, until it is the whole tree.
 var narrow = []string{
-	"auth", "bench", "bson", "cmd", "consistency", "encryption", "event", "examples", "gridfs",
+	".", "auth", "bench", "bson", "cmd", "consistency", "encryption", "event", "examples", "gridfs",
 	"internal/archtest", "internal/auth", "internal/crypt", "internal/cursor", "internal/dns",
 	"internal/errcode", "internal/failure", "internal/fle", "internal/hello", "internal/keyservice",
 	"internal/logging", "internal/ocsp", "internal/ocsptest", "internal/option", "internal/pool",
@@ -31,6 +31,9 @@ func TestCommentWidth(t *testing.T) {
 	for _, folder := range narrow {
 		checked := 0
 		err := filepath.WalkDir(filepath.Join(root(t), folder), func(path string, e fs.DirEntry, err error) error {
+			if folder == "." && err == nil && e.IsDir() && path != root(t) {
+				return filepath.SkipDir
+			}
 			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") {
 				return err
 			}

@@ -234,7 +234,7 @@ func TestOIDCWaitEnds(t *testing.T) {
 	})
 }
 
-// A person's connections that begin together ask once, and use what that brought.
+// A person's connections that begin together ask once, and share the token.
 func TestOIDCHumanTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0

@@ -316,7 +316,7 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 	var t *mongoerr.TimeoutError
 	if errors.As(last, &t) {
 		if (t.Source == "" || t.Source == "context") && !t.Canceled() {
-			t.Source = r.source // the floors below see the one context only
+			t.Source = r.source // the layers below see the one context only
 		}
 		t.Elapsed = r.elapsed(t.Source)
 		if err != last && t.Wrapped != err {

@@ -22,7 +22,7 @@ func secondaryOf(addr string, change func(*event.ServerDescription)) *event.Serv
 	return d
 }
 
-// A failed selection names what was asked for, the first real cause, and for every server why it would not do.
+// A failed selection names what was asked for, the first real cause, and why each server was rejected.
 func TestSelectionErrorSaysWhy(t *testing.T) {
 	refused := errors.New("connection refused")
 	down := func(d *event.ServerDescription) { d.Kind, d.LastError = event.UnknownServer, refused }

@@ -168,7 +168,7 @@ func (t *Topology) selectionError(snap *snapshot, sel *Selection, start time.Tim
 	return e
 }
 
-// unsuitable says why a server would not do.
+// unsuitable says why a server is rejected.
 func (t *Topology) unsuitable(td *event.TopologyDescription, d *event.ServerDescription, sel *Selection) string {
 	rp := sel.ReadPreference
 	f := filter{t: td}
