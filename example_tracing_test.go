@@ -10,7 +10,8 @@ import (
 	"allium/tracing"
 )
 
-// printer is a tracer that prints what each span stands for. The module allium/otel has one for OpenTelemetry.
+// printer is a tracer that prints what each span stands for. The module allium/otel has one for
+// OpenTelemetry.
 type printer struct{}
 
 func (p printer) Start(ctx context.Context, begin tracing.Begin) (context.Context, tracing.Span) {
@@ -25,7 +26,8 @@ func (s printedSpan) RecordError(err error)                      { fmt.Println("
 func (s printedSpan) Within(ctx context.Context) context.Context { return ctx }
 func (s printedSpan) End()                                       { fmt.Println("end", s.name) }
 
-// An operation is a span, and each command that is sent for it is one below. The last ones are of the client's end.
+// An operation is a span, and each command that is sent for it is one below. The last ones are of
+// the client's end.
 func ExampleTracing() {
 	client, _, done := connectTo(mongotest.ReplicaSet(1), allium.ClientOptions{
 		Tracing: &allium.Tracing{Tracer: printer{}, Enabled: new(true)},

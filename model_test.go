@@ -25,7 +25,7 @@ import (
 //   - a write that was acknowledged is there once: no update is lost, none is applied twice;
 //   - one that was aborted is not there, and was never read by others: no dirty read;
 //   - one whose outcome is unknown is there once or not at all, and so are all others of its
-// transaction;
+//     transaction;
 //   - a read saw a prefix of the list, then the transaction's own writes;
 //   - the reads of a transaction saw all or nothing of another transaction.
 //

@@ -138,8 +138,8 @@ func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
 var timeoutSources = map[string]string{"client": "the timeout of the client", "database": "the timeout of the database",
 	"collection": "the timeout of the collection", "session": "the timeout of the session", "operation": "the timeout of the operation"}
 
-// operation begins the span of an operation of several commands: those that run with the context that it returns. It must be ended with
-// the operation's error. Without a tracer it does nothing.
+// operation begins the span of an operation of several commands: those that run with the context
+// that it returns. It must be ended with the operation's error. Without a tracer it does nothing.
 func (s *scope) operation(ctx context.Context, name, collection string) (context.Context, func(error)) {
 	if s.client.exec.Tracer == nil {
 		return ctx, noSpan

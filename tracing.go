@@ -9,22 +9,27 @@ import (
 	"allium/tracing"
 )
 
-// Tracing says where a client's spans go, and what they show (specification: OpenTelemetry). There is a span for each operation, below
-// it one for each command that is sent for it, and one around the operations of a transaction.
+// Tracing says where a client's spans go, and what they show (specification: OpenTelemetry). There
+// is a span for each operation, below it one for each command that is sent for it, and one around
+// the operations of a transaction.
 type Tracing struct {
 	// Tracer takes the spans; the module allium/otel makes one that hands them to OpenTelemetry.
 	Tracer tracing.Tracer
-	// Enabled switches tracing on or off. Nil: the environment variable OTEL_GO_INSTRUMENTATION_MONGODB_ENABLED does, or else
-	// OTEL_INSTRUMENTATION_MONGODB_ENABLED; tracing is on if its value is 1, true or yes, and off by default.
+	// Enabled switches tracing on or off. Nil: the environment variable
+	// OTEL_GO_INSTRUMENTATION_MONGODB_ENABLED does, or else OTEL_INSTRUMENTATION_MONGODB_ENABLED;
+	// tracing is on if its value is 1, true or yes, and off by default.
 	Enabled *bool
-	// QueryTextMaxLength is how much of a command its span shows (db.query.text), in bytes of Extended JSON. It may hold what users
-	// have entered; commands that carry credentials are never shown. Zero: what the environment variable
-	// OTEL_GO_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH says, or else OTEL_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH; nothing
-	// is shown by default. A negative number shows nothing whatever they say.
+	// QueryTextMaxLength is how much of a command its span shows (db.query.text), in bytes of
+	// Extended JSON. It may hold what users have entered; commands that carry credentials are never
+	// shown. Zero: what the environment variable
+	// OTEL_GO_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH says, or else
+	// OTEL_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH; nothing is shown by default. A negative
+	// number shows nothing whatever they say.
 	QueryTextMaxLength int
 }
 
-// The specification names its variables OTEL_#{LANG}_...; the form without a language is for programs in several.
+// The specification names its variables OTEL_#{LANG}_...; the form without a language is for
+// programs in several.
 const (
 	tracingPrefix       = "OTEL_INSTRUMENTATION_MONGODB_"
 	tracingPrefixGo     = "OTEL_GO_INSTRUMENTATION_MONGODB_"
@@ -32,8 +37,8 @@ const (
 	tracingMaxQueryText = "QUERY_TEXT_MAX_LENGTH"
 )
 
-// settings returns the tracer, nil if tracing is off, and how much of a command its span shows. The warnings tell of variables that are
-// ignored because of their values.
+// settings returns the tracer, nil if tracing is off, and how much of a command its span shows. The
+// warnings tell of variables that are ignored because of their values.
 func (t *Tracing) settings(getenv func(string) string) (tracer tracing.Tracer, text int, warnings []string, err error) {
 	if t == nil {
 		return nil, 0, nil, nil

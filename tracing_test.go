@@ -244,7 +244,8 @@ func TestTracingTransactions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The server knows nothing of the transaction that it is to abort: the hook answered in its place.
+	// The server knows nothing of the transaction that it is to abort: the hook answered in its
+	// place.
 	checkSpans(t, r, "transaction\n  own\n    insert db.coll failed\n      insert failed\n  abortTransaction admin failed\n    abortTransaction failed\n"+
 		"transaction\n  own\n    insert db.coll\n      insert\n"+commit)
 }
