@@ -277,6 +277,7 @@ func checkBulk(cmd bson.Raw) error {
 		}
 	}
 	if n > 1 && others > 0 {
+		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
 		return errors.New("Only insert is supported in BulkWrite with multiple operations and Queryable Encryption.")
 	}
 	return nil

@@ -162,7 +162,7 @@ func TestUnsolicitedStreams(t *testing.T) {
 		attack(t, seed, usual, func(p *peer) {
 			_, id, _, ok := p.next()
 			if ok && p.reply(id, 0, standalone(version(1))) {
-				_, id, _, ok = p.next()
+				_, id, _, _ = p.next()
 				p.reply(id, wire.MoreToCome, standalone())
 			}
 		})
