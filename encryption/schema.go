@@ -2,7 +2,6 @@ package encryption
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -239,9 +238,6 @@ func (c *cipher) queryable(ctx context.Context, cmd bson.Raw, ns string, fields 
 			}
 			out = replaceField(cmd, "explain", crypt.AppendInformation(inner, ns, fields, others...))
 		case "bulkWrite":
-			if err := checkBulk(cmd); err != nil {
-				return nil, err
-			}
 			out = crypt.AppendBulkInformation(cmd, ns, fields)
 		default:
 			out = crypt.AppendInformation(cmd, ns, fields, others...)
@@ -264,21 +260,4 @@ func replaceField(doc bson.Raw, name string, with bson.Raw) bson.Raw {
 		}
 	}
 	return bson.EndDocument(dst, start)
-}
-
-// checkBulk refuses what servers do not do with Queryable Encryption in one bulkWrite.
-func checkBulk(cmd bson.Raw) error {
-	ops, _ := cmd.Lookup("ops").Array()
-	n, others := 0, 0
-	for v := range ops.Values() {
-		n++
-		if bson.Raw(v.Value).Lookup("insert").IsZero() {
-			others++
-		}
-	}
-	if n > 1 && others > 0 {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
-		return errors.New("Only insert is supported in BulkWrite with multiple operations and Queryable Encryption.")
-	}
-	return nil
 }

@@ -335,9 +335,6 @@ func lacksEncryption(f *File) string {
 	if cloud, ok := realKeys[f.Description]; ok {
 		return "compares ciphertexts of a key that only " + cloud + "'s key service can unwrap"
 	}
-	if f.Description == "client bulkWrite with queryable encryption" {
-		return "a client bulk write of several replacements must be refused, and is not yet"
-	}
 	if strings.HasPrefix(f.Description, "fle2v2-CreateCollection") {
 		return "needs the helpers that make and drop collections with Queryable Encryption"
 	}
