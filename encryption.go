@@ -23,6 +23,9 @@ type EncryptionTarget struct {
 	// Plain returns a client of the same deployment with the same settings but without encryption,
 	// for the Encryption's own operations. It is closed with Client.
 	Plain func() (*Client, error)
+	// Unbounded says that the client's pool has no greatest size, so that it can be used within its
+	// own operations.
+	Unbounded bool
 }
 
 // CommandCipher encrypts commands and decrypts replies. It must be safe for concurrent use.
@@ -43,11 +46,12 @@ type CommandCipher interface {
 
 // attach has o.Encryption encrypt what c sends.
 func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptions) error {
+	unbounded := or(cfg.MaxPoolSize, 1) == 0
 	plain := func() (*Client, error) {
 		if c.plain != nil {
 			return c.plain, nil
 		}
-		if or(cfg.MaxPoolSize, 1) == 0 {
+		if unbounded {
 			// Operations within operations cannot wait for each other's connections if there is no
 			// bound on them (specification: Client Side Encryption, "keyVaultClient,
 			// metadataClient, and the internal MongoClient").
@@ -66,7 +70,7 @@ func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptio
 		}
 		return c.plain, err
 	}
-	cipher, err := o.Encryption.Attach(EncryptionTarget{Client: c, Plain: plain})
+	cipher, err := o.Encryption.Attach(EncryptionTarget{Client: c, Plain: plain, Unbounded: unbounded})
 	if err != nil {
 		c.closeEncryption(context.Background())
 		return err

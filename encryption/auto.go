@@ -73,6 +73,11 @@ func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, er
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
 	vaultClient := o.KeyVaultClient
+	if vaultClient == nil && to.Unbounded {
+		// The client itself, whose commands to the key vault are analyzed as all are (specification: Client Side Encryption,
+		// "keyVaultClient, metadataClient, and the internal MongoClient").
+		vaultClient = to.Client
+	}
 	if vaultClient == nil || !o.BypassEncryption {
 		plain, err := to.Plain()
 		if err != nil {

@@ -227,7 +227,7 @@ func TestAutoTampered(t *testing.T) {
 	}
 }
 
-// TestAutoBatches is prose test 4, "BSON Size Limits and Batch Splitting", with fields of our own.
+// TestAutoBatches has bulk writes split at the lesser size that encrypted ones have.
 func TestAutoBatches(t *testing.T) {
 	e := startAuto(t, encryption.AutoOptions{Schemas: map[string]any{"db.coll": bson.D{{Key: "bsonType", Value: "object"}, {Key: "properties", Value: bson.D{
 		{Key: "ssn", Value: bson.D{{Key: "encrypt", Value: bson.D{{Key: "keyId", Value: bson.A{bson.UUID{1}}}, {Key: "bsonType", Value: "string"}, {Key: "algorithm", Value: string(encryption.Random)}}}}},
