@@ -74,7 +74,8 @@ func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, er
 	}
 	vaultClient := o.KeyVaultClient
 	if vaultClient == nil && to.Unbounded {
-		// The client itself, whose commands to the key vault are analyzed as all are (specification: Client Side Encryption,
+		// The client itself, whose commands to the key vault are analyzed as all are
+		// (specification: Client Side Encryption,
 		// "keyVaultClient, metadataClient, and the internal MongoClient").
 		vaultClient = to.Client
 	}

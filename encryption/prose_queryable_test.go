@@ -226,7 +226,8 @@ func TestProseRangeDefaults(t *testing.T) {
 	}
 }
 
-// Prose test 25, "Test $lookup", with schemas of our own. Case 9 is about query analysis before 8.1, which there is none of.
+// Prose test 25, "Test $lookup", with schemas of our own. Case 9 is about query analysis
+// before 8.1, which there is none of.
 func TestProseLookup(t *testing.T) {
 	ctx := t.Context()
 	keys := queryableKeys(t)

@@ -207,7 +207,7 @@ func (f *fields) done() error {
 	}
 	for _, name := range f.order {
 		if _, unread := f.values[name]; unread {
-			//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+			//lint:ignore ST1005 the text is that of other drivers
 			return fmt.Errorf("Unexpected field: '%s'", name)
 		}
 	}

@@ -130,7 +130,7 @@ func (p GCP) check(named bool) error {
 	case p.OnDemand():
 		return checkOnDemand(p, named)
 	case p.AccessToken == "" && (p.Email == "" || len(p.PrivateKey) == 0):
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return fmt.Errorf("Email and PrivateKey are needed, or AccessToken")
 	}
 	return checkEndpoint(p.Endpoint)

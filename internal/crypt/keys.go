@@ -31,7 +31,7 @@ const DefaultKeyExpiration = time.Minute
 
 // ErrKeyNotFound is the class of errors that say that the key vault lacks a key.
 //
-//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+//lint:ignore ST1005 the text is that of other drivers
 var ErrKeyNotFound = errors.New("not all keys requested were satisfied. Verify that key vault DB/collection name was correctly specified.")
 
 // name is what a key is asked for by: an id, or an alternative name.

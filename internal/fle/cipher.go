@@ -21,7 +21,7 @@ var (
 	ErrTag     = errors.New("HMAC validation failure")
 	ErrPadding = errors.New("error, ciphertext malformed padding")
 	ErrShort   = errors.New("input ciphertext too small")
-	//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+	//lint:ignore ST1005 the text is that of other drivers
 	ErrEmpty = errors.New("input plaintext too small. Must be more than zero bytes.")
 )
 
@@ -83,7 +83,7 @@ func (k *Key) OpenQE(dst, aad, ciphertext []byte) ([]byte, error) {
 // mode, and appends it to dst.
 func (k *Key) openV1(dst, aad, ciphertext []byte) ([]byte, error) {
 	if len(ciphertext) <= ivSize+tagSize {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return dst, fmt.Errorf("%w. Must be at least %d bytes.", ErrShort, ivSize+tagSize+1)
 	}
 	s := k.qeState()
@@ -134,7 +134,7 @@ func (s *state) seal(dst, iv, aad, plaintext []byte, withLength bool) ([]byte, e
 
 func (s *state) open(dst, aad, ciphertext []byte, withLength bool) ([]byte, error) {
 	if least := sealedSize(1); len(ciphertext) < least {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return dst, fmt.Errorf("%w. Must be at least %d bytes.", ErrShort, least)
 	}
 	sealed, tag := ciphertext[:len(ciphertext)-tagSize], ciphertext[len(ciphertext)-tagSize:]
@@ -173,7 +173,7 @@ func sealCTR(dst []byte, key Token, plaintext []byte, random io.Reader) ([]byte,
 // openCTR decrypts what sealCTR made.
 func openCTR(key Token, ciphertext []byte) ([]byte, error) {
 	if len(ciphertext) <= ivSize {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return nil, fmt.Errorf("%w. Must be at least %d bytes.", ErrShort, ivSize+1)
 	}
 	out := make([]byte, len(ciphertext)-ivSize)

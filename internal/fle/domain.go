@@ -37,7 +37,7 @@ func NewDomain(kind bson.Type, min, max bson.RawValue, precision *int32) (*Domai
 		return nil, fmt.Errorf("unsupported BSON type: %s for range", kind)
 	}
 	if min.IsZero() != max.IsZero() {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return nil, errors.New("Must specify both a lower and upper bound or no bounds.")
 	}
 	if precision != nil {
@@ -45,7 +45,7 @@ func NewDomain(kind bson.Type, min, max bson.RawValue, precision *int32) (*Domai
 		case kind != bson.TypeDouble && kind != bson.TypeDecimal128:
 			return nil, fmt.Errorf("expected 'precision' to be set with double or decimal128 index, but got: %s min", kind)
 		case *precision < 0:
-			//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+			//lint:ignore ST1005 the text is that of other drivers
 			return nil, fmt.Errorf("Precision must be non-negative, but got %d", *precision)
 		case min.IsZero():
 			return nil, errors.New("min, max, and precision must all be set or must all be unset")
@@ -62,7 +62,7 @@ func NewDomain(kind bson.Type, min, max bson.RawValue, precision *int32) (*Domai
 			return nil, errUnbounded(kind)
 		}
 		if bson.Compare(min, max) >= 0 {
-			//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+			//lint:ignore ST1005 the text is that of other drivers
 			return nil, fmt.Errorf("The minimum value must be less than the maximum value, got min: %s, max: %s", text(min), text(max))
 		}
 	}
@@ -146,10 +146,10 @@ func finite(v bson.RawValue) bool {
 
 func errUnbounded(kind bson.Type) error {
 	if kind == bson.TypeDouble {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return errors.New("Infinity and NaN double values are not supported.")
 	}
-	//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+	//lint:ignore ST1005 the text is that of other drivers
 	return errors.New("Infinity and Nan Decimal128 values are not supported.")
 }
 
@@ -208,7 +208,7 @@ func (d *Domain) doubles() error {
 	const limit = 1 << 53
 	scale := math.Pow10(int(*d.precision))
 	if math.IsInf(scale, 0) {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return errors.New("Precision is too large and cannot be used to calculate the scaled range bounds")
 	}
 	low, _ := d.min.Double()
@@ -219,18 +219,18 @@ func (d *Domain) doubles() error {
 	}{{"upper", "max", high}, {"lower", "min", low}} {
 		scaled := side.value * scale
 		if math.Abs(scaled) >= limit {
-			//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+			//lint:ignore ST1005 the text is that of other drivers
 			return fmt.Errorf("Invalid %s bound for double precision. Absolute scaled value of %s must be less than %d. %s: %g", side.name, side.bound, limit, side.bound, side.value)
 		}
 		if math.Round(scaled)/scale != side.value { // 314.15 * 100 is no whole number, but 314.15 has two digits
-			//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+			//lint:ignore ST1005 the text is that of other drivers
 			return fmt.Errorf("Invalid %s bound for double precision. Fractional digits must be less than the specified precision value. %s: %g", side.name, side.bound, side.value)
 		}
 	}
 	low, high = low*scale, high*scale
 	values := math.Ceil(high - low + scale)
 	if values > 1<<52 {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return fmt.Errorf("The domain of double values specified by the min, max, and precision cannot be represented in fewer than 53 bits. min: %s, max: %s, precision: %d", text(d.min), text(d.max), *d.precision)
 	}
 	d.top = ones(uint128{lo: uint64(values) - 1}.len())
@@ -258,18 +258,18 @@ func (d *Domain) decimals() error {
 	}
 	// A precision beyond the exponents of Decimal128 cannot matter.
 	if *d.precision > -bson.MinDecimal128Exponent {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return errors.New("Precision is too large and cannot be used to calculate the scaled range bounds")
 	}
 	precision := int(*d.precision)
 	high, exact, ok := scaled(d.max, precision)
 	if ok && !exact {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return fmt.Errorf("Invalid upper bound for Decimal128 precision. Fractional digits must be less than the specified precision value. max: %s", text(d.max))
 	}
 	low, exact, okLow := scaled(d.min, precision)
 	if okLow && !exact {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return fmt.Errorf("Invalid lower bound for Decimal128 precision. Fractional digits must be less than the specified precision value. min: %s", text(d.min))
 	}
 	top := 128
@@ -279,7 +279,7 @@ func (d *Domain) decimals() error {
 		top = values.Sub(values, big.NewInt(1)).BitLen()
 	}
 	if top >= 128 {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return fmt.Errorf("The domain of decimal values specified by the min, max, and precision cannot be represented in fewer than 128 bits. min: %s, max: %s, precision: %d", text(d.min), text(d.max), precision)
 	}
 	d.top = ones(top)

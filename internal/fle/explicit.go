@@ -79,7 +79,7 @@ func (e *Explicit) check(expression bool) (algorithm, TextKind, error) {
 	if e.QueryType != "" {
 		query := strings.ToLower(e.QueryType)
 		if query == "rangepreview" {
-			//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+			//lint:ignore ST1005 the text is that of other drivers
 			return none, 0, errors.New("Query type 'rangePreview' is deprecated, please use 'range'")
 		}
 		kind, ok := queryKinds[query]
@@ -110,10 +110,10 @@ func (e *Explicit) check(expression bool) (algorithm, TextKind, error) {
 	case e.Text == nil && a.index == IndexText:
 		return none, 0, errors.New("string opts are required for string algorithm")
 	case expression && (a.index != IndexRange || e.QueryType == ""):
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return none, 0, errors.New("EncryptExpression may only be used for range queries.")
 	case !expression && a.index == IndexRange && e.QueryType != "":
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return none, 0, errors.New("Encrypt may not be used for range queries. Use EncryptExpression.")
 	}
 	if e.Range != nil {
@@ -168,7 +168,7 @@ func (r *RangeOptions) need(kind bson.Type) error {
 		bound bson.RawValue
 	}{{"min", r.Min}, {"max", r.Max}} {
 		if side.bound.IsZero() {
-			//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+			//lint:ignore ST1005 the text is that of other drivers
 			return fmt.Errorf("Range option '%s' is required for type: %s", side.name, kind)
 		}
 	}
@@ -188,7 +188,7 @@ func (t *TextOptions) check(query TextKind) error {
 	}
 	if s := t.Substring; s != nil {
 		if n > 0 {
-			//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+			//lint:ignore ST1005 the text is that of other drivers
 			return errors.New("Cannot specify 'substring' with 'prefix' or 'suffix'")
 		}
 		n++
@@ -197,7 +197,7 @@ func (t *TextOptions) check(query TextKind) error {
 		}
 	}
 	if n == 0 {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return errors.New("One of 'prefix', 'suffix', or 'substring' is required")
 	}
 	if query == TextPrefix && t.Prefix == nil || query == TextSuffix && t.Suffix == nil || query == TextSubstring && t.Substring == nil {

@@ -27,7 +27,7 @@ const (
 	assertionLife = 5 * time.Minute
 )
 
-//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+//lint:ignore ST1005 the text is that of other drivers
 var errBase64 = errors.New("Failed to base64 decode the answer")
 
 func (c *Client) gcpToken(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey) (auth.Secret, error) {
@@ -111,7 +111,7 @@ func gcpRequest(provider string, key kms.GCPKey, operation, field string, value 
 	add := func(kind, name string) error {
 		for _, char := range []byte(name) {
 			if !('a' <= char && char <= 'z' || 'A' <= char && char <= 'Z' || '0' <= char && char <= '9' || strings.IndexByte("-._~", char) >= 0) {
-				//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+				//lint:ignore ST1005 the text is that of other drivers
 				return fmt.Errorf("Invalid character in GCP KMS key identifier: %q", char)
 			}
 		}

@@ -149,12 +149,12 @@ func (c *Client) attempt(ctx context.Context, r *request, out any) (status int, 
 		return reply.StatusCode, &permanentError{fmt.Errorf("the answer has more than %d bytes", maxBody)}
 	}
 	if reply.StatusCode != http.StatusOK {
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return reply.StatusCode, fmt.Errorf("Invalid KMS response: HTTP status=%d. Response body=%s", reply.StatusCode, printable(body))
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		// The body may hold a token or a key: it is not shown.
-		//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+		//lint:ignore ST1005 the text is that of other drivers
 		return reply.StatusCode, &permanentError{fmt.Errorf("Invalid KMS response: parse error in JSON. HTTP status=%d", reply.StatusCode)}
 	}
 	return reply.StatusCode, nil
@@ -177,7 +177,7 @@ func printable(body []byte) string {
 }
 
 func missingField(name string) error {
-	//lint:ignore ST1005 the text is that of the specification's tests and of other drivers
+	//lint:ignore ST1005 the text is that of other drivers
 	return &permanentError{fmt.Errorf("Invalid KMS response: JSON does not include field '%s'. HTTP status=200", name)}
 }
 
