@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 var w1 = writeconcern.W1()
@@ -106,14 +107,20 @@ func singleTasks(env *Env) ([]Task, error) {
 				return err
 			})}
 	}
+	// Servers before 4.4.2 have the command under its older name only.
+	hello := "hello"
+	const commandNotFound = 59
+	if _, err := d.ourDB.RunCommand(ctx, bson.D{{Key: hello, Value: true}}); mongoerr.HasCode(err, commandNotFound) {
+		hello = "isMaster"
+	}
 	return []Task{
 		{Name: "single/run command", Bytes: 13, Scale: 10_000,
 			Allium: repeat(func() error {
-				_, err := d.ourDB.RunCommand(ctx, bson.D{{Key: "hello", Value: true}})
+				_, err := d.ourDB.RunCommand(ctx, bson.D{{Key: hello, Value: true}})
 				return err
 			}),
 			Official: repeat(func() error {
-				return d.theirDB.RunCommand(ctx, official.D{{Key: "hello", Value: true}}).Err()
+				return d.theirDB.RunCommand(ctx, official.D{{Key: hello, Value: true}}).Err()
 			})},
 		{Name: "single/find one by _id", Bytes: d.tweet.size, Scale: tweets,
 			Allium: func(n int) error {
