@@ -3,33 +3,19 @@ package encryption
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
-	"time"
 
 	"allium"
 	"allium/bson"
-	"allium/encryption/kms"
 	"allium/internal/crypt"
 	"allium/internal/fle/analysis"
-	"allium/internal/keyservice"
 )
 
 // AutoOptions are the options of Auto.
 type AutoOptions struct {
-	// KeyVaultClient is a client of the deployment that has the key vault. Nil: the client whose
-	// commands are encrypted, or another one of the same deployment, which the driver opens.
-	KeyVaultClient *allium.Client
-	// KeyVault is the namespace of the key vault, "database.collection".
-	KeyVault string
-	// KMS, TLS, KMSConnect and KeyExpiration are as in Options.
-	KMS           kms.Providers
-	TLS           map[string]*tls.Config
-	KMSConnect    func(ctx context.Context, address string) (net.Conn, error)
-	KeyExpiration *time.Duration
+	KeyOptions
 
 	// Schemas selects the fields to encrypt with Client-Side Field Level Encryption: it has a JSON
 	// schema, a document, for each namespace ("database.collection"). With a schema here, a
@@ -60,15 +46,8 @@ type automatic struct{ o AutoOptions }
 // Attach makes the cipher of a client.
 func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, error) {
 	o := &a.o
-	life, err := expiration(o.KeyExpiration)
-	if err != nil {
-		return nil, fmt.Errorf("encryption: %w", err)
-	}
-	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect})
-	if err != nil {
-		return nil, fmt.Errorf("encryption: %w", err)
-	}
 	c := &cipher{bypass: o.BypassEncryption, bypassAnalysis: o.BypassQueryAnalysis, known: make(map[string]*schema)}
+	var err error
 	if c.known, err = configured(o.Schemas, o.EncryptedFields); err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
@@ -91,11 +70,9 @@ func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, er
 			c.collections.client = plain
 		}
 	}
-	vault, err := collection(vaultClient, o.KeyVault)
-	if err != nil {
+	if c.keys, _, err = o.keys(vaultClient); err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
-	c.keys = crypt.NewKeys(keyVault{vault}, service{services}, life)
 	return c, nil
 }
 

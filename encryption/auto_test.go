@@ -41,7 +41,7 @@ func startAuto(t *testing.T, o encryption.AutoOptions, more ...func(*allium.Clie
 	e := &encrypted{d: mongotest.Start(t, mongotest.ReplicaSet(1))}
 	e.plain = must(allium.Open(e.d.URI()))
 	t.Cleanup(func() { e.plain.Close(context.Background()) })
-	e.keys = must(encryption.New(encryption.Options{KeyVaultClient: e.plain, KeyVault: "keyvault.datakeys", KMS: kms.Providers{"local": kms.Local{Key: localMaster}}}))
+	e.keys = must(encryption.New(encryption.Options{KeyOptions: encryption.KeyOptions{KeyVaultClient: e.plain, KeyVault: "keyvault.datakeys", KMS: kms.Providers{"local": kms.Local{Key: localMaster}}}}))
 	t.Cleanup(func() { e.keys.Close() })
 	e.id = must(e.keys.CreateDataKey(t.Context(), "local", encryption.DataKeyOptions{AltNames: []string{"name"}}))
 	o.KeyVault, o.KMS = "keyvault.datakeys", kms.Providers{"local": kms.Local{Key: localMaster}}
@@ -317,7 +317,7 @@ func TestAutoTransaction(t *testing.T) {
 }
 
 func TestAutoOptions(t *testing.T) {
-	good := encryption.AutoOptions{KeyVault: "a.b", KMS: kms.Providers{"local": kms.Local{Key: localMaster}}}
+	good := encryption.AutoOptions{KeyOptions: encryption.KeyOptions{KeyVault: "a.b", KMS: kms.Providers{"local": kms.Local{Key: localMaster}}}}
 	fields := bson.D{{Key: "fields", Value: bson.A{}}}
 	for want, f := range map[string]func(*encryption.AutoOptions){
 		`KeyVault is ""`: func(o *encryption.AutoOptions) { o.KeyVault = "" },

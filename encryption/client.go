@@ -18,10 +18,12 @@ import (
 	"allium/internal/keyservice"
 )
 
-// Options are the options of New.
-type Options struct {
-	// KeyVaultClient is the client of the deployment that has the key vault. It stays open when the
-	// Client is closed.
+// KeyOptions say where data keys lie, and how the master keys that wrap them are reached. Options
+// and AutoOptions have them in common.
+type KeyOptions struct {
+	// KeyVaultClient is a client of the deployment that has the key vault. It stays open when what
+	// uses it is closed. New needs one. Nil for Auto: the client whose commands are encrypted, or
+	// another one of the same deployment, which the driver opens.
 	KeyVaultClient *allium.Client
 	// KeyVault is the namespace of the key vault, "database.collection".
 	KeyVault string
@@ -35,6 +37,28 @@ type Options struct {
 	KMSConnect func(ctx context.Context, address string) (net.Conn, error)
 	// KeyExpiration is how long data keys are cached in memory. Nil: a minute; 0: until Close.
 	KeyExpiration *time.Duration
+}
+
+// keys returns the cache of data keys of a key vault.
+func (o *KeyOptions) keys(client *allium.Client) (*crypt.Keys, *allium.Collection[bson.Raw], error) {
+	vault, err := collection(client, o.KeyVault)
+	if err != nil {
+		return nil, nil, err
+	}
+	life, err := expiration(o.KeyExpiration)
+	if err != nil {
+		return nil, nil, err
+	}
+	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect})
+	if err != nil {
+		return nil, nil, err
+	}
+	return crypt.NewKeys(keyVault{vault}, service{services}, life), vault, nil
+}
+
+// Options are the options of New.
+type Options struct {
+	KeyOptions
 	// Timeout bounds each operation, requests to key services included; a pointer to 0 means no
 	// bound. Nil: the timeout of KeyVaultClient.
 	Timeout *time.Duration
@@ -55,23 +79,15 @@ func New(o Options) (*Client, error) {
 	if o.KeyVaultClient == nil {
 		return nil, errors.New("encryption: KeyVaultClient is nil")
 	}
-	vault, err := collection(o.KeyVaultClient, o.KeyVault)
-	if err != nil {
-		return nil, fmt.Errorf("encryption: %w", err)
-	}
-	life, err := expiration(o.KeyExpiration)
-	if err != nil {
-		return nil, fmt.Errorf("encryption: %w", err)
-	}
 	if o.Timeout != nil && *o.Timeout < 0 {
 		return nil, fmt.Errorf("encryption: Timeout is %v, want 0 or more", *o.Timeout)
 	}
-	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect})
+	keys, vault, err := o.keys(o.KeyVaultClient)
 	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
 	settings := vault.Database().Settings()
-	c := &Client{keys: crypt.NewKeys(keyVault{vault}, service{services}, life), vault: vault}
+	c := &Client{keys: keys, vault: vault}
 	if settings.BSON != nil {
 		c.bson = *settings.BSON
 	}

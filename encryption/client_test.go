@@ -137,7 +137,7 @@ func TestNewErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close(context.Background())
-	good := encryption.Options{KeyVaultClient: client, KeyVault: "a.b", KMS: kms.Providers{"local": kms.Local{Key: localMaster}}}
+	good := encryption.Options{KeyOptions: encryption.KeyOptions{KeyVaultClient: client, KeyVault: "a.b", KMS: kms.Providers{"local": kms.Local{Key: localMaster}}}}
 	with := func(f func(*encryption.Options)) encryption.Options {
 		o := good
 		f(&o)
@@ -255,7 +255,7 @@ func TestKeyExpiration(t *testing.T) {
 			life *time.Duration
 			want int
 		}{{nil, 2}, {new(time.Duration(0)), 1}, {new(time.Hour), 1}} {
-			keys := must(encryption.New(encryption.Options{KeyVaultClient: client, KeyVault: "k.v", KMS: kms.Providers{"local": kms.Local{Key: localMaster}}, KeyExpiration: c.life}))
+			keys := must(encryption.New(encryption.Options{KeyOptions: encryption.KeyOptions{KeyVaultClient: client, KeyVault: "k.v", KMS: kms.Providers{"local": kms.Local{Key: localMaster}}, KeyExpiration: c.life}}))
 			o := encryption.EncryptOptions{Algorithm: encryption.Random, KeyID: new(must(keys.CreateDataKey(t.Context(), "local")))}
 			finds = 0
 			must(keys.Encrypt(t.Context(), 1, o))
@@ -321,7 +321,7 @@ func TestKeyManagement(t *testing.T) {
 
 func TestRewrap(t *testing.T) {
 	other := bytes.Repeat([]byte{7}, 96)
-	w := start(t, encryption.Options{KMS: kms.Providers{"local": kms.Local{Key: localMaster}, "local:other": kms.Local{Key: other}}})
+	w := start(t, encryption.Options{KeyOptions: encryption.KeyOptions{KMS: kms.Providers{"local": kms.Local{Key: localMaster}, "local:other": kms.Local{Key: other}}}})
 	ctx := t.Context()
 	if res, err := w.keys.RewrapManyDataKey(ctx, bson.D{}); err != nil || res.Acknowledged {
 		t.Error(res, err)
@@ -342,7 +342,7 @@ func TestRewrap(t *testing.T) {
 		providers kms.Providers
 		ok        bool
 	}{{kms.Providers{"local:other": kms.Local{Key: other}}, true}, {kms.Providers{"local": kms.Local{Key: localMaster}}, false}} {
-		keys := w.more(t, encryption.Options{KMS: c.providers})
+		keys := w.more(t, encryption.Options{KeyOptions: encryption.KeyOptions{KMS: c.providers}})
 		for i, s := range secrets {
 			got, err := encryption.DecryptAs[int](ctx, keys, s)
 			if c.ok && (err != nil || got != i) || !c.ok && (err == nil || !strings.Contains(err.Error(), "local:other")) {

@@ -7,11 +7,11 @@
 // by a master key, which a key service holds; see package encryption/kms. A Client creates and
 // manages data keys, and encrypts and decrypts single values:
 //
-//	keys, err := encryption.New(encryption.Options{
+//	keys, err := encryption.New(encryption.Options{KeyOptions: encryption.KeyOptions{
 //		KeyVaultClient: client,
 //		KeyVault:       "encryption.keys",
 //		KMS:            kms.Providers{"local": kms.Local{Key: masterKey}},
-//	})
+//	}})
 //	id, err := keys.CreateDataKey(ctx, "local")
 //	ssn, err := keys.Encrypt(ctx, "457-55-5462", encryption.EncryptOptions{
 //		Algorithm: encryption.Deterministic,

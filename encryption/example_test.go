@@ -26,9 +26,11 @@ func connect() (*allium.Client, *encryption.Client, func()) {
 	client, err := allium.Open(uri)
 	check(err)
 	keys, err := encryption.New(encryption.Options{
-		KeyVaultClient: client,
-		KeyVault:       "encryption.keys",
-		KMS:            kms.Providers{"local": kms.Local{Key: make([]byte, 96)}},
+		KeyOptions: encryption.KeyOptions{
+			KeyVaultClient: client,
+			KeyVault:       "encryption.keys",
+			KMS:            kms.Providers{"local": kms.Local{Key: make([]byte, 96)}},
+		},
 	})
 	check(err)
 	return client, keys, func() {
@@ -187,9 +189,8 @@ func ExampleAuto() {
 		{Key: "keyId", Value: bson.A{id}}, {Key: "bsonType", Value: "string"}, {Key: "algorithm", Value: string(encryption.Deterministic)},
 	}}}}}}}
 	client, err := allium.Open(uri, allium.ClientOptions{Encryption: encryption.Auto(encryption.AutoOptions{
-		KeyVault: "encryption.keys",
-		KMS:      kms.Providers{"local": kms.Local{Key: make([]byte, 96)}},
-		Schemas:  map[string]any{"app.patients": schema},
+		KeyOptions: encryption.KeyOptions{KeyVault: "encryption.keys", KMS: kms.Providers{"local": kms.Local{Key: make([]byte, 96)}}},
+		Schemas:    map[string]any{"app.patients": schema},
 	})})
 	check(err)
 	defer client.Close(ctx)
@@ -229,8 +230,10 @@ func ExampleClient_CreateEncryptedCollection() {
 	check(err)
 
 	client, err := allium.Open(uri, allium.ClientOptions{Encryption: encryption.Auto(encryption.AutoOptions{
-		KeyVault:        "encryption.keys",
-		KMS:             kms.Providers{"local": kms.Local{Key: make([]byte, 96)}},
+		KeyOptions: encryption.KeyOptions{
+			KeyVault: "encryption.keys",
+			KMS:      kms.Providers{"local": kms.Local{Key: make([]byte, 96)}},
+		},
 		EncryptedFields: map[string]any{"app.patients": fields},
 	})})
 	check(err)

@@ -17,7 +17,7 @@ func TestProseExternalKeyVault(t *testing.T) {
 		key := specDocument(t, "external/external-key.json")
 		p := startProse(t, []bson.Raw{key})
 		o := encryption.AutoOptions{Schemas: map[string]any{"db.coll": specDocument(t, "external/external-schema.json")}}
-		eo := encryption.Options{KMS: localKMS()}
+		eo := encryption.Options{KeyOptions: encryption.KeyOptions{KMS: localKMS()}}
 		if external {
 			c, err := allium.Open(strings.Replace(p.d.URI(), "mongodb://", "mongodb://fake-user:fake-pwd@", 1))
 			if err != nil {

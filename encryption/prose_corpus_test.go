@@ -20,22 +20,26 @@ import (
 )
 
 // services are all key services, as stand-ins.
-func services(t *testing.T) (kms.Providers, map[string]*tls.Config, *fakekms.Server) {
+func services(t *testing.T) (encryption.KeyOptions, *fakekms.Server) {
 	t.Helper()
 	s, err := fakekms.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return kms.Providers{
+	return encryption.KeyOptions{
+		KMS: kms.Providers{
 			"local": kms.Local{Key: localMaster},
 			"aws":   kms.AWS{AccessKeyID: fakekms.AWSAccessKeyID, SecretAccessKey: fakekms.AWSSecretAccessKey},
 			"azure": kms.Azure{TenantID: fakekms.AzureTenantID, ClientID: fakekms.AzureClientID, ClientSecret: fakekms.AzureClientSecret},
 			"gcp":   kms.GCP{Email: fakekms.GCPEmail, PrivateKey: s.GCPPrivateKey()},
 			"kmip":  kms.KMIP{Endpoint: "localhost:5698"},
-		}, map[string]*tls.Config{
+		},
+		TLS: map[string]*tls.Config{
 			"aws": s.TLS(), "azure": s.TLS(), "gcp": s.TLS(), "kmip": s.ClientTLS(),
-		}, s
+		},
+		KMSConnect: s.Dial,
+	}, s
 }
 
 // deterministic is the ciphertext of a value by the formula of the specification, apart from the
@@ -73,15 +77,15 @@ func TestProseCorpus(t *testing.T) {
 
 func testCorpus(t *testing.T, local bool) {
 	ctx := t.Context()
-	providers, settings, server := services(t)
+	all, _ := services(t)
 	p := &prose{t: t, d: mongotest.Start(t, mongotest.ReplicaSet(1))}
 	p.plain, _ = p.open(allium.ClientOptions{})
-	keys := p.encryption(encryption.Options{KMS: providers, TLS: settings, KMSConnect: server.Dial})
+	keys := p.encryption(encryption.Options{KeyOptions: all})
 	material := bytes.Repeat([]byte("0123456789abcdef"), 6)
 	substituted := map[string]bool{"azure": true, "gcp": true}
 	ids := map[string]bson.Binary{}
 	vault := allium.CollectionOf[bson.Raw](p.plain.Database("keyvault"), "datakeys")
-	for provider := range providers {
+	for provider := range all.KMS {
 		doc := specDocument(t, "corpus/corpus-key-"+provider+".json")
 		ids[provider], _ = doc.Lookup("_id").Binary()
 		if substituted[provider] {
@@ -106,7 +110,7 @@ func testCorpus(t *testing.T, local bool) {
 		p.insert("keyvault.datakeys", doc)
 	}
 	schema := specDocument(t, "corpus/corpus-schema.json")
-	o := encryption.AutoOptions{KMS: providers, TLS: settings, KMSConnect: server.Dial}
+	o := encryption.AutoOptions{KeyOptions: all}
 	if local {
 		o.Schemas = map[string]any{"db.coll": schema}
 	}

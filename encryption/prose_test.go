@@ -79,7 +79,7 @@ func startProse(t *testing.T, keys []bson.Raw, opts ...mongotest.Option) *prose 
 	if len(keys) > 0 {
 		p.insert("keyvault.datakeys", keys...)
 	}
-	p.keys = p.encryption(encryption.Options{KMS: localKMS()})
+	p.keys = p.encryption(encryption.Options{KeyOptions: encryption.KeyOptions{KMS: localKMS()}})
 	return p
 }
 

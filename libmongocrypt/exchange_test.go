@@ -37,7 +37,12 @@ func newPair(t testing.TB) *pair {
 	zero := time.Duration(0)
 	p := &pair{client: client, auto: encryption.Auto(automaticOptions(master))}
 	p.ours, err = encryption.New(encryption.Options{
-		KeyVaultClient: client, KeyVault: "encryption.keys", KMS: kms.Providers{"local": kms.Local{Key: master}}, KeyExpiration: &zero,
+		KeyOptions: encryption.KeyOptions{
+			KeyVaultClient: client,
+			KeyVault:       "encryption.keys",
+			KMS:            kms.Providers{"local": kms.Local{Key: master}},
+			KeyExpiration:  &zero,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +64,7 @@ func newPair(t testing.TB) *pair {
 
 // automaticOptions are those of a client whose replies are decrypted.
 func automaticOptions(master []byte) encryption.AutoOptions {
-	return encryption.AutoOptions{KeyVault: "encryption.keys", KMS: kms.Providers{"local": kms.Local{Key: master}}}
+	return encryption.AutoOptions{KeyOptions: encryption.KeyOptions{KeyVault: "encryption.keys", KMS: kms.Providers{"local": kms.Local{Key: master}}}}
 }
 
 // single returns {v: value}.

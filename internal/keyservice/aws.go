@@ -14,26 +14,37 @@ import (
 	"allium/internal/sigv4"
 )
 
-// awsRequest asks Amazon's service for an operation of the name "TrentService.…", in a request with
+// awsService is Amazon's key service.
+type awsService struct {
+	c    *Client
+	name string
+	p    kms.AWS
+}
+
+// ask asks Amazon's service for an operation of the name "TrentService.…", in a request with
 // Signature Version 4.
-func (c *Client) awsRequest(ctx context.Context, provider string, p kms.AWS, key kms.AWSKey, operation string, body []byte, out any) error {
-	keys := auth.AWSCredentials{AccessKeyID: p.AccessKeyID, SecretAccessKey: p.SecretAccessKey, SessionToken: p.SessionToken}
-	if p.OnDemand() {
+func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, body []byte, out any) error {
+	keys := auth.AWSCredentials{AccessKeyID: s.p.AccessKeyID, SecretAccessKey: s.p.SecretAccessKey, SessionToken: s.p.SessionToken}
+	if s.p.OnDemand() {
 		var err error
-		if keys, err = c.aws.Get(ctx); err != nil {
-			return c.failed(ctx, provider, "", 0, fmt.Errorf("credentials: %w", err))
+		if keys, err = s.c.aws.Get(ctx); err != nil {
+			return s.c.failed(ctx, s.name, "", 0, fmt.Errorf("credentials: %w", err))
 		}
 	}
-	endpoint := key.Endpoint
-	if endpoint == "" {
-		endpoint = "kms." + key.Region + ".amazonaws.com"
-	}
-	r := &request{provider: provider, endpoint: endpoint, path: "/", body: body}
+	r := &request{provider: s.name, endpoint: awsEndpoint(key), path: "/", body: body}
 	r.sign = func(r *request) error {
 		signAWS(r, key.Region, operation, keys, time.Now().UTC())
 		return nil
 	}
-	return c.post(ctx, r, out)
+	return s.c.post(ctx, r, out)
+}
+
+// awsEndpoint returns where the key is.
+func awsEndpoint(key kms.AWSKey) string {
+	if key.Endpoint != "" {
+		return key.Endpoint
+	}
+	return "kms." + key.Region + ".amazonaws.com"
 }
 
 // signAWS sets a request's headers for an operation at a time.
@@ -74,26 +85,28 @@ func quoted(s string) []byte {
 	return text
 }
 
-func (c *Client) awsEncrypt(ctx context.Context, provider string, p kms.AWS, key kms.AWSKey, material []byte) ([]byte, error) {
+func (s *awsService) wrap(ctx context.Context, master kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {
+	key := master.(kms.AWSKey)
 	body := awsEncryptBody(material, key.Key)
 	defer clear(body)
 	var out struct{ CiphertextBlob []byte }
-	if err := c.awsRequest(ctx, provider, p, key, "TrentService.Encrypt", body, &out); err != nil {
-		return nil, err
+	if err := s.ask(ctx, key, "TrentService.Encrypt", body, &out); err != nil {
+		return nil, nil, err
 	}
 	if len(out.CiphertextBlob) == 0 {
-		return nil, c.failed(ctx, provider, key.Endpoint, http.StatusOK, missingField("CiphertextBlob"))
+		return nil, nil, s.c.failed(ctx, s.name, awsEndpoint(key), http.StatusOK, missingField("CiphertextBlob"))
 	}
-	return out.CiphertextBlob, nil
+	return key, out.CiphertextBlob, nil
 }
 
-func (c *Client) awsDecrypt(ctx context.Context, provider string, p kms.AWS, key kms.AWSKey, wrapped []byte) ([]byte, error) {
+func (s *awsService) unwrap(ctx context.Context, master kms.MasterKey, wrapped []byte) ([]byte, error) {
+	key := master.(kms.AWSKey)
 	var out struct{ Plaintext []byte }
-	if err := c.awsRequest(ctx, provider, p, key, "TrentService.Decrypt", awsDecryptBody(wrapped), &out); err != nil {
+	if err := s.ask(ctx, key, "TrentService.Decrypt", awsDecryptBody(wrapped), &out); err != nil {
 		return nil, err
 	}
 	if len(out.Plaintext) == 0 {
-		return nil, c.failed(ctx, provider, key.Endpoint, http.StatusOK, missingField("Plaintext"))
+		return nil, s.c.failed(ctx, s.name, awsEndpoint(key), http.StatusOK, missingField("Plaintext"))
 	}
 	return out.Plaintext, nil
 }

@@ -19,22 +19,30 @@ const (
 	azureVaults = "vault.azure.net"
 )
 
-func (c *Client) azureToken(ctx context.Context, provider string, p kms.Azure, key kms.AzureKey) (auth.Secret, error) {
+// azureService is Microsoft's key service.
+type azureService struct {
+	c    *Client
+	name string
+	p    kms.Azure
+}
+
+func (s *azureService) token(ctx context.Context, key kms.AzureKey) (auth.Secret, error) {
+	c, p := s.c, &s.p
 	if p.AccessToken != "" {
 		return p.AccessToken, nil
 	}
 	if p.OnDemand() {
-		return c.cachedToken(ctx, provider, func() (fetched, error) {
+		return c.cachedToken(ctx, s.name, func() (fetched, error) {
 			f, err := c.azureMachineToken(ctx)
-			return f, c.failed(ctx, provider, azureMetadata, 0, err)
+			return f, c.failed(ctx, s.name, azureMetadata, 0, err)
 		})
 	}
-	return c.cachedToken(ctx, provider, func() (fetched, error) {
+	return c.cachedToken(ctx, s.name, func() (fetched, error) {
 		endpoint := p.IdentityPlatformEndpoint
 		if endpoint == "" {
 			endpoint = azureLogin
 		}
-		return c.postForm(ctx, provider, endpoint, "/"+url.PathEscape(p.TenantID)+"/oauth2/v2.0/token", url.Values{
+		return c.postForm(ctx, s.name, endpoint, "/"+url.PathEscape(p.TenantID)+"/oauth2/v2.0/token", url.Values{
 			"client_id": {p.ClientID}, "client_secret": {string(p.ClientSecret)}, "grant_type": {"client_credentials"},
 			"scope": {"https://" + vaultDomain(key.VaultEndpoint) + "/.default"},
 		})
@@ -61,33 +69,35 @@ func azureRequest(provider string, key kms.AzureKey, operation string, value []b
 	}
 }
 
-func (c *Client) azure(ctx context.Context, provider string, p kms.Azure, key kms.AzureKey, operation string, value []byte) ([]byte, error) {
-	token, err := c.azureToken(ctx, provider, p, key)
+// ask has the service wrap or unwrap a key.
+func (s *azureService) ask(ctx context.Context, key kms.AzureKey, operation string, value []byte) ([]byte, error) {
+	token, err := s.token(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	r := azureRequest(provider, key, operation, value, token)
+	r := azureRequest(s.name, key, operation, value, token)
 	defer clear(r.body)
 	var out struct {
 		Value string `json:"value"`
 	}
-	if err := c.post(ctx, r, &out); err != nil {
+	if err := s.c.post(ctx, r, &out); err != nil {
 		return nil, err
 	}
 	if out.Value == "" {
-		return nil, c.failed(ctx, provider, key.VaultEndpoint, http.StatusOK, missingField("value"))
+		return nil, s.c.failed(ctx, s.name, key.VaultEndpoint, http.StatusOK, missingField("value"))
 	}
 	result, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(out.Value, "="))
 	if err != nil {
-		return nil, c.failed(ctx, provider, key.VaultEndpoint, http.StatusOK, errBase64)
+		return nil, s.c.failed(ctx, s.name, key.VaultEndpoint, http.StatusOK, errBase64)
 	}
 	return result, nil
 }
 
-func (c *Client) azureWrap(ctx context.Context, provider string, p kms.Azure, key kms.AzureKey, material []byte) ([]byte, error) {
-	return c.azure(ctx, provider, p, key, "wrapkey", material)
+func (s *azureService) wrap(ctx context.Context, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {
+	wrapped, err := s.ask(ctx, key.(kms.AzureKey), "wrapkey", material)
+	return key, wrapped, err
 }
 
-func (c *Client) azureUnwrap(ctx context.Context, provider string, p kms.Azure, key kms.AzureKey, wrapped []byte) ([]byte, error) {
-	return c.azure(ctx, provider, p, key, "unwrapkey", wrapped)
+func (s *azureService) unwrap(ctx context.Context, key kms.MasterKey, wrapped []byte) ([]byte, error) {
+	return s.ask(ctx, key.(kms.AzureKey), "unwrapkey", wrapped)
 }

@@ -61,11 +61,21 @@ type Request struct {
 	Err                error
 }
 
+// service is one configured key service.
+type service interface {
+	// wrap wraps the material of a data key with a master key of the service's kind. It returns the
+	// master key as it is to be stored.
+	wrap(ctx context.Context, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error)
+	// unwrap returns the material, of any length.
+	unwrap(ctx context.Context, key kms.MasterKey, wrapped []byte) ([]byte, error)
+}
+
 // Client talks to key services. Safe for concurrent use.
 type Client struct {
-	config Config
-	aws    *sources.AWSKeys // of the provider "aws", if its credentials come on demand
-	meta   *http.Client     // asks the metadata services
+	config   Config
+	services map[string]service // by name
+	aws      *sources.AWSKeys   // of the provider "aws", if its credentials come on demand
+	meta     *http.Client       // asks the metadata services
 	// backoff is how long to wait before the attempt after the n-th.
 	backoff func(n int) time.Duration
 
@@ -92,67 +102,51 @@ func New(c Config) (*Client, error) {
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
-	client := &Client{config: c, tokens: map[string]*token{}, meta: sources.MetadataClient, backoff: backoff}
+	client := &Client{config: c, services: map[string]service{}, tokens: map[string]*token{}, meta: sources.MetadataClient, backoff: backoff}
 	if p, ok := c.Providers["aws"].(kms.AWS); ok && p.OnDemand() {
 		client.aws = sources.NewAWSKeys(p.Credentials, attemptTimeout)
 	}
+	for name, p := range c.Providers {
+		client.services[name] = client.service(name, p)
+	}
 	return client, nil
+}
+
+// service returns the key service of a provider.
+func (c *Client) service(name string, p kms.Provider) service {
+	switch p := p.(type) {
+	case kms.AWS:
+		return &awsService{c, name, p}
+	case kms.Azure:
+		return &azureService{c, name, p}
+	case kms.GCP:
+		return &gcpService{c, name, p}
+	case kms.KMIP:
+		return &kmipService{c, name, p}
+	}
+	return &localService{c, p.(kms.Local)} // Providers.Check knows no other
 }
 
 // Wrap wraps the material of a data key with a master key of the named provider. It returns the
 // master key as it is to be stored with the result: a KMIP server may have made it just now.
 func (c *Client) Wrap(ctx context.Context, provider string, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {
-	p, err := c.provider(provider)
+	s, err := c.find(provider, key)
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := kms.CheckMasterKey(provider, key); err != nil {
 		return nil, nil, err
 	}
 	if len(material) != KeySize {
 		return nil, nil, fmt.Errorf("key material has %d bytes instead of %d", len(material), KeySize)
 	}
-	var wrapped []byte
-	switch p := p.(type) {
-	case kms.Local:
-		wrapped, err = c.wrapHere(p.Key, material)
-	case kms.AWS:
-		wrapped, err = c.awsEncrypt(ctx, provider, p, key.(kms.AWSKey), material)
-	case kms.Azure:
-		wrapped, err = c.azureWrap(ctx, provider, p, key.(kms.AzureKey), material)
-	case kms.GCP:
-		wrapped, err = c.gcpEncrypt(ctx, provider, p, key.(kms.GCPKey), material)
-	case kms.KMIP:
-		key, wrapped, err = c.kmipWrap(ctx, provider, p, key.(kms.KMIPKey), material)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return key, wrapped, nil
+	return s.wrap(ctx, key, material)
 }
 
 // Unwrap returns the material of a data key that a master key of the named provider wraps.
 func (c *Client) Unwrap(ctx context.Context, provider string, key kms.MasterKey, wrapped []byte) ([]byte, error) {
-	p, err := c.provider(provider)
+	s, err := c.find(provider, key)
 	if err != nil {
 		return nil, err
 	}
-	if err := kms.CheckMasterKey(provider, key); err != nil {
-		return nil, err
-	}
-	var material []byte
-	switch p := p.(type) {
-	case kms.Local:
-		material, err = fle.UnwrapKey(p.Key, wrapped)
-	case kms.AWS:
-		material, err = c.awsDecrypt(ctx, provider, p, key.(kms.AWSKey), wrapped)
-	case kms.Azure:
-		material, err = c.azureUnwrap(ctx, provider, p, key.(kms.AzureKey), wrapped)
-	case kms.GCP:
-		material, err = c.gcpDecrypt(ctx, provider, p, key.(kms.GCPKey), wrapped)
-	case kms.KMIP:
-		material, err = c.kmipUnwrap(ctx, provider, p, key.(kms.KMIPKey), wrapped)
-	}
+	material, err := s.unwrap(ctx, key, wrapped)
 	if err != nil {
 		return nil, err
 	}
@@ -163,12 +157,28 @@ func (c *Client) Unwrap(ctx context.Context, provider string, key kms.MasterKey,
 	return material, nil
 }
 
-func (c *Client) provider(name string) (kms.Provider, error) {
-	p, ok := c.config.Providers[name]
+// find returns the key service of a name, if the master key is of its kind.
+func (c *Client) find(name string, key kms.MasterKey) (service, error) {
+	s, ok := c.services[name]
 	if !ok {
 		return nil, fmt.Errorf("requested kms provider not configured: `%s`", name)
 	}
-	return p, nil
+	return s, kms.CheckMasterKey(name, key)
+}
+
+// localService wraps with a master key that the program holds itself.
+type localService struct {
+	c *Client
+	p kms.Local
+}
+
+func (s *localService) wrap(_ context.Context, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {
+	wrapped, err := s.c.wrapHere(s.p.Key, material)
+	return key, wrapped, err
+}
+
+func (s *localService) unwrap(_ context.Context, _ kms.MasterKey, wrapped []byte) ([]byte, error) {
+	return fle.UnwrapKey(s.p.Key, wrapped)
 }
 
 // wrapHere wraps with a master key that is at hand.

@@ -30,24 +30,32 @@ const (
 //lint:ignore ST1005 the text is that of other drivers
 var errBase64 = errors.New("Failed to base64 decode the answer")
 
-func (c *Client) gcpToken(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey) (auth.Secret, error) {
+// gcpService is Google's key service.
+type gcpService struct {
+	c    *Client
+	name string
+	p    kms.GCP
+}
+
+func (s *gcpService) token(ctx context.Context, key kms.GCPKey) (auth.Secret, error) {
+	c, p := s.c, &s.p
 	if p.AccessToken != "" {
 		return p.AccessToken, nil
 	}
 	if p.OnDemand() {
 		f, err := c.gcpMachineToken(ctx)
-		return f.value, c.failed(ctx, provider, gcpMetadata, 0, err)
+		return f.value, c.failed(ctx, s.name, gcpMetadata, 0, err)
 	}
-	return c.cachedToken(ctx, provider, func() (fetched, error) {
+	return c.cachedToken(ctx, s.name, func() (fetched, error) {
 		endpoint := p.Endpoint
 		if endpoint == "" {
 			endpoint = gcpLogin
 		}
 		assertion, err := c.gcpAssertion(p, endpoint, gcpDomain(key.Endpoint), time.Now())
 		if err != nil {
-			return fetched{}, c.failed(ctx, provider, endpoint, 0, err)
+			return fetched{}, c.failed(ctx, s.name, endpoint, 0, err)
 		}
-		return c.postForm(ctx, provider, endpoint, "/token", url.Values{
+		return c.postForm(ctx, s.name, endpoint, "/token", url.Values{
 			"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion},
 		})
 	})
@@ -63,7 +71,7 @@ func gcpDomain(endpoint string) string {
 }
 
 // gcpAssertion signs the claim of a service account (RFC 7523): a JSON web token with RS256.
-func (c *Client) gcpAssertion(p kms.GCP, endpoint, domain string, now time.Time) (string, error) {
+func (c *Client) gcpAssertion(p *kms.GCP, endpoint, domain string, now time.Time) (string, error) {
 	key, err := parseRSAKey(p.PrivateKey)
 	if err != nil {
 		return "", err
@@ -125,48 +133,53 @@ func gcpRequest(provider string, key kms.GCPKey, operation, field string, value 
 	if err != nil {
 		return nil, err
 	}
-	endpoint := key.Endpoint
-	if endpoint == "" {
-		endpoint = gcpKeys
-	}
 	return &request{
-		provider: provider, endpoint: endpoint, path: path + ":" + operation,
+		provider: provider, endpoint: gcpEndpoint(key), path: path + ":" + operation,
 		header: http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
 		body:   fmt.Appendf(nil, `{"%s": "%s"}`, field, base64.StdEncoding.EncodeToString(value)),
 	}, nil
 }
 
-func (c *Client) gcp(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey, operation, from string, value []byte, out any) error {
-	token, err := c.gcpToken(ctx, provider, p, key)
+// gcpEndpoint returns where the key is.
+func gcpEndpoint(key kms.GCPKey) string {
+	if key.Endpoint != "" {
+		return key.Endpoint
+	}
+	return gcpKeys
+}
+
+// ask has the service encrypt or decrypt a key.
+func (s *gcpService) ask(ctx context.Context, key kms.GCPKey, operation, from string, value []byte, out any) error {
+	token, err := s.token(ctx, key)
 	if err != nil {
 		return err
 	}
-	r, err := gcpRequest(provider, key, operation, from, value, token)
+	r, err := gcpRequest(s.name, key, operation, from, value, token)
 	if err != nil {
-		return c.failed(ctx, provider, key.Endpoint, 0, err)
+		return s.c.failed(ctx, s.name, gcpEndpoint(key), 0, err)
 	}
 	defer clear(r.body)
-	return c.post(ctx, r, out)
+	return s.c.post(ctx, r, out)
 }
 
-func (c *Client) gcpEncrypt(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey, material []byte) ([]byte, error) {
+func (s *gcpService) wrap(ctx context.Context, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {
 	var out struct {
 		Ciphertext []byte `json:"ciphertext"`
 	}
-	err := c.gcp(ctx, provider, p, key, "encrypt", "plaintext", material, &out)
+	err := s.ask(ctx, key.(kms.GCPKey), "encrypt", "plaintext", material, &out)
 	if err == nil && len(out.Ciphertext) == 0 {
-		err = c.failed(ctx, provider, key.Endpoint, http.StatusOK, missingField("ciphertext"))
+		err = s.c.failed(ctx, s.name, gcpEndpoint(key.(kms.GCPKey)), http.StatusOK, missingField("ciphertext"))
 	}
-	return out.Ciphertext, err
+	return key, out.Ciphertext, err
 }
 
-func (c *Client) gcpDecrypt(ctx context.Context, provider string, p kms.GCP, key kms.GCPKey, wrapped []byte) ([]byte, error) {
+func (s *gcpService) unwrap(ctx context.Context, key kms.MasterKey, wrapped []byte) ([]byte, error) {
 	var out struct {
 		Plaintext []byte `json:"plaintext"`
 	}
-	err := c.gcp(ctx, provider, p, key, "decrypt", "ciphertext", wrapped, &out)
+	err := s.ask(ctx, key.(kms.GCPKey), "decrypt", "ciphertext", wrapped, &out)
 	if err == nil && len(out.Plaintext) == 0 {
-		err = c.failed(ctx, provider, key.Endpoint, http.StatusOK, missingField("plaintext"))
+		err = s.c.failed(ctx, s.name, gcpEndpoint(key.(kms.GCPKey)), http.StatusOK, missingField("plaintext"))
 	}
 	return out.Plaintext, err
 }

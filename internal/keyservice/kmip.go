@@ -289,11 +289,18 @@ func (s *kmipSession) decrypt(id string, wrapped []byte) ([]byte, error) {
 	return data, nil
 }
 
-// kmipWrap wraps a key with an object of a KMIP server, which it makes if the master key names
-// none.
-func (c *Client) kmipWrap(ctx context.Context, provider string, p kms.KMIP, key kms.KMIPKey, material []byte) (kms.MasterKey, []byte, error) {
+// kmipService is a KMIP server.
+type kmipService struct {
+	c    *Client
+	name string
+	p    kms.KMIP
+}
+
+// wrap wraps a key with an object of the server, which it makes if the master key names none.
+func (k *kmipService) wrap(ctx context.Context, master kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {
+	key := master.(kms.KMIPKey)
 	var wrapped []byte
-	err := c.withKMIP(ctx, provider, p, key, func(s *kmipSession) error {
+	err := k.do(ctx, key, func(s *kmipSession) error {
 		if key.Delegated {
 			if key.ID == "" {
 				id, err := s.create(createRequest())
@@ -309,7 +316,7 @@ func (c *Client) kmipWrap(ctx context.Context, provider string, p kms.KMIP, key 
 		if key.ID == "" {
 			secret := make([]byte, KeySize)
 			defer clear(secret)
-			if _, err := io.ReadFull(c.config.Random, secret); err != nil {
+			if _, err := io.ReadFull(k.c.config.Random, secret); err != nil {
 				return err
 			}
 			id, err := s.create(registerRequest(secret))
@@ -323,17 +330,18 @@ func (c *Client) kmipWrap(ctx context.Context, provider string, p kms.KMIP, key 
 			return err
 		}
 		defer clear(secret)
-		wrapped, err = c.wrapHere(secret, material)
+		wrapped, err = k.c.wrapHere(secret, material)
 		return err
 	})
 	return key, wrapped, err
 }
 
-func (c *Client) kmipUnwrap(ctx context.Context, provider string, p kms.KMIP, key kms.KMIPKey, wrapped []byte) (material []byte, err error) {
+func (k *kmipService) unwrap(ctx context.Context, master kms.MasterKey, wrapped []byte) (material []byte, err error) {
+	key := master.(kms.KMIPKey)
 	if key.ID == "" {
 		return nil, errors.New("keyId required for KMIP")
 	}
-	err = c.withKMIP(ctx, provider, p, key, func(s *kmipSession) error {
+	err = k.do(ctx, key, func(s *kmipSession) error {
 		if key.Delegated {
 			material, err = s.decrypt(key.ID, wrapped)
 			return err
@@ -349,12 +357,13 @@ func (c *Client) kmipUnwrap(ctx context.Context, provider string, p kms.KMIP, ke
 	return material, err
 }
 
-// withKMIP runs do on a new connection to a KMIP server. It makes one attempt, as the specification
-// wants it: an operation that makes an object is not safe to repeat.
-func (c *Client) withKMIP(ctx context.Context, provider string, p kms.KMIP, key kms.KMIPKey, do func(*kmipSession) error) error {
+// do runs an operation on a new connection to a KMIP server. It makes one attempt, as the
+// specification wants it: an operation that makes an object is not safe to repeat.
+func (k *kmipService) do(ctx context.Context, key kms.KMIPKey, operation func(*kmipSession) error) error {
+	c, provider := k.c, k.name
 	endpoint := key.Endpoint
 	if endpoint == "" {
-		endpoint = p.Endpoint
+		endpoint = k.p.Endpoint
 	}
 	if endpoint == "" {
 		return c.failed(ctx, provider, "", 0, errors.New("neither the master key nor the key service has an endpoint"))
@@ -367,7 +376,7 @@ func (c *Client) withKMIP(ctx context.Context, provider string, p kms.KMIP, key 
 	conn, err := c.dial(ctx, provider, endpoint)
 	if err == nil {
 		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(past) })
-		err = do(&kmipSession{conn})
+		err = operation(&kmipSession{conn})
 		stop()
 		conn.Close()
 	}

@@ -113,8 +113,8 @@ func secrets(server *fakekms.Server) map[string]map[string]any {
 
 // kmsOptions are the options about key services that clients and clientEncryption entities have in
 // common.
-func kmsOptions(a *arguments) (encryption.Options, error) {
-	var o encryption.Options
+func kmsOptions(a *arguments) (encryption.KeyOptions, error) {
+	var o encryption.KeyOptions
 	server, err := keyServices()
 	if err != nil {
 		return o, err
@@ -175,9 +175,13 @@ func (r *runner) automatic(doc bson.Raw) (allium.Encryption, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := encryption.AutoOptions{KeyVault: k.KeyVault, KMS: k.KMS, TLS: k.TLS, KMSConnect: k.KMSConnect, KeyExpiration: k.KeyExpiration,
-		BypassEncryption: a.is("bypassAutoEncryption"), BypassQueryAnalysis: a.is("bypassQueryAnalysis"),
-		Schemas: namespaces(a.document("schemaMap")), EncryptedFields: namespaces(a.document("encryptedFieldsMap"))}
+	o := encryption.AutoOptions{
+		KeyOptions:          k,
+		BypassEncryption:    a.is("bypassAutoEncryption"),
+		BypassQueryAnalysis: a.is("bypassQueryAnalysis"),
+		Schemas:             namespaces(a.document("schemaMap")),
+		EncryptedFields:     namespaces(a.document("encryptedFieldsMap")),
+	}
 	a.raw("extraOptions") // about processes and libraries that there are none of
 	return encryption.Auto(o), a.done()
 }
@@ -279,7 +283,7 @@ func init() {
 
 func createClientEncryption(_ context.Context, r *runner, a *arguments) (any, error) {
 	sub := &arguments{doc: a.requiredDocument("clientEncryptionOpts")}
-	o, err := kmsOptions(sub)
+	keys, err := kmsOptions(sub)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +291,8 @@ func createClientEncryption(_ context.Context, r *runner, a *arguments) (any, er
 	if err != nil {
 		return nil, err
 	}
-	o.KeyVaultClient, o.Timeout = client.Client, sub.timeout()
+	keys.KeyVaultClient = client.Client
+	o := encryption.Options{KeyOptions: keys, Timeout: sub.timeout()}
 	a.adopt(sub)
 	c, err := encryption.New(o)
 	return c, err
