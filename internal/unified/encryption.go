@@ -340,8 +340,5 @@ func lacksEncryption(f *File) string {
 	if cloud, ok := realKeys[f.Description]; ok {
 		return "compares ciphertexts of a key that only " + cloud + "'s key service can unwrap"
 	}
-	if strings.HasPrefix(f.Description, "fle2v2-CreateCollection") {
-		return "needs the helpers that make and drop collections with Queryable Encryption"
-	}
 	return ""
 }

@@ -57,13 +57,13 @@ func init() {
 				ValidationLevel: allium.ValidationLevel(a.string("validationLevel")), ValidationAction: allium.ValidationAction(a.string("validationAction")), Collation: a.collation(), IDIndex: a.any("idIndex"),
 				StorageEngine: a.any("storageEngine"), IndexOptionDefaults: a.any("indexOptionDefaults"), Capped: a.isTrue("capped"),
 				Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ClusteredIndex: a.any("clusteredIndex"), ExpireAfter: a.seconds("expireAfterSeconds"),
-				PreAndPostImages: a.images(), Comment: a.any("comment"), Timeout: a.timeout()}
+				PreAndPostImages: a.images(), EncryptedFields: a.any("encryptedFields"), Comment: a.any("comment"), Timeout: a.timeout()}
 			name := a.string("collection")
 			err := db.CreateCollection(ctx, name, o)
 			return entity(allium.CollectionOf[bson.Raw](db, name), err)
 		},
 		"dropCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-			return result{}, db.Collection(a.string("collection")).Drop(ctx, allium.DropOptions{Comment: a.any("comment"), Timeout: a.timeout()})
+			return result{}, db.Collection(a.string("collection")).Drop(ctx, allium.DropOptions{EncryptedFields: a.any("encryptedFields"), Comment: a.any("comment"), Timeout: a.timeout()})
 		},
 		"listCollectionObjects": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 			colls, err := db.Collections(ctx, a.listCollectionsOptions())
