@@ -112,7 +112,8 @@ func (c *encClient) plain(db string, cmd bson.D) (bson.Raw, error) {
 
 // specFile is a file of the specification's tests, reduced to what the server can answer for.
 type specFile struct {
-	CreateEntities []struct {
+	RunOnRequirements []struct{ MaxServerVersion string }
+	CreateEntities    []struct {
 		Client *struct {
 			ID              string
 			AutoEncryptOpts *struct {
@@ -175,7 +176,11 @@ func TestQueryableEncryption(t *testing.T) {
 }
 
 func runSpec(t *testing.T, file *specFile, n int) {
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	version := "9.0"
+	if strings.HasPrefix(file.RunOnRequirements[0].MaxServerVersion, "8.") {
+		version = "8.2"
+	}
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version(version))
 	c := &encClient{t: t, conn: dial(t, d.Hosts()[0]), keys: map[bson.UUID]*fle.Key{}, fields: map[string]bson.Raw{}}
 	encrypted := map[string]bool{}
 	databases, colls := map[string][2]string{}, map[string][2]string{} // client and name; database's id and name

@@ -85,7 +85,7 @@ func LoadBalanced(mongoses int) Option {
 	return func(o *options) { o.kind, o.shards, o.mongoses = loadBalanced, 1, mongoses }
 }
 
-// Version sets the server version: "4.2" to "8.2", with or without a patch level. The default is
+// Version sets the server version: "4.2" to "9.0", with or without a patch level. The default is
 // "8.0".
 func Version(v string) Option { return func(o *options) { o.version = v } }
 

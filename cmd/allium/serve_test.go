@@ -268,7 +268,7 @@ func TestServeHelp(t *testing.T) {
 	if status := run(t.Context(), []string{"serve", "--help"}, io.Discard, &stderr); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
-	for _, want := range []string{"-standalone", "-replset", "-sharded", "-load-balanced", "-version", "-auth", "-tls", "-port", "-v", "8.2"} {
+	for _, want := range []string{"-standalone", "-replset", "-sharded", "-load-balanced", "-version", "-auth", "-tls", "-port", "-v", "9.0"} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("no %s in\n%s", want, &stderr)
 		}

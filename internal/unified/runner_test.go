@@ -25,16 +25,16 @@ func file(t *testing.T, text string) *File {
 
 func TestTargets(t *testing.T) {
 	for _, tc := range []struct{ requirements, want, skip string }{
-		{`[]`, "single 8.2.1, replicaset 8.2.1, sharded 8.2.1, load-balanced 8.2.1", ""},
-		{`[{"topologies": ["sharded-replicaset"]}]`, "sharded 8.2.1", ""},
+		{`[]`, "single 9.0.0, replicaset 9.0.0, sharded 9.0.0, load-balanced 9.0.0", ""},
+		{`[{"topologies": ["sharded-replicaset"]}]`, "sharded 9.0.0", ""},
 		{`[{"topologies": ["single"], "maxServerVersion": "4.4.99"}, {"topologies": ["sharded"], "maxServerVersion": "8.1.99"}]`, "single 4.4.29, sharded 8.1.2", ""},
 		{`[{"maxServerVersion": "4.4.13"}]`, "single 4.4.13, replicaset 4.4.13, sharded 4.4.13", ""}, // no load balancers yet
-		{`[{"auth": true, "topologies": ["replicaset"]}]`, "replicaset 8.2.1 auth", ""},
-		{`[{"auth": false, "topologies": ["replicaset"]}]`, "replicaset 8.2.1", ""},
-		{`[{"serverless": "forbid", "topologies": ["replicaset"]}]`, "replicaset 8.2.1", ""},
+		{`[{"auth": true, "topologies": ["replicaset"]}]`, "replicaset 9.0.0 auth", ""},
+		{`[{"auth": false, "topologies": ["replicaset"]}]`, "replicaset 9.0.0", ""},
+		{`[{"serverless": "forbid", "topologies": ["replicaset"]}]`, "replicaset 9.0.0", ""},
 		{`[{"serverless": "require"}]`, "", "needs a serverless deployment on Atlas"},
-		{`[{"csfle": true, "topologies": ["single"]}]`, "single 8.2.1", ""},
-		{`[{"csfle": {"minLibmongocryptVersion": "99.0"}, "topologies": ["single"]}]`, "single 8.2.1", ""},
+		{`[{"csfle": true, "topologies": ["single"]}]`, "single 9.0.0", ""},
+		{`[{"csfle": {"minLibmongocryptVersion": "99.0"}, "topologies": ["single"]}]`, "single 9.0.0", ""},
 		{`[{"csfle": false}]`, "", "needs a driver without in-use encryption"},
 		{`[{"maxServerVersion": "3.6"}]`, "", "needs server 3.6 or older"},
 		{`[{"minServerVersion": "99.0"}]`, "", "needs server 99.0"},
@@ -154,7 +154,7 @@ func TestThreads(t *testing.T) {
 		f := file(t, `{"description": "d", "schemaVersion": "1.10", `+entities+`, "tests": [{"description": "t", "operations": [
 			{"name": "runOnThread", "object": "testRunner", "arguments": {"thread": "thread", "operation":
 				{"name": "deleteOne", "object": "coll", "arguments": {"filter": {}}, "expectResult": {"deletedCount": `+result+`}}}}`+wait+`]}]}`)
-		_, err := runInBubble(t, Target{Topology: "single", Version: "8.2.1"}, f, &f.Tests[0])
+		_, err := runInBubble(t, Target{Topology: "single", Version: "9.0.0"}, f, &f.Tests[0])
 		return err
 	}
 	const wait = `, {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread"}}`

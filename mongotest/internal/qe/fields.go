@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/internal/fle"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -130,20 +131,37 @@ var typeNames = map[string]bson.Type{
 	"decimal": bson.TypeDecimal128,
 }
 
-// queries are the query types, and the BSON types of their fields.
-var queries = map[string][]bson.Type{
-	"equality": {bson.TypeString, bson.TypeBinary, bson.TypeObjectID, bson.TypeBoolean, bson.TypeDateTime, bson.TypeRegex, bson.TypeDBPointer,
-		bson.TypeJavaScript, bson.TypeSymbol, bson.TypeCodeWithScope, bson.TypeInt32, bson.TypeTimestamp, bson.TypeInt64},
-	"range":  {bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128, bson.TypeDateTime},
-	"prefix": {bson.TypeString}, "suffix": {bson.TypeString}, "substring": {bson.TypeString},
-	"prefixPreview": {bson.TypeString}, "suffixPreview": {bson.TypeString}, "substringPreview": {bson.TypeString},
+// queryType is a type of queries: the BSON types of its fields, and the servers that have it.
+type queryType struct {
+	types         []bson.Type
+	since, before release.Version // before: zero for those that are there to stay
+}
+
+// queryKinds are the types of queries (specification: Client Side Encryption, "Server support
+// history": those of strings have other names in the preview of 8.2).
+var queryKinds = map[string]queryType{
+	"equality": {types: []bson.Type{bson.TypeString, bson.TypeBinary, bson.TypeObjectID, bson.TypeBoolean, bson.TypeDateTime, bson.TypeRegex,
+		bson.TypeDBPointer, bson.TypeJavaScript, bson.TypeSymbol, bson.TypeCodeWithScope, bson.TypeInt32, bson.TypeTimestamp, bson.TypeInt64}},
+	"range":  {types: []bson.Type{bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128, bson.TypeDateTime}, since: release.At(8, 0, 0)},
+	"prefix": finalText, "suffix": finalText, "substring": finalText,
+	"prefixPreview": previewText, "suffixPreview": previewText, "substringPreview": previewText,
+}
+
+var (
+	finalText   = queryType{types: []bson.Type{bson.TypeString}, since: release.At(9, 0, 0)}
+	previewText = queryType{types: []bson.Type{bson.TypeString}, since: release.At(8, 2, 0), before: release.At(9, 0, 0)}
+)
+
+// in reports whether a server has the type.
+func (q *queryType) in(server release.Version) bool {
+	return server.AtLeastPatch(q.since) && (q.before == release.Version{} || !server.AtLeastPatch(q.before))
 }
 
 func invalid(format string, args ...any) error { return srverr.New(srverr.BadValue, format, args...) }
 
-// Complete checks the encryptedFields of a collection that is created, and fills in the names of
-// the state collections.
-func Complete(coll string, doc bson.Raw) (bson.Raw, error) {
+// Complete checks the encryptedFields of a collection that is created on a server of a version, and
+// fills in the names of the state collections.
+func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, error) {
 	for _, s := range []struct{ field, suffix string }{{"escCollection", "esc"}, {"ecocCollection", "ecoc"}} {
 		want := "enxcol_." + coll + "." + s.suffix
 		v := doc.Lookup(s.field)
@@ -171,7 +189,7 @@ func Complete(coll string, doc bson.Raw) (bson.Raw, error) {
 		if !ok {
 			return nil, srverr.New(40414, "BSON field 'create.encryptedFields.fields.path' is missing but a required field")
 		}
-		if err := checkField(path, field); err != nil {
+		if err := checkField(path, field, server); err != nil {
 			return nil, err
 		}
 		for _, other := range paths {
@@ -188,7 +206,7 @@ func Complete(coll string, doc bson.Raw) (bson.Raw, error) {
 }
 
 // checkField checks one of the fields.
-func checkField(path string, field bson.Raw) error {
+func checkField(path string, field bson.Raw, server release.Version) error {
 	id := field.Lookup("keyId")
 	b, ok := id.Binary()
 	switch {
@@ -216,14 +234,14 @@ func checkField(path string, field bson.Raw) error {
 		return invalid("bsonType needs to be specified for the encrypted field '%s' with queries", path)
 	}
 	for i, kind := range kinds {
-		types, ok := queries[kind]
-		if !ok {
+		q, ok := queryKinds[kind]
+		if !ok || !q.in(server) {
 			return invalid("Enumeration value '%s' for field 'create.encryptedFields.fields.queries.queryType' is not a valid value.", kind)
 		}
-		if !slices.Contains(types, t) {
+		if !slices.Contains(q.types, t) {
 			return invalid("Type '%s' is not a supported type for the encrypted field '%s' with %s queries", name, path, kind)
 		}
-		if i > 0 && (len(types) > 1 || kind == kinds[0] || strings.HasPrefix(kind, "sub") || strings.HasPrefix(kinds[0], "sub") || len(kinds) > 2) {
+		if i > 0 && (len(q.types) > 1 || kind == kinds[0] || strings.HasPrefix(kind, "sub") || strings.HasPrefix(kinds[0], "sub") || len(kinds) > 2) {
 			return invalid("Only prefix and suffix queries can stand together for the encrypted field '%s'", path)
 		}
 	}

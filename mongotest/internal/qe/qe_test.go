@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
+	"fmt"
 	mrand "math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/internal/fle"
 	"allium/internal/spectest"
+	"allium/mongotest/internal/release"
 )
 
 var keyID = bson.UUID{1, 2, 3}
@@ -51,9 +53,11 @@ func parse(t testing.TB, text string) bson.Raw {
 
 const keyJSON = `{"$binary": {"base64": "AQIDAAAAAAAAAAAAAAAAAA==", "subType": "04"}}`
 
+var newest = release.At(9, 0, 0)
+
 func parseFields(t testing.TB, text string) *Fields {
 	t.Helper()
-	doc, err := Complete("c", parse(t, strings.ReplaceAll(text, "KEY", keyJSON)))
+	doc, err := Complete("c", parse(t, strings.ReplaceAll(text, "KEY", keyJSON)), newest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,13 +351,38 @@ func TestComplete(t *testing.T) {
 		field(`, "bsonType": "string", "queries": {"queryType": "fuzzy"}`):                                "not a valid value",
 		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "substring"}]`): "Only prefix and suffix",
 	} {
-		if _, err := Complete("c", parse(t, strings.ReplaceAll(fields, "KEY", keyJSON))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Complete("c", parse(t, strings.ReplaceAll(fields, "KEY", keyJSON)), newest); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", fields, err, want)
 		}
 	}
-	doc, err := Complete("c", parse(t, `{"fields": []}`))
+	doc, err := Complete("c", parse(t, `{"fields": []}`), newest)
 	if esc, _ := doc.Lookup("escCollection").StringValue(); err != nil || esc != "enxcol_.c.esc" {
 		t.Errorf("%s: %v", doc, err)
+	}
+}
+
+// TestQueryTypesOfServers is about the names that query types have had.
+func TestQueryTypesOfServers(t *testing.T) {
+	for _, c := range []struct {
+		bsonType string
+		kinds    []string
+		since    int // of versions
+		until    int
+	}{
+		{"string", []string{"equality"}, 0, 4},
+		{"int", []string{"range"}, 1, 4},
+		{"string", []string{"prefixPreview", "suffixPreview", "substringPreview"}, 3, 3},
+		{"string", []string{"prefix", "suffix", "substring"}, 4, 4},
+	} {
+		for i, version := range []release.Version{release.At(7, 0, 0), release.At(8, 0, 0), release.At(8, 1, 2), release.At(8, 2, 0), newest} {
+			for _, kind := range c.kinds {
+				fields := fmt.Sprintf(`{"fields": [{"path": "a", "keyId": %s, "bsonType": %q, "queries": {"queryType": %q}}]}`, keyJSON, c.bsonType, kind)
+				_, err := Complete("c", parse(t, fields), version)
+				if want := i >= c.since && i <= c.until; want != (err == nil) {
+					t.Errorf("%s on %s: %v", kind, version, err)
+				}
+			}
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ var Releases = []struct {
 	Major, Minor, patch int
 	wire                int32
 }{
-	{4, 2, 25, 8}, {4, 4, 29, 9}, {5, 0, 31, 13}, {6, 0, 26, 17}, {7, 0, 25, 21}, {8, 0, 15, 25}, {8, 1, 2, 26}, {8, 2, 1, 27},
+	{4, 2, 25, 8}, {4, 4, 29, 9}, {5, 0, 31, 13}, {6, 0, 26, 17}, {7, 0, 25, 21}, {8, 0, 15, 25}, {8, 1, 2, 26}, {8, 2, 1, 27}, {9, 0, 0, 29},
 }
 
 // ParseVersion reads "8.0" (the last patch level known) or "4.4.29". Only released series from 4.2 on are accepted.

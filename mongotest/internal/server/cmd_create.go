@@ -370,7 +370,7 @@ func (q *createSpec) checkEncrypted(r *Request) (bson.Raw, error) {
 		return nil, srverr.New(6346403, "Encrypted collections cannot be time series")
 	}
 	_, coll := splitNS(q.ns)
-	return qe.Complete(coll, q.encrypted)
+	return qe.Complete(coll, q.encrypted, r.Node.cfg.Version)
 }
 
 // appendClustered appends the clusteredIndex option as listCollections shows it.
