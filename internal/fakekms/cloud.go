@@ -17,8 +17,8 @@ import (
 
 // The tokens that the identity providers hand out.
 const (
-	azureToken = "fake-azure-token"
-	gcpToken   = "fake-gcp-token"
+	AzureToken = "fake-azure-token"
+	GCPToken   = "fake-gcp-token"
 )
 
 // hostOf returns the host that a request is for, without the port.
@@ -153,11 +153,11 @@ func (s *Server) azureLogin(w http.ResponseWriter, r *http.Request, body []byte)
 		reply(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client", "error_description": "the client is not known"})
 		return
 	}
-	reply(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": azureToken})
+	reply(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": AzureToken})
 }
 
 func (s *Server) azureVault(w http.ResponseWriter, r *http.Request, body []byte) {
-	if r.Header.Get("Authorization") != "Bearer "+azureToken {
+	if r.Header.Get("Authorization") != "Bearer "+AzureToken {
 		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]string{"code": "Unauthorized", "message": "Error validating token: IDX10223"}})
 		return
 	}
@@ -195,7 +195,7 @@ func (s *Server) gcpLogin(w http.ResponseWriter, r *http.Request, body []byte) {
 		reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "Invalid JWT Signature."})
 		return
 	}
-	reply(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": gcpToken})
+	reply(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": GCPToken})
 }
 
 // validAssertion checks the signature and the claims of a JSON web token.
@@ -224,7 +224,7 @@ func (s *Server) validAssertion(assertion string) bool {
 }
 
 func (s *Server) gcpKeys(w http.ResponseWriter, r *http.Request, body []byte) {
-	if r.Header.Get("Authorization") != "Bearer "+gcpToken {
+	if r.Header.Get("Authorization") != "Bearer "+GCPToken {
 		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 401, "message": "Request had invalid authentication credentials.", "status": "UNAUTHENTICATED"}})
 		return
 	}

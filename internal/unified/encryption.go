@@ -1,13 +1,11 @@
 package unified
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +14,6 @@ import (
 	"allium/encryption"
 	"allium/encryption/kms"
 	"allium/internal/fakekms"
-	"allium/internal/keyservice"
 	"allium/mongoerr"
 )
 
@@ -44,58 +41,6 @@ func refuse(r *http.Request) (status int, body string) {
 	return 0, ""
 }
 
-// realKeys are the files whose tests compare with ciphertexts of keys that only a real service can
-// unwrap.
-var realKeys = map[string]string{
-	"azureKMS": "Azure", "gcpKMS": "Google", "accessToken-azure": "Azure", "accessToken-gcp": "Google",
-}
-
-// ourKeys replaces the data keys that only the real services of Azure and Google can unwrap by
-// other ones, which those of the tests can. Nothing but the key service sees the difference.
-func ourKeys(ctx context.Context, docs []bson.Raw) ([]bson.Raw, error) {
-	out := slices.Clone(docs)
-	for i, doc := range docs {
-		masterKey, ok := doc.Lookup("masterKey").Document()
-		if !ok || doc.Lookup("keyMaterial").IsZero() {
-			continue
-		}
-		provider, key, err := kms.MasterKeyFromBSON(masterKey)
-		if err != nil {
-			continue // the test wants it so
-		}
-		kind, _, _ := strings.Cut(provider, ":")
-		if kind != "azure" && kind != "gcp" {
-			continue
-		}
-		server, err := keyServices()
-		if err != nil {
-			return nil, err
-		}
-		providers := kms.Providers{
-			"azure": kms.Azure{TenantID: fakekms.AzureTenantID, ClientID: fakekms.AzureClientID, ClientSecret: fakekms.AzureClientSecret},
-			"gcp":   kms.GCP{Email: fakekms.GCPEmail, PrivateKey: server.GCPPrivateKey()},
-		}
-		services, err := keyservice.New(keyservice.Config{Providers: providers, TLS: allTLS(providers, server), Dial: server.Dial})
-		if err != nil {
-			return nil, err
-		}
-		_, wrapped, err := services.Wrap(ctx, kind, key, bytes.Repeat([]byte{'a'}, keyservice.KeySize))
-		if err != nil {
-			return nil, err
-		}
-		start, dst := bson.BeginDocument(nil)
-		for name, v := range doc.All() {
-			if name == "keyMaterial" {
-				dst = bson.AppendBinary(dst, name, bson.BinaryGeneric, wrapped)
-			} else {
-				dst = bson.AppendRawValue(dst, name, v)
-			}
-		}
-		out[i] = bson.EndDocument(dst, start)
-	}
-	return out, nil
-}
-
 // localMasterKey is what the placeholder for a local master key stands for.
 const localMasterKey = "Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRCZGJkTXVyZG9uSjFk"
 
@@ -105,9 +50,10 @@ func secrets(server *fakekms.Server) map[string]map[string]any {
 	return map[string]map[string]any{
 		"local": {"key": localMasterKey},
 		"aws":   {"accessKeyId": fakekms.AWSAccessKeyID, "secretAccessKey": fakekms.AWSSecretAccessKey, "sessionToken": fakekms.AWSSessionToken},
-		"azure": {"tenantId": fakekms.AzureTenantID, "clientId": fakekms.AzureClientID, "clientSecret": fakekms.AzureClientSecret},
-		"gcp":   {"email": fakekms.GCPEmail, "privateKey": bson.Binary{Data: server.GCPPrivateKey()}},
-		"kmip":  {"endpoint": "localhost:5698"},
+		"azure": {"tenantId": fakekms.AzureTenantID, "clientId": fakekms.AzureClientID, "clientSecret": fakekms.AzureClientSecret,
+			"accessToken": fakekms.AzureToken},
+		"gcp":  {"email": fakekms.GCPEmail, "privateKey": bson.Binary{Data: server.GCPPrivateKey()}, "accessToken": fakekms.GCPToken},
+		"kmip": {"endpoint": "localhost:5698"},
 	}
 }
 
@@ -333,12 +279,4 @@ func (a *arguments) uuid(name string) bson.UUID {
 		a.fail(name, v, "a UUID")
 	}
 	return id
-}
-
-// lacksEncryption says why the tests of a file cannot be run, "" if they can.
-func lacksEncryption(f *File) string {
-	if cloud, ok := realKeys[f.Description]; ok {
-		return "compares ciphertexts of a key that only " + cloud + "'s key service can unwrap"
-	}
-	return ""
 }

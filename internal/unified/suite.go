@@ -16,6 +16,7 @@ type Outcome struct {
 	Target            Target // zero if the test runs on none
 	Skip              string // why it did not run, "" if it did
 	Err               error  // why it failed, nil if it passed
+	Note              string // what is not as the test has it, "" if all is
 }
 
 // NotKnown reports whether the test failed because the runner does not know something that it asks
@@ -47,7 +48,7 @@ func RunFile(t *testing.T, where Where, suite, path string, report func(Outcome)
 	}
 	for i := range f.Tests {
 		test := &f.Tests[i]
-		o := Outcome{Suite: suite, File: name, Test: test.Description}
+		o := Outcome{Suite: suite, File: name, Test: test.Description, Note: f.note}
 		if on := where.On; on != nil {
 			o.Target = on.Target
 			o.Skip, o.Err = Run(on, f, test)

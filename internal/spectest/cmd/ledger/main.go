@@ -145,12 +145,13 @@ type ledger struct {
 	total   counts
 	reasons map[string]int // of failures
 	skips   map[string]int
+	notes   map[string]int // of tests that ran otherwise than they are written
 }
 
 const format = "%-52s %6v %6v %7v %7v %8v\n"
 
 func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
-	l.total, l.reasons, l.skips = counts{}, map[string]int{}, map[string]int{}
+	l.total, l.reasons, l.skips, l.notes = counts{}, map[string]int{}, map[string]int{}, map[string]int{}
 	if l.server != "" {
 		fmt.Printf("\nserver %s\n", l.server)
 	}
@@ -175,6 +176,7 @@ func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 	fmt.Printf(format, "total", l.total.files, l.total.tests, l.total.passed, l.total.failed, l.total.skipped)
 	list("failures, by what the runner does not know or by file:", l.reasons)
 	list("skipped:", l.skips)
+	list("run otherwise than written:", l.notes)
 	if len(elsewhere) > 0 {
 		fmt.Println("\nrun by go test:")
 	}
@@ -236,13 +238,17 @@ type record struct {
 	Auth     bool   `json:"auth,omitempty"`
 	Result   string `json:"result"` // "passed", "failed" or "skipped"
 	Reason   string `json:"reason,omitempty"`
+	Note     string `json:"note,omitempty"` // what was not as the test has it
 }
 
 func (l *ledger) report(line *counts, o *unified.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := record{Suite: o.Suite, File: o.File, Test: o.Test, Topology: o.Target.Topology, Version: o.Target.Version, Auth: o.Target.Auth, Result: "passed"}
+	r := record{Suite: o.Suite, File: o.File, Test: o.Test, Topology: o.Target.Topology, Version: o.Target.Version, Auth: o.Target.Auth, Result: "passed", Note: o.Note}
 	line.tests++
+	if o.Note != "" {
+		l.notes[fmt.Sprintf("%s/%s %q: %s", o.Suite, o.File, o.Test, o.Note)]++
+	}
 	switch {
 	case o.Skip != "":
 		line.skipped++
