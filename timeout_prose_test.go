@@ -1,8 +1,10 @@
 package allium_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,13 +15,14 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
 
-// The prose tests of the specification Client Side Operations Timeout. Not here: 2 and 3,
-// which are about client-side encryption; 6 and 7 are in package gridfs.
+// The prose tests of the specification Client Side Operations Timeout. Not here: 3 is in package
+// encryption, 6 and 7 are in package gridfs.
 
 func wantTimeout(t *testing.T, err error) *mongoerr.TimeoutError {
 	t.Helper()
@@ -63,6 +66,34 @@ func TestProseTimeout1MultiBatch(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Prose test 2: a mongocryptd is told of no time, as it would take that for the command's own. Any
+// other server is.
+func TestProseTimeout2Cryptd(t *testing.T) {
+	for _, cryptd := range []bool{false, true} {
+		hello := fakeserver.Hello(func(dst []byte) []byte { return bson.AppendBool(dst, "iscryptd", cryptd) })
+		pings := make(chan bool, 1) // with maxTimeMS
+		s := startFakeWith(t, hello, func(name string, body bson.Raw, c net.Conn, id int32) {
+			if name == "ping" {
+				pings <- !body.Lookup("maxTimeMS").IsZero()
+			}
+			c.Write(message(id, okReply()))
+		})
+		var started bson.Raw
+		client, err := allium.Open(s.uri(), allium.ClientOptions{Timeout: new(time.Second),
+			CommandMonitor: &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStarted) { started = bytes.Clone(e.Command) }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "ping", Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if sent := <-pings; sent == cryptd || sent == started.Lookup("maxTimeMS").IsZero() {
+			t.Errorf("iscryptd %v: maxTimeMS was sent: %v, the event is %s", cryptd, sent, started)
+		}
+		client.Close(context.Background())
 	}
 }
 

@@ -82,6 +82,18 @@ func TestProviders(t *testing.T) {
 	}
 }
 
+// The endpoint of a master key may be a URL, as other drivers allow it and store it.
+func TestEndpointURL(t *testing.T) {
+	for endpoint, ok := range map[string]bool{
+		"a.vault.azure.net": true, "https://a.vault.azure.net": true, "https://a.vault.azure.net:443/keys/": true,
+		"http://a.vault.azure.net": false, "https://u@a.vault.azure.net/": false, "https:///keys": false, "https://nodot/": false,
+	} {
+		if err := CheckMasterKey("azure", AzureKey{VaultEndpoint: endpoint, Name: "k"}); (err == nil) != ok {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+}
+
 func TestProvidersFromBSON(t *testing.T) {
 	key := bytes.Repeat([]byte{1}, 96)
 	doc, err := bson.Marshal(bson.D{

@@ -26,7 +26,7 @@ type AWSKey struct {
 
 // AzureKey is a key of Microsoft's service.
 type AzureKey struct {
-	VaultEndpoint string // as in "example.vault.azure.net"
+	VaultEndpoint string // as in "example.vault.azure.net", or the URL of the vault
 	Name          string
 	Version       string // empty: the newest
 }
@@ -99,12 +99,16 @@ func CheckMasterKey(provider string, key MasterKey) error {
 }
 
 // checkEndpoint reports whether the address of a key service is not "host" or "host:port" with a
-// dot in the host. The empty address stands for the usual one.
+// dot in the host. It may be the URL of a vault, as other drivers store it; its path is left out.
+// The empty address stands for the usual one.
 func checkEndpoint(endpoint string) error { return checkHost(endpoint, true) }
 
 func checkHost(endpoint string, dotted bool) error {
 	if endpoint == "" {
 		return nil
+	}
+	if rest, ok := strings.CutPrefix(endpoint, "https://"); ok {
+		endpoint, _, _ = strings.Cut(rest, "/")
 	}
 	host, port, hasPort := endpoint, "", false
 	if strings.HasPrefix(endpoint, "[") { // an IPv6 address

@@ -85,6 +85,9 @@ func TestImportsGoDown(t *testing.T) {
 				if imp == "C" || imp == "unsafe" && !strings.HasSuffix(file, "unsafe.go") {
 					t.Errorf("%s imports %q: there is no cgo in this module, and unsafe only in files called unsafe.go", file, imp)
 				}
+				if layer >= 0 && (imp == "os/exec" || imp == "plugin") {
+					t.Errorf("%s imports %q: the driver starts no process and loads no library", file, imp)
+				}
 				rel, ok := inModule(imp)
 				if !ok {
 					continue

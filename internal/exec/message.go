@@ -201,7 +201,7 @@ func (m *message) appendMaxTime(dst []byte) ([]byte, error) {
 			return dst, errNoTimeLeft
 		case limit > 0:
 			limit = min(limit, left)
-		case m.boundsServer():
+		case m.boundsServer() && !m.hello.Cryptd: // (specification: Client Side Operations Timeout)
 			limit = left
 		}
 	}

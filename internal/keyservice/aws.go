@@ -28,7 +28,7 @@ func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, 
 	if s.p.OnDemand() {
 		var err error
 		if keys, err = s.c.aws.Get(ctx); err != nil {
-			return s.c.failed(ctx, s.name, "", 0, fmt.Errorf("credentials: %w", err))
+			return s.c.failed(ctx, s.name, awsEndpoint(key), 0, fmt.Errorf("credentials: %w", err))
 		}
 	}
 	r := &request{provider: s.name, endpoint: awsEndpoint(key), path: "/", body: body}
@@ -42,9 +42,9 @@ func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, 
 // awsEndpoint returns where the key is.
 func awsEndpoint(key kms.AWSKey) string {
 	if key.Endpoint != "" {
-		return key.Endpoint
+		return withPort(key.Endpoint, httpsPort)
 	}
-	return "kms." + key.Region + ".amazonaws.com"
+	return withPort("kms."+key.Region+".amazonaws.com", httpsPort)
 }
 
 // signAWS sets a request's headers for an operation at a time.

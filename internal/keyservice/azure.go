@@ -32,16 +32,17 @@ func (s *azureService) token(ctx context.Context, key kms.AzureKey) (auth.Secret
 		return p.AccessToken, nil
 	}
 	if p.OnDemand() {
-		return c.cachedToken(ctx, s.name, func() (fetched, error) {
+		return c.cachedToken(ctx, s.name, withPort(azureMetadata, httpPort), func() (fetched, error) {
 			f, err := c.azureMachineToken(ctx)
-			return f, c.failed(ctx, s.name, azureMetadata, 0, err)
+			return f, c.failed(ctx, s.name, withPort(azureMetadata, httpPort), 0, err)
 		})
 	}
-	return c.cachedToken(ctx, s.name, func() (fetched, error) {
-		endpoint := p.IdentityPlatformEndpoint
-		if endpoint == "" {
-			endpoint = azureLogin
-		}
+	endpoint := p.IdentityPlatformEndpoint
+	if endpoint == "" {
+		endpoint = azureLogin
+	}
+	endpoint = withPort(endpoint, httpsPort)
+	return c.cachedToken(ctx, s.name, endpoint, func() (fetched, error) {
 		return c.postForm(ctx, s.name, endpoint, "/"+url.PathEscape(p.TenantID)+"/oauth2/v2.0/token", url.Values{
 			"client_id": {p.ClientID}, "client_secret": {string(p.ClientSecret)}, "grant_type": {"client_credentials"},
 			"scope": {"https://" + vaultDomain(key.VaultEndpoint) + "/.default"},
@@ -51,7 +52,7 @@ func (s *azureService) token(ctx context.Context, key kms.AzureKey) (auth.Secret
 
 // vaultDomain returns the domain that the vault is in: its host without the first label.
 func vaultDomain(endpoint string) string {
-	host, _, _ := strings.Cut(endpoint, ":")
+	host, _, _ := strings.Cut(bare(endpoint), ":")
 	if _, domain, ok := strings.Cut(host, "."); ok && domain != "" {
 		return domain
 	}
@@ -84,11 +85,11 @@ func (s *azureService) ask(ctx context.Context, key kms.AzureKey, operation stri
 		return nil, err
 	}
 	if out.Value == "" {
-		return nil, s.c.failed(ctx, s.name, key.VaultEndpoint, http.StatusOK, missingField("value"))
+		return nil, s.c.failed(ctx, s.name, withPort(key.VaultEndpoint, httpsPort), http.StatusOK, missingField("value"))
 	}
 	result, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(out.Value, "="))
 	if err != nil {
-		return nil, s.c.failed(ctx, s.name, key.VaultEndpoint, http.StatusOK, errBase64)
+		return nil, s.c.failed(ctx, s.name, withPort(key.VaultEndpoint, httpsPort), http.StatusOK, errBase64)
 	}
 	return result, nil
 }

@@ -32,6 +32,7 @@ const KeySize = 96
 const (
 	// attemptTimeout bounds one request with its connection.
 	attemptTimeout = 10 * time.Second
+	httpPort       = "80"
 	httpsPort      = "443"
 	kmipPort       = "5696"
 )
@@ -223,8 +224,17 @@ func (c *Client) dial(ctx context.Context, provider, address string) (net.Conn, 
 	return secure, nil
 }
 
+// bare returns an address without what a URL has around it.
+func bare(endpoint string) string {
+	if rest, ok := strings.CutPrefix(endpoint, "https://"); ok {
+		endpoint, _, _ = strings.Cut(rest, "/")
+	}
+	return endpoint
+}
+
 // withPort returns the address with its port, which is the given one if it has none.
 func withPort(endpoint, port string) string {
+	endpoint = bare(endpoint)
 	if _, _, err := net.SplitHostPort(endpoint); err == nil {
 		return endpoint
 	}

@@ -44,13 +44,14 @@ func (s *gcpService) token(ctx context.Context, key kms.GCPKey) (auth.Secret, er
 	}
 	if p.OnDemand() {
 		f, err := c.gcpMachineToken(ctx)
-		return f.value, c.failed(ctx, s.name, gcpMetadata, 0, err)
+		return f.value, c.failed(ctx, s.name, withPort(gcpMetadataHost(), httpPort), 0, err)
 	}
-	return c.cachedToken(ctx, s.name, func() (fetched, error) {
-		endpoint := p.Endpoint
-		if endpoint == "" {
-			endpoint = gcpLogin
-		}
+	endpoint := p.Endpoint
+	if endpoint == "" {
+		endpoint = gcpLogin
+	}
+	endpoint = withPort(endpoint, httpsPort)
+	return c.cachedToken(ctx, s.name, endpoint, func() (fetched, error) {
 		assertion, err := c.gcpAssertion(p, endpoint, gcpDomain(key.Endpoint), time.Now())
 		if err != nil {
 			return fetched{}, c.failed(ctx, s.name, endpoint, 0, err)
@@ -63,7 +64,7 @@ func (s *gcpService) token(ctx context.Context, key kms.GCPKey) (auth.Secret, er
 
 // gcpDomain returns the domain that the service is in, which is part of the token's scope.
 func gcpDomain(endpoint string) string {
-	host, _, _ := strings.Cut(endpoint, ":")
+	host, _, _ := strings.Cut(bare(endpoint), ":")
 	if _, domain, ok := strings.Cut(host, "."); ok && domain != "" {
 		return domain
 	}
@@ -76,7 +77,7 @@ func (c *Client) gcpAssertion(p *kms.GCP, endpoint, domain string, now time.Time
 	if err != nil {
 		return "", err
 	}
-	host, _, _ := strings.Cut(endpoint, ":")
+	host, _, _ := strings.Cut(bare(endpoint), ":")
 	claims, err := json.Marshal(struct {
 		Issuer   string `json:"iss"`
 		Audience string `json:"aud"`
@@ -143,9 +144,9 @@ func gcpRequest(provider string, key kms.GCPKey, operation, field string, value 
 // gcpEndpoint returns where the key is.
 func gcpEndpoint(key kms.GCPKey) string {
 	if key.Endpoint != "" {
-		return key.Endpoint
+		return withPort(key.Endpoint, httpsPort)
 	}
-	return gcpKeys
+	return withPort(gcpKeys, httpsPort)
 }
 
 // ask has the service encrypt or decrypt a key.

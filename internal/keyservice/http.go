@@ -42,7 +42,7 @@ type request struct {
 func (r *request) host() string {
 	host, _, err := net.SplitHostPort(withPort(r.endpoint, httpsPort))
 	if err != nil {
-		return r.endpoint
+		return bare(r.endpoint)
 	}
 	return host
 }

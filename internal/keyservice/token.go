@@ -23,7 +23,7 @@ const (
 	metadataMargin = time.Minute
 	// metadataTimeout bounds a request to a metadata service.
 	metadataTimeout = 10 * time.Second
-	azureMetadata   = "http://169.254.169.254"
+	azureMetadata   = "169.254.169.254"
 	gcpMetadata     = "metadata.google.internal"
 )
 
@@ -43,7 +43,7 @@ type fetched struct {
 
 // cachedToken returns the provider's token from the cache, or what fetch returns. Errors are not
 // kept.
-func (c *Client) cachedToken(ctx context.Context, provider string, fetch func() (fetched, error)) (auth.Secret, error) {
+func (c *Client) cachedToken(ctx context.Context, provider, endpoint string, fetch func() (fetched, error)) (auth.Secret, error) {
 	c.mu.Lock()
 	t := c.tokens[provider]
 	if t == nil {
@@ -55,7 +55,7 @@ func (c *Client) cachedToken(ctx context.Context, provider string, fetch func() 
 	case t.sem <- struct{}{}:
 		defer func() { <-t.sem }()
 	case <-ctx.Done():
-		return "", c.failed(ctx, provider, "access token", 0, context.Cause(ctx))
+		return "", c.failed(ctx, provider, endpoint, 0, fmt.Errorf("access token: %w", context.Cause(ctx)))
 	}
 	if time.Now().Before(t.expires) {
 		return t.value, nil
@@ -100,7 +100,7 @@ func expiring(value auth.Secret, seconds string, start time.Time, margin time.Du
 // azureMachineToken asks the metadata service of a virtual machine of Microsoft's.
 func (c *Client) azureMachineToken(ctx context.Context) (fetched, error) {
 	start := time.Now()
-	body, err := c.askMetadata(ctx, azureMetadata+"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net",
+	body, err := c.askMetadata(ctx, "http://"+azureMetadata+"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net",
 		http.Header{"Metadata": {"true"}, "Accept": {"application/json"}})
 	if err != nil {
 		return fetched{}, err
@@ -128,11 +128,7 @@ func (c *Client) azureMachineToken(ctx context.Context) (fetched, error) {
 // gcpMachineToken asks the metadata service of a virtual machine of Google's. Its tokens are not
 // kept: the service keeps them.
 func (c *Client) gcpMachineToken(ctx context.Context) (fetched, error) {
-	host := os.Getenv("GCE_METADATA_HOST")
-	if host == "" {
-		host = gcpMetadata
-	}
-	body, err := c.askMetadata(ctx, "http://"+host+"/computeMetadata/v1/instance/service-accounts/default/token", http.Header{"Metadata-Flavor": {"Google"}})
+	body, err := c.askMetadata(ctx, "http://"+gcpMetadataHost()+"/computeMetadata/v1/instance/service-accounts/default/token", http.Header{"Metadata-Flavor": {"Google"}})
 	if err != nil {
 		return fetched{}, err
 	}
@@ -146,6 +142,14 @@ func (c *Client) gcpMachineToken(ctx context.Context) (fetched, error) {
 		return fetched{}, errors.New("metadata service's answer: access_token is missing")
 	}
 	return fetched{value: out.AccessToken}, nil
+}
+
+// gcpMetadataHost returns where Google's metadata service is.
+func gcpMetadataHost() string {
+	if host := os.Getenv("GCE_METADATA_HOST"); host != "" {
+		return host
+	}
+	return gcpMetadata
 }
 
 // askMetadata asks the service of the machine that the program runs on.
