@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/encryption"
+	"allium/encryption/kms"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -20,14 +21,27 @@ func ssnField(keyID any) bson.D {
 	}}}}
 }
 
-// TestProseCreateEncryptedCollection is prose test 21.
+// TestProseCreateEncryptedCollection is prose test 21, "Automatic Data Encryption Keys", with either
+// key service.
 func TestProseCreateEncryptedCollection(t *testing.T) {
-	e := startAuto(t, encryption.AutoOptions{})
+	for name, key := range map[string]kms.MasterKey{
+		"local": nil,
+		"aws":   kms.AWSKey{Region: "us-east-1", Key: "arn:aws:kms:us-east-1:579766882180:key/89fcc2c4-08b0-4bd9-9f25-e30687b580d0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startProse(t, nil, mongotest.Version("7.0"))
+			o, _ := services(t)
+			testCreateEncrypted(t, p, p.encryption(encryption.Options{KeyOptions: o}), name, key)
+		})
+	}
+}
+
+func testCreateEncrypted(t *testing.T, p *prose, keys *encryption.Client, provider string, key kms.MasterKey) {
 	ctx := t.Context()
-	db := e.plain.Database("db")
+	db := p.plain.Database("db")
 	create := func(name string, fields any) (bson.Raw, error) {
-		return e.keys.CreateEncryptedCollection(ctx, db, name, encryption.CollectionOptions{
-			Provider: "local", Create: allium.CreateCollectionOptions{EncryptedFields: fields}})
+		return keys.CreateEncryptedCollection(ctx, db, name, encryption.CollectionOptions{
+			Provider: provider, MasterKey: key, Create: allium.CreateCollectionOptions{EncryptedFields: fields}})
 	}
 	t.Run("simple creation and validation", func(t *testing.T) {
 		must(create("testing1", ssnField(nil)))
@@ -41,15 +55,22 @@ func TestProseCreateEncryptedCollection(t *testing.T) {
 				t.Errorf("%s is not in %v", want, names)
 			}
 		}
+		stored := must(allium.CollectionOf[bson.Raw](p.plain.Database("keyvault"), "datakeys").FindOne(ctx, bson.D{}))
+		if got, _ := stored.Lookup("masterKey", "provider").StringValue(); got != provider {
+			t.Errorf("the data key is %s, want one of %s", stored, provider)
+		}
 	})
 	t.Run("missing encryptedFields", func(t *testing.T) {
-		if _, err := create("testing1", nil); err == nil || !strings.Contains(err.Error(), "EncryptedFields is nil") {
+		if _, err := create("testing2", nil); err == nil || !strings.Contains(err.Error(), "EncryptedFields is nil") {
 			t.Error(err)
+		}
+		if names := must(db.ListCollectionNames(ctx)); slices.Contains(names, "testing2") {
+			t.Errorf("a collection was created: %v", names)
 		}
 	})
 	t.Run("invalid keyId", func(t *testing.T) {
-		fields, err := create("testing2", ssnField(false))
-		if !mongoerr.HasCode(err, 14) {
+		fields, err := create("testing3", ssnField(false))
+		if !mongoerr.HasCode(err, 14) || !strings.Contains(err.Error(), "create.encryptedFields.fields.keyId") {
 			t.Error(err)
 		}
 		if v, ok := fields.Lookup("fields", "0", "keyId").Boolean(); !ok || v {
@@ -57,17 +78,17 @@ func TestProseCreateEncryptedCollection(t *testing.T) {
 		}
 	})
 	t.Run("insert encrypted value", func(t *testing.T) {
-		fields := must(create("testing3", ssnField(nil)))
+		fields := must(create("testing4", ssnField(nil)))
 		b, ok := fields.Lookup("fields", "0", "keyId").Binary()
 		if !ok || b.Subtype != bson.BinaryUUID || len(b.Data) != 16 {
 			t.Fatalf("fields are %s", fields)
 		}
 		id := bson.UUID(b.Data)
-		ssn := must(e.keys.Encrypt(ctx, "123-45-6789", encryption.EncryptOptions{Algorithm: encryption.Unindexed, KeyID: &id}))
-		must(db.Collection("testing3").InsertOne(ctx, bson.D{{Key: "ssn", Value: ssn}}))
+		ssn := must(keys.Encrypt(ctx, "123-45-6789", encryption.EncryptOptions{Algorithm: encryption.Unindexed, KeyID: &id}))
+		must(db.Collection("testing4").InsertOne(ctx, bson.D{{Key: "ssn", Value: ssn}}))
 	})
 	t.Run("the keys that were made are returned with an error", func(t *testing.T) {
-		fields, err := e.keys.CreateEncryptedCollection(ctx, db, "testing4", encryption.CollectionOptions{
+		fields, err := keys.CreateEncryptedCollection(ctx, db, "testing5", encryption.CollectionOptions{
 			Provider: "nowhere", Create: allium.CreateCollectionOptions{EncryptedFields: ssnField(nil)}})
 		if err == nil || fields.Lookup("fields", "0", "keyId").Type != bson.TypeNull {
 			t.Errorf("%s, %v", fields, err)
