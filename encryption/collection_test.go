@@ -21,7 +21,7 @@ func ssnField(keyID any) bson.D {
 	}}}}
 }
 
-// TestProseCreateEncryptedCollection is prose test 21, "Automatic Data Encryption Keys", with either
+// TestProseCreateEncryptedCollection is prose test 21, "Automatic Data Encryption Keys", with each
 // key service.
 func TestProseCreateEncryptedCollection(t *testing.T) {
 	for name, key := range map[string]kms.MasterKey{

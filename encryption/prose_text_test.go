@@ -154,7 +154,7 @@ func TestProseText(t *testing.T) {
 				}
 				return
 			}
-			// Cases 8 and 9: text that the driver encrypts is found without regard to case and accents.
+			// Cases 8 and 9: what the driver encrypts is found without regard to case and accents.
 			for text, parts := range map[string][2]string{"BingQiLin": {"bing", "lin"}, "cafébarbäz": {"cafe", "baz"}} {
 				x.insert(x.auto, "prefix-suffix-ci-di", bson.D{{Key: "encryptedText", Value: text}})
 				x.find("prefix-suffix-ci-di", encryption.PrefixQuery, parts[0], text, false)

@@ -2,22 +2,26 @@ package analysis
 
 import (
 	"bytes"
+	"context"
+	crand "crypto/rand"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"allium/bson"
+	"allium/internal/crypt"
 	"allium/internal/fle"
 )
 
 // The property that this package is for: whatever the schema and the command, either the command is
-// refused, or no value that belongs to an encrypted field is left in what is sent, unless within a
-// placeholder.
+// refused, or no value that belongs to an encrypted field is left in what is sent: neither beside
+// the placeholders of the analysis, nor in what they become under keys.
 //
 //	go test ./internal/fle/analysis -run TestSafety -safety.cases 1000000 -safety.seed 1
 //
@@ -31,13 +35,16 @@ var (
 func TestSafety(t *testing.T) {
 	var mu sync.Mutex
 	var accepted, withSecrets int
+	sent := map[Kind]int{} // commands with an encrypted value of a kind
 	refusals := map[string]int{}
+	keys := safetyKeys(t)
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < *safetyCases && !t.Failed(); i += workers {
 				g := newGenerator(*safetySeed + uint64(i))
+				g.keys = keys
 				ok, err := g.check()
 				mu.Lock()
 				if err != nil {
@@ -45,6 +52,9 @@ func TestSafety(t *testing.T) {
 				}
 				if ok && g.refused == nil {
 					accepted++
+					for kind := range g.sent {
+						sent[kind]++
+					}
 					if len(g.secrets) > 0 {
 						withSecrets++
 					}
@@ -57,6 +67,12 @@ func TestSafety(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d commands: %d accepted, %d of those with values to encrypt; %d reasons for refusals", *safetyCases, accepted, withSecrets, len(refusals))
+	t.Logf("commands sent with values of each kind: %v", sent)
+	for _, kind := range []Kind{Deterministic, Random, Unindexed, Equality, Range, Text} {
+		if sent[kind] < *safetyCases/200 {
+			t.Errorf("only %d commands with values of the kind %v were sent: the grammar has lost its sense", sent[kind], kind)
+		}
+	}
 	if testing.Verbose() {
 		for reason, n := range refusals {
 			t.Logf("%6d %s", n, reason)
@@ -72,6 +88,59 @@ func reasonOf(err error) string {
 		return e.Reason
 	}
 	return err.Error()
+}
+
+// safetyKeys are the keys that schemas of the grammar name, and one for every alternative name.
+func safetyKeys(t *testing.T) *crypt.Keys {
+	v := &safetyVault{}
+	k := crypt.NewKeys(v, v, 0)
+	t.Cleanup(k.Close)
+	for _, id := range testKeys {
+		d, err := k.NewDocument(t.Context(), value(bson.D{{Key: "provider", Value: "local"}}).Value, nil, nil, crand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.ID = id
+		v.docs = append(v.docs, d)
+	}
+	return k
+}
+
+// safetyVault is a key vault and its key service.
+type safetyVault struct{ docs []*crypt.Document }
+
+var safetyMaster = make([]byte, fle.KeySize)
+
+func (v *safetyVault) Keys(_ context.Context, filter bson.Raw) ([]bson.Raw, error) {
+	var out []bson.Raw
+	for i, d := range v.docs {
+		d := *d
+		asked := false
+		ids, _ := filter.Lookup("$or", "0", "_id", "$in").Array()
+		for id := range ids.Values() {
+			b, _ := id.Binary()
+			asked = asked || bytes.Equal(b.Data, d.ID[:])
+		}
+		names, _ := filter.Lookup("$or", "1", "keyAltNames", "$in").Array()
+		for name := range names.Values() {
+			if s, _ := name.StringValue(); i == 0 {
+				d.AltNames, asked = append(d.AltNames, s), true
+			}
+		}
+		if asked {
+			out = append(out, d.Append(nil))
+		}
+	}
+	return out, nil
+}
+
+func (v *safetyVault) Wrap(_ context.Context, masterKey bson.Raw, material []byte) (bson.Raw, []byte, error) {
+	wrapped, err := fle.WrapKey(safetyMaster, material, crand.Reader)
+	return masterKey, wrapped, err
+}
+
+func (v *safetyVault) Unwrap(_ context.Context, _ bson.Raw, wrapped []byte) ([]byte, error) {
+	return fle.UnwrapKey(safetyMaster, wrapped)
 }
 
 // model is what the grammar knows of the fields of a document.
@@ -138,6 +207,9 @@ type generator struct {
 	schemas   map[string]*Schema
 	models    map[string]*model
 	secrets   [][]byte
+	spelt     [][]byte // secrets as an error would print them
+	keys      *crypt.Keys
+	sent      map[Kind]bool
 	wild      [][]byte // secrets if the command's collections have any encrypted field
 	cmd       bson.Raw
 	refused   error
@@ -153,7 +225,7 @@ func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
 
 // check makes a command and tries it.
 func (g *generator) check() (bool, error) {
-	g.queryable = g.chance(40)
+	g.queryable = g.chance(50)
 	for _, coll := range []string{"x", "y"} {
 		if err := g.schema("db." + coll); err != nil {
 			g.refused = err
@@ -171,13 +243,7 @@ func (g *generator) check() (bool, error) {
 		return false, fmt.Errorf("the command was changed: %s", before)
 	}
 	if err != nil {
-		g.refused = err
-		for _, secret := range g.secrets {
-			if bytes.Contains([]byte(err.Error()), secret) {
-				return false, fmt.Errorf("the error has a value of the command: %v", err)
-			}
-		}
-		return false, nil
+		return false, g.refuse(err)
 	}
 	if err := got.Command.Validate(); err != nil {
 		return false, fmt.Errorf("%s became %v", g.cmd, err)
@@ -193,6 +259,41 @@ func (g *generator) check() (bool, error) {
 	}
 	if marks != len(got.Marks) {
 		return false, fmt.Errorf("%d placeholders, %d marks\ncommand %s\nsent %s", marks, len(got.Marks), g.cmd, sent)
+	}
+	return g.seal(got)
+}
+
+// refuse checks the error of a command that is not sent.
+func (g *generator) refuse(err error) error {
+	g.refused = err
+	for _, secret := range append(g.secrets, g.spelt...) {
+		if bytes.Contains([]byte(err.Error()), secret) {
+			return fmt.Errorf("the error has a value of the command: %v", err)
+		}
+	}
+	return nil
+}
+
+// seal encrypts what the analysis has marked, and looks for values again.
+func (g *generator) seal(got Result) (bool, error) {
+	sealed, err := g.keys.Encrypt(context.Background(), got.Command, crand.Reader)
+	if err != nil {
+		return false, g.refuse(err)
+	}
+	if err := sealed.Validate(); err != nil {
+		return false, fmt.Errorf("%s was sealed to %v", g.cmd, err)
+	}
+	for _, secret := range g.secrets {
+		if bytes.Contains(sealed, secret) {
+			return false, fmt.Errorf("%x is sent in plaintext\ncommand %s\nsent %s", secret, g.cmd, sealed)
+		}
+	}
+	if _, n := withoutPlaceholders(sealed); n > 0 {
+		return false, fmt.Errorf("%d placeholders are sent\ncommand %s\nsent %s", n, g.cmd, sealed)
+	}
+	g.sent = map[Kind]bool{}
+	for _, mark := range got.Marks {
+		g.sent[mark.Kind] = true
 	}
 	return true, nil
 }
@@ -254,26 +355,81 @@ func (g *generator) schema(ns string) error {
 func (g *generator) field(path string) (bson.D, *model) {
 	f := bson.D{{Key: "path", Value: path}, {Key: "keyId", Value: pick(g, testKeys...)}}
 	c := &model{kind: pick(g, Unindexed, Equality, Range, Text), typ: bson.TypeString}
+	typed := func(name string, t bson.Type, queries any) {
+		c.typ = t
+		f = append(f, bson.E{Key: "bsonType", Value: name})
+		if queries != nil {
+			f = append(f, bson.E{Key: "queries", Value: queries})
+		}
+	}
 	switch c.kind {
 	case Unindexed:
 		if g.chance(50) {
-			f = append(f, bson.E{Key: "bsonType", Value: "string"})
+			typed("string", bson.TypeString, nil)
 		}
 	case Equality:
-		f = append(f, bson.E{Key: "bsonType", Value: "string"}, bson.E{Key: "queries", Value: bson.D{{Key: "queryType", Value: "equality"}}})
-	case Range:
-		name := "long"
-		if c.typ = bson.TypeInt64; g.chance(30) {
-			name, c.typ = "date", bson.TypeDateTime
+		query := d("queryType", "equality", "contention", g.IntN(5))
+		switch g.IntN(5) {
+		case 0:
+			typed("long", bson.TypeInt64, bson.A{query})
+		case 1:
+			typed("int", bson.TypeInt32, query)
+		case 2:
+			typed("date", bson.TypeDateTime, query)
+		default:
+			typed("string", bson.TypeString, query)
 		}
-		f = append(f, bson.E{Key: "bsonType", Value: name}, bson.E{Key: "queries", Value: bson.D{{Key: "queryType", Value: "range"}}})
+	case Range:
+		g.rangeField(typed)
 	case Text:
-		f = append(f, bson.E{Key: "bsonType", Value: "string"}, bson.E{Key: "queries", Value: bson.D{
-			{Key: "queryType", Value: pick(g, "prefix", "suffix")}, {Key: "strMinQueryLength", Value: 2}, {Key: "strMaxQueryLength", Value: 20},
-			{Key: "caseSensitive", Value: g.chance(50)}, {Key: "diacriticSensitive", Value: true},
-		}})
+		query := func(kind string) bson.D {
+			if g.chance(30) {
+				kind += "Preview"
+			}
+			q := d("queryType", kind, "strMinQueryLength", 2, "strMaxQueryLength", 20, "caseSensitive", len(path) > 1, "diacriticSensitive", true)
+			if strings.HasPrefix(kind, "sub") {
+				q = append(q, bson.E{Key: "strMaxLength", Value: 20})
+			}
+			return q
+		}
+		typed("string", bson.TypeString, pick[any](g, query("prefix"), query("suffix"), query("substring"), bson.A{query("prefix"), query("suffix")}))
 	}
 	return f, c
+}
+
+// rangeField makes a field with range queries. Its secrets lie within the bounds.
+func (g *generator) rangeField(typed func(name string, t bson.Type, queries any)) {
+	query := d("queryType", "range", "sparsity", int64(1+g.IntN(4)))
+	if g.chance(30) {
+		query = append(query, bson.E{Key: "trimFactor", Value: int32(g.IntN(8))})
+	}
+	bounded := g.chance(50)
+	bounds := func(least, greatest any) {
+		if bounded {
+			query = append(query, bson.E{Key: "min", Value: least}, bson.E{Key: "max", Value: greatest})
+		}
+	}
+	switch g.IntN(5) {
+	case 0:
+		bounds(int32(0), int32(1<<31-1))
+		typed("int", bson.TypeInt32, query)
+	case 1:
+		bounds(int64(0), int64(1<<63-1))
+		typed("long", bson.TypeInt64, query)
+	case 2:
+		bounds(bson.DateTime(0), bson.DateTime(1<<63-1))
+		typed("date", bson.TypeDateTime, query)
+	case 3:
+		if bounds(-1e6, 1e6); bounded {
+			query = append(query, bson.E{Key: "precision", Value: int32(3)})
+		}
+		typed("double", bson.TypeDouble, query)
+	default:
+		if bounds(bson.NewDecimal128FromInt64(-1e6), bson.NewDecimal128FromInt64(1e6)); bounded {
+			query = append(query, bson.E{Key: "precision", Value: int32(3)})
+		}
+		typed("decimal", bson.TypeDecimal128, query)
+	}
 }
 
 // object makes the $jsonSchema of an object, and fills in its model.
@@ -372,17 +528,36 @@ func (g *generator) secret(m *model) any {
 		t = m.typ
 	}
 	if g.chance(5) {
-		t = pick(g, bson.TypeString, bson.TypeInt64, bson.TypeDateTime, bson.TypeBinary, bson.TypeArray, bson.TypeEmbeddedDocument)
+		t = pick(g, bson.TypeString, bson.TypeInt32, bson.TypeInt64, bson.TypeDateTime, bson.TypeDouble, bson.TypeDecimal128, bson.TypeBinary, bson.TypeArray, bson.TypeEmbeddedDocument)
 	}
-	n := int64(g.Uint64() | 1<<62)
+	n := int64(g.Uint64()>>1 | 1<<62)
 	s := fmt.Sprintf("S%015x", n)
 	switch t {
 	case bson.TypeInt64:
 		g.secrets = append(g.secrets, bson.AppendInt64Value(nil, n))
+		g.spelt = append(g.spelt, strconv.AppendInt(nil, n, 10))
 		return n
 	case bson.TypeDateTime:
 		g.secrets = append(g.secrets, bson.AppendInt64Value(nil, n))
 		return bson.DateTime(n)
+	case bson.TypeInt32:
+		n := int32(n&(1<<30-1)) | 1<<30
+		g.secrets = append(g.secrets, bson.AppendInt32Value(nil, n))
+		g.spelt = append(g.spelt, strconv.AppendInt(nil, int64(n), 10))
+		return n
+	case bson.TypeDouble:
+		f := float64(n>>10) / (1 << 34) // less than 2^20
+		g.secrets = append(g.secrets, bson.AppendDoubleValue(nil, f))
+		g.spelt = append(g.spelt, strconv.AppendFloat(nil, f, 'f', -1, 64))
+		return f
+	case bson.TypeDecimal128:
+		d, err := bson.ParseDecimal128(fmt.Sprintf("%d.%018d", n>>44, n&(1<<44-1)))
+		if err != nil {
+			panic(err)
+		}
+		g.secrets = append(g.secrets, bson.AppendDecimal128Value(nil, d))
+		g.spelt = append(g.spelt, []byte(d.String()))
+		return d
 	}
 	g.secrets = append(g.secrets, []byte(s))
 	switch t {
