@@ -52,6 +52,9 @@ func TestTasks(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if err := env.WithC(); err != nil {
+		t.Logf("without the C driver: %v", err)
+	}
 	tasks, err := Tasks(env, "")
 	if err != nil {
 		if os.Getenv("CI") == "" {
@@ -61,9 +64,20 @@ func TestTasks(t *testing.T) {
 	}
 	for _, task := range tasks {
 		for _, do := range []func(int) error{task.Allium, task.Official} {
-			if _, err := take(task.Before, do, 1); err != nil {
+			if _, err := take(task.Before, do, 1, false); err != nil {
 				t.Errorf("%s: %v", task.Name, err)
 			}
+		}
+		if task.C == nil {
+			continue
+		}
+		if task.Before != nil {
+			if err := task.Before(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := task.C(1, false); err != nil {
+			t.Errorf("%s: %v", task.Name, err)
 		}
 	}
 }

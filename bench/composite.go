@@ -5,8 +5,8 @@ import "strings"
 // Composite is a score that the specification composes of others, in megabytes per second.
 type Composite struct {
 	Name             string
-	Allium, Official float64
-	Of, Missing      int // how many tasks it has, and how many of them were not measured
+	Allium, Official float64 // Official is 0 if that driver was not measured
+	Of, Missing      int     // how many tasks it has, and how many of them were not measured
 }
 
 var (
@@ -45,7 +45,9 @@ func average(name string, tasks []string, all []Measurement) Composite {
 		for _, m := range all {
 			if m.Task.Name == task {
 				c.Allium += m.Allium.Speed(m.Task.Bytes)
-				c.Official += m.Official.Speed(m.Task.Bytes)
+				if o := m.Peers[Official]; o != nil {
+					c.Official += o.Speed(m.Task.Bytes)
+				}
 				c.Missing--
 			}
 		}

@@ -40,17 +40,21 @@ func (d *docs) fileTasks() ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	up, down := largeFile(d.ourDB, d.theirDB, "stored", id, d.gridFSLarge)
+	up, down, err := largeFile(d.env, d.uri, d.ourDB, d.theirDB, "stored", id, d.gridFSLarge)
 	up.Name, down.Name, up.Before = "multi/GridFS upload", "multi/GridFS download", d.freshBucket
-	return []Task{up, down}, nil
+	return []Task{up, down}, err
 }
 
 // nullFileTasks are the same against the null server.
-func nullFileTasks(ours *allium.Client, theirs *mongo.Client) []Task {
-	up, down := largeFile(ours.Database("db"), theirs.Database("db"), "fs", nullserver.FileID, make([]byte, nullserver.FileSize))
+func nullFileTasks(env *Env, uri string, ours *allium.Client, theirs *mongo.Client) ([]Task, error) {
+	up, down, err := largeFile(env, uri, ours.Database("db"), theirs.Database("db"), "fs", nullserver.FileID, make([]byte, nullserver.FileSize))
+	if err != nil {
+		return nil, err
+	}
 	up.Name, down.Name, up.CPU, down.CPU = "null/GridFS upload", "null/GridFS download", 0.5, 0.5
 	ctx := context.Background()
-	through := Task{Name: "null/GridFS download to a writer", Bytes: nullserver.FileSize, CPU: 0.5,
+	through := Task{Name: "null/GridFS download to a writer", Bytes: nullserver.FileSize, CPU: 0.5, CPUOfC: 0.8,
+		C: env.cTask(uri, "download_away", "db", "fs", nullserver.FileID.Hex(), fmt.Sprint(nullserver.FileSize)),
 		Allium: repeat(func() error {
 			n, err := gridfs.NewBucket(ours.Database("db")).DownloadToStream(ctx, nullserver.FileID, io.Discard)
 			return errors.Join(err, expect(int(n), nullserver.FileSize))
@@ -59,14 +63,18 @@ func nullFileTasks(ours *allium.Client, theirs *mongo.Client) []Task {
 			n, err := theirs.Database("db").GridFSBucket().DownloadToStream(ctx, official.ObjectID(nullserver.FileID), io.Discard)
 			return errors.Join(err, expect(int(n), nullserver.FileSize))
 		})}
-	return []Task{up, down, through}
+	return []Task{up, down, through}, nil
 }
 
 // largeFile returns the tasks of uploading data from memory to the default bucket, and of
 // downloading a file with data from another bucket to memory.
-func largeFile(ourDB *allium.Database, theirDB *mongo.Database, bucket string, id bson.ObjectID, data []byte) (up, down Task) {
+func largeFile(env *Env, uri string, ourDB *allium.Database, theirDB *mongo.Database, bucket string, id bson.ObjectID, data []byte) (up, down Task, err error) {
 	ctx := context.Background()
-	up = Task{Bytes: len(data), Scale: 1,
+	path, err := env.scratchFile("gridfs_"+ourDB.Name(), data)
+	if err != nil {
+		return up, down, err
+	}
+	up = Task{Bytes: len(data), Scale: 1, CPUOfC: 0.8, C: env.cTask(uri, "upload", ourDB.Name(), "fs", path),
 		Allium: repeat(func() error {
 			_, err := gridfs.NewBucket(ourDB).UploadFromStream(ctx, "file", bytes.NewReader(data))
 			return err
@@ -82,7 +90,7 @@ func largeFile(ourDB *allium.Database, theirDB *mongo.Database, bucket string, i
 		}
 		return errors.Join(err, expect(n, len(data)))
 	}
-	down = Task{Bytes: len(data), Scale: 1,
+	down = Task{Bytes: len(data), Scale: 1, CPUOfC: 0.8, C: env.cTask(uri, "download", ourDB.Name(), bucket, id.Hex(), fmt.Sprint(len(data))),
 		Allium: repeat(func() error {
 			s, err := gridfs.NewBucket(ourDB, gridfs.BucketOptions{Name: bucket}).OpenDownloadStream(ctx, id)
 			if err != nil {
@@ -99,7 +107,7 @@ func largeFile(ourDB *allium.Database, theirDB *mongo.Database, bucket string, i
 			n, err := io.ReadFull(s, memory)
 			return errors.Join(check(n, err), s.Close())
 		})}
-	return up, down
+	return up, down, nil
 }
 
 // manyFilesTasks are the specification's benchmarks that move GridFS files from and to disk,
@@ -132,6 +140,7 @@ func (d *docs) manyFilesTasks(dir string, most int) ([]Task, error) {
 		return nil, err
 	}
 	ups := Task{Name: "parallel/GridFS multi-file upload", Bytes: size, Scale: 1, Before: d.freshBucket,
+		CPUOfC: 0.8, C: d.cTask("upload_files", append([]string{"fs", "-"}, files...)...),
 		Allium: repeat(func() error { return upload(gridfs.NewBucket(d.ourDB)) }),
 		Official: repeat(func() error {
 			b := d.theirDB.GridFSBucket()
@@ -149,6 +158,7 @@ func (d *docs) manyFilesTasks(dir string, most int) ([]Task, error) {
 		})
 	}
 	downs := Task{Name: "parallel/GridFS multi-file download", Bytes: size, Scale: 1,
+		CPUOfC: 0.8, C: d.cTask("download_files", append([]string{"stored", out}, files...)...),
 		Before: func() error {
 			for _, name := range files {
 				if err := os.Remove(filepath.Join(out, filepath.Base(name))); err != nil && !errors.Is(err, os.ErrNotExist) {

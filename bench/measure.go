@@ -3,8 +3,10 @@ package bench
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -18,6 +20,8 @@ type Plan struct {
 	// Full measures as the specification says instead: iterations of a task's Scale, for at least a
 	// minute or 100 of them, for each driver.
 	Full bool
+	// Memory also measures by how much each process grows.
+	Memory bool
 }
 
 // What the specification says about the length of a measurement.
@@ -34,6 +38,7 @@ type Usage struct {
 	Allocs uint64
 	Bytes  uint64  // allocated
 	Calls  float64 // system calls that read and write, -1 where they cannot be counted
+	Peak   int64   // by how many bytes the process grew in a turn at most (with Plan.Memory), -1 where the kernel does not tell
 
 	turns []time.Duration // wall time per operation, sorted
 }
@@ -45,46 +50,108 @@ func (u *Usage) Speed(bytes int) float64 { return float64(bytes) / 1e6 / u.Wall.
 // Percentile returns the wall time of an operation by the specification's algorithm (nearest rank).
 func (u *Usage) Percentile(p int) time.Duration { return u.turns[max(len(u.turns)*p/100-1, 0)] }
 
-// Measurement is what both drivers need for a task.
+// A Peer is a driver beside Allium.
+type Peer string
+
+// The peers.
+const (
+	Official Peer = "official" // the official Go driver
+	C        Peer = "c"        // MongoDB's C driver
+)
+
+// Measurement is what the drivers need for a task; a peer that cannot do it is missing.
 type Measurement struct {
-	Task             Task
-	Allium, Official Usage
+	Task   Task
+	Allium Usage
+	Peers  map[Peer]*Usage
+}
+
+// A side is a driver that takes its turns at a task.
+type side struct {
+	n     int // operations of a turn
+	take  func(n int) (turn, error)
+	turns []turn
+}
+
+// sides returns Allium's side of a task and those of the peers that can do it.
+func (t *Task) sides(peers []Peer, memory bool) (ours *side, theirs map[Peer]*side) {
+	goSide := func(do func(int) error) *side {
+		return &side{take: func(n int) (turn, error) { return take(t.Before, do, n, memory) }}
+	}
+	theirs = make(map[Peer]*side)
+	for _, peer := range peers {
+		switch {
+		case peer == Official && t.Official != nil:
+			theirs[peer] = goSide(t.Official)
+		case peer == C && t.C != nil:
+			theirs[peer] = &side{take: func(n int) (turn, error) {
+				if t.Before != nil {
+					if err := t.Before(); err != nil {
+						return turn{}, err
+					}
+				}
+				return t.C(n, memory)
+			}}
+		}
+	}
+	return goSide(t.Allium), theirs
 }
 
 // Measure lets the drivers take turns at a task.
-func Measure(t Task, plan Plan) (Measurement, error) {
-	m := Measurement{Task: t}
-	sides := []func(int) error{t.Allium, t.Official}
-	results := make([][]turn, len(sides))
-	var n [2]int
-	for i, do := range sides {
-		if plan.Full && t.Scale > 0 {
-			n[i] = t.Scale
+func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
+	m := Measurement{Task: t, Peers: make(map[Peer]*Usage)}
+	ours, theirs := t.sides(peers, false)
+	sides := append([]*side{ours}, slices.Collect(maps.Values(theirs))...)
+	for _, s := range sides {
+		if s.n = t.Scale; plan.Full && t.Scale > 0 {
 			continue
 		}
 		var err error
-		if n[i], err = calibrate(t.Before, do, plan.Length); err != nil {
+		if s.n, err = calibrate(s.take, plan.Length); err != nil {
 			return m, err
 		}
 	}
-	var took time.Duration // the slower driver's
+	var took time.Duration // the slowest driver's
 	for round := 0; ; round++ {
 		if !plan.Full && round == plan.Rounds || plan.Full && round > 0 && (round >= fullIterations || took >= fullTime && round >= plan.Rounds || took >= fullLimit) {
 			break
 		}
 		var longest time.Duration
-		for i, do := range sides {
-			r, err := take(t.Before, do, n[i])
+		for _, s := range sides {
+			r, err := s.take(s.n)
 			if err != nil {
 				return m, err
 			}
-			results[i] = append(results[i], r)
-			longest = max(longest, r.wall*time.Duration(n[i]))
+			s.turns = append(s.turns, r)
+			longest = max(longest, r.wall*time.Duration(s.n))
 		}
 		took += longest
 	}
-	m.Allium, m.Official = summary(results[0]), summary(results[1])
-	return m, nil
+	m.Allium = summary(ours.turns)
+	for peer, s := range theirs {
+		u := summary(s.turns)
+		m.Peers[peer] = &u
+	}
+	if !plan.Memory {
+		return m, nil
+	}
+	return m, m.memory(t, plan, peers)
+}
+
+// memory gives each driver one more turn, of as many operations for all, and notes by how much its
+// process grew.
+func (m *Measurement) memory(t Task, plan Plan, peers []Peer) error {
+	ours, theirs := t.sides(peers, true)
+	n := max(1, int(plan.Length/m.Allium.Wall))
+	r, err := ours.take(n)
+	m.Allium.Peak = r.peak
+	for peer, s := range theirs {
+		if err == nil {
+			r, err = s.take(n)
+			m.Peers[peer].Peak = r.peak
+		}
+	}
+	return err
 }
 
 // turn is what one operation of a turn took.
@@ -92,12 +159,13 @@ type turn struct {
 	wall, cpu     time.Duration
 	allocs, bytes uint64
 	calls         float64
+	peak          int64
 }
 
 // calibrate returns how many operations take about length.
-func calibrate(before func() error, do func(int) error, length time.Duration) (int, error) {
+func calibrate(take func(n int) (turn, error), length time.Duration) (int, error) {
 	for n := 1; ; n *= 4 {
-		t, err := take(before, do, n)
+		t, err := take(n)
 		if err != nil {
 			return 0, err
 		}
@@ -107,14 +175,20 @@ func calibrate(before func() error, do func(int) error, length time.Duration) (i
 	}
 }
 
-// take measures a turn of n operations.
-func take(before func() error, do func(int) error, n int) (turn, error) {
+// take measures a turn of n operations. With memory, the process gives back what it does not need
+// first, which makes the turn slower.
+func take(before func() error, do func(int) error, n int, memory bool) (turn, error) {
 	if before != nil {
 		if err := before(); err != nil {
 			return turn{}, err
 		}
 	}
 	runtime.GC()
+	if memory {
+		debug.FreeOSMemory()
+		forgetPeak()
+	}
+	resident := residentSet("VmRSS")
 	var m0, m1 runtime.MemStats
 	runtime.ReadMemStats(&m0)
 	calls, cpu, start := systemCalls(), ProcessorTime(), time.Now()
@@ -125,7 +199,10 @@ func take(before func() error, do func(int) error, n int) (turn, error) {
 	t := turn{
 		wall: max(wall/time.Duration(n), 1), cpu: max((cpu1-cpu)/time.Duration(n), 1),
 		allocs: (m1.Mallocs - m0.Mallocs + count/2) / count, bytes: (m1.TotalAlloc - m0.TotalAlloc + count/2) / count,
-		calls: -1,
+		calls: -1, peak: -1,
+	}
+	if peak := residentSet("VmHWM"); resident >= 0 && peak >= 0 {
+		t.peak = peak - resident
 	}
 	if calls >= 0 {
 		t.calls = float64(calls1-calls) / float64(n)
@@ -172,3 +249,24 @@ func systemCalls() int64 {
 	}
 	return n
 }
+
+// residentSet returns a figure of /proc/self/status in bytes, -1 where there is none.
+func residentSet(name string) int64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return -1
+	}
+	for line := range bytes.Lines(data) {
+		if field, value, _ := bytes.Cut(line, []byte(":")); string(field) == name {
+			kB, err := strconv.ParseInt(string(bytes.Fields(value)[0]), 10, 64)
+			if err != nil {
+				return -1
+			}
+			return kB << 10
+		}
+	}
+	return -1
+}
+
+// forgetPeak lets the peak of the resident set start again, where the kernel can do that.
+func forgetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }

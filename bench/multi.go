@@ -25,6 +25,7 @@ func multiTasks(env *Env) ([]Task, error) {
 		return nil, err
 	}
 	tasks := []Task{{Name: "multi/find many and empty the cursor", Bytes: d.tweet.size * tweets, Scale: 1,
+		CPUOfC: 0.5, C: d.cTask("find_all", "tweets", fmt.Sprint(tweets)),
 		Allium: repeat(func() error {
 			cur, err := ourTweets.Find(ctx, bson.D{})
 			if err != nil {
@@ -58,8 +59,9 @@ func multiTasks(env *Env) ([]Task, error) {
 		name string
 		doc  sourceDoc
 		n    int
-	}{{"small doc", d.small, 10_000}, {"large doc", d.large, 10}} {
-		tasks = append(tasks, d.insertTasks(x.name, x.doc, x.n)...)
+		ofC  float64
+	}{{"small doc", d.small, 10_000, 0.5}, {"large doc", d.large, 10, 0.8}} {
+		tasks = append(tasks, d.insertTasks(x.name, x.doc, x.n, x.ofC)...)
 	}
 	tasks = append(tasks, d.mixedTasks()...)
 	files, err := d.fileTasks()
@@ -67,7 +69,7 @@ func multiTasks(env *Env) ([]Task, error) {
 }
 
 // insertTasks are the ways to insert n copies of a document.
-func (d *docs) insertTasks(name string, doc sourceDoc, n int) []Task {
+func (d *docs) insertTasks(name string, doc sourceDoc, n int, ofC float64) []Task {
 	ctx := context.Background()
 	ours, theirs := copies(doc.ours, n), copies(doc.theirs, n)
 	var ourModels []allium.WriteModel
@@ -80,17 +82,22 @@ func (d *docs) insertTasks(name string, doc sourceDoc, n int) []Task {
 		ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: corpus, Model: allium.InsertModel{Document: doc.ours}})
 		theirWrites = append(theirWrites, mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: corpus, Model: mongo.NewClientInsertOneModel().SetDocument(doc.theirs)})
 	}
-	task := func(how string, ours, theirs func() error) Task {
-		return Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: d.fresh(corpus), Allium: repeat(ours), Official: repeat(theirs)}
+	// c is the C program's operation, "" if that driver has none.
+	task := func(how, c string, ours, theirs func() error) Task {
+		t := Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: d.fresh(corpus), Allium: repeat(ours), Official: repeat(theirs)}
+		if c != "" {
+			t.CPUOfC, t.C = ofC, d.cTask(c, corpus, doc.path, fmt.Sprint(n))
+		}
+		return t
 	}
 	return []Task{
-		task("bulk insert",
+		task("bulk insert", "insert_many",
 			func() error { _, err := d.ourDB.Collection(corpus).InsertMany(ctx, ours); return err },
 			func() error { _, err := d.theirDB.Collection(corpus).InsertMany(ctx, theirs); return err }),
-		task("Collection BulkWrite insert",
+		task("Collection BulkWrite insert", "bulk_insert",
 			func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ourModels); return err },
 			func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirModels); return err }),
-		task("Client BulkWrite insert",
+		task("Client BulkWrite insert", "",
 			func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err },
 			func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err }),
 	}
@@ -129,6 +136,7 @@ func (d *docs) mixedTasks() []Task {
 			Allium:   repeat(func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err }),
 			Official: repeat(func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err })},
 		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: d.fresh(corpus),
+			CPUOfC: 0.5, C: d.cTask("bulk_mixed", corpus, d.small.path, fmt.Sprint(n)),
 			Allium:   repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
 			Official: repeat(func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs); return err })},
 	}

@@ -53,7 +53,9 @@ func nullTasks(env *Env) ([]Task, error) {
 	}
 	ctx := context.Background()
 	ourDB, theirDB := ours.Database("db"), theirs.Database("db")
+	many := fmt.Sprint(nullserver.ManyDocs)
 	find := Task{Name: "null/find one", CPU: 0.42, // 2 of 4.8 times the bare ping-pong
+		CPUOfC: 0.85, C: env.cTask(uri, "find_sample", "db", nullserver.One),
 		Allium: func(n int) error {
 			c := allium.CollectionOf[ourSample](ourDB, nullserver.One)
 			for range n {
@@ -73,7 +75,7 @@ func nullTasks(env *Env) ([]Task, error) {
 			}
 			return nil
 		}}
-	insert := Task{Name: "null/insert one",
+	insert := Task{Name: "null/insert one", CPUOfC: 0.85, C: env.cTask(uri, "insert_sample", "db", "c"),
 		Allium: func(n int) error {
 			c := allium.CollectionOf[ourSample](ourDB, "c")
 			s := newSample[bson.ObjectID]()
@@ -94,7 +96,7 @@ func nullTasks(env *Env) ([]Task, error) {
 			}
 			return nil
 		}}
-	findMany := Task{Name: "null/find 10,000", CPU: 0.3,
+	findMany := Task{Name: "null/find 10,000", CPU: 0.3, CPUOfC: 0.5, C: env.cTask(uri, "find_samples", "db", nullserver.Many, many),
 		Allium: repeat(func() error {
 			cur, err := allium.CollectionOf[ourSample](ourDB, nullserver.Many).Find(ctx, bson.D{})
 			if err != nil {
@@ -128,7 +130,7 @@ func nullTasks(env *Env) ([]Task, error) {
 	for i := range ourDocs {
 		ourDocs[i], theirDocs[i] = newSample[bson.ObjectID](), newSample[official.ObjectID]()
 	}
-	bulk := Task{Name: "null/insert many 10,000", CPU: 0.4,
+	bulk := Task{Name: "null/insert many 10,000", CPU: 0.4, CPUOfC: 0.5, C: env.cTask(uri, "insert_samples", "db", "c", many),
 		Allium: repeat(func() error {
 			_, err := allium.CollectionOf[ourSample](ourDB, "c").InsertMany(ctx, ourDocs)
 			return err
@@ -141,7 +143,8 @@ func nullTasks(env *Env) ([]Task, error) {
 	for i := range tasks {
 		tasks[i].Bytes = 0
 	}
-	return append(tasks, nullFileTasks(ours, theirs)...), nil
+	files, err := nullFileTasks(env, uri, ours, theirs)
+	return append(tasks, files...), err
 }
 
 func expect(got, want int) error {

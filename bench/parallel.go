@@ -45,6 +45,7 @@ func parallelTasks(env *Env) ([]Task, error) {
 		return nil, err
 	}
 	imports := Task{Name: "parallel/LDJSON multi-file import", Bytes: size, Scale: 1, Before: d.fresh(corpus),
+		CPUOfC: 0.6, C: d.cTask("import", append([]string{corpus, "-"}, files...)...),
 		Allium: repeat(func() error {
 			c := allium.CollectionOf[bson.Raw](d.ourDB, corpus)
 			return eachFile(files, func(lines [][]byte) error {
@@ -71,7 +72,7 @@ func parallelTasks(env *Env) ([]Task, error) {
 				return err
 			})
 		})}
-	exports := Task{Name: "parallel/LDJSON multi-file export", Bytes: size, Scale: 1,
+	exports := Task{Name: "parallel/LDJSON multi-file export", Bytes: size, Scale: 1, CPUOfC: 0.6, C: d.cTask("export", "exported", out),
 		Before: func() error { return d.exportable(files) },
 		Allium: repeat(func() error { return exportOurs(d.ourDB, out) }), Official: repeat(func() error { return exportTheirs(d.theirDB, out) })}
 	gridFS, err := d.manyFilesTasks(dir, max(env.Files/2, 1))

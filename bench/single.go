@@ -22,6 +22,8 @@ const corpus = "corpus"
 
 // docs are the specification's documents for both drivers.
 type docs struct {
+	env                 *Env
+	uri                 string
 	tweet, small, large sourceDoc
 	gridFSLarge         []byte
 	ours                *allium.Client
@@ -33,6 +35,7 @@ type docs struct {
 // sourceDoc is one of them, with the size of its source file.
 type sourceDoc struct {
 	size   int
+	path   string // of the document as BSON
 	ours   bson.D
 	theirs official.D
 }
@@ -47,7 +50,7 @@ func corpusDocs(env *Env, group string) (*docs, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &docs{gridFSLarge: files["gridfs_large.bin"]}
+	d := &docs{env: env, uri: uri, gridFSLarge: files["gridfs_large.bin"]}
 	for name, doc := range map[string]*sourceDoc{"tweet.json": &d.tweet, "small_doc.json": &d.small, "large_doc.json": &d.large} {
 		doc.size = len(files[name])
 		if err := bson.UnmarshalExtJSON(files[name], &doc.ours); err != nil {
@@ -56,6 +59,13 @@ func corpusDocs(env *Env, group string) (*docs, error) {
 		if err := official.UnmarshalExtJSON(files[name], true, &doc.theirs); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		raw, err := bson.Marshal(doc.ours)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if doc.path, err = env.scratchFile(name+".bson", raw); err != nil {
+			return nil, err
+		}
 	}
 	if d.ours, d.theirs, err = env.Clients(uri); err != nil {
 		return nil, err
@@ -63,6 +73,11 @@ func corpusDocs(env *Env, group string) (*docs, error) {
 	d.ourDB, d.theirDB = d.ours.Database("perftest_"+group), d.theirs.Database("perftest_"+group)
 	env.onClose(func() error { return d.ourDB.Drop(context.Background()) })
 	return d, d.ourDB.Drop(context.Background())
+}
+
+// cTask returns what measures an operation of the C program in the group's database.
+func (d *docs) cTask(operation string, args ...string) func(int, bool) (turn, error) {
+	return d.env.cTask(d.uri, operation, append([]string{d.ourDB.Name()}, args...)...)
 }
 
 // fresh makes an empty collection.
@@ -96,8 +111,9 @@ func singleTasks(env *Env) ([]Task, error) {
 	if _, err := ourTweets.InsertMany(ctx, many); err != nil {
 		return nil, err
 	}
-	insert := func(name string, doc sourceDoc, scale int) Task {
+	insert := func(name string, doc sourceDoc, scale int, ofC float64) Task {
 		return Task{Name: "single/" + name, Bytes: doc.size, Scale: scale, Before: d.fresh(corpus),
+			CPUOfC: ofC, C: d.cTask("insert_one", corpus, doc.path),
 			Allium: repeat(func() error {
 				_, err := d.ourDB.Collection(corpus).InsertOne(ctx, doc.ours)
 				return err
@@ -114,7 +130,7 @@ func singleTasks(env *Env) ([]Task, error) {
 		hello = "isMaster"
 	}
 	return []Task{
-		{Name: "single/run command", Bytes: 13, Scale: 10_000,
+		{Name: "single/run command", Bytes: 13, Scale: 10_000, CPUOfC: 0.85, C: d.cTask("command", hello),
 			Allium: repeat(func() error {
 				_, err := d.ourDB.RunCommand(ctx, bson.D{{Key: hello, Value: true}})
 				return err
@@ -122,7 +138,7 @@ func singleTasks(env *Env) ([]Task, error) {
 			Official: repeat(func() error {
 				return d.theirDB.RunCommand(ctx, official.D{{Key: hello, Value: true}}).Err()
 			})},
-		{Name: "single/find one by _id", Bytes: d.tweet.size, Scale: tweets,
+		{Name: "single/find one by _id", Bytes: d.tweet.size, Scale: tweets, CPUOfC: 0.85, C: d.cTask("find_one", "tweets"),
 			Allium: func(n int) error {
 				for i := range n {
 					if doc, err := ourTweets.FindOne(ctx, bson.D{{Key: "_id", Value: int32(i%tweets + 1)}}); err != nil || len(doc) < 2 {
@@ -141,7 +157,7 @@ func singleTasks(env *Env) ([]Task, error) {
 				}
 				return nil
 			}},
-		insert("small doc insertOne", d.small, 10_000),
-		insert("large doc insertOne", d.large, 10),
+		insert("small doc insertOne", d.small, 10_000, 0.85),
+		insert("large doc insertOne", d.large, 10, 0.8),
 	}, nil
 }

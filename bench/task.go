@@ -23,9 +23,11 @@ type Task struct {
 	Scale    int               // how many operations the specification's iteration has; 0: it does not say
 	Target   float64           // the ratio of the speeds that Allium aims at; 0 if there is none
 	CPU      float64           // the share of the official driver's processor time that Allium aims at, at most; 0 if there is none
+	CPUOfC   float64           // likewise, of the C driver's
 	Before   func() error      // is called before each turn and not measured; nil: nothing
 	Allium   func(n int) error // does the operation n times
 	Official func(n int) error
+	C        func(n int, memory bool) (turn, error) // the same in a process of the C driver; nil if it is not there or cannot do it
 }
 
 // Env is what tasks need: servers, clients of both drivers, and how large the large data sets are.
@@ -35,8 +37,10 @@ type Env struct {
 	// parallel tasks use.
 	Files int
 
-	uri        string // of the real deployment
+	uri        string // of the deployment that holds data
 	null, ping string
+	dir        string  // for files; "" as long as there are none
+	c          *cPeers // nil without WithC
 	closers    []func() error
 }
 
@@ -46,7 +50,7 @@ func (e *Env) Close() error {
 	for _, c := range slices.Backward(e.closers) {
 		errs = append(errs, c())
 	}
-	e.closers = nil
+	*e = Env{Files: e.Files}
 	return errors.Join(errs...)
 }
 

@@ -34,7 +34,8 @@ func chart(all []bench.Measurement) []byte {
 	}
 	for i, m := range all {
 		y := topHeight + i*rowHeight
-		cpu, wall := m.Allium.CPU.Seconds()/m.Official.CPU.Seconds(), m.Allium.Wall.Seconds()/m.Official.Wall.Seconds()
+		o := m.Peers[bench.Official]
+		cpu, wall := m.Allium.CPU.Seconds()/o.CPU.Seconds(), m.Allium.Wall.Seconds()/o.Wall.Seconds()
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-6, y+12, html.EscapeString(m.Task.Name))
 		for j, bar := range []struct {
 			share float64

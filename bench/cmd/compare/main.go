@@ -1,14 +1,17 @@
-// Command compare runs the benchmarks of Allium and the official Go driver side by side and prints
-// a table.
+// Command compare runs the benchmarks of Allium, the official Go driver and MongoDB's C driver side
+// by side and prints a table for each.
 //
 //	go -C bench run ./cmd/compare -quick             # everything, in a few minutes
 //	go -C bench run ./cmd/compare -run multi         # one group
 //	go -C bench run ./cmd/compare -full -svg a.svg   # as long as the specification says
+//	go -C bench run ./cmd/compare -peers c -memory   # the C driver alone, with memory
 //
-// Both do the same work in the same process, in turns, so that what else the machine does hits
-// both. The servers are processes of their own: a mongotest, or what $MONGODB_URI names, and a null
-// server with canned replies. The figures are medians of the turns. A speed ratio of 2 says that
-// Allium is twice as fast, a CPU share of 0.5 that it takes half the processor time.
+// The drivers do the same work in turns, so that what else the machine does hits all of them. The
+// C driver has a process of its own and needs a C compiler, pkg-config and libmongoc (Debian's
+// libmongoc-dev); where they are missing the program says so and goes on without. The servers are
+// processes of their own: a mongotest, or what $MONGODB_URI names, and a null server with canned
+// replies. The figures are medians of the turns. A speed ratio of 2 says that Allium is twice as
+// fast, a CPU share of 0.5 that it takes half the processor time.
 package main
 
 import (
@@ -31,7 +34,7 @@ type settings struct {
 	plan                  bench.Plan
 	quick                 bool
 	markdown, percentiles bool
-	svg                   string
+	svg, peers            string
 	files                 int
 }
 
@@ -45,6 +48,8 @@ func main() {
 	flag.BoolVar(&s.plan.Full, "full", false, "the specification's lengths: a minute or 100 iterations for each task and driver, and all files")
 	flag.BoolVar(&s.markdown, "markdown", false, "print the tables as Markdown")
 	flag.BoolVar(&s.percentiles, "percentiles", false, "also print the specification's percentiles of the time per operation")
+	flag.StringVar(&s.peers, "peers", "official,c", "the drivers beside Allium, separated by commas: official, c")
+	flag.BoolVar(&s.plan.Memory, "memory", false, "also measure by how much each process grows during a turn at most (Linux)")
 	flag.StringVar(&s.svg, "svg", "", "also draw the comparison as a bar chart into this `file`")
 	flag.Parse()
 	if err := run(s); err != nil {
@@ -63,32 +68,37 @@ func run(s settings) (err error) {
 	}
 	env := &bench.Env{Files: s.files}
 	defer func() { err = errors.Join(err, env.Close()) }()
+	peers, err := choosePeers(env, s.peers)
+	if err != nil {
+		return err
+	}
 	tasks, err := bench.Tasks(env, strings.Split(s.prefix, ",")...)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%s %s/%s, GOMAXPROCS %d; medians of ", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
 	if s.plan.Full {
-		fmt.Print("the specification's iterations\n\n")
+		fmt.Print("the specification's iterations\n")
 	} else {
-		fmt.Printf("%d rounds of %v\n\n", s.plan.Rounds, s.plan.Length)
+		fmt.Printf("%d rounds of %v\n", s.plan.Rounds, s.plan.Length)
 	}
-	t := table.New(os.Stdout, s.markdown, "task", "Allium MB/s", "official MB/s", "speed ratio", "aim", "CPU/op", "CPU/op", "CPU share", "aim",
-		"allocs", "allocs", "bytes", "bytes", "calls", "calls")
 	var all []bench.Measurement
 	for _, task := range tasks {
-		m, err := bench.Measure(task, s.plan)
+		m, err := bench.Measure(task, s.plan, peers...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", task.Name, err)
 		}
 		all = append(all, m)
-		a, o := &m.Allium, &m.Official
-		t.Row(task.Name, speed(a, task.Bytes), speed(o, task.Bytes), ratio(o.Wall, a.Wall), aim(">=", task.Target),
-			table.Round(a.CPU), table.Round(o.CPU), ratio(a.CPU, o.CPU), aim("<=", task.CPU),
-			fmt.Sprint(a.Allocs), fmt.Sprint(o.Allocs), fmt.Sprint(a.Bytes), fmt.Sprint(o.Bytes), calls(a), calls(o))
 	}
-	if err := t.End(); err != nil {
-		return err
+	if slices.Contains(peers, bench.Official) {
+		if err := tableOfficial(all, s.markdown); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(peers, bench.C) {
+		if err := tableC(all, s); err != nil {
+			return err
+		}
 	}
 	if err := pingPong(env, all, s); err != nil {
 		return err
@@ -101,10 +111,82 @@ func run(s settings) (err error) {
 			return err
 		}
 	}
-	if s.svg == "" {
+	if s.svg == "" || !slices.Contains(peers, bench.Official) {
 		return nil
 	}
 	return os.WriteFile(s.svg, chart(all), 0o644)
+}
+
+// choosePeers sets up the peers that are asked for. Without the C driver it goes on, and says so.
+func choosePeers(env *bench.Env, list string) ([]bench.Peer, error) {
+	var peers []bench.Peer
+	for name := range strings.SplitSeq(list, ",") {
+		switch peer := bench.Peer(name); peer {
+		case bench.Official:
+			peers = append(peers, peer)
+		case bench.C:
+			if err := env.WithC(); err != nil {
+				fmt.Printf("without the C driver: %v\n", err)
+				continue
+			}
+			peers = append(peers, peer)
+		default:
+			return nil, fmt.Errorf("-peers: there is no driver %q, only official and c", name)
+		}
+	}
+	if len(peers) == 0 {
+		return nil, errors.New("no driver to compare with")
+	}
+	return peers, nil
+}
+
+// tableOfficial sets Allium beside the official Go driver.
+func tableOfficial(all []bench.Measurement, markdown bool) error {
+	fmt.Println()
+	t := table.New(os.Stdout, markdown, "task", "Allium MB/s", "official MB/s", "speed ratio", "aim", "CPU/op", "CPU/op", "CPU share", "aim",
+		"allocs", "allocs", "bytes", "bytes", "calls", "calls")
+	for i := range all {
+		m := &all[i]
+		a, o := &m.Allium, m.Peers[bench.Official]
+		t.Row(m.Task.Name, speed(a, m.Task.Bytes), speed(o, m.Task.Bytes), ratio(o.Wall, a.Wall), aim(">=", m.Task.Target),
+			table.Round(a.CPU), table.Round(o.CPU), ratio(a.CPU, o.CPU), aim("<=", m.Task.CPU),
+			fmt.Sprint(a.Allocs), fmt.Sprint(o.Allocs), fmt.Sprint(a.Bytes), fmt.Sprint(o.Bytes), calls(a), calls(o))
+	}
+	return t.End()
+}
+
+// tableC sets Allium beside the C driver. A task that the C driver cannot do keeps its row.
+func tableC(all []bench.Measurement, s settings) error {
+	fmt.Println()
+	heads := []string{"task", "Allium MB/s", "C MB/s", "speed ratio", "CPU/op", "CPU/op", "CPU share", "aim"}
+	if s.plan.Memory {
+		heads = append(heads, "memory", "memory")
+	}
+	t := table.New(os.Stdout, s.markdown, heads...)
+	for i := range all {
+		m := &all[i]
+		if strings.HasPrefix(m.Task.Name, "bson/") {
+			continue // the C program measures whole operations
+		}
+		a, c := &m.Allium, m.Peers[bench.C]
+		row := []string{m.Task.Name, speed(a, m.Task.Bytes), "none", "", table.Round(a.CPU), "", "", ""}
+		if c != nil {
+			row = []string{m.Task.Name, speed(a, m.Task.Bytes), speed(c, m.Task.Bytes), ratio(c.Wall, a.Wall),
+				table.Round(a.CPU), table.Round(c.CPU), ratio(a.CPU, c.CPU), aim("<=", m.Task.CPUOfC)}
+			if s.plan.Memory {
+				row = append(row, peak(a), peak(c))
+			}
+		}
+		t.Row(row...)
+	}
+	return t.End()
+}
+
+func peak(u *bench.Usage) string {
+	if u.Peak < 0 {
+		return "?"
+	}
+	return fmt.Sprintf("%.1f MB", float64(u.Peak)/1e6)
 }
 
 func speed(u *bench.Usage, bytes int) string {
@@ -139,7 +221,11 @@ func composites(all []bench.Measurement, markdown bool) error {
 	fmt.Println()
 	t := table.New(os.Stdout, markdown, "composite", "Allium MB/s", "official MB/s", "ratio", "tasks")
 	for _, c := range scores {
-		t.Row(c.Name, fmt.Sprintf("%.1f", c.Allium), fmt.Sprintf("%.1f", c.Official), fmt.Sprintf("%.2f", c.Allium/c.Official), fmt.Sprintf("%d of %d", c.Of-c.Missing, c.Of))
+		official, share := "", ""
+		if c.Official > 0 {
+			official, share = fmt.Sprintf("%.1f", c.Official), fmt.Sprintf("%.2f", c.Allium/c.Official)
+		}
+		t.Row(c.Name, fmt.Sprintf("%.1f", c.Allium), official, share, fmt.Sprintf("%d of %d", c.Of-c.Missing, c.Of))
 	}
 	return t.End()
 }
@@ -157,7 +243,10 @@ func percentiles(all []bench.Measurement, markdown bool) error {
 		for _, side := range []struct {
 			name string
 			u    *bench.Usage
-		}{{"Allium", &m.Allium}, {"official", &m.Official}} {
+		}{{"Allium", &m.Allium}, {"official", m.Peers[bench.Official]}, {"C", m.Peers[bench.C]}} {
+			if side.u == nil {
+				continue
+			}
 			cells := []string{m.Task.Name, side.name}
 			for _, p := range which {
 				cells = append(cells, table.Round(side.u.Percentile(p)))
@@ -179,13 +268,19 @@ func pingPong(env *bench.Env, all []bench.Measurement, s settings) error {
 		if err != nil {
 			return err
 		}
-		bare, err := bench.Measure(bench.Task{Allium: do, Official: do}, s.plan)
+		bare, err := bench.Measure(bench.Task{Allium: do, Official: do}, s.plan, bench.Official)
 		if err != nil {
 			return err
 		}
-		b := min(bare.Allium.CPU, bare.Official.CPU)
-		fmt.Printf("\nfind one, against a bare TCP ping-pong of as many bytes (%s CPU): Allium %s (%s times it, the aim is 2), official %s (%s times it)\n",
-			table.Round(b), table.Round(m.Allium.CPU), ratio(m.Allium.CPU, b), table.Round(m.Official.CPU), ratio(m.Official.CPU, b))
+		b := min(bare.Allium.CPU, bare.Peers[bench.Official].CPU)
+		fmt.Printf("\nfind one, against a bare TCP ping-pong of as many bytes (%s CPU; the aim is 1.35): Allium %s, %s times it",
+			table.Round(b), table.Round(m.Allium.CPU), ratio(m.Allium.CPU, b))
+		for _, peer := range []bench.Peer{bench.Official, bench.C} {
+			if u := m.Peers[peer]; u != nil {
+				fmt.Printf("; %s %s, %s times it", peer, table.Round(u.CPU), ratio(u.CPU, b))
+			}
+		}
+		fmt.Println()
 	}
 	return nil
 }
