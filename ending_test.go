@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -278,4 +280,61 @@ func TestCloseByItsContext(t *testing.T) {
 			t.Errorf("the third Close: %v", err)
 		}
 	})
+}
+
+// Many calls of Close at the same time, with contexts of every length and in any order, while the
+// server answers nothing, cursors are open and others are being freed in the background.
+func TestClosesByTheirContexts(t *testing.T) {
+	const ms = time.Millisecond
+	for name, limits := range map[string][]time.Duration{
+		"longer and longer":   {0, 1 * ms, 50 * ms, 300 * ms, time.Second},
+		"shorter and shorter": {900 * ms, 400 * ms, 90 * ms, 2 * ms, 0},
+		"alike":               {70 * ms, 70 * ms, 70 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+					t.Fatal(err)
+				}
+				var open []*allium.Cursor[bson.D]
+				for range 4 {
+					cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+					if err != nil {
+						t.Fatal(err)
+					}
+					open = append(open, cur)
+				}
+				defer hang(r.d, 0, "killCursors", "endSessions", "hello", "find")()
+				over, cancel := context.WithCancel(t.Context())
+				cancel()
+				open[0].Close(over)
+				running := make(chan error)
+				go func() { running <- second(r.coll.FindOne(context.Background(), bson.D{})) }()
+				synctest.Wait()
+
+				began := time.Now()
+				var calls sync.WaitGroup
+				for _, limit := range limits {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					calls.Go(func() {
+						err := r.client.Close(ctx)
+						if d := time.Since(began); d > limit {
+							t.Errorf("a Close took %v, it had %v", d, limit)
+						} else if (d == limit) != errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("after %v of %v: %v", d, limit, err)
+						}
+					})
+				}
+				calls.Wait()
+				if err := r.client.Close(t.Context()); err != nil {
+					t.Errorf("the last Close: %v", err)
+				}
+				if err := <-running; !errors.Is(err, mongoerr.ErrClientClosed) {
+					t.Errorf("an operation in progress: %v, want that the client is closed", err)
+				}
+			})
+		})
+	}
 }

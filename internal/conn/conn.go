@@ -113,9 +113,9 @@ func (c *Conn) Alive() bool { return !c.dead.Load() }
 // off.
 func (c *Conn) Owed() bool { return c.owed && c.Alive() }
 
-// abandon closes a connection that is broken. It does not say goodbye, which TLS would wait for if
-// nobody reads any more.
-func (c *Conn) abandon() {
+// Abandon closes a connection without taking time: it does not say goodbye, which TLS would wait
+// for if nobody reads any more. It is safe to call it more than once.
+func (c *Conn) Abandon() {
 	c.dead.Store(true)
 	if !c.closed.Swap(true) {
 		c.raw.Close()

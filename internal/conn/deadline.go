@@ -74,6 +74,6 @@ func (g *guard) timeout(addr, phase string, cause error) error {
 
 // fail closes the connection and returns the error of a step of it.
 func (c *Conn) fail(op string, sent bool, err error) *mongoerr.ConnectionError {
-	c.abandon()
+	c.Abandon()
 	return &mongoerr.ConnectionError{Addr: c.addr, Op: op, Sent: sent, Wrapped: err}
 }

@@ -76,11 +76,11 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	err = t.Handshake()
 	c.end(&g)
 	if err != nil {
-		c.abandon()
+		c.Abandon()
 		return nil, connectError(ctx, start, addr, stepTLS, err)
 	}
 	if err := checkRevocation(ctx, t, cfg); err != nil {
-		c.abandon()
+		c.Abandon()
 		return nil, &mongoerr.ConnectionError{Addr: addr, Op: stepTLS, Wrapped: err}
 	}
 	return c, nil

@@ -127,7 +127,7 @@ func (c *Conn) Reauthenticate(ctx context.Context) error {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: errors.New("the connection was not authenticated")}
 	}
 	if err := c.auth.Reauthenticate(ctx, transport{c}); err != nil {
-		c.abandon()
+		c.Abandon()
 		return err
 	}
 	return nil

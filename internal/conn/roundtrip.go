@@ -145,7 +145,7 @@ func (c *Conn) read(g *guard) (*Reply, error) {
 	}
 	if cause := g.cause(err); cause != nil {
 		if c.exhaust {
-			c.abandon()
+			c.Abandon()
 		} else {
 			c.owed, c.drainLeft = true, c.drainTimeout()
 		}

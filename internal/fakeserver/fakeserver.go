@@ -5,6 +5,7 @@ package fakeserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -32,6 +33,8 @@ type Server struct {
 	// Accept is called with the number of the connection, from 1, before it is accepted, if it is not nil. An error
 	// refuses the connection; blocking makes the dial take time.
 	Accept func(ctx context.Context, n int64) error
+	// TLS makes the server speak TLS only, if it is not nil.
+	TLS *tls.Config
 
 	accepted atomic.Int64
 	open     atomic.Int64
@@ -71,6 +74,9 @@ func (n *Network) DialContext(ctx context.Context, _, addr string) (net.Conn, er
 		}
 	}
 	client, server := net.Pipe()
+	if s.TLS != nil {
+		server = tls.Server(server, s.TLS)
+	}
 	c := &Conn{ID: id, nc: server}
 	s.mu.Lock()
 	if s.down {

@@ -76,8 +76,8 @@ func (c *Conn) Pin(use Use) {
 
 func (c *Conn) stale() bool { return c.generation.n != c.Generation }
 
-// RoundTrip is that of the connection. If the pool was cleared and the connection closed under the
-// operation, the error says so.
+// RoundTrip is that of the connection. If the pool was cleared or closed and the connection closed
+// under the operation, the error says so.
 func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*conn.Reply, error) {
 	r, err := c.Conn.RoundTrip(ctx, msg)
 	if err != nil {
@@ -116,6 +116,9 @@ func (c *Conn) Late(ctx context.Context) (*conn.Reply, error) {
 func (c *Conn) explain(err error) error {
 	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok && c.interrupted.Load() {
 		e.Wrapped = &mongoerr.PoolClearedError{Addr: c.pool.addr, Interrupted: true}
+		if c.pool.over.Load() {
+			e.Wrapped = mongoerr.ErrClientClosed
+		}
 	}
 	if !c.Alive() {
 		c.broken = failure.Detach(err)

@@ -90,6 +90,8 @@ type Pool struct {
 	// operations counts the operations that have a connection or wait for one.
 	operations atomic.Int64
 
+	// over is set by Interrupt.
+	over atomic.Bool
 	// life ends when the pool is closed.
 	life context.Context
 	end  context.CancelFunc
@@ -223,8 +225,12 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 // left alone: lend and take see to it. The lock is held.
 func (p *Pool) takeBack(c *Conn) {
 	if c.lent.CompareAndSwap(lent, takenBack) {
+		reason := event.ClosedStale
+		if p.state == closed {
+			reason = event.ClosedPoolClosed
+		}
 		p.checkedIn(c)
-		p.remove(c, event.ClosedStale, nil)
+		p.remove(c, reason, nil)
 	}
 }
 
@@ -250,14 +256,13 @@ func (p *Pool) ClearService(id bson.ObjectID, cause error) {
 }
 
 // Close closes the idle connections and waits for the goroutines of the pool. Connections in use
-// are closed when they are returned. Waiting checkouts fail.
+// are closed when they are returned, or by Interrupt. Waiting checkouts fail.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if p.state == closed {
 		p.mu.Unlock()
 		return
 	}
-	p.state = closed
 	if p.timer != nil {
 		p.timer.Stop()
 	}
@@ -266,6 +271,7 @@ func (p *Pool) Close() {
 	for _, c := range idle {
 		p.remove(c, event.ClosedPoolClosed, nil)
 	}
+	p.state = closed
 	p.end()
 	p.queue.fail(func() error { return errClosed })
 	p.mu.Unlock()
@@ -273,6 +279,18 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	p.ended()
 	p.mu.Unlock()
+}
+
+// Interrupt closes the connections of a closed pool that are still in use. Their operations fail
+// with ErrClientClosed.
+func (p *Pool) Interrupt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over.Store(true)
+	for _, c := range slices.Clone(p.all) {
+		c.interrupted.Store(true)
+		p.takeBack(c)
+	}
 }
 
 // remove takes c out of the pool's count and closes its socket in the background. The lock is held,
@@ -301,10 +319,11 @@ func (p *Pool) remove(c *Conn, reason string, err error) {
 	}
 }
 
-// closeSocket closes the socket of a connection. The lock is held, so it must not take time.
+// closeSocket closes the socket of a connection. The lock is held, so it must not take time. Saying
+// goodbye, as TLS asks, may take seconds if the server does not read, and is left to a goroutine.
 func (p *Pool) closeSocket(c *Conn) {
-	if p.state == closed { // nobody is in a hurry, and Close may be waiting for the goroutines already
-		c.Conn.Close()
+	if p.state == closed { // Close may be waiting for the goroutines already, so that none may be added
+		c.Abandon()
 		return
 	}
 	p.work.Go(func() { c.Conn.Close() })

@@ -240,7 +240,10 @@ func (t *Topology) finish() {
 
 	var pools sync.WaitGroup
 	for _, s := range t.servers { // nobody adds or removes servers any more
-		pools.Go(s.pool.Close)
+		pools.Go(func() {
+			s.pool.Close()
+			s.pool.Interrupt()
+		})
 	}
 	pools.Wait()
 	t.work.Wait()
