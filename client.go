@@ -140,7 +140,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 	if err != nil {
 		return err
 	}
-	c.warn(append(append(warnings, ignored...), cfg.Warnings...))
+	c.warn(append(append(warnings, ignored...), cfg.Warnings...), o.wantsWarnings(os.Getenv))
 	connections, err := c.connections(cfg, o)
 	if err != nil {
 		return err
@@ -176,15 +176,26 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 	return nil
 }
 
-// warn logs what is ignored or deprecated in the client's settings.
-func (c *Client) warn(warnings []string) {
+// warn logs what is ignored or deprecated in the client's settings: to slog's default logger if the
+// program has said nothing about logging, since an option that is misspelt should not go unnoticed.
+func (c *Client) warn(warnings []string, byDefault bool) {
 	ctx := context.Background()
-	if len(warnings) == 0 || !c.log.Enabled(ctx, logging.Connection, slog.LevelWarn) {
-		return
-	}
+	enabled := c.log.Enabled(ctx, logging.Connection, slog.LevelWarn)
 	for _, w := range warnings {
-		c.log.Log(ctx, logging.Connection, slog.LevelWarn, w)
+		switch {
+		case enabled:
+			c.log.Log(ctx, logging.Connection, slog.LevelWarn, w)
+		case byDefault:
+			slog.LogAttrs(ctx, slog.LevelWarn, "allium: "+w)
+		}
 	}
+}
+
+// wantsWarnings reports whether neither the options nor the environment say anything about the log
+// of connections.
+func (o *ClientOptions) wantsWarnings(getenv func(string) string) bool {
+	_, set := o.LogLevels[LogConnection]
+	return o.Logger == nil && !set && getenv("MONGODB_LOG_ALL") == "" && getenv("MONGODB_LOG_CONNECTION") == ""
 }
 
 // connections returns what all connections have in common.

@@ -274,6 +274,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	b.result.ModifiedCount += r.Modified
 	b.result.DeletedCount += r.Deleted
 	if wc := res.Concern; wc != nil {
+		failure.Name(wc, op.Command.Name(), "")
 		b.errs.WriteConcernErrors = append(b.errs.WriteConcernErrors, wc)
 		for _, l := range wc.Labels {
 			failure.AddTo(&b.errs.Labels, l)
@@ -287,7 +288,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 		return err
 	}
 	before := len(b.errs.WriteErrors)
-	err := b.outcomes(ctx, &cur)
+	err := b.outcomes(ctx, &cur, op, res.Server.Addr())
 	if err == nil && r.Errors > 0 && len(b.errs.WriteErrors) == before {
 		err = fmt.Errorf("bulk write: server's reply counts %d errors and its results hold none", r.Errors)
 	}
@@ -301,14 +302,14 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 
 // outcomes reads the results of the writes, in an ordered operation up to the first that was
 // rejected.
-func (b *clientBulk) outcomes(ctx context.Context, cur *cursor.Cursor) error {
+func (b *clientBulk) outcomes(ctx context.Context, cur *cursor.Cursor, op *exec.Op, addr string) error {
 	for cur.Advance(ctx, true) {
 		outcome, err := command.ParseBulkOutcome(cur.Raw())
 		if err == nil && outcome.Index >= b.cmd.Count() {
 			err = errors.New("server's result of a write has an index that no write has")
 		}
 		if err == nil {
-			err = b.outcome(outcome)
+			err = b.outcome(outcome, op, addr)
 		}
 		if err != nil {
 			return fmt.Errorf("bulk write: %w", err)
@@ -321,11 +322,11 @@ func (b *clientBulk) outcomes(ctx context.Context, cur *cursor.Cursor) error {
 }
 
 // outcome takes up the result of one write.
-func (b *clientBulk) outcome(o command.BulkOutcome) error {
+func (b *clientBulk) outcome(o command.BulkOutcome, op *exec.Op, addr string) error {
 	i := b.cmd.First() + o.Index
 	if !o.OK {
-		e := failure.NewWriteError(o.Raw, 0)
-		e.Index = i
+		e := op.WriteError(o.Raw, 0, addr)
+		e.Index, e.Namespace = i, b.writes.list[i].Database+"."+b.writes.list[i].Collection
 		b.errs.WriteErrors = append(b.errs.WriteErrors, e)
 		b.done = b.done || !b.opts.Unordered && o.Index > 0
 		return nil

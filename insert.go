@@ -228,7 +228,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply
 		return writeReply{}, false, nil
 	}
 	defer res.Release()
-	reply, err = w.read(res, 0, 1)
+	reply, err = w.read(&op, res, 0, 1)
 	if err != nil {
 		return reply, acknowledged, err
 	}
@@ -253,7 +253,7 @@ type writeReply struct {
 
 // read copies a write command's reply; base is the index of its first statement, and count how many
 // it has.
-func (w *writer) read(res exec.Result, base, count int) (reply writeReply, err error) {
+func (w *writer) read(op *exec.Op, res exec.Result, base, count int) (reply writeReply, err error) {
 	r, err := command.ParseWrite(res.Reply)
 	if err != nil {
 		return reply, fmt.Errorf("%s: %w", w.what, err)
@@ -277,13 +277,15 @@ func (w *writer) read(res exec.Result, base, count int) (reply writeReply, err e
 		if !ok {
 			return reply, fmt.Errorf("%s: a write error in the server's reply is a %s, want a document", w.what, v.Type)
 		}
-		e := failure.NewWriteError(doc, base)
+		e := op.WriteError(doc, base, res.Server.Addr())
 		if e.Index < base || e.Index >= base+count {
 			return reply, fmt.Errorf("%s: server's reply says that statement %d of %d failed", w.what, e.Index-base, count)
 		}
 		reply.errors = append(reply.errors, e)
 	}
-	reply.concern = res.Concern
+	if reply.concern = res.Concern; reply.concern != nil {
+		failure.Name(reply.concern, op.Command.Name(), op.Namespace())
+	}
 	return reply, nil
 }
 
@@ -309,7 +311,7 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 		res, err := w.scope.run(ctx, &op)
 		var reply writeReply
 		if err == nil && total.acknowledged {
-			reply, err = w.read(res, cmd.First(), cmd.Count())
+			reply, err = w.read(&op, res, cmd.First(), cmd.Count())
 			res.Release()
 		}
 		if err != nil {

@@ -140,7 +140,8 @@ type ClientOptions struct {
 	PoolMonitor    *event.PoolMonitor
 	ServerMonitor  *event.ServerMonitor
 	// Logger receives the driver's log messages, at the levels that the environment variables
-	// MONGODB_LOG_* set. Nil: messages go to MONGODB_LOG_PATH if any of those variables is set.
+	// MONGODB_LOG_* set. Nil: messages go to MONGODB_LOG_PATH if any of those variables is set;
+	// without any, only warnings of misspelt and deprecated options are logged, to slog.Default.
 	Logger *slog.Logger
 	// LogLevels are the least severe levels that are logged, by component. They override the
 	// environment variables. A component without an entry has the level that the environment sets,

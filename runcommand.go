@@ -63,7 +63,7 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 // writeOutcome returns the errors of a write that the reply to a command of the user's reports
 // although it says ok: 1.
 func writeOutcome(run *command.Run, op *exec.Op, res *exec.Result) error {
-	rejected, err := res.WriteErrors()
+	rejected, err := res.WriteErrors(op)
 	switch {
 	case err != nil:
 	case len(rejected) > 0:

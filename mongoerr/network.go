@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,17 +16,56 @@ import (
 // A ConnectionError is a failure of the connection to a server: it could not be established, or it
 // broke.
 type ConnectionError struct {
-	Addr   string // the server
-	Op     string // what was attempted: "dial", "TLS handshake", "hello", "authenticate", "write", "read"
-	Labels        // those that the specifications make the driver add
+	Addr string // the server
+	Op   string // what was attempted: "dial", "TLS handshake", "hello", "authenticate", "write", "read"
+	// Command is the command that an operation could not send or lost the reply of, and Namespace
+	// its database or collection; both are empty if it was not an operation's.
+	Command, Namespace string
+	Labels             // those that the specifications make the driver add
 	// Sent reports whether any byte of a command may have reached the server.
 	Sent    bool
 	Wrapped error
 }
 
-// Error returns the server, the step and the cause.
+// Error returns the command, the server, the step and the cause, for example
+//
+//	find app.users: connection to localhost:27017: dial: connect: connection refused
 func (e *ConnectionError) Error() string {
-	return oneLine(fmt.Sprintf("connection to %s: %s: %v", e.Addr, e.Op, e.Wrapped))
+	return oneLine(subject(e.Command, e.Namespace, "") + "connection to " + e.Addr + ": " + e.step())
+}
+
+// step returns the step and the cause.
+func (e *ConnectionError) step() string { return e.Op + ": " + cause(e.Wrapped) }
+
+// cause returns the text of an error without what the error around it says already: package net
+// repeats the network and both addresses.
+func cause(err error) string {
+	if op, ok := err.(*net.OpError); ok && op.Err != nil {
+		switch op.Op {
+		case "dial", "read", "write":
+			return cause(op.Err)
+		}
+	}
+	if name, ok := err.(*net.DNSError); ok {
+		return "look up " + name.Name + ": " + name.Err
+	}
+	return fmt.Sprint(err)
+}
+
+// subject returns what an error is about, to stand before its text: the command, its namespace, and
+// the server if addr is not empty.
+func subject(command, namespace, addr string) string {
+	s := command
+	if s != "" && namespace != "" {
+		s += " " + namespace
+	}
+	if s != "" && addr != "" {
+		s += " on " + addr
+	}
+	if s != "" {
+		s += ": "
+	}
+	return s
 }
 
 // Unwrap returns e.Wrapped.
@@ -45,11 +86,17 @@ type PoolClearedError struct {
 	// belongs to another operation, or to a monitor, and Unwrap does not return it.
 	Cause       error
 	Interrupted bool // the operation had a connection, which was closed
-	Labels           // those that the specifications make the driver add
+	// Command is the operation's command, and Namespace its database or collection.
+	Command, Namespace string
+	Labels             // those that the specifications make the driver add
 }
 
-// Error returns the server and the failure.
+// Error returns the command, the server and the failure.
 func (e *PoolClearedError) Error() string {
+	return oneLine(subject(e.Command, e.Namespace, "") + e.text())
+}
+
+func (e *PoolClearedError) text() string {
 	// The words are those of the specification Connection Monitoring and Pooling.
 	switch {
 	case e.Interrupted:
@@ -57,7 +104,7 @@ func (e *PoolClearedError) Error() string {
 	case e.Cause == nil:
 		return "Connection pool for " + e.Addr + " was cleared"
 	}
-	return oneLine("Connection pool for " + e.Addr + " was cleared because another operation failed with: " + e.Cause.Error())
+	return "Connection pool for " + e.Addr + " was cleared because another operation failed with: " + e.Cause.Error()
 }
 
 // Is makes errors.Is(err, ErrPoolCleared) true.
@@ -73,29 +120,63 @@ type TimeoutError struct {
 	Source  string        // the limit that passed, for example "context", "timeoutMS of the client", "maxTimeMS on the server"
 	Elapsed time.Duration // since the operation began
 	Addr    string        // the server, if one was selected already
-	Labels                // those that the specifications make the driver add
+	// Command is the operation's command, and Namespace its database or collection.
+	Command, Namespace string
+	Labels             // those that the specifications make the driver add
 	// Wrapped is the cause: a *SelectionError, a *ConnectionError, a *ServerError, or the context's
 	// error.
 	Wrapped error
 }
 
-// Error returns the phase, the time and the cause.
+// Error returns the command, the phase, the time, whose limit it was, and the cause, for example
+//
+//	find app.users: read timed out after 2s (server localhost:27017) by the timeout of the client
 func (e *TimeoutError) Error() string {
 	what := "timed out"
 	if e.Canceled() {
 		what = "cancelled"
 	}
-	s := fmt.Sprintf("%s %s after %v", e.Phase, what, e.Elapsed.Round(time.Millisecond))
+	s := subject(e.Command, e.Namespace, "") + fmt.Sprintf("%s %s after %v", e.Phase, what, e.Elapsed.Round(time.Millisecond))
 	if e.Addr != "" {
 		s += " (server " + e.Addr + ")"
 	}
-	if e.Source != "" {
+	if e.Source != "" && !(e.Canceled() && e.Source == "context") {
 		s += " by " + e.Source
 	}
-	if e.Wrapped != nil {
-		s += ": " + e.Wrapped.Error()
+	if why := e.cause(); why != "" {
+		s += ": " + why
 	}
 	return oneLine(s)
+}
+
+// cause returns the text of what is wrapped, as far as the rest of the text does not say it: that
+// the context has ended is said, and so is the server.
+func (e *TimeoutError) cause() string {
+	switch w := e.Wrapped.(type) {
+	case nil:
+		return ""
+	case *ConnectionError:
+		if w.Addr == e.Addr {
+			return w.step()
+		}
+	case *SelectionError:
+		return w.text(false)
+	case interface{ Unwrap() []error }:
+		var texts []string
+		for _, err := range w.Unwrap() {
+			inner := TimeoutError{Addr: e.Addr, Wrapped: err}
+			if text := inner.cause(); text != "" {
+				texts = append(texts, text)
+			}
+		}
+		if len(texts) > 0 {
+			return strings.Join(texts, "; ")
+		}
+	}
+	if e.Wrapped == context.Canceled || e.Wrapped == context.DeadlineExceeded {
+		return ""
+	}
+	return e.Wrapped.Error()
 }
 
 // Canceled reports whether a cancelled context ended the operation, not a timeout.
@@ -118,18 +199,41 @@ type SelectionError struct {
 	Topology *event.TopologyDescription // what the driver knew when it gave up
 	Reasons  []string                   // why each server was rejected, for example "a:27017: not the primary: RSSecondary"
 	Elapsed  time.Duration
-	Labels         // those that the specifications make the driver add
-	Wrapped  error // the first underlying error
+	// Command is the operation's command, and Namespace its database or collection.
+	Command, Namespace string
+	Labels                   // those that the specifications make the driver add
+	Wrapped            error // the first underlying error
 }
 
-// Error returns the criteria, the first underlying error, and why each server was rejected.
+// Error returns the command, the criteria, and why each server was rejected, for example
+//
+//	find app.users: no server available for writing after 30s: topology is Unknown:
+//	localhost:27017: dial: connect: connection refused
 func (e *SelectionError) Error() string {
-	s := fmt.Sprintf("no server available for %s after %v", e.Criteria, e.Elapsed.Round(time.Millisecond))
-	if e.Wrapped != nil {
-		s += ": " + e.Wrapped.Error()
+	return oneLine(subject(e.Command, e.Namespace, "") + e.text(true))
+}
+
+// reasoned reports whether the reasons say what the first underlying error says.
+func (e *SelectionError) reasoned() bool {
+	text := e.Wrapped.Error()
+	if c, ok := e.Wrapped.(*ConnectionError); ok {
+		text = c.step()
+	}
+	return e.Topology != nil && slices.ContainsFunc(e.Reasons, func(reason string) bool { return strings.HasSuffix(reason, text) })
+}
+
+// text returns what is said of the selection, with the time that it took or without.
+func (e *SelectionError) text(elapsed bool) string {
+	s := "no server available for " + e.Criteria
+	if elapsed {
+		s += fmt.Sprintf(" after %v", e.Elapsed.Round(time.Millisecond))
+	}
+	sep := ": "
+	if e.Wrapped != nil && !e.reasoned() {
+		s, sep = s+": "+e.Wrapped.Error(), "; "
 	}
 	if e.Topology != nil {
-		s += "; topology is " + e.Topology.Kind.String()
+		s += sep + "topology is " + e.Topology.Kind.String()
 		if e.Topology.SetName != "" {
 			s += " " + e.Topology.SetName
 		}
@@ -137,7 +241,7 @@ func (e *SelectionError) Error() string {
 			s += ": " + strings.Join(e.Reasons, "; ")
 		}
 	}
-	return oneLine(s)
+	return s
 }
 
 // Unwrap returns e.Wrapped.
@@ -148,14 +252,25 @@ func (e *SelectionError) Unwrap() error { return e.Wrapped }
 type AuthError struct {
 	Addr      string // the server
 	Mechanism string // for example "SCRAM-SHA-256"; "" if it was not negotiated yet
+	Username  string // "" if the mechanism has none
+	Source    string // the database that the user was looked for in
+	// Command is the command of the operation that needed the connection, and Namespace its
+	// database or collection; both are empty if none did.
+	Command, Namespace string
 	// Wrapped is why: a *ServerError if the server refused (code 18 for a wrong password), else
 	// what was wrong with the server's part of the conversation.
 	Wrapped error
 }
 
-// Error returns the mechanism, the server and the cause.
+// Error returns the user, the mechanism, the server and the cause, for example
+//
+//	ping: authentication of user "ada" of database "admin" with SCRAM-SHA-256: saslContinue on
+//	localhost:27017: AuthenticationFailed (18): Authentication failed.
 func (e *AuthError) Error() string {
-	s := "authentication"
+	s := subject(e.Command, e.Namespace, "") + "authentication"
+	if e.Username != "" {
+		s += fmt.Sprintf(" of user %q of database %q", e.Username, e.Source)
+	}
 	if e.Mechanism != "" {
 		s += " with " + e.Mechanism
 	}

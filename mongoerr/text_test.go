@@ -1,21 +1,72 @@
 package mongoerr
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+	"time"
 
-func TestOneLine(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                           "",
-		"plain":                      "plain",
-		"größer, 東京 \"x\" \\":        "größer, 東京 \"x\" \\",
-		"a\nb\r\n\tc":                `a\nb\r\n\tc`,
-		"\x1b[31mred\x1b[0m":         `\x1b[31mred\x1b[0m`,
-		"nul\x00bel\x07del\x7f":      `nul\x00bel\adel\x7f`,
-		"csi\u009b2J":                `csi\u009b2J`,
-		"line\u2028sep, bidi\u202e!": `line\u2028sep, bidi\u202e!`,
-		"broken \xff\xc3":            `broken \xff\xc3`,
+	"allium/bson"
+	"allium/event"
+)
+
+func document(t *testing.T, d bson.D) bson.Raw {
+	t.Helper()
+	raw, err := bson.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// An error says command, namespace, server, code and cause, each once.
+func TestTexts(t *testing.T) {
+	refused := &ConnectionError{Addr: "a:1", Op: "dial", Wrapped: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
+	unknown := &event.TopologyDescription{Kind: event.UnknownTopology}
+	write := func(i int) *WriteError {
+		return &WriteError{Index: i, Code: 11000, Message: "dup", Command: "insert", Namespace: "d.c", Addr: "a:1"}
+	}
+	long := make([]byte, 2*maxDetails)
+	for i := range long {
+		long[i] = 'x'
+	}
+	for want, err := range map[string]error{
+		"connection to a:1: dial: connection refused":           refused,
+		"find d.c: connection to a:1: dial: connection refused": &ConnectionError{Addr: "a:1", Op: "dial", Command: "find", Namespace: "d.c", Wrapped: refused.Wrapped},
+		"connection to a:1: dial: look up a: no such host":      &ConnectionError{Addr: "a:1", Op: "dial", Wrapped: &net.OpError{Op: "dial", Err: &net.DNSError{Name: "a", Err: "no such host"}}},
+		"find d.c: no server available for writing after 1s: topology is Unknown: a:1: dial: connection refused": &SelectionError{
+			Criteria: "writing", Elapsed: time.Second, Command: "find", Namespace: "d.c", Topology: unknown, Wrapped: refused, Reasons: []string{"a:1: dial: connection refused"}},
+		"no server available for writing after 1s: none; topology is Unknown": &SelectionError{
+			Criteria: "writing", Elapsed: time.Second, Topology: unknown, Wrapped: errors.New("none")},
+		"find d.c: read timed out after 1s (server a:1) by the timeout of the client": &TimeoutError{
+			Phase: "read", Elapsed: time.Second, Addr: "a:1", Source: "the timeout of the client", Command: "find", Namespace: "d.c", Wrapped: context.DeadlineExceeded},
+		"read timed out after 1s (server a:1): dial: connection refused": &TimeoutError{Phase: "read", Elapsed: time.Second, Addr: "a:1", Wrapped: refused},
+		"read cancelled after 1s: connection to a:1: dial: connection refused": &TimeoutError{
+			Phase: "read", Elapsed: time.Second, Source: "context", Wrapped: errors.Join(context.Canceled, refused)},
+		"server selection timed out after 1s by the context's deadline: no server available for writing: topology is Unknown": &TimeoutError{
+			Phase: "server selection", Elapsed: time.Second, Source: "the context's deadline",
+			Wrapped: &SelectionError{Criteria: "writing", Elapsed: time.Second, Topology: unknown, Reasons: nil, Wrapped: nil}},
+		"find d.c on a:1: BadValue (2): no":                                                                     &ServerError{Command: "find", Namespace: "d.c", Addr: "a:1", Code: 2, Message: "no"},
+		"error 999999: no":                                                                                      &ServerError{Code: 999999, Message: "no"},
+		`update d.c on a:1: Odd (7): no; details: {"why":"x"}`:                                                  &ServerError{Command: "update", Namespace: "d.c", Addr: "a:1", Name: "Odd", Code: 7, Message: "no", Raw: document(t, bson.D{{Key: "errInfo", Value: bson.D{{Key: "why", Value: "x"}}}})},
+		"insert d.c on a:1: DuplicateKey (11000): dup":                                                          write(0),
+		"insert d.c on a:1: write 3: DuplicateKey (11000): dup":                                                 write(3),
+		"write 0: DuplicateKey (11000): dup":                                                                    &WriteError{Code: 11000, Message: "dup"},
+		"insert d.c on a:1: write concern: UnsatisfiableWriteConcern (100): x":                                  &WriteConcernError{Command: "insert", Namespace: "d.c", Addr: "a:1", Code: 100, Message: "x"},
+		"bulk write: insert d.c on a:1: write 0: DuplicateKey (11000): dup; write 1: DuplicateKey (11000): dup": &BulkWriteError{WriteErrors: []*WriteError{write(0), write(1)}},
+		"bulk write: ended; insert d.c on a:1: write 0: DuplicateKey (11000): dup; write 1: DuplicateKey (11000): dup; write 2: DuplicateKey (11000): dup; write 3: DuplicateKey (11000): dup; and 1 more error": &BulkWriteError{
+			Err: errors.New("ended"), WriteErrors: []*WriteError{write(0), write(1), write(2), write(3), write(4)}},
+		`ping: authentication of user "u" of database "admin" with SCRAM-SHA-1 on a:1: no`: &AuthError{Command: "ping", Addr: "a:1", Username: "u", Source: "admin", Mechanism: "SCRAM-SHA-1", Wrapped: errors.New("no")},
+		"find d.c: Connection to a:1 interrupted due to server monitor timeout":            &PoolClearedError{Command: "find", Namespace: "d.c", Addr: "a:1", Interrupted: true},
 	} {
-		if got := oneLine(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
+		if got := err.Error(); got != want {
+			t.Errorf("\n got %s\nwant %s", got, want)
 		}
+	}
+	e := &WriteError{Code: 121, Message: "no", Details: document(t, bson.D{{Key: "x", Value: string(long)}})}
+	if got := e.Error(); len(got) > maxDetails+100 || got[len(got)-3:] != "..." {
+		t.Errorf("details of %d bytes end in %s", len(got), got[len(got)-10:])
 	}
 }

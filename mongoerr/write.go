@@ -14,11 +14,35 @@ type WriteError struct {
 	Message string   // its errmsg
 	Details bson.Raw // its errInfo, for example what a validator found, or nil
 	Raw     bson.Raw // the whole element of writeErrors
+	// Command is the command that the statement was sent in, Namespace the collection that it was
+	// for, as in "app.users", and Addr the server that answered.
+	Command, Namespace, Addr string
 }
 
-// Error returns the index, the code and the message.
+// Error returns the command, the index if it is not 0, the code, the message and the details, for
+// example
+//
+//	insert app.users on localhost:27017: DuplicateKey (11000): E11000 duplicate key error ...
 func (e *WriteError) Error() string {
-	return oneLine(fmt.Sprintf("write %d: error %d: %s", e.Index, e.Code, e.Message))
+	s := subject(e.Command, e.Namespace, e.Addr)
+	if e.Index > 0 || s == "" {
+		return oneLine(s + e.statement())
+	}
+	return oneLine(s + e.text())
+}
+
+// statement returns what is said of one statement among many.
+func (e *WriteError) statement() string { return fmt.Sprintf("write %d: %s", e.Index, e.text()) }
+
+func (e *WriteError) text() string {
+	s := e.Message
+	if code := codeText(e.Code, ""); code != "" {
+		s = code + ": " + s
+	}
+	if e.Details == nil {
+		return s
+	}
+	return s + details(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: e.Details})
 }
 
 // Is makes errors.Is(err, ErrDuplicateKey) true for the codes of a duplicate key.
@@ -55,27 +79,27 @@ type WriteConcernError struct {
 	Details bson.Raw // its errInfo, with the write concern of the command, or nil
 	Labels           // the reply's errorLabels, and those that the specifications make the driver add
 	Addr    string   // the server that answered
-	Raw     bson.Raw // the whole writeConcernError document
+	// Command is the command that was applied, and Namespace the collection that it was about.
+	Command, Namespace string
+	Raw                bson.Raw // the whole writeConcernError document
 	// TopologyVersion is the reply's, nil if there is none. It orders the error among the replies
 	// of the server.
 	TopologyVersion bson.Raw
 }
 
-// Error returns the name, the code and the message.
+// Error returns the command, the server, the code and the message, for example
+//
+//	insert app.users on localhost:27017: write concern: UnsatisfiableWriteConcern (100): Not
+//	enough data-bearing nodes
 func (e *WriteConcernError) Error() string {
-	var b strings.Builder
-	b.WriteString("write concern")
-	if e.Addr != "" {
-		b.WriteString(" on " + e.Addr)
+	s := subject(e.Command, e.Namespace, e.Addr) + "write concern"
+	if e.Command == "" && e.Addr != "" {
+		s += " on " + e.Addr
 	}
-	switch {
-	case e.Name != "":
-		fmt.Fprintf(&b, ": %s (%d)", e.Name, e.Code)
-	case e.Code != 0:
-		fmt.Fprintf(&b, ": error %d", e.Code)
+	if code := codeText(e.Code, e.Name); code != "" {
+		s += ": " + code
 	}
-	b.WriteString(": " + e.Message)
-	return oneLine(b.String())
+	return oneLine(s + ": " + e.Message)
 }
 
 // A BulkWriteError collects the errors of a write of many statements.
@@ -89,17 +113,45 @@ type BulkWriteError struct {
 	Err error
 }
 
-// Error returns the first error and how many more there are.
+// maxErrors is how many errors the text of a BulkWriteError holds.
+const maxErrors = 5
+
+// Error returns the first five errors and how many more there are. What several statements have in
+// common stands once:
+//
+//	bulk write: insert app.users on localhost:27017: write 0: DuplicateKey (11000): ...; write 3:
+//	...
 func (e *BulkWriteError) Error() string {
 	all := e.Unwrap()
 	if len(all) == 0 {
 		return "bulk write failed"
 	}
-	s := "bulk write: " + all[0].Error()
-	if n := len(all) - 1; n > 0 {
-		s += fmt.Sprintf(" (and %d more errors)", n)
+	var b strings.Builder
+	b.WriteString("bulk write: ")
+	last := ""
+	for i, err := range all[:min(len(all), maxErrors)] {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		w, ok := err.(*WriteError)
+		if !ok {
+			b.WriteString(err.Error())
+			last = ""
+			continue
+		}
+		if s := subject(w.Command, w.Namespace, w.Addr); s != last {
+			b.WriteString(s)
+			last = s
+		}
+		b.WriteString(w.statement())
 	}
-	return oneLine(s)
+	switch n := len(all) - maxErrors; {
+	case n == 1:
+		b.WriteString("; and 1 more error")
+	case n > 1:
+		fmt.Fprintf(&b, "; and %d more errors", n)
+	}
+	return oneLine(b.String())
 }
 
 // Unwrap returns all errors, the one that ended the write first.

@@ -38,7 +38,7 @@ func TestPing(t *testing.T) {
 		{"TLS and SCRAM", root, 0, []string{"Standalone", "1.3", "SCRAM-SHA-256"}, nil},
 		{"X.509", "mongodb://" + secure.Hosts()[0] + "/?authMechanism=MONGODB-X509&tlsCAFile=" + url.QueryEscape(ca) + "&tlsCertificateKeyFile=" + url.QueryEscape(certKey), 0,
 			[]string{"MONGODB-X509"}, nil},
-		{"wrong password", strings.Replace(root, "open%20sesame", "hunter2", 1), 1, nil, []string{"authentication with SCRAM-SHA-256", "(18)"}},
+		{"wrong password", strings.Replace(root, "open%20sesame", "hunter2", 1), 1, nil, []string{`authentication of user "root" of database "admin" with SCRAM-SHA-256`, "(18)"}},
 		{"unknown authority", "mongodb://" + secure.Hosts()[0] + "/?tls=true", 1, nil, []string{"TLS handshake", "unknown authority"}},
 		{"no TLS", "mongodb://" + secure.Hosts()[0] + "/", 1, nil, []string{"hello"}},
 		{"nobody there", "mongodb://" + nobody + "/", 1, nil, []string{"dial", "connection refused"}},

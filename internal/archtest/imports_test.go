@@ -70,6 +70,7 @@ var aside = []struct {
 	{"internal/spantest", []string{"tracing"}},
 	{"internal/unified", []string{"*"}},
 	{"internal/hostile", []string{"*"}},
+	{"internal/mistakes", []string{"*"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},
 	{"examples/", []string{"*"}},

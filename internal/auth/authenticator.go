@@ -180,7 +180,7 @@ func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, spe
 	if speculative == nil {
 		var err error
 		if c, err = mechanisms[t.mechanism](t); err != nil {
-			return authError(tr, t.mechanism, err)
+			return t.authError(tr, err)
 		}
 	}
 	err := c.run(ctx, tr, speculative)
@@ -189,11 +189,11 @@ func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, spe
 		// Over while a callback for tokens was at work.
 		err = &mongoerr.TimeoutError{Phase: "connect (authenticate)", Source: "context", Elapsed: time.Since(start), Addr: tr.Addr(), Wrapped: cause}
 	}
-	return authError(tr, t.mechanism, err)
+	return t.authError(tr, err)
 }
 
 // authError says that authentication failed, unless err says that the network or the context did.
-func authError(tr Transport, mechanism string, err error) error {
+func (t *Attempt) authError(tr Transport, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -203,5 +203,10 @@ func authError(tr Transport, mechanism string, err error) error {
 	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
 		return err
 	}
-	return &mongoerr.AuthError{Addr: tr.Addr(), Mechanism: mechanism, Wrapped: err}
+	return t.a.Error(tr.Addr(), t.mechanism, err)
+}
+
+// Error returns the error of an authentication on the server at addr that err has ended.
+func (a *Authenticator) Error(addr, mechanism string, err error) *mongoerr.AuthError {
+	return &mongoerr.AuthError{Addr: addr, Mechanism: mechanism, Username: a.credential.Username, Source: a.credential.Source, Wrapped: err}
 }

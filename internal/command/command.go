@@ -103,7 +103,7 @@ func IsNil(v any) bool {
 // AppendDocument appends v, which must encode as a document, under key.
 func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
 	if IsNil(v) {
-		return dst, fmt.Errorf("%s: %w", key, mongoerr.ErrNilDocument)
+		return dst, fmt.Errorf("%s: %w: bson.D{} is a document without fields, and as a filter matches all documents", key, mongoerr.ErrNilDocument)
 	}
 	at := len(dst)
 	dst, err := appendValue(o, dst, key, v)
@@ -111,7 +111,7 @@ func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, err
 		return dst, fmt.Errorf("%s: %w", key, err)
 	}
 	if t := bson.Type(dst[at]); t != bson.TypeEmbeddedDocument {
-		return dst, fmt.Errorf("%s: a %T is a BSON %s, want a document", key, v, t)
+		return dst, fmt.Errorf("%s: a %T is a BSON %s, want a document, such as a bson.M or bson.D", key, v, t)
 	}
 	return dst, nil
 }

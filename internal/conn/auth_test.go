@@ -119,7 +119,7 @@ func TestDialAuthenticationErrors(t *testing.T) {
 	if _, isNetwork := errors.AsType[*mongoerr.ConnectionError](err); isNetwork {
 		t.Errorf("%v counts as a network error", err)
 	}
-	want := "authentication with PLAIN: saslStart on " + addr + ": AuthenticationFailed (18): Authentication failed."
+	want := "authentication of user \"u\" of database \"$external\" with PLAIN: saslStart on " + addr + ": AuthenticationFailed (18): Authentication failed."
 	if err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
@@ -175,8 +175,8 @@ func TestRefusedHello(t *testing.T) {
 		}))
 	})
 	for in, want := range map[string]string{
-		"mongodb://u:p@h/": "authentication: hello on " + addr + ": error 11: no such user",
-		"mongodb://u:p@h/?authMechanism=SCRAM-SHA-256": "authentication with SCRAM-SHA-256: hello on " + addr + ": error 11: no such user",
+		"mongodb://u:p@h/": `authentication of user "u" of database "admin": hello on ` + addr + ": UserNotFound (11): no such user",
+		"mongodb://u:p@h/?authMechanism=SCRAM-SHA-256": `authentication of user "u" of database "admin" with SCRAM-SHA-256: hello on ` + addr + ": UserNotFound (11): no such user",
 	} {
 		_, err := Dial(t.Context(), addr, &Config{Authenticator: authenticator(t, in)})
 		ae, ok := errors.AsType[*mongoerr.AuthError](err)

@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -140,8 +141,36 @@ func connectError(ctx context.Context, start time.Time, addr, step string, err e
 			Phase: "connect (" + step + ")", Source: "context", Elapsed: time.Since(start), Addr: addr, Wrapped: cause,
 		}
 	}
-	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: err}
+	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: advise(step, err)}
 }
+
+// advise adds to an error of making a connection what may have to be done about it, where the error
+// itself does not tell.
+func advise(step string, err error) error {
+	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	_, unknownAuthority := errors.AsType[x509.UnknownAuthorityError](err)
+	switch {
+	case step == stepTLS && (closed || noTLS):
+		return &advised{err, "if the server does not use TLS, set tls=false"}
+	case unknownAuthority:
+		return &advised{err, "set tlsCAFile to the certificate of the authority that signed the server's"}
+	case step == stepHello && closed:
+		return &advised{err, "if the server requires TLS, set tls=true"}
+	case step == stepHello && IsProtocolError(err):
+		return &advised{err, "is it a MongoDB server?"}
+	}
+	return err
+}
+
+// advised is an error with advice.
+type advised struct {
+	err    error
+	advice string
+}
+
+func (e *advised) Error() string { return e.err.Error() + " (" + e.advice + ")" }
+func (e *advised) Unwrap() error { return e.err }
 
 // ended returns the context's error if it is over. A deadline that has passed counts even if the
 // context's own timer is late: sockets have timers of their own.

@@ -85,17 +85,17 @@ func (c *Conn) introduce(ctx context.Context) error {
 		return err
 	}
 	if err := c.cfg.CheckCleartext(c.addr); err != nil {
-		return &mongoerr.AuthError{Addr: c.addr, Mechanism: c.cfg.Authenticator.Mechanism(), Wrapped: err}
+		return c.cfg.Authenticator.Error(c.addr, c.cfg.Authenticator.Mechanism(), err)
 	}
 	attempt, err := c.cfg.Authenticator.Attempt(c.addr)
 	if err != nil {
-		return &mongoerr.AuthError{Addr: c.addr, Wrapped: err}
+		return c.cfg.Authenticator.Error(c.addr, "", err)
 	}
 	reply, err := c.greet(ctx, attempt)
 	if e, ok := err.(*mongoerr.ServerError); ok {
 		// The hello is the first step of authentication (specification: Authentication,
 		// "Authentication Handshake").
-		return &mongoerr.AuthError{Addr: c.addr, Mechanism: attempt.Mechanism(), Wrapped: e}
+		return c.cfg.Authenticator.Error(c.addr, attempt.Mechanism(), e)
 	}
 	if err != nil || c.hello.Kind == event.RSArbiter { // arbiters have no users
 		return err

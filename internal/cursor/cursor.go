@@ -50,6 +50,7 @@ type Cursor struct {
 	err       error
 	goesOn    bool // err says that time was up, and the next call may go on
 	closed    bool
+	abandoned bool // closed by the program before the end
 
 	wireVersion int32 // of the connection of a getMore that failed
 	replyLost   bool  // its reply cannot arrive any more
@@ -200,6 +201,9 @@ func (c *Cursor) Advance(ctx context.Context, block bool) bool {
 	if ctx == nil && c.err == nil {
 		c.Fail(failure.ErrNilContext)
 	}
+	if c.abandoned && c.err == nil { // else what is left would look like the end
+		c.err = errCursorClosed
+	}
 	var began time.Time
 	for asked := false; c.err == nil && !c.closed; asked = true {
 		if len(c.batch) > 0 {
@@ -211,6 +215,7 @@ func (c *Cursor) Advance(ctx context.Context, block bool) bool {
 		}
 		if c.id == 0 || c.limit > 0 && c.seen >= c.limit {
 			c.Close(ctx)
+			c.abandoned = false // everything was read
 			return false
 		}
 		if asked && (!block || c.kind == Tailable) {
@@ -244,7 +249,7 @@ func (c *Cursor) read() error {
 	return nil
 }
 
-var errCursorClosed = errors.New("cursor is closed")
+var errCursorClosed = errors.New("cursor is closed, with documents that were not read")
 
 var errNotDocument = errors.New("an element is not a document")
 
@@ -343,7 +348,7 @@ func (c *Cursor) CloseWithin(ctx context.Context, limit exec.Limit) error {
 	if c.closed {
 		return nil
 	}
-	c.closed = true
+	c.closed, c.abandoned = true, c.id != 0 || len(c.batch) > 0
 	err := c.free(ctx, limit, killTimeout, false)
 	c.result.Release()
 	c.batch, c.postBatch = nil, nil

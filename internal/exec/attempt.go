@@ -239,7 +239,7 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 	if s := r.op.Session; s != nil {
 		s.Observe(times)
 		if refused && r.inTxn {
-			if list, err := writeErrors(reply.Body); err != nil {
+			if list, err := writeErrors(reply.Body, r.op, r.addr); err != nil {
 				s.Transaction().Fail(err)
 			} else if len(list) > 0 {
 				s.Transaction().Fail(list[0])
@@ -282,6 +282,8 @@ func (r *run) serverLabels(l *mongoerr.Labels, code int32, m *message) {
 func (r *run) explain(e *mongoerr.ServerError) {
 	if e.Code == errcode.IllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.txnNumber != 0 {
 		e.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
+	} else if e.Code == errcode.IllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.inTxn {
+		e.Message += "; a standalone server has no transactions: start it as a replica set, which may have one member"
 	}
 }
 

@@ -110,7 +110,7 @@ func TestCipherErrors(t *testing.T) {
 		r := newRig(t, Config{Cipher: c, RetryReads: true})
 		op := &Op{Command: &command.Find{Collection: "c", Filter: bson.D{}}, DB: "db", Retryable: true}
 		seen, err := r.play(t.Context(), op)
-		if !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), "find: ") || len(seen) != 0 || len(c.commands) != 1 {
+		if !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), "find db.c: ") || len(seen) != 0 || len(c.commands) != 1 {
 			t.Errorf("%v; sent %v", err, seen)
 		}
 		// The time of the operation is the cipher's, too.

@@ -138,7 +138,7 @@ const (
 // mongoerr, or a client-side error that kept anything from being sent.
 func (x *Executor) Run(ctx context.Context, op *Op) (Result, error) {
 	if x.closed.Load() {
-		return Result{}, mongoerr.ErrClientClosed
+		return Result{}, op.named(mongoerr.ErrClientClosed)
 	}
 	return x.RunClosing(ctx, op)
 }
@@ -169,7 +169,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	}
 	if s := op.Session; s != nil && !op.EndsTransaction { // who ends a transaction has entered its session
 		if err := r.enter(s); err != nil {
-			return Result{}, err
+			return Result{}, op.named(err)
 		}
 		defer s.Leave()
 	}
@@ -186,6 +186,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	}
 	res.WireVersion = r.wireVersion
 	if err != nil {
+		failure.Name(err, op.Command.Name(), op.Namespace())
 		res.Conn, res.Sent = r.late, r.sent
 	}
 	switch {

@@ -30,6 +30,15 @@ type message struct {
 // sent.
 var errNoTimeLeft = errors.New("the time that is left is less than a round trip to the server takes")
 
+// noTimeLeft is errNoTimeLeft with the times.
+type noTimeLeft struct{ left, roundTrip time.Duration }
+
+func (e *noTimeLeft) Error() string {
+	return fmt.Sprintf("%v is left, and a round trip to the server takes at least %v: nothing was sent", max(e.left, 0), e.roundTrip)
+}
+
+func (e *noTimeLeft) Unwrap() error { return errNoTimeLeft }
+
 // errNoRetryableWrites ends the retry of a write on a server where it could be applied twice.
 var errNoRetryableWrites = errors.New("the server that was selected for the retry does not support retryable writes")
 
@@ -92,15 +101,17 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	if err != nil {
 		return err
 	}
-	if !m.deadline.IsZero() && time.Until(m.deadline) < m.selected.MinRTT { // a long message takes its time
-		return errNoTimeLeft
+	if !m.deadline.IsZero() {
+		if left := time.Until(m.deadline); left < m.selected.MinRTT { // a long message takes its time
+			return &noTimeLeft{left: left, roundTrip: m.selected.MinRTT}
+		}
 	}
 	*buf = wire.FinishMessage(dst, 0)
 	return nil
 }
 
 // named says which command an error of its encoding is about.
-func (m *message) named(err error) error { return fmt.Errorf("%s: %w", m.op.Command.Name(), err) }
+func (m *message) named(err error) error { return m.op.named(err) }
 
 // mayStream reports whether the server may answer with more than one reply. In a transaction it may
 // not: the session, and behind a load balancer the connection, are needed for the commands in
@@ -198,7 +209,7 @@ func (m *message) appendMaxTime(dst []byte) ([]byte, error) {
 		left := time.Until(m.deadline) - m.selected.MinRTT
 		switch {
 		case left < time.Millisecond:
-			return dst, errNoTimeLeft
+			return dst, &noTimeLeft{left: time.Until(m.deadline), roundTrip: m.selected.MinRTT}
 		case limit > 0:
 			limit = min(limit, left)
 		case m.boundsServer() && !m.hello.Cryptd: // (specification: Client Side Operations Timeout)

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"fmt"
 	"time"
 
 	"allium/bson"
@@ -106,6 +107,30 @@ type Op struct {
 	// MaxAwait is the maxTimeMS of a getMore on a cursor that waits for data, or less if the time
 	// that is left is less; 0 leaves the wait to the server.
 	MaxAwait time.Duration
+}
+
+// Namespace returns what the command is about, as errors name it: a collection, such as "app.users",
+// or a database. It is empty for a command about the deployment.
+func (op *Op) Namespace() string {
+	coll := operationCollection(op.Command)
+	if run, ok := op.Command.(*command.Run); ok && coll == "" {
+		coll = commandCollection(run, run.Doc)
+	}
+	switch {
+	case coll != "":
+		return op.DB + "." + coll
+	case op.DB == adminDB:
+		return ""
+	}
+	return op.DB
+}
+
+// named says which command a client-side error is about.
+func (op *Op) named(err error) error {
+	if ns := op.Namespace(); ns != "" {
+		return fmt.Errorf("%s %s: %w", op.Command.Name(), ns, err)
+	}
+	return fmt.Errorf("%s: %w", op.Command.Name(), err)
 }
 
 // streamed reports whether the server sends the reply by itself: the command itself was sent

@@ -141,7 +141,7 @@ func (x *Executor) beginSpan(ctx context.Context, txn *session.Transaction, name
 // endSpan ends the span of the operation.
 func (r *run) endSpan(span tracing.Span, res *Result, err error) {
 	if err == nil && r.op.WriteErrors && res.Reply != nil {
-		err = writeOutcome(res)
+		err = writeOutcome(res, r.op)
 	}
 	if c, ok := r.op.Command.(*command.Run); ok && err != nil && sensitive(c.Name(), c.Doc) {
 		err = redact(err)
@@ -150,8 +150,8 @@ func (r *run) endSpan(span tracing.Span, res *Result, err error) {
 }
 
 // writeOutcome returns the first error that the reply to a write reports although it says ok: 1.
-func writeOutcome(res *Result) error {
-	list, err := res.WriteErrors()
+func writeOutcome(res *Result, op *Op) error {
+	list, err := res.WriteErrors(op)
 	switch {
 	case err != nil:
 		return err

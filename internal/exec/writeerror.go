@@ -11,9 +11,11 @@ import (
 // WriteErrors returns the statements that the server refused, of a command that need not be one of
 // the driver's own: those in writeErrors, which insert, update and delete answer, and those in the
 // first batch of results of a bulkWrite.
-func (r *Result) WriteErrors() ([]*mongoerr.WriteError, error) { return writeErrors(r.Reply) }
+func (r *Result) WriteErrors(op *Op) ([]*mongoerr.WriteError, error) {
+	return writeErrors(r.Reply, op, r.Server.Addr())
+}
 
-func writeErrors(reply bson.Raw) ([]*mongoerr.WriteError, error) {
+func writeErrors(reply bson.Raw, op *Op, addr string) ([]*mongoerr.WriteError, error) {
 	var list []*mongoerr.WriteError
 	for key, v := range reply.All() {
 		switch key {
@@ -27,7 +29,7 @@ func writeErrors(reply bson.Raw) ([]*mongoerr.WriteError, error) {
 				if !ok {
 					return nil, malformed("write error", el, "a document")
 				}
-				list = append(list, failure.NewWriteError(doc, 0))
+				list = append(list, op.WriteError(doc, 0, addr))
 			}
 		case "nErrors":
 			if n, _ := v.AsInt64(); n == 0 {
@@ -40,7 +42,7 @@ func writeErrors(reply bson.Raw) ([]*mongoerr.WriteError, error) {
 					return nil, malformed("result", el, "a document")
 				}
 				if !doc.Lookup("ok").AsBool() {
-					e := failure.NewWriteError(doc, 0)
+					e := op.WriteError(doc, 0, addr)
 					n, _ := doc.Lookup("idx").AsInt64()
 					e.Index = int(n)
 					list = append(list, e)
@@ -49,6 +51,14 @@ func writeErrors(reply bson.Raw) ([]*mongoerr.WriteError, error) {
 		}
 	}
 	return list, nil
+}
+
+// WriteError copies one element of the writeErrors that the server at addr answered; base is added
+// to its index.
+func (op *Op) WriteError(raw bson.Raw, base int, addr string) *mongoerr.WriteError {
+	e := failure.NewWriteError(raw, base)
+	e.Command, e.Namespace, e.Addr = op.Command.Name(), op.Namespace(), addr
+	return e
 }
 
 func malformed(what string, v bson.RawValue, want string) error {

@@ -47,7 +47,7 @@ func TestErrorsAreOneLine(t *testing.T) {
 func TestJoin(t *testing.T) {
 	a, b := errors.New("a"), &mongoerr.ServerError{Code: 7, Message: "b"}
 	err := Join(nil, a, nil, b)
-	if err.Error() != "a; error 7: b" || !errors.Is(err, a) || !mongoerr.HasCode(err, 7) {
+	if err.Error() != "a; HostNotFound (7): b" || !errors.Is(err, a) || !mongoerr.HasCode(err, 7) {
 		t.Errorf("%q", err)
 	}
 	if err := Join(nil, nil); err != nil {

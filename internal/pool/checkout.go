@@ -125,7 +125,7 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 		err = timeout(p.addr, patience.source, time.Since(begun), errWaitQueueTimeout)
 	}
 	p.mu.Lock()
-	if p.cfg.LoadBalanced && !err.Canceled() {
+	if !err.Canceled() && (p.cfg.LoadBalanced || p.full()) {
 		err.Wrapped = p.crowded(err.Wrapped)
 	}
 	left := p.queue.remove(w)
@@ -148,10 +148,18 @@ func timeout(addr, source string, elapsed time.Duration, err error) *mongoerr.Ti
 	return &mongoerr.TimeoutError{Phase: "connection checkout", Source: source, Elapsed: elapsed, Addr: addr, Wrapped: err}
 }
 
+// full reports whether the pool may make no further connections. The lock is held.
+func (p *Pool) full() bool { return p.cfg.MaxPoolSize > 0 && uint64(len(p.all)) >= p.cfg.MaxPoolSize }
+
 // crowded says what holds the connections that a checkout has waited for in vain (specification:
 // Load Balancers, "Connection Tracking"). The lock is held.
 func (p *Pool) crowded(cause error) error {
 	cursors, transactions := p.pinned[ForCursor], p.pinned[ForTransaction]
+	if !p.cfg.LoadBalanced {
+		return &crowdedError{class: cause, message: fmt.Sprintf("%v; maxPoolSize is %d, and of the connections %d are in use by cursors, "+
+			"%d by transactions and %d by other operations; %d more operations wait", errWaitQueueTimeout, p.cfg.MaxPoolSize, cursors, transactions,
+			len(p.all)-len(p.idle)-cursors-transactions, max(p.queue.n, 1)-1)}
+	}
 	return &crowdedError{class: cause, message: fmt.Sprintf("Timeout waiting for connection from the connection pool. maxPoolSize: %d, "+
 		"connections in use by cursors: %d, connections in use by transactions: %d, connections in use by other operations: %d",
 		p.cfg.MaxPoolSize, cursors, transactions, len(p.all)-len(p.idle)-cursors-transactions)}

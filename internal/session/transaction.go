@@ -85,7 +85,7 @@ func (s *Session) Transaction() *Transaction { return &s.txn }
 // Errors of calling the transaction methods in the wrong state, with the words of the specification.
 var (
 	ErrTransactionInProgress = errors.New("start transaction: Transaction already in progress")
-	ErrNoTransaction         = errors.New("end transaction: No transaction started")
+	ErrNoTransaction         = errors.New("end transaction: No transaction started: call StartTransaction first, or use Transact")
 	ErrCommitAfterAbort      = errors.New("commit transaction: Cannot call commitTransaction after calling abortTransaction")
 	ErrAbortAfterCommit      = errors.New("abort transaction: Cannot call abortTransaction after calling commitTransaction")
 	ErrAbortTwice            = errors.New("abort transaction: Cannot call abortTransaction twice")

@@ -40,7 +40,7 @@ func TestSelectionErrorSaysWhy(t *testing.T) {
 		{"primary", set(secondaryOf("a:1", nil)), Selection{},
 			[]string{"query with ReadPreference primary after 1s: no replica set primary available for query with ReadPreference PRIMARY"}},
 		{"first cause", set(secondaryOf("a:1", nil), secondaryOf("b:1", down)), Selection{Write: true},
-			[]string{"after 1s: connection refused", "b:1: connection refused"}},
+			[]string{"after 1s: topology is ReplicaSetNoPrimary rs: a:1: not the primary: RSSecondary; b:1: connection refused"}},
 		{"tags", set(secondaryOf("a:1", nil)), Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary, TagSets: []event.TagSet{{"dc": "sf"}}}},
 			[]string{"query with ReadPreference secondary, tag sets [{dc: sf}]", "ReadPreference SECONDARY and tags [{dc: sf}]", "a:1: no matching tags: {dc: ny}"}},
 		{"stale", set(secondaryOf("a:1", func(d *event.ServerDescription) { d.LastWriteDate = time.UnixMilli(-1e6) }), secondaryOf("b:1", func(d *event.ServerDescription) { d.Tags = nil })),

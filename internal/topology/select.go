@@ -162,10 +162,26 @@ func (t *Topology) selectionError(snap *snapshot, sel *Selection, start time.Tim
 		}
 		e.Reasons = append(e.Reasons, d.Addr+": "+t.unsuitable(snap.desc, d, sel))
 	}
+	for _, d := range snap.strangers {
+		e.Reasons = append(e.Reasons, stranger(snap.desc, d))
+	}
 	if e.Wrapped == nil {
 		e.Wrapped = noMember(snap.desc.Kind, sel)
 	}
 	return e
+}
+
+// stranger says why a server that was named is not part of the topology.
+func stranger(t *event.TopologyDescription, d *event.ServerDescription) string {
+	switch {
+	case t.SetName != "" && d.SetName != "" && d.SetName != t.SetName:
+		return fmt.Sprintf("%s: left out: it belongs to the replica set %q, and %q is asked for", d.Addr, d.SetName, t.SetName)
+	case t.SetName != "" && d.SetName == "":
+		return fmt.Sprintf("%s: left out: it is a %s, and the replica set %q is asked for", d.Addr, d.Kind, t.SetName)
+	case d.Me != "" && d.Me != d.Addr:
+		return fmt.Sprintf("%s: left out: it calls itself %s", d.Addr, d.Me)
+	}
+	return fmt.Sprintf("%s: left out: it is a %s", d.Addr, d.Kind)
 }
 
 // unsuitable says why a server is rejected.
@@ -175,7 +191,7 @@ func (t *Topology) unsuitable(td *event.TopologyDescription, d *event.ServerDesc
 	one := []*event.ServerDescription{d}
 	switch mode := ReadMode(rp); {
 	case d.LastError != nil:
-		return d.LastError.Error()
+		return strings.TrimPrefix(d.LastError.Error(), "connection to "+d.Addr+": ")
 	case d.Kind == event.UnknownServer:
 		return "not checked yet"
 	case sel.Addr != "" && sel.Addr != d.Addr:

@@ -92,6 +92,7 @@ type Topology struct {
 	phase      phase
 	servers    map[string]*Server
 	discovered allowance
+	strangers  []*event.ServerDescription // see snapshot; the slice is replaced, never changed
 	closing    sync.Once
 	done       chan struct{} // closed when finish has ended
 }
@@ -111,6 +112,8 @@ type snapshot struct {
 	// primary are the servers within the latency window for writes, and for reads from the primary.
 	primary []*Server
 	closed  bool
+	// strangers are servers that were named and turned out not to belong to the deployment.
+	strangers []*event.ServerDescription
 	// changed is closed when there is a newer snapshot.
 	changed chan struct{}
 }
@@ -283,6 +286,7 @@ func (t *Topology) apply(sd *event.ServerDescription) bool {
 	if next == old {
 		return false
 	}
+	t.remember(next, sd)
 	t.change(old, next, sd)
 	for _, addr := range recheck {
 		if s := t.servers[addr]; s != nil { // the new primary may have left it out of the set
@@ -290,6 +294,22 @@ func (t *Topology) apply(sd *event.ServerDescription) bool {
 		}
 	}
 	return true
+}
+
+// maxStrangers is how many servers that do not belong to the deployment are remembered.
+const maxStrangers = 4
+
+// remember keeps what a server said that was taken out of the topology for it, so that an error can
+// say so: nobody else knows of it then. The lock is held.
+func (t *Topology) remember(next *event.TopologyDescription, sd *event.ServerDescription) {
+	i := slices.IndexFunc(t.strangers, func(s *event.ServerDescription) bool { return s.Addr == sd.Addr })
+	if i >= 0 {
+		t.strangers = slices.Concat(t.strangers[:i:i], t.strangers[i+1:])
+	}
+	if next.Server(sd.Addr) != nil || sd.Kind == event.UnknownServer {
+		return
+	}
+	t.strangers = append(t.strangers[max(0, len(t.strangers)-maxStrangers+1):len(t.strangers):len(t.strangers)], sd)
 }
 
 // change makes next the current description: it opens and closes servers, lets a checked server's
@@ -361,7 +381,7 @@ func byAddr(t *event.TopologyDescription) map[string]*event.ServerDescription {
 
 // publish makes a description visible and wakes everybody who waits for one. The lock is held.
 func (t *Topology) publish(desc *event.TopologyDescription) {
-	snap := &snapshot{desc: desc, servers: make([]*Server, len(desc.Servers)), changed: make(chan struct{})}
+	snap := &snapshot{desc: desc, strangers: t.strangers, servers: make([]*Server, len(desc.Servers)), changed: make(chan struct{})}
 	servers := make(map[*event.ServerDescription]*Server, len(desc.Servers))
 	for i, d := range desc.Servers {
 		s := t.servers[d.Addr]

@@ -74,7 +74,7 @@ func TestSelectionTimeout(t *testing.T) {
 		if !ok || !errors.Is(err, syscall.ECONNREFUSED) || time.Since(start) != 10*time.Second || se.Elapsed != 10*time.Second {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}
-		want := "no server available for writing after 10s: connection to a:1: dial: "
+		want := "no server available for writing after 10s: topology is Unknown: a:1: dial: "
 		if !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %q does not start with %q", err, want)
 		}

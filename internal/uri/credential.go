@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -161,7 +162,7 @@ func complete(c *auth.Credential, database string, callback bool) error {
 	case c.Mechanism == mongodbCR:
 		return errors.New("mechanism MONGODB-CR is not supported, servers have removed it: use SCRAM-SHA-256 or SCRAM-SHA-1")
 	case !ok:
-		return fmt.Errorf("mechanism %q is not known", c.Mechanism)
+		return fmt.Errorf("mechanism %q is not known, want one of %s", c.Mechanism, strings.Join(slices.Sorted(maps.Keys(mechanisms))[1:], ", "))
 	case c.Source == "" && m.database && database != "":
 		c.Source = database
 	case c.Source == "" && (m.external || c.Mechanism == auth.MechanismPlain):

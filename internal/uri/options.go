@@ -179,7 +179,7 @@ func (c *Config) applyOptions(s string) error {
 	for _, p := range pairs {
 		o, ok := optionsByKey[p.key]
 		if !ok {
-			c.warn("option %q is not supported", p.key)
+			c.warn("option %q is not supported%s", p.key, suggest(p.key))
 			continue
 		}
 		c.tlsImplied = c.tlsImplied || o.impliesTLS()
@@ -215,6 +215,42 @@ func (c *Config) applyOptions(s string) error {
 		}
 	}
 	return nil
+}
+
+// suggest returns the option that somebody may have meant who wrote key, to be appended to a
+// warning; "" if none is near.
+func suggest(key string) string {
+	best, least := "", max(2, len(key)/4)+1
+	for i := range options {
+		if d := distance(key, foldKey(options[i].name)); d < least {
+			best, least = options[i].name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", best)
+}
+
+// distance returns how many letters must be inserted, left out or replaced to turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := last
+			if a[i] != b[j] {
+				d++
+			}
+			last = row[j+1]
+			row[j+1] = min(d, row[j]+1, last+1)
+		}
+	}
+	return row[len(b)]
 }
 
 func text(field func(*Config) *string) func(*Config, string, string) error {
@@ -310,7 +346,7 @@ func setCompressors(c *Config, _, v string) error {
 	for name := range strings.SplitSeq(v, ",") {
 		switch {
 		case !slices.Contains(compressors, name):
-			c.warn("compressor %q is not supported", name)
+			c.warn("compressor %q is not supported, want one of %s", name, strings.Join(compressors, ", "))
 		case !slices.Contains(c.Compressors, name):
 			c.Compressors = append(c.Compressors, name)
 		}

@@ -31,7 +31,7 @@ func Parse(s string) (*Config, error) {
 	return c, nil
 }
 
-var errUserInfo = errors.New("user name and password must be percent-encoded UTF-8")
+var errUserInfo = errors.New("user name and password must be percent-encoded UTF-8, as url.UserPassword writes them")
 
 func (c *Config) parse(s string) error {
 	rest, plain := strings.CutPrefix(s, schemePlain)

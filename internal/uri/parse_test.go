@@ -98,7 +98,7 @@ func TestWarnings(t *testing.T) {
 		{"readPreference=fastest", `value "fastest" of option "readPreference" is ignored: want one of primary, primaryPreferred, secondary, secondaryPreferred, nearest`},
 		{"readPreferenceTags=invalid", `value "invalid" of option "readPreferenceTags" is ignored: want comma separated key:value pairs`},
 		{"maxPoolSize=99999999999", `value "99999999999" of option "maxPoolSize" is ignored: want a whole number from 0 to 2147483647`},
-		{"compressors=snappy,snoopy", `compressor "snoopy" is not supported`},
+		{"compressors=snappy,snoopy", `compressor "snoopy" is not supported, want one of snappy, zlib, zstd`},
 		{"maxStalenessSeconds=30", `value "30" of option "maxStalenessSeconds" is ignored: want -1 or a whole number from 90`},
 		{"authMechanism=MONGODB-OIDC&authMechanismProperties=TOKEN_RESOURCE:mongodb://host1%2Chost2",
 			`value of option "authMechanismProperties" is ignored: want comma separated key:value pairs (a value with a comma cannot be given in a connection string)`},

@@ -40,7 +40,7 @@ func (c *Config) Validate() error {
 	c.Compressors = slices.DeleteFunc(slices.Clone(c.Compressors), func(name string) bool {
 		unknown := !slices.Contains(compressors, name)
 		if unknown {
-			c.warn("compressor %q is not supported", name)
+			c.warn("compressor %q is not supported, want one of %s", name, strings.Join(compressors, ", "))
 		}
 		return unknown
 	})

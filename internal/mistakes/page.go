@@ -1,0 +1,44 @@
+package mistakes
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Page returns docs/errors.md: what each mistake ends in, with the driver and with the official one.
+func Page(texts, official map[string]string) string {
+	var b strings.Builder
+	b.WriteString(`# Errors
+
+What ordinary mistakes end in. Every error is one line: the command, the collection or database, the server, the server's code by name
+and number, and the cause, once. The texts below are exact except for addresses, times and identifiers; ` + "`go test ./internal/mistakes`" + `
+makes every mistake and compares, and ` + "`-update`" + ` makes this page. Below each is what the official Go driver (v2) answers to the same,
+as ` + "`go -C interop test -run TestMistakes`" + ` records it.
+
+Programs do not read texts: [package mongoerr](../mongoerr) has the types, and
+` + "`errors.Is(err, mongoerr.ErrDuplicateKey)`, `mongoerr.IsTimeout(err)` and `mongoerr.HasCode(err, 26)`" + ` the questions.
+
+`)
+	n := 0
+	for _, s := range Sections() {
+		fmt.Fprintf(&b, "## %s\n\n", s.Title)
+		for _, m := range s.Mistakes {
+			n++
+			fmt.Fprintf(&b, "### %d. %s\n\n```go\n%s\n```\n\n", n, upper(m.Name), m.Code)
+			fmt.Fprintf(&b, "```\n%s\n```\n\n", texts[m.Name])
+			if m.Do != "" {
+				b.WriteString(m.Do + "\n\n")
+			}
+			if text, ok := official[m.Name]; ok {
+				if text == "" {
+					b.WriteString("The official driver returns no error.\n\n")
+				} else {
+					fmt.Fprintf(&b, "The official driver:\n\n```\n%s\n```\n\n", text)
+				}
+			}
+		}
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
