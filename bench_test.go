@@ -153,60 +153,6 @@ func BenchmarkContention(b *testing.B) {
 	})
 }
 
-// TestAllocations holds what the operations allocate, so that a regression is noticed where it is
-// made. The document's own memory is part of it.
-func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	ctx := t.Context() // like most, it can be cancelled, for which an operation allocates more
-	coll := benchClient(t, map[string][]byte{"find": findReply(1), "insert": insertReply()})
-	filter, doc := bson.D{{Key: "_id", Value: 1}}, tenFields{Name: "Ada Lovelace", Age: 36}
-	large := benchClient(t, map[string][]byte{"find": findReply(1000)})
-	encoded, err := bson.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	buffer := make([]byte, 0, 1024)
-	for _, tt := range []struct {
-		name string
-		most float64
-		do   func() error
-	}{
-		{"FindOne with its filter, as BenchmarkFindOne", 8, func() error {
-			_, err := coll.FindOne(ctx, bson.D{{Key: "_id", Value: 1}})
-			return err
-		}},
-		{"InsertOne", 9, func() error { _, err := coll.InsertOne(ctx, doc); return err }},
-		{"iteration over 1,000 documents", 1000 + 20, func() error {
-			cur, err := large.Find(ctx, filter)
-			if err != nil {
-				return err
-			}
-			for _, err := range cur.Seq(ctx) {
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		}},
-		{"decode a struct", 2, func() error { var d tenFields; return bson.Unmarshal(encoded, &d) }},
-		{"encode a struct", 1, func() error { _, err := bson.MarshalAppend(buffer, &doc); return err }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			n := testing.AllocsPerRun(200, func() {
-				if err := tt.do(); err != nil {
-					t.Fatal(err)
-				}
-			})
-			if n > tt.most {
-				t.Errorf("%v allocations, at most %v are allowed", n, tt.most)
-			}
-			t.Logf("%v allocations", n)
-		})
-	}
-}
-
 func BenchmarkCursor(b *testing.B) {
 	coll := benchClient(b, map[string][]byte{"find": findReply(1000)})
 	b.ReportAllocs()
