@@ -26,9 +26,18 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 		return Result{}, stageSelect, r.phase(ctx, "server selection", err)
 	}
 	r.addr = srv.Addr()
+	if r.encryptsEarly() {
+		start := time.Now()
+		if err := r.encrypt(ctx, &message{run: r, hello: r.selected}); err != nil {
+			return Result{}, stageBuild, err
+		}
+		if !r.selecting.IsZero() { // this was not selection's time
+			r.selecting = r.selecting.Add(time.Since(start))
+		}
+	}
 	c, err := r.checkOut(ctx, srv)
 	if err != nil {
-		if b, ok := r.op.Command.(command.Batch); ok {
+		if b, ok := r.command().(command.Batch); ok {
 			r.mixed = !b.Retryable(int(r.selected.MaxWriteBatchSize)) // no message was built that would tell
 		}
 		return Result{}, stageCheckOut, r.phase(ctx, "connection checkout", err)
@@ -144,7 +153,7 @@ func (r *run) txnConn() *pool.Conn {
 // exchange sends the command over c, unless its reply comes by itself, and judges the reply.
 func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, stage, error) {
 	m := message{run: r, hello: c.Hello()}
-	if r.x.Cipher != nil && r.enciphered == nil && !r.op.streamed() && !r.op.late() {
+	if r.encrypts() {
 		if err := r.encrypt(ctx, &m); err != nil {
 			return Result{}, stageBuild, err
 		}

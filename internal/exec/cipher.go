@@ -50,6 +50,18 @@ func (s *sealedBatch) AppendSequences(dst []byte, _ *command.Target) ([]byte, er
 
 func (s *sealedBatch) Retryable(int) bool { return s.Batch.Retryable(s.Batch.Count()) }
 
+// encrypts reports whether the command has yet to go through the cipher.
+func (r *run) encrypts() bool {
+	return r.x.Cipher != nil && r.enciphered == nil && !r.op.streamed() && !r.op.late()
+}
+
+// encryptsEarly reports whether the command is to go through the cipher before a connection is
+// checked out, so that none is held while the cipher waits for a key service. Behind a load
+// balancer only the connection tells what its server can take.
+func (r *run) encryptsEarly() bool {
+	return r.encrypts() && r.pinnedConn() == nil && r.selected.MaxMessageSize > 0
+}
+
 // encrypt replaces the operation's command by an encrypted one, once for all attempts.
 func (r *run) encrypt(ctx context.Context, m *message) error {
 	cmd := r.op.Command
