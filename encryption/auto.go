@@ -3,7 +3,6 @@ package encryption
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -49,7 +48,7 @@ func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, er
 	c := &cipher{bypass: o.BypassEncryption, bypassAnalysis: o.BypassQueryAnalysis, known: make(map[string]*schema)}
 	var err error
 	if c.known, err = configured(o.Schemas, o.EncryptedFields); err != nil {
-		return nil, fmt.Errorf("encryption: %w", err)
+		return nil, fmt.Errorf("encryption: %w", refused(err))
 	}
 	vaultClient := o.KeyVaultClient
 	if vaultClient == nil && to.Unbounded {
@@ -154,6 +153,11 @@ func (c *cipher) EncryptedFields(ctx context.Context, db, collection string) (bs
 
 // Encrypt encrypts a command.
 func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error) {
+	out, err := c.encrypt(ctx, db, cmd)
+	return out, refused(err)
+}
+
+func (c *cipher) encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error) {
 	if c.bypass {
 		return cmd, nil
 	}
@@ -204,7 +208,7 @@ func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw
 	if encrypts && !c.bypassAnalysis {
 		res, err := analysis.Analyze(db, cmd, trees)
 		if err != nil {
-			return nil, refused(err)
+			return nil, err
 		}
 		if out, err = c.keys.Encrypt(ctx, res.Command, rand.Reader); err != nil {
 			return nil, err
@@ -215,5 +219,3 @@ func (c *cipher) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw
 	}
 	return c.queryable(ctx, out, namespaces[0], fields, others)
 }
-
-var errView = errors.New("cannot auto encrypt a view")

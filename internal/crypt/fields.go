@@ -21,11 +21,20 @@ const strEncodeVersion = 1
 // stateCollection returns the name of a state collection: "esc" or "ecoc".
 func stateCollection(collection, kind string) string { return "enxcol_." + collection + "." + kind }
 
+// FieldsError says what is wrong with the encryptedFields of a collection.
+type FieldsError struct{ Namespace, Reason string }
+
+func (e *FieldsError) Error() string { return "encryptedFields of " + e.Namespace + ": " + e.Reason }
+
+func badFields(ns, format string, args ...any) error {
+	return &FieldsError{ns, fmt.Sprintf(format, args...)}
+}
+
 // CompleteFields returns encryptedFields with the defaults that a server is told, and the
 // alternative names of keys in it that have no id yet.
 func CompleteFields(ns string, fields bson.Raw) (bson.Raw, []string, error) {
 	if err := fields.Validate(); err != nil {
-		return nil, nil, fmt.Errorf("encryptedFields of %s: %w", ns, err)
+		return nil, nil, badFields(ns, "%v", err)
 	}
 	var names []string
 	list, _ := fields.Lookup("fields").Array()
@@ -33,11 +42,11 @@ func CompleteFields(ns string, fields bson.Raw) (bson.Raw, []string, error) {
 	for v := range list.Values() {
 		field, ok := v.Document()
 		if !ok {
-			return nil, nil, fmt.Errorf("encryptedFields of %s: 'fields' must be an array of documents", ns)
+			return nil, nil, badFields(ns, "'fields' must be an array of documents")
 		}
 		if alt, ok := field.Lookup("keyAltName").StringValue(); ok {
 			if !field.Lookup("keyId").IsZero() {
-				return nil, nil, fmt.Errorf("encryptedFields of %s: a field has both keyId and keyAltName", ns)
+				return nil, nil, badFields(ns, "a field has both keyId and keyAltName")
 			}
 			names = append(names, alt)
 		}
@@ -47,7 +56,7 @@ func CompleteFields(ns string, fields bson.Raw) (bson.Raw, []string, error) {
 	}
 	if v := fields.Lookup("strEncodeVersion"); !v.IsZero() {
 		if n, ok := v.AsInt64(); !ok || n > strEncodeVersion {
-			return nil, nil, fmt.Errorf("encryptedFields of %s: strEncodeVersion is %s, the greatest that is known is %d", ns, v, strEncodeVersion)
+			return nil, nil, badFields(ns, "strEncodeVersion is %s, the greatest that is known is %d", v, strEncodeVersion)
 		}
 		text = false
 	}

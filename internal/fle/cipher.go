@@ -137,14 +137,14 @@ func (s *state) open(dst, aad, ciphertext []byte, withLength bool) ([]byte, erro
 		//lint:ignore ST1005 the text is that of other drivers
 		return dst, fmt.Errorf("%w. Must be at least %d bytes.", ErrShort, least)
 	}
+	if len(ciphertext)%aes.BlockSize != 0 { // as are the vector and the tag
+		return dst, fmt.Errorf("%w: it was cut: %d bytes are not a multiple of %d", ErrPadding, len(ciphertext), aes.BlockSize)
+	}
 	sealed, tag := ciphertext[:len(ciphertext)-tagSize], ciphertext[len(ciphertext)-tagSize:]
 	if !hmac.Equal(tag, s.mac(aad, sealed, withLength)) {
 		return dst, ErrTag
 	}
 	iv, body := sealed[:ivSize], sealed[ivSize:]
-	if len(body)%aes.BlockSize != 0 {
-		return dst, fmt.Errorf("%w: %d bytes are not a multiple of %d", ErrPadding, len(body), aes.BlockSize)
-	}
 	start := len(dst)
 	dst = append(dst, body...)
 	cipher.NewCBCDecrypter(s.block, iv).CryptBlocks(dst[start:], dst[start:])
@@ -199,5 +199,9 @@ func UnwrapKey(master, wrapped []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer k.Clear()
-	return k.Open(nil, nil, wrapped)
+	material, err := k.Open(nil, nil, wrapped)
+	if errors.Is(err, ErrTag) {
+		err = fmt.Errorf("%w: the wrapped data key was changed or cut, or wrapped with another master key", err)
+	}
+	return material, err
 }

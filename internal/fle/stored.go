@@ -134,6 +134,9 @@ func (s *Sealed) Open(key *Key) (bson.RawValue, error) {
 	if errors.Is(err, ErrShort) || errors.Is(err, ErrPadding) {
 		return bson.RawValue{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
+	if errors.Is(err, ErrTag) {
+		return bson.RawValue{}, fmt.Errorf("%w: the %s was changed or cut, or encrypted with another key than %s", err, s.Kind, s.KeyID)
+	}
 	if err != nil {
 		return bson.RawValue{}, err
 	}

@@ -22,8 +22,8 @@ type awsService struct {
 }
 
 // ask asks Amazon's service for an operation of the name "TrentService.…", in a request with
-// Signature Version 4.
-func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, body []byte, out any) error {
+// Signature Version 4. No error shows secret, which is a part of the body.
+func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, body []byte, secret string, out any) error {
 	keys := auth.AWSCredentials{AccessKeyID: s.p.AccessKeyID, SecretAccessKey: s.p.SecretAccessKey, SessionToken: s.p.SessionToken}
 	if s.p.OnDemand() {
 		var err error
@@ -31,7 +31,8 @@ func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, 
 			return s.c.failed(ctx, s.name, awsEndpoint(key), 0, fmt.Errorf("credentials: %w", err))
 		}
 	}
-	r := &request{provider: s.name, endpoint: awsEndpoint(key), path: "/", body: body}
+	r := &request{provider: s.name, endpoint: awsEndpoint(key), path: "/", body: body,
+		secrets: []string{keys.AccessKeyID, string(keys.SecretAccessKey), string(keys.SessionToken), secret}}
 	r.sign = func(r *request) error {
 		signAWS(r, key.Region, operation, keys, time.Now().UTC())
 		return nil
@@ -90,7 +91,7 @@ func (s *awsService) wrap(ctx context.Context, master kms.MasterKey, material []
 	body := awsEncryptBody(material, key.Key)
 	defer clear(body)
 	var out struct{ CiphertextBlob []byte }
-	if err := s.ask(ctx, key, "TrentService.Encrypt", body, &out); err != nil {
+	if err := s.ask(ctx, key, "TrentService.Encrypt", body, base64.StdEncoding.EncodeToString(material), &out); err != nil {
 		return nil, nil, err
 	}
 	if len(out.CiphertextBlob) == 0 {
@@ -102,7 +103,7 @@ func (s *awsService) wrap(ctx context.Context, master kms.MasterKey, material []
 func (s *awsService) unwrap(ctx context.Context, master kms.MasterKey, wrapped []byte) ([]byte, error) {
 	key := master.(kms.AWSKey)
 	var out struct{ Plaintext []byte }
-	if err := s.ask(ctx, key, "TrentService.Decrypt", awsDecryptBody(wrapped), &out); err != nil {
+	if err := s.ask(ctx, key, "TrentService.Decrypt", awsDecryptBody(wrapped), "", &out); err != nil {
 		return nil, err
 	}
 	if len(out.Plaintext) == 0 {

@@ -63,10 +63,12 @@ func vaultDomain(endpoint string) string {
 func azureRequest(provider string, key kms.AzureKey, operation string, value []byte, token auth.Secret) *request {
 	// The path has a place for the version even if there is none.
 	path := "/keys/" + url.PathEscape(key.Name) + "/" + url.PathEscape(key.Version)
+	encoded := base64.RawURLEncoding.EncodeToString(value)
 	return &request{
 		provider: provider, endpoint: key.VaultEndpoint, path: path + "/" + operation + "?api-version=7.1",
-		header: http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
-		body:   fmt.Appendf(nil, `{"alg": "RSA-OAEP-256", "value": "%s"}`, base64.RawURLEncoding.EncodeToString(value)),
+		header:  http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
+		body:    fmt.Appendf(nil, `{"alg": "RSA-OAEP-256", "value": "%s"}`, encoded),
+		secrets: []string{string(token), encoded},
 	}
 }
 

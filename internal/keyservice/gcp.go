@@ -134,10 +134,12 @@ func gcpRequest(provider string, key kms.GCPKey, operation, field string, value 
 	if err != nil {
 		return nil, err
 	}
+	encoded := base64.StdEncoding.EncodeToString(value)
 	return &request{
 		provider: provider, endpoint: gcpEndpoint(key), path: path + ":" + operation,
-		header: http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
-		body:   fmt.Appendf(nil, `{"%s": "%s"}`, field, base64.StdEncoding.EncodeToString(value)),
+		header:  http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
+		body:    fmt.Appendf(nil, `{"%s": "%s"}`, field, encoded),
+		secrets: []string{string(token), encoded},
 	}, nil
 }
 

@@ -36,6 +36,7 @@ type request struct {
 	path     string
 	header   http.Header
 	body     []byte
+	secrets  []string               // that no error may show, even if the answer repeats them
 	sign     func(r *request) error // adds what depends on the time, before each attempt
 }
 
@@ -150,7 +151,7 @@ func (c *Client) attempt(ctx context.Context, r *request, out any) (status int, 
 	}
 	if reply.StatusCode != http.StatusOK {
 		//lint:ignore ST1005 the text is that of other drivers
-		return reply.StatusCode, fmt.Errorf("Invalid KMS response: HTTP status=%d. Response body=%s", reply.StatusCode, printable(body))
+		return reply.StatusCode, fmt.Errorf("Invalid KMS response: HTTP status=%d. Response body=%s", reply.StatusCode, printable(r.conceal(body)))
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		// The body may hold a token or a key: it is not shown.
@@ -174,6 +175,16 @@ func printable(body []byte) string {
 		}
 		return r
 	}, strings.Join(strings.Fields(string(body)), " "))
+}
+
+// conceal returns the body of an answer without the secrets of the request.
+func (r *request) conceal(text []byte) []byte {
+	for _, secret := range r.secrets {
+		if secret != "" {
+			text = bytes.ReplaceAll(text, []byte(secret), []byte("<secret>"))
+		}
+	}
+	return text
 }
 
 func missingField(name string) error {

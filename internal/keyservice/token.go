@@ -76,8 +76,9 @@ func (c *Client) postForm(ctx context.Context, provider, endpoint, path string, 
 	}
 	body := []byte(form.Encode())
 	defer clear(body)
+	secrets := []string{form.Get("client_secret"), url.QueryEscape(form.Get("client_secret")), form.Get("assertion")}
 	start := time.Now()
-	err := c.post(ctx, &request{provider: provider, endpoint: endpoint, path: path, body: body,
+	err := c.post(ctx, &request{provider: provider, endpoint: endpoint, path: path, body: body, secrets: secrets,
 		header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}}, &out)
 	if err != nil {
 		return fetched{}, err
