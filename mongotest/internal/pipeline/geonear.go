@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"math"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,23 +20,22 @@ type GeoEnv interface {
 	// GeoIndex returns the field of the geo index that $geoNear uses: the one named by key, or the only one there is. Its
 	// error is the server's.
 	GeoIndex(ns Namespace, key string) (field string, err error)
+	// FindNear opens the documents that match a filter with $near, in any order.
+	FindNear(ns Namespace, filter *query.Filter) (Iterator, error)
 }
 
-// earthRadius is in metres, as the server has it.
-const earthRadius = 6378100
-
-// geoNearStage is $geoNear: documents by their distance from a point. Points alone are understood.
+// geoNearStage is $geoNear: documents by their distance from a point.
 type geoNearStage struct {
-	rt               *runtime
-	ns               Namespace
-	x, y             float64
-	geoJSON          bool
-	spherical        bool
-	distance, locs   []string
-	key              string
-	minimum, maximum float64
-	multiplier       float64
-	filter           *query.Filter
+	rt             *runtime
+	ns             Namespace
+	options        *query.Options
+	near           bson.RawValue
+	spherical      bool
+	distance, locs []string
+	key            string
+	limits         []byte // $minDistance and $maxDistance
+	multiplier     float64
+	query          bson.Raw
 }
 
 func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error) {
@@ -44,12 +43,8 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 	if !ok {
 		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", name)
 	}
-	g := &geoNearStage{rt: p.rt, ns: p.ns, maximum: math.Inf(1), multiplier: 1}
-	near := doc.Lookup("near")
-	if (near.Type == bson.TypeArray || near.Type == bson.TypeEmbeddedDocument) && bson.Raw(near.Value).IsEmpty() {
-		return nil, srverr.New(srverr.BadValue, "$geometry is required for geo near query")
-	}
-	if !g.parsePoint(near) {
+	g := &geoNearStage{rt: p.rt, ns: p.ns, multiplier: 1, options: p.rt.filterOptions(p.scope), near: doc.Lookup("near")}
+	if g.near.Type != bson.TypeArray && g.near.Type != bson.TypeEmbeddedDocument {
 		return nil, srverr.New(16605, "$geoNear requires a 'near' option as an Array")
 	}
 	field, ok := doc.Lookup("distanceField").StringValue()
@@ -65,17 +60,20 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 		case "spherical":
 			g.spherical = item.AsBool()
 		case "minDistance":
-			if err := g.limit(&g.minimum, key, item); err != nil {
+			if err := distanceOption(key, item); err != nil {
 				return nil, err
 			}
+			g.limits = bson.AppendRawValue(g.limits, "$minDistance", item)
 		case "maxDistance":
-			if err := g.limit(&g.maximum, key, item); err != nil {
+			if err := distanceOption(key, item); err != nil {
 				return nil, err
 			}
+			g.limits = bson.AppendRawValue(g.limits, "$maxDistance", item)
 		case "distanceMultiplier":
-			if err := g.limit(&g.multiplier, key, item); err != nil {
+			if err := distanceOption(key, item); err != nil {
 				return nil, err
 			}
+			g.multiplier = expr.ToDouble(item)
 		case "includeLocs":
 			s, ok := item.StringValue()
 			if !ok {
@@ -102,89 +100,57 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 			if !ok {
 				return nil, srverr.New(srverr.TypeMismatch, "query must be an object")
 			}
-			f, err := query.ParseFilter(sub, p.rt.filterOptions(p.scope))
-			if err != nil {
+			if _, err := query.ParseFilter(sub, g.options); err != nil {
 				return nil, err
 			}
-			g.filter = f
+			g.query = sub
 		}
 	}
-	g.spherical = g.spherical || g.geoJSON
 	return g, nil
 }
 
-// limit reads minDistance or maxDistance.
-func (g *geoNearStage) limit(dst *float64, name string, v bson.RawValue) error {
+// distanceOption checks a distance or a factor.
+func distanceOption(name string, v bson.RawValue) error {
 	if !v.IsNumber() {
 		return srverr.New(srverr.TypeMismatch, "%s must be a number", name)
 	}
-	if *dst = expr.ToDouble(v); !(*dst >= 0) {
+	if f := expr.ToDouble(v); !(f >= 0) {
 		return srverr.New(srverr.BadValue, "%s must be nonnegative", name)
 	}
 	return nil
 }
 
-// point reads [x, y], {x: .., y: ..} or a GeoJSON point.
-func point(v bson.RawValue) (x, y float64, geoJSON, ok bool) {
-	if doc, isDoc := v.Document(); isDoc {
-		if c := doc.Lookup("coordinates"); c.Type == bson.TypeArray {
-			if t, _ := doc.Lookup("type").StringValue(); t != "Point" {
-				return 0, 0, false, false
-			}
-			x, y, _, ok = point(c)
-			return x, y, true, ok
-		}
-	} else if v.Type != bson.TypeArray {
-		return 0, 0, false, false
-	}
-	var n []float64
-	for item := range bson.Raw(v.Value).Values() {
-		if !item.IsNumber() {
-			return 0, 0, false, false
-		}
-		n = append(n, expr.ToDouble(item))
-	}
-	if len(n) < 2 {
-		return 0, 0, false, false
-	}
-	return n[0], n[1], false, true
-}
-
-func (g *geoNearStage) parsePoint(v bson.RawValue) (ok bool) {
-	g.x, g.y, g.geoJSON, ok = point(v)
-	return ok
-}
-
 func (*geoNearStage) isSource() {}
 
-// measure returns the distance in the unit of the query: metres, radians or the plane's.
-func (g *geoNearStage) measure(x, y float64) float64 {
-	if !g.spherical {
-		return math.Hypot(x-g.x, y-g.y)
+// filter makes a query with $near of the stage.
+func (g *geoNearStage) filter(field string) (*query.Filter, error) {
+	operator := "$near"
+	if g.spherical {
+		operator = "$nearSphere"
 	}
-	const degree = math.Pi / 180
-	lat1, lat2 := g.y*degree, y*degree
-	sinLat, sinLon := math.Sin((lat2-lat1)/2), math.Sin((x-g.x)*degree/2)
-	a := sinLat*sinLat + math.Cos(lat1)*math.Cos(lat2)*sinLon*sinLon
-	radians := 2 * math.Asin(math.Min(1, math.Sqrt(a)))
-	if g.geoJSON {
-		return radians * earthRadius
-	}
-	return radians
+	start, dst := bson.BeginDocument(nil)
+	dst = append(dst, g.query.Elements()...)
+	near, dst := bson.BeginDocumentElement(dst, field)
+	dst = append(bson.AppendRawValue(dst, operator, g.near), g.limits...)
+	dst = bson.EndDocument(bson.EndDocument(dst, near), start)
+	return query.ParseFilter(dst, g.options)
 }
 
 func (g *geoNearStage) open(src Iterator) (Iterator, error) {
 	src.Close()
-	none := srverr.New(srverr.IndexNotFound, "$geoNear requires a 2d or 2dsphere index, but none were found")
 	env, ok := g.rt.o.Env.(GeoEnv)
 	if !ok {
-		return nil, none
+		return nil, srverr.New(srverr.IndexNotFound, "$geoNear requires a 2d or 2dsphere index, but none were found")
 	}
 	field, err := env.GeoIndex(g.ns, g.key)
 	if err != nil {
 		return nil, err
 	}
-	it, err := g.rt.o.Env.Find(g.ns, g.filter)
+	filter, err := g.filter(field)
+	if err != nil {
+		return nil, err
+	}
+	it, err := env.FindNear(g.ns, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -198,34 +164,17 @@ func (g *geoNearStage) open(src Iterator) (Iterator, error) {
 	}
 	var hits []hit
 	for _, doc := range docs {
-		v := document(doc)
-		for _, part := range strings.Split(field, ".") {
-			sub, _ := v.Document()
-			v = sub.Lookup(part)
-		}
-		x, y, _, ok := point(v)
+		d, place, ok := filter.Near().Distance(doc)
 		if !ok {
 			continue
 		}
-		d := g.measure(x, y)
-		if d < g.minimum || d > g.maximum {
-			continue
-		}
-		doc = setPath(doc, g.distance, double(d*g.multiplier))
+		doc = setPath(doc, g.distance, double(filter.Near().Exact(d, place)*g.multiplier))
 		if g.locs != nil {
-			doc = setPath(doc, g.locs, v)
+			doc = setPath(doc, g.locs, place)
 		}
 		hits = append(hits, hit{doc, d})
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int {
-		switch {
-		case a.distance < b.distance:
-			return -1
-		case a.distance > b.distance:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(a.distance, b.distance) })
 	out := make([]bson.Raw, len(hits))
 	for i := range hits {
 		out[i] = hits[i].doc

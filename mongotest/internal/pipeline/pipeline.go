@@ -59,6 +59,10 @@ type Options struct {
 	AllowDiskUse bool
 	// ReplicaSet tells that the node is a member of a replica set, which $changeStream needs; Mongos that it is a router.
 	ReplicaSet, Mongos bool
+	// CheckChangeStream checks the fields of a $changeStream; nil leaves that to Env.
+	CheckChangeStream func(spec bson.Raw) error
+	// View names the view whose pipeline it is that is checked; messages tell it.
+	View string
 	// InTxn tells that the pipeline is to run in a multi-document transaction.
 	InTxn bool
 }
@@ -209,14 +213,38 @@ func Parse(stages []bson.Raw, o *Options) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.View != "" {
+		if err := p.glance(stages); err != nil {
+			return nil, err
+		}
+	}
 	pl, err := p.pipeline(stages)
+	if err == nil && o.View != "" {
+		err = pl.checkView(o.View)
+	}
 	if err != nil {
+		if o.View != "" {
+			err = srverr.From(err).Prefix("Invalid pipeline for view " + o.View + " :: caused by :: ")
+		}
 		return nil, err
 	}
 	if p.rt.env.WantsTextScore && !p.rt.text {
 		return nil, srverr.New(40218, "query requires text score metadata, but it is not available")
 	}
 	return pl, pl.optimize()
+}
+
+// checkView refuses the stages that a view cannot have.
+func (pl *Pipeline) checkView(view string) error {
+	for _, st := range pl.stages {
+		switch name := st.def.name; name {
+		case "$out", "$merge":
+			return srverr.New(srverr.OptionNotSupportedOnView, "The aggregation stage %s in location %d of the pipeline cannot be used in the view definition of %s because it writes to disk", name, st.index, view)
+		case "$changeStream":
+			return srverr.New(srverr.OptionNotSupportedOnView, "$changeStream cannot be used in a view definition")
+		}
+	}
+	return nil
 }
 
 // maxStages is the server's limit on the length of a pipeline.
@@ -231,29 +259,12 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 		return nil, srverr.New(srverr.MaxSubPipelineDepthExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is 20")
 	}
 	defer func() { p.rt.depth-- }()
-	// The names come first: an unknown stage is reported before anything else.
-	for _, doc := range stages {
-		def, err := p.lookupStage(doc)
-		if err != nil {
-			return nil, err
-		}
-		if def.precheck != nil {
-			for _, v := range doc.All() {
-				if err := def.precheck(p, def.name, v); err != nil {
-					return nil, err
-				}
-				break
-			}
-		}
+	if err := p.glance(stages); err != nil {
+		return nil, err
 	}
 	for _, doc := range stages {
 		if def, err := p.lookupStage(doc); p.rt.o.InTxn && err == nil && def.noTxn == refusedEarly {
 			return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction.", def.name)
-		}
-	}
-	if p.within == "" && p.rt.o.NS.Coll == "" && !p.rt.update {
-		if err := p.checkCollectionless(stages); err != nil {
-			return nil, err
 		}
 	}
 	pl := &Pipeline{rt: p.rt}
@@ -276,7 +287,31 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 			break
 		}
 	}
+	if p.within == "" && p.rt.o.NS.Coll == "" && !p.rt.update {
+		if err := p.checkCollectionless(stages); err != nil {
+			return nil, err
+		}
+	}
 	return pl, pl.checkPositions(p)
+}
+
+// glance finds what the server reports before it parses any stage: a name that it does not know comes first.
+func (p *parser) glance(stages []bson.Raw) error {
+	for _, doc := range stages {
+		def, err := p.lookupStage(doc)
+		if err != nil {
+			return err
+		}
+		if def.precheck != nil {
+			for _, v := range doc.All() {
+				if err := def.precheck(p, def.name, v); err != nil {
+					return err
+				}
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // CheckStage says what a server of a version sees in a stage at first glance, before it parses the pipeline: that it names one

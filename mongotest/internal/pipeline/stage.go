@@ -96,7 +96,9 @@ func init() {
 		&stageDef{name: "$count", made: "$group", parse: parseCount},
 		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true},
 		&stageDef{name: "$replaceWith", parse: one(parseReplace), update: true, changeStream: true},
-		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseNothing)},
+		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseInhibit)},
+		&stageDef{name: "$_internalSplitPipeline", parse: one(parseSplitPipeline)},
+		&stageDef{name: "$mergeCursors", parse: one(parseMergeCursors), first: true, notInFacet: true},
 	)
 }
 
@@ -458,11 +460,60 @@ func (r *replaceStage) open(src Iterator) (Iterator, error) { return &transform{
 // nothingStage passes its input on.
 type nothingStage struct{}
 
-func parseNothing(_ *parser, name string, v bson.RawValue) (*nothingStage, error) {
-	if v.Type != bson.TypeEmbeddedDocument {
+// parseInhibit parses $_internalInhibitOptimization, which keeps stages from moving past it.
+func parseInhibit(_ *parser, name string, v bson.RawValue) (*nothingStage, error) {
+	doc, ok := v.Document()
+	if !ok {
 		return nil, srverr.New(srverr.TypeMismatch, "%s must take a nested object but found: %s", name, bsontext.Element(name, v))
+	}
+	if !doc.IsEmpty() {
+		return nil, srverr.New(srverr.FailedToParse, "%s must take an empty object but found: %s", name, bsontext.Document(doc))
+	}
+	return &nothingStage{}, nil
+}
+
+// parseSplitPipeline parses $_internalSplitPipeline, which says where a mongos splits a pipeline.
+func parseSplitPipeline(_ *parser, name string, v bson.RawValue) (*nothingStage, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(srverr.TypeMismatch, "%s must take a nested object but found: %s", name, bsontext.Element(name, v))
+	}
+	for key, item := range doc.All() {
+		if key != "mergeType" {
+			return nil, srverr.New(srverr.BadValue, "unrecognized field while parsing %s: '%s'", name, key)
+		}
+		where, ok := item.StringValue()
+		if !ok {
+			return nil, srverr.New(srverr.BadValue, "'mergeType' must be a string value but found: %s", typeName(item))
+		}
+		switch where {
+		case "anyShard", "localOnly", "mongos", "primaryShard":
+		default:
+			return nil, srverr.New(srverr.BadValue, "unrecognized field while parsing mergeType: '%s'", key)
+		}
 	}
 	return &nothingStage{}, nil
 }
 
 func (*nothingStage) open(src Iterator) (Iterator, error) { return src, nil }
+
+// parseMergeCursors refuses $mergeCursors: only a mongos makes that stage, for the shard that merges.
+func parseMergeCursors(_ *parser, name string, v bson.RawValue) (*nothingStage, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(17026, "$mergeCursors stage expected an object as argument")
+	}
+	for key := range doc.All() {
+		switch key {
+		case "sort", "compareWholeSortKey", "remotes", "tailableMode", "batchSize", "nss", "allowPartialResults", "lsid", "txnNumber", "autocommit":
+		default:
+			return nil, srverr.New(40415, "BSON field '%s.%s' is an unknown field.", name, key)
+		}
+	}
+	for _, key := range []string{"remotes", "nss"} {
+		if doc.Lookup(key).Type == 0 {
+			return nil, srverr.New(40414, "BSON field '%s.%s' is missing but a required field", name, key)
+		}
+	}
+	return nil, srverr.New(srverr.CommandNotSupported, "%s is for the routers of a cluster alone", name)
+}

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -199,6 +200,8 @@ func TestViewVariables(t *testing.T) {
 type geoIndexed struct{ *memory }
 
 func (geoIndexed) GeoIndex(Namespace, string) (string, error) { return "l", nil }
+
+func (g geoIndexed) FindNear(ns Namespace, f *query.Filter) (Iterator, error) { return g.Find(ns, f) }
 
 func TestGeoNear(t *testing.T) {
 	m := newMemory()

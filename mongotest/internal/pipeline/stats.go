@@ -3,8 +3,9 @@ package pipeline
 // Stages whose documents the deployment makes.
 
 import (
+	"strconv"
+
 	"allium/bson"
-	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
@@ -31,9 +32,10 @@ func init() {
 		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), noTxn: refusedInPlace, first: true, notInFacet: true},
 		&stageDef{name: "$collStats", parse: stats(checkCollStats), noTxn: refusedInPlace, first: true, notInFacet: true},
 		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true},
-		&stageDef{name: "$currentOp", parse: stats(checkCurrentOp), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
-		&stageDef{name: "$listSessions", parse: stats(checkListSessions), noTxn: refusedEarly, first: true, notInFacet: true},
-		&stageDef{name: "$listLocalSessions", parse: stats(checkListSessions), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
+		&stageDef{name: "$currentOp", precheck: precheckCurrentOp, parse: stats(checkCurrentOp), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
+		&stageDef{name: "$listSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, first: true, notInFacet: true},
+		&stageDef{name: "$listLocalSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
+		&stageDef{name: "$listCachedAndActiveUsers", parse: stats(checkListUsers), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
 		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority", changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true},
 		&stageDef{name: "$changeStreamSplitLargeEvent", since: expr.Version{Major: 7, Minor: 0}, parse: one(parseSplitLargeEvent), last: true, changeStream: true},
 	)
@@ -95,8 +97,15 @@ func checkCollStats(_ *parser, name string, v bson.RawValue) (bson.Raw, error) {
 		if !known {
 			return nil, srverr.New(40168, "unrecognized option to $collStats: %s", key)
 		}
+		if key == "queryExecStats" && item.Type == bson.TypeEmbeddedDocument && !bson.Raw(item.Value).IsEmpty() {
+			return nil, srverr.New(31170, "queryExecStats argument must be an empty object, but got %s", elementText(key, item))
+		}
 		if item.Type != bson.TypeEmbeddedDocument {
-			return nil, srverr.New(code, "%s argument must be an object, but got %s of type %s", key, elementText(key, item), typeName(item))
+			kind := "an object"
+			if key == "queryExecStats" {
+				kind = "an empty object"
+			}
+			return nil, srverr.New(code, "%s argument must be %s, but got %s of type %s", key, kind, elementText(key, item), typeName(item))
 		}
 		if histograms := bson.Raw(item.Value).Lookup("histograms"); key == "latencyStats" && histograms.Type != 0 && histograms.Type != bson.TypeBoolean {
 			return nil, srverr.New(40305, "histograms option to latencyStats must be bool, got %s of type %s", elementText(key, item), typeName(item))
@@ -111,19 +120,30 @@ func checkPlanCacheStats(_ *parser, _ string, v bson.RawValue) (bson.Raw, error)
 	case !ok:
 		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats value must be an object. Found: %s", typeName(v))
 	case !doc.IsEmpty():
-		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s", bsontext.Value(v))
+		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s", typeName(v))
 	}
 	return doc, nil
 }
 
-func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
+// precheckCurrentOp looks at what decides which privileges $currentOp needs.
+func precheckCurrentOp(_ *parser, _ string, v bson.RawValue) error {
 	doc, ok := v.Document()
 	if !ok {
-		return nil, srverr.New(srverr.FailedToParse, "$currentOp options must be specified in an object, but found: %s", typeName(v))
+		return srverr.New(srverr.TypeMismatch, "$currentOp options must be specified in an object, but found: %s", typeName(v))
 	}
+	for key, item := range doc.All() {
+		if (key == "allUsers" || key == "localOps") && item.Type != bson.TypeBoolean {
+			return srverr.New(srverr.TypeMismatch, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key, typeName(item))
+		}
+	}
+	return nil
+}
+
+func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 	if p.ns.DB != "admin" || p.ns.Coll != "" {
 		return nil, srverr.New(srverr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	}
+	doc, _ := v.Document()
 	for key, item := range doc.All() {
 		switch key {
 		case "idleConnections", "idleSessions", "allUsers", "localOps", "truncateOps", "idleCursors", "backtrace", "targetAllNodes":
@@ -137,6 +157,68 @@ func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 	return doc, nil
 }
 
+// precheckListSessions reads the options of $listSessions and $listLocalSessions.
+func precheckListSessions(_ *parser, name string, v bson.RawValue) error {
+	doc, ok := v.Document()
+	if !ok {
+		return srverr.New(srverr.TypeMismatch, "%s options must be specified in an object, but found: %s", name, typeName(v))
+	}
+	all, users := false, 0
+	for key, item := range doc.All() {
+		switch key {
+		case "allUsers":
+			switch item.Type {
+			case bson.TypeBoolean, bson.TypeNull, bson.TypeUndefined:
+				all = item.AsBool()
+			default:
+				return srverr.New(srverr.TypeMismatch, "BSON field '%s.allUsers' is the wrong type '%s', expected type 'bool'", name, typeName(item))
+			}
+		case "users":
+			var err error
+			if users, err = checkSessionUsers(name, item); err != nil {
+				return err
+			}
+		default:
+			return srverr.New(40415, "BSON field '%s.%s' is an unknown field.", name, key)
+		}
+	}
+	if all && users > 0 {
+		return srverr.New(srverr.UnsupportedFormat, "%s may not specify {allUsers:true} and {users:[...]} at the same time", name)
+	}
+	return nil
+}
+
+// checkSessionUsers counts an array of {user, db}. The server takes documents for arrays there.
+func checkSessionUsers(stage string, v bson.RawValue) (n int, err error) {
+	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
+		return 0, srverr.New(10065, "invalid parameter: expected an object (users)")
+	}
+	for key, item := range bson.Raw(v.Value).All() {
+		if key != strconv.Itoa(n) {
+			return 0, srverr.New(40422, "BSON array field '%s.users' has an invalid value '%s' for an array field name.", stage, key)
+		}
+		user, ok := item.Document()
+		if !ok {
+			return 0, srverr.New(srverr.TypeMismatch, "BSON field '%s.users.%s' is the wrong type '%s', expected type 'object'", stage, key, typeName(item))
+		}
+		for field, x := range user.All() {
+			if field != "user" && field != "db" {
+				return 0, srverr.New(40415, "BSON field '%s.users.%s' is an unknown field.", stage, field)
+			}
+			if x.Type != bson.TypeString {
+				return 0, srverr.New(srverr.TypeMismatch, "BSON field '%s.users.%s' is the wrong type '%s', expected type 'string'", stage, field, typeName(x))
+			}
+		}
+		for _, field := range []string{"user", "db"} {
+			if user.Lookup(field).Type == 0 {
+				return 0, srverr.New(40414, "BSON field '%s.users.%s' is missing but a required field", stage, field)
+			}
+		}
+		n++
+	}
+	return n, nil
+}
+
 func checkListSessions(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 	switch {
 	case name == "$listSessions" && p.ns != (Namespace{"config", "system.sessions"}):
@@ -144,26 +226,17 @@ func checkListSessions(p *parser, name string, v bson.RawValue) (bson.Raw, error
 	case name == "$listLocalSessions" && p.ns.Coll != "":
 		return nil, srverr.New(srverr.InvalidNamespace, "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection")
 	}
+	doc, _ := v.Document()
+	return doc, nil
+}
+
+func checkListUsers(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
+	if p.ns.Coll != "" {
+		return nil, srverr.New(srverr.InvalidNamespace, "$listCachedAndActiveUsers must be run against the database with {aggregate: 1}, not a collection")
+	}
 	doc, ok := v.Document()
-	if !ok {
-		return nil, srverr.New(srverr.TypeMismatch, "%s options must be specified in an object, but found: %s", name, typeName(v))
-	}
-	for key, item := range doc.All() {
-		switch key {
-		case "allUsers":
-			if item.Type != bson.TypeBoolean {
-				return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s.allUsers' is the wrong type '%s', expected type 'bool'", name, typeName(item))
-			}
-		case "users":
-			if item.Type != bson.TypeArray {
-				return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s.users' is the wrong type '%s', expected type 'array'", name, typeName(item))
-			}
-		default:
-			return nil, srverr.New(40415, "BSON field '%s.%s' is an unknown field.", name, key)
-		}
-	}
-	if all, _ := doc.Lookup("allUsers").Boolean(); all && doc.Lookup("users").Type != 0 {
-		return nil, srverr.New(srverr.UnsupportedFormat, "%s may not specify {allUsers:true} and {users:[...]} at the same time", name)
+	if !ok || !doc.IsEmpty() {
+		return nil, srverr.New(srverr.TypeMismatch, "The $listCachedAndActiveUsers stage specification must be an empty object")
 	}
 	return doc, nil
 }
@@ -173,6 +246,11 @@ func checkChangeStream(p *parser, name string, v bson.RawValue) (bson.Raw, error
 	doc, ok := v.Document()
 	if !ok {
 		return nil, srverr.New(50808, "$changeStream stage expects a document as argument.")
+	}
+	if p.rt.o.CheckChangeStream != nil {
+		if err := p.rt.o.CheckChangeStream(doc); err != nil {
+			return nil, err
+		}
 	}
 	if !p.rt.o.ReplicaSet && !p.rt.o.Mongos {
 		return nil, srverr.New(40573, "The $changeStream stage is only supported on replica sets")

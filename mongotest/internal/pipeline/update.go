@@ -31,21 +31,19 @@ func ParseUpdate(stages []bson.Raw, o *Options) (*Update, error) {
 
 func (p *parser) update(stages []bson.Raw) (*Update, error) {
 	p.rt.update = true
-	for _, doc := range stages {
-		def, err := p.lookupStage(doc)
-		if err != nil {
-			return nil, err
-		}
-		if !def.update {
-			return nil, srverr.New(srverr.InvalidOptions, "%s is not allowed to be used within an update", def.name)
-		}
-	}
 	pl, err := p.pipeline(stages)
 	if err != nil {
 		return nil, err
 	}
 	u := &Update{}
 	for _, st := range pl.stages {
+		if !st.def.update {
+			name := st.def.name
+			if st.def.made != "" {
+				name = st.def.made
+			}
+			return nil, srverr.New(srverr.InvalidOptions, "%s is not allowed to be used within an update", name)
+		}
 		if t, ok := st.stage.(transformer); ok {
 			u.stages = append(u.stages, t)
 		}

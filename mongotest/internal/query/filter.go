@@ -1,6 +1,8 @@
 package query
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/fts"
 	"allium/mongotest/internal/srverr"
@@ -78,7 +80,22 @@ func ParseFilter(filter bson.Raw, o *Options) (*Filter, error) {
 	}
 	f := p.filter(root)
 	f.source, f.options = filter, o
+	if f.near != nil && !nearOnTop(f.root) {
+		return nil, badValue("geoNear must be top-level expr")
+	}
 	return f, nil
+}
+
+// nearOnTop tells whether the $near of a filter is its root or a child of the $and that is the root.
+func nearOnTop(root node) bool {
+	if a, ok := root.(*and); ok {
+		return slices.ContainsFunc(a.children, func(n node) bool {
+			_, isNear := n.(*nearNode)
+			return isNear
+		})
+	}
+	_, isNear := root.(*nearNode)
+	return isNear
 }
 
 // unordered returns the filter's tree in the order in which it was written: that is how the positional operator of

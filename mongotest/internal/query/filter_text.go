@@ -44,7 +44,7 @@ func writeNode(b *strings.Builder, n node, depth int) {
 		fmt.Fprintf(b, "%s%s: 1\n", indent, name)
 	case *nearNode:
 		sphere := 0
-		if n.near.sphere && !n.near.metres {
+		if n.near.sphere {
 			sphere = 1
 		}
 		fmt.Fprintf(b, "%sGEONEAR  field=%s maxdist=%s isNearSphere=%d\n", indent, n.near.path, bsontext.CDouble(n.near.max, 6), sphere)

@@ -1,5 +1,7 @@
 package query
 
+// Predicates about places: $geoWithin, $geoIntersects, $near and $nearSphere.
+
 import (
 	"math"
 
@@ -8,292 +10,24 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// Geometry is computed in the plane, great-circle distances excepted: edges of GeoJSON polygons are straight in longitude
-// and latitude instead of following great circles, which only matters for large ones.
-
 // earthRadius is the server's, in metres.
 const earthRadius = 6378100.0
-
-type geoPoint struct{ x, y float64 }
-
-// shape is a geometry: points, lines and polygons (each a list of rings, the first one the shell), or a circle.
-type shape struct {
-	points   []geoPoint
-	lines    [][]geoPoint
-	polygons [][][]geoPoint
-	circle   bool
-	center   geoPoint
-	radius   float64 // in units of the plane, or in radians
-	sphere   bool
-}
-
-// parseLegacyPoint parses [x, y] and {any: x, name: y}.
-func parseLegacyPoint(v bson.RawValue) (geoPoint, bool) {
-	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
-		return geoPoint{}, false
-	}
-	var xy [2]float64
-	n := 0
-	for e := range bson.Raw(v.Value).Values() {
-		if !e.IsNumber() {
-			return geoPoint{}, false
-		}
-		xy[n] = Float(e)
-		if n++; n == 2 {
-			break
-		}
-	}
-	return geoPoint{xy[0], xy[1]}, n == 2
-}
-
-func parsePoints(v bson.RawValue) ([]geoPoint, bool) {
-	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
-		return nil, false
-	}
-	var list []geoPoint
-	for e := range bson.Raw(v.Value).Values() {
-		p, ok := parseLegacyPoint(e)
-		if !ok {
-			return nil, false
-		}
-		list = append(list, p)
-	}
-	return list, true
-}
-
-func parseRings(v bson.RawValue) ([][]geoPoint, bool) {
-	if v.Type != bson.TypeArray {
-		return nil, false
-	}
-	var rings [][]geoPoint
-	for e := range bson.Raw(v.Value).Values() {
-		ring, ok := parsePoints(e)
-		if !ok || len(ring) < 3 {
-			return nil, false
-		}
-		rings = append(rings, ring)
-	}
-	return rings, len(rings) > 0
-}
-
-// parseGeoJSON parses a GeoJSON object.
-func parseGeoJSON(v bson.RawValue) (s shape, ok bool) {
-	doc, isDoc := v.Document()
-	if !isDoc {
-		return s, false
-	}
-	kind, _ := lookup(doc, "type").StringValue()
-	coordinates := lookup(doc, "coordinates")
-	if kind != "GeometryCollection" && coordinates.Type != bson.TypeArray {
-		return s, false
-	}
-	switch kind {
-	case "Point":
-		p, ok := parseLegacyPoint(coordinates)
-		s.points = []geoPoint{p}
-		return s, ok
-	case "MultiPoint":
-		s.points, ok = parsePoints(coordinates)
-	case "LineString":
-		var line []geoPoint
-		line, ok = parsePoints(coordinates)
-		s.lines = [][]geoPoint{line}
-		ok = ok && len(line) > 1
-	case "MultiLineString":
-		for e := range bson.Raw(coordinates.Value).Values() {
-			line, good := parsePoints(e)
-			if !good {
-				return s, false
-			}
-			s.lines = append(s.lines, line)
-		}
-		ok = len(s.lines) > 0
-	case "Polygon":
-		var rings [][]geoPoint
-		rings, ok = parseRings(coordinates)
-		s.polygons = [][][]geoPoint{rings}
-	case "MultiPolygon":
-		for e := range bson.Raw(coordinates.Value).Values() {
-			rings, good := parseRings(e)
-			if !good {
-				return s, false
-			}
-			s.polygons = append(s.polygons, rings)
-		}
-		ok = len(s.polygons) > 0
-	case "GeometryCollection":
-		for e := range bson.Raw(lookup(doc, "geometries").Value).Values() {
-			part, good := parseGeoJSON(e)
-			if !good {
-				return s, false
-			}
-			s.points = append(s.points, part.points...)
-			s.lines = append(s.lines, part.lines...)
-			s.polygons = append(s.polygons, part.polygons...)
-		}
-		ok = true
-	}
-	return s, ok
-}
-
-// parseStored parses a geometry as documents have it.
-func parseStored(v bson.RawValue) (shape, bool) {
-	if s, ok := parseGeoJSON(v); ok {
-		return s, true
-	}
-	p, ok := parseLegacyPoint(v)
-	return shape{points: []geoPoint{p}}, ok
-}
-
-// insideRing tells whether a point is inside of a ring or on it.
-func insideRing(ring []geoPoint, p geoPoint) bool {
-	inside := false
-	for i, a := range ring {
-		b := ring[(i+1)%len(ring)]
-		if onSegment(a, b, p) {
-			return true
-		}
-		if (a.y > p.y) != (b.y > p.y) && p.x < (b.x-a.x)*(p.y-a.y)/(b.y-a.y)+a.x {
-			inside = !inside
-		}
-	}
-	return inside
-}
-
-func cross(a, b, c geoPoint) float64 { return (b.x-a.x)*(c.y-a.y) - (b.y-a.y)*(c.x-a.x) }
-
-func onSegment(a, b, p geoPoint) bool {
-	return cross(a, b, p) == 0 && p.x >= min(a.x, b.x) && p.x <= max(a.x, b.x) && p.y >= min(a.y, b.y) && p.y <= max(a.y, b.y)
-}
-
-func segmentsMeet(a, b, c, d geoPoint) bool {
-	if onSegment(a, b, c) || onSegment(a, b, d) || onSegment(c, d, a) || onSegment(c, d, b) {
-		return true
-	}
-	return (cross(a, b, c) > 0) != (cross(a, b, d) > 0) && (cross(c, d, a) > 0) != (cross(c, d, b) > 0)
-}
-
-// has tells whether a point is in the shape.
-func (s *shape) has(p geoPoint) bool {
-	if s.circle {
-		return s.distance(p) <= s.radius
-	}
-	for _, q := range s.points {
-		if q == p {
-			return true
-		}
-	}
-	for _, line := range s.lines {
-		for i := 1; i < len(line); i++ {
-			if onSegment(line[i-1], line[i], p) {
-				return true
-			}
-		}
-	}
-	for _, rings := range s.polygons {
-		if !insideRing(rings[0], p) {
-			continue
-		}
-		hole := false
-		for _, ring := range rings[1:] {
-			hole = hole || insideRing(ring, p)
-		}
-		if !hole {
-			return true
-		}
-	}
-	return false
-}
-
-// distance is that of a point from the centre.
-func (s *shape) distance(p geoPoint) float64 {
-	if s.sphere {
-		return radians(s.center, p)
-	}
-	return math.Hypot(s.center.x-p.x, s.center.y-p.y)
-}
-
-// radians is the angle between two points on a sphere, given in degrees.
-func radians(a, b geoPoint) float64 {
-	const degree = math.Pi / 180
-	dLat, dLng := (b.y-a.y)*degree/2, (b.x-a.x)*degree/2
-	h := math.Sin(dLat)*math.Sin(dLat) + math.Cos(a.y*degree)*math.Cos(b.y*degree)*math.Sin(dLng)*math.Sin(dLng)
-	return 2 * math.Asin(math.Min(1, math.Sqrt(h)))
-}
-
-func (s *shape) vertices() []geoPoint {
-	list := append([]geoPoint(nil), s.points...)
-	for _, line := range s.lines {
-		list = append(list, line...)
-	}
-	for _, rings := range s.polygons {
-		for _, ring := range rings {
-			list = append(list, ring...)
-		}
-	}
-	return list
-}
-
-func (s *shape) edges(visit func(a, b geoPoint) bool) bool {
-	for _, line := range s.lines {
-		for i := 1; i < len(line); i++ {
-			if visit(line[i-1], line[i]) {
-				return true
-			}
-		}
-	}
-	for _, rings := range s.polygons {
-		for _, ring := range rings {
-			for i, a := range ring {
-				if visit(a, ring[(i+1)%len(ring)]) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-func (s *shape) contains(other *shape) bool {
-	for _, p := range other.vertices() {
-		if !s.has(p) {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *shape) intersects(other *shape) bool {
-	for _, p := range other.vertices() {
-		if s.has(p) {
-			return true
-		}
-	}
-	for _, p := range s.vertices() {
-		if other.has(p) {
-			return true
-		}
-	}
-	return s.edges(func(a, b geoPoint) bool {
-		return other.edges(func(c, d geoPoint) bool { return segmentsMeet(a, b, c, d) })
-	})
-}
 
 // geoTest is $geoWithin and $geoIntersects.
 type geoTest struct {
 	within bool
-	shape  shape
+	shape  *shape
 }
 
 func (t *geoTest) test(v bson.RawValue) (bool, int) {
-	s, ok := parseStored(v)
-	if !ok {
+	s, err := parseStored(v)
+	if err != "" || s.big() || !s.project(t.shape.flat) {
 		return false, noIndex
 	}
 	if t.within {
-		return t.shape.contains(&s), noIndex
+		return t.shape.contains(s), noIndex
 	}
-	return t.shape.intersects(&s), noIndex
+	return t.shape.intersects(s), noIndex
 }
 
 func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error) {
@@ -301,81 +35,54 @@ func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error
 		return nil, badValue("geometry must be an object")
 	}
 	t := &geoTest{within: key != "$geoIntersects"}
-	found := false
 	for name, arg := range bson.Raw(v.Value).All() {
 		if name == "$uniqueDocs" {
 			continue
 		}
-		s, err := parseRegion(name, arg, v.Value)
-		if err != nil {
-			return nil, err
+		s, text := parseRegion(name, arg)
+		if text != "" {
+			return nil, badValue("%s", text)
 		}
-		if t.within && len(s.polygons) == 0 && !s.circle {
-			return nil, badValue("%s not supported with provided geometry: %s", key, bsontext.Document(v.Value))
-		}
-		if !t.within && name != "$geometry" {
-			return nil, badValue("%s not supported with provided geometry: %s", key, bsontext.Document(v.Value))
-		}
-		t.shape, found = s, true
+		t.shape = s
 	}
-	if !found {
+	switch {
+	case t.shape == nil:
 		return nil, badValue("geo query doesn't have any geometry")
+	case t.within && !t.shape.area():
+		return nil, badValue("$within not supported with provided geometry: { %s }", bsontext.Element(key, v))
+	case !t.within && !t.shape.project(false):
+		return nil, badValue("$geoIntersect not supported with provided geometry: { %s }", bsontext.Element(key, v))
 	}
 	return &leaf{path: NewPath(field), test: t}, nil
 }
 
-// parseRegion parses what $geoWithin and $geoIntersects look in.
-func parseRegion(name string, arg bson.RawValue, spec bson.Raw) (s shape, err error) {
-	points, ok := parsePoints(arg)
+// parseRegion parses what $geoWithin and $geoIntersects look in. Its text says what is wrong.
+func parseRegion(name string, arg bson.RawValue) (s *shape, text string) {
+	if arg.Type != bson.TypeArray && arg.Type != bson.TypeEmbeddedDocument {
+		return nil, "unknown geo specifier: " + bsontext.Element(name, arg)
+	}
 	switch name {
 	case "$geometry":
-		if s, ok = parseGeoJSON(arg); !ok {
-			if p, isPoint := parseLegacyPoint(arg); isPoint {
-				return shape{points: []geoPoint{p}}, nil
-			}
-			return s, badValue("unknown GeoJSON type: %s", bsontext.Value(arg))
+		if looksLegacy(arg) {
+			return parsePlanePoint(arg, false)
 		}
-		return s, nil
+		return parseGeoJSON(arg.Value)
 	case "$box":
-		if !ok || len(points) < 2 {
-			return s, badValue("Point must be an array or object")
-		}
-		a, b := points[0], points[1]
-		s.polygons = [][][]geoPoint{{{{a.x, a.y}, {a.x, b.y}, {b.x, b.y}, {b.x, a.y}}}}
-		return s, nil
+		return parseBox(arg)
 	case "$polygon":
-		if !ok {
-			return s, badValue("Point must be an array or object")
-		}
-		if len(points) < 3 {
-			return s, badValue("Polygon must have at least 3 points")
-		}
-		s.polygons = [][][]geoPoint{{points}}
-		return s, nil
+		return parsePlanePolygon(arg)
 	case "$center", "$centerSphere":
-		list := arrayValues(arg)
-		if len(list) == 0 {
-			return s, badValue("Point must be an array or object")
-		}
-		s.circle, s.sphere = true, name == "$centerSphere"
-		if s.center, ok = parseLegacyPoint(list[0]); !ok {
-			return s, badValue("Point must be an array or object")
-		}
-		if len(list) < 2 || !list[1].IsNumber() || Float(list[1]) < 0 {
-			return s, badValue("radius must be a non-negative number")
-		}
-		s.radius = Float(list[1])
-		return s, nil
+		return parseCircle(arg, name == "$centerSphere")
 	}
-	return s, badValue("unknown geo specifier: %s", bsontext.Element(name, arg))
+	return nil, "unknown geo specifier: " + bsontext.Element(name, arg)
 }
 
 // Near is the $near or $nearSphere condition of a filter. It needs an index and yields the documents by distance.
 type Near struct {
 	path     Path
-	center   geoPoint
-	sphere   bool
-	metres   bool
+	center   *shape // a point
+	sphere   bool   // the operator is $nearSphere and the point is not GeoJSON's
+	radians  bool   // the unit of distances
 	max, min float64
 }
 
@@ -385,35 +92,56 @@ func (f *Filter) Near() *Near { return f.near }
 // Path returns the field that has to have a geo index.
 func (n *Near) Path() string { return n.path.name }
 
-// Distance returns how far the nearest of a document's points is, in metres for GeoJSON, else in radians or units of
-// the plane; ok is false if there is none within the limits.
-func (n *Near) Distance(doc bson.Raw) (distance float64, ok bool) {
+// Uses reports whether an index of a kind, "2d" or "2dsphere", can find what is near.
+func (n *Near) Uses(kind string) bool {
+	if kind == "2dsphere" {
+		return !n.center.flat
+	}
+	return n.center.flat || n.radians
+}
+
+// Distance returns how far the nearest of a document's geometries is, in metres for GeoJSON, else in radians or units of
+// the plane; ok is false if there is none within the limits. place is that geometry.
+func (n *Near) Distance(doc bson.Raw) (distance float64, place bson.RawValue, ok bool) {
 	t := nearTest{near: n, best: math.Inf(1)}
 	l := leaf{path: n.path, test: &t}
 	l.match(doc)
-	return t.best, !math.IsInf(t.best, 1)
+	return t.best, t.place, t.place.Type != 0
 }
 
-// nearTest looks at all points and remembers the nearest.
+// Exact returns the distance of a place that Distance found, to the last digit.
+func (n *Near) Exact(distance float64, place bson.RawValue) float64 {
+	s, text := parseStored(place)
+	if text != "" || !s.single || n.center.flat || !s.project(false) {
+		return distance
+	}
+	d := s.points[0].exactAngle(n.center.points[0]) * earthRadius
+	if n.radians {
+		d /= earthRadius
+	}
+	return d
+}
+
+// nearTest looks at all places and remembers the nearest.
 type nearTest struct {
-	near *Near
-	best float64
+	near  *Near
+	best  float64
+	place bson.RawValue
 }
 
 func (t *nearTest) test(v bson.RawValue) (bool, int) {
-	s, ok := parseStored(v)
-	if !ok {
+	s, text := parseStored(v)
+	if text != "" || s.big() || !s.project(t.near.center.flat) {
 		return false, noIndex
 	}
-	circle := shape{center: t.near.center, sphere: t.near.sphere}
-	for _, p := range s.vertices() {
-		d := circle.distance(p)
-		if t.near.metres {
-			d *= earthRadius
-		}
-		if d <= t.near.max && d >= t.near.min {
-			t.best = min(t.best, d)
-		}
+	var d float64
+	if t.near.center.flat {
+		d = math.Hypot(s.points[0].x-t.near.center.points[0].x, s.points[0].y-t.near.center.points[0].y)
+	} else if d = s.angle(t.near.center.points[0].v) * earthRadius; t.near.radians {
+		d /= earthRadius
+	}
+	if d <= t.near.max && d >= t.near.min && (d < t.best || t.place.Type == 0) {
+		t.best, t.place = d, v
 	}
 	return false, noIndex
 }
@@ -422,7 +150,7 @@ func (t *nearTest) test(v bson.RawValue) (bool, int) {
 type nearNode struct{ near *Near }
 
 func (n nearNode) match(doc bson.Raw) (bool, int, error) {
-	_, ok := n.near.Distance(doc)
+	_, _, ok := n.near.Distance(doc)
 	return ok, noIndex, nil
 }
 
@@ -432,39 +160,19 @@ func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
 	if p.noText {
 		return nil, badValue("$geoNear, $near, and $nearSphere are not allowed in this context")
 	}
-	n := &Near{path: NewPath(field), max: math.MaxFloat64}
-	for key, v := range ops.All() {
-		switch key {
-		case "$near", "$nearSphere", "$geoNear":
-			n.sphere = key == "$nearSphere"
-			if g := lookup(v.Value, "$geometry"); v.Type == bson.TypeEmbeddedDocument && g.Type != 0 {
-				s, ok := parseGeoJSON(g)
-				if !ok || len(s.points) != 1 {
-					return nil, badValue("$near requires a point, given %s", bsontext.Value(g))
-				}
-				n.center, n.sphere, n.metres = s.points[0], true, true
-				for name, arg := range bson.Raw(v.Value).All() {
-					if err := n.limit(name, arg); err != nil {
-						return nil, err
-					}
-				}
-				continue
-			}
-			c, ok := parseLegacyPoint(v)
-			if !ok {
-				return nil, badValue("invalid point in geo near query $geometry argument: %s", bsontext.Document(v.Value))
-			}
-			n.center = c
-			if list := arrayValues(v); v.Type == bson.TypeArray && len(list) > 2 && list[2].IsNumber() {
-				n.max = Float(list[2])
-			}
-		case "$maxDistance", "$minDistance":
-			if err := n.limit(key, v); err != nil {
-				return nil, err
-			}
-		case "$uniqueDocs":
-		default:
-			return nil, badValue("invalid argument in geo near query: %s", key)
+	n := &Near{path: NewPath(field)}
+	legacy, err := n.parseLegacy(ops)
+	if err != nil {
+		return nil, err
+	}
+	if !legacy {
+		if err := n.parse(ops); err != nil {
+			return nil, err
+		}
+	}
+	if n.sphere {
+		if n.radians = n.center.flat; n.radians && !n.center.project(false) {
+			return nil, srverr.New(17444, "Legacy point is out of bounds for spherical query")
 		}
 	}
 	if p.near != nil {
@@ -474,23 +182,92 @@ func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
 	return &nearNode{n}, nil
 }
 
-func (n *Near) limit(key string, v bson.RawValue) error {
-	var to *float64
-	switch key {
-	case "$maxDistance":
-		to = &n.max
-	case "$minDistance":
-		to = &n.min
-	case "$geometry":
-		return nil
-	default:
-		return badValue("invalid argument in geo near query: %s", key)
+// parseLegacy parses {$near: [x, y], $maxDistance: n}, also with a GeoJSON point of its own. ok is false if it is not that.
+func (n *Near) parseLegacy(ops bson.Raw) (ok bool, err error) {
+	n.max = math.MaxFloat64
+	for key, v := range ops.All() {
+		switch key {
+		case "$near", "$nearSphere", "$geoNear":
+			if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
+				return false, nil
+			}
+			c, text := parsePoint(v, false)
+			if text != "" {
+				var far float64
+				if c, far, text = parsePointWithDistance(v); text == "" {
+					n.max = far
+				}
+			}
+			if text == "" {
+				if !(n.max >= 0) {
+					return false, srverr.New(18522, "max distance must be non-negative")
+				}
+				n.center, n.sphere, ok = c, key == "$nearSphere", true
+			}
+		case "$minDistance":
+			err = setLimit(&n.min, key, v, 16893)
+		case "$maxDistance":
+			err = setLimit(&n.max, key, v, 16895)
+		case "$uniqueDocs":
+		default:
+			err = srverr.New(34413, "invalid argument in geo near query: %s", key)
+		}
+		if err != nil {
+			return false, err
+		}
 	}
+	return ok, nil
+}
+
+// parse parses {$near: {$geometry: point, $maxDistance: metres}}.
+func (n *Near) parse(ops bson.Raw) error {
+	n.min, n.max, n.sphere = 0, math.MaxFloat64, false
+	_, v, _ := firstElement(ops)
+	count := 0
+	for key, extra := range ops.All() {
+		if count++; count == 2 {
+			return badValue("geo near accepts just one argument when querying for a GeoJSON point. Extra field found: %s", bsontext.Element(key, extra))
+		}
+	}
+	for key, arg := range bson.Raw(v.Value).All() {
+		switch key {
+		case "$geometry":
+			if arg.Type != bson.TypeArray && arg.Type != bson.TypeEmbeddedDocument {
+				continue
+			}
+			c, text := parsePoint(arg, false)
+			if text != "" {
+				return badValue("invalid point in geo near query $geometry argument: %s  %s", bsontext.Value(arg), text)
+			}
+			if c.flat {
+				return srverr.New(16681, "$near requires geojson point, given %s", bsontext.Value(arg))
+			}
+			n.center = c
+		case "$minDistance":
+			if err := setLimit(&n.min, key, arg, 16897); err != nil {
+				return err
+			}
+		case "$maxDistance":
+			if err := setLimit(&n.max, key, arg, 16899); err != nil {
+				return err
+			}
+		default:
+			return badValue("invalid argument in geo near query: %s", key)
+		}
+	}
+	if n.center == nil {
+		return badValue("$geometry is required for geo near query")
+	}
+	return nil
+}
+
+// setLimit reads a distance; code is that of what is no number, the next one that of what is negative.
+func setLimit(to *float64, key string, v bson.RawValue, code int32) error {
 	if !v.IsNumber() {
-		return badValue("%s must be a number", key[1:])
+		return srverr.New(code, "%s must be a number", key)
 	}
-	if *to = Float(v); *to < 0 {
-		return badValue("%s must be non-negative", key[1:])
+	if *to = Float(v); !(*to >= 0) {
+		return srverr.New(code+1, "%s must be non-negative", key)
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 package query
 
+// What geo indexes refuse to have keys of.
+
 import (
 	"fmt"
 
@@ -7,132 +9,84 @@ import (
 	"allium/mongotest/internal/bsontext"
 )
 
-// What geo indexes refuse to have keys of.
-
-// BadSphere says why a 2dsphere index cannot hold a value, "" if it can. field is the element's name.
-func BadSphere(field string, v bson.RawValue) string {
-	switch v.Type {
-	case 0, bson.TypeNull, bson.TypeUndefined:
+// BadSphere says why a 2dsphere index cannot hold a value, "" if it can. field is the element's name. Indexes since version 2
+// take null and what is empty for no value.
+func BadSphere(version int, field string, v bson.RawValue) string {
+	switch {
+	case v.Type == 0, version > 1 && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined):
 		return ""
-	case bson.TypeArray:
-		return badPoint(v)
-	case bson.TypeEmbeddedDocument:
-	default:
+	case !isObject(v):
 		return "geo element must be an array or object: " + bsontext.Element(field, v)
+	case version > 1 && bson.Raw(v.Value).IsEmpty():
+		return ""
 	}
-	for first := range bson.Raw(v.Value).Values() {
-		if first.IsNumber() {
-			return badPoint(v)
-		}
-		break
-	}
-	return badGeoJSON(v.Value)
-}
-
-// badPoint checks a point: two numbers within the bounds of the sphere.
-func badPoint(v bson.RawValue) string {
-	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
-		return "Point must be an array or object"
-	}
-	p, ok := parseLegacyPoint(v)
-	if !ok {
-		return "Point must only contain numeric elements"
-	}
-	if !(p.x >= -180 && p.x <= 180 && p.y >= -90 && p.y <= 90) {
-		return fmt.Sprintf("longitude/latitude is out of bounds, lng: %s lat: %s", bsontext.CDouble(p.x, 6), bsontext.CDouble(p.y, 6))
+	s, text := parseStored(v)
+	switch {
+	case text != "":
+		return text
+	case s.big() || !s.project(false):
+		return "can't project geometry into spherical CRS: " + bsontext.Value(v)
 	}
 	return ""
 }
 
-func badGeoJSON(doc bson.Raw) string {
-	kind, _ := doc.Lookup("type").StringValue()
-	c := doc.Lookup("coordinates")
-	each := func(v bson.RawValue, what string, check func(bson.RawValue) string) string {
-		if v.Type != bson.TypeArray {
-			return what
-		}
-		for e := range bson.Raw(v.Value).Values() {
-			if text := check(e); text != "" {
-				return text
-			}
-		}
-		return ""
+// Plane is the region that a 2d index covers.
+type Plane struct{ Min, Max float64 }
+
+// Bad says why a 2d index cannot hold a document's value, "" if it can.
+func (r Plane) Bad(doc bson.Raw, v bson.RawValue) (code int32, text string) {
+	if !isObject(v) || bson.Raw(v.Value).IsEmpty() {
+		return 0, ""
 	}
-	line := func(v bson.RawValue) string {
-		text := each(v, "GeoJSON coordinates must be an array of coordinates", badPoint)
-		if points, ok := parsePoints(v); text == "" && (!ok || len(points) < 2) {
-			text = "GeoJSON LineString must have at least 2 vertices: " + bsontext.Value(v)
+	if _, first, _ := firstElement(v.Value); first.IsNumber() {
+		return r.badPoint(doc, v.Value)
+	}
+	for e := range bson.Raw(v.Value).Values() { // several points
+		if !isObject(e) {
+			return 16804, "location object expected, location array not in correct format"
 		}
-		return text
-	}
-	loop := func(v bson.RawValue) string {
-		text := each(v, "GeoJSON coordinates must be an array of coordinates", badPoint)
-		points, _ := parsePoints(v)
-		switch {
-		case text != "":
-			return text
-		case len(points) < 4:
-			return "Loop must have at least 3 different vertices: " + bsontext.Value(v)
-		case points[0] != points[len(points)-1]:
-			return "Loop is not closed: " + bsontext.Value(v)
+		if bson.Raw(e.Value).IsEmpty() {
+			continue
 		}
-		return ""
+		if code, text := r.badPoint(doc, e.Value); code != 0 {
+			return code, text
+		}
 	}
-	polygon := func(v bson.RawValue) string { return each(v, "Polygon coordinates must be an array", loop) }
-	switch kind {
-	case "Point":
-		return badPoint(c)
-	case "LineString":
-		return line(c)
-	case "Polygon":
-		return polygon(c)
-	case "MultiPoint":
-		return each(c, "MultiPoint coordinates must be an array", badPoint)
-	case "MultiLineString":
-		return each(c, "MultiLineString coordinates must be an array", line)
-	case "MultiPolygon":
-		return each(c, "MultiPolygon coordinates must be an array", polygon)
-	case "GeometryCollection":
-		return each(doc.Lookup("geometries"), "GeometryCollection geometries must be an array", func(v bson.RawValue) string {
-			if v.Type != bson.TypeEmbeddedDocument {
-				return fmt.Sprintf("Element %s of \"geometries\" is not an object", bsontext.Value(v))
-			}
-			return badGeoJSON(v.Value)
-		})
-	}
-	return "unknown GeoJSON type: " + bsontext.Document(doc)
+	return 0, ""
 }
 
-// BadPlane says why a 2d index cannot hold a value, "" if it can.
-func BadPlane(v bson.RawValue) (code int32, text string) {
-	switch v.Type {
-	case 0, bson.TypeNull, bson.TypeUndefined:
-		return 0, ""
-	case bson.TypeArray, bson.TypeEmbeddedDocument:
-	default:
-		return 13068, "geo field only has 1 element"
-	}
-	doc := bson.Raw(v.Value)
-	if doc.IsEmpty() {
-		return 0, ""
-	}
-	for first := range doc.Values() {
-		if !first.IsNumber() && (first.Type == bson.TypeArray || first.Type == bson.TypeEmbeddedDocument) {
-			for e := range doc.Values() { // several points
-				if code, text := BadPlane(e); code != 0 {
-					return code, text
-				}
-			}
-			return 0, ""
-		}
-		break
-	}
-	p, ok := parseLegacyPoint(v)
+func (r Plane) badPoint(doc, point bson.Raw) (code int32, text string) {
+	list := documentValues(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: point})
+	caused := " :: caused by :: " + bsontext.Document(doc)
 	switch {
-	case !ok:
-		return 13026, "geo values must be 'legacy coordinate pairs' for 2d indexes"
-	case !(p.x >= -180 && p.x < 180 && p.y >= -180 && p.y < 180):
-		return 13027, fmt.Sprintf("point not in interval of [ -180, 180 ] :: caused by :: %s", bsontext.Value(v))
+	case len(list) == 0:
+		return 13067, "geo field is empty" + caused
+	case len(list) == 1:
+		return 13068, "geo field only has 1 element" + caused
+	case !list[0].IsNumber() || !list[1].IsNumber():
+		return 13026, "geo values must be 'legacy coordinate pairs' for 2d indexes" + caused
+	}
+	x, y := Float(list[0]), Float(list[1])
+	if !(x >= r.Min && x < r.Max && y >= r.Min && y < r.Max) {
+		return 13027, fmt.Sprintf("point not in interval of [ %s, %s ]", bsontext.CDouble(r.Min, 6), bsontext.CDouble(r.Max, 6)) + caused
+	}
+	return 0, ""
+}
+
+// BadHaystack says why a geoHaystack index cannot hold a document's value, "" if it can.
+func BadHaystack(doc bson.Raw, v bson.RawValue) (code int32, text string) {
+	if v.Type == 0 {
+		return 0, ""
+	}
+	var list []bson.RawValue
+	if isObject(v) {
+		list = documentValues(v)
+	}
+	switch {
+	case len(list) < 2:
+		return 16775, "cannot extract [lng, lat] array or object from " + bsontext.Document(doc)
+	case !list[0].IsNumber() || !list[1].IsNumber():
+		return 16776, "geo field is not a number"
 	}
 	return 0, ""
 }

@@ -57,6 +57,6 @@ func (r *Request) awsProof(nonce, payload, dst []byte) ([]byte, error) {
 	if u == nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.user = u
+	r.Conn.setUser(u)
 	return appendSASL(dst, true, nil), nil
 }

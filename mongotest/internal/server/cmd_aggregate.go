@@ -45,6 +45,11 @@ func (q *aggregateSpec) changeStream() bool {
 	return len(q.stages) > 0 && q.stages[0].Lookup("$changeStream").Type != 0
 }
 
+// collStats reports whether the pipeline begins with $collStats, which tells of a view itself.
+func (q *aggregateSpec) collStats() bool {
+	return len(q.stages) > 0 && q.stages[0].Lookup("$collStats").Type != 0
+}
+
 func checkAggregateConcern(r *Request, level string) error {
 	return pipeline.CheckReadConcern(r.pipeline.stages, level, r.pipeline.explain)
 }
@@ -280,7 +285,7 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	if !q.collectionless {
 		if c := st.Coll(ns); c != nil && c.View && q.changeStream() {
 			return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
-		} else if c != nil && c.View {
+		} else if c != nil && c.View && !q.collStats() {
 			if given && !collation.Same(c.Collation) {
 				return nil, nil, srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
 			}

@@ -458,18 +458,8 @@ func (r *Request) checkViewPipeline(ns, on string, stages bson.Raw, coll *query.
 	if err != nil {
 		return err
 	}
-	for i, doc := range list {
-		for name := range doc.All() {
-			switch name {
-			case "$out", "$merge":
-				return srverr.New(srverr.OptionNotSupportedOnView, "Invalid pipeline for view %s :: caused by :: The aggregation stage %s in location %d of the pipeline cannot be used in the view definition of %s because it writes to disk", ns, name, i, ns)
-			case "$changeStream":
-				return srverr.New(srverr.OptionNotSupportedOnView, "Invalid pipeline for view %s :: caused by :: $changeStream cannot be used in a view definition", ns)
-			}
-		}
-	}
 	o := r.exprOptions(namespace(r.DB, on), coll, nil)
-	o.Env = &pipelineEnv{run: &running{r: r, state: r.Node.store().Latest()}}
+	o.Env, o.View = &pipelineEnv{run: &running{r: r, state: r.Node.store().Latest()}}, ns
 	_, err = pipeline.Parse(list, o)
 	return err
 }

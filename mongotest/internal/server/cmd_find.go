@@ -613,7 +613,7 @@ func (n *nearIter) Next() (bson.Raw, error) {
 			if doc == nil {
 				break
 			}
-			if d, ok := n.near.Distance(doc); ok {
+			if d, _, ok := n.near.Distance(doc); ok {
 				distances[&doc[0]] = d
 				n.docs = append(n.docs, doc)
 			}

@@ -73,14 +73,14 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 		if u == nil || u.Password == "" || u.Password != string(parts[2]) {
 			return dst, account.ErrAuthentication()
 		}
-		c.user = u
+		c.setUser(u)
 		return appendSASL(dst, true, nil), nil
 	case account.MechX509:
 		u, err := r.certificateUser("")
 		if err != nil {
 			return dst, err
 		}
-		c.user = u
+		c.setUser(u)
 		return appendSASL(dst, true, nil), nil
 	case mechOIDC:
 		return r.oidcStart(payload, dst)
@@ -152,7 +152,8 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 		if len(payload) != 0 {
 			return end(account.ErrAuthentication())
 		}
-		c.user, c.sasl = s.user, nil
+		c.sasl = nil
+		c.setUser(s.user)
 		return appendSASL(dst, true, nil), nil
 	}
 	reply, err := s.scram.Finish(payload)
@@ -161,7 +162,8 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 	}
 	s.verified = true
 	if s.skipEmpty {
-		c.user, c.sasl = s.user, nil
+		c.sasl = nil
+		c.setUser(s.user)
 	}
 	return appendSASL(dst, s.skipEmpty, reply), nil
 }
@@ -183,7 +185,7 @@ func (r *Request) authenticateX509(cmd bson.Raw, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	r.Conn.user = u
+	r.Conn.setUser(u)
 	dst = bson.AppendString(dst, "dbname", account.ExternalDB)
 	return bson.AppendString(dst, "user", u.Name), nil
 }
@@ -219,7 +221,7 @@ func runGetNonce(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runLogout(r *Request, dst []byte) ([]byte, error) {
-	r.Conn.user = nil
+	r.Conn.setUser(nil)
 	return dst, nil
 }
 

@@ -1,6 +1,42 @@
 package server
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+
+	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/bsondoc"
+)
+
+// setUser makes u the connection's user; nil logs out. Other connections see it in activeUsers.
+func (c *Conn) setUser(u *account.User) {
+	c.mu.Lock()
+	c.user = u
+	c.mu.Unlock()
+}
+
+// activeUsers returns the users of open connections, for $listCachedAndActiveUsers.
+func (n *Node) activeUsers() []bson.Raw {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	seen := map[string]bool{}
+	var list []bson.Raw
+	for c := range n.conns {
+		c.mu.Lock()
+		u := c.user
+		c.mu.Unlock()
+		if u == nil || seen[u.DB+"."+u.Name] {
+			continue
+		}
+		seen[u.DB+"."+u.Name] = true
+		list = append(list, bsondoc.Build(func(b *bsondoc.Builder) {
+			b.Str("username", u.Name)
+			b.Str("db", u.DB)
+			b.B = bson.AppendBool(b.B, "active", true)
+		}))
+	}
+	return list
+}
 
 // userDigest returns the digest of the connection's user, which makes sessions of different users different.
 func (c *Conn) userDigest(given [32]byte) [32]byte {

@@ -3,6 +3,8 @@ package server
 // The options of geo indexes.
 
 import (
+	"math"
+
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -31,7 +33,7 @@ func (s *indexSpec) checkPlane() error {
 	if bits := int32(option("bits", 26)); bits < 1 || bits > 32 {
 		return srverr.New(srverr.InvalidOptions, "bits for hash must be > 0 and <= 32, but %d bits were specified", bits)
 	}
-	if low, high := option("min", -180), option("max", 180); low >= high {
+	if low, high := option("min", -180), option("max", 180); !(low < high) || math.IsInf(high-low, 0) {
 		return srverr.New(srverr.InvalidOptions, "region for hash must be valid and have positive area, but [%s, %s] was specified",
 			bsontext.CDouble(low, 6), bsontext.CDouble(high, 6))
 	}

@@ -3,9 +3,11 @@ package server
 // What queries need of indexes without ordered keys: $text, $geoNear.
 
 import (
+	"slices"
 	"strings"
 
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -50,17 +52,12 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 	none := srverr.New(srverr.IndexNotFound, "$geoNear requires a 2d or 2dsphere index, but none were found")
 	c := e.state().Coll(ns.String())
 	if c == nil {
-		return "", none
+		return "", srverr.New(srverr.NamespaceNotFound, "$geoNear requires a geo index to run, but %s does not exist", ns)
 	}
-	fields, plane, sphere := specialFields(c, "2d", "2dsphere"), specialFields(c, "2d"), specialFields(c, "2dsphere")
+	plane, sphere := specialFields(c, "2d"), specialFields(c, "2dsphere")
 	switch {
 	case key != "":
-		for _, f := range fields {
-			if f == key {
-				return key, nil
-			}
-		}
-		return "", srverr.New(srverr.BadValue, "unable to find index for $geoNear query")
+		return key, nil
 	case len(plane) > 1:
 		return "", srverr.New(srverr.IndexNotFound, "There is more than one 2d index on %s; unsure which to use for $geoNear", ns)
 	case len(plane) == 1: // goes before 2dsphere
@@ -71,4 +68,26 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 		return sphere[0], nil
 	}
 	return "", none
+}
+
+// FindNear opens the documents that match a filter with $near.
+func (e *pipelineEnv) FindNear(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
+	c := e.state().Coll(ns.String())
+	a := &access{coll: c, filter: filter, collation: c.Collation}
+	a.text = func() string { return describe(c.NS, filter, nil, nil, explicitCollation(c.Collation)) }
+	p, err := a.plan()
+	if err != nil {
+		return nil, err
+	}
+	return &scanIter{run: e.run, ns: c.NS, scan: p.scan, filter: p.filter, at: -1}, nil
+}
+
+// nearIndexed reports whether the collection has a geo index for the filter's $near.
+func nearIndexed(c *store.Coll, n *query.Near) bool {
+	for _, kind := range []string{"2d", "2dsphere"} {
+		if n.Uses(kind) && slices.Contains(specialFields(c, kind), n.Path()) {
+			return true
+		}
+	}
+	return false
 }

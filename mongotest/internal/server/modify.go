@@ -66,6 +66,9 @@ func (r *Request) exprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 	return &pipeline.Options{
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: expr.Version{Major: v.Major, Minor: v.Minor}, Collation: coll, Let: let,
 		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos, InTxn: r.InTxn(),
+		CheckChangeStream: func(spec bson.Raw) error {
+			return changeStreamStruct.parse(r, spec, func(string, bson.RawValue) error { return nil })
+		},
 	}
 }
 
@@ -242,7 +245,7 @@ func nearestFirst(s *scanIter, near *query.Near, f func(rid string, doc bson.Raw
 		if doc == nil {
 			break
 		}
-		distance, _ := near.Distance(doc)
+		distance, _, _ := near.Distance(doc)
 		list = append(list, found{s.rid, doc, s.at, distance})
 	}
 	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(a.distance, b.distance) })

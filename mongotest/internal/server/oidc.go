@@ -51,6 +51,6 @@ func (r *Request) oidcToken(payload []byte, dst []byte) ([]byte, error) {
 	if u == nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.user = u
+	r.Conn.setUser(u)
 	return appendSASL(dst, true, nil), nil
 }

@@ -54,7 +54,7 @@ func (a *access) plan() (*plan, error) {
 	if err := a.useText(); err != nil {
 		return nil, err
 	}
-	if f := a.filter; f != nil && f.NeedsGeoIndex() && !slices.Contains(specialFields(a.coll, "2d", "2dsphere"), f.Near().Path()) {
+	if f := a.filter; f != nil && f.NeedsGeoIndex() && !nearIndexed(a.coll, f.Near()) {
 		return nil, a.fail(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
 	}
 	p := &plan{filter: a.filter, sort: a.sort}

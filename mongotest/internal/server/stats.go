@@ -18,6 +18,9 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 	c := e.state().Coll(ns.String())
 	switch stage {
 	case "$collStats":
+		if c != nil && c.View && (spec.Lookup("count").Type != 0 || spec.Lookup("storageStats").Type != 0 || spec.Lookup("queryExecStats").Type != 0) {
+			return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+		}
 		if c == nil {
 			for k := range spec.All() {
 				if k == "count" || k == "storageStats" {
@@ -35,6 +38,9 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		}
 		return pipeline.FromSlice(docs), nil
 	case "$planCacheStats":
+		if c == nil {
+			return nil, srverr.New(50933, "collection '%s' does not exist", ns)
+		}
 		return pipeline.FromSlice(nil), nil
 	}
 	return r.Node.systemStage(r, stage, spec)
@@ -95,6 +101,8 @@ func (n *Node) systemStage(_ *Request, stage string, _ bson.Raw) (pipeline.Itera
 			docs = append(docs, s.Document())
 		}
 		return pipeline.FromSlice(docs), nil
+	case "$listCachedAndActiveUsers":
+		return pipeline.FromSlice(n.activeUsers()), nil
 	case "$currentOp":
 		return pipeline.FromSlice(n.CurrentOps()), nil
 	}

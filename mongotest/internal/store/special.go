@@ -29,17 +29,56 @@ func (x *IndexInfo) checkSpecial(doc bson.Raw) error {
 			}
 		case "2dsphere":
 			v, name := valueAt(doc, f.Path)
-			if text := query.BadSphere(name, v); text != "" {
+			if text := query.BadSphere(x.sphereVersion(), name, v); text != "" {
 				return srverr.New(16755, "Can't extract geo keys: %s  %s", bsontext.Document(doc), text)
+			}
+		case "geoHaystack":
+			v, _ := valueAt(doc, f.Path)
+			if code, text := query.BadHaystack(doc, v); code != 0 {
+				return srverr.New(code, "%s", text)
 			}
 		case "2d":
 			v, _ := valueAt(doc, f.Path)
-			if code, text := query.BadPlane(v); code != 0 {
+			if code, text := x.plane().Bad(doc, v); code != 0 {
 				return srverr.New(code, "%s", text)
 			}
 		}
 	}
 	return nil
+}
+
+// plane returns the region of a 2d index.
+func (x *IndexInfo) plane() query.Plane {
+	region := query.Plane{Min: -180, Max: 180}
+	if v := x.Spec.Lookup("min"); v.IsNumber() {
+		region.Min = query.Float(v)
+	}
+	if v := x.Spec.Lookup("max"); v.IsNumber() {
+		region.Max = query.Float(v)
+	}
+	return region
+}
+
+// sphereVersion returns the version of a 2dsphere index.
+func (x *IndexInfo) sphereVersion() int {
+	if v := x.Spec.Lookup("2dsphereIndexVersion"); v.IsNumber() {
+		return int(query.Float(v))
+	}
+	return 3
+}
+
+// sameSpecial tells cheaply that a document's new form suits an index without keys if the old one does.
+func (x *IndexInfo) sameSpecial(old, doc bson.Raw) bool {
+	if x.Partial != nil || x.Text != nil {
+		return false
+	}
+	for i := range x.Fields {
+		first, _, _ := strings.Cut(x.Fields[i].Path, ".")
+		if !old.Lookup(first).Equal(doc.Lookup(first)) {
+			return false
+		}
+	}
+	return true
 }
 
 // arrayOnPath returns the part of the path that leads to an array, "" if there is none.

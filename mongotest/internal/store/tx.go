@@ -230,7 +230,10 @@ func contains(list []string, s string) bool {
 
 // unchanged tells cheaply that both documents have the same keys.
 func (x *IndexInfo) unchanged(old, doc bson.Raw) bool {
-	return x.special || x.single != "" && x.Partial == nil && old.Lookup(x.single).Equal(doc.Lookup(x.single))
+	if x.special {
+		return x.sameSpecial(old, doc)
+	}
+	return x.single != "" && x.Partial == nil && old.Lookup(x.single).Equal(doc.Lookup(x.single))
 }
 
 // newKeys returns the keys of doc in all indexes (those of index i are keys[marks[i]:marks[i+1]]) after checking that
