@@ -24,6 +24,7 @@ import (
 	"allium/internal/session"
 	"allium/internal/topology"
 	"allium/internal/uri"
+	"allium/serverapi"
 )
 
 // Client is a handle to a deployment: a standalone server, a replica set or a sharded cluster. It
@@ -209,8 +210,8 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 		return nil, err
 	}
 	c.metadata = metadata
-	if o.ServerAPI != nil && o.ServerAPI.Version != "1" {
-		return nil, fmt.Errorf("server API version is %q, want \"1\"", o.ServerAPI.Version)
+	if o.ServerAPI != nil && o.ServerAPI.Version != serverapi.V1 {
+		return nil, fmt.Errorf("server API version is %q, want %q", o.ServerAPI.Version, serverapi.V1)
 	}
 	var authenticator *auth.Authenticator
 	if cfg.Credential != nil {

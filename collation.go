@@ -1,6 +1,9 @@
 package allium
 
-import "allium/bson"
+import (
+	"allium/bson"
+	"allium/collation"
+)
 
 // Collation says how the server compares strings. The zero value of a field leaves it to the
 // server.
@@ -9,16 +12,16 @@ type Collation struct {
 	Locale string
 	// CaseLevel compares upper and lower case at a Strength of 1 or 2.
 	CaseLevel bool
-	// CaseFirst sorts upper or lower case first: "upper", "lower" or "off".
-	CaseFirst string
-	// Strength is the level of comparison, 1 to 5.
-	Strength int
+	// CaseFirst sorts upper or lower case first.
+	CaseFirst collation.CaseFirst
+	// Strength is the level up to which characters are compared.
+	Strength collation.Strength
 	// NumericOrdering compares sequences of digits as numbers.
 	NumericOrdering bool
-	// Alternate says whether spaces and punctuation count: "non-ignorable" or "shifted".
-	Alternate string
-	// MaxVariable says what is ignored if Alternate is "shifted": "punct" or "space".
-	MaxVariable string
+	// Alternate says whether spaces and punctuation count.
+	Alternate collation.Alternate
+	// MaxVariable says what is ignored if Alternate is collation.Shifted.
+	MaxVariable collation.MaxVariable
 	// Normalization checks whether text has to be normalized, and does it.
 	Normalization bool
 	// Backwards compares accents from the end of the string, as some French dictionaries do. Nil
@@ -32,7 +35,7 @@ func (c *Collation) raw() bson.Raw {
 		return nil
 	}
 	start, dst := bson.BeginDocument(nil)
-	for _, f := range []struct{ key, value string }{{"locale", c.Locale}, {"caseFirst", c.CaseFirst}, {"alternate", c.Alternate}, {"maxVariable", c.MaxVariable}} {
+	for _, f := range []struct{ key, value string }{{"locale", c.Locale}, {"caseFirst", string(c.CaseFirst)}, {"alternate", string(c.Alternate)}, {"maxVariable", string(c.MaxVariable)}} {
 		if f.value != "" {
 			dst = bson.AppendString(dst, f.key, f.value)
 		}

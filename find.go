@@ -97,7 +97,8 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	if o.Exhaust && (o.Limit != 0 || o.CursorType != NonTailable) {
 		return nil, errors.New("find: the option Exhaust excludes Limit and CursorType")
 	}
-	cmd := o.command(c.name, filter)
+	cmd := &command.Find{Collection: c.name, Filter: filter}
+	o.fill(cmd)
 	cur := &Cursor[T]{}
 	op := exec.NewOp(cmd)
 	if err = c.err; err == nil {
@@ -124,14 +125,16 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	return cur, cur.cur.Open(c.client.cursors, &op, res)
 }
 
-func (o *FindOptions) command(collection string, filter any) *command.Find {
-	return &command.Find{
-		Collection: collection, Filter: filter, Sort: o.Sort, Projection: o.Projection, Hint: o.Hint, Skip: o.Skip,
-		Limit: o.Limit, BatchSize: o.BatchSize, Comment: o.Comment, Max: o.Max, Min: o.Min, ReturnKey: o.ReturnKey,
-		ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay, MaxScan: o.MaxScan, Snapshot: o.Snapshot, NoCursorTimeout: o.NoCursorTimeout,
-		AllowPartialResults: o.AllowPartialResults, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation.raw(), Let: o.Let,
-		RawData: o.RawData, Tailable: o.CursorType != NonTailable, AwaitData: o.CursorType == TailableAwait,
-	}
+// fill sets what the options say in a command. It is the only place that does, also for
+// FindOneOptions.
+func (o *FindOptions) fill(cmd *command.Find) {
+	cmd.Sort, cmd.Projection, cmd.Hint, cmd.Min, cmd.Max = o.Sort, o.Projection, o.Hint, o.Min, o.Max
+	cmd.Collation, cmd.Let, cmd.Comment, cmd.RawData = o.Collation.raw(), o.Let, o.Comment, o.RawData
+	cmd.Skip, cmd.Limit, cmd.BatchSize = o.Skip, o.Limit, o.BatchSize
+	cmd.AllowDiskUse, cmd.AllowPartialResults, cmd.NoCursorTimeout = o.AllowDiskUse, o.AllowPartialResults, o.NoCursorTimeout
+	cmd.ReturnKey, cmd.ShowRecordID = o.ReturnKey, o.ShowRecordID
+	cmd.OplogReplay, cmd.MaxScan, cmd.Snapshot = o.OplogReplay, o.MaxScan, o.Snapshot
+	cmd.Tailable, cmd.AwaitData = o.CursorType != NonTailable, o.CursorType == TailableAwait
 }
 
 // FindOneOptions are the options of FindOne. The zero value of a field leaves it to the server.
@@ -185,6 +188,16 @@ type FindOneOptions struct {
 	Timeout *time.Duration
 }
 
+// widen returns the options as those of Find.
+func (o *FindOneOptions) widen() FindOptions {
+	return FindOptions{
+		Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint, Collation: o.Collation, Let: o.Let, Comment: o.Comment,
+		MaxTime: o.MaxTime, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse, AllowPartialResults: o.AllowPartialResults,
+		ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay, MaxScan: o.MaxScan, Snapshot: o.Snapshot,
+		RawData: o.RawData, Timeout: o.Timeout,
+	}
+}
+
 // FindOne returns the first document that matches the filter. If there is none, the error is
 // mongoerr.ErrNoDocuments.
 //
@@ -201,12 +214,10 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	call := struct {
 		op  exec.Op
 		cmd command.Find
-	}{cmd: command.Find{
-		Collection: c.name, Filter: filter, Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Limit: 1, SingleBatch: true,
-		Hint: o.Hint, Collation: o.Collation.raw(), Let: o.Let, Comment: o.Comment, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse,
-		AllowPartialResults: o.AllowPartialResults, ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay,
-		MaxScan: o.MaxScan, Snapshot: o.Snapshot, RawData: o.RawData,
-	}}
+	}{cmd: command.Find{Collection: c.name, Filter: filter}}
+	all := o.widen()
+	all.fill(&call.cmd)
+	call.cmd.Limit, call.cmd.SingleBatch = 1, true
 	call.op = exec.NewOp(&call.cmd)
 	if err := c.inherits(ctx, &call.op, o.Timeout); err != nil {
 		return doc, fmt.Errorf("find one: %w", err)

@@ -106,6 +106,30 @@ type FindOneAndDeleteOptions struct {
 	Timeout *time.Duration
 }
 
+// fill sets what the options say in a command. It is the only place that does, also for
+// FindOneAndReplaceOptions and FindOneAndDeleteOptions.
+func (o *FindOneAndUpdateOptions) fill(cmd *command.FindAndModify) {
+	cmd.New, cmd.Upsert, cmd.Sort, cmd.Projection, cmd.ArrayFilters = o.ReturnNew, o.Upsert, o.Sort, o.Projection, o.ArrayFilters
+	cmd.BypassDocumentValidation, cmd.Collation, cmd.Hint = o.BypassDocumentValidation, o.Collation.raw(), o.Hint
+	cmd.Let, cmd.Comment, cmd.RawData = o.Let, o.Comment, o.RawData
+}
+
+// widen returns the options as those of FindOneAndUpdate.
+func (o *FindOneAndReplaceOptions) widen() FindOneAndUpdateOptions {
+	return FindOneAndUpdateOptions{
+		ReturnNew: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort, Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation,
+		Collation: o.Collation, Hint: o.Hint, Let: o.Let, Comment: o.Comment, MaxTime: o.MaxTime, RawData: o.RawData, Timeout: o.Timeout,
+	}
+}
+
+// widen returns the options as those of FindOneAndUpdate.
+func (o *FindOneAndDeleteOptions) widen() FindOneAndUpdateOptions {
+	return FindOneAndUpdateOptions{
+		Sort: o.Sort, Projection: o.Projection, Collation: o.Collation, Hint: o.Hint, Let: o.Let, Comment: o.Comment,
+		MaxTime: o.MaxTime, RawData: o.RawData, Timeout: o.Timeout,
+	}
+}
+
 // FindOneAndUpdate updates the first document that matches the filter and returns it as it was
 // before or, with ReturnNew, as it is after the update. If no document matches, if an upsert has
 // none to return, or if the write concern is unacknowledged, the error is mongoerr.ErrNoDocuments.
@@ -116,11 +140,7 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 		var zero T
 		return zero, fmt.Errorf("find one and update: %w", err)
 	}
-	return c.findAndModify(ctx, "find one and update", &command.FindAndModify{
-		Filter: filter, Update: update, New: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort, Projection: o.Projection,
-		ArrayFilters: o.ArrayFilters, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Hint: o.Hint,
-		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
-	}, o.MaxTime, o.Timeout)
+	return c.findAndModify(ctx, "find one and update", &command.FindAndModify{Filter: filter, Update: update}, &o)
 }
 
 // FindOneAndReplace replaces the first document that matches the filter and returns it as it was
@@ -135,11 +155,8 @@ func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, repla
 		var zero T
 		return zero, fmt.Errorf("find one and replace: %w", err)
 	}
-	return c.findAndModify(ctx, "find one and replace", &command.FindAndModify{
-		Filter: filter, Update: &replacement, Replacement: true, New: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort,
-		Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Hint: o.Hint,
-		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
-	}, o.MaxTime, o.Timeout)
+	all := o.widen()
+	return c.findAndModify(ctx, "find one and replace", &command.FindAndModify{Filter: filter, Update: &replacement, Replacement: true}, &all)
 }
 
 // FindOneAndDelete deletes the first document that matches the filter and returns it. If there is
@@ -150,22 +167,22 @@ func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts .
 		var zero T
 		return zero, fmt.Errorf("find one and delete: %w", err)
 	}
-	return c.findAndModify(ctx, "find one and delete", &command.FindAndModify{
-		Filter: filter, Remove: true, Sort: o.Sort, Projection: o.Projection, Collation: o.Collation.raw(), Hint: o.Hint,
-		Let: o.Let, Comment: o.Comment, RawData: o.RawData,
-	}, o.MaxTime, o.Timeout)
+	all := o.widen()
+	return c.findAndModify(ctx, "find one and delete", &command.FindAndModify{Filter: filter, Remove: true}, &all)
 }
 
-func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *command.FindAndModify, maxTimeOpt time.Duration, timeout *time.Duration) (T, error) {
+// findAndModify runs a command with the options of any of the three operations.
+func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *command.FindAndModify, o *FindOneAndUpdateOptions) (T, error) {
 	var doc T
 	cmd.Collection = c.name
+	o.fill(cmd)
 	op := exec.NewOp(cmd)
 	err := c.err
 	if err == nil {
-		err = c.inherits(ctx, &op, timeout)
+		err = c.inherits(ctx, &op, o.Timeout)
 	}
 	if err == nil {
-		err = maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS)
+		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err != nil {
 		return doc, fmt.Errorf("%s: %w", what, err)

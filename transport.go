@@ -9,6 +9,7 @@ import (
 	"allium/auth"
 	"allium/internal/redact"
 	"allium/internal/uri"
+	"allium/serverapi"
 )
 
 // Dialer dials network connections. A *net.Dialer implements it. It must be safe for concurrent
@@ -98,8 +99,8 @@ type DriverInfo struct {
 
 // ServerAPI declares a version of the Stable API.
 type ServerAPI struct {
-	// Version is "1".
-	Version string
+	// Version is the version of the API; it must be set.
+	Version serverapi.Version
 	// Strict makes the server reject commands and fields that are not part of the API.
 	Strict bool
 	// DeprecationErrors makes the server reject deprecated parts of the API.

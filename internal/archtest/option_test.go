@@ -28,12 +28,21 @@ var pointers = map[string]string{
 	"*.TrimFactor":               "zero is a factor",
 	"*.Precision":                "zero: no decimals",
 	"*.Revision":                 "zero: the oldest one",
+	"Collation.Backwards":        "false overrides the locale's",
 	"*.PreAndPostImages":         "false is sent (Collection Management)",
 }
 
 // texts lists the fields of option structs that are free text. Other strings are enumerations,
 // which have types of their own.
 var texts = []string{"AppName", "ReplicaSet", "SRVServiceName", "ViewOn", "Database", "Name", "ContentType", "KeyVault", "KeyAltName", "Provider"}
+
+// settings lists the structs that are part of options, or of a client's settings, and follow the
+// same rule, with the fields of theirs that are free text.
+var settings = map[string][]string{
+	"Collation":  {"Locale"},
+	"Credential": {"Username", "Source"},
+	"ServerAPI":  nil,
+}
 
 // TestOptions wants the option structs of the public packages to follow one rule (Public API
 // rules in DESIGN.md).
@@ -64,7 +73,10 @@ func badOptions(fset *token.FileSet, files []*ast.File) (n int, wrong []string) 
 			}
 			for _, s := range gen.Specs {
 				ts, ok := s.(*ast.TypeSpec)
-				if !ok || !ts.Name.IsExported() || !strings.HasSuffix(ts.Name.Name, "Options") {
+				if !ok || !ts.Name.IsExported() {
+					continue
+				}
+				if _, ok := settings[ts.Name.Name]; !ok && !strings.HasSuffix(ts.Name.Name, "Options") {
 					continue
 				}
 				st, ok := ts.Type.(*ast.StructType)
@@ -94,7 +106,7 @@ func badFields(fset *token.FileSet, owner, explained string, st *ast.StructType,
 			if base, ok := strings.CutPrefix(typ, "*"); ok && scalar(base) && pointers[name] == "" && pointers["*."+id.Name] == "" && pointers[owner+".*"] == "" {
 				wrong = append(wrong, fmt.Sprintf("%s is a %s: a pointer is for a setting whose zero means something", name, typ))
 			}
-			if typ == "string" && !slices.Contains(texts, id.Name) {
+			if typ == "string" && !slices.Contains(texts, id.Name) && !slices.Contains(settings[owner], id.Name) {
 				wrong = append(wrong, name+" is a string: an enumeration has a type with constants")
 			}
 			// A client's settings mean other things than an operation's of the same name, and
@@ -136,6 +148,10 @@ func TestOptionsAreJudged(t *testing.T) {
 			Level string
 			// BatchSize is of another type.
 			BatchSize int32
+		}
+		type Credential struct {
+			// Username and Mechanism say something.
+			Username, Mechanism string
 		}`
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "p.go", text, parser.ParseComments)
@@ -148,8 +164,9 @@ func TestOptionsAreJudged(t *testing.T) {
 		"ABadOptions.Flag is a *bool: a pointer is for a setting whose zero means something",
 		"ABadOptions.Level is a string: an enumeration has a type with constants",
 		"ABadOptions.BatchSize is a int32, elsewhere it is a *int32",
+		"Credential.Mechanism is a string: an enumeration has a type with constants",
 	}
-	if n != 2 || !slices.Equal(wrong, want) {
-		t.Errorf("%d structs, %q, want 2 and %q", n, wrong, want)
+	if n != 3 || !slices.Equal(wrong, want) {
+		t.Errorf("%d structs, %q, want 3 and %q", n, wrong, want)
 	}
 }

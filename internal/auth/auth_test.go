@@ -17,7 +17,10 @@ import (
 
 // The conversations that the specification and the RFCs print.
 func TestScramVectors(t *testing.T) {
-	tests := []struct{ mechanism, nonce, first, serverFirst, final, serverFinal string }{
+	tests := []struct {
+		mechanism                                     auth.Mechanism
+		nonce, first, serverFirst, final, serverFinal string
+	}{
 		{
 			auth.MechanismScramSHA1, "fyko+d2lbbFgONRv9qkxdawL", "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
 			"r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000",
@@ -60,8 +63,8 @@ func TestScramVectors(t *testing.T) {
 func TestProseScramNegotiation(t *testing.T) {
 	tests := []struct {
 		step            int
-		userInfo, mech  string
-		want            string // the mechanism
+		userInfo        string
+		mech, want      auth.Mechanism
 		wantServerError bool
 	}{
 		{2, "sha1:sha1", "", auth.MechanismScramSHA1, false},
@@ -89,7 +92,7 @@ func TestProseScramNegotiation(t *testing.T) {
 				s.noSpeculation = variant == "no speculation"
 				in := "mongodb://" + tt.userInfo + "@localhost/"
 				if tt.mech != "" {
-					in += "?authMechanism=" + tt.mech
+					in += "?authMechanism=" + string(tt.mech)
 				}
 				mech, err := login(t, s, in)
 				if mech != tt.want {
@@ -98,7 +101,7 @@ func TestProseScramNegotiation(t *testing.T) {
 				ae, isAuth := errors.AsType[*mongoerr.AuthError](err)
 				se, isServer := errors.AsType[*mongoerr.ServerError](err)
 				if tt.wantServerError {
-					if !isAuth || !isServer || ae.Mechanism != tt.want || se.Code != 18 {
+					if !isAuth || !isServer || auth.Mechanism(ae.Mechanism) != tt.want || se.Code != 18 {
 						t.Errorf("error %v", err)
 					}
 				} else if err != nil {
@@ -226,7 +229,7 @@ func TestConversationEnds(t *testing.T) {
 	step := func(payload string, done bool) bson.Raw { return (&server{}).reply(payload, done) }
 	tests := []struct {
 		name      string
-		mechanism string
+		mechanism auth.Mechanism
 		replies   []bson.Raw
 		want      string
 	}{
@@ -309,7 +312,7 @@ func TestReauthenticate(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	for mech, want := range map[string]string{auth.MechanismGSSAPI: "GSSAPI is not available", auth.MechanismScramSHA256: "SASLprep"} {
+	for mech, want := range map[auth.Mechanism]string{auth.MechanismGSSAPI: "GSSAPI is not available", auth.MechanismScramSHA256: "SASLprep"} {
 		_, err := New(&auth.Credential{Username: "u", Password: "bad\x07word", Source: "admin", Mechanism: mech}, Options{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "bad") {
 			t.Errorf("%s: %v, want %q", mech, err, want)
@@ -322,7 +325,7 @@ func TestNewErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(t)
-	s.users["admin.sha1"] = user{[]string{auth.MechanismScramSHA1}, a.passwords}
+	s.users["admin.sha1"] = user{[]auth.Mechanism{auth.MechanismScramSHA1}, a.passwords}
 	attempt, err := a.Attempt(s.Addr())
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ type Authenticator struct {
 	credential auth.Credential
 	keys       scramCache
 	// passwords are what the SCRAM mechanisms derive their keys from.
-	passwords map[string]string
+	passwords map[auth.Mechanism]string
 	tokens    *tokens  // of MONGODB-OIDC, else nil
 	aws       *AWSKeys // of MONGODB-AWS, else nil
 }
@@ -54,7 +54,7 @@ func New(credential *auth.Credential, o Options) (*Authenticator, error) {
 }
 
 // Mechanism returns the name of the mechanism that the credential asks for, "" if it is negotiated.
-func (a *Authenticator) Mechanism() string { return a.credential.Mechanism }
+func (a *Authenticator) Mechanism() auth.Mechanism { return a.credential.Mechanism }
 
 func (a *Authenticator) prepare(o *Options) (err error) {
 	timeout := cmp.Or(o.CallbackTimeout, callbackTimeout)
@@ -85,7 +85,7 @@ type conversation interface {
 }
 
 // mechanisms make the conversations of the mechanisms.
-var mechanisms = map[string]func(*Attempt) (conversation, error){
+var mechanisms = map[auth.Mechanism]func(*Attempt) (conversation, error){
 	auth.MechanismScramSHA1:   func(t *Attempt) (conversation, error) { return newScram(t.a, auth.MechanismScramSHA1) },
 	auth.MechanismScramSHA256: func(t *Attempt) (conversation, error) { return newScram(t.a, auth.MechanismScramSHA256) },
 	auth.MechanismPlain:       func(t *Attempt) (conversation, error) { return newPlain(t.a), nil },
@@ -99,9 +99,9 @@ var mechanisms = map[string]func(*Attempt) (conversation, error){
 type Attempt struct {
 	a         *Authenticator
 	addr      string
-	mechanism string       // "" until it is negotiated
-	ahead     conversation // that began with the hello, nil if none did
-	access    string       // the token that the connection was authenticated with, of MONGODB-OIDC
+	mechanism auth.Mechanism // "" until it is negotiated
+	ahead     conversation   // that began with the hello, nil if none did
+	access    string         // the token that the connection was authenticated with, of MONGODB-OIDC
 }
 
 // Attempt begins the authentication of a connection to the server at addr.
@@ -155,11 +155,11 @@ func (t *Attempt) Finish(ctx context.Context, tr Transport, hello bson.Raw) erro
 }
 
 // Mechanism returns the name of the mechanism, "" before Finish if it is negotiated.
-func (t *Attempt) Mechanism() string { return t.mechanism }
+func (t *Attempt) Mechanism() auth.Mechanism { return t.mechanism }
 
 // negotiate chooses the default mechanism out of those that a server says the user has.
-func negotiate(hello bson.Raw) string {
-	if slices.Contains(failure.Strings(hello.Lookup("saslSupportedMechs")), auth.MechanismScramSHA256) {
+func negotiate(hello bson.Raw) auth.Mechanism {
+	if slices.Contains(failure.Strings(hello.Lookup("saslSupportedMechs")), string(auth.MechanismScramSHA256)) {
 		return auth.MechanismScramSHA256
 	}
 	return auth.MechanismScramSHA1
@@ -207,6 +207,6 @@ func (t *Attempt) authError(tr Transport, err error) error {
 }
 
 // Error returns the error of an authentication on the server at addr that err has ended.
-func (a *Authenticator) Error(addr, mechanism string, err error) *mongoerr.AuthError {
-	return &mongoerr.AuthError{Addr: addr, Mechanism: mechanism, Username: a.credential.Username, Source: a.credential.Source, Wrapped: err}
+func (a *Authenticator) Error(addr string, mechanism auth.Mechanism, err error) *mongoerr.AuthError {
+	return &mongoerr.AuthError{Addr: addr, Mechanism: string(mechanism), Username: a.credential.Username, Source: a.credential.Source, Wrapped: err}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"allium/auth"
 	"allium/bson"
 )
 
@@ -21,7 +22,7 @@ type saslClient interface {
 
 // saslConversation carries a saslClient over saslStart and saslContinue.
 type saslConversation struct {
-	mechanism string
+	mechanism auth.Mechanism
 	source    string
 	client    saslClient
 	// skipEmptyExchange asks the server to end the conversation with its last payload, not a round
@@ -45,7 +46,7 @@ func (s *saslConversation) first(dst []byte) ([]byte, bool) {
 
 func (s *saslConversation) appendStart(dst, payload []byte) []byte {
 	dst = bson.AppendInt32(dst, "saslStart", 1)
-	dst = bson.AppendString(dst, "mechanism", s.mechanism)
+	dst = bson.AppendString(dst, "mechanism", string(s.mechanism))
 	dst = bson.AppendBinary(dst, "payload", bson.BinaryGeneric, payload)
 	dst = bson.AppendInt32(dst, "autoAuthorize", 1)
 	if s.skipEmptyExchange {

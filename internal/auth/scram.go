@@ -32,12 +32,12 @@ const (
 	maxIterations = 1_000_000
 )
 
-var scramHashes = map[string]func() hash.Hash{auth.MechanismScramSHA1: sha1.New, auth.MechanismScramSHA256: sha256.New}
+var scramHashes = map[auth.Mechanism]func() hash.Hash{auth.MechanismScramSHA1: sha1.New, auth.MechanismScramSHA256: sha256.New}
 
 // preparePasswords derives from the password what each SCRAM mechanism starts from.
 func (a *Authenticator) preparePasswords() error {
 	c := &a.credential
-	a.passwords = make(map[string]string, 2)
+	a.passwords = make(map[auth.Mechanism]string, 2)
 	sum := md5.Sum([]byte(c.Username + ":mongo:" + string(c.Password)))
 	a.passwords[auth.MechanismScramSHA1] = hex.EncodeToString(sum[:])
 	prepared, err := stringprep.SASLprep.Prepare(string(c.Password))
@@ -56,8 +56,9 @@ var errPreparePassword = errors.New("the password contains characters that SASLp
 type scramKeys struct{ client, server []byte }
 
 type scramKeyID struct {
-	mechanism, password, salt string
-	iterations                int
+	mechanism      auth.Mechanism
+	password, salt string
+	iterations     int
 }
 
 // scramCache remembers derived keys, which take long to derive on purpose. A user has one salt per
@@ -126,7 +127,7 @@ func mac(newHash func() hash.Hash, key []byte, text string) []byte {
 // scram is the client of SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel
 // binding.
 type scram struct {
-	mechanism string
+	mechanism auth.Mechanism
 	user      string // escaped
 	password  string
 	cache     *scramCache
@@ -138,7 +139,7 @@ type scram struct {
 	serverProof []byte
 }
 
-func newScram(a *Authenticator, mechanism string) (conversation, error) {
+func newScram(a *Authenticator, mechanism auth.Mechanism) (conversation, error) {
 	password, ok := a.passwords[mechanism]
 	if !ok {
 		return nil, errPreparePassword

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // user is a user of the test server, with the passwords that its mechanisms start from.
 type user struct {
-	mechanisms []string
-	secrets    map[string]string
+	mechanisms []auth.Mechanism
+	secrets    map[auth.Mechanism]string
 }
 
 // server is a Transport to a small server that knows SCRAM, PLAIN and X.509. Its conversation is
@@ -40,7 +40,7 @@ type server struct {
 	noSpeculation bool
 
 	commands []string // that were run
-	mech     string
+	mech     auth.Mechanism
 	message  string
 	secret   string
 	step     int
@@ -72,8 +72,8 @@ func (s *server) hello(t *Attempt) bson.Raw {
 		if name, ok := cmd.Lookup("saslSupportedMechs").StringValue(); ok {
 			if u, ok := s.users[name]; ok {
 				list, out := bson.BeginArrayElement(dst, "saslSupportedMechs")
-				for i, m := range append([]string{"ARBITRARY"}, u.mechanisms...) {
-					out = bson.AppendStringValue(bson.AppendIndexHeader(out, bson.TypeString, i), m)
+				for i, m := range append([]auth.Mechanism{"ARBITRARY"}, u.mechanisms...) {
+					out = bson.AppendStringValue(bson.AppendIndexHeader(out, bson.TypeString, i), string(m))
 				}
 				dst = bson.EndDocument(out, list)
 			}
@@ -117,7 +117,8 @@ func (s *server) answer(db string, cmd bson.Raw) (bson.Raw, error) {
 		return document(func(dst []byte) []byte { return bson.AppendString(dst, "user", "CN=client") }), nil
 	case cmd.Lookup("saslStart").Type != 0:
 		s.step = 1
-		s.mech, _ = cmd.Lookup("mechanism").StringValue()
+		mech, _ := cmd.Lookup("mechanism").StringValue()
+		s.mech = auth.Mechanism(mech)
 		if s.mech == auth.MechanismPlain {
 			parts := strings.Split(string(payload.Data), "\x00")
 			if u := s.users[db+"."+parts[1]]; u.secrets[auth.MechanismPlain] != parts[2] {
@@ -180,7 +181,7 @@ func (s *server) scramFinal(final string) (bson.Raw, error) {
 // newServer returns a server with the users of the specification's prose tests.
 func newServer(t *testing.T) *server {
 	s := &server{t: t, iterations: 4096, users: map[string]user{}}
-	add := func(name, pwd string, mechs ...string) {
+	add := func(name, pwd string, mechs ...auth.Mechanism) {
 		a := &Authenticator{credential: auth.Credential{Username: name, Password: auth.Secret(pwd)}}
 		if err := a.preparePasswords(); err != nil {
 			t.Fatal(err)
@@ -193,12 +194,12 @@ func newServer(t *testing.T) *server {
 	add("IX", "IX", auth.MechanismScramSHA256)
 	add("\u2168", "\u2163", auth.MechanismScramSHA256)
 	add("a=b,c", "x", auth.MechanismScramSHA1, auth.MechanismScramSHA256)
-	s.users["$external.ldap"] = user{[]string{auth.MechanismPlain}, map[string]string{auth.MechanismPlain: "open sesame"}}
+	s.users["$external.ldap"] = user{[]auth.Mechanism{auth.MechanismPlain}, map[auth.Mechanism]string{auth.MechanismPlain: "open sesame"}}
 	return s
 }
 
 // login authenticates over the server with a connection string.
-func login(t *testing.T, s *server, connectionString string) (mechanism string, err error) {
+func login(t *testing.T, s *server, connectionString string) (mechanism auth.Mechanism, err error) {
 	t.Helper()
 	c, err := uri.Parse(connectionString)
 	if err == nil {

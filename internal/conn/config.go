@@ -11,6 +11,7 @@ import (
 	"allium/internal/auth"
 	"allium/internal/ocsp"
 	"allium/internal/wire"
+	"allium/serverapi"
 )
 
 // Dialer makes network connections. network is "tcp" or "unix"; address is host:port or the path of
@@ -76,7 +77,7 @@ const DefaultDrainTimeout = time.Second
 
 // ServerAPI is a declaration of the Stable API (specification: Stable API).
 type ServerAPI struct {
-	Version           string // "1"
+	Version           serverapi.Version
 	Strict            bool
 	DeprecationErrors bool
 }
@@ -86,7 +87,7 @@ func (a *ServerAPI) Append(dst []byte) []byte {
 	if a == nil {
 		return dst
 	}
-	dst = bson.AppendString(dst, "apiVersion", a.Version)
+	dst = bson.AppendString(dst, "apiVersion", string(a.Version))
 	if a.Strict {
 		dst = bson.AppendBool(dst, "apiStrict", true)
 	}

@@ -87,7 +87,7 @@ func (c *Conn) Mechanism() string {
 	if c.auth == nil {
 		return ""
 	}
-	return c.auth.Mechanism()
+	return string(c.auth.Mechanism())
 }
 
 // SetTimeout bounds the time of each round trip from now on, in addition to its context; when it

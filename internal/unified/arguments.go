@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/collation"
 	"allium/consistency"
 )
 
@@ -187,12 +188,12 @@ func (a *arguments) collation() *allium.Collation {
 	}
 	var in struct {
 		Locale          string
-		CaseLevel       bool   `bson:"caseLevel"`
-		CaseFirst       string `bson:"caseFirst"`
-		Strength        int
+		CaseLevel       bool                `bson:"caseLevel"`
+		CaseFirst       collation.CaseFirst `bson:"caseFirst"`
+		Strength        collation.Strength
 		NumericOrdering bool `bson:"numericOrdering"`
-		Alternate       string
-		MaxVariable     string `bson:"maxVariable"`
+		Alternate       collation.Alternate
+		MaxVariable     collation.MaxVariable `bson:"maxVariable"`
 		Normalization   bool
 		Backwards       *bool
 	}

@@ -17,6 +17,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/spantest"
+	"allium/serverapi"
 )
 
 // clientEntity is a client with the events and the log messages that it has published.
@@ -70,7 +71,7 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	if api := a.document("serverApi"); api != nil {
 		sub := &arguments{doc: api}
-		opts.ServerAPI = &allium.ServerAPI{Version: sub.string("version"), Strict: sub.is("strict"), DeprecationErrors: sub.is("deprecationErrors")}
+		opts.ServerAPI = &allium.ServerAPI{Version: serverapi.Version(sub.string("version")), Strict: sub.is("strict"), DeprecationErrors: sub.is("deprecationErrors")}
 		a.adopt(sub)
 	}
 	seeds := r.deployment.seeds

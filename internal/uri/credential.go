@@ -90,7 +90,7 @@ func refusePassword(c *auth.Credential) error {
 	return nil
 }
 
-var mechanisms = map[string]mechanism{
+var mechanisms = map[auth.Mechanism]mechanism{
 	"":                        {database: true, check: needUserAndPassword},
 	auth.MechanismScramSHA1:   {database: true, check: needUserAndPassword},
 	auth.MechanismScramSHA256: {database: true, check: needUserAndPassword},
@@ -154,6 +154,15 @@ func checkOIDC(c *auth.Credential, callback bool) error {
 	return nil
 }
 
+// knownMechanisms lists the mechanisms, for an error.
+func knownMechanisms() string {
+	var names []string
+	for _, m := range slices.Sorted(maps.Keys(mechanisms))[1:] { // the first one is the default, ""
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
 // complete fills in the defaults of a credential and checks it against its mechanism. callback says
 // that the program has a source of MONGODB-OIDC tokens of its own.
 func complete(c *auth.Credential, database string, callback bool) error {
@@ -162,7 +171,7 @@ func complete(c *auth.Credential, database string, callback bool) error {
 	case c.Mechanism == mongodbCR:
 		return errors.New("mechanism MONGODB-CR is not supported, servers have removed it: use SCRAM-SHA-256 or SCRAM-SHA-1")
 	case !ok:
-		return fmt.Errorf("mechanism %q is not known, want one of %s", c.Mechanism, strings.Join(slices.Sorted(maps.Keys(mechanisms))[1:], ", "))
+		return fmt.Errorf("mechanism %q is not known, want one of %s", c.Mechanism, knownMechanisms())
 	case c.Source == "" && m.database && database != "":
 		c.Source = database
 	case c.Source == "" && (m.external || c.Mechanism == auth.MechanismPlain):

@@ -38,7 +38,7 @@ func invalid(format string, args ...any) error { return &invalidValue{fmt.Sprint
 
 var options = []option{
 	{name: "appName", set: text(func(c *Config) *string { return &c.AppName })},
-	{name: "authMechanism", set: func(c *Config, _, v string) error { c.credential().Mechanism = v; return nil }},
+	{name: "authMechanism", set: func(c *Config, _, v string) error { c.credential().Mechanism = auth.Mechanism(v); return nil }},
 	{name: "authMechanismProperties", secret: true, set: setAuthProperties},
 	{name: "authSource", set: setAuthSource},
 	{name: "gssapiServiceName", note: `is deprecated, use "authMechanismProperties=SERVICE_NAME:..."`, set: func(c *Config, _, v string) error {

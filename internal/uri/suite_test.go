@@ -234,7 +234,7 @@ func TestAuthSuite(t *testing.T) {
 			{"user name", c.Credential.Username, want.Username},
 			{"password", string(c.Credential.Password), want.Password},
 			{"source", c.Credential.Source, want.Source},
-			{"mechanism", c.Credential.Mechanism, want.Mechanism},
+			{"mechanism", string(c.Credential.Mechanism), want.Mechanism},
 		} {
 			text := ""
 			if x.want.Value != nil {

@@ -45,7 +45,7 @@ func (c *Config) Validate() error {
 		return unknown
 	})
 	for _, callback := range []struct {
-		mechanism string
+		mechanism auth.Mechanism
 		isSet     bool
 	}{{auth.MechanismOIDC, c.OIDCCallback}, {auth.MechanismAWS, c.AWSCallback}} {
 		if callback.isSet && (c.Credential == nil || c.Credential.Mechanism != callback.mechanism) {
