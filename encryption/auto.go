@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/internal/crypt"
 	"allium/internal/fle/analysis"
+	"allium/internal/redact"
 )
 
 // AutoOptions are the options of Auto.
@@ -32,6 +33,9 @@ type AutoOptions struct {
 	BypassQueryAnalysis bool
 }
 
+// Format prints the options without secrets, with every verb.
+func (o AutoOptions) Format(f fmt.State, _ rune) { redact.Fields(f, o) }
+
 // Auto returns automatic encryption for ClientOptions.Encryption. Options that are wrong are an
 // error of Open.
 //
@@ -42,10 +46,14 @@ func Auto(o AutoOptions) allium.Encryption { return &automatic{o} }
 
 type automatic struct{ o AutoOptions }
 
+// Format prints the options without secrets, with every verb.
+func (a *automatic) Format(f fmt.State, _ rune) { redact.Fields(f, a.o) }
+
 // Attach makes the cipher of a client.
 func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, error) {
 	o := &a.o
-	c := &cipher{bypass: o.BypassEncryption, bypassAnalysis: o.BypassQueryAnalysis, known: make(map[string]*schema)}
+	c := &cipher{bypass: o.BypassEncryption, bypassAnalysis: o.BypassQueryAnalysis, known: make(map[string]*schema),
+		collections: collections{log: logger{o.Logger}}}
 	var err error
 	if c.known, err = configured(o.Schemas, o.EncryptedFields); err != nil {
 		return nil, fmt.Errorf("encryption: %w", refused(err))

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"allium/internal/crypt"
 	"allium/internal/fle"
 	"allium/internal/keyservice"
+	"allium/internal/redact"
 )
 
 // KeyOptions say where data keys lie, and how the master keys that wrap them are reached. Options
@@ -37,7 +39,14 @@ type KeyOptions struct {
 	KMSConnect func(ctx context.Context, address string) (net.Conn, error)
 	// KeyExpiration is how long data keys are cached in memory. Nil: a minute; 0: until Close.
 	KeyExpiration *time.Duration
+	// Logger receives debug messages: which data keys were fetched, taken from the cache or
+	// dropped, which requests key services got, and which schemas were asked for, with names and
+	// durations. None holds a value, key material or a credential. Nil: there are none.
+	Logger *slog.Logger
 }
+
+// Format prints the options without secrets, with every verb.
+func (o KeyOptions) Format(f fmt.State, _ rune) { redact.Fields(f, o) }
 
 // keys returns the cache of data keys of a key vault.
 func (o *KeyOptions) keys(client *allium.Client) (*crypt.Keys, *allium.Collection[bson.Raw], error) {
@@ -49,11 +58,16 @@ func (o *KeyOptions) keys(client *allium.Client) (*crypt.Keys, *allium.Collectio
 	if err != nil {
 		return nil, nil, err
 	}
-	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect})
+	log := logger{o.Logger}
+	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect, Observe: log.request})
 	if err != nil {
 		return nil, nil, err
 	}
-	return crypt.NewKeys(keyVault{vault}, service{services}, life), vault, nil
+	keys := crypt.NewKeys(keyVault{vault}, service{services}, life)
+	if o.Logger != nil {
+		keys.Observe = log.keys
+	}
+	return keys, vault, nil
 }
 
 // Options are the options of New.
@@ -63,6 +77,9 @@ type Options struct {
 	// bound. Nil: the timeout of KeyVaultClient.
 	Timeout *time.Duration
 }
+
+// Format prints the options without secrets, with every verb.
+func (o Options) Format(f fmt.State, _ rune) { redact.Fields(f, o) }
 
 // A Client creates and manages data keys, and encrypts and decrypts values with them. It is safe
 // for concurrent use. Close it after use.

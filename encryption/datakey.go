@@ -3,6 +3,7 @@ package encryption
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,6 +15,7 @@ import (
 	"allium/encryption/kms"
 	"allium/internal/crypt"
 	"allium/internal/option"
+	"allium/internal/redact"
 	"allium/mongoerr"
 )
 
@@ -52,6 +54,20 @@ type DataKeyOptions struct {
 	AltNames []string
 	// Material is the key itself, 96 random bytes. Nil: it is generated.
 	Material []byte
+}
+
+// Format prints the options without Material, with every verb.
+func (o DataKeyOptions) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{MasterKey:%+v AltNames:%q Material:%s}", o.MasterKey, o.AltNames, redact.Mask(string(o.Material)))
+}
+
+// MarshalJSON returns the options without Material.
+func (o DataKeyOptions) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		MasterKey kms.MasterKey
+		AltNames  []string
+		Material  string
+	}{o.MasterKey, o.AltNames, redact.Mask(string(o.Material))})
 }
 
 // masterKeyDocument returns the document that stands for a master key.

@@ -22,6 +22,7 @@ const schemaExpiration = time.Minute
 // while.
 type collections struct {
 	client *allium.Client
+	log    logger
 
 	mu    sync.Mutex
 	found map[string]found
@@ -121,6 +122,13 @@ func (c *collections) forget(db string, cmd bson.Raw) {
 
 // ask asks the server.
 func (c *collections) ask(ctx context.Context, db string, namespaces []string) (map[string]*schema, error) {
+	began := time.Now()
+	out, err := c.list(ctx, db, namespaces)
+	c.log.schemas(ctx, namespaces, began, err)
+	return out, err
+}
+
+func (c *collections) list(ctx context.Context, db string, namespaces []string) (map[string]*schema, error) {
 	names := make(bson.A, len(namespaces))
 	for i, ns := range namespaces {
 		_, name, _ := strings.Cut(ns, ".")

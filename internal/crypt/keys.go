@@ -47,8 +47,39 @@ func (n name) String() string {
 	return "key " + n.id.String()
 }
 
+// KeyEventKind is what became of data keys.
+type KeyEventKind uint8
+
+const (
+	KeysFetched KeyEventKind = iota // or not, if there is an error
+	KeysCached                      // they were kept, and are used again
+	KeysDropped                     // they have expired, or newer ones took their place
+)
+
+// KeyEvent tells what became of data keys. It holds their names only.
+type KeyEvent struct {
+	Kind     KeyEventKind
+	Duration time.Duration // of the search
+	Err      error
+	names    []name
+}
+
+// Names returns the ids and alternative names of the keys.
+func (e *KeyEvent) Names() []string {
+	out := make([]string, len(e.names))
+	for i, n := range e.names {
+		if out[i] = n.alt; n.alt == "" {
+			out[i] = n.id.String()
+		}
+	}
+	return out
+}
+
 // Keys keeps the data keys of one key vault. It is safe for concurrent use.
 type Keys struct {
+	// Observe is told what becomes of keys, if it is not nil. It is set before the first use.
+	Observe func(context.Context, KeyEvent)
+
 	vault   Vault
 	service Service
 	life    time.Duration // 0: keys are kept until Close
@@ -58,6 +89,7 @@ type Keys struct {
 	flights map[name]*flight
 	timer   *time.Timer
 	closed  bool
+	gone    []name // dropped since mu was locked
 }
 
 // cached is a key that is kept. Keys.mu guards it, but for key, which lives until the last user has
@@ -86,7 +118,7 @@ func NewKeys(vault Vault, service Service, life time.Duration) *Keys {
 // Close drops all keys. Keys that are in use are cleared when they are not any more.
 func (k *Keys) Close() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	defer k.unlock()
 	k.closed = true
 	for _, c := range k.cached {
 		k.drop(c)
@@ -96,12 +128,29 @@ func (k *Keys) Close() {
 	}
 }
 
+// unlock unlocks k.mu, and tells of the keys that were dropped.
+func (k *Keys) unlock() {
+	gone := k.gone
+	k.gone = nil
+	k.mu.Unlock()
+	k.tell(context.Background(), KeyEvent{Kind: KeysDropped, names: gone})
+}
+
+func (k *Keys) tell(ctx context.Context, e KeyEvent) {
+	if k.Observe != nil && len(e.names) > 0 {
+		k.Observe(ctx, e)
+	}
+}
+
 // drop forgets c. k.mu is held.
 func (k *Keys) drop(c *cached) {
 	if c.dropped {
 		return
 	}
 	c.dropped = true
+	if k.Observe != nil {
+		k.gone = append(k.gone, name{id: c.id})
+	}
 	delete(k.cached, name{id: c.id})
 	for _, alt := range c.altNames {
 		delete(k.cached, name{alt: alt})
@@ -143,7 +192,7 @@ func (k *Keys) put(d *Document, key *fle.Key) *cached {
 // sweep drops the keys that have been kept long enough.
 func (k *Keys) sweep() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	defer k.unlock()
 	k.timer = nil
 	now := time.Now()
 	var next time.Time
@@ -248,9 +297,15 @@ func (h *Held) hold(ctx context.Context, wanted []name) error {
 	k := h.keys
 	for {
 		k.mu.Lock()
+		before := len(h.held)
 		missing := h.take(wanted)
+		var taken []name
+		if k.Observe != nil && len(h.held) > before {
+			taken = slices.DeleteFunc(slices.Clone(wanted), func(n name) bool { return slices.Contains(missing, n) })
+		}
 		if len(missing) == 0 {
-			k.mu.Unlock()
+			k.unlock()
+			k.tell(ctx, KeyEvent{Kind: KeysCached, names: taken})
 			return nil
 		}
 		// What others look for already is waited for, after the rest has been looked for here.
@@ -267,9 +322,12 @@ func (h *Held) hold(ctx context.Context, wanted []name) error {
 			k.flights[n] = f
 			mine = append(mine, n)
 		}
-		k.mu.Unlock()
+		k.unlock()
+		k.tell(ctx, KeyEvent{Kind: KeysCached, names: taken})
 		if len(mine) > 0 {
+			began := time.Now()
 			f.err = h.fetch(ctx, mine)
+			k.tell(ctx, KeyEvent{Kind: KeysFetched, Duration: time.Since(began), Err: f.err, names: mine})
 			k.mu.Lock()
 			for _, n := range mine {
 				delete(k.flights, n)
@@ -361,7 +419,7 @@ func (h *Held) fetch(ctx context.Context, names []name) error {
 		return err
 	}
 	h.keys.mu.Lock()
-	defer h.keys.mu.Unlock()
+	defer h.keys.unlock()
 	for i, d := range used {
 		c := h.keys.put(d, unwrapped[i])
 		for _, n := range names {

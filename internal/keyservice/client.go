@@ -49,7 +49,7 @@ type Config struct {
 	// Dial makes the connections on top of which TLS runs, in place of net.Dialer.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Observe is told of each request when it has ended, if it is not nil.
-	Observe func(Request)
+	Observe func(context.Context, Request)
 	// Random is where random bytes come from. Nil: crypto/rand.
 	Random io.Reader
 }

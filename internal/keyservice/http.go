@@ -69,7 +69,7 @@ func (c *Client) post(ctx context.Context, r *request, out any) error {
 		start := time.Now()
 		status, err := c.attempt(ctx, r, out)
 		if c.config.Observe != nil {
-			c.config.Observe(Request{Provider: r.provider, Endpoint: withPort(r.endpoint, httpsPort), Duration: time.Since(start), Attempt: attempt, Err: err})
+			c.config.Observe(ctx, Request{Provider: r.provider, Endpoint: withPort(r.endpoint, httpsPort), Duration: time.Since(start), Attempt: attempt, Err: err})
 		}
 		if err == nil {
 			return nil
