@@ -77,7 +77,7 @@ func TestErrorsOfNewServers(t *testing.T) {
 		{`{"create": "v", "viewOn": "c", "pipeline": [{"$match": {"_id": 1}}], "$db": "t"}`, 0, ""},
 		{`{"find": "v", "tailable": true, "$db": "t"}`, 168, "Tailable cursors are not supported in aggregation."},
 		{`{"drop": "nosuch", "$db": "t"}`, 0, ""},
-		{`{"mapReduce": "c", "map": "x", "reduce": "y", "out": {"inline": 1}, "$db": "t"}`, 31264, "MapReduce internal error :: caused by :: Cannot run server-side javascript without the javascript engine enabled"},
+		{`{"mapReduce": "c", "map": "x", "reduce": "y", "out": {"inline": 1}, "$db": "t"}`, 139, "MapReduce internal error :: caused by :: ReferenceError: x is not defined :\n_funcs1@:1:31\n"},
 		{`{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a.$b": 1}}}], "$db": "t"}`, 0, ""},
 	}
 	checkErrors(t, mongotest.Start(t, mongotest.Standalone(), mongotest.Version("8.2")), steps)

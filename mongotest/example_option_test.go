@@ -160,6 +160,17 @@ func ExampleParameter() {
 }
 
 // Known ports, for a client that is configured somewhere else.
+func ExampleNoScripting() {
+	d := open(mongotest.NoScripting())
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	_, err := client.Database("app").Collection("users").FindOne(context.Background(), bson.D{{Key: "$where", Value: "this.age > 18"}})
+	_, message, _ := strings.Cut(err.Error(), ": ")
+	fmt.Println(message)
+	// Output: BadValue (2): no globalScriptEngine in $where parsing
+}
+
 func ExamplePort() {
 	free, err := net.Listen("tcp", "127.0.0.1:0") // any number will do
 	if err != nil {

@@ -54,7 +54,7 @@ func replayGolden(t *testing.T, topology, file, knownFile string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := mongotest.Start(t, append(goldenTopologies[topology](), mongotest.Version("4.4.0"))...)
+	d := mongotest.Start(t, append(goldenTopologies[topology](), mongotest.Version("4.4.0"), mongotest.NoScripting())...)
 	r := &golden.Runner{Topology: topology, Nodes: d.Hosts()}
 	failures := map[string]string{}
 	for _, c := range cases {

@@ -83,7 +83,7 @@ func (d *Deployment) start() error {
 	o := &d.opts
 	d.cfg = &server.Config{
 		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil, OIDC: o.oidc,
-		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced,
+		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced, NoScripting: o.noScripting,
 	}
 	if o.version != "" {
 		v, err := release.ParseVersion(o.version)

@@ -27,6 +27,7 @@ type options struct {
 	oidc             []account.IdentityProvider
 	electionDelay    time.Duration
 	lag              time.Duration
+	noScripting      bool
 	log              *slog.Logger
 	onPanic          func(v any, stack []byte)
 }
@@ -104,6 +105,10 @@ func Versions() []string {
 func Parameter(name string, value any) Option {
 	return func(o *options) { o.parameters = append(o.parameters, parameter{name, value}) }
 }
+
+// NoScripting makes a deployment without JavaScript, as --noscripting does: $where, $function,
+// $accumulator and mapReduce are refused with the server's errors.
+func NoScripting() Option { return func(o *options) { o.noScripting = true } }
 
 // Port makes the deployment listen on this port and the ones after it. The default is any free
 // ports. The hosts of the connection string come first: a load balancer has this port, the one in

@@ -25,6 +25,7 @@ type serveFlags struct {
 	version      string
 	auth         string
 	tls          bool
+	noScripting  bool
 	port         int
 	verbose      bool
 }
@@ -40,6 +41,7 @@ func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+strings.Join(series(), ", ")+" (default 8.0)")
 	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password`")
 	fs.BoolVar(&f.tls, "tls", false, "accept TLS only; the certificates are written to a temporary folder, which is printed")
+	fs.BoolVar(&f.noScripting, "noscripting", false, "run no server-side JavaScript")
 	fs.IntVar(&f.port, "port", 27017, "first `port` to listen on; further nodes take those that follow")
 	fs.BoolVar(&f.verbose, "v", false, "log every command")
 	if err := fs.Parse(args); err != nil {
@@ -110,6 +112,9 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	}
 	if f.tls {
 		opts = append(opts, mongotest.TLS())
+	}
+	if f.noScripting {
+		opts = append(opts, mongotest.NoScripting())
 	}
 	if f.verbose {
 		opts = append(opts, mongotest.Log(slog.New(slog.NewTextHandler(stderr, nil))))

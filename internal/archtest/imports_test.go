@@ -114,6 +114,28 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
+// javaScript is mongotest's interpreter: programs that do not import mongotest do not carry it.
+const javaScript = "github.com/dop251/goja"
+
+func TestOnlyMongotestRunsJavaScript(t *testing.T) {
+	found := false
+	for pkg, imports := range packages(t) {
+		for file, list := range imports {
+			for _, imp := range list {
+				if imp != javaScript && !strings.HasPrefix(imp, javaScript+"/") {
+					continue
+				}
+				if found = true; pkg != "mongotest/internal/js" {
+					t.Errorf("%s imports %s, which only mongotest/internal/js may", file, imp)
+				}
+			}
+		}
+	}
+	if !found {
+		t.Errorf("nobody imports %s: take it out of this test", javaScript)
+	}
+}
+
 // assembly lists the files of the public API that may import the layers below the executor, which
 // are put together there. Everything else reaches them through internal/exec and internal/cursor.
 var assembly = map[string][]string{

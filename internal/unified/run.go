@@ -55,7 +55,7 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 	}
 	if e, ok := errors.AsType[*mongoerr.ServerError](err); ok {
 		switch {
-		case lacksJavaScript(e):
+		case d.shared && lacksJavaScript(e):
 			return "needs a server that runs JavaScript", nil
 		case e.Command == "hello" && e.Code == commandNotFound:
 			return "needs a server with the command hello", nil
@@ -67,7 +67,7 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 const commandNotFound = 59
 
 // lacksJavaScript reports whether a server refused mapReduce because it has no JavaScript engine:
-// it was built without one, or runs with --noscripting. mongotest has none.
+// it was built without one, or runs with --noscripting. mongotest has one.
 func lacksJavaScript(e *mongoerr.ServerError) bool {
 	const noEngine, badValue = 31264, 2
 	return e.Code == noEngine || e.Code == badValue && strings.Contains(e.Message, "no globalScriptEngine")

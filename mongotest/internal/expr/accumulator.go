@@ -24,10 +24,16 @@ type AccumulatorSpec struct {
 	arg  Expr
 	n    Expr // of the ...N kinds; evaluated with the group's _id as the document
 	make func(env *Env, n int) Accumulator
+	// start makes an accumulator that needs more than a number, with state's root as in NewAccumulator.
+	start func(st *State) (Accumulator, error)
+	more  []*Expr // what Optimize looks at, too
 }
 
 // NewAccumulator returns an empty accumulator. The state's root is what a count n may refer to: the group's key.
 func (a *AccumulatorSpec) NewAccumulator(st *State) (Accumulator, error) {
+	if a.start != nil {
+		return a.start(st)
+	}
 	n := 0
 	if a.n != nil {
 		v, err := a.n.eval(st)
@@ -53,9 +59,16 @@ func (a *AccumulatorSpec) Optimize(env *Env) (err error) {
 		return err
 	}
 	if a.n != nil {
-		a.n, err = a.n.optimize(env)
+		if a.n, err = a.n.optimize(env); err != nil {
+			return err
+		}
 	}
-	return err
+	for _, e := range a.more {
+		if *e, err = (*e).optimize(env); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type accumulatorKind struct {
@@ -65,21 +78,20 @@ type accumulatorKind struct {
 }
 
 var accumulators = map[string]accumulatorKind{
-	"$sum":          {make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }},
-	"$avg":          {make: func(*Env, int) Accumulator { return &avgAcc{total: newTotal()} }},
-	"$min":          {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: -1} }},
-	"$max":          {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: 1} }},
-	"$first":        {make: func(*Env, int) Accumulator { return &firstAcc{} }},
-	"$last":         {make: func(*Env, int) Accumulator { return &lastAcc{} }},
-	"$push":         {make: func(*Env, int) Accumulator { return &pushAcc{newArray()} }},
-	"$addToSet":     {make: func(env *Env, _ int) Accumulator { return &setAcc{groups: NewGroups(env)} }},
-	"$stdDevPop":    {make: func(*Env, int) Accumulator { return &stdDevAcc{} }},
-	"$stdDevSamp":   {make: func(*Env, int) Accumulator { return &stdDevAcc{sample: true} }},
-	"$mergeObjects": {make: func(*Env, int) Accumulator { return &mergeAcc{newFields()} }},
-	"$count":        {since: Version{5, 0}, make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }, parse: parseCount},
-	"$accumulator": {since: Version{4, 4}, parse: func(*AccumulatorSpec, bson.RawValue, *Scope) error {
-		return srverr.New(31264, "Cannot run server-side javascript without the javascript engine enabled")
-	}},
+	"$sum":               {make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }},
+	"$avg":               {make: func(*Env, int) Accumulator { return &avgAcc{total: newTotal()} }},
+	"$min":               {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: -1} }},
+	"$max":               {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: 1} }},
+	"$first":             {make: func(*Env, int) Accumulator { return &firstAcc{} }},
+	"$last":              {make: func(*Env, int) Accumulator { return &lastAcc{} }},
+	"$push":              {make: func(*Env, int) Accumulator { return &pushAcc{newArray()} }},
+	"$addToSet":          {make: func(env *Env, _ int) Accumulator { return &setAcc{groups: NewGroups(env)} }},
+	"$stdDevPop":         {make: func(*Env, int) Accumulator { return &stdDevAcc{} }},
+	"$stdDevSamp":        {make: func(*Env, int) Accumulator { return &stdDevAcc{sample: true} }},
+	"$mergeObjects":      {make: func(*Env, int) Accumulator { return &mergeAcc{newFields()} }},
+	"$count":             {since: Version{5, 0}, make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }, parse: parseCount},
+	"$accumulator":       {since: Version{4, 4}, parse: parseScriptAccumulator},
+	"$_internalJsReduce": {since: Version{4, 4}, parse: parseScriptReduce},
 }
 
 // IsAccumulator reports whether this version's server has an accumulator of this name, the '$' included.

@@ -47,6 +47,10 @@ type Env struct {
 	// asks for it.
 	TextScore      bson.RawValue
 	WantsTextScore bool
+	// Script runs JavaScript; nil: the server runs none.
+	Script Script
+	// Validator tells that the expression is part of a collection's validator.
+	Validator bool
 	// Check returns the error that ends the operation, nil to go on; a nil Check never ends it.
 	Check func() error
 }

@@ -50,10 +50,6 @@ func init() {
 	registerParser(Version{5, 0}, "$getField", parseGetField)
 	registerParser(Version{5, 0}, "$setField", parseSetField)
 	registerParser(Version{5, 0}, "$unsetField", parseSetField)
-	noScript := func(string, bson.RawValue, *Scope, int) (Expr, error) {
-		return nil, srverr.New(31264, "Cannot run server-side javascript without the javascript engine enabled")
-	}
-	registerParser(Version{4, 4}, "$function", noScript)
 }
 
 func evalObjectToArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {

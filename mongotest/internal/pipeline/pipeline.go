@@ -57,6 +57,10 @@ type Options struct {
 	BypassValidation bool
 	// AllowDiskUse lets $sort, $group and $bucketAuto keep more than memoryLimit, as a server does that spills to disk.
 	AllowDiskUse bool
+	// Script makes what runs JavaScript, for as long as check has no error. nil: the server runs none.
+	Script func(check func() error) expr.Script
+	// Validator tells that the expressions are part of a collection's validator.
+	Validator bool
 	// ReplicaSet tells that the node is a member of a replica set, which $changeStream needs; Mongos that it is a router.
 	ReplicaSet, Mongos bool
 	// CheckChangeStream checks the fields of a $changeStream; nil leaves that to Env.
@@ -153,12 +157,15 @@ type parser struct {
 
 // newRuntime prepares the environment that the options describe.
 func newRuntime(o *Options) (*parser, error) {
-	env := &expr.Env{Version: o.Version, Now: o.Now, ClusterTime: o.ClusterTime, UserRoles: o.UserRoles, Rand: o.Rand, Check: o.Check}
+	env := &expr.Env{Version: o.Version, Now: o.Now, ClusterTime: o.ClusterTime, UserRoles: o.UserRoles, Rand: o.Rand, Check: o.Check, Validator: o.Validator}
 	if o.Collation != nil {
 		env.Compare = func(a, b bson.RawValue) int { return query.Compare(a, b, o.Collation) }
 	}
 	rt := &runtime{o: o, env: env, state: expr.NewState(env)}
-	rt.query = &query.Options{Collation: o.Collation, Version: o.Version.Major*100 + o.Version.Minor}
+	if o.Script != nil {
+		env.Script = o.Script(o.Check)
+	}
+	rt.query = &query.Options{Collation: o.Collation, Version: o.Version.Major*100 + o.Version.Minor, NoWhere: true}
 	env.ParseSort = func(spec bson.Raw) (expr.Sorter, error) {
 		s, err := query.ParseSort(spec, rt.query)
 		if err != nil {
@@ -481,6 +488,9 @@ func (pl *Pipeline) Run(src Iterator) (Iterator, error) {
 	}
 	return it, err
 }
+
+// RunBare is Run without the words that commands with a cursor put before errors.
+func (pl *Pipeline) RunBare(src Iterator) (Iterator, error) { return pl.connect(src) }
 
 // executor prefixes the errors of running a pipeline as servers since 5.0 do.
 type executor struct{ Iterator }

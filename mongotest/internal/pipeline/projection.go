@@ -242,12 +242,9 @@ func (n *node) optimize(env *expr.Env) (err error) {
 	return nil
 }
 
-// noScripts is the code of "Cannot run server-side javascript".
-const noScripts = 31264
-
 func invalid(name string, err error) error {
-	if err == nil || srverr.CodeOf(err) == noScripts { // the server notices $function before the stage
-		return err
+	if err == nil {
+		return nil
 	}
 	return srverr.From(err).Prefix("Invalid " + name + " :: caused by :: ")
 }

@@ -135,9 +135,6 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 	if !ok {
 		return nil, srverr.New(15959, "the match filter must be an expression in an object")
 	}
-	if hasWhere(doc, 0) {
-		return nil, srverr.New(srverr.BadValue, "$where is not allowed in this context")
-	}
 	doc, err := p.rewriteSampleRate(doc)
 	if err != nil {
 		return nil, err
@@ -180,25 +177,6 @@ func (p *parser) rewriteSampleRate(filter bson.Raw) (bson.Raw, error) {
 		dst = bson.EndDocument(dst, open)
 	}
 	return dst, nil
-}
-
-// hasWhere looks for $where at the places where a filter may have it.
-func hasWhere(filter bson.Raw, depth int) bool {
-	for key, v := range filter.All() {
-		switch key {
-		case "$where":
-			return true
-		case "$and", "$or", "$nor":
-			if array, ok := v.Array(); ok && depth < 100 {
-				for item := range array.Values() {
-					if doc, ok := item.Document(); ok && hasWhere(doc, depth+1) {
-						return true
-					}
-				}
-			}
-		}
-	}
-	return false
 }
 
 func (m *matchStage) open(src Iterator) (Iterator, error) {

@@ -19,8 +19,11 @@ type Options struct {
 	// NoExpr refuses $expr where the server does, as in partial index filters; NoText refuses $text and geo
 	// queries likewise.
 	NoExpr, NoText bool
-	// NoWhere refuses $where instead of missing its interpreter.
+	// NoWhere refuses $where.
 	NoWhere bool
+	// Where compiles the code of $where, which tells whether a document matches. nil: the server runs no JavaScript. A
+	// filter with $where is used by one goroutine at a time.
+	Where func(code string) (func(doc bson.Raw) (bool, error), error)
 }
 
 // ExprParser parses an aggregation expression. An error that it finds while computing the constant parts it returns as a
@@ -107,7 +110,7 @@ func (f *Filter) unordered() (node, error) {
 func newFilterParser(o *Options) *filterParser {
 	p := &filterParser{coll: o.collation(), version: o.version()}
 	if o != nil {
-		p.expr, p.noExpr, p.noText, p.noWhere = o.Expr, o.NoExpr, o.NoText, o.NoWhere
+		p.expr, p.noExpr, p.noText, p.noWhere, p.where = o.Expr, o.NoExpr, o.NoText, o.NoWhere, o.Where
 	}
 	return p
 }
@@ -135,7 +138,7 @@ func isExactID(v bson.RawValue, coll *Collation) bool {
 	return true
 }
 
-// Match tells whether a document matches. The only errors are those of $expr.
+// Match tells whether a document matches. The only errors are those of $expr and $where.
 func (f *Filter) Match(doc bson.Raw) (bool, error) {
 	ok, _, err := f.root.match(doc)
 	return ok, err
@@ -230,6 +233,19 @@ func (e *exprNode) match(doc bson.Raw) (bool, int, error) {
 }
 
 func (e *exprNode) matchValue(bson.RawValue) bool { return false }
+
+// whereNode is $where.
+type whereNode struct {
+	code string
+	run  func(doc bson.Raw) (bool, error)
+}
+
+func (w *whereNode) match(doc bson.Raw) (bool, int, error) {
+	ok, err := w.run(doc)
+	return ok, noIndex, err
+}
+
+func (w *whereNode) matchValue(bson.RawValue) bool { return false }
 
 // truthy converts a value to a boolean as aggregation does.
 func truthy(v bson.RawValue) bool {

@@ -25,6 +25,7 @@ type filterParser struct {
 	expr           ExprParser
 	noExpr, noText bool
 	noWhere        bool
+	where          func(code string) (func(doc bson.Raw) (bool, error), error)
 	text           *textNode // $text, if there has been one
 	near           *Near
 }
@@ -206,14 +207,33 @@ func (p *filterParser) parseWhere(_ string, v bson.RawValue, lv level) (node, er
 	if lv == levelElemMatch {
 		return nil, badValue("$where can only be applied to the top-level document")
 	}
-	switch v.Type {
-	case bson.TypeString, bson.TypeJavaScript, bson.TypeCodeWithScope:
-		if p.noWhere {
-			return nil, badValue("$where is not allowed in this context")
-		}
+	if p.noWhere {
+		return nil, badValue("$where is not allowed in this context")
+	}
+	code, ok := v.StringValue()
+	if js, isCode := v.JavaScript(); isCode {
+		code, ok = string(js), true
+	}
+	if v.Type == bson.TypeCodeWithScope && p.version < 404 {
+		code, _, ok = v.CodeWithScope()
+	}
+	if !ok && v.Type != bson.TypeCodeWithScope {
+		return nil, badValue("$where got bad type")
+	}
+	if ok && code == "" {
+		return nil, badValue("code for $where cannot be empty")
+	}
+	if p.where == nil {
 		return nil, badValue("no globalScriptEngine in $where parsing")
 	}
-	return nil, badValue("$where got bad type")
+	if !ok {
+		return nil, badValue("$where got bad type")
+	}
+	run, err := p.where(code)
+	if err != nil {
+		return nil, err
+	}
+	return &whereNode{code, run}, nil
 }
 
 func (p *filterParser) parseSampleRate(_ string, v bson.RawValue, _ level) (node, error) {

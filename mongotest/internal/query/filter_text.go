@@ -57,6 +57,8 @@ func writeNode(b *strings.Builder, n node, depth int) {
 			n.query.CaseSensitive, n.query.DiacriticSensitive)
 	case *exprNode:
 		fmt.Fprintf(b, "%s$expr\n", indent)
+	case *whereNode:
+		fmt.Fprintf(b, "%s$where\n%s\tcode: %s\n", indent, indent, n.code)
 	case *schemaNode:
 		fmt.Fprintf(b, "%s$jsonSchema\n", indent)
 	case *leaf:

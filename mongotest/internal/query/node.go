@@ -7,7 +7,7 @@ import (
 // node is one match expression.
 type node interface {
 	// match tells whether the document matches and, if an array was traversed, which element made it match
-	// (else noIndex). Only $expr has errors.
+	// (else noIndex). Only $expr and $where have errors.
 	match(doc bson.Raw) (ok bool, index int, err error)
 	// matchValue matches a value that an $elemMatch or an array filter put in the place of the field.
 	matchValue(v bson.RawValue) bool

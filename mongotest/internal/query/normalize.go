@@ -87,6 +87,8 @@ func rank(n node) int {
 		return 16
 	case *nor:
 		return 17
+	case *whereNode:
+		return 20
 	case *exprNode:
 		return 21
 	case constant:

@@ -105,7 +105,7 @@ func (u *Update) NeedsIndex() bool { return u.positional }
 
 func (u *Update) parseArrayFilters(o *UpdateOptions) error {
 	for _, raw := range o.ArrayFilters {
-		fo := Options{Collation: o.Collation, Version: o.Version, NoExpr: true, NoText: true}
+		fo := Options{Collation: o.Collation, Version: o.Version, NoExpr: true, NoText: true, NoWhere: true}
 		p := newFilterParser(&fo)
 		root, err := p.parse(raw, levelTop)
 		if err != nil {

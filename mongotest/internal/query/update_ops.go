@@ -273,7 +273,7 @@ func (o *pullOp) traits() traits                           { return traits{} }
 // parsePull tells three kinds of conditions apart: a document of conditions on the elements' fields, operators
 // on the elements themselves, and a value.
 func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
-	o := &Options{Collation: u.coll, Version: u.version, NoExpr: true, NoText: true}
+	o := &Options{Collation: u.coll, Version: u.version, NoExpr: true, NoText: true, NoWhere: true}
 	first := ""
 	if v.Type == bson.TypeEmbeddedDocument {
 		first, _, _ = firstElement(v.Value)

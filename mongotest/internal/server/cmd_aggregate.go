@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -306,6 +307,9 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	}
 	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.interrupted
 	o.AllowDiskUse = q.disk || !q.hasDisk && r.Node.cfg.Version.AtLeast(6, 0) // allowDiskUseByDefault
+	if r.mapReduce != nil && !o.Version.AtLeast(4, 4) {
+		o.Version = expr.Version{Major: 4, Minor: 4} // the first version that has the stages which the command is made of
+	}
 	p, err := pipeline.Parse(stages, o)
 	if err != nil {
 		return nil, nil, err
@@ -324,7 +328,11 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 		}
 	}
 	run.splits = p.SplitsLargeEvents()
-	it, err := p.Run(src)
+	start := p.Run
+	if r.mapReduce != nil {
+		start = p.RunBare
+	}
+	it, err := start(src)
 	return it, run, err
 }
 

@@ -17,7 +17,11 @@ func runBuildInfo(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "gitVersion", "0000000000000000000000000000000000000000")
 	dst = bsondoc.AppendStrings(dst, "modules", nil)
 	dst = bson.AppendString(dst, "allocator", "go")
-	dst = bson.AppendString(dst, "javascriptEngine", "none")
+	engine := "mozjs"
+	if r.Node.cfg.NoScripting {
+		engine = "none"
+	}
+	dst = bson.AppendString(dst, "javascriptEngine", engine)
 	dst = bson.AppendString(dst, "sysInfo", "deprecated")
 	at, dst := bson.BeginArrayElement(dst, "versionArray")
 	for i, n := range []int{v.Major, v.Minor, v.Patch, 0} {

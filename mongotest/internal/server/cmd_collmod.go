@@ -361,9 +361,7 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 	if m.isValidation {
 		changed = true
 		if m.validator != nil {
-			o := r.fullOptions("", set.Collation, nil)
-			o.NoText, o.NoWhere = true, true
-			if _, err := query.ParseFilter(m.validator, o); err != nil {
+			if _, err := query.ParseFilter(m.validator, r.validatorOptions(set.Collation)); err != nil {
 				if r.Node.cfg.Version.AtLeast(4, 4) {
 					err = srverr.From(err).Prefix("Parsing of collection validator failed :: caused by :: ")
 				}

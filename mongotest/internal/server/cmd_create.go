@@ -433,9 +433,7 @@ func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
 
 // newValidator parses a collection's validator.
 func (r *Request) newValidator(spec bson.Raw, level, action string, coll *query.Collation) (any, error) {
-	o := r.fullOptions("", coll, nil)
-	o.NoText, o.NoWhere = true, true
-	f, err := query.ParseFilter(spec, o)
+	f, err := query.ParseFilter(spec, r.validatorOptions(coll))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ func init() {
 	register(&Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
 	register(&Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: Anywhere, Run: runDBHash})
 	register(&Command{Name: "geoSearch", Roles: mongod, Until: release.At(5, 0, 0), Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
-	register(&Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, Run: runMapReduce})
 	register(&Command{Name: "applyOps", Roles: mongod, WriteConcern: true, Run: runApplyOps})
 }
 
@@ -149,103 +148,6 @@ func runGeoSearch(r *Request, dst []byte) ([]byte, error) {
 		return dst, &srverr.Error{Msg: "can't find ns"}
 	}
 	return dst, &srverr.Error{Msg: "no geoSearch index"}
-}
-
-var mapReduceStruct = &idlStruct{name: "mapReduce", required: []string{"map", "reduce", "out"}, fields: map[string]idlField{
-	"map": {}, "reduce": {}, "out": {}, "finalize": {}, "query": {kind: idlObject}, "sort": {kind: idlObject}, "collation": {kind: idlObject}, "limit": {kind: idlNumber},
-	"scope": {kind: idlObject}, "verbose": {kind: idlBool}, "bypassDocumentValidation": {kind: idlBool}, "jsMode": {kind: idlBool}, "splitInfo": {kind: idlNumber},
-}}
-
-// runMapReduce does what can be done without JavaScript: nothing is mapped, so that only an empty input has a result.
-func runMapReduce(r *Request, dst []byte) ([]byte, error) {
-	var out bson.RawValue
-	var filter bson.Raw
-	err := mapReduceStruct.parseCommand(r, func(k string, v bson.RawValue) error {
-		switch k {
-		case "out":
-			out = v
-		case "query":
-			filter = v.Value
-		}
-		return nil
-	})
-	if err != nil {
-		return dst, err
-	}
-	ns, err := r.collection(srverr.BadValue)
-	if err != nil {
-		return dst, err
-	}
-	target, err := parseMapReduceOut(r.DB, out)
-	if err != nil {
-		return dst, err
-	}
-	st, err := r.snapshot(ns)
-	if err != nil {
-		return dst, err
-	}
-	c := st.Coll(ns)
-	if c != nil && c.View {
-		return dst, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
-	}
-	if c != nil {
-		op := updateOp{q: bsondoc.OrEmpty(filter)}
-		if err := op.parse(r, ns, c); err != nil {
-			return dst, err
-		}
-		found := false
-		if err := op.candidates(r, c, func(string, bson.Raw, int) (bool, error) { found = true; return false, nil }); err != nil {
-			return dst, err
-		}
-		if found {
-			return dst, srverr.New(31264, "MapReduce internal error :: caused by :: Cannot run server-side javascript without the javascript engine enabled")
-		}
-	}
-	if target == "" {
-		return bsondoc.AppendStrings(dst, "results", nil), nil
-	}
-	db, name := splitNS(target)
-	if out.Type == bson.TypeEmbeddedDocument && !bson.Raw(out.Value).Lookup("db").IsZero() {
-		at, d := bson.BeginDocumentElement(dst, "result")
-		d = bson.AppendString(d, "db", db)
-		dst = bson.EndDocument(bson.AppendString(d, "collection", name), at)
-	} else {
-		dst = bson.AppendString(dst, "result", name)
-	}
-	return dst, r.write(func(tx *store.Tx) error {
-		_, err := r.writable(tx, target, true)
-		return err
-	})
-}
-
-// parseMapReduceOut returns the collection that the results go to, empty for inline results.
-func parseMapReduceOut(db string, v bson.RawValue) (ns string, err error) {
-	if s, ok := v.StringValue(); ok {
-		return namespace(db, s), nil
-	}
-	doc, ok := v.Document()
-	if !ok {
-		return "", srverr.New(srverr.BadValue, "'out' must be either a string or an object")
-	}
-	name := ""
-	for k, v := range doc.All() {
-		s, ok := v.StringValue()
-		switch {
-		case k == "inline":
-			return "", nil
-		case k == "db" && ok:
-			db = s
-		case (k == "replace" || k == "merge" || k == "reduce") && ok:
-			name = s
-		case k == "sharded" || k == "nonAtomic":
-		default:
-			return "", srverr.New(srverr.BadValue, "'out' has an invalid value for '%s'", k)
-		}
-	}
-	if name == "" {
-		return "", srverr.New(srverr.BadValue, "'out' requires 'inline', 'replace', 'merge' or 'reduce'")
-	}
-	return namespace(db, name), nil
 }
 
 // runApplyOps applies inserts, updates and deletes as they are in the oplog.

@@ -28,7 +28,7 @@ var provenances = map[string]bool{
 
 // parseWriteConcern reads the command's writeConcern, and refuses one where it has no place.
 func (r *Request) parseWriteConcern() error {
-	if !r.Cmd.WriteConcern {
+	if !r.Cmd.WriteConcern || r.Cmd.NoWriteConcern != nil && r.Cmd.NoWriteConcern(r) {
 		if !r.writeConcern.IsZero() {
 			return srverr.New(srverr.InvalidOptions, "Command does not support writeConcern")
 		}

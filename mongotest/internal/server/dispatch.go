@@ -46,8 +46,10 @@ type Command struct {
 	Snapshot     bool // takes read concern snapshot outside of transactions (since 5.0)
 	NoAfterTime  bool // takes no afterClusterTime; so do those with NoAuth
 	WriteConcern bool // takes writeConcern; the dispatcher waits for it
-	OpTime       bool // a write whose reply carries opTime and electionId, and is only ok when it is unacknowledged
-	Retryable    bool // takes txnNumber outside of transactions
+	// NoWriteConcern tells that this request of the command takes no writeConcern nevertheless. It may be nil.
+	NoWriteConcern func(r *Request) bool
+	OpTime         bool // a write whose reply carries opTime and electionId, and is only ok when it is unacknowledged
+	Retryable      bool // takes txnNumber outside of transactions
 	// Parse checks what the server checks before fail points, authorization and the state of the node.
 	Parse func(r *Request) error
 	// Run appends the elements of the reply to dst. The dispatcher adds ok, the times, and what an error needs; what

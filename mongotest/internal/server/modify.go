@@ -69,6 +69,7 @@ func (r *Request) exprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 		CheckChangeStream: func(spec bson.Raw) error {
 			return changeStreamStruct.parse(r, spec, func(string, bson.RawValue) error { return nil })
 		},
+		Script: r.scripts(),
 	}
 }
 
@@ -88,16 +89,36 @@ func (r *Request) fullOptions(ns string, coll *query.Collation, let bson.Raw) *q
 // checkedOptions returns full options for a filter whose expressions end with the error of check.
 func (r *Request) checkedOptions(ns string, coll *query.Collation, let bson.Raw, check func() error) *query.Options {
 	o := r.queryOptions(coll)
-	o.Expr = func(v bson.RawValue) (query.Expr, error) {
+	o.Where = r.where(check)
+	o.Expr = r.expressions(func() *pipeline.Options {
 		eo := r.exprOptions(ns, coll, let)
 		eo.Check = check
-		parse, err := pipeline.ExprParser(eo)
+		return eo
+	})
+	return o
+}
+
+// validatorOptions returns what a collection's validator is parsed with.
+func (r *Request) validatorOptions(coll *query.Collation) *query.Options {
+	o := r.queryOptions(coll)
+	o.NoText, o.NoWhere = true, true
+	o.Expr = r.expressions(func() *pipeline.Options {
+		eo := r.exprOptions("", coll, nil)
+		eo.Validator = true
+		return eo
+	})
+	return o
+}
+
+// expressions parses the expressions of a filter.
+func (r *Request) expressions(options func() *pipeline.Options) query.ExprParser {
+	return func(v bson.RawValue) (query.Expr, error) {
+		parse, err := pipeline.ExprParser(options())
 		if err != nil {
 			return nil, err
 		}
 		return parse(v)
 	}
-	return o
 }
 
 // parse parses the statement's filter and update. c may be nil.

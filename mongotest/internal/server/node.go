@@ -38,6 +38,7 @@ type Config struct {
 	TLS         *tls.Config                // nil: no TLS
 	Auth        bool                       // commands need authentication
 	OIDC        []account.IdentityProvider // nil: MONGODB-OIDC is off
+	NoScripting bool                       // no JavaScript, as --noscripting
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in hello.
 	RequireLoadBalanced bool
 	Log                 *slog.Logger

@@ -26,6 +26,8 @@ type Request struct {
 	writes   *writeSpec     // what Parse has made of a write command
 	pipeline *aggregateSpec // what Parse has made of an aggregate
 
+	mapReduce *mapReduceSpec // the arguments of mapReduce
+
 	Session *session.Session // nil: none
 	Txn     *session.Txn     // the multi-document transaction that the command runs in
 	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their own.

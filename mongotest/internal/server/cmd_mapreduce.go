@@ -1,0 +1,285 @@
+package server
+
+import (
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	register(&Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, NoWriteConcern: mapsInline, Run: runMapReduce})
+}
+
+// mapsInline reports whether a mapReduce answers with its results.
+func mapsInline(r *Request) bool {
+	return r.Body.Lookup("out", "inline").Type != 0
+}
+
+// mapReduceStruct are the arguments, of which those without a type have texts of their own.
+var mapReduceStruct = &idlStruct{name: "MapReduce", required: []string{"map", "reduce", "out"}, fields: map[string]idlField{
+	"map": {}, "reduce": {}, "out": {}, "finalize": {}, "query": {kind: idlObject}, "sort": {kind: idlObject}, "collation": {kind: idlObject}, "limit": {kind: idlNumber},
+	"scope": {}, "verbose": {kind: idlBool}, "bypassDocumentValidation": {kind: idlBool}, "jsMode": {kind: idlBool}, "splitInfo": {kind: idlNumber},
+}}
+
+// mapReduceSpec are the arguments of mapReduce. Results of jsMode are the same as without it; verbose has shown nothing
+// since version 4.4.
+type mapReduceSpec struct {
+	mapped, reduce, finalize bson.RawValue // code; finalize may be missing
+	query, sort, collation   bson.Raw
+	scope                    bson.Raw
+	limit                    int64 // 0: none
+	bypass                   bool
+
+	target  string // where the results go; empty: into the reply
+	mode    string // replace, merge or reduce
+	hasDB   bool   // the target names its database
+	sharded bool
+}
+
+func (q *mapReduceSpec) set(r *Request, k string, v bson.RawValue) (err error) {
+	switch k {
+	case "map", "reduce", "finalize":
+		if v.Type == bson.TypeCodeWithScope && !r.Node.cfg.Version.AtLeast(4, 4) {
+			code, _, _ := v.CodeWithScope()
+			v = bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, code)}
+		}
+		if v.Type != bson.TypeString && v.Type != bson.TypeJavaScript {
+			return srverr.New(srverr.BadValue, "'%s' must be of string or code type", k)
+		}
+		*map[string]*bson.RawValue{"map": &q.mapped, "reduce": &q.reduce, "finalize": &q.finalize}[k] = v
+	case "scope":
+		if v.Type == bson.TypeNull {
+			return nil
+		}
+		doc, ok := v.Document()
+		if !ok {
+			return srverr.New(srverr.BadValue, "'scope' must be an object")
+		}
+		q.scope = doc
+	case "out":
+		return q.out(r.DB, v)
+	case "query":
+		q.query = v.Value
+	case "sort":
+		if q.sort = v.Value; q.sort.IsEmpty() {
+			return srverr.New(15976, "The mapReduce sort option must have at least one sort key")
+		}
+	case "collation":
+		q.collation = v.Value
+		_, err = query.ParseCollation(q.collation)
+	case "limit":
+		if q.limit = arg.CastNumber(v); q.limit <= 0 {
+			return srverr.New(15958, "The limit specified to mapReduce must be positive")
+		}
+	case "bypassDocumentValidation":
+		q.bypass = v.AsBool()
+	}
+	return err
+}
+
+// out reads where the results go.
+func (q *mapReduceSpec) out(db string, v bson.RawValue) error {
+	bad := func(format string, args ...any) error { return srverr.New(srverr.BadValue, format, args...) }
+	name, named := v.StringValue()
+	doc, ok := v.Document()
+	switch {
+	case named:
+		q.mode = "replace"
+	case !ok:
+		return bad("'out' must be either a string or an object")
+	}
+	for k, v := range doc.All() {
+		switch k {
+		case "inline":
+			if !v.IsNumber() || query.Float(v) != 1 {
+				return bad("'inline' takes only numeric '1'")
+			}
+			return nil
+		case "replace", "merge", "reduce":
+			if q.mode != "" {
+				return bad("'out' supports only output type with collection name, optional 'sharded' and optional 'db'")
+			}
+			if q.mode = k; v.Type != bson.TypeString {
+				return bad("'%s' supports only string consisting of output collection name", k)
+			}
+			name, _ = v.StringValue()
+		}
+	}
+	if q.mode == "" {
+		return bad("'out' requires 'replace', 'merge' or 'reduce'")
+	}
+	for k, v := range doc.All() {
+		switch k {
+		case "replace", "merge", "reduce":
+		case "db":
+			if db, q.hasDB = v.StringValue(); !q.hasDB {
+				return bad("db field value must be string")
+			}
+		case "sharded", "nonAtomic":
+			yes, ok := v.Boolean()
+			switch {
+			case !ok:
+				return bad("%s field value must be boolean", k)
+			case !yes:
+				return bad("%s field value must be true", k)
+			}
+			q.sharded = q.sharded || k == "sharded"
+		default:
+			return bad("'out' supports only output type with collection name, optional 'sharded' and optional 'db'")
+		}
+	}
+	if q.target = namespace(db, name); name == "" || checkNamespace(db, name) != nil {
+		return srverr.New(srverr.InvalidNamespace, "Invalid output namespace %s for MapReduce", q.target)
+	}
+	return nil
+}
+
+// runMapReduce runs the pipeline that the command stands for since version 4.4.
+func runMapReduce(r *Request, dst []byte) ([]byte, error) {
+	start := time.Now()
+	body := bsondoc.Copy(r.Body)
+	q := &mapReduceSpec{}
+	if err := mapReduceStruct.parseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) }); err != nil {
+		return dst, err
+	}
+	ns, err := r.collection(srverr.BadValue)
+	if err != nil {
+		return dst, err
+	}
+	st, err := r.snapshot(ns)
+	if err != nil {
+		return dst, err
+	}
+	if c := st.Coll(ns); c != nil && c.View {
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
+	}
+	if q.mode == "replace" && q.sharded {
+		return dst, srverr.New(srverr.InvalidOptions, "MapReduce internal error :: caused by :: Combination of 'out.sharded' and 'replace' output mode is not supported. "+
+			"Cannot replace an existing sharded collection or create a new sharded collection. Please create the sharded collection first and use a different "+
+			"output mode or consider using an unsharded collection.")
+	}
+	r.mapReduce = q
+	results, err := r.mapAndReduce(&aggregateSpec{ns: ns, stages: q.stages(), bypass: q.bypass, collation: q.collation, disk: true, hasDisk: true})
+	if err != nil {
+		return dst, srverr.From(err).Prefix("MapReduce internal error :: caused by :: ")
+	}
+	db, name := splitNS(q.target)
+	switch {
+	case q.target == "":
+		at, list := bson.BeginArrayElement(dst, "results")
+		for i, doc := range results {
+			if list = append(bson.AppendIndexHeader(list, bson.TypeEmbeddedDocument, i), doc...); len(list)-len(dst) > MaxBSONObjectSize {
+				return dst, srverr.New(srverr.BSONObjectTooLarge, "MapReduce internal error :: caused by :: BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)",
+					len(list)-len(dst), len(list)-len(dst), MaxBSONObjectSize+16<<10)
+			}
+		}
+		dst = bson.EndDocument(list, at)
+	case q.hasDB:
+		at, d := bson.BeginDocumentElement(dst, "result")
+		d = bson.AppendString(d, "db", db)
+		dst = bson.EndDocument(bson.AppendString(d, "collection", name), at)
+	default:
+		dst = bson.AppendString(dst, "result", name)
+	}
+	if !r.Node.cfg.Version.AtLeast(4, 4) {
+		dst = bson.AppendInt32(dst, "timeMillis", int32(time.Since(start).Milliseconds()))
+	}
+	return dst, nil
+}
+
+func (r *Request) mapAndReduce(q *aggregateSpec) (results []bson.Raw, err error) {
+	it, _, err := r.openAggregate(q)
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	for {
+		doc, err := it.Next()
+		if doc == nil || err != nil {
+			return results, err
+		}
+		results = append(results, bsondoc.Copy(doc))
+	}
+}
+
+// stages returns the pipeline: what the map function emits is grouped by the keys and reduced.
+func (q *mapReduceSpec) stages() []bson.Raw {
+	var list []bson.Raw
+	stage := func(name string, v bson.RawValue) { list = append(list, elem(name, v)) }
+	if len(q.query) > 5 {
+		stage("$match", docValue(q.query))
+	}
+	if q.sort != nil {
+		stage("$sort", docValue(q.sort))
+	}
+	if q.limit > 0 {
+		stage("$limit", bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, q.limit)})
+	}
+	stage("$project", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+		b.Flag("_id", false)
+		b.Doc("emits", elem("$_internalJsEmit", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+			b.Str("this", "$$ROOT")
+			b.Value("eval", q.mapped.Type, q.mapped.Value)
+		}))))
+	})))
+	stage("$unwind", bsondoc.StringValue("$emits"))
+	stage("$group", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+		b.Str("_id", "$emits.k")
+		b.Doc("value", elem("$_internalJsReduce", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+			b.Str("data", "$emits")
+			b.Value("eval", q.reduce.Type, q.reduce.Value)
+		}))))
+	})))
+	finalize := func() bson.Raw { return callOf(q.finalize, bsondoc.StringValue("$_id"), bsondoc.StringValue("$value")) }
+	if q.finalize.Type != 0 {
+		stage("$project", docValue(elem("value", docValue(finalize()))))
+	}
+	db, name := splitNS(q.target)
+	switch q.mode {
+	case "replace":
+		stage("$out", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+			b.Str("db", db)
+			b.Str("coll", name)
+		})))
+	case "merge", "reduce":
+		matched := bsondoc.StringValue("replace")
+		if q.mode == "reduce" {
+			pair := arrayValue(bsondoc.StringValue("$value"), bsondoc.StringValue("$$new.value"))
+			merged := []bson.RawValue{docValue(elem("$project", docValue(elem("value", docValue(callOf(q.reduce, bsondoc.StringValue("$_id"), pair))))))}
+			if q.finalize.Type != 0 {
+				merged = append(merged, docValue(elem("$project", docValue(elem("value", docValue(finalize()))))))
+			}
+			matched = arrayValue(merged...)
+		}
+		stage("$merge", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+			b.Doc("into", bsondoc.Build(func(b *bsondoc.Builder) {
+				b.Str("db", db)
+				b.Str("coll", name)
+			}))
+			b.Value("whenMatched", matched.Type, matched.Value)
+			b.Str("whenNotMatched", "insert")
+		})))
+	}
+	return list
+}
+
+// callOf returns the expression that calls code.
+func callOf(code bson.RawValue, args ...bson.RawValue) bson.Raw {
+	return elem("$function", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+		b.Value("body", code.Type, code.Value)
+		b.Value("args", bson.TypeArray, arrayValue(args...).Value)
+		b.Str("lang", "js")
+	})))
+}
+
+func arrayValue(items ...bson.RawValue) bson.RawValue {
+	start, dst := bson.BeginDocument(nil)
+	for i, v := range items {
+		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
+	}
+	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
+}

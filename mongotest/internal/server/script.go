@@ -1,0 +1,66 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/js"
+	"allium/mongotest/internal/store"
+)
+
+// JavaScript of the commands: see package js.
+
+// scripts makes the interpreter of an expression's or a pipeline's programs; nil: there is none.
+func (r *Request) scripts() func(check func() error) expr.Script {
+	if r.Node.cfg.NoScripting {
+		return nil
+	}
+	return func(check func() error) expr.Script {
+		if r.mapReduce != nil {
+			return r.engine(check, r.mapReduce.scope, true)
+		}
+		return r.engine(check, nil, false)
+	}
+}
+
+// where compiles the code of $where; nil: there is nothing that could run it.
+func (r *Request) where(check func() error) func(code string) (func(bson.Raw) (bool, error), error) {
+	if r.Node.cfg.NoScripting {
+		return nil
+	}
+	var e *js.Engine
+	return func(code string) (func(bson.Raw) (bool, error), error) {
+		if e == nil {
+			e = r.engine(check, nil, true)
+		}
+		f, err := e.Function(code)
+		if err != nil {
+			return nil, err
+		}
+		return f.Test, nil
+	}
+}
+
+// engine returns an interpreter for the operation, which sees the functions of system.js if it is told to.
+func (r *Request) engine(check func() error, scope bson.Raw, stored bool) *js.Engine {
+	if check == nil {
+		check = r.Check
+	}
+	cfg := js.Config{Check: check, Scope: scope, ServerVersion: r.Node.cfg.Version.String()}
+	if stored {
+		st := r.Node.store().Latest()
+		cfg.Stored = func() (docs []bson.Raw) {
+			c := st.Coll(namespace(r.DB, "system.js"))
+			if c == nil {
+				return nil
+			}
+			for s := store.NewScan(c, false, nil); ; {
+				_, doc, ok := s.Next()
+				if !ok {
+					return docs
+				}
+				docs = append(docs, doc)
+			}
+		}
+	}
+	return js.New(cfg)
+}
