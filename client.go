@@ -215,7 +215,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	}
 	var authenticator *auth.Authenticator
 	if cfg.Credential != nil {
-		options := auth.Options{OIDC: o.OIDC, AWS: o.AWSCredentials}
+		options := auth.Options{OIDC: o.OIDC, AWS: o.AWSCredentials, GSSAPI: o.GSSAPI}
 		if t := or(cfg.Timeout, 0); t > 0 {
 			options.CallbackTimeout = t
 			if ct := or(cfg.ConnectTimeout, defaultConnectTimeout); ct > 0 {

@@ -39,6 +39,9 @@ type ClientOptions struct {
 	// concurrent use. Nil: the keys come from the environment (variables, web identity, container,
 	// virtual machine). A provider of Amazon's SDK can be wrapped in one line.
 	AWSCredentials auth.AWSCallback
+	// GSSAPI authenticates with Kerberos. The mechanism GSSAPI needs it; the module allium/kerberos
+	// provides it.
+	GSSAPI auth.GSSAPI
 
 	// ReplicaSet is the name that the replica set must have. Direct connects to a single server
 	// without discovering others. LoadBalanced means that the servers are behind a load balancer.

@@ -276,6 +276,52 @@ func ExampleTLS() {
 	// Output: <nil>
 }
 
+// password is a stand-in for Kerberos that shows the shape of the two sides: the token is the name
+// and a password, and messages are not protected. The package kerberostest of the module
+// allium/kerberos has the real service's side, and package kerberos the client's.
+type password string
+
+func (p password) Accept(token []byte) ([]byte, mongotest.AcceptedContext, error) {
+	name, secret, _ := strings.Cut(string(token), ":")
+	if secret != string(p) {
+		return nil, nil, fmt.Errorf("%s has another password", name)
+	}
+	return []byte("welcome"), toyContext{name: name}, nil
+}
+
+func (p password) Begin(_ context.Context, params auth.GSSAPIParams) (auth.GSSAPIContext, error) {
+	return toyContext{name: params.Username, secret: p}, nil
+}
+
+type toyContext struct {
+	name   string
+	secret password
+}
+
+func (c toyContext) Refused()                              {}
+func (c toyContext) Principal() string                     { return c.name }
+func (c toyContext) Wrap(message []byte) ([]byte, error)   { return message, nil }
+func (c toyContext) Unwrap(message []byte) ([]byte, error) { return message, nil }
+func (c toyContext) Step(token []byte) ([]byte, bool, error) {
+	if token == nil {
+		return []byte(c.name + ":" + string(c.secret)), false, nil
+	}
+	return nil, true, nil
+}
+
+// A deployment authenticates with what accepts security contexts.
+func ExampleGSSAPI() {
+	d := open(mongotest.GSSAPI(password("secret")))
+	defer d.Stop()
+	if err := d.AddUser(mongotest.User{Name: "ada@EXAMPLE.COM", DB: "$external", Roles: []string{"root"}}); err != nil {
+		panic(err)
+	}
+	client := connect("mongodb://ada%40EXAMPLE.COM@"+d.Hosts()[0]+"/?authMechanism=GSSAPI", allium.ClientOptions{GSSAPI: password("secret")})
+	defer client.Close(context.Background())
+	fmt.Println(insertUser(client, 1))
+	// Output: <nil>
+}
+
 // Files for clients that take no tls.Config, here to authenticate with the certificate.
 func ExampleDeployment_WriteTLSFiles() {
 	d := open(mongotest.TLS(), mongotest.Auth("root", "open sesame"))

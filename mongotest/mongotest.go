@@ -82,7 +82,7 @@ func Open(opts ...Option) (*Deployment, error) {
 func (d *Deployment) start() error {
 	o := &d.opts
 	d.cfg = &server.Config{
-		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil, OIDC: o.oidc,
+		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil || o.acceptor != nil, OIDC: o.oidc, Kerberos: o.acceptor,
 		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced, NoScripting: o.noScripting,
 	}
 	if o.version != "" {

@@ -7,6 +7,7 @@ import (
 
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 )
 
 // Option configures a deployment.
@@ -25,6 +26,7 @@ type options struct {
 	tls              bool
 	user, password   string
 	oidc             []account.IdentityProvider
+	acceptor         server.Kerberos
 	electionDelay    time.Duration
 	lag              time.Duration
 	noScripting      bool

@@ -13,7 +13,8 @@ type User struct {
 	Password string
 	// DB is the database that the user is defined on; empty: "admin". A user on "$external"
 	// authenticates with PLAIN, with the certificate whose subject is the name (see
-	// [Deployment.ClientSubject]), with one of AccessTokens, or with the key AWS.
+	// [Deployment.ClientSubject]), with one of AccessTokens, with the key AWS, or with
+	// GSSAPI as the principal of this name.
 	DB         string
 	Roles      []string // roles of the user's database, of "admin" for a user on "$external"; nil: none
 	Mechanisms []string // "SCRAM-SHA-1", "SCRAM-SHA-256"; nil: both

@@ -312,7 +312,7 @@ func TestReauthenticate(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	for mech, want := range map[auth.Mechanism]string{auth.MechanismGSSAPI: "GSSAPI is not available", auth.MechanismScramSHA256: "SASLprep"} {
+	for mech, want := range map[auth.Mechanism]string{auth.MechanismGSSAPI: `import "allium/kerberos" and set ClientOptions.GSSAPI`, auth.MechanismScramSHA256: "SASLprep"} {
 		_, err := New(&auth.Credential{Username: "u", Password: "bad\x07word", Source: "admin", Mechanism: mech}, Options{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "bad") {
 			t.Errorf("%s: %v, want %q", mech, err, want)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -31,6 +32,9 @@ type Authenticator struct {
 	passwords map[auth.Mechanism]string
 	tokens    *tokens  // of MONGODB-OIDC, else nil
 	aws       *AWSKeys // of MONGODB-AWS, else nil
+	// kerberos and resolver are those of GSSAPI, else nil.
+	kerberos auth.GSSAPI
+	resolver HostResolver
 }
 
 // Options are settings that are not part of a credential.
@@ -39,6 +43,10 @@ type Options struct {
 	OIDC *auth.OIDC
 	// AWS is where the keys of MONGODB-AWS come from. Nil: from the environment.
 	AWS auth.AWSCallback
+	// GSSAPI is what authenticates with GSSAPI. Nil: nothing does.
+	GSSAPI auth.GSSAPI
+	// Resolver looks up the canonical names of GSSAPI's hosts. Nil: net.DefaultResolver.
+	Resolver HostResolver
 	// CallbackTimeout bounds a callback for services. Zero: a minute.
 	CallbackTimeout time.Duration
 }
@@ -67,6 +75,15 @@ func (a *Authenticator) prepare(o *Options) (err error) {
 	case auth.MechanismAWS:
 		a.aws = NewAWSKeys(o.AWS, timeout)
 		return nil
+	case auth.MechanismGSSAPI:
+		if o.GSSAPI == nil {
+			return errNoKerberos
+		}
+		a.kerberos, a.resolver = o.GSSAPI, o.Resolver
+		if a.resolver == nil {
+			a.resolver = net.DefaultResolver
+		}
+		return nil
 	}
 	if _, ok := mechanisms[a.credential.Mechanism]; !ok {
 		return fmt.Errorf("mechanism %s is not available", a.credential.Mechanism)
@@ -92,6 +109,7 @@ var mechanisms = map[auth.Mechanism]func(*Attempt) (conversation, error){
 	auth.MechanismX509:        func(t *Attempt) (conversation, error) { return &x509{user: t.a.credential.Username}, nil },
 	auth.MechanismOIDC:        newOIDC,
 	auth.MechanismAWS:         newAWS,
+	auth.MechanismGSSAPI:      newGSSAPI,
 }
 
 // Attempt is the authentication of one connection. It stays with the connection, which may have to

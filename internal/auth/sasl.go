@@ -86,7 +86,7 @@ func (s *saslConversation) run(ctx context.Context, t Transport, reply bson.Raw)
 		}
 		if done {
 			if !s.client.complete() {
-				return errors.New("server ended the conversation before it proved that it knows the password")
+				return errors.New("server ended the conversation before it proved who it is")
 			}
 			return nil
 		}

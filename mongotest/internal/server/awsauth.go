@@ -34,7 +34,7 @@ func (r *Request) awsStart(payload, dst []byte) ([]byte, error) {
 	both := append(bytes.Clone(nonce.Data), make([]byte, 32)...)
 	rand.Read(both[32:])
 	r.Conn.sasl = &conversation{last: func(r *Request, payload, dst []byte) ([]byte, error) { return r.awsProof(both, payload, dst) }}
-	return appendSASL(dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
+	return r.appendSASL(dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
 		d.B = bson.AppendBinary(d.B, "s", bson.BinaryGeneric, both)
 		d.Str("h", account.STSHost)
 	})), nil
@@ -58,5 +58,5 @@ func (r *Request) awsProof(nonce, payload, dst []byte) ([]byte, error) {
 		return dst, account.ErrAuthentication()
 	}
 	r.Conn.setUser(u)
-	return appendSASL(dst, true, nil), nil
+	return r.appendSASL(dst, true, nil), nil
 }

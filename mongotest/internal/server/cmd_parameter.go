@@ -34,6 +34,9 @@ func (r *Request) appendParameter(dst []byte, name string) ([]byte, bool) {
 		if r.Node.data.accounts.HasAWSKeys() {
 			list = append(list, mechAWS)
 		}
+		if r.Node.cfg.Kerberos != nil {
+			list = append(list, mechGSSAPI)
+		}
 		return bsondoc.AppendStrings(dst, name, list), true
 	}
 	if point, ok := strings.CutPrefix(name, "failpoint."); ok {

@@ -47,7 +47,7 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 	if err != nil {
 		return dst, err
 	}
-	payload, err := saslPayload(cmd)
+	payload, err := r.saslPayload(cmd)
 	if err == nil {
 		if v := cmd.Lookup("options"); !v.IsZero() && v.Type != bson.TypeEmbeddedDocument {
 			err = srverr.New(srverr.BadValue, "saslStart.options must be an object")
@@ -63,7 +63,7 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 			return dst, err
 		}
 		c.sasl = &conversation{scram: s, user: user, skipEmpty: cmd.Lookup("options", "skipEmptyExchange").AsBool()}
-		return appendSASL(dst, false, reply), nil
+		return r.appendSASL(dst, false, reply), nil
 	case account.Plain:
 		parts := bytes.Split(payload, []byte{0})
 		if len(parts) != 3 {
@@ -74,18 +74,20 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 			return dst, account.ErrAuthentication()
 		}
 		c.setUser(u)
-		return appendSASL(dst, true, nil), nil
+		return r.appendSASL(dst, true, nil), nil
 	case account.MechX509:
 		u, err := r.certificateUser("")
 		if err != nil {
 			return dst, err
 		}
 		c.setUser(u)
-		return appendSASL(dst, true, nil), nil
+		return r.appendSASL(dst, true, nil), nil
 	case mechOIDC:
 		return r.oidcStart(payload, dst)
 	case mechAWS:
 		return r.awsStart(payload, dst)
+	case mechGSSAPI:
+		return r.gssapiStart(payload, dst)
 	}
 	return dst, r.errMechanism(mech)
 }
@@ -99,8 +101,10 @@ func (r *Request) errMechanism(name string) error {
 	return srverr.New(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
 
-func saslPayload(cmd bson.Raw) ([]byte, error) {
+// saslPayload returns the payload of a message, which some clients send as text. They get such answers.
+func (r *Request) saslPayload(cmd bson.Raw) ([]byte, error) {
 	v := cmd.Lookup("payload")
+	r.textPayload = v.Type == bson.TypeString
 	switch v.Type {
 	case 0:
 		return nil, srverr.New(srverr.NoSuchKey, "Missing expected field \"payload\"")
@@ -117,9 +121,12 @@ func saslPayload(cmd bson.Raw) ([]byte, error) {
 	return nil, srverr.New(srverr.TypeMismatch, "Wrong type for field; expected BinData or String for %s", bsontext.Element("payload", v))
 }
 
-func appendSASL(dst []byte, done bool, payload []byte) []byte {
+func (r *Request) appendSASL(dst []byte, done bool, payload []byte) []byte {
 	dst = bson.AppendInt32(dst, "conversationId", conversationID)
 	dst = bson.AppendBool(dst, "done", done)
+	if r.textPayload {
+		return bson.AppendString(dst, "payload", base64.StdEncoding.EncodeToString(payload))
+	}
 	return bson.AppendBinary(dst, "payload", bson.BinaryGeneric, payload)
 }
 
@@ -140,7 +147,7 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 	if n, ok := id.AsInt64(); !ok || n != conversationID {
 		return end(srverr.New(srverr.ProtocolError, "sasl: Mismatched conversation id"))
 	}
-	payload, err := saslPayload(r.Body)
+	payload, err := r.saslPayload(r.Body)
 	if err != nil {
 		return end(err)
 	}
@@ -154,7 +161,7 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 		}
 		c.sasl = nil
 		c.setUser(s.user)
-		return appendSASL(dst, true, nil), nil
+		return r.appendSASL(dst, true, nil), nil
 	}
 	reply, err := s.scram.Finish(payload)
 	if err != nil {
@@ -165,7 +172,7 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 		c.sasl = nil
 		c.setUser(s.user)
 	}
-	return appendSASL(dst, s.skipEmpty, reply), nil
+	return r.appendSASL(dst, s.skipEmpty, reply), nil
 }
 
 func runAuthenticate(r *Request, dst []byte) ([]byte, error) {

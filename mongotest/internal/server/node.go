@@ -39,6 +39,7 @@ type Config struct {
 	Auth        bool                       // commands need authentication
 	OIDC        []account.IdentityProvider // nil: MONGODB-OIDC is off
 	NoScripting bool                       // no JavaScript, as --noscripting
+	Kerberos    Kerberos                   // nil: GSSAPI is off
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in hello.
 	RequireLoadBalanced bool
 	Log                 *slog.Logger

@@ -29,7 +29,7 @@ func (r *Request) oidcStart(payload []byte, dst []byte) ([]byte, error) {
 		return dst, account.ErrAuthentication()
 	}
 	r.Conn.sasl = &conversation{last: (*Request).oidcToken}
-	return appendSASL(dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
+	return r.appendSASL(dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Str("issuer", idp.Issuer)
 		if idp.ClientID != "" {
 			d.Str("clientId", idp.ClientID)
@@ -52,5 +52,5 @@ func (r *Request) oidcToken(payload []byte, dst []byte) ([]byte, error) {
 		return dst, account.ErrAuthentication()
 	}
 	r.Conn.setUser(u)
-	return appendSASL(dst, true, nil), nil
+	return r.appendSASL(dst, true, nil), nil
 }

@@ -26,7 +26,8 @@ type Request struct {
 	writes   *writeSpec     // what Parse has made of a write command
 	pipeline *aggregateSpec // what Parse has made of an aggregate
 
-	mapReduce *mapReduceSpec // the arguments of mapReduce
+	mapReduce   *mapReduceSpec // the arguments of mapReduce
+	textPayload bool           // of SASL: it is base64 in a string
 
 	Session *session.Session // nil: none
 	Txn     *session.Txn     // the multi-document transaction that the command runs in

@@ -1,0 +1,196 @@
+package kerberos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
+)
+
+// service is a service's principal, "mongodb/db1.example.com" for example, and its realm.
+type service struct{ name, realm string }
+
+// String returns the principal.
+func (s service) String() string { return s.name + "@" + s.realm }
+
+// ticket is a ticket for a service, with the key that it shares with the client.
+type ticket struct {
+	ticket  messages.Ticket
+	key     types.EncryptionKey
+	expires time.Time
+}
+
+func (t *ticket) valid() bool { return t != nil && time.Now().Before(t.expires) }
+
+// login is the tickets of one identity.
+type login struct {
+	id   identity
+	busy chan struct{} // holds an element while tickets are looked at or asked for
+
+	granting *ticket // for the client's realm
+	tickets  map[service]*ticket
+}
+
+// ticket returns a ticket for a service. One goroutine at a time asks for tickets, so that many
+// connections at once have one made.
+func (l *login) ticket(ctx context.Context, cfg *config.Config, file string, s service) (*ticket, error) {
+	select {
+	case l.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if t := l.tickets[s]; t.valid() {
+		<-l.busy
+		return t, nil
+	}
+	type result struct {
+		t   *ticket
+		err error
+	}
+	done := make(chan result, 1)
+	go func() { // the library's I/O knows no contexts, but short time limits of its own
+		defer func() { <-l.busy }()
+		t, err := l.request(cfg, file, s)
+		if err == nil {
+			l.tickets[s] = t
+		}
+		done <- result{t, err}
+	}()
+	select {
+	case r := <-done:
+		return r.t, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// forget drops the ticket for a service that did not accept it: its key may have been changed. It
+// does not wait for a request that is under way, which brings a new one anyway.
+func (l *login) forget(s service) {
+	select {
+	case l.busy <- struct{}{}:
+		delete(l.tickets, s)
+		<-l.busy
+	default:
+	}
+}
+
+// request asks for a ticket for a service, with one that grants others, which it asks for if need
+// be.
+func (l *login) request(cfg *config.Config, file string, s service) (_ *ticket, err error) {
+	if !l.granting.valid() {
+		if l.granting, err = l.logIn(cfg, file); err != nil {
+			return nil, err
+		}
+	}
+	granting, realm := l.granting, l.id.realm
+	if s.realm != realm {
+		across := service{"krbtgt/" + s.realm, realm}
+		if granting, err = l.exchange(cfg, granting, nametype.KRB_NT_SRV_INST, across, realm); err != nil {
+			return nil, explain(err, &problem{id: l.id, service: across, file: file})
+		}
+		realm = s.realm
+	}
+	t, err := l.exchange(cfg, granting, nametype.KRB_NT_SRV_HST, s, realm)
+	if err != nil {
+		return nil, explain(err, &problem{id: l.id, service: s, file: file})
+	}
+	return t, nil
+}
+
+// exchange asks the KDC of a realm for a ticket.
+func (l *login) exchange(cfg *config.Config, granting *ticket, kind int32, s service, realm string) (*ticket, error) {
+	c := client.NewWithPassword(l.id.user, l.id.realm, "", cfg)
+	defer c.Destroy() // what referrals have left there renews itself otherwise
+	_, reply, err := c.TGSREQGenerateAndExchange(types.NewPrincipalName(kind, s.name), realm, granting.ticket, granting.key, false)
+	if err != nil {
+		return nil, err
+	}
+	return &ticket{reply.Ticket, reply.DecryptedEncPart.Key, reply.DecryptedEncPart.EndTime}, nil
+}
+
+// logIn gets the ticket that grants others: with a password or a keytab from the KDC, or out of a
+// cache.
+func (l *login) logIn(cfg *config.Config, file string) (*ticket, error) {
+	if l.id.cache != "" {
+		return l.fromCache()
+	}
+	// Without FAST, whose announcement not every KDC bears.
+	options := client.DisablePAFXFAST(true)
+	var c *client.Client
+	if l.id.keytab != "" {
+		kt, err := loadKeytab(l.id.keytab)
+		if err != nil {
+			return nil, err
+		}
+		c = client.NewWithKeytab(l.id.user, l.id.realm, kt, cfg, options)
+	} else {
+		c = client.NewWithPassword(l.id.user, l.id.realm, string(l.id.password), cfg, options)
+	}
+	request, err := messages.NewASReqForTGT(l.id.realm, cfg, c.Credentials.CName())
+	var reply messages.ASRep
+	if err == nil {
+		reply, err = c.ASExchange(l.id.realm, request, 0)
+	}
+	if err != nil {
+		return nil, explain(err, &problem{id: l.id, service: service{"krbtgt/" + l.id.realm, l.id.realm}, file: file, login: true})
+	}
+	return &ticket{reply.Ticket, reply.DecryptedEncPart.Key, reply.DecryptedEncPart.EndTime}, nil
+}
+
+func loadKeytab(name string) (kt *keytab.Keytab, err error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the keytab: %w", err)
+	}
+	defer notAFile(name, "keytab", &err)
+	kt = keytab.New()
+	if err := kt.Unmarshal(data); err != nil {
+		return nil, fmt.Errorf("%s is no keytab: %w", name, err)
+	}
+	return kt, nil
+}
+
+// notAFile makes an error of the library's panic about a file that is not what it should be.
+func notAFile(name, kind string, err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("%s is no %s: %v", name, kind, v)
+	}
+}
+
+// fromCache returns the ticket that kinit has put into a cache.
+func (l *login) fromCache() (t *ticket, err error) {
+	data, err := os.ReadFile(l.id.cache)
+	if err != nil {
+		return nil, fmt.Errorf("read the credential cache: %w: run kinit %s, or give a keytab or a password", err, l.id)
+	}
+	defer notAFile(l.id.cache, "credential cache", &err)
+	var cache credentials.CCache
+	if err := cache.Unmarshal(data); err != nil {
+		return nil, fmt.Errorf("%s is no credential cache: %w", l.id.cache, err)
+	}
+	owner := cache.GetClientPrincipalName().PrincipalNameString() + "@" + cache.GetClientRealm()
+	if owner != l.id.String() {
+		return nil, fmt.Errorf("credential cache %s has the tickets of %s: run kinit %s", l.id.cache, owner, l.id)
+	}
+	entry, ok := cache.GetEntry(types.NewPrincipalName(nametype.KRB_NT_SRV_INST, "krbtgt/"+l.id.realm))
+	if !ok {
+		return nil, fmt.Errorf("credential cache %s has no ticket that grants others: run kinit %s", l.id.cache, l.id)
+	}
+	t = &ticket{key: entry.Key, expires: entry.EndTime}
+	if !t.valid() {
+		return nil, fmt.Errorf("the ticket in the credential cache %s expired at %s: run kinit %s", l.id.cache, t.expires.UTC().Format(time.RFC3339), l.id)
+	}
+	if err := t.ticket.Unmarshal(entry.Ticket); err != nil {
+		return nil, fmt.Errorf("%s is no credential cache: %w", l.id.cache, err)
+	}
+	return t, nil
+}
