@@ -240,6 +240,34 @@ func TestKeyCache(t *testing.T) {
 	}
 }
 
+// TestWarm fetches data keys before they are needed.
+func TestWarm(t *testing.T) {
+	ctx := t.Context()
+	p, all, server := startServices(t)
+	var ids []bson.UUID
+	for provider, key := range masterKeys {
+		ids = append(ids, must(createKey(t, p.keys, provider, key)))
+	}
+	for _, some := range [][]bson.UUID{nil, ids, ids[:2]} {
+		client, events := p.open(allium.ClientOptions{})
+		all.KeyVaultClient = client
+		keys := p.encryption(encryption.Options{KeyOptions: all})
+		if err := keys.Warm(ctx, some...); err != nil {
+			t.Fatal(err)
+		}
+		if some == nil {
+			some = ids
+		}
+		finds, requests := events.count("find"), len(server.Requests())
+		for _, id := range some {
+			must(keys.Encrypt(ctx, 1, encryption.EncryptOptions{Algorithm: encryption.Random, KeyID: &id}))
+		}
+		if events.count("find") != finds || len(server.Requests()) != requests {
+			t.Errorf("%d finds and %d requests after %d keys were fetched", events.count("find")-finds, len(server.Requests())-requests, len(some))
+		}
+	}
+}
+
 // TestKeyExpiration is the time that keys are kept.
 func TestKeyExpiration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

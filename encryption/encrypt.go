@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"allium"
 	"allium/bson"
 	"allium/internal/crypt"
 	"allium/internal/fle"
@@ -226,4 +227,46 @@ func DecryptAs[T any](ctx context.Context, c *Client, value bson.Binary) (T, err
 		return out, fmt.Errorf("decrypt: %w", err)
 	}
 	return out, nil
+}
+
+// Warm fetches data keys, so that the first operations need not wait for the key vault and the key
+// services; without ids, all data keys of the key vault. They are kept for the KeyExpiration of the
+// KeyOptions. Clients with Auto have caches of their own.
+func (c *Client) Warm(ctx context.Context, ids ...bson.UUID) error {
+	ctx, end := c.begin(ctx)
+	defer end()
+	if len(ids) == 0 {
+		var err error
+		if ids, err = c.ids(ctx); err != nil {
+			return fmt.Errorf("warm: %w", err)
+		}
+	}
+	held, err := c.keys.Hold(ctx, ids, nil)
+	if err != nil {
+		return fmt.Errorf("warm: %w", err)
+	}
+	held.Release()
+	return nil
+}
+
+// ids returns those of all data keys.
+func (c *Client) ids(ctx context.Context) ([]bson.UUID, error) {
+	cursor, err := c.vault.Find(ctx, bson.D{}, allium.FindOptions{Projection: bson.D{{Key: "_id", Value: 1}}})
+	if err != nil {
+		return nil, err
+	}
+	docs, err := cursor.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]bson.UUID, 0, len(docs))
+	for _, doc := range docs {
+		b, _ := doc.Lookup("_id").Binary()
+		id, err := b.UUID()
+		if err != nil {
+			return nil, fmt.Errorf("the key vault has a document whose _id is no UUID: %s", doc.Lookup("_id"))
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }

@@ -176,6 +176,21 @@ func ExampleClient_Decrypt() {
 	// true
 }
 
+func ExampleClient_Warm() {
+	ctx := context.Background()
+	_, keys, done := connect()
+	defer done()
+	id, err := keys.CreateDataKey(ctx, "local")
+	check(err)
+
+	// When the program starts: later operations find the keys in the cache.
+	check(keys.Warm(ctx))
+	check(keys.Warm(ctx, id))
+	err = keys.Warm(ctx, bson.UUID{1})
+	fmt.Println(errors.Is(err, encryption.ErrKeyNotFound))
+	// Output: true
+}
+
 func ExampleAuto() {
 	ctx := context.Background()
 	plain, keys, done := connect()

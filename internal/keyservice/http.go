@@ -130,6 +130,11 @@ func (c *Client) attempt(ctx context.Context, r *request, out any) (status int, 
 		return 0, err
 	}
 	defer conn.Close()
+	return r.exchange(conn, req, out)
+}
+
+// exchange sends a request over a connection and decodes the answer into out.
+func (r *request) exchange(conn net.Conn, req *http.Request, out any) (status int, err error) {
 	transport := &http.Transport{
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
@@ -138,6 +143,9 @@ func (c *Client) attempt(ctx context.Context, r *request, out any) (status int, 
 	}
 	reply, err := transport.RoundTrip(req) // follows no redirection
 	if err != nil {
+		if text := []byte(err.Error()); !bytes.Equal(r.conceal(text), text) { // it quotes the answer
+			err = errors.New(string(r.conceal(text)))
+		}
 		return 0, err
 	}
 	defer reply.Body.Close()
