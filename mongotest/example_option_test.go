@@ -160,6 +160,37 @@ func ExampleParameter() {
 }
 
 // Known ports, for a client that is configured somewhere else.
+func ExampleSearch() {
+	d := open(mongotest.Search(time.Minute), mongotest.ReplicaSet(1))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	ctx := context.Background()
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	users := client.Database("app").Collection("users")
+	mappings := bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: true}}}}
+	if _, err := users.CreateSearchIndex(ctx, allium.SearchIndexModel{Name: "names", Definition: mappings}); err != nil {
+		panic(err)
+	}
+	for range 2 {
+		cur, err := users.ListSearchIndexes(ctx, "names")
+		if err != nil {
+			panic(err)
+		}
+		list, err := cur.All(ctx)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(list[0].Status, list[0].Queryable)
+		d.ShiftClock(time.Minute)
+	}
+	// Output:
+	// PENDING false
+	// READY true
+}
+
 func ExampleNoScripting() {
 	d := open(mongotest.NoScripting())
 	defer d.Stop()

@@ -85,6 +85,9 @@ func (d *Deployment) start() error {
 		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil || o.acceptor != nil, OIDC: o.oidc, Kerberos: o.acceptor,
 		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced, NoScripting: o.noScripting,
 	}
+	if o.search != nil {
+		d.cfg.Search = &server.SearchIndexes{Build: *o.search}
+	}
 	if o.version != "" {
 		v, err := release.ParseVersion(o.version)
 		if err != nil {

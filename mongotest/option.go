@@ -30,6 +30,7 @@ type options struct {
 	electionDelay    time.Duration
 	lag              time.Duration
 	noScripting      bool
+	search           *time.Duration
 	log              *slog.Logger
 	onPanic          func(v any, stack []byte)
 }
@@ -107,6 +108,12 @@ func Versions() []string {
 func Parameter(name string, value any) Option {
 	return func(o *options) { o.parameters = append(o.parameters, parameter{name, value}) }
 }
+
+// Search lets a deployment keep search indexes, as one on Atlas does: they can be created, updated,
+// dropped and listed. An index is PENDING and BUILDING until it is READY after this time on the
+// deployment's clock ([Deployment.ShiftClock]); 0 makes it ready at once. Stages that search, such
+// as $search, are refused nevertheless. Without Search the commands are refused, too.
+func Search(build time.Duration) Option { return func(o *options) { o.search = &build } }
 
 // NoScripting makes a deployment without JavaScript, as --noscripting does: $where, $function,
 // $accumulator and mapReduce are refused with the server's errors.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"allium/mongotest"
 )
@@ -26,6 +27,7 @@ type serveFlags struct {
 	auth         string
 	tls          bool
 	noScripting  bool
+	search       time.Duration
 	port         int
 	verbose      bool
 }
@@ -41,6 +43,7 @@ func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+strings.Join(series(), ", ")+" (default 8.0)")
 	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password`")
 	fs.BoolVar(&f.tls, "tls", false, "accept TLS only; the certificates are written to a temporary folder, which is printed")
+	fs.DurationVar(&f.search, "search", 0, "keep search indexes, which are ready after this `duration` (0s: at once)")
 	fs.BoolVar(&f.noScripting, "noscripting", false, "run no server-side JavaScript")
 	fs.IntVar(&f.port, "port", 27017, "first `port` to listen on; further nodes take those that follow")
 	fs.BoolVar(&f.verbose, "v", false, "log every command")
@@ -112,6 +115,12 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	}
 	if f.tls {
 		opts = append(opts, mongotest.TLS())
+	}
+	if f.given["search"] {
+		if f.search < 0 {
+			return nil, fmt.Errorf("--search %v: want a time that is not negative", f.search)
+		}
+		opts = append(opts, mongotest.Search(f.search))
 	}
 	if f.noScripting {
 		opts = append(opts, mongotest.NoScripting())

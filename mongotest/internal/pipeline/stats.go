@@ -25,7 +25,7 @@ func init() {
 	const needsAtlas = "Using $search and $vectorSearch aggregation stages requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable."
 	v60 := expr.Version{Major: 6}
 	register(
-		&stageDef{name: "$listSearchIndexes", since: v60, parse: refused(6047401, "$listSearchIndexes stage is only allowed on MongoDB Atlas")},
+		&stageDef{name: "$listSearchIndexes", since: v60, parse: stats(checkListSearchIndexes), first: true, notInFacet: true},
 		&stageDef{name: "$search", since: v60, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
 		&stageDef{name: "$searchMeta", since: v60, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
 		&stageDef{name: "$vectorSearch", since: expr.Version{Major: 7}, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
@@ -82,6 +82,28 @@ func checkIndexStats(_ *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 	doc, ok := v.Document()
 	if !ok || !doc.IsEmpty() {
 		return nil, srverr.New(28803, "The $indexStats stage specification must be an empty object")
+	}
+	return doc, nil
+}
+
+func checkListSearchIndexes(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	if !p.rt.o.Search {
+		return nil, srverr.New(6047401, "$listSearchIndexes stage is only allowed on MongoDB Atlas")
+	}
+	doc, ok := v.Document()
+	if !ok {
+		return nil, srverr.New(srverr.FailedToParse, "The %s stage specification must be an object. Found: %s", name, typeName(v))
+	}
+	for key, item := range doc.All() {
+		switch {
+		case key != "id" && key != "name":
+			return nil, srverr.New(40415, "BSON field '%s.%s' is an unknown field.", name, key)
+		case item.Type != bson.TypeString:
+			return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type 'string'", name, key, typeName(item))
+		}
+	}
+	if doc.Lookup("id").Type != 0 && doc.Lookup("name").Type != 0 {
+		return nil, srverr.New(srverr.InvalidOptions, "Cannot set both 'name' and 'id' for %s.", name)
 	}
 	return doc, nil
 }

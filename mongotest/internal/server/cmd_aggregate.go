@@ -510,5 +510,8 @@ func (e *pipelineEnv) Stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		e.run.stream = s
 		return s, nil
 	}
+	if stage == "$listSearchIndexes" {
+		return e.searchIndexes(ns, spec), nil
+	}
 	return e.stats(stage, ns, spec)
 }

@@ -69,7 +69,7 @@ func (r *Request) exprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 		CheckChangeStream: func(spec bson.Raw) error {
 			return changeStreamStruct.parse(r, spec, func(string, bson.RawValue) error { return nil })
 		},
-		Script: r.scripts(),
+		Script: r.scripts(), Search: r.Node.cfg.Search != nil,
 	}
 }
 

@@ -38,6 +38,7 @@ type Config struct {
 	TLS         *tls.Config                // nil: no TLS
 	Auth        bool                       // commands need authentication
 	OIDC        []account.IdentityProvider // nil: MONGODB-OIDC is off
+	Search      *SearchIndexes             // nil: there are no search indexes
 	NoScripting bool                       // no JavaScript, as --noscripting
 	Kerberos    Kerberos                   // nil: GSSAPI is off
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in hello.
