@@ -7,11 +7,11 @@ import (
 	"io"
 	"net"
 	"slices"
-	"sync"
 	"testing"
 
 	"allium"
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/internal/wire"
 )
 
@@ -26,45 +26,35 @@ func canned(b testing.TB, replies map[string][]byte) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	messages := map[string][]byte{"hello": message(0, helloReply()), "isMaster": message(0, helloReply()), "": message(0, okReply())}
+	hello := fakeserver.Reply(1, 0, 0, fakeserver.Hello())
+	messages := map[string][]byte{"hello": hello, "isMaster": hello, "": fakeserver.Reply(1, 0, 0, fakeserver.OK())}
 	for name, reply := range replies {
-		messages[name] = message(0, reply)
+		messages[name] = fakeserver.Reply(1, 0, 0, reply)
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	fakeserver.Accept(b, l, func(c net.Conn) {
+		in, out := make([]byte, 64<<10), make([]byte, 0, 64<<10)
 		for {
-			c, err := l.Accept()
-			if err != nil {
+			if _, err := io.ReadFull(c, in[:4]); err != nil {
 				return
 			}
-			wg.Go(func() {
-				defer c.Close()
-				in, out := make([]byte, 64<<10), make([]byte, 0, 64<<10)
-				for {
-					if _, err := io.ReadFull(c, in[:4]); err != nil {
-						return
-					}
-					n := binary.LittleEndian.Uint32(in)
-					in = slices.Grow(in[:4], int(n))[:n]
-					if _, err := io.ReadFull(c, in[4:]); err != nil {
-						return
-					}
-					name := in[wire.HeaderLen+10:] // after flags, section kind, length and type
-					name = name[:bytes.IndexByte(name, 0)]
-					reply, ok := messages[string(name)]
-					if !ok {
-						reply = messages[""]
-					}
-					out = append(out[:0], reply...)
-					copy(out[8:12], in[4:8])
-					if _, err := c.Write(out); err != nil {
-						return
-					}
-				}
-			})
+			n := binary.LittleEndian.Uint32(in)
+			in = slices.Grow(in[:4], int(n))[:n]
+			if _, err := io.ReadFull(c, in[4:]); err != nil {
+				return
+			}
+			name := in[wire.HeaderLen+10:] // after flags, section kind, length and type
+			name = name[:bytes.IndexByte(name, 0)]
+			reply, ok := messages[string(name)]
+			if !ok {
+				reply = messages[""]
+			}
+			out = append(out[:0], reply...)
+			copy(out[8:12], in[4:8])
+			if _, err := c.Write(out); err != nil {
+				return
+			}
 		}
 	})
-	b.Cleanup(func() { l.Close(); wg.Wait() })
 	return "mongodb://" + l.Addr().String() + "/?serverMonitoringMode=poll"
 }
 

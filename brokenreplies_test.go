@@ -89,16 +89,7 @@ func TestBrokenReplies(t *testing.T) {
 func openFake(t *testing.T, hello bson.Raw, answer func(r *fakeserver.Request)) *allium.Client {
 	t.Helper()
 	network := &fakeserver.Network{}
-	network.Add("fake:27017", &fakeserver.Server{Handle: func(r *fakeserver.Request) {
-		switch {
-		case r.IsHello():
-			r.Reply(hello)
-		case r.Command == "endSessions" || r.Command == "killCursors":
-			r.Reply(fakeserver.OK())
-		default:
-			answer(r)
-		}
-	}})
+	network.Add("fake:27017", &fakeserver.Server{Handle: fakeserver.Standing(hello, answer)})
 	client, err := allium.Open("mongodb://fake/?serverMonitoringMode=poll", allium.ClientOptions{Dialer: network})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 
@@ -119,15 +120,15 @@ func checkTimeout(t *testing.T, err, class error, phase string) {
 func TestContextEndsWhileWaitingForReply(t *testing.T) {
 	release := make(chan struct{})
 	first := true
-	fake := startFake(t, func(name string, body bson.Raw, c net.Conn, id int32) {
-		if first && name == "slow" {
+	fake := startFake(t, func(r *fakeserver.Request) {
+		if first && r.Command == "slow" {
 			first = false
 			<-release
 		}
-		c.Write(message(id, okReply()))
+		r.Reply(fakeserver.OK())
 	})
 	var created int
-	client := open(t, fake.uri(), allium.ClientOptions{MaxPoolSize: new(1), PoolMonitor: &event.PoolMonitor{
+	client := open(t, fake, allium.ClientOptions{MaxPoolSize: new(1), PoolMonitor: &event.PoolMonitor{
 		ConnectionCreated: func(*event.ConnectionCreated) { created++ },
 	}})
 	db := client.Database("x")
@@ -168,15 +169,13 @@ func TestContextIsNil(t *testing.T) {
 }
 
 func TestMalformedReplies(t *testing.T) {
-	reply := func(edit func(msg []byte) []byte) func(string, bson.Raw, net.Conn, int32) {
-		return func(_ string, _ bson.Raw, c net.Conn, id int32) {
-			c.Write(edit(message(id, okReply())))
-			if half, ok := c.(interface{ CloseWrite() error }); ok {
-				half.CloseWrite()
-			}
+	reply := func(edit func(msg []byte) []byte) func(*fakeserver.Request) {
+		return func(r *fakeserver.Request) {
+			r.Conn.WriteRaw(edit(r.Message(fakeserver.OK())))
+			r.Conn.CloseWrite()
 		}
 	}
-	cases := map[string]func(string, bson.Raw, net.Conn, int32){
+	cases := map[string]func(*fakeserver.Request){
 		"short":           reply(func(m []byte) []byte { return m[:len(m)-3] }),
 		"header only":     reply(func(m []byte) []byte { return m[:7] }),
 		"nothing":         reply(func(m []byte) []byte { return nil }),
@@ -197,16 +196,16 @@ func TestMalformedReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			broken := true
-			fake := startFake(t, func(name string, body bson.Raw, c net.Conn, id int32) {
+			fake := startFake(t, func(r *fakeserver.Request) {
 				if broken {
 					broken = false
-					answer(name, body, c, id)
+					answer(r)
 					return
 				}
-				c.Write(message(id, okReply()))
+				r.Reply(fakeserver.OK())
 			})
 			closed := make(chan string, 10)
-			client := open(t, fake.uri(), allium.ClientOptions{PoolMonitor: &event.PoolMonitor{
+			client := open(t, fake, allium.ClientOptions{PoolMonitor: &event.PoolMonitor{
 				ConnectionClosed: func(e *event.ConnectionClosed) { closed <- e.Reason },
 			}})
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -256,12 +255,12 @@ func TestMalformedBatches(t *testing.T) {
 			start, arr := bson.BeginDocument(nil)
 			return bson.AppendArray(d, "firstBatch", bson.EndDocument(bson.AppendInt32(arr, "0", 1), start))
 		}),
-		"no cursor": okReply(),
+		"no cursor": fakeserver.OK(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fake := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) { c.Write(message(id, reply)) })
-			coll := open(t, fake.uri()).Database("x").Collection("y")
+			fake := startFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
+			coll := open(t, fake).Database("x").Collection("y")
 			if doc, err := coll.FindOne(t.Context(), bson.D{}); err == nil {
 				t.Errorf("find one returned %.100v", doc)
 			}
@@ -424,8 +423,8 @@ func TestMalformedWriteReplies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fake := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) { c.Write(message(id, reply)) })
-			coll := open(t, fake.uri()).Database("x").Collection("y")
+			fake := startFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
+			coll := open(t, fake).Database("x").Collection("y")
 			for what, run := range writes {
 				if err := run(t.Context(), coll); err == nil {
 					t.Errorf("%s: no error", what)
@@ -445,11 +444,11 @@ func TestServerWithoutLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			var sent atomic.Int32
-			fake := startFakeWith(t, hello, func(_ string, _ bson.Raw, c net.Conn, id int32) {
+			fake := startFakeWith(t, hello, func(r *fakeserver.Request) {
 				sent.Add(1)
-				c.Write(message(id, okReply()))
+				r.Reply(fakeserver.OK())
 			})
-			coll := open(t, fake.uri()).Database("x").Collection("y")
+			coll := open(t, fake).Database("x").Collection("y")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if _, err := coll.InsertMany(ctx, []bson.D{{}, {}, {}}); err != nil || sent.Load() != 1 {

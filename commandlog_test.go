@@ -3,7 +3,6 @@ package allium_test
 import (
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 )
 
@@ -172,8 +172,8 @@ func TestCommandLogRedaction(t *testing.T) {
 
 // A logger that does not want commands costs nothing.
 func TestCommandLogCost(t *testing.T) {
-	fake := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) { c.Write(message(id, okReply())) })
-	uri := fake.uri()
+	fake := startFake(t, func(r *fakeserver.Request) { r.Reply(fakeserver.OK()) })
+	uri := fake
 	allocs := func(o allium.ClientOptions) float64 {
 		client, err := allium.Open(uri, o)
 		if err != nil {

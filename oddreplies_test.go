@@ -3,13 +3,13 @@ package allium_test
 import (
 	"context"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"testing"
 	"time"
 
 	"allium"
 	"allium/bson"
+	"allium/internal/fakeserver"
 )
 
 // oddReplies makes replies of which parts are missing or of another type than they should be.
@@ -140,7 +140,7 @@ func TestOddReplies(t *testing.T) {
 	for name, tc := range answeredOperations() {
 		t.Run(name, func(t *testing.T) {
 			odd := &oddReplies{rand.New(rand.NewPCG(1, 2))}
-			fake := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) {
+			fake := startFake(t, func(r *fakeserver.Request) {
 				reply, ok := odd.change(tc.reply).(bson.D)
 				if !ok {
 					reply = tc.reply
@@ -149,9 +149,9 @@ func TestOddReplies(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				c.Write(message(id, raw))
+				r.Reply(raw)
 			})
-			client := open(t, fake.uri())
+			client := open(t, fake)
 			coll := client.Database("x").Collection("y")
 			done, failed := 0, 0
 			for range 300 {

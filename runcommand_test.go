@@ -2,10 +2,10 @@ package allium_test
 
 import (
 	"errors"
-	"net"
 	"testing"
 
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -121,8 +121,8 @@ func TestMalformedWriteErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := startFake(t, func(_ string, _ bson.Raw, c net.Conn, id int32) { c.Write(message(id, reply)) })
-		client := open(t, s.uri())
+		s := startFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
+		client := open(t, s)
 		if _, err := client.Database("d").Collection("c").InsertOne(t.Context(), bson.D{}); err == nil {
 			t.Errorf("%s: InsertOne: no error", name)
 		}

@@ -3,7 +3,6 @@ package allium_test
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -440,14 +440,14 @@ func TestProseSessionsAfterCheckout(t *testing.T) {
 func TestProseSessionsWithoutSessions(t *testing.T) {
 	var mu sync.Mutex
 	var got []bson.Raw
-	f := startFake(t, func(name string, body bson.Raw, c net.Conn, id int32) {
+	f := startFake(t, func(r *fakeserver.Request) {
 		mu.Lock()
-		got = append(got, append(bson.Raw(nil), body...))
+		got = append(got, append(bson.Raw(nil), r.Body...))
 		mu.Unlock()
-		c.Write(message(id, must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)},
-			{Key: "ns", Value: "sessions.docs"}, {Key: "firstBatch", Value: bson.A{}}}}}))))
+		r.Reply(must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)},
+			{Key: "ns", Value: "sessions.docs"}, {Key: "firstBatch", Value: bson.A{}}}}})))
 	})
-	client := open(t, f.uri())
+	client := open(t, f)
 	coll := client.Database("sessions").Collection("docs")
 	coll.FindOne(t.Context(), everything)
 	coll.InsertOne(t.Context(), everything)

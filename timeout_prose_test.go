@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -75,14 +74,14 @@ func TestProseTimeout2Cryptd(t *testing.T) {
 	for _, cryptd := range []bool{false, true} {
 		hello := fakeserver.Hello(func(dst []byte) []byte { return bson.AppendBool(dst, "iscryptd", cryptd) })
 		pings := make(chan bool, 1) // with maxTimeMS
-		s := startFakeWith(t, hello, func(name string, body bson.Raw, c net.Conn, id int32) {
-			if name == "ping" {
-				pings <- !body.Lookup("maxTimeMS").IsZero()
+		s := startFakeWith(t, hello, func(r *fakeserver.Request) {
+			if r.Command == "ping" {
+				pings <- !r.Body.Lookup("maxTimeMS").IsZero()
 			}
-			c.Write(message(id, okReply()))
+			r.Reply(fakeserver.OK())
 		})
 		var started bson.Raw
-		client, err := allium.Open(s.uri(), allium.ClientOptions{Timeout: new(time.Second),
+		client, err := allium.Open(s, allium.ClientOptions{Timeout: new(time.Second),
 			CommandMonitor: &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStarted) { started = bytes.Clone(e.Command) }}})
 		if err != nil {
 			t.Fatal(err)

@@ -2,9 +2,7 @@ package conn
 
 import (
 	"context"
-	"io"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,25 +27,7 @@ func serveOn(t testing.TB, network, address string, serve func(*peer)) (addr str
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			stop := context.AfterFunc(t.Context(), func() { nc.Close() })
-			wg.Go(func() {
-				defer nc.Close()
-				defer stop()
-				serve(&peer{t: t, Conn: nc})
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
+	fakeserver.Accept(t, l, func(nc net.Conn) { serve(&peer{t: t, Conn: nc}) })
 	return l.Addr().String()
 }
 
@@ -73,17 +53,10 @@ func (p *peer) read() (id int32, m wire.Msg, ok bool) {
 }
 
 func (p *peer) readBytes() ([]byte, bool) {
-	head := make([]byte, wire.HeaderLen)
-	if _, err := io.ReadFull(p, head); err != nil {
-		return nil, false
-	}
-	h, err := wire.ParseHeader(head, wire.DefaultMaxMessageSize)
-	if err != nil {
+	msg, _, err := fakeserver.ReadMessage(p)
+	if err != nil && msg != nil {
 		p.t.Errorf("server got a malformed header: %v", err)
-		return nil, false
 	}
-	msg := append(head, make([]byte, int(h.Length)-len(head))...)
-	_, err = io.ReadFull(p, msg[wire.HeaderLen:])
 	return msg, err == nil
 }
 

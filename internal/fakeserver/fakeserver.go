@@ -1,6 +1,6 @@
-// Package fakeserver is a network of servers in memory, for the tests of connection pools and monitors, and a SOCKS5 proxy
-// on loopback. The network's connections are net.Pipes, so that tests with timeouts run in no time under testing/synctest.
-// What a server answers is up to the test.
+// Package fakeserver has servers that say what a test wants, where mongotest, which behaves, would
+// not do: in a network in memory, whose connections are net.Pipes, so that tests with timeouts run
+// in no time under testing/synctest, or on loopback. It also has a SOCKS5 proxy.
 package fakeserver
 
 import (
@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"testing"
 
 	"allium/bson"
 	"allium/internal/wire"
@@ -27,11 +28,11 @@ type Network struct {
 
 // Server answers at one address.
 type Server struct {
-	// Handle answers a request; it is called for one request of a connection at a time. It must be set before the
-	// first connection.
+	// Handle answers a request; it is called for one request of a connection at a time. It must be
+	// set before the first connection.
 	Handle func(*Request)
-	// Accept is called with the number of the connection, from 1, before it is accepted, if it is not nil. An error
-	// refuses the connection; blocking makes the dial take time.
+	// Accept is called with the number of the connection, from 1, before a network in memory accepts
+	// it, if it is not nil. An error refuses the connection; blocking makes the dial take time.
 	Accept func(ctx context.Context, n int64) error
 	// TLS makes the server speak TLS only, if it is not nil.
 	TLS *tls.Config
@@ -51,7 +52,6 @@ func (n *Network) Add(addr string, s *Server) {
 	if n.servers == nil {
 		n.servers = map[string]*Server{}
 	}
-	s.conns = map[*Conn]struct{}{}
 	n.servers[addr] = s
 }
 
@@ -74,42 +74,112 @@ func (n *Network) DialContext(ctx context.Context, _, addr string) (net.Conn, er
 		}
 	}
 	client, server := net.Pipe()
-	if s.TLS != nil {
-		server = tls.Server(server, s.TLS)
-	}
-	c := &Conn{ID: id, nc: server}
-	s.mu.Lock()
-	if s.down {
-		s.mu.Unlock()
+	c, ok := s.accept(id, server)
+	if !ok {
 		return nil, refused
 	}
-	s.conns[c] = struct{}{}
-	s.open.Add(1)
-	s.mu.Unlock()
-	n.wg.Go(func() {
-		defer func() {
-			server.Close()
-			s.mu.Lock()
-			delete(s.conns, c)
-			s.open.Add(-1)
-			s.mu.Unlock()
-		}()
+	n.wg.Go(func() { s.serve(c) })
+	return client, nil
+}
+
+// Listen makes the server answer on a port of loopback, too, until the test ends. It returns the
+// address.
+func (s *Server) Listen(t testing.TB) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	Accept(t, l, func(nc net.Conn) {
+		if c, ok := s.accept(s.accepted.Add(1), nc); ok {
+			s.serve(c)
+		}
+	})
+	return l.Addr().String()
+}
+
+// Accept runs serve for each connection that is made to a listener. A connection is closed when
+// serve returns or the test ends, which waits for all of them and closes the listener.
+func Accept(t testing.TB, l net.Listener, serve func(net.Conn)) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
 		for {
-			r, err := c.read()
+			nc, err := l.Accept()
 			if err != nil {
 				return
 			}
-			s.Handle(r)
+			stop := context.AfterFunc(t.Context(), func() { nc.Close() })
+			wg.Go(func() {
+				defer nc.Close()
+				defer stop()
+				serve(nc)
+			})
 		}
 	})
-	return client, nil
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+}
+
+// accept registers a connection, if the server is not down.
+func (s *Server) accept(id int64, nc net.Conn) (c *Conn, ok bool) {
+	if s.TLS != nil {
+		nc = tls.Server(nc, s.TLS)
+	}
+	c = &Conn{ID: id, nc: nc}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return nil, false
+	}
+	if s.conns == nil {
+		s.conns = map[*Conn]struct{}{}
+	}
+	s.conns[c] = struct{}{}
+	s.open.Add(1)
+	return c, true
+}
+
+// serve answers the requests of a connection until it is closed.
+func (s *Server) serve(c *Conn) {
+	defer func() {
+		c.Close()
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.open.Add(-1)
+		s.mu.Unlock()
+	}()
+	for {
+		r, err := c.read()
+		if err != nil {
+			return
+		}
+		s.Handle(r)
+	}
+}
+
+// Standing returns a Handle that answers hello with a document and what clients say when they close
+// with an ok, and leaves the other commands to answer.
+func Standing(hello bson.Raw, answer func(*Request)) func(*Request) {
+	return func(r *Request) {
+		switch {
+		case r.IsHello():
+			r.Reply(hello)
+		case r.Command == "endSessions" || r.Command == "killCursors":
+			r.Reply(OK())
+		default:
+			answer(r)
+		}
+	}
 }
 
 // Accepted returns how many connections were tried, Open how many are open.
 func (s *Server) Accepted() int64 { return s.accepted.Load() }
 func (s *Server) Open() int64     { return s.open.Load() }
 
-// SetDown makes the server refuse connections, and closes those that are open, or lets it answer again.
+// SetDown makes the server refuse connections, and closes those that are open, or lets it answer
+// again.
 func (s *Server) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,5 +239,11 @@ func (r *Request) send(doc bson.Raw, flags wire.Flags) error {
 	return err
 }
 
+// Message returns the message that Reply sends.
+func (r *Request) Message(doc bson.Raw) []byte { return Reply(wire.NextRequestID(), r.id, 0, doc) }
+
 // WriteRaw sends bytes that need not be a message.
 func (c *Conn) WriteRaw(b []byte) { c.nc.Write(b) }
+
+// CloseWrite tells a client on loopback that nothing more comes.
+func (c *Conn) CloseWrite() { c.nc.(*net.TCPConn).CloseWrite() }

@@ -9,7 +9,8 @@ import (
 
 // What every fake server of the tests needs of the wire protocol, whatever carries its bytes.
 
-// ReadMessage reads the bytes of a message, and its header.
+// ReadMessage reads the bytes of a message, and its header. Beside an error it returns bytes only
+// if they are no header.
 func ReadMessage(r io.Reader) ([]byte, wire.Header, error) {
 	head := make([]byte, wire.HeaderLen)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -17,11 +18,13 @@ func ReadMessage(r io.Reader) ([]byte, wire.Header, error) {
 	}
 	h, err := wire.ParseHeader(head, wire.DefaultMaxMessageSize)
 	if err != nil {
-		return nil, h, err
+		return head, h, err
 	}
 	msg := append(head, make([]byte, int(h.Length)-len(head))...)
-	_, err = io.ReadFull(r, msg[wire.HeaderLen:])
-	return msg, h, err
+	if _, err = io.ReadFull(r, msg[wire.HeaderLen:]); err != nil {
+		return nil, h, err
+	}
+	return msg, h, nil
 }
 
 // Read reads a command: its name, the id that the reply must name, and the message.
