@@ -77,7 +77,8 @@ func single(t testing.TB, value any) bson.Raw {
 	return doc
 }
 
-// values has one of each type that can be encrypted at random; deterministic says for which of them that is possible, too.
+// values has one of each type that can be encrypted at random; deterministic says for which of them
+// that is possible, too.
 func values() []struct {
 	v             any
 	deterministic bool
@@ -145,7 +146,8 @@ func TestChanged(t *testing.T) {
 		changed.Data[i] ^= 0x40
 		_, theirErr := p.theirs.decrypt(single(t, changed))
 		_, ourErr := p.ours.Decrypt(t.Context(), changed)
-		// The library passes over values of kinds that it does not know; in explicit decryption that is an error for us.
+		// The library passes over values of kinds that it does not know; in explicit decryption
+		// that is an error for us.
 		if i > 0 && theirErr == nil || ourErr == nil {
 			t.Errorf("byte %d: libmongocrypt: %v, Allium: %v", i, theirErr, ourErr)
 		}

@@ -22,8 +22,8 @@ import (
 // scope is the name of the instrumentation scope: the module that is instrumented.
 const scope = "allium"
 
-// NewTracer returns a tracer whose spans go to provider, or to OpenTelemetry's global provider if it
-// is nil. It is safe for concurrent use.
+// NewTracer returns a tracer whose spans go to provider, or to OpenTelemetry's global provider if
+// it is nil. It is safe for concurrent use.
 func NewTracer(provider trace.TracerProvider) tracing.Tracer {
 	if provider == nil {
 		provider = api.GetTracerProvider()

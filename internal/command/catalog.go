@@ -6,8 +6,8 @@ import (
 	"allium/bson"
 )
 
-// ListCollections is the listCollections command. NameOnly is not sent with a filter by other fields than name, which the server would
-// not see then (specification: Enumerating Collections).
+// ListCollections is the listCollections command. NameOnly is not sent with a filter by other
+// fields than name, which the server would not see then (specification: Enumerating Collections).
 type ListCollections struct {
 	Filter                any
 	NameOnly              bool
@@ -68,8 +68,8 @@ func (c *ListDatabases) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	return f.dst, f.err
 }
 
-// Named is a command that consists of its name, one value, and a few fields that are encoded as a document: drop,
-// dropDatabase, create, collMod, renameCollection and the like.
+// Named is a command that consists of its name, one value, and a few fields that are encoded as a
+// document: drop, dropDatabase, create, collMod, renameCollection and the like.
 type Named struct {
 	Command string
 	// Target is the value of the command's own field: a string, or empty for 1.
@@ -115,7 +115,8 @@ type EndSessions struct {
 	IDs []bson.Raw
 }
 
-// MaxEndSessions is how many sessions one endSessions command ends (specification: Driver Sessions).
+// MaxEndSessions is how many sessions one endSessions command ends (specification: Driver
+// Sessions).
 const MaxEndSessions = 10_000
 
 // Name implements Command.

@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeServer accepts connections on loopback and runs serve on each; serve returns to close the connection.
+// fakeServer accepts connections on loopback and runs serve on each; serve returns to close the
+// connection.
 func fakeServer(t testing.TB, serve func(*peer)) (addr string) {
 	t.Helper()
 	return serveOn(t, "tcp", "127.0.0.1:0", serve)

@@ -18,8 +18,9 @@ import (
 	"allium/mongoerr"
 )
 
-// attempt makes one attempt: it selects a server, checks a connection out, sends the command and reads the reply. The result of
-// a command that succeeded but for its write concern comes with a *mongoerr.WriteConcernError.
+// attempt makes one attempt: it selects a server, checks a connection out, sends the command and
+// reads the reply. The result of a command that succeeded but for its write concern comes with a
+// *mongoerr.WriteConcernError.
 func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	srv, err := r.server(ctx)
 	if err != nil {
@@ -45,7 +46,8 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	r.wireVersion = c.Hello().MaxWireVersion
 	res, stage, err := r.exchange(ctx, srv, c)
 	if reauthenticationRequired(err) && c.Mechanism() != "" {
-		// Whether the operation may be retried does not matter (specification: Authentication, "Reauthentication").
+		// Whether the operation may be retried does not matter (specification: Authentication,
+		// "Reauthentication").
 		if err = c.Reauthenticate(ctx); err == nil {
 			res, stage, err = r.exchange(ctx, srv, c)
 		}
@@ -87,9 +89,10 @@ func (r *run) phase(ctx context.Context, phase string, err error) error {
 	return &mongoerr.TimeoutError{Phase: phase, Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 }
 
-// server returns where the operation goes: to its cursor's server, to its transaction's, or to one that is selected. What was known of
-// it then is kept: the round trip time must be of the description that it was selected by (specification: Client Side Operations
-// Timeout, "Command Execution").
+// server returns where the operation goes: to its cursor's server, to its transaction's, or to one
+// that is selected. What was known of it then is kept: the round trip time must be of the
+// description that it was selected by (specification: Client Side Operations Timeout, "Command
+// Execution").
 func (r *run) server(ctx context.Context) (*topology.Server, error) {
 	op := r.op
 	if op.Server != nil {
@@ -125,7 +128,8 @@ func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, e
 	if !r.op.set() {
 		return srv.CheckOut(ctx)
 	}
-	// What selection has left of its time is the checkout's (specification: Client Side Operations Timeout, "Server Selection").
+	// What selection has left of its time is the checkout's (specification: Client Side Operations
+	// Timeout, "Server Selection").
 	limit := r.x.SelectionTimeout
 	if limit > 0 && !r.selecting.IsZero() {
 		limit = max(limit-time.Since(r.selecting), 1)
@@ -133,7 +137,8 @@ func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, e
 	return srv.CheckOutWithin(ctx, limit)
 }
 
-// pinnedConn returns the connection that the operation's cursor or transaction is pinned to, or nil.
+// pinnedConn returns the connection that the operation's cursor or transaction is pinned to, or
+// nil.
 func (r *run) pinnedConn() *pool.Conn {
 	if r.op.Conn != nil {
 		return r.op.Conn
@@ -213,8 +218,8 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	return Result{Reply: reply.Body, Server: srv, Concern: concern, reply: reply}, stageSent, err
 }
 
-// judge reads what every reply may hold, tells sessions, clock and topology, and returns the error that the reply
-// stands for, if any.
+// judge reads what every reply may hold, tells sessions, clock and topology, and returns the error
+// that the reply stands for, if any.
 func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.Reply, tr *trace) error {
 	var (
 		ok, concern, refused bool
@@ -279,15 +284,16 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 	return e
 }
 
-// serverLabels adds RetryableWriteError to the errors of servers before 4.4, which do not label them themselves.
+// serverLabels adds RetryableWriteError to the errors of servers before 4.4, which do not label
+// them themselves.
 func (r *run) serverLabels(l *mongoerr.Labels, code int32, m *message) {
 	if m.hello.MaxWireVersion < 9 && errcode.Is(code, errcode.RetryableWrite) && r.retryableWrite() {
 		failure.AddTo(l, mongoerr.LabelRetryableWrite)
 	}
 }
 
-// explain replaces the message of a storage engine without retryable writes by that of the specification Retryable Writes, which
-// says what to do.
+// explain replaces the message of a storage engine without retryable writes by that of the
+// specification Retryable Writes, which says what to do.
 func (r *run) explain(e *mongoerr.ServerError) {
 	if e.Code == errcode.IllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.txnNumber != 0 {
 		e.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
@@ -302,7 +308,8 @@ func hasOpenCursor(reply bson.Raw) bool {
 	return ok && id != 0
 }
 
-// pin ties a transaction of a sharded cluster or behind a load balancer to where its first command went.
+// pin ties a transaction of a sharded cluster or behind a load balancer to where its first command
+// went.
 func (r *run) pin(c *pool.Conn, err error) {
 	if !r.inTxn || r.op.Session.Transaction().Pinned() != nil || mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || isNetworkError(err) {
 		return

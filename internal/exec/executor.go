@@ -26,12 +26,14 @@ type Config struct {
 	Sessions    *session.Pool
 	RetryReads  bool
 	RetryWrites bool
-	// MaxAdaptiveRetries is how often an operation is tried again once a server said that it is overloaded.
+	// MaxAdaptiveRetries is how often an operation is tried again once a server said that it is
+	// overloaded.
 	MaxAdaptiveRetries int
 	// OverloadRetargeting makes a retry after overload avoid the server that was overloaded.
 	OverloadRetargeting bool
 	ReadRetry           ReadRetryPolicy
-	// SelectionTimeout bounds selection and checkout together in operations with a timeoutMS; 0 and less: no bound.
+	// SelectionTimeout bounds selection and checkout together in operations with a timeoutMS; 0 and
+	// less: no bound.
 	SelectionTimeout time.Duration
 	// SocketTimeout bounds each round trip of operations without a timeoutMS; 0: no bound.
 	SocketTimeout time.Duration
@@ -42,7 +44,8 @@ type Config struct {
 	Log    *logging.Logger
 	// Tracer is told the spans of operations, commands and transactions. Nil: nobody is.
 	Tracer tracing.Tracer
-	// QueryTextMaxLength is how much of a command its span shows, in bytes of Extended JSON; 0: nothing.
+	// QueryTextMaxLength is how much of a command its span shows, in bytes of Extended JSON; 0:
+	// nothing.
 	QueryTextMaxLength int
 	// Jitter returns a number from 0 to 1 that a backoff is multiplied by. Nil: a random one.
 	Jitter func() float64
@@ -51,11 +54,11 @@ type Config struct {
 // DefaultMaxAdaptiveRetries is the default of the specification Client Backpressure.
 const DefaultMaxAdaptiveRetries = 2
 
-// ReadRetryPolicy says how often a read is tried again. The zero policy is that of the specification Retryable Reads: once without a
-// timeoutMS, without bound within one.
+// ReadRetryPolicy says how often a read is tried again. The zero policy is that of the
+// specification Retryable Reads: once without a timeoutMS, without bound within one.
 type ReadRetryPolicy struct {
-	// UntilSuccess goes on until success, until an error that is not retryable, or until the second socket timeout, which is
-	// returned (Retryable Reads of 2022).
+	// UntilSuccess goes on until success, until an error that is not retryable, or until the second
+	// socket timeout, which is returned (Retryable Reads of 2022).
 	UntilSuccess bool
 	// MaxAttempts bounds the attempts, the first one included, if it is not 0.
 	MaxAttempts int
@@ -134,8 +137,8 @@ const (
 	stageSent                  // the command may have reached the server
 )
 
-// Run runs an operation. On success the caller must Release the result. An error is one of the types of package
-// mongoerr, or a client-side error that kept anything from being sent.
+// Run runs an operation. On success the caller must Release the result. An error is one of the
+// types of package mongoerr, or a client-side error that kept anything from being sent.
 func (x *Executor) Run(ctx context.Context, op *Op) (Result, error) {
 	if x.closed.Load() {
 		return Result{}, op.named(mongoerr.ErrClientClosed)
@@ -268,8 +271,8 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			return res, nil // the caller returns it beside the results
 		}
 		res.Release()
-		// The rules of Retryable Writes, which those of Retryable Reads are a part of: an error that says that an
-		// attempt was made wins over one that says that none was.
+		// The rules of Retryable Writes, which those of Retryable Reads are a part of: an error
+		// that says that an attempt was made wins over one that says that none was.
 		if sent == nil {
 			sent = first
 		}
@@ -290,9 +293,10 @@ func (r *run) unpin(last, err error, again bool) {
 	}
 }
 
-// unpins decides whether a transaction is no longer tied to where it runs after an attempt that ended in last (specification:
-// Transactions, "When to unpin"). again says that another attempt follows; else err is the operation's error. What a session does by
-// itself is beside this: it unpins before another transaction, before the command after a transaction, and at its end.
+// unpins decides whether a transaction is no longer tied to where it runs after an attempt that
+// ended in last (specification: Transactions, "When to unpin"). again says that another attempt
+// follows; else err is the operation's error. What a session does by itself is beside this: it
+// unpins before another transaction, before the command after a transaction, and at its end.
 func (r *run) unpins(last, err error, again bool) bool {
 	ends, isEnd := r.op.Command.(*command.EndTransaction)
 	switch {
@@ -301,8 +305,9 @@ func (r *run) unpins(last, err error, again bool) bool {
 	case again && !isEnd:
 		return false // what is tried again in a transaction must go to the same mongos
 	case again && ends.Commit:
-		// Any mongos, and any connection through a load balancer, can find out with the recovery token what became of a commit that
-		// was begun. A server that is overloaded has not begun it, and only the one that the transaction ran on can.
+		// Any mongos, and any connection through a load balancer, can find out with the recovery
+		// token what became of a commit that was begun. A server that is overloaded has not begun
+		// it, and only the one that the transaction ran on can.
 		return mongoerr.HasLabel(last, mongoerr.LabelRetryableWrite)
 	case isEnd && !ends.Commit:
 		return true // any can abort it, and nothing is left to do afterwards, however the attempt ended
@@ -312,7 +317,8 @@ func (r *run) unpins(last, err error, again bool) bool {
 	return isEnd && commitUnknown(err)
 }
 
-// timedOut turns the operation's error into a TimeoutError if it ended because its time was up, or was cancelled.
+// timedOut turns the operation's error into a TimeoutError if it ended because its time was up, or
+// was cancelled.
 func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error {
 	var t *mongoerr.TimeoutError
 	if errors.As(last, &t) {
@@ -349,8 +355,8 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 	return t
 }
 
-// elapsed returns the time since the call began or, if the operation's own limit ended it, since that did: an operation of many
-// commands, or a cursor, has one limit for all of them.
+// elapsed returns the time since the call began or, if the operation's own limit ended it, since
+// that did: an operation of many commands, or a cursor, has one limit for all of them.
 func (r *run) elapsed(source string) time.Duration {
 	if op := r.op; op.Timeout != nil && !op.Deadline.IsZero() && source == op.Source {
 		return *op.Timeout - time.Until(op.Deadline)

@@ -109,8 +109,8 @@ type Op struct {
 	MaxAwait time.Duration
 }
 
-// Namespace returns what the command is about, as errors name it: a collection, such as "app.users",
-// or a database. It is empty for a command about the deployment.
+// Namespace returns what the command is about, as errors name it: a collection, such as
+// "app.users", or a database. It is empty for a command about the deployment.
 func (op *Op) Namespace() string {
 	coll := operationCollection(op.Command)
 	if run, ok := op.Command.(*command.Run); ok && coll == "" {

@@ -21,7 +21,8 @@ import (
 	"allium/mongotest"
 )
 
-// rig is an executor over a deployment in memory whose servers answer as a script says. It lives in a bubble.
+// rig is an executor over a deployment in memory whose servers answer as a script says. It lives in
+// a bubble.
 type rig struct {
 	x        *Executor
 	sessions session.Pool
@@ -153,8 +154,8 @@ func (r *rig) playing(script []outcome, do func() error) ([]sentCommand, error) 
 	return slices.Clone(r.seen), err
 }
 
-// leaks says what an operation that has ended still holds: a connection, or an implicit session that is neither in the pool nor
-// dirty. It empties the pool.
+// leaks says what an operation that has ended still holds: a connection, or an implicit session
+// that is neither in the pool nor dirty. It empties the pool.
 func (r *rig) leaks(sent []sentCommand, dirty bool) string {
 	for _, d := range r.x.Topology.Description().Servers {
 		if n := r.x.Topology.Server(d.Addr).Operations(); n != 0 {

@@ -197,8 +197,8 @@ func (x *Executor) Operation(ctx context.Context, s *session.Session, name, db, 
 	return context.WithValue(ctx, joined{}, true), func(err error) { endSpan(span, err) }
 }
 
-// inTxnSpan is the key under which a context holds the span of the transaction that its current span
-// is, or is somewhere below of.
+// inTxnSpan is the key under which a context holds the span of the transaction that its current
+// span is, or is somewhere below of.
 type inTxnSpan struct{}
 
 // inTransaction returns ctx with the span of a transaction as its current one, unless the current

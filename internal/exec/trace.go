@@ -16,8 +16,8 @@ import (
 	"allium/tracing"
 )
 
-// trace publishes the events and writes the log messages of one command (specification: Command Logging and Monitoring). A nil
-// trace does nothing: it is only made when somebody listens.
+// trace publishes the events and writes the log messages of one command (specification: Command
+// Logging and Monitoring). A nil trace does nothing: it is only made when somebody listens.
 type trace struct {
 	ctx       context.Context
 	monitor   *event.CommandMonitor // never nil
@@ -152,7 +152,8 @@ var (
 	}()
 )
 
-// whole returns a command as one document, its document sequences as arrays behind the fields of the body.
+// whole returns a command as one document, its document sequences as arrays behind the fields of
+// the body.
 func whole(m wire.Msg) bson.Raw {
 	if len(m.Sequences) == 0 {
 		return m.Body
@@ -178,7 +179,8 @@ func whole(m wire.Msg) bson.Raw {
 	return bson.EndDocument(dst, 0)
 }
 
-// sensitive reports whether a command carries credentials, so that events and logs must not show it.
+// sensitive reports whether a command carries credentials, so that events and logs must not show
+// it.
 func sensitive(name string, body bson.Raw) bool {
 	switch strings.ToLower(name) {
 	case "authenticate", "saslstart", "saslcontinue", "getnonce", "createuser", "updateuser",

@@ -14,11 +14,12 @@ import (
 	"allium/mongoerr"
 )
 
-// commitTimeout is the wtimeout of a commit that is tried again without one (specification: Transactions).
+// commitTimeout is the wtimeout of a commit that is tried again without one (specification:
+// Transactions).
 const commitTimeout = 10 * time.Second
 
-// Commit commits the session's transaction (specification: Transactions, commitTransaction). It may be called again after
-// an error labelled UnknownTransactionCommitResult.
+// Commit commits the session's transaction (specification: Transactions, commitTransaction). It may
+// be called again after an error labelled UnknownTransactionCommitResult.
 //
 // Commit and Abort enter the session by themselves, before they look at its transaction.
 func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) error {
@@ -89,8 +90,8 @@ func commitUnknown(err error) bool {
 	return mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite)
 }
 
-// Abort aborts the session's transaction (specification: Transactions, abortTransaction). It returns an error only if
-// there is nothing to abort.
+// Abort aborts the session's transaction (specification: Transactions, abortTransaction). It
+// returns an error only if there is nothing to abort.
 func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) error {
 	if err := s.Enter(); err != nil {
 		return err

@@ -1,9 +1,10 @@
-// Package fakekms is a local stand-in for the key services of in-use encryption: Amazon's, Microsoft's and Google's over HTTPS,
-// a KMIP server, and the proxies and failing servers that the specification's tests ask for ("Client Side Encryption Tests").
-// It checks what it is sent as the real ones do: signatures, assertions, tokens and client certificates.
+// Package fakekms is a local stand-in for the key services of in-use encryption: Amazon's,
+// Microsoft's and Google's over HTTPS, a KMIP server, and the proxies and failing servers that the
+// specification's tests ask for ("Client Side Encryption Tests"). It checks what it is sent as the
+// real ones do: signatures, assertions, tokens and client certificates.
 //
-// A client reaches it by Server.Dial, which takes the place of the network: requests keep the names of the true hosts. The
-// package is part of the tests; nothing else imports it.
+// A client reaches it by Server.Dial, which takes the place of the network: requests keep the names
+// of the true hosts. The package is part of the tests; nothing else imports it.
 package fakekms
 
 import (
@@ -41,7 +42,8 @@ const (
 	GCPEmail = "fake@example.iam.gserviceaccount.com"
 )
 
-// The ports of the servers in the specification's tests. Dial knows them; the servers listen elsewhere.
+// The ports of the servers in the specification's tests. Dial knows them; the servers listen
+// elsewhere.
 const (
 	portHTTPS      = "443"
 	portExpired    = "9000" // its certificate has expired
@@ -205,7 +207,8 @@ func (l failingListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Serve has the function serve the connections to a new port, which it returns, with a certificate that is valid for every host.
+// Serve has the function serve the connections to a new port, which it returns, with a certificate
+// that is valid for every host.
 func (s *Server) Serve(handle func(net.Conn)) (port string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -259,8 +262,8 @@ func (s *Server) take(counter *int) bool {
 	return true
 }
 
-// Dial connects to the server that stands in for an address, which it finds by the port. Hosts in the domain "invalid" are not
-// found.
+// Dial connects to the server that stands in for an address, which it finds by the port. Hosts in
+// the domain "invalid" are not found.
 func (s *Server) Dial(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -284,7 +287,8 @@ func (s *Server) TLS() *tls.Config {
 	return &tls.Config{RootCAs: s.ca.pool, MinVersion: tls.VersionTLS12}
 }
 
-// ClientTLS returns settings of a client that trusts the servers and has a certificate that they trust.
+// ClientTLS returns settings of a client that trusts the servers and has a certificate that they
+// trust.
 func (s *Server) ClientTLS() *tls.Config {
 	c := s.TLS()
 	c.Certificates = []tls.Certificate{s.ca.client}
@@ -301,8 +305,8 @@ func (s *Server) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// FailHTTP has the next n requests to the failing server be answered by the status 429, and FailConnections has it close the
-// next n connections. Those are the ones to port 9003.
+// FailHTTP has the next n requests to the failing server be answered by the status 429, and
+// FailConnections has it close the next n connections. Those are the ones to port 9003.
 func (s *Server) FailHTTP(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,8 +320,8 @@ func (s *Server) FailConnections(n int) {
 	s.failConn = n
 }
 
-// Answer has the function answer all requests over HTTPS, until it is called with nil. The status 0 leaves a request to the
-// usual handling.
+// Answer has the function answer all requests over HTTPS, until it is called with nil. The status 0
+// leaves a request to the usual handling.
 func (s *Server) Answer(f func(r *http.Request) (status int, body string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,8 +349,8 @@ func (s *Server) unwrap(wrapped []byte) ([]byte, error) {
 	return s.wrapping.Open(nil, wrapped[:n], wrapped[n:], nil)
 }
 
-// known returns the material of a key that the specification's tests hold wrapped by Amazon's service. One of them is not
-// public; no test looks at what it encrypts.
+// known returns the material of a key that the specification's tests hold wrapped by Amazon's
+// service. One of them is not public; no test looks at what it encrypts.
 func (s *Server) known(wrapped []byte) ([]byte, bool) {
 	sum := fmt.Sprintf("%x", sha1.Sum(wrapped))
 	for _, blob := range s.material.AWS {

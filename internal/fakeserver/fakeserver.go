@@ -31,8 +31,9 @@ type Server struct {
 	// Handle answers a request; it is called for one request of a connection at a time. It must be
 	// set before the first connection.
 	Handle func(*Request)
-	// Accept is called with the number of the connection, from 1, before a network in memory accepts
-	// it, if it is not nil. An error refuses the connection; blocking makes the dial take time.
+	// Accept is called with the number of the connection, from 1, before a network in memory
+	// accepts it, if it is not nil. An error refuses the connection; blocking makes the dial take
+	// time.
 	Accept func(ctx context.Context, n int64) error
 	// TLS makes the server speak TLS only, if it is not nil.
 	TLS *tls.Config

@@ -13,8 +13,8 @@ import (
 type SOCKS5 struct {
 	// Username and Password are what a client must say. Empty: it need not say anything.
 	Username, Password string
-	// Targets are the addresses that lead elsewhere, by what a client asks for. Others are dialed as
-	// they are.
+	// Targets are the addresses that lead elsewhere, by what a client asks for. Others are dialed
+	// as they are.
 	Targets map[string]string
 	// Refuse is the code that answers every request instead of a connection, if it is not 0.
 	Refuse byte

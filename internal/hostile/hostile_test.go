@@ -98,7 +98,8 @@ func TestHosts(t *testing.T) {
 	})
 }
 
-// stream answers every hello with a stream that never stops and never pauses, of what hello returns.
+// stream answers every hello with a stream that never stops and never pauses, of what hello
+// returns.
 func stream(hello func(p *peer, counter int64) bson.Raw) func(*peer) {
 	return func(p *peer) {
 		name, id, _, ok := p.next()

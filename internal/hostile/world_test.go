@@ -108,7 +108,8 @@ func (p *peer) reply(to int32, flags wire.Flags, body bson.Raw) bool {
 	return p.send(fakeserver.Reply(p.last, to, flags, body))
 }
 
-// ever answers hellos, and everything else with answer; where answer is nil, nothing else is answered.
+// ever answers hellos, and everything else with answer; where answer is nil, nothing else is
+// answered.
 func ever(hello func(p *peer) bson.Raw, answer func(p *peer, name string, id int32) bool) func(*peer) {
 	return func(p *peer) {
 		for {
@@ -158,8 +159,8 @@ type bounds struct {
 	live        uint64 // bytes that are still in use at the end
 }
 
-// usual has room for two connections for each operation, and for a check every half second. What is allocated is several times as
-// much under the race detector, which empties pools.
+// usual has room for two connections for each operation, and for a check every half second. What is
+// allocated is several times as much under the race detector, which empties pools.
 var usual = bounds{dials: 2*operations + 100, sent: 2000, goroutines: 100, allocated: 256 << 20, live: 4 << 20}
 
 const (
@@ -172,8 +173,8 @@ const (
 	operations = 3 * int64(span/interval)
 )
 
-// attack lets serve have its way with a client that runs operations, and holds it against the bounds. With a nil serve nothing ever
-// comes of a dial.
+// attack lets serve have its way with a client that runs operations, and holds it against the
+// bounds. With a nil serve nothing ever comes of a dial.
 func attack(t *testing.T, options string, b bounds, serve func(*peer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

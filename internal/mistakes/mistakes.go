@@ -1,7 +1,7 @@
-// Package mistakes holds ordinary mistakes of people who use the driver. Its test makes every one of
-// them against mongotest, compares the error with its exact text in testdata/allium.json, and makes
-// docs/errors.md from it. testdata/official.json holds what the official driver answers, as a test in
-// module interop has recorded it.
+// Package mistakes holds ordinary mistakes of people who use the driver. Its test makes every one
+// of them against mongotest, compares the error with its exact text in testdata/allium.json, and
+// makes docs/errors.md from it. testdata/official.json holds what the official driver answers, as a
+// test in module interop has recorded it.
 package mistakes
 
 import (
@@ -60,8 +60,8 @@ func NewEnv(t testing.TB) *Env {
 	return &Env{t: t, dir: t.TempDir(), deployments: map[string]*mongotest.Deployment{}}
 }
 
-// Deployment returns the deployment of this name, which is started with the options when it is asked
-// for the first time.
+// Deployment returns the deployment of this name, which is started with the options when it is
+// asked for the first time.
 func (e *Env) Deployment(name string, opts ...mongotest.Option) *mongotest.Deployment {
 	d := e.deployments[name]
 	if d == nil {
@@ -158,7 +158,8 @@ var (
 	ports     = regexp.MustCompile(`(127\.0\.0\.1|localhost):(\d{4,5})->`)
 )
 
-// Clean returns a text with what differs from run to run replaced: addresses, times and identifiers.
+// Clean returns a text with what differs from run to run replaced: addresses, times and
+// identifiers.
 func (e *Env) Clean(text string) string {
 	text = strings.NewReplacer(e.names...).Replace(text)
 	text = durations.ReplaceAllString(text, "$1 100ms")

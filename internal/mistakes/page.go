@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Page returns docs/errors.md: what each mistake ends in, with the driver and with the official one.
+// Page returns docs/errors.md: what each mistake ends in, with the driver and with the official
+// one.
 func Page(texts, official map[string]string) string {
 	var b strings.Builder
 	b.WriteString(`# Errors

@@ -10,8 +10,8 @@ import (
 	"allium/tracing"
 )
 
-// TransactionOptions are the options of a transaction as they were given; what is nil is inherited from the session's
-// defaults and then from the client.
+// TransactionOptions are the options of a transaction as they were given; what is nil is inherited
+// from the session's defaults and then from the client.
 type TransactionOptions struct {
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern
@@ -67,8 +67,8 @@ type Transaction struct {
 	pin           *Pin
 	failure       error // see Fail
 
-	// Started is when it was started. Span, nil until the executor begins it, stands for the whole transaction, also after its end
-	// in case the commit is repeated.
+	// Started is when it was started. Span, nil until the executor begins it, stands for the whole
+	// transaction, also after its end in case the commit is repeated.
 	Started time.Time
 	Span    *TransactionSpan
 }
@@ -82,7 +82,8 @@ type TransactionSpan struct {
 // Transaction returns the session's transaction.
 func (s *Session) Transaction() *Transaction { return &s.txn }
 
-// Errors of calling the transaction methods in the wrong state, with the words of the specification.
+// Errors of calling the transaction methods in the wrong state, with the words of the
+// specification.
 var (
 	ErrTransactionInProgress = errors.New("start transaction: Transaction already in progress")
 	ErrNoTransaction         = errors.New("end transaction: No transaction started: call StartTransaction first, or use Transact")
@@ -121,8 +122,8 @@ func (t *Transaction) Running() bool {
 	return t.state == StartingTransaction || t.state == TransactionInProgress
 }
 
-// BeforeCommand moves the state on before a command other than commit and abort: after a commit or an abort the
-// session is without a transaction again.
+// BeforeCommand moves the state on before a command other than commit and abort: after a commit or
+// an abort the session is without a transaction again.
 func (t *Transaction) BeforeCommand() {
 	if t.state == TransactionCommitted || t.state == TransactionAborted {
 		t.Unpin()
@@ -138,8 +139,9 @@ func (t *Transaction) Sent() {
 	}
 }
 
-// Fail notes an error that a server answered to a command of the transaction, other than its end: the server aborts the transaction
-// with it, whether or not the user's code minds. The first error counts.
+// Fail notes an error that a server answered to a command of the transaction, other than its end:
+// the server aborts the transaction with it, whether or not the user's code minds. The first error
+// counts.
 func (t *Transaction) Fail(err error) {
 	if t.failure == nil {
 		t.failure = err
@@ -149,7 +151,8 @@ func (t *Transaction) Fail(err error) {
 // Failure returns the first error of Fail, nil if there was none.
 func (t *Transaction) Failure() error { return t.failure }
 
-// Commit moves to committed. send is false if there is nothing to send, again is true if a commit was sent before.
+// Commit moves to committed. send is false if there is nothing to send, again is true if a commit
+// was sent before.
 func (t *Transaction) Commit() (send, again bool, err error) {
 	switch t.state {
 	case NoTransaction:

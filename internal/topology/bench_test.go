@@ -11,7 +11,8 @@ import (
 	"allium/internal/fakeserver"
 )
 
-// replicaSet returns a topology with a primary and secondaries on a network in memory, with an idle connection to each.
+// replicaSet returns a topology with a primary and secondaries on a network in memory, with an idle
+// connection to each.
 func replicaSet(tb testing.TB, secondaries int) *Topology {
 	network := &fakeserver.Network{}
 	td := &event.TopologyDescription{Kind: event.ReplicaSetWithPrimary, SetName: "rs"}
@@ -91,7 +92,8 @@ func BenchmarkSelect(b *testing.B) {
 	}
 }
 
-// BenchmarkSelectCheckOutReturn is what an operation costs besides its command, with many goroutines at once.
+// BenchmarkSelectCheckOutReturn is what an operation costs besides its command, with many
+// goroutines at once.
 func BenchmarkSelectCheckOutReturn(b *testing.B) {
 	topo := replicaSet(b, 0)
 	b.ReportAllocs()

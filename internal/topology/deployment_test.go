@@ -35,8 +35,8 @@ func discover(t *testing.T, d *mongotest.Deployment, cfg Config) *Topology {
 	return topo
 }
 
-// A thousand operations wait for an absent primary of a replica set. They cost one check per half second and server, and
-// all of them proceed when there is a primary.
+// A thousand operations wait for an absent primary of a replica set. They cost one check per half
+// second and server, and all of them proceed when there is a primary.
 func TestDeploymentManyWaitForPrimary(t *testing.T) {
 	for _, version := range []string{"4.2", "8.0"} { // polling and streaming
 		synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,8 @@ func TestDeploymentSharded(t *testing.T) {
 	})
 }
 
-// A handshake of a connection for operations tells what the monitor does not know yet, and never what is older.
+// A handshake of a connection for operations tells what the monitor does not know yet, and never
+// what is older.
 func TestDeploymentHandshakeUpdatesTopology(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := deployment(t, mongotest.ReplicaSet(2))

@@ -23,8 +23,9 @@ import (
 	"allium/mongoerr"
 )
 
-// The prose tests of Server Discovery and Monitoring (server-discovery-and-monitoring-tests.md, in the order of its
-// sections, and tests/README.md) and of Server Selection, as far as they need no more than a topology.
+// The prose tests of Server Discovery and Monitoring (server-discovery-and-monitoring-tests.md, in
+// the order of its sections, and tests/README.md) and of Server Selection, as far as they need no
+// more than a topology.
 
 // command sends a command to s and handles its error as an operation does.
 func command(t testing.TB, s *Server, name string) error {
@@ -116,7 +117,8 @@ func TestSDAMProse02NetworkErrorWritingToPrimary(t *testing.T) {
 	})
 }
 
-// Sections 3, 4 and 5. A client of this kind checks the server again at once, as it does for the first of them too.
+// Sections 3, 4 and 5. A client of this kind checks the server again at once, as it does for the
+// first of them too.
 func TestSDAMProse03To05StateChanges(t *testing.T) {
 	concern := fakeserver.Doc(func(b []byte) []byte {
 		b = bson.AppendDouble(b, "ok", 1)
@@ -194,8 +196,8 @@ func TestSDAMProse06ParsingErrors(t *testing.T) {
 	}
 }
 
-// Sections 7, 8 and 9: discovery from a secondary, and a direct connection to it. Without directConnection a topology is
-// discovered.
+// Sections 7, 8 and 9: discovery from a secondary, and a direct connection to it. Without
+// directConnection a topology is discovered.
 func TestSDAMProse07To09DirectConnection(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -462,7 +464,8 @@ func TestServerSelectionProse2ServerSelector(t *testing.T) {
 	})
 }
 
-// Max Staleness, driver test "Parse lastWriteDate". The tests of connection strings belong to that package.
+// Max Staleness, driver test "Parse lastWriteDate". The tests of connection strings belong to that
+// package.
 func TestMaxStalenessProse6LastWriteDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}
@@ -538,7 +541,8 @@ func TestIncompatibleServer(t *testing.T) {
 	})
 }
 
-// A server that talks garbage is an error that says so, at once for the check and in time for the operation.
+// A server that talks garbage is an error that says so, at once for the check and in time for the
+// operation.
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}

@@ -22,7 +22,8 @@ func secondaryOf(addr string, change func(*event.ServerDescription)) *event.Serv
 	return d
 }
 
-// A failed selection names what was asked for, the first real cause, and why each server was rejected.
+// A failed selection names what was asked for, the first real cause, and why each server was
+// rejected.
 func TestSelectionErrorSaysWhy(t *testing.T) {
 	refused := errors.New("connection refused")
 	down := func(d *event.ServerDescription) { d.Kind, d.LastError = event.UnknownServer, refused }
@@ -75,7 +76,8 @@ func TestSelectionErrorSaysWhy(t *testing.T) {
 	}
 }
 
-// An aggregation that writes its results goes to a secondary only if every server can do that there.
+// An aggregation that writes its results goes to a secondary only if every server can do that
+// there.
 func TestWritesResults(t *testing.T) {
 	for _, tt := range []struct {
 		wire int32

@@ -15,9 +15,9 @@ import (
 	"allium/mongoerr"
 )
 
-// Select returns a suitable server (specification: Server Selection). If none is known, it has all servers checked and
-// waits until one is, until the selection timeout passes, which is a *mongoerr.SelectionError, or until ctx ends, which
-// is a *mongoerr.TimeoutError around one.
+// Select returns a suitable server (specification: Server Selection). If none is known, it has all
+// servers checked and waits until one is, until the selection timeout passes, which is a
+// *mongoerr.SelectionError, or until ctx ends, which is a *mongoerr.TimeoutError around one.
 //
 // The description is what was known of the server when it was selected: a check may have found out
 // since that it is gone.
@@ -44,8 +44,8 @@ func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, *event.
 	return s, snap.desc.Server(s.addr), nil
 }
 
-// pick selects among the servers of a snapshot. It returns nil if none is suitable, and an error if waiting would not
-// help.
+// pick selects among the servers of a snapshot. It returns nil if none is suitable, and an error if
+// waiting would not help.
 func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, error) {
 	if snap.closed {
 		return nil, errClientClosed

@@ -26,7 +26,8 @@ func membersAt(rtt ...time.Duration) *event.TopologyDescription {
 	return td
 }
 
-// The window includes both of its ends, and its end is counted from the nearest of the suitable servers, not of all.
+// The window includes both of its ends, and its end is counted from the nearest of the suitable
+// servers, not of all.
 func TestLatencyWindow(t *testing.T) {
 	td := membersAt(time.Millisecond, 10*time.Millisecond, 25*time.Millisecond, 25*time.Millisecond+1)
 	suitable := appendSuitable(nil, td, &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
@@ -35,8 +36,8 @@ func TestLatencyWindow(t *testing.T) {
 	}
 }
 
-// The client's selector is asked for every operation, those that only one server suits included, and before the window is
-// applied. If it accepts none, the operation waits.
+// The client's selector is asked for every operation, those that only one server suits included,
+// and before the window is applied. If it accepts none, the operation waits.
 func TestSelectorComesBeforeWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
@@ -93,8 +94,8 @@ func TestMaxStalenessLimits(t *testing.T) {
 	}
 }
 
-// A selection that waits says so once, however often the topology changes; and that it failed without what stands in
-// the message anyway.
+// A selection that waits says so once, however often the topology changes; and that it failed
+// without what stands in the message anyway.
 func TestSelectionLogsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &logRecorder{}

@@ -237,7 +237,8 @@ func TestRTTSpec(t *testing.T) {
 	}
 }
 
-// Prose test 1 of Server Selection is this suite's; it draws at random, so a tolerance belongs to it.
+// Prose test 1 of Server Selection is this suite's; it draws at random, so a tolerance belongs to
+// it.
 func TestInWindowSpec(t *testing.T) {
 	for _, file := range spectest.Files(t, "server-selection/tests/in_window/*.json") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -287,7 +288,8 @@ func TestInWindowSpec(t *testing.T) {
 	}
 }
 
-// The description that a selection returns is the one that it was made by, whichever way it was made.
+// The description that a selection returns is the one that it was made by, whichever way it was
+// made.
 func TestSelectDescribed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}

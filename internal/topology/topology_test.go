@@ -100,8 +100,8 @@ func TestSelectionTimeout(t *testing.T) {
 	})
 }
 
-// A thousand operations that wait for a primary cost one check per half second and server, and all proceed when there is
-// one.
+// A thousand operations that wait for a primary cost one check per half second and server, and all
+// proceed when there is one.
 func TestManyWaitForPrimary(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestStepDown(t *testing.T) {
 	})
 }
 
-// A network error of an operation marks the server unknown, clears its pool and cancels the check in progress; the next
-// selection has the server checked again.
+// A network error of an operation marks the server unknown, clears its pool and cancels the check
+// in progress; the next selection has the server checked again.
 func TestNetworkErrorCancelsCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}
@@ -236,8 +236,8 @@ func TestNetworkErrorCancelsCheck(t *testing.T) {
 	})
 }
 
-// A server that stops answering in the middle of a stream is found out by the time limit of the check; its connections in
-// use are closed.
+// A server that stops answering in the middle of a stream is found out by the time limit of the
+// check; its connections in use are closed.
 func TestCheckTimeoutInterrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}
@@ -369,9 +369,9 @@ func TestLoadBalanced(t *testing.T) {
 	})
 }
 
-// Behind a load balancer a connection has its service's generation from the hello on: when several of them break during the
-// authentication, only the first one makes the driver give up the service's connections. What breaks before the hello is answered
-// says nothing of a service.
+// Behind a load balancer a connection has its service's generation from the hello on: when several
+// of them break during the authentication, only the first one makes the driver give up the
+// service's connections. What breaks before the hello is answered says nothing of a service.
 func TestLoadBalancedAuthentication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}
