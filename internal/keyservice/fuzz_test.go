@@ -40,6 +40,7 @@ func FuzzAnswer(f *testing.F) {
 		"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n{}",
 		"HTTP/1.0 200\r\n\r\n[]",
 		"open-sesame what?\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encodin" + strings.Repeat("\xd3", 5000) + "g: chunked\r\n\r\n", // an error quoted it all
 	} {
 		f.Add([]byte(seed))
 	}

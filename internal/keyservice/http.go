@@ -143,8 +143,9 @@ func (r *request) exchange(conn net.Conn, req *http.Request, out any) (status in
 	}
 	reply, err := transport.RoundTrip(req) // follows no redirection
 	if err != nil {
-		if text := []byte(err.Error()); !bytes.Equal(r.conceal(text), text) { // it quotes the answer
-			err = errors.New(string(r.conceal(text)))
+		// It may quote the answer.
+		if text := []byte(err.Error()); len(text) > maxShown || !bytes.Equal(r.conceal(text), text) {
+			err = errors.New(printable(r.conceal(text)))
 		}
 		return 0, err
 	}
