@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-const module = "allium"
+const module = "allium" //rename:module
 
 // layers lists the packages of the driver from the ground up. A package may import those that stand
 // before it. Test code may import anything.
@@ -75,6 +75,7 @@ var aside = []struct {
 	{"internal/mistakes", []string{"*"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},
+	{"tools/", nil},
 	{"examples/", []string{"*"}},
 }
 
