@@ -1,22 +1,71 @@
 // Command allium is Allium's command-line tool.
 //
-//	allium serve [flags]      runs a mongotest deployment as a process
-//	allium ping [flags] URI   connects to every server; says what it found or what failed
+//	allium serve [flags]             runs a mongotest deployment as a process
+//	allium ping [flags] URI          connects to every server; says what it found or what failed
+//	allium doctor [flags] URI        looks for what is wrong with a deployment; says what to do
+//	allium run [flags] URI COMMAND   runs a command and prints the reply
+//	allium watch [flags] URI         prints the events of a change stream, one on each line
+//	allium completion SHELL          prints a completion script for bash, zsh or fish
+//	allium version                   prints the version
+//	allium help [COMMAND]            prints this, or the flags of a command
+//
+// The exit status is 0 on success, 1 on failure and 2 if the command line is wrong.
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 )
 
-// verbs are the tool's subcommands. Each gets its arguments and returns the exit status.
-var verbs = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
-	"ping":  ping,
-	"serve": serve,
+// The exit statuses.
+const (
+	succeeded = 0
+	failed    = 1
+	misused   = 2
+)
+
+// verb is a command of the tool.
+type verb struct {
+	name    string
+	args    string // what follows the name, for the usage
+	summary string
+	// flags adds the verb's flags to a set; nil: it has none.
+	flags func(fs *flag.FlagSet)
+	// run gets the arguments and returns the exit status.
+	run func(ctx context.Context, args []string, stdout, stderr io.Writer) int
+}
+
+// verbs returns the commands, in the order in which they are listed.
+func verbs() []verb {
+	return []verb{
+		{"serve", "[flags]", "run a mongotest deployment as a process", new(serveFlags).register, serve},
+		{"ping", "[flags] URI", "connect to every server of a deployment", new(pingFlags).register, ping},
+		{"doctor", "[flags] URI", "look for what is wrong with a deployment, and say what to do", new(doctorFlags).register, doctor},
+		{"run", "[flags] URI COMMAND", "run a command, given as Extended JSON, and print the reply", new(runFlags).register, runCommand},
+		{"watch", "[flags] URI", "print the events of a change stream as lines of Extended JSON", new(watchFlags).register, watch},
+		{"completion", "bash|zsh|fish", "print a completion script for a shell", nil, completion},
+		{"version", "", "print the version", nil, version},
+		{"help", "[COMMAND]", "print this list, or the flags of a command", nil, help},
+	}
+}
+
+func find(name string) (verb, bool) {
+	all := verbs()
+	i := slices.IndexFunc(all, func(v verb) bool { return v.name == name })
+	if i < 0 {
+		return verb{}, false
+	}
+	return all[i], true
 }
 
 func main() {
@@ -27,9 +76,100 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 || verbs[args[0]] == nil {
-		fmt.Fprintln(stderr, "usage: allium serve [flags] | allium ping [flags] URI")
-		return 2
+	if len(args) == 0 {
+		usage(stderr)
+		return misused
 	}
-	return verbs[args[0]](ctx, args[1:], stdout, stderr)
+	name := args[0]
+	switch name {
+	case "-h", "-help", "--help":
+		name = "help"
+	case "-version", "--version":
+		name = "version"
+	}
+	v, ok := find(name)
+	if !ok {
+		fmt.Fprintf(stderr, "allium: there is no command %q\n", name)
+		usage(stderr)
+		return misused
+	}
+	return v.run(ctx, args[1:], stdout, stderr)
+}
+
+// parse reads the flags of a verb, which come before its arguments. It returns done if the verb
+// must not run: the flags are wrong, or help was asked for.
+func parse(fs *flag.FlagSet, args []string, stdout, stderr io.Writer) (status int, done bool) {
+	fs.SetOutput(io.Discard)
+	err := fs.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return help(context.Background(), []string{strings.TrimPrefix(fs.Name(), "allium ")}, stdout, stderr), true
+	case err != nil:
+		return misuse(fs.Name(), stderr, err.Error()), true
+	}
+	return succeeded, false
+}
+
+// misuse says what is wrong with the command line.
+func misuse(name string, stderr io.Writer, text string) int {
+	fmt.Fprintf(stderr, "%s: %s\n", name, text)
+	if v, ok := find(strings.TrimPrefix(name, "allium ")); ok {
+		fmt.Fprintf(stderr, "usage: %s %s (allium help %s)\n", name, v.args, v.name)
+	}
+	return misused
+}
+
+// fail says why a verb failed.
+func fail(name string, stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	return failed
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "allium is a tool for MongoDB deployments.\n\nusage:\n\n")
+	for _, v := range verbs() {
+		fmt.Fprintf(w, "  %-34s %s\n", strings.TrimSpace("allium "+v.name+" "+v.args), v.summary)
+	}
+	fmt.Fprint(w, "\nThe exit status is 0 on success, 1 on failure and 2 if the command line is wrong.\n")
+}
+
+func help(_ context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		usage(stdout)
+		return succeeded
+	}
+	v, ok := find(args[0])
+	if !ok || len(args) > 1 {
+		return misuse("allium help", stderr, fmt.Sprintf("there is no command %q", strings.Join(args, " ")))
+	}
+	fmt.Fprintf(stdout, "usage: %s\n\n%s.\n", strings.TrimSpace("allium "+v.name+" "+v.args), upper(v.summary))
+	if v.flags != nil {
+		fs := flag.NewFlagSet("", flag.ContinueOnError)
+		fs.SetOutput(stdout)
+		v.flags(fs)
+		fmt.Fprint(stdout, "\nFlags:\n\n")
+		fs.PrintDefaults()
+	}
+	return succeeded
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func version(_ context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		return misuse("allium version", stderr, "it takes no arguments")
+	}
+	v, revision := "(devel)", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			v = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && !strings.Contains(v, s.Value[:min(12, len(s.Value))]) {
+				revision = " " + s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	fmt.Fprintf(stdout, "allium %s%s %s %s/%s\n", v, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return succeeded
 }

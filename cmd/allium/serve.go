@@ -30,23 +30,14 @@ type serveFlags struct {
 	search       time.Duration
 	port         int
 	verbose      bool
+	seed, data   string
 }
 
 func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 	var f serveFlags
 	fs := flag.NewFlagSet("allium serve", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.BoolVar(&f.standalone, "standalone", false, "a single server without replication (the default)")
-	fs.IntVar(&f.members, "replset", 0, "a replica set of this many `members`")
-	fs.StringVar(&f.sharded, "sharded", "", "a sharded cluster of `SxM`: S shards behind M mongoses, as in 2x2")
-	fs.IntVar(&f.loadBalanced, "load-balanced", 0, "this many `mongoses` behind a load balancer")
-	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+strings.Join(series(), ", ")+" (default 8.0)")
-	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password`")
-	fs.BoolVar(&f.tls, "tls", false, "accept TLS only; the certificates are written to a temporary folder, which is printed")
-	fs.DurationVar(&f.search, "search", 0, "keep search indexes, which are ready after this `duration` (0s: at once)")
-	fs.BoolVar(&f.noScripting, "noscripting", false, "run no server-side JavaScript")
-	fs.IntVar(&f.port, "port", 27017, "first `port` to listen on; further nodes take those that follow")
-	fs.BoolVar(&f.verbose, "v", false, "log every command")
+	f.register(fs)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -58,6 +49,22 @@ func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
 		return nil, err
 	}
 	return &f, nil
+}
+
+func (f *serveFlags) register(fs *flag.FlagSet) {
+	fs.BoolVar(&f.standalone, "standalone", false, "a single server without replication (the default)")
+	fs.IntVar(&f.members, "replset", 0, "a replica set of this many `members`")
+	fs.StringVar(&f.sharded, "sharded", "", "a sharded cluster of `SxM`: S shards behind M mongoses, as in 2x2")
+	fs.IntVar(&f.loadBalanced, "load-balanced", 0, "this many `mongoses` behind a load balancer")
+	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+strings.Join(series(), ", ")+" (default 8.0)")
+	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password`")
+	fs.BoolVar(&f.tls, "tls", false, "accept TLS only; the certificates are written to a temporary folder, which is printed")
+	fs.DurationVar(&f.search, "search", 0, "keep search indexes, which are ready after this `duration` (0s: at once)")
+	fs.BoolVar(&f.noScripting, "noscripting", false, "run no server-side JavaScript")
+	fs.IntVar(&f.port, "port", 27017, "first `port` to listen on; further nodes take those that follow")
+	fs.BoolVar(&f.verbose, "v", false, "log every command")
+	fs.StringVar(&f.seed, "seed", "", "fill the deployment with the collections in this `file` of Extended JSON: {\"db.collection\": [documents]}")
+	fs.StringVar(&f.data, "data", "", "read the collections in this `folder` at the start, and write them there at the end, laid out as mongodump does")
 }
 
 // series lists the server versions that can be chosen.
@@ -138,6 +145,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "allium serve: %v\n", err)
 		return status
 	}
+	if len(args) == 1 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help") {
+		return help(ctx, []string{"serve"}, stdout, stderr)
+	}
 	f, err := parseServe(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -168,7 +178,13 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		uri += "&tlsCAFile=" + url.QueryEscape(ca) + "&tlsCertificateKeyFile=" + url.QueryEscape(client)
 		fmt.Fprintf(stderr, "allium serve: certificate authority: %s\nallium serve: a client's certificate and key: %s\n", ca, client)
 	}
+	if err := f.fill(ctx, uri); err != nil {
+		return fail(1, err)
+	}
 	fmt.Fprintln(stdout, uri)
 	<-ctx.Done()
+	if err := f.keep(uri); err != nil {
+		return fail(1, err)
+	}
 	return 0
 }

@@ -265,7 +265,7 @@ func TestServeSignals(t *testing.T) {
 
 func TestServeHelp(t *testing.T) {
 	var stderr bytes.Buffer
-	if status := run(t.Context(), []string{"serve", "--help"}, io.Discard, &stderr); status != 0 {
+	if status := run(t.Context(), []string{"serve", "--help"}, &stderr, io.Discard); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 	for _, want := range []string{"-standalone", "-replset", "-sharded", "-load-balanced", "-version", "-auth", "-tls", "-port", "-v", "9.0"} {

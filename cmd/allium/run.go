@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"allium"
+	"allium/bson"
+)
+
+// runFlags are the command line of allium run.
+type runFlags struct {
+	db        string
+	canonical bool
+	timeout   time.Duration
+}
+
+func (f *runFlags) register(fs *flag.FlagSet) {
+	fs.StringVar(&f.db, "db", "", "the `database` to run the command on (default: that of the connection string, or admin)")
+	fs.BoolVar(&f.canonical, "canonical", false, "print canonical Extended JSON, which keeps every type")
+	fs.DurationVar(&f.timeout, "timeout", 30*time.Second, "give up after this `duration`")
+}
+
+// runCommand runs a command and prints the server's reply as Extended JSON.
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	const name = "allium run"
+	var f runFlags
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.register(fs)
+	if status, done := parse(fs, args, stdout, stderr); done {
+		return status
+	}
+	if fs.NArg() != 2 {
+		return misuse(name, stderr, "want a connection string and a command")
+	}
+	cmd, err := document(fs.Arg(1))
+	if err != nil {
+		return misuse(name, stderr, "command: "+err.Error())
+	}
+	client, db, err := open(fs.Arg(0), f.timeout)
+	if err != nil {
+		return fail(name, stderr, err)
+	}
+	defer client.Close(context.WithoutCancel(ctx))
+	if f.db == "" {
+		f.db = db
+	}
+	if f.db == "" {
+		f.db = "admin"
+	}
+	reply, err := client.Database(f.db).RunCommand(ctx, cmd)
+	if err != nil {
+		return fail(name, stderr, err)
+	}
+	return printJSON(name, stdout, stderr, reply, f.canonical)
+}
+
+// printJSON prints a document on one line.
+func printJSON(name string, stdout, stderr io.Writer, doc bson.Raw, canonical bool) int {
+	text, err := extJSON(doc, canonical)
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "%s\n", text)
+	}
+	if err != nil {
+		return fail(name, stderr, err)
+	}
+	return succeeded
+}
+
+// open opens a client for a connection string, whose operations take at most a timeout, if that is
+// not 0. It also returns the string's database.
+func open(connectionString string, timeout time.Duration) (*allium.Client, string, error) {
+	o := allium.ClientOptions{AppName: "allium"}
+	if timeout > 0 {
+		o.Timeout = &timeout
+	}
+	db, err := database(connectionString)
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := allium.Open(connectionString, o)
+	return client, db, err
+}
