@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,7 +140,6 @@ func encryptedFieldsFor(t reflect.Type, fields []Field) (bson.Raw, error) {
 			field = append(field, bson.E{Key: "queries", Value: queries})
 		}
 		field = field[:len(field):len(field)]
-		checked = append(checked, append(field, bson.E{Key: "keyId", Value: bson.UUID{}}))
 		switch {
 		case f.KeyID != nil && f.KeyAltName != "":
 			return nil, fmt.Errorf("field %s: KeyID and KeyAltName exclude each other", f.Path)
@@ -151,6 +151,11 @@ func encryptedFieldsFor(t reflect.Type, fields []Field) (bson.Raw, error) {
 			field = append(field, bson.E{Key: "keyId", Value: nil})
 		}
 		list = append(list, field)
+		if f.KeyID == nil && f.KeyAltName == "" {
+			field = slices.Clone(field)
+			field.Set("keyId", bson.UUID{14: byte(i >> 8), 15: byte(i)}) // which no key has
+		}
+		checked = append(checked, field)
 	}
 	trial, err := bson.Marshal(bson.D{{Key: "fields", Value: checked}})
 	if err != nil {

@@ -108,6 +108,11 @@ func standIns(fields bson.Raw, names map[bson.UUID]string) (bson.Raw, error) {
 			for i := range field {
 				if name, ok := field[i].Value.(string); ok && field[i].Key == "keyAltName" {
 					id := bson.UUID{14: byte(len(names) >> 8), 15: byte(len(names))} // of version 0
+					for known, other := range names {
+						if other == name {
+							id = known
+						}
+					}
 					names[id] = name
 					field[i] = bson.E{Key: "keyId", Value: id}
 				}

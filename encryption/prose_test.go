@@ -70,11 +70,18 @@ type prose struct {
 	d     *mongotest.Deployment
 	plain *allium.Client
 	keys  *encryption.Client
+	// dialer connects the clients to a deployment in memory, nil for another one.
+	dialer allium.Dialer
 }
 
 func startProse(t *testing.T, keys []bson.Raw, opts ...mongotest.Option) *prose {
 	t.Helper()
 	p := &prose{t: t, d: mongotest.Start(t, append([]mongotest.Option{mongotest.ReplicaSet(1)}, opts...)...)}
+	return p.begin(keys)
+}
+
+func (p *prose) begin(keys []bson.Raw) *prose {
+	p.t.Helper()
 	p.plain, _ = p.open(allium.ClientOptions{})
 	if len(keys) > 0 {
 		p.insert("keyvault.datakeys", keys...)
@@ -140,6 +147,7 @@ func (p *prose) open(co allium.ClientOptions) (*allium.Client, *recorder) {
 		defer r.mu.Unlock()
 		r.clients++
 	}}
+	co.Dialer = p.dialer
 	c, err := allium.Open(p.d.URI(), co)
 	if err != nil {
 		p.t.Fatal(err)

@@ -1,6 +1,7 @@
 package mongotest_test
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"testing"
@@ -15,18 +16,21 @@ import (
 func newEncrypted(t *testing.T, opts ...mongotest.Option) (*encClient, *mongotest.Deployment) {
 	t.Helper()
 	d := mongotest.Start(t, opts...)
-	id := bson.UUID{1}
-	key, err := fle.NewKey(make([]byte, fle.KeySize))
-	if err != nil {
-		t.Fatal(err)
+	keys := map[bson.UUID]*fle.Key{}
+	for i := range byte(3) {
+		key, err := fle.NewKey(bytes.Repeat([]byte{i}, fle.KeySize))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[bson.UUID{i}] = key
 	}
 	fields := doc(t, bson.D{{Key: "fields", Value: bson.A{
-		bson.D{{Key: "path", Value: "e"}, {Key: "bsonType", Value: "string"}, {Key: "keyId", Value: id}, {Key: "queries", Value: bson.D{{Key: "queryType", Value: "equality"}, {Key: "contention", Value: 2}}}},
-		bson.D{{Key: "path", Value: "o.i"}, {Key: "bsonType", Value: "int"}, {Key: "keyId", Value: id},
+		bson.D{{Key: "path", Value: "e"}, {Key: "bsonType", Value: "string"}, {Key: "keyId", Value: bson.UUID{0}}, {Key: "queries", Value: bson.D{{Key: "queryType", Value: "equality"}, {Key: "contention", Value: 2}}}},
+		bson.D{{Key: "path", Value: "o.i"}, {Key: "bsonType", Value: "int"}, {Key: "keyId", Value: bson.UUID{1}},
 			{Key: "queries", Value: bson.D{{Key: "queryType", Value: "range"}, {Key: "min", Value: int32(0)}, {Key: "max", Value: int32(200)}, {Key: "contention", Value: 0}}}},
-		bson.D{{Key: "path", Value: "u"}, {Key: "keyId", Value: id}},
+		bson.D{{Key: "path", Value: "u"}, {Key: "keyId", Value: bson.UUID{2}}},
 	}}})
-	c := &encClient{t: t, conn: dial(t, d.Hosts()[0]), keys: map[bson.UUID]*fle.Key{id: key}, fields: map[string]bson.Raw{"db.c": fields}}
+	c := &encClient{t: t, conn: dial(t, d.Hosts()[0]), keys: keys, fields: map[string]bson.Raw{"db.c": fields}}
 	if _, err := c.plain("db", bson.D{{Key: "create", Value: "c"}, {Key: "encryptedFields", Value: fields}}); err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +39,10 @@ func newEncrypted(t *testing.T, opts ...mongotest.Option) (*encClient, *mongotes
 
 // tokens returns those for compaction and cleanup.
 func (c *encClient) tokens() bson.D {
-	t := c.keys[bson.UUID{1}].Tokens()
-	ecoc, pad := t.ECOC, t.AnchorPadding()
 	bin := func(t fle.Token) bson.Binary { return bson.Binary{Data: t[:]} }
-	return bson.D{{Key: "e", Value: bin(ecoc)}, {Key: "o.i", Value: bson.D{{Key: "ecoc", Value: bin(ecoc)}, {Key: "anchorPaddingToken", Value: bin(pad)}}}, {Key: "u", Value: bin(ecoc)}}
+	ecoc := func(i byte) bson.Binary { return bin(c.keys[bson.UUID{i}].Tokens().ECOC) }
+	pad := c.keys[bson.UUID{1}].Tokens().AnchorPadding()
+	return bson.D{{Key: "e", Value: ecoc(0)}, {Key: "o.i", Value: bson.D{{Key: "ecoc", Value: ecoc(1)}, {Key: "anchorPaddingToken", Value: bin(pad)}}}, {Key: "u", Value: ecoc(2)}}
 }
 
 func (c *encClient) must(reply bson.Raw, err error) bson.Raw {

@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +17,12 @@ const (
 	keyA = `{"$binary": {"base64": "YWFhYWFhYWFhYWFhYWFhYQ==", "subType": "04"}}`
 	keyB = `{"$binary": {"base64": "YmJiYmJiYmJiYmJiYmJiYg==", "subType": "04"}}`
 )
+
+// keyOf returns another key whose id begins with an a.
+func keyOf(n byte) string {
+	id := append(bytes.Repeat([]byte("a"), 15), n)
+	return fmt.Sprintf(`{"$binary": {"base64": %q, "subType": "04"}}`, base64.StdEncoding.EncodeToString(id))
+}
 
 func deterministic(key string) string {
 	return `{"encrypt": {"keyId": [` + key + `], "bsonType": "string", "algorithm": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}}`
@@ -40,13 +48,13 @@ var csfle = `{"bsonType": "object", "properties": {
 // precision; t, date range; s, substrings; a, prefixes and suffixes; o.e below an object.
 var queryable = `{"fields": [
 	{"path": "e", "bsonType": "string", "keyId": ` + keyA + `, "queries": {"queryType": "equality"}},
-	{"path": "u", "keyId": ` + keyA + `},
-	{"path": "i", "bsonType": "int", "keyId": ` + keyA + `, "queries": {"queryType": "range", "min": 0, "max": 200, "sparsity": 1, "trimFactor": 1, "contention": 0}},
-	{"path": "l", "bsonType": "long", "keyId": ` + keyA + `, "queries": {"queryType": "range"}},
-	{"path": "f", "bsonType": "double", "keyId": ` + keyA + `, "queries": {"queryType": "range", "min": {"$numberDouble": "0.0"}, "max": {"$numberDouble": "200.0"}, "precision": 2}},
-	{"path": "t", "bsonType": "date", "keyId": ` + keyA + `, "queries": {"queryType": "range"}},
-	{"path": "s", "bsonType": "string", "keyId": ` + keyA + `, "queries": {"queryType": "substring", "strMinQueryLength": 2, "strMaxQueryLength": 6, "strMaxLength": 10, "caseSensitive": false, "diacriticSensitive": true}},
-	{"path": "a", "bsonType": "string", "keyId": ` + keyA + `, "queries": [
+	{"path": "u", "keyId": ` + keyOf(2) + `},
+	{"path": "i", "bsonType": "int", "keyId": ` + keyOf(3) + `, "queries": {"queryType": "range", "min": 0, "max": 200, "sparsity": 1, "trimFactor": 1, "contention": 0}},
+	{"path": "l", "bsonType": "long", "keyId": ` + keyOf(4) + `, "queries": {"queryType": "range"}},
+	{"path": "f", "bsonType": "double", "keyId": ` + keyOf(5) + `, "queries": {"queryType": "range", "min": {"$numberDouble": "0.0"}, "max": {"$numberDouble": "200.0"}, "precision": 2}},
+	{"path": "t", "bsonType": "date", "keyId": ` + keyOf(6) + `, "queries": {"queryType": "range"}},
+	{"path": "s", "bsonType": "string", "keyId": ` + keyOf(7) + `, "queries": {"queryType": "substring", "strMinQueryLength": 2, "strMaxQueryLength": 6, "strMaxLength": 10, "caseSensitive": false, "diacriticSensitive": true}},
+	{"path": "a", "bsonType": "string", "keyId": ` + keyOf(8) + `, "queries": [
 		{"queryType": "prefix", "strMinQueryLength": 2, "strMaxQueryLength": 6, "caseSensitive": true, "diacriticSensitive": true},
 		{"queryType": "suffix", "strMinQueryLength": 3, "strMaxQueryLength": 7, "caseSensitive": true, "diacriticSensitive": true}]},
 	{"path": "o.e", "bsonType": "string", "keyId": ` + keyB + `, "queries": {"queryType": "equality", "contention": 4}}]}`

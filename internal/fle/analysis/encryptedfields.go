@@ -37,6 +37,7 @@ func ParseEncryptedFields(namespace string, encryptedFields bson.Raw) (*Schema, 
 		return nil, p.invalid("'fields' must be an array")
 	}
 	var paths []string
+	keys := map[fieldKey]string{}
 	for v := range fields.Values() {
 		doc, ok := v.Document()
 		if !ok {
@@ -51,10 +52,23 @@ func ParseEncryptedFields(namespace string, encryptedFields bson.Raw) (*Schema, 
 				return nil, p.invalidField(path, "it is the field '"+other+"', above it or below it")
 			}
 		}
+		// Tokens are derived from keys: with one key for two fields, equal values in them could be
+		// told to be equal.
+		key := fieldKey{e.KeyID, e.KeyAltName}
+		if other, ok := keys[key]; ok {
+			return nil, p.invalidField(path, "Duplicate key ids are not allowed: the field '"+other+"' has the same key")
+		}
+		keys[key] = path
 		paths = append(paths, path)
 		s.root = s.root.with(path, &node{enc: e})
 	}
 	return s, nil
+}
+
+// fieldKey is the key of a field: its id or its name.
+type fieldKey struct {
+	id   bson.UUID
+	name string
 }
 
 type fieldParser struct{ namespace string }

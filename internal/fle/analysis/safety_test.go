@@ -326,7 +326,7 @@ func value(v any) bson.RawValue {
 	return raw
 }
 
-var testKeys = []bson.UUID{{'a', 'a'}, {'b', 'b'}}
+var testKeys = []bson.UUID{{'a', 'a'}, {'b', 'b'}, {'c'}, {'d'}, {'e'}, {'f'}}
 
 // schema makes the schema of a collection.
 func (g *generator) schema(ns string) error {
@@ -338,9 +338,9 @@ func (g *generator) schema(ns string) error {
 		g.schemas[ns] = nil
 	case g.queryable:
 		var fields bson.A
-		for _, path := range []string{"a", "b.a", "b.c", "c.a.b", "k1", "z"} {
+		for i, path := range []string{"a", "b.a", "b.c", "c.a.b", "k1", "z"} {
 			if g.chance(45) {
-				f, c := g.field(path)
+				f, c := g.field(path, testKeys[i])
 				fields, *m = append(fields, f), *m.set(path, c)
 			}
 		}
@@ -352,8 +352,8 @@ func (g *generator) schema(ns string) error {
 }
 
 // field makes a field of encryptedFields.
-func (g *generator) field(path string) (bson.D, *model) {
-	f := bson.D{{Key: "path", Value: path}, {Key: "keyId", Value: pick(g, testKeys...)}}
+func (g *generator) field(path string, key bson.UUID) (bson.D, *model) {
+	f := bson.D{{Key: "path", Value: path}, {Key: "keyId", Value: key}}
 	c := &model{kind: pick(g, Unindexed, Equality, Range, Text), typ: bson.TypeString}
 	typed := func(name string, t bson.Type, queries any) {
 		c.typ = t
@@ -471,12 +471,12 @@ func (g *generator) object(m *model, depth int) bson.D {
 // encrypt makes the schema of an encrypted field.
 func (g *generator) encrypt() (*model, bson.D) {
 	c := &model{kind: Deterministic, typ: bson.TypeString}
-	e := bson.D{{Key: "algorithm", Value: "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}, {Key: "bsonType", Value: "string"}, {Key: "keyId", Value: bson.A{pick(g, testKeys...)}}}
+	e := bson.D{{Key: "algorithm", Value: "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}, {Key: "bsonType", Value: "string"}, {Key: "keyId", Value: bson.A{pick(g, testKeys[:2]...)}}}
 	switch {
 	case g.chance(20):
 		c.typ, e[1].Value = bson.TypeInt64, "long"
 	case g.chance(30):
-		c.kind, e = Random, bson.D{{Key: "algorithm", Value: "AEAD_AES_256_CBC_HMAC_SHA_512-Random"}, {Key: "keyId", Value: bson.A{pick(g, testKeys...)}}}
+		c.kind, e = Random, bson.D{{Key: "algorithm", Value: "AEAD_AES_256_CBC_HMAC_SHA_512-Random"}, {Key: "keyId", Value: bson.A{pick(g, testKeys[:2]...)}}}
 		if g.chance(20) {
 			e[1].Value = "/z"
 		}

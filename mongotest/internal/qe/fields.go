@@ -48,7 +48,7 @@ func Of(options bson.Raw) *Fields {
 		for _, kind := range queryTypes(doc.Lookup("queries")) {
 			switch {
 			case kind == "range":
-				field.Ranged, field.edges = true, edgesOf(field.Type, doc.Lookup("queries"))
+				field.Ranged, field.edges = true, edgesOf(field.Type, queriesOf(doc.Lookup("queries"))[0])
 			case kind != "equality":
 				field.Text = true
 			}
@@ -71,55 +71,73 @@ func (f *Fields) Find(path string) *Field {
 	return nil
 }
 
-func queryTypes(v bson.RawValue) []string {
-	list := []bson.RawValue{v}
-	if array, ok := v.Array(); ok {
-		list = slices.Collect(array.Values())
+// queriesOf returns the queries that a field is for: one, or an array of them.
+func queriesOf(v bson.RawValue) []bson.Raw {
+	if doc, ok := v.Document(); ok {
+		return []bson.Raw{doc}
 	}
-	var out []string
-	for _, v := range list {
+	var out []bson.Raw
+	list, _ := v.Array()
+	for v := range list.Values() {
 		doc, _ := v.Document()
-		if name, ok := doc.Lookup("queryType").StringValue(); ok {
+		out = append(out, doc)
+	}
+	return out
+}
+
+func queryTypes(v bson.RawValue) []string {
+	var out []string
+	for _, query := range queriesOf(v) {
+		if name, ok := query.Lookup("queryType").StringValue(); ok {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// edgesOf returns how many edges a value of a range field has.
-func edgesOf(t bson.Type, v bson.RawValue) int {
-	if array, ok := v.Array(); ok {
-		v = bson.RawValue{}
-		for v = range array.Values() {
-			break
-		}
-	}
-	query, _ := v.Document()
-	number := func(name string) *int32 {
-		n, ok := query.Lookup(name).AsInt64()
-		if !ok {
-			return nil
-		}
-		return new(int32(n))
-	}
-	d, err := fle.NewDomain(t, query.Lookup("min"), query.Lookup("max"), number("precision"))
+// edgesOf returns how many edges a value of a range field has. The parameters have been checked.
+func edgesOf(t bson.Type, query bson.Raw) int {
+	low, high := bounds(t, query)
+	d, err := fle.NewDomain(t, low, high, number(query, "precision"))
 	if err != nil {
 		return 0
 	}
-	trim, err := d.Trim(number("trimFactor"))
+	trim, err := d.Trim(number(query, "trimFactor"))
 	if err != nil {
 		return 0
 	}
 	sparsity := int64(fle.DefaultSparsity)
-	if n := number("sparsity"); n != nil {
+	if n := number(query, "sparsity"); n != nil {
 		sparsity = int64(*n)
 	}
-	least, _ := d.Bounds()
-	edges, err := d.Edges(least, sparsity, trim)
+	edges, err := d.Edges(low, sparsity, trim)
 	if err != nil {
 		return 0
 	}
 	return len(edges)
+}
+
+// bounds returns the least and the greatest value of a range field: those of the type if the field
+// does not have its own.
+func bounds(t bson.Type, query bson.Raw) (low, high bson.RawValue) {
+	if whole, err := fle.NewDomain(t, bson.RawValue{}, bson.RawValue{}, nil); err == nil {
+		low, high = whole.Bounds()
+	}
+	if v := query.Lookup("min"); !v.IsZero() {
+		low = v
+	}
+	if v := query.Lookup("max"); !v.IsZero() {
+		high = v
+	}
+	return low, high
+}
+
+func number(query bson.Raw, name string) *int32 {
+	n, ok := query.Lookup(name).AsInt64()
+	if !ok {
+		return nil
+	}
+	return new(int32(n))
 }
 
 // typeNames are the names of the types that can be encrypted.
@@ -162,7 +180,10 @@ func invalid(format string, args ...any) error { return srverr.New(srverr.BadVal
 // Complete checks the encryptedFields of a collection that is created on a server of a version, and
 // fills in the names of the state collections.
 func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, error) {
-	for _, s := range []struct{ field, suffix string }{{"escCollection", "esc"}, {"ecocCollection", "ecoc"}} {
+	for _, s := range []struct {
+		field, suffix, what string
+		code                int32
+	}{{"escCollection", "esc", "State", 7406900}, {"ecocCollection", "ecoc", "Compaction", 7406902}} {
 		want := "enxcol_." + coll + "." + s.suffix
 		v := doc.Lookup(s.field)
 		if v.IsZero() {
@@ -172,14 +193,14 @@ func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, erro
 			continue
 		}
 		if name, _ := v.StringValue(); name != want {
-			return nil, invalid("Encrypted State Collection name should follow enxcol_.<collection>.%s naming pattern", s.suffix)
+			return nil, srverr.New(s.code, "Encrypted %s Collection name should follow enxcol_.<collection>.%s naming pattern", s.what, s.suffix)
 		}
 	}
 	fields, ok := doc.Lookup("fields").Array()
 	if !ok {
 		return nil, srverr.New(40414, "BSON field 'create.encryptedFields.fields' is missing but a required field")
 	}
-	var paths []string
+	var paths, keys []string
 	for v := range fields.Values() {
 		field, ok := v.Document()
 		if !ok {
@@ -189,61 +210,149 @@ func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, erro
 		if !ok {
 			return nil, srverr.New(40414, "BSON field 'create.encryptedFields.fields.path' is missing but a required field")
 		}
-		if err := checkField(path, field, server); err != nil {
+		key, err := keyOf(path, field)
+		if err != nil {
 			return nil, err
 		}
-		for _, other := range paths {
-			if other == path {
-				return nil, invalid("Duplicate paths are not allowed")
-			}
-			if strings.HasPrefix(other, path+".") || strings.HasPrefix(path, other+".") {
-				return nil, invalid("Conflicting index paths found as one is a prefix of another '%s' and '%s'", other, path)
-			}
+		if slices.Contains(keys, key) {
+			return nil, srverr.New(6338401, "Duplicate key ids are not allowed")
+		}
+		keys = append(keys, key)
+		if err := checkPath(path, paths); err != nil {
+			return nil, err
 		}
 		paths = append(paths, path)
+		if err := checkQueries(path, field, server); err != nil {
+			return nil, err
+		}
 	}
 	return doc, nil
 }
 
-// checkField checks one of the fields.
-func checkField(path string, field bson.Raw, server release.Version) error {
+// keyOf returns the key id of a field.
+func keyOf(path string, field bson.Raw) (string, error) {
 	id := field.Lookup("keyId")
 	b, ok := id.Binary()
 	switch {
 	case !ok && !id.IsZero() && id.Type != bson.TypeNull:
-		return srverr.New(srverr.TypeMismatch, "BSON field 'create.encryptedFields.fields.keyId' is the wrong type '%s', expected type 'binData'",
+		return "", srverr.New(srverr.TypeMismatch, "BSON field 'create.encryptedFields.fields.keyId' is the wrong type '%s', expected type 'binData'",
 			bsontext.TypeName(id.Type))
 	case !ok:
-		return srverr.New(40414, "BSON field 'create.encryptedFields.fields.keyId' is missing but a required field")
+		return "", srverr.New(40414, "BSON field 'create.encryptedFields.fields.keyId' is missing but a required field")
 	case b.Subtype != bson.BinaryUUID || len(b.Data) != 16:
-		return invalid("The keyId of the encrypted field '%s' must be a UUID", path)
-	case path == "_id" || strings.HasPrefix(path, "_id."):
-		return invalid("_id or fields within _id cannot be encrypted fields")
-	case path == SafeContent || strings.HasPrefix(path, SafeContent+"."):
+		return "", invalid("The keyId of the encrypted field '%s' must be a UUID", path)
+	}
+	return string(b.Data), nil
+}
+
+// checkPath checks the path of a field beside those of the fields before it.
+func checkPath(path string, before []string) error {
+	switch first, _, _ := strings.Cut(path, "."); {
+	case path == "":
+		return srverr.New(6316402, "Encrypted field must have a non-empty path")
+	case first == "_id":
+		return srverr.New(6316403, "Cannot encrypt _id or its subfields")
+	case first == SafeContent:
 		return invalid("Cannot encrypt %s", SafeContent)
-	case path == "" || slices.Contains(strings.Split(path, "."), ""):
+	case slices.Contains(strings.Split(path, "."), ""):
 		return invalid("The path '%s' of an encrypted field must not have an empty part", path)
 	}
+	for _, other := range before {
+		if other == path {
+			return srverr.New(6338402, "Duplicate paths are not allowed")
+		}
+		if strings.HasPrefix(other, path+".") || strings.HasPrefix(path, other+".") {
+			return srverr.New(6338403, "Conflicting index paths found as one is a prefix of another '%s' and '%s'", path, other)
+		}
+	}
+	return nil
+}
+
+// checkQueries checks the queries that a field is for.
+func checkQueries(path string, field bson.Raw, server release.Version) error {
 	name, typed := field.Lookup("bsonType").StringValue()
 	t := typeNames[name]
-	if typed && t == 0 {
-		return invalid("Cannot encrypt field '%s' because its type '%s' is not supported", path, name)
+	list := queriesOf(field.Lookup("queries"))
+	if len(list) == 0 {
+		if typed && t == 0 {
+			return srverr.New(6338406, "Type '%s' is not a supported unindexed type", name)
+		}
+		return nil
 	}
-	kinds := queryTypes(field.Lookup("queries"))
-	if len(kinds) > 0 && !typed {
-		return invalid("bsonType needs to be specified for the encrypted field '%s' with queries", path)
+	if !typed {
+		return srverr.New(6412601, "Bson type needs to be specified for an indexed field")
 	}
-	for i, kind := range kinds {
+	var kinds []string
+	for _, query := range list {
+		kind, _ := query.Lookup("queryType").StringValue()
 		q, ok := queryKinds[kind]
 		if !ok || !q.in(server) {
 			return invalid("Enumeration value '%s' for field 'create.encryptedFields.fields.queries.queryType' is not a valid value.", kind)
 		}
 		if !slices.Contains(q.types, t) {
+			switch kind {
+			case "equality":
+				return srverr.New(6338405, "Type '%s' is not a supported equality indexed type", name)
+			case "range":
+				return srverr.New(6775201, "Type '%s' is not a supported range indexed type", name)
+			}
 			return invalid("Type '%s' is not a supported type for the encrypted field '%s' with %s queries", name, path, kind)
 		}
-		if i > 0 && (len(q.types) > 1 || kind == kinds[0] || strings.HasPrefix(kind, "sub") || strings.HasPrefix(kinds[0], "sub") || len(kinds) > 2) {
-			return invalid("Only prefix and suffix queries can stand together for the encrypted field '%s'", path)
+		kinds = append(kinds, kind)
+		switch kind {
+		case "equality":
+			for _, p := range []struct {
+				name string
+				code int32
+			}{{"sparsity", 6775205}, {"min", 6775206}, {"max", 6775207}, {"trimFactor", 8574104}} {
+				if !query.Lookup(p.name).IsZero() {
+					return srverr.New(p.code, "The field '%s' is not allowed for equality index but is present", p.name)
+				}
+			}
+		case "range":
+			if err := checkRange(t, query); err != nil {
+				return err
+			}
 		}
+	}
+	for i, kind := range kinds {
+		// Prefix and suffix queries only can stand together.
+		alone := len(queryKinds[kind].types) > 1 || strings.HasPrefix(kind, "substring")
+		if len(kinds) > 2 || len(kinds) == 2 && (alone || kind == kinds[1-i]) {
+			return srverr.New(6338404, "Exactly one query type should be specified per field")
+		}
+	}
+	return nil
+}
+
+// checkRange checks the parameters of range queries. Those that are left out have defaults.
+func checkRange(t bson.Type, query bson.Raw) error {
+	least, greatest := query.Lookup("min"), query.Lookup("max")
+	if n, ok := query.Lookup("sparsity").AsInt64(); ok && (n < 1 || n > 4) {
+		return srverr.New(6775214, "The field 'sparsity' must be between 1 and 4")
+	}
+	if t == bson.TypeDouble || t == bson.TypeDecimal128 {
+		has := least.IsZero()
+		if greatest.IsZero() != has || query.Lookup("precision").IsZero() != has {
+			return srverr.New(6967100, "Precision, min, and max must all be specified together for floating point fields")
+		}
+	}
+	if !least.IsZero() && least.Type != t {
+		return srverr.New(7018200, "Min should have the same type as the field.")
+	}
+	if !greatest.IsZero() && greatest.Type != t {
+		return srverr.New(7018201, "Max should have the same type as the field.")
+	}
+	low, high := bounds(t, query)
+	if bson.Compare(low, high) >= 0 {
+		return srverr.New(6720005, "Min must be less than max.")
+	}
+	d, err := fle.NewDomain(t, low, high, number(query, "precision"))
+	if err != nil {
+		return invalid("%v", err)
+	}
+	if _, err := d.Trim(number(query, "trimFactor")); err != nil {
+		return srverr.New(8574000, "The field 'trimFactor' must be >= 0 and less than the total number of bits needed to represent elements in the domain (%d)", d.Bits())
 	}
 	return nil
 }

@@ -337,22 +337,46 @@ func TestText(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	field := func(rest string) string { return `{"fields": [{"path": "a", "keyId": KEY` + rest + `}]}` }
+	query := func(bsonType, rest string) string {
+		return field(`, "bsonType": "` + bsonType + `", "queries": {"queryType": ` + rest + `}`)
+	}
 	for fields, want := range map[string]string{
-		`{"escCollection": "x", "fields": []}`: "naming pattern",
-		`{}`:                                   "is missing",
-		`{"fields": [{"path": "a"}]}`:          "keyId' is missing",
-		`{"fields": [{"path": "_id", "keyId": KEY}]}`:                                                     "_id or fields within",
-		`{"fields": [{"path": "a", "keyId": KEY}, {"path": "a", "keyId": KEY}]}`:                          "Duplicate paths",
-		`{"fields": [{"path": "a.b", "keyId": KEY}, {"path": "a", "keyId": KEY}]}`:                        "prefix of another",
-		field(`, "queries": {"queryType": "equality"}`):                                                   "bsonType needs",
-		field(`, "bsonType": "double", "queries": {"queryType": "equality"}`):                             "not a supported type",
-		field(`, "bsonType": "string", "queries": {"queryType": "range"}`):                                "not a supported type",
-		field(`, "bsonType": "null"`):                                                                     "is not supported",
-		field(`, "bsonType": "string", "queries": {"queryType": "fuzzy"}`):                                "not a valid value",
-		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "substring"}]`): "Only prefix and suffix",
+		`{"escCollection": "x", "fields": []}`:                                       "Encrypted State Collection name should follow enxcol_.<collection>.esc naming pattern",
+		`{"ecocCollection": "x", "fields": []}`:                                      "Encrypted Compaction Collection name should follow enxcol_.<collection>.ecoc naming pattern",
+		`{}`:                                                                         "is missing",
+		`{"fields": [{"path": "a"}]}`:                                                "keyId' is missing",
+		`{"fields": [{"path": "_id", "keyId": KEY}]}`:                                "Cannot encrypt _id or its subfields",
+		`{"fields": [{"path": "_id.a", "keyId": KEY}]}`:                              "Cannot encrypt _id or its subfields",
+		`{"fields": [{"path": "", "keyId": KEY}]}`:                                   "non-empty path",
+		`{"fields": [{"path": "__safeContent__", "keyId": KEY}]}`:                    "Cannot encrypt __safeContent__",
+		`{"fields": [{"path": "a", "keyId": KEY}, {"path": "b", "keyId": KEY}]}`:     "Duplicate key ids are not allowed",
+		`{"fields": [{"path": "a", "keyId": KEY}, {"path": "a", "keyId": OTHER}]}`:   "Duplicate paths are not allowed",
+		`{"fields": [{"path": "a.b", "keyId": KEY}, {"path": "a", "keyId": OTHER}]}`: "Conflicting index paths found as one is a prefix of another 'a' and 'a.b'",
+		field(`, "queries": {"queryType": "equality"}`):                              "Bson type needs to be specified",
+		query("double", `"equality"`):                                                "Type 'double' is not a supported equality indexed type",
+		query("string", `"equality", "trimFactor": 1`):                               "The field 'trimFactor' is not allowed for equality index but is present",
+		query("string", `"range"`):                                                   "Type 'string' is not a supported range indexed type",
+		query("int", `"prefix"`):                                                     "Type 'int' is not a supported type for the encrypted field 'a' with prefix queries",
+		query("string", `"fuzzy"`):                                                   "not a valid value",
+		query("int", `"range", "sparsity": 5`):                                       "must be between 1 and 4",
+		query("int", `"range", "min": 3, "max": 3`):                                  "Min must be less than max.",
+		query("int", `"range", "min": {"$numberLong": "3"}`):                         "Min should have the same type as the field.",
+		query("int", `"range", "max": {"$numberLong": "3"}`):                         "Max should have the same type as the field.",
+		query("int", `"range", "min": 0, "max": 7, "trimFactor": 3`):                 "domain (3)",
+		query("double", `"range", "precision": 2`):                                   "must all be specified together",
+		field(`, "bsonType": "null"`):                                                "Type 'null' is not a supported unindexed type",
+		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "substring"}]`): "Exactly one query type",
+		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "prefix"}]`):    "Exactly one query type",
 	} {
-		if _, err := Complete("c", parse(t, strings.ReplaceAll(fields, "KEY", keyJSON)), newest); err == nil || !strings.Contains(err.Error(), want) {
+		fields = strings.NewReplacer("KEY", keyJSON, "OTHER", strings.Replace(keyJSON, "AQID", "AQIE", 1)).Replace(fields)
+		if _, err := Complete("c", parse(t, fields), newest); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", fields, err, want)
+		}
+	}
+	for _, fields := range []string{query("int", `"range"`), query("int", `"range", "max": 5`), query("double", `"range"`), query("decimal", `"range"`), query("date", `"range"`),
+		field(`, "bsonType": "string", "queries": [{"queryType": "suffix"}, {"queryType": "prefix"}]`), field(`, "bsonType": "string", "queries": []`)} {
+		if _, err := Complete("c", parse(t, strings.ReplaceAll(fields, "KEY", keyJSON)), newest); err != nil {
+			t.Errorf("%s: %v", fields, err)
 		}
 	}
 	doc, err := Complete("c", parse(t, `{"fields": []}`), newest)
