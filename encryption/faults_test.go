@@ -118,7 +118,7 @@ func makeFaults(d *mongotest.Deployment, r *rand.Rand, usual mongotest.NetFaults
 		case 4:
 			primary.FailCommand(mongotest.Fail{Commands: writes, Times: 1 + r.IntN(4), CloseConnection: true})
 		case 5:
-			// Shutting down, without the label that a retry needs: the driver adds it.
+			// A shutdown.
 			primary.FailCommand(mongotest.Fail{Commands: writes, Times: 1 + r.IntN(3), Code: 91})
 		}
 	}
@@ -135,8 +135,8 @@ type faultWorker struct {
 	failed                           *atomic.Int64
 }
 
-// settle waits for a write that the majority has. What has happened before it has happened for good,
-// or never will.
+// settle waits for a write that the majority has. What has happened before it has happened for
+// good, or never will.
 func (w *faultWorker) settle() {
 	w.stamp++
 	marks := w.client.Database("db").Collection("marks")

@@ -216,8 +216,8 @@ func (x *inspector) document(stored, plain bson.Raw) []occurrence {
 	return out
 }
 
-// check checks the collection and its state collections. It returns how often each term was counted,
-// by its text.
+// check checks the collection and its state collections. It returns how often each term was
+// counted, by its text.
 func (x *inspector) check() map[string]int {
 	x.t.Helper()
 	ctx := x.t.Context()

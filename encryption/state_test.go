@@ -193,7 +193,7 @@ func (s *steps) put(r *record) {
 func (s *steps) step(i int) string {
 	ctx := s.Context()
 	old := s.one()
-	n := s.IntN(18)
+	n := s.IntN(19)
 	if old == nil || i < 4 {
 		n = 0
 	}
@@ -315,6 +315,15 @@ func (s *steps) step(i int) string {
 		s.put(b)
 		_, err = s.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: a.document()}},
 			{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: b.document()}}})
+	case 18:
+		name = "deleteMany"
+		victim := inspectedNames[s.IntN(len(inspectedNames))]
+		for id, r := range s.docs {
+			if r.name != nil && *r.name == victim && id%2 == 0 {
+				delete(s.docs, id)
+			}
+		}
+		_, err = s.coll.DeleteMany(ctx, bson.D{{Key: "name", Value: victim}, {Key: "_id", Value: bson.D{{Key: "$mod", Value: bson.A{2, 0}}}}})
 	case 16:
 		name = "compactStructuredEncryptionData"
 		_, err = s.client.Database("db").RunCommand(ctx, bson.D{{Key: name, Value: "coll"}})

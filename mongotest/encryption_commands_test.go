@@ -180,6 +180,15 @@ func TestEncryptedCommands(t *testing.T) {
 func TestEncryptedRefusals(t *testing.T) {
 	c, _ := newEncrypted(t, mongotest.ReplicaSet(1))
 	c.insert(1, "x", 5)
+	info := bson.E{Key: "encryptionInformation", Value: bson.D{{Key: "type", Value: 1}, {Key: "schema", Value: e("db.c", c.fields["db.c"])}}}
+	set := bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: e("$set", e("z", 1))}}
+	one := bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}}
+	insert := bson.D{{Key: "insert", Value: 0}, {Key: "document", Value: bson.D{}}}
+	update := bson.D{{Key: "update", Value: 0}, {Key: "filter", Value: bson.D{}}, {Key: "updateMods", Value: e("$set", e("z", 1))}}
+	namespace := bson.D{{Key: "ns", Value: "db.c"}, info}
+	bulk := func(ops bson.A, namespaces ...any) bson.D {
+		return bson.D{{Key: "bulkWrite", Value: 1}, {Key: "ops", Value: ops}, {Key: "nsInfo", Value: namespaces}}
+	}
 	for _, tt := range []struct {
 		cmd  bson.D
 		want string
@@ -194,10 +203,23 @@ func TestEncryptedRefusals(t *testing.T) {
 		{bson.D{{Key: "compactStructuredEncryptionData", Value: "enxcol_.c.esc"}, {Key: "compactionTokens", Value: bson.D{}}}, "not an encrypted collection"},
 		{bson.D{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{}}, {Key: "update", Value: e("$set", e("z", 1))}, {Key: "new", Value: true},
 			{Key: "encryptionInformation", Value: bson.D{{Key: "type", Value: 1}, {Key: "schema", Value: e("db.c", c.fields["db.c"])}}}}, "only supports new: false"},
+		{bson.D{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{}}, {Key: "update", Value: e("$set", e("z", 1))}, {Key: "fields", Value: e("z", 1)}, info}, "fields must be empty"},
+		{bson.D{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{}}, {Key: "update", Value: bson.A{e("$set", e("z", 1))}}, info}, "modifier and replacement style"},
+		{bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{set, set}}, info}, "Only single document updates are permitted"},
+		{bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{append(set, bson.E{Key: "multi", Value: true})}}, info}, "FLE only supports single document updates"},
+		{bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.A{e("$set", e("z", 1))}}}}}, info}, "modifier and replacement style"},
+		{bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{one, one}}, info}, "Only single document deletes are permitted"},
+		{bulk(bson.A{insert, update}, namespace), "multiple operations supports only insert"},
+		{bulk(bson.A{insert}, namespace, e("ns", "db.d")), "only a single namespace"},
+		{bulk(bson.A{append(update, bson.E{Key: "multi", Value: true})}, namespace), "single document updates"},
 		{bson.D{{Key: "create", Value: "d"}, {Key: "capped", Value: true}, {Key: "size", Value: 4096}, {Key: "encryptedFields", Value: c.fields["db.c"]}}, "cannot be capped"},
 		{bson.D{{Key: "create", Value: "d"}, {Key: "encryptedFields", Value: bson.D{{Key: "escCollection", Value: "x"}, {Key: "fields", Value: bson.A{}}}}}, "Encrypted State Collection name should follow"},
 	} {
-		_, err := c.plain("db", tt.cmd)
+		db := "db"
+		if tt.cmd[0].Key == "bulkWrite" {
+			db = "admin"
+		}
+		_, err := c.plain(db, tt.cmd)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%v: %v, want %q", tt.cmd, err, tt.want)
 		}

@@ -222,7 +222,7 @@ func (a *analysis) returnNew(v bson.RawValue) (bson.RawValue, error) {
 	return v, nil
 }
 
-func (a *analysis) modification(v bson.RawValue) (bson.RawValue, error) { return a.updated(v, false) }
+func (a *analysis) modification(v bson.RawValue) (bson.RawValue, error) { return a.updated(v) }
 
 // arrayFilters analyses filters on elements of arrays. Those are never encrypted: updatePath
 // refuses it.
@@ -313,15 +313,29 @@ func (a *analysis) unknown(key string) error {
 	return a.refuse("", key, "Unsupported field of a statement for encryption", "")
 }
 
+// alone refuses several statements in one command: servers take only one with Queryable Encryption,
+// since state collections change along with the document.
+func (a *analysis) alone(v bson.RawValue, what string) error {
+	if list, ok := docs(v); ok && a.queryable && len(list) > 1 {
+		return a.refuse("", "", "Only single document "+what+" are permitted in a command with Queryable Encryption", "send them one by one")
+	}
+	return nil
+}
+
 func (a *analysis) updates(v bson.RawValue) (bson.RawValue, error) {
+	if err := a.alone(v, "updates"); err != nil {
+		return v, err
+	}
 	return a.eachDocument(v, func(doc bson.Raw) (bson.Raw, error) {
-		multi := doc.Lookup("multi").AsBool()
+		if err := a.multi(doc); err != nil {
+			return nil, err
+		}
 		out, err := a.statement(doc, func(key string, v bson.RawValue) (bson.RawValue, error) {
 			switch key {
 			case "q":
-				return a.writeFilter(v, multi)
+				return a.filter(v)
 			case "u":
-				return a.updated(v, multi)
+				return a.updated(v)
 			case "arrayFilters":
 				return a.arrayFilters(v)
 			case "sort":
@@ -343,22 +357,24 @@ func (a *analysis) updates(v bson.RawValue) (bson.RawValue, error) {
 	})
 }
 
-// writeFilter is filter for a statement that may change more than one document.
-func (a *analysis) writeFilter(v bson.RawValue, multi bool) (bson.RawValue, error) {
-	v, err := a.filter(v)
-	if err == nil && multi && a.queryable && a.compares {
-		err = a.refuse("", "", "Multi-document updates and deletes by encrypted fields are not allowed with Queryable Encryption", "change one document at a time")
+// multi refuses an update that may change more than one document, also if it changes none of the
+// encrypted fields: servers do. Deletes of several documents are allowed.
+func (a *analysis) multi(statement bson.Raw) error {
+	if a.queryable && statement.Lookup("multi").AsBool() {
+		return a.refuse("", "", "Multi-document updates are not allowed with Queryable Encryption", "change one document at a time")
 	}
-	return v, err
+	return nil
 }
 
 func (a *analysis) deletes(v bson.RawValue) (bson.RawValue, error) {
+	if err := a.alone(v, "deletes"); err != nil {
+		return v, err
+	}
 	return a.eachDocument(v, func(doc bson.Raw) (bson.Raw, error) {
-		limit, _ := doc.Lookup("limit").AsInt64()
 		return a.statement(doc, func(key string, v bson.RawValue) (bson.RawValue, error) {
 			switch key {
 			case "q":
-				return a.writeFilter(v, limit != 1)
+				return a.filter(v)
 			case "limit", "collation", "hint", "sampleId":
 				return v, nil
 			}
@@ -377,7 +393,11 @@ func (a *analysis) bulkOps(v bson.RawValue) (bson.RawValue, error) {
 		if !strings.Contains(" insert update delete ", " "+name+" ") {
 			return nil, a.unknown(name)
 		}
-		multi := doc.Lookup("multi").AsBool()
+		if name == "update" {
+			if err := a.multi(doc); err != nil {
+				return nil, err
+			}
+		}
 		return a.statement(doc, func(key string, v bson.RawValue) (bson.RawValue, error) {
 			switch {
 			case key == name:
@@ -392,13 +412,13 @@ func (a *analysis) bulkOps(v bson.RawValue) (bson.RawValue, error) {
 			case name == "insert":
 				return v, a.unknown(key)
 			case key == "filter":
-				return a.writeFilter(v, multi)
+				return a.filter(v)
 			case key == "multi" || key == "collation" || key == "hint":
 				return v, nil
 			case name == "delete":
 				return v, a.unknown(key)
 			case key == "updateMods":
-				return a.updated(v, multi)
+				return a.updated(v)
 			case key == "arrayFilters":
 				return a.arrayFilters(v)
 			case key == "sort":

@@ -85,7 +85,7 @@ func (a *analysis) dotted(n *node, path, key string) error {
 }
 
 // updated returns the update u of a statement.
-func (a *analysis) updated(u bson.RawValue, multi bool) (bson.RawValue, error) {
+func (a *analysis) updated(u bson.RawValue) (bson.RawValue, error) {
 	if u.Type == bson.TypeArray {
 		return u, a.refuse("", "", "an update with a pipeline is not supported on a collection with encrypted fields", "use update operators or a replacement")
 	}
@@ -106,7 +106,7 @@ func (a *analysis) updated(u bson.RawValue, multi bool) (bson.RawValue, error) {
 			if a.queryable && (path == safeContent || strings.HasPrefix(path, safeContent+".")) {
 				return v, a.refuse(path, op, "the field is reserved for encrypted collections", "leave it out")
 			}
-			return a.updateField(op, path, v, multi)
+			return a.updateField(op, path, v)
 		})
 		return document(changed), err
 	})
@@ -121,7 +121,7 @@ var refusedOperators = map[string]string{
 }
 
 // updateField returns the argument of one operator for one path.
-func (a *analysis) updateField(op, path string, v bson.RawValue, multi bool) (bson.RawValue, error) {
+func (a *analysis) updateField(op, path string, v bson.RawValue) (bson.RawValue, error) {
 	n, err := a.updatePath(op, path)
 	if err != nil {
 		return v, err
@@ -131,9 +131,6 @@ func (a *analysis) updateField(op, path string, v bson.RawValue, multi bool) (bs
 			return v, a.refuse(path, op, reason+" not allowed on encrypted values", "use $set")
 		}
 		return v, nil
-	}
-	if n != nil && a.queryable && multi {
-		return v, a.refuse(path, op, "Multi-document updates of encrypted fields are not allowed with Queryable Encryption", "update one document at a time")
 	}
 	switch op {
 	case "$setOnInsert":

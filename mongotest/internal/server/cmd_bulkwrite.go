@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/pipeline"
@@ -84,6 +86,27 @@ func (q *bulkSpec) parse(r *Request) error {
 			return err
 		}
 		q.ops = append(q.ops, op)
+	}
+	return q.checkEncrypted()
+}
+
+// checkEncrypted refuses what cannot be done with Queryable Encryption.
+func (q *bulkSpec) checkEncrypted() error {
+	if !slices.ContainsFunc(q.namespaces, func(doc bson.Raw) bool { return !doc.Lookup("encryptionInformation").IsZero() }) {
+		return nil
+	}
+	if len(q.namespaces) > 1 {
+		return srverr.New(srverr.BadValue, "BulkWrite with Queryable Encryption supports only a single namespace.")
+	}
+	for _, op := range q.ops {
+		switch {
+		case len(q.ops) > 1 && op.insert == nil:
+			return srverr.New(srverr.InvalidOptions, "BulkWrite with Queryable Encryption and multiple operations supports only insert.")
+		case op.update != nil && op.update.multi:
+			return srverr.New(6371503, "FLE only supports single document updates")
+		case op.update != nil && op.update.u.Type == bson.TypeArray:
+			return srverr.New(6371517, "FLE only supports modifier and replacement style updates")
+		}
 	}
 	return nil
 }

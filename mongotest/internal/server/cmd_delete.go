@@ -41,6 +41,9 @@ func runDelete(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	ns, ops := w.ns, w.deletes
+	if r.encryption() != nil && len(ops) != 1 {
+		return dst, srverr.New(6371302, "Only single document deletes are permitted")
+	}
 	for i := range ops {
 		ops[i].let = w.let
 	}

@@ -38,8 +38,15 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
-	if r.encryption() != nil && q.returnNew {
-		return dst, srverr.New(6371402, "findAndModify with encryption only supports new: false")
+	if r.encryption() != nil {
+		switch {
+		case q.returnNew:
+			return dst, srverr.New(6371402, "findAndModify with encryption only supports new: false")
+		case q.fields != nil && len(q.fields.Elements()) > 0:
+			return dst, srverr.New(6371408, "findAndModify fields must be empty")
+		case q.op.u.Type == bson.TypeArray:
+			return dst, srverr.New(6439901, "FLE only supports modifier and replacement style updates")
+		}
 	}
 	if w, ok, err := r.recallFindAndModify(q.stmt, q.remove, q.op.upsert, q.returnNew); ok || err != nil {
 		if err != nil {

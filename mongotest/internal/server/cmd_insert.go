@@ -110,7 +110,7 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 			}
 			var hidden *concealed
 			if err == nil {
-				doc, hidden, err = r.conceal(tx, c, nil, doc, false, w.bypass)
+				doc, hidden, err = r.conceal(tx, c, nil, doc, w.bypass)
 			}
 			if err == nil {
 				err = r.validate(c, doc, nil, w.bypass)

@@ -45,6 +45,16 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	ns, ops := w.ns, w.updates
+	if r.encryption() != nil {
+		switch {
+		case len(ops) != 1:
+			return dst, srverr.New(6371502, "Only single document updates are permitted")
+		case ops[0].multi:
+			return dst, srverr.New(6371503, "FLE only supports single document updates")
+		case ops[0].u.Type == bson.TypeArray:
+			return dst, srverr.New(6371517, "FLE only supports modifier and replacement style updates")
+		}
+	}
 	for i := range ops {
 		ops[i].bypass, ops[i].let = w.bypass, w.let
 	}

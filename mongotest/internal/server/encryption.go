@@ -98,7 +98,7 @@ type concealed struct {
 
 // conceal returns next, a document that is written in place of old (nil for an insert), as an
 // encrypted collection stores it.
-func (r *Request) conceal(tx *store.Tx, c *store.Coll, old, next bson.Raw, multi, bypass bool) (bson.Raw, *concealed, error) {
+func (r *Request) conceal(tx *store.Tx, c *store.Coll, old, next bson.Raw, bypass bool) (bson.Raw, *concealed, error) {
 	f := qe.Of(c.Raw)
 	if f == nil {
 		return next, nil, nil
@@ -115,9 +115,6 @@ func (r *Request) conceal(tx *store.Tx, c *store.Coll, old, next bson.Raw, multi
 	stored, err := f.Store(escOf(tx.State(), c, f), old, next)
 	if err != nil {
 		return nil, nil, err
-	}
-	if multi && len(stored.ESC) > 0 {
-		return nil, nil, srverr.New(6371504, "Multi-document updates are not allowed with Queryable Encryption")
 	}
 	return stored.Doc, &concealed{db: c.DB, esc: f.ESC, ecoc: f.ECOC, stored: stored}, f.Check(stored.Doc)
 }

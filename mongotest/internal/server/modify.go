@@ -337,7 +337,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 					}
 				}
 				var hidden *concealed
-				if next, hidden, err = r.conceal(tx, work, doc, next, op.multi, op.bypass); err != nil {
+				if next, hidden, err = r.conceal(tx, work, doc, next, op.bypass); err != nil {
 					return false, err
 				}
 				if err := r.validate(work, next, doc, op.bypass); err != nil {
@@ -372,7 +372,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			return res, err
 		}
 	}
-	doc, hidden, err := r.conceal(tx, c, nil, doc, false, op.bypass)
+	doc, hidden, err := r.conceal(tx, c, nil, doc, op.bypass)
 	if err != nil {
 		return res, err
 	}
