@@ -249,6 +249,7 @@ func TestNothingLeaks(t *testing.T) {
 
 	// Commands of a client, those that are refused, and those that the server refuses.
 	all.KeyVaultClient = nil
+	other := must(keys.CreateDataKey(ctx, "local"))
 	field := func(id bson.UUID, algorithm encryption.Algorithm, kind string) bson.D {
 		return bson.D{{Key: "encrypt", Value: bson.D{{Key: "keyId", Value: bson.A{id}}, {Key: "bsonType", Value: kind}, {Key: "algorithm", Value: string(algorithm)}}}}
 	}
@@ -257,7 +258,7 @@ func TestNothingLeaks(t *testing.T) {
 		{Key: "n", Value: field(id, encryption.Deterministic, "long")},
 	}}}}, EncryptedFields: map[string]any{"db.qe": bson.D{{Key: "fields", Value: bson.A{
 		bson.D{{Key: "path", Value: "ssn"}, {Key: "bsonType", Value: "string"}, {Key: "keyId", Value: id}, {Key: "queries", Value: bson.D{{Key: "queryType", Value: "equality"}}}},
-		bson.D{{Key: "path", Value: "n"}, {Key: "bsonType", Value: "long"}, {Key: "keyId", Value: id},
+		bson.D{{Key: "path", Value: "n"}, {Key: "bsonType", Value: "long"}, {Key: "keyId", Value: other},
 			{Key: "queries", Value: bson.D{{Key: "queryType", Value: "range"}, {Key: "min", Value: int64(0)}, {Key: "max", Value: int64(1000)}}}},
 	}}}}}
 	co, spans := out.options()

@@ -147,7 +147,9 @@ func (p *prose) open(co allium.ClientOptions) (*allium.Client, *recorder) {
 		defer r.mu.Unlock()
 		r.clients++
 	}}
-	co.Dialer = p.dialer
+	if p.dialer != nil {
+		co.Dialer = p.dialer
+	}
 	c, err := allium.Open(p.d.URI(), co)
 	if err != nil {
 		p.t.Fatal(err)
