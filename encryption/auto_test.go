@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -180,7 +181,7 @@ func TestAutoRemoteSchema(t *testing.T) {
 		t.Errorf("stored %s", stored)
 	}
 	_, err := e.client.Database("db").Collection("view").FindOne(ctx, bson.D{})
-	if refused, ok := errors.AsType[*encryption.RefusedError](err); !ok || refused.Namespace != "db.view" || refused.Reason != "cannot auto encrypt a view" {
+	if refused, ok := errors.AsType[*encryption.RefusedError](err); !ok || refused.Namespace != "db.view" || refused.Reason != "cannot auto encrypt a view: db.view" {
 		t.Error(err)
 	}
 	// The schema and the key are asked for once.
@@ -195,6 +196,33 @@ func TestAutoRemoteSchema(t *testing.T) {
 	}
 	if lists != 2 || finds != 1 {
 		t.Errorf("commands %v", e.started())
+	}
+}
+
+// TestUnencryptedVectors has commands that are sent as they are, or refused, as libmongocrypt does
+// it.
+func TestUnencryptedVectors(t *testing.T) {
+	e := startAuto(t, encryption.AutoOptions{})
+	must(e.plain.Database("db").RunCommand(t.Context(), bson.D{{Key: "create", Value: "v"}, {Key: "viewOn", Value: "other"}}))
+	for _, name := range []string{"bypassed", "db", "unsupported", "view"} {
+		doc, err := bson.ParseExtJSON(must(os.ReadFile("testdata/" + name + ".json")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, v := range doc.All() {
+			q := bson.Raw(v.Value)
+			db, _ := q.Lookup("question", "db").StringValue()
+			cmd, _ := q.Lookup("question", "cmd").Document()
+			_, err := e.client.Database(db).RunCommand(t.Context(), cmd)
+			want, fails := q.Lookup("answer", "error").StringValue()
+			if fails != isRefused(err) || fails && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want %q", what, err, want)
+			}
+			last := e.started()
+			if sent := len(last) > 0 && last[len(last)-1] == cmd.String()[2:2+strings.IndexByte(cmd.String()[2:], '"')]; sent == fails {
+				t.Errorf("%s: sent: %v, commands %q", what, sent, last)
+			}
+		}
 	}
 }
 

@@ -176,7 +176,7 @@ func (c *collections) list(ctx context.Context, db string, namespaces []string) 
 // parseInfo returns the schema of a collection that the server tells about.
 func parseInfo(ns string, info bson.Raw) (*schema, error) {
 	if kind, _ := info.Lookup("type").StringValue(); kind == "view" {
-		return nil, &analysis.Error{Namespace: ns, Reason: "cannot auto encrypt a view", Instead: "use the collection that it reads"}
+		return nil, &analysis.Error{Namespace: ns, Reason: "cannot auto encrypt a view: " + ns, Instead: "use the collection that it reads"}
 	}
 	if fields, ok := info.Lookup("options", "encryptedFields").Document(); ok {
 		return parseFields(ns, slices.Clone(fields))

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,29 @@ func (script) Close() error                     { return nil }
 func (script) SetDeadline(time.Time) error      { return nil }
 func (script) SetReadDeadline(time.Time) error  { return nil }
 func (script) SetWriteDeadline(time.Time) error { return nil }
+
+// TestRecordedAnswers reads answers as services send them, in one piece and in chunks.
+func TestRecordedAnswers(t *testing.T) {
+	files, err := filepath.Glob("testdata/example-*.bin")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequest(http.MethodPost, "https://kms.example/", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out map[string]any
+		r := &request{provider: "aws", endpoint: "kms.example:443", path: "/"}
+		if status, err := r.exchange(script{Reader: bytes.NewReader(data)}, req, &out); err != nil || status != http.StatusOK || len(out) == 0 {
+			t.Errorf("%s: %v, status %d, %v", file, out, status, err)
+		}
+	}
+}
 
 // FuzzAnswer takes any bytes as the answer of a key service over HTTP: there is an error, or what
 // the answer is to have, and the error does not show what the request must not tell.
