@@ -165,3 +165,12 @@ func TestTimeoutInABubble(t *testing.T) {
 		d.Stop()
 	})
 }
+
+// A program that serves a deployment lets commands end before it leaves.
+func ExampleDeployment_Shutdown() {
+	d := open()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	fmt.Println(d.Shutdown(ctx))
+	// Output: <nil>
+}

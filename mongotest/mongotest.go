@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -210,6 +211,25 @@ func (d *Deployment) Stop() {
 	if d.data != nil {
 		d.data.Close()
 	}
+}
+
+// Shutdown lets the commands that run at the moment end before it stops the deployment, but no
+// longer than the context lasts: then they are interrupted, as by [Deployment.Stop]. New connections
+// are refused from the beginning. The error is the context's, if commands were interrupted.
+func (d *Deployment) Shutdown(ctx context.Context) error {
+	defer d.Stop()
+	for _, n := range d.nodes {
+		n.RefuseConnections()
+	}
+	busy := func(n *Node) bool { return n.n.Busy() }
+	for slices.ContainsFunc(d.nodes, busy) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 // Hosts returns the addresses (host:port) that a client connects to, in the order of the nodes; for

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,6 +30,9 @@ type serveFlags struct {
 	noScripting  bool
 	search       time.Duration
 	port         int
+	json         bool
+	parent       bool
+	drain        time.Duration
 	verbose      bool
 	seed, data   string
 }
@@ -62,6 +66,9 @@ func (f *serveFlags) register(fs *flag.FlagSet) {
 	fs.DurationVar(&f.search, "search", 0, "keep search indexes, which are ready after this `duration` (0s: at once)")
 	fs.BoolVar(&f.noScripting, "noscripting", false, "run no server-side JavaScript")
 	fs.IntVar(&f.port, "port", 27017, "first `port` to listen on; further nodes take those that follow")
+	fs.BoolVar(&f.json, "json", false, "print a line of JSON with the connection string, the hosts and the process instead of the string alone")
+	fs.BoolVar(&f.parent, "parent", false, "end when the process that started this one has ended")
+	fs.DurationVar(&f.drain, "drain", time.Second, "at the end let commands that run take up to this `duration`, then interrupt them")
 	fs.BoolVar(&f.verbose, "v", false, "log every command")
 	fs.StringVar(&f.seed, "seed", "", "fill the deployment with the collections in this `file` of Extended JSON: {\"db.collection\": [documents]}")
 	fs.StringVar(&f.data, "data", "", "read the collections in this `folder` at the start, and write them there at the end, laid out as mongodump does")
@@ -80,6 +87,9 @@ func series() []string {
 func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	if f.port < 0 || f.port > 65535 {
 		return nil, fmt.Errorf("--port %d: want a port from 1 to 65535, or 0 for free ones", f.port)
+	}
+	if f.drain < 0 {
+		return nil, fmt.Errorf("--drain %v: want a time that is not negative", f.drain)
 	}
 	opts := []mongotest.Option{mongotest.Port(f.port), mongotest.Version(f.version)}
 	chosen := 0
@@ -138,6 +148,40 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	return opts, nil
 }
 
+// ready is what serve prints with --json when the deployment is ready.
+type ready struct {
+	URI             string   `json:"uri"`
+	SingleMongosURI string   `json:"singleMongosURI,omitempty"` // of a sharded or load-balanced deployment
+	Hosts           []string `json:"hosts"`
+	PID             int      `json:"pid"`
+	CAFile          string   `json:"tlsCAFile,omitempty"`
+	CertificateFile string   `json:"tlsCertificateKeyFile,omitempty"`
+}
+
+// stopWithin is how long serve waits for a deployment to stop, beyond the time that commands have
+// to end. It takes milliseconds; what cannot be stopped must not keep the process.
+const stopWithin = 2 * time.Second
+
+// stop ends a deployment in bounded time and returns the exit status.
+func (f *serveFlags) stop(d *mongotest.Deployment, stderr io.Writer) int {
+	ctx, cancel := context.WithTimeout(context.Background(), f.drain)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- d.Shutdown(ctx) }()
+	late := time.NewTimer(f.drain + stopWithin)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			fmt.Fprintf(stderr, "allium serve: commands were interrupted after %v\n", f.drain)
+		}
+		return 0
+	case <-late.C:
+		fmt.Fprintf(stderr, "allium serve: the deployment does not stop; leaving without it\n")
+		return 1
+	}
+}
+
 // serve runs a deployment until the context ends. It prints the connection string when the
 // deployment is ready, and where certificates are to the error output.
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -159,32 +203,58 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(2, err)
 	}
+	if f.parent {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		parent := os.Getppid() // before anything else: a parent that is gone by then is not noticed
+		go func() {
+			awaitEnd(ctx, parent)
+			cancel()
+		}()
+	}
 	d, err := mongotest.Open(opts...)
 	if err != nil {
 		return fail(1, err)
 	}
-	defer d.Stop()
 	uri := d.URI()
+	line := ready{Hosts: d.Hosts(), PID: os.Getpid()}
 	if f.tls {
 		dir, err := os.MkdirTemp("", "allium-serve-")
 		if err != nil {
+			d.Stop()
 			return fail(1, err)
 		}
 		defer os.RemoveAll(dir)
 		ca, client, err := d.WriteTLSFiles(dir)
 		if err != nil {
+			d.Stop()
 			return fail(1, err)
 		}
+		line.CAFile, line.CertificateFile = ca, client
 		uri += "&tlsCAFile=" + url.QueryEscape(ca) + "&tlsCertificateKeyFile=" + url.QueryEscape(client)
 		fmt.Fprintf(stderr, "allium serve: certificate authority: %s\nallium serve: a client's certificate and key: %s\n", ca, client)
 	}
 	if err := f.fill(ctx, uri); err != nil {
+		d.Stop()
 		return fail(1, err)
 	}
-	fmt.Fprintln(stdout, uri)
+	if f.json {
+		line.URI = uri
+		if f.given["sharded"] || f.given["load-balanced"] {
+			line.SingleMongosURI = d.SingleMongosURI() + strings.TrimPrefix(uri, d.URI())
+		}
+		encoder := json.NewEncoder(stdout)
+		encoder.SetEscapeHTML(false)
+		encoder.Encode(line)
+	} else {
+		fmt.Fprintln(stdout, uri)
+	}
 	<-ctx.Done()
-	if err := f.keep(uri); err != nil {
-		return fail(1, err)
+	kept := f.keep(uri)
+	status := f.stop(d, stderr)
+	if kept != nil {
+		return fail(1, kept)
 	}
-	return 0
+	return status
 }

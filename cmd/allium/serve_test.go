@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -260,6 +262,110 @@ func TestServeSignals(t *testing.T) {
 				t.Errorf("the certificates in %q are left behind, %v", ca, err)
 			}
 		})
+	}
+}
+
+func TestServeJSON(t *testing.T) {
+	for args, single := range map[string]bool{"--replset 2 --tls": false, "--load-balanced 2": true, "--standalone --auth a:b": false} {
+		line, _ := startServe(t, args+" --json --port 0")
+		var got ready
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if got.PID != os.Getpid() || len(got.Hosts) == 0 || !strings.Contains(got.URI, got.Hosts[0]) || (got.SingleMongosURI != "") != single {
+			t.Errorf("%s: %s", args, line)
+		}
+		if _, err := os.Stat(got.CAFile); strings.Contains(args, "tls") && err != nil {
+			t.Error(err)
+		}
+		client, err := allium.Open(got.URI)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Ping(t.Context()); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+		client.Close(context.Background())
+	}
+}
+
+// TestServeParent kills the process that has started the server.
+func TestServeParent(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	cmd := exec.Command("sh", "-c", `"$0" serve --parent --port 0 & wait`, os.Args[0])
+	cmd.Env = append(os.Environ(), asMain+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(out)
+	uri, err := r.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 { // the server has the pipe until it ends
+		t.Errorf("%q, %v", rest, err)
+	}
+	cmd.Wait()
+	if c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(uri), "mongodb://"), "/")); err == nil {
+		c.Close()
+		t.Error("the server is still there")
+	}
+}
+
+// TestServeDrain ends a server while a command runs that would take an hour, and one that ends.
+func TestServeDrain(t *testing.T) {
+	for _, c := range []struct {
+		drain, program string
+		done           bool
+	}{{"30s", "sleep(300) || true", true}, {"10ms", "sleep(3600000)", false}, {"0s", "while (true) {}", false}} {
+		ctx, cancel := context.WithCancel(context.Background())
+		out, w := io.Pipe()
+		status := make(chan int, 1)
+		var stderr output
+		go func() {
+			status <- run(ctx, []string{"serve", "--port", "0", "--drain", c.drain}, w, &stderr)
+		}()
+		uri, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := allium.Open(strings.TrimSpace(uri)+"?retryReads=false", allium.ClientOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		coll := client.Database("d").Collection("c")
+		if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "a", Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		found := make(chan error, 1)
+		go func() {
+			_, err := coll.FindOne(context.Background(), bson.D{{Key: "$where", Value: c.program}})
+			found <- err
+		}()
+		for running := false; !running; {
+			reply, err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "currentOp", Value: 1}, {Key: "command.find", Value: "c"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = reply.Lookup("inprog", "0").Type != 0
+		}
+		cancel()
+		if err := <-found; (err == nil) != c.done {
+			t.Errorf("%s within %s: %v", c.program, c.drain, err)
+		}
+		if s := <-status; s != 0 || strings.Contains(stderr.String(), "interrupted") == c.done {
+			t.Errorf("%s within %s: status %d, %s", c.program, c.drain, s, &stderr)
+		}
+		client.Close(context.Background())
 	}
 }
 

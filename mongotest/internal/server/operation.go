@@ -1,6 +1,8 @@
 package server
 
 import (
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +70,22 @@ func (c *Conn) end(r *Request) {
 		c.spare = r.op
 	}
 	r.op = nil
+}
+
+// Busy reports whether a command runs that has an end of its own: not a hello or a getMore that wait for news.
+func (n *Node) Busy() bool {
+	n.mu.Lock()
+	conns := slices.Collect(maps.Keys(n.conns))
+	n.mu.Unlock()
+	for _, c := range conns {
+		c.mu.Lock()
+		op, cmd := c.running.op, c.running.cmd
+		c.mu.Unlock()
+		if op != nil && cmd.Name != "hello" && cmd.Name != "isMaster" && cmd.Name != "getMore" {
+			return true
+		}
+	}
+	return false
 }
 
 // killOperations kills the matching operations of the node and returns them.
