@@ -1,15 +1,15 @@
-// Package otel hands the spans of a client to OpenTelemetry.
+// Package otel hands the spans and the metrics of a client to OpenTelemetry.
 //
 //	client, err := allium.Open(uri, allium.ClientOptions{
 //		Tracing: &allium.Tracing{Tracer: otel.NewTracer(provider), Enabled: new(true)},
 //	})
 //
-// Without Enabled, the environment variable OTEL_GO_INSTRUMENTATION_MONGODB_ENABLED decides.
+// Without Enabled, the environment variable OTEL_GO_INSTRUMENTATION_MONGODB_ENABLED decides. Metrics
+// are on if a client is given the listeners of [Metrics].
 package otel
 
 import (
 	"context"
-	"runtime/debug"
 
 	api "go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -28,21 +28,7 @@ func NewTracer(provider trace.TracerProvider) tracing.Tracer {
 	if provider == nil {
 		provider = api.GetTracerProvider()
 	}
-	return tracer{provider.Tracer(scope, trace.WithInstrumentationVersion(version()))}
-}
-
-// version returns the version of the driver that the program was built with, "" if it is not known.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, m := range info.Deps {
-		if m.Path == scope {
-			return m.Version
-		}
-	}
-	return ""
+	return tracer{provider.Tracer(scope, trace.WithInstrumentationVersion(tracing.DriverVersion))}
 }
 
 type tracer struct{ tracer trace.Tracer }

@@ -16,6 +16,7 @@ import (
 	"allium/bson"
 	"allium/mongotest"
 	"allium/otel"
+	"allium/tracing"
 )
 
 const (
@@ -143,6 +144,9 @@ func TestSpans(t *testing.T) {
 		}
 		if c.InstrumentationScope.Name != "allium" {
 			t.Errorf("span %q is of the scope %q", child, c.InstrumentationScope.Name)
+		}
+		if v := c.InstrumentationScope.Version; v != tracing.DriverVersion {
+			t.Errorf("span %q is of the version %q, want what the handshake says", child, v)
 		}
 	}
 	if len(byName) != 8 {

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// DriverVersion is the version of the driver, as it tells it to servers and as its instrumentation
+// has it.
+const DriverVersion = "0.1.0"
+
 // Tracer begins spans. It is called by many goroutines.
 type Tracer interface {
 	// Start begins a span of the kind client, and returns it with a context in which it is the

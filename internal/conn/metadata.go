@@ -11,12 +11,13 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
+	"allium/tracing"
 )
 
 // The name and version that the driver tells servers.
 const (
 	DriverName    = "allium"
-	DriverVersion = "0.1.0"
+	DriverVersion = tracing.DriverVersion
 )
 
 const (
