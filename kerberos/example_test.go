@@ -8,8 +8,8 @@ import (
 	"allium/kerberos"
 )
 
-// A user logs in with the tickets that kinit has got. The connection string names the principal, whose
-// "@" is written as %40.
+// A user logs in with the tickets that kinit has got. The connection string names the principal,
+// whose "@" is written as %40.
 func ExampleNew() {
 	client, err := allium.Open("mongodb://ada%40EXAMPLE.COM@db1.example.com/?authMechanism=GSSAPI&tls=true", allium.ClientOptions{
 		GSSAPI: kerberos.New(),

@@ -17,8 +17,8 @@ import (
 	"allium/kerberos/internal/kdctest"
 )
 
-// The tests of this file have MIT's implementation of GSS-API on the other side, so that an error that
-// client and acceptor of this module have in common is found.
+// The tests of this file have MIT's implementation of GSS-API on the other side, so that an error
+// that client and acceptor of this module have in common is found.
 
 // TestPyMongo: the official Python driver, on MIT's library, authenticates with the acceptor.
 func TestPyMongo(t *testing.T) {
@@ -76,7 +76,8 @@ func receiveSample(t *testing.T, r io.Reader) (flags byte, token []byte) {
 	return head[0], token
 }
 
-// TestSampleServer: MIT's acceptor takes the client's tokens, proves itself, and reads its messages.
+// TestSampleServer: MIT's acceptor takes the client's tokens, proves itself, and reads its
+// messages.
 func TestSampleServer(t *testing.T) {
 	program := kdctest.Find(t, "gss-server", "krb5-gss-samples")
 	r := start(t)
@@ -135,7 +136,8 @@ func TestSampleServer(t *testing.T) {
 	}
 }
 
-// TestSampleClient: MIT's initiator takes the acceptor's token, and the acceptor reads its messages.
+// TestSampleClient: MIT's initiator takes the acceptor's token, and the acceptor reads its
+// messages.
 func TestSampleClient(t *testing.T) {
 	program := kdctest.Find(t, "gss-client", "krb5-gss-samples")
 	r := start(t)

@@ -1,8 +1,8 @@
-// Package kerberos authenticates the clients of package allium with Kerberos, by the mechanism GSSAPI. It
-// is written in Go alone and needs no library of the system.
+// Package kerberos authenticates the clients of package allium with Kerberos, by the mechanism
+// GSSAPI. It is written in Go alone and needs no library of the system.
 //
-//	client, err := allium.Open("mongodb://ada%40EXAMPLE.COM@db1.example.com/?authMechanism=GSSAPI&tls=true",
-//		allium.ClientOptions{GSSAPI: kerberos.New()})
+//	uri := "mongodb://ada%40EXAMPLE.COM@db1.example.com/?authMechanism=GSSAPI&tls=true"
+//	client, err := allium.Open(uri, allium.ClientOptions{GSSAPI: kerberos.New()})
 //
 // The client proves who it is with the password of its credential, with a keytab, or with the
 // tickets that kinit put into a credential cache.

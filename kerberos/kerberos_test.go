@@ -234,8 +234,8 @@ func TestOtherRealm(t *testing.T) {
 	}
 }
 
-// TestTickets: one ticket serves all connections, and one that the server has no key for any more is
-// not used again.
+// TestTickets: one ticket serves all connections, and one that the server has no key for any more
+// is not used again.
 func TestTickets(t *testing.T) {
 	r := start(t)
 	k := kerberos.New(kerberos.Options{ConfigFile: r.Config})

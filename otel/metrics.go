@@ -19,8 +19,8 @@ import (
 	"allium/tracing"
 )
 
-// Metrics measures what clients do, as OpenTelemetry's semantic conventions for database clients say.
-// It listens to a client's events:
+// Metrics measures what clients do, as OpenTelemetry's semantic conventions for database clients
+// say. It listens to a client's events:
 //
 //	metrics, err := otel.NewMetrics(provider)
 //	...
@@ -31,17 +31,18 @@ import (
 //
 // The instruments are:
 //
-//	db.client.operation.duration          	how long a command took, in seconds, with its database,
-//	                                      	collection, name and server; of one that failed also error.type
-//	db.client.connection.count            	connections, by state: idle or used
-//	db.client.connection.max              	the pool's limits: maxPoolSize, as idle.max, and minPoolSize.
-//	db.client.connection.idle.max         	One that is not set is not reported
-//	db.client.connection.idle.min
-//	db.client.connection.pending_requests 	operations that wait for a connection
-//	db.client.connection.timeouts         	checkouts that ran out of time
-//	db.client.connection.create_time      	how long it took to establish a connection, in seconds
-//	db.client.connection.wait_time        	how long a checkout took, in seconds
-//	db.client.connection.use_time         	how long a connection was checked out, in seconds
+//	db.client.operation.duration           how long a command took, in seconds, with its
+//	                                       database, collection, name and server; of one
+//	                                       that failed also error.type
+//	db.client.connection.count             connections, by state: idle or used
+//	db.client.connection.max               the pool's limits: maxPoolSize, twice,
+//	db.client.connection.idle.max          and minPoolSize. One that is not set
+//	db.client.connection.idle.min          is not reported
+//	db.client.connection.pending_requests  operations that wait for a connection
+//	db.client.connection.timeouts          checkouts that ran out of time
+//	db.client.connection.create_time       how long connections took to establish, in seconds
+//	db.client.connection.wait_time         how long checkouts took, in seconds
+//	db.client.connection.use_time          how long connections were checked out, in seconds
 //
 // Every attempt of an operation that is retried is measured, and every getMore. A pool is named by
 // its server's address (host:port), so that the pools of several clients to one server are summed.
@@ -56,8 +57,8 @@ type Metrics struct {
 	createTime, waitTime, inTime metric.Float64Histogram
 }
 
-// NewMetrics returns metrics that go to provider, or to OpenTelemetry's global provider if it is nil.
-// It is an error if the provider refuses an instrument.
+// NewMetrics returns metrics that go to provider, or to OpenTelemetry's global provider if it is
+// nil. It is an error if the provider refuses an instrument.
 func NewMetrics(provider metric.MeterProvider) (*Metrics, error) {
 	if provider == nil {
 		provider = api.GetMeterProvider()

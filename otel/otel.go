@@ -4,8 +4,8 @@
 //		Tracing: &allium.Tracing{Tracer: otel.NewTracer(provider), Enabled: new(true)},
 //	})
 //
-// Without Enabled, the environment variable OTEL_GO_INSTRUMENTATION_MONGODB_ENABLED decides. Metrics
-// are on if a client is given the listeners of [Metrics].
+// Without Enabled, the environment variable OTEL_GO_INSTRUMENTATION_MONGODB_ENABLED decides.
+// Metrics are on if a client is given the listeners of [Metrics].
 package otel
 
 import (

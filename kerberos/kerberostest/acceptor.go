@@ -1,5 +1,5 @@
-// Package kerberostest lets deployments of package mongotest authenticate with Kerberos, for tests of
-// programs that do:
+// Package kerberostest lets deployments of package mongotest authenticate with Kerberos, for tests
+// of programs that do:
 //
 //	acceptor, err := kerberostest.NewAcceptor("mongodb.keytab")
 //	d := mongotest.Start(t, mongotest.GSSAPI(acceptor))
@@ -29,8 +29,8 @@ import (
 	"allium/mongotest"
 )
 
-// Acceptor is the service's side of Kerberos (RFC 4121), with the keys of a keytab. It keeps no cache
-// of what it has seen, so it does not detect replays. It is safe for concurrent use.
+// Acceptor is the service's side of Kerberos (RFC 4121), with the keys of a keytab. It keeps no
+// cache of what it has seen, so it does not detect replays. It is safe for concurrent use.
 type Acceptor struct {
 	keys  *keytab.Keytab
 	shift atomic.Int64
@@ -38,7 +38,8 @@ type Acceptor struct {
 
 var _ mongotest.Acceptor = (*Acceptor)(nil)
 
-// NewAcceptor returns the acceptor for the services whose keys are in a keytab, which it reads once.
+// NewAcceptor returns the acceptor for the services whose keys are in a keytab, which it reads
+// once.
 func NewAcceptor(keytabFile string) (*Acceptor, error) {
 	data, err := os.ReadFile(keytabFile)
 	if err != nil {

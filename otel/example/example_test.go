@@ -78,7 +78,8 @@ func Example_prometheus() {
 	// db_client_connection_count false 0
 }
 
-// collector is what an OpenTelemetry collector is to a program: it takes traces and metrics by HTTP.
+// collector is what an OpenTelemetry collector is to a program: it takes traces and metrics by
+// HTTP.
 type collector struct {
 	mu             sync.Mutex
 	spans, metrics []string
@@ -105,8 +106,8 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A collector gets traces and metrics by OTLP. A program leaves the endpoints out: they are those of
-// the environment variable OTEL_EXPORTER_OTLP_ENDPOINT.
+// A collector gets traces and metrics by OTLP. A program leaves the endpoints out: they are those
+// of the environment variable OTEL_EXPORTER_OTLP_ENDPOINT.
 func Example_otlp() {
 	deployment, err := mongotest.Open()
 	must(err)

@@ -1,5 +1,5 @@
-// Package gss has what both sides of a Kerberos security context have in common (RFC 4121): the frames
-// of the tokens that establish it, and the tokens that messages are wrapped in.
+// Package gss has what both sides of a Kerberos security context have in common (RFC 4121): the
+// frames of the tokens that establish it, and the tokens that messages are wrapped in.
 package gss
 
 import (

@@ -43,8 +43,8 @@ func Find(t testing.TB, name, pkg string) string {
 // Option changes how a KDC runs.
 type Option func(*exec.Cmd)
 
-// ShiftedClock gives the KDC another time than the machine's, by Debian's faketime. The test is skipped
-// without it.
+// ShiftedClock gives the KDC another time than the machine's, by Debian's faketime. The test is
+// skipped without it.
 func ShiftedClock(t testing.TB, by time.Duration) Option {
 	t.Helper()
 	// The wrapper tells its library, and is left out: it would outlive being killed.
@@ -172,8 +172,8 @@ func (r *Realm) Keytab(file string, principals ...string) string {
 	return name
 }
 
-// KInit writes a credential cache with kinit, of a ticket that is valid as long as lifetime says, for
-// example "1h".
+// KInit writes a credential cache with kinit, of a ticket that is valid as long as lifetime says,
+// for example "1h".
 func (r *Realm) KInit(file, principal, password, lifetime string) string {
 	r.t.Helper()
 	name := filepath.Join(r.dir, file)
@@ -186,7 +186,8 @@ func (r *Realm) Environ(more ...string) []string {
 	return append(r.env[:len(r.env):len(r.env)], more...)
 }
 
-// Requests returns how many requests of a kind ("AS_REQ", "TGS_REQ") the KDC has answered with a ticket.
+// Requests returns how many requests of a kind ("AS_REQ", "TGS_REQ") the KDC has answered with a
+// ticket.
 func (r *Realm) Requests(kind string) (n int) {
 	r.t.Helper()
 	log, err := os.ReadFile(filepath.Join(r.dir, "kdc.log"))
