@@ -68,6 +68,7 @@ var aside = []struct {
 	{"internal/fakekms", []string{"internal/sigv4"}},
 	{"internal/fakeserver", []string{"bson", "internal/wire"}},
 	{"internal/testdeploy", []string{"consistency", ".", "bson", "mongotest"}},
+	{"encryption/encryptiontest", []string{".", "encryption", "encryption/kms", "mongotest"}},
 	{"internal/ocsptest", nil},
 	{"internal/spantest", []string{"tracing"}},
 	{"internal/unified", []string{"*"}},
