@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,16 +28,17 @@ type Target struct {
 // Deployment is a running Target.
 type Deployment struct {
 	Target
-	seeds  seeds // of clients that use multiple mongoses
-	lone   seeds // of those that use a single one
-	dialer allium.Dialer
-	access string                    // a token of MONGODB-OIDC, "" if clients read theirs from a file
-	admin  *allium.Client            // the internal client
-	direct map[string]*allium.Client // of single mongoses, by address
-	stop   func()
-	shared bool                                     // tests leave something behind for those that follow
-	ended  func(get func(name string) (any, error)) // if set: called at the end of each test, while its entities are there
-	settle func()                                   // waits until what happens at this moment has been recorded
+	seeds   seeds // of clients that use multiple mongoses
+	lone    seeds // of those that use a single one
+	dialer  allium.Dialer
+	access  string                    // a token of MONGODB-OIDC, "" if clients read theirs from a file
+	admin   *allium.Client            // the internal client
+	direct  map[string]*allium.Client // of single mongoses, by address
+	stop    func()
+	shared  bool                                     // tests leave something behind for those that follow
+	members int                                      // that bear data, of a replica set that is shared
+	ended   func(get func(name string) (any, error)) // if set: called at the end of each test, while its entities are there
+	settle  func()                                   // waits until what happens at this moment has been recorded
 
 	mu         sync.Mutex
 	parameters map[string]bson.RawValue
@@ -189,6 +191,7 @@ func Connect(uri string) (*Deployment, error) {
 		return d, d.open() // on one mongos
 	case !hello.Lookup("setName").IsZero():
 		d.Topology = "replicaset"
+		d.members = len(slices.Collect(rawArray(hello.Lookup("hosts"))))
 	default:
 		d.Topology = "single"
 	}

@@ -88,6 +88,10 @@ func (d *Deployment) lacks(r *Requirement) string {
 	return ""
 }
 
+// ofThreeMembers lists files, by their descriptions, that wait for the events of three members or
+// have one of several step down. They have no requirement that says so.
+var ofThreeMembers = []string{"replicaset-logging", "replica-set-logging", "rediscover-quickly-after-step-down"}
+
 // Topologies are the topologies that tests run on.
 var Topologies = []string{"single", "replicaset", "sharded", "load-balanced"}
 

@@ -40,6 +40,9 @@ func Run(d *Deployment, f *File, t *Test) (skip string, err error) {
 			return why, nil
 		}
 	}
+	if d.shared && d.Topology == "replicaset" && d.members < 3 && slices.Contains(ofThreeMembers, f.Description) {
+		return "needs a replica set of three members", nil
+	}
 	if f.misplaced != nil {
 		return "", f.misplaced
 	}
