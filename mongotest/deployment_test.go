@@ -190,7 +190,8 @@ func TestHoldBack(t *testing.T) {
 	}
 }
 
-// A primary has its own writes, even if it was held back as a secondary, and counts for their majority.
+// A primary has its own writes, even if it was held back as a secondary, and counts for their
+// majority.
 func TestHeldBackPrimary(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(3))
 	for _, s := range d.Secondaries() {

@@ -14,7 +14,8 @@ type Acceptor interface {
 type AcceptedContext interface {
 	// Principal returns the client's name with its realm: the name of its user on "$external".
 	Principal() string
-	// Wrap protects the integrity of a message to the client, and Unwrap checks that of one from it.
+	// Wrap protects the integrity of a message to the client, and Unwrap checks that of one from
+	// it.
 	Wrap(message []byte) ([]byte, error)
 	Unwrap(token []byte) ([]byte, error)
 }

@@ -214,8 +214,9 @@ func (d *Deployment) Stop() {
 }
 
 // Shutdown lets the commands that run at the moment end before it stops the deployment, but no
-// longer than the context lasts: then they are interrupted, as by [Deployment.Stop]. New connections
-// are refused from the beginning. The error is the context's, if commands were interrupted.
+// longer than the context lasts: then they are interrupted, as by [Deployment.Stop]. New
+// connections are refused from the beginning. The error is the context's, if commands were
+// interrupted.
 func (d *Deployment) Shutdown(ctx context.Context) error {
 	defer d.Stop()
 	for _, n := range d.nodes {

@@ -43,7 +43,8 @@ type User struct {
 	Custom   []byte // customData, a document
 }
 
-// Registry holds the users and roles of a deployment. The zero value is empty. Safe for concurrent use.
+// Registry holds the users and roles of a deployment. The zero value is empty. Safe for concurrent
+// use.
 type Registry struct {
 	mu     sync.Mutex
 	byName map[Role]*User // Role is the user's name here
@@ -57,8 +58,8 @@ type CustomRole struct {
 	Privileges [][]byte
 }
 
-// New makes a user with credentials for the mechanisms, both SCRAM ones if none are given. A user of $external gets
-// the password for PLAIN.
+// New makes a user with credentials for the mechanisms, both SCRAM ones if none are given. A user
+// of $external gets the password for PLAIN.
 func New(name, db, password string, roles []Role, mechanisms []string) (*User, error) {
 	u := &User{Name: name, DB: db, Roles: roles, Mechanisms: mechanisms}
 	rand.Read(u.Id[:])

@@ -14,7 +14,8 @@ type AWSKey struct{ ID, Secret, Token string }
 // STSHost is the service that clients sign their request for.
 const STSHost = "sts.amazonaws.com"
 
-// AWSUser returns the user whose key made this signature of a request to the Security Token Service, nil if there is none.
+// AWSUser returns the user whose key made this signature of a request to the Security Token
+// Service, nil if there is none.
 func (g *Registry) AWSUser(authorization, date, token string, nonce []byte) *User {
 	_, rest, _ := strings.Cut(authorization, "Credential=")
 	id, _, _ := strings.Cut(rest, "/")

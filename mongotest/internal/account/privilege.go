@@ -6,7 +6,8 @@ import (
 	"allium/bson"
 )
 
-// Which roles may do what, as the server's manual lists the actions of its built-in roles, and which actions commands need.
+// Which roles may do what, as the server's manual lists the actions of its built-in roles, and
+// which actions commands need.
 
 // ActionSet returns the words of the lists as a set.
 func ActionSet(lists ...string) map[string]bool {
@@ -62,7 +63,8 @@ var builtinGrants = map[string]grant{
 	"restore":              {onDB: ActionSet(restoreActions, userAdminActions), cluster: ActionSet("getParameter")},
 }
 
-// Need is an action that a command does: on a collection, on a database (coll is empty), or on the cluster (db is empty).
+// Need is an action that a command does: on a collection, on a database (coll is empty), or on the
+// cluster (db is empty).
 type Need struct{ Action, DB, Coll string }
 
 // May reports whether a user with these roles may do it.

@@ -8,7 +8,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// ParsePrivileges reads the privileges of a role of a database: documents with a resource and actions.
+// ParsePrivileges reads the privileges of a role of a database: documents with a resource and
+// actions.
 func ParsePrivileges(list bson.Raw, db string) ([][]byte, error) {
 	failed := func(format string, args ...any) error { return srverr.New(srverr.FailedToParse, format, args...) }
 	var privileges [][]byte
@@ -113,7 +114,8 @@ func (g *Registry) FindRole(r Role) *CustomRole {
 	return g.roles[r]
 }
 
-// Inherited returns the roles that those of a list have, themselves included, each once, and the privileges of all.
+// Inherited returns the roles that those of a list have, themselves included, each once, and the
+// privileges of all.
 func (g *Registry) Inherited(list []Role) (roles []Role, privileges [][]byte) {
 	seen := map[Role]bool{}
 	var walk func([]Role)

@@ -12,7 +12,8 @@ type IdentityProvider struct {
 	Match            *regexp.Regexp // of the names of its users; nil: all
 }
 
-// FindProvider returns the identity provider of a user. Who does not say a name has to have the only one.
+// FindProvider returns the identity provider of a user. Who does not say a name has to have the
+// only one.
 func FindProvider(list []IdentityProvider, name string, named bool) *IdentityProvider {
 	if !named {
 		if len(list) != 1 {

@@ -50,7 +50,8 @@ func Number(v bson.RawValue) (int64, bool) {
 	return 0, false
 }
 
-// CastNumber is Number for commands that cast doubles as they are: what does not fit is the least number there is.
+// CastNumber is Number for commands that cast doubles as they are: what does not fit is the least
+// number there is.
 func CastNumber(v bson.RawValue) int64 {
 	if f, ok := v.Double(); ok && (math.IsNaN(f) || math.Abs(f) >= 1<<63) {
 		return math.MinInt64
@@ -89,7 +90,8 @@ func decimalNumber(text string) int64 {
 	return whole.Int64()
 }
 
-// Checks of arguments as the server's generated parsers make them. field is the full name, "insert.ordered".
+// Checks of arguments as the server's generated parsers make them. field is the full name,
+// "insert.ordered".
 
 // Bool takes a boolean only, or any number as well if loose.
 func Bool(field string, v bson.RawValue, loose bool) (bool, error) {

@@ -1,5 +1,5 @@
-// Package bsontext renders BSON the way the server does in its error messages: unquoted keys, spaces inside of
-// braces, long strings cut.
+// Package bsontext renders BSON the way the server does in its error messages: unquoted keys,
+// spaces inside of braces, long strings cut.
 //
 //	{ a: 1, b: [ "x", null ] }
 package bsontext
@@ -145,8 +145,8 @@ func appendQuoted(dst []byte, s string, full bool) []byte {
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-// Double renders a double as documents in messages show it: 16 significant digits, and ".0" behind what could
-// be taken for an integer (also behind infinity, NaN and exponents).
+// Double renders a double as documents in messages show it: 16 significant digits, and ".0" behind
+// what could be taken for an integer (also behind infinity, NaN and exponents).
 func Double(f float64) string {
 	s := CDouble(f, 16)
 	if !strings.ContainsAny(s, ".EN") {
@@ -190,8 +190,8 @@ func CDouble(f float64, digits int) string {
 	return trim(strconv.FormatFloat(f, 'f', digits-1-exp, 64))
 }
 
-// TypeName returns the server's name of a type as used in messages and by $type: "int", "objectId", ...
-// The zero type, "no value", is "missing".
+// TypeName returns the server's name of a type as used in messages and by $type: "int", "objectId",
+// ... The zero type, "no value", is "missing".
 func TypeName(t bson.Type) string {
 	if name, ok := typeNames[t]; ok {
 		return name

@@ -27,8 +27,8 @@ type truncation struct {
 	size int
 }
 
-// AppendUpdateDescription appends updateDescription. arrays adds truncatedArrays (since 5.0), disambiguated
-// disambiguatedPaths.
+// AppendUpdateDescription appends updateDescription. arrays adds truncatedArrays (since 5.0),
+// disambiguated disambiguatedPaths.
 func AppendUpdateDescription(doc []byte, e *store.Entry, arrays, disambiguated bool) []byte {
 	d := delta{}
 	if paths, ok := e.Delta.([]string); ok {
@@ -61,8 +61,8 @@ func AppendUpdateDescription(doc []byte, e *store.Entry, arrays, disambiguated b
 	return bson.EndDocument(doc, at)
 }
 
-// UpdatePaths returns the paths that the operators of an update name; nil if they depend on the document, so that comparing
-// the versions says more.
+// UpdatePaths returns the paths that the operators of an update name; nil if they depend on the
+// document, so that comparing the versions says more.
 func UpdatePaths(u bson.Raw) []string {
 	var paths []string
 	for op, v := range u.All() {
@@ -184,8 +184,8 @@ func (d *delta) compareArrays(path []string, was, is bson.RawValue) {
 	}
 }
 
-// appendDisambiguated appends disambiguatedPaths: the paths whose parts are not what they look like, a number that is a
-// field's name or a name with a dot in it.
+// appendDisambiguated appends disambiguatedPaths: the paths whose parts are not what they look
+// like, a number that is a field's name or a name with a dot in it.
 func (d *delta) appendDisambiguated(doc []byte, e *store.Entry) []byte {
 	at, doc := bson.BeginDocumentElement(doc, "disambiguatedPaths")
 	for _, c := range d.updated {

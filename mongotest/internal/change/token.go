@@ -13,8 +13,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Token is a place in the change log: {_data: "82..."} holds it as hexadecimal bytes that compare in the order of the
-// events. A high water mark stands before all events of its time.
+// Token is a place in the change log: {_data: "82..."} holds it as hexadecimal bytes that compare
+// in the order of the events. A high water mark stands before all events of its time.
 type Token struct {
 	Ts         bson.Timestamp
 	Event      bool // not a high water mark
@@ -157,7 +157,8 @@ func ParseToken(doc bson.Raw) (t Token, err error) {
 	return t, p.err
 }
 
-// TokenText renders a document as the messages about tokens do, without the spaces inside of the braces.
+// TokenText renders a document as the messages about tokens do, without the spaces inside of the
+// braces.
 func TokenText(doc bson.Raw) string {
 	var parts []string
 	for k, v := range doc.All() {
@@ -220,7 +221,8 @@ func (p *tokenReader) number() int {
 	return n >> 1
 }
 
-// typeBits tell the types of values apart that the token's bytes do not: two bits for a number, one for a string.
+// typeBits tell the types of values apart that the token's bytes do not: two bits for a number, one
+// for a string.
 type typeBits struct {
 	b []byte
 	n int
@@ -262,7 +264,8 @@ func (t *typeBits) add(doc bson.Raw) {
 	}
 }
 
-// pack returns the bits with their length in front, unless they are few enough; nil if they are all zero.
+// pack returns the bits with their length in front, unless they are few enough; nil if they are all
+// zero.
 func (t *typeBits) pack() []byte {
 	zero := true
 	for _, b := range t.b {

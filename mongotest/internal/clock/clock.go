@@ -9,8 +9,9 @@ import (
 	"allium/bson"
 )
 
-// Clock is a deployment's logical clock: every write gets a timestamp that is greater than all before it and follows
-// the wall clock. Clients and members carry its time around ($clusterTime). Safe for concurrent use.
+// Clock is a deployment's logical clock: every write gets a timestamp that is greater than all
+// before it and follows the wall clock. Clients and members carry its time around ($clusterTime).
+// Safe for concurrent use.
 type Clock struct {
 	shift   atomic.Int64           // what a test added to the wall clock, a time.Duration
 	Shifted atomic.Pointer[func()] // called when a test moves the clock

@@ -1,6 +1,6 @@
-// Package decimal is the arithmetic of 128-bit decimals (IEEE 754-2008 decimal128) as the server's expressions and
-// update operators need it: exact where 34 digits suffice, else rounded half to even, with the exponent that the
-// standard prefers (2.50 + 1 is 3.50, 6 / 3 is 2).
+// Package decimal is the arithmetic of 128-bit decimals (IEEE 754-2008 decimal128) as the server's
+// expressions and update operators need it: exact where 34 digits suffice, else rounded half to
+// even, with the exponent that the standard prefers (2.50 + 1 is 3.50, 6 / 3 is 2).
 //
 //	sum := decimal.FromBSON(a).Add(decimal.FromFloat(f)).BSON()
 package decimal
@@ -125,8 +125,8 @@ func FromFloat(f float64) Decimal {
 	return d
 }
 
-// FromFloat15 returns f rounded to 15 digits and always with that many: 0.1 is 0.100000000000000. That is how the
-// server converts a double to a decimal unless it sums.
+// FromFloat15 returns f rounded to 15 digits and always with that many: 0.1 is 0.100000000000000.
+// That is how the server converts a double to a decimal unless it sums.
 func FromFloat15(f float64) Decimal {
 	d := fromFloat(f, 15)
 	if d.kind == finite && d.c().Sign() == 0 {
@@ -316,7 +316,8 @@ func (d Decimal) Integral() bool {
 	return d.kind == finite && (d.exp >= 0 || d.strip(0).exp >= 0 || d.c().Sign() == 0)
 }
 
-// Quantize returns d with the exponent exp, rounded. If that takes more digits than there are, it is NaN.
+// Quantize returns d with the exponent exp, rounded. If that takes more digits than there are, it
+// is NaN.
 func (d Decimal) Quantize(exp int, mode Rounding) Decimal {
 	if d.kind != finite {
 		return d
@@ -340,7 +341,8 @@ func (d Decimal) Quantize(exp int, mode Rounding) Decimal {
 	return d
 }
 
-// QuantizeFull is Quantize, but where that takes more digits than there are it returns d with all digits that there are.
+// QuantizeFull is Quantize, but where that takes more digits than there are it returns d with all
+// digits that there are.
 func (d Decimal) QuantizeFull(exp int, mode Rounding) Decimal {
 	q := d.Quantize(exp, mode)
 	if d.kind != finite || q.kind == finite {

@@ -1,7 +1,7 @@
 package decimal
 
-// Roots, powers, logarithms and trigonometry, computed with binary floats of a precision that leaves no doubt
-// about the 34 digits.
+// Roots, powers, logarithms and trigonometry, computed with binary floats of a precision that
+// leaves no doubt about the 34 digits.
 
 import (
 	"math"
@@ -27,8 +27,8 @@ func parse(s string) *big.Float {
 	return f
 }
 
-// quad is the precision of the binary128 format, in which the server's decimal library computes these functions: their last
-// digit need not be the nearest.
+// quad is the precision of the binary128 format, in which the server's decimal library computes
+// these functions: their last digit need not be the nearest.
 const quad = 113
 
 func toQuad(f *big.Float) *big.Float {
@@ -38,7 +38,8 @@ func toQuad(f *big.Float) *big.Float {
 // big returns d, which must be finite and not outlandish, as a binary float.
 func (d Decimal) big() *big.Float { return toQuad(parse(d.String())) }
 
-// fromBig rounds to 34 digits. A number that needs fewer has no zeros at its end, one that does not keeps them all.
+// fromBig rounds to 34 digits. A number that needs fewer has no zeros at its end, one that does not
+// keeps them all.
 func fromBig(f *big.Float) Decimal {
 	f = toQuad(f)
 	if f.IsInf() {
@@ -91,7 +92,8 @@ func (d Decimal) Sqrt() Decimal {
 		return d
 	}
 	ideal := floorHalf(d.exp)
-	// Scale to an even exponent with at least 2*(Digits+1) digits, then the integer root has enough of them.
+	// Scale to an even exponent with at least 2*(Digits+1) digits, then the integer root has enough
+	// of them.
 	c, exp := new(big.Int).Set(d.c()), d.exp
 	pad := max(0, 2*(Digits+2)-len(c.String()))
 	if (exp-pad)%2 != 0 {
@@ -156,7 +158,8 @@ func expFloat(x *big.Float) *big.Float {
 	return sum.SetMantExp(sum, k)
 }
 
-// lnFloat computes the natural logarithm of a positive x by Newton's method from the double's logarithm.
+// lnFloat computes the natural logarithm of a positive x by Newton's method from the double's
+// logarithm.
 func lnFloat(x *big.Float) *big.Float {
 	mant := newFloat()
 	exp := x.MantExp(mant) // mant in [0.5, 1)
@@ -203,8 +206,8 @@ func (d Decimal) Ln() Decimal    { return d.logarithm(nil) }
 func (d Decimal) Log10() Decimal { return d.logarithm(ln10) }
 func (d Decimal) Log2() Decimal  { return d.logarithm(ln2) }
 
-// Log returns what the server takes for the logarithm of d to a base: that is true of 10 and 2; for others it divides the
-// natural logarithm by the base.
+// Log returns what the server takes for the logarithm of d to a base: that is true of 10 and 2; for
+// others it divides the natural logarithm by the base.
 func (d Decimal) Log(base Decimal) Decimal {
 	switch {
 	case base.Cmp(FromInt(10)) == 0:
@@ -262,8 +265,8 @@ func (d Decimal) Pow(e Decimal) Decimal {
 	return out
 }
 
-// Sin returns the sine of d radians; Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh and Atanh are what
-// their names say.
+// Sin returns the sine of d radians; Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh and
+// Atanh are what their names say.
 func (d Decimal) Sin() Decimal {
 	if d.unreduced() {
 		return FromFloat(math.Sin(d.Float()))
@@ -287,7 +290,8 @@ func (d Decimal) Tan() Decimal {
 	return d.function(func(x *big.Float) *big.Float { s, c := sinCos(x); return s.Quo(s, c) })
 }
 
-// unreduced reports whether π is not known to enough digits to tell where on the circle so large an angle lies.
+// unreduced reports whether π is not known to enough digits to tell where on the circle so large an
+// angle lies.
 func (d Decimal) unreduced() bool { return d.kind == finite && d.magnitude() > 50 }
 
 func (d Decimal) function(f func(*big.Float) *big.Float) Decimal {

@@ -1,7 +1,7 @@
 package expr
 
-// Accumulators: what $group, $bucket and $setWindowFields compute over many documents, and the expressions of the same
-// names that do so over an array.
+// Accumulators: what $group, $bucket and $setWindowFields compute over many documents, and the
+// expressions of the same names that do so over an array.
 
 import (
 	"math"
@@ -24,12 +24,14 @@ type AccumulatorSpec struct {
 	arg  Expr
 	n    Expr // of the ...N kinds; evaluated with the group's _id as the document
 	make func(env *Env, n int) Accumulator
-	// start makes an accumulator that needs more than a number, with state's root as in NewAccumulator.
+	// start makes an accumulator that needs more than a number, with state's root as in
+	// NewAccumulator.
 	start func(st *State) (Accumulator, error)
 	more  []*Expr // what Optimize looks at, too
 }
 
-// NewAccumulator returns an empty accumulator. The state's root is what a count n may refer to: the group's key.
+// NewAccumulator returns an empty accumulator. The state's root is what a count n may refer to: the
+// group's key.
 func (a *AccumulatorSpec) NewAccumulator(st *State) (Accumulator, error) {
 	if a.start != nil {
 		return a.start(st)
@@ -94,7 +96,8 @@ var accumulators = map[string]accumulatorKind{
 	"$_internalJsReduce": {since: Version{4, 4}, parse: parseScriptReduce},
 }
 
-// IsAccumulator reports whether this version's server has an accumulator of this name, the '$' included.
+// IsAccumulator reports whether this version's server has an accumulator of this name, the '$'
+// included.
 func IsAccumulator(name string, env *Env) bool {
 	kind, ok := accumulators[name]
 	return ok && (kind.since == (Version{}) || env.Version.AtLeast(kind.since.Major, kind.since.Minor))
@@ -225,7 +228,8 @@ func (a *lastAcc) Value() (bson.RawValue, error) { return a.v, nil }
 
 type pushAcc struct{ b *arrayBuilder }
 
-// accumulatorLimit is how much memory $push and $addToSet may take, as in the server's internal parameters.
+// accumulatorLimit is how much memory $push and $addToSet may take, as in the server's internal
+// parameters.
 const accumulatorLimit = 100 << 20
 
 func memoryExceeded(name string) error {

@@ -313,7 +313,8 @@ func parsePercentile(spec *AccumulatorSpec, v bson.RawValue, s *Scope) error {
 	return nil
 }
 
-// percentileAcc answers with values of the input, as the server's approximation does for inputs of moderate size.
+// percentileAcc answers with values of the input, as the server's approximation does for inputs of
+// moderate size.
 type percentileAcc struct {
 	ps     []float64
 	median bool

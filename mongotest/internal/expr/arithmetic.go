@@ -56,7 +56,8 @@ func real(d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func
 	}
 }
 
-// typeError returns an error that servers before 5.0 gave a code of its own and later ones call a type mismatch.
+// typeError returns an error that servers before 5.0 gave a code of its own and later ones call a
+// type mismatch.
 func typeError(st *State, oldCode int32, format string, args ...any) error {
 	if st.env.Version.AtLeast(6, 1) {
 		oldCode = srverr.TypeMismatch
@@ -393,7 +394,8 @@ func evalSqrt(v bson.RawValue) (bson.RawValue, error) {
 // positive reports whether a decimal is greater than zero.
 func positive(d decimal.Decimal) bool { return !d.IsNaN() && d.Cmp(decimal.Decimal{}) > 0 }
 
-// A logarithm of a decimal that is not greater than zero is that of a double, for which NaN is no error.
+// A logarithm of a decimal that is not greater than zero is that of a double, for which NaN is no
+// error.
 func logarithm(name string, code int32, d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func(bson.RawValue) (bson.RawValue, error) {
 	return func(v bson.RawValue) (bson.RawValue, error) {
 		if v.Type == bson.TypeDecimal128 && positive(toDecimal(v)) {

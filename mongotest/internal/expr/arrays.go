@@ -76,7 +76,8 @@ func firstOrLast(name string, i int64) func(*State, []bson.RawValue) (bson.RawVa
 	}
 }
 
-// arrayOperand returns the check of an operator whose operands are arrays; null and missing make it null.
+// arrayOperand returns the check of an operator whose operands are arrays; null and missing make it
+// null.
 func arrayOperand(code int32, message string) func(*State, int, bson.RawValue) (bool, error) {
 	return func(_ *State, _ int, v bson.RawValue) (done bool, err error) {
 		if v.Type != bson.TypeArray && !nullish(v) {

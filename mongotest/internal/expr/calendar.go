@@ -114,7 +114,8 @@ func (z zone) offsetAt(ms int64) int {
 // local shifts an instant so that dateOf shows the zone's clock.
 func (z zone) local(ms int64) int64 { return ms + int64(z.offsetAt(ms))*1000 }
 
-// toUTC is the inverse of local: an hour that exists twice is the earlier one, one that does not exist moves on.
+// toUTC is the inverse of local: an hour that exists twice is the earlier one, one that does not
+// exist moves on.
 func (z zone) toUTC(local int64) int64 {
 	if z.loc == nil {
 		return local - int64(z.offset)*1000

@@ -72,7 +72,8 @@ func findUnit(name string) (timeUnit, bool) {
 	return timeUnit{}, false
 }
 
-// wholeDays reports whether the unit counts days of the calendar, so that it follows a time zone's clock.
+// wholeDays reports whether the unit counts days of the calendar, so that it follows a time zone's
+// clock.
 func (u timeUnit) wholeDays() bool { return u.months > 0 || u.millis >= dayMillis }
 
 // AddToDate adds an amount of a time unit to a date, in UTC.
@@ -192,7 +193,8 @@ func (n *named) unit(v bson.RawValue) (timeUnit, error) {
 	return u, nil
 }
 
-// index numbers the units from some origin on, so that a difference counts the boundaries between two dates.
+// index numbers the units from some origin on, so that a difference counts the boundaries between
+// two dates.
 func (u timeUnit) index(local, week int64) int64 {
 	c := dateOf(local)
 	switch {

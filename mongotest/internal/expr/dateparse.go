@@ -67,7 +67,8 @@ const (
 	reZone   = `[ \t]*(z|utc|(?:gmt|utc)?[+-]\d{1,2}:?\d{0,2}|gmt)?`
 )
 
-// dateRule is a form that a part of a date may have. Of the rules that match at a place the longest match wins.
+// dateRule is a form that a part of a date may have. Of the rules that match at a place the longest
+// match wins.
 type dateRule struct {
 	re    *regexp.Regexp
 	apply func(p *parsedDate, m []string)

@@ -1,14 +1,14 @@
-// Package expr has the aggregation expressions: what $project computes, $match tests with $expr and pipeline updates
-// assign.
+// Package expr has the aggregation expressions: what $project computes, $match tests with $expr and
+// pipeline updates assign.
 //
 //	scope := expr.NewScope(&expr.Env{Version: expr.Version{4, 4}})
 //	e, err := expr.Parse(value, scope)
 //	e, err = expr.Optimize(e)
 //	v, err := expr.Eval(e, expr.NewState(env).WithRoot(doc))
 //
-// A parsed expression is immutable and may be used by several goroutines, each with a State of its own. Values are
-// encoded BSON; "missing" is the zero bson.RawValue. Errors are *srverr.Error with the server's codes and texts, bare of
-// the prefixes that the stage around the expression adds.
+// A parsed expression is immutable and may be used by several goroutines, each with a State of its
+// own. Values are encoded BSON; "missing" is the zero bson.RawValue. Errors are *srverr.Error with
+// the server's codes and texts, bare of the prefixes that the stage around the expression adds.
 package expr
 
 import (
@@ -29,7 +29,8 @@ func (v Version) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-// Env is what expressions see of the world outside of their document. It must not change while it is in use.
+// Env is what expressions see of the world outside of their document. It must not change while it
+// is in use.
 type Env struct {
 	Version Version
 	// Compare is the order of values under the operation's collation; nil is bson.Compare.
@@ -43,8 +44,8 @@ type Env struct {
 	ParseSort func(spec bson.Raw) (Sorter, error)
 	// Rand is the source of $rand and $sampleRate; nil is the global one.
 	Rand *rand.Rand
-	// TextScore is $meta: "textScore" of the document at hand, zero where there is none; WantsTextScore tells that an expression
-	// asks for it.
+	// TextScore is $meta: "textScore" of the document at hand, zero where there is none;
+	// WantsTextScore tells that an expression asks for it.
 	TextScore      bson.RawValue
 	WantsTextScore bool
 	// Script runs JavaScript; nil: the server runs none.
@@ -118,7 +119,8 @@ func (st *State) get(slot Slot) bson.RawValue {
 	return bson.RawValue{}
 }
 
-// Fork returns a state of its own with the same variables, for a sub-pipeline that runs beside this one.
+// Fork returns a state of its own with the same variables, for a sub-pipeline that runs beside this
+// one.
 func (st *State) Fork() *State {
 	return &State{env: st.env, root: st.root, slots: append([]bson.RawValue(nil), st.slots...)}
 }
@@ -126,8 +128,8 @@ func (st *State) Fork() *State {
 // Eval computes e for the state's document.
 func Eval(e Expr, st *State) (bson.RawValue, error) { return e.eval(st) }
 
-// Optimize computes the constant parts of e, as the server does once per pipeline. Its errors are those of
-// evaluating them.
+// Optimize computes the constant parts of e, as the server does once per pipeline. Its errors are
+// those of evaluating them.
 func Optimize(e Expr, env *Env) (Expr, error) { return e.optimize(env) }
 
 // Constant returns e's value if it does not depend on a document or variable.
@@ -144,7 +146,8 @@ func NewConstant(v bson.RawValue) Expr { return &constant{v} }
 // Slot is where a variable lives in a State.
 type Slot int
 
-// Scope is the variables that an expression may use. It is a chain of immutable links: Define adds one.
+// Scope is the variables that an expression may use. It is a chain of immutable links: Define adds
+// one.
 type Scope struct {
 	env    *Env
 	parent *Scope
@@ -184,8 +187,8 @@ type constant struct{ v bson.RawValue }
 func (c *constant) eval(*State) (bson.RawValue, error) { return c.v, nil }
 func (c *constant) optimize(*Env) (Expr, error)        { return c, nil }
 
-// Parse parses an operand: a field path or variable, a document with an operator, an object or array of operands, or
-// a constant.
+// Parse parses an operand: a field path or variable, a document with an operator, an object or
+// array of operands, or a constant.
 func Parse(v bson.RawValue, s *Scope) (Expr, error) { return parse(v, s, 0) }
 
 func parse(v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -253,7 +256,8 @@ func parseObject(doc bson.Raw, s *Scope, depth int) (Expr, error) {
 	return o, nil
 }
 
-// IsOperator reports whether this version's server has an expression operator of this name, the '$' included.
+// IsOperator reports whether this version's server has an expression operator of this name, the '$'
+// included.
 func IsOperator(name string, env *Env) bool {
 	p, ok := operators[name]
 	return ok && p.available(env.Version)
@@ -354,7 +358,8 @@ func (a *arrayExpr) optimize(env *Env) (Expr, error) {
 	return fold(&arrayExpr{items}, allConstant, env)
 }
 
-// optimizeAll optimizes a list of operands, of which some may be nil, and reports whether all of them are constants.
+// optimizeAll optimizes a list of operands, of which some may be nil, and reports whether all of
+// them are constants.
 func optimizeAll(items []Expr, env *Env) (out []Expr, allConstant bool, err error) {
 	out = make([]Expr, len(items))
 	allConstant = true

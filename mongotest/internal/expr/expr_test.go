@@ -29,7 +29,8 @@ func evaluate(doc bson.Raw, e bson.RawValue, env *Env) (bson.RawValue, error) {
 	return Eval(parsed, NewState(env).WithRoot(doc))
 }
 
-// TestOperators compares results by their text in messages and their types; an error is "code text".
+// TestOperators compares results by their text in messages and their types; an error is "code
+// text".
 func TestOperators(t *testing.T) {
 	const doc = `{"i":5,"l":{"$numberLong":"5"},"d":2.5,"dec":{"$numberDecimal":"2.5"},"s":"Hello","u":"héllo","a":[3,1,2],"n":null,
 		"dt":{"$date":{"$numberLong":"1583586123456"}},"ts":{"$timestamp":{"t":1583586123,"i":7}},"ad":[{"k":"b","v":1},{"k":"a","v":2}],

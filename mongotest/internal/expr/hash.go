@@ -9,7 +9,8 @@ import (
 
 var hashSeed = maphash.MakeSeed()
 
-// Hash returns a hash that is the same for values that Compare takes for equal, whatever their types.
+// Hash returns a hash that is the same for values that Compare takes for equal, whatever their
+// types.
 func (e *Env) Hash(v bson.RawValue) uint64 {
 	var h maphash.Hash
 	h.SetSeed(hashSeed)

@@ -16,8 +16,8 @@ func init() {
 	registerParser(Version{}, "$zip", parseZip)
 }
 
-// CheckInterval is how many steps of work pass between two looks at Env.Check: nested iterations multiply, and an operation must end
-// when it is killed.
+// CheckInterval is how many steps of work pass between two looks at Env.Check: nested iterations
+// multiply, and an operation must end when it is killed.
 const CheckInterval = 1024
 
 // Work counts steps of the operation, and returns the error that ends it.
@@ -80,7 +80,8 @@ func parseMap(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	return m, err
 }
 
-// defineAs defines the variable that 'as' names, or one with the default name. What is no string counts as empty.
+// defineAs defines the variable that 'as' names, or one with the default name. What is no string
+// counts as empty.
 func defineAs(as bson.RawValue, byDefault string, s *Scope) (*Scope, Slot, error) {
 	name := byDefault
 	if as.Type != 0 {

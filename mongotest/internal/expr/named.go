@@ -7,8 +7,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// parseError is a code and a message whose verbs are filled with the operator's name and a detail; an empty format
-// does not use them.
+// parseError is a code and a message whose verbs are filled with the operator's name and a detail;
+// an empty format does not use them.
 type parseError struct {
 	code   int32
 	format string
@@ -33,15 +33,15 @@ type parameter struct {
 	missing *parseError // set if it is required
 }
 
-// namedOp describes an operator with named operands. Its eval gets them unevaluated, nil where not given, in the
-// order of params.
+// namedOp describes an operator with named operands. Its eval gets them unevaluated, nil where not
+// given, in the order of params.
 type namedOp struct {
 	name      string
 	notObject parseError // detail: the type found
 	unknown   parseError // detail: the parameter
 	params    []parameter
-	// foldOn lists the operands that have to be constant for the whole to be computed beforehand; nil: all of them, an empty
-	// list: never.
+	// foldOn lists the operands that have to be constant for the whole to be computed beforehand;
+	// nil: all of them, an empty list: never.
 	foldOn []int
 	eval   func(st *State, n *named) (bson.RawValue, error)
 	// prepare runs when the operands have been optimized, to check and compile constant ones.

@@ -21,16 +21,17 @@ func (a arity) check(name string, n int) error {
 	return nil
 }
 
-// naryOp describes an operator with positional operands, which are evaluated in their order before it runs.
+// naryOp describes an operator with positional operands, which are evaluated in their order before
+// it runs.
 type naryOp struct {
 	name  string // as shown in messages
 	arity arity
-	// associative operators compute runs of constant operands beforehand and merge with nested ones of the same kind;
-	// commutative ones move their constants to the end for that.
+	// associative operators compute runs of constant operands beforehand and merge with nested ones
+	// of the same kind; commutative ones move their constants to the end for that.
 	associative, commutative bool
 	check                    func(n int) error // instead of the arity's text
-	// operand looks at the i-th operand before the next one is evaluated. done ends the evaluation with null. An operator
-	// without it looks at its operands when all of them are there.
+	// operand looks at the i-th operand before the next one is evaluated. done ends the evaluation
+	// with null. An operator without it looks at its operands when all of them are there.
 	operand func(st *State, i int, v bson.RawValue) (done bool, err error)
 	eval    func(st *State, args []bson.RawValue) (bson.RawValue, error)
 }

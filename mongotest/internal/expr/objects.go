@@ -69,8 +69,8 @@ func evalObjectToArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return b.value(), nil
 }
 
-// accumulated returns the values that an accumulator used as an expression works on: an array's items if that is its
-// only operand, else the operands.
+// accumulated returns the values that an accumulator used as an expression works on: an array's
+// items if that is its only operand, else the operands.
 func accumulated(args []bson.RawValue) []bson.RawValue {
 	if len(args) == 1 && args[0].Type == bson.TypeArray {
 		return items(args[0])

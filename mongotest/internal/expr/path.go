@@ -107,7 +107,8 @@ func walk(v bson.RawValue, parts []string) bson.RawValue {
 	return v
 }
 
-// NewPath returns the expression for a field of the root document, as "$path" would be; the path must be valid.
+// NewPath returns the expression for a field of the root document, as "$path" would be; the path
+// must be valid.
 func NewPath(path string) Expr {
 	return &fieldPath{fromRoot: true, parts: strings.Split(path, ".")}
 }
@@ -234,10 +235,12 @@ func checkVariable(name string, v Version, define bool) error {
 	return nil
 }
 
-// CheckVariableName reports what is wrong with the name of a variable that a command or stage defines.
+// CheckVariableName reports what is wrong with the name of a variable that a command or stage
+// defines.
 func CheckVariableName(name string, v Version) error { return checkVariable(name, v, true) }
 
-// Dependencies returns the top-level paths of the root document that e reads, or that it needs the whole of it.
+// Dependencies returns the top-level paths of the root document that e reads, or that it needs the
+// whole of it.
 func Dependencies(e Expr) (paths []string, whole bool) {
 	d := &dependencies{}
 	d.visit(e)

@@ -6,8 +6,9 @@ import (
 	"allium/mongotest/internal/decimal"
 )
 
-// The server computes functions of doubles with the C library, whose results are the nearest doubles nearly always. Those of
-// package math may be off by one or two in the last place, so that they are computed in decimals here.
+// The server computes functions of doubles with the C library, whose results are the nearest
+// doubles nearly always. Those of package math may be off by one or two in the last place, so that
+// they are computed in decimals here.
 
 // nearest returns f, computed by d where the result is a usual number.
 func nearest(d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func(float64) float64 {
@@ -29,7 +30,8 @@ func nearest2(d func(a, b decimal.Decimal) decimal.Decimal, f func(a, b float64)
 	}
 }
 
-// usual reports whether a number is neither 0 nor special, and so far from the bounds that 34 digits tell it from its neighbours.
+// usual reports whether a number is neither 0 nor special, and so far from the bounds that 34
+// digits tell it from its neighbours.
 func usual(x float64) bool {
 	x = math.Abs(x)
 	return x > 1e-30 && x < 1e30

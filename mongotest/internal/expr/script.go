@@ -97,7 +97,8 @@ func (f *function) optimize(env *Env) (Expr, error) {
 	return &function{f.code, args}, nil // what a function returns is never constant
 }
 
-// maxEmitted bounds what one call of a map function may emit, as the server's parameter internalQueryMaxJsEmitBytes does.
+// maxEmitted bounds what one call of a map function may emit, as the server's parameter
+// internalQueryMaxJsEmitBytes does.
 const maxEmitted = 100 << 20
 
 // scriptEmit is $_internalJsEmit: an array of {k, v}, which a map function emits for a document.
@@ -253,7 +254,8 @@ func (a *scriptAccumulator) Value() (bson.RawValue, error) {
 	return a.script.Call(a.finalize, nil, a.state)
 }
 
-// scriptReduce is $_internalJsReduce, which is fed with {k, v}: the values of one key become one value.
+// scriptReduce is $_internalJsReduce, which is fed with {k, v}: the values of one key become one
+// value.
 type scriptReduce struct {
 	script Script
 	code   string

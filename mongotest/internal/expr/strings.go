@@ -77,8 +77,8 @@ func evalConcat(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return stringValue(string(b)), nil
 }
 
-// maxResult bounds strings and arrays that expressions build, so that a client cannot exhaust the memory: the size
-// that the server allows for values inside of a pipeline.
+// maxResult bounds strings and arrays that expressions build, so that a client cannot exhaust the
+// memory: the size that the server allows for values inside of a pipeline.
 const maxResult = 64 << 20
 
 func tooLarge() error {
@@ -223,7 +223,8 @@ func evalSubstrCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return stringValue(s[:len(s)-len(skip(s, toLong(n)))]), nil
 }
 
-// indexArguments reads the optional start and end of $indexOf...; end is MaxInt64 where it is not given.
+// indexArguments reads the optional start and end of $indexOf...; end is MaxInt64 where it is not
+// given.
 func indexArguments(name string, args []bson.RawValue) (start, end int64, err error) {
 	end = math.MaxInt64
 	for i, word := range []string{"starting", "ending"} {

@@ -7,8 +7,8 @@ import (
 	"allium/mongotest/internal/decimal"
 )
 
-// doubleDouble sums doubles with a second double that carries what the first cannot hold, as the server does, so that
-// integers add up exactly and the order of summation hardly matters.
+// doubleDouble sums doubles with a second double that carries what the first cannot hold, as the
+// server does, so that integers add up exactly and the order of summation hardly matters.
 type doubleDouble struct{ sum, addend, special float64 }
 
 func twoSum(a, b float64) (sum, rest float64) {

@@ -113,7 +113,8 @@ func nullish(v bson.RawValue) bool {
 	return v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
 }
 
-// Truthy reports what v means as a condition: everything but false, zero, null, undefined and missing is true.
+// Truthy reports what v means as a condition: everything but false, zero, null, undefined and
+// missing is true.
 func Truthy(v bson.RawValue) bool {
 	if v.Type == bson.TypeDecimal128 {
 		return !toDecimal(v).IsZero()
@@ -166,7 +167,8 @@ func integral64(v bson.RawValue) bool {
 	return false
 }
 
-// ToLong cuts a number down to an int64, as the server reads numeric arguments of commands and stages.
+// ToLong cuts a number down to an int64, as the server reads numeric arguments of commands and
+// stages.
 func ToLong(v bson.RawValue) int64 { return toLong(v) }
 
 // toLong cuts a number down to an int64; what is out of range is clamped.
@@ -287,7 +289,8 @@ func timestampText(ts bson.Timestamp) string { return fmt.Sprintf("Timestamp(%d,
 // shortDouble renders a double with six digits, as C++ streams do.
 func shortDouble(f float64) string { return bsontext.CDouble(f, 6) }
 
-// Text renders a value the way the server's Value type shows itself in messages: {a: 1, b: "x"}, MISSING.
+// Text renders a value the way the server's Value type shows itself in messages: {a: 1, b: "x"},
+// MISSING.
 func Text(v bson.RawValue) string {
 	var b strings.Builder
 	writeText(&b, v, 0)

@@ -26,7 +26,8 @@ const (
 	failRandom
 )
 
-// Point is a fail point as it was set. It may be set on several nodes at once, which then count together.
+// Point is a fail point as it was set. It may be set on several nodes at once, which then count
+// together.
 type Point struct {
 	mu          sync.Mutex
 	mode        mode
@@ -97,7 +98,8 @@ func (e *entry) notify() {
 	e.changed = make(chan struct{})
 }
 
-// Names are the fail points that exist; what the others of a real server would do has no meaning here.
+// Names are the fail points that exist; what the others of a real server would do has no meaning
+// here.
 var Names = map[string]bool{
 	"failCommand": true, "onPrimaryTransactionalWrite": true, "failGetMoreAfterCursorCheckout": true,
 	"stopReplProducer": true, "rsSyncApplyStop": true, "failAllInserts": true, "failAllUpdates": true,
@@ -116,7 +118,8 @@ var MongodOnly = map[string]bool{
 	"failAllRemoves": true, "failReceivedGetmore": true, "hangAfterCollectionInserts": true,
 }
 
-// New returns a fail point that always fires: after skip times, or only so many times, if these are not zero.
+// New returns a fail point that always fires: after skip times, or only so many times, if these are
+// not zero.
 func New(data bson.Raw, times, skip int) *Point {
 	p := &Point{mode: failAlways, data: data}
 	switch {
@@ -128,7 +131,8 @@ func New(data bson.Raw, times, skip int) *Point {
 	return p
 }
 
-// Fire returns the data of a fail point if it is set, matches, and its mode says that it is its turn.
+// Fire returns the data of a fail point if it is set, matches, and its mode says that it is its
+// turn.
 func (f *Node) Fire(name string, match func(data bson.Raw) bool) (bson.Raw, bool) {
 	if !f.any.Load() {
 		return nil, false
@@ -144,8 +148,8 @@ func (f *Node) Fire(name string, match func(data bson.Raw) bool) (bson.Raw, bool
 	return e.data, true
 }
 
-// Set sets a fail point and returns how often it had fired before. holds says that it holds the member back while it is on; held
-// is whether it did so before.
+// Set sets a fail point and returns how often it had fired before. holds says that it holds the
+// member back while it is on; held is whether it did so before.
 func (f *Node) Set(name string, p *Point, holds bool) (count int64, held bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +164,8 @@ func (f *Node) Set(name string, p *Point, holds bool) (count int64, held bool) {
 	return count, held
 }
 
-// Progress returns how often a fail point has fired, and a channel that is closed when it fires again or is set.
+// Progress returns how often a fail point has fired, and a channel that is closed when it fires
+// again or is set.
 func (f *Node) Progress(name string) (entered int64, changed <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

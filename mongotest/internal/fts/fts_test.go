@@ -145,7 +145,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Whatever is searched for, nothing panics, and a score is positive exactly for the documents that have a word.
+// Whatever is searched for, nothing panics, and a score is positive exactly for the documents that
+// have a word.
 func FuzzSearch(f *testing.F) {
 	f.Add("the quick -brown \"fox jumps\"", "quick fox", "english")
 	f.Add("-\"", "é", "french")

@@ -47,7 +47,8 @@ func (x *Index) Search(q *Query) *Search {
 	return &Search{x, q.parse(language)}
 }
 
-// Match reports whether the document has a word or phrase that is searched for, and none that is not wanted.
+// Match reports whether the document has a word or phrase that is searched for, and none that is
+// not wanted.
 func (s *Search) Match(doc bson.Raw) bool {
 	found, refused, exact := false, false, false
 	phrases := make([]bool, len(s.q.phrases))
@@ -78,7 +79,8 @@ func (s *Search) Match(doc bson.Raw) bool {
 	return found && !refused && (exact || !s.q.caseOrMarksSensitive)
 }
 
-// Score is the document's textScore: the more often, and in the shorter a field, a word occurs, the higher; and by the field's weight.
+// Score is the document's textScore: the more often, and in the shorter a field, a word occurs, the
+// higher; and by the field's weight.
 func (s *Search) Score(doc bson.Raw) float64 {
 	type count struct{ exp, freq, n float64 }
 	total := 0.0

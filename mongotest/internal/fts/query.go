@@ -24,7 +24,8 @@ type parsed struct {
 	wantedText, otherText strings.Builder
 }
 
-// parse takes a search apart: words, -words, "phrases" and -"phrases". The words of a phrase are searched for as well.
+// parse takes a search apart: words, -words, "phrases" and -"phrases". The words of a phrase are
+// searched for as well.
 func (q *Query) parse(language string) *parsed {
 	p := &parsed{language: language, fold: fold{q.CaseSensitive, q.DiacriticSensitive}, caseOrMarksSensitive: q.CaseSensitive || q.DiacriticSensitive}
 	var word strings.Builder

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// stemEnglish returns the stem of a lower case English word by the algorithm that its author published as Porter2.
+// stemEnglish returns the stem of a lower case English word by the algorithm that its author
+// published as Porter2.
 func stemEnglish(word string) string {
 	if len(word) <= 2 {
 		return word

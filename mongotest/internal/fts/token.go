@@ -1,8 +1,9 @@
-// Package fts is text search: it splits text into terms, scores a document's fields by them, and matches documents against what
-// $text searches for, as version 3 of the server's text indexes does.
+// Package fts is text search: it splits text into terms, scores a document's fields by them, and
+// matches documents against what $text searches for, as version 3 of the server's text indexes
+// does.
 //
-// English words are stemmed and its stop words are left out. The words of the other languages that a text index may have are compared
-// as they are, without case and diacritics.
+// English words are stemmed and its stop words are left out. The words of the other languages that
+// a text index may have are compared as they are, without case and diacritics.
 package fts
 
 import (
@@ -46,7 +47,8 @@ func (f fold) apply(s string) string {
 	return s
 }
 
-// delimiter reports whether a rune stands between words. In English an apostrophe is part of a word.
+// delimiter reports whether a rune stands between words. In English an apostrophe is part of a
+// word.
 func delimiter(r rune, language string) bool {
 	if r == '\'' {
 		return language != "english"

@@ -1,8 +1,10 @@
-// Package golden holds commands and a real server's replies: it replays such recordings against a deployment, says
-// where the replies differ, and records new ones from any server that it can reach.
+// Package golden holds commands and a real server's replies: it replays such recordings against a
+// deployment, says where the replies differ, and records new ones from any server that it can
+// reach.
 //
-// A recording is a JSON array of cases in canonical Extended JSON. Every case starts from empty databases "golden" and
-// "golden2". See mongotest/testdata/golden/README.md for the fields of a step.
+// A recording is a JSON array of cases in canonical Extended JSON. Every case starts from empty
+// databases "golden" and "golden2". See mongotest/testdata/golden/README.md for the fields of a
+// step.
 package golden
 
 import (

@@ -24,8 +24,9 @@ func elements(doc bson.Raw) []element {
 	return list
 }
 
-// Diff says where a reply differs from the recorded one; it is empty when they agree. {"$any": type} in the recording
-// matches every value of that type. The order of a reply's own fields does not count, nor do $clusterTime and operationTime.
+// Diff says where a reply differs from the recorded one; it is empty when they agree. {"$any":
+// type} in the recording matches every value of that type. The order of a reply's own fields does
+// not count, nor do $clusterTime and operationTime.
 func Diff(want, got bson.Raw) string {
 	return diffFields(topLevel(want), topLevel(got), "")
 }
@@ -137,7 +138,8 @@ func lookup(doc bson.Raw, path string) bson.RawValue {
 	return doc.Lookup(strings.Split(path, ".")...)
 }
 
-// sortArrays returns the document with the arrays at these paths sorted by their elements' Extended JSON.
+// sortArrays returns the document with the arrays at these paths sorted by their elements' Extended
+// JSON.
 func sortArrays(doc bson.Raw, paths []string) bson.Raw {
 	for _, p := range paths {
 		doc = rewrite(doc, p, func(v bson.RawValue) bson.RawValue {
@@ -192,8 +194,8 @@ var volatile = map[string]bool{
 	"writtenTo": true,
 }
 
-// Normalize returns what to record of a reply, given that of a second run: what is volatile, to be ignored, or
-// differs becomes {"$any": type}.
+// Normalize returns what to record of a reply, given that of a second run: what is volatile, to be
+// ignored, or differs becomes {"$any": type}.
 func Normalize(a, b bson.Raw, ignore []string) bson.Raw {
 	v := normalizeValue(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}, "", ignore)
 	return v.Value

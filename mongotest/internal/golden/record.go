@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Record runs a case twice and puts the replies into it: what differs between the two runs, or is known to differ from one
-// server to the next, becomes a placeholder for its type.
+// Record runs a case twice and puts the replies into it: what differs between the two runs, or is
+// known to differ from one server to the next, becomes a placeholder for its type.
 func (r *Runner) Record(c *Case, topology string) error {
 	first, err := r.Run(*c)
 	if err != nil {

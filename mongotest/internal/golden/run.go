@@ -18,7 +18,8 @@ import (
 type Runner struct {
 	Topology string   // replicaset, standalone, standalone-auth, sharded
 	Nodes    []string // host:port; all members of a replica set, all mongoses
-	// Admin, if set, is called for the connection that empties the databases before each case, to authenticate it.
+	// Admin, if set, is called for the connection that empties the databases before each case, to
+	// authenticate it.
 	Admin func(run func(cmd bson.Raw) (bson.Raw, error)) error
 }
 

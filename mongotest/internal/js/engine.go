@@ -4,9 +4,10 @@
 //	f, err := e.Function("function(a, b) { return a + b }")
 //	v, err := f.Call(nil, x, y)
 //
-// An Engine belongs to one operation: its global variables live as long as the operation does. It is used by one
-// goroutine at a time. Values are encoded BSON on both sides; the language sees the classes that the server has for types
-// which JavaScript lacks (NumberLong, ObjectId, ...). Errors are *srverr.Error with the server's codes and texts.
+// An Engine belongs to one operation: its global variables live as long as the operation does. It
+// is used by one goroutine at a time. Values are encoded BSON on both sides; the language sees the
+// classes that the server has for types which JavaScript lacks (NumberLong, ObjectId, ...). Errors
+// are *srverr.Error with the server's codes and texts.
 package js
 
 import (
@@ -33,12 +34,14 @@ const checkEvery = 5 * time.Millisecond
 
 // Config is what an Engine runs in.
 type Config struct {
-	// Check returns the error that ends the operation, nil to go on. It is called from another goroutine while a function
-	// runs, never at the same time as the function's caller goes on. nil: nothing ends a call.
+	// Check returns the error that ends the operation, nil to go on. It is called from another
+	// goroutine while a function runs, never at the same time as the function's caller goes on.
+	// nil: nothing ends a call.
 	Check func() error
 	// Scope are global variables.
 	Scope bson.Raw
-	// Stored returns the documents of system.js, whose values become global variables. nil: there are none.
+	// Stored returns the documents of system.js, whose values become global variables. nil: there
+	// are none.
 	Stored func() []bson.Raw
 	// ServerVersion is what version() returns.
 	ServerVersion string
@@ -145,8 +148,9 @@ type Function struct {
 	call  goja.Callable
 }
 
-// Function compiles code, which is a function or an expression, or statements of which the last one may be
-// an expression: its value is what the function returns. The same code gives the same function.
+// Function compiles code, which is a function or an expression, or statements of which the last one
+// may be an expression: its value is what the function returns. The same code gives the same
+// function.
 func (e *Engine) Function(code string) (*Function, error) {
 	if f := e.functions[code]; f != nil {
 		return f, nil
@@ -190,8 +194,8 @@ func (f *Function) Call(this bson.Raw, args ...bson.RawValue) (out bson.RawValue
 	return out, err
 }
 
-// Test calls the function with a document as this and as the global variable obj, and tells whether it returns what counts
-// as true.
+// Test calls the function with a document as this and as the global variable obj, and tells whether
+// it returns what counts as true.
 func (f *Function) Test(doc bson.Raw) (ok bool, err error) {
 	err = f.run(doc, nil, func(v goja.Value) error {
 		ok = v.ToBoolean()
@@ -200,7 +204,8 @@ func (f *Function) Test(doc bson.Raw) (ok bool, err error) {
 	return ok, err
 }
 
-// Emit calls the function with a document as this; emit is called for each of the function's calls of its namesake.
+// Emit calls the function with a document as this; emit is called for each of the function's calls
+// of its namesake.
 func (f *Function) Emit(this bson.Raw, emit func(k, v bson.RawValue) error) error {
 	f.e.emit = emit
 	defer func() { f.e.emit = nil }()

@@ -14,8 +14,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// functionSource makes a function out of what a client sent: a function as it is, an expression, or statements, of which
-// the last one returns its value if it is an expression.
+// functionSource makes a function out of what a client sent: a function as it is, an expression, or
+// statements, of which the last one returns its value if it is an expression.
 func functionSource(code string) (string, error) {
 	trimmed := strings.TrimRight(strings.TrimSpace(code), "; \t\r\n")
 	if p, err := parser.ParseFile(nil, "", "("+trimmed+"\n)", 0); err == nil && len(p.Body) == 1 {
@@ -96,7 +96,8 @@ func notAFunction(message string) bool {
 	return false
 }
 
-// stackText is where an error was thrown, a line per function, as the server's interpreter writes it.
+// stackText is where an error was thrown, a line per function, as the server's interpreter writes
+// it.
 func (e *Engine) stackText(x *goja.Exception) string {
 	var b strings.Builder
 	for _, f := range x.Stack() {
@@ -113,8 +114,8 @@ func (e *Engine) stackText(x *goja.Exception) string {
 	return b.String()
 }
 
-// operands returns the texts of x and of x.y (or of x and x again, where it is called) at the place where an error was
-// thrown. They are empty if the place is none of these.
+// operands returns the texts of x and of x.y (or of x and x again, where it is called) at the place
+// where an error was thrown. They are empty if the place is none of these.
 func (e *Engine) operands(x *goja.Exception) (left, whole string) {
 	if len(x.Stack()) == 0 {
 		return "", ""

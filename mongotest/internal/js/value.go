@@ -144,8 +144,9 @@ func (e *Engine) unbox(o *goja.Object) (bson.RawValue, bool) {
 	return b.v, true
 }
 
-// toBSON converts a value of the language. was is the value that the field had in the document that its object was made
-// from, or zero: a value that means the same stays as it was, and an integer keeps its type.
+// toBSON converts a value of the language. was is the value that the field had in the document that
+// its object was made from, or zero: a value that means the same stays as it was, and an integer
+// keeps its type.
 func (e *Engine) toBSON(v goja.Value, was bson.RawValue, depth int) (bson.RawValue, error) {
 	out, err := e.encode(v, was, depth)
 	if err == nil && was.Type != 0 && same(out, was) {
@@ -281,8 +282,8 @@ func (e *Engine) interrupted(i int) error {
 	return e.ended
 }
 
-// same reports whether a value that comes from the language is another one that went there, with integers turned into
-// doubles and the keys in another order on the way.
+// same reports whether a value that comes from the language is another one that went there, with
+// integers turned into doubles and the keys in another order on the way.
 func same(a, b bson.RawValue) bool {
 	if a.Type != b.Type {
 		x, ok := a.Double()

@@ -1,5 +1,5 @@
-// Package memnet is a network in memory: listeners and connections that never leave the process. It waits on channels
-// only, so that a testing/synctest bubble sees when everybody is idle.
+// Package memnet is a network in memory: listeners and connections that never leave the process. It
+// waits on channels only, so that a testing/synctest bubble sees when everybody is idle.
 package memnet
 
 import (
@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// Network connects dialers with listeners by address. The zero value is ready. Safe for concurrent use.
+// Network connects dialers with listeners by address. The zero value is ready. Safe for concurrent
+// use.
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener

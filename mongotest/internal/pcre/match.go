@@ -16,8 +16,8 @@ type matcher struct {
 	recursion  []int // numbers of the groups that are being recursed into
 }
 
-// match matches a node at a position and calls k with the position behind it, for each way to match until k
-// returns true.
+// match matches a node at a position and calls k with the position behind it, for each way to match
+// until k returns true.
 func (m *matcher) match(n node, i int, k func(int) bool) bool {
 	m.steps++
 	if m.steps > maxSteps || m.depth > maxDepth {

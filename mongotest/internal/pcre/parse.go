@@ -403,7 +403,8 @@ func (p *parser) checkName(name string) {
 	})
 }
 
-// escapeG parses \g: a back reference by number, relative number or name, or with <> or quotes a call.
+// escapeG parses \g: a back reference by number, relative number or name, or with <> or quotes a
+// call.
 func (p *parser) escapeG() (node, *Error) {
 	p.pos++
 	const malformed = `\g is not followed by a braced, angle-bracketed, or quoted name/number or by a plain number`

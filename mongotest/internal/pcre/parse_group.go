@@ -248,7 +248,8 @@ func (p *parser) named(terminator string) (node, *Error) {
 	return p.capture(name)
 }
 
-// wrapped parses a group without capture; it stays one node, so that a quantifier applies to all of it.
+// wrapped parses a group without capture; it stays one node, so that a quantifier applies to all of
+// it.
 func (p *parser) wrapped() (node, *Error) {
 	child, err := p.body()
 	if child == nil && err == nil {

@@ -1,8 +1,10 @@
-// Package pcre matches Perl-compatible regular expressions as the server's library does, with what Go's regexp leaves out by
-// design: look-around, back references, possessive quantifiers, atomic groups, recursion and conditions. It
-// backtracks; a limit on the number of steps keeps a hostile pattern from running on.
+// Package pcre matches Perl-compatible regular expressions as the server's library does, with what
+// Go's regexp leaves out by design: look-around, back references, possessive quantifiers, atomic
+// groups, recursion and conditions. It backtracks; a limit on the number of steps keeps a hostile
+// pattern from running on.
 //
-// Strings are UTF-8; \d, \w, \s and the POSIX classes are those of ASCII, letters fold by Unicode's rules.
+// Strings are UTF-8; \d, \w, \s and the POSIX classes are those of ASCII, letters fold by Unicode's
+// rules.
 package pcre
 
 import (
@@ -55,8 +57,8 @@ func Compile(pattern, options string) (*Regexp, error) {
 	return re, nil
 }
 
-// AnchoredPrefix returns a literal that every string that matches starts with; it is empty if there is none, or if a
-// match may be elsewhere than at the start of the string.
+// AnchoredPrefix returns a literal that every string that matches starts with; it is empty if there
+// is none, or if a match may be elsewhere than at the start of the string.
 func (r *Regexp) AnchoredPrefix() string {
 	n, ok := r.root.(*seqNode)
 	if !ok || !r.anchor {
@@ -75,9 +77,9 @@ func (r *Regexp) Match(s []byte) bool {
 	return m.search(0)
 }
 
-// Find returns the first match in s at or after the byte offset from: pairs of start and end offsets, first of the
-// whole match, then of each capture group (-1 for a group that took no part). It returns nil if there is none. What
-// precedes from is not seen by the expression.
+// Find returns the first match in s at or after the byte offset from: pairs of start and end
+// offsets, first of the whole match, then of each capture group (-1 for a group that took no part).
+// It returns nil if there is none. What precedes from is not seen by the expression.
 func (r *Regexp) Find(s []byte, from int) []int {
 	m := matcher{re: r, s: s[from:]}
 	if !m.search(0) {

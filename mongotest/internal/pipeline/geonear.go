@@ -17,8 +17,8 @@ func init() {
 
 // GeoEnv is an Env that knows geo indexes.
 type GeoEnv interface {
-	// GeoIndex returns the field of the geo index that $geoNear uses: the one named by key, or the only one there is. Its
-	// error is the server's.
+	// GeoIndex returns the field of the geo index that $geoNear uses: the one named by key, or the
+	// only one there is. Its error is the server's.
 	GeoIndex(ns Namespace, key string) (field string, err error)
 	// FindNear opens the documents that match a filter with $near, in any order.
 	FindNear(ns Namespace, filter *query.Filter) (Iterator, error)

@@ -9,7 +9,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// rounder moves the bounds of $bucketAuto to preferred numbers: up to the next greater, down to the next smaller one.
+// rounder moves the bounds of $bucketAuto to preferred numbers: up to the next greater, down to the
+// next smaller one.
 type rounder interface {
 	up(v bson.RawValue) bson.RawValue
 	down(v bson.RawValue) bson.RawValue

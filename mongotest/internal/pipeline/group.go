@@ -16,7 +16,8 @@ type groupStage struct {
 	id     expr.Expr
 	names  []string
 	fields []*expr.AccumulatorSpec
-	// Of an _id that is a document of several fields the missing ones are left out; of one with a single field it is null.
+	// Of an _id that is a document of several fields the missing ones are left out; of one with a
+	// single field it is null.
 	idField string
 }
 

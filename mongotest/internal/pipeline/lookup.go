@@ -59,7 +59,8 @@ func checkLookup(p *parser, name string, v bson.RawValue) error {
 	return nil
 }
 
-// startsWithDocuments reports whether a sub-pipeline makes its own documents, so that no collection need be named.
+// startsWithDocuments reports whether a sub-pipeline makes its own documents, so that no collection
+// need be named.
 func (p *parser) startsWithDocuments(pl bson.RawValue) bool {
 	stages, err := StagesOf(pl)
 	if err != nil || len(stages) == 0 {
@@ -237,7 +238,8 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	return setPath(doc, l.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}), nil
 }
 
-// equalityFilter returns a filter for documents whose path equals one of the values; and, if not nil, is a further filter.
+// equalityFilter returns a filter for documents whose path equals one of the values; and, if not
+// nil, is a further filter.
 func equalityFilter(path string, values []bson.RawValue, and bson.Raw, o *query.Options) (*query.Filter, error) {
 	return query.ParseFilter(equalityDocument(path, values, and), o)
 }
@@ -272,8 +274,8 @@ func equalityDocument(path string, values []bson.RawValue, and bson.Raw) bson.Ra
 	return bson.EndDocument(dst, start)
 }
 
-// visitPath calls f for every value at a path: through documents and arrays, array indexes included; of an array at
-// its end for each item.
+// visitPath calls f for every value at a path: through documents and arrays, array indexes
+// included; of an array at its end for each item.
 func visitPath(v bson.RawValue, path []string, f func(bson.RawValue)) {
 	switch {
 	case len(path) == 0:

@@ -5,9 +5,9 @@
 //	it, err := p.Run(source)             // pulls from source as documents are asked for
 //	for doc, err := it.Next(); doc != nil && err == nil; doc, err = it.Next() { ... }
 //
-// What a stage needs of the world beyond its input (other collections, statistics, a change log) it asks of Env. A
-// pipeline is made for one operation and used by one goroutine; pipelines of different operations are independent.
-// Errors are *srverr.Error with the server's codes and texts.
+// What a stage needs of the world beyond its input (other collections, statistics, a change log) it
+// asks of Env. A pipeline is made for one operation and used by one goroutine; pipelines of
+// different operations are independent. Errors are *srverr.Error with the server's codes and texts.
 package pipeline
 
 import (
@@ -26,9 +26,9 @@ type Namespace struct{ DB, Coll string }
 // String returns "db.coll".
 func (ns Namespace) String() string { return ns.DB + "." + ns.Coll }
 
-// Iterator yields documents one after another. Next returns nil without an error at the end; a document is valid until the
-// iterator is closed and must not be changed. A source that has nothing now but may have later returns ErrWait,
-// which passes through the stages, and is asked again.
+// Iterator yields documents one after another. Next returns nil without an error at the end; a
+// document is valid until the iterator is closed and must not be changed. A source that has nothing
+// now but may have later returns ErrWait, which passes through the stages, and is asked again.
 type Iterator interface {
 	Next() (bson.Raw, error)
 	Close()
@@ -39,14 +39,16 @@ var ErrWait = errors.New("no document at the moment")
 
 // Options is what a pipeline is parsed for.
 type Options struct {
-	// Check returns the error that ends the operation: it was killed, ran out of time, or nobody waits for it any more. Whatever
-	// loops asks for it now and then. nil: nothing ends the operation.
+	// Check returns the error that ends the operation: it was killed, ran out of time, or nobody
+	// waits for it any more. Whatever loops asks for it now and then. nil: nothing ends the
+	// operation.
 	Check     func() error
 	Env       Env       // nil: no stage that needs it may be used
 	NS        Namespace // the collection; Coll is empty for {aggregate: 1}
 	Version   expr.Version
 	Collation *query.Collation
-	// Let are the command's variables (server 5.0 and later); Now is $$NOW, ClusterTime $$CLUSTER_TIME where there is one.
+	// Let are the command's variables (server 5.0 and later); Now is $$NOW, ClusterTime
+	// $$CLUSTER_TIME where there is one.
 	Let         bson.Raw
 	Now         bson.DateTime
 	ClusterTime bson.Timestamp
@@ -55,15 +57,18 @@ type Options struct {
 	Rand *rand.Rand
 	// BypassValidation is the command's bypassDocumentValidation, for $out and $merge.
 	BypassValidation bool
-	// AllowDiskUse lets $sort, $group and $bucketAuto keep more than memoryLimit, as a server does that spills to disk.
+	// AllowDiskUse lets $sort, $group and $bucketAuto keep more than memoryLimit, as a server does
+	// that spills to disk.
 	AllowDiskUse bool
-	// Script makes what runs JavaScript, for as long as check has no error. nil: the server runs none.
+	// Script makes what runs JavaScript, for as long as check has no error. nil: the server runs
+	// none.
 	Script func(check func() error) expr.Script
 	// Search tells that there are search indexes.
 	Search bool
 	// Validator tells that the expressions are part of a collection's validator.
 	Validator bool
-	// ReplicaSet tells that the node is a member of a replica set, which $changeStream needs; Mongos that it is a router.
+	// ReplicaSet tells that the node is a member of a replica set, which $changeStream needs;
+	// Mongos that it is a router.
 	ReplicaSet, Mongos bool
 	// CheckChangeStream checks the fields of a $changeStream; nil leaves that to Env.
 	CheckChangeStream func(spec bson.Raw) error
@@ -86,7 +91,8 @@ type parsedStage struct {
 	stage stage
 }
 
-// stage is one step. open may be called again after its last iterator is closed, as sub-pipelines are.
+// stage is one step. open may be called again after its last iterator is closed, as sub-pipelines
+// are.
 type stage interface {
 	open(src Iterator) (Iterator, error)
 }
@@ -138,7 +144,8 @@ func (rt *runtime) filterOptions(s *expr.Scope) *query.Options {
 	return &o
 }
 
-// interrupted returns the error that ends the operation. It is called for every document and looks at every 64th.
+// interrupted returns the error that ends the operation. It is called for every document and looks
+// at every 64th.
 func (rt *runtime) interrupted() error { return rt.state.Work(docWork) }
 
 // docWork is what a document counts in the steps of expr.State.
@@ -304,7 +311,8 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 	return pl, pl.checkPositions(p)
 }
 
-// glance finds what the server reports before it parses any stage: a name that it does not know comes first.
+// glance finds what the server reports before it parses any stage: a name that it does not know
+// comes first.
 func (p *parser) glance(stages []bson.Raw) error {
 	for _, doc := range stages {
 		def, err := p.lookupStage(doc)
@@ -323,8 +331,8 @@ func (p *parser) glance(stages []bson.Raw) error {
 	return nil
 }
 
-// CheckStage says what a server of a version sees in a stage at first glance, before it parses the pipeline: that it names one
-// stage, which exists.
+// CheckStage says what a server of a version sees in a stage at first glance, before it parses the
+// pipeline: that it names one stage, which exists.
 func CheckStage(doc bson.Raw, v expr.Version) error {
 	_, err := stageOf(doc, v)
 	return err
@@ -423,7 +431,8 @@ func (pl *Pipeline) fold() error {
 	return nil
 }
 
-// NeedsSource reports whether the pipeline reads its collection; with a first stage such as $collStats it does not.
+// NeedsSource reports whether the pipeline reads its collection; with a first stage such as
+// $collStats it does not.
 func (pl *Pipeline) NeedsSource() bool {
 	if len(pl.stages) == 0 {
 		return true
@@ -454,7 +463,8 @@ func (pl *Pipeline) WithScores(src Iterator, score func(doc bson.Raw) float64) I
 	return &scored{src, score, pl.rt.env}
 }
 
-// scored tells the environment each document's score: a stage asks for it before the next document is fetched.
+// scored tells the environment each document's score: a stage asks for it before the next document
+// is fetched.
 type scored struct {
 	Iterator
 	score func(doc bson.Raw) float64
@@ -482,7 +492,8 @@ func (pl *Pipeline) Writes() (target Namespace, ok bool) {
 // writer is a stage that writes its input to a collection.
 type writer interface{ target() Namespace }
 
-// Run connects the stages; src is nil if NeedsSource is false. Closing the returned iterator closes src.
+// Run connects the stages; src is nil if NeedsSource is false. Closing the returned iterator closes
+// src.
 func (pl *Pipeline) Run(src Iterator) (Iterator, error) {
 	it, err := pl.connect(src)
 	if err == nil && pl.rt.o.Version.AtLeast(5, 0) {
@@ -580,7 +591,8 @@ func (p *parser) sub(within string, ns Namespace, scope *expr.Scope) *parser {
 	return &parser{rt: p.rt, scope: scope, ns: ns, within: within}
 }
 
-// runOn runs a sub-pipeline on a collection or view; it may be called again and again. filter, if not nil, is applied first.
+// runOn runs a sub-pipeline on a collection or view; it may be called again and again. filter, if
+// not nil, is applied first.
 func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) {
 	env := pl.rt.o.Env
 	rest := pl.stages
@@ -626,5 +638,6 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 // memoryLimit bounds what a stage that has to keep its whole input may hold.
 const memoryLimit = 256 << 20
 
-// stageLimit is the server's limit on what a stage keeps that may use the disk, or one that cannot: 100 MB.
+// stageLimit is the server's limit on what a stage keeps that may use the disk, or one that cannot:
+// 100 MB.
 const stageLimit = 100 << 20

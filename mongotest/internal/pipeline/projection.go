@@ -148,7 +148,8 @@ func (pr *projection) keepValue(n *node, v bson.RawValue) bson.RawValue {
 	return v
 }
 
-// compute adds the computed fields to what was kept: in place of a field of the same name, else at the end.
+// compute adds the computed fields to what was kept: in place of a field of the same name, else at
+// the end.
 func (pr *projection) compute(n *node, doc bson.Raw) (bson.Raw, error) {
 	type field struct {
 		key string

@@ -16,7 +16,8 @@ type sortStage struct {
 	sort *query.Sort
 	// limit is that of the $limit that follows, 0 if there is none.
 	limit int64
-	// context is what the server puts before errors of sort keys; since 5.0 it does so for all errors.
+	// context is what the server puts before errors of sort keys; since 5.0 it does so for all
+	// errors.
 	context string
 }
 

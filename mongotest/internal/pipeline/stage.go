@@ -28,7 +28,8 @@ type stageDef struct {
 	made string
 	// noTxn says that the stage does not go with transactions, and how the server words that.
 	noTxn txnRefusal
-	// concern is the only read concern level that the stage goes with; notLinearizable all but that one.
+	// concern is the only read concern level that the stage goes with; notLinearizable all but that
+	// one.
 	concern string
 	// precheck finds the errors that the server reports before it parses any stage.
 	precheck func(p *parser, name string, v bson.RawValue) error
@@ -150,7 +151,8 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 	return &matchStage{f}, nil
 }
 
-// rewriteSampleRate makes an expression of a $sampleRate at the top of a filter: {$lt: [{$rand: {}}, rate]}.
+// rewriteSampleRate makes an expression of a $sampleRate at the top of a filter: {$lt: [{$rand:
+// {}}, rate]}.
 func (p *parser) rewriteSampleRate(filter bson.Raw) (bson.Raw, error) {
 	rate := filter.Lookup("$sampleRate")
 	if rate.Type == 0 || !p.rt.o.Version.AtLeast(4, 9) {
@@ -411,8 +413,8 @@ func (r *replaceStage) apply(doc bson.Raw) (bson.Raw, error) {
 	return out, nil
 }
 
-// inputText shows the input as the server sees it there: with the fields alone that the expression uses, unless the pipeline
-// is an update.
+// inputText shows the input as the server sees it there: with the fields alone that the expression
+// uses, unless the pipeline is an update.
 func (r *replaceStage) inputText(doc bson.Raw) string {
 	if r.rt.update {
 		return expr.Text(document(doc))
@@ -475,7 +477,8 @@ func parseSplitPipeline(_ *parser, name string, v bson.RawValue) (*nothingStage,
 
 func (*nothingStage) open(src Iterator) (Iterator, error) { return src, nil }
 
-// parseMergeCursors refuses $mergeCursors: only a mongos makes that stage, for the shard that merges.
+// parseMergeCursors refuses $mergeCursors: only a mongos makes that stage, for the shard that
+// merges.
 func parseMergeCursors(_ *parser, name string, v bson.RawValue) (*nothingStage, error) {
 	doc, ok := v.Document()
 	if !ok {

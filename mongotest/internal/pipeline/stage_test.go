@@ -10,8 +10,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// runText runs a pipeline, given as {"p": [...]}, on documents, given as {"d": [...]}, and shows the results or
-// "code text".
+// runText runs a pipeline, given as {"p": [...]}, on documents, given as {"d": [...]}, and shows
+// the results or "code text".
 func runText(t testing.TB, stages, docs string, version expr.Version) string {
 	t.Helper()
 	m := newMemory()
@@ -169,7 +169,8 @@ func (w *withView) Resolve(ns Namespace) (Namespace, []bson.Raw, error) {
 	return ns, nil, nil
 }
 
-// TestViewVariables checks that the variables of a view do not get in the way of those of the pipeline that reads it.
+// TestViewVariables checks that the variables of a view do not get in the way of those of the
+// pipeline that reads it.
 func TestViewVariables(t *testing.T) {
 	m := newMemory()
 	ns := Namespace{"test", "c"}

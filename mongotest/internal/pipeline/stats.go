@@ -280,7 +280,8 @@ func checkChangeStream(p *parser, name string, v bson.RawValue) (bson.Raw, error
 	return doc, nil
 }
 
-// splitStage is $changeStreamSplitLargeEvent; the change log does the work when it sees that the pipeline ends with it.
+// splitStage is $changeStreamSplitLargeEvent; the change log does the work when it sees that the
+// pipeline ends with it.
 type splitStage struct{}
 
 func parseSplitLargeEvent(_ *parser, _ string, v bson.RawValue) (*splitStage, error) {

@@ -137,8 +137,8 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 	}
 }
 
-// setPath returns a copy of doc with the value at a path of documents; what stands in its way is replaced, arrays
-// included. A missing value removes the field.
+// setPath returns a copy of doc with the value at a path of documents; what stands in its way is
+// replaced, arrays included. A missing value removes the field.
 func setPath(doc bson.Raw, path []string, v bson.RawValue) bson.Raw {
 	start, dst := bson.BeginDocument(make([]byte, 0, len(doc)+len(v.Value)+32))
 	done := false

@@ -19,8 +19,8 @@ type transformer interface {
 	apply(doc bson.Raw) (bson.Raw, error)
 }
 
-// ParseUpdate parses a pipeline of the stages that an update may have: $addFields, $set, $project, $unset, $replaceRoot,
-// $replaceWith. Let in the options is the update's constants ("c").
+// ParseUpdate parses a pipeline of the stages that an update may have: $addFields, $set, $project,
+// $unset, $replaceRoot, $replaceWith. Let in the options is the update's constants ("c").
 func ParseUpdate(stages []bson.Raw, o *Options) (*Update, error) {
 	p, err := newRuntime(o)
 	if err != nil {
@@ -62,7 +62,8 @@ func (u *Update) Apply(doc bson.Raw) (bson.Raw, error) {
 	return doc, nil
 }
 
-// freeExpr evaluates an expression with a state per evaluation, so that several goroutines may use it.
+// freeExpr evaluates an expression with a state per evaluation, so that several goroutines may use
+// it.
 type freeExpr struct {
 	e      expr.Expr
 	shared *expr.State
@@ -72,8 +73,8 @@ func (f *freeExpr) Eval(doc bson.Raw) (bson.RawValue, error) {
 	return expr.Eval(f.e, f.shared.Fork().WithRoot(doc))
 }
 
-// ExprParser returns the parser of $expr in filters and of expressions in find's projections. What it parses is safe
-// for concurrent use.
+// ExprParser returns the parser of $expr in filters and of expressions in find's projections. What
+// it parses is safe for concurrent use.
 func ExprParser(o *Options) (query.ExprParser, error) {
 	p, err := newRuntime(o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package pipeline
 
-// $setWindowFields (server 5.0): fields computed over the neighbours of a document in its partition.
+// $setWindowFields (server 5.0): fields computed over the neighbours of a document in its
+// partition.
 
 import (
 	"slices"
@@ -138,7 +139,8 @@ func (w *windowStage) run(src Iterator) ([]bson.Raw, error) {
 	return out, nil
 }
 
-// partitions splits documents by an expression, in the order of its values; nil is a single partition.
+// partitions splits documents by an expression, in the order of its values; nil is a single
+// partition.
 func partitions(rt *runtime, by expr.Expr, docs []bson.Raw) ([][]bson.Raw, error) {
 	if by == nil {
 		if len(docs) == 0 {

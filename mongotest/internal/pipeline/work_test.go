@@ -73,7 +73,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestUnwindSize counts the bytes that $unwind allocates for each item: they do not depend on how many there are.
+// TestUnwindSize counts the bytes that $unwind allocates for each item: they do not depend on how
+// many there are.
 func TestUnwindSize(t *testing.T) {
 	for _, path := range []string{"$a", "$d.a"} {
 		perItem := func(n int) uint64 {

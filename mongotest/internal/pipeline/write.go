@@ -451,7 +451,8 @@ func withID(doc bson.Raw, id bson.RawValue) bson.Raw {
 	return bson.EndDocument(dst, start)
 }
 
-// updateOrder returns the names of a document's fields in the order in which an update adds them: by their bytes.
+// updateOrder returns the names of a document's fields in the order in which an update adds them:
+// by their bytes.
 func updateOrder(doc bson.Raw) []string {
 	var names []string
 	for name := range doc.All() {
@@ -461,7 +462,8 @@ func updateOrder(doc bson.Raw) []string {
 	return names
 }
 
-// inUpdateOrder returns what an upsert by $set makes of a document: its _id, then the other fields in the order of updateOrder.
+// inUpdateOrder returns what an upsert by $set makes of a document: its _id, then the other fields
+// in the order of updateOrder.
 func inUpdateOrder(doc bson.Raw) bson.Raw {
 	start, dst := bson.BeginDocument(nil)
 	if id := doc.Lookup("_id"); id.Type != 0 {

@@ -16,12 +16,13 @@ type Interval struct {
 // IsPoint reports whether the interval is one value.
 func (i Interval) IsPoint() bool { return !i.LoOpen && !i.HiOpen && identical(i.Lo, i.Hi) }
 
-// Bounds returns intervals, in order and apart from each other, for the keys that an index has for a path: a document that
-// matches the filter has a key in one of them. Documents with such a key may still not match. ok is false if the
-// filter says nothing about the path.
+// Bounds returns intervals, in order and apart from each other, for the keys that an index has for
+// a path: a document that matches the filter has a key in one of them. Documents with such a key
+// may still not match. ok is false if the filter says nothing about the path.
 //
-// multikey tells that the index has, for the path, several keys for some documents (then conditions cannot be
-// combined, as different elements may fulfill them); sameCollation that the index orders strings as the filter compares them.
+// multikey tells that the index has, for the path, several keys for some documents (then conditions
+// cannot be combined, as different elements may fulfill them); sameCollation that the index orders
+// strings as the filter compares them.
 func (f *Filter) Bounds(path string, multikey, sameCollation bool) (intervals []Interval, ok bool) {
 	b := boundsFinder{multikey: multikey, sameCollation: sameCollation, simple: f.coll == nil, coll: f.coll}
 	return b.node(f.root, "", path)
@@ -84,8 +85,8 @@ func (b *boundsFinder) all(children []node, prefix, path string) (best []Interva
 	return best, ok
 }
 
-// combine returns the bounds of two conditions: what they have in common, or the tighter ones if several elements may
-// fulfill them.
+// combine returns the bounds of two conditions: what they have in common, or the tighter ones if
+// several elements may fulfill them.
 func (b *boundsFinder) combine(best []Interval, ok bool, list []Interval) []Interval {
 	switch {
 	case !ok:
@@ -227,7 +228,8 @@ func stringValue(s string) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
 }
 
-// bracket returns the interval of all values of a rank: from the least one to before the least one of the next rank.
+// bracket returns the interval of all values of a rank: from the least one to before the least one
+// of the next rank.
 func bracket(canon int) Interval {
 	i := slices.IndexFunc(leastValues, func(v bson.RawValue) bool { return canonicalType(v.Type) == canon })
 	return Interval{Lo: leastValues[i], Hi: leastValues[i+1], HiOpen: true}

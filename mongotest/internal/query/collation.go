@@ -51,8 +51,8 @@ var locales = func() map[string]bool {
 	return m
 }()
 
-// ParseCollation parses a collation specification. The result is nil, which is the simple collation, for {locale: "simple"}
-// and for an empty document.
+// ParseCollation parses a collation specification. The result is nil, which is the simple
+// collation, for {locale: "simple"} and for an empty document.
 func ParseCollation(spec bson.Raw) (*Collation, error) {
 	if spec.IsEmpty() {
 		return nil, nil
@@ -195,7 +195,8 @@ func (p *collationParser) strength() int {
 	return int(min(max(n, 0), math.MaxInt8))
 }
 
-// Spec returns the specification with all fields filled in, as listIndexes and listCollections show it.
+// Spec returns the specification with all fields filled in, as listIndexes and listCollections show
+// it.
 func (c *Collation) Spec() bson.Raw {
 	alternate := "non-ignorable"
 	if c.shifted {
@@ -251,7 +252,8 @@ func (c *Collation) CompareBytes(a, b []byte) int {
 	return bytes.Compare(c.AppendKey(x[:0], a), c.AppendKey(y[:0], b))
 }
 
-// AppendKey appends a key for the string: keys compare by their bytes as strings compare by the collation.
+// AppendKey appends a key for the string: keys compare by their bytes as strings compare by the
+// collation.
 func (c *Collation) AppendKey(dst, s []byte) []byte {
 	if c.shifted {
 		s = c.withoutVariable(s)
@@ -304,8 +306,8 @@ func (w *collator) key(s []byte) []byte {
 	return w.c.Key(&w.buf, s)
 }
 
-// A key of the collate package is: weights of two bytes (three if the first has its high bit set), 0 0, weights of two
-// bytes, 0 0, weights of one byte.
+// A key of the collate package is: weights of two bytes (three if the first has its high bit set),
+// 0 0, weights of two bytes, 0 0, weights of one byte.
 
 func cutPrimary(key []byte) (primary, rest []byte) {
 	for i := 0; i+1 < len(key); i += 2 {

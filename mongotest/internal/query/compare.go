@@ -7,7 +7,8 @@ import (
 	"allium/bson"
 )
 
-// canonicalType is the rank of a type in the server's order across types. Types with the same rank compare by value.
+// canonicalType is the rank of a type in the server's order across types. Types with the same rank
+// compare by value.
 func canonicalType(t bson.Type) int {
 	switch t {
 	case bson.TypeMinKey:
@@ -48,8 +49,8 @@ func canonicalType(t bson.Type) int {
 	return 126
 }
 
-// Compare returns -1, 0 or +1 by the server's order of values, with strings compared by the collation (nil: by
-// their bytes). The zero RawValue, "no value", sorts with undefined.
+// Compare returns -1, 0 or +1 by the server's order of values, with strings compared by the
+// collation (nil: by their bytes). The zero RawValue, "no value", sorts with undefined.
 func Compare(a, b bson.RawValue, coll *Collation) int {
 	if coll == nil {
 		return bson.Compare(a, b)

@@ -14,24 +14,25 @@ type Options struct {
 	Collation *Collation
 	// Version is the server version to behave as, major*100+minor; 0 means 404.
 	Version int
-	// Expr parses aggregation expressions: $expr, and expressions in projections. With nil they are refused.
+	// Expr parses aggregation expressions: $expr, and expressions in projections. With nil they are
+	// refused.
 	Expr ExprParser
-	// NoExpr refuses $expr where the server does, as in partial index filters; NoText refuses $text and geo
-	// queries likewise.
+	// NoExpr refuses $expr where the server does, as in partial index filters; NoText refuses $text
+	// and geo queries likewise.
 	NoExpr, NoText bool
 	// NoWhere refuses $where.
 	NoWhere bool
-	// Where compiles the code of $where, which tells whether a document matches. nil: the server runs no JavaScript. A
-	// filter with $where is used by one goroutine at a time.
+	// Where compiles the code of $where, which tells whether a document matches. nil: the server
+	// runs no JavaScript. A filter with $where is used by one goroutine at a time.
 	Where func(code string) (func(doc bson.Raw) (bool, error), error)
 }
 
-// ExprParser parses an aggregation expression. An error that it finds while computing the constant parts it returns as a
-// *FoldError.
+// ExprParser parses an aggregation expression. An error that it finds while computing the constant
+// parts it returns as a *FoldError.
 type ExprParser func(v bson.RawValue) (Expr, error)
 
-// FoldError is an error found while computing the constant parts of an expression. In a filter the server reports it
-// after all parse errors, and says where it was.
+// FoldError is an error found while computing the constant parts of an expression. In a filter the
+// server reports it after all parse errors, and says where it was.
 type FoldError struct{ Err error }
 
 func (e *FoldError) Error() string { return e.Err.Error() }
@@ -89,7 +90,8 @@ func ParseFilter(filter bson.Raw, o *Options) (*Filter, error) {
 	return f, nil
 }
 
-// nearOnTop tells whether the $near of a filter is its root or a child of the $and that is the root.
+// nearOnTop tells whether the $near of a filter is its root or a child of the $and that is the
+// root.
 func nearOnTop(root node) bool {
 	if a, ok := root.(*and); ok {
 		return slices.ContainsFunc(a.children, func(n node) bool {
@@ -101,8 +103,8 @@ func nearOnTop(root node) bool {
 	return isNear
 }
 
-// unordered returns the filter's tree in the order in which it was written: that is how the positional operator of
-// projections sees it.
+// unordered returns the filter's tree in the order in which it was written: that is how the
+// positional operator of projections sees it.
 func (f *Filter) unordered() (node, error) {
 	return newFilterParser(f.options).parse(f.source, levelTop)
 }
@@ -126,8 +128,8 @@ func (p *filterParser) filter(root node) *Filter {
 	return f
 }
 
-// isExactID tells whether {_id: v} means exactly the document with this _id: v is not compared by a collation, not null
-// (which a missing _id would match as well), and no regular expression.
+// isExactID tells whether {_id: v} means exactly the document with this _id: v is not compared by a
+// collation, not null (which a missing _id would match as well), and no regular expression.
 func isExactID(v bson.RawValue, coll *Collation) bool {
 	switch v.Type {
 	case bson.TypeNull, bson.TypeUndefined, bson.TypeRegex, bson.TypeArray, bson.TypeMinKey, bson.TypeMaxKey:
@@ -144,13 +146,13 @@ func (f *Filter) Match(doc bson.Raw) (bool, error) {
 	return ok, err
 }
 
-// MatchIndex is Match; if an array was traversed it also returns the index of the element that made the document match, for
-// the positional operator, else -1.
+// MatchIndex is Match; if an array was traversed it also returns the index of the element that made
+// the document match, for the positional operator, else -1.
 func (f *Filter) MatchIndex(doc bson.Raw) (ok bool, index int, err error) { return f.root.match(doc) }
 
-// IDEquality returns the value of a filter that is nothing but {_id: value} (or {_id: {$eq: value}}), for the
-// fast path to one document: the document with an equal _id, if there is one, is the result, and it need not be matched
-// again.
+// IDEquality returns the value of a filter that is nothing but {_id: value} (or {_id: {$eq:
+// value}}), for the fast path to one document: the document with an equal _id, if there is one, is
+// the result, and it need not be matched again.
 func (f *Filter) IDEquality() (bson.RawValue, bool) { return f.id, f.id.Type != 0 }
 
 // MatchesAll reports whether the filter is empty.
@@ -159,10 +161,12 @@ func (f *Filter) MatchesAll() bool {
 	return ok && len(a.children) == 0
 }
 
-// NeedsTextIndex reports whether the filter contains $text. Until SearchIn says which index it searches, every document matches it.
+// NeedsTextIndex reports whether the filter contains $text. Until SearchIn says which index it
+// searches, every document matches it.
 func (f *Filter) NeedsTextIndex() bool { return f.text != nil }
 
-// SearchIn makes $text search by the definition of a text index. The error is that of a language that does not exist.
+// SearchIn makes $text search by the definition of a text index. The error is that of a language
+// that does not exist.
 func (f *Filter) SearchIn(index *fts.Index) error {
 	if _, ok := fts.Language(f.text.query.Language); !ok && f.text.query.Language != "" {
 		return badValue("unsupported language: \"%s\" for text index version 3", f.text.query.Language)
@@ -171,7 +175,8 @@ func (f *Filter) SearchIn(index *fts.Index) error {
 	return nil
 }
 
-// TextScore returns how well a document fits what $text searches for, 0 as long as there is no index to search in.
+// TextScore returns how well a document fits what $text searches for, 0 as long as there is no
+// index to search in.
 func (f *Filter) TextScore(doc bson.Raw) float64 {
 	if f.text.search == nil {
 		return 0
@@ -191,7 +196,8 @@ func (t *textNode) match(doc bson.Raw) (bool, int, error) {
 
 func (t *textNode) matchValue(bson.RawValue) bool { return false }
 
-// NeedsGeoIndex reports whether the filter contains $near or $nearSphere. In which order the documents come is up to the caller: see Near.
+// NeedsGeoIndex reports whether the filter contains $near or $nearSphere. In which order the
+// documents come is up to the caller: see Near.
 func (f *Filter) NeedsGeoIndex() bool { return f.near != nil }
 
 // foldError returns the first error of a constant expression; each level of the tree adds its say.

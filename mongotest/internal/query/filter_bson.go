@@ -4,8 +4,8 @@ import (
 	"allium/bson"
 )
 
-// Document returns the filter as explain shows it: normalized, with every condition's operator spelt out. A filter with a condition
-// that is not rendered here is returned as it was written.
+// Document returns the filter as explain shows it: normalized, with every condition's operator
+// spelt out. A filter with a condition that is not rendered here is returned as it was written.
 func (f *Filter) Document() bson.Raw {
 	at, doc := bson.BeginDocument(nil)
 	doc, ok := appendNode(doc, f.root)

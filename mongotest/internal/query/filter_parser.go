@@ -32,8 +32,9 @@ type filterParser struct {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// isExpression reports whether a value is a document of operators: its first field starts with "$", and it is no DBRef.
-// Within $elemMatch one DBRef field is enough for a DBRef (partial), else $ref and $id are.
+// isExpression reports whether a value is a document of operators: its first field starts with "$",
+// and it is no DBRef. Within $elemMatch one DBRef field is enough for a DBRef (partial), else $ref
+// and $id are.
 func isExpression(v bson.RawValue, partial bool) bool {
 	doc, ok := v.Document()
 	if !ok {
@@ -116,8 +117,8 @@ func (p *filterParser) unknownTopLevel(key string) error {
 	return badValue("unknown top level operator: %s", key)
 }
 
-// topLevelOperator returns the parser of an operator that stands in the place of a field name. A nil node
-// means that there is nothing to match.
+// topLevelOperator returns the parser of an operator that stands in the place of a field name. A
+// nil node means that there is nothing to match.
 func (p *filterParser) topLevelOperator(key string) (func(key string, v bson.RawValue, lv level) (node, error), bool) {
 	switch key {
 	case "$and", "$or", "$nor":
@@ -281,8 +282,8 @@ func firstElement(doc bson.Raw) (string, bson.RawValue, bool) {
 	return key, v, err == nil
 }
 
-// parseOperator parses one operator of a field; ops are all operators of the field. A nil node means that there
-// is nothing to match.
+// parseOperator parses one operator of a field; ops are all operators of the field. A nil node
+// means that there is nothing to match.
 func (p *filterParser) parseOperator(field, key string, v bson.RawValue, ops bson.Raw, lv level) (node, error) {
 	switch key {
 	case "$eq":

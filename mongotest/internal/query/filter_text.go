@@ -118,8 +118,8 @@ func typeSetText(s *typeSet) string {
 	return "[ " + strings.Join(names, ", ") + " ]"
 }
 
-// Describe renders a query as the server does in front of "planner returned error": namespace, filter, sort, projection and
-// collation, each on its line.
+// Describe renders a query as the server does in front of "planner returned error": namespace,
+// filter, sort, projection and collation, each on its line.
 func Describe(namespace string, f *Filter, sort, projection, collation bson.Raw) string {
 	text := "ns=" + namespace + "Tree: " + f.String() + "Sort: " + bsontext.Document(sort) + "\nProj: " + bsontext.Document(projection) + "\n"
 	if !collation.IsEmpty() {

@@ -21,7 +21,8 @@ var seeds = [][2]string{
 	{`{"locale":"en","strength":1,"caseLevel":true}`, `{"a":"É"}`},
 }
 
-// Whatever is parsed and whatever it is applied to, nothing panics, and what is made is well-formed.
+// Whatever is parsed and whatever it is applied to, nothing panics, and what is made is
+// well-formed.
 func FuzzQuery(f *testing.F) {
 	for _, s := range seeds {
 		spec, err := bson.ParseExtJSON([]byte(s[0]))

@@ -77,7 +77,8 @@ func parseRegion(name string, arg bson.RawValue) (s *shape, text string) {
 	return nil, "unknown geo specifier: " + bsontext.Element(name, arg)
 }
 
-// Near is the $near or $nearSphere condition of a filter. It needs an index and yields the documents by distance.
+// Near is the $near or $nearSphere condition of a filter. It needs an index and yields the
+// documents by distance.
 type Near struct {
 	path     Path
 	center   *shape // a point
@@ -100,8 +101,9 @@ func (n *Near) Uses(kind string) bool {
 	return n.center.flat || n.radians
 }
 
-// Distance returns how far the nearest of a document's geometries is, in metres for GeoJSON, else in radians or units of
-// the plane; ok is false if there is none within the limits. place is that geometry.
+// Distance returns how far the nearest of a document's geometries is, in metres for GeoJSON, else
+// in radians or units of the plane; ok is false if there is none within the limits. place is that
+// geometry.
 func (n *Near) Distance(doc bson.Raw) (distance float64, place bson.RawValue, ok bool) {
 	t := nearTest{near: n, best: math.Inf(1)}
 	l := leaf{path: n.path, test: &t}
@@ -182,7 +184,8 @@ func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
 	return &nearNode{n}, nil
 }
 
-// parseLegacy parses {$near: [x, y], $maxDistance: n}, also with a GeoJSON point of its own. ok is false if it is not that.
+// parseLegacy parses {$near: [x, y], $maxDistance: n}, also with a GeoJSON point of its own. ok is
+// false if it is not that.
 func (n *Near) parseLegacy(ops bson.Raw) (ok bool, err error) {
 	n.max = math.MaxFloat64
 	for key, v := range ops.All() {
@@ -261,7 +264,8 @@ func (n *Near) parse(ops bson.Raw) error {
 	return nil
 }
 
-// setLimit reads a distance; code is that of what is no number, the next one that of what is negative.
+// setLimit reads a distance; code is that of what is no number, the next one that of what is
+// negative.
 func setLimit(to *float64, key string, v bson.RawValue, code int32) error {
 	if !v.IsNumber() {
 		return srverr.New(code, "%s must be a number", key)

@@ -15,7 +15,8 @@ func TestGeodesic(t *testing.T) {
 		filter, value string
 		want          bool
 	}{
-		// The arc from 0 to 60 degrees of longitude at latitude 50 runs up to latitude 53.99 in its middle.
+		// The arc from 0 to 60 degrees of longitude at latitude 50 runs up to latitude 53.99 in its
+		// middle.
 		{`{"$geoIntersects":{"$geometry":{"type":"Polygon","coordinates":[[[0,50],[60,50],[30,10],[0,50]]]}}}`, `[30,53.9]`, true},
 		{`{"$geoWithin":{"$geometry":{"type":"Polygon","coordinates":[[[0,50],[60,50],[30,10],[0,50]]]}}}`, `[30,54.1]`, false},
 		// Across the antimeridian the short way is taken.
@@ -62,7 +63,8 @@ func TestGeometryErrors(t *testing.T) {
 	}
 }
 
-// $near takes a bare GeoJSON point, whose distances are metres along the surface, to lines and polygons as well.
+// $near takes a bare GeoJSON point, whose distances are metres along the surface, to lines and
+// polygons as well.
 func TestNearGeoJSON(t *testing.T) {
 	f, err := query.ParseFilter(parse(t, `{"l":{"$near":{"type":"Point","coordinates":[0,0]}}}`), nil)
 	if err != nil {

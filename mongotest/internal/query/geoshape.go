@@ -1,6 +1,7 @@
 package query
 
-// Geometries as queries and documents spell them. What is wrong with one is said in the words of the server.
+// Geometries as queries and documents spell them. What is wrong with one is said in the words of
+// the server.
 
 import (
 	"fmt"
@@ -11,7 +12,8 @@ import (
 	"allium/mongotest/internal/bsontext"
 )
 
-// geoPoint is a point of the plane, or of the sphere: x is the longitude and y the latitude in degrees, v the same as a vector.
+// geoPoint is a point of the plane, or of the sphere: x is the longitude and y the latitude in
+// degrees, v the same as a vector.
 type geoPoint struct {
 	x, y float64
 	v    vector
@@ -212,7 +214,8 @@ const (
 	crsStrictWind = "urn:x-mongodb:crs:strictwinding:EPSG:4326"
 )
 
-// parseCRS parses a geometry's coordinate reference system. strict is the one whose polygons may cover more than a hemisphere.
+// parseCRS parses a geometry's coordinate reference system. strict is the one whose polygons may
+// cover more than a hemisphere.
 func parseCRS(doc bson.Raw, polygon bool) (strict bool, text string) {
 	crs := doc.Lookup("crs")
 	if crs.Type == 0 {
@@ -438,7 +441,8 @@ func (s *shape) addPolygon(v bson.RawValue) string {
 	return ""
 }
 
-// addBigPolygon adds a polygon of one loop whose inside is on the left, even if that is more than a hemisphere.
+// addBigPolygon adds a polygon of one loop whose inside is on the left, even if that is more than a
+// hemisphere.
 func (s *shape) addBigPolygon(v bson.RawValue) string {
 	if v.Type != bson.TypeArray {
 		return "Coordinates of polygon must be an array"

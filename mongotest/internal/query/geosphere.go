@@ -34,7 +34,8 @@ func (a vector) add(b vector) vector { return vector{a[0] + b[0], a[1] + b[1], a
 // angle is that between two points, in radians.
 func (a vector) angle(b vector) float64 { return math.Atan2(a.cross(b).norm(), a.dot(b)) }
 
-// exactAngle is the angle between two points with the last digit as the C library has it, which takes longer.
+// exactAngle is the angle between two points with the last digit as the C library has it, which
+// takes longer.
 func (p geoPoint) exactAngle(q geoPoint) float64 {
 	a, b := p.exactVector(), q.exactVector()
 	sin, cos := a.cross(b).norm(), a.dot(b)
@@ -55,8 +56,8 @@ func (a vector) degrees() (lat, lng float64) {
 	return math.Atan2(a[2], math.Hypot(a[0], a[1])) * 180 / math.Pi, math.Atan2(a[1], a[0]) * 180 / math.Pi
 }
 
-// onEdge is how near, in radians, a point has to be to count as lying on an edge: about a centimetre, the size of
-// the smallest cells that the server knows.
+// onEdge is how near, in radians, a point has to be to count as lying on an edge: about a
+// centimetre, the size of the smallest cells that the server knows.
 const onEdge = 1e-9
 
 // toEdge returns the angle between a point and the nearest point of an edge.
@@ -64,7 +65,8 @@ func (a vector) toEdge(b, c vector) float64 {
 	n := b.cross(c)
 	if length := n.norm(); length > 0 {
 		n = n.scale(1 / length)
-		// The nearest point of the great circle lies on the edge if it is between the planes through its ends.
+		// The nearest point of the great circle lies on the edge if it is between the planes
+		// through its ends.
 		if n.cross(b).dot(a) >= 0 && c.cross(n).dot(a) >= 0 && a.dot(b.add(c)) > 0 {
 			return math.Abs(math.Asin(max(-1, min(1, n.dot(a)))))
 		}
@@ -82,7 +84,8 @@ func edgesCross(a, b, c, d vector) bool {
 	if abc*abd >= 0 || cda*cdb >= 0 {
 		return false
 	}
-	// The great circles meet at two points; the edges do at the one that is on their side of the sphere.
+	// The great circles meet at two points; the edges do at the one that is on their side of the
+	// sphere.
 	x := ab.cross(cd)
 	if x.dot(a.add(b)) < 0 {
 		x = x.scale(-1)
@@ -150,7 +153,8 @@ func (l loop) on(p vector) bool {
 	return l.edges(func(a, b vector) bool { return p.toEdge(a, b) <= onEdge })
 }
 
-// inside tells whether a point that is not on a normalized loop is inside of it: the loop turns around it once, to the left.
+// inside tells whether a point that is not on a normalized loop is inside of it: the loop turns
+// around it once, to the left.
 func (l loop) inside(p vector) bool {
 	turn := 0.0
 	l.edges(func(a, b vector) bool {
@@ -315,8 +319,8 @@ func (p *polygon) intersectsPolygon(other *polygon) bool {
 // capContains tells whether a point is within the radius of the center of a circle.
 func (s *shape) capContains(v vector) bool { return s.center.v.angle(v) <= s.radius+onEdge }
 
-// capContainsLine tells whether a circle covers a line. A circle of more than a hemisphere does if the line keeps away from the
-// rest of the sphere.
+// capContainsLine tells whether a circle covers a line. A circle of more than a hemisphere does if
+// the line keeps away from the rest of the sphere.
 func (s *shape) capContainsLine(line []vector) bool {
 	for i, v := range line {
 		if !s.capContains(v) {
@@ -446,7 +450,8 @@ func (s *shape) intersects(other *shape) bool {
 	return false
 }
 
-// angle returns the distance of a point of the sphere from the nearest point of the shape, in radians.
+// angle returns the distance of a point of the sphere from the nearest point of the shape, in
+// radians.
 func (s *shape) angle(v vector) float64 {
 	best := math.Inf(1)
 	for _, p := range s.points {

@@ -9,8 +9,8 @@ import (
 	"allium/mongotest/internal/bsontext"
 )
 
-// BadSphere says why a 2dsphere index cannot hold a value, "" if it can. field is the element's name. Indexes since version 2
-// take null and what is empty for no value.
+// BadSphere says why a 2dsphere index cannot hold a value, "" if it can. field is the element's
+// name. Indexes since version 2 take null and what is empty for no value.
 func BadSphere(version int, field string, v bson.RawValue) string {
 	switch {
 	case v.Type == 0, version > 1 && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined):

@@ -13,8 +13,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// The recorded cases of simple shape (insert, find, update on one collection) are evaluated here without a server, so that a
-// mistake shows where it was made. The replay through a server is the judge; what it knows not to work is left out here.
+// The recorded cases of simple shape (insert, find, update on one collection) are evaluated here
+// without a server, so that a mistake shows where it was made. The replay through a server is the
+// judge; what it knows not to work is left out here.
 
 type goldenCase struct {
 	Name  string
@@ -282,7 +283,8 @@ func (e *engine) updateOne(q bson.Raw) (n, modified int, id *bson.RawValue, err 
 	return n, modified, nil, nil
 }
 
-// compare returns what differs between a reply and the recorded one, looking at the parts that this engine makes.
+// compare returns what differs between a reply and the recorded one, looking at the parts that this
+// engine makes.
 func compareReply(got, want bson.Raw) string {
 	for _, key := range []string{"n", "nModified", "code", "errmsg", "writeErrors", "cursor"} {
 		g, w := got.Lookup(key), want.Lookup(key)

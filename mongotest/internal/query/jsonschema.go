@@ -9,7 +9,8 @@ import (
 	"allium/mongotest/internal/pcre"
 )
 
-// schema is a parsed $jsonSchema (draft 4 with bsonType). Arrays on the way to a property are not traversed.
+// schema is a parsed $jsonSchema (draft 4 with bsonType). Arrays on the way to a property are not
+// traversed.
 type schema struct {
 	types    *typeSet
 	encrypt  *encrypted

@@ -8,7 +8,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// encrypted is the keyword encrypt: a value that a client has encrypted, of one of some types before that.
+// encrypted is the keyword encrypt: a value that a client has encrypted, of one of some types
+// before that.
 type encrypted struct{ types *typeSet } // nil: any type
 
 func (e *encrypted) valid(v bson.RawValue) bool {

@@ -9,7 +9,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// jsonTypes are the names that the keyword "type" takes; bsonType takes those of the operator $type.
+// jsonTypes are the names that the keyword "type" takes; bsonType takes those of the operator
+// $type.
 var jsonTypes = map[string]typeSet{
 	"string":  {types: []bson.Type{bson.TypeString}},
 	"number":  {numbers: true},

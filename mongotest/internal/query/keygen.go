@@ -13,21 +13,22 @@ var (
 	undefinedValue = bson.RawValue{Type: bson.TypeUndefined}
 )
 
-// KeyGenerator makes the keys that a document has in an index, or the keys it sorts by. It is safe for concurrent use.
+// KeyGenerator makes the keys that a document has in an index, or the keys it sorts by. It is safe
+// for concurrent use.
 type KeyGenerator struct {
 	paths  []string
 	sparse bool
 }
 
-// NewKeyGenerator returns a generator for the paths of a key pattern. A sparse one makes no key for documents
-// that have none of the fields.
+// NewKeyGenerator returns a generator for the paths of a key pattern. A sparse one makes no key for
+// documents that have none of the fields.
 func NewKeyGenerator(paths []string, sparse bool) *KeyGenerator {
 	return &KeyGenerator{paths: paths, sparse: sparse}
 }
 
-// Keys calls add for each key of the document: one value per path. A missing field is null, an empty array is
-// undefined, other arrays make one key per element. The same key may come several times; the slice is only valid
-// during the call. multikey tells whether an array was met.
+// Keys calls add for each key of the document: one value per path. A missing field is null, an
+// empty array is undefined, other arrays make one key per element. The same key may come several
+// times; the slice is only valid during the call. multikey tells whether an array was met.
 func (g *KeyGenerator) Keys(doc bson.Raw, add func(key []bson.RawValue)) (multikey bool, err error) {
 	if len(g.paths) == 1 && g.paths[0] == "_id" { // stored documents have no array there; computed ones sort by it as a whole
 		v := lookup(doc, "_id")
@@ -52,7 +53,8 @@ type keyWalk struct {
 	add      func([]bson.RawValue)
 }
 
-// positional is what the rest of a path leads to if its first part is an index of the array being expanded.
+// positional is what the rest of a path leads to if its first part is an index of the array being
+// expanded.
 type positional struct {
 	present bool
 	nested  bool // the element at that index is itself an array
@@ -63,8 +65,8 @@ type positional struct {
 	v       bson.RawValue
 }
 
-// keys expands one array at a time: all paths that go through an array have to go through the same one. fields are
-// the rests of the paths, done marks the ones that are used up.
+// keys expands one array at a time: all paths that go through an array have to go through the same
+// one. fields are the rests of the paths, done marks the ones that are used up.
 func (w *keyWalk) keys(fields []string, done []bool, fixed []bson.RawValue, doc bson.Raw, missing int, pos []positional) error {
 	var array bson.RawValue
 	var arrayName string
@@ -162,8 +164,8 @@ func (w *keyWalk) element(fields []string, done []bool, fixed []bson.RawValue, e
 	return w.keys(fields, done, fixed, doc, missing, pos)
 }
 
-// toArrayOrEnd follows a path through documents to its end or to the first array. rest is what is left of the path;
-// name is the field at which it stopped.
+// toArrayOrEnd follows a path through documents to its end or to the first array. rest is what is
+// left of the path; name is the field at which it stopped.
 func toArrayOrEnd(doc bson.Raw, path string) (v bson.RawValue, name, rest string, end bool) {
 	for {
 		first, more, dotted := strings.Cut(path, ".")

@@ -6,18 +6,19 @@ import (
 
 // node is one match expression.
 type node interface {
-	// match tells whether the document matches and, if an array was traversed, which element made it match
-	// (else noIndex). Only $expr and $where have errors.
+	// match tells whether the document matches and, if an array was traversed, which element made
+	// it match (else noIndex). Only $expr and $where have errors.
 	match(doc bson.Raw) (ok bool, index int, err error)
-	// matchValue matches a value that an $elemMatch or an array filter put in the place of the field.
+	// matchValue matches a value that an $elemMatch or an array filter put in the place of the
+	// field.
 	matchValue(v bson.RawValue) bool
 }
 
 // noIndex stands for "no array was traversed".
 const noIndex = -1
 
-// test decides on one value; the zero RawValue stands for a missing field. A test of whole arrays that found an
-// element ($elemMatch) returns its index, all others noIndex.
+// test decides on one value; the zero RawValue stands for a missing field. A test of whole arrays
+// that found an element ($elemMatch) returns its index, all others noIndex.
 type test interface {
 	test(v bson.RawValue) (ok bool, index int)
 }
@@ -39,7 +40,8 @@ func (l *leaf) matchValue(v bson.RawValue) bool {
 	return ok
 }
 
-// visit runs the test. An array traversed on the way determines the index, not one inside of the test.
+// visit runs the test. An array traversed on the way determines the index, not one inside of the
+// test.
 func (l *leaf) visit(v bson.RawValue, index int) (bool, int) {
 	ok, at := l.test.test(v)
 	if ok && index != noIndex {
@@ -48,10 +50,11 @@ func (l *leaf) visit(v bson.RawValue, index int) (bool, int) {
 	return ok, at
 }
 
-// walk applies the test to what the rest of the path leads to in doc, with the rules of match expressions: arrays on
-// the way are traversed element by element and by index, an array at the end is tested element by element and
-// then as a whole (only as a whole if wholeArrays is set), and where a path breaks off a missing value is tested.
-// index is the position in the outermost array that was traversed so far.
+// walk applies the test to what the rest of the path leads to in doc, with the rules of match
+// expressions: arrays on the way are traversed element by element and by index, an array at the end
+// is tested element by element and then as a whole (only as a whole if wholeArrays is set), and
+// where a path breaks off a missing value is tested. index is the position in the outermost array
+// that was traversed so far.
 func (l *leaf) walk(doc bson.Raw, parts []string, index int) (bool, int) {
 	for i, last := 0, len(parts)-1; ; i++ {
 		v := lookup(doc, parts[i])

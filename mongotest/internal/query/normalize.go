@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// The order in which the server evaluates the conditions of an $and is observable: the last one that traverses
-// an array determines the positional operator. It flattens nested $ands and sorts by kind and path.
+// The order in which the server evaluates the conditions of an $and is observable: the last one
+// that traverses an array determines the positional operator. It flattens nested $ands and sorts by
+// kind and path.
 
 // normalize flattens and sorts a tree as the server's optimizer does.
 func normalize(n node) node {

@@ -8,8 +8,8 @@ import (
 	"allium/mongotest/internal/decimal"
 )
 
-// decimalToInt64 truncates a decimal; exact tells whether nothing was lost. What does not fit becomes the smallest
-// integer, as on the server.
+// decimalToInt64 truncates a decimal; exact tells whether nothing was lost. What does not fit
+// becomes the smallest integer, as on the server.
 func decimalToInt64(d bson.Decimal128) (n int64, exact bool) {
 	x := decimal.FromBSON(d)
 	n, ok := x.Int(decimal.Down)
@@ -42,8 +42,8 @@ func truncate(v bson.RawValue) int64 {
 	return n
 }
 
-// CastLong converts a number to int64 as a processor does: doubles towards zero, decimals to the nearest even, and what
-// does not fit, NaN included, becomes the smallest integer.
+// CastLong converts a number to int64 as a processor does: doubles towards zero, decimals to the
+// nearest even, and what does not fit, NaN included, becomes the smallest integer.
 func CastLong(v bson.RawValue) int64 {
 	switch v.Type {
 	case bson.TypeDouble:
@@ -126,8 +126,8 @@ func decimalValue(d decimal.Decimal) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeDecimal128, Value: bson.AppendDecimal128Value(nil, d.BSON())}
 }
 
-// addNumbers adds as $inc does: the wider type wins, an int32 that overflows becomes an int64, an int64 that overflows is an
-// error.
+// addNumbers adds as $inc does: the wider type wins, an int32 that overflows becomes an int64, an
+// int64 that overflows is an error.
 func addNumbers(a, b bson.RawValue) (bson.RawValue, bool) {
 	return computeNumbers(a, b, decimal.Decimal.Add, func(x, y float64) float64 { return x + y }, func(x, y int64) (int64, bool) {
 		sum := x + y

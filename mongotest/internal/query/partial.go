@@ -2,7 +2,8 @@ package query
 
 import "strings"
 
-// UnfitForPartial says why a filter cannot say which documents are in a partial index, "" if it can.
+// UnfitForPartial says why a filter cannot say which documents are in a partial index, "" if it
+// can.
 func (f *Filter) UnfitForPartial() string {
 	root, err := f.unordered()
 	if err != nil {

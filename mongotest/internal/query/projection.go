@@ -51,7 +51,8 @@ type sliceProjection struct {
 	hasSkip     bool
 }
 
-// positionalProjection is {"path.$": 1}. The filter is evaluated in the order in which it was written.
+// positionalProjection is {"path.$": 1}. The filter is evaluated in the order in which it was
+// written.
 type positionalProjection struct {
 	path []string
 	root node
@@ -69,8 +70,8 @@ func (n *projectionNode) find(name string) *projectionField {
 // NeedsMeta reports whether the projection contains this $meta.
 func (p *Projection) NeedsMeta(name string) bool { return slices.Contains(p.metas, name) }
 
-// Fields returns the paths that are enough to compute the projection, if it includes fields only: then it can be
-// answered from an index that has them. ok is false for all other projections.
+// Fields returns the paths that are enough to compute the projection, if it includes fields only:
+// then it can be answered from an index that has them. ok is false for all other projections.
 func (p *Projection) Fields() (paths []string, ok bool) {
 	if p.exclusion || p.root.computed || p.position != nil || len(p.slices) > 0 {
 		return nil, false
@@ -90,8 +91,8 @@ func (n *projectionNode) paths(prefix string, list []string) []string {
 	return list
 }
 
-// Apply returns the projected document. meta supplies metadata by name, the zero RawValue where there is none; it may
-// be nil if the projection asks for no metadata.
+// Apply returns the projected document. meta supplies metadata by name, the zero RawValue where
+// there is none; it may be nil if the projection asks for no metadata.
 func (p *Projection) Apply(doc bson.Raw, meta func(name string) bson.RawValue) (bson.Raw, error) {
 	r := projectionRun{p: p, doc: doc, meta: meta}
 	v, err := r.document(&p.root, doc, true)

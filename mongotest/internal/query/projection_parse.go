@@ -17,8 +17,8 @@ type projectionParser struct {
 	hasSlice, hasElem bool
 }
 
-// ParseProjection parses the projection of find. The filter is needed for the positional operator; it may be nil
-// without. An empty projection yields a nil *Projection.
+// ParseProjection parses the projection of find. The filter is needed for the positional operator;
+// it may be nil without. An empty projection yields a nil *Projection.
 func ParseProjection(spec bson.Raw, f *Filter, o *Options) (*Projection, error) {
 	if spec.IsEmpty() {
 		return nil, nil

@@ -98,7 +98,8 @@ func matches(t *testing.T, f *Filter, d bson.Raw) bool {
 	return ok
 }
 
-// $nor of one filter is its negation; $and of two is both; $not of a condition and the condition exclude each other.
+// $nor of one filter is its negation; $and of two is both; $not of a condition and the condition
+// exclude each other.
 func TestLogicProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 5000 {

@@ -16,8 +16,8 @@ const (
 	codeInvalidRegexOptions = 51108
 )
 
-// regexTest is $regex and a regular expression in the place of a value: it matches strings, and regular expressions
-// that are equal to it.
+// regexTest is $regex and a regular expression in the place of a value: it matches strings, and
+// regular expressions that are equal to it.
 type regexTest struct {
 	re      *pcre.Regexp
 	pattern string
@@ -33,7 +33,8 @@ func newRegexTest(pattern, options string) (*regexTest, error) {
 	}
 	re, err := pcre.Compile(pattern, options)
 	if err == nil {
-		// The server also compiles the pattern in a group of its own, which a comment or a quotation at its end swallows.
+		// The server also compiles the pattern in a group of its own, which a comment or a
+		// quotation at its end swallows.
 		_, err = pcre.Compile("(?:"+pattern+`)\z`, options)
 	}
 	if err != nil {

@@ -14,7 +14,8 @@ type equality struct {
 	value bson.RawValue
 }
 
-// equalities collects the equality conditions of a filter that hold for all documents that match, sorted by path.
+// equalities collects the equality conditions of a filter that hold for all documents that match,
+// sorted by path.
 func (f *Filter) equalities() []equality {
 	var list []equality
 	collectEqualities(f.root, &list)
@@ -35,8 +36,8 @@ func collectEqualities(n node, list *[]equality) {
 	}
 }
 
-// Seed returns the document that an upsert starts from: what the filter's equality conditions demand, sorted by
-// path; only the _id if the update is a replacement.
+// Seed returns the document that an upsert starts from: what the filter's equality conditions
+// demand, sorted by path; only the _id if the update is a replacement.
 func (f *Filter) Seed(replacement bool) (bson.Raw, error) {
 	var root seedNode
 	var used []equality

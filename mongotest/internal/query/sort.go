@@ -28,8 +28,8 @@ type SortField struct {
 	Meta       string // "textScore", "randVal", ...: sorts by metadata instead of a field, descending
 }
 
-// ParseSort parses the sort specification of find and $sort. An empty one yields a nil *Sort. {$natural: ...} is
-// not for sorting: callers look for it first (see Natural).
+// ParseSort parses the sort specification of find and $sort. An empty one yields a nil *Sort.
+// {$natural: ...} is not for sorting: callers look for it first (see Natural).
 func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
 	s := &Sort{coll: o.collation()}
 	var paths []string
@@ -70,8 +70,8 @@ func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
 	return s, nil
 }
 
-// Natural looks for $natural in a sort specification or a hint. ok tells that it is there, backward that it asks for
-// the reverse order. Together with other fields it is an error.
+// Natural looks for $natural in a sort specification or a hint. ok tells that it is there, backward
+// that it asks for the reverse order. Together with other fields it is an error.
 func Natural(spec bson.Raw) (ok, backward bool, err error) {
 	v := lookup(spec, "$natural")
 	if v.Type == 0 {
@@ -135,8 +135,9 @@ func (s *Sort) NeedsMeta(name string) bool {
 	return slices.ContainsFunc(s.fields, func(f SortField) bool { return f.Meta == name })
 }
 
-// Key returns what the document sorts by, one value per field, valid as long as the document is. meta supplies the
-// values of $meta fields; it may be nil if there are none. Fails for parallel arrays.
+// Key returns what the document sorts by, one value per field, valid as long as the document is.
+// meta supplies the values of $meta fields; it may be nil if there are none. Fails for parallel
+// arrays.
 func (s *Sort) Key(doc bson.Raw, meta func(name string) bson.RawValue) ([]bson.RawValue, error) {
 	if s.simple {
 		v := lookup(doc, s.fields[0].Path)

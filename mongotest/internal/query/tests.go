@@ -15,13 +15,15 @@ const (
 	greater
 )
 
-// compareTest is $eq, $lt, $lte, $gt and $gte: a value is compared with values of its own rank only.
+// compareTest is $eq, $lt, $lte, $gt and $gte: a value is compared with values of its own rank
+// only.
 type compareTest struct {
 	op    comparison
 	rhs   bson.RawValue
 	canon int
 	nan   bool
-	// direct: equal values have equal bytes and equal types, so that nothing else need be looked at for $eq.
+	// direct: equal values have equal bytes and equal types, so that nothing else need be looked at
+	// for $eq.
 	direct bool
 	coll   *Collation
 }
@@ -172,8 +174,8 @@ func (t *modTest) test(v bson.RawValue) (bool, int) {
 	return CastLong(v)%t.divisor == t.remainder, noIndex
 }
 
-// elemMatchObjectTest is $elemMatch with conditions on the elements' fields. Elements that are arrays count as
-// documents with their indexes as names.
+// elemMatchObjectTest is $elemMatch with conditions on the elements' fields. Elements that are
+// arrays count as documents with their indexes as names.
 type elemMatchObjectTest struct{ sub node }
 
 func (t *elemMatchObjectTest) test(v bson.RawValue) (bool, int) {

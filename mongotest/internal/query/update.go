@@ -35,8 +35,8 @@ type Clock struct {
 	Timestamp bson.Timestamp
 }
 
-// Update is a parsed update document: modifiers, a replacement, or a pipeline. It is safe for concurrent use if its
-// pipeline is.
+// Update is a parsed update document: modifiers, a replacement, or a pipeline. It is safe for
+// concurrent use if its pipeline is.
 type Update struct {
 	root        *objectNode // nil unless there are modifiers
 	renames     []*renameOp
@@ -49,7 +49,8 @@ type Update struct {
 	positional bool
 }
 
-// ParseUpdate parses an update: a document of modifiers, a replacement document, or an array of stages.
+// ParseUpdate parses an update: a document of modifiers, a replacement document, or an array of
+// stages.
 func ParseUpdate(v bson.RawValue, o *UpdateOptions) (*Update, error) {
 	if o == nil {
 		o = &UpdateOptions{}
@@ -99,8 +100,8 @@ func (u *Update) IsReplacement() bool { return u.replacement != nil }
 // IsPipeline reports whether the update is an aggregation pipeline.
 func (u *Update) IsPipeline() bool { return u.pipeline != nil }
 
-// NeedsIndex reports whether the update has a positional $ in it, so that Apply needs the index that
-// Filter.MatchIndex found.
+// NeedsIndex reports whether the update has a positional $ in it, so that Apply needs the index
+// that Filter.MatchIndex found.
 func (u *Update) NeedsIndex() bool { return u.positional }
 
 func (u *Update) parseArrayFilters(o *UpdateOptions) error {
@@ -193,8 +194,8 @@ func (u *Update) matchElement(identifier string, v bson.RawValue) bool {
 	return ok
 }
 
-// Apply makes the new document of an old one. index is what Filter.MatchIndex returned for it, or -1. If nothing
-// changes modified is false and the result is doc. The _id may not change.
+// Apply makes the new document of an old one. index is what Filter.MatchIndex returned for it, or
+// -1. If nothing changes modified is false and the result is doc. The _id may not change.
 func (u *Update) Apply(doc bson.Raw, index int, clock Clock) (out bson.Raw, modified bool, err error) {
 	switch {
 	case u.replacement != nil:
@@ -243,8 +244,8 @@ func tooLarge(code int32, what string) error {
 	return srverr.New(code, "%s %d", what, maxDocumentSize)
 }
 
-// Insert makes the document that an upsert inserts: the equality conditions of the filter, updated, with an _id in front, a
-// new ObjectID if there is none.
+// Insert makes the document that an upsert inserts: the equality conditions of the filter, updated,
+// with an _id in front, a new ObjectID if there is none.
 func (u *Update) Insert(f *Filter, clock Clock) (bson.Raw, error) {
 	seed, err := f.Seed(u.replacement != nil)
 	if err != nil {
@@ -300,8 +301,8 @@ func idFirst(doc bson.Raw, id bson.RawValue) bson.Raw {
 	return bson.EndDocument(b, start)
 }
 
-// replace makes the new document of a replacement: it keeps the old _id if the replacement has none. Timestamps that
-// are zero at the top are set, if the clock is.
+// replace makes the new document of a replacement: it keeps the old _id if the replacement has
+// none. Timestamps that are zero at the top are set, if the clock is.
 func (u *Update) replace(doc, replacement bson.Raw, clock Clock) (bson.Raw, error) {
 	oldID, newID := lookup(doc, "_id"), lookup(replacement, "_id")
 	start, b := bson.BeginDocument(make([]byte, 0, len(replacement)+len(oldID.Value)+8))

@@ -48,7 +48,8 @@ func (u *Update) modify(doc bson.Raw, index int, clock Clock, insert bool) (bson
 	return v.Value, true, nil
 }
 
-// apply applies a node to an existing element. The result is the element's new value; the zero RawValue removes it.
+// apply applies a node to an existing element. The result is the element's new value; the zero
+// RawValue removes it.
 func (c *updateRun) apply(n updateNode, name string, v bson.RawValue) (bson.RawValue, error) {
 	switch n := n.(type) {
 	case *leafNode:
@@ -121,7 +122,8 @@ func (c *updateRun) applyLeaf(n *leafNode, name string, v bson.RawValue) (bson.R
 	return out, nil
 }
 
-// applyObject applies children, in their order, to the fields of a document; new fields are appended.
+// applyObject applies children, in their order, to the fields of a document; new fields are
+// appended.
 func (c *updateRun) applyObject(children []updateChild, v bson.RawValue) (bson.RawValue, error) {
 	doc := bson.Raw(v.Value)
 	order := c.u.processingOrder(children)
@@ -198,7 +200,8 @@ func (c *updateRun) created(v bson.RawValue) error {
 		strings.Join(c.path, "."), bsontext.Element(name, bson.RawValue{Type: parent.Type, Value: b}))
 }
 
-// create returns the value of a field that does not exist: what the leaves below the node make of it, or the zero RawValue.
+// create returns the value of a field that does not exist: what the leaves below the node make of
+// it, or the zero RawValue.
 func (c *updateRun) create(n updateNode) (bson.RawValue, error) {
 	switch n := n.(type) {
 	case *leafNode:
@@ -249,8 +252,8 @@ func (c *updateRun) create(n updateNode) (bson.RawValue, error) {
 	return bson.RawValue{}, nil
 }
 
-// blocked reports the error of the first leaf below n that cannot get through an element: a scalar, or an array
-// that is addressed by name.
+// blocked reports the error of the first leaf below n that cannot get through an element: a scalar,
+// or an array that is addressed by name.
 func (c *updateRun) blocked(n updateNode, rest []string, name string, v bson.RawValue) error {
 	switch n := n.(type) {
 	case *leafNode:
@@ -295,7 +298,8 @@ func arrayIndex(part string) (int, bool) {
 	return int(n), err == nil
 }
 
-// applyIndexes applies children whose names are indexes to the elements of an array, growing it as needed.
+// applyIndexes applies children whose names are indexes to the elements of an array, growing it as
+// needed.
 func (c *updateRun) applyIndexes(children []updateChild, name string, v bson.RawValue) (bson.RawValue, error) {
 	var list []bson.RawValue
 	for e := range bson.Raw(v.Value).Values() {

@@ -11,8 +11,8 @@ import (
 // maxStoredDepth is how deep a stored document may nest.
 const maxStoredDepth = 180
 
-// checkDocument checks that a document may be stored as an update made it: no "$" in front of names (but for DBRefs), not
-// too deep. path leads to it, level is the level of its fields.
+// checkDocument checks that a document may be stored as an update made it: no "$" in front of names
+// (but for DBRefs), not too deep. path leads to it, level is the level of its fields.
 func (u *Update) checkDocument(doc bson.Raw, path []string, level int) error {
 	if doc.IsEmpty() {
 		return nil
@@ -55,8 +55,8 @@ func tooDeep() error {
 	return srverr.New(srverr.Overflow, "Document exceeds maximum nesting depth of %d", maxStoredDepth)
 }
 
-// checkDollar checks a field whose name starts with "$": it has to be part of a DBRef. Since 5.0 such names are refused at the
-// top only, and there not if a pipeline put them there.
+// checkDollar checks a field whose name starts with "$": it has to be part of a DBRef. Since 5.0
+// such names are refused at the top only, and there not if a pipeline put them there.
 func (u *Update) checkDollar(doc bson.Raw, name string, path []string) error {
 	if u.version >= 500 && (len(path) > 0 || u.pipeline != nil) {
 		return nil
@@ -114,7 +114,8 @@ func (u *Update) checkDollar(doc bson.Raw, name string, path []string) error {
 		"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", name, full)
 }
 
-// checkModified refuses a change of the _id at the path of a modifier. A modifier that sets whole values may set an equal one.
+// checkModified refuses a change of the _id at the path of a modifier. A modifier that sets whole
+// values may set an equal one.
 func checkModified(path []string, sets bool, before, after bson.RawValue) error {
 	if path[0] != "_id" {
 		return nil

@@ -270,8 +270,8 @@ func (o *pullOp) update(_ *updateRun, _ string, old bson.RawValue) (bson.RawValu
 func (o *pullOp) create(*updateRun) (bson.RawValue, error) { return bson.RawValue{}, nil }
 func (o *pullOp) traits() traits                           { return traits{} }
 
-// parsePull tells three kinds of conditions apart: a document of conditions on the elements' fields, operators
-// on the elements themselves, and a value.
+// parsePull tells three kinds of conditions apart: a document of conditions on the elements'
+// fields, operators on the elements themselves, and a value.
 func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
 	o := &Options{Collation: u.coll, Version: u.version, NoExpr: true, NoText: true, NoWhere: true}
 	first := ""

@@ -18,7 +18,8 @@ type objectNode struct {
 	positional updateNode    // the child called "$"
 }
 
-// arrayNode stands for an array whose elements are addressed by $[] (the child named "") and $[identifier].
+// arrayNode stands for an array whose elements are addressed by $[] (the child named "") and
+// $[identifier].
 type arrayNode struct{ children []updateChild }
 
 type updateChild struct {
@@ -58,8 +59,8 @@ func insertChild(list []updateChild, name string, n updateNode) []updateChild {
 	return list
 }
 
-// processingOrder returns the order in which children are applied and new fields are added: by name; since 5.0 names that
-// are numbers are ordered as such.
+// processingOrder returns the order in which children are applied and new fields are added: by
+// name; since 5.0 names that are numbers are ordered as such.
 func (u *Update) processingOrder(list []updateChild) []updateChild {
 	if u.version < 500 {
 		return list
@@ -285,7 +286,8 @@ func isDynamic(path string) bool {
 	return false
 }
 
-// mergeNodes merges the updates that apply to the same element; those that clash are an error at the path.
+// mergeNodes merges the updates that apply to the same element; those that clash are an error at
+// the path.
 func mergeNodes(a, b updateNode, path []string) (updateNode, error) {
 	clash := func() error { return conflict(strings.Join(path, "."), strings.Join(path, ".")) }
 	switch x := a.(type) {

@@ -167,7 +167,8 @@ func (o *pushOp) create(c *updateRun) (bson.RawValue, error) {
 
 func (o *pushOp) traits() traits { return traits{creates: true} }
 
-// newElements returns the elements that the operator adds, with the names that they have in messages.
+// newElements returns the elements that the operator adds, with the names that they have in
+// messages.
 func (o *pushOp) newElements() (names []string, values []bson.RawValue) {
 	return make([]string, len(o.values)), o.values
 }

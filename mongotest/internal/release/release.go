@@ -16,7 +16,8 @@ func At(major, minor, patch int) Version { return Version{major, minor, patch} }
 // DefaultVersion is what a deployment is when nobody says otherwise.
 var DefaultVersion = Version{8, 0, 15}
 
-// Releases lists the versions that can be chosen: the patch level that stands for the series, and its greatest wire version.
+// Releases lists the versions that can be chosen: the patch level that stands for the series, and
+// its greatest wire version.
 var Releases = []struct {
 	Major, Minor, patch int
 	wire                int32
@@ -24,7 +25,8 @@ var Releases = []struct {
 	{4, 2, 25, 8}, {4, 4, 29, 9}, {5, 0, 31, 13}, {6, 0, 26, 17}, {7, 0, 25, 21}, {8, 0, 15, 25}, {8, 1, 2, 26}, {8, 2, 1, 27}, {9, 0, 0, 29},
 }
 
-// ParseVersion reads "8.0" (the last patch level known) or "4.4.29". Only released series from 4.2 on are accepted.
+// ParseVersion reads "8.0" (the last patch level known) or "4.4.29". Only released series from 4.2
+// on are accepted.
 func ParseVersion(s string) (Version, error) {
 	var v Version
 	parts := strings.Split(s, ".")
@@ -91,7 +93,8 @@ func (v Version) AtLeastPatch(o Version) bool {
 	return v.AtLeast(o.Major, o.Minor) && (v.Major != o.Major || v.Minor != o.Minor || v.Patch >= o.Patch)
 }
 
-// HasHello reports whether the version has hello besides isMaster: it came in a patch release of 4.2 and of 4.4.
+// HasHello reports whether the version has hello besides isMaster: it came in a patch release of
+// 4.2 and of 4.4.
 func (v Version) HasHello() bool {
 	return v.AtLeastPatch(Version{4, 4, 2}) || v.Major == 4 && v.Minor == 2 && v.Patch >= 10
 }

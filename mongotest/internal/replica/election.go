@@ -6,20 +6,23 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// A step-down goes as on a real server: new writes wait, running writes and those that wait for their write concern are
-// interrupted and answered while the member's state and topologyVersion are still the old ones, then the state changes.
-// A client may thus read of a write that was applied and of an error that is older than what its monitor knows next.
+// A step-down goes as on a real server: new writes wait, running writes and those that wait for
+// their write concern are interrupted and answered while the member's state and topologyVersion are
+// still the old ones, then the state changes. A client may thus read of a write that was applied
+// and of an error that is older than what its monitor knows next.
 
 // beginStepDownLocked makes new writes on the member wait until endStepDownLocked.
 func (m *member) beginStepDownLocked() { m.stepping++ }
 
-// endStepDownLocked lets the writes go on that beginStepDownLocked holds back: they see the member's state as it is now.
+// endStepDownLocked lets the writes go on that beginStepDownLocked holds back: they see the
+// member's state as it is now.
 func (s *Set) endStepDownLocked(m *member) {
 	m.stepping--
 	s.progressLocked()
 }
 
-// lostPrimaryLocked notes that there is no primary. The next election waits for the set's election delay.
+// lostPrimaryLocked notes that there is no primary. The next election waits for the set's election
+// delay.
 func (s *Set) lostPrimaryLocked() {
 	if s.primary != nil && s.primary.state == StatePrimary {
 		s.primary.state = StateSecondary
@@ -42,7 +45,8 @@ func (s *Set) SetElectionDelay(d time.Duration) {
 	s.Mu.Unlock()
 }
 
-// barLocked keeps a member from being elected for a while; after that it stands for election if there is no primary.
+// barLocked keeps a member from being elected for a while; after that it stands for election if
+// there is no primary.
 func (s *Set) barLocked(m *member, period time.Duration) {
 	if m.stepTimer != nil {
 		m.stepTimer.Stop()
@@ -54,8 +58,8 @@ func (s *Set) barLocked(m *member, period time.Duration) {
 	}
 }
 
-// StepDown makes the primary give up its place for the period. Unless forced, an electable secondary must have all of its
-// writes, for which it waits up to catchUp.
+// StepDown makes the primary give up its place for the period. Unless forced, an electable
+// secondary must have all of its writes, for which it waits up to catchUp.
 func (s *Set) StepDown(r Waiter, n Peer, period, catchUp time.Duration, force bool) error {
 	s.Mu.Lock()
 	if s.primary == nil || s.primary.node != n {
@@ -110,7 +114,8 @@ func (s *Set) Freeze(n Peer, period time.Duration) {
 	}
 }
 
-// wouldElectLocked reports whether a member would get the votes of a majority: nobody votes for one that has less than the voter.
+// wouldElectLocked reports whether a member would get the votes of a majority: nobody votes for one
+// that has less than the voter.
 func (s *Set) wouldElectLocked(candidate *member) bool {
 	all, votes := 0, 0
 	for _, m := range s.members {
@@ -152,7 +157,8 @@ func (s *Set) StepUp(n Peer) error {
 	return nil
 }
 
-// Down takes a node out of the set because its process has ended. The others elect a new primary if it was one.
+// Down takes a node out of the set because its process has ended. The others elect a new primary if
+// it was one.
 func (s *Set) Down(n Peer) {
 	s.Mu.Lock()
 	m := s.find(n)

@@ -27,8 +27,9 @@ func (p *past) NotifyCommit(bson.Timestamp) {}
 func (p *past) RollBack(bson.Timestamp)     {}
 func (p *past) AbortTransactions()          {}
 
-// Whatever happens to the members of a set: there is never more than one primary, there is one if a majority is connected and a member
-// can be elected, terms only grow, nobody is ahead of the newest write, and what a majority had is never lost.
+// Whatever happens to the members of a set: there is never more than one primary, there is one if a
+// majority is connected and a member can be elected, terms only grow, nobody is ahead of the newest
+// write, and what a majority had is never lost.
 func TestElections(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 7))

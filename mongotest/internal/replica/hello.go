@@ -6,7 +6,8 @@ import (
 	"allium/mongotest/internal/release"
 )
 
-// AppendHello appends the replica set's part of a hello reply (specification: server discovery and monitoring).
+// AppendHello appends the replica set's part of a hello reply (specification: server discovery and
+// monitoring).
 func (s *Set) AppendHello(dst []byte, n Peer, v release.Version, legacy bool) []byte {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

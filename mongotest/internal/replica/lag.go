@@ -2,8 +2,9 @@ package replica
 
 import "time"
 
-// Replication lag: a member that applies writes later than the primary does, because it is configured so (secondaryDelaySecs)
-// or because a test wants it. All members read one store, so applying is moving a position.
+// Replication lag: a member that applies writes later than the primary does, because it is
+// configured so (secondaryDelaySecs) or because a test wants it. All members read one store, so
+// applying is moving a position.
 
 // delayedApply is a position that a member gets to when its delay has passed.
 type delayedApply struct {
@@ -20,8 +21,8 @@ func (s *Set) delayOf(m *member) time.Duration {
 	return m.Delay + m.lag
 }
 
-// SetLag makes a node apply writes that much later whenever it is a secondary. What waits to be applied keeps its time, unless
-// there is no lag any more.
+// SetLag makes a node apply writes that much later whenever it is a secondary. What waits to be
+// applied keeps its time, unless there is no lag any more.
 func (s *Set) SetLag(n Peer, lag time.Duration) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -72,8 +73,8 @@ func (s *Set) applyDue(m *member) {
 	}
 }
 
-// catchUpLocked lets a member that is about to become primary take over what others have that it reaches, as a new primary
-// does before it takes writes. One that is held back does not.
+// catchUpLocked lets a member that is about to become primary take over what others have that it
+// reaches, as a new primary does before it takes writes. One that is held back does not.
 func (s *Set) catchUpLocked(m *member) {
 	m.pending = nil
 	if m.holds > 0 {

@@ -121,7 +121,8 @@ func (s *Set) AppendConfig(dst []byte, v release.Version) []byte {
 	return bson.EndDocument(dst, config)
 }
 
-// Reconfigure takes over what can change while the set runs: priorities, votes, tags, hidden, and the write concern modes.
+// Reconfigure takes over what can change while the set runs: priorities, votes, tags, hidden, and
+// the write concern modes.
 func (s *Set) Reconfigure(cfg bson.Raw) error {
 	bad := func(format string, args ...any) error {
 		return srverr.New(srverr.InvalidReplicaSetConfig, format, args...)
@@ -214,7 +215,8 @@ func (s *Set) AppendOplogQueryData(dst []byte, n Peer) []byte {
 	return bson.EndDocument(dst, at)
 }
 
-// AppendOpTime appends what replies to writes carry. last is the client's last write, zero if it wrote nothing that replicates.
+// AppendOpTime appends what replies to writes carry. last is the client's last write, zero if it
+// wrote nothing that replicates.
 func (s *Set) AppendOpTime(dst []byte, last bson.Timestamp, local bool) []byte {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -226,7 +228,8 @@ func (s *Set) AppendOpTime(dst []byte, last bson.Timestamp, local bool) []byte {
 	return bson.AppendObjectID(dst, "electionId", s.electionID)
 }
 
-// OperationTime returns the time of the last operation that a read on the node can have seen, at majority or local level.
+// OperationTime returns the time of the last operation that a read on the node can have seen, at
+// majority or local level.
 func (s *Set) OperationTime(n Peer, majority bool) bson.Timestamp {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -265,7 +268,8 @@ func (s *Set) Newest() bson.Timestamp {
 	return s.newest.TS
 }
 
-// KeepSince returns the oldest time that a member or the commit point is at. ok is false while everybody is at the newest write.
+// KeepSince returns the oldest time that a member or the commit point is at. ok is false while
+// everybody is at the newest write.
 func (s *Set) KeepSince() (ts bson.Timestamp, ok bool) {
 	if !s.behind.Load() {
 		return bson.Timestamp{}, false

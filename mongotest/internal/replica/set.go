@@ -13,7 +13,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// OpTime is a place in the history of a replica set: the write's timestamp and the term it was made in.
+// OpTime is a place in the history of a replica set: the write's timestamp and the term it was made
+// in.
 type OpTime struct {
 	TS   bson.Timestamp
 	Term int64
@@ -78,7 +79,8 @@ type member struct {
 	state   State
 	applied OpTime
 	wall    time.Time // when applied was written
-	// holds counts the reasons why the member does not apply writes: a test, a fail point, being down or cut off.
+	// holds counts the reasons why the member does not apply writes: a test, a fail point, being
+	// down or cut off.
 	holds       int
 	lag         time.Duration // a secondary applies writes that much later
 	pending     []delayedApply
@@ -102,13 +104,13 @@ type Peer interface {
 	Started() time.Time
 	// BumpTopology tells streaming clients that the next hello differs. It must not call the set.
 	BumpTopology()
-	// InterruptPrimaryWork ends what only a primary may do, running writes and open transactions, but for one command, and
-	// returns when the interrupted commands have their replies.
+	// InterruptPrimaryWork ends what only a primary may do, running writes and open transactions,
+	// but for one command, and returns when the interrupted commands have their replies.
 	InterruptPrimaryWork(except Waiter)
 }
 
-// Waiter is a command that waits: Wait blocks until ready is closed, or until the timeout has passed (0: none), when it returns false.
-// It is an error if the command has to end.
+// Waiter is a command that waits: Wait blocks until ready is closed, or until the timeout has
+// passed (0: none), when it returns false. It is an error if the command has to end.
 type Waiter interface {
 	Wait(ready <-chan struct{}, timeout time.Duration) (bool, error)
 }
@@ -122,10 +124,12 @@ type History interface {
 	AbortTransactions()
 }
 
-// Set is a replica set: its members, who is primary, and how far everybody has got. Safe for concurrent use.
+// Set is a replica set: its members, who is primary, and how far everybody has got. Safe for
+// concurrent use.
 //
-// All members read one store; a member that is held back sees it as of its position. There are no timers while nothing
-// happens: an event (a write, a kill, a step-down) moves every position that it can move.
+// All members read one store; a member that is held back sees it as of its position. There are no
+// timers while nothing happens: an event (a write, a kill, a step-down) moves every position that
+// it can move.
 //
 // Lock order: Set.mu before Node.mu and Conn.mu.
 type Set struct {
@@ -151,8 +155,8 @@ type Set struct {
 	electTimer    *time.Timer   // nil: none is due
 	progress      chan struct{} // closed when a position or the primary changes, if somebody waits
 
-	// behind is set while some member or the commit point is not at the newest write, so that reads have to look
-	// at positions and the store has to keep old versions.
+	// behind is set while some member or the commit point is not at the newest write, so that reads
+	// have to look at positions and the store has to keep old versions.
 	behind atomic.Bool
 	oldest atomic.Uint64 // while behind: the oldest position that somebody may read at
 }
@@ -223,7 +227,8 @@ func (s *Set) writeMajority() int {
 	return min(all/2+1, data)
 }
 
-// MajorityByDefault reports whether the implicit default write concern is majority: not where arbiters could make it hang.
+// MajorityByDefault reports whether the implicit default write concern is majority: not where
+// arbiters could make it hang.
 func (s *Set) MajorityByDefault() bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -237,8 +242,8 @@ func (s *Set) MajorityByDefault() bool {
 	return data > all/2 && (all == data || data > all/2+1) || all == data
 }
 
-// Elect makes the most suitable member primary, if there is none and a majority of the votes is connected. It reports
-// whether there is a primary now. Without it nobody takes writes.
+// Elect makes the most suitable member primary, if there is none and a majority of the votes is
+// connected. It reports whether there is a primary now. Without it nobody takes writes.
 func (s *Set) Elect() bool {
 	s.Mu.Lock()
 	rollback, ok := s.electLocked(nil)
@@ -247,7 +252,8 @@ func (s *Set) Elect() bool {
 	return ok
 }
 
-// electLocked elects the candidate, or the best member. The caller must call afterElection without the lock.
+// electLocked elects the candidate, or the best member. The caller must call afterElection without
+// the lock.
 func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool) {
 	if s.primary != nil {
 		return nil, true
@@ -302,7 +308,8 @@ func (s *Set) afterElection(rollback *bson.Timestamp) {
 	}
 }
 
-// bumpLocked tells all members' streaming clients and everybody who waits that something has changed.
+// bumpLocked tells all members' streaming clients and everybody who waits that something has
+// changed.
 func (s *Set) bumpLocked() {
 	for _, m := range s.members {
 		if m.state != stateDown {
@@ -319,7 +326,8 @@ func (s *Set) progressLocked() {
 	}
 }
 
-// Wrote tells the set that the primary has written up to ts. The store calls it after the write is visible.
+// Wrote tells the set that the primary has written up to ts. The store calls it after the write is
+// visible.
 func (s *Set) Wrote(ts bson.Timestamp) {
 	s.Mu.Lock()
 	s.wroteLocked(ts)
@@ -467,7 +475,8 @@ func (s *Set) wait(r Waiter, timeout time.Duration, ok func() bool) (bool, error
 
 // WaitApplied waits until the node (or the commit point) has got to ts.
 func (s *Set) WaitApplied(r Waiter, n Peer, ts bson.Timestamp, majority bool) error {
-	// A time that was only heard of has no write; the primary writes nothing for it, it just is there.
+	// A time that was only heard of has no write; the primary writes nothing for it, it just is
+	// there.
 	_, err := s.wait(r, 0, func() bool {
 		m := s.find(n)
 		at := m.applied
@@ -479,7 +488,8 @@ func (s *Set) WaitApplied(r Waiter, n Peer, ts bson.Timestamp, majority bool) er
 	return err
 }
 
-// WaitReplication waits until ts satisfies the write concern. It returns what goes into writeConcernError.
+// WaitReplication waits until ts satisfies the write concern. It returns what goes into
+// writeConcernError.
 func (s *Set) WaitReplication(r Waiter, n Peer, ts bson.Timestamp, wc *WriteConcern) (*srverr.Error, error) {
 	s.Mu.Lock()
 	check, wcErr := s.concernCheck(ts, wc)
@@ -514,7 +524,8 @@ func (s *Set) checkLocked(check func() bool) bool {
 // has reports whether the member has the write at ts.
 func (m *member) has(ts bson.Timestamp) bool { return m.hasData() && m.applied.TS.Compare(ts) >= 0 }
 
-// concernCheck returns what to ask for the write concern, nil if it is satisfied anyway, or an error if it never can be.
+// concernCheck returns what to ask for the write concern, nil if it is satisfied anyway, or an
+// error if it never can be.
 func (s *Set) concernCheck(ts bson.Timestamp, wc *WriteConcern) (func() bool, *srverr.Error) {
 	switch {
 	case wc.NamedMode && wc.Mode == "majority":

@@ -19,14 +19,15 @@ var apiV1 = map[string]bool{
 	"isMaster": true,
 }
 
-// testCommands are commands that servers have for tests of the Stable API: the versions that they are in, and in which they
-// are deprecated.
+// testCommands are commands that servers have for tests of the Stable API: the versions that they
+// are in, and in which they are deprecated.
 var testCommands = map[string]struct{ in, deprecated string }{
 	"testVersion2": {"2", ""}, "testVersions1And2": {"12", ""}, "testDeprecation": {"1", "1"}, "testDeprecationInVersion2": {"12", "2"},
 	"testRemoval": {"1", ""},
 }
 
-// inAPI reports whether a command is in a version of the Stable API, and whether it is deprecated there.
+// inAPI reports whether a command is in a version of the Stable API, and whether it is deprecated
+// there.
 func inAPI(command, version string) (in, deprecated bool) {
 	if c, ok := testCommands[command]; ok {
 		return strings.Contains(c.in, version), c.deprecated == version
@@ -88,7 +89,8 @@ func (r *Request) apiText() string {
 	return bsontext.Document(bson.EndDocument(doc, at))
 }
 
-// sameAPI checks that a command has the Stable API's parameters of the command that it goes on with.
+// sameAPI checks that a command has the Stable API's parameters of the command that it goes on
+// with.
 func (r *Request) sameAPI(what, before, first string) error {
 	if now := r.apiText(); now != before && r.Node.cfg.Version.AtLeast(5, 0) {
 		return srverr.New(srverr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", what, now, first, before)

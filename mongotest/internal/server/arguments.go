@@ -134,7 +134,8 @@ func (r *Request) parseArgs() error {
 	return nil
 }
 
-// checkDuplicates refuses a command with the same field twice. The parser of the session's arguments is the first to see them all.
+// checkDuplicates refuses a command with the same field twice. The parser of the session's
+// arguments is the first to see them all.
 func (r *Request) checkDuplicates() error {
 	var few [24]string
 	keys := few[:0]

@@ -158,7 +158,8 @@ func pipelineNeeds(db, coll string, stages bson.Raw) []account.Need {
 	return list
 }
 
-// authorize refuses a command that needs authentication from a client that has none, and one that the client's user may not run.
+// authorize refuses a command that needs authentication from a client that has none, and one that
+// the client's user may not run.
 func (r *Request) authorize() error {
 	if !r.Node.cfg.Auth || r.Cmd.NoAuth {
 		return nil
@@ -190,7 +191,8 @@ var freeCommands = account.ActionSet(`ping hello isMaster buildInfo connectionSt
 	killSessions commitTransaction abortTransaction whatsmyuri getLastError getPrevError isdbgrid listCommands features waitForFailPoint configureFailPoint
 	killCursors getnonce resetError listDatabases mapReduce testCommand validateDBMetadata`)
 
-// commandActions are the actions that commands need whose actions depend on nothing else: on the collection, the database or the cluster.
+// commandActions are the actions that commands need whose actions depend on nothing else: on the
+// collection, the database or the cluster.
 var (
 	collectionActions = map[string]string{
 		"find": "find", "getMore": "find", "count": "find", "distinct": "find", "insert": "insert", "delete": "remove", "listIndexes": "listIndexes",

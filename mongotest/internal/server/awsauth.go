@@ -11,8 +11,9 @@ import (
 	"allium/mongotest/internal/bsondoc"
 )
 
-// mechAWS authenticates with keys of Amazon Web Services. A real server passes what the client has signed on to the Security Token
-// Service; this one knows the users' keys, and signs the same itself.
+// mechAWS authenticates with keys of Amazon Web Services. A real server passes what the client has
+// signed on to the Security Token Service; this one knows the users' keys, and signs the same
+// itself.
 const mechAWS = "MONGODB-AWS"
 
 // maxSkew is how far the client's clock may be from the server's.

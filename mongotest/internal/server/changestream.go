@@ -494,7 +494,8 @@ func noImage(what string, e *store.Entry) error {
 	return srverr.New(srverr.NoMatchingDocument, "Change stream was configured to require a %s for all update events, but the %s was not found for event on %s", what, what, e.NS)
 }
 
-// token returns the postBatchResumeToken after a batch. stashed tells that the last event has not been handed out after all.
+// token returns the postBatchResumeToken after a batch. stashed tells that the last event has not
+// been handed out after all.
 func (s *changeStream) token(stashed bool) bson.Raw {
 	switch {
 	case stashed:

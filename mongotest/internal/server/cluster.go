@@ -12,8 +12,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// cluster is what the config servers of a sharded cluster know beside the collections' metadata: the databases and the zones. Safe
-// for concurrent use.
+// cluster is what the config servers of a sharded cluster know beside the collections' metadata:
+// the databases and the zones. Safe for concurrent use.
 type cluster struct {
 	mu    sync.Mutex
 	dbs   map[string]int // primary shard by name
@@ -40,8 +40,8 @@ func (d *Data) addDatabase(db string) (primary int) {
 	return c.dbs[db]
 }
 
-// primaryShard returns the shard that the collections of a database are on that are not sharded; ok is false if the cluster does not
-// know the database.
+// primaryShard returns the shard that the collections of a database are on that are not sharded; ok
+// is false if the cluster does not know the database.
 func (d *Data) primaryShard(db string) (shard int, ok bool) {
 	d.cluster.mu.Lock()
 	defer d.cluster.mu.Unlock()
@@ -85,8 +85,8 @@ func (r *Request) databaseKnown(db string) error {
 	return nil
 }
 
-// showConfig brings the collections of the config database up to date that show the cluster's metadata. It is called before they are
-// read: nothing else needs them.
+// showConfig brings the collections of the config database up to date that show the cluster's
+// metadata. It is called before they are read: nothing else needs them.
 func (r *Request) showConfig() error {
 	colls := r.configDocuments()
 	return r.Node.store().Write(func(tx *store.Tx) error {

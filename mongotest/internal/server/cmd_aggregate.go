@@ -336,7 +336,8 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	return it, run, err
 }
 
-// pipelineSource opens the collection that a pipeline reads, with an index for a $match or $sort at its front.
+// pipelineSource opens the collection that a pipeline reads, with an index for a $match or $sort at
+// its front.
 func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeline, hint bson.RawValue, collation *query.Collation) (pipeline.Iterator, error) {
 	if c == nil {
 		return pipeline.FromSlice(nil), nil

@@ -94,7 +94,8 @@ func runGetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 	return bson.EndDocument(dst, at), nil
 }
 
-// imageExpired reports whether the document before a change that was made at this time is not kept any more.
+// imageExpired reports whether the document before a change that was made at this time is not kept
+// any more.
 func (d *Data) imageExpired(changed time.Time) bool {
 	after, ok := d.clusterParameter("changeStreamOptions").Lookup("preAndPostImages", "expireAfterSeconds").AsInt64()
 	return ok && d.Clock.Now().Sub(changed) > time.Duration(min(after, 1<<31))*time.Second

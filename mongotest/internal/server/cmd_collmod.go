@@ -194,8 +194,8 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 	return m, nil
 }
 
-// applyIndex changes an index: how long its documents live, whether queries see it, or whether it is unique. Servers before 5.0 show
-// values as they came.
+// applyIndex changes an index: how long its documents live, whether queries see it, or whether it
+// is unique. Servers before 5.0 show values as they came.
 func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.Version, dst []byte) ([]byte, *store.Coll, error) {
 	bad := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
 	name, byName := m.index.Lookup("name").StringValue()
@@ -311,7 +311,8 @@ func (m *modification) makeUnique(tx *store.Tx, c *store.Coll, x *store.IndexInf
 	return bson.AppendBool(dst, "unique_new", true), c, err
 }
 
-// setOption returns the document with a field set in its place, at the end if it is new, or removed.
+// setOption returns the document with a field set in its place, at the end if it is new, or
+// removed.
 func setOption(doc bson.Raw, field string, v bson.RawValue, remove bool) bson.Raw {
 	at, out := bson.BeginDocument(nil)
 	done := remove

@@ -190,7 +190,8 @@ func (q *createSpec) parse(r *Request) error {
 	return q.check()
 }
 
-// setMax takes the greatest number of documents of a capped collection. Old servers take what does not fit for "any number".
+// setMax takes the greatest number of documents of a capped collection. Old servers take what does
+// not fit for "any number".
 func (q *createSpec) setMax(v bson.RawValue, version release.Version) {
 	q.max, _ = arg.Number(v)
 	q.hasMax = true
@@ -202,7 +203,8 @@ func (q *createSpec) setMax(v bson.RawValue, version release.Version) {
 	}
 }
 
-// checkNulls refuses null where the parser of the options, which runs after that of the command, takes it for a wrong type.
+// checkNulls refuses null where the parser of the options, which runs after that of the command,
+// takes it for a wrong type.
 func checkNulls(body bson.Raw) error {
 	for k, v := range body.All() {
 		want, ok := notNull[k]

@@ -13,7 +13,8 @@ func init() {
 	register(&Command{Name: "getDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), Where: Anywhere, Run: runGetDefaultRW})
 }
 
-// defaultConcerns are what setDefaultRWConcern has set. The value is not changed once it is published.
+// defaultConcerns are what setDefaultRWConcern has set. The value is not changed once it is
+// published.
 type defaultConcerns struct {
 	read  string // level; empty: none
 	write *replica.WriteConcern

@@ -93,8 +93,8 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 	d.coll = op.coll
 	if c != nil {
 		if ix := distinctIndex(c, key, op.coll); ix != nil && op.filter.MatchesAll() {
-			// The values come from the index, where an array within an array is a key of its own: it is taken apart
-			// once more.
+			// The values come from the index, where an array within an array is a key of its own:
+			// it is taken apart once more.
 			add = func(doc bson.Raw) {
 				extractAlongPath(doc, key, func(v bson.RawValue) {
 					if v.Type != bson.TypeArray {
@@ -153,8 +153,8 @@ func checkDistinctKey(key string) error {
 	return nil
 }
 
-// extractAlongPath calls f with every value that the path leads to: through arrays by index if the next part is a number,
-// else by each element; an array at the end is taken apart.
+// extractAlongPath calls f with every value that the path leads to: through arrays by index if the
+// next part is a number, else by each element; an array at the end is taken apart.
 func extractAlongPath(doc bson.Raw, path string, f func(bson.RawValue)) {
 	left, next, dotted := strings.Cut(path, ".")
 	v := doc.Lookup(left)

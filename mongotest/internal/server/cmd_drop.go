@@ -109,8 +109,8 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "dropped", r.DB), nil
 }
 
-// awaitDrops waits until the write concern that the client gave holds for the drops of a database's collections. If it
-// cannot, the database remains, empty, until another attempt.
+// awaitDrops waits until the write concern that the client gave holds for the drops of a database's
+// collections. If it cannot, the database remains, empty, until another attempt.
 func (r *Request) awaitDrops(found bool, dropped int) error {
 	if !found || r.wc.Provenance != "clientSupplied" {
 		return nil
@@ -124,7 +124,8 @@ func (r *Request) awaitDrops(found bool, dropped int) error {
 	return srverr.New(failed.Code, "dropDatabase %s failed waiting for %d collection drop(s) (most recent drop optime: { ts: Timestamp(%d, %d), t: 1 }) to replicate.", r.DB, dropped, at.T, at.I)
 }
 
-// dropping reports whether an attempt to drop the database is unfinished, and notes whether it is from now on.
+// dropping reports whether an attempt to drop the database is unfinished, and notes whether it is
+// from now on.
 func (d *Data) dropping(db string, unfinished bool) (before bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

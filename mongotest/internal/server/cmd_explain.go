@@ -153,7 +153,8 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 	return r.explain(dst, &e, verbosity != "queryPlanner")
 }
 
-// explainedBody returns the explained command as if it had come by itself. An aggregate needs no cursor to be explained.
+// explainedBody returns the explained command as if it had come by itself. An aggregate needs no
+// cursor to be explained.
 func explainedBody(cmd bson.Raw, db string) bson.Raw {
 	at, body := bson.BeginDocument(nil)
 	body = append(body, cmd.Elements()...)

@@ -56,7 +56,8 @@ func runFind(r *Request, dst []byte) ([]byte, error) {
 	return r.find(dst, st, &q)
 }
 
-// parse reads the arguments of a find command. Members of old versions look at the collection's name after the rest.
+// parse reads the arguments of a find command. Members of old versions look at the collection's
+// name after the rest.
 func (q *findSpec) parse(r *Request, body bson.Raw) (err error) {
 	if r.Node.cfg.Version.AtLeast(5, 0) {
 		if err := q.arguments(r, body, true); err != nil {
@@ -466,7 +467,8 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 	return it, run, nil
 }
 
-// simple reports whether the query is a filter and nothing that the fast path to one document does not know.
+// simple reports whether the query is a filter and nothing that the fast path to one document does
+// not know.
 func (q *findSpec) simple() bool {
 	return q.sort == nil && q.projection == nil && q.min == nil && q.max == nil && q.hint.Type == 0 && q.skip == 0 &&
 		!q.returnKey && !q.showRecordID && !q.tailable && !q.resumeToken

@@ -14,7 +14,8 @@ func init() {
 	register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, ReadConcern: true, Snapshot: true, NoAfterTime: true, Run: runGetMore})
 }
 
-// defaultAwait is how long a getMore on an awaitData cursor waits for documents when the client does not say.
+// defaultAwait is how long a getMore on an awaitData cursor waits for documents when the client
+// does not say.
 const defaultAwait = time.Second
 
 type getMoreSpec struct {
@@ -158,7 +159,8 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	return out, err
 }
 
-// ownsCursor checks that the cursor was made in the session and the transaction that the command runs in.
+// ownsCursor checks that the cursor was made in the session and the transaction that the command
+// runs in.
 func (r *Request) ownsCursor(c *cursor) error {
 	const prefix = "Cannot run getMore on cursor %d, which was "
 	if r.Node.role == Mongos && c.session != r.Session {

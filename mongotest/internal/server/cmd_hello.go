@@ -26,7 +26,8 @@ const (
 	maxAppName        = 128
 )
 
-// runHello answers hello and its older name isMaster (specifications: handshake, server monitoring).
+// runHello answers hello and its older name isMaster (specifications: handshake, server
+// monitoring).
 func runHello(r *Request, dst []byte) ([]byte, error) {
 	n, legacy := r.Node, r.Name != "hello"
 	if n.cfg.RequireLoadBalanced && !r.Conn.client.loadBalanced {
@@ -98,11 +99,12 @@ func runHello(r *Request, dst []byte) ([]byte, error) {
 	return r.appendSpeculative(dst)
 }
 
-// streams reports whether hello can wait for changes of the topology, and says which version of it it tells of.
+// streams reports whether hello can wait for changes of the topology, and says which version of it
+// it tells of.
 func (n *Node) streams() bool { return n.cfg.Version.AtLeast(4, 4) }
 
-// notesClientEarly reports whether the server reads what a client says about itself before it applies fail points, which may be
-// for one application only: from 4.4.7 on.
+// notesClientEarly reports whether the server reads what a client says about itself before it
+// applies fail points, which may be for one application only: from 4.4.7 on.
 func (r *Request) notesClientEarly() bool {
 	return r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 7))
 }
@@ -141,7 +143,8 @@ func (r *Request) noteClient() error {
 	return nil
 }
 
-// agreeCompression takes those of the client's compressors that the node has, in the client's order.
+// agreeCompression takes those of the client's compressors that the node has, in the client's
+// order.
 func (r *Request) agreeCompression() error {
 	v := r.Body.Lookup("compression")
 	if v.IsZero() || r.streaming {
@@ -217,7 +220,8 @@ func checkMetadata(meta bson.Raw) (appName string, err error) {
 	return appName, nil
 }
 
-// awaitTopology lets a streaming hello wait until the topology version is another than the client knows.
+// awaitTopology lets a streaming hello wait until the topology version is another than the client
+// knows.
 func (r *Request) awaitTopology() error {
 	tv, maxAwait := r.Body.Lookup("topologyVersion"), r.Body.Lookup("maxAwaitTimeMS")
 	var known topologyVersion

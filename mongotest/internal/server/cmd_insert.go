@@ -40,7 +40,8 @@ func runInsert(r *Request, dst []byte) ([]byte, error) {
 	return r.appendWriteErrors(dst, errs), nil
 }
 
-// checkShardKeys refuses a whole insert because of one document without a place, as a mongos before 5.0 does.
+// checkShardKeys refuses a whole insert because of one document without a place, as a mongos before
+// 5.0 does.
 func (r *Request) checkShardKeys(ns string, list []bson.Raw) error {
 	if r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(5, 0) {
 		return nil
@@ -81,8 +82,8 @@ func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeEr
 	return n - failed, errs, nil
 }
 
-// insertSome inserts the next chunk of documents. done counts the documents that it has dealt with; stop is set after an error
-// in an ordered batch, whose document is not counted.
+// insertSome inserts the next chunk of documents. done counts the documents that it has dealt with;
+// stop is set after an error in an ordered batch, whose document is not counted.
 func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]writeError) (done int, stop bool, err error) {
 	failures := len(*errs)
 	var inserted []insertedDoc

@@ -16,7 +16,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Commands that servers have for their own tests and for each other. Clients see little more of them than that they exist.
+// Commands that servers have for their own tests and for each other. Clients see little more of
+// them than that they exist.
 
 func init() {
 	mongod := []Role{Standalone, Member}
@@ -219,7 +220,8 @@ func parseRecording(r *Request) error {
 	return recordingStruct.parseCommand(r, func(string, bson.RawValue) error { return nil })
 }
 
-// runNoReplication refuses what only members of a replica set can do, and what clients cannot ask of these.
+// runNoReplication refuses what only members of a replica set can do, and what clients cannot ask
+// of these.
 func runNoReplication(r *Request, dst []byte) ([]byte, error) {
 	if r.Node.role == Standalone {
 		return dst, srverr.New(srverr.ReadConcernMajorityNotEnabled, "'%s' is not supported on standalone nodes.", r.Cmd.Name)

@@ -13,8 +13,8 @@ func init() {
 	register(&Command{Name: "resetError", Until: release.At(5, 0, 0), NoAuth: true, Where: Anywhere, Run: runNothing})
 }
 
-// runGetLastError answers as after a successful write, for commands report their errors themselves: it only waits for the
-// write concern that it is given.
+// runGetLastError answers as after a successful write, for commands report their errors themselves:
+// it only waits for the write concern that it is given.
 func runGetLastError(r *Request, dst []byte) ([]byte, error) {
 	mark := len(dst)
 	last := r.Conn.client.lastOp

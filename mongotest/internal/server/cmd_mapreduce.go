@@ -25,8 +25,8 @@ var mapReduceStruct = &idlStruct{name: "MapReduce", required: []string{"map", "r
 	"scope": {}, "verbose": {kind: idlBool}, "bypassDocumentValidation": {kind: idlBool}, "jsMode": {kind: idlBool}, "splitInfo": {kind: idlNumber},
 }}
 
-// mapReduceSpec are the arguments of mapReduce. Results of jsMode are the same as without it; verbose has shown nothing
-// since version 4.4.
+// mapReduceSpec are the arguments of mapReduce. Results of jsMode are the same as without it;
+// verbose has shown nothing since version 4.4.
 type mapReduceSpec struct {
 	mapped, reduce, finalize bson.RawValue // code; finalize may be missing
 	query, sort, collation   bson.Raw

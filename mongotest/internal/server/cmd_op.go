@@ -155,7 +155,8 @@ func runKillOp(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "info", "attempting to kill op"), nil
 }
 
-// killShardOp answers a mongos's killOp of an operation on a shard ("shard:id"), which runs none of its own.
+// killShardOp answers a mongos's killOp of an operation on a shard ("shard:id"), which runs none of
+// its own.
 func (r *Request) killShardOp(dst []byte, op string) ([]byte, error) {
 	shard, text, ok := strings.Cut(op, ":")
 	id, err := strconv.ParseInt(text, 10, 32)

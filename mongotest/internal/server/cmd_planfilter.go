@@ -8,8 +8,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// The plan cache, of which there is none, and index filters, which are kept and listed but not looked at: every query is
-// planned anew.
+// The plan cache, of which there is none, and index filters, which are kept and listed but not
+// looked at: every query is planned anew.
 
 func init() {
 	register(&Command{Name: "planCacheClear", Where: OptIn, Run: runPlanCacheClear})

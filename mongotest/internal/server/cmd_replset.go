@@ -126,7 +126,8 @@ func runInitiate(r *Request, dst []byte) ([]byte, error) {
 	return dst, srverr.New(srverr.AlreadyInitialized, "already initialized")
 }
 
-// runReconfig takes over what can change while the set runs: priorities, votes, tags, hidden, and the write concern modes.
+// runReconfig takes over what can change while the set runs: priorities, votes, tags, hidden, and
+// the write concern modes.
 func runReconfig(r *Request, dst []byte) ([]byte, error) {
 	if err := r.replicated(); err != nil {
 		return dst, err

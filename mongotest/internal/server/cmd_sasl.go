@@ -101,7 +101,8 @@ func (r *Request) errMechanism(name string) error {
 	return srverr.New(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
 
-// saslPayload returns the payload of a message, which some clients send as text. They get such answers.
+// saslPayload returns the payload of a message, which some clients send as text. They get such
+// answers.
 func (r *Request) saslPayload(cmd bson.Raw) ([]byte, error) {
 	v := cmd.Lookup("payload")
 	r.textPayload = v.Type == bson.TypeString

@@ -13,8 +13,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// The commands about search indexes go to a process that stands beside a deployment on Atlas. A deployment that has
-// none refuses them, as a server of one's own; one that has keeps the definitions and lists them with their states.
+// The commands about search indexes go to a process that stands beside a deployment on Atlas. A
+// deployment that has none refuses them, as a server of one's own; one that has keeps the
+// definitions and lists them with their states.
 func init() {
 	for name, run := range map[string]func(*Request, []byte) ([]byte, error){
 		"createSearchIndexes": runCreateSearchIndexes, "updateSearchIndex": runUpdateSearchIndex,

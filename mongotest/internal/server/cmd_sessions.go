@@ -29,7 +29,8 @@ func runStartSession(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "timeoutMinutes", int32(session.Timeout/time.Minute)), nil
 }
 
-// argDocuments returns the documents of the command's array, or the server's error for anything else.
+// argDocuments returns the documents of the command's array, or the server's error for anything
+// else.
 func (r *Request) argDocuments(parser string) ([]bson.Raw, error) {
 	if _, err := idlObjects.check(r, parser, r.Cmd.Name, r.Arg()); err != nil {
 		return nil, err
@@ -51,7 +52,8 @@ func (r *Request) sessionIDs(parser string) ([]session.ID, error) {
 	return ids, nil
 }
 
-// runEndSessions only marks the sessions as unused: their cursors and transactions end when they expire.
+// runEndSessions only marks the sessions as unused: their cursors and transactions end when they
+// expire.
 func runEndSessions(r *Request, dst []byte) ([]byte, error) {
 	_, err := r.sessionIDs("EndSessionsCmdFromClient")
 	return dst, err

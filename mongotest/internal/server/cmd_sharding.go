@@ -198,7 +198,8 @@ func checkDocuments(s *sharding.Metadata, c *store.Coll) error {
 	}
 }
 
-// prepareShard makes sure that a collection that is about to be sharded exists and has an index for the key.
+// prepareShard makes sure that a collection that is about to be sharded exists and has an index for
+// the key.
 func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.Raw, unique bool) (*store.Coll, error) {
 	if c == nil {
 		var err error
@@ -322,7 +323,8 @@ func (r *Request) changeSharding(f func(c *store.Coll, s *sharding.Metadata) (*s
 	})
 }
 
-// boundArg returns the values of the shard key that a document has; hashed fields are taken as they are.
+// boundArg returns the values of the shard key that a document has; hashed fields are taken as they
+// are.
 func boundArg(s *sharding.Metadata, doc bson.Raw) ([]bson.RawValue, error) {
 	var values []bson.RawValue
 	for _, f := range s.Fields {
@@ -592,7 +594,8 @@ func runRemoveShard(r *Request, dst []byte) ([]byte, error) {
 	return dst, srverr.New(srverr.IllegalOperation, "shards cannot be removed from this cluster")
 }
 
-// runZone adds a shard to a zone, or takes it out. Zones are remembered; as nothing balances chunks, they move none.
+// runZone adds a shard to a zone, or takes it out. Zones are remembered; as nothing balances
+// chunks, they move none.
 func runZone(r *Request, dst []byte) ([]byte, error) {
 	zone, err := arg.ExtractString(r.Body, "zone")
 	if err != nil {

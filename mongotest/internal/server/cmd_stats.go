@@ -241,7 +241,8 @@ func inferPattern(bound bson.Raw) bson.Raw {
 	})
 }
 
-// rangeIndex returns the pattern of an index with one entry per document that begins with the fields of a pattern.
+// rangeIndex returns the pattern of an index with one entry per document that begins with the
+// fields of a pattern.
 func rangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]

@@ -23,7 +23,8 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 	}
 	st, t := &r.Session.State, r.Txn
 	if st.Phase == session.TxnCommitted {
-		// The client's write concern now waits for everything there is, as the server's no-op write makes it do.
+		// The client's write concern now waits for everything there is, as the server's no-op write
+		// makes it do.
 		r.Wrote(t.CommitTS)
 		r.Wrote(r.Node.data.newest())
 		return dst, nil

@@ -219,7 +219,8 @@ func runUsersInfo(r *Request, dst []byte) ([]byte, error) {
 	return bson.EndDocument(dst, at), nil
 }
 
-// userQuery reads usersInfo's argument: a name, a document, 1 for the whole database, or at the top an array of names and documents.
+// userQuery reads usersInfo's argument: a name, a document, 1 for the whole database, or at the top
+// an array of names and documents.
 func (r *Request) userQuery(v bson.RawValue, top bool) (func(*account.User) bool, error) {
 	if top && isAll(v) {
 		return func(u *account.User) bool { return u.DB == r.DB }, nil

@@ -125,8 +125,8 @@ func (r *Request) readWriteConcern() error {
 	return nil
 }
 
-// waitWriteConcern waits until the client's last write satisfies the write concern, and appends a writeConcernError if
-// it does not in time. An error means that the command was interrupted.
+// waitWriteConcern waits until the client's last write satisfies the write concern, and appends a
+// writeConcernError if it does not in time. An error means that the command was interrupted.
 func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err error) {
 	n := r.Node
 	if n.role == Mongos {
@@ -365,8 +365,8 @@ func (r *Request) waitReadConcern() error {
 	return nil
 }
 
-// ReadTime returns the time up to which the command sees writes. latest is true if it sees the newest of all: a read on
-// a standalone or a primary with read concern local.
+// ReadTime returns the time up to which the command sees writes. latest is true if it sees the
+// newest of all: a read on a standalone or a primary with read concern local.
 func (r *Request) ReadTime() (at bson.Timestamp, latest bool) {
 	n := r.Node
 	if r.Txn != nil && !r.Txn.ReadTime.IsZero() {

@@ -48,8 +48,8 @@ type clientState struct {
 	lastOp       bson.Timestamp // the client's newest write
 }
 
-// keepBuffer is how much of a connection's buffers survives a message, so that one big insert does not hold memory
-// for the connection's life.
+// keepBuffer is how much of a connection's buffers survives a message, so that one big insert does
+// not hold memory for the connection's life.
 const keepBuffer = 256 << 10
 
 func newConn(n *Node, nc net.Conn) *Conn {
@@ -242,8 +242,8 @@ func (c *Conn) finishReply(start int, more bool) {
 	c.out = wire.FinishMessage(c.out, start)
 }
 
-// refuse handles a message that could not be parsed: it closes the connection, but for bad documents, which the
-// server answers.
+// refuse handles a message that could not be parsed: it closes the connection, but for bad
+// documents, which the server answers.
 func (c *Conn) refuse(wire.Header, []byte, error) bool { return false }
 
 func (c *Conn) write(b []byte) error {
@@ -254,8 +254,8 @@ func (c *Conn) write(b []byte) error {
 	return err
 }
 
-// watch calls gone when the client hangs up while an operation waits. The function it returns ends the watch; nothing
-// is lost of what the client sends meanwhile.
+// watch calls gone when the client hangs up while an operation waits. The function it returns ends
+// the watch; nothing is lost of what the client sends meanwhile.
 func (c *Conn) watch(gone func()) (stop func()) {
 	done := make(chan struct{})
 	go func() {

@@ -38,7 +38,8 @@ func (n *Node) activeUsers() []bson.Raw {
 	return list
 }
 
-// userDigest returns the digest of the connection's user, which makes sessions of different users different.
+// userDigest returns the digest of the connection's user, which makes sessions of different users
+// different.
 func (c *Conn) userDigest(given [32]byte) [32]byte {
 	if c.user == nil {
 		return given

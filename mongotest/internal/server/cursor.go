@@ -137,7 +137,8 @@ func (t *cursorTable) checkOut(id int64, now time.Time) (*cursor, error) {
 	return c, nil
 }
 
-// killSessions closes the cursors of the matching sessions; one that is in use is closed when its command ends.
+// killSessions closes the cursors of the matching sessions; one that is in use is closed when its
+// command ends.
 func (t *cursorTable) killSessions(match func(session.ID) bool) {
 	t.mu.Lock()
 	var closing []*cursor
@@ -180,7 +181,8 @@ func (t *cursorTable) killed(c *cursor) bool {
 	return c.killed
 }
 
-// kill closes the cursors that match and returns how many there were. One that is in use goes when its command is done.
+// kill closes the cursors that match and returns how many there were. One that is in use goes when
+// its command is done.
 func (t *cursorTable) kill(match func(*cursor) bool) int {
 	t.mu.Lock()
 	var dead []*cursor
@@ -241,7 +243,8 @@ func (c *cursor) fill(dst []byte, b *batch) ([]byte, error) {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, int(b.n)), doc...)
 		b.n++
 	}
-	// Since 5.0, a limit that is reached with the last document of a full batch does not close the cursor.
+	// Since 5.0, a limit that is reached with the last document of a full batch does not close the
+	// cursor.
 	if e, ok := c.it.(interface{ Ended() bool }); ok && c.stash == nil && e.Ended() && !c.run.r.Node.cfg.Version.AtLeast(5, 0) {
 		b.end = true
 	}
@@ -262,8 +265,9 @@ func (c *cursor) appendToken(dst []byte) []byte {
 	return dst
 }
 
-// appendCursor appends the reply of a command that makes a cursor: its first batch, and the cursor's id if there is more.
-// limit is the batch size, -1 for the default. single ends the cursor after the first batch.
+// appendCursor appends the reply of a command that makes a cursor: its first batch, and the
+// cursor's id if there is more. limit is the batch size, -1 for the default. single ends the cursor
+// after the first batch.
 func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) ([]byte, error) {
 	c.run.r = r
 	if limit < 0 {
@@ -307,7 +311,8 @@ func (r *Request) appendEmptyCursor(dst []byte, ns string) []byte {
 	return bson.EndDocument(r.appendAtTime(dst), at)
 }
 
-// appendListCursor appends a cursor's first batch in the order of the fields that listCommands have.
+// appendListCursor appends a cursor's first batch in the order of the fields that listCommands
+// have.
 func appendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "cursor")
 	dst = bson.AppendInt64(dst, "id", id)

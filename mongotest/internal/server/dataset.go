@@ -12,12 +12,12 @@ import (
 	"allium/mongotest/internal/session"
 )
 
-// Data is what the members of one replica set (or one standalone, or all nodes of a sharded cluster) have in common:
-// the clock, the logical sessions, and the store with its hooks.
+// Data is what the members of one replica set (or one standalone, or all nodes of a sharded
+// cluster) have in common: the clock, the logical sessions, and the store with its hooks.
 type Data struct {
 	Clock *clock.Clock
-	// Begin starts the store's side of a multi-document transaction, whose first command r is. r.ReadTime says
-	// what it sees.
+	// Begin starts the store's side of a multi-document transaction, whose first command r is.
+	// r.ReadTime says what it sees.
 	Begin func(r *Request, t *session.Txn) session.StoreTxn
 	// Rollback undoes every write after this time: a new primary never had them.
 	Rollback func(to bson.Timestamp)
@@ -35,7 +35,8 @@ type Data struct {
 	parameters map[string]bson.Raw // that were set with setClusterParameter
 	committed  []func(bson.Timestamp)
 	shards     int
-	// dropPending is the database whose drop could not be replicated as its client wanted; empty: none.
+	// dropPending is the database whose drop could not be replicated as its client wanted; empty:
+	// none.
 	dropPending string
 }
 
@@ -55,7 +56,8 @@ func (d *Data) Close() {
 // SetShards says how many shards the cluster has.
 func (d *Data) SetShards(n int) { d.shards = n }
 
-// OnCommit registers a function that is called when the majority commit point moves. It must not block.
+// OnCommit registers a function that is called when the majority commit point moves. It must not
+// block.
 func (d *Data) OnCommit(f func(bson.Timestamp)) {
 	d.mu.Lock()
 	d.committed = append(d.committed, f)
@@ -72,16 +74,17 @@ func (d *Data) NotifyCommit(ts bson.Timestamp) {
 	}
 }
 
-// Wrote tells the replica set that a write at ts is visible now. The store calls it after every write, outside of its
-// locks.
+// Wrote tells the replica set that a write at ts is visible now. The store calls it after every
+// write, outside of its locks.
 func (d *Data) Wrote(ts bson.Timestamp) {
 	if d.set != nil {
 		d.set.Wrote(ts)
 	}
 }
 
-// KeepSince returns the oldest time that a member or the commit point is at: versions that were current then must be
-// kept. ok is false while everybody is at the newest write, so that nothing needs to be kept for replication.
+// KeepSince returns the oldest time that a member or the commit point is at: versions that were
+// current then must be kept. ok is false while everybody is at the newest write, so that nothing
+// needs to be kept for replication.
 func (d *Data) KeepSince() (ts bson.Timestamp, ok bool) {
 	if d.set == nil {
 		return bson.Timestamp{}, false

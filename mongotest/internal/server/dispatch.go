@@ -32,7 +32,8 @@ const (
 type Command struct {
 	Name    string
 	Aliases []string
-	// Since and Until bound the versions that have the command: from Since on, before Until. Zero: no bound.
+	// Since and Until bound the versions that have the command: from Since on, before Until. Zero:
+	// no bound.
 	Since, Until release.Version
 	Has          func(release.Version) bool // instead of Since and Until, for what those cannot say
 	Roles        []Role                     // nil: all
@@ -41,19 +42,22 @@ type Command struct {
 	Where        Where
 	Txn          InTxn
 	ReadConcern  bool // takes read concern levels other than local
-	// CheckConcern says why a command does not go with a read concern level that it takes in general. It may be nil.
+	// CheckConcern says why a command does not go with a read concern level that it takes in
+	// general. It may be nil.
 	CheckConcern func(r *Request, level string) error
 	Snapshot     bool // takes read concern snapshot outside of transactions (since 5.0)
 	NoAfterTime  bool // takes no afterClusterTime; so do those with NoAuth
 	WriteConcern bool // takes writeConcern; the dispatcher waits for it
-	// NoWriteConcern tells that this request of the command takes no writeConcern nevertheless. It may be nil.
+	// NoWriteConcern tells that this request of the command takes no writeConcern nevertheless. It
+	// may be nil.
 	NoWriteConcern func(r *Request) bool
 	OpTime         bool // a write whose reply carries opTime and electionId, and is only ok when it is unacknowledged
 	Retryable      bool // takes txnNumber outside of transactions
-	// Parse checks what the server checks before fail points, authorization and the state of the node.
+	// Parse checks what the server checks before fail points, authorization and the state of the
+	// node.
 	Parse func(r *Request) error
-	// Run appends the elements of the reply to dst. The dispatcher adds ok, the times, and what an error needs; what
-	// was appended before an error is dropped.
+	// Run appends the elements of the reply to dst. The dispatcher adds ok, the times, and what an
+	// error needs; what was appended before an error is dropped.
 	Run func(r *Request, dst []byte) ([]byte, error)
 }
 
@@ -123,8 +127,8 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	return bson.EndDocument(dst, at)
 }
 
-// step is one of the things that happen to a request before its command runs. An error is the reply; done ends the request without
-// running the command.
+// step is one of the things that happen to a request before its command runs. An error is the
+// reply; done ends the request without running the command.
 type step struct {
 	name string
 	run  func(r *Request) (done bool, err error)
@@ -135,7 +139,8 @@ func check(name string, run func(r *Request) error) step {
 	return step{name, func(r *Request) (bool, error) { return false, run(r) }}
 }
 
-// steps are what every request goes through, in the server's order: which of several errors a client sees depends on it.
+// steps are what every request goes through, in the server's order: which of several errors a
+// client sees depends on it.
 var steps []step
 
 func init() {
@@ -167,8 +172,8 @@ func init() {
 	}
 }
 
-// run takes the request through the steps and runs its command. After an error dst holds only what belongs into the reply
-// nevertheless.
+// run takes the request through the steps and runs its command. After an error dst holds only what
+// belongs into the reply nevertheless.
 func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	start := len(dst)
 	defer func() {
@@ -195,8 +200,8 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	return n.acknowledge(r, dst, start, err)
 }
 
-// acknowledge waits for the write concern of a command that takes one, and appends what its reply says of that. A command that
-// failed is waited for, too: it may have written something before.
+// acknowledge waits for the write concern of a command that takes one, and appends what its reply
+// says of that. A command that failed is waited for, too: it may have written something before.
 func (n *Node) acknowledge(r *Request, dst []byte, start int, runErr error) ([]byte, error) {
 	if r.Cmd.OpTime && runErr == nil {
 		if r.wc.Unacknowledged() {
@@ -374,9 +379,11 @@ func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 	return r.appendLabels(dst, e.Code, e.Labels)
 }
 
-// appendVersionFor appends the topologyVersion, if a member answers this code, by which clients tell news from what they know.
+// appendVersionFor appends the topologyVersion, if a member answers this code, by which clients
+// tell news from what they know.
 func (n *Node) appendVersionFor(dst []byte, code int32) []byte {
-	// Errors of a shutdown tell it only while the server is about to shut down, which takes no time here.
+	// Errors of a shutdown tell it only while the server is about to shut down, which takes no time
+	// here.
 	if n.role != Member || !n.streams() || !notPrimaryCodes[code] {
 		return dst
 	}

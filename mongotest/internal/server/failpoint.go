@@ -10,7 +10,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// fire returns the data of a fail point if it is set, matches, and its mode says that it is its turn.
+// fire returns the data of a fail point if it is set, matches, and its mode says that it is its
+// turn.
 func (n *Node) fire(name string, match func(data bson.Raw) bool) (bson.Raw, bool) {
 	return n.faults.Fire(name, match)
 }
@@ -26,9 +27,10 @@ func FailCommand(nodes []*Node, data bson.Raw, times, skip int) {
 // ClearFailCommand switches failCommand off.
 func (n *Node) ClearFailCommand() { n.setFailPoint("failCommand", &failpoint.Point{}) }
 
-// failTransactionalWrite lets the onPrimaryTransactionalWrite fail point have its way when a retryable write is about to be
-// published (specification: unified test format, fail points): it closes the connection, unless closeConnection is false, and
-// undoes the write if it returns an error.
+// failTransactionalWrite lets the onPrimaryTransactionalWrite fail point have its way when a
+// retryable write is about to be published (specification: unified test format, fail points): it
+// closes the connection, unless closeConnection is false, and undoes the write if it returns an
+// error.
 func (r *Request) failTransactionalWrite() error {
 	if !r.IsRetryable() {
 		return nil
@@ -53,7 +55,8 @@ type failedCommit struct{ cause *srverr.Error }
 func (f *failedCommit) Error() string { return f.cause.Error() }
 func (f *failedCommit) Unwrap() error { return f.cause }
 
-// failAll fails every statement of a kind while its fail point is on: failAllUpdates, failAllRemoves.
+// failAll fails every statement of a kind while its fail point is on: failAllUpdates,
+// failAllRemoves.
 func (r *Request) failAll(point string) error {
 	if _, ok := r.Fault(point); ok {
 		return srverr.New(srverr.InternalError, "%s failpoint active!", point)
@@ -122,8 +125,8 @@ func (r *Request) failCommand() error {
 	return nil
 }
 
-// failSessionLookup lets failCommand fail the find by which a member of an old server reads what it has written down of a session
-// that it sees for the first time.
+// failSessionLookup lets failCommand fail the find by which a member of an old server reads what it
+// has written down of a session that it sees for the first time.
 func (r *Request) failSessionLookup() error {
 	if r.Node.cfg.Version.AtLeast(5, 0) || r.Node.role != Member {
 		return nil
@@ -143,7 +146,8 @@ func (r *Request) failSessionLookup() error {
 	return srverr.New(code, "Failing command due to 'failCommand' failpoint")
 }
 
-// needsExtraInfo are the codes whose errors carry more than a message, so that a fail point cannot make them.
+// needsExtraInfo are the codes whose errors carry more than a message, so that a fail point cannot
+// make them.
 var needsExtraInfo = map[int32]bool{
 	srverr.DuplicateKey: true, srverr.StaleConfig: true, srverr.StaleDbVersion: true,
 	srverr.CannotImplicitlyCreateCollection: true, srverr.MultipleErrorsOccurred: true, srverr.ShardInvalidatedForTargeting: true,
@@ -203,8 +207,8 @@ func (r *Request) failCommandMatches(data bson.Raw) bool {
 	return false
 }
 
-// appName returns the client's application name. Since 4.4.7, that of a first hello is known before the hello runs; the recordings
-// are from an earlier 4.4.
+// appName returns the client's application name. Since 4.4.7, that of a first hello is known before
+// the hello runs; the recordings are from an earlier 4.4.
 func (r *Request) appName() string {
 	if c := &r.Conn.client; c.sawHello || !r.Node.cfg.Version.AtLeast(5, 0) {
 		return c.appName
@@ -213,7 +217,8 @@ func (r *Request) appName() string {
 	return name
 }
 
-// Namespace returns the collection that the command is about, "db.collection" or the database alone.
+// Namespace returns the collection that the command is about, "db.collection" or the database
+// alone.
 func (r *Request) Namespace() string {
 	v := r.Arg()
 	if r.Cmd != nil && (r.Cmd.Name == "getMore" || r.Cmd.Name == "explain") {

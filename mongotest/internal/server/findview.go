@@ -19,7 +19,8 @@ func (r *Request) findView(dst []byte, q *findSpec) ([]byte, error) {
 	return out, err
 }
 
-// aggregation returns the aggregation that a query amounts to, or says which of its options has no counterpart there.
+// aggregation returns the aggregation that a query amounts to, or says which of its options has no
+// counterpart there.
 func (q *findSpec) aggregation() (*aggregateSpec, error) {
 	for _, o := range []struct {
 		given bool

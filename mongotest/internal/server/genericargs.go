@@ -7,7 +7,8 @@ import (
 // genericArg says which versions know an argument that every command takes.
 type genericArg struct{ since, until release.Version }
 
-// genericArgs are the arguments that every command takes. The dispatcher looks at them, or nobody does.
+// genericArgs are the arguments that every command takes. The dispatcher looks at them, or nobody
+// does.
 var genericArgs = map[string]genericArg{
 	"$db": {}, "lsid": {}, "txnNumber": {}, "autocommit": {}, "startTransaction": {}, "coordinator": {},
 	"$clusterTime": {}, "$readPreference": {}, "$queryOptions": {}, "readConcern": {}, "writeConcern": {}, "maxTimeMS": {},

@@ -9,8 +9,8 @@ import (
 	"allium/mongotest/internal/account"
 )
 
-// mechGSSAPI authenticates with Kerberos (RFC 4752). The Kerberos messages are those of the deployment's acceptor; what is done here is
-// SASL.
+// mechGSSAPI authenticates with Kerberos (RFC 4752). The Kerberos messages are those of the
+// deployment's acceptor; what is done here is SASL.
 const mechGSSAPI = "GSSAPI"
 
 // Kerberos accepts security contexts.
@@ -60,8 +60,8 @@ func (r *Request) gssapiOffer(c KerberosContext, payload, dst []byte) ([]byte, e
 	return r.appendSASL(dst, false, offer), nil
 }
 
-// gssapiChoice ends the conversation with the client's choice and the name that it wants, which must be that of its ticket, with or
-// without the realm.
+// gssapiChoice ends the conversation with the client's choice and the name that it wants, which
+// must be that of its ticket, with or without the realm.
 func (r *Request) gssapiChoice(c KerberosContext, payload, dst []byte) ([]byte, error) {
 	choice, err := c.Unwrap(payload)
 	if err != nil || len(choice) < 4 || choice[0] != saslNoLayer {

@@ -10,10 +10,10 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// Arguments as the server's generated parsers read them: a table says which fields there are and of which types, and
-// everything about errors follows from that: unknown, duplicate and missing fields, wrong types, null for "not given".
-// Some commands of older servers have parsers written by hand, each with errors of its own; they are in the
-// commands' files.
+// Arguments as the server's generated parsers read them: a table says which fields there are and of
+// which types, and everything about errors follows from that: unknown, duplicate and missing
+// fields, wrong types, null for "not given". Some commands of older servers have parsers written by
+// hand, each with errors of its own; they are in the commands' files.
 
 // idlKind is what a field takes.
 type idlKind uint8
@@ -52,14 +52,15 @@ type idlStruct struct {
 	name     string // as errors show it: "update", "update.updates"
 	fields   map[string]idlField
 	required []string // in the order in which they are missed
-	// lax takes fields that are not in the table, as some parsers of commands do before version 5.0.
+	// lax takes fields that are not in the table, as some parsers of commands do before version
+	// 5.0.
 	lax bool
 }
 
 func (t *idlStruct) path(field string) string { return t.name + "." + field }
 
-// parseCommand reads the request: its body, whose first element is the command itself, and its document sequences. set is
-// called with every field that is given, of the right type.
+// parseCommand reads the request: its body, whose first element is the command itself, and its
+// document sequences. set is called with every field that is given, of the right type.
 func (t *idlStruct) parseCommand(r *Request, set func(k string, v bson.RawValue) error) error {
 	return t.parseBody(r, r.Body, set)
 }
@@ -183,8 +184,8 @@ func (kind idlKind) check(r *Request, within, name string, v bson.RawValue) (giv
 	return false, arg.WrongType(within+"."+name, v.Type, idlTypes[kind])
 }
 
-// checkArray checks an array and the types of its elements. Before version 5.0 a document did as well, if its fields were
-// called like those of an array.
+// checkArray checks an array and the types of its elements. Before version 5.0 a document did as
+// well, if its fields were called like those of an array.
 func (kind idlKind) checkArray(r *Request, within, name string, v bson.RawValue, element idlKind) (given bool, err error) {
 	old := !r.Node.cfg.Version.AtLeast(5, 0)
 	switch {
@@ -222,7 +223,8 @@ func indexName(i int) string {
 	return strconv.Itoa(i)
 }
 
-// documents returns the documents of an idlObjects field: of the array, or of the document sequence if there is one.
+// documents returns the documents of an idlObjects field: of the array, or of the document sequence
+// if there is one.
 func (r *Request) documents(field string, v bson.RawValue) []bson.Raw {
 	var list []bson.Raw
 	if v.Type != 0 {

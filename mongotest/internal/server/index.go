@@ -15,7 +15,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// indexSpec is an index specification as a client gives it, checked as far as that needs no collection.
+// indexSpec is an index specification as a client gives it, checked as far as that needs no
+// collection.
 type indexSpec struct {
 	doc       bson.Raw // as given
 	key       bson.Raw
@@ -373,7 +374,8 @@ func (s *indexSpec) checkPlugin() error {
 	return nil
 }
 
-// finishIndex makes the index's definition for a collection, whose collation it has unless it has one of its own.
+// finishIndex makes the index's definition for a collection, whose collation it has unless it has
+// one of its own.
 func (r *Request) finishIndex(s *indexSpec, c *store.Coll) (*store.IndexInfo, error) {
 	x := &store.IndexInfo{Name: s.name, Fields: s.fields, IsID: s.isID, Expire: s.expire}
 	x.Collation = s.collation
@@ -398,7 +400,8 @@ func (r *Request) finishIndex(s *indexSpec, c *store.Coll) (*store.IndexInfo, er
 	return x.Prepare(), nil
 }
 
-// truthyOption is how the server reads boolean index options: numbers other than 0 count, and strings do.
+// truthyOption is how the server reads boolean index options: numbers other than 0 count, and
+// strings do.
 func truthyOption(v bson.RawValue) bool { return v.Type != 0 && v.AsBool() }
 
 // textPattern returns the key pattern that a text index really has.

@@ -24,7 +24,8 @@ func codeSet(codes ...int32) map[int32]bool {
 	return m
 }
 
-// labels returns the errorLabels of the reply. code is 0 for a command that succeeded (but may have a write concern error).
+// labels returns the errorLabels of the reply. code is 0 for a command that succeeded (but may have
+// a write concern error).
 func (r *Request) labels(code int32, own []string) []string {
 	if code == 0 && r.wcCode == 0 {
 		return own
@@ -61,7 +62,8 @@ func (r *Request) transient(code int32, ends bool) bool {
 	return retriableCodes[code] || code == srverr.NoSuchTransaction
 }
 
-// retriable reports whether a reply with these codes gets the RetryableWriteError label, which servers add since 4.4.
+// retriable reports whether a reply with these codes gets the RetryableWriteError label, which
+// servers add since 4.4.
 func (n *Node) retriable(code, wcCode int32) bool {
 	if !n.cfg.Version.AtLeast(4, 4) || n.role == Mongos {
 		return false // a mongos leaves that to the shards

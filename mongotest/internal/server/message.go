@@ -10,7 +10,8 @@ import (
 // maxNesting is how deep the documents of a message may nest, the outermost one included.
 const maxNesting = 201
 
-// validateMessage refuses a message whose documents are malformed: nothing behind it has to expect that.
+// validateMessage refuses a message whose documents are malformed: nothing behind it has to expect
+// that.
 func (r *Request) validateMessage() error {
 	if err := validateDocument(r.Body); err != nil {
 		return err

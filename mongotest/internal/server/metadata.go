@@ -7,8 +7,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// What comes along with every command: the read preference, the cluster time, and what only the nodes of a cluster say to each
-// other, of which just the form is checked.
+// What comes along with every command: the read preference, the cluster time, and what only the
+// nodes of a cluster say to each other, of which just the form is checked.
 
 // internalArgs are the arguments that only nodes of a cluster send.
 var internalArgs = map[string]func(r *Request, v bson.RawValue) error{

@@ -10,14 +10,15 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Names of databases and collections. The server checks them in three steps, and what a command says to a bad name depends
-// on how far it goes: whether it is a namespace at all, whether a command may read it, and whether a client may write to it.
+// Names of databases and collections. The server checks them in three steps, and what a command
+// says to a bad name depends on how far it goes: whether it is a namespace at all, whether a
+// command may read it, and whether a client may write to it.
 
 // maxNamespace is how long "db.collection" may be.
 const maxNamespace = 255
 
-// collection returns the command's collection as "db.name". code is that of the errors for what is no name: BadValue from
-// generated parsers, InvalidNamespace from the older ones.
+// collection returns the command's collection as "db.name". code is that of the errors for what is
+// no name: BadValue from generated parsers, InvalidNamespace from the older ones.
 func (r *Request) collection(code int32) (ns string, err error) {
 	v := r.Arg()
 	if b, ok := v.Binary(); ok && b.Subtype == bson.BinaryUUID {
@@ -33,7 +34,8 @@ func (r *Request) collection(code int32) (ns string, err error) {
 	return r.DB + "." + name, nil
 }
 
-// readable returns the collection of a command that reads: it may be given by its UUID, and must have no dollar in its name.
+// readable returns the collection of a command that reads: it may be given by its UUID, and must
+// have no dollar in its name.
 func (r *Request) readable(code int32) (ns string, err error) {
 	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID && r.Node.role != Mongos {
 		return r.resolve(b.Data)

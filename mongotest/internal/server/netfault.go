@@ -113,7 +113,8 @@ func (c *Conn) writeFaulty(b []byte) error {
 	return err
 }
 
-// pause waits for the channel or the time; it reports false if the node stops or the client goes meanwhile.
+// pause waits for the channel or the time; it reports false if the node stops or the client goes
+// meanwhile.
 func (c *Conn) pause(ready <-chan struct{}, d time.Duration) bool {
 	var timer <-chan time.Time
 	if d > 0 {
@@ -143,7 +144,8 @@ func reset(nc net.Conn) {
 	nc.Close()
 }
 
-// Call is a command as a hook sees it, before it runs. Nothing of it may be kept: it lies in the connection's buffer.
+// Call is a command as a hook sees it, before it runs. Nothing of it may be kept: it lies in the
+// connection's buffer.
 type Call struct {
 	Node      *Node
 	Conn      int32 // the connection's number on the node
@@ -154,8 +156,9 @@ type Call struct {
 	Sequences []wire.Sequence
 }
 
-// Hook sees every command before it runs, on the goroutine of its connection: by blocking it delays the command. A reply
-// answers the command in the server's place; an error closes the connection without an answer.
+// Hook sees every command before it runs, on the goroutine of its connection: by blocking it delays
+// the command. A reply answers the command in the server's place; an error closes the connection
+// without an answer.
 type Hook func(*Call) (reply bson.Raw, err error)
 
 // SetHook replaces the deployment's hook; nil for none.

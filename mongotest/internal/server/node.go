@@ -1,9 +1,11 @@
-// Package server is a MongoDB process without the process: nodes that listen, read the wire protocol and answer
-// commands, and the replica sets and clusters they form. The data lies in the store package; the commands are one file
-// each (cmd_*.go) and register themselves in the table that dispatch.go goes by.
+// Package server is a MongoDB process without the process: nodes that listen, read the wire
+// protocol and answer commands, and the replica sets and clusters they form. The data lies in the
+// store package; the commands are one file each (cmd_*.go) and register themselves in the table
+// that dispatch.go goes by.
 //
-// A Node is a mongod or a mongos. The members of a replica set are nodes over one Data: documents are versioned by the
-// time of their write, and a member sees them up to the position that it has applied.
+// A Node is a mongod or a mongos. The members of a replica set are nodes over one Data: documents
+// are versioned by the time of their write, and a member sees them up to the position that it has
+// applied.
 package server
 
 import (
@@ -41,7 +43,8 @@ type Config struct {
 	Search      *SearchIndexes             // nil: there are no search indexes
 	NoScripting bool                       // no JavaScript, as --noscripting
 	Kerberos    Kerberos                   // nil: GSSAPI is off
-	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in hello.
+	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in
+	// hello.
 	RequireLoadBalanced bool
 	Log                 *slog.Logger
 	// OnPanic is told of a panic in a command handler: a bug in the deployment, not in the client.
@@ -135,7 +138,8 @@ func (n *Node) accept(l net.Listener) {
 	}
 }
 
-// adopt serves a connection that was accepted for the node. It reports false if the node takes none.
+// adopt serves a connection that was accepted for the node. It reports false if the node takes
+// none.
 func (n *Node) adopt(nc net.Conn) bool {
 	n.net.mu.Lock()
 	refuse := n.net.Reset
@@ -215,7 +219,8 @@ func (n *Node) Stop() {
 	n.wg.Wait()
 }
 
-// Restart makes a stopped node ready to serve again, as a new process: fresh process id, no connections.
+// Restart makes a stopped node ready to serve again, as a new process: fresh process id, no
+// connections.
 func (n *Node) Restart() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"allium/mongotest/internal/bsondoc"
 )
 
-// mechOIDC authenticates with the access token of an identity provider. Here a token is any text: whose it is is written down with
-// the user, since nobody signs it.
+// mechOIDC authenticates with the access token of an identity provider. Here a token is any text:
+// whose it is is written down with the user, since nobody signs it.
 const mechOIDC = "MONGODB-OIDC"
 
-// oidcStart begins a conversation: with a token, which ends it, or with the name of the user, which is answered with the identity
-// provider.
+// oidcStart begins a conversation: with a token, which ends it, or with the name of the user, which
+// is answered with the identity provider.
 func (r *Request) oidcStart(payload []byte, dst []byte) ([]byte, error) {
 	if r.Node.cfg.OIDC == nil {
 		return dst, r.errMechanism(mechOIDC)

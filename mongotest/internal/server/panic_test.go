@@ -15,7 +15,8 @@ func init() {
 	register(&Command{Name: "panicInATest", Where: Anywhere, Run: func(*Request, []byte) ([]byte, error) { panic("oh no") }})
 }
 
-// A panic in a command is answered with an internal error, told to whoever started the deployment, and ends nothing else.
+// A panic in a command is answered with an internal error, told to whoever started the deployment,
+// and ends nothing else.
 func TestPanic(t *testing.T) {
 	var told any
 	data := NewData()

@@ -140,8 +140,8 @@ func (a *access) useIndex(p *plan, ix *store.Index) {
 	ix.Uses.Add(1)
 }
 
-// narrowest returns the index that narrows the query down most, nil if none does. Among equals one that has the documents in
-// the wanted order is better.
+// narrowest returns the index that narrows the query down most, nil if none does. Among equals one
+// that has the documents in the wanted order is better.
 func (a *access) narrowest() *store.Index {
 	var best *store.Index
 	bestScore := 0

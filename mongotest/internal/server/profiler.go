@@ -14,8 +14,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// The profiler writes what commands did into the system.profile collection of their database: all of them at level 2, the slow
-// ones at level 1, or those that a filter chooses.
+// The profiler writes what commands did into the system.profile collection of their database: all
+// of them at level 2, the slow ones at level 1, or those that a filter chooses.
 
 func init() {
 	register(&Command{Name: "profile", Where: Anywhere, Run: runProfile})

@@ -2,7 +2,8 @@ package server
 
 import "allium/bson"
 
-// appendTimes appends operationTime and $clusterTime, which replica set members and mongoses put into every reply.
+// appendTimes appends operationTime and $clusterTime, which replica set members and mongoses put
+// into every reply.
 func (n *Node) appendTimes(r *Request, dst []byte) []byte {
 	if n.role == Standalone {
 		return dst

@@ -11,8 +11,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// Request is one command while it runs. It belongs to the goroutine of its connection and is used again for the next
-// command: nothing may keep it, nor Body and Sequences, which lie in the connection's read buffer.
+// Request is one command while it runs. It belongs to the goroutine of its connection and is used
+// again for the next command: nothing may keep it, nor Body and Sequences, which lie in the
+// connection's read buffer.
 type Request struct {
 	Node      *Node
 	Conn      *Conn
@@ -31,9 +32,11 @@ type Request struct {
 
 	Session *session.Session // nil: none
 	Txn     *session.Txn     // the multi-document transaction that the command runs in
-	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their own.
+	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their
+	// own.
 	ChangeStream bool
-	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait for.
+	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait
+	// for.
 	NoWrite bool
 
 	rc     readConcern
@@ -103,7 +106,8 @@ func (r *Request) reset(c *Conn) {
 	*r = Request{Node: c.node, Conn: c, start: time.Now()}
 }
 
-// again prepares the request for the next reply of a stream: its command runs once more, as if it had just come in.
+// again prepares the request for the next reply of a stream: its command runs once more, as if it
+// had just come in.
 func (r *Request) again() {
 	*r = Request{Node: r.Node, Conn: r.Conn, Body: r.Body, Sequences: r.Sequences, flags: r.flags, compressed: r.compressed, compressor: r.compressor,
 		streamOf: r.streamOf, streamed: r.streamed, streaming: r.streaming, start: time.Now()}
@@ -165,15 +169,16 @@ func (r *Request) Sequence(id string) ([]byte, bool) {
 	return nil, false
 }
 
-// Wrote notes that the client wrote something at ts: what a write concern waits for, and what operationTime says.
+// Wrote notes that the client wrote something at ts: what a write concern waits for, and what
+// operationTime says.
 func (r *Request) Wrote(ts bson.Timestamp) {
 	if ts.Compare(r.Conn.client.lastOp) > 0 {
 		r.Conn.client.lastOp = ts
 	}
 }
 
-// Check returns the error that ends the command if it was killed, ran out of time, or the node stops. Long loops call
-// it now and then.
+// Check returns the error that ends the command if it was killed, ran out of time, or the node
+// stops. Long loops call it now and then.
 func (r *Request) Check() error {
 	if !r.deadline.IsZero() && !time.Now().Before(r.deadline) {
 		return errMaxTime()
@@ -192,7 +197,8 @@ func (r *Request) Check() error {
 	return r.checkClient()
 }
 
-// watchAfter is how often a command calls Check until it looks whether its client is still there: most end before.
+// watchAfter is how often a command calls Check until it looks whether its client is still there:
+// most end before.
 const watchAfter = 32
 
 // checkClient returns the error that ends a command whose client has hung up.
@@ -220,8 +226,8 @@ func (r *Request) endWatch() {
 
 func errMaxTime() error { return srverr.New(srverr.MaxTimeMSExpired, "operation exceeded time limit") }
 
-// Wait blocks until ready is closed (or can be received from), or until the timeout has passed (0: no timeout; it then
-// returns false), or until the command has to end, which is an error.
+// Wait blocks until ready is closed (or can be received from), or until the timeout has passed (0:
+// no timeout; it then returns false), or until the command has to end, which is an error.
 func (r *Request) Wait(ready <-chan struct{}, timeout time.Duration) (bool, error) {
 	select {
 	case <-ready:

@@ -7,8 +7,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Retryable writes (specification: retryable writes): a statement that was executed is not executed again; what it did is
-// answered from the session's record, whatever the retry says.
+// Retryable writes (specification: retryable writes): a statement that was executed is not executed
+// again; what it did is answered from the session's record, whatever the retry says.
 
 // executedWrite is what the session remembers of a statement: Reply in the session's Statement.
 type executedWrite struct {
@@ -18,7 +18,8 @@ type executedWrite struct {
 	post bson.Raw      // the document as it became, if a findAndModify returned that
 }
 
-// remember notes what a statement did. Statements that wrote nothing are not noted: a retry runs them again.
+// remember notes what a statement did. Statements that wrote nothing are not noted: a retry runs
+// them again.
 func (r *Request) remember(stmt int32, w executedWrite) {
 	if !r.IsRetryable() || stmt < 0 {
 		return

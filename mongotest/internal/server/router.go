@@ -11,8 +11,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// router is what a mongos knows of the transactions that it has routed. All shards of a cluster share one store, so that
-// "routing" a transaction is remembering which one a session has open here.
+// router is what a mongos knows of the transactions that it has routed. All shards of a cluster
+// share one store, so that "routing" a transaction is remembering which one a session has open
+// here.
 type router struct {
 	mu   sync.Mutex
 	txns map[session.ID]*routedTxn
@@ -27,8 +28,8 @@ type routedTxn struct {
 	reached      bool // a command was sent to a shard, whatever came of it
 }
 
-// route checks a transaction's command against what this mongos has seen of the transaction. done is true if the
-// command is answered by that.
+// route checks a transaction's command against what this mongos has seen of the transaction. done
+// is true if the command is answered by that.
 func (r *Request) route() (done bool, err error) {
 	rt := &r.Node.router
 	rt.mu.Lock()
@@ -149,7 +150,8 @@ func (r *Request) appendRecovery(dst []byte) []byte {
 	return bson.EndDocument(dst, at)
 }
 
-// writeErrors rewrites the errors of a write as a mongos reports them: with their names, without their details.
+// writeErrors rewrites the errors of a write as a mongos reports them: with their names, without
+// their details.
 func (n *Node) writeErrors(list bson.Raw) bson.Raw {
 	at, dst := bson.BeginDocument(nil)
 	i := 0
@@ -172,7 +174,8 @@ func (n *Node) writeErrors(list bson.Raw) bson.Raw {
 	return bson.EndDocument(dst, at)
 }
 
-// showsShards are the commands whose replies and errors on a mongos show what the shards have answered.
+// showsShards are the commands whose replies and errors on a mongos show what the shards have
+// answered.
 var showsShards = map[string]bool{"createIndexes": true, "dropIndexes": true, "collMod": true}
 
 // shardError is an error of a shard as a mongos reports it.
@@ -216,7 +219,8 @@ func (r *Request) failEach(dst []byte, err error) []byte {
 	return r.appendWriteErrors(bson.AppendInt32(dst, "n", 0), errs)
 }
 
-// missingDatabase answers a read of a database that the cluster does not have, as servers before 5.0 do. ok is false if it is there.
+// missingDatabase answers a read of a database that the cluster does not have, as servers before
+// 5.0 do. ok is false if it is there.
 func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
 	if _, known := r.Node.data.primaryShard(r.DB); known || r.Node.cfg.Version.AtLeast(5, 0) || r.DB == "admin" || r.DB == "config" {
 		return dst, false, nil

@@ -40,7 +40,8 @@ func (r *Request) where(check func() error) func(code string) (func(bson.Raw) (b
 	}
 }
 
-// engine returns an interpreter for the operation, which sees the functions of system.js if it is told to.
+// engine returns an interpreter for the operation, which sees the functions of system.js if it is
+// told to.
 func (r *Request) engine(check func() error, scope bson.Raw, stored bool) *js.Engine {
 	if check == nil {
 		check = r.Check

@@ -5,7 +5,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// useSession returns the session with this id for a command. The cursors of one that has expired end.
+// useSession returns the session with this id for a command. The cursors of one that has expired
+// end.
 func (r *Request) useSession(id session.ID) (*session.Session, error) {
 	s, old, err := r.Node.data.sessions.Use(id, r.Node.data.Clock.Now())
 	if old != nil {

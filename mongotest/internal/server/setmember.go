@@ -29,8 +29,8 @@ func (n *Node) Started() time.Time {
 // isPrimary reports whether the node takes writes.
 func (n *Node) isPrimary() bool { return n.set == nil || n.set.IsPrimary(n) }
 
-// InterruptPrimaryWork ends what only a primary may do, running writes and open transactions, and returns when the
-// interrupted commands have their replies.
+// InterruptPrimaryWork ends what only a primary may do, running writes and open transactions, and
+// returns when the interrupted commands have their replies.
 func (n *Node) InterruptPrimaryWork(except replica.Waiter) {
 	r, _ := except.(*Request)
 	killed := n.killOperations(func(o *opInfo) bool {

@@ -32,8 +32,9 @@ func TestHashValue(t *testing.T) {
 // model is the plainest form of a sharding: the shard of each of the numbers 0 to 99.
 type model [100]int
 
-// A sharding that chunks were split, moved and merged in places every key where the model has it, and a query goes to the shards
-// that have its documents, and to no others than those of the chunks in its range.
+// A sharding that chunks were split, moved and merged in places every key where the model has it,
+// and a query goes to the shards that have its documents, and to no others than those of the chunks
+// in its range.
 func TestShardingModel(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))

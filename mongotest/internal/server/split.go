@@ -12,8 +12,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// streamOutput is what a change stream's pipeline yields. It checks that the pipeline leaves the events' tokens alone, and splits
-// events that are larger than a document may be if the pipeline ends with $changeStreamSplitLargeEvent.
+// streamOutput is what a change stream's pipeline yields. It checks that the pipeline leaves the
+// events' tokens alone, and splits events that are larger than a document may be if the pipeline
+// ends with $changeStreamSplitLargeEvent.
 type streamOutput struct {
 	pipeline.Iterator
 	s     *changeStream
@@ -60,7 +61,8 @@ func (o *streamOutput) checkToken(doc bson.Raw) error {
 	return nil
 }
 
-// splitEvent divides an event into fragments with some of its fields each, as the server does: the small fields first, as many as fit.
+// splitEvent divides an event into fragments with some of its fields each, as the server does: the
+// small fields first, as many as fit.
 func splitEvent(doc bson.Raw, tok change.Token) []event {
 	type field struct {
 		name string

@@ -46,7 +46,8 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 	return r.Node.systemStage(r, stage, spec)
 }
 
-// perShard returns what the shards that have a collection yield, each with its name, or on a mongod the document as it is.
+// perShard returns what the shards that have a collection yield, each with its name, or on a mongod
+// the document as it is.
 func (r *Request) perShard(c *store.Coll, doc bson.Raw) []bson.Raw {
 	if r.Node.role != Mongos {
 		return []bson.Raw{doc}
@@ -201,7 +202,8 @@ func (r *Request) appendCollStats(dst []byte, c *store.Coll, scale int64) []byte
 	return bson.AppendInt32(dst, "scaleFactor", int32(scale))
 }
 
-// appendWiredTiger appends what the storage engine would tell of a file, as far as there is something to tell.
+// appendWiredTiger appends what the storage engine would tell of a file, as far as there is
+// something to tell.
 func appendWiredTiger(dst []byte, key, file string) []byte {
 	at, dst := bson.BeginDocumentElement(dst, key)
 	meta, dst := bson.BeginDocumentElement(dst, "metadata")

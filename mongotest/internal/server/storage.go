@@ -96,7 +96,8 @@ func (r *Request) txn() (*store.Txn, error) {
 	return t.t, t.err
 }
 
-// stateToRead returns what a command outside of transactions reads, by its read concern and the node's position.
+// stateToRead returns what a command outside of transactions reads, by its read concern and the
+// node's position.
 func (r *Request) stateToRead() (*store.State, error) {
 	at, latest := r.ReadTime()
 	s := r.Node.store()
@@ -113,9 +114,10 @@ func (r *Request) stateToRead() (*store.State, error) {
 	return st, nil
 }
 
-// snapshotToRead returns what a command with read concern snapshot reads outside of transactions: the state at the time that the
-// client names, or at one that is chosen now (specification: snapshot sessions). That time can be read again for as long as
-// the server's minSnapshotHistoryWindowInSeconds.
+// snapshotToRead returns what a command with read concern snapshot reads outside of transactions:
+// the state at the time that the client names, or at one that is chosen now (specification:
+// snapshot sessions). That time can be read again for as long as the server's
+// minSnapshotHistoryWindowInSeconds.
 func (r *Request) snapshotToRead(s *store.Store, at bson.Timestamp, latest bool) (*store.State, error) {
 	switch {
 	case !r.atTime.IsZero():
@@ -168,8 +170,8 @@ func (r *Request) snapshot(namespaces ...string) (*store.State, error) {
 	return t.State(), nil
 }
 
-// sameCatalog refuses to read a snapshot in which a collection was not what it is now, as servers do that keep no history of
-// the catalog.
+// sameCatalog refuses to read a snapshot in which a collection was not what it is now, as servers
+// do that keep no history of the catalog.
 func (r *Request) sameCatalog(st *store.State, namespaces []string) error {
 	for _, ns := range namespaces {
 		old, now := st.Coll(ns), r.Node.store().Latest().Coll(ns)
@@ -180,8 +182,9 @@ func (r *Request) sameCatalog(st *store.State, namespaces []string) error {
 	return nil
 }
 
-// write runs fn with the right to write: in the command's transaction if it is in one. If a transaction is in the way of
-// what fn writes (it returns the store's Blocked error, and is undone), write waits and runs it again.
+// write runs fn with the right to write: in the command's transaction if it is in one. If a
+// transaction is in the way of what fn writes (it returns the store's Blocked error, and is
+// undone), write waits and runs it again.
 func (r *Request) write(fn func(tx *store.Tx) error) error {
 	t, err := r.txn()
 	if err != nil {

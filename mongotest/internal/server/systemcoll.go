@@ -11,7 +11,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Collections that are not stored: what they hold is known elsewhere, and is made into documents when somebody reads them.
+// Collections that are not stored: what they hold is known elsewhere, and is made into documents
+// when somebody reads them.
 
 // systemDocuments returns the documents of such a collection; ok is false for every other one.
 func (r *Request) systemDocuments(ns string) (docs []bson.Raw, ok bool) {
@@ -122,7 +123,8 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-// transactionRecords returns what config.transactions has of each session that wrote with a transaction number.
+// transactionRecords returns what config.transactions has of each session that wrote with a
+// transaction number.
 func (n *Node) transactionRecords() []bson.Raw {
 	term, _ := n.set.Position(n)
 	var docs []bson.Raw

@@ -12,10 +12,11 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// What a mongos checks and does because a collection is sharded: which shards a command goes to, and what writes may do to the shard
-// key.
+// What a mongos checks and does because a collection is sharded: which shards a command goes to,
+// and what writes may do to the shard key.
 
-// anyShard reports whether a write of one document may go to several shards, which find out among themselves who does it: since 7.1.
+// anyShard reports whether a write of one document may go to several shards, which find out among
+// themselves who does it: since 7.1.
 func (r *Request) anyShard() bool { return r.Node.cfg.Version.AtLeast(7, 1) }
 
 // requestText shows a statement in an error.
@@ -117,14 +118,16 @@ func checkChange(s *sharding.Metadata, r *Request, op *updateOp, old, doc bson.R
 	return nil
 }
 
-// targeted notes which shards a command goes to, the first of which may be the one that knows a transaction's outcome.
+// targeted notes which shards a command goes to, the first of which may be the one that knows a
+// transaction's outcome.
 func (r *Request) targeted(shards []int) {
 	if len(shards) > 0 {
 		r.shards = shards
 	}
 }
 
-// firstShard returns the shard that a command went to, the primary shard of its database unless it is known better.
+// firstShard returns the shard that a command went to, the primary shard of its database unless it
+// is known better.
 func (r *Request) firstShard() int {
 	if len(r.shards) > 0 {
 		return r.shards[0]
@@ -141,7 +144,8 @@ func (r *Request) reached() []int {
 	return []int{r.firstShard()}
 }
 
-// explainShards turns a shard's explanation of a query into a mongos's: the plan is to send it to shards, each of which has its own.
+// explainShards turns a shard's explanation of a query into a mongos's: the plan is to send it to
+// shards, each of which has its own.
 func (r *Request) explainShards(reply bson.Raw, dst []byte) []byte {
 	shards := r.reached()
 	stage := "SINGLE_SHARD"
@@ -235,8 +239,8 @@ type part struct {
 	keep func(doc bson.Raw) bool
 }
 
-// parts returns a scan per shard of a sharded collection: what a mongos yields comes shard by shard. scan makes another scan over
-// the same documents. It is nil where one scan does it.
+// parts returns a scan per shard of a sharded collection: what a mongos yields comes shard by
+// shard. scan makes another scan over the same documents. It is nil where one scan does it.
 func parts(s *sharding.Metadata, filter *query.Filter, scan func() *store.Scan) []part {
 	shards := s.Shards()
 	if filter != nil {
@@ -260,7 +264,8 @@ func cannotBeSharded(st *store.State, ns string) error {
 	return nil
 }
 
-// checkStages refuses the stages that cannot work on a sharded collection: $out to one, and before 5.1 joins from one.
+// checkStages refuses the stages that cannot work on a sharded collection: $out to one, and before
+// 5.1 joins from one.
 func (r *Request) checkStages(st *store.State, db string, stages []bson.Raw) error {
 	for _, doc := range stages {
 		for name, v := range doc.All() {

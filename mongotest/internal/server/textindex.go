@@ -15,7 +15,8 @@ import (
 // maxTextWeight is the first weight that is too great.
 const maxTextWeight = 1 << 16
 
-// weights returns the weights of a text index's fields by path: those given, and 1 for the other ones.
+// weights returns the weights of a text index's fields by path: those given, and 1 for the other
+// ones.
 func (s *indexSpec) weights() map[string]int32 {
 	out := map[string]int32{}
 	for _, f := range s.fields {

@@ -9,8 +9,9 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Time series collections. The documents are stored as they are, not in buckets; what clients can see of buckets is what a
-// measurement looks like when it is read, and which updates and deletes are possible.
+// Time series collections. The documents are stored as they are, not in buckets; what clients can
+// see of buckets is what a measurement looks like when it is read, and which updates and deletes
+// are possible.
 
 // seriesFields returns the names of the time and the meta field; the latter may be empty.
 func seriesFields(c *store.Coll) (timeField, metaField string) {
@@ -18,7 +19,8 @@ func seriesFields(c *store.Coll) (timeField, metaField string) {
 	return bsondoc.MustString(spec.Lookup("timeField")), bsondoc.MustString(spec.Lookup("metaField"))
 }
 
-// measurement checks a document that is to be inserted and returns it as it will be read: the time and the meta field come first.
+// measurement checks a document that is to be inserted and returns it as it will be read: the time
+// and the meta field come first.
 func (r *Request) measurement(c *store.Coll, doc bson.Raw) (bson.Raw, error) {
 	if r.InTxn() {
 		return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot insert into a time-series collection in a multi-document transaction: %s", c.NS)
@@ -41,7 +43,8 @@ func (r *Request) measurement(c *store.Coll, doc bson.Raw) (bson.Raw, error) {
 	}), nil
 }
 
-// onlyMeta reports whether all fields that a filter or an update names are the meta field or lie in it.
+// onlyMeta reports whether all fields that a filter or an update names are the meta field or lie in
+// it.
 func onlyMeta(doc bson.Raw, meta string) bool {
 	for k, v := range doc.All() {
 		switch {

@@ -10,8 +10,9 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// ttlMonitor deletes documents that are older than an index, a clustered collection or a time series collection says
-// (expireAfterSeconds). It has a timer only while there is anything that can expire. Safe for concurrent use.
+// ttlMonitor deletes documents that are older than an index, a clustered collection or a time
+// series collection says (expireAfterSeconds). It has a timer only while there is anything that can
+// expire. Safe for concurrent use.
 type ttlMonitor struct {
 	data *Data // set when the store is made
 
@@ -24,8 +25,8 @@ type ttlMonitor struct {
 	passes, deleted int64
 }
 
-// armTTL is called when there may be something new that can expire, and with again set when a parameter of the monitor has
-// changed.
+// armTTL is called when there may be something new that can expire, and with again set when a
+// parameter of the monitor has changed.
 func (n *Node) armTTL(again bool) {
 	t := &n.data.ttl
 	t.mu.Lock()
@@ -106,7 +107,8 @@ func seconds(n int64) time.Duration {
 	return time.Duration(min(max(n, 0), 1<<31)) * time.Second
 }
 
-// pass deletes everything that has expired. Only a primary does it; what a transaction is in the way of stays for the next pass.
+// pass deletes everything that has expired. Only a primary does it; what a transaction is in the
+// way of stays for the next pass.
 func (t *ttlMonitor) pass() {
 	t.mu.Lock()
 	n, ended := t.node, t.ended

@@ -35,8 +35,8 @@ func (r *Request) Record(stmt int32, s session.Statement) {
 	st.Stmts[stmt] = s
 }
 
-// checkOut takes the request's session for as long as the command runs and brings its transaction into the state that
-// the command asks for.
+// checkOut takes the request's session for as long as the command runs and brings its transaction
+// into the state that the command asks for.
 func (r *Request) checkOut() error {
 	s := r.Session
 	if !s.Mu.TryLock() {
@@ -143,7 +143,8 @@ func (r *Request) continueTxn(st *session.State) error {
 	return nil
 }
 
-// checkTxnConcern refuses commands that go only with read concern local in a transaction with another one.
+// checkTxnConcern refuses commands that go only with read concern local in a transaction with
+// another one.
 func (r *Request) checkTxnConcern() error {
 	if r.Txn == nil || r.Cmd.Name != "create" && r.Cmd.Name != "createIndexes" || r.Txn.Level == "" || r.Txn.Level == "local" {
 		return nil
@@ -167,8 +168,9 @@ func (r *Request) systemCollection() error {
 	return nil
 }
 
-// spoilTxn makes sure that the transaction is aborted when the command ends, because a write in it has failed. It reports
-// whether there is a transaction: the command must stop then, ordered or not.
+// spoilTxn makes sure that the transaction is aborted when the command ends, because a write in it
+// has failed. It reports whether there is a transaction: the command must stop then, ordered or
+// not.
 func (r *Request) spoilTxn() bool {
 	if r.InTxn() {
 		r.spoilt = true
@@ -183,7 +185,8 @@ func (r *Request) failTxn() {
 	}
 }
 
-// expireTxn aborts the transaction when it has been open for too long (transactionLifetimeLimitSeconds).
+// expireTxn aborts the transaction when it has been open for too long
+// (transactionLifetimeLimitSeconds).
 func (n *Node) expireTxn(s *session.Session, t *session.Txn) {
 	limit := time.Duration(n.intParameter("transactionLifetimeLimitSeconds")) * time.Second
 	t.Expiry = time.AfterFunc(limit, func() {

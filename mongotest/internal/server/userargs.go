@@ -10,8 +10,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// The arguments of the commands about users and roles. Their parsers are alike: first unknown fields, then the name, then each
-// field in an order of its own.
+// The arguments of the commands about users and roles. Their parsers are alike: first unknown
+// fields, then the name, then each field in an order of its own.
 
 // userFields are the fields that each command takes beside those of all commands.
 var userFields = map[string][]string{
@@ -139,7 +139,8 @@ func parseMechanisms(v bson.RawValue) (list []string, err error) {
 	return list, nil
 }
 
-// checkRestrictions checks authenticationRestrictions, which are not enforced. what names them in errors.
+// checkRestrictions checks authenticationRestrictions, which are not enforced. what names them in
+// errors.
 func checkRestrictions(list bson.Raw, what string) error {
 	for e := range list.Values() {
 		if e.Type != bson.TypeEmbeddedDocument {

@@ -19,7 +19,8 @@ type validator struct {
 	action string // "error" or "warn"
 }
 
-// validate checks a document before it is stored. old is the version that it replaces, nil for an insert.
+// validate checks a document before it is stored. old is the version that it replaces, nil for an
+// insert.
 func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
 	if c.TimeSeries && old == nil {
 		field, _ := c.Raw.Lookup("timeseries", "timeField").StringValue()
@@ -52,13 +53,15 @@ func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 	return e
 }
 
-// explanation says why a document does not match a validator, as errInfo.details does. It tries the validator's parts one by one.
+// explanation says why a document does not match a validator, as errInfo.details does. It tries the
+// validator's parts one by one.
 type explanation struct {
 	r   *Request
 	doc bson.Raw
 }
 
-// fails reports whether the document does not match a filter. A part that is no filter by itself does not fail.
+// fails reports whether the document does not match a filter. A part that is no filter by itself
+// does not fail.
 func (x *explanation) fails(filter bson.Raw) bool {
 	f, err := query.ParseFilter(filter, x.r.fullOptions("", nil, nil))
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// What insert, update and delete have in common: their arguments, their replies, and the checks on what is stored.
+// What insert, update and delete have in common: their arguments, their replies, and the checks on
+// what is stored.
 
 // writeSpec are the arguments of a write command.
 type writeSpec struct {
@@ -76,7 +77,8 @@ func (w *writeSpec) check(r *Request, t *idlStruct, k string, v bson.RawValue) e
 	return nil
 }
 
-// parseWrite reads a write command into the request. operations are told the field that the statements are in.
+// parseWrite reads a write command into the request. operations are told the field that the
+// statements are in.
 func parseWrite(t *idlStruct, operations func(r *Request, w *writeSpec, field string, v bson.RawValue) error) func(r *Request) error {
 	field := t.required[0]
 	return func(r *Request) error {
@@ -223,8 +225,8 @@ func idIndexOf(version int32, collation bson.Raw) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-// prepare checks a document that is to be inserted and returns a copy of it as it is stored: with an _id in front, and zero
-// timestamps at the top filled in.
+// prepare checks a document that is to be inserted and returns a copy of it as it is stored: with
+// an _id in front, and zero timestamps at the top filled in.
 func (r *Request) prepare(doc bson.Raw) (bson.Raw, error) {
 	if len(doc) > MaxBSONObjectSize {
 		return nil, srverr.New(srverr.BadValue, "object to insert too large. size in bytes: %d, max size: %d", len(doc), MaxBSONObjectSize)

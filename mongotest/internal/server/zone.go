@@ -10,7 +10,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// Zones: ranges of shard keys that belong on some shards. They are kept and shown; no balancer moves chunks for them.
+// Zones: ranges of shard keys that belong on some shards. They are kept and shown; no balancer
+// moves chunks for them.
 
 func init() {
 	for _, c := range []*Command{
@@ -84,7 +85,8 @@ func (c *cluster) hasZoneLocked(zone string) bool {
 	return false
 }
 
-// runCollectionStatus answers that a collection is balanced: there is no balancer that would see it otherwise.
+// runCollectionStatus answers that a collection is balanced: there is no balancer that would see it
+// otherwise.
 func runCollectionStatus(r *Request, dst []byte) ([]byte, error) {
 	ns := ""
 	if v := r.Arg(); v.Type != bson.TypeNull && v.Type != bson.TypeUndefined {

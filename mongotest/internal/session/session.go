@@ -19,7 +19,8 @@ const maxSessions = 1_000_000
 // Timeout is how long a session lives that nobody uses.
 const Timeout = 30 * time.Minute
 
-// ID identifies a logical session: the client's UUID and the digest of its user (specification: driver sessions).
+// ID identifies a logical session: the client's UUID and the digest of its user (specification:
+// driver sessions).
 type ID struct {
 	ID  [16]byte
 	UID [32]byte
@@ -36,8 +37,8 @@ func (id ID) Append(dst []byte, key string) []byte {
 // noUser is the digest of no user at all, as in deployments without authentication.
 var noUser = sha256.Sum256(nil)
 
-// Session is a logical session with what the server remembers of it: the newest transaction number, what its
-// retryable write did, or the transaction it is in.
+// Session is a logical session with what the server remembers of it: the newest transaction number,
+// what its retryable write did, or the transaction it is in.
 type Session struct {
 	ID ID
 
@@ -103,8 +104,9 @@ func NewCatalog() *Catalog {
 	return &Catalog{byID: map[ID]*Session{}}
 }
 
-// Use returns the session, which is made when it is not known, and notes that it was used. One that nobody has used for the
-// session timeout is a new one; old is then the session that has ended, with its transaction.
+// Use returns the session, which is made when it is not known, and notes that it was used. One that
+// nobody has used for the session timeout is a new one; old is then the session that has ended,
+// with its transaction.
 func (c *Catalog) Use(id ID, now time.Time) (s, old *Session, err error) {
 	c.mu.Lock()
 	s = c.byID[id]

@@ -9,17 +9,20 @@ import (
 
 // StoreTxn is the store's side of a multi-document transaction.
 type StoreTxn interface {
-	// Commit makes the writes visible, all at once, and returns their time: zero if there were none.
+	// Commit makes the writes visible, all at once, and returns their time: zero if there were
+	// none.
 	Commit() (bson.Timestamp, error)
 	// Abort forgets the writes.
 	Abort()
 }
 
-// Txn is a multi-document transaction (specification: transactions). It is used by one command at a time.
+// Txn is a multi-document transaction (specification: transactions). It is used by one command at a
+// time.
 type Txn struct {
 	Number int64
 	Store  StoreTxn
-	// ReadTime is the time of the snapshot that the transaction reads; zero: the newest when its first command began.
+	// ReadTime is the time of the snapshot that the transaction reads; zero: the newest when its
+	// first command began.
 	ReadTime bson.Timestamp
 	// Level is the read concern's level; empty: none was given.
 	Level string
@@ -42,7 +45,8 @@ func (t *Txn) End(commit bool) {
 	t.Store = nil
 }
 
-// RollBack forgets what retryable writes did after a time: the new primary never had them, and a retry must do them again.
+// RollBack forgets what retryable writes did after a time: the new primary never had them, and a
+// retry must do them again.
 func (s *Session) RollBack(to bson.Timestamp) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

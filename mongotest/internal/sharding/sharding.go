@@ -18,9 +18,10 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Metadata says where the documents of a sharded collection are: its shard key, and which shard has which range of it. All shards
-// share one store: a document is on the shard that has the chunk of its key. It is never changed; a split or a move makes a
-// new one. It is the Sharding of the store's collection.
+// Metadata says where the documents of a sharded collection are: its shard key, and which shard has
+// which range of it. All shards share one store: a document is on the shard that has the chunk of
+// its key. It is never changed; a split or a move makes a new one. It is the Sharding of the
+// store's collection.
 type Metadata struct {
 	Key    bson.Raw
 	Fields []keyField
@@ -47,8 +48,8 @@ var (
 	MaxKey = bson.RawValue{Type: bson.TypeMaxKey}
 )
 
-// New returns the metadata of a collection that has just been sharded: one chunk on the primary shard, or for an empty
-// collection with a hashed key two on every shard.
+// New returns the metadata of a collection that has just been sharded: one chunk on the primary
+// shard, or for an empty collection with a hashed key two on every shard.
 func New(key bson.Raw, unique, empty bool, primary, shards int) *Metadata {
 	s := &Metadata{Key: bsondoc.Copy(key), Unique: unique, Epoch: bson.NewObjectID(), Major: 1}
 	for k, v := range s.Key.All() {
@@ -179,11 +180,12 @@ func (s *Metadata) Shards() []int {
 	return slices.Compact(list)
 }
 
-// maxTargets bounds how many ranges of keys a query is taken apart into; one with more goes to all shards.
+// maxTargets bounds how many ranges of keys a query is taken apart into; one with more goes to all
+// shards.
 const maxTargets = 1000
 
-// Target returns the shards that may have documents which match a filter, in order; exact tells that the filter says what the
-// whole key is.
+// Target returns the shards that may have documents which match a filter, in order; exact tells
+// that the filter says what the whole key is.
 func (s *Metadata) Target(f *query.Filter, simple bool) (shards []int, exact bool) {
 	type span struct {
 		lo, hi []bson.RawValue
@@ -274,7 +276,8 @@ func (s *Metadata) Move(i, to int) *Metadata {
 	return &n
 }
 
-// Merge returns the metadata with all chunks from one to another as a single one; they must be on one shard.
+// Merge returns the metadata with all chunks from one to another as a single one; they must be on
+// one shard.
 func (s *Metadata) Merge(from, to int) *Metadata {
 	n := *s
 	n.Chunks = slices.Delete(slices.Clone(s.Chunks), from+1, to+1)
@@ -282,7 +285,8 @@ func (s *Metadata) Merge(from, to int) *Metadata {
 	return &n
 }
 
-// canonicalHashTypes are the numbers that stand for a value's type in its hash; numbers have one for all.
+// canonicalHashTypes are the numbers that stand for a value's type in its hash; numbers have one
+// for all.
 var canonicalHashTypes = map[bson.Type]int32{
 	bson.TypeMinKey: -1, bson.TypeMaxKey: 127, bson.TypeUndefined: 0, bson.TypeNull: 5, bson.TypeDouble: 10, bson.TypeInt32: 10,
 	bson.TypeInt64: 10, bson.TypeDecimal128: 10, bson.TypeString: 15, bson.TypeSymbol: 15, bson.TypeEmbeddedDocument: 20,

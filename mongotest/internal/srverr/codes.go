@@ -1,6 +1,7 @@
 package srverr
 
-// The error codes that have a name. The numbers and names are part of the wire protocol (the manual's page "Error Codes").
+// The error codes that have a name. The numbers and names are part of the wire protocol (the
+// manual's page "Error Codes").
 const (
 	InternalError                                               int32 = 1
 	BadValue                                                    int32 = 2

@@ -1,5 +1,5 @@
-// Package srverr has the errors that the deployment answers commands with: a code, a message, labels, and what else
-// the reply carries beside them.
+// Package srverr has the errors that the deployment answers commands with: a code, a message,
+// labels, and what else the reply carries beside them.
 package srverr
 
 import (

@@ -45,7 +45,8 @@ type IndexInfo struct {
 	single  string // the only field, if its path has no dot
 }
 
-// Prepare fills in what is derived from the other fields. It must be called before the index is created.
+// Prepare fills in what is derived from the other fields. It must be called before the index is
+// created.
 func (x *IndexInfo) Prepare() *IndexInfo {
 	var paths []string
 	for _, f := range x.Fields {

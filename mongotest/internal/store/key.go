@@ -12,9 +12,10 @@ type Collation interface {
 	AppendKey(dst, s []byte) []byte
 }
 
-// Key encodings: bytes.Compare (and so the tree's string order) puts them into the order of bson.Compare. Each value starts
-// with the byte of its kind and its encoding is never a prefix of another one, so that values can follow each other in
-// compound keys and a descending field is simply inverted.
+// Key encodings: bytes.Compare (and so the tree's string order) puts them into the order of
+// bson.Compare. Each value starts with the byte of its kind and its encoding is never a prefix of
+// another one, so that values can follow each other in compound keys and a descending field is
+// simply inverted.
 const (
 	kindEnd = 0x01 // of a document or array; below every kind
 	kindMin = 0x02
@@ -147,9 +148,9 @@ func escape(dst []byte, at int) []byte {
 	return append(dst, 0, 0)
 }
 
-// A number starts with the greatest double that is not greater, in eight bytes. What follows is 0 if that is the number
-// itself, else 1 and the decimal digits of the whole number: enough to tell apart the integers and decimals between two
-// neighbouring doubles.
+// A number starts with the greatest double that is not greater, in eight bytes. What follows is 0
+// if that is the number itself, else 1 and the decimal digits of the whole number: enough to tell
+// apart the integers and decimals between two neighbouring doubles.
 
 func appendDoubleKey(dst []byte, f float64) []byte {
 	if math.IsNaN(f) {

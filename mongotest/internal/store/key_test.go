@@ -11,7 +11,8 @@ import (
 	"allium/bson"
 )
 
-// TestKeyOrder compares the order of the encoded keys with bson.Compare for all pairs of a set of values.
+// TestKeyOrder compares the order of the encoded keys with bson.Compare for all pairs of a set of
+// values.
 func TestKeyOrder(t *testing.T) {
 	values := keyTestValues(rand.New(rand.NewPCG(1, 2)))
 	for i, a := range values {

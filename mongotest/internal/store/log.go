@@ -37,14 +37,17 @@ type Entry struct {
 	Key    bson.Raw // the document's key: {_id: ...}
 	Before bson.Raw // the document as it was, of updates and deletes
 	After  bson.Raw // the document as it is now, of inserts and updates
-	// Images tells that the collection keeps the documents before and after a change for change streams.
+	// Images tells that the collection keeps the documents before and after a change for change
+	// streams.
 	Images bool
-	// Delta is what an update says that it changed, nil to compare Before and After. Its type belongs to the command layer.
+	// Delta is what an update says that it changed, nil to compare Before and After. Its type
+	// belongs to the command layer.
 	Delta any
 	To    string   // the new namespace of a rename
 	More  bson.Raw // further facts about the operation
 	View  bool     // NS is a view
-	// Txn, Number and Index tell the transaction's entries: all have the commit's TS. Txn is the logical session's id.
+	// Txn, Number and Index tell the transaction's entries: all have the commit's TS. Txn is the
+	// logical session's id.
 	Txn    bson.Raw
 	Number int64
 	Index  int

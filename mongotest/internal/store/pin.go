@@ -10,15 +10,17 @@ import (
 // maxPins bounds how many old states are kept because somebody has read a snapshot of them.
 const maxPins = 1000
 
-// pin is a state that stays readable for a while, although the history may not reach back to it any more.
+// pin is a state that stays readable for a while, although the history may not reach back to it any
+// more.
 type pin struct {
 	ts    bson.Timestamp
 	state *State
 	until time.Time
 }
 
-// Pin returns the state as of a time, as At does, and keeps it readable at exactly this time for the period from now on. Of more
-// than a thousand times the one that was read longest ago is forgotten.
+// Pin returns the state as of a time, as At does, and keeps it readable at exactly this time for
+// the period from now on. Of more than a thousand times the one that was read longest ago is
+// forgotten.
 func (s *Store) Pin(ts bson.Timestamp, period time.Duration) (*State, bool) {
 	if s.opts.Tick == nil {
 		return s.Latest(), true

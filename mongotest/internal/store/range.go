@@ -5,15 +5,17 @@ import (
 	"allium/mongotest/internal/query"
 )
 
-// maxRanges bounds how many ranges of a compound index are looked up for lists of values on several fields.
+// maxRanges bounds how many ranges of a compound index are looked up for lists of values on several
+// fields.
 const maxRanges = 10000
 
 // nothing is a range without keys.
 var nothing = Range{Lo: "\xff", Hi: "\xff"}
 
-// Ranges returns the parts of the index in which the documents that match a filter have their keys: it looks at the leading
-// field, and as long as that is bound to single values at the next one. score tells how much that narrows the index down,
-// 0 for not at all; sameCollation that the index compares strings as the filter does.
+// Ranges returns the parts of the index in which the documents that match a filter have their keys:
+// it looks at the leading field, and as long as that is bound to single values at the next one.
+// score tells how much that narrows the index down, 0 for not at all; sameCollation that the index
+// compares strings as the filter does.
 func (ix *Index) Ranges(f *query.Filter, sameCollation bool) (ranges []Range, score int) {
 	if f == nil || ix.special {
 		return nil, 0
@@ -71,7 +73,8 @@ func admitsNull(list []query.Interval) bool {
 	return false
 }
 
-// interval returns the range of an interval of values of field i behind a prefix of the values before it.
+// interval returns the range of an interval of values of field i behind a prefix of the values
+// before it.
 func (ix *Index) interval(prefix string, i int, in query.Interval) Range {
 	lo, hi := string(ix.encode([]byte(prefix), i, in.Lo)), string(ix.encode([]byte(prefix), i, in.Hi))
 	loOpen, hiOpen := in.LoOpen, in.HiOpen
@@ -87,8 +90,9 @@ func (ix *Index) interval(prefix string, i int, in query.Interval) Range {
 	return Range{Lo: lo, Hi: hi}
 }
 
-// Between returns the range of the keys from min on and before max; a nil one is no bound. ok is false if the bounds do not
-// have exactly the index's fields, or an end that is not behind its start, which inOrder tells.
+// Between returns the range of the keys from min on and before max; a nil one is no bound. ok is
+// false if the bounds do not have exactly the index's fields, or an end that is not behind its
+// start, which inOrder tells.
 func (ix *Index) Between(min, max bson.Raw) (r Range, ok, inOrder bool) {
 	bound := func(doc bson.Raw) (string, bool) {
 		var b []byte

@@ -7,9 +7,9 @@ import (
 // Range is a part of an index's order: the keys from Lo on and before Hi. An empty Hi is the end.
 type Range struct{ Lo, Hi string }
 
-// Scan walks over a collection's documents in the order of the records or of an index. It stays where it is when it is
-// moved on to a newer state of the collection, so that a cursor sees what is written in front of it. Not safe for
-// concurrent use.
+// Scan walks over a collection's documents in the order of the records or of an index. It stays
+// where it is when it is moved on to a newer state of the collection, so that a cursor sees what is
+// written in front of it. Not safe for concurrent use.
 type Scan struct {
 	c        *Coll
 	index    string // empty: in the order of the records
@@ -29,8 +29,8 @@ type Scan struct {
 	KeysSeen, DocsSeen int64
 }
 
-// NewScan returns a scan over the documents in the order in which they were inserted (or of _id, if clustered). ranges
-// of record ids may be nil.
+// NewScan returns a scan over the documents in the order in which they were inserted (or of _id, if
+// clustered). ranges of record ids may be nil.
 func NewScan(c *Coll, backward bool, ranges []Range) *Scan {
 	if ranges == nil {
 		ranges = []Range{{}}
@@ -62,8 +62,8 @@ func (s *Scan) Coll() *Coll { return s.c }
 // Index returns the index's name, empty for a scan of the records.
 func (s *Scan) Index() string { return s.index }
 
-// Lost reports whether the record that the scan stands on is gone, so that it cannot tell where to go on. That counts for
-// capped collections, which lose records at their beginning.
+// Lost reports whether the record that the scan stands on is gone, so that it cannot tell where to
+// go on. That counts for capped collections, which lose records at their beginning.
 func (s *Scan) Lost() bool {
 	if s.index != "" || s.last == "" {
 		return false
@@ -75,7 +75,8 @@ func (s *Scan) Lost() bool {
 // Position returns the record or index key of the last document.
 func (s *Scan) Position() string { return s.last }
 
-// Reset moves the scan on to another state of the same collection. It reports false if the index is gone.
+// Reset moves the scan on to another state of the same collection. It reports false if the index is
+// gone.
 func (s *Scan) Reset(c *Coll) bool {
 	if c == s.c {
 		return true
@@ -95,7 +96,8 @@ func (s *Scan) Reset(c *Coll) bool {
 	return true
 }
 
-// Next returns the next document and its record id; ok is false at the end, where the scan may be asked again after a Reset.
+// Next returns the next document and its record id; ok is false at the end, where the scan may be
+// asked again after a Reset.
 func (s *Scan) Next() (rid string, doc bson.Raw, ok bool) {
 	if s.index == "" {
 		return s.nextRecord()
@@ -180,7 +182,8 @@ func (s *Scan) nextKey() bool {
 	}
 }
 
-// stop notes that the last range is used up; after a Reset the scan looks for what has come behind its last entry.
+// stop notes that the last range is used up; after a Reset the scan looks for what has come behind
+// its last entry.
 func (s *Scan) stop() {
 	s.end, s.moved = true, true
 }

@@ -9,7 +9,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// checkSpecial refuses documents that an index without keys of its own here (hashed, text or geo) could not hold on the server.
+// checkSpecial refuses documents that an index without keys of its own here (hashed, text or geo)
+// could not hold on the server.
 func (x *IndexInfo) checkSpecial(doc bson.Raw) error {
 	if x.Partial != nil {
 		if ok, err := x.Partial.Match(doc); err != nil || !ok {
@@ -67,7 +68,8 @@ func (x *IndexInfo) sphereVersion() int {
 	return 3
 }
 
-// sameSpecial tells cheaply that a document's new form suits an index without keys if the old one does.
+// sameSpecial tells cheaply that a document's new form suits an index without keys if the old one
+// does.
 func (x *IndexInfo) sameSpecial(old, doc bson.Raw) bool {
 	if x.Partial != nil || x.Text != nil {
 		return false

@@ -22,7 +22,8 @@ func (st *State) Coll(ns string) *Coll {
 	return c
 }
 
-// Colls calls f for every collection of a database ("" for all), in the order of their names, until it returns false.
+// Colls calls f for every collection of a database ("" for all), in the order of their names, until
+// it returns false.
 func (st *State) Colls(db string, f func(*Coll) bool) {
 	prefix := ""
 	if db != "" {
@@ -62,15 +63,18 @@ type Settings struct {
 	NoIDIndex  bool
 	PreImages  bool
 	TimeSeries bool
-	// Check validates a document before it is stored; nil: anything goes. Used by the command layer.
+	// Check validates a document before it is stored; nil: anything goes. Used by the command
+	// layer.
 	Check any
-	// Sharding says where the documents are, nil if the collection is not sharded. Used by the command layer.
+	// Sharding says where the documents are, nil if the collection is not sharded. Used by the
+	// command layer.
 	Sharding any
 	// KeyPaths are the fields that identify a document in the change log beside _id: the shard key.
 	KeyPaths []string
 }
 
-// Info is what identifies a collection and how it is set up. It is not changed once it is published.
+// Info is what identifies a collection and how it is set up. It is not changed once it is
+// published.
 type Info struct {
 	NS, DB, Name string
 	UUID         [16]byte

@@ -1,13 +1,15 @@
-// Package store keeps a deployment's data in memory: collections, their documents and indexes, the history of all that, multi-document
-// transactions and the change log.
+// Package store keeps a deployment's data in memory: collections, their documents and indexes, the
+// history of all that, multi-document transactions and the change log.
 //
-// The whole content is one State, built of persistent trees: it never changes, a write makes a new one and publishes it.
-// Readers take a State (Latest, or At a time) and use it for as long as they like, without locks. Writers take turns:
+// The whole content is one State, built of persistent trees: it never changes, a write makes a new
+// one and publishes it. Readers take a State (Latest, or At a time) and use it for as long as they
+// like, without locks. Writers take turns:
 //
 //	err := s.Write(func(tx *store.Tx) error { ... tx.Insert(c, doc) ... })
 //
-// A Txn is a multi-document transaction: it reads and writes a State of its own, and Commit does its writes once more on top of
-// the newest one. What it has written is locked for everybody else until then.
+// A Txn is a multi-document transaction: it reads and writes a State of its own, and Commit does
+// its writes once more on top of the newest one. What it has written is locked for everybody else
+// until then.
 package store
 
 import (
@@ -23,13 +25,13 @@ import (
 
 // Options says how a store is used.
 type Options struct {
-	// Tick returns the timestamp of a new write; each is greater than the one before. nil: writes are not timed, there is no
-	// history and no change log (a standalone).
+	// Tick returns the timestamp of a new write; each is greater than the one before. nil: writes
+	// are not timed, there is no history and no change log (a standalone).
 	Tick func() bson.Timestamp
 	// Now is the wall clock.
 	Now func() time.Time
-	// KeepSince returns the time from which on states must be kept because somebody still reads there; ok is false if
-	// nobody does.
+	// KeepSince returns the time from which on states must be kept because somebody still reads
+	// there; ok is false if nobody does.
 	KeepSince func() (ts bson.Timestamp, ok bool)
 }
 
@@ -93,7 +95,8 @@ func (s *Store) stateAt(ts bson.Timestamp) int {
 	return sort.Search(len(s.history), func(i int) bool { return s.history[i].TS.Compare(ts) > 0 }) - 1
 }
 
-// Changed returns a channel that is closed when the next state is published, or when Wake is called.
+// Changed returns a channel that is closed when the next state is published, or when Wake is
+// called.
 func (s *Store) Changed() <-chan struct{} {
 	for {
 		if p := s.changed.Load(); p != nil {
@@ -106,15 +109,16 @@ func (s *Store) Changed() <-chan struct{} {
 	}
 }
 
-// Wake wakes everybody who waits for Changed: something else than the data changed that they look at.
+// Wake wakes everybody who waits for Changed: something else than the data changed that they look
+// at.
 func (s *Store) Wake() {
 	if p := s.changed.Swap(nil); p != nil {
 		close(*p)
 	}
 }
 
-// Write runs fn with the right to write. What it did is published when it returns nil and forgotten when it returns an
-// error. fn must not wait for anything.
+// Write runs fn with the right to write. What it did is published when it returns nil and forgotten
+// when it returns an error. fn must not wait for anything.
 func (s *Store) Write(fn func(tx *Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,8 +178,8 @@ func (s *Store) trimLog(log []*Entry) []*Entry {
 	return keep
 }
 
-// Rollback forgets all writes after ts, as a member does that had them and is not primary any more. Open transactions
-// are aborted.
+// Rollback forgets all writes after ts, as a member does that had them and is not primary any more.
+// Open transactions are aborted.
 func (s *Store) Rollback(ts bson.Timestamp) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,8 @@ func index(name string, unique bool, fields ...IndexField) *IndexInfo {
 	return (&IndexInfo{Name: name, Fields: fields, Unique: unique, Pattern: bson.EndDocument(pattern, at)}).Prepare()
 }
 
-// newTestStore returns a store with a collection t.c that has a plain, a descending, a compound and a multikey index.
+// newTestStore returns a store with a collection t.c that has a plain, a descending, a compound and
+// a multikey index.
 func newTestStore(t testing.TB, tick func() bson.Timestamp) *Store {
 	s := New(Options{Tick: tick})
 	err := s.Write(func(tx *Tx) error {
@@ -126,8 +127,8 @@ func checkIndex(t *testing.T, what string, c *Coll, ix *Index, back bool, want m
 	}
 }
 
-// TestStoreModel compares the store with a map over random writes, some of them in transactions, and checks that older
-// states stay what they were.
+// TestStoreModel compares the store with a map over random writes, some of them in transactions,
+// and checks that older states stay what they were.
 func TestStoreModel(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -285,7 +286,8 @@ func TestTransactionConflicts(t *testing.T) {
 	}
 }
 
-// TestConcurrentReaders lets readers look at states while a writer is busy; the race detector watches.
+// TestConcurrentReaders lets readers look at states while a writer is busy; the race detector
+// watches.
 func TestConcurrentReaders(t *testing.T) {
 	s := newTestStore(t, testClock())
 	stop := make(chan struct{})

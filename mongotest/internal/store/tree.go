@@ -1,8 +1,9 @@
 package store
 
-// tree is a persistent B+tree from strings to values: a change copies the nodes on its path and leaves the old tree as it
-// was, so that everybody who holds one keeps a snapshot, and readers need no lock. What was made for the edit in progress
-// belongs to nobody else yet and is changed in place. The zero tree is empty.
+// tree is a persistent B+tree from strings to values: a change copies the nodes on its path and
+// leaves the old tree as it was, so that everybody who holds one keeps a snapshot, and readers need
+// no lock. What was made for the edit in progress belongs to nobody else yet and is changed in
+// place. The zero tree is empty.
 type tree[V any] struct {
 	root *treeNode[V]
 	n    int
@@ -13,8 +14,9 @@ const (
 	minFill = fanout / 4
 )
 
-// treeNode is a leaf (vals) or an inner node (kids). The key of a child is the smallest key below it at the time the child
-// was made; keys below it are never smaller, except under the first child, whose key is not looked at.
+// treeNode is a leaf (vals) or an inner node (kids). The key of a child is the smallest key below
+// it at the time the child was made; keys below it are never smaller, except under the first child,
+// whose key is not looked at.
 type treeNode[V any] struct {
 	edit uint64
 	n    int
@@ -23,9 +25,9 @@ type treeNode[V any] struct {
 	kids children[V]
 }
 
-// column holds the keys, values or children of the versions of a node. A version looks at its first entries only, so
-// that one more entry at the end leaves the older versions as they are: ascending keys, which are the usual ones, are
-// added without a copy.
+// column holds the keys, values or children of the versions of a node. A version looks at its first
+// entries only, so that one more entry at the end leaves the older versions as they are: ascending
+// keys, which are the usual ones, are added without a copy.
 type column[T any] struct {
 	edit uint64
 	used int // entries that some version may look at
@@ -92,7 +94,8 @@ func (c *column[T]) join(edit uint64, n int, o *column[T], more int) *column[T] 
 	return c
 }
 
-// children are the children of a node. The last one stands aside: with ascending keys it is the one that changes.
+// children are the children of a node. The last one stands aside: with ascending keys it is the one
+// that changes.
 type children[V any] struct {
 	first *column[*treeNode[V]] // all but the last
 	last  *treeNode[V]
@@ -203,7 +206,8 @@ func (t *tree[V]) get(key string) (v V, ok bool) {
 	return v, false
 }
 
-// own returns a node that the edit may change: x itself or a copy. Its columns must be asked for themselves.
+// own returns a node that the edit may change: x itself or a copy. Its columns must be asked for
+// themselves.
 func (x *treeNode[V]) own(edit uint64) *treeNode[V] {
 	if x.edit == edit {
 		return x
@@ -265,8 +269,8 @@ func (x *treeNode[V]) addKid(edit uint64, i int, kid *treeNode[V]) {
 	x.n++
 }
 
-// room returns the node that has room for what belongs at i, and the place there: x itself, or one of its halves if it is
-// full; right is then the new one.
+// room returns the node that has room for what belongs at i, and the place there: x itself, or one
+// of its halves if it is full; right is then the new one.
 func (x *treeNode[V]) room(edit uint64, i int) (into *treeNode[V], at int, right *treeNode[V]) {
 	if x.n < fanout {
 		return x, i, nil
@@ -278,8 +282,8 @@ func (x *treeNode[V]) room(edit uint64, i int) (into *treeNode[V], at int, right
 	return x, i, right
 }
 
-// split moves the upper half of a full node to a new one; nothing, if the next key goes to the very end, because ascending
-// keys would leave all nodes half empty.
+// split moves the upper half of a full node to a new one; nothing, if the next key goes to the very
+// end, because ascending keys would leave all nodes half empty.
 func (x *treeNode[V]) split(edit uint64, at int) *treeNode[V] {
 	half := fanout / 2
 	if at == fanout {
@@ -353,7 +357,8 @@ func (x *treeNode[V]) merge(edit uint64, i int) {
 	if l.isLeaf() {
 		l.vals = l.vals.join(edit, l.n, r.vals, r.n)
 	} else {
-		// The first key of an inner node is not kept up; where it ends up in the middle it has to be right.
+		// The first key of an inner node is not kept up; where it ends up in the middle it has to
+		// be right.
 		l.keys.at[l.n] = x.keys.at[i+1]
 		l.kids.join(edit, l.n, &r.kids, r.n)
 	}

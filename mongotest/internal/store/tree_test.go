@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestTree compares the tree with a map over random edits, and checks that older versions stay as they were, also when
-// an edit goes on from one of them, as a transaction does, or after an edit that was given up.
+// TestTree compares the tree with a map over random edits, and checks that older versions stay as
+// they were, also when an edit goes on from one of them, as a transaction does, or after an edit
+// that was given up.
 func TestTree(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -29,13 +29,15 @@ type Tx struct {
 	firstLog  [1]*Entry
 }
 
-// Blocked is the error of a write that an open transaction is in the way of: wait until Done is closed and write again.
+// Blocked is the error of a write that an open transaction is in the way of: wait until Done is
+// closed and write again.
 type Blocked struct{ Done <-chan struct{} }
 
 // Error says so.
 func (b *Blocked) Error() string { return "a transaction holds what is to be written" }
 
-// ErrWriteConflict is the error of a transaction that writes what somebody else wrote since its snapshot.
+// ErrWriteConflict is the error of a transaction that writes what somebody else wrote since its
+// snapshot.
 func errWriteConflict() error {
 	return srverr.New(srverr.WriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
 }
@@ -104,8 +106,8 @@ func (c *Coll) documentKey(doc bson.Raw) bson.Raw {
 	return bson.EndDocument(key, at)
 }
 
-// Insert adds a document, which must have an _id and must not change any more. It returns the collection with the
-// document in it.
+// Insert adds a document, which must have an _id and must not change any more. It returns the
+// collection with the document in it.
 func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	if err := tx.use(c.NS); err != nil {
 		return c, err
@@ -168,8 +170,8 @@ func (tx *Tx) trimCapped(c *Coll, newest string) (*Coll, error) {
 	return c, nil
 }
 
-// Update replaces a document by another one with the same _id. replaced tells whether the change log is to call it
-// a replacement; delta is kept for it. It returns the collection with the change.
+// Update replaces a document by another one with the same _id. replaced tells whether the change
+// log is to call it a replacement; delta is kept for it. It returns the collection with the change.
 func (tx *Tx) Update(c *Coll, rid string, old, doc bson.Raw, replaced bool, delta any) (*Coll, error) {
 	if err := tx.use(c.NS); err != nil {
 		return c, err
@@ -236,8 +238,8 @@ func (x *IndexInfo) unchanged(old, doc bson.Raw) bool {
 	return x.single != "" && x.Partial == nil && old.Lookup(x.single).Equal(doc.Lookup(x.single))
 }
 
-// newKeys returns the keys of doc in all indexes (those of index i are keys[marks[i]:marks[i+1]]) after checking that
-// no unique one exists already. old is the document that it replaces, if any.
+// newKeys returns the keys of doc in all indexes (those of index i are keys[marks[i]:marks[i+1]])
+// after checking that no unique one exists already. old is the document that it replaces, if any.
 func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, marks []int, multikey uint64, err error) {
 	var fixed [8]int
 	keys, marks = tx.keys[:0], append(fixed[:0], 0)
@@ -342,7 +344,8 @@ func IDIndex(coll *query.Collation, spec bson.Raw) *IndexInfo {
 // Create makes a collection or view. It must not exist.
 func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	db, name, _ := strings.Cut(ns, ".")
-	// Nobody is locked out: of several transactions that make the same collection the first one to commit wins.
+	// Nobody is locked out: of several transactions that make the same collection the first one to
+	// commit wins.
 	if tx.txn != nil && tx.s.latest.Load().Coll(ns) != nil && tx.txn.base.Coll(ns) == nil {
 		return nil, CatalogChanged()
 	}
@@ -429,9 +432,9 @@ func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
 	return w, nil
 }
 
-// SetSharding says where the documents of a collection are from now on, and what its shard key is. more describes a collection that was
-// not sharded before in the change log, which does not hear of later changes (nil). Transactions that use the collection are
-// not in the way.
+// SetSharding says where the documents of a collection are from now on, and what its shard key is.
+// more describes a collection that was not sharded before in the change log, which does not hear of
+// later changes (nil). Transactions that use the collection are not in the way.
 func (tx *Tx) SetSharding(c *Coll, sharding any, paths []string, more bson.Raw) *Coll {
 	w := tx.writable(c)
 	info := *c.Info

@@ -5,15 +5,15 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// intent is something that a transaction has written and nobody else may write until it ends: a record, or a key of a
-// unique index (the index's name, a NUL, the key).
+// intent is something that a transaction has written and nobody else may write until it ends: a
+// record, or a key of a unique index (the index's name, a NUL, the key).
 type intent struct {
 	coll [16]byte
 	key  string
 }
 
-// Txn is a multi-document transaction with snapshot isolation. It must be ended with Commit or Abort. It is not safe for
-// concurrent use, except that Done may be waited for.
+// Txn is a multi-document transaction with snapshot isolation. It must be ended with Commit or
+// Abort. It is not safe for concurrent use, except that Done may be waited for.
 type Txn struct {
 	s       *Store
 	base    *State
@@ -45,7 +45,8 @@ func (t *Txn) Dirty() bool { return len(t.log) > 0 }
 // Log returns what the transaction has written so far.
 func (t *Txn) Log() []*Entry { return t.log }
 
-// Use must be called before a collection is read: it then cannot be dropped or changed until the transaction ends.
+// Use must be called before a collection is read: it then cannot be dropped or changed until the
+// transaction ends.
 func (t *Txn) Use(ns string) error {
 	if t.locked[ns] {
 		return nil
@@ -67,7 +68,8 @@ func (t *Txn) use(ns string) error {
 	return nil
 }
 
-// CatalogChanged is the error of reading a snapshot of a collection that has come, gone or changed since.
+// CatalogChanged is the error of reading a snapshot of a collection that has come, gone or changed
+// since.
 func CatalogChanged() error {
 	return srverr.New(srverr.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.")
 }
@@ -97,8 +99,8 @@ func (t *Txn) Write(fn func(tx *Tx) error) error {
 	return nil
 }
 
-// Commit publishes what the transaction wrote. lsid and number name it in the change log. It returns the time of the commit,
-// zero if nothing was written.
+// Commit publishes what the transaction wrote. lsid and number name it in the change log. It
+// returns the time of the commit, zero if nothing was written.
 func (t *Txn) Commit(lsid bson.Raw, number int64) (bson.Timestamp, error) {
 	s := t.s
 	s.mu.Lock()
@@ -246,7 +248,8 @@ func (tx *Tx) lockRecord(c *Coll, rid string) error {
 	}, c)
 }
 
-// lockKey does the same for a key that is to be added to a unique index, or for a record id with index "".
+// lockKey does the same for a key that is to be added to a unique index, or for a record id with
+// index "".
 func (tx *Tx) lockKey(c *Coll, uuid [16]byte, index, key string) error {
 	if tx.alone() {
 		return nil
@@ -271,7 +274,8 @@ func (tx *Tx) lockKey(c *Coll, uuid [16]byte, index, key string) error {
 	}, c)
 }
 
-// hold locks something for the writer's transaction. free tells whether it is still as in the transaction's snapshot.
+// hold locks something for the writer's transaction. free tells whether it is still as in the
+// transaction's snapshot.
 func (tx *Tx) hold(i intent, free func(now *Coll) bool, c *Coll) error {
 	owner := tx.s.intents[i]
 	switch {

@@ -1,10 +1,12 @@
-// Command record records what a real MongoDB server answers to scripted commands, and checks recordings against a
-// server that is reached by address.
+// Command record records what a real MongoDB server answers to scripted commands, and checks
+// recordings against a server that is reached by address.
 //
-//	go run ./mongotest/internal/golden/cmd/record -topology replicaset -nodes a:1,b:2,c:3 -in cases -out recorded
-//	go run ./mongotest/internal/golden/cmd/record -verify -topology standalone -nodes a:1 -in mongotest/testdata/golden/standalone
+//	cd mongotest/internal/golden/cmd/record
+//	go run . -topology replicaset -nodes a:1,b:2,c:3 -in cases -out recorded
+//	go run . -verify -topology standalone -nodes a:1 -in ../../../../testdata/golden/standalone
 //
-// Every case is run twice while recording: what differs between the two runs is recorded as {"$any": type}.
+// Every case is run twice while recording: what differs between the two runs is recorded as
+// {"$any": type}.
 package main
 
 import (
