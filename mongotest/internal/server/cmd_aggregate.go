@@ -284,7 +284,9 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 		}
 	}
 	if !q.collectionless {
-		if c := st.Coll(ns); c != nil && c.View && q.changeStream() {
+		if c := st.Coll(ns); c != nil && c.TimeSeries && q.changeStream() {
+			return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a timeseries collection", ns)
+		} else if c != nil && c.View && q.changeStream() {
 			return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 		} else if c != nil && c.View && !q.collStats() {
 			if given && !collation.Same(c.Collation) {

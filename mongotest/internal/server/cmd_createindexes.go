@@ -128,6 +128,9 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 				existed++
 				continue
 			}
+			if c.TimeSeries && info.Unique {
+				return srverr.New(srverr.CannotCreateIndex, "Unique indexes are not supported on time-series collections")
+			}
 			if s := sharding.Of(c); s != nil && info.Unique && !isPrefix(s.Key, info.Pattern) {
 				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))
 			}

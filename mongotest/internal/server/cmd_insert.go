@@ -100,7 +100,14 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 			tx.Statement(r.storeStatement(stmt))
 			doc, err := r.prepare(list[i])
 			if err == nil && c == nil {
-				c, err = r.writable(tx, w.ns, true)
+				if source := r.bucketSource(tx.State(), w.ns); source != nil {
+					if err = r.insertBucket(tx, source, list[i], w.bypass); err == nil {
+						done++
+						continue
+					}
+				} else {
+					c, err = r.writable(tx, w.ns, true)
+				}
 			}
 			if err == nil && c.TimeSeries {
 				doc, err = r.measurement(c, doc)

@@ -64,22 +64,25 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	var docs []bson.Raw
+	var all []bson.Raw
 	st.Colls(r.DB, func(c *store.Coll) bool {
-		doc := describeCollection(c, nameOnly)
+		all = append(all, describeCollection(c, nameOnly))
+		if c.TimeSeries && r.listsBuckets() {
+			all = append(all, describeBuckets(c, nameOnly))
+		}
+		return true
+	})
+	for _, doc := range all {
 		if f != nil {
-			var ok bool
-			if ok, err = f.Match(doc); err != nil {
-				return false
+			ok, err := f.Match(doc)
+			if err != nil {
+				return dst, err
 			}
 			if !ok {
-				return true
+				continue
 			}
 		}
 		docs = append(docs, doc)
-		return true
-	})
-	if err != nil {
-		return dst, err
 	}
 	return r.appendList(dst, r.DB+".$cmd.listCollections", docs, q.batchSize)
 }

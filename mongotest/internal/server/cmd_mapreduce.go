@@ -156,6 +156,8 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 	}
 	if c := st.Coll(ns); c != nil && c.View {
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
+	} else if c != nil && c.TimeSeries {
+		return dst, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a timeseries collection is not supported")
 	}
 	if q.mode == "replace" && q.sharded {
 		return dst, srverr.New(srverr.InvalidOptions, "MapReduce internal error :: caused by :: Combination of 'out.sharded' and 'replace' output mode is not supported. "+

@@ -292,6 +292,9 @@ func (op *updateOp) meta(doc bson.Raw) func(name string) bson.RawValue {
 // apply runs the statement. What it has written when it fails stays written.
 func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
+	if err := r.checkBucketWrite(tx.State(), ns); err != nil {
+		return res, err
+	}
 	tx.Statement(stmt)
 	c, err := r.writable(tx, ns, false)
 	if err != nil {
@@ -461,6 +464,9 @@ func (op *deleteOp) run(r *Request, ns string, stmt store.Statement) (res update
 
 func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
+	if err := r.checkBucketWrite(tx.State(), ns); err != nil {
+		return res, err
+	}
 	tx.Statement(stmt)
 	c, err := r.writable(tx, ns, false)
 	if err != nil {

@@ -316,6 +316,9 @@ func (p *plan) indexKey(doc bson.Raw) bson.Raw {
 func (x *running) advance(st *store.State) error {
 	x.state = st
 	for _, s := range x.scans {
+		if s.scan.Coll().Derived() { // made for this cursor
+			continue
+		}
 		c := st.Coll(s.ns)
 		if c == nil || c.UUID != s.scan.Coll().UUID {
 			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.scan.Coll().UUID))

@@ -151,6 +151,17 @@ func (r *Request) appendAtTime(dst []byte) []byte {
 
 // snapshot returns what the command reads. In a transaction the namespaces it reads are noted.
 func (r *Request) snapshot(namespaces ...string) (*store.State, error) {
+	st, err := r.storedSnapshot(namespaces)
+	if err != nil {
+		return nil, err
+	}
+	for _, ns := range namespaces {
+		st = r.showBuckets(st, ns)
+	}
+	return st, nil
+}
+
+func (r *Request) storedSnapshot(namespaces []string) (*store.State, error) {
 	t, err := r.txn()
 	if err != nil {
 		return nil, err

@@ -14,10 +14,14 @@ type State struct {
 	TS    bson.Timestamp
 	colls tree[*Coll] // by namespace
 	log   []*Entry
+	shown map[string]*Coll // derived collections, by namespace
 }
 
 // Coll returns a collection or view, nil if there is none of this name.
 func (st *State) Coll(ns string) *Coll {
+	if c, ok := st.shown[ns]; ok {
+		return c
+	}
 	c, _ := st.colls.get(ns)
 	return c
 }
@@ -83,6 +87,7 @@ type Info struct {
 	Since bson.Timestamp
 
 	lastRecord *atomic.Uint64
+	derived    bool
 }
 
 // Coll is a collection at one moment.
