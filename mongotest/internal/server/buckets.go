@@ -13,9 +13,10 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// The buckets of time series collections, as system.buckets.X and reads with rawData show them: in the first version of
-// their layout, which is not compressed. They are made for each reader out of the measurements, in the order in
-// which these came, by the server's rules. A bucket that is inserted becomes the measurements that it holds.
+// The buckets of time series collections, as system.buckets.X and reads with rawData show them: in
+// the first version of their layout, which is not compressed. They are made for each reader out of
+// the measurements, in the order in which these came, by the server's rules. A bucket that is
+// inserted becomes the measurements that it holds.
 
 const bucketPrefix = "system.buckets."
 
@@ -42,7 +43,8 @@ func (r *Request) bucketSource(st *store.State, ns string) *store.Coll {
 	return nil
 }
 
-// rawData reports whether the command works on buckets. Versions without the argument have refused it before.
+// rawData reports whether the command works on buckets. Versions without the argument have refused
+// it before.
 func (r *Request) rawData() bool { return r.Body.Lookup("rawData").AsBool() }
 
 // showBuckets returns the state with the buckets of a namespace, if it names some.
@@ -64,8 +66,8 @@ func (r *Request) checkBucketWrite(st *store.State, ns string) error {
 	return nil
 }
 
-// listsBuckets reports whether listCollections shows the collections of buckets, as servers do whose time series
-// collections are views.
+// listsBuckets reports whether listCollections shows the collections of buckets, as servers do
+// whose time series collections are views.
 func (r *Request) listsBuckets() bool { return !r.Node.cfg.Version.AtLeast(9, 0) }
 
 // describeBuckets is the entry of a collection of buckets in listCollections.
@@ -215,8 +217,8 @@ func (r *Request) buckets(c *store.Coll) []bson.Raw {
 	return docs
 }
 
-// takes reports whether the types of a measurement's fields go with those that the bucket has: its bounds could not be told
-// otherwise.
+// takes reports whether the types of a measurement's fields go with those that the bucket has: its
+// bounds could not be told otherwise.
 func (b *bucket) takes(doc bson.Raw, timeField, metaField string) bool {
 	for k, v := range doc.All() {
 		if k == timeField || k == metaField {
@@ -263,7 +265,8 @@ func extend(list []bound, key string, v bson.RawValue, sign int) []bound {
 	return append(list, bound{key, v})
 }
 
-// extreme is the lesser or greater of two values; documents and arrays are looked at element by element.
+// extreme is the lesser or greater of two values; documents and arrays are looked at element by
+// element.
 func extreme(a, b bson.RawValue, sign int) bson.RawValue {
 	if a.Type != b.Type || a.Type != bson.TypeEmbeddedDocument && a.Type != bson.TypeArray {
 		if query.Compare(a, b, nil)*sign >= 0 {

@@ -7,7 +7,8 @@ import (
 	"allium/bson"
 )
 
-// NewDerived returns a collection that shows documents which are not stored like this: they are made for one reader.
+// NewDerived returns a collection that shows documents which are not stored like this: they are
+// made for one reader.
 func NewDerived(ns string, uuid [16]byte, set Settings, docs []bson.Raw) *Coll {
 	db, name, _ := strings.Cut(ns, ".")
 	const edit = 1
