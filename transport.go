@@ -23,7 +23,7 @@ type Dialer interface {
 // Resolver looks up the SRV and TXT records of a mongodb+srv connection string. A *net.Resolver
 // implements it. Service and protocol are passed without underscores, host names with a final dot.
 // If it is also a TTLResolver, the client looks for new mongoses when the records expire, otherwise
-// every minute.
+// every minute. It must be safe for concurrent use: Open asks for both kinds of records at once.
 type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (cname string, addrs []*net.SRV, err error)
 	LookupTXT(ctx context.Context, name string) ([]string, error)

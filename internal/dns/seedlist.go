@@ -1,7 +1,6 @@
 package dns
 
 import (
-	"allium/internal/failure"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"allium/internal/failure"
 )
 
 // Resolver asks DNS. A *net.Resolver is one. If it also is a TTLResolver, the records' time to live
@@ -37,17 +38,28 @@ type Seedlist struct {
 
 // Lookup finds the servers and the default options of a host name. A nil resolver is the system's.
 // It is an error if there are no SRV records, if one of them names a host outside of the host
-// name's domain, or if there are several TXT records.
+// name's domain, or if there are several TXT records. Both are asked for at the same time.
 func Lookup(ctx context.Context, r Resolver, service, host string) (*Seedlist, error) {
+	ctx, cancel := context.WithCancel(ctx) // without servers, the text is of no use
+	defer cancel()
+	type answer struct {
+		text string
+		err  error
+	}
+	txt := make(chan answer, 1)
+	go func() {
+		text, err := lookupTXT(ctx, orSystem(r), host)
+		txt <- answer{text, err}
+	}()
 	hosts, ttl, err := LookupHosts(ctx, r, service, host)
 	if err != nil {
 		return nil, err
 	}
-	txt, err := lookupTXT(ctx, orSystem(r), host)
-	if err != nil {
-		return nil, err
+	a := <-txt
+	if a.err != nil {
+		return nil, a.err
 	}
-	return &Seedlist{Hosts: hosts, TXT: txt, TTL: ttl}, nil
+	return &Seedlist{Hosts: hosts, TXT: a.text, TTL: ttl}, nil
 }
 
 // LookupHosts finds the servers of a host name, for polling. Records that are malformed or name a
