@@ -89,6 +89,12 @@ func (d *Deployment) start() error {
 	if o.search != nil {
 		d.cfg.Search = &server.SearchIndexes{Build: *o.search}
 	}
+	if o.kind == dataLake {
+		if o.user == "" {
+			o.user, o.password = lakeUsers[0].Name, lakeUsers[0].Password
+		}
+		d.cfg.DataLake, d.cfg.Auth = true, true
+	}
 	if o.version != "" {
 		v, err := release.ParseVersion(o.version)
 		if err != nil {
@@ -110,6 +116,13 @@ func (d *Deployment) start() error {
 	if o.user != "" {
 		if err := d.AddUser(User{Name: o.user, Password: o.password, DB: "admin", Roles: []string{"root"}}); err != nil {
 			return err
+		}
+	}
+	if o.kind == dataLake {
+		for _, u := range lakeUsers {
+			if err := d.AddUser(u); err != nil {
+				return err
+			}
 		}
 	}
 	role, count := server.Standalone, 1
@@ -162,6 +175,11 @@ func (d *Deployment) start() error {
 				return err
 			}
 			d.balancers, d.balanced = append(d.balancers, server.Balance(l, behind)), append(d.balanced, addr)
+		}
+	}
+	if o.kind == dataLake {
+		if err := d.nodes[0].n.Load("test", "driverdata", lakeDocuments()); err != nil {
+			return err
 		}
 	}
 	if d.set != nil {

@@ -47,6 +47,7 @@ const (
 	replicaSet
 	sharded
 	loadBalanced
+	dataLake
 )
 
 // Standalone is a single mongod without replication. It is the default.
@@ -88,6 +89,13 @@ func Sharded(shards, mongoses int) Option {
 func LoadBalanced(mongoses int) Option {
 	return func(o *options) { o.kind, o.shards, o.mongoses = loadBalanced, 1, mongoses }
 }
+
+// DataLake is a deployment that behaves as Atlas Data Lake does, or rather its test service: it
+// only reads, has the cursors in a database of their own, "cursors", and no sessions or
+// transactions to kill. Its collection test.driverdata has 15 documents with a from 1 to 15, b = a
+// + 1 and c = a + 2. Its accounts are "mhuser", whom URI names, "sha1" and "sha256", the last two
+// with one mechanism each; their password is "pencil". Clients that do not authenticate can ping.
+func DataLake() Option { return func(o *options) { o.kind, o.members = dataLake, nil } }
 
 // Version sets the server version: "4.2" to "9.0", with or without a patch level. The default is
 // "8.0".

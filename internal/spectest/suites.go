@@ -45,8 +45,7 @@ var runners = map[string]string{
 
 // unbuilt are the folders whose tests are not run, with the reason.
 var unbuilt = map[string]string{
-	"client-side-encryption/tests/legacy":   "repeats client-side-encryption/tests/unified in an older format",
-	"atlas-data-lake-testing/tests/unified": "needs Atlas Data Lake",
+	"client-side-encryption/tests/legacy": "repeats client-side-encryption/tests/unified in an older format",
 }
 
 // Suites returns all folders with JSON tests below source of the specifications in a folder, by

@@ -52,7 +52,8 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 		c.ignored[name] = true
 	}
 	c.sensitive = a.is("observeSensitiveCommands")
-	opts := allium.ClientOptions{CommandMonitor: c.commandMonitor(), PoolMonitor: c.poolMonitor(), ServerMonitor: c.serverMonitor(), Dialer: r.deployment.dialer}
+	opts := r.deployment.options()
+	opts.CommandMonitor, opts.PoolMonitor, opts.ServerMonitor = c.commandMonitor(), c.poolMonitor(), c.serverMonitor()
 	if d := a.document("observeLogMessages"); d != nil {
 		if err := c.observeLogs(d, &opts); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package unified
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,14 +14,18 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/mongotest"
+	"allium/serverapi"
 )
 
 // Target says what deployment a test runs against.
 type Target struct {
-	Topology string // "single", "replicaset", "sharded" or "load-balanced"
+	Topology string // "single", "replicaset", "sharded", "load-balanced", "data-lake"
 	Version  string // of the server
 	Auth     bool   // clients must authenticate
 	OIDC     bool   // clients may authenticate with MONGODB-OIDC
+	// Serverless is a load-balanced deployment with one mongos, TLS, compression and the Stable
+	// API.
+	Serverless bool
 	// Parameters are server parameters that the test needs.
 	Parameters bson.Raw
 }
@@ -31,10 +36,12 @@ type Deployment struct {
 	seeds   seeds // of clients that use multiple mongoses
 	lone    seeds // of those that use a single one
 	dialer  allium.Dialer
+	tls     *tls.Config               // of clients, nil without TLS
 	access  string                    // a token of MONGODB-OIDC, "" if clients read theirs from a file
 	admin   *allium.Client            // the internal client
 	direct  map[string]*allium.Client // of single mongoses, by address
 	stop    func()
+	lake    bool                                     // the server says that it is Atlas Data Lake
 	shared  bool                                     // tests leave something behind for those that follow
 	members int                                      // that bear data, of a replica set that is shared
 	ended   func(get func(name string) (any, error)) // if set: called at the end of each test, while its entities are there
@@ -93,6 +100,9 @@ func (s seeds) uri(options url.Values) string {
 	return s.scheme + "://" + s.user + s.hosts + "/" + s.db + "?" + all.Encode()
 }
 
+// dataLake is the topology of Atlas Data Lake.
+const dataLake = "data-lake"
+
 const user, password, accessToken = "unified", "pencil", "token of unified"
 
 // Start starts a mongotest deployment. In memory it may run inside of a testing/synctest bubble.
@@ -106,11 +116,17 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	case "sharded":
 		options = append(options, mongotest.Sharded(1, 2))
 	case "load-balanced":
+		if t.Serverless {
+			options = append(options, mongotest.LoadBalanced(1), mongotest.TLS(), mongotest.Parameter("requireApiVersion", true))
+			break
+		}
 		options = append(options, mongotest.LoadBalanced(2))
+	case dataLake:
+		options = append(options, mongotest.DataLake())
 	default:
 		return nil, fmt.Errorf("topology %q is not known", t.Topology)
 	}
-	if t.Auth {
+	if t.Auth && t.Topology != dataLake {
 		options = append(options, mongotest.Auth(user, password))
 	}
 	if t.OIDC {
@@ -136,9 +152,15 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 			return nil, err
 		}
 	}
-	d := &Deployment{Target: t, dialer: m, access: accessToken, stop: m.Stop}
+	d := &Deployment{Target: t, dialer: m, tls: m.TLSConfig(), access: accessToken, stop: m.Stop}
 	if d.seeds, err = parseSeeds(m.URI()); err == nil {
+		if t.Serverless {
+			d.seeds.options.Set("compressors", "snappy")
+		}
 		if d.lone, err = parseSeeds(m.SingleMongosURI()); err == nil {
+			if t.Serverless {
+				d.lone = d.seeds // there is only one address
+			}
 			err = d.open()
 		}
 	}
@@ -192,6 +214,8 @@ func Connect(uri string) (*Deployment, error) {
 	case !hello.Lookup("setName").IsZero():
 		d.Topology = "replicaset"
 		d.members = len(slices.Collect(rawArray(hello.Lookup("hosts"))))
+	case d.lake:
+		d.Topology = dataLake
 	default:
 		d.Topology = "single"
 	}
@@ -201,7 +225,7 @@ func Connect(uri string) (*Deployment, error) {
 // open makes the internal client, and asks for the server's version.
 func (d *Deployment) open() error {
 	var err error
-	if d.admin, err = allium.Open(d.lone.uri(nil), allium.ClientOptions{Dialer: d.dialer}); err != nil {
+	if d.admin, err = allium.Open(d.lone.uri(nil), d.options()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -211,12 +235,22 @@ func (d *Deployment) open() error {
 		d.admin.Close(ctx)
 		return err
 	}
+	d.lake = !reply.Lookup("dataLake").IsZero()
 	var version []string
 	for v := range rawArray(reply.Lookup("versionArray")) {
 		version = append(version, v.String())
 	}
 	d.Version = strings.Join(version[:min(3, len(version))], ".")
 	return nil
+}
+
+// options returns the options of a client.
+func (d *Deployment) options() allium.ClientOptions {
+	o := allium.ClientOptions{Dialer: d.dialer, TLS: d.tls}
+	if d.Serverless {
+		o.ServerAPI = &allium.ServerAPI{Version: serverapi.V1}
+	}
+	return o
 }
 
 // mongos returns a client of one mongos, which Stop closes.
@@ -228,7 +262,7 @@ func (d *Deployment) mongos(addr string) (*allium.Client, error) {
 	}
 	s := d.seeds
 	s.hosts = addr
-	c, err := allium.Open(s.uri(url.Values{"directConnection": {"true"}}), allium.ClientOptions{Dialer: d.dialer})
+	c, err := allium.Open(s.uri(url.Values{"directConnection": {"true"}}), d.options())
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +305,7 @@ func (d *Deployment) Stop() {
 // killAllSessions ends the transactions that an earlier test left open: they would block the next
 // one. That a server may not allow it does not matter.
 func (d *Deployment) killAllSessions(ctx context.Context) {
-	if !d.shared {
+	if !d.shared || d.lake { // which must not be asked for it
 		return
 	}
 	d.everywhere(func(c *allium.Client) error {
@@ -327,6 +361,9 @@ func (t Target) String() string {
 	}
 	if t.OIDC {
 		s += " OIDC"
+	}
+	if t.Serverless {
+		s += " serverless"
 	}
 	return s
 }

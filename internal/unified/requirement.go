@@ -40,8 +40,12 @@ func anyMet(list []Requirement, lacks func(*Requirement) string) string {
 // before it is started.
 func (t *Target) lacks(r *Requirement) string {
 	switch {
-	case r.Serverless == "require":
+	case r.Serverless == "require" && !t.Serverless:
 		return "needs a serverless deployment on Atlas"
+	case r.Serverless == "forbid" && t.Serverless:
+		return "is not for serverless deployments"
+	case t.Serverless && !r.ServerParameters.Lookup("acceptApiVersion2").IsZero():
+		return "needs the second version of the Stable API, which only test servers have"
 	case r.refusesCSFLE():
 		return "needs a driver without in-use encryption"
 	case !r.hasTopology(t.Topology):
@@ -138,6 +142,25 @@ func Targets(f *File, t *Test, server string) (targets []Target, skip string) {
 	slices.Sort(why)
 	why = slices.DeleteFunc(slices.Compact(why), func(s string) bool { return s == "" })
 	return nil, strings.Join(why, "; ")
+}
+
+// ServerlessTargets returns what a test runs against with the settings of Where.Serverless: one
+// deployment, of the newest version that the test allows. If there is none, skip says why.
+func ServerlessTargets(f *File, t *Test, server string) (targets []Target, skip string) {
+	if t.SkipReason != "" {
+		return nil, t.SkipReason
+	}
+	lists := [][]Requirement{f.RunOnRequirements, t.RunOnRequirements}
+	all := candidates(lists, server)
+	for _, version := range all {
+		target := Target{Topology: "load-balanced", Version: version, Auth: true, OIDC: usesOIDC(lists), Serverless: true}
+		if compareVersions(version, "5.0") >= 0 && target.unmet(lists) == "" {
+			target.Parameters = target.parameters(lists)
+			return []Target{target}, ""
+		}
+	}
+	target := Target{Topology: "load-balanced", Version: all[0], Auth: true, Serverless: true}
+	return nil, target.unmet(lists)
 }
 
 // usesOIDC reports whether a requirement asks for MONGODB-OIDC.

@@ -202,7 +202,7 @@ func (r *runner) prepare(ctx context.Context) error {
 		id, _ := e.Lookup("collection", "database").StringValue()
 		name, ok := e.Lookup("collection", "collectionName").StringValue()
 		db := databases[id]
-		if !d.shared || !ok || db == "" {
+		if !d.shared || d.lake || !ok || db == "" {
 			continue
 		}
 		if err := d.admin.Database(db, allium.DatabaseOptions{WriteConcern: consistency.Majority()}).Collection(strings.Clone(name)).Drop(ctx); err != nil {

@@ -33,6 +33,32 @@ type Where struct {
 	On *Deployment
 	// Server is a server version of mongotest, as in "4.4" (its last patch level) or "4.4.0".
 	Server string
+	// Serverless runs the tests with the settings of the specification Atlas Serverless Tests: one
+	// mongos behind a load balancer, with TLS, compression, authentication and the Stable API.
+	Serverless bool
+}
+
+// lakeSuite are the tests of Atlas Data Lake, which is a deployment of its own.
+const lakeSuite = "atlas-data-lake-testing/tests/unified"
+
+// notServerless are the suites that a serverless deployment is not tested with.
+var notServerless = map[string]string{
+	"change-streams/tests/unified": "a serverless deployment has no change streams",
+	lakeSuite:                      "needs Atlas Data Lake",
+}
+
+// targets returns what a test of a suite runs against; if that is nothing, skip says why.
+func (w Where) targets(suite string, f *File, test *Test) (targets []Target, skip string) {
+	switch {
+	case w.Serverless && notServerless[suite] != "":
+		return nil, notServerless[suite]
+	case suite == lakeSuite:
+		versions := candidates(nil, w.Server)
+		return []Target{{Topology: dataLake, Version: versions[0], Auth: true}}, ""
+	case w.Serverless:
+		return ServerlessTargets(f, test, w.Server)
+	}
+	return Targets(f, test, w.Server)
 }
 
 // RunFile runs the tests of a file and hands every outcome to report. Unless where names a running
@@ -51,11 +77,18 @@ func RunFile(t *testing.T, where Where, suite, path string, report func(Outcome)
 		o := Outcome{Suite: suite, File: name, Test: test.Description, Note: f.note}
 		if on := where.On; on != nil {
 			o.Target = on.Target
-			o.Skip, o.Err = Run(on, f, test)
+			switch lake := suite == lakeSuite; {
+			case lake && on.Topology != dataLake:
+				o.Skip = "needs Atlas Data Lake"
+			case !lake && on.Topology == dataLake:
+				o.Skip = "needs a deployment that can be written to"
+			default:
+				o.Skip, o.Err = Run(on, f, test)
+			}
 			report(o)
 			continue
 		}
-		targets, skip := Targets(f, test, where.Server)
+		targets, skip := where.targets(suite, f, test)
 		if len(targets) == 0 {
 			o.Skip = skip
 			report(o)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -77,5 +78,35 @@ func runFile(t *testing.T, where Where, suite, file string) {
 	})
 	if ran == 0 {
 		t.Skip(why)
+	}
+}
+
+// serverless are the suites that the specification Atlas Serverless Tests names.
+var serverless = []string{
+	"crud/tests/unified", "load-balancers/tests", "retryable-reads/tests/unified", "retryable-writes/tests/unified", "sessions/tests",
+	"transactions/tests/unified", "versioned-api/tests",
+}
+
+// TestServerless runs the suites that a serverless deployment is tested with, with its settings.
+func TestServerless(t *testing.T) {
+	if os.Getenv("MONGODB_URI") != "" {
+		t.Skip("the settings are those of mongotest")
+	}
+	suites, err := spectest.Suites(spectest.Find(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range serverless {
+		i := slices.IndexFunc(suites, func(s spectest.Suite) bool { return s.Name == name })
+		if i < 0 {
+			t.Errorf("there is no suite %s", name)
+			continue
+		}
+		for _, file := range suites[i].Files {
+			t.Run(path.Join(name, filepath.Base(file)), func(t *testing.T) {
+				t.Parallel()
+				runFile(t, Where{Serverless: true}, name, file)
+			})
+		}
 	}
 }

@@ -35,6 +35,10 @@ func runBuildInfo(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "target_arch", runtime.GOARCH)
 	dst = bson.AppendString(dst, "target_os", runtime.GOOS)
 	dst = bson.EndDocument(dst, at)
+	if r.Node.cfg.DataLake {
+		lake, d := bson.BeginDocumentElement(dst, "dataLake")
+		dst = bson.EndDocument(bson.AppendString(d, "version", v.String()), lake)
+	}
 	dst = bson.AppendInt32(dst, "bits", 64)
 	dst = bson.AppendBool(dst, "debug", false)
 	dst = bson.AppendInt32(dst, "maxBsonObjectSize", MaxBSONObjectSize)

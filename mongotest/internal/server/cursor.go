@@ -244,8 +244,9 @@ func (c *cursor) fill(dst []byte, b *batch) ([]byte, error) {
 		b.n++
 	}
 	// Since 5.0, a limit that is reached with the last document of a full batch does not close the
-	// cursor.
-	if e, ok := c.it.(interface{ Ended() bool }); ok && c.stash == nil && e.Ended() && !c.run.r.Node.cfg.Version.AtLeast(5, 0) {
+	// cursor, but in a data lake it does.
+	cfg := c.run.r.Node.cfg
+	if e, ok := c.it.(interface{ Ended() bool }); ok && c.stash == nil && e.Ended() && (cfg.DataLake || !cfg.Version.AtLeast(5, 0)) {
 		b.end = true
 	}
 	return bson.EndDocument(dst, at), nil
@@ -329,11 +330,14 @@ func (r *Request) keepCursor(c *cursor) error {
 		c.txnNumber = r.Txn.Number
 	}
 	c.run.r = nil
-	err := r.Node.cursors.add(c, time.Now())
-	if err != nil {
+	if err := r.Node.cursors.add(c, time.Now()); err != nil {
 		c.it.Close()
+		return err
 	}
-	return err
+	if r.Node.cfg.DataLake {
+		c.ns = cursorNS(c.id)
+	}
+	return nil
 }
 
 // newCursor returns a cursor for the results of the command.

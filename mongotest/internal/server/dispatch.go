@@ -148,6 +148,7 @@ func init() {
 		check("message", (*Request).validateMessage),
 		check("database", (*Request).parseDB),
 		check("command", (*Request).findCommand),
+		check("data lake", (*Request).refuseInDataLake),
 		check("authorization", (*Request).authorize),
 		check("sequences", (*Request).checkSequences),
 		check("parse", (*Request).parse),

@@ -43,6 +43,7 @@ type Config struct {
 	Search      *SearchIndexes             // nil: there are no search indexes
 	NoScripting bool                       // no JavaScript, as --noscripting
 	Kerberos    Kerberos                   // nil: GSSAPI is off
+	DataLake    bool                       // only reads; cursors have a namespace of their own
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in
 	// hello.
 	RequireLoadBalanced bool

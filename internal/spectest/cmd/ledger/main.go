@@ -4,12 +4,13 @@
 // failed, or if there is a suite that nobody runs.
 //
 //	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-server VERSION]
-//		[-specifications FOLDER] [suite ...]
+//		[-serverless] [-specifications FOLDER] [suite ...]
 //
 // A test runs on every topology that it allows, against a mongotest deployment of the newest server
 // version that it allows, in a testing/synctest bubble. With -server it runs at that server version
-// only ("4.4", "4.4.0"), and with "-server all" at each that mongotest has. With $MONGODB_URI set,
-// all run against that deployment.
+// only ("4.4", "4.4.0"), and with "-server all" at each that mongotest has. With -serverless it
+// runs on one mongos behind a load balancer, with TLS, compression, authentication and the Stable
+// API. With $MONGODB_URI set, all run against that deployment.
 package main
 
 import (
@@ -34,21 +35,22 @@ func main() {
 	verbose := flag.Bool("v", false, "print every failure, not only how many there are of a kind")
 	records := flag.String("json", "", "write a record per test to this `file`")
 	server := flag.String("server", "", "run at this server `version` of mongotest, or at each if it is \"all\"")
+	serverless := flag.Bool("serverless", false, "run with the settings of the specification Atlas Serverless Tests")
 	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
 	if *dir == "" {
 		fmt.Fprintln(os.Stderr, "ledger: no specifications found: set ALLIUM_SPECIFICATIONS")
 		os.Exit(2)
 	}
-	l := &ledger{verbose: *verbose}
+	l := &ledger{verbose: *verbose, serverless: *serverless}
 	servers, err := versions(*server)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ledger:", err)
 		os.Exit(2)
 	}
 	if uri := os.Getenv("MONGODB_URI"); uri != "" {
-		if *server != "" {
-			fmt.Fprintln(os.Stderr, "ledger: -server chooses a version of mongotest: it cannot be used with MONGODB_URI")
+		if *server != "" || *serverless {
+			fmt.Fprintln(os.Stderr, "ledger: -server and -serverless choose what mongotest is: they cannot be used with MONGODB_URI")
 			os.Exit(2)
 		}
 		if l.on, err = unified.Connect(uri); err != nil {
@@ -135,11 +137,12 @@ func (c *counts) add(o counts) {
 }
 
 type ledger struct {
-	verbose bool
-	on      *unified.Deployment // nil: mongotest
-	server  string              // of mongotest, "" for the newest that a test allows
-	records *json.Encoder
-	failed  bool
+	verbose    bool
+	on         *unified.Deployment // nil: mongotest
+	server     string              // of mongotest, "" for the newest that a test allows
+	serverless bool
+	records    *json.Encoder
+	failed     bool
 
 	mu      sync.Mutex
 	total   counts
@@ -221,7 +224,7 @@ func (l *ledger) suite(t *testing.T, s *spectest.Suite) counts {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			unified.RunFile(t, unified.Where{On: l.on, Server: l.server}, s.Name, file, func(o unified.Outcome) { l.report(&line, &o) })
+			unified.RunFile(t, unified.Where{On: l.on, Server: l.server, Serverless: l.serverless}, s.Name, file, func(o unified.Outcome) { l.report(&line, &o) })
 		})
 	}
 	wg.Wait()

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"fmt"
+
+	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// dataLakeCommands are those that Atlas Data Lake has: it reads.
+var dataLakeCommands = account.ActionSet(`hello isMaster ping buildInfo getParameter connectionStatus whatsmyuri saslStart saslContinue logout endSessions
+	find getMore killCursors aggregate count distinct explain listCollections listDatabases`)
+
+// cursorsDB is the database that its cursors are in.
+const cursorsDB = "cursors"
+
+// refuseInDataLake refuses what a data lake does not have.
+func (r *Request) refuseInDataLake() error {
+	if !r.Node.cfg.DataLake {
+		return nil
+	}
+	if !dataLakeCommands[r.Cmd.Name] {
+		return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", r.Cmd.Name)
+	}
+	for _, stage := range bson.Raw(r.Body.Lookup("pipeline").Value).All() {
+		doc, _ := stage.Document()
+		for _, name := range []string{"$out", "$merge"} {
+			if !doc.Lookup(name).IsZero() {
+				return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", name)
+			}
+		}
+	}
+	return nil
+}
+
+// cursorNS returns the namespace of a cursor's own.
+func cursorNS(id int64) string { return fmt.Sprintf("%s.c%x", cursorsDB, id) }
+
+// Load stores documents without a client. They must have an _id.
+func (n *Node) Load(db, coll string, docs []bson.Raw) error {
+	n.data.addDatabase(db)
+	return n.store().Write(func(tx *store.Tx) error {
+		c, err := tx.Create(namespace(db, coll), store.Settings{}, store.IDIndex(nil, idIndexSpec(nil)))
+		for _, doc := range docs {
+			if err == nil {
+				c, err = tx.Insert(c, doc)
+			}
+		}
+		return err
+	})
+}
