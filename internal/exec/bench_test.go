@@ -107,6 +107,12 @@ func newBenchExecutor(b *testing.B, cfg Config) *Executor {
 
 // BenchmarkRun is what an operation costs from exec.Run down to a network that takes no time:
 // selection, checkout, session, message, reply, and what the options in question add.
+// idle is a Cipher that leaves everything as it is.
+type idle struct{}
+
+func (idle) Encrypt(_ context.Context, _ string, cmd bson.Raw) (bson.Raw, error) { return cmd, nil }
+func (idle) Decrypt(_ context.Context, reply bson.Raw) (bson.Raw, error)         { return reply, nil }
+
 func BenchmarkRun(b *testing.B) {
 	at, filter := bson.BeginDocument(nil)
 	filter = bson.EndDocument(bson.AppendInt32(filter, "_id", 1), at)
@@ -138,6 +144,7 @@ func BenchmarkRun(b *testing.B) {
 	}))
 	monitor := &event.CommandMonitor{Started: func(context.Context, *event.CommandStarted) {}, Succeeded: func(context.Context, *event.CommandSucceeded) {}}
 	b.Run("find with a listener", loop(Config{Monitor: monitor}, func(b *testing.B, x *Executor) { find(b, b.Context(), x, nil, nil) }))
+	b.Run("find with a cipher that has nothing to do", loop(Config{Cipher: idle{}}, func(b *testing.B, x *Executor) { find(b, b.Context(), x, nil, nil) }))
 	b.Run("find in a session", func(b *testing.B) {
 		x := newBenchExecutor(b, Config{})
 		s, err := session.New(x.Sessions, x.SessionTimeout, session.Options{})
