@@ -434,19 +434,22 @@ func TestRewrite(t *testing.T) {
 	b, _ := s.docs[0].Lookup(SafeContent, "0").Binary()
 	tags = strings.ReplaceAll(tags, "TAG", base64.StdEncoding.EncodeToString(b.Data))
 	for in, want := range map[string]string{
-		`{"e": ` + p + `}`:                                    `{"__safeContent__":{"$in":` + tags + `}}`,
-		`{"a": 1, "e": {"$ne": ` + p + `}}`:                   `{"$and":[{"a":1},{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}]}`,
-		`{"e": {"$in": [` + p + `]}}`:                         `{"__safeContent__":{"$in":` + tags + `}}`,
-		`{"e": {"$nin": [` + p + `]}}`:                        `{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}`,
-		`{"e": {"$not": {"$eq": ` + p + `}}}`:                 `{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}`,
-		`{"m.e": ` + p + `}`:                                  `{"m.__safeContent__":{"$in":` + tags + `}}`,
-		`{"e": {"$exists": true, "$gt": ` + half2 + `}}`:      `{"$and":[{"e":{"$exists":true}},{}]}`,
-		`{"$or": [{"e": ` + p + `}, {"a": 1}]}`:               `{"$or":[{"__safeContent__":{"$in":` + tags + `}},{"a":1}]}`,
-		`{"$expr": {"$eq": ["$e", ` + p + `]}}`:               `{"$expr":{"$gt":[{"$size":{"$setIntersection":[{"$ifNull":["$__safeContent__",[]]},` + tags + `]}},0]}}`,
-		`{"$expr": {"$not": [{"$in": ["$e", [` + p + `]]}]}}`: `{"$expr":{"$not":[{"$gt":[{"$size":{"$setIntersection":[{"$ifNull":["$__safeContent__",[]]},` + tags + `]}},0]}]}}`,
-		`{"$expr": {"$ne": ["$$ROOT.e", ` + p + `]}}`:         `{"$expr":{"$eq":[{"$size":{"$setIntersection":[{"$ifNull":["$$ROOT.__safeContent__",[]]},` + tags + `]}},0]}}`,
-		`{"$expr": {"$lt": ["$e", ` + half2 + `]}}`:           `{"$expr":true}`,
-		`{"a": {"b": 1}}`:                                     `{"a":{"b":1}}`,
+		`{"e": ` + p + `}`:                               `{"__safeContent__":{"$in":` + tags + `}}`,
+		`{"a": 1, "e": {"$ne": ` + p + `}}`:              `{"$and":[{"a":1},{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}]}`,
+		`{"e": {"$in": [` + p + `]}}`:                    `{"__safeContent__":{"$in":` + tags + `}}`,
+		`{"e": {"$nin": [` + p + `]}}`:                   `{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}`,
+		`{"e": {"$not": {"$eq": ` + p + `}}}`:            `{"$nor":[{"__safeContent__":{"$in":` + tags + `}}]}`,
+		`{"m.e": ` + p + `}`:                             `{"m.__safeContent__":{"$in":` + tags + `}}`,
+		`{"e": {"$exists": true, "$gt": ` + half2 + `}}`: `{"$and":[{"e":{"$exists":true}},{}]}`,
+		`{"$or": [{"e": ` + p + `}, {"a": 1}]}`:          `{"$or":[{"__safeContent__":{"$in":` + tags + `}},{"a":1}]}`,
+		`{"$expr": {"$eq": ["$e", ` + p + `]}}`:          `{"__safeContent__":{"$in":` + tags + `}}`,
+		`{"$expr": {"$eq": ["$m.e", ` + p + `]}}`:        `{"$expr":{"$gt":[{"$size":{"$setIntersection":[{"$ifNull":["$m.__safeContent__",[]]},` + tags + `]}},0]}}`,
+		`{"$expr": {"$and": [{"$eq": ["$e", ` + p + `]}, {"$lt": ["$e", ` + half2 + `]}]}}`: `{"$and":[{"__safeContent__":{"$in":` + tags + `}},{}]}`,
+		`{"$expr": {"$and": [{"$eq": ["$e", ` + p + `]}, {"$lt": ["$x", 1]}]}}`:             `{"$expr":{"$and":[{"$gt":[{"$size":{"$setIntersection":[{"$ifNull":["$__safeContent__",[]]},` + tags + `]}},0]},{"$lt":["$x",1]}]}}`,
+		`{"$expr": {"$not": [{"$in": ["$e", [` + p + `]]}]}}`:                               `{"$expr":{"$not":[{"$gt":[{"$size":{"$setIntersection":[{"$ifNull":["$__safeContent__",[]]},` + tags + `]}},0]}]}}`,
+		`{"$expr": {"$ne": ["$$ROOT.e", ` + p + `]}}`:                                       `{"$expr":{"$eq":[{"$size":{"$setIntersection":[{"$ifNull":["$$ROOT.__safeContent__",[]]},` + tags + `]}},0]}}`,
+		`{"$expr": {"$lt": ["$e", ` + half2 + `]}}`:                                         `{}`,
+		`{"a": {"b": 1}}`: `{"a":{"b":1}}`,
 	} {
 		got, err := r.Filter(put(in))
 		if err != nil {

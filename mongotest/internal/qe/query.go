@@ -159,6 +159,9 @@ func (r *Rewriter) condition(key string, v bson.RawValue) (bson.Raw, error) {
 		}
 		return element(key, array(parts...)), nil
 	case "$expr":
+		if doc, done, err := r.match(v); done || err != nil {
+			return doc, err
+		}
 		v, err := r.Expression(v)
 		return element(key, v), err
 	}
@@ -294,11 +297,38 @@ func (r *Rewriter) Expression(v bson.RawValue) (bson.RawValue, error) {
 	return bson.RawValue{Type: v.Type, Value: bson.EndDocument(b, start)}, nil
 }
 
-// comparison returns {name: arg} if it compares a field with payloads.
-func (r *Rewriter) comparison(name string, arg bson.RawValue) (out bson.RawValue, done bool, err error) {
-	var field string
-	var t tags
-	payloads := 0
+// match returns an expression that compares a field of the document with payloads as a filter, which
+// can use the index of the tags. Comparisons within $and are several.
+func (r *Rewriter) match(expr bson.RawValue) (filter bson.Raw, done bool, err error) {
+	doc, ok := expr.Document()
+	if !ok {
+		return nil, false, nil
+	}
+	name, arg := firstOf(doc)
+	if list, ok := arg.Array(); ok && name == "$and" {
+		var parts []bson.RawValue
+		for v := range list.Values() {
+			part, done, err := r.match(v)
+			if !done || err != nil {
+				return nil, false, err
+			}
+			parts = append(parts, document(part))
+		}
+		return element("$and", array(parts...)), len(parts) > 0, nil
+	}
+	field, t, payloads, err := r.compared(name, arg)
+	if err != nil || payloads == 0 || name == "$ne" || !strings.HasPrefix(field, "$") || strings.HasPrefix(field, "$$") {
+		return nil, false, err
+	}
+	if safe, err := r.safePath(field[1:]); safe != SafeContent {
+		return nil, false, err // the field of an embedded document, which may be in an array
+	}
+	filter, err = r.in(field[1:], t)
+	return filter, true, err
+}
+
+// compared returns the field that {name: arg} compares with payloads, and their tags.
+func (r *Rewriter) compared(name string, arg bson.RawValue) (field string, t tags, payloads int, err error) {
 	take := func(v bson.RawValue) error {
 		if s, ok := v.StringValue(); ok && strings.HasPrefix(s, "$") {
 			field = s
@@ -322,7 +352,7 @@ func (r *Rewriter) comparison(name string, arg bson.RawValue) (out bson.RawValue
 			}
 			for _, v := range values {
 				if err := take(v); err != nil {
-					return out, true, err
+					return field, t, payloads, err
 				}
 			}
 		}
@@ -330,14 +360,18 @@ func (r *Rewriter) comparison(name string, arg bson.RawValue) (out bson.RawValue
 		args, _ := arg.Document()
 		for _, v := range args.All() {
 			if err := take(v); err != nil {
-				return out, true, err
+				return field, t, payloads, err
 			}
 		}
-	default:
-		return out, false, nil
 	}
-	if payloads == 0 {
-		return out, false, nil
+	return field, t, payloads, nil
+}
+
+// comparison returns {name: arg} if it compares a field with payloads.
+func (r *Rewriter) comparison(name string, arg bson.RawValue) (out bson.RawValue, done bool, err error) {
+	field, t, payloads, err := r.compared(name, arg)
+	if err != nil || payloads == 0 {
+		return out, err != nil, err
 	}
 	if t.always {
 		return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, true)}, true, nil
