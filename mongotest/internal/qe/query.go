@@ -297,8 +297,8 @@ func (r *Rewriter) Expression(v bson.RawValue) (bson.RawValue, error) {
 	return bson.RawValue{Type: v.Type, Value: bson.EndDocument(b, start)}, nil
 }
 
-// match returns an expression that compares a field of the document with payloads as a filter, which
-// can use the index of the tags. Comparisons within $and are several.
+// match returns an expression that compares a field of the document with payloads as a filter,
+// which can use the index of the tags. Comparisons within $and are several.
 func (r *Rewriter) match(expr bson.RawValue) (filter bson.Raw, done bool, err error) {
 	doc, ok := expr.Document()
 	if !ok {
