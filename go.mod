@@ -3,6 +3,7 @@ module allium
 go 1.26
 
 require (
+	github.com/blevesearch/snowballstem v0.9.0
 	github.com/dop251/goja v0.0.0-20260917113740-793a2a65c13b
 	github.com/klauspost/compress v1.20.3
 	github.com/miekg/dns v1.1.73

@@ -39,8 +39,8 @@ type WriteConcern struct {
 	Timeout time.Duration
 }
 
-// Majority returns the write concern that waits until a majority of the data-bearing members has
-// the write.
+// Majority returns a write concern that asks for acknowledgment by a majority of the voting members
+// that bear data.
 func Majority() *WriteConcern { return &WriteConcern{W: "majority"} }
 
 // Unacknowledged returns the write concern that waits for no reply: the client does not learn

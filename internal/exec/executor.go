@@ -132,7 +132,7 @@ type stage uint8
 
 const (
 	stageSelect   stage = iota // no server was selected
-	stageCheckOut              // no connection was to be had
+	stageCheckOut              // no connection was checked out
 	stageBuild                 // the driver itself refused to send the command
 	stageSent                  // the command may have reached the server
 )

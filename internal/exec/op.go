@@ -144,7 +144,7 @@ func (op *Op) late() bool { return op.KeepLate && op.Conn != nil && op.Conn.Owed
 // goes.
 func (op *Op) unacknowledged() bool { return op.Kind == Write && !op.WriteConcern.Acknowledged() }
 
-// Result is what an operation brought. Release it once its documents have been decoded.
+// Result is the outcome of an operation. Release it once its documents have been decoded.
 type Result struct {
 	// Reply is the reply's document; nil for a write that asked for no answer. It is valid until
 	// Release.

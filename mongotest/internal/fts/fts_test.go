@@ -9,7 +9,7 @@ import (
 
 // The examples that the algorithm's author published.
 func TestStem(t *testing.T) {
-	for stem, words := range map[string][]string{
+	for want, words := range map[string][]string{
 		"consign":     {"consign", "consigned", "consigning", "consignment"},
 		"consist":     {"consist", "consisted", "consistency", "consistent", "consistently", "consisting", "consists"},
 		"consol":      {"consolation", "consolations", "console", "consoled", "consoles", "consoling", "consolingly", "consols"},
@@ -24,9 +24,34 @@ func TestStem(t *testing.T) {
 		"ration": {"rational"}, "relat": {"relational", "relate", "relates"}, "ski": {"skis"}, "beauti": {"beautiful", "beauty"}, "youth": {"youth", "youthful"}, "bias": {"bias"},
 	} {
 		for _, w := range words {
-			if got := stemEnglish(w); got != stem {
-				t.Errorf("%s: %s, want %s", w, got, stem)
+			if got := stem(w, "english"); got != want {
+				t.Errorf("%s: %s, want %s", w, got, want)
 			}
+		}
+	}
+}
+
+// Words of the sample vocabularies on snowballstem.org.
+func TestStemLanguages(t *testing.T) {
+	seen := map[string]bool{"none": true}
+	for _, c := range []struct{ language, word, want string }{
+		{"danish", "undersøgelse", "undersøg"}, {"dutch", "lichamelijkheden", "licham"}, {"english", "consistently", "consist"},
+		{"finnish", "edeltäjien", "edeltäj"}, {"french", "continuellement", "continuel"}, {"german", "aufeinanderfolgende", "aufeinanderfolg"},
+		{"hungarian", "babakocsijáért", "babakocs"}, {"italian", "abbandonata", "abbandon"}, {"norwegian", "havnemyndighetene", "havnemynd"},
+		{"portuguese", "quilométricas", "quilométr"}, {"romanian", "abilitate", "abil"}, {"russian", "важнейшими", "важн"},
+		{"spanish", "cheques", "chequ"}, {"swedish", "jaktkarlarna", "jaktkarl"}, {"turkish", "kitaplar", "kitap"}, {"none", "running", "running"},
+	} {
+		seen[c.language] = true
+		if got := stem(c.word, c.language); got != c.want {
+			t.Errorf("%s in %s: %s, want %s", c.word, c.language, got, c.want)
+		}
+	}
+	for _, language := range languages {
+		if !seen[language] {
+			t.Errorf("%s is not tested", language)
+		}
+		if (stemmers[language] == nil) != (language == "none") {
+			t.Errorf("%s: no stemmer", language)
 		}
 	}
 }
@@ -41,6 +66,10 @@ func TestTerms(t *testing.T) {
 		{"don't O'Reilly's pre-market", "english", fold{}, []string{"o'reilli", "pre", "market"}},
 		{"l'été été", "french", fold{}, []string{"l", "ete", "ete"}},
 		{"Été", "french", fold{keepCase: true}, []string{"Ete"}},
+		{"Häuser, Haus", "german", fold{}, []string{"haus", "haus"}},
+		{"continué, continue", "french", fold{}, []string{"continu", "continu"}},
+		{"ВАЖНАЯ", "russian", fold{}, []string{"важн"}},
+		{"Häuser", "none", fold{}, []string{"hauser"}},
 		{"Été", "none", fold{keepMarks: true}, []string{"été"}},
 		{"the the", "none", fold{}, []string{"the", "the"}},
 		{" .;! ", "english", fold{}, nil},
@@ -150,6 +179,9 @@ func TestCheck(t *testing.T) {
 func FuzzSearch(f *testing.F) {
 	f.Add("the quick -brown \"fox jumps\"", "quick fox", "english")
 	f.Add("-\"", "é", "french")
+	for name := range languages {
+		f.Add("häuser \xff важнейшими", "İstanbul'un babakocsijáért", name)
+	}
 	f.Fuzz(func(t *testing.T, search, text, language string) {
 		if _, ok := Language(language); !ok {
 			language = "none"

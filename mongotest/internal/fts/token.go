@@ -2,8 +2,8 @@
 // matches documents against what $text searches for, as version 3 of the server's text indexes
 // does.
 //
-// English words are stemmed and its stop words are left out. The words of the other languages that
-// a text index may have are compared as they are, without case and diacritics.
+// Words are stemmed in the language of their index or document. English stop words are left out;
+// those of the other languages are words like any other here.
 package fts
 
 import (
@@ -32,19 +32,27 @@ func Language(name string) (string, bool) {
 // fold is how text is compared.
 type fold struct{ keepCase, keepMarks bool }
 
-func (f fold) apply(s string) string {
-	if !f.keepMarks {
-		s = strings.Map(func(r rune) rune {
-			if unicode.Is(unicode.Mn, r) {
-				return -1
-			}
-			return r
-		}, norm.NFD.String(s))
+func (f fold) apply(s string) string { return f.marks(f.letters(s)) }
+
+// letters folds the case.
+func (f fold) letters(s string) string {
+	if f.keepCase {
+		return s
 	}
-	if !f.keepCase {
-		s = strings.ToLower(s)
+	return strings.ToLower(s)
+}
+
+// marks removes the diacritics.
+func (f fold) marks(s string) string {
+	if f.keepMarks {
+		return s
 	}
-	return s
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFD.String(s))
 }
 
 // delimiter reports whether a rune stands between words. In English an apostrophe is part of a
@@ -56,18 +64,14 @@ func delimiter(r rune, language string) bool {
 	return unicode.In(r, unicode.White_Space, unicode.Dash, unicode.Hyphen, unicode.Quotation_Mark, unicode.Terminal_Punctuation, unicode.Pattern_Syntax)
 }
 
-// terms splits text into its terms.
+// terms splits text into its terms. Diacritics tell the endings of words, and go after stemming.
 func terms(text, language string, f fold) []string {
 	var out []string
 	for _, token := range strings.FieldsFunc(text, func(r rune) bool { return delimiter(r, language) }) {
 		if stopWords[language][strings.ToLower(token)] {
 			continue
 		}
-		token = f.apply(token)
-		if language == "english" {
-			token = stemEnglish(token)
-		}
-		out = append(out, token)
+		out = append(out, f.marks(stem(f.letters(token), language)))
 	}
 	return out
 }

@@ -1,6 +1,6 @@
 package expr
 
-// Operators of later versions that fit no other group: $sortArray, bit operators, $rand, $meta.
+// $sortArray.
 
 import (
 	"slices"
@@ -11,99 +11,7 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() {
-	registerParser(Version{5, 2}, "$sortArray", parseSortArray)
-	for name, op := range map[string]func(a, b int64) int64{
-		"$bitAnd": func(a, b int64) int64 { return a & b },
-		"$bitOr":  func(a, b int64) int64 { return a | b },
-		"$bitXor": func(a, b int64) int64 { return a ^ b },
-	} {
-		start := int64(0)
-		if name == "$bitAnd" {
-			start = -1
-		}
-		registerNary(Version{6, 3}, &naryOp{name: name, arity: any0, associative: true, commutative: true,
-			eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-				n, long := start, false
-				for _, v := range args {
-					switch v.Type {
-					case bson.TypeInt64:
-						long = true
-					case bson.TypeInt32:
-					default:
-						if nullish(v) {
-							return null, nil
-						}
-						return missing, srverr.New(srverr.TypeMismatch, "%s only supports int and long operands.", name)
-					}
-					n = op(n, toLong(v))
-				}
-				if long {
-					return longValue(n), nil
-				}
-				return intValue(int32(n)), nil
-			}})
-	}
-	registerNary(Version{6, 3}, &naryOp{name: "$bitNot", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-		switch v := args[0]; {
-		case nullish(v):
-			return null, nil
-		case v.Type == bson.TypeInt32:
-			return intValue(^toInt(v)), nil
-		case v.Type == bson.TypeInt64:
-			return longValue(^toLong(v)), nil
-		default:
-			return missing, srverr.New(28765, "$bitNot only supports int and long, not: %s.", typeName(v))
-		}
-	}})
-	registerParser(Version{4, 9}, "$rand", func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) {
-		switch v.Type {
-		case bson.TypeEmbeddedDocument:
-			if bson.Raw(v.Value).IsEmpty() {
-				return &randomExpr{}, nil
-			}
-			return nil, srverr.New(3040501, "$rand does not currently accept arguments")
-		case bson.TypeArray:
-			if bson.Raw(v.Value).IsEmpty() {
-				return &randomExpr{}, nil
-			}
-		}
-		return nil, srverr.New(10065, "invalid parameter: expected an object ($rand)")
-	})
-	registerParser(Version{}, "$meta", parseMeta)
-}
-
-type randomExpr struct{}
-
-func (*randomExpr) eval(st *State) (bson.RawValue, error) { return doubleValue(st.env.float64()), nil }
-func (r *randomExpr) optimize(*Env) (Expr, error)         { return r, nil }
-
-// metaExpr is $meta. Metadata other than the score of a text search is missing.
-type metaExpr struct{ name string }
-
-func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
-	name, ok := v.StringValue()
-	if !ok {
-		return nil, srverr.New(17307, "$meta only supports string arguments")
-	}
-	switch name {
-	case "textScore":
-		s.env.WantsTextScore = true
-		return &metaExpr{name}, nil
-	case "indexKey", "recordId", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "sortKey":
-		return &metaExpr{name}, nil
-	}
-	return nil, srverr.New(17308, "Unsupported argument to $meta: %s", name)
-}
-
-func (m *metaExpr) eval(st *State) (bson.RawValue, error) {
-	if m.name == "textScore" {
-		return st.env.TextScore, nil
-	}
-	return missing, nil
-}
-
-func (m *metaExpr) optimize(*Env) (Expr, error) { return m, nil }
+func init() { registerParser(Version{5, 2}, "$sortArray", parseSortArray) }
 
 // sortArray is $sortArray: by whole items, or by fields of them.
 type sortArray struct {

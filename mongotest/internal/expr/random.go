@@ -1,0 +1,30 @@
+package expr
+
+// $rand.
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	registerParser(Version{4, 9}, "$rand", func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) {
+		switch v.Type {
+		case bson.TypeEmbeddedDocument:
+			if bson.Raw(v.Value).IsEmpty() {
+				return &randomExpr{}, nil
+			}
+			return nil, srverr.New(3040501, "$rand does not currently accept arguments")
+		case bson.TypeArray:
+			if bson.Raw(v.Value).IsEmpty() {
+				return &randomExpr{}, nil
+			}
+		}
+		return nil, srverr.New(10065, "invalid parameter: expected an object ($rand)")
+	})
+}
+
+type randomExpr struct{}
+
+func (*randomExpr) eval(st *State) (bson.RawValue, error) { return doubleValue(st.env.float64()), nil }
+func (r *randomExpr) optimize(*Env) (Expr, error)         { return r, nil }
