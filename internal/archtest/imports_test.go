@@ -61,6 +61,8 @@ var aside = []struct {
 	pkg     string
 	imports []string
 }{
+	{"mongotest/internal/soak/cmd/", []string{"mongotest", "mongotest/"}},
+	{"mongotest/internal/soak", []string{"bson", "internal/wire", "mongotest", "mongotest/"}},
 	{"mongotest/", []string{"bson", "internal/fle", "internal/sigv4", "internal/wire", "mongotest/"}},
 	{"mongotest", []string{"bson", "mongotest/"}},
 	{"internal/spectest/cmd/", []string{"*"}},
