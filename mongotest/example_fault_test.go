@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"allium"
 	"allium/bson"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -175,4 +177,50 @@ func ExampleNode_Partition() {
 	// Output:
 	// true
 	// <nil>
+}
+
+// The primary stops answering without closing its connections. The client's write times out, and the
+// next one goes to the member that has taken over.
+func ExampleNode_Hang() {
+	d := open(mongotest.ReplicaSet(3))
+	defer d.Stop()
+	heartbeat := 500 * time.Millisecond
+	client := connect(d.URI(), allium.ClientOptions{HeartbeatInterval: &heartbeat, ConnectTimeout: &heartbeat})
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	old := d.Primary()
+	old.Hang()
+	defer old.Resume()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err := client.Database("app").Collection("users").InsertOne(ctx, bson.D{{Key: "_id", Value: 2}})
+	fmt.Println(mongoerr.IsTimeout(err), d.Primary() != old)
+	fmt.Println(insertUser(client, 3), countUsers(client))
+	// Output:
+	// true true
+	// <nil> 2
+}
+
+// A process that goes on where it stopped answers what came meanwhile.
+func ExampleNode_Resume() {
+	d := open()
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	d.Node(0).Hang()
+	done := make(chan error)
+	go func() { done <- insertUser(client, 2) }()
+	select {
+	case <-done:
+		fmt.Println("the reply came")
+	case <-time.After(20 * time.Millisecond):
+	}
+	d.Node(0).Resume()
+	fmt.Println(<-done, countUsers(client))
+	// Output: <nil> 2
 }

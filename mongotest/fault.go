@@ -86,16 +86,18 @@ func (d *Deployment) ClearFailures() {
 // NetFaults are the network faults of a node's connections. The zero value has none.
 type NetFaults struct {
 	Latency   time.Duration // the delay of every reply
+	Jitter    time.Duration // each reply is late by up to this much more: those of several connections overtake each other
 	Trickle   time.Duration // replies are sent byte by byte, with this pause after each
 	DropAfter int           // the connection is closed after this many bytes of a reply; 0: never
+	CutAfter  int           // each connection closes after this many bytes from now, both ways together; 0: never
 	Garbage   int           // this many random bytes are sent in place of a reply; 0: none
-	Times     int           // DropAfter and Garbage hit this many replies; 0: all
+	Times     int           // DropAfter and Garbage hit this many replies, CutAfter this many connections; 0: all
 	Reset     bool          // new connections are reset as soon as they are accepted
 }
 
 // SetNetFaults replaces the faults of the node's connections, of open ones too.
 func (n *Node) SetNetFaults(f NetFaults) {
-	n.n.SetNetFaults(server.NetFaults{Latency: f.Latency, Trickle: f.Trickle, DropAfter: f.DropAfter, Garbage: f.Garbage, Times: f.Times, Reset: f.Reset})
+	n.n.SetNetFaults(server.NetFaults{Latency: f.Latency, Jitter: f.Jitter, Trickle: f.Trickle, DropAfter: f.DropAfter, CutAfter: f.CutAfter, Garbage: f.Garbage, Times: f.Times, Reset: f.Reset})
 }
 
 // HoldReplies lets commands run, but holds their replies until ReleaseReplies.

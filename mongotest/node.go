@@ -91,6 +91,29 @@ func (n *Node) Restart() error {
 	return nil
 }
 
+// Hang makes the process stop without ending, as SIGSTOP does: its connections stay open, new ones
+// are accepted, but nothing is answered until Resume. The other members of a replica set take it for
+// dead: if it was the primary, another one takes its place, after [ElectionDelay], if a majority is
+// left. Kill and Restart end it, too.
+func (n *Node) Hang() {
+	n.n.Hang()
+	if n.d.set != nil {
+		n.d.set.Hang(n.n)
+	}
+}
+
+// Resume ends Hang: the process goes on where it stopped. It answers what came meanwhile; a former
+// primary is a secondary. Resume does nothing for a node that does not hang.
+func (n *Node) Resume() {
+	if !n.n.Hangs() {
+		return
+	}
+	if n.d.set != nil {
+		n.d.set.Up(n.n)
+	}
+	n.n.Resume()
+}
+
 // StepDown makes the node step down if it is the primary, whether or not another member is up to
 // date. The node is not elected again within the period. See [Deployment.StepDown] for what clients
 // see.

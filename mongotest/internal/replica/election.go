@@ -147,10 +147,8 @@ func (s *Set) StepUp(n Peer) error {
 		}
 		s.endStepDownLocked(old)
 	}
-	rollback, ok := s.electLocked(m)
-	ok = ok && s.primary == m
+	ok := s.electLocked(m) && s.primary == m
 	s.Mu.Unlock()
-	s.afterElection(rollback)
 	if !ok {
 		return srverr.New(srverr.CommandFailed, "Election failed.")
 	}
@@ -184,6 +182,26 @@ func (s *Set) Down(n Peer) {
 		return
 	}
 	s.checkMajority()
+}
+
+// Hang takes a node out of the set because its process does not answer the others any more, though
+// it has not ended. What only a primary may do is interrupted, as it is when the process runs again
+// and finds that there is another primary; Up brings it back.
+func (s *Set) Hang(n Peer) {
+	s.Mu.Lock()
+	m := s.primary
+	if m == nil || m.node != n {
+		s.Mu.Unlock()
+		s.Down(n)
+		return
+	}
+	m.beginStepDownLocked()
+	s.Mu.Unlock()
+	n.InterruptPrimaryWork(nil)
+	s.Down(n)
+	s.Mu.Lock()
+	s.endStepDownLocked(m)
+	s.Mu.Unlock()
 }
 
 // checkMajority makes the primary step down if it does not reach a majority any more.

@@ -21,11 +21,11 @@ func (p *process) InterruptPrimaryWork(Waiter) {}
 // past is a history that nobody reads.
 type past struct{ clock clock.Clock }
 
-func (p *past) Now() time.Time              { return p.clock.Now() }
-func (p *past) Tick() bson.Timestamp        { return p.clock.Tick() }
-func (p *past) NotifyCommit(bson.Timestamp) {}
-func (p *past) RollBack(bson.Timestamp)     {}
-func (p *past) AbortTransactions()          {}
+func (p *past) Now() time.Time               { return p.clock.Now() }
+func (p *past) Tick() bson.Timestamp         { return p.clock.Tick() }
+func (p *past) NotifyCommit(bson.Timestamp)  {}
+func (p *past) RollBack(_, _ bson.Timestamp) {}
+func (p *past) AbortTransactions()           {}
 
 // Whatever happens to the members of a set: there is never more than one primary, there is one if a
 // majority is connected and a member can be elected, terms only grow, nobody is ahead of the newest

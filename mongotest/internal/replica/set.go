@@ -120,7 +120,9 @@ type History interface {
 	Now() time.Time
 	Tick() bson.Timestamp
 	NotifyCommit(ts bson.Timestamp) // the majority's commit point has moved
-	RollBack(to bson.Timestamp)     // writes after this time are undone: a new primary never had them
+	// RollBack undoes the writes after the one time and before the other: a new primary, which was
+	// elected at the latter, never had them. It must not wait for a command.
+	RollBack(after, before bson.Timestamp)
 	AbortTransactions()
 }
 
@@ -246,22 +248,20 @@ func (s *Set) MajorityByDefault() bool {
 // connected. It reports whether there is a primary now. Without it nobody takes writes.
 func (s *Set) Elect() bool {
 	s.Mu.Lock()
-	rollback, ok := s.electLocked(nil)
-	s.Mu.Unlock()
-	s.afterElection(rollback)
-	return ok
+	defer s.Mu.Unlock()
+	return s.electLocked(nil)
 }
 
-// electLocked elects the candidate, or the best member. The caller must call afterElection without
-// the lock.
-func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool) {
+// electLocked elects the candidate, or the best member. What the others have that it never had is
+// undone before it takes its first write.
+func (s *Set) electLocked(candidate *member) bool {
 	if s.primary != nil {
-		return nil, true
+		return true
 	}
 	all, connected := s.votes()
 	now := time.Now()
 	if connected <= all/2 || candidate == nil && now.Before(s.electAfter) {
-		return nil, false
+		return false
 	}
 	best := candidate
 	for _, m := range s.members {
@@ -273,7 +273,7 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 		}
 	}
 	if best == nil || !s.wouldElectLocked(best) {
-		return nil, false
+		return false
 	}
 	s.catchUpLocked(best)
 	s.Term++
@@ -281,10 +281,9 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 	s.primary = best
 	s.electionID = bson.ObjectID{0x7f, 0xff, 0xff, 0xff}
 	binary.BigEndian.PutUint64(s.electionID[4:], uint64(s.Term))
+	best.electedAt = s.data.Now()
+	best.electedTime = OpTime{s.data.Tick(), s.Term}
 	if best.applied.compare(s.newest) < 0 {
-		// The others' writes that the new primary never saw are undone.
-		to := best.applied.TS
-		rollback = &to
 		for _, m := range s.members {
 			if m.applied.compare(best.applied) > 0 {
 				m.applied, m.wall = best.applied, best.wall
@@ -294,18 +293,11 @@ func (s *Set) electLocked(candidate *member) (rollback *bson.Timestamp, ok bool)
 		if s.committed.compare(best.applied) > 0 {
 			s.committed, s.commitWall = best.applied, best.wall
 		}
+		s.data.RollBack(best.applied.TS, best.electedTime.TS)
 	}
-	best.electedAt = s.data.Now()
-	best.electedTime = OpTime{s.data.Tick(), s.Term}
 	s.wroteLocked(best.electedTime.TS)
 	s.bumpLocked()
-	return rollback, true
-}
-
-func (s *Set) afterElection(rollback *bson.Timestamp) {
-	if rollback != nil {
-		s.data.RollBack(*rollback)
-	}
+	return true
 }
 
 // bumpLocked tells all members' streaming clients and everybody who waits that something has

@@ -26,6 +26,8 @@ type Conn struct {
 	comp []byte // the same, compressed
 	req  Request
 
+	replies uint32 // that were delayed by chance: see jitter
+
 	spare *operation // for the next command: it was not killed
 
 	lastDB string // the database of the last command: see dbName
@@ -53,11 +55,7 @@ type clientState struct {
 const keepBuffer = 256 << 10
 
 func newConn(n *Node, nc net.Conn) *Conn {
-	c := &Conn{node: n, nc: nc, id: n.lastConn.Add(1), br: bufio.NewReaderSize(nc, 16<<10)}
-	if tc, ok := nc.(*net.TCPConn); ok {
-		tc.SetNoDelay(true)
-	}
-	return c
+	return &Conn{node: n, nc: nc, id: n.lastConn.Add(1), br: bufio.NewReaderSize(nc, 16<<10)}
 }
 
 // ID returns the connection's number on its node, as hello reports it.
@@ -72,7 +70,7 @@ func (c *Conn) serve() {
 		if err != nil {
 			return
 		}
-		if !c.handle(h) {
+		if !c.node.runs() || !c.handle(h) {
 			return
 		}
 		for _, b := range []*[]byte{&c.in, &c.flat, &c.out, &c.comp} {
@@ -247,6 +245,9 @@ func (c *Conn) finishReply(start int, more bool) {
 func (c *Conn) refuse(wire.Header, []byte, error) bool { return false }
 
 func (c *Conn) write(b []byte) error {
+	if !c.node.runs() {
+		return errDropped
+	}
 	if c.node.faulty.Load() {
 		return c.writeFaulty(b)
 	}

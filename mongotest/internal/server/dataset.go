@@ -19,8 +19,8 @@ type Data struct {
 	// Begin starts the store's side of a multi-document transaction, whose first command r is.
 	// r.ReadTime says what it sees.
 	Begin func(r *Request, t *session.Txn) session.StoreTxn
-	// Rollback undoes every write after this time: a new primary never had them.
-	Rollback func(to bson.Timestamp)
+	// Rollback undoes every write after the one time and before the other: a new primary never had them.
+	Rollback func(after, before bson.Timestamp)
 
 	storage storage
 
@@ -109,10 +109,10 @@ func (d *Data) Now() time.Time { return d.Clock.Now() }
 // Tick returns the timestamp for a new write.
 func (d *Data) Tick() bson.Timestamp { return d.Clock.Tick() }
 
-// RollBack undoes every write after a time: a new primary never had them.
-func (d *Data) RollBack(to bson.Timestamp) {
+// RollBack undoes every write after the one time and before the other: a new primary never had them.
+func (d *Data) RollBack(after, before bson.Timestamp) {
 	if d.Rollback != nil {
-		d.Rollback(to)
+		d.Rollback(after, before)
 	}
 }
 

@@ -2,7 +2,9 @@ package server
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
+	"hash/fnv"
 	"net"
 	"sync"
 	"time"
@@ -15,10 +17,12 @@ import (
 type NetFaults struct {
 	Latency   time.Duration // every reply comes that much later
 	Trickle   time.Duration // replies are sent byte by byte, with this pause between bytes
+	Jitter    time.Duration // and up to this much later again
 	DropAfter int           // connections close after this many bytes of the next reply; 0: they do not
+	CutAfter  int           // a connection closes after this many bytes, of requests and replies together; 0: it does not
 	Garbage   int           // this many random bytes are sent instead of each reply; 0: none
 	Reset     bool          // new connections are closed at once
-	Times     int           // DropAfter and Garbage hit this many replies; 0: all
+	Times     int           // DropAfter and Garbage hit this many replies, CutAfter this many connections; 0: all
 }
 
 // netFault is a node's current fault with what is left of it.
@@ -26,13 +30,16 @@ type netFault struct {
 	mu sync.Mutex
 	NetFaults
 	held    chan struct{} // not nil: replies wait until it is closed
+	hung    chan struct{} // not nil: nothing is handled or answered until it is closed
 	limited bool
+	set     int // how often the faults have been set: CutAfter counts from then on
 }
 
 // SetNetFaults replaces what goes wrong on the node's connections.
 func (n *Node) SetNetFaults(f NetFaults) {
 	n.net.mu.Lock()
 	n.net.NetFaults, n.net.limited = f, f.Times > 0
+	n.net.set++
 	n.net.mu.Unlock()
 	n.faulty.Store(n.net.active())
 }
@@ -87,7 +94,7 @@ func (c *Conn) writeFaulty(b []byte) error {
 			return errDropped
 		}
 	}
-	if f.Latency > 0 && !c.pause(nil, f.Latency) {
+	if d := f.Latency + c.jitter(f.Jitter); d > 0 && !c.pause(nil, d) {
 		return errDropped
 	}
 	switch {
@@ -113,6 +120,21 @@ func (c *Conn) writeFaulty(b []byte) error {
 	return err
 }
 
+// jitter returns a time below most. It follows from the numbers of the connection and of its reply,
+// so that a run which sends the same is delayed the same.
+func (c *Conn) jitter(most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	c.replies++
+	var b [8]byte
+	binary.LittleEndian.PutUint32(b[:], uint32(c.id))
+	binary.LittleEndian.PutUint32(b[4:], c.replies)
+	h := fnv.New64a()
+	h.Write(b[:])
+	return time.Duration(h.Sum64() % uint64(most))
+}
+
 // pause waits for the channel or the time; it reports false if the node stops or the client goes
 // meanwhile.
 func (c *Conn) pause(ready <-chan struct{}, d time.Duration) bool {
@@ -134,6 +156,124 @@ func (c *Conn) pause(ready <-chan struct{}, d time.Duration) bool {
 	case <-c.node.shutdownChan():
 	}
 	return false
+}
+
+// Hang makes the process stop: connections are accepted and stay open, as the operating system of a
+// process that does not run keeps them, but nothing is read or answered until Resume or Restart.
+func (n *Node) Hang() {
+	n.net.mu.Lock()
+	if n.net.hung == nil {
+		n.net.hung = make(chan struct{})
+	}
+	n.net.mu.Unlock()
+	n.hung.Store(true)
+}
+
+// Resume ends Hang: what came meanwhile is handled, and what was not answered yet is.
+func (n *Node) Resume() {
+	n.net.mu.Lock()
+	if n.net.hung != nil {
+		close(n.net.hung)
+		n.net.hung = nil
+	}
+	n.net.mu.Unlock()
+	n.hung.Store(false)
+}
+
+// Hangs reports whether Hang is in effect.
+func (n *Node) Hangs() bool { return n.hung.Load() }
+
+// runs waits while the process hangs; it reports false if the process ends instead.
+func (n *Node) runs() bool {
+	for n.hung.Load() {
+		n.net.mu.Lock()
+		hung := n.net.hung
+		n.net.mu.Unlock()
+		if hung == nil {
+			return true
+		}
+		select {
+		case <-hung:
+		case <-n.shutdownChan():
+			return false
+		}
+	}
+	return true
+}
+
+// cutConn is a connection that breaks after as many bytes as NetFaults.CutAfter says.
+type cutConn struct {
+	net.Conn
+	node *Node
+	mu   sync.Mutex
+	set  int // of netFault
+	left int // only if doomed
+	doom bool
+}
+
+// budget returns how many of n bytes may pass, and whether the connection breaks after them.
+func (c *cutConn) budget(n int) (int, bool) {
+	f := &c.node.net
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.set != f.set {
+		c.set, c.doom = f.set, false
+		if f.CutAfter > 0 {
+			c.doom, c.left = true, f.CutAfter
+			if f.limited {
+				if f.Times--; f.Times <= 0 {
+					f.CutAfter, f.Times, f.limited = 0, 0, false
+				}
+			}
+		}
+	}
+	if !c.doom {
+		return n, false
+	}
+	return min(n, c.left), c.left <= n
+}
+
+func (c *cutConn) spend(n int) (broken bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.doom {
+		c.left -= n
+	}
+	return c.doom && c.left <= 0
+}
+
+func (c *cutConn) Read(p []byte) (int, error) {
+	if !c.node.faulty.Load() {
+		return c.Conn.Read(p)
+	}
+	most, _ := c.budget(len(p))
+	if most <= 0 && len(p) > 0 {
+		c.Conn.Close()
+		return 0, errDropped
+	}
+	n, err := c.Conn.Read(p[:most])
+	if c.spend(n) {
+		c.Conn.Close()
+		return n, errDropped
+	}
+	return n, err
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	if !c.node.faulty.Load() {
+		return c.Conn.Write(p)
+	}
+	most, last := c.budget(len(p))
+	n, err := c.Conn.Write(p[:max(most, 0)])
+	if c.spend(n) || last {
+		c.Conn.Close()
+		if err == nil {
+			err = errDropped
+		}
+	}
+	return n, err
 }
 
 // reset closes a TCP connection so that the client sees a reset.

@@ -79,6 +79,7 @@ type Node struct {
 	faults   failpoint.Node
 	net      netFault
 	faulty   atomic.Bool // net has anything in it
+	hung     atomic.Bool // net.hung is set
 	cursors  cursorTable
 	lastConn atomic.Int32
 	lastOp   atomic.Int32
@@ -150,6 +151,10 @@ func (n *Node) adopt(nc net.Conn) bool {
 	if refuse || n.closed {
 		return false
 	}
+	if tc, ok := nc.(*net.TCPConn); ok {
+		tc.SetNoDelay(true)
+	}
+	nc = &cutConn{Conn: nc, node: n}
 	if n.cfg.TLS != nil {
 		nc = tls.Server(nc, n.cfg.TLS)
 	}
@@ -223,6 +228,7 @@ func (n *Node) Stop() {
 // Restart makes a stopped node ready to serve again, as a new process: fresh process id, no
 // connections.
 func (n *Node) Restart() {
+	n.Resume()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = false

@@ -15,6 +15,8 @@ import (
 // again for the next command: nothing may keep it, nor Body and Sequences, which lie in the
 // connection's read buffer.
 type Request struct {
+	wrote bool // the command wrote something: see Wrote
+
 	Node      *Node
 	Conn      *Conn
 	Cmd       *Command
@@ -172,6 +174,7 @@ func (r *Request) Sequence(id string) ([]byte, bool) {
 // Wrote notes that the client wrote something at ts: what a write concern waits for, and what
 // operationTime says.
 func (r *Request) Wrote(ts bson.Timestamp) {
+	r.wrote = true
 	if ts.Compare(r.Conn.client.lastOp) > 0 {
 		r.Conn.client.lastOp = ts
 	}

@@ -45,13 +45,11 @@ func (d *Data) connectStore() {
 		}
 		return &storeTxn{data: d, session: r.Session, number: t.Number, t: r.Node.store().Begin(st)}
 	}
-	d.Rollback = func(to bson.Timestamp) {
+	d.Rollback = func(after, before bson.Timestamp) {
 		if s := d.storage.s; s != nil {
-			s.Rollback(to)
+			s.Rollback(after)
 		}
-		for _, s := range d.sessions.All(func(session.ID) bool { return true }) {
-			s.RollBack(to)
-		}
+		d.sessions.RollBack(after, before)
 	}
 }
 

@@ -135,7 +135,7 @@ func (n *Node) transactionRecords() []bson.Raw {
 		st := &s.State
 		var last bson.Timestamp
 		for _, stmt := range st.Stmts {
-			if stmt.TS.Compare(last) > 0 {
+			if stmt.TS.Compare(last) > 0 && !n.data.sessions.Undone(stmt.TS) {
 				last = stmt.TS
 			}
 		}

@@ -20,7 +20,7 @@ func (r *Request) Executed(stmt int32) (session.Statement, bool) {
 		return session.Statement{}, false
 	}
 	s, ok := r.Session.State.Stmts[stmt]
-	return s, ok
+	return s, ok && !r.Node.data.sessions.Undone(s.TS)
 }
 
 // Record notes what a statement of a retryable write did. It does nothing for other writes.
@@ -136,6 +136,9 @@ func (r *Request) continueTxn(st *session.State) error {
 	switch {
 	case st.Phase == session.TxnAborted:
 		return srverr.New(srverr.NoSuchTransaction, "Transaction %d has been aborted.", r.txnNumber)
+	case st.Phase == session.TxnCommitted && r.Node.data.sessions.Undone(st.Txn.CommitTS):
+		// The commit was rolled back, and this primary has never heard of the transaction.
+		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is -1", r.txnNumber)
 	case st.Phase == session.TxnCommitted && r.Cmd.Name != "commitTransaction":
 		return srverr.New(srverr.TransactionCommitted, "Transaction %d has been committed.", r.txnNumber)
 	}

@@ -42,7 +42,7 @@ var noUser = sha256.Sum256(nil)
 type Session struct {
 	ID ID
 
-	Mu    sync.Mutex // held while a command has the session checked out
+	Mu    *Lock // held while a command has the session checked out
 	State State
 
 	use     sync.Mutex // guards lastUse
@@ -95,8 +95,9 @@ const (
 
 // Catalog holds the logical sessions of a data set. Safe for concurrent use.
 type Catalog struct {
-	mu   sync.Mutex
-	byID map[ID]*Session
+	mu     sync.Mutex
+	undone []span // by rollbacks
+	byID   map[ID]*Session
 }
 
 // NewCatalog returns an empty catalog.
@@ -124,7 +125,7 @@ func (c *Catalog) Use(id ID, now time.Time) (s, old *Session, err error) {
 			c.mu.Unlock()
 			return nil, old, srverr.New(srverr.TooManyLogicalSessions, "cannot add session into the cache")
 		}
-		s = &Session{ID: id, State: State{TxnNumber: -1}}
+		s = &Session{ID: id, Mu: newLock(), State: State{TxnNumber: -1}}
 		c.byID[id] = s
 	}
 	c.mu.Unlock()

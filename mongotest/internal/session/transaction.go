@@ -45,17 +45,29 @@ func (t *Txn) End(commit bool) {
 	t.Store = nil
 }
 
-// RollBack forgets what retryable writes did after a time: the new primary never had them, and a
-// retry must do them again.
-func (s *Session) RollBack(to bson.Timestamp) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	for id, stmt := range s.State.Stmts {
-		if stmt.TS.Compare(to) > 0 {
-			delete(s.State.Stmts, id)
+// RollBack forgets what retryable writes did after the one time and before the other: the new
+// primary never had them, and a retry must do them again. It does not touch the sessions, which
+// commands may have checked out for long.
+func (c *Catalog) RollBack(after, before bson.Timestamp) {
+	c.mu.Lock()
+	c.undone = append(c.undone, span{after, before})
+	c.mu.Unlock()
+}
+
+// Undone reports whether a write at this time has been rolled back.
+func (c *Catalog) Undone(ts bson.Timestamp) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.undone {
+		if ts.Compare(u.after) > 0 && ts.Compare(u.before) < 0 {
+			return true
 		}
 	}
+	return false
 }
+
+// span is the time between two others.
+type span struct{ after, before bson.Timestamp }
 
 // String returns the id as the server's messages show it.
 func (id ID) String() string {
