@@ -76,6 +76,8 @@ var aside = []struct {
 	{"internal/unified", []string{"*"}},
 	{"internal/hostile", []string{"*"}},
 	{"internal/mistakes", []string{"*"}},
+	{"internal/campaign", []string{".", "auth", "bson", "consistency", "event", "gridfs", "mongoerr", "mongotest"}},
+	{"internal/campaign/cmd/", []string{"internal/campaign"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},
 	{"tools/", nil},

@@ -1,0 +1,149 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/mongoerr"
+)
+
+// last is the document that ends the followers' work.
+const last = "zz-last"
+
+// insert inserts documents that followers wait for: one, many at once, or by a bulk write.
+func (a *actor) insert() {
+	n := []int{1, 1, 3, 8}[a.r.IntN(4)]
+	how := a.r.IntN(4)
+	var ids []string
+	var docs []bson.D
+	a.mu.Lock()
+	for i := range n {
+		id := fmt.Sprintf("w-%02d-%06d-%d", a.plan.ID, a.seq, i)
+		ids = append(ids, id)
+		docs = append(docs, bson.D{{Key: "_id", Value: id}, {Key: "text", Value: id + id}})
+		a.hist.inserted[id] = &inserted{outcome: unknown, actor: a.plan.ID, seq: a.seq*10 + i}
+	}
+	a.mu.Unlock()
+	err := a.do("insert", func(ctx context.Context) (err error) {
+		switch {
+		case n == 1:
+			_, err = a.coll("events").InsertOne(ctx, docs[0])
+		case how == 0:
+			var models []allium.WriteModel
+			for _, d := range docs {
+				models = append(models, allium.InsertModel{Document: d})
+			}
+			_, err = a.coll("events").BulkWrite(ctx, models)
+		case how == 1:
+			var writes []allium.ClientWrite
+			for _, d := range docs {
+				writes = append(writes, allium.ClientWrite{Database: dbName, Collection: "events", Model: allium.InsertModel{Document: d}})
+			}
+			_, err = a.client().BulkWrite(ctx, writes)
+		default:
+			_, err = a.coll("events").InsertMany(ctx, docs)
+		}
+		return err
+	})
+	// Nobody else inserts this document: it can only be there because the driver has inserted it before.
+	if mongoerr.HasCode(err, 11000) {
+		a.violation("inserter: a document was inserted twice: %v", err)
+	}
+	for _, id := range ids {
+		a.mu.Lock()
+		if err == nil {
+			a.hist.inserted[id].outcome = acked
+		}
+		a.mu.Unlock()
+		if err == nil {
+			a.wrote(acked)
+		} else {
+			a.wrote(unknown)
+		}
+	}
+}
+
+// follow receives the events of all inserts until the last one, and opens its stream again where it
+// was whenever it breaks.
+func (a *actor) follow() {
+	f := &followed{name: fmt.Sprintf("follower %d", a.plan.ID)}
+	a.mu.Lock()
+	a.hist.followers = append(a.hist.followers, f)
+	a.mu.Unlock()
+	var token bson.Raw
+	var deadline time.Time // once all is quiet
+	for ; !f.ended; a.seq++ {
+		a.begin()
+		select {
+		case <-a.quiet:
+			if deadline.IsZero() {
+				deadline = time.Now().Add(20 * time.Minute)
+				if a.world.plan.Real {
+					deadline = time.Now().Add(time.Minute)
+				}
+			}
+			if time.Now().After(deadline) {
+				return
+			}
+		default:
+		}
+		opts := allium.WatchOptions{ResumeAfter: token}
+		if token == nil {
+			opts.StartAtOperationTime = &bson.Timestamp{T: uint32(a.start.Unix()), I: 1}
+		}
+		if a.r.IntN(2) == 0 {
+			opts.BatchSize = new(int32(1 + a.r.IntN(3)))
+		}
+		var s *allium.ChangeStream[bson.D]
+		if a.do("watch", func(ctx context.Context) (err error) {
+			s, err = a.coll("events").Watch(ctx, bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}}, opts)
+			return err
+		}) != nil {
+			time.Sleep(time.Second / 10)
+			continue
+		}
+		for n := 1 + a.r.IntN(200); n > 0 && !f.ended; n-- {
+			limit := pick(a.r, []time.Duration{100 * time.Millisecond, 5 * time.Second, time.Minute, a.world.plan.Think, 2 * a.world.plan.Think})
+			if a.world.plan.Real {
+				limit = min(limit, 2*time.Second)
+			}
+			more := false
+			err := a.within("next", limit, a.r.IntN(4) == 0, func(ctx context.Context) error {
+				more = s.Next(ctx)
+				return s.Err()
+			})
+			if more {
+				a.event(f, s.Current())
+				continue
+			}
+			if !mongoerr.IsTimeout(err) && !isCanceled(err) {
+				break
+			}
+			select {
+			case <-a.quiet:
+				n = min(n, 20)
+			default:
+			}
+		}
+		token = s.ResumeToken()
+		_ = a.within("close", 5*time.Second, false, func(ctx context.Context) error { _ = s.Close(ctx); return nil })
+	}
+}
+
+func (a *actor) event(f *followed, e allium.ChangeEvent[bson.D]) {
+	id, _ := e.DocumentKey.Lookup("_id").StringValue()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stats.Events++
+	f.events = append(f.events, id)
+	f.times = append(f.times, e.ClusterTime)
+	f.ended = id == last
+}
+
+func isCanceled(err error) bool {
+	var t *mongoerr.TimeoutError
+	return asInto(err, &t) && t.Canceled()
+}

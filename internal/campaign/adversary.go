@@ -1,0 +1,260 @@
+package campaign
+
+import (
+	"context"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// adversary does the plan's steps, each at its time, and undoes each after its length.
+type adversary struct {
+	w       *world
+	busy    map[*mongotest.Node]int // steps that have a node in their hands
+	pending []undo
+}
+
+type undo struct {
+	due  time.Time
+	what func()
+}
+
+// run returns when the plan's steps are done and undone.
+func (a *adversary) run() {
+	for _, s := range a.w.plan.Steps {
+		a.until(a.w.start.Add(s.At))
+		a.w.log("adversary: %v", s)
+		a.w.mu.Lock()
+		a.w.stats.Faults[s.Kind]++
+		a.w.mu.Unlock()
+		a.do(s)
+	}
+	a.until(a.w.start.Add(a.w.plan.Length))
+	for len(a.pending) > 0 {
+		a.until(a.pending[0].due)
+	}
+	a.heal()
+}
+
+// until waits for a time and undoes meanwhile what is due.
+func (a *adversary) until(t time.Time) {
+	for {
+		next := -1
+		for i, u := range a.pending {
+			if !u.due.After(t) && (next < 0 || u.due.Before(a.pending[next].due)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		u := a.pending[next]
+		a.pending = append(a.pending[:next:next], a.pending[next+1:]...)
+		time.Sleep(time.Until(u.due))
+		u.what()
+	}
+	time.Sleep(time.Until(t))
+}
+
+// after undoes something when the step is over.
+func (a *adversary) after(s Step, what func()) {
+	a.pending = append(a.pending, undo{time.Now().Add(s.For), what})
+}
+
+// node returns the node that a step is about: N after the primary, or after the first.
+func (a *adversary) node(s Step) *mongotest.Node {
+	nodes := a.w.d.Nodes()
+	first := 0
+	if p := a.w.d.Primary(); p != nil {
+		for i, n := range nodes {
+			if n == p {
+				first = i
+			}
+		}
+	}
+	return nodes[(first+s.Node)%len(nodes)]
+}
+
+// take reserves a node for a step that has to be undone before another such one; it reports false if
+// the node is taken.
+func (a *adversary) take(n *mongotest.Node) bool {
+	if n == nil || a.busy[n] > 0 {
+		return false
+	}
+	a.busy[n]++
+	return true
+}
+
+func (a *adversary) down(s Step, n *mongotest.Node, do, undo func()) {
+	if !a.take(n) {
+		return
+	}
+	a.w.log("adversary: %s %s, the primary is %s", s.Kind, n.Addr(), a.primary())
+	do()
+	a.after(s, func() {
+		undo()
+		a.busy[n]--
+		a.w.log("adversary: end of %s %s, the primary is %s", s.Kind, n.Addr(), a.primary())
+	})
+}
+
+// primary returns the address of the primary, for the trace.
+func (a *adversary) primary() string {
+	if p := a.w.d.Primary(); p != nil {
+		return p.Addr()
+	}
+	return "nobody"
+}
+
+func (a *adversary) do(s Step) {
+	d := a.w.d
+	n := a.node(s)
+	kill := func(n *mongotest.Node) { a.down(s, n, n.Kill, func() { a.must(n.Restart()) }) }
+	hang := func(n *mongotest.Node) { a.down(s, n, n.Hang, n.Resume) }
+	net := func(f mongotest.NetFaults) {
+		a.down(s, n, func() { n.SetNetFaults(f) }, func() { n.SetNetFaults(a.link()) })
+	}
+	switch s.Kind {
+	case "stepDown":
+		d.StepDown()
+	case "stepUp":
+		_ = n.StepUp() // the others may not vote for it
+	case "kill":
+		kill(n)
+	case "killPrimary":
+		if p := d.Primary(); p != nil {
+			kill(p)
+		}
+	case "hang":
+		hang(n)
+	case "hangPrimary":
+		if p := d.Primary(); p != nil {
+			hang(p)
+		}
+	case "partition":
+		a.down(s, n, n.Partition, n.Heal)
+	case "partitionPrimary":
+		if p := d.Primary(); p != nil {
+			a.down(s, p, p.Partition, p.Heal)
+		}
+	case "lag":
+		n.SetLag(s.For)
+		a.after(s, func() { n.SetLag(a.w.plan.Lag) })
+	case "holdBack":
+		if n != d.Primary() {
+			a.down(s, n, n.HoldBack, n.CatchUp)
+		}
+	case "rollBack":
+		a.rollBack(s)
+	case "closeConnections":
+		n.CloseConnections()
+	case "refuse":
+		a.down(s, n, n.RefuseConnections, func() { a.must(n.AcceptConnections()) })
+	case "reset":
+		net(mongotest.NetFaults{Reset: true})
+	case "cut":
+		net(mongotest.NetFaults{CutAfter: s.N, Times: 1 + s.Node})
+	case "drop":
+		net(mongotest.NetFaults{DropAfter: s.N, Times: 1 + s.Node})
+	case "garbage":
+		net(mongotest.NetFaults{Garbage: s.N, Times: 1})
+	case "slow":
+		net(mongotest.NetFaults{Latency: s.For / 20, Jitter: s.For / 10})
+	case "trickle":
+		net(mongotest.NetFaults{Trickle: 100 * time.Microsecond})
+	case "hold":
+		a.down(s, n, n.HoldReplies, n.ReleaseReplies)
+	case "error", "overload":
+		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N, Code: s.Code, Labels: s.Labels})
+		a.after(s, d.ClearFailures)
+	case "writeConcernError":
+		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N, WriteConcernError: bson.D{{Key: "code", Value: s.Code}, {Key: "errmsg", Value: "by the adversary"}}})
+		a.after(s, d.ClearFailures)
+	case "closeOnCommand":
+		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N, CloseConnection: true})
+		a.after(s, d.ClearFailures)
+	case "slowCommand":
+		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N, Block: s.For})
+		a.after(s, d.ClearFailures)
+	case "closeClient":
+		c := a.w.clients[s.Client]
+		c.close()
+		a.must(c.open())
+	case "rotate":
+		a.rotate(s)
+	case "moveChunk":
+		a.moveChunk(s)
+	default:
+		panic("campaign: no such step: " + s.Kind)
+	}
+}
+
+// link is what the network is like when nothing is wrong with it.
+func (a *adversary) link() mongotest.NetFaults { return mongotest.NetFaults{} }
+
+// rollBack lets the primary alone write for a while, and ends it: what the others never had is lost.
+func (a *adversary) rollBack(s Step) {
+	p := a.w.d.Primary()
+	if p == nil || !a.take(p) {
+		return
+	}
+	var held []*mongotest.Node
+	for _, n := range a.w.d.Secondaries() {
+		if a.take(n) {
+			n.HoldBack()
+			held = append(held, n)
+			a.w.log("adversary: holds back %s of the primary %s", n.Addr(), p.Addr())
+		}
+	}
+	a.after(s, func() {
+		p.Kill()
+		a.w.log("adversary: killed %s, which was alone", p.Addr())
+		// One of the others is elected with what it has, before they could get more.
+		a.pending = append(a.pending, undo{time.Now().Add(a.w.plan.Election + time.Second/10), func() {
+			for _, n := range held {
+				n.CatchUp()
+				a.busy[n]--
+			}
+			a.must(p.Restart())
+			a.busy[p]--
+			a.w.log("adversary: %s is back, the primary is %s", p.Addr(), a.primary())
+		}})
+	})
+}
+
+// rotate replaces the password, so that new connections of the clients fail, and restores it.
+func (a *adversary) rotate(s Step) {
+	set := func(pw string) {
+		a.must(a.w.d.AddUser(mongotest.User{Name: user, Password: pw, DB: "admin", Roles: []string{"root"}}))
+	}
+	set("another-" + password)
+	a.after(s, func() { set(password) })
+}
+
+// moveChunk moves a part of a sharded collection to another shard.
+func (a *adversary) moveChunk(s Step) {
+	coll := []string{"static", "events"}[s.Client%2]
+	points := splitPoints[coll]
+	find := bson.D{{Key: "_id", Value: points[s.N%len(points)]}}
+	to := []string{"sh0", "sh1"}[s.Node%2]
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	// It fails if a fault is in its way, or the chunk is there already.
+	_, _ = a.w.clients[0].get().Database("admin").RunCommand(ctx, bson.D{{Key: "moveChunk", Value: dbName + "." + coll}, {Key: "find", Value: find}, {Key: "to", Value: to}})
+}
+
+// heal ends all faults.
+func (a *adversary) heal() {
+	a.w.d.ClearFailures()
+	for _, n := range a.w.d.Nodes() {
+		n.SetNetFaults(mongotest.NetFaults{})
+		n.ReleaseReplies()
+	}
+}
+
+func (a *adversary) must(err error) {
+	if err != nil {
+		a.w.violation("the adversary: %v", err)
+	}
+}

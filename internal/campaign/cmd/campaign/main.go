@@ -1,0 +1,155 @@
+// Command campaign runs histories of many clients against deployments that an adversary breaks, and
+// checks that the driver keeps its promises:
+//
+//	go run ./internal/campaign/cmd/campaign -seed 7 -duration 1000h -topology replset
+//	go run -race ./internal/campaign/cmd/campaign -real -duration 5m -topology lb
+//	go run ./internal/campaign/cmd/campaign -topology replset -history 12345 -v
+//
+// A duration is simulated time, unless -real is set. The exit status is 1 if a history broke a
+// promise, after it has been cut down to the steps and actors that matter.
+package main
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"allium/internal/campaign"
+)
+
+func main() {
+	testing.Init()
+	seed := flag.Uint64("seed", 0, "the campaign's seed; 0: a fresh one")
+	history := flag.Uint64("history", 0, "run only the history with this seed")
+	duration := flag.Duration("duration", 10*time.Hour, "how long: simulated time, or real time with -real")
+	budget := flag.Duration("budget", 0, "stop after this much real time; 0: no bound")
+	topology := flag.String("topology", "replset", "replset, sharded, lb or all")
+	real := flag.Bool("real", false, "in real time on loopback TCP, for -race")
+	verbose := flag.Bool("v", false, "print what happens in each history")
+	keep := flag.Bool("keep-going", false, "go on after a violation, without cutting it down")
+	shrink := flag.Duration("shrink", 2*time.Minute, "how long to cut a failing history down")
+	flag.Parse()
+	topologies := campaign.Topologies
+	if *topology != "all" {
+		topologies = []campaign.Topology{campaign.Topology(*topology)}
+		if !slices.Contains(campaign.Topologies, topologies[0]) {
+			fmt.Fprintf(os.Stderr, "campaign: no topology %q\n", *topology)
+			os.Exit(2)
+		}
+	}
+	if *seed == 0 {
+		var b [8]byte
+		rand.Read(b[:])
+		*seed = binary.LittleEndian.Uint64(b[:]) >> 1
+	}
+	if !*real {
+		runtime.GOMAXPROCS(1) // goroutines that wake at the same instant run one after the other
+	}
+	// A bubble needs a test to run in.
+	testing.Main(func(_, _ string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "campaign", F: func(t *testing.T) {
+		for _, topology := range topologies {
+			c := &run{t: t, topology: topology, seeds: campaign.Seeds(*seed), duration: *duration, budget: *budget / time.Duration(len(topologies)),
+				shrink: *shrink, real: *real, verbose: *verbose, keep: *keep, only: *history != 0}
+			if c.only {
+				c.seeds = func() uint64 { return *history }
+			} else {
+				fmt.Printf("%s, seed %d\n", topology, *seed)
+			}
+			if !c.all() {
+				t.Fail()
+			}
+		}
+	}}}, nil, nil)
+}
+
+// run is a campaign on one topology.
+type run struct {
+	t                         *testing.T
+	topology                  campaign.Topology
+	seeds                     func() uint64
+	duration, budget, shrink  time.Duration
+	real, verbose, keep, only bool
+}
+
+// slice is how long a history in real time takes.
+const slice = 20 * time.Second
+
+func (c *run) plan(seed uint64) *campaign.Plan {
+	if c.real {
+		return campaign.NewPlan(seed, c.topology, slice)
+	}
+	return campaign.NewPlan(seed, c.topology, 0)
+}
+
+// play runs one history.
+func (c *run) play(p *campaign.Plan) *campaign.Outcome {
+	watchdog := time.AfterFunc(10*time.Minute, func() {
+		fmt.Printf("history %d on %s does not end\n", p.Seed, p.Topology)
+		panic("campaign: a history does not end: see the goroutines")
+	})
+	defer watchdog.Stop()
+	return campaign.Run(c.t, p, c.verbose)
+}
+
+// all runs histories until the time is over. It reports whether all promises were kept.
+func (c *run) all() bool {
+	start := time.Now()
+	totals := campaign.NewTotals()
+	var heap []uint64
+	printed := start
+	for totals.Histories == 0 || totals.Simulated < c.duration && (c.budget == 0 || time.Since(start) < c.budget) && !c.only {
+		o := c.play(c.plan(c.seeds()))
+		totals.Count(o)
+		if c.verbose {
+			for _, line := range o.Trace {
+				fmt.Println(line)
+			}
+		}
+		if len(o.Violations) > 0 {
+			o.Describe(os.Stdout)
+			fmt.Printf("again: go run ./internal/campaign/cmd/campaign -topology %s -history %d\n", c.topology, o.Plan.Seed)
+			if !c.keep {
+				if c.shrink > 0 {
+					fmt.Println("cut down to:")
+					c.verbose = false
+					campaign.Shrink(o, 3, time.Now().Add(c.shrink), c.play).Describe(os.Stdout)
+				}
+				break
+			}
+		}
+		if totals.Histories%20 == 0 {
+			heap = append(heap, live())
+		}
+		if time.Since(printed) > time.Minute {
+			printed = time.Now()
+			fmt.Printf("%v: %d histories, %.1f hours, %d operations, %d with violations\n", campaign.Round(time.Since(start)), totals.Histories, totals.Simulated.Hours(), totals.Operations, totals.Violations)
+		}
+	}
+	fmt.Printf("took %v\n", campaign.Round(time.Since(start)))
+	totals.Report(os.Stdout)
+	ok := totals.Violations == 0
+	if n := len(heap); n >= 4 {
+		// What is alive between histories does not grow with their number.
+		first, last := slices.Max(heap[:n/2]), slices.Min(heap[n/2:])
+		fmt.Printf("memory in use: at most %d KB in the first half, at least %d KB in the second\n", first>>10, last>>10)
+		if last > 2*first+8<<20 {
+			fmt.Println("VIOLATION memory grows")
+			ok = false
+		}
+	}
+	return ok
+}
+
+// live returns how many bytes are in use.
+func live() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

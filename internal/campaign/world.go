@@ -1,0 +1,405 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"allium"
+	"allium/auth"
+	"allium/bson"
+	"allium/consistency"
+	"allium/event"
+	"allium/mongotest"
+)
+
+// user and password are the planted credential of histories with authentication.
+const (
+	user     = "campaign"
+	password = "swordfish-7f3a"
+)
+
+// Stats is what a history consisted of.
+type Stats struct {
+	Simulated  time.Duration
+	Operations int            // calls of the driver by actors
+	Failed     int            // those that returned an error
+	Commands   int            // commands that the driver sent for them
+	Faults     map[string]int // steps of the adversary, by kind
+	Work       map[string]int // operations, by the actor's kind
+	Acked      int            // writes that were acknowledged
+	Unknown    int            // writes whose outcome the caller could not tell
+	Events     int            // that followers received
+	Errors     map[string]int // errors, by type
+}
+
+func newStats() Stats {
+	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}}
+}
+
+// Add adds the figures of another history.
+func (s *Stats) Add(o Stats) {
+	s.Simulated += o.Simulated
+	s.Operations += o.Operations
+	s.Failed += o.Failed
+	s.Commands += o.Commands
+	s.Acked += o.Acked
+	s.Unknown += o.Unknown
+	s.Events += o.Events
+	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}} {
+		for k, n := range m.from {
+			m.to[k] += n
+		}
+	}
+}
+
+// Outcome is what came of a history.
+type Outcome struct {
+	Plan       *Plan
+	Stats      Stats
+	Violations []string // sorted; empty: all promises were kept
+	Trace      []string // what happened, if it was asked for
+}
+
+// world is a history that runs.
+type world struct {
+	plan    *Plan
+	d       *mongotest.Deployment
+	start   time.Time
+	clients []*client
+	quiet   chan struct{} // closed when the faults are over
+	trace   bool
+
+	mu         sync.Mutex
+	stats      Stats
+	violations map[string]int
+	lines      []string
+	hist       history
+	password   string // the one that is right now
+}
+
+// violation notes that a promise was broken.
+func (w *world) violation(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.violations) < 50 || w.violations[text] > 0 {
+		w.violations[text]++
+	}
+	w.logLocked("VIOLATION " + text)
+}
+
+func (w *world) log(format string, args ...any) {
+	if !w.trace {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logLocked(fmt.Sprintf(format, args...))
+}
+
+func (w *world) logLocked(text string) {
+	if w.trace && len(w.lines) < 200_000 {
+		w.lines = append(w.lines, fmt.Sprintf("%12v %s", time.Since(w.start).Round(time.Microsecond), text))
+	}
+}
+
+// client is one of the clients; closeClient steps replace what is in it.
+type client struct {
+	w    *world
+	id   int
+	plan ClientPlan
+
+	mu     sync.Mutex
+	c      *allium.Client
+	closed []*usage
+	usage  *usage
+}
+
+func (c *client) get() *allium.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.c
+}
+
+// usage counts a client's connections and commands by its events.
+type usage struct {
+	w        *world
+	client   int
+	most     int
+	mu       sync.Mutex
+	open     map[string]int
+	out      map[string]map[int64]bool
+	started  int
+	finished int
+}
+
+func (u *usage) monitors(o *allium.ClientOptions) {
+	count := func(addr string, d int) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.open[addr] += d
+		if u.open[addr] > u.most {
+			u.w.violation("client %d: more than %d connections in the pool of a server", u.client, u.most)
+		}
+	}
+	o.PoolMonitor = &event.PoolMonitor{
+		ConnectionCreated: func(e *event.ConnectionCreated) { count(e.Addr, 1) },
+		ConnectionClosed:  func(e *event.ConnectionClosed) { count(e.Addr, -1) },
+		ConnectionCheckedOut: func(e *event.ConnectionCheckedOut) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			if u.out[e.Addr] == nil {
+				u.out[e.Addr] = map[int64]bool{}
+			}
+			if u.out[e.Addr][e.ConnectionID] {
+				u.w.violation("client %d: a connection was checked out twice", u.client)
+			}
+			u.out[e.Addr][e.ConnectionID] = true
+		},
+		ConnectionCheckedIn: func(e *event.ConnectionCheckedIn) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			if !u.out[e.Addr][e.ConnectionID] {
+				u.w.violation("client %d: a connection was returned that was not checked out", u.client)
+			}
+			delete(u.out[e.Addr], e.ConnectionID)
+		},
+	}
+	o.CommandMonitor = &event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStarted) {
+			u.mu.Lock()
+			u.started++
+			u.mu.Unlock()
+			u.w.search("a command event", e.Command)
+		},
+		Succeeded: func(_ context.Context, e *event.CommandSucceeded) { u.ended() },
+		Failed: func(_ context.Context, e *event.CommandFailed) {
+			u.ended()
+			u.w.searchText("a command event", fmt.Sprint(e.Failure))
+		},
+	}
+}
+
+func (u *usage) ended() {
+	u.mu.Lock()
+	u.finished++
+	u.mu.Unlock()
+}
+
+// check is called when the client has been closed.
+func (u *usage) check() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for addr, n := range u.open {
+		if n != 0 {
+			u.w.violation("client %d: %d connections to %s are open after Close", u.client, n, addr)
+		}
+	}
+	for addr, out := range u.out {
+		if len(out) != 0 {
+			u.w.violation("client %d: %d connections to %s are checked out after Close", u.client, len(out), addr)
+		}
+	}
+	if u.started != u.finished {
+		u.w.violation("client %d: %d commands have started, %d have ended", u.client, u.started, u.finished)
+	}
+	u.w.mu.Lock()
+	u.w.stats.Commands += u.started
+	u.w.mu.Unlock()
+}
+
+// search looks for the planted password in a document.
+func (w *world) search(where string, doc bson.Raw) {
+	if strings.Contains(string(doc), password) {
+		w.violation("the password is in %s", where)
+	}
+}
+
+func (w *world) searchText(where, text string) {
+	if strings.Contains(text, password) {
+		w.violation("the password is in %s", where)
+	}
+}
+
+func (c *client) open() error {
+	u := &usage{w: c.w, client: c.id, most: c.plan.MaxPool, open: map[string]int{}, out: map[string]map[int64]bool{}}
+	o := allium.ClientOptions{
+		Dialer: c.w.d, MaxPoolSize: &c.plan.MaxPool, HeartbeatInterval: &c.plan.Heartbeat,
+		WriteConcern: consistency.Majority(), ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority},
+		MaxIdleTime: new(5 * time.Minute),
+	}
+	if c.plan.Timeout > 0 {
+		o.Timeout = &c.plan.Timeout
+	}
+	if c.plan.Compress != "" {
+		o.Compressors = []string{c.plan.Compress}
+	}
+	if c.plan.Polling {
+		o.ServerMonitoringMode = allium.MonitoringPoll
+	}
+	if c.w.plan.Real {
+		o.ServerSelectionTimeout = new(5 * time.Second)
+		o.ConnectTimeout = new(time.Second)
+	}
+	if c.w.plan.Auth {
+		c.w.mu.Lock()
+		o.Credential = &auth.Credential{Username: user, Password: auth.Secret(c.w.password), Source: "admin"}
+		c.w.mu.Unlock()
+	}
+	u.monitors(&o)
+	cl, err := allium.Open(c.w.d.URI(), o)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.c, c.usage = cl, u
+	c.mu.Unlock()
+	return nil
+}
+
+// close closes the client as it is now, while operations run or not.
+func (c *client) close() {
+	c.mu.Lock()
+	cl, u := c.c, c.usage
+	c.closed = append(c.closed, u)
+	c.mu.Unlock()
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	start := time.Now()
+	err := cl.Close(ctx)
+	if took := time.Since(start); took > patience+c.w.grace() {
+		c.w.violation("Close with a context of %v took %v", patience, took)
+	}
+	c.w.log("client %d closed: %v", c.id, err)
+}
+
+// grace is how much later than its deadline a call may return: what the driver spends on telling a
+// server to forget a cursor or a transaction. In real time the machine may be busy.
+func (w *world) grace() time.Duration {
+	if w.plan.Real {
+		return 5 * time.Second
+	}
+	return 100 * time.Millisecond
+}
+
+func (p *Plan) options() []mongotest.Option {
+	var opts []mongotest.Option
+	switch p.Topology {
+	case ReplSet:
+		opts = append(opts, mongotest.ReplicaSet(3), mongotest.ElectionDelay(p.Election), mongotest.ReplicationLag(p.Lag))
+	case Sharded:
+		opts = append(opts, mongotest.Sharded(2, 3))
+	case LB:
+		opts = append(opts, mongotest.LoadBalanced(2))
+	}
+	if !p.Real {
+		opts = append(opts, mongotest.InMemory())
+	}
+	if p.Auth {
+		opts = append(opts, mongotest.Auth(user, password))
+	}
+	return opts
+}
+
+// newWorld starts the deployment, the clients and what they work on.
+func newWorld(p *Plan, trace bool) (*world, error) {
+	d, err := mongotest.Open(p.options()...)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password}
+	w.hist.init()
+	for i, cp := range p.Clients {
+		c := &client{w: w, id: i, plan: cp}
+		if err := c.open(); err != nil {
+			return w, err
+		}
+		w.clients = append(w.clients, c)
+	}
+	if err := w.prepare(); err != nil {
+		return w, fmt.Errorf("prepare: %w", err)
+	}
+	return w, nil
+}
+
+const (
+	lists    = 4
+	accounts = 5
+	opening  = 1000 // of an account
+	static   = 300  // documents of the collection that scanners read
+	dbName   = "campaign"
+)
+
+func (w *world) prepare() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c := w.clients[0].get()
+	db := c.Database(dbName)
+	if w.plan.Topology == Sharded {
+		admin := c.Database("admin")
+		for _, coll := range []string{"events", "static"} {
+			if _, err := admin.RunCommand(ctx, bson.D{{Key: "shardCollection", Value: dbName + "." + coll}, {Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}}); err != nil {
+				return err
+			}
+			for _, at := range splitPoints[coll] {
+				if _, err := admin.RunCommand(ctx, bson.D{{Key: "split", Value: dbName + "." + coll}, {Key: "middle", Value: bson.D{{Key: "_id", Value: at}}}}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	var docs []bson.D
+	for i := range lists {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "tokens", Value: bson.A{}}})
+	}
+	if _, err := allium.CollectionOf[bson.D](db, "lists").InsertMany(ctx, docs); err != nil {
+		return err
+	}
+	docs = nil
+	for i := range accounts {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "balance", Value: opening}})
+	}
+	if _, err := allium.CollectionOf[bson.D](db, "accounts").InsertMany(ctx, docs); err != nil {
+		return err
+	}
+	docs = nil
+	for i := range static {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "text", Value: strings.Repeat("x", i)}})
+	}
+	if _, err := allium.CollectionOf[bson.D](db, "static").InsertMany(ctx, docs); err != nil {
+		return err
+	}
+	docs = nil
+	for _, a := range w.plan.Actors {
+		docs = append(docs, bson.D{{Key: "_id", Value: a.ID}, {Key: "n", Value: 0}})
+	}
+	docs = append(docs, bson.D{{Key: "_id", Value: "shared"}, {Key: "n", Value: 0}})
+	if _, err := allium.CollectionOf[bson.D](db, "counters").InsertMany(ctx, docs); err != nil {
+		return err
+	}
+	_, err := allium.CollectionOf[bson.D](db, "events").InsertOne(ctx, bson.D{{Key: "_id", Value: "first"}})
+	return err
+}
+
+// splitPoints are where the sharded collections are split; moveChunk steps move what is between.
+var splitPoints = map[string][]any{"static": {50, 150, 250}, "events": {"w-07", "w-1"}}
+
+// result collects what came of it.
+func (w *world) result() *Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := &Outcome{Plan: w.plan, Stats: w.stats, Trace: w.lines}
+	for v, n := range w.violations {
+		if n > 1 {
+			v += fmt.Sprintf(" (%d times)", n)
+		}
+		o.Violations = append(o.Violations, v)
+	}
+	slices.Sort(o.Violations)
+	return o
+}
