@@ -179,8 +179,8 @@ func ExampleNode_Partition() {
 	// <nil>
 }
 
-// The primary stops answering without closing its connections. The client's write times out, and the
-// next one goes to the member that has taken over.
+// The primary stops answering without closing its connections. The client's write times out, and
+// the next one goes to the member that has taken over.
 func ExampleNode_Hang() {
 	d := open(mongotest.ReplicaSet(3))
 	defer d.Stop()

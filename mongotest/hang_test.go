@@ -175,8 +175,8 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// Two commands of one session, the first of which waits for its write concern: time goes on, and the
-// second has its turn.
+// Two commands of one session, the first of which waits for its write concern: time goes on, and
+// the second has its turn.
 func TestSessionInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := mongotest.Start(t, mongotest.ReplicaSet(3), mongotest.InMemory())

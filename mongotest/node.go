@@ -91,10 +91,10 @@ func (n *Node) Restart() error {
 	return nil
 }
 
-// Hang makes the process stop without ending, as SIGSTOP does: its connections stay open, new ones
-// are accepted, but nothing is answered until Resume. The other members of a replica set take it for
-// dead: if it was the primary, another one takes its place, after [ElectionDelay], if a majority is
-// left. Kill and Restart end it, too.
+// Hang makes the process stop without ending, as SIGSTOP does: its connections stay open, new
+// ones are accepted, but nothing is answered until Resume. The other members of a replica set
+// take it for dead: if it was the primary, another one takes its place, after [ElectionDelay], if
+// a majority is left. Kill and Restart end it, too.
 func (n *Node) Hang() {
 	n.n.Hang()
 	if n.d.set != nil {
@@ -102,8 +102,8 @@ func (n *Node) Hang() {
 	}
 }
 
-// Resume ends Hang: the process goes on where it stopped. It answers what came meanwhile; a former
-// primary is a secondary. Resume does nothing for a node that does not hang.
+// Resume ends Hang: the process goes on where it stopped. It answers what came meanwhile; a
+// former primary is a secondary. Resume does nothing for a node that does not hang.
 func (n *Node) Resume() {
 	if !n.n.Hangs() {
 		return
@@ -115,8 +115,8 @@ func (n *Node) Resume() {
 }
 
 // StepDown makes the node step down if it is the primary, whether or not another member is up to
-// date. The node is not elected again within the period. See [Deployment.StepDown] for what clients
-// see.
+// date. The node is not elected again within the period. See [Deployment.StepDown] for what
+// clients see.
 func (n *Node) StepDown(period time.Duration) {
 	if n.d.set != nil {
 		n.d.set.StepDown(nil, n.n, period, 0, true)
@@ -166,8 +166,8 @@ func (n *Node) CatchUp() {
 	}
 }
 
-// SetLag makes the node apply writes with this delay while it is a secondary. 0 ends the delay, and
-// brings the node up to date unless HoldBack is in effect.
+// SetLag makes the node apply writes with this delay while it is a secondary. 0 ends the delay,
+// and brings the node up to date unless HoldBack is in effect.
 func (n *Node) SetLag(lag time.Duration) {
 	if n.d.set != nil {
 		n.d.set.SetLag(n.n, lag)

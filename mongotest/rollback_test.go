@@ -9,8 +9,8 @@ import (
 	"allium/mongotest"
 )
 
-// alone makes the primary write what the others never get, and returns a function that ends it: one of
-// the others is then the primary.
+// alone makes the primary write what the others never get, and returns a function that ends it:
+// one of the others is then the primary.
 func alone(d *mongotest.Deployment) (fall func()) {
 	held := d.Secondaries()
 	for _, n := range held {
@@ -28,8 +28,8 @@ func alone(d *mongotest.Deployment) (fall func()) {
 	}
 }
 
-// A rollback takes place at the election, even while a command of another member holds its session: what
-// the new primary writes from then on is not undone.
+// A rollback takes place at the election, even while a command of another member holds its
+// session: what the new primary writes from then on is not undone.
 func TestRollbackBeforeFirstWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := mongotest.Start(t, mongotest.ReplicaSet(3), mongotest.InMemory())
@@ -62,8 +62,8 @@ func TestRollbackBeforeFirstWrite(t *testing.T) {
 	})
 }
 
-// What was rolled back is done again when it is tried again: a write once more, and a commit is of a
-// transaction that the new primary does not know.
+// What was rolled back is done again when it is tried again: a write once more, and a commit is
+// of a transaction that the new primary does not know.
 func TestRetryOfWhatWasRolledBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := mongotest.Start(t, mongotest.ReplicaSet(3), mongotest.InMemory())
@@ -95,8 +95,8 @@ func TestRetryOfWhatWasRolledBack(t *testing.T) {
 	})
 }
 
-// A write that is tried again on another connection is acknowledged only when the write concern is
-// satisfied, and so is one that finds its change made already.
+// A write that is tried again on another connection is acknowledged only when the write concern
+// is satisfied, and so is one that finds its change made already.
 func TestRetryWaitsForWriteConcern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := mongotest.Start(t, mongotest.ReplicaSet(3), mongotest.InMemory())

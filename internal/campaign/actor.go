@@ -65,8 +65,8 @@ func (a *actor) coll(name string) *allium.Collection[bson.D] {
 	return allium.CollectionOf[bson.D](a.client().Database(dbName), name)
 }
 
-// do calls the driver with a context that ends, by its deadline or by a cancel, and holds the call
-// against it.
+// do calls the driver with a context that ends, by its deadline or by a cancel, and holds the
+// call against it.
 func (a *actor) do(what string, fn func(ctx context.Context) error) error {
 	limits := []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 30 * time.Second, 30 * time.Second, time.Minute}
 	if a.world.plan.Real {
@@ -100,8 +100,8 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 	return err
 }
 
-// endsTransactions lists the work that aborts transactions when its context has ended, for which the
-// documents give the driver half a second.
+// endsTransactions lists the work that aborts transactions when its context has ended, for which
+// the documents give the driver half a second.
 var endsTransactions = map[string]bool{"transaction": true, "bank": true, "auditor": true}
 
 // rest pauses, at most until the context ends.

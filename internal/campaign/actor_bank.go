@@ -49,8 +49,8 @@ func (a *actor) transfer() {
 	})
 }
 
-// audit reads all accounts, in a transaction or in a snapshot session, twice: the sum never changes,
-// and at one point in time neither does anything else.
+// audit reads all accounts, in a transaction or in a snapshot session, twice: the sum never
+// changes, and at one point in time neither does anything else.
 func (a *actor) audit() {
 	inTransaction := a.r.IntN(2) == 0
 	sum := func(ctx context.Context) (string, error) {

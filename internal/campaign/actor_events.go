@@ -48,7 +48,8 @@ func (a *actor) insert() {
 		}
 		return err
 	})
-	// Nobody else inserts this document: it can only be there because the driver has inserted it before.
+	// Nobody else inserts this document: it can only be there because the driver has inserted it
+	// before.
 	if mongoerr.HasCode(err, 11000) {
 		a.violation("inserter: a document was inserted twice: %v", err)
 	}
@@ -66,8 +67,8 @@ func (a *actor) insert() {
 	}
 }
 
-// follow receives the events of all inserts until the last one, and opens its stream again where it
-// was whenever it breaks.
+// follow receives the events of all inserts until the last one, and opens its stream again where
+// it was whenever it breaks.
 func (a *actor) follow() {
 	f := &followed{name: fmt.Sprintf("follower %d", a.plan.ID)}
 	a.mu.Lock()

@@ -57,8 +57,8 @@ func (a *actor) scan() {
 	})
 }
 
-// causal writes to a counter of its own and reads it anywhere, in one causally consistent session: it
-// sees its writes and never goes back.
+// causal writes to a counter of its own and reads it anywhere, in one causally consistent
+// session: it sees its writes and never goes back.
 func (a *actor) causal() {
 	a.mu.Lock()
 	own := a.hist.own[a.plan.ID]

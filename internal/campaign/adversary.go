@@ -76,8 +76,8 @@ func (a *adversary) node(s Step) *mongotest.Node {
 	return nodes[(first+s.Node)%len(nodes)]
 }
 
-// take reserves a node for a step that has to be undone before another such one; it reports false if
-// the node is taken.
+// take reserves a node for a step that has to be undone before another such one; it reports false
+// if the node is taken.
 func (a *adversary) take(n *mongotest.Node) bool {
 	if n == nil || a.busy[n] > 0 {
 		return false
@@ -193,7 +193,8 @@ func (a *adversary) do(s Step) {
 // link is what the network is like when nothing is wrong with it.
 func (a *adversary) link() mongotest.NetFaults { return mongotest.NetFaults{} }
 
-// rollBack lets the primary alone write for a while, and ends it: what the others never had is lost.
+// rollBack lets the primary alone write for a while, and ends it: what the others never had is
+// lost.
 func (a *adversary) rollBack(s Step) {
 	p := a.w.d.Primary()
 	if p == nil || !a.take(p) {

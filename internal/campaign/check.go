@@ -82,8 +82,8 @@ func (w *world) calm(ctx context.Context, c *allium.Client) error {
 	})
 }
 
-// checkServers checks that the servers hold no cursor and no transaction: the followers have closed
-// their streams, and what faults left behind has expired.
+// checkServers checks that the servers hold no cursor and no transaction: the followers have
+// closed their streams, and what faults left behind has expired.
 func (w *world) checkServers(ctx context.Context, c *allium.Client) {
 	status, err := c.Database("admin").RunCommand(ctx, bson.D{{Key: "serverStatus", Value: 1}})
 	if err != nil {
@@ -241,8 +241,8 @@ func judgeFollower(f *followed, all map[string]*inserted, there map[string]int) 
 	return found
 }
 
-// judgeCounter checks that acknowledged increments took place once each, and in the order in which
-// they followed each other.
+// judgeCounter checks that acknowledged increments took place once each, and in the order in
+// which they followed each other.
 func judgeCounter(all []*increment, final int64) (found []string) {
 	var done []*increment
 	for _, i := range all {

@@ -6,8 +6,9 @@ import (
 )
 
 // judgeLists compares what callers learnt of their pushes with the final lists: nothing that was
-// acknowledged by a majority is missing, nothing is there twice, a transaction is there as a whole or
-// not at all, and every read saw a beginning of the final list, of each transaction all or nothing.
+// acknowledged by a majority is missing, nothing is there twice, a transaction is there as a
+// whole or not at all, and every read saw a beginning of the final list, of each transaction all
+// or nothing.
 func judgeLists(all []*record, final map[int][]int32) (found []string) {
 	bad := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	place := map[int32]int{} // of each token in its list

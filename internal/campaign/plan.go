@@ -96,8 +96,8 @@ func about(r *rand.Rand, mean time.Duration) time.Duration {
 	return min(time.Duration(r.ExpFloat64()*float64(mean)), 8*mean) + time.Millisecond
 }
 
-// paces are how dense a history is. Long ones let time limits pass: of sessions, cursors, transactions
-// and idle connections; dense ones find what needs two things at once.
+// paces are how dense a history is. Long ones let time limits pass: of sessions, cursors,
+// transactions and idle connections; dense ones find what needs two things at once.
 var paces = []struct{ length, think, gap time.Duration }{
 	{5 * time.Minute, 500 * time.Millisecond, 5 * time.Second},
 	{30 * time.Minute, 5 * time.Second, 30 * time.Second},
@@ -132,7 +132,8 @@ func NewPlan(seed uint64, topology Topology, length time.Duration) *Plan {
 		case p.Real:
 			c.Heartbeat = 500 * time.Millisecond
 		case c.Compress == "zstd":
-			// Its encoders are shared by the whole process, and a bubble cannot use channels from outside.
+			// Its encoders are shared by the whole process, and a bubble cannot use channels from
+			// outside.
 			c.Compress = "snappy"
 		}
 		p.Clients = append(p.Clients, c)

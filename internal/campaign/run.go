@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Run runs a history and returns what came of it. A simulated one runs in a bubble, for which t must
-// not be in a bubble already; trace keeps what happened.
+// Run runs a history and returns what came of it. A simulated one runs in a bubble, for which t
+// must not be in a bubble already; trace keeps what happened.
 func Run(t *testing.T, p *Plan, trace bool) (o *Outcome) {
 	if p.Real {
 		before := runtime.NumGoroutine()

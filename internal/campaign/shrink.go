@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Shrink looks for the fewest steps and actors with which the history still breaks the promise that
-// it broke, as long as the time lasts. run runs a plan; each candidate gets the given number of
-// tries, since what happens at the same instant happens in any order.
+// Shrink looks for the fewest steps and actors with which the history still breaks the promise
+// that it broke, as long as the time lasts. run runs a plan; each candidate gets the given number
+// of tries, since what happens at the same instant happens in any order.
 func Shrink(o *Outcome, tries int, until time.Time, run func(*Plan) *Outcome) *Outcome {
 	if len(o.Violations) == 0 {
 		return o
@@ -51,8 +51,8 @@ func kindOf(violation string) string {
 	return strings.Join(words[:min(len(words), 6)], " ")
 }
 
-// reduce is delta debugging (Zeller's ddmin): it leaves out halves, quarters and so on, as long as
-// what remains still fails. It assumes that the whole fails.
+// reduce is delta debugging (Zeller's ddmin): it leaves out halves, quarters and so on, as long
+// as what remains still fails. It assumes that the whole fails.
 func reduce[T any](all []T, fails func([]T) bool) []T {
 	for parts := 2; len(all) > 0; {
 		size := (len(all) + parts - 1) / parts

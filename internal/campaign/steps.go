@@ -14,8 +14,8 @@ var (
 	every   = slices.Concat(writes, reads, endings)
 )
 
-// stateErrors are the errors that the specifications list as retryable or as a change of state. The
-// command has not run, whatever it was.
+// stateErrors are the errors that the specifications list as retryable or as a change of state.
+// The command has not run, whatever it was.
 var stateErrors = []int32{6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 
 // otherErrors are errors that are not retried, but for some by some operations.

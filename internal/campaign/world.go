@@ -278,8 +278,8 @@ func (c *client) close() {
 	c.w.log("client %d closed: %v", c.id, err)
 }
 
-// grace is how much later than its deadline a call may return: what the driver spends on telling a
-// server to forget a cursor or a transaction. In real time the machine may be busy.
+// grace is how much later than its deadline a call may return: what the driver spends on telling
+// a server to forget a cursor or a transaction. In real time the machine may be busy.
 func (w *world) grace() time.Duration {
 	if w.plan.Real {
 		return 5 * time.Second

@@ -136,8 +136,9 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 		return dst, 0, nil
 	}
 	if !r.wrote {
-		// A write that changed nothing, or was tried again after it had been applied, may rest on what
-		// others wrote: its write concern waits for everything there is, as the server's does.
+		// A write that changed nothing, or was tried again after it had been applied, may rest on
+		// what others wrote: its write concern waits for everything there is, as the server's
+		// does.
 		r.Wrote(n.data.newest())
 	}
 	target := r.Conn.client.lastOp

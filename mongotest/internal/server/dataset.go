@@ -19,7 +19,8 @@ type Data struct {
 	// Begin starts the store's side of a multi-document transaction, whose first command r is.
 	// r.ReadTime says what it sees.
 	Begin func(r *Request, t *session.Txn) session.StoreTxn
-	// Rollback undoes every write after the one time and before the other: a new primary never had them.
+	// Rollback undoes every write after the one time and before the other: a new primary never
+	// had them.
 	Rollback func(after, before bson.Timestamp)
 
 	storage storage
@@ -109,7 +110,8 @@ func (d *Data) Now() time.Time { return d.Clock.Now() }
 // Tick returns the timestamp for a new write.
 func (d *Data) Tick() bson.Timestamp { return d.Clock.Tick() }
 
-// RollBack undoes every write after the one time and before the other: a new primary never had them.
+// RollBack undoes every write after the one time and before the other: a new primary never had
+// them.
 func (d *Data) RollBack(after, before bson.Timestamp) {
 	if d.Rollback != nil {
 		d.Rollback(after, before)

@@ -1,5 +1,5 @@
-// Command campaign runs histories of many clients against deployments that an adversary breaks, and
-// checks that the driver keeps its promises:
+// Command campaign runs histories of many clients against deployments that an adversary breaks,
+// and checks that the driver keeps its promises:
 //
 //	go run ./internal/campaign/cmd/campaign -seed 7 -duration 1000h -topology replset
 //	go run -race ./internal/campaign/cmd/campaign -real -duration 5m -topology lb
