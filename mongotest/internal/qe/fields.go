@@ -357,21 +357,24 @@ func checkRange(t bson.Type, query bson.Raw) error {
 	return nil
 }
 
+// typeAt is where a stored value has the type of its plaintext.
+const typeAt = 17
+
 // Check refuses a document whose encrypted fields do not hold what a server stores: plaintext that
-// a client without encryption sends, and payloads that were not dealt with.
+// a client without encryption sends, values of other types, and payloads that were not dealt with.
 func (f *Fields) Check(doc bson.Raw) error {
 	for _, field := range f.List {
 		v := doc.Lookup(strings.Split(field.Path, ".")...)
 		if v.IsZero() {
 			continue
 		}
-		kind, ok := fle.KindOf(v)
-		switch {
-		case !ok:
-		case kind == fle.KindIndexedEquality, kind == fle.KindIndexedRange, kind == fle.KindIndexedText, kind == fle.KindUnindexed:
-			continue
-		case kind == 6, kind == 7, kind == 9: // stored values of the first version
-			continue
+		kind, _ := fle.KindOf(v)
+		switch kind {
+		case fle.KindIndexedEquality, fle.KindIndexedRange, fle.KindIndexedText, fle.KindUnindexed, 6, 7, 9: // the last three: of the first version
+			// All name the type of the plaintext in the same place.
+			if data, _ := fle.Data(v); field.Type == 0 || len(data) > typeAt && bson.Type(data[typeAt]) == field.Type {
+				continue
+			}
 		}
 		return srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
 	}

@@ -385,6 +385,37 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+func TestCheck(t *testing.T) {
+	f := parseFields(t, `{"fields": [{"path": "o.e", "bsonType": "string", "keyId": KEY, "queries": {"queryType": "equality"}}]}`)
+	any := parseFields(t, `{"fields": [{"path": "o.e", "keyId": KEY}]}`)
+	value := func(kind fle.Kind, typ bson.Type) bson.RawValue {
+		return fle.Value(append(append([]byte{byte(kind)}, make([]byte, 16)...), byte(typ), 1))
+	}
+	for _, c := range []struct {
+		v          bson.RawValue
+		typed, any bool // is stored in a field with a type, and without
+	}{
+		{value(fle.KindIndexedEquality, bson.TypeString), true, true},
+		{value(fle.KindUnindexed, bson.TypeString), true, true},
+		{value(fle.KindIndexedEquality, bson.TypeInt32), false, true},
+		{value(fle.KindInsert, bson.TypeString), false, false},
+		{value(fle.KindDeterministic, bson.TypeString), false, false},
+		{text("plain"), false, false},
+		{fle.Value([]byte{byte(fle.KindIndexedEquality)}), false, true},
+	} {
+		doc := element("o", document(element("e", c.v)))
+		if err := f.Check(doc); (err == nil) != c.typed {
+			t.Errorf("typed: %s: %v", c.v, err)
+		}
+		if err := any.Check(doc); (err == nil) != c.any {
+			t.Errorf("any type: %s: %v", c.v, err)
+		}
+	}
+	if err := f.Check(element("o", text("no document"))); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestQueryTypesOfServers is about the names that query types have had.
 func TestQueryTypesOfServers(t *testing.T) {
 	for _, c := range []struct {
