@@ -243,9 +243,9 @@ func (h *Held) Release() {
 	h.held = nil
 }
 
-// take adds the keys to h that are kept, and returns the names of the others. k.mu is held.
-func (h *Held) take(wanted []name) []name {
-	var missing []name
+// take adds the keys to h that are kept, and returns their names if there is an observer, and those
+// of the others. k.mu is held.
+func (h *Held) take(wanted []name) (taken, missing []name) {
 	now := time.Now()
 	for _, n := range wanted {
 		if h.held[n] != nil {
@@ -261,8 +261,11 @@ func (h *Held) take(wanted []name) []name {
 			continue
 		}
 		h.add(n, c)
+		if h.keys.Observe != nil {
+			taken = append(taken, n)
+		}
 	}
-	return missing
+	return taken, missing
 }
 
 // add holds c under the name n. Each name counts as a user.
@@ -297,12 +300,7 @@ func (h *Held) hold(ctx context.Context, wanted []name) error {
 	k := h.keys
 	for {
 		k.mu.Lock()
-		before := len(h.held)
-		missing := h.take(wanted)
-		var taken []name
-		if k.Observe != nil && len(h.held) > before {
-			taken = slices.DeleteFunc(slices.Clone(wanted), func(n name) bool { return slices.Contains(missing, n) })
-		}
+		taken, missing := h.take(wanted)
 		if len(missing) == 0 {
 			k.unlock()
 			k.tell(ctx, KeyEvent{Kind: KeysCached, names: taken})
