@@ -1,0 +1,555 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// call rewrites a call of the official driver.
+func (r *rewriter) call(n *ast.CallExpr) (string, bool) {
+	pkg, recv, name := r.object(n.Fun)
+	switch {
+	case pkg == "":
+		return "", false
+	case strings.HasPrefix(pkg, "bson"):
+		return r.bsonCall(n, recv, name)
+	case pkg == "container":
+		return r.container(n, recv, name)
+	case recv == "":
+		return r.function(n, pkg, name)
+	case pkg == "mongo/options":
+		if fields, ok := r.chain(n, nil); ok {
+			base, kind := r.chainBase(n)
+			if _, isCall := base.(*ast.CallExpr); isCall {
+				return r.done(r.optionsLiteral(kind.Name(), fields))
+			}
+		}
+		return "", false
+	}
+	if s, ok := r.model(n); ok {
+		return s, true
+	}
+	sel, ok := n.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return "", false
+	}
+	if method := methods[recv+"."+name]; method != nil {
+		return method(r, n, sel)
+	}
+	if kept[recv+"."+name] {
+		return r.done(r.receiver(sel) + "." + name + "(" + strings.Join(r.args(n), ", ") + ellipsis(n) + ")")
+	}
+	if recv == "SingleResult" || recv == "Session" || recv == "SessionContext" {
+		return "", false // the helper has the method, or it is not known
+	}
+	r.leave(n, recv+"."+name+" has no counterpart that is used in the same way: see docs/migrating.md.")
+	return "", false
+}
+
+// receiver returns what a method is called on: where a program's type embeds one of the driver's,
+// the embedded field.
+func (r *rewriter) receiver(sel *ast.SelectorExpr) string {
+	x := r.text(sel.X)
+	s := r.info.Selections[sel]
+	if s == nil || len(s.Index()) < 2 {
+		return x
+	}
+	t := s.Recv()
+	for _, i := range s.Index()[:len(s.Index())-1] {
+		if p, ok := t.Underlying().(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		st, ok := t.Underlying().(*types.Struct)
+		if !ok {
+			return x
+		}
+		f := st.Field(i)
+		if f.Pkg() != nil && where(f.Pkg().Path()) != "" {
+			return x // inside of the driver's own types
+		}
+		x, t = x+"."+f.Name(), f.Type()
+	}
+	return x
+}
+
+// onlyUse reports whether the first of some arguments is a context in a variable that is used
+// nowhere else: without this use it would be declared in vain.
+func (r *rewriter) onlyUse(args []ast.Expr) bool {
+	if len(args) < 2 {
+		return false
+	}
+	id, ok := args[0].(*ast.Ident)
+	if !ok || r.info.Uses[id] == nil {
+		return false
+	}
+	v, ok := r.info.Uses[id].(*types.Var)
+	if !ok || v.Parent() == nil || v.Parent() == r.pkg.Scope() {
+		return false
+	}
+	uses := 0
+	for other, obj := range r.info.Uses {
+		if a, ok := r.parents[other].(*ast.AssignStmt); ok && slices.Contains(a.Lhs, ast.Expr(other)) {
+			continue // a variable that is only assigned to is not used
+		}
+		if obj == types.Object(v) {
+			uses++
+		}
+	}
+	return uses == 1
+}
+
+func ellipsis(n *ast.CallExpr) string {
+	if n.Ellipsis.IsValid() {
+		return "..."
+	}
+	return ""
+}
+
+// optionsLiteral returns an option struct. That of a client is kept with its connection string.
+func (r *rewriter) optionsLiteral(kind string, fields []string) string {
+	if kind != "ClientOptions" {
+		return r.use("allium") + "." + kind + "{" + strings.Join(fields, ", ") + "}"
+	}
+	uri, rest := "", []string{}
+	for _, f := range fields {
+		if value, ok := strings.CutPrefix(f, "URI: "); ok {
+			uri = value
+			continue
+		}
+		rest = append(rest, f)
+	}
+	var list []string
+	if uri != "" {
+		list = append(list, "URI: "+uri)
+	}
+	if len(rest) > 0 {
+		list = append(list, "ClientOptions: "+r.use("allium")+".ClientOptions{"+strings.Join(rest, ", ")+"}")
+	}
+	return "&" + r.help("clientOptions") + "{" + strings.Join(list, ", ") + "}"
+}
+
+// kept are the methods that are called in the same way.
+var kept = map[string]bool{}
+
+func init() {
+	for name := range strings.FieldsSeq(`Client.StartSession Collection.Name Collection.Database Database.Name Database.Client Collection.Drop Database.Drop
+		Cursor.Next Cursor.TryNext Cursor.Err Cursor.Close Cursor.ID ChangeStream.Next ChangeStream.TryNext ChangeStream.Err ChangeStream.Close ChangeStream.ID
+		ChangeStream.ResumeToken Session.StartTransaction Session.CommitTransaction Session.AbortTransaction Session.ID Session.ClusterTime Session.OperationTime
+		Session.AdvanceClusterTime Session.AdvanceOperationTime Session.Client CommandError.Error CommandError.HasErrorLabel BulkWriteException.Error
+		WriteException.Error SingleResult.Decode SingleResult.Err SingleResult.Raw SingleResult.DecodeBytes`) {
+		kept[name] = true
+	}
+	delete(kept, "CommandError.HasErrorLabel")
+}
+
+type method = func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool)
+
+// on returns a method that calls one of another name on the same receiver; n is how many arguments
+// stand before the options.
+func on(name string, n int) method {
+	return func(r *rewriter, call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+		return r.done(r.receiver(sel) + "." + name + "(" + r.callArgs(call, n) + ")")
+	}
+}
+
+// write is on for writes, whose results were pointers.
+func write(name string, n int) method {
+	return func(r *rewriter, call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+		return r.done(r.result(call, r.receiver(sel)+"."+name+"("+r.callArgs(call, n)+")"))
+	}
+}
+
+// single is on for operations that returned a SingleResult.
+func single(name string, n int) method {
+	return func(r *rewriter, call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+		x := r.receiver(sel)
+		return r.done(fmt.Sprintf("%s(%s(%s).%s(%s))", r.help("one"), r.help("raw"), x, name, r.callArgs(call, n)))
+	}
+}
+
+// reads is on for operations that return a cursor of documents that are not decoded.
+func reads(name string, n int) method {
+	return func(r *rewriter, call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+		return r.done(fmt.Sprintf("%s(%s).%s(%s)", r.help("raw"), r.receiver(sel), name, r.callArgs(call, n)))
+	}
+}
+
+var methods map[string]method
+
+func init() {
+	methods = map[string]method{
+		"Client.Disconnect": on("Close", 1), "Client.Database": on("Database", 1),
+		"Client.Ping":              (*rewriter).ping,
+		"Client.Connect":           (*rewriter).nothing,
+		"Client.ListDatabaseNames": filtered("ListDatabaseNames", "ListDatabasesOptions", 1),
+		"Client.Watch":             on("Watch", 2), "Database.Watch": on("Watch", 2), "Collection.Watch": reads("Watch", 2),
+		"Client.UseSession": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(fmt.Sprintf("%s(%s, %s, %s)", r.help("useSession"), r.text(n.Args[0]), r.receiver(sel), r.text(n.Args[1])))
+		},
+		"Database.Collection": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.use("allium") + ".CollectionOf[any](" + r.receiver(sel) + ", " + r.callArgs(n, 1) + ")")
+		},
+		"Database.RunCommand": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.help("one") + "(" + r.receiver(sel) + ".RunCommand(" + r.callArgs(n, 2) + "))")
+		},
+		"Database.RunCommandCursor": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.use("allium") + ".RunCursorCommand[" + r.use("allium/bson") + ".Raw](" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) + ")")
+		},
+		"Database.Aggregate": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			r.leave(n, "Database.Aggregate returns a cursor of bson.D: decode with bson.Convert, or run the command with allium.RunCursorCommand[T].")
+			return r.receiver(sel) + ".Aggregate(" + r.callArgs(n, 2) + ")", true
+		},
+		"Database.ListCollections": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(fmt.Sprintf("%s.RunCursorCommand[%s.Raw](%s, %s, bson.D{{Key: \"listCollections\", Value: 1}, {Key: \"filter\", Value: %s}})", r.use("allium"),
+				r.use("allium/bson"), r.text(n.Args[0]), r.receiver(sel), r.text(n.Args[1])))
+		},
+		"Database.CreateCollection": on("CreateCollection", 2), "Database.ListCollectionNames": filtered("ListCollectionNames", "ListCollectionsOptions", 1),
+		"Collection.Clone": on("With", 0),
+
+		"Collection.InsertOne": write("InsertOne", 2), "Collection.InsertMany": (*rewriter).insertMany,
+		"Collection.UpdateOne": write("UpdateOne", 3), "Collection.UpdateMany": write("UpdateMany", 3), "Collection.ReplaceOne": write("ReplaceOne", 3),
+		"Collection.DeleteOne": write("DeleteOne", 2), "Collection.DeleteMany": write("DeleteMany", 2), "Collection.BulkWrite": write("BulkWrite", 2),
+		"Collection.UpdateByID": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			args := fmt.Sprintf("%s, %s.D{{Key: \"_id\", Value: %s}}, %s", r.text(n.Args[0]), r.use("allium/bson"), r.text(n.Args[1]), r.text(n.Args[2]))
+			if o := r.options(n, 3); o != "" {
+				args += ", " + o
+			}
+			return r.done(r.result(n, r.receiver(sel)+".UpdateOne("+args+")"))
+		},
+		"Collection.FindOne": single("FindOne", 2), "Collection.FindOneAndDelete": single("FindOneAndDelete", 2),
+		"Collection.FindOneAndUpdate": single("FindOneAndUpdate", 3),
+		"Collection.FindOneAndReplace": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			x := r.receiver(sel)
+			return r.done(r.help("findOneAndReplace") + "(" + r.text(n.Args[0]) + ", " + x + ", " + strings.TrimPrefix(r.callArgs(n, 3), r.text(n.Args[0])+", ") + ")")
+		},
+		"Collection.Find": reads("Find", 2), "Collection.Aggregate": reads("Aggregate", 2),
+		"Collection.CountDocuments": on("CountDocuments", 2), "Collection.EstimatedDocumentCount": on("EstimatedDocumentCount", 1),
+		"Collection.Distinct": (*rewriter).distinct,
+		"Collection.Indexes":  nil,
+
+		"IndexView.CreateOne": index("CreateIndex", 2), "IndexView.CreateMany": index("CreateIndexes", 2),
+		"IndexView.DropOne": dropped("DropIndex", 2), "IndexView.DropAll": dropped("DropIndexes", 1), "IndexView.DropWithKey": dropped("DropIndex", 2),
+		"IndexView.List": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			view, ok := sel.X.(*ast.CallExpr)
+			if !ok {
+				r.leave(n, "ListIndexes returns a cursor of allium.IndexInfo, with Name, Keys, Unique and so on, and the description itself as Raw.")
+				return "", false
+			}
+			coll := r.receiver(view.Fun.(*ast.SelectorExpr))
+			return r.done(fmt.Sprintf("%s.RunCursorCommand[%s.Raw](%s, %s.Database(), bson.D{{Key: \"listIndexes\", Value: %s.Name()}})", r.use("allium"), r.use("allium/bson"),
+				r.text(n.Args[0]), coll, coll))
+		},
+
+		"Cursor.Decode": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.use("allium/bson") + ".Unmarshal(" + r.receiver(sel) + ".Current(), " + r.text(n.Args[0]) + ")")
+		},
+		"ChangeStream.Decode": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.use("allium/bson") + ".Unmarshal(" + r.receiver(sel) + ".Current().Raw, " + r.text(n.Args[0]) + ")")
+		},
+		"Cursor.All": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			if t, ok := types.Unalias(r.info.TypeOf(n.Args[1])).(*types.Pointer); !ok || !isSlice(t.Elem()) {
+				return r.done(r.help("allInto") + "(" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) + ")")
+			}
+			return r.done(r.help("all") + "(" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) + ")")
+		},
+
+		"Session.EndSession": on("End", 1), "Session.WithTransaction": (*rewriter).transaction,
+		"CommandError.HasErrorLabel": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.receiver(sel) + ".HasLabel(" + r.text(n.Args[0]) + ")")
+		},
+		"CommandError.HasErrorCode": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.use("allium/mongoerr") + ".HasCode(" + r.receiver(sel) + ", int32(" + r.text(n.Args[0]) + "))")
+		},
+		"ServerError.HasErrorLabel": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.use("allium/mongoerr") + ".HasLabel(" + r.receiver(sel) + ", " + r.text(n.Args[0]) + ")")
+		},
+	}
+	for _, name := range []string{"StartTransaction", "CommitTransaction", "AbortTransaction"} {
+		methods["Session."+name] = func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			x := r.receiver(sel)
+			if pkg, typ := r.officialType(sel.X); pkg == "mongo" && typ == "SessionContext" {
+				x = r.use("allium") + ".SessionFrom(" + x + ")"
+			}
+			before := 1
+			if name == "StartTransaction" {
+				before = 0
+			}
+			return r.done(x + "." + name + "(" + r.callArgs(n, before) + ")")
+		}
+	}
+	delete(methods, "Collection.Indexes")
+}
+
+func isSlice(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Slice)
+	return ok
+}
+
+// nothing replaces a call that is not needed any more by one that does nothing.
+func (r *rewriter) nothing(n *ast.CallExpr, _ *ast.SelectorExpr) (string, bool) {
+	r.leave(n, "A client connects by itself: remove this call, or call Ping to wait for the deployment.")
+	return r.help("connected") + "(" + strings.Join(r.args(n), ", ") + ")", true
+}
+
+func (r *rewriter) ping(n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+	args := r.text(n.Args[0])
+	if len(n.Args) == 2 {
+		switch text := r.raw(n.Args[1]); text {
+		case "nil", "readpref.Primary()":
+		default:
+			args += ", " + r.use("allium") + ".PingOptions{ReadPreference: " + r.text(n.Args[1]) + "}"
+		}
+	}
+	return r.done(r.receiver(sel) + ".Ping(" + args + ")")
+}
+
+// filtered is on for lists, whose filter is an option.
+func filtered(name, opts string, n int) method {
+	return func(r *rewriter, call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+		args := r.text(call.Args[0])
+		switch filter := r.text(call.Args[1]); {
+		case filter == "nil", strings.HasSuffix(filter, "{}"):
+			if o := r.options(call, 2); o != "" {
+				args += ", " + o
+			}
+		default:
+			if len(call.Args) > 2 {
+				r.leave(call, "The filter is a field of the options.")
+			}
+			args += ", " + r.use("allium") + "." + opts + "{Filter: " + filter + "}"
+		}
+		return r.done(r.receiver(sel) + "." + name + "(" + args + ")")
+	}
+}
+
+func (r *rewriter) insertMany(n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+	args := r.callArgs(n, 2)
+	if t := r.info.TypeOf(n.Args[1]); t != nil && isSlice(t) {
+		if elem, ok := t.Underlying().(*types.Slice).Elem().Underlying().(*types.Interface); !ok || !elem.Empty() {
+			docs := r.help("anys") + "(" + r.text(n.Args[1]) + ")"
+			args = r.text(n.Args[0]) + ", " + docs
+			if o := r.options(n, 2); o != "" {
+				args += ", " + o
+			}
+		}
+	} else if t != nil {
+		r.leave(n, "InsertMany takes a slice of the collection's type.")
+	}
+	return r.done(r.result(n, r.receiver(sel)+".InsertMany("+args+")"))
+}
+
+// distinct rewrites Distinct: version 1 returned the values, version 2 a result to decode.
+func (r *rewriter) distinct(n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+	args := r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) + ", " + r.text(n.Args[2])
+	if o := r.options(n, 3); o != "" {
+		args += ", " + o
+	}
+	if _, name := r.officialType(n); name == "DistinctResult" {
+		return r.done(r.help("values") + "(" + r.use("allium") + ".Distinct[" + r.use("allium/bson") + ".RawValue](" + args + "))")
+	}
+	return r.done(r.use("allium") + ".Distinct[any](" + args + ")")
+}
+
+// index rewrites a call on coll.Indexes().
+func index(name string, n int) method {
+	return func(r *rewriter, call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+		view, ok := sel.X.(*ast.CallExpr)
+		if !ok {
+			r.leave(call, "The operations on indexes are methods of the collection: CreateIndex, CreateIndexes, ListIndexes, DropIndex, DropIndexes.")
+			return "", false
+		}
+		return r.done(r.receiver(view.Fun.(*ast.SelectorExpr)) + "." + name + "(" + r.callArgs(call, n) + ")")
+	}
+}
+
+// dropped is index for operations that returned the server's reply in version 1.
+func dropped(name string, n int) method {
+	return func(r *rewriter, call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+		s, ok := index(name, n)(r, call, sel)
+		if _, two := r.info.TypeOf(call).(*types.Tuple); ok && two && r.discarded(call) {
+			if _, isAssign := r.parents[call].(*ast.AssignStmt); isAssign {
+				return r.help("noReply") + "(" + s + ")", true
+			}
+		} else if ok && two {
+			return r.help("noReply") + "(" + s + ")", true
+		}
+		return s, ok
+	}
+}
+
+// transaction rewrites WithTransaction, whose function returns a value.
+func (r *rewriter) transaction(n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+	args := r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1])
+	if o := r.options(n, 2); o != "" {
+		args += ", " + o
+	}
+	return r.done(r.help("transact") + "(" + args + ")")
+}
+
+// function rewrites a call of a function of a package.
+func (r *rewriter) function(n *ast.CallExpr, pkg, name string) (string, bool) {
+	short := pkg[strings.LastIndexByte(pkg, '/')+1:]
+	if s, ok := r.model(n); ok {
+		return s, true
+	}
+	if short == "options" {
+		if t := constructed(name); t != nil {
+			return r.done(r.optionsLiteral(t.Name(), nil))
+		}
+	}
+	args := r.args(n)
+	switch short + "." + name {
+	case "mongo.Connect", "mongo.NewClient":
+		var opts []ast.Expr
+		for _, a := range n.Args {
+			if p, typ := r.officialType(a); p == "mongo/options" && (typ == "ClientOptions" || typ == "ClientOptionsBuilder") {
+				opts = append(opts, a)
+			}
+		}
+		if len(opts) == 1 && !r.onlyUse(n.Args) {
+			if base, kind := r.chainBase(opts[0]); base != nil {
+				if _, isCall := base.(*ast.CallExpr); isCall {
+					fields, _ := r.chain(opts[0], kind)
+					if s, ok := r.openCall(fields); ok {
+						return r.done(s)
+					}
+				}
+			}
+		}
+		var list []string
+		for _, a := range opts {
+			list = append(list, r.text(a))
+		}
+		if r.onlyUse(n.Args) {
+			return r.done(r.help("connectContext") + "(" + strings.Join(append([]string{args[0]}, list...), ", ") + ")")
+		}
+		if n.Ellipsis.IsValid() && len(list) == 0 {
+			list = append(list, args[len(args)-1]+"...")
+		}
+		return r.done(r.help("connect") + "(" + strings.Join(list, ", ") + ")")
+	case "mongo.IsDuplicateKeyError":
+		return r.done(r.use("errors") + ".Is(" + args[0] + ", " + r.use("allium/mongoerr") + ".ErrDuplicateKey)")
+	case "mongo.IsNetworkError":
+		return r.done(r.help("isNetworkError") + "(" + args[0] + ")")
+	case "mongo.WithSession":
+		return r.done(r.help("withSession") + "(" + strings.Join(args, ", ") + ")")
+	case "readpref.Primary", "readpref.PrimaryPreferred", "readpref.Secondary", "readpref.SecondaryPreferred", "readpref.Nearest":
+		if len(n.Args) == 0 {
+			c := r.use("allium/consistency")
+			return r.done("&" + c + ".ReadPreference{Mode: " + c + "." + name + "}")
+		}
+	case "writeconcern.Majority":
+		return r.done(r.use("allium/consistency") + ".Majority()")
+	case "writeconcern.Unacknowledged":
+		return r.done(r.use("allium/consistency") + ".Unacknowledged()")
+	case "writeconcern.W1":
+		return r.done("&" + r.use("allium/consistency") + ".WriteConcern{W: 1}")
+	case "writeconcern.Journaled":
+		return r.done("&" + r.use("allium/consistency") + ".WriteConcern{Journal: new(true)}")
+	case "writeconcern.New":
+		var fields []string
+		for _, a := range n.Args {
+			c, ok := a.(*ast.CallExpr)
+			if !ok {
+				break
+			}
+			switch _, _, option := r.object(c.Fun); {
+			case option == "WMajority":
+				fields = append(fields, `W: "majority"`)
+			case option == "W" && len(c.Args) == 1:
+				fields = append(fields, "W: "+r.text(c.Args[0]))
+			case option == "J" && len(c.Args) == 1:
+				fields = append(fields, "Journal: new("+r.text(c.Args[0])+")")
+			case option == "WTimeout" && len(c.Args) == 1:
+				fields = append(fields, "Timeout: "+r.text(c.Args[0]))
+			}
+		}
+		if len(fields) == len(n.Args) {
+			return r.done("&" + r.use("allium/consistency") + ".WriteConcern{" + strings.Join(fields, ", ") + "}")
+		}
+	case "readconcern.Majority", "readconcern.Local", "readconcern.Available", "readconcern.Linearizable", "readconcern.Snapshot":
+		c := r.use("allium/consistency")
+		return r.done("&" + c + ".ReadConcern{Level: " + c + ".Read" + name + "}")
+	}
+	if _, ok := names[short+"."+name]; ok {
+		return "", false // the name is rewritten, and the arguments are
+	}
+	return "", false
+}
+
+// openCall returns a call of Open for options that begin with a connection string.
+func (r *rewriter) openCall(fields []string) (string, bool) {
+	uri, rest := "", []string{}
+	for _, f := range fields {
+		if value, ok := strings.CutPrefix(f, "URI: "); ok {
+			uri = value
+			continue
+		}
+		rest = append(rest, f)
+	}
+	if uri == "" {
+		uri = `"mongodb://localhost:27017"`
+	}
+	if len(rest) == 0 {
+		return r.use("allium") + ".Open(" + uri + ")", true
+	}
+	return r.use("allium") + ".Open(" + uri + ", " + r.use("allium") + ".ClientOptions{" + strings.Join(rest, ", ") + "})", true
+}
+
+// bsonCall rewrites a call of the packages that encode.
+func (r *rewriter) bsonCall(n *ast.CallExpr, recv, name string) (string, bool) {
+	switch {
+	case recv == "RawValue":
+		sel := n.Fun.(*ast.SelectorExpr)
+		if base, ok := strings.CutSuffix(name, "OK"); ok {
+			return r.done(r.receiver(sel) + "." + base + "()")
+		}
+		switch name {
+		case "StringValue", "ObjectID", "Int32", "Int64", "Double", "Boolean", "Document", "Array", "Decimal128":
+			return r.done(r.help("value") + "(" + r.receiver(sel) + "." + name + "())")
+		case "AsInt64":
+			return r.done(r.help("value") + "(" + r.receiver(sel) + ".AsInt64())")
+		case "Time":
+			return r.done(r.help("value") + "(" + r.receiver(sel) + ".DateTime()).Time()")
+		}
+		return "", false
+	case recv == "Raw" && name == "LookupErr":
+		r.leave(n, "Raw.Lookup returns a RawValue whose IsZero reports that there is none.")
+		return "", false
+	case recv == "Raw" && name == "Elements":
+		r.leave(n, "Raw.All iterates over keys and values.")
+		return "", false
+	case recv != "":
+		return "", false
+	}
+	switch name {
+	case "MarshalExtJSON":
+		if len(n.Args) == 3 {
+			return r.done(r.use("allium/bson") + ".MarshalExtJSON(" + r.text(n.Args[0]) + ", " + r.text(n.Args[1]) + ")")
+		}
+	case "UnmarshalExtJSON":
+		if len(n.Args) == 3 {
+			return r.done(r.use("allium/bson") + ".UnmarshalExtJSON(" + r.text(n.Args[0]) + ", " + r.text(n.Args[2]) + ")")
+		}
+	case "IsValidObjectID":
+		return r.done(r.help("isObjectID") + "(" + r.text(n.Args[0]) + ")")
+	}
+	return "", false
+}
+
+// container rewrites MongoDB in a container.
+func (r *rewriter) container(n *ast.CallExpr, recv, name string) (string, bool) {
+	switch {
+	case recv == "" && (name == "Run" || name == "RunContainer"):
+		return r.done(r.use("allium/mongotest") + ".Open()")
+	case recv == "" && name == "WithReplicaSet":
+		return "", false
+	case recv == "MongoDBContainer" && name == "ConnectionString":
+		sel := n.Fun.(*ast.SelectorExpr)
+		return r.done(r.receiver(sel) + ".URI(), error(nil)")
+	}
+	return "", false
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"go/format"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// helperSources are the bridges between the two ways of doing things.
+var helperSources = map[string]string{
+	"of": `// of returns the collection with documents of type T.
+func of[T any](c *allium.Collection[any]) *allium.Collection[T] {
+	return allium.CollectionOf[T](c.Database(), c.Name())
+}`,
+	"raw": `// raw returns the collection with documents that are not decoded.
+func raw(c *allium.Collection[any]) *allium.Collection[bson.Raw] {
+	return allium.CollectionOf[bson.Raw](c.Database(), c.Name())
+}`,
+	"singleResult": `// singleResult is a document that is decoded later. FindOne of a Collection[T] returns a T.
+type singleResult struct {
+	doc bson.Raw
+	err error
+}
+
+func (r *singleResult) Decode(into any) error {
+	if r.err != nil {
+		return r.err
+	}
+	return bson.Unmarshal(r.doc, into)
+}
+
+func (r *singleResult) Err() error { return r.err }
+
+func (r *singleResult) Raw() (bson.Raw, error) { return r.doc, r.err }
+
+// DecodeBytes is Raw.
+func (r *singleResult) DecodeBytes() (bson.Raw, error) { return r.doc, r.err }`,
+	"one": `// one makes a singleResult of what FindOne and RunCommand return.
+func one(doc bson.Raw, err error) *singleResult { return &singleResult{doc, err} }`,
+	"all": `// all decodes the remaining documents of a cursor into a slice.
+func all[T any](ctx context.Context, cur *allium.Cursor[bson.Raw], into *[]T) error {
+	docs, err := cur.All(ctx)
+	if err != nil {
+		return err
+	}
+	list := make([]T, len(docs))
+	for i, doc := range docs {
+		if err := bson.Unmarshal(doc, &list[i]); err != nil {
+			return err
+		}
+	}
+	*into = list
+	return nil
+}`,
+	"allInto": `// allInto decodes the remaining documents of a cursor into the slice that into points to.
+func allInto(ctx context.Context, cur *allium.Cursor[bson.Raw], into any) error {
+	docs, err := cur.All(ctx)
+	if err != nil {
+		return err
+	}
+	to := reflect.ValueOf(into)
+	if to.Kind() != reflect.Pointer || to.Elem().Kind() != reflect.Slice {
+		return errors.New("documents are decoded into a pointer to a slice")
+	}
+	list := reflect.MakeSlice(to.Elem().Type(), len(docs), len(docs))
+	for i, doc := range docs {
+		if err := bson.Unmarshal(doc, list.Index(i).Addr().Interface()); err != nil {
+			return err
+		}
+	}
+	to.Elem().Set(list)
+	return nil
+}`,
+	"distinctResult": `// distinctResult are values that are decoded later. allium.Distinct[T] returns them as a []T.
+type distinctResult struct {
+	values []bson.RawValue
+	err    error
+}
+
+func (r *distinctResult) Err() error { return r.err }
+
+func (r *distinctResult) Decode(into any) error {
+	if r.err != nil {
+		return r.err
+	}
+	to := reflect.ValueOf(into)
+	if to.Kind() != reflect.Pointer || to.Elem().Kind() != reflect.Slice {
+		return errors.New("values are decoded into a pointer to a slice")
+	}
+	list := reflect.MakeSlice(to.Elem().Type(), len(r.values), len(r.values))
+	for i, v := range r.values {
+		if err := v.Unmarshal(list.Index(i).Addr().Interface()); err != nil {
+			return err
+		}
+	}
+	to.Elem().Set(list)
+	return nil
+}`,
+	"values": `// values makes a distinctResult of what Distinct returns.
+func values(list []bson.RawValue, err error) *distinctResult { return &distinctResult{list, err} }`,
+	"connectContext": `// connectContext is connect for who has a context: opening a client takes none.
+func connectContext(_ context.Context, opts ...*clientOptions) (*allium.Client, error) {
+	return connect(opts...)
+}`,
+	"connected": `// connected stands where a client was told to connect: it does so by itself.
+func connected(context.Context) error { return nil }`,
+	"pointer": `// pointer returns a result as a pointer.
+func pointer[T any](v T, err error) (*T, error) { return &v, err }`,
+	"inOrder": `// inOrder returns identifiers in the order of their documents.
+func inOrder(ids map[int]any) []any {
+	list := make([]any, 0, len(ids))
+	for _, i := range slices.Sorted(maps.Keys(ids)) {
+		list = append(list, ids[i])
+	}
+	return list
+}`,
+	"anys": `// anys returns documents as values of type any.
+func anys[T any](docs []T) []any {
+	list := make([]any, len(docs))
+	for i, doc := range docs {
+		list[i] = doc
+	}
+	return list
+}`,
+	"transact": `// transact runs a function that returns a value in a transaction.
+func transact(ctx context.Context, s *allium.Session, fn func(ctx context.Context) (any, error), opts ...allium.TransactionOptions) (v any, err error) {
+	err = s.Transact(ctx, func(ctx context.Context) error {
+		v, err = fn(ctx)
+		return err
+	}, opts...)
+	return v, err
+}`,
+	"withSession": `// withSession calls a function with a context that carries a session.
+func withSession(ctx context.Context, s *allium.Session, fn func(ctx context.Context) error) error {
+	return fn(allium.WithSession(ctx, s))
+}`,
+	"useSession": `// useSession calls a function with a context that carries a session of its own.
+func useSession(ctx context.Context, c *allium.Client, fn func(ctx context.Context) error) error {
+	s, err := c.StartSession()
+	if err != nil {
+		return err
+	}
+	defer s.End(ctx)
+	return fn(allium.WithSession(ctx, s))
+}`,
+	"clientOptions": `// clientOptions is a connection string with what else a client is told. allium.Open takes the two
+// one after the other.
+type clientOptions struct {
+	URI string
+	allium.ClientOptions
+}`,
+	"connect": `// connect opens a client.
+func connect(opts ...*clientOptions) (*allium.Client, error) {
+	if len(opts) == 0 {
+		return allium.Open("mongodb://localhost:27017")
+	}
+	return allium.Open(opts[0].URI, opts[0].ClientOptions)
+}`,
+	"value": `// value returns what a raw value holds, and panics if it has another type.
+func value[T any](v T, ok bool) T {
+	if !ok {
+		panic("BSON value has another type")
+	}
+	return v
+}`,
+	"noReply": `// noReply adds a reply that nobody looks at.
+func noReply(err error) (bson.Raw, error) { return nil, err }`,
+	"isNetworkError": `// isNetworkError reports whether a connection broke or could not be made.
+func isNetworkError(err error) bool {
+	var c *mongoerr.ConnectionError
+	return errors.As(err, &c)
+}`,
+	"isObjectID": `// isObjectID reports whether a text is an ObjectID in hexadecimal digits.
+func isObjectID(s string) bool {
+	_, err := bson.ParseObjectID(s)
+	return err == nil
+}`,
+	"findOneAndReplace": `// findOneAndReplace replaces a document by one of another type than the collection's.
+func findOneAndReplace(ctx context.Context, c *allium.Collection[any], filter, replacement any, opts ...allium.FindOneAndReplaceOptions) *singleResult {
+	doc, err := bson.Marshal(replacement)
+	if err != nil {
+		return &singleResult{err: err}
+	}
+	return one(raw(c).FindOneAndReplace(ctx, filter, doc, opts...))
+}`,
+}
+
+// helperUses are the helpers that a helper needs.
+var helperUses = map[string][]string{"one": {"singleResult"}, "connect": {"clientOptions"}, "connectContext": {"connect", "clientOptions"}, "values": {"distinctResult"}, "findOneAndReplace": {"one", "raw", "singleResult"}}
+
+// helperFile returns the file with the helpers of a package.
+func helperFile(pkg, module string, needed map[string]bool) []byte {
+	all := map[string]bool{}
+	for name := range needed {
+		all[name] = true
+		for _, other := range helperUses[name] {
+			all[other] = true
+		}
+	}
+	var body strings.Builder
+	for _, name := range slices.Sorted(mapKeys(all)) {
+		body.WriteString("\n" + helperSources[name] + "\n")
+	}
+	var std, own []string
+	for _, i := range []struct{ name, path string }{
+		{"context", "context"}, {"errors", "errors"}, {"maps", "maps"}, {"reflect", "reflect"}, {"slices", "slices"},
+		{"allium", module}, {"bson", module + "/bson"}, {"mongoerr", module + "/mongoerr"},
+	} {
+		if !regexp.MustCompile(`\b` + i.name + `\.[A-Z]`).MatchString(body.String()) {
+			continue
+		}
+		if strings.HasPrefix(i.path, module) {
+			own = append(own, "\t\""+i.path+"\"")
+		} else {
+			std = append(std, "\t\""+i.path+"\"")
+		}
+	}
+	text := "// This file was made by allium-migrate. Inline what is in it, or remove it, as the program moves on.\n\npackage " + pkg + "\n"
+	if len(std)+len(own) > 0 {
+		text += "\nimport (\n" + strings.Join(slices.Concat(std, []string{""}, own), "\n") + "\n)\n"
+	}
+	out, err := format.Source([]byte(text + body.String()))
+	if err != nil {
+		panic(err) // the sources above are wrong
+	}
+	return out
+}

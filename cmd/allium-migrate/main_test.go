@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestUnified(t *testing.T) {
+	before := "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"
+	after := "a\nb\nC\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\n"
+	want := "--- x\n+++ x\n@@ -1,6 +1,6 @@\n a\n b\n-c\n+C\n d\n e\n f\n@@ -10,3 +10,4 @@\n j\n k\n l\n+m\n"
+	if got := unified("x", before, after); got != want {
+		t.Errorf("\n%s\nwant\n%s", got, want)
+	}
+	if got, want := unified("x", "", "a\n"), "--- x\n+++ x\n@@ -1,0 +1,1 @@\n+a\n"; got != want {
+		t.Errorf("\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The official driver is not a dependency of this module: module interop rewrites programs that use
+// it, and has them tested. Here is what does without.
+func TestPrograms(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module program\n\ngo 1.26\n")
+	const program = "package program\n\nimport \"fmt\"\n\nfunc F() { fmt.Println(1) }\n"
+	write("p.go", program)
+	var stdout, stderr bytes.Buffer
+	if status := run([]string{"-w"}, dir, &stdout, &stderr); status != 0 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "0 uses") {
+		t.Errorf("status %d, %q, %q", status, &stdout, &stderr)
+	}
+	if got, _ := os.ReadFile(filepath.Join(dir, "p.go")); string(got) != program {
+		t.Errorf("a program without the driver becomes\n%s", got)
+	}
+	for _, args := range [][]string{{"-bad"}, {"./nothing"}} {
+		if status := run(args, dir, &stdout, &stderr); status == 0 {
+			t.Errorf("%v: status 0", args)
+		}
+	}
+}
+
+// Every helper is formatted, and what it imports is what it uses.
+func TestHelpers(t *testing.T) {
+	for name := range helperSources {
+		file := string(helperFile("p", "example.com/allium", map[string]bool{name: true}))
+		if !strings.Contains(file, "package p\n") || strings.Contains(file, "\"allium") {
+			t.Errorf("%s:\n%s", name, file)
+		}
+	}
+	for name := range optionTypes {
+		if optionType(name).Kind().String() != "struct" {
+			t.Errorf("%s is no struct", name)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"reflect"
+	"strings"
+
+	"allium"
+)
+
+// optionTypes are the option structs of Allium by the names of the official driver's.
+var optionTypes = map[string]reflect.Type{}
+
+func init() {
+	for name, v := range map[string]any{
+		"FindOptions": allium.FindOptions{}, "FindOneOptions": allium.FindOneOptions{}, "InsertOneOptions": allium.InsertOneOptions{},
+		"InsertManyOptions": allium.InsertManyOptions{}, "UpdateOptions": allium.UpdateOptions{}, "UpdateOneOptions": allium.UpdateOptions{},
+		"UpdateManyOptions": allium.UpdateOptions{}, "ReplaceOptions": allium.ReplaceOptions{}, "DeleteOptions": allium.DeleteOptions{},
+		"DeleteOneOptions": allium.DeleteOptions{}, "DeleteManyOptions": allium.DeleteOptions{}, "CountOptions": allium.CountOptions{},
+		"EstimatedDocumentCountOptions": allium.EstimatedCountOptions{}, "DistinctOptions": allium.DistinctOptions{}, "AggregateOptions": allium.AggregateOptions{},
+		"BulkWriteOptions": allium.BulkWriteOptions{}, "FindOneAndUpdateOptions": allium.FindOneAndUpdateOptions{},
+		"FindOneAndReplaceOptions": allium.FindOneAndReplaceOptions{}, "FindOneAndDeleteOptions": allium.FindOneAndDeleteOptions{},
+		"CollectionOptions": allium.CollectionOptions{}, "DatabaseOptions": allium.DatabaseOptions{}, "SessionOptions": allium.SessionOptions{},
+		"TransactionOptions": allium.TransactionOptions{}, "ChangeStreamOptions": allium.WatchOptions{}, "CreateCollectionOptions": allium.CreateCollectionOptions{},
+		"CreateIndexesOptions": allium.CreateIndexOptions{}, "DropIndexesOptions": allium.DropIndexOptions{}, "ListCollectionsOptions": allium.ListCollectionsOptions{},
+		"ListDatabasesOptions": allium.ListDatabasesOptions{}, "ListIndexesOptions": allium.ListIndexesOptions{}, "RunCmdOptions": allium.RunCommandOptions{},
+		"IndexOptions": allium.IndexModel{}, "ClientOptions": allium.ClientOptions{},
+	} {
+		optionTypes[name] = reflect.TypeOf(v)
+	}
+}
+
+// optionType returns the option struct of Allium for one of the official driver, nil if there is
+// none.
+func optionType(name string) reflect.Type { return optionTypes[name] }
+
+// constructors are the functions that begin a chain of options, by the name of their type without
+// the ending, where it is another one than theirs.
+var constructors = map[string]string{
+	"Update": "UpdateOptions", "UpdateOne": "UpdateOneOptions", "UpdateMany": "UpdateManyOptions", "Delete": "DeleteOptions", "Count": "CountOptions",
+	"ChangeStream": "ChangeStreamOptions", "RunCmd": "RunCmdOptions", "Index": "IndexOptions", "Client": "ClientOptions",
+	"EstimatedDocumentCount": "EstimatedDocumentCountOptions",
+}
+
+// constructed returns the option struct that a function of package options makes.
+func constructed(fn string) reflect.Type {
+	if name, ok := constructors[fn]; ok {
+		return optionType(name)
+	}
+	return optionType(fn + "Options")
+}
+
+// renamed are the options that are called otherwise.
+var renamed = map[string]string{
+	"PartialFilterExpression": "PartialFilter", "TLSConfig": "TLS", "MaxConnIdleTime": "MaxIdleTime", "ZlibLevel": "ZlibCompressionLevel",
+	"SphereVersion": "SphereVersion", "TextVersion": "TextVersion", "Hidden": "Hidden", "ServerAPIOptions": "ServerAPI", "Auth": "Credential",
+	"ShowRecordID": "ShowRecordID",
+}
+
+// chainBase returns what a chain of setters begins with, and the option struct that it is about.
+func (r *rewriter) chainBase(e ast.Expr) (ast.Expr, reflect.Type) {
+	depth := 0
+	for {
+		if p, ok := e.(*ast.ParenExpr); ok {
+			e = p.X
+			continue
+		}
+		call, ok := e.(*ast.CallExpr)
+		if !ok {
+			break
+		}
+		pkg, recv, name := r.object(call.Fun)
+		if pkg != "mongo/options" {
+			return nil, nil
+		}
+		if recv == "" {
+			if t := constructed(name); t != nil && len(call.Args) == 0 {
+				return call, t
+			}
+			return nil, nil
+		}
+		if !strings.HasPrefix(name, "Set") && name != "ApplyURI" {
+			return nil, nil
+		}
+		e = call.Fun.(*ast.SelectorExpr).X
+		depth++
+	}
+	if depth == 0 {
+		return nil, nil
+	}
+	pkg, name := r.officialType(e)
+	if pkg != "mongo/options" {
+		return nil, nil
+	}
+	if t := optionType(strings.TrimSuffix(name, "Builder")); t != nil {
+		return e, t
+	}
+	return nil, nil
+}
+
+// chain returns the fields that a chain of setters sets, as "Name: value". ok is false if it is no
+// chain, or if an option of it has no counterpart.
+func (r *rewriter) chain(e ast.Expr, of reflect.Type) (fields []string, ok bool) {
+	base, kind := r.chainBase(e)
+	if base == nil || of != nil && kind != of {
+		return nil, false
+	}
+	var calls []*ast.CallExpr
+	for x := e; x != base; {
+		if p, isParen := x.(*ast.ParenExpr); isParen {
+			x = p.X
+			continue
+		}
+		call := x.(*ast.CallExpr)
+		calls = append(calls, call)
+		x = call.Fun.(*ast.SelectorExpr).X
+	}
+	for i := len(calls) - 1; i >= 0; i-- {
+		call := calls[i]
+		name := call.Fun.(*ast.SelectorExpr).Sel.Name
+		if name == "ApplyURI" {
+			fields = append(fields, "URI: "+r.text(call.Args[0]))
+			continue
+		}
+		if len(call.Args) != 1 {
+			r.leave(call, strings.TrimPrefix(name, "Set")+" has no counterpart in "+kind.String()+".")
+			continue
+		}
+		field, known := r.option(kind, strings.TrimPrefix(name, "Set"), call.Args[0])
+		if !known {
+			r.leave(call, fmt.Sprintf("Option %s has no counterpart in %s: look at its fields.", strings.TrimPrefix(name, "Set"), kind))
+			continue
+		}
+		if field != "" {
+			fields = append(fields, field)
+			r.stats.rewritten++
+		}
+	}
+	return fields, true
+}
+
+// option returns a field for an option, "" if the option is the default.
+func (r *rewriter) option(kind reflect.Type, name string, arg ast.Expr) (field string, known bool) {
+	v := r.text(arg)
+	switch name {
+	case "Ordered":
+		switch v {
+		case "true":
+			return "", true
+		case "false":
+			return "Unordered: true", true
+		}
+		return "Unordered: !(" + v + ")", true
+	case "ReturnDocument":
+		if v == "false" {
+			return "", true
+		}
+		return "ReturnNew: " + v, true
+	case "ExpireAfterSeconds":
+		return "ExpireAfter: new(" + r.use("time") + ".Duration(" + v + ") * time.Second)", true
+	case "ServerAPIOptions":
+		return "ServerAPI: &" + r.use("allium") + ".ServerAPI{Version: \"1\"}", true
+	case "Auth":
+		return "Credential: &" + v, true
+	case "Monitor", "PoolMonitor", "ServerMonitor", "LoggerOptions", "Registry", "BSONOptions", "Hosts":
+		return "", false
+	case "ArrayFilters":
+		if lit, ok := arg.(*ast.CompositeLit); ok && len(lit.Elts) == 1 {
+			if kv, ok := lit.Elts[0].(*ast.KeyValueExpr); ok {
+				return "ArrayFilters: " + r.text(kv.Value), true
+			}
+		}
+	}
+	if to := renamed[name]; to != "" {
+		name = to
+	}
+	f, ok := kind.FieldByName(name)
+	if !ok {
+		return "", false
+	}
+	return name + ": " + r.fit(v, arg, f.Type), true
+}
+
+// fit returns a value as one of a type.
+func (r *rewriter) fit(v string, arg ast.Expr, t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		switch e := t.Elem(); {
+		case e.Kind() == reflect.Struct:
+			return v
+		case e.Kind() == reflect.Bool || e.String() == "time.Duration":
+			return "new(" + v + ")"
+		default:
+			return "new(" + e.String() + "(" + v + "))"
+		}
+	case reflect.String:
+		if t.Name() != "string" && !strings.Contains(v, "allium.") {
+			return r.use("allium") + "." + t.Name() + "(" + v + ")"
+		}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		if _, literal := arg.(*ast.BasicLit); !literal && t.String() != "time.Duration" {
+			if have := r.info.TypeOf(arg); have != nil && have.String() != t.String() && r.info.Types[arg].Value == nil {
+				return t.String() + "(" + v + ")"
+			}
+		}
+	}
+	return v
+}
+
+// options returns option arguments as one option struct, "" if there is none.
+func (r *rewriter) options(call *ast.CallExpr, from int) string {
+	var list []string
+	for i := from; i < len(call.Args); i++ {
+		arg := call.Args[i]
+		if id, ok := arg.(*ast.Ident); ok && id.Name == "nil" {
+			continue
+		}
+		text := ""
+		if fields, ok := r.chain(arg, nil); ok {
+			base, kind := r.chainBase(arg)
+			if _, isCall := base.(*ast.CallExpr); isCall {
+				text = r.use("allium") + "." + kind.Name() + "{" + strings.Join(fields, ", ") + "}"
+			}
+		}
+		if text == "" {
+			text = r.text(arg)
+			if i == len(call.Args)-1 && call.Ellipsis.IsValid() {
+				text += "..."
+			}
+		}
+		list = append(list, text)
+	}
+	if len(list) > 1 {
+		r.leave(call, "An operation takes one option struct: put all options into it.")
+	}
+	return strings.Join(list, ", ")
+}
+
+// callArgs returns the first n arguments of a call, and its options behind them.
+func (r *rewriter) callArgs(call *ast.CallExpr, n int) string {
+	var list []string
+	for _, a := range call.Args[:min(n, len(call.Args))] {
+		list = append(list, r.text(a))
+	}
+	if o := r.options(call, n); o != "" {
+		list = append(list, o)
+	}
+	return strings.Join(list, ", ")
+}
+
+// models are the writes of a bulk write.
+var models = map[string]struct{ literal, more string }{
+	"InsertOneModel": {"InsertModel", ""}, "UpdateOneModel": {"UpdateModel", ""}, "UpdateManyModel": {"UpdateModel", "Many: true"},
+	"ReplaceOneModel": {"ReplaceModel", ""}, "DeleteOneModel": {"DeleteModel", ""}, "DeleteManyModel": {"DeleteModel", "Many: true"},
+}
+
+// model rewrites mongo.NewUpdateOneModel().SetFilter(f) into a literal.
+func (r *rewriter) model(call *ast.CallExpr) (string, bool) {
+	var calls []*ast.CallExpr
+	x := ast.Expr(call)
+	for {
+		c, ok := x.(*ast.CallExpr)
+		if !ok {
+			return "", false
+		}
+		pkg, recv, name := r.object(c.Fun)
+		if pkg != "mongo" {
+			return "", false
+		}
+		if recv == "" {
+			m := models[strings.TrimPrefix(name, "New")]
+			if m.literal == "" {
+				return "", false
+			}
+			var fields []string
+			if m.more != "" {
+				fields = append(fields, m.more)
+			}
+			for i := len(calls) - 1; i >= 0; i-- {
+				set := strings.TrimPrefix(calls[i].Fun.(*ast.SelectorExpr).Sel.Name, "Set")
+				fields = append(fields, set+": "+r.text(calls[i].Args[0]))
+			}
+			return r.done(r.use("allium") + "." + m.literal + "{" + strings.Join(fields, ", ") + "}")
+		}
+		if models[recv].literal == "" || !strings.HasPrefix(name, "Set") || len(c.Args) != 1 {
+			return "", false
+		}
+		calls = append(calls, c)
+		x = c.Fun.(*ast.SelectorExpr).X
+	}
+}
