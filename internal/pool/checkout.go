@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,16 +76,32 @@ func (p *Pool) pop() *Conn {
 		c := p.idle[n-1]
 		p.idle[n-1] = nil
 		p.idle = p.idle[:n-1]
+		idle := elapsed(c.since)
 		switch {
 		case c.stale():
 			p.remove(c, event.ClosedStale, nil)
-		case p.cfg.MaxIdleTime > 0 && time.Since(c.since) > p.cfg.MaxIdleTime:
+		case p.cfg.MaxIdleTime > 0 && idle > p.cfg.MaxIdleTime:
 			p.remove(c, event.ClosedIdle, nil)
+		case idle > unwatched && c.HungUp():
+			p.remove(c, event.ClosedError, errHungUp)
 		default:
 			return c
 		}
 	}
 	return nil
+}
+
+// unwatched is how long a connection may be idle before it is looked at when it is checked out: the
+// server may have closed it meanwhile, for example while the process was suspended.
+const unwatched = time.Second
+
+var errHungUp = errors.New("server closed the connection while it was idle")
+
+// elapsed returns how long ago t was, by the clock that says more: a machine that was suspended
+// does not count that time by the monotonic clock, and the wall clock may be set back.
+func elapsed(t time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))
 }
 
 // wait waits in the queue for a connection. It is called with the lock held and releases it.

@@ -34,7 +34,7 @@ type Conn struct {
 
 	// Guarded by the pool's lock.
 	index   int       // in Pool.all
-	since   time.Time // idle since; set only if there is a limit to that
+	since   time.Time // idle since
 	removed bool
 	making  bool
 	// draining: it reads off an owed reply, and nobody else knows it.
@@ -175,8 +175,8 @@ func (p *Pool) offer(c *Conn) {
 		w.result <- result{conn: c}
 		return
 	}
+	c.since = time.Now()
 	if p.cfg.MaxIdleTime > 0 {
-		c.since = time.Now()
 		if p.due.IsZero() { // a run that is planned plans the next one
 			p.plan(p.cfg.MaxIdleTime)
 		}

@@ -193,7 +193,7 @@ func (p *Pool) run() {
 	if limit := p.cfg.MaxIdleTime; limit > 0 {
 		// Those that were returned first are at the front.
 		n := 0
-		for n < len(p.idle) && time.Since(p.idle[n].since) > limit {
+		for n < len(p.idle) && elapsed(p.idle[n].since) > limit {
 			p.remove(p.idle[n], event.ClosedIdle, nil)
 			n++
 		}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package conn
+
+// hungUp cannot tell here.
+func hungUp(uintptr) bool { return false }
