@@ -2,6 +2,7 @@ package allium
 
 import (
 	"context"
+	"log/slog"
 
 	"allium/bson"
 	"allium/internal/cursor"
@@ -26,6 +27,8 @@ type EncryptionTarget struct {
 	// Unbounded says that the client's pool has no greatest size, so that it can be used within its
 	// own operations.
 	Unbounded bool
+	// Logger is the client's (ClientOptions.Logger), or nil.
+	Logger *slog.Logger
 }
 
 // CommandCipher encrypts commands and decrypts replies. It must be safe for concurrent use.
@@ -70,7 +73,7 @@ func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptio
 		}
 		return c.plain, err
 	}
-	cipher, err := o.Encryption.Attach(EncryptionTarget{Client: c, Plain: plain, Unbounded: unbounded})
+	cipher, err := o.Encryption.Attach(EncryptionTarget{Client: c, Plain: plain, Unbounded: unbounded, Logger: o.Logger})
 	if err != nil {
 		c.closeEncryption(context.Background())
 		return err

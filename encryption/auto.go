@@ -51,7 +51,10 @@ func (a *automatic) Format(f fmt.State, _ rune) { redact.Fields(f, a.o) }
 
 // Attach makes the cipher of a client.
 func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, error) {
-	o := &a.o
+	o := a.o
+	if o.Logger == nil {
+		o.Logger = to.Logger
+	}
 	c := &cipher{bypass: o.BypassEncryption, bypassAnalysis: o.BypassQueryAnalysis, known: make(map[string]*schema),
 		collections: collections{log: logger{o.Logger}}}
 	var err error

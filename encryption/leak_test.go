@@ -366,6 +366,15 @@ func TestDebugLog(t *testing.T) {
 		if want := `msg="Schemas fetched" component=encryption namespaces=[db.coll] durationMS=0` + "\n"; text.String() != want {
 			t.Errorf("the log is\n%swant\n%s", text.String(), want)
 		}
+
+		text.Reset()
+		o.Logger = nil // the client's
+		other := must(allium.Open(d.URI(), allium.ClientOptions{Dialer: d, Logger: slog.New(handler), Encryption: encryption.Auto(encryption.AutoOptions{KeyOptions: o})}))
+		defer other.Close(ctx)
+		must(other.Database("db").Collection("coll").CountDocuments(ctx, bson.D{}))
+		if !strings.Contains(text.String(), `msg="Schemas fetched" component=encryption`) {
+			t.Errorf("the client's log is\n%s", text.String())
+		}
 	})
 }
 
