@@ -224,7 +224,7 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code []string
-	for _, file := range []string{"example_guide_test.go", "example_test.go", "example_schema_test.go", "encryptiontest/example_test.go"} {
+	for _, file := range []string{"example_guide_test.go", "example_test.go", "example_schema_test.go", "example_queryable_test.go", "encryptiontest/example_test.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
