@@ -142,7 +142,7 @@ func (s *side) take(pkg string, o settings) error {
 
 // compare prints benchstat's tables.
 func compare(dir, root string, sides []*side) error {
-	args := []string{"-C", filepath.Join(root, "tools"), "tool", "benchstat"}
+	args := []string{"tool", "-modfile=tools/tools.mod", "benchstat"}
 	for _, s := range sides {
 		path := filepath.Join(dir, s.name+".txt")
 		if err := os.WriteFile(path, s.output.Bytes(), 0o600); err != nil {
