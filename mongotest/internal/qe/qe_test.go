@@ -385,6 +385,52 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestAnchors looks at what compactions and cleanups leave: anchors go on counting where the null
+// anchor says that the last one was.
+func TestAnchors(t *testing.T) {
+	s := newServer(t, equalityFields)
+	id := int64(0)
+	insert := func() {
+		id++
+		s.write(nil, s.doc(id, s.seal(fle.ForInsert, fle.IndexEquality, 0, text("x"))))
+	}
+	esc := s.key.Tokens().Find(text("x").Value).With(0).ESC
+	expect := func(n uint64, anchor, entry uint64) {
+		t.Helper()
+		doc, ok := s.esc[fle.Anchor(fle.CountTag(esc), n)]
+		b, _ := doc.Lookup("value").Binary()
+		a, e, err := fle.OpenAnchor(fle.CountValue(esc), b.Data)
+		if !ok || err != nil || a != anchor || e != entry {
+			t.Errorf("anchor %d has %d and %d (%v), want %d and %d", n, a, e, err, anchor, entry)
+		}
+	}
+	for range 2 {
+		insert()
+		s.compact(false)
+	}
+	expect(1, 0, 1)
+	expect(2, 0, 2)
+	if len(s.esc) != 2 {
+		t.Errorf("%d entries", len(s.esc))
+	}
+	insert()
+	s.compact(true)
+	expect(0, 2, 3)
+	if len(s.esc) != 1 {
+		t.Errorf("%d entries after a cleanup", len(s.esc))
+	}
+	insert()
+	s.compact(false)
+	expect(0, 2, 3)
+	expect(3, 0, 4)
+	insert()
+	s.compact(true)
+	expect(0, 3, 5)
+	if len(s.esc) != 1 {
+		t.Errorf("%d entries after another cleanup", len(s.esc))
+	}
+}
+
 func TestCheck(t *testing.T) {
 	f := parseFields(t, `{"fields": [{"path": "o.e", "bsonType": "string", "keyId": KEY, "queries": {"queryType": "equality"}}]}`)
 	any := parseFields(t, `{"fields": [{"path": "o.e", "keyId": KEY}]}`)
