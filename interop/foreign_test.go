@@ -49,34 +49,38 @@ func runScript(t *testing.T, dir string, balanced bool, command, lines, cluster 
 	}
 }
 
-// TestPyMongo needs a Python with pymongo; on Debian the package python3-pymongo provides it.
-func TestPyMongo(t *testing.T) {
-	python := ""
-	for _, p := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(p, "-c", "import pymongo").Run() == nil {
-			python = p
-			break
+// pymongo finds a Python with pymongo; on Debian the package python3-pymongo provides it, and
+// elsewhere pip, in $ALLIUM_PYTHON's environment or the usual one.
+func pymongo(t *testing.T) string {
+	t.Helper()
+	for _, p := range []string{os.Getenv("ALLIUM_PYTHON"), "python3", "/usr/bin/python3"} {
+		if p != "" && exec.Command(p, "-c", "import pymongo").Run() == nil {
+			return p
 		}
 	}
-	if python == "" {
-		t.Skip("no Python with pymongo is installed: this foreign client is not tested")
-	}
+	t.Skip("no Python with pymongo is installed: this foreign client is not tested")
+	return ""
+}
+
+func TestPyMongo(t *testing.T) {
+	python := pymongo(t)
 	balanced := exec.Command(python, "-c", "import sys, pymongo; sys.exit(pymongo.version_tuple < (3, 12))").Run() == nil
 	runScript(t, "scripts", balanced, []string{python, "pymongo_steps.py"},
 		[]string{"insert_many 501", "find [501, 500, 499, 498]", "batches 501", "update_one 1 37", "update_many 101", "upsert new", "duplicate 11000", "count 403"},
 		[]string{"committed [7, 13]", "inside 0 outside 2", "aborted 2", "event update a {'n': 7}", "event update b {'n': 13}", "event delete a {}"})
 }
 
-// TestNPM needs node and npm, and the registry or npm's cache to install the version of the mongodb
-// package that scripts/package-lock.json names.
-func TestNPM(t *testing.T) {
+// npm installs the packages that scripts/package-lock.json names beside the programs that use them,
+// and returns the folder. It needs node and npm, and the registry or npm's cache.
+func npm(t *testing.T) string {
+	t.Helper()
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("no %s is installed: the npm driver is not tested", tool)
 		}
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "npm.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "npm.mjs", "topics.mjs", "mongoose.mjs"} {
 		text, err := os.ReadFile(filepath.Join("scripts", name))
 		if err != nil {
 			t.Fatal(err)
@@ -97,6 +101,11 @@ func TestNPM(t *testing.T) {
 		}
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
+	return dir
+}
+
+func TestNPM(t *testing.T) {
+	dir := npm(t)
 	runScript(t, dir, true, []string{"node", "npm.mjs"},
 		[]string{"insertOne 1", "insertMany 500", `findOne {"_id":1,"name":"Ada","age":36}`, "find [501,500,499,498]", "batches 501", "updateOne 1 37", "upsert new",
 			`findOneAndUpdate {"_id":1,"name":"Ada","age":37,"seen":true}`, "duplicate 11000", "bulkWrite 1 101 98", `aggregate [{"_id":null,"sum":45551}]`,

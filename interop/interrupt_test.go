@@ -1,0 +1,7 @@
+//go:build !windows
+
+package interop
+
+import "os"
+
+func interrupt(p *os.Process) error { return p.Signal(os.Interrupt) }
