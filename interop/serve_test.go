@@ -23,8 +23,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
-// Small programs by topic with every foreign client, all against one `allium serve`: what a suite in
-// another language does that starts the server by itself.
+// Small programs by topic with every foreign client, all against one `allium serve`: what a suite
+// in another language does that starts the server by itself.
 
 // serve builds allium, starts it as a program in another language would, and returns the connection
 // string that it prints.

@@ -213,6 +213,9 @@ func (n *Node) checkCommitQuorum(v bson.RawValue) error {
 
 // indexBuildError words the failure of a build over existing documents.
 func indexBuildError(c *store.Coll, err error) error {
+	if isBlocked(err) {
+		return err // it is waited for
+	}
 	if e := srverr.From(err); e.Code != 0 {
 		return e.Prefix("Index build failed: " + bsondoc.UUIDString(session.NewID().ID) + ": Collection " + c.NS + " ( " + bsondoc.UUIDString(c.UUID) + " ) :: caused by :: ")
 	}
