@@ -32,7 +32,7 @@ type Conn struct {
 	readHint int
 
 	// responseTo is the request id that the next message must answer. owed says that this is a
-	// reply that nobody waits for any more, exhaust that the request lets the server send further
+	// reply that no operation waits for, exhaust that the request lets the server send further
 	// replies by itself, streaming that it does.
 	responseTo int32
 	owed       bool

@@ -87,7 +87,7 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	return c, nil
 }
 
-// checkRevocation is a step of its own, with a time of its own.
+// checkRevocation is a step with a time limit of its own.
 func checkRevocation(ctx context.Context, t *tls.Conn, cfg *Config) error {
 	if cfg.Revocation == nil {
 		return nil

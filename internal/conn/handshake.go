@@ -200,7 +200,7 @@ func (c *Conn) appendHandshake(dst []byte, attempt *auth.Attempt) []byte {
 	return wire.FinishMessage(dst, start)
 }
 
-// setHello takes over what the server said about itself.
+// setHello records what the server said about itself.
 func (c *Conn) setHello(d *event.ServerDescription) {
 	c.hello = d
 	c.legacy = !c.useHello() && !d.HelloOK

@@ -90,9 +90,8 @@ func (r *run) phase(ctx context.Context, phase string, err error) error {
 }
 
 // server returns where the operation goes: to its cursor's server, to its transaction's, or to one
-// that is selected. What was known of it then is kept: the round trip time must be of the
-// description that it was selected by (specification: Client Side Operations Timeout, "Command
-// Execution").
+// that is selected. It keeps the description that the server was selected by, whose round trip time
+// counts (specification: Client Side Operations Timeout, "Command Execution").
 func (r *run) server(ctx context.Context) (*topology.Server, error) {
 	op := r.op
 	if op.Server != nil {
@@ -218,8 +217,8 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	return Result{Reply: reply.Body, Server: srv, Concern: concern, reply: reply}, stageSent, err
 }
 
-// judge reads what every reply may hold, tells sessions, clock and topology, and returns the error
-// that the reply stands for, if any.
+// judge reads what every reply may hold, passes it to sessions, clock and topology, and returns the
+// error that the reply reports, if any.
 func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.Reply, tr *trace) error {
 	var (
 		ok, concern, refused bool

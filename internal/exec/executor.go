@@ -42,7 +42,7 @@ type Config struct {
 	// Cipher encrypts commands and decrypts replies. Nil: nothing is encrypted.
 	Cipher Cipher
 	Log    *logging.Logger
-	// Tracer is told the spans of operations, commands and transactions. Nil: nobody is.
+	// Tracer receives the spans of operations, commands and transactions. Nil: there are none.
 	Tracer tracing.Tracer
 	// QueryTextMaxLength is how much of a command its span shows, in bytes of Extended JSON; 0:
 	// nothing.
@@ -119,7 +119,7 @@ type run struct {
 	avoid          []string                 // servers that a retry should not choose
 }
 
-// command returns what is sent.
+// command returns the command that an attempt sends.
 func (r *run) command() command.Command {
 	if r.enciphered != nil {
 		return r.enciphered
@@ -286,7 +286,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 	}
 }
 
-// unpin unties a transaction where unpins says so.
+// unpin unpins the transaction if unpins says so.
 func (r *run) unpin(last, err error, again bool) {
 	if r.unpins(last, err, again) {
 		r.op.Session.Transaction().Unpin()
@@ -305,9 +305,9 @@ func (r *run) unpins(last, err error, again bool) bool {
 	case again && !isEnd:
 		return false // what is tried again in a transaction must go to the same mongos
 	case again && ends.Commit:
-		// Any mongos, and any connection through a load balancer, can find out with the recovery
-		// token what became of a commit that was begun. A server that is overloaded has not begun
-		// it, and only the one that the transaction ran on can.
+		// With the recovery token any mongos, and any connection through a load balancer, can tell
+		// the outcome of a commit that has begun. An overloaded server has not begun it, and only
+		// the server that the transaction ran on can.
 		return mongoerr.HasLabel(last, mongoerr.LabelRetryableWrite)
 	case isEnd && !ends.Commit:
 		return true // any can abort it, and nothing is left to do afterwards, however the attempt ended
@@ -355,8 +355,8 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 	return t
 }
 
-// elapsed returns the time since the call began or, if the operation's own limit ended it, since
-// that did: an operation of many commands, or a cursor, has one limit for all of them.
+// elapsed returns the time since the call began. If the operation's own limit ended it, that is the
+// time since the limit began: an operation of many commands, or a cursor, has one for all of them.
 func (r *run) elapsed(source string) time.Duration {
 	if op := r.op; op.Timeout != nil && !op.Deadline.IsZero() && source == op.Source {
 		return *op.Timeout - time.Until(op.Deadline)

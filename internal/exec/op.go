@@ -25,8 +25,7 @@ const (
 )
 
 // NewOp returns the operation that runs a command, with what follows from the command's traits. The
-// layers above make no Op in another way, so that each command says itself, in one place, what it
-// is.
+// layers above make an Op in no other way, so that each command declares its traits in one place.
 func NewOp(cmd command.Command) Op {
 	t := cmd.Traits()
 	return Op{Command: cmd, Kind: t.Kind, Retryable: t.Retryable, TakesConcern: t.Inherits.Has(command.ReadConcerns), WriteErrors: t.WriteErrors,
@@ -46,10 +45,10 @@ type Op struct {
 	Kind Kind
 	// Retryable says that the specifications let the driver try this operation again after a
 	// network error: the read commands, and the writes that change at most one document per
-	// statement. A command.Batch has a say of its own in it for each message.
+	// statement. A command.Batch decides that for each message.
 	Retryable bool
 	// EndsTransaction marks commitTransaction and abortTransaction, which are retried whatever
-	// retryWrites says. Who runs them has entered the session.
+	// retryWrites says. Their caller has entered the session.
 	EndsTransaction bool
 	// WriteErrors says that the caller reads writeErrors and writeConcernError out of the reply.
 	// Without it, a writeConcernError becomes the operation's error.
@@ -140,8 +139,7 @@ func (op *Op) streamed() bool { return op.Conn != nil && op.Conn.Streaming() }
 // late reports whether the reply is that of an earlier attempt, which the connection owes.
 func (op *Op) late() bool { return op.KeepLate && op.Conn != nil && op.Conn.Owed() }
 
-// unacknowledged reports whether the operation asks for no answer, as far as its own write concern
-// goes.
+// unacknowledged reports whether the operation's own write concern asks for no reply.
 func (op *Op) unacknowledged() bool { return op.Kind == Write && !op.WriteConcern.Acknowledged() }
 
 // Result is the outcome of an operation. Release it once its documents have been decoded.

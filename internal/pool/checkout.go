@@ -168,7 +168,7 @@ func timeout(addr, source string, elapsed time.Duration, err error) *mongoerr.Ti
 // full reports whether the pool may make no further connections. The lock is held.
 func (p *Pool) full() bool { return p.cfg.MaxPoolSize > 0 && uint64(len(p.all)) >= p.cfg.MaxPoolSize }
 
-// crowded says what holds the connections that a checkout has waited for in vain (specification:
+// crowded says what holds the connections that a checkout did not get in time (specification:
 // Load Balancers, "Connection Tracking"). The lock is held.
 func (p *Pool) crowded(cause error) error {
 	cursors, transactions := p.pinned[ForCursor], p.pinned[ForTransaction]

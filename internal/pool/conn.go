@@ -147,7 +147,7 @@ func (c *Conn) Return() {
 	p.mu.Unlock()
 }
 
-// take decides what becomes of a connection that nobody uses any more. The lock is held.
+// take decides what to do with a connection that is no longer in use. The lock is held.
 func (p *Pool) take(c *Conn) {
 	switch {
 	case c.removed: // interrupted

@@ -51,7 +51,7 @@ type Session struct {
 	txn Transaction
 }
 
-// New starts a session. timeout tells the deployment's logicalSessionTimeoutMinutes.
+// New starts a session. timeout returns the deployment's logicalSessionTimeoutMinutes.
 func New(pool *Pool, timeout func() *int64, opts Options) (*Session, error) {
 	causal := !opts.Snapshot
 	if opts.CausalConsistency != nil {
@@ -177,7 +177,7 @@ func copyTime(t *bson.Timestamp) *bson.Timestamp {
 	return &c
 }
 
-// Observe takes over what a reply says: cluster time, operation time, snapshot time and recovery
+// Observe records what a reply says: cluster time, operation time, snapshot time and recovery
 // token.
 func (s *Session) Observe(r ReplyTimes) {
 	s.mu.Lock()

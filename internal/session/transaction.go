@@ -52,7 +52,7 @@ func (s TransactionState) String() string {
 	return [...]string{"no transaction", "starting transaction", "transaction in progress", "transaction committed", "transaction aborted"}[s]
 }
 
-// Pin ties a transaction to where it runs: to a mongos, or behind a load balancer to a connection.
+// Pin pins a transaction to where it runs: to a mongos, or behind a load balancer to a connection.
 type Pin struct {
 	Mongos string     // its address; "" behind a load balancer
 	Conn   *pool.Conn // nil in a sharded cluster
@@ -193,7 +193,7 @@ func (t *Transaction) Pinned() *Pin { return t.pin }
 // PinTo ties the transaction to p.
 func (t *Transaction) PinTo(p Pin) { t.pin = &p }
 
-// Unpin gives up what the transaction is tied to, and gives a connection back.
+// Unpin ends the transaction's pin, and returns a pinned connection.
 func (t *Transaction) Unpin() {
 	if t.pin != nil && t.pin.Conn != nil {
 		t.pin.Conn.Return()

@@ -24,7 +24,7 @@ func (t *Topology) log(message string, attrs ...slog.Attr) {
 	t.cfg.Log.Log(context.Background(), logging.Topology, slog.LevelDebug, message, all...)
 }
 
-// warn tells the log of what a user should look into.
+// warn logs what a user should look into.
 func (t *Topology) warn(message string, attrs ...slog.Attr) {
 	if ctx := context.Background(); t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.Topology, slog.LevelWarn) {
 		all := append([]slog.Attr{slog.String("topologyId", t.id.Hex())}, attrs...)
@@ -76,7 +76,7 @@ func (t *Topology) serverOpening(addr string) {
 	}
 }
 
-// serverChanged has no log message of its own: that of the topology says the same.
+// serverChanged logs nothing: the topology's message says the same.
 func (t *Topology) serverChanged(old, now *event.ServerDescription) {
 	if m := t.cfg.Monitor; m != nil && m.ServerDescriptionChanged != nil && !old.Equal(now) {
 		m.ServerDescriptionChanged(&event.ServerDescriptionChanged{
@@ -94,7 +94,7 @@ func (t *Topology) serverClosed(addr string) {
 	}
 }
 
-// heartbeat tells of one check.
+// heartbeat publishes the events of one check.
 type heartbeat struct {
 	monitor *monitor
 	awaited bool

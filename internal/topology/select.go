@@ -76,7 +76,7 @@ func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, error) {
 	return choose(chosen), nil
 }
 
-// narrow asks the user's selector, which gets a slice of its own.
+// narrow asks the user's selector, which gets a copy of the list.
 func (t *Topology) narrow(suitable []*event.ServerDescription) []*event.ServerDescription {
 	accepted := t.cfg.Selector(append([]*event.ServerDescription(nil), suitable...))
 	kept := suitable[:0]
@@ -221,7 +221,7 @@ func anyTagSet(sets []event.TagSet, tags event.TagSet) bool {
 	return len(sets) == 0
 }
 
-// noMember is the error of a selection without any server that has an error of its own.
+// noMember is the error of a selection in which no server reported an error.
 func noMember(kind event.TopologyKind, sel *Selection) error {
 	if kind != event.ReplicaSetNoPrimary && kind != event.ReplicaSetWithPrimary {
 		return errUnsuitable

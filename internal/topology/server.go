@@ -58,7 +58,7 @@ func (s *Server) CheckOutWithin(ctx context.Context, limit time.Duration) (*pool
 // Operations returns how many operations have a connection to the server or wait for one.
 func (s *Server) Operations() int64 { return s.pool.Operations() }
 
-// checked takes over the outcome of a check. It reports whether the outcome counted.
+// checked records the outcome of a check. It reports whether the outcome counted.
 func (s *Server) checked(d *event.ServerDescription) bool {
 	return s.topo.update(d, func(s *Server) {
 		if d.LastError != nil {

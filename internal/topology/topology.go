@@ -379,7 +379,7 @@ func byAddr(t *event.TopologyDescription) map[string]*event.ServerDescription {
 	return servers
 }
 
-// publish makes a description visible and wakes everybody who waits for one. The lock is held.
+// publish makes a description visible and wakes those who wait for one. The lock is held.
 func (t *Topology) publish(desc *event.TopologyDescription) {
 	snap := &snapshot{desc: desc, strangers: t.strangers, servers: make([]*Server, len(desc.Servers)), changed: make(chan struct{})}
 	servers := make(map[*event.ServerDescription]*Server, len(desc.Servers))
@@ -402,7 +402,7 @@ func (s *snapshot) server(d *event.ServerDescription) *Server {
 	return s.servers[slices.Index(s.desc.Servers, d)]
 }
 
-// errUnsuitable is what a SelectionError wraps when no server has an error of its own.
+// errUnsuitable is what a SelectionError wraps when no server reported an error.
 var errUnsuitable = errors.New("no server is suitable")
 
 var errClientClosed = mongoerr.ErrClientClosed
