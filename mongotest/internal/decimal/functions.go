@@ -218,8 +218,26 @@ func (d Decimal) Log(base Decimal) Decimal {
 	return d.Ln().Quo(base)
 }
 
-// Pow returns d to the power e.
-func (d Decimal) Pow(e Decimal) Decimal {
+// Pow returns d to the power e, with as many digits as there can be.
+func (d Decimal) Pow(e Decimal) Decimal { return d.pow(e).fill() }
+
+// fill appends zeros until the coefficient has all digits, as the addition of a zero with the
+// smallest exponent does.
+func (d Decimal) fill() Decimal {
+	switch {
+	case d.kind != finite:
+		return d
+	case d.IsZero():
+		return Decimal{neg: d.neg, exp: minExp}
+	}
+	n := min(Digits-len(d.c().String()), d.exp-minExp)
+	if n <= 0 {
+		return d
+	}
+	return Decimal{neg: d.neg, exp: d.exp - n, coeff: new(big.Int).Mul(d.c(), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))}
+}
+
+func (d Decimal) pow(e Decimal) Decimal {
 	switch {
 	case e.IsZero() || d.Cmp(FromInt(1)) == 0:
 		return FromInt(1)
@@ -228,7 +246,7 @@ func (d Decimal) Pow(e Decimal) Decimal {
 	}
 	n, small := e.Int(Down)
 	integral := e.Integral()
-	if integral && small && n > 0 && n <= 1000 && d.kind == finite {
+	if integral && small && n > 0 && n <= 1000 && d.kind == finite && (!d.neg || n == 1) {
 		if digits := len(d.c().String()) * int(n); digits <= 4*Digits {
 			out := Decimal{exp: d.exp * int(n), coeff: new(big.Int).Exp(d.c(), big.NewInt(n), nil)}
 			out.neg = d.neg && n%2 != 0
@@ -253,7 +271,11 @@ func (d Decimal) Pow(e Decimal) Decimal {
 		return NaN
 	}
 	y := lnFloat(d.Abs().big())
-	y.Mul(y, e.big())
+	if d.neg { // the library computes these by their logarithm
+		y = toQuad(toQuad(y).Mul(toQuad(y), e.big()))
+	} else {
+		y.Mul(y, e.big())
+	}
 	if y.MantExp(nil) > 16 {
 		if y.Sign() > 0 {
 			return Decimal{kind: infinite, neg: d.neg && odd}

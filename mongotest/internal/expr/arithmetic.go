@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/srverr"
 )
@@ -199,6 +200,9 @@ func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			}
 			return longValue(d), nil
 		case b.IsNumber():
+			if f, ok := b.Double(); ok && !(f >= -(1<<63) && f < 1<<63) && f == f {
+				return missing, srverr.New(31109, "Can't coerce out of range value %s to long", bsontext.CDouble(f, 6))
+			}
 			y := toLong(b)
 			if y == math.MinInt64 && !modern {
 				return missing, srverr.New(159, "Cannot negate the minimum duration")

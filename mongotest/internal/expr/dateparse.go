@@ -16,6 +16,7 @@ import (
 type parsedDate struct {
 	year, month, day             int64
 	hour, minute, second, millis int64
+	dayOfYear                    bool // day is counted from the beginning of the year
 	isoDate                      bool // year is an ISO year, month a week, day a day of the week
 	haveDate, haveTime, haveZone bool
 	zoneName                     string // how it was written, if not as an offset
@@ -174,7 +175,14 @@ var dateRules = []dateRule{
 		p.date(number(m[1]), number(m[2]), day)
 		p.isoDate = true
 	}),
-	rule(`(\d{4})[.-]?(00[1-9]|0[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])`, func(p *parsedDate, m []string) { p.date(number(m[1]), 1, number(m[2])) }),
+	rule(`(\d{4})\.?(00[1-9]|0[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])`, func(p *parsedDate, m []string) {
+		p.date(number(m[1]), 1, number(m[2]))
+		p.dayOfYear = true
+	}),
+	// Four digits alone are a time or a year, and words are relative to the time of day: neither is
+	// a date.
+	rule(`\d{4}`, func(*parsedDate, []string) {}),
+	rule(`(?:now|today|midnight|noon|yesterday|tomorrow)\b`, func(*parsedDate, []string) {}),
 	rule(`(3[01]|[0-2]?\d)`+reSuffix+`[ \t.-]*`+reMonth+`[ \t.-]*(\d{1,4})`, func(p *parsedDate, m []string) {
 		p.date(fullYear(m[3]), monthNumber(m[2]), number(m[1]))
 	}),
@@ -216,7 +224,7 @@ func militaryOffset(c byte) int {
 	return 0
 }
 
-var wordRule = regexp.MustCompile(`^[A-Za-z]{1,6}`)
+var wordRule = regexp.MustCompile(`^(?:[A-Z][a-z]+(?:[_/-][A-Za-z]+)+|[A-Za-z]{1,6})`)
 
 // parseDate reads free text.
 func parseDate(s string, z zone) (int64, error) {
@@ -267,7 +275,23 @@ func parseDate(s string, z zone) (int64, error) {
 			pos++
 		}
 	}
+	if len(p.errors) == 0 {
+		p.checkRanges(len(trimmed)+1, trimmed)
+	}
 	return p.result(s, z)
+}
+
+// checkRanges refuses times and dates that there are not.
+func (p *parsedDate) checkRanges(pos int, s string) {
+	if p.hour > 23 || p.minute > 59 || p.second > 59 {
+		p.fail(pos, s, "The parsed time was invalid")
+	}
+	if !p.haveDate || p.isoDate || p.dayOfYear {
+		return
+	}
+	if p.month < 1 || p.month > 12 || p.day < 1 || p.day > int64(time.Date(int(p.year), time.Month(p.month)+1, 0, 0, 0, 0, 0, time.UTC).Day()) {
+		p.fail(pos, s, "The parsed date was invalid")
+	}
 }
 
 // parseDateFormat reads a date by a format, whose conversion characters have been checked.
@@ -344,6 +368,7 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 			}
 			if m[0] != '+' && m[0] != '-' {
 				p.fail(pos, s, "Invalid timezone offset in minutes")
+				p.fail(pos, s, "Trailing data")
 				break
 			}
 			pos += len(m)
@@ -359,6 +384,8 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 		switch {
 		case pos < len(s):
 			p.fail(pos, s, "Trailing data")
+		case s == "" && format != "":
+			p.fail(0, s, "Data missing")
 		case i < len(format):
 			p.fail(pos, s, "Not enough data available to satisfy format")
 		}
@@ -369,13 +396,13 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 	} else {
 		p.haveDate = have['Y'] && (have['m'] || have['b'] || have['B']) && have['d'] || have['Y'] && have['j']
 	}
-	if !p.isoDate && !have['j'] && p.haveDate && p.month >= 1 && p.month <= 12 && p.day > int64(time.Date(int(p.year), time.Month(p.month)+1, 0, 0, 0, 0, 0, time.UTC).Day()) && len(p.errors) == 0 {
-		p.fail(pos, s, "The parsed date was invalid")
-	}
-	if p.hour > 23 || p.minute > 59 || p.second > 59 || !p.isoDate && (p.month > 12 || p.day > 31 && !have['j'] || p.month == 0 || p.day == 0) {
-		if len(p.errors) == 0 {
-			p.fail(pos, s, "The parsed date was invalid")
+	if natural := have['d'] || have['m'] || have['Y'] || have['j'] || have['b'] || have['B']; p.isoDate && natural && len(p.errors) == 0 {
+		for range 2 { // the library says it for the year and for the rest
+			p.fail(len(s)+1, s, "Mixing of ISO dates with natural dates is not allowed")
 		}
+	}
+	if p.dayOfYear = have['j']; len(p.errors) == 0 {
+		p.checkRanges(pos, s)
 	}
 	return p.result(s, z)
 }

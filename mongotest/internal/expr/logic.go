@@ -266,17 +266,18 @@ func (sw *switchExpr) eval(st *State) (bson.RawValue, error) {
 }
 
 func (sw *switchExpr) optimize(env *Env) (Expr, error) {
-	cases, _, err := optimizeAll(sw.cases, env)
+	last, _, err := optimizeAll([]Expr{sw.otherwise}, env) // comes first
 	if err != nil {
 		return nil, err
 	}
-	thens, _, err := optimizeAll(sw.thens, env)
-	if err != nil {
-		return nil, err
-	}
-	last, _, err := optimizeAll([]Expr{sw.otherwise}, env)
-	if err != nil {
-		return nil, err
+	cases, thens := make([]Expr, len(sw.cases)), make([]Expr, len(sw.cases))
+	for i := range cases {
+		if cases[i], err = sw.cases[i].optimize(env); err != nil {
+			return nil, err
+		}
+		if thens[i], err = sw.thens[i].optimize(env); err != nil {
+			return nil, err
+		}
 	}
 	if last[0] == nil && env.Version.AtLeast(5, 0) && !slices.ContainsFunc(cases, func(e Expr) bool {
 		c, ok := e.(*constant)

@@ -34,6 +34,9 @@ type naryOp struct {
 	// with null. An operator without it looks at its operands when all of them are there.
 	operand func(st *State, i int, v bson.RawValue) (done bool, err error)
 	eval    func(st *State, args []bson.RawValue) (bson.RawValue, error)
+	// constants looks at operands of which some are constant, when they have been optimized. It may
+	// return another operator to be used for them.
+	constants func(args []Expr) (*naryOp, error)
 }
 
 type nary struct {
@@ -71,6 +74,11 @@ func (n *nary) optimize(env *Env) (Expr, error) {
 	}
 	if allConstant {
 		return fold(&nary{n.op, args}, true, env)
+	}
+	if n.op.constants != nil {
+		if op, err := n.op.constants(args); op != nil || err != nil {
+			return &nary{op, args}, err
+		}
 	}
 	if n.op.associative {
 		if args, err = n.foldRuns(args, env); err != nil {

@@ -12,7 +12,7 @@ import (
 func init() {
 	registerNary(Version{},
 		&naryOp{name: "$objectToArray", arity: exactly(1), eval: evalObjectToArray},
-		&naryOp{name: "$mergeObjects", arity: any0, eval: evalMergeObjects},
+		&naryOp{name: "$mergeObjects", arity: any0, operand: checkMerged, eval: evalMergeObjects},
 		&naryOp{name: "$type", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return stringValue(typeName(args[0])), nil
 		}},
@@ -86,6 +86,14 @@ func evalMergeObjects(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		}
 	}
 	return out.value(), nil
+}
+
+// checkMerged refuses what is no document before the next operand is looked at.
+func checkMerged(_ *State, _ int, v bson.RawValue) (done bool, err error) {
+	if v.Type == bson.TypeArray {
+		return false, nil // the only operand: an array of documents
+	}
+	return false, mergeInto(newFields(), v)
 }
 
 func mergeInto(out *fields, v bson.RawValue) error {

@@ -239,6 +239,15 @@ func checkVariable(name string, v Version, define bool) error {
 // defines.
 func CheckVariableName(name string, v Version) error { return checkVariable(name, v, true) }
 
+// RootField returns the name of the top level field that an expression consists of.
+func RootField(e Expr) (name string, ok bool) {
+	f, ok := e.(*fieldPath)
+	if !ok || !f.fromRoot || len(f.parts) != 1 {
+		return "", false
+	}
+	return f.parts[0], true
+}
+
 // Dependencies returns the top-level paths of the root document that e reads, or that it needs the
 // whole of it.
 func Dependencies(e Expr) (paths []string, whole bool) {

@@ -22,6 +22,7 @@ func init() {
 				{"regex", &parseError{31023, "%s requires 'regex' parameter", 3}},
 				{"options", nil},
 			},
+			foldOn:  []int{},
 			prepare: prepareRegex,
 			eval:    evalRegex,
 		})

@@ -16,7 +16,7 @@ func init() {
 		&naryOp{name: "$setIntersection", arity: any0, associative: true, commutative: true, eval: evalSetIntersection,
 			operand: arrayOperand(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s")},
 		&naryOp{name: "$setDifference", arity: exactly(2), eval: evalSetDifference},
-		&naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSetIsSubset},
+		&naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSetIsSubset, constants: checkSuperset},
 		&naryOp{name: "$setEquals", arity: any0, eval: evalSetEquals, check: func(n int) error {
 			if n < 2 {
 				return srverr.New(17045, "$setEquals needs at least two arguments had: %d", n)
@@ -154,4 +154,24 @@ func elementsTrue(name string, code int32, any bool) func(*State, []bson.RawValu
 		}
 		return boolValue(!any), nil
 	}
+}
+
+// evalSubsetOf is evalSetIsSubset with a constant second operand.
+func evalSubsetOf(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	if args[0].Type != bson.TypeArray {
+		return missing, srverr.New(17310, "both operands of $setIsSubset must be arrays. First argument is of type: %s", typeName(args[0]))
+	}
+	return evalSetIsSubset(st, args)
+}
+
+// checkSuperset refuses a constant second operand of $setIsSubset that is no array.
+func checkSuperset(args []Expr) (*naryOp, error) {
+	v, ok := Constant(args[1])
+	if ok && v.Type != bson.TypeArray {
+		return nil, srverr.New(17311, "both operands of $setIsSubset must be arrays. Second argument is of type: %s", typeName(v))
+	}
+	if !ok {
+		return nil, nil
+	}
+	return &naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSubsetOf}, nil
 }

@@ -53,7 +53,8 @@ func init() {
 				{"find", &parseError{51748, "%s requires 'find' to be specified", 3}},
 				{"replacement", &parseError{51747, "%s requires 'replacement' to be specified", 3}},
 			},
-			eval: replacer(name, limit),
+			foldOn: []int{},
+			eval:   replacer(name, limit),
 		})
 	}
 }

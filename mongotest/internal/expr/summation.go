@@ -21,7 +21,8 @@ func twoSum(a, b float64) (sum, rest float64) {
 func (d *doubleDouble) addDouble(x float64) {
 	d.special += x
 	var c float64
-	d.sum, c = twoSum(d.sum, x)
+	x, c = twoSum(x, d.addend)
+	d.sum, d.addend = twoSum(d.sum, x)
 	d.addend += c
 }
 
@@ -43,12 +44,12 @@ func (d *doubleDouble) add(v bson.RawValue) {
 // isSpecial reports whether an infinity or NaN was added. An infinity makes only the addend NaN.
 func (d *doubleDouble) isSpecial() bool { return math.IsNaN(d.sum) || math.IsNaN(d.addend) }
 
+// double returns the sum. What it cannot hold does not round it: the server leaves it away.
 func (d *doubleDouble) double() float64 {
 	if d.isSpecial() {
 		return d.special
 	}
-	sum, _ := twoSum(d.sum, d.addend)
-	return sum
+	return d.sum
 }
 
 func (d *doubleDouble) decimal() decimal.Decimal {

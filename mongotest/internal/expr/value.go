@@ -171,6 +171,18 @@ func integral64(v bson.RawValue) bool {
 // stages.
 func ToLong(v bson.RawValue) int64 { return toLong(v) }
 
+// ClampLong cuts a number down to an int64 as ToLong does, decimals included: what is no number is
+// 0 and what is out of range clamped.
+func ClampLong(v bson.RawValue) int64 {
+	if d, ok := v.Decimal128(); ok {
+		if n, ok := decimal.FromBSON(d).Int(decimal.HalfEven); ok {
+			return n
+		}
+		return clampLong(toDouble(v))
+	}
+	return toLong(v)
+}
+
 // toLong cuts a number down to an int64; what is out of range is clamped.
 func toLong(v bson.RawValue) int64 {
 	switch v.Type {

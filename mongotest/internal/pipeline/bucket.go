@@ -81,6 +81,7 @@ func parseBucket(p *parser, _ string, v bson.RawValue) ([]stage, error) {
 	b := &bucketKey{rt: p.rt}
 	g := &groupStage{rt: p.rt}
 	var haveBoundaries, haveOutput bool
+	var output bson.Raw
 	for key, item := range doc.All() {
 		switch key {
 		case "groupBy":
@@ -112,11 +113,7 @@ func parseBucket(p *parser, _ string, v bson.RawValue) ([]stage, error) {
 			if !ok {
 				return nil, srverr.New(40196, "The $bucket 'output' field must be an object, but found type: %s.", typeName(item))
 			}
-			for name, spec := range fields.All() {
-				if err := g.addField(name, spec, p.scope); err != nil {
-					return nil, err
-				}
-			}
+			output = fields
 		default:
 			return nil, srverr.New(40197, "Unrecognized option to $bucket: %s.", key)
 		}
@@ -126,6 +123,11 @@ func parseBucket(p *parser, _ string, v bson.RawValue) ([]stage, error) {
 	}
 	if b.other != nil && p.compare(*b.other, b.bounds[0]) >= 0 && p.compare(*b.other, b.bounds[len(b.bounds)-1]) < 0 {
 		return nil, srverr.New(40199, "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.")
+	}
+	for name, spec := range output.All() { // parsed when the rest is found to be right
+		if err := g.addField(name, spec, p.scope); err != nil {
+			return nil, err
+		}
 	}
 	if !haveOutput {
 		if err := g.addField("count", countSpec(), p.scope); err != nil {

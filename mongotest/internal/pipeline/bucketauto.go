@@ -53,11 +53,11 @@ func parseBucketAuto(p *parser, _ string, v bson.RawValue) (*bucketAutoStage, er
 			}
 			b.buckets = int(n)
 		case "output":
-			haveOutput = true
 			fields, ok := item.Document()
 			if !ok {
 				return nil, srverr.New(40244, "The $bucketAuto 'output' field must be an object, but found type: %s", typeName(item))
 			}
+			haveOutput = !fields.IsEmpty()
 			for name, spec := range fields.All() {
 				if err := g.addField(name, spec, p.scope); err != nil {
 					return nil, err
@@ -72,7 +72,7 @@ func parseBucketAuto(p *parser, _ string, v bson.RawValue) (*bucketAutoStage, er
 				return nil, srverr.New(40257, "Unknown rounding granularity '%s'", name)
 			}
 		default:
-			return nil, srverr.New(40245, "Unrecognized option to $bucketAuto: %s.", key)
+			return nil, srverr.New(40245, "Unrecognized option to $bucketAuto: %s", key)
 		}
 	}
 	if b.by == nil || b.buckets == 0 {

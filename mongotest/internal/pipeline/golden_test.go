@@ -31,7 +31,7 @@ func (m *memory) Find(ns Namespace, f *query.Filter) (Iterator, error) {
 	if f.NeedsTextIndex() {
 		return nil, srverr.New(srverr.IndexNotFound, "text index required for $text query")
 	}
-	return (&matchStage{f}).open(it)
+	return (&matchStage{filter: f}).open(it)
 }
 
 func (m *memory) withID(doc bson.Raw) bson.Raw {

@@ -92,6 +92,8 @@ type lookupStage struct {
 	slots          []expr.Slot
 	values         []expr.Expr
 	sub            *Pipeline
+	optimized      bool
+	filled         []*hole
 }
 
 func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) {
@@ -184,20 +186,20 @@ func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) 
 	return l, nil
 }
 
-func (l *lookupStage) optimize(env *expr.Env) (err error) {
-	for i := range l.values {
-		if l.values[i], err = expr.Optimize(l.values[i], env); err != nil {
-			return err
-		}
-	}
-	return l.sub.fold()
-}
+// The variables of $lookup and the start of $graphLookup are not computed beforehand, and a
+// sub-pipeline is optimized when it runs.
 
 func (l *lookupStage) open(src Iterator) (Iterator, error) {
 	return &transform{src, l.apply}, nil
 }
 
 func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
+	if !l.optimized {
+		if err := l.sub.optimize(); err != nil {
+			return nil, err
+		}
+		l.optimized = true
+	}
 	l.rt.state.WithRoot(doc)
 	values := make([]bson.RawValue, len(l.values))
 	for i, e := range l.values {
@@ -235,7 +237,8 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 			return nil, srverr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", l.from.Coll, stageLimit)
 		}
 	}
-	return setPath(doc, l.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}), nil
+	doc = setPath(doc, l.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)})
+	return fillHoles(doc, l.filled), nil
 }
 
 // equalityFilter returns a filter for documents whose path equals one of the values; and, if not
@@ -380,11 +383,6 @@ func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStag
 	return g, nil
 }
 
-func (g *graphLookupStage) optimize(env *expr.Env) (err error) {
-	g.startWith, err = expr.Optimize(g.startWith, env)
-	return err
-}
-
 func (g *graphLookupStage) open(src Iterator) (Iterator, error) {
 	return &transform{src, g.apply}, nil
 }
@@ -402,11 +400,7 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 			frontier = append(frontier, v)
 		}
 	}
-	if start.Type == 0 {
-		add(bson.RawValue{Type: bson.TypeNull})
-	} else {
-		visitPath(start, nil, add)
-	}
+	visitPath(start, nil, add) // what is missing finds nothing, null finds null and what is missing
 	begin, dst := bson.BeginDocument(nil)
 	n := 0
 	for depth := int64(0); len(frontier) > 0 && (g.maxDepth < 0 || depth <= g.maxDepth); depth++ {

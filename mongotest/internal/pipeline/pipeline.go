@@ -12,6 +12,7 @@ package pipeline
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 
 	"allium/bson"
@@ -367,7 +368,11 @@ func (p *parser) checkCollectionless(stages []bson.Raw) error {
 		return err
 	}
 	if !def.collectionless {
-		return srverr.New(srverr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", def.name)
+		name := def.name
+		if def.made != "" {
+			name = def.made
+		}
+		return srverr.New(srverr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", name)
 	}
 	return nil
 }
@@ -421,6 +426,8 @@ func (pl *Pipeline) optimize() error {
 
 // fold is optimize without the prefix.
 func (pl *Pipeline) fold() error {
+	pl.move()
+	pl.linkHoles()
 	for _, st := range pl.stages {
 		if o, ok := st.stage.(optimizer); ok {
 			if err := o.optimize(pl.rt.env); err != nil {
@@ -449,7 +456,7 @@ func (pl *Pipeline) TakeMatch() *query.Filter {
 	if len(pl.stages) > 0 {
 		if m, ok := pl.stages[0].stage.(*matchStage); ok {
 			pl.stages = pl.stages[1:]
-			return m.filter
+			return m.source()
 		}
 	}
 	return nil
@@ -495,7 +502,7 @@ type writer interface{ target() Namespace }
 // Run connects the stages; src is nil if NeedsSource is false. Closing the returned iterator closes
 // src.
 func (pl *Pipeline) Run(src Iterator) (Iterator, error) {
-	it, err := pl.connect(src)
+	it, err := pl.connectSource(src)
 	if err == nil && pl.rt.o.Version.AtLeast(5, 0) {
 		it = &executor{it}
 	}
@@ -515,6 +522,81 @@ func (e *executor) Next() (bson.Raw, error) {
 		err = known.Prefix("PlanExecutor error during aggregation :: caused by :: ")
 	}
 	return doc, err
+}
+
+// connectSource connects stages that read a collection. The server lets the query that reads it do
+// a $project that stands in front, or after a $sort, so that a whole batch is projected before the
+// next stage sees a document.
+func (pl *Pipeline) connectSource(src Iterator) (Iterator, error) {
+	at := 0
+	if len(pl.stages) > 0 {
+		if _, ok := pl.stages[0].stage.(*sortStage); ok {
+			at = 1
+		}
+	}
+	if at+1 >= len(pl.stages) {
+		return pl.connect(src)
+	}
+	if pr, ok := pl.stages[at].stage.(*projection); !ok || pr.kind != inclusion || !pr.root.computed {
+		return pl.connect(src)
+	}
+	it, err := (&Pipeline{rt: pl.rt, stages: pl.stages[:at+1]}).connect(src)
+	if err != nil {
+		return nil, err
+	}
+	b := &batched{src: it, most: math.MaxInt}
+	for _, st := range pl.stages[at+1:] { // a $limit reaches the query past stages that keep the number of documents
+		if l, ok := st.stage.(*limitStage); ok {
+			b.most = int(min(l.n, math.MaxInt))
+		} else if _, ok := st.stage.(*projection); ok {
+			continue
+		}
+		break
+	}
+	return (&Pipeline{rt: pl.rt, stages: pl.stages[at+1:]}).connect(b)
+}
+
+// batchSize is how many bytes of documents a pipeline takes from a query at once.
+const batchSize = 4 << 20
+
+// batched reads its source in batches.
+type batched struct {
+	src   Iterator
+	most  int // documents
+	docs  []bson.Raw
+	wait  error // what ended the batch
+	ended bool
+}
+
+func (b *batched) Next() (bson.Raw, error) {
+	for size := 0; len(b.docs) == 0 && !b.ended && size < batchSize; {
+		doc, err := b.src.Next()
+		for ; doc != nil && err == nil; doc, err = b.src.Next() {
+			b.docs = append(b.docs, doc)
+			if size += len(doc); size >= batchSize || len(b.docs) == b.most {
+				size = batchSize
+				break
+			}
+		}
+		if err != nil && err != ErrWait {
+			return nil, err
+		}
+		b.wait, b.ended = err, doc == nil && err == nil
+		if err == ErrWait {
+			break
+		}
+	}
+	if len(b.docs) == 0 {
+		return nil, b.wait
+	}
+	doc := b.docs[0]
+	b.docs = b.docs[1:]
+	return doc, nil
+}
+
+func (b *batched) Close() {
+	b.docs, b.ended = nil, true
+	b.src.Close()
 }
 
 func (pl *Pipeline) connect(src Iterator) (Iterator, error) {
@@ -608,14 +690,14 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 	if len(viewStages) == 0 {
 		if filter == nil && len(rest) > 0 {
 			if m, ok := rest[0].stage.(*matchStage); ok {
-				filter, rest = m.filter, rest[1:]
+				filter, rest = m.source(), rest[1:]
 			}
 		}
 		src, err := env.Find(base, filter)
 		if err != nil {
 			return nil, err
 		}
-		return (&Pipeline{rt: pl.rt, stages: rest}).connect(src)
+		return (&Pipeline{rt: pl.rt, stages: rest}).connectSource(src)
 	}
 	if pl.view == nil { // a sub-pipeline always runs on the same namespace
 		p := &parser{rt: pl.rt, scope: pl.rt.scope, ns: base, within: "view"}
@@ -628,7 +710,7 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 		return nil, err
 	}
 	if filter != nil {
-		if it, err = (&matchStage{filter}).open(it); err != nil {
+		if it, err = (&matchStage{filter: filter}).open(it); err != nil {
 			return nil, err
 		}
 	}

@@ -50,6 +50,9 @@ type projection struct {
 	rt   *runtime
 	kind projectionKind
 	root *node
+	// holes are those that fields leave which a later stage sets again, and filled those that this
+	// one fills.
+	holes, filled []*hole
 }
 
 // add puts a field (e nil) or a computed field at a path below n.
@@ -94,11 +97,18 @@ func (n *node) add(path []string, full string, e expr.Expr) error {
 // apply projects a document.
 func (pr *projection) apply(doc bson.Raw) (bson.Raw, error) {
 	out := pr.keep(pr.root, doc)
-	if !pr.root.computed {
-		return out, nil
+	if pr.root.computed {
+		pr.rt.state.WithRoot(doc)
+		var err error
+		if out, err = pr.compute(pr.root, out); err != nil {
+			return nil, err
+		}
+		out = fillHoles(out, pr.filled)
 	}
-	pr.rt.state.WithRoot(doc)
-	return pr.compute(pr.root, out)
+	for _, h := range pr.holes {
+		h.find(doc, out)
+	}
+	return out, nil
 }
 
 // keep drops what the projection does not keep. Without anything to drop it returns doc itself.
@@ -230,14 +240,19 @@ func (pr *projection) open(src Iterator) (Iterator, error) { return &transform{s
 func (pr *projection) optimize(env *expr.Env) error { return pr.root.optimize(env) }
 
 func (n *node) optimize(env *expr.Env) (err error) {
+	for _, name := range n.order { // computed fields come before those further down
+		if n.exprs[name] == nil {
+			continue
+		}
+		if n.exprs[name], err = expr.Optimize(n.exprs[name], env); err != nil {
+			return err
+		}
+	}
 	for _, name := range n.order {
 		if child := n.children[name]; child != nil {
-			err = child.optimize(env)
-		} else {
-			n.exprs[name], err = expr.Optimize(n.exprs[name], env)
-		}
-		if err != nil {
-			return err
+			if err := child.optimize(env); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -377,7 +392,7 @@ func pathSuffix(path string, v expr.Version) string {
 	if v.AtLeast(5, 0) {
 		return " " + path
 	}
-	return " "
+	return ""
 }
 
 // addParser parses the specification of $addFields and $set.

@@ -96,7 +96,7 @@ func init() {
 		&stageDef{name: "$skip", parse: one(parseSkip)},
 		&stageDef{name: "$count", made: "$group", parse: parseCount},
 		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true},
-		&stageDef{name: "$replaceWith", parse: one(parseReplace), update: true, changeStream: true},
+		&stageDef{name: "$replaceWith", made: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true},
 		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseInhibit)},
 		&stageDef{name: "$_internalSplitPipeline", parse: one(parseSplitPipeline)},
 		&stageDef{name: "$mergeCursors", parse: one(parseMergeCursors), first: true, notInFacet: true},
@@ -129,7 +129,15 @@ func (t *transform) Next() (bson.Raw, error) {
 
 func (t *transform) Close() { t.src.Close() }
 
-type matchStage struct{ filter *query.Filter }
+// matchStage is $match. Its filter keeps the order of its conditions, but the source of a pipeline
+// gets a sorted one.
+type matchStage struct {
+	rt     *runtime
+	scope  *expr.Scope
+	doc    bson.Raw
+	filter *query.Filter
+	exprs  []*boundExpr // of $expr
+}
 
 func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 	doc, ok := v.Document()
@@ -140,15 +148,55 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := query.ParseFilter(doc, p.rt.filterOptions(p.scope))
-	if err != nil {
+	m := &matchStage{rt: p.rt, scope: p.scope, doc: doc}
+	if err := m.parse(false); err != nil {
 		return nil, err
 	}
-	if f.NeedsGeoIndex() {
+	if m.filter.NeedsGeoIndex() {
 		return nil, srverr.New(srverr.BadValue, "$geoNear, $near, and $nearSphere are not allowed in this context")
 	}
-	p.rt.text = p.rt.text || f.NeedsTextIndex()
-	return &matchStage{f}, nil
+	p.rt.text = p.rt.text || m.filter.NeedsTextIndex()
+	return m, nil
+}
+
+// parse parses the filter; its expressions are computed as far as they can be when the stage is
+// optimized.
+func (m *matchStage) parse(sorted bool) (err error) {
+	o := *m.rt.query
+	o.Unsorted = !sorted
+	m.exprs = nil
+	o.Expr = func(v bson.RawValue) (query.Expr, error) {
+		e, err := expr.Parse(v, m.scope)
+		if err != nil {
+			return nil, err
+		}
+		b := &boundExpr{e, m.rt.state}
+		m.exprs = append(m.exprs, b)
+		return b, nil
+	}
+	m.filter, err = query.ParseFilter(m.doc, &o)
+	return err
+}
+
+func (m *matchStage) optimize(env *expr.Env) (err error) {
+	for _, b := range m.exprs {
+		if b.e, err = expr.Optimize(b.e, env); err != nil {
+			return srverr.From(err).Prefix("Failed to optimize expression :: caused by :: ")
+		}
+	}
+	return nil
+}
+
+// source returns the filter as the source of a pipeline applies it.
+func (m *matchStage) source() *query.Filter {
+	if m.doc == nil {
+		return m.filter
+	}
+	sorted := &matchStage{rt: m.rt, scope: m.scope, doc: m.doc}
+	if sorted.parse(true) != nil || sorted.optimize(m.rt.env) != nil {
+		return m.filter // what was parsed and optimized before is so again
+	}
+	return sorted.filter
 }
 
 // rewriteSampleRate makes an expression of a $sampleRate at the top of a filter: {$lt: [{$rand:
@@ -228,7 +276,7 @@ func parseLimit(p *parser, name string, v bson.RawValue) (*limitStage, error) {
 		if !v.IsNumber() {
 			return nil, srverr.New(15957, "the limit must be specified as a number")
 		}
-		n = expr.ToLong(v)
+		n = expr.ClampLong(v)
 	}
 	if n <= 0 {
 		return nil, srverr.New(15958, "the limit must be positive")
@@ -266,7 +314,7 @@ func parseSkip(p *parser, name string, v bson.RawValue) (*skipStage, error) {
 	if !v.IsNumber() {
 		return nil, srverr.New(15972, "Argument to $skip must be a number not a %s", typeName(v))
 	}
-	n := expr.ToLong(v)
+	n := expr.ClampLong(v)
 	if n < 0 {
 		return nil, srverr.New(15956, "Argument to $skip cannot be negative")
 	}
@@ -383,6 +431,9 @@ func parseReplace(p *parser, name string, v bson.RawValue) (*replaceStage, error
 		for key, item := range doc.All() {
 			if key != "newRoot" {
 				return nil, srverr.New(40415, "BSON field '$replaceRoot.%s' is an unknown field.", key)
+			}
+			if v.Type != 0 {
+				return nil, srverr.New(40413, "BSON field '$replaceRoot.newRoot' is a duplicate field")
 			}
 			v = item
 		}

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"strconv"
+
 	"allium/bson"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
@@ -27,7 +29,7 @@ func checkUnion(p *parser, name string, v bson.RawValue) error {
 	if err != nil {
 		return err
 	}
-	if !validNamespace(from) && from.Coll != "" {
+	if !validNamespace(from) && !p.startsWithDocuments(pl) {
 		return srverr.New(srverr.InvalidNamespace, "Namespace %s is not a valid collection name", from)
 	}
 	if pl.Type != 0 {
@@ -46,7 +48,12 @@ func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, 
 		return from, pl, nil
 	}
 	have := false
+	seen := map[string]bool{}
 	for key, item := range bson.Raw(v.Value).All() {
+		if seen[key] {
+			return from, pl, srverr.New(40413, "BSON field '$unionWith.%s' is a duplicate field", key)
+		}
+		seen[key] = true
 		switch key {
 		case "coll":
 			s, ok := item.StringValue()
@@ -55,10 +62,17 @@ func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, 
 			}
 			from.Coll, have = s, true
 		case "pipeline":
-			if item.Type != bson.TypeArray {
+			if item.Type != bson.TypeArray && item.Type != bson.TypeEmbeddedDocument {
 				return from, pl, srverr.New(10065, "invalid parameter: expected an object (pipeline)")
 			}
-			pl = item
+			i := 0
+			for name := range bson.Raw(item.Value).All() {
+				if name != strconv.Itoa(i) {
+					return from, pl, srverr.New(40422, "BSON array field '$unionWith.pipeline' has an invalid value '%s' for an array field name.", name)
+				}
+				i++
+			}
+			pl = bson.RawValue{Type: bson.TypeArray, Value: item.Value}
 		default:
 			return from, pl, srverr.New(40415, "BSON field '$unionWith.%s' is an unknown field.", key)
 		}
@@ -87,7 +101,7 @@ func parseUnion(p *parser, _ string, v bson.RawValue) (*unionStage, error) {
 	return u, nil
 }
 
-func (u *unionStage) optimize(*expr.Env) error { return u.sub.fold() }
+func (u *unionStage) optimize(*expr.Env) error { return u.sub.optimize() }
 
 func (u *unionStage) open(src Iterator) (Iterator, error) {
 	return &unionIterator{u: u, src: src}, nil
@@ -139,7 +153,10 @@ func checkFacet(p *parser, name string, v bson.RawValue) error {
 		}
 		for i, stage := range bson.Raw(item.Value).All() {
 			sub, ok := stage.Document()
-			if !ok || sub.IsEmpty() {
+			if ok && sub.IsEmpty() {
+				break // an error of the stage itself
+			}
+			if !ok {
 				return srverr.New(40171, "elements of arrays in $facet spec must be non-empty objects, %s argument contained an element of type %s: %s", key, typeName(stage), elementText(i, stage))
 			}
 			if _, err := p.lookupStage(sub); err != nil {
@@ -168,7 +185,7 @@ func parseFacet(p *parser, _ string, v bson.RawValue) (*facetStage, error) {
 
 func (f *facetStage) optimize(*expr.Env) error {
 	for _, sub := range f.subs {
-		if err := sub.fold(); err != nil {
+		if err := sub.optimize(); err != nil {
 			return err
 		}
 	}
@@ -181,16 +198,12 @@ func (f *facetStage) open(src Iterator) (Iterator, error) {
 		if err != nil {
 			return nil, err
 		}
+		results, err := f.run(docs)
+		if err != nil {
+			return nil, err
+		}
 		start, dst := bson.BeginDocument(nil)
-		for i, sub := range f.subs {
-			it, err := sub.connect(FromSlice(docs))
-			if err != nil {
-				return nil, err
-			}
-			found, err := collect(it, memoryLimit)
-			if err != nil {
-				return nil, err
-			}
+		for i, found := range results {
 			array, next := bson.BeginArrayElement(dst, f.names[i])
 			for j, doc := range found {
 				next = append(bson.AppendIndexHeader(next, bson.TypeEmbeddedDocument, j), doc...)
@@ -203,3 +216,49 @@ func (f *facetStage) open(src Iterator) (Iterator, error) {
 		return []bson.Raw{bson.EndDocument(dst, start)}, nil
 	}}, nil
 }
+
+// run runs the sub-pipelines. The server gives each the whole input before it tells any that this
+// is the end, so that the last one ends first.
+func (f *facetStage) run(docs []bson.Raw) ([][]bson.Raw, error) {
+	results := make([][]bson.Raw, len(f.subs))
+	next := 0
+	var run func() error
+	run = func() error {
+		i := next
+		if next++; i >= len(f.subs) {
+			return nil
+		}
+		it, err := f.subs[i].connect(&facetSource{docs: docs, end: run})
+		if err == nil {
+			results[i], err = collect(it, memoryLimit)
+		}
+		return err
+	}
+	for next < len(f.subs) {
+		if err := run(); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// facetSource yields documents and then runs what comes next before it ends.
+type facetSource struct {
+	docs []bson.Raw
+	end  func() error
+}
+
+func (s *facetSource) Next() (bson.Raw, error) {
+	if len(s.docs) == 0 {
+		if end := s.end; end != nil {
+			s.end = nil
+			return nil, end()
+		}
+		return nil, nil
+	}
+	doc := s.docs[0]
+	s.docs = s.docs[1:]
+	return doc, nil
+}
+
+func (s *facetSource) Close() { s.docs, s.end = nil, nil }

@@ -122,7 +122,7 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 				u.doc = slices.Clip(slices.Clone(u.doc)) // setPath makes room for the array
 				continue
 			}
-			if u.preserveEmpty {
+			if u.preserveEmpty && !(len(u.path) == 1 && u.index != nil && u.index[0] == u.path[0]) { // else the index takes its place
 				doc = setPath(doc, u.path, bson.RawValue{})
 			}
 		}

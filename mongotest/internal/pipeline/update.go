@@ -35,6 +35,7 @@ func (p *parser) update(stages []bson.Raw) (*Update, error) {
 	if err != nil {
 		return nil, err
 	}
+	pl.linkHoles()
 	u := &Update{}
 	for _, st := range pl.stages {
 		if !st.def.update {

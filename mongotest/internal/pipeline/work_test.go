@@ -13,14 +13,14 @@ import (
 
 // unending are stages that make much of one document {a: [...]}, of which the source has few.
 var unending = []string{
-	`[{"$unwind":"$a"},{"$match":{"x":1}}]`,
+	`[{"$unwind":"$a"},{"$match":{"a":-1}}]`,
 	`[{"$unwind":"$a"},{"$group":{"_id":null,"n":{"$sum":1}}}]`,
 	`[{"$unwind":"$a"},{"$sort":{"a":1}}]`,
 	`[{"$unwind":"$a"},{"$skip":1000000000}]`,
 	`[{"$unwind":"$a"},{"$count":"n"}]`,
-	`[{"$facet":{"f":[{"$unwind":"$a"},{"$match":{"x":1}}]}}]`,
-	`[{"$lookup":{"from":"c","let":{},"pipeline":[{"$unwind":"$a"},{"$match":{"x":1}}],"as":"l"}}]`,
-	`[{"$unionWith":{"coll":"c","pipeline":[{"$unwind":"$a"},{"$match":{"x":1}}]}},{"$match":{"x":1}}]`,
+	`[{"$facet":{"f":[{"$unwind":"$a"},{"$match":{"a":-1}}]}}]`,
+	`[{"$lookup":{"from":"c","let":{},"pipeline":[{"$unwind":"$a"},{"$match":{"a":-1}}],"as":"l"}}]`,
+	`[{"$unionWith":{"coll":"c","pipeline":[{"$unwind":"$a"},{"$match":{"a":-1}}]}},{"$match":{"x":1}}]`,
 	`[{"$unwind":"$a"},{"$bucketAuto":{"groupBy":"$a","buckets":2}}]`,
 	`[{"$unwind":"$a"},{"$bucket":{"groupBy":"$a","boundaries":[0,1],"default":2}}]`,
 	`[{"$unwind":"$a"},{"$sample":{"size":2}}]`,

@@ -240,8 +240,6 @@ func (m *mergeStage) check(p *parser, let bson.Raw) error {
 		return srverr.New(srverr.InvalidNamespace, "Invalid $merge target namespace: '%s'", m.into)
 	case !strings.Contains(mergeModes[m.matched], m.notMatched):
 		return srverr.New(51181, "Combination of $merge modes 'whenMatched: %s' and 'whenNotMatched: %s' is not supported", m.matched, m.notMatched)
-	case let != nil && m.matched != "pipeline":
-		return srverr.New(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.matched)
 	case strings.HasPrefix(m.into.Coll, "system."):
 		return srverr.New(31319, "Cannot $merge to special collection: %s", m.into.Coll)
 	case internalDB(m.into.DB):
@@ -257,10 +255,15 @@ func (m *mergeStage) check(p *parser, let bson.Raw) error {
 		}
 	}
 	m.on = on
-	if m.into.Coll == "" || p.rt.o.Env == nil {
-		return nil
+	if m.into.Coll != "" && p.rt.o.Env != nil {
+		if err := p.rt.o.Env.CheckMergeTarget(m.into, on); err != nil {
+			return err
+		}
 	}
-	return p.rt.o.Env.CheckMergeTarget(m.into, on)
+	if let != nil && m.matched != "pipeline" {
+		return srverr.New(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.matched)
+	}
+	return nil
 }
 
 func (m *mergeStage) parsePipeline(p *parser, let bson.Raw, stages []bson.Raw) error {

@@ -60,14 +60,22 @@ func (p *filterParser) bitTest(field, op string, v bson.RawValue, set, all bool)
 		i := 0
 		for e := range bson.Raw(v.Value).Values() {
 			at := bsontext.Element(itoa(i), e)
-			n, ok := exactInt64(e)
+			n, _ := exactInt64(e)
+			f, isDouble := e.Double()
+			if d, isDecimal := e.Decimal128(); isDecimal {
+				if n = -1; math.Abs(Float(e)) <= math.MaxInt32 { // what is too large is negative there
+					n, _ = decimal.FromBSON(d).Int(decimal.HalfEven)
+				}
+			}
 			switch {
 			case !e.IsNumber():
 				return nil, srverr.New(srverr.BadValue, "bit positions must be an integer but got: %s", at)
-			case !ok && isWhole(e), ok && n > math.MaxInt32, ok && n < math.MinInt32:
+			case isDouble && f != f:
+				return nil, srverr.New(srverr.BadValue, "bit positions cannot take a NaN: %s", at)
+			case isDouble && (f > math.MaxInt32 || f < math.MinInt32), n > math.MaxInt32, n < math.MinInt32:
 				return nil, srverr.New(srverr.BadValue,
 					"bit positions cannot be represented as a 32-bit signed integer: %s", at)
-			case !ok:
+			case isDouble && f != math.Trunc(f):
 				return nil, srverr.New(srverr.BadValue, "bit positions must be an integer but got: %s", at)
 			case n < 0:
 				return nil, srverr.New(srverr.BadValue, "bit positions must be >= 0 but got: %s", at)

@@ -20,6 +20,9 @@ type Options struct {
 	// NoExpr refuses $expr where the server does, as in partial index filters; NoText refuses $text
 	// and geo queries likewise.
 	NoExpr, NoText bool
+	// Unsorted keeps the conditions in the order in which they are written, as stages after a
+	// pipeline's first do.
+	Unsorted bool
 	// NoWhere refuses $where.
 	NoWhere bool
 	// Where compiles the code of $where, which tells whether a document matches. nil: the server
@@ -112,13 +115,18 @@ func (f *Filter) unordered() (node, error) {
 func newFilterParser(o *Options) *filterParser {
 	p := &filterParser{coll: o.collation(), version: o.version()}
 	if o != nil {
+		p.unsorted = o.Unsorted
 		p.expr, p.noExpr, p.noText, p.noWhere, p.where = o.Expr, o.NoExpr, o.NoText, o.NoWhere, o.Where
 	}
 	return p
 }
 
 func (p *filterParser) filter(root node) *Filter {
-	root = normalize(root)
+	if p.unsorted {
+		root = flatten(root)
+	} else {
+		root = normalize(root)
+	}
 	f := &Filter{root: root, coll: p.coll, text: p.text, near: p.near}
 	if l, ok := root.(*leaf); ok && l.path.name == "_id" {
 		if c, ok := l.test.(*compareTest); ok && c.op == equal && isExactID(c.rhs, c.coll) {

@@ -24,6 +24,7 @@ type filterParser struct {
 	version        int
 	expr           ExprParser
 	noExpr, noText bool
+	unsorted       bool
 	noWhere        bool
 	where          func(code string) (func(doc bson.Raw) (bool, error), error)
 	text           *textNode // $text, if there has been one
@@ -137,6 +138,8 @@ func (p *filterParser) topLevelOperator(key string) (func(key string, v bson.Raw
 		return p.parseWhere, true
 	case "$sampleRate":
 		return p.parseSampleRate, p.version > 404
+	case "$_internalSchemaCond", "$_internalSchemaXor", "$_internalSchemaMinProperties", "$_internalSchemaMaxProperties", "$_internalSchemaRootDocEq":
+		return p.parseInternalTop, true
 	case "$ref", "$id", "$db":
 		return func(key string, v bson.RawValue, _ level) (node, error) { return p.compareLeaf(key, equal, v) }, true
 	}
@@ -354,6 +357,9 @@ func (p *filterParser) parseOperator(field, key string, v bson.RawValue, ops bso
 		return nil, badValue("near must be first in: %s", bsontext.Document(ops))
 	case "$where":
 		return nil, badValue("$where cannot be applied to a field")
+	}
+	if strings.HasPrefix(key, "$_internal") {
+		return p.parseInternal(field, key, v)
 	}
 	return nil, badValue("unknown operator: %s", key)
 }

@@ -4,6 +4,7 @@ package query
 
 import (
 	"math"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
@@ -31,7 +32,7 @@ func (t *geoTest) test(v bson.RawValue) (bool, int) {
 }
 
 func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error) {
-	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
+	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("geometry must be an object")
 	}
 	t := &geoTest{within: key != "$geoIntersects"}
@@ -290,14 +291,20 @@ func (p *filterParser) parseText(_ string, v bson.RawValue, lv level) (node, err
 		return nil, badValue("Too many text expressions")
 	}
 	t := &textNode{}
-	for key, arg := range bson.Raw(v.Value).All() {
+	spec := bson.Raw(v.Value)
+	known := 0
+	for _, key := range []string{"$search", "$language", "$caseSensitive", "$diacriticSensitive"} {
+		arg := lookup(spec, key)
+		if arg.Type == 0 {
+			if key == "$search" {
+				return nil, srverr.New(srverr.NoSuchKey, "Missing expected field \"$search\"")
+			}
+			continue
+		}
+		known++
 		want := bson.TypeString
-		switch key {
-		case "$search", "$language":
-		case "$caseSensitive", "$diacriticSensitive":
+		if strings.HasSuffix(key, "Sensitive") {
 			want = bson.TypeBoolean
-		default:
-			return nil, badValue("extra fields in $text")
 		}
 		if arg.Type != want {
 			return nil, srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s",
@@ -314,8 +321,8 @@ func (p *filterParser) parseText(_ string, v bson.RawValue, lv level) (node, err
 			t.query.DiacriticSensitive = arg.AsBool()
 		}
 	}
-	if lookup(v.Value, "$search").Type == 0 {
-		return nil, srverr.New(srverr.NoSuchKey, "Missing expected field \"$search\"")
+	if countElements(spec) != known {
+		return nil, badValue("extra fields in $text")
 	}
 	p.text = t
 	return t, nil

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
@@ -10,32 +11,44 @@ import (
 // kind and path.
 
 // normalize flattens and sorts a tree as the server's optimizer does.
-func normalize(n node) node {
+func normalize(n node) node { return optimize(n, true) }
+
+// flatten does the same but for the order.
+func flatten(n node) node { return optimize(n, false) }
+
+func optimize(n node, sorted bool) node {
 	switch n := n.(type) {
 	case *and:
-		var flat []node
+		var flat, nested []node // what is absorbed goes to the end
+		never := slices.Contains(n.children, node(constant(false)))
 		for _, c := range n.children {
-			c = normalize(c)
+			c = optimize(c, sorted)
 			if inner, ok := c.(*and); ok {
-				flat = append(flat, inner.children...)
+				nested = append(nested, inner.children...)
 			} else {
 				flat = append(flat, c)
 			}
+		}
+		flat = append(flat, nested...)
+		if never && !slices.ContainsFunc(flat, isSpecialNode) {
+			return constant(false)
 		}
 		if len(flat) == 1 {
 			return flat[0]
 		}
 		n.children = flat
-		sortNodes(n.children)
+		if sorted {
+			sortNodes(n.children)
+		}
 	case *or:
-		n.children = normalizeAll(n.children)
+		n.children = optimizeAll(n.children, sorted)
 		if len(n.children) == 1 {
 			return n.children[0]
 		}
 	case *nor:
-		n.children = normalizeAll(n.children)
+		n.children = optimizeAll(n.children, sorted)
 	case *not:
-		n.child = normalize(n.child)
+		n.child = optimize(n.child, sorted)
 	case *leaf:
 		switch t := n.test.(type) {
 		case *inTest:
@@ -48,17 +61,28 @@ func normalize(n node) node {
 				return constant(false)
 			}
 		case *elemMatchObjectTest:
-			t.sub = normalize(t.sub)
+			t.sub = optimize(t.sub, sorted)
 		}
 	}
 	return n
 }
 
-func normalizeAll(list []node) []node {
-	for i, c := range list {
-		list[i] = normalize(c)
+// isSpecialNode tells whether a node is for an index to answer.
+func isSpecialNode(n node) bool {
+	switch n.(type) {
+	case *textNode, *nearNode:
+		return true
 	}
-	sortNodes(list)
+	return false
+}
+
+func optimizeAll(list []node, sorted bool) []node {
+	for i, c := range list {
+		list[i] = optimize(c, sorted)
+	}
+	if sorted {
+		sortNodes(list)
+	}
 	return list
 }
 

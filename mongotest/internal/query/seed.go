@@ -42,6 +42,9 @@ func (f *Filter) Seed(replacement bool) (bson.Raw, error) {
 	var root seedNode
 	var used []equality
 	for _, e := range f.equalities() {
+		if !replacement && e.path.name == "" {
+			return nil, srverr.New(srverr.IllegalOperation, "Cannot call setValue on the root object")
+		}
 		if replacement && e.path.parts[0] != "_id" {
 			continue
 		}

@@ -96,8 +96,7 @@ func plainNumber(v bson.RawValue) string {
 		f, _ := v.Double()
 		return bsontext.CDouble(f, 6)
 	case bson.TypeDecimal128:
-		d, _ := v.Decimal128()
-		return d.String()
+		return bsontext.CDouble(Float(v), 6)
 	}
 	n, _ := v.AsInt64()
 	return strconv.FormatInt(n, 10)

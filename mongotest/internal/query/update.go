@@ -205,6 +205,9 @@ func (u *Update) Apply(doc bson.Raw, index int, clock Clock) (out bson.Raw, modi
 		if next, err = u.pipeline.Apply(doc); err == nil {
 			out, err = u.replace(doc, next, Clock{})
 		}
+		if err == nil && lookup(next, "_id").Type == 0 && checkSize(out) == nil {
+			return out, true, nil // compared without the _id
+		}
 	default:
 		out, modified, err = u.modify(doc, index, clock, false)
 		if err == nil && modified {
@@ -261,7 +264,9 @@ func (u *Update) Insert(f *Filter, clock Clock) (bson.Raw, error) {
 			out, err = u.replace(seed, next, Clock{})
 		}
 	default:
-		out, _, err = u.modify(seed, noIndex, clock, true)
+		if out, _, err = u.modify(seed, noIndex, clock, true); err == nil {
+			err = u.checkInserted(out)
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -20,13 +20,17 @@ type updateRun struct {
 	clock    Clock
 	insert   bool
 	modified bool
-	path     []string   // to the element at hand
-	renames  []renaming // what becomes of u.renames
+	path     []string      // to the element at hand
+	newID    bson.RawValue // the _id that the update itself has set
+	renames  []renaming    // what becomes of u.renames
 }
 
 // id renders the document's _id for messages: "_id: 1".
 func (c *updateRun) id() string {
 	id := lookup(c.doc, "_id")
+	if c.newID.Type != 0 {
+		id = c.newID
+	}
 	if id.Type == 0 {
 		return "no id"
 	}
@@ -113,7 +117,7 @@ func (c *updateRun) applyLeaf(n *leafNode, name string, v bson.RawValue) (bson.R
 	if err := checkModified(c.path, t.sets, v, out); err != nil {
 		return v, err
 	}
-	if out.Type != 0 {
+	if out.Type != 0 && !c.insert {
 		if err := c.u.checkNewValue(n.op, out, c.path); err != nil {
 			return v, err
 		}
@@ -145,6 +149,9 @@ func (c *updateRun) applyObject(children []updateChild, v bson.RawValue) (bson.R
 		if err != nil {
 			return v, err
 		}
+		if len(c.path) == 1 && child.name == "_id" {
+			c.newID = out
+		}
 		at, _ := findChild(children, child.name)
 		results[at] = out
 		changed = changed || !identical(out, old)
@@ -171,7 +178,7 @@ func (c *updateRun) applyObject(children []updateChild, v bson.RawValue) (bson.R
 	}
 	out := bson.Raw(bson.EndDocument(b, start))
 	for _, child := range order {
-		if strings.HasPrefix(child.name, "$") && lookup(out, child.name).Type != 0 {
+		if !c.insert && strings.HasPrefix(child.name, "$") && lookup(out, child.name).Type != 0 {
 			if err := c.u.checkDollar(out, child.name, c.path); err != nil {
 				return v, err
 			}
@@ -209,7 +216,7 @@ func (c *updateRun) create(n updateNode) (bson.RawValue, error) {
 			return bson.RawValue{}, nil
 		}
 		v, err := n.op.create(c)
-		if err == nil && v.Type != 0 {
+		if err == nil && v.Type != 0 && !c.insert {
 			err = c.u.checkNewValue(n.op, v, c.path)
 		}
 		return v, err
@@ -241,7 +248,7 @@ func (c *updateRun) create(n updateNode) (bson.RawValue, error) {
 		}
 		out.Value = bson.EndDocument(b, start)
 		for _, child := range children {
-			if strings.HasPrefix(child.name, "$") && lookup(out.Value, child.name).Type != 0 {
+			if !c.insert && strings.HasPrefix(child.name, "$") && lookup(out.Value, child.name).Type != 0 {
 				if err := c.u.checkDollar(out.Value, child.name, c.path); err != nil {
 					return out, err
 				}

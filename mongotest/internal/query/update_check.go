@@ -51,6 +51,24 @@ func (u *Update) checkValue(v bson.RawValue, path []string, level int) error {
 	return nil
 }
 
+// checkInserted checks the document that operators made for an upsert: servers look at it as a
+// whole, at the end. Since 5.0 its names may start with "$".
+func (u *Update) checkInserted(doc bson.Raw) error {
+	switch id := lookup(doc, "_id"); id.Type {
+	case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined:
+		return srverr.New(srverr.InvalidIdField, "The '_id' value cannot be of type %s", bsontext.TypeName(id.Type))
+	}
+	if u.version < 500 {
+		return u.checkDocument(doc, nil, 1)
+	}
+	for key, v := range doc.All() {
+		if err := u.checkValue(v, []string{key}, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func tooDeep() error {
 	return srverr.New(srverr.Overflow, "Document exceeds maximum nesting depth of %d", maxStoredDepth)
 }

@@ -279,7 +279,7 @@ func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
 		first, _, _ = firstElement(v.Value)
 	}
 	switch {
-	case v.Type == bson.TypeEmbeddedDocument && !isFieldOperator(first):
+	case v.Type == bson.TypeEmbeddedDocument && (!isFieldOperator(first) || first == "$eq"):
 		f, err := ParseFilter(v.Value, o)
 		if err != nil {
 			return nil, err

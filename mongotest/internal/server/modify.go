@@ -153,7 +153,11 @@ func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
 	if err != nil {
 		return err
 	}
+	o.NoExpr = op.upsert
 	if op.filter, err = query.ParseFilter(q, o); err != nil {
+		if e := srverr.From(err); op.upsert && e.Code == srverr.QueryFeatureNotAllowed {
+			return srverr.New(srverr.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+		}
 		return err
 	}
 	if op.natural, op.back, err = query.Natural(op.sort); err != nil {

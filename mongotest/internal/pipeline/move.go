@@ -1,0 +1,374 @@
+package pipeline
+
+// The optimizer's moves that can be observed: a $match goes before the stages that do not change
+// what it looks at, so that documents that it drops cannot make those stages fail.
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+)
+
+// changes is what a stage does to the paths of documents.
+type changes struct {
+	all      bool     // it may change everything
+	except   bool     // it changes everything but paths
+	paths    []string // what it changes, or with except, what it keeps
+	renamed  map[string]string
+	computed []string // with except: what it makes
+}
+
+// changer is a stage that a $match may pass.
+type changer interface{ changes() changes }
+
+func (s *sortStage) changes() changes { return changes{} }
+
+func (l *lookupStage) changes() changes { return changes{paths: []string{strings.Join(l.as, ".")}} }
+
+func (g *graphLookupStage) changes() changes {
+	return changes{paths: []string{strings.Join(g.as, ".")}}
+}
+
+func (u *unwindStage) changes() changes {
+	c := changes{paths: []string{strings.Join(u.path, ".")}}
+	if u.index != nil {
+		c.paths = append(c.paths, strings.Join(u.index, "."))
+	}
+	return c
+}
+
+func (pr *projection) changes() changes {
+	c := changes{except: pr.kind == inclusion, renamed: map[string]string{}}
+	pr.root.collect("", &c)
+	return c
+}
+
+// collect adds the fields of a node to the changes.
+func (n *node) collect(prefix string, c *changes) {
+	for name := range n.kept {
+		c.paths = append(c.paths, prefix+name)
+	}
+	for name, e := range n.exprs {
+		path := prefix + name
+		if old, ok := expr.RootField(e); ok && prefix == "" {
+			c.renamed[path] = old
+		}
+		if c.except {
+			c.computed = append(c.computed, path)
+		} else {
+			c.paths = append(c.paths, path)
+		}
+	}
+	for name, child := range n.children {
+		child.collect(prefix+name+".", c)
+	}
+}
+
+// depends tells whether one of two paths lies within the other.
+func depends(a, b string) bool {
+	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
+}
+
+// before returns the path that a value has before the stage, ok if it is not changed by it.
+func (c *changes) before(path string) (old string, ok bool) {
+	first, rest, dotted := strings.Cut(path, ".")
+	if from, isRenamed := c.renamed[first]; isRenamed {
+		if dotted {
+			from += "." + rest
+		}
+		return from, true
+	}
+	if c.except {
+		kept := slices.ContainsFunc(c.paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+".") })
+		made := slices.ContainsFunc(c.computed, func(p string) bool { return depends(path, p) })
+		return path, kept && !made
+	}
+	return path, !slices.ContainsFunc(c.paths, func(p string) bool { return depends(path, p) })
+}
+
+// move moves stages until none can be moved any further.
+func (pl *Pipeline) move() {
+	if len(pl.stages) == 0 || pl.stages[0].def.name == "$changeStream" {
+		return
+	}
+	for i := 0; i < len(pl.stages); {
+		if pl.moveMatch(i) || pl.moveIntoUnion(i) {
+			i = max(0, i-1)
+			continue
+		}
+		if pl.mergeMatches(i) {
+			continue
+		}
+		pl.moveIntoRedact(i)
+		i++
+	}
+}
+
+// match returns the $match at an index, nil if it is another stage, or one with $text, which stays.
+func (pl *Pipeline) match(i int) *matchStage {
+	if i >= len(pl.stages) {
+		return nil
+	}
+	m, _ := pl.stages[i].stage.(*matchStage)
+	if m == nil || m.filter.NeedsTextIndex() {
+		return nil
+	}
+	return m
+}
+
+// moveMatch moves what it can of the $match after a stage to the stage's front.
+func (pl *Pipeline) moveMatch(i int) bool {
+	m := pl.match(i + 1)
+	st, ok := pl.stages[i].stage.(changer)
+	if m == nil || !ok {
+		return false
+	}
+	c := st.changes()
+	var first, second []bson.Raw
+	for _, clause := range clauses(m.doc) {
+		if moved, ok := c.rewrite(clause); ok {
+			first = append(first, moved)
+		} else {
+			second = append(second, clause)
+		}
+	}
+	if len(first) == 0 && len(second) > 0 {
+		return false
+	}
+	front, rest := m.with(first), m.with(second)
+	if front == nil || rest == nil {
+		return false
+	}
+	moved := []parsedStage{{pl.stages[i+1].def, pl.stages[i+1].index, front}, pl.stages[i]}
+	if len(second) > 0 {
+		moved = append(moved, parsedStage{pl.stages[i+1].def, pl.stages[i+1].index, rest})
+	}
+	pl.stages = slices.Replace(pl.stages, i, i+2, moved...)
+	return true
+}
+
+// mergeMatches makes one of two $match that follow each other.
+func (pl *Pipeline) mergeMatches(i int) bool {
+	a, b := pl.match(i), pl.match(i+1)
+	if a == nil || b == nil {
+		return false
+	}
+	merged := a.with(append(clauses(a.doc), clauses(b.doc)...))
+	if merged == nil {
+		return false
+	}
+	pl.stages[i].stage = merged
+	pl.stages = slices.Delete(pl.stages, i+1, i+2)
+	return true
+}
+
+// moveIntoUnion moves a $match or a projection to both sides of a $unionWith.
+func (pl *Pipeline) moveIntoUnion(i int) bool {
+	u, ok := pl.stages[i].stage.(*unionStage)
+	if !ok || i+1 >= len(pl.stages) {
+		return false
+	}
+	next := pl.stages[i+1]
+	if _, isProjection := next.stage.(*projection); !isProjection && pl.match(i+1) == nil {
+		return false
+	}
+	copied := next
+	if m, isMatch := next.stage.(*matchStage); isMatch {
+		if copied.stage = m.with(clauses(m.doc)); copied.stage.(*matchStage) == nil {
+			return false
+		}
+	}
+	u.sub.stages = append(u.sub.stages, copied)
+	pl.stages[i], pl.stages[i+1] = next, pl.stages[i]
+	return true
+}
+
+// moveIntoRedact puts the conditions of a $match that stay true when parts of a document are
+// removed before a $redact, too.
+func (pl *Pipeline) moveIntoRedact(i int) {
+	if _, ok := pl.stages[i].stage.(*redactStage); !ok || pl.match(i+1) == nil {
+		return
+	}
+	if i > 0 && pl.stages[i-1].index == pl.stages[i+1].index {
+		return // done before
+	}
+	m := pl.match(i + 1)
+	var safe []bson.Raw
+	for _, clause := range clauses(m.doc) {
+		if redactSafe(clause) {
+			safe = append(safe, clause)
+		}
+	}
+	if len(safe) == 0 {
+		return
+	}
+	if front := m.with(safe); front != nil {
+		pl.stages = slices.Insert(pl.stages, i, parsedStage{pl.stages[i+1].def, pl.stages[i+1].index, front})
+	}
+}
+
+// with returns the stage with other conditions, nil if they cannot be parsed.
+func (m *matchStage) with(list []bson.Raw) *matchStage {
+	start, dst := bson.BeginDocument(nil)
+	array, dst := bson.BeginArrayElement(dst, "$and")
+	for i, clause := range list {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), clause...)
+	}
+	dst = bson.EndDocument(bson.EndDocument(dst, array), start)
+	if len(list) == 0 {
+		dst = emptyDocument
+	}
+	out := &matchStage{rt: m.rt, scope: m.scope, doc: dst}
+	if out.parse(false) != nil {
+		return nil
+	}
+	return out
+}
+
+// clauses splits a filter into conditions that all have to hold, in their order.
+func clauses(filter bson.Raw) []bson.Raw {
+	var list []bson.Raw
+	one := func(key string, v bson.RawValue) {
+		start, dst := bson.BeginDocument(nil)
+		list = append(list, bson.EndDocument(bson.AppendRawValue(dst, key, v), start))
+	}
+	for key, v := range filter.All() {
+		switch {
+		case key == "$and":
+			for e := range bson.Raw(v.Value).Values() {
+				list = append(list, clauses(e.Value)...)
+			}
+		case key == "$comment":
+		default:
+			one(key, v)
+		}
+	}
+	return list
+}
+
+// movable are the operators on a field that a $match may take past another stage.
+var movable = map[string]bool{
+	"$eq": true, "$ne": true, "$gt": true, "$gte": true, "$lt": true, "$lte": true, "$in": true, "$nin": true, "$regex": true, "$options": true,
+	"$mod": true, "$exists": true, "$type": true, "$bitsAllSet": true, "$bitsAllClear": true, "$bitsAnySet": true, "$bitsAnyClear": true,
+}
+
+// isMovable tells whether a condition on a field consists of such operators.
+func isMovable(v bson.RawValue) bool {
+	doc, ok := v.Document()
+	if !ok {
+		return true
+	}
+	for op, arg := range doc.All() {
+		switch {
+		case !strings.HasPrefix(op, "$"), op == "$ref", op == "$id", op == "$db":
+			return true // a literal
+		case op == "$not":
+			if !isMovable(arg) {
+				return false
+			}
+		case !movable[op]:
+			return false
+		}
+	}
+	return true
+}
+
+// rewrite returns a condition as it is to be before the stage, ok if it may be moved there.
+func (c *changes) rewrite(clause bson.Raw) (bson.Raw, bool) {
+	if c.all {
+		return nil, false
+	}
+	key, v, _ := first(clause)
+	start, dst := bson.BeginDocument(nil)
+	switch {
+	case key == "$or" || key == "$nor":
+		array, next := bson.BeginArrayElement(dst, key)
+		i := 0
+		for e := range bson.Raw(v.Value).Values() {
+			branch, next2 := bson.BeginDocumentElement(next, strconv.Itoa(i))
+			all, next3 := bson.BeginArrayElement(next2, "$and")
+			for j, part := range clauses(e.Value) {
+				moved, ok := c.rewrite(part)
+				if !ok {
+					return nil, false
+				}
+				next3 = append(bson.AppendIndexHeader(next3, bson.TypeEmbeddedDocument, j), moved...)
+			}
+			if len(clauses(e.Value)) == 0 {
+				return nil, false
+			}
+			next = bson.EndDocument(bson.EndDocument(next3, all), branch)
+			i++
+		}
+		return bson.EndDocument(bson.EndDocument(next, array), start), true
+	case strings.HasPrefix(key, "$"), !isMovable(v):
+		return nil, false
+	}
+	path, ok := c.before(key)
+	if !ok {
+		return nil, false
+	}
+	return bson.EndDocument(bson.AppendRawValue(dst, path, v), start), true
+}
+
+func first(doc bson.Raw) (string, bson.RawValue, bool) {
+	for key, v := range doc.All() {
+		return key, v, true
+	}
+	return "", bson.RawValue{}, false
+}
+
+// redactSafe tells whether a condition that holds for a part of a document holds for the whole.
+func redactSafe(clause bson.Raw) bool {
+	key, v, _ := first(clause)
+	if key == "$or" {
+		for e := range bson.Raw(v.Value).Values() {
+			if list := clauses(e.Value); len(list) == 0 || slices.ContainsFunc(list, func(c bson.Raw) bool { return !redactSafe(c) }) {
+				return false
+			}
+		}
+		return true
+	}
+	if strings.HasPrefix(key, "$") {
+		return false
+	}
+	for part := range strings.SplitSeq(key, ".") {
+		if strings.Trim(part, "0123456789") == "" {
+			return false // may be an index, which changes
+		}
+	}
+	plain := func(v bson.RawValue) bool {
+		switch v.Type {
+		case bson.TypeArray, bson.TypeEmbeddedDocument, bson.TypeNull, bson.TypeUndefined:
+			return false
+		}
+		return true
+	}
+	doc, ok := v.Document()
+	if !ok {
+		return plain(v)
+	}
+	n := 0
+	for op, arg := range doc.All() {
+		n++
+		switch op {
+		case "$eq", "$gt", "$gte", "$lt", "$lte":
+			if !plain(arg) {
+				return false
+			}
+		case "$in":
+			for e := range bson.Raw(arg.Value).Values() {
+				if !plain(e) {
+					return false
+				}
+			}
+		case "$regex", "$options", "$mod":
+		default:
+			return false
+		}
+	}
+	return n > 0
+}
