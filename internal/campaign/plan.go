@@ -108,8 +108,15 @@ var paces = []struct{ length, think, gap time.Duration }{
 // NewPlan makes the plan of a seed. length is that of a history in real time; 0: a simulated one,
 // whose length the seed chooses.
 func NewPlan(seed uint64, topology Topology, length time.Duration) *Plan {
+	return newPlan(seed, topology, length, len(paces))
+}
+
+// NewDensePlan makes a simulated plan of the densest pace.
+func NewDensePlan(seed uint64, topology Topology) *Plan { return newPlan(seed, topology, 0, 1) }
+
+func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *Plan {
 	r := stream(seed, 1)
-	pace := pick(r, paces)
+	pace := pick(r, paces[:choice])
 	p := &Plan{Seed: seed, Topology: topology, Length: pace.length, Think: pace.think, Real: length > 0}
 	gap := pace.gap
 	p.Auth = r.IntN(6) == 0

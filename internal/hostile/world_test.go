@@ -159,8 +159,8 @@ type bounds struct {
 	live        uint64 // bytes that are still in use at the end
 }
 
-// usual has room for two connections for each operation, and for a check every half second. What is
-// allocated is several times as much under the race detector, which empties pools.
+// usual has room for two connections for each operation, and for a check every half second. What
+// is allocated is several times as much under the race detector, which empties pools.
 var usual = bounds{dials: 2*operations + 100, sent: 2000, goroutines: 100, allocated: 256 << 20, live: 4 << 20}
 
 const (
@@ -177,49 +177,53 @@ const (
 // bounds. With a nil serve nothing ever comes of a dial.
 func attack(t *testing.T, options string, b bounds, serve func(*peer)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{serve: serve, hangs: serve == nil, ended: make(chan struct{}), maxDials: b.dials, maxSent: b.sent}
-		defer w.stop()
-		runtime.GC()
-		before, liveBefore := memory()
-		goroutines := runtime.NumGoroutine()
-		client, err := allium.Open("mongodb://"+options, allium.ClientOptions{Dialer: w})
-		if err != nil {
-			t.Fatal(err)
-		}
-		peak := 0
-		var ops sync.WaitGroup
-		for range int(span / interval) {
-			ops.Go(func() { operate(t, client) })
-			time.Sleep(interval)
-			peak = max(peak, runtime.NumGoroutine()-goroutines)
-		}
-		runtime.GC()
-		_, live := memory()
-		// The last operations are still under way.
-		ctx, cancel := context.WithTimeout(context.Background(), closing)
-		defer cancel()
-		start := time.Now()
-		client.Close(ctx)
-		if took := time.Since(start); took > closing {
-			t.Errorf("Close with a context of %v took %v", closing, took)
-		}
-		ops.Wait()
-		w.stop()
-		synctest.Wait()
-		if w.over.Load() {
-			t.Errorf("%d connections and %d messages, want at most %d and %d", w.dials.Load(), w.sent.Load(), b.dials, b.sent)
-		}
-		if peak > b.goroutines {
-			t.Errorf("%d goroutines, want at most %d", peak, b.goroutines)
-		}
-		total, _ := memory()
-		total, live = total-before, max(live, liveBefore)-liveBefore
-		if total > b.allocated || live > b.live {
-			t.Errorf("%d bytes were allocated, %d are in use, want at most %d and %d", total, live, b.allocated, b.live)
-		}
-		t.Logf("%d connections, %d messages, %d goroutines, %d KB, %d KB in use", w.dials.Load(), w.sent.Load(), peak, total>>10, live>>10)
-	})
+	synctest.Test(t, func(t *testing.T) { assault(t, options, b, serve) })
+}
+
+// assault is what attack does in its bubble.
+func assault(t *testing.T, options string, b bounds, serve func(*peer)) {
+	t.Helper()
+	w := &world{serve: serve, hangs: serve == nil, ended: make(chan struct{}), maxDials: b.dials, maxSent: b.sent}
+	defer w.stop()
+	runtime.GC()
+	before, liveBefore := memory()
+	goroutines := runtime.NumGoroutine()
+	client, err := allium.Open("mongodb://"+options, allium.ClientOptions{Dialer: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := 0
+	var ops sync.WaitGroup
+	for range int(span / interval) {
+		ops.Go(func() { operate(t, client) })
+		time.Sleep(interval)
+		peak = max(peak, runtime.NumGoroutine()-goroutines)
+	}
+	runtime.GC()
+	_, live := memory()
+	// The last operations are still under way.
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	start := time.Now()
+	client.Close(ctx)
+	if took := time.Since(start); took > closing {
+		t.Errorf("Close with a context of %v took %v", closing, took)
+	}
+	ops.Wait()
+	w.stop()
+	synctest.Wait()
+	if w.over.Load() {
+		t.Errorf("%d connections and %d messages, want at most %d and %d", w.dials.Load(), w.sent.Load(), b.dials, b.sent)
+	}
+	if peak > b.goroutines {
+		t.Errorf("%d goroutines, want at most %d", peak, b.goroutines)
+	}
+	total, _ := memory()
+	total, live = total-before, max(live, liveBefore)-liveBefore
+	if total > b.allocated || live > b.live {
+		t.Errorf("%d bytes were allocated, %d are in use, want at most %d and %d", total, live, b.allocated, b.live)
+	}
+	t.Logf("%d connections, %d messages, %d goroutines, %d KB, %d KB in use", w.dials.Load(), w.sent.Load(), peak, total>>10, live>>10)
 }
 
 // operate runs operations of several kinds, none of which may outlast its context.

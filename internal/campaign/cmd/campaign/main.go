@@ -31,6 +31,7 @@ func main() {
 	budget := flag.Duration("budget", 0, "stop after this much real time; 0: no bound")
 	topology := flag.String("topology", "replset", "replset, sharded, lb or all")
 	real := flag.Bool("real", false, "in real time on loopback TCP, for -race")
+	dense := flag.Bool("dense", false, "only histories of five minutes, full of operations and faults")
 	verbose := flag.Bool("v", false, "print what happens in each history")
 	keep := flag.Bool("keep-going", false, "go on after a violation, without cutting it down")
 	shrink := flag.Duration("shrink", 2*time.Minute, "how long to cut a failing history down")
@@ -55,7 +56,7 @@ func main() {
 	testing.Main(func(_, _ string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "campaign", F: func(t *testing.T) {
 		for _, topology := range topologies {
 			c := &run{t: t, topology: topology, seeds: campaign.Seeds(*seed), duration: *duration, budget: *budget / time.Duration(len(topologies)),
-				shrink: *shrink, real: *real, verbose: *verbose, keep: *keep, only: *history != 0}
+				shrink: *shrink, real: *real, verbose: *verbose, keep: *keep, dense: *dense, only: *history != 0}
 			if c.only {
 				c.seeds = func() uint64 { return *history }
 			} else {
@@ -70,11 +71,11 @@ func main() {
 
 // run is a campaign on one topology.
 type run struct {
-	t                         *testing.T
-	topology                  campaign.Topology
-	seeds                     func() uint64
-	duration, budget, shrink  time.Duration
-	real, verbose, keep, only bool
+	t                                *testing.T
+	topology                         campaign.Topology
+	seeds                            func() uint64
+	duration, budget, shrink         time.Duration
+	real, verbose, keep, dense, only bool
 }
 
 // slice is how long a history in real time takes.
@@ -83,6 +84,9 @@ const slice = 20 * time.Second
 func (c *run) plan(seed uint64) *campaign.Plan {
 	if c.real {
 		return campaign.NewPlan(seed, c.topology, slice)
+	}
+	if c.dense {
+		return campaign.NewDensePlan(seed, c.topology)
 	}
 	return campaign.NewPlan(seed, c.topology, 0)
 }

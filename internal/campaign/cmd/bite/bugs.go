@@ -1,0 +1,43 @@
+package main
+
+// bug is a deliberate mistake, and where to look for it.
+type bug struct {
+	name     string
+	topology string
+	edits    []edit
+}
+
+// edit replaces a text that is in the file once.
+type edit struct{ file, old, new string }
+
+func one(file, old, new string) []edit { return []edit{{file, old, new}} }
+
+// bugs are mistakes as drivers have had them, or could have.
+var bugs = []bug{
+	{"a retry takes a new transaction number", "replset", one("internal/exec/message.go", "if m.txnNumber == 0 && m.retryableWrite()", "if m.retryableWrite()")},
+	{"a connection is returned twice", "replset", one("internal/pool/conn.go", "	p.idle = append(p.idle, c)\n", "	p.idle = append(p.idle, c, c)\n")},
+	{"an owed reply is not drained", "replset", []edit{
+		{"internal/conn/roundtrip.go", "c.owed, c.drainLeft = true, c.drainTimeout()", "c.drainLeft = c.drainTimeout()"},
+		{"internal/conn/reader.go", "if h.ResponseTo != c.responseTo {", "if false {"}}},
+	{"a resume token is not advanced", "replset", one("internal/cursor/stream.go", "s.token, s.returned = s.eventEnd, true", "s.returned = true")},
+	{"a resume token runs ahead", "replset", one("internal/cursor/stream.go", "if len(s.batch) == 0 && s.postBatch != nil {\n\t\t\ts.eventEnd", "if s.postBatch != nil {\n\t\t\ts.eventEnd")},
+	{"a commit is not pinned", "lb", one("internal/exec/attempt.go", "func (r *run) txnConn() *pool.Conn {\n\tif r.inTxn || r.op.EndsTransaction {", "func (r *run) txnConn() *pool.Conn {\n\tif r.inTxn {")},
+	{"a transaction keeps its connection", "lb", one("internal/session/transaction.go", "\t\tt.pin.Conn.Return()\n", "\t\t_ = t.pin.Conn\n")},
+	{"an unknown commit counts as done", "replset", one("internal/exec/transaction.go", "	if err == nil {\n		res.Release()\n		return nil\n	}\n	if commitUnknown(err) {", "	if err == nil || commitUnknown(err) {\n		res.Release()\n		return nil\n	}\n	if commitUnknown(err) {")},
+	{"an unknown commit runs the whole transaction again", "replset", one("internal/exec/transaction.go", "failure.AddLabel(err, mongoerr.LabelUnknownTransactionCommit)", "failure.AddLabel(err, mongoerr.LabelTransientTransaction)")},
+	{"write concern errors are ignored", "replset", one("internal/exec/attempt.go", "	e := failure.NewWriteConcernError(r.addr, reply.Body)\n	if e == nil {", "	e := failure.NewWriteConcernError(r.addr, reply.Body)\n	if true {")},
+	{"afterClusterTime is not sent", "replset", one("internal/exec/message.go", "	if after != nil {\n		dst = bson.AppendTimestamp", "	if false {\n		dst = bson.AppendTimestamp")},
+	{"a session's operation time stands still", "replset", one("internal/session/session.go", "if !r.OperationTime.IsZero() && (s.operationTime == nil || s.operationTime.Compare(r.OperationTime) < 0) {", "if !r.OperationTime.IsZero() && s.operationTime == nil {")},
+	{"a snapshot session forgets its time", "replset", one("internal/session/session.go", "if s.opts.Snapshot && s.snapshotTime == nil", "if false")},
+	{"two operations share a server session", "replset", one("internal/session/pool.go", "		p.stack[n-1] = nil\n		p.stack = p.stack[:n-1]\n		if !s.expired", "		if s.expired(timeoutMinutes) {\n			p.stack = p.stack[:n-1]\n		}\n		if !s.expired")},
+	{"a pool grows by one too many", "replset", one("internal/pool/checkout.go", "uint64(len(p.all)) >= p.cfg.MaxPoolSize", "uint64(len(p.all)) > p.cfg.MaxPoolSize")},
+	{"a checkout does not end with its context", "replset", one("internal/pool/checkout.go", "	case <-ctx.Done():\n		err = timeout", "	case <-context.Background().Done():\n		err = timeout")},
+	{"a backoff does not end with its context", "replset", []edit{
+		{"internal/exec/retry.go", "	case <-ctx.Done():\n		return false\n	}\n}\n\n// baseBackoffOf", "	case <-context.Background().Done():\n		return false\n	}\n}\n\n// baseBackoffOf"},
+		{"internal/exec/retry.go", "if !r.deadline.IsZero() && time.Until(r.deadline) <= d {", "if false {"}}},
+	{"getMore is retried", "replset", one("internal/command/traits.go", "func (*GetMore) Traits() Traits { return Traits{Kind: KindRead} }", "func (*GetMore) Traits() Traits { return Traits{Kind: KindRead, Retryable: true} }")},
+	{"a cursor that is closed early is not killed", "replset", one("internal/cursor/remains.go", "	res, err := r.exec.RunClosing(ctx, &op)\n	if err == nil {", "	var res exec.Result\n	var err error\n	if err == nil {")},
+	{"connections in use stay open after Close", "replset", one("internal/pool/conn.go", "		p.remove(c, event.ClosedPoolClosed, nil)\n", "		_ = c\n")},
+	{"a reply's memory is used again too early", "replset", one("internal/exec/attempt.go", "	concern, _ := err.(*mongoerr.WriteConcernError)\n", "	concern, _ := err.(*mongoerr.WriteConcernError)\n	defer reply.Release()\n")},
+	{"a failed upload counts as done", "replset", one("gridfs/upload.go", "	err := <-w.done\n	putBatch(w.buf)\n	return s.fail(err)\n", "	<-w.done\n	putBatch(w.buf)\n	return nil\n")},
+}
