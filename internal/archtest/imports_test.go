@@ -40,6 +40,7 @@ var layers = []string{
 	"internal/logging",
 	"internal/dns",
 	"internal/uri",
+	"uri",
 	"internal/auth",
 	"internal/keyservice",
 	"internal/ocsp",
