@@ -15,7 +15,8 @@ func endless(t *testing.T, options ...bson.E) bson.D {
 	for range 8 {
 		stages = append(stages, bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: bson.D{{Key: "$range", Value: bson.A{0, 1000}}}}}}}, bson.D{{Key: "$unwind", Value: "$a"}})
 	}
-	stages = append(stages, bson.D{{Key: "$match", Value: bson.D{{Key: "none", Value: 1}}}})
+	// What the $match looks at is set before it, so that it cannot be moved to the front.
+	stages = append(stages, bson.D{{Key: "$match", Value: bson.D{{Key: "a", Value: -1}}}})
 	cmd := bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: stages}, {Key: "cursor", Value: bson.D{}}}
 	return append(append(cmd, options...), bson.E{Key: "$db", Value: "t"})
 }
