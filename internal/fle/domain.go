@@ -205,7 +205,7 @@ func (d *Domain) doubles() error {
 		return nil
 	}
 	// All is exact below 2^53.
-	const limit = 1 << 53
+	const limit int64 = 1 << 53
 	scale := math.Pow10(int(*d.precision))
 	if math.IsInf(scale, 0) {
 		//lint:ignore ST1005 the text is that of other drivers
@@ -218,7 +218,7 @@ func (d *Domain) doubles() error {
 		value       float64
 	}{{"upper", "max", high}, {"lower", "min", low}} {
 		scaled := side.value * scale
-		if math.Abs(scaled) >= limit {
+		if math.Abs(scaled) >= float64(limit) {
 			//lint:ignore ST1005 the text is that of other drivers
 			return fmt.Errorf("Invalid %s bound for double precision. Absolute scaled value of %s must be less than %d. %s: %g", side.name, side.bound, limit, side.bound, side.value)
 		}

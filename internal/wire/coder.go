@@ -57,7 +57,7 @@ func snappyDecompress(dst, src []byte, size int) ([]byte, error) {
 	if n != size {
 		return dst, fmt.Errorf("data says that it holds %d bytes, message says %d", n, size)
 	}
-	if size > snappyMaxRatio*(len(src)+1) {
+	if int64(size) > snappyMaxRatio*(int64(len(src))+1) {
 		return dst, fmt.Errorf("%d bytes cannot hold %d", len(src), size)
 	}
 	start := len(dst)
@@ -208,7 +208,7 @@ func zstdDecompress(dst, src []byte, size int) ([]byte, error) {
 	if frame.HasFCS && frame.FrameContentSize > uint64(size) {
 		return dst, fmt.Errorf("data says that it holds %d bytes, message says %d", frame.FrameContentSize, size)
 	}
-	if size > zstdMaxRatio*(len(src)+1) {
+	if int64(size) > zstdMaxRatio*(int64(len(src))+1) {
 		return dst, fmt.Errorf("%d bytes cannot hold %d", len(src), size)
 	}
 	start := len(dst)
