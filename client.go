@@ -246,6 +246,12 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	if tlsConfig != nil {
 		connections.Revocation = conn.NewRevocation(&cfg.TLSIs, tlsConfig, dialer)
 	}
+	for _, addr := range cfg.Hosts {
+		if w := connections.WarnCleartext(addr); w != "" {
+			c.warn([]string{w}, o.wantsWarnings(os.Getenv))
+			break
+		}
+	}
 	for _, addr := range cfg.Hosts { // those that are discovered later are looked at when they are connected to
 		if err := connections.CheckCleartext(addr); err != nil {
 			return nil, fmt.Errorf("authentication: mechanism %s: %w", cfg.Credential.Mechanism, err)

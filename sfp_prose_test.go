@@ -50,7 +50,8 @@ func startFrontEnd(t *testing.T) *frontEnd {
 
 // tlsProxy takes connections with TLS, and passes what it reads on to the deployment by connections
 // of its own with TLS: with the client's certificate if the client has shown it, which stands for
-// what the front end tells its cluster. It has a certificate of its own, whose authority it returns.
+// what the front end tells its cluster. It has a certificate of its own, whose authority it
+// returns.
 func tlsProxy(t *testing.T, d *mongotest.Deployment) (addr string, authority *x509.CertPool) {
 	t.Helper()
 	client := d.TLSConfig()

@@ -19,6 +19,17 @@ func (c *Config) CheckCleartext(addr string) error {
 	return errCleartext
 }
 
+// WarnCleartext returns what to warn of if authentication to the server at addr sends an access
+// token as it is over a network that others may read along, "" if it does not. The specification
+// Authentication says nothing about it, and others connect, so it is no error: but who reads the
+// token is the client's user until it expires (RFC 6750, section 5.3).
+func (c *Config) WarnCleartext(addr string) string {
+	if c.Authenticator == nil || c.Authenticator.Mechanism() != auth.MechanismOIDC || c.TLSConfig != nil || c.isLocal(addr) {
+		return ""
+	}
+	return "the access token of MONGODB-OIDC is sent to " + addr + " in clear: switch TLS on with tls=true"
+}
+
 // isLocal reports whether an address is on this machine. What a proxy takes for its own machine is
 // not.
 func (c *Config) isLocal(addr string) bool {
