@@ -117,7 +117,13 @@ func (a *adversary) do(s Step) {
 	}
 	switch s.Kind {
 	case "stepDown":
-		d.StepDown()
+		if p := d.Primary(); p != nil {
+			period := time.Minute
+			if a.w.plan.Real {
+				period = time.Second // who has stepped down cannot be elected, and a history is short
+			}
+			p.StepDown(period)
+		}
 	case "stepUp":
 		_ = n.StepUp() // the others may not vote for it
 	case "kill":

@@ -43,10 +43,11 @@ func (w *world) settle(followers *sync.WaitGroup) {
 	db := c.get().Database(dbName)
 	if _, err := allium.CollectionOf[bson.D](db, "events").InsertOne(ctx, byID(last)); err != nil {
 		w.violation("an insert when all is quiet: %v", err)
+	} else {
+		w.mu.Lock()
+		w.hist.inserted[last] = &inserted{outcome: acked, actor: -1}
+		w.mu.Unlock()
 	}
-	w.mu.Lock()
-	w.hist.inserted[last] = &inserted{outcome: acked, actor: -1}
-	w.mu.Unlock()
 	followers.Wait()
 	err := w.check(ctx, db)
 	if err == nil {

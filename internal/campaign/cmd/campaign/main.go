@@ -117,7 +117,8 @@ func (c *run) all() bool {
 		}
 		if len(o.Violations) > 0 {
 			o.Describe(os.Stdout)
-			fmt.Printf("again: go run ./internal/campaign/cmd/campaign -topology %s -history %d\n", c.topology, o.Plan.Seed)
+			flags := map[bool]string{true: " -real"}[c.real] + map[bool]string{true: " -dense"}[c.dense]
+			fmt.Printf("again: go run ./internal/campaign/cmd/campaign -topology %s%s -history %d\n", c.topology, flags, o.Plan.Seed)
 			if !c.keep {
 				if c.shrink > 0 {
 					fmt.Println("cut down to:")
