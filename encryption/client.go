@@ -41,8 +41,8 @@ type KeyOptions struct {
 	KeyExpiration *time.Duration
 	// Logger receives debug messages: which data keys were fetched, taken from the cache or
 	// dropped, which requests key services got, and which schemas were asked for, with names and
-	// durations. None holds a value, key material or a credential. Nil: none; with
-	// Auto, the client's (ClientOptions.Logger).
+	// durations. None holds a value, key material or a credential. Nil: none; with Auto, that of
+	// the client (ClientOptions.Logger).
 	Logger *slog.Logger
 }
 
