@@ -393,6 +393,9 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 			}
 			return fail("Did not consume whole string.")
 		}
+		if !startsNumber(s) {
+			return fail("Did not consume any digits")
+		}
 		if strings.ContainsAny(s, "_pPxX") {
 			return fail("Did not consume whole string.")
 		}
@@ -403,9 +406,6 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 		if err != nil {
 			if e, ok := err.(*strconv.NumError); ok && e.Err == strconv.ErrRange {
 				return fail("Out of range")
-			}
-			if !startsNumber(s) {
-				return fail("Did not consume any digits")
 			}
 			return fail("Did not consume whole string.")
 		}

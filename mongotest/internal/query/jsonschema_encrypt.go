@@ -28,7 +28,7 @@ var encryptAlgorithms = []string{"AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic", 
 
 func parseSchemaEncrypt(_ *schemaParser, s *schema, key string, v bson.RawValue, all map[string]bson.RawValue) error {
 	if v.Type != bson.TypeEmbeddedDocument {
-		return mismatch("'%s' must be an object", key)
+		return mismatch("'%s' must be an object ", key)
 	}
 	if key == "encrypt" {
 		for _, other := range []string{"type", "bsonType"} {

@@ -334,7 +334,10 @@ func parseSchemaAdditional(p *schemaParser, s *schema, key string, v bson.RawVal
 		}
 		a = &additional{sub}
 	default:
-		return mismatch("'%s' must be either an object or a boolean, but got type %s", key, bsontext.TypeName(v.Type))
+		if key == "additionalProperties" {
+			return mismatch("'%s' must be an object or a boolean", key)
+		}
+		return mismatch("'%s' must be either an object or a boolean, but got a %s", key, bsontext.TypeName(v.Type))
 	}
 	if key == "additionalItems" {
 		s.additionalItems = a
@@ -350,7 +353,7 @@ func schemaNames(what string, v bson.RawValue) ([]string, error) {
 	for e := range bson.Raw(v.Value).Values() {
 		name, ok := e.StringValue()
 		if !ok {
-			return nil, mismatch("%s must be an array of strings, but found an element of type %s", what, bsontext.TypeName(e.Type))
+			return nil, mismatch("%s must be an array of strings, but found an element of type: %s", what, bsontext.TypeName(e.Type))
 		}
 		if slices.Contains(names, name) {
 			return nil, malformed("%s array cannot contain duplicate values", what)
@@ -420,9 +423,12 @@ func parseSchemaDependencies(p *schemaParser, s *schema, key string, v bson.RawV
 		case bson.TypeEmbeddedDocument:
 			d.schema, err = p.parse(e.Value)
 		case bson.TypeArray:
+			if bson.Raw(e.Value).IsEmpty() {
+				return srverr.New(srverr.FailedToParse, "property '%s' in $jsonSchema keyword '%s' cannot be an empty array", name, key)
+			}
 			d.others, err = schemaNames("'"+key+"' property dependency '"+name+"'", e)
 		default:
-			err = mismatch("'%s' must be an object or an array, but found an element of type %s", key, bsontext.TypeName(e.Type))
+			err = srverr.New(srverr.TypeMismatch, "property '%s' in $jsonSchema keyword '%s' must be either an object or an array", name, key)
 		}
 		if err != nil {
 			return err

@@ -112,7 +112,7 @@ func (u *Update) parseModifiers(spec bson.Raw) error {
 	used := map[string]bool{}
 	for op, args := range spec.All() {
 		if op == "$v" {
-			continue
+			return srverr.New(srverr.FailedToParse, "The $v update field is only recognized internally")
 		}
 		parse, ok := modifiers[op]
 		if !ok {
