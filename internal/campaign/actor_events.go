@@ -78,6 +78,13 @@ func (a *actor) follow() {
 	var deadline time.Time // once all is quiet
 	for ; !f.ended; a.seq++ {
 		a.begin()
+		a.mu.Lock()
+		most := 3*len(a.hist.inserted) + 1000
+		a.mu.Unlock()
+		if len(f.events) > most {
+			a.violation("follower: it receives the same events again and again")
+			return
+		}
 		select {
 		case <-a.quiet:
 			if deadline.IsZero() {
