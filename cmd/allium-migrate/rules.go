@@ -423,6 +423,11 @@ func (r *rewriter) assign(n *ast.AssignStmt) (string, bool) {
 	if obj == nil || !isNamed || named.Obj().Pkg() != r.pkg || named.TypeArgs() != nil || named.Obj().Parent() != r.pkg.Scope() {
 		return "", false // the name of another type may need an import
 	}
+	if scope := r.pkg.Scope().Innermost(n.Pos()); scope != nil {
+		if _, found := scope.LookupParent(named.Obj().Name(), n.Pos()); found != types.Object(named.Obj()) {
+			return "", false // a variable has the name of the type here
+		}
+	}
 	op := n.Tok.String()
 	if n.Tok == token.DEFINE {
 		_, inBlock := r.parents[n].(*ast.BlockStmt)
