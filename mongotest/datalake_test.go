@@ -3,7 +3,6 @@ package mongotest_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -48,19 +47,4 @@ func TestDataLake(t *testing.T) {
 		}
 		c.Close(context.Background())
 	}
-}
-
-// A data lake is read, and its cursors are in a database of their own.
-func ExampleDataLake() {
-	d := open(mongotest.DataLake())
-	defer d.Stop()
-	client := connect(d.URI())
-	defer client.Close(context.Background())
-	n, err := client.Database("test").Collection("driverdata").CountDocuments(context.Background(), bson.D{})
-	fmt.Println(n, err)
-	e, _ := errors.AsType[*mongoerr.ServerError](insertUser(client, 1))
-	fmt.Println(e.Message)
-	// Output:
-	// 15 <nil>
-	// insert is not supported by Atlas Data Lake
 }

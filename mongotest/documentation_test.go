@@ -38,7 +38,7 @@ func TestDocumented(t *testing.T) {
 			})
 		case !strings.HasSuffix(name, "_test.go"):
 			for _, d := range f.Decls {
-				if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.IsExported() {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.IsExported() && exportedReceiver(fn) {
 					exported = append(exported, fn.Name.Name)
 				}
 			}
@@ -55,4 +55,17 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("no Example calls %s", name)
 		}
 	}
+}
+
+// exportedReceiver reports whether a function is no method, or one of an exported type.
+func exportedReceiver(fn *ast.FuncDecl) bool {
+	if fn.Recv == nil {
+		return true
+	}
+	t := fn.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	name, ok := t.(*ast.Ident)
+	return ok && name.IsExported()
 }

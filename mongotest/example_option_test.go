@@ -3,6 +3,7 @@ package mongotest_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"allium"
 	"allium/auth"
 	"allium/bson"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -414,4 +416,19 @@ func ExampleReplicationLag() {
 	// Output:
 	// 0
 	// 1
+}
+
+// A data lake is read, and its cursors are in a database of their own.
+func ExampleDataLake() {
+	d := open(mongotest.DataLake())
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	n, err := client.Database("test").Collection("driverdata").CountDocuments(context.Background(), bson.D{})
+	fmt.Println(n, err)
+	e, _ := errors.AsType[*mongoerr.ServerError](insertUser(client, 1))
+	fmt.Println(e.Message)
+	// Output:
+	// 15 <nil>
+	// insert is not supported by Atlas Data Lake
 }

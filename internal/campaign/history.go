@@ -1,7 +1,6 @@
 package campaign
 
 import (
-	"sync"
 	"time"
 
 	"allium/bson"
@@ -68,7 +67,6 @@ type followed struct {
 	name   string
 	events []string         // the ids of the inserted documents
 	times  []bson.Timestamp // their cluster times
-	lost   bool             // the server had lost its place
 	ended  bool             // the last document was seen
 }
 
@@ -85,7 +83,6 @@ type history struct {
 
 // ownCounter is a counter that only one actor writes.
 type ownCounter struct {
-	mu           sync.Mutex
 	acked, tried int64
 }
 
