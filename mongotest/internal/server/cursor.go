@@ -160,6 +160,9 @@ func (t *cursorTable) killSessions(match func(session.ID) bool) {
 
 // checkIn gives a cursor back; one that is done, or was killed meanwhile, is closed.
 func (t *cursorTable) checkIn(c *cursor, done bool, now time.Time) {
+	if c.atTime.IsZero() {
+		c.run.rest()
+	}
 	t.mu.Lock()
 	c.busy = false
 	c.lastUse = now
@@ -330,6 +333,9 @@ func (r *Request) keepCursor(c *cursor) error {
 		c.txnNumber = r.Txn.Number
 	}
 	c.run.r = nil
+	if r.atTime.IsZero() {
+		c.run.rest()
+	}
 	if err := r.Node.cursors.add(c, time.Now()); err != nil {
 		c.it.Close()
 		return err

@@ -312,6 +312,23 @@ func (p *plan) indexKey(doc bson.Raw) bson.Raw {
 	return bson.EndDocument(b, start)
 }
 
+// rest lets go of the state that the cursor has read, while it waits for its next getMore: a cursor
+// that nobody asks again must not keep documents that are long gone. Snapshots keep theirs.
+func (x *running) rest() {
+	for _, s := range x.scans {
+		if s.scan.Coll().Derived() {
+			return
+		}
+	}
+	x.state = nil
+	for _, s := range x.scans {
+		s.scan.Rest()
+		for _, p := range s.rest {
+			p.scan.Rest()
+		}
+	}
+}
+
 // advance moves the scans of a cursor on to a newer state.
 func (x *running) advance(st *store.State) error {
 	x.state = st

@@ -29,7 +29,9 @@ type Config struct {
 	Every    time.Duration    // between two samples of the memory; 0: 15 seconds
 	Stops    time.Duration    // between two deployments that are stopped under load; 0: 5 seconds
 	Seed     uint64
-	Log      io.Writer // a line per sample; nil: none
+	// Without names steps that are left out, to find what holds on to memory.
+	Without []string
+	Log     io.Writer // a line per sample; nil: none
 }
 
 // Sample is the state at a moment at which no command runs.
@@ -99,7 +101,7 @@ func start(cfg Config, seed uint64) (*load, error) {
 	l := &load{d: d, done: make(chan struct{}), failed: map[string]int{}}
 	addr := d.Primary().Addr()
 	for i := range cfg.Workers {
-		w := &worker{l: l, addr: addr, db: "soak" + strconv.Itoa(i%3), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+		w := &worker{l: l, addr: addr, db: "soak" + strconv.Itoa(i%3), rng: rand.New(rand.NewPCG(seed, uint64(i))), without: cfg.Without}
 		l.wg.Go(w.run)
 	}
 	return l, nil
@@ -206,6 +208,8 @@ type worker struct {
 	db   string
 	rng  *rand.Rand
 	conn net.Conn
+
+	without []string
 
 	txn int64
 }

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -16,12 +17,13 @@ func e(k string, v any) bson.E { return bson.E{Key: k, Value: v} }
 
 // steps are what workers do, each as often as its weight says.
 var steps = []struct {
+	name   string
 	weight int
 	run    func(w *worker) error
 }{
-	{20, (*worker).insert}, {20, (*worker).find}, {15, (*worker).update}, {5, (*worker).remove}, {8, (*worker).aggregate},
-	{4, (*worker).unwind}, {4, (*worker).transaction}, {2, (*worker).watch}, {2, (*worker).script}, {1, (*worker).large}, {1, (*worker).drop},
-	{1, (*worker).index}, {2, (*worker).leave}, {1, (*worker).out},
+	{"insert", 20, (*worker).insert}, {"find", 20, (*worker).find}, {"update", 15, (*worker).update}, {"remove", 5, (*worker).remove}, {"aggregate", 8, (*worker).aggregate},
+	{"unwind", 4, (*worker).unwind}, {"transaction", 4, (*worker).transaction}, {"watch", 2, (*worker).watch}, {"script", 2, (*worker).script}, {"large", 1, (*worker).large}, {"drop", 1, (*worker).drop},
+	{"index", 1, (*worker).index}, {"leave", 2, (*worker).leave}, {"out", 1, (*worker).out},
 }
 
 func (w *worker) step() error {
@@ -32,6 +34,9 @@ func (w *worker) step() error {
 	n := w.rng.IntN(sum)
 	for _, s := range steps {
 		if n -= s.weight; n < 0 {
+			if slices.Contains(w.without, s.name) {
+				return nil
+			}
 			return s.run(w)
 		}
 	}

@@ -217,3 +217,11 @@ func inside(key string, r Range, backward bool) bool {
 	}
 	return r.Hi == "" || key < r.Hi
 }
+
+// Rest lets go of the collection's documents while nobody reads: a Reset has to come before the
+// next document.
+func (s *Scan) Rest() {
+	s.c = &Coll{Info: s.c.Info}
+	s.recs, s.keys = treeIter[bson.Raw]{}, treeIter[string]{}
+	s.moved = s.started
+}

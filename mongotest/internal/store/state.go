@@ -15,6 +15,8 @@ type State struct {
 	colls tree[*Coll] // by namespace
 	log   []*Entry
 	shown map[string]*Coll // derived collections, by namespace
+
+	written int // bytes, since the state before
 }
 
 // Coll returns a collection or view, nil if there is none of this name.

@@ -40,6 +40,7 @@ const (
 	keepStates     = 1000
 	maxLogEntries  = 100_000
 	maxLogBytes    = 64 << 20
+	maxHistory     = 64 << 20 // bytes that were written
 	initialEditing = 1
 )
 
@@ -56,6 +57,7 @@ type Store struct {
 	intents map[intent]*Txn
 	locks   map[string][]*Txn // open transactions by the namespaces they use
 	logSize int
+	written int // by the states of the history
 }
 
 // New returns an empty store.
@@ -142,13 +144,15 @@ func (s *Store) publish(old *State, tx *Tx) {
 	if s.opts.Tick != nil {
 		st.log = append(st.log, tx.log...)
 		for _, e := range tx.log {
-			s.logSize += e.size()
+			st.written += e.size()
 		}
+		s.logSize += st.written
+		s.written += st.written
 		if len(st.log) > maxLogEntries || s.logSize > maxLogBytes {
 			st.log = s.trimLog(st.log)
 		}
 		s.history = append(s.history, st)
-		if len(s.history) > 2*keepStates {
+		if len(s.history) > 2*keepStates || s.written > maxHistory {
 			s.trimHistory()
 		}
 	}
@@ -156,15 +160,30 @@ func (s *Store) publish(old *State, tx *Tx) {
 	s.Wake()
 }
 
-// trimHistory drops the older half of the states, as far as nobody needs them.
+// trimHistory drops the older half of the states, as far as nobody needs them: by their number, and
+// by what was written between them, which is what they keep from being freed.
 func (s *Store) trimHistory() {
-	cut := len(s.history) - keepStates
+	cut, left := 0, s.written
+	for cut < len(s.history)-1 && (len(s.history)-cut > keepStates || left > maxHistory/2) {
+		left -= s.history[cut].written
+		cut++
+	}
 	if s.opts.KeepSince != nil {
 		if ts, ok := s.opts.KeepSince(); ok {
 			cut = min(cut, max(s.stateAt(ts), 0))
 		}
 	}
-	s.history = append([]*State(nil), s.history[cut:]...)
+	if cut > 0 {
+		s.keepHistory(s.history[cut:])
+	}
+}
+
+// keepHistory makes a part of the history all of it.
+func (s *Store) keepHistory(states []*State) {
+	s.history, s.written = append([]*State(nil), states...), 0
+	for _, st := range s.history {
+		s.written += st.written
+	}
 }
 
 // trimLog drops the older half of the change log.
@@ -196,9 +215,9 @@ func (s *Store) Rollback(ts bson.Timestamp) error {
 	if i == len(s.history)-1 {
 		return nil
 	}
-	s.history = append([]*State(nil), s.history[:i+1]...)
+	s.keepHistory(s.history[:i+1])
 	st := s.history[i]
-	st = &State{TS: st.TS, colls: st.colls, log: st.log[:len(st.log):len(st.log)]}
+	st = &State{TS: st.TS, colls: st.colls, log: st.log[:len(st.log):len(st.log)], written: st.written}
 	s.history[i] = st
 	s.latest.Store(st)
 	s.Wake()

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"time"
 
 	"allium/mongotest"
@@ -30,9 +31,10 @@ func main() {
 	stops := flag.Duration("stops", 5*time.Second, "between two deployments that are stopped under load")
 	workers := flag.Int("workers", 6, "connections with load")
 	sharded := flag.Bool("sharded", false, "a sharded cluster instead of a replica set")
+	without := flag.String("without", "", "`names` of steps that are left out, separated by commas")
 	seed := flag.Uint64("seed", rand.Uint64(), "of the random numbers")
 	flag.Parse()
-	cfg := soak.Config{Workers: *workers, Every: *every, Stops: *stops, Seed: *seed, Log: os.Stdout}
+	cfg := soak.Config{Workers: *workers, Every: *every, Stops: *stops, Seed: *seed, Log: os.Stdout, Without: strings.Split(*without, ",")}
 	if *sharded {
 		cfg.Topology = mongotest.Sharded(2, 1)
 	}
