@@ -11,6 +11,15 @@ import (
 	"allium/tracing"
 )
 
+// A Source is a tracer whose spans can be looked at. It is safe for concurrent use.
+type Source interface {
+	tracing.Tracer
+	// Take returns the spans without parents in the order in which they began, and forgets them.
+	Take() []*Span
+	// Stop keeps spans that begin later out of what Take returns.
+	Stop()
+}
+
 // Recorder is a tracing.Tracer that keeps what it is told. It is safe for concurrent use.
 type Recorder struct {
 	mu    sync.Mutex
@@ -46,14 +55,14 @@ func (r *Recorder) Start(ctx context.Context, b tracing.Begin) (context.Context,
 	return s.Within(ctx), s
 }
 
-// Stop keeps spans that begin later out of the roots.
+// Stop implements Source.
 func (r *Recorder) Stop() {
 	r.mu.Lock()
 	r.off = true
 	r.mu.Unlock()
 }
 
-// Take returns the spans without parents in the order in which they began, and forgets them.
+// Take implements Source.
 func (r *Recorder) Take() []*Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,7 @@ type clientEntity struct {
 	sensitive bool            // events of sensitive commands count too
 	levels    logLevels
 	closed    bool
-	spans     *spantest.Recorder // nil unless the client observes tracing messages
+	spans     spantest.Source // nil unless the client observes tracing messages
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed and replaced at each event
@@ -61,7 +61,7 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	if d := a.document("observeTracingMessages"); d != nil {
 		sub := &arguments{doc: d}
-		c.observeTracing(sub, &opts)
+		c.observeTracing(r.deployment, sub, &opts)
 		a.adopt(sub)
 	}
 	if d := a.document("autoEncryptOpts"); d != nil {

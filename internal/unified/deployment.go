@@ -13,6 +13,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/spantest"
 	"allium/mongotest"
 	"allium/serverapi"
 )
@@ -46,6 +47,7 @@ type Deployment struct {
 	members int                                      // that bear data, of a replica set that is shared
 	ended   func(get func(name string) (any, error)) // if set: called at the end of each test, while its entities are there
 	settle  func()                                   // waits until what happens at this moment has been recorded
+	spans   func() spantest.Source                   // makes what collects the spans of a client; nil: a recorder
 
 	mu         sync.Mutex
 	parameters map[string]bson.RawValue

@@ -140,7 +140,7 @@ func TestUnknown(t *testing.T) {
 				{"collection": {"id": "coll", "database": "db", "collectionName": "c"}}],
 			"tests": [{"description": "t", "operations": [`+op+`]}]}`)
 		targets, _ := Targets(f, &f.Tests[0], "")
-		if skip, err := runInBubble(t, targets[0], f, &f.Tests[0]); err == nil || skip != "" {
+		if skip, err := (Where{}).runInBubble(t, targets[0], f, &f.Tests[0]); err == nil || skip != "" {
 			t.Errorf("%s: passes (skip %q)", op, skip)
 		}
 	}
@@ -154,7 +154,7 @@ func TestThreads(t *testing.T) {
 		f := file(t, `{"description": "d", "schemaVersion": "1.10", `+entities+`, "tests": [{"description": "t", "operations": [
 			{"name": "runOnThread", "object": "testRunner", "arguments": {"thread": "thread", "operation":
 				{"name": "deleteOne", "object": "coll", "arguments": {"filter": {}}, "expectResult": {"deletedCount": `+result+`}}}}`+wait+`]}]}`)
-		_, err := runInBubble(t, Target{Topology: "single", Version: "9.0.0"}, f, &f.Tests[0])
+		_, err := (Where{}).runInBubble(t, Target{Topology: "single", Version: "9.0.0"}, f, &f.Tests[0])
 		return err
 	}
 	const wait = `, {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread"}}`

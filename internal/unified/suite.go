@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"allium/internal/spantest"
 )
 
 // Outcome is what became of one test on one deployment.
@@ -36,6 +38,9 @@ type Where struct {
 	// Serverless runs the tests with the settings of the specification Atlas Serverless Tests: one
 	// mongos behind a load balancer, with TLS, compression, authentication and the Stable API.
 	Serverless bool
+	// Spans makes what collects the spans of a client; nil: a spantest.Recorder. It does not apply
+	// to On.
+	Spans func() spantest.Source
 }
 
 // lakeSuite are the tests of Atlas Data Lake, which is a deployment of its own.
@@ -94,14 +99,14 @@ func RunFile(t *testing.T, where Where, suite, path string, report func(Outcome)
 			report(o)
 		}
 		for _, o.Target = range targets {
-			o.Skip, o.Err = runInBubble(t, o.Target, f, test)
+			o.Skip, o.Err = where.runInBubble(t, o.Target, f, test)
 			report(o)
 		}
 	}
 }
 
 // runInBubble runs a test against a deployment of its own, on the clock of a bubble.
-func runInBubble(t *testing.T, target Target, f *File, test *Test) (skip string, err error) {
+func (w Where) runInBubble(t *testing.T, target Target, f *File, test *Test) (skip string, err error) {
 	defer func() {
 		if p := recover(); p != nil { // something has not ended after everything was closed
 			err = fmt.Errorf("%v (after: %w)", p, err)
@@ -119,7 +124,7 @@ func runInBubble(t *testing.T, target Target, f *File, test *Test) (skip string,
 			return
 		}
 		defer d.Stop()
-		d.settle = synctest.Wait
+		d.settle, d.spans = synctest.Wait, w.Spans
 		skip, err = Run(d, f, test)
 	})
 	return skip, err

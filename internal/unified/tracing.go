@@ -12,8 +12,11 @@ import (
 const maxQueryText = 1 << 20
 
 // observeTracing makes the client collect spans.
-func (c *clientEntity) observeTracing(a *arguments, opts *allium.ClientOptions) {
+func (c *clientEntity) observeTracing(d *Deployment, a *arguments, opts *allium.ClientOptions) {
 	c.spans = &spantest.Recorder{}
+	if d.spans != nil {
+		c.spans = d.spans()
+	}
 	opts.Tracing = &allium.Tracing{Tracer: c.spans, Enabled: new(true), QueryTextMaxLength: -1}
 	if a.is("enableCommandPayload") {
 		opts.Tracing.QueryTextMaxLength = maxQueryText
