@@ -55,7 +55,7 @@ func replayGolden(t *testing.T, topology, file, knownFile string) {
 		t.Fatal(err)
 	}
 	d := mongotest.Start(t, append(goldenTopologies[topology](), mongotest.Version("4.4.0"), mongotest.NoScripting())...)
-	r := &golden.Runner{Topology: topology, Nodes: d.Hosts()}
+	r := &golden.Runner{Topology: topology, Nodes: d.Hosts(), Patient: true}
 	failures := map[string]string{}
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {

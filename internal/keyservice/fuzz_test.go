@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,14 +20,35 @@ import (
 type script struct {
 	net.Conn
 	io.Reader
+	asked chan struct{} // closed at the first request
+	once  sync.Once
 }
 
-func (s script) Read(p []byte) (int, error)     { return s.Reader.Read(p) }
-func (script) Write(p []byte) (int, error)      { return len(p), nil }
-func (script) Close() error                     { return nil }
-func (script) SetDeadline(time.Time) error      { return nil }
-func (script) SetReadDeadline(time.Time) error  { return nil }
-func (script) SetWriteDeadline(time.Time) error { return nil }
+// newScript returns a connection to a service that gives its answer once it is asked.
+func newScript(answer []byte) *script {
+	return &script{Reader: bytes.NewReader(answer), asked: make(chan struct{})}
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	<-s.asked
+	return s.Reader.Read(p)
+}
+
+func (s *script) Write(p []byte) (int, error) {
+	s.ask()
+	return len(p), nil
+}
+
+func (s *script) Close() error {
+	s.ask()
+	return nil
+}
+
+func (s *script) ask() { s.once.Do(func() { close(s.asked) }) }
+
+func (*script) SetDeadline(time.Time) error      { return nil }
+func (*script) SetReadDeadline(time.Time) error  { return nil }
+func (*script) SetWriteDeadline(time.Time) error { return nil }
 
 // TestRecordedAnswers reads answers as services send them, in one piece and in chunks.
 func TestRecordedAnswers(t *testing.T) {
@@ -45,7 +67,7 @@ func TestRecordedAnswers(t *testing.T) {
 		}
 		var out map[string]any
 		r := &request{provider: "aws", endpoint: "kms.example:443", path: "/"}
-		if status, err := r.exchange(script{Reader: bytes.NewReader(data)}, req, &out); err != nil || status != http.StatusOK || len(out) == 0 {
+		if status, err := r.exchange(newScript(data), req, &out); err != nil || status != http.StatusOK || len(out) == 0 {
 			t.Errorf("%s: %v, status %d, %v", file, out, status, err)
 		}
 	}
@@ -81,7 +103,7 @@ func FuzzAnswer(f *testing.F) {
 			Value          string      `json:"value"`
 			AccessToken    auth.Secret `json:"access_token"`
 		}
-		status, err := r.exchange(script{Reader: bytes.NewReader(answer)}, req, &out)
+		status, err := r.exchange(newScript(answer), req, &out)
 		if err == nil {
 			if status != http.StatusOK {
 				t.Errorf("status %d is no error", status)

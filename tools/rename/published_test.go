@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"allium/internal/spectest"
 )
 
 // published is the path under which TestPublished publishes the driver.
@@ -77,7 +79,9 @@ func TestPublished(t *testing.T) {
 	}
 	t.Run("copy", func(t *testing.T) {
 		run(t, copied, nil, "go", "build", "./...")
-		run(t, copied, nil, "go", "test", "./internal/archtest", "./bson", "./internal/uri")
+		// The copy is elsewhere: it is told where the specifications are, if they are anywhere.
+		specifications := "ALLIUM_SPECIFICATIONS=" + spectest.Folder()
+		run(t, copied, []string{specifications}, "go", "test", "./internal/archtest", "./bson", "./internal/uri")
 		run(t, filepath.Join(copied, "otel"), nil, "go", "build", "./...") // a module with a replace directive
 	})
 	t.Run("get", func(t *testing.T) {

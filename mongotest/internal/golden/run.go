@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +23,9 @@ type Runner struct {
 	// Admin, if set, is called for the connection that empties the databases before each case, to
 	// authenticate it.
 	Admin func(run func(cmd bson.Raw) (bson.Raw, error)) error
+	// Patient gives commands of which the recording does not say that their time was up more than
+	// a millisecond, which a busy machine may not keep to.
+	Patient bool
 }
 
 // replyTimeout bounds the wait for a reply.
@@ -251,6 +256,25 @@ func (x *run) socketFor(s Step) (*socket, string, error) {
 	return k, key, nil
 }
 
+// patient returns a command with a maxTimeMS of one minute if it is one millisecond, unless the
+// recorded reply says that the time was up.
+func patient(cmd, reply bson.Raw) bson.Raw {
+	const timeUp, minute = 50, 60_000
+	if code, ok := reply.Lookup("code").AsInt64(); ok && code == timeUp {
+		return cmd
+	}
+	cmd = slices.Clone(cmd)
+	switch v := cmd.Lookup("maxTimeMS"); {
+	case v.Type == bson.TypeInt32 && binary.LittleEndian.Uint32(v.Value) == 1:
+		binary.LittleEndian.PutUint32(v.Value, minute)
+	case v.Type == bson.TypeInt64 && binary.LittleEndian.Uint64(v.Value) == 1:
+		binary.LittleEndian.PutUint64(v.Value, minute)
+	case v.Type == bson.TypeDouble && math.Float64frombits(binary.LittleEndian.Uint64(v.Value)) == 1:
+		binary.LittleEndian.PutUint64(v.Value, math.Float64bits(minute))
+	}
+	return cmd
+}
+
 func (x *run) step(s Step, i int) (bson.Raw, error) {
 	time.Sleep(time.Duration(s.SleepMS) * time.Millisecond)
 	if len(s.Command) <= 5 {
@@ -263,6 +287,9 @@ func (x *run) step(s Step, i int) (bson.Raw, error) {
 	cmd, err := x.substitute(s.Command)
 	if err != nil {
 		return nil, err
+	}
+	if x.Patient {
+		cmd = patient(cmd, s.Reply)
 	}
 	sequences, err := x.substitute(s.Sequences)
 	if err != nil {
