@@ -318,6 +318,58 @@ func TestCloseFreesCursors(t *testing.T) {
 	}
 }
 
+// A cursor whose command is under way while the client closes is freed, and the call says why there
+// is none.
+func TestCloseWhileCursorOpens(t *testing.T) {
+	var client *allium.Client
+	killed := make(chan int64, 2)
+	replied := make(chan int64, 2)
+	finds := 0
+	closed := make(chan error, 1)
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
+	client, err := allium.Open(d.URI(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStarted) {
+			if e.CommandName == "killCursors" {
+				id, _ := e.Command.Lookup("cursors", "0").Int64()
+				killed <- id
+			}
+		},
+		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+			if e.CommandName != "find" {
+				return
+			}
+			id, _ := e.Reply.Lookup("cursor", "id").Int64()
+			replied <- id
+			if finds++; finds == 2 {
+				go func() { closed <- client.Close(context.Background()) }()
+				if first := <-killed; first != <-replied {
+					t.Errorf("killed cursor %d first, want the one that was open", first)
+				}
+			}
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	coll := client.Database("x").Collection("y")
+	if _, err := coll.InsertMany(t.Context(), []bson.D{{}, {}, {}, {}, {}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))}); err != nil {
+		t.Fatal(err)
+	}
+	cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+	if !errors.Is(err, mongoerr.ErrClientClosed) {
+		t.Errorf("find while the client closes: %v, want ErrClientClosed", err)
+	}
+	if cur.Next(t.Context()) || !errors.Is(cur.Err(), mongoerr.ErrClientClosed) {
+		t.Errorf("its cursor: %v, want ErrClientClosed", cur.Err())
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUUIDRepresentation(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.Any.Since("8.0"))
 	type doc struct {

@@ -322,9 +322,9 @@ func TestClosesByTheirContexts(t *testing.T) {
 						err := r.client.Close(ctx)
 						if d := time.Since(began); d > limit {
 							t.Errorf("a Close took %v, it had %v", d, limit)
-						} else if (d == limit) != errors.Is(err, context.DeadlineExceeded) {
+						} else if err != nil && (d < limit || !errors.Is(err, context.DeadlineExceeded)) {
 							t.Errorf("after %v of %v: %v", d, limit, err)
-						}
+						} // at the limit itself, the client may just have closed
 					})
 				}
 				calls.Wait()

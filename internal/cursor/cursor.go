@@ -126,7 +126,8 @@ func CheckAwait(op *exec.Op, d time.Duration) error {
 // SetComment sets the comment of the commands that follow, as Prepare does.
 func (c *Cursor) SetComment(comment any) { c.comment = comment }
 
-// Open takes over the reply of the command that made the cursor.
+// Open takes over the reply of the command that made the cursor. When the client was closed while
+// the command was under way, the cursor is freed and the error is ErrClientClosed.
 func (c *Cursor) Open(reg *Registry, op *exec.Op, res exec.Result) error {
 	c.registry, c.exec, c.db, c.bson = reg, reg.exec, op.DB, op.BSON
 	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
@@ -140,9 +141,15 @@ func (c *Cursor) Open(reg *Registry, op *exec.Op, res exec.Result) error {
 	c.take(res, r)
 	if r.ID == 0 {
 		c.release()
-	} else {
-		reg.add(c, openCursor{id: r.ID, db: c.db, coll: c.coll, server: c.server, pinned: c.conn != nil})
-		c.registered = true
+		return nil
+	}
+	c.registered = reg.add(c, openCursor{id: r.ID, db: c.db, coll: c.coll, server: c.server, pinned: c.conn != nil})
+	if !c.registered {
+		c.err = op.Named(mongoerr.ErrClientClosed)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		c.Close(ctx)
+		return c.err
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ type Registry struct {
 	exec       *exec.Executor
 	background background
 
-	mu  sync.Mutex // guards all; held for nothing else
-	all map[*Cursor]openCursor
+	mu  sync.Mutex             // guards all; held for nothing else
+	all map[*Cursor]openCursor // nil once the registry is closed
 }
 
 // NewRegistry returns the registry of a client.
@@ -33,10 +33,15 @@ type openCursor struct {
 	pinned   bool // only its own connection, which may be in use, can kill it
 }
 
-func (r *Registry) add(c *Cursor, at openCursor) {
+// add reports false, and does nothing, after Close: nobody would see to the cursor any more.
+func (r *Registry) add(c *Cursor, at openCursor) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.all == nil {
+		return false
+	}
 	r.all[c] = at
+	return true
 }
 
 func (r *Registry) remove(c *Cursor) {

@@ -141,7 +141,7 @@ const (
 // types of package mongoerr, or a client-side error that kept anything from being sent.
 func (x *Executor) Run(ctx context.Context, op *Op) (Result, error) {
 	if x.closed.Load() {
-		return Result{}, op.named(mongoerr.ErrClientClosed)
+		return Result{}, op.Named(mongoerr.ErrClientClosed)
 	}
 	return x.RunClosing(ctx, op)
 }
@@ -172,7 +172,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	}
 	if s := op.Session; s != nil && !op.EndsTransaction { // who ends a transaction has entered its session
 		if err := r.enter(s); err != nil {
-			return Result{}, op.named(err)
+			return Result{}, op.Named(err)
 		}
 		defer s.Leave()
 	}

@@ -124,8 +124,8 @@ func (op *Op) Namespace() string {
 	return op.DB
 }
 
-// named says which command a client-side error is about.
-func (op *Op) named(err error) error {
+// Named says which command a client-side error is about.
+func (op *Op) Named(err error) error {
 	if ns := op.Namespace(); ns != "" {
 		return fmt.Errorf("%s %s: %w", op.Command.Name(), ns, err)
 	}
