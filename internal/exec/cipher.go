@@ -76,11 +76,11 @@ func (r *run) encrypt(ctx context.Context, m *message) error {
 		doc, err = asDocument(cmd, &t)
 	}
 	if err != nil {
-		return m.Named(err)
+		return m.named(err)
 	}
 	out, err := r.x.Cipher.Encrypt(ctx, r.op.DB, doc)
 	if err != nil {
-		return r.phase(ctx, "encryption", m.Named(err))
+		return r.phase(ctx, "encryption", m.named(err))
 	}
 	switch {
 	case len(out) == len(doc) && &out[0] == &doc[0]:

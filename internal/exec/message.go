@@ -87,13 +87,13 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	if err == nil {
 		dst, err = m.appendCommon(dst)
 	} else {
-		err = m.Named(err)
+		err = m.named(err)
 	}
 	if err == nil {
 		dst = bson.EndDocument(dst, start)
 		if s, ok := m.command().(command.Sequencer); ok {
 			if dst, err = s.AppendSequences(dst, t); err != nil {
-				err = m.Named(err)
+				err = m.named(err)
 			}
 		}
 	}
@@ -110,8 +110,8 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	return nil
 }
 
-// Named says which command an error of its encoding is about.
-func (m *message) Named(err error) error { return m.op.Named(err) }
+// named says which command an error of its encoding is about.
+func (m *message) named(err error) error { return m.op.Named(err) }
 
 // mayStream reports whether the server may answer with more than one reply. In a transaction it may
 // not: the session, and behind a load balancer the connection, are needed for the commands in
