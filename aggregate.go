@@ -93,7 +93,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		stages, err = encodePipeline(s.bson, pipeline)
 	}
 	if err != nil {
-		return fmt.Errorf("aggregate: %w", err)
+		return s.failed("aggregate", name, err)
 	}
 	cmd := &command.Aggregate{
 		Collection: name, Pipeline: stages, BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse,
@@ -102,7 +102,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 	}
 	op, err := s.op(ctx, cmd, o.Timeout)
 	if err != nil {
-		return fmt.Errorf("aggregate: %w", err)
+		return s.failed("aggregate", name, err)
 	}
 	err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	if err == nil && cmd.Writes && o.TimeoutMode == TimeoutPerIteration {
@@ -112,7 +112,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
-		return fmt.Errorf("aggregate: %w", err)
+		return s.failed("aggregate", name, err)
 	}
 	res, err := s.run(ctx, &op)
 	if err != nil {

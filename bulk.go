@@ -3,7 +3,6 @@ package allium
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -58,10 +57,10 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 		err = errNoWrites
 	}
 	if err == nil {
-		err = checkModels(c.bson, len(models), func(i int) WriteModel { return models[i] })
+		err = checkModels(c.bson, len(models), func(i int) WriteModel { return models[i] }, func(int) string { return "" })
 	}
 	if err != nil {
-		return BulkWriteResult{}, fmt.Errorf("bulk write: %w", err)
+		return BulkWriteResult{}, c.failed("bulkWrite", c.name, err)
 	}
 	b := bulk[T]{coll: c, models: models, opts: o}
 	b.result.InsertedIDs, b.result.UpsertedIDs = map[int]any{}, map[int]any{}
@@ -73,7 +72,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 
 // all runs all writes.
 func (b *bulk[T]) all(ctx context.Context) error {
-	w := writer{scope: &b.coll.scope, err: b.coll.err, what: "bulk write", timeout: b.opts.Timeout}
+	w := writer{scope: &b.coll.scope, err: b.coll.err, timeout: b.opts.Timeout}
 	for _, run := range groups(b.models, b.opts.Unordered) {
 		if err := b.run(ctx, &w, run); err != nil {
 			return err

@@ -71,8 +71,8 @@ func TestBulkWriteRefusesModels(t *testing.T) {
 		model allium.WriteModel
 		want  string
 	}{
-		"nil":                     {nil, "write 1 is nil"},
-		"nil pointer":             {(*allium.UpdateModel)(nil), "write 1 is nil"},
+		"nil":                     {nil, "is nil"},
+		"nil pointer":             {(*allium.UpdateModel)(nil), "is nil"},
 		"nil document":            {allium.InsertModel{}, "document is nil"},
 		"nil filter":              {allium.DeleteModel{}, "document is nil"},
 		"filter is a number":      {&allium.DeleteModel{Filter: 1}, "want a document"},
@@ -83,11 +83,11 @@ func TestBulkWriteRefusesModels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := p.coll.BulkWrite(t.Context(), []allium.WriteModel{good, tc.model})
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "bulkWrite "+p.coll.Database().Name()+"."+p.coll.Name()+": write 1") {
 				t.Errorf("collection: %v, want %q", err, tc.want)
 			}
 			_, err = p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: good}, {Database: "db", Collection: "coll", Model: tc.model}})
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "bulkWrite: write 1 on db.coll") {
 				t.Errorf("client: %v, want %q", err, tc.want)
 			}
 		})

@@ -59,15 +59,15 @@ func (c *Client) Databases(ctx context.Context, opts ...ListDatabasesOptions) ([
 }
 
 func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDatabasesOptions) ([]DatabaseInfo, error) {
-	o, err := option.One(opts)
-	if err != nil {
-		return nil, fmt.Errorf("list databases: %w", err)
-	}
 	s := c.scope()
 	s.db = "admin"
+	o, err := option.One(opts)
+	if err != nil {
+		return nil, s.failed("listDatabases", "", err)
+	}
 	op, err := s.op(ctx, &command.ListDatabases{Filter: o.Filter, NameOnly: nameOnly, AuthorizedDatabases: o.AuthorizedDatabases, Comment: o.Comment}, o.Timeout)
 	if err != nil {
-		return nil, fmt.Errorf("list databases: %w", err)
+		return nil, op.Named(err)
 	}
 	res, err := s.run(ctx, &op)
 	if err != nil {
@@ -76,13 +76,13 @@ func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDa
 	defer res.Release()
 	list, ok := res.Reply.Lookup("databases").Array()
 	if !ok {
-		return nil, errors.New("list databases: server's reply has no array of databases")
+		return nil, op.Named(errors.New("server's reply has no array of databases"))
 	}
 	infos := []DatabaseInfo{}
 	for v := range list.Values() {
 		var info DatabaseInfo
 		if err := v.Unmarshal(&info); err != nil {
-			return nil, fmt.Errorf("list databases: decode: %w", err)
+			return nil, op.Named(fmt.Errorf("decode: %w", err))
 		}
 		infos = append(infos, info)
 	}
@@ -160,7 +160,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 		err = db.err
 	}
 	if err != nil {
-		return fmt.Errorf("list collections: %w", err)
+		return db.failed("listCollections", "", err)
 	}
 	op, err := db.op(ctx, &command.ListCollections{
 		Filter: o.Filter, NameOnly: nameOnly, AuthorizedCollections: o.AuthorizedCollections, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData,
@@ -171,7 +171,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0)})
 	}
 	if err != nil {
-		return fmt.Errorf("list collections: %w", err)
+		return db.failed("listCollections", "", err)
 	}
 	res, err := db.run(ctx, &op)
 	if err != nil {
@@ -235,7 +235,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 		err = c.err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list indexes: %w", err)
+		return nil, c.failed("listIndexes", c.name, err)
 	}
 	cur := &Cursor[IndexInfo]{}
 	op, err := c.op(ctx, &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}, o.Timeout)
@@ -243,7 +243,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 		err = cur.cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list indexes: %w", err)
+		return nil, c.failed("listIndexes", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {

@@ -51,7 +51,7 @@ func (s *ChangeStream[T]) next(ctx context.Context, block bool) bool {
 	}
 	var e ChangeEvent[T]
 	if err := e.decode(s.stream.BSON(), s.stream.Event()); err != nil {
-		s.stream.End(ctx, err) // the token stays before the event
+		s.stream.End(ctx, s.stream.Named(err)) // the token stays before the event
 		return false
 	}
 	s.current = e

@@ -255,7 +255,7 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 		"context is nil": second(coll.Watch(noContext, nil)),
 		"option structs": second(coll.Watch(ctx, nil, allium.WatchOptions{}, allium.WatchOptions{})),
 	} {
-		if err == nil || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "watch: ") {
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "aggregate "+coll.Database().Name()+"."+coll.Name()+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

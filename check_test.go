@@ -40,7 +40,14 @@ func TestChecksBeforeSending(t *testing.T) {
 		nul      = bson.D{{Key: "a\x00b", Value: 1}}
 		huge     = bson.D{{Key: "a", Value: strings.Repeat("a", 16<<20)}}
 	)
-	operations := regexp.MustCompile(`^(insert|update|replace|delete|find|count|distinct|aggregate|watch|bulk|create|drop|rename|list|run|updateSearch)[A-Za-z ]*$`)
+	operations := regexp.MustCompile(`^(insert|update|delete|find|count|distinct|aggregate|bulkWrite|create|drop|list|run|updateSearch)[A-Za-z]*$`)
+	// What the operation is about, where it is not the collection.
+	about := map[string]string{
+		"database aggregate: nil": "d", "no writes of the client": "", "list databases: filter": "", "list collections: filter": "d",
+		"command: nil": "d", "command: empty": "d", "command without order": "d", "command is a list": "d", "cursor command: nil": "d",
+		"create: no name": "d", "create: NUL": `"d.a\x00b"`, "collection without a name": "d", "collection with NUL": `"d.a\x00"`,
+		"database without a name": ".c", "database with NUL": `"a\x00"`,
+	}
 	for name, run := range map[string]func() error{
 		"nil document":              func() error { _, err := coll.InsertOne(ctx, nil); return err },
 		"nil pointer":               func() error { _, err := users.InsertOne(ctx, nil); return err },
@@ -131,9 +138,13 @@ func TestChecksBeforeSending(t *testing.T) {
 				t.Fatalf("want an error of the driver's, got %v", err)
 			}
 			operation, _, _ := strings.Cut(err.Error(), ": ")
-			operation = strings.TrimSuffix(operation, " d.c")
-			if !operations.MatchString(operation) {
-				t.Errorf("the error does not say which operation it is about: %v", err)
+			operation, namespace, _ := strings.Cut(operation, " ")
+			want, ok := about[name]
+			if !ok {
+				want = "d.c"
+			}
+			if !operations.MatchString(operation) || namespace != want {
+				t.Errorf("the error does not say which command it is about, or on what: %v", err)
 			}
 			if strings.Contains(name, "nil") && !strings.HasPrefix(name, "drop index") && !errors.Is(err, mongoerr.ErrNilDocument) {
 				t.Errorf("the error is not ErrNilDocument: %v", err)
@@ -218,8 +229,23 @@ func TestNilContexts(t *testing.T) {
 		"Watch":             func() error { _, err := coll.Watch(ctx, nil); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := run(); err == nil || !strings.Contains(err.Error(), "context is nil") {
-				t.Errorf("got %v", err)
+			about, ok := map[string]string{
+				"Ping": "ping", "ListDatabases": "listDatabases", "ListDatabaseNames": "listDatabases", "Databases": "listDatabases",
+				"Client.BulkWrite": "bulkWrite", "Client.Watch": "aggregate", "RunCommand": "ping d", "RunCursorCommand": "find d.c",
+				"ListCollections": "listCollections d", "ListCollectionNames": "listCollections d", "Collections": "listCollections d",
+				"CreateCollection": "create d.c", "ModifyCollection": "collMod d.c", "Database.Drop": "dropDatabase d",
+				"Database.Aggregate": "aggregate d", "Database.Watch": "aggregate d",
+				"InsertOne": "insert d.c", "InsertMany": "insert d.c", "BulkWrite": "insert d.c", "UpdateOne": "update d.c", "UpdateMany": "update d.c",
+				"ReplaceOne": "update d.c", "DeleteOne": "delete d.c", "DeleteMany": "delete d.c", "FindOneAndUpdate": "findAndModify d.c",
+				"FindOneAndReplace": "findAndModify d.c", "FindOneAndDelete": "findAndModify d.c", "Find": "find d.c", "FindOne": "find d.c",
+				"Aggregate": "aggregate d.c", "Aggregate as another": "aggregate d.c", "Distinct": "distinct d.c", "Count": "count d.c",
+				"CountDocuments": "aggregate d.c", "EstimatedDocumentCount": "count d.c", "CreateIndex": "createIndexes d.c",
+				"ListIndexes": "listIndexes d.c", "ListIndexNames": "listIndexes d.c", "DropIndex": "dropIndexes d.c", "DropIndexes": "dropIndexes d.c",
+				"CreateSearchIndex": "createSearchIndexes d.c", "UpdateSearchIndex": "updateSearchIndex d.c", "DropSearchIndex": "dropSearchIndex d.c",
+				"ListSearchIndexes": "aggregate d.c", "Rename": "renameCollection d.c", "Drop": "drop d.c", "Watch": "aggregate d.c",
+			}[name]
+			if err := run(); err == nil || !ok || err.Error() != about+": context is nil" {
+				t.Errorf("got %v, want %s: context is nil", err, about)
 			}
 		})
 	}

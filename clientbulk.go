@@ -122,7 +122,7 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...Cl
 		op, err = b.op(ctx)
 	}
 	if err != nil {
-		return ClientBulkWriteResult{}, fmt.Errorf("bulk write: %w", err)
+		return ClientBulkWriteResult{}, s.failed("bulkWrite", "", err)
 	}
 	ctx, end := s.operation(ctx, "bulkWrite", "")
 	res, err := b.run(ctx, &op)
@@ -168,6 +168,11 @@ func (w *clientWrites) AppendDocument(dst []byte, i int) ([]byte, error) {
 	return w.docs.Append(dst, int(w.ordinals[i]))
 }
 
+// on says in an error what write i is on.
+func (w *clientWrites) on(i int) string {
+	return " on " + w.list[i].Database + "." + w.list[i].Collection
+}
+
 // check finds what is wrong with the writes before any of them is sent, and numbers the inserts.
 func (w *clientWrites) check(o *bson.Options) error {
 	for i := range w.list {
@@ -175,7 +180,7 @@ func (w *clientWrites) check(o *bson.Options) error {
 			return fmt.Errorf("write %d: %w", i, err)
 		}
 	}
-	if err := checkModels(o, len(w.list), func(i int) WriteModel { return w.list[i].Model }); err != nil {
+	if err := checkModels(o, len(w.list), func(i int) WriteModel { return w.list[i].Model }, w.on); err != nil {
 		return err
 	}
 	w.ordinals = make([]int32, len(w.list))
@@ -290,7 +295,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	before := len(b.errs.WriteErrors)
 	err := b.outcomes(ctx, &cur, op, res.Server.Addr())
 	if err == nil && r.Errors > 0 && len(b.errs.WriteErrors) == before {
-		err = fmt.Errorf("bulk write: server's reply counts %d errors and its results hold none", r.Errors)
+		err = op.Named(fmt.Errorf("server's reply counts %d errors and its results hold none", r.Errors))
 	}
 	// What became of the cursor must not be ignored beside an error (specification: Bulk Write,
 	// "Top-Level Errors").
@@ -312,7 +317,7 @@ func (b *clientBulk) outcomes(ctx context.Context, cur *cursor.Cursor, op *exec.
 			err = b.outcome(outcome, op, addr)
 		}
 		if err != nil {
-			return fmt.Errorf("bulk write: %w", err)
+			return op.Named(err)
 		}
 		if !outcome.OK && !b.opts.Unordered {
 			break

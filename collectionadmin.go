@@ -2,7 +2,6 @@ package allium
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"allium/bson"
@@ -119,17 +118,17 @@ func (db *Database) CreateCollection(ctx context.Context, name string, opts ...C
 		err = checkName("collection", name)
 	}
 	if err != nil {
-		return fmt.Errorf("create collection: %w", err)
+		return db.failed("create", name, err)
 	}
-	s := &steps{db: db, what: "create collection"}
-	fields, err := s.encryptedFields(ctx, name, o.EncryptedFields)
+	s := &steps{db: db, command: "create", name: name}
+	fields, err := s.encryptedFields(ctx, o.EncryptedFields)
 	switch {
 	case err != nil:
 		return err
 	case fields != nil:
-		return s.createEncrypted(ctx, name, fields, &o)
+		return s.createEncrypted(ctx, fields, &o)
 	}
-	return db.admin(ctx, "create collection", &command.Named{Command: "create", Target: name, Fields: o.fields()}, o.Timeout)
+	return db.admin(ctx, &command.Named{Command: "create", Target: name, Fields: o.fields()}, o.Timeout)
 }
 
 // fields returns the fields of the create command, nil if there are none.
@@ -209,9 +208,9 @@ func (db *Database) ModifyCollection(ctx context.Context, name string, opts ...M
 		err = checkName("collection", name)
 	}
 	if err != nil {
-		return fmt.Errorf("modify collection: %w", err)
+		return db.failed("collMod", name, err)
 	}
-	return db.admin(ctx, "modify collection", &command.Named{Command: "collMod", Target: name, Fields: o.fields()}, o.Timeout)
+	return db.admin(ctx, &command.Named{Command: "collMod", Target: name, Fields: o.fields()}, o.Timeout)
 }
 
 // fields returns the fields of the collMod command, nil if there are none.
@@ -265,7 +264,7 @@ func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameO
 		err = checkName("collection", name)
 	}
 	if err != nil {
-		return fmt.Errorf("rename collection: %w", err)
+		return c.failed("renameCollection", c.name, err)
 	}
 	if o.Database == "" {
 		o.Database = c.db
@@ -275,7 +274,7 @@ func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameO
 	f.value("comment", o.Comment)
 	admin := Database{scope: c.scope}
 	admin.db = "admin"
-	return admin.admin(ctx, "rename collection", &command.Named{Command: "renameCollection", Target: c.db + "." + c.name, Fields: f.document()}, o.Timeout)
+	return admin.admin(ctx, &command.Named{Command: "renameCollection", Target: c.db + "." + c.name, Fields: f.document()}, o.Timeout)
 }
 
 // DropOptions are the options of Collection.Drop and Database.Drop.
@@ -303,7 +302,7 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 		err = c.err
 	}
 	if err != nil {
-		return fmt.Errorf("drop collection: %w", err)
+		return c.failed("drop", c.name, err)
 	}
-	return (&steps{db: c.Database(), what: "drop collection"}).drop(ctx, c.name, &o)
+	return (&steps{db: c.Database(), command: "drop", name: c.name}).drop(ctx, &o)
 }

@@ -49,15 +49,15 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 		pipeline, err = countPipeline(c.bson, filter, o.Skip, o.Limit)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("count documents: %w", err)
+		return 0, c.failed("aggregate", c.name, err)
 	}
 	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation.raw(), Comment: o.Comment, RawData: o.RawData, SingleResult: true}
 	op, err := c.op(ctx, cmd, o.Timeout)
 	if err != nil {
-		return 0, fmt.Errorf("count documents: %w", err)
+		return 0, c.failed("aggregate", c.name, err)
 	}
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
-		return 0, fmt.Errorf("count documents: %w", err)
+		return 0, c.failed("aggregate", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
@@ -66,16 +66,20 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	defer res.Release()
 	r, err := command.ParseCursor(res.Reply)
 	if err != nil {
-		return 0, fmt.Errorf("count documents: %w", err)
+		return 0, c.failed("aggregate", c.name, err)
 	}
 	doc, err := r.First()
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("count documents: %w", err)
+		return 0, c.failed("aggregate", c.name, err)
 	case doc == nil:
 		return 0, nil // no document came as far as the sum
 	}
-	return command.ParseN(doc)
+	n, err := command.ParseN(doc)
+	if err != nil {
+		return 0, op.Named(err)
+	}
+	return n, nil
 }
 
 // countPipeline makes the pipeline of the CRUD specification: $match, $skip, $limit, and $group
@@ -139,10 +143,10 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 		err = c.err
 	}
 	if err != nil {
-		return 0, fmt.Errorf("estimated document count: %w", err)
+		return 0, c.failed("count", c.name, err)
 	}
 	cmd := &command.Count{Collection: c.name, Comment: o.Comment, RawData: o.RawData}
-	return c.count(ctx, "estimated document count", cmd, o.MaxTime, o.Timeout)
+	return c.count(ctx, cmd, o.MaxTime, o.Timeout)
 }
 
 // Count counts the documents that match the filter with the command count: faster than
@@ -160,26 +164,30 @@ func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOpti
 		err = fmt.Errorf("filter: %w", mongoerr.ErrNilDocument)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("count: %w", err)
+		return 0, c.failed("count", c.name, err)
 	}
 	cmd := &command.Count{Collection: c.name, Filter: filter, Skip: o.Skip, Limit: o.Limit, Hint: o.Hint, Collation: o.Collation.raw(),
 		Comment: o.Comment, RawData: o.RawData}
-	return c.count(ctx, "count", cmd, o.MaxTime, o.Timeout)
+	return c.count(ctx, cmd, o.MaxTime, o.Timeout)
 }
 
 // count runs the command count.
-func (c *Collection[T]) count(ctx context.Context, what string, cmd *command.Count, maxTimeOpt time.Duration, timeout *time.Duration) (int64, error) {
+func (c *Collection[T]) count(ctx context.Context, cmd *command.Count, maxTimeOpt time.Duration, timeout *time.Duration) (int64, error) {
 	op, err := c.op(ctx, cmd, timeout)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
+		return 0, op.Named(err)
 	}
 	if err := maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS); err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
+		return 0, op.Named(err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return 0, err
 	}
 	defer res.Release()
-	return command.ParseN(res.Reply)
+	n, err := command.ParseN(res.Reply)
+	if err != nil {
+		return 0, op.Named(err)
+	}
+	return n, nil
 }

@@ -78,7 +78,7 @@ func (c *Cursor[T]) next(ctx context.Context, block bool) bool {
 	c.current = zero // decoded in place, since a variable of its own would be allocated for each document
 	if err := decode(c.cur.BSON(), c.cur.Raw(), &c.current); err != nil {
 		c.current = zero
-		c.cur.Fail(fmt.Errorf("decode document %d: %w", c.cur.Index(), err))
+		c.cur.Fail(c.cur.Named(fmt.Errorf("decode document %d: %w", c.cur.Index(), err)))
 		return false
 	}
 	return true
@@ -106,14 +106,14 @@ func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error
 	o, err := option.One(opts)
 	switch {
 	case err != nil:
-		return fmt.Errorf("close cursor: %w", err)
+		return c.cur.Named(fmt.Errorf("close: %w", err))
 	case ctx == nil:
 		return errNilContext
 	case o.Timeout == nil:
 		c.cur.Close(ctx)
 		return nil
 	case *o.Timeout < 0:
-		return fmt.Errorf("close cursor: timeout is %v, want 0 or more", *o.Timeout)
+		return c.cur.Named(fmt.Errorf("close: timeout is %v, want 0 or more", *o.Timeout))
 	}
 	c.cur.CloseWithin(ctx, exec.NewLimit(o.Timeout, timeoutSources["operation"]))
 	return nil
@@ -163,7 +163,7 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 		var zero T
 		all = append(all, zero)
 		if err := decode(c.cur.BSON(), c.cur.Raw(), &all[len(all)-1]); err != nil {
-			c.cur.Fail(fmt.Errorf("decode document %d: %w", c.cur.Index(), err))
+			c.cur.Fail(c.cur.Named(fmt.Errorf("decode document %d: %w", c.cur.Index(), err)))
 			return all[:len(all)-1], c.cur.Err()
 		}
 	}

@@ -2,7 +2,6 @@ package allium
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"allium/bson"
@@ -62,28 +61,28 @@ func (db *Database) Client() *Client { return db.client }
 func (db *Database) Drop(ctx context.Context, opts ...DropOptions) error {
 	o, err := option.One(opts)
 	if err != nil {
-		return fmt.Errorf("drop database: %w", err)
+		return db.failed("dropDatabase", "", err)
 	}
-	return db.admin(ctx, "drop database", &command.Named{Command: "dropDatabase", Fields: o.fields()}, o.Timeout)
+	return db.admin(ctx, &command.Named{Command: "dropDatabase", Fields: o.fields()}, o.Timeout)
 }
 
 // admin runs a write of the catalog, whose reply holds nothing of interest.
-func (db *Database) admin(ctx context.Context, what string, cmd command.Command, timeout *time.Duration) error {
-	return db.adminWithin(ctx, what, cmd, nil, 0, timeout)
+func (db *Database) admin(ctx context.Context, cmd command.Command, timeout *time.Duration) error {
+	return db.adminWithin(ctx, cmd, nil, 0, timeout)
 }
 
 // adminWithin is admin for commands that take a maxTimeMS of the user's, which is put where
 // maxTimeMS points to.
-func (db *Database) adminWithin(ctx context.Context, what string, cmd command.Command, maxTimeMS *int64, maxTimeOpt time.Duration, timeout *time.Duration) error {
-	if db.err != nil {
-		return fmt.Errorf("%s: %w", what, db.err)
-	}
+func (db *Database) adminWithin(ctx context.Context, cmd command.Command, maxTimeMS *int64, maxTimeOpt time.Duration, timeout *time.Duration) error {
 	op, err := db.op(ctx, cmd, timeout)
+	if db.err != nil {
+		err = db.err
+	}
 	if err == nil && maxTimeMS != nil {
 		err = maxTime(&op, maxTimeOpt, maxTimeMS)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return op.Named(err)
 	}
 	res, err := db.run(ctx, &op)
 	if err != nil {

@@ -2,7 +2,6 @@ package allium
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"allium/internal/command"
@@ -37,22 +36,22 @@ type DeleteResult struct {
 // DeleteOne deletes the first document that matches the filter. It is retried once after a network
 // error or a failover unless the client's RetryWrites is off, and is never applied twice.
 func (c *Collection[T]) DeleteOne(ctx context.Context, filter any, opts ...DeleteOptions) (DeleteResult, error) {
-	return c.delete(ctx, "delete one", command.DeleteStatement{Filter: filter}, opts)
+	return c.delete(ctx, command.DeleteStatement{Filter: filter}, opts)
 }
 
 // DeleteMany deletes all documents that match the filter. It is not retried after a network error.
 func (c *Collection[T]) DeleteMany(ctx context.Context, filter any, opts ...DeleteOptions) (DeleteResult, error) {
-	return c.delete(ctx, "delete many", command.DeleteStatement{Filter: filter, Multi: true}, opts)
+	return c.delete(ctx, command.DeleteStatement{Filter: filter, Multi: true}, opts)
 }
 
-func (c *Collection[T]) delete(ctx context.Context, what string, s command.DeleteStatement, opts []DeleteOptions) (DeleteResult, error) {
+func (c *Collection[T]) delete(ctx context.Context, s command.DeleteStatement, opts []DeleteOptions) (DeleteResult, error) {
 	o, err := option.One(opts)
 	if err != nil {
-		return DeleteResult{}, fmt.Errorf("%s: %w", what, err)
+		return DeleteResult{}, c.failed("delete", c.name, err)
 	}
 	s.Collation, s.Hint = o.Collation.raw(), o.Hint
 	cmd := &command.Delete{Collection: c.name, Statements: []command.DeleteStatement{s}, Ordered: true, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
-	w := writer{scope: &c.scope, err: c.err, what: what, timeout: o.Timeout}
+	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	reply, acknowledged, err := w.one(ctx, cmd)
 	return DeleteResult{DeletedCount: reply.n, Acknowledged: acknowledged}, err
 }

@@ -40,15 +40,15 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 		err = c.err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("distinct: %w", err)
+		return nil, c.failed("distinct", c.name, err)
 	}
 	cmd := &command.Distinct{Collection: c.name, Field: field, Filter: filter, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, RawData: o.RawData}
 	op, err := c.op(ctx, cmd, o.Timeout)
 	if err != nil {
-		return nil, fmt.Errorf("distinct: %w", err)
+		return nil, c.failed("distinct", c.name, err)
 	}
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
-		return nil, fmt.Errorf("distinct: %w", err)
+		return nil, c.failed("distinct", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
@@ -57,13 +57,13 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	defer res.Release()
 	values, ok := res.Reply.Lookup("values").Array()
 	if !ok {
-		return nil, errors.New("distinct: server's reply has no array of values")
+		return nil, op.Named(errors.New("server's reply has no array of values"))
 	}
 	out := []V{}
 	for v := range values.Values() {
 		out = append(out, *new(V))
 		if err := decodeValue(c.bson, v, &out[len(out)-1]); err != nil {
-			return nil, fmt.Errorf("distinct: decode value %d: %w", len(out)-1, err)
+			return nil, op.Named(fmt.Errorf("decode value %d: %w", len(out)-1, err))
 		}
 	}
 	return out, nil

@@ -15,9 +15,10 @@ import (
 
 // steps are the commands on one database of which one operation consists. They share its time.
 type steps struct {
-	db    *Database
-	what  string
-	limit *exec.Limit
+	db      *Database
+	command string // that of the operation
+	name    string // of its collection
+	limit   *exec.Limit
 }
 
 // op makes the next command's operation. timeout counts for the first.
@@ -27,7 +28,7 @@ func (s *steps) op(ctx context.Context, cmd command.Command, timeout *time.Durat
 	}
 	op, err := s.db.op(ctx, cmd, timeout)
 	if err != nil {
-		return op, fmt.Errorf("%s: %w", s.what, err)
+		return op, s.failed(err)
 	}
 	if s.limit == nil {
 		limit := op.Limit
@@ -36,6 +37,9 @@ func (s *steps) op(ctx context.Context, cmd command.Command, timeout *time.Durat
 	op.Limit = *s.limit
 	return op, nil
 }
+
+// failed says which operation an error is about that is found before a command is made.
+func (s *steps) failed(err error) error { return s.db.failed(s.command, s.name, err) }
 
 // run runs the next command.
 func (s *steps) run(ctx context.Context, cmd command.Command, timeout *time.Duration) error {
@@ -53,7 +57,7 @@ func (s *steps) run(ctx context.Context, cmd command.Command, timeout *time.Dura
 
 // encryptedFields returns those that the caller gives or the client has for a collection, nil for
 // none.
-func (s *steps) encryptedFields(ctx context.Context, name string, given any) (bson.Raw, error) {
+func (s *steps) encryptedFields(ctx context.Context, given any) (bson.Raw, error) {
 	if given != nil {
 		var o bson.Options
 		if s.db.bson != nil {
@@ -61,16 +65,16 @@ func (s *steps) encryptedFields(ctx context.Context, name string, given any) (bs
 		}
 		fields, err := o.Marshal(given)
 		if err != nil {
-			return nil, fmt.Errorf("%s: EncryptedFields: %w", s.what, err)
+			return nil, s.failed(fmt.Errorf("EncryptedFields: %w", err))
 		}
 		return fields, nil
 	}
 	if s.db.client.cipher == nil || s.db.err != nil {
 		return nil, nil
 	}
-	fields, err := s.db.client.cipher.EncryptedFields(ctx, s.db.db, name)
+	fields, err := s.db.client.cipher.EncryptedFields(ctx, s.db.db, s.name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.what, err)
+		return nil, s.failed(err)
 	}
 	return fields, nil
 }
@@ -91,11 +95,11 @@ func stateCollections(name string, fields bson.Raw) []string {
 
 // createEncrypted creates a collection with Queryable Encryption (specification: Client Side
 // Encryption, "Create Collection Helper").
-func (s *steps) createEncrypted(ctx context.Context, name string, fields bson.Raw, o *CreateCollectionOptions) error {
+func (s *steps) createEncrypted(ctx context.Context, fields bson.Raw, o *CreateCollectionOptions) error {
 	if s.db.err != nil {
-		return fmt.Errorf("%s: %w", s.what, s.db.err)
+		return s.failed(s.db.err)
 	}
-	for _, state := range stateCollections(name, fields) {
+	for _, state := range stateCollections(s.name, fields) {
 		var f adminFields
 		f.value("clusteredIndex", bson.D{{Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "unique", Value: true}})
 		f.value("comment", o.Comment)
@@ -105,31 +109,31 @@ func (s *steps) createEncrypted(ctx context.Context, name string, fields bson.Ra
 	}
 	with := *o
 	with.EncryptedFields = fields
-	if err := s.run(ctx, &command.Named{Command: "create", Target: name, Fields: with.fields(), Queryable: true}, nil); err != nil {
+	if err := s.run(ctx, &command.Named{Command: "create", Target: s.name, Fields: with.fields(), Queryable: true}, nil); err != nil {
 		return err
 	}
-	return s.run(ctx, &command.CreateIndexes{Collection: name, Comment: o.Comment,
+	return s.run(ctx, &command.CreateIndexes{Collection: s.name, Comment: o.Comment,
 		Indexes: []command.Index{{Keys: bson.D{{Key: "__safeContent__", Value: int32(1)}}}}}, nil)
 }
 
 // drop drops a collection and its state collections, if it has any (specification: Client Side
 // Encryption, "Drop Collection Helper").
-func (s *steps) drop(ctx context.Context, name string, o *DropOptions) error {
+func (s *steps) drop(ctx context.Context, o *DropOptions) error {
 	if s.db.err != nil {
-		return fmt.Errorf("%s: %w", s.what, s.db.err)
+		return s.failed(s.db.err)
 	}
-	fields, err := s.encryptedFields(ctx, name, o.EncryptedFields)
+	fields, err := s.encryptedFields(ctx, o.EncryptedFields)
 	if err == nil && fields == nil && s.db.client.cipher != nil {
-		fields, err = s.storedFields(ctx, name, o.Timeout)
+		fields, err = s.storedFields(ctx, o.Timeout)
 	}
 	if err != nil {
 		return err
 	}
 	var names []string
 	if fields != nil {
-		names = stateCollections(name, fields)
+		names = stateCollections(s.name, fields)
 	}
-	for _, name := range append(names, name) {
+	for _, name := range append(names, s.name) {
 		err := s.run(ctx, &command.Named{Command: "drop", Target: name, Fields: o.fields()}, o.Timeout)
 		if err != nil && !mongoerr.HasCode(err, errcode.NamespaceNotFound) {
 			return err
@@ -139,14 +143,14 @@ func (s *steps) drop(ctx context.Context, name string, o *DropOptions) error {
 }
 
 // storedFields returns the encryptedFields that a collection was created with, nil for none.
-func (s *steps) storedFields(ctx context.Context, name string, timeout *time.Duration) (bson.Raw, error) {
-	op, err := s.op(ctx, &command.ListCollections{Filter: bson.D{{Key: "name", Value: name}}}, timeout)
+func (s *steps) storedFields(ctx context.Context, timeout *time.Duration) (bson.Raw, error) {
+	op, err := s.op(ctx, &command.ListCollections{Filter: bson.D{{Key: "name", Value: s.name}}}, timeout)
 	if err != nil {
 		return nil, err
 	}
 	var cur Cursor[CollectionInfo]
 	if err := cur.cur.Prepare(&op, cursor.Reading{}); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.what, err)
+		return nil, s.failed(err)
 	}
 	res, err := s.db.run(ctx, &op)
 	if err != nil {

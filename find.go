@@ -92,10 +92,10 @@ type FindOptions struct {
 func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOptions) (*Cursor[T], error) {
 	o, err := option.One(opts)
 	if err != nil {
-		return nil, fmt.Errorf("find: %w", err)
+		return nil, c.failed("find", c.name, err)
 	}
 	if o.Exhaust && (o.Limit != 0 || o.CursorType != NonTailable) {
-		return nil, errors.New("find: the option Exhaust excludes Limit and CursorType")
+		return nil, c.failed("find", c.name, errors.New("option Exhaust excludes Limit and CursorType"))
 	}
 	cmd := &command.Find{Collection: c.name, Filter: filter}
 	o.fill(cmd)
@@ -116,7 +116,7 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 		err = cur.cur.Prepare(&op, r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find: %w", err)
+		return nil, c.failed("find", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		err = c.err
 	}
 	if err != nil {
-		return doc, fmt.Errorf("find one: %w", err)
+		return doc, c.failed("find", c.name, err)
 	}
 	call := struct {
 		op  exec.Op
@@ -220,10 +220,10 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	call.cmd.Limit, call.cmd.SingleBatch = 1, true
 	call.op = exec.NewOp(&call.cmd)
 	if err := c.inherits(ctx, &call.op, o.Timeout); err != nil {
-		return doc, fmt.Errorf("find one: %w", err)
+		return doc, c.failed("find", c.name, err)
 	}
 	if err := maxTime(&call.op, o.MaxTime, &call.cmd.MaxTimeMS); err != nil {
-		return doc, fmt.Errorf("find one: %w", err)
+		return doc, c.failed("find", c.name, err)
 	}
 	res, err := c.run(ctx, &call.op)
 	if err != nil {
@@ -232,17 +232,17 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	defer res.Release()
 	r, err := command.ParseCursor(res.Reply)
 	if err != nil {
-		return doc, err
+		return doc, call.op.Named(err)
 	}
 	raw, err := r.First()
 	switch {
 	case err != nil:
-		return doc, fmt.Errorf("find one: %w", err)
+		return doc, c.failed("find", c.name, err)
 	case raw == nil:
 		return doc, mongoerr.ErrNoDocuments
 	}
 	if err := decode(c.bson, raw, &doc); err != nil {
-		return doc, fmt.Errorf("find one: decode: %w", err)
+		return doc, c.failed("find", c.name, fmt.Errorf("decode: %w", err))
 	}
 	return doc, nil
 }

@@ -138,9 +138,9 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 	o, err := option.One(opts)
 	if err != nil {
 		var zero T
-		return zero, fmt.Errorf("find one and update: %w", err)
+		return zero, c.failed("findAndModify", c.name, err)
 	}
-	return c.findAndModify(ctx, "find one and update", &command.FindAndModify{Filter: filter, Update: update}, &o)
+	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Update: update}, &o)
 }
 
 // FindOneAndReplace replaces the first document that matches the filter and returns it as it was
@@ -153,10 +153,10 @@ func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, repla
 	}
 	if err != nil {
 		var zero T
-		return zero, fmt.Errorf("find one and replace: %w", err)
+		return zero, c.failed("findAndModify", c.name, err)
 	}
 	all := o.widen()
-	return c.findAndModify(ctx, "find one and replace", &command.FindAndModify{Filter: filter, Update: &replacement, Replacement: true}, &all)
+	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Update: &replacement, Replacement: true}, &all)
 }
 
 // FindOneAndDelete deletes the first document that matches the filter and returns it. If there is
@@ -165,14 +165,14 @@ func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts .
 	o, err := option.One(opts)
 	if err != nil {
 		var zero T
-		return zero, fmt.Errorf("find one and delete: %w", err)
+		return zero, c.failed("findAndModify", c.name, err)
 	}
 	all := o.widen()
-	return c.findAndModify(ctx, "find one and delete", &command.FindAndModify{Filter: filter, Remove: true}, &all)
+	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Remove: true}, &all)
 }
 
 // findAndModify runs a command with the options of any of the three operations.
-func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *command.FindAndModify, o *FindOneAndUpdateOptions) (T, error) {
+func (c *Collection[T]) findAndModify(ctx context.Context, cmd *command.FindAndModify, o *FindOneAndUpdateOptions) (T, error) {
 	var doc T
 	cmd.Collection = c.name
 	o.fill(cmd)
@@ -185,7 +185,7 @@ func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *com
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err != nil {
-		return doc, fmt.Errorf("%s: %w", what, err)
+		return doc, c.failed("findAndModify", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
@@ -200,7 +200,7 @@ func (c *Collection[T]) findAndModify(ctx context.Context, what string, cmd *com
 		return doc, mongoerr.ErrNoDocuments
 	}
 	if err := decode(c.bson, raw, &doc); err != nil {
-		return doc, fmt.Errorf("%s: decode: %w", what, err)
+		return doc, op.Named(fmt.Errorf("decode: %w", err))
 	}
 	return doc, nil
 }

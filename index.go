@@ -3,7 +3,6 @@ package allium
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"allium/bson"
@@ -145,7 +144,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 		err = c.err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create indexes: %w", err)
+		return nil, c.failed("createIndexes", c.name, err)
 	}
 	cmd := &command.CreateIndexes{Collection: c.name, CommitQuorum: o.CommitQuorum, Comment: o.Comment, RawData: o.RawData}
 	for i := range indexes {
@@ -156,7 +155,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create indexes: %w", err)
+		return nil, c.failed("createIndexes", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
@@ -185,9 +184,9 @@ type DropIndexOptions struct {
 func (c *Collection[T]) DropIndex(ctx context.Context, index any, opts ...DropIndexOptions) error {
 	switch index {
 	case "*":
-		return errors.New(`drop index: "*" drops all indexes: use DropIndexes`)
+		return c.failed("dropIndexes", c.name, errors.New(`"*" drops all indexes: use DropIndexes`))
 	case nil, "":
-		return errors.New("drop index: neither a name nor keys given")
+		return c.failed("dropIndexes", c.name, errors.New("neither a name nor keys given"))
 	}
 	return c.dropIndexes(ctx, index, opts)
 }
@@ -203,8 +202,8 @@ func (c *Collection[T]) dropIndexes(ctx context.Context, index any, opts []DropI
 		err = c.err
 	}
 	if err != nil {
-		return fmt.Errorf("drop index: %w", err)
+		return c.failed("dropIndexes", c.name, err)
 	}
 	cmd := &command.DropIndexes{Collection: c.name, Index: index, Comment: o.Comment, RawData: o.RawData}
-	return c.Database().adminWithin(ctx, "drop index", cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
+	return c.Database().adminWithin(ctx, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
 }

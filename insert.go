@@ -46,11 +46,11 @@ type InsertOneResult struct {
 func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
 	o, err := option.One(opts)
 	if err != nil {
-		return InsertOneResult{}, fmt.Errorf("insert one: %w", err)
+		return InsertOneResult{}, c.failed("insert", c.name, err)
 	}
 	docs := documents{bson: c.bson, n: 1, at: func(int) any { return &doc }}
 	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
-	w := writer{scope: &c.scope, err: c.err, what: "insert one", timeout: o.Timeout}
+	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	_, acknowledged, err := w.one(ctx, cmd)
 	res := InsertOneResult{Acknowledged: acknowledged}
 	if docs.ids != nil {
@@ -92,11 +92,11 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 		err = errors.New("no documents given")
 	}
 	if err != nil {
-		return InsertManyResult{}, fmt.Errorf("insert many: %w", err)
+		return InsertManyResult{}, c.failed("insert", c.name, err)
 	}
 	src := documents{bson: c.bson, n: len(docs), at: func(i int) any { return &docs[i] }}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
-	w := writer{scope: &c.scope, err: c.err, what: "insert many", timeout: o.Timeout}
+	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	ctx, end := c.operation(ctx, "insert", c.name)
 	done, err := w.many(ctx, cmd, !o.Unordered)
 	end(err)
@@ -181,7 +181,6 @@ func (d *documents) inserted(done written, failed *mongoerr.BulkWriteError, inde
 type writer struct {
 	scope   *scope
 	err     error // of the collection's name
-	what    string
 	timeout *time.Duration
 	// limit is the timeout, which runs from the first command on, and id the operationId of all of
 	// them.
@@ -196,7 +195,7 @@ func (w *writer) op(ctx context.Context, cmd command.Command) (exec.Op, error) {
 		w.id = w.scope.client.exec.NewOperationID()
 	}
 	op := exec.NewOp(cmd)
-	op.ID = w.id
+	op.ID, op.DB = w.id, w.scope.db
 	err := w.err
 	if err == nil {
 		err = w.scope.inherits(ctx, &op, w.timeout)
@@ -206,7 +205,7 @@ func (w *writer) op(ctx context.Context, cmd command.Command) (exec.Op, error) {
 	}
 	op.Limit = w.limit
 	if err != nil {
-		err = fmt.Errorf("%s: %w", w.what, err)
+		err = op.Named(err)
 	}
 	return op, err
 }
@@ -256,16 +255,16 @@ type writeReply struct {
 func (w *writer) read(op *exec.Op, res exec.Result, base, count int) (reply writeReply, err error) {
 	r, err := command.ParseWrite(res.Reply)
 	if err != nil {
-		return reply, fmt.Errorf("%s: %w", w.what, err)
+		return reply, op.Named(err)
 	}
 	reply.n, reply.modified = r.N, r.NModified
 	for _, u := range r.Upserted {
 		if u.Index < 0 || u.Index >= count {
-			return reply, fmt.Errorf("%s: server's reply says that statement %d of %d upserted", w.what, u.Index, count)
+			return reply, op.Named(fmt.Errorf("server's reply says that statement %d of %d upserted", u.Index, count))
 		}
 		var id any
 		if err := decodeValue(w.scope.bson, u.ID, &id); err != nil {
-			return reply, fmt.Errorf("%s: upserted _id: %w", w.what, err)
+			return reply, op.Named(fmt.Errorf("upserted _id: %w", err))
 		}
 		if reply.upserted == nil {
 			reply.upserted = map[int]any{}
@@ -275,11 +274,11 @@ func (w *writer) read(op *exec.Op, res exec.Result, base, count int) (reply writ
 	for v := range r.WriteErrors.Values() {
 		doc, ok := v.Document()
 		if !ok {
-			return reply, fmt.Errorf("%s: a write error in the server's reply is a %s, want a document", w.what, v.Type)
+			return reply, op.Named(fmt.Errorf("a write error in the server's reply is a %s, want a document", v.Type))
 		}
 		e := op.WriteError(doc, base, res.Server.Addr())
 		if e.Index < base || e.Index >= base+count {
-			return reply, fmt.Errorf("%s: server's reply says that statement %d of %d failed", w.what, e.Index-base, count)
+			return reply, op.Named(fmt.Errorf("server's reply says that statement %d of %d failed", e.Index-base, count))
 		}
 		reply.errors = append(reply.errors, e)
 	}

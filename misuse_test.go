@@ -256,7 +256,7 @@ func TestDocumentsThatDoNotFit(t *testing.T) {
 	check("FindOne", 3, err)
 	_, err = numbers.FindOneAndDelete(ctx, bson.M{"_id": 5})
 	check("FindOneAndDelete", 3, err)
-	if _, err := allium.Distinct[int](ctx, coll, "x", bson.D{}); err == nil || !strings.Contains(err.Error(), "distinct: decode value") {
+	if _, err := allium.Distinct[int](ctx, coll, "x", bson.D{}); err == nil || !strings.Contains(err.Error(), "distinct d.c: decode value 1: ") {
 		t.Errorf("Distinct: %v", err)
 	}
 	raw, err := allium.Distinct[bson.RawValue](ctx, coll, "x", bson.D{})

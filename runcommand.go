@@ -41,15 +41,15 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 		err = db.err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("run command: %w", err)
+		return nil, db.failed("runCommand", "", err)
 	}
 	run, err := newRun(db.bson, cmd)
 	if err != nil {
-		return nil, fmt.Errorf("run command: %w", err)
+		return nil, db.failed("runCommand", "", err)
 	}
 	op, err := db.op(ctx, run, o.Timeout)
 	if err != nil {
-		return nil, fmt.Errorf("run command: %w", err)
+		return nil, op.Named(err)
 	}
 	op.ReadPreference = o.ReadPreference
 	res, err := db.run(ctx, &op)
@@ -57,15 +57,16 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 		return nil, err
 	}
 	defer res.Release()
-	return append(bson.Raw(nil), res.Reply...), writeOutcome(run, &op, &res)
+	return append(bson.Raw(nil), res.Reply...), writeOutcome(&op, &res)
 }
 
 // writeOutcome returns the errors of a write that the reply to a command of the user's reports
 // although it says ok: 1.
-func writeOutcome(run *command.Run, op *exec.Op, res *exec.Result) error {
+func writeOutcome(op *exec.Op, res *exec.Result) error {
 	rejected, err := res.WriteErrors(op)
 	switch {
 	case err != nil:
+		err = op.Named(err)
 	case len(rejected) > 0:
 		bulk := &mongoerr.BulkWriteError{WriteErrors: rejected, Labels: failure.Strings(res.Reply.Lookup("errorLabels"))}
 		if res.Concern != nil {
@@ -78,10 +79,7 @@ func writeOutcome(run *command.Run, op *exec.Op, res *exec.Result) error {
 	case res.Concern != nil:
 		err = op.Explain(res.Concern)
 	}
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("run command %s: %w", run.Name(), err)
+	return err
 }
 
 func newRun(o *bson.Options, cmd any) (*command.Run, error) {
@@ -149,7 +147,7 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 		run, err = newRun(db.bson, cmd)
 	}
 	if err != nil {
-		return false, fmt.Errorf("run cursor command: %w", err)
+		return false, db.failed("runCommand", "", err)
 	}
 	run.OpensCursor = true
 	op, err := db.op(ctx, run, o.Timeout)
@@ -165,18 +163,18 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 			BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
-		return false, fmt.Errorf("run cursor command: %w", err)
+		return false, op.Named(err)
 	}
 	res, err := db.run(ctx, &op)
 	if err != nil {
 		return false, err
 	}
-	failed := writeOutcome(run, &op, &res)
+	failed := writeOutcome(&op, &res)
 	if err := cur.Open(db.client.cursors, &op, res); err != nil {
 		if failed != nil {
 			return false, failed // there is no cursor because the write failed
 		}
-		return false, fmt.Errorf("run cursor command: %w", err)
+		return false, op.Named(err)
 	}
 	return true, failed
 }

@@ -72,10 +72,10 @@ func (s *scope) op(ctx context.Context, cmd command.Command, opTimeout *time.Dur
 
 // inherits is op for an operation that is made already.
 func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
+	op.DB, op.BSON = s.db, s.bson
 	if ctx == nil {
 		return errNilContext
 	}
-	op.DB, op.BSON = s.db, s.bson
 	if err := s.within(ctx, op, opTimeout); err != nil {
 		return err
 	}
@@ -95,6 +95,12 @@ func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Durat
 		op.WriteConcern = s.writeConcern
 	}
 	return s.writeConcern.Validate()
+}
+
+// failed says which command on which collection of the database, if any, an error is about that is
+// found before the command is made, or in its reply. Package exec does so with all others.
+func (s *scope) failed(command, collection string, err error) error {
+	return exec.Named(command, s.db, collection, err)
 }
 
 // within gives op its session and its limit.

@@ -73,7 +73,7 @@ func (c *Collection[T]) CreateSearchIndex(ctx context.Context, index SearchIndex
 		return "", err
 	}
 	if len(names) != 1 {
-		return "", fmt.Errorf("create search indexes: server names %d indexes, want 1", len(names))
+		return "", c.failed("createSearchIndexes", c.name, fmt.Errorf("server names %d indexes, want 1", len(names)))
 	}
 	return names[0], nil
 }
@@ -85,7 +85,7 @@ func (c *Collection[T]) CreateSearchIndexes(ctx context.Context, indexes []Searc
 		cmd.Indexes = append(cmd.Indexes, command.SearchIndex{Name: i.Name, Type: i.Type, Definition: i.Definition})
 	}
 	names := []string{}
-	err := c.searchIndexes(ctx, "create search indexes", cmd, opts, func(reply bson.Raw) error {
+	err := c.searchIndexes(ctx, cmd, opts, func(reply bson.Raw) error {
 		created, ok := reply.Lookup("indexesCreated").Array()
 		if !ok {
 			return errors.New("server's reply does not name the indexes")
@@ -109,13 +109,13 @@ func (c *Collection[T]) CreateSearchIndexes(ctx context.Context, indexes []Searc
 // UpdateSearchIndex replaces the definition of the search index with this name. The server replies
 // before the new definition is in use.
 func (c *Collection[T]) UpdateSearchIndex(ctx context.Context, name string, definition any, opts ...SearchIndexOptions) error {
-	return c.searchIndexes(ctx, "update search index", &command.UpdateSearchIndex{Collection: c.name, Index: name, Definition: definition}, opts, nil)
+	return c.searchIndexes(ctx, &command.UpdateSearchIndex{Collection: c.name, Index: name, Definition: definition}, opts, nil)
 }
 
 // DropSearchIndex deletes the search index with this name. It is no error if the collection does
 // not exist.
 func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts ...SearchIndexOptions) error {
-	err := c.searchIndexes(ctx, "drop search index", &command.DropSearchIndex{Collection: c.name, Index: name}, opts, nil)
+	err := c.searchIndexes(ctx, &command.DropSearchIndex{Collection: c.name, Index: name}, opts, nil)
 	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts .
 }
 
 // searchIndexes runs a command about search indexes. read gets the reply.
-func (c *Collection[T]) searchIndexes(ctx context.Context, what string, cmd command.Command, opts []SearchIndexOptions, read func(reply bson.Raw) error) error {
+func (c *Collection[T]) searchIndexes(ctx context.Context, cmd command.Command, opts []SearchIndexOptions, read func(reply bson.Raw) error) error {
 	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
@@ -133,7 +133,7 @@ func (c *Collection[T]) searchIndexes(ctx context.Context, what string, cmd comm
 		err = c.inherits(ctx, &op, o.Timeout)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return c.failed(cmd.Name(), c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Collection[T]) searchIndexes(ctx context.Context, what string, cmd comm
 		return nil
 	}
 	if err := read(res.Reply); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return op.Named(err)
 	}
 	return nil
 }

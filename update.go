@@ -79,12 +79,12 @@ type UpdateResult struct {
 // UpdateOne is retried once after a network error or a failover unless the client's RetryWrites is
 // off, and is never applied twice.
 func (c *Collection[T]) UpdateOne(ctx context.Context, filter, update any, opts ...UpdateOptions) (UpdateResult, error) {
-	return c.update(ctx, "update one", command.UpdateStatement{Filter: filter, Update: update}, opts)
+	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: update}, opts)
 }
 
 // UpdateMany updates all documents that match the filter. It is not retried after a network error.
 func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts ...UpdateOptions) (UpdateResult, error) {
-	return c.update(ctx, "update many", command.UpdateStatement{Filter: filter, Update: update, Multi: true}, opts)
+	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: update, Multi: true}, opts)
 }
 
 // ReplaceOne replaces the first document that matches the filter, except for its _id. It is retried
@@ -95,9 +95,9 @@ func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement 
 		err = fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument)
 	}
 	if err != nil {
-		return UpdateResult{}, fmt.Errorf("replace one: %w", err)
+		return UpdateResult{}, c.failed("update", c.name, err)
 	}
-	return c.update(ctx, "replace one", command.UpdateStatement{Filter: filter, Update: &replacement, Replacement: true}, []UpdateOptions{{
+	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: &replacement, Replacement: true}, []UpdateOptions{{
 		Upsert: o.Upsert, Sort: o.Sort, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
 		Let: o.Let, Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout,
 	}})
@@ -105,20 +105,20 @@ func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement 
 
 var errSortMany = errors.New("option Sort cannot be used with a write of many documents")
 
-func (c *Collection[T]) update(ctx context.Context, what string, s command.UpdateStatement, opts []UpdateOptions) (UpdateResult, error) {
+func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement, opts []UpdateOptions) (UpdateResult, error) {
 	o, err := option.One(opts)
 	if err == nil && s.Multi && o.Sort != nil {
 		err = errSortMany
 	}
 	if err != nil {
-		return UpdateResult{}, fmt.Errorf("%s: %w", what, err)
+		return UpdateResult{}, c.failed("update", c.name, err)
 	}
 	s.Upsert, s.ArrayFilters, s.Sort, s.Collation, s.Hint = o.Upsert, o.ArrayFilters, o.Sort, o.Collation.raw(), o.Hint
 	cmd := &command.Update{
 		Collection: c.name, Statements: []command.UpdateStatement{s}, Ordered: true,
 		BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData,
 	}
-	w := writer{scope: &c.scope, err: c.err, what: what, timeout: o.Timeout}
+	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	reply, acknowledged, err := w.one(ctx, cmd)
 	res := UpdateResult{MatchedCount: reply.n, ModifiedCount: reply.modified, Acknowledged: acknowledged}
 	if id, ok := reply.upserted[0]; ok {

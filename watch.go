@@ -2,7 +2,6 @@ package allium
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"time"
 
@@ -118,7 +117,7 @@ func (s *scope) watch(ctx context.Context, stream *cursor.Stream, scopeErr error
 		o, err = s.watchOptions(ctx, &op, t, pipeline, opts)
 	}
 	if err != nil {
-		return fmt.Errorf("watch: %w", err)
+		return s.failed("aggregate", t.collection, err)
 	}
 	return stream.Watch(ctx, s.client.cursors, &op, o)
 }

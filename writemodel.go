@@ -101,13 +101,14 @@ func isNilModel(m WriteModel) bool {
 	return false
 }
 
-// checkModels finds what is wrong with the n writes of a bulk write before any of them is sent.
-func checkModels(o *bson.Options, n int, at func(int) WriteModel) error {
+// checkModels finds what is wrong with the n writes of a bulk write before any of them is sent. on
+// says in errors what a write is on, as " on app.users", where the operation does not.
+func checkModels(o *bson.Options, n int, at func(int) WriteModel, on func(int) string) error {
 	var scratch []byte
 	for i := range n {
 		m := at(i)
 		if isNilModel(m) {
-			return fmt.Errorf("write %d is nil", i)
+			return fmt.Errorf("write %d%s is nil", i, on(i))
 		}
 		var err error
 		switch s := m.statement(); s.kind {
@@ -125,7 +126,7 @@ func checkModels(o *bson.Options, n int, at func(int) WriteModel) error {
 			scratch, err = s.delete.Check(o, scratch)
 		}
 		if err != nil {
-			return fmt.Errorf("write %d: %w", i, err)
+			return fmt.Errorf("write %d%s: %w", i, on(i), err)
 		}
 	}
 	return nil

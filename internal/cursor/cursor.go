@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"allium/bson"
@@ -136,7 +137,7 @@ func (c *Cursor) Open(reg *Registry, op *exec.Op, res exec.Result) error {
 	if err != nil {
 		c.release()
 		res.Release()
-		return err
+		return op.Named(err)
 	}
 	c.take(res, r)
 	if r.ID == 0 {
@@ -202,14 +203,14 @@ func (c *Cursor) Advance(ctx context.Context, block bool) bool {
 	if c.goesOn {
 		c.err, c.goesOn = nil, false
 		if c.closed {
-			c.err = errCursorClosed
+			c.err = c.Named(errCursorClosed)
 		}
 	}
 	if ctx == nil && c.err == nil {
-		c.Fail(failure.ErrNilContext)
+		c.Fail(c.Named(failure.ErrNilContext))
 	}
 	if c.abandoned && c.err == nil { // else what is left would look like the end
-		c.err = errCursorClosed
+		c.err = c.Named(errCursorClosed)
 	}
 	var began time.Time
 	for asked := false; c.err == nil && !c.closed; asked = true {
@@ -249,16 +250,25 @@ func (c *Cursor) read() error {
 		err = errNotDocument
 	}
 	if err != nil {
-		return fmt.Errorf("server's batch is malformed: %w", err)
+		return c.Named(fmt.Errorf("server's batch is malformed: %w", err))
 	}
 	c.batch, c.raw = rest, v.Value
 	c.seen++
 	return nil
 }
 
-var errCursorClosed = errors.New("cursor is closed, with documents that were not read")
+var errCursorClosed = errors.New("it is closed, with documents that were not read")
 
 var errNotDocument = errors.New("an element is not a document")
+
+// Named says what the cursor reads that a client-side error is about.
+func (c *Cursor) Named(err error) error {
+	coll := c.coll
+	if strings.HasPrefix(coll, "$cmd.") {
+		coll = "" // it is on the database
+	}
+	return exec.Named("cursor", c.db, coll, err)
+}
 
 // Fail ends the iteration with an error. What the server still has of the cursor is left to Close:
 // the time for it may be up, and a connection behind a load balancer stays the cursor's

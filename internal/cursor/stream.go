@@ -88,10 +88,10 @@ func (s *Stream) Token() bson.Raw { return s.token }
 func (s *Stream) Advance(ctx context.Context, block bool) bool {
 	switch {
 	case ctx == nil:
-		s.err = failure.ErrNilContext
+		s.err = s.Named(failure.ErrNilContext)
 		return false
 	case s.closed && s.lost:
-		s.err, s.lost = errStreamClosed, false
+		s.err, s.lost = s.Named(errStreamClosed), false
 		return false
 	case s.closed || s.err != nil && !s.lost:
 		return false

@@ -2,7 +2,10 @@ package exec
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"allium/bson"
 	"allium/consistency"
@@ -115,21 +118,39 @@ func (op *Op) Namespace() string {
 	if run, ok := op.Command.(*command.Run); ok && coll == "" {
 		coll = commandCollection(run, run.Doc)
 	}
+	if op.DB == adminDB && op.Command.Name() == "renameCollection" {
+		return coll // with its database
+	}
+	return namespace(op.DB, coll)
+}
+
+func namespace(db, coll string) string {
 	switch {
 	case coll != "":
-		return op.DB + "." + coll
-	case op.DB == adminDB:
+		return db + "." + coll
+	case db == adminDB:
 		return ""
 	}
-	return op.DB
+	return db
 }
 
 // Named says which command a client-side error is about.
-func (op *Op) Named(err error) error {
-	if ns := op.Namespace(); ns != "" {
-		return fmt.Errorf("%s %s: %w", op.Command.Name(), ns, err)
+func (op *Op) Named(err error) error { return named(op.Command.Name(), op.Namespace(), err) }
+
+// Named says which command a client-side error is about that was found before there was an
+// operation. Without a collection it is about the database.
+func Named(command, db, coll string, err error) error {
+	return named(command, namespace(db, coll), err)
+}
+
+func named(command, ns string, err error) error {
+	if strings.ContainsFunc(ns, unicode.IsControl) {
+		ns = strconv.Quote(ns) // a name that is refused for what it contains stays on one line
 	}
-	return fmt.Errorf("%s: %w", op.Command.Name(), err)
+	if ns == "" {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return fmt.Errorf("%s %s: %w", command, ns, err)
 }
 
 // streamed reports whether the server sends the reply by itself: the command itself was sent

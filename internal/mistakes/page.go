@@ -11,8 +11,9 @@ func Page(texts, official map[string]string) string {
 	var b strings.Builder
 	b.WriteString(`# Errors
 
-What ordinary mistakes end in. Every error is one line: the command, the collection or database, the server, the server's code by name
-and number, and the cause, once. The texts below are exact except for addresses, times and identifiers; ` + "`go test ./internal/mistakes`" + `
+What ordinary mistakes end in. The error of an operation is one line: the command and its collection or database, the server if one was
+asked, the server's code by name and number, and the cause, once. Mistakes that are found before anything is sent are named in the
+same way. The texts below are exact except for addresses, times and identifiers; ` + "`go test ./internal/mistakes`" + `
 makes every mistake and compares, and ` + "`-update`" + ` makes this page. Below each is what the official Go driver (v2) answers to the same,
 as ` + "`go -C interop test -run TestMistakes`" + ` records it.
 
