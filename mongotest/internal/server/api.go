@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -35,8 +36,8 @@ func inAPI(command, version string) (in, deprecated bool) {
 	return version == "1" && apiV1[command], false
 }
 
-var apiStruct = &idlStruct{name: "APIParametersFromClient", lax: true, fields: map[string]idlField{
-	"apiVersion": {kind: idlString}, "apiStrict": {kind: idlBool}, "apiDeprecationErrors": {kind: idlBool},
+var apiStruct = &idl.Struct{Name: "APIParametersFromClient", Lax: true, Fields: map[string]idl.Field{
+	"apiVersion": {Kind: idl.String}, "apiStrict": {Kind: idl.Bool}, "apiDeprecationErrors": {Kind: idl.Bool},
 }}
 
 // checkAPI enforces apiVersion, apiStrict and apiDeprecationErrors, which servers know since 5.0.
@@ -50,7 +51,7 @@ func (r *Request) checkAPI() error {
 		}
 		return nil
 	}
-	if err := apiStruct.parse(r, r.Body, func(string, bson.RawValue) error { return nil }); err != nil {
+	if err := apiStruct.Parse(r, r.Body, func(string, bson.RawValue) error { return nil }); err != nil {
 		return err
 	}
 	version, given := r.apiVersion.StringValue()

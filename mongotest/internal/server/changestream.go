@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/change"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
@@ -44,13 +45,13 @@ type event struct {
 }
 
 // changeStreamStruct is the specification of $changeStream.
-var changeStreamStruct = &idlStruct{name: "$changeStream", fields: map[string]idlField{
-	"resumeAfter": {kind: idlObject}, "startAfter": {kind: idlObject}, "startAtOperationTime": {kind: idlTimestamp}, "fullDocument": {kind: idlString},
-	"fullDocumentBeforeChange": {kind: idlString}, "allChangesForCluster": {kind: idlBool},
-	"showMigrationEvents": {kind: idlBool}, "allowToRunOnConfigDB": {kind: idlBool}, "allowToRunOnSystemNS": {kind: idlBool, since: release.At(5, 0, 0)},
-	"showExpandedEvents": {kind: idlBool, since: release.At(6, 0, 0)}, "showSystemEvents": {kind: idlBool, since: release.At(6, 0, 0)},
-	"showRawUpdateDescription": {kind: idlBool, since: release.At(6, 0, 0)}, "showCommitTimestamp": {kind: idlBool, since: release.At(7, 0, 0)},
-	"version": {since: release.At(8, 2, 0)}, "supportedEvents": {since: release.At(8, 2, 0)}, "ignoreRemovedShards": {kind: idlBool, since: release.At(8, 2, 0)},
+var changeStreamStruct = &idl.Struct{Name: "$changeStream", Fields: map[string]idl.Field{
+	"resumeAfter": {Kind: idl.Object}, "startAfter": {Kind: idl.Object}, "startAtOperationTime": {Kind: idl.Timestamp}, "fullDocument": {Kind: idl.String},
+	"fullDocumentBeforeChange": {Kind: idl.String}, "allChangesForCluster": {Kind: idl.Bool},
+	"showMigrationEvents": {Kind: idl.Bool}, "allowToRunOnConfigDB": {Kind: idl.Bool}, "allowToRunOnSystemNS": {Kind: idl.Bool, Since: release.At(5, 0, 0)},
+	"showExpandedEvents": {Kind: idl.Bool, Since: release.At(6, 0, 0)}, "showSystemEvents": {Kind: idl.Bool, Since: release.At(6, 0, 0)},
+	"showRawUpdateDescription": {Kind: idl.Bool, Since: release.At(6, 0, 0)}, "showCommitTimestamp": {Kind: idl.Bool, Since: release.At(7, 0, 0)},
+	"version": {Since: release.At(8, 2, 0)}, "supportedEvents": {Since: release.At(8, 2, 0)}, "ignoreRemovedShards": {Kind: idl.Bool, Since: release.At(8, 2, 0)},
 }}
 
 // openChangeStream checks the options and finds out where to start.
@@ -61,7 +62,7 @@ func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*c
 	var startAt bson.Timestamp
 	given := 0
 	cluster := false
-	err := changeStreamStruct.parse(r, spec, func(k string, v bson.RawValue) error {
+	err := changeStreamStruct.Parse(r, spec, func(k string, v bson.RawValue) error {
 		switch k {
 		case "resumeAfter":
 			resume = v.Value

@@ -8,6 +8,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -74,20 +75,20 @@ func runAggregate(r *Request, dst []byte) ([]byte, error) {
 }
 
 // aggregateStruct are the arguments as they are since version 5.0.
-var aggregateStruct = &idlStruct{name: "aggregate", required: []string{"pipeline"}, fields: map[string]idlField{
-	"pipeline": {}, "cursor": {}, "explain": {}, "hint": {}, "allowDiskUse": {kind: idlSafeBool}, "collation": {kind: idlObject}, "let": {kind: idlObject},
-	"bypassDocumentValidation": {kind: idlSafeBool}, "fromMongos": {kind: idlBool}, "needsMerge": {kind: idlBool}, "exchange": {kind: idlObject},
-	"isMapReduceCommand": {kind: idlBool}, "legacyRuntimeConstants": {kind: idlObject}, "collectionUUID": {since: release.At(6, 0, 0)},
-	"encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
-	"isHybridSearch": {kind: idlSafeBool, since: release.At(8, 1, 0)}, "translatedForViewlessTimeseries": {kind: idlSafeBool, since: release.At(8, 2, 0)},
-	"resumeAfter": {kind: idlObject, since: release.At(7, 0, 0)}, "startAt": {kind: idlObject, since: release.At(8, 1, 0)},
-	"requestResumeToken": {kind: idlSafeBool, since: release.At(5, 0, 0)}, "passthroughToShard": {kind: idlObject, since: release.At(6, 3, 0)},
+var aggregateStruct = &idl.Struct{Name: "aggregate", Required: []string{"pipeline"}, Fields: map[string]idl.Field{
+	"pipeline": {}, "cursor": {}, "explain": {}, "hint": {}, "allowDiskUse": {Kind: idl.SafeBool}, "collation": {Kind: idl.Object}, "let": {Kind: idl.Object},
+	"bypassDocumentValidation": {Kind: idl.SafeBool}, "fromMongos": {Kind: idl.Bool}, "needsMerge": {Kind: idl.Bool}, "exchange": {Kind: idl.Object},
+	"isMapReduceCommand": {Kind: idl.Bool}, "legacyRuntimeConstants": {Kind: idl.Object}, "collectionUUID": {Since: release.At(6, 0, 0)},
+	"encryptionInformation": {Kind: idl.Object, Since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Since: release.At(8, 0, 0)},
+	"isHybridSearch": {Kind: idl.SafeBool, Since: release.At(8, 1, 0)}, "translatedForViewlessTimeseries": {Kind: idl.SafeBool, Since: release.At(8, 2, 0)},
+	"resumeAfter": {Kind: idl.Object, Since: release.At(7, 0, 0)}, "startAt": {Kind: idl.Object, Since: release.At(8, 1, 0)},
+	"requestResumeToken": {Kind: idl.SafeBool, Since: release.At(5, 0, 0)}, "passthroughToShard": {Kind: idl.Object, Since: release.At(6, 3, 0)},
 }}
 
 // exchangeStruct is how a mongos asks for several cursors at once.
-var exchangeStruct = &idlStruct{name: "internalExchange", required: []string{"policy", "consumers"}, fields: map[string]idlField{
-	"policy": {kind: idlString}, "consumers": {kind: idlInt}, "orderPreserving": {kind: idlBool}, "bufferSize": {kind: idlInt}, "key": {kind: idlObject},
-	"boundaries": {kind: idlObjects}, "consumerIds": {kind: idlInts},
+var exchangeStruct = &idl.Struct{Name: "internalExchange", Required: []string{"policy", "consumers"}, Fields: map[string]idl.Field{
+	"policy": {Kind: idl.String}, "consumers": {Kind: idl.Int}, "orderPreserving": {Kind: idl.Bool}, "bufferSize": {Kind: idl.Int}, "key": {Kind: idl.Object},
+	"boundaries": {Kind: idl.Objects}, "consumerIds": {Kind: idl.Ints},
 }}
 
 func (q *aggregateSpec) parse(r *Request) error {
@@ -97,7 +98,7 @@ func (q *aggregateSpec) parse(r *Request) error {
 		return err
 	}
 	if r.Node.cfg.Version.AtLeast(5, 0) {
-		err := aggregateStruct.parseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) })
+		err := aggregateStruct.ParseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) })
 		if err != nil {
 			return err
 		}
@@ -192,7 +193,7 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 		if k == "runtimeConstants" {
 			return r.checkRuntimeConstants("internalRuntimeConstants", v.Value)
 		}
-		return exchangeStruct.parse(r, v.Value, func(string, bson.RawValue) error { return nil })
+		return exchangeStruct.Parse(r, v.Value, func(string, bson.RawValue) error { return nil })
 	case "mergeByPBRT": // of servers before 5.0
 	default:
 		if !r.generic(k) {

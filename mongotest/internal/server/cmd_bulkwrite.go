@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
@@ -34,11 +35,11 @@ type bulkSpec struct {
 }
 
 var (
-	bulkStruct = writeStruct("bulkWrite", []string{"ops", "nsInfo"}, map[string]idlField{
-		"ops": {kind: idlObjects}, "nsInfo": {kind: idlObjects}, "errorsOnly": {kind: idlSafeBool}, "let": {kind: idlObject}, "cursor": {kind: idlObject},
+	bulkStruct = writeStruct("bulkWrite", []string{"ops", "nsInfo"}, map[string]idl.Field{
+		"ops": {Kind: idl.Objects}, "nsInfo": {Kind: idl.Objects}, "errorsOnly": {Kind: idl.SafeBool}, "let": {Kind: idl.Object}, "cursor": {Kind: idl.Object},
 	})
-	bulkNamespace = &idlStruct{name: "bulkWrite.nsInfo", required: []string{"ns"}, fields: map[string]idlField{
-		"ns": {kind: idlString}, "collectionUUID": {}, "encryptionInformation": {kind: idlObject}, "isTimeseriesNamespace": {kind: idlSafeBool},
+	bulkNamespace = &idl.Struct{Name: "bulkWrite.nsInfo", Required: []string{"ns"}, Fields: map[string]idl.Field{
+		"ns": {Kind: idl.String}, "collectionUUID": {}, "encryptionInformation": {Kind: idl.Object}, "isTimeseriesNamespace": {Kind: idl.SafeBool},
 		"databaseVersion": {}, "shardVersion": {},
 	}}
 )
@@ -52,14 +53,14 @@ func runBulkWrite(r *Request, dst []byte) ([]byte, error) {
 }
 
 func (q *bulkSpec) parse(r *Request) error {
-	err := bulkStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
+	err := bulkStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "ops":
-			q.specs = r.documents(k, v)
+			q.specs = idl.Documents(r, k, v)
 		case "nsInfo":
-			q.namespaces = r.documents(k, v)
+			q.namespaces = idl.Documents(r, k, v)
 			for _, doc := range q.namespaces {
-				if err := bulkNamespace.parse(r, doc, func(string, bson.RawValue) error { return nil }); err != nil {
+				if err := bulkNamespace.Parse(r, doc, func(string, bson.RawValue) error { return nil }); err != nil {
 					return err
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
@@ -16,10 +17,10 @@ func init() {
 	register(&Command{Name: "count", Where: OptIn, ReadConcern: true, Run: runCount})
 }
 
-var countStruct = &idlStruct{name: "count", fields: map[string]idlField{
-	"query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {}, "limit": {}, "skip": {}, "fields": {}, "queryOptions": {kind: idlObject},
-	"comment": {kind: idlString, until: release.At(4, 4, 14)}, "maxTimeMS": {until: release.At(5, 0, 0)}, "encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)},
-	"collectionUUID": {since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
+var countStruct = &idl.Struct{Name: "count", Fields: map[string]idl.Field{
+	"query": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "hint": {}, "limit": {}, "skip": {}, "fields": {}, "queryOptions": {Kind: idl.Object},
+	"comment": {Kind: idl.String, Until: release.At(4, 4, 14)}, "maxTimeMS": {Until: release.At(5, 0, 0)}, "encryptionInformation": {Kind: idl.Object, Since: release.At(6, 0, 0)},
+	"collectionUUID": {Since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Since: release.At(8, 0, 0)},
 }}
 
 // countSpec are the arguments of count.
@@ -34,7 +35,7 @@ func (q *countSpec) parse(r *Request) (err error) {
 	if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
-	return countStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
+	return countStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "query":
 			q.filter = v.Value

@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/qe"
 	"allium/mongotest/internal/query"
@@ -48,14 +49,14 @@ type createSpec struct {
 	preImages bool // recordPreImages, before 6.0
 }
 
-var createStruct = &idlStruct{name: "create", fields: map[string]idlField{
-	"capped": {kind: idlSafeBool}, "autoIndexId": {kind: idlSafeBool}, "idIndex": {kind: idlObject}, "size": {kind: idlNumber}, "max": {kind: idlNumber},
-	"storageEngine": {kind: idlObject}, "validator": {kind: idlObject}, "validationLevel": {kind: idlString}, "validationAction": {kind: idlString},
-	"indexOptionDefaults": {kind: idlObject}, "viewOn": {kind: idlString}, "pipeline": {kind: idlObjects}, "collation": {kind: idlObject},
-	"recordPreImages": {kind: idlSafeBool, until: release.At(6, 0, 0)}, "temp": {kind: idlSafeBool}, "flags": {kind: idlNumber},
-	"timeseries": {kind: idlObject, since: release.At(5, 0, 0)}, "expireAfterSeconds": {kind: idlNumber, since: release.At(5, 0, 0)},
-	"clusteredIndex": {since: release.At(5, 3, 0)}, "changeStreamPreAndPostImages": {kind: idlObject, since: release.At(6, 0, 0)},
-	"encryptedFields": {kind: idlObject, since: release.At(6, 0, 0)},
+var createStruct = &idl.Struct{Name: "create", Fields: map[string]idl.Field{
+	"capped": {Kind: idl.SafeBool}, "autoIndexId": {Kind: idl.SafeBool}, "idIndex": {Kind: idl.Object}, "size": {Kind: idl.Number}, "max": {Kind: idl.Number},
+	"storageEngine": {Kind: idl.Object}, "validator": {Kind: idl.Object}, "validationLevel": {Kind: idl.String}, "validationAction": {Kind: idl.String},
+	"indexOptionDefaults": {Kind: idl.Object}, "viewOn": {Kind: idl.String}, "pipeline": {Kind: idl.Objects}, "collation": {Kind: idl.Object},
+	"recordPreImages": {Kind: idl.SafeBool, Until: release.At(6, 0, 0)}, "temp": {Kind: idl.SafeBool}, "flags": {Kind: idl.Number},
+	"timeseries": {Kind: idl.Object, Since: release.At(5, 0, 0)}, "expireAfterSeconds": {Kind: idl.Number, Since: release.At(5, 0, 0)},
+	"clusteredIndex": {Since: release.At(5, 3, 0)}, "changeStreamPreAndPostImages": {Kind: idl.Object, Since: release.At(6, 0, 0)},
+	"encryptedFields": {Kind: idl.Object, Since: release.At(6, 0, 0)},
 }}
 
 func runCreate(r *Request, dst []byte) ([]byte, error) {
@@ -122,7 +123,7 @@ func (q *createSpec) exists(r *Request, c *store.Coll, set store.Settings) error
 }
 
 func (q *createSpec) parse(r *Request) error {
-	err := createStruct.parseBody(r, bsondoc.Copy(r.Body), func(k string, v bson.RawValue) error {
+	err := createStruct.ParseBody(r, bsondoc.Copy(r.Body), func(k string, v bson.RawValue) error {
 		switch k {
 		case "capped":
 			q.capped = v.AsBool()

@@ -3,6 +3,7 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/srverr"
@@ -31,13 +32,13 @@ func (r *Request) parseConcern(v bson.RawValue) (replica.WriteConcern, error) {
 	return r.wc, err
 }
 
-var setDefaultRWStruct = &idlStruct{name: "setDefaultRWConcern", fields: map[string]idlField{
-	"defaultReadConcern": {kind: idlObject}, "defaultWriteConcern": {kind: idlObject},
+var setDefaultRWStruct = &idl.Struct{Name: "setDefaultRWConcern", Fields: map[string]idl.Field{
+	"defaultReadConcern": {Kind: idl.Object}, "defaultWriteConcern": {Kind: idl.Object},
 }}
 
 func runSetDefaultRW(r *Request, dst []byte) ([]byte, error) {
 	var rv, wv bson.RawValue
-	err := setDefaultRWStruct.parseCommand(r, func(k string, v bson.RawValue) error {
+	err := setDefaultRWStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
 		if k == "defaultReadConcern" {
 			rv = v
 		} else {

@@ -3,6 +3,7 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
@@ -14,21 +15,21 @@ func init() {
 }
 
 var (
-	deleteStruct = writeStruct("delete", []string{"deletes"}, map[string]idlField{
-		"deletes": {kind: idlObjects}, "let": {kind: idlObject, since: release.At(5, 0, 0)},
-		"legacyRuntimeConstants": {kind: idlObject, since: release.At(5, 0, 0)},
+	deleteStruct = writeStruct("delete", []string{"deletes"}, map[string]idl.Field{
+		"deletes": {Kind: idl.Objects}, "let": {Kind: idl.Object, Since: release.At(5, 0, 0)},
+		"legacyRuntimeConstants": {Kind: idl.Object, Since: release.At(5, 0, 0)},
 	})
-	deleteEntry = &idlStruct{name: "delete.deletes", required: []string{"q", "limit"}, fields: map[string]idlField{
-		"q": {kind: idlObject}, "limit": {}, "collation": {kind: idlObject}, "hint": {since: release.At(4, 4, 0)}, "sampleId": {since: release.At(7, 0, 0)},
+	deleteEntry = &idl.Struct{Name: "delete.deletes", Required: []string{"q", "limit"}, Fields: map[string]idl.Field{
+		"q": {Kind: idl.Object}, "limit": {}, "collation": {Kind: idl.Object}, "hint": {Since: release.At(4, 4, 0)}, "sampleId": {Since: release.At(7, 0, 0)},
 	}}
 )
 
 func parseDeletes(r *Request, w *writeSpec, field string, v bson.RawValue) error {
-	list := r.documents(field, v)
+	list := idl.Documents(r, field, v)
 	w.deletes = make([]deleteOp, len(list))
 	for i, doc := range list {
 		op := &w.deletes[i]
-		if err := deleteEntry.parse(r, doc, op.set); err != nil {
+		if err := deleteEntry.Parse(r, doc, op.set); err != nil {
 			return err
 		}
 	}

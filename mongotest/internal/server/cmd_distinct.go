@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
@@ -18,9 +19,9 @@ func init() {
 	register(&Command{Name: "distinct", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runDistinct})
 }
 
-var distinctStruct = &idlStruct{name: "distinct", required: []string{"key"}, fields: map[string]idlField{
-	"key": {kind: idlString}, "query": {kind: idlObject}, "collation": {kind: idlObject}, "hint": {since: release.At(7, 1, 0)}, "encryptionInformation": {kind: idlObject, since: release.At(6, 0, 0)},
-	"collectionUUID": {since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 0, 0)},
+var distinctStruct = &idl.Struct{Name: "distinct", Required: []string{"key"}, Fields: map[string]idl.Field{
+	"key": {Kind: idl.String}, "query": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "hint": {Since: release.At(7, 1, 0)}, "encryptionInformation": {Kind: idl.Object, Since: release.At(6, 0, 0)},
+	"collectionUUID": {Since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Since: release.At(8, 0, 0)},
 }}
 
 // distinctSpec are the arguments of distinct.
@@ -37,7 +38,7 @@ func (q *distinctSpec) parse(r *Request) (err error) {
 	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 14)) {
 		return arg.WrongType("distinct.comment", v.Type, "string")
 	}
-	err = distinctStruct.parseCommand(r, func(k string, v bson.RawValue) (err error) {
+	err = distinctStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "key":
 			q.key, _ = v.StringValue()

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"allium/bson"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -14,10 +15,10 @@ func init() {
 	register(&Command{Name: "insert", Parse: parseWrite(insertStruct, parseInserts), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
 }
 
-var insertStruct = writeStruct("insert", []string{"documents"}, map[string]idlField{"documents": {kind: idlObjects}})
+var insertStruct = writeStruct("insert", []string{"documents"}, map[string]idl.Field{"documents": {Kind: idl.Objects}})
 
 func parseInserts(r *Request, w *writeSpec, field string, v bson.RawValue) error {
-	w.docs = r.documents(field, v)
+	w.docs = idl.Documents(r, field, v)
 	return nil
 }
 

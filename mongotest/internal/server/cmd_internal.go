@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -212,12 +213,12 @@ func runHashElement(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt64(dst, "out", sharding.HashValue(key)), nil
 }
 
-var recordingStruct = &idlStruct{name: "startRecordingTraffic", required: []string{"filename"}, fields: map[string]idlField{
-	"filename": {kind: idlString}, "bufferSize": {kind: idlLong}, "maxFileSize": {kind: idlLong},
+var recordingStruct = &idl.Struct{Name: "startRecordingTraffic", Required: []string{"filename"}, Fields: map[string]idl.Field{
+	"filename": {Kind: idl.String}, "bufferSize": {Kind: idl.Long}, "maxFileSize": {Kind: idl.Long},
 }}
 
 func parseRecording(r *Request) error {
-	return recordingStruct.parseCommand(r, func(string, bson.RawValue) error { return nil })
+	return recordingStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil })
 }
 
 // runNoReplication refuses what only members of a replica set can do, and what clients cannot ask

@@ -5,6 +5,7 @@ import (
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -193,14 +194,14 @@ func runListIndexes(r *Request, dst []byte) ([]byte, error) {
 	return r.appendList(dst, ns, docs, q.batchSize)
 }
 
-var listDatabasesStruct = &idlStruct{name: "listDatabases", fields: map[string]idlField{
-	"filter": {kind: idlObject}, "nameOnly": {kind: idlSafeBool}, "authorizedDatabases": {kind: idlSafeBool, strict: idlBool},
+var listDatabasesStruct = &idl.Struct{Name: "listDatabases", Fields: map[string]idl.Field{
+	"filter": {Kind: idl.Object}, "nameOnly": {Kind: idl.SafeBool}, "authorizedDatabases": {Kind: idl.SafeBool, Strict: idl.Bool},
 }}
 
 func runListDatabases(r *Request, dst []byte) ([]byte, error) {
 	var filter bson.Raw
 	var nameOnly bool
-	err := listDatabasesStruct.parseCommand(r, func(k string, v bson.RawValue) error {
+	err := listDatabasesStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
 		switch k {
 		case "filter":
 			filter = v.Value

@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
@@ -20,9 +21,9 @@ func mapsInline(r *Request) bool {
 }
 
 // mapReduceStruct are the arguments, of which those without a type have texts of their own.
-var mapReduceStruct = &idlStruct{name: "MapReduce", required: []string{"map", "reduce", "out"}, fields: map[string]idlField{
-	"map": {}, "reduce": {}, "out": {}, "finalize": {}, "query": {kind: idlObject}, "sort": {kind: idlObject}, "collation": {kind: idlObject}, "limit": {kind: idlNumber},
-	"scope": {}, "verbose": {kind: idlBool}, "bypassDocumentValidation": {kind: idlBool}, "jsMode": {kind: idlBool}, "splitInfo": {kind: idlNumber},
+var mapReduceStruct = &idl.Struct{Name: "MapReduce", Required: []string{"map", "reduce", "out"}, Fields: map[string]idl.Field{
+	"map": {}, "reduce": {}, "out": {}, "finalize": {}, "query": {Kind: idl.Object}, "sort": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "limit": {Kind: idl.Number},
+	"scope": {}, "verbose": {Kind: idl.Bool}, "bypassDocumentValidation": {Kind: idl.Bool}, "jsMode": {Kind: idl.Bool}, "splitInfo": {Kind: idl.Number},
 }}
 
 // mapReduceSpec are the arguments of mapReduce. Results of jsMode are the same as without it;
@@ -143,7 +144,7 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 	start := time.Now()
 	body := bsondoc.Copy(r.Body)
 	q := &mapReduceSpec{}
-	if err := mapReduceStruct.parseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) }); err != nil {
+	if err := mapReduceStruct.ParseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) }); err != nil {
 		return dst, err
 	}
 	ns, err := r.collection(srverr.BadValue)

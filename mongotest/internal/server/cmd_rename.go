@@ -2,6 +2,7 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -11,8 +12,8 @@ func init() {
 	register(&Command{Name: "renameCollection", AdminOnly: true, WriteConcern: true, Run: runRename})
 }
 
-var renameStruct = &idlStruct{name: "renameCollection", required: []string{"to"}, fields: map[string]idlField{
-	"to": {kind: idlString}, "dropTarget": {kind: idlSafeBool, strict: idlBool}, "stayTemp": {kind: idlSafeBool, strict: idlBool}, "collectionUUID": {since: release.At(5, 0, 0)},
+var renameStruct = &idl.Struct{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]idl.Field{
+	"to": {Kind: idl.String}, "dropTarget": {Kind: idl.SafeBool, Strict: idl.Bool}, "stayTemp": {Kind: idl.SafeBool, Strict: idl.Bool}, "collectionUUID": {Since: release.At(5, 0, 0)},
 }}
 
 func runRename(r *Request, dst []byte) ([]byte, error) {
@@ -22,7 +23,7 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 	}
 	var to string
 	dropTarget := false
-	err := renameStruct.parseCommand(r, func(k string, v bson.RawValue) error {
+	err := renameStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
 		switch k {
 		case "to":
 			to, _ = v.StringValue()

@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -87,15 +88,15 @@ type searchIndexSpec struct {
 	definition bson.Raw
 }
 
-var createSearchIndexesStruct = &idlStruct{name: "createSearchIndexes", required: []string{"indexes"}, fields: map[string]idlField{"indexes": {kind: idlObjects}}}
+var createSearchIndexesStruct = &idl.Struct{Name: "createSearchIndexes", Required: []string{"indexes"}, Fields: map[string]idl.Field{"indexes": {Kind: idl.Objects}}}
 
-var searchIndexStruct = &idlStruct{name: "createSearchIndexes.indexes", required: []string{"definition"}, fields: map[string]idlField{
-	"name": {kind: idlString}, "type": {kind: idlString}, "definition": {kind: idlObject},
+var searchIndexStruct = &idl.Struct{Name: "createSearchIndexes.indexes", Required: []string{"definition"}, Fields: map[string]idl.Field{
+	"name": {Kind: idl.String}, "type": {Kind: idl.String}, "definition": {Kind: idl.Object},
 }}
 
 func (s *searchIndexSpec) parse(r *Request, doc bson.Raw) error {
 	s.name, s.kind = "default", "search"
-	err := searchIndexStruct.parse(r, doc, func(k string, v bson.RawValue) error {
+	err := searchIndexStruct.Parse(r, doc, func(k string, v bson.RawValue) error {
 		switch k {
 		case "name":
 			s.name = bsondoc.MustString(v)
@@ -147,8 +148,8 @@ func (r *Request) searchedCollection() (uuid [16]byte, err error) {
 
 func runCreateSearchIndexes(r *Request, dst []byte) ([]byte, error) {
 	var specs []searchIndexSpec
-	err := createSearchIndexesStruct.parseCommand(r, func(k string, v bson.RawValue) error {
-		for _, doc := range r.documents(k, v) {
+	err := createSearchIndexesStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
+		for _, doc := range idl.Documents(r, k, v) {
 			var s searchIndexSpec
 			if err := s.parse(r, doc); err != nil {
 				return err
@@ -193,8 +194,8 @@ func runCreateSearchIndexes(r *Request, dst []byte) ([]byte, error) {
 func sameDocument(a, b bson.Raw) bool { return query.Equal(docValue(a), docValue(b), nil) }
 
 // searchIndexOf parses a command about one index, which its id or name tells.
-func (r *Request) searchIndexOf(t *idlStruct) (id, name string, definition bson.Raw, err error) {
-	err = t.parseCommand(r, func(k string, v bson.RawValue) error {
+func (r *Request) searchIndexOf(t *idl.Struct) (id, name string, definition bson.Raw, err error) {
+	err = t.ParseCommand(r, func(k string, v bson.RawValue) error {
 		switch k {
 		case "id":
 			id = bsondoc.MustString(v)
@@ -219,8 +220,8 @@ func searchIndexNotFound(id, name string) error {
 	return srverr.New(srverr.IndexNotFound, "Search index '%s' could not be found.", name+id)
 }
 
-var updateSearchIndexStruct = &idlStruct{name: "updateSearchIndex", required: []string{"definition"}, fields: map[string]idlField{
-	"id": {kind: idlString}, "name": {kind: idlString}, "definition": {kind: idlObject},
+var updateSearchIndexStruct = &idl.Struct{Name: "updateSearchIndex", Required: []string{"definition"}, Fields: map[string]idl.Field{
+	"id": {Kind: idl.String}, "name": {Kind: idl.String}, "definition": {Kind: idl.Object},
 }}
 
 func runUpdateSearchIndex(r *Request, dst []byte) ([]byte, error) {
@@ -250,7 +251,7 @@ func runUpdateSearchIndex(r *Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-var dropSearchIndexStruct = &idlStruct{name: "dropSearchIndex", fields: map[string]idlField{"id": {kind: idlString}, "name": {kind: idlString}}}
+var dropSearchIndexStruct = &idl.Struct{Name: "dropSearchIndex", Fields: map[string]idl.Field{"id": {Kind: idl.String}, "name": {Kind: idl.String}}}
 
 func runDropSearchIndex(r *Request, dst []byte) ([]byte, error) {
 	id, name, _, err := r.searchIndexOf(dropSearchIndexStruct)

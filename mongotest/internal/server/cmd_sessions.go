@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
@@ -32,10 +33,10 @@ func runStartSession(r *Request, dst []byte) ([]byte, error) {
 // argDocuments returns the documents of the command's array, or the server's error for anything
 // else.
 func (r *Request) argDocuments(parser string) ([]bson.Raw, error) {
-	if _, err := idlObjects.check(r, parser, r.Cmd.Name, r.Arg()); err != nil {
+	if _, err := idl.Objects.Check(r, parser, r.Cmd.Name, r.Arg()); err != nil {
 		return nil, err
 	}
-	return r.documents("", r.Arg()), nil
+	return idl.Documents(r, "", r.Arg()), nil
 }
 
 func (r *Request) sessionIDs(parser string) ([]session.ID, error) {

@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -146,9 +147,9 @@ func appendScale(dst []byte, scale int64, whole bool) []byte {
 	return bson.AppendDouble(dst, "scaleFactor", float64(scale))
 }
 
-var dataSizeStruct = &idlStruct{name: "dataSize", fields: map[string]idlField{
-	"keyPattern": {kind: idlObject}, "min": {kind: idlObject}, "max": {kind: idlObject}, "estimate": {kind: idlSafeBool, strict: idlBool},
-	"maxSize": {kind: idlNumber}, "maxObjects": {kind: idlNumber},
+var dataSizeStruct = &idl.Struct{Name: "dataSize", Fields: map[string]idl.Field{
+	"keyPattern": {Kind: idl.Object}, "min": {Kind: idl.Object}, "max": {Kind: idl.Object}, "estimate": {Kind: idl.SafeBool, Strict: idl.Bool},
+	"maxSize": {Kind: idl.Number}, "maxObjects": {Kind: idl.Number},
 }}
 
 func runDataSize(r *Request, dst []byte) ([]byte, error) {
@@ -170,7 +171,7 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 			return nil
 		}
 		pattern, lo, hi, estimate = object("keyPattern"), object("min"), object("max"), r.Body.Lookup("estimate").AsBool()
-	} else if err := dataSizeStruct.parseCommand(r, func(k string, v bson.RawValue) error {
+	} else if err := dataSizeStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
 		switch k {
 		case "keyPattern":
 			pattern = v.Value

@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -235,10 +236,10 @@ func runOIDTest(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "str", id.Hex()), nil
 }
 
-var freeMonitoringStruct = &idlStruct{name: "getFreeMonitoringStatus"}
+var freeMonitoringStruct = &idl.Struct{Name: "getFreeMonitoringStatus"}
 
 func runFreeMonitoring(r *Request, dst []byte) ([]byte, error) {
-	if err := freeMonitoringStruct.parseCommand(r, func(string, bson.RawValue) error { return nil }); err != nil {
+	if err := freeMonitoringStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil }); err != nil {
 		return dst, err
 	}
 	dst = bson.AppendString(dst, "state", "undecided")

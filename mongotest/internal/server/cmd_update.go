@@ -3,6 +3,7 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
@@ -14,25 +15,25 @@ func init() {
 }
 
 var (
-	updateStruct = writeStruct("update", []string{"updates"}, map[string]idlField{
-		"updates": {kind: idlObjects}, "let": {kind: idlObject, since: release.At(5, 0, 0)}, "runtimeConstants": {kind: idlObject, until: release.At(5, 0, 0)},
-		"legacyRuntimeConstants": {kind: idlObject, since: release.At(5, 0, 0)},
+	updateStruct = writeStruct("update", []string{"updates"}, map[string]idl.Field{
+		"updates": {Kind: idl.Objects}, "let": {Kind: idl.Object, Since: release.At(5, 0, 0)}, "runtimeConstants": {Kind: idl.Object, Until: release.At(5, 0, 0)},
+		"legacyRuntimeConstants": {Kind: idl.Object, Since: release.At(5, 0, 0)},
 	})
-	updateEntry = &idlStruct{name: "update.updates", required: []string{"q", "u"}, fields: map[string]idlField{
-		"q": {kind: idlObject}, "u": {}, "c": {kind: idlObject}, "multi": {kind: idlSafeBool, strict: idlBool}, "upsert": {kind: idlSafeBool, strict: idlBool},
-		"upsertSupplied": {kind: idlSafeBool, strict: idlBool, since: release.At(4, 4, 0)}, "collation": {kind: idlObject}, "arrayFilters": {kind: idlObjects}, "hint": {},
-		"sort": {kind: idlObject, since: release.At(8, 0, 0)}, "sampleId": {kind: idlAny, since: release.At(7, 0, 0)},
-		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": {kind: idlSafeBool, since: release.At(7, 0, 0)},
-		"includeQueryStatsMetricsForOpIndex":             {kind: idlNumber, since: release.At(8, 1, 0)},
+	updateEntry = &idl.Struct{Name: "update.updates", Required: []string{"q", "u"}, Fields: map[string]idl.Field{
+		"q": {Kind: idl.Object}, "u": {}, "c": {Kind: idl.Object}, "multi": {Kind: idl.SafeBool, Strict: idl.Bool}, "upsert": {Kind: idl.SafeBool, Strict: idl.Bool},
+		"upsertSupplied": {Kind: idl.SafeBool, Strict: idl.Bool, Since: release.At(4, 4, 0)}, "collation": {Kind: idl.Object}, "arrayFilters": {Kind: idl.Objects}, "hint": {},
+		"sort": {Kind: idl.Object, Since: release.At(8, 0, 0)}, "sampleId": {Kind: idl.Any, Since: release.At(7, 0, 0)},
+		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": {Kind: idl.SafeBool, Since: release.At(7, 0, 0)},
+		"includeQueryStatsMetricsForOpIndex":             {Kind: idl.Number, Since: release.At(8, 1, 0)},
 	}}
 )
 
 func parseUpdates(r *Request, w *writeSpec, field string, v bson.RawValue) error {
-	list := r.documents(field, v)
+	list := idl.Documents(r, field, v)
 	w.updates = make([]updateOp, len(list))
 	for i, doc := range list {
 		op := &w.updates[i]
-		if err := updateEntry.parse(r, doc, func(k string, v bson.RawValue) error { return op.set(r, k, v) }); err != nil {
+		if err := updateEntry.Parse(r, doc, func(k string, v bson.RawValue) error { return op.set(r, k, v) }); err != nil {
 			return err
 		}
 	}
@@ -135,7 +136,7 @@ func (op *updateOp) set(r *Request, k string, v bson.RawValue) (err error) {
 	case "collation":
 		op.collation = v.Value
 	case "arrayFilters":
-		op.arrayFilters = r.documents(k, v)
+		op.arrayFilters = idl.Documents(r, k, v)
 	case "hint":
 		op.hint, err = hintArg(v)
 	case "sort":

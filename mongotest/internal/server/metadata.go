@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -25,7 +26,7 @@ var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 			}
 			return arg.WrongType("$audit", v.Type, "object")
 		}
-		return auditStruct.parse(r, v.Value, func(string, bson.RawValue) error { return nil })
+		return auditStruct.Parse(r, v.Value, func(string, bson.RawValue) error { return nil })
 	},
 	"$client": func(_ *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
@@ -48,8 +49,8 @@ var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 	},
 }
 
-var auditStruct = &idlStruct{name: "$audit", required: []string{"$impersonatedUsers", "$impersonatedRoles"}, fields: map[string]idlField{
-	"$impersonatedUsers": {kind: idlObjects}, "$impersonatedRoles": {kind: idlObjects},
+var auditStruct = &idl.Struct{Name: "$audit", Required: []string{"$impersonatedUsers", "$impersonatedRoles"}, Fields: map[string]idl.Field{
+	"$impersonatedUsers": {Kind: idl.Objects}, "$impersonatedRoles": {Kind: idl.Objects},
 }}
 
 // checkInternal checks the form of the internal arguments.

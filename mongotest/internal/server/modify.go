@@ -67,7 +67,7 @@ func (r *Request) exprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: expr.Version{Major: v.Major, Minor: v.Minor}, Collation: coll, Let: let,
 		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos, InTxn: r.InTxn(),
 		CheckChangeStream: func(spec bson.Raw) error {
-			return changeStreamStruct.parse(r, spec, func(string, bson.RawValue) error { return nil })
+			return changeStreamStruct.Parse(r, spec, func(string, bson.RawValue) error { return nil })
 		},
 		Script: r.scripts(), Search: r.Node.cfg.Search != nil,
 	}

@@ -6,6 +6,8 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -15,8 +17,6 @@ import (
 // again for the next command: nothing may keep it, nor Body and Sequences, which lie in the
 // connection's read buffer.
 type Request struct {
-	wrote bool // the command wrote something: see Wrote
-
 	Node      *Node
 	Conn      *Conn
 	Cmd       *Command
@@ -26,58 +26,88 @@ type Request struct {
 	Sequences []wire.Sequence
 
 	args
-	writes   *writeSpec     // what Parse has made of a write command
-	pipeline *aggregateSpec // what Parse has made of an aggregate
+	parsed
+	sessionState
+	concerns
+	routing
+	interrupts
+	transport
+	outcome
+}
 
-	mapReduce   *mapReduceSpec // the arguments of mapReduce
-	textPayload bool           // of SASL: it is base64 in a string
+// parsed is what Parse has made of the commands that the steps before Run look into.
+type parsed struct {
+	writes      *writeSpec
+	pipeline    *aggregateSpec
+	mapReduce   *mapReduceSpec
+	textPayload bool // of SASL: it is base64 in a string
+}
 
-	Session *session.Session // nil: none
-	Txn     *session.Txn     // the multi-document transaction that the command runs in
-	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their
-	// own.
-	ChangeStream bool
+// sessionState is the session and the transaction that the command runs in.
+type sessionState struct {
+	Session    *session.Session // nil: none
+	Txn        *session.Txn     // the multi-document transaction that the command runs in
+	checkedOut bool
+	spoilt     bool // a write in the transaction failed: see spoilTxn
+}
+
+// concerns are what the command asks of its reads and writes.
+type concerns struct {
+	rc      readConcern
+	atTime  bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
+	wc      replica.WriteConcern
+	optedIn bool // the read preference allows secondaries
+}
+
+// routing is what a mongos knows of a command.
+type routing struct {
+	routed      *routedTxn  // what it knows of the transaction
+	shards      []int       // the shards that the command goes to, if they are known
+	shardCounts map[int]int // what a count found on each shard
+	found       finding     // how a command of a transaction failed
+	raw         bool        // the reply shows that of the shard
+}
+
+// interrupts are what can end a command before it is done: see Check.
+type interrupts struct {
+	start    time.Time
+	deadline time.Time // from maxTimeMS; zero: none
+	op       *operation
+	checks   int             // calls of Check
+	gone     <-chan struct{} // closed when the client has hung up; nil: nobody watches
+	unwatch  func()          // ends the watch
+	blocked  bool            // by a fail point, before the command began
+}
+
+// transport is how the message came, and how its reply goes.
+type transport struct {
+	flags      wire.Flags
+	legacy     bool // came as OP_QUERY
+	compressed bool
+	compressor wire.CompressorID
+
+	more      bool            // an exhaust command has more replies to come
+	streamOf  int64           // the cursor whose batches they are; 0: none
+	streamed  topologyVersion // what the last hello of a stream said
+	streaming bool
+	hangUp    bool // close the connection instead of answering
+}
+
+// outcome is what the command leaves for the reply, beside the elements that Run appends.
+type outcome struct {
+	wrote bool // the command wrote something: see Wrote
 	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait
 	// for.
 	NoWrite bool
+	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their
+	// own.
+	ChangeStream bool
 
-	rc     readConcern
-	atTime bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
-	wc     replica.WriteConcern
-
-	routed      *routedTxn  // on a mongos: what it knows of the transaction
-	shards      []int       // on a mongos: the shards that the command goes to, if they are known
-	shardCounts map[int]int // on a mongos: what a count found on each shard
-	found       finding     // on a mongos: how a command of a transaction failed
-	raw         bool        // on a mongos: the reply shows that of the shard
-
-	checkedOut bool
-	spoilt     bool     // a write in the transaction failed: see spoilTxn
-	blocked    bool     // by a fail point, before the command began
+	answer     []byte   // the reply of a step that ends the request
+	okInt      bool     // ok is an integer: the command was answered by another one
 	failLabels bson.Raw // labels that a fail point gives the reply, instead of the computed ones
 	hasLabels  bool
 	wcCode     int32 // code of the writeConcernError in the reply
-	optedIn    bool  // the read preference allows secondaries
-
-	flags  wire.Flags
-	legacy bool // came as OP_QUERY
-
-	compressed bool
-	compressor wire.CompressorID
-	more       bool  // an exhaust command has more replies to come
-	streamOf   int64 // the cursor whose batches they are; 0: none
-	hangUp     bool  // close the connection instead of answering
-	okInt      bool  // ok is an integer: the command was answered by another one
-
-	start     time.Time
-	deadline  time.Time // from maxTimeMS; zero: none
-	op        *operation
-	checks    int             // calls of Check
-	gone      <-chan struct{} // closed when the client has hung up; nil: nobody watches
-	unwatch   func()          // ends the watch
-	answer    []byte          // the reply of a step that ends the request
-	streamed  topologyVersion // what the last hello of a stream said
-	streaming bool
 }
 
 // args are the arguments that every command takes.
@@ -105,14 +135,15 @@ type args struct {
 }
 
 func (r *Request) reset(c *Conn) {
-	*r = Request{Node: c.node, Conn: c, start: time.Now()}
+	*r = Request{Node: c.node, Conn: c, interrupts: interrupts{start: time.Now()}}
 }
 
 // again prepares the request for the next reply of a stream: its command runs once more, as if it
 // had just come in.
 func (r *Request) again() {
-	*r = Request{Node: r.Node, Conn: r.Conn, Body: r.Body, Sequences: r.Sequences, flags: r.flags, compressed: r.compressed, compressor: r.compressor,
-		streamOf: r.streamOf, streamed: r.streamed, streaming: r.streaming, start: time.Now()}
+	*r = Request{Node: r.Node, Conn: r.Conn, Body: r.Body, Sequences: r.Sequences, interrupts: interrupts{start: time.Now()}, transport: transport{
+		flags: r.flags, compressed: r.compressed, compressor: r.compressor, streamOf: r.streamOf, streamed: r.streamed, streaming: r.streaming,
+	}}
 }
 
 // endStream closes the cursor whose batches are streamed, because its connection ends.
@@ -161,14 +192,18 @@ func (r *Request) Arg() bson.RawValue {
 	return bson.RawValue{}
 }
 
-// Sequence returns the documents of a field that may come as a document sequence or as an array.
-func (r *Request) Sequence(id string) ([]byte, bool) {
-	for _, s := range r.Sequences {
-		if s.ID == id {
-			return s.Docs, true
-		}
-	}
-	return nil, false
+// Message returns what the client sent.
+func (r *Request) Message() (body bson.Raw, sequences []wire.Sequence) { return r.Body, r.Sequences }
+
+// Version returns the version that the node behaves as.
+func (r *Request) Version() release.Version { return r.Node.cfg.Version }
+
+// generic reports whether every command of the node's version takes this argument.
+func (r *Request) generic(field string) bool { return idl.Generic(r.Version(), field) }
+
+// CheckRuntimeConstants checks the runtime constants that the command has under this name.
+func (r *Request) checkRuntimeConstants(name string, doc bson.Raw) error {
+	return idl.CheckRuntimeConstants(r, name, doc)
 }
 
 // Wrote notes that the client wrote something at ts: what a write concern waits for, and what

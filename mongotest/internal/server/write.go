@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -30,20 +31,20 @@ type writeSpec struct {
 }
 
 // writeStruct describes a write command: what all of them take, and more.
-func writeStruct(name string, required []string, more map[string]idlField) *idlStruct {
-	t := &idlStruct{name: name, required: required, fields: map[string]idlField{
-		"ordered":                  {kind: idlSafeBool, strict: idlBool},
-		"bypassDocumentValidation": {kind: idlSafeBool},
-		"stmtId":                   {kind: idlInt},
-		"stmtIds":                  {kind: idlInts},
-		"isTimeseriesNamespace":    {kind: idlSafeBool, since: release.At(5, 0, 0)},
-		"collectionUUID":           {kind: idlAny, since: release.At(6, 0, 0)},
-		"encryptionInformation":    {kind: idlObject, since: release.At(6, 0, 0)},
-		"bypassEmptyTsReplacement": {kind: idlSafeBool, since: release.At(8, 0, 0)},
-		"includeQueryStatsMetrics": {kind: idlSafeBool, since: release.At(8, 1, 0)},
+func writeStruct(name string, required []string, more map[string]idl.Field) *idl.Struct {
+	t := &idl.Struct{Name: name, Required: required, Fields: map[string]idl.Field{
+		"ordered":                  {Kind: idl.SafeBool, Strict: idl.Bool},
+		"bypassDocumentValidation": {Kind: idl.SafeBool},
+		"stmtId":                   {Kind: idl.Int},
+		"stmtIds":                  {Kind: idl.Ints},
+		"isTimeseriesNamespace":    {Kind: idl.SafeBool, Since: release.At(5, 0, 0)},
+		"collectionUUID":           {Kind: idl.Any, Since: release.At(6, 0, 0)},
+		"encryptionInformation":    {Kind: idl.Object, Since: release.At(6, 0, 0)},
+		"bypassEmptyTsReplacement": {Kind: idl.SafeBool, Since: release.At(8, 0, 0)},
+		"includeQueryStatsMetrics": {Kind: idl.SafeBool, Since: release.At(8, 1, 0)},
 	}}
 	for k, f := range more {
-		t.fields[k] = f
+		t.Fields[k] = f
 	}
 	return t
 }
@@ -70,21 +71,21 @@ func (w *writeSpec) set(k string, v bson.RawValue) {
 }
 
 // check checks what a field must have inside.
-func (w *writeSpec) check(r *Request, t *idlStruct, k string, v bson.RawValue) error {
+func (w *writeSpec) check(r *Request, t *idl.Struct, k string, v bson.RawValue) error {
 	if k == "runtimeConstants" {
-		return r.checkRuntimeConstants(t.path(k), v.Value)
+		return r.checkRuntimeConstants(t.Path(k), v.Value)
 	}
 	return nil
 }
 
 // parseWrite reads a write command into the request. operations are told the field that the
 // statements are in.
-func parseWrite(t *idlStruct, operations func(r *Request, w *writeSpec, field string, v bson.RawValue) error) func(r *Request) error {
-	field := t.required[0]
+func parseWrite(t *idl.Struct, operations func(r *Request, w *writeSpec, field string, v bson.RawValue) error) func(r *Request) error {
+	field := t.Required[0]
 	return func(r *Request) error {
 		w := &writeSpec{ordered: true}
 		count := 0
-		err := t.parseCommand(r, func(k string, v bson.RawValue) error {
+		err := t.ParseCommand(r, func(k string, v bson.RawValue) error {
 			if k != field {
 				w.set(k, v)
 				return w.check(r, t, k, v)

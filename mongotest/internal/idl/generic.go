@@ -1,4 +1,4 @@
-package server
+package idl
 
 import (
 	"allium/mongotest/internal/release"
@@ -26,9 +26,8 @@ var genericArgs = map[string]genericArg{
 	"rawData":                   {since: release.At(8, 2, 0)},
 }
 
-// generic reports whether every command of the node's version takes this argument.
-func (r *Request) generic(field string) bool {
+// Generic reports whether every command of the version takes this argument.
+func Generic(v release.Version, field string) bool {
 	a, ok := genericArgs[field]
-	v := r.Node.cfg.Version
 	return ok && v.AtLeastPatch(a.since) && (a.until.Major == 0 || !v.AtLeastPatch(a.until))
 }
