@@ -1,6 +1,6 @@
 package mongotest
 
-import "allium/mongotest/internal/server"
+import "allium/mongotest/internal/account"
 
 // Acceptor is the service's side of Kerberos, for the mechanism GSSAPI. The package kerberostest of
 // the module allium/kerberos has one. It is used by several goroutines at once.
@@ -28,6 +28,6 @@ func GSSAPI(a Acceptor) Option { return func(o *options) { o.acceptor = acceptor
 // acceptor hides an Acceptor behind the interface of the server.
 type acceptor struct{ Acceptor }
 
-func (a acceptor) Accept(token []byte) ([]byte, server.KerberosContext, error) {
+func (a acceptor) Accept(token []byte) ([]byte, account.KerberosContext, error) {
 	return a.Acceptor.Accept(token)
 }

@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	_ "allium/mongotest/internal/commands" // the server's commands
 	"allium/mongotest/internal/memnet"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"

@@ -7,7 +7,6 @@ import (
 
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/release"
-	"allium/mongotest/internal/server"
 )
 
 // Option configures a deployment.
@@ -26,7 +25,7 @@ type options struct {
 	tls              bool
 	user, password   string
 	oidc             []account.IdentityProvider
-	acceptor         server.Kerberos
+	acceptor         account.Kerberos
 	electionDelay    time.Duration
 	lag              time.Duration
 	noScripting      bool

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"allium/bson"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -21,6 +22,9 @@ const (
 	ScramSHA256 = "SCRAM-SHA-256"
 	Plain       = "PLAIN"
 	MechX509    = "MONGODB-X509"
+	MechOIDC    = "MONGODB-OIDC"
+	MechAWS     = "MONGODB-AWS"
+	MechGSSAPI  = "GSSAPI"
 )
 
 // ExternalDB is where users are whose credentials the server does not hold.
@@ -219,3 +223,15 @@ func (g *Registry) ListRoles(match func(Role) bool) []*CustomRole {
 }
 
 func sortedNames(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+
+// AppendRoles appends the roles as an array.
+func AppendRoles(dst []byte, key string, list []Role) []byte {
+	at, dst := bson.BeginArrayElement(dst, key)
+	for i, rn := range list {
+		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
+		d = bson.AppendString(d, "role", rn.Role)
+		d = bson.AppendString(d, "db", rn.DB)
+		dst = bson.EndDocument(d, start)
+	}
+	return bson.EndDocument(dst, at)
+}

@@ -3,6 +3,7 @@ package bsondoc
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"maps"
 	"slices"
@@ -141,4 +142,9 @@ func AppendDocuments(dst []byte, key string, list [][]byte) []byte {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), doc...)
 	}
 	return bson.EndDocument(dst, at)
+}
+
+// Int32Value returns an int32.
+func Int32Value(n int32) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeInt32, Value: binary.LittleEndian.AppendUint32(nil, uint32(n))}
 }

@@ -20,9 +20,9 @@ var apiV1 = map[string]bool{
 	"isMaster": true,
 }
 
-// testCommands are commands that servers have for tests of the Stable API: the versions that they
+// TestCommands are commands that servers have for tests of the Stable API: the versions that they
 // are in, and in which they are deprecated.
-var testCommands = map[string]struct{ in, deprecated string }{
+var TestCommands = map[string]struct{ in, deprecated string }{
 	"testVersion2": {"2", ""}, "testVersions1And2": {"12", ""}, "testDeprecation": {"1", "1"}, "testDeprecationInVersion2": {"12", "2"},
 	"testRemoval": {"1", ""},
 }
@@ -30,7 +30,7 @@ var testCommands = map[string]struct{ in, deprecated string }{
 // inAPI reports whether a command is in a version of the Stable API, and whether it is deprecated
 // there.
 func inAPI(command, version string) (in, deprecated bool) {
-	if c, ok := testCommands[command]; ok {
+	if c, ok := TestCommands[command]; ok {
 		return strings.Contains(c.in, version), c.deprecated == version
 	}
 	return version == "1" && apiV1[command], false
@@ -46,7 +46,7 @@ func (r *Request) checkAPI() error {
 		return nil
 	}
 	if r.apiVersion.IsZero() && r.apiStrict.IsZero() && r.apiDeprecation.IsZero() {
-		if v, _ := r.Node.parameter("requireApiVersion"); v.AsBool() && !r.Cmd.NoAuth && r.Cmd.Name != "getMore" && !(r.InTxn() && !r.startTxn) {
+		if v, _ := r.Node.Parameter("requireApiVersion"); v.AsBool() && !r.Cmd.NoAuth && r.Cmd.Name != "getMore" && !(r.InTxn() && !r.startTxn) {
 			return srverr.New(498870, "The apiVersion parameter is required, please configure your MongoClient's API version")
 		}
 		return nil
@@ -57,7 +57,7 @@ func (r *Request) checkAPI() error {
 	version, given := r.apiVersion.StringValue()
 	strict, deprecation := r.apiStrict.AsBool(), r.apiDeprecation.AsBool()
 	in, deprecated := inAPI(r.Cmd.Name, version)
-	two, _ := r.Node.parameter("acceptApiVersion2")
+	two, _ := r.Node.Parameter("acceptApiVersion2")
 	switch {
 	case !given && (strict || deprecation):
 		return srverr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")

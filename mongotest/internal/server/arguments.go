@@ -237,7 +237,7 @@ func (r *Request) sessionArgs() error {
 		if r.Node.cfg.Auth {
 			id.UID = r.Conn.userDigest(id.UID)
 		}
-		s, err := r.useSession(id)
+		s, err := r.UseSession(id)
 		if err != nil {
 			return err
 		}

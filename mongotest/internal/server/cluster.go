@@ -67,8 +67,8 @@ func shardName(i int) string { return "sh" + strconv.Itoa(i) }
 // shardHost returns a shard's address as listShards shows it: name/host. Nobody listens there.
 func (d *Data) shardHost(i int) string { return shardName(i) + "/localhost:" + strconv.Itoa(27018+i) }
 
-// shardNumber returns the number of a shard, -1 if there is none of this name.
-func (d *Data) shardNumber(name string) int {
+// ShardNumber returns the number of a shard, -1 if there is none of this name.
+func (d *Data) ShardNumber(name string) int {
 	for i := range d.shards {
 		if shardName(i) == name {
 			return i

@@ -17,7 +17,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "aggregate", Where: OptIn, ReadConcern: true, Snapshot: true, WriteConcern: true, Txn: TxnOK,
+	Register(&Command{Name: "aggregate", Where: OptIn, ReadConcern: true, Snapshot: true, WriteConcern: true, Txn: TxnOK,
 		Parse: parseAggregate, CheckConcern: checkAggregateConcern, Run: runAggregate})
 }
 
@@ -167,7 +167,7 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 	case "explain", "cursor", "hint", "bypassDocumentValidation":
 		return q.set(r, k, v)
 	case "comment":
-		if !r.generic(k) && v.Type != bson.TypeString {
+		if !r.Generic(k) && v.Type != bson.TypeString {
 			return not("a string")
 		}
 	case "allowDiskUse", "fromMongos", "needsMerge", "use44SortKeys", "isMapReduceCommand":
@@ -196,7 +196,7 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 		return exchangeStruct.Parse(r, v.Value, func(string, bson.RawValue) error { return nil })
 	case "mergeByPBRT": // of servers before 5.0
 	default:
-		if !r.generic(k) {
+		if !r.Generic(k) {
 			return srverr.New(srverr.FailedToParse, "unrecognized field '%s'", k)
 		}
 	}
@@ -215,7 +215,7 @@ func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) (err error) {
 	if v.Type != bson.TypeString {
 		return srverr.New(srverr.TypeMismatch, "collection name has invalid type: %s", bsontext.TypeName(v.Type))
 	}
-	if q.ns, err = r.collection(srverr.TypeMismatch); err == nil && strings.HasSuffix(q.ns, ".$cmd.aggregate") {
+	if q.ns, err = r.Collection(srverr.TypeMismatch); err == nil && strings.HasSuffix(q.ns, ".$cmd.aggregate") {
 		err = srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", q.ns)
 	}
 	return err
@@ -261,7 +261,7 @@ func (r *Request) aggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
 
 // openAggregate resolves views, parses the pipeline and connects it with its collection.
 func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, error) {
-	st, err := r.snapshot(q.ns)
+	st, err := r.Snapshot(q.ns)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -319,7 +319,7 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	}
 	if _, ok := p.Writes(); !ok {
 		r.NoWrite = true
-	} else if r.Node.set != nil && !r.Node.isPrimary() && !r.Node.cfg.Version.AtLeast(4, 4) {
+	} else if r.Node.set != nil && !r.Node.IsPrimary() && !r.Node.cfg.Version.AtLeast(4, 4) {
 		return nil, nil, srverr.New(srverr.NotWritablePrimary, "not master") // newer secondaries let the primary write
 	}
 	var src pipeline.Iterator
@@ -403,7 +403,7 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 
 func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 	r := e.run.r
-	return r.write(func(tx *store.Tx) error {
+	return r.Write(func(tx *store.Tx) error {
 		c, err := r.writable(tx, ns.String(), true)
 		if err != nil {
 			return err
@@ -463,7 +463,7 @@ func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 	if err != nil {
 		return err
 	}
-	return r.write(func(tx *store.Tx) error {
+	return r.Write(func(tx *store.Tx) error {
 		c, err := r.writable(tx, ns.String(), true)
 		if err != nil {
 			return err
@@ -478,7 +478,7 @@ func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 
 func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error) {
 	r := e.run.r
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		matched = false
 		c, err := r.writable(tx, ns.String(), false)
 		if err != nil || c == nil {

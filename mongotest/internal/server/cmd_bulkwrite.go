@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "bulkWrite", Since: release.At(8, 0, 0), AdminOnly: true, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
+	Register(&Command{Name: "bulkWrite", Since: release.At(8, 0, 0), AdminOnly: true, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
 }
 
 // bulkOp is one operation of a bulkWrite.

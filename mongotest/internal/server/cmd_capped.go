@@ -11,10 +11,10 @@ import (
 // Commands that make capped collections of others, or empty them.
 
 func init() {
-	register(&Command{Name: "convertToCapped", WriteConcern: true, Run: runConvertToCapped})
-	register(&Command{Name: "cloneCollectionAsCapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runCloneAsCapped})
-	register(&Command{Name: "emptycapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runEmptyCapped})
-	register(&Command{Name: "godinsert", Roles: []Role{Standalone, Member}, Run: runGodInsert})
+	Register(&Command{Name: "convertToCapped", WriteConcern: true, Run: runConvertToCapped})
+	Register(&Command{Name: "cloneCollectionAsCapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runCloneAsCapped})
+	Register(&Command{Name: "emptycapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runEmptyCapped})
+	Register(&Command{Name: "godinsert", Roles: []Role{Standalone, Member}, Run: runGodInsert})
 }
 
 // cappedSize reads the size that both commands need.
@@ -35,7 +35,7 @@ func (r *Request) cappedSize() (int64, error) {
 }
 
 func runConvertToCapped(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -43,7 +43,7 @@ func runConvertToCapped(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return dst, r.write(func(tx *store.Tx) error { return r.cloneCapped(tx, ns, ns, size) })
+	return dst, r.Write(func(tx *store.Tx) error { return r.cloneCapped(tx, ns, ns, size) })
 }
 
 func runCloneAsCapped(r *Request, dst []byte) ([]byte, error) {
@@ -63,7 +63,7 @@ func runCloneAsCapped(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return dst, r.write(func(tx *store.Tx) error {
+	return dst, r.Write(func(tx *store.Tx) error {
 		return r.cloneCapped(tx, namespace(r.DB, from), namespace(r.DB, to), size)
 	})
 }
@@ -104,11 +104,11 @@ func (r *Request) cloneCapped(tx *store.Tx, from, to string, size int64) error {
 }
 
 func runEmptyCapped(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	return dst, r.write(func(tx *store.Tx) error {
+	return dst, r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
 		switch {
 		case c == nil && !hasDatabase(tx.State(), r.DB):
@@ -125,7 +125,7 @@ func runEmptyCapped(r *Request, dst []byte) ([]byte, error) {
 
 // runGodInsert inserts a document without looking at it: the server's own tests use it.
 func runGodInsert(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -142,7 +142,7 @@ func runGodInsert(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return dst, r.write(func(tx *store.Tx) error {
+	return dst, r.Write(func(tx *store.Tx) error {
 		c, err := r.writable(tx, ns, true)
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "collMod", WriteConcern: true, Run: runCollMod})
+	Register(&Command{Name: "collMod", WriteConcern: true, Run: runCollMod})
 }
 
 func typeOf(v bson.RawValue) string { return bsontext.TypeName(v.Type) }
@@ -36,11 +36,11 @@ type modification struct {
 }
 
 func runCollMod(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}
@@ -53,7 +53,7 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	base := len(dst)
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		dst = dst[:base]
 		c := tx.Coll(ns)
 		if c == nil {
@@ -77,7 +77,7 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 		_, err = tx.Modify(c, set, r.collModDescription())
 		return err
 	})
-	r.Node.armTTL(false)
+	r.Node.ArmTTL(false)
 	return dst, err
 }
 
@@ -86,7 +86,7 @@ func (r *Request) collModDescription() bson.Raw {
 	at, doc := bson.BeginDocument(nil)
 	first := true
 	for k, v := range r.Body.All() {
-		if !first && !r.generic(k) {
+		if !first && !r.Generic(k) {
 			doc = bson.AppendRawValue(doc, k, v)
 		}
 		first = false
@@ -176,7 +176,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 			}
 		case "timeseries", "dryRun", "isTimeseriesNamespace", "prepareUnique":
 		default:
-			if r.generic(k) {
+			if r.Generic(k) {
 				continue
 			}
 			if r.Node.cfg.Version.AtLeast(5, 0) {
@@ -187,7 +187,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.View && k != "viewOn" && k != "pipeline" && !r.generic(k) {
+		if c.View && k != "viewOn" && k != "pipeline" && !r.Generic(k) {
 			return nil, bad("option not supported on a view: %s", k)
 		}
 	}

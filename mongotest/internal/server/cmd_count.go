@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "count", Where: OptIn, ReadConcern: true, Run: runCount})
+	Register(&Command{Name: "count", Where: OptIn, ReadConcern: true, Run: runCount})
 }
 
 var countStruct = &idl.Struct{Name: "count", Fields: map[string]idl.Field{
@@ -67,7 +67,7 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	ns, filter, collation, hint, limit, skip := q.ns, q.filter, q.collation, q.hint, q.limit, q.skip
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}
@@ -173,7 +173,7 @@ func (r *Request) countView(dst []byte, ns string, filter, collation bson.Raw, h
 	if err != nil {
 		return dst, err
 	}
-	r.okInt = true
+	r.IntegerOK = true
 	return appendCount(dst, n), nil
 }
 

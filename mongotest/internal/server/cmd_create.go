@@ -18,7 +18,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "create", Txn: TxnOK, WriteConcern: true, Run: runCreate})
+	Register(&Command{Name: "create", Txn: TxnOK, WriteConcern: true, Run: runCreate})
 }
 
 // createSpec are the options of a new collection or view.
@@ -78,7 +78,7 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		if c := tx.Coll(ns); c != nil {
 			return q.exists(r, c, set)
 		}
@@ -99,7 +99,7 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 		return err
 	})
 	if set.ExpireSecs > 0 {
-		r.Node.armTTL(false)
+		r.Node.ArmTTL(false)
 	}
 	if err == nil && q.autoIndex != nil && !r.Node.cfg.Version.AtLeast(5, 0) {
 		dst = bson.AppendString(dst, "note", "The autoIndexId option is deprecated and will be removed in a future release")
@@ -174,7 +174,7 @@ func (q *createSpec) parse(r *Request) error {
 	if err != nil {
 		return err
 	}
-	if q.ns, err = r.collection(srverr.BadValue); err != nil {
+	if q.ns, err = r.Collection(srverr.BadValue); err != nil {
 		return err
 	}
 	if strings.IndexByte(r.DB, '$') >= 0 {

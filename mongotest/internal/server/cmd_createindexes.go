@@ -12,14 +12,14 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "createIndexes", Txn: TxnOK, WriteConcern: true, Run: runCreateIndexes})
+	Register(&Command{Name: "createIndexes", Txn: TxnOK, WriteConcern: true, Run: runCreateIndexes})
 }
 
 // maxIndexes is how many indexes a collection may have.
 const maxIndexes = 64
 
 func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -58,7 +58,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 			}
 		case "isTimeseriesNamespace", "runtimeConstants":
 		default:
-			if !r.generic(k) {
+			if !r.Generic(k) {
 				if r.Node.cfg.Version.AtLeast(5, 0) {
 					return dst, arg.UnknownField("createIndexes." + k)
 				}
@@ -95,7 +95,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	}
 	var before, after int
 	created, existed := false, 0
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		created, existed = false, 0
 		c := tx.Coll(ns)
 		if c != nil && c.View {
@@ -162,7 +162,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	r.Node.armTTL(false)
+	r.Node.ArmTTL(false)
 	v5 := r.Node.cfg.Version.AtLeast(5, 0)
 	if existed < len(parsed) || v5 {
 		if v5 {

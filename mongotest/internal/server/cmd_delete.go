@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "delete", Parse: parseWrite(deleteStruct, parseDeletes), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
+	Register(&Command{Name: "delete", Parse: parseWrite(deleteStruct, parseDeletes), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
 }
 
 var (

@@ -16,7 +16,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "distinct", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runDistinct})
+	Register(&Command{Name: "distinct", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runDistinct})
 }
 
 var distinctStruct = &idl.Struct{Name: "distinct", Required: []string{"key"}, Fields: map[string]idl.Field{
@@ -63,7 +63,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	ns, key, filter, collation, hint := q.ns, q.key, q.filter, q.collation, q.hint
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}
@@ -83,7 +83,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 		if err := r.eachResult(&q, func(doc bson.Raw) error { add(doc); return nil }); err != nil {
 			return dst, err
 		}
-		r.okInt = true
+		r.IntegerOK = true
 		dst, err = d.append(dst)
 		return r.appendAtTime(dst), err
 	}

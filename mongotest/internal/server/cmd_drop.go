@@ -10,12 +10,12 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "drop", WriteConcern: true, Run: runDrop})
-	register(&Command{Name: "dropDatabase", WriteConcern: true, Run: runDropDatabase})
+	Register(&Command{Name: "drop", WriteConcern: true, Run: runDrop})
+	Register(&Command{Name: "dropDatabase", WriteConcern: true, Run: runDropDatabase})
 }
 
 func runDrop(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -27,7 +27,7 @@ func runDrop(r *Request, dst []byte) ([]byte, error) {
 	}
 	var indexes int
 	found := false
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
 		if found = c != nil; !found {
 			return nil
@@ -71,7 +71,7 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot drop '%s' database while replication is active", r.DB)
 	}
 	found, dropped := false, 0
-	err := r.write(func(tx *store.Tx) error {
+	err := r.Write(func(tx *store.Tx) error {
 		found = false
 		var list []*store.Coll
 		tx.State().Colls(r.DB, func(c *store.Coll) bool {
@@ -115,12 +115,12 @@ func (r *Request) awaitDrops(found bool, dropped int) error {
 	if !found || r.wc.Provenance != "clientSupplied" {
 		return nil
 	}
-	failed, err := r.Node.set.WaitReplication(r, r.Node, r.Conn.client.lastOp, &r.wc)
+	failed, err := r.Node.set.WaitReplication(r, r.Node, r.Conn.client.LastOp, &r.wc)
 	if err != nil || failed == nil {
 		return err
 	}
 	r.Node.data.dropping(r.DB, true)
-	at := r.Conn.client.lastOp
+	at := r.Conn.client.LastOp
 	return srverr.New(failed.Code, "dropDatabase %s failed waiting for %d collection drop(s) (most recent drop optime: { ts: Timestamp(%d, %d), t: 1 }) to replicate.", r.DB, dropped, at.T, at.I)
 }
 

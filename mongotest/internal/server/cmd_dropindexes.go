@@ -10,23 +10,23 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, WriteConcern: true, Run: runDropIndexes})
+	Register(&Command{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, WriteConcern: true, Run: runDropIndexes})
 }
 
 func runDropIndexes(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
 	index := r.Body.Lookup("index")
 	for k := range r.Body.All() {
-		if k != r.Name && k != "index" && !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+		if k != r.Name && k != "index" && !r.Generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
 			return dst, arg.UnknownField("dropIndexes." + k)
 		}
 	}
 	before := 0
 	all := false
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
 		switch {
 		case c == nil:

@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "explain", Where: OptIn, ReadConcern: true, Run: runExplain})
+	Register(&Command{Name: "explain", Where: OptIn, ReadConcern: true, Run: runExplain})
 }
 
 // explainTarget is what there is to explain of a command.
@@ -41,7 +41,7 @@ var explainers = map[string]func(r *Request) (explainTarget, error){
 	},
 	"findAndModify": func(r *Request) (explainTarget, error) {
 		var q findAndModifySpec
-		ns, err := r.collection(srverr.InvalidNamespace)
+		ns, err := r.Collection(srverr.InvalidNamespace)
 		if err == nil {
 			err = q.parse(r)
 		}
@@ -87,7 +87,7 @@ var explainers = map[string]func(r *Request) (explainTarget, error){
 var errExplainBatch = srverr.New(srverr.InvalidLength, "explained write batches must be of size 1")
 
 func (r *Request) explainWrite(ns string, op *updateOp, stage string) (explainTarget, error) {
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return explainTarget{}, err
 	}
@@ -131,7 +131,7 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 	}
 	name, _ := bsondoc.FirstElement(cmd)
 	inner := *r
-	inner.Cmd = r.Node.lookup(name)
+	inner.Cmd = r.Node.Lookup(name)
 	if inner.Cmd == nil {
 		return dst, srverr.New(srverr.CommandNotFound, "Explain failed due to unknown command: %s", name)
 	}
@@ -183,7 +183,7 @@ type explained struct {
 // explain appends how a query would be run, and with execute what running it costs.
 func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, error) {
 	ns := e.q.ns
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}
@@ -200,7 +200,7 @@ func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, e
 	if err != nil {
 		return dst, err
 	}
-	o := r.fullOptions(ns, op.coll, e.q.let)
+	o := r.FullOptions(ns, op.coll, e.q.let)
 	if len(e.q.sort) > 5 && !natural {
 		if order, err = query.ParseSort(e.q.sort, o); err != nil {
 			return dst, err
@@ -254,7 +254,7 @@ func (r *Request) explainView(dst []byte, e *explainTarget, execute bool) ([]byt
 	if e.stage == "UPDATE" || e.stage == "DELETE" {
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", e.q.ns)
 	}
-	st, err := r.snapshot(e.q.ns)
+	st, err := r.Snapshot(e.q.ns)
 	if err != nil {
 		return dst, err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "find", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runFind})
+	Register(&Command{Name: "find", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runFind})
 }
 
 // findSpec are the arguments of find.
@@ -49,7 +49,7 @@ func runFind(r *Request, dst []byte) ([]byte, error) {
 	if r.InTxn() && q.tailable {
 		return dst, srverr.New(srverr.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
 	}
-	st, err := r.snapshot(q.ns)
+	st, err := r.Snapshot(q.ns)
 	if err != nil {
 		return dst, err
 	}
@@ -166,7 +166,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			}
 			boolean(&q.disk)
 		case "comment": // before 4.4 not one of the arguments that all commands take
-			if !idl && !r.generic(k) && v.Type != bson.TypeString {
+			if !idl && !r.Generic(k) && v.Type != bson.TypeString {
 				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. 'comment' field must be of BSON type string.", bsontext.Document(body))
 			}
 		case "_use44SortKeys", "mirrored", "includeQueryStatsMetrics":
@@ -204,7 +204,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 				err = arg.WrongType("find.term", v.Type, "long")
 			}
 		default:
-			if !r.generic(k) {
+			if !r.Generic(k) {
 				err = q.unknown(idl, body, k)
 			}
 		}
@@ -488,7 +488,7 @@ func (r *Request) noTableScan(ns string) bool {
 	if db == "admin" || db == "config" || db == "local" || strings.HasPrefix(name, "system.") {
 		return false
 	}
-	v, _ := r.Node.parameter("notablescan")
+	v, _ := r.Node.Parameter("notablescan")
 	return v.AsBool()
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "findAndModify", Aliases: []string{"findandmodify"}, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runFindAndModify})
+	Register(&Command{Name: "findAndModify", Aliases: []string{"findandmodify"}, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runFindAndModify})
 }
 
 // findAndModifySpec are the arguments of findAndModify.
@@ -27,7 +27,7 @@ type findAndModifySpec struct {
 }
 
 func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -137,7 +137,7 @@ func (q *findAndModifySpec) parse(r *Request) error {
 			q.stmt = int32(n)
 		case "runtimeConstants", "isTimeseriesNamespace", "encryptionInformation", "sampleId", "legacyRuntimeConstants", "includeQueryStatsMetrics":
 		default:
-			if r.generic(k) {
+			if r.Generic(k) {
 				continue
 			}
 			if idl {
@@ -171,7 +171,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 	var proj *query.Projection
 	var failed error
 	var meta func(doc bson.Raw) func(name string) bson.RawValue
-	err := r.write(func(tx *store.Tx) error {
+	err := r.Write(func(tx *store.Tx) error {
 		op := q.op
 		op.findAndModify = true
 		c, err := r.writable(tx, ns, false)
@@ -185,7 +185,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 			if q.returnNew && hasPositional(q.fields) {
 				return srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
 			}
-			if proj, err = query.ParseProjection(q.fields, op.filter, r.fullOptions(ns, op.coll, op.let)); err != nil {
+			if proj, err = query.ParseProjection(q.fields, op.filter, r.FullOptions(ns, op.coll, op.let)); err != nil {
 				return err
 			}
 		}

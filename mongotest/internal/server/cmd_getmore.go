@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, ReadConcern: true, Snapshot: true, NoAfterTime: true, Run: runGetMore})
+	Register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, ReadConcern: true, Snapshot: true, NoAfterTime: true, Run: runGetMore})
 }
 
 // defaultAwait is how long a getMore on an awaitData cursor waits for documents when the client
@@ -85,7 +85,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 				return err
 			}
 		default:
-			if !r.generic(k) {
+			if !r.Generic(k) {
 				if idl {
 					return arg.UnknownField("getMore." + k)
 				}
@@ -199,7 +199,7 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 			changed = c.wait()
 		}
 		if r.atTime = c.atTime; r.atTime.IsZero() {
-			st, err := r.snapshot()
+			st, err := r.Snapshot()
 			if err != nil {
 				return dst, false, err
 			}
@@ -241,8 +241,8 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 		}
 		body = bson.AppendInt64(body, "id", id)
 		body = r.appendAtTime(bson.AppendString(body, "ns", c.ns))
-		if !end && r.flags&wire.ExhaustAllowed != 0 && (r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(7, 1)) {
-			r.more, r.streamOf = true, c.id
+		if !end && r.Flags&wire.ExhaustAllowed != 0 && (r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(7, 1)) {
+			r.More, r.streamOf = true, c.id
 		}
 		return bson.EndDocument(body, at), end, nil
 	}

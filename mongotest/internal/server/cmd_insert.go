@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "insert", Parse: parseWrite(insertStruct, parseInserts), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
+	Register(&Command{Name: "insert", Parse: parseWrite(insertStruct, parseInserts), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
 }
 
 var insertStruct = writeStruct("insert", []string{"documents"}, map[string]idl.Field{"documents": {Kind: idl.Objects}})
@@ -88,7 +88,7 @@ func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeEr
 func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]writeError) (done int, stop bool, err error) {
 	failures := len(*errs)
 	var inserted []insertedDoc
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		done, stop, inserted = 0, false, inserted[:0]
 		*errs = (*errs)[:failures]
 		var c *store.Coll

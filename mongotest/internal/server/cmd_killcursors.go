@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "killCursors", Where: Anywhere, Txn: TxnOK, Run: runKillCursors})
+	Register(&Command{Name: "killCursors", Where: Anywhere, Txn: TxnOK, Run: runKillCursors})
 }
 
 func runKillCursors(r *Request, dst []byte) ([]byte, error) {

@@ -13,9 +13,9 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "listCollections", Where: OptIn, Run: runListCollections})
-	register(&Command{Name: "listDatabases", Where: OptIn, AdminOnly: true, Run: runListDatabases})
-	register(&Command{Name: "listIndexes", Where: OptIn, Run: runListIndexes})
+	Register(&Command{Name: "listCollections", Where: OptIn, Run: runListCollections})
+	Register(&Command{Name: "listDatabases", Where: OptIn, AdminOnly: true, Run: runListDatabases})
+	Register(&Command{Name: "listIndexes", Where: OptIn, Run: runListIndexes})
 }
 
 func runListCollections(r *Request, dst []byte) ([]byte, error) {
@@ -46,7 +46,7 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 			_, err = arg.ExtractBool(r.Body, k, false)
 		case "authorizedCollections":
 		default:
-			if !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+			if !r.Generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
 				return dst, arg.UnknownField("listCollections." + k)
 			}
 		}
@@ -56,11 +56,11 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 	}
 	var f *query.Filter
 	if filter != nil {
-		if f, err = query.ParseFilter(filter, r.fullOptions(r.DB+".$cmd.listCollections", nil, nil)); err != nil {
+		if f, err = query.ParseFilter(filter, r.FullOptions(r.DB+".$cmd.listCollections", nil, nil)); err != nil {
 			return dst, err
 		}
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}
@@ -160,7 +160,7 @@ func runListIndexes(r *Request, dst []byte) ([]byte, error) {
 			err = q.cursor(r, v)
 		case "includeBuildUUIDs", "includeIndexBuildInfo":
 		default:
-			if !r.generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+			if !r.Generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
 				return dst, arg.UnknownField("listIndexes." + k)
 			}
 		}
@@ -168,7 +168,7 @@ func runListIndexes(r *Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}
@@ -215,11 +215,11 @@ func runListDatabases(r *Request, dst []byte) ([]byte, error) {
 	}
 	var f *query.Filter
 	if filter != nil {
-		if f, err = query.ParseFilter(filter, r.fullOptions("", nil, nil)); err != nil {
+		if f, err = query.ParseFilter(filter, r.FullOptions("", nil, nil)); err != nil {
 			return dst, err
 		}
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}

@@ -17,25 +17,25 @@ import (
 
 func init() {
 	mongod := []Role{Standalone, Member}
-	register(&Command{Name: "compact", Where: Anywhere, Run: runCompact})
-	register(&Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
-	register(&Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: Anywhere, Run: runDBHash})
-	register(&Command{Name: "geoSearch", Roles: mongod, Until: release.At(5, 0, 0), Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
-	register(&Command{Name: "applyOps", Roles: mongod, WriteConcern: true, Run: runApplyOps})
+	Register(&Command{Name: "compact", Where: Anywhere, Run: runCompact})
+	Register(&Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
+	Register(&Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: Anywhere, Run: runDBHash})
+	Register(&Command{Name: "geoSearch", Roles: mongod, Until: release.At(5, 0, 0), Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
+	Register(&Command{Name: "applyOps", Roles: mongod, WriteConcern: true, Run: runApplyOps})
 }
 
 func runCompact(r *Request, dst []byte) ([]byte, error) {
 	if r.Node.role == Mongos {
 		return dst, srverr.New(srverr.CommandNotSupported, "compact not allowed through mongos")
 	}
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	if r.Node.set != nil && r.Node.isPrimary() && !r.Body.Lookup("force").AsBool() {
+	if r.Node.set != nil && r.Node.IsPrimary() && !r.Body.Lookup("force").AsBool() {
 		return dst, &srverr.Error{Msg: "will not run compact on an active replica set primary as this is a slow blocking operation. use force:true to force"}
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}
@@ -51,14 +51,14 @@ func runCompact(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runReIndex(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
 	if r.Node.set != nil && r.Node.cfg.Version.AtLeast(5, 0) {
 		return dst, srverr.New(srverr.IllegalOperation, "reIndex is only allowed on a standalone mongod instance.")
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}
@@ -84,7 +84,7 @@ func runDBHash(r *Request, dst []byte) ([]byte, error) {
 	if s, ok := r.Arg().StringValue(); ok {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}
@@ -140,7 +140,7 @@ func runGeoSearch(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, NoWriteConcern: mapsInline, Run: runMapReduce})
+	Register(&Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, NoWriteConcern: mapsInline, Run: runMapReduce})
 }
 
 // mapsInline reports whether a mapReduce answers with its results.
@@ -147,11 +147,11 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 	if err := mapReduceStruct.ParseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) }); err != nil {
 		return dst, err
 	}
-	ns, err := r.collection(srverr.BadValue)
+	ns, err := r.Collection(srverr.BadValue)
 	if err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}

@@ -12,10 +12,10 @@ import (
 // looked at: every query is planned anew.
 
 func init() {
-	register(&Command{Name: "planCacheClear", Where: OptIn, Run: runPlanCacheClear})
-	register(&Command{Name: "planCacheListFilters", Where: OptIn, Run: runListFilters})
-	register(&Command{Name: "planCacheSetFilter", Where: OptIn, Run: runSetFilter})
-	register(&Command{Name: "planCacheClearFilters", Where: OptIn, Run: runClearFilters})
+	Register(&Command{Name: "planCacheClear", Where: OptIn, Run: runPlanCacheClear})
+	Register(&Command{Name: "planCacheListFilters", Where: OptIn, Run: runListFilters})
+	Register(&Command{Name: "planCacheSetFilter", Where: OptIn, Run: runSetFilter})
+	Register(&Command{Name: "planCacheClearFilters", Where: OptIn, Run: runClearFilters})
 }
 
 // indexFilter is an entry of planCacheListFilters.
@@ -23,10 +23,10 @@ type indexFilter struct{ shape, entry bson.Raw }
 
 // planCollection returns the collection whose plans are meant, and whether it exists.
 func (r *Request) planCollection() (ns string, exists bool, err error) {
-	if ns, err = r.collection(srverr.InvalidNamespace); err != nil {
+	if ns, err = r.Collection(srverr.InvalidNamespace); err != nil {
 		return ns, false, err
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return ns, false, err
 	}

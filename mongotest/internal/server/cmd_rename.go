@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "renameCollection", AdminOnly: true, WriteConcern: true, Run: runRename})
+	Register(&Command{Name: "renameCollection", AdminOnly: true, WriteConcern: true, Run: runRename})
 }
 
 var renameStruct = &idl.Struct{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]idl.Field{
@@ -55,7 +55,7 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 		}
 		return dst, err
 	}
-	return dst, r.write(func(tx *store.Tx) error {
+	return dst, r.Write(func(tx *store.Tx) error {
 		c, target := tx.Coll(from), tx.Coll(to)
 		switch {
 		case c == nil && !hasDatabase(tx.State(), fromDB) && !r.Node.cfg.Version.AtLeast(5, 0):

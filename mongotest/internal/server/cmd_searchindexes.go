@@ -22,7 +22,7 @@ func init() {
 		"createSearchIndexes": runCreateSearchIndexes, "updateSearchIndex": runUpdateSearchIndex,
 		"dropSearchIndex": runDropSearchIndex, "listSearchIndexes": runListSearchIndexes,
 	} {
-		register(&Command{Name: name, Since: release.At(7, 0, 0), Run: func(r *Request, dst []byte) ([]byte, error) {
+		Register(&Command{Name: name, Since: release.At(7, 0, 0), Run: func(r *Request, dst []byte) ([]byte, error) {
 			if r.Node.cfg.Search == nil {
 				return dst, srverr.New(srverr.SearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
 					"Please connect to Atlas or an AtlasCLI local deployment to enable.")
@@ -127,11 +127,11 @@ func checkSearchDefinition(kind string, definition bson.Raw) error {
 
 // searchedCollection returns the UUID of the collection of a command.
 func (r *Request) searchedCollection() (uuid [16]byte, err error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return uuid, err
 	}
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return uuid, err
 	}
@@ -275,11 +275,11 @@ func runDropSearchIndex(r *Request, dst []byte) ([]byte, error) {
 
 // runListSearchIndexes is the command that the stage has replaced.
 func runListSearchIndexes(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}

@@ -35,24 +35,24 @@ func init() {
 		{Name: "addShardToZone", AdminOnly: true, WriteConcern: true, Run: runZone},
 		{Name: "removeShardFromZone", AdminOnly: true, WriteConcern: true, Run: runZone},
 		{Name: "balancerStatus", AdminOnly: true, Run: runBalancerStatus},
-		{Name: "balancerStart", AdminOnly: true, Run: runNothing},
-		{Name: "balancerStop", AdminOnly: true, Run: runNothing},
+		{Name: "balancerStart", AdminOnly: true, Run: Nothing},
+		{Name: "balancerStop", AdminOnly: true, Run: Nothing},
 	} {
 		c.Where, c.Roles = Anywhere, []Role{Mongos}
 		if c.Name == "moveChunk" || c.Name == "mergeChunks" { // shards have them, too
 			run := c.Run
 			c.Roles, c.Run = nil, func(r *Request, dst []byte) ([]byte, error) {
 				if r.Node.role != Mongos {
-					return runNoShard(r, dst)
+					return OnlyOnShards(r, dst)
 				}
 				return run(r, dst)
 			}
 		}
-		register(c)
+		Register(c)
 	}
-	register(&Command{Name: "flushRouterConfig", AdminOnly: true, Where: Anywhere, Run: runFlushRouter})
-	register(&Command{Name: "getShardMap", AdminOnly: true, Where: Anywhere, Run: runShardMap})
-	register(&Command{Name: "getShardVersion", AdminOnly: true, Where: Anywhere, Run: runShardVersion})
+	Register(&Command{Name: "flushRouterConfig", AdminOnly: true, Where: Anywhere, Run: runFlushRouter})
+	Register(&Command{Name: "getShardMap", AdminOnly: true, Where: Anywhere, Run: runShardMap})
+	Register(&Command{Name: "getShardVersion", AdminOnly: true, Where: Anywhere, Run: runShardVersion})
 }
 
 func runIsDBGrid(r *Request, dst []byte) ([]byte, error) {
@@ -88,7 +88,7 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	}
 	d.addDatabase(db)
 	if name, ok := r.Body.Lookup("primaryShard").StringValue(); ok {
-		i := d.shardNumber(name)
+		i := d.ShardNumber(name)
 		if i < 0 {
 			return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
 		}
@@ -99,8 +99,8 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// shardedNS reads the collection that a sharding command is about.
-func (r *Request) shardedNS() (db, ns string, err error) {
+// ShardedNS reads the collection that a sharding command is about.
+func (r *Request) ShardedNS() (db, ns string, err error) {
 	ns, ok := r.Arg().StringValue()
 	if !ok {
 		return "", "", srverr.New(srverr.BadValue, "collection name has invalid type %s", bsontext.TypeName(r.Arg().Type))
@@ -131,7 +131,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	db, ns, err := r.shardedNS()
+	db, ns, err := r.ShardedNS()
 	if err != nil {
 		return dst, err
 	}
@@ -148,7 +148,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	var uuid [16]byte
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
 		if s := sharding.Of(c); s != nil {
 			uuid = c.UUID
@@ -297,14 +297,14 @@ func checkShardKey(key bson.Raw, unique bool) error {
 
 // changeSharding gives a sharded collection the metadata that f makes of what it has.
 func (r *Request) changeSharding(f func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
-	db, ns, err := r.shardedNS()
+	db, ns, err := r.ShardedNS()
 	if err != nil {
 		return err
 	}
 	if err := r.databaseKnown(db); err != nil {
 		return err
 	}
-	return r.write(func(tx *store.Tx) error {
+	return r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
 		s := sharding.Of(c)
 		if s == nil {
@@ -427,7 +427,7 @@ func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
 	if r.Cmd.Name == "moveRange" {
 		name, ok = r.Body.Lookup("toShard").StringValue()
 	}
-	to := r.Node.data.shardNumber(name)
+	to := r.Node.data.ShardNumber(name)
 	err := r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		if !ok && r.Cmd.Name == "moveChunk" {
 			return nil, srverr.New(srverr.TypeMismatch, "'to' must be of type String")
@@ -564,7 +564,7 @@ func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	to := bsondoc.MustString(r.Body.Lookup("to"))
-	i := r.Node.data.shardNumber(to)
+	i := r.Node.data.ShardNumber(to)
 	if i < 0 {
 		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", to)
 	}
@@ -581,7 +581,7 @@ func runAddShard(r *Request, dst []byte) ([]byte, error) {
 
 func (r *Request) shardArg() (string, error) {
 	name := bsondoc.MustString(r.Arg())
-	if r.Node.data.shardNumber(name) < 0 {
+	if r.Node.data.ShardNumber(name) < 0 {
 		return name, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
 	}
 	return name, nil
@@ -602,7 +602,7 @@ func runZone(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	shard := bsondoc.MustString(r.Arg())
-	if r.Node.data.shardNumber(shard) < 0 {
+	if r.Node.data.ShardNumber(shard) < 0 {
 		return dst, srverr.New(srverr.ShardNotFound, "shard %s does not exist", shard)
 	}
 	c := &r.Node.data.cluster
@@ -674,7 +674,7 @@ func runShardVersion(r *Request, dst []byte) ([]byte, error) {
 		dst = bson.AppendTimestamp(dst, "version", version)
 		return bson.AppendObjectID(dst, "versionEpoch", epoch), nil
 	}
-	if _, _, err := r.shardedNS(); err != nil {
+	if _, _, err := r.ShardedNS(); err != nil {
 		return dst, err
 	}
 	dst = bson.AppendString(dst, "configServer", "")

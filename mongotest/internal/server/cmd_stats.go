@@ -10,10 +10,10 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "collStats", Aliases: []string{"collstats"}, Where: Anywhere, Run: runCollStats})
-	register(&Command{Name: "dbStats", Aliases: []string{"dbstats"}, Where: Anywhere, Run: runDBStats})
-	register(&Command{Name: "dataSize", Aliases: []string{"datasize"}, Where: Anywhere, Run: runDataSize})
-	register(&Command{Name: "validate", Where: Anywhere, Run: runValidate})
+	Register(&Command{Name: "collStats", Aliases: []string{"collstats"}, Where: Anywhere, Run: runCollStats})
+	Register(&Command{Name: "dbStats", Aliases: []string{"dbstats"}, Where: Anywhere, Run: runDBStats})
+	Register(&Command{Name: "dataSize", Aliases: []string{"datasize"}, Where: Anywhere, Run: runDataSize})
+	Register(&Command{Name: "validate", Where: Anywhere, Run: runValidate})
 }
 
 // scale reads the unit that sizes are shown in. least is how the server words the bound.
@@ -33,7 +33,7 @@ func (r *Request) scale(least string) (int64, error) {
 }
 
 func runCollStats(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -44,7 +44,7 @@ func runCollStats(r *Request, dst []byte) ([]byte, error) {
 		e.Extra = bson.EndDocument(bson.AppendString(extra, "ns", ns), at)
 		return dst, &e
 	}
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}
@@ -73,7 +73,7 @@ func runDBStats(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}
@@ -186,7 +186,7 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 	}); err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}
@@ -203,7 +203,7 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 		if len(pattern) <= 5 {
 			pattern = inferPattern(lo)
 		}
-		hint, ok := rangeIndex(c, pattern)
+		hint, ok := RangeIndex(c, pattern)
 		if !ok {
 			return dst, badRange("couldn't find valid index containing key pattern", estimate)
 		}
@@ -242,24 +242,12 @@ func inferPattern(bound bson.Raw) bson.Raw {
 	})
 }
 
-// rangeIndex returns the pattern of an index with one entry per document that begins with the
-// fields of a pattern.
-func rangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
-	for i := range c.Indexes() {
-		ix := &c.Indexes()[i]
-		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && isPrefix(ix.Pattern, pattern) {
-			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: ix.Pattern}, true
-		}
-	}
-	return hint, false
-}
-
 func runValidate(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}

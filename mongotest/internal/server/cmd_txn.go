@@ -8,14 +8,14 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "commitTransaction", AdminOnly: true, Txn: TxnEnds, WriteConcern: true, Run: runCommit})
-	register(&Command{Name: "abortTransaction", AdminOnly: true, Txn: TxnEnds, WriteConcern: true, Run: runAbort})
+	Register(&Command{Name: "commitTransaction", AdminOnly: true, Txn: TxnEnds, WriteConcern: true, Run: runCommit})
+	Register(&Command{Name: "abortTransaction", AdminOnly: true, Txn: TxnEnds, WriteConcern: true, Run: runAbort})
 }
 
 var txnEndFields = map[string]bool{"recoveryToken": true, "coordinator": true}
 
 func runCommit(r *Request, dst []byte) ([]byte, error) {
-	if err := r.checkFields(txnEndFields); err != nil {
+	if err := r.CheckFields(txnEndFields); err != nil {
 		return dst, err
 	}
 	if !r.InTxn() || r.Txn == nil {
@@ -46,7 +46,7 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 }
 
 func runAbort(r *Request, dst []byte) ([]byte, error) {
-	if err := r.checkFields(txnEndFields); err != nil {
+	if err := r.CheckFields(txnEndFields); err != nil {
 		return dst, err
 	}
 	if !r.InTxn() || r.Txn == nil {
@@ -56,15 +56,15 @@ func runAbort(r *Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// checkFields refuses a field that neither the command nor every command has.
-func (r *Request) checkFields(known map[string]bool) error {
+// CheckFields refuses a field that neither the command nor every command has.
+func (r *Request) CheckFields(known map[string]bool) error {
 	first := true
 	for k := range r.Body.All() {
 		if first {
 			first = false
 			continue
 		}
-		if !known[k] && !r.generic(k) {
+		if !known[k] && !r.Generic(k) {
 			return arg.UnknownField(r.Cmd.Name + "." + k)
 		}
 	}

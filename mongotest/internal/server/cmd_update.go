@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register(&Command{Name: "update", Parse: parseWrite(updateStruct, parseUpdates), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
+	Register(&Command{Name: "update", Parse: parseWrite(updateStruct, parseUpdates), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
 }
 
 var (

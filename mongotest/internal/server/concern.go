@@ -11,10 +11,10 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// defaultWriteConcern is what applies when the client gives none: majority since 5.0.
-func (n *Node) defaultWriteConcern() replica.WriteConcern {
-	if c := n.data.defaults.Load(); c != nil && c.write != nil {
-		return *c.write
+// DefaultWriteConcern is what applies when the client gives none: majority since 5.0.
+func (n *Node) DefaultWriteConcern() replica.WriteConcern {
+	if c := n.data.defaults.Load(); c != nil && c.Write != nil {
+		return *c.Write
 	}
 	if n.cfg.Version.AtLeast(5, 0) && n.set != nil && n.set.MajorityByDefault() {
 		return replica.WriteConcern{Mode: "majority", NamedMode: true, Provenance: "implicitDefault"}
@@ -47,7 +47,7 @@ func (r *Request) parseWriteConcern() error {
 func (r *Request) readWriteConcern() error {
 	v := r.writeConcern
 	if v.IsZero() {
-		r.wc = r.Node.defaultWriteConcern()
+		r.wc = r.Node.DefaultWriteConcern()
 		return nil
 	}
 	if v.Type != bson.TypeEmbeddedDocument && r.Node.role == Mongos && !r.Node.cfg.Version.AtLeast(5, 0) {
@@ -58,7 +58,7 @@ func (r *Request) readWriteConcern() error {
 	}
 	doc := bson.Raw(v.Value)
 	if doc.IsEmpty() {
-		r.wc = r.Node.defaultWriteConcern()
+		r.wc = r.Node.DefaultWriteConcern()
 		return nil
 	}
 	wc := replica.WriteConcern{W: 1, Provenance: "clientSupplied"}
@@ -141,7 +141,7 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 		// does.
 		r.Wrote(n.data.newest())
 	}
-	target := r.Conn.client.lastOp
+	target := r.Conn.client.LastOp
 	wcErr, err := n.set.WaitReplication(r, n, target, &r.wc)
 	if err != nil {
 		if r.hangUp {
@@ -337,7 +337,7 @@ func (r *Request) waitReadConcern() error {
 		}
 		return nil
 	}
-	if rc.level == "linearizable" && n.set != nil && !n.isPrimary() {
+	if rc.level == "linearizable" && n.set != nil && !n.IsPrimary() {
 		return srverr.New(srverr.NotWritablePrimary, "cannot satisfy linearizable read concern on non-primary node")
 	}
 	for _, t := range []struct {
@@ -398,7 +398,7 @@ func (r *Request) maxTime() error {
 	}
 	if ms > 0 {
 		if _, ok := r.Fault("maxTimeAlwaysTimeOut"); ok {
-			return errMaxTime()
+			return ErrMaxTime()
 		}
 		from := r.start
 		if r.blocked {
@@ -421,4 +421,36 @@ func parseMaxTimeMS(v bson.RawValue) (int64, error) {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS is out of range")
 	}
 	return n, nil
+}
+
+// DefaultConcerns are what setDefaultRWConcern has set. The value is not changed once it is
+// published.
+type DefaultConcerns struct {
+	Read  string // level; empty: none
+	Write *replica.WriteConcern
+	Set   bson.Timestamp
+	Wall  bson.DateTime
+}
+
+// Defaults returns what setDefaultRWConcern has set, nil if that is nothing.
+func (d *Data) Defaults() *DefaultConcerns { return d.defaults.Load() }
+
+// SetDefaults publishes what setDefaultRWConcern sets.
+func (d *Data) SetDefaults(c *DefaultConcerns) { d.defaults.Store(c) }
+
+// ParseReadConcern reads a read concern document that is not the command's own, and returns its
+// level.
+func (n *Node) ParseReadConcern(v bson.RawValue) (level string, err error) {
+	probe := Request{Node: n, args: args{readConcern: v}}
+	err = probe.parseReadConcern()
+	return probe.rc.level, err
+}
+
+// ParseWriteConcern reads a write concern document with the rules of the command's own.
+func (r *Request) ParseWriteConcern(v bson.RawValue) (replica.WriteConcern, error) {
+	saved, savedWC := r.writeConcern, r.wc
+	defer func() { r.writeConcern, r.wc = saved, savedWC }()
+	r.writeConcern = v
+	err := r.readWriteConcern()
+	return r.wc, err
 }

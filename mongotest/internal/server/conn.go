@@ -32,22 +32,24 @@ type Conn struct {
 
 	lastDB string // the database of the last command: see dbName
 
-	client clientState
-	sasl   *conversation // begun, not finished
+	client ClientState
 	user   *account.User // nil: not authenticated
+
+	// SASL is the conversation that has begun and is not finished: of package login. nil: none.
+	SASL any
 
 	mu      sync.Mutex
 	running opInfo // for currentOp and killOp
 }
 
-// clientState is what a client told about itself in hello.
-type clientState struct {
+// ClientState is what a client told about itself in hello.
+type ClientState struct {
 	metadata     bson.Raw
 	appName      string
 	sawHello     bool
-	loadBalanced bool
-	compressors  []string
-	lastOp       bson.Timestamp // the client's newest write
+	LoadBalanced bool
+	Compressors  []string
+	LastOp       bson.Timestamp // the client's newest write
 }
 
 // keepBuffer is how much of a connection's buffers survives a message, so that one big insert does
@@ -60,6 +62,15 @@ func newConn(n *Node, nc net.Conn) *Conn {
 
 // ID returns the connection's number on its node, as hello reports it.
 func (c *Conn) ID() int32 { return c.id }
+
+// NetConn returns the connection itself.
+func (c *Conn) NetConn() net.Conn { return c.nc }
+
+// User returns who has authenticated, nil if nobody has.
+func (c *Conn) User() *account.User { return c.user }
+
+// Client returns what the client told about itself. It belongs to the connection's goroutine.
+func (c *Conn) Client() *ClientState { return &c.client }
 
 // serve handles messages until the client goes, breaks the protocol, or the node stops.
 func (c *Conn) serve() {
@@ -142,7 +153,7 @@ func (c *Conn) handle(h wire.Header) bool {
 		if err != nil {
 			return c.refuse(h, msg, err)
 		}
-		r.Body, r.Sequences, r.flags = m.Body, m.Sequences, m.Flags
+		r.Body, r.Sequences, r.Flags = m.Body, m.Sequences, m.Flags
 	case wire.OpQuery:
 		if err := r.parseQuery(msg); err != nil {
 			return false
@@ -167,10 +178,10 @@ func (c *Conn) handle(h wire.Header) bool {
 			r.endStream()
 			return false
 		}
-		if r.flags&wire.MoreToCome != 0 {
+		if r.Flags&wire.MoreToCome != 0 {
 			return true
 		}
-		more := r.more && r.flags&wire.ExhaustAllowed != 0
+		more := r.More && r.Flags&wire.ExhaustAllowed != 0
 		c.finishReply(start, more)
 		id := int32(binary.LittleEndian.Uint32(c.out[4:]))
 		if err := c.send(); err != nil {
@@ -187,7 +198,7 @@ func (c *Conn) handle(h wire.Header) bool {
 
 // mayUse reports whether the client has agreed on the compressor.
 func (c *Conn) mayUse(id wire.CompressorID) bool {
-	return id == 0 || slices.Contains(c.client.compressors, id.String())
+	return id == 0 || slices.Contains(c.client.Compressors, id.String())
 }
 
 // send sends the reply, compressed if the request was.
@@ -221,7 +232,7 @@ func (c *Conn) beginReply(h wire.Header) (start int) {
 		return start
 	}
 	var flags wire.Flags
-	if c.req.flags&wire.ChecksumPresent != 0 {
+	if c.req.Flags&wire.ChecksumPresent != 0 {
 		flags = wire.ChecksumPresent
 	}
 	c.out = wire.AppendMsg(c.out, wire.NextRequestID(), h.RequestID, flags)
@@ -233,7 +244,7 @@ func (c *Conn) finishReply(start int, more bool) {
 		flags := c.out[start+wire.HeaderLen:]
 		binary.LittleEndian.PutUint32(flags, binary.LittleEndian.Uint32(flags)|uint32(wire.MoreToCome))
 	}
-	if !c.req.legacy && c.req.flags&wire.ChecksumPresent != 0 {
+	if !c.req.legacy && c.req.Flags&wire.ChecksumPresent != 0 {
 		c.out = wire.AppendChecksum(c.out, start)
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"allium/mongotest/internal/bsondoc"
 )
 
-// setUser makes u the connection's user; nil logs out. Other connections see it in activeUsers.
-func (c *Conn) setUser(u *account.User) {
+// SetUser makes u the connection's user; nil logs out. Other connections see it in activeUsers.
+func (c *Conn) SetUser(u *account.User) {
 	c.mu.Lock()
 	c.user = u
 	c.mu.Unlock()
@@ -47,5 +47,5 @@ func (c *Conn) userDigest(given [32]byte) [32]byte {
 	return sha256.Sum256([]byte(c.user.Name + "@" + c.user.DB))
 }
 
-// hasUser reports whether the user exists.
-func (n *Node) hasUser(db, name string) bool { return n.data.accounts.Find(name, db) != nil }
+// HasUser reports whether the user exists.
+func (n *Node) HasUser(db, name string) bool { return n.data.accounts.Find(name, db) != nil }

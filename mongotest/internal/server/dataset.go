@@ -25,7 +25,7 @@ type Data struct {
 
 	storage storage
 
-	defaults atomic.Pointer[defaultConcerns]
+	defaults atomic.Pointer[DefaultConcerns]
 	sessions *session.Catalog
 	accounts account.Registry
 	cluster  cluster
@@ -100,6 +100,12 @@ func (d *Data) Committed() bson.Timestamp {
 	}
 	return d.set.Committed()
 }
+
+// Accounts returns the users and roles.
+func (d *Data) Accounts() *account.Registry { return &d.accounts }
+
+// Sessions returns the logical sessions.
+func (d *Data) Sessions() *session.Catalog { return d.sessions }
 
 // AddUser adds or replaces a user.
 func (d *Data) AddUser(u *account.User) { d.accounts.Add(u) }

@@ -63,8 +63,8 @@ type Command struct {
 
 var table = map[string]*Command{}
 
-// register adds a command to the table; commands do so in their file's init.
-func register(c *Command) {
+// Register adds a command to the table; commands do so in their file's init.
+func Register(c *Command) {
 	for _, name := range append([]string{c.Name}, c.Aliases...) {
 		if table[name] != nil {
 			panic("two commands are called " + name)
@@ -73,8 +73,11 @@ func register(c *Command) {
 	}
 }
 
-// lookup returns the command that the node offers under this name.
-func (n *Node) lookup(name string) *Command {
+// CommandNames returns the names and aliases of all commands, sorted.
+func CommandNames() []string { return bsondoc.SortedKeys(table) }
+
+// Lookup returns the command that the node offers under this name.
+func (n *Node) Lookup(name string) *Command {
 	c := table[name]
 	if c == nil {
 		return nil
@@ -107,7 +110,7 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 		dst = append(dst, extra...)
 		dst = n.appendError(r, dst, srverr.From(err))
 	default:
-		if r.okInt {
+		if r.IntegerOK {
 			dst = bson.AppendInt32(dst, "ok", 1)
 		} else {
 			dst = bson.AppendDouble(dst, "ok", 1)
@@ -232,7 +235,7 @@ func (n *Node) acknowledge(r *Request, dst []byte, start int, runErr error) ([]b
 // findCommand finds the command by its name.
 func (r *Request) findCommand() error {
 	n := r.Node
-	r.Cmd = n.lookup(r.Name)
+	r.Cmd = n.Lookup(r.Name)
 	switch {
 	case r.Cmd == nil && n.role == Mongos:
 		return srverr.New(srverr.CommandNotFound, "no such cmd: %s", r.Name)
@@ -276,8 +279,8 @@ func (r *Request) begin() error {
 
 // noteEarlyHello notes what the client says of itself where fail points can ask for that already.
 func (r *Request) noteEarlyHello() error {
-	if (r.Cmd.Name == "hello" || r.Cmd.Name == "isMaster") && r.notesClientEarly() {
-		return r.noteClient()
+	if (r.Cmd.Name == "hello" || r.Cmd.Name == "isMaster") && r.NotesClientEarly() {
+		return r.NoteClient()
 	}
 	return nil
 }
@@ -362,7 +365,7 @@ func (n *Node) appendOpTime(r *Request, dst []byte) []byte {
 		return dst
 	}
 	// While nothing that replicates has been written, there is no term.
-	return n.set.AppendOpTime(dst, r.Conn.client.lastOp, r.DB == "local")
+	return n.set.AppendOpTime(dst, r.Conn.client.LastOp, r.DB == "local")
 }
 
 // appendError appends the elements of a failed command's reply.
@@ -385,11 +388,11 @@ func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 func (n *Node) appendVersionFor(dst []byte, code int32) []byte {
 	// Errors of a shutdown tell it only while the server is about to shut down, which takes no time
 	// here.
-	if n.role != Member || !n.streams() || !notPrimaryCodes[code] {
+	if n.role != Member || !n.Streams() || !notPrimaryCodes[code] {
 		return dst
 	}
-	tv, _ := n.topologyVersion()
-	return tv.append(dst)
+	tv, _ := n.TopologyVersion()
+	return tv.Append(dst)
 }
 
 // appendLabels appends errorLabels, unless there are none.
@@ -412,4 +415,12 @@ func (n *Node) codeName(code int32) string {
 		return srverr.Name(code)
 	}
 	return srverr.NameBefore50(code)
+}
+
+// Nothing succeeds: for commands about what a deployment in memory does not have.
+func Nothing(r *Request, dst []byte) ([]byte, error) { return dst, nil }
+
+// OnlyOnShards refuses what only shards do for each other.
+func OnlyOnShards(r *Request, dst []byte) ([]byte, error) {
+	return dst, srverr.New(srverr.NoShardingEnabled, "Cannot accept sharding commands if not started with --shardsvr")
 }

@@ -66,7 +66,7 @@ func (r *Request) revealFilter(st *store.State, filter bson.Raw) (bson.Raw, erro
 	}
 	if st == nil {
 		var err error
-		if st, err = r.snapshot(); err != nil {
+		if st, err = r.Snapshot(); err != nil {
 			return nil, err
 		}
 	}
@@ -146,8 +146,8 @@ func (p *concealed) write(r *Request, tx *store.Tx) error {
 }
 
 func init() {
-	register(&Command{Name: "compactStructuredEncryptionData", Since: release.At(6, 0, 0), Run: runCompactEncryption})
-	register(&Command{Name: "cleanupStructuredEncryptionData", Since: release.At(7, 0, 0), Run: runCleanupEncryption})
+	Register(&Command{Name: "compactStructuredEncryptionData", Since: release.At(6, 0, 0), Run: runCompactEncryption})
+	Register(&Command{Name: "cleanupStructuredEncryptionData", Since: release.At(7, 0, 0), Run: runCleanupEncryption})
 }
 
 func runCompactEncryption(r *Request, dst []byte) ([]byte, error) {
@@ -160,7 +160,7 @@ func runCleanupEncryption(r *Request, dst []byte) ([]byte, error) {
 
 // compactEncryption compacts or cleans up the state collections of an encrypted collection.
 func (r *Request) compactEncryption(dst []byte, field string, cleanup bool) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -174,7 +174,7 @@ func (r *Request) compactEncryption(dst []byte, field string, cleanup bool) ([]b
 	}
 	var changes qe.Changes
 	var read int64
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
 		if c == nil {
 			return srverr.New(srverr.NamespaceNotFound, "ns not found: %s", ns)

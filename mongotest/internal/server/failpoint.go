@@ -20,12 +20,12 @@ func (n *Node) fire(name string, match func(data bson.Raw) bool) (bson.Raw, bool
 func FailCommand(nodes []*Node, data bson.Raw, times, skip int) {
 	p := failpoint.New(data, times, skip)
 	for _, n := range nodes {
-		n.setFailPoint("failCommand", p)
+		n.SetFailPoint("failCommand", p)
 	}
 }
 
 // ClearFailCommand switches failCommand off.
-func (n *Node) ClearFailCommand() { n.setFailPoint("failCommand", &failpoint.Point{}) }
+func (n *Node) ClearFailCommand() { n.SetFailPoint("failCommand", &failpoint.Point{}) }
 
 // failTransactionalWrite lets the onPrimaryTransactionalWrite fail point have its way when a
 // retryable write is about to be published (specification: unified test format, fail points): it
@@ -228,4 +228,19 @@ func (r *Request) Namespace() string {
 		return r.DB + "." + s
 	}
 	return r.DB
+}
+
+// SetFailPoint sets a fail point and returns how often it had fired on the node before.
+func (n *Node) SetFailPoint(name string, p *failpoint.Point) int64 {
+	stops := (name == "stopReplProducer" || name == "rsSyncApplyStop") && n.set != nil
+	on := p.On()
+	count, held := n.faults.Set(name, p, stops)
+	switch {
+	case !stops || held == on:
+	case on:
+		n.set.Hold(n)
+	default:
+		n.set.Release(n)
+	}
+	return count
 }

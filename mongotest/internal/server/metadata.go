@@ -56,7 +56,7 @@ var auditStruct = &idl.Struct{Name: "$audit", Required: []string{"$impersonatedU
 // checkInternal checks the form of the internal arguments.
 func (r *Request) checkInternal() error {
 	for k, v := range r.Body.All() {
-		if check := internalArgs[k]; check != nil && r.generic(k) {
+		if check := internalArgs[k]; check != nil && r.Generic(k) {
 			if err := check(r, v); err != nil {
 				return err
 			}

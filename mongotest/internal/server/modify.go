@@ -81,8 +81,8 @@ func (r *Request) clusterNow() bson.Timestamp {
 	return r.Node.data.Clock.Last()
 }
 
-// fullOptions returns what a filter that may contain $expr is parsed with.
-func (r *Request) fullOptions(ns string, coll *query.Collation, let bson.Raw) *query.Options {
+// FullOptions returns what a filter that may contain $expr is parsed with.
+func (r *Request) FullOptions(ns string, coll *query.Collation, let bson.Raw) *query.Options {
 	return r.checkedOptions(ns, coll, let, nil)
 }
 
@@ -425,7 +425,7 @@ func (op *updateOp) run(r *Request, ns string, stmt store.Statement) (res update
 		return res, err
 	}
 	var failed error
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		res, failed = op.apply(r, tx, ns, stmt)
 		if isBlocked(failed) || failed != nil && r.InTxn() {
 			return failed
@@ -453,7 +453,7 @@ func (op *deleteOp) run(r *Request, ns string, stmt store.Statement) (res update
 		return res, err
 	}
 	var failed error
-	err = r.write(func(tx *store.Tx) error {
+	err = r.Write(func(tx *store.Tx) error {
 		res, failed = op.apply(r, tx, ns, stmt)
 		if isBlocked(failed) || failed != nil && r.InTxn() {
 			return failed

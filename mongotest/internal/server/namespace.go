@@ -17,9 +17,9 @@ import (
 // maxNamespace is how long "db.collection" may be.
 const maxNamespace = 255
 
-// collection returns the command's collection as "db.name". code is that of the errors for what is
+// Collection returns the command's collection as "db.name". code is that of the errors for what is
 // no name: BadValue from generated parsers, InvalidNamespace from the older ones.
-func (r *Request) collection(code int32) (ns string, err error) {
+func (r *Request) Collection(code int32) (ns string, err error) {
 	v := r.Arg()
 	if b, ok := v.Binary(); ok && b.Subtype == bson.BinaryUUID {
 		return "", srverr.New(code, "Collection name must be provided. UUID is not valid in this context")
@@ -40,7 +40,7 @@ func (r *Request) readable(code int32) (ns string, err error) {
 	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID && r.Node.role != Mongos {
 		return r.resolve(b.Data)
 	}
-	if ns, err = r.collection(code); err != nil {
+	if ns, err = r.Collection(code); err != nil {
 		return "", err
 	}
 	return ns, r.checkReadable(ns)
@@ -56,7 +56,7 @@ func (r *Request) checkReadable(ns string) error {
 
 // resolve returns the namespace of the collection with this UUID.
 func (r *Request) resolve(uuid []byte) (ns string, err error) {
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return "", err
 	}

@@ -42,7 +42,7 @@ type Config struct {
 	OIDC        []account.IdentityProvider // nil: MONGODB-OIDC is off
 	Search      *SearchIndexes             // nil: there are no search indexes
 	NoScripting bool                       // no JavaScript, as --noscripting
-	Kerberos    Kerberos                   // nil: GSSAPI is off
+	Kerberos    account.Kerberos           // nil: GSSAPI is off
 	DataLake    bool                       // only reads; cursors have a namespace of their own
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in
 	// hello.
@@ -109,6 +109,28 @@ func NewNode(cfg *Config, role Role, addr string, data *Data) *Node {
 
 // Addr returns the address that the node goes by.
 func (n *Node) Addr() string { return n.addr }
+
+// Config returns what the deployment's nodes share. It must not be changed.
+func (n *Node) Config() *Config { return n.cfg }
+
+// Role returns what kind of process the node is.
+func (n *Node) Role() Role { return n.role }
+
+// Set returns the replica set that the node is a member of, nil if it is none.
+func (n *Node) Set() *replica.Set { return n.set }
+
+// ProcessID returns the id of the node's process, which another start changes.
+func (n *Node) ProcessID() bson.ObjectID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.processID
+}
+
+// Faults returns the fail points that are set on the node.
+func (n *Node) Faults() *failpoint.Node { return &n.faults }
+
+// FsyncLocks returns how often fsync has locked the node. Writes are not really held back.
+func (n *Node) FsyncLocks() *atomic.Int64 { return &n.fsyncLocks }
 
 // Data returns the node's data set.
 func (n *Node) Data() *Data { return n.data }
@@ -272,21 +294,21 @@ func (n *Node) BumpTopology() {
 	n.mu.Unlock()
 }
 
-type topologyVersion struct {
-	processID bson.ObjectID
-	counter   int64
+type TopologyVersion struct {
+	ProcessID bson.ObjectID
+	Counter   int64
 }
 
-func (n *Node) topologyVersion() (v topologyVersion, changed <-chan struct{}) {
+func (n *Node) TopologyVersion() (v TopologyVersion, changed <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return topologyVersion{n.processID, n.tvCounter}, n.tvChanged
+	return TopologyVersion{n.processID, n.tvCounter}, n.tvChanged
 }
 
-func (v topologyVersion) append(dst []byte) []byte {
+func (v TopologyVersion) Append(dst []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "topologyVersion")
-	dst = bson.AppendObjectID(dst, "processId", v.processID)
-	dst = bson.AppendInt64(dst, "counter", v.counter)
+	dst = bson.AppendObjectID(dst, "processId", v.ProcessID)
+	dst = bson.AppendInt64(dst, "counter", v.Counter)
 	return bson.EndDocument(dst, at)
 }
 

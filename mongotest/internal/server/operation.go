@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/session"
+	"allium/mongotest/internal/srverr"
 )
 
 // operation is a running command as killOp can reach it.
@@ -89,6 +91,11 @@ func (n *Node) Busy() bool {
 	return false
 }
 
+// KillOp kills the operation with this number, if it still runs.
+func (n *Node) KillOp(id int64) {
+	n.killOperations(func(o *opInfo) bool { return int64(o.op.id) == id }, srverr.New(srverr.Interrupted, "operation was interrupted"))
+}
+
 // killOperations kills the matching operations of the node and returns them.
 func (n *Node) killOperations(match func(*opInfo) bool, reason error) (killed []*operation) {
 	n.mu.Lock()
@@ -110,4 +117,75 @@ func (n *Node) killOperations(match func(*opInfo) bool, reason error) (killed []
 		c.mu.Unlock()
 	}
 	return killed
+}
+
+// Connections returns how many clients are connected, and how many ever were.
+func (n *Node) Connections() (current int, created int32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns), n.lastConn.Load()
+}
+
+// CurrentOps returns the running operations as currentOp and $currentOp show them.
+func (n *Node) CurrentOps() []bson.Raw {
+	n.mu.Lock()
+	conns := make([]*Conn, 0, len(n.conns))
+	for c := range n.conns {
+		conns = append(conns, c)
+	}
+	n.mu.Unlock()
+	var list []bson.Raw
+	for _, c := range conns {
+		c.mu.Lock()
+		if c.running.op != nil {
+			list = append(list, c.appendOp())
+		}
+		c.mu.Unlock()
+	}
+	return list
+}
+
+// appendOp describes the connection's operation. The connection's mutex is held.
+func (c *Conn) appendOp() bson.Raw {
+	o := &c.running
+	ran := time.Since(o.started)
+	at, dst := bson.BeginDocument(nil)
+	dst = bson.AppendString(dst, "type", "op")
+	dst = bson.AppendString(dst, "host", c.node.addr)
+	dst = bson.AppendString(dst, "desc", "conn"+bsondoc.Itoa(c.id))
+	dst = bson.AppendInt32(dst, "connectionId", c.id)
+	dst = bson.AppendString(dst, "client", c.nc.RemoteAddr().String())
+	if c.client.appName != "" {
+		dst = bson.AppendString(dst, "appName", c.client.appName)
+	}
+	if c.client.metadata != nil {
+		dst = bson.AppendDocument(dst, "clientMetadata", c.client.metadata)
+	}
+	dst = bson.AppendBool(dst, "active", true)
+	dst = bson.AppendString(dst, "currentOpTime", c.node.data.Clock.Now().UTC().Format("2006-01-02T15:04:05.000-07:00"))
+	dst = bson.AppendInt32(dst, "opid", o.op.id)
+	dst = bson.AppendInt64(dst, "secs_running", int64(ran.Seconds()))
+	dst = bson.AppendInt64(dst, "microsecs_running", ran.Microseconds())
+	if o.session != nil {
+		dst = o.session.ID.Append(dst, "lsid")
+	}
+	dst = bson.AppendString(dst, "op", opKind(o.cmd.Name))
+	ns := o.db + ".$cmd"
+	for _, v := range o.body.All() {
+		if s, ok := v.StringValue(); ok {
+			ns = o.db + "." + s
+		}
+		break
+	}
+	dst = bson.AppendString(dst, "ns", ns)
+	if secret[o.cmd.Name] {
+		start, d := bson.BeginDocumentElement(dst, "command")
+		dst = bson.EndDocument(d, start)
+	} else {
+		dst = bson.AppendDocument(dst, "command", o.body)
+	}
+	if o.op.err() != nil {
+		dst = bson.AppendBool(dst, "killPending", true)
+	}
+	return bson.EndDocument(dst, at)
 }

@@ -1,43 +1,44 @@
 package server
 
 import (
-	"encoding/binary"
 	"fmt"
+	"strings"
+	"time"
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 )
 
-// parameters are the server parameters that can be read and set, with their defaults.
-var parameters = map[string]bson.RawValue{
-	"transactionLifetimeLimitSeconds":              int32Value(60),
-	"maxTransactionLockRequestTimeoutMillis":       int32Value(5),
-	"localLogicalSessionTimeoutMinutes":            int32Value(30),
+// Parameters are the server parameters that can be read and set, with their defaults.
+var Parameters = map[string]bson.RawValue{
+	"transactionLifetimeLimitSeconds":              bsondoc.Int32Value(60),
+	"maxTransactionLockRequestTimeoutMillis":       bsondoc.Int32Value(5),
+	"localLogicalSessionTimeoutMinutes":            bsondoc.Int32Value(30),
 	"cursorTimeoutMillis":                          bsondoc.Int64Value(600000),
 	"ttlMonitorEnabled":                            bsondoc.BoolValue(true),
-	"ttlMonitorSleepSecs":                          int32Value(60),
+	"ttlMonitorSleepSecs":                          bsondoc.Int32Value(60),
 	"enableTestCommands":                           bsondoc.BoolValue(true),
-	"logicalSessionRefreshMillis":                  int32Value(300000),
-	"maxBSONDepth":                                 int32Value(200),
-	"internalQueryMaxBlockingSortMemoryUsageBytes": int32Value(104857600),
+	"logicalSessionRefreshMillis":                  bsondoc.Int32Value(300000),
+	"maxBSONDepth":                                 bsondoc.Int32Value(200),
+	"internalQueryMaxBlockingSortMemoryUsageBytes": bsondoc.Int32Value(104857600),
 	"notablescan":                                  bsondoc.BoolValue(false),
-	"logLevel":                                     int32Value(0),
+	"logLevel":                                     bsondoc.Int32Value(0),
 	"quiet":                                        bsondoc.BoolValue(false),
-	"journalCommitInterval":                        int32Value(0),
+	"journalCommitInterval":                        bsondoc.Int32Value(0),
 	"syncdelay":                                    bsondoc.DoubleValue(60),
-	"minSnapshotHistoryWindowInSeconds":            int32Value(300),
+	"minSnapshotHistoryWindowInSeconds":            bsondoc.Int32Value(300),
 	"requireApiVersion":                            bsondoc.BoolValue(false),
 	"acceptApiVersion2":                            bsondoc.BoolValue(true),
-	"shutdownTimeoutMillisForSignaledShutdown":     int32Value(100),
-	"watchdogPeriodSeconds":                        int32Value(-1),
-	"waitForSecondaryBeforeNoopWriteMS":            int32Value(10),
-	"periodicNoopIntervalSecs":                     int32Value(10),
+	"shutdownTimeoutMillisForSignaledShutdown":     bsondoc.Int32Value(100),
+	"watchdogPeriodSeconds":                        bsondoc.Int32Value(-1),
+	"waitForSecondaryBeforeNoopWriteMS":            bsondoc.Int32Value(10),
+	"periodicNoopIntervalSecs":                     bsondoc.Int32Value(10),
 	"writePeriodicNoops":                           bsondoc.BoolValue(true),
 	"maxAcceptableLogicalClockDriftSecs":           bsondoc.Int64Value(31536000),
 	"allowRolesFromX509Certificates":               bsondoc.BoolValue(true),
-	"scramIterationCount":                          int32Value(10000),
-	"scramSHA256IterationCount":                    int32Value(15000),
+	"scramIterationCount":                          bsondoc.Int32Value(10000),
+	"scramSHA256IterationCount":                    bsondoc.Int32Value(15000),
 	"clusterAuthMode":                              bsondoc.StringValue("undefined"),
 	"sslMode":                                      bsondoc.StringValue("disabled"),
 	"tlsMode":                                      bsondoc.StringValue("disabled"),
@@ -45,20 +46,20 @@ var parameters = map[string]bson.RawValue{
 	"coordinateCommitReturnImmediatelyAfterPersistingDecision": bsondoc.BoolValue(false),
 }
 
-// parameter returns a server parameter's value.
-func (n *Node) parameter(name string) (bson.RawValue, bool) {
+// Parameter returns a server parameter's value.
+func (n *Node) Parameter(name string) (bson.RawValue, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if v, ok := n.params[name]; ok {
 		return v, true
 	}
-	v, ok := parameters[name]
+	v, ok := Parameters[name]
 	return v, ok
 }
 
 // SetParameter sets a server parameter as the server's command line does, the fixed ones included.
 func (n *Node) SetParameter(name string, value any) error {
-	old, ok := n.parameter(name)
+	old, ok := n.Parameter(name)
 	if !ok {
 		return fmt.Errorf("there is no server parameter %q", name)
 	}
@@ -69,17 +70,17 @@ func (n *Node) SetParameter(name string, value any) error {
 	if v.Type != old.Type && !(v.IsNumber() && old.IsNumber()) {
 		return fmt.Errorf("server parameter %q cannot be %v", name, v)
 	}
-	n.setParameter(name, v)
+	n.StoreParameter(name, v)
 	return nil
 }
 
 func (n *Node) intParameter(name string) int64 {
-	v, _ := n.parameter(name)
+	v, _ := n.Parameter(name)
 	i, _ := arg.Number(v)
 	return i
 }
 
-func (n *Node) setParameter(name string, v bson.RawValue) {
+func (n *Node) StoreParameter(name string, v bson.RawValue) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.params == nil {
@@ -89,6 +90,37 @@ func (n *Node) setParameter(name string, v bson.RawValue) {
 	n.params[name] = v
 }
 
-func int32Value(n int32) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeInt32, Value: binary.LittleEndian.AppendUint32(nil, uint32(n))}
+// ClusterParameters are the parameters of a whole deployment, with their defaults.
+var ClusterParameters = map[string]bson.Raw{
+	"changeStreamOptions": bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("preAndPostImages", bsondoc.Build(func(d *bsondoc.Builder) { d.Str("expireAfterSeconds", "off") }))
+	}),
+}
+
+// ClusterParameter returns the value of a parameter of the whole deployment, nil if there is none
+// of this name.
+func (d *Data) ClusterParameter(name string) bson.Raw {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v, ok := d.parameters[name]; ok {
+		return v
+	}
+	return ClusterParameters[name]
+}
+
+// SetClusterParameter keeps a copy of the value.
+func (d *Data) SetClusterParameter(name string, doc bson.Raw) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.parameters == nil {
+		d.parameters = map[string]bson.Raw{}
+	}
+	d.parameters[strings.Clone(name)] = bsondoc.Copy(doc) // the name lies in the connection's buffer
+}
+
+// imageExpired reports whether the document before a change that was made at this time is not kept
+// any more.
+func (d *Data) imageExpired(changed time.Time) bool {
+	after, ok := d.ClusterParameter("changeStreamOptions").Lookup("preAndPostImages", "expireAfterSeconds").AsInt64()
+	return ok && d.Clock.Now().Sub(changed) > time.Duration(min(after, 1<<31))*time.Second
 }

@@ -444,3 +444,15 @@ func (s *sortIter) load() error {
 }
 
 func (s *sortIter) Close() { s.docs = nil; s.src.Close() }
+
+// RangeIndex returns the pattern of an index with one entry per document that begins with the
+// fields of a pattern.
+func RangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
+	for i := range c.Indexes() {
+		ix := &c.Indexes()[i]
+		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && isPrefix(ix.Pattern, pattern) {
+			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: ix.Pattern}, true
+		}
+	}
+	return hint, false
+}

@@ -18,7 +18,7 @@ import (
 // of them at level 2, the slow ones at level 1, or those that a filter chooses.
 
 func init() {
-	register(&Command{Name: "profile", Where: Anywhere, Run: runProfile})
+	Register(&Command{Name: "profile", Where: Anywhere, Run: runProfile})
 }
 
 // profiler is what a node profiles. The zero value profiles nothing.
@@ -97,7 +97,7 @@ func runProfile(r *Request, dst []byte) ([]byte, error) {
 	spec := r.Body.Lookup("filter")
 	var filter *query.Filter
 	if doc, ok := spec.Document(); ok {
-		if filter, err = query.ParseFilter(doc, r.fullOptions(r.DB, nil, nil)); err != nil {
+		if filter, err = query.ParseFilter(doc, r.FullOptions(r.DB, nil, nil)); err != nil {
 			return dst, err
 		}
 	}
@@ -215,4 +215,19 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 		_, err := tx.Insert(c, doc)
 		return err
 	})
+}
+
+// opKind returns what currentOp and the profiler call a command.
+func opKind(name string) string {
+	switch name {
+	case "insert", "update":
+		return name
+	case "delete":
+		return "remove"
+	case "find":
+		return "query"
+	case "getMore":
+		return "getmore"
+	}
+	return "command"
 }

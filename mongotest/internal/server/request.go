@@ -40,7 +40,7 @@ type parsed struct {
 	writes      *writeSpec
 	pipeline    *aggregateSpec
 	mapReduce   *mapReduceSpec
-	textPayload bool // of SASL: it is base64 in a string
+	TextPayload bool // of SASL: it is base64 in a string
 }
 
 // sessionState is the session and the transaction that the command runs in.
@@ -81,15 +81,15 @@ type interrupts struct {
 
 // transport is how the message came, and how its reply goes.
 type transport struct {
-	flags      wire.Flags
+	Flags      wire.Flags
 	legacy     bool // came as OP_QUERY
 	compressed bool
 	compressor wire.CompressorID
 
-	more      bool            // an exhaust command has more replies to come
+	More      bool            // an exhaust command has more replies to come
 	streamOf  int64           // the cursor whose batches they are; 0: none
-	streamed  topologyVersion // what the last hello of a stream said
-	streaming bool
+	Streamed  TopologyVersion // what the last hello of a stream said
+	Streaming bool
 	hangUp    bool // close the connection instead of answering
 }
 
@@ -104,7 +104,7 @@ type outcome struct {
 	ChangeStream bool
 
 	answer     []byte   // the reply of a step that ends the request
-	okInt      bool     // ok is an integer: the command was answered by another one
+	IntegerOK  bool     // ok is an integer: the command was answered by another one
 	failLabels bson.Raw // labels that a fail point gives the reply, instead of the computed ones
 	hasLabels  bool
 	wcCode     int32 // code of the writeConcernError in the reply
@@ -142,7 +142,7 @@ func (r *Request) reset(c *Conn) {
 // had just come in.
 func (r *Request) again() {
 	*r = Request{Node: r.Node, Conn: r.Conn, Body: r.Body, Sequences: r.Sequences, interrupts: interrupts{start: time.Now()}, transport: transport{
-		flags: r.flags, compressed: r.compressed, compressor: r.compressor, streamOf: r.streamOf, streamed: r.streamed, streaming: r.streaming,
+		Flags: r.Flags, compressed: r.compressed, compressor: r.compressor, streamOf: r.streamOf, Streamed: r.Streamed, Streaming: r.Streaming,
 	}}
 }
 
@@ -198,8 +198,8 @@ func (r *Request) Message() (body bson.Raw, sequences []wire.Sequence) { return 
 // Version returns the version that the node behaves as.
 func (r *Request) Version() release.Version { return r.Node.cfg.Version }
 
-// generic reports whether every command of the node's version takes this argument.
-func (r *Request) generic(field string) bool { return idl.Generic(r.Version(), field) }
+// Generic reports whether every command of the node's version takes this argument.
+func (r *Request) Generic(field string) bool { return idl.Generic(r.Version(), field) }
 
 // CheckRuntimeConstants checks the runtime constants that the command has under this name.
 func (r *Request) checkRuntimeConstants(name string, doc bson.Raw) error {
@@ -210,16 +210,26 @@ func (r *Request) checkRuntimeConstants(name string, doc bson.Raw) error {
 // operationTime says.
 func (r *Request) Wrote(ts bson.Timestamp) {
 	r.wrote = true
-	if ts.Compare(r.Conn.client.lastOp) > 0 {
-		r.Conn.client.lastOp = ts
+	if ts.Compare(r.Conn.client.LastOp) > 0 {
+		r.Conn.client.LastOp = ts
 	}
+}
+
+// NoteChange makes a change outside of the store count as a write.
+func (r *Request) NoteChange() {
+	if r.Node.role == Standalone {
+		return
+	}
+	ts := r.Node.data.Clock.Tick()
+	r.Node.data.Wrote(ts)
+	r.Wrote(ts)
 }
 
 // Check returns the error that ends the command if it was killed, ran out of time, or the node
 // stops. Long loops call it now and then.
 func (r *Request) Check() error {
 	if !r.deadline.IsZero() && !time.Now().Before(r.deadline) {
-		return errMaxTime()
+		return ErrMaxTime()
 	}
 	if r.op != nil {
 		if err := r.op.err(); err != nil {
@@ -262,7 +272,7 @@ func (r *Request) endWatch() {
 	}
 }
 
-func errMaxTime() error { return srverr.New(srverr.MaxTimeMSExpired, "operation exceeded time limit") }
+func ErrMaxTime() error { return srverr.New(srverr.MaxTimeMSExpired, "operation exceeded time limit") }
 
 // Wait blocks until ready is closed (or can be received from), or until the timeout has passed (0:
 // no timeout; it then returns false), or until the command has to end, which is an error.
@@ -297,7 +307,7 @@ func (r *Request) Wait(ready <-chan struct{}, timeout time.Duration) (bool, erro
 	case <-timeoutC:
 		return false, nil
 	case <-deadlineC:
-		return false, errMaxTime()
+		return false, ErrMaxTime()
 	case <-gone:
 		r.hangUp = true
 		return false, srverr.New(srverr.ClientDisconnect, "client disconnected")

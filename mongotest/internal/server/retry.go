@@ -34,7 +34,7 @@ func (r *Request) remember(stmt int32, w executedWrite) {
 	if w.post != nil {
 		doc = bson.AppendDocument(doc, "post", w.post)
 	}
-	r.Record(stmt, session.Statement{Kind: w.kind, TS: r.Conn.client.lastOp, Reply: bson.EndDocument(doc, at)})
+	r.Record(stmt, session.Statement{Kind: w.kind, TS: r.Conn.client.LastOp, Reply: bson.EndDocument(doc, at)})
 }
 
 // recall returns what an earlier attempt of this statement did.

@@ -58,7 +58,7 @@ func (r *Request) route() (done bool, err error) {
 				return r.recover()
 			}
 			if r.Cmd.Name == "commitTransaction" && !t.reached {
-				r.okInt, r.routed = true, &routedTxn{participants: true}
+				r.IntegerOK, r.routed = true, &routedTxn{participants: true}
 				return true, nil
 			}
 			if r.Cmd.Name == "abortTransaction" {
@@ -90,7 +90,7 @@ func (r *Request) recover() (done bool, err error) {
 	if !ok {
 		return false, srverr.New(srverr.NoSuchTransaction, "Recovery token is empty, meaning the transaction only performed reads and can be safely retried")
 	}
-	if r.Node.data.shardNumber(id) < 0 {
+	if r.Node.data.ShardNumber(id) < 0 {
 		return false, srverr.New(srverr.ShardNotFound, "Shard %s not found", id)
 	}
 	r.routed = &routedTxn{number: r.txnNumber, participants: true, wrote: true}
@@ -232,7 +232,7 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
 		dst = bsondoc.AppendStrings(dst, "result", nil)
 		return appendListCursor(dst, r.DB+".$cmd.listCollections", 0, func(dst []byte) []byte { return dst }), true, nil
 	case "aggregate":
-		ns, err := r.collection(srverr.TypeMismatch)
+		ns, err := r.Collection(srverr.TypeMismatch)
 		if err != nil || r.Arg().Type != bson.TypeString {
 			return dst, false, nil
 		}

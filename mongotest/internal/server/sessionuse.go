@@ -5,9 +5,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// useSession returns the session with this id for a command. The cursors of one that has expired
+// UseSession returns the session with this id for a command. The cursors of one that has expired
 // end.
-func (r *Request) useSession(id session.ID) (*session.Session, error) {
+func (r *Request) UseSession(id session.ID) (*session.Session, error) {
 	s, old, err := r.Node.data.sessions.Use(id, r.Node.data.Clock.Now())
 	if old != nil {
 		r.Node.cursors.kill(func(c *cursor) bool { return c.session == old })
@@ -15,8 +15,8 @@ func (r *Request) useSession(id session.ID) (*session.Session, error) {
 	return s, err
 }
 
-// killSessions ends what the matching sessions do: operations, transactions and cursors.
-func (r *Request) killSessions(match func(session.ID) bool) {
+// KillSessions ends what the matching sessions do: operations, transactions and cursors.
+func (r *Request) KillSessions(match func(session.ID) bool) {
 	n := r.Node
 	n.killOperations(func(o *opInfo) bool { return o.session != nil && o.op != r.op && match(o.session.ID) },
 		srverr.New(srverr.Interrupted, "operation was interrupted"))

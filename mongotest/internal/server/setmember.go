@@ -26,8 +26,8 @@ func (n *Node) Started() time.Time {
 	return n.started
 }
 
-// isPrimary reports whether the node takes writes.
-func (n *Node) isPrimary() bool { return n.set == nil || n.set.IsPrimary(n) }
+// IsPrimary reports whether the node takes writes.
+func (n *Node) IsPrimary() bool { return n.set == nil || n.set.IsPrimary(n) }
 
 // InterruptPrimaryWork ends what only a primary may do, running writes and open transactions, and
 // returns when the interrupted commands have their replies.

@@ -147,8 +147,8 @@ func (r *Request) appendAtTime(dst []byte) []byte {
 	return bson.AppendTimestamp(dst, "atClusterTime", r.atTime)
 }
 
-// snapshot returns what the command reads. In a transaction the namespaces it reads are noted.
-func (r *Request) snapshot(namespaces ...string) (*store.State, error) {
+// Snapshot returns what the command reads. In a transaction the namespaces it reads are noted.
+func (r *Request) Snapshot(namespaces ...string) (*store.State, error) {
 	st, err := r.storedSnapshot(namespaces)
 	if err != nil {
 		return nil, err
@@ -191,10 +191,10 @@ func (r *Request) sameCatalog(st *store.State, namespaces []string) error {
 	return nil
 }
 
-// write runs fn with the right to write: in the command's transaction if it is in one. If a
+// Write runs fn with the right to write: in the command's transaction if it is in one. If a
 // transaction is in the way of what fn writes (it returns the store's Blocked error, and is
-// undone), write waits and runs it again.
-func (r *Request) write(fn func(tx *store.Tx) error) error {
+// undone), Write waits and runs it again.
+func (r *Request) Write(fn func(tx *store.Tx) error) error {
 	t, err := r.txn()
 	if err != nil {
 		return err

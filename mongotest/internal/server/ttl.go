@@ -25,9 +25,9 @@ type ttlMonitor struct {
 	passes, deleted int64
 }
 
-// armTTL is called when there may be something new that can expire, and with again set when a
+// ArmTTL is called when there may be something new that can expire, and with again set when a
 // parameter of the monitor has changed.
-func (n *Node) armTTL(again bool) {
+func (n *Node) ArmTTL(again bool) {
 	t := &n.data.ttl
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *ttlMonitor) pass() {
 	if n == nil || ended || t.data.set != nil && t.data.set.Primary() == nil {
 		return
 	}
-	if enabled, _ := n.parameter("ttlMonitorEnabled"); !enabled.AsBool() {
+	if enabled, _ := n.Parameter("ttlMonitorEnabled"); !enabled.AsBool() {
 		return
 	}
 	t.busy.Lock()

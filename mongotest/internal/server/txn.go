@@ -46,7 +46,7 @@ func (r *Request) checkOut() error {
 	}
 	r.checkedOut = true
 	st := &s.State
-	if r.Node.set != nil && !r.Node.isPrimary() {
+	if r.Node.set != nil && !r.Node.IsPrimary() {
 		return srverr.New(srverr.NotWritablePrimary, "Not primary so we cannot begin or continue a transaction")
 	}
 	if r.txnNumber < st.TxnNumber {

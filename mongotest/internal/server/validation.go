@@ -63,7 +63,7 @@ type explanation struct {
 // fails reports whether the document does not match a filter. A part that is no filter by itself
 // does not fail.
 func (x *explanation) fails(filter bson.Raw) bool {
-	f, err := query.ParseFilter(filter, x.r.fullOptions("", nil, nil))
+	f, err := query.ParseFilter(filter, x.r.FullOptions("", nil, nil))
 	if err != nil {
 		return false
 	}

@@ -97,7 +97,7 @@ func parseWrite(t *idl.Struct, operations func(r *Request, w *writeSpec, field s
 		if err != nil {
 			return err
 		}
-		if w.ns, err = r.collection(srverr.BadValue); err != nil {
+		if w.ns, err = r.Collection(srverr.BadValue); err != nil {
 			return err
 		}
 		r.writes = w

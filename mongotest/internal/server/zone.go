@@ -19,7 +19,7 @@ func init() {
 		{Name: "balancerCollectionStatus", Run: runCollectionStatus},
 	} {
 		c.AdminOnly, c.Where, c.Roles = true, Anywhere, []Role{Mongos}
-		register(c)
+		Register(c)
 	}
 }
 
@@ -102,7 +102,7 @@ func runCollectionStatus(r *Request, dst []byte) ([]byte, error) {
 	if err := r.databaseKnown(db); err != nil {
 		return dst, err
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}

@@ -1,4 +1,6 @@
-package server
+// Package admin has the commands that ask about the deployment, its nodes and operations, and those
+// that set them up: status, parameters, fail points, sessions, default concerns, replica sets.
+package admin
 
 import (
 	"os"
@@ -12,48 +14,47 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	for _, c := range []*Command{
+	for _, c := range []*server.Command{
 		{Name: "serverStatus", Run: runServerStatus},
 		{Name: "hostInfo", Run: runHostInfo},
 		{Name: "getLog", AdminOnly: true, Run: runGetLog},
 		{Name: "getCmdLineOpts", AdminOnly: true, Run: runCmdLineOpts},
 		{Name: "whatsmyuri", NoAuth: true, Run: runWhatsMyURI},
 		{Name: "connectionStatus", NoAuth: true, Run: runConnectionStatus},
-		{Name: "logRotate", AdminOnly: true, Run: runNothing},
-		{Name: "top", AdminOnly: true, Roles: []Role{Standalone, Member}, Run: runTop},
+		{Name: "logRotate", AdminOnly: true, Run: server.Nothing},
+		{Name: "top", AdminOnly: true, Roles: []server.Role{server.Standalone, server.Member}, Run: runTop},
 		{Name: "features", Run: runFeatures},
 		{Name: "listCommands", NoAuth: true, Run: runListCommands},
 		{Name: "availableQueryOptions", Until: release.At(5, 1, 0), Run: runQueryOptions},
-		{Name: "driverOIDTest", Roles: []Role{Standalone, Member}, Until: release.At(8, 1, 0), Run: runOIDTest},
+		{Name: "driverOIDTest", Roles: []server.Role{server.Standalone, server.Member}, Until: release.At(8, 1, 0), Run: runOIDTest},
 		{Name: "getFreeMonitoringStatus", AdminOnly: true, Until: release.At(7, 1, 0), Run: runFreeMonitoring},
 		{Name: "fsync", AdminOnly: true, Run: runFsync},
 		{Name: "fsyncUnlock", AdminOnly: true, Run: runFsyncUnlock},
 		{Name: "connPoolStats", Run: runConnPoolStats},
-		{Name: "lockInfo", AdminOnly: true, Roles: []Role{Standalone, Member}, Run: runLockInfo},
-		{Name: "setIndexCommitQuorum", Run: runNothing},
-		{Name: "rotateCertificates", AdminOnly: true, Since: release.At(5, 0, 0), Run: runNothing},
+		{Name: "lockInfo", AdminOnly: true, Roles: []server.Role{server.Standalone, server.Member}, Run: runLockInfo},
+		{Name: "setIndexCommitQuorum", Run: server.Nothing},
+		{Name: "rotateCertificates", AdminOnly: true, Since: release.At(5, 0, 0), Run: server.Nothing},
 	} {
-		c.Where = Anywhere
-		register(c)
+		c.Where = server.Anywhere
+		server.Register(c)
 	}
 }
 
-func runNothing(r *Request, dst []byte) ([]byte, error) { return dst, nil }
-
 // runServerStatus answers with the sections that the client has not switched off.
-func runServerStatus(r *Request, dst []byte) ([]byte, error) {
+func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 	n := r.Node
-	now := n.data.Clock.Now()
-	up := time.Since(n.started)
-	dst = bson.AppendString(dst, "host", n.addr)
-	dst = bson.AppendString(dst, "version", n.cfg.Version.String())
+	now := n.Data().Clock.Now()
+	up := time.Since(n.Started())
+	dst = bson.AppendString(dst, "host", n.Addr())
+	dst = bson.AppendString(dst, "version", n.Config().Version.String())
 	process := "mongod"
-	if n.role == Mongos {
+	if n.Role() == server.Mongos {
 		process = "mongos"
 	}
 	dst = bson.AppendString(dst, "process", process)
@@ -63,7 +64,7 @@ func runServerStatus(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt64(dst, "uptimeEstimate", int64(up.Seconds()))
 	dst = bson.AppendDateTime(dst, "localTime", bson.NewDateTime(now))
 	for _, s := range statusSections {
-		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.set == nil {
+		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.Set() == nil {
 			continue
 		}
 		at, d := bson.BeginDocumentElement(dst, s.name)
@@ -76,38 +77,35 @@ func runServerStatus(r *Request, dst []byte) ([]byte, error) {
 var statusSections = []struct {
 	name   string
 	member bool // only on replica set members
-	fill   func(r *Request, dst []byte) []byte
+	fill   func(r *server.Request, dst []byte) []byte
 }{
-	{"asserts", false, func(r *Request, dst []byte) []byte {
+	{"asserts", false, func(r *server.Request, dst []byte) []byte {
 		for _, k := range []string{"regular", "warning", "msg", "user", "rollovers"} {
 			dst = bson.AppendInt32(dst, k, 0)
 		}
 		return dst
 	}},
-	{"connections", false, func(r *Request, dst []byte) []byte {
-		n := r.Node
-		n.mu.Lock()
-		current := len(n.conns)
-		n.mu.Unlock()
+	{"connections", false, func(r *server.Request, dst []byte) []byte {
+		current, created := r.Node.Connections()
 		dst = bson.AppendInt32(dst, "current", int32(current))
 		dst = bson.AppendInt32(dst, "available", int32(51200-current))
-		dst = bson.AppendInt32(dst, "totalCreated", n.lastConn.Load())
-		return bson.AppendInt32(dst, "active", int32(len(n.currentOps(func(*opInfo) bool { return true }))))
+		dst = bson.AppendInt32(dst, "totalCreated", created)
+		return bson.AppendInt32(dst, "active", int32(len(r.Node.CurrentOps())))
 	}},
-	{"logicalSessionRecordCache", false, func(r *Request, dst []byte) []byte {
-		return bson.AppendInt32(dst, "activeSessionsCount", int32(len(r.Node.data.sessions.All(func(session.ID) bool { return true }))))
+	{"logicalSessionRecordCache", false, func(r *server.Request, dst []byte) []byte {
+		return bson.AppendInt32(dst, "activeSessionsCount", int32(len(r.Node.Data().Sessions().All(func(session.ID) bool { return true }))))
 	}},
-	{"mem", false, func(r *Request, dst []byte) []byte {
+	{"mem", false, func(r *server.Request, dst []byte) []byte {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		dst = bson.AppendInt32(dst, "bits", 64)
 		dst = bson.AppendInt32(dst, "resident", int32(m.Sys>>20))
 		return bson.AppendBool(dst, "supported", true)
 	}},
-	{"repl", true, func(r *Request, dst []byte) []byte {
-		return r.Node.set.AppendHello(dst, r.Node, r.Node.cfg.Version, true)
+	{"repl", true, func(r *server.Request, dst []byte) []byte {
+		return r.Node.Set().AppendHello(dst, r.Node, r.Node.Config().Version, true)
 	}},
-	{"storageEngine", false, func(r *Request, dst []byte) []byte {
+	{"storageEngine", false, func(r *server.Request, dst []byte) []byte {
 		dst = bson.AppendString(dst, "name", "wiredTiger")
 		dst = bson.AppendBool(dst, "supportsCommittedReads", true)
 		dst = bson.AppendBool(dst, "supportsPendingDrops", true)
@@ -115,9 +113,9 @@ var statusSections = []struct {
 		dst = bson.AppendBool(dst, "readOnly", false)
 		return bson.AppendBool(dst, "persistent", true)
 	}},
-	{"transactions", false, func(r *Request, dst []byte) []byte {
+	{"transactions", false, func(r *server.Request, dst []byte) []byte {
 		open := 0
-		for _, s := range r.Node.data.sessions.All(func(session.ID) bool { return true }) {
+		for _, s := range r.Node.Data().Sessions().All(func(session.ID) bool { return true }) {
 			if s != r.Session && s.Mu.TryLock() {
 				if s.State.Phase == session.TxnInProgress {
 					open++
@@ -129,10 +127,10 @@ var statusSections = []struct {
 	}},
 }
 
-func runHostInfo(r *Request, dst []byte) ([]byte, error) {
+func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "system")
-	dst = bson.AppendDateTime(dst, "currentTime", bson.NewDateTime(r.Node.data.Clock.Now()))
-	dst = bson.AppendString(dst, "hostname", r.Node.addr)
+	dst = bson.AppendDateTime(dst, "currentTime", bson.NewDateTime(r.Node.Data().Clock.Now()))
+	dst = bson.AppendString(dst, "hostname", r.Node.Addr())
 	dst = bson.AppendInt32(dst, "cpuAddrSize", 64)
 	dst = bson.AppendInt32(dst, "numCores", int32(runtime.NumCPU()))
 	dst = bson.AppendString(dst, "cpuArch", runtime.GOARCH)
@@ -146,7 +144,7 @@ func runHostInfo(r *Request, dst []byte) ([]byte, error) {
 	return bson.EndDocument(dst, at), nil
 }
 
-func runGetLog(r *Request, dst []byte) ([]byte, error) {
+func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
 	name, ok := r.Arg().StringValue()
 	if !ok {
 		v := r.Arg()
@@ -162,24 +160,24 @@ func runGetLog(r *Request, dst []byte) ([]byte, error) {
 	return bsondoc.AppendStrings(dst, "log", nil), nil
 }
 
-func runCmdLineOpts(r *Request, dst []byte) ([]byte, error) {
+func runCmdLineOpts(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bsondoc.AppendStrings(dst, "argv", []string{"mongod"})
 	at, dst := bson.BeginDocumentElement(dst, "parsed")
 	return bson.EndDocument(dst, at), nil
 }
 
-func runWhatsMyURI(r *Request, dst []byte) ([]byte, error) {
-	return bson.AppendString(dst, "you", r.Conn.nc.RemoteAddr().String()), nil
+func runWhatsMyURI(r *server.Request, dst []byte) ([]byte, error) {
+	return bson.AppendString(dst, "you", r.Conn.NetConn().RemoteAddr().String()), nil
 }
 
-func runConnectionStatus(r *Request, dst []byte) ([]byte, error) {
+func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 	show := r.Body.Lookup("showPrivileges")
 	if !show.IsZero() && !show.IsNumber() && show.Type != bson.TypeBoolean {
 		return dst, srverr.New(srverr.TypeMismatch, "Expected boolean or number type for field \"showPrivileges\", found %s", bsontext.TypeName(show.Type))
 	}
 	at, dst := bson.BeginDocumentElement(dst, "authInfo")
 	list, dst := bson.BeginArrayElement(dst, "authenticatedUsers")
-	u := r.Conn.user
+	u := r.Conn.User()
 	var roles []account.Role
 	if u != nil {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
@@ -189,45 +187,45 @@ func runConnectionStatus(r *Request, dst []byte) ([]byte, error) {
 		roles = u.Roles
 	}
 	dst = bson.EndDocument(dst, list)
-	dst = appendRoles(dst, "authenticatedUserRoles", roles)
+	dst = account.AppendRoles(dst, "authenticatedUserRoles", roles)
 	if show.AsBool() {
 		dst = bsondoc.AppendStrings(dst, "authenticatedUserPrivileges", nil)
 	}
 	return bson.EndDocument(dst, at), nil
 }
 
-func runTop(r *Request, dst []byte) ([]byte, error) {
+func runTop(r *server.Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "totals")
 	dst = bson.AppendString(dst, "note", "all times in microseconds")
 	return bson.EndDocument(dst, at), nil
 }
 
-func runFeatures(r *Request, dst []byte) ([]byte, error) {
-	id := r.Node.processID
+func runFeatures(r *server.Request, dst []byte) ([]byte, error) {
+	id := r.Node.ProcessID()
 	return bson.AppendInt32(dst, "oidMachine", int32(id[4])<<16|int32(id[5])<<8|int32(id[6])), nil
 }
 
-func runListCommands(r *Request, dst []byte) ([]byte, error) {
+func runListCommands(r *server.Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "commands")
-	for _, name := range bsondoc.SortedKeys(table) {
-		c := r.Node.lookup(name)
+	for _, name := range server.CommandNames() {
+		c := r.Node.Lookup(name)
 		if c == nil || c.Name != name {
 			continue
 		}
 		start, d := bson.BeginDocumentElement(dst, name)
 		d = bson.AppendBool(d, "requiresAuth", !c.NoAuth)
-		d = bson.AppendBool(d, "slaveOk", c.Where == Anywhere)
+		d = bson.AppendBool(d, "slaveOk", c.Where == server.Anywhere)
 		d = bson.AppendBool(d, "adminOnly", c.AdminOnly)
 		dst = bson.EndDocument(d, start)
 	}
 	return bson.EndDocument(dst, at), nil
 }
 
-func runQueryOptions(r *Request, dst []byte) ([]byte, error) {
+func runQueryOptions(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "options", 254), nil
 }
 
-func runOIDTest(r *Request, dst []byte) ([]byte, error) {
+func runOIDTest(r *server.Request, dst []byte) ([]byte, error) {
 	id, ok := r.Arg().ObjectID()
 	if !ok {
 		return dst, srverr.New(0, "not oid")
@@ -238,7 +236,7 @@ func runOIDTest(r *Request, dst []byte) ([]byte, error) {
 
 var freeMonitoringStruct = &idl.Struct{Name: "getFreeMonitoringStatus"}
 
-func runFreeMonitoring(r *Request, dst []byte) ([]byte, error) {
+func runFreeMonitoring(r *server.Request, dst []byte) ([]byte, error) {
 	if err := freeMonitoringStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil }); err != nil {
 		return dst, err
 	}
@@ -246,30 +244,30 @@ func runFreeMonitoring(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "message", "There is nothing to monitor."), nil
 }
 
-func runFsync(r *Request, dst []byte) ([]byte, error) {
+func runFsync(r *server.Request, dst []byte) ([]byte, error) {
 	if !r.Body.Lookup("lock").AsBool() {
 		return bson.AppendInt32(dst, "numFiles", 1), nil
 	}
-	n := r.Node.fsyncLocks.Add(1)
+	n := r.Node.FsyncLocks().Add(1)
 	dst = bson.AppendString(dst, "info", "now locked against writes, use db.fsyncUnlock() to unlock")
 	dst = bson.AppendInt64(dst, "lockCount", n)
 	return bson.AppendString(dst, "seeAlso", "http://dochub.mongodb.org/core/fsynccommand"), nil
 }
 
-func runFsyncUnlock(r *Request, dst []byte) ([]byte, error) {
+func runFsyncUnlock(r *server.Request, dst []byte) ([]byte, error) {
 	for {
-		n := r.Node.fsyncLocks.Load()
+		n := r.Node.FsyncLocks().Load()
 		if n == 0 {
 			return dst, srverr.New(0, "fsyncUnlock called when not locked")
 		}
-		if r.Node.fsyncLocks.CompareAndSwap(n, n-1) {
+		if r.Node.FsyncLocks().CompareAndSwap(n, n-1) {
 			dst = bson.AppendString(dst, "info", "fsyncUnlock completed")
 			return bson.AppendInt64(dst, "lockCount", n-1), nil
 		}
 	}
 }
 
-func runConnPoolStats(r *Request, dst []byte) ([]byte, error) {
+func runConnPoolStats(r *server.Request, dst []byte) ([]byte, error) {
 	for _, k := range []string{"numClientConnections", "numAScopedConnections", "totalInUse", "totalAvailable", "totalCreated", "totalRefreshing"} {
 		dst = bson.AppendInt32(dst, k, 0)
 	}
@@ -280,12 +278,12 @@ func runConnPoolStats(r *Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func runLockInfo(r *Request, dst []byte) ([]byte, error) {
+func runLockInfo(r *server.Request, dst []byte) ([]byte, error) {
 	return bsondoc.AppendStrings(dst, "lockInfo", nil), nil
 }
 
-func runSetFCV(r *Request, dst []byte) ([]byte, error) {
-	v := r.Node.cfg.Version
+func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
+	v := r.Node.Config().Version
 	tail := func() string {
 		return bsontext.Document(r.Body) + ". See https://docs.mongodb.com/master/release-notes/" + v.Series() + "-compatibility/#feature-compatibility."
 	}
@@ -295,7 +293,7 @@ func runSetFCV(r *Request, dst []byte) ([]byte, error) {
 	}
 	first := true
 	for k := range r.Body.All() {
-		if !first && !r.generic(k) && k != "confirm" && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
+		if !first && !r.Generic(k) && k != "confirm" && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
 			return dst, srverr.New(srverr.InvalidOptions, "Unrecognized field found %s in %s", k, tail())
 		}
 		first = false
@@ -303,7 +301,7 @@ func runSetFCV(r *Request, dst []byte) ([]byte, error) {
 	if before := previousSeries(v); s != v.Series() && s != before {
 		return dst, srverr.New(srverr.BadValue, "Invalid command argument. Expected '%s' or '%s', found %s in: %s", v.Series(), before, s, tail())
 	}
-	r.noted()
+	r.NoteChange()
 	return dst, nil
 }
 

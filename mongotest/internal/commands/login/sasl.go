@@ -1,4 +1,4 @@
-package server
+package login
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
@@ -13,20 +14,21 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "saslStart", NoAuth: true, Where: Anywhere, Run: runSASLStart})
-	register(&Command{Name: "saslContinue", NoAuth: true, Where: Anywhere, Run: runSASLContinue})
-	register(&Command{Name: "authenticate", NoAuth: true, Where: Anywhere, Run: runAuthenticate})
-	register(&Command{Name: "getnonce", NoAuth: true, Where: Anywhere, Until: release.At(6, 2, 0), Run: runGetNonce})
-	register(&Command{Name: "logout", Where: Anywhere, Run: runLogout})
+	server.Register(&server.Command{Name: "saslStart", NoAuth: true, Where: server.Anywhere, Run: runSASLStart})
+	server.Register(&server.Command{Name: "saslContinue", NoAuth: true, Where: server.Anywhere, Run: runSASLContinue})
+	server.Register(&server.Command{Name: "authenticate", NoAuth: true, Where: server.Anywhere, Run: runAuthenticate})
+	server.Register(&server.Command{Name: "getnonce", NoAuth: true, Where: server.Anywhere, Until: release.At(6, 2, 0), Run: runGetNonce})
+	server.Register(&server.Command{Name: "logout", Where: server.Anywhere, Run: runLogout})
 }
 
 // conversation is a SASL conversation that a connection is in.
 type conversation struct {
-	last      func(r *Request, payload, dst []byte) ([]byte, error) // answers the message that ends the conversation; nil: SCRAM's
+	last      func(r *server.Request, payload, dst []byte) ([]byte, error) // answers the message that ends the conversation; nil: SCRAM's
 	scram     *account.ScramServer
 	user      *account.User
 	skipEmpty bool
@@ -36,18 +38,18 @@ type conversation struct {
 // conversationID is the same for all: a connection has one conversation at a time.
 const conversationID = 1
 
-func runSASLStart(r *Request, dst []byte) ([]byte, error) {
-	return r.saslStart(r.Body, r.DB, dst)
+func runSASLStart(r *server.Request, dst []byte) ([]byte, error) {
+	return saslStart(r, r.Body, r.DB, dst)
 }
 
-func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error) {
+func saslStart(r *server.Request, cmd bson.Raw, db string, dst []byte) ([]byte, error) {
 	c := r.Conn
-	c.sasl = nil
+	c.SASL = nil
 	mech, err := arg.ExtractString(cmd, "mechanism")
 	if err != nil {
 		return dst, err
 	}
-	payload, err := r.saslPayload(cmd)
+	payload, err := saslPayload(r, cmd)
 	if err == nil {
 		if v := cmd.Lookup("options"); !v.IsZero() && v.Type != bson.TypeEmbeddedDocument {
 			err = srverr.New(srverr.BadValue, "saslStart.options must be an object")
@@ -58,44 +60,44 @@ func (r *Request) saslStart(cmd bson.Raw, db string, dst []byte) ([]byte, error)
 	}
 	switch mech {
 	case account.ScramSHA1, account.ScramSHA256:
-		s, user, reply, err := account.StartSCRAM(&r.Node.data.accounts, mech, db, payload)
+		s, user, reply, err := account.StartSCRAM(r.Node.Data().Accounts(), mech, db, payload)
 		if err != nil {
 			return dst, err
 		}
-		c.sasl = &conversation{scram: s, user: user, skipEmpty: cmd.Lookup("options", "skipEmptyExchange").AsBool()}
-		return r.appendSASL(dst, false, reply), nil
+		c.SASL = &conversation{scram: s, user: user, skipEmpty: cmd.Lookup("options", "skipEmptyExchange").AsBool()}
+		return appendSASL(r, dst, false, reply), nil
 	case account.Plain:
 		parts := bytes.Split(payload, []byte{0})
 		if len(parts) != 3 {
 			return dst, account.ErrAuthentication()
 		}
-		u := r.Node.data.accounts.Find(string(parts[1]), db)
+		u := r.Node.Data().Accounts().Find(string(parts[1]), db)
 		if u == nil || u.Password == "" || u.Password != string(parts[2]) {
 			return dst, account.ErrAuthentication()
 		}
-		c.setUser(u)
-		return r.appendSASL(dst, true, nil), nil
+		c.SetUser(u)
+		return appendSASL(r, dst, true, nil), nil
 	case account.MechX509:
-		u, err := r.certificateUser("")
+		u, err := certificateUser(r, "")
 		if err != nil {
 			return dst, err
 		}
-		c.setUser(u)
-		return r.appendSASL(dst, true, nil), nil
-	case mechOIDC:
-		return r.oidcStart(payload, dst)
-	case mechAWS:
-		return r.awsStart(payload, dst)
-	case mechGSSAPI:
-		return r.gssapiStart(payload, dst)
+		c.SetUser(u)
+		return appendSASL(r, dst, true, nil), nil
+	case account.MechOIDC:
+		return oidcStart(r, payload, dst)
+	case account.MechAWS:
+		return awsStart(r, payload, dst)
+	case account.MechGSSAPI:
+		return gssapiStart(r, payload, dst)
 	}
-	return dst, r.errMechanism(mech)
+	return dst, errMechanism(r, mech)
 }
 
 // errMechanism says that the server does not have a mechanism.
-func (r *Request) errMechanism(name string) error {
+func errMechanism(r *server.Request, name string) error {
 	code := srverr.MechanismUnavailable
-	if !r.Node.cfg.Version.AtLeast(5, 0) {
+	if !r.Node.Config().Version.AtLeast(5, 0) {
 		code = srverr.BadValue
 	}
 	return srverr.New(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
@@ -103,9 +105,9 @@ func (r *Request) errMechanism(name string) error {
 
 // saslPayload returns the payload of a message, which some clients send as text. They get such
 // answers.
-func (r *Request) saslPayload(cmd bson.Raw) ([]byte, error) {
+func saslPayload(r *server.Request, cmd bson.Raw) ([]byte, error) {
 	v := cmd.Lookup("payload")
-	r.textPayload = v.Type == bson.TypeString
+	r.TextPayload = v.Type == bson.TypeString
 	switch v.Type {
 	case 0:
 		return nil, srverr.New(srverr.NoSuchKey, "Missing expected field \"payload\"")
@@ -122,23 +124,23 @@ func (r *Request) saslPayload(cmd bson.Raw) ([]byte, error) {
 	return nil, srverr.New(srverr.TypeMismatch, "Wrong type for field; expected BinData or String for %s", bsontext.Element("payload", v))
 }
 
-func (r *Request) appendSASL(dst []byte, done bool, payload []byte) []byte {
+func appendSASL(r *server.Request, dst []byte, done bool, payload []byte) []byte {
 	dst = bson.AppendInt32(dst, "conversationId", conversationID)
 	dst = bson.AppendBool(dst, "done", done)
-	if r.textPayload {
+	if r.TextPayload {
 		return bson.AppendString(dst, "payload", base64.StdEncoding.EncodeToString(payload))
 	}
 	return bson.AppendBinary(dst, "payload", bson.BinaryGeneric, payload)
 }
 
-func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
+func runSASLContinue(r *server.Request, dst []byte) ([]byte, error) {
 	c := r.Conn
-	s := c.sasl
+	s, _ := c.SASL.(*conversation)
 	if s == nil {
 		return dst, srverr.New(srverr.ProtocolError, "No SASL session state found")
 	}
 	end := func(err error) ([]byte, error) {
-		c.sasl = nil
+		c.SASL = nil
 		return dst, err
 	}
 	id := r.Body.Lookup("conversationId")
@@ -148,21 +150,21 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 	if n, ok := id.AsInt64(); !ok || n != conversationID {
 		return end(srverr.New(srverr.ProtocolError, "sasl: Mismatched conversation id"))
 	}
-	payload, err := r.saslPayload(r.Body)
+	payload, err := saslPayload(r, r.Body)
 	if err != nil {
 		return end(err)
 	}
 	if s.last != nil {
-		c.sasl = nil
+		c.SASL = nil
 		return s.last(r, payload, dst)
 	}
 	if s.verified {
 		if len(payload) != 0 {
 			return end(account.ErrAuthentication())
 		}
-		c.sasl = nil
-		c.setUser(s.user)
-		return r.appendSASL(dst, true, nil), nil
+		c.SASL = nil
+		c.SetUser(s.user)
+		return appendSASL(r, dst, true, nil), nil
 	}
 	reply, err := s.scram.Finish(payload)
 	if err != nil {
@@ -170,13 +172,13 @@ func runSASLContinue(r *Request, dst []byte) ([]byte, error) {
 	}
 	s.verified = true
 	if s.skipEmpty {
-		c.sasl = nil
-		c.setUser(s.user)
+		c.SASL = nil
+		c.SetUser(s.user)
 	}
-	return r.appendSASL(dst, s.skipEmpty, reply), nil
+	return appendSASL(r, dst, s.skipEmpty, reply), nil
 }
 
-func runAuthenticate(r *Request, dst []byte) ([]byte, error) {
+func runAuthenticate(r *server.Request, dst []byte) ([]byte, error) {
 	mech, ok := r.Body.Lookup("mechanism").StringValue()
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "Auth mechanism not specified")
@@ -184,23 +186,23 @@ func runAuthenticate(r *Request, dst []byte) ([]byte, error) {
 	if mech != account.MechX509 {
 		return dst, srverr.New(srverr.BadValue, "Received authentication for mechanism %s which is unknown or not enabled", mech)
 	}
-	return r.authenticateX509(r.Body, dst)
+	return authenticateX509(r, r.Body, dst)
 }
 
-func (r *Request) authenticateX509(cmd bson.Raw, dst []byte) ([]byte, error) {
+func authenticateX509(r *server.Request, cmd bson.Raw, dst []byte) ([]byte, error) {
 	name, _ := cmd.Lookup("user").StringValue()
-	u, err := r.certificateUser(name)
+	u, err := certificateUser(r, name)
 	if err != nil {
 		return dst, err
 	}
-	r.Conn.setUser(u)
+	r.Conn.SetUser(u)
 	dst = bson.AppendString(dst, "dbname", account.ExternalDB)
 	return bson.AppendString(dst, "user", u.Name), nil
 }
 
 // certificateUser returns the user whom the connection's client certificate names.
-func (r *Request) certificateUser(name string) (*account.User, error) {
-	tc, ok := r.Conn.nc.(*tls.Conn)
+func certificateUser(r *server.Request, name string) (*account.User, error) {
+	tc, ok := r.Conn.NetConn().(*tls.Conn)
 	if !ok {
 		if name == "" {
 			return nil, srverr.New(srverr.AuthenticationFailed, "No user name provided")
@@ -215,28 +217,28 @@ func (r *Request) certificateUser(name string) (*account.User, error) {
 	if name != "" && name != subject {
 		return nil, srverr.New(srverr.AuthenticationFailed, "There is no x.509 client certificate matching the user.")
 	}
-	u := r.Node.data.accounts.Find(subject, account.ExternalDB)
+	u := r.Node.Data().Accounts().Find(subject, account.ExternalDB)
 	if u == nil {
 		return nil, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", subject, account.ExternalDB)
 	}
 	return u, nil
 }
 
-func runGetNonce(r *Request, dst []byte) ([]byte, error) {
+func runGetNonce(r *server.Request, dst []byte) ([]byte, error) {
 	b := make([]byte, 8)
 	rand.Read(b)
 	return bson.AppendString(dst, "nonce", hex.EncodeToString(b)), nil
 }
 
-func runLogout(r *Request, dst []byte) ([]byte, error) {
-	r.Conn.setUser(nil)
+func runLogout(r *server.Request, dst []byte) ([]byte, error) {
+	r.Conn.SetUser(nil)
 	return dst, nil
 }
 
 // appendSpeculative lets hello begin the authentication; a failure just is not mentioned.
-func (r *Request) appendSpeculative(dst []byte) ([]byte, error) {
+func appendSpeculative(r *server.Request, dst []byte) ([]byte, error) {
 	v := r.Body.Lookup("speculativeAuthenticate")
-	if v.IsZero() || r.streaming {
+	if v.IsZero() || r.Streaming {
 		return dst, nil
 	}
 	if v.Type != bson.TypeEmbeddedDocument {
@@ -251,9 +253,9 @@ func (r *Request) appendSpeculative(dst []byte) ([]byte, error) {
 	var err error
 	switch {
 	case !cmd.Lookup("saslStart").IsZero():
-		out, err = r.saslStart(cmd, db, out)
+		out, err = saslStart(r, cmd, db, out)
 	case !cmd.Lookup("authenticate").IsZero():
-		out, err = r.authenticateX509(cmd, out)
+		out, err = authenticateX509(r, cmd, out)
 	default:
 		return dst, nil
 	}
@@ -264,16 +266,16 @@ func (r *Request) appendSpeculative(dst []byte) ([]byte, error) {
 }
 
 // appendMechanisms answers hello's saslSupportedMechs.
-func (r *Request) appendMechanisms(dst []byte) ([]byte, error) {
+func appendMechanisms(r *server.Request, dst []byte) ([]byte, error) {
 	name, ok := r.Body.Lookup("saslSupportedMechs").StringValue()
-	if !ok || r.streaming {
+	if !ok || r.Streaming {
 		return dst, nil
 	}
-	db, user, ok := cutDot(name)
+	db, user, ok := strings.Cut(name, ".")
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "username must contain a '.' separated database.user pair")
 	}
-	u := r.Node.data.accounts.Find(user, db)
+	u := r.Node.Data().Accounts().Find(user, db)
 	if u == nil || len(u.Creds) == 0 {
 		return dst, nil
 	}

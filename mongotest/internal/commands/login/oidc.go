@@ -1,35 +1,35 @@
-package server
+package login
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/server"
 )
 
-// mechOIDC authenticates with the access token of an identity provider. Here a token is any text:
-// whose it is is written down with the user, since nobody signs it.
-const mechOIDC = "MONGODB-OIDC"
+// MONGODB-OIDC authenticates with the access token of an identity provider. Here a token is any
+// text: the registry says whose it is, since nobody signs it.
 
 // oidcStart begins a conversation: with a token, which ends it, or with the name of the user, which
 // is answered with the identity provider.
-func (r *Request) oidcStart(payload []byte, dst []byte) ([]byte, error) {
-	if r.Node.cfg.OIDC == nil {
-		return dst, r.errMechanism(mechOIDC)
+func oidcStart(r *server.Request, payload []byte, dst []byte) ([]byte, error) {
+	if r.Node.Config().OIDC == nil {
+		return dst, errMechanism(r, account.MechOIDC)
 	}
 	step := bson.Raw(payload)
 	if step.Validate() != nil {
 		return dst, account.ErrAuthentication()
 	}
 	if !step.Lookup("jwt").IsZero() {
-		return r.oidcToken(payload, dst)
+		return oidcToken(r, payload, dst)
 	}
 	name, named := step.Lookup("n").StringValue()
-	idp := account.FindProvider(r.Node.cfg.OIDC, name, named)
+	idp := account.FindProvider(r.Node.Config().OIDC, name, named)
 	if idp == nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.sasl = &conversation{last: (*Request).oidcToken}
-	return r.appendSASL(dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
+	r.Conn.SASL = &conversation{last: oidcToken}
+	return appendSASL(r, dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Str("issuer", idp.Issuer)
 		if idp.ClientID != "" {
 			d.Str("clientId", idp.ClientID)
@@ -41,16 +41,16 @@ func (r *Request) oidcStart(payload []byte, dst []byte) ([]byte, error) {
 }
 
 // oidcToken ends a conversation with a token.
-func (r *Request) oidcToken(payload []byte, dst []byte) ([]byte, error) {
+func oidcToken(r *server.Request, payload []byte, dst []byte) ([]byte, error) {
 	step := bson.Raw(payload)
 	if step.Validate() != nil {
 		return dst, account.ErrAuthentication()
 	}
 	token, _ := step.Lookup("jwt").StringValue()
-	u := r.Node.data.accounts.TokenUser(token)
+	u := r.Node.Data().Accounts().TokenUser(token)
 	if u == nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.setUser(u)
-	return r.appendSASL(dst, true, nil), nil
+	r.Conn.SetUser(u)
+	return appendSASL(r, dst, true, nil), nil
 }

@@ -1,4 +1,4 @@
-package server
+package login
 
 import (
 	"bytes"
@@ -9,19 +9,19 @@ import (
 	"allium/internal/sigv4"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/server"
 )
 
-// mechAWS authenticates with keys of Amazon Web Services. A real server passes what the client has
-// signed on to the Security Token Service; this one knows the users' keys, and signs the same
+// MONGODB-AWS authenticates with keys of Amazon Web Services. A real server passes what the client
+// has signed on to the Security Token Service; this one knows the users' keys, and signs the same
 // itself.
-const mechAWS = "MONGODB-AWS"
 
 // maxSkew is how far the client's clock may be from the server's.
 const maxSkew = 15 * time.Minute
 
-func (r *Request) awsStart(payload, dst []byte) ([]byte, error) {
-	if !r.Node.data.accounts.HasAWSKeys() {
-		return dst, r.errMechanism(mechAWS)
+func awsStart(r *server.Request, payload, dst []byte) ([]byte, error) {
+	if !r.Node.Data().Accounts().HasAWSKeys() {
+		return dst, errMechanism(r, account.MechAWS)
 	}
 	first := bson.Raw(payload)
 	if first.Validate() != nil {
@@ -34,15 +34,15 @@ func (r *Request) awsStart(payload, dst []byte) ([]byte, error) {
 	}
 	both := append(bytes.Clone(nonce.Data), make([]byte, 32)...)
 	rand.Read(both[32:])
-	r.Conn.sasl = &conversation{last: func(r *Request, payload, dst []byte) ([]byte, error) { return r.awsProof(both, payload, dst) }}
-	return r.appendSASL(dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
+	r.Conn.SASL = &conversation{last: func(r *server.Request, payload, dst []byte) ([]byte, error) { return awsProof(r, both, payload, dst) }}
+	return appendSASL(r, dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
 		d.B = bson.AppendBinary(d.B, "s", bson.BinaryGeneric, both)
 		d.Str("h", account.STSHost)
 	})), nil
 }
 
 // awsProof checks the signature that ends a conversation.
-func (r *Request) awsProof(nonce, payload, dst []byte) ([]byte, error) {
+func awsProof(r *server.Request, nonce, payload, dst []byte) ([]byte, error) {
 	second := bson.Raw(payload)
 	if second.Validate() != nil {
 		return dst, account.ErrAuthentication()
@@ -54,10 +54,10 @@ func (r *Request) awsProof(nonce, payload, dst []byte) ([]byte, error) {
 	if skew := time.Since(at); err != nil || skew.Abs() > maxSkew {
 		return dst, account.ErrAuthentication()
 	}
-	u := r.Node.data.accounts.AWSUser(authorization, date, token, nonce)
+	u := r.Node.Data().Accounts().AWSUser(authorization, date, token, nonce)
 	if u == nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.setUser(u)
-	return r.appendSASL(dst, true, nil), nil
+	r.Conn.SetUser(u)
+	return appendSASL(r, dst, true, nil), nil
 }

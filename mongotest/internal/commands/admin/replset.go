@@ -1,15 +1,16 @@
-package server
+package admin
 
 import (
 	"time"
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	for _, c := range []*Command{
+	for _, c := range []*server.Command{
 		{Name: "replSetGetConfig", Run: runReplConfig},
 		{Name: "replSetStepDown", Run: runStepDown},
 		{Name: "replSetStepUp", Run: runStepUp},
@@ -20,51 +21,51 @@ func init() {
 		{Name: "replSetMaintenance", Run: runReplNothing},
 		{Name: "replSetSyncFrom", Run: runReplNothing},
 	} {
-		c.AdminOnly, c.Where = true, Anywhere
-		c.Roles = []Role{Standalone, Member}
-		register(c)
+		c.AdminOnly, c.Where = true, server.Anywhere
+		c.Roles = []server.Role{server.Standalone, server.Member}
+		server.Register(c)
 	}
 }
 
 func init() {
-	register(&Command{Name: "replSetGetStatus", AdminOnly: true, Where: Anywhere, Run: runReplStatus})
+	server.Register(&server.Command{Name: "replSetGetStatus", AdminOnly: true, Where: server.Anywhere, Run: runReplStatus})
 }
 
 // replicated refuses replication commands on a standalone.
-func (r *Request) replicated() error {
-	if r.Node.set == nil {
+func replicated(r *server.Request) error {
+	if r.Node.Set() == nil {
 		return srverr.New(srverr.NoReplicationEnabled, "not running with --replSet")
 	}
 	return nil
 }
 
-func runReplNothing(r *Request, dst []byte) ([]byte, error) { return dst, r.replicated() }
+func runReplNothing(r *server.Request, dst []byte) ([]byte, error) { return dst, replicated(r) }
 
-func runRBID(r *Request, dst []byte) ([]byte, error) {
-	return bson.AppendInt32(dst, "rbid", 1), r.replicated()
+func runRBID(r *server.Request, dst []byte) ([]byte, error) {
+	return bson.AppendInt32(dst, "rbid", 1), replicated(r)
 }
 
-func runReplStatus(r *Request, dst []byte) ([]byte, error) {
-	if r.Node.role == Mongos {
+func runReplStatus(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Node.Role() == server.Mongos {
 		at, info := bson.BeginDocument(nil)
 		info = bson.EndDocument(bson.AppendString(info, "info", "mongos"), at)
 		return dst, &srverr.Error{Msg: "replSetGetStatus is not supported through mongos", Extra: info}
 	}
-	if err := r.replicated(); err != nil {
+	if err := replicated(r); err != nil {
 		return dst, err
 	}
-	return r.Node.set.AppendStatus(dst, r.Node), nil
+	return r.Node.Set().AppendStatus(dst, r.Node), nil
 }
 
-func runReplConfig(r *Request, dst []byte) ([]byte, error) {
-	if err := r.replicated(); err != nil {
+func runReplConfig(r *server.Request, dst []byte) ([]byte, error) {
+	if err := replicated(r); err != nil {
 		return dst, err
 	}
-	return r.Node.set.AppendConfig(dst, r.Node.cfg.Version), nil
+	return r.Node.Set().AppendConfig(dst, r.Node.Config().Version), nil
 }
 
-func runStepDown(r *Request, dst []byte) ([]byte, error) {
-	if err := r.replicated(); err != nil {
+func runStepDown(r *server.Request, dst []byte) ([]byte, error) {
+	if err := replicated(r); err != nil {
 		return dst, err
 	}
 	force := r.Body.Lookup("force").AsBool()
@@ -88,39 +89,39 @@ func runStepDown(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.BadValue, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
 	}
 	catchUp = min(catchUp, secs)
-	return dst, r.Node.set.StepDown(r, r.Node, time.Duration(secs)*time.Second, time.Duration(catchUp)*time.Second, force)
+	return dst, r.Node.Set().StepDown(r, r.Node, time.Duration(secs)*time.Second, time.Duration(catchUp)*time.Second, force)
 }
 
-func runStepUp(r *Request, dst []byte) ([]byte, error) {
-	if err := r.replicated(); err != nil {
+func runStepUp(r *server.Request, dst []byte) ([]byte, error) {
+	if err := replicated(r); err != nil {
 		return dst, err
 	}
-	if r.Node.isPrimary() {
+	if r.Node.IsPrimary() {
 		return dst, nil
 	}
-	return dst, r.Node.set.StepUp(r.Node)
+	return dst, r.Node.Set().StepUp(r.Node)
 }
 
-func runFreeze(r *Request, dst []byte) ([]byte, error) {
-	if err := r.replicated(); err != nil {
+func runFreeze(r *server.Request, dst []byte) ([]byte, error) {
+	if err := replicated(r); err != nil {
 		return dst, err
 	}
 	secs, _ := arg.Number(r.Arg())
 	if secs < 0 {
 		return dst, srverr.New(srverr.BadValue, "freeze seconds must be positive")
 	}
-	if r.Node.isPrimary() {
+	if r.Node.IsPrimary() {
 		return dst, srverr.New(srverr.NotSecondary, "cannot freeze node when primary or running for election. state: Primary")
 	}
-	r.Node.set.Freeze(r.Node, time.Duration(secs)*time.Second)
+	r.Node.Set().Freeze(r.Node, time.Duration(secs)*time.Second)
 	if secs == 0 {
 		return bson.AppendString(dst, "info", "unfreezing"), nil
 	}
 	return dst, nil
 }
 
-func runInitiate(r *Request, dst []byte) ([]byte, error) {
-	if r.Node.set == nil {
+func runInitiate(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Node.Set() == nil {
 		return dst, srverr.New(srverr.NoReplicationEnabled, "This node was not started with the replSet option")
 	}
 	return dst, srverr.New(srverr.AlreadyInitialized, "already initialized")
@@ -128,15 +129,15 @@ func runInitiate(r *Request, dst []byte) ([]byte, error) {
 
 // runReconfig takes over what can change while the set runs: priorities, votes, tags, hidden, and
 // the write concern modes.
-func runReconfig(r *Request, dst []byte) ([]byte, error) {
-	if err := r.replicated(); err != nil {
+func runReconfig(r *server.Request, dst []byte) ([]byte, error) {
+	if err := replicated(r); err != nil {
 		return dst, err
 	}
 	if r.Arg().Type != bson.TypeEmbeddedDocument {
 		return dst, srverr.New(0, "no configuration specified")
 	}
-	s := r.Node.set
-	if !r.Node.isPrimary() && !r.Body.Lookup("force").AsBool() {
+	s := r.Node.Set()
+	if !r.Node.IsPrimary() && !r.Body.Lookup("force").AsBool() {
 		return dst, srverr.New(srverr.NotWritablePrimary, "New config is rejected :: caused by :: replSetReconfig should only be run on a writable PRIMARY. Current state %s;", s.State(r.Node))
 	}
 	return dst, s.Reconfigure(r.Arg().Value)

@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"crypto/md5"
@@ -12,6 +12,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -21,61 +22,61 @@ import (
 // them than that they exist.
 
 func init() {
-	mongod := []Role{Standalone, Member}
-	register(&Command{Name: "echo", NoAuth: true, Where: Anywhere, Run: runEcho})
-	register(&Command{Name: "whatsmysni", AdminOnly: true, NoAuth: true, Where: Anywhere, Run: runSNI})
-	register(&Command{Name: "sleep", AdminOnly: true, Where: Anywhere, Run: runSleep})
-	register(&Command{Name: "captrunc", Roles: mongod, WriteConcern: true, Run: runCapTrunc})
-	register(&Command{Name: "stageDebug", Roles: mongod, Until: release.At(5, 0, 0), Run: runStageDebug})
-	register(&Command{Name: "splitVector", Where: Anywhere, Run: runSplitVector})
-	register(&Command{Name: "filemd5", Where: OptIn, Run: runFileMD5})
-	register(&Command{Name: "invalidateUserCache", AdminOnly: true, Where: Anywhere, Run: runNothing})
-	register(&Command{Name: "netstat", AdminOnly: true, Roles: []Role{Mongos}, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
+	mongod := []server.Role{server.Standalone, server.Member}
+	server.Register(&server.Command{Name: "echo", NoAuth: true, Where: server.Anywhere, Run: runEcho})
+	server.Register(&server.Command{Name: "whatsmysni", AdminOnly: true, NoAuth: true, Where: server.Anywhere, Run: runSNI})
+	server.Register(&server.Command{Name: "sleep", AdminOnly: true, Where: server.Anywhere, Run: runSleep})
+	server.Register(&server.Command{Name: "captrunc", Roles: mongod, WriteConcern: true, Run: runCapTrunc})
+	server.Register(&server.Command{Name: "stageDebug", Roles: mongod, Until: release.At(5, 0, 0), Run: runStageDebug})
+	server.Register(&server.Command{Name: "splitVector", Where: server.Anywhere, Run: runSplitVector})
+	server.Register(&server.Command{Name: "filemd5", Where: server.OptIn, Run: runFileMD5})
+	server.Register(&server.Command{Name: "invalidateUserCache", AdminOnly: true, Where: server.Anywhere, Run: server.Nothing})
+	server.Register(&server.Command{Name: "netstat", AdminOnly: true, Roles: []server.Role{server.Mongos}, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
 		return bson.AppendString(dst, "configserver", ""), nil
 	}})
-	register(&Command{Name: "_hashBSONElement", Where: Anywhere, Run: runHashElement})
-	register(&Command{Name: "startRecordingTraffic", Where: Anywhere, Parse: parseRecording, Run: runNothing})
-	register(&Command{Name: "stopRecordingTraffic", Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
+	server.Register(&server.Command{Name: "_hashBSONElement", Where: server.Anywhere, Run: runHashElement})
+	server.Register(&server.Command{Name: "startRecordingTraffic", Where: server.Anywhere, Parse: parseRecording, Run: server.Nothing})
+	server.Register(&server.Command{Name: "stopRecordingTraffic", Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.BadValue, "Traffic recording not active")
 	}})
-	register(&Command{Name: "prepareTransaction", AdminOnly: true, Roles: mongod, WriteConcern: true, Txn: TxnOK, Run: runNoReplication})
-	register(&Command{Name: "coordinateCommitTransaction", AdminOnly: true, Roles: mongod, WriteConcern: true, Txn: TxnEnds, Run: runNoReplication})
-	register(&Command{Name: "internalRenameIfOptionsAndIndexesMatch", AdminOnly: true, Roles: mongod, WriteConcern: true, Run: runInternalRename})
-	register(&Command{Name: "voteCommitIndexBuild", AdminOnly: true, Roles: mongod, Run: runVoteIndexBuild})
+	server.Register(&server.Command{Name: "prepareTransaction", AdminOnly: true, Roles: mongod, WriteConcern: true, Txn: server.TxnOK, Run: runNoReplication})
+	server.Register(&server.Command{Name: "coordinateCommitTransaction", AdminOnly: true, Roles: mongod, WriteConcern: true, Txn: server.TxnEnds, Run: runNoReplication})
+	server.Register(&server.Command{Name: "internalRenameIfOptionsAndIndexesMatch", AdminOnly: true, Roles: mongod, WriteConcern: true, Run: runInternalRename})
+	server.Register(&server.Command{Name: "voteCommitIndexBuild", AdminOnly: true, Roles: mongod, Run: runVoteIndexBuild})
 	for _, name := range []string{"cleanupOrphaned", "_recvChunkStart", "_recvChunkStatus", "_recvChunkCommit", "_recvChunkAbort", "_transferMods",
 		"_migrateClone", "_getNextSessionMods", "_shardsvrCloneCatalogData", "_shardsvrDropCollection", "_shardsvrMovePrimary",
 		"_shardsvrShardCollection", "checkShardingIndex", "setShardVersion", "unsetSharding"} {
-		register(&Command{Name: name, AdminOnly: name != "checkShardingIndex", Roles: mongod, Where: Anywhere, Run: runNoShard})
+		server.Register(&server.Command{Name: name, AdminOnly: name != "checkShardingIndex", Roles: mongod, Where: server.Anywhere, Run: server.OnlyOnShards})
 	}
 	for _, name := range []string{"_configsvrAddShard", "_configsvrAddShardToZone", "_configsvrBalancerStart", "_configsvrBalancerStatus", "_configsvrBalancerStop",
 		"_configsvrCommitChunkMerge", "_configsvrCommitChunkMigration", "_configsvrCommitChunkSplit", "_configsvrCreateCollection",
 		"_configsvrCreateDatabase", "_configsvrDropCollection", "_configsvrDropDatabase", "_configsvrEnableSharding", "_configsvrMoveChunk",
 		"_configsvrMovePrimary", "_configsvrRemoveShard", "_configsvrRemoveShardFromZone", "_configsvrShardCollection",
 		"_configsvrUpdateZoneKeyRange"} {
-		register(&Command{Name: name, AdminOnly: true, Roles: mongod, Run: func(r *Request, dst []byte) ([]byte, error) {
+		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Run: func(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, srverr.New(srverr.IllegalOperation, "%s can only be run on config servers", r.Cmd.Name)
 		}})
 	}
-	register(&Command{Name: "splitChunk", AdminOnly: true, Roles: mongod, Where: Anywhere, Run: runNoShard})
-	register(&Command{Name: "shardingState", AdminOnly: true, Roles: mongod, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
+	server.Register(&server.Command{Name: "splitChunk", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: server.OnlyOnShards})
+	server.Register(&server.Command{Name: "shardingState", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
 		return bson.AppendBool(dst, "enabled", false), nil
 	}})
 }
 
-func runEcho(r *Request, dst []byte) ([]byte, error) {
+func runEcho(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendDocument(dst, "echo", r.Body), nil
 }
 
 // runSNI tells the name that the client gave when it began its TLS session.
-func runSNI(r *Request, dst []byte) ([]byte, error) {
-	r.okInt = true
-	if tc, ok := r.Conn.nc.(*tls.Conn); ok && tc.ConnectionState().ServerName != "" {
+func runSNI(r *server.Request, dst []byte) ([]byte, error) {
+	r.IntegerOK = true
+	if tc, ok := r.Conn.NetConn().(*tls.Conn); ok && tc.ConnectionState().ServerName != "" {
 		return bson.AppendString(dst, "sni", tc.ConnectionState().ServerName), nil
 	}
 	return bson.AppendBool(dst, "sni", false), nil
 }
 
-func runSleep(r *Request, dst []byte) ([]byte, error) {
+func runSleep(r *server.Request, dst []byte) ([]byte, error) {
 	ms := int64(10_000)
 	for _, f := range []struct {
 		name string
@@ -94,8 +95,8 @@ func runSleep(r *Request, dst []byte) ([]byte, error) {
 }
 
 // runCapTrunc removes the newest documents of a capped collection.
-func runCapTrunc(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.collection(srverr.InvalidNamespace)
+func runCapTrunc(r *server.Request, dst []byte) ([]byte, error) {
+	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -106,7 +107,7 @@ func runCapTrunc(r *Request, dst []byte) ([]byte, error) {
 	if n <= 0 {
 		return dst, srverr.New(srverr.BadValue, "n must be a positive integer")
 	}
-	return dst, r.write(func(tx *store.Tx) error {
+	return dst, r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
 		switch {
 		case c == nil:
@@ -133,10 +134,10 @@ func runCapTrunc(r *Request, dst []byte) ([]byte, error) {
 }
 
 // runStageDebug fails as it does for anything but the stages of the server's own tests.
-func runStageDebug(_ *Request, dst []byte) ([]byte, error) { return dst, &srverr.Error{} }
+func runStageDebug(_ *server.Request, dst []byte) ([]byte, error) { return dst, &srverr.Error{} }
 
-func runSplitVector(r *Request, dst []byte) ([]byte, error) {
-	_, ns, err := r.shardedNS()
+func runSplitVector(r *server.Request, dst []byte) ([]byte, error) {
+	_, ns, err := r.ShardedNS()
 	if err != nil {
 		return dst, err
 	}
@@ -144,7 +145,7 @@ func runSplitVector(r *Request, dst []byte) ([]byte, error) {
 	if pattern == nil || pattern.IsEmpty() {
 		return dst, &srverr.Error{Msg: "no key pattern found in splitVector"}
 	}
-	st, err := r.snapshot()
+	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
 	}
@@ -152,14 +153,14 @@ func runSplitVector(r *Request, dst []byte) ([]byte, error) {
 	if c == nil {
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")
 	}
-	if _, ok := rangeIndex(c, pattern); !ok {
+	if _, ok := server.RangeIndex(c, pattern); !ok {
 		return dst, srverr.New(srverr.IndexNotFound, "couldn't find index over splitting key %s", bsontext.Document(pattern))
 	}
 	return bsondoc.AppendDocuments(dst, "splitKeys", nil), nil
 }
 
 // runFileMD5 answers with the digest of a GridFS file's chunks.
-func runFileMD5(r *Request, dst []byte) ([]byte, error) {
+func runFileMD5(r *server.Request, dst []byte) ([]byte, error) {
 	root := "fs"
 	if v := r.Body.Lookup("root"); !v.IsZero() {
 		var ok bool
@@ -168,7 +169,7 @@ func runFileMD5(r *Request, dst []byte) ([]byte, error) {
 		}
 	}
 	ns := r.DB + "." + root + ".chunks"
-	st, err := r.snapshot(ns)
+	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
 	}
@@ -202,7 +203,7 @@ func runFileMD5(r *Request, dst []byte) ([]byte, error) {
 }
 
 // runHashElement answers with the hash that hashed indexes have of a value.
-func runHashElement(r *Request, dst []byte) ([]byte, error) {
+func runHashElement(r *server.Request, dst []byte) ([]byte, error) {
 	key := r.Body.Lookup("key")
 	if key.IsZero() {
 		key = r.Arg()
@@ -217,21 +218,21 @@ var recordingStruct = &idl.Struct{Name: "startRecordingTraffic", Required: []str
 	"filename": {Kind: idl.String}, "bufferSize": {Kind: idl.Long}, "maxFileSize": {Kind: idl.Long},
 }}
 
-func parseRecording(r *Request) error {
+func parseRecording(r *server.Request) error {
 	return recordingStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil })
 }
 
 // runNoReplication refuses what only members of a replica set can do, and what clients cannot ask
 // of these.
-func runNoReplication(r *Request, dst []byte) ([]byte, error) {
-	if r.Node.role == Standalone {
+func runNoReplication(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Node.Role() == server.Standalone {
 		return dst, srverr.New(srverr.ReadConcernMajorityNotEnabled, "'%s' is not supported on standalone nodes.", r.Cmd.Name)
 	}
 	return dst, srverr.New(srverr.CommandNotSupported, "'%s' is only for the members of a sharded cluster", r.Cmd.Name)
 }
 
 // runInternalRename is renameCollection with dropTarget for the server's own use.
-func runInternalRename(r *Request, dst []byte) ([]byte, error) {
+func runInternalRename(r *server.Request, dst []byte) ([]byte, error) {
 	from, err := arg.ExtractString(r.Body, "from")
 	if err != nil {
 		return dst, err
@@ -240,7 +241,7 @@ func runInternalRename(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return dst, r.write(func(tx *store.Tx) error {
+	return dst, r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(from)
 		if c == nil {
 			return srverr.New(srverr.NamespaceNotFound, "Source collection %s does not exist", from)
@@ -254,14 +255,9 @@ func runInternalRename(r *Request, dst []byte) ([]byte, error) {
 	})
 }
 
-func runVoteIndexBuild(r *Request, dst []byte) ([]byte, error) {
-	if err := r.replicated(); err != nil {
+func runVoteIndexBuild(r *server.Request, dst []byte) ([]byte, error) {
+	if err := replicated(r); err != nil {
 		return dst, err
 	}
 	return dst, srverr.New(srverr.NamespaceNotFound, "no such index build")
-}
-
-// runNoShard refuses what only shards do for each other.
-func runNoShard(r *Request, dst []byte) ([]byte, error) {
-	return dst, srverr.New(srverr.NoShardingEnabled, "Cannot accept sharding commands if not started with --shardsvr")
 }

@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"slices"
@@ -8,52 +8,53 @@ import (
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "getParameter", AdminOnly: true, Where: Anywhere, Run: runGetParameter})
-	register(&Command{Name: "setParameter", AdminOnly: true, Where: Anywhere, Run: runSetParameter})
-	register(&Command{Name: "setFeatureCompatibilityVersion", AdminOnly: true, WriteConcern: true, Run: runSetFCV})
+	server.Register(&server.Command{Name: "getParameter", AdminOnly: true, Where: server.Anywhere, Run: runGetParameter})
+	server.Register(&server.Command{Name: "setParameter", AdminOnly: true, Where: server.Anywhere, Run: runSetParameter})
+	server.Register(&server.Command{Name: "setFeatureCompatibilityVersion", AdminOnly: true, WriteConcern: true, Run: runSetFCV})
 }
 
-func (r *Request) appendParameter(dst []byte, name string) ([]byte, bool) {
+func appendParameter(r *server.Request, dst []byte, name string) ([]byte, bool) {
 	switch name {
 	case "featureCompatibilityVersion":
-		if r.Node.role == Mongos {
+		if r.Node.Role() == server.Mongos {
 			return dst, false
 		}
 		at, dst := bson.BeginDocumentElement(dst, name)
-		dst = bson.AppendString(dst, "version", r.Node.cfg.Version.Series())
+		dst = bson.AppendString(dst, "version", r.Node.Config().Version.Series())
 		return bson.EndDocument(dst, at), true
 	case "authenticationMechanisms":
 		list := []string{account.MechX509, account.ScramSHA1, account.ScramSHA256}
-		if r.Node.cfg.OIDC != nil {
-			list = append(list, mechOIDC)
+		if r.Node.Config().OIDC != nil {
+			list = append(list, account.MechOIDC)
 		}
-		if r.Node.data.accounts.HasAWSKeys() {
-			list = append(list, mechAWS)
+		if r.Node.Data().Accounts().HasAWSKeys() {
+			list = append(list, account.MechAWS)
 		}
-		if r.Node.cfg.Kerberos != nil {
-			list = append(list, mechGSSAPI)
+		if r.Node.Config().Kerberos != nil {
+			list = append(list, account.MechGSSAPI)
 		}
 		return bsondoc.AppendStrings(dst, name, list), true
 	}
 	if point, ok := strings.CutPrefix(name, "failpoint."); ok {
-		status, known := r.Node.faults.Status(point)
+		status, known := r.Node.Faults().Status(point)
 		if !known {
 			return dst, false
 		}
 		return bson.AppendDocument(dst, name, status), true
 	}
-	v, ok := r.Node.parameter(name)
+	v, ok := r.Node.Parameter(name)
 	if !ok {
 		return dst, false
 	}
 	return bson.AppendRawValue(dst, name, v), true
 }
 
-func runGetParameter(r *Request, dst []byte) ([]byte, error) {
+func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	none := srverr.New(0, "no option found to get")
 	arg := r.Arg()
 	all := false
@@ -66,10 +67,10 @@ func runGetParameter(r *Request, dst []byte) ([]byte, error) {
 	found := false
 	var ok bool
 	if all {
-		names := append(bsondoc.SortedKeys(parameters), "featureCompatibilityVersion", "authenticationMechanisms")
+		names := append(bsondoc.SortedKeys(server.Parameters), "featureCompatibilityVersion", "authenticationMechanisms")
 		slices.Sort(names)
 		for _, name := range names {
-			dst, _ = r.appendParameter(dst, name)
+			dst, _ = appendParameter(r, dst, name)
 		}
 		return dst, nil
 	}
@@ -79,7 +80,7 @@ func runGetParameter(r *Request, dst []byte) ([]byte, error) {
 			first = false
 			continue
 		}
-		if dst, ok = r.appendParameter(dst, k); ok {
+		if dst, ok = appendParameter(r, dst, k); ok {
 			found = true
 		}
 	}
@@ -93,17 +94,17 @@ func runGetParameter(r *Request, dst []byte) ([]byte, error) {
 var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalSessionTimeoutMinutes": true, "logicalSessionRefreshMillis": true,
 	"maxBSONDepth": true, "authenticationMechanisms": true, "acceptApiVersion2": true}
 
-func runSetParameter(r *Request, dst []byte) ([]byte, error) {
+func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	first, found := true, false
 	for k, v := range r.Body.All() {
 		if first {
 			first = false
 			continue
 		}
-		if r.generic(k) {
+		if r.Generic(k) {
 			continue
 		}
-		old, ok := r.Node.parameter(k)
+		old, ok := r.Node.Parameter(k)
 		switch {
 		case fixedParameters[k]:
 			return dst, srverr.New(0, "not allowed to change [%s] at runtime", k)
@@ -118,7 +119,7 @@ func runSetParameter(r *Request, dst []byte) ([]byte, error) {
 				return dst, srverr.New(srverr.BadValue, "Failed setting %s: Unable to coerce value to integral type", k)
 			}
 			if set = bsondoc.Int64Value(n); old.Type == bson.TypeInt32 {
-				set = int32Value(int32(n))
+				set = bsondoc.Int32Value(int32(n))
 			}
 		case bson.TypeBoolean:
 			set = bsondoc.BoolValue(v.AsBool())
@@ -127,9 +128,9 @@ func runSetParameter(r *Request, dst []byte) ([]byte, error) {
 			dst = bson.AppendRawValue(dst, "was", old)
 		}
 		found = true
-		r.Node.setParameter(string([]byte(k)), set)
+		r.Node.StoreParameter(string([]byte(k)), set)
 		if k == "ttlMonitorSleepSecs" {
-			r.Node.armTTL(true)
+			r.Node.ArmTTL(true)
 		}
 	}
 	if !found {

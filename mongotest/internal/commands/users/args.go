@@ -1,4 +1,4 @@
-package server
+package users
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -34,10 +35,10 @@ var userFields = map[string][]string{
 }
 
 // checkUserFields refuses fields that the command does not take.
-func (r *Request) checkUserFields() error {
+func checkUserFields(r *server.Request) error {
 	first := true
 	for k := range r.Body.All() {
-		if !first && !r.generic(k) && !slices.Contains(userFields[r.Cmd.Name], k) {
+		if !first && !r.Generic(k) && !slices.Contains(userFields[r.Cmd.Name], k) {
 			return srverr.New(srverr.BadValue, "\"%s\" is not a valid argument to %s", k, r.Cmd.Name)
 		}
 		first = false
@@ -46,8 +47,8 @@ func (r *Request) checkUserFields() error {
 }
 
 // userName returns the name of the user or role that the command is about.
-func (r *Request) userName() (string, error) {
-	if err := r.checkUserFields(); err != nil {
+func userName(r *server.Request) (string, error) {
+	if err := checkUserFields(r); err != nil {
 		return "", err
 	}
 	name, ok := r.Arg().StringValue()
@@ -69,8 +70,8 @@ type userArgs struct {
 	restrictions bool
 }
 
-func (r *Request) parseUser() (a userArgs, err error) {
-	if a.name, err = r.userName(); err != nil {
+func parseUser(r *server.Request) (a userArgs, err error) {
+	if a.name, err = userName(r); err != nil {
 		return a, err
 	}
 	if v := r.Body.Lookup("pwd"); !v.IsZero() {
@@ -188,7 +189,7 @@ func parseName(v bson.RawValue, field, db string) (rn account.Role, err error) {
 }
 
 // grantedRoles reads the roles that a command gives or takes.
-func (r *Request) grantedRoles() ([]account.Role, error) {
+func grantedRoles(r *server.Request) ([]account.Role, error) {
 	list, ok, err := arg.ExtractArray(r.Body, "roles")
 	if err != nil {
 		return nil, err

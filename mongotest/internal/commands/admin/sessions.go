@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"time"
@@ -6,22 +6,23 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "startSession", Where: Anywhere, Run: runStartSession})
-	register(&Command{Name: "endSessions", Where: Anywhere, Run: runEndSessions})
-	register(&Command{Name: "refreshSessions", Where: Anywhere, Run: runRefreshSessions})
-	register(&Command{Name: "killSessions", Where: Anywhere, Run: runKillSessions})
-	register(&Command{Name: "killAllSessions", Where: Anywhere, Run: runKillAllSessions})
-	register(&Command{Name: "killAllSessionsByPattern", Where: Anywhere, Run: runKillByPattern})
+	server.Register(&server.Command{Name: "startSession", Where: server.Anywhere, Run: runStartSession})
+	server.Register(&server.Command{Name: "endSessions", Where: server.Anywhere, Run: runEndSessions})
+	server.Register(&server.Command{Name: "refreshSessions", Where: server.Anywhere, Run: runRefreshSessions})
+	server.Register(&server.Command{Name: "killSessions", Where: server.Anywhere, Run: runKillSessions})
+	server.Register(&server.Command{Name: "killAllSessions", Where: server.Anywhere, Run: runKillAllSessions})
+	server.Register(&server.Command{Name: "killAllSessionsByPattern", Where: server.Anywhere, Run: runKillByPattern})
 }
 
-func runStartSession(r *Request, dst []byte) ([]byte, error) {
+func runStartSession(r *server.Request, dst []byte) ([]byte, error) {
 	id := session.NewID()
-	if _, err := r.useSession(id); err != nil {
+	if _, err := r.UseSession(id); err != nil {
 		return dst, err
 	}
 	at, dst := bson.BeginDocumentElement(dst, "id")
@@ -32,15 +33,15 @@ func runStartSession(r *Request, dst []byte) ([]byte, error) {
 
 // argDocuments returns the documents of the command's array, or the server's error for anything
 // else.
-func (r *Request) argDocuments(parser string) ([]bson.Raw, error) {
+func argDocuments(r *server.Request, parser string) ([]bson.Raw, error) {
 	if _, err := idl.Objects.Check(r, parser, r.Cmd.Name, r.Arg()); err != nil {
 		return nil, err
 	}
 	return idl.Documents(r, "", r.Arg()), nil
 }
 
-func (r *Request) sessionIDs(parser string) ([]session.ID, error) {
-	docs, err := r.argDocuments(parser)
+func sessionIDs(r *server.Request, parser string) ([]session.ID, error) {
+	docs, err := argDocuments(r, parser)
 	if err != nil {
 		return nil, err
 	}
@@ -55,26 +56,26 @@ func (r *Request) sessionIDs(parser string) ([]session.ID, error) {
 
 // runEndSessions only marks the sessions as unused: their cursors and transactions end when they
 // expire.
-func runEndSessions(r *Request, dst []byte) ([]byte, error) {
-	_, err := r.sessionIDs("EndSessionsCmdFromClient")
+func runEndSessions(r *server.Request, dst []byte) ([]byte, error) {
+	_, err := sessionIDs(r, "EndSessionsCmdFromClient")
 	return dst, err
 }
 
-func runRefreshSessions(r *Request, dst []byte) ([]byte, error) {
-	ids, err := r.sessionIDs("RefreshSessionsCmdFromClient")
+func runRefreshSessions(r *server.Request, dst []byte) ([]byte, error) {
+	ids, err := sessionIDs(r, "RefreshSessionsCmdFromClient")
 	if err != nil {
 		return dst, err
 	}
 	for _, id := range ids {
-		if _, err := r.useSession(id); err != nil {
+		if _, err := r.UseSession(id); err != nil {
 			return dst, err
 		}
 	}
 	return dst, nil
 }
 
-func runKillSessions(r *Request, dst []byte) ([]byte, error) {
-	ids, err := r.sessionIDs("KillSessionsCmd")
+func runKillSessions(r *server.Request, dst []byte) ([]byte, error) {
+	ids, err := sessionIDs(r, "KillSessionsCmd")
 	if err != nil {
 		return dst, err
 	}
@@ -82,13 +83,13 @@ func runKillSessions(r *Request, dst []byte) ([]byte, error) {
 	for _, id := range ids {
 		kill[id] = true
 	}
-	r.killSessions(func(id session.ID) bool { return kill[id] || len(ids) == 0 })
+	r.KillSessions(func(id session.ID) bool { return kill[id] || len(ids) == 0 })
 	return dst, nil
 }
 
-func runKillAllSessions(r *Request, dst []byte) ([]byte, error) {
+func runKillAllSessions(r *server.Request, dst []byte) ([]byte, error) {
 	const parser = "KillAllSessionsCmd"
-	docs, err := r.argDocuments(parser)
+	docs, err := argDocuments(r, parser)
 	if err != nil {
 		return dst, err
 	}
@@ -115,17 +116,17 @@ func runKillAllSessions(r *Request, dst []byte) ([]byte, error) {
 		case !hasDB:
 			return dst, arg.MissingField(parser + ".killAllSessions.db")
 		}
-		if !r.Node.hasUser(db, user) {
+		if !r.Node.HasUser(db, user) {
 			return dst, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", user, db)
 		}
 	}
-	r.killSessions(func(id session.ID) bool { return true })
+	r.KillSessions(func(id session.ID) bool { return true })
 	return dst, nil
 }
 
-func runKillByPattern(r *Request, dst []byte) ([]byte, error) {
+func runKillByPattern(r *server.Request, dst []byte) ([]byte, error) {
 	const parser = "KillAllSessionsByPatternCmd"
-	docs, err := r.argDocuments(parser)
+	docs, err := argDocuments(r, parser)
 	if err != nil {
 		return dst, err
 	}
@@ -156,6 +157,6 @@ func runKillByPattern(r *Request, dst []byte) ([]byte, error) {
 			}
 		}
 	}
-	r.killSessions(func(id session.ID) bool { return kill[id] || users[id.UID] || len(docs) == 0 })
+	r.KillSessions(func(id session.ID) bool { return kill[id] || users[id.UID] || len(docs) == 0 })
 	return dst, nil
 }

@@ -1,42 +1,24 @@
-package server
+package admin
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
-	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "setDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), WriteConcern: true, Run: runSetDefaultRW})
-	register(&Command{Name: "getDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), Where: Anywhere, Run: runGetDefaultRW})
-}
-
-// defaultConcerns are what setDefaultRWConcern has set. The value is not changed once it is
-// published.
-type defaultConcerns struct {
-	read  string // level; empty: none
-	write *replica.WriteConcern
-	ts    bson.Timestamp
-	wall  bson.DateTime
-}
-
-// parseConcern parses a write concern document with the rules of the command's own.
-func (r *Request) parseConcern(v bson.RawValue) (replica.WriteConcern, error) {
-	saved, savedWC := r.writeConcern, r.wc
-	defer func() { r.writeConcern, r.wc = saved, savedWC }()
-	r.writeConcern = v
-	err := r.readWriteConcern()
-	return r.wc, err
+	server.Register(&server.Command{Name: "setDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), WriteConcern: true, Run: runSetDefaultRW})
+	server.Register(&server.Command{Name: "getDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), Where: server.Anywhere, Run: runGetDefaultRW})
 }
 
 var setDefaultRWStruct = &idl.Struct{Name: "setDefaultRWConcern", Fields: map[string]idl.Field{
 	"defaultReadConcern": {Kind: idl.Object}, "defaultWriteConcern": {Kind: idl.Object},
 }}
 
-func runSetDefaultRW(r *Request, dst []byte) ([]byte, error) {
+func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 	var rv, wv bson.RawValue
 	err := setDefaultRWStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
 		if k == "defaultReadConcern" {
@@ -53,14 +35,14 @@ func runSetDefaultRW(r *Request, dst []byte) ([]byte, error) {
 	if !given(rv) && !given(wv) {
 		return dst, srverr.New(srverr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present")
 	}
-	d := r.Node.data
-	next := defaultConcerns{}
-	if old := d.defaults.Load(); old != nil {
+	d := r.Node.Data()
+	next := server.DefaultConcerns{}
+	if old := d.Defaults(); old != nil {
 		next = *old
 	}
 	if given(rv) {
-		probe := Request{Node: r.Node, args: args{readConcern: rv}}
-		if err := probe.parseReadConcern(); err != nil {
+		level, err := r.Node.ParseReadConcern(rv)
+		if err != nil {
 			return dst, err
 		}
 		for k := range bson.Raw(rv.Value).All() {
@@ -68,16 +50,16 @@ func runSetDefaultRW(r *Request, dst []byte) ([]byte, error) {
 				return dst, srverr.New(srverr.BadValue, "'%s' is not suitable for the default read concern", k)
 			}
 		}
-		switch probe.rc.level {
+		switch level {
 		case "linearizable", "snapshot":
-			return dst, srverr.New(srverr.BadValue, "level: '%s' is not suitable for the default read concern", probe.rc.level)
+			return dst, srverr.New(srverr.BadValue, "level: '%s' is not suitable for the default read concern", level)
 		}
-		next.read = probe.rc.level
+		next.Read = level
 	}
 	if given(wv) {
-		next.write = nil
+		next.Write = nil
 		if !bson.Raw(wv.Value).IsEmpty() {
-			wc, err := r.parseConcern(wv)
+			wc, err := r.ParseWriteConcern(wv)
 			if err != nil {
 				return dst, err
 			}
@@ -85,37 +67,37 @@ func runSetDefaultRW(r *Request, dst []byte) ([]byte, error) {
 				return dst, srverr.New(srverr.BadValue, "Unacknowledged write concern is not suitable for the default write concern")
 			}
 			wc.Provenance = "customDefault"
-			next.write = &wc
+			next.Write = &wc
 		}
 	}
-	r.noted()
-	next.ts, next.wall = d.Clock.Last(), bson.NewDateTime(d.Clock.Now())
-	d.defaults.Store(&next)
-	return r.appendDefaults(dst), nil
+	r.NoteChange()
+	next.Set, next.Wall = d.Clock.Last(), bson.NewDateTime(d.Clock.Now())
+	d.SetDefaults(&next)
+	return appendDefaults(r, dst), nil
 }
 
-func (r *Request) appendDefaults(dst []byte) []byte {
-	d := r.Node.data
-	if c := d.defaults.Load(); c != nil {
-		if c.read != "" {
+func appendDefaults(r *server.Request, dst []byte) []byte {
+	d := r.Node.Data()
+	if c := d.Defaults(); c != nil {
+		if c.Read != "" {
 			at, e := bson.BeginDocumentElement(dst, "defaultReadConcern")
-			dst = bson.EndDocument(bson.AppendString(e, "level", c.read), at)
+			dst = bson.EndDocument(bson.AppendString(e, "level", c.Read), at)
 		}
-		if c.write != nil {
-			wc := *c.write
+		if c.Write != nil {
+			wc := *c.Write
 			wc.Provenance = ""
 			dst = wc.Append(dst, "defaultWriteConcern")
 		}
-		dst = bson.AppendTimestamp(dst, "updateOpTime", c.ts)
-		dst = bson.AppendDateTime(dst, "updateWallClockTime", c.wall)
+		dst = bson.AppendTimestamp(dst, "updateOpTime", c.Set)
+		dst = bson.AppendDateTime(dst, "updateWallClockTime", c.Wall)
 	}
-	if r.Node.cfg.Version.AtLeast(5, 0) {
-		if c := d.defaults.Load(); c == nil || c.write == nil {
-			wc := r.Node.defaultWriteConcern()
+	if r.Node.Config().Version.AtLeast(5, 0) {
+		if c := d.Defaults(); c == nil || c.Write == nil {
+			wc := r.Node.DefaultWriteConcern()
 			wc.Provenance = ""
 			dst = wc.Append(dst, "defaultWriteConcern")
 			dst = bson.AppendString(dst, "defaultWriteConcernSource", "implicit")
-			if c == nil || c.read == "" {
+			if c == nil || c.Read == "" {
 				at, e := bson.BeginDocumentElement(dst, "defaultReadConcern")
 				dst = bson.EndDocument(bson.AppendString(e, "level", "local"), at)
 				dst = bson.AppendString(dst, "defaultReadConcernSource", "implicit")
@@ -125,15 +107,15 @@ func (r *Request) appendDefaults(dst []byte) []byte {
 	return bson.AppendDateTime(dst, "localUpdateWallClockTime", bson.NewDateTime(d.Clock.Now()))
 }
 
-func runGetDefaultRW(r *Request, dst []byte) ([]byte, error) {
-	if err := r.checkFields(map[string]bool{"inMemory": true}); err != nil {
+func runGetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
+	if err := r.CheckFields(map[string]bool{"inMemory": true}); err != nil {
 		return dst, err
 	}
 	v := r.Body.Lookup("inMemory")
 	if !v.IsZero() && v.Type != bson.TypeBoolean {
 		return dst, arg.WrongType("getDefaultRWConcern.inMemory", v.Type, "bool")
 	}
-	dst = r.appendDefaults(dst)
+	dst = appendDefaults(r, dst)
 	if v.AsBool() {
 		dst = bson.AppendBool(dst, "inMemory", true)
 	}

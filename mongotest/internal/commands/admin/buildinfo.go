@@ -1,24 +1,25 @@
-package server
+package admin
 
 import (
 	"runtime"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/server"
 )
 
 func init() {
-	register(&Command{Name: "buildInfo", Aliases: []string{"buildinfo"}, NoAuth: true, Where: Anywhere, Run: runBuildInfo})
+	server.Register(&server.Command{Name: "buildInfo", Aliases: []string{"buildinfo"}, NoAuth: true, Where: server.Anywhere, Run: runBuildInfo})
 }
 
-func runBuildInfo(r *Request, dst []byte) ([]byte, error) {
-	v := r.Node.cfg.Version
+func runBuildInfo(r *server.Request, dst []byte) ([]byte, error) {
+	v := r.Node.Config().Version
 	dst = bson.AppendString(dst, "version", v.String())
 	dst = bson.AppendString(dst, "gitVersion", "0000000000000000000000000000000000000000")
 	dst = bsondoc.AppendStrings(dst, "modules", nil)
 	dst = bson.AppendString(dst, "allocator", "go")
 	engine := "mozjs"
-	if r.Node.cfg.NoScripting {
+	if r.Node.Config().NoScripting {
 		engine = "none"
 	}
 	dst = bson.AppendString(dst, "javascriptEngine", engine)
@@ -35,12 +36,12 @@ func runBuildInfo(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "target_arch", runtime.GOARCH)
 	dst = bson.AppendString(dst, "target_os", runtime.GOOS)
 	dst = bson.EndDocument(dst, at)
-	if r.Node.cfg.DataLake {
+	if r.Node.Config().DataLake {
 		lake, d := bson.BeginDocumentElement(dst, "dataLake")
 		dst = bson.EndDocument(bson.AppendString(d, "version", v.String()), lake)
 	}
 	dst = bson.AppendInt32(dst, "bits", 64)
 	dst = bson.AppendBool(dst, "debug", false)
-	dst = bson.AppendInt32(dst, "maxBsonObjectSize", MaxBSONObjectSize)
+	dst = bson.AppendInt32(dst, "maxBsonObjectSize", server.MaxBSONObjectSize)
 	return bsondoc.AppendStrings(dst, "storageEngines", []string{"wiredTiger"}), nil
 }

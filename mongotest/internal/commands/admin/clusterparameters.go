@@ -1,45 +1,27 @@
-package server
+package admin
 
 import (
-	"strings"
-	"time"
-
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "setClusterParameter", AdminOnly: true, Since: release.At(6, 0, 0), WriteConcern: true, Run: runSetClusterParameter})
-	register(&Command{Name: "getClusterParameter", AdminOnly: true, Since: release.At(6, 0, 0), Where: OptIn, Run: runGetClusterParameter})
+	server.Register(&server.Command{Name: "setClusterParameter", AdminOnly: true, Since: release.At(6, 0, 0), WriteConcern: true, Run: runSetClusterParameter})
+	server.Register(&server.Command{Name: "getClusterParameter", AdminOnly: true, Since: release.At(6, 0, 0), Where: server.OptIn, Run: runGetClusterParameter})
 }
 
-// clusterParameters are the parameters of a whole deployment, with their defaults.
-var clusterParameters = map[string]bson.Raw{
-	"changeStreamOptions": bsondoc.Build(func(d *bsondoc.Builder) {
-		d.Doc("preAndPostImages", bsondoc.Build(func(d *bsondoc.Builder) { d.Str("expireAfterSeconds", "off") }))
-	}),
-}
-
-func (d *Data) clusterParameter(name string) bson.Raw {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if v, ok := d.parameters[name]; ok {
-		return v
-	}
-	return clusterParameters[name]
-}
-
-func runSetClusterParameter(r *Request, dst []byte) ([]byte, error) {
+func runSetClusterParameter(r *server.Request, dst []byte) ([]byte, error) {
 	spec, ok := r.Arg().Document()
 	if !ok {
 		return dst, arg.WrongType("setClusterParameter.setClusterParameter", r.Arg().Type, "object")
 	}
 	for name, v := range spec.All() {
-		if clusterParameters[name] == nil {
+		if r.Node.Data().ClusterParameter(name) == nil {
 			return dst, srverr.New(srverr.NoSuchKey, "Unknown server parameter: %s", name)
 		}
 		doc, ok := v.Document()
@@ -53,23 +35,17 @@ func runSetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 		if n, exact := after.AsInt64(); after.IsNumber() && (!exact || n <= 0) {
 			return dst, srverr.New(srverr.BadValue, "Numeric value of 'expireAfterSeconds' should be positive")
 		}
-		d := r.Node.data
-		d.mu.Lock()
-		if d.parameters == nil {
-			d.parameters = map[string]bson.Raw{}
-		}
-		d.parameters[strings.Clone(name)] = bsondoc.Copy(doc) // the name lies in the connection's buffer
-		d.mu.Unlock()
+		r.Node.Data().SetClusterParameter(name, doc)
 	}
 	return dst, nil
 }
 
-func runGetClusterParameter(r *Request, dst []byte) ([]byte, error) {
+func runGetClusterParameter(r *server.Request, dst []byte) ([]byte, error) {
 	var names []string
 	switch v := r.Arg(); v.Type {
 	case bson.TypeString:
 		if s, _ := v.StringValue(); s == "*" {
-			names = bsondoc.SortedKeys(clusterParameters)
+			names = bsondoc.SortedKeys(server.ClusterParameters)
 		} else {
 			names = []string{s}
 		}
@@ -82,7 +58,7 @@ func runGetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginArrayElement(dst, "clusterParameters")
 	for i, name := range names {
-		doc := r.Node.data.clusterParameter(name)
+		doc := r.Node.Data().ClusterParameter(name)
 		if doc == nil {
 			return dst, srverr.New(srverr.NoSuchKey, "Unknown server parameter: %s", name)
 		}
@@ -92,11 +68,4 @@ func runGetClusterParameter(r *Request, dst []byte) ([]byte, error) {
 		})...)
 	}
 	return bson.EndDocument(dst, at), nil
-}
-
-// imageExpired reports whether the document before a change that was made at this time is not kept
-// any more.
-func (d *Data) imageExpired(changed time.Time) bool {
-	after, ok := d.clusterParameter("changeStreamOptions").Lookup("preAndPostImages", "expireAfterSeconds").AsInt64()
-	return ok && d.Clock.Now().Sub(changed) > time.Duration(min(after, 1<<31))*time.Second
 }

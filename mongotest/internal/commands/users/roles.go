@@ -1,4 +1,4 @@
-package server
+package users
 
 import (
 	"bytes"
@@ -9,20 +9,21 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "createRole", WriteConcern: true, Run: runCreateRole})
-	register(&Command{Name: "updateRole", WriteConcern: true, Run: runUpdateRole})
-	register(&Command{Name: "dropRole", WriteConcern: true, Run: runDropRole})
-	register(&Command{Name: "dropAllRolesFromDatabase", WriteConcern: true, Run: runDropAllRoles})
-	register(&Command{Name: "grantPrivilegesToRole", WriteConcern: true, Run: runChangePrivileges})
-	register(&Command{Name: "revokePrivilegesFromRole", WriteConcern: true, Run: runChangePrivileges})
-	register(&Command{Name: "grantRolesToRole", WriteConcern: true, Run: runChangeRoles})
-	register(&Command{Name: "revokeRolesFromRole", WriteConcern: true, Run: runChangeRoles})
-	register(&Command{Name: "rolesInfo", Where: OptIn, Run: runRolesInfo})
-	register(&Command{Name: "_getUserCacheGeneration", AdminOnly: true, Where: Anywhere, Run: runCacheGeneration})
+	server.Register(&server.Command{Name: "createRole", WriteConcern: true, Run: runCreateRole})
+	server.Register(&server.Command{Name: "updateRole", WriteConcern: true, Run: runUpdateRole})
+	server.Register(&server.Command{Name: "dropRole", WriteConcern: true, Run: runDropRole})
+	server.Register(&server.Command{Name: "dropAllRolesFromDatabase", WriteConcern: true, Run: runDropAllRoles})
+	server.Register(&server.Command{Name: "grantPrivilegesToRole", WriteConcern: true, Run: runChangePrivileges})
+	server.Register(&server.Command{Name: "revokePrivilegesFromRole", WriteConcern: true, Run: runChangePrivileges})
+	server.Register(&server.Command{Name: "grantRolesToRole", WriteConcern: true, Run: runChangeRoles})
+	server.Register(&server.Command{Name: "revokeRolesFromRole", WriteConcern: true, Run: runChangeRoles})
+	server.Register(&server.Command{Name: "rolesInfo", Where: server.OptIn, Run: runRolesInfo})
+	server.Register(&server.Command{Name: "_getUserCacheGeneration", AdminOnly: true, Where: server.Anywhere, Run: runCacheGeneration})
 }
 
 // roleArgs are the arguments of createRole and updateRole.
@@ -34,8 +35,8 @@ type roleArgs struct {
 	restrictions            bool
 }
 
-func (r *Request) parseRole() (a roleArgs, err error) {
-	if a.role.Role, err = r.userName(); err != nil {
+func parseRole(r *server.Request) (a roleArgs, err error) {
+	if a.role.Role, err = userName(r); err != nil {
 		return a, err
 	}
 	a.role.DB = r.DB
@@ -65,8 +66,8 @@ func (r *Request) parseRole() (a roleArgs, err error) {
 	return a, checkRestrictions(restrictions, "'authenticationRestrictions'")
 }
 
-func runCreateRole(r *Request, dst []byte) ([]byte, error) {
-	a, err := r.parseRole()
+func runCreateRole(r *server.Request, dst []byte) ([]byte, error) {
+	a, err := parseRole(r)
 	if err != nil {
 		return dst, err
 	}
@@ -85,7 +86,7 @@ func runCreateRole(r *Request, dst []byte) ([]byte, error) {
 	case !a.hasRoles:
 		return bad("\"createRole\" command requires a \"roles\" array")
 	}
-	accounts := &r.Node.data.accounts
+	accounts := r.Node.Data().Accounts()
 	if err := accounts.CheckGrants(a.role, a.roles); err != nil {
 		return dst, err
 	}
@@ -93,21 +94,21 @@ func runCreateRole(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(51002, "Role \"%s\" already exists", a.role)
 	}
 	accounts.AddRole(&account.CustomRole{Name: a.role, Roles: a.roles, Privileges: a.privileges})
-	r.noted()
+	r.NoteChange()
 	return dst, nil
 }
 
-func runUpdateRole(r *Request, dst []byte) ([]byte, error) {
-	a, err := r.parseRole()
+func runUpdateRole(r *server.Request, dst []byte) ([]byte, error) {
+	a, err := parseRole(r)
 	if err != nil {
 		return dst, err
 	}
 	if !a.hasPrivileges && !a.hasRoles && !a.restrictions {
 		return dst, srverr.New(srverr.BadValue, "updateRole command requires at least one of \"privileges\" or \"roles\" to be specified")
 	}
-	return dst, r.changeRole(a.role, func(def *account.CustomRole) error {
+	return dst, changeRole(r, a.role, func(def *account.CustomRole) error {
 		if a.hasRoles {
-			if err := r.Node.data.accounts.CheckGrants(a.role, a.roles); err != nil {
+			if err := r.Node.Data().Accounts().CheckGrants(a.role, a.roles); err != nil {
 				return err
 			}
 			def.Roles = a.roles
@@ -120,11 +121,11 @@ func runUpdateRole(r *Request, dst []byte) ([]byte, error) {
 }
 
 // changeRole changes a role that a client made.
-func (r *Request) changeRole(name account.Role, change func(*account.CustomRole) error) error {
+func changeRole(r *server.Request, name account.Role, change func(*account.CustomRole) error) error {
 	if account.IsBuiltin(name) {
 		return srverr.New(srverr.InvalidRoleModification, "%s is a built-in role and cannot be modified.", name)
 	}
-	old := r.Node.data.accounts.FindRole(name)
+	old := r.Node.Data().Accounts().FindRole(name)
 	if old == nil {
 		return srverr.New(srverr.RoleNotFound, "No role named %s", name)
 	}
@@ -132,13 +133,13 @@ func (r *Request) changeRole(name account.Role, change func(*account.CustomRole)
 	if err := change(&def); err != nil {
 		return err
 	}
-	r.Node.data.accounts.AddRole(&def)
-	r.noted()
+	r.Node.Data().Accounts().AddRole(&def)
+	r.NoteChange()
 	return nil
 }
 
-func runDropRole(r *Request, dst []byte) ([]byte, error) {
-	name, err := r.userName()
+func runDropRole(r *server.Request, dst []byte) ([]byte, error) {
+	name, err := userName(r)
 	if err != nil {
 		return dst, err
 	}
@@ -146,24 +147,24 @@ func runDropRole(r *Request, dst []byte) ([]byte, error) {
 	if account.IsBuiltin(role) {
 		return dst, srverr.New(srverr.InvalidRoleModification, "%s is a built-in role and cannot be modified.", role)
 	}
-	if r.Node.data.accounts.DropRoles(func(rn account.Role) bool { return rn == role }) == 0 {
+	if r.Node.Data().Accounts().DropRoles(func(rn account.Role) bool { return rn == role }) == 0 {
 		return dst, srverr.New(srverr.RoleNotFound, "No role named %s", role)
 	}
-	r.noted()
+	r.NoteChange()
 	return dst, nil
 }
 
-func runDropAllRoles(r *Request, dst []byte) ([]byte, error) {
-	if err := r.checkUserFields(); err != nil {
+func runDropAllRoles(r *server.Request, dst []byte) ([]byte, error) {
+	if err := checkUserFields(r); err != nil {
 		return dst, err
 	}
-	n := r.Node.data.accounts.DropRoles(func(rn account.Role) bool { return rn.DB == r.DB })
-	r.noted()
+	n := r.Node.Data().Accounts().DropRoles(func(rn account.Role) bool { return rn.DB == r.DB })
+	r.NoteChange()
 	return bson.AppendInt64(dst, "n", int64(n)), nil
 }
 
-func runChangePrivileges(r *Request, dst []byte) ([]byte, error) {
-	name, err := r.userName()
+func runChangePrivileges(r *server.Request, dst []byte) ([]byte, error) {
+	name, err := userName(r)
 	if err != nil {
 		return dst, err
 	}
@@ -181,7 +182,7 @@ func runChangePrivileges(r *Request, dst []byte) ([]byte, error) {
 	if len(privileges) == 0 {
 		return dst, srverr.New(srverr.BadValue, "%s command requires a non-empty \"privileges\" array", r.Cmd.Name)
 	}
-	return dst, r.changeRole(account.Role{Role: name, DB: r.DB}, func(def *account.CustomRole) error {
+	return dst, changeRole(r, account.Role{Role: name, DB: r.DB}, func(def *account.CustomRole) error {
 		def.Privileges = slices.Clone(def.Privileges)
 		for _, p := range privileges {
 			def.Privileges = changePrivilege(def.Privileges, p, r.Cmd.Name == "grantPrivilegesToRole")
@@ -237,20 +238,20 @@ func stringSet(v bson.RawValue) (list []string) {
 	return list
 }
 
-func runChangeRoles(r *Request, dst []byte) ([]byte, error) {
-	name, err := r.userName()
+func runChangeRoles(r *server.Request, dst []byte) ([]byte, error) {
+	name, err := userName(r)
 	if err != nil {
 		return dst, err
 	}
-	list, err := r.grantedRoles()
+	list, err := grantedRoles(r)
 	if err != nil {
 		return dst, err
 	}
 	role := account.Role{Role: name, DB: r.DB}
-	return dst, r.changeRole(role, func(def *account.CustomRole) error {
+	return dst, changeRole(r, role, func(def *account.CustomRole) error {
 		grant := r.Cmd.Name == "grantRolesToRole"
 		if grant {
-			if err := r.Node.data.accounts.CheckGrants(role, list); err != nil {
+			if err := r.Node.Data().Accounts().CheckGrants(role, list); err != nil {
 				return err
 			}
 		}
@@ -259,15 +260,15 @@ func runChangeRoles(r *Request, dst []byte) ([]byte, error) {
 	})
 }
 
-func runCacheGeneration(r *Request, dst []byte) ([]byte, error) {
-	return bson.AppendObjectID(dst, "cacheGeneration", r.Node.processID), nil
+func runCacheGeneration(r *server.Request, dst []byte) ([]byte, error) {
+	return bson.AppendObjectID(dst, "cacheGeneration", r.Node.ProcessID()), nil
 }
 
-func runRolesInfo(r *Request, dst []byte) ([]byte, error) {
-	if err := r.checkUserFields(); err != nil {
+func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
+	if err := checkUserFields(r); err != nil {
 		return dst, err
 	}
-	roles, err := r.askedRoles()
+	roles, err := askedRoles(r)
 	if err != nil {
 		return dst, err
 	}
@@ -282,7 +283,7 @@ func runRolesInfo(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	accounts := &r.Node.data.accounts
+	accounts := r.Node.Data().Accounts()
 	at, dst := bson.BeginArrayElement(dst, "roles")
 	for i, rn := range roles {
 		def := accounts.FindRole(rn)
@@ -295,8 +296,8 @@ func runRolesInfo(r *Request, dst []byte) ([]byte, error) {
 		d = bson.AppendString(d, "role", rn.Role)
 		d = bson.AppendString(d, "db", rn.DB)
 		d = bson.AppendBool(d, "isBuiltin", builtin)
-		d = appendRoles(d, "roles", def.Roles)
-		d = appendRoles(d, "inheritedRoles", inherited)
+		d = account.AppendRoles(d, "roles", def.Roles)
+		d = account.AppendRoles(d, "inheritedRoles", inherited)
 		if privileges {
 			d = bsondoc.AppendDocuments(d, "privileges", def.Privileges)
 			d = bsondoc.AppendDocuments(d, "inheritedPrivileges", append(slices.Clone(def.Privileges), inheritedPrivileges...))
@@ -311,12 +312,12 @@ func runRolesInfo(r *Request, dst []byte) ([]byte, error) {
 }
 
 // askedRoles returns the roles that rolesInfo asks for and that there are.
-func (r *Request) askedRoles() ([]account.Role, error) {
+func askedRoles(r *server.Request) ([]account.Role, error) {
 	builtin, err := arg.ExtractBool(r.Body, "showBuiltinRoles", false)
 	if err != nil {
 		return nil, err
 	}
-	accounts := &r.Node.data.accounts
+	accounts := r.Node.Data().Accounts()
 	var asked []account.Role
 	switch v := r.Arg(); {
 	case isAll(v):

@@ -1,4 +1,6 @@
-package server
+// Package users has the commands about users and roles. The registry that they change is in package
+// account.
+package users
 
 import (
 	"slices"
@@ -9,40 +11,31 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	register(&Command{Name: "createUser", WriteConcern: true, Run: runCreateUser})
-	register(&Command{Name: "updateUser", WriteConcern: true, Run: runUpdateUser})
-	register(&Command{Name: "dropUser", WriteConcern: true, Run: runDropUser})
-	register(&Command{Name: "dropAllUsersFromDatabase", WriteConcern: true, Run: runDropAllUsers})
-	register(&Command{Name: "usersInfo", Where: OptIn, Run: runUsersInfo})
-	register(&Command{Name: "grantRolesToUser", WriteConcern: true, Run: runGrantRoles})
-	register(&Command{Name: "revokeRolesFromUser", WriteConcern: true, Run: runGrantRoles})
+	server.Register(&server.Command{Name: "createUser", WriteConcern: true, Run: runCreateUser})
+	server.Register(&server.Command{Name: "updateUser", WriteConcern: true, Run: runUpdateUser})
+	server.Register(&server.Command{Name: "dropUser", WriteConcern: true, Run: runDropUser})
+	server.Register(&server.Command{Name: "dropAllUsersFromDatabase", WriteConcern: true, Run: runDropAllUsers})
+	server.Register(&server.Command{Name: "usersInfo", Where: server.OptIn, Run: runUsersInfo})
+	server.Register(&server.Command{Name: "grantRolesToUser", WriteConcern: true, Run: runGrantRoles})
+	server.Register(&server.Command{Name: "revokeRolesFromUser", WriteConcern: true, Run: runGrantRoles})
 }
 
-// noted makes a change outside of the store count as a write.
-func (r *Request) noted() {
-	if r.Node.role == Standalone {
-		return
-	}
-	ts := r.Node.data.Clock.Tick()
-	r.Node.data.Wrote(ts)
-	r.Wrote(ts)
-}
-
-func (r *Request) checkRoles(list []account.Role) error {
+func checkRoles(r *server.Request, list []account.Role) error {
 	for _, rn := range list {
-		if !r.Node.data.accounts.HasRole(rn) {
+		if !r.Node.Data().Accounts().HasRole(rn) {
 			return srverr.New(srverr.RoleNotFound, "No role named %s@%s", rn.Role, rn.DB)
 		}
 	}
 	return nil
 }
 
-func runCreateUser(r *Request, dst []byte) ([]byte, error) {
-	a, err := r.parseUser()
+func runCreateUser(r *server.Request, dst []byte) ([]byte, error) {
+	a, err := parseUser(r)
 	if err != nil {
 		return dst, err
 	}
@@ -61,11 +54,11 @@ func runCreateUser(r *Request, dst []byte) ([]byte, error) {
 	case a.digested && (a.mechanisms == nil || slices.Contains(a.mechanisms, account.ScramSHA256)):
 		return bad("Use of SCRAM-SHA-256 requires undigested passwords")
 	}
-	if err := r.checkRoles(a.roles); err != nil {
+	if err := checkRoles(r, a.roles); err != nil {
 		return dst, err
 	}
-	d := r.Node.data
-	if d.accounts.Find(a.name, r.DB) != nil {
+	d := r.Node.Data()
+	if d.Accounts().Find(a.name, r.DB) != nil {
 		return dst, srverr.New(51003, "User \"%s@%s\" already exists", a.name, r.DB)
 	}
 	password := ""
@@ -78,12 +71,12 @@ func runCreateUser(r *Request, dst []byte) ([]byte, error) {
 	}
 	u.Custom = a.custom
 	d.AddUser(u)
-	r.noted()
+	r.NoteChange()
 	return dst, nil
 }
 
-func runUpdateUser(r *Request, dst []byte) ([]byte, error) {
-	a, err := r.parseUser()
+func runUpdateUser(r *server.Request, dst []byte) ([]byte, error) {
+	a, err := parseUser(r)
 	if err != nil {
 		return dst, err
 	}
@@ -93,10 +86,10 @@ func runUpdateUser(r *Request, dst []byte) ([]byte, error) {
 	if a.digested && (a.mechanisms == nil || slices.Contains(a.mechanisms, account.ScramSHA256)) {
 		return dst, srverr.New(srverr.BadValue, "Use of SCRAM-SHA-256 requires undigested passwords")
 	}
-	if err := r.checkRoles(a.roles); err != nil {
+	if err := checkRoles(r, a.roles); err != nil {
 		return dst, err
 	}
-	old := r.Node.data.accounts.Find(a.name, r.DB)
+	old := r.Node.Data().Accounts().Find(a.name, r.DB)
 	if old == nil {
 		return dst, srverr.New(srverr.UserNotFound, "User %s@%s not found", a.name, r.DB)
 	}
@@ -115,52 +108,52 @@ func runUpdateUser(r *Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	r.Node.data.accounts.Add(&u)
-	r.noted()
+	r.Node.Data().Accounts().Add(&u)
+	r.NoteChange()
 	return dst, nil
 }
 
-func runDropUser(r *Request, dst []byte) ([]byte, error) {
-	name, err := r.userName()
+func runDropUser(r *server.Request, dst []byte) ([]byte, error) {
+	name, err := userName(r)
 	if err != nil {
 		return dst, err
 	}
-	if r.Node.data.accounts.Remove(func(u *account.User) bool { return u.Name == name && u.DB == r.DB }) == 0 {
+	if r.Node.Data().Accounts().Remove(func(u *account.User) bool { return u.Name == name && u.DB == r.DB }) == 0 {
 		return dst, srverr.New(srverr.UserNotFound, "User '%s@%s' not found", name, r.DB)
 	}
-	r.noted()
+	r.NoteChange()
 	return dst, nil
 }
 
-func runDropAllUsers(r *Request, dst []byte) ([]byte, error) {
-	if err := r.checkUserFields(); err != nil {
+func runDropAllUsers(r *server.Request, dst []byte) ([]byte, error) {
+	if err := checkUserFields(r); err != nil {
 		return dst, err
 	}
-	n := r.Node.data.accounts.Remove(func(u *account.User) bool { return u.DB == r.DB })
-	r.noted()
+	n := r.Node.Data().Accounts().Remove(func(u *account.User) bool { return u.DB == r.DB })
+	r.NoteChange()
 	return bson.AppendInt64(dst, "n", int64(n)), nil
 }
 
-func runGrantRoles(r *Request, dst []byte) ([]byte, error) {
-	name, err := r.userName()
+func runGrantRoles(r *server.Request, dst []byte) ([]byte, error) {
+	name, err := userName(r)
 	if err != nil {
 		return dst, err
 	}
-	list, err := r.grantedRoles()
+	list, err := grantedRoles(r)
 	if err != nil {
 		return dst, err
 	}
-	old := r.Node.data.accounts.Find(name, r.DB)
+	old := r.Node.Data().Accounts().Find(name, r.DB)
 	if old == nil {
 		return dst, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name, r.DB)
 	}
-	if err := r.checkRoles(list); err != nil {
+	if err := checkRoles(r, list); err != nil {
 		return dst, err
 	}
 	u := *old
 	u.Roles = changedRoles(u.Roles, list, strings.HasPrefix(r.Cmd.Name, "grant"))
-	r.Node.data.accounts.Add(&u)
-	r.noted()
+	r.Node.Data().Accounts().Add(&u)
+	r.NoteChange()
 	return dst, nil
 }
 
@@ -173,11 +166,11 @@ func changedRoles(roles, list []account.Role, grant bool) []account.Role {
 	return roles
 }
 
-func runUsersInfo(r *Request, dst []byte) ([]byte, error) {
-	if err := r.checkUserFields(); err != nil {
+func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
+	if err := checkUserFields(r); err != nil {
 		return dst, err
 	}
-	match, err := r.userQuery(r.Arg(), true)
+	match, err := userQuery(r, r.Arg(), true)
 	if err != nil {
 		return dst, err
 	}
@@ -197,15 +190,15 @@ func runUsersInfo(r *Request, dst []byte) ([]byte, error) {
 		if v.Type != bson.TypeEmbeddedDocument {
 			return dst, srverr.New(srverr.TypeMismatch, "filter must be an Object")
 		}
-		if filter, err = query.ParseFilter(v.Value, r.fullOptions("admin", nil, nil)); err != nil {
+		if filter, err = query.ParseFilter(v.Value, r.FullOptions("admin", nil, nil)); err != nil {
 			return dst, err
 		}
 	}
 	at, dst := bson.BeginArrayElement(dst, "users")
 	i := 0
-	for _, u := range r.Node.data.accounts.List(match) {
+	for _, u := range r.Node.Data().Accounts().List(match) {
 		start, doc := bson.BeginDocument(nil)
-		doc = bson.EndDocument(r.appendUser(doc, u, credentials, privileges), start)
+		doc = bson.EndDocument(appendUser(r, doc, u, credentials, privileges), start)
 		if filter != nil {
 			if ok, err := filter.Match(doc); err != nil {
 				return dst, err
@@ -221,7 +214,7 @@ func runUsersInfo(r *Request, dst []byte) ([]byte, error) {
 
 // userQuery reads usersInfo's argument: a name, a document, 1 for the whole database, or at the top
 // an array of names and documents.
-func (r *Request) userQuery(v bson.RawValue, top bool) (func(*account.User) bool, error) {
+func userQuery(r *server.Request, v bson.RawValue, top bool) (func(*account.User) bool, error) {
 	if top && isAll(v) {
 		return func(u *account.User) bool { return u.DB == r.DB }, nil
 	}
@@ -231,7 +224,7 @@ func (r *Request) userQuery(v bson.RawValue, top bool) (func(*account.User) bool
 	if top && v.Type == bson.TypeArray {
 		var any []func(*account.User) bool
 		for e := range bson.Raw(v.Value).Values() {
-			f, err := r.userQuery(e, false)
+			f, err := userQuery(r, e, false)
 			if err != nil {
 				return nil, err
 			}
@@ -248,7 +241,7 @@ func (r *Request) userQuery(v bson.RawValue, top bool) (func(*account.User) bool
 	return func(u *account.User) bool { return u.Name == name.Role && u.DB == name.DB }, err
 }
 
-func (r *Request) appendUser(dst []byte, u *account.User, credentials, privileges bool) []byte {
+func appendUser(r *server.Request, dst []byte, u *account.User, credentials, privileges bool) []byte {
 	dst = bson.AppendString(dst, "_id", u.DB+"."+u.Name)
 	dst = bson.AppendBinary(dst, "userId", bson.BinaryUUID, u.Id[:])
 	dst = bson.AppendString(dst, "user", u.Name)
@@ -272,10 +265,10 @@ func (r *Request) appendUser(dst []byte, u *account.User, credentials, privilege
 	if u.Custom != nil {
 		dst = bson.AppendDocument(dst, "customData", u.Custom)
 	}
-	dst = appendRoles(dst, "roles", u.Roles)
+	dst = account.AppendRoles(dst, "roles", u.Roles)
 	if privileges {
-		inherited, all := r.Node.data.accounts.Inherited(u.Roles)
-		dst = appendRoles(dst, "inheritedRoles", inherited)
+		inherited, all := r.Node.Data().Accounts().Inherited(u.Roles)
+		dst = account.AppendRoles(dst, "inheritedRoles", inherited)
 		dst = bsondoc.AppendDocuments(dst, "inheritedPrivileges", all)
 		at, d := bson.BeginArrayElement(dst, "inheritedAuthenticationRestrictions")
 		return bson.EndDocument(d, at)
@@ -288,15 +281,4 @@ func appendMechanisms(u *account.User, dst []byte) []byte {
 		return bsondoc.AppendStrings(dst, "mechanisms", []string{"external"})
 	}
 	return bsondoc.AppendStrings(dst, "mechanisms", u.SortedMechanisms())
-}
-
-func appendRoles(dst []byte, key string, list []account.Role) []byte {
-	at, dst := bson.BeginArrayElement(dst, key)
-	for i, rn := range list {
-		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = bson.AppendString(d, "role", rn.Role)
-		d = bson.AppendString(d, "db", rn.DB)
-		dst = bson.EndDocument(d, start)
-	}
-	return bson.EndDocument(dst, at)
 }

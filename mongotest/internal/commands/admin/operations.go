@@ -1,0 +1,88 @@
+package admin
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	server.Register(&server.Command{Name: "currentOp", AdminOnly: true, Where: server.Anywhere, Run: runCurrentOp})
+	server.Register(&server.Command{Name: "killOp", AdminOnly: true, Where: server.Anywhere, Run: runKillOp})
+}
+
+func runCurrentOp(r *server.Request, dst []byte) ([]byte, error) {
+	// Fields that are no options are a filter.
+	first := true
+	f, err := query.ParseFilter(bsondoc.Build(func(d *bsondoc.Builder) {
+		for k, v := range r.Body.All() {
+			if !first && !r.Generic(k) && k != "$all" && k != "$ownOps" && k != "$truncateOps" && k != "allUsers" {
+				d.B = bson.AppendRawValue(d.B, k, v)
+			}
+			first = false
+		}
+	}), r.FullOptions(r.DB, nil, nil))
+	if err != nil {
+		return dst, err
+	}
+	at, dst := bson.BeginArrayElement(dst, "inprog")
+	i := 0
+	for _, o := range r.Node.CurrentOps() {
+		match, err := f.Match(o)
+		if err != nil {
+			return dst, err
+		}
+		if match {
+			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), o...)
+			i++
+		}
+	}
+	return bson.EndDocument(dst, at), nil
+}
+
+func runKillOp(r *server.Request, dst []byte) ([]byte, error) {
+	v := r.Body.Lookup("op")
+	if s, ok := v.StringValue(); ok && r.Node.Role() == server.Mongos {
+		return killShardOp(r, dst, s)
+	}
+	switch {
+	case v.IsZero():
+		return dst, srverr.New(srverr.NoSuchKey, "Missing expected field \"op\"")
+	case !v.IsNumber():
+		return dst, srverr.New(srverr.TypeMismatch, "Expected field \"op\" to have numeric type, but found %s", bsontext.TypeName(v.Type))
+	}
+	id, exact := v.AsInt64()
+	if !exact {
+		return dst, srverr.New(srverr.BadValue, "Expected field \"op\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("op", v))
+	}
+	if id < math.MinInt32 || id > math.MaxInt32 {
+		return dst, srverr.New(26823, "invalid op : %d. Op ID cannot be represented with 32 bits", id)
+	}
+	r.Node.KillOp(id)
+	if r.Node.Role() == server.Mongos {
+		return dst, nil
+	}
+	return bson.AppendString(dst, "info", "attempting to kill op"), nil
+}
+
+// killShardOp answers a mongos's killOp of an operation on a shard ("shard:id"), which runs none of
+// its own.
+func killShardOp(r *server.Request, dst []byte, op string) ([]byte, error) {
+	shard, text, ok := strings.Cut(op, ":")
+	id, err := strconv.ParseInt(text, 10, 32)
+	if !ok || err != nil {
+		return dst, srverr.New(srverr.BadValue, "The op argument to killOp must be of the format shardid:opid but found \"%s\"", op)
+	}
+	if r.Node.Data().ShardNumber(shard) < 0 {
+		return dst, srverr.New(srverr.ShardNotFound, "Shard %s does not exist", shard)
+	}
+	dst = bson.AppendString(dst, "shard", shard)
+	return bson.AppendInt32(dst, "shardid", int32(id)), nil
+}

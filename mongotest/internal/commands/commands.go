@@ -1,0 +1,9 @@
+// Package commands links the families of commands that stand outside of package server into a
+// program. Each registers its commands in the server's table when the program starts.
+package commands
+
+import (
+	_ "allium/mongotest/internal/commands/admin"
+	_ "allium/mongotest/internal/commands/login"
+	_ "allium/mongotest/internal/commands/users"
+)
