@@ -4,11 +4,41 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
+	"time"
 
 	"allium"
 	"allium/mongotest"
 )
+
+// What a program in production sets: docs/production.md says why.
+func ExampleClientOptions() {
+	d, err := mongotest.Open(mongotest.ReplicaSet(3))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	uri := d.URI() // of a program: os.Getenv("MONGODB_URI")
+
+	client, err := allium.Open(uri, allium.ClientOptions{
+		AppName:     "shop",
+		Timeout:     new(10 * time.Second),
+		MaxPoolSize: new(50),
+		Compressors: []string{"zstd", "snappy"},
+		Logger:      slog.Default(),
+		LogLevels: map[allium.LogComponent]slog.Level{
+			allium.LogCommand: slog.LevelWarn, allium.LogConnection: slog.LevelWarn,
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	defer client.Close(ctx)
+	fmt.Println(client.Ping(ctx))
+	// Output: <nil>
+}
 
 func ExampleClientOptions_tlsFiles() {
 	deployment, err := mongotest.Open(mongotest.TLS())

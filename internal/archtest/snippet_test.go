@@ -31,12 +31,8 @@ func TestSnippets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, block := range strings.Split(string(text), "```go\n") {
-			if i == 0 {
-				continue
-			}
+		for _, block := range snippets(string(text)) {
 			blocks++
-			block, _, _ = strings.Cut(block, "```")
 			unchecked := map[string]bool{}
 			for line := range strings.Lines(block) {
 				if m := opened.FindStringSubmatch(line); m != nil {
