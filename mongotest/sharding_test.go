@@ -264,3 +264,25 @@ func TestZoneRanges(t *testing.T) {
 		t.Errorf("config.tags has %v after the range was taken away", tags())
 	}
 }
+
+// A fresh cluster tells its time in the first reply of all, and listShards from 5.0 on when the
+// shards came.
+func TestFreshClusterTime(t *testing.T) {
+	for version, told := range map[string]bool{"4.4": false, "5.0": true, "8.0": true} {
+		d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory(), mongotest.Version(version))
+		c := dialNode(t, d, d.Node(0))
+		first := ok(t, run(t, c, bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}}))
+		at, _ := first.Lookup("$clusterTime", "clusterTime").Timestamp()
+		op, _ := first.Lookup("operationTime").Timestamp()
+		if at.IsZero() || op.IsZero() {
+			t.Errorf("%s: the first reply is %v", version, first)
+		}
+		shards := ok(t, run(t, c, bson.D{{Key: "listShards", Value: 1}, {Key: "$db", Value: "admin"}}))
+		for _, i := range []string{"0", "1"} {
+			since, _ := shards.Lookup("shards", i, "topologyTime").Timestamp()
+			if since.IsZero() == told || since.Compare(at) > 0 {
+				t.Errorf("%s: %v", version, shards)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package mongotest_test
 
 import (
+	"strings"
 	"testing"
 
 	"allium/bson"
@@ -58,6 +59,55 @@ func TestFailPointOfApplication(t *testing.T) {
 			if got := !r.Lookup("ok").AsBool(); got != fails {
 				t.Errorf("%s: the first hello of %q fails: %t (%v)", version, app, got, r)
 			}
+		}
+	}
+}
+
+// TestEmptyTimestamps: a timestamp of zero at the top of a document becomes the time, if the
+// command does not say otherwise; the argument for that came to four series at once.
+func TestEmptyTimestamps(t *testing.T) {
+	for version, known := range map[string]bool{"4.4": false, "5.0.28": false, "5.0.29": true, "6.0.16": false, "6.0.17": true, "7.0.12": false, "7.0.13": true, "8.0": true, "9.0": true} {
+		d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory(), mongotest.Version(version))
+		c := dialNode(t, d, d.Primary())
+		zero := `{"$timestamp": {"t": 0, "i": 0}}`
+		doc := func(id string) string { return `{"_id": "` + id + `", "z": ` + zero + `, "in": {"z": ` + zero + `}}` }
+		commands := []string{
+			`{"insert": "c", "documents": [` + doc("insert") + `]`,
+			`{"update": "c", "updates": [{"q": {"_id": "update"}, "u": ` + doc("update") + `, "upsert": true}]`,
+			`{"findAndModify": "c", "query": {"_id": "findAndModify"}, "update": ` + doc("findAndModify") + `, "upsert": true`,
+		}
+		if version >= "8.0" {
+			commands = append(commands, `{"bulkWrite": 1, "nsInfo": [{"ns": "db.c"}], "ops": [{"insert": 0, "document": `+doc("bulk insert")+`}, {"update": 0, "filter": {"_id": "bulk update"}, "updateMods": `+doc("bulk update")+`, "upsert": true}]`)
+		}
+		for _, bypass := range []string{"", `, "bypassEmptyTsReplacement": false`, `, "bypassEmptyTsReplacement": true`} {
+			for _, cmd := range commands {
+				db := "db"
+				if strings.HasPrefix(cmd, `{"bulk`) {
+					db = "admin"
+				}
+				r := command(t, c, extJSON(t, cmd+bypass+`, "$db": "`+db+`"}`))
+				if got, want := r.Lookup("ok").AsBool(), bypass == "" || known; got != want {
+					t.Errorf("%s: %s%s: %v", version, cmd, bypass, r)
+				}
+			}
+			if bypass != "" && !known {
+				continue
+			}
+			r := ok(t, command(t, c, extJSON(t, `{"find": "c", "$db": "db"}`)))
+			batch, _ := r.Lookup("cursor", "firstBatch").Array()
+			n := 0
+			for v := range batch.Values() {
+				n++
+				at, _ := bson.Raw(v.Value).Lookup("z").Timestamp()
+				inner, _ := bson.Raw(v.Value).Lookup("in", "z").Timestamp()
+				if at.IsZero() != strings.HasSuffix(bypass, "true") || !inner.IsZero() {
+					t.Errorf("%s%s: %v", version, bypass, v)
+				}
+			}
+			if n < len(commands) {
+				t.Errorf("%s%s: %d documents", version, bypass, n)
+			}
+			ok(t, command(t, c, extJSON(t, `{"delete": "c", "deletes": [{"q": {}, "limit": 0}], "$db": "db"}`)))
 		}
 	}
 }

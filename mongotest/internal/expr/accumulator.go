@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -74,7 +75,6 @@ func (a *AccumulatorSpec) Optimize(env *Env) (err error) {
 }
 
 type accumulatorKind struct {
-	since Version
 	make  func(env *Env, n int) Accumulator
 	parse func(spec *AccumulatorSpec, v bson.RawValue, s *Scope) error // nil: the argument is the operand
 }
@@ -91,16 +91,16 @@ var accumulators = map[string]accumulatorKind{
 	"$stdDevPop":         {make: func(*Env, int) Accumulator { return &stdDevAcc{} }},
 	"$stdDevSamp":        {make: func(*Env, int) Accumulator { return &stdDevAcc{sample: true} }},
 	"$mergeObjects":      {make: func(*Env, int) Accumulator { return &mergeAcc{newFields()} }},
-	"$count":             {since: Version{5, 0}, make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }, parse: parseCount},
-	"$accumulator":       {since: Version{4, 4}, parse: parseScriptAccumulator},
-	"$_internalJsReduce": {since: Version{4, 4}, parse: parseScriptReduce},
+	"$count":             {make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }, parse: parseCount},
+	"$accumulator":       {parse: parseScriptAccumulator},
+	"$_internalJsReduce": {parse: parseScriptReduce},
 }
 
 // IsAccumulator reports whether this version's server has an accumulator of this name, the '$'
 // included.
 func IsAccumulator(name string, env *Env) bool {
-	kind, ok := accumulators[name]
-	return ok && (kind.since == (Version{}) || env.Version.AtLeast(kind.since.Major, kind.since.Minor))
+	_, ok := accumulators[name]
+	return ok && env.Version.Has(release.Accumulator, name)
 }
 
 // ParseAccumulator parses a field of $group: {name: {$sum: ...}}.
@@ -123,7 +123,7 @@ func ParseAccumulator(field string, v bson.RawValue, s *Scope) (*AccumulatorSpec
 	case arg.Type == bson.TypeArray:
 		return nil, srverr.New(40237, "The %s accumulator is a unary operator", name)
 	case !IsAccumulator(name, s.env):
-		return nil, srverr.New(15952, "unknown group operator '%s'", name)
+		return nil, srverr.New(15952, "unknown group operator '%s'%s", name, s.env.Version.NotBuiltNote(release.Accumulator, name))
 	}
 	return parseAccumulatorSpec(name, arg, s)
 }
@@ -306,7 +306,7 @@ func (a *mergeAcc) Value() (bson.RawValue, error) { return a.out.value(), nil }
 func init() {
 	for _, name := range []string{"$sum", "$avg", "$min", "$max", "$stdDevPop", "$stdDevSamp"} {
 		kind := accumulators[name]
-		registerNary(Version{}, &naryOp{name: name, arity: any0, eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
+		registerNary(&naryOp{name: name, arity: any0, eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			acc := kind.make(st.env, 0)
 			for _, v := range accumulated(args) {
 				if err := acc.Add(v); err != nil {

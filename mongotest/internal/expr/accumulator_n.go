@@ -13,7 +13,6 @@ import (
 )
 
 func init() {
-	since := Version{5, 2}
 	kinds := map[string]func(env *Env, n int) Accumulator{
 		"$firstN": func(_ *Env, n int) Accumulator { return &firstNAcc{n: n} },
 		"$lastN":  func(_ *Env, n int) Accumulator { return &lastNAcc{n: n} },
@@ -21,8 +20,8 @@ func init() {
 		"$maxN":   func(env *Env, n int) Accumulator { return &extremeNAcc{env: env, n: n, sign: -1} },
 	}
 	for name, build := range kinds {
-		accumulators[name] = accumulatorKind{since: since, make: build, parse: parseAccumulatorN}
-		registerNamed(since, &namedOp{
+		accumulators[name] = accumulatorKind{make: build, parse: parseAccumulatorN}
+		registerNamed(&namedOp{
 			name:      name,
 			notObject: parseError{5788200, "%s only supports an object as its argument", 3},
 			unknown:   parseError{5787901, "Unknown argument for 'n' operator: %s", 1},
@@ -58,13 +57,13 @@ func init() {
 		bottom bool
 		many   bool
 	}{{"$top", false, false}, {"$topN", false, true}, {"$bottom", true, false}, {"$bottomN", true, true}} {
-		accumulators[t.name] = accumulatorKind{since: since, parse: func(spec *AccumulatorSpec, v bson.RawValue, s *Scope) error {
+		accumulators[t.name] = accumulatorKind{parse: func(spec *AccumulatorSpec, v bson.RawValue, s *Scope) error {
 			return parseTop(spec, v, s, t.bottom, t.many)
 		}}
 	}
 	for _, name := range []string{"$percentile", "$median"} {
-		accumulators[name] = accumulatorKind{since: Version{7, 0}, parse: parsePercentile}
-		registerParser(Version{7, 0}, name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+		accumulators[name] = accumulatorKind{parse: parsePercentile}
+		registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 			spec := &AccumulatorSpec{Name: name}
 			if err := parsePercentile(spec, v, s); err != nil {
 				return nil, err

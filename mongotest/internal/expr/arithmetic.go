@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	registerNary(Version{},
+	registerNary(
 		&naryOp{name: "$add", arity: any0, associative: true, commutative: true, operand: addend, eval: evalAdd},
 		&naryOp{name: "$multiply", arity: any0, associative: true, commutative: true, operand: factor, eval: evalMultiply},
 		&naryOp{name: "$subtract", arity: exactly(2), eval: evalSubtract},

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	registerNary(Version{},
+	registerNary(
 		&naryOp{name: "$arrayElemAt", arity: exactly(2), eval: evalArrayElemAt},
 		&naryOp{name: "$concatArrays", arity: any0, associative: true, operand: arrayOperand(28664, "$concatArrays only supports arrays, not %s"), eval: evalConcatArrays},
 		&naryOp{name: "$isArray", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -24,7 +24,7 @@ func init() {
 		&naryOp{name: "$slice", arity: arity{2, 3}, eval: evalSlice},
 		&naryOp{name: "$arrayToObject", arity: exactly(1), eval: evalArrayToObject},
 	)
-	registerNary(Version{4, 4},
+	registerNary(
 		&naryOp{name: "$first", arity: exactly(1), eval: firstOrLast("$first", 0)},
 		&naryOp{name: "$last", arity: exactly(1), eval: firstOrLast("$last", -1)},
 	)

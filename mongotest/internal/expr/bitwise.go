@@ -17,7 +17,7 @@ func init() {
 		if name == "$bitAnd" {
 			start = -1
 		}
-		registerNary(Version{6, 3}, &naryOp{name: name, arity: any0, associative: true, commutative: true,
+		registerNary(&naryOp{name: name, arity: any0, associative: true, commutative: true,
 			eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 				n, long := start, false
 				for _, v := range args {
@@ -39,7 +39,7 @@ func init() {
 				return intValue(int32(n)), nil
 			}})
 	}
-	registerNary(Version{6, 3}, &naryOp{name: "$bitNot", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	registerNary(&naryOp{name: "$bitNot", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		switch v := args[0]; {
 		case nullish(v):
 			return null, nil

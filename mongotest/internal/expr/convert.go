@@ -11,16 +11,17 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	registerParser(Version{}, "$convert", parseConvert)
+	registerParser("$convert", parseConvert)
 	for name, to := range map[string]bson.Type{
 		"$toBool": bson.TypeBoolean, "$toDate": bson.TypeDateTime, "$toDecimal": bson.TypeDecimal128, "$toDouble": bson.TypeDouble,
 		"$toInt": bson.TypeInt32, "$toLong": bson.TypeInt64, "$toObjectId": bson.TypeObjectID, "$toString": bson.TypeString,
 	} {
-		registerParser(Version{}, name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+		registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 			args, err := parseArguments(v, s, depth)
 			if err != nil {
 				return nil, err
@@ -31,7 +32,7 @@ func init() {
 			return &convert{input: args[0], to: &constant{intValue(int32(to))}, format: &constant{stringValue("auto")}}, nil
 		})
 	}
-	registerParser(Version{8, 0}, "$toUUID", func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	registerParser("$toUUID", func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		args, err := parseArguments(v, s, depth)
 		if err != nil {
 			return nil, err
@@ -65,7 +66,7 @@ func parseConvert(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) 
 			target = &c.onError
 		case key == "onNull":
 			target = &c.onNull
-		case key == "format" && s.env.Version.AtLeast(8, 0):
+		case key == "format" && s.env.Version.Has(release.Argument, "$convert.format"):
 			target = &c.format
 		default:
 			return nil, srverr.New(srverr.FailedToParse, "$convert found an unknown argument: %s", key)

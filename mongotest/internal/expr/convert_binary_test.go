@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -40,12 +41,12 @@ func TestConvertBinary(t *testing.T) {
 		{`{"$convert": {"input": "$b", "to": {"type": "binData", "subtype": 4}}}`, "", srverr.ConversionFailure},
 		{`{"$convert": {"input": "$b", "to": "binData"}}`, `{"$binary":{"base64":"+/8A","subType":"00"}}`, 0},
 	} {
-		got, err := evaluate(doc, parseDoc(t, `{"e": `+c.e+`}`).Lookup("e"), &Env{Version: Version{8, 0}})
+		got, err := evaluate(doc, parseDoc(t, `{"e": `+c.e+`}`).Lookup("e"), &Env{Version: release.At(8, 0, 0)})
 		if srverr.CodeOf(err) != c.code || err == nil && got.String() != c.want {
 			t.Errorf("%s: %s, %v", c.e, got, err)
 		}
 	}
-	_, err := evaluate(doc, parseDoc(t, `{"e": {"$convert": {"input": "$b", "to": "string"}}}`).Lookup("e"), &Env{Version: Version{7, 0}})
+	_, err := evaluate(doc, parseDoc(t, `{"e": {"$convert": {"input": "$b", "to": "string"}}}`).Lookup("e"), &Env{Version: release.At(7, 0, 0)})
 	if srverr.CodeOf(err) != srverr.ConversionFailure {
 		t.Errorf("before 8.0: %v", err)
 	}
@@ -54,7 +55,7 @@ func TestConvertBinary(t *testing.T) {
 // A $switch that can only fail is refused before it runs, since 5.0.
 func TestSwitchWithoutWay(t *testing.T) {
 	e := parseDoc(t, `{"e": {"$switch": {"branches": [{"case": false, "then": 1}, {"case": {"$gt": [1, 2]}, "then": 2}]}}}`).Lookup("e")
-	for version, code := range map[Version]int32{{4, 4}: 40066, {8, 0}: 40069} {
+	for version, code := range map[Version]int32{release.At(4, 4, 0): 40066, release.At(8, 0, 0): 40069} {
 		if _, err := evaluate(bson.Raw{}, e, &Env{Version: version}); srverr.CodeOf(err) != code {
 			t.Errorf("%v: %v", version, err)
 		}

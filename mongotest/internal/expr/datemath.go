@@ -13,7 +13,7 @@ import (
 func init() {
 	for _, name := range []string{"$dateAdd", "$dateSubtract"} {
 		incomplete := &parseError{5166402, "%s requires startDate, unit, and amount to be present", 3}
-		registerNamed(Version{5, 0}, &namedOp{
+		registerNamed(&namedOp{
 			name:      name,
 			notObject: parseError{5166400, "%s expects an object as its argument.found type: %s", 2},
 			unknown:   parseError{5166401, "Unrecognized argument to %s: %s. Expected arguments are startDate, unit, amount, and optionally timezone.", 2},
@@ -21,7 +21,7 @@ func init() {
 			eval:      evalDateAdd,
 		})
 	}
-	registerNamed(Version{5, 0},
+	registerNamed(
 		&namedOp{
 			name:      "$dateDiff",
 			notObject: parseError{5166301, "$dateDiff only supports an object as its argument", 0},

@@ -25,11 +25,11 @@ func init() {
 		"$isoWeek":      func(c civil) int64 { _, w := c.isoWeek(); return int64(w) },
 		"$isoWeekYear":  func(c civil) int64 { y, _ := c.isoWeek(); return int64(y) },
 	} {
-		registerParser(Version{}, name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+		registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 			return parseDatePart(name, part, v, s, depth)
 		})
 	}
-	registerNamed(Version{},
+	registerNamed(
 		&namedOp{
 			name:      "$dateToParts",
 			notObject: parseError{40524, "$dateToParts only supports an object as its argument", 0},
@@ -38,9 +38,9 @@ func init() {
 			eval:      evalDateToParts,
 		},
 	)
-	registerParser(Version{}, "$dateFromParts", parseDateFromParts)
+	registerParser("$dateFromParts", parseDateFromParts)
 	for i, name := range []string{"$tsSecond", "$tsIncrement"} {
-		registerNary(Version{5, 1}, &naryOp{name: name, arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+		registerNary(&naryOp{name: name, arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			if nullish(args[0]) {
 				return null, nil
 			}

@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	registerNamed(Version{},
+	registerNamed(
 		&namedOp{
 			name:      "$dateToString",
 			notObject: parseError{18629, "$dateToString only supports an object as its argument", 0},

@@ -1,7 +1,7 @@
 // Package expr has the aggregation expressions: what $project computes, $match tests with $expr and
 // pipeline updates assign.
 //
-//	scope := expr.NewScope(&expr.Env{Version: expr.Version{4, 4}})
+//	scope := expr.NewScope(&expr.Env{Version: release.At(4, 4, 0)})
 //	e, err := expr.Parse(value, scope)
 //	e, err = expr.Optimize(e)
 //	v, err := expr.Eval(e, expr.NewState(env).WithRoot(doc))
@@ -15,19 +15,12 @@ import (
 	"math/rand/v2"
 
 	"allium/bson"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
-// Version is the server version whose behaviour is shown.
-type Version struct{ Major, Minor int }
-
-// AtLeast reports whether v is this version or a later one. The zero Version is the newest.
-func (v Version) AtLeast(major, minor int) bool {
-	if v == (Version{}) {
-		return true
-	}
-	return v.Major > major || v.Major == major && v.Minor >= minor
-}
+// Version is the server version whose behaviour is shown; the zero Version is the newest.
+type Version = release.Version
 
 // Env is what expressions see of the world outside of their document. It must not change while it
 // is in use.
@@ -259,32 +252,22 @@ func parseObject(doc bson.Raw, s *Scope, depth int) (Expr, error) {
 // IsOperator reports whether this version's server has an expression operator of this name, the '$'
 // included.
 func IsOperator(name string, env *Env) bool {
-	p, ok := operators[name]
-	return ok && p.available(env.Version)
+	return operators[name] != nil && env.Version.Has(release.Expression, name)
 }
 
 func parseOperator(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
-	op, ok := operators[name]
-	if !ok || !op.available(s.env.Version) {
-		return nil, srverr.New(srverr.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
+	op := operators[name]
+	if op == nil || !s.env.Version.Has(release.Expression, name) {
+		return nil, srverr.New(srverr.InvalidPipelineOperator, "Unrecognized expression '%s'%s", name, s.env.Version.NotBuiltNote(release.Expression, name))
 	}
-	return op.parse(name, v, s, depth)
+	return op(name, v, s, depth)
 }
 
-// operator is an entry of the table of expression operators.
-type operator struct {
-	since, until Version // until: first version without it
-	parse        func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error)
-}
-
-func (o operator) available(v Version) bool {
-	if o.since != (Version{}) && !v.AtLeast(o.since.Major, o.since.Minor) {
-		return false
-	}
-	return o.until == (Version{}) || !v.AtLeast(o.until.Major, o.until.Minor)
-}
+// operator parses an expression operator.
+type operator func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error)
 
 // operators is filled by the init functions of the files that implement them, one group per file.
+// Which versions have them is in the table of package release.
 var operators = map[string]operator{}
 
 // parseArguments parses an operator's operands: those in an array, or a single one.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -122,7 +123,7 @@ func TestOperators(t *testing.T) {
 		{`{"$lt":[{"$rand":{}},1]}`, "bool true"},
 	} {
 		v := parseDoc(t, `{"e":`+c.e+`}`).Lookup("e")
-		got, err := evaluate(parseDoc(t, doc), v, &Env{Version: Version{8, 0}})
+		got, err := evaluate(parseDoc(t, doc), v, &Env{Version: release.At(8, 0, 0)})
 		text := typeName(got) + " " + Text(got)
 		if err != nil {
 			e := srverr.From(err)
@@ -136,22 +137,32 @@ func TestOperators(t *testing.T) {
 
 func itoa(n int32) string { return Text(intValue(n)) }
 
-// TestVersions checks that operators answer as unknown before the version that has them.
+// TestVersions checks that operators are unknown in the versions that the table of features leaves
+// out, and that the table says of each whether it is built.
 func TestVersions(t *testing.T) {
-	for name, since := range map[string]Version{
-		"$getField": {5, 0}, "$sortArray": {5, 2}, "$bitAnd": {6, 3}, "$median": {7, 0}, "$dateAdd": {5, 0}, "$replaceOne": {4, 4}, "$first": {4, 4},
-	} {
-		before := Version{since.Major, since.Minor - 1}
-		if since.Minor == 0 {
-			before = Version{since.Major - 1, 9}
+	known := map[release.Kind]func(name string, v Version) bool{
+		release.Expression:  func(name string, v Version) bool { return IsOperator(name, &Env{Version: v}) },
+		release.Accumulator: func(name string, v Version) bool { return IsAccumulator(name, &Env{Version: v}) },
+	}
+	n := 0
+	for _, f := range release.Features {
+		is := known[f.Kind]
+		if is == nil {
+			continue
 		}
-		if IsOperator(name, &Env{Version: before}) || !IsOperator(name, &Env{Version: since}) {
-			t.Errorf("%s is not gated at %v", name, since)
+		for _, name := range strings.Fields(f.Names) {
+			n++
+			built := f.State != release.NotBuilt
+			if is(name, release.At(4, 2, 0)) || is(name, f.Since) != built || is(name, Version{}) != (built && f.Until == Version{}) {
+				t.Errorf("%s since %v: %t in 4.2, %t then, %t in the newest", name, f.Since, is(name, release.At(4, 2, 0)), is(name, f.Since), is(name, Version{}))
+			}
+			if _, err := evaluate(nil, parseDoc(t, `{"e": {"`+name+`": 1}}`).Lookup("e"), &Env{Version: f.Since}); !built && !strings.Contains(err.Error(), "mongotest does not") {
+				t.Errorf("%s, which is not built: %v", name, err)
+			}
 		}
 	}
-	_, err := evaluate(nil, parseDoc(t, `{"e":{"$sortArray":1}}`).Lookup("e"), &Env{Version: Version{4, 4}})
-	if srverr.CodeOf(err) != srverr.InvalidPipelineOperator {
-		t.Errorf("unknown operator: %v", err)
+	if n < 20 {
+		t.Errorf("only %d names", n)
 	}
 }
 
@@ -188,7 +199,7 @@ func FuzzExpression(f *testing.F) {
 		if doc.Validate() != nil {
 			return
 		}
-		for _, version := range []Version{{4, 4}, {8, 0}} {
+		for _, version := range []Version{release.At(4, 4, 0), release.At(8, 0, 0)} {
 			for v := range doc.Values() {
 				got, err := evaluate(doc, v, &Env{Version: version})
 				if err == nil && got.Type != 0 {

@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	registerParser(Version{}, "$map", parseMap)
-	registerParser(Version{}, "$filter", parseFilter)
-	registerParser(Version{}, "$reduce", parseReduce)
-	registerParser(Version{}, "$zip", parseZip)
+	registerParser("$map", parseMap)
+	registerParser("$filter", parseFilter)
+	registerParser("$reduce", parseReduce)
+	registerParser("$zip", parseZip)
 }
 
 // CheckInterval is how many steps of work pass between two looks at Env.Check: nested iterations
@@ -148,7 +149,7 @@ func parseFilter(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 			as = item
 		case key == "cond":
 			cond = item
-		case key == "limit" && s.env.Version.AtLeast(5, 2):
+		case key == "limit" && s.env.Version.Has(release.Argument, "$filter.limit"):
 			limit = item
 		default:
 			return nil, srverr.New(28647, "Unrecognized parameter to $filter: %s", key)

@@ -14,11 +14,11 @@ func init() {
 		"$lt": func(c int) bool { return c < 0 }, "$lte": func(c int) bool { return c <= 0 },
 		"$gt": func(c int) bool { return c > 0 }, "$gte": func(c int) bool { return c >= 0 },
 	} {
-		registerNary(Version{}, &naryOp{name: name, arity: exactly(2), eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
+		registerNary(&naryOp{name: name, arity: exactly(2), eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			return boolValue(holds(st.env.compare(args[0], args[1]))), nil
 		}})
 	}
-	registerNary(Version{},
+	registerNary(
 		&naryOp{name: "$cmp", arity: exactly(2), eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			c := st.env.compare(args[0], args[1])
 			switch {
@@ -33,12 +33,12 @@ func init() {
 			return boolValue(!Truthy(args[0])), nil
 		}},
 	)
-	registerParser(Version{}, "$and", parseJunction)
-	registerParser(Version{}, "$or", parseJunction)
-	registerParser(Version{}, "$cond", parseCond)
-	registerParser(Version{}, "$ifNull", parseIfNull)
-	registerParser(Version{}, "$switch", parseSwitch)
-	registerParser(Version{}, "$let", parseLet)
+	registerParser("$and", parseJunction)
+	registerParser("$or", parseJunction)
+	registerParser("$cond", parseCond)
+	registerParser("$ifNull", parseIfNull)
+	registerParser("$switch", parseSwitch)
+	registerParser("$let", parseLet)
 }
 
 // junction is $and or $or: decided by the first operand that is false or true.

@@ -7,7 +7,7 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { registerParser(Version{}, "$meta", parseMeta) }
+func init() { registerParser("$meta", parseMeta) }
 
 // metaExpr is $meta. Metadata other than the score of a text search is missing.
 type metaExpr struct{ name string }

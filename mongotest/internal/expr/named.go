@@ -117,8 +117,8 @@ next:
 	return n, nil
 }
 
-func registerNamed(since Version, ops ...*namedOp) {
+func registerNamed(ops ...*namedOp) {
 	for _, op := range ops {
-		operators[op.name] = operator{since: since, parse: op.parse}
+		operators[op.name] = op.parse
 	}
 }

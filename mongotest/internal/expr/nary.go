@@ -124,9 +124,9 @@ func (n *nary) foldRuns(args []Expr, env *Env) ([]Expr, error) {
 }
 
 // registerNary adds operators with positional operands to the table.
-func registerNary(since Version, ops ...*naryOp) {
+func registerNary(ops ...*naryOp) {
 	for _, op := range ops {
-		operators[op.name] = operator{since: since, parse: op.parse}
+		operators[op.name] = op.parse
 	}
 }
 
@@ -147,8 +147,8 @@ func (op *naryOp) parse(name string, v bson.RawValue, s *Scope, depth int) (Expr
 }
 
 // registerParser adds an operator with a parser of its own.
-func registerParser(since Version, name string, parse func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error)) {
-	operators[name] = operator{since: since, parse: parse}
+func registerParser(name string, parse func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error)) {
+	operators[name] = parse
 }
 
 var any0 = arity{0, -1}

@@ -10,14 +10,14 @@ import (
 )
 
 func init() {
-	registerNary(Version{},
+	registerNary(
 		&naryOp{name: "$objectToArray", arity: exactly(1), eval: evalObjectToArray},
 		&naryOp{name: "$mergeObjects", arity: any0, operand: checkMerged, eval: evalMergeObjects},
 		&naryOp{name: "$type", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return stringValue(typeName(args[0])), nil
 		}},
 	)
-	registerNary(Version{4, 4},
+	registerNary(
 		&naryOp{name: "$isNumber", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return boolValue(args[0].IsNumber()), nil
 		}},
@@ -45,11 +45,11 @@ func init() {
 		}},
 	)
 	literal := func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) { return &constant{v}, nil }
-	registerParser(Version{}, "$literal", literal)
-	registerParser(Version{}, "$const", literal)
-	registerParser(Version{5, 0}, "$getField", parseGetField)
-	registerParser(Version{5, 0}, "$setField", parseSetField)
-	registerParser(Version{5, 0}, "$unsetField", parseSetField)
+	registerParser("$literal", literal)
+	registerParser("$const", literal)
+	registerParser("$getField", parseGetField)
+	registerParser("$setField", parseSetField)
+	registerParser("$unsetField", parseSetField)
 }
 
 func evalObjectToArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -157,7 +158,7 @@ func parseFieldPath(text string, s *Scope) (Expr, error) {
 	case "NOW", "CLUSTER_TIME":
 		return &systemVariable{name: name, parts: parts}, nil
 	case "USER_ROLES":
-		if s.env.Version.AtLeast(7, 0) {
+		if s.env.Version.Has(release.Variable, "$$USER_ROLES") {
 			return &systemVariable{name: name, parts: parts}, nil
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	registerParser(Version{4, 9}, "$rand", func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) {
+	registerParser("$rand", func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) {
 		switch v.Type {
 		case bson.TypeEmbeddedDocument:
 			if bson.Raw(v.Value).IsEmpty() {

@@ -13,7 +13,7 @@ import (
 
 func init() {
 	for _, name := range []string{"$regexMatch", "$regexFind", "$regexFindAll"} {
-		registerNamed(Version{4, 2}, &namedOp{
+		registerNamed(&namedOp{
 			name:      name,
 			notObject: parseError{51103, "%s expects an object of named arguments but found: %s", 2},
 			unknown:   parseError{31024, "%s found an unknown argument: %s", 2},

@@ -16,8 +16,8 @@ type Script interface {
 }
 
 func init() {
-	registerParser(Version{4, 4}, "$function", parseFunction)
-	registerParser(Version{4, 4}, "$_internalJsEmit", parseScriptEmit)
+	registerParser("$function", parseFunction)
+	registerParser("$_internalJsEmit", parseScriptEmit)
 }
 
 // script returns what runs JavaScript.

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	registerNary(Version{},
+	registerNary(
 		&naryOp{name: "$setUnion", arity: any0, associative: true, commutative: true, eval: evalSetUnion,
 			operand: arrayOperand(17043, "All operands of $setUnion must be arrays. One argument is of type: %s")},
 		&naryOp{name: "$setIntersection", arity: any0, associative: true, commutative: true, eval: evalSetIntersection,

@@ -11,7 +11,7 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { registerParser(Version{5, 2}, "$sortArray", parseSortArray) }
+func init() { registerParser("$sortArray", parseSortArray) }
 
 // sortArray is $sortArray: by whole items, or by fields of them.
 type sortArray struct {

@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	registerNary(Version{},
+	registerNary(
 		&naryOp{name: "$concat", arity: any0, associative: true, operand: concatenated, eval: evalConcat},
 		&naryOp{name: "$toUpper", arity: exactly(1), eval: mapASCII('a', 'z')},
 		&naryOp{name: "$toLower", arity: exactly(1), eval: mapASCII('A', 'Z')},
@@ -31,7 +31,7 @@ func init() {
 		name        string
 		left, right bool
 	}{{"$trim", true, true}, {"$ltrim", true, false}, {"$rtrim", false, true}} {
-		registerNamed(Version{}, &namedOp{
+		registerNamed(&namedOp{
 			name:      t.name,
 			notObject: parseError{50696, "%s only supports an object as an argument, found %s", 2},
 			unknown:   parseError{50694, "%s found an unknown argument: %s", 2},
@@ -44,7 +44,7 @@ func init() {
 		if name == "$replaceOne" {
 			limit = 1
 		}
-		registerNamed(Version{4, 4}, &namedOp{
+		registerNamed(&namedOp{
 			name:      name,
 			notObject: parseError{51751, "%s requires an object as an argument, found: %s", 2},
 			unknown:   parseError{51750, "%s found an unknown argument: %s", 2},

@@ -23,7 +23,7 @@ var (
 
 func init() {
 	type dec = decimal.Decimal
-	registerNary(Version{},
+	registerNary(
 		trigonometric("$sin", finiteBounds, dec.Sin, math.Sin),
 		trigonometric("$cos", finiteBounds, dec.Cos, math.Cos),
 		trigonometric("$tan", finiteBounds, dec.Tan, math.Tan),

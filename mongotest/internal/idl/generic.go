@@ -4,30 +4,42 @@ import (
 	"allium/mongotest/internal/release"
 )
 
-// genericArg says which versions know an argument that every command takes.
-type genericArg struct{ since, until release.Version }
+// genericArg is an argument that every command takes; the table of package release says which
+// versions have one that is gated.
+type genericArg struct{ gated bool }
 
 // genericArgs are the arguments that every command takes. The dispatcher looks at them, or nobody
 // does.
 var genericArgs = map[string]genericArg{
 	"$db": {}, "lsid": {}, "txnNumber": {}, "autocommit": {}, "startTransaction": {}, "coordinator": {},
 	"$clusterTime": {}, "$readPreference": {}, "$queryOptions": {}, "readConcern": {}, "writeConcern": {}, "maxTimeMS": {},
-	"maxTimeMSOpOnly": {}, "comment": {since: release.At(4, 4, 0)},
+	"maxTimeMSOpOnly": {}, "comment": {gated: true},
 	"$audit": {}, "$client": {}, "$configServerState": {}, "$oplogQueryData": {}, "$replData": {}, "tracking_info": {},
-	"shardVersion": {}, "databaseVersion": {}, "allowImplicitCollectionCreation": {until: release.At(5, 0, 0)},
-	"stmtId":             {until: release.At(5, 0, 0)},
-	"clientOperationKey": {since: release.At(4, 4, 0)},
-	"apiVersion":         {since: release.At(4, 9, 0)}, "apiStrict": {since: release.At(4, 9, 0)}, "apiDeprecationErrors": {since: release.At(4, 9, 0)},
-	"$configTime": {since: release.At(4, 9, 0)}, "$topologyTime": {since: release.At(4, 9, 0)}, "help": {since: release.At(5, 0, 0)},
-	"mayBypassWriteBlocking":           {since: release.At(6, 0, 0)},
-	"isClusterQueryWithoutShardKeyCmd": {since: release.At(7, 0, 0)},
-	"serialization_context":            {since: release.At(7, 0, 0)}, "expectPrefix": {since: release.At(7, 0, 0)},
-	"requestGossipRoutingCache": {since: release.At(7, 1, 0)},
-	"rawData":                   {since: release.At(8, 2, 0)},
+	"shardVersion": {}, "databaseVersion": {}, "allowImplicitCollectionCreation": {gated: true},
+	"stmtId":             {gated: true},
+	"clientOperationKey": {gated: true},
+	"apiVersion":         {gated: true}, "apiStrict": {gated: true}, "apiDeprecationErrors": {gated: true},
+	"$configTime": {gated: true}, "$topologyTime": {gated: true}, "help": {gated: true},
+	"mayBypassWriteBlocking":           {gated: true},
+	"isClusterQueryWithoutShardKeyCmd": {gated: true},
+	"serialization_context":            {gated: true}, "expectPrefix": {gated: true},
+	"requestGossipRoutingCache": {gated: true},
+	"rawData":                   {gated: true},
 }
 
 // Generic reports whether every command of the version takes this argument.
 func Generic(v release.Version, field string) bool {
 	a, ok := genericArgs[field]
-	return ok && v.AtLeastPatch(a.since) && (a.until.Major == 0 || !v.AtLeastPatch(a.until))
+	return ok && (!a.gated || v.Has(release.Argument, field))
+}
+
+// GatedGenerics returns the arguments of every command that not every version has, in no order.
+func GatedGenerics() []string {
+	var names []string
+	for name, a := range genericArgs {
+		if a.gated {
+			names = append(names, name)
+		}
+	}
+	return names
 }

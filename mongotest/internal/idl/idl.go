@@ -43,8 +43,7 @@ var typeNames = [...]string{
 // Field is a field of a Struct.
 type Field struct {
 	Kind  Kind
-	Since release.Version // zero: in every version
-	Until release.Version // before this one; zero: no end
+	Gated bool // not in every version: the table of package release says in which
 	// Strict is the type before version 5.0, if that took less; Any: the same.
 	Strict Kind
 }
@@ -132,7 +131,7 @@ func (t *Struct) field(from Source, k string) (Field, bool) {
 	if f.Strict != Any && !v.AtLeast(5, 0) {
 		f.Kind = f.Strict
 	}
-	return f, v.AtLeastPatch(f.Since) && (f.Until.Major == 0 || !v.AtLeastPatch(f.Until))
+	return f, !f.Gated || v.Has(release.Argument, t.Name+"."+k)
 }
 
 func (t *Struct) element(from Source, k string, v bson.RawValue, command bool, seen *seenFields, set func(string, bson.RawValue) error) error {

@@ -13,11 +13,10 @@ import (
 )
 
 func init() {
-	v51, v53 := expr.Version{Major: 5, Minor: 1}, expr.Version{Major: 5, Minor: 3}
 	register(
-		&stageDef{name: "$documents", since: v51, parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true},
-		&stageDef{name: "$densify", since: v51, parse: one(parseDensify)},
-		&stageDef{name: "$fill", since: v53, parse: parseFill},
+		&stageDef{name: "$documents", parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true},
+		&stageDef{name: "$densify", parse: one(parseDensify)},
+		&stageDef{name: "$fill", parse: parseFill},
 	)
 }
 

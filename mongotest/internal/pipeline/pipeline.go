@@ -18,6 +18,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -352,8 +353,8 @@ func stageOf(doc bson.Raw, v expr.Version) (*stageDef, error) {
 		return nil, srverr.New(40323, "A pipeline stage specification object must contain exactly one field.")
 	}
 	def, ok := stages[name]
-	if !ok || def.since != (expr.Version{}) && !v.AtLeast(def.since.Major, def.since.Minor) {
-		return nil, srverr.New(40324, "Unrecognized pipeline stage name: '%s'", name)
+	if !ok || !v.Has(release.Stage, name) {
+		return nil, srverr.New(40324, "Unrecognized pipeline stage name: '%s'%s", name, v.NotBuiltNote(release.Stage, name))
 	}
 	return def, nil
 }

@@ -10,13 +10,14 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
-// stageDef is an entry of the table of stages.
+// stageDef is an entry of the table of stages. Which versions have it is in the table of package
+// release.
 type stageDef struct {
 	name  string
-	since expr.Version
 	parse func(p *parser, name string, v bson.RawValue) ([]stage, error)
 	// first and last stages have to stand there. collectionless ones run on {aggregate: 1}.
 	first, last, collectionless bool
@@ -203,7 +204,7 @@ func (m *matchStage) source() *query.Filter {
 // {}}, rate]}.
 func (p *parser) rewriteSampleRate(filter bson.Raw) (bson.Raw, error) {
 	rate := filter.Lookup("$sampleRate")
-	if rate.Type == 0 || !p.rt.o.Version.AtLeast(4, 9) {
+	if rate.Type == 0 || !p.rt.o.Version.Has(release.Filter, "$sampleRate") {
 		return filter, nil
 	}
 	if f := expr.ToDouble(rate); !rate.IsNumber() || !(f >= 0 && f <= 1) {

@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -99,23 +100,40 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestStageVersions checks that stages are unknown to servers that do not have them.
+// TestStageVersions checks that stages and window functions are unknown to servers that do not have
+// them, and that the table of features says of each whether it is built.
 func TestStageVersions(t *testing.T) {
-	for stage, since := range map[string]expr.Version{
-		"$setWindowFields": {Major: 5}, "$densify": {Major: 5, Minor: 1}, "$fill": {Major: 5, Minor: 3}, "$unionWith": {Major: 4, Minor: 4},
-	} {
-		before := expr.Version{Major: since.Major, Minor: since.Minor - 1}
-		if since.Minor == 0 {
-			before = expr.Version{Major: since.Major - 1, Minor: 9}
-		}
-		if got := runText(t, `[{"`+stage+`":{}}]`, `[]`, before); got != "40324 Unrecognized pipeline stage name: '"+stage+"'" {
-			t.Errorf("%s in %v: %s", stage, before, got)
-		}
-		if got := runText(t, `[{"`+stage+`":{}}]`, `[]`, since); strings.HasPrefix(got, "40324") {
-			t.Errorf("%s in %v: %s", stage, since, got)
+	n := 0
+	for _, f := range release.Features {
+		for _, name := range strings.Fields(f.Names) {
+			stages, unknown := `[{"`+name+`":{}}]`, "40324 Unrecognized pipeline stage name: '"+name+"'"
+			built := isStage(name)
+			switch f.Kind {
+			case release.Window:
+				stages, unknown = `[{"$setWindowFields":{"output":{"x":{"`+name+`":{}}}}}]`, "9 Unrecognized window function, "+name
+				_, built = windowKinds[name]
+			case release.Stage:
+			default:
+				continue
+			}
+			n++
+			if built != (f.State != release.NotBuilt) {
+				t.Errorf("%s is built: %t, and %v says the table", name, built, f.State)
+			}
+			if got := runText(t, stages, `[]`, release.At(4, 2, 0)); f.Kind == release.Stage && got != unknown {
+				t.Errorf("%s in 4.2: %s", name, got)
+			}
+			if got := runText(t, stages, `[]`, f.Since); built == strings.HasPrefix(got, unknown) || !built && !strings.Contains(got, "mongotest does not") {
+				t.Errorf("%s in %v: %s", name, f.Since, got)
+			}
 		}
 	}
+	if n < 20 {
+		t.Errorf("only %d names", n)
+	}
 }
+
+func isStage(name string) bool { return stages[name] != nil }
 
 // FuzzPipeline parses and runs arbitrary stages: no panic.
 func FuzzPipeline(f *testing.F) {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"allium/bson"
-	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -23,12 +22,11 @@ func init() {
 		}
 	}
 	const needsAtlas = "Using $search and $vectorSearch aggregation stages requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable."
-	v60 := expr.Version{Major: 6}
 	register(
-		&stageDef{name: "$listSearchIndexes", since: v60, parse: stats(checkListSearchIndexes), first: true, notInFacet: true},
-		&stageDef{name: "$search", since: v60, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
-		&stageDef{name: "$searchMeta", since: v60, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
-		&stageDef{name: "$vectorSearch", since: expr.Version{Major: 7}, parse: refused(srverr.SearchNotEnabled, needsAtlas)},
+		&stageDef{name: "$listSearchIndexes", parse: stats(checkListSearchIndexes), first: true, notInFacet: true},
+		&stageDef{name: "$search", parse: refused(srverr.SearchNotEnabled, needsAtlas)},
+		&stageDef{name: "$searchMeta", parse: refused(srverr.SearchNotEnabled, needsAtlas)},
+		&stageDef{name: "$vectorSearch", parse: refused(srverr.SearchNotEnabled, needsAtlas)},
 		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), noTxn: refusedInPlace, first: true, notInFacet: true},
 		&stageDef{name: "$collStats", parse: stats(checkCollStats), noTxn: refusedInPlace, first: true, notInFacet: true},
 		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true},
@@ -37,7 +35,7 @@ func init() {
 		&stageDef{name: "$listLocalSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
 		&stageDef{name: "$listCachedAndActiveUsers", parse: stats(checkListUsers), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
 		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority", changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true},
-		&stageDef{name: "$changeStreamSplitLargeEvent", since: expr.Version{Major: 7, Minor: 0}, parse: one(parseSplitLargeEvent), last: true, changeStream: true},
+		&stageDef{name: "$changeStreamSplitLargeEvent", parse: one(parseSplitLargeEvent), last: true, changeStream: true},
 	)
 }
 

@@ -10,7 +10,7 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$unionWith", since: expr.Version{Major: 4, Minor: 4}, parse: one(parseUnion), precheck: checkUnion},
+		&stageDef{name: "$unionWith", parse: one(parseUnion), precheck: checkUnion},
 		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true},
 	)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$setWindowFields", since: expr.Version{Major: 5}, parse: one(parseWindowFields)})
+	register(&stageDef{name: "$setWindowFields", parse: one(parseWindowFields)})
 }
 
 type windowStage struct {

@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -35,9 +36,9 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 	if name == "" {
 		return nil, srverr.New(srverr.FailedToParse, "Expected a $-prefixed window function, %s", bsontext.Document(doc))
 	}
-	unknown := srverr.New(srverr.FailedToParse, "Unrecognized window function, %s", name)
+	unknown := srverr.New(srverr.FailedToParse, "Unrecognized window function, %s%s", name, p.rt.o.Version.NotBuiltNote(release.Window, name))
 	kind, special := windowKinds[name]
-	if special && !p.rt.o.Version.AtLeast(kind.since.Major, kind.since.Minor) {
+	if special && !p.rt.o.Version.Has(release.Window, name) {
 		return nil, unknown
 	}
 	if special {
@@ -120,7 +121,6 @@ func (a *accumulated) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue,
 
 // windowKind is a function that is no accumulator.
 type windowKind struct {
-	since               expr.Version
 	noWindow, needsSort bool
 	parse               func(w *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error)
 }
@@ -128,9 +128,8 @@ type windowKind struct {
 var windowKinds map[string]windowKind
 
 func init() {
-	v50, v52, v53 := expr.Version{Major: 5}, expr.Version{Major: 5, Minor: 2}, expr.Version{Major: 5, Minor: 3}
 	rank := func(name string) windowKind {
-		return windowKind{v50, true, true, func(_ *windowStage, _ *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
+		return windowKind{true, true, func(_ *windowStage, _ *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
 			if doc, ok := arg.Document(); !ok || !doc.IsEmpty() {
 				return nil, srverr.New(5371603, "%s must be specified with '{}' as the value", name)
 			}
@@ -139,14 +138,14 @@ func init() {
 	}
 	windowKinds = map[string]windowKind{
 		"$rank": rank("$rank"), "$denseRank": rank("$denseRank"), "$documentNumber": rank("$documentNumber"),
-		"$shift":          {v50, true, true, parseShift},
-		"$expMovingAvg":   {v50, true, true, parseExpMovingAvg},
-		"$derivative":     {v50, false, true, parseSlope(false)},
-		"$integral":       {v50, false, true, parseSlope(true)},
-		"$covariancePop":  {v50, false, false, parseCovariance(false)},
-		"$covarianceSamp": {v50, false, false, parseCovariance(true)},
-		"$locf":           {v52, true, false, parseFilling(false)},
-		"$linearFill":     {v53, true, true, parseFilling(true)},
+		"$shift":          {true, true, parseShift},
+		"$expMovingAvg":   {true, true, parseExpMovingAvg},
+		"$derivative":     {false, true, parseSlope(false)},
+		"$integral":       {false, true, parseSlope(true)},
+		"$covariancePop":  {false, false, parseCovariance(false)},
+		"$covarianceSamp": {false, false, parseCovariance(true)},
+		"$locf":           {true, false, parseFilling(false)},
+		"$linearFill":     {true, true, parseFilling(true)},
 	}
 }
 

@@ -10,13 +10,14 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
 	register(
 		&stageDef{name: "$out", parse: one(parseOut), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
-		&stageDef{name: "$merge", parse: one(parseMerge), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true, since: expr.Version{Major: 4, Minor: 2}},
+		&stageDef{name: "$merge", parse: one(parseMerge), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
 	)
 }
 
@@ -42,7 +43,7 @@ func parseOut(p *parser, _ string, v bson.RawValue) (*outStage, error) {
 				o.to.DB = s
 			case key == "coll" && ok:
 				o.to.Coll = s
-			case key == "timeseries" && p.rt.o.Version.AtLeast(7, 0):
+			case key == "timeseries" && p.rt.o.Version.Has(release.Argument, "$out.timeseries"):
 				continue
 			default:
 				n = -1000

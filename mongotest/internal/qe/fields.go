@@ -151,8 +151,7 @@ var typeNames = map[string]bson.Type{
 
 // queryType is a type of queries: the BSON types of its fields, and the servers that have it.
 type queryType struct {
-	types         []bson.Type
-	since, before release.Version // before: zero for those that are there to stay
+	types []bson.Type
 }
 
 // queryKinds are the types of queries (specification: Client Side Encryption, "Server support
@@ -160,20 +159,12 @@ type queryType struct {
 var queryKinds = map[string]queryType{
 	"equality": {types: []bson.Type{bson.TypeString, bson.TypeBinary, bson.TypeObjectID, bson.TypeBoolean, bson.TypeDateTime, bson.TypeRegex,
 		bson.TypeDBPointer, bson.TypeJavaScript, bson.TypeSymbol, bson.TypeCodeWithScope, bson.TypeInt32, bson.TypeTimestamp, bson.TypeInt64}},
-	"range":  {types: []bson.Type{bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128, bson.TypeDateTime}, since: release.At(8, 0, 0)},
-	"prefix": finalText, "suffix": finalText, "substring": finalText,
-	"prefixPreview": previewText, "suffixPreview": previewText, "substringPreview": previewText,
+	"range":  {types: []bson.Type{bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128, bson.TypeDateTime}},
+	"prefix": textQuery, "suffix": textQuery, "substring": textQuery,
+	"prefixPreview": textQuery, "suffixPreview": textQuery, "substringPreview": textQuery,
 }
 
-var (
-	finalText   = queryType{types: []bson.Type{bson.TypeString}, since: release.At(9, 0, 0)}
-	previewText = queryType{types: []bson.Type{bson.TypeString}, since: release.At(8, 2, 0), before: release.At(9, 0, 0)}
-)
-
-// in reports whether a server has the type.
-func (q *queryType) in(server release.Version) bool {
-	return server.AtLeastPatch(q.since) && (q.before == release.Version{} || !server.AtLeastPatch(q.before))
-}
+var textQuery = queryType{types: []bson.Type{bson.TypeString}}
 
 func invalid(format string, args ...any) error { return srverr.New(srverr.BadValue, format, args...) }
 
@@ -286,7 +277,7 @@ func checkQueries(path string, field bson.Raw, server release.Version) error {
 	for _, query := range list {
 		kind, _ := query.Lookup("queryType").StringValue()
 		q, ok := queryKinds[kind]
-		if !ok || !q.in(server) {
+		if !ok || !server.Has(release.QueryType, kind) {
 			return invalid("Enumeration value '%s' for field 'create.encryptedFields.fields.queries.queryType' is not a valid value.", kind)
 		}
 		if !slices.Contains(q.types, t) {

@@ -33,6 +33,8 @@ type UpdatePipeline interface {
 type Clock struct {
 	Now       bson.DateTime
 	Timestamp bson.Timestamp
+	// KeepEmpty leaves the timestamps of a replacement that are zero as they are.
+	KeepEmpty bool
 }
 
 // Update is a parsed update document: modifiers, a replacement, or a pipeline. It is safe for
@@ -315,7 +317,7 @@ func (u *Update) replace(doc, replacement bson.Raw, clock Clock) (bson.Raw, erro
 		b = bson.AppendRawValue(b, "_id", oldID)
 	}
 	for key, v := range replacement.All() {
-		if ts, ok := v.Timestamp(); ok && ts.IsZero() && key != "_id" && !clock.Timestamp.IsZero() {
+		if ts, ok := v.Timestamp(); ok && ts.IsZero() && key != "_id" && !clock.Timestamp.IsZero() && !clock.KeepEmpty {
 			b = bson.AppendTimestampValue(bson.AppendHeader(b, bson.TypeTimestamp, key), clock.Timestamp)
 			continue
 		}

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Version is the server version that a deployment claims and behaves as.
+// Version is the server version that a deployment claims and behaves as. What a version has, and
+// other versions do not, is in the table Features.
 type Version struct{ Major, Minor, Patch int }
 
 // At returns a version.
@@ -83,20 +84,14 @@ func (v Version) MaxWire() int32 {
 	return 0
 }
 
-// AtLeast reports whether v is major.minor or later.
+// AtLeast reports whether v is major.minor or later. The zero Version is the newest.
 func (v Version) AtLeast(major, minor int) bool {
-	return v.Major > major || v.Major == major && v.Minor >= minor
+	return v == Version{} || v.Major > major || v.Major == major && v.Minor >= minor
 }
 
 // AtLeastPatch is AtLeast with the patch level.
 func (v Version) AtLeastPatch(o Version) bool {
 	return v.AtLeast(o.Major, o.Minor) && (v.Major != o.Major || v.Minor != o.Minor || v.Patch >= o.Patch)
-}
-
-// HasHello reports whether the version has hello besides isMaster: it came in a patch release of
-// 4.2 and of 4.4.
-func (v Version) HasHello() bool {
-	return v.AtLeastPatch(Version{4, 4, 2}) || v.Major == 4 && v.Minor == 2 && v.Patch >= 10
 }
 
 // String returns the version with its patch level.

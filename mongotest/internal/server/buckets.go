@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -68,7 +69,9 @@ func (r *Request) checkBucketWrite(st *store.State, ns string) error {
 
 // listsBuckets reports whether listCollections shows the collections of buckets, as servers do
 // whose time series collections are views.
-func (r *Request) listsBuckets() bool { return !r.Node.cfg.Version.AtLeast(9, 0) }
+func (r *Request) listsBuckets() bool {
+	return r.Node.cfg.Version.Has(release.Reply, "listCollections.system.buckets")
+}
 
 // describeBuckets is the entry of a collection of buckets in listCollections.
 func describeBuckets(c *store.Coll, nameOnly bool) bson.Raw {

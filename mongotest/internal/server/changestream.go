@@ -48,10 +48,10 @@ type event struct {
 var changeStreamStruct = &idl.Struct{Name: "$changeStream", Fields: map[string]idl.Field{
 	"resumeAfter": {Kind: idl.Object}, "startAfter": {Kind: idl.Object}, "startAtOperationTime": {Kind: idl.Timestamp}, "fullDocument": {Kind: idl.String},
 	"fullDocumentBeforeChange": {Kind: idl.String}, "allChangesForCluster": {Kind: idl.Bool},
-	"showMigrationEvents": {Kind: idl.Bool}, "allowToRunOnConfigDB": {Kind: idl.Bool}, "allowToRunOnSystemNS": {Kind: idl.Bool, Since: release.At(5, 0, 0)},
-	"showExpandedEvents": {Kind: idl.Bool, Since: release.At(6, 0, 0)}, "showSystemEvents": {Kind: idl.Bool, Since: release.At(6, 0, 0)},
-	"showRawUpdateDescription": {Kind: idl.Bool, Since: release.At(6, 0, 0)}, "showCommitTimestamp": {Kind: idl.Bool, Since: release.At(7, 0, 0)},
-	"version": {Since: release.At(8, 2, 0)}, "supportedEvents": {Since: release.At(8, 2, 0)}, "ignoreRemovedShards": {Kind: idl.Bool, Since: release.At(8, 2, 0)},
+	"showMigrationEvents": {Kind: idl.Bool}, "allowToRunOnConfigDB": {Kind: idl.Bool}, "allowToRunOnSystemNS": {Kind: idl.Bool, Gated: true},
+	"showExpandedEvents": {Kind: idl.Bool, Gated: true}, "showSystemEvents": {Kind: idl.Bool, Gated: true},
+	"showRawUpdateDescription": {Kind: idl.Bool, Gated: true}, "showCommitTimestamp": {Kind: idl.Bool, Gated: true},
+	"version": {Gated: true}, "supportedEvents": {Gated: true}, "ignoreRemovedShards": {Kind: idl.Bool, Gated: true},
 }}
 
 // openChangeStream checks the options and finds out where to start.
@@ -387,7 +387,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	if s.expanded && e.Op != store.OpDropDatabase && !e.View {
 		doc = bson.AppendBinary(doc, "collectionUUID", bson.BinaryUUID, e.UUID[:])
 	}
-	if v.AtLeast(6, 0) {
+	if v.Has(release.Reply, "$changeStream.wallTime") {
 		doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall))
 	}
 	var err error
@@ -407,7 +407,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	} else {
 		doc = appendEventNS(doc, "ns", e.NS)
 	}
-	if e.Op == store.OpCreate && v.AtLeast(8, 1) {
+	if e.Op == store.OpCreate && v.Has(release.Reply, "$changeStream.nsType") {
 		doc = bson.AppendString(doc, "nsType", namespaceType(e))
 	}
 	if !old {
@@ -417,7 +417,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 		doc = bson.AppendDocument(doc, "documentKey", e.Key)
 	}
 	if e.Op == store.OpUpdate {
-		doc = change.AppendUpdateDescription(doc, e, !old, s.expanded && v.AtLeast(6, 1))
+		doc = change.AppendUpdateDescription(doc, e, !old, s.expanded && v.Has(release.Reply, "$changeStream.updateDescription.disambiguatedPaths"))
 	}
 	switch {
 	case !s.expanded:

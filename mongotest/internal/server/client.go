@@ -15,7 +15,7 @@ const (
 
 // Streams reports whether hello can wait for changes of the topology, and says which version of it
 // it tells of.
-func (n *Node) Streams() bool { return n.cfg.Version.AtLeast(4, 4) }
+func (n *Node) Streams() bool { return n.cfg.Version.Has(release.Reply, "hello.topologyVersion") }
 
 // NotesClientEarly reports whether the server reads what a client says about itself before it
 // applies fail points, which may be for one application only: from 4.4.7 on.

@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -151,7 +152,7 @@ func (r *Request) configDocuments() map[string][]bson.Raw {
 	}
 	for _, db := range bsondoc.SortedKeys(c.dbs) {
 		add("databases", func(b *bsondoc.Builder) {
-			b.Str("_id", db).Str("primary", shardName(c.dbs[db])).Flag("partitioned", !r.Node.cfg.Version.AtLeast(6, 0))
+			b.Str("_id", db).Str("primary", shardName(c.dbs[db])).Flag("partitioned", r.Node.cfg.Version.Has(release.Reply, "config.databases.partitioned"))
 			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "lastMod", 1) }))
 		})
 	}

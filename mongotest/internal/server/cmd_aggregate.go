@@ -11,7 +11,6 @@ import (
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -78,11 +77,11 @@ func runAggregate(r *Request, dst []byte) ([]byte, error) {
 var aggregateStruct = &idl.Struct{Name: "aggregate", Required: []string{"pipeline"}, Fields: map[string]idl.Field{
 	"pipeline": {}, "cursor": {}, "explain": {}, "hint": {}, "allowDiskUse": {Kind: idl.SafeBool}, "collation": {Kind: idl.Object}, "let": {Kind: idl.Object},
 	"bypassDocumentValidation": {Kind: idl.SafeBool}, "fromMongos": {Kind: idl.Bool}, "needsMerge": {Kind: idl.Bool}, "exchange": {Kind: idl.Object},
-	"isMapReduceCommand": {Kind: idl.Bool}, "legacyRuntimeConstants": {Kind: idl.Object}, "collectionUUID": {Since: release.At(6, 0, 0)},
-	"encryptionInformation": {Kind: idl.Object, Since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Since: release.At(8, 0, 0)},
-	"isHybridSearch": {Kind: idl.SafeBool, Since: release.At(8, 1, 0)}, "translatedForViewlessTimeseries": {Kind: idl.SafeBool, Since: release.At(8, 2, 0)},
-	"resumeAfter": {Kind: idl.Object, Since: release.At(7, 0, 0)}, "startAt": {Kind: idl.Object, Since: release.At(8, 1, 0)},
-	"requestResumeToken": {Kind: idl.SafeBool, Since: release.At(5, 0, 0)}, "passthroughToShard": {Kind: idl.Object, Since: release.At(6, 3, 0)},
+	"isMapReduceCommand": {Kind: idl.Bool}, "legacyRuntimeConstants": {Kind: idl.Object}, "collectionUUID": {Gated: true},
+	"encryptionInformation": {Kind: idl.Object, Gated: true}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
+	"isHybridSearch": {Kind: idl.SafeBool, Gated: true}, "translatedForViewlessTimeseries": {Kind: idl.SafeBool, Gated: true},
+	"resumeAfter": {Kind: idl.Object, Gated: true}, "startAt": {Kind: idl.Object, Gated: true},
+	"requestResumeToken": {Kind: idl.SafeBool, Gated: true}, "passthroughToShard": {Kind: idl.Object, Gated: true},
 }}
 
 // exchangeStruct is how a mongos asks for several cursors at once.

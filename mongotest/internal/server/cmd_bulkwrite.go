@@ -7,13 +7,12 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	Register(&Command{Name: "bulkWrite", Since: release.At(8, 0, 0), AdminOnly: true, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
+	Register(&Command{Name: "bulkWrite", AdminOnly: true, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
 }
 
 // bulkOp is one operation of a bulkWrite.
@@ -71,7 +70,7 @@ func (q *bulkSpec) parse(r *Request) error {
 			err = c.cursor(r, v)
 			q.batchSize = c.batchSize
 		default:
-			q.w.set(k, v)
+			q.w.set(r, k, v)
 		}
 		return err
 	})

@@ -8,7 +8,6 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 )
@@ -19,8 +18,8 @@ func init() {
 
 var countStruct = &idl.Struct{Name: "count", Fields: map[string]idl.Field{
 	"query": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "hint": {}, "limit": {}, "skip": {}, "fields": {}, "queryOptions": {Kind: idl.Object},
-	"comment": {Kind: idl.String, Until: release.At(4, 4, 14)}, "maxTimeMS": {Until: release.At(5, 0, 0)}, "encryptionInformation": {Kind: idl.Object, Since: release.At(6, 0, 0)},
-	"collectionUUID": {Since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Since: release.At(8, 0, 0)},
+	"comment": {Kind: idl.String, Gated: true}, "maxTimeMS": {Gated: true}, "encryptionInformation": {Kind: idl.Object, Gated: true},
+	"collectionUUID": {Gated: true}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
 }}
 
 // countSpec are the arguments of count.

@@ -53,10 +53,10 @@ var createStruct = &idl.Struct{Name: "create", Fields: map[string]idl.Field{
 	"capped": {Kind: idl.SafeBool}, "autoIndexId": {Kind: idl.SafeBool}, "idIndex": {Kind: idl.Object}, "size": {Kind: idl.Number}, "max": {Kind: idl.Number},
 	"storageEngine": {Kind: idl.Object}, "validator": {Kind: idl.Object}, "validationLevel": {Kind: idl.String}, "validationAction": {Kind: idl.String},
 	"indexOptionDefaults": {Kind: idl.Object}, "viewOn": {Kind: idl.String}, "pipeline": {Kind: idl.Objects}, "collation": {Kind: idl.Object},
-	"recordPreImages": {Kind: idl.SafeBool, Until: release.At(6, 0, 0)}, "temp": {Kind: idl.SafeBool}, "flags": {Kind: idl.Number},
-	"timeseries": {Kind: idl.Object, Since: release.At(5, 0, 0)}, "expireAfterSeconds": {Kind: idl.Number, Since: release.At(5, 0, 0)},
-	"clusteredIndex": {Since: release.At(5, 3, 0)}, "changeStreamPreAndPostImages": {Kind: idl.Object, Since: release.At(6, 0, 0)},
-	"encryptedFields": {Kind: idl.Object, Since: release.At(6, 0, 0)},
+	"recordPreImages": {Kind: idl.SafeBool, Gated: true}, "temp": {Kind: idl.SafeBool}, "flags": {Kind: idl.Number},
+	"timeseries": {Kind: idl.Object, Gated: true}, "expireAfterSeconds": {Kind: idl.Number, Gated: true},
+	"clusteredIndex": {Gated: true}, "changeStreamPreAndPostImages": {Kind: idl.Object, Gated: true},
+	"encryptedFields": {Kind: idl.Object, Gated: true},
 }}
 
 func runCreate(r *Request, dst []byte) ([]byte, error) {

@@ -5,7 +5,6 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
@@ -16,11 +15,11 @@ func init() {
 
 var (
 	deleteStruct = writeStruct("delete", []string{"deletes"}, map[string]idl.Field{
-		"deletes": {Kind: idl.Objects}, "let": {Kind: idl.Object, Since: release.At(5, 0, 0)},
-		"legacyRuntimeConstants": {Kind: idl.Object, Since: release.At(5, 0, 0)},
+		"deletes": {Kind: idl.Objects}, "let": {Kind: idl.Object, Gated: true},
+		"legacyRuntimeConstants": {Kind: idl.Object, Gated: true},
 	})
 	deleteEntry = &idl.Struct{Name: "delete.deletes", Required: []string{"q", "limit"}, Fields: map[string]idl.Field{
-		"q": {Kind: idl.Object}, "limit": {}, "collation": {Kind: idl.Object}, "hint": {Since: release.At(4, 4, 0)}, "sampleId": {Since: release.At(7, 0, 0)},
+		"q": {Kind: idl.Object}, "limit": {}, "collation": {Kind: idl.Object}, "hint": {Gated: true}, "sampleId": {Gated: true},
 	}}
 )
 

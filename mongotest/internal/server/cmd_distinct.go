@@ -20,8 +20,8 @@ func init() {
 }
 
 var distinctStruct = &idl.Struct{Name: "distinct", Required: []string{"key"}, Fields: map[string]idl.Field{
-	"key": {Kind: idl.String}, "query": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "hint": {Since: release.At(7, 1, 0)}, "encryptionInformation": {Kind: idl.Object, Since: release.At(6, 0, 0)},
-	"collectionUUID": {Since: release.At(6, 0, 0)}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Since: release.At(8, 0, 0)},
+	"key": {Kind: idl.String}, "query": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "hint": {Gated: true}, "encryptionInformation": {Kind: idl.Object, Gated: true},
+	"collectionUUID": {Gated: true}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
 }}
 
 // distinctSpec are the arguments of distinct.

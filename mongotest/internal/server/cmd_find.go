@@ -12,6 +12,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -116,7 +117,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 		case "collation":
 			object(&q.collation)
 		case "let":
-			if !idl {
+			if !r.Node.cfg.Version.Has(release.Argument, "find.let") {
 				err = q.unknown(idl, body, k)
 				break
 			}
@@ -161,7 +162,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 		case "allowPartialResults":
 			boolean(&q.partial)
 		case "allowDiskUse":
-			if !r.Node.cfg.Version.AtLeast(4, 4) {
+			if !r.Node.cfg.Version.Has(release.Argument, "find.allowDiskUse") {
 				return q.unknown(idl, body, k)
 			}
 			boolean(&q.disk)
@@ -176,7 +177,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			var ignored bool
 			boolean(&ignored)
 		case "encryptionInformation":
-			if !r.Node.cfg.Version.AtLeast(6, 0) {
+			if !r.Node.cfg.Version.Has(release.Argument, "find.encryptionInformation") {
 				return q.unknown(idl, body, k)
 			}
 			var ignored bson.Raw

@@ -8,6 +8,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -57,6 +58,14 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 	return q.run(r, ns, dst)
 }
 
+// unknown is the error for an argument that the version does not have.
+func (q *findAndModifySpec) unknown(idl bool, k string) error {
+	if idl {
+		return arg.UnknownField("findAndModify." + k)
+	}
+	return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
+}
+
 func (q *findAndModifySpec) parse(r *Request) error {
 	idl := r.Node.cfg.Version.AtLeast(5, 0)
 	object := func(k string, v bson.RawValue, code int32) (bson.Raw, error) {
@@ -96,8 +105,8 @@ func (q *findAndModifySpec) parse(r *Request) error {
 		case "upsert":
 			q.op.upsert = v.AsBool()
 		case "hint":
-			if !r.Node.cfg.Version.AtLeast(4, 4) {
-				return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
+			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.hint") {
+				return q.unknown(idl, k)
 			}
 			q.op.hint, err = hintArg(v)
 		case "collation":
@@ -126,9 +135,14 @@ func (q *findAndModifySpec) parse(r *Request) error {
 			}
 		case "bypassDocumentValidation":
 			q.op.bypass = v.AsBool()
+		case "bypassEmptyTsReplacement":
+			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.bypassEmptyTsReplacement") {
+				return q.unknown(idl, k)
+			}
+			r.keepStamps = v.AsBool()
 		case "let":
-			if !idl {
-				return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
+			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.let") {
+				return q.unknown(idl, k)
 			}
 			q.op.let, err = object(k, v, 0)
 		case "stmtId":
@@ -140,10 +154,7 @@ func (q *findAndModifySpec) parse(r *Request) error {
 			if r.Generic(k) {
 				continue
 			}
-			if idl {
-				return arg.UnknownField("findAndModify." + k)
-			}
-			return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
+			return q.unknown(idl, k)
 		}
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -20,7 +19,7 @@ func init() {
 	Register(&Command{Name: "compact", Where: Anywhere, Run: runCompact})
 	Register(&Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
 	Register(&Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: Anywhere, Run: runDBHash})
-	Register(&Command{Name: "geoSearch", Roles: mongod, Until: release.At(5, 0, 0), Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
+	Register(&Command{Name: "geoSearch", Roles: mongod, Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
 	Register(&Command{Name: "applyOps", Roles: mongod, WriteConcern: true, Run: runApplyOps})
 }
 

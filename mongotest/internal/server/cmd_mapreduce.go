@@ -8,6 +8,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -188,7 +189,7 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 	default:
 		dst = bson.AppendString(dst, "result", name)
 	}
-	if !r.Node.cfg.Version.AtLeast(4, 4) {
+	if r.Node.cfg.Version.Has(release.Reply, "mapReduce.timeMillis") {
 		dst = bson.AppendInt32(dst, "timeMillis", int32(time.Since(start).Milliseconds()))
 	}
 	return dst, nil

@@ -1,12 +1,8 @@
 package server
 
-import (
-	"allium/mongotest/internal/release"
-)
-
 func init() {
 	// There are no inconsistencies: what a cluster knows of its collections is in one place.
-	Register(&Command{Name: "checkMetadataConsistency", Since: release.At(7, 0, 0), Roles: []Role{Mongos}, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
+	Register(&Command{Name: "checkMetadataConsistency", Roles: []Role{Mongos}, Where: Anywhere, Run: func(r *Request, dst []byte) ([]byte, error) {
 		return appendListCursor(dst, r.DB+".$cmd.checkMetadataConsistency", 0, func(dst []byte) []byte { return dst }), nil
 	}})
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/idl"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -13,7 +12,7 @@ func init() {
 }
 
 var renameStruct = &idl.Struct{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]idl.Field{
-	"to": {Kind: idl.String}, "dropTarget": {Kind: idl.SafeBool, Strict: idl.Bool}, "stayTemp": {Kind: idl.SafeBool, Strict: idl.Bool}, "collectionUUID": {Since: release.At(5, 0, 0)},
+	"to": {Kind: idl.String}, "dropTarget": {Kind: idl.SafeBool, Strict: idl.Bool}, "stayTemp": {Kind: idl.SafeBool, Strict: idl.Bool}, "collectionUUID": {Gated: true},
 }}
 
 func runRename(r *Request, dst []byte) ([]byte, error) {

@@ -10,7 +10,6 @@ import (
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -22,7 +21,7 @@ func init() {
 		"createSearchIndexes": runCreateSearchIndexes, "updateSearchIndex": runUpdateSearchIndex,
 		"dropSearchIndex": runDropSearchIndex, "listSearchIndexes": runListSearchIndexes,
 	} {
-		Register(&Command{Name: name, Since: release.At(7, 0, 0), Run: func(r *Request, dst []byte) ([]byte, error) {
+		Register(&Command{Name: name, Run: func(r *Request, dst []byte) ([]byte, error) {
 			if r.Node.cfg.Search == nil {
 				return dst, srverr.New(srverr.SearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
 					"Please connect to Atlas or an AtlasCLI local deployment to enable.")

@@ -22,14 +22,14 @@ func init() {
 		{Name: "listShards", AdminOnly: true, Run: runListShards},
 		{Name: "enableSharding", AdminOnly: true, WriteConcern: true, Run: runEnableSharding},
 		{Name: "shardCollection", AdminOnly: true, WriteConcern: true, Run: runShardCollection},
-		{Name: "refineCollectionShardKey", AdminOnly: true, Since: release.At(4, 4, 0), Run: runRefine},
-		{Name: "reshardCollection", AdminOnly: true, Since: release.At(5, 0, 0), Run: runReshard},
-		{Name: "unshardCollection", AdminOnly: true, Since: release.At(8, 0, 0), Run: runUnshard},
+		{Name: "refineCollectionShardKey", AdminOnly: true, Run: runRefine},
+		{Name: "reshardCollection", AdminOnly: true, Run: runReshard},
+		{Name: "unshardCollection", AdminOnly: true, Run: runUnshard},
 		{Name: "addShard", AdminOnly: true, WriteConcern: true, Run: runAddShard},
 		{Name: "removeShard", AdminOnly: true, WriteConcern: true, Run: runRemoveShard},
 		{Name: "split", AdminOnly: true, Run: runSplit},
 		{Name: "moveChunk", AdminOnly: true, Run: runMoveChunk},
-		{Name: "moveRange", AdminOnly: true, Since: release.At(6, 0, 0), Run: runMoveChunk},
+		{Name: "moveRange", AdminOnly: true, Run: runMoveChunk},
 		{Name: "mergeChunks", AdminOnly: true, Run: runMergeChunks},
 		{Name: "movePrimary", AdminOnly: true, WriteConcern: true, Run: runMovePrimary},
 		{Name: "addShardToZone", AdminOnly: true, WriteConcern: true, Run: runZone},
@@ -67,6 +67,9 @@ func runListShards(r *Request, dst []byte) ([]byte, error) {
 		d = bson.AppendString(d, "_id", shardName(i))
 		d = bson.AppendString(d, "host", r.Node.data.shardHost(i))
 		d = bson.AppendInt32(d, "state", 1)
+		if r.Node.cfg.Version.Has(release.Reply, "listShards.topologyTime") {
+			d = bson.AppendTimestamp(d, "topologyTime", r.Node.data.born)
+		}
 		dst = bson.EndDocument(d, start)
 	}
 	return bson.EndDocument(dst, at), nil

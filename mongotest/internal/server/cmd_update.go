@@ -2,7 +2,6 @@ package server
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
@@ -16,15 +15,15 @@ func init() {
 
 var (
 	updateStruct = writeStruct("update", []string{"updates"}, map[string]idl.Field{
-		"updates": {Kind: idl.Objects}, "let": {Kind: idl.Object, Since: release.At(5, 0, 0)}, "runtimeConstants": {Kind: idl.Object, Until: release.At(5, 0, 0)},
-		"legacyRuntimeConstants": {Kind: idl.Object, Since: release.At(5, 0, 0)},
+		"updates": {Kind: idl.Objects}, "let": {Kind: idl.Object, Gated: true}, "runtimeConstants": {Kind: idl.Object, Gated: true},
+		"legacyRuntimeConstants": {Kind: idl.Object, Gated: true},
 	})
 	updateEntry = &idl.Struct{Name: "update.updates", Required: []string{"q", "u"}, Fields: map[string]idl.Field{
 		"q": {Kind: idl.Object}, "u": {}, "c": {Kind: idl.Object}, "multi": {Kind: idl.SafeBool, Strict: idl.Bool}, "upsert": {Kind: idl.SafeBool, Strict: idl.Bool},
-		"upsertSupplied": {Kind: idl.SafeBool, Strict: idl.Bool, Since: release.At(4, 4, 0)}, "collation": {Kind: idl.Object}, "arrayFilters": {Kind: idl.Objects}, "hint": {},
-		"sort": {Kind: idl.Object, Since: release.At(8, 0, 0)}, "sampleId": {Kind: idl.Any, Since: release.At(7, 0, 0)},
-		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": {Kind: idl.SafeBool, Since: release.At(7, 0, 0)},
-		"includeQueryStatsMetricsForOpIndex":             {Kind: idl.Number, Since: release.At(8, 1, 0)},
+		"upsertSupplied": {Kind: idl.SafeBool, Strict: idl.Bool, Gated: true}, "collation": {Kind: idl.Object}, "arrayFilters": {Kind: idl.Objects}, "hint": {},
+		"sort": {Kind: idl.Object, Gated: true}, "sampleId": {Kind: idl.Any, Gated: true},
+		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": {Kind: idl.SafeBool, Gated: true},
+		"includeQueryStatsMetricsForOpIndex":             {Kind: idl.Number, Gated: true},
 	}}
 )
 
@@ -155,7 +154,7 @@ func updateArg(v bson.RawValue, version release.Version) error {
 			if e.Type != bson.TypeEmbeddedDocument {
 				return srverr.New(srverr.TypeMismatch, "Each element of the 'pipeline' array must be an object")
 			}
-			if err := pipeline.CheckStage(e.Value, expr.Version{Major: version.Major, Minor: version.Minor}); err != nil {
+			if err := pipeline.CheckStage(e.Value, version); err != nil {
 				return err
 			}
 		}

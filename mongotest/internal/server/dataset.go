@@ -36,6 +36,7 @@ type Data struct {
 	parameters map[string]bson.Raw // that were set with setClusterParameter
 	committed  []func(bson.Timestamp)
 	shards     int
+	born       bson.Timestamp // when the shards were added
 	// dropPending is the database whose drop could not be replicated as its client wanted; empty:
 	// none.
 	dropPending string
@@ -54,8 +55,9 @@ func (d *Data) Close() {
 	d.sessions.AbortAll()
 }
 
-// SetShards says how many shards the cluster has.
-func (d *Data) SetShards(n int) { d.shards = n }
+// SetShards says how many shards the cluster has. Adding them is its first write: from then on
+// replies tell the time.
+func (d *Data) SetShards(n int) { d.shards, d.born = n, d.Clock.Tick() }
 
 // OnCommit registers a function that is called when the majority commit point moves. It must not
 // block.

@@ -28,20 +28,17 @@ const (
 	TxnEnds              // commitTransaction and abortTransaction
 )
 
-// Command is an entry of the command table.
+// Command is an entry of the command table. Which versions have it is in the table of package
+// release.
 type Command struct {
-	Name    string
-	Aliases []string
-	// Since and Until bound the versions that have the command: from Since on, before Until. Zero:
-	// no bound.
-	Since, Until release.Version
-	Has          func(release.Version) bool // instead of Since and Until, for what those cannot say
-	Roles        []Role                     // nil: all
-	AdminOnly    bool
-	NoAuth       bool // runs before the client has authenticated; takes no part in sessions
-	Where        Where
-	Txn          InTxn
-	ReadConcern  bool // takes read concern levels other than local
+	Name        string
+	Aliases     []string
+	Roles       []Role // nil: all
+	AdminOnly   bool
+	NoAuth      bool // runs before the client has authenticated; takes no part in sessions
+	Where       Where
+	Txn         InTxn
+	ReadConcern bool // takes read concern levels other than local
 	// CheckConcern says why a command does not go with a read concern level that it takes in
 	// general. It may be nil.
 	CheckConcern func(r *Request, level string) error
@@ -82,8 +79,7 @@ func (n *Node) Lookup(name string) *Command {
 	if c == nil {
 		return nil
 	}
-	v := n.cfg.Version
-	if c.Has != nil && !c.Has(v) || !v.AtLeastPatch(c.Since) || c.Until.Major != 0 && v.AtLeastPatch(c.Until) {
+	if !n.cfg.Version.Has(release.Command, c.Name) {
 		return nil
 	}
 	if c.Roles != nil {
@@ -238,9 +234,9 @@ func (r *Request) findCommand() error {
 	r.Cmd = n.Lookup(r.Name)
 	switch {
 	case r.Cmd == nil && n.role == Mongos:
-		return srverr.New(srverr.CommandNotFound, "no such cmd: %s", r.Name)
+		return srverr.New(srverr.CommandNotFound, "no such cmd: %s%s", r.Name, n.cfg.Version.NotBuiltNote(release.Command, r.Name))
 	case r.Cmd == nil:
-		return srverr.New(srverr.CommandNotFound, "no such command: '%s'", r.Name)
+		return srverr.New(srverr.CommandNotFound, "no such command: '%s'%s", r.Name, n.cfg.Version.NotBuiltNote(release.Command, r.Name))
 	case r.Cmd.AdminOnly && r.DB != "admin":
 		return srverr.New(srverr.Unauthorized, "%s may only be run against the admin database.", r.Cmd.Name)
 	}

@@ -7,7 +7,6 @@ import (
 	"allium/internal/fle"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/qe"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -146,8 +145,8 @@ func (p *concealed) write(r *Request, tx *store.Tx) error {
 }
 
 func init() {
-	Register(&Command{Name: "compactStructuredEncryptionData", Since: release.At(6, 0, 0), Run: runCompactEncryption})
-	Register(&Command{Name: "cleanupStructuredEncryptionData", Since: release.At(7, 0, 0), Run: runCleanupEncryption})
+	Register(&Command{Name: "compactStructuredEncryptionData", Run: runCompactEncryption})
+	Register(&Command{Name: "cleanupStructuredEncryptionData", Run: runCleanupEncryption})
 }
 
 func runCompactEncryption(r *Request, dst []byte) ([]byte, error) {

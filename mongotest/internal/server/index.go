@@ -42,11 +42,6 @@ var indexFields = map[string]bool{
 	"safe": true, "clustered": true, "prepareUnique": true, "columnstoreProjection": true, "originalSpec": true,
 }
 
-// indexFieldsSince are the versions from which on there are options that not all servers know.
-var indexFieldsSince = map[string]release.Version{
-	"clustered": release.At(5, 3, 0), "prepareUnique": release.At(6, 0, 0), "columnstoreProjection": release.At(6, 3, 0), "originalSpec": release.At(6, 0, 0),
-}
-
 func (s *indexSpec) bad(code int32, format string, args ...any) error {
 	return s.within(srverr.New(code, format, args...), s.doc)
 }
@@ -137,8 +132,7 @@ func (r *Request) parseIndex(doc bson.Raw, alone bool) (*indexSpec, error) {
 				return nil, err
 			}
 		default:
-			since, bounded := indexFieldsSince[k]
-			if (!indexFields[k] || bounded && !r.Node.cfg.Version.AtLeastPatch(since)) && !r.Body.Lookup("ignoreUnknownIndexOptions").AsBool() {
+			if (!indexFields[k] || !r.Node.cfg.Version.Has(release.IndexOption, k)) && !r.Body.Lookup("ignoreUnknownIndexOptions").AsBool() {
 				return nil, s.bad(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", k, bsontext.Document(doc))
 			}
 		}

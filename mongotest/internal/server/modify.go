@@ -7,7 +7,6 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/change"
-	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
@@ -64,7 +63,7 @@ func (r *Request) exprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 	db, name := splitNS(ns)
 	v := r.Node.cfg.Version
 	return &pipeline.Options{
-		NS: pipeline.Namespace{DB: db, Coll: name}, Version: expr.Version{Major: v.Major, Minor: v.Minor}, Collation: coll, Let: let,
+		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
 		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos, InTxn: r.InTxn(),
 		CheckChangeStream: func(spec bson.Raw) error {
 			return changeStreamStruct.Parse(r, spec, func(string, bson.RawValue) error { return nil })
@@ -416,7 +415,7 @@ func (r *Request) updateClock() query.Clock {
 	if ts.IsZero() {
 		ts = r.Node.data.Clock.Tick()
 	}
-	return query.Clock{Now: bson.NewDateTime(r.Node.data.Clock.Now()), Timestamp: ts}
+	return query.Clock{Now: bson.NewDateTime(r.Node.data.Clock.Now()), Timestamp: ts, KeepEmpty: r.keepStamps}
 }
 
 // run applies the statement as a write of its own.

@@ -99,6 +99,8 @@ type outcome struct {
 	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait
 	// for.
 	NoWrite bool
+	// keepStamps is bypassEmptyTsReplacement: timestamps of zero are stored as they are.
+	keepStamps bool
 	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their
 	// own.
 	ChangeStream bool

@@ -7,7 +7,6 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -37,11 +36,11 @@ func writeStruct(name string, required []string, more map[string]idl.Field) *idl
 		"bypassDocumentValidation": {Kind: idl.SafeBool},
 		"stmtId":                   {Kind: idl.Int},
 		"stmtIds":                  {Kind: idl.Ints},
-		"isTimeseriesNamespace":    {Kind: idl.SafeBool, Since: release.At(5, 0, 0)},
-		"collectionUUID":           {Kind: idl.Any, Since: release.At(6, 0, 0)},
-		"encryptionInformation":    {Kind: idl.Object, Since: release.At(6, 0, 0)},
-		"bypassEmptyTsReplacement": {Kind: idl.SafeBool, Since: release.At(8, 0, 0)},
-		"includeQueryStatsMetrics": {Kind: idl.SafeBool, Since: release.At(8, 1, 0)},
+		"isTimeseriesNamespace":    {Kind: idl.SafeBool, Gated: true},
+		"collectionUUID":           {Kind: idl.Any, Gated: true},
+		"encryptionInformation":    {Kind: idl.Object, Gated: true},
+		"bypassEmptyTsReplacement": {Kind: idl.SafeBool, Gated: true},
+		"includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
 	}}
 	for k, f := range more {
 		t.Fields[k] = f
@@ -50,12 +49,14 @@ func writeStruct(name string, required []string, more map[string]idl.Field) *idl
 }
 
 // set takes one of the shared arguments.
-func (w *writeSpec) set(k string, v bson.RawValue) {
+func (w *writeSpec) set(r *Request, k string, v bson.RawValue) {
 	switch k {
 	case "ordered":
 		w.ordered = v.AsBool()
 	case "bypassDocumentValidation":
 		w.bypass = v.AsBool()
+	case "bypassEmptyTsReplacement":
+		r.keepStamps = v.AsBool()
 	case "stmtId":
 		w.stmt, _ = v.Int32()
 		w.hasStmt = true
@@ -87,7 +88,7 @@ func parseWrite(t *idl.Struct, operations func(r *Request, w *writeSpec, field s
 		count := 0
 		err := t.ParseCommand(r, func(k string, v bson.RawValue) error {
 			if k != field {
-				w.set(k, v)
+				w.set(r, k, v)
 				return w.check(r, t, k, v)
 			}
 			err := operations(r, w, k, v)
@@ -253,7 +254,7 @@ func (r *Request) prepare(doc bson.Raw) (bson.Raw, error) {
 			}
 		case k != "" && k[0] == '$' && !dollars:
 			return nil, srverr.New(srverr.BadValue, "Document can't have $ prefixed field names: %s", k)
-		case v.Type == bson.TypeTimestamp && isZeroTimestamp(v):
+		case r.stamps(v):
 			stamps = true
 		}
 		n++
@@ -270,7 +271,7 @@ func (r *Request) prepare(doc bson.Raw) (bson.Raw, error) {
 	for k, v := range doc.All() {
 		switch {
 		case k == "_id":
-		case v.Type == bson.TypeTimestamp && isZeroTimestamp(v):
+		case r.stamps(v):
 			out = bson.AppendTimestamp(out, k, r.Node.data.Clock.Tick())
 		default:
 			out = bson.AppendRawValue(out, k, v)
@@ -282,9 +283,11 @@ func (r *Request) prepare(doc bson.Raw) (bson.Raw, error) {
 // maxStoredNesting is how deep an inserted document may nest.
 const maxStoredNesting = 180
 
-func isZeroTimestamp(v bson.RawValue) bool {
-	ts, _ := v.Timestamp()
-	return ts.IsZero()
+// stamps reports whether the server puts the time in place of a field at the top of a document: of
+// a timestamp of zero, unless the command says otherwise.
+func (r *Request) stamps(v bson.RawValue) bool {
+	ts, ok := v.Timestamp()
+	return ok && ts.IsZero() && !r.keepStamps
 }
 
 // checkID refuses values that cannot be an _id.

@@ -5,14 +5,13 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	server.Register(&server.Command{Name: "setClusterParameter", AdminOnly: true, Since: release.At(6, 0, 0), WriteConcern: true, Run: runSetClusterParameter})
-	server.Register(&server.Command{Name: "getClusterParameter", AdminOnly: true, Since: release.At(6, 0, 0), Where: server.OptIn, Run: runGetClusterParameter})
+	server.Register(&server.Command{Name: "setClusterParameter", AdminOnly: true, WriteConcern: true, Run: runSetClusterParameter})
+	server.Register(&server.Command{Name: "getClusterParameter", AdminOnly: true, Where: server.OptIn, Run: runGetClusterParameter})
 }
 
 func runSetClusterParameter(r *server.Request, dst []byte) ([]byte, error) {

@@ -4,14 +4,13 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/idl"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	server.Register(&server.Command{Name: "setDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), WriteConcern: true, Run: runSetDefaultRW})
-	server.Register(&server.Command{Name: "getDefaultRWConcern", AdminOnly: true, Since: release.At(4, 4, 0), Where: server.Anywhere, Run: runGetDefaultRW})
+	server.Register(&server.Command{Name: "setDefaultRWConcern", AdminOnly: true, WriteConcern: true, Run: runSetDefaultRW})
+	server.Register(&server.Command{Name: "getDefaultRWConcern", AdminOnly: true, Where: server.Anywhere, Run: runGetDefaultRW})
 }
 
 var setDefaultRWStruct = &idl.Struct{Name: "setDefaultRWConcern", Fields: map[string]idl.Field{

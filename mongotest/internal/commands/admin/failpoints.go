@@ -6,14 +6,13 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/failpoint"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
 	server.Register(&server.Command{Name: "configureFailPoint", AdminOnly: true, NoAuth: true, Where: server.Anywhere, Run: runConfigureFailPoint})
-	server.Register(&server.Command{Name: "waitForFailPoint", AdminOnly: true, NoAuth: true, Where: server.Anywhere, Since: release.At(4, 4, 0), Run: runWaitForFailPoint})
+	server.Register(&server.Command{Name: "waitForFailPoint", AdminOnly: true, NoAuth: true, Where: server.Anywhere, Run: runWaitForFailPoint})
 }
 
 func runConfigureFailPoint(r *server.Request, dst []byte) ([]byte, error) {

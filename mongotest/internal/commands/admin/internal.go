@@ -11,7 +11,6 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -27,7 +26,7 @@ func init() {
 	server.Register(&server.Command{Name: "whatsmysni", AdminOnly: true, NoAuth: true, Where: server.Anywhere, Run: runSNI})
 	server.Register(&server.Command{Name: "sleep", AdminOnly: true, Where: server.Anywhere, Run: runSleep})
 	server.Register(&server.Command{Name: "captrunc", Roles: mongod, WriteConcern: true, Run: runCapTrunc})
-	server.Register(&server.Command{Name: "stageDebug", Roles: mongod, Until: release.At(5, 0, 0), Run: runStageDebug})
+	server.Register(&server.Command{Name: "stageDebug", Roles: mongod, Run: runStageDebug})
 	server.Register(&server.Command{Name: "splitVector", Where: server.Anywhere, Run: runSplitVector})
 	server.Register(&server.Command{Name: "filemd5", Where: server.OptIn, Run: runFileMD5})
 	server.Register(&server.Command{Name: "invalidateUserCache", AdminOnly: true, Where: server.Anywhere, Run: server.Nothing})

@@ -3,15 +3,14 @@ package admin
 import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	server.Register(&server.Command{Name: "getLastError", Aliases: []string{"getlasterror"}, Until: release.At(5, 1, 0), NoAuth: true, Where: server.Anywhere, Run: runGetLastError})
-	server.Register(&server.Command{Name: "resetError", Until: release.At(5, 0, 0), NoAuth: true, Where: server.Anywhere, Run: server.Nothing})
+	server.Register(&server.Command{Name: "getLastError", Aliases: []string{"getlasterror"}, NoAuth: true, Where: server.Anywhere, Run: runGetLastError})
+	server.Register(&server.Command{Name: "resetError", NoAuth: true, Where: server.Anywhere, Run: server.Nothing})
 }
 
 // runGetLastError answers as after a successful write, for commands report their errors themselves:

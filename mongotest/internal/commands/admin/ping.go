@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 )
 
@@ -11,7 +10,7 @@ func init() {
 	}})
 	// Commands that servers have for tests, such as these of the Stable API.
 	for name := range server.TestCommands {
-		server.Register(&server.Command{Name: name, Since: release.At(5, 0, 0), Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
+		server.Register(&server.Command{Name: name, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, nil
 		}})
 	}

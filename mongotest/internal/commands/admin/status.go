@@ -31,15 +31,15 @@ func init() {
 		{Name: "top", AdminOnly: true, Roles: []server.Role{server.Standalone, server.Member}, Run: runTop},
 		{Name: "features", Run: runFeatures},
 		{Name: "listCommands", NoAuth: true, Run: runListCommands},
-		{Name: "availableQueryOptions", Until: release.At(5, 1, 0), Run: runQueryOptions},
-		{Name: "driverOIDTest", Roles: []server.Role{server.Standalone, server.Member}, Until: release.At(8, 1, 0), Run: runOIDTest},
-		{Name: "getFreeMonitoringStatus", AdminOnly: true, Until: release.At(7, 1, 0), Run: runFreeMonitoring},
+		{Name: "availableQueryOptions", Run: runQueryOptions},
+		{Name: "driverOIDTest", Roles: []server.Role{server.Standalone, server.Member}, Run: runOIDTest},
+		{Name: "getFreeMonitoringStatus", AdminOnly: true, Run: runFreeMonitoring},
 		{Name: "fsync", AdminOnly: true, Run: runFsync},
 		{Name: "fsyncUnlock", AdminOnly: true, Run: runFsyncUnlock},
 		{Name: "connPoolStats", Run: runConnPoolStats},
 		{Name: "lockInfo", AdminOnly: true, Roles: []server.Role{server.Standalone, server.Member}, Run: runLockInfo},
 		{Name: "setIndexCommitQuorum", Run: server.Nothing},
-		{Name: "rotateCertificates", AdminOnly: true, Since: release.At(5, 0, 0), Run: server.Nothing},
+		{Name: "rotateCertificates", AdminOnly: true, Run: server.Nothing},
 	} {
 		c.Where = server.Anywhere
 		server.Register(c)

@@ -20,7 +20,7 @@ import (
 
 func init() {
 	server.Register(&server.Command{Name: "isMaster", Aliases: []string{"ismaster"}, NoAuth: true, Where: server.Anywhere, Run: runHello})
-	server.Register(&server.Command{Name: "hello", Has: release.Version.HasHello, NoAuth: true, Where: server.Anywhere, Run: runHello})
+	server.Register(&server.Command{Name: "hello", NoAuth: true, Where: server.Anywhere, Run: runHello})
 }
 
 // runHello answers hello and its older name isMaster (specifications: handshake, server
@@ -55,7 +55,7 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 	if n.Role() != server.Mongos && n.Streams() {
 		dst = tv.Append(dst)
 	}
-	if v := r.Body.Lookup("helloOk"); v.AsBool() && n.Config().Version.HasHello() {
+	if v := r.Body.Lookup("helloOk"); v.AsBool() && n.Config().Version.Has(release.Command, "hello") {
 		dst = bson.AppendBool(dst, "helloOk", true)
 	}
 	switch {

@@ -13,7 +13,6 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
@@ -22,7 +21,7 @@ func init() {
 	server.Register(&server.Command{Name: "saslStart", NoAuth: true, Where: server.Anywhere, Run: runSASLStart})
 	server.Register(&server.Command{Name: "saslContinue", NoAuth: true, Where: server.Anywhere, Run: runSASLContinue})
 	server.Register(&server.Command{Name: "authenticate", NoAuth: true, Where: server.Anywhere, Run: runAuthenticate})
-	server.Register(&server.Command{Name: "getnonce", NoAuth: true, Where: server.Anywhere, Until: release.At(6, 2, 0), Run: runGetNonce})
+	server.Register(&server.Command{Name: "getnonce", NoAuth: true, Where: server.Anywhere, Run: runGetNonce})
 	server.Register(&server.Command{Name: "logout", Where: server.Anywhere, Run: runLogout})
 }
 

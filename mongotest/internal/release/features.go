@@ -1,0 +1,110 @@
+package release
+
+// emptyStamps came to four series at once.
+const emptyStamps = "bulkWrite.bypassEmptyTsReplacement delete.bypassEmptyTsReplacement findAndModify.bypassEmptyTsReplacement " +
+	"insert.bypassEmptyTsReplacement update.bypassEmptyTsReplacement"
+
+// Features is what came and went with the versions from 4.4 on: commands, stages, operators and the
+// like by name, as the public release notes and manuals say. It decides what a deployment of a
+// version refuses, and docs/mongotest.md shows it. What is in no row is in every version; how a
+// version does what all of them have is in the code of that.
+var Features = []Feature{
+	{Since: At(4, 2, 10), Until: At(4, 3, 0), Kind: Command, Names: "hello"},
+	{Since: At(4, 4, 2), Kind: Command, Names: "hello"},
+
+	{Since: At(4, 4, 0), Kind: Command, Names: "balancerCollectionStatus getDefaultRWConcern refineCollectionShardKey setDefaultRWConcern waitForFailPoint"},
+	{Since: At(4, 4, 0), Kind: Stage, Names: "$unionWith"},
+	{Since: At(4, 4, 0), Kind: Expression, Names: "$binarySize $bsonSize $first $function $isNumber $last $replaceAll $replaceOne $_internalJsEmit"},
+	{Since: At(4, 4, 0), Kind: Accumulator, Names: "$accumulator $_internalJsReduce"},
+	{Since: At(4, 4, 0), Kind: Argument, Names: "clientOperationKey comment delete.deletes.hint find.allowDiskUse findAndModify.hint update.updates.upsertSupplied"},
+	{Since: At(4, 4, 0), Kind: Reply, Names: "hello.topologyVersion"},
+	{Until: At(4, 4, 0), Kind: Reply, Names: "mapReduce.timeMillis"},
+	{Since: At(4, 4, 2), Kind: Expression, Names: "$rand"},
+	{Since: At(4, 4, 2), Kind: Filter, Names: "$sampleRate"},
+	{Until: At(4, 4, 14), Kind: Argument, Names: "count.comment"}, // then one of those that every command takes
+	{Since: At(4, 9, 0), Kind: Argument, Names: "$configTime $topologyTime apiDeprecationErrors apiStrict apiVersion"},
+
+	{Since: At(5, 0, 0), Kind: Command, Names: "reshardCollection rotateCertificates testDeprecation testDeprecationInVersion2 testRemoval testVersion2 testVersions1And2"},
+	{Since: At(5, 0, 0), Kind: Command, State: NotBuilt, Names: "abortReshardCollection cleanupReshardCollection commitReshardCollection validateDBMetadata"},
+	{Since: At(5, 0, 0), Kind: Stage, Names: "$setWindowFields"},
+	{Since: At(5, 0, 0), Kind: Expression, Names: "$dateAdd $dateDiff $dateSubtract $dateTrunc $getField $setField $unsetField"},
+	{Since: At(5, 0, 0), Kind: Accumulator, Names: "$count"},
+	{Since: At(5, 0, 0), Kind: Window, Names: "$covariancePop $covarianceSamp $denseRank $derivative $documentNumber $expMovingAvg $integral $rank $shift"},
+	{Since: At(5, 0, 0), Kind: Argument, Names: "bulkWrite.isTimeseriesNamespace create.expireAfterSeconds create.timeseries delete.isTimeseriesNamespace " +
+		"delete.legacyRuntimeConstants delete.let find.let findAndModify.let help insert.isTimeseriesNamespace renameCollection.collectionUUID " +
+		"update.isTimeseriesNamespace update.legacyRuntimeConstants update.let aggregate.requestResumeToken $changeStream.allowToRunOnSystemNS"},
+	{Since: At(5, 0, 0), Kind: Reply, Names: "listShards.topologyTime"},
+	{Until: At(5, 0, 0), Kind: Command, Names: "geoSearch resetError stageDebug"},
+	{Until: At(5, 0, 0), Kind: Argument, Names: "allowImplicitCollectionCreation count.maxTimeMS stmtId update.runtimeConstants"},
+	{Since: At(5, 0, 29), Until: At(5, 1, 0), Kind: Argument, Names: emptyStamps},
+	{Since: At(5, 1, 0), Kind: Stage, Names: "$densify $documents"},
+	{Since: At(5, 1, 0), Kind: Expression, Names: "$tsIncrement $tsSecond"},
+	{Until: At(5, 1, 0), Kind: Command, Names: "availableQueryOptions getLastError"},
+	{Since: At(5, 2, 0), Kind: Expression, Names: "$firstN $lastN $maxN $minN $sortArray"},
+	{Since: At(5, 2, 0), Kind: Accumulator, Names: "$bottom $bottomN $firstN $lastN $maxN $minN $top $topN"},
+	{Since: At(5, 2, 0), Kind: Window, Names: "$locf"},
+	{Since: At(5, 2, 0), Kind: Argument, Names: "$filter.limit"},
+	{Since: At(5, 3, 0), Kind: Command, State: NotBuilt, Names: "configureCollectionBalancing"},
+	{Since: At(5, 3, 0), Kind: Stage, Names: "$fill"},
+	{Since: At(5, 3, 0), Kind: Window, Names: "$linearFill"},
+	{Since: At(5, 3, 0), Kind: Argument, Names: "create.clusteredIndex"},
+	{Since: At(5, 3, 0), Kind: IndexOption, Names: "clustered"},
+
+	{Since: At(6, 0, 0), Kind: Command, Names: "compactStructuredEncryptionData getClusterParameter moveRange setClusterParameter"},
+	{Since: At(6, 0, 0), Kind: Command, State: NotBuilt, Names: "setUserWriteBlockMode"},
+	{Since: At(6, 0, 0), Kind: Stage, State: Refused, Names: "$search $searchMeta"},
+	{Since: At(6, 0, 0), Kind: IndexOption, Names: "originalSpec prepareUnique"},
+	{Since: At(6, 0, 0), Kind: Argument, Names: "aggregate.collectionUUID aggregate.encryptionInformation bulkWrite.collectionUUID bulkWrite.encryptionInformation " +
+		"count.collectionUUID count.encryptionInformation create.changeStreamPreAndPostImages create.encryptedFields delete.collectionUUID delete.encryptionInformation " +
+		"distinct.collectionUUID distinct.encryptionInformation find.encryptionInformation insert.collectionUUID insert.encryptionInformation " +
+		"mayBypassWriteBlocking update.collectionUUID update.encryptionInformation $changeStream.showExpandedEvents $changeStream.showRawUpdateDescription " +
+		"$changeStream.showSystemEvents"},
+	{Since: At(6, 0, 0), Kind: Reply, Names: "$changeStream.wallTime"},
+	{Until: At(6, 0, 0), Kind: Argument, Names: "create.recordPreImages"},
+	{Until: At(6, 0, 0), Kind: Reply, Names: "config.databases.partitioned"},
+	{Since: At(6, 0, 3), Kind: Stage, State: NotBuilt, Names: "$shardedDataDistribution"},
+	{Since: At(6, 0, 7), Kind: Stage, Names: "$listSearchIndexes"},
+	{Since: At(6, 0, 7), Kind: Command, Names: "createSearchIndexes dropSearchIndex listSearchIndexes updateSearchIndex"},
+	{Since: At(6, 0, 9), Until: At(6, 1, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
+	{Since: At(6, 0, 11), Kind: Stage, State: Refused, Names: "$vectorSearch"},
+	{Since: At(6, 0, 17), Until: At(6, 1, 0), Kind: Argument, Names: emptyStamps},
+	{Since: At(6, 1, 0), Kind: Reply, Names: "$changeStream.updateDescription.disambiguatedPaths"},
+	{Until: At(6, 2, 0), Kind: Command, Names: "getnonce"},
+	{Since: At(6, 3, 0), Kind: Expression, Names: "$bitAnd $bitNot $bitOr $bitXor"},
+	{Since: At(6, 3, 0), Kind: IndexOption, Names: "columnstoreProjection"},
+	{Since: At(6, 3, 0), Kind: Argument, Names: "aggregate.passthroughToShard"},
+
+	{Since: At(7, 0, 0), Kind: Command, Names: "checkMetadataConsistency cleanupStructuredEncryptionData"},
+	{Since: At(7, 0, 0), Kind: Command, State: NotBuilt, Names: "analyzeShardKey configureQueryAnalyzer mergeAllChunksOnShard resetPlacementHistory"},
+	{Since: At(7, 0, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
+	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries $queryStats"},
+	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile"},
+	{Since: At(7, 0, 0), Kind: Accumulator, Names: "$median $percentile"},
+	{Since: At(7, 0, 0), Kind: Variable, Names: "$$USER_ROLES"},
+	{Since: At(7, 0, 0), Kind: Argument, Names: "aggregate.resumeAfter delete.deletes.sampleId expectPrefix isClusterQueryWithoutShardKeyCmd serialization_context " +
+		"update.updates.allowShardKeyUpdatesWithoutFullShardKeyInQuery update.updates.sampleId $changeStream.showCommitTimestamp $out.timeseries"},
+	{Since: At(7, 0, 13), Until: At(7, 1, 0), Kind: Argument, Names: emptyStamps},
+	{Since: At(7, 1, 0), Kind: Argument, Names: "distinct.hint requestGossipRoutingCache"},
+	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus"},
+
+	{Since: At(8, 0, 0), Kind: Command, Names: "bulkWrite unshardCollection"},
+	{Since: At(8, 0, 0), Kind: Command, State: NotBuilt, Names: "abortMoveCollection abortUnshardCollection autoCompact moveCollection removeQuerySettings setQuerySettings " +
+		"transitionFromDedicatedConfigServer transitionToDedicatedConfigServer"},
+	{Since: At(8, 0, 0), Kind: Stage, State: NotBuilt, Names: "$querySettings"},
+	{Since: At(8, 0, 0), Kind: Argument, Names: emptyStamps},
+	{Since: At(8, 0, 0), Kind: Expression, Names: "$toUUID"},
+	{Since: At(8, 0, 0), Kind: QueryType, Names: "range"},
+	{Since: At(8, 0, 0), Kind: Argument, Names: "aggregate.includeQueryStatsMetrics count.includeQueryStatsMetrics distinct.includeQueryStatsMetrics update.updates.sort " +
+		"$convert.format"},
+	{Since: At(8, 1, 0), Kind: Stage, State: NotBuilt, Names: "$listClusterCatalog $rankFusion"},
+	{Since: At(8, 1, 0), Kind: Argument, Names: "aggregate.isHybridSearch aggregate.startAt bulkWrite.includeQueryStatsMetrics delete.includeQueryStatsMetrics " +
+		"insert.includeQueryStatsMetrics update.includeQueryStatsMetrics update.updates.includeQueryStatsMetricsForOpIndex"},
+	{Since: At(8, 1, 0), Kind: Reply, Names: "$changeStream.nsType"},
+	{Until: At(8, 1, 0), Kind: Command, Names: "driverOIDTest"},
+	{Since: At(8, 2, 0), Kind: Stage, State: NotBuilt, Names: "$score $scoreFusion"},
+	{Since: At(8, 2, 0), Kind: Argument, Names: "aggregate.translatedForViewlessTimeseries rawData $changeStream.ignoreRemovedShards $changeStream.supportedEvents $changeStream.version"},
+	{Since: At(8, 2, 0), Until: At(9, 0, 0), Kind: QueryType, Names: "prefixPreview substringPreview suffixPreview"},
+
+	{Since: At(9, 0, 0), Kind: QueryType, Names: "prefix substring suffix"},
+	{Until: At(9, 0, 0), Kind: Reply, Names: "listCollections.system.buckets"},
+}

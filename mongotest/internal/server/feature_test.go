@@ -1,0 +1,69 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/release"
+)
+
+// structs are the tables of arguments, by what the table of features calls them.
+func structs() map[string]*idl.Struct {
+	all := map[string]*idl.Struct{}
+	for _, s := range []*idl.Struct{changeStreamStruct, aggregateStruct, bulkStruct, bulkNamespace, countStruct, createStruct, deleteStruct, deleteEntry,
+		distinctStruct, insertStruct, renameStruct, updateStruct, updateEntry} {
+		all[s.Name] = s
+	}
+	return all
+}
+
+// byHand are arguments whose versions a command's own parser looks up.
+var byHand = map[string]bool{
+	"find.allowDiskUse": true, "find.encryptionInformation": true, "find.let": true, "findAndModify.bypassEmptyTsReplacement": true, "findAndModify.hint": true, "findAndModify.let": true,
+	"$convert.format": true, "$filter.limit": true, "$out.timeseries": true,
+}
+
+// TestFeatures compares the table of features with what there is: names that nothing looks up, or
+// that something looks up and the table does not have, decide nothing.
+func TestFeatures(t *testing.T) {
+	inTable := map[string]bool{}
+	for _, f := range release.Features {
+		for _, name := range strings.Fields(f.Names) {
+			switch f.Kind {
+			case release.Argument:
+				inTable[name] = true
+				of, field, ok := cutLast(name)
+				gated := ok && structs()[of] != nil && structs()[of].Fields[field].Gated || !ok && slices.Contains(idl.GatedGenerics(), name)
+				if f.State != release.NotBuilt && !gated && !byHand[name] {
+					t.Errorf("no parser asks in which versions there is the argument %s", name)
+				}
+			case release.IndexOption:
+				if !indexFields[name] {
+					t.Errorf("there is no index option %s", name)
+				}
+			}
+		}
+	}
+	for _, name := range idl.GatedGenerics() {
+		if !inTable[name] {
+			t.Errorf("the table of features does not have the argument %s", name)
+		}
+	}
+	for _, s := range structs() {
+		for field, f := range s.Fields {
+			if f.Gated && !inTable[s.Name+"."+field] {
+				t.Errorf("the table of features does not have the argument %s.%s", s.Name, field)
+			}
+		}
+	}
+}
+
+func cutLast(name string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return "", name, false
+	}
+	return name[:i], name[i+1:], true
+}
