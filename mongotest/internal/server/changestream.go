@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -460,6 +461,11 @@ func (s *changeStream) appendFullDocument(doc []byte, e *store.Entry) ([]byte, e
 			st = s.n.store().Latest()
 		}
 		if c := st.Coll(e.NS); c != nil && c.UUID == e.UUID {
+			if s := sharding.Of(c); s != nil { // others may have one with this _id, too
+				if c = c.Part(s.ShardOf(e.After)); c == nil {
+					return bson.AppendNull(doc, "fullDocument"), nil
+				}
+			}
 			if _, now, ok := c.ByID(e.Key.Lookup("_id")); ok {
 				return bson.AppendDocument(doc, "fullDocument", now), nil
 			}

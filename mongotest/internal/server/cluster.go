@@ -1,8 +1,11 @@
 package server
 
 import (
+	"maps"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"allium/bson"
@@ -16,13 +19,17 @@ import (
 // cluster is what the config servers of a sharded cluster know beside the collections' metadata:
 // the databases and the zones. Safe for concurrent use.
 type cluster struct {
-	mu    sync.Mutex
-	dbs   map[string]int // primary shard by name
-	made  int            // databases so far: each gets the next shard
-	zones map[string][]string
+	mu  sync.Mutex
+	dbs map[string]int // primary shard by name
+	// places is a copy of dbs for those who must not wait.
+	places atomic.Pointer[map[string]int]
+	made   int // databases so far: each gets the next shard
+	zones  map[string][]string
 	// ranges are those of shard keys that belong to zones.
 	ranges []zoneRange
-	id     bson.ObjectID
+
+	deleter rangeDeleter
+	id      bson.ObjectID
 }
 
 // addDatabase notes that a database exists. It is called for every collection that is made.
@@ -38,6 +45,7 @@ func (d *Data) addDatabase(db string) (primary int) {
 	}
 	c.dbs[db] = c.made % d.shards
 	c.made++
+	c.publish()
 	return c.dbs[db]
 }
 
@@ -53,13 +61,34 @@ func (d *Data) primaryShard(db string) (shard int, ok bool) {
 func (d *Data) setPrimaryShard(db string, shard int) {
 	d.cluster.mu.Lock()
 	d.cluster.dbs[db] = shard
+	d.cluster.publish()
 	d.cluster.mu.Unlock()
 }
 
 func (d *Data) forgetDatabase(db string) {
 	d.cluster.mu.Lock()
 	delete(d.cluster.dbs, db)
+	d.cluster.publish()
 	d.cluster.mu.Unlock()
+}
+
+// publish shows the databases to place. The caller has the mutex.
+func (c *cluster) publish() {
+	dbs := maps.Clone(c.dbs)
+	c.places.Store(&dbs)
+}
+
+// place returns the shard that a collection is on which is not sharded: its database's primary
+// shard, or the config servers. It is called under the locks of the store.
+func (d *Data) place(ns string) int {
+	db, _, _ := strings.Cut(ns, ".")
+	if db == "config" || db == "admin" {
+		return d.shards
+	}
+	if dbs := d.cluster.places.Load(); dbs != nil {
+		return (*dbs)[db]
+	}
+	return 0
 }
 
 // shardName returns the id of a shard.

@@ -387,7 +387,7 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 		if filter, err = query.ParseFilter(q.filter, o); err != nil {
 			return nil, nil, err
 		}
-		if id, ok := filter.IDEquality(); ok && c != nil && q.simple() && collation.Same(c.Collation) {
+		if id, ok := filter.IDEquality(); ok && c != nil && !c.Sharded() && q.simple() && collation.Same(c.Collation) {
 			it := &oneDoc{}
 			if _, doc, ok := c.ByID(id); ok {
 				it.doc = doc

@@ -299,7 +299,7 @@ func checkShardKey(key bson.Raw, unique bool) error {
 }
 
 // changeSharding gives a sharded collection the metadata that f makes of what it has.
-func (r *Request) changeSharding(f func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
+func (r *Request) changeSharding(f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
 	db, ns, err := r.ShardedNS()
 	if err != nil {
 		return err
@@ -313,7 +313,7 @@ func (r *Request) changeSharding(f func(c *store.Coll, s *sharding.Metadata) (*s
 		if s == nil {
 			return srverr.New(srverr.NamespaceNotSharded, "Collection '%s' is not sharded.", ns)
 		}
-		n, err := f(c, s)
+		n, err := f(tx, c, s)
 		if err != nil {
 			return err
 		}
@@ -366,7 +366,7 @@ func (r *Request) chunkArg(s *sharding.Metadata) (int, error) {
 }
 
 func runSplit(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	return dst, r.changeSharding(func(_ *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		var at []bson.RawValue
 		for _, f := range []struct {
 			name, want string
@@ -431,7 +431,7 @@ func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
 		name, ok = r.Body.Lookup("toShard").StringValue()
 	}
 	to := r.Node.data.ShardNumber(name)
-	err := r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	err := r.changeSharding(func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		if !ok && r.Cmd.Name == "moveChunk" {
 			return nil, srverr.New(srverr.TypeMismatch, "'to' must be of type String")
 		}
@@ -445,7 +445,7 @@ func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
 		if err != nil || s.Chunks[i].Shard == to {
 			return s, err
 		}
-		return s.Move(i, to), nil
+		return r.migrate(tx, c, s, i, to)
 	})
 	if err != nil || r.Cmd.Name == "moveRange" {
 		return dst, err
@@ -477,7 +477,7 @@ func checkMergeBounds(v bson.RawValue) error {
 }
 
 func runMergeChunks(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	return dst, r.changeSharding(func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		if err := checkMergeBounds(r.Body.Lookup("bounds")); err != nil {
 			return nil, err
 		}
@@ -512,7 +512,7 @@ func runMergeChunks(r *Request, dst []byte) ([]byte, error) {
 
 // runRefine adds fields to a shard key.
 func runRefine(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	return dst, r.changeSharding(func(_ *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		key, err := r.keyArg("refineCollectionShardKey")
 		if err != nil {
 			return nil, err
@@ -544,14 +544,20 @@ func runReshard(r *Request, dst []byte) ([]byte, error) {
 	if err := checkShardKey(key, false); err != nil {
 		return dst, err
 	}
-	return dst, r.changeSharding(func(c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	return dst, r.changeSharding(func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		n := sharding.New(key, false, false, s.Chunks[0].Shard, r.Node.data.shards)
-		return n, checkDocuments(n, c)
+		n.Major = s.Major + 1
+		if err := checkDocuments(n, c); err != nil {
+			return nil, err
+		}
+		return n, tx.Spread(c, n, 0)
 	})
 }
 
 func runUnshard(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(*store.Coll, *sharding.Metadata) (*sharding.Metadata, error) { return nil, nil })
+	return dst, r.changeSharding(func(tx *store.Tx, c *store.Coll, _ *sharding.Metadata) (*sharding.Metadata, error) {
+		return nil, tx.Spread(c, nil, r.Node.data.place(c.NS))
+	})
 }
 
 func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
@@ -571,8 +577,22 @@ func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
 	if i < 0 {
 		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", to)
 	}
-	r.Node.data.setPrimaryShard(db, i)
-	return dst, nil
+	return dst, r.Write(func(tx *store.Tx) error {
+		var list []*store.Coll
+		tx.State().Colls(db, func(c *store.Coll) bool {
+			if !c.Sharded() {
+				list = append(list, c)
+			}
+			return true
+		})
+		for _, c := range list {
+			if err := tx.Spread(c, nil, i); err != nil {
+				return err
+			}
+		}
+		r.Node.data.setPrimaryShard(db, i)
+		return nil
+	})
 }
 
 func runAddShard(r *Request, dst []byte) ([]byte, error) {
@@ -663,7 +683,7 @@ func runShardVersion(r *Request, dst []byte) ([]byte, error) {
 		}
 		var version bson.Timestamp
 		var epoch bson.ObjectID
-		err := r.changeSharding(func(_ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+		err := r.changeSharding(func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 			version, epoch = bson.Timestamp{T: s.Major, I: s.Chunks[len(s.Chunks)-1].Minor}, s.Epoch
 			return s, nil
 		})

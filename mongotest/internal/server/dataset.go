@@ -37,6 +37,8 @@ type Data struct {
 	committed  []func(bson.Timestamp)
 	shards     int
 	born       bson.Timestamp // when the shards were added
+	parts      []*Data // of a cluster: those of its shards, then that of its config servers
+	whole      *Data   // of such a part: the cluster's
 	// dropPending is the database whose drop could not be replicated as its client wanted; empty:
 	// none.
 	dropPending string
@@ -52,12 +54,23 @@ func NewData() *Data {
 // Close ends what runs in the background for the data set.
 func (d *Data) Close() {
 	d.ttl.stop()
+	d.cluster.deleter.stop()
 	d.sessions.AbortAll()
 }
 
 // SetShards says how many shards the cluster has. Adding them is its first write: from then on
 // replies tell the time.
-func (d *Data) SetShards(n int) { d.shards, d.born = n, d.Clock.Tick() }
+func (d *Data) SetShards(n int) {
+	d.shards, d.born = n, d.Clock.Tick()
+	for range n + 1 {
+		p := &Data{Clock: d.Clock, sessions: session.NewCatalog(), whole: d}
+		p.connectStore()
+		d.parts = append(d.parts, p)
+	}
+}
+
+// Shard returns the data set of a shard, or with the number of shards that of the config servers.
+func (d *Data) Shard(i int) *Data { return d.parts[i] }
 
 // OnCommit registers a function that is called when the majority commit point moves. It must not
 // block.

@@ -190,7 +190,7 @@ func hasOperators(update bson.Raw) bool {
 // candidates calls f for each document that matches, until it returns false. f may write through
 // tx.
 func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
-	if id, ok := op.filter.IDEquality(); ok && op.coll.Same(c.Collation) && op.hint.Type == 0 {
+	if id, ok := op.filter.IDEquality(); ok && op.coll.Same(c.Collation) && op.hint.Type == 0 && !c.Sharded() {
 		if rid, doc, ok := c.ByID(id); ok {
 			_, err := f(rid, doc, -1)
 			return err

@@ -43,6 +43,7 @@ var Parameters = map[string]bson.RawValue{
 	"sslMode":                                      bsondoc.StringValue("disabled"),
 	"tlsMode":                                      bsondoc.StringValue("disabled"),
 	"featureFlagRevokeDirectShardOperations":       bsondoc.BoolValue(false),
+	"orphanCleanupDelaySecs":                       bsondoc.Int32Value(900),
 	"coordinateCommitReturnImmediatelyAfterPersistingDecision": bsondoc.BoolValue(false),
 }
 

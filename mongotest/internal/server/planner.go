@@ -49,8 +49,24 @@ type plan struct {
 	sorted bool // the index has the documents in the wanted order
 }
 
-// plan chooses an index.
+// plan chooses an index, and of a sharded collection the shards that may have something.
 func (a *access) plan() (*plan, error) {
+	p, err := a.choose()
+	if sh := sharding.Of(a.coll); err == nil && sh != nil {
+		shards := sh.Shards()
+		if a.filter != nil {
+			shards, _ = sh.Target(a.filter, a.filter.SimpleCollation())
+		}
+		p.scan.Only(shards)
+		if p.sorted {
+			p.scan.Merge()
+		}
+	}
+	return p, err
+}
+
+// choose chooses an index.
+func (a *access) choose() (*plan, error) {
 	if err := a.useText(); err != nil {
 		return nil, err
 	}
@@ -230,26 +246,16 @@ type scanIter struct {
 	filter *query.Filter
 	rid    string // of the last document
 	at     int    // the array element that made it match, or -1
-
-	keep func(doc bson.Raw) bool // of a sharded collection: the documents of the shard that is scanned; nil: all
-	rest []part                  // the shards that come after
 }
 
 func (s *scanIter) Next() (bson.Raw, error) {
 	for {
 		rid, doc, ok := s.scan.Next()
-		if !ok && len(s.rest) > 0 {
-			s.scan, s.keep, s.rest = s.rest[0].scan, s.rest[0].keep, s.rest[1:]
-			continue
-		}
 		if !ok {
 			return nil, nil
 		}
 		if err := s.run.check(); err != nil {
 			return nil, err
-		}
-		if s.keep != nil && !s.keep(doc) {
-			continue
 		}
 		if s.filter != nil {
 			ok, at, err := s.filter.MatchIndex(doc)
@@ -268,22 +274,9 @@ func (s *scanIter) Next() (bson.Raw, error) {
 
 func (s *scanIter) Close() {}
 
-// newScan returns another scan over what the plan's scan goes over.
-func (p *plan) newScan() *store.Scan {
-	if p.index == nil {
-		return store.NewScan(p.scan.Coll(), p.back, nil)
-	}
-	return store.NewIndexScan(p.scan.Coll(), p.index, p.back, p.ranges)
-}
-
 // open returns an iterator over the plan's documents.
 func (p *plan) open(run *running, ns string) pipeline.Iterator {
 	s := &scanIter{run: run, ns: ns, scan: p.scan, filter: p.filter, at: -1}
-	if sh := sharding.Of(p.scan.Coll()); sh != nil && !p.sorted {
-		if list := parts(sh, p.filter, p.newScan); list != nil {
-			s.keep, s.rest = list[0].keep, list[1:] // the first one with the plan's own scan, which counts what it looks at
-		}
-	}
 	run.scans = append(run.scans, s)
 	if p.sort == nil {
 		return s
@@ -323,9 +316,6 @@ func (x *running) rest() {
 	x.state = nil
 	for _, s := range x.scans {
 		s.scan.Rest()
-		for _, p := range s.rest {
-			p.scan.Rest()
-		}
 	}
 }
 
@@ -340,7 +330,7 @@ func (x *running) advance(st *store.State) error {
 		if c == nil || c.UUID != s.scan.Coll().UUID {
 			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.scan.Coll().UUID))
 		}
-		if !s.reset(c) {
+		if !s.scan.Reset(c) {
 			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.scan.Index())
 		}
 		if c.Capped && s.scan.Lost() {
@@ -348,15 +338,6 @@ func (x *running) advance(st *store.State) error {
 		}
 	}
 	return nil
-}
-
-// reset moves the scan on to another state of the collection.
-func (s *scanIter) reset(c *store.Coll) bool {
-	ok := s.scan.Reset(c)
-	for _, p := range s.rest {
-		ok = ok && p.scan.Reset(c)
-	}
-	return ok
 }
 
 // sortIter yields its source's documents in order.

@@ -56,10 +56,9 @@ func (r *Request) perShard(c *store.Coll, doc bson.Raw) []bson.Raw {
 	if s := sharding.Of(c); s != nil {
 		for _, i := range s.Shards() {
 			counts[i] = 0
-		}
-		scan := store.NewScan(c, false, nil)
-		for _, d, ok := scan.Next(); ok; _, d, ok = scan.Next() {
-			counts[s.ShardOf(d)]++
+			if part := c.Part(i); part != nil {
+				counts[i] = part.Count()
+			}
 		}
 	} else {
 		counts[r.firstShard()] = 0

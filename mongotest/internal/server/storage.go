@@ -22,7 +22,15 @@ type storage struct {
 // store returns the data set's store, which is made when it is first needed.
 func (n *Node) store() *store.Store {
 	d := n.data
+	if d.whole != nil {
+		d.whole.storage.once.Do(d.whole.makeGroup)
+		return d.storage.s
+	}
 	d.storage.once.Do(func() {
+		if len(d.parts) > 0 {
+			d.makeGroup()
+			return
+		}
 		o := store.Options{Now: d.Clock.Now, KeepSince: d.KeepSince}
 		if n.role != Standalone {
 			o.Tick = d.Clock.Tick
@@ -34,6 +42,23 @@ func (n *Node) store() *store.Store {
 		d.OnCommit(func(bson.Timestamp) { d.storage.s.Wake() })
 	})
 	return d.storage.s
+}
+
+// makeGroup makes the stores of a cluster: one for each shard and one for the config servers.
+func (d *Data) makeGroup() {
+	var shards []*store.Store
+	for _, p := range d.parts {
+		p.storage.s = store.New(store.Options{Now: d.Clock.Now, Tick: d.Clock.Tick, KeepSince: p.KeepSince})
+		p.OnCommit(func(bson.Timestamp) { p.storage.s.Wake() })
+		shards = append(shards, p.storage.s)
+	}
+	d.storage.s = store.NewGroup(store.Options{Now: d.Clock.Now, Tick: d.Clock.Tick}, shards, d.place)
+	d.ttl.data = d
+	expire := func() {
+		d.ttl.pass()
+		d.deleteOrphans()
+	}
+	d.Clock.Shifted.Store(&expire)
 }
 
 // connectStore lets transactions and elections reach the store.

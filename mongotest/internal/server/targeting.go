@@ -6,7 +6,6 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -231,29 +230,6 @@ func (r *Request) statsOfShards(reply bson.Raw, dst []byte) []byte {
 		}
 	}))
 	return d.B
-}
-
-// part is what a scan yields of one shard.
-type part struct {
-	scan *store.Scan
-	keep func(doc bson.Raw) bool
-}
-
-// parts returns a scan per shard of a sharded collection: what a mongos yields comes shard by
-// shard. scan makes another scan over the same documents. It is nil where one scan does it.
-func parts(s *sharding.Metadata, filter *query.Filter, scan func() *store.Scan) []part {
-	shards := s.Shards()
-	if filter != nil {
-		shards, _ = s.Target(filter, filter.SimpleCollation())
-	}
-	if len(shards) < 2 {
-		return nil
-	}
-	var list []part
-	for _, i := range shards {
-		list = append(list, part{scan(), func(doc bson.Raw) bool { return s.ShardOf(doc) == i }})
-	}
-	return list
 }
 
 // cannotBeSharded refuses a sharded collection where a stage takes none.

@@ -19,9 +19,9 @@ import (
 )
 
 // Metadata says where the documents of a sharded collection are: its shard key, and which shard has
-// which range of it. All shards share one store: a document is on the shard that has the chunk of
-// its key. It is never changed; a split or a move makes a new one. It is the Sharding of the
-// store's collection.
+// which range of it. A document belongs to the shard that has the chunk of its key; others may have
+// one, too, that a migration has left behind. It is never changed; a split or a move makes a new
+// one. It is the Sharding of the collection in the stores of all shards that have it.
 type Metadata struct {
 	Key    bson.Raw
 	Fields []keyField
@@ -69,14 +69,18 @@ func New(key bson.Raw, unique, empty bool, primary, shards int) *Metadata {
 	return s
 }
 
-// Of returns the metadata of a collection, nil if it is not sharded.
+// Of returns the metadata of a collection, nil if it is not sharded: a shard does not look at it
+// either for clients that come past the mongos.
 func Of(c *store.Coll) *Metadata {
-	if c == nil {
+	if c == nil || !c.Sharded() {
 		return nil
 	}
 	s, _ := c.Sharding.(*Metadata)
 	return s
 }
+
+// Moves counts the moves of chunks.
+func (s *Metadata) Moves() uint32 { return s.Major }
 
 // Paths returns the fields of the key.
 func (s *Metadata) Paths() []string {
@@ -316,4 +320,14 @@ func appendHashInput(dst []byte, name *string, v bson.RawValue) []byte {
 		return dst
 	}
 	return append(dst, v.Value...)
+}
+
+// Range returns a function that reports whether a document's key lies in a chunk.
+func (s *Metadata) Range(chunk int) func(doc bson.Raw) bool {
+	lo, hi := s.Chunks[chunk].Min, s.Max(chunk)
+	last := chunk == len(s.Chunks)-1
+	return func(doc bson.Raw) bool {
+		key, err := s.KeyOf(doc)
+		return err == nil && CompareKeys(lo, key) <= 0 && (last || CompareKeys(key, hi) < 0)
+	}
 }

@@ -53,6 +53,9 @@ type Entry struct {
 	Index  int
 	Stmt   Statement
 
+	quiet bool // not an event of the group: what one of its shards does that others do, too
+	shard int  // that wrote it
+
 	rid  string
 	info *Info
 	idx  []*IndexInfo

@@ -27,6 +27,16 @@ func (s *Store) Pin(ts bson.Timestamp, period time.Duration) (*State, bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.pin(ts, period)
+}
+
+func (s *Store) pin(ts bson.Timestamp, period time.Duration) (*State, bool) {
+	if s.shards != nil {
+		return s.joinAt(func(shard *Store) *State {
+			st, _ := shard.pin(ts, period)
+			return st
+		})
+	}
 	now := s.opts.Now()
 	s.pins = slices.DeleteFunc(s.pins, func(p pin) bool { return !now.Before(p.until) })
 	p := pin{ts: ts, until: now.Add(period)}

@@ -18,6 +18,12 @@ type Scan struct {
 	at       int
 	dedupe   map[string]struct{}
 
+	// Of a group's view: scans of the parts, and where documents belong.
+	subs   []partScan
+	place  Placement
+	merged bool
+	none   bool // no shard is left
+
 	recs    treeIter[bson.Raw]
 	keys    treeIter[string]
 	started bool
@@ -32,6 +38,9 @@ type Scan struct {
 // NewScan returns a scan over the documents in the order in which they were inserted (or of _id, if
 // clustered). ranges of record ids may be nil.
 func NewScan(c *Coll, backward bool, ranges []Range) *Scan {
+	if c.parts != nil {
+		return newPartScan(c, backward, "", func(part *Coll) *Scan { return NewScan(part, backward, ranges) })
+	}
 	if ranges == nil {
 		ranges = []Range{{}}
 	}
@@ -40,6 +49,15 @@ func NewScan(c *Coll, backward bool, ranges []Range) *Scan {
 
 // NewIndexScan returns a scan over some ranges of an index, which must be in order and apart.
 func NewIndexScan(c *Coll, ix *Index, backward bool, ranges []Range) *Scan {
+	if c.parts != nil {
+		return newPartScan(c, backward, ix.Name, func(part *Coll) *Scan {
+			own := part.Index(ix.Name)
+			if own == nil {
+				own = &Index{IndexInfo: ix.IndexInfo}
+			}
+			return NewIndexScan(part, own, backward, ranges)
+		})
+	}
 	if len(ranges) == 0 {
 		ranges = []Range{{"\x00", "\x00"}} // nothing
 	}
@@ -65,7 +83,7 @@ func (s *Scan) Index() string { return s.index }
 // Lost reports whether the record that the scan stands on is gone, so that it cannot tell where to
 // go on. That counts for capped collections, which lose records at their beginning.
 func (s *Scan) Lost() bool {
-	if s.index != "" || s.last == "" {
+	if s.index != "" || s.last == "" || s.subs != nil {
 		return false
 	}
 	_, ok := s.c.recs.get(s.last)
@@ -80,6 +98,9 @@ func (s *Scan) Position() string { return s.last }
 func (s *Scan) Reset(c *Coll) bool {
 	if c == s.c {
 		return true
+	}
+	if s.subs != nil || s.none {
+		return s.resetParts(c)
 	}
 	if s.index != "" {
 		ix := c.Index(s.index)
@@ -99,6 +120,9 @@ func (s *Scan) Reset(c *Coll) bool {
 // Next returns the next document and its record id; ok is false at the end, where the scan may be
 // asked again after a Reset.
 func (s *Scan) Next() (rid string, doc bson.Raw, ok bool) {
+	if s.subs != nil || s.none {
+		return s.nextOfParts()
+	}
 	if s.index == "" {
 		return s.nextRecord()
 	}
@@ -221,6 +245,10 @@ func inside(key string, r Range, backward bool) bool {
 // Rest lets go of the collection's documents while nobody reads: a Reset has to come before the
 // next document.
 func (s *Scan) Rest() {
+	if s.subs != nil || s.none {
+		s.restParts()
+		return
+	}
 	s.c = &Coll{Info: s.c.Info}
 	s.recs, s.keys = treeIter[bson.Raw]{}, treeIter[string]{}
 	s.moved = s.started

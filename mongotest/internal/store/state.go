@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -16,6 +17,9 @@ type State struct {
 	log   []*Entry
 	shown map[string]*Coll // derived collections, by namespace
 
+	group  *Store // of which it is a state; nil: of a store that stands alone
+	shards []*State
+
 	written int // bytes, since the state before
 }
 
@@ -24,8 +28,7 @@ func (st *State) Coll(ns string) *Coll {
 	if c, ok := st.shown[ns]; ok {
 		return c
 	}
-	c, _ := st.colls.get(ns)
-	return c
+	return st.stored(ns)
 }
 
 // Colls calls f for every collection of a database ("" for all), in the order of their names, until
@@ -34,6 +37,10 @@ func (st *State) Colls(db string, f func(*Coll) bool) {
 	prefix := ""
 	if db != "" {
 		prefix = db + "."
+	}
+	if st.group != nil {
+		st.collsOfGroup(prefix, f)
+		return
 	}
 	for it := st.colls.seek(prefix); it.valid(); it.next() {
 		if !strings.HasPrefix(it.key(), prefix) || !f(it.value()) {
@@ -45,6 +52,13 @@ func (st *State) Colls(db string, f func(*Coll) bool) {
 // Databases returns the names of the databases that have a collection, in order.
 func (st *State) Databases() []string {
 	var names []string
+	if st.group != nil {
+		for _, part := range st.shards {
+			names = append(names, part.Databases()...)
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
 	for it := st.colls.first(); it.valid(); {
 		db := it.value().DB
 		names = append(names, db)
@@ -90,6 +104,7 @@ type Info struct {
 
 	lastRecord *atomic.Uint64
 	derived    bool
+	shard      int // of the store in its group
 }
 
 // Coll is a collection at one moment.
@@ -99,6 +114,7 @@ type Coll struct {
 	idx   []Index
 	bytes int64
 	edit  uint64
+	parts []*Coll // what the shards have of a sharded collection: this is a group's view of it
 }
 
 // Index is an index at one moment.
@@ -111,8 +127,15 @@ type Index struct {
 // Keys returns how many keys the index has.
 func (ix *Index) Keys() int { return ix.tree.len() }
 
-// Count returns the number of documents, Bytes their size.
-func (c *Coll) Count() int64 { return int64(c.recs.len()) }
+// Count returns the number of documents, Bytes their size. A sharded collection's counts what
+// migrations have left behind, too.
+func (c *Coll) Count() int64 {
+	n := int64(c.recs.len())
+	for _, p := range c.parts {
+		n += p.Count()
+	}
+	return n
+}
 
 // Bytes returns the size of all documents.
 func (c *Coll) Bytes() int64 { return c.bytes }
@@ -131,7 +154,16 @@ func (c *Coll) Index(name string) *Index {
 }
 
 // Record returns the document with this record id.
-func (c *Coll) Record(rid string) (bson.Raw, bool) { return c.recs.get(rid) }
+func (c *Coll) Record(rid string) (bson.Raw, bool) {
+	if c.parts != nil {
+		part, rid := c.partOf(rid)
+		if part == nil {
+			return nil, false
+		}
+		return part.Record(rid)
+	}
+	return c.recs.get(rid)
+}
 
 // Last returns the document that was inserted last.
 func (c *Coll) Last() (rid string, doc bson.Raw, ok bool) {
@@ -142,8 +174,17 @@ func (c *Coll) Last() (rid string, doc bson.Raw, ok bool) {
 	return it.key(), it.value(), true
 }
 
-// ByID returns the document whose _id is equal to id.
+// ByID returns the document whose _id is equal to id. Of a sharded collection several shards may
+// have one; it is the first one's.
 func (c *Coll) ByID(id bson.RawValue) (rid string, doc bson.Raw, ok bool) {
+	for _, p := range c.parts {
+		if rid, doc, ok = p.ByID(id); ok && c.placed(p, doc) {
+			return string([]byte{byte(p.shard)}) + rid, doc, true
+		}
+	}
+	if c.parts != nil {
+		return "", nil, false
+	}
 	var buf [64]byte
 	key := AppendKey(buf[:0], id, collator(c.Collation), false)
 	if c.Clustered {
@@ -179,6 +220,9 @@ func (c *Coll) newRecord(id bson.RawValue) string {
 
 // RecordNumber returns a record id as the number that $recordId shows.
 func RecordNumber(rid string) int64 {
+	if len(rid) == 9 { // with the shard's number in front
+		rid = rid[1:]
+	}
 	if len(rid) != 8 {
 		return 0
 	}

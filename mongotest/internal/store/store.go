@@ -50,14 +50,23 @@ type Store struct {
 	latest  atomic.Pointer[State]
 	changed atomic.Pointer[chan struct{}]
 
-	mu      sync.Mutex
-	history []*State // oldest first, the latest one included; empty without Tick
-	pins    []pin    // the one read longest ago first
+	mu      *sync.Mutex // all stores of a group have one
+	history []*State    // oldest first, the latest one included; empty without Tick
+	pins    []pin       // the one read longest ago first
 	edit    uint64
 	intents map[intent]*Txn
 	locks   map[string][]*Txn // open transactions by the namespaces they use
 	logSize int
 	written int // by the states of the history
+
+	group *Store // that it is part of, nil if it stands alone
+	shard int    // its number there
+
+	// Of a group.
+	shards []*Store
+	place  func(ns string) int
+	fresh  []*Entry // of the shards' change logs, not in the group's yet
+	batch  bool     // several shards write at once
 }
 
 // New returns an empty store.
@@ -65,7 +74,7 @@ func New(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{opts: o, edit: initialEditing, intents: map[intent]*Txn{}, locks: map[string][]*Txn{}}
+	s := &Store{opts: o, mu: new(sync.Mutex), edit: initialEditing, intents: map[intent]*Txn{}, locks: map[string][]*Txn{}}
 	first := &State{}
 	s.latest.Store(first)
 	if o.Tick != nil {
@@ -85,11 +94,19 @@ func (s *Store) At(ts bson.Timestamp) (*State, bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := s.stateAt(ts)
-	if i < 0 {
-		return nil, false
+	if s.shards != nil {
+		return s.joinAt(func(shard *Store) *State { return shard.stateOf(ts) })
 	}
-	return s.history[i], true
+	old := s.stateOf(ts)
+	return old, old != nil
+}
+
+// stateOf returns the last state that is not after ts, nil if there is none.
+func (s *Store) stateOf(ts bson.Timestamp) *State {
+	if i := s.stateAt(ts); i >= 0 {
+		return s.history[i]
+	}
+	return nil
 }
 
 // stateAt returns the position of the last state that is not after ts, -1 if there is none.
@@ -124,6 +141,9 @@ func (s *Store) Wake() {
 func (s *Store) Write(fn func(tx *Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.shards != nil {
+		return s.writeGroup(fn)
+	}
 	st := s.latest.Load()
 	s.edit++
 	tx := Tx{s: s, edit: s.edit, colls: st.colls, ts: st.TS}
@@ -158,6 +178,16 @@ func (s *Store) publish(old *State, tx *Tx) {
 	}
 	s.latest.Store(st)
 	s.Wake()
+	if g := s.group; g != nil {
+		for _, e := range tx.log {
+			if e.shard = s.shard; !e.quiet {
+				g.fresh = append(g.fresh, e)
+			}
+		}
+		if !g.batch {
+			g.refresh()
+		}
+	}
 }
 
 // trimHistory drops the older half of the states, as far as nobody needs them: by their number, and
@@ -208,7 +238,7 @@ func (s *Store) Rollback(ts bson.Timestamp) error {
 	}
 	for _, list := range s.locks {
 		for _, t := range append([]*Txn(nil), list...) {
-			t.end()
+			t.stop()
 		}
 	}
 	s.pins = slices.DeleteFunc(s.pins, func(p pin) bool { return p.ts.Compare(ts) > 0 })
@@ -221,6 +251,9 @@ func (s *Store) Rollback(ts bson.Timestamp) error {
 	s.history[i] = st
 	s.latest.Store(st)
 	s.Wake()
+	if s.group != nil {
+		s.group.forget(s.shard, ts)
+	}
 	return nil
 }
 
@@ -228,6 +261,9 @@ func (s *Store) Rollback(ts bson.Timestamp) error {
 func (s *Store) Note() bson.Timestamp {
 	var ts bson.Timestamp
 	s.Write(func(tx *Tx) error {
+		if tx.sub != nil {
+			tx = &tx.sub[len(tx.sub)-1]
+		}
 		ts = tx.tick()
 		tx.dirty = true
 		return nil

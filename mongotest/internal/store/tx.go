@@ -25,6 +25,9 @@ type Tx struct {
 	keys  []string
 	stmt  Statement
 
+	quiet bool // what it writes is not an event of the group
+	sub   []Tx // of a group: the right to write to each shard
+
 	firstKeys [4]string // where keys and log begin
 	firstLog  [1]*Entry
 }
@@ -43,22 +46,47 @@ func errWriteConflict() error {
 }
 
 // Statement names the retryable write that the following changes belong to.
-func (tx *Tx) Statement(s Statement) { tx.stmt = s }
+func (tx *Tx) Statement(s Statement) {
+	tx.stmt = s
+	for i := range tx.sub {
+		tx.sub[i].stmt = s
+	}
+}
 
 // Coll returns a collection as the writer sees it, nil if there is none.
 func (tx *Tx) Coll(ns string) *Coll {
+	if tx.sub != nil {
+		return tx.groupColl(ns)
+	}
 	c, _ := tx.colls.get(ns)
 	return c
 }
 
 // State returns what the writer sees, its own writes included.
-func (tx *Tx) State() *State { return &State{TS: tx.ts, colls: tx.colls} }
+func (tx *Tx) State() *State {
+	if tx.sub != nil {
+		st := tx.s.join(nil, func(shard *Store) *State { return tx.sub[shard.shard].State() })
+		st.TS = tx.TS()
+		return st
+	}
+	return &State{TS: tx.ts, colls: tx.colls}
+}
 
 // TS returns the timestamp of the last write.
-func (tx *Tx) TS() bson.Timestamp { return tx.ts }
+func (tx *Tx) TS() bson.Timestamp {
+	ts := tx.ts
+	for i := range tx.sub {
+		if sub := &tx.sub[i]; sub.ts.Compare(ts) > 0 {
+			ts = sub.ts
+		}
+	}
+	return ts
+}
 
 // Dirty reports whether anything was written.
-func (tx *Tx) Dirty() bool { return tx.dirty }
+func (tx *Tx) Dirty() bool {
+	return tx.dirty || slices.ContainsFunc(tx.sub, func(sub Tx) bool { return sub.dirty })
+}
 
 func (tx *Tx) tick() bson.Timestamp {
 	if tx.s.opts.Tick != nil && tx.txn == nil {
@@ -77,7 +105,7 @@ func (tx *Tx) record(e Entry) {
 	if !tx.logged() {
 		return
 	}
-	e.TS, e.Wall, e.Stmt = tx.ts, tx.wall, tx.stmt
+	e.TS, e.Wall, e.Stmt, e.quiet = tx.ts, tx.wall, tx.stmt, tx.quiet
 	tx.log = append(tx.log, &e)
 }
 
@@ -109,6 +137,9 @@ func (c *Coll) documentKey(doc bson.Raw) bson.Raw {
 // Insert adds a document, which must have an _id and must not change any more. It returns the
 // collection with the document in it.
 func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.groupInsert(c, doc)
+	}
 	if err := tx.use(c.NS); err != nil {
 		return c, err
 	}
@@ -173,6 +204,9 @@ func (tx *Tx) trimCapped(c *Coll, newest string) (*Coll, error) {
 // Update replaces a document by another one with the same _id. replaced tells whether the change
 // log is to call it a replacement; delta is kept for it. It returns the collection with the change.
 func (tx *Tx) Update(c *Coll, rid string, old, doc bson.Raw, replaced bool, delta any) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.groupUpdate(c, rid, old, doc, replaced, delta)
+	}
 	if err := tx.use(c.NS); err != nil {
 		return c, err
 	}
@@ -287,6 +321,9 @@ func (tx *Tx) addKeys(c *Coll, rid string, keys []string, marks []int, multikey 
 
 // Delete removes a document. It returns the collection without it.
 func (tx *Tx) Delete(c *Coll, rid string, old bson.Raw) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.groupDelete(c, rid, old)
+	}
 	if err := tx.use(c.NS); err != nil {
 		return c, err
 	}
@@ -343,13 +380,16 @@ func IDIndex(coll *query.Collation, spec bson.Raw) *IndexInfo {
 
 // Create makes a collection or view. It must not exist.
 func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.sub[tx.s.place(ns)].Create(ns, set, id)
+	}
 	db, name, _ := strings.Cut(ns, ".")
 	// Nobody is locked out: of several transactions that make the same collection the first one to
 	// commit wins.
 	if tx.txn != nil && tx.s.latest.Load().Coll(ns) != nil && tx.txn.base.Coll(ns) == nil {
 		return nil, CatalogChanged()
 	}
-	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: new(atomic.Uint64)}
+	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: newCounter(), shard: tx.s.shard}
 	c := &Coll{Info: info, edit: tx.edit}
 	if id != nil {
 		c.idx = []Index{{IndexInfo: id}}
@@ -363,8 +403,13 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	return c, nil
 }
 
+func newCounter() *atomic.Uint64 { return new(atomic.Uint64) }
+
 // Created reports whether the collection came to be in the transaction that tx is part of.
 func (tx *Tx) Created(c *Coll) bool {
+	if tx.sub != nil {
+		return tx.sub[c.shard].Created(c)
+	}
 	if tx.txn == nil {
 		return false
 	}
@@ -382,6 +427,9 @@ func indexInfos(c *Coll) []*IndexInfo {
 
 // Drop removes a collection or view.
 func (tx *Tx) Drop(c *Coll) error {
+	if tx.sub != nil {
+		return tx.each(c, func(sub *Tx, part *Coll) error { return sub.Drop(part) })
+	}
 	if err := tx.change(c.NS); err != nil {
 		return err
 	}
@@ -392,11 +440,18 @@ func (tx *Tx) Drop(c *Coll) error {
 
 // DropDatabase notes that a database whose collections were dropped is gone.
 func (tx *Tx) DropDatabase(db string) {
+	if tx.sub != nil {
+		tx.sub[tx.s.place(db+".")].DropDatabase(db)
+		return
+	}
 	tx.record(Entry{Op: OpDropDatabase, NS: db})
 }
 
 // Rename gives a collection another name; one that has it is dropped first.
 func (tx *Tx) Rename(c *Coll, to string) error {
+	if tx.sub != nil {
+		return tx.groupRename(c, to)
+	}
 	for _, ns := range []string{c.NS, to} {
 		if err := tx.change(ns); err != nil {
 			return err
@@ -421,6 +476,12 @@ func (tx *Tx) Rename(c *Coll, to string) error {
 
 // Modify gives a collection other settings.
 func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.eachColl(c, func(sub *Tx, part *Coll) error {
+			_, err := sub.Modify(part, set, more)
+			return err
+		})
+	}
 	if err := tx.change(c.NS); err != nil {
 		return c, err
 	}
@@ -436,6 +497,13 @@ func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
 // more describes a collection that was not sharded before in the change log, which does not hear of
 // later changes (nil). Transactions that use the collection are not in the way.
 func (tx *Tx) SetSharding(c *Coll, sharding any, paths []string, more bson.Raw) *Coll {
+	if tx.sub != nil {
+		_ = tx.each(c, func(sub *Tx, part *Coll) error {
+			sub.SetSharding(part, sharding, paths, more)
+			return nil
+		})
+		return tx.groupColl(c.NS)
+	}
 	w := tx.writable(c)
 	info := *c.Info
 	info.Sharding, info.KeyPaths = sharding, paths
@@ -450,6 +518,12 @@ func (tx *Tx) SetSharding(c *Coll, sharding any, paths []string, more bson.Raw) 
 
 // CreateIndex builds an index. A document that does not fit it fails the whole.
 func (tx *Tx) CreateIndex(c *Coll, x *IndexInfo) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.eachColl(c, func(sub *Tx, part *Coll) error {
+			_, err := sub.CreateIndex(part, x)
+			return err
+		})
+	}
 	if err := tx.change(c.NS); err != nil {
 		return c, err
 	}
@@ -487,6 +561,12 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 
 // DropIndex removes an index.
 func (tx *Tx) DropIndex(c *Coll, name string) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.eachColl(c, func(sub *Tx, part *Coll) error {
+			_, err := sub.DropIndex(part, name)
+			return err
+		})
+	}
 	if err := tx.change(c.NS); err != nil {
 		return c, err
 	}
@@ -504,6 +584,14 @@ func (tx *Tx) DropIndex(c *Coll, name string) (*Coll, error) {
 
 // Duplicates returns the documents that share a key of an index with others, by key.
 func (tx *Tx) Duplicates(c *Coll, name string) (groups [][]bson.Raw, err error) {
+	if tx.sub != nil {
+		err = tx.each(c, func(sub *Tx, part *Coll) error {
+			more, err := sub.Duplicates(part, name)
+			groups = append(groups, more...)
+			return err
+		})
+		return groups, err
+	}
 	for i := range c.idx {
 		ix := &c.idx[i]
 		if ix.Name != name {
@@ -535,6 +623,12 @@ func (tx *Tx) Duplicates(c *Coll, name string) (groups [][]bson.Raw, err error) 
 
 // RebuildIndex replaces an index by one with another definition and keys of its own.
 func (tx *Tx) RebuildIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.eachColl(c, func(sub *Tx, part *Coll) error {
+			_, err := sub.RebuildIndex(part, x, more)
+			return err
+		})
+	}
 	if err := tx.change(c.NS); err != nil {
 		return c, err
 	}
@@ -554,6 +648,12 @@ func (tx *Tx) RebuildIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) 
 
 // ModifyIndex replaces an index's definition by one with the same keys.
 func (tx *Tx) ModifyIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.eachColl(c, func(sub *Tx, part *Coll) error {
+			_, err := sub.ModifyIndex(part, x, more)
+			return err
+		})
+	}
 	if err := tx.change(c.NS); err != nil {
 		return c, err
 	}
@@ -569,6 +669,12 @@ func (tx *Tx) ModifyIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) {
 
 // Truncate removes all documents without noting each of them.
 func (tx *Tx) Truncate(c *Coll) (*Coll, error) {
+	if tx.sub != nil {
+		return tx.eachColl(c, func(sub *Tx, part *Coll) error {
+			_, err := sub.Truncate(part)
+			return err
+		})
+	}
 	if err := tx.change(c.NS); err != nil {
 		return c, err
 	}

@@ -23,10 +23,16 @@ type Txn struct {
 	locked  map[string]bool
 	done    chan struct{}
 	ended   bool // guarded by s.mu
+
+	parts []*Txn // of a group's: one in each shard
+	whole *Txn   // of such a part: the group's
 }
 
 // Begin starts a transaction that reads the given state.
 func (s *Store) Begin(at *State) *Txn {
+	if s.shards != nil {
+		return s.beginTxn(at)
+	}
 	return &Txn{s: s, base: at, state: at, locked: map[string]bool{}, done: make(chan struct{})}
 }
 
@@ -57,6 +63,9 @@ func (t *Txn) Use(ns string) error {
 }
 
 func (t *Txn) use(ns string) error {
+	if t.parts != nil {
+		return t.useParts(ns)
+	}
 	if t.locked[ns] {
 		return nil
 	}
@@ -89,6 +98,9 @@ func (t *Txn) Write(fn func(tx *Tx) error) error {
 	if t.ended {
 		return srverr.New(srverr.NoSuchTransaction, "the transaction has ended")
 	}
+	if t.parts != nil {
+		return t.writeParts(fn)
+	}
 	s.edit++
 	tx := Tx{s: s, txn: t, edit: s.edit, colls: t.state.colls, ts: t.base.TS}
 	if err := fn(&tx); err != nil {
@@ -107,6 +119,9 @@ func (t *Txn) Commit(lsid bson.Raw, number int64) (bson.Timestamp, error) {
 	defer s.mu.Unlock()
 	if t.ended {
 		return bson.Timestamp{}, srverr.New(srverr.NoSuchTransaction, "the transaction has ended")
+	}
+	if t.parts != nil {
+		return t.commitParts(lsid, number)
 	}
 	t.end()
 	if len(t.log) == 0 {
@@ -177,8 +192,20 @@ func (tx *Tx) replay(e *Entry) error {
 // Abort forgets the transaction.
 func (t *Txn) Abort() {
 	t.s.mu.Lock()
-	t.end()
+	t.stop()
 	t.s.mu.Unlock()
+}
+
+// stop ends the transaction, or the group's that it is a part of.
+func (t *Txn) stop() {
+	switch {
+	case t.whole != nil:
+		t.whole.endParts()
+	case t.parts != nil:
+		t.endParts()
+	default:
+		t.end()
+	}
 }
 
 // end gives everything free that the transaction holds.
@@ -186,6 +213,12 @@ func (t *Txn) end() {
 	if t.ended {
 		return
 	}
+	t.release()
+	close(t.done)
+}
+
+// release does so without telling anybody.
+func (t *Txn) release() {
 	t.ended = true
 	for _, i := range t.intents {
 		delete(t.s.intents, i)
@@ -204,12 +237,11 @@ func (t *Txn) end() {
 			t.s.locks[ns] = list
 		}
 	}
-	close(t.done)
 }
 
 // use notes that the writer's transaction uses a collection.
 func (tx *Tx) use(ns string) error {
-	if tx.txn == nil {
+	if tx.txn == nil || tx.txn.whole != nil && tx.txn.locked[ns] {
 		return nil
 	}
 	return tx.txn.use(ns)

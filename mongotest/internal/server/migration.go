@@ -1,0 +1,101 @@
+package server
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/sharding"
+	"allium/mongotest/internal/store"
+)
+
+// Migrations of chunks, and what they leave behind.
+
+// orphans are documents that a shard has no more, though it still stores them.
+type orphans struct {
+	ns    string
+	uuid  [16]byte
+	shard int
+	in    func(doc bson.Raw) bool
+	due   time.Time // when the range deleter takes them
+}
+
+// rangeDeleter removes the orphans of a cluster some time after the migration, as
+// orphanCleanupDelaySecs says. Safe for concurrent use.
+type rangeDeleter struct {
+	mu    sync.Mutex
+	list  []orphans
+	timer *time.Timer
+	ended bool
+}
+
+// migrate brings the documents of a chunk to another shard. The old one keeps its copies, which
+// nobody sees through a mongos any more, until the range deleter takes them.
+func (r *Request) migrate(tx *store.Tx, c *store.Coll, s *sharding.Metadata, chunk, to int) (*sharding.Metadata, error) {
+	from, in := s.Chunks[chunk].Shard, s.Range(chunk)
+	if err := tx.Move(c, from, to, in); err != nil {
+		return nil, err
+	}
+	next := s.Move(chunk, to)
+	if r.Body.Lookup("_waitForDelete").AsBool() || r.Body.Lookup("waitForDelete").AsBool() {
+		return next, tx.Clean(tx.SetSharding(c, next, next.Paths(), nil), from, in)
+	}
+	delay := time.Duration(r.Node.intParameter("orphanCleanupDelaySecs")) * time.Second
+	r.Node.data.leave(orphans{ns: c.NS, uuid: c.UUID, shard: from, in: in, due: r.Node.data.Clock.Now().Add(delay)}, delay)
+	return next, nil
+}
+
+// leave tells the range deleter of orphans.
+func (d *Data) leave(o orphans, delay time.Duration) {
+	x := &d.cluster.deleter
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		return
+	}
+	x.list = append(x.list, o)
+	if x.timer == nil {
+		x.timer = time.AfterFunc(delay, d.deleteOrphans)
+	}
+}
+
+// deleteOrphans removes the orphans whose time has come.
+func (d *Data) deleteOrphans() {
+	x, now := &d.cluster.deleter, d.Clock.Now()
+	x.mu.Lock()
+	var due []orphans
+	x.list = slices.DeleteFunc(x.list, func(o orphans) bool {
+		if o.due.After(now) {
+			return false
+		}
+		due = append(due, o)
+		return true
+	})
+	if x.timer != nil {
+		x.timer.Stop()
+		x.timer = nil
+	}
+	if len(x.list) > 0 && !x.ended {
+		x.timer = time.AfterFunc(x.list[0].due.Sub(now), d.deleteOrphans)
+	}
+	x.mu.Unlock()
+	for _, o := range due {
+		_ = d.storage.s.Write(func(tx *store.Tx) error {
+			if c := tx.Coll(o.ns); c != nil && c.UUID == o.uuid {
+				return tx.Clean(c, o.shard, o.in)
+			}
+			return nil
+		})
+	}
+}
+
+// stop ends the range deleter.
+func (x *rangeDeleter) stop() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended, x.list = true, nil
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+}

@@ -1,0 +1,196 @@
+package mongotest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// results returns the documents of a cursor, those that do not fit the first batch included, as
+// text.
+func results(t *testing.T, c net.Conn, cmd bson.D) (list []string) {
+	t.Helper()
+	reply := ok(t, run(t, c, cmd))
+	batch := "firstBatch"
+	for {
+		for v := range bson.Raw(reply.Lookup("cursor", batch).Value).Values() {
+			list = append(list, bson.Raw(v.Value).String())
+		}
+		id, _ := reply.Lookup("cursor", "id").AsInt64()
+		if id == 0 {
+			return list
+		}
+		batch = "nextBatch"
+		reply = ok(t, run(t, c, bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: cmd[0].Value}, {Key: "batchSize", Value: 7}, {Key: "$db", Value: "db"}}))
+	}
+}
+
+// A sharded collection whose chunks are split and moved all the time answers as one does that is
+// on a single shard.
+func TestShardsModel(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 18))
+			d, plain := mongotest.Start(t, mongotest.Sharded(3, 2), mongotest.InMemory()), mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory())
+			conns := []net.Conn{dialNode(t, d, d.Node(0)), dialNode(t, d, d.Node(1)), dialNode(t, plain, plain.Node(0))}
+			key := bson.D{{Key: "x", Value: 1}}
+			if seed%2 == 1 {
+				key[0].Value = "hashed"
+			}
+			admin := func(cmd ...bson.E) bson.Raw {
+				return run(t, conns[r.IntN(2)], append(bson.D(cmd), bson.E{Key: "$db", Value: "admin"}))
+			}
+			ok(t, admin(bson.E{Key: "shardCollection", Value: "db.c"}, bson.E{Key: "key", Value: key}))
+			index := bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "y", Value: 1}, {Key: "_id", Value: -1}}}, {Key: "name", Value: "y"}}}}, {Key: "$db", Value: "db"}}
+			ok(t, run(t, conns[0], index))
+			ok(t, run(t, conns[2], index))
+			// both sends a command to the cluster and to the replica set, and compares what f makes of the
+			// replies.
+			both := func(cmd bson.D, f func(c net.Conn) string) {
+				t.Helper()
+				if a, b := f(conns[r.IntN(2)]), f(conns[2]); a != b {
+					t.Fatalf("%v:\nsharded %s\nplain   %s", cmd, a, b)
+				}
+			}
+			// A document that comes to a shard which still has an orphan with its _id is refused, as by a
+			// server: either documents stay in their ranges, or migrations wait for the range deleter.
+			rekey := seed < 2
+			number := 0
+			write := func(cmd ...bson.E) {
+				t.Helper()
+				number++
+				full := append(bson.D(cmd), bson.E{Key: "lsid", Value: testSession}, bson.E{Key: "txnNumber", Value: int64(number)}, bson.E{Key: "$db", Value: "db"})
+				if multi, _ := bson.Marshal(full); bson.Raw(multi).Lookup("updates", "0", "multi").AsBool() || cmd[0].Key == "delete" {
+					full = append(bson.D(cmd), bson.E{Key: "$db", Value: "db"})
+				}
+				both(full, func(c net.Conn) string {
+					reply := ok(t, run(t, c, full))
+					return fmt.Sprint(reply.Lookup("n"), reply.Lookup("nModified"), reply.Lookup("writeErrors", "0", "code"))
+				})
+			}
+			read := func(ordered bool, cmd ...bson.E) {
+				t.Helper()
+				full := append(bson.D(cmd), bson.E{Key: "$db", Value: "db"})
+				both(full, func(c net.Conn) string {
+					list := results(t, c, full)
+					if !ordered {
+						slices.Sort(list)
+					}
+					return fmt.Sprint(list)
+				})
+			}
+			for step := range 300 {
+				id, x, y := r.IntN(60), r.IntN(40), r.IntN(10)
+				switch r.IntN(12) {
+				case 0, 1, 2:
+					// The _id says what the key is: so it is unique in the whole cluster.
+					write(bson.E{Key: "insert", Value: "c"}, bson.E{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: step}, {Key: "x", Value: x}, {Key: "y", Value: y}}}})
+				case 3:
+					write(bson.E{Key: "update", Value: "c"}, bson.E{Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "y", Value: bson.D{{Key: "$lt", Value: y}}}}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}, {Key: "multi", Value: true}}}})
+				case 4: // the document may go to another shard
+					if !rekey {
+						id, x = -1, -1
+					}
+					write(bson.E{Key: "update", Value: "c"}, bson.E{Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: id}}}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: x}}}}}}}})
+				case 5:
+					write(bson.E{Key: "delete", Value: "c"}, bson.E{Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "x", Value: x}, {Key: "y", Value: y}}}, {Key: "limit", Value: 0}}}})
+				case 6, 7:
+					at := any(x)
+					if seed%2 == 1 {
+						at = r.Int64() - 1<<62
+					}
+					admin(bson.E{Key: "split", Value: "db.c"}, bson.E{Key: "middle", Value: bson.D{{Key: "x", Value: at}}})
+				case 8, 9:
+					ok(t, admin(bson.E{Key: "moveChunk", Value: "db.c"}, bson.E{Key: "find", Value: bson.D{{Key: "x", Value: x}}}, bson.E{Key: "to", Value: fmt.Sprint("sh", r.IntN(3))}, bson.E{Key: "_waitForDelete", Value: rekey}))
+				case 10:
+					read(true, bson.E{Key: "aggregate", Value: "c"}, bson.E{Key: "pipeline", Value: bson.A{
+						bson.D{{Key: "$match", Value: bson.D{{Key: "x", Value: bson.D{{Key: "$gte", Value: x}}}}}},
+						bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$y"}, {Key: "n", Value: bson.D{{Key: "$sum", Value: "$x"}}}}}},
+						bson.D{{Key: "$lookup", Value: bson.D{{Key: "from", Value: "c"}, {Key: "localField", Value: "_id"}, {Key: "foreignField", Value: "y"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$count", Value: "n"}}}}, {Key: "as", Value: "same"}}}},
+						bson.D{{Key: "$sort", Value: bson.D{{Key: "_id", Value: 1}}}}}}, bson.E{Key: "cursor", Value: bson.D{}})
+				case 11:
+					filter := bson.E{Key: "filter", Value: bson.D{{Key: "x", Value: bson.D{{Key: "$in", Value: bson.A{x, x + 1, y}}}}}}
+					read(false, bson.E{Key: "find", Value: "c"}, filter)
+					read(true, bson.E{Key: "find", Value: "c"}, bson.E{Key: "sort", Value: bson.D{{Key: "y", Value: -1}, {Key: "_id", Value: 1}}}, bson.E{Key: "skip", Value: 3}, bson.E{Key: "limit", Value: 20}, bson.E{Key: "batchSize", Value: 6})
+					count := bson.D{{Key: "count", Value: "c"}, {Key: "query", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 0}}}}}, {Key: "$db", Value: "db"}}
+					both(count, func(c net.Conn) string { return ok(t, run(t, c, count)).Lookup("n").String() })
+				}
+			}
+			read(false, bson.E{Key: "find", Value: "c"})
+			// The range deleter takes what migrations left.
+			d.ShiftClock(time.Hour)
+			count := bson.D{{Key: "count", Value: "c"}, {Key: "$db", Value: "db"}}
+			both(count, func(c net.Conn) string { return ok(t, run(t, c, count)).Lookup("n").String() })
+			read(false, bson.E{Key: "find", Value: "c"})
+		})
+	}
+}
+
+// A migration leaves its documents behind for a while: queries do not see them, a count without a
+// filter does, and so does who asks the shard itself.
+func TestOrphans(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	shard(t, c, bson.D{{Key: "x", Value: 1}})
+	move := func(more ...bson.E) {
+		t.Helper()
+		ok(t, run(t, c, append(bson.D{{Key: "moveChunk", Value: "db.c"}, {Key: "find", Value: bson.D{{Key: "x", Value: 0}}}, {Key: "$db", Value: "admin"}}, more...)))
+	}
+	counts := func(want string) {
+		t.Helper()
+		if got := perShard(t, c, bson.D{}); got != want {
+			t.Errorf("the shards have %s, want %s", got, want)
+		}
+		if got := len(results(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "db"}})); got != 20 {
+			t.Errorf("find yields %d documents", got)
+		}
+	}
+	move(bson.E{Key: "to", Value: "sh1"})
+	counts(`{"sh1":20}`)
+	move(bson.E{Key: "to", Value: "sh0"})
+	counts(`{"sh0":10,"sh1":20}`)
+	// A document with the _id of an orphan is the shard's own.
+	ok(t, run(t, c, bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "x", Value: bson.D{{Key: "$lt", Value: 3}}}}}, {Key: "limit", Value: 0}}}}, {Key: "$db", Value: "db"}}))
+	if got := len(results(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "x", Value: bson.D{{Key: "$lt", Value: 10}}}}}, {Key: "$db", Value: "db"}})); got != 7 {
+		t.Errorf("%d documents after the delete, want 7", got)
+	}
+	d.ShiftClock(16 * time.Minute)
+	if got := perShard(t, c, bson.D{}); got != `{"sh0":7,"sh1":10}` {
+		t.Errorf("after the range deleter: %s", got)
+	}
+	move(bson.E{Key: "to", Value: "sh1"}, bson.E{Key: "_waitForDelete", Value: true})
+	if got := perShard(t, c, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 0}}}}); got != `{"sh1":17}` {
+		t.Errorf("after a migration that waits for its range to be deleted: %s", got)
+	}
+}
+
+// _id is unique on each shard, not in the cluster.
+func TestDuplicateIDs(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	shard(t, c, bson.D{{Key: "x", Value: 1}})
+	insert := func(id, x int) bson.Raw {
+		return run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id}, {Key: "x", Value: x}}}}, {Key: "$db", Value: "db"}})
+	}
+	ok(t, insert(3, 15)) // 3 is there with x: 3, on the other shard
+	if code, _ := insert(4, 2).Lookup("writeErrors", "0", "code").AsInt64(); code != 11000 {
+		t.Errorf("a second document with this _id on one shard: code %d", code)
+	}
+	if got := len(results(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: 3}}}, {Key: "$db", Value: "db"}})); got != 2 {
+		t.Errorf("%d documents with the _id", got)
+	}
+	// They cannot be brought together.
+	if r := run(t, c, bson.D{{Key: "moveChunk", Value: "db.c"}, {Key: "find", Value: bson.D{{Key: "x", Value: 0}}}, {Key: "to", Value: "sh1"}, {Key: "$db", Value: "admin"}}); errorCode(r) == 0 {
+		t.Errorf("a migration onto a document with the same _id: %v", r)
+	}
+	if got := len(results(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "db"}})); got != 21 {
+		t.Errorf("%d documents after the migration that failed", got)
+	}
+}
