@@ -51,16 +51,17 @@ func TestShardsModel(t *testing.T) {
 			index := bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "y", Value: 1}, {Key: "_id", Value: -1}}}, {Key: "name", Value: "y"}}}}, {Key: "$db", Value: "db"}}
 			ok(t, run(t, conns[0], index))
 			ok(t, run(t, conns[2], index))
-			// both sends a command to the cluster and to the replica set, and compares what f makes of the
-			// replies.
+			// both sends a command to the cluster and to the replica set, and compares what f
+			// makes of the replies.
 			both := func(cmd bson.D, f func(c net.Conn) string) {
 				t.Helper()
 				if a, b := f(conns[r.IntN(2)]), f(conns[2]); a != b {
 					t.Fatalf("%v:\nsharded %s\nplain   %s", cmd, a, b)
 				}
 			}
-			// A document that comes to a shard which still has an orphan with its _id is refused, as by a
-			// server: either documents stay in their ranges, or migrations wait for the range deleter.
+			// A document that comes to a shard which still has an orphan with its _id is refused,
+			// as by a server: either documents stay in their ranges, or migrations wait for the
+			// range deleter.
 			rekey := seed < 2
 			number := 0
 			write := func(cmd ...bson.E) {
@@ -90,7 +91,6 @@ func TestShardsModel(t *testing.T) {
 				id, x, y := r.IntN(60), r.IntN(40), r.IntN(10)
 				switch r.IntN(12) {
 				case 0, 1, 2:
-					// The _id says what the key is: so it is unique in the whole cluster.
 					write(bson.E{Key: "insert", Value: "c"}, bson.E{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: step}, {Key: "x", Value: x}, {Key: "y", Value: y}}}})
 				case 3:
 					write(bson.E{Key: "update", Value: "c"}, bson.E{Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "y", Value: bson.D{{Key: "$lt", Value: y}}}}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}, {Key: "multi", Value: true}}}})

@@ -91,7 +91,7 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 			n = min(n, limit)
 		}
 	case op.filter.MatchesAll() && hint.Type == 0 && skip == 0 && limit == 0:
-		// Every shard knows how many documents it has, without looking which of them it only has left.
+		// Every shard knows how many documents it has, without looking which ones belong to it.
 		for _, i := range sharding.Of(c).Shards() {
 			r.addCount(i, 0)
 			if part := c.Part(i); part != nil {

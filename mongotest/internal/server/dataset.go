@@ -37,8 +37,8 @@ type Data struct {
 	committed  []func(bson.Timestamp)
 	shards     int
 	born       bson.Timestamp // when the shards were added
-	parts      []*Data // of a cluster: those of its shards, then that of its config servers
-	whole      *Data   // of such a part: the cluster's
+	parts      []*Data        // of a cluster: those of its shards, then that of its config servers
+	whole      *Data          // of such a part: the cluster's
 	// dropPending is the database whose drop could not be replicated as its client wanted; empty:
 	// none.
 	dropPending string

@@ -11,9 +11,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// router is what a mongos knows of the transactions that it has routed. All shards of a cluster
-// share one store, so that "routing" a transaction is remembering which one a session has open
-// here.
+// router is what a mongos knows of the transactions that it has routed. The group of the shards'
+// stores commits on all of them at once, so that "routing" a transaction is remembering which one a
+// session has open here.
 type router struct {
 	mu   sync.Mutex
 	txns map[session.ID]*routedTxn

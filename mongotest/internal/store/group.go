@@ -171,7 +171,7 @@ func (c *Coll) placed(part *Coll, doc bson.Raw) bool {
 	return c.Sharding.(Placement).ShardOf(doc) == part.shard
 }
 
-// colls calls f for every collection of a group's state whose name has the prefix, in order.
+// collsOfGroup calls f for every collection of a group's state whose name has the prefix, in order.
 func (st *State) collsOfGroup(prefix string, f func(*Coll) bool) {
 	var names []string
 	for _, part := range st.shards {
@@ -199,8 +199,8 @@ func (st *State) stored(ns string) *Coll {
 	})
 }
 
-// begin returns the right to write to all shards; txns are the parts of the transaction that writes,
-// if one does.
+// beginGroup returns the right to write to all shards; t is the transaction that writes, if one
+// does.
 func (s *Store) beginGroup(t *Txn) *Tx {
 	tx := &Tx{s: s, txn: t, sub: make([]Tx, len(s.shards))}
 	for i, shard := range s.shards {
@@ -470,8 +470,8 @@ func (tx *Tx) groupRename(c *Coll, to string) error {
 
 // Move brings documents of a collection from one shard to another that in says, as a migration of a
 // chunk does. What the receiver had of them, left behind by an earlier migration, it loses first.
-// The sender keeps its documents, which belong to it no more once SetSharding says so; Clean removes
-// them. None of this is an event. In a transaction it must not be called.
+// The sender keeps its documents, which belong to it no more once SetSharding says so; Clean
+// removes them. None of this is an event. In a transaction it must not be called.
 func (tx *Tx) Move(c *Coll, from, to int, in func(doc bson.Raw) bool) error {
 	if err := tx.each(c, func(sub *Tx, _ *Coll) error { return sub.change(c.NS) }); err != nil {
 		return err
