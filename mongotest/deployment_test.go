@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -431,6 +432,53 @@ func TestTLS(t *testing.T) {
 	}
 	if _, err := tls.Dial("tcp", d.Hosts()[0], &tls.Config{}); err == nil {
 		t.Error("an unknown authority is accepted")
+	}
+}
+
+// New connections see the certificate that has taken the old one's place, open ones go on.
+func TestReplaceCertificate(t *testing.T) {
+	d := mongotest.Start(t, mongotest.TLS())
+	cfg := d.TLSConfig()
+	cfg.ServerName, cfg.ClientSessionCache = "localhost", tls.NewLRUClientSessionCache(0)
+	dial := func() (*tls.Conn, error) { return tls.Dial("tcp", d.Hosts()[0], cfg) }
+	open, err := dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	ping := bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}}
+	ok(t, run(t, open, ping)) // brings the session's ticket, too
+	first := open.ConnectionState().PeerCertificates[0]
+	for kind, want := range map[mongotest.ServerCertificate]string{
+		mongotest.ExpiredCertificate: "expired", mongotest.ForeignCertificate: "unknown authority",
+	} {
+		if err := d.ReplaceCertificate(kind); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := dial(); err == nil {
+			c.Close()
+			t.Errorf("kind %d: the certificate is accepted", kind)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("kind %d: %v, want %q", kind, err, want)
+		}
+		ok(t, run(t, open, ping))
+	}
+	if err := d.ReplaceCertificate(mongotest.ValidCertificate); err != nil {
+		t.Fatal(err)
+	}
+	c, err := dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.ConnectionState().PeerCertificates[0]; got.SerialNumber.Cmp(first.SerialNumber) == 0 || got.Equal(first) {
+		t.Error("the old certificate is still shown")
+	}
+	if err := d.ReplaceCertificate(99); err == nil {
+		t.Error("a kind that does not exist is accepted")
+	}
+	if err := mongotest.Start(t).ReplaceCertificate(mongotest.ValidCertificate); err == nil {
+		t.Error("a deployment without TLS takes a certificate")
 	}
 }
 

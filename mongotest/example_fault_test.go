@@ -44,6 +44,25 @@ func ExampleNode_SetNetFaults() {
 	// Output: <nil> 2
 }
 
+// A client that has been closed leaves no connection.
+func ExampleNode_Connections() {
+	d := open()
+	defer d.Stop()
+	client := connect(d.URI())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	fmt.Println(d.Node(0).Connections() > 0)
+	client.Close(context.Background())
+	for d.Node(0).Connections() > 0 { // the server notices a moment later
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println(d.Node(0).Connections())
+	// Output:
+	// true
+	// 0
+}
+
 // The insert runs, its reply does not come.
 func ExampleNode_HoldReplies() {
 	d := open()

@@ -377,6 +377,29 @@ func ExampleDeployment_WriteTLSFiles() {
 	// Output: <nil>
 }
 
+// New connections fail while the servers show a certificate that clients do not trust.
+func ExampleDeployment_ReplaceCertificate() {
+	d := open(mongotest.TLS())
+	defer d.Stop()
+	timeout := 500 * time.Millisecond
+	insert := func() error {
+		client := connect(d.URI(), allium.ClientOptions{TLS: d.TLSConfig(), ServerSelectionTimeout: &timeout})
+		defer client.Close(context.Background())
+		return insertUser(client, 1)
+	}
+	if err := d.ReplaceCertificate(mongotest.ForeignCertificate); err != nil {
+		panic(err)
+	}
+	fmt.Println(insert() != nil)
+	if err := d.ReplaceCertificate(mongotest.ValidCertificate); err != nil {
+		panic(err)
+	}
+	fmt.Println(insert())
+	// Output:
+	// true
+	// <nil>
+}
+
 // Every command is logged; those with credentials without their bodies.
 func ExampleLog() {
 	var log bytes.Buffer

@@ -108,7 +108,7 @@ func (d *Deployment) start() error {
 		if d.tls, err = newCertificates(); err != nil {
 			return fmt.Errorf("make certificates: %w", err)
 		}
-		d.cfg.TLS = d.tls.server()
+		d.cfg.TLS = d.tls.config
 	}
 	if o.inMemory {
 		d.mem = &memnet.Network{}
@@ -392,7 +392,7 @@ func (d *Deployment) WriteTLSFiles(dir string) (caFile, certKeyFile string, err 
 		return "", "", errors.New("mongotest: the deployment has no TLS")
 	}
 	caFile, certKeyFile = filepath.Join(dir, "ca.pem"), filepath.Join(dir, "client.pem")
-	if err := os.WriteFile(caFile, d.tls.caPEM, 0o600); err != nil {
+	if err := os.WriteFile(caFile, d.tls.authority.pem, 0o600); err != nil {
 		return "", "", err
 	}
 	return caFile, certKeyFile, os.WriteFile(certKeyFile, d.tls.clientPEM, 0o600)

@@ -22,6 +22,13 @@ type Node struct {
 // Addr returns the node's host:port.
 func (n *Node) Addr() string { return n.n.Addr() }
 
+// Connections returns how many connections the node has: what serverStatus calls
+// connections.current. A client's monitoring takes up to two beside those of its pool.
+func (n *Node) Connections() int {
+	current, _ := n.n.Connections()
+	return current
+}
+
 // SocketPath returns the node's Unix socket if the deployment was started with UnixSockets.
 func (n *Node) SocketPath() string {
 	if n.d.opts.socketDir == "" {

@@ -8,81 +8,153 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"math/big"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
 // certificates are what a deployment with TLS makes for itself when it starts.
 type certificates struct {
+	authority *authority
 	pool      *x509.CertPool
-	caPEM     []byte
-	serverTLS tls.Certificate
 	clientTLS tls.Certificate
 	clientPEM []byte
 	subject   string
+
+	serverTLS atomic.Pointer[tls.Certificate]
+	serial    atomic.Int64 // of the newest certificate of a server
+	config    *tls.Config  // of the servers
 }
 
-func newCertificates() (*certificates, error) {
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// authority issues certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+// template returns what all certificates have in common. They are valid for ten years.
+func template(serial int64, name pkix.Name) *x509.Certificate {
+	from := time.Now().Add(-time.Hour)
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: name, NotBefore: from, NotAfter: from.AddDate(10, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature,
+	}
+}
+
+func newAuthority() (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
-	}
-	from := time.Now().Add(-time.Hour)
-	template := func(serial int64, name pkix.Name) *x509.Certificate {
-		return &x509.Certificate{
-			SerialNumber: big.NewInt(serial), Subject: name, NotBefore: from, NotAfter: from.AddDate(10, 0, 0),
-			KeyUsage: x509.KeyUsageDigitalSignature,
-		}
 	}
 	ca := template(1, pkix.Name{CommonName: "mongotest authority", Organization: []string{"mongotest"}})
 	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageCRLSign
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &key.PublicKey, key)
 	if err != nil {
 		return nil, err
 	}
-	c := &certificates{pool: x509.NewCertPool(), caPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})}
-	if ca, err = x509.ParseCertificate(caDER); err != nil {
+	if ca, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
 	}
-	c.pool.AddCert(ca)
-	issue := func(t *x509.Certificate) (tls.Certificate, []byte, error) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			return tls.Certificate{}, nil, err
-		}
-		der, err := x509.CreateCertificate(rand.Reader, t, ca, &key.PublicKey, caKey)
-		if err != nil {
-			return tls.Certificate{}, nil, err
-		}
-		keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			return tls.Certificate{}, nil, err
-		}
-		both := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
-		return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, both, nil
+	return &authority{ca, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+}
+
+// issue makes a key and a certificate for it; the second result is both as PEM.
+func (a *authority) issue(t *x509.Certificate) (tls.Certificate, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, nil, err
 	}
-	server := template(2, pkix.Name{CommonName: "localhost", Organization: []string{"mongotest"}, OrganizationalUnit: []string{"server"}})
-	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	server.DNSNames = []string{"localhost"}
-	server.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	if c.serverTLS, _, err = issue(server); err != nil {
+	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	both := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, both, nil
+}
+
+func newCertificates() (*certificates, error) {
+	a, err := newAuthority()
+	if err != nil {
 		return nil, err
 	}
+	c := &certificates{authority: a, pool: x509.NewCertPool()}
+	c.pool.AddCert(a.cert)
 	client := template(3, pkix.Name{CommonName: "client", Organization: []string{"mongotest"}, OrganizationalUnit: []string{"users"}})
 	client.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	if c.clientTLS, c.clientPEM, err = issue(client); err != nil {
+	if c.clientTLS, c.clientPEM, err = a.issue(client); err != nil {
 		return nil, err
 	}
 	c.subject = client.Subject.String()
-	return c, nil
+	c.serial.Store(100)
+	c.config = &tls.Config{
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.serverTLS.Load(), nil },
+		ClientCAs:      c.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
+	}
+	return c, c.replace(ValidCertificate)
 }
 
-func (c *certificates) server() *tls.Config {
-	return &tls.Config{
-		Certificates: []tls.Certificate{c.serverTLS}, ClientCAs: c.pool, ClientAuth: tls.VerifyClientCertIfGiven,
-		MinVersion: tls.VersionTLS12,
+// ServerCertificate is a kind of certificate that servers show; see
+// [Deployment.ReplaceCertificate].
+type ServerCertificate int
+
+// The kinds of certificates of servers.
+const (
+	ValidCertificate   ServerCertificate = iota // from the deployment's authority, for localhost
+	ExpiredCertificate                          // from the deployment's authority, past its time
+	ForeignCertificate                          // from an authority that clients do not trust
+)
+
+// replace makes the servers show a new certificate.
+func (c *certificates) replace(with ServerCertificate) error {
+	a := c.authority
+	server := template(c.serial.Add(1), pkix.Name{CommonName: "localhost", Organization: []string{"mongotest"}, OrganizationalUnit: []string{"server"}})
+	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	server.DNSNames = []string{"localhost"}
+	server.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	switch with {
+	case ValidCertificate:
+	case ExpiredCertificate:
+		server.NotAfter = time.Now().Add(-time.Minute)
+	case ForeignCertificate:
+		var err error
+		if a, err = newAuthority(); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("there is no kind %d of certificates", with)
 	}
+	cert, _, err := a.issue(server)
+	if err != nil {
+		return err
+	}
+	c.serverTLS.Store(&cert)
+	// A client that resumed a session would not see the certificate.
+	var tickets [32]byte
+	rand.Read(tickets[:])
+	c.config.SetSessionTicketKeys([][32]byte{tickets})
+	return nil
+}
+
+// ReplaceCertificate gives the servers a certificate of the kind, with a new key and serial number.
+// Connections that are open go on; new ones see it, and none resumes an earlier TLS session. It
+// returns an error if the deployment has no TLS. It may be called at any time, by several
+// goroutines at once.
+func (d *Deployment) ReplaceCertificate(with ServerCertificate) error {
+	if d.tls == nil {
+		return errors.New("mongotest: the deployment has no TLS")
+	}
+	if err := d.tls.replace(with); err != nil {
+		return fmt.Errorf("mongotest: replace the certificate: %w", err)
+	}
+	return nil
 }
 
 func (c *certificates) client() *tls.Config {

@@ -234,10 +234,7 @@ func (r *Request) sessionArgs() error {
 		return nil
 	}
 	if has {
-		if r.Node.cfg.Auth {
-			id.UID = r.Conn.userDigest(id.UID)
-		}
-		s, err := r.UseSession(id)
+		s, err := r.UseSession(r.OwnSession(id))
 		if err != nil {
 			return err
 		}

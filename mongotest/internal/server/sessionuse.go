@@ -1,16 +1,27 @@
 package server
 
 import (
+	"slices"
+
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
-// UseSession returns the session with this id for a command. The cursors of one that has expired
-// end.
+// OwnSession returns the id of the session as the connection's user has it: the sessions of
+// different users are different.
+func (r *Request) OwnSession(id session.ID) session.ID {
+	if r.Node.cfg.Auth {
+		id.UID = r.Conn.userDigest(id.UID)
+	}
+	return id
+}
+
+// UseSession returns the session with this id for a command. The cursors of those that have ended
+// or expired end.
 func (r *Request) UseSession(id session.ID) (*session.Session, error) {
-	s, old, err := r.Node.data.sessions.Use(id, r.Node.data.Clock.Now())
-	if old != nil {
-		r.Node.cursors.kill(func(c *cursor) bool { return c.session == old })
+	s, gone, err := r.Node.data.sessions.Use(id, r.Node.data.Clock.Now())
+	if len(gone) > 0 {
+		r.Node.cursors.kill(func(c *cursor) bool { return slices.Contains(gone, c.session) })
 	}
 	return s, err
 }

@@ -37,6 +37,10 @@ func (id ID) Append(dst []byte, key string) []byte {
 // noUser is the digest of no user at all, as in deployments without authentication.
 var noUser = sha256.Sum256(nil)
 
+// refreshEvery is how often a server looks through its sessions: it forgets those that their
+// clients have ended, and those that nobody has used for the timeout (logicalSessionRefreshMillis).
+const refreshEvery = 5 * time.Minute
+
 // Session is a logical session with what the server remembers of it: the newest transaction number,
 // what its retryable write did, or the transaction it is in.
 type Session struct {
@@ -45,8 +49,9 @@ type Session struct {
 	Mu    *Lock // held while a command has the session checked out
 	State State
 
-	use     sync.Mutex // guards lastUse
+	use     sync.Mutex // guards what follows
 	lastUse time.Time
+	ended   time.Time // when its client said that it does not need it any more; zero: it did not
 }
 
 // Document returns what $listLocalSessions tells about the session.
@@ -98,6 +103,7 @@ type Catalog struct {
 	mu     sync.Mutex
 	undone []span // by rollbacks
 	byID   map[ID]*Session
+	next   time.Time // when to look through them again
 }
 
 // NewCatalog returns an empty catalog.
@@ -106,16 +112,17 @@ func NewCatalog() *Catalog {
 }
 
 // Use returns the session, which is made when it is not known, and notes that it was used. One that
-// nobody has used for the session timeout is a new one; old is then the session that has ended,
-// with its transaction.
-func (c *Catalog) Use(id ID, now time.Time) (s, old *Session, err error) {
+// nobody has used for the session timeout is a new one. gone are the sessions that have ended since
+// the last call, with their transactions.
+func (c *Catalog) Use(id ID, now time.Time) (s *Session, gone []*Session, err error) {
 	c.mu.Lock()
+	gone = c.refreshLocked(now)
 	s = c.byID[id]
 	if s != nil && s.expired(now) && s.Mu.TryLock() {
 		s.Abort()
 		s.Mu.Unlock()
 		delete(c.byID, id)
-		s, old = nil, s
+		s, gone = nil, append(gone, s)
 	}
 	if s == nil {
 		if len(c.byID) >= maxSessions {
@@ -123,16 +130,55 @@ func (c *Catalog) Use(id ID, now time.Time) (s, old *Session, err error) {
 		}
 		if len(c.byID) >= maxSessions {
 			c.mu.Unlock()
-			return nil, old, srverr.New(srverr.TooManyLogicalSessions, "cannot add session into the cache")
+			return nil, gone, srverr.New(srverr.TooManyLogicalSessions, "cannot add session into the cache")
 		}
 		s = &Session{ID: id, Mu: newLock(), State: State{TxnNumber: -1}}
 		c.byID[id] = s
 	}
 	c.mu.Unlock()
 	s.use.Lock()
-	s.lastUse = now
+	s.lastUse, s.ended = now, time.Time{}
 	s.use.Unlock()
-	return s, old, nil
+	return s, gone, nil
+}
+
+// End notes that a client does not need the sessions any more. They are forgotten when the server
+// looks through its sessions the next time, with what they still do.
+func (c *Catalog) End(ids []ID, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		if s := c.byID[id]; s != nil {
+			s.use.Lock()
+			s.ended = now
+			s.use.Unlock()
+		}
+	}
+}
+
+// refreshLocked forgets the sessions that had ended or expired when the server last had to look
+// through them, and returns them.
+func (c *Catalog) refreshLocked(now time.Time) (gone []*Session) {
+	if c.next.IsZero() {
+		c.next = now.Add(refreshEvery)
+	}
+	if now.Before(c.next) {
+		return nil
+	}
+	last := c.next.Add(now.Sub(c.next).Truncate(refreshEvery))
+	c.next = last.Add(refreshEvery)
+	for id, s := range c.byID {
+		s.use.Lock()
+		ended := !s.ended.IsZero() && !s.ended.After(last)
+		s.use.Unlock()
+		if (ended || s.expired(last)) && s.Mu.TryLock() {
+			s.Abort()
+			s.Mu.Unlock()
+			delete(c.byID, id)
+			gone = append(gone, s)
+		}
+	}
+	return gone
 }
 
 // expired reports whether nobody has used the session for the session timeout.

@@ -50,14 +50,18 @@ func sessionIDs(r *server.Request, parser string) ([]session.ID, error) {
 		if ids[i], err = session.ParseID(d, parser+"."+r.Cmd.Name, false); err != nil {
 			return nil, err
 		}
+		ids[i] = r.OwnSession(ids[i])
 	}
 	return ids, nil
 }
 
-// runEndSessions only marks the sessions as unused: their cursors and transactions end when they
-// expire.
+// runEndSessions only marks the sessions as ended: they go when the server next looks through its
+// sessions.
 func runEndSessions(r *server.Request, dst []byte) ([]byte, error) {
-	_, err := sessionIDs(r, "EndSessionsCmdFromClient")
+	ids, err := sessionIDs(r, "EndSessionsCmdFromClient")
+	if err == nil {
+		r.Node.Data().Sessions().End(ids, r.Node.Data().Clock.Now())
+	}
 	return dst, err
 }
 
