@@ -85,10 +85,9 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 		defer timer.Stop()
 	}
 	defer cancel()
-	start := time.Now()
+	watch := a.stopwatch()
 	err := fn(ctx)
-	took := time.Since(start)
-	grace := a.grace()
+	took, grace := watch.took(), watch.grace()
 	if endsTransactions[a.plan.Kind] {
 		grace += 500 * time.Millisecond
 	}

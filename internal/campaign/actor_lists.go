@@ -81,9 +81,12 @@ func (a *actor) weak() {
 		_, err := coll.UpdateOne(ctx, byID(e.list), push(e.token))
 		return err
 	})
-	if err == nil {
+	switch {
+	case err == nil && a.world.plan.Topology == ReplSet:
 		a.set(rec, weak)
-	} else {
+	case err == nil: // nothing is rolled back on shards without secondaries
+		a.set(rec, acked)
+	default:
 		a.set(rec, unknown)
 	}
 }

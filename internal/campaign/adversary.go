@@ -189,6 +189,9 @@ func (a *adversary) do(s Step) {
 		a.must(c.open())
 	case "rotate":
 		a.rotate(s)
+	case "certificate":
+		a.must(d.ReplaceCertificate(s.certificate()))
+		a.after(s, func() { a.must(d.ReplaceCertificate(mongotest.ValidCertificate)) })
 	case "moveChunk":
 		a.moveChunk(s)
 	default:
@@ -237,6 +240,12 @@ func (a *adversary) rotate(s Step) {
 	}
 	set("another-" + password)
 	a.after(s, func() { set(password) })
+}
+
+// certificate is the kind that the servers get: a renewed one, which nobody should notice, or one
+// that clients reject.
+func (s Step) certificate() mongotest.ServerCertificate {
+	return []mongotest.ServerCertificate{mongotest.ValidCertificate, mongotest.ExpiredCertificate, mongotest.ForeignCertificate}[s.N%3]
 }
 
 // moveChunk moves a part of a sharded collection to another shard.

@@ -34,6 +34,26 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+// Certificates are replaced by good and bad ones while clients run, and connections break, so that
+// new ones are made.
+func TestCertificates(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	p := NewPlan(2, ReplSet, 0)
+	p.Length, p.Think, p.TLS, p.Auth, p.Steps = time.Minute, time.Second, true, true, nil
+	for i := range 9 {
+		at := time.Duration(1+6*i) * time.Second
+		p.Steps = append(p.Steps, Step{At: at, For: 5 * time.Second, Kind: "certificate", N: i}, Step{At: at + time.Second, Kind: "closeConnections", Node: i % 3})
+	}
+	o := Run(t, p, false)
+	if len(o.Violations) > 0 {
+		o.Describe(os.Stderr)
+		t.Errorf("history %d breaks a promise", p.Seed)
+	}
+	if o.Stats.Acked < 100 || o.Stats.Errors["ConnectionError"]+o.Stats.Errors["SelectionError"]+o.Stats.Errors["PoolClearedError"]+o.Stats.Errors["TimeoutError"] == 0 {
+		t.Errorf("nobody noticed the certificates: %+v", o.Stats)
+	}
+}
+
 // A seed fixes the plan, and each operation's numbers do not depend on those before it.
 func TestPlan(t *testing.T) {
 	one, two := NewPlan(7, Sharded, 0), NewPlan(7, Sharded, 0)
@@ -55,7 +75,7 @@ func TestPlan(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range slices.Concat(everywhere, replicas, clusters, []string{"rotate"}) {
+	for _, kind := range slices.Concat(everywhere, replicas, clusters, []string{"rotate", "certificate"}) {
 		if !faults[kind] && kind != "otherError" {
 			t.Errorf("no plan has the step %s", kind)
 		}

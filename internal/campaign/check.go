@@ -31,7 +31,7 @@ func (w *world) settle(followers *sync.WaitGroup) {
 			w.violation("a client when all is quiet: %v", err)
 		}
 	}
-	c := &client{w: w, id: -1, plan: ClientPlan{MaxPool: 10, Heartbeat: time.Second}}
+	c := w.observer()
 	if err := c.open(); err != nil {
 		w.violation("open a client when all is quiet: %v", err)
 		return
@@ -59,6 +59,71 @@ func (w *world) settle(followers *sync.WaitGroup) {
 	if !w.plan.Real {
 		w.checkServers(ctx, c.get())
 	}
+	w.checkIdle(ctx, c)
+}
+
+// checkIdle checks that the clients, which nobody uses any more, hold nothing, that the servers
+// have no connection of which a pool knows nothing, and that the servers' sessions end with the
+// clients.
+func (w *world) checkIdle(ctx context.Context, observer *client) {
+	pause := time.Second
+	if w.plan.Real {
+		pause = 100 * time.Millisecond
+	}
+	time.Sleep(pause)
+	quiet := time.Now() // what the followers used in the instant before does not count
+	for _, c := range w.clients {
+		if err := w.calm(ctx, c.get()); err != nil {
+			w.violation("a client when nobody else works: %v", err)
+		}
+	}
+	time.Sleep(pause) // what is returned or closed in the background
+	known := 0
+	for _, c := range append(w.clients[:len(w.clients):len(w.clients)], observer) {
+		c.usage.idle()
+		known += c.usage.connections()
+		if w.plan.Topology != LB {
+			known += 2 * len(w.d.Nodes()) // for monitoring
+		}
+	}
+	if n := connections(w.d); n > known && !w.plan.Real { // in real time a server may be late
+		w.violation("the servers have %d connections, the clients at most %d", n, known)
+	}
+	w.closeClients()
+	if w.plan.Real {
+		return
+	}
+	time.Sleep(6 * time.Minute) // the servers look through their sessions every five minutes
+	if n := w.sessions(ctx, observer, quiet); n > 1 {
+		w.violation("the servers have %d sessions of clients that have been closed", n-1)
+	}
+	// A client throws a session away when an attempt fails without a reply (specification: Driver
+	// Sessions, "dirty"), and then the servers learn nothing.
+	time.Sleep(36 * time.Minute)
+	if n := w.sessions(ctx, observer, time.Time{}); n > 1 {
+		w.violation("the servers have %d sessions after all have expired", n-1)
+	}
+}
+
+// sessions returns how many sessions the servers know that were used since a time. The observer
+// asks in one of its own.
+func (w *world) sessions(ctx context.Context, observer *client, since time.Time) (n int) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	reply, err := observer.get().Database("admin").RunCommand(ctx, bson.D{{Key: "aggregate", Value: 1},
+		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$listLocalSessions", Value: bson.D{{Key: "allUsers", Value: true}}}}}}, {Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 10_000}}}})
+	if err != nil {
+		w.violation("a list of the sessions when all is quiet: %v", err)
+		return 0
+	}
+	batch, _ := reply.Lookup("cursor", "firstBatch").Array()
+	for v := range batch.Values() {
+		doc, _ := v.Document()
+		if used, _ := doc.Lookup("lastUse").DateTime(); used >= bson.NewDateTime(since) {
+			n++
+		}
+	}
+	return n
 }
 
 // calm does a little of everything with a client that nobody disturbs.

@@ -28,6 +28,7 @@ type Plan struct {
 	Think    time.Duration // mean pause between an actor's operations
 	Real     bool          // in real time, on TCP
 	Auth     bool
+	TLS      bool
 	Election time.Duration // how long a replica set is without a primary
 	Lag      time.Duration // of secondaries
 	Clients  []ClientPlan
@@ -78,6 +79,8 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" %d", s.Client)
 	case "cut", "drop", "garbage":
 		text += fmt.Sprintf(" node +%d, %d bytes", s.Node, s.N)
+	case "certificate":
+		text += fmt.Sprintf(" of kind %d", s.certificate())
 	case "slowCommand", "closeOnCommand":
 		text += fmt.Sprintf(" %v, %d times", s.Cmds, s.N)
 	default:
@@ -156,6 +159,8 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 	for i := range p.Actors {
 		p.Actors[i].ID, p.Actors[i].Client, p.Actors[i].Seed = i, r.IntN(len(p.Clients)), r.Uint64()
 	}
+	// From a stream of its own: all else of a seed stays what it was.
+	p.TLS = stream(seed, 3).IntN(4) == 0
 	sr := stream(seed, 2)
 	for at := about(sr, gap); at < p.Length; at += about(sr, gap) {
 		s := drawStep(sr, p)

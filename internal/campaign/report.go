@@ -50,7 +50,7 @@ func (t *Totals) Report(w io.Writer) {
 // Describe writes what went wrong in a history, and what remains of its plan.
 func (o *Outcome) Describe(w io.Writer) {
 	p := o.Plan
-	fmt.Fprintf(w, "history %d, %s, %v, mean pause %v, authentication %v, election %v, lag %v\n", p.Seed, p.Topology, p.Length, p.Think, p.Auth, p.Election, p.Lag)
+	fmt.Fprintf(w, "history %d, %s, %v, mean pause %v, authentication %v, TLS %v, election %v, lag %v\n", p.Seed, p.Topology, p.Length, p.Think, p.Auth, p.TLS, p.Election, p.Lag)
 	for i, c := range p.Clients {
 		fmt.Fprintf(w, "  client %d: %+v\n", i, c)
 	}

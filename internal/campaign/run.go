@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"allium/mongotest"
 )
 
 // Run runs a history and returns what came of it. A simulated one runs in a bubble, for which t
@@ -52,6 +54,7 @@ func play(p *Plan, trace bool) *Outcome {
 		o := &Outcome{Plan: p, Stats: newStats(), Violations: []string{"the start: " + err.Error()}}
 		if w != nil {
 			w.closeClients()
+			w.lag.end()
 			w.d.Stop()
 		}
 		return o
@@ -62,18 +65,47 @@ func play(p *Plan, trace bool) *Outcome {
 		synctest.Wait()
 		w.checkStacks()
 	}
+	w.checkConnections()
+	w.lag.end()
 	w.d.Stop()
-	w.stats.Simulated = time.Since(w.start)
+	w.stats.Simulated = p.Length // with faults; what comes after is not counted
 	return w.result()
 }
 
+// closeClients closes all clients, once.
 func (w *world) closeClients() {
+	if w.ended {
+		return
+	}
+	w.ended = true
 	for _, c := range w.clients {
 		c.close()
 		for _, u := range c.closed {
 			u.check()
 		}
 	}
+}
+
+// checkConnections checks that the servers have no connection after all clients have been closed.
+func (w *world) checkConnections() {
+	left := 0
+	for range 250 {
+		if left = connections(w.d); left == 0 || !w.plan.Real {
+			break
+		}
+		time.Sleep(20 * time.Millisecond) // the servers are still at it
+	}
+	if left != 0 {
+		w.violation("the servers have %d connections after all clients have been closed", left)
+	}
+}
+
+// connections returns how many connections the servers have.
+func connections(d *mongotest.Deployment) (n int) {
+	for _, node := range d.Nodes() {
+		n += node.Connections()
+	}
+	return n
 }
 
 // checkStacks looks for goroutines of the driver after all clients have been closed.

@@ -47,6 +47,9 @@ func drawStep(r *rand.Rand, p *Plan) Step {
 	if p.Auth {
 		choice = append(choice, "rotate", "rotate")
 	}
+	if p.TLS {
+		choice = append(choice, "certificate", "certificate", "certificate")
+	}
 	s := Step{Kind: pick(r, choice), Node: r.IntN(3), Client: r.IntN(len(p.Clients)), N: 1 + r.IntN(3)}
 	lengths := []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, time.Minute}
 	if p.Real {

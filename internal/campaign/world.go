@@ -78,6 +78,8 @@ type world struct {
 	violations map[string]int
 	lines      []string
 	hist       history
+	ended      bool   // all clients have been closed
+	lag        *lag   // nil in simulated time
 	password   string // the one that is right now
 }
 
@@ -117,6 +119,11 @@ type client struct {
 	c      *allium.Client
 	closed []*usage
 	usage  *usage
+}
+
+// observer returns a client that takes no part in the history.
+func (w *world) observer() *client {
+	return &client{w: w, id: -1, plan: ClientPlan{MaxPool: 10, Heartbeat: 30 * time.Second}}
 }
 
 func (c *client) get() *allium.Client {
@@ -190,6 +197,30 @@ func (u *usage) ended() {
 	u.mu.Unlock()
 }
 
+// idle is called when nobody uses the client: it has returned all of its connections.
+func (u *usage) idle() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for addr, out := range u.out {
+		if len(out) != 0 {
+			u.w.violation("client %d: %d connections to %s are checked out when nobody uses them", u.client, len(out), addr)
+		}
+	}
+	if u.started != u.finished {
+		u.w.violation("client %d: %d commands have started, %d have ended when nobody waits for one", u.client, u.started, u.finished)
+	}
+}
+
+// connections returns how many connections the client's pools have.
+func (u *usage) connections() (n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, open := range u.open {
+		n += open
+	}
+	return n
+}
+
 // check is called when the client has been closed.
 func (u *usage) check() {
 	u.mu.Lock()
@@ -241,7 +272,10 @@ func (c *client) open() error {
 	if c.plan.Polling {
 		o.ServerMonitoringMode = allium.MonitoringPoll
 	}
-	if c.w.plan.Real {
+	if c.w.plan.TLS {
+		o.TLS = c.w.d.TLSConfig()
+	}
+	if c.w.plan.Real && c.id >= 0 { // the others set up and look, and have all the time
 		o.ServerSelectionTimeout = new(5 * time.Second)
 		o.ConnectTimeout = new(time.Second)
 	}
@@ -270,22 +304,37 @@ func (c *client) close() {
 	const patience = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	start := time.Now()
+	watch := c.w.stopwatch()
 	err := cl.Close(ctx)
-	if took := time.Since(start); took > patience+c.w.grace() {
+	if took := watch.took(); took > patience+watch.grace() {
 		c.w.violation("Close with a context of %v took %v", patience, took)
 	}
 	c.w.log("client %d closed: %v", c.id, err)
 }
 
+// stopwatch measures a call of the driver.
+type stopwatch struct {
+	w       *world
+	start   time.Time
+	lagging time.Duration
+}
+
+func (w *world) stopwatch() stopwatch {
+	now := time.Now()
+	return stopwatch{w, now, w.lag.upTo(now)}
+}
+
 // grace is how much later than its deadline a call may return: what the driver spends on telling
-// a server to forget a cursor or a transaction. In real time the machine may be busy.
-func (w *world) grace() time.Duration {
-	if w.plan.Real {
-		return 5 * time.Second
+// a server to forget a cursor or a transaction. In real time every step of it takes a while, and
+// as long as the machine had no processor for this process, it cannot return.
+func (s stopwatch) grace() time.Duration {
+	if s.w.plan.Real {
+		return time.Second + s.w.lag.upTo(time.Now()) - s.lagging
 	}
 	return 100 * time.Millisecond
 }
+
+func (s stopwatch) took() time.Duration { return time.Since(s.start) }
 
 func (p *Plan) options() []mongotest.Option {
 	var opts []mongotest.Option
@@ -303,6 +352,9 @@ func (p *Plan) options() []mongotest.Option {
 	if p.Auth {
 		opts = append(opts, mongotest.Auth(user, password))
 	}
+	if p.TLS {
+		opts = append(opts, mongotest.TLS())
+	}
 	return opts
 }
 
@@ -314,6 +366,9 @@ func newWorld(p *Plan, trace bool) (*world, error) {
 	}
 	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password}
 	w.hist.init()
+	if p.Real {
+		w.lag = startLag()
+	}
 	for i, cp := range p.Clients {
 		c := &client{w: w, id: i, plan: cp}
 		if err := c.open(); err != nil {
@@ -338,7 +393,15 @@ const (
 func (w *world) prepare() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	c := w.clients[0].get()
+	setup := w.observer()
+	if err := setup.open(); err != nil {
+		return err
+	}
+	defer func() {
+		setup.close()
+		setup.usage.check()
+	}()
+	c := setup.get()
 	db := c.Database(dbName)
 	if w.plan.Topology == Sharded {
 		admin := c.Database("admin")

@@ -30,7 +30,7 @@ var bugs = []bug{
 	{"a session's operation time stands still", "replset", one("internal/session/session.go", "if !r.OperationTime.IsZero() && (s.operationTime == nil || s.operationTime.Compare(r.OperationTime) < 0) {", "if !r.OperationTime.IsZero() && s.operationTime == nil {")},
 	{"a snapshot session forgets its time", "replset", one("internal/session/session.go", "if s.opts.Snapshot && s.snapshotTime == nil", "if false")},
 	{"two operations share a server session", "replset", one("internal/session/pool.go", "		p.stack[n-1] = nil\n		p.stack = p.stack[:n-1]\n		if !s.expired", "		if s.expired(timeoutMinutes) {\n			p.stack = p.stack[:n-1]\n		}\n		if !s.expired")},
-	{"a pool grows by one too many", "replset", one("internal/pool/checkout.go", "uint64(len(p.all)) >= p.cfg.MaxPoolSize", "uint64(len(p.all)) > p.cfg.MaxPoolSize")},
+	{"a pool grows by one too many", "replset", one("internal/pool/grow.go", "uint64(len(p.all)) < p.cfg.MaxPoolSize", "uint64(len(p.all)) <= p.cfg.MaxPoolSize")},
 	{"a checkout does not end with its context", "replset", one("internal/pool/checkout.go", "	case <-ctx.Done():\n		err = timeout", "	case <-context.Background().Done():\n		err = timeout")},
 	{"a backoff does not end with its context", "replset", []edit{
 		{"internal/exec/retry.go", "	case <-ctx.Done():\n		return false\n	}\n}\n\n// baseBackoffOf", "	case <-context.Background().Done():\n		return false\n	}\n}\n\n// baseBackoffOf"},
@@ -39,5 +39,7 @@ var bugs = []bug{
 	{"a cursor that is closed early is not killed", "replset", one("internal/cursor/remains.go", "	res, err := r.exec.RunClosing(ctx, &op)\n	if err == nil {", "	var res exec.Result\n	var err error\n	if err == nil {")},
 	{"connections in use stay open after Close", "replset", one("internal/pool/conn.go", "		p.remove(c, event.ClosedPoolClosed, nil)\n", "		_ = c\n")},
 	{"a reply's memory is used again too early", "replset", one("internal/exec/attempt.go", "	concern, _ := err.(*mongoerr.WriteConcernError)\n", "	concern, _ := err.(*mongoerr.WriteConcernError)\n	defer reply.Release()\n")},
+	{"a client that closes ends no sessions", "replset", one("client.go", "	c.endSessions(ctx)\n", "	_ = c.endSessions\n")},
+	{"a closed connection stays open", "replset", one("internal/conn/conn.go", "	return c.nc.Close()\n", "	return nil\n")},
 	{"a failed upload counts as done", "replset", one("gridfs/upload.go", "	err := <-w.done\n	putBatch(w.buf)\n	return s.fail(err)\n", "	<-w.done\n	putBatch(w.buf)\n	return nil\n")},
 }
