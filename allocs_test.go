@@ -18,7 +18,7 @@ var costs = []struct {
 	most float64
 	do   func(ctx context.Context, c *costClients) error
 }{
-	{"(*Client) Ping", 11, func(ctx context.Context, c *costClients) error { return c.client.Ping(ctx) }},
+	{"(*Client) Ping", 10, func(ctx context.Context, c *costClients) error { return c.client.Ping(ctx) }},
 	{"(*Client) BulkWrite", 21, func(ctx context.Context, c *costClients) error {
 		_, err := c.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "app", Collection: "users", Model: allium.InsertModel{Document: c.doc}}})
 		return err
@@ -101,29 +101,29 @@ var costs = []struct {
 		return c.coll.UpdateSearchIndex(ctx, "s", c.search.Definition)
 	}},
 	{"(*Collection[T]) DropSearchIndex", 4, func(ctx context.Context, c *costClients) error { return c.coll.DropSearchIndex(ctx, "s") }},
-	{"(*Collection[T]) DeleteOne", 6, func(ctx context.Context, c *costClients) error { _, err := c.coll.DeleteOne(ctx, c.filter); return err }},
-	{"(*Collection[T]) DeleteMany", 6, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) DeleteOne", 5, func(ctx context.Context, c *costClients) error { _, err := c.coll.DeleteOne(ctx, c.filter); return err }},
+	{"(*Collection[T]) DeleteMany", 5, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.DeleteMany(ctx, c.filter)
 		return err
 	}},
-	{"(*Collection[T]) UpdateOne", 7, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) UpdateOne", 6, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.UpdateOne(ctx, c.filter, c.update)
 		return err
 	}},
-	{"(*Collection[T]) UpdateMany", 7, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) UpdateMany", 6, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.UpdateMany(ctx, c.filter, c.update)
 		return err
 	}},
-	{"(*Collection[T]) ReplaceOne", 7, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) ReplaceOne", 6, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.ReplaceOne(ctx, c.filter, c.doc)
 		return err
 	}},
-	{"(*Collection[T]) InsertOne", 9, func(ctx context.Context, c *costClients) error { _, err := c.coll.InsertOne(ctx, c.doc); return err }},
+	{"(*Collection[T]) InsertOne", 8, func(ctx context.Context, c *costClients) error { _, err := c.coll.InsertOne(ctx, c.doc); return err }},
 	{"(*Collection[T]) InsertMany", 13, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.InsertMany(ctx, []tenFields{c.doc})
 		return err
 	}},
-	{"(*Collection[T]) FindOne with its filter, as BenchmarkFindOne", 8, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) FindOne with its filter, as BenchmarkFindOne", 7, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOne(ctx, bson.D{{Key: "_id", Value: 1}})
 		return err
 	}},

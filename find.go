@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"allium/internal/command"
@@ -198,6 +199,20 @@ func (o *FindOneOptions) widen() FindOptions {
 	}
 }
 
+// findOneCall is an operation of FindOne. It is used again: nothing refers to an operation once it
+// has ended and its reply has been read.
+type findOneCall struct {
+	op  exec.Op
+	cmd command.Find
+}
+
+var findOneCalls = sync.Pool{New: func() any { return new(findOneCall) }}
+
+func (c *findOneCall) release() {
+	*c = findOneCall{}
+	findOneCalls.Put(c)
+}
+
 // FindOne returns the first document that matches the filter. If there is none, the error is
 // mongoerr.ErrNoDocuments.
 //
@@ -211,12 +226,13 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	if err != nil {
 		return doc, c.failed("find", c.name, err)
 	}
-	call := struct {
-		op  exec.Op
-		cmd command.Find
-	}{cmd: command.Find{Collection: c.name, Filter: filter}}
-	all := o.widen()
-	all.fill(&call.cmd)
+	call := findOneCalls.Get().(*findOneCall)
+	defer call.release()
+	call.cmd.Collection, call.cmd.Filter = c.name, filter
+	if len(opts) > 0 {
+		all := o.widen()
+		all.fill(&call.cmd)
+	}
 	call.cmd.Limit, call.cmd.SingleBatch = 1, true
 	call.op = exec.NewOp(&call.cmd)
 	if err := c.inherits(ctx, &call.op, o.Timeout); err != nil {

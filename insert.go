@@ -213,12 +213,13 @@ func (w *writer) op(ctx context.Context, cmd command.Command) (exec.Op, error) {
 // one runs a write of a single statement. Its error is a *WriteError or a *WriteConcernError if the
 // server rejected or could not confirm it; both for errors.As if the server did both.
 func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply, acknowledged bool, err error) {
-	op, err := w.op(ctx, cmd)
-	if err != nil {
+	op := newOp()
+	defer releaseOp(op)
+	if *op, err = w.op(ctx, cmd); err != nil {
 		return writeReply{}, false, err
 	}
 	acknowledged = op.WriteConcern.Acknowledged()
-	res, err := w.scope.run(ctx, &op)
+	res, err := w.scope.run(ctx, op)
 	if err != nil {
 		var wc *mongoerr.WriteConcernError
 		return writeReply{}, acknowledged && errors.As(err, &wc), err
@@ -227,7 +228,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply
 		return writeReply{}, false, nil
 	}
 	defer res.Release()
-	reply, err = w.read(&op, res, 0, 1)
+	reply, err = w.read(op, res, 0, 1)
 	if err != nil {
 		return reply, acknowledged, err
 	}

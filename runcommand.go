@@ -47,17 +47,19 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 	if err != nil {
 		return nil, db.failed("runCommand", "", err)
 	}
-	op, err := db.op(ctx, run, o.Timeout)
-	if err != nil {
+	op := newOp()
+	defer releaseOp(op)
+	*op = exec.NewOp(run)
+	if err := db.inherits(ctx, op, o.Timeout); err != nil {
 		return nil, op.Named(err)
 	}
 	op.ReadPreference = o.ReadPreference
-	res, err := db.run(ctx, &op)
+	res, err := db.run(ctx, op)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Release()
-	return append(bson.Raw(nil), res.Reply...), writeOutcome(&op, &res)
+	return append(bson.Raw(nil), res.Reply...), writeOutcome(op, &res)
 }
 
 // writeOutcome returns the errors of a write that the reply to a command of the user's reports

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"allium/bson"
@@ -158,6 +159,24 @@ func (s *scope) operation(ctx context.Context, name, collection string) (context
 }
 
 func noSpan(error) {}
+
+// ops are the memory of operations of one command, which is used again: nothing refers to an
+// operation once it has ended and its reply has been read.
+var ops sync.Pool
+
+func newOp() *exec.Op {
+	if op, ok := ops.Get().(*exec.Op); ok {
+		return op
+	}
+	var op exec.Op
+	return &op
+}
+
+func releaseOp(op *exec.Op) {
+	var none exec.Op
+	*op = none
+	ops.Put(op)
+}
 
 // run runs an operation that is complete.
 func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {

@@ -64,6 +64,7 @@ type Measurement struct {
 	Task   Task
 	Allium Usage
 	Peers  map[Peer]*Usage
+	Bare   *Usage // what Task.Bare needs; nil without one
 }
 
 // A side is a driver that takes its turns at a task.
@@ -102,6 +103,11 @@ func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 	m := Measurement{Task: t, Peers: make(map[Peer]*Usage)}
 	ours, theirs := t.sides(peers, false)
 	sides := append([]*side{ours}, slices.Collect(maps.Values(theirs))...)
+	var bare *side
+	if t.Bare != nil {
+		bare = &side{take: func(n int) (turn, error) { return take(nil, t.Bare, n, false) }}
+		sides = append(sides, bare)
+	}
 	for _, s := range sides {
 		if s.n = t.Scale; plan.Full && t.Scale > 0 {
 			continue
@@ -131,6 +137,10 @@ func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 	for peer, s := range theirs {
 		u := summary(s.turns)
 		m.Peers[peer] = &u
+	}
+	if bare != nil {
+		u := summary(bare.turns)
+		m.Bare = &u
 	}
 	if !plan.Memory {
 		return m, nil

@@ -54,8 +54,16 @@ func nullTasks(env *Env) ([]Task, error) {
 	ctx := context.Background()
 	ourDB, theirDB := ours.Database("db"), theirs.Database("db")
 	many := fmt.Sprint(nullserver.ManyDocs)
+	bareFind, err := env.PingPong(170, 300) // what they send and get, about
+	if err != nil {
+		return nil, err
+	}
+	bareInsert, err := env.PingPong(290, 50)
+	if err != nil {
+		return nil, err
+	}
 	find := Task{Name: "null/find one", CPU: 0.42, // 2 of 4.8 times the bare ping-pong
-		CPUOfC: 0.85, C: env.cTask(uri, "find_sample", "db", nullserver.One),
+		CPUOfC: 0.85, C: env.cTask(uri, "find_sample", "db", nullserver.One), Bare: bareFind,
 		Allium: func(n int) error {
 			c := allium.CollectionOf[ourSample](ourDB, nullserver.One)
 			for range n {
@@ -75,7 +83,7 @@ func nullTasks(env *Env) ([]Task, error) {
 			}
 			return nil
 		}}
-	insert := Task{Name: "null/insert one", CPUOfC: 0.85, C: env.cTask(uri, "insert_sample", "db", "c"),
+	insert := Task{Name: "null/insert one", CPUOfC: 0.85, C: env.cTask(uri, "insert_sample", "db", "c"), Bare: bareInsert,
 		Allium: func(n int) error {
 			c := allium.CollectionOf[ourSample](ourDB, "c")
 			s := newSample[bson.ObjectID]()

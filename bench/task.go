@@ -28,6 +28,7 @@ type Task struct {
 	Allium   func(n int) error // does the operation n times
 	Official func(n int) error
 	C        func(n int, memory bool) (turn, error) // the same in a process of the C driver; nil if it is not there or cannot do it
+	Bare     func(n int) error                      // an exchange of as many bytes over a bare TCP connection; nil: it is not compared with that
 }
 
 // Env is what tasks need: servers, clients of both drivers, and how large the large data sets are.

@@ -21,7 +21,22 @@ type decoder struct {
 
 	elems []elems
 
-	// For trees of D, M, A and any; see measure.
+	treeState
+	grown bool // something of treeState was used
+
+	floats slab[float64]
+	int32s slab[int32]
+	int64s slab[int64]
+	ids    slab[ObjectID]
+
+	// How the last value was decoded: most often the next one is of the same type.
+	lastConfig *config
+	lastType   reflect.Type
+	lastDec    decFunc
+}
+
+// treeState is the state of decoding trees of D, M, A and any; see measure.
+type treeState struct {
 	window    string  // a copy of the tree that is being decoded, if most of it is text
 	windowCap int     // the capacity of the slice that was copied
 	counts    []int32 // how many elements the documents and arrays have, in their order
@@ -31,22 +46,23 @@ type decoder struct {
 	arrays    slab[A]
 	slots     block[E]
 	cells     block[any]
-
-	floats slab[float64]
-	int32s slab[int32]
-	int64s slab[int64]
-	ids    slab[ObjectID]
 }
 
 // start makes d ready for decoding data.
 func (d *decoder) start(cfg *config, data []byte) {
-	d.cfg, d.data, d.depth, d.holds, d.chunkSize = cfg, data, 0, 0, firstChunk
+	d.cfg, d.data, d.depth, d.holds, d.chunkSize, d.text = cfg, data, 0, 0, firstChunk, 0
 }
 
 // stop lets go of everything that belongs to the document.
 func (d *decoder) stop() {
-	clear(d.elems)
-	*d = decoder{counts: d.counts[:0], elems: d.elems[:0], floats: d.floats, int32s: d.int32s, int64s: d.int64s, ids: d.ids}
+	if len(d.elems) > 0 {
+		clear(d.elems)
+		d.elems = d.elems[:0]
+	}
+	if d.grown {
+		d.treeState, d.grown = treeState{counts: d.counts[:0]}, false
+	}
+	d.cfg, d.data, d.chunk = nil, nil, nil
 }
 
 // enter returns the elements of the document or array at the start of b and its size. leave comes

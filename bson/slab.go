@@ -140,6 +140,7 @@ func (d *decoder) newChunk(n int) {
 }
 
 func (d *decoder) boxString(s string) any {
+	d.grown = true
 	p := d.strings.take(stringChunk)
 	*p = s
 	return boxed(stringWord, p)

@@ -21,6 +21,7 @@ func (d *decoder) measure(t Type, b []byte) error {
 	default:
 		return nil // it makes do with what there is
 	}
+	d.grown = true
 	d.counts = d.counts[:0]
 	m := measurer{d: d, depth: d.depth}
 	err := m.value(t, b)

@@ -40,25 +40,29 @@ func (c *config) unmarshal(t Type, data []byte, v any) error {
 	}
 	vt := reflect.TypeOf(v)
 	var p ptr
-	var dec decFunc
 	switch vt.Kind() {
 	case reflect.Pointer:
 		if p = word(v); p.isNil() {
 			return &DecodeError{BSONType: t, GoType: vt, Err: errNotPointer}
 		}
-		dec = c.codec(vt.Elem(), c.flags()).dec
 	case reflect.Map:
 		p = wordVariable(v)
 		if p.elem().isNil() {
 			return &DecodeError{BSONType: t, GoType: vt, Err: errNotPointer}
 		}
-		dec = c.codec(vt, c.flags()).dec
 	default:
 		return &DecodeError{BSONType: t, GoType: vt, Err: errNotPointer}
 	}
 	d := decoders.Get().(*decoder)
+	if d.lastType != vt || d.lastConfig != c {
+		of := vt
+		if vt.Kind() == reflect.Pointer {
+			of = vt.Elem()
+		}
+		d.lastConfig, d.lastType, d.lastDec = c, vt, c.codec(of, c.flags()).dec
+	}
 	d.start(c, data)
-	n, err := dec(d, t, data, p)
+	n, err := d.lastDec(d, t, data, p)
 	d.stop()
 	decoders.Put(d)
 	if err != nil {

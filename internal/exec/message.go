@@ -124,6 +124,7 @@ func (m *message) mayStream() bool {
 // takeSession finds the session that the command carries. It runs after the checkout, so that an
 // operation that waits for a connection holds no session (specification: Driver Sessions).
 func (m *message) takeSession() error {
+	touched := false
 	supported := m.hello.SessionTimeoutMinutes != nil || m.hello.Kind == event.LoadBalancer
 	if s := m.op.Session; s != nil {
 		if !supported {
@@ -135,7 +136,7 @@ func (m *message) takeSession() error {
 		m.session = s.Server()
 	} else if supported && !m.unacknowledged && !m.op.NoSession {
 		if m.implicit == nil {
-			m.implicit = m.x.Sessions.Get(m.x.SessionTimeout())
+			m.implicit, touched = m.x.Sessions.Get(m.x.SessionTimeout()), true
 		}
 		m.session = m.implicit
 	}
@@ -149,7 +150,9 @@ func (m *message) takeSession() error {
 		m.session.TxnNumber++
 		m.run.txnNumber = m.session.TxnNumber
 	}
-	m.session.Touch()
+	if !touched {
+		m.session.Touch()
+	}
 	return nil
 }
 

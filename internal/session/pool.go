@@ -41,14 +41,14 @@ func (s *ServerSession) MarkDirty() { s.dirty = true }
 // Dirty reports whether MarkDirty was called.
 func (s *ServerSession) Dirty() bool { return s.dirty }
 
-// expired reports whether the server may have forgotten the session, or will within a minute. A
+// expired reports whether the server may have forgotten the session now, or will within a minute. A
 // timeout of nil means that sessions do not expire, as behind a load balancer, where the driver
 // does not learn it.
-func (s *ServerSession) expired(timeoutMinutes *int64) bool {
+func (s *ServerSession) expired(now time.Time, timeoutMinutes *int64) bool {
 	if timeoutMinutes == nil {
 		return false
 	}
-	return time.Since(s.lastUse) > time.Duration(*timeoutMinutes-1)*time.Minute
+	return now.Sub(s.lastUse) > time.Duration(*timeoutMinutes-1)*time.Minute
 }
 
 // Pool keeps server sessions for reuse, the last one used first. It is safe for concurrent use.
@@ -57,16 +57,18 @@ type Pool struct {
 	stack []*ServerSession
 }
 
-// Get returns a server session that is not about to expire. timeoutMinutes is the deployment's
-// logicalSessionTimeoutMinutes, nil if it has none.
+// Get returns a server session that is not about to expire, touched. timeoutMinutes is the
+// deployment's logicalSessionTimeoutMinutes, nil if it has none.
 func (p *Pool) Get(timeoutMinutes *int64) *ServerSession {
+	now := time.Now()
 	p.mu.Lock()
 	for n := len(p.stack); n > 0; n = len(p.stack) {
 		s := p.stack[n-1]
 		p.stack[n-1] = nil
 		p.stack = p.stack[:n-1]
-		if !s.expired(timeoutMinutes) {
+		if !s.expired(now, timeoutMinutes) {
 			p.mu.Unlock()
+			s.lastUse = now
 			return s
 		}
 	}
@@ -77,10 +79,11 @@ func (p *Pool) Get(timeoutMinutes *int64) *ServerSession {
 // Put gives a server session back. It drops a dirty or expired one, and those at the old end of the
 // stack that have expired meanwhile.
 func (p *Pool) Put(s *ServerSession, timeoutMinutes *int64) {
+	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stale := 0
-	for stale < len(p.stack) && p.stack[stale].expired(timeoutMinutes) {
+	for stale < len(p.stack) && p.stack[stale].expired(now, timeoutMinutes) {
 		stale++
 	}
 	if stale > 0 {
@@ -88,7 +91,7 @@ func (p *Pool) Put(s *ServerSession, timeoutMinutes *int64) {
 		clear(p.stack[n:])
 		p.stack = p.stack[:n]
 	}
-	if !s.dirty && !s.expired(timeoutMinutes) {
+	if !s.dirty && !s.expired(now, timeoutMinutes) {
 		p.stack = append(p.stack, s)
 	}
 }
