@@ -28,6 +28,7 @@ import (
 	"allium/mongotest/internal/memnet"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/searchindex"
 	"allium/mongotest/internal/server"
 )
 
@@ -88,7 +89,7 @@ func (d *Deployment) start() error {
 		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced, NoScripting: o.noScripting,
 	}
 	if o.search != nil {
-		d.cfg.Search = &server.SearchIndexes{Build: *o.search}
+		d.cfg.Search = &searchindex.Indexes{Build: *o.search}
 	}
 	if o.kind == dataLake {
 		if o.user == "" {

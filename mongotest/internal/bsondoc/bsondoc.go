@@ -148,3 +148,23 @@ func AppendDocuments(dst []byte, key string, list [][]byte) []byte {
 func Int32Value(n int32) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeInt32, Value: binary.LittleEndian.AppendUint32(nil, uint32(n))}
 }
+
+// Single returns a document of one element.
+func Single(key string, v bson.RawValue) bson.Raw {
+	at, dst := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendRawValue(dst, key, v), at)
+}
+
+// DocumentValue returns a document as a value.
+func DocumentValue(doc bson.Raw) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
+}
+
+// ArrayValue returns an array of the items.
+func ArrayValue(items ...bson.RawValue) bson.RawValue {
+	start, dst := bson.BeginDocument(nil)
+	for i, v := range items {
+		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
+	}
+	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
+}

@@ -56,18 +56,6 @@ func (c *Conn) dbName(b []byte) string {
 	return c.lastDB
 }
 
-// ValidDBName reports whether a database can have this name.
-func ValidDBName(db string) bool {
-	return db != "" && len(db) < 64 && !strings.ContainsAny(db, "/\\. \"\x00")
-}
-
-func checkDBName(db string) error {
-	if !ValidDBName(db) {
-		return srverr.New(srverr.InvalidNamespace, "Invalid database name: '%s'", db)
-	}
-	return nil
-}
-
 // parseArgs reads the arguments that every command takes.
 func (r *Request) parseArgs() error {
 	if r.dbTwice {

@@ -7,11 +7,12 @@ import (
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/srverr"
 )
 
-// need is an action on a collection.
-func need(action, db, coll string) account.Need {
+// Needs is an action on a collection.
+func Needs(action, db, coll string) account.Need {
 	return account.Need{Action: action, DB: db, Coll: coll}
 }
 
@@ -22,7 +23,7 @@ func (r *Request) needs(name string, body bson.Raw) []account.Need {
 		coll, _ = v.StringValue()
 		break
 	}
-	on := func(action string) account.Need { return need(action, r.DB, coll) }
+	on := func(action string) account.Need { return Needs(action, r.DB, coll) }
 	switch name {
 	case "getMore":
 		coll, _ = body.Lookup("collection").StringValue()
@@ -40,8 +41,8 @@ func (r *Request) needs(name string, body bson.Raw) []account.Need {
 		var list []account.Need
 		for v := range bson.Raw(body.Lookup("nsInfo").Value).Values() {
 			ns, _ := bson.Raw(v.Value).Lookup("ns").StringValue()
-			db, name := splitNS(ns)
-			list = append(list, need("insert", db, name))
+			db, name := namespace.Split(ns)
+			list = append(list, Needs("insert", db, name))
 		}
 		return list
 	case "aggregate":
@@ -62,12 +63,12 @@ func (r *Request) needs(name string, body bson.Raw) []account.Need {
 		return []account.Need{on("find")}
 	case "renameCollection":
 		from, to := coll, bsondoc.MustString(body.Lookup("to"))
-		fromDB, fromColl := splitNS(from)
-		toDB, toColl := splitNS(to)
+		fromDB, fromColl := namespace.Split(from)
+		toDB, toColl := namespace.Split(to)
 		if fromDB == toDB {
-			return []account.Need{need("renameCollectionSameDB", fromDB, fromColl)}
+			return []account.Need{Needs("renameCollectionSameDB", fromDB, fromColl)}
 		}
-		return []account.Need{need("find", fromDB, fromColl), need("dropCollection", fromDB, fromColl), need("insert", toDB, toColl)}
+		return []account.Need{Needs("find", fromDB, fromColl), Needs("dropCollection", fromDB, fromColl), Needs("insert", toDB, toColl)}
 	case "usersInfo":
 		if u := r.Conn.user; u != nil && r.DB == u.DB && coll == u.Name {
 			return nil
@@ -80,8 +81,8 @@ func (r *Request) needs(name string, body bson.Raw) []account.Need {
 		return []account.Need{{Action: a, DB: r.DB}}
 	}
 	if a, ok := shardingNeeds[name]; ok {
-		db, c := splitNS(coll)
-		return []account.Need{need(a, db, c)}
+		db, c := namespace.Split(coll)
+		return []account.Need{Needs(a, db, c)}
 	}
 	if a, ok := clusterActions[name]; ok {
 		return []account.Need{{Action: a}}
@@ -97,7 +98,7 @@ var stageActions = map[string]string{"$collStats": "collStats", "$indexStats": "
 
 // pipelineNeeds returns what a pipeline does.
 func pipelineNeeds(db, coll string, stages bson.Raw) []account.Need {
-	list := []account.Need{need("find", db, coll)}
+	list := []account.Need{Needs("find", db, coll)}
 	first := true
 	for s := range stages.Values() {
 		for name, v := range bson.Raw(s.Value).All() {
@@ -131,26 +132,26 @@ func pipelineNeeds(db, coll string, stages bson.Raw) []account.Need {
 			case "$listLocalSessions", "$documents":
 				list = list[1:]
 			case "$collStats", "$indexStats", "$planCacheStats":
-				list[0] = need(stageActions[name], db, coll)
+				list[0] = Needs(stageActions[name], db, coll)
 			case "$changeStream":
-				list = append(list, need("changeStream", db, coll))
+				list = append(list, Needs("changeStream", db, coll))
 			case "$lookup", "$graphLookup":
 				if spec.Lookup("from").Type != 0 {
 					d, c := from("from")
-					list = append(list, need("find", d, c))
+					list = append(list, Needs("find", d, c))
 				}
 			case "$unionWith":
 				d, c := from("coll")
-				list = append(list, need("find", d, c))
+				list = append(list, Needs("find", d, c))
 			case "$out":
 				d, c := from("coll")
-				list = append(list, need("insert", d, c), need("remove", d, c))
+				list = append(list, Needs("insert", d, c), Needs("remove", d, c))
 			case "$merge":
 				d, c := from("into")
 				if d == "" {
 					d = db
 				}
-				list = append(list, need("insert", d, c), need("update", d, c))
+				list = append(list, Needs("insert", d, c), Needs("update", d, c))
 			}
 			first = false
 		}
@@ -169,7 +170,7 @@ func (r *Request) authorize() error {
 		return srverr.New(srverr.Unauthorized, "command %s requires authentication", r.Cmd.Name)
 	}
 	for _, n := range r.needs(r.Cmd.Name, r.Body) {
-		if r.may(n) || n.Action == "createCollection" && r.may(need("insert", n.DB, n.Coll)) {
+		if r.May(n) || n.Action == "createCollection" && r.May(Needs("insert", n.DB, n.Coll)) {
 			continue
 		}
 		return srverr.New(srverr.Unauthorized, "not authorized on %s to execute command %s", r.DB, bsontext.Document(r.Body))
@@ -177,8 +178,8 @@ func (r *Request) authorize() error {
 	return nil
 }
 
-// may reports whether the client's user may do something, with the roles that the user has now.
-func (r *Request) may(n account.Need) bool {
+// May reports whether the client's user may do something, with the roles that the user has now.
+func (r *Request) May(n account.Need) bool {
 	if !r.Node.cfg.Auth || r.Conn.user == nil {
 		return !r.Node.cfg.Auth
 	}

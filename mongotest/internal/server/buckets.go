@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
@@ -29,9 +30,9 @@ const (
 
 // bucketSource returns the time series collection whose buckets a namespace names, or nil.
 func (r *Request) bucketSource(st *store.State, ns string) *store.Coll {
-	db, name := splitNS(ns)
+	db, name := namespace.Split(ns)
 	if of, ok := strings.CutPrefix(name, bucketPrefix); ok {
-		if c := st.Coll(namespace(db, of)); c != nil && c.TimeSeries && st.Coll(ns) == nil {
+		if c := st.Coll(namespace.Join(db, of)); c != nil && c.TimeSeries && st.Coll(ns) == nil {
 			return c
 		}
 		return nil
@@ -67,14 +68,14 @@ func (r *Request) checkBucketWrite(st *store.State, ns string) error {
 	return nil
 }
 
-// listsBuckets reports whether listCollections shows the collections of buckets, as servers do
+// ListsBuckets reports whether listCollections shows the collections of buckets, as servers do
 // whose time series collections are views.
-func (r *Request) listsBuckets() bool {
+func (r *Request) ListsBuckets() bool {
 	return r.Node.cfg.Version.Has(release.Reply, "listCollections.system.buckets")
 }
 
-// describeBuckets is the entry of a collection of buckets in listCollections.
-func describeBuckets(c *store.Coll, nameOnly bool) bson.Raw {
+// DescribeBuckets is the entry of a collection of buckets in listCollections.
+func DescribeBuckets(c *store.Coll, nameOnly bool) bson.Raw {
 	return bsondoc.Build(func(b *bsondoc.Builder) {
 		b.Str("name", bucketPrefix+c.Name)
 		b.Str("type", "collection")
@@ -102,17 +103,17 @@ func bucketOptions(c *store.Coll) bson.Raw {
 			}
 		})
 	}
-	typed := func(t string) bson.Raw { return elem("bsonType", bsondoc.StringValue(t)) }
+	typed := func(t string) bson.Raw { return bsondoc.Single("bsonType", bsondoc.StringValue(t)) }
 	requires := func(names ...string) bson.RawValue {
 		var list []bson.RawValue
 		for _, n := range names {
 			list = append(list, bsondoc.StringValue(n))
 		}
-		return arrayValue(list...)
+		return bsondoc.ArrayValue(list...)
 	}
 	bound := object(func(b *bsondoc.Builder) {
 		b.Value("required", bson.TypeArray, requires(timeField).Value)
-		b.Doc("properties", elem(timeField, docValue(typed("date"))))
+		b.Doc("properties", bsondoc.Single(timeField, bsondoc.DocumentValue(typed("date"))))
 	})
 	schema := object(func(b *bsondoc.Builder) {
 		b.Value("required", bson.TypeArray, requires("_id", "control", "data").Value)
@@ -134,7 +135,7 @@ func bucketOptions(c *store.Coll) bson.Raw {
 		b.Flag("additionalProperties", false)
 	})
 	return bsondoc.Build(func(b *bsondoc.Builder) {
-		b.Doc("validator", elem("$jsonSchema", docValue(schema)))
+		b.Doc("validator", bsondoc.Single("$jsonSchema", bsondoc.DocumentValue(schema)))
 		b.Flag("clusteredIndex", true)
 		for k, v := range c.Raw.All() {
 			if k == "timeseries" || k == "expireAfterSeconds" || k == "collation" {
@@ -344,7 +345,7 @@ func (r *Request) insertBucket(tx *store.Tx, source *store.Coll, doc bson.Raw, b
 	}
 	c := source
 	for i := range times.All() {
-		row, err := r.prepare(bsondoc.Build(func(d *bsondoc.Builder) {
+		row, err := r.Prepare(bsondoc.Build(func(d *bsondoc.Builder) {
 			for k, column := range data.All() {
 				if v := bson.Raw(column.Value).Lookup(i); column.Type == bson.TypeEmbeddedDocument && v.Type != 0 {
 					d.Value(k, v.Type, v.Value)

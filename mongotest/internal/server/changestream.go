@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/change"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
@@ -315,7 +316,7 @@ func (s *changeStream) concerns(e *store.Entry) bool {
 		return s.all || s.coll == "" && e.NS == s.db
 	}
 	match := func(ns string) bool {
-		db, coll := splitNS(ns)
+		db, coll := namespace.Split(ns)
 		if strings.HasPrefix(coll, "system.") {
 			return false
 		}
@@ -439,7 +440,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 }
 
 func appendEventNS(doc []byte, field, ns string) []byte {
-	db, coll := splitNS(ns)
+	db, coll := namespace.Split(ns)
 	at, doc := bson.BeginDocumentElement(doc, field)
 	doc = bson.AppendString(doc, "db", db)
 	doc = bson.AppendString(doc, "coll", coll)

@@ -32,8 +32,8 @@ type cluster struct {
 	id      bson.ObjectID
 }
 
-// addDatabase notes that a database exists. It is called for every collection that is made.
-func (d *Data) addDatabase(db string) (primary int) {
+// AddDatabase notes that a database exists. It is called for every collection that is made.
+func (d *Data) AddDatabase(db string) (primary int) {
 	c := &d.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *Request) showConfig() error {
 			c := tx.Coll(ns)
 			if c == nil {
 				var err error
-				if c, err = tx.Create(ns, store.Settings{}, store.IDIndex(nil, idIndexSpec(nil))); err != nil {
+				if c, err = tx.Create(ns, store.Settings{}, store.IDIndex(nil, IDIndexSpec(nil))); err != nil {
 					return err
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -134,7 +135,7 @@ func (q *aggregateSpec) set(r *Request, k string, v bson.RawValue) (err error) {
 		q.stages, err = pipeline.StagesOf(v)
 	case "cursor":
 		q.hasCursor = true
-		err = q.cursor(r, v)
+		err = ParseCursorOption(v, &q.batchSize)
 	case "explain":
 		if v.Type != bson.TypeBoolean {
 			return srverr.New(srverr.TypeMismatch, "explain must be a boolean, not a %s", bsontext.TypeName(v.Type))
@@ -220,7 +221,8 @@ func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) (err error) {
 	return err
 }
 
-func (q *aggregateSpec) cursor(r *Request, v bson.RawValue) error {
+// ParseCursorOption sets the batch size that a cursor's options give, if they do.
+func ParseCursorOption(v bson.RawValue, batchSize *int64) error {
 	doc, ok := v.Document()
 	if !ok {
 		return srverr.New(srverr.TypeMismatch, "cursor field must be missing or an object")
@@ -232,7 +234,7 @@ func (q *aggregateSpec) cursor(r *Request, v bson.RawValue) error {
 		if !v.IsNumber() {
 			return srverr.New(srverr.TypeMismatch, "cursor.batchSize must be a number")
 		}
-		if q.batchSize = arg.CastNumber(v); q.batchSize < 0 {
+		if *batchSize = arg.CastNumber(v); *batchSize < 0 {
 			return srverr.New(srverr.BadValue, "cursor.batchSize must not be negative")
 		}
 	}
@@ -292,7 +294,7 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 			if given && !collation.Same(c.Collation) {
 				return nil, nil, srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
 			}
-			db, name := splitNS(ns)
+			db, name := namespace.Split(ns)
 			base, view, err := env.Resolve(pipeline.Namespace{DB: db, Coll: name})
 			if err != nil {
 				return nil, nil, err
@@ -303,7 +305,7 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 			collation = c.Collation
 		}
 	}
-	o := r.exprOptions(ns, collation, q.let)
+	o := r.ExprOptions(ns, collation, q.let)
 	if q.collectionless {
 		o.NS = pipeline.Namespace{DB: r.DB}
 	}
@@ -364,14 +366,14 @@ type pipelineEnv struct {
 	bypass bool
 }
 
-// maxViewDepth is how many views may lie on top of each other.
-const maxViewDepth = 20
+// MaxViewDepth is how many views may lie on top of each other.
+const MaxViewDepth = 20
 
 func (e *pipelineEnv) state() *store.State { return e.run.state }
 
 func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson.Raw, error) {
 	var stages []bson.Raw
-	for range maxViewDepth {
+	for range MaxViewDepth {
 		c := e.state().Coll(ns.String())
 		if c == nil || !c.View {
 			return ns, stages, nil
@@ -403,7 +405,7 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 	r := e.run.r
 	return r.Write(func(tx *store.Tx) error {
-		c, err := r.writable(tx, ns.String(), true)
+		c, err := r.Writable(tx, ns.String(), true)
 		if err != nil {
 			return err
 		}
@@ -414,7 +416,7 @@ func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 			return err
 		}
 		for _, doc := range docs {
-			doc, err := r.prepare(doc)
+			doc, err := r.Prepare(doc)
 			if err != nil {
 				return err
 			}
@@ -458,12 +460,12 @@ func (e *pipelineEnv) CheckMergeTarget(ns pipeline.Namespace, on []string) error
 
 func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 	r := e.run.r
-	doc, err := r.prepare(doc)
+	doc, err := r.Prepare(doc)
 	if err != nil {
 		return err
 	}
 	return r.Write(func(tx *store.Tx) error {
-		c, err := r.writable(tx, ns.String(), true)
+		c, err := r.Writable(tx, ns.String(), true)
 		if err != nil {
 			return err
 		}
@@ -479,7 +481,7 @@ func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(ol
 	r := e.run.r
 	err = r.Write(func(tx *store.Tx) error {
 		matched = false
-		c, err := r.writable(tx, ns.String(), false)
+		c, err := r.Writable(tx, ns.String(), false)
 		if err != nil || c == nil {
 			return err
 		}
@@ -517,4 +519,9 @@ func (e *pipelineEnv) Stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		return e.searchIndexes(ns, spec), nil
 	}
 	return e.stats(stage, ns, spec)
+}
+
+// LatestEnv returns what a pipeline that is only checked sees: the newest state.
+func (r *Request) LatestEnv() pipeline.Env {
+	return &pipelineEnv{run: &running{r: r, state: r.Node.store().Latest()}}
 }

@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -66,9 +67,7 @@ func (q *bulkSpec) parse(r *Request) error {
 		case "errorsOnly":
 			q.errorsOnly = v.AsBool()
 		case "cursor":
-			c := aggregateSpec{batchSize: -1}
-			err = c.cursor(r, v)
-			q.batchSize = c.batchSize
+			err = ParseCursorOption(v, &q.batchSize)
 		default:
 			q.w.set(r, k, v)
 		}
@@ -128,11 +127,11 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		}
 		break
 	}
-	db, coll := splitNS(op.ns)
-	if err := checkNamespace(db, coll); err != nil {
+	db, coll := namespace.Split(op.ns)
+	if err := namespace.Check(db, coll); err != nil {
 		return op, err
 	}
-	if err := checkWritable(op.ns); err != nil {
+	if err := namespace.CheckWritable(op.ns); err != nil {
 		return op, err
 	}
 	u := updateOp{bypass: q.w.bypass, let: q.w.let}

@@ -31,7 +31,7 @@ type countSpec struct {
 }
 
 func (q *countSpec) parse(r *Request) (err error) {
-	if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
+	if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
 	return countStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {

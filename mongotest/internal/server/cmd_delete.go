@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -37,7 +38,7 @@ func parseDeletes(r *Request, w *writeSpec, field string, v bson.RawValue) error
 
 func runDelete(r *Request, dst []byte) ([]byte, error) {
 	w := r.writes
-	if err := checkWritable(w.ns); err != nil {
+	if err := namespace.CheckWritable(w.ns); err != nil {
 		return dst, err
 	}
 	ns, ops := w.ns, w.deletes

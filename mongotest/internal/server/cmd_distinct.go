@@ -32,7 +32,7 @@ type distinctSpec struct {
 }
 
 func (q *distinctSpec) parse(r *Request) (err error) {
-	if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
+	if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
 	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 14)) {

@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
@@ -262,7 +263,7 @@ func (r *Request) explainView(dst []byte, e *explainTarget, execute bool) ([]byt
 	if err != nil {
 		return dst, err
 	}
-	db, name := splitNS(e.q.ns)
+	db, name := namespace.Split(e.q.ns)
 	base, stages, err := (&pipelineEnv{run: &running{r: r, state: st}}).Resolve(pipeline.Namespace{DB: db, Coll: name})
 	if err != nil {
 		return dst, err

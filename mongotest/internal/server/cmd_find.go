@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -64,11 +65,11 @@ func (q *findSpec) parse(r *Request, body bson.Raw) (err error) {
 		if err := q.arguments(r, body, true); err != nil {
 			return err
 		}
-		q.ns, err = r.readable(srverr.BadValue)
+		q.ns, err = r.Readable(srverr.BadValue)
 		return err
 	}
 	if r.Node.role == Mongos {
-		if q.ns, err = r.readable(srverr.InvalidNamespace); err != nil {
+		if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 			return err
 		}
 		return q.arguments(r, body, false)
@@ -80,7 +81,7 @@ func (q *findSpec) parse(r *Request, body bson.Raw) (err error) {
 	if err := q.arguments(r, body, false); err != nil {
 		return err
 	}
-	q.ns, err = r.readable(srverr.InvalidNamespace)
+	q.ns, err = r.Readable(srverr.InvalidNamespace)
 	return err
 }
 
@@ -485,7 +486,7 @@ func describe(ns string, filter *query.Filter, sort, projection, collation bson.
 
 // noTableScan reports whether a query on the namespace needs an index.
 func (r *Request) noTableScan(ns string) bool {
-	db, name := splitNS(ns)
+	db, name := namespace.Split(ns)
 	if db == "admin" || db == "config" || db == "local" || strings.HasPrefix(name, "system.") {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
@@ -32,7 +33,7 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if err := checkWritable(ns); err != nil {
+	if err := namespace.CheckWritable(ns); err != nil {
 		return dst, err
 	}
 	q := findAndModifySpec{}
@@ -185,7 +186,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 	err := r.Write(func(tx *store.Tx) error {
 		op := q.op
 		op.findAndModify = true
-		c, err := r.writable(tx, ns, false)
+		c, err := r.Writable(tx, ns, false)
 		if err != nil {
 			return err
 		}

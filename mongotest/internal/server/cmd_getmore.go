@@ -7,6 +7,7 @@ import (
 	"allium/internal/wire"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -123,7 +124,7 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		if r.Node.role == Mongos && srverr.CodeOf(err) == srverr.CursorNotFound {
 			r.found = byRouter
-			err = srverr.New(srverr.CursorNotFound, "Cursor not found (namespace: '%s', id: %d).", namespace(r.DB, q.coll), q.id)
+			err = srverr.New(srverr.CursorNotFound, "Cursor not found (namespace: '%s', id: %d).", namespace.Join(r.DB, q.coll), q.id)
 		}
 		return dst, err
 	}
@@ -135,7 +136,7 @@ func runGetMore(r *Request, dst []byte) ([]byte, error) {
 	if err := r.sameAPI("getMore", c.api, "cursor-creating command"); err != nil {
 		return dst, err
 	}
-	if ns := namespace(r.DB, q.coll); ns != c.ns {
+	if ns := namespace.Join(r.DB, q.coll); ns != c.ns {
 		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
 	}
 	if q.hasTime && !c.awaitData && !r.Node.cfg.Version.AtLeast(5, 0) {

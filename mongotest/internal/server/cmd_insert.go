@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -27,7 +28,7 @@ const insertChunk = 256
 
 func runInsert(r *Request, dst []byte) ([]byte, error) {
 	w := r.writes
-	if err := checkWritable(w.ns); err != nil {
+	if err := namespace.CheckWritable(w.ns); err != nil {
 		return dst, err
 	}
 	if err := r.checkShardKeys(w.ns, w.docs); err != nil {
@@ -99,7 +100,7 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 				continue
 			}
 			tx.Statement(r.storeStatement(stmt))
-			doc, err := r.prepare(list[i])
+			doc, err := r.Prepare(list[i])
 			if err == nil && c == nil {
 				if source := r.bucketSource(tx.State(), w.ns); source != nil {
 					if err = r.insertBucket(tx, source, list[i], w.bypass); err == nil {
@@ -107,7 +108,7 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 						continue
 					}
 				} else {
-					c, err = r.writable(tx, w.ns, true)
+					c, err = r.Writable(tx, w.ns, true)
 				}
 			}
 			if err == nil && c.TimeSeries {
@@ -137,7 +138,7 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 				done++
 				continue
 			}
-			if isBlocked(err) {
+			if IsBlocked(err) {
 				if done == 0 {
 					return err
 				}

@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
@@ -134,7 +135,7 @@ func (q *mapReduceSpec) out(db string, v bson.RawValue) error {
 			return bad("'out' supports only output type with collection name, optional 'sharded' and optional 'db'")
 		}
 	}
-	if q.target = namespace(db, name); name == "" || checkNamespace(db, name) != nil {
+	if q.target = namespace.Join(db, name); name == "" || namespace.Check(db, name) != nil {
 		return srverr.New(srverr.InvalidNamespace, "Invalid output namespace %s for MapReduce", q.target)
 	}
 	return nil
@@ -171,7 +172,7 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, srverr.From(err).Prefix("MapReduce internal error :: caused by :: ")
 	}
-	db, name := splitNS(q.target)
+	db, name := namespace.Split(q.target)
 	switch {
 	case q.target == "":
 		at, list := bson.BeginArrayElement(dst, "results")
@@ -213,53 +214,53 @@ func (r *Request) mapAndReduce(q *aggregateSpec) (results []bson.Raw, err error)
 // stages returns the pipeline: what the map function emits is grouped by the keys and reduced.
 func (q *mapReduceSpec) stages() []bson.Raw {
 	var list []bson.Raw
-	stage := func(name string, v bson.RawValue) { list = append(list, elem(name, v)) }
+	stage := func(name string, v bson.RawValue) { list = append(list, bsondoc.Single(name, v)) }
 	if len(q.query) > 5 {
-		stage("$match", docValue(q.query))
+		stage("$match", bsondoc.DocumentValue(q.query))
 	}
 	if q.sort != nil {
-		stage("$sort", docValue(q.sort))
+		stage("$sort", bsondoc.DocumentValue(q.sort))
 	}
 	if q.limit > 0 {
 		stage("$limit", bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, q.limit)})
 	}
-	stage("$project", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+	stage("$project", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 		b.Flag("_id", false)
-		b.Doc("emits", elem("$_internalJsEmit", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+		b.Doc("emits", bsondoc.Single("$_internalJsEmit", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 			b.Str("this", "$$ROOT")
 			b.Value("eval", q.mapped.Type, q.mapped.Value)
 		}))))
 	})))
 	stage("$unwind", bsondoc.StringValue("$emits"))
-	stage("$group", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+	stage("$group", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 		b.Str("_id", "$emits.k")
-		b.Doc("value", elem("$_internalJsReduce", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+		b.Doc("value", bsondoc.Single("$_internalJsReduce", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 			b.Str("data", "$emits")
 			b.Value("eval", q.reduce.Type, q.reduce.Value)
 		}))))
 	})))
 	finalize := func() bson.Raw { return callOf(q.finalize, bsondoc.StringValue("$_id"), bsondoc.StringValue("$value")) }
 	if q.finalize.Type != 0 {
-		stage("$project", docValue(elem("value", docValue(finalize()))))
+		stage("$project", bsondoc.DocumentValue(bsondoc.Single("value", bsondoc.DocumentValue(finalize()))))
 	}
-	db, name := splitNS(q.target)
+	db, name := namespace.Split(q.target)
 	switch q.mode {
 	case "replace":
-		stage("$out", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+		stage("$out", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 			b.Str("db", db)
 			b.Str("coll", name)
 		})))
 	case "merge", "reduce":
 		matched := bsondoc.StringValue("replace")
 		if q.mode == "reduce" {
-			pair := arrayValue(bsondoc.StringValue("$value"), bsondoc.StringValue("$$new.value"))
-			merged := []bson.RawValue{docValue(elem("$project", docValue(elem("value", docValue(callOf(q.reduce, bsondoc.StringValue("$_id"), pair))))))}
+			pair := bsondoc.ArrayValue(bsondoc.StringValue("$value"), bsondoc.StringValue("$$new.value"))
+			merged := []bson.RawValue{bsondoc.DocumentValue(bsondoc.Single("$project", bsondoc.DocumentValue(bsondoc.Single("value", bsondoc.DocumentValue(callOf(q.reduce, bsondoc.StringValue("$_id"), pair))))))}
 			if q.finalize.Type != 0 {
-				merged = append(merged, docValue(elem("$project", docValue(elem("value", docValue(finalize()))))))
+				merged = append(merged, bsondoc.DocumentValue(bsondoc.Single("$project", bsondoc.DocumentValue(bsondoc.Single("value", bsondoc.DocumentValue(finalize()))))))
 			}
-			matched = arrayValue(merged...)
+			matched = bsondoc.ArrayValue(merged...)
 		}
-		stage("$merge", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+		stage("$merge", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 			b.Doc("into", bsondoc.Build(func(b *bsondoc.Builder) {
 				b.Str("db", db)
 				b.Str("coll", name)
@@ -273,17 +274,9 @@ func (q *mapReduceSpec) stages() []bson.Raw {
 
 // callOf returns the expression that calls code.
 func callOf(code bson.RawValue, args ...bson.RawValue) bson.Raw {
-	return elem("$function", docValue(bsondoc.Build(func(b *bsondoc.Builder) {
+	return bsondoc.Single("$function", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 		b.Value("body", code.Type, code.Value)
-		b.Value("args", bson.TypeArray, arrayValue(args...).Value)
+		b.Value("args", bson.TypeArray, bsondoc.ArrayValue(args...).Value)
 		b.Str("lang", "js")
 	})))
-}
-
-func arrayValue(items ...bson.RawValue) bson.RawValue {
-	start, dst := bson.BeginDocument(nil)
-	for i, v := range items {
-		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
-	}
-	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
 }

@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
@@ -77,7 +78,7 @@ func runListShards(r *Request, dst []byte) ([]byte, error) {
 
 func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	db, ok := r.Arg().StringValue()
-	if !ok || !ValidDBName(db) {
+	if !ok || !namespace.ValidDB(db) {
 		return dst, srverr.New(srverr.InvalidNamespace, "invalid db name specified: %s", db)
 	}
 	d := r.Node.data
@@ -89,7 +90,7 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	if name, ok := shard.StringValue(); ok && known && name != shardName(at) {
 		return dst, srverr.New(srverr.NamespaceExists, "database already created on a primary which is different from: %s", name)
 	}
-	d.addDatabase(db)
+	d.AddDatabase(db)
 	if name, ok := r.Body.Lookup("primaryShard").StringValue(); ok {
 		i := d.ShardNumber(name)
 		if i < 0 {
@@ -109,7 +110,7 @@ func (r *Request) ShardedNS() (db, ns string, err error) {
 		return "", "", srverr.New(srverr.BadValue, "collection name has invalid type %s", bsontext.TypeName(r.Arg().Type))
 	}
 	db, coll, ok := cutDot(ns)
-	if !ok || coll == "" || !ValidDBName(db) {
+	if !ok || coll == "" || !namespace.ValidDB(db) {
 		return "", "", srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", ns)
 	}
 	return db, ns, nil
@@ -139,7 +140,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if r.Node.cfg.Version.AtLeast(6, 0) {
-		r.Node.data.addDatabase(db) // enableSharding is not needed any more
+		r.Node.data.AddDatabase(db) // enableSharding is not needed any more
 	} else if err := r.databaseKnown(db); err != nil {
 		return dst, err
 	}
@@ -155,7 +156,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		c := tx.Coll(ns)
 		if s := sharding.Of(c); s != nil {
 			uuid = c.UUID
-			if !samePattern(s.Key, key) || s.Unique != unique {
+			if !SamePattern(s.Key, key) || s.Unique != unique {
 				return srverr.New(srverr.AlreadyInitialized, "sharding already enabled for collection %s with options { _id: \"%s\" }", ns, ns)
 			}
 			return nil
@@ -206,7 +207,7 @@ func checkDocuments(s *sharding.Metadata, c *store.Coll) error {
 func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.Raw, unique bool) (*store.Coll, error) {
 	if c == nil {
 		var err error
-		if c, err = r.createImplicitly(tx, ns); err != nil {
+		if c, err = r.CreateImplicitly(tx, ns); err != nil {
 			return nil, err
 		}
 	}
@@ -216,13 +217,13 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 	has := false
 	for i := range c.Indexes() {
 		x := c.Indexes()[i].IndexInfo
-		prefix := isPrefix(key, x.Pattern)
+		prefix := IsPrefix(key, x.Pattern)
 		if x.Unique && !x.IsID && !prefix {
 			return nil, srverr.New(srverr.InvalidOptions, "can't shard collection '%s' with unique index on %s and proposed shard key %s. Uniqueness can't be maintained unless shard key is a prefix",
 				ns, bsontext.Document(x.Pattern), bsontext.Document(key))
 		}
 		if prefix && x.Partial == nil && !x.Sparse {
-			has = has || !unique || x.Unique && samePattern(key, x.Pattern) || x.IsID
+			has = has || !unique || x.Unique && SamePattern(key, x.Pattern) || x.IsID
 		}
 	}
 	switch {
@@ -237,11 +238,11 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 			d.Flag("unique", true)
 		}
 	})
-	parsed, err := r.parseIndex(spec, false)
+	parsed, err := r.ParseIndex(spec, false)
 	if err != nil {
 		return nil, err
 	}
-	info, err := r.finishIndex(parsed, c)
+	info, err := r.FinishIndex(parsed, c)
 	if err != nil {
 		return nil, err
 	}
@@ -262,8 +263,8 @@ func shardIndexName(key bson.Raw) string {
 	return strings.Join(parts, "_")
 }
 
-// isPrefix reports whether an index begins with the fields of a shard key.
-func isPrefix(key, pattern bson.Raw) bool {
+// IsPrefix reports whether an index begins with the fields of a shard key.
+func IsPrefix(key, pattern bson.Raw) bool {
 	var fields []bson.RawValue
 	var names []string
 	for k, v := range pattern.All() {
@@ -520,10 +521,10 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 		if err := checkShardKey(key, false); err != nil {
 			return nil, err
 		}
-		if !isPrefix(s.Key, key) {
+		if !IsPrefix(s.Key, key) {
 			return nil, srverr.New(srverr.InvalidOptions, "refineCollectionShardKey shard key %s does not extend the current shard key %s", bsontext.Document(key), bsontext.Document(s.Key))
 		}
-		if !slices.ContainsFunc(c.Indexes(), func(x store.Index) bool { return isPrefix(key, x.Pattern) }) {
+		if !slices.ContainsFunc(c.Indexes(), func(x store.Index) bool { return IsPrefix(key, x.Pattern) }) {
 			return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before refining the shard key")
 		}
 		n := sharding.New(key, s.Unique, false, 0, 1)

@@ -3,6 +3,7 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
@@ -41,7 +42,7 @@ func parseUpdates(r *Request, w *writeSpec, field string, v bson.RawValue) error
 
 func runUpdate(r *Request, dst []byte) ([]byte, error) {
 	w := r.writes
-	if err := checkWritable(w.ns); err != nil {
+	if err := namespace.CheckWritable(w.ns); err != nil {
 		return dst, err
 	}
 	ns, ops := w.ns, w.updates

@@ -47,7 +47,7 @@ func (r *Request) parseWriteConcern() error {
 func (r *Request) readWriteConcern() error {
 	v := r.writeConcern
 	if v.IsZero() {
-		r.wc = r.Node.DefaultWriteConcern()
+		r.WC = r.Node.DefaultWriteConcern()
 		return nil
 	}
 	if v.Type != bson.TypeEmbeddedDocument && r.Node.role == Mongos && !r.Node.cfg.Version.AtLeast(5, 0) {
@@ -58,7 +58,7 @@ func (r *Request) readWriteConcern() error {
 	}
 	doc := bson.Raw(v.Value)
 	if doc.IsEmpty() {
-		r.wc = r.Node.DefaultWriteConcern()
+		r.WC = r.Node.DefaultWriteConcern()
 		return nil
 	}
 	wc := replica.WriteConcern{W: 1, Provenance: "clientSupplied"}
@@ -121,7 +121,7 @@ func (r *Request) readWriteConcern() error {
 			return srverr.New(srverr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
 		}
 	}
-	r.wc = wc
+	r.WC = wc
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 		r.Wrote(n.data.newest())
 	}
 	target := r.Conn.client.LastOp
-	wcErr, err := n.set.WaitReplication(r, n, target, &r.wc)
+	wcErr, err := n.set.WaitReplication(r, n, target, &r.WC)
 	if err != nil {
 		if r.hangUp {
 			return dst, 0, err
@@ -160,7 +160,7 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 	if wcErr.Code == srverr.WriteConcernFailed {
 		dst = bson.AppendBool(dst, "wtimeout", true)
 	}
-	dst = r.wc.Append(dst, "writeConcern")
+	dst = r.WC.Append(dst, "writeConcern")
 	dst = bson.EndDocument(dst, info)
 	return bson.EndDocument(dst, at), wcErr.Code, nil
 }
@@ -169,9 +169,9 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err error) {
 	var e *srverr.Error
 	switch {
-	case r.wc.NamedMode && r.wc.Mode != "majority" && r.wc.Mode != "":
-		e = srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", r.wc.Mode)
-	case !r.wc.NamedMode && r.wc.W > 1:
+	case r.WC.NamedMode && r.WC.Mode != "majority" && r.WC.Mode != "":
+		e = srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", r.WC.Mode)
+	case !r.WC.NamedMode && r.WC.W > 1:
 		e = srverr.New(srverr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
 	default:
 		return dst, 0, nil
@@ -182,7 +182,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 	case "insert", "update", "delete", "findAndModify":
 	default:
 		at, detail := bson.BeginDocument(nil)
-		detail = bson.EndDocument(r.wc.Append(detail, "writeConcern"), at)
+		detail = bson.EndDocument(r.WC.Append(detail, "writeConcern"), at)
 		return dst, 0, srverr.New(e.Code, "%s; Error details: %s", e.Msg, bsontext.Document(detail))
 	}
 	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
@@ -191,7 +191,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 	dst = bson.AppendString(dst, "errmsg", e.Msg)
 	if r.Cmd.Name == "findAndModify" {
 		info, d := bson.BeginDocumentElement(dst, "errInfo")
-		dst = bson.EndDocument(r.wc.Append(d, "writeConcern"), info)
+		dst = bson.EndDocument(r.WC.Append(d, "writeConcern"), info)
 	}
 	return bson.EndDocument(dst, at), e.Code, nil
 }
@@ -448,9 +448,9 @@ func (n *Node) ParseReadConcern(v bson.RawValue) (level string, err error) {
 
 // ParseWriteConcern reads a write concern document with the rules of the command's own.
 func (r *Request) ParseWriteConcern(v bson.RawValue) (replica.WriteConcern, error) {
-	saved, savedWC := r.writeConcern, r.wc
-	defer func() { r.writeConcern, r.wc = saved, savedWC }()
+	saved, savedWC := r.writeConcern, r.WC
+	defer func() { r.writeConcern, r.WC = saved, savedWC }()
 	r.writeConcern = v
 	err := r.readWriteConcern()
-	return r.wc, err
+	return r.WC, err
 }

@@ -315,9 +315,9 @@ func (r *Request) appendEmptyCursor(dst []byte, ns string) []byte {
 	return bson.EndDocument(r.appendAtTime(dst), at)
 }
 
-// appendListCursor appends a cursor's first batch in the order of the fields that listCommands
+// AppendListCursor appends a cursor's first batch in the order of the fields that listCommands
 // have.
-func appendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte) []byte {
+func AppendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "cursor")
 	dst = bson.AppendInt64(dst, "id", id)
 	dst = bson.AppendString(dst, "ns", ns)
@@ -351,4 +351,12 @@ func (r *Request) newCursor(ns string, it pipeline.Iterator, run *running) *curs
 	c := &cursor{ns: ns, it: it, run: run, txnNumber: -1}
 	run.r = r
 	return c
+}
+
+// KeepDocuments keeps a cursor with the documents that have no room in the first batch of a
+// listing, and returns its id.
+func (r *Request) KeepDocuments(ns string, docs []bson.Raw) (id int64, err error) {
+	c := r.newCursor(ns, pipeline.FromSlice(docs), &running{})
+	err = r.keepCursor(c)
+	return c.id, err
 }

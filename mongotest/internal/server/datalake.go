@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -40,9 +41,9 @@ func cursorNS(id int64) string { return fmt.Sprintf("%s.c%x", cursorsDB, id) }
 
 // Load stores documents without a client. They must have an _id.
 func (n *Node) Load(db, coll string, docs []bson.Raw) error {
-	n.data.addDatabase(db)
+	n.data.AddDatabase(db)
 	return n.store().Write(func(tx *store.Tx) error {
-		c, err := tx.Create(namespace(db, coll), store.Settings{}, store.IDIndex(nil, idIndexSpec(nil)))
+		c, err := tx.Create(namespace.Join(db, coll), store.Settings{}, store.IDIndex(nil, IDIndexSpec(nil)))
 		for _, doc := range docs {
 			if err == nil {
 				c, err = tx.Insert(c, doc)

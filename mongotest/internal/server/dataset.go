@@ -141,3 +141,18 @@ func (d *Data) RollBack(after, before bson.Timestamp) {
 
 // AbortTransactions aborts every open transaction.
 func (d *Data) AbortTransactions() { d.sessions.AbortAll() }
+
+// Dropping reports whether an attempt to drop the database is unfinished, and notes whether it is
+// from now on.
+func (d *Data) Dropping(db string, unfinished bool) (before bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before = d.dropPending == db
+	switch {
+	case unfinished:
+		d.dropPending = db
+	case before:
+		d.dropPending = ""
+	}
+	return before
+}

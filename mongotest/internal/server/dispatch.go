@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
@@ -160,7 +161,7 @@ func init() {
 		check("begin", (*Request).begin),
 		check("early hello", (*Request).noteEarlyHello),
 		check("failCommand", (*Request).failCommand),
-		check("database name", func(r *Request) error { return checkDBName(r.DB) }),
+		check("database name", func(r *Request) error { return namespace.CheckDB(r.DB) }),
 		check("session", (*Request).validateSession),
 		check("step-down", (*Request).waitStepDown),
 		check("primary", (*Request).checkPrimary),
@@ -204,7 +205,7 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 // says of that. A command that failed is waited for, too: it may have written something before.
 func (n *Node) acknowledge(r *Request, dst []byte, start int, runErr error) ([]byte, error) {
 	if r.Cmd.OpTime && runErr == nil {
-		if r.wc.Unacknowledged() {
+		if r.WC.Unacknowledged() {
 			return dst[:start], nil
 		}
 		dst = n.appendOpTime(r, dst)

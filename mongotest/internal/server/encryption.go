@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/internal/fle"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/qe"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -47,7 +48,7 @@ func (r *Request) rewriter(st *store.State) *qe.Rewriter {
 
 // escOf returns the ESC collection of c.
 func escOf(st *store.State, c *store.Coll, f *qe.Fields) qe.State {
-	esc := st.Coll(namespace(c.DB, f.ESC))
+	esc := st.Coll(namespace.Join(c.DB, f.ESC))
 	return func(id fle.Token) (bson.Raw, bool) {
 		if esc == nil {
 			return nil, false
@@ -131,7 +132,7 @@ func (p *concealed) write(r *Request, tx *store.Tx) error {
 		if len(part.docs) == 0 {
 			continue
 		}
-		c, err := r.writable(tx, namespace(p.db, part.name), true)
+		c, err := r.Writable(tx, namespace.Join(p.db, part.name), true)
 		for _, doc := range part.docs {
 			if err == nil {
 				c, err = tx.Insert(c, doc)
@@ -183,7 +184,7 @@ func (r *Request) compactEncryption(dst []byte, field string, cleanup bool) ([]b
 			return srverr.New(6346807, "Target namespace is not an encrypted collection")
 		}
 		var remembered []bson.Raw
-		ecoc := tx.Coll(namespace(c.DB, f.ECOC))
+		ecoc := tx.Coll(namespace.Join(c.DB, f.ECOC))
 		var rids []string
 		if ecoc != nil {
 			for s := store.NewScan(ecoc, false, nil); ; {
@@ -203,7 +204,7 @@ func (r *Request) compactEncryption(dst []byte, field string, cleanup bool) ([]b
 				return err
 			}
 		}
-		return r.compactState(tx, namespace(c.DB, f.ESC), &changes)
+		return r.compactState(tx, namespace.Join(c.DB, f.ESC), &changes)
 	})
 	if err != nil {
 		return dst, err
@@ -227,7 +228,7 @@ func (r *Request) compactState(tx *store.Tx, ns string, changes *qe.Changes) err
 	if len(changes.Insert)+len(changes.Replace)+len(changes.Delete) == 0 {
 		return nil
 	}
-	c, err := r.writable(tx, ns, true)
+	c, err := r.Writable(tx, ns, true)
 	if err != nil {
 		return err
 	}

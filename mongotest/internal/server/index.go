@@ -15,17 +15,17 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// indexSpec is an index specification as a client gives it, checked as far as that needs no
+// IndexSpec is an index specification as a client gives it, checked as far as that needs no
 // collection.
-type indexSpec struct {
+type IndexSpec struct {
 	doc       bson.Raw // as given
-	key       bson.Raw
-	name      string
+	Key       bson.Raw
+	Name      string
 	version   int64
 	hasV      bool
 	plugin    string // "text", "hashed", "2d", "2dsphere", "wildcard"; empty for an ordinary index
 	fields    []store.IndexField
-	isID      bool
+	IsID      bool
 	expire    *int64
 	collation *query.Collation
 	given     bool // collation
@@ -42,12 +42,12 @@ var indexFields = map[string]bool{
 	"safe": true, "clustered": true, "prepareUnique": true, "columnstoreProjection": true, "originalSpec": true,
 }
 
-func (s *indexSpec) bad(code int32, format string, args ...any) error {
+func (s *IndexSpec) bad(code int32, format string, args ...any) error {
 	return s.within(srverr.New(code, format, args...), s.doc)
 }
 
 // within says in which specification an error is.
-func (s *indexSpec) within(e *srverr.Error, doc bson.Raw) error {
+func (s *IndexSpec) within(e *srverr.Error, doc bson.Raw) error {
 	if s.alone {
 		return e
 	}
@@ -55,7 +55,7 @@ func (s *indexSpec) within(e *srverr.Error, doc bson.Raw) error {
 }
 
 // withVersion returns the specification as later checks show it.
-func (s *indexSpec) withVersion() bson.Raw {
+func (s *IndexSpec) withVersion() bson.Raw {
 	if s.hasV {
 		return s.doc
 	}
@@ -66,13 +66,13 @@ func (s *indexSpec) withVersion() bson.Raw {
 	return bson.EndDocument(bson.AppendInt32(doc, "v", 2), at)
 }
 
-func (s *indexSpec) badLater(code int32, format string, args ...any) error {
+func (s *IndexSpec) badLater(code int32, format string, args ...any) error {
 	return s.within(srverr.New(code, format, args...), s.withVersion())
 }
 
-// parseIndex checks what can be checked of a specification by itself.
-func (r *Request) parseIndex(doc bson.Raw, alone bool) (*indexSpec, error) {
-	s := &indexSpec{doc: doc, version: 2, alone: alone}
+// ParseIndex checks what can be checked of a specification by itself.
+func (r *Request) ParseIndex(doc bson.Raw, alone bool) (*IndexSpec, error) {
+	s := &IndexSpec{doc: doc, version: 2, alone: alone}
 	hasKey, hasName := false, false
 	for k, v := range doc.All() {
 		switch k {
@@ -81,7 +81,7 @@ func (r *Request) parseIndex(doc bson.Raw, alone bool) (*indexSpec, error) {
 			if !ok {
 				return nil, s.bad(srverr.TypeMismatch, "The field 'key' must be an object, but got %s", bsontext.TypeName(v.Type))
 			}
-			s.key, hasKey = key, true
+			s.Key, hasKey = key, true
 			if err := s.parseKey(); err != nil {
 				return nil, err
 			}
@@ -90,7 +90,7 @@ func (r *Request) parseIndex(doc bson.Raw, alone bool) (*indexSpec, error) {
 			if !ok {
 				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a string, but got %s", bsontext.TypeName(v.Type))
 			}
-			s.name, hasName = name, true
+			s.Name, hasName = name, true
 		case "hidden":
 			if v.Type != bson.TypeBoolean {
 				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a bool, but got %s", bsontext.TypeName(v.Type))
@@ -146,8 +146,8 @@ func (r *Request) parseIndex(doc bson.Raw, alone bool) (*indexSpec, error) {
 	if s.given && s.version < 2 {
 		return nil, s.bad(srverr.CannotCreateIndex, "Invalid index specification %s; cannot create an index with the 'collation' option and v=%d", bsontext.Document(doc), s.version)
 	}
-	if first, ok := firstField(s.key); ok && first == "_id" && len(s.fields) == 1 && s.plugin == "" {
-		if err := s.checkID(); err != nil {
+	if first, ok := firstField(s.Key); ok && first == "_id" && len(s.fields) == 1 && s.plugin == "" {
+		if err := s.CheckID(); err != nil {
 			return nil, err
 		}
 	}
@@ -173,9 +173,9 @@ func firstField(doc bson.Raw) (string, bool) {
 }
 
 // parseKey checks the key pattern.
-func (s *indexSpec) parseKey() error {
+func (s *IndexSpec) parseKey() error {
 	hashed := 0
-	for k, v := range s.key.All() {
+	for k, v := range s.Key.All() {
 		f := store.IndexField{Path: strings.Clone(k)}
 		switch {
 		case v.IsNumber():
@@ -233,7 +233,7 @@ func (s *indexSpec) parseKey() error {
 	case s.plugin == "wildcard" && len(s.fields) > 1:
 		return s.bad(srverr.CannotCreateIndex, "wildcard indexes do not allow compounding")
 	case hashed > 1:
-		return srverr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s", hashed, bsontext.Document(s.key))
+		return srverr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s", hashed, bsontext.Document(s.Key))
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func numberSign(v bson.RawValue) int {
 	return bson.Compare(v, zero)
 }
 
-func (s *indexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
+func (s *IndexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
 	doc, ok := v.Document()
 	switch {
 	case !ok && s.plugin == "wildcard":
@@ -274,20 +274,20 @@ func (s *indexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
 // idFields are the options that an _id index may have.
 var idFields = map[string]bool{"key": true, "name": true, "ns": true, "v": true, "collation": true}
 
-func (s *indexSpec) checkID() error {
-	if s.fields[0].Descending || !samePattern(s.key, bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00")) {
-		return srverr.New(srverr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", bsontext.Document(s.key))
+func (s *IndexSpec) CheckID() error {
+	if s.fields[0].Descending || !SamePattern(s.Key, bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00")) {
+		return srverr.New(srverr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", bsontext.Document(s.Key))
 	}
 	for k := range s.doc.All() {
 		if !idFields[k] {
 			return srverr.New(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an _id index specification. Specification: %s", k, bsontext.Document(s.withVersion()))
 		}
 	}
-	s.isID = true
+	s.IsID = true
 	return nil
 }
 
-func (s *indexSpec) checkTTL() error {
+func (s *IndexSpec) checkTTL() error {
 	v := s.doc.Lookup("expireAfterSeconds")
 	if v.Type == 0 {
 		return nil
@@ -311,7 +311,7 @@ func (s *indexSpec) checkTTL() error {
 }
 
 // checkPlugin checks the rules of the special index types, and those on combinations of options.
-func (s *indexSpec) checkPlugin() error {
+func (s *IndexSpec) checkPlugin() error {
 	has := func(field string) bool { return s.doc.Lookup(field).AsBool() }
 	partial := s.doc.Lookup("partialFilterExpression").Type != 0
 	if spec, ok := s.doc.Lookup("collation").Document(); ok {
@@ -324,7 +324,7 @@ func (s *indexSpec) checkPlugin() error {
 		}
 	}
 	switch {
-	case s.name == "":
+	case s.Name == "":
 		s.alone = false // this is found when the index is built
 		return s.badLater(srverr.CannotCreateIndex, "index name cannot be empty")
 	case s.plugin == "wildcard" && has("sparse"):
@@ -334,7 +334,7 @@ func (s *indexSpec) checkPlugin() error {
 	case s.plugin == "wildcard" && s.expire != nil:
 		return s.badLater(srverr.CannotCreateIndex, "Index type 'wildcard' cannot be a TTL index")
 	case s.plugin == "wildcard" && s.version < 2:
-		return s.badLater(srverr.CannotCreateIndex, "bad index key pattern %s: 'wildcard' index plugin is not allowed with index version v:1", bsontext.Document(s.key))
+		return s.badLater(srverr.CannotCreateIndex, "bad index key pattern %s: 'wildcard' index plugin is not allowed with index version v:1", bsontext.Document(s.Key))
 	case s.plugin == "hashed" && has("unique"):
 		return srverr.New(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
 	case s.plugin == "geoHaystack" && s.doc.Lookup("bucketSize").Type == 0:
@@ -368,10 +368,10 @@ func (s *indexSpec) checkPlugin() error {
 	return nil
 }
 
-// finishIndex makes the index's definition for a collection, whose collation it has unless it has
+// FinishIndex makes the index's definition for a collection, whose collation it has unless it has
 // one of its own.
-func (r *Request) finishIndex(s *indexSpec, c *store.Coll) (*store.IndexInfo, error) {
-	x := &store.IndexInfo{Name: s.name, Fields: s.fields, IsID: s.isID, Expire: s.expire}
+func (r *Request) FinishIndex(s *IndexSpec, c *store.Coll) (*store.IndexInfo, error) {
+	x := &store.IndexInfo{Name: s.Name, Fields: s.fields, IsID: s.IsID, Expire: s.expire}
 	x.Collation = s.collation
 	if !s.given {
 		x.Collation = c.Collation
@@ -380,9 +380,9 @@ func (r *Request) finishIndex(s *indexSpec, c *store.Coll) (*store.IndexInfo, er
 	x.PrepareUnique = truthyOption(s.doc.Lookup("prepareUnique"))
 	x.Sparse = truthyOption(s.doc.Lookup("sparse"))
 	x.Hidden = truthyOption(s.doc.Lookup("hidden"))
-	x.Pattern = s.key
+	x.Pattern = s.Key
 	if s.plugin == "text" {
-		x.Pattern = textPattern(s.key)
+		x.Pattern = textPattern(s.Key)
 	}
 	if filter, ok := s.doc.Lookup("partialFilterExpression").Document(); ok {
 		var err error
@@ -417,7 +417,7 @@ func textPattern(key bson.Raw) bson.Raw {
 }
 
 // showIndex returns the index's entry in listIndexes.
-func (r *Request) showIndex(s *indexSpec, x *store.IndexInfo) bson.Raw {
+func (r *Request) showIndex(s *IndexSpec, x *store.IndexInfo) bson.Raw {
 	old := !r.Node.cfg.Version.AtLeast(5, 0)
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.AppendInt32(doc, "v", int32(s.version))
@@ -455,7 +455,7 @@ func (r *Request) showIndex(s *indexSpec, x *store.IndexInfo) bson.Raw {
 }
 
 // appendPluginOptions appends what the special index types fill in.
-func appendPluginOptions(doc []byte, s *indexSpec) []byte {
+func appendPluginOptions(doc []byte, s *IndexSpec) []byte {
 	missing := func(field string) bool { return s.doc.Lookup(field).Type == 0 }
 	switch s.plugin {
 	case "text":

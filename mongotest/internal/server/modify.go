@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/change"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
@@ -58,9 +59,9 @@ func (r *Request) collationOf(spec bson.Raw, c *store.Coll) (*query.Collation, e
 	return nil, nil
 }
 
-// exprOptions returns what expressions and pipelines are parsed with.
-func (r *Request) exprOptions(ns string, coll *query.Collation, let bson.Raw) *pipeline.Options {
-	db, name := splitNS(ns)
+// ExprOptions returns what expressions and pipelines are parsed with.
+func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *pipeline.Options {
+	db, name := namespace.Split(ns)
 	v := r.Node.cfg.Version
 	return &pipeline.Options{
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
@@ -90,19 +91,19 @@ func (r *Request) checkedOptions(ns string, coll *query.Collation, let bson.Raw,
 	o := r.queryOptions(coll)
 	o.Where = r.where(check)
 	o.Expr = r.expressions(func() *pipeline.Options {
-		eo := r.exprOptions(ns, coll, let)
+		eo := r.ExprOptions(ns, coll, let)
 		eo.Check = check
 		return eo
 	})
 	return o
 }
 
-// validatorOptions returns what a collection's validator is parsed with.
-func (r *Request) validatorOptions(coll *query.Collation) *query.Options {
+// ValidatorOptions returns what a collection's validator is parsed with.
+func (r *Request) ValidatorOptions(coll *query.Collation) *query.Options {
 	o := r.queryOptions(coll)
 	o.NoText, o.NoWhere = true, true
 	o.Expr = r.expressions(func() *pipeline.Options {
-		eo := r.exprOptions("", coll, nil)
+		eo := r.ExprOptions("", coll, nil)
 		eo.Validator = true
 		return eo
 	})
@@ -136,7 +137,7 @@ func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		po := r.exprOptions(ns, op.coll, let)
+		po := r.ExprOptions(ns, op.coll, let)
 		po.Check = r.Check
 		return pipeline.ParseUpdate(list, po)
 	}
@@ -299,7 +300,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		return res, err
 	}
 	tx.Statement(stmt)
-	c, err := r.writable(tx, ns, false)
+	c, err := r.Writable(tx, ns, false)
 	if err != nil {
 		return res, err
 	}
@@ -322,7 +323,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	}
 	if c == nil && op.upsert {
 		// The collection comes to be even if the upsert then fails.
-		if c, err = r.writable(tx, ns, true); err != nil {
+		if c, err = r.Writable(tx, ns, true); err != nil {
 			return res, err
 		}
 	}
@@ -426,7 +427,7 @@ func (op *updateOp) run(r *Request, ns string, stmt store.Statement) (res update
 	var failed error
 	err = r.Write(func(tx *store.Tx) error {
 		res, failed = op.apply(r, tx, ns, stmt)
-		if isBlocked(failed) || failed != nil && r.InTxn() {
+		if IsBlocked(failed) || failed != nil && r.InTxn() {
 			return failed
 		}
 		return nil // a failed update of several documents keeps those that it has done
@@ -454,7 +455,7 @@ func (op *deleteOp) run(r *Request, ns string, stmt store.Statement) (res update
 	var failed error
 	err = r.Write(func(tx *store.Tx) error {
 		res, failed = op.apply(r, tx, ns, stmt)
-		if isBlocked(failed) || failed != nil && r.InTxn() {
+		if IsBlocked(failed) || failed != nil && r.InTxn() {
 			return failed
 		}
 		return nil
@@ -471,7 +472,7 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		return res, err
 	}
 	tx.Statement(stmt)
-	c, err := r.writable(tx, ns, false)
+	c, err := r.Writable(tx, ns, false)
 	if err != nil {
 		return res, err
 	}

@@ -23,6 +23,7 @@ import (
 	"allium/mongotest/internal/failpoint"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/searchindex"
 )
 
 // Limits that hello announces and the server enforces.
@@ -40,7 +41,7 @@ type Config struct {
 	TLS         *tls.Config                // nil: no TLS
 	Auth        bool                       // commands need authentication
 	OIDC        []account.IdentityProvider // nil: MONGODB-OIDC is off
-	Search      *SearchIndexes             // nil: there are no search indexes
+	Search      *searchindex.Indexes       // nil: there are no search indexes
 	NoScripting bool                       // no JavaScript, as --noscripting
 	Kerberos    account.Kerberos           // nil: GSSAPI is off
 	DataLake    bool                       // only reads; cursors have a namespace of their own

@@ -225,7 +225,7 @@ func (a *access) hinted() (ix *store.Index, natural, back bool, err error) {
 			return nil, true, back, nil
 		}
 		for i := range a.coll.Indexes() {
-			if ix := &a.coll.Indexes()[i]; samePattern(ix.Pattern, pattern) {
+			if ix := &a.coll.Indexes()[i]; SamePattern(ix.Pattern, pattern) {
 				return ix, false, false, nil
 			}
 		}
@@ -233,8 +233,8 @@ func (a *access) hinted() (ix *store.Index, natural, back bool, err error) {
 	return nil, false, false, a.fail(srverr.BadValue, "hint provided does not correspond to an existing index")
 }
 
-// samePattern compares key patterns: fields, order and values, numbers by value.
-func samePattern(a, b bson.Raw) bool {
+// SamePattern compares key patterns: fields, order and values, numbers by value.
+func SamePattern(a, b bson.Raw) bool {
 	return bson.Compare(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}) == 0
 }
 
@@ -431,9 +431,18 @@ func (s *sortIter) Close() { s.docs = nil; s.src.Close() }
 func RangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]
-		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && isPrefix(ix.Pattern, pattern) {
+		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && IsPrefix(ix.Pattern, pattern) {
 			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: ix.Pattern}, true
 		}
 	}
 	return hint, false
+}
+
+// ScanRange scans the entries of an index from min on and before max.
+func ScanRange(c *store.Coll, index bson.RawValue, min, max bson.Raw) (*store.Scan, error) {
+	p, err := (&access{coll: c, hint: index, min: min, max: max}).plan()
+	if err != nil {
+		return nil, err
+	}
+	return p.scan, nil
 }

@@ -55,8 +55,9 @@ func (p *profiler) of(db string) (level profileLevel, slowMS int32, rate float64
 	return p.levels[db], slowMS, rate
 }
 
-// forget ends the profiling of a database that is dropped.
-func (p *profiler) forget(db string) {
+// ForgetProfile ends the profiling of a database that is dropped.
+func (n *Node) ForgetProfile(db string) {
+	p := &n.profiler
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.levels, db)

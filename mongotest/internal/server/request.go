@@ -55,7 +55,7 @@ type sessionState struct {
 type concerns struct {
 	rc      readConcern
 	atTime  bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
-	wc      replica.WriteConcern
+	WC      replica.WriteConcern
 	optedIn bool // the read preference allows secondaries
 }
 

@@ -230,7 +230,7 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
 		return dst, true, r.databaseKnown(r.DB)
 	case "listCollections":
 		dst = bsondoc.AppendStrings(dst, "result", nil)
-		return appendListCursor(dst, r.DB+".$cmd.listCollections", 0, func(dst []byte) []byte { return dst }), true, nil
+		return AppendListCursor(dst, r.DB+".$cmd.listCollections", 0, func(dst []byte) []byte { return dst }), true, nil
 	case "aggregate":
 		ns, err := r.Collection(srverr.TypeMismatch)
 		if err != nil || r.Arg().Type != bson.TypeString {
@@ -244,7 +244,7 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
 			return dst, false, nil
 		}
 		dst = bsondoc.AppendStrings(dst, "result", nil)
-		return appendListCursor(dst, ns, 0, func(dst []byte) []byte { return dst }), true, nil
+		return AppendListCursor(dst, ns, 0, func(dst []byte) []byte { return dst }), true, nil
 	case "dropDatabase":
 		return bson.AppendString(dst, "info", "database does not exist"), true, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/js"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/store"
 )
 
@@ -50,7 +51,7 @@ func (r *Request) engine(check func() error, scope bson.Raw, stored bool) *js.En
 	if stored {
 		st := r.Node.store().Latest()
 		cfg.Stored = func() (docs []bson.Raw) {
-			c := st.Coll(namespace(r.DB, "system.js"))
+			c := st.Coll(namespace.Join(r.DB, "system.js"))
 			if c == nil {
 				return nil
 			}

@@ -127,7 +127,7 @@ func (r *Request) collStatsDocument(ns string, c *store.Coll, spec bson.Raw) bso
 			}
 		case "storageStats":
 			one, d := bson.BeginDocumentElement(doc, "storageStats")
-			doc = bson.EndDocument(r.appendCollStats(d, c, 1), one)
+			doc = bson.EndDocument(r.AppendCollStats(d, c, 1), one)
 		case "latencyStats":
 			one, d := bson.BeginDocumentElement(doc, "latencyStats")
 			for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
@@ -155,8 +155,8 @@ func (r *Request) indexStats(ix *store.Index) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-// appendCollStats appends a collection's sizes as collStats shows them, divided by scale.
-func (r *Request) appendCollStats(dst []byte, c *store.Coll, scale int64) []byte {
+// AppendCollStats appends a collection's sizes as collStats shows them, divided by scale.
+func (r *Request) AppendCollStats(dst []byte, c *store.Coll, scale int64) []byte {
 	v5 := r.Node.cfg.Version.AtLeast(5, 0)
 	count, bytes := c.Count(), c.Bytes()
 	dst = bsondoc.AppendShortest(dst, "size", bytes/scale)
@@ -167,7 +167,7 @@ func (r *Request) appendCollStats(dst []byte, c *store.Coll, scale int64) []byte
 	if v5 {
 		dst = bsondoc.AppendShortest(dst, "numOrphanDocs", 0)
 	}
-	dst = bsondoc.AppendShortest(dst, "storageSize", int64(diskSize(bytes))/scale)
+	dst = bsondoc.AppendShortest(dst, "storageSize", int64(DiskSize(bytes))/scale)
 	if v5 {
 		dst = bsondoc.AppendShortest(dst, "freeStorageSize", 0)
 	}
@@ -187,7 +187,7 @@ func (r *Request) appendCollStats(dst []byte, c *store.Coll, scale int64) []byte
 	details, dst := bson.BeginDocumentElement(dst, "indexDetails")
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]
-		size := int64(diskSize(int64(ix.Keys()) * 32))
+		size := int64(DiskSize(int64(ix.Keys()) * 32))
 		total += size
 		sizes = bsondoc.AppendShortest(sizes, ix.Name, size/scale)
 		dst = appendWiredTiger(dst, ix.Name, "index-"+bsondoc.UUIDString(c.UUID)+"-"+ix.Name)
@@ -196,7 +196,7 @@ func (r *Request) appendCollStats(dst []byte, c *store.Coll, scale int64) []byte
 	sizes = bson.EndDocument(sizes, at)
 	dst = bsondoc.AppendStrings(dst, "indexBuilds", nil)
 	dst = bsondoc.AppendShortest(dst, "totalIndexSize", total/scale)
-	dst = bsondoc.AppendShortest(dst, "totalSize", (total+int64(diskSize(bytes)))/scale)
+	dst = bsondoc.AppendShortest(dst, "totalSize", (total+int64(DiskSize(bytes)))/scale)
 	dst = append(dst, sizes...)
 	return bson.AppendInt32(dst, "scaleFactor", int32(scale))
 }
@@ -210,4 +210,33 @@ func appendWiredTiger(dst []byte, key, file string) []byte {
 	dst = bson.AppendString(dst, "type", "file")
 	dst = bson.AppendString(dst, "uri", "statistics:table:"+file)
 	return bson.EndDocument(dst, at)
+}
+
+// pageSize is the least that a file on disk takes.
+const pageSize = 4096
+
+// DatabaseSize returns what a database would take on disk, roughly.
+func DatabaseSize(st *store.State, db string) float64 {
+	size := 0.0
+	st.Colls(db, func(c *store.Coll) bool {
+		size += DiskSize(c.Bytes())
+		for range c.Indexes() {
+			size += pageSize
+		}
+		return true
+	})
+	return max(size, 2*pageSize)
+}
+
+// DiskSize returns what so many bytes take, in whole pages.
+func DiskSize(bytes int64) float64 { return float64((bytes/pageSize + 1) * pageSize) }
+
+// searchIndexes are the documents of $listSearchIndexes.
+func (e *pipelineEnv) searchIndexes(ns pipeline.Namespace, spec bson.Raw) pipeline.Iterator {
+	c := e.state().Coll(ns.String())
+	if c == nil || c.View {
+		return pipeline.FromSlice(nil)
+	}
+	n := e.run.r.Node
+	return pipeline.FromSlice(n.cfg.Search.List(c.UUID, n.addr, spec, n.data.Clock.Now()))
 }

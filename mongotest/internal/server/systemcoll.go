@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
@@ -52,7 +53,7 @@ func (n *Node) oplog() []bson.Raw {
 }
 
 func oplogEntry(e *store.Entry, term int64) bson.Raw {
-	_, coll := splitNS(e.NS)
+	_, coll := namespace.Split(e.NS)
 	kind, ns := "c", e.NS
 	var command string // of what is no write of a document
 	switch e.Op {
@@ -82,7 +83,7 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 		kind = "n"
 	}
 	if kind == "c" {
-		db, _ := splitNS(e.NS)
+		db, _ := namespace.Split(e.NS)
 		ns = db + ".$cmd"
 	}
 	if kind == "n" {
@@ -171,7 +172,7 @@ func (r *Request) findSystem(dst []byte, q *findSpec, docs []bson.Raw) ([]byte, 
 		return dst, err
 	}
 	run := &running{r: r}
-	o := r.exprOptions(q.ns, nil, q.let)
+	o := r.ExprOptions(q.ns, nil, q.let)
 	o.Check = run.interrupted
 	p, err := pipeline.Parse(a.stages, o)
 	if err != nil {

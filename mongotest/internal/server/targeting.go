@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -263,7 +264,7 @@ func (r *Request) checkStages(st *store.State, db string, stages []bson.Raw) err
 			if coll == "" {
 				continue
 			}
-			if err := cannotBeSharded(st, namespace(db, coll)); err != nil {
+			if err := cannotBeSharded(st, namespace.Join(db, coll)); err != nil {
 				return err
 			}
 		}

@@ -5,18 +5,19 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
-// validator is a collection's document validation.
-type validator struct {
-	spec   bson.Raw
-	filter *query.Filter
-	level  string // "strict" or "moderate"
-	action string // "error" or "warn"
+// Validator is a collection's document validation.
+type Validator struct {
+	Spec   bson.Raw
+	Filter *query.Filter
+	Level  string // "strict" or "moderate"
+	Action string // "error" or "warn"
 }
 
 // validate checks a document before it is stored. old is the version that it replaces, nil for an
@@ -28,16 +29,16 @@ func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 			return srverr.New(srverr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", field)
 		}
 	}
-	v, ok := c.Check.(*validator)
-	if !ok || bypass || v.action != "error" {
+	v, ok := c.Check.(*Validator)
+	if !ok || bypass || v.Action != "error" {
 		return nil
 	}
-	match, err := v.filter.Match(doc)
+	match, err := v.Filter.Match(doc)
 	if err != nil || match {
 		return err
 	}
-	if old != nil && v.level == "moderate" {
-		if before, err := v.filter.Match(old); err == nil && !before {
+	if old != nil && v.Level == "moderate" {
+		if before, err := v.Filter.Match(old); err == nil && !before {
 			return nil
 		}
 	}
@@ -47,7 +48,7 @@ func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 		at, dst := bson.BeginDocument(nil)
 		info, dst := bson.BeginDocumentElement(dst, "errInfo")
 		dst = bson.AppendRawValue(dst, "failingDocumentId", doc.Lookup("_id"))
-		dst = bson.AppendDocument(dst, "details", x.filter(v.spec))
+		dst = bson.AppendDocument(dst, "details", x.filter(v.Spec))
 		e.Extra = bson.EndDocument(bson.EndDocument(dst, info), at)
 	}
 	return e
@@ -71,28 +72,18 @@ func (x *explanation) fails(filter bson.Raw) bool {
 	return err == nil && !ok
 }
 
-// elem returns a document of one element.
-func elem(key string, v bson.RawValue) bson.Raw {
-	at, dst := bson.BeginDocument(nil)
-	return bson.EndDocument(bson.AppendRawValue(dst, key, v), at)
-}
-
-func docValue(doc bson.Raw) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
-}
-
 // filter explains a filter: its only clause, or all that fail.
 func (x *explanation) filter(spec bson.Raw) bson.Raw {
 	var clauses []bson.Raw
 	for key, v := range spec.All() {
 		ops, ok := v.Document()
 		if !ok || strings.HasPrefix(key, "$") || !isOperators(ops) {
-			clauses = append(clauses, elem(key, v))
+			clauses = append(clauses, bsondoc.Single(key, v))
 			continue
 		}
 		for op, arg := range ops.All() {
 			if op != "$options" {
-				clauses = append(clauses, elem(key, docValue(elem(op, arg))))
+				clauses = append(clauses, bsondoc.Single(key, bsondoc.DocumentValue(bsondoc.Single(op, arg))))
 			}
 		}
 	}
@@ -212,13 +203,13 @@ func appendReason(dst []byte, op string, considered bson.RawValue) []byte {
 func (x *explanation) rules(dst []byte, schema bson.Raw, path []string) []byte {
 	n := 0
 	for keyword, v := range schema.All() {
-		if keyword == "title" || keyword == "description" || !x.fails(elem("$jsonSchema", docValue(within(path, elem(keyword, v))))) {
+		if keyword == "title" || keyword == "description" || !x.fails(bsondoc.Single("$jsonSchema", bsondoc.DocumentValue(within(path, bsondoc.Single(keyword, v))))) {
 			continue
 		}
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
 		n++
 		d = bson.AppendString(d, "operatorName", keyword)
-		value := docValue(x.doc)
+		value := bsondoc.DocumentValue(x.doc)
 		if len(path) > 0 {
 			value = x.doc.Lookup(path...)
 		}
@@ -227,7 +218,7 @@ func (x *explanation) rules(dst []byte, schema bson.Raw, path []string) []byte {
 			arr, e := bson.BeginArrayElement(d, "propertiesNotSatisfied")
 			d = bson.EndDocument(x.properties(e, v, path), arr)
 		case "required":
-			d = bson.AppendDocument(d, "specifiedAs", elem(keyword, v))
+			d = bson.AppendDocument(d, "specifiedAs", bsondoc.Single(keyword, v))
 			arr, e := bson.BeginArrayElement(d, "missingProperties")
 			sub, _ := value.Document()
 			list, _ := v.Array()
@@ -240,7 +231,7 @@ func (x *explanation) rules(dst []byte, schema bson.Raw, path []string) []byte {
 			}
 			d = bson.EndDocument(e, arr)
 		default:
-			d = appendReason(bson.AppendDocument(d, "specifiedAs", elem(keyword, v)), keyword, value)
+			d = appendReason(bson.AppendDocument(d, "specifiedAs", bsondoc.Single(keyword, v)), keyword, value)
 		}
 		dst = bson.EndDocument(d, at)
 	}
@@ -254,7 +245,7 @@ func (x *explanation) properties(dst []byte, v bson.RawValue, path []string) []b
 	for name, v := range properties.All() {
 		schema, _ := v.Document()
 		below := append(slices.Clone(path), name)
-		if !x.fails(elem("$jsonSchema", docValue(within(below, schema)))) {
+		if !x.fails(bsondoc.Single("$jsonSchema", bsondoc.DocumentValue(within(below, schema)))) {
 			continue
 		}
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
@@ -274,7 +265,7 @@ func (x *explanation) properties(dst []byte, v bson.RawValue, path []string) []b
 // within returns the schema that demands another schema of the value at path.
 func within(path []string, schema bson.Raw) bson.Raw {
 	for _, name := range slices.Backward(path) {
-		schema = elem("properties", docValue(elem(name, docValue(schema))))
+		schema = bsondoc.Single("properties", bsondoc.DocumentValue(bsondoc.Single(name, bsondoc.DocumentValue(schema))))
 	}
 	return schema
 }

@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -168,8 +169,8 @@ func (r *Request) stops(err *srverr.Error) bool {
 	return r.hangUp || r.InTxn() && r.transient(err.Code, false)
 }
 
-// writable returns the collection to write to, which is made if it does not exist and make is set.
-func (r *Request) writable(tx *store.Tx, ns string, make bool) (*store.Coll, error) {
+// Writable returns the collection to write to, which is made if it does not exist and make is set.
+func (r *Request) Writable(tx *store.Tx, ns string, make bool) (*store.Coll, error) {
 	if strings.HasPrefix(ns, "local.") && r.IsRetryable() {
 		return nil, srverr.New(srverr.IllegalOperation, "retryable writes is not supported for unreplicated ns: %s", ns)
 	}
@@ -178,7 +179,7 @@ func (r *Request) writable(tx *store.Tx, ns string, make bool) (*store.Coll, err
 		if !make {
 			return nil, nil
 		}
-		return r.createImplicitly(tx, ns)
+		return r.CreateImplicitly(tx, ns)
 	}
 	if c.View {
 		return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
@@ -186,21 +187,21 @@ func (r *Request) writable(tx *store.Tx, ns string, make bool) (*store.Coll, err
 	return c, nil
 }
 
-// createImplicitly makes a collection because something is to be written to it.
-func (r *Request) createImplicitly(tx *store.Tx, ns string) (*store.Coll, error) {
-	db, _ := splitNS(ns)
+// CreateImplicitly makes a collection because something is to be written to it.
+func (r *Request) CreateImplicitly(tx *store.Tx, ns string) (*store.Coll, error) {
+	db, _ := namespace.Split(ns)
 	if strings.IndexByte(db, '$') >= 0 {
 		return nil, srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", ns)
 	}
-	if err := checkDatabaseCase(tx.State(), db); err != nil {
+	if err := CheckDatabaseCase(tx.State(), db); err != nil {
 		return nil, err
 	}
-	r.Node.data.addDatabase(db)
-	return tx.Create(ns, store.Settings{}, store.IDIndex(nil, idIndexSpec(nil)))
+	r.Node.data.AddDatabase(db)
+	return tx.Create(ns, store.Settings{}, store.IDIndex(nil, IDIndexSpec(nil)))
 }
 
-// checkDatabaseCase refuses a database whose name differs from that of another one in case only.
-func checkDatabaseCase(st *store.State, db string) error {
+// CheckDatabaseCase refuses a database whose name differs from that of another one in case only.
+func CheckDatabaseCase(st *store.State, db string) error {
 	for _, name := range st.Databases() {
 		if name == db {
 			return nil
@@ -212,10 +213,10 @@ func checkDatabaseCase(st *store.State, db string) error {
 	return nil
 }
 
-// idIndexSpec returns the _id index's entry in listIndexes.
-func idIndexSpec(collation bson.Raw) bson.Raw { return idIndexOf(2, collation) }
+// IDIndexSpec returns the _id index's entry in listIndexes.
+func IDIndexSpec(collation bson.Raw) bson.Raw { return IDIndexOf(2, collation) }
 
-func idIndexOf(version int32, collation bson.Raw) bson.Raw {
+func IDIndexOf(version int32, collation bson.Raw) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.AppendInt32(doc, "v", version)
 	key, doc := bson.BeginDocumentElement(doc, "key")
@@ -227,9 +228,9 @@ func idIndexOf(version int32, collation bson.Raw) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-// prepare checks a document that is to be inserted and returns a copy of it as it is stored: with
+// Prepare checks a document that is to be inserted and returns a copy of it as it is stored: with
 // an _id in front, and zero timestamps at the top filled in.
-func (r *Request) prepare(doc bson.Raw) (bson.Raw, error) {
+func (r *Request) Prepare(doc bson.Raw) (bson.Raw, error) {
 	if len(doc) > MaxBSONObjectSize {
 		return nil, srverr.New(srverr.BadValue, "object to insert too large. size in bytes: %d, max size: %d", len(doc), MaxBSONObjectSize)
 	}
@@ -318,8 +319,8 @@ func checkStorable(doc bson.Raw) error {
 	return nil
 }
 
-// isBlocked returns the error that makes a write wait for a transaction, if it is one.
-func isBlocked(err error) bool {
+// IsBlocked returns the error that makes a write wait for a transaction, if it is one.
+func IsBlocked(err error) bool {
 	var b *store.Blocked
 	return errors.As(err, &b)
 }

@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 )
@@ -36,7 +37,7 @@ func runZoneRange(r *Request, dst []byte) ([]byte, error) {
 		return dst, arg.NotA(r.Cmd.Name, "string", r.Arg())
 	}
 	db, coll, dotted := cutDot(ns)
-	if !dotted || coll == "" || !ValidDBName(db) {
+	if !dotted || coll == "" || !namespace.ValidDB(db) {
 		return dst, srverr.New(srverr.InvalidNamespace, "%s is not a valid namespace", ns)
 	}
 	z := zoneRange{id: bson.NewObjectID(), ns: ns}
@@ -96,7 +97,7 @@ func runCollectionStatus(r *Request, dst []byte) ([]byte, error) {
 		}
 	}
 	db, coll, dotted := cutDot(ns)
-	if !dotted || coll == "" || !ValidDBName(db) {
+	if !dotted || coll == "" || !namespace.ValidDB(db) {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", ns)
 	}
 	if err := r.databaseKnown(db); err != nil {

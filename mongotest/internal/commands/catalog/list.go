@@ -1,4 +1,4 @@
-package server
+package catalog
 
 import (
 	"allium/bson"
@@ -6,20 +6,20 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
-	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "listCollections", Where: OptIn, Run: runListCollections})
-	Register(&Command{Name: "listDatabases", Where: OptIn, AdminOnly: true, Run: runListDatabases})
-	Register(&Command{Name: "listIndexes", Where: OptIn, Run: runListIndexes})
+	server.Register(&server.Command{Name: "listCollections", Where: server.OptIn, Run: runListCollections})
+	server.Register(&server.Command{Name: "listDatabases", Where: server.OptIn, AdminOnly: true, Run: runListDatabases})
+	server.Register(&server.Command{Name: "listIndexes", Where: server.OptIn, Run: runListIndexes})
 }
 
-func runListCollections(r *Request, dst []byte) ([]byte, error) {
-	q := aggregateSpec{batchSize: -1}
+func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
+	batchSize := int64(-1)
 	var filter bson.Raw
 	var nameOnly bool
 	first := true
@@ -31,9 +31,9 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 		}
 		switch k {
 		case "cursor":
-			err = q.cursor(r, v)
+			err = server.ParseCursorOption(v, &batchSize)
 		case "filter":
-			if v.Type == bson.TypeNull && r.Node.cfg.Version.AtLeast(5, 0) {
+			if v.Type == bson.TypeNull && r.Node.Config().Version.AtLeast(5, 0) {
 				continue
 			}
 			if v.Type != bson.TypeEmbeddedDocument {
@@ -46,7 +46,7 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 			_, err = arg.ExtractBool(r.Body, k, false)
 		case "authorizedCollections":
 		default:
-			if !r.Generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+			if !r.Generic(k) && r.Node.Config().Version.AtLeast(5, 0) {
 				return dst, arg.UnknownField("listCollections." + k)
 			}
 		}
@@ -68,8 +68,8 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 	var all []bson.Raw
 	st.Colls(r.DB, func(c *store.Coll) bool {
 		all = append(all, describeCollection(c, nameOnly))
-		if c.TimeSeries && r.listsBuckets() {
-			all = append(all, describeBuckets(c, nameOnly))
+		if c.TimeSeries && r.ListsBuckets() {
+			all = append(all, server.DescribeBuckets(c, nameOnly))
 		}
 		return true
 	})
@@ -85,29 +85,28 @@ func runListCollections(r *Request, dst []byte) ([]byte, error) {
 		}
 		docs = append(docs, doc)
 	}
-	return r.appendList(dst, r.DB+".$cmd.listCollections", docs, q.batchSize)
+	return appendList(r, dst, r.DB+".$cmd.listCollections", docs, batchSize)
 }
 
 // appendList appends a cursor over documents that the command has made.
-func (r *Request) appendList(dst []byte, ns string, docs []bson.Raw, batchSize int64) ([]byte, error) {
+func appendList(r *server.Request, dst []byte, ns string, docs []bson.Raw, batchSize int64) ([]byte, error) {
 	limit := batchSize
 	if limit < 0 {
 		limit = int64(len(docs))
 	}
 	n, size := 0, 0
-	for n < len(docs) && int64(n) < limit && (n == 0 || size+len(docs[n]) <= MaxBSONObjectSize) {
+	for n < len(docs) && int64(n) < limit && (n == 0 || size+len(docs[n]) <= server.MaxBSONObjectSize) {
 		size += len(docs[n])
 		n++
 	}
 	id := int64(0)
 	if n < len(docs) {
-		c := r.newCursor(ns, pipeline.FromSlice(docs[n:]), &running{})
-		if err := r.keepCursor(c); err != nil {
+		var err error
+		if id, err = r.KeepDocuments(ns, docs[n:]); err != nil {
 			return dst, err
 		}
-		id = c.id
 	}
-	return appendListCursor(dst, ns, id, func(dst []byte) []byte {
+	return server.AppendListCursor(dst, ns, id, func(dst []byte) []byte {
 		for i, doc := range docs[:n] {
 			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), doc...)
 		}
@@ -143,12 +142,12 @@ func describeCollection(c *store.Coll, nameOnly bool) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-func runListIndexes(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.readable(srverr.InvalidNamespace)
+func runListIndexes(r *server.Request, dst []byte) ([]byte, error) {
+	ns, err := r.Readable(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	q := aggregateSpec{batchSize: -1}
+	batchSize := int64(-1)
 	first := true
 	for k, v := range r.Body.All() {
 		if first {
@@ -157,10 +156,10 @@ func runListIndexes(r *Request, dst []byte) ([]byte, error) {
 		}
 		switch k {
 		case "cursor":
-			err = q.cursor(r, v)
+			err = server.ParseCursorOption(v, &batchSize)
 		case "includeBuildUUIDs", "includeIndexBuildInfo":
 		default:
-			if !r.Generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+			if !r.Generic(k) && r.Node.Config().Version.AtLeast(5, 0) {
 				return dst, arg.UnknownField("listIndexes." + k)
 			}
 		}
@@ -191,14 +190,14 @@ func runListIndexes(r *Request, dst []byte) ([]byte, error) {
 		doc = bson.AppendBool(doc, "clustered", true)
 		docs = append([]bson.Raw{bson.EndDocument(doc, at)}, docs...)
 	}
-	return r.appendList(dst, ns, docs, q.batchSize)
+	return appendList(r, dst, ns, docs, batchSize)
 }
 
 var listDatabasesStruct = &idl.Struct{Name: "listDatabases", Fields: map[string]idl.Field{
 	"filter": {Kind: idl.Object}, "nameOnly": {Kind: idl.SafeBool}, "authorizedDatabases": {Kind: idl.SafeBool, Strict: idl.Bool},
 }}
 
-func runListDatabases(r *Request, dst []byte) ([]byte, error) {
+func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 	var filter bson.Raw
 	var nameOnly bool
 	err := listDatabasesStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
@@ -229,16 +228,16 @@ func runListDatabases(r *Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginArrayElement(dst, "databases")
 	total, n := 0.0, 0
-	all := !r.Node.cfg.Auth || r.may(account.Need{Action: "listDatabases"})
+	all := !r.Node.Config().Auth || r.May(account.Need{Action: "listDatabases"})
 	for _, name := range names {
-		if !all && !r.may(need("find", name, "")) {
+		if !all && !r.May(server.Needs("find", name, "")) {
 			continue
 		}
-		size := databaseSize(st, name)
+		size := server.DatabaseSize(st, name)
 		one, doc := bson.BeginDocument(nil)
 		doc = bson.AppendString(doc, "name", name)
 		if !nameOnly {
-			if r.Node.cfg.Version.AtLeast(5, 0) {
+			if r.Node.Config().Version.AtLeast(5, 0) {
 				doc = bson.AppendInt64(doc, "sizeOnDisk", int64(size))
 			} else {
 				doc = bson.AppendDouble(doc, "sizeOnDisk", size)
@@ -262,7 +261,7 @@ func runListDatabases(r *Request, dst []byte) ([]byte, error) {
 	dst = bson.EndDocument(dst, at)
 	switch {
 	case nameOnly:
-	case r.Node.cfg.Version.AtLeast(5, 0):
+	case r.Node.Config().Version.AtLeast(5, 0):
 		dst = bson.AppendInt64(dst, "totalSize", int64(total))
 		dst = bson.AppendInt64(dst, "totalSizeMb", int64(total)>>20)
 	default:
@@ -282,21 +281,3 @@ func insertName(names []string, name string) []string {
 	}
 	return append(names[:i:i], append([]string{name}, names[i:]...)...)
 }
-
-// pageSize is the least that a file on disk takes.
-const pageSize = 4096
-
-// databaseSize returns what a database would take on disk, roughly.
-func databaseSize(st *store.State, db string) float64 {
-	size := 0.0
-	st.Colls(db, func(c *store.Coll) bool {
-		size += diskSize(c.Bytes())
-		for range c.Indexes() {
-			size += pageSize
-		}
-		return true
-	})
-	return max(size, 2*pageSize)
-}
-
-func diskSize(bytes int64) float64 { return float64((bytes/pageSize + 1) * pageSize) }

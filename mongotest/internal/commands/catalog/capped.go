@@ -1,9 +1,11 @@
-package server
+package catalog
 
 import (
 	"math"
 
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -11,14 +13,14 @@ import (
 // Commands that make capped collections of others, or empty them.
 
 func init() {
-	Register(&Command{Name: "convertToCapped", WriteConcern: true, Run: runConvertToCapped})
-	Register(&Command{Name: "cloneCollectionAsCapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runCloneAsCapped})
-	Register(&Command{Name: "emptycapped", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runEmptyCapped})
-	Register(&Command{Name: "godinsert", Roles: []Role{Standalone, Member}, Run: runGodInsert})
+	server.Register(&server.Command{Name: "convertToCapped", WriteConcern: true, Run: runConvertToCapped})
+	server.Register(&server.Command{Name: "cloneCollectionAsCapped", Roles: []server.Role{server.Standalone, server.Member}, WriteConcern: true, Run: runCloneAsCapped})
+	server.Register(&server.Command{Name: "emptycapped", Roles: []server.Role{server.Standalone, server.Member}, WriteConcern: true, Run: runEmptyCapped})
+	server.Register(&server.Command{Name: "godinsert", Roles: []server.Role{server.Standalone, server.Member}, Run: runGodInsert})
 }
 
 // cappedSize reads the size that both commands need.
-func (r *Request) cappedSize() (int64, error) {
+func cappedSize(r *server.Request) (int64, error) {
 	v := r.Body.Lookup("size")
 	n, _ := arg.Number(v)
 	nan := false
@@ -34,19 +36,19 @@ func (r *Request) cappedSize() (int64, error) {
 	return n, nil
 }
 
-func runConvertToCapped(r *Request, dst []byte) ([]byte, error) {
+func runConvertToCapped(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	size, err := r.cappedSize()
+	size, err := cappedSize(r)
 	if err != nil {
 		return dst, err
 	}
-	return dst, r.Write(func(tx *store.Tx) error { return r.cloneCapped(tx, ns, ns, size) })
+	return dst, r.Write(func(tx *store.Tx) error { return cloneCapped(r, tx, ns, ns, size) })
 }
 
-func runCloneAsCapped(r *Request, dst []byte) ([]byte, error) {
+func runCloneAsCapped(r *server.Request, dst []byte) ([]byte, error) {
 	from, ok := r.Arg().StringValue()
 	to, toOK := r.Body.Lookup("toCollection").StringValue()
 	switch {
@@ -59,17 +61,17 @@ func runCloneAsCapped(r *Request, dst []byte) ([]byte, error) {
 	case to == "":
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid target collection name: %s", to)
 	}
-	size, err := r.cappedSize()
+	size, err := cappedSize(r)
 	if err != nil {
 		return dst, err
 	}
 	return dst, r.Write(func(tx *store.Tx) error {
-		return r.cloneCapped(tx, namespace(r.DB, from), namespace(r.DB, to), size)
+		return cloneCapped(r, tx, namespace.Join(r.DB, from), namespace.Join(r.DB, to), size)
 	})
 }
 
 // cloneCapped makes a capped collection with the documents of another one, or in its place.
-func (r *Request) cloneCapped(tx *store.Tx, from, to string, size int64) error {
+func cloneCapped(r *server.Request, tx *store.Tx, from, to string, size int64) error {
 	c := tx.Coll(from)
 	switch {
 	case c == nil && !hasDatabase(tx.State(), r.DB):
@@ -103,7 +105,7 @@ func (r *Request) cloneCapped(tx *store.Tx, from, to string, size int64) error {
 	return err
 }
 
-func runEmptyCapped(r *Request, dst []byte) ([]byte, error) {
+func runEmptyCapped(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
@@ -124,7 +126,7 @@ func runEmptyCapped(r *Request, dst []byte) ([]byte, error) {
 }
 
 // runGodInsert inserts a document without looking at it: the server's own tests use it.
-func runGodInsert(r *Request, dst []byte) ([]byte, error) {
+func runGodInsert(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
@@ -138,12 +140,12 @@ func runGodInsert(r *Request, dst []byte) ([]byte, error) {
 		}
 		return dst, srverr.New(10065, "invalid parameter: expected an object (%s)", field)
 	}
-	doc, err = r.prepare(doc)
+	doc, err = r.Prepare(doc)
 	if err != nil {
 		return dst, err
 	}
 	return dst, r.Write(func(tx *store.Tx) error {
-		c, err := r.writable(tx, ns, true)
+		c, err := r.Writable(tx, ns, true)
 		if err != nil {
 			return err
 		}

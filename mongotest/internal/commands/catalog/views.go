@@ -1,11 +1,13 @@
-package server
+package catalog
 
 import (
 	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -14,11 +16,11 @@ import (
 
 // defineView notes a view, new or changed, in system.views, which every database with a view has.
 func defineView(tx *store.Tx, ns string, options bson.Raw) error {
-	db, _ := splitNS(ns)
-	views := tx.Coll(namespace(db, "system.views"))
+	db, _ := namespace.Split(ns)
+	views := tx.Coll(namespace.Join(db, "system.views"))
 	if views == nil {
 		var err error
-		if views, err = tx.Create(namespace(db, "system.views"), store.Settings{}, store.IDIndex(nil, idIndexSpec(nil))); err != nil {
+		if views, err = tx.Create(namespace.Join(db, "system.views"), store.Settings{}, store.IDIndex(nil, server.IDIndexSpec(nil))); err != nil {
 			return err
 		}
 	}
@@ -41,8 +43,8 @@ func defineView(tx *store.Tx, ns string, options bson.Raw) error {
 
 // forgetView takes a view out of system.views.
 func forgetView(tx *store.Tx, ns string) error {
-	db, _ := splitNS(ns)
-	views := tx.Coll(namespace(db, "system.views"))
+	db, _ := namespace.Split(ns)
+	views := tx.Coll(namespace.Join(db, "system.views"))
 	if views == nil {
 		return nil
 	}
@@ -63,13 +65,13 @@ type viewGraph struct {
 
 // check looks at the view's references: what it is on, then what its pipeline reads.
 func (g *viewGraph) check(on string, pipeline bson.Raw) error {
-	db, _ := splitNS(g.ns)
+	db, _ := namespace.Split(g.ns)
 	return g.visit(references(db, on, pipeline), []string{g.ns, g.ns})
 }
 
 func (g *viewGraph) visit(refs, path []string) error {
-	if len(path) > maxViewDepth+2 {
-		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", maxViewDepth)
+	if len(path) > server.MaxViewDepth+2 {
+		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", server.MaxViewDepth)
 	}
 	for i, ref := range refs {
 		path := append(path[:len(path):len(path)], ref)
@@ -83,7 +85,7 @@ func (g *viewGraph) visit(refs, path []string) error {
 		if i == 0 && !c.Collation.Same(g.coll) {
 			return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns, ref)
 		}
-		db, _ := splitNS(ref)
+		db, _ := namespace.Split(ref)
 		on, _ := c.Raw.Lookup("viewOn").StringValue()
 		if err := g.visit(references(db, on, c.Raw.Lookup("pipeline").Value), path); err != nil {
 			return err
@@ -94,14 +96,14 @@ func (g *viewGraph) visit(refs, path []string) error {
 
 // references returns the namespaces that a view reads, the one that it is on first.
 func references(db, on string, pipeline bson.Raw) []string {
-	refs := []string{namespace(db, on)}
+	refs := []string{namespace.Join(db, on)}
 	var walk func(pipeline bson.Raw)
 	walk = func(pipeline bson.Raw) {
 		for st := range pipeline.Values() {
 			name, v := bsondoc.FirstElement(bsondoc.OrEmpty(st.Value))
 			add := func(s string, ok bool) {
 				if ok {
-					refs = append(refs, namespace(db, s))
+					refs = append(refs, namespace.Join(db, s))
 				}
 			}
 			switch name {

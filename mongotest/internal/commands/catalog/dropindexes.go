@@ -1,26 +1,27 @@
-package server
+package catalog
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, WriteConcern: true, Run: runDropIndexes})
+	server.Register(&server.Command{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, WriteConcern: true, Run: runDropIndexes})
 }
 
-func runDropIndexes(r *Request, dst []byte) ([]byte, error) {
+func runDropIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
 	index := r.Body.Lookup("index")
 	for k := range r.Body.All() {
-		if k != r.Name && k != "index" && !r.Generic(k) && r.Node.cfg.Version.AtLeast(5, 0) {
+		if k != r.Name && k != "index" && !r.Generic(k) && r.Node.Config().Version.AtLeast(5, 0) {
 			return dst, arg.UnknownField("dropIndexes." + k)
 		}
 	}
@@ -78,7 +79,7 @@ func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, er
 	case bson.TypeEmbeddedDocument:
 		var found []*store.Index
 		for i := range c.Indexes() {
-			if ix := &c.Indexes()[i]; samePattern(ix.Pattern, v.Value) {
+			if ix := &c.Indexes()[i]; server.SamePattern(ix.Pattern, v.Value) {
 				found = append(found, ix)
 			}
 		}

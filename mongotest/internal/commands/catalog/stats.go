@@ -1,23 +1,25 @@
-package server
+package catalog
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "collStats", Aliases: []string{"collstats"}, Where: Anywhere, Run: runCollStats})
-	Register(&Command{Name: "dbStats", Aliases: []string{"dbstats"}, Where: Anywhere, Run: runDBStats})
-	Register(&Command{Name: "dataSize", Aliases: []string{"datasize"}, Where: Anywhere, Run: runDataSize})
-	Register(&Command{Name: "validate", Where: Anywhere, Run: runValidate})
+	server.Register(&server.Command{Name: "collStats", Aliases: []string{"collstats"}, Where: server.Anywhere, Run: runCollStats})
+	server.Register(&server.Command{Name: "dbStats", Aliases: []string{"dbstats"}, Where: server.Anywhere, Run: runDBStats})
+	server.Register(&server.Command{Name: "dataSize", Aliases: []string{"datasize"}, Where: server.Anywhere, Run: runDataSize})
+	server.Register(&server.Command{Name: "validate", Where: server.Anywhere, Run: runValidate})
 }
 
 // scale reads the unit that sizes are shown in. least is how the server words the bound.
-func (r *Request) scale(least string) (int64, error) {
+func scale(r *server.Request, least string) (int64, error) {
 	v := r.Body.Lookup("scale")
 	if v.Type == 0 || v.Type == bson.TypeNull {
 		return 1, nil
@@ -32,12 +34,12 @@ func (r *Request) scale(least string) (int64, error) {
 	return n, nil
 }
 
-func runCollStats(r *Request, dst []byte) ([]byte, error) {
+func runCollStats(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	scale, err := r.scale(">= 1")
+	scale, err := scale(r, ">= 1")
 	if err != nil {
 		at, extra := bson.BeginDocument(nil)
 		e := *srverr.From(err)
@@ -62,14 +64,14 @@ func runCollStats(r *Request, dst []byte) ([]byte, error) {
 		}
 		return bson.AppendInt32(dst, "scaleFactor", int32(scale)), nil
 	}
-	return r.appendCollStats(dst, c, scale), nil
+	return r.AppendCollStats(dst, c, scale), nil
 }
 
-func runDBStats(r *Request, dst []byte) ([]byte, error) {
+func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	if s, ok := r.Arg().StringValue(); ok {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
 	}
-	scale, err := r.scale("> 0")
+	scale, err := scale(r, "> 0")
 	if err != nil {
 		return dst, err
 	}
@@ -86,10 +88,10 @@ func runDBStats(r *Request, dst []byte) ([]byte, error) {
 		colls++
 		objects += c.Count()
 		bytes += c.Bytes()
-		storage += int64(diskSize(c.Bytes()))
+		storage += int64(server.DiskSize(c.Bytes()))
 		indexes += int64(len(c.Indexes()))
 		for i := range c.Indexes() {
-			indexSize += int64(diskSize(int64(c.Indexes()[i].Keys()) * 32))
+			indexSize += int64(server.DiskSize(int64(c.Indexes()[i].Keys()) * 32))
 		}
 		return true
 	})
@@ -97,7 +99,7 @@ func runDBStats(r *Request, dst []byte) ([]byte, error) {
 	if objects > 0 {
 		average = float64(bytes) / float64(objects)
 	}
-	old := !r.Node.cfg.Version.AtLeast(5, 0)
+	old := !r.Node.Config().Version.AtLeast(5, 0)
 	size := func(key string, n int64) {
 		switch {
 		case colls == 0 && old:
@@ -152,18 +154,18 @@ var dataSizeStruct = &idl.Struct{Name: "dataSize", Fields: map[string]idl.Field{
 	"maxSize": {Kind: idl.Number}, "maxObjects": {Kind: idl.Number},
 }}
 
-func runDataSize(r *Request, dst []byte) ([]byte, error) {
+func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	ns, ok := r.Arg().StringValue()
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
 	}
-	db, name := splitNS(ns)
-	if err := checkNamespace(db, name); err != nil {
+	db, name := namespace.Split(ns)
+	if err := namespace.Check(db, name); err != nil {
 		return dst, err
 	}
 	var pattern, lo, hi bson.Raw
 	estimate := false
-	if !r.Node.cfg.Version.AtLeast(5, 0) { // its parser takes what is no document for an empty one
+	if !r.Node.Config().Version.AtLeast(5, 0) { // its parser takes what is no document for an empty one
 		object := func(k string) bson.Raw {
 			if v := r.Body.Lookup(k); v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray {
 				return v.Value
@@ -203,17 +205,17 @@ func runDataSize(r *Request, dst []byte) ([]byte, error) {
 		if len(pattern) <= 5 {
 			pattern = inferPattern(lo)
 		}
-		hint, ok := RangeIndex(c, pattern)
+		hint, ok := server.RangeIndex(c, pattern)
 		if !ok {
 			return dst, badRange("couldn't find valid index containing key pattern", estimate)
 		}
-		p, err := (&access{coll: c, hint: hint, min: lo, max: hi}).plan()
+		scan, err := server.ScanRange(c, hint, lo, hi)
 		if err != nil {
 			return dst, badRange("couldn't find valid index containing key pattern", estimate)
 		}
 		size, count = 0, 0
 		for {
-			_, doc, ok := p.scan.Next()
+			_, doc, ok := scan.Next()
 			if !ok {
 				break
 			}
@@ -242,7 +244,7 @@ func inferPattern(bound bson.Raw) bson.Raw {
 	})
 }
 
-func runValidate(r *Request, dst []byte) ([]byte, error) {
+func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
@@ -267,7 +269,7 @@ func runValidate(r *Request, dst []byte) ([]byte, error) {
 		dst = bsondoc.AppendShortest(dst, c.Indexes()[i].Name, int64(c.Indexes()[i].Keys()))
 	}
 	dst = bson.EndDocument(dst, at)
-	if r.Body.Lookup("full").AsBool() || r.Node.cfg.Version.AtLeast(5, 0) {
+	if r.Body.Lookup("full").AsBool() || r.Node.Config().Version.AtLeast(5, 0) {
 		at, dst = bson.BeginDocumentElement(dst, "indexDetails")
 		for i := range c.Indexes() {
 			one, d := bson.BeginDocumentElement(dst, c.Indexes()[i].Name)

@@ -1,4 +1,4 @@
-package server
+package catalog
 
 import (
 	"crypto/md5"
@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -15,23 +16,22 @@ import (
 // Commands that look after collections, and those that old servers had.
 
 func init() {
-	mongod := []Role{Standalone, Member}
-	Register(&Command{Name: "compact", Where: Anywhere, Run: runCompact})
-	Register(&Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
-	Register(&Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: Anywhere, Run: runDBHash})
-	Register(&Command{Name: "geoSearch", Roles: mongod, Where: OptIn, ReadConcern: true, Txn: TxnOK, Run: runGeoSearch})
-	Register(&Command{Name: "applyOps", Roles: mongod, WriteConcern: true, Run: runApplyOps})
+	mongod := []server.Role{server.Standalone, server.Member}
+	server.Register(&server.Command{Name: "compact", Where: server.Anywhere, Run: runCompact})
+	server.Register(&server.Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
+	server.Register(&server.Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: server.Anywhere, Run: runDBHash})
+	server.Register(&server.Command{Name: "geoSearch", Roles: mongod, Where: server.OptIn, ReadConcern: true, Txn: server.TxnOK, Run: runGeoSearch})
 }
 
-func runCompact(r *Request, dst []byte) ([]byte, error) {
-	if r.Node.role == Mongos {
+func runCompact(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Node.Role() == server.Mongos {
 		return dst, srverr.New(srverr.CommandNotSupported, "compact not allowed through mongos")
 	}
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	if r.Node.set != nil && r.Node.IsPrimary() && !r.Body.Lookup("force").AsBool() {
+	if r.Node.Set() != nil && r.Node.IsPrimary() && !r.Body.Lookup("force").AsBool() {
 		return dst, &srverr.Error{Msg: "will not run compact on an active replica set primary as this is a slow blocking operation. use force:true to force"}
 	}
 	st, err := r.Snapshot()
@@ -49,12 +49,12 @@ func runCompact(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "bytesFreed", 0), nil
 }
 
-func runReIndex(r *Request, dst []byte) ([]byte, error) {
+func runReIndex(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	if r.Node.set != nil && r.Node.cfg.Version.AtLeast(5, 0) {
+	if r.Node.Set() != nil && r.Node.Config().Version.AtLeast(5, 0) {
 		return dst, srverr.New(srverr.IllegalOperation, "reIndex is only allowed on a standalone mongod instance.")
 	}
 	st, err := r.Snapshot()
@@ -79,7 +79,7 @@ func runReIndex(r *Request, dst []byte) ([]byte, error) {
 }
 
 // runDBHash answers with a digest of every collection: that of its documents in the order of _id.
-func runDBHash(r *Request, dst []byte) ([]byte, error) {
+func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 	if s, ok := r.Arg().StringValue(); ok {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
 	}
@@ -125,7 +125,7 @@ func runDBHash(r *Request, dst []byte) ([]byte, error) {
 		uuids = bson.AppendBinary(uuids, c.Name, bson.BinaryUUID, c.UUID[:])
 		return true
 	})
-	dst = bson.AppendString(dst, "host", r.Node.addr)
+	dst = bson.AppendString(dst, "host", r.Node.Addr())
 	dst = append(dst, bson.EndDocument(hashes, at)...)
 	dst = bsondoc.AppendStrings(dst, "capped", capped)
 	dst = append(dst, bson.EndDocument(uuids, ids)...)
@@ -134,8 +134,8 @@ func runDBHash(r *Request, dst []byte) ([]byte, error) {
 }
 
 // runGeoSearch answers as without a geoHaystack index, which this server cannot use.
-func runGeoSearch(r *Request, dst []byte) ([]byte, error) {
-	ns, err := r.readable(srverr.InvalidNamespace)
+func runGeoSearch(r *server.Request, dst []byte) ([]byte, error) {
+	ns, err := r.Readable(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
@@ -147,55 +147,4 @@ func runGeoSearch(r *Request, dst []byte) ([]byte, error) {
 		return dst, &srverr.Error{Msg: "can't find ns"}
 	}
 	return dst, &srverr.Error{Msg: "no geoSearch index"}
-}
-
-// runApplyOps applies inserts, updates and deletes as they are in the oplog.
-func runApplyOps(r *Request, dst []byte) ([]byte, error) {
-	list, ok := r.Arg().Array()
-	if !ok {
-		return dst, srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.", typeOf(r.Arg()))
-	}
-	applied := 0
-	for e := range list.Values() {
-		doc, ok := e.Document()
-		if !ok {
-			return dst, srverr.New(srverr.FailedToParse, "op not an object")
-		}
-		if err := r.applyOp(doc); err != nil {
-			return dst, err
-		}
-		applied++
-	}
-	dst = bson.AppendInt32(dst, "applied", int32(applied))
-	at, dst := bson.BeginArrayElement(dst, "results")
-	for i := range applied {
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeBoolean, i), 1)
-	}
-	return bson.EndDocument(dst, at), nil
-}
-
-func (r *Request) applyOp(doc bson.Raw) error {
-	kind, _ := doc.Lookup("op").StringValue()
-	ns, _ := doc.Lookup("ns").StringValue()
-	o, _ := doc.Lookup("o").Document()
-	key, _ := doc.Lookup("o2").Document()
-	switch kind {
-	case "n":
-		return nil
-	case "i":
-		_, errs, err := r.insert(&writeSpec{ns: ns, ordered: true}, []bson.Raw{bsondoc.OrEmpty(o)})
-		if err == nil && len(errs) > 0 {
-			err = errs[0].err
-		}
-		return err
-	case "u":
-		op := updateOp{q: bsondoc.OrEmpty(key), u: doc.Lookup("o")}
-		_, err := op.run(r, ns, store.Statement{})
-		return err
-	case "d":
-		op := deleteOp{updateOp: updateOp{q: bsondoc.OrEmpty(o)}, one: true}
-		_, err := op.run(r, ns, store.Statement{})
-		return err
-	}
-	return srverr.New(srverr.BadValue, "applyOps of '%s' operations is not supported here", kind)
 }

@@ -1,26 +1,28 @@
-package server
+package catalog
 
 import (
 	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "drop", WriteConcern: true, Run: runDrop})
-	Register(&Command{Name: "dropDatabase", WriteConcern: true, Run: runDropDatabase})
+	server.Register(&server.Command{Name: "drop", WriteConcern: true, Run: runDrop})
+	server.Register(&server.Command{Name: "dropDatabase", WriteConcern: true, Run: runDropDatabase})
 }
 
-func runDrop(r *Request, dst []byte) ([]byte, error) {
+func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
 	switch {
-	case ns == "local.oplog.rs" && r.Node.set != nil:
+	case ns == "local.oplog.rs" && r.Node.Set() != nil:
 		return dst, &srverr.Error{Msg: "can't drop live oplog while replicating"}
 	case ns == "admin.system.version":
 		return dst, srverr.New(srverr.IllegalOperation, "can't drop system collection %s", ns)
@@ -32,7 +34,7 @@ func runDrop(r *Request, dst []byte) ([]byte, error) {
 		if found = c != nil; !found {
 			return nil
 		}
-		_, name := splitNS(ns)
+		_, name := namespace.Split(ns)
 		if strings.HasPrefix(name, "system.") && name != "system.profile" && name != "system.views" {
 			return srverr.New(srverr.IllegalOperation, "can't drop system collection %s", ns)
 		}
@@ -49,7 +51,7 @@ func runDrop(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !found {
-		if r.Node.cfg.Version.AtLeast(7, 0) || r.Node.role == Mongos {
+		if r.Node.Config().Version.AtLeast(7, 0) || r.Node.Role() == server.Mongos {
 			return dst, nil
 		}
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")
@@ -60,14 +62,14 @@ func runDrop(r *Request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "ns", ns), nil
 }
 
-func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
-	if n, _ := arg.Number(r.Arg()); n != 1 && !r.Node.cfg.Version.AtLeast(5, 0) {
+func runDropDatabase(r *server.Request, dst []byte) ([]byte, error) {
+	if n, _ := arg.Number(r.Arg()); n != 1 && !r.Node.Config().Version.AtLeast(5, 0) {
 		return dst, srverr.New(srverr.IllegalOperation, "have to pass 1 as db parameter")
 	}
 	switch {
 	case r.DB == "admin":
 		return dst, srverr.New(srverr.IllegalOperation, "Dropping the '%s' database is prohibited.", r.DB)
-	case r.DB == "local" && r.Node.set != nil:
+	case r.DB == "local" && r.Node.Set() != nil:
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot drop '%s' database while replication is active", r.DB)
 	}
 	found, dropped := false, 0
@@ -93,17 +95,17 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	r.Node.profiler.forget(r.DB)
-	if r.Node.set != nil {
-		if err := r.awaitDrops(found, dropped); err != nil {
+	r.Node.ForgetProfile(r.DB)
+	if r.Node.Set() != nil {
+		if err := awaitDrops(r, found, dropped); err != nil {
 			return dst, err
 		}
-		found = r.Node.data.dropping(r.DB, false) || found
+		found = r.Node.Data().Dropping(r.DB, false) || found
 	}
 	if !found {
 		return dst, nil
 	}
-	if r.Node.cfg.Version.AtLeast(6, 0) {
+	if r.Node.Config().Version.AtLeast(6, 0) {
 		return dst, nil
 	}
 	return bson.AppendString(dst, "dropped", r.DB), nil
@@ -111,30 +113,15 @@ func runDropDatabase(r *Request, dst []byte) ([]byte, error) {
 
 // awaitDrops waits until the write concern that the client gave holds for the drops of a database's
 // collections. If it cannot, the database remains, empty, until another attempt.
-func (r *Request) awaitDrops(found bool, dropped int) error {
-	if !found || r.wc.Provenance != "clientSupplied" {
+func awaitDrops(r *server.Request, found bool, dropped int) error {
+	if !found || r.WC.Provenance != "clientSupplied" {
 		return nil
 	}
-	failed, err := r.Node.set.WaitReplication(r, r.Node, r.Conn.client.LastOp, &r.wc)
+	failed, err := r.Node.Set().WaitReplication(r, r.Node, r.Conn.Client().LastOp, &r.WC)
 	if err != nil || failed == nil {
 		return err
 	}
-	r.Node.data.dropping(r.DB, true)
-	at := r.Conn.client.LastOp
+	r.Node.Data().Dropping(r.DB, true)
+	at := r.Conn.Client().LastOp
 	return srverr.New(failed.Code, "dropDatabase %s failed waiting for %d collection drop(s) (most recent drop optime: { ts: Timestamp(%d, %d), t: 1 }) to replicate.", r.DB, dropped, at.T, at.I)
-}
-
-// dropping reports whether an attempt to drop the database is unfinished, and notes whether it is
-// from now on.
-func (d *Data) dropping(db string, unfinished bool) (before bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before = d.dropPending == db
-	switch {
-	case unfinished:
-		d.dropPending = db
-	case before:
-		d.dropPending = ""
-	}
-	return before
 }

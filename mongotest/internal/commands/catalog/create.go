@@ -1,4 +1,6 @@
-package server
+// Package catalog has the commands that make, change, list and drop databases, collections, views
+// and indexes, and those that tell their sizes.
+package catalog
 
 import (
 	"bytes"
@@ -9,16 +11,18 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/qe"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "create", Txn: TxnOK, WriteConcern: true, Run: runCreate})
+	server.Register(&server.Command{Name: "create", Txn: server.TxnOK, WriteConcern: true, Run: runCreate})
 }
 
 // createSpec are the options of a new collection or view.
@@ -59,16 +63,16 @@ var createStruct = &idl.Struct{Name: "create", Fields: map[string]idl.Field{
 	"encryptedFields": {Kind: idl.Object, Gated: true},
 }}
 
-func runCreate(r *Request, dst []byte) ([]byte, error) {
+func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 	q := createSpec{}
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
 	ns := q.ns
 	if q.idIndex != nil {
-		s, err := r.parseIndex(q.idIndex, true)
+		s, err := r.ParseIndex(q.idIndex, true)
 		if err == nil {
-			err = s.checkID()
+			err = s.CheckID()
 		}
 		if err != nil {
 			return dst, err
@@ -82,10 +86,10 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 		if c := tx.Coll(ns); c != nil {
 			return q.exists(r, c, set)
 		}
-		if err := checkDatabaseCase(tx.State(), r.DB); err != nil {
+		if err := server.CheckDatabaseCase(tx.State(), r.DB); err != nil {
 			return err
 		}
-		r.Node.data.addDatabase(r.DB)
+		r.Node.Data().AddDatabase(r.DB)
 		if set.View {
 			if err := (&viewGraph{tx.State(), ns, set.Collation}).check(q.viewOn, set.Raw.Lookup("pipeline").Value); err != nil {
 				return err
@@ -101,28 +105,28 @@ func runCreate(r *Request, dst []byte) ([]byte, error) {
 	if set.ExpireSecs > 0 {
 		r.Node.ArmTTL(false)
 	}
-	if err == nil && q.autoIndex != nil && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if err == nil && q.autoIndex != nil && !r.Node.Config().Version.AtLeast(5, 0) {
 		dst = bson.AppendString(dst, "note", "The autoIndexId option is deprecated and will be removed in a future release")
 	}
 	return dst, err
 }
 
 // exists answers for a collection that is there already.
-func (q *createSpec) exists(r *Request, c *store.Coll, set store.Settings) error {
+func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings) error {
 	switch {
-	case r.Node.cfg.Version.AtLeast(7, 0) && c.View == set.View && bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
+	case r.Node.Config().Version.AtLeast(7, 0) && c.View == set.View && bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
 		return nil
 	case set.View:
 		return srverr.New(srverr.NamespaceExists, "Namespace already exists")
 	case c.View:
 		return srverr.New(srverr.NamespaceExists, "A view already exists. NS: %s", q.ns)
-	case r.Node.cfg.Version.AtLeast(5, 0):
+	case r.Node.Config().Version.AtLeast(5, 0):
 		return srverr.New(srverr.NamespaceExists, "Collection %s already exists.", q.ns)
 	}
 	return srverr.New(srverr.NamespaceExists, "Collection already exists. NS: %s", q.ns)
 }
 
-func (q *createSpec) parse(r *Request) error {
+func (q *createSpec) parse(r *server.Request) error {
 	err := createStruct.ParseBody(r, bsondoc.Copy(r.Body), func(k string, v bson.RawValue) error {
 		switch k {
 		case "capped":
@@ -131,7 +135,7 @@ func (q *createSpec) parse(r *Request) error {
 			q.size, _ = arg.Number(v)
 			q.hasSize = true
 		case "max":
-			q.setMax(v, r.Node.cfg.Version)
+			q.setMax(v, r.Node.Config().Version)
 		case "autoIndexId":
 			b := v.AsBool()
 			q.autoIndex = &b
@@ -180,10 +184,10 @@ func (q *createSpec) parse(r *Request) error {
 	if strings.IndexByte(r.DB, '$') >= 0 {
 		return srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", q.ns)
 	}
-	if err := checkCreatable(q.ns); err != nil {
+	if err := namespace.CheckCreatable(q.ns); err != nil {
 		return err
 	}
-	if !r.Node.cfg.Version.AtLeast(5, 0) {
+	if !r.Node.Config().Version.AtLeast(5, 0) {
 		if err := checkNulls(r.Body); err != nil {
 			return err
 		}
@@ -269,7 +273,7 @@ func (q *createSpec) check() error {
 }
 
 // settings works out the options as they are shown and used.
-func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
+func (q *createSpec) settings(r *server.Request) (set store.Settings, err error) {
 	at, raw := bson.BeginDocument(nil)
 	if q.capped {
 		set.Capped, set.Size, set.Max = true, max((q.size+255)/256*256, 4096), q.max
@@ -307,7 +311,7 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 		}
 	}
 	if q.validator != nil {
-		if set.Check, err = r.newValidator(q.validator, q.level, q.action, set.Collation); err != nil {
+		if set.Check, err = newValidator(r, q.validator, q.level, q.action, set.Collation); err != nil {
 			return set, err
 		}
 		if !q.validator.IsEmpty() {
@@ -331,7 +335,7 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 		raw = bson.AppendString(raw, "viewOn", q.viewOn)
 		stages := bsondoc.OrEmpty(q.pipeline.Value)
 		raw = bson.AppendArray(raw, "pipeline", stages)
-		if err := r.checkViewPipeline(q.ns, q.viewOn, stages, set.Collation); err != nil {
+		if err := checkViewPipeline(r, q.ns, q.viewOn, stages, set.Collation); err != nil {
 			return set, err
 		}
 	}
@@ -361,9 +365,9 @@ func (q *createSpec) settings(r *Request) (set store.Settings, err error) {
 }
 
 // checkEncrypted checks encryptedFields and fills in what they leave out.
-func (q *createSpec) checkEncrypted(r *Request) (bson.Raw, error) {
+func (q *createSpec) checkEncrypted(r *server.Request) (bson.Raw, error) {
 	switch {
-	case r.Node.role == Standalone:
+	case r.Node.Role() == server.Standalone:
 		return nil, srverr.New(6346402, "Encrypted collections are not supported on standalone")
 	case q.capped:
 		return nil, srverr.New(6367301, "Encrypted collections cannot be capped")
@@ -372,8 +376,8 @@ func (q *createSpec) checkEncrypted(r *Request) (bson.Raw, error) {
 	case q.series != nil:
 		return nil, srverr.New(6346403, "Encrypted collections cannot be time series")
 	}
-	_, coll := splitNS(q.ns)
-	return qe.Complete(coll, q.encrypted, r.Node.cfg.Version)
+	_, coll := namespace.Split(q.ns)
+	return qe.Complete(coll, q.encrypted, r.Node.Config().Version)
 }
 
 // appendClustered appends the clusteredIndex option as listCollections shows it.
@@ -431,36 +435,36 @@ func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
 	if v, ok := arg.Number(q.idIndex.Lookup("v")); ok && v == 1 {
 		version = 1
 	}
-	return store.IDIndex(set.Collation, idIndexOf(version, spec))
+	return store.IDIndex(set.Collation, server.IDIndexOf(version, spec))
 }
 
 // newValidator parses a collection's validator.
-func (r *Request) newValidator(spec bson.Raw, level, action string, coll *query.Collation) (any, error) {
-	f, err := query.ParseFilter(spec, r.validatorOptions(coll))
+func newValidator(r *server.Request, spec bson.Raw, level, action string, coll *query.Collation) (any, error) {
+	f, err := query.ParseFilter(spec, r.ValidatorOptions(coll))
 	if err != nil {
 		return nil, err
 	}
 	if level == "off" || spec.IsEmpty() {
 		return nil, nil
 	}
-	v := &validator{spec: bytes.Clone(spec), filter: f, level: "strict", action: "error"}
+	v := &server.Validator{Spec: bytes.Clone(spec), Filter: f, Level: "strict", Action: "error"}
 	if level != "" {
-		v.level = level
+		v.Level = level
 	}
 	if action != "" {
-		v.action = action
+		v.Action = action
 	}
 	return v, nil
 }
 
 // checkViewPipeline checks the pipeline of a view.
-func (r *Request) checkViewPipeline(ns, on string, stages bson.Raw, coll *query.Collation) error {
+func checkViewPipeline(r *server.Request, ns, on string, stages bson.Raw, coll *query.Collation) error {
 	list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
 	if err != nil {
 		return err
 	}
-	o := r.exprOptions(namespace(r.DB, on), coll, nil)
-	o.Env, o.View = &pipelineEnv{run: &running{r: r, state: r.Node.store().Latest()}}, ns
+	o := r.ExprOptions(namespace.Join(r.DB, on), coll, nil)
+	o.Env, o.View = r.LatestEnv(), ns
 	_, err = pipeline.Parse(list, o)
 	return err
 }

@@ -1,21 +1,23 @@
-package server
+package catalog
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "renameCollection", AdminOnly: true, WriteConcern: true, Run: runRename})
+	server.Register(&server.Command{Name: "renameCollection", AdminOnly: true, WriteConcern: true, Run: runRename})
 }
 
 var renameStruct = &idl.Struct{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]idl.Field{
 	"to": {Kind: idl.String}, "dropTarget": {Kind: idl.SafeBool, Strict: idl.Bool}, "stayTemp": {Kind: idl.SafeBool, Strict: idl.Bool}, "collectionUUID": {Gated: true},
 }}
 
-func runRename(r *Request, dst []byte) ([]byte, error) {
+func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	from, ok := r.Arg().StringValue()
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
@@ -34,12 +36,12 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	fromDB, fromName := splitNS(from)
+	fromDB, fromName := namespace.Split(from)
 	if fromName == "" {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", from)
 	}
-	toDB, toName := splitNS(to)
-	if toName == "" || !ValidDBName(toDB) {
+	toDB, toName := namespace.Split(to)
+	if toName == "" || !namespace.ValidDB(toDB) {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid target namespace: %s", to)
 	}
 	switch {
@@ -48,7 +50,7 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 	case (fromDB == "local") != (toDB == "local"):
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot rename collections between a replicated and an unreplicated database")
 	}
-	if err := checkWritable(to); err != nil {
+	if err := namespace.CheckWritable(to); err != nil {
 		if e := srverr.From(err); e.Code == srverr.InvalidNamespace {
 			return dst, srverr.New(srverr.IllegalOperation, "error with target namespace: %s", e.Msg)
 		}
@@ -57,7 +59,7 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 	return dst, r.Write(func(tx *store.Tx) error {
 		c, target := tx.Coll(from), tx.Coll(to)
 		switch {
-		case c == nil && !hasDatabase(tx.State(), fromDB) && !r.Node.cfg.Version.AtLeast(5, 0):
+		case c == nil && !hasDatabase(tx.State(), fromDB) && !r.Node.Config().Version.AtLeast(5, 0):
 			return srverr.New(srverr.NamespaceNotFound, "source namespace does not exist")
 		case c == nil:
 			return srverr.New(srverr.NamespaceNotFound, "Source collection %s does not exist", from)
@@ -68,7 +70,7 @@ func runRename(r *Request, dst []byte) ([]byte, error) {
 		case target != nil && (!dropTarget || from == to):
 			return srverr.New(srverr.NamespaceExists, "target namespace exists")
 		}
-		if err := checkDatabaseCase(tx.State(), toDB); err != nil {
+		if err := server.CheckDatabaseCase(tx.State(), toDB); err != nil {
 			return err
 		}
 		return tx.Rename(c, to)

@@ -1,4 +1,4 @@
-package server
+package catalog
 
 import (
 	"strings"
@@ -9,12 +9,13 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "collMod", WriteConcern: true, Run: runCollMod})
+	server.Register(&server.Command{Name: "collMod", WriteConcern: true, Run: runCollMod})
 }
 
 func typeOf(v bson.RawValue) string { return bsontext.TypeName(v.Type) }
@@ -35,7 +36,7 @@ type modification struct {
 	isValidation bool
 }
 
-func runCollMod(r *Request, dst []byte) ([]byte, error) {
+func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
@@ -48,7 +49,7 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 	if c == nil {
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns does not exist")
 	}
-	m, err := r.parseCollMod(c)
+	m, err := parseCollMod(r, c)
 	if err != nil {
 		return dst, err
 	}
@@ -61,7 +62,7 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 		}
 		if m.index != nil {
 			var err error
-			if dst, c, err = m.applyIndex(tx, c, r.Node.cfg.Version, dst); err != nil {
+			if dst, c, err = m.applyIndex(tx, c, r.Node.Config().Version, dst); err != nil {
 				return err
 			}
 		}
@@ -74,7 +75,7 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 				return err
 			}
 		}
-		_, err = tx.Modify(c, set, r.collModDescription())
+		_, err = tx.Modify(c, set, collModDescription(r))
 		return err
 	})
 	r.Node.ArmTTL(false)
@@ -82,7 +83,7 @@ func runCollMod(r *Request, dst []byte) ([]byte, error) {
 }
 
 // collModDescription is what change streams show of the command.
-func (r *Request) collModDescription() bson.Raw {
+func collModDescription(r *server.Request) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
 	first := true
 	for k, v := range r.Body.All() {
@@ -95,15 +96,15 @@ func (r *Request) collModDescription() bson.Raw {
 }
 
 // enumeration returns a string. Newer servers check its type elsewhere.
-func enumeration(r *Request, k string, v bson.RawValue) (string, error) {
+func enumeration(r *server.Request, k string, v bson.RawValue) (string, error) {
 	s, ok := v.StringValue()
-	if !ok && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if !ok && !r.Node.Config().Version.AtLeast(5, 0) {
 		return "", srverr.New(13111, "wrong type for field (%s) %s != string", k, bsontext.TypeName(v.Type))
 	}
 	return s, nil
 }
 
-func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
+func parseCollMod(r *server.Request, c *store.Coll) (*modification, error) {
 	m := &modification{}
 	object := func(k string, v bson.RawValue) (bson.Raw, error) {
 		doc := bson.Raw(v.Value)
@@ -148,23 +149,23 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 				err = bad("not a valid aggregation pipeline")
 			}
 		case "changeStreamPreAndPostImages":
-			if !r.Node.cfg.Version.AtLeast(6, 0) {
+			if !r.Node.Config().Version.AtLeast(6, 0) {
 				return nil, bad("unknown option to collMod: %s", k)
 			}
 			m.images, err = object(k, v)
 		case "recordPreImages":
-			if r.Node.cfg.Version.AtLeast(6, 0) {
+			if r.Node.Config().Version.AtLeast(6, 0) {
 				return nil, bad("unknown option to collMod: %s", k)
 			}
 			b := v.AsBool()
 			m.preImages = &b
 		case "expireAfterSeconds":
-			if !r.Node.cfg.Version.AtLeast(5, 0) {
+			if !r.Node.Config().Version.AtLeast(5, 0) {
 				return nil, bad("unknown option to collMod: %s", k)
 			}
 			m.expire = v
 		case "cappedSize", "cappedMax":
-			if !r.Node.cfg.Version.AtLeast(6, 0) {
+			if !r.Node.Config().Version.AtLeast(6, 0) {
 				return nil, bad("unknown option to collMod: %s", k)
 			}
 			m.capped = true
@@ -179,7 +180,7 @@ func (r *Request) parseCollMod(c *store.Coll) (*modification, error) {
 			if r.Generic(k) {
 				continue
 			}
-			if r.Node.cfg.Version.AtLeast(5, 0) {
+			if r.Node.Config().Version.AtLeast(5, 0) {
 				return nil, arg.UnknownField("collMod." + k)
 			}
 			return nil, bad("unknown option to collMod: %s", k)
@@ -227,7 +228,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	}
 	var ix *store.Index
 	for i := range c.Indexes() {
-		if x := &c.Indexes()[i]; byName && x.Name == name || byKey && samePattern(x.Pattern, pattern) {
+		if x := &c.Indexes()[i]; byName && x.Name == name || byKey && server.SamePattern(x.Pattern, pattern) {
 			ix = x
 		}
 	}
@@ -353,7 +354,7 @@ func inOptionOrder(doc bson.Raw) bson.Raw {
 }
 
 // settings works out the collection's new settings.
-func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set store.Settings, changed bool, err error) {
+func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) (set store.Settings, changed bool, err error) {
 	set = c.Settings
 	raw := bsondoc.OrEmpty(set.Raw)
 	text := func(s string) bson.RawValue {
@@ -362,8 +363,8 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 	if m.isValidation {
 		changed = true
 		if m.validator != nil {
-			if _, err := query.ParseFilter(m.validator, r.validatorOptions(set.Collation)); err != nil {
-				if r.Node.cfg.Version.AtLeast(4, 4) {
+			if _, err := query.ParseFilter(m.validator, r.ValidatorOptions(set.Collation)); err != nil {
+				if r.Node.Config().Version.AtLeast(4, 4) {
 					err = srverr.From(err).Prefix("Parsing of collection validator failed :: caused by :: ")
 				}
 				return set, false, err
@@ -381,7 +382,7 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 		validator, _ := raw.Lookup("validator").Document()
 		level, _ := raw.Lookup("validationLevel").StringValue()
 		action, _ := raw.Lookup("validationAction").StringValue()
-		if set.Check, err = r.newValidator(bsondoc.OrEmpty(validator), level, action, set.Collation); err != nil {
+		if set.Check, err = newValidator(r, bsondoc.OrEmpty(validator), level, action, set.Collation); err != nil {
 			return set, false, err
 		}
 	}
@@ -429,7 +430,7 @@ func (m *modification) settings(r *Request, tx *store.Tx, c *store.Coll) (set st
 		if err := (&viewGraph{tx.State(), c.NS, set.Collation}).check(q.viewOn, raw.Lookup("pipeline").Value); err != nil {
 			return set, false, err
 		}
-		if err := r.checkViewPipeline(c.NS, q.viewOn, raw.Lookup("pipeline").Value, set.Collation); err != nil {
+		if err := checkViewPipeline(r, c.NS, q.viewOn, raw.Lookup("pipeline").Value, set.Collation); err != nil {
 			return set, false, err
 		}
 	}

@@ -1,10 +1,12 @@
-package server
+package catalog
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -12,13 +14,13 @@ import (
 )
 
 func init() {
-	Register(&Command{Name: "createIndexes", Txn: TxnOK, WriteConcern: true, Run: runCreateIndexes})
+	server.Register(&server.Command{Name: "createIndexes", Txn: server.TxnOK, WriteConcern: true, Run: runCreateIndexes})
 }
 
 // maxIndexes is how many indexes a collection may have.
 const maxIndexes = 64
 
-func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
+func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
@@ -46,10 +48,10 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 				specs = append(specs, doc)
 			}
 		case "commitQuorum":
-			if r.Node.role == Standalone {
+			if r.Node.Role() == server.Standalone {
 				return dst, srverr.New(srverr.BadValue, "Standalones can't specify commitQuorum")
 			}
-			if err := r.Node.checkCommitQuorum(v); err != nil {
+			if err := checkCommitQuorum(r.Node, v); err != nil {
 				return dst, err
 			}
 		case "ignoreUnknownIndexOptions":
@@ -59,7 +61,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 		case "isTimeseriesNamespace", "runtimeConstants":
 		default:
 			if !r.Generic(k) {
-				if r.Node.cfg.Version.AtLeast(5, 0) {
+				if r.Node.Config().Version.AtLeast(5, 0) {
 					return dst, arg.UnknownField("createIndexes." + k)
 				}
 				return dst, srverr.New(srverr.BadValue, "Invalid field specified for createIndexes command: %s", k)
@@ -67,30 +69,30 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 		}
 	}
 	switch {
-	case !hasIndexes && r.Node.cfg.Version.AtLeast(5, 0):
+	case !hasIndexes && r.Node.Config().Version.AtLeast(5, 0):
 		return dst, arg.MissingField("createIndexes.indexes")
 	case !hasIndexes:
 		return dst, srverr.New(srverr.FailedToParse, "The 'indexes' field is a required argument of the createIndexes command")
 	case len(specs) == 0:
 		return dst, srverr.New(srverr.BadValue, "Must specify at least one index to create")
 	}
-	parsed := make([]*indexSpec, len(specs))
+	parsed := make([]*server.IndexSpec, len(specs))
 	for i, doc := range specs {
-		s, err := r.parseIndex(doc, false)
+		s, err := r.ParseIndex(doc, false)
 		switch {
 		case err != nil:
 			return dst, err
-		case s.name == "_id_" && !s.isID:
-			return dst, srverr.New(srverr.BadValue, "The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", bsontext.Document(s.key))
-		case s.name == "*":
+		case s.Name == "_id_" && !s.IsID:
+			return dst, srverr.New(srverr.BadValue, "The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", bsontext.Document(s.Key))
+		case s.Name == "*":
 			return dst, srverr.New(srverr.BadValue, "The index name '*' is not valid.")
 		}
 		parsed[i] = s
 	}
-	if err := checkWritable(ns); err != nil {
+	if err := namespace.CheckWritable(ns); err != nil {
 		return dst, err
 	}
-	if _, name := splitNS(ns); name == "system.views" {
+	if _, name := namespace.Split(ns); name == "system.views" {
 		return dst, srverr.New(51070, "Modifications to system.views must take an exclusive lock")
 	}
 	var before, after int
@@ -103,7 +105,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 		}
 		if c == nil {
 			var err error
-			if c, err = r.createImplicitly(tx, ns); err != nil {
+			if c, err = r.CreateImplicitly(tx, ns); err != nil {
 				return err
 			}
 			created = true
@@ -111,7 +113,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 		before = len(c.Indexes())
 		var fresh []*store.IndexInfo
 		for _, s := range parsed {
-			info, err := r.finishIndex(s, c)
+			info, err := r.FinishIndex(s, c)
 			if err != nil {
 				return err
 			}
@@ -131,7 +133,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 			if c.TimeSeries && info.Unique {
 				return srverr.New(srverr.CannotCreateIndex, "Unique indexes are not supported on time-series collections")
 			}
-			if s := sharding.Of(c); s != nil && info.Unique && !isPrefix(s.Key, info.Pattern) {
+			if s := sharding.Of(c); s != nil && info.Unique && !server.IsPrefix(s.Key, info.Pattern) {
 				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))
 			}
 			if len(c.Indexes())+len(fresh) >= maxIndexes {
@@ -150,7 +152,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 		for _, info := range fresh {
 			var err error
 			if c, err = tx.CreateIndex(c, info); err != nil {
-				if e := srverr.From(err); e.Code == srverr.DuplicateKey && !r.Node.cfg.Version.AtLeast(4, 2) {
+				if e := srverr.From(err); e.Code == srverr.DuplicateKey && !r.Node.Config().Version.AtLeast(4, 2) {
 					return e
 				}
 				return indexBuildError(c, err)
@@ -163,7 +165,7 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	r.Node.ArmTTL(false)
-	v5 := r.Node.cfg.Version.AtLeast(5, 0)
+	v5 := r.Node.Config().Version.AtLeast(5, 0)
 	if existed < len(parsed) || v5 {
 		if v5 {
 			dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
@@ -184,20 +186,20 @@ func runCreateIndexes(r *Request, dst []byte) ([]byte, error) {
 	case existed > 0:
 		dst = bson.AppendString(dst, "note", "index already exists")
 	}
-	if r.Node.set != nil && !v5 && existed < len(parsed) {
+	if r.Node.Set() != nil && !v5 && existed < len(parsed) {
 		dst = bson.AppendString(dst, "commitQuorum", "votingMembers")
 	}
 	return dst, nil
 }
 
 // checkCommitQuorum checks how many members shall have an index before it is used.
-func (n *Node) checkCommitQuorum(v bson.RawValue) error {
+func checkCommitQuorum(n *server.Node, v bson.RawValue) error {
 	if v.IsNumber() {
 		k, _ := arg.Number(v)
 		switch {
 		case k < 0 || k > 50:
 			return srverr.New(srverr.FailedToParse, "commitQuorum has to be a non-negative number and not greater than 50")
-		case n.set != nil && int(k) > n.set.Size():
+		case n.Set() != nil && int(k) > n.Set().Size():
 			return srverr.New(srverr.UnsatisfiableCommitQuorum, "Commit quorum cannot be satisfied with the current replica set configuration")
 		}
 		return nil
@@ -205,7 +207,7 @@ func (n *Node) checkCommitQuorum(v bson.RawValue) error {
 	switch s, ok := v.StringValue(); {
 	case !ok:
 		return srverr.New(srverr.FailedToParse, "commitQuorum has to be a number or a string")
-	case s != "majority" && s != "votingMembers" && n.role == Member:
+	case s != "majority" && s != "votingMembers" && n.Role() == server.Member:
 		return srverr.New(srverr.UnsatisfiableCommitQuorum, "Commit quorum cannot be satisfied with the current replica set configuration")
 	}
 	return nil
@@ -213,7 +215,7 @@ func (n *Node) checkCommitQuorum(v bson.RawValue) error {
 
 // indexBuildError words the failure of a build over existing documents.
 func indexBuildError(c *store.Coll, err error) error {
-	if isBlocked(err) {
+	if server.IsBlocked(err) {
 		return err // it is waited for
 	}
 	if e := srverr.From(err); e.Code != 0 {
@@ -223,7 +225,7 @@ func indexBuildError(c *store.Coll, err error) error {
 }
 
 // indexConflict compares a new index with those that exist. same is true if it is there already.
-func indexConflict(r *Request, c *store.Coll, fresh []*store.IndexInfo, x *store.IndexInfo) (same bool, err error) {
+func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x *store.IndexInfo) (same bool, err error) {
 	var all []*store.IndexInfo
 	for i := range c.Indexes() {
 		all = append(all, c.Indexes()[i].IndexInfo)
@@ -233,10 +235,10 @@ func indexConflict(r *Request, c *store.Coll, fresh []*store.IndexInfo, x *store
 		return true, nil
 	}
 	for _, old := range all {
-		sameKey := samePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation)
+		sameKey := server.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation)
 		partial := bson.Equal(old.Spec.Lookup("partialFilterExpression").Value, x.Spec.Lookup("partialFilterExpression").Value)
 		switch {
-		case old.Name == x.Name && samePattern(old.Pattern, x.Pattern) && !old.Collation.Same(x.Collation):
+		case old.Name == x.Name && server.SamePattern(old.Pattern, x.Pattern) && !old.Collation.Same(x.Collation):
 			return false, srverr.New(srverr.IndexOptionsConflict, "An index with the same key pattern, but a different collation already exists with the same name.  Try again with a unique name. Existing index: %s Requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
 		case old.Name == x.Name && !sameKey:
 			return false, srverr.New(srverr.IndexKeySpecsConflict, "Index must have unique name.The existing index: %s has the same name as the requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
@@ -245,13 +247,13 @@ func indexConflict(r *Request, c *store.Coll, fresh []*store.IndexInfo, x *store
 				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with different options", x.Name)
 			}
 			return true, nil
-		case sameKey && (partial || !r.Node.cfg.Version.AtLeast(5, 0)):
-			if sameIndexOptions(old, x) || !r.Node.cfg.Version.AtLeast(5, 0) {
+		case sameKey && (partial || !r.Node.Config().Version.AtLeast(5, 0)):
+			if sameIndexOptions(old, x) || !r.Node.Config().Version.AtLeast(5, 0) {
 				if !sameIndexOptions(old, x) {
 					return false, srverr.New(srverr.IndexOptionsConflict, "Index: %s already exists with different options: %s", bsontext.Document(x.Spec), bsontext.Document(old.Spec))
 				}
 				name := x.Name
-				if r.Node.cfg.Version.AtLeast(5, 0) {
+				if r.Node.Config().Version.AtLeast(5, 0) {
 					name = old.Name
 				}
 				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with a different name", name)

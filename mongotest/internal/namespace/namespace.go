@@ -1,0 +1,79 @@
+// Package namespace checks the names of databases and collections. The server does so in three
+// steps, and what a command says to a bad name depends on how far it goes: whether it is a
+// namespace at all, whether a command may read it, and whether a client may write to it.
+package namespace
+
+import (
+	"strings"
+
+	"allium/mongotest/internal/srverr"
+)
+
+// maxLength is how long "db.collection" may be.
+const maxLength = 255
+
+// Check refuses what is no namespace.
+func Check(db, name string) error {
+	switch {
+	case name != "" && name[0] == '.':
+		return srverr.New(srverr.InvalidNamespace, "Collection names cannot start with '.'")
+	case strings.IndexByte(name, 0) >= 0:
+		return srverr.New(srverr.InvalidNamespace, "namespaces cannot have embedded null characters")
+	case name == "" || !ValidDB(db):
+		return srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
+	}
+	return nil
+}
+
+// systemCollections are the names below "system." that clients may create.
+var systemCollections = map[string]bool{
+	"system.js": true, "system.profile": true, "system.users": true, "system.views": true, "system.roles": true, "system.version": true,
+	"system.buckets": true,
+}
+
+// CheckCreatable refuses the namespaces that clients may not create.
+func CheckCreatable(ns string) error {
+	db, name := Split(ns)
+	switch {
+	case strings.IndexByte(name, '$') >= 0:
+		return srverr.New(srverr.InvalidNamespace, "invalid collection name")
+	case len(ns) > maxLength:
+		return srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: %d", ns, maxLength)
+	case strings.HasPrefix(name, "system.") && db != "config" && db != "local" && !systemCollections[name] && !strings.HasPrefix(name, "system.buckets."):
+		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+	}
+	return nil
+}
+
+// CheckWritable refuses the namespaces that clients may not write to.
+func CheckWritable(ns string) error {
+	if strings.HasSuffix(ns, ".system.profile") {
+		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+	}
+	if _, name := Split(ns); strings.Contains(name, ".system.") {
+		return srverr.New(srverr.BadValue, "cannot write to '%s'", ns)
+	}
+	return CheckCreatable(ns)
+}
+
+// Join returns "db.coll".
+func Join(db, coll string) string { return db + "." + coll }
+
+// Split is the reverse of Join.
+func Split(ns string) (db, coll string) {
+	db, coll, _ = strings.Cut(ns, ".")
+	return db, coll
+}
+
+// ValidDB reports whether a database can have this name.
+func ValidDB(db string) bool {
+	return db != "" && len(db) < 64 && !strings.ContainsAny(db, "/\\. \"\x00")
+}
+
+// CheckDB refuses what is no name of a database.
+func CheckDB(db string) error {
+	if !ValidDB(db) {
+		return srverr.New(srverr.InvalidNamespace, "Invalid database name: '%s'", db)
+	}
+	return nil
+}

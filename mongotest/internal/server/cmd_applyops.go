@@ -1,0 +1,64 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+func init() {
+	Register(&Command{Name: "applyOps", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runApplyOps})
+}
+
+// runApplyOps applies inserts, updates and deletes as they are in the oplog.
+func runApplyOps(r *Request, dst []byte) ([]byte, error) {
+	list, ok := r.Arg().Array()
+	if !ok {
+		return dst, srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.", bsontext.TypeName(r.Arg().Type))
+	}
+	applied := 0
+	for e := range list.Values() {
+		doc, ok := e.Document()
+		if !ok {
+			return dst, srverr.New(srverr.FailedToParse, "op not an object")
+		}
+		if err := r.applyOp(doc); err != nil {
+			return dst, err
+		}
+		applied++
+	}
+	dst = bson.AppendInt32(dst, "applied", int32(applied))
+	at, dst := bson.BeginArrayElement(dst, "results")
+	for i := range applied {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeBoolean, i), 1)
+	}
+	return bson.EndDocument(dst, at), nil
+}
+
+func (r *Request) applyOp(doc bson.Raw) error {
+	kind, _ := doc.Lookup("op").StringValue()
+	ns, _ := doc.Lookup("ns").StringValue()
+	o, _ := doc.Lookup("o").Document()
+	key, _ := doc.Lookup("o2").Document()
+	switch kind {
+	case "n":
+		return nil
+	case "i":
+		_, errs, err := r.insert(&writeSpec{ns: ns, ordered: true}, []bson.Raw{bsondoc.OrEmpty(o)})
+		if err == nil && len(errs) > 0 {
+			err = errs[0].err
+		}
+		return err
+	case "u":
+		op := updateOp{q: bsondoc.OrEmpty(key), u: doc.Lookup("o")}
+		_, err := op.run(r, ns, store.Statement{})
+		return err
+	case "d":
+		op := deleteOp{updateOp: updateOp{q: bsondoc.OrEmpty(o)}, one: true}
+		_, err := op.run(r, ns, store.Statement{})
+		return err
+	}
+	return srverr.New(srverr.BadValue, "applyOps of '%s' operations is not supported here", kind)
+}
