@@ -22,7 +22,7 @@ import (
 )
 
 // doc builds a document from keys and values.
-func doc(t *testing.T, d bson.D) bson.Raw {
+func doc(t testing.TB, d bson.D) bson.Raw {
 	t.Helper()
 	raw, err := bson.Marshal(d)
 	if err != nil {
@@ -31,13 +31,13 @@ func doc(t *testing.T, d bson.D) bson.Raw {
 	return raw
 }
 
-func run(t *testing.T, c net.Conn, d bson.D) bson.Raw {
+func run(t testing.TB, c net.Conn, d bson.D) bson.Raw {
 	t.Helper()
 	return command(t, c, doc(t, d))
 }
 
 // ok fails the test unless the reply is a success.
-func ok(t *testing.T, reply bson.Raw) bson.Raw {
+func ok(t testing.TB, reply bson.Raw) bson.Raw {
 	t.Helper()
 	if !reply.Lookup("ok").AsBool() {
 		t.Fatalf("reply is an error: %v", reply)

@@ -69,7 +69,7 @@ func (n *Node) relisten() error {
 	if n.d.mem != nil {
 		l, err = n.d.mem.Listen(n.Addr())
 	} else {
-		l, err = net.Listen("tcp", n.Addr())
+		l, err = listenTCP(n.Addr())
 	}
 	if err != nil {
 		return fmt.Errorf("mongotest: listen again: %w", err)

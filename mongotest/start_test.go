@@ -11,7 +11,7 @@ import (
 )
 
 // command sends one command on the connection and returns the reply.
-func command(t *testing.T, c net.Conn, doc bson.Raw) bson.Raw {
+func command(t testing.TB, c net.Conn, doc bson.Raw) bson.Raw {
 	t.Helper()
 	msg := wire.AppendMsg(nil, wire.NextRequestID(), 0, 0)
 	msg = wire.FinishMessage(append(msg, doc...), 0)
@@ -21,7 +21,7 @@ func command(t *testing.T, c net.Conn, doc bson.Raw) bson.Raw {
 	return readReply(t, c)
 }
 
-func readReply(t *testing.T, c net.Conn) bson.Raw {
+func readReply(t testing.TB, c net.Conn) bson.Raw {
 	t.Helper()
 	head := make([]byte, wire.HeaderLen)
 	if _, err := io.ReadFull(c, head); err != nil {
@@ -42,7 +42,7 @@ func readReply(t *testing.T, c net.Conn) bson.Raw {
 	return m.Body
 }
 
-func dial(t *testing.T, addr string) net.Conn {
+func dial(t testing.TB, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
