@@ -10,12 +10,34 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/mongoerr"
+	"allium/mongotest"
 )
 
+// appWithUsers starts a replica set inside this process, whose database app has a collection of
+// three users, and connects to it. A program calls allium.Open with the connection string of its
+// own deployment.
+func appWithUsers() (client *allium.Client, done func()) {
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err = allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	users := client.Database("app").Collection("users")
+	if _, err := users.InsertMany(context.Background(), []bson.D{{{Key: "name", Value: "Ada"}}, {{Key: "name", Value: "Grace"}}, {{Key: "name", Value: "Edsger"}}}); err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		client.Close(context.Background())
+		d.Stop()
+	}
+}
+
 func ExampleClient_ListDatabases() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
-	people(client)
 	infos, err := client.ListDatabases(context.Background(), allium.ListDatabasesOptions{Filter: bson.M{"name": "app"}})
 	for _, info := range infos {
 		fmt.Println(info.Name, info.Empty)
@@ -28,9 +50,8 @@ func ExampleClient_ListDatabases() {
 
 // Every collection of every database.
 func ExampleClient_Databases() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
-	people(client)
 	ctx := context.Background()
 	dbs, err := client.Databases(ctx, allium.ListDatabasesOptions{Filter: bson.M{"name": bson.M{"$nin": bson.A{"admin", "config", "local"}}}})
 	if err != nil {
@@ -50,7 +71,7 @@ func ExampleClient_Databases() {
 }
 
 func ExampleClient_Topology() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	if err := client.Ping(context.Background()); err != nil {
 		log.Fatal(err)
@@ -61,7 +82,7 @@ func ExampleClient_Topology() {
 }
 
 func ExampleDatabase_ListCollections() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	ctx, db := context.Background(), client.Database("app")
 	if err := db.CreateCollection(ctx, "adults", allium.CreateCollectionOptions{ViewOn: "users", Pipeline: bson.A{}}); err != nil {
@@ -78,7 +99,7 @@ func ExampleDatabase_ListCollections() {
 }
 
 func ExampleDatabase_Aggregate() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	ctx := context.Background()
 	cur, err := client.Database("admin").Aggregate(ctx, []bson.M{{"$documents": bson.A{bson.M{"n": 1}, bson.M{"n": 2}}}})
@@ -91,7 +112,7 @@ func ExampleDatabase_Aggregate() {
 }
 
 func ExampleDatabase_With() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	db := client.Database("app")
 	reports := db.With(allium.DatabaseOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.SecondaryPreferred}})
@@ -100,9 +121,8 @@ func ExampleDatabase_With() {
 }
 
 func ExampleDatabase_Drop() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
-	people(client)
 	ctx, db := context.Background(), client.Database("app")
 	if err := db.Drop(ctx); err != nil {
 		log.Fatal(err)
@@ -113,19 +133,19 @@ func ExampleDatabase_Drop() {
 }
 
 func ExampleCollection_Drop() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	ctx := context.Background()
-	users := people(client)
+	users := client.Database("app").Collection("users")
 	fmt.Println(users.Drop(ctx), users.Drop(ctx))
 	// Output: <nil> <nil>
 }
 
 func ExampleCollection_CreateIndexes() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	ctx := context.Background()
-	users := people(client)
+	users := client.Database("app").Collection("users")
 	names, err := users.CreateIndexes(ctx, []allium.IndexModel{
 		{Keys: bson.D{{Key: "name", Value: 1}, {Key: "age", Value: -1}}, Unique: true},
 		{Keys: bson.D{{Key: "age", Value: 1}}, Name: "by age"},
@@ -138,10 +158,10 @@ func ExampleCollection_CreateIndexes() {
 }
 
 func ExampleCollection_ListIndexes() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	ctx := context.Background()
-	cur, err := people(client).ListIndexes(ctx)
+	cur, err := client.Database("app").Collection("users").ListIndexes(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -153,10 +173,10 @@ func ExampleCollection_ListIndexes() {
 
 // Search indexes are a service of Atlas: other deployments refuse each of these calls.
 func ExampleCollection_ListSearchIndexes() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	ctx := context.Background()
-	users := people(client)
+	users := client.Database("app").Collection("users")
 	definition := bson.M{"mappings": bson.M{"dynamic": true}}
 	_, err := users.CreateSearchIndexes(ctx, []allium.SearchIndexModel{{Name: "words", Definition: definition}})
 	fmt.Println(refusal(err))
@@ -181,7 +201,7 @@ func refusal(err error) string {
 }
 
 func ExampleHasReadableServer() {
-	client, done := connect()
+	client, done := appWithUsers()
 	defer done()
 	if err := client.Ping(context.Background()); err != nil {
 		log.Fatal(err)

@@ -11,17 +11,43 @@ import (
 	"allium/mongotest"
 )
 
+// Person is the document of the examples.
+type Person struct {
+	Name string `bson:"name"`
+	Age  int    `bson:"age"`
+}
+
+// staff starts a replica set inside this process and connects to it. The collection that it returns
+// has one document. A program calls allium.Open with the connection string of its own deployment.
+func staff() (client *allium.Client, users *allium.Collection[Person], done func()) {
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err = allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	users = allium.CollectionOf[Person](client.Database("app"), "users")
+	if _, err := users.InsertOne(context.Background(), Person{"Ada", 36}); err != nil {
+		log.Fatal(err)
+	}
+	return client, users, func() {
+		client.Close(context.Background())
+		d.Stop()
+	}
+}
+
 func ExampleCollection_Watch() {
-	client, done := connect()
+	_, users, done := staff()
 	defer done()
 	ctx := context.Background()
-	users := people(client)
 
 	stream, err := users.Watch(ctx, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := users.InsertOne(ctx, User{Name: "Barbara", Age: 28}); err != nil {
+	if _, err := users.InsertOne(ctx, Person{Name: "Barbara", Age: 28}); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := users.UpdateOne(ctx, bson.M{"name": "Barbara"}, bson.M{"$inc": bson.M{"age": 1}}); err != nil {
@@ -51,7 +77,7 @@ func ExampleCollection_Watch() {
 }
 
 func ExampleDatabase_Watch() {
-	client, done := connect()
+	client, users, done := staff()
 	defer done()
 	ctx := context.Background()
 	db := client.Database("app")
@@ -62,7 +88,6 @@ func ExampleDatabase_Watch() {
 		log.Fatal(err)
 	}
 	defer stream.Close(ctx)
-	users := people(client)
 	if _, err := users.DeleteOne(ctx, bson.M{"name": "Ada"}); err != nil {
 		log.Fatal(err)
 	}
@@ -73,7 +98,7 @@ func ExampleDatabase_Watch() {
 }
 
 func ExampleClient_Watch() {
-	client, done := connect()
+	client, _, done := staff()
 	defer done()
 	ctx := context.Background()
 
@@ -82,21 +107,20 @@ func ExampleClient_Watch() {
 		log.Fatal(err)
 	}
 	defer stream.Close(ctx)
-	if err := client.Database("app").CreateCollection(ctx, "users"); err != nil {
+	if err := client.Database("app").CreateCollection(ctx, "teams"); err != nil {
 		log.Fatal(err)
 	}
 	if stream.Next(ctx) {
 		fmt.Println(stream.Current().OperationType, stream.Current().Namespace)
 	}
-	// Output: create app.users
+	// Output: create app.teams
 }
 
 // A stream goes on where another one, perhaps of an earlier run of the application, has stopped.
 func ExampleChangeStream_ResumeToken() {
-	client, done := connect()
+	_, users, done := staff()
 	defer done()
 	ctx := context.Background()
-	users := people(client)
 
 	first, err := users.Watch(ctx, nil)
 	if err != nil {
@@ -108,7 +132,7 @@ func ExampleChangeStream_ResumeToken() {
 	token := first.ResumeToken()
 	first.Close(ctx)
 
-	if _, err := users.InsertOne(ctx, User{Name: "Barbara", Age: 28}); err != nil {
+	if _, err := users.InsertOne(ctx, Person{Name: "Barbara", Age: 28}); err != nil {
 		log.Fatal(err)
 	}
 	second, err := users.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: token})
@@ -125,10 +149,18 @@ func ExampleChangeStream_ResumeToken() {
 // A change stream survives that the primary steps down: it resumes on the new one, and no event is
 // missed.
 func ExampleChangeStream_stepDown() {
-	client, d, done := connectTo(mongotest.ReplicaSet(3), allium.ClientOptions{})
-	defer done()
+	d, err := mongotest.Open(mongotest.ReplicaSet(3))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
 	ctx := context.Background()
-	users := people(client)
+	defer client.Close(ctx)
+	users := allium.CollectionOf[Person](client.Database("app"), "users")
 
 	stream, err := users.Watch(ctx, nil)
 	if err != nil {
@@ -136,7 +168,7 @@ func ExampleChangeStream_stepDown() {
 	}
 	defer stream.Close(ctx)
 	for _, name := range []string{"Barbara", "Donald"} {
-		if _, err := users.InsertOne(ctx, User{Name: name}); err != nil {
+		if _, err := users.InsertOne(ctx, Person{Name: name}); err != nil {
 			log.Fatal(err)
 		}
 		if stream.Next(ctx) {

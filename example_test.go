@@ -21,25 +21,18 @@ type User struct {
 	Age  int    `bson:"age"`
 }
 
-// connect starts a replica set inside this process and connects to it. An application calls
-// allium.Open with the connection string of its own deployment.
+// connect starts a replica set inside this process and connects to it. A program calls allium.Open
+// with the connection string of its own deployment.
 func connect() (client *allium.Client, done func()) {
-	client, _, done = connectTo(mongotest.ReplicaSet(1), allium.ClientOptions{})
-	return client, done
-}
-
-// connectTo is connect for another kind of deployment and with options, for examples in which
-// something happens to the deployment.
-func connectTo(kind mongotest.Option, o allium.ClientOptions) (client *allium.Client, d *mongotest.Deployment, done func()) {
-	d, err := mongotest.Open(kind)
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err = allium.Open(d.URI(), o)
+	client, err = allium.Open(d.URI())
 	if err != nil {
 		log.Fatal(err)
 	}
-	return client, d, func() {
+	return client, func() {
 		client.Close(context.Background())
 		d.Stop()
 	}
@@ -627,15 +620,24 @@ func ExampleCollection_With() {
 }
 
 func ExampleClientOptions_commandMonitor() {
-	client, _, done := connectTo(mongotest.Standalone(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+	d, err := mongotest.Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStarted) {
 			if e.DatabaseName == "app" {
 				fmt.Println("sending", e.CommandName)
 			}
 		},
 	}})
-	defer done()
-	if _, err := client.Database("app").Collection("users").CountDocuments(context.Background(), bson.D{}); err != nil {
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	defer client.Close(ctx)
+	if _, err := client.Database("app").Collection("users").CountDocuments(ctx, bson.D{}); err != nil {
 		log.Fatal(err)
 	}
 	// Output: sending aggregate

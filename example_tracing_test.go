@@ -3,6 +3,7 @@ package allium_test
 import (
 	"context"
 	"fmt"
+	"log"
 
 	"allium"
 	"allium/bson"
@@ -29,10 +30,18 @@ func (s printedSpan) End()                                       { fmt.Println("
 // An operation is a span, and each command that is sent for it is one below. The last ones are of
 // the client's end.
 func ExampleTracing() {
-	client, _, done := connectTo(mongotest.ReplicaSet(1), allium.ClientOptions{
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI(), allium.ClientOptions{
 		Tracing: &allium.Tracing{Tracer: printer{}, Enabled: new(true)},
 	})
-	defer done()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
 	users := client.Database("app").Collection("users")
 	if _, err := users.CountDocuments(context.Background(), bson.D{{Key: "age", Value: 36}}); err != nil {
 		fmt.Println(err)

@@ -10,7 +10,36 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/mongotest"
 )
+
+// Member is the document of the examples of sessions.
+type Member struct {
+	Name string `bson:"name"`
+	Age  int    `bson:"age"`
+}
+
+// team starts a replica set inside this process and connects to it. The collection that it returns
+// has three documents. A program calls allium.Open with the connection string of its own
+// deployment.
+func team() (client *allium.Client, members *allium.Collection[Member], done func()) {
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err = allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	members = allium.CollectionOf[Member](client.Database("app"), "members")
+	if _, err := members.InsertMany(context.Background(), []Member{{"Ada", 36}, {"Grace", 85}, {"Edsger", 72}}); err != nil {
+		log.Fatal(err)
+	}
+	return client, members, func() {
+		client.Close(context.Background())
+		d.Stop()
+	}
+}
 
 // Account is the document of the money transfer.
 type Account struct {
@@ -38,7 +67,7 @@ func transfer(ctx context.Context, accounts *allium.Collection[Account], from, t
 }
 
 func ExampleClient_Transact_transfer() {
-	client, done := connect()
+	client, _, done := team()
 	defer done()
 	ctx := context.Background()
 	accounts := allium.CollectionOf[Account](client.Database("bank"), "accounts")
@@ -67,9 +96,8 @@ func ExampleClient_Transact_transfer() {
 // For those who want to say themselves what happens on an error. Transact does all of this, and
 // tries again.
 func ExampleSession_StartTransaction() {
-	client, done := connect()
+	client, members, done := team()
 	defer done()
-	users := people(client)
 	s, err := client.StartSession()
 	if err != nil {
 		log.Fatal(err)
@@ -80,27 +108,27 @@ func ExampleSession_StartTransaction() {
 	if err := s.StartTransaction(allium.TransactionOptions{ReadConcern: &consistency.ReadConcern{Level: "snapshot"}}); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := users.DeleteMany(ctx, bson.D{}); err != nil {
+	if _, err := members.DeleteMany(ctx, bson.D{}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(allium.SessionFrom(ctx) == s, s.InTransaction())
 	if err := s.AbortTransaction(ctx); err != nil {
 		log.Fatal(err)
 	}
-	n, err := users.CountDocuments(ctx, bson.D{})
+	n, err := members.CountDocuments(ctx, bson.D{})
 	fmt.Println(s.InTransaction(), n, err)
 
 	if err := s.StartTransaction(); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := users.DeleteOne(ctx, bson.M{"name": "Ada"}); err != nil {
+	if _, err := members.DeleteOne(ctx, bson.M{"name": "Ada"}); err != nil {
 		log.Fatal(err)
 	}
 	if err := s.CommitTransaction(ctx); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(s.InTransaction())
-	n, err = users.CountDocuments(ctx, bson.D{})
+	n, err = members.CountDocuments(ctx, bson.D{})
 	fmt.Println(n, err)
 	// Output:
 	// true true
@@ -112,9 +140,8 @@ func ExampleSession_StartTransaction() {
 // A session can be used for several transactions, each of which sees what the ones before it have
 // done.
 func ExampleSession_Transact() {
-	client, done := connect()
+	client, members, done := team()
 	defer done()
-	users := people(client)
 	s, err := client.StartSession()
 	if err != nil {
 		log.Fatal(err)
@@ -122,7 +149,7 @@ func ExampleSession_Transact() {
 	defer s.End(context.Background())
 	for range 2 {
 		err := s.Transact(context.Background(), func(ctx context.Context) error {
-			ada, err := users.FindOneAndUpdate(ctx, bson.M{"name": "Ada"}, bson.M{"$inc": bson.M{"age": 1}}, allium.FindOneAndUpdateOptions{ReturnNew: true})
+			ada, err := members.FindOneAndUpdate(ctx, bson.M{"name": "Ada"}, bson.M{"$inc": bson.M{"age": 1}}, allium.FindOneAndUpdateOptions{ReturnNew: true})
 			fmt.Println(ada.Age, s.Bounded())
 			return err
 		}, allium.TransactionOptions{Timeout: new(time.Minute)})
@@ -138,15 +165,14 @@ func ExampleSession_Transact() {
 // One process writes, another one reads what it wrote, also from a secondary: the times travel
 // between them as they like.
 func ExampleSession_AdvanceOperationTime() {
-	client, done := connect()
+	client, members, done := team()
 	defer done()
-	users := people(client)
 	writer, err := client.StartSession()
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer writer.End(context.Background())
-	if _, err := users.InsertOne(allium.WithSession(context.Background(), writer), User{"Alan", 41}); err != nil {
+	if _, err := members.InsertOne(allium.WithSession(context.Background(), writer), Member{"Alan", 41}); err != nil {
 		log.Fatal(err)
 	}
 	clusterTime, operationTime := writer.ClusterTime(), writer.OperationTime()
@@ -160,44 +186,43 @@ func ExampleSession_AdvanceOperationTime() {
 		log.Fatal(err)
 	}
 	reader.AdvanceOperationTime(*operationTime)
-	n, err := users.CountDocuments(allium.WithSession(context.Background(), reader), bson.D{})
+	n, err := members.CountDocuments(allium.WithSession(context.Background(), reader), bson.D{})
 	fmt.Println(n, err)
 	// Output: 4 <nil>
 }
 
 // Both reads see the data of the same point in time.
 func ExampleSession_SnapshotTime() {
-	client, done := connect()
+	client, members, done := team()
 	defer done()
-	users := people(client)
 	s, err := client.StartSession(allium.SessionOptions{Snapshot: true})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer s.End(context.Background())
 	ctx := allium.WithSession(context.Background(), s)
-	before, err := users.CountDocuments(ctx, bson.D{})
+	before, err := members.CountDocuments(ctx, bson.D{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := users.DeleteMany(context.Background(), bson.D{}); err != nil {
+	if _, err := members.DeleteMany(context.Background(), bson.D{}); err != nil {
 		log.Fatal(err)
 	}
-	after, err := users.CountDocuments(ctx, bson.D{})
+	after, err := members.CountDocuments(ctx, bson.D{})
 	fmt.Println(before, after, s.SnapshotTime() != nil, err)
 	// Output: 3 3 true <nil>
 }
 
 // What a session tells of itself, for logs.
 func ExampleSession_ID() {
-	client, done := connect()
+	client, members, done := team()
 	defer done()
 	s, err := client.StartSession()
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer s.End(context.Background())
-	_, err = people(client).FindOne(allium.WithSession(context.Background(), s), bson.M{"name": "Ada"})
+	_, err = members.FindOne(allium.WithSession(context.Background(), s), bson.M{"name": "Ada"})
 	id, _ := s.ID().Lookup("id").Binary()
 	fmt.Println(err, s.Client() == client, len(id.Data))
 	// Output: <nil> true 16

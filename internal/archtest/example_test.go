@@ -1,7 +1,9 @@
 package archtest
 
 import (
+	"cmp"
 	"go/ast"
+	"go/doc"
 	"go/importer"
 	"go/parser"
 	"go/token"
@@ -80,6 +82,45 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestExamplesReadAlone wants everything that an Example uses to stand in its file: documentation
+// sites show an Example with what it uses from there, and nothing of what other files have.
+func TestExamplesReadAlone(t *testing.T) {
+	top := root(t)
+	n := 0
+	for _, pkg := range public(t) {
+		for _, f := range exampleFiles(t, token.NewFileSet(), filepath.Join(top, pkg)) {
+			for _, e := range doc.Examples(f) {
+				n++
+				if e.Play == nil || e.Play == f && len(unresolved(f)) > 0 {
+					t.Errorf("%s: Example%s uses what stands in another file", cmp.Or(pkg, "."), e.Name)
+				}
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("%d Examples: the test looks in the wrong place", n)
+	}
+}
+
+// unresolved returns the names in a file that neither the file nor the language declares.
+func unresolved(f *ast.File) []string {
+	imported := map[string]bool{}
+	for _, s := range f.Imports {
+		name := path.Base(strings.Trim(s.Path.Value, `"`))
+		if s.Name != nil {
+			name = s.Name.Name
+		}
+		imported[name] = true
+	}
+	var out []string
+	for _, id := range f.Unresolved {
+		if !imported[id.Name] && types.Universe.Lookup(id.Name) == nil {
+			out = append(out, id.Name)
+		}
+	}
+	return out
 }
 
 // functions lists the exported functions of a package and the exported methods of its types.

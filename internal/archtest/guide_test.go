@@ -16,6 +16,7 @@ func TestGuide(t *testing.T) {
 		"guide.md":      {"examples/guide/*.go"},
 		"recipes.md":    {"example_recipes_test.go"},
 		"production.md": {"example_*_test.go"},
+		"encryption.md": {"encryption/example_test.go", "encryption/encryptiontest/example_test.go"},
 	} {
 		text, err := os.ReadFile(filepath.Join(top, "docs", page))
 		if err != nil {
