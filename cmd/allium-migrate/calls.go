@@ -13,7 +13,7 @@ func (r *rewriter) call(n *ast.CallExpr) (string, bool) {
 	pkg, recv, name := r.object(n.Fun)
 	switch {
 	case pkg == "":
-		return "", false
+		return r.containerEnd(n)
 	case strings.HasPrefix(pkg, "bson"):
 		return r.bsonCall(n, recv, name)
 	case pkg == "container":
@@ -538,6 +538,16 @@ func (r *rewriter) bsonCall(n *ast.CallExpr, recv, name string) (string, bool) {
 		return r.done(r.help("isObjectID") + "(" + r.text(n.Args[0]) + ")")
 	}
 	return "", false
+}
+
+// containerEnd rewrites the end of a container with MongoDB, which the package for all containers
+// has.
+func (r *rewriter) containerEnd(n *ast.CallExpr) (string, bool) {
+	sel, ok := n.Fun.(*ast.SelectorExpr)
+	if !ok || len(n.Args) != 2 || sel.Sel.Name != "CleanupContainer" || typeName(r.info.TypeOf(n.Args[1])) != "MongoDBContainer" {
+		return "", false
+	}
+	return r.done(r.text(n.Args[0]) + ".Cleanup(" + r.text(n.Args[1]) + ".Stop)")
 }
 
 // container rewrites MongoDB in a container.

@@ -171,6 +171,11 @@ func isNetworkError(err error) bool {
 	var c *mongoerr.ConnectionError
 	return errors.As(err, &c)
 }`,
+	"indexed": `// indexed returns an index with these keys. An IndexModel has keys and options in one.
+func indexed(keys any, index allium.IndexModel) allium.IndexModel {
+	index.Keys = keys
+	return index
+}`,
 	"isObjectID": `// isObjectID reports whether a text is an ObjectID in hexadecimal digits.
 func isObjectID(s string) bool {
 	_, err := bson.ParseObjectID(s)

@@ -323,10 +323,10 @@ func (r *rewriter) finish(body string) []byte {
 // importLines replaces the imports of the official driver by those that are used now.
 func (r *rewriter) importLines(body string) string {
 	var lines []string
-	removed := regexp.MustCompile(`(?m)^(\s*)(import\s+)?(?:[\w.]+\s+)?"(go\.mongodb\.org/mongo-driver[^"]*|github\.com/testcontainers/testcontainers-go/modules/mongodb)"[ \t]*(//.*)?\n`)
+	removed := regexp.MustCompile(`(?m)^(\s*)(import\s+)?(?:[\w.]+\s+)?"(go\.mongodb\.org/mongo-driver[^"]*|github\.com/testcontainers/testcontainers-go(?:/modules/mongodb)?)"[ \t]*(//.*)?\n`)
 	body = removed.ReplaceAllStringFunc(body, func(line string) string {
 		m := removed.FindStringSubmatch(line)
-		name := m[3][strings.LastIndexByte(m[3], '/')+1:]
+		name := strings.TrimSuffix(m[3][strings.LastIndexByte(m[3], '/')+1:], "-go")
 		spec := r.names[m[3]]
 		if spec != "" && spec != "_" && spec != "." {
 			name = spec

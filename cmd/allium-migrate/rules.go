@@ -138,6 +138,9 @@ func (r *rewriter) selector(n *ast.SelectorExpr) (string, bool) {
 	if recv != "" {
 		return r.field(n, pkg, recv, name)
 	}
+	if pkg == "bson/bsontype" && sameInBSON["Type"+name] { // bsontype.Null
+		return r.done(r.use("allium/bson") + ".Type" + name)
+	}
 	if strings.HasPrefix(pkg, "bson") {
 		if t, ok := names[name]; ok && !strings.Contains(name, ".") {
 			return r.done(r.use(t.pkg) + "." + t.name)
@@ -264,6 +267,9 @@ func (r *rewriter) result(call *ast.CallExpr, text string) string {
 func (r *rewriter) composite(n *ast.CompositeLit) (string, bool) {
 	if n.Type == nil {
 		if pkg, name := r.officialType(n); pkg == "mongo" && name == "IndexModel" {
+			if call, ok := r.indexed(n); ok {
+				return r.done(call)
+			}
 			return r.done(r.indexModel(n))
 		}
 		return "", false
@@ -271,6 +277,9 @@ func (r *rewriter) composite(n *ast.CompositeLit) (string, bool) {
 	pkg, _, name := r.object(n.Type)
 	switch {
 	case pkg == "mongo" && name == "IndexModel":
+		if call, ok := r.indexed(n); ok {
+			return r.done(call)
+		}
 		return r.done(r.use("allium") + ".IndexModel" + r.indexModel(n))
 	case pkg == "mongo/options" && name == "Credential":
 		return r.done(r.use("allium/auth") + ".Credential" + r.credential(n))
@@ -309,6 +318,30 @@ func (r *rewriter) optionStruct(n *ast.CompositeLit, of reflect.Type) (string, b
 		fields = append(fields, name+": "+value)
 	}
 	return r.done(r.use("allium") + "." + of.Name() + "{" + strings.Join(fields, ", ") + "}")
+}
+
+// indexed returns an IndexModel whose options are not written where it is, but in a variable.
+func (r *rewriter) indexed(n *ast.CompositeLit) (string, bool) {
+	if _, address := r.parents[n].(*ast.UnaryExpr); address || len(n.Elts) != 2 {
+		return "", false
+	}
+	values := map[string]ast.Expr{}
+	for _, el := range n.Elts {
+		if kv, ok := el.(*ast.KeyValueExpr); ok {
+			values[r.raw(kv.Key)] = kv.Value
+		}
+	}
+	keys, options := values["Keys"], values["Options"]
+	if keys == nil || options == nil {
+		return "", false
+	}
+	if _, written := r.chain(options, optionType("IndexOptions")); written {
+		return "", false
+	}
+	if t := typeName(r.info.TypeOf(options)); t != "IndexOptions" && t != "IndexOptionsBuilder" {
+		return "", false
+	}
+	return r.help("indexed") + "(" + r.text(keys) + ", " + r.text(options) + ")", true
 }
 
 // indexModel returns the braces of an IndexModel with its options among its fields.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/bson"
+	"go.mongodb.org/mongo-driver/bson/bsontype"
 	"go.mongodb.org/mongo-driver/bson/primitive"
 	"go.mongodb.org/mongo-driver/mongo"
 	"go.mongodb.org/mongo-driver/mongo/options"
@@ -61,7 +62,8 @@ func (s *Shop) Prepare(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.goods.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "seen", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(3600).SetSparse(len(names) == 2)})
+	seen := options.Index().SetExpireAfterSeconds(3600).SetSparse(len(names) == 2)
+	return s.goods.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "seen", Value: 1}}, Options: seen})
 }
 
 func (s *Shop) Add(ctx context.Context, g *Good) error {
@@ -113,6 +115,11 @@ func (s *Shop) Has(ctx context.Context, name string) (bool, error) {
 
 func (s *Shop) result(ctx context.Context, filter any) *mongo.SingleResult {
 	return s.goods.FindOne(ctx, filter)
+}
+
+// Names reports whether a document has a name.
+func Names(raw bson.Raw) bool {
+	return raw.Lookup("name").Type == bsontype.String
 }
 
 func (s *Shop) Raw(ctx context.Context, name string) (bson.Raw, error) {

@@ -52,7 +52,7 @@ func TestShop(t *testing.T) {
 	}
 	raw, err := s.Raw(ctx, "saw")
 	check("raw", err)
-	if v := raw.Lookup("name").StringValue(); v != "saw" {
+	if v := raw.Lookup("name").StringValue(); v != "saw" || !Names(raw) {
 		t.Errorf("%q", v)
 	}
 	list, err := s.Cheap(ctx, 50, 10)
