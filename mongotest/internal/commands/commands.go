@@ -6,5 +6,6 @@ import (
 	_ "allium/mongotest/internal/commands/admin"
 	_ "allium/mongotest/internal/commands/catalog"
 	_ "allium/mongotest/internal/commands/login"
+	_ "allium/mongotest/internal/commands/read"
 	_ "allium/mongotest/internal/commands/users"
 )

@@ -90,9 +90,9 @@ func (r *Request) apiText() string {
 	return bsontext.Document(bson.EndDocument(doc, at))
 }
 
-// sameAPI checks that a command has the Stable API's parameters of the command that it goes on
+// SameAPI checks that a command has the Stable API's parameters of the command that it goes on
 // with.
-func (r *Request) sameAPI(what, before, first string) error {
+func (r *Request) SameAPI(what, before, first string) error {
 	if now := r.apiText(); now != before && r.Node.cfg.Version.AtLeast(5, 0) {
 		return srverr.New(srverr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", what, now, first, before)
 	}
@@ -105,8 +105,8 @@ var stagesNotV1 = map[string]bool{
 	"$listSearchIndexes": true, "$search": true, "$searchMeta": true, "$vectorSearch": true,
 }
 
-// checkAPIStages refuses stages that are not in version 1 of the Stable API.
-func (r *Request) checkAPIStages(stages []bson.Raw) error {
+// CheckAPIStages refuses stages that are not in version 1 of the Stable API.
+func (r *Request) CheckAPIStages(stages []bson.Raw) error {
 	if !r.APIStrict() {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (r *Request) parseArgs() error {
 			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
 				continue
 			}
-			if r.txnNumber, r.hasTxnNumber = v.Int64(); !r.hasTxnNumber {
+			if r.TxnNumber, r.hasTxnNumber = v.Int64(); !r.hasTxnNumber {
 				return arg.WrongType("OperationSessionInfo.txnNumber", v.Type, "long")
 			}
 		case "autocommit", "startTransaction":
@@ -234,7 +234,7 @@ func (r *Request) sessionArgs() error {
 		if r.Node.role == Standalone {
 			return srverr.New(srverr.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
 		}
-		if r.txnNumber < 0 {
+		if r.TxnNumber < 0 {
 			return invalid("Transaction number cannot be negative")
 		}
 	}

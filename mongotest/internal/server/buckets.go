@@ -359,7 +359,7 @@ func (r *Request) insertBucket(tx *store.Tx, source *store.Coll, doc bson.Raw, b
 			row, err = r.measurement(c, row)
 		}
 		if err == nil {
-			err = r.validate(c, row, nil, bypass)
+			err = r.Validate(c, row, nil, bypass)
 		}
 		if err == nil {
 			c, err = tx.Insert(c, row)

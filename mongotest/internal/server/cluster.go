@@ -119,7 +119,7 @@ func (r *Request) databaseKnown(db string) error {
 // metadata. It is called before they are read: nothing else needs them.
 func (r *Request) showConfig() error {
 	colls := r.configDocuments()
-	return r.Node.store().Write(func(tx *store.Tx) error {
+	return r.Node.Store().Write(func(tx *store.Tx) error {
 		for name, docs := range colls {
 			ns := "config." + name
 			c := tx.Coll(ns)
@@ -185,7 +185,7 @@ func (r *Request) configDocuments() map[string][]bson.Raw {
 			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "lastMod", 1) }))
 		})
 	}
-	r.Node.store().Latest().Colls("", func(coll *store.Coll) bool {
+	r.Node.Store().Latest().Colls("", func(coll *store.Coll) bool {
 		s := sharding.Of(coll)
 		if s == nil {
 			return true

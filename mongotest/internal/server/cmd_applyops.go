@@ -46,17 +46,17 @@ func (r *Request) applyOp(doc bson.Raw) error {
 	case "n":
 		return nil
 	case "i":
-		_, errs, err := r.insert(&writeSpec{ns: ns, ordered: true}, []bson.Raw{bsondoc.OrEmpty(o)})
+		_, errs, err := r.insert(&writeSpec{NS: ns, ordered: true}, []bson.Raw{bsondoc.OrEmpty(o)})
 		if err == nil && len(errs) > 0 {
 			err = errs[0].err
 		}
 		return err
 	case "u":
-		op := updateOp{q: bsondoc.OrEmpty(key), u: doc.Lookup("o")}
+		op := UpdateOp{Q: bsondoc.OrEmpty(key), u: doc.Lookup("o")}
 		_, err := op.run(r, ns, store.Statement{})
 		return err
 	case "d":
-		op := deleteOp{updateOp: updateOp{q: bsondoc.OrEmpty(o)}, one: true}
+		op := deleteOp{UpdateOp: UpdateOp{Q: bsondoc.OrEmpty(o)}, one: true}
 		_, err := op.run(r, ns, store.Statement{})
 		return err
 	}

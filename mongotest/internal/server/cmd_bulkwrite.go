@@ -20,7 +20,7 @@ func init() {
 type bulkOp struct {
 	ns     string
 	insert bson.Raw
-	update *updateOp
+	update *UpdateOp
 	delete *deleteOp
 }
 
@@ -134,7 +134,7 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 	if err := namespace.CheckWritable(op.ns); err != nil {
 		return op, err
 	}
-	u := updateOp{bypass: q.w.bypass, let: q.w.let}
+	u := UpdateOp{bypass: q.w.bypass, Let: q.w.Let}
 	multi := false
 	hasMods := false
 	first := true
@@ -148,7 +148,7 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		case "document":
 			op.insert, err = arg.Object(field, v)
 		case "filter":
-			u.q, err = arg.Object(field, v)
+			u.Q, err = arg.Object(field, v)
 		case "updateMods":
 			u.u, hasMods = v, true
 		case "multi":
@@ -158,13 +158,13 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		case "arrayFilters":
 			u.arrayFilters, err = arg.Documents(field, v)
 		case "hint":
-			u.hint, err = hintArg(v)
+			u.Hint, err = HintArg(v)
 		case "collation":
-			u.collation, err = arg.Object(field, v)
+			u.Collation, err = arg.Object(field, v)
 		case "constants":
 			u.constants, err = arg.Object(field, v)
 		case "sort":
-			u.sort, err = arg.Object(field, v)
+			u.Sort, err = arg.Object(field, v)
 		case "upsertSupplied", "sampleId":
 		default:
 			err = arg.UnknownField(field)
@@ -180,7 +180,7 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		}
 	case "update":
 		switch {
-		case u.q == nil:
+		case u.Q == nil:
 			return op, arg.MissingField("bulkWrite.ops.filter")
 		case !hasMods:
 			return op, arg.MissingField("bulkWrite.ops.updateMods")
@@ -188,10 +188,10 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		u.multi = multi
 		op.update = &u
 	case "delete":
-		if u.q == nil {
+		if u.Q == nil {
 			return op, arg.MissingField("bulkWrite.ops.filter")
 		}
-		op.delete = &deleteOp{updateOp: u, one: !multi}
+		op.delete = &deleteOp{UpdateOp: u, one: !multi}
 	default:
 		return op, srverr.New(srverr.BadValue, "Unrecognized bulkWrite operation: %s", kind)
 	}
@@ -234,12 +234,12 @@ func (q *bulkSpec) run(r *Request, dst []byte) ([]byte, error) {
 			replies = append(replies, reply)
 		}
 	}
-	c := r.newCursor("admin.$cmd.bulkWrite", pipeline.FromSlice(replies), &running{})
+	c := r.NewCursor("admin.$cmd.bulkWrite", pipeline.FromSlice(replies), &Running{})
 	limit := q.batchSize
 	if limit < 0 {
 		limit = int64(len(replies)) + 1
 	}
-	dst, err := r.appendCursor(dst, c, limit, false)
+	dst, err := r.AppendCursor(dst, c, limit, false)
 	if err != nil {
 		return dst, err
 	}
@@ -259,7 +259,7 @@ func (q *bulkSpec) one(r *Request, i int, sum *bulkCounts) (bson.Raw, error) {
 	switch {
 	case op.insert != nil:
 		w := q.w
-		w.ns, w.stmts, w.stmt = op.ns, nil, stmt
+		w.NS, w.stmts, w.stmt = op.ns, nil, stmt
 		_, errs, err := r.insert(&w, []bson.Raw{op.insert})
 		if err != nil {
 			return nil, err

@@ -26,9 +26,9 @@ var (
 
 func parseDeletes(r *Request, w *writeSpec, field string, v bson.RawValue) error {
 	list := idl.Documents(r, field, v)
-	w.deletes = make([]deleteOp, len(list))
+	w.Deletes = make([]deleteOp, len(list))
 	for i, doc := range list {
-		op := &w.deletes[i]
+		op := &w.Deletes[i]
 		if err := deleteEntry.Parse(r, doc, op.set); err != nil {
 			return err
 		}
@@ -37,16 +37,16 @@ func parseDeletes(r *Request, w *writeSpec, field string, v bson.RawValue) error
 }
 
 func runDelete(r *Request, dst []byte) ([]byte, error) {
-	w := r.writes
-	if err := namespace.CheckWritable(w.ns); err != nil {
+	w := r.Writes
+	if err := namespace.CheckWritable(w.NS); err != nil {
 		return dst, err
 	}
-	ns, ops := w.ns, w.deletes
+	ns, ops := w.NS, w.Deletes
 	if r.encryption() != nil && len(ops) != 1 {
 		return dst, srverr.New(6371302, "Only single document deletes are permitted")
 	}
 	for i := range ops {
-		ops[i].let = w.let
+		ops[i].Let = w.Let
 	}
 	var n int32
 	var errs []writeError
@@ -87,7 +87,7 @@ func runDelete(r *Request, dst []byte) ([]byte, error) {
 func (op *deleteOp) set(k string, v bson.RawValue) (err error) {
 	switch k {
 	case "q":
-		op.q = v.Value
+		op.Q = v.Value
 	case "limit":
 		// Anything that is no number counts as 0.
 		n := query.Float(v)
@@ -96,9 +96,9 @@ func (op *deleteOp) set(k string, v bson.RawValue) (err error) {
 		}
 		op.one = n == 1
 	case "collation":
-		op.collation = v.Value
+		op.Collation = v.Value
 	case "hint":
-		op.hint, err = hintArg(v)
+		op.Hint, err = HintArg(v)
 	}
 	return err
 }

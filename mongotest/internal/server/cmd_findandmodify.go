@@ -19,11 +19,11 @@ func init() {
 	Register(&Command{Name: "findAndModify", Aliases: []string{"findandmodify"}, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runFindAndModify})
 }
 
-// findAndModifySpec are the arguments of findAndModify.
-type findAndModifySpec struct {
-	op        updateOp
+// FindAndModify are the arguments of findAndModify.
+type FindAndModify struct {
+	Op        UpdateOp
 	fields    bson.Raw
-	remove    bool
+	Remove    bool
 	returnNew bool
 	stmt      int32
 }
@@ -36,8 +36,8 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 	if err := namespace.CheckWritable(ns); err != nil {
 		return dst, err
 	}
-	q := findAndModifySpec{}
-	if err := q.parse(r); err != nil {
+	q := FindAndModify{}
+	if err := q.Parse(r); err != nil {
 		return dst, err
 	}
 	if r.encryption() != nil {
@@ -46,11 +46,11 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 			return dst, srverr.New(6371402, "findAndModify with encryption only supports new: false")
 		case q.fields != nil && len(q.fields.Elements()) > 0:
 			return dst, srverr.New(6371408, "findAndModify fields must be empty")
-		case q.op.u.Type == bson.TypeArray:
+		case q.Op.u.Type == bson.TypeArray:
 			return dst, srverr.New(6439901, "FLE only supports modifier and replacement style updates")
 		}
 	}
-	if w, ok, err := r.recallFindAndModify(q.stmt, q.remove, q.op.upsert, q.returnNew); ok || err != nil {
+	if w, ok, err := r.recallFindAndModify(q.stmt, q.Remove, q.Op.upsert, q.returnNew); ok || err != nil {
 		if err != nil {
 			return dst, err
 		}
@@ -60,14 +60,14 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 }
 
 // unknown is the error for an argument that the version does not have.
-func (q *findAndModifySpec) unknown(idl bool, k string) error {
+func (q *FindAndModify) unknown(idl bool, k string) error {
 	if idl {
 		return arg.UnknownField("findAndModify." + k)
 	}
 	return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
 }
 
-func (q *findAndModifySpec) parse(r *Request) error {
+func (q *FindAndModify) Parse(r *Request) error {
 	idl := r.Node.cfg.Version.AtLeast(5, 0)
 	object := func(k string, v bson.RawValue, code int32) (bson.Raw, error) {
 		doc, ok := v.Document()
@@ -92,29 +92,29 @@ func (q *findAndModifySpec) parse(r *Request) error {
 		var err error
 		switch k {
 		case "query":
-			q.op.q, err = object(k, v, 31160)
+			q.Op.Q, err = object(k, v, 31160)
 		case "sort":
-			q.op.sort, err = object(k, v, 31174)
+			q.Op.Sort, err = object(k, v, 31174)
 		case "fields":
 			q.fields, err = object(k, v, 31175)
 		case "update":
-			q.op.u, hasUpdate = v, true
+			q.Op.u, hasUpdate = v, true
 		case "remove":
-			q.remove = v.AsBool()
+			q.Remove = v.AsBool()
 		case "new":
 			q.returnNew = v.AsBool()
 		case "upsert":
-			q.op.upsert = v.AsBool()
+			q.Op.upsert = v.AsBool()
 		case "hint":
 			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.hint") {
 				return q.unknown(idl, k)
 			}
-			q.op.hint, err = hintArg(v)
+			q.Op.Hint, err = HintArg(v)
 		case "collation":
 			if v.Type != bson.TypeEmbeddedDocument && !idl {
 				return arg.NotA(k, "object", v)
 			}
-			q.op.collation, err = arg.Object("findAndModify.collation", v)
+			q.Op.Collation, err = arg.Object("findAndModify.collation", v)
 		case "writeConcern":
 			if doc, ok := v.Document(); ok && doc.IsEmpty() && !idl {
 				return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
@@ -130,12 +130,12 @@ func (q *findAndModifySpec) parse(r *Request) error {
 					}
 				}
 			}
-			q.op.arrayFilters, err = arg.Documents(k, v)
-			if q.op.arrayFilters == nil {
-				q.op.arrayFilters = []bson.Raw{}
+			q.Op.arrayFilters, err = arg.Documents(k, v)
+			if q.Op.arrayFilters == nil {
+				q.Op.arrayFilters = []bson.Raw{}
 			}
 		case "bypassDocumentValidation":
-			q.op.bypass = v.AsBool()
+			q.Op.bypass = v.AsBool()
 		case "bypassEmptyTsReplacement":
 			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.bypassEmptyTsReplacement") {
 				return q.unknown(idl, k)
@@ -145,7 +145,7 @@ func (q *findAndModifySpec) parse(r *Request) error {
 			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.let") {
 				return q.unknown(idl, k)
 			}
-			q.op.let, err = object(k, v, 0)
+			q.Op.Let, err = object(k, v, 0)
 		case "stmtId":
 			var n int64
 			n, err = arg.Integer("findAndModify.stmtId", v)
@@ -163,50 +163,50 @@ func (q *findAndModifySpec) parse(r *Request) error {
 	}
 	bad := func(text string) error { return srverr.New(srverr.FailedToParse, "%s", text) }
 	switch {
-	case q.remove && hasUpdate:
+	case q.Remove && hasUpdate:
 		return bad("Cannot specify both an update and remove=true")
-	case q.remove && q.op.upsert:
+	case q.Remove && q.Op.upsert:
 		return bad("Cannot specify both upsert=true and remove=true")
-	case q.remove && q.returnNew:
+	case q.Remove && q.returnNew:
 		return bad("Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
-	case q.remove && q.op.arrayFilters != nil:
+	case q.Remove && q.Op.arrayFilters != nil:
 		return bad("Cannot specify arrayFilters and remove=true")
-	case !q.remove && !hasUpdate:
+	case !q.Remove && !hasUpdate:
 		return bad("Either an update or remove=true must be specified")
 	}
-	q.op.q = bsondoc.OrEmpty(q.op.q)
+	q.Op.Q = bsondoc.OrEmpty(q.Op.Q)
 	return nil
 }
 
-func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, error) {
+func (q *FindAndModify) run(r *Request, ns string, dst []byte) ([]byte, error) {
 	var res updateResult
 	var proj *query.Projection
 	var failed error
 	var meta func(doc bson.Raw) func(name string) bson.RawValue
 	err := r.Write(func(tx *store.Tx) error {
-		op := q.op
+		op := q.Op
 		op.findAndModify = true
 		c, err := r.Writable(tx, ns, false)
 		if err != nil {
 			return err
 		}
-		if err := op.parse(r, ns, c); err != nil {
+		if err := op.Parse(r, ns, c); err != nil {
 			return err
 		}
 		if len(q.fields) > 5 {
 			if q.returnNew && hasPositional(q.fields) {
 				return srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
 			}
-			if proj, err = query.ParseProjection(q.fields, op.filter, r.FullOptions(ns, op.coll, op.let)); err != nil {
+			if proj, err = query.ParseProjection(q.fields, op.Filter, r.FullOptions(ns, op.Coll, op.Let)); err != nil {
 				return err
 			}
 		}
-		if err := checkMeta(op.filter, op.order, proj); err != nil {
+		if err := CheckMeta(op.Filter, op.order, proj); err != nil {
 			return err
 		}
 		meta = op.meta
-		if q.remove {
-			d := deleteOp{updateOp: op, one: true}
+		if q.Remove {
+			d := deleteOp{UpdateOp: op, one: true}
 			res, failed = d.apply(r, tx, ns, r.storeStatement(q.stmt))
 		} else {
 			res, failed = op.apply(r, tx, ns, r.storeStatement(q.stmt))
@@ -219,7 +219,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 	w := executedWrite{pre: res.old, id: res.upserted}
 	value := res.old
 	switch {
-	case q.remove:
+	case q.Remove:
 		w.kind = session.StatementDelete
 	case res.upserted.Type != 0:
 		w.kind, w.pre = session.StatementUpsert, nil
@@ -233,7 +233,7 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 	if q.returnNew {
 		value = res.new
 	}
-	if res.modified > 0 || res.upserted.Type != 0 || q.remove && res.n > 0 {
+	if res.modified > 0 || res.upserted.Type != 0 || q.Remove && res.n > 0 {
 		r.remember(q.stmt, w)
 	} else {
 		r.NoWrite = false
@@ -247,10 +247,10 @@ func (q *findAndModifySpec) run(r *Request, ns string, dst []byte) ([]byte, erro
 }
 
 // append appends the reply.
-func (q *findAndModifySpec) append(dst []byte, n int32, upserted bson.RawValue, value bson.Raw) []byte {
+func (q *FindAndModify) append(dst []byte, n int32, upserted bson.RawValue, value bson.Raw) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "lastErrorObject")
 	dst = bson.AppendInt32(dst, "n", n)
-	if !q.remove {
+	if !q.Remove {
 		dst = bson.AppendBool(dst, "updatedExisting", n > 0 && upserted.Type == 0)
 		if upserted.Type != 0 {
 			dst = bson.AppendRawValue(dst, "upserted", upserted)
@@ -264,7 +264,7 @@ func (q *findAndModifySpec) append(dst []byte, n int32, upserted bson.RawValue, 
 }
 
 // appendRecalled answers a retry: the document as it was noted, without the projection.
-func (q *findAndModifySpec) appendRecalled(dst []byte, w executedWrite) []byte {
+func (q *FindAndModify) appendRecalled(dst []byte, w executedWrite) []byte {
 	value := w.pre
 	if q.returnNew {
 		value = w.post
@@ -274,7 +274,7 @@ func (q *findAndModifySpec) appendRecalled(dst []byte, w executedWrite) []byte {
 		id = bson.RawValue{}
 	}
 	recalled := *q
-	recalled.remove = w.kind == session.StatementDelete
+	recalled.Remove = w.kind == session.StatementDelete
 	return recalled.append(dst, 1, id, value)
 }
 

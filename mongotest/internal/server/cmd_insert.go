@@ -27,11 +27,11 @@ func parseInserts(r *Request, w *writeSpec, field string, v bson.RawValue) error
 const insertChunk = 256
 
 func runInsert(r *Request, dst []byte) ([]byte, error) {
-	w := r.writes
-	if err := namespace.CheckWritable(w.ns); err != nil {
+	w := r.Writes
+	if err := namespace.CheckWritable(w.NS); err != nil {
 		return dst, err
 	}
-	if err := r.checkShardKeys(w.ns, w.docs); err != nil {
+	if err := r.checkShardKeys(w.NS, w.docs); err != nil {
 		return dst, err
 	}
 	n, errs, err := r.insert(w, w.docs)
@@ -48,7 +48,7 @@ func (r *Request) checkShardKeys(ns string, list []bson.Raw) error {
 	if r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(5, 0) {
 		return nil
 	}
-	s := sharding.Of(r.Node.store().Latest().Coll(ns))
+	s := sharding.Of(r.Node.Store().Latest().Coll(ns))
 	if s == nil {
 		return nil
 	}
@@ -102,13 +102,13 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 			tx.Statement(r.storeStatement(stmt))
 			doc, err := r.Prepare(list[i])
 			if err == nil && c == nil {
-				if source := r.bucketSource(tx.State(), w.ns); source != nil {
+				if source := r.bucketSource(tx.State(), w.NS); source != nil {
 					if err = r.insertBucket(tx, source, list[i], w.bypass); err == nil {
 						done++
 						continue
 					}
 				} else {
-					c, err = r.Writable(tx, w.ns, true)
+					c, err = r.Writable(tx, w.NS, true)
 				}
 			}
 			if err == nil && c.TimeSeries {
@@ -116,14 +116,14 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 			}
 			if s := sharding.Of(c); err == nil && s != nil {
 				_, err = s.KeyOf(doc)
-				r.targeted([]int{s.ShardOf(doc)})
+				r.Targeted([]int{s.ShardOf(doc)})
 			}
 			var hidden *concealed
 			if err == nil {
 				doc, hidden, err = r.conceal(tx, c, nil, doc, w.bypass)
 			}
 			if err == nil {
-				err = r.validate(c, doc, nil, w.bypass)
+				err = r.Validate(c, doc, nil, w.bypass)
 			}
 			if err == nil {
 				c, err = tx.Insert(c, doc)

@@ -30,9 +30,9 @@ var (
 
 func parseUpdates(r *Request, w *writeSpec, field string, v bson.RawValue) error {
 	list := idl.Documents(r, field, v)
-	w.updates = make([]updateOp, len(list))
+	w.Updates = make([]UpdateOp, len(list))
 	for i, doc := range list {
-		op := &w.updates[i]
+		op := &w.Updates[i]
 		if err := updateEntry.Parse(r, doc, func(k string, v bson.RawValue) error { return op.set(r, k, v) }); err != nil {
 			return err
 		}
@@ -41,11 +41,11 @@ func parseUpdates(r *Request, w *writeSpec, field string, v bson.RawValue) error
 }
 
 func runUpdate(r *Request, dst []byte) ([]byte, error) {
-	w := r.writes
-	if err := namespace.CheckWritable(w.ns); err != nil {
+	w := r.Writes
+	if err := namespace.CheckWritable(w.NS); err != nil {
 		return dst, err
 	}
-	ns, ops := w.ns, w.updates
+	ns, ops := w.NS, w.Updates
 	if r.encryption() != nil {
 		switch {
 		case len(ops) != 1:
@@ -57,7 +57,7 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 		}
 	}
 	for i := range ops {
-		ops[i].bypass, ops[i].let = w.bypass, w.let
+		ops[i].bypass, ops[i].Let = w.bypass, w.Let
 	}
 	var n, modified int32
 	var errs []writeError
@@ -112,7 +112,7 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 }
 
 // checkRetryableUpdate refuses an update of several documents as a retryable write.
-func (r *Request) checkRetryableUpdate(op *updateOp) error {
+func (r *Request) checkRetryableUpdate(op *UpdateOp) error {
 	if op.multi && r.IsRetryable() {
 		return srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 	}
@@ -120,10 +120,10 @@ func (r *Request) checkRetryableUpdate(op *updateOp) error {
 }
 
 // set takes a field of an element of updates.
-func (op *updateOp) set(r *Request, k string, v bson.RawValue) (err error) {
+func (op *UpdateOp) set(r *Request, k string, v bson.RawValue) (err error) {
 	switch k {
 	case "q":
-		op.q = v.Value
+		op.Q = v.Value
 	case "u":
 		op.u = v
 		err = updateArg(v, r.Node.cfg.Version)
@@ -134,13 +134,13 @@ func (op *updateOp) set(r *Request, k string, v bson.RawValue) (err error) {
 	case "upsert":
 		op.upsert = v.AsBool()
 	case "collation":
-		op.collation = v.Value
+		op.Collation = v.Value
 	case "arrayFilters":
 		op.arrayFilters = idl.Documents(r, k, v)
 	case "hint":
-		op.hint, err = hintArg(v)
+		op.Hint, err = HintArg(v)
 	case "sort":
-		op.sort = v.Value
+		op.Sort = v.Value
 	}
 	return err
 }
@@ -163,8 +163,8 @@ func updateArg(v bson.RawValue, version release.Version) error {
 	return nil
 }
 
-// hintArg takes an index name or a key pattern.
-func hintArg(v bson.RawValue) (bson.RawValue, error) {
+// HintArg takes an index name or a key pattern.
+func HintArg(v bson.RawValue) (bson.RawValue, error) {
 	if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
 		return v, srverr.New(srverr.FailedToParse, "Hint must be a string or an object")
 	}

@@ -154,7 +154,7 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 	}
 	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
 	dst = bson.AppendInt32(dst, "code", wcErr.Code)
-	dst = bson.AppendString(dst, "codeName", n.codeName(wcErr.Code))
+	dst = bson.AppendString(dst, "codeName", n.CodeName(wcErr.Code))
 	dst = bson.AppendString(dst, "errmsg", wcErr.Msg)
 	info, dst := bson.BeginDocumentElement(dst, "errInfo")
 	if wcErr.Code == srverr.WriteConcernFailed {
@@ -187,7 +187,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 	}
 	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
 	dst = bson.AppendInt32(dst, "code", e.Code)
-	dst = bson.AppendString(dst, "codeName", r.Node.codeName(e.Code))
+	dst = bson.AppendString(dst, "codeName", r.Node.CodeName(e.Code))
 	dst = bson.AppendString(dst, "errmsg", e.Msg)
 	if r.Cmd.Name == "findAndModify" {
 		info, d := bson.BeginDocumentElement(dst, "errInfo")
@@ -392,7 +392,7 @@ func (r *Request) maxTime() error {
 	if r.maxTimeMS.IsZero() || r.Cmd.Name == "getMore" {
 		return nil
 	}
-	ms, err := parseMaxTimeMS(r.maxTimeMS)
+	ms, err := ParseMaxTimeMS(r.maxTimeMS)
 	if err != nil {
 		return err
 	}
@@ -409,7 +409,7 @@ func (r *Request) maxTime() error {
 	return nil
 }
 
-func parseMaxTimeMS(v bson.RawValue) (int64, error) {
+func ParseMaxTimeMS(v bson.RawValue) (int64, error) {
 	if !v.IsNumber() {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS must be a number")
 	}

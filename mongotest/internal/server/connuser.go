@@ -8,15 +8,15 @@ import (
 	"allium/mongotest/internal/bsondoc"
 )
 
-// SetUser makes u the connection's user; nil logs out. Other connections see it in activeUsers.
+// SetUser makes u the connection's user; nil logs out. Other connections see it in ActiveUsers.
 func (c *Conn) SetUser(u *account.User) {
 	c.mu.Lock()
 	c.user = u
 	c.mu.Unlock()
 }
 
-// activeUsers returns the users of open connections, for $listCachedAndActiveUsers.
-func (n *Node) activeUsers() []bson.Raw {
+// ActiveUsers returns the users of open connections, for $listCachedAndActiveUsers.
+func (n *Node) ActiveUsers() []bson.Raw {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	seen := map[string]bool{}

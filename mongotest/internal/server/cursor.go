@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -22,76 +23,76 @@ const (
 	maxCursors = 100_000
 )
 
-// cursor is a query whose results are fetched batch by batch. It is used by one command at a time.
-type cursor struct {
-	id  int64
-	ns  string
-	it  pipeline.Iterator
-	run *running
-	// stash is a document that did not fit into the last batch.
-	stash bson.Raw
+// Cursor is a query whose results are fetched batch by batch. It is used by one command at a time.
+type Cursor struct {
+	ID       int64
+	NS       string
+	Iterator pipeline.Iterator
+	Run      *Running
+	// Stash is a document that did not fit into the last batch.
+	Stash bson.Raw
 
-	session   *session.Session // that made it; nil: none
-	api       string           // the Stable API\'s parameters of the command that made it
-	txnNumber int64            // of the transaction that the cursor belongs to; -1: none
-	atTime    bson.Timestamp   // of the snapshot that it reads; zero: whatever is the newest
+	Session   *session.Session // that made it; nil: none
+	API       string           // the Stable API\'s parameters of the command that made it
+	TxnNumber int64            // of the transaction that the cursor belongs to; -1: none
+	AtTime    bson.Timestamp   // of the snapshot that it reads; zero: whatever is the newest
 
-	tailable  bool
-	awaitData bool
-	noTimeout bool
+	Tailable  bool
+	AwaitData bool
+	NoTimeout bool
 	created   time.Time
-	// wait returns a channel that is closed when a tailable cursor may have something new.
-	wait func() <-chan struct{}
-	// token returns postBatchResumeToken of a change stream's cursor.
-	token func() bson.Raw
-	// place returns postBatchResumeToken of a cursor that was asked to tell where its scan stands.
-	place func() bson.Raw
+	// Wait returns a channel that is closed when a tailable cursor may have something new.
+	Wait func() <-chan struct{}
+	// Token returns postBatchResumeToken of a change stream's cursor.
+	Token func() bson.Raw
+	// Place returns postBatchResumeToken of a cursor that was asked to tell where its scan stands.
+	Place func() bson.Raw
 
 	// Guarded by the table's mutex.
 	busy    bool
-	killed  bool
+	Killed  bool
 	lastUse time.Time
 }
 
-// running is what the iterators of a cursor know of the command that pulls from them at the moment.
-type running struct {
-	r     *Request
-	tick  int
-	state *store.State
-	scans []*scanIter
-	// stream is the source of a change stream's pipeline.
-	stream *changeStream
-	splits bool // and splits large events
+// Running is what the iterators of a cursor know of the command that pulls from them at the moment.
+type Running struct {
+	Request *Request
+	tick    int
+	State   *store.State
+	Scans   []*ScanIter
+	// Stream is the source of a change stream's pipeline: of package read. nil: it is none.
+	Stream any
+	Splits bool // and splits large events
 }
 
 // check is called for every document; now and then it looks whether the command has to end.
-func (x *running) check() error {
+func (x *Running) check() error {
 	if x.tick++; x.tick%128 == 0 {
-		return x.interrupted()
+		return x.Interrupted()
 	}
 	return nil
 }
 
-// interrupted returns the error that ends the command.
-func (x *running) interrupted() error {
-	if x.r == nil {
+// Interrupted returns the error that ends the command.
+func (x *Running) Interrupted() error {
+	if x.Request == nil {
 		return nil
 	}
-	return x.r.Check()
+	return x.Request.Check()
 }
 
 // cursorTable holds a node's open cursors. Safe for concurrent use.
 type cursorTable struct {
 	mu   sync.Mutex
-	byID map[int64]*cursor
+	byID map[int64]*Cursor
 }
 
 // add gives the cursor an id and keeps it.
-func (t *cursorTable) add(c *cursor, now time.Time) error {
+func (t *cursorTable) add(c *Cursor, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byID == nil {
-		t.byID = map[int64]*cursor{}
+		t.byID = map[int64]*Cursor{}
 	}
 	if len(t.byID) >= maxCursors {
 		t.expireLocked(now)
@@ -99,36 +100,36 @@ func (t *cursorTable) add(c *cursor, now time.Time) error {
 			return srverr.New(srverr.ExceededMemoryLimit, "too many open cursors: %d", len(t.byID))
 		}
 	}
-	for c.id == 0 || t.byID[c.id] != nil {
-		c.id = rand.Int64N(1<<63-1) + 1
+	for c.ID == 0 || t.byID[c.ID] != nil {
+		c.ID = rand.Int64N(1<<63-1) + 1
 	}
 	c.lastUse = now
-	t.byID[c.id] = c
+	t.byID[c.ID] = c
 	return nil
 }
 
 // expireLocked closes the cursors that nobody has used for the cursor timeout.
 func (t *cursorTable) expireLocked(now time.Time) {
 	for id, c := range t.byID {
-		if !c.busy && !c.noTimeout && now.Sub(c.lastUse) > cursorTimeout {
+		if !c.busy && !c.NoTimeout && now.Sub(c.lastUse) > cursorTimeout {
 			delete(t.byID, id)
-			c.it.Close()
+			c.Iterator.Close()
 		}
 	}
 }
 
-// checkOut takes a cursor for a command.
-func (t *cursorTable) checkOut(id int64, now time.Time) (*cursor, error) {
+// CheckOut takes a cursor for a command.
+func (t *cursorTable) CheckOut(id int64, now time.Time) (*Cursor, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.byID[id]
-	if c != nil && !c.busy && !c.noTimeout && now.Sub(c.lastUse) > cursorTimeout {
+	if c != nil && !c.busy && !c.NoTimeout && now.Sub(c.lastUse) > cursorTimeout {
 		delete(t.byID, id)
-		c.it.Close()
+		c.Iterator.Close()
 		c = nil
 	}
 	switch {
-	case c == nil || c.killed:
+	case c == nil || c.Killed:
 		return nil, srverr.New(srverr.CursorNotFound, "cursor id %d not found", id)
 	case c.busy:
 		return nil, srverr.New(srverr.CursorInUse, "cursor id %d is already in use", id)
@@ -141,12 +142,12 @@ func (t *cursorTable) checkOut(id int64, now time.Time) (*cursor, error) {
 // command ends.
 func (t *cursorTable) killSessions(match func(session.ID) bool) {
 	t.mu.Lock()
-	var closing []*cursor
+	var closing []*Cursor
 	for id, c := range t.byID {
 		switch {
-		case c.session == nil || !match(c.session.ID):
+		case c.Session == nil || !match(c.Session.ID):
 		case c.busy:
-			c.killed = true
+			c.Killed = true
 		default:
 			delete(t.byID, id)
 			closing = append(closing, c)
@@ -154,48 +155,48 @@ func (t *cursorTable) killSessions(match func(session.ID) bool) {
 	}
 	t.mu.Unlock()
 	for _, c := range closing {
-		c.it.Close()
+		c.Iterator.Close()
 	}
 }
 
-// checkIn gives a cursor back; one that is done, or was killed meanwhile, is closed.
-func (t *cursorTable) checkIn(c *cursor, done bool, now time.Time) {
-	if c.atTime.IsZero() {
-		c.run.rest()
+// CheckIn gives a cursor back; one that is done, or was killed meanwhile, is closed.
+func (t *cursorTable) CheckIn(c *Cursor, done bool, now time.Time) {
+	if c.AtTime.IsZero() {
+		c.Run.rest()
 	}
 	t.mu.Lock()
 	c.busy = false
 	c.lastUse = now
-	done = done || c.killed
+	done = done || c.Killed
 	if done {
-		delete(t.byID, c.id)
+		delete(t.byID, c.ID)
 	}
 	t.mu.Unlock()
-	c.run.r = nil
+	c.Run.Request = nil
 	if done {
-		c.it.Close()
+		c.Iterator.Close()
 	}
 }
 
-// killed reports whether a cursor that is in use was killed meanwhile.
-func (t *cursorTable) killed(c *cursor) bool {
+// Killed reports whether a cursor that is in use was killed meanwhile.
+func (t *cursorTable) Killed(c *Cursor) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return c.killed
+	return c.Killed
 }
 
-// kill closes the cursors that match and returns how many there were. One that is in use goes when
+// Kill closes the cursors that match and returns how many there were. One that is in use goes when
 // its command is done.
-func (t *cursorTable) kill(match func(*cursor) bool) int {
+func (t *cursorTable) Kill(match func(*Cursor) bool) int {
 	t.mu.Lock()
-	var dead []*cursor
+	var dead []*Cursor
 	n := 0
 	for id, c := range t.byID {
 		if !match(c) {
 			continue
 		}
 		n++
-		c.killed = true
+		c.Killed = true
 		if !c.busy {
 			delete(t.byID, id)
 			dead = append(dead, c)
@@ -203,63 +204,63 @@ func (t *cursorTable) kill(match func(*cursor) bool) int {
 	}
 	t.mu.Unlock()
 	for _, c := range dead {
-		c.it.Close()
+		c.Iterator.Close()
 	}
 	return n
 }
 
-// batch is how much of a cursor a reply may take.
-type batch struct {
-	field string // "firstBatch" or "nextBatch"
-	limit int64  // documents; -1: as many as fit
-	n     int64
-	end   bool // the cursor has nothing more
-	idle  bool // a tailable cursor has nothing at the moment
+// Batch is how much of a cursor a reply may take.
+type Batch struct {
+	Field string // "firstBatch" or "nextBatch"
+	Limit int64  // documents; -1: as many as fit
+	N     int64
+	End   bool // the cursor has nothing more
+	Idle  bool // a tailable cursor has nothing at the moment
 }
 
-// fill appends a batch as an array.
-func (c *cursor) fill(dst []byte, b *batch) ([]byte, error) {
-	at, dst := bson.BeginArrayElement(dst, b.field)
+// Fill appends a batch as an array.
+func (c *Cursor) Fill(dst []byte, b *Batch) ([]byte, error) {
+	at, dst := bson.BeginArrayElement(dst, b.Field)
 	start := len(dst)
-	for b.limit < 0 || b.n < b.limit {
-		doc := c.stash
+	for b.Limit < 0 || b.N < b.Limit {
+		doc := c.Stash
 		if doc == nil {
 			var err error
-			doc, err = c.it.Next()
+			doc, err = c.Iterator.Next()
 			if errors.Is(err, pipeline.ErrWait) {
-				b.idle = true
+				b.Idle = true
 				break
 			}
 			if err != nil {
 				return dst, err
 			}
 			if doc == nil {
-				b.end = true
+				b.End = true
 				break
 			}
 		}
-		if b.n > 0 && len(dst)-start+len(doc) > MaxBSONObjectSize {
-			c.stash = doc
+		if b.N > 0 && len(dst)-start+len(doc) > MaxBSONObjectSize {
+			c.Stash = doc
 			break
 		}
-		c.stash = nil
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, int(b.n)), doc...)
-		b.n++
+		c.Stash = nil
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, int(b.N)), doc...)
+		b.N++
 	}
 	// Since 5.0, a limit that is reached with the last document of a full batch does not close the
 	// cursor, but in a data lake it does.
-	cfg := c.run.r.Node.cfg
-	if e, ok := c.it.(interface{ Ended() bool }); ok && c.stash == nil && e.Ended() && (cfg.DataLake || !cfg.Version.AtLeast(5, 0)) {
-		b.end = true
+	cfg := c.Run.Request.Node.cfg
+	if e, ok := c.Iterator.(interface{ Ended() bool }); ok && c.Stash == nil && e.Ended() && (cfg.DataLake || !cfg.Version.AtLeast(5, 0)) {
+		b.End = true
 	}
 	return bson.EndDocument(dst, at), nil
 }
 
-// appendToken appends postBatchResumeToken, if the cursor has one.
-func (c *cursor) appendToken(dst []byte) []byte {
-	token := c.token
+// AppendToken appends postBatchResumeToken, if the cursor has one.
+func (c *Cursor) AppendToken(dst []byte) []byte {
+	token := c.Token
 	if token == nil {
-		token = c.place
+		token = c.Place
 	}
 	if token != nil {
 		if t := token(); t != nil {
@@ -269,36 +270,36 @@ func (c *cursor) appendToken(dst []byte) []byte {
 	return dst
 }
 
-// appendCursor appends the reply of a command that makes a cursor: its first batch, and the
+// AppendCursor appends the reply of a command that makes a cursor: its first batch, and the
 // cursor's id if there is more. limit is the batch size, -1 for the default. single ends the cursor
 // after the first batch.
-func (r *Request) appendCursor(dst []byte, c *cursor, limit int64, single bool) ([]byte, error) {
-	c.run.r = r
+func (r *Request) AppendCursor(dst []byte, c *Cursor, limit int64, single bool) ([]byte, error) {
+	c.Run.Request = r
 	if limit < 0 {
 		limit = defaultBatch
 	}
-	b := batch{field: "firstBatch", limit: limit}
+	b := Batch{Field: "firstBatch", Limit: limit}
 	at, dst := bson.BeginDocumentElement(dst, "cursor")
-	dst, err := c.fill(dst, &b)
+	dst, err := c.Fill(dst, &b)
 	if err != nil {
-		c.it.Close()
+		c.Iterator.Close()
 		return dst, err
 	}
-	dst = c.appendToken(dst)
-	if b.end && (!c.tailable || c.token != nil) || single {
-		c.it.Close()
+	dst = c.AppendToken(dst)
+	if b.End && (!c.Tailable || c.Token != nil) || single {
+		c.Iterator.Close()
 	} else {
 		if err := r.keepCursor(c); err != nil {
 			return dst, err
 		}
 	}
-	dst = bson.AppendInt64(dst, "id", c.id)
-	dst = bson.AppendString(dst, "ns", c.ns)
-	return bson.EndDocument(r.appendAtTime(dst), at), nil
+	dst = bson.AppendInt64(dst, "id", c.ID)
+	dst = bson.AppendString(dst, "ns", c.NS)
+	return bson.EndDocument(r.AppendAtTime(dst), at), nil
 }
 
-// appendEmptyCursor appends the reply of a query on a collection that does not exist.
-func (r *Request) appendEmptyCursor(dst []byte, ns string) []byte {
+// AppendEmptyCursor appends the reply of a query on a collection that does not exist.
+func (r *Request) AppendEmptyCursor(dst []byte, ns string) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "cursor")
 	name := func() {
 		dst = bson.AppendInt64(dst, "id", 0)
@@ -312,7 +313,7 @@ func (r *Request) appendEmptyCursor(dst []byte, ns string) []byte {
 	if r.Node.role == Mongos {
 		name()
 	}
-	return bson.EndDocument(r.appendAtTime(dst), at)
+	return bson.EndDocument(r.AppendAtTime(dst), at)
 }
 
 // AppendListCursor appends a cursor's first batch in the order of the fields that listCommands
@@ -327,36 +328,56 @@ func AppendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte)
 }
 
 // keepCursor keeps a cursor for later commands and gives it its id.
-func (r *Request) keepCursor(c *cursor) error {
-	c.created, c.session, c.atTime, c.api = r.start, r.Session, r.atTime, r.apiText()
+func (r *Request) keepCursor(c *Cursor) error {
+	c.created, c.Session, c.AtTime, c.API = r.start, r.Session, r.AtTime, r.apiText()
 	if r.Txn != nil {
-		c.txnNumber = r.Txn.Number
+		c.TxnNumber = r.Txn.Number
 	}
-	c.run.r = nil
-	if r.atTime.IsZero() {
-		c.run.rest()
+	c.Run.Request = nil
+	if r.AtTime.IsZero() {
+		c.Run.rest()
 	}
 	if err := r.Node.cursors.add(c, time.Now()); err != nil {
-		c.it.Close()
+		c.Iterator.Close()
 		return err
 	}
 	if r.Node.cfg.DataLake {
-		c.ns = cursorNS(c.id)
+		c.NS = cursorNS(c.ID)
 	}
 	return nil
 }
 
-// newCursor returns a cursor for the results of the command.
-func (r *Request) newCursor(ns string, it pipeline.Iterator, run *running) *cursor {
-	c := &cursor{ns: ns, it: it, run: run, txnNumber: -1}
-	run.r = r
+// NewCursor returns a cursor for the results of the command.
+func (r *Request) NewCursor(ns string, it pipeline.Iterator, run *Running) *Cursor {
+	c := &Cursor{NS: ns, Iterator: it, Run: run, TxnNumber: -1}
+	run.Request = r
 	return c
 }
 
 // KeepDocuments keeps a cursor with the documents that have no room in the first batch of a
 // listing, and returns its id.
 func (r *Request) KeepDocuments(ns string, docs []bson.Raw) (id int64, err error) {
-	c := r.newCursor(ns, pipeline.FromSlice(docs), &running{})
+	c := r.NewCursor(ns, pipeline.FromSlice(docs), &Running{})
 	err = r.keepCursor(c)
-	return c.id, err
+	return c.ID, err
+}
+
+// ParseCursorOption sets the batch size that a cursor's options give, if they do.
+func ParseCursorOption(v bson.RawValue, batchSize *int64) error {
+	doc, ok := v.Document()
+	if !ok {
+		return srverr.New(srverr.TypeMismatch, "cursor field must be missing or an object")
+	}
+	for k, v := range doc.All() {
+		if k != "batchSize" {
+			return srverr.New(srverr.BadValue, "cursor object can't contain fields other than batchSize")
+		}
+		if !v.IsNumber() {
+			return srverr.New(srverr.TypeMismatch, "cursor.batchSize must be a number")
+		}
+		if *batchSize = arg.CastNumber(v); *batchSize < 0 {
+			return srverr.New(srverr.BadValue, "cursor.batchSize must not be negative")
+		}
+	}
+	return nil
 }

@@ -42,7 +42,7 @@ func cursorNS(id int64) string { return fmt.Sprintf("%s.c%x", cursorsDB, id) }
 // Load stores documents without a client. They must have an _id.
 func (n *Node) Load(db, coll string, docs []bson.Raw) error {
 	n.data.AddDatabase(db)
-	return n.store().Write(func(tx *store.Tx) error {
+	return n.Store().Write(func(tx *store.Tx) error {
 		c, err := tx.Create(namespace.Join(db, coll), store.Settings{}, store.IDIndex(nil, IDIndexSpec(nil)))
 		for _, doc := range docs {
 			if err == nil {

@@ -51,6 +51,9 @@ type Command struct {
 	NoWriteConcern func(r *Request) bool
 	OpTime         bool // a write whose reply carries opTime and electionId, and is only ok when it is unacknowledged
 	Retryable      bool // takes txnNumber outside of transactions
+	// OnMissingDatabase reports on which namespace the command would run if a mongos had the
+	// database that it does not have. ok is false if it fails, or runs without one. It may be nil.
+	OnMissingDatabase func(r *Request) (ns string, ok bool)
 	// Parse checks what the server checks before fail points, authorization and the state of the
 	// node.
 	Parse func(r *Request) error
@@ -297,7 +300,7 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 	}
 	if r.hasTxnNumber {
 		if err := r.checkOut(); err != nil {
-			if n.role == Mongos && !r.InTxn() && r.writes != nil {
+			if n.role == Mongos && !r.InTxn() && r.Writes != nil {
 				start := len(dst)
 				return r.reshape(r.failEach(dst, err), start), nil
 			}
@@ -372,7 +375,7 @@ func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 	dst = bson.AppendString(dst, "errmsg", e.Msg)
 	if e.Code != 0 {
 		dst = bson.AppendInt32(dst, "code", e.Code)
-		dst = bson.AppendString(dst, "codeName", n.codeName(e.Code))
+		dst = bson.AppendString(dst, "codeName", n.CodeName(e.Code))
 	}
 	for k, v := range e.Extra.All() {
 		dst = bson.AppendRawValue(dst, k, v)
@@ -407,7 +410,7 @@ func (r *Request) appendLabels(dst []byte, code int32, own []string) []byte {
 	return bsondoc.AppendStrings(dst, "errorLabels", labels)
 }
 
-func (n *Node) codeName(code int32) string {
+func (n *Node) CodeName(code int32) string {
 	if n.cfg.Version.AtLeast(5, 0) {
 		return srverr.Name(code)
 	}

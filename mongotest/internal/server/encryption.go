@@ -58,9 +58,9 @@ func escOf(st *store.State, c *store.Coll, f *qe.Fields) qe.State {
 	}
 }
 
-// revealFilter returns a filter of the request without payloads. st is what the request reads, nil
+// RevealFilter returns a filter of the request without payloads. st is what the request reads, nil
 // for what it reads by itself.
-func (r *Request) revealFilter(st *store.State, filter bson.Raw) (bson.Raw, error) {
+func (r *Request) RevealFilter(st *store.State, filter bson.Raw) (bson.Raw, error) {
 	if !fle.Contains(filter) || r.encryption() == nil {
 		return filter, nil
 	}
@@ -81,8 +81,8 @@ func encryptedState(tx *store.Tx, c *store.Coll) *store.State {
 	return tx.State()
 }
 
-// revealStages is revealFilter for a pipeline.
-func (r *Request) revealStages(st *store.State, stages []bson.Raw) ([]bson.Raw, error) {
+// RevealStages is RevealFilter for a pipeline.
+func (r *Request) RevealStages(st *store.State, stages []bson.Raw) ([]bson.Raw, error) {
 	if !slices.ContainsFunc(stages, fle.Contains) || r.encryption() == nil {
 		return stages, nil
 	}

@@ -46,7 +46,7 @@ func (r *Request) failTransactionalWrite() error {
 	if !ok {
 		return nil
 	}
-	return &failedCommit{srverr.New(int32(code), "Failing write for %s:%d due to failpoint. The write must not be reflected.", r.Session.ID, r.txnNumber)}
+	return &failedCommit{srverr.New(int32(code), "Failing write for %s:%d due to failpoint. The write must not be reflected.", r.Session.ID, r.TxnNumber)}
 }
 
 // failedCommit is the error of a write that a fail point undid.
@@ -117,8 +117,8 @@ func (r *Request) failCommand() error {
 	case closeIt:
 		r.hangUp = true
 		return srverr.New(50985, "Failing %s due to 'failCommand' failpoint", r.Name)
-	case fails && needsExtraInfo[code]:
-		return srverr.New(40671, "Missing required extra info for error code %s", r.Node.codeName(code))
+	case fails && NeedsExtraInfo[code]:
+		return srverr.New(40671, "Missing required extra info for error code %s", r.Node.CodeName(code))
 	case fails:
 		return srverr.New(code, "Failing command due to 'failCommand' failpoint")
 	}
@@ -146,9 +146,9 @@ func (r *Request) failSessionLookup() error {
 	return srverr.New(code, "Failing command due to 'failCommand' failpoint")
 }
 
-// needsExtraInfo are the codes whose errors carry more than a message, so that a fail point cannot
+// NeedsExtraInfo are the codes whose errors carry more than a message, so that a fail point cannot
 // make them.
-var needsExtraInfo = map[int32]bool{
+var NeedsExtraInfo = map[int32]bool{
 	srverr.DuplicateKey: true, srverr.StaleConfig: true, srverr.StaleDbVersion: true,
 	srverr.CannotImplicitlyCreateCollection: true, srverr.MultipleErrorsOccurred: true, srverr.ShardInvalidatedForTargeting: true,
 	srverr.CommandOnShardedViewNotSupportedOnMongod: true, srverr.JSInterpreterFailureWithStack: true,

@@ -12,16 +12,16 @@ import (
 // structs are the tables of arguments, by what the table of features calls them.
 func structs() map[string]*idl.Struct {
 	all := map[string]*idl.Struct{}
-	for _, s := range []*idl.Struct{changeStreamStruct, aggregateStruct, bulkStruct, bulkNamespace, countStruct, deleteStruct, deleteEntry,
-		distinctStruct, insertStruct, updateStruct, updateEntry} {
+	for _, s := range []*idl.Struct{ChangeStreamStruct, bulkStruct, bulkNamespace, deleteStruct, deleteEntry,
+		insertStruct, updateStruct, updateEntry} {
 		all[s.Name] = s
 	}
 	return all
 }
 
 // elsewhere are commands whose tables of arguments are in other packages, with a test of the same
-// kind: commands/catalog.
-var elsewhere = map[string]bool{"create": true, "renameCollection": true}
+// kind: commands/catalog and commands/read.
+var elsewhere = map[string]bool{"create": true, "renameCollection": true, "aggregate": true, "count": true, "distinct": true}
 
 // byHand are arguments whose versions a command's own parser looks up.
 var byHand = map[string]bool{

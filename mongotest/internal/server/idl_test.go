@@ -83,8 +83,8 @@ func TestIDLSequences(t *testing.T) {
 		switch {
 		case test.text == "" && err != nil:
 			t.Errorf("%s: %v", test.id, err)
-		case test.text == "" && len(r.writes.docs) != test.docs:
-			t.Errorf("%s: %d documents", test.id, len(r.writes.docs))
+		case test.text == "" && len(r.Writes.docs) != test.docs:
+			t.Errorf("%s: %d documents", test.id, len(r.Writes.docs))
 		case test.text != "" && (err == nil || srverr.From(err).Msg != test.text):
 			t.Errorf("%s: %v", test.id, err)
 		}

@@ -39,7 +39,7 @@ var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 		if v.Type != bson.TypeEmbeddedDocument {
 			return srverr.New(srverr.TypeMismatch, "ConfigServerMetadata element has incorrect type: expectedobject but got %s", bsontext.TypeName(v.Type)) // sic
 		}
-		return checkOpTime(v.Value, "opTime")
+		return CheckOpTime(v.Value, "opTime")
 	},
 	"tracking_info": func(_ *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument {
@@ -65,8 +65,8 @@ func (r *Request) checkInternal() error {
 	return nil
 }
 
-// checkOpTime checks a field that must be an optime: {ts, t}.
-func checkOpTime(doc bson.Raw, field string) error {
+// CheckOpTime checks a field that must be an optime: {ts, t}.
+func CheckOpTime(doc bson.Raw, field string) error {
 	missing := func(name string) error {
 		return srverr.New(srverr.NoSuchKey, "Missing expected field \"%s\"", name)
 	}
@@ -159,7 +159,7 @@ func (r *Request) gossip() error {
 	if r.Node.role == Standalone {
 		return nil
 	}
-	limit := r.Node.data.Clock.Now().Unix() + r.Node.intParameter("maxAcceptableLogicalClockDriftSecs")
+	limit := r.Node.data.Clock.Now().Unix() + r.Node.IntParameter("maxAcceptableLogicalClockDriftSecs")
 	if int64(ts.T) > limit {
 		return srverr.New(srverr.ClusterTimeFailsRateLimiter, "New cluster time, %d, is too far from this node's wall clock time, %d.", ts.T, r.Node.data.Clock.Now().Unix())
 	}

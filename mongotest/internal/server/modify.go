@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/change"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
@@ -15,29 +16,29 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// updateOp is one statement of an update, or the update of a findAndModify.
-type updateOp struct {
-	q            bson.Raw
+// UpdateOp is one statement of an update, or the update of a findAndModify.
+type UpdateOp struct {
+	Q            bson.Raw
 	u            bson.RawValue
 	constants    bson.Raw
 	multi        bool
 	upsert       bool
-	collation    bson.Raw
+	Collation    bson.Raw
 	arrayFilters []bson.Raw
-	hint         bson.RawValue
-	sort         bson.Raw
-	let          bson.Raw
+	Hint         bson.RawValue
+	Sort         bson.Raw
+	Let          bson.Raw
 	bypass       bool
 
 	findAndModify bool // the statement is a findAndModify
 
 	paths         []string
 	state         *store.State // that the statement reads; nil: what the request reads
-	filter        *query.Filter
+	Filter        *query.Filter
 	update        *query.Update
 	order         *query.Sort
 	natural, back bool // sorted by $natural
-	coll          *query.Collation
+	Coll          *query.Collation
 }
 
 // updateResult is what came of it.
@@ -48,8 +49,8 @@ type updateResult struct {
 	at          int           // the array element that matched, for positional projections
 }
 
-// collationOf returns the collation of a statement: its own, or the collection's.
-func (r *Request) collationOf(spec bson.Raw, c *store.Coll) (*query.Collation, error) {
+// CollationOf returns the collation of a statement: its own, or the collection's.
+func (r *Request) CollationOf(spec bson.Raw, c *store.Coll) (*query.Collation, error) {
 	if spec != nil {
 		return query.ParseCollation(spec)
 	}
@@ -67,7 +68,7 @@ func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
 		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos, InTxn: r.InTxn(),
 		CheckChangeStream: func(spec bson.Raw) error {
-			return changeStreamStruct.Parse(r, spec, func(string, bson.RawValue) error { return nil })
+			return ChangeStreamStruct.Parse(r, spec, func(string, bson.RawValue) error { return nil })
 		},
 		Script: r.scripts(), Search: r.Node.cfg.Search != nil,
 	}
@@ -83,11 +84,11 @@ func (r *Request) clusterNow() bson.Timestamp {
 
 // FullOptions returns what a filter that may contain $expr is parsed with.
 func (r *Request) FullOptions(ns string, coll *query.Collation, let bson.Raw) *query.Options {
-	return r.checkedOptions(ns, coll, let, nil)
+	return r.CheckedOptions(ns, coll, let, nil)
 }
 
-// checkedOptions returns full options for a filter whose expressions end with the error of check.
-func (r *Request) checkedOptions(ns string, coll *query.Collation, let bson.Raw, check func() error) *query.Options {
+// CheckedOptions returns full options for a filter whose expressions end with the error of check.
+func (r *Request) CheckedOptions(ns string, coll *query.Collation, let bson.Raw, check func() error) *query.Options {
 	o := r.queryOptions(coll)
 	o.Where = r.where(check)
 	o.Expr = r.expressions(func() *pipeline.Options {
@@ -121,23 +122,23 @@ func (r *Request) expressions(options func() *pipeline.Options) query.ExprParser
 	}
 }
 
-// parse parses the statement's filter and update. c may be nil.
-func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
-	if op.coll, err = r.collationOf(op.collation, c); err != nil {
+// Parse parses the statement's filter and update. c may be nil.
+func (op *UpdateOp) Parse(r *Request, ns string, c *store.Coll) (err error) {
+	if op.Coll, err = r.CollationOf(op.Collation, c); err != nil {
 		return err
 	}
-	let := op.let
+	let := op.Let
 	if op.constants != nil {
 		let = op.constants
 	}
-	o := r.checkedOptions(ns, op.coll, op.let, r.Check)
+	o := r.CheckedOptions(ns, op.Coll, op.Let, r.Check)
 	uo := &query.UpdateOptions{Options: *o, ArrayFilters: op.arrayFilters, Multi: op.multi, Constants: op.constants != nil}
 	uo.Pipeline = func(stages bson.Raw) (query.UpdatePipeline, error) {
 		list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
 		if err != nil {
 			return nil, err
 		}
-		po := r.ExprOptions(ns, op.coll, let)
+		po := r.ExprOptions(ns, op.Coll, let)
 		po.Check = r.Check
 		return pipeline.ParseUpdate(list, po)
 	}
@@ -149,30 +150,30 @@ func (op *updateOp) parse(r *Request, ns string, c *store.Coll) (err error) {
 			return err
 		}
 	}
-	q, err := r.revealFilter(op.state, op.q)
+	q, err := r.RevealFilter(op.state, op.Q)
 	if err != nil {
 		return err
 	}
 	o.NoExpr = op.upsert
-	if op.filter, err = query.ParseFilter(q, o); err != nil {
+	if op.Filter, err = query.ParseFilter(q, o); err != nil {
 		if e := srverr.From(err); op.upsert && e.Code == srverr.QueryFeatureNotAllowed {
 			return srverr.New(srverr.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
 		}
 		return err
 	}
-	if op.natural, op.back, err = query.Natural(op.sort); err != nil {
+	if op.natural, op.back, err = query.Natural(op.Sort); err != nil {
 		return err
 	}
-	if len(op.sort) > 5 && !op.natural {
-		if op.order, err = query.ParseSort(op.sort, o); err != nil {
+	if len(op.Sort) > 5 && !op.natural {
+		if op.order, err = query.ParseSort(op.Sort, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// explicitCollation is a collation as commands show it that always have one.
-func explicitCollation(c *query.Collation) bson.Raw {
+// ExplicitCollation is a collation as commands show it that always have one.
+func ExplicitCollation(c *query.Collation) bson.Raw {
 	if c != nil {
 		return c.Spec()
 	}
@@ -188,40 +189,40 @@ func hasOperators(update bson.Raw) bool {
 	return false
 }
 
-// candidates calls f for each document that matches, until it returns false. f may write through
+// Candidates calls f for each document that matches, until it returns false. f may write through
 // tx.
-func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
-	if id, ok := op.filter.IDEquality(); ok && op.coll.Same(c.Collation) && op.hint.Type == 0 && !c.Sharded() {
+func (op *UpdateOp) Candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
+	if id, ok := op.Filter.IDEquality(); ok && op.Coll.Same(c.Collation) && op.Hint.Type == 0 && !c.Sharded() {
 		if rid, doc, ok := c.ByID(id); ok {
 			_, err := f(rid, doc, -1)
 			return err
 		}
 		return nil
 	}
-	a := &access{coll: c, filter: op.filter, sort: op.order, natural: op.natural, back: op.back, hint: op.hint, collation: op.coll}
-	a.noScan = func() bool { return r.noTableScan(c.NS) }
-	a.text = func() string {
-		shown := op.collation
+	a := &Access{Coll: c, Filter: op.Filter, Sort: op.order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll}
+	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
+	a.Text = func() string {
+		shown := op.Collation
 		if op.u.Type != 0 {
-			shown = explicitCollation(op.coll)
+			shown = ExplicitCollation(op.Coll)
 		}
-		return describe(c.NS, op.filter, op.sort, nil, shown)
+		return Describe(c.NS, op.Filter, op.Sort, nil, shown)
 	}
-	p, err := a.plan()
+	p, err := a.Plan()
 	if err != nil {
 		return err
 	}
-	s := &scanIter{run: &running{r: r}, ns: c.NS, scan: p.scan, filter: p.filter, at: -1}
-	if p.sort == nil && op.filter.NeedsGeoIndex() {
-		return nearestFirst(s, op.filter.Near(), f)
+	s := &ScanIter{Run: &Running{Request: r}, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}
+	if p.Sort == nil && op.Filter.NeedsGeoIndex() {
+		return nearestFirst(s, op.Filter.Near(), f)
 	}
-	if p.sort == nil {
+	if p.Sort == nil {
 		for {
 			doc, err := s.Next()
 			if err != nil || doc == nil {
 				return err
 			}
-			if more, err := f(s.rid, doc, s.at); err != nil || !more {
+			if more, err := f(s.RID, doc, s.At); err != nil || !more {
 				return err
 			}
 		}
@@ -239,12 +240,12 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 		if doc == nil {
 			break
 		}
-		key, err := p.sort.Key(doc, op.meta(doc))
+		key, err := p.Sort.Key(doc, op.meta(doc))
 		if err != nil {
 			return err
 		}
-		if hit == nil || p.sort.CompareKeys(key, best) < 0 {
-			best, rid, hit, at = key, s.rid, doc, s.at
+		if hit == nil || p.Sort.CompareKeys(key, best) < 0 {
+			best, rid, hit, at = key, s.RID, doc, s.At
 		}
 	}
 	if hit == nil {
@@ -255,7 +256,7 @@ func (op *updateOp) candidates(r *Request, c *store.Coll, f func(rid string, doc
 }
 
 // nearestFirst calls f for a scan's documents by their distance.
-func nearestFirst(s *scanIter, near *query.Near, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
+func nearestFirst(s *ScanIter, near *query.Near, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
 	type found struct {
 		rid      string
 		doc      bson.Raw
@@ -272,7 +273,7 @@ func nearestFirst(s *scanIter, near *query.Near, f func(rid string, doc bson.Raw
 			break
 		}
 		distance, _, _ := near.Distance(doc)
-		list = append(list, found{s.rid, doc, s.at, distance})
+		list = append(list, found{s.RID, doc, s.At, distance})
 	}
 	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(a.distance, b.distance) })
 	for _, d := range list {
@@ -284,17 +285,17 @@ func nearestFirst(s *scanIter, near *query.Near, f func(rid string, doc bson.Raw
 }
 
 // meta returns the metadata of a document that sorts and projections ask for.
-func (op *updateOp) meta(doc bson.Raw) func(name string) bson.RawValue {
+func (op *UpdateOp) meta(doc bson.Raw) func(name string) bson.RawValue {
 	return func(name string) bson.RawValue {
 		if name != "textScore" {
 			return bson.RawValue{}
 		}
-		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, op.filter.TextScore(doc))}
+		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, op.Filter.TextScore(doc))}
 	}
 }
 
 // apply runs the statement. What it has written when it fails stays written.
-func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
+func (op *UpdateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
 	if err := r.checkBucketWrite(tx.State(), ns); err != nil {
 		return res, err
@@ -304,9 +305,9 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	if err != nil {
 		return res, err
 	}
-	if op.filter == nil || op.state != nil {
+	if op.Filter == nil || op.state != nil {
 		op.state = encryptedState(tx, c)
-		if err := op.parse(r, ns, c); err != nil {
+		if err := op.Parse(r, ns, c); err != nil {
 			return res, err
 		}
 	}
@@ -330,9 +331,9 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	if c != nil {
 		clock := r.updateClock()
 		work := c
-		err = op.candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
+		err = op.Candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
 			if op.update.NeedsIndex() && at < 0 {
-				_, at, _ = op.filter.MatchIndex(doc)
+				_, at, _ = op.Filter.MatchIndex(doc)
 			}
 			next, modified, err := op.update.Apply(doc, at, clock)
 			if err != nil {
@@ -348,7 +349,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 				if next, hidden, err = r.conceal(tx, work, doc, next, op.bypass); err != nil {
 					return false, err
 				}
-				if err := r.validate(work, next, doc, op.bypass); err != nil {
+				if err := r.Validate(work, next, doc, op.bypass); err != nil {
 					return false, err
 				}
 				if work.Capped && len(next) != len(doc) && !r.Node.cfg.Version.AtLeast(5, 0) {
@@ -371,7 +372,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	if err != nil || res.n > 0 || !op.upsert {
 		return res, err
 	}
-	doc, err := op.update.Insert(op.filter, r.updateClock())
+	doc, err := op.update.Insert(op.Filter, r.updateClock())
 	if err != nil {
 		return res, err
 	}
@@ -384,7 +385,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	if err != nil {
 		return res, err
 	}
-	if err := r.validate(c, doc, nil, op.bypass); err != nil {
+	if err := r.Validate(c, doc, nil, op.bypass); err != nil {
 		return res, err
 	}
 	if err := r.checkID(doc.Lookup("_id")); err != nil {
@@ -401,7 +402,7 @@ func (op *updateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 }
 
 // delta returns what change events are told about the update: the paths it names.
-func (op *updateOp) delta() any {
+func (op *UpdateOp) delta() any {
 	if op.paths == nil && op.u.Type == bson.TypeEmbeddedDocument && !op.update.IsReplacement() {
 		op.paths = change.UpdatePaths(op.u.Value)
 	}
@@ -420,7 +421,7 @@ func (r *Request) updateClock() query.Clock {
 }
 
 // run applies the statement as a write of its own.
-func (op *updateOp) run(r *Request, ns string, stmt store.Statement) (res updateResult, err error) {
+func (op *UpdateOp) run(r *Request, ns string, stmt store.Statement) (res updateResult, err error) {
 	if err := r.failAll("failAllUpdates"); err != nil {
 		return res, err
 	}
@@ -443,7 +444,7 @@ func (op *updateOp) run(r *Request, ns string, stmt store.Statement) (res update
 
 // deleteOp is one statement of a delete, or the removal of a findAndModify.
 type deleteOp struct {
-	updateOp
+	UpdateOp
 	one bool
 }
 
@@ -476,9 +477,9 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	if err != nil {
 		return res, err
 	}
-	if op.filter == nil || op.state != nil {
+	if op.Filter == nil || op.state != nil {
 		op.state = encryptedState(tx, c)
-		if err := op.parse(r, ns, c); err != nil {
+		if err := op.Parse(r, ns, c); err != nil {
 			return res, err
 		}
 	}
@@ -499,7 +500,7 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		return res, srverr.New(srverr.IllegalOperation, "cannot remove from a capped collection: %s", ns)
 	}
 	work := c
-	err = op.candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
+	err = op.Candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
 		var err error
 		if work, err = tx.Delete(work, rid, doc); err != nil {
 			return false, err
@@ -509,4 +510,39 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		return !op.one, nil
 	})
 	return res, err
+}
+
+// ChangeStreamStruct is the specification of $changeStream.
+var ChangeStreamStruct = &idl.Struct{Name: "$changeStream", Fields: map[string]idl.Field{
+	"resumeAfter": {Kind: idl.Object}, "startAfter": {Kind: idl.Object}, "startAtOperationTime": {Kind: idl.Timestamp}, "fullDocument": {Kind: idl.String},
+	"fullDocumentBeforeChange": {Kind: idl.String}, "allChangesForCluster": {Kind: idl.Bool},
+	"showMigrationEvents": {Kind: idl.Bool}, "allowToRunOnConfigDB": {Kind: idl.Bool}, "allowToRunOnSystemNS": {Kind: idl.Bool, Gated: true},
+	"showExpandedEvents": {Kind: idl.Bool, Gated: true}, "showSystemEvents": {Kind: idl.Bool, Gated: true},
+	"showRawUpdateDescription": {Kind: idl.Bool, Gated: true}, "showCommitTimestamp": {Kind: idl.Bool, Gated: true},
+	"version": {Gated: true}, "supportedEvents": {Gated: true}, "ignoreRemovedShards": {Kind: idl.Bool, Gated: true},
+}}
+
+// CheckMeta refuses metadata that the query does not produce.
+func CheckMeta(filter *query.Filter, sort *query.Sort, proj *query.Projection) error {
+	needs := func(name string) bool {
+		return proj != nil && proj.NeedsMeta(name) || sort != nil && sort.NeedsMeta(name)
+	}
+	for _, m := range []struct {
+		name, what string
+		have       bool
+	}{
+		{"textScore", "text score", filter != nil && filter.NeedsTextIndex()},
+		{"geoNearDistance", "$geoNear distance", filter != nil && filter.NeedsGeoIndex()},
+		{"geoNearPoint", "$geoNear point", filter != nil && filter.NeedsGeoIndex()},
+		{"searchScore", "search score", false},
+		{"searchHighlights", "search highlights", false},
+	} {
+		if needs(m.name) && !m.have {
+			return srverr.New(40218, "query requires %s metadata, but it is not available", m.what)
+		}
+	}
+	if proj != nil && proj.NeedsMeta("sortKey") && sort == nil {
+		return srverr.New(srverr.BadValue, "cannot use sortKey $meta projection without a sort")
+	}
+	return nil
 }

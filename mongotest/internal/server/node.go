@@ -31,7 +31,7 @@ const (
 	MaxBSONObjectSize   = 16 << 20
 	MaxMessageSize      = 48_000_000
 	MaxWriteBatchSize   = 100_000
-	maxInternalBSONSize = MaxBSONObjectSize + 16<<10
+	MaxInternalBSONSize = MaxBSONObjectSize + 16<<10
 )
 
 // Config is what all nodes of a deployment share. It must not change after the first node is made.
@@ -132,6 +132,9 @@ func (n *Node) Faults() *failpoint.Node { return &n.faults }
 
 // FsyncLocks returns how often fsync has locked the node. Writes are not really held back.
 func (n *Node) FsyncLocks() *atomic.Int64 { return &n.fsyncLocks }
+
+// Cursors returns the cursors that clients have opened.
+func (n *Node) Cursors() *cursorTable { return &n.cursors }
 
 // Data returns the node's data set.
 func (n *Node) Data() *Data { return n.data }

@@ -75,7 +75,7 @@ func (n *Node) SetParameter(name string, value any) error {
 	return nil
 }
 
-func (n *Node) intParameter(name string) int64 {
+func (n *Node) IntParameter(name string) int64 {
 	v, _ := n.Parameter(name)
 	i, _ := arg.Number(v)
 	return i
@@ -119,9 +119,9 @@ func (d *Data) SetClusterParameter(name string, doc bson.Raw) {
 	d.parameters[strings.Clone(name)] = bsondoc.Copy(doc) // the name lies in the connection's buffer
 }
 
-// imageExpired reports whether the document before a change that was made at this time is not kept
+// ImageExpired reports whether the document before a change that was made at this time is not kept
 // any more.
-func (d *Data) imageExpired(changed time.Time) bool {
+func (d *Data) ImageExpired(changed time.Time) bool {
 	after, ok := d.ClusterParameter("changeStreamOptions").Lookup("preAndPostImages", "expireAfterSeconds").AsInt64()
 	return ok && d.Clock.Now().Sub(changed) > time.Duration(min(after, 1<<31))*time.Second
 }

@@ -2,9 +2,11 @@ package server
 
 import (
 	"slices"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
@@ -12,85 +14,85 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// access is how a command asks for documents of a collection.
-type access struct {
-	coll     *store.Coll
-	filter   *query.Filter // nil: all
-	sort     *query.Sort   // nil: any order
-	natural  bool          // in the order of the records, backward if back is set
-	back     bool
-	hint     bson.RawValue
-	min, max bson.Raw
-	// collation of the query; an index with another one is of no use for strings.
-	collation *query.Collation
-	// text describes the query, for errors; nil leaves that away.
-	text func() string
-	// noScan tells that the collection must not be read from end to end.
-	noScan func() bool
+// Access is how a command asks for documents of a collection.
+type Access struct {
+	Coll     *store.Coll
+	Filter   *query.Filter // nil: all
+	Sort     *query.Sort   // nil: any order
+	Natural  bool          // in the order of the records, backward if back is set
+	Back     bool
+	Hint     bson.RawValue
+	Min, Max bson.Raw
+	// Collation of the query; an index with another one is of no use for strings.
+	Collation *query.Collation
+	// Text describes the query, for errors; nil leaves that away.
+	Text func() string
+	// NoScan tells that the collection must not be read from end to end.
+	NoScan func() bool
 }
 
 // fail returns the error of a query that cannot be planned.
-func (a *access) fail(code int32, text string) error {
+func (a *Access) fail(code int32, text string) error {
 	e := srverr.New(code, "%s", text)
-	if a.text == nil {
+	if a.Text == nil {
 		return e
 	}
-	return e.Prefix("error processing query: " + a.text() + " planner returned error :: caused by :: ")
+	return e.Prefix("error processing query: " + a.Text() + " planner returned error :: caused by :: ")
 }
 
-// plan is how the documents are got at.
-type plan struct {
-	scan   *store.Scan
-	index  *store.Index  // nil: the whole collection
-	filter *query.Filter // what remains to be matched; nil: nothing
-	sort   *query.Sort   // what remains to be sorted; nil: nothing
-	back   bool
+// Plan is how the documents are got at.
+type Plan struct {
+	Scan   *store.Scan
+	Index  *store.Index  // nil: the whole collection
+	Filter *query.Filter // what remains to be matched; nil: nothing
+	Sort   *query.Sort   // what remains to be sorted; nil: nothing
+	Back   bool
 	ranges []store.Range
 	sorted bool // the index has the documents in the wanted order
 }
 
-// plan chooses an index, and of a sharded collection the shards that may have something.
-func (a *access) plan() (*plan, error) {
+// Plan chooses an index, and of a sharded collection the shards that may have something.
+func (a *Access) Plan() (*Plan, error) {
 	p, err := a.choose()
-	if sh := sharding.Of(a.coll); err == nil && sh != nil {
+	if sh := sharding.Of(a.Coll); err == nil && sh != nil {
 		shards := sh.Shards()
-		if a.filter != nil {
-			shards, _ = sh.Target(a.filter, a.filter.SimpleCollation())
+		if a.Filter != nil {
+			shards, _ = sh.Target(a.Filter, a.Filter.SimpleCollation())
 		}
-		p.scan.Only(shards)
+		p.Scan.Only(shards)
 		if p.sorted {
-			p.scan.Merge()
+			p.Scan.Merge()
 		}
 	}
 	return p, err
 }
 
 // choose chooses an index.
-func (a *access) choose() (*plan, error) {
+func (a *Access) choose() (*Plan, error) {
 	if err := a.useText(); err != nil {
 		return nil, err
 	}
-	if f := a.filter; f != nil && f.NeedsGeoIndex() && !nearIndexed(a.coll, f.Near()) {
+	if f := a.Filter; f != nil && f.NeedsGeoIndex() && !nearIndexed(a.Coll, f.Near()) {
 		return nil, a.fail(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
 	}
-	p := &plan{filter: a.filter, sort: a.sort}
-	if p.filter != nil && p.filter.MatchesAll() {
-		p.filter = nil
+	p := &Plan{Filter: a.Filter, Sort: a.Sort}
+	if p.Filter != nil && p.Filter.MatchesAll() {
+		p.Filter = nil
 	}
 	hinted, natural, back, err := a.hinted()
 	if err != nil {
 		return nil, err
 	}
-	bounded := len(a.min) > 5 || len(a.max) > 5
+	bounded := len(a.Min) > 5 || len(a.Max) > 5
 	switch {
 	case bounded && natural:
 		return nil, a.fail(srverr.NoQueryExecutionPlans, "min and max are incompatible with $natural")
 	case bounded:
 		return p, a.useBounds(p, hinted)
 	}
-	if natural || a.natural {
-		p.back = back || a.back
-		p.scan = store.NewScan(a.coll, p.back, nil)
+	if natural || a.Natural {
+		p.Back = back || a.Back
+		p.Scan = store.NewScan(a.Coll, p.Back, nil)
 		return p, nil
 	}
 	if hinted != nil {
@@ -101,25 +103,25 @@ func (a *access) choose() (*plan, error) {
 		a.useIndex(p, ix)
 		return p, nil
 	}
-	if a.sort != nil {
-		for i := range a.coll.Indexes() {
-			ix := &a.coll.Indexes()[i]
+	if a.Sort != nil {
+		for i := range a.Coll.Indexes() {
+			ix := &a.Coll.Indexes()[i]
 			if ok, back := a.sorted(ix); ok && ix.Partial == nil && !ix.Sparse && !ix.Hidden {
-				p.back = back
+				p.Back = back
 				a.useIndex(p, ix)
 				return p, nil
 			}
 		}
 	}
-	if a.noScan != nil && p.filter != nil && a.noScan() {
+	if a.NoScan != nil && p.Filter != nil && a.NoScan() {
 		return nil, a.fail(srverr.NoQueryExecutionPlans, "No indexed plans available, and running with 'notablescan'")
 	}
-	p.scan = store.NewScan(a.coll, false, nil)
+	p.Scan = store.NewScan(a.Coll, false, nil)
 	return p, nil
 }
 
 // useBounds takes the part of an index between min and max.
-func (a *access) useBounds(p *plan, ix *store.Index) error {
+func (a *Access) useBounds(p *Plan, ix *store.Index) error {
 	if ix == nil {
 		return a.fail(51173, "When using min()/max() a hint of which index to use must be provided")
 	}
@@ -129,7 +131,7 @@ func (a *access) useBounds(p *plan, ix *store.Index) error {
 		}
 		return nil
 	}
-	r, ok, inOrder := ix.Between(bound(a.min), bound(a.max))
+	r, ok, inOrder := ix.Between(bound(a.Min), bound(a.Max))
 	switch {
 	case !ok:
 		return a.fail(51174, "The index chosen is not compatible with min/max")
@@ -138,35 +140,35 @@ func (a *access) useBounds(p *plan, ix *store.Index) error {
 	}
 	a.useIndex(p, ix)
 	p.ranges = []store.Range{r}
-	p.scan = store.NewIndexScan(a.coll, ix, p.back, p.ranges)
+	p.Scan = store.NewIndexScan(a.Coll, ix, p.Back, p.ranges)
 	return nil
 }
 
-func (a *access) useIndex(p *plan, ix *store.Index) {
-	p.index = ix
-	ranges, score := ix.Ranges(a.filter, a.collation.Same(ix.Collation))
+func (a *Access) useIndex(p *Plan, ix *store.Index) {
+	p.Index = ix
+	ranges, score := ix.Ranges(a.Filter, a.Collation.Same(ix.Collation))
 	if score == 0 {
 		ranges = []store.Range{{}}
 	}
 	p.ranges = ranges
-	if ok, back := a.sorted(ix); ok && a.sort != nil {
-		p.sort, p.back, p.sorted = nil, back, true
+	if ok, back := a.sorted(ix); ok && a.Sort != nil {
+		p.Sort, p.Back, p.sorted = nil, back, true
 	}
-	p.scan = store.NewIndexScan(a.coll, ix, p.back, p.ranges)
+	p.Scan = store.NewIndexScan(a.Coll, ix, p.Back, p.ranges)
 	ix.Uses.Add(1)
 }
 
 // narrowest returns the index that narrows the query down most, nil if none does. Among equals one
 // that has the documents in the wanted order is better.
-func (a *access) narrowest() *store.Index {
+func (a *Access) narrowest() *store.Index {
 	var best *store.Index
 	bestScore := 0
-	for i := range a.coll.Indexes() {
-		ix := &a.coll.Indexes()[i]
+	for i := range a.Coll.Indexes() {
+		ix := &a.Coll.Indexes()[i]
 		if ix.Hidden || ix.Partial != nil || !ix.Ordered() {
 			continue
 		}
-		_, score := ix.Ranges(a.filter, a.collation.Same(ix.Collation))
+		_, score := ix.Ranges(a.Filter, a.Collation.Same(ix.Collation))
 		if score == 0 {
 			continue
 		}
@@ -182,11 +184,11 @@ func (a *access) narrowest() *store.Index {
 }
 
 // sorted tells whether an index has the documents in the wanted order, or in the reverse one.
-func (a *access) sorted(ix *store.Index) (ok, back bool) {
-	if a.sort == nil || ix.Multikey || !ix.Ordered() || !a.collation.Same(ix.Collation) {
+func (a *Access) sorted(ix *store.Index) (ok, back bool) {
+	if a.Sort == nil || ix.Multikey || !ix.Ordered() || !a.Collation.Same(ix.Collation) {
 		return false, false
 	}
-	fields := a.sort.Fields()
+	fields := a.Sort.Fields()
 	if len(fields) > len(ix.Fields) {
 		return false, false
 	}
@@ -205,27 +207,27 @@ func (a *access) sorted(ix *store.Index) (ok, back bool) {
 }
 
 // hinted returns the index that the command insists on.
-func (a *access) hinted() (ix *store.Index, natural, back bool, err error) {
-	switch a.hint.Type {
+func (a *Access) hinted() (ix *store.Index, natural, back bool, err error) {
+	switch a.Hint.Type {
 	case 0:
 		return nil, false, false, nil
 	case bson.TypeString:
-		name, _ := a.hint.StringValue()
-		for i := range a.coll.Indexes() {
-			if ix := &a.coll.Indexes()[i]; ix.Name == name {
+		name, _ := a.Hint.StringValue()
+		for i := range a.Coll.Indexes() {
+			if ix := &a.Coll.Indexes()[i]; ix.Name == name {
 				return ix, false, false, nil
 			}
 		}
 	case bson.TypeEmbeddedDocument:
-		pattern := bson.Raw(a.hint.Value)
+		pattern := bson.Raw(a.Hint.Value)
 		if pattern.IsEmpty() {
 			return nil, false, false, nil
 		}
 		if ok, back, _ := query.Natural(pattern); ok {
 			return nil, true, back, nil
 		}
-		for i := range a.coll.Indexes() {
-			if ix := &a.coll.Indexes()[i]; SamePattern(ix.Pattern, pattern) {
+		for i := range a.Coll.Indexes() {
+			if ix := &a.Coll.Indexes()[i]; SamePattern(ix.Pattern, pattern) {
 				return ix, false, false, nil
 			}
 		}
@@ -238,58 +240,58 @@ func SamePattern(a, b bson.Raw) bool {
 	return bson.Compare(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}) == 0
 }
 
-// scanIter yields the documents of a plan that match.
-type scanIter struct {
-	run    *running
-	ns     string
-	scan   *store.Scan
-	filter *query.Filter
-	rid    string // of the last document
-	at     int    // the array element that made it match, or -1
+// ScanIter yields the documents of a plan that match.
+type ScanIter struct {
+	Run    *Running
+	NS     string
+	Scan   *store.Scan
+	Filter *query.Filter
+	RID    string // of the last document
+	At     int    // the array element that made it match, or -1
 }
 
-func (s *scanIter) Next() (bson.Raw, error) {
+func (s *ScanIter) Next() (bson.Raw, error) {
 	for {
-		rid, doc, ok := s.scan.Next()
+		rid, doc, ok := s.Scan.Next()
 		if !ok {
 			return nil, nil
 		}
-		if err := s.run.check(); err != nil {
+		if err := s.Run.check(); err != nil {
 			return nil, err
 		}
-		if s.filter != nil {
-			ok, at, err := s.filter.MatchIndex(doc)
+		if s.Filter != nil {
+			ok, at, err := s.Filter.MatchIndex(doc)
 			if err != nil {
 				return nil, err
 			}
 			if !ok {
 				continue
 			}
-			s.at = at
+			s.At = at
 		}
-		s.rid = rid
+		s.RID = rid
 		return doc, nil
 	}
 }
 
-func (s *scanIter) Close() {}
+func (s *ScanIter) Close() {}
 
-// open returns an iterator over the plan's documents.
-func (p *plan) open(run *running, ns string) pipeline.Iterator {
-	s := &scanIter{run: run, ns: ns, scan: p.scan, filter: p.filter, at: -1}
-	run.scans = append(run.scans, s)
-	if p.sort == nil {
+// Open returns an iterator over the plan's documents.
+func (p *Plan) Open(run *Running, ns string) pipeline.Iterator {
+	s := &ScanIter{Run: run, NS: ns, Scan: p.Scan, Filter: p.Filter, At: -1}
+	run.Scans = append(run.Scans, s)
+	if p.Sort == nil {
 		return s
 	}
-	return &sortIter{src: s, sort: p.sort, scan: s}
+	return &SortIter{src: s, sort: p.Sort, scan: s}
 }
 
-// indexKey returns the document's key in the plan's index, empty without one.
-func (p *plan) indexKey(doc bson.Raw) bson.Raw {
+// IndexKey returns the document's key in the plan's index, empty without one.
+func (p *Plan) IndexKey(doc bson.Raw) bson.Raw {
 	start, b := bson.BeginDocument(nil)
-	if p.index != nil && p.index.Ordered() {
+	if p.Index != nil && p.Index.Ordered() {
 		var paths []string
-		for _, f := range p.index.Fields {
+		for _, f := range p.Index.Fields {
 			paths = append(paths, f.Path)
 		}
 		first := true
@@ -307,56 +309,56 @@ func (p *plan) indexKey(doc bson.Raw) bson.Raw {
 
 // rest lets go of the state that the cursor has read, while it waits for its next getMore: a cursor
 // that nobody asks again must not keep documents that are long gone. Snapshots keep theirs.
-func (x *running) rest() {
-	for _, s := range x.scans {
-		if s.scan.Coll().Derived() {
+func (x *Running) rest() {
+	for _, s := range x.Scans {
+		if s.Scan.Coll().Derived() {
 			return
 		}
 	}
-	x.state = nil
-	for _, s := range x.scans {
-		s.scan.Rest()
+	x.State = nil
+	for _, s := range x.Scans {
+		s.Scan.Rest()
 	}
 }
 
-// advance moves the scans of a cursor on to a newer state.
-func (x *running) advance(st *store.State) error {
-	x.state = st
-	for _, s := range x.scans {
-		if s.scan.Coll().Derived() { // made for this cursor
+// Advance moves the scans of a cursor on to a newer state.
+func (x *Running) Advance(st *store.State) error {
+	x.State = st
+	for _, s := range x.Scans {
+		if s.Scan.Coll().Derived() { // made for this cursor
 			continue
 		}
-		c := st.Coll(s.ns)
-		if c == nil || c.UUID != s.scan.Coll().UUID {
-			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.scan.Coll().UUID))
+		c := st.Coll(s.NS)
+		if c == nil || c.UUID != s.Scan.Coll().UUID {
+			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.Scan.Coll().UUID))
 		}
-		if !s.scan.Reset(c) {
-			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.scan.Index())
+		if !s.Scan.Reset(c) {
+			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.Scan.Index())
 		}
-		if c.Capped && s.scan.Lost() {
-			return srverr.New(srverr.CappedPositionLost, "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", store.RecordNumber(s.scan.Position()))
+		if c.Capped && s.Scan.Lost() {
+			return srverr.New(srverr.CappedPositionLost, "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", store.RecordNumber(s.Scan.Position()))
 		}
 	}
 	return nil
 }
 
-// sortIter yields its source's documents in order.
-type sortIter struct {
+// SortIter yields its source's documents in order.
+type SortIter struct {
 	src    pipeline.Iterator
 	sort   *query.Sort
-	limit  int64 // only the first ones are of interest; 0: all
-	most   int64 // how many bytes it may hold; 0: any number
+	Limit  int64 // only the first ones are of interest; 0: all
+	Most   int64 // how many bytes it may hold; 0: any number
 	loaded bool
 	docs   []bson.Raw
 	rids   []string
-	scan   *scanIter // tells the record ids
-	meta   func(doc bson.Raw, name string) bson.RawValue
-	rid    string // of the last document
-	// context is what the server puts before errors of sorting.
-	context string
+	scan   *ScanIter // tells the record ids
+	Meta   func(doc bson.Raw, name string) bson.RawValue
+	RID    string // of the last document
+	// Context is what the server puts before errors of sorting.
+	Context string
 }
 
-func (s *sortIter) Next() (bson.Raw, error) {
+func (s *SortIter) Next() (bson.Raw, error) {
 	if !s.loaded {
 		if err := s.load(); err != nil {
 			return nil, err
@@ -367,12 +369,12 @@ func (s *sortIter) Next() (bson.Raw, error) {
 	}
 	doc := s.docs[0]
 	s.docs[0] = nil
-	s.rid = s.rids[0]
+	s.RID = s.rids[0]
 	s.docs, s.rids = s.docs[1:], s.rids[1:]
 	return doc, nil
 }
 
-func (s *sortIter) load() error {
+func (s *SortIter) load() error {
 	size := int64(0)
 	type keyed struct {
 		key []bson.RawValue
@@ -383,8 +385,8 @@ func (s *sortIter) load() error {
 	compare := func(a, b keyed) int { return s.sort.CompareKeys(a.key, b.key) }
 	var doc bson.Raw
 	var meta func(name string) bson.RawValue
-	if s.meta != nil {
-		meta = func(name string) bson.RawValue { return s.meta(doc, name) }
+	if s.Meta != nil {
+		meta = func(name string) bson.RawValue { return s.Meta(doc, name) }
 	}
 	for {
 		var err error
@@ -396,19 +398,19 @@ func (s *sortIter) load() error {
 		}
 		key, err := s.sort.Key(doc, meta)
 		if err != nil {
-			if s.context != "" {
-				err = srverr.From(err).Prefix(s.context + " :: caused by :: ")
+			if s.Context != "" {
+				err = srverr.From(err).Prefix(s.Context + " :: caused by :: ")
 			}
 			return err
 		}
-		list = append(list, keyed{key, doc, s.scan.rid})
-		if size += int64(len(doc)); s.most > 0 && size > s.most {
-			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.most)
+		list = append(list, keyed{key, doc, s.scan.RID})
+		if size += int64(len(doc)); s.Most > 0 && size > s.Most {
+			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
 		}
-		if s.limit > 0 && int64(len(list)) >= 2*s.limit+1000 {
+		if s.Limit > 0 && int64(len(list)) >= 2*s.Limit+1000 {
 			slices.SortStableFunc(list, compare)
-			clear(list[s.limit:])
-			list = list[:s.limit]
+			clear(list[s.Limit:])
+			list = list[:s.Limit]
 			size = 0
 			for _, k := range list {
 				size += int64(len(k.doc))
@@ -424,7 +426,7 @@ func (s *sortIter) load() error {
 	return nil
 }
 
-func (s *sortIter) Close() { s.docs = nil; s.src.Close() }
+func (s *SortIter) Close() { s.docs = nil; s.src.Close() }
 
 // RangeIndex returns the pattern of an index with one entry per document that begins with the
 // fields of a pattern.
@@ -440,9 +442,72 @@ func RangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
 
 // ScanRange scans the entries of an index from min on and before max.
 func ScanRange(c *store.Coll, index bson.RawValue, min, max bson.Raw) (*store.Scan, error) {
-	p, err := (&access{coll: c, hint: index, min: min, max: max}).plan()
+	p, err := (&Access{Coll: c, Hint: index, Min: min, Max: max}).Plan()
 	if err != nil {
 		return nil, err
 	}
-	return p.scan, nil
+	return p.Scan, nil
+}
+
+// Describe describes a query for errors of planning it.
+func Describe(ns string, filter *query.Filter, sort, projection, collation bson.Raw) string {
+	if filter == nil {
+		filter, _ = query.ParseFilter(bsondoc.OrEmpty(nil), nil)
+	}
+	return query.Describe(ns, filter, bsondoc.OrEmpty(sort), bsondoc.OrEmpty(projection), bsondoc.OrEmpty(collation))
+}
+
+// NoTableScan reports whether a query on the namespace needs an index.
+func (r *Request) NoTableScan(ns string) bool {
+	db, name := namespace.Split(ns)
+	if db == "admin" || db == "config" || db == "local" || strings.HasPrefix(name, "system.") {
+		return false
+	}
+	v, _ := r.Node.Parameter("notablescan")
+	return v.AsBool()
+}
+
+// SpecialFields returns the fields of a collection's indexes of some kinds, one per index.
+func SpecialFields(c *store.Coll, kinds ...string) []string {
+	var out []string
+	for i := range c.Indexes() {
+		for _, f := range c.Indexes()[i].Fields {
+			if f.Special != "" && strings.Contains(" "+strings.Join(kinds, " ")+" ", " "+f.Special+" ") {
+				out = append(out, f.Path)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// useText makes $text search the collection's text index, and refuses it without one.
+func (a *Access) useText() error {
+	if a.Filter == nil || !a.Filter.NeedsTextIndex() {
+		return nil
+	}
+	switch {
+	case a.Hint.Type != 0:
+		return srverr.New(srverr.BadValue, "text and hint not allowed in same query")
+	case a.Natural:
+		return srverr.New(srverr.BadValue, "text expression not allowed with $natural sort order")
+	case a.Filter.NeedsGeoIndex():
+		return srverr.New(srverr.BadValue, "text and geoNear not allowed in same query")
+	}
+	for i := range a.Coll.Indexes() {
+		if text := a.Coll.Indexes()[i].Text; text != nil {
+			return a.Filter.SearchIn(text)
+		}
+	}
+	return srverr.New(srverr.IndexNotFound, "text index required for $text query")
+}
+
+// nearIndexed reports whether the collection has a geo index for the filter's $near.
+func nearIndexed(c *store.Coll, n *query.Near) bool {
+	for _, kind := range []string{"2d", "2dsphere"} {
+		if n.Uses(kind) && slices.Contains(SpecialFields(c, kind), n.Path()) {
+			return true
+		}
+	}
+	return false
 }

@@ -154,7 +154,7 @@ func (r *Request) startProfiling(level int64) error {
 	if level == 0 || r.Node.role == Mongos {
 		return nil
 	}
-	return r.Node.store().Write(func(tx *store.Tx) error {
+	return r.Node.Store().Write(func(tx *store.Tx) error {
 		ns := r.DB + ".system.profile"
 		if tx.Coll(ns) != nil {
 			return nil
@@ -185,7 +185,7 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 	if err != nil {
 		e := srverr.From(err)
 		doc = bson.AppendString(doc, "errMsg", e.Msg)
-		doc = bson.AppendString(doc, "errName", n.codeName(e.Code))
+		doc = bson.AppendString(doc, "errName", n.CodeName(e.Code))
 		doc = bson.AppendInt32(doc, "errCode", e.Code)
 	}
 	doc = bson.AppendInt32(doc, "responseLength", int32(len(reply)))
@@ -208,7 +208,7 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 		}
 	}
 	// What cannot be written down is lost: the command is done.
-	_ = n.store().Write(func(tx *store.Tx) error {
+	_ = n.Store().Write(func(tx *store.Tx) error {
 		c := tx.Coll(r.DB + ".system.profile")
 		if c == nil {
 			return nil

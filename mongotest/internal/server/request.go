@@ -37,10 +37,11 @@ type Request struct {
 
 // parsed is what Parse has made of the commands that the steps before Run look into.
 type parsed struct {
-	writes      *writeSpec
-	pipeline    *aggregateSpec
-	mapReduce   *mapReduceSpec
-	TextPayload bool // of SASL: it is base64 in a string
+	Writes      *writeSpec
+	Pipeline    any      // an aggregate: of package read
+	MapReduce   bool     // the pipeline that runs is made of a mapReduce
+	Scope       bson.Raw // of the functions of a mapReduce
+	TextPayload bool     // of SASL: it is base64 in a string
 }
 
 // sessionState is the session and the transaction that the command runs in.
@@ -54,7 +55,7 @@ type sessionState struct {
 // concerns are what the command asks of its reads and writes.
 type concerns struct {
 	rc      readConcern
-	atTime  bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
+	AtTime  bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
 	WC      replica.WriteConcern
 	optedIn bool // the read preference allows secondaries
 }
@@ -63,8 +64,8 @@ type concerns struct {
 type routing struct {
 	routed      *routedTxn  // what it knows of the transaction
 	shards      []int       // the shards that the command goes to, if they are known
-	shardCounts map[int]int // what a count found on each shard
-	found       finding     // how a command of a transaction failed
+	ShardCounts map[int]int // what a count found on each shard
+	Found       finding     // how a command of a transaction failed
 	raw         bool        // the reply shows that of the shard
 }
 
@@ -87,7 +88,7 @@ type transport struct {
 	compressor wire.CompressorID
 
 	More      bool            // an exhaust command has more replies to come
-	streamOf  int64           // the cursor whose batches they are; 0: none
+	StreamOf  int64           // the cursor whose batches they are; 0: none
 	Streamed  TopologyVersion // what the last hello of a stream said
 	Streaming bool
 	hangUp    bool // close the connection instead of answering
@@ -118,7 +119,7 @@ type args struct {
 	dbTwice        bool
 	hasStartTxn    bool
 	lsid           bson.RawValue
-	txnNumber      int64
+	TxnNumber      int64
 	hasTxnNumber   bool
 	autocommit     *bool
 	startTxn       bool
@@ -144,14 +145,14 @@ func (r *Request) reset(c *Conn) {
 // had just come in.
 func (r *Request) again() {
 	*r = Request{Node: r.Node, Conn: r.Conn, Body: r.Body, Sequences: r.Sequences, interrupts: interrupts{start: time.Now()}, transport: transport{
-		Flags: r.Flags, compressed: r.compressed, compressor: r.compressor, streamOf: r.streamOf, Streamed: r.Streamed, Streaming: r.Streaming,
+		Flags: r.Flags, compressed: r.compressed, compressor: r.compressor, StreamOf: r.StreamOf, Streamed: r.Streamed, Streaming: r.Streaming,
 	}}
 }
 
 // endStream closes the cursor whose batches are streamed, because its connection ends.
 func (r *Request) endStream() {
-	if r.streamOf != 0 {
-		r.Node.cursors.kill(func(c *cursor) bool { return c.id == r.streamOf })
+	if r.StreamOf != 0 {
+		r.Node.cursors.Kill(func(c *Cursor) bool { return c.ID == r.StreamOf })
 	}
 }
 
@@ -204,7 +205,7 @@ func (r *Request) Version() release.Version { return r.Node.cfg.Version }
 func (r *Request) Generic(field string) bool { return idl.Generic(r.Version(), field) }
 
 // CheckRuntimeConstants checks the runtime constants that the command has under this name.
-func (r *Request) checkRuntimeConstants(name string, doc bson.Raw) error {
+func (r *Request) CheckRuntimeConstants(name string, doc bson.Raw) error {
 	return idl.CheckRuntimeConstants(r, name, doc)
 }
 

@@ -105,5 +105,5 @@ func (r *Request) storeStatement(id int32) store.Statement {
 	if !r.IsRetryable() {
 		return store.Statement{}
 	}
-	return store.Statement{LSID: r.Session.ID.Document(), Number: r.txnNumber, ID: id}
+	return store.Statement{LSID: r.Session.ID.Document(), Number: r.TxnNumber, ID: id}
 }

@@ -35,21 +35,21 @@ func (r *Request) route() (done bool, err error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	t := rt.txns[r.Session.ID]
-	if t != nil && r.txnNumber < t.number {
-		return false, srverr.New(srverr.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", r.txnNumber, t.number, r.Session.ID)
+	if t != nil && r.TxnNumber < t.number {
+		return false, srverr.New(srverr.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", r.TxnNumber, t.number, r.Session.ID)
 	}
-	same := t != nil && t.number == r.txnNumber
+	same := t != nil && t.number == r.TxnNumber
 	remember := func() {
 		if rt.txns == nil {
 			rt.txns = map[session.ID]*routedTxn{}
 		}
-		t = &routedTxn{number: r.txnNumber}
+		t = &routedTxn{number: r.TxnNumber}
 		rt.txns[r.Session.ID] = t
 	}
 	switch {
 	case r.startTxn:
 		if same {
-			return false, srverr.New(srverr.ConflictingOperationInProgress, "txnNumber %d for session %s already started", r.txnNumber, r.Session.ID)
+			return false, srverr.New(srverr.ConflictingOperationInProgress, "txnNumber %d for session %s already started", r.TxnNumber, r.Session.ID)
 		}
 		remember()
 	case same:
@@ -74,7 +74,7 @@ func (r *Request) route() (done bool, err error) {
 	case r.Cmd.Name == "abortTransaction":
 		return false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
 	default:
-		return false, srverr.New(srverr.NoSuchTransaction, "cannot continue txnId %d for session %s with txnId %d", -1, r.Session.ID, r.txnNumber)
+		return false, srverr.New(srverr.NoSuchTransaction, "cannot continue txnId %d for session %s with txnId %d", -1, r.Session.ID, r.TxnNumber)
 	}
 	r.routed = t
 	return false, nil
@@ -93,14 +93,14 @@ func (r *Request) recover() (done bool, err error) {
 	if r.Node.data.ShardNumber(id) < 0 {
 		return false, srverr.New(srverr.ShardNotFound, "Shard %s not found", id)
 	}
-	r.routed = &routedTxn{number: r.txnNumber, participants: true, wrote: true}
+	r.routed = &routedTxn{number: r.TxnNumber, participants: true, wrote: true}
 	s := r.Session
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if s.State.TxnNumber == r.txnNumber && s.State.Phase == session.TxnCommitted {
+	if s.State.TxnNumber == r.TxnNumber && s.State.Phase == session.TxnCommitted {
 		return true, nil
 	}
-	if s.State.TxnNumber == r.txnNumber {
+	if s.State.TxnNumber == r.TxnNumber {
 		s.Abort()
 	}
 	return false, srverr.New(srverr.NoSuchTransaction, "Recovering the transaction's outcome found the transaction aborted")
@@ -111,8 +111,8 @@ type finding int
 
 const (
 	byShard     finding = iota // a shard answered so
-	byRouter                   // it did not have to ask a shard
-	beforeShard                // it had chosen the shards, but not asked them
+	ByRouter                   // it did not have to ask a shard
+	BeforeShard                // it had chosen the shards, but not asked them
 )
 
 // routedDone notes the outcome of a transaction's command.
@@ -124,23 +124,23 @@ func (r *Request) routedDone(err error) {
 	rt := &r.Node.router
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	t.reached = t.reached || r.found != byRouter
+	t.reached = t.reached || r.Found != ByRouter
 	if err != nil {
 		if r.startTxn {
-			t.participants, t.wrote = r.found == beforeShard, false
+			t.participants, t.wrote = r.Found == BeforeShard, false
 		}
 		return
 	}
 	t.participants = true
 	if r.Cmd.Where == OnPrimary && !t.wrote {
-		t.wrote, t.shard = true, r.firstShard()
+		t.wrote, t.shard = true, r.FirstShard()
 	}
 }
 
 // appendRecovery appends the recoveryToken that a mongos adds to every reply of a transaction.
 func (r *Request) appendRecovery(dst []byte) []byte {
 	t := r.routed
-	if t == nil || !t.participants && !r.raw || r.found != byShard {
+	if t == nil || !t.participants && !r.raw || r.Found != byShard {
 		return dst
 	}
 	at, dst := bson.BeginDocumentElement(dst, "recoveryToken")
@@ -163,7 +163,7 @@ func (n *Node) writeErrors(list bson.Raw) bson.Raw {
 			case "code":
 				code, _ := arg.Number(v)
 				d = bson.AppendInt32(d, "code", int32(code))
-				d = bson.AppendString(d, "codeName", n.codeName(int32(code)))
+				d = bson.AppendString(d, "codeName", n.CodeName(int32(code)))
 			default:
 				d = bson.AppendRawValue(d, k, v)
 			}
@@ -190,11 +190,11 @@ func (r *Request) shardError(err error) error {
 	}
 	e.Extra = bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Doc("raw", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.Doc(r.Node.data.shardHost(r.firstShard()), bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Doc(r.Node.data.shardHost(r.FirstShard()), bsondoc.Build(func(d *bsondoc.Builder) {
 				d.B = bson.AppendDouble(d.B, "ok", 0)
 				d.Str("errmsg", e.Msg)
 				d.B = bson.AppendInt32(d.B, "code", e.Code)
-				d.Str("codeName", r.Node.codeName(e.Code))
+				d.Str("codeName", r.Node.CodeName(e.Code))
 				details(d)
 			}))
 		}))
@@ -205,8 +205,8 @@ func (r *Request) shardError(err error) error {
 
 // failEach makes of an error that a shard gives a whole write command the errors of its statements.
 func (r *Request) failEach(dst []byte, err error) []byte {
-	n := len(r.writes.docs) + len(r.writes.updates) + len(r.writes.deletes)
-	if r.writes.ordered {
+	n := len(r.Writes.docs) + len(r.Writes.Updates) + len(r.Writes.Deletes)
+	if r.Writes.ordered {
 		n = 1
 	}
 	var errs []writeError
@@ -232,15 +232,8 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
 		dst = bsondoc.AppendStrings(dst, "result", nil)
 		return AppendListCursor(dst, r.DB+".$cmd.listCollections", 0, func(dst []byte) []byte { return dst }), true, nil
 	case "aggregate":
-		ns, err := r.Collection(srverr.TypeMismatch)
-		if err != nil || r.Arg().Type != bson.TypeString {
-			return dst, false, nil
-		}
-		var q aggregateSpec
-		if q.parse(r) != nil || len(q.stages) > 0 && q.stages[0].Lookup("$changeStream").Type != 0 {
-			return dst, false, nil
-		}
-		if _, _, err := r.openAggregate(&q); err != nil {
+		ns, ok := r.Cmd.OnMissingDatabase(r)
+		if !ok {
 			return dst, false, nil
 		}
 		dst = bsondoc.AppendStrings(dst, "result", nil)
@@ -280,7 +273,7 @@ func init() {
 	}
 	raw := func(r *Request, reply bson.Raw, dst []byte) []byte {
 		at, dst := bson.BeginDocumentElement(dst, "raw")
-		start, dst := bson.BeginDocumentElement(dst, r.Node.data.shardHost(r.firstShard()))
+		start, dst := bson.BeginDocumentElement(dst, r.Node.data.shardHost(r.FirstShard()))
 		dst = append(dst, reply[4:len(reply)-1]...)
 		dst = bson.AppendDouble(dst, "ok", 1)
 		dst = bson.EndDocument(dst, start)
@@ -301,7 +294,7 @@ func init() {
 		"createIndexes": raw, "dropIndexes": raw, "collMod": raw,
 		"dbStats": func(r *Request, reply bson.Raw, dst []byte) []byte {
 			at, d := bson.BeginDocumentElement(dst, "raw")
-			start, d := bson.BeginDocumentElement(d, r.Node.data.shardHost(r.firstShard()))
+			start, d := bson.BeginDocumentElement(d, r.Node.data.shardHost(r.FirstShard()))
 			d = append(d, reply[4:len(reply)-1]...)
 			dst = bson.EndDocument(bson.EndDocument(bson.AppendDouble(d, "ok", 1), start), at)
 			for _, k := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize", "scaleFactor", "fileSize"} {
@@ -322,7 +315,7 @@ func init() {
 		"count": func(r *Request, reply bson.Raw, dst []byte) []byte {
 			at, dst := bson.BeginDocumentElement(dst, "shards")
 			for i := range r.Node.data.shards {
-				if n, ok := r.shardCounts[i]; ok {
+				if n, ok := r.ShardCounts[i]; ok {
 					dst = bson.AppendInt32(dst, shardName(i), int32(n))
 				}
 			}

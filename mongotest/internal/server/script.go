@@ -16,8 +16,8 @@ func (r *Request) scripts() func(check func() error) expr.Script {
 		return nil
 	}
 	return func(check func() error) expr.Script {
-		if r.mapReduce != nil {
-			return r.engine(check, r.mapReduce.scope, true)
+		if r.MapReduce {
+			return r.engine(check, r.Scope, true)
 		}
 		return r.engine(check, nil, false)
 	}
@@ -49,7 +49,7 @@ func (r *Request) engine(check func() error, scope bson.Raw, stored bool) *js.En
 	}
 	cfg := js.Config{Check: check, Scope: scope, ServerVersion: r.Node.cfg.Version.String()}
 	if stored {
-		st := r.Node.store().Latest()
+		st := r.Node.Store().Latest()
 		cfg.Stored = func() (docs []bson.Raw) {
 			c := st.Coll(namespace.Join(r.DB, "system.js"))
 			if c == nil {

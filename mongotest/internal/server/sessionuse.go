@@ -21,7 +21,7 @@ func (r *Request) OwnSession(id session.ID) session.ID {
 func (r *Request) UseSession(id session.ID) (*session.Session, error) {
 	s, gone, err := r.Node.data.sessions.Use(id, r.Node.data.Clock.Now())
 	if len(gone) > 0 {
-		r.Node.cursors.kill(func(c *cursor) bool { return slices.Contains(gone, c.session) })
+		r.Node.cursors.Kill(func(c *Cursor) bool { return slices.Contains(gone, c.Session) })
 	}
 	return s, err
 }

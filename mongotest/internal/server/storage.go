@@ -19,8 +19,8 @@ type storage struct {
 	s    *store.Store
 }
 
-// store returns the data set's store, which is made when it is first needed.
-func (n *Node) store() *store.Store {
+// Store returns the data set's store, which is made when it is first needed.
+func (n *Node) Store() *store.Store {
 	d := n.data
 	if d.whole != nil {
 		d.whole.storage.once.Do(d.whole.makeGroup)
@@ -68,7 +68,7 @@ func (d *Data) connectStore() {
 		if err != nil {
 			return &storeTxn{data: d, session: r.Session, number: t.Number, err: err}
 		}
-		return &storeTxn{data: d, session: r.Session, number: t.Number, t: r.Node.store().Begin(st)}
+		return &storeTxn{data: d, session: r.Session, number: t.Number, t: r.Node.Store().Begin(st)}
 	}
 	d.Rollback = func(after, before bson.Timestamp) {
 		if s := d.storage.s; s != nil {
@@ -123,7 +123,7 @@ func (r *Request) txn() (*store.Txn, error) {
 // node's position.
 func (r *Request) stateToRead() (*store.State, error) {
 	at, latest := r.ReadTime()
-	s := r.Node.store()
+	s := r.Node.Store()
 	if r.rc.level == "snapshot" && !r.InTxn() {
 		return r.snapshotToRead(s, at, latest)
 	}
@@ -143,20 +143,20 @@ func (r *Request) stateToRead() (*store.State, error) {
 // minSnapshotHistoryWindowInSeconds.
 func (r *Request) snapshotToRead(s *store.Store, at bson.Timestamp, latest bool) (*store.State, error) {
 	switch {
-	case !r.atTime.IsZero():
-		at = r.atTime // chosen before
+	case !r.AtTime.IsZero():
+		at = r.AtTime // chosen before
 	case latest:
 		if at = s.Latest().TS; at.IsZero() {
 			at = s.Note() // nothing was written yet
 			r.Node.data.Wrote(at)
 		}
 	}
-	window := time.Duration(r.Node.intParameter("minSnapshotHistoryWindowInSeconds")) * time.Second
+	window := time.Duration(r.Node.IntParameter("minSnapshotHistoryWindowInSeconds")) * time.Second
 	st, ok := s.Pin(at, window)
 	if !ok {
 		return nil, tooOld(at)
 	}
-	r.atTime = at
+	r.AtTime = at
 	return st, nil
 }
 
@@ -164,12 +164,12 @@ func tooOld(at bson.Timestamp) error {
 	return srverr.New(srverr.SnapshotTooOld, "Read timestamp Timestamp(%d, %d) is older than the oldest available timestamp.", at.T, at.I)
 }
 
-// appendAtTime appends atClusterTime, if the command reads a snapshot outside of transactions.
-func (r *Request) appendAtTime(dst []byte) []byte {
-	if r.atTime.IsZero() {
+// AppendAtTime appends atClusterTime, if the command reads a snapshot outside of transactions.
+func (r *Request) AppendAtTime(dst []byte) []byte {
+	if r.AtTime.IsZero() {
 		return dst
 	}
-	return bson.AppendTimestamp(dst, "atClusterTime", r.atTime)
+	return bson.AppendTimestamp(dst, "atClusterTime", r.AtTime)
 }
 
 // Snapshot returns what the command reads. In a transaction the namespaces it reads are noted.
@@ -191,7 +191,7 @@ func (r *Request) storedSnapshot(namespaces []string) (*store.State, error) {
 	}
 	if t == nil {
 		st, err := r.stateToRead()
-		if err == nil && !r.atTime.IsZero() && !r.Node.cfg.Version.AtLeast(7, 0) {
+		if err == nil && !r.AtTime.IsZero() && !r.Node.cfg.Version.AtLeast(7, 0) {
 			err = r.sameCatalog(st, namespaces)
 		}
 		return st, err
@@ -208,7 +208,7 @@ func (r *Request) storedSnapshot(namespaces []string) (*store.State, error) {
 // do that keep no history of the catalog.
 func (r *Request) sameCatalog(st *store.State, namespaces []string) error {
 	for _, ns := range namespaces {
-		old, now := st.Coll(ns), r.Node.store().Latest().Coll(ns)
+		old, now := st.Coll(ns), r.Node.Store().Latest().Coll(ns)
 		if now != nil && now.Since.Compare(st.TS) > 0 || old != nil && now == nil {
 			return store.CatalogChanged()
 		}
@@ -242,7 +242,7 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 	var ts bson.Timestamp
 	wrote := false
-	err := r.Node.store().Write(func(tx *store.Tx) error {
+	err := r.Node.Store().Write(func(tx *store.Tx) error {
 		err := fn(tx)
 		if ts, wrote = tx.TS(), tx.Dirty(); err == nil && wrote {
 			err = r.failTransactionalWrite()

@@ -20,30 +20,30 @@ import (
 func (r *Request) anyShard() bool { return r.Node.cfg.Version.AtLeast(7, 1) }
 
 // requestText shows a statement in an error.
-func (op *updateOp) requestText(remove bool) string {
+func (op *UpdateOp) requestText(remove bool) string {
 	return bsontext.Document(bsondoc.Build(func(d *bsondoc.Builder) {
-		d.Doc("q", op.q)
+		d.Doc("q", op.Q)
 		if remove {
 			d.B = bson.AppendInt32(d.B, "limit", 1)
 		} else {
 			d.B = bson.AppendRawValue(d.B, "u", op.u)
 		}
-		if op.hint.Type != 0 {
-			d.B = bson.AppendRawValue(d.B, "hint", op.hint)
+		if op.Hint.Type != 0 {
+			d.B = bson.AppendRawValue(d.B, "hint", op.Hint)
 		}
 		if !remove {
 			d.Flag("multi", op.multi).Flag("upsert", op.upsert)
 		}
-		if op.collation != nil {
-			d.Doc("collation", op.collation)
+		if op.Collation != nil {
+			d.Doc("collation", op.Collation)
 		}
 	}))
 }
 
 // checkUpdate checks that an update goes to the shards that it may go to.
-func checkUpdate(s *sharding.Metadata, r *Request, op *updateOp) error {
-	shards, exact := s.Target(op.filter, op.coll == nil)
-	r.targeted(shards)
+func checkUpdate(s *sharding.Metadata, r *Request, op *UpdateOp) error {
+	shards, exact := s.Target(op.Filter, op.Coll == nil)
+	r.Targeted(shards)
 	switch {
 	case r.anyShard():
 		return nil
@@ -54,7 +54,7 @@ func checkUpdate(s *sharding.Metadata, r *Request, op *updateOp) error {
 	case op.multi || len(shards) <= 1:
 		return nil
 	}
-	if _, ok := op.filter.IDEquality(); ok {
+	if _, ok := op.Filter.IDEquality(); ok {
 		return nil
 	}
 	if op.update.IsReplacement() {
@@ -78,15 +78,15 @@ func hasKey(s *sharding.Metadata, doc bson.Raw) bool {
 
 // checkDelete does the same for a delete.
 func checkDelete(s *sharding.Metadata, r *Request, op *deleteOp) error {
-	shards, exact := s.Target(op.filter, op.coll == nil)
-	r.targeted(shards)
+	shards, exact := s.Target(op.Filter, op.Coll == nil)
+	r.Targeted(shards)
 	if r.anyShard() || !op.one || exact {
 		return nil
 	}
 	if op.findAndModify {
 		return srverr.New(srverr.ShardKeyNotFound, "Query for sharded findAndModify must contain the shard key")
 	}
-	if _, ok := op.filter.IDEquality(); ok {
+	if _, ok := op.Filter.IDEquality(); ok {
 		return nil
 	}
 	return srverr.New(srverr.ShardKeyNotFound, "A single delete on a sharded collection must contain an exact match on _id (and have the collection default collation) or contain the shard key (and have the simple collation). Delete request: %s, shard key pattern: %s",
@@ -94,7 +94,7 @@ func checkDelete(s *sharding.Metadata, r *Request, op *deleteOp) error {
 }
 
 // checkChange checks that an update leaves the shard key alone, or may change it.
-func checkChange(s *sharding.Metadata, r *Request, op *updateOp, old, doc bson.Raw) error {
+func checkChange(s *sharding.Metadata, r *Request, op *UpdateOp, old, doc bson.Raw) error {
 	same := true
 	for _, f := range s.Fields {
 		path := strings.Split(f.Path, ".")
@@ -106,7 +106,7 @@ func checkChange(s *sharding.Metadata, r *Request, op *updateOp, old, doc bson.R
 	if _, err := s.KeyOf(doc); err != nil {
 		return srverr.New(srverr.NotSingleValueField, "After applying the update to the document {_id: %s , ...}, the shard key was found to be an array or array descendant.", bsontext.Value(doc.Lookup("_id")))
 	}
-	_, exact := s.Target(op.filter, op.coll == nil)
+	_, exact := s.Target(op.Filter, op.Coll == nil)
 	switch {
 	case !exact && !r.anyShard():
 		return srverr.New(31025, "Shard key update is not allowed without specifying the full shard key in the query")
@@ -118,17 +118,17 @@ func checkChange(s *sharding.Metadata, r *Request, op *updateOp, old, doc bson.R
 	return nil
 }
 
-// targeted notes which shards a command goes to, the first of which may be the one that knows a
+// Targeted notes which shards a command goes to, the first of which may be the one that knows a
 // transaction's outcome.
-func (r *Request) targeted(shards []int) {
+func (r *Request) Targeted(shards []int) {
 	if len(shards) > 0 {
 		r.shards = shards
 	}
 }
 
-// firstShard returns the shard that a command went to, the primary shard of its database unless it
+// FirstShard returns the shard that a command went to, the primary shard of its database unless it
 // is known better.
-func (r *Request) firstShard() int {
+func (r *Request) FirstShard() int {
 	if len(r.shards) > 0 {
 		return r.shards[0]
 	}
@@ -141,7 +141,7 @@ func (r *Request) reached() []int {
 	if len(r.shards) > 0 {
 		return r.shards
 	}
-	return []int{r.firstShard()}
+	return []int{r.FirstShard()}
 }
 
 // explainShards turns a shard's explanation of a query into a mongos's: the plan is to send it to
@@ -203,11 +203,11 @@ func (r *Request) explainShards(reply bson.Raw, dst []byte) []byte {
 
 // statsOfShards turns collStats into a mongos's, which says what each shard has.
 func (r *Request) statsOfShards(reply bson.Raw, dst []byte) []byte {
-	c := r.Node.store().Latest().Coll(r.Namespace())
+	c := r.Node.Store().Latest().Coll(r.Namespace())
 	s := sharding.Of(c)
 	d := bsondoc.Builder{B: dst}
 	if d.Flag("sharded", s != nil); s == nil {
-		d.Str("primary", shardName(r.firstShard()))
+		d.Str("primary", shardName(r.FirstShard()))
 	}
 	for k, v := range reply.All() {
 		if k != "wiredTiger" && k != "indexDetails" {
@@ -220,7 +220,7 @@ func (r *Request) statsOfShards(reply bson.Raw, dst []byte) []byte {
 	}
 	d.B = bson.AppendInt32(d.B, "nchunks", int32(chunks))
 	d.Doc("shards", bsondoc.Build(func(d *bsondoc.Builder) {
-		for _, doc := range r.perShard(c, reply) {
+		for _, doc := range r.PerShard(c, reply) {
 			d.Doc(bsondoc.MustString(doc.Lookup("shard")), bsondoc.Build(func(d *bsondoc.Builder) {
 				for k, v := range doc.All() {
 					if k != "shard" {
@@ -241,9 +241,9 @@ func cannotBeSharded(st *store.State, ns string) error {
 	return nil
 }
 
-// checkStages refuses the stages that cannot work on a sharded collection: $out to one, and before
+// CheckStages refuses the stages that cannot work on a sharded collection: $out to one, and before
 // 5.1 joins from one.
-func (r *Request) checkStages(st *store.State, db string, stages []bson.Raw) error {
+func (r *Request) CheckStages(st *store.State, db string, stages []bson.Raw) error {
 	for _, doc := range stages {
 		for name, v := range doc.All() {
 			var coll string

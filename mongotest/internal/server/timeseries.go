@@ -69,7 +69,7 @@ func onlyMeta(doc bson.Raw, meta string) bool {
 }
 
 // checkSeriesUpdate refuses the updates that a time series collection does not take.
-func (r *Request) checkSeriesUpdate(c *store.Coll, op *updateOp) error {
+func (r *Request) checkSeriesUpdate(c *store.Coll, op *UpdateOp) error {
 	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
 	_, meta := seriesFields(c)
 	switch {
@@ -83,7 +83,7 @@ func (r *Request) checkSeriesUpdate(c *store.Coll, op *updateOp) error {
 		return bad("Cannot perform an update on a time-series collection using a pipeline update")
 	case meta == "":
 		return bad("Cannot perform an update on a time-series collection that does not have a metaField")
-	case !onlyMeta(op.q, meta):
+	case !onlyMeta(op.Q, meta):
 		return bad("Cannot perform an update on a time-series collection when querying on a field that is not the metaField '%s'", meta)
 	case !onlyMeta(op.u.Value, meta):
 		return bad("Cannot perform an update on a time-series collection which updates a field that is not the metaField '%s'", meta)
@@ -101,7 +101,7 @@ func (r *Request) checkSeriesDelete(c *store.Coll, op *deleteOp) error {
 		return nil
 	case op.one || op.findAndModify:
 		return srverr.New(srverr.IllegalOperation, "Cannot perform a delete with a non-multi delete on a time-series collection")
-	case !onlyMeta(op.q, meta):
+	case !onlyMeta(op.Q, meta):
 		return srverr.New(srverr.InvalidOptions, "Cannot perform a delete on a time-series collection when querying on a field that is not the metaField '%s'", meta)
 	}
 	return nil

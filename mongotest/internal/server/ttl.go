@@ -40,10 +40,10 @@ func (n *Node) ArmTTL(again bool) {
 
 // armLocked starts the timer for the next pass, if there is anything to look after.
 func (t *ttlMonitor) armLocked() {
-	if t.ended || t.timer != nil || t.node == nil || !anyExpires(t.node.store().Latest()) {
+	if t.ended || t.timer != nil || t.node == nil || !anyExpires(t.node.Store().Latest()) {
 		return
 	}
-	wait := time.Duration(max(t.node.intParameter("ttlMonitorSleepSecs"), 1)) * time.Second
+	wait := time.Duration(max(t.node.IntParameter("ttlMonitorSleepSecs"), 1)) * time.Second
 	t.timer = time.AfterFunc(wait, func() {
 		t.pass()
 		t.mu.Lock()
@@ -123,7 +123,7 @@ func (t *ttlMonitor) pass() {
 	defer t.busy.Unlock()
 	t.passes++
 	now := t.data.Clock.Now()
-	s := n.store()
+	s := n.Store()
 	var todo []string
 	s.Latest().Colls("", func(c *store.Coll) bool {
 		if len(expiries(c)) > 0 {

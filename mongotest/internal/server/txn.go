@@ -49,11 +49,11 @@ func (r *Request) checkOut() error {
 	if r.Node.set != nil && !r.Node.IsPrimary() {
 		return srverr.New(srverr.NotWritablePrimary, "Not primary so we cannot begin or continue a transaction")
 	}
-	if r.txnNumber < st.TxnNumber {
+	if r.TxnNumber < st.TxnNumber {
 		if r.autocommit == nil && r.Node.cfg.Version.AtLeast(5, 0) {
-			return srverr.New(srverr.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer retryable write with txnNumber %d has already started on this session.", r.txnNumber, s.ID, st.TxnNumber)
+			return srverr.New(srverr.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer retryable write with txnNumber %d has already started on this session.", r.TxnNumber, s.ID, st.TxnNumber)
 		}
-		return srverr.New(srverr.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", r.txnNumber, s.ID, st.TxnNumber)
+		return srverr.New(srverr.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", r.TxnNumber, s.ID, st.TxnNumber)
 	}
 	if st.TxnNumber < 0 {
 		if err := r.failSessionLookup(); err != nil {
@@ -95,9 +95,9 @@ func (r *Request) waitSession() error {
 }
 
 func (r *Request) beginRetryable(st *session.State) error {
-	if r.txnNumber > st.TxnNumber {
+	if r.TxnNumber > st.TxnNumber {
 		r.Session.Abort()
-		*st = session.State{TxnNumber: r.txnNumber}
+		*st = session.State{TxnNumber: r.TxnNumber}
 		return nil
 	}
 	if st.Phase != session.RetryableWrite {
@@ -107,15 +107,15 @@ func (r *Request) beginRetryable(st *session.State) error {
 }
 
 func (r *Request) beginTxn(st *session.State) error {
-	if r.txnNumber == st.TxnNumber && (r.Node.role != Mongos || st.Phase != session.TxnAborted) {
+	if r.TxnNumber == st.TxnNumber && (r.Node.role != Mongos || st.Phase != session.TxnAborted) {
 		return srverr.New(srverr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	}
 	if r.Cmd.Name == "killCursors" {
 		return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run killCursors as the first operation in a multi-document transaction.")
 	}
 	r.Session.Abort()
-	t := &session.Txn{Number: r.txnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at, Level: r.rc.level}
-	*st = session.State{TxnNumber: r.txnNumber, Phase: session.TxnInProgress, Txn: t}
+	t := &session.Txn{Number: r.TxnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at, Level: r.rc.level}
+	*st = session.State{TxnNumber: r.TxnNumber, Phase: session.TxnInProgress, Txn: t}
 	if begin := r.Node.data.Begin; begin != nil {
 		t.Store = begin(r, t)
 	}
@@ -125,22 +125,22 @@ func (r *Request) beginTxn(st *session.State) error {
 }
 
 func (r *Request) continueTxn(st *session.State) error {
-	if r.txnNumber != st.TxnNumber || st.Phase == session.RetryableWrite {
-		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", r.txnNumber, st.TxnNumber)
+	if r.TxnNumber != st.TxnNumber || st.Phase == session.RetryableWrite {
+		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", r.TxnNumber, st.TxnNumber)
 	}
 	if st.Txn != nil {
-		if err := r.sameAPI("transaction-continuing command", st.Txn.Api, "transaction's first command"); err != nil {
+		if err := r.SameAPI("transaction-continuing command", st.Txn.Api, "transaction's first command"); err != nil {
 			return err
 		}
 	}
 	switch {
 	case st.Phase == session.TxnAborted:
-		return srverr.New(srverr.NoSuchTransaction, "Transaction %d has been aborted.", r.txnNumber)
+		return srverr.New(srverr.NoSuchTransaction, "Transaction %d has been aborted.", r.TxnNumber)
 	case st.Phase == session.TxnCommitted && r.Node.data.sessions.Undone(st.Txn.CommitTS):
 		// The commit was rolled back, and this primary has never heard of the transaction.
-		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is -1", r.txnNumber)
+		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is -1", r.TxnNumber)
 	case st.Phase == session.TxnCommitted && r.Cmd.Name != "commitTransaction":
-		return srverr.New(srverr.TransactionCommitted, "Transaction %d has been committed.", r.txnNumber)
+		return srverr.New(srverr.TransactionCommitted, "Transaction %d has been committed.", r.TxnNumber)
 	}
 	r.Txn = st.Txn
 	return nil
@@ -191,7 +191,7 @@ func (r *Request) failTxn() {
 // expireTxn aborts the transaction when it has been open for too long
 // (transactionLifetimeLimitSeconds).
 func (n *Node) expireTxn(s *session.Session, t *session.Txn) {
-	limit := time.Duration(n.intParameter("transactionLifetimeLimitSeconds")) * time.Second
+	limit := time.Duration(n.IntParameter("transactionLifetimeLimitSeconds")) * time.Second
 	t.Expiry = time.AfterFunc(limit, func() {
 		s.Mu.Lock()
 		defer s.Mu.Unlock()

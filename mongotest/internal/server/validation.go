@@ -20,9 +20,9 @@ type Validator struct {
 	Action string // "error" or "warn"
 }
 
-// validate checks a document before it is stored. old is the version that it replaces, nil for an
+// Validate checks a document before it is stored. old is the version that it replaces, nil for an
 // insert.
-func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
+func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
 	if c.TimeSeries && old == nil {
 		field, _ := c.Raw.Lookup("timeseries", "timeField").StringValue()
 		if doc.Lookup(field).Type != bson.TypeDateTime {

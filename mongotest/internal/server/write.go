@@ -17,17 +17,17 @@ import (
 
 // writeSpec are the arguments of a write command.
 type writeSpec struct {
-	ns      string
+	NS      string
 	ordered bool
 	bypass  bool // bypassDocumentValidation
 	stmt    int32
 	hasStmt bool
 	stmts   []int32 // not nil if given
-	let     bson.Raw
+	Let     bson.Raw
 
 	docs    []bson.Raw // of an insert
-	updates []updateOp
-	deletes []deleteOp
+	Updates []UpdateOp
+	Deletes []deleteOp
 }
 
 // writeStruct describes a write command: what all of them take, and more.
@@ -68,14 +68,14 @@ func (w *writeSpec) set(r *Request, k string, v bson.RawValue) {
 			w.stmts = append(w.stmts, n)
 		}
 	case "let":
-		w.let = v.Value
+		w.Let = v.Value
 	}
 }
 
 // check checks what a field must have inside.
 func (w *writeSpec) check(r *Request, t *idl.Struct, k string, v bson.RawValue) error {
 	if k == "runtimeConstants" {
-		return r.checkRuntimeConstants(t.Path(k), v.Value)
+		return r.CheckRuntimeConstants(t.Path(k), v.Value)
 	}
 	return nil
 }
@@ -93,16 +93,16 @@ func parseWrite(t *idl.Struct, operations func(r *Request, w *writeSpec, field s
 				return w.check(r, t, k, v)
 			}
 			err := operations(r, w, k, v)
-			count = len(w.docs) + len(w.updates) + len(w.deletes)
+			count = len(w.docs) + len(w.Updates) + len(w.Deletes)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if w.ns, err = r.Collection(srverr.BadValue); err != nil {
+		if w.NS, err = r.Collection(srverr.BadValue); err != nil {
 			return err
 		}
-		r.writes = w
+		r.Writes = w
 		return w.checkCount(count)
 	}
 }

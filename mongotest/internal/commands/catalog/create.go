@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/commands/read"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
@@ -464,7 +465,7 @@ func checkViewPipeline(r *server.Request, ns, on string, stages bson.Raw, coll *
 		return err
 	}
 	o := r.ExprOptions(namespace.Join(r.DB, on), coll, nil)
-	o.Env, o.View = r.LatestEnv(), ns
+	o.Env, o.View = read.LatestEnv(r), ns
 	_, err = pipeline.Parse(list, o)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/commands/read"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
@@ -70,8 +71,8 @@ func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 }
 
 func (g *viewGraph) visit(refs, path []string) error {
-	if len(path) > server.MaxViewDepth+2 {
-		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", server.MaxViewDepth)
+	if len(path) > read.MaxViewDepth+2 {
+		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", read.MaxViewDepth)
 	}
 	for i, ref := range refs {
 		path := append(path[:len(path):len(path)], ref)

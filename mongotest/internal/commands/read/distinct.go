@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"slices"
@@ -10,13 +10,14 @@ import (
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "distinct", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runDistinct})
+	server.Register(&server.Command{Name: "distinct", Where: server.OptIn, ReadConcern: true, Snapshot: true, Txn: server.TxnOK, Run: runDistinct})
 }
 
 var distinctStruct = &idl.Struct{Name: "distinct", Required: []string{"key"}, Fields: map[string]idl.Field{
@@ -31,11 +32,11 @@ type distinctSpec struct {
 	hint              bson.RawValue
 }
 
-func (q *distinctSpec) parse(r *Request) (err error) {
+func (q *distinctSpec) parse(r *server.Request) (err error) {
 	if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
-	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 14)) {
+	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.Config().Version.AtLeastPatch(release.At(4, 4, 14)) {
 		return arg.WrongType("distinct.comment", v.Type, "string")
 	}
 	err = distinctStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
@@ -47,7 +48,7 @@ func (q *distinctSpec) parse(r *Request) (err error) {
 		case "collation":
 			q.collation = v.Value
 		case "hint":
-			q.hint, err = hintArg(v)
+			q.hint, err = server.HintArg(v)
 		}
 		return err
 	})
@@ -57,7 +58,7 @@ func (q *distinctSpec) parse(r *Request) (err error) {
 	return checkDistinctKey(q.key)
 }
 
-func runDistinct(r *Request, dst []byte) ([]byte, error) {
+func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	var q distinctSpec
 	if err := q.parse(r); err != nil {
 		return dst, err
@@ -69,7 +70,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 	}
 	c := st.Coll(ns)
 	if r.InTxn() && sharding.Of(c) != nil {
-		r.found = beforeShard
+		r.Found = server.BeforeShard
 		return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run 'distinct' on a sharded collection in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-distinct for a recommended alternative.")
 	}
 	d := distinctValues{}
@@ -80,20 +81,20 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 			q.stages = append(q.stages, bsondoc.Stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
 		}
 		d.coll = c.Collation
-		if err := r.eachResult(&q, func(doc bson.Raw) error { add(doc); return nil }); err != nil {
+		if err := eachResult(r, &q, func(doc bson.Raw) error { add(doc); return nil }); err != nil {
 			return dst, err
 		}
 		r.IntegerOK = true
 		dst, err = d.append(dst)
-		return r.appendAtTime(dst), err
+		return r.AppendAtTime(dst), err
 	}
-	op := updateOp{q: bsondoc.OrEmpty(filter), collation: collation, hint: hint}
-	if err := op.parse(r, ns, c); err != nil {
+	op := server.UpdateOp{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint}
+	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}
-	d.coll = op.coll
+	d.coll = op.Coll
 	if c != nil {
-		if ix := distinctIndex(c, key, op.coll); ix != nil && op.filter.MatchesAll() {
+		if ix := distinctIndex(c, key, op.Coll); ix != nil && op.Filter.MatchesAll() {
 			// The values come from the index, where an array within an array is a key of its own:
 			// it is taken apart once more.
 			add = func(doc bson.Raw) {
@@ -108,7 +109,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 				})
 			}
 		}
-		err := op.candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
+		err := op.Candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
 			add(doc)
 			return true, nil
 		})
@@ -117,7 +118,7 @@ func runDistinct(r *Request, dst []byte) ([]byte, error) {
 		}
 	}
 	dst, err = d.append(dst)
-	return r.appendAtTime(dst), err
+	return r.AppendAtTime(dst), err
 }
 
 // distinctIndex returns an index that has the values of the key in order.
@@ -218,7 +219,7 @@ func (d *distinctValues) append(dst []byte) ([]byte, error) {
 	start := len(dst)
 	for i, v := range d.list {
 		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
-		if len(dst)-start > MaxBSONObjectSize {
+		if len(dst)-start > server.MaxBSONObjectSize {
 			return dst, srverr.New(17217, "distinct too big, 16mb cap")
 		}
 	}

@@ -1,25 +1,26 @@
-package server
+// Package read has the commands that read: find, aggregate with what it needs of the deployment,
+// change streams, count, distinct, mapReduce, explain, and those on their cursors.
+package read
 
 import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "find", Where: OptIn, ReadConcern: true, Snapshot: true, Txn: TxnOK, Run: runFind})
+	server.Register(&server.Command{Name: "find", Where: server.OptIn, ReadConcern: true, Snapshot: true, Txn: server.TxnOK, Run: runFind})
 }
 
 // findSpec are the arguments of find.
@@ -40,7 +41,7 @@ type findSpec struct {
 	natural                                    bool
 }
 
-func runFind(r *Request, dst []byte) ([]byte, error) {
+func runFind(r *server.Request, dst []byte) ([]byte, error) {
 	q := findSpec{batchSize: -1}
 	if err := q.parse(r, r.Body); err != nil {
 		return dst, err
@@ -55,20 +56,20 @@ func runFind(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return r.find(dst, st, &q)
+	return find(r, dst, st, &q)
 }
 
 // parse reads the arguments of a find command. Members of old versions look at the collection's
 // name after the rest.
-func (q *findSpec) parse(r *Request, body bson.Raw) (err error) {
-	if r.Node.cfg.Version.AtLeast(5, 0) {
+func (q *findSpec) parse(r *server.Request, body bson.Raw) (err error) {
+	if r.Node.Config().Version.AtLeast(5, 0) {
 		if err := q.arguments(r, body, true); err != nil {
 			return err
 		}
 		q.ns, err = r.Readable(srverr.BadValue)
 		return err
 	}
-	if r.Node.role == Mongos {
+	if r.Node.Role() == server.Mongos {
 		if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func (q *findSpec) typed(k string, v bson.RawValue, want bson.Type, name string)
 	return v, nil
 }
 
-func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
+func (q *findSpec) arguments(r *server.Request, body bson.Raw, idl bool) error {
 	first := true
 	for k, v := range body.All() {
 		if first {
@@ -118,7 +119,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 		case "collation":
 			object(&q.collation)
 		case "let":
-			if !r.Node.cfg.Version.Has(release.Argument, "find.let") {
+			if !r.Node.Config().Version.Has(release.Argument, "find.let") {
 				err = q.unknown(idl, body, k)
 				break
 			}
@@ -163,7 +164,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 		case "allowPartialResults":
 			boolean(&q.partial)
 		case "allowDiskUse":
-			if !r.Node.cfg.Version.Has(release.Argument, "find.allowDiskUse") {
+			if !r.Node.Config().Version.Has(release.Argument, "find.allowDiskUse") {
 				return q.unknown(idl, body, k)
 			}
 			boolean(&q.disk)
@@ -178,7 +179,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			var ignored bool
 			boolean(&ignored)
 		case "encryptionInformation":
-			if !r.Node.cfg.Version.Has(release.Argument, "find.encryptionInformation") {
+			if !r.Node.Config().Version.Has(release.Argument, "find.encryptionInformation") {
 				return q.unknown(idl, body, k)
 			}
 			var ignored bson.Raw
@@ -189,7 +190,7 @@ func (q *findSpec) arguments(r *Request, body bson.Raw, idl bool) error {
 			}
 			var constants bson.Raw
 			if object(&constants); err == nil {
-				err = r.checkRuntimeConstants("runtimeConstants", constants)
+				err = r.CheckRuntimeConstants("runtimeConstants", constants)
 			}
 		case "$_requestResumeToken":
 			boolean(&q.resumeToken)
@@ -306,12 +307,12 @@ func validRecordToken(doc bson.Raw) bool {
 	return k == "$recordId" && (v.Type == bson.TypeInt64 || v.Type == bson.TypeInt32 || v.Type == bson.TypeNull)
 }
 
-func recordToken(s *scanIter) bson.Raw {
+func recordToken(s *server.ScanIter) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
-	if s.rid == "" {
+	if s.RID == "" {
 		doc = bson.AppendNull(doc, "$recordId")
 	} else {
-		doc = bson.AppendInt64(doc, "$recordId", store.RecordNumber(s.rid))
+		doc = bson.AppendInt64(doc, "$recordId", store.RecordNumber(s.RID))
 	}
 	return bson.EndDocument(doc, at)
 }
@@ -340,35 +341,35 @@ func sameNames(a, b bson.Raw) bool {
 }
 
 // find answers a query.
-func (r *Request) find(dst []byte, st *store.State, q *findSpec) ([]byte, error) {
+func find(r *server.Request, dst []byte, st *store.State, q *findSpec) ([]byte, error) {
 	c := st.Coll(q.ns)
 	if c != nil && c.View {
-		return r.findView(dst, q)
+		return findView(r, dst, q)
 	}
-	it, run, err := r.openFind(st, c, q)
+	it, run, err := openFind(r, st, c, q)
 	if err != nil {
 		return dst, err
 	}
 	if c == nil {
-		if docs, ok := r.systemDocuments(q.ns); ok {
-			return r.findSystem(dst, q, docs)
+		if docs, ok := systemDocuments(r, q.ns); ok {
+			return findSystem(r, dst, q, docs)
 		}
-		return r.appendEmptyCursor(dst, q.ns), nil
+		return r.AppendEmptyCursor(dst, q.ns), nil
 	}
-	cur := r.newCursor(q.ns, it, run)
-	cur.tailable, cur.awaitData, cur.noTimeout = q.tailable, q.awaitData, q.noTimeout
+	cur := r.NewCursor(q.ns, it, run)
+	cur.Tailable, cur.AwaitData, cur.NoTimeout = q.tailable, q.awaitData, q.noTimeout
 	if q.tailable {
-		cur.wait = r.Node.store().Changed
+		cur.Wait = r.Node.Store().Changed
 	}
-	if q.resumeToken && len(run.scans) > 0 {
-		cur.place = func() bson.Raw { return recordToken(run.scans[0]) }
+	if q.resumeToken && len(run.Scans) > 0 {
+		cur.Place = func() bson.Raw { return recordToken(run.Scans[0]) }
 	}
 	// A tailable cursor on an empty collection is dead from the start.
-	return r.appendCursor(dst, cur, q.batchSize, q.single || q.tailable && c.Count() == 0)
+	return r.AppendCursor(dst, cur, q.batchSize, q.single || q.tailable && c.Count() == 0)
 }
 
 // openFind parses what the query is made of and opens it.
-func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipeline.Iterator, *running, error) {
+func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (pipeline.Iterator, *server.Running, error) {
 	var collation *query.Collation
 	var err error
 	if q.collation != nil {
@@ -378,9 +379,9 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 	} else if c != nil {
 		collation = c.Collation
 	}
-	run := &running{r: r, state: st}
-	o := r.checkedOptions(q.ns, collation, q.let, run.interrupted)
-	if q.filter, err = r.revealFilter(st, q.filter); err != nil {
+	run := &server.Running{Request: r, State: st}
+	o := r.CheckedOptions(q.ns, collation, q.let, run.Interrupted)
+	if q.filter, err = r.RevealFilter(st, q.filter); err != nil {
 		return nil, nil, err
 	}
 	var filter *query.Filter
@@ -393,7 +394,7 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 			if _, doc, ok := c.ByID(id); ok {
 				it.doc = doc
 			}
-			return it, &running{}, nil
+			return it, &server.Running{}, nil
 		}
 	}
 	// What outlives the command must not lie in the connection's buffer.
@@ -419,19 +420,19 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 			return nil, nil, err
 		}
 	}
-	if err := checkMeta(filter, sort, proj); err != nil {
+	if err := server.CheckMeta(filter, sort, proj); err != nil {
 		return nil, nil, err
 	}
 	if c == nil {
 		return nil, nil, nil
 	}
-	a := &access{coll: c, filter: filter, sort: sort, natural: q.natural, back: q.back, hint: q.hint, min: q.min, max: q.max, collation: collation}
-	a.noScan = func() bool { return r.noTableScan(q.ns) }
-	a.text = func() string { return describe(q.ns, filter, q.sort, q.projection, q.collation) }
+	a := &server.Access{Coll: c, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
+	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
+	a.Text = func() string { return server.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if q.tailable && !c.Capped {
-		return nil, nil, srverr.New(srverr.BadValue, "error processing query: %s tailable cursor requested on non capped collection", a.text())
+		return nil, nil, srverr.New(srverr.BadValue, "error processing query: %s tailable cursor requested on non capped collection", a.Text())
 	}
-	p, err := a.plan()
+	p, err := a.Plan()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -441,27 +442,27 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 		if !ok {
 			return nil, nil, srverr.New(srverr.KeyNotFound, "Failed to resume collection scan: the recordId from which we are attempting to resume no longer exists in the collection: RecordId(%d)", n)
 		}
-		p.scan = store.NewScan(c, false, []store.Range{{Lo: key + "\x00"}})
+		p.Scan = store.NewScan(c, false, []store.Range{{Lo: key + "\x00"}})
 	}
-	src := p.open(run, c.NS)
+	src := p.Open(run, c.NS)
 	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable, proj: proj,
 		filter: filter, plan: p, sort: sort, returnKey: q.returnKey, showRecordID: q.showRecordID}
 	switch s := src.(type) {
-	case *sortIter:
-		s.context = "Executor error during find command"
-		s.meta = it.meta
-		if s.most = r.Node.intParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); q.disk || r.Node.cfg.Version.AtLeast(6, 0) {
-			s.most = 0 // what does not fit goes to a file there
+	case *server.SortIter:
+		s.Context = "Executor error during find command"
+		s.Meta = it.meta
+		if s.Most = r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); q.disk || r.Node.Config().Version.AtLeast(6, 0) {
+			s.Most = 0 // what does not fit goes to a file there
 		}
 		if q.limit > 0 {
-			s.limit = q.limit + q.skip
+			s.Limit = q.limit + q.skip
 		}
-		it.rid = &s.rid
-	case *scanIter:
-		it.rid = &s.rid
-		a := &access{coll: c, filter: filter, sort: sort, natural: q.natural, back: q.back, hint: q.hint, min: q.min, max: q.max, collation: collation}
-		a.noScan = func() bool { return r.noTableScan(q.ns) }
-		a.text = func() string { return describe(q.ns, filter, q.sort, q.projection, q.collation) }
+		it.rid = &s.RID
+	case *server.ScanIter:
+		it.rid = &s.RID
+		a := &server.Access{Coll: c, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
+		a.NoScan = func() bool { return r.NoTableScan(q.ns) }
+		a.Text = func() string { return server.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 		if filter != nil && filter.NeedsGeoIndex() && sort == nil {
 			it.src = &nearIter{src: src, near: filter.Near()}
 		}
@@ -474,24 +475,6 @@ func (r *Request) openFind(st *store.State, c *store.Coll, q *findSpec) (pipelin
 func (q *findSpec) simple() bool {
 	return q.sort == nil && q.projection == nil && q.min == nil && q.max == nil && q.hint.Type == 0 && q.skip == 0 &&
 		!q.returnKey && !q.showRecordID && !q.tailable && !q.resumeToken
-}
-
-// describe describes a query for errors of planning it.
-func describe(ns string, filter *query.Filter, sort, projection, collation bson.Raw) string {
-	if filter == nil {
-		filter, _ = query.ParseFilter(bsondoc.OrEmpty(nil), nil)
-	}
-	return query.Describe(ns, filter, bsondoc.OrEmpty(sort), bsondoc.OrEmpty(projection), bsondoc.OrEmpty(collation))
-}
-
-// noTableScan reports whether a query on the namespace needs an index.
-func (r *Request) noTableScan(ns string) bool {
-	db, name := namespace.Split(ns)
-	if db == "admin" || db == "config" || db == "local" || strings.HasPrefix(name, "system.") {
-		return false
-	}
-	v, _ := r.Node.Parameter("notablescan")
-	return v.AsBool()
 }
 
 // oneDoc yields one document, or none.
@@ -520,35 +503,10 @@ type findIter struct {
 	proj        *query.Projection
 
 	filter                  *query.Filter
-	plan                    *plan
+	plan                    *server.Plan
 	sort                    *query.Sort
 	rid                     *string // of the last document
 	returnKey, showRecordID bool
-}
-
-// checkMeta refuses metadata that the query does not produce.
-func checkMeta(filter *query.Filter, sort *query.Sort, proj *query.Projection) error {
-	needs := func(name string) bool {
-		return proj != nil && proj.NeedsMeta(name) || sort != nil && sort.NeedsMeta(name)
-	}
-	for _, m := range []struct {
-		name, what string
-		have       bool
-	}{
-		{"textScore", "text score", filter != nil && filter.NeedsTextIndex()},
-		{"geoNearDistance", "$geoNear distance", filter != nil && filter.NeedsGeoIndex()},
-		{"geoNearPoint", "$geoNear point", filter != nil && filter.NeedsGeoIndex()},
-		{"searchScore", "search score", false},
-		{"searchHighlights", "search highlights", false},
-	} {
-		if needs(m.name) && !m.have {
-			return srverr.New(40218, "query requires %s metadata, but it is not available", m.what)
-		}
-	}
-	if proj != nil && proj.NeedsMeta("sortKey") && sort == nil {
-		return srverr.New(srverr.BadValue, "cannot use sortKey $meta projection without a sort")
-	}
-	return nil
 }
 
 // meta returns the metadata of a document that a projection asks for.
@@ -557,7 +515,7 @@ func (f *findIter) meta(doc bson.Raw, name string) bson.RawValue {
 	case "recordId":
 		return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(*f.rid))}
 	case "indexKey":
-		if key := f.plan.indexKey(doc); !key.IsEmpty() {
+		if key := f.plan.IndexKey(doc); !key.IsEmpty() {
 			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: key}
 		}
 	case "sortKey":
@@ -583,7 +541,7 @@ func (f *findIter) shape(doc bson.Raw) (out bson.Raw, err error) {
 	out = doc
 	switch {
 	case f.returnKey:
-		return f.plan.indexKey(doc), nil
+		return f.plan.IndexKey(doc), nil
 	case f.proj != nil:
 		if out, err = f.proj.Apply(doc, func(name string) bson.RawValue { return f.meta(doc, name) }); err != nil {
 			return nil, err

@@ -1,18 +1,19 @@
-package server
+package read
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 // findView answers a query on a view by the aggregation that it amounts to.
-func (r *Request) findView(dst []byte, q *findSpec) ([]byte, error) {
+func findView(r *server.Request, dst []byte, q *findSpec) ([]byte, error) {
 	a, err := q.aggregation()
 	if err != nil {
 		return dst, err
 	}
-	out, err := r.aggregate(dst, a)
+	out, err := aggregate(r, dst, a)
 	if e := srverr.From(err); e != nil && e.Code == srverr.InvalidPipelineOperator {
 		return dst, e.Prefix("Unsupported in view pipeline: ")
 	}

@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"strings"
@@ -12,13 +12,14 @@ import (
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "aggregate", Where: OptIn, ReadConcern: true, Snapshot: true, WriteConcern: true, Txn: TxnOK,
-		Parse: parseAggregate, CheckConcern: checkAggregateConcern, Run: runAggregate})
+	server.Register(&server.Command{Name: "aggregate", Where: server.OptIn, ReadConcern: true, Snapshot: true, WriteConcern: true, Txn: server.TxnOK,
+		Parse: parseAggregate, OnMissingDatabase: onMissingDatabase, CheckConcern: checkAggregateConcern, Run: runAggregate})
 }
 
 // aggregateSpec are the arguments of aggregate.
@@ -35,12 +36,16 @@ type aggregateSpec struct {
 	hint           bson.RawValue
 }
 
-func parseAggregate(r *Request) error {
-	r.pipeline = &aggregateSpec{batchSize: -1}
-	err := r.pipeline.parse(r)
-	r.ChangeStream = r.pipeline.changeStream()
+func parseAggregate(r *server.Request) error {
+	q := &aggregateSpec{batchSize: -1}
+	r.Pipeline = q
+	err := q.parse(r)
+	r.ChangeStream = q.changeStream()
 	return err
 }
+
+// parsedAggregate returns what parseAggregate has made of the command.
+func parsedAggregate(r *server.Request) *aggregateSpec { return r.Pipeline.(*aggregateSpec) }
 
 // changeStream reports whether the pipeline begins with $changeStream.
 func (q *aggregateSpec) changeStream() bool {
@@ -52,13 +57,29 @@ func (q *aggregateSpec) collStats() bool {
 	return len(q.stages) > 0 && q.stages[0].Lookup("$collStats").Type != 0
 }
 
-func checkAggregateConcern(r *Request, level string) error {
-	return pipeline.CheckReadConcern(r.pipeline.stages, level, r.pipeline.explain)
+func checkAggregateConcern(r *server.Request, level string) error {
+	q := parsedAggregate(r)
+	return pipeline.CheckReadConcern(q.stages, level, q.explain)
 }
 
-func runAggregate(r *Request, dst []byte) ([]byte, error) {
-	q := r.pipeline
-	if err := r.checkAPIStages(q.stages); err != nil {
+// onMissingDatabase finds out what a mongos, which opens the pipeline before it looks for the
+// database, says to it.
+func onMissingDatabase(r *server.Request) (ns string, ok bool) {
+	ns, err := r.Collection(srverr.TypeMismatch)
+	if err != nil || r.Arg().Type != bson.TypeString {
+		return "", false
+	}
+	var q aggregateSpec
+	if q.parse(r) != nil || q.changeStream() {
+		return "", false
+	}
+	_, _, err = openAggregate(r, &q)
+	return ns, err == nil
+}
+
+func runAggregate(r *server.Request, dst []byte) ([]byte, error) {
+	q := parsedAggregate(r)
+	if err := r.CheckAPIStages(q.stages); err != nil {
 		return dst, err
 	}
 	if q.explain {
@@ -69,9 +90,9 @@ func runAggregate(r *Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		return r.explain(dst, &e, false)
+		return explain(r, dst, &e, false)
 	}
-	return r.aggregate(dst, q)
+	return aggregate(r, dst, q)
 }
 
 // aggregateStruct are the arguments as they are since version 5.0.
@@ -91,13 +112,13 @@ var exchangeStruct = &idl.Struct{Name: "internalExchange", Required: []string{"p
 	"boundaries": {Kind: idl.Objects}, "consumerIds": {Kind: idl.Ints},
 }}
 
-func (q *aggregateSpec) parse(r *Request) error {
+func (q *aggregateSpec) parse(r *server.Request) error {
 	body := bsondoc.Copy(r.Body) // the stages outlive the command
 	first, v := bsondoc.FirstElement(body)
 	if err := q.namespace(r, v); err != nil {
 		return err
 	}
-	if r.Node.cfg.Version.AtLeast(5, 0) {
+	if r.Node.Config().Version.AtLeast(5, 0) {
 		err := aggregateStruct.ParseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) })
 		if err != nil {
 			return err
@@ -129,13 +150,13 @@ func (q *aggregateSpec) parse(r *Request) error {
 }
 
 // set takes an argument.
-func (q *aggregateSpec) set(r *Request, k string, v bson.RawValue) (err error) {
+func (q *aggregateSpec) set(r *server.Request, k string, v bson.RawValue) (err error) {
 	switch k {
 	case "pipeline":
 		q.stages, err = pipeline.StagesOf(v)
 	case "cursor":
 		q.hasCursor = true
-		err = ParseCursorOption(v, &q.batchSize)
+		err = server.ParseCursorOption(v, &q.batchSize)
 	case "explain":
 		if v.Type != bson.TypeBoolean {
 			return srverr.New(srverr.TypeMismatch, "explain must be a boolean, not a %s", bsontext.TypeName(v.Type))
@@ -159,7 +180,7 @@ func (q *aggregateSpec) set(r *Request, k string, v bson.RawValue) (err error) {
 }
 
 // setOld takes an argument of a server before 5.0.
-func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
+func (q *aggregateSpec) setOld(r *server.Request, k string, v bson.RawValue) error {
 	not := func(want string) error {
 		return srverr.New(srverr.TypeMismatch, "%s must be %s, not a %s", k, want, bsontext.TypeName(v.Type))
 	}
@@ -184,14 +205,14 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 		}
 		return q.set(r, k, v)
 	case "maxTimeMS":
-		_, err := parseMaxTimeMS(v)
+		_, err := server.ParseMaxTimeMS(v)
 		return err
 	case "exchange", "runtimeConstants":
 		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 			return srverr.New(10065, "invalid parameter: expected an object (%s)", k)
 		}
 		if k == "runtimeConstants" {
-			return r.checkRuntimeConstants("internalRuntimeConstants", v.Value)
+			return r.CheckRuntimeConstants("internalRuntimeConstants", v.Value)
 		}
 		return exchangeStruct.Parse(r, v.Value, func(string, bson.RawValue) error { return nil })
 	case "mergeByPBRT": // of servers before 5.0
@@ -204,7 +225,7 @@ func (q *aggregateSpec) setOld(r *Request, k string, v bson.RawValue) error {
 }
 
 // namespace reads the command's value: a collection, or 1 for a pipeline that needs none.
-func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) (err error) {
+func (q *aggregateSpec) namespace(r *server.Request, v bson.RawValue) (err error) {
 	if v.IsNumber() {
 		if n, _ := arg.Number(v); n != 1 {
 			return srverr.New(srverr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
@@ -221,60 +242,40 @@ func (q *aggregateSpec) namespace(r *Request, v bson.RawValue) (err error) {
 	return err
 }
 
-// ParseCursorOption sets the batch size that a cursor's options give, if they do.
-func ParseCursorOption(v bson.RawValue, batchSize *int64) error {
-	doc, ok := v.Document()
-	if !ok {
-		return srverr.New(srverr.TypeMismatch, "cursor field must be missing or an object")
-	}
-	for k, v := range doc.All() {
-		if k != "batchSize" {
-			return srverr.New(srverr.BadValue, "cursor object can't contain fields other than batchSize")
-		}
-		if !v.IsNumber() {
-			return srverr.New(srverr.TypeMismatch, "cursor.batchSize must be a number")
-		}
-		if *batchSize = arg.CastNumber(v); *batchSize < 0 {
-			return srverr.New(srverr.BadValue, "cursor.batchSize must not be negative")
-		}
-	}
-	return nil
-}
-
 // aggregate runs a pipeline and appends its cursor.
-func (r *Request) aggregate(dst []byte, q *aggregateSpec) ([]byte, error) {
-	it, run, err := r.openAggregate(q)
+func aggregate(r *server.Request, dst []byte, q *aggregateSpec) ([]byte, error) {
+	it, run, err := openAggregate(r, q)
 	if err != nil {
 		return dst, err
 	}
-	c := r.newCursor(q.ns, it, run)
-	if s := run.stream; s != nil {
-		c.it = &streamOutput{Iterator: it, s: s, split: run.splits}
-		c.tailable, c.awaitData = true, true
-		c.wait = r.Node.store().Changed
-		c.token = func() bson.Raw { return s.token(c.stash != nil) }
-		if r.Node.role == Mongos {
+	c := r.NewCursor(q.ns, it, run)
+	if s, ok := run.Stream.(*changeStream); ok {
+		c.Iterator = &streamOutput{Iterator: it, s: s, split: run.Splits}
+		c.Tailable, c.AwaitData = true, true
+		c.Wait = r.Node.Store().Changed
+		c.Token = func() bson.Raw { return s.token(c.Stash != nil) }
+		if r.Node.Role() == server.Mongos {
 			q.batchSize = 0 // a mongos opens the streams of the shards and reads from them later
 		}
 	}
-	return r.appendCursor(dst, c, q.batchSize, false)
+	return r.AppendCursor(dst, c, q.batchSize, false)
 }
 
 // openAggregate resolves views, parses the pipeline and connects it with its collection.
-func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, error) {
+func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *server.Running, error) {
 	st, err := r.Snapshot(q.ns)
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.Node.role == Mongos {
-		if err := r.checkStages(st, r.DB, q.stages); err != nil {
+	if r.Node.Role() == server.Mongos {
+		if err := r.CheckStages(st, r.DB, q.stages); err != nil {
 			return nil, nil, err
 		}
 	}
-	run := &running{r: r, state: st}
+	run := &server.Running{Request: r, State: st}
 	env := &pipelineEnv{run: run, bypass: q.bypass}
 	ns := q.ns
-	if q.stages, err = r.revealStages(st, q.stages); err != nil {
+	if q.stages, err = r.RevealStages(st, q.stages); err != nil {
 		return nil, nil, err
 	}
 	stages := q.stages
@@ -309,9 +310,9 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	if q.collectionless {
 		o.NS = pipeline.Namespace{DB: r.DB}
 	}
-	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.interrupted
-	o.AllowDiskUse = q.disk || !q.hasDisk && r.Node.cfg.Version.AtLeast(6, 0) // allowDiskUseByDefault
-	if r.mapReduce != nil && !o.Version.AtLeast(4, 4) {
+	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.Interrupted
+	o.AllowDiskUse = q.disk || !q.hasDisk && r.Node.Config().Version.AtLeast(6, 0) // allowDiskUseByDefault
+	if r.MapReduce && !o.Version.AtLeast(4, 4) {
 		o.Version = expr.Version{Major: 4, Minor: 4} // the first version that has the stages which the command is made of
 	}
 	p, err := pipeline.Parse(stages, o)
@@ -320,20 +321,20 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 	}
 	if _, ok := p.Writes(); !ok {
 		r.NoWrite = true
-	} else if r.Node.set != nil && !r.Node.IsPrimary() && !r.Node.cfg.Version.AtLeast(4, 4) {
+	} else if r.Node.Set() != nil && !r.Node.IsPrimary() && !r.Node.Config().Version.AtLeast(4, 4) {
 		return nil, nil, srverr.New(srverr.NotWritablePrimary, "not master") // newer secondaries let the primary write
 	}
 	var src pipeline.Iterator
-	if docs, ok := r.systemDocuments(ns); ok && p.NeedsSource() && st.Coll(ns) == nil {
+	if docs, ok := systemDocuments(r, ns); ok && p.NeedsSource() && st.Coll(ns) == nil {
 		src = pipeline.FromSlice(docs)
 	} else if p.NeedsSource() {
-		if src, err = r.pipelineSource(run, st.Coll(ns), p, q.hint, collation); err != nil {
+		if src, err = pipelineSource(r, run, st.Coll(ns), p, q.hint, collation); err != nil {
 			return nil, nil, err
 		}
 	}
-	run.splits = p.SplitsLargeEvents()
+	run.Splits = p.SplitsLargeEvents()
 	start := p.Run
-	if r.mapReduce != nil {
+	if r.MapReduce {
 		start = p.RunBare
 	}
 	it, err := start(src)
@@ -342,34 +343,34 @@ func (r *Request) openAggregate(q *aggregateSpec) (pipeline.Iterator, *running, 
 
 // pipelineSource opens the collection that a pipeline reads, with an index for a $match or $sort at
 // its front.
-func (r *Request) pipelineSource(run *running, c *store.Coll, p *pipeline.Pipeline, hint bson.RawValue, collation *query.Collation) (pipeline.Iterator, error) {
+func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pipeline.Pipeline, hint bson.RawValue, collation *query.Collation) (pipeline.Iterator, error) {
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	a := &access{coll: c, filter: p.TakeMatch(), hint: hint, collation: collation}
-	a.noScan = func() bool { return r.noTableScan(c.NS) }
-	a.text = func() string { return describe(c.NS, a.filter, nil, nil, explicitCollation(collation)) }
-	pl, err := a.plan()
+	a := &server.Access{Coll: c, Filter: p.TakeMatch(), Hint: hint, Collation: collation}
+	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
+	a.Text = func() string { return server.Describe(c.NS, a.Filter, nil, nil, server.ExplicitCollation(collation)) }
+	pl, err := a.Plan()
 	if err != nil {
 		return nil, err
 	}
-	src := pl.open(run, c.NS)
-	if a.filter != nil && a.filter.NeedsTextIndex() {
-		src = p.WithScores(src, a.filter.TextScore)
+	src := pl.Open(run, c.NS)
+	if a.Filter != nil && a.Filter.NeedsTextIndex() {
+		src = p.WithScores(src, a.Filter.TextScore)
 	}
 	return src, nil
 }
 
 // pipelineEnv is what a pipeline sees of the deployment.
 type pipelineEnv struct {
-	run    *running
+	run    *server.Running
 	bypass bool
 }
 
 // MaxViewDepth is how many views may lie on top of each other.
 const MaxViewDepth = 20
 
-func (e *pipelineEnv) state() *store.State { return e.run.state }
+func (e *pipelineEnv) state() *store.State { return e.run.State }
 
 func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson.Raw, error) {
 	var stages []bson.Raw
@@ -394,16 +395,16 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	a := &access{coll: c, filter: filter, collation: c.Collation}
-	p, err := a.plan()
+	a := &server.Access{Coll: c, Filter: filter, Collation: c.Collation}
+	p, err := a.Plan()
 	if err != nil {
 		return nil, err
 	}
-	return &scanIter{run: e.run, ns: c.NS, scan: p.scan, filter: p.filter, at: -1}, nil
+	return &server.ScanIter{Run: e.run, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}, nil
 }
 
 func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
-	r := e.run.r
+	r := e.run.Request
 	return r.Write(func(tx *store.Tx) error {
 		c, err := r.Writable(tx, ns.String(), true)
 		if err != nil {
@@ -420,7 +421,7 @@ func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 			if err != nil {
 				return err
 			}
-			if err := r.validate(c, doc, nil, e.bypass); err != nil {
+			if err := r.Validate(c, doc, nil, e.bypass); err != nil {
 				return err
 			}
 			if c, err = tx.Insert(c, doc); err != nil {
@@ -459,7 +460,7 @@ func (e *pipelineEnv) CheckMergeTarget(ns pipeline.Namespace, on []string) error
 }
 
 func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
-	r := e.run.r
+	r := e.run.Request
 	doc, err := r.Prepare(doc)
 	if err != nil {
 		return err
@@ -469,7 +470,7 @@ func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 		if err != nil {
 			return err
 		}
-		if err := r.validate(c, doc, nil, e.bypass); err != nil {
+		if err := r.Validate(c, doc, nil, e.bypass); err != nil {
 			return err
 		}
 		_, err = tx.Insert(c, doc)
@@ -478,25 +479,25 @@ func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 }
 
 func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error) {
-	r := e.run.r
+	r := e.run.Request
 	err = r.Write(func(tx *store.Tx) error {
 		matched = false
 		c, err := r.Writable(tx, ns.String(), false)
 		if err != nil || c == nil {
 			return err
 		}
-		op := updateOp{q: key}
-		if err := op.parse(r, ns.String(), c); err != nil {
+		op := server.UpdateOp{Q: key}
+		if err := op.Parse(r, ns.String(), c); err != nil {
 			return err
 		}
-		return op.candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
+		return op.Candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
 			matched = true
 			next, err := change(doc)
 			if err != nil || bson.Equal(next, doc) {
 				return false, err
 			}
 			next = bsondoc.Copy(next)
-			if err := r.validate(c, next, doc, e.bypass); err != nil {
+			if err := r.Validate(c, next, doc, e.bypass); err != nil {
 				return false, err
 			}
 			_, err = tx.Update(c, rid, doc, next, true, nil)
@@ -512,7 +513,7 @@ func (e *pipelineEnv) Stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		if err != nil {
 			return nil, err
 		}
-		e.run.stream = s
+		e.run.Stream = s
 		return s, nil
 	}
 	if stage == "$listSearchIndexes" {
@@ -522,6 +523,6 @@ func (e *pipelineEnv) Stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 }
 
 // LatestEnv returns what a pipeline that is only checked sees: the newest state.
-func (r *Request) LatestEnv() pipeline.Env {
-	return &pipelineEnv{run: &running{r: r, state: r.Node.store().Latest()}}
+func LatestEnv(r *server.Request) pipeline.Env {
+	return &pipelineEnv{run: &server.Running{Request: r, State: r.Node.Store().Latest()}}
 }

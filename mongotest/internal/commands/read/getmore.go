@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"time"
@@ -8,11 +8,12 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	Register(&Command{Name: "getMore", Where: Anywhere, Txn: TxnOK, ReadConcern: true, Snapshot: true, NoAfterTime: true, Run: runGetMore})
+	server.Register(&server.Command{Name: "getMore", Where: server.Anywhere, Txn: server.TxnOK, ReadConcern: true, Snapshot: true, NoAfterTime: true, Run: runGetMore})
 }
 
 // defaultAwait is how long a getMore on an awaitData cursor waits for documents when the client
@@ -27,8 +28,8 @@ type getMoreSpec struct {
 	hasTime   bool
 }
 
-func (q *getMoreSpec) parse(r *Request) error {
-	idl := r.Node.cfg.Version.AtLeast(5, 0)
+func (q *getMoreSpec) parse(r *server.Request) error {
+	idl := r.Node.Config().Version.AtLeast(5, 0)
 	q.batchSize = -1
 	first, hasColl, hasBatch := true, false, false
 	for k, v := range r.Body.All() {
@@ -66,7 +67,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 			}
 			hasBatch = true
 		case "maxTimeMS":
-			n, err := parseMaxTimeMS(v)
+			n, err := server.ParseMaxTimeMS(v)
 			if err != nil {
 				return err
 			}
@@ -82,7 +83,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 			if v.Type != bson.TypeEmbeddedDocument {
 				return srverr.New(srverr.TypeMismatch, "\"lastKnownCommittedOpTime\" had the wrong type. Expected object, found %s", bsontext.TypeName(v.Type))
 			}
-			if err := checkOpTime(r.Body, k); err != nil {
+			if err := server.CheckOpTime(r.Body, k); err != nil {
 				return err
 			}
 		default:
@@ -97,7 +98,7 @@ func (q *getMoreSpec) parse(r *Request) error {
 	switch {
 	case !hasColl && idl:
 		return arg.MissingField("getMore.collection")
-	case !hasColl && r.Node.role == Mongos:
+	case !hasColl && r.Node.Role() == server.Mongos:
 		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
 	case !hasColl:
 		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
@@ -114,106 +115,106 @@ func (q *getMoreSpec) parse(r *Request) error {
 	return nil
 }
 
-func runGetMore(r *Request, dst []byte) ([]byte, error) {
+func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 	var q getMoreSpec
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
-	t := &r.Node.cursors
-	c, err := t.checkOut(q.id, time.Now())
+	t := r.Node.Cursors()
+	c, err := t.CheckOut(q.id, time.Now())
 	if err != nil {
-		if r.Node.role == Mongos && srverr.CodeOf(err) == srverr.CursorNotFound {
-			r.found = byRouter
+		if r.Node.Role() == server.Mongos && srverr.CodeOf(err) == srverr.CursorNotFound {
+			r.Found = server.ByRouter
 			err = srverr.New(srverr.CursorNotFound, "Cursor not found (namespace: '%s', id: %d).", namespace.Join(r.DB, q.coll), q.id)
 		}
 		return dst, err
 	}
 	done := false
-	defer func() { t.checkIn(c, done, time.Now()) }()
-	if err := r.ownsCursor(c); err != nil {
+	defer func() { t.CheckIn(c, done, time.Now()) }()
+	if err := ownsCursor(r, c); err != nil {
 		return dst, err
 	}
-	if err := r.sameAPI("getMore", c.api, "cursor-creating command"); err != nil {
+	if err := r.SameAPI("getMore", c.API, "cursor-creating command"); err != nil {
 		return dst, err
 	}
-	if ns := namespace.Join(r.DB, q.coll); ns != c.ns {
-		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
+	if ns := namespace.Join(r.DB, q.coll); ns != c.NS {
+		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.NS)
 	}
-	if q.hasTime && !c.awaitData && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if q.hasTime && !c.AwaitData && !r.Node.Config().Version.AtLeast(5, 0) {
 		return dst, srverr.New(srverr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
-	c.run.r = r
-	r.ChangeStream = c.token != nil
+	c.Run.Request = r
+	r.ChangeStream = c.Token != nil
 	if data, ok := r.Fault("failGetMoreAfterCursorCheckout"); ok {
 		done = true
 		code := int32(srverr.InternalError)
 		if n, ok := data.Lookup("errorCode").AsInt64(); ok {
 			code = int32(n)
 		}
-		if needsExtraInfo[code] {
-			return dst, srverr.New(40671, "Missing required extra info for error code %s", r.Node.codeName(code))
+		if server.NeedsExtraInfo[code] {
+			return dst, srverr.New(40671, "Missing required extra info for error code %s", r.Node.CodeName(code))
 		}
 		return dst, srverr.New(code, "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
 	}
-	out, end, err := r.getMore(dst, c, &q)
+	out, end, err := getMore(r, dst, c, &q)
 	done = end || err != nil
 	return out, err
 }
 
 // ownsCursor checks that the cursor was made in the session and the transaction that the command
 // runs in.
-func (r *Request) ownsCursor(c *cursor) error {
+func ownsCursor(r *server.Request, c *server.Cursor) error {
 	const prefix = "Cannot run getMore on cursor %d, which was "
-	if r.Node.role == Mongos && c.session != r.Session {
-		if c.session == nil {
-			return srverr.New(50799, prefix+"not created in a session, in session %s", c.id, r.Session.ID)
+	if r.Node.Role() == server.Mongos && c.Session != r.Session {
+		if c.Session == nil {
+			return srverr.New(50799, prefix+"not created in a session, in session %s", c.ID, r.Session.ID)
 		}
 		if r.Session == nil {
-			return srverr.New(50800, prefix+"created in session %s, without an lsid", c.id, c.session.ID)
+			return srverr.New(50800, prefix+"created in session %s, without an lsid", c.ID, c.Session.ID)
 		}
-		return srverr.New(50801, prefix+"created in session %s, in session %s", c.id, c.session.ID, r.Session.ID)
+		return srverr.New(50801, prefix+"created in session %s, in session %s", c.ID, c.Session.ID, r.Session.ID)
 	}
 	switch {
-	case c.session == nil && r.Session != nil:
-		return srverr.New(50736, prefix+"not created in a session, in session %s", c.id, r.Session.ID)
-	case c.session != nil && r.Session == nil:
-		return srverr.New(50737, prefix+"created in session %s, without an lsid", c.id, c.session.ID)
-	case c.session != r.Session:
-		return srverr.New(50738, prefix+"created in session %s, in session %s", c.id, c.session.ID, r.Session.ID)
-	case c.txnNumber < 0 && r.InTxn():
-		return srverr.New(50739, prefix+"not created in a transaction, in transaction %d", c.id, r.txnNumber)
-	case c.txnNumber >= 0 && !r.InTxn():
-		return srverr.New(50740, prefix+"created in transaction %d, without a txnNumber", c.id, c.txnNumber)
-	case c.txnNumber >= 0 && c.txnNumber != r.txnNumber:
-		return srverr.New(50741, prefix+"created in transaction %d, in transaction %d", c.id, c.txnNumber, r.txnNumber)
+	case c.Session == nil && r.Session != nil:
+		return srverr.New(50736, prefix+"not created in a session, in session %s", c.ID, r.Session.ID)
+	case c.Session != nil && r.Session == nil:
+		return srverr.New(50737, prefix+"created in session %s, without an lsid", c.ID, c.Session.ID)
+	case c.Session != r.Session:
+		return srverr.New(50738, prefix+"created in session %s, in session %s", c.ID, c.Session.ID, r.Session.ID)
+	case c.TxnNumber < 0 && r.InTxn():
+		return srverr.New(50739, prefix+"not created in a transaction, in transaction %d", c.ID, r.TxnNumber)
+	case c.TxnNumber >= 0 && !r.InTxn():
+		return srverr.New(50740, prefix+"created in transaction %d, without a txnNumber", c.ID, c.TxnNumber)
+	case c.TxnNumber >= 0 && c.TxnNumber != r.TxnNumber:
+		return srverr.New(50741, prefix+"created in transaction %d, in transaction %d", c.ID, c.TxnNumber, r.TxnNumber)
 	}
 	return nil
 }
 
 // getMore appends the next batch. A cursor with awaitData waits for documents.
-func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, end bool, err error) {
+func getMore(r *server.Request, dst []byte, c *server.Cursor, q *getMoreSpec) (out []byte, end bool, err error) {
 	base := len(dst)
 	var until time.Time
 	for {
 		var changed <-chan struct{}
-		if c.awaitData && c.wait != nil {
-			changed = c.wait()
+		if c.AwaitData && c.Wait != nil {
+			changed = c.Wait()
 		}
-		if r.atTime = c.atTime; r.atTime.IsZero() {
+		if r.AtTime = c.AtTime; r.AtTime.IsZero() {
 			st, err := r.Snapshot()
 			if err != nil {
 				return dst, false, err
 			}
-			if err := c.run.advance(st); err != nil {
+			if err := c.Run.Advance(st); err != nil {
 				return dst, false, err
 			}
 		}
-		b := batch{field: "nextBatch", limit: q.batchSize}
+		b := server.Batch{Field: "nextBatch", Limit: q.batchSize}
 		at, body := bson.BeginDocumentElement(dst[:base], "cursor")
-		if body, err = c.fill(body, &b); err != nil {
+		if body, err = c.Fill(body, &b); err != nil {
 			return dst, false, err
 		}
-		if b.n == 0 && b.idle && changed != nil {
+		if b.N == 0 && b.Idle && changed != nil {
 			if until.IsZero() {
 				wait := defaultAwait
 				if q.hasTime {
@@ -226,7 +227,7 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 				if err != nil {
 					return dst, false, err
 				}
-				if r.Node.cursors.killed(c) {
+				if r.Node.Cursors().Killed(c) {
 					return dst, false, srverr.New(srverr.CursorKilled, "operation was interrupted")
 				}
 				if woken {
@@ -234,16 +235,16 @@ func (r *Request) getMore(dst []byte, c *cursor, q *getMoreSpec) (out []byte, en
 				}
 			}
 		}
-		body = c.appendToken(body)
-		end = b.end && (!c.tailable || c.token != nil)
-		id := c.id
+		body = c.AppendToken(body)
+		end = b.End && (!c.Tailable || c.Token != nil)
+		id := c.ID
 		if end {
 			id = 0
 		}
 		body = bson.AppendInt64(body, "id", id)
-		body = r.appendAtTime(bson.AppendString(body, "ns", c.ns))
-		if !end && r.Flags&wire.ExhaustAllowed != 0 && (r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(7, 1)) {
-			r.More, r.streamOf = true, c.id
+		body = r.AppendAtTime(bson.AppendString(body, "ns", c.NS))
+		if !end && r.Flags&wire.ExhaustAllowed != 0 && (r.Node.Role() != server.Mongos || r.Node.Config().Version.AtLeast(7, 1)) {
+			r.More, r.StreamOf = true, c.ID
 		}
 		return bson.EndDocument(body, at), end, nil
 	}

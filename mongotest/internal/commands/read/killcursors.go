@@ -1,18 +1,19 @@
-package server
+package read
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	Register(&Command{Name: "killCursors", Where: Anywhere, Txn: TxnOK, Run: runKillCursors})
+	server.Register(&server.Command{Name: "killCursors", Where: server.Anywhere, Txn: server.TxnOK, Run: runKillCursors})
 }
 
-func runKillCursors(r *Request, dst []byte) ([]byte, error) {
-	idl := r.Node.cfg.Version.AtLeast(4, 9)
+func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
+	idl := r.Node.Config().Version.AtLeast(4, 9)
 	name, ok := r.Arg().StringValue()
 	list := r.Body.Lookup("cursors")
 	switch {
@@ -45,7 +46,7 @@ func runKillCursors(r *Request, dst []byte) ([]byte, error) {
 	}
 	var killed, missing []int64
 	for _, id := range ids {
-		if r.Node.cursors.kill(func(c *cursor) bool { return c.id == id && !c.killed }) > 0 {
+		if r.Node.Cursors().Kill(func(c *server.Cursor) bool { return c.ID == id && !c.Killed }) > 0 {
 			killed = append(killed, id)
 		} else {
 			missing = append(missing, id)

@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/change"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -31,14 +32,14 @@ func (o *streamOutput) Next() (bson.Raw, error) {
 		if err := o.checkToken(doc); err != nil {
 			return nil, err
 		}
-		if o.split && (len(doc) > MaxBSONObjectSize || s.skip > 0) {
+		if o.split && (len(doc) > server.MaxBSONObjectSize || s.skip > 0) {
 			s.fragments = splitEvent(doc, s.current)
 			if s.skip > len(s.fragments) {
 				return nil, srverr.New(srverr.ChangeStreamFatalError, "Attempted to resume a split event, but the event now has %d fragments", len(s.fragments))
 			}
 			s.fragments, s.skip = s.fragments[s.skip:], 0
-		} else if len(doc) > maxInternalBSONSize {
-			return nil, srverr.New(10334, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s", len(doc), len(doc), maxInternalBSONSize, bsontext.Element("_id", doc.Lookup("_id")))
+		} else if len(doc) > server.MaxInternalBSONSize {
+			return nil, srverr.New(10334, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s", len(doc), len(doc), server.MaxInternalBSONSize, bsontext.Element("_id", doc.Lookup("_id")))
 		} else {
 			return doc, nil
 		}
@@ -82,7 +83,7 @@ func splitEvent(doc bson.Raw, tok change.Token) []event {
 	const frame = 200 // for _id and splitEvent
 	for _, f := range fields {
 		n := len(f.name) + len(f.v.Value) + 2
-		if len(parts) == 0 || size+n > MaxBSONObjectSize-frame-len(tok.Key) {
+		if len(parts) == 0 || size+n > server.MaxBSONObjectSize-frame-len(tok.Key) {
 			parts, size = append(parts, nil), 0
 		}
 		size += n

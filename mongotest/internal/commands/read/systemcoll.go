@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/store"
 )
@@ -16,17 +17,17 @@ import (
 // when somebody reads them.
 
 // systemDocuments returns the documents of such a collection; ok is false for every other one.
-func (r *Request) systemDocuments(ns string) (docs []bson.Raw, ok bool) {
+func systemDocuments(r *server.Request, ns string) (docs []bson.Raw, ok bool) {
 	n := r.Node
 	switch {
-	case n.set == nil:
+	case n.Set() == nil:
 		return nil, false
 	case ns == "local.oplog.rs":
-		return n.oplog(), true
+		return oplog(n), true
 	case ns == "config.transactions":
-		return n.transactionRecords(), true
+		return transactionRecords(n), true
 	case ns == "config.system.sessions":
-		for _, s := range n.data.sessions.All(func(session.ID) bool { return true }) {
+		for _, s := range n.Data().Sessions().All(func(session.ID) bool { return true }) {
 			docs = append(docs, s.Document())
 		}
 		return docs, true
@@ -35,10 +36,10 @@ func (r *Request) systemDocuments(ns string) (docs []bson.Raw, ok bool) {
 }
 
 // oplog returns the change log as the oplog has it, as far as it is kept and the member has it.
-func (n *Node) oplog() []bson.Raw {
-	term, applied := n.set.Position(n)
+func oplog(n *server.Node) []bson.Raw {
+	term, applied := n.Set().Position(n)
 	var docs []bson.Raw
-	for _, e := range n.store().Latest().Log() {
+	for _, e := range n.Store().Latest().Log() {
 		if e.TS.Compare(applied) > 0 {
 			break
 		}
@@ -47,7 +48,7 @@ func (n *Node) oplog() []bson.Raw {
 		}
 	}
 	if docs == nil { // there is always an entry: that of the set's beginning
-		docs = append(docs, oplogEntry(&store.Entry{TS: applied, Wall: n.started}, term))
+		docs = append(docs, oplogEntry(&store.Entry{TS: applied, Wall: n.Started()}, term))
 	}
 	return docs
 }
@@ -126,17 +127,17 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 
 // transactionRecords returns what config.transactions has of each session that wrote with a
 // transaction number.
-func (n *Node) transactionRecords() []bson.Raw {
-	term, _ := n.set.Position(n)
+func transactionRecords(n *server.Node) []bson.Raw {
+	term, _ := n.Set().Position(n)
 	var docs []bson.Raw
-	for _, s := range n.data.sessions.All(func(session.ID) bool { return true }) {
+	for _, s := range n.Data().Sessions().All(func(session.ID) bool { return true }) {
 		if !s.Mu.TryLock() {
 			continue // its command has not written yet
 		}
 		st := &s.State
 		var last bson.Timestamp
 		for _, stmt := range st.Stmts {
-			if stmt.TS.Compare(last) > 0 && !n.data.sessions.Undone(stmt.TS) {
+			if stmt.TS.Compare(last) > 0 && !n.Data().Sessions().Undone(stmt.TS) {
 				last = stmt.TS
 			}
 		}
@@ -161,7 +162,7 @@ func (n *Node) transactionRecords() []bson.Raw {
 }
 
 // findSystem answers a query on a collection that is not stored.
-func (r *Request) findSystem(dst []byte, q *findSpec, docs []bson.Raw) ([]byte, error) {
+func findSystem(r *server.Request, dst []byte, q *findSpec, docs []bson.Raw) ([]byte, error) {
 	if q.natural && q.back {
 		slices.Reverse(docs)
 	}
@@ -171,9 +172,9 @@ func (r *Request) findSystem(dst []byte, q *findSpec, docs []bson.Raw) ([]byte, 
 	if err != nil {
 		return dst, err
 	}
-	run := &running{r: r}
+	run := &server.Running{Request: r}
 	o := r.ExprOptions(q.ns, nil, q.let)
-	o.Check = run.interrupted
+	o.Check = run.Interrupted
 	p, err := pipeline.Parse(a.stages, o)
 	if err != nil {
 		return dst, err
@@ -182,5 +183,5 @@ func (r *Request) findSystem(dst []byte, q *findSpec, docs []bson.Raw) ([]byte, 
 	if err != nil {
 		return dst, err
 	}
-	return r.appendCursor(dst, r.newCursor(q.ns, it, run), q.batchSize, q.single)
+	return r.AppendCursor(dst, r.NewCursor(q.ns, it, run), q.batchSize, q.single)
 }

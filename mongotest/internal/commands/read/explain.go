@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"runtime"
@@ -8,13 +8,14 @@ import (
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "explain", Where: OptIn, ReadConcern: true, Run: runExplain})
+	server.Register(&server.Command{Name: "explain", Where: server.OptIn, ReadConcern: true, Run: runExplain})
 }
 
 // explainTarget is what there is to explain of a command.
@@ -25,82 +26,82 @@ type explainTarget struct {
 }
 
 // explainers read the commands that can be explained, as these do themselves.
-var explainers = map[string]func(r *Request) (explainTarget, error){
-	"find": func(r *Request) (e explainTarget, err error) {
+var explainers = map[string]func(r *server.Request) (explainTarget, error){
+	"find": func(r *server.Request) (e explainTarget, err error) {
 		e.q.batchSize = -1
 		return e, e.q.parse(r, r.Body)
 	},
-	"count": func(r *Request) (explainTarget, error) {
+	"count": func(r *server.Request) (explainTarget, error) {
 		var q countSpec
 		err := q.parse(r)
 		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint, limit: q.limit, skip: q.skip}, stage: "COUNT"}, err
 	},
-	"distinct": func(r *Request) (explainTarget, error) {
+	"distinct": func(r *server.Request) (explainTarget, error) {
 		var q distinctSpec
 		err := q.parse(r)
 		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint}}, err
 	},
-	"findAndModify": func(r *Request) (explainTarget, error) {
-		var q findAndModifySpec
+	"findAndModify": func(r *server.Request) (explainTarget, error) {
+		var q server.FindAndModify
 		ns, err := r.Collection(srverr.InvalidNamespace)
 		if err == nil {
-			err = q.parse(r)
+			err = q.Parse(r)
 		}
 		if err != nil {
 			return explainTarget{}, err
 		}
 		stage := "UPDATE"
-		if q.remove {
+		if q.Remove {
 			stage = "DELETE"
 		}
-		return r.explainWrite(ns, &q.op, stage)
+		return explainWrite(r, ns, &q.Op, stage)
 	},
-	"update": func(r *Request) (explainTarget, error) {
+	"update": func(r *server.Request) (explainTarget, error) {
 		if err := r.Cmd.Parse(r); err != nil {
 			return explainTarget{}, err
 		}
-		ops := r.writes.updates
+		ops := r.Writes.Updates
 		if len(ops) != 1 {
 			return explainTarget{}, errExplainBatch
 		}
-		ops[0].let = r.writes.let
-		return r.explainWrite(r.writes.ns, &ops[0], "UPDATE")
+		ops[0].Let = r.Writes.Let
+		return explainWrite(r, r.Writes.NS, &ops[0], "UPDATE")
 	},
-	"delete": func(r *Request) (explainTarget, error) {
+	"delete": func(r *server.Request) (explainTarget, error) {
 		if err := r.Cmd.Parse(r); err != nil {
 			return explainTarget{}, err
 		}
-		ops := r.writes.deletes
+		ops := r.Writes.Deletes
 		if len(ops) != 1 {
 			return explainTarget{}, errExplainBatch
 		}
-		ops[0].let = r.writes.let
-		return r.explainWrite(r.writes.ns, &ops[0].updateOp, "DELETE")
+		ops[0].Let = r.Writes.Let
+		return explainWrite(r, r.Writes.NS, &ops[0].UpdateOp, "DELETE")
 	},
-	"aggregate": func(r *Request) (explainTarget, error) {
+	"aggregate": func(r *server.Request) (explainTarget, error) {
 		if err := r.Cmd.Parse(r); err != nil {
 			return explainTarget{}, err
 		}
-		return r.pipeline.explanation(r)
+		return parsedAggregate(r).explanation(r)
 	},
 }
 
 var errExplainBatch = srverr.New(srverr.InvalidLength, "explained write batches must be of size 1")
 
-func (r *Request) explainWrite(ns string, op *updateOp, stage string) (explainTarget, error) {
+func explainWrite(r *server.Request, ns string, op *server.UpdateOp, stage string) (explainTarget, error) {
 	st, err := r.Snapshot(ns)
 	if err != nil {
 		return explainTarget{}, err
 	}
-	if err := op.parse(r, ns, st.Coll(ns)); err != nil {
+	if err := op.Parse(r, ns, st.Coll(ns)); err != nil {
 		return explainTarget{}, err
 	}
-	return explainTarget{q: findSpec{ns: ns, filter: op.q, sort: op.sort, collation: op.collation, let: op.let, hint: op.hint}, stage: stage}, nil
+	return explainTarget{q: findSpec{ns: ns, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: stage}, nil
 }
 
 // explanation checks the pipeline and splits it into a query and what is left.
-func (q *aggregateSpec) explanation(r *Request) (explainTarget, error) {
-	it, _, err := r.openAggregate(q)
+func (q *aggregateSpec) explanation(r *server.Request) (explainTarget, error) {
+	it, _, err := openAggregate(r, q)
 	if err != nil {
 		return explainTarget{}, err
 	}
@@ -114,7 +115,7 @@ func (q *aggregateSpec) explanation(r *Request) (explainTarget, error) {
 	return e, nil
 }
 
-func runExplain(r *Request, dst []byte) ([]byte, error) {
+func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 	cmd, ok := r.Arg().Document()
 	if !ok {
 		return dst, srverr.New(srverr.FailedToParse, "explain command requires a nested object")
@@ -151,7 +152,7 @@ func runExplain(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return r.explain(dst, &e, verbosity != "queryPlanner")
+	return explain(r, dst, &e, verbosity != "queryPlanner")
 }
 
 // explainedBody returns the explained command as if it had come by itself. An aggregate needs no
@@ -171,7 +172,7 @@ func explainedBody(cmd bson.Raw, db string) bson.Raw {
 // explained is a planned query.
 type explained struct {
 	*explainTarget
-	plan   *plan // nil: there is no collection
+	plan   *server.Plan // nil: there is no collection
 	byID   bool
 	filter bson.Raw // as explain shows it
 	proj   *query.Projection
@@ -182,7 +183,7 @@ type explained struct {
 }
 
 // explain appends how a query would be run, and with execute what running it costs.
-func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, error) {
+func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]byte, error) {
 	ns := e.q.ns
 	st, err := r.Snapshot(ns)
 	if err != nil {
@@ -190,10 +191,10 @@ func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, e
 	}
 	c := st.Coll(ns)
 	if c != nil && c.View {
-		return r.explainView(dst, e, execute)
+		return explainView(r, dst, e, execute)
 	}
-	op := updateOp{q: bsondoc.OrEmpty(e.q.filter), collation: e.q.collation, let: e.q.let}
-	if err := op.parse(r, ns, c); err != nil {
+	op := server.UpdateOp{Q: bsondoc.OrEmpty(e.q.filter), Collation: e.q.collation, Let: e.q.let}
+	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}
 	var order *query.Sort
@@ -201,38 +202,38 @@ func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, e
 	if err != nil {
 		return dst, err
 	}
-	o := r.FullOptions(ns, op.coll, e.q.let)
+	o := r.FullOptions(ns, op.Coll, e.q.let)
 	if len(e.q.sort) > 5 && !natural {
 		if order, err = query.ParseSort(e.q.sort, o); err != nil {
 			return dst, err
 		}
 	}
-	x := &explained{explainTarget: e, filter: op.filter.Document()}
+	x := &explained{explainTarget: e, filter: op.Filter.Document()}
 	if len(e.q.projection) > 5 {
-		if x.proj, err = query.ParseProjection(e.q.projection, op.filter, o); err != nil {
+		if x.proj, err = query.ParseProjection(e.q.projection, op.Filter, o); err != nil {
 			return dst, err
 		}
 	}
 	if c != nil {
-		a := &access{coll: c, filter: op.filter, sort: order, natural: natural, back: back, hint: e.q.hint, min: e.q.min, max: e.q.max, collation: op.coll}
-		if x.plan, err = a.plan(); err != nil {
+		a := &server.Access{Coll: c, Filter: op.Filter, Sort: order, Natural: natural, Back: back, Hint: e.q.hint, Min: e.q.min, Max: e.q.max, Collation: op.Coll}
+		if x.plan, err = a.Plan(); err != nil {
 			return dst, err
 		}
-		_, byID := op.filter.IDEquality()
+		_, byID := op.Filter.IDEquality()
 		x.byID = byID && order == nil && e.q.hint.Type == 0
 	}
 	if s := sharding.Of(c); s != nil {
-		shards, _ := s.Target(op.filter, op.coll == nil)
-		r.targeted(shards)
+		shards, _ := s.Target(op.Filter, op.Coll == nil)
+		r.Targeted(shards)
 	}
-	staged := len(e.rest) > 0 && r.Node.role != Mongos
+	staged := len(e.rest) > 0 && r.Node.Role() != server.Mongos
 	var list, first, cursor int
 	if staged {
 		list, dst = bson.BeginArrayElement(dst, "stages")
 		first, dst = bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
 		cursor, dst = bson.BeginDocumentElement(dst, "$cursor")
 	}
-	if dst, err = r.appendPlanner(dst, x, execute); err != nil {
+	if dst, err = appendPlanner(r, dst, x, execute); err != nil {
 		return dst, err
 	}
 	if staged {
@@ -243,15 +244,15 @@ func (r *Request) explain(dst []byte, e *explainTarget, execute bool) ([]byte, e
 		dst = bson.EndDocument(dst, list)
 	}
 	at, dst := bson.BeginDocumentElement(dst, "serverInfo")
-	dst = bson.AppendString(dst, "host", r.Node.addr)
+	dst = bson.AppendString(dst, "host", r.Node.Addr())
 	dst = bson.AppendInt32(dst, "port", 0)
-	dst = bson.AppendString(dst, "version", r.Node.cfg.Version.String())
+	dst = bson.AppendString(dst, "version", r.Node.Config().Version.String())
 	dst = bson.AppendString(dst, "gitVersion", runtime.Version())
 	return bson.EndDocument(dst, at), nil
 }
 
 // explainView explains a query on a view as the pipeline that it amounts to.
-func (r *Request) explainView(dst []byte, e *explainTarget, execute bool) ([]byte, error) {
+func explainView(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]byte, error) {
 	if e.stage == "UPDATE" || e.stage == "DELETE" {
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", e.q.ns)
 	}
@@ -264,7 +265,7 @@ func (r *Request) explainView(dst []byte, e *explainTarget, execute bool) ([]byt
 		return dst, err
 	}
 	db, name := namespace.Split(e.q.ns)
-	base, stages, err := (&pipelineEnv{run: &running{r: r, state: st}}).Resolve(pipeline.Namespace{DB: db, Coll: name})
+	base, stages, err := (&pipelineEnv{run: &server.Running{Request: r, State: st}}).Resolve(pipeline.Namespace{DB: db, Coll: name})
 	if err != nil {
 		return dst, err
 	}
@@ -273,13 +274,13 @@ func (r *Request) explainView(dst []byte, e *explainTarget, execute bool) ([]byt
 	if err != nil {
 		return dst, err
 	}
-	return r.explain(dst, &inner, execute)
+	return explain(r, dst, &inner, execute)
 }
 
 // appendPlanner appends queryPlanner and, if it is to be run, executionStats.
-func (r *Request) appendPlanner(dst []byte, x *explained, execute bool) ([]byte, error) {
+func appendPlanner(r *server.Request, dst []byte, x *explained, execute bool) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "queryPlanner")
-	if !r.Node.cfg.Version.AtLeast(5, 0) {
+	if !r.Node.Config().Version.AtLeast(5, 0) {
 		dst = bson.AppendInt32(dst, "plannerVersion", 1)
 	}
 	dst = bson.AppendString(dst, "namespace", x.q.ns)
@@ -294,11 +295,11 @@ func (r *Request) appendPlanner(dst []byte, x *explained, execute bool) ([]byte,
 	}
 	x.stats = true
 	if p := x.plan; p != nil {
-		it := p.open(&running{r: r}, "")
+		it := p.Open(&server.Running{Request: r}, "")
 		if err := drain(it, func(bson.Raw) error { x.n++; return nil }); err != nil {
 			return dst, err
 		}
-		x.keys, x.docs = p.scan.KeysSeen, p.scan.DocsSeen
+		x.keys, x.docs = p.Scan.KeysSeen, p.Scan.DocsSeen
 		if x.byID {
 			x.keys, x.docs = x.n, x.n
 		}
@@ -371,7 +372,7 @@ func (x *explained) stages() (out []planStage) {
 		return out
 	}
 	if x.stage == "" {
-		if q.limit > 0 && p.sort == nil {
+		if q.limit > 0 && p.Sort == nil {
 			add("LIMIT", x.returned(), func(d []byte) []byte { return bson.AppendInt32(d, "limitAmount", int32(q.limit)) })
 		}
 		if q.skip > 0 {
@@ -385,7 +386,7 @@ func (x *explained) stages() (out []planStage) {
 		}
 		add(name, x.returned(), func(d []byte) []byte { return bson.AppendDocument(d, "transformBy", q.projection) })
 	}
-	if p.sort != nil {
+	if p.Sort != nil {
 		add("SORT", x.n, func(d []byte) []byte {
 			d = bson.AppendDocument(d, "sortPattern", q.sort)
 			d = bson.AppendInt32(d, "memLimit", 100<<20)
@@ -396,7 +397,7 @@ func (x *explained) stages() (out []planStage) {
 		})
 	}
 	filter := func(d []byte) []byte {
-		if p.filter != nil {
+		if p.Filter != nil {
 			d = bson.AppendDocument(d, "filter", x.filter)
 		}
 		return d
@@ -410,13 +411,13 @@ func (x *explained) stages() (out []planStage) {
 	switch {
 	case x.byID:
 		add("IDHACK", x.n, func(d []byte) []byte { return examined(examined(d, "keysExamined", x.keys), "docsExamined", x.docs) })
-	case p.index == nil:
+	case p.Index == nil:
 		add("COLLSCAN", x.n, func(d []byte) []byte {
-			return examined(bson.AppendString(filter(d), "direction", direction(p.back)), "docsExamined", x.docs)
+			return examined(bson.AppendString(filter(d), "direction", direction(p.Back)), "docsExamined", x.docs)
 		})
 	default:
 		add("FETCH", x.n, func(d []byte) []byte { return examined(filter(d), "docsExamined", x.docs) })
-		add("IXSCAN", x.docs, func(d []byte) []byte { return examined(appendIndexScan(d, p.index, p.back), "keysExamined", x.keys) })
+		add("IXSCAN", x.docs, func(d []byte) []byte { return examined(appendIndexScan(d, p.Index, p.Back), "keysExamined", x.keys) })
 	}
 	return out
 }

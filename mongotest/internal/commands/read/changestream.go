@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"strings"
@@ -6,10 +6,10 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/change"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -17,8 +17,8 @@ import (
 
 // changeStream turns the change log into events. It is the source of a $changeStream pipeline.
 type changeStream struct {
-	run *running
-	n   *Node
+	run *server.Running
+	n   *server.Node
 	// What is watched: one collection, the collections of a database, or all.
 	db, coll string
 	all      bool
@@ -46,25 +46,15 @@ type event struct {
 	last       bool // the stream ends with it
 }
 
-// changeStreamStruct is the specification of $changeStream.
-var changeStreamStruct = &idl.Struct{Name: "$changeStream", Fields: map[string]idl.Field{
-	"resumeAfter": {Kind: idl.Object}, "startAfter": {Kind: idl.Object}, "startAtOperationTime": {Kind: idl.Timestamp}, "fullDocument": {Kind: idl.String},
-	"fullDocumentBeforeChange": {Kind: idl.String}, "allChangesForCluster": {Kind: idl.Bool},
-	"showMigrationEvents": {Kind: idl.Bool}, "allowToRunOnConfigDB": {Kind: idl.Bool}, "allowToRunOnSystemNS": {Kind: idl.Bool, Gated: true},
-	"showExpandedEvents": {Kind: idl.Bool, Gated: true}, "showSystemEvents": {Kind: idl.Bool, Gated: true},
-	"showRawUpdateDescription": {Kind: idl.Bool, Gated: true}, "showCommitTimestamp": {Kind: idl.Bool, Gated: true},
-	"version": {Gated: true}, "supportedEvents": {Gated: true}, "ignoreRemovedShards": {Kind: idl.Bool, Gated: true},
-}}
-
 // openChangeStream checks the options and finds out where to start.
 func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*changeStream, error) {
-	r := e.run.r
+	r := e.run.Request
 	s := &changeStream{run: e.run, n: r.Node, db: ns.DB, coll: ns.Coll, lookup: "default", before: "off"}
 	var resume, startAfter bson.Raw
 	var startAt bson.Timestamp
 	given := 0
 	cluster := false
-	err := changeStreamStruct.Parse(r, spec, func(k string, v bson.RawValue) error {
+	err := server.ChangeStreamStruct.Parse(r, spec, func(k string, v bson.RawValue) error {
 		switch k {
 		case "resumeAfter":
 			resume = v.Value
@@ -108,7 +98,7 @@ func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*c
 }
 
 func (s *changeStream) checkModes() error {
-	v6 := s.n.cfg.Version.AtLeast(6, 0)
+	v6 := s.n.Config().Version.AtLeast(6, 0)
 	switch s.lookup {
 	case "default", "updateLookup":
 	case "whenAvailable", "required":
@@ -150,7 +140,7 @@ func (s *changeStream) checkTarget(cluster bool) error {
 
 // start finds the place in the log where the stream begins.
 func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) error {
-	log := s.n.store().Latest().Log()
+	log := s.n.Store().Latest().Log()
 	switch {
 	case resume != nil || startAfter != nil:
 		doc := resume
@@ -174,7 +164,7 @@ func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) err
 	default:
 		now := s.position()
 		if now.IsZero() {
-			now = s.n.data.Clock.Last()
+			now = s.n.Data().Clock.Last()
 		}
 		s.from = change.Token{Ts: bson.Timestamp{T: now.T, I: now.I + 1}}
 	}
@@ -186,12 +176,12 @@ func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) err
 
 // position returns the time up to which events may be shown: what a majority has.
 func (s *changeStream) position() bson.Timestamp {
-	ts := s.n.store().Latest().TS
-	if s.n.set != nil {
-		if c := s.n.data.Committed(); c.Compare(ts) < 0 {
+	ts := s.n.Store().Latest().TS
+	if s.n.Set() != nil {
+		if c := s.n.Data().Committed(); c.Compare(ts) < 0 {
 			ts = c
 		}
-		if a := s.n.set.Applied(s.n).TS; a.Compare(ts) < 0 {
+		if a := s.n.Set().Applied(s.n).TS; a.Compare(ts) < 0 {
 			ts = a
 		}
 	}
@@ -227,7 +217,7 @@ const maxPending = 128
 // load makes events of the next entries of the log.
 func (s *changeStream) load() error {
 	end := s.position()
-	log := s.n.store().Latest().Log()
+	log := s.n.Store().Latest().Log()
 	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.Ts.Compare(log[0].TS) < 0 {
 		return srverr.New(srverr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 	}
@@ -293,7 +283,7 @@ func (s *changeStream) entry(e *store.Entry) error {
 		doc = bson.AppendDocument(doc, "_id", token)
 		doc = bson.AppendString(doc, "operationType", "invalidate")
 		doc = bson.AppendTimestamp(doc, "clusterTime", e.TS)
-		if s.n.cfg.Version.AtLeast(6, 0) {
+		if s.n.Config().Version.AtLeast(6, 0) {
 			doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall))
 		}
 		s.pending = append(s.pending, event{doc: bson.EndDocument(doc, at), token: token, last: true})
@@ -365,7 +355,7 @@ func namespaceType(e *store.Entry) string {
 
 // event makes the event of an entry.
 func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
-	v := s.n.cfg.Version
+	v := s.n.Config().Version
 	old := !v.AtLeast(5, 0)
 	at, doc := bson.BeginDocument(nil)
 	txn := func() {
@@ -457,9 +447,9 @@ func (s *changeStream) appendFullDocument(doc []byte, e *store.Entry) ([]byte, e
 	}
 	switch s.lookup {
 	case "updateLookup":
-		st, ok := s.n.store().At(s.position())
+		st, ok := s.n.Store().At(s.position())
 		if !ok {
-			st = s.n.store().Latest()
+			st = s.n.Store().Latest()
 		}
 		if c := st.Coll(e.NS); c != nil && c.UUID == e.UUID {
 			if s := sharding.Of(c); s != nil { // others may have one with this _id, too
@@ -489,7 +479,7 @@ func (s *changeStream) preImage(e *store.Entry) (bson.RawValue, error) {
 	if s.before == "off" || e.Op != store.OpUpdate && e.Op != store.OpReplace && e.Op != store.OpDelete {
 		return bson.RawValue{}, nil
 	}
-	if e.Images && !s.n.data.imageExpired(e.Wall) {
+	if e.Images && !s.n.Data().ImageExpired(e.Wall) {
 		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: e.Before}, nil
 	}
 	if s.before == "required" {

@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"time"
@@ -10,15 +10,16 @@ import (
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	Register(&Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, NoWriteConcern: mapsInline, Run: runMapReduce})
+	server.Register(&server.Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, NoWriteConcern: mapsInline, Run: runMapReduce})
 }
 
 // mapsInline reports whether a mapReduce answers with its results.
-func mapsInline(r *Request) bool {
+func mapsInline(r *server.Request) bool {
 	return r.Body.Lookup("out", "inline").Type != 0
 }
 
@@ -43,10 +44,10 @@ type mapReduceSpec struct {
 	sharded bool
 }
 
-func (q *mapReduceSpec) set(r *Request, k string, v bson.RawValue) (err error) {
+func (q *mapReduceSpec) set(r *server.Request, k string, v bson.RawValue) (err error) {
 	switch k {
 	case "map", "reduce", "finalize":
-		if v.Type == bson.TypeCodeWithScope && !r.Node.cfg.Version.AtLeast(4, 4) {
+		if v.Type == bson.TypeCodeWithScope && !r.Node.Config().Version.AtLeast(4, 4) {
 			code, _, _ := v.CodeWithScope()
 			v = bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, code)}
 		}
@@ -142,7 +143,7 @@ func (q *mapReduceSpec) out(db string, v bson.RawValue) error {
 }
 
 // runMapReduce runs the pipeline that the command stands for since version 4.4.
-func runMapReduce(r *Request, dst []byte) ([]byte, error) {
+func runMapReduce(r *server.Request, dst []byte) ([]byte, error) {
 	start := time.Now()
 	body := bsondoc.Copy(r.Body)
 	q := &mapReduceSpec{}
@@ -167,8 +168,8 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 			"Cannot replace an existing sharded collection or create a new sharded collection. Please create the sharded collection first and use a different "+
 			"output mode or consider using an unsharded collection.")
 	}
-	r.mapReduce = q
-	results, err := r.mapAndReduce(&aggregateSpec{ns: ns, stages: q.stages(), bypass: q.bypass, collation: q.collation, disk: true, hasDisk: true})
+	r.MapReduce, r.Scope = true, q.scope
+	results, err := mapAndReduce(r, &aggregateSpec{ns: ns, stages: q.stages(), bypass: q.bypass, collation: q.collation, disk: true, hasDisk: true})
 	if err != nil {
 		return dst, srverr.From(err).Prefix("MapReduce internal error :: caused by :: ")
 	}
@@ -177,9 +178,9 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 	case q.target == "":
 		at, list := bson.BeginArrayElement(dst, "results")
 		for i, doc := range results {
-			if list = append(bson.AppendIndexHeader(list, bson.TypeEmbeddedDocument, i), doc...); len(list)-len(dst) > MaxBSONObjectSize {
+			if list = append(bson.AppendIndexHeader(list, bson.TypeEmbeddedDocument, i), doc...); len(list)-len(dst) > server.MaxBSONObjectSize {
 				return dst, srverr.New(srverr.BSONObjectTooLarge, "MapReduce internal error :: caused by :: BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)",
-					len(list)-len(dst), len(list)-len(dst), MaxBSONObjectSize+16<<10)
+					len(list)-len(dst), len(list)-len(dst), server.MaxBSONObjectSize+16<<10)
 			}
 		}
 		dst = bson.EndDocument(list, at)
@@ -190,14 +191,14 @@ func runMapReduce(r *Request, dst []byte) ([]byte, error) {
 	default:
 		dst = bson.AppendString(dst, "result", name)
 	}
-	if r.Node.cfg.Version.Has(release.Reply, "mapReduce.timeMillis") {
+	if r.Node.Config().Version.Has(release.Reply, "mapReduce.timeMillis") {
 		dst = bson.AppendInt32(dst, "timeMillis", int32(time.Since(start).Milliseconds()))
 	}
 	return dst, nil
 }
 
-func (r *Request) mapAndReduce(q *aggregateSpec) (results []bson.Raw, err error) {
-	it, _, err := r.openAggregate(q)
+func mapAndReduce(r *server.Request, q *aggregateSpec) (results []bson.Raw, err error) {
+	it, _, err := openAggregate(r, q)
 	if err != nil {
 		return nil, err
 	}

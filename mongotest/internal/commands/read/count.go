@@ -1,4 +1,4 @@
-package server
+package read
 
 import (
 	"math"
@@ -8,12 +8,13 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	Register(&Command{Name: "count", Where: OptIn, ReadConcern: true, Run: runCount})
+	server.Register(&server.Command{Name: "count", Where: server.OptIn, ReadConcern: true, Run: runCount})
 }
 
 var countStruct = &idl.Struct{Name: "count", Fields: map[string]idl.Field{
@@ -30,7 +31,7 @@ type countSpec struct {
 	limit, skip       int64
 }
 
-func (q *countSpec) parse(r *Request) (err error) {
+func (q *countSpec) parse(r *server.Request) (err error) {
 	if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (q *countSpec) parse(r *Request) (err error) {
 		case "collation":
 			q.collation = v.Value
 		case "hint":
-			q.hint, err = hintArg(v)
+			q.hint, err = server.HintArg(v)
 		case "limit":
 			q.limit, err = countNumber(k, v)
 			if err == nil && q.limit == math.MinInt64 {
@@ -60,7 +61,7 @@ func (q *countSpec) parse(r *Request) (err error) {
 	})
 }
 
-func runCount(r *Request, dst []byte) ([]byte, error) {
+func runCount(r *server.Request, dst []byte) ([]byte, error) {
 	var q countSpec
 	if err := q.parse(r); err != nil {
 		return dst, err
@@ -72,44 +73,44 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 	}
 	c := st.Coll(ns)
 	if c != nil && c.View {
-		return r.countView(dst, ns, filter, collation, hint, skip, limit)
+		return countView(r, dst, ns, filter, collation, hint, skip, limit)
 	}
-	coll, err := r.collationOf(collation, c)
+	coll, err := r.CollationOf(collation, c)
 	if err != nil {
 		return dst, err
 	}
-	op := updateOp{q: bsondoc.OrEmpty(filter), collation: collation, hint: hint, coll: coll}
-	if err := op.parse(r, ns, c); err != nil {
+	op := server.UpdateOp{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Coll: coll}
+	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}
 	var n int64
 	switch {
 	case c == nil:
-	case op.filter.MatchesAll() && hint.Type == 0 && sharding.Of(c) == nil:
+	case op.Filter.MatchesAll() && hint.Type == 0 && sharding.Of(c) == nil:
 		n = max(c.Count()-skip, 0)
 		if limit > 0 {
 			n = min(n, limit)
 		}
-	case op.filter.MatchesAll() && hint.Type == 0 && skip == 0 && limit == 0:
+	case op.Filter.MatchesAll() && hint.Type == 0 && skip == 0 && limit == 0:
 		// Every shard knows how many documents it has, without looking which ones belong to it.
 		for _, i := range sharding.Of(c).Shards() {
-			r.addCount(i, 0)
+			addCount(r, i, 0)
 			if part := c.Part(i); part != nil {
-				r.addCount(i, int(part.Count()))
+				addCount(r, i, int(part.Count()))
 				n += part.Count()
 			}
 		}
 	default:
 		sh := sharding.Of(c)
 		if sh != nil {
-			shards, _ := sh.Target(op.filter, op.coll == nil)
+			shards, _ := sh.Target(op.Filter, op.Coll == nil)
 			for _, i := range shards {
-				r.addCount(i, 0)
+				addCount(r, i, 0)
 			}
 		}
-		err := op.candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
+		err := op.Candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
 			if sh != nil {
-				r.addCount(sh.ShardOf(doc), 1)
+				addCount(r, sh.ShardOf(doc), 1)
 			}
 			if skip > 0 {
 				skip--
@@ -122,18 +123,18 @@ func runCount(r *Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	if c != nil && r.shardCounts == nil {
-		r.addCount(r.firstShard(), int(n))
+	if c != nil && r.ShardCounts == nil {
+		addCount(r, r.FirstShard(), int(n))
 	}
 	return appendCount(dst, n), nil
 }
 
 // addCount counts documents on a shard.
-func (r *Request) addCount(shard, n int) {
-	if r.shardCounts == nil {
-		r.shardCounts = map[int]int{}
+func addCount(r *server.Request, shard, n int) {
+	if r.ShardCounts == nil {
+		r.ShardCounts = map[int]int{}
 	}
-	r.shardCounts[shard] += n
+	r.ShardCounts[shard] += n
 }
 
 func appendCount(dst []byte, n int64) []byte {
@@ -166,7 +167,7 @@ func countNumber(k string, v bson.RawValue) (int64, error) {
 }
 
 // countView counts the documents of a view.
-func (r *Request) countView(dst []byte, ns string, filter, collation bson.Raw, hint bson.RawValue, skip, limit int64) ([]byte, error) {
+func countView(r *server.Request, dst []byte, ns string, filter, collation bson.Raw, hint bson.RawValue, skip, limit int64) ([]byte, error) {
 	q := aggregateSpec{ns: ns, batchSize: -1, hint: hint, collation: collation}
 	if filter != nil {
 		q.stages = append(q.stages, bsondoc.Stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
@@ -177,7 +178,7 @@ func (r *Request) countView(dst []byte, ns string, filter, collation bson.Raw, h
 	if limit > 0 {
 		q.stages = append(q.stages, bsondoc.Stage("$limit", bsondoc.Int64Value(limit)))
 	}
-	n, err := r.countResults(&q)
+	n, err := countResults(r, &q)
 	if err != nil {
 		return dst, err
 	}
@@ -185,8 +186,8 @@ func (r *Request) countView(dst []byte, ns string, filter, collation bson.Raw, h
 	return appendCount(dst, n), nil
 }
 
-func (r *Request) countResults(q *aggregateSpec) (n int64, err error) {
-	err = r.eachResult(q, func(bson.Raw) error {
+func countResults(r *server.Request, q *aggregateSpec) (n int64, err error) {
+	err = eachResult(r, q, func(bson.Raw) error {
 		n++
 		return nil
 	})
@@ -194,8 +195,8 @@ func (r *Request) countResults(q *aggregateSpec) (n int64, err error) {
 }
 
 // eachResult runs a pipeline and calls f with every result.
-func (r *Request) eachResult(q *aggregateSpec, f func(bson.Raw) error) error {
-	it, _, err := r.openAggregate(q)
+func eachResult(r *server.Request, q *aggregateSpec, f func(bson.Raw) error) error {
+	it, _, err := openAggregate(r, q)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,11 @@
+package read
+
+import (
+	"testing"
+
+	"allium/mongotest/internal/idl/idltest"
+)
+
+func TestFeatures(t *testing.T) {
+	idltest.CompareFeatures(t, aggregateStruct, countStruct, distinctStruct)
+}

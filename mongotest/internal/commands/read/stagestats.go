@@ -1,0 +1,120 @@
+package read
+
+import (
+	"os"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/session"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// stats serves the aggregation stages that tell about the deployment.
+func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) (pipeline.Iterator, error) {
+	r := e.run.Request
+	c := e.state().Coll(ns.String())
+	switch stage {
+	case "$collStats":
+		if c != nil && c.View && (spec.Lookup("count").Type != 0 || spec.Lookup("storageStats").Type != 0 || spec.Lookup("queryExecStats").Type != 0) {
+			return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+		}
+		if c == nil {
+			for k := range spec.All() {
+				if k == "count" || k == "storageStats" {
+					return nil, srverr.New(40481, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.", k, ns)
+				}
+			}
+		}
+		return pipeline.FromSlice(r.PerShard(c, collStatsDocument(r, ns.String(), c, spec))), nil
+	case "$indexStats":
+		var docs []bson.Raw
+		if c != nil {
+			for i := range c.Indexes() {
+				docs = append(docs, r.PerShard(c, indexStats(r, &c.Indexes()[i]))...)
+			}
+		}
+		return pipeline.FromSlice(docs), nil
+	case "$planCacheStats":
+		if c == nil {
+			return nil, srverr.New(50933, "collection '%s' does not exist", ns)
+		}
+		return pipeline.FromSlice(nil), nil
+	}
+	return systemStage(r.Node, r, stage, spec)
+}
+
+// systemStage serves the stages about operations and sessions.
+func systemStage(n *server.Node, _ *server.Request, stage string, _ bson.Raw) (pipeline.Iterator, error) {
+	switch stage {
+	case "$listLocalSessions", "$listSessions":
+		var docs []bson.Raw
+		for _, s := range n.Data().Sessions().All(func(session.ID) bool { return true }) {
+			docs = append(docs, s.Document())
+		}
+		return pipeline.FromSlice(docs), nil
+	case "$listCachedAndActiveUsers":
+		return pipeline.FromSlice(n.ActiveUsers()), nil
+	case "$currentOp":
+		return pipeline.FromSlice(n.CurrentOps()), nil
+	}
+	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
+}
+
+// collStatsDocument returns what $collStats yields.
+func collStatsDocument(r *server.Request, ns string, c *store.Coll, spec bson.Raw) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendString(doc, "ns", ns)
+	if host, err := os.Hostname(); err == nil {
+		doc = bson.AppendString(doc, "host", host)
+	}
+	doc = bson.AppendDateTime(doc, "localTime", bson.NewDateTime(r.Node.Data().Clock.Now()))
+	for k := range spec.All() {
+		switch k {
+		case "count":
+			if r.Node.Config().Version.AtLeast(5, 0) {
+				doc = bson.AppendInt64(doc, "count", c.Count())
+			} else {
+				doc = bsondoc.AppendShortest(doc, "count", c.Count())
+			}
+		case "storageStats":
+			one, d := bson.BeginDocumentElement(doc, "storageStats")
+			doc = bson.EndDocument(r.AppendCollStats(d, c, 1), one)
+		case "latencyStats":
+			one, d := bson.BeginDocumentElement(doc, "latencyStats")
+			for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
+				sub, x := bson.BeginDocumentElement(d, kind)
+				x = bson.AppendInt64(x, "latency", 0)
+				d = bson.EndDocument(bson.AppendInt64(x, "ops", 0), sub)
+			}
+			doc = bson.EndDocument(d, one)
+		}
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// indexStats returns an index's document of $indexStats.
+func indexStats(r *server.Request, ix *store.Index) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendString(doc, "name", ix.Name)
+	doc = bson.AppendDocument(doc, "key", ix.Pattern)
+	doc = bson.AppendString(doc, "host", r.Node.Addr())
+	one, doc := bson.BeginDocumentElement(doc, "accesses")
+	doc = bson.AppendInt64(doc, "ops", ix.Uses.Load())
+	doc = bson.AppendDateTime(doc, "since", bson.NewDateTime(ix.Since))
+	doc = bson.EndDocument(doc, one)
+	doc = bson.AppendDocument(doc, "spec", ix.Spec)
+	return bson.EndDocument(doc, at)
+}
+
+// searchIndexes are the documents of $listSearchIndexes.
+func (e *pipelineEnv) searchIndexes(ns pipeline.Namespace, spec bson.Raw) pipeline.Iterator {
+	c := e.state().Coll(ns.String())
+	if c == nil || c.View {
+		return pipeline.FromSlice(nil)
+	}
+	n := e.run.Request.Node
+	return pipeline.FromSlice(n.Config().Search.List(c.UUID, n.Addr(), spec, n.Data().Clock.Now()))
+}
