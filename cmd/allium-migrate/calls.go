@@ -228,17 +228,14 @@ func init() {
 		"Collection.Find": reads("Find", 2), "Collection.Aggregate": reads("Aggregate", 2),
 		"Collection.CountDocuments": on("CountDocuments", 2), "Collection.EstimatedDocumentCount": on("EstimatedDocumentCount", 1),
 		"Collection.Distinct": (*rewriter).distinct,
-		"Collection.Indexes":  nil,
+		"Collection.Indexes": func(r *rewriter, _ *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			return r.done(r.receiver(sel)) // kept in a variable, which is the collection now
+		},
 
 		"IndexView.CreateOne": index("CreateIndex", 2), "IndexView.CreateMany": index("CreateIndexes", 2),
 		"IndexView.DropOne": dropped("DropIndex", 2), "IndexView.DropAll": dropped("DropIndexes", 1), "IndexView.DropWithKey": dropped("DropIndex", 2),
 		"IndexView.List": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			view, ok := sel.X.(*ast.CallExpr)
-			if !ok {
-				r.leave(n, "ListIndexes returns a cursor of allium.IndexInfo, with Name, Keys, Unique and so on, and the description itself as Raw.")
-				return "", false
-			}
-			coll := r.receiver(view.Fun.(*ast.SelectorExpr))
+			coll := r.indexedCollection(sel)
 			return r.done(fmt.Sprintf("%s.RunCursorCommand[%s.Raw](%s, %s.Database(), bson.D{{Key: \"listIndexes\", Value: %s.Name()}})", r.use("allium"), r.use("allium/bson"),
 				r.text(n.Args[0]), coll, coll))
 		},
@@ -280,7 +277,6 @@ func init() {
 			return r.done(x + "." + name + "(" + r.callArgs(n, before) + ")")
 		}
 	}
-	delete(methods, "Collection.Indexes")
 }
 
 func isSlice(t types.Type) bool {
@@ -353,15 +349,21 @@ func (r *rewriter) distinct(n *ast.CallExpr, sel *ast.SelectorExpr) (string, boo
 	return r.done(r.use("allium") + ".Distinct[any](" + args + ")")
 }
 
+// indexedCollection returns the collection of an operation on coll.Indexes(), or on a variable that
+// held that.
+func (r *rewriter) indexedCollection(sel *ast.SelectorExpr) string {
+	if view, ok := sel.X.(*ast.CallExpr); ok {
+		if of, ok := view.Fun.(*ast.SelectorExpr); ok && of.Sel.Name == "Indexes" {
+			return r.receiver(of)
+		}
+	}
+	return r.receiver(sel)
+}
+
 // index rewrites a call on coll.Indexes().
 func index(name string, n int) method {
 	return func(r *rewriter, call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-		view, ok := sel.X.(*ast.CallExpr)
-		if !ok {
-			r.leave(call, "The operations on indexes are methods of the collection: CreateIndex, CreateIndexes, ListIndexes, DropIndex, DropIndexes.")
-			return "", false
-		}
-		return r.done(r.receiver(view.Fun.(*ast.SelectorExpr)) + "." + name + "(" + r.callArgs(call, n) + ")")
+		return r.done(r.indexedCollection(sel) + "." + name + "(" + r.callArgs(call, n) + ")")
 	}
 }
 
@@ -544,10 +546,16 @@ func (r *rewriter) bsonCall(n *ast.CallExpr, recv, name string) (string, bool) {
 // has.
 func (r *rewriter) containerEnd(n *ast.CallExpr) (string, bool) {
 	sel, ok := n.Fun.(*ast.SelectorExpr)
-	if !ok || len(n.Args) != 2 || sel.Sel.Name != "CleanupContainer" || typeName(r.info.TypeOf(n.Args[1])) != "MongoDBContainer" {
+	if !ok || len(n.Args) == 0 || typeName(r.info.TypeOf(n.Args[len(n.Args)-1])) != "MongoDBContainer" {
 		return "", false
 	}
-	return r.done(r.text(n.Args[0]) + ".Cleanup(" + r.text(n.Args[1]) + ".Stop)")
+	switch container := r.text(n.Args[len(n.Args)-1]); sel.Sel.Name {
+	case "CleanupContainer":
+		return r.done(r.text(n.Args[0]) + ".Cleanup(" + container + ".Stop)")
+	case "TerminateContainer":
+		return r.done("func() error { " + container + ".Stop(); return nil }()")
+	}
+	return "", false
 }
 
 // container rewrites MongoDB in a container.

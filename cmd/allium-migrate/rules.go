@@ -24,6 +24,7 @@ var names = map[string]target{
 	"mongo.InsertManyResult": {"allium", "InsertManyResult"},
 	"mongo.UpdateResult":     {"allium", "UpdateResult"}, "mongo.DeleteResult": {"allium", "DeleteResult"},
 	"mongo.BulkWriteResult": {"allium", "BulkWriteResult"},
+	"mongo.IndexView":       {"allium", "*allium.Collection[any]"},
 	"mongo.IndexModel":      {"allium", "IndexModel"},
 	"mongo.UpdateOneModel":  {"allium", "UpdateModel"}, "mongo.UpdateManyModel": {"allium", "UpdateModel"},
 	"mongo.InsertOneModel": {"allium", "InsertModel"}, "mongo.ReplaceOneModel": {"allium", "ReplaceModel"},

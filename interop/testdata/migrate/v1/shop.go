@@ -63,7 +63,8 @@ func (s *Shop) Prepare(ctx context.Context) (string, error) {
 		return "", err
 	}
 	seen := options.Index().SetExpireAfterSeconds(3600).SetSparse(len(names) == 2)
-	return s.goods.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "seen", Value: 1}}, Options: seen})
+	var view mongo.IndexView = s.goods.Indexes()
+	return view.CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "seen", Value: 1}}, Options: seen})
 }
 
 func (s *Shop) Add(ctx context.Context, g *Good) error {
