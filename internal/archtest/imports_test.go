@@ -85,6 +85,44 @@ var aside = []struct {
 	{"examples/", []string{"*"}},
 }
 
+// mongotestLayers lists the packages of mongotest from the ground up. A package may import those
+// that stand before it: the families of commands know the server, which knows none of them.
+var mongotestLayers = []string{
+	"release", "srverr", "clock", "bsontext", "bsondoc", "decimal", "pcre", "memnet", // know nothing of each other's insides
+	"arg", "idl", "idl/idltest", "namespace", // the arguments of commands
+	"fts", "expr", "js", "query", "pipeline", "qe", // filters, expressions, stages
+	"store", "index", "validation", "searchindex", // documents and what is defined for collections
+	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment
+	"server",
+	"commands/login", "commands/users", "commands/admin", "commands/read", "commands/catalog", // families of commands
+	"commands",
+}
+
+// TestMongotestImportsGoDown holds mongotest to its layers. What runs or records whole deployments
+// stands above them.
+func TestMongotestImportsGoDown(t *testing.T) {
+	const under = "mongotest/internal/"
+	for pkg, imports := range packages(t) {
+		name, ok := strings.CutPrefix(pkg, under)
+		if !ok || strings.HasPrefix(name, "soak") || strings.HasPrefix(name, "golden") {
+			continue
+		}
+		layer := slices.Index(mongotestLayers, name)
+		if layer < 0 {
+			t.Errorf("package %s has no layer: put it into the table in this test", pkg)
+		}
+		for file, list := range imports {
+			for _, imp := range list {
+				rel, _ := inModule(imp)
+				below, ok := strings.CutPrefix(rel, under)
+				if to := slices.Index(mongotestLayers, below); ok && (to < 0 || to >= layer) {
+					t.Errorf("%s: package %s may not import %s: imports go down only, in the order of the table in this test", file, pkg, rel)
+				}
+			}
+		}
+	}
+}
+
 func TestImportsGoDown(t *testing.T) {
 	seen := map[string]bool{}
 	for pkg, imports := range packages(t) {

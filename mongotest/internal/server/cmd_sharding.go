@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -156,7 +157,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		c := tx.Coll(ns)
 		if s := sharding.Of(c); s != nil {
 			uuid = c.UUID
-			if !SamePattern(s.Key, key) || s.Unique != unique {
+			if !index.SamePattern(s.Key, key) || s.Unique != unique {
 				return srverr.New(srverr.AlreadyInitialized, "sharding already enabled for collection %s with options { _id: \"%s\" }", ns, ns)
 			}
 			return nil
@@ -223,7 +224,7 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 				ns, bsontext.Document(x.Pattern), bsontext.Document(key))
 		}
 		if prefix && x.Partial == nil && !x.Sparse {
-			has = has || !unique || x.Unique && SamePattern(key, x.Pattern) || x.IsID
+			has = has || !unique || x.Unique && index.SamePattern(key, x.Pattern) || x.IsID
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/release"
 )
 
@@ -44,7 +45,7 @@ func TestFeatures(t *testing.T) {
 					t.Errorf("no parser asks in which versions there is the argument %s", name)
 				}
 			case release.IndexOption:
-				if !indexFields[name] {
+				if !index.Options[name] {
 					t.Errorf("there is no index option %s", name)
 				}
 			}

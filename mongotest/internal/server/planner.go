@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
@@ -227,17 +228,12 @@ func (a *Access) hinted() (ix *store.Index, natural, back bool, err error) {
 			return nil, true, back, nil
 		}
 		for i := range a.Coll.Indexes() {
-			if ix := &a.Coll.Indexes()[i]; SamePattern(ix.Pattern, pattern) {
+			if ix := &a.Coll.Indexes()[i]; index.SamePattern(ix.Pattern, pattern) {
 				return ix, false, false, nil
 			}
 		}
 	}
 	return nil, false, false, a.fail(srverr.BadValue, "hint provided does not correspond to an existing index")
-}
-
-// SamePattern compares key patterns: fields, order and values, numbers by value.
-func SamePattern(a, b bson.Raw) bool {
-	return bson.Compare(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}) == 0
 }
 
 // ScanIter yields the documents of a plan that match.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/query"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -258,8 +258,16 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 
 // queryOptions returns what filters, projections and sorts are parsed with.
 func (r *Request) queryOptions(coll *query.Collation) *query.Options {
-	return &query.Options{Collation: coll, Version: number(r.Node.cfg.Version)}
+	return &query.Options{Collation: coll, Version: r.Node.cfg.Version.Number()}
 }
 
-// number returns the version as major*100+minor.
-func number(v release.Version) int { return v.Major*100 + v.Minor }
+// ParseIndex checks what can be checked of an index's specification by itself. alone says that it
+// is not in a list of several.
+func (r *Request) ParseIndex(doc bson.Raw, alone bool) (*index.Spec, error) {
+	return index.Parse(r.Version(), doc, alone, r.Body.Lookup("ignoreUnknownIndexOptions").AsBool())
+}
+
+// FinishIndex makes the index's definition for a collection.
+func (r *Request) FinishIndex(s *index.Spec, c *store.Coll) (*store.IndexInfo, error) {
+	return s.Define(r.Version(), c)
+}

@@ -8,8 +8,10 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/validation"
 )
 
 // What insert, update and delete have in common: their arguments, their replies, and the checks on
@@ -323,4 +325,26 @@ func checkStorable(doc bson.Raw) error {
 func IsBlocked(err error) bool {
 	var b *store.Blocked
 	return errors.As(err, &b)
+}
+
+// Validate checks a document before it is stored. old is the version that it replaces, nil for an
+// insert.
+func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
+	if c.TimeSeries && old == nil {
+		field, _ := c.Raw.Lookup("timeseries", "timeField").StringValue()
+		if doc.Lookup(field).Type != bson.TypeDateTime {
+			return srverr.New(srverr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", field)
+		}
+	}
+	v, ok := c.Check.(*validation.Validator)
+	if !ok || bypass {
+		return nil
+	}
+	var parse func(filter bson.Raw) (*query.Filter, error)
+	if r.Node.cfg.Version.AtLeast(5, 0) { // errors have details
+		parse = func(filter bson.Raw) (*query.Filter, error) {
+			return query.ParseFilter(filter, r.FullOptions("", nil, nil))
+		}
+	}
+	return v.Check(doc, old, parse)
 }

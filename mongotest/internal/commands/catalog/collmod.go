@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
@@ -228,7 +229,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	}
 	var ix *store.Index
 	for i := range c.Indexes() {
-		if x := &c.Indexes()[i]; byName && x.Name == name || byKey && server.SamePattern(x.Pattern, pattern) {
+		if x := &c.Indexes()[i]; byName && x.Name == name || byKey && index.SamePattern(x.Pattern, pattern) {
 			ix = x
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/validation"
 )
 
 func init() {
@@ -448,7 +449,7 @@ func newValidator(r *server.Request, spec bson.Raw, level, action string, coll *
 	if level == "off" || spec.IsEmpty() {
 		return nil, nil
 	}
-	v := &server.Validator{Spec: bytes.Clone(spec), Filter: f, Level: "strict", Action: "error"}
+	v := &validation.Validator{Spec: bytes.Clone(spec), Filter: f, Level: "strict", Action: "error"}
 	if level != "" {
 		v.Level = level
 	}

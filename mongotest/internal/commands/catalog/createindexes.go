@@ -5,6 +5,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
@@ -76,7 +77,7 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	case len(specs) == 0:
 		return dst, srverr.New(srverr.BadValue, "Must specify at least one index to create")
 	}
-	parsed := make([]*server.IndexSpec, len(specs))
+	parsed := make([]*index.Spec, len(specs))
 	for i, doc := range specs {
 		s, err := r.ParseIndex(doc, false)
 		switch {
@@ -235,10 +236,10 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x
 		return true, nil
 	}
 	for _, old := range all {
-		sameKey := server.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation)
+		sameKey := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation)
 		partial := bson.Equal(old.Spec.Lookup("partialFilterExpression").Value, x.Spec.Lookup("partialFilterExpression").Value)
 		switch {
-		case old.Name == x.Name && server.SamePattern(old.Pattern, x.Pattern) && !old.Collation.Same(x.Collation):
+		case old.Name == x.Name && index.SamePattern(old.Pattern, x.Pattern) && !old.Collation.Same(x.Collation):
 			return false, srverr.New(srverr.IndexOptionsConflict, "An index with the same key pattern, but a different collation already exists with the same name.  Try again with a unique name. Existing index: %s Requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
 		case old.Name == x.Name && !sameKey:
 			return false, srverr.New(srverr.IndexKeySpecsConflict, "Index must have unique name.The existing index: %s has the same name as the requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))

@@ -5,6 +5,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -79,7 +80,7 @@ func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, er
 	case bson.TypeEmbeddedDocument:
 		var found []*store.Index
 		for i := range c.Indexes() {
-			if ix := &c.Indexes()[i]; server.SamePattern(ix.Pattern, v.Value) {
+			if ix := &c.Indexes()[i]; index.SamePattern(ix.Pattern, v.Value) {
 				found = append(found, ix)
 			}
 		}

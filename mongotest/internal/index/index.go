@@ -1,4 +1,5 @@
-package server
+// Package index checks the specifications of indexes and makes their definitions for a collection.
+package index
 
 import (
 	"maps"
@@ -15,9 +16,9 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// IndexSpec is an index specification as a client gives it, checked as far as that needs no
+// Spec is an index specification as a client gives it, checked as far as that needs no
 // collection.
-type IndexSpec struct {
+type Spec struct {
 	doc       bson.Raw // as given
 	Key       bson.Raw
 	Name      string
@@ -33,8 +34,8 @@ type IndexSpec struct {
 	partial   *query.Filter
 }
 
-// indexFields are the options that an index may have.
-var indexFields = map[string]bool{
+// Options are the options that an index may have.
+var Options = map[string]bool{
 	"v": true, "key": true, "name": true, "ns": true, "unique": true, "sparse": true, "hidden": true, "background": true, "dropDups": true,
 	"expireAfterSeconds": true, "partialFilterExpression": true, "collation": true, "storageEngine": true, "weights": true,
 	"default_language": true, "language_override": true, "textIndexVersion": true, "2dsphereIndexVersion": true, "bits": true,
@@ -42,12 +43,17 @@ var indexFields = map[string]bool{
 	"safe": true, "clustered": true, "prepareUnique": true, "columnstoreProjection": true, "originalSpec": true,
 }
 
-func (s *IndexSpec) bad(code int32, format string, args ...any) error {
+// queryOptions returns what filters and projections within a specification are parsed with.
+func queryOptions(version release.Version, coll *query.Collation) *query.Options {
+	return &query.Options{Collation: coll, Version: version.Number()}
+}
+
+func (s *Spec) bad(code int32, format string, args ...any) error {
 	return s.within(srverr.New(code, format, args...), s.doc)
 }
 
 // within says in which specification an error is.
-func (s *IndexSpec) within(e *srverr.Error, doc bson.Raw) error {
+func (s *Spec) within(e *srverr.Error, doc bson.Raw) error {
 	if s.alone {
 		return e
 	}
@@ -55,7 +61,7 @@ func (s *IndexSpec) within(e *srverr.Error, doc bson.Raw) error {
 }
 
 // withVersion returns the specification as later checks show it.
-func (s *IndexSpec) withVersion() bson.Raw {
+func (s *Spec) withVersion() bson.Raw {
 	if s.hasV {
 		return s.doc
 	}
@@ -66,13 +72,14 @@ func (s *IndexSpec) withVersion() bson.Raw {
 	return bson.EndDocument(bson.AppendInt32(doc, "v", 2), at)
 }
 
-func (s *IndexSpec) badLater(code int32, format string, args ...any) error {
+func (s *Spec) badLater(code int32, format string, args ...any) error {
 	return s.within(srverr.New(code, format, args...), s.withVersion())
 }
 
-// ParseIndex checks what can be checked of a specification by itself.
-func (r *Request) ParseIndex(doc bson.Raw, alone bool) (*IndexSpec, error) {
-	s := &IndexSpec{doc: doc, version: 2, alone: alone}
+// Parse checks what can be checked of a specification by itself. alone says that it is not
+// in a list of several, lax that options which the version does not know are passed over.
+func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error) {
+	s := &Spec{doc: doc, version: 2, alone: alone}
 	hasKey, hasName := false, false
 	for k, v := range doc.All() {
 		switch k {
@@ -121,18 +128,18 @@ func (r *Request) ParseIndex(doc bson.Raw, alone bool) (*IndexSpec, error) {
 			if !ok {
 				return nil, s.bad(srverr.TypeMismatch, "The field 'partialFilterExpression' must be an object, but got %s", bsontext.TypeName(v.Type))
 			}
-			o := r.queryOptions(nil)
+			o := queryOptions(version, nil)
 			o.NoExpr, o.NoText = true, true
 			var err error
 			if s.partial, err = query.ParseFilter(filter, o); err != nil {
 				return nil, s.within(srverr.From(err), s.doc)
 			}
 		case "wildcardProjection":
-			if err := s.checkWildcardProjection(r, v); err != nil {
+			if err := s.checkWildcardProjection(version, v); err != nil {
 				return nil, err
 			}
 		default:
-			if (!indexFields[k] || !r.Node.cfg.Version.Has(release.IndexOption, k)) && !r.Body.Lookup("ignoreUnknownIndexOptions").AsBool() {
+			if (!Options[k] || !version.Has(release.IndexOption, k)) && !lax {
 				return nil, s.bad(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", k, bsontext.Document(doc))
 			}
 		}
@@ -173,7 +180,7 @@ func firstField(doc bson.Raw) (string, bool) {
 }
 
 // parseKey checks the key pattern.
-func (s *IndexSpec) parseKey() error {
+func (s *Spec) parseKey() error {
 	hashed := 0
 	for k, v := range s.Key.All() {
 		f := store.IndexField{Path: strings.Clone(k)}
@@ -253,7 +260,7 @@ func numberSign(v bson.RawValue) int {
 	return bson.Compare(v, zero)
 }
 
-func (s *IndexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
+func (s *Spec) checkWildcardProjection(version release.Version, v bson.RawValue) error {
 	doc, ok := v.Document()
 	switch {
 	case !ok && s.plugin == "wildcard":
@@ -265,7 +272,7 @@ func (s *IndexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
 	case doc.IsEmpty():
 		return s.bad(srverr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
 	}
-	if _, err := query.ParseProjection(doc, nil, r.queryOptions(nil)); err != nil {
+	if _, err := query.ParseProjection(doc, nil, queryOptions(version, nil)); err != nil {
 		return s.within(srverr.From(err).Prefix("Failed to parse: wildcardProjection :: caused by :: "), s.doc)
 	}
 	return nil
@@ -274,7 +281,7 @@ func (s *IndexSpec) checkWildcardProjection(r *Request, v bson.RawValue) error {
 // idFields are the options that an _id index may have.
 var idFields = map[string]bool{"key": true, "name": true, "ns": true, "v": true, "collation": true}
 
-func (s *IndexSpec) CheckID() error {
+func (s *Spec) CheckID() error {
 	if s.fields[0].Descending || !SamePattern(s.Key, bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00")) {
 		return srverr.New(srverr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", bsontext.Document(s.Key))
 	}
@@ -287,7 +294,7 @@ func (s *IndexSpec) CheckID() error {
 	return nil
 }
 
-func (s *IndexSpec) checkTTL() error {
+func (s *Spec) checkTTL() error {
 	v := s.doc.Lookup("expireAfterSeconds")
 	if v.Type == 0 {
 		return nil
@@ -311,7 +318,7 @@ func (s *IndexSpec) checkTTL() error {
 }
 
 // checkPlugin checks the rules of the special index types, and those on combinations of options.
-func (s *IndexSpec) checkPlugin() error {
+func (s *Spec) checkPlugin() error {
 	has := func(field string) bool { return s.doc.Lookup(field).AsBool() }
 	partial := s.doc.Lookup("partialFilterExpression").Type != 0
 	if spec, ok := s.doc.Lookup("collation").Document(); ok {
@@ -368,9 +375,9 @@ func (s *IndexSpec) checkPlugin() error {
 	return nil
 }
 
-// FinishIndex makes the index's definition for a collection, whose collation it has unless it has
-// one of its own.
-func (r *Request) FinishIndex(s *IndexSpec, c *store.Coll) (*store.IndexInfo, error) {
+// Define makes the index's definition for a collection, whose collation it has unless it has one of
+// its own.
+func (s *Spec) Define(version release.Version, c *store.Coll) (*store.IndexInfo, error) {
 	x := &store.IndexInfo{Name: s.Name, Fields: s.fields, IsID: s.IsID, Expire: s.expire}
 	x.Collation = s.collation
 	if !s.given {
@@ -386,11 +393,11 @@ func (r *Request) FinishIndex(s *IndexSpec, c *store.Coll) (*store.IndexInfo, er
 	}
 	if filter, ok := s.doc.Lookup("partialFilterExpression").Document(); ok {
 		var err error
-		if x.Partial, err = query.ParseFilter(filter, r.queryOptions(x.Collation)); err != nil {
+		if x.Partial, err = query.ParseFilter(filter, queryOptions(version, x.Collation)); err != nil {
 			return nil, err
 		}
 	}
-	x.Spec = r.showIndex(s, x)
+	x.Spec = s.show(version, x)
 	return x.Prepare(), nil
 }
 
@@ -416,9 +423,9 @@ func textPattern(key bson.Raw) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-// showIndex returns the index's entry in listIndexes.
-func (r *Request) showIndex(s *IndexSpec, x *store.IndexInfo) bson.Raw {
-	old := !r.Node.cfg.Version.AtLeast(5, 0)
+// show returns the index's entry in listIndexes.
+func (s *Spec) show(version release.Version, x *store.IndexInfo) bson.Raw {
+	old := !version.AtLeast(5, 0)
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.AppendInt32(doc, "v", int32(s.version))
 	if old {
@@ -455,7 +462,7 @@ func (r *Request) showIndex(s *IndexSpec, x *store.IndexInfo) bson.Raw {
 }
 
 // appendPluginOptions appends what the special index types fill in.
-func appendPluginOptions(doc []byte, s *IndexSpec) []byte {
+func appendPluginOptions(doc []byte, s *Spec) []byte {
 	missing := func(field string) bool { return s.doc.Lookup(field).Type == 0 }
 	switch s.plugin {
 	case "text":
@@ -480,4 +487,9 @@ func appendPluginOptions(doc []byte, s *IndexSpec) []byte {
 		}
 	}
 	return doc
+}
+
+// SamePattern compares key patterns: fields, order and values, numbers by value.
+func SamePattern(a, b bson.Raw) bool {
+	return bson.Compare(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}) == 0
 }

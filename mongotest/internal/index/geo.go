@@ -1,4 +1,4 @@
-package server
+package index
 
 // The options of geo indexes.
 
@@ -11,7 +11,7 @@ import (
 )
 
 // checkPlane checks the fields and options of a 2d index.
-func (s *IndexSpec) checkPlane() error {
+func (s *Spec) checkPlane() error {
 	geo := 0
 	for i, f := range s.fields {
 		switch {
@@ -41,7 +41,7 @@ func (s *IndexSpec) checkPlane() error {
 }
 
 // checkSphere checks the version of a 2dsphere index.
-func (s *IndexSpec) checkSphere() error {
+func (s *Spec) checkSphere() error {
 	v := s.doc.Lookup("2dsphereIndexVersion")
 	if n := int32(query.Float(v)); v.IsNumber() && (n < 1 || n > 3) {
 		return s.badLater(srverr.CannotCreateIndex, "unsupported geo index version { 2dsphereIndexVersion : %d }, only support versions: [1,2,3]", n)

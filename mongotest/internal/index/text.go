@@ -1,4 +1,4 @@
-package server
+package index
 
 // The options of text indexes.
 
@@ -17,7 +17,7 @@ const maxTextWeight = 1 << 16
 
 // weights returns the weights of a text index's fields by path: those given, and 1 for the other
 // ones.
-func (s *IndexSpec) weights() map[string]int32 {
+func (s *Spec) weights() map[string]int32 {
 	out := map[string]int32{}
 	for _, f := range s.fields {
 		if f.Special == "text" {
@@ -35,7 +35,7 @@ func (s *IndexSpec) weights() map[string]int32 {
 }
 
 // checkText checks the options that only a text index reads.
-func (s *IndexSpec) checkText() error {
+func (s *Spec) checkText() error {
 	bad := func(format string, args ...any) error { return s.badLater(srverr.CannotCreateIndex, format, args...) }
 	for i := 1; i < len(s.fields); i++ {
 		before := s.fields[:i]

@@ -1,4 +1,5 @@
-package server
+// Package validation applies the validators of collections, and says why a document fails one.
+package validation
 
 import (
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
-	"allium/mongotest/internal/store"
 )
 
 // Validator is a collection's document validation.
@@ -20,17 +20,11 @@ type Validator struct {
 	Action string // "error" or "warn"
 }
 
-// Validate checks a document before it is stored. old is the version that it replaces, nil for an
-// insert.
-func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
-	if c.TimeSeries && old == nil {
-		field, _ := c.Raw.Lookup("timeseries", "timeField").StringValue()
-		if doc.Lookup(field).Type != bson.TypeDateTime {
-			return srverr.New(srverr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", field)
-		}
-	}
-	v, ok := c.Check.(*Validator)
-	if !ok || bypass || v.Action != "error" {
+// Check checks a document before it is stored. old is the version that it replaces, nil for an
+// insert. parse parses the parts of the filter, of which the error tells those that fail; nil: it
+// tells none.
+func (v *Validator) Check(doc, old bson.Raw, parse func(filter bson.Raw) (*query.Filter, error)) error {
+	if v.Action != "error" {
 		return nil
 	}
 	match, err := v.Filter.Match(doc)
@@ -43,8 +37,8 @@ func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 		}
 	}
 	e := srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
-	if r.Node.cfg.Version.AtLeast(5, 0) {
-		x := explanation{r: r, doc: doc}
+	if parse != nil {
+		x := explanation{parse: parse, doc: doc}
 		at, dst := bson.BeginDocument(nil)
 		info, dst := bson.BeginDocumentElement(dst, "errInfo")
 		dst = bson.AppendRawValue(dst, "failingDocumentId", doc.Lookup("_id"))
@@ -57,14 +51,14 @@ func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 // explanation says why a document does not match a validator, as errInfo.details does. It tries the
 // validator's parts one by one.
 type explanation struct {
-	r   *Request
-	doc bson.Raw
+	parse func(filter bson.Raw) (*query.Filter, error)
+	doc   bson.Raw
 }
 
 // fails reports whether the document does not match a filter. A part that is no filter by itself
 // does not fail.
 func (x *explanation) fails(filter bson.Raw) bool {
-	f, err := query.ParseFilter(filter, x.r.FullOptions("", nil, nil))
+	f, err := x.parse(filter)
 	if err != nil {
 		return false
 	}
