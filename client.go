@@ -168,7 +168,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 	c.exec = exec.New(exec.Config{
 		Topology: c.topology, Sessions: &c.sessions, RetryReads: or(cfg.RetryReads, true), RetryWrites: or(cfg.RetryWrites, true),
 		MaxAdaptiveRetries: or(cfg.MaxAdaptiveRetries, exec.DefaultMaxAdaptiveRetries), OverloadRetargeting: or(cfg.EnableOverloadRetargeting, false),
-		ReadRetry: exec.ReadRetryPolicy{UntilSuccess: o.ReadRetryPolicy.Rule == RetryUntilSuccess, MaxAttempts: o.ReadRetryPolicy.MaxAttempts},
+		ReadRetry: exec.ReadRetryPolicy(o.ReadRetryPolicy), Slow: c.slow(o),
 		ServerAPI: (*conn.ServerAPI)(o.ServerAPI), Monitor: o.CommandMonitor, Log: c.log,
 		Tracer: tracer, QueryTextMaxLength: queryText,
 		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),

@@ -153,6 +153,13 @@ type ClientOptions struct {
 	// MaxLogDocumentLength is the maximum length of a document's Extended JSON in a message, in
 	// bytes. Zero: the environment variable MONGODB_LOG_MAX_DOCUMENT_LENGTH, 1000 by default.
 	MaxLogDocumentLength int
+	// SlowOperation is from when on an operation counts as slow: its command, with all attempts and
+	// waits, has taken at least so long. Each is logged once it has ended, at level warn of
+	// LogCommand, to Logger or, without one, to slog.Default, with its command, namespace, server,
+	// waits, and the shape of its filter, never a value. A getMore that waits for news is never
+	// slow. Zero: none is logged, and Stats lists those of 100 milliseconds and more; negative: not
+	// even these.
+	SlowOperation time.Duration
 	// Tracing tells spans of what the client does, for example to OpenTelemetry. Nil: none.
 	Tracing *Tracing
 }
@@ -185,25 +192,16 @@ const (
 // where reads are not retried, or to errors of an overloaded server. The context, the timeout and
 // the server selection timeout still bound all attempts.
 type ReadRetryPolicy struct {
-	// Rule says when a read is retried.
-	Rule ReadRetryRule
-	// MaxAttempts bounds the attempts, including the first. Zero leaves it to the rule.
+	// UntilSuccess retries until the read succeeds, fails with an error that is not retryable, or
+	// exceeds the socket timeout a second time. False retries once without a Timeout, and within
+	// one as long as there is time.
+	UntilSuccess bool
+	// MaxAttempts bounds the attempts, including the first. Zero leaves it to UntilSuccess.
 	MaxAttempts int
 }
 
-// ReadRetryRule says when a read is retried. The empty ReadRetryRule retries once without a
-// Timeout, and within one as long as there is time.
-type ReadRetryRule string
-
-// RetryUntilSuccess retries until the read succeeds, fails with an error that is not retryable, or
-// exceeds the socket timeout a second time.
-const RetryUntilSuccess ReadRetryRule = "untilSuccess"
-
 // validate checks the policy.
 func (p *ReadRetryPolicy) validate() error {
-	if p.Rule != "" && p.Rule != RetryUntilSuccess {
-		return fmt.Errorf("read retry policy: Rule is %q, want \"\" or %q", p.Rule, RetryUntilSuccess)
-	}
 	if p.MaxAttempts < 0 {
 		return fmt.Errorf("read retry policy: MaxAttempts is %d, want 0 or more", p.MaxAttempts)
 	}

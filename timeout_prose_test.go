@@ -443,8 +443,8 @@ func TestReadRetryPolicy(t *testing.T) {
 	}{
 		{allium.ReadRetryPolicy{}, 2},
 		{allium.ReadRetryPolicy{MaxAttempts: 3}, 3},
-		{allium.ReadRetryPolicy{Rule: allium.RetryUntilSuccess, MaxAttempts: 7}, 7},
-		{allium.ReadRetryPolicy{Rule: allium.RetryUntilSuccess}, 10},
+		{allium.ReadRetryPolicy{UntilSuccess: true, MaxAttempts: 7}, 7},
+		{allium.ReadRetryPolicy{UntilSuccess: true}, 10},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRetryRig(t, allium.ClientOptions{ReadRetryPolicy: tc.policy}, mongotest.ReplicaSet(1))
@@ -457,7 +457,7 @@ func TestReadRetryPolicy(t *testing.T) {
 			}
 		})
 	}
-	for _, p := range []allium.ReadRetryPolicy{{MaxAttempts: -1}, {Rule: "7"}} {
+	for _, p := range []allium.ReadRetryPolicy{{MaxAttempts: -1}} {
 		if client, err := allium.Open("mongodb://localhost", allium.ClientOptions{ReadRetryPolicy: p}); err == nil {
 			client.Close(t.Context())
 			t.Errorf("%+v was accepted", p)

@@ -21,6 +21,7 @@ var layers = []string{
 	"bson",
 	"event",
 	"internal/errcode",
+	"stats",
 	"tracing",
 	"internal/option",
 	"internal/redact",

@@ -42,6 +42,7 @@ type Cursor struct {
 	within     exec.Limit    // timeoutMS, over the cursor's life or, with refresh, of each Next
 	refresh    bool          // the timeout begins anew with each Next
 	maxAwait   time.Duration // how long a getMore waits for data; 0 leaves it to the server
+	awaits     bool          // a getMore waits for data
 	registered bool
 
 	result    exec.Result // holds the batch's memory
@@ -104,7 +105,7 @@ func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
 		return err
 	}
 	c.kind, c.batchSize, c.comment, c.maxAwait = r.Type, r.BatchSize, r.Comment, r.MaxAwait
-	c.limit, c.exhaust = max(r.Limit, 0), r.Exhaust
+	c.limit, c.exhaust, c.awaits = max(r.Limit, 0), r.Exhaust, r.Type == TailableAwait || r.MaxAwait > 0
 	c.refresh = r.Type != NonTailable || r.TimeoutMode == PerIteration
 	// The context that a cursor is opened with need not be the one that it is read with, so that
 	// its deadline must not bound the cursor's life on the server.
@@ -316,6 +317,7 @@ func (c *Cursor) getMore(ctx context.Context, began time.Time) error {
 	}
 	op := c.op(&command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment})
 	op.Exhaust, op.KeepLate, op.Began, op.NoMaxTime, op.MaxAwait = c.exhaust, c.kind != NonTailable, began, true, c.maxAwait
+	op.Awaits = c.awaits
 	res, err := c.exec.Run(ctx, &op)
 	if err != nil {
 		c.wireVersion = res.WireVersion

@@ -2,11 +2,14 @@ package cursor
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"allium/internal/exec"
 	"allium/internal/topology"
+	"allium/stats"
 )
 
 // Registry knows the cursors that servers hold for a client, and what is still to be done about
@@ -31,6 +34,28 @@ type openCursor struct {
 	db, coll string
 	server   *topology.Server
 	pinned   bool // only its own connection, which may be in use, can kill it
+	opened   time.Time
+}
+
+// Len returns how many cursors are open.
+func (r *Registry) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.all)
+}
+
+// Oldest returns the n cursors that were opened first, in that order.
+func (r *Registry) Oldest(n int) []stats.Cursor {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.all))
+	r.mu.Unlock()
+	slices.SortFunc(all, func(a, b openCursor) int { return a.opened.Compare(b.opened) })
+	out := make([]stats.Cursor, min(n, len(all)))
+	for i := range out {
+		c := &all[i]
+		out[i] = stats.Cursor{ID: c.id, Namespace: c.db + "." + c.coll, Addr: c.server.Addr(), Opened: c.opened}
+	}
+	return out
 }
 
 // add reports false, and does nothing, after Close: nobody would see to the cursor any more.
@@ -40,6 +65,7 @@ func (r *Registry) add(c *Cursor, at openCursor) bool {
 	if r.all == nil {
 		return false
 	}
+	at.opened = time.Now()
 	r.all[c] = at
 	return true
 }

@@ -54,7 +54,7 @@ type Stream struct {
 func (s *Stream) Watch(ctx context.Context, reg *Registry, op *exec.Op, o StreamOptions) error {
 	s.op, s.opts = *op, o
 	s.registry, s.exec, s.session = reg, reg.exec, op.Session
-	s.comment, s.maxAwait = o.Comment, o.MaxAwait
+	s.comment, s.maxAwait, s.awaits = o.Comment, o.MaxAwait, true
 	if o.BatchSize != nil {
 		s.batchSize = *o.BatchSize
 	}

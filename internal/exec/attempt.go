@@ -27,6 +27,7 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 		return Result{}, stageSelect, r.phase(ctx, "server selection", err)
 	}
 	r.addr = srv.Addr()
+	r.flight.server.Store(srv)
 	if r.encryptsEarly() {
 		start := time.Now()
 		if err := r.encrypt(ctx, &message{run: r, hello: r.selected}); err != nil {
@@ -36,8 +37,12 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 			r.selecting = r.selecting.Add(time.Since(start))
 		}
 	}
+	r.flight.phase.Store(&phaseCheckout)
 	c, err := r.checkOut(ctx, srv)
 	if err != nil {
+		if t, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
+			r.tells.checkout += t.Elapsed
+		}
 		if b, ok := r.command().(command.Batch); ok {
 			r.mixed = !b.Retryable(int(r.selected.MaxWriteBatchSize)) // no message was built that would tell
 		}
@@ -109,7 +114,9 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 	if op.set() {
 		r.selecting = time.Now()
 	}
+	r.flight.phase.Store(&phaseSelection)
 	srv, selected, err := r.x.Topology.Select(ctx, &sel)
+	r.tells.selection += sel.Waited
 	if err == nil {
 		r.selected = selected
 	}
@@ -125,7 +132,8 @@ func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, e
 		return c, c.Drain(ctx) // an operation before may have ended without its reply
 	}
 	if !r.op.set() {
-		return srv.CheckOut(ctx)
+		c, err := srv.CheckOut(ctx)
+		return r.checkedOut(c), err
 	}
 	// What selection has left of its time is the checkout's (specification: Client Side Operations
 	// Timeout, "Server Selection").
@@ -133,7 +141,16 @@ func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, e
 	if limit > 0 && !r.selecting.IsZero() {
 		limit = max(limit-time.Since(r.selecting), 1)
 	}
-	return srv.CheckOutWithin(ctx, limit)
+	c, err := srv.CheckOutWithin(ctx, limit)
+	return r.checkedOut(c), err
+}
+
+// checkedOut notes how long the operation has waited for a connection, which is nil if it got none.
+func (r *run) checkedOut(c *pool.Conn) *pool.Conn {
+	if c != nil {
+		r.tells.checkout += c.Waited
+	}
+	return c
 }
 
 // pinnedConn returns the connection that the operation's cursor or transaction is pinned to, or
@@ -165,13 +182,21 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	b, batch := r.op.Command.(command.Batch)
 	batch = batch && b.Left() > 1
 	buf := getBuffer(batch)
-	defer putBuffer(buf, batch)
+	built := false
+	defer func() {
+		if built {
+			r.exchanged(buf.msg)
+		}
+		putBuffer(buf, batch)
+	}()
 	if err := m.build(buf); err != nil {
 		if errors.Is(err, errNoTimeLeft) {
 			return Result{}, stageBuild, &mongoerr.TimeoutError{Phase: "command", Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 		}
 		return Result{}, stageBuild, err
 	}
+	built = true
+	r.flight.phase.Store(&phaseCommand)
 	tr := r.traceStart(ctx, c, &m, buf.msg)
 	if r.op.Session != nil && r.inTxn {
 		r.op.Session.Transaction().Sent()

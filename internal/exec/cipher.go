@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"allium/bson"
 	"allium/internal/command"
@@ -78,6 +79,9 @@ func (r *run) encrypt(ctx context.Context, m *message) error {
 	if err != nil {
 		return m.named(err)
 	}
+	r.flight.phase.Store(&phaseEncryption)
+	start := time.Now()
+	defer func() { r.tells.encryption += time.Since(start) }()
 	out, err := r.x.Cipher.Encrypt(ctx, r.op.DB, doc)
 	if err != nil {
 		return r.phase(ctx, "encryption", m.named(err))

@@ -47,6 +47,8 @@ type Config struct {
 	// QueryTextMaxLength is how much of a command its span shows, in bytes of Extended JSON; 0:
 	// nothing.
 	QueryTextMaxLength int
+	// Slow says which operations are remembered and logged because they took long.
+	Slow Slow
 	// Jitter returns a number from 0 to 1 that a backoff is multiplied by. Nil: a random one.
 	Jitter func() float64
 }
@@ -71,6 +73,8 @@ type Executor struct {
 
 	operations atomic.Int64
 	closed     atomic.Bool
+	flights    flights
+	slow       slowOnes
 }
 
 // New returns an executor.
@@ -88,6 +92,8 @@ func (x *Executor) Close() { x.closed.Store(true) }
 type run struct {
 	x           *Executor
 	op          *Op
+	flight      *flight
+	tells       tells
 	started     time.Time // of the call that the operation is a part of
 	deadline    time.Time // the earlier of the context's and Op.Deadline; zero: none
 	source      string    // which of the two
@@ -157,8 +163,9 @@ func (x *Executor) NewOperationID() int64 {
 // RunClosing is Run for what a client still has to do after Close.
 func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	r := run{x: x, op: op, started: op.Began, implicit: op.Implicit, deadline: op.Deadline, source: op.Source}
+	r.tells.began = time.Now()
 	if r.started.IsZero() {
-		r.started = time.Now()
+		r.started = r.tells.began
 	}
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
 		r.deadline, r.source = d, "the context's deadline"
@@ -176,17 +183,21 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 		}
 		defer s.Leave()
 	}
+	r.flight = x.flights.begin(op.Command, op.DB, r.tells.began)
+	defer x.flights.end(r.flight)
 	var span tracing.Span
 	if x.Tracer != nil {
 		ctx, span = r.beginSpan(ctx)
 	}
 	res, err := r.loop(ctx)
 	if x.Cipher != nil && err == nil {
+		r.flight.phase.Store(&phaseDecryption)
 		res, err = r.decrypt(ctx, res)
 	}
 	if span != nil {
 		r.endSpan(span, &res, err)
 	}
+	r.tell(ctx, err)
 	res.WireVersion = r.wireVersion
 	if err != nil {
 		failure.Name(err, op.Command.Name(), op.Namespace())
@@ -252,6 +263,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			return res, nil
 		}
 		r.attempts++
+		r.flight.attempts.Add(1)
 		r.label(err, stage)
 		if first == nil {
 			first = err

@@ -61,6 +61,8 @@ type Op struct {
 	OutputStage bool
 	// TakesConcern says that the command takes a read concern.
 	TakesConcern bool
+	// Awaits marks a getMore that waits at the server for what is not there yet.
+	Awaits bool
 	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload:
 	// a commit that is repeated must be a majority one.
 	RetryConcern *consistency.WriteConcern
@@ -113,15 +115,17 @@ type Op struct {
 
 // Namespace returns what the command is about, as errors name it: a collection, such as
 // "app.users", or a database. It is empty for a command about the deployment.
-func (op *Op) Namespace() string {
-	coll := operationCollection(op.Command)
-	if run, ok := op.Command.(*command.Run); ok && coll == "" {
+func (op *Op) Namespace() string { return commandNamespace(op.Command, op.DB) }
+
+func commandNamespace(cmd command.Command, db string) string {
+	coll := operationCollection(cmd)
+	if run, ok := cmd.(*command.Run); ok && coll == "" {
 		coll = commandCollection(run, run.Doc)
 	}
-	if op.DB == adminDB && op.Command.Name() == "renameCollection" {
+	if db == adminDB && cmd.Name() == "renameCollection" {
 		return coll // with its database
 	}
-	return namespace(op.DB, coll)
+	return namespace(db, coll)
 }
 
 func namespace(db, coll string) string {

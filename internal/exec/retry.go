@@ -119,6 +119,9 @@ func (r *run) backoff(ctx context.Context, cause error) bool {
 	if !r.deadline.IsZero() && time.Until(r.deadline) <= d {
 		return false
 	}
+	r.flight.phase.Store(&phaseBackoff)
+	start := time.Now()
+	defer func() { r.tells.backoff += time.Since(start) }()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -45,6 +45,7 @@ func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 	c := p.pop()
 	if c != nil {
 		p.mu.Unlock()
+		c.Waited = 0
 		p.lend(c, start)
 		return c, nil
 	}
@@ -121,6 +122,7 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 	}
 	w := p.waiters.Get().(*waiter)
 	p.queue.push(w)
+	p.waits++
 	p.grow()
 	p.mu.Unlock()
 
@@ -135,13 +137,20 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 	select {
 	case r := <-w.result:
 		p.waiters.Put(w)
+		waited := time.Since(begun)
+		p.waited.Add(int64(waited))
+		if r.conn != nil {
+			r.conn.Waited = waited
+		}
 		return r.conn, r.err
 	case <-ctx.Done():
 		err = timeout(p.addr, "context", time.Since(begun), ctx.Err())
 	case <-expired:
 		err = timeout(p.addr, patience.source, time.Since(begun), errWaitQueueTimeout)
 	}
+	p.waited.Add(int64(err.Elapsed))
 	p.mu.Lock()
+	p.gaveUp++
 	if !err.Canceled() && (p.cfg.LoadBalanced || p.full()) {
 		err.Wrapped = p.crowded(err.Wrapped)
 	}

@@ -23,6 +23,8 @@ type Conn struct {
 	Generation uint64
 	// ServiceID is the service behind a load balancer, nil without one.
 	ServiceID *bson.ObjectID
+	// Waited is how long the checkout waited that the connection is with now; 0 if it was idle.
+	Waited time.Duration
 
 	pool        *Pool
 	generation  *generation // the one that Generation is a moment of

@@ -66,6 +66,9 @@ func (p *Pool) readied() {
 }
 
 func (p *Pool) cleared(service *bson.ObjectID, interrupt bool, cause error) {
+	if p.cfg.Cleared != nil {
+		p.cfg.Cleared(cause)
+	}
 	if m := p.cfg.Monitor; m != nil && m.PoolCleared != nil {
 		m.PoolCleared(&event.PoolCleared{Addr: p.addr, ServiceID: service, InterruptInUseConnections: interrupt, Err: cause})
 	}

@@ -12,6 +12,7 @@ import (
 	"allium/internal/conn"
 	"allium/internal/logging"
 	"allium/mongoerr"
+	"allium/stats"
 )
 
 // Defaults of the specification.
@@ -58,6 +59,8 @@ type Config struct {
 	// Handshaken is called with what the server said in the hello of a new connection, before it is
 	// authenticated, on the goroutine that makes it. It may be nil.
 	Handshaken func(*event.ServerDescription)
+	// Cleared is called when connections are given up, under the pool's lock. It may be nil.
+	Cleared func(cause error)
 	// background is the interval of the retries to reach MinPoolSize; negative: neither that nor
 	// removing idle connections happens in the background. Tests set it.
 	background time.Duration
@@ -112,6 +115,11 @@ type Pool struct {
 	queue      queue
 	waiters    sync.Pool // of *waiter that nobody uses: neither queued nor with a result or a connection being made
 	resting    bool      // no further attempts to reach the minimum until the next run in the background
+	closings   stats.Closed
+	waits      int64 // checkouts that had to wait
+	gaveUp     int64 // those of them that left without a connection because their time was up
+
+	waited atomic.Int64 // how long all checkouts waited, in nanoseconds
 
 	timer *time.Timer // of the next run in the background
 	due   time.Time   // when that is, the zero time if none is planned
@@ -310,6 +318,7 @@ func (p *Pool) remove(c *Conn, reason string, err error) {
 			delete(p.services, *c.ServiceID)
 		}
 	}
+	p.count(reason)
 	p.connClosed(c, reason, err)
 	switch {
 	case c.making:

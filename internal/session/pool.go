@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/stats"
 )
 
 // ServerSession is a session as the server knows it. Its id is made up by the driver; the server
@@ -55,6 +56,14 @@ func (s *ServerSession) expired(now time.Time, timeoutMinutes *int64) bool {
 type Pool struct {
 	mu    sync.Mutex
 	stack []*ServerSession
+	inUse int // got and not put back
+}
+
+// Stats returns how many sessions are in use, and how many are kept.
+func (p *Pool) Stats() stats.Sessions {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return stats.Sessions{InUse: p.inUse, Pooled: len(p.stack)}
 }
 
 // Get returns a server session that is not about to expire, touched. timeoutMinutes is the
@@ -62,6 +71,7 @@ type Pool struct {
 func (p *Pool) Get(timeoutMinutes *int64) *ServerSession {
 	now := time.Now()
 	p.mu.Lock()
+	p.inUse++
 	for n := len(p.stack); n > 0; n = len(p.stack) {
 		s := p.stack[n-1]
 		p.stack[n-1] = nil
@@ -82,6 +92,7 @@ func (p *Pool) Put(s *ServerSession, timeoutMinutes *int64) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.inUse--
 	stale := 0
 	for stale < len(p.stack) && p.stack[stale].expired(now, timeoutMinutes) {
 		stale++

@@ -33,6 +33,7 @@ func (t *Topology) warn(message string, attrs ...slog.Attr) {
 }
 
 func (t *Topology) topologyOpening() {
+	t.recent.add("", "monitoring begins", nil)
 	if m := t.cfg.Monitor; m != nil && m.TopologyOpening != nil {
 		m.TopologyOpening(&event.TopologyOpening{TopologyID: t.id})
 	}
@@ -42,6 +43,9 @@ func (t *Topology) topologyOpening() {
 }
 
 func (t *Topology) topologyChanged(old, now *event.TopologyDescription) {
+	if old.Kind != now.Kind {
+		t.recent.add("", old.Kind.String()+" -> "+now.Kind.String(), now.CompatibilityErr)
+	}
 	listens := t.cfg.Monitor != nil && t.cfg.Monitor.TopologyDescriptionChanged != nil
 	logs := t.logs()
 	if !listens && !logs || old.Equal(now) {
@@ -59,6 +63,7 @@ func (t *Topology) topologyChanged(old, now *event.TopologyDescription) {
 }
 
 func (t *Topology) topologyClosed() {
+	t.recent.add("", "monitoring ends", nil)
 	if m := t.cfg.Monitor; m != nil && m.TopologyClosed != nil {
 		m.TopologyClosed(&event.TopologyClosed{TopologyID: t.id})
 	}
@@ -68,6 +73,7 @@ func (t *Topology) topologyClosed() {
 }
 
 func (t *Topology) serverOpening(addr string) {
+	t.recent.add(addr, "joins", nil)
 	if m := t.cfg.Monitor; m != nil && m.ServerOpening != nil {
 		m.ServerOpening(&event.ServerOpening{Addr: addr, TopologyID: t.id})
 	}
@@ -78,6 +84,9 @@ func (t *Topology) serverOpening(addr string) {
 
 // serverChanged logs nothing: the topology's message says the same.
 func (t *Topology) serverChanged(old, now *event.ServerDescription) {
+	if text, changed := change(old, now); changed {
+		t.recent.add(now.Addr, text, now.LastError)
+	}
 	if m := t.cfg.Monitor; m != nil && m.ServerDescriptionChanged != nil && !old.Equal(now) {
 		m.ServerDescriptionChanged(&event.ServerDescriptionChanged{
 			Addr: now.Addr, TopologyID: t.id, PreviousDescription: old, NewDescription: now,
@@ -86,6 +95,7 @@ func (t *Topology) serverChanged(old, now *event.ServerDescription) {
 }
 
 func (t *Topology) serverClosed(addr string) {
+	t.recent.add(addr, "leaves", nil)
 	if m := t.cfg.Monitor; m != nil && m.ServerClosed != nil {
 		m.ServerClosed(&event.ServerClosed{Addr: addr, TopologyID: t.id})
 	}

@@ -109,6 +109,7 @@ func choose(servers []*Server) *Server {
 // wait waits for a suitable server. It returns the snapshot that it saw last.
 func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *snapshot, error) {
 	start := time.Now()
+	defer func() { sel.Waited = time.Since(start) }()
 	limit := sel.Timeout
 	if limit == 0 {
 		limit = t.cfg.SelectionTimeout

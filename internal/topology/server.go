@@ -34,6 +34,7 @@ func newServer(t *Topology, d *event.ServerDescription) *Server {
 	cfg.LoadBalanced = t.cfg.LoadBalanced
 	cfg.ConnectFailed = s.connectFailed
 	cfg.Handshaken = s.handshaken
+	cfg.Cleared = func(cause error) { t.recent.add(d.Addr, "pool cleared", cause) }
 	s.pool = pool.New(d.Addr, &cfg)
 	if !t.cfg.LoadBalanced && !t.cfg.unmonitored {
 		s.monitor = newMonitor(s)

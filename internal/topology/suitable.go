@@ -40,6 +40,9 @@ type Selection struct {
 	// Operation and OperationID name the operation in log messages.
 	Operation   string
 	OperationID int64
+
+	// Waited is set by Select: how long it waited for a suitable server, 0 if there was one.
+	Waited time.Duration
 }
 
 // String names what is asked for, for log messages and errors.

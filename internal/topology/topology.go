@@ -93,6 +93,7 @@ type Topology struct {
 	servers    map[string]*Server
 	discovered allowance
 	strangers  []*event.ServerDescription // see snapshot; the slice is replaced, never changed
+	recent     recent
 	closing    sync.Once
 	done       chan struct{} // closed when finish has ended
 }
