@@ -2,10 +2,12 @@ package query
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
@@ -76,15 +78,19 @@ func ParseCollation(spec bson.Raw) (*Collation, error) {
 	if err := checkLocale(locale, spec); err != nil {
 		return nil, err
 	}
-	c.caseLevel = p.flag("caseLevel")
+	byDefault := localeDefaults[locale]
+	if byDefault.alternate == "" {
+		byDefault.alternate = "non-ignorable"
+	}
+	c.caseLevel = p.flag("caseLevel", false)
 	c.caseFirst, _ = p.choice("caseFirst", "off", "'upper', 'lower', or 'off'", "upper", "lower", "off")
 	c.strength = p.strength()
-	c.numericOrdering = p.flag("numericOrdering")
-	alternate, _ := p.choice("alternate", "non-ignorable", "'non-ignorable' or 'shifted'", "non-ignorable", "shifted")
+	c.numericOrdering = p.flag("numericOrdering", false)
+	alternate, _ := p.choice("alternate", byDefault.alternate, "'non-ignorable' or 'shifted'", "non-ignorable", "shifted")
 	c.shifted = alternate == "shifted"
 	c.maxVariable, _ = p.choice("maxVariable", "punct", "'punct' or 'space'", "punct", "space")
-	c.normalization = p.flag("normalization")
-	c.backwards = p.flag("backwards")
+	c.normalization = p.flag("normalization", byDefault.normalization)
+	c.backwards = p.flag("backwards", byDefault.backwards)
 	version, _ := p.text("version", collatorVersion)
 	switch {
 	case p.err != nil:
@@ -95,9 +101,9 @@ func ParseCollation(spec bson.Raw) (*Collation, error) {
 	case p.seen < countElements(spec):
 		return nil, srverr.New(srverr.FailedToParse, "Collation spec contains unknown field. Collation spec: %s", bsontext.Document(spec))
 	case c.backwards && c.strength == 1:
-		return nil, badValue("'backwards' is invalid with 'strength' of 1")
+		return nil, badValue("'backwards' is invalid with 'strength' of 1 in: %s", bsontext.Document(c.Spec()))
 	case c.caseFirst != "off" && !c.caseLevel && c.strength < 3:
-		return nil, badValue("'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2")
+		return nil, badValue("'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2 in: %s", bsontext.Document(c.Spec()))
 	}
 	c.pool = &sync.Pool{New: func() any { return c.newCollator() }}
 	return c, nil
@@ -110,15 +116,45 @@ func checkLocale(locale string, spec bson.Raw) error {
 	if strings.IndexByte(locale, 0) >= 0 {
 		return badValue("Field 'locale' cannot contain null bytes. Collation spec: %s", bsontext.Document(spec))
 	}
-	base, variant, _ := strings.Cut(locale, "@")
-	parts := strings.Split(base, "_")
-	if !locales[parts[0]] || variant != "" && !strings.HasPrefix(variant, "collation=") {
-		if canonical := strings.ReplaceAll(base, "-", "_"); canonical != base && locales[strings.Split(canonical, "_")[0]] {
-			return badValue("Field 'locale' is invalid in: %s. Did you mean '%s'?", bsontext.Document(spec), canonical)
-		}
+	base, variant, hasVariant := strings.Cut(locale, "@")
+	canonical := canonicalLocale(base)
+	language, _, _ := strings.Cut(canonical, "_")
+	switch {
+	case !locales[language], variant != "" && !strings.HasPrefix(variant, "collation="):
 		return badValue("Field 'locale' is invalid in: %s", bsontext.Document(spec))
+	case canonical != base:
+		if hasVariant {
+			canonical += "@" + variant
+		}
+		return badValue("Field 'locale' is invalid in: %s. Did you mean '%s'?", bsontext.Document(spec), canonical)
 	}
 	return nil
+}
+
+// canonicalLocale writes a locale as ICU does: language_Script_REGION.
+func canonicalLocale(name string) string {
+	parts := strings.Split(strings.ReplaceAll(name, "-", "_"), "_")
+	for i, part := range parts {
+		switch {
+		case i == 0:
+			parts[i] = strings.ToLower(part)
+		case len(part) == 4:
+			parts[i] = strings.ToUpper(part[:1]) + strings.ToLower(part[1:])
+		default:
+			parts[i] = strings.ToUpper(part)
+		}
+	}
+	return strings.Join(parts, "_")
+}
+
+// localeDefaults are the options that are not the same in all locales.
+var localeDefaults = map[string]struct {
+	alternate                string
+	normalization, backwards bool
+}{
+	"fr_CA": {backwards: true},
+	"th":    {alternate: "shifted", normalization: true},
+	"vi":    {normalization: true},
 }
 
 // collationParser reads fields and keeps the first error.
@@ -168,8 +204,11 @@ func (p *collationParser) choice(name, byDefault, hint string, choices ...string
 	return s, false
 }
 
-func (p *collationParser) flag(name string) bool {
-	v, _ := p.field(name, bson.TypeBoolean)
+func (p *collationParser) flag(name string, byDefault bool) bool {
+	v, ok := p.field(name, bson.TypeBoolean)
+	if !ok {
+		return byDefault
+	}
 	b, _ := v.Boolean()
 	return b
 }
@@ -236,11 +275,7 @@ func (c *Collation) newCollator() *collator {
 			tag = t
 		}
 	}
-	options := []collate.Option{collate.OptionsFromTag(tag)}
-	if c.numericOrdering {
-		options = append(options, collate.Numeric)
-	}
-	return &collator{c: collate.New(tag, options...)}
+	return &collator{c: collate.New(tag, collate.OptionsFromTag(tag))}
 }
 
 // CompareBytes compares two strings in UTF-8.
@@ -255,6 +290,9 @@ func (c *Collation) CompareBytes(a, b []byte) int {
 // AppendKey appends a key for the string: keys compare by their bytes as strings compare by the
 // collation.
 func (c *Collation) AppendKey(dst, s []byte) []byte {
+	if c.numericOrdering {
+		s = orderNumbers(s)
+	}
 	if c.shifted {
 		s = c.withoutVariable(s)
 	}
@@ -338,6 +376,57 @@ func caseWeight(t byte, upperFirst bool) byte {
 		return 1
 	}
 	return 2
+}
+
+// maxNumber is how many digits sort as one number, without the zeros at its front; of a longer run
+// the rest is a number of its own.
+const maxNumber = 254
+
+// orderNumbers writes runs of digits so that they sort by their values: without zeros at the front
+// and after their length in three digits. collate.Numeric does not do: it sorts a zero after the
+// other numbers.
+func orderNumbers(s []byte) []byte {
+	var out []byte
+	for len(s) > 0 {
+		n := 0
+		var digits []byte
+		for n < len(s) {
+			r, size := utf8.DecodeRune(s[n:])
+			if !unicode.IsDigit(r) {
+				break
+			}
+			n += size
+			digits = append(digits, '0'+digitValue(r))
+		}
+		for len(digits) > 0 {
+			for len(digits) > 1 && digits[0] == '0' {
+				digits = digits[1:]
+			}
+			k := min(len(digits), maxNumber)
+			out = append(fmt.Appendf(out, "%03d", k), digits[:k]...)
+			digits = digits[k:]
+		}
+		s = s[n:]
+		if i := bytes.IndexFunc(s, unicode.IsDigit); i >= 0 {
+			out, s = append(out, s[:i]...), s[i:]
+		} else {
+			out, s = append(out, s...), nil
+		}
+	}
+	return out
+}
+
+// digitValue returns the value of a decimal digit of any script: their digits stand together, in
+// order, from a zero on.
+func digitValue(r rune) byte {
+	zero := r
+	for unicode.IsDigit(zero-1) && r-zero < 9 {
+		zero--
+	}
+	if r >= 0x1D7CE && r <= 0x1D7FF { // mathematical digits: five sets in a row
+		return byte((r - 0x1D7CE) % 10)
+	}
+	return byte(r - zero)
 }
 
 // withoutVariable removes what alternate "shifted" ignores.

@@ -23,8 +23,8 @@ type Options struct {
 	// Unsorted keeps the conditions in the order in which they are written, as stages after a
 	// pipeline's first do.
 	Unsorted bool
-	// NoWhere refuses $where.
-	NoWhere bool
+	// NoWhere refuses $where, NoSchema $jsonSchema.
+	NoWhere, NoSchema bool
 	// Where compiles the code of $where, which tells whether a document matches. nil: the server
 	// runs no JavaScript. A filter with $where is used by one goroutine at a time.
 	Where func(code string) (func(doc bson.Raw) (bool, error), error)
@@ -106,17 +106,37 @@ func nearOnTop(root node) bool {
 	return isNear
 }
 
-// unordered returns the filter's tree in the order in which it was written: that is how the
-// positional operator of projections sees it.
+// unordered returns the filter's tree simplified, but in the order in which it was written: that is
+// how the positional operator of projections sees it.
 func (f *Filter) unordered() (node, error) {
-	return newFilterParser(f.options).parse(f.source, levelTop)
+	root, err := f.written(f.options.plain())
+	if err != nil {
+		return nil, err
+	}
+	return flatten(root), nil
+}
+
+// written returns the filter's tree as it was written.
+func (f *Filter) written(o *Options) (node, error) {
+	return newFilterParser(o).parse(f.source, levelTop)
+}
+
+// plain returns the options without what the server calls special features: $expr, $jsonSchema,
+// $text, $where and geo queries that need an index.
+func (o *Options) plain() *Options {
+	out := Options{Collation: o.collation(), Version: o.version()}
+	if o != nil {
+		out = *o
+	}
+	out.NoExpr, out.NoSchema, out.NoText, out.NoWhere = true, true, true, true
+	return &out
 }
 
 func newFilterParser(o *Options) *filterParser {
 	p := &filterParser{coll: o.collation(), version: o.version()}
 	if o != nil {
 		p.unsorted = o.Unsorted
-		p.expr, p.noExpr, p.noText, p.noWhere, p.where = o.Expr, o.NoExpr, o.NoText, o.NoWhere, o.Where
+		p.expr, p.noExpr, p.noText, p.noWhere, p.noSchema, p.where = o.Expr, o.NoExpr, o.NoText, o.NoWhere, o.NoSchema, o.Where
 	}
 	return p
 }
@@ -172,6 +192,26 @@ func (f *Filter) MatchesAll() bool {
 // NeedsTextIndex reports whether the filter contains $text. Until SearchIn says which index it
 // searches, every document matches it.
 func (f *Filter) NeedsTextIndex() bool { return f.text != nil }
+
+// NegatesText reports whether the filter has $text below $nor, where no text index can answer it.
+func (f *Filter) NegatesText() bool { return f.text != nil && negatesText(f.root, false) }
+
+func negatesText(n node, negated bool) bool {
+	var children []node
+	switch n := n.(type) {
+	case *textNode:
+		return negated
+	case *and:
+		children = n.children
+	case *or:
+		children = n.children
+	case *nor:
+		children, negated = n.children, true
+	case *not:
+		return negatesText(n.child, true)
+	}
+	return slices.ContainsFunc(children, func(c node) bool { return negatesText(c, negated) })
+}
 
 // SearchIn makes $text search by the definition of a text index. The error is that of a language
 // that does not exist.

@@ -26,6 +26,7 @@ type filterParser struct {
 	noExpr, noText bool
 	unsorted       bool
 	noWhere        bool
+	noSchema       bool
 	where          func(code string) (func(doc bson.Raw) (bool, error), error)
 	text           *textNode // $text, if there has been one
 	near           *Near
@@ -208,11 +209,11 @@ func (p *filterParser) parseConstant(key string, v bson.RawValue, _ level) (node
 }
 
 func (p *filterParser) parseWhere(_ string, v bson.RawValue, lv level) (node, error) {
-	if lv == levelElemMatch {
-		return nil, badValue("$where can only be applied to the top-level document")
-	}
 	if p.noWhere {
 		return nil, badValue("$where is not allowed in this context")
+	}
+	if lv == levelElemMatch {
+		return nil, badValue("$where can only be applied to the top-level document")
 	}
 	code, ok := v.StringValue()
 	if js, isCode := v.JavaScript(); isCode {

@@ -33,6 +33,10 @@ func writeNode(b *strings.Builder, n node, depth int) {
 	case *or:
 		list("$or", n.children)
 	case *nor:
+		if len(n.children) == 1 {
+			list("$not", n.children)
+			return
+		}
 		list("$nor", n.children)
 	case *not:
 		list("$not", []node{n.child})
@@ -43,18 +47,14 @@ func writeNode(b *strings.Builder, n node, depth int) {
 		}
 		fmt.Fprintf(b, "%s%s: 1\n", indent, name)
 	case *nearNode:
-		sphere := 0
-		if n.near.sphere {
-			sphere = 1
-		}
-		fmt.Fprintf(b, "%sGEONEAR  field=%s maxdist=%s isNearSphere=%d\n", indent, n.near.path, bsontext.CDouble(n.near.max, 6), sphere)
+		fmt.Fprintf(b, "%sGEONEAR  field=%s maxdist=%s isNearSphere=%d\n", indent, n.near.path, bsontext.CDouble(n.near.max, 6), oneIf(n.near.sphere))
 	case *textNode:
 		language := n.query.Language
 		if language == "" {
 			language = "english"
 		}
-		fmt.Fprintf(b, "%sTEXT : query=%s, language=%s, caseSensitive=%t, diacriticSensitive=%t, tag=NULL\n", indent, n.query.Search, language,
-			n.query.CaseSensitive, n.query.DiacriticSensitive)
+		fmt.Fprintf(b, "%sTEXT : query=%s, language=%s, caseSensitive=%d, diacriticSensitive=%d, tag=NULL\n", indent, n.query.Search, language,
+			oneIf(n.query.CaseSensitive), oneIf(n.query.DiacriticSensitive))
 	case *exprNode:
 		fmt.Fprintf(b, "%s$expr\n", indent)
 	case *whereNode:
@@ -66,8 +66,18 @@ func writeNode(b *strings.Builder, n node, depth int) {
 	}
 }
 
+func oneIf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func writeLeaf(b *strings.Builder, l *leaf, indent string, depth int) {
-	b.WriteString(indent + l.path.name + " ")
+	b.WriteString(indent)
+	if _, geo := l.test.(*geoTest); !geo {
+		b.WriteString(l.path.name + " ")
+	}
 	switch t := l.test.(type) {
 	case *compareTest:
 		op := comparisonNames[t.op]
@@ -102,8 +112,8 @@ func writeLeaf(b *strings.Builder, l *leaf, indent string, depth int) {
 		for _, c := range t.sub.children {
 			writeNode(b, c, depth+1)
 		}
-	default:
-		b.WriteString("GEO\n")
+	case *geoTest:
+		fmt.Fprintf(b, "GEO raw = %s\n", bsontext.Document(t.raw))
 	}
 }
 

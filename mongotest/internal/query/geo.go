@@ -18,6 +18,7 @@ const earthRadius = 6378100.0
 type geoTest struct {
 	within bool
 	shape  *shape
+	raw    bson.Raw // {field: {$operator: region}}
 }
 
 func (t *geoTest) test(v bson.RawValue) (bool, int) {
@@ -35,7 +36,7 @@ func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("geometry must be an object")
 	}
-	t := &geoTest{within: key != "$geoIntersects"}
+	t := &geoTest{within: key != "$geoIntersects", raw: wrapAs(field, documentValue(wrapAs(key, v)))}
 	for name, arg := range bson.Raw(v.Value).All() {
 		if name == "$uniqueDocs" {
 			continue

@@ -30,6 +30,9 @@ func parseSchemaEncrypt(_ *schemaParser, s *schema, key string, v bson.RawValue,
 	if v.Type != bson.TypeEmbeddedDocument {
 		return mismatch("'%s' must be an object ", key)
 	}
+	if key == "encryptMetadata" && bson.Raw(v.Value).IsEmpty() {
+		return malformed("'%s' cannot be an empty object ", key)
+	}
 	if key == "encrypt" {
 		for _, other := range []string{"type", "bsonType"} {
 			if _, ok := all[other]; ok {

@@ -24,6 +24,9 @@ var jsonTypes = map[string]typeSet{
 const maxSchemaDepth = 150
 
 func (p *filterParser) parseJSONSchema(_ string, v bson.RawValue, _ level) (node, error) {
+	if p.noSchema {
+		return nil, srverr.New(srverr.QueryFeatureNotAllowed, "$jsonSchema is not allowed in this context")
+	}
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, srverr.New(srverr.TypeMismatch, "$jsonSchema must be an object")
 	}
@@ -35,7 +38,10 @@ func (p *filterParser) parseJSONSchema(_ string, v bson.RawValue, _ level) (node
 	return &schemaNode{s}, nil
 }
 
-type schemaParser struct{ depth int }
+type schemaParser struct {
+	depth int
+	below int // how many properties and items deep: at 0 the schema is about the document itself
+}
 
 // mismatch is the error for a keyword's value of the wrong type.
 func mismatch(format string, args ...any) error {
@@ -76,19 +82,6 @@ func (p *schemaParser) parse(doc bson.Raw) (*schema, error) {
 	if _, bsonType := seen["bsonType"]; jsonType && bsonType {
 		return nil, srverr.New(srverr.FailedToParse, "Cannot specify both $jsonSchema keywords 'type' and 'bsonType'")
 	}
-	for _, bound := range []string{"Maximum", "Minimum"} {
-		low := map[string]string{"Maximum": "maximum", "Minimum": "minimum"}[bound]
-		v, ok := seen["exclusive"+bound]
-		if !ok {
-			continue
-		}
-		if _, given := seen[low]; !given {
-			return nil, malformed("'%s' must be a present if exclusive%s is present", low, bound)
-		}
-		if v.Type != bson.TypeBoolean {
-			return nil, mismatch("'exclusive%s' must be a boolean", bound)
-		}
-	}
 	for _, key := range schemaOrder {
 		v, ok := seen[key]
 		if !ok {
@@ -101,14 +94,22 @@ func (p *schemaParser) parse(doc bson.Raw) (*schema, error) {
 	return s, nil
 }
 
+// value parses the schema of a property or of an item.
+func (p *schemaParser) value(doc bson.Raw) (*schema, error) {
+	p.below++
+	defer func() { p.below-- }()
+	return p.parse(doc)
+}
+
 type keywordParser func(p *schemaParser, s *schema, key string, v bson.RawValue, all map[string]bson.RawValue) error
 
 var schemaKeywords map[string]keywordParser
 
 // schemaOrder is the order in which the server looks at the keywords.
-var schemaOrder = []string{"type", "bsonType", "allOf", "anyOf", "oneOf", "not", "enum", "maximum", "minimum", "multipleOf", "maxLength",
-	"minLength", "pattern", "maxItems", "minItems", "uniqueItems", "items", "additionalItems", "required", "properties", "patternProperties",
-	"additionalProperties", "minProperties", "maxProperties", "dependencies", "encryptMetadata", "encrypt"}
+var schemaOrder = []string{"type", "bsonType", "pattern", "maxLength", "minLength", "multipleOf", "exclusiveMaximum", "maximum",
+	"exclusiveMinimum", "minimum", "minItems", "maxItems", "uniqueItems", "items", "additionalItems", "encryptMetadata", "encrypt",
+	"required", "properties", "patternProperties", "additionalProperties", "minProperties", "maxProperties", "dependencies", "allOf",
+	"anyOf", "oneOf", "not", "enum"}
 
 func init() {
 	number := func(to func(*schema) *int64) keywordParser {
@@ -123,7 +124,17 @@ func init() {
 			return p.list(to(s), key, v)
 		}
 	}
-	none := func(*schemaParser, *schema, string, bson.RawValue, map[string]bson.RawValue) error { return nil }
+	exclusive := func(bound string) keywordParser {
+		return func(_ *schemaParser, _ *schema, key string, v bson.RawValue, all map[string]bson.RawValue) error {
+			if _, given := all[bound]; !given {
+				return malformed("'%s' must be a present if %s is present", bound, key)
+			}
+			if v.Type != bson.TypeBoolean {
+				return mismatch("'%s' must be a boolean", key)
+			}
+			return nil
+		}
+	}
 	schemaKeywords = map[string]keywordParser{
 		"type": parseSchemaType, "bsonType": parseSchemaType,
 		"allOf":     list(func(s *schema) *[]*schema { return &s.allOf }),
@@ -137,7 +148,7 @@ func init() {
 		"maxItems": number(func(s *schema) *int64 { return &s.maxItems }), "minItems": number(func(s *schema) *int64 { return &s.minItems }),
 		"maxProperties":    number(func(s *schema) *int64 { return &s.maxProperties }),
 		"minProperties":    number(func(s *schema) *int64 { return &s.minProperties }),
-		"exclusiveMaximum": none, "exclusiveMinimum": none,
+		"exclusiveMaximum": exclusive("maximum"), "exclusiveMinimum": exclusive("minimum"),
 		"multipleOf":           parseSchemaMultiple,
 		"pattern":              parseSchemaPattern,
 		"uniqueItems":          parseSchemaUnique,
@@ -188,7 +199,7 @@ func parseSchemaType(_ *schemaParser, s *schema, key string, v bson.RawValue, _ 
 		}
 		t, ok := jsonTypes[name]
 		if !ok {
-			return badValue("Unknown type name alias: %s", name)
+			return unknownType(name)
 		}
 		set.numbers = set.numbers || t.numbers
 		set.types = append(set.types, t.types...)
@@ -281,10 +292,13 @@ func schemaRegex(pattern string) (*pcre.Regexp, error) {
 	return t.re, nil
 }
 
-func parseSchemaPattern(_ *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) (err error) {
+func parseSchemaPattern(p *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) (err error) {
 	text, ok := v.StringValue()
 	if !ok {
 		return mismatch("'%s' must be a string", key)
+	}
+	if p.below == 0 {
+		return nil // a document is no string: the pattern is not even compiled
 	}
 	s.pattern, err = schemaRegex(text)
 	return err
@@ -301,7 +315,7 @@ func parseSchemaUnique(_ *schemaParser, s *schema, key string, v bson.RawValue, 
 func parseSchemaItems(p *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) (err error) {
 	switch v.Type {
 	case bson.TypeEmbeddedDocument:
-		s.items, err = p.parse(v.Value)
+		s.items, err = p.value(v.Value)
 		return err
 	case bson.TypeArray:
 		s.itemList = []*schema{}
@@ -309,7 +323,7 @@ func parseSchemaItems(p *schemaParser, s *schema, key string, v bson.RawValue, _
 			if e.Type != bson.TypeEmbeddedDocument {
 				return mismatch("'%s' requires that each element of the array is an object, but found a %s", key, bsontext.TypeName(e.Type))
 			}
-			sub, err := p.parse(e.Value)
+			sub, err := p.value(e.Value)
 			if err != nil {
 				return err
 			}
@@ -328,7 +342,7 @@ func parseSchemaAdditional(p *schemaParser, s *schema, key string, v bson.RawVal
 			a = &additional{}
 		}
 	case bson.TypeEmbeddedDocument:
-		sub, err := p.parse(v.Value)
+		sub, err := p.value(v.Value)
 		if err != nil {
 			return err
 		}
@@ -382,7 +396,7 @@ func parseSchemaProperties(p *schemaParser, s *schema, key string, v bson.RawVal
 		if e.Type != bson.TypeEmbeddedDocument {
 			return srverr.New(srverr.TypeMismatch, "Nested schema for $jsonSchema property '%s' must be an object", name)
 		}
-		sub, err := p.parse(e.Value)
+		sub, err := p.value(e.Value)
 		if err != nil {
 			return err
 		}
@@ -403,7 +417,7 @@ func parseSchemaPatterns(p *schemaParser, s *schema, key string, v bson.RawValue
 		if err != nil {
 			return err
 		}
-		sub, err := p.parse(e.Value)
+		sub, err := p.value(e.Value)
 		if err != nil {
 			return err
 		}

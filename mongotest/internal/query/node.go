@@ -76,7 +76,7 @@ func (l *leaf) walk(doc bson.Raw, parts []string, index int) (bool, int) {
 }
 
 func (l *leaf) walkArray(array bson.Raw, rest []string, index int) (bool, int) {
-	if len(rest) == 0 {
+	if len(rest) == 0 || len(rest) == 1 && rest[0] == "" { // "a." of an array is the array
 		if !l.wholeArrays {
 			at := index
 			i := 0
@@ -116,13 +116,12 @@ func (l *leaf) walkArray(array bson.Raw, rest []string, index int) (bool, int) {
 		if !numeric || key != rest[0] {
 			continue
 		}
-		switch {
+		switch { // an explicit index does not count as traversal
 		case len(rest) == 1:
-			if ok, at := l.visit(v, at); ok {
+			if ok, at := l.visit(v, index); ok {
 				return true, at
 			}
 		case v.Type == bson.TypeEmbeddedDocument:
-			// An explicit index does not count as traversal.
 			if ok, at := l.walk(v.Value, rest[1:], index); ok {
 				return true, at
 			}

@@ -5,7 +5,7 @@ import "strings"
 // UnfitForPartial says why a filter cannot say which documents are in a partial index, "" if it
 // can.
 func (f *Filter) UnfitForPartial() string {
-	root, err := f.unordered()
+	root, err := f.written(f.options)
 	if err != nil {
 		return err.Error()
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"strings"
 
 	"allium/bson"
@@ -15,6 +16,8 @@ type projectionParser struct {
 	known             bool // it is settled whether the projection includes or excludes
 	idIncluded        bool
 	hasSlice, hasElem bool
+	plain             bool  // nothing may be computed: the projection is that of a wildcard index
+	folded            error // the first error found while computing constants: it comes after all others
 }
 
 // ParseProjection parses the projection of find. The filter is needed for the positional operator;
@@ -23,7 +26,16 @@ func ParseProjection(spec bson.Raw, f *Filter, o *Options) (*Projection, error) 
 	if spec.IsEmpty() {
 		return nil, nil
 	}
-	p := &projectionParser{p: &Projection{}, o: o, filter: f}
+	return (&projectionParser{p: &Projection{}, o: o, filter: f}).parse(spec)
+}
+
+// ParsePlainProjection parses a projection that may include and exclude fields only, as that of a
+// wildcard index.
+func ParsePlainProjection(spec bson.Raw, o *Options) (*Projection, error) {
+	return (&projectionParser{p: &Projection{}, o: o, plain: true}).parse(spec)
+}
+
+func (p *projectionParser) parse(spec bson.Raw) (*Projection, error) {
 	for key, v := range spec.All() {
 		if err := p.element(&p.p.root, key, v, ""); err != nil {
 			return nil, err
@@ -41,6 +53,9 @@ func ParseProjection(spec bson.Raw, f *Filter, o *Options) (*Projection, error) 
 	}
 	if p.p.exclusion && p.p.position != nil {
 		return nil, srverr.New(31395, "positional projection cannot be used with exclusion")
+	}
+	if p.folded != nil {
+		return nil, p.folded
 	}
 	p.p.root.settle()
 	return p.p, nil
@@ -85,10 +100,21 @@ func (p *projectionParser) element(n *projectionNode, key string, v bson.RawValu
 	if err := checkFieldPath(key, p.o.version()); err != nil {
 		return err
 	}
+	if err := p.mayCompute(); err != nil {
+		return err
+	}
 	if p.known && p.p.exclusion {
 		return srverr.New(31310, "Cannot use an expression %s in an exclusion projection", bsontext.Element(key, v))
 	}
 	return p.expression(n, key, v)
+}
+
+// mayCompute refuses everything but inclusions and exclusions where only they are allowed.
+func (p *projectionParser) mayCompute() error {
+	if p.plain {
+		return srverr.New(51271, "Bad projection specification, cannot use computed fields when parsing a spec in kBanComputedFields mode")
+	}
+	return nil
 }
 
 // flag parses {key: true} and {key: false}.
@@ -123,6 +149,9 @@ func (p *projectionParser) settle(key string, include bool) error {
 
 func (p *projectionParser) positional(n *projectionNode, key string, v bson.RawValue, prefix string) error {
 	path := strings.TrimSuffix(key, ".$")
+	if err := p.mayCompute(); err != nil {
+		return err
+	}
 	switch {
 	case !truthy(v):
 		return srverr.New(31395, "positional projection cannot be used with exclusion")
@@ -136,11 +165,11 @@ func (p *projectionParser) positional(n *projectionNode, key string, v bson.RawV
 	if err := checkFieldPath(path, p.o.version()); err != nil {
 		return err
 	}
-	if err := p.add(n, path, projectionField{kind: kindPositional}); err != nil {
-		return err
-	}
 	root, err := p.filter.unordered()
 	if err != nil {
+		return err
+	}
+	if err := p.add(n, path, projectionField{kind: kindPositional}); err != nil {
 		return err
 	}
 	p.p.position = &positionalProjection{path: strings.Split(prefix+path, "."), root: root}
@@ -165,12 +194,17 @@ func (p *projectionParser) add(n *projectionNode, path string, f projectionField
 			child = &n.fields[len(n.fields)-1]
 		}
 		if child.kind != kindNode {
-			_, tail, _ := strings.Cut(path, ".")
-			return srverr.New(31249, "Path collision at %s remaining portion %s", path, tail)
+			return collisionBelow(path)
 		}
 		n = child.node
 	}
 	return nil
+}
+
+// collisionBelow is the error of a path that leads through something else than a document.
+func collisionBelow(path string) error {
+	_, tail, _ := strings.Cut(path, ".")
+	return srverr.New(31249, "Path collision at %s remaining portion %s", path, tail)
 }
 
 // object parses {key: {...}}: an operator, or a projection of the fields below.
@@ -184,6 +218,9 @@ func (p *projectionParser) object(n *projectionNode, key string, v bson.RawValue
 		if err := checkFieldPath(key, p.o.version()); err != nil {
 			return err
 		}
+		if err := p.mayCompute(); err != nil {
+			return err
+		}
 		switch first {
 		case "$slice":
 			return p.slice(n, key, v, arg, prefix)
@@ -192,22 +229,23 @@ func (p *projectionParser) object(n *projectionNode, key string, v bson.RawValue
 		case "$meta":
 			return p.meta(n, key, arg)
 		}
-		if p.known && p.p.exclusion {
-			return srverr.New(31252, "Cannot use expression other than $meta in exclusion projection")
-		}
-		return p.expression(n, key, v)
+		return p.operator(n, key, v)
 	}
 	if err := checkFieldPath(key, p.o.version()); err != nil {
 		return err
 	}
 	node, parts := n, strings.Split(key, ".")
-	for _, part := range parts {
+	for i, part := range parts {
 		child := node.find(part)
 		if child == nil {
 			node.fields = append(node.fields, projectionField{name: part, kind: kindNode, node: &projectionNode{}})
 			child = &node.fields[len(node.fields)-1]
 		}
-		if child.kind != kindNode {
+		switch {
+		case child.kind == kindNode:
+		case i < len(parts)-1:
+			return collisionBelow(key)
+		default:
 			return srverr.New(31250, "Path collision at %s", key)
 		}
 		node = child.node
@@ -220,13 +258,24 @@ func (p *projectionParser) object(n *projectionNode, key string, v bson.RawValue
 	return nil
 }
 
+// operator parses an expression that is an operator with its arguments.
+func (p *projectionParser) operator(n *projectionNode, key string, v bson.RawValue) error {
+	if p.known && p.p.exclusion {
+		return srverr.New(31252, "Cannot use expression other than $meta in exclusion projection")
+	}
+	return p.expression(n, key, v)
+}
+
 func (p *projectionParser) expression(n *projectionNode, key string, v bson.RawValue) error {
 	if p.o == nil || p.o.Expr == nil {
 		return srverr.New(srverr.QueryFeatureNotAllowed, "expressions are not supported in this projection")
 	}
 	e, err := p.o.Expr(v)
 	if fold, ok := err.(*FoldError); ok {
-		return fold.Err
+		if p.folded == nil {
+			p.folded = fold.Err
+		}
+		err = nil
 	}
 	if err != nil {
 		if name, _, ok := firstElement(v.Value); ok && v.Type == bson.TypeEmbeddedDocument {
@@ -268,7 +317,7 @@ func (p *projectionParser) elemMatch(n *projectionNode, key string, v, arg bson.
 	if p.p.position != nil {
 		return srverr.New(31255, "Cannot specify positional operator and $elemMatch.")
 	}
-	match, err := newFilterParser(p.o).parseElemMatch(key, arg)
+	match, err := newFilterParser(p.o.plain()).parseElemMatch(key, arg)
 	if err != nil {
 		return err
 	}
@@ -278,18 +327,17 @@ func (p *projectionParser) elemMatch(n *projectionNode, key string, v, arg bson.
 
 func (p *projectionParser) slice(n *projectionNode, key string, v, arg bson.RawValue, prefix string) error {
 	s, err := parseFindSlice(arg)
-	if err != nil {
-		why := err.(*srverr.Error)
-		err := p.expression(n, key, v)
-		if e, ok := err.(*srverr.Error); ok && e.Code == 28667 {
-			return srverr.New(e.Code, "Invalid $slice syntax. The given syntax %s did not match the find() syntax because :: "+
-				"Location%d: %s :: The given syntax did not match the expression $slice syntax. :: caused by :: %s",
-				bsontext.Document(v.Value), why.Code, why.Msg, e.Msg)
-		}
-		return err
+	if err == nil {
+		err = p.add(n, key, projectionField{kind: kindSlice})
 	}
-	if err := p.add(n, key, projectionField{kind: kindSlice}); err != nil {
-		return err
+	if err != nil {
+		why := srverr.From(err)
+		if err := p.operator(n, key, v); err != nil {
+			return srverr.From(err).Prefix(fmt.Sprintf("Invalid $slice syntax. The given syntax %s did not match the find() syntax because :: "+
+				"Location%d: %s :: The given syntax did not match the expression $slice syntax. :: caused by :: ",
+				bsontext.Document(v.Value), why.Code, why.Msg))
+		}
+		return nil
 	}
 	s.path = strings.Split(prefix+key, ".")
 	p.p.slices = append(p.p.slices, *s)
@@ -299,7 +347,7 @@ func (p *projectionParser) slice(n *projectionNode, key string, v, arg bson.RawV
 
 func parseFindSlice(arg bson.RawValue) (*sliceProjection, error) {
 	if arg.IsNumber() {
-		return &sliceProjection{limit: int(truncate32(arg))}, nil
+		return &sliceProjection{limit: int(int32(castInt(arg)))}, nil
 	}
 	if arg.Type != bson.TypeArray {
 		return nil, srverr.New(31273, "$slice only supports numbers and [skip, limit] arrays")
@@ -313,9 +361,9 @@ func parseFindSlice(arg bson.RawValue) (*sliceProjection, error) {
 	case !list[1].IsNumber():
 		return nil, srverr.New(31258, "$slice limit must be number but got: %s", bsontext.TypeName(list[1].Type))
 	}
-	s := &sliceProjection{skip: int(truncate32(list[0])), limit: int(truncate32(list[1])), hasSkip: true}
+	s := &sliceProjection{skip: int(int32(castInt(list[0]))), limit: int(int32(castInt(list[1]))), hasSkip: true}
 	if s.limit <= 0 {
-		return nil, srverr.New(31259, "$slice limit must be positive")
+		return nil, srverr.New(31259, "$slice limit must be positive, got %d", s.limit)
 	}
 	return s, nil
 }

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -46,7 +45,7 @@ func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
 		if !v.IsNumber() {
 			return nil, srverr.New(15974, "Illegal key in $sort specification: %s", bsontext.Element(key, v))
 		}
-		switch truncate32(v) {
+		switch CastLong(v) {
 		case 1:
 		case -1:
 			f.Descending = true
@@ -81,11 +80,6 @@ func Natural(spec bson.Raw) (ok, backward bool, err error) {
 		return false, false, badValue("Cannot include '$natural' in compound sort: %s", bsontext.Document(spec))
 	}
 	return true, v.IsNumber() && Float(v) < 0, nil
-}
-
-func truncate32(v bson.RawValue) int64 {
-	n := truncate(v)
-	return min(max(n, math.MinInt32), math.MaxInt32)
 }
 
 func parseSortMeta(doc bson.Raw) (string, error) {

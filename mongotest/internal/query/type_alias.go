@@ -67,10 +67,18 @@ func (s *typeSet) add(v bson.RawValue) error {
 	}
 	t, ok := typeAliases[name]
 	if !ok {
-		return badValue("Unknown type name alias: %s", name)
+		return unknownType(name)
 	}
 	s.types = append(s.types, t)
 	return nil
+}
+
+// unknownType is the error for a name that no type has. The expression $type has one more.
+func unknownType(name string) error {
+	if name == "missing" {
+		return badValue("'missing' is not a legal type name. To query for non-existence of a field, use {$exists:false}.")
+	}
+	return badValue("Unknown type name alias: %s", name)
 }
 
 func (s *typeSet) addCode(v bson.RawValue) error {

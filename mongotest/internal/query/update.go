@@ -108,8 +108,8 @@ func (u *Update) NeedsIndex() bool { return u.positional }
 
 func (u *Update) parseArrayFilters(o *UpdateOptions) error {
 	for _, raw := range o.ArrayFilters {
-		fo := Options{Collation: o.Collation, Version: o.Version, NoExpr: true, NoText: true, NoWhere: true}
-		p := newFilterParser(&fo)
+		fo := (&Options{Collation: o.Collation, Version: o.Version}).plain()
+		p := newFilterParser(fo)
 		root, err := p.parse(raw, levelTop)
 		if err != nil {
 			return withContext("Error parsing array filter", err)
@@ -313,10 +313,18 @@ func idFirst(doc bson.Raw, id bson.RawValue) bson.Raw {
 func (u *Update) replace(doc, replacement bson.Raw, clock Clock) (bson.Raw, error) {
 	oldID, newID := lookup(doc, "_id"), lookup(replacement, "_id")
 	start, b := bson.BeginDocument(make([]byte, 0, len(replacement)+len(oldID.Value)+8))
-	if newID.Type == 0 && oldID.Type != 0 {
+	skipped := false
+	switch { // the _id goes to the front
+	case newID.Type != 0:
+		b = bson.AppendRawValue(b, "_id", newID)
+	case oldID.Type != 0:
 		b = bson.AppendRawValue(b, "_id", oldID)
 	}
 	for key, v := range replacement.All() {
+		if key == "_id" && !skipped {
+			skipped = true
+			continue
+		}
 		if ts, ok := v.Timestamp(); ok && ts.IsZero() && key != "_id" && !clock.Timestamp.IsZero() && !clock.KeepEmpty {
 			b = bson.AppendTimestampValue(bson.AppendHeader(b, bson.TypeTimestamp, key), clock.Timestamp)
 			continue

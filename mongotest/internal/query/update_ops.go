@@ -273,7 +273,7 @@ func (o *pullOp) traits() traits                           { return traits{} }
 // parsePull tells three kinds of conditions apart: a document of conditions on the elements'
 // fields, operators on the elements themselves, and a value.
 func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
-	o := &Options{Collation: u.coll, Version: u.version, NoExpr: true, NoText: true, NoWhere: true}
+	o := (&Options{Collation: u.coll, Version: u.version}).plain()
 	first := ""
 	if v.Type == bson.TypeEmbeddedDocument {
 		first, _, _ = firstElement(v.Value)
@@ -305,9 +305,12 @@ func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
 }
 
 // wrap returns {"": v}.
-func wrap(v bson.RawValue) bson.Raw {
-	start, b := bson.BeginDocument(make([]byte, 0, len(v.Value)+7))
-	return bson.EndDocument(bson.AppendRawValue(b, "", v), start)
+func wrap(v bson.RawValue) bson.Raw { return wrapAs("", v) }
+
+// wrapAs returns {name: v}.
+func wrapAs(name string, v bson.RawValue) bson.Raw {
+	start, b := bson.BeginDocument(make([]byte, 0, len(v.Value)+len(name)+7))
+	return bson.EndDocument(bson.AppendRawValue(b, name, v), start)
 }
 
 // isFieldOperator reports whether a name is an operator that applies to a field, other than $not.

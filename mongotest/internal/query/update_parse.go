@@ -289,7 +289,9 @@ func isDynamic(path string) bool {
 // mergeNodes merges the updates that apply to the same element; those that clash are an error at
 // the path.
 func mergeNodes(a, b updateNode, path []string) (updateNode, error) {
-	clash := func() error { return conflict(strings.Join(path, "."), strings.Join(path, ".")) }
+	clash := func() error {
+		return srverr.New(srverr.ConflictingUpdateOperators, "Update created a conflict at '%s'", strings.Join(path, "."))
+	}
 	switch x := a.(type) {
 	case *objectNode:
 		y, ok := b.(*objectNode)

@@ -62,10 +62,7 @@ func parsePush(u *Update, _ string, v bson.RawValue) (modifier, error) {
 		if !whole {
 			return nil, badValue("The value for $position must be an integer value, not of type: %s", bsontext.TypeName(e.Type))
 		}
-		if n > math.MaxInt32 || n < math.MinInt32 {
-			return nil, badValue("The $position value in $push must be representable as a 32-bit integer.")
-		}
-		o.position = int(n)
+		o.position = int(min(max(n, math.MinInt32), math.MaxInt32))
 	}
 	return o, nil
 }
