@@ -395,6 +395,8 @@ func (d Decimal) Atan2(x Decimal) Decimal {
 	switch {
 	case xf.Sign() == 0 && y.Sign() == 0:
 		return Decimal{neg: d.neg}
+	case y.Sign() == 0 && xf.Sign() > 0:
+		return Decimal{neg: d.neg, exp: minExp}
 	case xf.Sign() == 0:
 		if y.Sign() < 0 {
 			halfPi.Neg(halfPi)

@@ -398,7 +398,7 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 	}
 	if natural := have['d'] || have['m'] || have['Y'] || have['j'] || have['b'] || have['B']; p.isoDate && natural && len(p.errors) == 0 {
 		for range 2 { // the library says it for the year and for the rest
-			p.fail(len(s)+1, s, "Mixing of ISO dates with natural dates is not allowed")
+			p.fail(len(s), s, "Mixing of ISO dates with natural dates is not allowed")
 		}
 	}
 	if p.dayOfYear = have['j']; len(p.errors) == 0 {

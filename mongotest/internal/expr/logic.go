@@ -315,7 +315,7 @@ func parseLet(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		return nil, srverr.New(16876, "Missing 'vars' parameter to $let")
 	case in.Type == 0:
 		return nil, srverr.New(16877, "Missing 'in' parameter to $let")
-	case vars.Type != bson.TypeEmbeddedDocument:
+	case vars.Type != bson.TypeEmbeddedDocument && vars.Type != bson.TypeArray: // an array is a document with numbers as names
 		return nil, srverr.New(10065, "invalid parameter: expected an object (vars)")
 	}
 	l := &let{}

@@ -166,10 +166,10 @@ func evalSubstrBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if err != nil {
 		return missing, err
 	}
-	if !args[1].IsNumber() {
+	if !args[1].IsNumber() || args[1].Type == bson.TypeDecimal128 {
 		return missing, srverr.New(16034, "$substrBytes:  starting index must be a numeric type (is BSON type %s)", typeName(args[1]))
 	}
-	if !args[2].IsNumber() {
+	if !args[2].IsNumber() || args[2].Type == bson.TypeDecimal128 {
 		return missing, srverr.New(16035, "$substrBytes:  length must be a numeric type (is BSON type %s)", typeName(args[2]))
 	}
 	start, n := toLong(args[1]), toLong(args[2])

@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -156,8 +157,11 @@ func (b *bucketAutoStage) run(src Iterator) ([]bson.Raw, error) {
 			for n < len(rows) && compare(high, rows[n].key) > 0 {
 				n++
 			}
-			if n == len(rows) {
+			switch {
+			case n == len(rows):
 				high = b.rounder.up(rows[n-1].key)
+			case isZero(high): // a zero does not round up: the bound is before the next value
+				high = b.rounder.down(rows[n].key)
 			}
 		} else {
 			for n < len(rows) && compare(high, rows[n].key) == 0 {
@@ -177,6 +181,8 @@ func (b *bucketAutoStage) run(src Iterator) ([]bson.Raw, error) {
 	}
 	return out, nil
 }
+
+func isZero(v bson.RawValue) bool { return v.IsNumber() && query.Float(v) == 0 }
 
 func (b *bucketAutoStage) bucket(low, high bson.RawValue, rows []keyedDocument) (bson.Raw, error) {
 	start, dst := bson.BeginDocument(nil)

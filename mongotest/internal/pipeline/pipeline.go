@@ -463,6 +463,70 @@ func (pl *Pipeline) TakeMatch() *query.Filter {
 	return nil
 }
 
+// FrontSort returns the specification of a $sort at the front, which the source may have an index
+// for, or nil. A field that stands there twice counts as the last time, as it does for the server
+// when it hands the specification to the query.
+func (pl *Pipeline) FrontSort() (bson.Raw, error) {
+	if len(pl.stages) == 0 {
+		return nil, nil
+	}
+	s, ok := pl.stages[0].stage.(*sortStage)
+	if !ok || pl.rt.env.WantsTextScore {
+		return nil, nil
+	}
+	spec := lastOfEach(s.spec)
+	if len(spec) == len(s.spec) {
+		return spec, nil
+	}
+	var err error
+	s.spec = spec
+	s.sort, err = query.ParseSort(spec, pl.rt.query)
+	return spec, err
+}
+
+// lastOfEach returns a document without fields that come twice: the value is the last one's, the
+// place the first one's.
+func lastOfEach(doc bson.Raw) bson.Raw {
+	var names []string
+	values := map[string]bson.RawValue{}
+	for k, v := range doc.All() {
+		if _, twice := values[k]; !twice {
+			names = append(names, k)
+		}
+		values[k] = v
+	}
+	start, out := bson.BeginDocument(nil)
+	for _, name := range names {
+		out = bson.AppendRawValue(out, name, values[name])
+	}
+	return bson.EndDocument(out, start)
+}
+
+// DropSort removes the $sort at the front: the source has the documents in its order.
+func (pl *Pipeline) DropSort() { pl.stages = pl.stages[1:] }
+
+// Plain reports whether what is left of the pipeline after TakeMatch is a query's sort, skip and
+// limit: then the server runs it as a query. limit is the least $limit, -1 without one.
+func (pl *Pipeline) Plain() (limit int64, plain bool) {
+	limit = -1
+	for i, st := range pl.stages {
+		switch s := st.stage.(type) {
+		case *sortStage:
+			if i > 0 {
+				return limit, false
+			}
+		case *skipStage:
+		case *limitStage:
+			if limit < 0 || s.n < limit {
+				limit = s.n
+			}
+		default:
+			return limit, false
+		}
+	}
+	return limit, true
+}
+
 // WithScores returns a source whose documents have a textScore, if the pipeline asks for it.
 func (pl *Pipeline) WithScores(src Iterator, score func(doc bson.Raw) float64) Iterator {
 	if !pl.rt.env.WantsTextScore {

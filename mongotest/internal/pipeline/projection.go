@@ -438,15 +438,18 @@ func (ap *addParser) check(prefix, key string, v bson.RawValue) error {
 		return srverr.New(40183, "cannot use dotted field name '%s' in a sub object: %s", key, bsontext.Document(ap.spec))
 	}
 	full := prefix + key
-	for other := range ap.seen {
-		if other == full || strings.HasPrefix(full, other+".") || strings.HasPrefix(other, full+".") {
-			return srverr.New(40176, "specification contains two conflicting paths. Cannot specify both '%s' and '%s': %s", full, other, bsontext.Document(ap.spec))
+	value := func() error { // only what is set conflicts, not the documents that it lies in
+		for other := range ap.seen {
+			if other == full || strings.HasPrefix(full, other+".") || strings.HasPrefix(other, full+".") {
+				return srverr.New(40176, "specification contains two conflicting paths. Cannot specify both '%s' and '%s': %s", full, other, bsontext.Document(ap.spec))
+			}
 		}
+		ap.seen[full] = true
+		return nil
 	}
 	sub, ok := v.Document()
 	if !ok {
-		ap.seen[full] = true
-		return nil
+		return value()
 	}
 	first, n := "", 0
 	dollar := false
@@ -464,8 +467,7 @@ func (ap *addParser) check(prefix, key string, v bson.RawValue) error {
 			return srverr.New(40181, "an expression specification must contain exactly one field, the name of the expression. Found %d fields in %s, while parsing object %s",
 				n, bsontext.Document(sub), bsontext.Document(ap.spec))
 		}
-		ap.seen[full] = true
-		return nil
+		return value()
 	case dollar:
 		for k := range sub.All() {
 			if strings.HasPrefix(k, "$") {

@@ -14,6 +14,7 @@ func init() { register(&stageDef{name: "$sort", parse: one(parseSort)}) }
 type sortStage struct {
 	rt   *runtime
 	sort *query.Sort
+	spec bson.Raw
 	// limit is that of the $limit that follows, 0 if there is none.
 	limit int64
 	// context is what the server puts before errors of sort keys; since 5.0 it does so for all
@@ -36,7 +37,7 @@ func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 	if s.NeedsMeta("textScore") {
 		p.rt.env.WantsTextScore = true
 	}
-	stage := &sortStage{rt: p.rt, sort: s}
+	stage := &sortStage{rt: p.rt, sort: s, spec: doc}
 	if !p.rt.o.Version.AtLeast(5, 0) {
 		stage.context = "PlanExecutor error during aggregation :: caused by :: "
 	}

@@ -52,7 +52,7 @@ const notLinearizable = "not linearizable"
 // CheckReadConcern returns why the pipeline does not go with a read concern level, nil if it does.
 func CheckReadConcern(list []bson.Raw, level string, explain bool) error {
 	if explain && level != "local" {
-		return srverr.New(srverr.InvalidOptions, "Explain for the aggregate command cannot run with a readConcern other than 'local'. Current readConcern: %s", level)
+		return srverr.New(srverr.InvalidOptions, "Explain for the aggregate command cannot run with a readConcern other than 'local'. Current readConcern level: %s", level)
 	}
 	for _, doc := range list {
 		for name := range doc.All() {

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"strconv"
 
 	"allium/bson"
@@ -177,6 +179,10 @@ func parseFacet(p *parser, _ string, v bson.RawValue) (*facetStage, error) {
 		sub, err := p.sub("$facet", p.ns, p.scope).pipeline(stages)
 		if err != nil {
 			return nil, err
+		}
+		if i := slices.Index(f.names, key); i >= 0 {
+			f.subs[i] = sub // of two with the same name the last one counts
+			continue
 		}
 		f.names, f.subs = append(f.names, key), append(f.subs, sub)
 	}

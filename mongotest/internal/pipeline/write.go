@@ -16,9 +16,20 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$out", parse: one(parseOut), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
-		&stageDef{name: "$merge", parse: one(parseMerge), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
+		&stageDef{name: "$out", parse: one(parseOut), precheck: checkWriter(16990, "$out only supports"), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
+		&stageDef{name: "$merge", parse: one(parseMerge), precheck: checkWriter(srverr.TypeMismatch, "$merge requires"), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
 	)
+}
+
+// checkWriter refuses an argument that names no collection, which the server finds before it parses
+// any stage.
+func checkWriter(code int32, text string) func(p *parser, name string, v bson.RawValue) error {
+	return func(_ *parser, _ string, v bson.RawValue) error {
+		if v.Type == bson.TypeString || v.Type == bson.TypeEmbeddedDocument {
+			return nil
+		}
+		return srverr.New(code, "%s a string or object argument, but found %s", text, typeName(v))
+	}
 }
 
 func internalDB(db string) bool { return db == "admin" || db == "config" || db == "local" }
@@ -53,8 +64,6 @@ func parseOut(p *parser, _ string, v bson.RawValue) (*outStage, error) {
 		if n != 2 {
 			return nil, srverr.New(16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
 		}
-	default:
-		return nil, srverr.New(16990, "$out only supports a string or object argument, but found %s", typeName(v))
 	}
 	switch {
 	case !validNamespace(o.to):
@@ -130,8 +139,6 @@ func parseMerge(p *parser, name string, v bson.RawValue) (*mergeStage, error) {
 		if !haveInto {
 			return nil, srverr.New(40414, "BSON field '$merge.into' is missing but a required field")
 		}
-	default:
-		return nil, srverr.New(srverr.TypeMismatch, "$merge requires a string or object argument, but found %s", typeName(v))
 	}
 	if err := m.check(p, let); err != nil {
 		return nil, err
@@ -275,7 +282,7 @@ func (m *mergeStage) parsePipeline(p *parser, let bson.Raw, stages []bson.Raw) e
 		if s, _ := v.StringValue(); s != "$$ROOT" {
 			return srverr.New(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
 		}
-	} else {
+	} else if m.notMatched == "insert" || !let.IsEmpty() { // an upsert needs the new document
 		start, dst := bson.BeginDocument(nil)
 		for key, item := range let.All() {
 			dst = bson.AppendRawValue(dst, key, item)
