@@ -62,14 +62,22 @@ func (s *Spec) within(e *srverr.Error, doc bson.Raw) error {
 
 // withVersion returns the specification as later checks show it.
 func (s *Spec) withVersion() bson.Raw {
-	if s.hasV {
+	if s.hasV && s.collation == nil {
 		return s.doc
 	}
 	at, doc := bson.BeginDocument(nil)
 	for k, v := range s.doc.All() {
-		doc = bson.AppendRawValue(doc, k, v)
+		if k != "collation" || s.collation == nil {
+			doc = bson.AppendRawValue(doc, k, v)
+		}
 	}
-	return bson.EndDocument(bson.AppendInt32(doc, "v", 2), at)
+	if !s.hasV {
+		doc = bson.AppendInt32(doc, "v", 2)
+	}
+	if s.collation != nil {
+		doc = bson.AppendDocument(doc, "collation", s.collation.Spec())
+	}
+	return bson.EndDocument(doc, at)
 }
 
 func (s *Spec) badLater(code int32, format string, args ...any) error {
@@ -129,7 +137,7 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 				return nil, s.bad(srverr.TypeMismatch, "The field 'partialFilterExpression' must be an object, but got %s", bsontext.TypeName(v.Type))
 			}
 			o := queryOptions(version, nil)
-			o.NoExpr, o.NoText = true, true
+			o.NoExpr, o.NoText, o.NoWhere, o.NoSchema = true, true, true, true
 			var err error
 			if s.partial, err = query.ParseFilter(filter, o); err != nil {
 				return nil, s.within(srverr.From(err), s.doc)
@@ -182,6 +190,17 @@ func firstField(doc bson.Raw) (string, bool) {
 // parseKey checks the key pattern.
 func (s *Spec) parseKey() error {
 	hashed := 0
+	for _, v := range s.Key.All() {
+		if name, ok := v.StringValue(); ok { // the first one says which kind of index it is
+			s.plugin = name
+			break
+		}
+	}
+	switch s.plugin {
+	case "", "text", "hashed", "2d", "2dsphere", "geoHaystack", "wildcard":
+	default:
+		return s.bad(srverr.CannotCreateIndex, "Unknown index plugin '%s'", s.plugin)
+	}
 	for k, v := range s.Key.All() {
 		f := store.IndexField{Path: strings.Clone(k)}
 		switch {
@@ -197,19 +216,15 @@ func (s *Spec) parseKey() error {
 		case v.Type == bson.TypeString:
 			name, _ := v.StringValue()
 			switch name {
-			case "text", "hashed", "2d", "2dsphere", "geoHaystack":
 			case "":
 				return s.bad(srverr.CannotCreateIndex, "Values in the index key pattern cannot be empty strings")
-			default:
-				return s.bad(srverr.CannotCreateIndex, "Unknown index plugin '%s'", name)
-			}
-			if name == "hashed" {
+			case "hashed":
 				hashed++
 			}
-			f.Special = name
-			if s.plugin == "" {
-				s.plugin = name
+			if name != s.plugin {
+				return s.bad(srverr.CannotCreateIndex, "Can't use more than one index plugin for a single index.")
 			}
+			f.Special = name
 		default:
 			return s.bad(srverr.CannotCreateIndex, "Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", bsontext.TypeName(v.Type))
 		}
@@ -217,6 +232,8 @@ func (s *Spec) parseKey() error {
 		switch {
 		case k == "":
 			return s.bad(srverr.CannotCreateIndex, "Index keys cannot be an empty field.")
+		case f.Special == "wildcard":
+			return s.bad(srverr.CannotCreateIndex, "The key pattern value for an 'wildcard' index must be a non-zero number, not a string.")
 		case wildcard && f.Special == "" && f.Descending:
 			return s.bad(srverr.CannotCreateIndex, "A numeric value in a $** index key pattern must be positive.")
 		case wildcard && f.Special == "":
@@ -241,9 +258,14 @@ func (s *Spec) parseKey() error {
 		return s.bad(srverr.CannotCreateIndex, "wildcard indexes do not allow compounding")
 	case hashed > 1:
 		return srverr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s", hashed, bsontext.Document(s.Key))
+	case len(s.fields) > maxIndexKeys:
+		return srverr.New(13103, "too many compound keys")
 	}
 	return nil
 }
+
+// maxIndexKeys is how many fields an index may have.
+const maxIndexKeys = 32
 
 // isNaN reports whether a number is none.
 func isNaN(v bson.RawValue) bool {
@@ -272,7 +294,7 @@ func (s *Spec) checkWildcardProjection(version release.Version, v bson.RawValue)
 	case doc.IsEmpty():
 		return s.bad(srverr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
 	}
-	if _, err := query.ParseProjection(doc, nil, queryOptions(version, nil)); err != nil {
+	if _, err := query.ParsePlainProjection(doc, queryOptions(version, nil)); err != nil {
 		return s.within(srverr.From(err).Prefix("Failed to parse: wildcardProjection :: caused by :: "), s.doc)
 	}
 	return nil
@@ -331,9 +353,14 @@ func (s *Spec) checkPlugin() error {
 		}
 	}
 	switch {
+	case strings.IndexByte(s.Name, 0) >= 0:
+		s.alone = false // this and what follows is found when the index is built
+		return s.badLater(srverr.CannotCreateIndex, "index name cannot contain NUL bytes")
 	case s.Name == "":
-		s.alone = false // this is found when the index is built
+		s.alone = false
 		return s.badLater(srverr.CannotCreateIndex, "index name cannot be empty")
+	case s.collation != nil && withoutCollation[s.plugin]:
+		return s.refuseCollation(s.collation)
 	case s.plugin == "wildcard" && has("sparse"):
 		return s.badLater(srverr.CannotCreateIndex, "Index type 'wildcard' does not support the sparse option")
 	case s.plugin == "wildcard" && has("unique"):
@@ -375,6 +402,14 @@ func (s *Spec) checkPlugin() error {
 	return nil
 }
 
+// withoutCollation are the kinds of indexes that compare strings by their bytes only.
+var withoutCollation = map[string]bool{"text": true, "2d": true, "geoHaystack": true}
+
+func (s *Spec) refuseCollation(c *query.Collation) error {
+	s.collation = c
+	return s.badLater(srverr.CannotCreateIndex, "Index type '%s' does not support collation: %s", s.plugin, bsontext.Document(c.Spec()))
+}
+
 // Define makes the index's definition for a collection, whose collation it has unless it has one of
 // its own.
 func (s *Spec) Define(version release.Version, c *store.Coll) (*store.IndexInfo, error) {
@@ -382,6 +417,10 @@ func (s *Spec) Define(version release.Version, c *store.Coll) (*store.IndexInfo,
 	x.Collation = s.collation
 	if !s.given {
 		x.Collation = c.Collation
+		if c.Collation != nil && withoutCollation[s.plugin] {
+			refused := *s
+			return nil, refused.refuseCollation(c.Collation)
+		}
 	}
 	x.Unique = s.doc.Lookup("unique").Type != 0 && truthyOption(s.doc.Lookup("unique"))
 	x.PrepareUnique = truthyOption(s.doc.Lookup("prepareUnique"))
@@ -447,18 +486,17 @@ func (s *Spec) show(version release.Version, x *store.IndexInfo) bson.Raw {
 				doc = bson.AppendBool(doc, k, true)
 			}
 			continue
-		case "weights":
+		case "weights", "textIndexVersion":
 			if s.plugin == "text" {
 				continue
 			}
 		}
 		doc = bson.AppendRawValue(doc, k, v)
 	}
-	doc = appendPluginOptions(doc, s)
 	if x.Collation != nil {
 		doc = bson.AppendDocument(doc, "collation", x.Collation.Spec())
 	}
-	return bson.EndDocument(doc, at)
+	return bson.EndDocument(appendPluginOptions(doc, s), at)
 }
 
 // appendPluginOptions appends what the special index types fill in.
@@ -478,9 +516,11 @@ func appendPluginOptions(doc []byte, s *Spec) []byte {
 		if missing("language_override") {
 			doc = bson.AppendString(doc, "language_override", "language")
 		}
-		if missing("textIndexVersion") {
-			doc = bson.AppendInt32(doc, "textIndexVersion", 3)
+		version := int32(3)
+		if v := s.doc.Lookup("textIndexVersion"); v.IsNumber() {
+			version = int32(query.Float(v))
 		}
+		doc = bson.AppendInt32(doc, "textIndexVersion", version)
 	case "2dsphere":
 		if missing("2dsphereIndexVersion") {
 			doc = bson.AppendInt32(doc, "2dsphereIndexVersion", 3)

@@ -130,7 +130,7 @@ func (r *Request) checkDuplicates() error {
 	for k := range r.Body.All() {
 		if len(keys) < cap(few) {
 			for _, seen := range keys {
-				if seen == k {
+				if seen == k && k != "lastKnownCommittedOpTime" { // getMore itself looks at that first
 					return srverr.New(40413, "BSON field 'OperationSessionInfo.%s' is a duplicate field", k)
 				}
 			}

@@ -194,11 +194,11 @@ func (q *FindAndModify) run(r *Request, ns string, dst []byte) ([]byte, error) {
 			return err
 		}
 		if len(q.fields) > 5 {
-			if q.returnNew && hasPositional(q.fields) {
-				return srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
-			}
 			if proj, err = query.ParseProjection(q.fields, op.Filter, r.FullOptions(ns, op.Coll, op.Let)); err != nil {
 				return err
+			}
+			if q.returnNew && hasPositional(q.fields) {
+				return srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
 			}
 		}
 		if err := CheckMeta(op.Filter, op.order, proj); err != nil {

@@ -37,6 +37,7 @@ type Cursor struct {
 	TxnNumber int64            // of the transaction that the cursor belongs to; -1: none
 	AtTime    bson.Timestamp   // of the snapshot that it reads; zero: whatever is the newest
 
+	Pipeline  *PipelineOutput // of an aggregation; else nil
 	Tailable  bool
 	AwaitData bool
 	NoTimeout bool
@@ -63,6 +64,9 @@ type Running struct {
 	// Stream is the source of a change stream's pipeline: of package read. nil: it is none.
 	Stream any
 	Splits bool // and splits large events
+	// Of a pipeline: its limit, -1 without one, and whether it is nothing but a query.
+	Limit int64
+	Plain bool
 }
 
 // check is called for every document; now and then it looks whether the command has to end.
@@ -253,7 +257,40 @@ func (c *Cursor) Fill(dst []byte, b *Batch) ([]byte, error) {
 	if e, ok := c.Iterator.(interface{ Ended() bool }); ok && c.Stash == nil && e.Ended() && (cfg.DataLake || !cfg.Version.AtLeast(5, 0)) {
 		b.End = true
 	}
+	if c.Pipeline != nil && b.Field == "nextBatch" && !b.End && c.Stash == nil && !cfg.Version.AtLeast(5, 0) {
+		if err := c.lookAhead(b); err != nil {
+			return dst, err
+		}
+	}
 	return bson.EndDocument(dst, at), nil
+}
+
+// PipelineOutput tells when a pipeline has nothing more.
+type PipelineOutput struct {
+	pipeline.Iterator
+	Left  int64 // until the limit of a plain pipeline; -1: there is none
+	Plain bool  // the server runs the pipeline as a query
+}
+
+// Next returns the next document.
+func (o *PipelineOutput) Next() (bson.Raw, error) {
+	doc, err := o.Iterator.Next()
+	if doc != nil && o.Left > 0 {
+		o.Left--
+	}
+	return doc, err
+}
+
+// lookAhead finds out whether an aggregation has come to its end with the last document of a batch
+// of getMore: before 5.0 the server closes its cursor then. The first batch does not look ahead.
+func (c *Cursor) lookAhead(b *Batch) (err error) {
+	if c.Pipeline.Plain {
+		b.End = c.Pipeline.Left == 0 // a query knows no other end before it has run into it
+		return nil
+	}
+	c.Stash, err = c.Iterator.Next()
+	b.End = c.Stash == nil && err == nil
+	return err
 }
 
 // AppendToken appends postBatchResumeToken, if the cursor has one.

@@ -28,6 +28,7 @@ type UpdateOp struct {
 	Hint         bson.RawValue
 	Sort         bson.Raw
 	Let          bson.Raw
+	Projection   bson.Raw // that messages show
 	bypass       bool
 
 	findAndModify bool // the statement is a findAndModify
@@ -206,7 +207,7 @@ func (op *UpdateOp) Candidates(r *Request, c *store.Coll, f func(rid string, doc
 		if op.u.Type != 0 {
 			shown = ExplicitCollation(op.Coll)
 		}
-		return Describe(c.NS, op.Filter, op.Sort, nil, shown)
+		return Describe(c.NS, op.Filter, op.Sort, op.Projection, shown)
 	}
 	p, err := a.Plan()
 	if err != nil {

@@ -49,7 +49,7 @@ type Plan struct {
 	Sort   *query.Sort   // what remains to be sorted; nil: nothing
 	Back   bool
 	ranges []store.Range
-	sorted bool // the index has the documents in the wanted order
+	Sorted bool // the index has the documents in the wanted order
 }
 
 // Plan chooses an index, and of a sharded collection the shards that may have something.
@@ -61,7 +61,7 @@ func (a *Access) Plan() (*Plan, error) {
 			shards, _ = sh.Target(a.Filter, a.Filter.SimpleCollation())
 		}
 		p.Scan.Only(shards)
-		if p.sorted {
+		if p.Sorted {
 			p.Scan.Merge()
 		}
 	}
@@ -153,7 +153,7 @@ func (a *Access) useIndex(p *Plan, ix *store.Index) {
 	}
 	p.ranges = ranges
 	if ok, back := a.sorted(ix); ok && a.Sort != nil {
-		p.Sort, p.Back, p.sorted = nil, back, true
+		p.Sort, p.Back, p.Sorted = nil, back, true
 	}
 	p.Scan = store.NewIndexScan(a.Coll, ix, p.Back, p.ranges)
 	ix.Uses.Add(1)
@@ -492,6 +492,10 @@ func (a *Access) useText() error {
 	}
 	for i := range a.Coll.Indexes() {
 		if text := a.Coll.Indexes()[i].Text; text != nil {
+			if a.Filter.NegatesText() {
+				return a.fail(srverr.NoQueryExecutionPlans, "failed to use text index to satisfy $text query "+
+					"(if text index is compound, are equality predicates given for all prefix fields?)")
+			}
 			return a.Filter.SearchIn(text)
 		}
 	}

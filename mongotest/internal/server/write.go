@@ -198,8 +198,31 @@ func (r *Request) CreateImplicitly(tx *store.Tx, ns string) (*store.Coll, error)
 	if err := CheckDatabaseCase(tx.State(), db); err != nil {
 		return nil, err
 	}
+	if err := checkViews(tx.State(), db); err != nil {
+		return nil, err
+	}
 	r.Node.data.AddDatabase(db)
 	return tx.Create(ns, store.Settings{}, store.IDIndex(nil, IDIndexSpec(nil)))
+}
+
+// checkViews refuses to go on in a database whose system.views a client has spoilt.
+func checkViews(st *store.State, db string) error {
+	views := st.Coll(db + ".system.views")
+	if views == nil {
+		return nil
+	}
+	for scan := store.NewScan(views, false, nil); ; {
+		_, doc, ok := scan.Next()
+		if !ok {
+			return nil
+		}
+		id, isText := doc.Lookup("_id").StringValue()
+		_, hasSource := doc.Lookup("viewOn").StringValue()
+		if !isText || !strings.HasPrefix(id, db+".") || !hasSource || doc.Lookup("pipeline").Type != bson.TypeArray {
+			return srverr.New(srverr.InvalidViewDefinition, "Invalid view definition detected in the view catalog. "+
+				"Remove the invalid view manually to prevent disallowing any further usage of the view catalog.")
+		}
+	}
 }
 
 // CheckDatabaseCase refuses a database whose name differs from that of another one in case only.

@@ -150,6 +150,12 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	rid := c.newRecord(id)
 	keys, marks, multikey, err := tx.newKeys(c, rid, nil, doc)
 	if err != nil {
+		if c.Capped && tx.txn == nil && srverr.CodeOf(err) == srverr.DuplicateKey {
+			// Room is made before the index is looked at, in a transaction of its own.
+			if room, failed := tx.trimCapped(tx.writable(c), rid, 1, int64(len(doc))); failed == nil {
+				return room, err
+			}
+		}
 		return c, err
 	}
 	if c.Clustered {
@@ -174,7 +180,7 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 		tx.dirty = true
 	}
 	if c.Capped {
-		return tx.trimCapped(c, rid)
+		return tx.trimCapped(c, rid, 0, 0)
 	}
 	return c, nil
 }
@@ -186,9 +192,10 @@ func clusteredDuplicate(c *Coll, id bson.RawValue) error {
 	return duplicateKey(c.NS, x, string(x.encode(nil, 0, id)), doc)
 }
 
-// trimCapped removes the oldest documents of a capped collection until it is within its bounds.
-func (tx *Tx) trimCapped(c *Coll, newest string) (*Coll, error) {
-	for c.bytes > c.Size || c.Max > 0 && int64(c.recs.len()) > c.Max {
+// trimCapped removes the oldest documents of a capped collection until it is within its bounds, with
+// as many documents and bytes more as are about to come.
+func (tx *Tx) trimCapped(c *Coll, newest string, docs, bytes int64) (*Coll, error) {
+	for c.bytes+bytes > c.Size || c.Max > 0 && int64(c.recs.len())+docs > c.Max {
 		it := c.recs.first()
 		if !it.valid() || it.key() == newest {
 			break

@@ -249,6 +249,10 @@ func aggregate(r *server.Request, dst []byte, q *aggregateSpec) ([]byte, error) 
 		return dst, err
 	}
 	c := r.NewCursor(q.ns, it, run)
+	if r.Node.Role() != server.Mongos && run.Stream == nil {
+		c.Pipeline = &server.PipelineOutput{Iterator: it, Left: run.Limit, Plain: run.Plain}
+		c.Iterator = c.Pipeline
+	}
 	if s, ok := run.Stream.(*changeStream); ok {
 		c.Iterator = &streamOutput{Iterator: it, s: s, split: run.Splits}
 		c.Tailable, c.AwaitData = true, true
@@ -348,12 +352,26 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 		return pipeline.FromSlice(nil), nil
 	}
 	a := &server.Access{Coll: c, Filter: p.TakeMatch(), Hint: hint, Collation: collation}
+	spec, err := p.FrontSort()
+	if err != nil {
+		return nil, err
+	}
+	if spec != nil {
+		if a.Sort, err = query.ParseSort(spec, r.FullOptions(c.NS, collation, nil)); err != nil {
+			return nil, err
+		}
+	}
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
-	a.Text = func() string { return server.Describe(c.NS, a.Filter, nil, nil, server.ExplicitCollation(collation)) }
+	a.Text = func() string { return server.Describe(c.NS, a.Filter, spec, nil, server.ExplicitCollation(collation)) }
 	pl, err := a.Plan()
 	if err != nil {
 		return nil, err
 	}
+	run.Limit, run.Plain = p.Plain()
+	if pl.Sorted {
+		p.DropSort()
+	}
+	pl.Sort = nil // if it is left, the stage does it
 	src := pl.Open(run, c.NS)
 	if a.Filter != nil && a.Filter.NeedsTextIndex() {
 		src = p.WithScores(src, a.Filter.TextScore)

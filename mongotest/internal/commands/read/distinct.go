@@ -88,7 +88,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 		dst, err = d.append(dst)
 		return r.AppendAtTime(dst), err
 	}
-	op := server.UpdateOp{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint}
+	op := server.UpdateOp{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Projection: distinctProjection(key)}
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}
@@ -119,6 +119,15 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	dst, err = d.append(dst)
 	return r.AppendAtTime(dst), err
+}
+
+// distinctProjection returns the projection that the server plans with for the values of a key.
+func distinctProjection(key string) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	if key != "_id" {
+		doc = bson.AppendInt32(doc, "_id", 0)
+	}
+	return bson.EndDocument(bson.AppendInt32(doc, key, 1), at)
 }
 
 // distinctIndex returns an index that has the values of the key in order.

@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
@@ -28,6 +29,9 @@ type explainTarget struct {
 // explainers read the commands that can be explained, as these do themselves.
 var explainers = map[string]func(r *server.Request) (explainTarget, error){
 	"find": func(r *server.Request) (e explainTarget, err error) {
+		if v := r.Arg(); v.Type != bson.TypeString {
+			return e, srverr.New(srverr.InvalidNamespace, "collection name has invalid type %s", bsontext.TypeName(v.Type))
+		}
 		e.q.batchSize = -1
 		return e, e.q.parse(r, r.Body)
 	},

@@ -3,12 +3,16 @@ package read
 import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
 // findView answers a query on a view by the aggregation that it amounts to.
 func findView(r *server.Request, dst []byte, q *findSpec) ([]byte, error) {
+	if err := checkProjection(r, q); err != nil {
+		return dst, err
+	}
 	a, err := q.aggregation()
 	if err != nil {
 		return dst, err
@@ -18,6 +22,20 @@ func findView(r *server.Request, dst []byte, q *findSpec) ([]byte, error) {
 		return dst, e.Prefix("Unsupported in view pipeline: ")
 	}
 	return out, err
+}
+
+// checkProjection finds the errors of a projection that find has and the stage $project has not.
+func checkProjection(r *server.Request, q *findSpec) error {
+	if len(q.projection) <= 5 {
+		return nil
+	}
+	o := r.FullOptions(q.ns, nil, q.let)
+	filter, err := query.ParseFilter(bsondoc.OrEmpty(q.filter), o)
+	if err != nil {
+		return nil // $match says so
+	}
+	_, err = query.ParseProjection(q.projection, filter, o)
+	return err
 }
 
 // aggregation returns the aggregation that a query amounts to, or says which of its options has no
