@@ -192,7 +192,7 @@ func clusteredDuplicate(c *Coll, id bson.RawValue) error {
 	return duplicateKey(c.NS, x, string(x.encode(nil, 0, id)), doc)
 }
 
-// trimCapped removes the oldest documents of a capped collection until it is within its bounds, with
+// trimCapped removes the oldest documents of a capped collection until it is within its bounds with
 // as many documents and bytes more as are about to come.
 func (tx *Tx) trimCapped(c *Coll, newest string, docs, bytes int64) (*Coll, error) {
 	for c.bytes+bytes > c.Size || c.Max > 0 && int64(c.recs.len())+docs > c.Max {
