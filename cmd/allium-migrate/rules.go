@@ -199,6 +199,8 @@ func advice(short, name string) string {
 			"instead of mock replies, insert the documents, and make errors with d.FailCommand."
 	case short == "gridfs" || strings.HasPrefix(name, "GridFS"):
 		return "Package allium/gridfs stores files as io streams: gridfs.NewBucket(db)."
+	case short == "connstring":
+		return "Package allium/uri reads connection strings for programs: uri.Parse(s)."
 	case short == "event":
 		return "Package allium/event has the events; ClientOptions has CommandMonitor, PoolMonitor and ServerMonitor."
 	case strings.Contains(name, "Encryption"):

@@ -96,7 +96,18 @@ func run(ctx context.Context, uri string, out io.Writer) error {
 	if err := nextEvents(ctx, events, out, 3); err != nil {
 		return err
 	}
-	return shop.cover(ctx, out)
+	if err := shop.cover(ctx, out); err != nil {
+		return err
+	}
+	figures(client, out)
+	return nil
+}
+
+// figures prints who uses the connections to each server, and who waits for one.
+func figures(client *allium.Client, out io.Writer) {
+	for _, pool := range client.Stats().Pools {
+		fmt.Fprintln(out, pool.InUse, "of", pool.MaxOpen, "connections in use,", pool.Waiting, "operations wait")
+	}
 }
 
 // connect returns the client that the whole program shares.
@@ -104,6 +115,8 @@ func connect(ctx context.Context, uri string) (*allium.Client, error) {
 	client, err := allium.Open(uri, allium.ClientOptions{
 		AppName: "bookshop",            // in the server's logs
 		Timeout: new(10 * time.Second), // of each operation
+
+		SlowOperation: 200 * time.Millisecond, // is logged, without values
 	})
 	if err != nil {
 		return nil, err // the connection string or an option is wrong

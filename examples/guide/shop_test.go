@@ -69,6 +69,7 @@ func TestRun(t *testing.T) {
 		"first order: <nil>\nsecond order: sold out",
 		"insert The C Programming Language\ninsert The Go Programming Language\ninsert Structure",
 		"cover: 6 bytes",
+		"of 100 connections in use, 0 operations wait",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, out.String())

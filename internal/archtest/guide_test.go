@@ -3,6 +3,7 @@ package archtest
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,37 @@ func TestGuide(t *testing.T) {
 		for _, block := range blocks {
 			if !stands(code, trimmedLines(block)) {
 				t.Errorf("docs/%s: no code that is tested has the snippet\n%s", page, block)
+			}
+		}
+	}
+}
+
+var step = regexp.MustCompile("(?m)^\\| `([\\w/]+\\.go)`, ([^|]*)\\|")
+
+// TestTour wants every file and function that the tour leads to to be there.
+func TestTour(t *testing.T) {
+	top := root(t)
+	page, err := os.ReadFile(filepath.Join(top, "docs", "tour.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := step.FindAllStringSubmatch(string(page), -1)
+	if len(steps) < 30 {
+		t.Errorf("%d steps: the test looks in the wrong place", len(steps))
+	}
+	for _, m := range steps {
+		source, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(m[1])))
+		if err != nil {
+			t.Errorf("docs/tour.md: %v", err)
+			continue
+		}
+		for i, name := range strings.Split(m[2], "`") {
+			if i%2 == 0 {
+				continue // between two names
+			}
+			name = name[strings.LastIndexByte(name, '.')+1:]
+			if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `[(\[]`).Match(source) {
+				t.Errorf("docs/tour.md: %s has no function %s", m[1], name)
 			}
 		}
 	}
