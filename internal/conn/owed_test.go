@@ -12,27 +12,34 @@ import (
 	"allium/mongoerr"
 )
 
+// lateServer sends so many bytes of its first reply, closes asked, and sends the rest once proceed
+// is closed. It answers what comes later at once.
+func lateServer(t *testing.T, cut int) (addr string, asked, proceed chan struct{}) {
+	asked, proceed = make(chan struct{}), make(chan struct{})
+	addr = fakeServer(t, func(p *peer) {
+		p.hello()
+		id, _, _ := p.read()
+		late := message(99, id, 0, okReply())
+		p.Write(late[:cut])
+		close(asked)
+		<-proceed
+		p.Write(late[cut:])
+		for {
+			id, _, ok := p.read()
+			if !ok {
+				return
+			}
+			p.reply(id, okReply())
+		}
+	})
+	return addr, asked, proceed
+}
+
 // A timed-out or cancelled round trip leaves its reply behind; the connection stays usable once it
 // is drained.
 func TestOwedReply(t *testing.T) {
 	for _, cut := range []int{0, 3, wire.HeaderLen, 30} { // how much of the reply arrives in time
-		asked, proceed := make(chan struct{}), make(chan struct{})
-		addr := fakeServer(t, func(p *peer) {
-			p.hello()
-			id, _, _ := p.read()
-			late := message(99, id, 0, okReply())
-			p.Write(late[:cut])
-			close(asked)
-			<-proceed
-			p.Write(late[cut:])
-			for {
-				id, _, ok := p.read()
-				if !ok {
-					return
-				}
-				p.reply(id, okReply())
-			}
-		})
+		addr, asked, proceed := lateServer(t, cut)
 		c := dial(t, addr, &Config{})
 		_, err := c.RoundTrip(cancelAfter(t, asked), command("ping"))
 		te, ok := errors.AsType[*mongoerr.TimeoutError](err)
@@ -64,20 +71,7 @@ func TestOwedReply(t *testing.T) {
 // time.
 func TestLateReply(t *testing.T) {
 	for _, cut := range []int{0, 3, wire.HeaderLen, 30} {
-		asked, proceed := make(chan struct{}), make(chan struct{})
-		addr := fakeServer(t, func(p *peer) {
-			p.hello()
-			id, _, _ := p.read()
-			late := message(99, id, 0, okReply())
-			p.Write(late[:cut])
-			close(asked)
-			<-proceed
-			p.Write(late[cut:])
-			if id, _, ok := p.read(); ok {
-				p.reply(id, okReply())
-			}
-			p.read()
-		})
+		addr, asked, proceed := lateServer(t, cut)
 		c := dial(t, addr, &Config{})
 		if _, err := c.RoundTrip(cancelAfter(t, asked), command("ping")); !errors.Is(err, context.Canceled) || !c.Owed() {
 			t.Fatalf("error %v, owed %v", err, c.Owed())

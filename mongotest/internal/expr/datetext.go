@@ -63,26 +63,32 @@ func fromStringChars(v Version) string {
 	return "%dGHLmMSuVYzZ"
 }
 
+// formatAndZone evaluates the arguments format and timezone. code is that of the error for a format
+// that is no string, chars are the characters that it may have. ok is false if the zone is null.
+func formatAndZone(st *State, n *named, code int32, chars string) (format bson.RawValue, z zone, ok bool, err error) {
+	if n.has(1) {
+		if format, err = n.arg(st, 1); err != nil {
+			return format, z, false, err
+		}
+		if !nullish(format) {
+			if !isString(format) {
+				return format, z, false, srverr.New(code, "%s requires that 'format' be a string, found: %s with value %s", n.op.name, typeName(format), Text(format))
+			}
+			if err := checkFormat(text(format), chars); err != nil {
+				return format, z, false, err
+			}
+		}
+	}
+	z, ok, err = zoneArg(st, n.args[2])
+	return format, z, ok, err
+}
+
 func evalDateToString(st *State, n *named) (bson.RawValue, error) {
 	date, err := n.arg(st, 0)
 	if err != nil {
 		return missing, err
 	}
-	var format bson.RawValue
-	if n.has(1) {
-		if format, err = n.arg(st, 1); err != nil {
-			return missing, err
-		}
-		if !nullish(format) {
-			if !isString(format) {
-				return missing, srverr.New(18533, "$dateToString requires that 'format' be a string, found: %s with value %s", typeName(format), Text(format))
-			}
-			if err := checkFormat(text(format), toStringChars(st.env.Version)); err != nil {
-				return missing, err
-			}
-		}
-	}
-	z, ok, err := zoneArg(st, n.args[2])
+	format, z, ok, err := formatAndZone(st, n, 18533, toStringChars(st.env.Version))
 	if err != nil {
 		return missing, err
 	}
@@ -181,21 +187,7 @@ func evalDateFromString(st *State, n *named) (bson.RawValue, error) {
 	if err != nil {
 		return missing, err
 	}
-	var format bson.RawValue
-	if n.has(1) {
-		if format, err = n.arg(st, 1); err != nil {
-			return missing, err
-		}
-		if !nullish(format) {
-			if !isString(format) {
-				return missing, srverr.New(40684, "$dateFromString requires that 'format' be a string, found: %s with value %s", typeName(format), Text(format))
-			}
-			if err := checkFormat(text(format), fromStringChars(st.env.Version)); err != nil {
-				return missing, err
-			}
-		}
-	}
-	z, ok, err := zoneArg(st, n.args[2])
+	format, z, ok, err := formatAndZone(st, n, 40684, fromStringChars(st.env.Version))
 	if err != nil {
 		return missing, err
 	}

@@ -179,6 +179,18 @@ func (t *modTest) test(v bson.RawValue) (bool, int) {
 type elemMatchObjectTest struct{ sub node }
 
 func (t *elemMatchObjectTest) test(v bson.RawValue) (bool, int) {
+	return anyElement(v, func(e bson.RawValue) bool {
+		if e.Type != bson.TypeEmbeddedDocument && e.Type != bson.TypeArray {
+			return false
+		}
+		ok, _, _ := t.sub.match(e.Value)
+		return ok
+	})
+}
+
+// anyElement reports whether an array has an element that matches, and at which index the first one
+// is.
+func anyElement(v bson.RawValue, match func(bson.RawValue) bool) (bool, int) {
 	if v.Type != bson.TypeArray {
 		return false, noIndex
 	}
@@ -189,10 +201,7 @@ func (t *elemMatchObjectTest) test(v bson.RawValue) (bool, int) {
 			break
 		}
 		b = rest
-		if e.Type != bson.TypeEmbeddedDocument && e.Type != bson.TypeArray {
-			continue
-		}
-		if ok, _, _ := t.sub.match(e.Value); ok {
+		if match(e) {
 			return true, i
 		}
 	}
@@ -203,19 +212,5 @@ func (t *elemMatchObjectTest) test(v bson.RawValue) (bool, int) {
 type elemMatchValueTest struct{ sub and }
 
 func (t *elemMatchValueTest) test(v bson.RawValue) (bool, int) {
-	if v.Type != bson.TypeArray {
-		return false, noIndex
-	}
-	i := 0
-	for b := bson.Raw(v.Value).Elements(); len(b) > 0; i++ {
-		_, e, rest, err := bson.ReadElement(b)
-		if err != nil {
-			break
-		}
-		b = rest
-		if t.sub.matchValue(e) {
-			return true, i
-		}
-	}
-	return false, noIndex
+	return anyElement(v, t.sub.matchValue)
 }

@@ -137,15 +137,7 @@ func (s *Set) StepUp(n Peer) error {
 	}
 	old := s.primary
 	if old != nil {
-		old.beginStepDownLocked()
-		s.Mu.Unlock()
-		old.node.InterruptPrimaryWork(nil)
-		s.Mu.Lock()
-		if s.primary == old {
-			s.lostPrimaryLocked()
-			s.bumpLocked()
-		}
-		s.endStepDownLocked(old)
+		s.deposeLocked(old)
 	}
 	ok := s.electLocked(m) && s.primary == m
 	s.Mu.Unlock()
@@ -213,6 +205,14 @@ func (s *Set) checkMajority() {
 		s.Mu.Unlock()
 		return
 	}
+	s.deposeLocked(m)
+	s.Mu.Unlock()
+	s.Elect() // somebody may have come back meanwhile
+}
+
+// deposeLocked ends what only a primary may do on m, which then is none. It releases the lock while
+// the interrupted commands end.
+func (s *Set) deposeLocked(m *member) {
 	m.beginStepDownLocked()
 	s.Mu.Unlock()
 	m.node.InterruptPrimaryWork(nil)
@@ -222,8 +222,6 @@ func (s *Set) checkMajority() {
 		s.bumpLocked()
 	}
 	s.endStepDownLocked(m)
-	s.Mu.Unlock()
-	s.Elect() // somebody may have come back meanwhile
 }
 
 // Up brings a node back whose process has started again.

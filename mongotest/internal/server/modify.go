@@ -295,22 +295,32 @@ func (op *UpdateOp) meta(doc bson.Raw) func(name string) bson.RawValue {
 	}
 }
 
-// apply runs the statement. What it has written when it fails stays written.
-func (op *UpdateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
-	res.at = -1
+// begin parses the statement for the collection that it writes to, which it returns; nil: there is
+// none.
+func (op *UpdateOp) begin(r *Request, tx *store.Tx, ns string, stmt store.Statement) (*store.Coll, error) {
 	if err := r.checkBucketWrite(tx.State(), ns); err != nil {
-		return res, err
+		return nil, err
 	}
 	tx.Statement(stmt)
 	c, err := r.Writable(tx, ns, false)
 	if err != nil {
-		return res, err
+		return nil, err
 	}
 	if op.Filter == nil || op.state != nil {
 		op.state = encryptedState(tx, c)
 		if err := op.Parse(r, ns, c); err != nil {
-			return res, err
+			return nil, err
 		}
+	}
+	return c, nil
+}
+
+// apply runs the statement. What it has written when it fails stays written.
+func (op *UpdateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
+	res.at = -1
+	c, err := op.begin(r, tx, ns, stmt)
+	if err != nil {
+		return res, err
 	}
 	if c != nil && c.TimeSeries {
 		if err := r.checkSeriesUpdate(c, op); err != nil {
@@ -470,19 +480,9 @@ func (op *deleteOp) run(r *Request, ns string, stmt store.Statement) (res update
 
 func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
-	if err := r.checkBucketWrite(tx.State(), ns); err != nil {
-		return res, err
-	}
-	tx.Statement(stmt)
-	c, err := r.Writable(tx, ns, false)
+	c, err := op.begin(r, tx, ns, stmt)
 	if err != nil {
 		return res, err
-	}
-	if op.Filter == nil || op.state != nil {
-		op.state = encryptedState(tx, c)
-		if err := op.Parse(r, ns, c); err != nil {
-			return res, err
-		}
 	}
 	if c == nil {
 		return res, nil
