@@ -152,6 +152,7 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 type ready struct {
 	URI             string   `json:"uri"`
 	SingleMongosURI string   `json:"singleMongosURI,omitempty"` // of a sharded or load-balanced deployment
+	MultiMongosURI  string   `json:"multiMongosURI,omitempty"`  // of one with several mongoses
 	Hosts           []string `json:"hosts"`
 	PID             int      `json:"pid"`
 	CAFile          string   `json:"tlsCAFile,omitempty"`
@@ -239,15 +240,21 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		d.Stop()
 		return fail(1, err)
 	}
-	if f.json {
-		line.URI = uri
-		if f.given["sharded"] || f.given["load-balanced"] {
-			line.SingleMongosURI = d.SingleMongosURI() + strings.TrimPrefix(uri, d.URI())
+	line.URI = uri
+	if f.given["sharded"] || f.given["load-balanced"] {
+		line.SingleMongosURI = d.SingleMongosURI() + strings.TrimPrefix(uri, d.URI())
+		if len(d.Nodes()) > 1 {
+			line.MultiMongosURI = uri
 		}
+	}
+	if f.json {
 		encoder := json.NewEncoder(stdout)
 		encoder.SetEscapeHTML(false)
 		encoder.Encode(line)
 	} else {
+		if line.MultiMongosURI != "" {
+			fmt.Fprintf(stderr, "allium serve: single mongos: %s\nallium serve: multiple mongoses: %s\n", line.SingleMongosURI, line.MultiMongosURI)
+		}
 		fmt.Fprintln(stdout, uri)
 	}
 	<-ctx.Done()

@@ -266,7 +266,7 @@ func TestServeSignals(t *testing.T) {
 }
 
 func TestServeJSON(t *testing.T) {
-	for args, single := range map[string]bool{"--replset 2 --tls": false, "--load-balanced 2": true, "--standalone --auth a:b": false} {
+	for args, single := range map[string]bool{"--replset 2 --tls": false, "--load-balanced 2": true, "--sharded 1x2": true, "--standalone --auth a:b": false} {
 		line, _ := startServe(t, args+" --json --port 0")
 		var got ready
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
@@ -274,6 +274,22 @@ func TestServeJSON(t *testing.T) {
 		}
 		if got.PID != os.Getpid() || len(got.Hosts) == 0 || !strings.Contains(got.URI, got.Hosts[0]) || (got.SingleMongosURI != "") != single {
 			t.Errorf("%s: %s", args, line)
+		}
+		for _, uri := range []string{got.SingleMongosURI, got.MultiMongosURI} {
+			if !single {
+				if uri != "" {
+					t.Errorf("%s: a mongos at %s", args, uri)
+				}
+				continue
+			}
+			client, err := allium.Open(uri)
+			if err == nil {
+				err = client.Ping(t.Context())
+				client.Close(context.Background())
+			}
+			if err != nil || got.SingleMongosURI == got.MultiMongosURI {
+				t.Errorf("%s: %s: %v", args, uri, err)
+			}
 		}
 		if _, err := os.Stat(got.CAFile); strings.Contains(args, "tls") && err != nil {
 			t.Error(err)

@@ -33,7 +33,8 @@ var Features = []Feature{
 	{Since: At(5, 0, 0), Kind: Argument, Names: "bulkWrite.isTimeseriesNamespace create.expireAfterSeconds create.timeseries delete.isTimeseriesNamespace " +
 		"delete.legacyRuntimeConstants delete.let find.let findAndModify.let help insert.isTimeseriesNamespace renameCollection.collectionUUID " +
 		"update.isTimeseriesNamespace update.legacyRuntimeConstants update.let aggregate.requestResumeToken $changeStream.allowToRunOnSystemNS"},
-	{Since: At(5, 0, 0), Kind: Reply, Names: "listShards.topologyTime"},
+	{Since: At(5, 0, 0), Kind: Reply, Names: "getShardMap.connStrings getShardMap.hosts listShards.topologyTime"},
+	{Since: At(5, 0, 0), Kind: Parameter, Names: "acceptApiVersion2 requireApiVersion"},
 	{Until: At(5, 0, 0), Kind: Command, Names: "geoSearch resetError stageDebug"},
 	{Until: At(5, 0, 0), Kind: Argument, Names: "allowImplicitCollectionCreation count.maxTimeMS stmtId update.runtimeConstants"},
 	{Since: At(5, 0, 29), Until: At(5, 1, 0), Kind: Argument, Names: emptyStamps},
@@ -80,9 +81,14 @@ var Features = []Feature{
 	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries $queryStats"},
 	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile"},
 	{Since: At(7, 0, 0), Kind: Accumulator, Names: "$median $percentile"},
+	// The manual has them from 8.2 on; they came to patch releases of 7.0 and 8.0 in the summer of
+	// 2025, and the drivers' test of them asks for 7.0.
+	{Since: At(7, 0, 0), Kind: Parameter, Names: "ingressConnectionEstablishmentBurstCapacitySecs ingressConnectionEstablishmentMaxQueueDepth " +
+		"ingressConnectionEstablishmentRateLimiterEnabled ingressConnectionEstablishmentRatePerSec"},
+	{Since: At(7, 0, 0), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(7, 0, 0), Kind: Variable, Names: "$$USER_ROLES"},
 	{Since: At(7, 0, 0), Kind: Argument, Names: "aggregate.resumeAfter delete.deletes.sampleId expectPrefix isClusterQueryWithoutShardKeyCmd serialization_context " +
-		"update.updates.allowShardKeyUpdatesWithoutFullShardKeyInQuery update.updates.sampleId $changeStream.showCommitTimestamp $out.timeseries"},
+		"setFeatureCompatibilityVersion.confirm update.updates.allowShardKeyUpdatesWithoutFullShardKeyInQuery update.updates.sampleId $changeStream.showCommitTimestamp $out.timeseries"},
 	{Since: At(7, 0, 13), Until: At(7, 1, 0), Kind: Argument, Names: emptyStamps},
 	{Since: At(7, 1, 0), Kind: Argument, Names: "distinct.hint requestGossipRoutingCache"},
 	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus"},

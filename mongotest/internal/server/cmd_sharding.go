@@ -672,8 +672,27 @@ func runShardMap(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	at, dst := bson.BeginDocumentElement(dst, "map")
+	type shard struct{ name, conn string }
+	shards := []shard{{"config", "config/localhost:27017"}}
 	for i := range r.Node.data.shards {
-		dst = bson.AppendString(dst, shardName(i), r.Node.data.shardHost(i))
+		shards = append(shards, shard{shardName(i), r.Node.data.shardHost(i)})
+	}
+	for _, s := range shards {
+		dst = bson.AppendString(dst, s.name, s.conn)
+	}
+	dst = bson.EndDocument(dst, at)
+	if !r.Node.cfg.Version.Has(release.Reply, "getShardMap.hosts") {
+		return dst, nil
+	}
+	at, dst = bson.BeginDocumentElement(dst, "hosts")
+	for _, s := range shards {
+		_, host, _ := strings.Cut(s.conn, "/")
+		dst = bson.AppendString(dst, host, s.name)
+	}
+	dst = bson.EndDocument(dst, at)
+	at, dst = bson.BeginDocumentElement(dst, "connStrings")
+	for _, s := range shards {
+		dst = bson.AppendString(dst, s.conn, s.name)
 	}
 	return bson.EndDocument(dst, at), nil
 }

@@ -76,6 +76,9 @@ func (c *Conn) Client() *ClientState { return &c.client }
 func (c *Conn) serve() {
 	defer c.nc.Close()
 	defer c.ended()
+	if !c.node.establish() {
+		return
+	}
 	for {
 		h, err := c.readMessage()
 		if err != nil {
@@ -129,6 +132,9 @@ func (c *Conn) handle(h wire.Header) bool {
 	r := &c.req
 	r.reset(c)
 	msg := c.in
+	count := &c.node.counters
+	count.requests.Add(1)
+	count.wireIn.Add(int64(len(msg)))
 	if h.OpCode == wire.OpCompressed {
 		var err error
 		if len(msg) < wire.HeaderLen+9 {
@@ -142,11 +148,13 @@ func (c *Conn) handle(h wire.Header) bool {
 		if c.flat, err = wire.AppendDecompressed(c.flat[:0], msg, MaxMessageSize); err != nil {
 			return false
 		}
+		count.flattened[r.compressor].add(len(msg)-wire.HeaderLen-9, len(c.flat)-wire.HeaderLen)
 		msg = c.flat
 		if h, err = wire.ParseHeader(msg, MaxMessageSize); err != nil {
 			return false
 		}
 	}
+	count.in.Add(int64(len(msg)))
 	switch h.OpCode {
 	case wire.OpMsg:
 		m, err := wire.ParseMsg(msg)
@@ -210,7 +218,10 @@ func (c *Conn) send() error {
 			return err
 		}
 		msg = c.comp
+		c.node.counters.compressed[c.req.compressor].add(len(c.out)-wire.HeaderLen, len(msg)-wire.HeaderLen-9)
 	}
+	c.node.counters.out.Add(int64(len(c.out)))
+	c.node.counters.wireOut.Add(int64(len(msg)))
 	return c.write(msg)
 }
 

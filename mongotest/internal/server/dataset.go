@@ -35,6 +35,7 @@ type Data struct {
 	mu         sync.Mutex
 	parameters map[string]bson.Raw // that were set with setClusterParameter
 	committed  []func(bson.Timestamp)
+	compatible string // the feature compatibility version that was set; empty: that of the servers
 	shards     int
 	born       bson.Timestamp // when the shards were added
 	parts      []*Data        // of a cluster: those of its shards, then that of its config servers
@@ -121,6 +122,21 @@ func (d *Data) Accounts() *account.Registry { return &d.accounts }
 
 // Sessions returns the logical sessions.
 func (d *Data) Sessions() *session.Catalog { return d.sessions }
+
+// Compatibility returns the feature compatibility version that was set, empty if none was.
+func (d *Data) Compatibility() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.compatible
+}
+
+// SetCompatibility sets the feature compatibility version. It is shown; what the servers have stays
+// that of their version.
+func (d *Data) SetCompatibility(series string) {
+	d.mu.Lock()
+	d.compatible = series
+	d.mu.Unlock()
+}
 
 // AddUser adds or replaces a user.
 func (d *Data) AddUser(u *account.User) { d.accounts.Add(u) }

@@ -103,6 +103,7 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	at, dst := bson.BeginDocument(dst)
 	dst, err := n.run(r, dst)
 	n.profile(r, dst[base:], err)
+	n.count(r, err != nil)
 	switch {
 	case err != nil:
 		extra := append([]byte(nil), dst[base+4:]...) // the writeConcernError of a failed command

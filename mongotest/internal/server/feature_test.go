@@ -27,7 +27,7 @@ var elsewhere = map[string]bool{"create": true, "renameCollection": true, "aggre
 // byHand are arguments whose versions a command's own parser looks up.
 var byHand = map[string]bool{
 	"find.allowDiskUse": true, "find.encryptionInformation": true, "find.let": true, "findAndModify.bypassEmptyTsReplacement": true, "findAndModify.hint": true, "findAndModify.let": true,
-	"$convert.format": true, "$filter.limit": true, "$out.timeseries": true,
+	"setFeatureCompatibilityVersion.confirm": true, "$convert.format": true, "$filter.limit": true, "$out.timeseries": true,
 }
 
 // TestFeatures compares the table of features with what there is: names that nothing looks up, or

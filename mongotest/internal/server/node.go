@@ -85,6 +85,9 @@ type Node struct {
 	lastConn atomic.Int32
 	lastOp   atomic.Int32
 
+	counters      counters
+	establishment establishment
+
 	fsyncLocks atomic.Int64 // fsync with lock; writes are not really held back
 
 	mu        sync.Mutex

@@ -2,12 +2,14 @@ package server
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/release"
 )
 
 // Parameters are the server parameters that can be read and set, with their defaults.
@@ -45,10 +47,18 @@ var Parameters = map[string]bson.RawValue{
 	"featureFlagRevokeDirectShardOperations":       bsondoc.BoolValue(false),
 	"orphanCleanupDelaySecs":                       bsondoc.Int32Value(900),
 	"coordinateCommitReturnImmediatelyAfterPersistingDecision": bsondoc.BoolValue(false),
+	rateLimiterOn:    bsondoc.BoolValue(false),
+	rateLimiterRate:  bsondoc.Int32Value(math.MaxInt32),
+	rateLimiterBurst: bsondoc.DoubleValue(math.MaxFloat64),
+	rateLimiterQueue: bsondoc.Int32Value(0),
 }
 
-// Parameter returns a server parameter's value.
+// Parameter returns a server parameter's value. It reports false for one that there is not in the
+// node's version.
 func (n *Node) Parameter(name string) (bson.RawValue, bool) {
+	if !n.cfg.Version.Has(release.Parameter, name) {
+		return bson.RawValue{}, false
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if v, ok := n.params[name]; ok {
@@ -71,9 +81,15 @@ func (n *Node) SetParameter(name string, value any) error {
 	if v.Type != old.Type && !(v.IsNumber() && old.IsNumber()) {
 		return fmt.Errorf("server parameter %q cannot be %v", name, v)
 	}
+	if !checkParameter(name, v) {
+		return fmt.Errorf("server parameter %q cannot be %v", name, v)
+	}
 	n.StoreParameter(name, v)
 	return nil
 }
+
+// CheckParameter reports whether a parameter can have this value.
+func (n *Node) CheckParameter(name string, v bson.RawValue) bool { return checkParameter(name, v) }
 
 func (n *Node) IntParameter(name string) int64 {
 	v, _ := n.Parameter(name)
@@ -88,6 +104,9 @@ func (n *Node) StoreParameter(name string, v bson.RawValue) {
 		n.params = map[string]bson.RawValue{}
 	}
 	v.Value = append([]byte(nil), v.Value...)
+	if name == rateLimiterOn && v.AsBool() {
+		n.establishment.restart()
+	}
 	n.params[name] = v
 }
 

@@ -38,6 +38,7 @@ func init() {
 	server.Register(&server.Command{Name: "stopRecordingTraffic", Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.BadValue, "Traffic recording not active")
 	}})
+	server.Register(&server.Command{Name: "appendOplogNote", AdminOnly: true, WriteConcern: true, Run: runOplogNote})
 	server.Register(&server.Command{Name: "prepareTransaction", AdminOnly: true, Roles: mongod, WriteConcern: true, Txn: server.TxnOK, Run: runNoReplication})
 	server.Register(&server.Command{Name: "coordinateCommitTransaction", AdminOnly: true, Roles: mongod, WriteConcern: true, Txn: server.TxnEnds, Run: runNoReplication})
 	server.Register(&server.Command{Name: "internalRenameIfOptionsAndIndexesMatch", AdminOnly: true, Roles: mongod, WriteConcern: true, Run: runInternalRename})
@@ -60,6 +61,22 @@ func init() {
 	server.Register(&server.Command{Name: "shardingState", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
 		return bson.AppendBool(dst, "enabled", false), nil
 	}})
+}
+
+// runOplogNote writes a note into the history of the replica set: something to wait for.
+func runOplogNote(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Node.Role() == server.Standalone {
+		return dst, srverr.New(srverr.NoReplicationEnabled, "Must have replication set up to run \"appendOplogNote\"")
+	}
+	data := r.Body.Lookup("data")
+	switch {
+	case data.IsZero():
+		return dst, srverr.New(srverr.NoSuchKey, "Missing expected field \"data\"")
+	case data.Type != bson.TypeEmbeddedDocument:
+		return dst, srverr.New(srverr.TypeMismatch, "\"data\" had the wrong type. Expected object, found %s", bsontext.TypeName(data.Type))
+	}
+	r.NoteChange()
+	return dst, nil
 }
 
 func runEcho(r *server.Request, dst []byte) ([]byte, error) {

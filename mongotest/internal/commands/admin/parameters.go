@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ func appendParameter(r *server.Request, dst []byte, name string) ([]byte, bool) 
 			return dst, false
 		}
 		at, dst := bson.BeginDocumentElement(dst, name)
-		dst = bson.AppendString(dst, "version", r.Node.Config().Version.Series())
+		dst = bson.AppendString(dst, "version", cmp.Or(r.Node.Data().Compatibility(), r.Node.Version().Series()))
 		return bson.EndDocument(dst, at), true
 	case "authenticationMechanisms":
 		list := []string{account.MechX509, account.ScramSHA1, account.ScramSHA256}
@@ -55,7 +56,7 @@ func appendParameter(r *server.Request, dst []byte, name string) ([]byte, bool) 
 }
 
 func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
-	none := srverr.New(0, "no option found to get")
+	none := srverr.New(refusal(r, srverr.InvalidOptions), "no option found to get")
 	arg := r.Arg()
 	all := false
 	switch s, _ := arg.StringValue(); {
@@ -90,6 +91,14 @@ func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// refusal is the code of an error of these commands, which have none before version 5.0.
+func refusal(r *server.Request, code int32) int32 {
+	if !r.Node.Version().AtLeast(5, 0) {
+		return 0
+	}
+	return code
+}
+
 // fixedParameters cannot be changed while the server runs.
 var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalSessionTimeoutMinutes": true, "logicalSessionRefreshMillis": true,
 	"maxBSONDepth": true, "authenticationMechanisms": true, "acceptApiVersion2": true}
@@ -107,9 +116,9 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 		old, ok := r.Node.Parameter(k)
 		switch {
 		case fixedParameters[k]:
-			return dst, srverr.New(0, "not allowed to change [%s] at runtime", k)
+			return dst, srverr.New(refusal(r, srverr.IllegalOperation), "not allowed to change [%s] at runtime", k)
 		case !ok:
-			return dst, srverr.New(0, "attempted to set unrecognized parameter [%s], use help:true to see options ", k)
+			return dst, srverr.New(refusal(r, srverr.InvalidOptions), "attempted to set unrecognized parameter [%s], use help:true to see options ", k)
 		}
 		set := v
 		switch old.Type {
@@ -123,6 +132,13 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 			}
 		case bson.TypeBoolean:
 			set = bsondoc.BoolValue(v.AsBool())
+		case bson.TypeDouble:
+			if !v.IsNumber() {
+				return dst, srverr.New(srverr.BadValue, "Failed setting %s: Unable to coerce value to double", k)
+			}
+		}
+		if !r.Node.CheckParameter(k, set) {
+			return dst, srverr.New(srverr.BadValue, "Invalid value for parameter %s: %s is out of its bounds", k, set)
 		}
 		if !found {
 			dst = bson.AppendRawValue(dst, "was", old)
@@ -134,7 +150,7 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 		}
 	}
 	if !found {
-		return dst, srverr.New(0, "no option found to set, use help:true to see options ")
+		return dst, srverr.New(refusal(r, srverr.InvalidOptions), "no option found to set, use help:true to see options ")
 	}
 	return dst, nil
 }

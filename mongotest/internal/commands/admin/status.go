@@ -64,7 +64,7 @@ func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt64(dst, "uptimeEstimate", int64(up.Seconds()))
 	dst = bson.AppendDateTime(dst, "localTime", bson.NewDateTime(now))
 	for _, s := range statusSections {
-		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.Set() == nil {
+		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.Set() == nil || s.name == "queues" && !n.LimitsConnections() {
 			continue
 		}
 		at, d := bson.BeginDocumentElement(dst, s.name)
@@ -90,7 +90,8 @@ var statusSections = []struct {
 		dst = bson.AppendInt32(dst, "current", int32(current))
 		dst = bson.AppendInt32(dst, "available", int32(51200-current))
 		dst = bson.AppendInt32(dst, "totalCreated", created)
-		return bson.AppendInt32(dst, "active", int32(len(r.Node.CurrentOps())))
+		dst = bson.AppendInt32(dst, "active", int32(len(r.Node.CurrentOps())))
+		return r.Node.AppendEstablishment(dst)
 	}},
 	{"logicalSessionRecordCache", false, func(r *server.Request, dst []byte) []byte {
 		return bson.AppendInt32(dst, "activeSessionsCount", int32(len(r.Node.Data().Sessions().All(func(session.ID) bool { return true }))))
@@ -102,6 +103,10 @@ var statusSections = []struct {
 		dst = bson.AppendInt32(dst, "resident", int32(m.Sys>>20))
 		return bson.AppendBool(dst, "supported", true)
 	}},
+	{"metrics", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendMetrics(dst) }},
+	{"network", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendNetwork(dst) }},
+	{"opcounters", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendOpcounters(dst) }},
+	{"queues", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendQueues(dst) }},
 	{"repl", true, func(r *server.Request, dst []byte) []byte {
 		return r.Node.Set().AppendHello(dst, r.Node, r.Node.Config().Version, true)
 	}},
@@ -293,7 +298,7 @@ func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	first := true
 	for k := range r.Body.All() {
-		if !first && !r.Generic(k) && k != "confirm" && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
+		if !first && !r.Generic(k) && (k != "confirm" || !r.Node.Version().Has(release.Argument, "setFeatureCompatibilityVersion.confirm")) && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
 			return dst, srverr.New(srverr.InvalidOptions, "Unrecognized field found %s in %s", k, tail())
 		}
 		first = false
@@ -301,6 +306,14 @@ func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
 	if before := previousSeries(v); s != v.Series() && s != before {
 		return dst, srverr.New(srverr.BadValue, "Invalid command argument. Expected '%s' or '%s', found %s in: %s", v.Series(), before, s, tail())
 	}
+	if confirms := r.Node.Version().Has(release.Argument, "setFeatureCompatibilityVersion.confirm"); confirms && !r.Body.Lookup("confirm").AsBool() {
+		const again = "Please re-run this command with 'confirm: true' to acknowledge this and continue with the FCV "
+		if s == v.Series() {
+			return dst, srverr.New(7369100, "Once you have upgraded to %s, you will not be able to downgrade FCV and binary version without support assistance. %supgrade.", s, again)
+		}
+		return dst, srverr.New(7369100, "Once you have downgraded the FCV, if you choose to downgrade the binary version, it will require support assistance. %sdowngrade.", again)
+	}
+	r.Node.Data().SetCompatibility(s)
 	r.NoteChange()
 	return dst, nil
 }
