@@ -1,4 +1,5 @@
-// Package allium is a MongoDB driver.
+// Package allium is a MongoDB driver. The repository's docs/guide.md goes through a small program
+// for those who use MongoDB from Go for the first time.
 //
 // A Client connects to a deployment. A Database and a Collection are handles to its parts, and a
 // collection knows the Go type of its documents:
