@@ -111,3 +111,96 @@ func BenchmarkSelectCheckOutReturn(b *testing.B) {
 		}
 	})
 }
+
+// routers returns a topology of mongoses that nobody connects to.
+func routers(tb testing.TB, n int) *Topology {
+	td := &event.TopologyDescription{Kind: event.Sharded}
+	for i := range n {
+		td.Servers = append(td.Servers, router(fmt.Sprintf("s%d:1", i), time.Millisecond))
+	}
+	cfg := Config{unmonitored: true, Seeds: []string{"s0:1"}, LocalThreshold: DefaultLocalThreshold}
+	cfg.Pool.Conn = &conn.Config{Dialer: &fakeserver.Network{}}
+	topo, err := New(&cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, d := range td.Servers {
+		topo.servers[d.Addr] = newServer(topo, d)
+	}
+	topo.publish(td)
+	tb.Cleanup(func() { topo.Close(tb.Context()) })
+	return topo
+}
+
+func router(addr string, rtt time.Duration) *event.ServerDescription {
+	return &event.ServerDescription{Addr: addr, Kind: event.Mongos, MaxWireVersion: 25, AverageRTT: rtt}
+}
+
+// checked is what a check of the first server does.
+func (t *Topology) checked(sd *event.ServerDescription) {
+	old := t.snapshot.Load().desc
+	next, _ := t.machine.next(old, sd)
+	t.change(old, next, sd)
+}
+
+// What a check allocates does not depend on how many servers there are, but for the lists of them.
+func TestCheckOfMany(t *testing.T) {
+	count := func(n int) float64 {
+		topo := routers(t, n)
+		sd := router("s0:1", time.Millisecond)
+		return testing.AllocsPerRun(100, func() { topo.checked(sd) })
+	}
+	if few, many := count(3), count(500); many > few {
+		t.Errorf("a check of one of 500 servers allocates %v times, of one of 3 %v times", many, few)
+	}
+}
+
+// A selection finds the description of the server that it chose, among many.
+func TestSelectAmongMany(t *testing.T) {
+	topo := routers(t, 500)
+	for _, sel := range []*Selection{write, {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}, {Addr: "s77:1"}} {
+		seen := map[string]bool{}
+		for range 2000 {
+			s, d, err := topo.Select(t.Context(), sel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Addr != s.Addr() || sel.Addr != "" && s.Addr() != sel.Addr {
+				t.Fatalf("%v: selected %s with the description of %s", sel, s.Addr(), d.Addr)
+			}
+			seen[d.Addr] = true
+		}
+		if sel.Addr == "" && len(seen) < 400 {
+			t.Errorf("%v: 2,000 selections used %d of 500 servers", sel, len(seen))
+		}
+	}
+}
+
+func BenchmarkSelectAmong(b *testing.B) {
+	for _, n := range []int{2, 10, 50, 150, 500} {
+		topo := routers(b, n)
+		for name, sel := range map[string]*Selection{"any": write, "address": {Addr: fmt.Sprintf("s%d:1", n-1)}} {
+			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, _, err := topo.Select(b.Context(), sel); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkCheckAmong(b *testing.B) {
+	for _, n := range []int{2, 50, 500} {
+		topo := routers(b, n)
+		sd := router("s0:1", time.Millisecond)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				topo.checked(sd)
+			}
+		})
+	}
+}

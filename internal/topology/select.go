@@ -27,9 +27,9 @@ func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, *event.
 	if logs {
 		t.logSelection(ctx, slog.LevelDebug, "Server selection started", sel, snap)
 	}
-	s, err := t.pick(snap, sel)
+	s, d, err := t.pick(snap, sel)
 	if s == nil && err == nil {
-		s, snap, err = t.wait(ctx, sel)
+		s, d, snap, err = t.wait(ctx, sel)
 	}
 	if logs {
 		if err != nil {
@@ -41,23 +41,26 @@ func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, *event.
 	if err != nil {
 		return nil, nil, err
 	}
-	return s, snap.desc.Server(s.addr), nil
+	return s, d, nil
 }
 
 // pick selects among the servers of a snapshot. It returns nil if none is suitable, and an error if
 // waiting would not help.
-func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, error) {
+func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, *event.ServerDescription, error) {
 	if snap.closed {
-		return nil, errClientClosed
+		return nil, nil, errClientClosed
 	}
 	if err := snap.desc.CompatibilityErr; err != nil {
-		return nil, &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Wrapped: err}
+		return nil, nil, &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Wrapped: err}
 	}
 	if t.cfg.Selector == nil && sel.Addr == "" && len(sel.Deprioritized) == 0 && (sel.Write || primaryOnly(sel.ReadPreference)) {
-		return choose(snap.primary), nil
+		if i := choose(snap.primary); i >= 0 {
+			return snap.primary[i], snap.primaryDesc[i], nil
+		}
+		return nil, nil, nil
 	}
 	if err := validateFor(sel.ReadPreference, snap.desc.Kind, t.cfg.HeartbeatInterval); err != nil && !sel.Write {
-		return nil, err
+		return nil, nil, err
 	}
 	var buf [stackServers]*event.ServerDescription
 	suitable := appendSuitable(buf[:0], snap.desc, sel)
@@ -66,14 +69,12 @@ func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, error) {
 	}
 	suitable = inWindow(suitable, t.cfg.LocalThreshold)
 	if len(suitable) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var servers [stackServers]*Server
-	chosen := servers[:0]
-	for _, d := range suitable {
-		chosen = append(chosen, snap.server(d))
-	}
-	return choose(chosen), nil
+	chosen := snap.appendServers(servers[:0], suitable)
+	i := choose(chosen)
+	return chosen[i], suitable[i], nil
 }
 
 // narrow asks the user's selector, which gets a copy of the list.
@@ -91,23 +92,21 @@ func (t *Topology) narrow(suitable []*event.ServerDescription) []*event.ServerDe
 	return kept
 }
 
-// choose returns one of two servers chosen at random: the one with fewer operations in progress.
-func choose(servers []*Server) *Server {
-	switch len(servers) {
-	case 0:
-		return nil
-	case 1:
-		return servers[0]
+// choose returns the position of one of two servers chosen at random: the one with fewer operations
+// in progress; -1 if there are none.
+func choose(servers []*Server) int {
+	if len(servers) < 2 {
+		return len(servers) - 1
 	}
 	i, j := pickTwo(len(servers), rand.IntN)
 	if servers[j].Operations() < servers[i].Operations() {
 		i = j
 	}
-	return servers[i]
+	return i
 }
 
 // wait waits for a suitable server. It returns the snapshot that it saw last.
-func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *snapshot, error) {
+func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *event.ServerDescription, *snapshot, error) {
 	start := time.Now()
 	defer func() { sel.Waited = time.Since(start) }()
 	limit := sel.Timeout
@@ -123,11 +122,11 @@ func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *snapshot
 	logged := false
 	for {
 		snap := t.snapshot.Load()
-		if s, err := t.pick(snap, sel); s != nil || err != nil {
+		if s, d, err := t.pick(snap, sel); s != nil || err != nil {
 			if e, ok := errors.AsType[*mongoerr.SelectionError](err); ok {
 				e.Elapsed = time.Since(start)
 			}
-			return s, snap, err
+			return s, d, snap, err
 		}
 		if !logged && t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.ServerSelection, slog.LevelInfo) {
 			t.logSelection(ctx, slog.LevelInfo, "Waiting for suitable server to become available", sel, snap, remaining(ctx, start, limit)...)
@@ -141,9 +140,9 @@ func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *snapshot
 		case <-ctx.Done():
 			err := t.selectionError(t.snapshot.Load(), sel, start)
 			err.Wrapped = &endedError{first: err.Wrapped, ctx: ctx.Err()}
-			return nil, snap, &mongoerr.TimeoutError{Phase: "server selection", Source: "context", Elapsed: time.Since(start), Wrapped: err}
+			return nil, nil, snap, &mongoerr.TimeoutError{Phase: "server selection", Source: "context", Elapsed: time.Since(start), Wrapped: err}
 		case <-expired:
-			return nil, snap, t.selectionError(t.snapshot.Load(), sel, start)
+			return nil, nil, snap, t.selectionError(t.snapshot.Load(), sel, start)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (f *selectionFile) run(t *testing.T) {
 	}
 	topo := topologyOf(t, td, Config{HeartbeatInterval: heartbeat, LocalThreshold: DefaultLocalThreshold})
 	if f.Error {
-		if s, err := topo.pick(topo.snapshot.Load(), &sel); err == nil {
+		if s, _, err := topo.pick(topo.snapshot.Load(), &sel); err == nil {
 			t.Errorf("selected %v, want an error", s)
 		}
 		return
@@ -186,7 +186,7 @@ func (f *selectionFile) run(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range 200 {
-		s, err := topo.pick(topo.snapshot.Load(), &sel)
+		s, _, err := topo.pick(topo.snapshot.Load(), &sel)
 		switch {
 		case err != nil:
 			t.Fatal(err)

@@ -111,8 +111,9 @@ type snapshot struct {
 	desc    *event.TopologyDescription
 	servers []*Server // in the order of desc.Servers
 	// primary are the servers within the latency window for writes, and for reads from the primary.
-	primary []*Server
-	closed  bool
+	primary     []*Server
+	primaryDesc []*event.ServerDescription // theirs
+	closed      bool
 	// strangers are servers that were named and turned out not to belong to the deployment.
 	strangers []*event.ServerDescription
 	// changed is closed when there is a newer snapshot.
@@ -320,6 +321,10 @@ func (t *Topology) remember(next *event.TopologyDescription, sd *event.ServerDes
 // The description is there before anybody is told of it: a listener that looks at the topology, or
 // begins an operation, finds what it was told.
 func (t *Topology) change(old, next *event.TopologyDescription, sd *event.ServerDescription) {
+	if sameServers(old, next) {
+		t.changeKnown(old, next, sd)
+		return
+	}
 	var removed []*Server
 	before, after := byAddr(old), byAddr(next)
 	for _, d := range next.Servers {
@@ -371,6 +376,36 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 	}
 }
 
+// changeKnown is change where the servers are those that were known, which is what nearly every
+// check leads to.
+func (t *Topology) changeKnown(old, next *event.TopologyDescription, sd *event.ServerDescription) {
+	at := -1
+	if sd != nil {
+		at = slices.IndexFunc(next.Servers, func(d *event.ServerDescription) bool { return d.Addr == sd.Addr })
+	}
+	if at >= 0 {
+		if now := next.Servers[at]; now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
+			t.servers[sd.Addr].pool.Ready()
+		}
+	}
+	t.publish(next)
+
+	if at >= 0 {
+		t.serverChanged(old.Servers[at], next.Servers[at])
+	}
+	for i, d := range next.Servers {
+		if i != at && d != old.Servers[i] {
+			t.serverChanged(old.Servers[i], d)
+		}
+	}
+	t.topologyChanged(old, next)
+}
+
+// sameServers reports whether two descriptions are of the same servers in the same order.
+func sameServers(a, b *event.TopologyDescription) bool {
+	return slices.EqualFunc(a.Servers, b.Servers, func(x, y *event.ServerDescription) bool { return x == y || x.Addr == y.Addr })
+}
+
 // byAddr returns the servers of a description by their addresses.
 func byAddr(t *event.TopologyDescription) map[string]*event.ServerDescription {
 	servers := make(map[string]*event.ServerDescription, len(t.Servers))
@@ -382,25 +417,39 @@ func byAddr(t *event.TopologyDescription) map[string]*event.ServerDescription {
 
 // publish makes a description visible and wakes those who wait for one. The lock is held.
 func (t *Topology) publish(desc *event.TopologyDescription) {
-	snap := &snapshot{desc: desc, strangers: t.strangers, servers: make([]*Server, len(desc.Servers)), changed: make(chan struct{})}
-	servers := make(map[*event.ServerDescription]*Server, len(desc.Servers))
-	for i, d := range desc.Servers {
-		s := t.servers[d.Addr]
-		s.desc.Store(d)
-		snap.servers[i], servers[d] = s, s
+	snap := &snapshot{desc: desc, strangers: t.strangers, changed: make(chan struct{})}
+	before := t.snapshot.Load()
+	if len(before.servers) == len(desc.Servers) && sameServers(before.desc, desc) {
+		snap.servers = before.servers
+		for i, d := range desc.Servers {
+			if d != before.desc.Servers[i] {
+				snap.servers[i].desc.Store(d)
+			}
+		}
+	} else {
+		snap.servers = make([]*Server, len(desc.Servers))
+		for i, d := range desc.Servers {
+			snap.servers[i] = t.servers[d.Addr]
+			snap.servers[i].desc.Store(d)
+		}
 	}
-	chosen := inWindow(appendSuitable(nil, desc, &Selection{Write: true}), t.cfg.LocalThreshold)
-	snap.primary = make([]*Server, len(chosen))
-	for i, d := range chosen {
-		snap.primary[i] = servers[d]
-	}
+	snap.primaryDesc = inWindow(appendSuitable(make([]*event.ServerDescription, 0, len(before.primary)), desc, &Selection{Write: true}), t.cfg.LocalThreshold)
+	snap.primary = snap.appendServers(make([]*Server, 0, len(snap.primaryDesc)), snap.primaryDesc)
 	last := t.snapshot.Swap(snap)
 	close(last.changed)
 }
 
-// server returns the server that a description of the snapshot belongs to.
-func (s *snapshot) server(d *event.ServerDescription) *Server {
-	return s.servers[slices.Index(s.desc.Servers, d)]
+// appendServers appends the servers that descriptions of the snapshot belong to. The descriptions
+// are in the snapshot's order.
+func (s *snapshot) appendServers(dst []*Server, of []*event.ServerDescription) []*Server {
+	i := 0
+	for _, d := range of {
+		for s.desc.Servers[i] != d {
+			i++
+		}
+		dst = append(dst, s.servers[i])
+	}
+	return dst
 }
 
 // errUnsuitable is what a SelectionError wraps when no server reported an error.
