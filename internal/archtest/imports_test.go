@@ -53,6 +53,7 @@ var layers = []string{
 	"internal/exec",
 	"internal/cursor",
 	".", // the public API
+	"debug",
 	"gridfs",
 	"encryption",
 }
