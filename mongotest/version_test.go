@@ -9,7 +9,7 @@ import (
 )
 
 func TestVersions(t *testing.T) {
-	for version, wire := range map[string]int64{"4.2": 8, "4.4": 9, "4.4.0": 9, "5.0": 13, "6.0": 17, "7.0": 21, "8.0": 25, "8.1": 26, "8.2": 27, "9.0": 29} {
+	for version, wire := range map[string]int64{"4.2": 8, "4.4": 9, "4.4.0": 9, "5.0": 13, "6.0": 17, "7.0": 21, "8.0": 25, "8.1": 26, "8.2": 27, "8.3": 28, "9.0": 29} {
 		t.Run(version, func(t *testing.T) {
 			d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version(version))
 			c := dialNode(t, d, d.Primary())

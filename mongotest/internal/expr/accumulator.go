@@ -88,6 +88,8 @@ var accumulators = map[string]accumulatorKind{
 	"$last":              {make: func(*Env, int) Accumulator { return &lastAcc{} }},
 	"$push":              {make: func(*Env, int) Accumulator { return &pushAcc{newArray()} }},
 	"$addToSet":          {make: func(env *Env, _ int) Accumulator { return &setAcc{groups: NewGroups(env)} }},
+	"$concatArrays":      {make: func(*Env, int) Accumulator { return &concatAcc{pushAcc{newArray()}} }},
+	"$setUnion":          {make: func(env *Env, _ int) Accumulator { return &unionAcc{setAcc{groups: NewGroups(env)}} }},
 	"$stdDevPop":         {make: func(*Env, int) Accumulator { return &stdDevAcc{} }},
 	"$stdDevSamp":        {make: func(*Env, int) Accumulator { return &stdDevAcc{sample: true} }},
 	"$mergeObjects":      {make: func(*Env, int) Accumulator { return &mergeAcc{newFields()} }},
@@ -267,6 +269,34 @@ func (a *setAcc) Add(v bson.RawValue) error {
 }
 
 func (a *setAcc) Value() (bson.RawValue, error) { return arrayOf(a.groups.Keys()), nil }
+
+// concatAcc is $concatArrays over documents: the items of their arrays, without missing ones.
+type concatAcc struct{ pushAcc }
+
+func (a *concatAcc) Add(v bson.RawValue) error {
+	return eachOf("$concatArrays", v, a.pushAcc.Add)
+}
+
+// unionAcc is $setUnion over documents.
+type unionAcc struct{ setAcc }
+
+func (a *unionAcc) Add(v bson.RawValue) error { return eachOf("$setUnion", v, a.setAcc.Add) }
+
+func eachOf(name string, v bson.RawValue, f func(bson.RawValue) error) error {
+	if v.Type == 0 {
+		return nil
+	}
+	list, ok := v.Array()
+	if !ok {
+		return srverr.New(srverr.TypeMismatch, "%s requires array inputs, but input %s is of type %s", name, Text(v), typeName(v))
+	}
+	for item := range list.Values() {
+		if err := f(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 type stdDevAcc struct {
 	sample   bool

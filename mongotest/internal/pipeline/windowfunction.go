@@ -54,7 +54,7 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 		}
 		return kind.parse(w, p, arg, b)
 	}
-	if !expr.IsAccumulator(name, p.rt.env) || name == "$mergeObjects" || name == "$accumulator" {
+	if !expr.IsAccumulator(name, p.rt.env) || name == "$mergeObjects" && !p.rt.o.Version.Has(release.Window, name) || name == "$accumulator" {
 		return nil, unknown
 	}
 	b, err := w.parseBounds(window)

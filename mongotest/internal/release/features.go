@@ -102,6 +102,9 @@ var Features = []Feature{
 	{Since: At(8, 0, 0), Kind: QueryType, Names: "range"},
 	{Since: At(8, 0, 0), Kind: Argument, Names: "aggregate.includeQueryStatsMetrics count.includeQueryStatsMetrics distinct.includeQueryStatsMetrics update.updates.sort " +
 		"$convert.format"},
+	{Since: At(8, 1, 0), Kind: Accumulator, Names: "$concatArrays $setUnion"},
+	{Since: At(8, 1, 0), Kind: Expression, State: NotBuilt, Names: "$sigmoid"},
+	{Since: At(8, 1, 0), Kind: Value, State: NotBuilt, Names: "create.validationAction=errorAndLog"},
 	{Since: At(8, 1, 0), Kind: Stage, State: NotBuilt, Names: "$listClusterCatalog $rankFusion"},
 	{Since: At(8, 1, 0), Kind: Argument, Names: "aggregate.isHybridSearch aggregate.startAt bulkWrite.includeQueryStatsMetrics delete.includeQueryStatsMetrics " +
 		"insert.includeQueryStatsMetrics update.includeQueryStatsMetrics update.updates.includeQueryStatsMetricsForOpIndex"},
@@ -109,8 +112,21 @@ var Features = []Feature{
 	{Until: At(8, 1, 0), Kind: Command, Names: "driverOIDTest"},
 	{Since: At(8, 2, 0), Kind: Stage, State: NotBuilt, Names: "$score $scoreFusion"},
 	{Since: At(8, 2, 0), Kind: Argument, Names: "aggregate.translatedForViewlessTimeseries rawData $changeStream.ignoreRemovedShards $changeStream.supportedEvents $changeStream.version"},
+	{Since: At(8, 2, 0), Kind: Expression, Names: "$currentDate"},
+	{Since: At(8, 2, 0), Kind: Window, State: NotBuilt, Names: "$minMaxScaler"},
 	{Since: At(8, 2, 0), Until: At(9, 0, 0), Kind: QueryType, Names: "prefixPreview substringPreview suffixPreview"},
 
+	{Since: At(8, 3, 0), Kind: Command, State: NotBuilt, Names: "commitShardRemoval commitTransitionToDedicatedConfigServer getTransitionToDedicatedConfigServerStatus " +
+		"shardDrainingStatus startShardDraining startTransitionToDedicatedConfigServer stopShardDraining stopTransitionToDedicatedConfigServer"},
+	{Since: At(8, 3, 0), Kind: Expression, Names: "$createObjectId $hash $hexHash $subtype"},
+	{Since: At(8, 3, 0), Kind: Expression, State: NotBuilt, Names: "$deserializeEJSON $serializeEJSON $toArray $toObject"},
+	{Since: At(8, 3, 0), Kind: Window, Names: "$mergeObjects"},
+	{Since: At(8, 3, 0), Kind: Argument, State: NotBuilt, Names: "$convert.base $filter.arrayIndexAs $map.arrayIndexAs $reduce.arrayIndexAs"},
+	{Since: At(8, 3, 0), Kind: Variable, State: NotBuilt, Names: "$$IDX"},
+
+	{Since: At(9, 0, 0), Kind: Argument, State: NotBuilt, Names: "aggregate.querySettings distinct.querySettings find.querySettings usersInfo.authenticatedMechanism"},
+	{Since: At(9, 0, 0), Kind: Value, State: NotBuilt, Names: "create.validationLevel=constraint"},
+	{Since: At(9, 0, 0), Kind: Parameter, State: NotBuilt, Names: "maxConcurrentMultiDocumentTransactions sessionCatalogPartitions useInternalAuthzForX509"},
 	{Since: At(9, 0, 0), Kind: QueryType, Names: "prefix substring suffix"},
 	{Until: At(9, 0, 0), Kind: Reply, Names: "listCollections.system.buckets"},
 }
