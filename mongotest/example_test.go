@@ -220,6 +220,49 @@ func ExampleNode_FailCommand() {
 	// Output: 0
 }
 
+// One shard of two is down for a moment: the commands that need it wait.
+func ExampleShard_Node() {
+	d := open(mongotest.Sharded(2, 1))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	down := d.Shards()[0].Node() // the first database is there
+	down.Kill()
+	go func() {
+		if err := down.Restart(); err != nil {
+			panic(err)
+		}
+	}()
+	fmt.Println(insertUser(client, 1), countUsers(client))
+	// Output: <nil> 1
+}
+
+func ExampleShard_Name() {
+	d := open(mongotest.Sharded(2, 1))
+	defer d.Stop()
+	fmt.Println(d.Shards()[1].Name())
+	// Output: sh1
+}
+
+// A client that connects to a shard sees what that has.
+func ExampleDeployment_Shards() {
+	d := open(mongotest.Sharded(2, 1))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	for _, s := range d.Shards() {
+		direct := connect("mongodb://" + s.Node().Addr() + "/?directConnection=true")
+		fmt.Println(s.Name(), countUsers(direct))
+		direct.Close(context.Background())
+	}
+	// Output:
+	// sh0 1
+	// sh1 0
+}
+
 // A reply is cut off after ten bytes: the write was executed, but the client does not know. It
 // tries again, and the server does not do it twice.
 func ExampleNode_SetNetFaults() {

@@ -150,6 +150,11 @@ func (d *Deployment) OnCommand(hook func(*Command) (reply bson.Raw, err error)) 
 				node = n
 			}
 		}
+		for _, s := range d.shards {
+			if s.node.n == c.Node {
+				node = s.node
+			}
+		}
 		var sequences []Sequence
 		for _, s := range c.Sequences {
 			sequences = append(sequences, Sequence(s))

@@ -42,13 +42,14 @@ type TB interface {
 
 // Deployment is a running deployment. Its methods are safe for concurrent use.
 type Deployment struct {
-	opts  options
-	cfg   *server.Config
-	data  *server.Data
-	set   *replica.Set
-	nodes []*Node
-	mem   *memnet.Network // nil unless in memory
-	tls   *certificates   // nil without TLS
+	opts   options
+	cfg    *server.Config
+	data   *server.Data
+	set    *replica.Set
+	nodes  []*Node
+	shards []*Shard
+	mem    *memnet.Network // nil unless in memory
+	tls    *certificates   // nil without TLS
 
 	balancers []*server.Balancer // of LoadBalanced: in front of all mongoses, and of the first
 	balanced  []string           // their addresses
@@ -159,7 +160,7 @@ func (d *Deployment) start() error {
 				return err
 			}
 		}
-		if d.set != nil {
+		if n.set = d.set; n.set != nil {
 			n.n.JoinSet(d.set, o.members[i].config())
 		}
 		if err := n.serve(l); err != nil {
@@ -177,6 +178,11 @@ func (d *Deployment) start() error {
 				return err
 			}
 			d.balancers, d.balanced = append(d.balancers, server.Balance(l, behind)), append(d.balanced, addr)
+		}
+	}
+	if role == server.Mongos {
+		if err := d.startShards(first + count); err != nil {
+			return err
 		}
 	}
 	if o.kind == dataLake {
@@ -235,6 +241,10 @@ func (d *Deployment) Stop() {
 	}
 	for _, n := range d.nodes {
 		n.n.Stop()
+	}
+	for _, s := range d.shards {
+		s.node.set.Close()
+		s.node.n.Stop()
 	}
 	if d.data != nil {
 		d.data.Close()

@@ -11,12 +11,13 @@ import (
 	"allium/mongotest/internal/server"
 )
 
-// Node is a server process of a deployment: a standalone, a member or a mongos. Its methods are
-// safe for concurrent use.
+// Node is a server process of a deployment: a standalone, a member, a mongos or a shard. Its
+// methods are safe for concurrent use.
 type Node struct {
 	d     *Deployment
 	index int
 	n     *server.Node
+	set   *replica.Set // that it is a member of; nil: none
 }
 
 // Addr returns the node's host:port.
@@ -39,7 +40,7 @@ func (n *Node) SocketPath() string {
 }
 
 func (n *Node) memberConfig() *replica.MemberConfig {
-	if n.d.set == nil {
+	if n.d.set == nil || n.set != n.d.set {
 		return nil
 	}
 	c := n.d.opts.members[n.index].config()
@@ -81,8 +82,8 @@ func (n *Node) relisten() error {
 // was the primary, another member takes its place, after [ElectionDelay], if a majority is left.
 func (n *Node) Kill() {
 	n.n.Stop()
-	if n.d.set != nil {
-		n.d.set.Down(n.n)
+	if n.set != nil {
+		n.set.Down(n.n)
 	}
 }
 
@@ -92,8 +93,8 @@ func (n *Node) Restart() error {
 	if err := n.relisten(); err != nil {
 		return err
 	}
-	if n.d.set != nil {
-		n.d.set.Up(n.n)
+	if n.set != nil {
+		n.set.Up(n.n)
 	}
 	return nil
 }
@@ -104,8 +105,8 @@ func (n *Node) Restart() error {
 // a majority is left. Kill and Restart end it, too.
 func (n *Node) Hang() {
 	n.n.Hang()
-	if n.d.set != nil {
-		n.d.set.Hang(n.n)
+	if n.set != nil {
+		n.set.Hang(n.n)
 	}
 }
 
@@ -115,8 +116,8 @@ func (n *Node) Resume() {
 	if !n.n.Hangs() {
 		return
 	}
-	if n.d.set != nil {
-		n.d.set.Up(n.n)
+	if n.set != nil {
+		n.set.Up(n.n)
 	}
 	n.n.Resume()
 }
@@ -125,18 +126,18 @@ func (n *Node) Resume() {
 // date. The node is not elected again within the period. See [Deployment.StepDown] for what
 // clients see.
 func (n *Node) StepDown(period time.Duration) {
-	if n.d.set != nil {
-		n.d.set.StepDown(nil, n.n, period, 0, true)
+	if n.set != nil {
+		n.set.StepDown(nil, n.n, period, 0, true)
 	}
 }
 
 // StepUp makes the node the primary. It is an error if the other members would not vote for it,
 // because it has applied fewer writes than they have, or if it cannot become primary at all.
 func (n *Node) StepUp() error {
-	if n.d.set == nil {
+	if n.set == nil {
 		return fmt.Errorf("mongotest: %s is not a member of a replica set", n.Addr())
 	}
-	if err := n.d.set.StepUp(n.n); err != nil {
+	if err := n.set.StepUp(n.n); err != nil {
 		return fmt.Errorf("mongotest: %w", err)
 	}
 	return nil
@@ -145,15 +146,15 @@ func (n *Node) StepUp() error {
 // Partition cuts the node off from the other members until Heal: clients still reach it, but it
 // neither replicates nor votes. A primary steps down.
 func (n *Node) Partition() {
-	if n.d.set != nil {
-		n.d.set.Isolate(n.n)
+	if n.set != nil {
+		n.set.Isolate(n.n)
 	}
 }
 
 // Heal ends Partition.
 func (n *Node) Heal() {
-	if n.d.set != nil {
-		n.d.set.Join(n.n)
+	if n.set != nil {
+		n.set.Join(n.n)
 	}
 }
 
@@ -161,22 +162,22 @@ func (n *Node) Heal() {
 // concerns wait for it. If it becomes the primary, it has its own writes, and not those that it
 // missed.
 func (n *Node) HoldBack() {
-	if n.d.set != nil {
-		n.d.set.Hold(n.n)
+	if n.set != nil {
+		n.set.Hold(n.n)
 	}
 }
 
 // CatchUp ends HoldBack.
 func (n *Node) CatchUp() {
-	if n.d.set != nil {
-		n.d.set.Release(n.n)
+	if n.set != nil {
+		n.set.Release(n.n)
 	}
 }
 
 // SetLag makes the node apply writes with this delay while it is a secondary. 0 ends the delay,
 // and brings the node up to date unless HoldBack is in effect.
 func (n *Node) SetLag(lag time.Duration) {
-	if n.d.set != nil {
-		n.d.set.SetLag(n.n, lag)
+	if n.set != nil {
+		n.set.SetLag(n.n, lag)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"allium/bson"
@@ -193,4 +194,165 @@ func TestDuplicateIDs(t *testing.T) {
 	if got := len(results(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "db"}})); got != 21 {
 		t.Errorf("%d documents after the migration that failed", got)
 	}
+}
+
+// transaction returns a function that runs commands in a transaction on db.c.
+func transaction(t *testing.T, c net.Conn, number int64) func(cmd ...bson.E) bson.Raw {
+	start := true
+	return func(cmd ...bson.E) bson.Raw {
+		full := append(bson.D(cmd), bson.E{Key: "lsid", Value: testSession}, bson.E{Key: "txnNumber", Value: number}, bson.E{Key: "autocommit", Value: false})
+		if start {
+			full = append(full, bson.E{Key: "startTransaction", Value: true})
+		}
+		start = false
+		db := "db"
+		if cmd[0].Key == "commitTransaction" {
+			db = "admin"
+		}
+		return run(t, c, append(full, bson.E{Key: "$db", Value: db}))
+	}
+}
+
+func insertX(id, x int) []bson.E {
+	return []bson.E{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id}, {Key: "x", Value: x}}}}}
+}
+
+// A transaction over two shards is on both or on none, whenever one of them goes.
+func TestShardKilledInTransaction(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(2, 2), mongotest.InMemory())
+	c, other := dialNode(t, d, d.Node(0)), dialNode(t, d, d.Node(1))
+	shard(t, c, bson.D{{Key: "x", Value: 1}})
+	inserted := func() int {
+		return len(results(t, other, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 100}}}}}, {Key: "$db", Value: "db"}}))
+	}
+	sh1 := d.Shards()[1].Node()
+
+	// Before it is prepared, the transaction is aborted.
+	in := transaction(t, c, 1)
+	ok(t, in(insertX(100, 1)...))
+	ok(t, in(insertX(101, 15)...))
+	sh1.Kill()
+	if err := sh1.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if r := in(bson.E{Key: "commitTransaction", Value: 1}); errorCode(r) != 251 {
+		t.Errorf("commit after a participant was killed: %v", r)
+	}
+	if n := inserted(); n != 0 {
+		t.Errorf("%d documents of the transaction that was aborted", n)
+	}
+
+	// A shard that has nothing to do with a transaction does not abort it.
+	in = transaction(t, c, 2)
+	ok(t, in(insertX(102, 2)...))
+	sh1.Kill()
+	ok(t, in(bson.E{Key: "commitTransaction", Value: 1}))
+	if err := sh1.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if n := inserted(); n != 1 {
+		t.Errorf("%d documents of the transaction on the other shard", n)
+	}
+
+	// After it is prepared, the decision holds on the shard that was down, too.
+	in = transaction(t, c, 3)
+	ok(t, in(insertX(103, 3)...))
+	ok(t, in(insertX(104, 16)...))
+	coordinator := dialNode(t, d, d.Shards()[0].Node())
+	point := func(mode any) {
+		ok(t, run(t, coordinator, bson.D{{Key: "configureFailPoint", Value: "hangBeforeWritingDecision"}, {Key: "mode", Value: mode}, {Key: "$db", Value: "admin"}}))
+	}
+	point("alwaysOn")
+	committed := make(chan bson.Raw, 1)
+	go func() { committed <- in(bson.E{Key: "commitTransaction", Value: 1}) }()
+	ok(t, run(t, coordinator, bson.D{{Key: "waitForFailPoint", Value: "hangBeforeWritingDecision"}, {Key: "timesEntered", Value: 1}, {Key: "maxTimeMS", Value: 60_000}, {Key: "$db", Value: "admin"}}))
+	sh1.Kill()
+	point("off")
+	ok(t, <-committed)
+	if err := sh1.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if n := inserted(); n != 3 {
+		t.Errorf("%d documents after a transaction whose participant was killed while it was prepared, want 3", n)
+	}
+}
+
+// What goes wrong on one shard leaves the other alone.
+func TestShardFaults(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	shard(t, c, bson.D{{Key: "x", Value: 1}})
+	find := func(x int, more ...bson.E) bson.Raw {
+		return run(t, c, append(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "x", Value: x}}}, {Key: "$db", Value: "db"}}, more...))
+	}
+	sh := d.Shards()
+	if sh[1].Name() != "sh1" {
+		t.Errorf("shard 1 is called %s", sh[1].Name())
+	}
+
+	// A read is sent again, a write without a number is not.
+	sh[1].Node().FailCommand(mongotest.Fail{Commands: []string{"find", "insert"}, Code: 91, Times: 3})
+	ok(t, find(15))
+	sh[1].Node().FailCommand(mongotest.Fail{Commands: []string{"find", "insert"}, CloseConnection: true, Times: 1})
+	r := run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "ordered", Value: false}, {Key: "documents", Value: bson.A{
+		bson.D{{Key: "_id", Value: 100}, {Key: "x", Value: 16}}, bson.D{{Key: "_id", Value: 101}, {Key: "x", Value: 1}}}}, {Key: "$db", Value: "db"}})
+	if code, _ := r.Lookup("writeErrors", "0", "code").AsInt64(); code != 6 || r.Lookup("n").String() != "1" {
+		t.Errorf("an insert whose connection to one shard breaks: %v", r)
+	}
+	sh[1].Node().FailCommand(mongotest.Fail{Commands: []string{"find"}, Code: 8000})
+	if r := find(15); errorCode(r) != 8000 {
+		t.Errorf("a find on a shard that fails it: %v", r)
+	}
+	ok(t, find(1))
+	sh[1].Node().FailCommand(mongotest.Fail{Commands: []string{"ping"}, Code: 1})
+
+	// While a shard is down, who needs it waits, and gives up at the latest after 15 seconds.
+	sh[1].Node().Hang()
+	if r := find(15, bson.E{Key: "maxTimeMS", Value: 50}); errorCode(r) != 50 {
+		t.Errorf("a find on a shard that hangs: %v", r)
+	}
+	ok(t, find(1, bson.E{Key: "maxTimeMS", Value: 60_000}))
+	go sh[1].Node().Resume()
+	ok(t, find(15))
+
+	// Clients get at the shard past the mongos, and see what it has.
+	direct := dialNode(t, d, sh[1].Node())
+	if n, _ := ok(t, run(t, direct, bson.D{{Key: "count", Value: "c"}, {Key: "$db", Value: "db"}})).Lookup("n").AsInt64(); n != 10 {
+		t.Errorf("the shard itself counts %d documents", n)
+	}
+	if set, _ := ok(t, run(t, direct, bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}})).Lookup("setName").StringValue(); set != "sh1" {
+		t.Errorf("the shard's replica set is called %q", set)
+	}
+	host, _ := ok(t, run(t, c, bson.D{{Key: "listShards", Value: 1}, {Key: "$db", Value: "admin"}})).Lookup("shards", "1", "host").StringValue()
+	if host != "sh1/"+sh[1].Node().Addr() {
+		t.Errorf("listShards shows %q, the shard is at %s", host, sh[1].Node().Addr())
+	}
+	ok(t, run(t, direct, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 200}, {Key: "x", Value: 18}}}}, {Key: "$db", Value: "db"}}))
+	if got := len(ids(t, find(18))); got != 2 {
+		t.Errorf("the mongos finds %d documents after a write past it", got)
+	}
+}
+
+// A statement on several shards, one of which is gone, does what it can and says so.
+func TestBroadcastWithoutShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		shard(t, c, bson.D{{Key: "x", Value: 1}})
+		d.Shards()[1].Node().Kill()
+		r := run(t, c, bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "y", Value: 1}}}}}, {Key: "multi", Value: true}}}}, {Key: "$db", Value: "db"}})
+		if code, _ := r.Lookup("writeErrors", "0", "code").AsInt64(); code != 133 || r.Lookup("n").String() != "10" || r.Lookup("nModified").String() != "10" {
+			t.Errorf("update without a shard: %v", r)
+		}
+		if r := run(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "db"}}); errorCode(r) != 133 {
+			t.Errorf("find without a shard: %v", r)
+		}
+		if err := d.Shards()[1].Node().Restart(); err != nil {
+			t.Fatal(err)
+		}
+		r = ok(t, run(t, c, bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "y", Value: nil}}}, {Key: "limit", Value: 0}}}}, {Key: "$db", Value: "db"}}))
+		if r.Lookup("n").String() != "10" {
+			t.Errorf("what the update did not do: %v", r)
+		}
+	})
 }

@@ -109,13 +109,14 @@ var Names = map[string]bool{
 	"failReceivedGetmore": true, "hangBeforeWaitingForWriteConcern": true, "transactionCoordinatorOnceFail": true,
 	"skipCheckingForNotMasterInCommandDispatch": true, "disableAwaitDataForGetMoreCmd": true,
 	"setYieldAllLocksHang": true, "planExecutorAlwaysFails": true, "hangAfterCollectionInserts": true,
-	"waitInIsMaster": true, "waitInHello": true, "shardWaitInIsMaster": true, "shardWaitInHello": true,
+	"hangBeforeWritingDecision": true,
+	"waitInIsMaster":            true, "waitInHello": true, "shardWaitInIsMaster": true, "shardWaitInHello": true,
 }
 
 // MongodOnly are those that a mongos does not have.
 var MongodOnly = map[string]bool{
 	"onPrimaryTransactionalWrite": true, "stopReplProducer": true, "rsSyncApplyStop": true, "failAllInserts": true, "failAllUpdates": true,
-	"failAllRemoves": true, "failReceivedGetmore": true, "hangAfterCollectionInserts": true,
+	"hangBeforeWritingDecision": true, "failAllRemoves": true, "failReceivedGetmore": true, "hangAfterCollectionInserts": true,
 }
 
 // New returns a fail point that always fires: after skip times, or only so many times, if these are

@@ -480,6 +480,11 @@ func (s *Set) WaitApplied(r Waiter, n Peer, ts bson.Timestamp, majority bool) er
 	return err
 }
 
+// AwaitPrimary waits until there is a primary; it reports false after the timeout.
+func (s *Set) AwaitPrimary(r Waiter, timeout time.Duration) (bool, error) {
+	return s.wait(r, timeout, func() bool { return s.primary != nil })
+}
+
 // WaitReplication waits until ts satisfies the write concern. It returns what goes into
 // writeConcernError.
 func (s *Set) WaitReplication(r Waiter, n Peer, ts bson.Timestamp, wc *WriteConcern) (*srverr.Error, error) {

@@ -94,8 +94,13 @@ func (d *Data) place(ns string) int {
 // shardName returns the id of a shard.
 func shardName(i int) string { return "sh" + strconv.Itoa(i) }
 
-// shardHost returns a shard's address as listShards shows it: name/host. Nobody listens there.
-func (d *Data) shardHost(i int) string { return shardName(i) + "/localhost:" + strconv.Itoa(27018+i) }
+// shardHost returns a shard's address as listShards shows it: name/host.
+func (d *Data) shardHost(i int) string {
+	if n := d.parts[i].node; n != nil {
+		return shardName(i) + "/" + n.addr
+	}
+	return shardName(i)
+}
 
 // ShardNumber returns the number of a shard, -1 if there is none of this name.
 func (d *Data) ShardNumber(name string) int {

@@ -108,15 +108,19 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 						continue
 					}
 				} else {
-					c, err = r.Writable(tx, w.NS, true)
+					if c, err = r.Writable(tx, w.NS, true); err == nil {
+						err = r.reachUnsharded(c, w.NS)
+					}
 				}
 			}
 			if err == nil && c.TimeSeries {
 				doc, err = r.measurement(c, doc)
 			}
 			if s := sharding.Of(c); err == nil && s != nil {
-				_, err = s.KeyOf(doc)
-				r.Targeted([]int{s.ShardOf(doc)})
+				if _, err = s.KeyOf(doc); err == nil {
+					r.Targeted([]int{s.ShardOf(doc)})
+					err = r.Reach(s.ShardOf(doc))
+				}
 			}
 			var hidden *concealed
 			if err == nil {

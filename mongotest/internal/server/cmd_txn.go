@@ -30,6 +30,10 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 		return dst, nil
 	}
 	if t.Store != nil {
+		if err := r.prepareCommit(); err != nil {
+			r.Session.Abort()
+			return dst, err
+		}
 		ts, err := t.Store.Commit()
 		if err != nil {
 			return dst, err

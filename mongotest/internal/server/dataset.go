@@ -40,6 +40,8 @@ type Data struct {
 	born       bson.Timestamp // when the shards were added
 	parts      []*Data        // of a cluster: those of its shards, then that of its config servers
 	whole      *Data          // of such a part: the cluster's
+	number     int            // of such a part
+	node       *Node          // that serves a shard; nil: clients cannot get at it past a mongos
 	// dropPending is the database whose drop could not be replicated as its client wanted; empty:
 	// none.
 	dropPending string
@@ -63,12 +65,15 @@ func (d *Data) Close() {
 // replies tell the time.
 func (d *Data) SetShards(n int) {
 	d.shards, d.born = n, d.Clock.Tick()
-	for range n + 1 {
-		p := &Data{Clock: d.Clock, sessions: session.NewCatalog(), whole: d}
+	for i := range n + 1 {
+		p := &Data{Clock: d.Clock, number: i, sessions: session.NewCatalog(), whole: d}
 		p.connectStore()
 		d.parts = append(d.parts, p)
 	}
 }
+
+// Shards returns how many shards the cluster has.
+func (d *Data) Shards() int { return d.shards }
 
 // Shard returns the data set of a shard, or with the number of shards that of the config servers.
 func (d *Data) Shard(i int) *Data { return d.parts[i] }
@@ -96,6 +101,13 @@ func (d *Data) NotifyCommit(ts bson.Timestamp) {
 func (d *Data) Wrote(ts bson.Timestamp) {
 	if d.set != nil {
 		d.set.Wrote(ts)
+	}
+	for _, p := range d.parts {
+		if p.set != nil {
+			if ts := p.storage.s.Latest().TS; ts.Compare(p.set.Newest()) > 0 {
+				p.set.Wrote(ts)
+			}
+		}
 	}
 }
 
@@ -155,8 +167,14 @@ func (d *Data) RollBack(after, before bson.Timestamp) {
 	}
 }
 
-// AbortTransactions aborts every open transaction.
-func (d *Data) AbortTransactions() { d.sessions.AbortAll() }
+// AbortTransactions aborts every open transaction, a shard also those that mongoses have brought to
+// it.
+func (d *Data) AbortTransactions() {
+	d.sessions.AbortAll()
+	if d.whole != nil && d.storage.s != nil {
+		d.storage.s.AbortTransactions()
+	}
+}
 
 // Dropping reports whether an attempt to drop the database is unfinished, and notes whether it is
 // from now on.

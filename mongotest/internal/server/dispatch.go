@@ -337,6 +337,9 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 			return dst, err
 		}
 	}
+	if err := r.reachCatalog(); err != nil {
+		return dst, err
+	}
 	start := len(dst)
 	if n.role == Mongos {
 		if dst, done, err := r.missingDatabase(dst); done {

@@ -41,7 +41,11 @@ func (r *Request) migrate(tx *store.Tx, c *store.Coll, s *sharding.Metadata, chu
 	if r.Body.Lookup("_waitForDelete").AsBool() || r.Body.Lookup("waitForDelete").AsBool() {
 		return next, tx.Clean(tx.SetSharding(c, next, next.Paths(), nil), from, in)
 	}
-	delay := time.Duration(r.Node.IntParameter("orphanCleanupDelaySecs")) * time.Second
+	owner := r.Node
+	if n := r.Node.data.parts[from].node; n != nil {
+		owner = n
+	}
+	delay := time.Duration(owner.IntParameter("orphanCleanupDelaySecs")) * time.Second
 	r.Node.data.leave(orphans{ns: c.NS, uuid: c.UUID, shard: from, in: in, due: r.Node.data.Clock.Now().Add(delay)}, delay)
 	return next, nil
 }

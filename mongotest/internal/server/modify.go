@@ -39,7 +39,11 @@ type UpdateOp struct {
 	update        *query.Update
 	order         *query.Sort
 	natural, back bool // sorted by $natural
-	Coll          *query.Collation
+	// only are the shards that the statement gets at, nil if these are all; lost is why it does not
+	// get at the others.
+	only []int
+	lost error
+	Coll *query.Collation
 }
 
 // updateResult is what came of it.
@@ -200,7 +204,7 @@ func (op *UpdateOp) Candidates(r *Request, c *store.Coll, f func(rid string, doc
 		}
 		return nil
 	}
-	a := &Access{Coll: c, Filter: op.Filter, Sort: op.order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll}
+	a := &Access{Coll: c, only: op.only, Reach: r.Reach, Filter: op.Filter, Sort: op.order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll}
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string {
 		shown := op.Collation
@@ -329,9 +333,15 @@ func (op *UpdateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	}
 	s := sharding.Of(c)
 	if s != nil {
-		if err := checkUpdate(s, r, op); err != nil {
-			return res, err
+		err = checkUpdate(s, r, op)
+		if err == nil {
+			err = op.reach(r, op.multi)
 		}
+	} else {
+		err = r.reachUnsharded(c, ns)
+	}
+	if err != nil {
+		return res, err
 	}
 	if c == nil && op.upsert {
 		// The collection comes to be even if the upsert then fails.
@@ -380,6 +390,9 @@ func (op *UpdateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 			return op.multi, nil
 		})
 	}
+	if err == nil {
+		err = op.lost
+	}
 	if err != nil || res.n > 0 || !op.upsert {
 		return res, err
 	}
@@ -410,6 +423,25 @@ func (op *UpdateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 	}
 	res.n, res.new, res.upserted = 1, doc, doc.Lookup("_id")
 	return res, nil
+}
+
+// reach checks that a statement on a sharded collection gets at the shards that it goes to. One
+// that writes to several of them does what it can.
+func (op *UpdateOp) reach(r *Request, several bool) (err error) {
+	op.only, op.lost = nil, nil
+	if !several {
+		return r.Reach(r.shards...)
+	}
+	some, lost, err := r.reachSome(r.shards)
+	switch {
+	case err != nil:
+		return err
+	case lost != nil && len(some) == 0:
+		return lost
+	case lost != nil:
+		op.only, op.lost = some, lost
+	}
+	return nil
 }
 
 // delta returns what change events are told about the update: the paths it names.
@@ -447,7 +479,7 @@ func (op *UpdateOp) run(r *Request, ns string, stmt store.Statement) (res update
 	if err == nil {
 		err = failed
 	}
-	if err != nil {
+	if err != nil && op.lost == nil {
 		res.n, res.modified = 0, 0 // but does not count them
 	}
 	return res, err
@@ -493,9 +525,15 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		}
 	}
 	if s := sharding.Of(c); s != nil {
-		if err := checkDelete(s, r, op); err != nil {
-			return res, err
+		err = checkDelete(s, r, op)
+		if err == nil {
+			err = op.reach(r, !op.one)
 		}
+	} else {
+		err = r.reachUnsharded(c, ns)
+	}
+	if err != nil {
+		return res, err
 	}
 	if c.Capped && !r.Node.cfg.Version.AtLeast(5, 0) {
 		return res, srverr.New(srverr.IllegalOperation, "cannot remove from a capped collection: %s", ns)
@@ -510,6 +548,9 @@ func (op *deleteOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		res.old, res.at = doc, at
 		return !op.one, nil
 	})
+	if err == nil {
+		err = op.lost
+	}
 	return res, err
 }
 

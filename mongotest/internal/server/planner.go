@@ -28,6 +28,10 @@ type Access struct {
 	Collation *query.Collation
 	// Text describes the query, for errors; nil leaves that away.
 	Text func() string
+	// only are the shards to look at; nil: all that may have something. Reach checks that they are
+	// there; it may be nil.
+	only  []int
+	Reach func(shards ...int) error
 	// NoScan tells that the collection must not be read from end to end.
 	NoScan func() bool
 }
@@ -55,15 +59,26 @@ type Plan struct {
 // Plan chooses an index, and of a sharded collection the shards that may have something.
 func (a *Access) Plan() (*Plan, error) {
 	p, err := a.choose()
-	if sh := sharding.Of(a.Coll); err == nil && sh != nil {
-		shards := sh.Shards()
+	if err != nil {
+		return nil, err
+	}
+	shards := []int{a.Coll.Shard()}
+	if sh := sharding.Of(a.Coll); sh != nil {
+		shards = sh.Shards()
 		if a.Filter != nil {
 			shards, _ = sh.Target(a.Filter, a.Filter.SimpleCollation())
 		}
+		if a.only != nil {
+			shards = a.only
+		}
 		p.Scan.Only(shards)
+		shards = p.Scan.Reached()
 		if p.Sorted {
 			p.Scan.Merge()
 		}
+	}
+	if a.Reach != nil && !a.Coll.Derived() {
+		err = a.Reach(shards...)
 	}
 	return p, err
 }

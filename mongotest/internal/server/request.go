@@ -67,6 +67,14 @@ type routing struct {
 	ShardCounts map[int]int // what a count found on each shard
 	Found       finding     // how a command of a transaction failed
 	raw         bool        // the reply shows that of the shard
+
+	// See reach.
+	writing bool          // the command is in the middle of a write and must not wait
+	passed  uint64        // a bit for each shard that it has got at
+	awaited *Node         // the shard that it waits for
+	pause   time.Duration // the time that a shard lets it wait
+	paused  bson.Raw      // the fail point that did so
+	lost    map[int]error // the shards that it does not get at any more
 }
 
 // interrupts are what can end a command before it is done: see Check.

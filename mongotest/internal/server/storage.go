@@ -179,6 +179,9 @@ func (r *Request) Snapshot(namespaces ...string) (*store.State, error) {
 		return nil, err
 	}
 	for _, ns := range namespaces {
+		if err := r.reachUnsharded(st.Coll(ns), ns); err != nil {
+			return nil, err
+		}
 		st = r.showBuckets(st, ns)
 	}
 	return st, nil
@@ -224,16 +227,22 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 	if err != nil {
 		return err
 	}
+	once := r.writeOnce
 	if t != nil {
-		return t.Write(fn)
+		once = t.Write
 	}
 	for {
-		err := r.writeOnce(fn)
+		r.writing = true
+		err := once(fn)
+		r.writing = false
 		var blocked *store.Blocked
 		if !errors.As(err, &blocked) {
 			return err
 		}
 		if _, err := r.Wait(blocked.Done, 0); err != nil {
+			return err
+		}
+		if err := r.settle(); err != nil {
 			return err
 		}
 	}

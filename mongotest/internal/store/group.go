@@ -706,3 +706,32 @@ func (s *Scan) restParts() {
 		s.subs[i].part = s.subs[i].scan.c
 	}
 }
+
+// Touch notes that the transaction of a group has been to a shard: if that aborts its transactions,
+// this one ends.
+func (t *Txn) Touch(shard int) { t.touched.Or(1 << shard) }
+
+// Prepare makes sure that only Commit and Abort end the transaction from now on.
+func (t *Txn) Prepare() error {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if t.ended || slices.ContainsFunc(t.parts, func(p *Txn) bool { return p.ended }) {
+		return srverr.New(srverr.NoSuchTransaction, "the transaction has ended")
+	}
+	t.prepared = true
+	return nil
+}
+
+// AbortTransactions ends the open transactions of a group that have been to this shard, but those
+// that are prepared.
+func (s *Store) AbortTransactions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, list := range s.locks {
+		for _, t := range slices.Clone(list) {
+			if w := t.whole; w != nil && !w.prepared && w.touched.Load()&(1<<s.shard) != 0 {
+				t.stop()
+			}
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"sync/atomic"
+
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
 )
@@ -24,8 +26,10 @@ type Txn struct {
 	done    chan struct{}
 	ended   bool // guarded by s.mu
 
-	parts []*Txn // of a group's: one in each shard
-	whole *Txn   // of such a part: the group's
+	parts    []*Txn        // of a group's: one in each shard
+	touched  atomic.Uint64 // a bit for each shard that the transaction has been to
+	prepared bool          // no shard may abort it any more
+	whole    *Txn          // of such a part: the group's
 }
 
 // Begin starts a transaction that reads the given state.

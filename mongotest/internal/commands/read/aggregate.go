@@ -351,7 +351,7 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	a := &server.Access{Coll: c, Filter: p.TakeMatch(), Hint: hint, Collation: collation}
+	a := &server.Access{Coll: c, Reach: r.Reach, Filter: p.TakeMatch(), Hint: hint, Collation: collation}
 	spec, err := p.FrontSort()
 	if err != nil {
 		return nil, err
@@ -413,7 +413,7 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	a := &server.Access{Coll: c, Filter: filter, Collation: c.Collation}
+	a := &server.Access{Coll: c, Reach: e.run.Request.Reach, Filter: filter, Collation: c.Collation}
 	p, err := a.Plan()
 	if err != nil {
 		return nil, err

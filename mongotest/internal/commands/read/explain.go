@@ -219,7 +219,7 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 		}
 	}
 	if c != nil {
-		a := &server.Access{Coll: c, Filter: op.Filter, Sort: order, Natural: natural, Back: back, Hint: e.q.hint, Min: e.q.min, Max: e.q.max, Collation: op.Coll}
+		a := &server.Access{Coll: c, Reach: r.Reach, Filter: op.Filter, Sort: order, Natural: natural, Back: back, Hint: e.q.hint, Min: e.q.min, Max: e.q.max, Collation: op.Coll}
 		if x.plan, err = a.Plan(); err != nil {
 			return dst, err
 		}

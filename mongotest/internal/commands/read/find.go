@@ -426,7 +426,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	if c == nil {
 		return nil, nil, nil
 	}
-	a := &server.Access{Coll: c, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
+	a := &server.Access{Coll: c, Reach: r.Reach, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	a.Text = func() string { return server.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if q.tailable && !c.Capped {
@@ -460,7 +460,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		it.rid = &s.RID
 	case *server.ScanIter:
 		it.rid = &s.RID
-		a := &server.Access{Coll: c, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
+		a := &server.Access{Coll: c, Reach: r.Reach, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
 		a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 		a.Text = func() string { return server.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 		if filter != nil && filter.NeedsGeoIndex() && sort == nil {

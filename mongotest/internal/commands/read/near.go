@@ -35,7 +35,7 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 // FindNear opens the documents that match a filter with $near.
 func (e *pipelineEnv) FindNear(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
 	c := e.state().Coll(ns.String())
-	a := &server.Access{Coll: c, Filter: filter, Collation: c.Collation}
+	a := &server.Access{Coll: c, Reach: e.run.Request.Reach, Filter: filter, Collation: c.Collation}
 	a.Text = func() string { return server.Describe(c.NS, filter, nil, nil, server.ExplicitCollation(c.Collation)) }
 	p, err := a.Plan()
 	if err != nil {

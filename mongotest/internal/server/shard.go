@@ -1,0 +1,231 @@
+package server
+
+import (
+	"time"
+
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// How a mongos gets at the shards. Each shard is a replica set with a process of its own: what goes
+// wrong there, a mongos notices when a command needs the shard.
+
+const (
+	// shardTimeout is how long a mongos looks for a shard's primary
+	// (defaultFindReplicaSetHostTimeoutMS).
+	shardTimeout = 15 * time.Second
+	// shardRetries is how often a mongos sends a read or a retryable write to a shard again.
+	shardRetries = 3
+)
+
+// ServeShard makes a node the process of a shard, and returns the shard as a replica set.
+func (d *Data) ServeShard(i int, n *Node) *replica.Set {
+	p := d.parts[i]
+	p.node = n
+	set := NewSet(shardName(i), p)
+	n.JoinSet(set, replica.MemberConfig{Priority: 1, Votes: 1})
+	return set
+}
+
+// Reach checks that the command gets at some shards. While a shard has no primary, a command that
+// may wait does so; in the middle of a write, the error is the store's Blocked one, and
+// [Request.Write] waits. Every other error is final.
+func (r *Request) Reach(shards ...int) error {
+	if r.Node.role != Mongos {
+		return nil
+	}
+	for _, i := range shards {
+		for {
+			err := r.tryShard(i)
+			if err == nil {
+				break
+			}
+			if r.writing || !IsBlocked(err) {
+				return err
+			}
+			if err := r.settle(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reachSome returns those of some shards that the command gets at, and why it does not get at the
+// others. Blocked errors are as of Reach.
+func (r *Request) reachSome(shards []int) (some []int, lost, err error) {
+	for _, i := range shards {
+		switch err := r.Reach(i); {
+		case err == nil:
+			some = append(some, i)
+		case IsBlocked(err) || r.InTxn():
+			return nil, nil, err
+		default:
+			lost = err
+		}
+	}
+	return some, lost, nil
+}
+
+// tryShard checks one shard. What a Blocked error waits for, settle knows.
+func (r *Request) tryShard(i int) error {
+	n := r.Node.data.parts[i].node
+	switch {
+	case n == nil:
+		return nil
+	case r.lost[i] != nil:
+		return r.lost[i]
+	case !n.IsPrimary():
+		r.awaited = n
+		return &store.Blocked{Done: closedChan}
+	case r.passed&(1<<i) == 0 && n.faults.Active():
+		if err := r.shardFault(n); err != nil {
+			return err
+		}
+	}
+	r.passed |= 1 << i
+	if r.Txn != nil {
+		if t, _ := r.txn(); t != nil {
+			t.Touch(i)
+		}
+	}
+	return nil
+}
+
+var closedChan = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// settle waits for what the last Blocked error of Reach was about.
+func (r *Request) settle() error {
+	n, pause := r.awaited, r.pause
+	r.awaited, r.pause = nil, 0
+	if pause > 0 {
+		_, err := r.Wait(nil, pause)
+		return err
+	}
+	if n == nil {
+		return nil
+	}
+	ok, err := n.set.AwaitPrimary(r, shardTimeout)
+	if err != nil || ok {
+		return err
+	}
+	if r.lost == nil {
+		r.lost = map[int]error{}
+	}
+	r.lost[n.data.number] = srverr.New(srverr.FailedToSatisfyReadPreference, "Could not find host matching read preference { mode: \"primary\" } for set %s", n.set.Name())
+	return nil
+}
+
+// shardFault lets failCommand on a shard have its way with what a mongos sends there.
+func (r *Request) shardFault(n *Node) error {
+	for tries := 0; ; tries++ {
+		data, ok := n.fire("failCommand", r.failCommandMatches)
+		if !ok {
+			return nil
+		}
+		if r.paused == nil && data.Lookup("blockConnection").AsBool() {
+			ms, _ := arg.Number(data.Lookup("blockTimeMS"))
+			r.pause, r.paused = time.Duration(ms)*time.Millisecond, data
+			return &store.Blocked{Done: closedChan}
+		}
+		r.paused = nil
+		code, fails := data.Lookup("errorCode").AsInt64()
+		var e *srverr.Error
+		switch {
+		case data.Lookup("closeConnection").AsBool():
+			e = srverr.New(srverr.HostUnreachable, "network error while attempting to run command '%s' on host '%s' ", r.Cmd.Name, n.addr)
+		case fails:
+			e = srverr.New(int32(code), "Failing command due to 'failCommand' failpoint")
+		default:
+			return nil
+		}
+		again := r.Cmd.Where != OnPrimary || r.IsRetryable()
+		if again && !r.InTxn() && tries < shardRetries && (retriableCodes[e.Code] || networkCodes[e.Code]) {
+			continue
+		}
+		if r.IsRetryable() && (retriableCodes[e.Code] || networkCodes[e.Code]) {
+			e.Labels = append(e.Labels, "RetryableWriteError")
+		}
+		return e
+	}
+}
+
+// changesCatalog are the commands that every shard must hear of which has the collection.
+var changesCatalog = map[string]bool{
+	"create": true, "drop": true, "dropDatabase": true, "createIndexes": true, "dropIndexes": true, "collMod": true, "renameCollection": true,
+	"listCollections": true, "listIndexes": true, "collStats": true, "dbStats": true, "convertToCapped": true, "validate": true,
+}
+
+// reachCatalog checks that a command about a collection as a whole gets at the shards that have it.
+func (r *Request) reachCatalog() error {
+	if r.Node.role != Mongos || !changesCatalog[r.Cmd.Name] {
+		return nil
+	}
+	d := r.Node.data
+	ns := r.Namespace()
+	if r.Cmd.Name == "renameCollection" {
+		ns, _ = r.Arg().StringValue()
+	}
+	home := d.place(ns)
+	shards := []int{home}
+	if c := r.Node.Store().Latest().Coll(ns); c != nil {
+		for i := range d.shards {
+			if i != home && c.Part(i) != nil {
+				shards = append(shards, i)
+			}
+		}
+	}
+	return r.Reach(shards...)
+}
+
+// reachUnsharded checks that a command gets at the shard of a collection that is not sharded.
+func (r *Request) reachUnsharded(c *store.Coll, ns string) error {
+	switch {
+	case r.Node.role != Mongos:
+		return nil
+	case c == nil:
+		return r.Reach(r.Node.data.place(ns))
+	case c.Sharded() || c.Derived():
+		return nil
+	}
+	return r.Reach(c.Shard())
+}
+
+// prepareCommit is what comes before the commit of a transaction on a mongos: the shards that it
+// wrote to must be there, and if they are several, they prepare it: from then on no failover aborts
+// it, and it is committed on all of them (two-phase commit). The first one is the coordinator.
+func (r *Request) prepareCommit() error {
+	if r.Node.role != Mongos {
+		return nil
+	}
+	t, err := r.txn()
+	if err != nil || t == nil {
+		return err
+	}
+	shards := t.Participants()
+	if err := r.Reach(shards...); err != nil || len(shards) < 2 {
+		return err
+	}
+	if err := t.Prepare(); err != nil {
+		return err
+	}
+	if n := r.Node.data.parts[shards[0]].node; n != nil {
+		const point = "hangBeforeWritingDecision"
+		for {
+			if _, on := n.fire(point, nil); !on {
+				break
+			}
+			_, changed := n.faults.Progress(point)
+			if _, err := r.Wait(changed, 0); err != nil {
+				break // the coordinator goes on, whatever becomes of who asked
+			}
+		}
+	}
+	return nil
+}
