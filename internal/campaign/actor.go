@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/leaks"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -125,8 +126,14 @@ func (a *actor) judge(what string, err error) {
 	if kind == "" {
 		a.violation("%s %s: an error of no documented kind: %T: %v", a.plan.Kind, what, err, err)
 	}
-	if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), password) {
-		a.violation("%s %s: the password is in an error", a.plan.Kind, what)
+	if err == nil {
+		return
+	}
+	if name := leaks.Printed(err); name != "" {
+		a.violation("%s %s: %s is in an error", a.plan.Kind, what, name)
+	}
+	if strings.Contains(fmt.Sprintf("%v", err), leaks.Document) {
+		a.violation("%s %s: a document is in an error", a.plan.Kind, what)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/leaks"
 	"allium/mongoerr"
 )
 
@@ -23,7 +24,7 @@ func (a *actor) insert() {
 	for i := range n {
 		id := fmt.Sprintf("w-%02d-%06d-%d", a.plan.ID, a.seq, i)
 		ids = append(ids, id)
-		docs = append(docs, bson.D{{Key: "_id", Value: id}, {Key: "text", Value: id + id}})
+		docs = append(docs, bson.D{{Key: "_id", Value: id}, {Key: "text", Value: id + leaks.Document}})
 		a.hist.inserted[id] = &inserted{outcome: unknown, actor: a.plan.ID, seq: a.seq*10 + i}
 	}
 	a.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/leaks"
 	"allium/mongotest"
 )
 
@@ -243,16 +244,14 @@ func (u *usage) check() {
 	u.w.mu.Unlock()
 }
 
-// search looks for the planted password in a document.
+// search looks for planted secrets in a document.
 func (w *world) search(where string, doc bson.Raw) {
-	if strings.Contains(string(doc), password) {
-		w.violation("the password is in %s", where)
-	}
+	w.searchText(where, string(doc))
 }
 
 func (w *world) searchText(where, text string) {
-	if strings.Contains(text, password) {
-		w.violation("the password is in %s", where)
+	if name := leaks.Find(text); name != "" {
+		w.violation("%s is in %s", name, where)
 	}
 }
 
@@ -329,10 +328,13 @@ func (w *world) stopwatch() stopwatch {
 // as long as the machine had no processor for this process, it cannot return.
 func (s stopwatch) grace() time.Duration {
 	if s.w.plan.Real {
-		return time.Second + s.w.lag.upTo(time.Now()) - s.lagging
+		return time.Second + s.waited()
 	}
 	return 100 * time.Millisecond
 }
+
+// waited returns how long the process has waited for a processor.
+func (s stopwatch) waited() time.Duration { return s.w.lag.upTo(time.Now()) - s.lagging }
 
 func (s stopwatch) took() time.Duration { return time.Since(s.start) }
 
@@ -391,7 +393,7 @@ const (
 )
 
 func (w *world) prepare() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a busy machine takes its time
 	defer cancel()
 	setup := w.observer()
 	if err := setup.open(); err != nil {

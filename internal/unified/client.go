@@ -16,6 +16,7 @@ import (
 	"allium/auth"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/leaks"
 	"allium/internal/spantest"
 	"allium/serverapi"
 )
@@ -35,6 +36,7 @@ type clientEntity struct {
 	off        bool          // nothing is recorded
 	events     []observedEvent
 	logs       []observedLog
+	leaked     string // the first planted secret that an event or a span held
 	checkedOut int
 	ready      map[string]int // connections by server
 	hidden     map[int64]bool // ids of requests whose events are left out
@@ -300,7 +302,21 @@ func (c *clientEntity) stopRecording() {
 	}
 }
 
+// search looks for planted secrets in what an event says, whether a test asks for it or not.
+func (c *clientEntity) search(where string, value any) {
+	text, ok := value.(bson.Raw)
+	if !ok {
+		text = []byte(fmt.Sprint(value))
+	}
+	if name := leaks.Find(string(text)); name != "" {
+		c.mu.Lock()
+		c.leaked = name + " is in " + where
+		c.mu.Unlock()
+	}
+}
+
 func (c *clientEntity) record(e observedEvent) {
+	c.search(e.name, e.fields)
 	c.change(func() {
 		if c.observed[e.name] && !c.off {
 			c.events = append(c.events, e)
@@ -312,6 +328,9 @@ func (c *clientEntity) record(e observedEvent) {
 // redacted says that its document was taken out, which tells whether a hello is a sensitive
 // command.
 func (c *clientEntity) command(name string, info *event.CommandInfo, redacted bool, fields ...bson.E) {
+	for _, f := range fields {
+		c.search(name+" of "+info.CommandName, f.Value)
+	}
 	c.mu.Lock()
 	if name == started {
 		hidden := c.ignored[info.CommandName] || !c.sensitive && (sensitive[strings.ToLower(info.CommandName)] || redacted)

@@ -105,7 +105,7 @@ func (s seeds) uri(options url.Values) string {
 // dataLake is the topology of Atlas Data Lake.
 const dataLake = "data-lake"
 
-const user, password, accessToken = "unified", "pencil", "token of unified"
+const user, password, accessToken = "unified", "pencil-of-unified-5d1c", "token of unified"
 
 // Start starts a mongotest deployment. In memory it may run inside of a testing/synctest bubble.
 func Start(t Target, inMemory bool) (*Deployment, error) {

@@ -13,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/encryption"
+	"allium/internal/leaks"
 	"allium/mongoerr"
 )
 
@@ -124,6 +125,14 @@ func (r *runner) run(ctx context.Context, t *Test) (err error) {
 	for i := range spans {
 		if err := r.checkSpans(&spans[i]); err != nil {
 			return fmt.Errorf("spans of %s: %w", spans[i].Client, err)
+		}
+	}
+	for _, c := range r.clients {
+		c.mu.Lock()
+		leaked := c.leaked
+		c.mu.Unlock()
+		if leaked != "" {
+			return errors.New(leaked)
 		}
 	}
 	return r.checkOutcome(ctx, t.Outcome)
@@ -280,6 +289,11 @@ func (r *runner) close() {
 // operation runs one operation and checks what comes of it.
 func (r *runner) operation(ctx context.Context, op *Operation) error {
 	res, err := r.execute(ctx, op)
+	if err != nil {
+		if name := leaks.Printed(err); name != "" {
+			return fmt.Errorf("%s is in the error of %s", name, op.Name)
+		}
+	}
 	return r.judge(op, res, err)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/leaks"
 	"allium/internal/spantest"
 )
 
@@ -62,10 +63,24 @@ func (r *runner) checkSpans(want *Spans) error {
 		return broken("client %s does not observe tracing messages", want.Client)
 	}
 	got := c.spans.Take()
+	for _, s := range got {
+		if name := leaks.Find(said(s)); name != "" {
+			return fmt.Errorf("%s is in span %q", name, s.Name)
+		}
+	}
 	if err := r.matchSpans(want.Spans, got, want.IgnoreExtra); err != nil {
 		return fmt.Errorf("%w; the spans are\n%s", err, spantest.Outline(got))
 	}
 	return nil
+}
+
+// said returns everything that a span and those below it tell.
+func said(s *spantest.Span) string {
+	text := fmt.Sprintf("%s %+v %v %+v", s.Name, s.Begin, s.Attributes, s.Errors)
+	for _, n := range s.Nested {
+		text += said(n)
+	}
+	return text
 }
 
 // matchSpans compares spans in their order. With extra set, there may be others in between.
