@@ -78,20 +78,8 @@ func (r *Request) checkIn() {
 
 // waitSession waits until another command is done with the session.
 func (r *Request) waitSession() error {
-	free := make(chan struct{})
-	go func() {
-		r.Session.Mu.Lock()
-		close(free)
-	}()
-	if _, err := r.Wait(free, 0); err != nil {
-		s := r.Session
-		go func() {
-			<-free
-			s.Mu.Unlock()
-		}()
-		return err
-	}
-	return nil
+	_, err := r.Wait(r.Session.Mu.Free(), 0)
+	return err
 }
 
 func (r *Request) beginRetryable(st *session.State) error {

@@ -16,6 +16,9 @@ func newLock() *Lock {
 // Lock takes the lock.
 func (l *Lock) Lock() { <-l.free }
 
+// Free returns what yields the lock: whoever receives from it has it.
+func (l *Lock) Free() <-chan struct{} { return l.free }
+
 // TryLock takes the lock if nobody has it, and reports whether it did.
 func (l *Lock) TryLock() bool {
 	select {
