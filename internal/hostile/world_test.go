@@ -1,9 +1,12 @@
 package hostile
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +21,10 @@ import (
 	"allium/internal/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	runtime.MemProfileRate = 1 // every allocation counts: see memory
+	goleak.VerifyTestMain(m)
+}
 
 // world is a network in which every address is the same hostile server.
 type world struct {
@@ -151,11 +157,12 @@ func version(counter int64) bson.E {
 	return e("topologyVersion", bson.D{e("processId", bson.ObjectID{1}), e("counter", counter)})
 }
 
-// bounds are what a server can make a client do within half a minute.
+// bounds are what a server can make a client do within half a minute. What the server needs itself
+// is not counted.
 type bounds struct {
 	dials, sent int64
 	goroutines  int
-	allocated   uint64 // bytes in all, of the server, too
+	allocated   uint64 // bytes in all
 	live        uint64 // bytes that are still in use at the end
 }
 
@@ -185,9 +192,8 @@ func assault(t *testing.T, options string, b bounds, serve func(*peer)) {
 	t.Helper()
 	w := &world{serve: serve, hangs: serve == nil, ended: make(chan struct{}), maxDials: b.dials, maxSent: b.sent}
 	defer w.stop()
-	runtime.GC()
 	before, liveBefore := memory()
-	goroutines := runtime.NumGoroutine()
+	idle := goroutines()
 	client, err := allium.Open("mongodb://"+options, allium.ClientOptions{Dialer: w})
 	if err != nil {
 		t.Fatal(err)
@@ -197,9 +203,8 @@ func assault(t *testing.T, options string, b bounds, serve func(*peer)) {
 	for range int(span / interval) {
 		ops.Go(func() { operate(t, client) })
 		time.Sleep(interval)
-		peak = max(peak, runtime.NumGoroutine()-goroutines)
+		peak = max(peak, goroutines()-idle)
 	}
-	runtime.GC()
 	_, live := memory()
 	// The last operations are still under way.
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
@@ -255,9 +260,62 @@ func operate(t *testing.T, client *allium.Client) {
 	}
 }
 
-// memory returns how many bytes the process has allocated so far, and how many it has now.
+// others are the functions of the attacker, of a proxy and of the servers behind it. What has none
+// of them on its stack is the client's.
+var others = []string{"allium/mongotest", "allium/internal/fakeserver", "allium/internal/hostile.(*world)", "allium/internal/hostile.(*peer)", "allium/internal/hostile.through", "allium/internal/hostile.goroutines", "allium/internal/hostile.memory"}
+
+func ofOthers(stack string) bool {
+	return slices.ContainsFunc(others, func(name string) bool { return strings.Contains(stack, name) })
+}
+
+// memory returns how many bytes the client has allocated so far, and how many of them are in use,
+// as of now.
 func memory() (total, live uint64) {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.TotalAlloc, m.HeapAlloc
+	runtime.GC() // what a profile shows of memory that was freed is a cycle old
+	runtime.GC()
+	var records []runtime.MemProfileRecord
+	for n, ok := runtime.MemProfile(nil, true); !ok; {
+		records = make([]runtime.MemProfileRecord, n+100)
+		if n, ok = runtime.MemProfile(records, true); ok {
+			records = records[:n]
+		}
+	}
+	for i := range records {
+		r := &records[i]
+		if !clients(r.Stack()) {
+			continue
+		}
+		total += uint64(r.AllocBytes)
+		live += uint64(r.InUseBytes())
+	}
+	return total, live
+}
+
+// clients reports whether a stack is the client's: the driver is on it, and no attacker.
+func clients(stack []uintptr) bool {
+	driver := false
+	for frames := runtime.CallersFrames(stack); ; {
+		f, more := frames.Next()
+		if ofOthers(f.Function) {
+			return false
+		}
+		driver = driver || strings.HasPrefix(f.Function, "allium.") || strings.HasPrefix(f.Function, "allium/")
+		if !more {
+			return driver
+		}
+	}
+}
+
+// stacks is where goroutines writes; one attack runs at a time.
+var stacks = make([]byte, 4<<20)
+
+// goroutines returns how many goroutines of the bubble are the client's, or wait for it.
+func goroutines() (n int) {
+	for stack := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
+		head, _, _ := bytes.Cut(stack, []byte("\n"))
+		if bytes.Contains(head, []byte("synctest bubble")) && !ofOthers(string(stack)) {
+			n++
+		}
+	}
+	return n
 }

@@ -95,9 +95,11 @@ func (c *run) plan(seed uint64) *campaign.Plan {
 
 // play runs one history.
 func (c *run) play(p *campaign.Plan) *campaign.Outcome {
-	watchdog := time.AfterFunc(10*time.Minute, func() {
+	watchdog := time.AfterFunc(time.Hour, func() {
 		fmt.Printf("history %d on %s does not end\n", p.Seed, p.Topology)
-		panic("campaign: a history does not end: see the goroutines")
+		buf := make([]byte, 16<<20)
+		os.Stdout.Write(buf[:runtime.Stack(buf, true)])
+		os.Exit(2)
 	})
 	defer watchdog.Stop()
 	return campaign.Run(c.t, p, c.verbose)
