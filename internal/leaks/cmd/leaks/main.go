@@ -4,7 +4,8 @@
 //	go run ./internal/leaks/cmd/leaks go test -count=1 ./...
 //
 // It prints the lines with a secret, how many lines it has read, and passes on what the command
-// prints. Tests that count allocations, or what is logged by default, fail under it. The exit status is that of the command, and 1 if there was a secret or no log.
+// prints. Tests that count allocations, or what is logged by default, fail under it. The exit
+// status is that of the command, and 1 if there was a secret or no log.
 package main
 
 import (
