@@ -8,8 +8,8 @@ import (
 	"allium/internal/wire"
 )
 
-// BulkWrites is the list of writes that BulkWrite sends. It is asked again when an attempt is
-// repeated, and must then answer the same.
+// BulkWrites is the list of writes that BulkWrite sends. A repeated attempt asks it again, and it
+// must then answer the same.
 type BulkWrites interface {
 	Len() int
 	// Write describes write i. Of an insert, only its namespace is set.

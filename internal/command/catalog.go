@@ -76,7 +76,7 @@ type Named struct {
 	Target string
 	// Fields are further fields, encoded as a document, or nil.
 	Fields any
-	// Queryable makes it an error if the server does not know the current Queryable Encryption.
+	// Queryable makes it an error if the server lacks the current Queryable Encryption.
 	Queryable bool
 }
 

@@ -1,7 +1,7 @@
 package command
 
-// Collection returns the collection that a command of the driver's own is about, "" if it is about
-// none, or several.
+// Collection returns the collection that a command of the driver's own names, "" if it names none
+// or several.
 func Collection(cmd Command) string {
 	switch c := cmd.(type) {
 	case *Aggregate:

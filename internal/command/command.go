@@ -9,7 +9,7 @@ import (
 	"allium/mongoerr"
 )
 
-// Command is a server command on its way to the wire. It is asked for its bytes once per attempt.
+// Command is a server command on its way to the wire. Each attempt asks it for its bytes once.
 type Command interface {
 	// Name is the command's name as the server knows it.
 	Name() string
@@ -43,7 +43,7 @@ type Batch interface {
 	Retryable(n int) bool
 }
 
-// Target is what a command may know of the server that it is about to be sent to.
+// Target is what a command may know of the server that it will be sent to.
 type Target struct {
 	MaxDocumentSize int   // maxBsonObjectSize
 	MaxMessageSize  int   // maxMessageSizeBytes
@@ -70,8 +70,8 @@ func appendValue(o *bson.Options, dst []byte, key string, v any) ([]byte, error)
 	return o.AppendValue(dst, key, v)
 }
 
-// IsNil reports whether v is nil, a nil map, slice or pointer, or a pointer to one: a document that
-// nobody wrote, and not an empty one, which as a filter matches everything.
+// IsNil reports whether v is nil, a nil map, slice or pointer, or a pointer to one: a missing
+// document, unlike an empty one, which as a filter matches everything.
 func IsNil(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -204,7 +204,7 @@ func (f *fields) flag(key string, v *bool) {
 	}
 }
 
-// yes appends a boolean that is true; false is what the server takes anyway.
+// yes appends v if it is true; false is the server's default.
 func (f *fields) yes(key string, v bool) {
 	if v {
 		f.dst = bson.AppendBool(f.dst, key, true)

@@ -98,7 +98,7 @@ func appendBatch(dst []byte, t *Target, id string, first, n int, what string, ma
 	return endSequence(dst, at), count, nil
 }
 
-// mostAhead bounds the room that is made for statements of which only the first is known.
+// mostAhead bounds the room that appendBatch makes for statements of which it knows only the first.
 const mostAhead = 8 << 20
 
 // commandOverhead is how far the server lets a command's document exceed maxBsonObjectSize (16

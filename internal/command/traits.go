@@ -1,6 +1,6 @@
 package command
 
-// Kind says which of the retry policies is a command's.
+// Kind says which retry policy a command follows.
 type Kind uint8
 
 // The kinds of commands.
@@ -25,7 +25,7 @@ type Traits struct {
 	// balancer the connection.
 	OpensCursor bool
 	// WriteErrors says that a reply with ok: 1 may report errors of a write (writeErrors,
-	// writeConcernError), which who runs the command reads. Without it, a writeConcernError is the
+	// writeConcernError), which the caller reads. Without it, a writeConcernError is the
 	// operation's error.
 	WriteErrors bool
 	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read
@@ -138,7 +138,7 @@ func (*UpdateSearchIndex) Traits() Traits { return Traits{Kind: KindWrite} }
 func (*DropSearchIndex) Traits() Traits { return Traits{Kind: KindWrite} }
 
 // Traits implements Command. Nothing is inherited (specification: Run Command), and any command may
-// be one that writes.
+// write.
 func (c *Run) Traits() Traits {
 	return Traits{Kind: KindRun, WriteErrors: true, OpensCursor: c.OpensCursor}
 }

@@ -139,8 +139,8 @@ func (f *fields) update(key string, v any, replacement bool) {
 }
 
 // Check reports what is wrong with the statement's filter and update, so that a write of many
-// messages finds it before the first one is sent. The usual types are looked at as they are, others
-// are encoded into scratch, which is returned.
+// messages fails before the first one is sent. It looks at the usual types directly and encodes
+// others into scratch, which it returns.
 func (s *UpdateStatement) Check(o *bson.Options, scratch []byte) ([]byte, error) {
 	f := fields{bson: o, dst: scratch[:0]}
 	f.checkFilter(s.Filter)

@@ -22,7 +22,7 @@ var (
 	expiredAt = time.Date(1991, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// quality is what is wrong with a server's certificate.
+// quality says what is wrong with a server's certificate.
 type quality int
 
 const (
@@ -101,7 +101,7 @@ func (a *authority) issue(host string, to time.Time, usage x509.ExtKeyUsage) (*t
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// server returns the settings of a server. A client that names no host has come to 127.0.0.1.
+// server returns the settings of a server. A client that names no host has dialed 127.0.0.1.
 func (a *authority) server(q quality) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -248,7 +248,7 @@ func (s *Server) gcpKeys(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// nowhere is a server that is no key service.
+// nowhere is an HTTPS server that is not a key service.
 func nowhere(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/" {
 		io.WriteString(w, "this is no key service")
@@ -257,8 +257,8 @@ func nowhere(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// failing is the key service of the specification's tests of retries. It takes every credential,
-// and it fails as often as it was told to.
+// failing is the key service of the specification's tests of retries. It accepts every credential
+// and fails as often as FailHTTP and FailConnections say.
 func (s *Server) failing(w http.ResponseWriter, r *http.Request) {
 	s.saw(Request{Host: hostOf(r), Path: r.URL.Path})
 	if s.take(&s.failHTTP) {

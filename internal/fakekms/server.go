@@ -29,7 +29,7 @@ import (
 	"sync"
 )
 
-// What a client must say to be let in.
+// The credentials that the servers accept.
 const (
 	AWSAccessKeyID     = "fake-access-key-id"
 	AWSSecretAccessKey = "fake-secret-access-key"
@@ -190,7 +190,7 @@ func (s *Server) serveHTTP(port string, settings *tls.Config, h http.Handler) er
 	return nil
 }
 
-// failingListener closes connections while the failing server is to fail so.
+// failingListener closes connections as often as FailConnections says.
 type failingListener struct {
 	net.Listener
 	s    *Server
@@ -207,8 +207,8 @@ func (l failingListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Serve has the function serve the connections to a new port, which it returns, with a certificate
-// that is valid for every host.
+// Serve calls the function with each connection to a new port, which it returns. The certificate is
+// valid for every host.
 func (s *Server) Serve(handle func(net.Conn)) (port string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -305,23 +305,22 @@ func (s *Server) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// FailHTTP has the next n requests to the failing server be answered by the status 429, and
-// FailConnections has it close the next n connections. Those are the ones to port 9003.
+// FailHTTP makes the failing server, at port 9003, answer the next n requests with status 429.
 func (s *Server) FailHTTP(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failHTTP = n
 }
 
-// FailConnections is described at FailHTTP.
+// FailConnections makes the failing server, at port 9003, close the next n connections.
 func (s *Server) FailConnections(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failConn = n
 }
 
-// Answer has the function answer all requests over HTTPS, until it is called with nil. The status 0
-// leaves a request to the usual handling.
+// Answer makes f answer all requests over HTTPS until Answer is called with nil. With status 0 the
+// server handles the request as usual.
 func (s *Server) Answer(f func(r *http.Request) (status int, body string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

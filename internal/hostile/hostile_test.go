@@ -98,8 +98,7 @@ func TestHosts(t *testing.T) {
 	})
 }
 
-// stream answers every hello with a stream that never stops and never pauses, of what hello
-// returns.
+// stream answers every hello with an endless stream, without pauses, of what hello returns.
 func stream(hello func(p *peer, counter int64) bson.Raw) func(*peer) {
 	return func(p *peer) {
 		name, id, _, ok := p.next()
@@ -141,7 +140,7 @@ func TestEndlessHellos(t *testing.T) {
 			return doc(e("ok", 0), e("errmsg", "x"), version(counter))
 		}))
 	})
-	// The connection breaks whenever the server is known.
+	// The connection breaks as soon as the client knows the server.
 	t.Run("connections that break", func(t *testing.T) {
 		attack(t, seed, b, func(p *peer) {
 			_, id, _, ok := p.next()

@@ -25,7 +25,7 @@ func put(msg []byte, at int, n int32) [][]byte {
 	return [][]byte{msg}
 }
 
-// mutations are what a proxy that goes wrong, or somebody in the middle, makes of a reply.
+// mutations are the changes that a faulty proxy, or a man in the middle, makes to a reply.
 var mutations = map[string]mutation{
 	"a bit is flipped": func(r *rand.Rand, msg, _ []byte) [][]byte {
 		msg = slices.Clone(msg)
@@ -66,8 +66,7 @@ var mutations = map[string]mutation{
 	},
 }
 
-// through serves a connection by the deployment, and mutates the replies from the one with number
-// from on.
+// through relays a connection to the deployment, and mutates the replies from number from on.
 func through(d *mongotest.Deployment, seed uint64, from int, m mutation) func(*peer) {
 	var conns atomic.Uint64
 	return func(p *peer) {

@@ -146,7 +146,7 @@ func doc(elements ...bson.E) bson.Raw {
 
 func e(key string, v any) bson.E { return bson.E{Key: key, Value: v} }
 
-// standalone is what a harmless server says.
+// standalone is the hello of a harmless server.
 func standalone(more ...bson.E) bson.Raw {
 	return doc(append([]bson.E{e("isWritablePrimary", true), e("helloOk", true), e("maxBsonObjectSize", 16<<20), e("maxMessageSizeBytes", 48_000_000),
 		e("maxWriteBatchSize", 100_000), e("minWireVersion", 0), e("maxWireVersion", 25), e("ok", 1.0)}, more...)...)
@@ -180,14 +180,14 @@ const (
 	operations = 3 * int64(span/interval)
 )
 
-// attack lets serve have its way with a client that runs operations, and holds it against the
-// bounds. With a nil serve nothing ever comes of a dial.
+// attack serves a client that runs operations with serve, and compares what it does with the
+// bounds. With a nil serve a dial never succeeds.
 func attack(t *testing.T, options string, b bounds, serve func(*peer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { assault(t, options, b, serve) })
 }
 
-// assault is what attack does in its bubble.
+// assault is the part of attack that runs in its bubble.
 func assault(t *testing.T, options string, b bounds, serve func(*peer)) {
 	t.Helper()
 	w := &world{serve: serve, hangs: serve == nil, ended: make(chan struct{}), maxDials: b.dials, maxSent: b.sent}

@@ -7,7 +7,7 @@
 // is a pure function from one description and a server's news to the next description; suitability
 // (suitable.go) is a pure function too. Monitors do the I/O and feed the state machine under the
 // topology's lock, which is also held while a server's pool is cleared or made ready, so that
-// nobody selects a server whose pool is still paused.
+// no operation selects a server whose pool is still paused.
 //
 // Lock order: Topology.mu, then the locks of a pool or of a monitor. Neither is held during I/O.
 package topology

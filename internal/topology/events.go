@@ -10,9 +10,9 @@ import (
 	"allium/internal/logging"
 )
 
-// Every function here tells the listener and the log of one event, and costs next to nothing
-// without them. Those of the topology are called under its lock, which makes their order the one in
-// which things happened.
+// Every function here publishes one event to the listener and the log, and costs next to nothing
+// without them. The topology calls its functions under its lock, so that the order of the events is
+// the order of the changes.
 
 func (t *Topology) logs() bool {
 	return t.cfg.Log != nil && t.cfg.Log.Enabled(context.Background(), logging.Topology, slog.LevelDebug)
@@ -24,7 +24,7 @@ func (t *Topology) log(message string, attrs ...slog.Attr) {
 	t.cfg.Log.Log(context.Background(), logging.Topology, slog.LevelDebug, message, all...)
 }
 
-// warn logs what a user should look into.
+// warn logs a condition that a user should investigate.
 func (t *Topology) warn(message string, attrs ...slog.Attr) {
 	if ctx := context.Background(); t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.Topology, slog.LevelWarn) {
 		all := append([]slog.Attr{slog.String("topologyId", t.id.Hex())}, attrs...)

@@ -34,7 +34,7 @@ const maxMembers = 2 * hello.MaxMembers
 // transition is a topology description under construction.
 type transition struct {
 	*event.TopologyDescription
-	// recheck are the servers that were taken for primaries until another one appeared.
+	// recheck are the servers that counted as primaries until another one appeared.
 	recheck []string
 }
 
@@ -62,15 +62,15 @@ func (m machine) next(td *event.TopologyDescription, sd *event.ServerDescription
 	return t.TopologyDescription, t.recheck
 }
 
-// unknown returns the description of the same server when nothing counts of what it said.
+// unknown returns the description of the same server as an unknown one.
 func unknown(sd *event.ServerDescription, err error) *event.ServerDescription {
 	return &event.ServerDescription{Addr: sd.Addr, LastError: err, LastUpdate: sd.LastUpdate}
 }
 
 type action func(m machine, t *transition, sd *event.ServerDescription)
 
-// actions is the specification's TopologyType table. Where nothing stands nothing is to be done but
-// to replace the server's description; that is so for Single and LoadBalanced altogether.
+// actions is the specification's TopologyType table. Where the table has no
+// entry, only the server's description is replaced. Single and LoadBalanced have no entries at all.
 var actions = map[event.TopologyKind]map[event.ServerKind]action{
 	event.UnknownTopology: {
 		event.Standalone:  machine.unknownWithStandalone,
@@ -203,7 +203,7 @@ func (t *transition) trusts(sd *event.ServerDescription) bool {
 	return true
 }
 
-// compareID and compareInt take a value that is not there for less than any other.
+// compareID and compareInt treat a missing value as less than any other.
 func compareID(a, b *bson.ObjectID) int {
 	if a == nil || b == nil {
 		return compareBool(a != nil, b != nil)
@@ -247,8 +247,7 @@ func (t *transition) replace(sd *event.ServerDescription) {
 	}
 }
 
-// add adds those servers that are not there, as long as there are fewer than limit, if that is not
-// 0.
+// add adds the missing servers as long as there are fewer than limit; 0 means no limit.
 func (t *transition) add(addrs []string, limit int) {
 	known := make(map[string]bool, len(t.Servers)+len(addrs))
 	for _, s := range t.Servers {
@@ -287,8 +286,7 @@ func (t *transition) checkPrimary() {
 	}
 }
 
-// finish derives what follows from the servers altogether: the compatibility and the time that
-// sessions live.
+// finish derives what depends on all servers: compatibility and the session timeout.
 func finish(t *event.TopologyDescription) {
 	t.CompatibilityErr = nil
 	t.SessionTimeoutMinutes = nil

@@ -110,7 +110,7 @@ func (m *monitor) run(delay time.Duration) {
 			m.sleep(ended)
 			continue
 		}
-		// What was asked for during the check is done with; what comes after its outcome is known
+		// A request during the check is served by it; one that comes after its outcome is known
 		// counts. A selection that waits asks again then.
 		asked := false
 		select {
@@ -213,7 +213,7 @@ func (m *monitor) check() (d *event.ServerDescription, cancelled bool) {
 	return d, cancelled
 }
 
-// hello has the server say hello: in the handshake of a new connection, as the next reply of a
+// hello gets a hello from the server: in the handshake of a new connection, as the next reply of a
 // stream, or in answer to a request.
 func (m *monitor) hello(ctx context.Context) (*event.ServerDescription, error) {
 	t := m.server.topo
@@ -289,8 +289,8 @@ func take(r *conn.Reply, err error) (bson.Raw, error) {
 }
 
 // measure measures the round trip time every heartbeat interval on a connection of its own, while
-// the monitor's own one waits for the server to have something to say. Its failures do not matter
-// to anybody else.
+// the monitor's own one waits for the server to have something to say. Its failures have no
+// other effect.
 func (m *monitor) measure() {
 	t := m.server.topo
 	var c *conn.Conn

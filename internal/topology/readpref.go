@@ -48,7 +48,7 @@ func Readable(t *event.TopologyDescription, rp *consistency.ReadPreference) bool
 	return len(appendSuitable(buf[:0], t, &Selection{ReadPreference: rp})) > 0
 }
 
-// primaryOnly reports whether nothing matters but the primary.
+// primaryOnly reports whether the read preference allows only the primary.
 func primaryOnly(rp *consistency.ReadPreference) bool {
 	return ReadMode(rp) == consistency.Primary && (rp == nil || len(rp.TagSets) == 0 && rp.MaxStaleness <= 0 && rp.Hedge == nil)
 }

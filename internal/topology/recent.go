@@ -39,7 +39,7 @@ func (r *recent) list() []stats.Event {
 	return out
 }
 
-// change says what is new about a server; false if nothing is that anybody would look for.
+// change describes what is new about a server; false if no user would look for it.
 func change(old, now *event.ServerDescription) (string, bool) {
 	switch {
 	case old.Kind != now.Kind:

@@ -153,7 +153,7 @@ type endedError struct{ first, ctx error }
 func (e *endedError) Error() string   { return e.first.Error() }
 func (e *endedError) Unwrap() []error { return []error{e.first, e.ctx} }
 
-// selectionError says what was asked for and why none of the servers would do.
+// selectionError says what the operation asked for and why no server was suitable.
 func (t *Topology) selectionError(snap *snapshot, sel *Selection, start time.Time) *mongoerr.SelectionError {
 	e := &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Elapsed: time.Since(start)}
 	for _, d := range snap.desc.Servers {
@@ -171,7 +171,7 @@ func (t *Topology) selectionError(snap *snapshot, sel *Selection, start time.Tim
 	return e
 }
 
-// stranger says why a server that was named is not part of the topology.
+// stranger says why a server that the user or a member named is not part of the topology.
 func stranger(t *event.TopologyDescription, d *event.ServerDescription) string {
 	switch {
 	case t.SetName != "" && d.SetName != "" && d.SetName != t.SetName:

@@ -92,8 +92,8 @@ func (s *Server) handshaken(hello *event.ServerDescription) {
 }
 
 // HandleError tells the topology that an operation failed on c, so that it can draw its conclusions
-// for the server (specification: Server Discovery and Monitoring, error handling). Errors of
-// checkouts need not be told.
+// for the server (specification: Server Discovery and Monitoring, error handling). It need not be
+// called for errors of checkouts.
 func (s *Server) HandleError(c *pool.Conn, err error) {
 	s.handleError(err, c.ServiceID, func() bool { return s.pool.Stale(c) })
 }
@@ -138,7 +138,7 @@ func (s *Server) connectFailed(f pool.Failure) {
 	}
 }
 
-// stateChanged handles an error that says that the server is not what it is taken for.
+// stateChanged handles an error that says that the server's state has changed.
 func (s *Server) stateChanged(err error, change *stateChangeError, stale func() bool) {
 	if s.markUnknown(err, change.version, stale, change.shutdown) {
 		s.requestCheck()

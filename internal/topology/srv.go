@@ -13,7 +13,8 @@ import (
 	"allium/internal/hello"
 )
 
-// minRescanInterval is how often DNS is asked at most, unless the last answer was of no use.
+// minRescanInterval is the shortest time between two DNS queries, unless the last answer was
+// useless.
 const minRescanInterval = time.Minute
 
 // SRV makes a topology look for mongoses in DNS (specification: Polling SRV Records for mongos

@@ -45,7 +45,7 @@ type Selection struct {
 	Waited time.Duration
 }
 
-// String names what is asked for, for log messages and errors.
+// String describes the selection for log messages and errors.
 func (s *Selection) String() string {
 	switch {
 	case s.Addr != "":
@@ -204,7 +204,7 @@ func (f *filter) fresh(dst []*event.ServerDescription, n int, limit time.Duratio
 	return kept
 }
 
-// lastWrite takes a write that the server did not tell of for one long ago, within what a
+// lastWrite treats an unknown last write as one long ago, within what a
 // time.Duration can span.
 func lastWrite(s *event.ServerDescription) time.Time {
 	if s.LastWriteDate.IsZero() {

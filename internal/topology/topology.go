@@ -208,11 +208,11 @@ func (t *Topology) Connect() {
 }
 
 // Close ends the monitoring, closes the pools and waits for all goroutines of the topology. When
-// ctx ends before, it returns the context's error, and the rest happens without anybody waiting.
+// ctx ends before, it returns the context's error, and the rest happens in the background.
 // Connections in use are closed when they are returned.
 //
 // The lock is not waited for here: whoever holds it may take long, a listener of the user's for
-// example. The end of the topology's life makes everybody else who wants it give up.
+// example. The end of the topology's life makes all others that wait for it give up.
 func (t *Topology) Close(ctx context.Context) error {
 	t.closing.Do(func() {
 		t.end()
@@ -301,8 +301,8 @@ func (t *Topology) apply(sd *event.ServerDescription) bool {
 // maxStrangers is how many servers that do not belong to the deployment are remembered.
 const maxStrangers = 4
 
-// remember keeps what a server said that was taken out of the topology for it, so that an error can
-// say so: nobody else knows of it then. The lock is held.
+// remember keeps the hello for which a server was removed from the topology, so that an error can
+// mention it. The lock is held.
 func (t *Topology) remember(next *event.TopologyDescription, sd *event.ServerDescription) {
 	i := slices.IndexFunc(t.strangers, func(s *event.ServerDescription) bool { return s.Addr == sd.Addr })
 	if i >= 0 {
@@ -314,9 +314,9 @@ func (t *Topology) remember(next *event.TopologyDescription, sd *event.ServerDes
 	t.strangers = append(t.strangers[max(0, len(t.strangers)-maxStrangers+1):len(t.strangers):len(t.strangers)], sd)
 }
 
-// change makes next the current description: it opens and closes servers, lets a checked server's
-// pool be used, and tells everybody. sd is the outcome that led to it, nil if it was not a check.
-// The lock is held.
+// change makes next the current description: it opens and closes servers, makes a checked server's
+// pool ready, and publishes the events. sd is the outcome that led to it, nil if it was not a
+// check. The lock is held.
 //
 // The description is there before anybody is told of it: a listener that looks at the topology, or
 // begins an operation, finds what it was told.

@@ -267,7 +267,7 @@ func (s *Spec) parseKey() error {
 // maxIndexKeys is how many fields an index may have.
 const maxIndexKeys = 32
 
-// isNaN reports whether a number is none.
+// isNaN reports whether a number is NaN.
 func isNaN(v bson.RawValue) bool {
 	if d, ok := v.Decimal128(); ok {
 		return d.String() == "NaN"

@@ -210,8 +210,8 @@ func (s *Set) checkMajority() {
 	s.Elect() // somebody may have come back meanwhile
 }
 
-// deposeLocked ends what only a primary may do on m, which then is none. It releases the lock while
-// the interrupted commands end.
+// deposeLocked makes m, the primary, a secondary, and ends what only a primary may do. It releases
+// the lock while the interrupted commands end.
 func (s *Set) deposeLocked(m *member) {
 	m.beginStepDownLocked()
 	s.Mu.Unlock()

@@ -90,8 +90,8 @@ func (r *Request) apiText() string {
 	return bsontext.Document(bson.EndDocument(doc, at))
 }
 
-// SameAPI checks that a command has the Stable API's parameters of the command that it goes on
-// with.
+// SameAPI checks that a command has the Stable API's parameters of the command whose work it
+// continues.
 func (r *Request) SameAPI(what, before, first string) error {
 	if now := r.apiText(); now != before && r.Node.cfg.Version.AtLeast(5, 0) {
 		return srverr.New(srverr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", what, now, first, before)
@@ -99,7 +99,7 @@ func (r *Request) SameAPI(what, before, first string) error {
 	return nil
 }
 
-// stagesNotV1 are the stages that are no part of version 1.
+// stagesNotV1 are the stages that version 1 does not have.
 var stagesNotV1 = map[string]bool{
 	"$currentOp": true, "$indexStats": true, "$listLocalSessions": true, "$listSessions": true, "$planCacheStats": true,
 	"$listSearchIndexes": true, "$search": true, "$searchMeta": true, "$vectorSearch": true,
@@ -126,5 +126,6 @@ func (r *Request) CheckAPIStages(stages []bson.Raw) error {
 	return nil
 }
 
-// APIStrict reports whether the client asked to be refused anything that is not in the Stable API.
+// APIStrict reports whether the client set apiStrict: the server must refuse what is not in the
+// Stable API.
 func (r *Request) APIStrict() bool { return !r.apiVersion.IsZero() && r.apiStrict.AsBool() }

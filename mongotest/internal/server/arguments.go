@@ -158,7 +158,7 @@ func (r *Request) waitStepDown() error {
 	return s.WaitStepDown(r, r.Node)
 }
 
-// checkPrimary refuses what the member cannot do in its state.
+// checkPrimary rejects what the member cannot do in its state.
 func (r *Request) checkPrimary() error {
 	n := r.Node
 	if n.set == nil || r.Cmd.Where == Anywhere && !r.InTxn() {
@@ -252,7 +252,7 @@ func (r *Request) sessionArgs() error {
 	return nil
 }
 
-// validateSession checks that the command goes with its transaction number.
+// validateSession checks that the command may have its transaction number.
 func (r *Request) validateSession() error {
 	c := r.Cmd
 	if r.IsRetryable() && !c.Retryable {

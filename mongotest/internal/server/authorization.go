@@ -16,7 +16,7 @@ func Needs(action, db, coll string) account.Need {
 	return account.Need{Action: action, DB: db, Coll: coll}
 }
 
-// needs returns the actions that a command does.
+// needs returns the actions that a command needs privileges for.
 func (r *Request) needs(name string, body bson.Raw) []account.Need {
 	coll := ""
 	for _, v := range body.All() {
@@ -96,7 +96,7 @@ func (r *Request) needs(name string, body bson.Raw) []account.Need {
 // stageActions are the actions of the stages that do not read the collection.
 var stageActions = map[string]string{"$collStats": "collStats", "$indexStats": "indexStats", "$planCacheStats": "planCacheRead", "$changeStream": "changeStream"}
 
-// pipelineNeeds returns what a pipeline does.
+// pipelineNeeds returns the actions that a pipeline needs privileges for.
 func pipelineNeeds(db, coll string, stages bson.Raw) []account.Need {
 	list := []account.Need{Needs("find", db, coll)}
 	first := true
@@ -187,7 +187,7 @@ func (r *Request) May(n account.Need) bool {
 	return u != nil && r.Node.data.accounts.May(u.Roles, n)
 }
 
-// freeCommands are open to everybody who has authenticated.
+// freeCommands need no privilege: every authenticated user may run them.
 var freeCommands = account.ActionSet(`ping hello isMaster buildInfo connectionStatus saslStart saslContinue authenticate logout endSessions startSession refreshSessions
 	killSessions commitTransaction abortTransaction whatsmyuri getLastError getPrevError isdbgrid listCommands features waitForFailPoint configureFailPoint
 	killCursors getnonce resetError listDatabases mapReduce testCommand validateDBMetadata`)

@@ -145,7 +145,7 @@ func bucketOptions(c *store.Coll) bson.Raw {
 	})
 }
 
-// bucket is measurements of one meta value, near each other in time.
+// bucket holds measurements of one meta value, near each other in time.
 type bucket struct {
 	meta     bson.RawValue
 	from     int64 // milliseconds: the earliest time that belongs to it, rounded
@@ -221,8 +221,8 @@ func (r *Request) buckets(c *store.Coll) []bson.Raw {
 	return docs
 }
 
-// takes reports whether the types of a measurement's fields go with those that the bucket has: its
-// bounds could not be told otherwise.
+// takes reports whether the types of a measurement's fields match those in the bucket. Values of
+// different types have no common bounds.
 func (b *bucket) takes(doc bson.Raw, timeField, metaField string) bool {
 	for k, v := range doc.All() {
 		if k == timeField || k == metaField {
@@ -295,7 +295,7 @@ func boundsOf(list []bound) bson.Raw {
 	})
 }
 
-// id is a bucket's _id: it begins with the seconds at which the bucket does.
+// id returns a bucket's _id, which begins with the bucket's start in seconds.
 func (b *bucket) id(c *store.Coll) bson.ObjectID {
 	var id bson.ObjectID
 	binary.BigEndian.PutUint32(id[:], uint32(b.from/1000))

@@ -13,8 +13,7 @@ const (
 	maxAppName        = 128
 )
 
-// Streams reports whether hello can wait for changes of the topology, and says which version of it
-// it tells of.
+// Streams reports whether hello can wait for changes of the topology and carries a topologyVersion.
 func (n *Node) Streams() bool { return n.cfg.Version.Has(release.Reply, "hello.topologyVersion") }
 
 // NotesClientEarly reports whether the server reads what a client says about itself before it

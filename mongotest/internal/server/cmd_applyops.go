@@ -12,7 +12,7 @@ func init() {
 	Register(&Command{Name: "applyOps", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runApplyOps})
 }
 
-// runApplyOps applies inserts, updates and deletes as they are in the oplog.
+// runApplyOps applies inserts, updates and deletes in the form that they have in the oplog.
 func runApplyOps(r *Request, dst []byte) ([]byte, error) {
 	list, ok := r.Arg().Array()
 	if !ok {

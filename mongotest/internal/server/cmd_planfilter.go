@@ -8,8 +8,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// The plan cache, of which there is none, and index filters, which are kept and listed but not
-// looked at: every query is planned anew.
+// The commands on the plan cache and on index filters. There is no plan cache, and filters are kept
+// and listed but not applied: every query is planned anew.
 
 func init() {
 	Register(&Command{Name: "planCacheClear", Where: OptIn, Run: runPlanCacheClear})
@@ -21,7 +21,7 @@ func init() {
 // indexFilter is an entry of planCacheListFilters.
 type indexFilter struct{ shape, entry bson.Raw }
 
-// planCollection returns the collection whose plans are meant, and whether it exists.
+// planCollection returns the command's collection, and whether it exists.
 func (r *Request) planCollection() (ns string, exists bool, err error) {
 	if ns, err = r.Collection(srverr.InvalidNamespace); err != nil {
 		return ns, false, err

@@ -60,7 +60,7 @@ func runAbort(r *Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// CheckFields refuses a field that neither the command nor every command has.
+// CheckFields rejects a field that is neither the command's nor one that every command takes.
 func (r *Request) CheckFields(known map[string]bool) error {
 	first := true
 	for k := range r.Body.All() {

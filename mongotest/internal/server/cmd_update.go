@@ -163,7 +163,7 @@ func updateArg(v bson.RawValue, version release.Version) error {
 	return nil
 }
 
-// HintArg takes an index name or a key pattern.
+// HintArg checks a hint: an index name or a key pattern.
 func HintArg(v bson.RawValue) (bson.RawValue, error) {
 	if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
 		return v, srverr.New(srverr.FailedToParse, "Hint must be a string or an object")

@@ -26,7 +26,7 @@ var provenances = map[string]bool{
 	"clientSupplied": true, "implicitDefault": true, "customDefault": true, "getLastErrorDefaults": true, "internalWriteDefault": true,
 }
 
-// parseWriteConcern reads the command's writeConcern, and refuses one where it has no place.
+// parseWriteConcern reads the command's writeConcern, and rejects one on a command that takes none.
 func (r *Request) parseWriteConcern() error {
 	if !r.Cmd.WriteConcern || r.Cmd.NoWriteConcern != nil && r.Cmd.NoWriteConcern(r) {
 		if !r.writeConcern.IsZero() {
@@ -284,7 +284,7 @@ func (r *Request) parseReadConcern() error {
 	return nil
 }
 
-// checkReadConcern checks that the command goes with its read concern.
+// checkReadConcern checks that the command allows its read concern.
 func (r *Request) checkReadConcern() error {
 	rc := &r.rc
 	if rc.level != "" && r.Cmd.CheckConcern != nil && !r.InTxn() {

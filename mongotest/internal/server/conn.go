@@ -72,10 +72,9 @@ func (c *Conn) User() *account.User { return c.user }
 // Client returns what the client told about itself. It belongs to the connection's goroutine.
 func (c *Conn) Client() *ClientState { return &c.client }
 
-// serve handles messages until the client goes, breaks the protocol, or the node stops.
+// serve handles messages until the client disconnects or breaks the protocol, or the node stops.
 func (c *Conn) serve() {
 	defer c.nc.Close()
-	defer c.ended()
 	if !c.node.establish() {
 		return
 	}
@@ -127,7 +126,7 @@ func (c *Conn) readMessage() (wire.Header, error) {
 	return h, nil
 }
 
-// handle answers the message in c.in. It reports whether the connection may go on.
+// handle answers the message in c.in. It reports whether the connection remains usable.
 func (c *Conn) handle(h wire.Header) bool {
 	r := &c.req
 	r.reset(c)
@@ -159,7 +158,7 @@ func (c *Conn) handle(h wire.Header) bool {
 	case wire.OpMsg:
 		m, err := wire.ParseMsg(msg)
 		if err != nil {
-			return c.refuse(h, msg, err)
+			return false
 		}
 		r.Body, r.Sequences, r.Flags = m.Body, m.Sequences, m.Flags
 	case wire.OpQuery:
@@ -262,10 +261,6 @@ func (c *Conn) finishReply(start int, more bool) {
 	c.out = wire.FinishMessage(c.out, start)
 }
 
-// refuse handles a message that could not be parsed: it closes the connection, but for bad
-// documents, which the server answers.
-func (c *Conn) refuse(wire.Header, []byte, error) bool { return false }
-
 func (c *Conn) write(b []byte) error {
 	if !c.node.runs() {
 		return errDropped
@@ -278,7 +273,7 @@ func (c *Conn) write(b []byte) error {
 }
 
 // watch calls gone when the client hangs up while an operation waits. The function it returns ends
-// the watch; nothing is lost of what the client sends meanwhile.
+// the watch; the bytes that the client sends meanwhile stay in the buffer.
 func (c *Conn) watch(gone func()) (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -295,9 +290,6 @@ func (c *Conn) watch(gone func()) (stop func()) {
 		c.nc.SetReadDeadline(time.Time{})
 	}
 }
-
-// ended tells the rest of the node that the connection is gone.
-func (c *Conn) ended() {}
 
 func asNetError(err error, target *net.Error) bool {
 	ne, ok := err.(net.Error)

@@ -8,7 +8,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 )
 
-// SetUser makes u the connection's user; nil logs out. Other connections see it in ActiveUsers.
+// SetUser makes u the connection's user; nil logs out. ActiveUsers of other connections shows it.
 func (c *Conn) SetUser(u *account.User) {
 	c.mu.Lock()
 	c.user = u

@@ -19,7 +19,7 @@ const (
 	Anywhere
 )
 
-// InTxn says how a command goes with a multi-document transaction.
+// InTxn says what a command may do in a multi-document transaction.
 type InTxn int
 
 // The possibilities.

@@ -344,7 +344,7 @@ func (op *UpdateOp) apply(r *Request, tx *store.Tx, ns string, stmt store.Statem
 		return res, err
 	}
 	if c == nil && op.upsert {
-		// The collection comes to be even if the upsert then fails.
+		// The collection is created even if the upsert then fails.
 		if c, err = r.Writable(tx, ns, true); err != nil {
 			return res, err
 		}
@@ -444,7 +444,7 @@ func (op *UpdateOp) reach(r *Request, several bool) (err error) {
 	return nil
 }
 
-// delta returns what change events are told about the update: the paths it names.
+// delta returns what change events say about the update: the paths it names.
 func (op *UpdateOp) delta() any {
 	if op.paths == nil && op.u.Type == bson.TypeEmbeddedDocument && !op.update.IsReplacement() {
 		op.paths = change.UpdatePaths(op.u.Value)

@@ -11,8 +11,8 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Collection returns the command's collection as "db.name". code is that of the errors for what is
-// no name: BadValue from generated parsers, InvalidNamespace from the older ones.
+// Collection returns the command's collection as "db.name". code is the error code for an
+// invalid name: BadValue from generated parsers, InvalidNamespace from the older ones.
 func (r *Request) Collection(code int32) (ns string, err error) {
 	v := r.Arg()
 	if b, ok := v.Binary(); ok && b.Subtype == bson.BinaryUUID {
@@ -40,7 +40,7 @@ func (r *Request) Readable(code int32) (ns string, err error) {
 	return ns, r.checkReadable(ns)
 }
 
-// checkReadable refuses the names of what is no collection.
+// checkReadable rejects names that no collection can have.
 func (r *Request) checkReadable(ns string) error {
 	if strings.IndexByte(ns, '$') >= 0 && ns != "local.oplog.$main" && r.Node.role != Mongos {
 		return srverr.New(srverr.InvalidNamespace, "Invalid collection name specified '%s", ns) // sic

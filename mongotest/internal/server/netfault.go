@@ -13,7 +13,7 @@ import (
 	"allium/internal/wire"
 )
 
-// NetFaults is what goes wrong on a node's connections. The zero value: nothing.
+// NetFaults describes faults of a node's connections. The zero value is no fault.
 type NetFaults struct {
 	Latency   time.Duration // every reply comes that much later
 	Trickle   time.Duration // replies are sent byte by byte, with this pause between bytes
@@ -135,8 +135,8 @@ func (c *Conn) jitter(most time.Duration) time.Duration {
 	return time.Duration(h.Sum64() % uint64(most))
 }
 
-// pause waits for the channel or the time; it reports false if the node stops or the client goes
-// meanwhile.
+// pause waits for the channel or the time; it reports false if the node stops or the client
+// disconnects meanwhile.
 func (c *Conn) pause(ready <-chan struct{}, d time.Duration) bool {
 	var timer <-chan time.Time
 	if d > 0 {
@@ -169,7 +169,8 @@ func (n *Node) Hang() {
 	n.hung.Store(true)
 }
 
-// Resume ends Hang: what came meanwhile is handled, and what was not answered yet is.
+// Resume ends Hang: the node handles what arrived meanwhile and sends the replies that it held
+// back.
 func (n *Node) Resume() {
 	n.net.mu.Lock()
 	if n.net.hung != nil {
@@ -284,8 +285,8 @@ func reset(nc net.Conn) {
 	nc.Close()
 }
 
-// Call is a command as a hook sees it, before it runs. Nothing of it may be kept: it lies in the
-// connection's buffer.
+// Call is a command as a hook sees it, before it runs. A hook must not keep any of it: it lies in
+// the connection's buffer.
 type Call struct {
 	Node      *Node
 	Conn      int32 // the connection's number on the node

@@ -1,7 +1,7 @@
-// Package server is a MongoDB process without the process: nodes that listen, read the wire
-// protocol and answer commands, and the replica sets and clusters they form. The data lies in the
-// store package; the commands are one file each (cmd_*.go) and register themselves in the table
-// that dispatch.go goes by.
+// Package server stands in for MongoDB processes: nodes that listen, read the wire protocol and
+// answer commands, and the replica sets and clusters they form. The data lies in the
+// store package. The commands are one file each (cmd_*.go here, and in the packages below
+// mongotest/internal/commands) and register themselves in the table that dispatch.go uses.
 //
 // A Node is a mongod or a mongos. The members of a replica set are nodes over one Data: documents
 // are versioned by the time of their write, and a member sees them up to the position that it has
@@ -111,7 +111,7 @@ func NewNode(cfg *Config, role Role, addr string, data *Data) *Node {
 	}
 }
 
-// Addr returns the address that the node goes by.
+// Addr returns the node's address.
 func (n *Node) Addr() string { return n.addr }
 
 // Config returns what the deployment's nodes share. It must not be changed.
@@ -230,13 +230,14 @@ func (b *Balancer) accept() {
 	}
 }
 
-// Close stops accepting. Connections that nodes have taken go on.
+// Close stops accepting. Connections that nodes have taken stay open.
 func (b *Balancer) Close() {
 	b.l.Close()
 	b.wg.Wait()
 }
 
-// Stop closes the listeners and all connections and waits until nothing of the node runs any more.
+// Stop closes the listeners and all connections and waits until all of the node's goroutines have
+// ended.
 func (n *Node) Stop() {
 	n.mu.Lock()
 	if !n.closed {
@@ -282,7 +283,7 @@ func (n *Node) CloseConnections() {
 	}
 }
 
-// CloseListeners makes the node refuse new connections; those there are go on.
+// CloseListeners makes the node refuse new connections; open ones stay open.
 func (n *Node) CloseListeners() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -74,8 +74,8 @@ func (c *Conn) end(r *Request) {
 	r.op = nil
 }
 
-// Busy reports whether a command runs that has an end of its own: not a hello or a getMore that
-// wait for news.
+// Busy reports whether a command runs that ends by itself, unlike a hello or a getMore that waits
+// for news.
 func (n *Node) Busy() bool {
 	n.mu.Lock()
 	conns := slices.Collect(maps.Keys(n.conns))

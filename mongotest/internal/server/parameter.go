@@ -68,7 +68,8 @@ func (n *Node) Parameter(name string) (bson.RawValue, bool) {
 	return v, ok
 }
 
-// SetParameter sets a server parameter as the server's command line does, the fixed ones included.
+// SetParameter sets a server parameter as the server's command line does. It also sets those that
+// setParameter cannot change.
 func (n *Node) SetParameter(name string, value any) error {
 	old, ok := n.Parameter(name)
 	if !ok {
@@ -138,8 +139,8 @@ func (d *Data) SetClusterParameter(name string, doc bson.Raw) {
 	d.parameters[strings.Clone(name)] = bsondoc.Copy(doc) // the name lies in the connection's buffer
 }
 
-// ImageExpired reports whether the document before a change that was made at this time is not kept
-// any more.
+// ImageExpired reports whether the server has dropped the pre-image of a change that was made at
+// this time.
 func (d *Data) ImageExpired(changed time.Time) bool {
 	after, ok := d.ClusterParameter("changeStreamOptions").Lookup("preAndPostImages", "expireAfterSeconds").AsInt64()
 	return ok && d.Clock.Now().Sub(changed) > time.Duration(min(after, 1<<31))*time.Second

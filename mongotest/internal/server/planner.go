@@ -26,13 +26,13 @@ type Access struct {
 	Min, Max bson.Raw
 	// Collation of the query; an index with another one is of no use for strings.
 	Collation *query.Collation
-	// Text describes the query, for errors; nil leaves that away.
+	// Text describes the query, for errors; nil leaves the description out.
 	Text func() string
 	// only are the shards to look at; nil: all that may have something. Reach checks that they are
 	// there; it may be nil.
 	only  []int
 	Reach func(shards ...int) error
-	// NoScan tells that the collection must not be read from end to end.
+	// NoScan reports that the collection must not be read from end to end.
 	NoScan func() bool
 }
 
@@ -45,7 +45,7 @@ func (a *Access) fail(code int32, text string) error {
 	return e.Prefix("error processing query: " + a.Text() + " planner returned error :: caused by :: ")
 }
 
-// Plan is how the documents are got at.
+// Plan is how a command reads a collection's documents.
 type Plan struct {
 	Scan   *store.Scan
 	Index  *store.Index  // nil: the whole collection
@@ -222,7 +222,7 @@ func (a *Access) sorted(ix *store.Index) (ok, back bool) {
 	return true, back
 }
 
-// hinted returns the index that the command insists on.
+// hinted returns the index that the command's hint names.
 func (a *Access) hinted() (ix *store.Index, natural, back bool, err error) {
 	switch a.Hint.Type {
 	case 0:
@@ -318,8 +318,8 @@ func (p *Plan) IndexKey(doc bson.Raw) bson.Raw {
 	return bson.EndDocument(b, start)
 }
 
-// rest lets go of the state that the cursor has read, while it waits for its next getMore: a cursor
-// that nobody asks again must not keep documents that are long gone. Snapshots keep theirs.
+// rest releases the state that the cursor has read while it waits for its next getMore: an
+// abandoned cursor must not keep deleted documents in memory. Snapshots keep their state.
 func (x *Running) rest() {
 	for _, s := range x.Scans {
 		if s.Scan.Coll().Derived() {

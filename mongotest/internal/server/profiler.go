@@ -21,7 +21,7 @@ func init() {
 	Register(&Command{Name: "profile", Where: Anywhere, Run: runProfile})
 }
 
-// profiler is what a node profiles. The zero value profiles nothing.
+// profiler says what a node profiles. The zero value profiles nothing.
 type profiler struct {
 	on     atomic.Bool // any database has a level
 	mu     sync.Mutex
@@ -207,7 +207,7 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 			return
 		}
 	}
-	// What cannot be written down is lost: the command is done.
+	// A failed write to the profile is ignored: the command is done.
 	_ = n.Store().Write(func(tx *store.Tx) error {
 		c := tx.Coll(r.DB + ".system.profile")
 		if c == nil {

@@ -164,7 +164,7 @@ func (r *Request) endStream() {
 	}
 }
 
-// parseQuery reads an OP_QUERY, which is allowed for commands only.
+// parseQuery reads an OP_QUERY, which may only carry a command.
 func (r *Request) parseQuery(msg []byte) error {
 	b := msg[wire.HeaderLen:]
 	if len(b) < 4 {
@@ -212,7 +212,7 @@ func (r *Request) Version() release.Version { return r.Node.cfg.Version }
 // Generic reports whether every command of the node's version takes this argument.
 func (r *Request) Generic(field string) bool { return idl.Generic(r.Version(), field) }
 
-// CheckRuntimeConstants checks the runtime constants that the command has under this name.
+// CheckRuntimeConstants checks the runtime constants in the command's argument of this name.
 func (r *Request) CheckRuntimeConstants(name string, doc bson.Raw) error {
 	return idl.CheckRuntimeConstants(r, name, doc)
 }
@@ -275,7 +275,7 @@ func (r *Request) checkClient() error {
 	}
 }
 
-// endWatch ends what checkClient has begun.
+// endWatch ends the watch that checkClient has begun.
 func (r *Request) endWatch() {
 	if r.unwatch != nil {
 		r.unwatch()

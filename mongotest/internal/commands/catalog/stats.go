@@ -230,7 +230,7 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "millis", 0), nil
 }
 
-// badRange is the error of a range that has no size: the reply tells of the estimate, too.
+// badRange is the error of a range that has no size. The reply has the estimate, too.
 func badRange(msg string, estimate bool) error {
 	return &srverr.Error{Msg: msg, Extra: bsondoc.Build(func(d *bsondoc.Builder) { d.Flag("estimate", estimate) })}
 }

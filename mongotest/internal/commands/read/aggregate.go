@@ -52,7 +52,7 @@ func (q *aggregateSpec) changeStream() bool {
 	return len(q.stages) > 0 && q.stages[0].Lookup("$changeStream").Type != 0
 }
 
-// collStats reports whether the pipeline begins with $collStats, which tells of a view itself.
+// collStats reports whether the pipeline begins with $collStats, which describes a view itself.
 func (q *aggregateSpec) collStats() bool {
 	return len(q.stages) > 0 && q.stages[0].Lookup("$collStats").Type != 0
 }
