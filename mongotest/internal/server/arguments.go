@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -46,6 +47,14 @@ func (r *Request) parseDB() error {
 		return srverr.New(srverr.InvalidNamespace, "'.' is an invalid character in a database name")
 	}
 	return nil
+}
+
+// checkDB checks the database's name. getMore says itself what it thinks of an empty one.
+func (r *Request) checkDB() error {
+	if r.DB == "" && r.Cmd.Name == "getMore" {
+		return nil
+	}
+	return namespace.CheckDB(r.DB)
 }
 
 // dbName returns the name as a string; a connection's commands mostly are on one database.

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +41,9 @@ type Cursor struct {
 	AtTime    bson.Timestamp   // of the snapshot that it reads; zero: whatever is the newest
 
 	Pipeline  *PipelineOutput // of an aggregation; else nil
+	docs      int64           // that were returned
+	batches   int64           // that they came in
+	NameFirst bool            // its id comes before its first batch if it stays open
 	Tailable  bool
 	AwaitData bool
 	NoTimeout bool
@@ -251,6 +257,8 @@ func (c *Cursor) Fill(dst []byte, b *Batch) ([]byte, error) {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, int(b.N)), doc...)
 		b.N++
 	}
+	c.docs += b.N
+	c.batches++
 	// Since 5.0, a limit that is reached with the last document of a full batch does not close the
 	// cursor, but in a data lake it does.
 	cfg := c.Run.Request.Node.cfg
@@ -317,6 +325,7 @@ func (r *Request) AppendCursor(dst []byte, c *Cursor, limit int64, single bool) 
 	}
 	b := Batch{Field: "firstBatch", Limit: limit}
 	at, dst := bson.BeginDocumentElement(dst, "cursor")
+	start := len(dst)
 	dst, err := c.Fill(dst, &b)
 	if err != nil {
 		c.Iterator.Close()
@@ -330,9 +339,13 @@ func (r *Request) AppendCursor(dst []byte, c *Cursor, limit int64, single bool) 
 			return dst, err
 		}
 	}
+	var results []byte
+	if c.NameFirst && c.ID != 0 {
+		results, dst = bytes.Clone(dst[start:]), dst[:start]
+	}
 	dst = bson.AppendInt64(dst, "id", c.ID)
 	dst = bson.AppendString(dst, "ns", c.NS)
-	return bson.EndDocument(r.AppendAtTime(dst), at), nil
+	return bson.EndDocument(r.AppendAtTime(append(dst, results...)), at), nil
 }
 
 // AppendEmptyCursor appends the reply of a query on a collection that does not exist.
@@ -417,4 +430,36 @@ func ParseCursorOption(v bson.RawValue, batchSize *int64) error {
 		}
 	}
 	return nil
+}
+
+// IdleCursors describes the node's open cursors that no command uses, as $currentOp shows them.
+func (n *Node) IdleCursors() []bson.Raw {
+	t := &n.cursors
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []bson.Raw
+	for _, id := range slices.Sorted(maps.Keys(t.byID)) {
+		c := t.byID[id]
+		if c.busy || c.Killed {
+			continue
+		}
+		at, dst := bson.BeginDocument(nil)
+		dst = bson.AppendString(dst, "type", "idleCursor")
+		dst = bson.AppendString(dst, "host", n.addr)
+		dst = bson.AppendString(dst, "ns", c.NS)
+		if c.Session != nil {
+			dst = c.Session.ID.Append(dst, "lsid")
+		}
+		one, dst := bson.BeginDocumentElement(dst, "cursor")
+		dst = bson.AppendInt64(dst, "cursorId", id)
+		dst = bson.AppendDateTime(dst, "createdDate", bson.NewDateTime(c.created))
+		dst = bson.AppendDateTime(dst, "lastAccessDate", bson.NewDateTime(c.lastUse))
+		dst = bson.AppendInt64(dst, "nDocsReturned", c.docs)
+		dst = bson.AppendInt64(dst, "nBatchesReturned", c.batches)
+		dst = bson.AppendBool(dst, "noCursorTimeout", c.NoTimeout)
+		dst = bson.AppendBool(dst, "tailable", c.Tailable)
+		dst = bson.AppendBool(dst, "awaitData", c.AwaitData)
+		list = append(list, bson.EndDocument(bson.EndDocument(dst, one), at))
+	}
+	return list
 }

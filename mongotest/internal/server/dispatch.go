@@ -4,7 +4,6 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
@@ -165,7 +164,7 @@ func init() {
 		check("begin", (*Request).begin),
 		check("early hello", (*Request).noteEarlyHello),
 		check("failCommand", (*Request).failCommand),
-		check("database name", func(r *Request) error { return namespace.CheckDB(r.DB) }),
+		check("database name", (*Request).checkDB),
 		check("session", (*Request).validateSession),
 		check("step-down", (*Request).waitStepDown),
 		check("primary", (*Request).checkPrimary),

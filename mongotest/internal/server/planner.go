@@ -112,6 +112,9 @@ func (a *Access) choose() (*Plan, error) {
 		return p, nil
 	}
 	if hinted != nil {
+		if p.Filter == nil && slices.ContainsFunc(hinted.Fields, func(f store.IndexField) bool { return f.Special == "wildcard" }) {
+			return nil, a.fail(srverr.NoQueryExecutionPlans, "No query solutions") // it cannot be scanned as a whole
+		}
 		a.useIndex(p, hinted)
 		return p, nil
 	}
@@ -122,7 +125,7 @@ func (a *Access) choose() (*Plan, error) {
 	if a.Sort != nil {
 		for i := range a.Coll.Indexes() {
 			ix := &a.Coll.Indexes()[i]
-			if ok, back := a.sorted(ix); ok && ix.Partial == nil && !ix.Sparse && !ix.Hidden {
+			if ok, back := a.sorted(ix); ok && a.covers(ix) && !ix.Sparse && !ix.Hidden {
 				p.Back = back
 				a.useIndex(p, ix)
 				return p, nil
@@ -174,6 +177,12 @@ func (a *Access) useIndex(p *Plan, ix *store.Index) {
 	ix.Uses.Add(1)
 }
 
+// covers reports whether an index has all documents that the query can match: a partial one has
+// them if the query asks for no others.
+func (a *Access) covers(ix *store.Index) bool {
+	return ix.Partial == nil || a.Filter != nil && a.Collation.Same(ix.Collation) && a.Filter.Implies(ix.Partial)
+}
+
 // narrowest returns the index that narrows the query down most, nil if none does. Among equals one
 // that has the documents in the wanted order is better.
 func (a *Access) narrowest() *store.Index {
@@ -181,7 +190,7 @@ func (a *Access) narrowest() *store.Index {
 	bestScore := 0
 	for i := range a.Coll.Indexes() {
 		ix := &a.Coll.Indexes()[i]
-		if ix.Hidden || ix.Partial != nil || !ix.Ordered() {
+		if ix.Hidden || !a.covers(ix) || !ix.Ordered() {
 			continue
 		}
 		_, score := ix.Ranges(a.Filter, a.Collation.Same(ix.Collation))

@@ -253,13 +253,39 @@ func IDIndexOf(version int32, collation bson.Raw) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
+// wellFormed reports whether a document is BSON but for strings that are not UTF-8, as the server
+// stores them.
+func wellFormed(doc bson.Raw, depth int) bool {
+	if _, rest, err := bson.ReadDocument(doc); err != nil || len(rest) > 0 || depth == 0 {
+		return false
+	}
+	for b := doc.Elements(); len(b) > 0; {
+		_, v, rest, err := bson.ReadElement(b)
+		if err != nil {
+			return false
+		}
+		switch v.Type {
+		case bson.TypeEmbeddedDocument, bson.TypeArray:
+			if !wellFormed(v.Value, depth-1) {
+				return false
+			}
+		case bson.TypeCodeWithScope:
+			if _, scope, ok := v.CodeWithScope(); !ok || !wellFormed(scope, depth-1) {
+				return false
+			}
+		}
+		b = rest
+	}
+	return true
+}
+
 // Prepare checks a document that is to be inserted and returns a copy of it as it is stored: with
 // an _id in front, and zero timestamps at the top filled in.
 func (r *Request) Prepare(doc bson.Raw) (bson.Raw, error) {
 	if len(doc) > MaxBSONObjectSize {
 		return nil, srverr.New(srverr.BadValue, "object to insert too large. size in bytes: %d, max size: %d", len(doc), MaxBSONObjectSize)
 	}
-	if err := doc.Validate(); err != nil {
+	if err := doc.Validate(); err != nil && !wellFormed(doc, bson.DefaultMaxDepth) {
 		return nil, srverr.New(srverr.InvalidBSON, "%v", err)
 	}
 	dollars := r.Node.cfg.Version.AtLeast(5, 0)

@@ -249,6 +249,13 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if r.Body.Lookup("background").AsBool() && r.Body.Lookup("full").AsBool() {
+		code := srverr.CommandNotSupported
+		if r.Node.Config().Version.AtLeast(5, 0) {
+			code = srverr.InvalidOptions
+		}
+		return dst, srverr.New(code, "Running the validate command with both { background: true } and { full: true } is not supported.")
+	}
 	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err

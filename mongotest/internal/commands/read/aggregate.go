@@ -13,6 +13,7 @@ import (
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -227,7 +228,8 @@ func (q *aggregateSpec) setOld(r *server.Request, k string, v bson.RawValue) err
 // namespace reads the command's value: a collection, or 1 for a pipeline that needs none.
 func (q *aggregateSpec) namespace(r *server.Request, v bson.RawValue) (err error) {
 	if v.IsNumber() {
-		if n, _ := arg.Number(v); n != 1 {
+		n, _ := arg.Number(v)
+		if n != 1 || r.Node.Role() == server.Mongos && query.Float(v) != 1 {
 			return srverr.New(srverr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 		}
 		q.ns, q.collectionless = r.DB+".$cmd.aggregate", true
@@ -249,6 +251,8 @@ func aggregate(r *server.Request, dst []byte, q *aggregateSpec) ([]byte, error) 
 		return dst, err
 	}
 	c := r.NewCursor(q.ns, it, run)
+	// A mongos passes on an aggregation of one shard's collection in a reply of its own.
+	c.NameFirst = r.Node.Role() == server.Mongos && !q.collectionless && run.Stream == nil && sharding.Of(r.Node.Store().Latest().Coll(q.ns)) == nil
 	if r.Node.Role() != server.Mongos && run.Stream == nil {
 		c.Pipeline = &server.PipelineOutput{Iterator: it, Left: run.Limit, Plain: run.Plain}
 		c.Iterator = c.Pipeline

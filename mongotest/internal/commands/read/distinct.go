@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -38,6 +39,9 @@ func (q *distinctSpec) parse(r *server.Request) (err error) {
 	}
 	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.Config().Version.AtLeastPatch(release.At(4, 4, 14)) {
 		return arg.WrongType("distinct.comment", v.Type, "string")
+	}
+	if v := r.Body.Lookup("collation"); r.Node.Role() == server.Mongos && !v.IsZero() && v.Type != bson.TypeEmbeddedDocument && !r.Node.Config().Version.AtLeast(5, 0) {
+		return srverr.New(srverr.TypeMismatch, "Illegal type specified for collation %s", bsontext.Element("collation", v))
 	}
 	err = distinctStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {

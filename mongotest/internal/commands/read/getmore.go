@@ -140,7 +140,7 @@ func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 	if ns := namespace.Join(r.DB, q.coll); ns != c.NS {
 		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.NS)
 	}
-	if q.hasTime && !c.AwaitData && !r.Node.Config().Version.AtLeast(5, 0) {
+	if q.hasTime && !c.AwaitData {
 		return dst, srverr.New(srverr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	c.Run.Request = r

@@ -47,7 +47,7 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 }
 
 // systemStage serves the stages about operations and sessions.
-func systemStage(n *server.Node, _ *server.Request, stage string, _ bson.Raw) (pipeline.Iterator, error) {
+func systemStage(n *server.Node, _ *server.Request, stage string, spec bson.Raw) (pipeline.Iterator, error) {
 	switch stage {
 	case "$listLocalSessions", "$listSessions":
 		var docs []bson.Raw
@@ -58,7 +58,11 @@ func systemStage(n *server.Node, _ *server.Request, stage string, _ bson.Raw) (p
 	case "$listCachedAndActiveUsers":
 		return pipeline.FromSlice(n.ActiveUsers()), nil
 	case "$currentOp":
-		return pipeline.FromSlice(n.CurrentOps()), nil
+		list := n.CurrentOps()
+		if spec.Lookup("idleCursors").AsBool() {
+			list = append(list, n.IdleCursors()...)
+		}
+		return pipeline.FromSlice(list), nil
 	}
 	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
 }

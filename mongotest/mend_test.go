@@ -1,0 +1,205 @@
+package mongotest_test
+
+import (
+	"bytes"
+	"runtime"
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// mendStep is a command in Extended JSON and what its reply must say: the code of its error, a part
+// of the message, and values at paths.
+type mendStep struct {
+	cmd  string
+	code int64
+	text string
+	want map[string]string // dotted path -> value as RawValue.String shows it; "" is for missing
+}
+
+// mendSteps runs commands on one connection. "CURSOR" stands for the id of the last open cursor.
+func mendSteps(t *testing.T, steps []mendStep, options ...mongotest.Option) {
+	t.Helper()
+	d := mongotest.Start(t, options...)
+	c := dial(t, d.Hosts()[0])
+	cursor := "1"
+	for _, s := range steps {
+		reply := command(t, c, extJSON(t, strings.ReplaceAll(s.cmd, "CURSOR", `{"$numberLong": "`+cursor+`"}`)))
+		if id, ok := reply.Lookup("cursor", "id").AsInt64(); ok && id != 0 {
+			cursor = bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, id)}.String()
+			cursor = strings.Trim(cursor, `{}"$numberLong: `)
+		}
+		text, _ := reply.Lookup("errmsg").StringValue()
+		if code := int64(errorCode(reply)); code != s.code || !strings.Contains(text, s.text) {
+			t.Errorf("%s answers %d %q, want %d %q", s.cmd, code, text, s.code, s.text)
+		}
+		for path, want := range s.want {
+			v := reply.Lookup(strings.Split(path, ".")...)
+			if got := v.String(); v.Type == 0 && want != "" || v.Type != 0 && got != want {
+				t.Errorf("%s: %s is %s, want %s", s.cmd, path, got, want)
+			}
+		}
+	}
+}
+
+// A time limit on getMore is for cursors that await data, whatever the version and the node.
+func TestGetMoreTimeLimit(t *testing.T) {
+	for _, version := range []string{"4.4", "6.0", "8.0"} {
+		for name, topology := range map[string]mongotest.Option{"member": mongotest.ReplicaSet(1), "mongos": mongotest.Sharded(1, 1)} {
+			t.Run(version+" "+name, func(t *testing.T) {
+				t.Parallel()
+				mendSteps(t, []mendStep{
+					{cmd: `{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}], "$db": "t"}`},
+					{cmd: `{"find": "c", "batchSize": 1, "$db": "t"}`},
+					{cmd: `{"getMore": CURSOR, "collection": "c", "maxTimeMS": 100, "$db": "t"}`, code: 2, text: "cannot set maxTimeMS on getMore command for a non-awaitData cursor"},
+				}, topology, mongotest.Version(version))
+			})
+		}
+	}
+}
+
+func TestExplainWriteConcern(t *testing.T) {
+	for _, concern := range []string{`{}`, `{"w": 1}`, `{"w": "majority"}`} {
+		mendSteps(t, []mendStep{
+			{cmd: `{"insert": "c", "documents": [{"_id": 1}], "$db": "t"}`},
+			{cmd: `{"aggregate": "c", "pipeline": [], "explain": true, "writeConcern": ` + concern + `, "$db": "t"}`, code: 9,
+				text: "Aggregation explain does not support the'writeConcern' option"},
+		}, mongotest.ReplicaSet(1))
+	}
+}
+
+// The bounds of a 2d index are its own.
+func TestPlaneBounds(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"p": "2d"}, "name": "p", "min": 0, "max": 10}], "$db": "t"}`},
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "p": [1, 2]}], "$db": "t"}`},
+		{cmd: `{"insert": "c", "documents": [{"_id": 2, "p": [11, 2]}], "$db": "t"}`, want: map[string]string{"n": "0", "writeErrors.0.code": "13027",
+			"writeErrors.0.errmsg": `"point not in interval of [ 0, 10 ] :: caused by :: { _id: 2, p: [ 11, 2 ] }"`}},
+		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"q": "2d"}, "name": "q", "min": 5, "max": 5}], "$db": "t"}`, code: 72,
+			text: "region for hash must be valid and have positive area, but [5, 5] was specified"},
+	})
+}
+
+// A partial index serves the queries that ask for nothing but what it has.
+func TestPartialIndexPlan(t *testing.T) {
+	explain := func(filter string) string {
+		return `{"explain": {"find": "c", "filter": ` + filter + `}, "verbosity": "queryPlanner", "$db": "t"}`
+	}
+	plan := "queryPlanner.winningPlan."
+	used := map[string]string{plan + "inputStage.indexName": `"a"`, plan + "inputStage.isPartial": "true"}
+	scan := map[string]string{plan + "stage": `"COLLSCAN"`}
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 5}, {"_id": 2, "a": 1, "b": 50}, {"_id": 3, "a": 1}], "$db": "t"}`},
+		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a", "partialFilterExpression": {"b": {"$gt": 10}}}], "$db": "t"}`},
+		{cmd: explain(`{"a": 1}`), want: scan},
+		{cmd: explain(`{"a": 1, "b": {"$gt": 9}}`), want: scan},
+		{cmd: explain(`{"a": 1, "b": {"$gte": 10}}`), want: scan},
+		{cmd: explain(`{"a": 1, "b": {"$lt": 20}}`), want: scan},
+		{cmd: explain(`{"a": 1, "b": {"$ne": 1}}`), want: scan},
+		{cmd: explain(`{"a": 1, "b": "x"}`), want: scan},
+		{cmd: explain(`{"a": 1, "$or": [{"b": 20}, {"b": 1}]}`), want: scan},
+		{cmd: explain(`{"a": 1, "b": {"$gt": 10}}`), want: used},
+		{cmd: explain(`{"a": 1, "b": {"$gte": 11}}`), want: used},
+		{cmd: explain(`{"a": 1, "b": 50}`), want: used},
+		{cmd: explain(`{"a": 1, "b": {"$in": [11, 50]}}`), want: used},
+		{cmd: explain(`{"a": 1, "$or": [{"b": 20}, {"b": 50}]}`), want: used},
+		{cmd: `{"find": "c", "filter": {"a": 1, "b": {"$gt": 10}}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0._id": "2", "cursor.firstBatch.1": ""}},
+		{cmd: `{"find": "c", "filter": {"a": 1}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0._id": "1", "cursor.firstBatch.2._id": "3"}},
+	})
+}
+
+func TestCreateExistingInTransaction(t *testing.T) {
+	const txn = `"lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAA==", "subType": "04"}}}, "txnNumber": {"$numberLong": "1"}, "autocommit": false`
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "c", "$db": "t"}`},
+		{cmd: `{"insert": "c", "documents": [{"_id": 1}], ` + txn + `, "startTransaction": true, "$db": "t"}`},
+		{cmd: `{"create": "c", ` + txn + `, "$db": "t"}`, code: 48},
+		{cmd: `{"commitTransaction": 1, ` + txn + `, "$db": "admin"}`, code: 251},
+		{cmd: `{"count": "c", "$db": "t"}`, want: map[string]string{"n": "0"}},
+	}, mongotest.ReplicaSet(1), mongotest.Version("4.4"))
+}
+
+func TestValidateOptions(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1}], "$db": "t"}`},
+		{cmd: `{"validate": "c", "$db": "t"}`, want: map[string]string{"valid": "true", "nrecords": "1"}},
+		{cmd: `{"validate": "c", "full": true, "$db": "t"}`, want: map[string]string{"valid": "true"}},
+		{cmd: `{"validate": "c", "full": true, "background": true, "$db": "t"}`, code: 115, text: "Running the validate command with both { background: true } and { full: true } is not supported."},
+		{cmd: `{"validate": "nosuch", "$db": "t"}`, code: 26},
+	}, mongotest.ReplicaSet(1), mongotest.Version("4.4"))
+}
+
+func TestUpsertDollarField(t *testing.T) {
+	upsert := `{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$setOnInsert": {"$x": 1}}, "upsert": true}], "$db": "t"}`
+	mendSteps(t, []mendStep{
+		{cmd: upsert, want: map[string]string{"n": "0", "writeErrors.0.code": "52"}},
+	}, mongotest.Version("4.4"))
+	mendSteps(t, []mendStep{
+		{cmd: `{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$x": 1}, "upsert": true}], "$db": "t"}`, want: map[string]string{"n": "0"}},
+		{cmd: upsert, want: map[string]string{"n": "1"}},
+		{cmd: `{"find": "c", "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.$x": "1"}},
+	}, mongotest.Version("5.0"))
+}
+
+func TestCurrentOpIdleCursors(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}], "$db": "t"}`},
+		{cmd: `{"find": "c", "batchSize": 1, "$db": "t"}`},
+		{cmd: `{"aggregate": 1, "pipeline": [{"$currentOp": {"idleCursors": true}}, {"$match": {"type": "idleCursor"}}], "cursor": {}, "$db": "admin"}`,
+			want: map[string]string{"cursor.firstBatch.0.ns": `"t.c"`, "cursor.firstBatch.0.cursor.nDocsReturned": "1", "cursor.firstBatch.1": ""}},
+		{cmd: `{"aggregate": 1, "pipeline": [{"$currentOp": {}}, {"$match": {"type": "idleCursor"}}], "cursor": {}, "$db": "admin"}`,
+			want: map[string]string{"cursor.firstBatch.0": ""}},
+	}, mongotest.Version("4.4"))
+}
+
+// Strings that are not UTF-8 are stored as they are.
+func TestInvalidUTF8(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	c := dial(t, d.Hosts()[0])
+	const text = "a\xff\xc3b"
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.EndDocument(bson.AppendString(bson.AppendInt32(doc, "_id", 1), "s", text), at)
+	r := ok(t, run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.Raw(doc)}}, {Key: "$db", Value: "t"}}))
+	if n, _ := r.Lookup("n").AsInt64(); n != 1 {
+		t.Errorf("the insert answers %v", r)
+	}
+	reply := ok(t, command(t, c, extJSON(t, `{"find": "c", "$db": "t"}`)))
+	if v := reply.Lookup("cursor", "firstBatch", "0"); !bytes.Equal(v.Value, doc) {
+		t.Errorf("%x comes back as %x in %v", doc, v.Value, reply)
+	}
+}
+
+// One large document that comes and goes leaves little, and so do large collections.
+func TestMemoryOfOneDocument(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 3 GB")
+	}
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	c := dial(t, d.Hosts()[0])
+	large := strings.Repeat("x", 10<<20)
+	for range 300 {
+		ok(t, run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "s", Value: large}}}}, {Key: "$db", Value: "db"}}))
+		ok(t, command(t, c, extJSON(t, `{"delete": "c", "deletes": [{"q": {}, "limit": 0}], "$db": "db"}`)))
+	}
+	limit := func(what string, bound uint64) {
+		t.Helper()
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		t.Logf("%s: %d MB", what, m.HeapAlloc>>20)
+		if m.HeapAlloc > bound {
+			t.Errorf("%s: %d MB are kept", what, m.HeapAlloc>>20)
+		}
+	}
+	limit("a document 300 times", 400<<20)
+	for range 10 {
+		for i := range 4 {
+			ok(t, run(t, c, bson.D{{Key: "insert", Value: "d"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}, {Key: "s", Value: large}}}}, {Key: "$db", Value: "db"}}))
+		}
+		ok(t, command(t, c, extJSON(t, `{"drop": "d", "$db": "db"}`)))
+	}
+	limit("drops", 400<<20)
+}
