@@ -144,3 +144,29 @@ func TestBucketsAreBounded(t *testing.T) {
 		t.Errorf("the rest is %d bytes", len(left))
 	}
 }
+
+// $lookup, $unionWith and $graphLookup read time series and join them, and see their buckets by
+// name.
+func TestSeriesAreJoined(t *testing.T) {
+	for _, version := range []string{"5.0", "8.2", "9.0"} {
+		d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory(), mongotest.Version(version))
+		c := dialNode(t, d, d.Node(0))
+		ok(t, command(t, c, extJSON(t, `{"create": "series", "timeseries": {"timeField": "t", "metaField": "m"}, "$db": "db"}`)))
+		ok(t, command(t, c, extJSON(t, `{"insert": "series", "documents": [{"_id": 1, "t": {"$date": {"$numberLong": "0"}}, "m": "a"}, {"_id": 2, "t": {"$date": {"$numberLong": "1000"}}, "m": "a"},
+			{"_id": 3, "t": {"$date": {"$numberLong": "0"}}, "m": "b"}], "$db": "db"}`)))
+		ok(t, command(t, c, extJSON(t, `{"insert": "sensors", "documents": [{"_id": "a", "room": 1}, {"_id": "b", "room": 2}], "$db": "db"}`)))
+		for _, tt := range []struct{ coll, pipeline, want string }{
+			{"series", `{"$lookup": {"from": "sensors", "localField": "m", "foreignField": "_id", "as": "s"}}, {"$sort": {"_id": 1}}, {"$group": {"_id": null, "r": {"$push": {"$first": "$s.room"}}}}`, `[1,1,2]`},
+			{"sensors", `{"$lookup": {"from": "series", "localField": "_id", "foreignField": "m", "as": "s"}}, {"$sort": {"_id": 1}}, {"$group": {"_id": null, "r": {"$push": {"$size": "$s"}}}}`, `[2,1]`},
+			{"sensors", `{"$lookup": {"from": "system.buckets.series", "localField": "_id", "foreignField": "meta", "as": "s"}}, {"$sort": {"_id": 1}}, {"$group": {"_id": null, "r": {"$push": {"$size": "$s"}}}}`, `[1,1]`},
+			{"sensors", `{"$unionWith": "system.buckets.series"}, {"$group": {"_id": null, "r": {"$push": {"$type": "$control"}}}}`, `["missing","missing","object","object"]`},
+			{"sensors", `{"$graphLookup": {"from": "series", "startWith": "$_id", "connectFromField": "nosuch", "connectToField": "m", "as": "s"}}, {"$sort": {"_id": 1}}, {"$group": {"_id": null, "r": {"$push": {"$size": "$s"}}}}`, `[2,1]`},
+			{"system.buckets.series", `{"$lookup": {"from": "series", "localField": "meta", "foreignField": "m", "as": "s"}}, {"$sort": {"meta": 1}}, {"$group": {"_id": null, "r": {"$push": {"$size": "$s"}}}}`, `[2,1]`},
+		} {
+			r := ok(t, command(t, c, extJSON(t, `{"aggregate": "`+tt.coll+`", "pipeline": [`+tt.pipeline+`], "cursor": {}, "$db": "db"}`)))
+			if got := r.Lookup("cursor", "firstBatch", "0", "r").String(); got != tt.want {
+				t.Errorf("%s: %s: %s\n got %s\nwant %s", version, tt.coll, tt.pipeline, got, tt.want)
+			}
+		}
+	}
+}

@@ -49,8 +49,11 @@ func (r *Request) bucketSource(st *store.State, ns string) *store.Coll {
 // it before.
 func (r *Request) rawData() bool { return r.Body.Lookup("rawData").AsBool() }
 
-// showBuckets returns the state with the buckets of a namespace, if it names some.
-func (r *Request) showBuckets(st *store.State, ns string) *store.State {
+// NamesBuckets reports whether a collection's name is that of the buckets of a time series.
+func NamesBuckets(coll string) bool { return strings.HasPrefix(coll, bucketPrefix) }
+
+// ShowBuckets returns the state with the buckets of a namespace, if it names some.
+func (r *Request) ShowBuckets(st *store.State, ns string) *store.State {
 	source := r.bucketSource(st, ns)
 	if source == nil {
 		return st

@@ -182,7 +182,7 @@ func (r *Request) Snapshot(namespaces ...string) (*store.State, error) {
 		if err := r.reachUnsharded(st.Coll(ns), ns); err != nil {
 			return nil, err
 		}
-		st = r.showBuckets(st, ns)
+		st = r.ShowBuckets(st, ns)
 	}
 	return st, nil
 }

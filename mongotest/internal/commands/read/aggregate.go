@@ -413,6 +413,9 @@ func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson
 }
 
 func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
+	if server.NamesBuckets(ns.Coll) { // once there, the buckets are part of the state
+		e.run.State = e.run.Request.ShowBuckets(e.run.State, ns.String())
+	}
 	c := e.state().Coll(ns.String())
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
