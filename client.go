@@ -54,11 +54,16 @@ type Client struct {
 //
 //	client, err := allium.Open("mongodb://localhost:27017/?replicaSet=rs0")
 //
+// The string may be empty if ClientOptions.Hosts names the servers.
+//
 // An error names the part of the string or the option that is wrong, and never contains a password.
 func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 	o, err := option.One(opts)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
+	}
+	if connectionString == "" && len(o.Hosts) > 0 {
+		connectionString = "mongodb://localhost" // whose host is replaced
 	}
 	cfg, err := uri.Parse(connectionString)
 	if err != nil {

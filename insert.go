@@ -29,7 +29,11 @@ type InsertOneOptions struct {
 
 // InsertOneResult is the result of InsertOne.
 type InsertOneResult struct {
-	// InsertedID is the document's _id: its own, or the bson.ObjectID that the driver generated.
+	// InsertedID is the document's _id: its own, as it decodes into an any, or the bson.ObjectID
+	// that the driver generated. bson.Convert turns it into the type of the program's own that
+	// stands in the document:
+	//
+	//	id, err := bson.Convert[UserID](res.InsertedID)
 	InsertedID any
 	// Acknowledged is false if the write concern is unacknowledged.
 	Acknowledged bool
@@ -77,7 +81,8 @@ type InsertManyOptions struct {
 
 // InsertManyResult is the result of InsertMany.
 type InsertManyResult struct {
-	// InsertedIDs holds the _id of every document that was inserted, by its index in the argument.
+	// InsertedIDs holds the _id of every document that was inserted, by its index in the argument,
+	// each as in InsertOneResult.
 	InsertedIDs map[int]any
 	// Acknowledged is false if the write concern is unacknowledged; InsertedIDs then holds all.
 	Acknowledged bool

@@ -22,6 +22,11 @@ import (
 // does not modify the options, so clients can share them; do not change what their pointers refer
 // to while such a client is open.
 type ClientOptions struct {
+	// Hosts are the servers to begin with, each as "host", "host:port" or the path of a Unix domain
+	// socket; an IPv6 address stands in brackets. They replace the hosts of the connection string,
+	// which may then be empty, and exclude a mongodb+srv string, whose hosts come from DNS. The
+	// string's options and its user stay. Empty: the string's.
+	Hosts []string
 	// AppName names the application in the server's logs and profiles, in at most 128 bytes.
 	AppName string
 	// DriverInfo names a library that wraps the driver.
@@ -225,6 +230,16 @@ func (o *ClientOptions) logLevels() (map[logging.Component]slog.Level, error) {
 
 // apply overlays the options on what the connection string configures.
 func (o *ClientOptions) apply(c *uri.Config) error {
+	if len(o.Hosts) > 0 {
+		if c.SRVHost != "" {
+			return errors.New("option Hosts and a mongodb+srv connection string exclude each other: its hosts come from DNS")
+		}
+		hosts, err := uri.ParseHosts(o.Hosts)
+		if err != nil {
+			return fmt.Errorf("option Hosts: %w", err)
+		}
+		c.Hosts = hosts
+	}
 	setString(&c.AppName, o.AppName)
 	setString(&c.ReplicaSet, o.ReplicaSet)
 	setString(&c.ServerMonitoringMode, string(o.ServerMonitoringMode))

@@ -133,7 +133,8 @@ func (m M) D() D {
 }
 
 // Convert turns any value that has a BSON form into another one by way of BSON: structs into
-// documents and back, a D into an M (the documents inside become D), a Raw into a struct.
+// documents and back, a D into an M (the documents inside become D), a Raw into a struct, the _id
+// in the result of an insert into a program's own type.
 func Convert[T any](v any) (T, error) {
 	var t T
 	encoded, err := MarshalValue(v)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -26,6 +27,22 @@ func (c *Config) parseHosts(s string) error {
 		c.Hosts = append(c.Hosts, addr)
 	}
 	return nil
+}
+
+// ParseHosts returns the addresses that hosts stand for which do not come from a connection string:
+// the path of a Unix domain socket stands as it is.
+func ParseHosts(hosts []string) ([]string, error) {
+	addrs := make([]string, len(hosts))
+	for i, host := range hosts {
+		if strings.HasPrefix(host, "/") {
+			host = url.PathEscape(host)
+		}
+		var err error
+		if addrs[i], err = parseHost(host); err != nil {
+			return nil, err
+		}
+	}
+	return addrs, nil
 }
 
 // parseHost returns the address that one host identifier stands for. Its errors do not show what
