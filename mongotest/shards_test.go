@@ -356,3 +356,55 @@ func TestBroadcastWithoutShard(t *testing.T) {
 		}
 	})
 }
+
+// The balancer does nothing until it is started, then it evens chunks out and minds zones, until it
+// is stopped.
+func TestBalancer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		admin := func(cmd ...bson.E) bson.Raw {
+			return ok(t, run(t, c, append(bson.D(cmd), bson.E{Key: "$db", Value: "admin"})))
+		}
+		admin(bson.E{Key: "shardCollection", Value: "db.c"}, bson.E{Key: "key", Value: bson.D{{Key: "x", Value: 1}}})
+		for x := range 7 {
+			admin(bson.E{Key: "split", Value: "db.c"}, bson.E{Key: "middle", Value: bson.D{{Key: "x", Value: x}}})
+			ok(t, run(t, c, append(bson.D(insertX(x, x)), bson.E{Key: "$db", Value: "db"})))
+		}
+		chunks := func() (n int) {
+			for _, doc := range results(t, c, bson.D{{Key: "find", Value: "chunks"}, {Key: "filter", Value: bson.D{{Key: "shard", Value: "sh1"}}}, {Key: "$db", Value: "config"}}) {
+				if doc != "" {
+					n++
+				}
+			}
+			return n
+		}
+		status := func() string {
+			s, _ := admin(bson.E{Key: "balancerStatus", Value: 1}).Lookup("mode").StringValue()
+			return s
+		}
+		time.Sleep(time.Minute)
+		if n := chunks(); n != 0 {
+			t.Errorf("%d chunks were moved before the balancer was started", n)
+		}
+		admin(bson.E{Key: "balancerStart", Value: 1})
+		time.Sleep(time.Minute)
+		if n := chunks(); n != 4 && n != 3 {
+			t.Errorf("%d of 8 chunks are on the second shard", n)
+		}
+		admin(bson.E{Key: "addShardToZone", Value: "sh1"}, bson.E{Key: "zone", Value: "far"})
+		admin(bson.E{Key: "updateZoneKeyRange", Value: "db.c"}, bson.E{Key: "min", Value: bson.D{{Key: "x", Value: bson.MinKey{}}}},
+			bson.E{Key: "max", Value: bson.D{{Key: "x", Value: bson.MaxKey{}}}}, bson.E{Key: "zone", Value: "far"})
+		time.Sleep(time.Minute)
+		if n := chunks(); n != 8 {
+			t.Errorf("%d of 8 chunks are in their zone", n)
+		}
+		admin(bson.E{Key: "balancerStop", Value: 1})
+		if s := status(); s != "off" {
+			t.Errorf("the balancer is %q after balancerStop", s)
+		}
+		if got := len(results(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "db"}})); got != 7 {
+			t.Errorf("%d documents after all chunks were moved", got)
+		}
+	})
+}

@@ -28,8 +28,9 @@ type cluster struct {
 	// ranges are those of shard keys that belong to zones.
 	ranges []zoneRange
 
-	deleter rangeDeleter
-	id      bson.ObjectID
+	deleter  rangeDeleter
+	balancer balancer
+	id       bson.ObjectID
 }
 
 // AddDatabase notes that a database exists. It is called for every collection that is made.

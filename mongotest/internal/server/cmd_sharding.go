@@ -37,8 +37,8 @@ func init() {
 		{Name: "addShardToZone", AdminOnly: true, WriteConcern: true, Run: runZone},
 		{Name: "removeShardFromZone", AdminOnly: true, WriteConcern: true, Run: runZone},
 		{Name: "balancerStatus", AdminOnly: true, Run: runBalancerStatus},
-		{Name: "balancerStart", AdminOnly: true, Run: Nothing},
-		{Name: "balancerStop", AdminOnly: true, Run: Nothing},
+		{Name: "balancerStart", AdminOnly: true, Run: runBalancerSwitch},
+		{Name: "balancerStop", AdminOnly: true, Run: runBalancerSwitch},
 	} {
 		c.Where, c.Roles = Anywhere, []Role{Mongos}
 		if c.Name == "moveChunk" || c.Name == "mergeChunks" { // shards have them, too
@@ -447,7 +447,8 @@ func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
 		if err != nil || s.Chunks[i].Shard == to {
 			return s, err
 		}
-		return r.migrate(tx, c, s, i, to)
+		wait := r.Body.Lookup("_waitForDelete").AsBool() || r.Body.Lookup("waitForDelete").AsBool()
+		return r.Node.data.migrate(tx, c, s, i, to, wait)
 	})
 	if err != nil || r.Cmd.Name == "moveRange" {
 		return dst, err
@@ -619,8 +620,8 @@ func runRemoveShard(r *Request, dst []byte) ([]byte, error) {
 	return dst, srverr.New(srverr.IllegalOperation, "shards cannot be removed from this cluster")
 }
 
-// runZone adds a shard to a zone, or takes it out. Zones are remembered; as nothing balances
-// chunks, they move none.
+// runZone adds a shard to a zone, or takes it out. The balancer moves
+// chunks to the shards of their zones if it runs.
 func runZone(r *Request, dst []byte) ([]byte, error) {
 	zone, err := arg.ExtractString(r.Body, "zone")
 	if err != nil {
@@ -642,12 +643,6 @@ func runZone(r *Request, dst []byte) ([]byte, error) {
 	}
 	c.zones[shard] = rest
 	return dst, nil
-}
-
-func runBalancerStatus(r *Request, dst []byte) ([]byte, error) {
-	dst = bson.AppendString(dst, "mode", "full")
-	dst = bson.AppendBool(dst, "inBalancerRound", false)
-	return bson.AppendInt64(dst, "numBalancerRounds", 0), nil
 }
 
 func (r *Request) shardingEnabled() error {

@@ -57,6 +57,7 @@ func NewData() *Data {
 // Close ends what runs in the background for the data set.
 func (d *Data) Close() {
 	d.ttl.stop()
+	d.cluster.balancer.stop()
 	d.cluster.deleter.stop()
 	d.sessions.AbortAll()
 }
@@ -104,7 +105,7 @@ func (d *Data) Wrote(ts bson.Timestamp) {
 	}
 	for _, p := range d.parts {
 		if p.set != nil {
-			if ts := p.storage.s.Latest().TS; ts.Compare(p.set.Newest()) > 0 {
+			if ts := p.made().Latest().TS; ts.Compare(p.set.Newest()) > 0 {
 				p.set.Wrote(ts)
 			}
 		}
@@ -171,8 +172,8 @@ func (d *Data) RollBack(after, before bson.Timestamp) {
 // it.
 func (d *Data) AbortTransactions() {
 	d.sessions.AbortAll()
-	if d.whole != nil && d.storage.s != nil {
-		d.storage.s.AbortTransactions()
+	if d.whole != nil {
+		d.made().AbortTransactions()
 	}
 }
 

@@ -31,22 +31,22 @@ type rangeDeleter struct {
 }
 
 // migrate brings the documents of a chunk to another shard. The old one keeps its copies, which
-// nobody sees through a mongos any more, until the range deleter takes them.
-func (r *Request) migrate(tx *store.Tx, c *store.Coll, s *sharding.Metadata, chunk, to int) (*sharding.Metadata, error) {
+// nobody sees through a mongos any more, until the range deleter takes them; with wait it loses
+// them at once.
+func (d *Data) migrate(tx *store.Tx, c *store.Coll, s *sharding.Metadata, chunk, to int, wait bool) (*sharding.Metadata, error) {
 	from, in := s.Chunks[chunk].Shard, s.Range(chunk)
 	if err := tx.Move(c, from, to, in); err != nil {
 		return nil, err
 	}
 	next := s.Move(chunk, to)
-	if r.Body.Lookup("_waitForDelete").AsBool() || r.Body.Lookup("waitForDelete").AsBool() {
+	if wait {
 		return next, tx.Clean(tx.SetSharding(c, next, next.Paths(), nil), from, in)
 	}
-	owner := r.Node
-	if n := r.Node.data.parts[from].node; n != nil {
-		owner = n
+	delay := 900 * time.Second
+	if n := d.parts[from].node; n != nil {
+		delay = time.Duration(n.IntParameter("orphanCleanupDelaySecs")) * time.Second
 	}
-	delay := time.Duration(owner.IntParameter("orphanCleanupDelaySecs")) * time.Second
-	r.Node.data.leave(orphans{ns: c.NS, uuid: c.UUID, shard: from, in: in, due: r.Node.data.Clock.Now().Add(delay)}, delay)
+	d.leave(orphans{ns: c.NS, uuid: c.UUID, shard: from, in: in, due: d.Clock.Now().Add(delay)}, delay)
 	return next, nil
 }
 

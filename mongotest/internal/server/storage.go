@@ -23,8 +23,7 @@ type storage struct {
 func (n *Node) Store() *store.Store {
 	d := n.data
 	if d.whole != nil {
-		d.whole.storage.once.Do(d.whole.makeGroup)
-		return d.storage.s
+		return d.made()
 	}
 	d.storage.once.Do(func() {
 		if len(d.parts) > 0 {
@@ -41,6 +40,14 @@ func (n *Node) Store() *store.Store {
 		d.Clock.Shifted.Store(&expire)
 		d.OnCommit(func(bson.Timestamp) { d.storage.s.Wake() })
 	})
+	return d.storage.s
+}
+
+// made returns the store, nil if nothing has needed it yet; a shard's is made by that.
+func (d *Data) made() *store.Store {
+	if d.whole != nil {
+		d.whole.storage.once.Do(d.whole.makeGroup)
+	}
 	return d.storage.s
 }
 
@@ -71,7 +78,7 @@ func (d *Data) connectStore() {
 		return &storeTxn{data: d, session: r.Session, number: t.Number, t: r.Node.Store().Begin(st)}
 	}
 	d.Rollback = func(after, before bson.Timestamp) {
-		if s := d.storage.s; s != nil {
+		if s := d.made(); s != nil {
 			s.Rollback(after)
 		}
 		d.sessions.RollBack(after, before)

@@ -11,8 +11,8 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-// Zones: ranges of shard keys that belong on some shards. They are kept and shown; no balancer
-// moves chunks for them.
+// Zones: ranges of shard keys that belong on some shards. They are kept and shown; the balancer
+// moves chunks for them if it runs.
 
 func init() {
 	for _, c := range []*Command{

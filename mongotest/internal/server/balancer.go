@@ -1,0 +1,175 @@
+package server
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/sharding"
+	"allium/mongotest/internal/store"
+)
+
+// The balancer: it moves chunks from shards with many to shards with few, and to the shards of
+// their zones. It begins with balancerStart only, so that tests know where their documents are.
+
+// balanceEvery is the time between two rounds.
+const balanceEvery = time.Second
+
+// balancer is safe for concurrent use.
+type balancer struct {
+	mu      sync.Mutex // held during a round
+	on, off bool       // off: balancerStop was the last command
+	ended   bool
+	rounds  int64
+	timer   *time.Timer
+}
+
+func runBalancerStatus(r *Request, dst []byte) ([]byte, error) {
+	b := &r.Node.data.cluster.balancer
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	mode := "full" // as a new cluster says
+	if b.off {
+		mode = "off"
+	}
+	dst = bson.AppendString(dst, "mode", mode)
+	dst = bson.AppendBool(dst, "inBalancerRound", false)
+	return bson.AppendInt64(dst, "numBalancerRounds", b.rounds), nil
+}
+
+// runBalancerSwitch is balancerStart and balancerStop.
+func runBalancerSwitch(r *Request, dst []byte) ([]byte, error) {
+	d := r.Node.data
+	b := &d.cluster.balancer
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.on = r.Cmd.Name == "balancerStart"
+	b.off = !b.on
+	if b.timer != nil {
+		b.timer.Stop()
+		b.timer = nil
+	}
+	if b.on && !b.ended {
+		r.Node.Store() // there is something to balance from now on
+		b.timer = time.AfterFunc(0, d.balance)
+	}
+	return dst, nil
+}
+
+// stop ends the balancer and waits for a round that runs.
+func (b *balancer) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
+// balance is a round: it moves at most one chunk of each collection.
+func (d *Data) balance() {
+	b := &d.cluster.balancer
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.on || b.ended {
+		return
+	}
+	var todo []string
+	d.storage.s.Latest().Colls("", func(c *store.Coll) bool {
+		if c.Sharded() {
+			todo = append(todo, c.NS)
+		}
+		return true
+	})
+	for _, ns := range todo {
+		// What is in the way, an open transaction or a document with the same _id, may be gone at
+		// the next round.
+		_ = d.storage.s.Write(func(tx *store.Tx) error {
+			c := tx.Coll(ns)
+			s := sharding.Of(c)
+			if s == nil {
+				return nil
+			}
+			chunk, to, ok := d.nextMove(ns, s)
+			if !ok || !d.shardRuns(s.Chunks[chunk].Shard) || !d.shardRuns(to) {
+				return nil
+			}
+			next, err := d.migrate(tx, c, s, chunk, to, false)
+			if err == nil {
+				tx.SetSharding(tx.Coll(ns), next, next.Paths(), nil)
+			}
+			return err
+		})
+	}
+	d.Wrote(bson.Timestamp{})
+	b.rounds++
+	b.timer = time.AfterFunc(balanceEvery, d.balance)
+}
+
+// shardRuns reports whether a shard has a primary.
+func (d *Data) shardRuns(i int) bool {
+	n := d.parts[i].node
+	return n == nil || n.IsPrimary()
+}
+
+// nextMove returns the chunk that the balancer moves next, and where: one that is not in its zone,
+// or one of a shard that has too many.
+func (d *Data) nextMove(ns string, s *sharding.Metadata) (chunk, to int, ok bool) {
+	counts := make([]int, d.shards)
+	for _, ch := range s.Chunks {
+		counts[ch.Shard]++
+	}
+	threshold := 2
+	switch n := len(s.Chunks); {
+	case n >= 80:
+		threshold = 8
+	case n >= 20:
+		threshold = 4
+	}
+	best := 0 // by how many chunks the two shards differ
+	for i, ch := range s.Chunks {
+		allowed := d.zoneShards(ns, s, i)
+		target := -1
+		for _, shard := range allowed {
+			if target < 0 || counts[shard] < counts[target] {
+				target = shard
+			}
+		}
+		if target < 0 || target == ch.Shard {
+			continue
+		}
+		if !slices.Contains(allowed, ch.Shard) {
+			return i, target, true
+		}
+		if differ := counts[ch.Shard] - counts[target]; differ >= threshold && differ > best {
+			best, chunk, to, ok = differ, i, target, true
+		}
+	}
+	return chunk, to, ok
+}
+
+// zoneShards returns the shards that a chunk may be on: those of its zone, or all.
+func (d *Data) zoneShards(ns string, s *sharding.Metadata, chunk int) (shards []int) {
+	c := &d.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lo := s.KeyDocument(s.Chunks[chunk].Min)
+	value := func(doc bson.Raw) bson.RawValue { return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc} }
+	compare := func(a, b bson.Raw) int {
+		return query.Compare(value(a), value(b), nil)
+	}
+	zone := ""
+	for _, z := range c.ranges {
+		if z.ns == ns && compare(z.min, lo) <= 0 && compare(lo, z.max) < 0 {
+			zone = z.zone
+		}
+	}
+	for i := range d.shards {
+		if zone == "" || slices.Contains(c.zones[shardName(i)], zone) {
+			shards = append(shards, i)
+		}
+	}
+	return shards
+}
