@@ -60,6 +60,25 @@ func TestGetMoreTimeLimit(t *testing.T) {
 	}
 }
 
+// The time that a find has left bounds the getMores of its cursor.
+func TestLeftTimeBoundsGetMore(t *testing.T) {
+	const always, off = `{"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn", "$db": "admin"}`, `{"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "off", "$db": "admin"}`
+	more := `{"getMore": CURSOR, "collection": "c", "batchSize": 1, "$db": "t"}`
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}, {"_id": 4}], "$db": "t"}`},
+		{cmd: `{"find": "c", "batchSize": 1, "$db": "t"}`},
+		{cmd: always},
+		{cmd: more, want: map[string]string{"cursor.nextBatch.0._id": "2"}}, // the find had no limit
+		{cmd: off},
+		{cmd: `{"find": "c", "batchSize": 1, "maxTimeMS": 600000, "$db": "t"}`},
+		{cmd: more, want: map[string]string{"cursor.nextBatch.0._id": "2"}},
+		{cmd: always},
+		{cmd: more, code: 50},
+		{cmd: off},
+		{cmd: more, code: 43}, // an error closes the cursor
+	}, mongotest.ReplicaSet(1))
+}
+
 func TestExplainWriteConcern(t *testing.T) {
 	for _, concern := range []string{`{}`, `{"w": 1}`, `{"w": "majority"}`} {
 		mendSteps(t, []mendStep{

@@ -42,6 +42,7 @@ type Cursor struct {
 
 	Pipeline  *PipelineOutput // of an aggregation; else nil
 	docs      int64           // that were returned
+	left      time.Duration   // what its command left of its maxTimeMS; 0: there is no limit
 	batches   int64           // that they came in
 	NameFirst bool            // its id comes before its first batch if it stays open
 	Tailable  bool
@@ -383,6 +384,9 @@ func (r *Request) keepCursor(c *Cursor) error {
 	if r.Txn != nil {
 		c.TxnNumber = r.Txn.Number
 	}
+	if !r.deadline.IsZero() {
+		c.left = max(time.Until(r.deadline), time.Nanosecond)
+	}
 	c.Run.Request = nil
 	if r.AtTime.IsZero() {
 		c.Run.rest()
@@ -395,6 +399,20 @@ func (r *Request) keepCursor(c *Cursor) error {
 		c.NS = cursorNS(c.ID)
 	}
 	return nil
+}
+
+// BoundByCursor gives a getMore the time that the command that made the cursor, and the getMores
+// before, have left. A cursor that awaits data has none to give. The returned function notes what
+// is left after it.
+func (r *Request) BoundByCursor(c *Cursor) (after func(), err error) {
+	if c.left == 0 || c.AwaitData {
+		return func() {}, nil
+	}
+	if _, ok := r.Fault("maxTimeAlwaysTimeOut"); ok {
+		return nil, ErrMaxTime()
+	}
+	r.deadline = time.Now().Add(c.left)
+	return func() { c.left = max(time.Until(r.deadline), time.Nanosecond) }, nil
 }
 
 // NewCursor returns a cursor for the results of the command.

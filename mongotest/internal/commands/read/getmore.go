@@ -156,6 +156,12 @@ func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		return dst, srverr.New(code, "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
 	}
+	after, err := r.BoundByCursor(c)
+	if err != nil {
+		done = true
+		return dst, err
+	}
+	defer after()
 	out, end, err := getMore(r, dst, c, &q)
 	done = end || err != nil
 	return out, err
