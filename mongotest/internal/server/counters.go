@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"allium/bson"
 	"allium/internal/wire"
@@ -128,13 +129,15 @@ func (n *Node) AppendMetrics(dst []byte) []byte {
 	dst = bson.EndDocument(dst, at)
 	at, dst = bson.BeginDocumentElement(dst, "cursor")
 	open, dst := bson.BeginDocumentElement(dst, "open")
-	dst = bson.AppendInt64(dst, "total", int64(n.cursors.count()))
+	dst = bson.AppendInt64(dst, "total", int64(n.cursors.count(time.Now())))
 	dst = bson.EndDocument(dst, open)
 	return bson.EndDocument(dst, at)
 }
 
-func (t *cursorTable) count() int {
+// count returns how many cursors are open, after those that have been idle for too long are closed.
+func (t *cursorTable) count(now time.Time) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.expireLocked(now)
 	return len(t.byID)
 }
