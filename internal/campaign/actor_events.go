@@ -76,7 +76,7 @@ func (a *actor) follow() {
 	a.hist.followers = append(a.hist.followers, f)
 	a.mu.Unlock()
 	var token bson.Raw
-	var deadline time.Time // once all is quiet
+	var watch stopwatch // once all is quiet
 	for ; !f.ended; a.seq++ {
 		a.begin()
 		a.mu.Lock()
@@ -88,13 +88,14 @@ func (a *actor) follow() {
 		}
 		select {
 		case <-a.quiet:
-			if deadline.IsZero() {
-				deadline = time.Now().Add(20 * time.Minute)
-				if a.world.plan.Real {
-					deadline = time.Now().Add(time.Minute)
-				}
+			limit := 20 * time.Minute
+			if a.world.plan.Real {
+				limit = time.Minute
 			}
-			if time.Now().After(deadline) {
+			if watch.w == nil {
+				watch = a.stopwatch()
+			}
+			if watch.took() > limit+10*watch.waited() {
 				return
 			}
 		default:

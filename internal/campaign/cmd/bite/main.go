@@ -100,7 +100,7 @@ func (b bug) build(dir string) (bin string, err error) {
 
 // look runs the campaign and returns the first promise that it saw broken.
 func (b bug) look(bin string, budget time.Duration, seed uint64) (how string, found bool) {
-	out, err := exec.Command(bin, "-topology", b.topology, "-seed", fmt.Sprint(seed), "-duration", "100000h", "-budget", budget.String(), "-shrink", "0", "-dense").CombinedOutput()
+	out, err := exec.Command(bin, "-topology", b.topology, "-seed", fmt.Sprint(seed), "-duration", "100000h", "-budget", budget.String(), "-shrink", "0", "-dense", "-patience", budget.String()).CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -112,6 +112,9 @@ func (b bug) look(bin string, budget time.Duration, seed uint64) (how string, fo
 		line = strings.TrimSpace(line)
 		if text, ok := strings.CutPrefix(line, "VIOLATION "); ok {
 			return shorten(text), true
+		}
+		if strings.HasSuffix(line, " does not end") {
+			return line, true
 		}
 		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
 			return shorten(line), true

@@ -37,6 +37,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print what happens in each history")
 	keep := flag.Bool("keep-going", false, "go on after a violation, without cutting it down")
 	shrink := flag.Duration("shrink", 2*time.Minute, "how long to cut a failing history down")
+	patience := flag.Duration("patience", 30*time.Minute, "how long a history may take before all goroutines are printed")
 	flag.Parse()
 	topologies := campaign.Topologies
 	if *topology != "all" {
@@ -58,7 +59,7 @@ func main() {
 	testing.Main(func(_, _ string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "campaign", F: func(t *testing.T) {
 		for _, topology := range topologies {
 			c := &run{t: t, topology: topology, seeds: campaign.Seeds(*seed), duration: *duration, budget: *budget / time.Duration(len(topologies)),
-				shrink: *shrink, real: *real, verbose: *verbose, keep: *keep, dense: *dense, only: *history != 0}
+				shrink: *shrink, patience: *patience, real: *real, verbose: *verbose, keep: *keep, dense: *dense, only: *history != 0}
 			if c.only {
 				c.seeds = func() uint64 { return *history }
 			} else {
@@ -77,6 +78,7 @@ type run struct {
 	topology                         campaign.Topology
 	seeds                            func() uint64
 	duration, budget, shrink         time.Duration
+	patience                         time.Duration // for one history
 	real, verbose, keep, dense, only bool
 }
 
@@ -95,7 +97,7 @@ func (c *run) plan(seed uint64) *campaign.Plan {
 
 // play runs one history.
 func (c *run) play(p *campaign.Plan) *campaign.Outcome {
-	watchdog := time.AfterFunc(time.Hour, func() {
+	watchdog := time.AfterFunc(c.patience, func() {
 		fmt.Printf("history %d on %s does not end\n", p.Seed, p.Topology)
 		buf := make([]byte, 16<<20)
 		os.Stdout.Write(buf[:runtime.Stack(buf, true)])
