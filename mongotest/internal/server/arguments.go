@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/replica"
@@ -44,6 +45,12 @@ func (r *Request) parseDB() error {
 		return srverr.New(srverr.InvalidNamespace, "namespaces cannot have embedded null characters")
 	}
 	if strings.IndexByte(r.DB, '.') >= 0 {
+		switch name, _ := bsondoc.FirstElement(r.Body); name {
+		case "count", "findAndModify", "findandmodify", "killCursors":
+			if r.Node.role == Mongos { // these look at the name themselves
+				return namespace.CheckDB(r.DB)
+			}
+		}
 		return srverr.New(srverr.InvalidNamespace, "'.' is an invalid character in a database name")
 	}
 	return nil
