@@ -57,11 +57,6 @@ func (w *world) settle(followers *sync.WaitGroup) {
 	if err != nil {
 		w.violation("a read when all is quiet: %v", err)
 	}
-	// Behind a load balancer, only the connection that a cursor is pinned to can close it. A cursor
-	// whose connection was closed expires.
-	if !w.plan.Real && w.plan.Topology != LB {
-		w.checkServers(ctx, c.get())
-	}
 	w.checkIdle(ctx, c)
 }
 
@@ -74,6 +69,7 @@ func (w *world) checkIdle(ctx context.Context, observer *client) {
 		pause = 100 * time.Millisecond
 	}
 	time.Sleep(pause)
+	before := w.cursors(ctx, observer)
 	quiet := time.Now() // what the followers used in the instant before does not count
 	for _, c := range w.clients {
 		if err := w.works(ctx, c.get()); err != nil {
@@ -81,6 +77,9 @@ func (w *world) checkIdle(ctx context.Context, observer *client) {
 		}
 	}
 	time.Sleep(pause) // what is returned or closed in the background
+	if n := w.cursors(ctx, observer); n > before && !w.plan.Real {
+		w.violation("clients that nobody disturbed left %d cursors", n-before)
+	}
 	known := 0
 	for _, c := range append(w.clients[:len(w.clients):len(w.clients)], observer) {
 		c.usage.idle()
@@ -109,6 +108,19 @@ func (w *world) checkIdle(ctx context.Context, observer *client) {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	w.checkServers(late, observer.get())
+}
+
+// cursors returns how many cursors the server that the observer asks has open.
+func (w *world) cursors(ctx context.Context, observer *client) int64 {
+	if w.plan.Real {
+		return 0
+	}
+	status, err := observer.get().Database("admin").RunCommand(ctx, bson.D{{Key: "serverStatus", Value: 1}})
+	n, ok := status.Lookup("metrics", "cursor", "open", "total").AsInt64()
+	if err != nil || !ok {
+		w.violation("the cursors when all is quiet: %v", err)
+	}
+	return n
 }
 
 // sessions returns how many sessions the servers know that were used since a time. The observer
