@@ -3,6 +3,7 @@ package mongotest_test
 import (
 	"bytes"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,8 +29,7 @@ func mendSteps(t *testing.T, steps []mendStep, options ...mongotest.Option) {
 	for _, s := range steps {
 		reply := command(t, c, extJSON(t, strings.ReplaceAll(s.cmd, "CURSOR", `{"$numberLong": "`+cursor+`"}`)))
 		if id, ok := reply.Lookup("cursor", "id").AsInt64(); ok && id != 0 {
-			cursor = bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, id)}.String()
-			cursor = strings.Trim(cursor, `{}"$numberLong: `)
+			cursor = strconv.FormatInt(id, 10)
 		}
 		text, _ := reply.Lookup("errmsg").StringValue()
 		if code := int64(errorCode(reply)); code != s.code || !strings.Contains(text, s.text) {
