@@ -41,8 +41,8 @@ type Selection struct {
 	Operation   string
 	OperationID int64
 
-	// Waited is set by Select: how long it waited for a suitable server, 0 if there was one.
-	Waited time.Duration
+	// Waited, if not nil, is what Select adds the time to that it waited for a suitable server.
+	Waited *time.Duration
 }
 
 // String describes the selection for log messages and errors.
