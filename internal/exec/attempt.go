@@ -104,7 +104,7 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 		return op.Server, nil
 	}
 	sel := topology.Selection{Operation: op.Command.Name(), Write: op.Kind == Write, ReadPreference: op.ReadPreference, WritesResults: op.OutputStage,
-		Deprioritized: r.avoid, OperationID: r.operationID, Waited: &r.tells.selection}
+		Deprioritized: r.avoid, OperationID: r.operationID}
 	if r.inTxn || op.EndsTransaction {
 		sel.Write = true
 		if p := op.Session.Transaction().Pinned(); p != nil {
@@ -116,6 +116,7 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 	}
 	r.flight.phase.Store(&phaseSelection)
 	srv, selected, err := r.x.Topology.Select(ctx, &sel)
+	r.tells.selection += sel.Waited
 	if err == nil {
 		r.selected = selected
 	}

@@ -59,7 +59,8 @@ func TestDeploymentManyWaitForPrimary(t *testing.T) {
 			var served atomic.Int64
 			for range 1000 {
 				wg.Go(func() {
-					s, _, err := topo.Select(t.Context(), write)
+					sel := *write
+					s, _, err := topo.Select(t.Context(), &sel)
 					if err == nil && s.Description().Kind == event.RSPrimary {
 						served.Add(1)
 					}

@@ -161,7 +161,8 @@ var write = &Selection{Write: true}
 
 func mustSelect(t testing.TB, topo *Topology, sel *Selection) *Server {
 	t.Helper()
-	s, _, err := topo.Select(t.Context(), sel)
+	own := *sel
+	s, _, err := topo.Select(t.Context(), &own)
 	if err != nil {
 		t.Fatal(err)
 	}

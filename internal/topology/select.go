@@ -108,9 +108,7 @@ func choose(servers []*Server) int {
 // wait waits for a suitable server. It returns the snapshot that it saw last.
 func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *event.ServerDescription, *snapshot, error) {
 	start := time.Now()
-	if sel.Waited != nil {
-		defer func() { *sel.Waited += time.Since(start) }()
-	}
+	defer func() { sel.Waited = time.Since(start) }()
 	limit := sel.Timeout
 	if limit == 0 {
 		limit = t.cfg.SelectionTimeout

@@ -41,8 +41,9 @@ type Selection struct {
 	Operation   string
 	OperationID int64
 
-	// Waited, if not nil, is what Select adds the time to that it waited for a suitable server.
-	Waited *time.Duration
+	// Waited is set by Select, so that a Selection belongs to one call at a time: how long it waited
+	// for a suitable server, 0 if there was one.
+	Waited time.Duration
 }
 
 // String describes the selection for log messages and errors.
