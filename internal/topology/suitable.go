@@ -41,8 +41,8 @@ type Selection struct {
 	Operation   string
 	OperationID int64
 
-	// Waited is set by Select, so that a Selection belongs to one call at a time: how long it waited
-	// for a suitable server, 0 if there was one.
+	// Waited is set by Select: how long it waited for a suitable server, 0 if there was one. A
+	// Selection therefore belongs to one call at a time.
 	Waited time.Duration
 }
 

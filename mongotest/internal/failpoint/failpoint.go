@@ -165,6 +165,15 @@ func (f *Node) Set(name string, p *Point, holds bool) (count int64, held bool) {
 	return count, held
 }
 
+// Standing reports whether a fail point is on, and returns a channel that is closed when it fires or
+// is set.
+func (f *Node) Standing(name string) (on bool, changed <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.entryLocked(name)
+	return e.On(), e.changed
+}
+
 // Progress returns how often a fail point has fired, and a channel that is closed when it fires
 // again or is set.
 func (f *Node) Progress(name string) (entered int64, changed <-chan struct{}) {

@@ -217,11 +217,12 @@ func (r *Request) prepareCommit() error {
 	}
 	if n := r.Node.data.parts[shards[0]].node; n != nil {
 		const point = "hangBeforeWritingDecision"
-		for {
-			if _, on := n.fire(point, nil); !on {
+		_, on := n.fire(point, nil)
+		for on {
+			var changed <-chan struct{}
+			if on, changed = n.faults.Standing(point); !on {
 				break
 			}
-			_, changed := n.faults.Progress(point)
 			if _, err := r.Wait(changed, 0); err != nil {
 				break // the coordinator goes on, whatever becomes of who asked
 			}
