@@ -9,6 +9,7 @@ import (
 	"go/printer"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -78,7 +79,11 @@ const batchSize = 1000
 // load parses the standard library and inserts its declarations, batch by batch.
 func load(ctx context.Context, decls *allium.Collection[Decl], p *progress) (*tally, error) {
 	defer p.end()
-	src := filepath.Join(build.Default.GOROOT, "src")
+	root, err := goroot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	src := filepath.Join(root, "src")
 	files, err := sources(src)
 	if err != nil {
 		return nil, err
@@ -112,6 +117,18 @@ func load(ctx context.Context, decls *allium.Collection[Decl], p *progress) (*ta
 		p.show(i+1, len(files), t.total)
 	}
 	return t, flush()
+}
+
+// goroot returns where Go is installed. A program that was built with -trimpath has to ask.
+func goroot(ctx context.Context) (string, error) {
+	if build.Default.GOROOT != "" {
+		return build.Default.GOROOT, nil
+	}
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("where is Go installed? set GOROOT: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // skipped are folders that hold no packages for everybody to import.

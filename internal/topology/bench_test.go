@@ -99,7 +99,7 @@ func BenchmarkSelectCheckOutReturn(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			s, _, err := topo.Select(b.Context(), write)
+			s, _, err := topo.Select(b.Context(), write())
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestCheckOfMany(t *testing.T) {
 // A selection finds the description of the server that it chose, among many.
 func TestSelectAmongMany(t *testing.T) {
 	topo := routers(t, 500)
-	for _, sel := range []*Selection{write, {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}, {Addr: "s77:1"}} {
+	for _, sel := range []*Selection{write(), {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}, {Addr: "s77:1"}} {
 		seen := map[string]bool{}
 		for range 2000 {
 			s, d, err := topo.Select(t.Context(), sel)
@@ -179,7 +179,7 @@ func TestSelectAmongMany(t *testing.T) {
 func BenchmarkSelectAmong(b *testing.B) {
 	for _, n := range []int{2, 10, 50, 150, 500} {
 		topo := routers(b, n)
-		for name, sel := range map[string]*Selection{"any": write, "address": {Addr: fmt.Sprintf("s%d:1", n-1)}} {
+		for name, sel := range map[string]*Selection{"any": write(), "address": {Addr: fmt.Sprintf("s%d:1", n-1)}} {
 			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

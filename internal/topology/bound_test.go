@@ -72,12 +72,12 @@ func TestNewPrimaryLeavesOutTheOldOne(t *testing.T) {
 		newNode(network, "a:27017", member(event.RSPrimary, "a:27017", "a:27017", "b:27017"))
 		b := newNode(network, "b:27017", member(event.RSSecondary, "b:27017", "a:27017", "b:27017"))
 		topo := connect(t, network, Config{}, "a:27017", "b:27017")
-		mustSelect(t, topo, write)
+		mustSelect(t, topo, write())
 		synctest.Wait()
 		b.say(member(event.RSPrimary, "b:27017", "b:27017"))
 		synctest.Wait()
 		time.Sleep(time.Second)
-		if s := mustSelect(t, topo, write); s.Addr() != "b:27017" || len(topo.Description().Servers) != 1 {
+		if s := mustSelect(t, topo, write()); s.Addr() != "b:27017" || len(topo.Description().Servers) != 1 {
 			t.Errorf("primary %s in %v", s.Addr(), topo.Description())
 		}
 	})

@@ -59,8 +59,7 @@ func TestDeploymentManyWaitForPrimary(t *testing.T) {
 			var served atomic.Int64
 			for range 1000 {
 				wg.Go(func() {
-					sel := *write
-					s, _, err := topo.Select(t.Context(), &sel)
+					s, _, err := topo.Select(t.Context(), write())
 					if err == nil && s.Description().Kind == event.RSPrimary {
 						served.Add(1)
 					}
@@ -99,7 +98,7 @@ func TestDeploymentFailover(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := deployment(t, mongotest.ReplicaSet(3))
 				topo := discover(t, d, Config{})
-				s := mustSelect(t, topo, write)
+				s := mustSelect(t, topo, write())
 				if err := ping(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +106,7 @@ func TestDeploymentFailover(t *testing.T) {
 				start := time.Now()
 				fail(d.Primary())
 				for {
-					now := mustSelect(t, topo, write)
+					now := mustSelect(t, topo, write())
 					if err := ping(t.Context(), now); now != s && err == nil {
 						break
 					}
@@ -128,7 +127,7 @@ func TestDeploymentSharded(t *testing.T) {
 		time.Sleep(time.Second) // both are known
 		seen := map[string]bool{}
 		for range 100 {
-			s := mustSelect(t, topo, write)
+			s := mustSelect(t, topo, write())
 			seen[s.Addr()] = true
 			if err := ping(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -146,7 +145,7 @@ func TestDeploymentHandshakeUpdatesTopology(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := deployment(t, mongotest.ReplicaSet(2))
 		topo := discover(t, d, Config{Monitoring: MonitorPoll, HeartbeatInterval: time.Hour})
-		s, _, err := topo.Select(t.Context(), write)
+		s, _, err := topo.Select(t.Context(), write())
 		if err != nil {
 			t.Fatal(err)
 		}

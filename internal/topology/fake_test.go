@@ -157,7 +157,7 @@ func connect(t testing.TB, network *fakeserver.Network, cfg Config, seeds ...str
 	return topo
 }
 
-var write = &Selection{Write: true}
+func write() *Selection { return &Selection{Write: true} }
 
 func mustSelect(t testing.TB, topo *Topology, sel *Selection) *Server {
 	t.Helper()

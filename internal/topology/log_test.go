@@ -131,7 +131,7 @@ func TestEmptyListeners(t *testing.T) {
 		network := &fakeserver.Network{}
 		newNode(network, "a:1", nil)
 		topo := connect(t, network, Config{Monitor: &event.ServerMonitor{}, Pool: pool.Config{Monitor: &event.PoolMonitor{}}}, "a:1")
-		if err := ping(t.Context(), mustSelect(t, topo, write)); err != nil {
+		if err := ping(t.Context(), mustSelect(t, topo, write())); err != nil {
 			t.Error(err)
 		}
 	})

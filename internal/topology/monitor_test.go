@@ -61,7 +61,7 @@ func TestRequestedCheck(t *testing.T) {
 		network := &fakeserver.Network{}
 		n := newNode(network, "a:1", nil)
 		topo := connect(t, network, Config{Monitoring: MonitorPoll}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		synctest.Wait()
 		start := time.Now()
 		for _, at := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second} {
@@ -141,7 +141,7 @@ func TestCheckAnsweredWithAnError(t *testing.T) {
 		topo := connect(t, network, Config{Monitor: &event.ServerMonitor{
 			ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailed) { failed = append(failed, e.Failure) },
 		}}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		c, err := s.CheckOut(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestStreamTimeout(t *testing.T) {
 		topo := connect(t, network, Config{Pool: pool.Config{Conn: &conn.Config{ConnectTimeout: 3 * time.Second}}, Monitor: &event.ServerMonitor{
 			ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailed) { failed = append(failed, e.Duration) },
 		}}, "a:1")
-		mustSelect(t, topo, write)
+		mustSelect(t, topo, write())
 		settle(DefaultHeartbeatInterval + 4*time.Second)
 		if len(failed) != 1 || failed[0] != DefaultHeartbeatInterval+3*time.Second {
 			t.Errorf("failed after %v", failed)
@@ -229,7 +229,7 @@ func TestRoundTripTimes(t *testing.T) {
 			return c
 		}
 		topo := connect(t, network, Config{}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		if d := s.Description(); d.AverageRTT != 20*time.Millisecond || d.MinRTT != 0 {
 			t.Errorf("after one check: %v, %v", d.AverageRTT, d.MinRTT)
 		}
@@ -247,7 +247,7 @@ func TestRoundTripTimes(t *testing.T) {
 			t.Errorf("while it is down: %v, %v", d, d.AverageRTT)
 		}
 		n.SetDown(false)
-		if d := mustSelect(t, topo, write).Description(); d.AverageRTT != 70*time.Millisecond {
+		if d := mustSelect(t, topo, write()).Description(); d.AverageRTT != 70*time.Millisecond {
 			t.Errorf("when it is back: %v", d.AverageRTT)
 		}
 	})
@@ -303,7 +303,7 @@ func TestDirectConnectionToAnyServer(t *testing.T) {
 		network := &fakeserver.Network{}
 		newNode(network, "a:1", member(event.RSOther, "a:1", "b:1"))
 		topo := connect(t, network, Config{Direct: true}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		if err := ping(t.Context(), s); err != nil || s.Description().Kind != event.RSOther {
 			t.Errorf("%v: %v", s.Description(), err)
 		}
@@ -356,7 +356,7 @@ func TestCloseWaitsForMonitors(t *testing.T) {
 			TopologyDescriptionChanged: func(e *event.TopologyDescriptionChanged) { add(e.NewDescription.Kind.String()) },
 			TopologyClosed:             func(*event.TopologyClosed) { add("topology closed") },
 		}}, "a:1")
-		mustSelect(t, topo, write)
+		mustSelect(t, topo, write())
 		settle(time.Second)
 		mu.Lock()
 		seen = nil

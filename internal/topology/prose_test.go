@@ -72,7 +72,7 @@ func twoMembers(t *testing.T) (topo *Topology, a, b *node) {
 	b = newNode(network, "b:1", member(event.RSSecondary, "b:1", hosts...))
 	a.old, b.old = true, true // no topologyVersion: the errors here have none either
 	topo = connect(t, network, Config{}, hosts...)
-	mustSelect(t, topo, write)
+	mustSelect(t, topo, write())
 	mustSelect(t, topo, &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}})
 	for _, addr := range hosts { // a new connection says hello too
 		if err := ping(t.Context(), topo.Server(addr)); err != nil {
@@ -207,7 +207,7 @@ func TestSDAMProse07To09DirectConnection(t *testing.T) {
 			b := newNode(network, "b:1", member(event.RSSecondary, "b:1", hosts...))
 			b.command = answer(errorReply(10107, "not primary"))
 			topo := connect(t, network, Config{Direct: direct}, "b:1")
-			err := command(t, mustSelect(t, topo, write), "insert")
+			err := command(t, mustSelect(t, topo, write()), "insert")
 			if e, ok := errors.AsType[*mongoerr.ServerError](err); direct != (ok && e.Code == 10107) {
 				t.Errorf("direct %v: %v", direct, err)
 			}
@@ -229,7 +229,7 @@ func TestSDAMProse10MinHeartbeatFrequency(t *testing.T) {
 		}
 		topo := connect(t, network, Config{Direct: true, SelectionTimeout: 5 * time.Second}, "a:1")
 		start := time.Now()
-		if err := ping(t.Context(), mustSelect(t, topo, write)); err != nil {
+		if err := ping(t.Context(), mustSelect(t, topo, write())); err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(start); d < 2*time.Second || d > 3500*time.Millisecond {
@@ -296,7 +296,7 @@ func TestSDAMProse12PoolBackpressure(t *testing.T) {
 			ConnectionCheckOutFailed: func(*event.ConnectionCheckOutFailed) { failed.Add(1) },
 			PoolCleared:              func(*event.PoolCleared) { cleared.Add(1) },
 		}}}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() { command(t, s, "find") })
@@ -351,7 +351,7 @@ func TestRTTProse1ContinuouslyUpdated(t *testing.T) {
 				}
 			},
 		}}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		time.Sleep(2 * time.Second)
 		if d := s.Description(); d.AverageRTT != time.Millisecond || d.MinRTT != time.Millisecond {
 			t.Errorf("round trip time %v, least %v", d.AverageRTT, d.MinRTT)
@@ -378,7 +378,7 @@ func TestHeartbeatProse1StartedBeforeSocket(t *testing.T) {
 			ServerHeartbeatStarted: func(*event.ServerHeartbeatStarted) { add("serverHeartbeatStartedEvent") },
 			ServerHeartbeatFailed:  func(*event.ServerHeartbeatFailed) { add("serverHeartbeatFailedEvent") },
 		}}, "a:1")
-		if _, _, err := topo.Select(t.Context(), write); err == nil {
+		if _, _, err := topo.Select(t.Context(), write()); err == nil {
 			t.Error("no error")
 		}
 		want := []string{"serverHeartbeatStartedEvent", "client connected", "client hello received", "serverHeartbeatFailedEvent"}
@@ -477,7 +477,7 @@ func TestMaxStalenessProse6LastWriteDate(t *testing.T) {
 			return bson.EndDocument(bson.AppendDateTime(b, "lastWriteDate", bson.DateTime(written.Load())), at)
 		})
 		topo := connect(t, network, Config{HeartbeatInterval: 500 * time.Millisecond}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		first := s.Description().LastWriteDate
 		time.Sleep(2 * time.Second)
 		written.Store(time.Now().UnixMilli())
@@ -530,14 +530,14 @@ func TestIncompatibleServer(t *testing.T) {
 		network := &fakeserver.Network{}
 		n := newNode(network, "a:1", func(b []byte) []byte { return bson.AppendInt32(b, "maxWireVersion", 5) })
 		topo := connect(t, network, Config{HeartbeatInterval: time.Second}, "a:1")
-		_, _, err := topo.Select(t.Context(), write)
+		_, _, err := topo.Select(t.Context(), write())
 		want := "Server at a:1 reports wire version 5, but this version of Allium requires at least 6 (MongoDB 3.6)."
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("error %v", err)
 		}
 		n.say(nil) // after an upgrade
 		synctest.Wait()
-		mustSelect(t, topo, write)
+		mustSelect(t, topo, write())
 	})
 }
 
@@ -552,7 +552,7 @@ func TestGarbage(t *testing.T) {
 			return true
 		}
 		topo := connect(t, network, Config{SelectionTimeout: time.Second, Pool: pool.Config{Conn: &conn.Config{ConnectTimeout: time.Minute}}}, "a:1")
-		if _, _, err := topo.Select(t.Context(), write); !strings.Contains(fmt.Sprint(err), "hello: ") {
+		if _, _, err := topo.Select(t.Context(), write()); !strings.Contains(fmt.Sprint(err), "hello: ") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -54,8 +54,8 @@ func TestSelectorComesBeforeWindow(t *testing.T) {
 			accepted string
 			asked    []string
 		}{
-			{write, "a:1", []string{"a:1"}},
-			{write, "b:1", []string{"a:1"}},
+			{write(), "a:1", []string{"a:1"}},
+			{write(), "b:1", []string{"a:1"}},
 			{&Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}, "b:1", []string{"a:1", "b:1"}},
 			{&Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}, Deprioritized: []string{"b:1"}}, "b:1", []string{"b:1"}},
 		} {

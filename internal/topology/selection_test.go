@@ -297,7 +297,7 @@ func TestSelectDescribed(t *testing.T) {
 		n.SetDown(true)
 		topo := connect(t, network, Config{SelectionTimeout: time.Minute}, "a:1")
 		time.AfterFunc(5*time.Second, func() { n.SetDown(false) })
-		for i, sel := range []*Selection{write, write, {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}} { // the first one waits
+		for i, sel := range []*Selection{write(), write(), {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}} { // the first one waits
 			s, d, err := topo.Select(t.Context(), sel)
 			if err != nil {
 				t.Fatal(err)

@@ -28,7 +28,7 @@ func TestDiscoverStandalone(t *testing.T) {
 		network := &fakeserver.Network{}
 		newNode(network, "a:27017", nil)
 		topo := connect(t, network, Config{}, "A")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		if s.Addr() != "a:27017" || topo.Description().Kind != event.Single {
 			t.Errorf("selected %s of %v", s.Addr(), topo.Description())
 		}
@@ -45,7 +45,7 @@ func TestDiscoverReplicaSet(t *testing.T) {
 		newNode(network, "a:1", member(event.RSSecondary, "a:1", hosts...))
 		newNode(network, "b:1", member(event.RSPrimary, "b:1", hosts...))
 		topo := connect(t, network, Config{}, "a:1") // c is down
-		if s := mustSelect(t, topo, write); s.Addr() != "b:1" {
+		if s := mustSelect(t, topo, write()); s.Addr() != "b:1" {
 			t.Errorf("wrote to %s", s.Addr())
 		}
 		if s := mustSelect(t, topo, &Selection{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}); s.Addr() != "a:1" {
@@ -69,7 +69,7 @@ func TestSelectionTimeout(t *testing.T) {
 		n.SetDown(true)
 		topo := connect(t, network, Config{SelectionTimeout: 10 * time.Second}, "a:1")
 		start := time.Now()
-		_, _, err := topo.Select(t.Context(), write)
+		_, _, err := topo.Select(t.Context(), write())
 		se, ok := errors.AsType[*mongoerr.SelectionError](err)
 		if !ok || !errors.Is(err, syscall.ECONNREFUSED) || time.Since(start) != 10*time.Second || se.Elapsed != 10*time.Second {
 			t.Fatalf("after %v: %v", time.Since(start), err)
@@ -84,7 +84,7 @@ func TestSelectionTimeout(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start = time.Now()
-		_, _, err = topo.Select(ctx, write)
+		_, _, err = topo.Select(ctx, write())
 		te, ok := errors.AsType[*mongoerr.TimeoutError](err)
 		if !ok || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) || te.Phase != "server selection" ||
 			time.Since(start) != time.Second {
@@ -92,11 +92,11 @@ func TestSelectionTimeout(t *testing.T) {
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if _, _, err = topo.Select(ctx, write); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err = topo.Select(ctx, write()); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("cancelled: %v", err)
 		}
 		n.SetDown(false)
-		mustSelect(t, topo, write)
+		mustSelect(t, topo, write())
 	})
 }
 
@@ -118,7 +118,7 @@ func TestManyWaitForPrimary(t *testing.T) {
 			var served atomic.Int64
 			for range 1000 {
 				wg.Go(func() {
-					s, _, err := topo.Select(t.Context(), write)
+					s, _, err := topo.Select(t.Context(), write())
 					if err != nil || s.Addr() != "b:1" {
 						t.Errorf("selected %v: %v", s, err)
 						return
@@ -164,7 +164,7 @@ func TestStepDown(t *testing.T) {
 		a := newNode(network, "a:1", member(event.RSPrimary, "a:1", hosts...))
 		b := newNode(network, "b:1", member(event.RSSecondary, "b:1", hosts...))
 		topo := connect(t, network, Config{}, hosts...)
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		synctest.Wait()
 		a.command = func(r *fakeserver.Request) {
 			_, counter, _ := a.reply()
@@ -195,7 +195,7 @@ func TestStepDown(t *testing.T) {
 		}
 		a.say(member(event.RSSecondary, "a:1", hosts...))
 		b.say(member(event.RSPrimary, "b:1", hosts...))
-		if s := mustSelect(t, topo, write); s.Addr() != "b:1" {
+		if s := mustSelect(t, topo, write()); s.Addr() != "b:1" {
 			t.Errorf("wrote to %s", s.Addr())
 		}
 		synctest.Wait()
@@ -216,7 +216,7 @@ func TestNetworkErrorCancelsCheck(t *testing.T) {
 		topo := connect(t, network, Config{Monitor: &event.ServerMonitor{
 			ServerHeartbeatFailed: func(*event.ServerHeartbeatFailed) { failed.Add(1) },
 		}}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		synctest.Wait() // the monitor waits for the server's next reply
 		time.Sleep(time.Second)
 		if err := ping(t.Context(), s); err == nil {
@@ -226,7 +226,7 @@ func TestNetworkErrorCancelsCheck(t *testing.T) {
 			t.Errorf("%v, generation %d", s.Description(), s.pool.Generation())
 		}
 		start := time.Now()
-		mustSelect(t, topo, write)
+		mustSelect(t, topo, write())
 		if d := time.Since(start); d > MinHeartbeatInterval {
 			t.Errorf("server was found again after %v", d)
 		}
@@ -246,7 +246,7 @@ func TestCheckTimeoutInterrupts(t *testing.T) {
 		n.before = func(r *fakeserver.Request) bool { return silent.Load() }
 		n.old = true
 		topo := connect(t, network, Config{Pool: pool.Config{Conn: &conn.Config{ConnectTimeout: time.Second}}}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		if err := ping(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +270,7 @@ func TestOverloadKeepsPool(t *testing.T) {
 		network := &fakeserver.Network{}
 		n := newNode(network, "a:1", nil)
 		topo := connect(t, network, Config{Monitoring: MonitorPoll}, "a:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		synctest.Wait()
 		n.before = func(r *fakeserver.Request) bool { r.Conn.Close(); return true }
 		err := ping(t.Context(), s)
@@ -320,7 +320,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		}}, "a:1")
 		waiting := make(chan error)
 		go func() {
-			_, _, err := topo.Select(context.Background(), write)
+			_, _, err := topo.Select(context.Background(), write())
 			waiting <- err
 		}()
 		synctest.Wait()
@@ -330,7 +330,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		if err := <-waiting; !errors.Is(err, mongoerr.ErrClientClosed) {
 			t.Errorf("waiting selection: %v", err)
 		}
-		if _, _, err := topo.Select(t.Context(), write); !errors.Is(err, mongoerr.ErrClientClosed) {
+		if _, _, err := topo.Select(t.Context(), write()); !errors.Is(err, mongoerr.ErrClientClosed) {
 			t.Errorf("selection: %v", err)
 		}
 		if events[0] != "opening" || events[len(events)-2] != "Unknown" || events[len(events)-1] != "closed" {
@@ -347,7 +347,7 @@ func TestLoadBalanced(t *testing.T) {
 			return bson.AppendObjectID(bson.AppendString(b, "msg", "isdbgrid"), "serviceId", service)
 		})
 		topo := connect(t, network, Config{LoadBalanced: true, Pool: pool.Config{Conn: &conn.Config{LoadBalanced: true}}}, "lb:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		c, err := s.CheckOut(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -406,7 +406,7 @@ func TestLoadBalancedAuthentication(t *testing.T) {
 				}
 			}},
 		}}, "lb:1")
-		s := mustSelect(t, topo, write)
+		s := mustSelect(t, topo, write())
 		c, err := s.CheckOut(t.Context())
 		if err != nil {
 			t.Fatal(err)
