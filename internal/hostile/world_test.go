@@ -168,9 +168,9 @@ type bounds struct {
 
 // usual has room for two connections for each operation, and for a check every half second. What
 // is allocated is several times as much under the race detector, which empties pools. A connection
-// takes up to 16.1 MiB on the word of a header, and six may read at once: those of three operations,
-// of two monitors, and one that is opened in the background. The most that was seen is 67
-// goroutines, 134 MB, and 17 MB in use.
+// takes up to 16.1 MiB on the word of a header, and six may read at once: those of three
+// operations, of two monitors, and one that is opened in the background. The most that was seen is
+// 67 goroutines, 134 MB, and 17 MB in use.
 var usual = bounds{dials: 2*operations + 100, sent: 2000, goroutines: 100, allocated: 256 << 20, live: 6 * (16<<20 + 64<<10)}
 
 const (

@@ -165,8 +165,8 @@ func (f *Node) Set(name string, p *Point, holds bool) (count int64, held bool) {
 	return count, held
 }
 
-// Standing reports whether a fail point is on, and returns a channel that is closed when it fires or
-// is set.
+// Standing reports whether a fail point is on, and returns a channel that is closed when it fires
+// or is set.
 func (f *Node) Standing(name string) (on bool, changed <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -140,7 +140,13 @@ func (r *Request) routedDone(err error) {
 // appendRecovery appends the recoveryToken that a mongos adds to every reply of a transaction.
 func (r *Request) appendRecovery(dst []byte) []byte {
 	t := r.routed
-	if t == nil || !t.participants && !r.raw || r.Found != byShard {
+	if t == nil {
+		return dst
+	}
+	rt := &r.Node.router // another command of the transaction may still run: one that its client gave up
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if !t.participants && !r.raw || r.Found != byShard {
 		return dst
 	}
 	at, dst := bson.BeginDocumentElement(dst, "recoveryToken")
