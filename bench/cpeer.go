@@ -92,7 +92,7 @@ func (e *Env) cTask(uri, operation string, args ...string) func(n int, memory bo
 		}
 		t, err := p.do(strings.Join(append([]string{operation, fmt.Sprint(n)}, args...), " "))
 		if err != nil {
-			return turn{}, fmt.Errorf("C driver: %w", err)
+			return turn{}, fmt.Errorf("the C driver: %w", err)
 		}
 		t.wall, t.cpu = max(t.wall/time.Duration(n), 1), max(t.cpu/time.Duration(n), 1)
 		return t, nil

@@ -141,7 +141,7 @@ type tags struct {
 	TruncF    float32        `bson:"tf,truncate"`
 	Skip      int            `bson:"-"`
 	Upper     int            `bson:"UPPER"`
-	private   int
+	_         int            // neither driver writes it
 }
 
 type inlined struct {

@@ -158,6 +158,11 @@ func TestCheckOfMany(t *testing.T) {
 // A selection finds the description of the server that it chose, among many.
 func TestSelectAmongMany(t *testing.T) {
 	topo := routers(t, 500)
+	for _, d := range topo.Description().Servers {
+		if s := topo.Server(d.Addr); s == nil || s.Addr() != d.Addr {
+			t.Fatalf("the server at %s is %v", d.Addr, s)
+		}
+	}
 	for _, sel := range []*Selection{write(), {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}, {Addr: "s77:1"}} {
 		seen := map[string]bool{}
 		for range 2000 {
@@ -172,6 +177,24 @@ func TestSelectAmongMany(t *testing.T) {
 		}
 		if sel.Addr == "" && len(seen) < 400 {
 			t.Errorf("%v: 2,000 selections used %d of 500 servers", sel, len(seen))
+		}
+	}
+}
+
+// A server that is gone is not found by its address, and the others still are.
+func TestSelectAddressAfterChange(t *testing.T) {
+	topo := routers(t, 4)
+	topo.mu.Lock()
+	old := topo.snapshot.Load().desc
+	next := *old
+	next.Servers = append([]*event.ServerDescription{router("s9:1", time.Millisecond)}, old.Servers[2:]...)
+	topo.change(old, &next, nil)
+	topo.mu.Unlock()
+	for addr, want := range map[string]bool{"s0:1": false, "s1:1": false, "s2:1": true, "s3:1": true, "s9:1": true} {
+		sel := &Selection{Addr: addr}
+		s, d, err := topo.pick(topo.snapshot.Load(), sel)
+		if err != nil || (s != nil) != want || want && (s.Addr() != addr || d.Addr != addr) || topo.Server(addr) != s {
+			t.Errorf("%s: selected %v with %v, %v", addr, s, d, err)
 		}
 	}
 }

@@ -62,6 +62,10 @@ func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, *event.ServerD
 	if err := validateFor(sel.ReadPreference, snap.desc.Kind, t.cfg.HeartbeatInterval); err != nil && !sel.Write {
 		return nil, nil, err
 	}
+	if sel.Addr != "" {
+		s, d := t.named(snap, sel.Addr)
+		return s, d, nil
+	}
 	var buf [stackServers]*event.ServerDescription
 	suitable := appendSuitable(buf[:0], snap.desc, sel)
 	if t.cfg.Selector != nil {
@@ -75,6 +79,22 @@ func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, *event.ServerD
 	chosen := snap.appendServers(servers[:0], suitable)
 	i := choose(chosen)
 	return chosen[i], suitable[i], nil
+}
+
+// named returns the server at an address, nil if it is not suitable. What it takes does not depend
+// on how many servers there are: each statement of a transaction on a sharded cluster, and each
+// batch of a cursor, selects its server in this way. The server stays suitable where the operation
+// should rather avoid it, because there is no other one.
+func (t *Topology) named(snap *snapshot, addr string) (*Server, *event.ServerDescription) {
+	i, ok := snap.at[addr]
+	if !ok {
+		return nil, nil
+	}
+	d := snap.desc.Servers[i]
+	if !usable(snap.desc.Kind).has(d.Kind) || t.cfg.Selector != nil && len(t.narrow([]*event.ServerDescription{d})) == 0 {
+		return nil, nil
+	}
+	return snap.servers[i], d
 }
 
 // narrow asks the user's selector, which gets a copy of the list.

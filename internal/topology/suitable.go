@@ -57,7 +57,7 @@ func (s *Selection) String() string {
 	return "query with " + s.ReadPreference.String()
 }
 
-// appendSuitable appends the suitable servers of a topology: those that are left when the
+// appendSuitable appends the suitable servers of a topology for an operation that names none: those that are left when the
 // deprioritized servers are put aside, or if there are none, those among all servers
 // (specification: Server Selection, server selection algorithm, step 3).
 func appendSuitable(dst []*event.ServerDescription, t *event.TopologyDescription, sel *Selection) []*event.ServerDescription {
@@ -71,20 +71,9 @@ func appendSuitable(dst []*event.ServerDescription, t *event.TopologyDescription
 
 // appendAllowed appends the suitable servers that are not among the excluded ones.
 func appendAllowed(dst []*event.ServerDescription, t *event.TopologyDescription, sel *Selection, excluded []string) []*event.ServerDescription {
-	f := filter{t: t, addr: sel.Addr, excluded: excluded}
-	switch t.Kind {
-	case event.Single:
-		return f.append(dst, anyKnown)
-	case event.LoadBalanced:
-		return f.append(dst, kinds(event.LoadBalancer))
-	case event.Sharded:
-		return f.append(dst, kinds(event.Mongos))
-	case event.ReplicaSetNoPrimary, event.ReplicaSetWithPrimary:
-	default:
-		return dst
-	}
-	if sel.Addr != "" {
-		return f.append(dst, kinds(event.RSPrimary, event.RSSecondary))
+	f := filter{t: t, excluded: excluded}
+	if t.Kind != event.ReplicaSetNoPrimary && t.Kind != event.ReplicaSetWithPrimary {
+		return f.append(dst, usable(t.Kind))
 	}
 	rp := sel.ReadPreference
 	mode := ReadMode(rp)
@@ -136,17 +125,32 @@ func kinds(list ...event.ServerKind) kindSet {
 
 func (set kindSet) has(k event.ServerKind) bool { return set&(1<<k) != 0 }
 
+// usable are the kinds of servers that operations use in a kind of topology. In a replica set the
+// operation narrows them down.
+func usable(kind event.TopologyKind) kindSet {
+	switch kind {
+	case event.Single:
+		return anyKnown
+	case event.LoadBalanced:
+		return kinds(event.LoadBalancer)
+	case event.Sharded:
+		return kinds(event.Mongos)
+	case event.ReplicaSetNoPrimary, event.ReplicaSetWithPrimary:
+		return kinds(event.RSPrimary, event.RSSecondary)
+	}
+	return 0
+}
+
 // filter picks servers out of a topology.
 type filter struct {
 	t        *event.TopologyDescription
-	addr     string // if it is set, only this server
 	excluded []string
 }
 
 // append appends the servers of some kinds.
 func (f *filter) append(dst []*event.ServerDescription, set kindSet) []*event.ServerDescription {
 	for _, s := range f.t.Servers {
-		if set.has(s.Kind) && (f.addr == "" || f.addr == s.Addr) && !slices.Contains(f.excluded, s.Addr) {
+		if set.has(s.Kind) && !slices.Contains(f.excluded, s.Addr) {
 			dst = append(dst, s)
 		}
 	}

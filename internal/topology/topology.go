@@ -110,6 +110,8 @@ const (
 type snapshot struct {
 	desc    *event.TopologyDescription
 	servers []*Server // in the order of desc.Servers
+	// at has the positions of addresses in both lists. Snapshots of the same servers share it.
+	at map[string]int
 	// primary are the servers within the latency window for writes, and for reads from the primary.
 	primary     []*Server
 	primaryDesc []*event.ServerDescription // theirs
@@ -171,10 +173,9 @@ func (t *Topology) Description() *event.TopologyDescription { return t.snapshot.
 
 // Server returns the server at an address, nil if it is not part of the topology.
 func (t *Topology) Server(addr string) *Server {
-	for _, s := range t.snapshot.Load().servers {
-		if s.addr == addr {
-			return s
-		}
+	snap := t.snapshot.Load()
+	if i, ok := snap.at[addr]; ok {
+		return snap.servers[i]
 	}
 	return nil
 }
@@ -420,7 +421,7 @@ func (t *Topology) publish(desc *event.TopologyDescription) {
 	snap := &snapshot{desc: desc, strangers: t.strangers, changed: make(chan struct{})}
 	before := t.snapshot.Load()
 	if len(before.servers) == len(desc.Servers) && sameServers(before.desc, desc) {
-		snap.servers = before.servers
+		snap.servers, snap.at = before.servers, before.at
 		for i, d := range desc.Servers {
 			if d != before.desc.Servers[i] {
 				snap.servers[i].desc.Store(d)
@@ -428,7 +429,9 @@ func (t *Topology) publish(desc *event.TopologyDescription) {
 		}
 	} else {
 		snap.servers = make([]*Server, len(desc.Servers))
+		snap.at = make(map[string]int, len(desc.Servers))
 		for i, d := range desc.Servers {
+			snap.at[d.Addr] = i
 			snap.servers[i] = t.servers[d.Addr]
 			snap.servers[i].desc.Store(d)
 		}
