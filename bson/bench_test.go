@@ -97,3 +97,34 @@ func BenchmarkMarshalExtJSON(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkUnmarshalTweet is a document as an API of others hands it out: some 90 short fields, most
+// of them text, three levels deep.
+func BenchmarkUnmarshalTweet(b *testing.B) {
+	person := func(id int64) bson.D {
+		return bson.D{{Key: "id", Value: id}, {Key: "id_str", Value: fmt.Sprint(id)}, {Key: "name", Value: "Ada Lovelace"}, {Key: "screen_name", Value: "ada"},
+			{Key: "location", Value: "London"}, {Key: "description", Value: "writes programs for engines that nobody has built yet, and letters about them"},
+			{Key: "url", Value: nil}, {Key: "protected", Value: false}, {Key: "followers_count", Value: int32(12842)}, {Key: "friends_count", Value: int32(327)},
+			{Key: "listed_count", Value: int32(64)}, {Key: "created_at", Value: "Wed May 28 06:35:23 +0000 2008"}, {Key: "favourites_count", Value: int32(1011)},
+			{Key: "utc_offset", Value: int32(-18000)}, {Key: "time_zone", Value: "Eastern Time (US & Canada)"}, {Key: "geo_enabled", Value: false}, {Key: "verified", Value: false},
+			{Key: "statuses_count", Value: int32(4103)}, {Key: "lang", Value: "en"}, {Key: "profile_background_color", Value: "C0DEED"},
+			{Key: "profile_image_url", Value: "http://example.com/images/1180346407/normal.jpg"}, {Key: "profile_link_color", Value: "0084B4"}, {Key: "default_profile", Value: true}}
+	}
+	mention := bson.D{{Key: "screen_name", Value: "charles"}, {Key: "name", Value: "Charles Babbage"}, {Key: "id", Value: int64(21812)}, {Key: "id_str", Value: "21812"}, {Key: "indices", Value: bson.A{int32(3), int32(300)}}}
+	data, err := bson.Marshal(bson.D{{Key: "_id", Value: bson.NewObjectID()}, {Key: "text", Value: "@charles what the engine is to do is to be told with cards, as a loom is"},
+		{Key: "in_reply_to_status_id", Value: int64(22012345678)}, {Key: "retweet_count", Value: nil}, {Key: "contributors", Value: nil}, {Key: "created_at", Value: "Thu Sep 02 18:11:23 +0000 2010"},
+		{Key: "geo", Value: nil}, {Key: "source", Value: "web"}, {Key: "coordinates", Value: nil}, {Key: "truncated", Value: false},
+		{Key: "entities", Value: bson.D{{Key: "user_mentions", Value: bson.A{mention, mention}}, {Key: "urls", Value: bson.A{}}, {Key: "hashtags", Value: bson.A{}}}},
+		{Key: "retweeted", Value: false}, {Key: "place", Value: nil}, {Key: "user", Value: person(21812345)}, {Key: "favorited", Value: false}, {Key: "id", Value: int64(22812345678)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		var d bson.D
+		if err := bson.Unmarshal(data, &d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -39,14 +39,17 @@ type decoder struct {
 type treeState struct {
 	window    string  // a copy of the tree that is being decoded, if most of it is text
 	windowCap int     // the capacity of the slice that was copied
-	counts    []int32 // how many elements the documents and arrays have, in their order
-	next      int     // in counts
+	found     []int32 // what measure found, in the order of the tree; see there
+	next      int     // in found
 	strings   slab[string]
 	documents slab[D]
 	arrays    slab[A]
 	slots     block[E]
 	cells     block[any]
 }
+
+// mostFound is how much room for what measure found a decoder keeps from one document to the next.
+const mostFound = 16 << 10
 
 // start makes d ready for decoding data.
 func (d *decoder) start(cfg *config, data []byte) {
@@ -60,7 +63,11 @@ func (d *decoder) stop() {
 		d.elems = d.elems[:0]
 	}
 	if d.grown {
-		d.treeState, d.grown = treeState{counts: d.counts[:0]}, false
+		found := d.found[:0]
+		if cap(found) > mostFound {
+			found = nil
+		}
+		d.treeState, d.grown = treeState{found: found}, false
 	}
 	d.cfg, d.data, d.chunk = nil, nil, nil
 }

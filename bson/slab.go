@@ -6,28 +6,33 @@ import "reflect"
 
 // slab hands out variables of type T from chunks.
 type slab[T any] struct {
-	free   []T
+	chunk  []T
+	used   int // of chunk
 	wanted int // how many more there will probably be
 	size   int // of the last chunk
 }
 
 // expect announces that n variables will be taken.
-func (s *slab[T]) expect(n int) { s.wanted = max(n-len(s.free), 0) }
+func (s *slab[T]) expect(n int) { s.wanted = max(n-(len(s.chunk)-s.used), 0) }
 
 // take returns a new variable. A chunk has what is expected, or else twice as many as the last one,
 // and never more than most: a value that is kept keeps its chunk alive.
 func (s *slab[T]) take(most int) *T {
-	if len(s.free) == 0 {
-		if s.size *= 2; s.wanted > 0 {
-			s.size = s.wanted
-		}
-		s.size = min(max(s.size, 1), most)
-		s.wanted -= min(s.size, s.wanted)
-		s.free = make([]T, s.size)
+	if s.used == len(s.chunk) {
+		s.grow(most)
 	}
-	p := &s.free[0]
-	s.free = s.free[1:]
+	p := &s.chunk[s.used]
+	s.used++
 	return p
+}
+
+func (s *slab[T]) grow(most int) {
+	if s.size *= 2; s.wanted > 0 {
+		s.size = s.wanted
+	}
+	s.size = min(max(s.size, 1), most)
+	s.wanted -= min(s.size, s.wanted)
+	s.chunk, s.used = make([]T, s.size), 0
 }
 
 // block hands out slices of type T from chunks.
@@ -113,12 +118,16 @@ const (
 // string gets memory of its own. In a tree with a window, b must be a part of it that was not cut
 // in capacity.
 func (d *decoder) str(b []byte) string {
-	n := len(b)
 	if d.window != "" {
 		// Slices of one array differ in capacity by how far they start from each other.
-		off := d.windowCap - cap(b)
-		return d.window[off : off+n]
+		return d.window[d.windowCap-cap(b):][:len(b)]
 	}
+	return d.copied(b)
+}
+
+// copied is str without a window.
+func (d *decoder) copied(b []byte) string {
+	n := len(b)
 	if n > len(d.chunk) {
 		if n >= soloString {
 			return string(b)
@@ -140,7 +149,6 @@ func (d *decoder) newChunk(n int) {
 }
 
 func (d *decoder) boxString(s string) any {
-	d.grown = true
 	p := d.strings.take(stringChunk)
 	*p = s
 	return boxed(stringWord, p)

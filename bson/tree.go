@@ -2,29 +2,36 @@ package bson
 
 // Documents without a form that is known before: D, M, A and any.
 //
-// Such a tree is walked twice. The first walk, measure, checks all frames and counts what there is;
-// the second makes the values, with memory for them in few and well-filled pieces.
+// Such a tree is walked twice. The first walk, measure, checks all frames and keys, counts what
+// there is and notes where the keys end; the second makes the values, with memory for them in few
+// and well-filled pieces.
 
 import (
 	"encoding/binary"
 	"errors"
 	"math"
 	"reflect"
+	"unicode/utf8"
 )
 
 // measure walks the value of type t at the start of b and gets memory ready for it. It is called
 // once for the root of a tree, before any, d, m or a, and finish after them. There is no struct in
-// such a tree and no code of users, so that the second walk finds everything as the first one did.
+// such a tree and no code of users, so that the second walk finds everything as the first one did:
+// for each document and array, d.found has how many elements it has, and then for each of them the
+// length of its key, followed by what was found in its value.
 func (d *decoder) measure(t Type, b []byte) error {
 	switch t {
 	case TypeEmbeddedDocument, TypeArray, TypeCodeWithScope:
+	case TypeString:
+		d.grown = true
+		return nil
 	default:
 		return nil // it makes do with what there is
 	}
 	d.grown = true
-	d.counts = d.counts[:0]
-	m := measurer{d: d, depth: d.depth}
+	m := measurer{cfg: d.cfg, root: d.depth, depth: d.depth, found: d.found[:0]}
 	err := m.value(t, b)
+	d.found = m.found
 	if err != nil {
 		return err
 	}
@@ -48,17 +55,18 @@ func (d *decoder) measure(t Type, b []byte) error {
 // finish is called after a tree is decoded.
 func (d *decoder) finish() { d.window = "" }
 
-// count returns how many elements the next document or array has.
-func (d *decoder) count() int {
-	n := d.counts[d.next]
+// finding returns the next number that measure found.
+func (d *decoder) finding() int {
+	n := d.found[d.next]
 	d.next++
 	return int(n)
 }
 
 // A measurer counts what a tree is made of.
 type measurer struct {
-	d                 *decoder
-	depth             int
+	cfg               *config
+	root, depth       int
+	found             []int32
 	strings           int
 	documents, arrays int
 	elements, cells   int
@@ -79,10 +87,10 @@ func (m *measurer) value(t Type, b []byte) error {
 		m.text += len(code)
 		t, b = TypeEmbeddedDocument, b[4+4+len(code)+1:n]
 	}
-	if m.d.cfg.Documents == DocumentsAsRaw && m.depth > m.d.depth {
+	if m.cfg.Documents == DocumentsAsRaw && m.depth > m.root {
 		return nil // it stays as it is
 	}
-	if m.depth >= m.d.cfg.maxDepth {
+	if m.depth >= m.cfg.maxDepth {
 		return &DecodeError{BSONType: t, Err: errTooDeep}
 	}
 	body, _, err := documentBody(b)
@@ -90,15 +98,22 @@ func (m *measurer) value(t Type, b []byte) error {
 		return decodeErr(t, nil, err)
 	}
 	m.depth++
-	at := len(m.d.counts)
-	m.d.counts = append(m.d.counts, 0)
+	at := len(m.found)
+	m.found = append(m.found, 0)
 	n := 0
 	for len(body) > 0 {
-		k, _ := cstringLen(body[1:])
+		k, ascii := cstringLen(body[1:])
 		if k < 0 {
 			return &DecodeError{BSONType: t, Err: errKeyEnd}
 		}
 		et, v := Type(body[0]), body[k+2:]
+		if !ascii && !m.cfg.AllowInvalidUTF8 && !utf8.Valid(body[1:1+k]) {
+			if t == TypeArray {
+				return underIndex(n, decodeErr(et, nil, errUTF8))
+			}
+			return &DecodeError{BSONType: t, Err: errUTF8}
+		}
+		m.found = append(m.found, int32(k))
 		if t != TypeArray {
 			m.text += k
 		}
@@ -133,7 +148,7 @@ func (m *measurer) value(t Type, b []byte) error {
 		n++
 	}
 	m.depth--
-	m.d.counts[at] = int32(n)
+	m.found[at] = int32(n)
 	if t == TypeArray {
 		m.cells += n
 	} else {
@@ -148,14 +163,10 @@ func (d *decoder) d(b []byte) (D, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	n := d.count()
+	n := d.finding()
 	out := D(d.slots.take(n, slotBlock))
 	for i := range out {
-		t := Type(body[0])
-		k, err := d.keyLen(body[1:])
-		if err != nil {
-			return nil, 0, err
-		}
+		t, k := Type(body[0]), d.finding()
 		e := &out[i]
 		e.Key = d.str(body[1 : 1+k])
 		body = body[k+2:]
@@ -184,7 +195,7 @@ func (d *decoder) m(b []byte, into M) (M, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	n := d.count()
+	n := d.finding()
 	var seen map[string]bool
 	if d.cfg.DisallowDuplicateKeys {
 		seen = make(map[string]bool, n)
@@ -193,11 +204,7 @@ func (d *decoder) m(b []byte, into M) (M, int, error) {
 		into = make(M, n)
 	}
 	for len(body) > 0 {
-		t := Type(body[0])
-		k, err := d.keyLen(body[1:])
-		if err != nil {
-			return nil, 0, err
-		}
+		t, k := Type(body[0]), d.finding()
 		key := d.str(body[1 : 1+k])
 		body = body[k+2:]
 		if seen != nil {
@@ -223,14 +230,10 @@ func (d *decoder) a(b []byte) (A, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	out := A(d.cells.take(d.count(), cellBlock))
+	out := A(d.cells.take(d.finding(), cellBlock))
 	for i := range out {
 		t := Type(body[0])
-		k, err := d.keyLen(body[1:])
-		if err != nil {
-			return nil, 0, underIndex(i, decodeErr(t, nil, err))
-		}
-		body = body[k+2:]
+		body = body[d.finding()+2:]
 		v, used, err := d.any(t, body)
 		if err != nil {
 			return nil, 0, underIndex(i, err)
