@@ -47,7 +47,7 @@ func (d *docs) fileTasks() ([]Task, error) {
 
 // nullFileTasks are the same against the null server.
 func nullFileTasks(env *Env, uri string, ours *allium.Client, theirs *mongo.Client) ([]Task, error) {
-	up, down, err := largeFile(env, uri, ours.Database("db"), theirs.Database("db"), "fs", nullserver.FileID, make([]byte, nullserver.FileSize))
+	up, down, err := largeFile(env, uri, ours.Database("db"), theirs.Database("db"), "fs", nullserver.FileID, outsideHeap(nullserver.FileSize))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func largeFile(env *Env, uri string, ourDB *allium.Database, theirDB *mongo.Data
 			_, err := theirDB.GridFSBucket().UploadFromStream(ctx, "file", bytes.NewReader(data))
 			return err
 		})}
-	memory := make([]byte, len(data))
+	memory := outsideHeap(len(data))
 	check := func(n int, err error) error {
 		if err == nil && !bytes.Equal(memory[:1000], data[:1000]) {
 			err = errors.New("other bytes came back")

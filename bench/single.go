@@ -50,7 +50,8 @@ func corpusDocs(env *Env, group string) (*docs, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &docs{env: env, uri: uri, gridFSLarge: files["gridfs_large.bin"]}
+	d := &docs{env: env, uri: uri, gridFSLarge: outsideHeap(len(files["gridfs_large.bin"]))}
+	copy(d.gridFSLarge, files["gridfs_large.bin"])
 	for name, doc := range map[string]*sourceDoc{"tweet.json": &d.tweet, "small_doc.json": &d.small, "large_doc.json": &d.large} {
 		doc.size = len(files[name])
 		if err := bson.UnmarshalExtJSON(files[name], &doc.ours); err != nil {

@@ -311,6 +311,8 @@ func (c *Cursor) getMore(ctx context.Context, began time.Time) error {
 	if ctx == nil {
 		return failure.ErrNilContext
 	}
+	c.result.Release() // a batch has up to 16 MB: the next one comes into the same memory
+	c.raw, c.postBatch = nil, nil
 	size := c.batchSize
 	if c.limit > 0 && size > 0 {
 		size = int32(min(int64(size), c.limit-c.seen))
