@@ -98,8 +98,8 @@ func BenchmarkMarshalExtJSON(b *testing.B) {
 	}
 }
 
-// BenchmarkUnmarshalTweet is a document as an API of others hands it out: some 90 short fields, most
-// of them text, three levels deep.
+// BenchmarkUnmarshalTweet is a document as an API of others hands it out: some 60 short fields,
+// most of them text, three levels deep.
 func BenchmarkUnmarshalTweet(b *testing.B) {
 	person := func(id int64) bson.D {
 		return bson.D{{Key: "id", Value: id}, {Key: "id_str", Value: fmt.Sprint(id)}, {Key: "name", Value: "Ada Lovelace"}, {Key: "screen_name", Value: "ada"},

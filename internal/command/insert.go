@@ -88,17 +88,19 @@ func appendBatch(dst []byte, t *Target, id string, first, n int, what string, ma
 			break
 		}
 		count++
-		if i == first && n-first > 1 {
-			// The others are probably alike: room for them at once saves copying what is there
-			// again and again.
-			size := len(dst) - docAt
-			dst = slices.Grow(dst, min(size*(min(n-first, t.MaxBatchCount)-1)+size/8, max(t.MaxMessageSize-len(dst), 0), mostAhead))
+		if left := min(n-first, t.MaxBatchCount) - count; left > 0 {
+			// The others are probably like those that are there: room for them at once saves
+			// copying what is there again and again, and memory that is twice what is needed.
+			if average := (len(dst) - at) / count; i == first || cap(dst)-len(dst) < 2*average {
+				dst = slices.Grow(dst, min(average*left+average*left/8, max(t.MaxMessageSize-len(dst), 0), max(mostAhead, len(dst))))
+			}
 		}
 	}
 	return endSequence(dst, at), count, nil
 }
 
-// mostAhead bounds the room that appendBatch makes for statements of which it knows only the first.
+// mostAhead bounds the room that appendBatch makes for statements that it has not seen, while a
+// message is smaller.
 const mostAhead = 8 << 20
 
 // commandOverhead is how far the server lets a command's document exceed maxBsonObjectSize (16

@@ -57,9 +57,9 @@ func (s *Selection) String() string {
 	return "query with " + s.ReadPreference.String()
 }
 
-// appendSuitable appends the suitable servers of a topology for an operation that names none: those that are left when the
-// deprioritized servers are put aside, or if there are none, those among all servers
-// (specification: Server Selection, server selection algorithm, step 3).
+// appendSuitable appends the suitable servers of a topology for an operation that names none: those
+// that are left when the deprioritized servers are put aside, or if there are none, those among all
+// servers (specification: Server Selection, server selection algorithm, step 3).
 func appendSuitable(dst []*event.ServerDescription, t *event.TopologyDescription, sel *Selection) []*event.ServerDescription {
 	if len(sel.Deprioritized) > 0 {
 		if out := appendAllowed(dst, t, sel, sel.Deprioritized); len(out) > len(dst) {
