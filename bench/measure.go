@@ -22,6 +22,21 @@ type Plan struct {
 	Full bool
 	// Memory also measures by how much each process grows.
 	Memory bool
+	// Heap is how many bytes the program holds beside what the drivers do while time is measured:
+	// Go's collector runs when there is as much garbage as there is memory in use, so that it runs
+	// the less often the more a program holds. Memory is measured without.
+	Heap int
+}
+
+// ballast is what Plan.Heap asks for. Nobody looks at it, and it holds no pointers.
+var ballast []byte
+
+// carry makes ballast n bytes.
+func carry(n int) {
+	if len(ballast) != n {
+		ballast = nil
+		ballast = make([]byte, n)
+	}
 }
 
 // What the specification says about the length of a measurement.
@@ -101,6 +116,7 @@ func (t *Task) sides(peers []Peer, memory bool) (ours *side, theirs map[Peer]*si
 // Measure lets the drivers take turns at a task.
 func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 	m := Measurement{Task: t, Peers: make(map[Peer]*Usage)}
+	carry(plan.Heap)
 	ours, theirs := t.sides(peers, false)
 	sides := append([]*side{ours}, slices.Collect(maps.Values(theirs))...)
 	var bare *side
@@ -151,6 +167,7 @@ func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 // memory gives each driver one more turn, of as many operations for all, and notes by how much its
 // process grew.
 func (m *Measurement) memory(t Task, plan Plan, peers []Peer) error {
+	carry(0)
 	ours, theirs := t.sides(peers, true)
 	n := max(1, int(plan.Length/m.Allium.Wall))
 	r, err := ours.take(n)

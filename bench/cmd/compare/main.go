@@ -38,7 +38,7 @@ type settings struct {
 	quick                 bool
 	markdown, percentiles bool
 	svg, peers            string
-	files                 int
+	files, heap           int
 }
 
 func main() {
@@ -53,6 +53,7 @@ func main() {
 	flag.BoolVar(&s.percentiles, "percentiles", false, "also print the specification's percentiles of the time per operation")
 	flag.StringVar(&s.peers, "peers", "official,c", "the drivers beside Allium, separated by commas: official, c")
 	flag.BoolVar(&s.plan.Memory, "memory", false, "also measure by how much each process grows during a turn at most (Linux)")
+	flag.IntVar(&s.heap, "heap", 128, "how many megabytes the program holds beside the drivers while time is measured; memory is measured without")
 	flag.StringVar(&s.svg, "svg", "", "also draw the comparison as a bar chart into this `file`")
 	flag.Parse()
 	if err := run(s); err != nil {
@@ -62,7 +63,7 @@ func main() {
 }
 
 func run(s settings) (err error) {
-	s.plan.Rounds, s.files = max(s.plan.Rounds, 1), 20
+	s.plan.Rounds, s.plan.Heap, s.files = max(s.plan.Rounds, 1), max(s.heap, 0)<<20, 20
 	switch {
 	case s.plan.Full:
 		s.files = 100
@@ -79,7 +80,7 @@ func run(s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s %s/%s, GOMAXPROCS %d; medians of ", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+	fmt.Printf("%s %s/%s, GOMAXPROCS %d, a heap of %d MB beside the drivers; medians of ", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), s.plan.Heap>>20)
 	if s.plan.Full {
 		fmt.Print("the specification's iterations\n")
 	} else {
