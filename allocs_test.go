@@ -53,7 +53,7 @@ var costs = []struct {
 		cur, err := c.db.Aggregate(ctx, bson.A{})
 		return drained(ctx, cur, err)
 	}},
-	{"(*Collection[T]) BulkWrite", 20, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) BulkWrite", 17, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: c.doc}})
 		return err
 	}},
@@ -119,7 +119,7 @@ var costs = []struct {
 		return err
 	}},
 	{"(*Collection[T]) InsertOne", 8, func(ctx context.Context, c *costClients) error { _, err := c.coll.InsertOne(ctx, c.doc); return err }},
-	{"(*Collection[T]) InsertMany", 13, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) InsertMany", 11, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.InsertMany(ctx, []tenFields{c.doc})
 		return err
 	}},

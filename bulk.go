@@ -98,7 +98,9 @@ type group struct {
 // groups divides writes into commands.
 func groups(models []WriteModel, unordered bool) []group {
 	var out []group
+	all := make([]int, len(models)) // their own indexes: a group of neighbours is a part of it
 	for i, m := range models {
+		all[i] = i
 		kind := m.statement().kind
 		at := len(out) - 1
 		if unordered {
@@ -108,7 +110,11 @@ func groups(models []WriteModel, unordered bool) []group {
 			out = append(out, group{kind: kind})
 			at = len(out) - 1
 		}
-		out[at].indexes = append(out[at].indexes, i)
+		if g := &out[at]; unordered {
+			g.indexes = append(g.indexes, i)
+		} else {
+			g.indexes = all[i-len(g.indexes) : i+1 : i+1]
+		}
 	}
 	return out
 }
@@ -145,9 +151,9 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 	}
 	done, err := w.many(ctx, cmd, !b.opts.Unordered)
 	b.result.Acknowledged = done.acknowledged
-	var failed *mongoerr.BulkWriteError
+	failed, ok := errors.AsType[*mongoerr.BulkWriteError](err)
 	switch {
-	case errors.As(err, &failed):
+	case ok:
 		for _, e := range failed.WriteErrors {
 			e.Index = g.indexes[e.Index]
 		}
@@ -165,9 +171,7 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 	switch g.kind {
 	case insertKind:
 		b.result.InsertedCount += done.n
-		for i, id := range docs.inserted(done, failed, g.indexes) {
-			b.result.InsertedIDs[i] = id
-		}
+		docs.inserted(b.result.InsertedIDs, done, failed, g.indexes)
 	case updateKind:
 		b.result.MatchedCount += done.n - int64(len(done.upserted))
 		b.result.ModifiedCount += done.modified

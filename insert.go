@@ -107,7 +107,7 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 	end(err)
 	var failed *mongoerr.BulkWriteError
 	errors.As(err, &failed)
-	return InsertManyResult{InsertedIDs: src.inserted(done, failed, nil), Acknowledged: done.acknowledged}, err
+	return InsertManyResult{InsertedIDs: src.inserted(make(map[int]any, len(src.ids)), done, failed, nil), Acknowledged: done.acknowledged}, err
 }
 
 // documents gives an insert command its documents: each with the _id that it has or, the same in
@@ -160,12 +160,12 @@ func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 	return dst, nil
 }
 
-// inserted returns the _id of every document that was inserted, by its index or, if there is a list
-// of indexes, by the index that stands there.
-func (d *documents) inserted(done written, failed *mongoerr.BulkWriteError, indexes []int) map[int]any {
-	ids := make(map[int]any, len(d.ids))
-	rejected := map[int]bool{}
+// inserted adds the _id of every document that was inserted to ids, by its index or, if there is a
+// list of indexes, by the index that stands there, and returns ids.
+func (d *documents) inserted(ids map[int]any, done written, failed *mongoerr.BulkWriteError, indexes []int) map[int]any {
+	var rejected map[int]bool
 	if failed != nil {
+		rejected = make(map[int]bool, len(failed.WriteErrors))
 		for _, e := range failed.WriteErrors {
 			rejected[e.Index] = true
 		}
@@ -305,25 +305,30 @@ type written struct {
 // error.
 func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (written, error) {
 	var total written
-	var bulk mongoerr.BulkWriteError
-	op, err := w.op(ctx, cmd)
-	if err != nil {
+	var writeErrors []*mongoerr.WriteError
+	var concerns []*mongoerr.WriteConcernError
+	var labels mongoerr.Labels
+	var last error
+	op := newOp()
+	defer releaseOp(op)
+	var err error
+	if *op, err = w.op(ctx, cmd); err != nil {
 		return total, err
 	}
 	total.acknowledged = op.WriteConcern.Acknowledged()
 	for cmd.Left() > 0 {
 		op.Retryable = cmd.Retryable(1)
-		res, err := w.scope.run(ctx, &op)
+		res, err := w.scope.run(ctx, op)
 		var reply writeReply
 		if err == nil && total.acknowledged {
-			reply, err = w.read(&op, res, cmd.First(), cmd.Count())
+			reply, err = w.read(op, res, cmd.First(), cmd.Count())
 			res.Release()
 		}
 		if err != nil {
-			if total.statements == 0 && len(bulk.WriteErrors) == 0 {
+			if total.statements == 0 && len(writeErrors) == 0 {
 				return total, err
 			}
-			bulk.Err = err
+			last = err
 			break
 		}
 		if total.acknowledged {
@@ -335,23 +340,25 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 				}
 				total.upserted[i] = id
 			}
-			bulk.WriteErrors = append(bulk.WriteErrors, reply.errors...)
+			writeErrors = append(writeErrors, reply.errors...)
 			if reply.concern != nil {
-				bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, reply.concern)
+				concerns = append(concerns, reply.concern)
 				for _, l := range reply.concern.Labels {
-					failure.AddTo(&bulk.Labels, l)
+					failure.AddTo(&labels, l)
 				}
 			}
 		}
 		total.statements = cmd.First() + cmd.Count()
-		if ordered && len(bulk.WriteErrors) > 0 {
-			total.statements = bulk.WriteErrors[len(bulk.WriteErrors)-1].Index
+		if ordered && len(writeErrors) > 0 {
+			total.statements = writeErrors[len(writeErrors)-1].Index
 			break
 		}
 		cmd.Advance()
 	}
-	if len(bulk.WriteErrors) == 0 && len(bulk.WriteConcernErrors) == 0 && bulk.Err == nil {
+	if len(writeErrors) == 0 && len(concerns) == 0 && last == nil {
 		return total, nil
 	}
-	return total, op.Explain(&bulk)
+	bulk := &mongoerr.BulkWriteError{WriteErrors: writeErrors, WriteConcernErrors: concerns, Err: last}
+	bulk.Labels = labels
+	return total, op.Explain(bulk)
 }
