@@ -222,3 +222,80 @@ func TestMemoryOfOneDocument(t *testing.T) {
 	}
 	limit("drops", 400<<20)
 }
+
+// What create makes of options that are null, large or not for views, before version 5.0.
+func TestCreateOddOptions(t *testing.T) {
+	capped := func(name, more string) mendStep {
+		return mendStep{cmd: `{"create": "` + name + `", "capped": true, ` + more + `, "$db": "t"}`}
+	}
+	shown := func(name, path, want string) mendStep {
+		return mendStep{cmd: `{"listCollections": 1, "filter": {"name": "` + name + `"}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.options." + path: want}}
+	}
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "a", "autoIndexId": null, "$db": "t"}`, code: 50001, text: "autoIndexId:false is not allowed for collection t.a because it can be replicated"},
+		{cmd: `{"create": "a", "viewOn": "c", "autoIndexId": null, "$db": "t"}`, want: map[string]string{"note": ""}},
+		capped("b", `"size": 4096, "max": {"$numberLong": "9223372036854775807"}`),
+		shown("b", "max", "2147483647.0"),
+		{cmd: `{"create": "c", "capped": true, "size": 4096, "max": {"$numberLong": "2147483648"}, "$db": "t"}`, code: 2, text: "max in a capped collection has to be < 2^31 or not set"},
+		capped("d", `"size": {"$numberLong": "2147483648"}`),
+		shown("d", "size", "2147483648.0"),
+		{cmd: `{"create": "v", "viewOn": "c", "validator": {"a": 1}, "collation": {"locale": "fr"}, "$db": "t"}`},
+		shown("v", "validator", ""),
+		shown("v", "collation.locale", `"fr"`),
+		{cmd: `{"create": "w", "viewOn": "c", "idIndex": {}, "$db": "t"}`, code: 72, text: "'idIndex' is not allowed with 'viewOn': {}"},
+		{cmd: `{"create": "w", "autoIndexId": true, "idIndex": {"key": {"_id": 1}, "name": "_id_"}, "$db": "t"}`, code: 72, text: "'idIndex' is not allowed with 'autoIndexId'"},
+	}, mongotest.Standalone(), mongotest.Version("4.4"))
+}
+
+// The type of the size of a capped collection, as old servers write it.
+func TestCappedSizeType(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("4.4"))
+	c := dial(t, d.Hosts()[0])
+	for size, want := range map[string]bson.Type{"1073741824": bson.TypeInt32, "1073742080": bson.TypeDouble, "1099511627776": bson.TypeDouble, "1099511628032": bson.TypeInt64} {
+		command(t, c, extJSON(t, `{"create": "c", "capped": true, "size": {"$numberLong": "`+size+`"}, "$db": "t"}`))
+		reply := command(t, c, extJSON(t, `{"listCollections": 1, "$db": "t"}`))
+		if got := reply.Lookup("cursor", "firstBatch", "0", "options", "size"); got.Type != want {
+			t.Errorf("a size of %s is shown as %s (%s), want a %s", size, got, got.Type, want)
+		}
+		command(t, c, extJSON(t, `{"drop": "c", "$db": "t"}`))
+	}
+}
+
+// Names that no collection may get, and what renameCollection says of either side.
+func TestNamesOfCollections(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "a.system.b", "$db": "t"}`, code: 2, text: "cannot write to 't.a.system.b'"},
+		{cmd: `{"create": "system.roles", "$db": "t"}`, code: 73, text: "cannot write to 't.system.roles'"},
+		{cmd: `{"create": "system.new_users", "$db": "admin"}`},
+		{cmd: `{"create": "c", "$db": "t"}`},
+		{cmd: `{"renameCollection": "t.c", "to": "t..a", "$db": "admin"}`, code: 20, text: "error with target namespace: invalid collection name"},
+		{cmd: `{"renameCollection": "t.c", "to": "t.a.system.b", "$db": "admin"}`, code: 20, text: "error with target namespace: cannot write to 't.a.system.b'"},
+		{cmd: `{"renameCollection": "t.system.x", "to": "t.d", "$db": "admin"}`, code: 20, text: "error with source namespace: cannot write to 't.system.x'"},
+		{cmd: `{"renameCollection": "t.c", "to": "t.a\u0000b", "$db": "admin"}`, code: 73, text: "namespaces cannot have embedded null characters"},
+		{cmd: `{"renameCollection": "a b.c", "to": "t.d", "$db": "admin"}`, code: 73, text: "Invalid namespace specified 'a b.c'"},
+		{cmd: `{"dataSize": "x", "$db": "t"}`, code: 73, text: "Invalid namespace specified 'x'"},
+	}, mongotest.Standalone(), mongotest.Version("4.4"))
+}
+
+// Arguments that are null or not whole where generated parsers read them.
+func TestNullArguments(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{}], "writeConcern": {"w": 1, "provenance": null}, "$db": "t"}`},
+		{cmd: `{"find": "c", "readConcern": {"level": "local", "provenance": null}, "$db": "t"}`},
+		{cmd: `{"aggregate": 1.5, "pipeline": [], "cursor": {}, "$db": "t"}`, code: 9, text: "must specify a collection name or 1"},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$unionWith": {"coll": null}}], "cursor": {}, "$db": "t"}`, code: 40414, text: "BSON field '$unionWith.coll' is missing but a required field"},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$unionWith": {"coll": "c", "pipeline": [1]}}], "cursor": {}, "$db": "t"}`, code: 14,
+			text: "BSON field '$unionWith.pipeline.0' is the wrong type 'int', expected type 'object'"},
+	}, mongotest.Standalone(), mongotest.Version("4.4"))
+}
+
+// usersInfo with everything about a user is for exact names only.
+func TestUsersInfoDetails(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"createUser": "u", "pwd": "p", "roles": [], "$db": "t"}`},
+		{cmd: `{"usersInfo": "u", "showAuthenticationRestrictions": true, "$db": "t"}`, want: map[string]string{"users.0.inheritedRoles": "[]", "users.0.inheritedAuthenticationRestrictions": "[]"}},
+		{cmd: `{"usersInfo": 1, "showPrivileges": true, "$db": "t"}`, code: 20, text: "Privilege or restriction details require exact-match usersInfo queries"},
+		{cmd: `{"usersInfo": "u", "showPrivileges": true, "filter": {}, "$db": "t"}`, code: 20},
+		{cmd: `{"usersInfo": {"forAllDBs": true}, "showAuthenticationRestrictions": true, "$db": "t"}`, code: 20},
+	}, mongotest.Standalone(), mongotest.Version("4.4"))
+}

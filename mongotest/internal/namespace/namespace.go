@@ -25,22 +25,47 @@ func Check(db, name string) error {
 	return nil
 }
 
-// systemCollections are the names below "system." that clients may create.
-var systemCollections = map[string]bool{
-	"system.js": true, "system.profile": true, "system.users": true, "system.views": true, "system.roles": true, "system.version": true,
-	"system.buckets": true,
+// CheckFull refuses a string that is not the full name of a collection.
+func CheckFull(ns string) error {
+	if strings.IndexByte(ns, 0) >= 0 {
+		return srverr.New(srverr.InvalidNamespace, "namespaces cannot have embedded null characters")
+	}
+	if db, coll := Split(ns); coll == "" || !ValidDB(db) {
+		return srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", ns)
+	}
+	return nil
+}
+
+// systemCollections are the names below "system." that clients may create, and adminCollections
+// those that they may in database "admin" only.
+var (
+	systemCollections = map[string]bool{
+		"system.js": true, "system.profile": true, "system.users": true, "system.views": true, "system.buckets": true,
+	}
+	adminCollections = map[string]bool{
+		"system.roles": true, "system.version": true, "system.new_users": true, "system.backup_users": true,
+	}
+)
+
+func creatableSystem(db, name string) bool {
+	return db == "config" || db == "local" || systemCollections[name] || db == "admin" && adminCollections[name] ||
+		strings.HasPrefix(name, "system.buckets.")
 }
 
 // CheckCreatable refuses the namespaces that clients may not create.
 func CheckCreatable(ns string) error {
 	db, name := Split(ns)
 	switch {
-	case strings.IndexByte(name, '$') >= 0:
+	case strings.IndexByte(name, '$') >= 0 || strings.HasPrefix(name, "."):
 		return srverr.New(srverr.InvalidNamespace, "invalid collection name")
 	case len(ns) > maxLength:
 		return srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: %d", ns, maxLength)
-	case strings.HasPrefix(name, "system.") && db != "config" && db != "local" && !systemCollections[name] && !strings.HasPrefix(name, "system.buckets."):
-		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+	case strings.HasPrefix(name, "system."):
+		if !creatableSystem(db, name) {
+			return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+		}
+	case strings.Contains(name, ".system.") && !strings.Contains(name, ".system.sessions"):
+		return srverr.New(srverr.BadValue, "cannot write to '%s'", ns)
 	}
 	return nil
 }
@@ -49,9 +74,6 @@ func CheckCreatable(ns string) error {
 func CheckWritable(ns string) error {
 	if strings.HasSuffix(ns, ".system.profile") {
 		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
-	}
-	if _, name := Split(ns); strings.Contains(name, ".system.") {
-		return srverr.New(srverr.BadValue, "cannot write to '%s'", ns)
 	}
 	return CheckCreatable(ns)
 }

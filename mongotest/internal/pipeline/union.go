@@ -58,6 +58,9 @@ func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, 
 		seen[key] = true
 		switch key {
 		case "coll":
+			if item.Type == bson.TypeNull || item.Type == bson.TypeUndefined {
+				continue // as if it were not there
+			}
 			s, ok := item.StringValue()
 			if !ok {
 				return from, pl, srverr.New(srverr.TypeMismatch, "BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'", typeName(item))
@@ -68,9 +71,12 @@ func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, 
 				return from, pl, srverr.New(10065, "invalid parameter: expected an object (pipeline)")
 			}
 			i := 0
-			for name := range bson.Raw(item.Value).All() {
+			for name, stage := range bson.Raw(item.Value).All() {
 				if name != strconv.Itoa(i) {
 					return from, pl, srverr.New(40422, "BSON array field '$unionWith.pipeline' has an invalid value '%s' for an array field name.", name)
+				}
+				if stage.Type != bson.TypeEmbeddedDocument && stage.Type != bson.TypeNull && stage.Type != bson.TypeUndefined {
+					return from, pl, srverr.New(srverr.TypeMismatch, "BSON field '$unionWith.pipeline.%s' is the wrong type '%s', expected type 'object'", name, typeName(stage))
 				}
 				i++
 			}

@@ -98,6 +98,9 @@ func (r *Request) readWriteConcern() error {
 			wc.Wtimeout = min(max(wc.Wtimeout, 0), math.MaxInt32)
 		case "wElectionId", "wOpTime", "getLastError":
 		case "provenance":
+			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+				continue
+			}
 			s, ok := v.StringValue()
 			if !ok {
 				return arg.WrongType("WriteConcernOptions::parse.provenance", v.Type, "string")
@@ -248,6 +251,9 @@ func (r *Request) parseReadConcern() error {
 			}
 			rc.at, hasAt = ts, true
 		case "provenance":
+			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+				continue
+			}
 			s, ok := v.StringValue()
 			if !ok {
 				return arg.WrongType("ReadConcernArgs::parse.provenance", v.Type, "string")

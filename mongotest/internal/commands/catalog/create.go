@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/commands/read"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
@@ -52,6 +53,7 @@ type createSpec struct {
 	images    bson.Raw
 	encrypted bson.Raw
 	autoIndex *bool
+	noIndex   bool // autoIndexId is null, which is taken for false, before 5.0
 	preImages bool // recordPreImages, before 6.0
 }
 
@@ -190,7 +192,7 @@ func (q *createSpec) parse(r *server.Request) error {
 		return err
 	}
 	if !r.Node.Config().Version.AtLeast(5, 0) {
-		if err := checkNulls(r.Body); err != nil {
+		if err := q.checkNulls(r.Body); err != nil {
 			return err
 		}
 	}
@@ -205,15 +207,18 @@ func (q *createSpec) setMax(v bson.RawValue, version release.Version) {
 	f, isDouble := v.Double()
 	_, isDecimal := v.Decimal128()
 	huge := isDouble && (math.IsNaN(f) || math.Abs(f) >= 1<<63) || isDecimal && (q.max == math.MaxInt64 || q.max == math.MinInt64)
-	if !version.AtLeast(5, 0) && (q.max <= 0 || q.max == math.MaxInt32 || huge) {
+	if !version.AtLeast(5, 0) && (q.max <= 0 || q.max == math.MaxInt32 || q.max == math.MaxInt64 || huge) {
 		q.max, q.anyMax = 0, true
 	}
 }
 
 // checkNulls refuses null where the parser of the options, which runs after that of the command,
-// takes it for a wrong type.
-func checkNulls(body bson.Raw) error {
+// takes it for a wrong type. A null autoIndexId is false to it.
+func (q *createSpec) checkNulls(body bson.Raw) error {
 	for k, v := range body.All() {
+		if k == "autoIndexId" && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) {
+			q.noIndex = true
+		}
 		want, ok := notNull[k]
 		if !ok || v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !(k == "pipeline" && v.Type != bson.TypeArray) {
 			continue
@@ -240,6 +245,10 @@ func (q *createSpec) check() error {
 		return srverr.New(srverr.InvalidOptions, "the 'size' field is required when 'capped' is true")
 	case !q.capped && (q.hasSize || q.hasMax):
 		return srverr.New(srverr.InvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+	case q.idIndex != nil && q.hasViewOn:
+		return srverr.New(srverr.InvalidOptions, "'idIndex' is not allowed with 'viewOn': %s", bsontext.Document(q.idIndex))
+	case q.idIndex != nil && q.autoIndex != nil:
+		return srverr.New(srverr.InvalidOptions, "'idIndex' is not allowed with 'autoIndexId': %s", bsontext.Document(q.idIndex))
 	case q.size < 0:
 		return srverr.New(srverr.BadValue, "size has to be >= 0")
 	case q.size > maxSize:
@@ -248,7 +257,7 @@ func (q *createSpec) check() error {
 		return srverr.New(srverr.BadValue, "max in a capped collection has to be < 2^31 or not set")
 	case q.hasViewOn && q.viewOn == "":
 		return srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'")
-	case q.autoIndex != nil && !*q.autoIndex:
+	case !q.hasViewOn && (q.noIndex || q.autoIndex != nil && !*q.autoIndex):
 		return srverr.New(50001, "autoIndexId:false is not allowed for collection %s because it can be replicated", q.ns)
 	case !q.hasViewOn && q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
 		return srverr.New(srverr.BadValue, "invalid validation level: %s", q.level)
@@ -276,15 +285,16 @@ func (q *createSpec) check() error {
 
 // settings works out the options as they are shown and used.
 func (q *createSpec) settings(r *server.Request) (set store.Settings, err error) {
+	version := r.Node.Config().Version
 	at, raw := bson.BeginDocument(nil)
 	if q.capped {
 		set.Capped, set.Size, set.Max = true, max((q.size+255)/256*256, 4096), q.max
 		raw = bson.AppendBool(raw, "capped", true)
-		raw = bsondoc.AppendShortest(raw, "size", (q.size+255)/256*256)
+		raw = appendSize(raw, "size", (q.size+255)/256*256, version)
 		if q.anyMax {
-			raw = bson.AppendDouble(raw, "max", math.MaxInt32)
+			raw = appendSize(raw, "max", math.MaxInt32, version)
 		} else if q.max > 0 {
-			raw = bsondoc.AppendShortest(raw, "max", q.max)
+			raw = appendSize(raw, "max", q.max, version)
 		}
 	}
 	if q.autoIndex != nil && !q.hasViewOn {
@@ -331,6 +341,10 @@ func (q *createSpec) settings(r *server.Request) (set store.Settings, err error)
 	}
 	if q.hasViewOn {
 		set.View = true
+		// A view keeps nothing but its definition.
+		if at, raw = bson.BeginDocument(nil); set.Collation != nil {
+			raw = bson.AppendDocument(raw, "collation", set.Collation.Spec())
+		}
 		if strings.IndexByte(q.viewOn, '$') >= 0 {
 			return set, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", q.viewOn)
 		}
@@ -364,6 +378,15 @@ func (q *createSpec) settings(r *server.Request) (set store.Settings, err error)
 	}
 	set.Raw = bson.EndDocument(raw, at)
 	return set, nil
+}
+
+// appendSize appends a size or a limit of a capped collection. Before 5.0 the server writes as a
+// double what is above 2^30 and below 2^40.
+func appendSize(raw []byte, key string, n int64, version release.Version) []byte {
+	if !version.AtLeast(5, 0) && n > 1<<30 && n <= 1<<40 {
+		return bson.AppendDouble(raw, key, float64(n))
+	}
+	return bsondoc.AppendShortest(raw, key, n)
 }
 
 // checkEncrypted checks encryptedFields and fills in what they leave out.

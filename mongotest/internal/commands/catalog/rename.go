@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"strings"
+
 	"allium/bson"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
@@ -36,25 +38,28 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	fromDB, fromName := namespace.Split(from)
-	if fromName == "" {
-		return dst, srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", from)
+	if err := namespace.CheckFull(from); err != nil {
+		return dst, err
 	}
+	fromDB, _ := namespace.Split(from)
 	toDB, toName := namespace.Split(to)
+	if strings.IndexByte(to, 0) >= 0 {
+		return dst, namespace.CheckFull(to)
+	}
 	if toName == "" || !namespace.ValidDB(toDB) {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid target namespace: %s", to)
 	}
-	switch {
-	case from == "admin.system.version":
-		return dst, srverr.New(srverr.IllegalOperation, "renaming the server configuration collection (admin.system.version) is not allowed")
-	case (fromDB == "local") != (toDB == "local"):
+	if (fromDB == "local") != (toDB == "local") {
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot rename collections between a replicated and an unreplicated database")
 	}
-	if err := namespace.CheckWritable(to); err != nil {
-		if e := srverr.From(err); e.Code == srverr.InvalidNamespace {
-			return dst, srverr.New(srverr.IllegalOperation, "error with target namespace: %s", e.Msg)
-		}
+	if err := renamable(from, "source"); err != nil {
 		return dst, err
+	}
+	if err := renamable(to, "target"); err != nil {
+		return dst, err
+	}
+	if from == "admin.system.version" || to == "admin.system.version" {
+		return dst, srverr.New(srverr.IllegalOperation, "renaming the server configuration collection (admin.system.version) is not allowed")
 	}
 	return dst, r.Write(func(tx *store.Tx) error {
 		c, target := tx.Coll(from), tx.Coll(to)
@@ -75,4 +80,16 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		return tx.Rename(c, to)
 	})
+}
+
+// renamable refuses the namespaces that a client may not write to. side is "source" or "target".
+func renamable(ns, side string) error {
+	err := namespace.CheckWritable(ns)
+	if err == nil {
+		return nil
+	}
+	if e := srverr.From(err); e.Code == srverr.InvalidNamespace || e.Code == srverr.BadValue {
+		return srverr.New(srverr.IllegalOperation, "error with %s namespace: %s", side, e.Msg)
+	}
+	return err
 }

@@ -159,8 +159,7 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
 	}
-	db, name := namespace.Split(ns)
-	if err := namespace.Check(db, name); err != nil {
+	if err := namespace.CheckFull(ns); err != nil {
 		return dst, err
 	}
 	var pattern, lo, hi bson.Raw

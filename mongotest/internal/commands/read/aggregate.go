@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
@@ -228,8 +227,7 @@ func (q *aggregateSpec) setOld(r *server.Request, k string, v bson.RawValue) err
 // namespace reads the command's value: a collection, or 1 for a pipeline that needs none.
 func (q *aggregateSpec) namespace(r *server.Request, v bson.RawValue) (err error) {
 	if v.IsNumber() {
-		n, _ := arg.Number(v)
-		if n != 1 || r.Node.Role() == server.Mongos && query.Float(v) != 1 {
+		if query.Float(v) != 1 {
 			return srverr.New(srverr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 		}
 		q.ns, q.collectionless = r.DB+".$cmd.aggregate", true

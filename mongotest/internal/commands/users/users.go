@@ -182,9 +182,11 @@ func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if _, err := arg.ExtractFlag(r.Body, "showAuthenticationRestrictions"); err != nil {
+	restrictions, err := arg.ExtractFlag(r.Body, "showAuthenticationRestrictions")
+	if err != nil {
 		return dst, err
 	}
+	privileges = privileges || restrictions // both ask for everything about the user
 	var filter *query.Filter
 	if v := r.Body.Lookup("filter"); !v.IsZero() {
 		if v.Type != bson.TypeEmbeddedDocument {
@@ -193,6 +195,9 @@ func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
 		if filter, err = query.ParseFilter(v.Value, r.FullOptions("admin", nil, nil)); err != nil {
 			return dst, err
 		}
+	}
+	if v := r.Arg(); privileges && (filter != nil || isAll(v) || wantsAllDBs(v)) {
+		return dst, srverr.New(srverr.IllegalOperation, "Privilege or restriction details require exact-match usersInfo queries")
 	}
 	at, dst := bson.BeginArrayElement(dst, "users")
 	i := 0
@@ -212,13 +217,18 @@ func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.EndDocument(dst, at), nil
 }
 
+// wantsAllDBs reports whether usersInfo's argument is {forAllDBs: true}.
+func wantsAllDBs(v bson.RawValue) bool {
+	return v.Type == bson.TypeEmbeddedDocument && bson.Raw(v.Value).Lookup("forAllDBs").AsBool()
+}
+
 // userQuery reads usersInfo's argument: a name, a document, 1 for the whole database, or at the top
 // an array of names and documents.
 func userQuery(r *server.Request, v bson.RawValue, top bool) (func(*account.User) bool, error) {
 	if top && isAll(v) {
 		return func(u *account.User) bool { return u.DB == r.DB }, nil
 	}
-	if top && v.Type == bson.TypeEmbeddedDocument && bson.Raw(v.Value).Lookup("forAllDBs").AsBool() {
+	if top && wantsAllDBs(v) {
 		return func(*account.User) bool { return true }, nil
 	}
 	if top && v.Type == bson.TypeArray {
