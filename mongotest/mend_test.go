@@ -299,3 +299,35 @@ func TestUsersInfoDetails(t *testing.T) {
 		{cmd: `{"usersInfo": {"forAllDBs": true}, "showAuthenticationRestrictions": true, "$db": "t"}`, code: 20},
 	}, mongotest.Standalone(), mongotest.Version("4.4"))
 }
+
+// A hint names an index that can be used, and no more than one.
+func TestHintedIndex(t *testing.T) {
+	const missing = "hint provided does not correspond to an existing index"
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 1}], "$db": "t"}`},
+		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "h", "hidden": true}, {"key": {"b": 1}, "name": "p"}, {"key": {"b": 1}, "name": "q", "collation": {"locale": "fr"}}], "$db": "t"}`},
+		{cmd: `{"find": "c", "hint": "h", "$db": "t"}`, code: 2, text: missing},
+		{cmd: `{"find": "c", "hint": {"a": 1}, "$db": "t"}`, code: 2, text: missing},
+		{cmd: `{"count": "c", "query": {"a": 1}, "hint": "h", "$db": "t"}`, code: 2, text: missing},
+		{cmd: `{"aggregate": "c", "pipeline": [], "cursor": {}, "hint": "h", "$db": "t"}`, code: 2, text: missing},
+		{cmd: `{"findAndModify": "c", "query": {"a": 1}, "remove": true, "hint": "h", "$db": "t"}`, code: 2, text: missing},
+		{cmd: `{"delete": "c", "deletes": [{"q": {"a": 1}, "limit": 1, "hint": "h"}], "$db": "t"}`, want: map[string]string{"writeErrors.0.code": "2"}},
+		{cmd: `{"find": "c", "hint": {"b": 1}, "$db": "t"}`, code: 27, text: "Hint matched multiple indexes, must hint by index name. Matched: kp: { b: 1 } name: '(p, )' io: {"},
+		{cmd: `{"find": "c", "hint": "q", "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0._id": "1"}},
+		{cmd: `{"collMod": "c", "index": {"name": "h", "hidden": false}, "$db": "t"}`},
+		{cmd: `{"find": "c", "hint": "h", "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0._id": "1"}},
+	}, mongotest.Standalone(), mongotest.Version("4.4"))
+}
+
+// The search indexes of a collection cannot be listed as of a snapshot.
+func TestSearchIndexesAtReadConcern(t *testing.T) {
+	list := func(level string) string {
+		return `{"aggregate": "c", "pipeline": [{"$listSearchIndexes": {}}], "cursor": {}, "readConcern": {"level": "` + level + `"}, "$db": "t"}`
+	}
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "c", "$db": "t"}`},
+		{cmd: list("local")},
+		{cmd: list("snapshot"), code: 72, text: "Aggregation stage $listSearchIndexes cannot run with a readConcern other than 'local'. Current readConcern: snapshot"},
+		{cmd: list("majority"), code: 72},
+	}, mongotest.ReplicaSet(1), mongotest.Search(0))
+}

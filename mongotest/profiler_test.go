@@ -42,3 +42,37 @@ func TestProfiler(t *testing.T) {
 		t.Errorf("was %d after the drop, want 0", n)
 	}
 }
+
+// What the profiler's entries say of a command's work; its collection cannot go while it is on.
+func TestProfilerEntries(t *testing.T) {
+	entry := func(comment string, want map[string]string) mendStep {
+		under := map[string]string{}
+		for k, v := range want {
+			under["cursor.firstBatch.0."+k] = v
+		}
+		return mendStep{cmd: `{"find": "system.profile", "filter": {"command.comment": "` + comment + `"}, "$db": "t"}`, want: under}
+	}
+	mendSteps(t, []mendStep{
+		{cmd: `{"profile": 2, "$db": "t"}`, want: map[string]string{"was": "0"}},
+		{cmd: `{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}], "comment": "i", "$db": "t"}`},
+		{cmd: `{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 1}}}, {"q": {"_id": 9}, "u": {"$set": {"a": 1}}, "upsert": true}], "comment": "u", "$db": "t"}`},
+		{cmd: `{"delete": "c", "deletes": [{"q": {"_id": 9}, "limit": 1}], "comment": "d", "$db": "t"}`},
+		{cmd: `{"find": "c", "batchSize": 2, "comment": "f", "$db": "t"}`},
+		{cmd: `{"getMore": CURSOR, "collection": "c", "comment": "g", "$db": "t"}`},
+		{cmd: `{"drop": "system.profile", "$db": "t"}`, code: 20, text: "turn off profiling before dropping system.profile collection"},
+		{cmd: `{"profile": 0, "$db": "t"}`, want: map[string]string{"was": "2"}},
+		entry("i", map[string]string{"op": `"insert"`, "ninserted": "3"}),
+		entry("u", map[string]string{"op": `"update"`, "nMatched": "1", "nModified": "1", "upsert": "true"}),
+		entry("d", map[string]string{"op": `"remove"`, "ndeleted": "1"}),
+		entry("f", map[string]string{"op": `"query"`, "nreturned": "2", "cursorExhausted": ""}),
+		entry("g", map[string]string{"op": `"getmore"`, "nreturned": "1", "cursorExhausted": "true", "cursorid": ""}),
+		{cmd: `{"drop": "system.profile", "$db": "t"}`},
+		{cmd: `{"profile": 1, "slowms": -1, "sampleRate": 0.0, "$db": "t"}`}, // everything is slow, nothing is sampled
+		{cmd: `{"find": "c", "comment": "s", "$db": "t"}`},
+		{cmd: `{"profile": 1, "sampleRate": 1.0, "$db": "t"}`},
+		{cmd: `{"find": "c", "comment": "r", "$db": "t"}`},
+		{cmd: `{"profile": 0, "$db": "t"}`},
+		entry("s", map[string]string{"op": ""}),
+		entry("r", map[string]string{"op": `"query"`}),
+	}, mongotest.Standalone())
+}

@@ -23,7 +23,7 @@ func init() {
 	}
 	const needsAtlas = "Using $search and $vectorSearch aggregation stages requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable."
 	register(
-		&stageDef{name: "$listSearchIndexes", parse: stats(checkListSearchIndexes), first: true, notInFacet: true},
+		&stageDef{name: "$listSearchIndexes", parse: stats(checkListSearchIndexes), concern: "local", first: true, notInFacet: true},
 		&stageDef{name: "$search", parse: refused(srverr.SearchNotEnabled, needsAtlas)},
 		&stageDef{name: "$searchMeta", parse: refused(srverr.SearchNotEnabled, needsAtlas)},
 		&stageDef{name: "$vectorSearch", parse: refused(srverr.SearchNotEnabled, needsAtlas)},

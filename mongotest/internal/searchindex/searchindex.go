@@ -152,12 +152,14 @@ func (x *Indexes) List(coll UUID, host string, spec bson.Raw, now time.Time) []b
 	name, _ := spec.Lookup("name").StringValue()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.byColl[coll] = slices.DeleteFunc(x.byColl[coll], func(i *index) bool { return x.gone(i, now) })
-	if len(x.byColl[coll]) == 0 {
+	left := slices.DeleteFunc(x.byColl[coll], func(i *index) bool { return x.gone(i, now) })
+	if len(left) == 0 {
 		delete(x.byColl, coll)
+	} else {
+		x.byColl[coll] = left
 	}
 	var list []bson.Raw
-	for _, i := range x.byColl[coll] {
+	for _, i := range left {
 		if (name == "" || i.name == name) && (id == "" || i.id.Hex() == id) {
 			list = append(list, x.describe(i, host, now))
 		}

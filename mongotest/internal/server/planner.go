@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
@@ -239,7 +240,7 @@ func (a *Access) hinted() (ix *store.Index, natural, back bool, err error) {
 	case bson.TypeString:
 		name, _ := a.Hint.StringValue()
 		for i := range a.Coll.Indexes() {
-			if ix := &a.Coll.Indexes()[i]; ix.Name == name {
+			if ix := &a.Coll.Indexes()[i]; ix.Name == name && !ix.Hidden {
 				return ix, false, false, nil
 			}
 		}
@@ -252,12 +253,39 @@ func (a *Access) hinted() (ix *store.Index, natural, back bool, err error) {
 			return nil, true, back, nil
 		}
 		for i := range a.Coll.Indexes() {
-			if ix := &a.Coll.Indexes()[i]; index.SamePattern(ix.Pattern, pattern) {
-				return ix, false, false, nil
+			other := &a.Coll.Indexes()[i]
+			switch {
+			case other.Hidden || !index.SamePattern(other.Pattern, pattern):
+			case ix != nil:
+				return nil, false, false, a.fail(srverr.IndexNotFound, "Hint matched multiple indexes, must hint by index name. Matched: "+planned(ix)+" and "+planned(other))
+			default:
+				ix = other
 			}
+		}
+		if ix != nil {
+			return ix, false, false, nil
 		}
 	}
 	return nil, false, false, a.fail(srverr.BadValue, "hint provided does not correspond to an existing index")
+}
+
+// planned describes an index as the planner's errors do.
+func planned(ix *store.Index) string {
+	s := "kp: " + bsontext.Document(ix.Pattern)
+	if ix.Multikey {
+		s += " multikey"
+	}
+	if ix.Sparse {
+		s += " sparse"
+	}
+	if ix.Unique {
+		s += " unique"
+	}
+	s += " name: '(" + ix.Name + ", )'"
+	if ix.Partial != nil {
+		s += " filterExpr: " + ix.Partial.String()
+	}
+	return s + " io: " + bsontext.Document(ix.Spec)
 }
 
 // ScanIter yields the documents of a plan that match.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,12 @@ func (p *profiler) of(db string) (level profileLevel, slowMS int32, rate float64
 		rate = *p.rate
 	}
 	return p.levels[db], slowMS, rate
+}
+
+// Profiles reports whether a database is profiled.
+func (n *Node) Profiles(db string) bool {
+	level, _, _ := n.profiler.of(db)
+	return level.level > 0
 }
 
 // ForgetProfile ends the profiling of a database that is dropped.
@@ -164,14 +171,16 @@ func (r *Request) startProfiling(level int64) error {
 	})
 }
 
-// profile notes what a request did, if its database is profiled. reply holds the reply's elements.
+// profile notes what a request did, if its database is profiled. reply is the reply's document,
+// which is still open.
 func (n *Node) profile(r *Request, reply []byte, err error) {
 	if !n.profiler.on.Load() || r.Cmd == nil || r.op == nil || r.Cmd.Name == "profile" || n.role == Mongos || r.DB == "local" {
 		return
 	}
-	level, slowMS, _ := n.profiler.of(r.DB)
+	level, slowMS, rate := n.profiler.of(r.DB)
 	took := time.Since(r.start)
-	if level.level == 0 || level.filter == nil && level.level == 1 && took < time.Duration(slowMS)*time.Millisecond {
+	slow := took >= time.Duration(slowMS)*time.Millisecond && (rate >= 1 || rand.Float64() < rate)
+	if level.level == 0 || level.filter == nil && level.level == 1 && !slow {
 		return
 	}
 	ns := r.Namespace()
@@ -182,6 +191,7 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 	doc = bson.AppendString(doc, "op", opKind(r.Cmd.Name))
 	doc = bson.AppendString(doc, "ns", ns)
 	doc = bson.AppendDocument(doc, "command", r.Body)
+	doc = appendFigures(doc, r.Cmd.Name, reply)
 	if err != nil {
 		e := srverr.From(err)
 		doc = bson.AppendString(doc, "errMsg", e.Msg)
@@ -216,6 +226,46 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 		_, err := tx.Insert(c, doc)
 		return err
 	})
+}
+
+// appendFigures appends how many documents a command read and changed, as its reply says.
+func appendFigures(dst []byte, command string, reply []byte) []byte {
+	r := bson.Raw(bson.EndDocument(append([]byte(nil), reply...), 0))
+	if cursor, ok := r.Lookup("cursor").Document(); ok {
+		if id, _ := cursor.Lookup("id").AsInt64(); id != 0 {
+			dst = bson.AppendInt64(dst, "cursorid", id)
+		} else {
+			dst = bson.AppendBool(dst, "cursorExhausted", true)
+		}
+		batch := cursor.Lookup("firstBatch")
+		if batch.IsZero() {
+			batch = cursor.Lookup("nextBatch")
+		}
+		returned := int32(0)
+		for range bson.Raw(batch.Value).Values() {
+			returned++
+		}
+		return bson.AppendInt32(dst, "nreturned", returned)
+	}
+	n, _ := r.Lookup("n").AsInt64()
+	switch command {
+	case "insert":
+		return bson.AppendInt32(dst, "ninserted", int32(n))
+	case "delete":
+		return bson.AppendInt32(dst, "ndeleted", int32(n))
+	case "update":
+		upserted := int32(0)
+		for range bson.Raw(r.Lookup("upserted").Value).Values() {
+			upserted++
+		}
+		modified, _ := r.Lookup("nModified").AsInt64()
+		dst = bson.AppendInt32(dst, "nMatched", int32(n)-upserted)
+		dst = bson.AppendInt32(dst, "nModified", int32(modified))
+		if upserted > 0 {
+			dst = bson.AppendBool(dst, "upsert", true)
+		}
+	}
+	return dst
 }
 
 // opKind returns what currentOp and the profiler call a command.

@@ -27,6 +27,10 @@ func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 	case ns == "admin.system.version":
 		return dst, srverr.New(srverr.IllegalOperation, "can't drop system collection %s", ns)
 	}
+	_, name := namespace.Split(ns)
+	if name == "system.profile" && r.Node.Profiles(r.DB) {
+		return dst, srverr.New(srverr.IllegalOperation, "turn off profiling before dropping system.profile collection")
+	}
 	var indexes int
 	found := false
 	err = r.Write(func(tx *store.Tx) error {
@@ -34,7 +38,6 @@ func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 		if found = c != nil; !found {
 			return nil
 		}
-		_, name := namespace.Split(ns)
 		if strings.HasPrefix(name, "system.") && name != "system.profile" && name != "system.views" {
 			return srverr.New(srverr.IllegalOperation, "can't drop system collection %s", ns)
 		}
