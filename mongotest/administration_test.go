@@ -217,3 +217,39 @@ func TestShardMap(t *testing.T) {
 		t.Errorf("the map is %v", r)
 	}
 }
+
+// The commands that servers have for each other are there, and refuse clients in the server's
+// words.
+func TestCommandsOfPeers(t *testing.T) {
+	const notReplicated, notSharded = "not running with --replSet", "Cannot accept sharding commands if not started with --shardsvr"
+	for command, want := range map[string]mendStep{
+		"replSetHeartbeat":                        {code: 76, text: notReplicated},
+		"replSetUpdatePosition":                   {code: 76, text: notReplicated},
+		"replSetAbortPrimaryCatchUp":              {code: 76, text: notReplicated},
+		"replSetStepDownWithForce":                {code: 76, text: notReplicated},
+		"replSetResizeOplog":                      {code: 26, text: "oplog does not exist"},
+		"_flushDatabaseCacheUpdates":              {code: 193, text: notSharded},
+		"_configsvrRefineCollectionShardKey":      {code: 20, text: "_configsvrRefineCollectionShardKey can only be run on config servers"},
+		"_addShard":                               {code: 40414, text: "BSON field '_addShard.shardIdentity' is missing but a required field"},
+		"_killOperations":                         {code: 40414},
+		"dropConnections":                         {code: 40414},
+		"setFreeMonitoring":                       {code: 40414, text: "BSON field 'setFreeMonitoring.action' is missing but a required field"},
+		"setFreeMonitoring\": 1, \"action":        {code: 2},
+		"getDatabaseVersion":                      {code: 20},
+		"connPoolSync":                            {},
+		"shardConnPoolStats":                      {want: map[string]string{"totalCreated": "0"}},
+		"_isSelf":                                 {},
+		"getDiagnosticData":                       {},
+		"_cloneCollectionOptionsFromPrimaryShard": {code: 193, text: notSharded},
+	} {
+		want.cmd = `{"` + command + `": "x", "$db": "admin"}`
+		mendSteps(t, []mendStep{want}, mongotest.Standalone(), mongotest.Version("4.4"))
+	}
+	mendSteps(t, []mendStep{
+		{cmd: `{"replSetResizeOplog": 1, "size": 10, "$db": "admin"}`, code: 2, text: "BSON field 'size' value must be >= 990, actual value '10'"},
+		{cmd: `{"replSetResizeOplog": 1, "size": 16000, "$db": "admin"}`},
+		{cmd: `{"replSetHeartbeat": "rs", "$db": "admin"}`, code: 115},
+		{cmd: `{"replSetHeartbeat": "rs", "$db": "t"}`, code: 13},
+		{cmd: `{"shardConnPoolStats": 1, "$db": "admin"}`, code: 59},
+	}, mongotest.ReplicaSet(1), mongotest.Version("5.0"))
+}

@@ -35,7 +35,7 @@ var Features = []Feature{
 		"update.isTimeseriesNamespace update.legacyRuntimeConstants update.let aggregate.requestResumeToken $changeStream.allowToRunOnSystemNS"},
 	{Since: At(5, 0, 0), Kind: Reply, Names: "getShardMap.connStrings getShardMap.hosts listShards.topologyTime"},
 	{Since: At(5, 0, 0), Kind: Parameter, Names: "acceptApiVersion2 requireApiVersion"},
-	{Until: At(5, 0, 0), Kind: Command, Names: "geoSearch resetError stageDebug"},
+	{Until: At(5, 0, 0), Kind: Command, Names: "geoSearch resetError shardConnPoolStats stageDebug"},
 	{Until: At(5, 0, 0), Kind: Argument, Names: "allowImplicitCollectionCreation count.maxTimeMS stmtId update.runtimeConstants"},
 	{Since: At(5, 0, 29), Until: At(5, 1, 0), Kind: Argument, Names: emptyStamps},
 	{Since: At(5, 1, 0), Kind: Stage, Names: "$densify $documents"},
@@ -91,7 +91,7 @@ var Features = []Feature{
 		"setFeatureCompatibilityVersion.confirm update.updates.allowShardKeyUpdatesWithoutFullShardKeyInQuery update.updates.sampleId $changeStream.showCommitTimestamp $out.timeseries"},
 	{Since: At(7, 0, 13), Until: At(7, 1, 0), Kind: Argument, Names: emptyStamps},
 	{Since: At(7, 1, 0), Kind: Argument, Names: "distinct.hint requestGossipRoutingCache"},
-	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus"},
+	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus setFreeMonitoring"},
 
 	{Since: At(8, 0, 0), Kind: Command, Names: "bulkWrite unshardCollection"},
 	{Since: At(8, 0, 0), Kind: Command, State: NotBuilt, Names: "abortMoveCollection abortUnshardCollection autoCompact moveCollection removeQuerySettings setQuerySettings " +

@@ -53,9 +53,7 @@ func init() {
 		"_configsvrCreateDatabase", "_configsvrDropCollection", "_configsvrDropDatabase", "_configsvrEnableSharding", "_configsvrMoveChunk",
 		"_configsvrMovePrimary", "_configsvrRemoveShard", "_configsvrRemoveShardFromZone", "_configsvrShardCollection",
 		"_configsvrUpdateZoneKeyRange"} {
-		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Run: func(r *server.Request, dst []byte) ([]byte, error) {
-			return dst, srverr.New(srverr.IllegalOperation, "%s can only be run on config servers", r.Cmd.Name)
-		}})
+		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Run: runOnConfigServer})
 	}
 	server.Register(&server.Command{Name: "splitChunk", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: server.OnlyOnShards})
 	server.Register(&server.Command{Name: "shardingState", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {

@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/srverr"
+)
+
+// Commands that the members of sets and clusters have for each other. A client that asks for one
+// learns that this is not their place.
+
+func init() {
+	mongod := []server.Role{server.Standalone, server.Member}
+	for _, name := range []string{"replSetHeartbeat", "replSetRequestVotes", "replSetUpdatePosition", "replSetTest"} {
+		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: runForMembers})
+	}
+	server.Register(&server.Command{Name: "replSetAbortPrimaryCatchUp", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: runAbortCatchUp})
+	server.Register(&server.Command{Name: "replSetStepDownWithForce", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: runStepDown})
+	server.Register(&server.Command{Name: "replSetResizeOplog", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: runResizeOplog})
+	for _, name := range []string{"_cloneCollectionOptionsFromPrimaryShard", "_flushDatabaseCacheUpdates", "_flushRoutingTableCacheUpdates"} {
+		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: server.OnlyOnShards})
+	}
+	for _, name := range []string{"_configsvrBalancerCollectionStatus", "_configsvrClearJumboFlag", "_configsvrCommitMovePrimary",
+		"_configsvrEnsureChunkVersionIsGreaterThan", "_configsvrRefineCollectionShardKey"} {
+		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Run: runOnConfigServer})
+	}
+	server.Register(&server.Command{Name: "getDatabaseVersion", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: func(_ *server.Request, dst []byte) ([]byte, error) {
+		return dst, srverr.New(srverr.IllegalOperation, "getDatabaseVersion can only be run on shard servers")
+	}})
+	server.Register(&server.Command{Name: "_addShard", AdminOnly: true, Roles: mongod, WriteConcern: true, Parse: required("_addShard", "shardIdentity", idl.Object), Run: server.OnlyOnShards})
+	server.Register(&server.Command{Name: "_killOperations", AdminOnly: true, Where: server.Anywhere, Parse: required("_killOperations", "operationKeys", idl.Any), Run: server.Nothing})
+	server.Register(&server.Command{Name: "dropConnections", AdminOnly: true, Where: server.Anywhere, Parse: required("dropConnections", "hostAndPort", idl.Any), Run: server.Nothing})
+	server.Register(&server.Command{Name: "setFreeMonitoring", AdminOnly: true, Roles: mongod, Run: runSetFreeMonitoring})
+	server.Register(&server.Command{Name: "connPoolSync", Where: server.Anywhere, Run: server.Nothing})
+	server.Register(&server.Command{Name: "shardConnPoolStats", Where: server.Anywhere, Run: runConnPoolStats})
+	server.Register(&server.Command{Name: "_isSelf", Where: server.Anywhere, Run: runIsSelf})
+	server.Register(&server.Command{Name: "getDiagnosticData", AdminOnly: true, Where: server.Anywhere, Run: runDiagnosticData})
+}
+
+// required checks a command that has one field of its own, which must be given.
+func required(command, field string, kind idl.Kind) func(*server.Request) error {
+	s := &idl.Struct{Name: command, Required: []string{field}, Fields: map[string]idl.Field{field: {Kind: kind}}}
+	return func(r *server.Request) error {
+		return s.ParseCommand(r, func(string, bson.RawValue) error { return nil })
+	}
+}
+
+// runForMembers refuses what only the other members of a set ask.
+func runForMembers(r *server.Request, dst []byte) ([]byte, error) {
+	if err := replicated(r); err != nil {
+		return dst, err
+	}
+	return dst, srverr.New(srverr.CommandNotSupported, "'%s' is only for the members of a replica set", r.Cmd.Name)
+}
+
+func runAbortCatchUp(r *server.Request, dst []byte) ([]byte, error) {
+	if err := replicated(r); err != nil {
+		return dst, err
+	}
+	return dst, srverr.New(srverr.IllegalOperation, "This node is not in catch-up mode.")
+}
+
+// runResizeOplog checks the size. The history of a deployment here has bounds of its own.
+func runResizeOplog(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Node.Set() == nil {
+		return dst, srverr.New(srverr.NamespaceNotFound, "oplog does not exist")
+	}
+	v := r.Body.Lookup("size")
+	const least, most = 990, 1 << 30 // MB
+	switch n, _ := arg.Number(v); {
+	case v.IsZero():
+	case !v.IsNumber():
+		return dst, arg.WrongTypes("replSetResizeOplog.size", v.Type, "[long, int, decimal, double']")
+	case n < least:
+		return dst, srverr.New(srverr.BadValue, "BSON field 'size' value must be >= %d, actual value '%d'", least, n)
+	case n > most:
+		return dst, srverr.New(srverr.BadValue, "BSON field 'size' value must be <= %d, actual value '%d'", most, n)
+	}
+	return dst, nil
+}
+
+func runOnConfigServer(r *server.Request, dst []byte) ([]byte, error) {
+	return dst, srverr.New(srverr.IllegalOperation, "%s can only be run on config servers", r.Cmd.Name)
+}
+
+// runSetFreeMonitoring answers as a server that was started without free monitoring.
+func runSetFreeMonitoring(r *server.Request, dst []byte) ([]byte, error) {
+	v := r.Body.Lookup("action")
+	action, ok := v.StringValue()
+	switch {
+	case v.IsZero():
+		return dst, arg.MissingField("setFreeMonitoring.action")
+	case !ok:
+		return dst, arg.WrongType("setFreeMonitoring.action", v.Type, "string")
+	case action != "enable" && action != "disable":
+		return dst, srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'setFreeMonitoring.action' is not a valid value.", action)
+	}
+	return dst, srverr.New(50840, "Free Monitoring has been disabled via the command-line and/or config file")
+}
+
+// selfID stands for the process in _isSelf.
+var selfID = bson.NewObjectID()
+
+func runIsSelf(_ *server.Request, dst []byte) ([]byte, error) {
+	return bson.AppendObjectID(dst, "id", selfID), nil
+}
+
+// runDiagnosticData answers with what a server collects about itself now and then.
+func runDiagnosticData(r *server.Request, dst []byte) ([]byte, error) {
+	now := bson.NewDateTime(r.Node.Data().Clock.Now())
+	at, dst := bson.BeginDocumentElement(dst, "data")
+	dst = bson.AppendDateTime(dst, "start", now)
+	inner, dst := bson.BeginDocumentElement(dst, "serverStatus")
+	dst, err := runServerStatus(r, bson.AppendDateTime(dst, "start", now))
+	if err != nil {
+		return dst, err
+	}
+	dst = bson.EndDocument(bson.AppendDateTime(dst, "end", now), inner)
+	return bson.EndDocument(bson.AppendDateTime(dst, "end", now), at), nil
+}
