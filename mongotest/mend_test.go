@@ -273,6 +273,9 @@ func TestNamesOfCollections(t *testing.T) {
 		{cmd: `{"renameCollection": "t.system.x", "to": "t.d", "$db": "admin"}`, code: 20, text: "error with source namespace: cannot write to 't.system.x'"},
 		{cmd: `{"renameCollection": "t.c", "to": "t.a\u0000b", "$db": "admin"}`, code: 73, text: "namespaces cannot have embedded null characters"},
 		{cmd: `{"renameCollection": "a b.c", "to": "t.d", "$db": "admin"}`, code: 73, text: "Invalid namespace specified 'a b.c'"},
+		{cmd: `{"insert": "c", "documents": [{}], "$db": "t"}`},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$out": "a$b"}], "cursor": {}, "$db": "t"}`, code: 20, text: "error with target namespace: invalid collection name"},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$merge": "a$b"}], "cursor": {}, "$db": "t"}`, code: 73, text: "invalid collection name"},
 		{cmd: `{"dataSize": "x", "$db": "t"}`, code: 73, text: "Invalid namespace specified 'x'"},
 	}, mongotest.Standalone(), mongotest.Version("4.4"))
 }

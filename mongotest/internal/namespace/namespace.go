@@ -78,6 +78,19 @@ func CheckWritable(ns string) error {
 	return CheckCreatable(ns)
 }
 
+// CheckRenamable refuses the namespaces that a collection may not get by a new name, or have
+// before. side is "source" or "target".
+func CheckRenamable(ns, side string) error {
+	err := CheckWritable(ns)
+	if err == nil {
+		return nil
+	}
+	if e := srverr.From(err); e.Code == srverr.InvalidNamespace || e.Code == srverr.BadValue {
+		return srverr.New(srverr.IllegalOperation, "error with %s namespace: %s", side, e.Msg)
+	}
+	return err
+}
+
 // Join returns "db.coll".
 func Join(db, coll string) string { return db + "." + coll }
 

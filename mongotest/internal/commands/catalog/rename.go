@@ -52,10 +52,10 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	if (fromDB == "local") != (toDB == "local") {
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot rename collections between a replicated and an unreplicated database")
 	}
-	if err := renamable(from, "source"); err != nil {
+	if err := namespace.CheckRenamable(from, "source"); err != nil {
 		return dst, err
 	}
-	if err := renamable(to, "target"); err != nil {
+	if err := namespace.CheckRenamable(to, "target"); err != nil {
 		return dst, err
 	}
 	if from == "admin.system.version" || to == "admin.system.version" {
@@ -80,16 +80,4 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		return tx.Rename(c, to)
 	})
-}
-
-// renamable refuses the namespaces that a client may not write to. side is "source" or "target".
-func renamable(ns, side string) error {
-	err := namespace.CheckWritable(ns)
-	if err == nil {
-		return nil
-	}
-	if e := srverr.From(err); e.Code == srverr.InvalidNamespace || e.Code == srverr.BadValue {
-		return srverr.New(srverr.IllegalOperation, "error with %s namespace: %s", side, e.Msg)
-	}
-	return err
 }

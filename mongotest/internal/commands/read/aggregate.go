@@ -428,6 +428,10 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 
 func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 	r := e.run.Request
+	// The collection is filled under another name, and gets its own at the end.
+	if err := namespace.CheckRenamable(ns.String(), "target"); err != nil {
+		return err
+	}
 	return r.Write(func(tx *store.Tx) error {
 		c, err := r.Writable(tx, ns.String(), true)
 		if err != nil {
@@ -484,6 +488,9 @@ func (e *pipelineEnv) CheckMergeTarget(ns pipeline.Namespace, on []string) error
 
 func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 	r := e.run.Request
+	if err := namespace.CheckWritable(ns.String()); err != nil {
+		return err
+	}
 	doc, err := r.Prepare(doc)
 	if err != nil {
 		return err
