@@ -78,6 +78,7 @@ var aside = []struct {
 	{"internal/spantest", []string{"tracing"}},
 	{"internal/unified", []string{"*"}},
 	{"internal/hostile", []string{"*"}},
+	{"internal/hostile/cmd/", nil},
 	{"internal/mistakes", []string{"*"}},
 	{"internal/leaks", nil},
 	{"internal/leaks/cmd/", []string{"internal/leaks"}},

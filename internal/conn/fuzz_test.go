@@ -5,9 +5,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"allium/internal/uri"
 	"allium/internal/wire"
 	"allium/mongoerr"
 )
@@ -72,6 +76,86 @@ func FuzzServer(f *testing.F) {
 			if !isServer && !isConn || isConn && c.Alive() {
 				t.Fatalf("error %T %v, alive %v", err, err, c.Alive())
 			}
+		}
+	})
+}
+
+// FuzzSocks lets a SOCKS5 proxy answer with any bytes, in whatever pieces: there is a connection,
+// or an error that names the proxy and shows no password. It never waits for ever, since the proxy
+// closes the connection after what it has said.
+func FuzzSocks(f *testing.F) {
+	f.Add([]byte{5, 0, 5, 0, 0, 1, 127, 0, 0, 1, 0, 80}, byte(255))
+	f.Add([]byte{5, 2, 1, 0, 5, 0, 0, 3, 3, 'a', '.', 'b', 0, 80}, byte(1))
+	f.Add([]byte{5, 2, 1, 1}, byte(3))
+	f.Add([]byte{5, 255}, byte(3))
+	f.Add([]byte{5, 0, 5, 1, 0, 4}, byte(3))
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), byte(7))
+	f.Fuzz(func(t *testing.T, data []byte, piece byte) {
+		for _, p := range []*uri.Proxy{{Host: "proxy.example"}, {Host: "proxy.example", Username: "user", Password: "planted-password"}} {
+			forward := dialFunc(func(context.Context, string, string) (net.Conn, error) {
+				return &tape{data: data, piece: max(1, int(piece))}, nil
+			})
+			d, err := NewProxyDialer(p, forward)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nc, err := d.DialContext(t.Context(), "tcp", "db.example:27017")
+			if (nc == nil) == (err == nil) {
+				t.Fatalf("%v, %v", nc, err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), "proxy.example:1080") || strings.Contains(err.Error(), "planted-password")) {
+				t.Errorf("the error is %q", err)
+			}
+		}
+	})
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (f dialFunc) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return f(ctx, network, address)
+}
+
+// FuzzKeyFile reads any bytes as a file with a certificate and its key: there is a pair that fits
+// together, or an error that does not show the password.
+func FuzzKeyFile(f *testing.F) {
+	cert, err := os.ReadFile("testdata/keys/cert.pem")
+	if err != nil {
+		f.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/keys/*.pem")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		key, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(key, true)
+		f.Add(append(key, cert...), false)
+	}
+	f.Add([]byte("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n"), true)
+	f.Fuzz(func(t *testing.T, data []byte, withCert bool) {
+		if len(data) > 10_000 {
+			return
+		}
+		if withCert {
+			data = append(data, cert...)
+		}
+		name := filepath.Join(t.TempDir(), "client.pem")
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pair, err := readCertificateKeyFile(name, "planted-password")
+		if err == nil && (len(pair.Certificate) == 0 || pair.PrivateKey == nil) {
+			t.Error("no certificate, no key and no error")
+		}
+		if err != nil && strings.Contains(err.Error(), "planted-password") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+		if pool, err := readCAFile(name); (pool == nil) == (err == nil) {
+			t.Errorf("authorities %v, %v", pool, err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"slices"
@@ -147,11 +148,30 @@ func TestLimit(t *testing.T) {
 }
 
 func FuzzTTLs(f *testing.F) {
-	f.Add([]byte{0, 1, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 33, 0, 1, 0, 0, 0, 60, 0, 7, 0, 0, 0, 0, 0, 1, 0})
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, msg []byte) {
-		new(ttls).add(msg)
-		spy := &streamSpy{spy: spy{Conn: oneRead{msg}, seen: new(ttls)}}
+	f.Add([]byte{0, 1, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 33, 0, 1, 0, 0, 0, 60, 0, 7, 0, 0, 0, 0, 0, 1, 0}, byte(3))
+	f.Add([]byte{}, byte(0))
+	f.Fuzz(func(t *testing.T, msg []byte, piece byte) {
+		packet, stream := new(ttls), new(ttls)
+		packet.add(msg)
+		// The same message after its length, in pieces.
+		if len(msg) > 0xFFFF {
+			return
+		}
+		rest := append(binary.BigEndian.AppendUint16(nil, uint16(len(msg))), msg...)
+		spy := &streamSpy{spy: spy{Conn: oneRead{}, seen: stream}}
+		for len(rest) > 0 {
+			n := min(len(rest), 1+int(piece))
+			spy.Conn = oneRead{rest[:n]}
+			spy.Read(make([]byte, n))
+			rest = rest[n:]
+		}
+		if packet.found != stream.found || packet.shortest() != stream.shortest() {
+			t.Errorf("a packet says %v, a stream %v", packet.shortest(), stream.shortest())
+		}
+		if packet.shortest() < 0 {
+			t.Errorf("a time to live of %v", packet.shortest())
+		}
+		spy.Conn = oneRead{msg} // any bytes without a length
 		spy.Read(make([]byte, len(msg)))
 	})
 }

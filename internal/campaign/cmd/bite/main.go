@@ -2,7 +2,7 @@
 // time, in an overlay that leaves the tree alone, and runs histories until one of them breaks a
 // promise or the budget is spent.
 //
-//	go run ./internal/campaign/cmd/bite [-budget 5m] [-only NAME]
+//	go run ./internal/campaign/cmd/bite [-budget 5m] [-only NAME] [-v]
 //
 // It prints a row for each bug, and exits with status 1 if one of them was not found.
 package main
@@ -23,6 +23,7 @@ func main() {
 	budget := flag.Duration("budget", 5*time.Minute, "how long to look for each bug")
 	only := flag.String("only", "", "look for the bug with this name only")
 	seed := flag.Uint64("seed", 1, "the campaigns' seed")
+	verbose := flag.Bool("v", false, "print what the campaigns print")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "bite")
 	if err != nil {
@@ -39,7 +40,7 @@ func main() {
 			fail(fmt.Errorf("%s: %w", b.name, err))
 		}
 		start := time.Now()
-		how, found := b.look(bin, *budget, *seed)
+		how, found := b.look(bin, *budget, *seed, *verbose)
 		fmt.Printf("| %s | %s | %v | %s |\n", b.name, b.topology, time.Since(start).Round(time.Second), how)
 		if !found {
 			missed++
@@ -99,8 +100,11 @@ func (b bug) build(dir string) (bin string, err error) {
 }
 
 // look runs the campaign and returns the first promise that it saw broken.
-func (b bug) look(bin string, budget time.Duration, seed uint64) (how string, found bool) {
+func (b bug) look(bin string, budget time.Duration, seed uint64, verbose bool) (how string, found bool) {
 	out, err := exec.Command(bin, "-topology", b.topology, "-seed", fmt.Sprint(seed), "-duration", "100000h", "-budget", budget.String(), "-shrink", "0", "-dense", "-patience", budget.String()).CombinedOutput()
+	if verbose {
+		os.Stdout.Write(out)
+	}
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
