@@ -143,6 +143,31 @@ type usage struct {
 	out      map[string]map[int64]bool
 	started  int
 	finished int
+	instant  time.Time // of the newest checkout, in simulated time
+	spins    int       // checkouts at that instant
+}
+
+// mostAtOnce is how many checkouts may begin at one instant of simulated time. All actors together
+// need some hundred; a call that tries again without a pause and without a bound needs any number.
+const mostAtOnce = 10_000
+
+// pace notes that a checkout begins. It holds up one of a call that does nothing else, so that the
+// clock of a simulated history goes on.
+func (u *usage) pace() {
+	if u.w.plan.Real {
+		return
+	}
+	u.mu.Lock()
+	if now := time.Now(); !now.Equal(u.instant) {
+		u.instant, u.spins = now, 0
+	}
+	u.spins++
+	spins := u.spins > mostAtOnce
+	u.mu.Unlock()
+	if spins {
+		u.w.violation("client %d: more than %d checkouts at one instant: a call tries again without a pause or a bound", u.client, mostAtOnce)
+		time.Sleep(time.Second)
+	}
 }
 
 func (u *usage) monitors(o *allium.ClientOptions) {
@@ -155,8 +180,9 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 		}
 	}
 	o.PoolMonitor = &event.PoolMonitor{
-		ConnectionCreated: func(e *event.ConnectionCreated) { count(e.Addr, 1) },
-		ConnectionClosed:  func(e *event.ConnectionClosed) { count(e.Addr, -1) },
+		ConnectionCreated:         func(e *event.ConnectionCreated) { count(e.Addr, 1) },
+		ConnectionClosed:          func(e *event.ConnectionClosed) { count(e.Addr, -1) },
+		ConnectionCheckOutStarted: func(*event.ConnectionCheckOutStarted) { u.pace() },
 		ConnectionCheckedOut: func(e *event.ConnectionCheckedOut) {
 			u.mu.Lock()
 			defer u.mu.Unlock()
@@ -221,6 +247,25 @@ func (u *usage) connections() (n int) {
 	}
 	return n
 }
+
+// gone is called a moment after Close has returned, while callers may still be on their way out:
+// all connections are closed, also those that were in use, and no command goes on.
+func (u *usage) gone() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for addr, n := range u.open {
+		if n != 0 {
+			u.w.violation("client %d: %d connections to %s are still open %v after Close", u.client, n, addr, afterClose)
+		}
+	}
+	if n := u.started - u.finished; n != 0 {
+		u.w.violation("client %d: %d commands still run %v after Close", u.client, n, afterClose)
+	}
+}
+
+// afterClose is how long operations that Close has interrupted may take to end: as long as one that
+// aborts its transaction.
+const afterClose = 500 * time.Millisecond
 
 // check is called when the client has been closed.
 func (u *usage) check() {
@@ -309,6 +354,10 @@ func (c *client) close() {
 		c.w.violation("Close with a context of %v took %v", patience, took)
 	}
 	c.w.log("client %d closed: %v", c.id, err)
+	if !c.w.plan.Real {
+		time.Sleep(afterClose)
+		u.gone()
+	}
 }
 
 // stopwatch measures a call of the driver.

@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"encoding/binary"
+	"math/rand/v2"
 	"testing"
 
 	"allium/bson"
@@ -52,4 +54,41 @@ func FuzzAnalyze(f *testing.F) {
 			t.Errorf("%d placeholders, %d marks", n, len(got.Marks))
 		}
 	})
+}
+
+// FuzzSafety is TestSafety with the grammar's choices made by the fuzzer, which looks for those that
+// lead to new places of the analysis.
+func FuzzSafety(f *testing.F) {
+	for seed := range uint64(40) {
+		r := rand.NewPCG(seed, 11)
+		var b []byte
+		for range 60 {
+			b = binary.LittleEndian.AppendUint64(b, r.Uint64())
+		}
+		f.Add(b)
+	}
+	keys := safetyKeys(f)
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		g := newGenerator(1)
+		g.Rand = rand.New(&tape{choices, rand.NewPCG(uint64(len(choices)), 12)})
+		g.keys = keys
+		if _, err := g.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// tape makes random numbers of bytes, and of another source once they are used up.
+type tape struct {
+	b    []byte
+	rest rand.Source
+}
+
+func (s *tape) Uint64() uint64 {
+	if len(s.b) < 8 {
+		return s.rest.Uint64()
+	}
+	n := binary.LittleEndian.Uint64(s.b)
+	s.b = s.b[8:]
+	return n
 }

@@ -91,7 +91,7 @@ func reasonOf(err error) string {
 }
 
 // safetyKeys are the keys that schemas of the grammar name, and one for every alternative name.
-func safetyKeys(t *testing.T) *crypt.Keys {
+func safetyKeys(t testing.TB) *crypt.Keys {
 	v := &safetyVault{}
 	k := crypt.NewKeys(v, v, 0)
 	t.Cleanup(k.Close)

@@ -159,6 +159,22 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		re.Match(s)
+		matches := re.Match(s)
+		// What has one meaning only is found by Go's, too.
+		if len(pattern) > 20 || len(s) > 40 || strings.Trim(options, "ims") != "" || strings.Trim(pattern, "abc|()*+?") != "" || strings.Contains(pattern, "(?") || strings.Contains(pattern, "(*") {
+			return
+		}
+		for _, twice := range []string{"++", "*+", "?+", "**", "+*", "?*", "??", "*?", "+?"} { // possessive and lazy
+			if strings.Contains(pattern, twice) {
+				return
+			}
+		}
+		if strings.Trim(string(s), "abcABC") != "" {
+			return
+		}
+		other, err := regexp.Compile("(?" + "s" + strings.Repeat("i", min(1, strings.Count(options, "i"))) + ")" + pattern)
+		if err == nil && other.Match(s) != matches {
+			t.Errorf("%q with %q on %q: %v, by Go's %v", pattern, options, s, matches, !matches)
+		}
 	})
 }

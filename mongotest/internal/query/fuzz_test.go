@@ -21,8 +21,9 @@ var seeds = [][2]string{
 	{`{"locale":"en","strength":1,"caseLevel":true}`, `{"a":"É"}`},
 }
 
-// Whatever is parsed and whatever it is applied to, nothing panics, and what is made is
-// well-formed.
+// Whatever is parsed and whatever it is applied to, nothing panics, what is made is well-formed, a
+// filter and its negation exclude each other, and a document that matches is within the bounds of an
+// index.
 func FuzzQuery(f *testing.F) {
 	for _, s := range seeds {
 		spec, err := bson.ParseExtJSON([]byte(s[0]))
@@ -43,11 +44,22 @@ func FuzzQuery(f *testing.F) {
 		all, _ := ParseFilter(doc(), nil)
 		o.Collation, _ = ParseCollation(spec)
 		if filter, err := ParseFilter(spec, o); err == nil {
-			filter.Match(d)
-			filter.Bounds("a", true, true)
+			matches, matchErr := filter.Match(d)
 			filter.Bounds("a.b", false, true)
 			filter.Seed(false)
 			all = filter
+			if nor, err := ParseFilter(doc("$nor", []any{bson.Raw(spec)}), o); err == nil && matchErr == nil {
+				if neither, err := nor.Match(d); err == nil && neither == matches {
+					t.Errorf("%v and its $nor agree on %v", bson.Raw(spec), bson.Raw(d))
+				}
+			}
+			if o.Collation == nil && matchErr == nil && matches {
+				for _, path := range []string{"a", "b", "a.b"} {
+					if _, err := checkBounds(filter, d, path); err != nil {
+						t.Errorf("%v: %v", bson.Raw(spec), err)
+					}
+				}
+			}
 		}
 		if u, err := ParseUpdate(documentValue(spec), &UpdateOptions{Options: *o}); err == nil {
 			if out, _, err := u.Apply(d, 0, Clock{}); err == nil && out.Validate() != nil {
