@@ -71,8 +71,8 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
-// FuzzMessage sends a node any bytes behind a header with the right length: it answers or closes the
-// connection, and goes on answering others.
+// FuzzMessage sends a node any bytes behind a header with the right length: it answers or closes
+// the connection, and goes on answering others.
 func FuzzMessage(f *testing.F) {
 	d := mongotest.Start(f, mongotest.Standalone())
 	ping := doc(f, bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})

@@ -11,7 +11,8 @@ import (
 )
 
 // FuzzAnswer takes any document as an answer of query analysis, as another process may give it: no
-// placeholder is left in what becomes of it, what has none is not changed, and it can be read again.
+// placeholder is left in what becomes of it, what has none is not changed, and it can be read
+// again.
 func FuzzAnswer(f *testing.F) {
 	v := &anyKey{material: map[bson.UUID][]byte{}, local: newLocal()}
 	k := NewKeys(v, v.local, 0)
@@ -63,8 +64,7 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil || !bytes.Equal(again, got) {
 			t.Fatalf("what is encrypted changes when it is encrypted again: %v", err)
 		}
-		// Whatever a client can seal, it can open, or it is a payload that only the server turns into
-		// a stored value.
+		// What only the server can turn into a stored value is left as it is.
 		if plain, err := k.Decrypt(t.Context(), got); err == nil {
 			if err := plain.Validate(); err != nil {
 				t.Fatalf("decrypted to what is no BSON: %v", err)

@@ -56,8 +56,8 @@ func FuzzAnalyze(f *testing.F) {
 	})
 }
 
-// FuzzSafety is TestSafety with the grammar's choices made by the fuzzer, which looks for those that
-// lead to new places of the analysis.
+// FuzzSafety is TestSafety with the grammar's choices made by the fuzzer, which looks for those
+// that lead to new places of the analysis.
 func FuzzSafety(f *testing.F) {
 	for seed := range uint64(40) {
 		r := rand.NewPCG(seed, 11)

@@ -7,8 +7,8 @@ import (
 	"allium/bson"
 )
 
-// FuzzToken reads any document as a resume token of a client's, and writes tokens of any parts: what
-// was written is read as the same place, and tokens are ordered as their text is.
+// FuzzToken reads any document as a resume token of a client's, and writes tokens of any parts:
+// what was written is read as the same place, and tokens are ordered as their text is.
 func FuzzToken(f *testing.F) {
 	key, err := bson.Marshal(bson.D{{Key: "_id", Value: 1}})
 	if err != nil {

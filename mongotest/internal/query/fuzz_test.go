@@ -22,8 +22,8 @@ var seeds = [][2]string{
 }
 
 // Whatever is parsed and whatever it is applied to, nothing panics, what is made is well-formed, a
-// filter and its negation exclude each other, and a document that matches is within the bounds of an
-// index.
+// filter and its negation exclude each other, and a document that matches is within the bounds of
+// an index.
 func FuzzQuery(f *testing.F) {
 	for _, s := range seeds {
 		spec, err := bson.ParseExtJSON([]byte(s[0]))

@@ -128,7 +128,8 @@ type result struct {
 
 // run runs a target. What goes wrong is printed to standard error as it is.
 func (t target) run(each time.Duration, parallel int) result {
-	// By default a minute goes into making each interesting input smaller, during which none is run.
+	// By default a minute goes into making each interesting input smaller, and none is run
+	// meanwhile.
 	cmd := exec.Command("go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=1s", fmt.Sprintf("-parallel=%d", parallel), "./"+t.dir)
 	cmd.Dir = t.module
 	var out strings.Builder
