@@ -101,7 +101,8 @@ type CloseCursorOptions struct {
 
 // Close ends the cursor and frees it on the server. It may be called more than once, and after the
 // end. It takes at most the timeout or, without one, ten seconds. If ctx has ended, the cursor is
-// freed in the background; Client.Close waits for that.
+// freed in the background; Client.Close waits for that. A server that cannot be reached is told in
+// the background when it is back.
 func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error {
 	o, err := option.One(opts)
 	switch {

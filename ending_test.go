@@ -250,6 +250,88 @@ func TestCloseWaitsForTheBackground(t *testing.T) {
 	})
 }
 
+// A server that could not be reached when a cursor was closed, or when a change stream resumed, is
+// told to forget it when it is back: while the client goes on, or when it is closed.
+func TestCursorsOfServersThatWereAway(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, r *retryRig){
+		"the client goes on": func(t *testing.T, r *retryRig) {
+			if err := r.d.Node(0).AcceptConnections(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second) // a check of the server, and a few attempts
+		},
+		"the client is closed once the server is back": func(t *testing.T, r *retryRig) {
+			if err := r.d.Node(0).AcceptConnections(); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.client.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the server stays away": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+					t.Fatal(err)
+				}
+				var open []*allium.Cursor[bson.D]
+				for range 3 {
+					cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+					if err != nil {
+						t.Fatal(err)
+					}
+					open = append(open, cur)
+				}
+				s, err := r.coll.Watch(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.reset()
+				r.d.Node(0).RefuseConnections()
+				r.d.Node(0).CloseConnections()
+				synctest.Wait()
+				// The stream tries to resume: its old cursor is one of those that are left.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if s.Next(ctx) {
+					t.Fatal("an event of a server that is away")
+				}
+				s.Close(t.Context())
+				for _, cur := range open {
+					if err := cur.Close(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := r.events("started killCursors"); len(got) != 0 {
+					t.Fatalf("events %q: the test is about a server that is away", got)
+				}
+				if end == nil {
+					start := time.Now()
+					if err := r.client.Close(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if d := time.Since(start); d > time.Second {
+						t.Errorf("closing the client took %v", d)
+					}
+					if got := r.events("started killCursors"); len(got) != 0 {
+						t.Errorf("events %q", got)
+					}
+					return
+				}
+				end(t, r)
+				if got := r.events("succeeded killCursors"); len(got) != 4 {
+					t.Errorf("%d cursors were killed: %q", len(got), r.events("succeeded killCursors", "failed killCursors"))
+				}
+			})
+		})
+	}
+}
+
 // Every Close of a client returns by the end of its own context, also one that waits for another.
 func TestCloseByItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -17,15 +17,16 @@ import (
 	"allium/gridfs"
 )
 
-// settle waits until transactions and cursors that were left behind have expired, sees that all
-// clients work again and leave nothing on the servers, and lets the followers come to the end.
+// settle sees that all clients work again, lets the followers come to the end, waits until
+// transactions and cursors that were left behind have expired, and checks what is there and that
+// nothing else is left on the servers.
 func (w *world) settle(followers *sync.WaitGroup) {
-	pause := 12 * time.Minute // a transaction may live for one, an idle cursor for ten
+	pause := 2 * time.Minute // a transaction may live for one
 	if w.plan.Real {
 		pause = 2 * time.Second
 	}
 	time.Sleep(pause)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	for _, c := range w.clients {
 		if err := w.works(ctx, c.get()); err != nil {
@@ -50,6 +51,10 @@ func (w *world) settle(followers *sync.WaitGroup) {
 		w.mu.Unlock()
 	}
 	followers.Wait()
+	if !w.plan.Real {
+		w.checkCursors(ctx)
+		time.Sleep(12 * time.Minute) // an idle cursor may live for ten
+	}
 	err := w.check(ctx, db)
 	if err == nil {
 		err = w.checkEvents(ctx, db)
@@ -69,7 +74,7 @@ func (w *world) checkIdle(ctx context.Context, observer *client) {
 		pause = 100 * time.Millisecond
 	}
 	time.Sleep(pause)
-	before := w.cursors(ctx, observer)
+	before := w.openCursors(ctx, observer)
 	quiet := time.Now() // what the followers used in the instant before does not count
 	for _, c := range w.clients {
 		if err := w.works(ctx, c.get()); err != nil {
@@ -77,7 +82,7 @@ func (w *world) checkIdle(ctx context.Context, observer *client) {
 		}
 	}
 	time.Sleep(pause) // what is returned or closed in the background
-	if n := w.cursors(ctx, observer); n > before && !w.plan.Real {
+	if n := w.openCursors(ctx, observer); n > before && !w.plan.Real {
 		w.violation("clients that nobody disturbed left %d cursors", n-before)
 	}
 	known := 0
@@ -110,8 +115,8 @@ func (w *world) checkIdle(ctx context.Context, observer *client) {
 	w.checkServers(late, observer.get())
 }
 
-// cursors returns how many cursors the server that the observer asks has open.
-func (w *world) cursors(ctx context.Context, observer *client) int64 {
+// openCursors returns how many cursors the server that the observer asks has open.
+func (w *world) openCursors(ctx context.Context, observer *client) int64 {
 	if w.plan.Real {
 		return 0
 	}

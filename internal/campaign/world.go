@@ -35,10 +35,11 @@ type Stats struct {
 	Unknown    int            // writes whose outcome the caller could not tell
 	Events     int            // that followers received
 	Errors     map[string]int // errors, by type
+	Cursors    map[string]int // cursors that were left to the servers, by the reason
 }
 
 func newStats() Stats {
-	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}}
+	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}, Cursors: map[string]int{}}
 }
 
 // Add adds the figures of another history.
@@ -50,7 +51,7 @@ func (s *Stats) Add(o Stats) {
 	s.Acked += o.Acked
 	s.Unknown += o.Unknown
 	s.Events += o.Events
-	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}} {
+	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}, {s.Cursors, o.Cursors}} {
 		for k, n := range m.from {
 			m.to[k] += n
 		}
@@ -82,6 +83,7 @@ type world struct {
 	ended      bool   // all clients have been closed
 	lag        *lag   // nil in simulated time
 	password   string // the one that is right now
+	cursors    map[int64]*cursor
 }
 
 // violation notes that a promise was broken.
@@ -209,8 +211,12 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 			u.started++
 			u.mu.Unlock()
 			u.w.search("a command event", e.Command)
+			u.w.cursorAsked(e)
 		},
-		Succeeded: func(_ context.Context, e *event.CommandSucceeded) { u.ended() },
+		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+			u.ended()
+			u.w.cursorAnswered(u, e)
+		},
 		Failed: func(_ context.Context, e *event.CommandFailed) {
 			u.ended()
 			u.w.searchText("a command event", fmt.Sprint(e.Failure))
@@ -324,9 +330,7 @@ func (c *client) open() error {
 		o.ConnectTimeout = new(time.Second)
 	}
 	if c.w.plan.Auth {
-		c.w.mu.Lock()
-		o.Credential = &auth.Credential{Username: user, Password: auth.Secret(c.w.password), Source: "admin"}
-		c.w.mu.Unlock()
+		o.Credential = c.w.credential()
 	}
 	u.monitors(&o)
 	cl, err := allium.Open(c.w.d.URI(), o)
@@ -337,6 +341,13 @@ func (c *client) open() error {
 	c.c, c.usage = cl, u
 	c.mu.Unlock()
 	return nil
+}
+
+// credential returns the one that is right now.
+func (w *world) credential() *auth.Credential {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &auth.Credential{Username: user, Password: auth.Secret(w.password), Source: "admin"}
 }
 
 // close closes the client as it is now, while operations run or not.
@@ -415,7 +426,7 @@ func newWorld(p *Plan, trace bool) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password}
+	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password, cursors: map[int64]*cursor{}}
 	w.hist.init()
 	if p.Real {
 		w.lag = startLag()

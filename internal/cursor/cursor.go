@@ -398,7 +398,7 @@ func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration,
 	if resumes {
 		c.implicit = implicit
 	}
-	return r.free(ctx, limit, most, &c.registry.background)
+	return r.free(ctx, limit, most, c.registry)
 }
 
 // Remaining moves past the documents that are left of the batch, and returns an array of them

@@ -17,6 +17,7 @@ import (
 type Registry struct {
 	exec       *exec.Executor
 	background background
+	orphans    orphans
 
 	mu  sync.Mutex             // guards all; held for nothing else
 	all map[*Cursor]openCursor // nil once the registry is closed
@@ -98,6 +99,7 @@ func (r *Registry) killAll(ctx context.Context) {
 		left := remains{exec: r.exec, openCursor: c}
 		left.kill(ctx, exec.Limit{})
 	}
+	r.orphans.close(ctx)
 }
 
 // closeTimeout bounds how long closing waits for servers.

@@ -26,17 +26,19 @@ type remains struct {
 
 // free tells the server to forget the cursor, and gives its session and its connection back.
 // Without a limit, it takes most at the most. Once ctx has ended, the rest happens in the
-// background.
-func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration, bg *background) (err error) {
+// background. A server that could not be reached is told later.
+func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration, reg *Registry) (err error) {
 	left := true // what is there to kill
 	if ctx.Err() == nil {
 		within, cancel := r.within(ctx, limit, most)
 		var sent bool
 		sent, err = r.kill(within, limit)
 		cancel()
-		left = !sent && ctx.Err() != nil
+		if left = !sent && ctx.Err() != nil; !left {
+			reg.orphans.add(r, sent, err)
+		}
 	}
-	if !left || !bg.run(r.freeLater(limit), killGrace) {
+	if !left || !reg.background.run(r.freeLater(limit, reg), killGrace) {
 		r.release()
 	}
 	return err
@@ -47,7 +49,7 @@ func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration
 const killGrace = 100 * time.Millisecond
 
 // freeLater returns what frees the cursor in the background.
-func (r *remains) freeLater(limit exec.Limit) func(ctx context.Context) {
+func (r *remains) freeLater(limit exec.Limit, reg *Registry) func(ctx context.Context) {
 	return func(ctx context.Context) {
 		defer r.release()
 		if r.session != nil && r.conn == nil && r.server.Description().Kind == event.LoadBalancer {
@@ -61,7 +63,8 @@ func (r *remains) freeLater(limit exec.Limit) func(ctx context.Context) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, killTimeout)
 		defer cancel()
-		r.kill(ctx, limit.Refreshed())
+		sent, err := r.kill(ctx, limit.Refreshed())
+		reg.orphans.add(r, sent, err)
 	}
 }
 

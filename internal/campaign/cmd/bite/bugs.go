@@ -37,6 +37,7 @@ var bugs = []bug{
 		{"internal/exec/retry.go", "if !r.deadline.IsZero() && time.Until(r.deadline) <= d {", "if false {"}}},
 	{"getMore is retried", "replset", one("internal/command/traits.go", "func (*GetMore) Traits() Traits { return Traits{Kind: KindRead} }", "func (*GetMore) Traits() Traits { return Traits{Kind: KindRead, Retryable: true} }")},
 	{"a cursor that is closed early is not killed", "replset", one("internal/cursor/remains.go", "	res, err := r.exec.RunClosing(ctx, &op)\n	if err == nil {", "	var res exec.Result\n	if err == nil {")},
+	{"a cursor of a server that was away is forgotten", "replset", one("internal/cursor/remains.go", "!left {\n\t\t\treg.orphans.add(r, sent, err)", "!left {\n\t\t\t_ = reg")},
 	{"connections in use stay open after Close", "replset", one("internal/pool/pool.go", "		c.interrupted.Store(true)\n		p.takeBack(c)\n", "		_ = c\n")},
 	{"a reply's memory is used again too early", "replset", one("internal/exec/attempt.go", "	concern, _ := err.(*mongoerr.WriteConcernError)\n", "	concern, _ := err.(*mongoerr.WriteConcernError)\n	defer reply.Release()\n")},
 	{"a client that closes ends no sessions", "replset", one("client.go", "	c.endSessions(ctx)\n", "	_ = c.endSessions\n")},
