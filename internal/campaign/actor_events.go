@@ -95,7 +95,7 @@ func (a *actor) follow() {
 			if watch.w == nil {
 				watch = a.stopwatch()
 			}
-			if watch.took() > limit+10*watch.waited() {
+			if watch.took() > limit+min(10*watch.waited(), 5*limit) {
 				return
 			}
 		default:
@@ -108,10 +108,11 @@ func (a *actor) follow() {
 			opts.BatchSize = new(int32(1 + a.r.IntN(3)))
 		}
 		var s *allium.ChangeStream[bson.D]
-		if a.do("watch", func(ctx context.Context) (err error) {
+		if err := a.do("watch", func(ctx context.Context) (err error) {
 			s, err = a.coll("events").Watch(ctx, bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}}, opts)
 			return err
-		}) != nil {
+		}); err != nil {
+			f.failed = err
 			time.Sleep(time.Second / 10)
 			continue
 		}
@@ -128,6 +129,9 @@ func (a *actor) follow() {
 			if more {
 				a.event(f, s.Current())
 				continue
+			}
+			if err != nil {
+				f.failed = err
 			}
 			if !mongoerr.IsTimeout(err) && !isCanceled(err) {
 				break

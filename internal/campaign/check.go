@@ -333,7 +333,7 @@ func judgeFollower(f *followed, all map[string]*inserted, there map[string]int) 
 		}
 	}
 	if !f.ended {
-		return append(found, fmt.Sprintf("%s never reached the last event", f.name))
+		return append(found, fmt.Sprintf("%s never reached the last event: %v", f.name, f.failed))
 	}
 	for id := range there {
 		if !seen[id] {

@@ -55,13 +55,15 @@ const (
 	neverNamed = "no reply with its id was read"
 	killLost   = "killCursors was sent and not answered"
 	hadClosed  = "the client was closed while the server was away"
-	pinnedConn = "the connection to its server was lost"
 )
 
 // checkCursors is called when nobody uses a cursor any more, and looks at those that the servers
 // still have. Clients have told the servers to forget each one that they knew of, if they had a
 // chance to.
 func (w *world) checkCursors(ctx context.Context) {
+	if w.plan.Topology == LB {
+		return // its servers answer no one who comes without the load balancer
+	}
 	for _, n := range w.d.Nodes() {
 		idle, err := w.idleCursors(ctx, n.Addr())
 		if err != nil {
@@ -100,8 +102,6 @@ func (w *world) leftBecause(id int64) string {
 		return ""
 	case c.killing > 0:
 		return killLost
-	case w.plan.Topology == LB:
-		return pinnedConn
 	}
 	for _, client := range w.clients {
 		if client.usage == c.owner {

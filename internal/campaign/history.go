@@ -68,6 +68,7 @@ type followed struct {
 	events []string         // the ids of the inserted documents
 	times  []bson.Timestamp // their cluster times
 	ended  bool             // the last document was seen
+	failed error            // the last error
 }
 
 // history is what the actors have done and seen. Guarded by world.mu.

@@ -166,7 +166,7 @@ func (s *Stream) backoff(ctx context.Context) {
 	d := min(resumeBackoff<<min(n-1, 8), maxResumeBackoff)
 	d = time.Duration(s.exec.Jitter() * float64(d))
 	if !s.within.Deadline.IsZero() {
-		d = min(d, time.Until(s.within.Deadline)/2)
+		d = max(min(d, time.Until(s.within.Deadline)/2), time.Millisecond)
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -271,7 +271,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if stage == stageSent && !mongoerr.HasLabel(err, mongoerr.LabelNoWritesPerformed) {
 			sent = err
 		}
-		if r.retries(ctx, err, stage) && r.backoff(ctx, err) {
+		if r.retries(ctx, err, stage) && r.backoff(ctx, err) && r.pause(ctx, stage) {
 			res.Release()
 			r.unpin(err, nil, true)
 			if r.op.RetryConcern != nil && !isRetryableOverload(err) { // what an overloaded server has not begun is not majority's yet

@@ -132,6 +132,39 @@ func (r *run) backoff(ctx context.Context, cause error) bool {
 	}
 }
 
+// What an operation waits for behind a load balancer before it asks for a connection once more.
+const (
+	reconnectPause    = 100 * time.Millisecond // doubled each time
+	maxReconnectPause = time.Second
+)
+
+// pause waits before another attempt after no connection could be made behind a load balancer.
+// Elsewhere the pool is paused then, and the selection waits for a check of the server. Nothing
+// checks a load balancer, and its pool is never paused: without a pause, an operation with a
+// timeout would dial as fast as it is refused. The first retry waits for nothing. The specification
+// Client Side Operations Timeout wants as many retries as possible, and finds backoffs unnecessary
+// because maxConnecting bounds how many connections are made at a time; it does not bound how fast.
+// Half of the time that is left stays for the attempt. It reports false if the context has ended.
+func (r *run) pause(ctx context.Context, stage stage) bool {
+	if stage != stageCheckOut || r.attempts < 2 || r.selected == nil || r.selected.Kind != event.LoadBalancer {
+		return true
+	}
+	d := min(reconnectPause<<min(r.attempts-2, 8), maxReconnectPause)
+	d = time.Duration(r.x.Jitter() * float64(d))
+	if !r.deadline.IsZero() {
+		d = max(min(d, time.Until(r.deadline)/2), time.Millisecond)
+	}
+	r.flight.phase.Store(&phaseBackoff)
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // baseBackoffOf returns the base that an overloaded server asked for, or 0.
 func baseBackoffOf(err error) time.Duration {
 	var e *mongoerr.ServerError
