@@ -99,7 +99,7 @@ var mongotestLayers = []string{
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment
 	"server",
-	"commands/login", "commands/users", "commands/admin", "commands/read", "commands/catalog", // families of commands
+	"commands/login", "commands/users", "commands/admin", "commands/write", "commands/read", "commands/catalog", // families of commands
 	"commands",
 }
 

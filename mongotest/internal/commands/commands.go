@@ -8,4 +8,5 @@ import (
 	_ "allium/mongotest/internal/commands/login"
 	_ "allium/mongotest/internal/commands/read"
 	_ "allium/mongotest/internal/commands/users"
+	_ "allium/mongotest/internal/commands/write"
 )

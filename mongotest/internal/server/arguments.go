@@ -85,7 +85,7 @@ func (r *Request) parseArgs() error {
 			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
 				continue
 			}
-			if r.TxnNumber, r.hasTxnNumber = v.Int64(); !r.hasTxnNumber {
+			if r.TxnNumber, r.HasTxnNumber = v.Int64(); !r.HasTxnNumber {
 				return arg.WrongType("OperationSessionInfo.txnNumber", v.Type, "long")
 			}
 		case "autocommit", "startTransaction":
@@ -226,7 +226,7 @@ func (r *Request) sessionArgs() error {
 		switch {
 		case r.autocommit != nil:
 			return srverr.New(srverr.OperationNotSupportedInTransaction, "This command is not supported in transactions")
-		case r.hasTxnNumber:
+		case r.HasTxnNumber:
 			return srverr.New(50889, "It is illegal to provide a txnNumber for this command")
 		}
 	}
@@ -243,10 +243,10 @@ func (r *Request) sessionArgs() error {
 			return err
 		}
 		r.Session = s
-	} else if r.hasTxnNumber {
+	} else if r.HasTxnNumber {
 		return invalid("Transaction number requires a session ID to also be specified")
 	}
-	if r.hasTxnNumber {
+	if r.HasTxnNumber {
 		if r.Node.role == Standalone {
 			return srverr.New(srverr.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
 		}
@@ -255,7 +255,7 @@ func (r *Request) sessionArgs() error {
 		}
 	}
 	if r.autocommit != nil {
-		if !r.hasTxnNumber {
+		if !r.HasTxnNumber {
 			return invalid("'autocommit' field requires a transaction number to also be specified")
 		}
 		if *r.autocommit {

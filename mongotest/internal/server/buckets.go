@@ -28,8 +28,8 @@ const (
 	maxBucketBytes = 125 << 10
 )
 
-// bucketSource returns the time series collection whose buckets a namespace names, or nil.
-func (r *Request) bucketSource(st *store.State, ns string) *store.Coll {
+// BucketSource returns the time series collection whose buckets a namespace names, or nil.
+func (r *Request) BucketSource(st *store.State, ns string) *store.Coll {
 	db, name := namespace.Split(ns)
 	if of, ok := strings.CutPrefix(name, bucketPrefix); ok {
 		if c := st.Coll(namespace.Join(db, of)); c != nil && c.TimeSeries && st.Coll(ns) == nil {
@@ -54,7 +54,7 @@ func NamesBuckets(coll string) bool { return strings.HasPrefix(coll, bucketPrefi
 
 // ShowBuckets returns the state with the buckets of a namespace, if it names some.
 func (r *Request) ShowBuckets(st *store.State, ns string) *store.State {
-	source := r.bucketSource(st, ns)
+	source := r.BucketSource(st, ns)
 	if source == nil {
 		return st
 	}
@@ -63,9 +63,9 @@ func (r *Request) ShowBuckets(st *store.State, ns string) *store.State {
 	return st.With(store.NewDerived(ns, uuid, store.Settings{Raw: bucketOptions(source), Clustered: true, Collation: source.Collation}, r.buckets(source)))
 }
 
-// checkBucketWrite refuses to change buckets: there are measurements only.
-func (r *Request) checkBucketWrite(st *store.State, ns string) error {
-	if c := r.bucketSource(st, ns); c != nil {
+// CheckBucketWrite refuses to change buckets: there are measurements only.
+func (r *Request) CheckBucketWrite(st *store.State, ns string) error {
+	if c := r.BucketSource(st, ns); c != nil {
 		return srverr.New(srverr.CommandNotSupported, "mongotest cannot update or delete the buckets of %s: change its measurements", c.NS)
 	}
 	return nil
@@ -97,7 +97,7 @@ func DescribeBuckets(c *store.Coll, nameOnly bool) bson.Raw {
 
 // bucketOptions are the options of a collection of buckets: among others what buckets look like.
 func bucketOptions(c *store.Coll) bson.Raw {
-	timeField, _ := seriesFields(c)
+	timeField, _ := SeriesFields(c)
 	object := func(more func(b *bsondoc.Builder)) bson.Raw {
 		return bsondoc.Build(func(b *bsondoc.Builder) {
 			b.Str("bsonType", "object")
@@ -184,7 +184,7 @@ func bucketSpan(c *store.Coll) (span, rounding int64) {
 
 // buckets returns the documents of a time series collection's buckets.
 func (r *Request) buckets(c *store.Coll) []bson.Raw {
-	timeField, metaField := seriesFields(c)
+	timeField, metaField := SeriesFields(c)
 	span, rounding := bucketSpan(c)
 	reopens := r.Node.cfg.Version.AtLeast(6, 0)
 	byMeta := map[string][]*bucket{}
@@ -335,9 +335,9 @@ func (b *bucket) document(c *store.Coll, timeField, metaField string) bson.Raw {
 	})
 }
 
-// insertBucket inserts the measurements that a bucket holds.
-func (r *Request) insertBucket(tx *store.Tx, source *store.Coll, doc bson.Raw, bypass bool) error {
-	timeField, metaField := seriesFields(source)
+// InsertBucket inserts the measurements that a bucket holds.
+func (r *Request) InsertBucket(tx *store.Tx, source *store.Coll, doc bson.Raw, bypass bool) error {
+	timeField, metaField := SeriesFields(source)
 	if v, _ := doc.Lookup("control", "version").AsInt64(); v != 1 {
 		return srverr.New(srverr.CommandNotSupported, "mongotest reads buckets of version 1 only, not of version %s: insert the measurements", doc.Lookup("control", "version"))
 	}
@@ -359,7 +359,7 @@ func (r *Request) insertBucket(tx *store.Tx, source *store.Coll, doc bson.Raw, b
 			}
 		}))
 		if err == nil {
-			row, err = r.measurement(c, row)
+			row, err = r.Measurement(c, row)
 		}
 		if err == nil {
 			err = r.Validate(c, row, nil, bypass)

@@ -58,9 +58,10 @@ func (n *Node) count(r *Request, failed bool) {
 	s := &n.counters
 	switch {
 	case r.Writes != nil:
-		s.inserts.Add(int64(len(r.Writes.docs)))
-		s.updates.Add(int64(len(r.Writes.Updates)))
-		s.deletes.Add(int64(len(r.Writes.Deletes)))
+		inserts, updates, deletes := r.Writes.Count()
+		s.inserts.Add(int64(inserts))
+		s.updates.Add(int64(updates))
+		s.deletes.Add(int64(deletes))
 	case c.Name == "find":
 		s.queries.Add(1)
 	case c.Name == "getMore":

@@ -298,11 +298,11 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 	if r.routed != nil {
 		defer func() { r.routedDone(err) }()
 	}
-	if r.hasTxnNumber {
+	if r.HasTxnNumber {
 		if err := r.checkOut(); err != nil {
 			if n.role == Mongos && !r.InTxn() && r.Writes != nil {
 				start := len(dst)
-				return r.reshape(r.failEach(dst, err), start), nil
+				return r.reshape(r.Writes.AppendFailed(dst, err), start), nil
 			}
 			return dst, err
 		}

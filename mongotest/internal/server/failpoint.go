@@ -46,18 +46,18 @@ func (r *Request) failTransactionalWrite() error {
 	if !ok {
 		return nil
 	}
-	return &failedCommit{srverr.New(int32(code), "Failing write for %s:%d due to failpoint. The write must not be reflected.", r.Session.ID, r.TxnNumber)}
+	return &FailedCommit{srverr.New(int32(code), "Failing write for %s:%d due to failpoint. The write must not be reflected.", r.Session.ID, r.TxnNumber)}
 }
 
-// failedCommit is the error of a write that a fail point undid.
-type failedCommit struct{ cause *srverr.Error }
+// FailedCommit is the error of a write that a fail point undid.
+type FailedCommit struct{ Cause *srverr.Error }
 
-func (f *failedCommit) Error() string { return f.cause.Error() }
-func (f *failedCommit) Unwrap() error { return f.cause }
+func (f *FailedCommit) Error() string { return f.Cause.Error() }
+func (f *FailedCommit) Unwrap() error { return f.Cause }
 
-// failAll fails every statement of a kind while its fail point is on: failAllUpdates,
+// FailAll fails every statement of a kind while its fail point is on: failAllUpdates,
 // failAllRemoves.
-func (r *Request) failAll(point string) error {
+func (r *Request) FailAll(point string) error {
 	if _, ok := r.Fault(point); ok {
 		return srverr.New(srverr.InternalError, "%s failpoint active!", point)
 	}

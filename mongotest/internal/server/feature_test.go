@@ -13,16 +13,18 @@ import (
 // structs are the tables of arguments, by what the table of features calls them.
 func structs() map[string]*idl.Struct {
 	all := map[string]*idl.Struct{}
-	for _, s := range []*idl.Struct{ChangeStreamStruct, bulkStruct, bulkNamespace, deleteStruct, deleteEntry,
-		insertStruct, updateStruct, updateEntry} {
+	for _, s := range []*idl.Struct{ChangeStreamStruct} {
 		all[s.Name] = s
 	}
 	return all
 }
 
 // elsewhere are commands whose tables of arguments are in other packages, with a test of the same
-// kind: commands/catalog and commands/read.
-var elsewhere = map[string]bool{"create": true, "renameCollection": true, "aggregate": true, "count": true, "distinct": true}
+// kind: commands/catalog, commands/read and commands/write.
+var elsewhere = map[string]bool{
+	"create": true, "renameCollection": true, "aggregate": true, "count": true, "distinct": true,
+	"insert": true, "update": true, "update.updates": true, "delete": true, "delete.deletes": true, "bulkWrite": true, "bulkWrite.nsInfo": true,
+}
 
 // byHand are arguments whose versions a command's own parser looks up.
 var byHand = map[string]bool{

@@ -32,7 +32,7 @@ func (r *Request) labels(code int32, own []string) []string {
 	}
 	labels := own[:len(own):len(own)]
 	ends := r.Cmd != nil && r.Cmd.Txn == TxnEnds
-	inTxn := r.InTxn() && r.hasTxnNumber && r.Session != nil
+	inTxn := r.InTxn() && r.HasTxnNumber && r.Session != nil
 	switch {
 	case inTxn && code != 0 && r.transient(code, ends):
 		labels = append(labels, "TransientTransactionError")
@@ -69,4 +69,14 @@ func (n *Node) retriable(code, wcCode int32) bool {
 		return false // a mongos leaves that to the shards
 	}
 	return retriableCodes[code] || retriableCodes[wcCode]
+}
+
+// Stops reports whether an error ends the whole command rather than one statement of it.
+func (r *Request) Stops(err *srverr.Error) bool {
+	switch err.Code {
+	case srverr.NotWritablePrimary, srverr.InterruptedAtShutdown, srverr.InterruptedDueToReplStateChange, srverr.PrimarySteppedDown,
+		srverr.NotPrimaryOrSecondary, srverr.NotPrimaryNoSecondaryOk:
+		return true
+	}
+	return r.hangUp || r.InTxn() && r.transient(err.Code, false)
 }

@@ -37,11 +37,20 @@ type Request struct {
 
 // parsed is what Parse has made of the commands that the steps before Run look into.
 type parsed struct {
-	Writes      *writeSpec
-	Pipeline    any      // an aggregate: of package read
-	MapReduce   bool     // the pipeline that runs is made of a mapReduce
-	Scope       bson.Raw // of the functions of a mapReduce
-	TextPayload bool     // of SASL: it is base64 in a string
+	Writes      Statements // of an insert, update or delete: of package write
+	Pipeline    any        // an aggregate: of package read
+	MapReduce   bool       // the pipeline that runs is made of a mapReduce
+	Scope       bson.Raw   // of the functions of a mapReduce
+	TextPayload bool       // of SASL: it is base64 in a string
+}
+
+// Statements is what the steps around an insert, update or delete know of its statements.
+type Statements interface {
+	// Count returns how many there are of each kind.
+	Count() (inserts, updates, deletes int)
+	// AppendFailed appends the elements of a reply in which every statement has failed that would
+	// have run.
+	AppendFailed(dst []byte, err error) []byte
 }
 
 // sessionState is the session and the transaction that the command runs in.
@@ -49,7 +58,7 @@ type sessionState struct {
 	Session    *session.Session // nil: none
 	Txn        *session.Txn     // the multi-document transaction that the command runs in
 	checkedOut bool
-	spoilt     bool // a write in the transaction failed: see spoilTxn
+	spoilt     bool // a write in the transaction failed: see SpoilTxn
 }
 
 // concerns are what the command asks of its reads and writes.
@@ -108,8 +117,8 @@ type outcome struct {
 	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait
 	// for.
 	NoWrite bool
-	// keepStamps is bypassEmptyTsReplacement: timestamps of zero are stored as they are.
-	keepStamps bool
+	// KeepStamps is bypassEmptyTsReplacement: timestamps of zero are stored as they are.
+	KeepStamps bool
 	// ChangeStream is set by commands on a change stream's cursor: their errors get labels of their
 	// own.
 	ChangeStream bool
@@ -128,7 +137,7 @@ type args struct {
 	hasStartTxn    bool
 	lsid           bson.RawValue
 	TxnNumber      int64
-	hasTxnNumber   bool
+	HasTxnNumber   bool
 	autocommit     *bool
 	startTxn       bool
 	readConcern    bson.RawValue

@@ -209,22 +209,6 @@ func (r *Request) shardError(err error) error {
 	return &e
 }
 
-// failEach makes of an error that a shard gives a whole write command the errors of its statements.
-func (r *Request) failEach(dst []byte, err error) []byte {
-	n := len(r.Writes.docs) + len(r.Writes.Updates) + len(r.Writes.Deletes)
-	if r.Writes.ordered {
-		n = 1
-	}
-	var errs []writeError
-	for i := range n {
-		errs = append(errs, writeError{i, srverr.From(err)})
-	}
-	if r.Cmd.Name == "update" {
-		dst = bson.AppendInt32(dst, "nModified", 0)
-	}
-	return r.appendWriteErrors(bson.AppendInt32(dst, "n", 0), errs)
-}
-
 // missingDatabase answers a read of a database that the cluster does not have, as servers before
 // 5.0 do. ok is false if it is there.
 func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {

@@ -53,9 +53,9 @@ func (r *Request) Reach(shards ...int) error {
 	return nil
 }
 
-// reachSome returns those of some shards that the command gets at, and why it does not get at the
+// ReachSome returns those of some shards that the command gets at, and why it does not get at the
 // others. Blocked errors are as of Reach.
-func (r *Request) reachSome(shards []int) (some []int, lost, err error) {
+func (r *Request) ReachSome(shards []int) (some []int, lost, err error) {
 	for _, i := range shards {
 		switch err := r.Reach(i); {
 		case err == nil:
@@ -184,8 +184,8 @@ func (r *Request) reachCatalog() error {
 	return r.Reach(shards...)
 }
 
-// reachUnsharded checks that a command gets at the shard of a collection that is not sharded.
-func (r *Request) reachUnsharded(c *store.Coll, ns string) error {
+// ReachUnsharded checks that a command gets at the shard of a collection that is not sharded.
+func (r *Request) ReachUnsharded(c *store.Coll, ns string) error {
 	switch {
 	case r.Node.role != Mongos:
 		return nil

@@ -186,7 +186,7 @@ func (r *Request) Snapshot(namespaces ...string) (*store.State, error) {
 		return nil, err
 	}
 	for _, ns := range namespaces {
-		if err := r.reachUnsharded(st.Coll(ns), ns); err != nil {
+		if err := r.ReachUnsharded(st.Coll(ns), ns); err != nil {
 			return nil, err
 		}
 		st = r.ShowBuckets(st, ns)
@@ -286,4 +286,10 @@ func (r *Request) ParseIndex(doc bson.Raw, alone bool) (*index.Spec, error) {
 // FinishIndex makes the index's definition for a collection.
 func (r *Request) FinishIndex(s *index.Spec, c *store.Coll) (*store.IndexInfo, error) {
 	return s.Define(r.Version(), c)
+}
+
+// IsBlocked returns the error that makes a write wait for a transaction, if it is one.
+func IsBlocked(err error) bool {
+	var b *store.Blocked
+	return errors.As(err, &b)
 }

@@ -12,7 +12,7 @@ import (
 func (r *Request) InTxn() bool { return r.autocommit != nil }
 
 // IsRetryable reports whether the command is a retryable write.
-func (r *Request) IsRetryable() bool { return r.hasTxnNumber && r.autocommit == nil }
+func (r *Request) IsRetryable() bool { return r.HasTxnNumber && r.autocommit == nil }
 
 // Executed returns what an earlier attempt of this retryable write did for the statement.
 func (r *Request) Executed(stmt int32) (session.Statement, bool) {
@@ -159,15 +159,18 @@ func (r *Request) systemCollection() error {
 	return nil
 }
 
-// spoilTxn makes sure that the transaction is aborted when the command ends, because a write in it
+// SpoilTxn makes sure that the transaction is aborted when the command ends, because a write in it
 // has failed. It reports whether there is a transaction: the command must stop then, ordered or
 // not.
-func (r *Request) spoilTxn() bool {
+func (r *Request) SpoilTxn() bool {
 	if r.InTxn() {
 		r.spoilt = true
 	}
 	return r.spoilt
 }
+
+// Spoilt reports whether a write of the command has spoilt its transaction.
+func (r *Request) Spoilt() bool { return r.spoilt }
 
 // failTxn aborts the transaction after an error of a command in it.
 func (r *Request) failTxn() {

@@ -516,7 +516,7 @@ func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(ol
 		if err != nil || c == nil {
 			return err
 		}
-		op := server.UpdateOp{Q: key}
+		op := server.Selection{Q: key}
 		if err := op.Parse(r, ns.String(), c); err != nil {
 			return err
 		}

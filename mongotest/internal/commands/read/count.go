@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
@@ -42,7 +43,7 @@ func (q *countSpec) parse(r *server.Request) (err error) {
 		case "collation":
 			q.collation = v.Value
 		case "hint":
-			q.hint, err = server.HintArg(v)
+			q.hint, err = arg.Hint(v)
 		case "limit":
 			q.limit, err = countNumber(k, v)
 			if err == nil && q.limit == math.MinInt64 {
@@ -79,7 +80,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	op := server.UpdateOp{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Coll: coll}
+	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Coll: coll}
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}

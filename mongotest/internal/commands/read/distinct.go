@@ -52,7 +52,7 @@ func (q *distinctSpec) parse(r *server.Request) (err error) {
 		case "collation":
 			q.collation = v.Value
 		case "hint":
-			q.hint, err = server.HintArg(v)
+			q.hint, err = arg.Hint(v)
 		}
 		return err
 	})
@@ -92,7 +92,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 		dst, err = d.append(dst)
 		return r.AppendAtTime(dst), err
 	}
-	op := server.UpdateOp{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Projection: distinctProjection(key)}
+	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Projection: distinctProjection(key)}
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}

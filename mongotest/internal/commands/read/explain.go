@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/commands/write"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
@@ -45,43 +46,9 @@ var explainers = map[string]func(r *server.Request) (explainTarget, error){
 		err := q.parse(r)
 		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint}}, err
 	},
-	"findAndModify": func(r *server.Request) (explainTarget, error) {
-		var q server.FindAndModify
-		ns, err := r.Collection(srverr.InvalidNamespace)
-		if err == nil {
-			err = q.Parse(r)
-		}
-		if err != nil {
-			return explainTarget{}, err
-		}
-		stage := "UPDATE"
-		if q.Remove {
-			stage = "DELETE"
-		}
-		return explainWrite(r, ns, &q.Op, stage)
-	},
-	"update": func(r *server.Request) (explainTarget, error) {
-		if err := r.Cmd.Parse(r); err != nil {
-			return explainTarget{}, err
-		}
-		ops := r.Writes.Updates
-		if len(ops) != 1 {
-			return explainTarget{}, errExplainBatch
-		}
-		ops[0].Let = r.Writes.Let
-		return explainWrite(r, r.Writes.NS, &ops[0], "UPDATE")
-	},
-	"delete": func(r *server.Request) (explainTarget, error) {
-		if err := r.Cmd.Parse(r); err != nil {
-			return explainTarget{}, err
-		}
-		ops := r.Writes.Deletes
-		if len(ops) != 1 {
-			return explainTarget{}, errExplainBatch
-		}
-		ops[0].Let = r.Writes.Let
-		return explainWrite(r, r.Writes.NS, &ops[0].UpdateOp, "DELETE")
-	},
+	"findAndModify": explainWrite,
+	"update":        explainWrite,
+	"delete":        explainWrite,
 	"aggregate": func(r *server.Request) (explainTarget, error) {
 		if err := r.Cmd.Parse(r); err != nil {
 			return explainTarget{}, err
@@ -90,17 +57,20 @@ var explainers = map[string]func(r *server.Request) (explainTarget, error){
 	},
 }
 
-var errExplainBatch = srverr.New(srverr.InvalidLength, "explained write batches must be of size 1")
-
-func explainWrite(r *server.Request, ns string, op *server.UpdateOp, stage string) (explainTarget, error) {
-	st, err := r.Snapshot(ns)
+// explainWrite reads a command that writes: what is explained is how it finds its documents.
+func explainWrite(r *server.Request) (explainTarget, error) {
+	op, err := write.ToExplain(r)
 	if err != nil {
 		return explainTarget{}, err
 	}
-	if err := op.Parse(r, ns, st.Coll(ns)); err != nil {
+	st, err := r.Snapshot(op.NS)
+	if err != nil {
 		return explainTarget{}, err
 	}
-	return explainTarget{q: findSpec{ns: ns, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: stage}, nil
+	if err := op.Parse(r, st.Coll(op.NS)); err != nil {
+		return explainTarget{}, err
+	}
+	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: op.Stage}, nil
 }
 
 // explanation checks the pipeline and splits it into a query and what is left.
@@ -197,7 +167,7 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 	if c != nil && c.View {
 		return explainView(r, dst, e, execute)
 	}
-	op := server.UpdateOp{Q: bsondoc.OrEmpty(e.q.filter), Collation: e.q.collation, Let: e.q.let}
+	op := server.Selection{Q: bsondoc.OrEmpty(e.q.filter), Collation: e.q.collation, Let: e.q.let}
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}

@@ -420,7 +420,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 			return nil, nil, err
 		}
 	}
-	if err := server.CheckMeta(filter, sort, proj); err != nil {
+	if err := query.CheckMeta(filter, sort, proj); err != nil {
 		return nil, nil, err
 	}
 	if c == nil {

@@ -1,17 +1,19 @@
-package server
+package write
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	Register(&Command{Name: "delete", Parse: parseWrite(deleteStruct, parseDeletes), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
+	server.Register(&server.Command{Name: "delete", Parse: parseWrite(deleteStruct, parseDeletes), Txn: server.TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
 }
 
 var (
@@ -24,11 +26,11 @@ var (
 	}}
 )
 
-func parseDeletes(r *Request, w *writeSpec, field string, v bson.RawValue) error {
+func parseDeletes(r *server.Request, w *batch, field string, v bson.RawValue) error {
 	list := idl.Documents(r, field, v)
-	w.Deletes = make([]deleteOp, len(list))
+	w.deletes = make([]deleteOp, len(list))
 	for i, doc := range list {
-		op := &w.Deletes[i]
+		op := &w.deletes[i]
 		if err := deleteEntry.Parse(r, doc, op.set); err != nil {
 			return err
 		}
@@ -36,23 +38,23 @@ func parseDeletes(r *Request, w *writeSpec, field string, v bson.RawValue) error
 	return nil
 }
 
-func runDelete(r *Request, dst []byte) ([]byte, error) {
-	w := r.Writes
-	if err := namespace.CheckWritable(w.NS); err != nil {
+func runDelete(r *server.Request, dst []byte) ([]byte, error) {
+	w := batchOf(r)
+	if err := namespace.CheckWritable(w.ns); err != nil {
 		return dst, err
 	}
-	ns, ops := w.NS, w.Deletes
-	if r.encryption() != nil && len(ops) != 1 {
+	ns, ops := w.ns, w.deletes
+	if r.EncryptionSchema() != nil && len(ops) != 1 {
 		return dst, srverr.New(6371302, "Only single document deletes are permitted")
 	}
 	for i := range ops {
-		ops[i].Let = w.Let
+		ops[i].Let = w.let
 	}
 	var n int32
 	var errs []writeError
 	for i := range ops {
 		stmt := w.statement(i)
-		if _, ok := r.recall(stmt); ok {
+		if _, ok := recall(r, stmt); ok {
 			n++
 			continue
 		}
@@ -61,26 +63,26 @@ func runDelete(r *Request, dst []byte) ([]byte, error) {
 		if !ops[i].one && r.IsRetryable() {
 			err = srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with limit=0")
 		} else {
-			res, err = ops[i].run(r, ns, r.storeStatement(stmt))
+			res, err = ops[i].run(r, ns, storeStatement(r, stmt))
 		}
 		if err == nil && res.n > 0 {
-			r.remember(stmt, executedWrite{kind: session.StatementDelete})
+			remember(r, stmt, executedWrite{kind: session.StatementDelete})
 		}
 		n += res.n
 		if err == nil {
 			continue
 		}
 		e := srverr.From(err)
-		if r.stops(e) {
+		if r.Stops(e) {
 			return dst, e
 		}
 		errs = append(errs, writeError{i, e})
-		if r.spoilTxn() || w.ordered {
+		if r.SpoilTxn() || w.ordered {
 			break
 		}
 	}
 	dst = bson.AppendInt32(dst, "n", n)
-	return r.appendWriteErrors(dst, errs), nil
+	return appendWriteErrors(dst, errs), nil
 }
 
 // set takes a field of an element of deletes.
@@ -98,7 +100,7 @@ func (op *deleteOp) set(k string, v bson.RawValue) (err error) {
 	case "collation":
 		op.Collation = v.Value
 	case "hint":
-		op.Hint, err = HintArg(v)
+		op.Hint, err = arg.Hint(v)
 	}
 	return err
 }

@@ -1,17 +1,19 @@
-package server
+package write
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	Register(&Command{Name: "update", Parse: parseWrite(updateStruct, parseUpdates), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
+	server.Register(&server.Command{Name: "update", Parse: parseWrite(updateStruct, parseUpdates), Txn: server.TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runUpdate})
 }
 
 var (
@@ -28,11 +30,11 @@ var (
 	}}
 )
 
-func parseUpdates(r *Request, w *writeSpec, field string, v bson.RawValue) error {
+func parseUpdates(r *server.Request, w *batch, field string, v bson.RawValue) error {
 	list := idl.Documents(r, field, v)
-	w.Updates = make([]UpdateOp, len(list))
+	w.updates = make([]updateOp, len(list))
 	for i, doc := range list {
-		op := &w.Updates[i]
+		op := &w.updates[i]
 		if err := updateEntry.Parse(r, doc, func(k string, v bson.RawValue) error { return op.set(r, k, v) }); err != nil {
 			return err
 		}
@@ -40,13 +42,13 @@ func parseUpdates(r *Request, w *writeSpec, field string, v bson.RawValue) error
 	return nil
 }
 
-func runUpdate(r *Request, dst []byte) ([]byte, error) {
-	w := r.Writes
-	if err := namespace.CheckWritable(w.NS); err != nil {
+func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
+	w := batchOf(r)
+	if err := namespace.CheckWritable(w.ns); err != nil {
 		return dst, err
 	}
-	ns, ops := w.NS, w.Updates
-	if r.encryption() != nil {
+	ns, ops := w.ns, w.updates
+	if r.EncryptionSchema() != nil {
 		switch {
 		case len(ops) != 1:
 			return dst, srverr.New(6371502, "Only single document updates are permitted")
@@ -57,7 +59,7 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 		}
 	}
 	for i := range ops {
-		ops[i].bypass, ops[i].Let = w.bypass, w.Let
+		ops[i].bypass, ops[i].Let = w.bypass, w.let
 	}
 	var n, modified int32
 	var errs []writeError
@@ -65,20 +67,20 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 	count := 0
 	for i := range ops {
 		stmt := w.statement(i)
-		res, retried, err := r.recallUpdate(stmt)
+		res, retried, err := recallUpdate(r, stmt)
 		if retried && err != nil {
 			return dst, err
 		}
 		if !retried {
-			if err = r.checkRetryableUpdate(&ops[i]); err == nil {
-				res, err = ops[i].run(r, ns, r.storeStatement(stmt))
+			if err = checkRetryableUpdate(r, &ops[i]); err == nil {
+				res, err = ops[i].run(r, ns, storeStatement(r, stmt))
 			}
 			switch {
 			case err != nil:
 			case res.upserted.Type != 0:
-				r.remember(stmt, executedWrite{kind: session.StatementUpsert, id: res.upserted})
+				remember(r, stmt, executedWrite{kind: session.StatementUpsert, id: res.upserted})
 			case res.modified > 0:
-				r.remember(stmt, executedWrite{kind: session.StatementUpdate})
+				remember(r, stmt, executedWrite{kind: session.StatementUpdate})
 			}
 		}
 		n += res.n
@@ -94,11 +96,11 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 			continue
 		}
 		e := srverr.From(err)
-		if r.stops(e) {
+		if r.Stops(e) {
 			return dst, e
 		}
 		errs = append(errs, writeError{i, e})
-		if r.spoilTxn() || w.ordered {
+		if r.SpoilTxn() || w.ordered {
 			break
 		}
 	}
@@ -108,11 +110,11 @@ func runUpdate(r *Request, dst []byte) ([]byte, error) {
 		dst = bson.EndDocument(append(d, upserted...), at)
 	}
 	dst = bson.AppendInt32(dst, "nModified", modified)
-	return r.appendWriteErrors(dst, errs), nil
+	return appendWriteErrors(dst, errs), nil
 }
 
 // checkRetryableUpdate refuses an update of several documents as a retryable write.
-func (r *Request) checkRetryableUpdate(op *UpdateOp) error {
+func checkRetryableUpdate(r *server.Request, op *updateOp) error {
 	if op.multi && r.IsRetryable() {
 		return srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 	}
@@ -120,13 +122,13 @@ func (r *Request) checkRetryableUpdate(op *UpdateOp) error {
 }
 
 // set takes a field of an element of updates.
-func (op *UpdateOp) set(r *Request, k string, v bson.RawValue) (err error) {
+func (op *updateOp) set(r *server.Request, k string, v bson.RawValue) (err error) {
 	switch k {
 	case "q":
 		op.Q = v.Value
 	case "u":
 		op.u = v
-		err = updateArg(v, r.Node.cfg.Version)
+		err = updateArg(v, r.Node.Config().Version)
 	case "c":
 		op.constants = v.Value
 	case "multi":
@@ -138,7 +140,7 @@ func (op *UpdateOp) set(r *Request, k string, v bson.RawValue) (err error) {
 	case "arrayFilters":
 		op.arrayFilters = idl.Documents(r, k, v)
 	case "hint":
-		op.Hint, err = HintArg(v)
+		op.Hint, err = arg.Hint(v)
 	case "sort":
 		op.Sort = v.Value
 	}
@@ -161,12 +163,4 @@ func updateArg(v bson.RawValue, version release.Version) error {
 		}
 	}
 	return nil
-}
-
-// HintArg checks a hint: an index name or a key pattern.
-func HintArg(v bson.RawValue) (bson.RawValue, error) {
-	if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
-		return v, srverr.New(srverr.FailedToParse, "Hint must be a string or an object")
-	}
-	return v, nil
 }

@@ -1,4 +1,4 @@
-package server
+package write
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/internal/wire"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -48,7 +49,7 @@ func TestIDL(t *testing.T) {
 		{"number of operations", v44, bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: list()}}, 16, "Write batch sizes must be between 1 and 100000. Got 0 operations."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := &Request{Node: &Node{cfg: &Config{Version: test.version}}, DB: "db", Body: raw(t, test.body)}
+			r := &server.Request{Node: server.NewNode(&server.Config{Version: test.version}, server.Standalone, "", server.NewData()), DB: "db", Body: raw(t, test.body)}
 			err := parseWrite(updateStruct, parseUpdates)(r)
 			switch {
 			case test.text == "" && err != nil:
@@ -77,16 +78,25 @@ func TestIDLSequences(t *testing.T) {
 		{"ordered", 1, "BSON field 'insert.ordered' is an unknown field."},
 		{"documents.x", 1, "BSON field 'insert.documents.x' is an unknown field."},
 	} {
-		r := &Request{Node: &Node{cfg: &Config{Version: release.At(8, 0, 0)}}, DB: "db", Body: raw(t, bson.D{{Key: "insert", Value: "c"}}),
+		r := &server.Request{Node: server.NewNode(&server.Config{Version: release.At(8, 0, 0)}, server.Standalone, "", server.NewData()), DB: "db", Body: raw(t, bson.D{{Key: "insert", Value: "c"}}),
 			Sequences: []wire.Sequence{{ID: test.id, Docs: append(append([]byte(nil), doc...), doc...)}}}
 		err := parseWrite(insertStruct, parseInserts)(r)
 		switch {
 		case test.text == "" && err != nil:
 			t.Errorf("%s: %v", test.id, err)
-		case test.text == "" && len(r.Writes.docs) != test.docs:
-			t.Errorf("%s: %d documents", test.id, len(r.Writes.docs))
+		case test.text == "" && len(batchOf(r).docs) != test.docs:
+			t.Errorf("%s: %d documents", test.id, len(batchOf(r).docs))
 		case test.text != "" && (err == nil || srverr.From(err).Msg != test.text):
 			t.Errorf("%s: %v", test.id, err)
 		}
 	}
+}
+
+func raw(t testing.TB, d bson.D) bson.Raw {
+	t.Helper()
+	doc, err := bson.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
 }

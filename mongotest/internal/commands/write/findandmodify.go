@@ -1,4 +1,4 @@
-package server
+package write
 
 import (
 	"strings"
@@ -10,25 +10,26 @@ import (
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "findAndModify", Aliases: []string{"findandmodify"}, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runFindAndModify})
+	server.Register(&server.Command{Name: "findAndModify", Aliases: []string{"findandmodify"}, Txn: server.TxnOK, WriteConcern: true, Retryable: true, Run: runFindAndModify})
 }
 
-// FindAndModify are the arguments of findAndModify.
-type FindAndModify struct {
-	Op        UpdateOp
+// findAndModify are the arguments of findAndModify.
+type findAndModify struct {
+	op        updateOp
 	fields    bson.Raw
-	Remove    bool
+	remove    bool
 	returnNew bool
 	stmt      int32
 }
 
-func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
+func runFindAndModify(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
@@ -36,21 +37,21 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 	if err := namespace.CheckWritable(ns); err != nil {
 		return dst, err
 	}
-	q := FindAndModify{}
-	if err := q.Parse(r); err != nil {
+	q := findAndModify{}
+	if err := q.parse(r); err != nil {
 		return dst, err
 	}
-	if r.encryption() != nil {
+	if r.EncryptionSchema() != nil {
 		switch {
 		case q.returnNew:
 			return dst, srverr.New(6371402, "findAndModify with encryption only supports new: false")
 		case q.fields != nil && len(q.fields.Elements()) > 0:
 			return dst, srverr.New(6371408, "findAndModify fields must be empty")
-		case q.Op.u.Type == bson.TypeArray:
+		case q.op.u.Type == bson.TypeArray:
 			return dst, srverr.New(6439901, "FLE only supports modifier and replacement style updates")
 		}
 	}
-	if w, ok, err := r.recallFindAndModify(q.stmt, q.Remove, q.Op.upsert, q.returnNew); ok || err != nil {
+	if w, ok, err := recallFindAndModify(r, q.stmt, q.remove, q.op.upsert, q.returnNew); ok || err != nil {
 		if err != nil {
 			return dst, err
 		}
@@ -60,15 +61,15 @@ func runFindAndModify(r *Request, dst []byte) ([]byte, error) {
 }
 
 // unknown is the error for an argument that the version does not have.
-func (q *FindAndModify) unknown(idl bool, k string) error {
+func (q *findAndModify) unknown(idl bool, k string) error {
 	if idl {
 		return arg.UnknownField("findAndModify." + k)
 	}
 	return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
 }
 
-func (q *FindAndModify) Parse(r *Request) error {
-	idl := r.Node.cfg.Version.AtLeast(5, 0)
+func (q *findAndModify) parse(r *server.Request) error {
+	idl := r.Node.Config().Version.AtLeast(5, 0)
 	object := func(k string, v bson.RawValue, code int32) (bson.Raw, error) {
 		doc, ok := v.Document()
 		switch {
@@ -92,29 +93,29 @@ func (q *FindAndModify) Parse(r *Request) error {
 		var err error
 		switch k {
 		case "query":
-			q.Op.Q, err = object(k, v, 31160)
+			q.op.Q, err = object(k, v, 31160)
 		case "sort":
-			q.Op.Sort, err = object(k, v, 31174)
+			q.op.Sort, err = object(k, v, 31174)
 		case "fields":
 			q.fields, err = object(k, v, 31175)
 		case "update":
-			q.Op.u, hasUpdate = v, true
+			q.op.u, hasUpdate = v, true
 		case "remove":
-			q.Remove = v.AsBool()
+			q.remove = v.AsBool()
 		case "new":
 			q.returnNew = v.AsBool()
 		case "upsert":
-			q.Op.upsert = v.AsBool()
+			q.op.upsert = v.AsBool()
 		case "hint":
-			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.hint") {
+			if !r.Node.Config().Version.Has(release.Argument, "findAndModify.hint") {
 				return q.unknown(idl, k)
 			}
-			q.Op.Hint, err = HintArg(v)
+			q.op.Hint, err = arg.Hint(v)
 		case "collation":
 			if v.Type != bson.TypeEmbeddedDocument && !idl {
 				return arg.NotA(k, "object", v)
 			}
-			q.Op.Collation, err = arg.Object("findAndModify.collation", v)
+			q.op.Collation, err = arg.Object("findAndModify.collation", v)
 		case "writeConcern":
 			if doc, ok := v.Document(); ok && doc.IsEmpty() && !idl {
 				return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
@@ -130,22 +131,22 @@ func (q *FindAndModify) Parse(r *Request) error {
 					}
 				}
 			}
-			q.Op.arrayFilters, err = arg.Documents(k, v)
-			if q.Op.arrayFilters == nil {
-				q.Op.arrayFilters = []bson.Raw{}
+			q.op.arrayFilters, err = arg.Documents(k, v)
+			if q.op.arrayFilters == nil {
+				q.op.arrayFilters = []bson.Raw{}
 			}
 		case "bypassDocumentValidation":
-			q.Op.bypass = v.AsBool()
+			q.op.bypass = v.AsBool()
 		case "bypassEmptyTsReplacement":
-			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.bypassEmptyTsReplacement") {
+			if !r.Node.Config().Version.Has(release.Argument, "findAndModify.bypassEmptyTsReplacement") {
 				return q.unknown(idl, k)
 			}
-			r.keepStamps = v.AsBool()
+			r.KeepStamps = v.AsBool()
 		case "let":
-			if !r.Node.cfg.Version.Has(release.Argument, "findAndModify.let") {
+			if !r.Node.Config().Version.Has(release.Argument, "findAndModify.let") {
 				return q.unknown(idl, k)
 			}
-			q.Op.Let, err = object(k, v, 0)
+			q.op.Let, err = object(k, v, 0)
 		case "stmtId":
 			var n int64
 			n, err = arg.Integer("findAndModify.stmtId", v)
@@ -163,34 +164,34 @@ func (q *FindAndModify) Parse(r *Request) error {
 	}
 	bad := func(text string) error { return srverr.New(srverr.FailedToParse, "%s", text) }
 	switch {
-	case q.Remove && hasUpdate:
+	case q.remove && hasUpdate:
 		return bad("Cannot specify both an update and remove=true")
-	case q.Remove && q.Op.upsert:
+	case q.remove && q.op.upsert:
 		return bad("Cannot specify both upsert=true and remove=true")
-	case q.Remove && q.returnNew:
+	case q.remove && q.returnNew:
 		return bad("Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
-	case q.Remove && q.Op.arrayFilters != nil:
+	case q.remove && q.op.arrayFilters != nil:
 		return bad("Cannot specify arrayFilters and remove=true")
-	case !q.Remove && !hasUpdate:
+	case !q.remove && !hasUpdate:
 		return bad("Either an update or remove=true must be specified")
 	}
-	q.Op.Q = bsondoc.OrEmpty(q.Op.Q)
+	q.op.Q = bsondoc.OrEmpty(q.op.Q)
 	return nil
 }
 
-func (q *FindAndModify) run(r *Request, ns string, dst []byte) ([]byte, error) {
+func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, error) {
 	var res updateResult
 	var proj *query.Projection
 	var failed error
 	var meta func(doc bson.Raw) func(name string) bson.RawValue
 	err := r.Write(func(tx *store.Tx) error {
-		op := q.Op
+		op := q.op
 		op.findAndModify = true
 		c, err := r.Writable(tx, ns, false)
 		if err != nil {
 			return err
 		}
-		if err := op.Parse(r, ns, c); err != nil {
+		if err := op.parse(r, ns, c); err != nil {
 			return err
 		}
 		if len(q.fields) > 5 {
@@ -201,15 +202,15 @@ func (q *FindAndModify) run(r *Request, ns string, dst []byte) ([]byte, error) {
 				return srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
 			}
 		}
-		if err := CheckMeta(op.Filter, op.order, proj); err != nil {
+		if err := query.CheckMeta(op.Filter, op.Order, proj); err != nil {
 			return err
 		}
-		meta = op.meta
-		if q.Remove {
-			d := deleteOp{UpdateOp: op, one: true}
-			res, failed = d.apply(r, tx, ns, r.storeStatement(q.stmt))
+		meta = op.Meta
+		if q.remove {
+			d := deleteOp{updateOp: op, one: true}
+			res, failed = d.apply(r, tx, ns, storeStatement(r, q.stmt))
 		} else {
-			res, failed = op.apply(r, tx, ns, r.storeStatement(q.stmt))
+			res, failed = op.apply(r, tx, ns, storeStatement(r, q.stmt))
 		}
 		return failed
 	})
@@ -219,7 +220,7 @@ func (q *FindAndModify) run(r *Request, ns string, dst []byte) ([]byte, error) {
 	w := executedWrite{pre: res.old, id: res.upserted}
 	value := res.old
 	switch {
-	case q.Remove:
+	case q.remove:
 		w.kind = session.StatementDelete
 	case res.upserted.Type != 0:
 		w.kind, w.pre = session.StatementUpsert, nil
@@ -233,8 +234,8 @@ func (q *FindAndModify) run(r *Request, ns string, dst []byte) ([]byte, error) {
 	if q.returnNew {
 		value = res.new
 	}
-	if res.modified > 0 || res.upserted.Type != 0 || q.Remove && res.n > 0 {
-		r.remember(q.stmt, w)
+	if res.modified > 0 || res.upserted.Type != 0 || q.remove && res.n > 0 {
+		remember(r, q.stmt, w)
 	} else {
 		r.NoWrite = false
 	}
@@ -247,10 +248,10 @@ func (q *FindAndModify) run(r *Request, ns string, dst []byte) ([]byte, error) {
 }
 
 // append appends the reply.
-func (q *FindAndModify) append(dst []byte, n int32, upserted bson.RawValue, value bson.Raw) []byte {
+func (q *findAndModify) append(dst []byte, n int32, upserted bson.RawValue, value bson.Raw) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "lastErrorObject")
 	dst = bson.AppendInt32(dst, "n", n)
-	if !q.Remove {
+	if !q.remove {
 		dst = bson.AppendBool(dst, "updatedExisting", n > 0 && upserted.Type == 0)
 		if upserted.Type != 0 {
 			dst = bson.AppendRawValue(dst, "upserted", upserted)
@@ -264,7 +265,7 @@ func (q *FindAndModify) append(dst []byte, n int32, upserted bson.RawValue, valu
 }
 
 // appendRecalled answers a retry: the document as it was noted, without the projection.
-func (q *FindAndModify) appendRecalled(dst []byte, w executedWrite) []byte {
+func (q *findAndModify) appendRecalled(dst []byte, w executedWrite) []byte {
 	value := w.pre
 	if q.returnNew {
 		value = w.post
@@ -274,7 +275,7 @@ func (q *FindAndModify) appendRecalled(dst []byte, w executedWrite) []byte {
 		id = bson.RawValue{}
 	}
 	recalled := *q
-	recalled.Remove = w.kind == session.StatementDelete
+	recalled.remove = w.kind == session.StatementDelete
 	return recalled.append(dst, 1, id, value)
 }
 

@@ -1,19 +1,20 @@
-package server
+package write
 
 import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	Register(&Command{Name: "applyOps", Roles: []Role{Standalone, Member}, WriteConcern: true, Run: runApplyOps})
+	server.Register(&server.Command{Name: "applyOps", Roles: []server.Role{server.Standalone, server.Member}, WriteConcern: true, Run: runApplyOps})
 }
 
 // runApplyOps applies inserts, updates and deletes in the form that they have in the oplog.
-func runApplyOps(r *Request, dst []byte) ([]byte, error) {
+func runApplyOps(r *server.Request, dst []byte) ([]byte, error) {
 	list, ok := r.Arg().Array()
 	if !ok {
 		return dst, srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.", bsontext.TypeName(r.Arg().Type))
@@ -24,7 +25,7 @@ func runApplyOps(r *Request, dst []byte) ([]byte, error) {
 		if !ok {
 			return dst, srverr.New(srverr.FailedToParse, "op not an object")
 		}
-		if err := r.applyOp(doc); err != nil {
+		if err := applyOp(r, doc); err != nil {
 			return dst, err
 		}
 		applied++
@@ -37,7 +38,7 @@ func runApplyOps(r *Request, dst []byte) ([]byte, error) {
 	return bson.EndDocument(dst, at), nil
 }
 
-func (r *Request) applyOp(doc bson.Raw) error {
+func applyOp(r *server.Request, doc bson.Raw) error {
 	kind, _ := doc.Lookup("op").StringValue()
 	ns, _ := doc.Lookup("ns").StringValue()
 	o, _ := doc.Lookup("o").Document()
@@ -46,17 +47,17 @@ func (r *Request) applyOp(doc bson.Raw) error {
 	case "n":
 		return nil
 	case "i":
-		_, errs, err := r.insert(&writeSpec{NS: ns, ordered: true}, []bson.Raw{bsondoc.OrEmpty(o)})
+		_, errs, err := insert(r, &batch{ns: ns, ordered: true}, []bson.Raw{bsondoc.OrEmpty(o)})
 		if err == nil && len(errs) > 0 {
 			err = errs[0].err
 		}
 		return err
 	case "u":
-		op := UpdateOp{Q: bsondoc.OrEmpty(key), u: doc.Lookup("o")}
+		op := updateOp{Selection: server.Selection{Q: bsondoc.OrEmpty(key)}, u: doc.Lookup("o")}
 		_, err := op.run(r, ns, store.Statement{})
 		return err
 	case "d":
-		op := deleteOp{UpdateOp: UpdateOp{Q: bsondoc.OrEmpty(o)}, one: true}
+		op := deleteOp{updateOp: updateOp{Selection: server.Selection{Q: bsondoc.OrEmpty(o)}}, one: true}
 		_, err := op.run(r, ns, store.Statement{})
 		return err
 	}

@@ -1,4 +1,4 @@
-package server
+package write
 
 import (
 	"slices"
@@ -8,25 +8,26 @@ import (
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
-	Register(&Command{Name: "bulkWrite", AdminOnly: true, Txn: TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
+	server.Register(&server.Command{Name: "bulkWrite", AdminOnly: true, Txn: server.TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
 }
 
 // bulkOp is one operation of a bulkWrite.
 type bulkOp struct {
 	ns     string
 	insert bson.Raw
-	update *UpdateOp
+	update *updateOp
 	delete *deleteOp
 }
 
 // bulkSpec are the arguments of bulkWrite.
 type bulkSpec struct {
-	w          writeSpec
+	w          batch
 	ops        []bulkOp
 	errorsOnly bool
 	batchSize  int64
@@ -44,15 +45,15 @@ var (
 	}}
 )
 
-func runBulkWrite(r *Request, dst []byte) ([]byte, error) {
-	q := bulkSpec{w: writeSpec{ordered: true}, batchSize: -1}
+func runBulkWrite(r *server.Request, dst []byte) ([]byte, error) {
+	q := bulkSpec{w: batch{ordered: true}, batchSize: -1}
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
 	return q.run(r, dst)
 }
 
-func (q *bulkSpec) parse(r *Request) error {
+func (q *bulkSpec) parse(r *server.Request) error {
 	err := bulkStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "ops":
@@ -67,7 +68,7 @@ func (q *bulkSpec) parse(r *Request) error {
 		case "errorsOnly":
 			q.errorsOnly = v.AsBool()
 		case "cursor":
-			err = ParseCursorOption(v, &q.batchSize)
+			err = server.ParseCursorOption(v, &q.batchSize)
 		default:
 			q.w.set(r, k, v)
 		}
@@ -110,7 +111,7 @@ func (q *bulkSpec) checkEncrypted() error {
 	return nil
 }
 
-func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
+func (q *bulkSpec) parseOp(r *server.Request, doc bson.Raw) (op bulkOp, err error) {
 	var kind string
 	for k, v := range doc.All() {
 		kind = k
@@ -134,7 +135,7 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 	if err := namespace.CheckWritable(op.ns); err != nil {
 		return op, err
 	}
-	u := UpdateOp{bypass: q.w.bypass, Let: q.w.Let}
+	u := updateOp{Selection: server.Selection{Let: q.w.let}, bypass: q.w.bypass}
 	multi := false
 	hasMods := false
 	first := true
@@ -158,7 +159,7 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		case "arrayFilters":
 			u.arrayFilters, err = arg.Documents(field, v)
 		case "hint":
-			u.Hint, err = HintArg(v)
+			u.Hint, err = arg.Hint(v)
 		case "collation":
 			u.Collation, err = arg.Object(field, v)
 		case "constants":
@@ -191,7 +192,7 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 		if u.Q == nil {
 			return op, arg.MissingField("bulkWrite.ops.filter")
 		}
-		op.delete = &deleteOp{UpdateOp: u, one: !multi}
+		op.delete = &deleteOp{updateOp: u, one: !multi}
 	default:
 		return op, srverr.New(srverr.BadValue, "Unrecognized bulkWrite operation: %s", kind)
 	}
@@ -201,14 +202,14 @@ func (q *bulkSpec) parseOp(r *Request, doc bson.Raw) (op bulkOp, err error) {
 // bulkCounts are the totals of a bulkWrite.
 type bulkCounts struct{ errors, inserted, matched, modified, upserted, deleted int32 }
 
-func (q *bulkSpec) run(r *Request, dst []byte) ([]byte, error) {
+func (q *bulkSpec) run(r *server.Request, dst []byte) ([]byte, error) {
 	var sum bulkCounts
 	var replies []bson.Raw
 	for i := range q.ops {
 		reply, err := q.one(r, i, &sum)
 		if err != nil {
 			e := srverr.From(err)
-			if r.InTxn() || r.stops(e) {
+			if r.InTxn() || r.Stops(e) {
 				return dst, e
 			}
 			sum.errors++
@@ -234,7 +235,7 @@ func (q *bulkSpec) run(r *Request, dst []byte) ([]byte, error) {
 			replies = append(replies, reply)
 		}
 	}
-	c := r.NewCursor("admin.$cmd.bulkWrite", pipeline.FromSlice(replies), &Running{})
+	c := r.NewCursor("admin.$cmd.bulkWrite", pipeline.FromSlice(replies), &server.Running{})
 	limit := q.batchSize
 	if limit < 0 {
 		limit = int64(len(replies)) + 1
@@ -252,15 +253,15 @@ func (q *bulkSpec) run(r *Request, dst []byte) ([]byte, error) {
 }
 
 // one runs an operation and returns its entry in the results cursor.
-func (q *bulkSpec) one(r *Request, i int, sum *bulkCounts) (bson.Raw, error) {
+func (q *bulkSpec) one(r *server.Request, i int, sum *bulkCounts) (bson.Raw, error) {
 	op, stmt := &q.ops[i], q.w.statement(i)
 	var n, modified int32
 	var upserted bson.RawValue
 	switch {
 	case op.insert != nil:
 		w := q.w
-		w.NS, w.stmts, w.stmt = op.ns, nil, stmt
-		_, errs, err := r.insert(&w, []bson.Raw{op.insert})
+		w.ns, w.stmts, w.stmt = op.ns, nil, stmt
+		_, errs, err := insert(r, &w, []bson.Raw{op.insert})
 		if err != nil {
 			return nil, err
 		}
@@ -270,17 +271,17 @@ func (q *bulkSpec) one(r *Request, i int, sum *bulkCounts) (bson.Raw, error) {
 		n = 1
 		sum.inserted++
 	case op.update != nil:
-		res, retried, err := r.recallUpdate(stmt)
+		res, retried, err := recallUpdate(r, stmt)
 		if !retried {
-			if err = r.checkRetryableUpdate(op.update); err == nil {
-				res, err = op.update.run(r, op.ns, r.storeStatement(stmt))
+			if err = checkRetryableUpdate(r, op.update); err == nil {
+				res, err = op.update.run(r, op.ns, storeStatement(r, stmt))
 			}
 			switch {
 			case err != nil:
 			case res.upserted.Type != 0:
-				r.remember(stmt, executedWrite{kind: session.StatementUpsert, id: res.upserted})
+				remember(r, stmt, executedWrite{kind: session.StatementUpsert, id: res.upserted})
 			case res.modified > 0:
-				r.remember(stmt, executedWrite{kind: session.StatementUpdate})
+				remember(r, stmt, executedWrite{kind: session.StatementUpdate})
 			}
 		}
 		if err != nil {
@@ -294,18 +295,18 @@ func (q *bulkSpec) one(r *Request, i int, sum *bulkCounts) (bson.Raw, error) {
 		}
 		sum.modified += modified
 	default:
-		if _, ok := r.recall(stmt); ok {
+		if _, ok := recall(r, stmt); ok {
 			n = 1
 		} else {
 			if !op.delete.one && r.IsRetryable() {
 				return nil, srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 			}
-			res, err := op.delete.run(r, op.ns, r.storeStatement(stmt))
+			res, err := op.delete.run(r, op.ns, storeStatement(r, stmt))
 			if err != nil {
 				return nil, err
 			}
 			if n = res.n; n > 0 {
-				r.remember(stmt, executedWrite{kind: session.StatementDelete})
+				remember(r, stmt, executedWrite{kind: session.StatementDelete})
 			}
 		}
 		sum.deleted += n

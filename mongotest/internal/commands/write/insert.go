@@ -1,4 +1,4 @@
-package server
+package write
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -13,12 +14,12 @@ import (
 )
 
 func init() {
-	Register(&Command{Name: "insert", Parse: parseWrite(insertStruct, parseInserts), Txn: TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
+	server.Register(&server.Command{Name: "insert", Parse: parseWrite(insertStruct, parseInserts), Txn: server.TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
 }
 
 var insertStruct = writeStruct("insert", []string{"documents"}, map[string]idl.Field{"documents": {Kind: idl.Objects}})
 
-func parseInserts(r *Request, w *writeSpec, field string, v bson.RawValue) error {
+func parseInserts(r *server.Request, w *batch, field string, v bson.RawValue) error {
 	w.docs = idl.Documents(r, field, v)
 	return nil
 }
@@ -26,26 +27,26 @@ func parseInserts(r *Request, w *writeSpec, field string, v bson.RawValue) error
 // insertChunk is how many documents are inserted before others get a turn.
 const insertChunk = 256
 
-func runInsert(r *Request, dst []byte) ([]byte, error) {
-	w := r.Writes
-	if err := namespace.CheckWritable(w.NS); err != nil {
+func runInsert(r *server.Request, dst []byte) ([]byte, error) {
+	w := batchOf(r)
+	if err := namespace.CheckWritable(w.ns); err != nil {
 		return dst, err
 	}
-	if err := r.checkShardKeys(w.NS, w.docs); err != nil {
+	if err := checkShardKeys(r, w.ns, w.docs); err != nil {
 		return dst, err
 	}
-	n, errs, err := r.insert(w, w.docs)
+	n, errs, err := insert(r, w, w.docs)
 	if err != nil {
 		return dst, err
 	}
 	dst = bson.AppendInt32(dst, "n", n)
-	return r.appendWriteErrors(dst, errs), nil
+	return appendWriteErrors(dst, errs), nil
 }
 
 // checkShardKeys refuses a whole insert because of one document without a place, as a mongos before
 // 5.0 does.
-func (r *Request) checkShardKeys(ns string, list []bson.Raw) error {
-	if r.Node.role != Mongos || r.Node.cfg.Version.AtLeast(5, 0) {
+func checkShardKeys(r *server.Request, ns string, list []bson.Raw) error {
+	if r.Node.Role() != server.Mongos || r.Node.Config().Version.AtLeast(5, 0) {
 		return nil
 	}
 	s := sharding.Of(r.Node.Store().Latest().Coll(ns))
@@ -61,9 +62,9 @@ func (r *Request) checkShardKeys(ns string, list []bson.Raw) error {
 }
 
 // insert inserts documents one by one and returns how many it could.
-func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeError, err error) {
+func insert(r *server.Request, w *batch, list []bson.Raw) (n int32, errs []writeError, err error) {
 	for i := 0; i < len(list); {
-		done, stop, err := r.insertSome(w, list[:min(i+insertChunk, len(list))], i, &errs)
+		done, stop, err := insertSome(r, w, list[:min(i+insertChunk, len(list))], i, &errs)
 		if err != nil {
 			return n, errs, err
 		}
@@ -78,7 +79,7 @@ func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeEr
 		}
 	}
 	failed := int32(len(errs))
-	if w.ordered || failed == 0 || r.spoilt {
+	if w.ordered || failed == 0 || r.Spoilt() {
 		return n, errs, nil
 	}
 	return n - failed, errs, nil
@@ -86,7 +87,7 @@ func (r *Request) insert(w *writeSpec, list []bson.Raw) (n int32, errs []writeEr
 
 // insertSome inserts the next chunk of documents. done counts the documents that it has dealt with;
 // stop is set after an error in an ordered batch, whose document is not counted.
-func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]writeError) (done int, stop bool, err error) {
+func insertSome(r *server.Request, w *batch, list []bson.Raw, from int, errs *[]writeError) (done int, stop bool, err error) {
 	failures := len(*errs)
 	var inserted []insertedDoc
 	err = r.Write(func(tx *store.Tx) error {
@@ -95,26 +96,26 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 		var c *store.Coll
 		for i := from; i < len(list); i++ {
 			stmt := w.statement(i)
-			if _, ok := r.recall(stmt); ok {
+			if _, ok := recall(r, stmt); ok {
 				done++
 				continue
 			}
-			tx.Statement(r.storeStatement(stmt))
+			tx.Statement(storeStatement(r, stmt))
 			doc, err := r.Prepare(list[i])
 			if err == nil && c == nil {
-				if source := r.bucketSource(tx.State(), w.NS); source != nil {
-					if err = r.insertBucket(tx, source, list[i], w.bypass); err == nil {
+				if source := r.BucketSource(tx.State(), w.ns); source != nil {
+					if err = r.InsertBucket(tx, source, list[i], w.bypass); err == nil {
 						done++
 						continue
 					}
 				} else {
-					if c, err = r.Writable(tx, w.NS, true); err == nil {
-						err = r.reachUnsharded(c, w.NS)
+					if c, err = r.Writable(tx, w.ns, true); err == nil {
+						err = r.ReachUnsharded(c, w.ns)
 					}
 				}
 			}
 			if err == nil && c.TimeSeries {
-				doc, err = r.measurement(c, doc)
+				doc, err = r.Measurement(c, doc)
 			}
 			if s := sharding.Of(c); err == nil && s != nil {
 				if _, err = s.KeyOf(doc); err == nil {
@@ -124,7 +125,7 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 			}
 			var hidden *concealed
 			if err == nil {
-				doc, hidden, err = r.conceal(tx, c, nil, doc, w.bypass)
+				doc, hidden, err = conceal(r, tx, c, nil, doc, w.bypass)
 			}
 			if err == nil {
 				err = r.Validate(c, doc, nil, w.bypass)
@@ -142,18 +143,18 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 				done++
 				continue
 			}
-			if IsBlocked(err) {
+			if server.IsBlocked(err) {
 				if done == 0 {
 					return err
 				}
 				return nil // publish what there is, then wait
 			}
 			e := srverr.From(err)
-			if r.stops(e) {
+			if r.Stops(e) {
 				return e
 			}
 			*errs = append(*errs, writeError{i, e})
-			if r.spoilTxn() || w.ordered {
+			if r.SpoilTxn() || w.ordered {
 				stop = true
 				return nil
 			}
@@ -161,25 +162,25 @@ func (r *Request) insertSome(w *writeSpec, list []bson.Raw, from int, errs *[]wr
 		}
 		return nil
 	})
-	var refused *failedCommit
+	var refused *server.FailedCommit
 	switch {
 	case errors.As(err, &refused):
 		*errs = (*errs)[:failures]
 		if len(list)-from > 1 {
 			// As the server does, which then inserts the documents of a chunk one by one.
-			return r.insertSome(w, list[:from+1], from, errs)
+			return insertSome(r, w, list[:from+1], from, errs)
 		}
-		if r.stops(refused.cause) {
+		if r.Stops(refused.Cause) {
 			return done, stop, err
 		}
-		*errs = append(*errs, writeError{from, refused.cause})
+		*errs = append(*errs, writeError{from, refused.Cause})
 		if w.ordered {
 			return 0, true, nil
 		}
 		return 1, false, nil
 	case err == nil:
 		for _, d := range inserted {
-			r.remember(d.stmt, executedWrite{kind: session.StatementInsert, id: d.id})
+			remember(r, d.stmt, executedWrite{kind: session.StatementInsert, id: d.id})
 		}
 	}
 	return done, stop, err

@@ -1,7 +1,8 @@
-package server
+package write
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -20,7 +21,7 @@ type executedWrite struct {
 
 // remember notes what a statement did. Statements that wrote nothing are not noted: a retry runs
 // them again.
-func (r *Request) remember(stmt int32, w executedWrite) {
+func remember(r *server.Request, stmt int32, w executedWrite) {
 	if !r.IsRetryable() || stmt < 0 {
 		return
 	}
@@ -34,11 +35,11 @@ func (r *Request) remember(stmt int32, w executedWrite) {
 	if w.post != nil {
 		doc = bson.AppendDocument(doc, "post", w.post)
 	}
-	r.Record(stmt, session.Statement{Kind: w.kind, TS: r.Conn.client.LastOp, Reply: bson.EndDocument(doc, at)})
+	r.Record(stmt, session.Statement{Kind: w.kind, TS: r.Conn.Client().LastOp, Reply: bson.EndDocument(doc, at)})
 }
 
 // recall returns what an earlier attempt of this statement did.
-func (r *Request) recall(stmt int32) (w executedWrite, ok bool) {
+func recall(r *server.Request, stmt int32) (w executedWrite, ok bool) {
 	if stmt < 0 {
 		return w, false
 	}
@@ -53,8 +54,8 @@ func (r *Request) recall(stmt int32) (w executedWrite, ok bool) {
 }
 
 // recallUpdate answers an update from the record.
-func (r *Request) recallUpdate(stmt int32) (res updateResult, ok bool, err error) {
-	w, ok := r.recall(stmt)
+func recallUpdate(r *server.Request, stmt int32) (res updateResult, ok bool, err error) {
+	w, ok := recall(r, stmt)
 	if !ok {
 		return res, false, nil
 	}
@@ -70,8 +71,8 @@ func (r *Request) recallUpdate(stmt int32) (res updateResult, ok bool, err error
 }
 
 // recallFindAndModify answers a findAndModify from the record.
-func (r *Request) recallFindAndModify(stmt int32, remove, upsert, returnNew bool) (w executedWrite, ok bool, err error) {
-	if w, ok = r.recall(stmt); !ok {
+func recallFindAndModify(r *server.Request, stmt int32, remove, upsert, returnNew bool) (w executedWrite, ok bool, err error) {
+	if w, ok = recall(r, stmt); !ok {
 		return w, false, nil
 	}
 	bad := func(code int32, what string) error {
@@ -101,7 +102,7 @@ func (r *Request) recallFindAndModify(stmt int32, remove, upsert, returnNew bool
 }
 
 // storeStatement names a retryable write's statement for the change log.
-func (r *Request) storeStatement(id int32) store.Statement {
+func storeStatement(r *server.Request, id int32) store.Statement {
 	if !r.IsRetryable() {
 		return store.Statement{}
 	}

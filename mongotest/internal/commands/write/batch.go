@@ -1,0 +1,180 @@
+// Package write has the commands that write documents: insert, update, delete, findAndModify,
+// bulkWrite and applyOps, and those that compact the state collections of encrypted collections.
+// Each file of a command has its arguments first, then what it does, then its reply. statement.go
+// has the statements that the commands have in common, and batch.go their lists.
+package write
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/srverr"
+)
+
+// batch are the arguments of an insert, update or delete.
+type batch struct {
+	ns      string
+	ordered bool
+	bypass  bool // bypassDocumentValidation
+	stmt    int32
+	hasStmt bool
+	stmts   []int32 // not nil if given
+	let     bson.Raw
+
+	docs    []bson.Raw // of an insert
+	updates []updateOp
+	deletes []deleteOp
+}
+
+// Count returns how many statements there are of each kind.
+func (w *batch) Count() (inserts, updates, deletes int) {
+	return len(w.docs), len(w.updates), len(w.deletes)
+}
+
+// AppendFailed makes of an error that a shard gives the whole command the errors of its statements.
+func (w *batch) AppendFailed(dst []byte, err error) []byte {
+	n := len(w.docs) + len(w.updates) + len(w.deletes)
+	if w.ordered {
+		n = 1
+	}
+	var errs []writeError
+	for i := range n {
+		errs = append(errs, writeError{i, srverr.From(err)})
+	}
+	if len(w.updates) > 0 {
+		dst = bson.AppendInt32(dst, "nModified", 0)
+	}
+	return appendWriteErrors(bson.AppendInt32(dst, "n", 0), errs)
+}
+
+// batchOf returns the statements of a request that parseWrite has read.
+func batchOf(r *server.Request) *batch { return r.Writes.(*batch) }
+
+// writeStruct describes a write command: what all of them take, and more.
+func writeStruct(name string, required []string, more map[string]idl.Field) *idl.Struct {
+	t := &idl.Struct{Name: name, Required: required, Fields: map[string]idl.Field{
+		"ordered":                  {Kind: idl.SafeBool, Strict: idl.Bool},
+		"bypassDocumentValidation": {Kind: idl.SafeBool},
+		"stmtId":                   {Kind: idl.Int},
+		"stmtIds":                  {Kind: idl.Ints},
+		"isTimeseriesNamespace":    {Kind: idl.SafeBool, Gated: true},
+		"collectionUUID":           {Kind: idl.Any, Gated: true},
+		"encryptionInformation":    {Kind: idl.Object, Gated: true},
+		"bypassEmptyTsReplacement": {Kind: idl.SafeBool, Gated: true},
+		"includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
+	}}
+	for k, f := range more {
+		t.Fields[k] = f
+	}
+	return t
+}
+
+// set takes one of the shared arguments.
+func (w *batch) set(r *server.Request, k string, v bson.RawValue) {
+	switch k {
+	case "ordered":
+		w.ordered = v.AsBool()
+	case "bypassDocumentValidation":
+		w.bypass = v.AsBool()
+	case "bypassEmptyTsReplacement":
+		r.KeepStamps = v.AsBool()
+	case "stmtId":
+		w.stmt, _ = v.Int32()
+		w.hasStmt = true
+	case "stmtIds":
+		w.stmts = []int32{}
+		for e := range bson.Raw(v.Value).Values() {
+			n, _ := e.Int32()
+			w.stmts = append(w.stmts, n)
+		}
+	case "let":
+		w.let = v.Value
+	}
+}
+
+// check checks what a field must have inside.
+func (w *batch) check(r *server.Request, t *idl.Struct, k string, v bson.RawValue) error {
+	if k == "runtimeConstants" {
+		return r.CheckRuntimeConstants(t.Path(k), v.Value)
+	}
+	return nil
+}
+
+// parseWrite reads a write command into the request. operations are told the field that the
+// statements are in.
+func parseWrite(t *idl.Struct, operations func(r *server.Request, w *batch, field string, v bson.RawValue) error) func(r *server.Request) error {
+	field := t.Required[0]
+	return func(r *server.Request) error {
+		w := &batch{ordered: true}
+		count := 0
+		err := t.ParseCommand(r, func(k string, v bson.RawValue) error {
+			if k != field {
+				w.set(r, k, v)
+				return w.check(r, t, k, v)
+			}
+			err := operations(r, w, k, v)
+			count = len(w.docs) + len(w.updates) + len(w.deletes)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if w.ns, err = r.Collection(srverr.BadValue); err != nil {
+			return err
+		}
+		r.Writes = w
+		return w.checkCount(count)
+	}
+}
+
+// statement returns the id of the i-th statement of a retryable write.
+func (w *batch) statement(i int) int32 {
+	if i < len(w.stmts) {
+		return w.stmts[i]
+	}
+	return w.stmt + int32(i)
+}
+
+func (w *batch) checkCount(n int) error {
+	if n < 1 || n > server.MaxWriteBatchSize {
+		return srverr.New(srverr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", server.MaxWriteBatchSize, n)
+	}
+	if w.stmts != nil && w.hasStmt {
+		return srverr.New(srverr.InvalidOptions, "May not specify both stmtId and stmtIds in write command")
+	}
+	if w.stmts != nil && len(w.stmts) != n {
+		return srverr.New(srverr.InvalidLength, "Number of statement ids must match the number of batch entries")
+	}
+	return nil
+}
+
+// writeError is the failure of one statement.
+type writeError struct {
+	index int
+	err   *srverr.Error
+}
+
+// appendWriteErrors appends writeErrors, unless there are none.
+func appendWriteErrors(dst []byte, list []writeError) []byte {
+	if len(list) == 0 {
+		return dst
+	}
+	at, dst := bson.BeginArrayElement(dst, "writeErrors")
+	size := 0
+	for i, e := range list {
+		one, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
+		d = bson.AppendInt32(d, "index", int32(e.index))
+		d = bson.AppendInt32(d, "code", e.err.Code)
+		for k, v := range e.err.Extra.All() {
+			d = bson.AppendRawValue(d, k, v)
+		}
+		msg := e.err.Msg
+		if size > 1<<20 {
+			msg = "" // as the server does to keep the reply small
+		}
+		size += len(msg)
+		d = bson.AppendString(d, "errmsg", msg)
+		dst = bson.EndDocument(d, one)
+	}
+	return bson.EndDocument(dst, at)
+}

@@ -1,0 +1,51 @@
+package write
+
+import (
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// Explained is the statement of a write command that explain is about.
+type Explained struct {
+	*server.Selection
+	NS    string
+	Stage string // what a plan does with the documents: UPDATE or DELETE
+
+	op *updateOp
+}
+
+// ToExplain reads the findAndModify, update or delete that a request explains. An update or a
+// delete must have one statement.
+func ToExplain(r *server.Request) (Explained, error) {
+	if r.Cmd.Name == "findAndModify" {
+		var q findAndModify
+		ns, err := r.Collection(srverr.InvalidNamespace)
+		if err == nil {
+			err = q.parse(r)
+		}
+		stage := "UPDATE"
+		if q.remove {
+			stage = "DELETE"
+		}
+		return Explained{&q.op.Selection, ns, stage, &q.op}, err
+	}
+	if err := r.Cmd.Parse(r); err != nil {
+		return Explained{}, err
+	}
+	w := batchOf(r)
+	if len(w.updates)+len(w.deletes) != 1 {
+		return Explained{}, srverr.New(srverr.InvalidLength, "explained write batches must be of size 1")
+	}
+	stage, op := "UPDATE", (*updateOp)(nil)
+	if len(w.updates) > 0 {
+		op = &w.updates[0]
+	} else {
+		stage, op = "DELETE", &w.deletes[0].updateOp
+	}
+	op.Let = w.let
+	return Explained{&op.Selection, w.ns, stage, op}, nil
+}
+
+// Parse parses the statement for its collection, which may be nil.
+func (e *Explained) Parse(r *server.Request, c *store.Coll) error { return e.op.parse(r, e.NS, c) }

@@ -1,0 +1,334 @@
+package write
+
+import (
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/change"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/sharding"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// updateOp is one statement of an update, or the update of a findAndModify.
+type updateOp struct {
+	server.Selection
+	u            bson.RawValue
+	constants    bson.Raw
+	multi        bool
+	upsert       bool
+	arrayFilters []bson.Raw
+	bypass       bool // bypassDocumentValidation
+
+	findAndModify bool // the statement is a findAndModify
+
+	paths  []string
+	update *query.Update
+	lost   error // why the statement does not get at all of its shards
+}
+
+// parse parses the statement's filter and update. c may be nil.
+func (op *updateOp) parse(r *server.Request, ns string, c *store.Coll) (err error) {
+	if err := op.Collate(r, c); err != nil {
+		return err
+	}
+	let := op.Let
+	if op.constants != nil {
+		let = op.constants
+	}
+	o := r.CheckedOptions(ns, op.Coll, op.Let, r.Check)
+	uo := &query.UpdateOptions{Options: *o, ArrayFilters: op.arrayFilters, Multi: op.multi, Constants: op.constants != nil}
+	uo.Pipeline = func(stages bson.Raw) (query.UpdatePipeline, error) {
+		list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
+		if err != nil {
+			return nil, err
+		}
+		po := r.ExprOptions(ns, op.Coll, let)
+		po.Check = r.Check
+		return pipeline.ParseUpdate(list, po)
+	}
+	if r.Node.Role() == server.Mongos && op.multi && op.u.Type == bson.TypeEmbeddedDocument && !hasOperators(op.u.Value) {
+		return srverr.New(srverr.InvalidOptions, "Replacement-style updates cannot be {multi:true}")
+	}
+	if op.Updates = op.u.Type != 0; op.Updates {
+		if op.update, err = query.ParseUpdate(op.u, uo); err != nil {
+			return err
+		}
+	}
+	op.NoExpr = op.upsert
+	return op.ParseCollated(r, o)
+}
+
+// updateResult is what came of it.
+type updateResult struct {
+	n, modified int32
+	upserted    bson.RawValue // the _id of a document that was inserted
+	old, new    bson.Raw      // the (last) document before and after
+	at          int           // the array element that matched, for positional projections
+}
+
+// hasOperators tells an update by operators from a replacement.
+func hasOperators(update bson.Raw) bool {
+	for k := range update.All() {
+		return strings.HasPrefix(k, "$")
+	}
+	return false
+}
+
+// begin parses the statement for the collection that it writes to, which it returns; nil: there is
+// none.
+func (op *updateOp) begin(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (*store.Coll, error) {
+	if err := r.CheckBucketWrite(tx.State(), ns); err != nil {
+		return nil, err
+	}
+	tx.Statement(stmt)
+	c, err := r.Writable(tx, ns, false)
+	if err != nil {
+		return nil, err
+	}
+	if op.Filter == nil || op.State != nil {
+		op.State = encryptedState(tx, c)
+		if err := op.parse(r, ns, c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// apply runs the statement. What it has written when it fails stays written.
+func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
+	res.at = -1
+	c, err := op.begin(r, tx, ns, stmt)
+	if err != nil {
+		return res, err
+	}
+	if c != nil && c.TimeSeries {
+		if err := checkSeriesUpdate(r, c, op); err != nil {
+			return res, err
+		}
+	}
+	s := sharding.Of(c)
+	if s != nil {
+		err = checkUpdate(s, r, op)
+		if err == nil {
+			err = op.reach(r, op.multi)
+		}
+	} else {
+		err = r.ReachUnsharded(c, ns)
+	}
+	if err != nil {
+		return res, err
+	}
+	if c == nil && op.upsert {
+		// The collection is created even if the upsert then fails.
+		if c, err = r.Writable(tx, ns, true); err != nil {
+			return res, err
+		}
+	}
+	if c != nil {
+		clock := updateClock(r)
+		work := c
+		err = op.Candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
+			if op.update.NeedsIndex() && at < 0 {
+				_, at, _ = op.Filter.MatchIndex(doc)
+			}
+			next, modified, err := op.update.Apply(doc, at, clock)
+			if err != nil {
+				return false, err
+			}
+			if modified {
+				if s != nil {
+					if err := checkChange(s, r, op, doc, next); err != nil {
+						return false, err
+					}
+				}
+				var hidden *concealed
+				if next, hidden, err = conceal(r, tx, work, doc, next, op.bypass); err != nil {
+					return false, err
+				}
+				if err := r.Validate(work, next, doc, op.bypass); err != nil {
+					return false, err
+				}
+				if work.Capped && len(next) != len(doc) && !r.Node.Config().Version.AtLeast(5, 0) {
+					return false, srverr.New(10003, "Cannot change the size of a document in a capped collection: %d != %d", len(doc), len(next))
+				}
+				replaced := op.update.IsReplacement() || op.update.IsPipeline() && !r.Node.Config().Version.AtLeast(5, 0)
+				if work, err = tx.Update(work, rid, doc, next, replaced, op.delta()); err != nil {
+					return false, err
+				}
+				if err := hidden.write(r, tx); err != nil {
+					return false, err
+				}
+				res.modified++
+			}
+			res.n++
+			res.old, res.new, res.at = doc, next, at
+			return op.multi, nil
+		})
+	}
+	if err == nil {
+		err = op.lost
+	}
+	if err != nil || res.n > 0 || !op.upsert {
+		return res, err
+	}
+	doc, err := op.update.Insert(op.Filter, updateClock(r))
+	if err != nil {
+		return res, err
+	}
+	if s != nil {
+		if _, err := s.KeyOf(doc); err != nil {
+			return res, err
+		}
+	}
+	doc, hidden, err := conceal(r, tx, c, nil, doc, op.bypass)
+	if err != nil {
+		return res, err
+	}
+	if err := r.Validate(c, doc, nil, op.bypass); err != nil {
+		return res, err
+	}
+	if err := r.CheckID(doc.Lookup("_id")); err != nil {
+		return res, err
+	}
+	if _, err = tx.Insert(c, doc); err != nil {
+		return res, err
+	}
+	if err := hidden.write(r, tx); err != nil {
+		return res, err
+	}
+	res.n, res.new, res.upserted = 1, doc, doc.Lookup("_id")
+	return res, nil
+}
+
+// reach checks that a statement on a sharded collection gets at the shards that it goes to. One
+// that writes to several of them does what it can.
+func (op *updateOp) reach(r *server.Request, several bool) (err error) {
+	op.Only, op.lost = nil, nil
+	if !several {
+		return r.Reach(r.TargetedShards()...)
+	}
+	some, lost, err := r.ReachSome(r.TargetedShards())
+	switch {
+	case err != nil:
+		return err
+	case lost != nil && len(some) == 0:
+		return lost
+	case lost != nil:
+		op.Only, op.lost = some, lost
+	}
+	return nil
+}
+
+// delta returns what change events say about the update: the paths it names.
+func (op *updateOp) delta() any {
+	if op.paths == nil && op.u.Type == bson.TypeEmbeddedDocument && !op.update.IsReplacement() {
+		op.paths = change.UpdatePaths(op.u.Value)
+	}
+	if op.paths == nil {
+		return nil
+	}
+	return op.paths
+}
+
+func updateClock(r *server.Request) query.Clock {
+	ts := r.Node.Data().Clock.Last()
+	if ts.IsZero() {
+		ts = r.Node.Data().Clock.Tick()
+	}
+	return query.Clock{Now: bson.NewDateTime(r.Node.Data().Clock.Now()), Timestamp: ts, KeepEmpty: r.KeepStamps}
+}
+
+// run applies the statement as a write of its own.
+func (op *updateOp) run(r *server.Request, ns string, stmt store.Statement) (res updateResult, err error) {
+	if err := r.FailAll("failAllUpdates"); err != nil {
+		return res, err
+	}
+	var failed error
+	err = r.Write(func(tx *store.Tx) error {
+		res, failed = op.apply(r, tx, ns, stmt)
+		if server.IsBlocked(failed) || failed != nil && r.InTxn() {
+			return failed
+		}
+		return nil // a failed update of several documents keeps those that it has done
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil && op.lost == nil {
+		res.n, res.modified = 0, 0 // but does not count them
+	}
+	return res, err
+}
+
+// deleteOp is one statement of a delete, or the removal of a findAndModify.
+type deleteOp struct {
+	updateOp
+	one bool
+}
+
+// run deletes as a write of its own.
+func (op *deleteOp) run(r *server.Request, ns string, stmt store.Statement) (res updateResult, err error) {
+	if err := r.FailAll("failAllRemoves"); err != nil {
+		return res, err
+	}
+	var failed error
+	err = r.Write(func(tx *store.Tx) error {
+		res, failed = op.apply(r, tx, ns, stmt)
+		if server.IsBlocked(failed) || failed != nil && r.InTxn() {
+			return failed
+		}
+		return nil
+	})
+	if err != nil {
+		return updateResult{}, err // nothing was published
+	}
+	return res, failed
+}
+
+func (op *deleteOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
+	res.at = -1
+	c, err := op.begin(r, tx, ns, stmt)
+	if err != nil {
+		return res, err
+	}
+	if c == nil {
+		return res, nil
+	}
+	if c.TimeSeries {
+		if err := checkSeriesDelete(r, c, op); err != nil {
+			return res, err
+		}
+	}
+	if s := sharding.Of(c); s != nil {
+		err = checkDelete(s, r, op)
+		if err == nil {
+			err = op.reach(r, !op.one)
+		}
+	} else {
+		err = r.ReachUnsharded(c, ns)
+	}
+	if err != nil {
+		return res, err
+	}
+	if c.Capped && !r.Node.Config().Version.AtLeast(5, 0) {
+		return res, srverr.New(srverr.IllegalOperation, "cannot remove from a capped collection: %s", ns)
+	}
+	work := c
+	err = op.Candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
+		var err error
+		if work, err = tx.Delete(work, rid, doc); err != nil {
+			return false, err
+		}
+		res.n++
+		res.old, res.at = doc, at
+		return !op.one, nil
+	})
+	if err == nil {
+		err = op.lost
+	}
+	return res, err
+}

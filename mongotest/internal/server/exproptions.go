@@ -1,0 +1,95 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/store"
+)
+
+// What filters, expressions and pipelines are parsed with.
+
+// CollationOf returns the collation of a statement: its own, or the collection's.
+func (r *Request) CollationOf(spec bson.Raw, c *store.Coll) (*query.Collation, error) {
+	if spec != nil {
+		return query.ParseCollation(spec)
+	}
+	if c != nil {
+		return c.Collation, nil
+	}
+	return nil, nil
+}
+
+// ExprOptions returns what expressions and pipelines are parsed with.
+func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *pipeline.Options {
+	db, name := namespace.Split(ns)
+	v := r.Node.cfg.Version
+	return &pipeline.Options{
+		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
+		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos, InTxn: r.InTxn(),
+		CheckChangeStream: func(spec bson.Raw) error {
+			return ChangeStreamStruct.Parse(r, spec, func(string, bson.RawValue) error { return nil })
+		},
+		Script: r.scripts(), Search: r.Node.cfg.Search != nil,
+	}
+}
+
+// clusterNow is $$CLUSTER_TIME, zero on a standalone.
+func (r *Request) clusterNow() bson.Timestamp {
+	if r.Node.role == Standalone {
+		return bson.Timestamp{}
+	}
+	return r.Node.data.Clock.Last()
+}
+
+// FullOptions returns what a filter that may contain $expr is parsed with.
+func (r *Request) FullOptions(ns string, coll *query.Collation, let bson.Raw) *query.Options {
+	return r.CheckedOptions(ns, coll, let, nil)
+}
+
+// CheckedOptions returns full options for a filter whose expressions end with the error of check.
+func (r *Request) CheckedOptions(ns string, coll *query.Collation, let bson.Raw, check func() error) *query.Options {
+	o := r.queryOptions(coll)
+	o.Where = r.where(check)
+	o.Expr = r.expressions(func() *pipeline.Options {
+		eo := r.ExprOptions(ns, coll, let)
+		eo.Check = check
+		return eo
+	})
+	return o
+}
+
+// ValidatorOptions returns what a collection's validator is parsed with.
+func (r *Request) ValidatorOptions(coll *query.Collation) *query.Options {
+	o := r.queryOptions(coll)
+	o.NoText, o.NoWhere = true, true
+	o.Expr = r.expressions(func() *pipeline.Options {
+		eo := r.ExprOptions("", coll, nil)
+		eo.Validator = true
+		return eo
+	})
+	return o
+}
+
+// expressions parses the expressions of a filter.
+func (r *Request) expressions(options func() *pipeline.Options) query.ExprParser {
+	return func(v bson.RawValue) (query.Expr, error) {
+		parse, err := pipeline.ExprParser(options())
+		if err != nil {
+			return nil, err
+		}
+		return parse(v)
+	}
+}
+
+// ChangeStreamStruct is the specification of $changeStream.
+var ChangeStreamStruct = &idl.Struct{Name: "$changeStream", Fields: map[string]idl.Field{
+	"resumeAfter": {Kind: idl.Object}, "startAfter": {Kind: idl.Object}, "startAtOperationTime": {Kind: idl.Timestamp}, "fullDocument": {Kind: idl.String},
+	"fullDocumentBeforeChange": {Kind: idl.String}, "allChangesForCluster": {Kind: idl.Bool},
+	"showMigrationEvents": {Kind: idl.Bool}, "allowToRunOnConfigDB": {Kind: idl.Bool}, "allowToRunOnSystemNS": {Kind: idl.Bool, Gated: true},
+	"showExpandedEvents": {Kind: idl.Bool, Gated: true}, "showSystemEvents": {Kind: idl.Bool, Gated: true},
+	"showRawUpdateDescription": {Kind: idl.Bool, Gated: true}, "showCommitTimestamp": {Kind: idl.Bool, Gated: true},
+	"version": {Gated: true}, "supportedEvents": {Gated: true}, "ignoreRemovedShards": {Kind: idl.Bool, Gated: true},
+}}

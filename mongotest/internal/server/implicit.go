@@ -1,0 +1,91 @@
+package server
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+	"strings"
+)
+
+// Writable returns the collection to write to, which is made if it does not exist and make is set.
+func (r *Request) Writable(tx *store.Tx, ns string, make bool) (*store.Coll, error) {
+	if strings.HasPrefix(ns, "local.") && r.IsRetryable() {
+		return nil, srverr.New(srverr.IllegalOperation, "retryable writes is not supported for unreplicated ns: %s", ns)
+	}
+	c := tx.Coll(ns)
+	if c == nil {
+		if !make {
+			return nil, nil
+		}
+		return r.CreateImplicitly(tx, ns)
+	}
+	if c.View {
+		return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	return c, nil
+}
+
+// CreateImplicitly makes a collection because something is to be written to it.
+func (r *Request) CreateImplicitly(tx *store.Tx, ns string) (*store.Coll, error) {
+	db, _ := namespace.Split(ns)
+	if strings.IndexByte(db, '$') >= 0 {
+		return nil, srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", ns)
+	}
+	if err := CheckDatabaseCase(tx.State(), db); err != nil {
+		return nil, err
+	}
+	if err := checkViews(tx.State(), db); err != nil {
+		return nil, err
+	}
+	r.Node.data.AddDatabase(db)
+	return tx.Create(ns, store.Settings{}, store.IDIndex(nil, IDIndexSpec(nil)))
+}
+
+// checkViews refuses to go on in a database whose system.views a client has spoilt.
+func checkViews(st *store.State, db string) error {
+	views := st.Coll(db + ".system.views")
+	if views == nil {
+		return nil
+	}
+	for scan := store.NewScan(views, false, nil); ; {
+		_, doc, ok := scan.Next()
+		if !ok {
+			return nil
+		}
+		id, isText := doc.Lookup("_id").StringValue()
+		_, hasSource := doc.Lookup("viewOn").StringValue()
+		if !isText || !strings.HasPrefix(id, db+".") || !hasSource || doc.Lookup("pipeline").Type != bson.TypeArray {
+			return srverr.New(srverr.InvalidViewDefinition, "Invalid view definition detected in the view catalog. "+
+				"Remove the invalid view manually to prevent disallowing any further usage of the view catalog.")
+		}
+	}
+}
+
+// CheckDatabaseCase refuses a database whose name differs from that of another one in case only.
+func CheckDatabaseCase(st *store.State, db string) error {
+	for _, name := range st.Databases() {
+		if name == db {
+			return nil
+		}
+		if strings.EqualFold(name, db) {
+			return srverr.New(srverr.DatabaseDifferCase, "db already exists with different case already have: [%s] trying to create [%s]", name, db)
+		}
+	}
+	return nil
+}
+
+// IDIndexSpec returns the _id index's entry in listIndexes.
+func IDIndexSpec(collation bson.Raw) bson.Raw { return IDIndexOf(2, collation) }
+
+func IDIndexOf(version int32, collation bson.Raw) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendInt32(doc, "v", version)
+	key, doc := bson.BeginDocumentElement(doc, "key")
+	doc = bson.EndDocument(bson.AppendInt32(doc, "_id", 1), key)
+	doc = bson.AppendString(doc, "name", "_id_")
+	if collation != nil {
+		doc = bson.AppendDocument(doc, "collation", collation)
+	}
+	return bson.EndDocument(doc, at)
+}
