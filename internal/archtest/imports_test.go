@@ -98,6 +98,7 @@ var mongotestLayers = []string{
 	"fts", "expr", "js", "query", "pipeline", "qe", // filters, expressions, stages
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment
+	"planner", // how a command reads a collection
 	"server",
 	"commands/login", "commands/users", "commands/admin", "commands/write", "commands/read", "commands/catalog", // families of commands
 	"commands",

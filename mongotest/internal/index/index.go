@@ -533,3 +533,20 @@ func appendPluginOptions(doc []byte, s *Spec) []byte {
 func SamePattern(a, b bson.Raw) bool {
 	return bson.Compare(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}) == 0
 }
+
+// IsPrefix reports whether the pattern of an index begins with the fields of a key.
+func IsPrefix(key, pattern bson.Raw) bool {
+	var fields []bson.RawValue
+	var names []string
+	for k, v := range pattern.All() {
+		names, fields = append(names, k), append(fields, v)
+	}
+	i := 0
+	for k, v := range key.All() {
+		if i >= len(names) || names[i] != k || query.Compare(v, fields[i], nil) != 0 {
+			return false
+		}
+		i++
+	}
+	return true
+}

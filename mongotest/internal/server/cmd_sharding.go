@@ -11,7 +11,6 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
-	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -218,7 +217,7 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 	has := false
 	for i := range c.Indexes() {
 		x := c.Indexes()[i].IndexInfo
-		prefix := IsPrefix(key, x.Pattern)
+		prefix := index.IsPrefix(key, x.Pattern)
 		if x.Unique && !x.IsID && !prefix {
 			return nil, srverr.New(srverr.InvalidOptions, "can't shard collection '%s' with unique index on %s and proposed shard key %s. Uniqueness can't be maintained unless shard key is a prefix",
 				ns, bsontext.Document(x.Pattern), bsontext.Document(key))
@@ -262,23 +261,6 @@ func shardIndexName(key bson.Raw) string {
 		parts = append(parts, k, s)
 	}
 	return strings.Join(parts, "_")
-}
-
-// IsPrefix reports whether an index begins with the fields of a shard key.
-func IsPrefix(key, pattern bson.Raw) bool {
-	var fields []bson.RawValue
-	var names []string
-	for k, v := range pattern.All() {
-		names, fields = append(names, k), append(fields, v)
-	}
-	i := 0
-	for k, v := range key.All() {
-		if i >= len(names) || names[i] != k || query.Compare(v, fields[i], nil) != 0 {
-			return false
-		}
-		i++
-	}
-	return true
 }
 
 func checkShardKey(key bson.Raw, unique bool) error {
@@ -523,10 +505,10 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 		if err := checkShardKey(key, false); err != nil {
 			return nil, err
 		}
-		if !IsPrefix(s.Key, key) {
+		if !index.IsPrefix(s.Key, key) {
 			return nil, srverr.New(srverr.InvalidOptions, "refineCollectionShardKey shard key %s does not extend the current shard key %s", bsontext.Document(key), bsontext.Document(s.Key))
 		}
-		if !slices.ContainsFunc(c.Indexes(), func(x store.Index) bool { return IsPrefix(key, x.Pattern) }) {
+		if !slices.ContainsFunc(c.Indexes(), func(x store.Index) bool { return index.IsPrefix(key, x.Pattern) }) {
 			return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before refining the shard key")
 		}
 		n := sharding.New(key, s.Unique, false, 0, 1)

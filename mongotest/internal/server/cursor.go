@@ -11,7 +11,9 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -65,9 +67,8 @@ type Cursor struct {
 // Running is what the iterators of a cursor know of the command that pulls from them at the moment.
 type Running struct {
 	Request *Request
-	tick    int
 	State   *store.State
-	Scans   []*ScanIter
+	Scans   []*planner.ScanIter
 	// Stream is the source of a change stream's pipeline: of package read. nil: it is none.
 	Stream any
 	Splits bool // and splits large events
@@ -76,12 +77,11 @@ type Running struct {
 	Plain bool
 }
 
-// check is called for every document; now and then it looks whether the command has to end.
-func (x *Running) check() error {
-	if x.tick++; x.tick%128 == 0 {
-		return x.Interrupted()
-	}
-	return nil
+// Open returns an iterator over a plan's documents, which the cursor keeps at its state.
+func (x *Running) Open(p *planner.Plan, ns string) pipeline.Iterator {
+	it, scan := p.Open(x, ns)
+	x.Scans = append(x.Scans, scan)
+	return it
 }
 
 // Interrupted returns the error that ends the command.
@@ -90,6 +90,41 @@ func (x *Running) Interrupted() error {
 		return nil
 	}
 	return x.Request.Check()
+}
+
+// rest releases the state that the cursor has read while it waits for its next getMore: an
+// abandoned cursor must not keep deleted documents in memory. Snapshots keep their state.
+func (x *Running) rest() {
+	for _, s := range x.Scans {
+		if s.Scan.Coll().Derived() {
+			return
+		}
+	}
+	x.State = nil
+	for _, s := range x.Scans {
+		s.Scan.Rest()
+	}
+}
+
+// Advance moves the scans of a cursor on to a newer state.
+func (x *Running) Advance(st *store.State) error {
+	x.State = st
+	for _, s := range x.Scans {
+		if s.Scan.Coll().Derived() { // made for this cursor
+			continue
+		}
+		c := st.Coll(s.NS)
+		if c == nil || c.UUID != s.Scan.Coll().UUID {
+			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.Scan.Coll().UUID))
+		}
+		if !s.Scan.Reset(c) {
+			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.Scan.Index())
+		}
+		if c.Capped && s.Scan.Lost() {
+			return srverr.New(srverr.CappedPositionLost, "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", store.RecordNumber(s.Scan.Position()))
+		}
+	}
+	return nil
 }
 
 // cursorTable holds a node's open cursors. Safe for concurrent use.

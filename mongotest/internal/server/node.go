@@ -22,6 +22,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/failpoint"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/searchindex"
@@ -83,6 +84,9 @@ type Node struct {
 	faulty   atomic.Bool // net has anything in it
 	hung     atomic.Bool // net.hung is set
 	cursors  cursorTable
+
+	IndexFilters planner.IndexFilters
+
 	lastConn atomic.Int32
 	lastOp   atomic.Int32
 
@@ -100,8 +104,7 @@ type Node struct {
 	shutdown  chan struct{} // closed when the node stops
 	wg        sync.WaitGroup
 
-	params       map[string]bson.RawValue // set with setParameter; guarded by mu
-	indexFilters map[string][]indexFilter // by namespace
+	params map[string]bson.RawValue // set with setParameter; guarded by mu
 }
 
 // NewNode returns a node that nobody can reach yet; see Serve.

@@ -2,11 +2,14 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Selection says which documents of a collection a command is about.
@@ -89,20 +92,20 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 		}
 		return nil
 	}
-	a := &Access{Coll: c, only: op.Only, Reach: r.Reach, Filter: op.Filter, Sort: op.Order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll}
+	a := &planner.Access{Coll: c, Only: op.Only, Reach: r.Reach, Filter: op.Filter, Sort: op.Order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll}
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string {
 		shown := op.Collation
 		if op.Updates {
 			shown = ExplicitCollation(op.Coll)
 		}
-		return Describe(c.NS, op.Filter, op.Sort, op.Projection, shown)
+		return planner.Describe(c.NS, op.Filter, op.Sort, op.Projection, shown)
 	}
 	p, err := a.Plan()
 	if err != nil {
 		return err
 	}
-	s := &ScanIter{Run: &Running{Request: r}, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}
+	s := &planner.ScanIter{Run: &Running{Request: r}, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}
 	if p.Sort == nil && op.Filter.NeedsGeoIndex() {
 		return nearestFirst(s, op.Filter.Near(), f)
 	}
@@ -146,7 +149,7 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 }
 
 // nearestFirst calls f for a scan's documents by their distance.
-func nearestFirst(s *ScanIter, near *query.Near, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
+func nearestFirst(s *planner.ScanIter, near *query.Near, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
 	type found struct {
 		rid      string
 		doc      bson.Raw
@@ -182,4 +185,14 @@ func (op *Selection) Meta(doc bson.Raw) func(name string) bson.RawValue {
 		}
 		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, op.Filter.TextScore(doc))}
 	}
+}
+
+// NoTableScan reports whether a query on the namespace needs an index.
+func (r *Request) NoTableScan(ns string) bool {
+	db, name := namespace.Split(ns)
+	if db == "admin" || db == "config" || db == "local" || strings.HasPrefix(name, "system.") {
+		return false
+	}
+	v, _ := r.Node.Parameter("notablescan")
+	return v.AsBool()
 }

@@ -11,6 +11,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -167,7 +168,7 @@ func runSplitVector(r *server.Request, dst []byte) ([]byte, error) {
 	if c == nil {
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")
 	}
-	if _, ok := server.RangeIndex(c, pattern); !ok {
+	if _, ok := planner.RangeIndex(c, pattern); !ok {
 		return dst, srverr.New(srverr.IndexNotFound, "couldn't find index over splitting key %s", bsontext.Document(pattern))
 	}
 	return bsondoc.AppendDocuments(dst, "splitKeys", nil), nil

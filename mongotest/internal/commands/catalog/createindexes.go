@@ -134,7 +134,7 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 			if c.TimeSeries && info.Unique {
 				return srverr.New(srverr.CannotCreateIndex, "Unique indexes are not supported on time-series collections")
 			}
-			if s := sharding.Of(c); s != nil && info.Unique && !server.IsPrefix(s.Key, info.Pattern) {
+			if s := sharding.Of(c); s != nil && info.Unique && !index.IsPrefix(s.Key, info.Pattern) {
 				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))
 			}
 			if len(c.Indexes())+len(fresh) >= maxIndexes {

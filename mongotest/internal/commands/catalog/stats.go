@@ -6,6 +6,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -204,11 +205,11 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 		if len(pattern) <= 5 {
 			pattern = inferPattern(lo)
 		}
-		hint, ok := server.RangeIndex(c, pattern)
+		hint, ok := planner.RangeIndex(c, pattern)
 		if !ok {
 			return dst, badRange("couldn't find valid index containing key pattern", estimate)
 		}
-		scan, err := server.ScanRange(c, hint, lo, hi)
+		scan, err := planner.ScanRange(c, hint, lo, hi)
 		if err != nil {
 			return dst, badRange("couldn't find valid index containing key pattern", estimate)
 		}

@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
@@ -353,7 +354,7 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	a := &server.Access{Coll: c, Reach: r.Reach, Filter: p.TakeMatch(), Hint: hint, Collation: collation}
+	a := &planner.Access{Coll: c, Reach: r.Reach, Filter: p.TakeMatch(), Hint: hint, Collation: collation}
 	spec, err := p.FrontSort()
 	if err != nil {
 		return nil, err
@@ -364,7 +365,7 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 		}
 	}
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
-	a.Text = func() string { return server.Describe(c.NS, a.Filter, spec, nil, server.ExplicitCollation(collation)) }
+	a.Text = func() string { return planner.Describe(c.NS, a.Filter, spec, nil, server.ExplicitCollation(collation)) }
 	pl, err := a.Plan()
 	if err != nil {
 		return nil, err
@@ -374,7 +375,7 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 		p.DropSort()
 	}
 	pl.Sort = nil // if it is left, the stage does it
-	src := pl.Open(run, c.NS)
+	src := run.Open(pl, c.NS)
 	if a.Filter != nil && a.Filter.NeedsTextIndex() {
 		src = p.WithScores(src, a.Filter.TextScore)
 	}
@@ -418,12 +419,12 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	a := &server.Access{Coll: c, Reach: e.run.Request.Reach, Filter: filter, Collation: c.Collation}
+	a := &planner.Access{Coll: c, Reach: e.run.Request.Reach, Filter: filter, Collation: c.Collation}
 	p, err := a.Plan()
 	if err != nil {
 		return nil, err
 	}
-	return &server.ScanIter{Run: e.run, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}, nil
+	return &planner.ScanIter{Run: e.run, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}, nil
 }
 
 func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {

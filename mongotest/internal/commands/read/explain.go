@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/commands/write"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
@@ -146,7 +147,7 @@ func explainedBody(cmd bson.Raw, db string) bson.Raw {
 // explained is a planned query.
 type explained struct {
 	*explainTarget
-	plan   *server.Plan // nil: there is no collection
+	plan   *planner.Plan // nil: there is no collection
 	byID   bool
 	filter bson.Raw // as explain shows it
 	proj   *query.Projection
@@ -189,7 +190,7 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 		}
 	}
 	if c != nil {
-		a := &server.Access{Coll: c, Reach: r.Reach, Filter: op.Filter, Sort: order, Natural: natural, Back: back, Hint: e.q.hint, Min: e.q.min, Max: e.q.max, Collation: op.Coll}
+		a := &planner.Access{Coll: c, Reach: r.Reach, Filter: op.Filter, Sort: order, Natural: natural, Back: back, Hint: e.q.hint, Min: e.q.min, Max: e.q.max, Collation: op.Coll}
 		if x.plan, err = a.Plan(); err != nil {
 			return dst, err
 		}
@@ -269,7 +270,7 @@ func appendPlanner(r *server.Request, dst []byte, x *explained, execute bool) ([
 	}
 	x.stats = true
 	if p := x.plan; p != nil {
-		it := p.Open(&server.Running{Request: r}, "")
+		it := (&server.Running{Request: r}).Open(p, "")
 		if err := drain(it, func(bson.Raw) error { x.n++; return nil }); err != nil {
 			return dst, err
 		}

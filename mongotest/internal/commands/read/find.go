@@ -12,6 +12,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
@@ -307,7 +308,7 @@ func validRecordToken(doc bson.Raw) bool {
 	return k == "$recordId" && (v.Type == bson.TypeInt64 || v.Type == bson.TypeInt32 || v.Type == bson.TypeNull)
 }
 
-func recordToken(s *server.ScanIter) bson.Raw {
+func recordToken(s *planner.ScanIter) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
 	if s.RID == "" {
 		doc = bson.AppendNull(doc, "$recordId")
@@ -426,9 +427,9 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	if c == nil {
 		return nil, nil, nil
 	}
-	a := &server.Access{Coll: c, Reach: r.Reach, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
+	a := &planner.Access{Coll: c, Reach: r.Reach, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
-	a.Text = func() string { return server.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
+	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if q.tailable && !c.Capped {
 		return nil, nil, srverr.New(srverr.BadValue, "error processing query: %s tailable cursor requested on non capped collection", a.Text())
 	}
@@ -444,11 +445,11 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		}
 		p.Scan = store.NewScan(c, false, []store.Range{{Lo: key + "\x00"}})
 	}
-	src := p.Open(run, c.NS)
+	src := run.Open(p, c.NS)
 	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable, proj: proj,
 		filter: filter, plan: p, sort: sort, returnKey: q.returnKey, showRecordID: q.showRecordID}
 	switch s := src.(type) {
-	case *server.SortIter:
+	case *planner.SortIter:
 		s.Context = "Executor error during find command"
 		s.Meta = it.meta
 		if s.Most = r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); q.disk || r.Node.Config().Version.AtLeast(6, 0) {
@@ -458,11 +459,8 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 			s.Limit = q.limit + q.skip
 		}
 		it.rid = &s.RID
-	case *server.ScanIter:
+	case *planner.ScanIter:
 		it.rid = &s.RID
-		a := &server.Access{Coll: c, Reach: r.Reach, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
-		a.NoScan = func() bool { return r.NoTableScan(q.ns) }
-		a.Text = func() string { return server.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 		if filter != nil && filter.NeedsGeoIndex() && sort == nil {
 			it.src = &nearIter{src: src, near: filter.Near()}
 		}
@@ -503,7 +501,7 @@ type findIter struct {
 	proj        *query.Projection
 
 	filter                  *query.Filter
-	plan                    *server.Plan
+	plan                    *planner.Plan
 	sort                    *query.Sort
 	rid                     *string // of the last document
 	returnKey, showRecordID bool

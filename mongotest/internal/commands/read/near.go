@@ -4,6 +4,7 @@ package read
 
 import (
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -16,7 +17,7 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 	if c == nil {
 		return "", srverr.New(srverr.NamespaceNotFound, "$geoNear requires a geo index to run, but %s does not exist", ns)
 	}
-	plane, sphere := server.SpecialFields(c, "2d"), server.SpecialFields(c, "2dsphere")
+	plane, sphere := planner.SpecialFields(c, "2d"), planner.SpecialFields(c, "2dsphere")
 	switch {
 	case key != "":
 		return key, nil
@@ -35,11 +36,11 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 // FindNear opens the documents that match a filter with $near.
 func (e *pipelineEnv) FindNear(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
 	c := e.state().Coll(ns.String())
-	a := &server.Access{Coll: c, Reach: e.run.Request.Reach, Filter: filter, Collation: c.Collation}
-	a.Text = func() string { return server.Describe(c.NS, filter, nil, nil, server.ExplicitCollation(c.Collation)) }
+	a := &planner.Access{Coll: c, Reach: e.run.Request.Reach, Filter: filter, Collation: c.Collation}
+	a.Text = func() string { return planner.Describe(c.NS, filter, nil, nil, server.ExplicitCollation(c.Collation)) }
 	p, err := a.Plan()
 	if err != nil {
 		return nil, err
 	}
-	return &server.ScanIter{Run: e.run, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}, nil
+	return &planner.ScanIter{Run: e.run, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}, nil
 }

@@ -1,10 +1,10 @@
-package server
+package admin
 
 import (
-	"slices"
-
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/planner"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -12,17 +12,14 @@ import (
 // and listed but not applied: every query is planned anew.
 
 func init() {
-	Register(&Command{Name: "planCacheClear", Where: OptIn, Run: runPlanCacheClear})
-	Register(&Command{Name: "planCacheListFilters", Where: OptIn, Run: runListFilters})
-	Register(&Command{Name: "planCacheSetFilter", Where: OptIn, Run: runSetFilter})
-	Register(&Command{Name: "planCacheClearFilters", Where: OptIn, Run: runClearFilters})
+	server.Register(&server.Command{Name: "planCacheClear", Where: server.OptIn, Run: runPlanCacheClear})
+	server.Register(&server.Command{Name: "planCacheListFilters", Where: server.OptIn, Run: runListFilters})
+	server.Register(&server.Command{Name: "planCacheSetFilter", Where: server.OptIn, Run: runSetFilter})
+	server.Register(&server.Command{Name: "planCacheClearFilters", Where: server.OptIn, Run: runClearFilters})
 }
 
-// indexFilter is an entry of planCacheListFilters.
-type indexFilter struct{ shape, entry bson.Raw }
-
 // planCollection returns the command's collection, and whether it exists.
-func (r *Request) planCollection() (ns string, exists bool, err error) {
+func planCollection(r *server.Request) (ns string, exists bool, err error) {
 	if ns, err = r.Collection(srverr.InvalidNamespace); err != nil {
 		return ns, false, err
 	}
@@ -37,28 +34,25 @@ func (r *Request) planCollection() (ns string, exists bool, err error) {
 	return ns, c != nil, nil
 }
 
-func runPlanCacheClear(r *Request, dst []byte) ([]byte, error) {
-	_, _, err := r.planCollection()
+func runPlanCacheClear(r *server.Request, dst []byte) ([]byte, error) {
+	_, _, err := planCollection(r)
 	return dst, err
 }
 
-func runListFilters(r *Request, dst []byte) ([]byte, error) {
-	ns, _, err := r.planCollection()
+func runListFilters(r *server.Request, dst []byte) ([]byte, error) {
+	ns, _, err := planCollection(r)
 	if err != nil {
 		return dst, err
 	}
-	n := r.Node
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	at, dst := bson.BeginArrayElement(dst, "filters")
-	for i, f := range n.indexFilters[ns] {
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f.entry...)
+	for i, f := range r.Node.IndexFilters.List(ns) {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f.Entry...)
 	}
 	return bson.EndDocument(dst, at), nil
 }
 
 // queryShape returns the query, sort, projection and collation that a filter is for.
-func (r *Request) queryShape() (bson.Raw, error) {
+func queryShape(r *server.Request) (bson.Raw, error) {
 	at, shape := bson.BeginDocument(nil)
 	for _, k := range []string{"query", "sort", "projection", "collation"} {
 		v := r.Body.Lookup(k)
@@ -77,8 +71,8 @@ func (r *Request) queryShape() (bson.Raw, error) {
 	return bson.EndDocument(shape, at), nil
 }
 
-func runSetFilter(r *Request, dst []byte) ([]byte, error) {
-	ns, exists, err := r.planCollection()
+func runSetFilter(r *server.Request, dst []byte) ([]byte, error) {
+	ns, exists, err := planCollection(r)
 	if err != nil {
 		return dst, err
 	}
@@ -102,42 +96,28 @@ func runSetFilter(r *Request, dst []byte) ([]byte, error) {
 			return dst, srverr.New(srverr.BadValue, "each item in indexes must be an object or string")
 		}
 	}
-	shape, err := r.queryShape()
+	shape, err := queryShape(r)
 	if err != nil {
 		return dst, err
 	}
 	at, entry := bson.BeginDocument(nil)
 	entry = append(entry, shape.Elements()...)
 	entry = bson.EndDocument(bson.AppendRawValue(entry, "indexes", list), at)
-	n := r.Node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.indexFilters == nil {
-		n.indexFilters = map[string][]indexFilter{}
-	}
-	n.indexFilters[ns] = append(withoutShape(n.indexFilters[ns], shape), indexFilter{shape, entry})
+	r.Node.IndexFilters.Set(ns, planner.IndexFilter{Shape: shape, Entry: entry})
 	return dst, nil
 }
 
-func runClearFilters(r *Request, dst []byte) ([]byte, error) {
-	ns, _, err := r.planCollection()
+func runClearFilters(r *server.Request, dst []byte) ([]byte, error) {
+	ns, _, err := planCollection(r)
 	if err != nil {
 		return dst, err
 	}
-	n := r.Node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if r.Body.Lookup("query").IsZero() {
-		delete(n.indexFilters, ns)
-		return dst, nil
+	var shape bson.Raw
+	if !r.Body.Lookup("query").IsZero() {
+		if shape, err = queryShape(r); err != nil {
+			return dst, err
+		}
 	}
-	shape, err := r.queryShape()
-	if err == nil && n.indexFilters[ns] != nil {
-		n.indexFilters[ns] = withoutShape(n.indexFilters[ns], shape)
-	}
-	return dst, err
-}
-
-func withoutShape(list []indexFilter, shape bson.Raw) []indexFilter {
-	return slices.DeleteFunc(list, func(f indexFilter) bool { return bson.Equal(f.shape, shape) })
+	r.Node.IndexFilters.Clear(ns, shape)
+	return dst, nil
 }

@@ -1,4 +1,6 @@
-package server
+// Package planner chooses how a command reads the documents of a collection: with which index, on
+// which shards, in which order.
+package planner
 
 import (
 	"slices"
@@ -8,8 +10,6 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
-	"allium/mongotest/internal/namespace"
-	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -29,9 +29,9 @@ type Access struct {
 	Collation *query.Collation
 	// Text describes the query, for errors; nil leaves the description out.
 	Text func() string
-	// only are the shards to look at; nil: all that may have something. Reach checks that they are
+	// Only are the shards to look at; nil: all that may have something. Reach checks that they are
 	// there; it may be nil.
-	only  []int
+	Only  []int
 	Reach func(shards ...int) error
 	// NoScan reports that the collection must not be read from end to end.
 	NoScan func() bool
@@ -69,8 +69,8 @@ func (a *Access) Plan() (*Plan, error) {
 		if a.Filter != nil {
 			shards, _ = sh.Target(a.Filter, a.Filter.SimpleCollation())
 		}
-		if a.only != nil {
-			shards = a.only
+		if a.Only != nil {
+			shards = a.Only
 		}
 		p.Scan.Only(shards)
 		shards = p.Scan.Reached()
@@ -288,200 +288,12 @@ func planned(ix *store.Index) string {
 	return s + " io: " + bsontext.Document(ix.Spec)
 }
 
-// ScanIter yields the documents of a plan that match.
-type ScanIter struct {
-	Run    *Running
-	NS     string
-	Scan   *store.Scan
-	Filter *query.Filter
-	RID    string // of the last document
-	At     int    // the array element that made it match, or -1
-}
-
-func (s *ScanIter) Next() (bson.Raw, error) {
-	for {
-		rid, doc, ok := s.Scan.Next()
-		if !ok {
-			return nil, nil
-		}
-		if err := s.Run.check(); err != nil {
-			return nil, err
-		}
-		if s.Filter != nil {
-			ok, at, err := s.Filter.MatchIndex(doc)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				continue
-			}
-			s.At = at
-		}
-		s.RID = rid
-		return doc, nil
-	}
-}
-
-func (s *ScanIter) Close() {}
-
-// Open returns an iterator over the plan's documents.
-func (p *Plan) Open(run *Running, ns string) pipeline.Iterator {
-	s := &ScanIter{Run: run, NS: ns, Scan: p.Scan, Filter: p.Filter, At: -1}
-	run.Scans = append(run.Scans, s)
-	if p.Sort == nil {
-		return s
-	}
-	return &SortIter{src: s, sort: p.Sort, scan: s}
-}
-
-// IndexKey returns the document's key in the plan's index, empty without one.
-func (p *Plan) IndexKey(doc bson.Raw) bson.Raw {
-	start, b := bson.BeginDocument(nil)
-	if p.Index != nil && p.Index.Ordered() {
-		var paths []string
-		for _, f := range p.Index.Fields {
-			paths = append(paths, f.Path)
-		}
-		first := true
-		query.NewKeyGenerator(paths, false).Keys(doc, func(key []bson.RawValue) {
-			for i := range key {
-				if first {
-					b = bson.AppendRawValue(b, paths[i], key[i])
-				}
-			}
-			first = false
-		})
-	}
-	return bson.EndDocument(b, start)
-}
-
-// rest releases the state that the cursor has read while it waits for its next getMore: an
-// abandoned cursor must not keep deleted documents in memory. Snapshots keep their state.
-func (x *Running) rest() {
-	for _, s := range x.Scans {
-		if s.Scan.Coll().Derived() {
-			return
-		}
-	}
-	x.State = nil
-	for _, s := range x.Scans {
-		s.Scan.Rest()
-	}
-}
-
-// Advance moves the scans of a cursor on to a newer state.
-func (x *Running) Advance(st *store.State) error {
-	x.State = st
-	for _, s := range x.Scans {
-		if s.Scan.Coll().Derived() { // made for this cursor
-			continue
-		}
-		c := st.Coll(s.NS)
-		if c == nil || c.UUID != s.Scan.Coll().UUID {
-			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.Scan.Coll().UUID))
-		}
-		if !s.Scan.Reset(c) {
-			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.Scan.Index())
-		}
-		if c.Capped && s.Scan.Lost() {
-			return srverr.New(srverr.CappedPositionLost, "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", store.RecordNumber(s.Scan.Position()))
-		}
-	}
-	return nil
-}
-
-// SortIter yields its source's documents in order.
-type SortIter struct {
-	src    pipeline.Iterator
-	sort   *query.Sort
-	Limit  int64 // only the first ones are of interest; 0: all
-	Most   int64 // how many bytes it may hold; 0: any number
-	loaded bool
-	docs   []bson.Raw
-	rids   []string
-	scan   *ScanIter // tells the record ids
-	Meta   func(doc bson.Raw, name string) bson.RawValue
-	RID    string // of the last document
-	// Context is what the server puts before errors of sorting.
-	Context string
-}
-
-func (s *SortIter) Next() (bson.Raw, error) {
-	if !s.loaded {
-		if err := s.load(); err != nil {
-			return nil, err
-		}
-	}
-	if len(s.docs) == 0 {
-		return nil, nil
-	}
-	doc := s.docs[0]
-	s.docs[0] = nil
-	s.RID = s.rids[0]
-	s.docs, s.rids = s.docs[1:], s.rids[1:]
-	return doc, nil
-}
-
-func (s *SortIter) load() error {
-	size := int64(0)
-	type keyed struct {
-		key []bson.RawValue
-		doc bson.Raw
-		rid string
-	}
-	var list []keyed
-	compare := func(a, b keyed) int { return s.sort.CompareKeys(a.key, b.key) }
-	var doc bson.Raw
-	var meta func(name string) bson.RawValue
-	if s.Meta != nil {
-		meta = func(name string) bson.RawValue { return s.Meta(doc, name) }
-	}
-	for {
-		var err error
-		if doc, err = s.src.Next(); err != nil {
-			return err
-		}
-		if doc == nil {
-			break
-		}
-		key, err := s.sort.Key(doc, meta)
-		if err != nil {
-			if s.Context != "" {
-				err = srverr.From(err).Prefix(s.Context + " :: caused by :: ")
-			}
-			return err
-		}
-		list = append(list, keyed{key, doc, s.scan.RID})
-		if size += int64(len(doc)); s.Most > 0 && size > s.Most {
-			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
-		}
-		if s.Limit > 0 && int64(len(list)) >= 2*s.Limit+1000 {
-			slices.SortStableFunc(list, compare)
-			clear(list[s.Limit:])
-			list = list[:s.Limit]
-			size = 0
-			for _, k := range list {
-				size += int64(len(k.doc))
-			}
-		}
-	}
-	slices.SortStableFunc(list, compare)
-	s.docs, s.rids = make([]bson.Raw, len(list)), make([]string, len(list))
-	for i := range list {
-		s.docs[i], s.rids[i] = list[i].doc, list[i].rid
-	}
-	s.loaded = true
-	return nil
-}
-
-func (s *SortIter) Close() { s.docs = nil; s.src.Close() }
-
 // RangeIndex returns the pattern of an index with one entry per document that begins with the
 // fields of a pattern.
 func RangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]
-		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && IsPrefix(ix.Pattern, pattern) {
+		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && index.IsPrefix(pattern, ix.Pattern) {
 			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: ix.Pattern}, true
 		}
 	}
@@ -489,8 +301,8 @@ func RangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
 }
 
 // ScanRange scans the entries of an index from min on and before max.
-func ScanRange(c *store.Coll, index bson.RawValue, min, max bson.Raw) (*store.Scan, error) {
-	p, err := (&Access{Coll: c, Hint: index, Min: min, Max: max}).Plan()
+func ScanRange(c *store.Coll, hint bson.RawValue, min, max bson.Raw) (*store.Scan, error) {
+	p, err := (&Access{Coll: c, Hint: hint, Min: min, Max: max}).Plan()
 	if err != nil {
 		return nil, err
 	}
@@ -503,16 +315,6 @@ func Describe(ns string, filter *query.Filter, sort, projection, collation bson.
 		filter, _ = query.ParseFilter(bsondoc.OrEmpty(nil), nil)
 	}
 	return query.Describe(ns, filter, bsondoc.OrEmpty(sort), bsondoc.OrEmpty(projection), bsondoc.OrEmpty(collation))
-}
-
-// NoTableScan reports whether a query on the namespace needs an index.
-func (r *Request) NoTableScan(ns string) bool {
-	db, name := namespace.Split(ns)
-	if db == "admin" || db == "config" || db == "local" || strings.HasPrefix(name, "system.") {
-		return false
-	}
-	v, _ := r.Node.Parameter("notablescan")
-	return v.AsBool()
 }
 
 // SpecialFields returns the fields of a collection's indexes of some kinds, one per index.

@@ -1,0 +1,95 @@
+package planner
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+	"slices"
+)
+
+// SortIter yields its source's documents in order.
+type SortIter struct {
+	src    pipeline.Iterator
+	sort   *query.Sort
+	Limit  int64 // only the first ones are of interest; 0: all
+	Most   int64 // how many bytes it may hold; 0: any number
+	loaded bool
+	docs   []bson.Raw
+	rids   []string
+	scan   *ScanIter // tells the record ids
+	Meta   func(doc bson.Raw, name string) bson.RawValue
+	RID    string // of the last document
+	// Context is what the server puts before errors of sorting.
+	Context string
+}
+
+func (s *SortIter) Next() (bson.Raw, error) {
+	if !s.loaded {
+		if err := s.load(); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.docs) == 0 {
+		return nil, nil
+	}
+	doc := s.docs[0]
+	s.docs[0] = nil
+	s.RID = s.rids[0]
+	s.docs, s.rids = s.docs[1:], s.rids[1:]
+	return doc, nil
+}
+
+func (s *SortIter) load() error {
+	size := int64(0)
+	type keyed struct {
+		key []bson.RawValue
+		doc bson.Raw
+		rid string
+	}
+	var list []keyed
+	compare := func(a, b keyed) int { return s.sort.CompareKeys(a.key, b.key) }
+	var doc bson.Raw
+	var meta func(name string) bson.RawValue
+	if s.Meta != nil {
+		meta = func(name string) bson.RawValue { return s.Meta(doc, name) }
+	}
+	for {
+		var err error
+		if doc, err = s.src.Next(); err != nil {
+			return err
+		}
+		if doc == nil {
+			break
+		}
+		key, err := s.sort.Key(doc, meta)
+		if err != nil {
+			if s.Context != "" {
+				err = srverr.From(err).Prefix(s.Context + " :: caused by :: ")
+			}
+			return err
+		}
+		list = append(list, keyed{key, doc, s.scan.RID})
+		if size += int64(len(doc)); s.Most > 0 && size > s.Most {
+			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
+		}
+		if s.Limit > 0 && int64(len(list)) >= 2*s.Limit+1000 {
+			slices.SortStableFunc(list, compare)
+			clear(list[s.Limit:])
+			list = list[:s.Limit]
+			size = 0
+			for _, k := range list {
+				size += int64(len(k.doc))
+			}
+		}
+	}
+	slices.SortStableFunc(list, compare)
+	s.docs, s.rids = make([]bson.Raw, len(list)), make([]string, len(list))
+	for i := range list {
+		s.docs[i], s.rids[i] = list[i].doc, list[i].rid
+	}
+	s.loaded = true
+	return nil
+}
+
+func (s *SortIter) Close() { s.docs = nil; s.src.Close() }
