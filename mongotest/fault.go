@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/netfault"
 	"allium/mongotest/internal/server"
 )
 
@@ -97,14 +98,14 @@ type NetFaults struct {
 
 // SetNetFaults replaces the faults of the node's connections, of open ones too.
 func (n *Node) SetNetFaults(f NetFaults) {
-	n.n.SetNetFaults(server.NetFaults{Latency: f.Latency, Jitter: f.Jitter, Trickle: f.Trickle, DropAfter: f.DropAfter, CutAfter: f.CutAfter, Garbage: f.Garbage, Times: f.Times, Reset: f.Reset})
+	n.n.Net.Set(netfault.Faults{Latency: f.Latency, Jitter: f.Jitter, Trickle: f.Trickle, DropAfter: f.DropAfter, CutAfter: f.CutAfter, Garbage: f.Garbage, Times: f.Times, Reset: f.Reset})
 }
 
 // HoldReplies lets commands run, but holds their replies until ReleaseReplies.
-func (n *Node) HoldReplies() { n.n.HoldReplies() }
+func (n *Node) HoldReplies() { n.n.Net.Hold() }
 
 // ReleaseReplies sends the replies that HoldReplies held back.
-func (n *Node) ReleaseReplies() { n.n.ReleaseReplies() }
+func (n *Node) ReleaseReplies() { n.n.Net.Release() }
 
 // CloseConnections closes all open connections of clients to the node.
 func (n *Node) CloseConnections() { n.n.CloseConnections() }

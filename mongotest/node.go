@@ -104,7 +104,7 @@ func (n *Node) Restart() error {
 // take it for dead: if it was the primary, another one takes its place, after [ElectionDelay], if
 // a majority is left. Kill and Restart end it, too.
 func (n *Node) Hang() {
-	n.n.Hang()
+	n.n.Net.Hang()
 	if n.set != nil {
 		n.set.Hang(n.n)
 	}
@@ -113,13 +113,13 @@ func (n *Node) Hang() {
 // Resume ends Hang: the process goes on where it stopped. It answers what came meanwhile; a
 // former primary is a secondary. Resume does nothing for a node that does not hang.
 func (n *Node) Resume() {
-	if !n.n.Hangs() {
+	if !n.n.Net.Hangs() {
 		return
 	}
 	if n.set != nil {
 		n.set.Up(n.n)
 	}
-	n.n.Resume()
+	n.n.Net.Resume()
 }
 
 // StepDown makes the node step down if it is the primary, whether or not another member is up to

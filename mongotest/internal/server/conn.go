@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"encoding/binary"
+	"hash/fnv"
 	"io"
 	"net"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/internal/wire"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/netfault"
 )
 
 // Conn is one client connection. Its messages are handled one after the other on one goroutine.
@@ -26,7 +28,7 @@ type Conn struct {
 	comp []byte // the same, compressed
 	req  Request
 
-	replies uint32 // that were delayed by chance: see jitter
+	replies uint32 // that were delayed by chance: see sender
 
 	spare *operation // for the next command: it was not killed
 
@@ -83,7 +85,7 @@ func (c *Conn) serve() {
 		if err != nil {
 			return
 		}
-		if !c.node.runs() || !c.handle(h) {
+		if !c.runs() || !c.handle(h) {
 			return
 		}
 		for _, b := range []*[]byte{&c.in, &c.flat, &c.out, &c.comp} {
@@ -262,14 +264,57 @@ func (c *Conn) finishReply(start int, more bool) {
 }
 
 func (c *Conn) write(b []byte) error {
-	if !c.node.runs() {
-		return errDropped
+	if !c.runs() {
+		return netfault.ErrDropped
 	}
-	if c.node.faulty.Load() {
-		return c.writeFaulty(b)
+	if c.node.Net.Faulty() {
+		return c.node.Net.Write(sender{c}, b)
 	}
 	_, err := c.nc.Write(b)
 	return err
+}
+
+// runs waits while the process hangs. It reports false if the process ends instead.
+func (c *Conn) runs() bool {
+	return !c.node.Net.Hangs() || c.node.Net.Await(c.node.shutdownChan())
+}
+
+// sender is the connection as a faulty network writes to it.
+type sender struct{ c *Conn }
+
+func (s sender) Write(b []byte) (int, error) { return s.c.nc.Write(b) }
+
+// Chance follows from the numbers of the connection and of its reply.
+func (s sender) Chance() uint64 {
+	s.c.replies++
+	var b [8]byte
+	binary.LittleEndian.PutUint32(b[:], uint32(s.c.id))
+	binary.LittleEndian.PutUint32(b[4:], s.c.replies)
+	h := fnv.New64a()
+	h.Write(b[:])
+	return h.Sum64()
+}
+
+// Pause ends early if the node stops or the client disconnects.
+func (s sender) Pause(ready <-chan struct{}, d time.Duration) bool {
+	var timer <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		timer = t.C
+	}
+	gone := make(chan struct{})
+	stop := s.c.watch(func() { close(gone) })
+	defer stop()
+	select {
+	case <-ready:
+		return true
+	case <-timer:
+		return true
+	case <-gone:
+	case <-s.c.node.shutdownChan():
+	}
+	return false
 }
 
 // watch calls gone when the client hangs up while an operation waits. The function it returns ends

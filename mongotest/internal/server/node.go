@@ -22,6 +22,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/failpoint"
+	"allium/mongotest/internal/netfault"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
@@ -80,9 +81,7 @@ type Node struct {
 	router   router // of a mongos
 	profiler profiler
 	faults   failpoint.Node
-	net      netFault
-	faulty   atomic.Bool // net has anything in it
-	hung     atomic.Bool // net.hung is set
+	Net      netfault.Network // what goes wrong on it
 	cursors  cursorTable
 
 	IndexFilters planner.IndexFilters
@@ -168,7 +167,7 @@ func (n *Node) accept(l net.Listener) {
 			return
 		}
 		if !n.adopt(nc) {
-			reset(nc)
+			netfault.Reset(nc)
 		}
 	}
 }
@@ -176,18 +175,18 @@ func (n *Node) accept(l net.Listener) {
 // adopt serves a connection that was accepted for the node. It reports false if the node takes
 // none.
 func (n *Node) adopt(nc net.Conn) bool {
-	n.net.mu.Lock()
-	refuse := n.net.Reset
-	n.net.mu.Unlock()
+	if n.Net.Refuses() {
+		return false
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if refuse || n.closed {
+	if n.closed {
 		return false
 	}
 	if tc, ok := nc.(*net.TCPConn); ok {
 		tc.SetNoDelay(true)
 	}
-	nc = &cutConn{Conn: nc, node: n}
+	nc = n.Net.Wrap(nc)
 	if n.cfg.TLS != nil {
 		nc = tls.Server(nc, n.cfg.TLS)
 	}
@@ -229,7 +228,7 @@ func (b *Balancer) accept() {
 			}
 		}
 		if !taken {
-			reset(nc)
+			netfault.Reset(nc)
 		}
 	}
 }
@@ -262,7 +261,7 @@ func (n *Node) Stop() {
 // Restart makes a stopped node ready to serve again, as a new process: fresh process id, no
 // connections.
 func (n *Node) Restart() {
-	n.Resume()
+	n.Net.Resume()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = false
