@@ -126,11 +126,11 @@ func TestStored(t *testing.T) {
 			t.Fatalf("%s: %d tags, want %d", name, len(s.Tags()), len(sets))
 		}
 		for i, set := range sets {
-			b, err := s.OpenBlock(i, set.Server)
+			b, err := s.openBlock(i, set.Server)
 			if err != nil || b.Count != uint64(i+1) || b.Contention != uint64(p.Contention) || b.Tag != Tag(set.EDC, uint64(i+1)) {
 				t.Errorf("%s: block %d is %+v, %v", name, i, b, err)
 			}
-			if _, err := s.OpenBlock(i, set.EDC); err == nil {
+			if _, err := s.openBlock(i, set.EDC); err == nil {
 				t.Errorf("%s: a block opens with another token", name)
 			}
 			state, err := OpenState(k.Tokens().ECOC, set.State)
@@ -463,7 +463,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		if s, ok, err := ParseSealed(data); ok && err == nil {
 			for i := range s.Tags() {
-				s.OpenBlock(i, k.Tokens().EDC)
+				s.openBlock(i, k.Tokens().EDC)
 			}
 		}
 		OpenState(k.Tokens().ECOC, data)

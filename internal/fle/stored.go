@@ -185,39 +185,6 @@ func (s *Sealed) Tags() [][]byte {
 	return out
 }
 
-// Block is the metadata of one tag.
-type Block struct {
-	Count      uint64
-	Contention uint64
-	Tag        Token
-}
-
-// OpenBlock decrypts the i-th metadata of s: server is the server token of the value, edge or text
-// that it is for.
-func (s *Sealed) OpenBlock(i int, server Token) (Block, error) {
-	if i < 0 || i >= len(s.blocks)/blockSize {
-		return Block{}, malformed("there is no tag %d", i)
-	}
-	b := s.blocks[i*blockSize : (i+1)*blockSize]
-	zeros, err := openCTR(Zeros(server), b[countSize+32:])
-	if err != nil {
-		return Block{}, err
-	}
-	for _, z := range zeros {
-		if z != 0 {
-			return Block{}, errors.New("the metadata of the tag is for another token")
-		}
-	}
-	counts, err := openCTR(CountAndContention(server), b[:countSize])
-	if err != nil {
-		return Block{}, err
-	}
-	return Block{
-		Count: binary.LittleEndian.Uint64(counts), Contention: binary.LittleEndian.Uint64(counts[8:]),
-		Tag: Token(b[countSize : countSize+32]),
-	}, nil
-}
-
 // Sets returns the token sets of p in the order of the tags of what is stored for it: of the value;
 // of the edges; of the text, its substrings, suffixes and prefixes.
 func (p *Insert) Sets() []TokenSet {

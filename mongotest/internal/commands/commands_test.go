@@ -27,3 +27,37 @@ func TestFeatures(t *testing.T) {
 		t.Errorf("only %d names", n)
 	}
 }
+
+// tables are the structures whose tables of arguments are compared with the table of features by a
+// test beside them.
+var tables = map[string]bool{
+	"$changeStream": true, "create": true, "renameCollection": true, "aggregate": true, "count": true, "distinct": true,
+	"insert": true, "update": true, "update.updates": true, "delete": true, "delete.deletes": true, "bulkWrite": true, "bulkWrite.nsInfo": true,
+}
+
+// byHand are arguments whose versions a command's own parser looks up.
+var byHand = map[string]bool{
+	"find.allowDiskUse": true, "find.encryptionInformation": true, "find.let": true, "findAndModify.bypassEmptyTsReplacement": true, "findAndModify.hint": true, "findAndModify.let": true,
+	"setFeatureCompatibilityVersion.confirm": true, "$convert.format": true, "$filter.limit": true, "$out.timeseries": true,
+}
+
+// TestArguments: an argument in the table of features that no parser looks up decides nothing.
+func TestArguments(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range release.Features {
+		if f.Kind != release.Argument || f.State == release.NotBuilt {
+			continue
+		}
+		for _, name := range strings.Fields(f.Names) {
+			seen[name] = true
+			if i := strings.LastIndexByte(name, '.'); i >= 0 && !tables[name[:i]] && !byHand[name] {
+				t.Errorf("no parser asks in which versions there is the argument %s", name)
+			}
+		}
+	}
+	for name := range byHand {
+		if !seen[name] {
+			t.Errorf("the table of features does not have the argument %s", name)
+		}
+	}
+}

@@ -23,13 +23,13 @@ func TestDocumented(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no %q and %q", file, begin, end)
 	}
-	if shown == Markdown() {
+	if shown == markdown() {
 		return
 	}
 	if !*update {
 		t.Fatalf("%s does not show the table of features: go test ./mongotest/internal/release -update", file)
 	}
-	if err := os.WriteFile(file, []byte(before+begin+Markdown()+end+after), 0o666); err != nil {
+	if err := os.WriteFile(file, []byte(before+begin+markdown()+end+after), 0o666); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -32,14 +32,3 @@ func Generic(v release.Version, field string) bool {
 	a, ok := genericArgs[field]
 	return ok && (!a.gated || v.Has(release.Argument, field))
 }
-
-// GatedGenerics returns the arguments of every command that not every version has, in no order.
-func GatedGenerics() []string {
-	var names []string
-	for name, a := range genericArgs {
-		if a.gated {
-			names = append(names, name)
-		}
-	}
-	return names
-}

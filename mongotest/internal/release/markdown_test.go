@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Markdown is the table of features as docs/mongotest.md shows it: a row for each version, kind and
+// markdown is the table of features as docs/mongotest.md shows it: a row for each version, kind and
 // direction, with a column for each state.
-func Markdown() string {
+func markdown() string {
 	type change struct {
 		at   Version
 		gone bool

@@ -1,0 +1,48 @@
+package archtest
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// empty are names under which a reader looks for nothing, because anything could be there.
+var empty = []string{
+	"common", "data", "extra", "general", "generic", "helper", "helpers", "misc", "miscellany", "more",
+	"other", "special", "stuff", "text", "times", "tools", "util", "utils",
+}
+
+// TestFileNames wants the name of a file to say what it has.
+func TestFileNames(t *testing.T) {
+	checked := 0
+	err := filepath.WalkDir(root(t), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		checked++
+		if saysNothing(path) {
+			t.Errorf("%s: the name does not say what the file has", path)
+		}
+		return nil
+	})
+	if err != nil || checked < 500 {
+		t.Errorf("%d files checked, %v", checked, err)
+	}
+}
+
+func saysNothing(path string) bool {
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".go"), "_test")
+	return slices.Contains(empty, strings.TrimPrefix(name, "cmd_"))
+}
+
+func TestFileNamesFinds(t *testing.T) {
+	for path, want := range map[string]bool{
+		"bson/text.go": true, "a/util_test.go": true, "a/cmd_misc.go": true, "a/bsontext.go": false, "a/metadata.go": false, "a/textindex_test.go": false,
+	} {
+		if saysNothing(path) != want {
+			t.Errorf("%s: %t", path, !want)
+		}
+	}
+}
