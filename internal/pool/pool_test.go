@@ -575,6 +575,31 @@ func TestClearService(t *testing.T) {
 	})
 }
 
+// TestGenerationAfterClear: while an older connection to a service is in use, a new one belongs to
+// the generation that the service has come to.
+func TestGenerationAfterClear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := bson.NewObjectID()
+		s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
+			if !req.IsHello() {
+				echo(req)
+				return
+			}
+			req.Reply(fakeserver.Hello(func(b []byte) []byte { return bson.AppendObjectID(b, "serviceId", service) }))
+		}}
+		p := newPool(t, s, Config{LoadBalanced: true, MaxPoolSize: 2, Conn: &conn.Config{LoadBalanced: true}})
+		old := mustCheckOut(t, p)
+		p.ClearService(service, errors.New("boom"))
+		c := mustCheckOut(t, p)
+		if !p.Stale(old) || p.Stale(c) || c.Generation != old.Generation+1 {
+			t.Errorf("generations %d, stale %v, and %d, stale %v", old.Generation, p.Stale(old), c.Generation, p.Stale(c))
+		}
+		old.Return()
+		c.Return()
+		p.Close()
+	})
+}
+
 // A service that no connection leads to any more has no generation: what failed on a connection to
 // it is not outdated, and is handled.
 func TestGenerationOfUnknownService(t *testing.T) {
