@@ -60,3 +60,73 @@ func TestHelpers(t *testing.T) {
 		}
 	}
 }
+
+// What a container with MongoDB was started with goes with it: a context and the name of an image.
+// The package for containers is a stand-in, of which only the signatures matter.
+func TestContainerLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const containers = "github.com/testcontainers/testcontainers-go/modules/mongodb"
+	write("go.mod", "module program\n\ngo 1.26\n\nrequire "+containers+" v0.0.0\n\nreplace "+containers+" => ./stand-in\n")
+	write("stand-in/go.mod", "module "+containers+"\n\ngo 1.26\n")
+	write("stand-in/mongodb.go", `package mongodb
+
+import "context"
+
+type MongoDBContainer struct{}
+
+func Run(ctx context.Context, img string) (*MongoDBContainer, error) { return nil, nil }
+
+func (c *MongoDBContainer) ConnectionString(ctx context.Context) (string, error) { return "", nil }
+`)
+	write("p.go", `package program
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"`+containers+`"
+)
+
+func F() error {
+	ctx := context.Background()
+	img := os.Getenv("MONGO_IMAGE")
+	c, err := mongodb.Run(ctx, img)
+	if err != nil {
+		return err
+	}
+	uri, err := c.ConnectionString(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(uri)
+	return nil
+}
+`)
+	var stdout, stderr bytes.Buffer
+	if status := run([]string{"-w"}, dir, &stdout, &stderr); status != 0 {
+		t.Fatalf("status %d, %s", status, &stderr)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "p.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []string{"ctx", "img", "\"context\"", "\"os\"", "testcontainers"} {
+		if bytes.Contains(got, []byte(gone)) {
+			t.Errorf("%s is left:\n%s", gone, got)
+		}
+	}
+	if !bytes.Contains(got, []byte("mongotest.Open()")) {
+		t.Errorf("no deployment is started:\n%s", got)
+	}
+}

@@ -311,13 +311,26 @@ var results = map[string]bool{"InsertOneResult": true, "InsertManyResult": true,
 
 // finish adds comments and imports and formats the file.
 func (r *rewriter) finish(body string) []byte {
-	body = r.importLines(body)
+	body = dropUnused(r.importLines(body))
+	body = dropImports(body, r.packageNames())
 	out, err := format.Source([]byte(body))
 	if err != nil {
 		r.errors = append(r.errors, fmt.Errorf("%s: the rewritten file does not parse: %w", r.paths[r.file], err))
 		return []byte(body)
 	}
 	return out
+}
+
+// packageNames returns the names of the packages that the program imports, by path.
+func (r *rewriter) packageNames() map[string]string {
+	names := map[string]string{}
+	for _, spec := range r.file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if p := r.info.PkgNameOf(spec); p != nil {
+			names[path] = p.Name()
+		}
+	}
+	return names
 }
 
 // importLines replaces the imports of the official driver by those that are used now.

@@ -49,6 +49,13 @@ func OpenWith(uri string) (*mongo.Client, error) {
 	return mongo.Connect(context.Background(), opts)
 }
 
+// OpenSoon needs its context for Connect alone.
+func OpenSoon(uri string) (*mongo.Client, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return mongo.Connect(ctx, options.Client().ApplyURI(uri))
+}
+
 func (s *Shop) Close(ctx context.Context) error { return s.client.Disconnect(ctx) }
 
 func (s *Shop) Prepare(ctx context.Context) (string, error) {
