@@ -24,7 +24,7 @@ type EncryptionTarget struct {
 	// Plain returns a client of the same deployment with the same settings but without encryption,
 	// for the Encryption's own operations. It is closed with Client.
 	Plain func() (*Client, error)
-	// Unbounded says that the client's pool has no greatest size, so that it can be used within its
+	// Unbounded says that the client's pool has no maximum size, so that it can be used within its
 	// own operations.
 	Unbounded bool
 	// Logger is the client's (ClientOptions.Logger), or nil.

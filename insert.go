@@ -30,8 +30,7 @@ type InsertOneOptions struct {
 // InsertOneResult is the result of InsertOne.
 type InsertOneResult struct {
 	// InsertedID is the document's _id: its own, as it decodes into an any, or the bson.ObjectID
-	// that the driver generated. bson.Convert turns it into the type of the program's own that
-	// stands in the document:
+	// that the driver generated. bson.Convert turns it into the program's own type of _id:
 	//
 	//	id, err := bson.Convert[UserID](res.InsertedID)
 	InsertedID any

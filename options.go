@@ -158,14 +158,14 @@ type ClientOptions struct {
 	// MaxLogDocumentLength is the maximum length of a document's Extended JSON in a message, in
 	// bytes. Zero: the environment variable MONGODB_LOG_MAX_DOCUMENT_LENGTH, 1000 by default.
 	MaxLogDocumentLength int
-	// SlowOperation is from when on an operation counts as slow: its command, with all attempts and
-	// waits, has taken at least so long. Each is logged once it has ended, at level warn of
-	// LogCommand, to Logger or, without one, to slog.Default, with its command, namespace, server,
-	// waits, and the shape of its filter, never a value. A getMore that waits for news is never
-	// slow. Zero: none is logged, and Stats lists those of 100 milliseconds and more; negative: not
-	// even these.
+	// SlowOperation is how long an operation, with all its attempts and waits, takes before it
+	// counts as slow. A slow operation is logged when it ends, at level warn of LogCommand, to
+	// Logger or, without one, to slog.Default: with its command, namespace, server, waits, and the
+	// shape of its filter, never a value. A getMore that waits for news is never slow. Zero logs
+	// nothing, and Stats lists the operations of 100 milliseconds and more; with a negative value,
+	// Stats lists none.
 	SlowOperation time.Duration
-	// Tracing tells spans of what the client does, for example to OpenTelemetry. Nil: none.
+	// Tracing reports what the client does as spans, for example to OpenTelemetry. Nil: no spans.
 	Tracing *Tracing
 }
 

@@ -11,10 +11,9 @@ import (
 	"allium/stats"
 )
 
-// Stats returns what the client has open and does now: its connection pools, sessions and cursors,
+// Stats returns what the client has open and is doing: its connection pools, sessions and cursors,
 // the operations in flight, the last ones that were slow, and the last events of the deployment's
-// discovery. It does no I/O and is cheap enough to be asked for every second. It may be called
-// after Close, too.
+// discovery. It does no I/O and is cheap enough to call every second. It may be called after Close.
 func (c *Client) Stats() stats.Client {
 	var s stats.Client
 	s.Pools, s.RecentEvents = c.topology.Stats()

@@ -1,4 +1,4 @@
-// Package debug serves a page about what a client has open and does now, as net/http/pprof does for
+// Package debug serves a page about what a client has open and is doing, as net/http/pprof does for
 // a process:
 //
 //	http.Handle("/debug/allium/", debug.Handler(client))
@@ -11,8 +11,8 @@
 // answer is JSON.
 //
 // Nothing in it is secret by itself: there are no values of documents or filters, no credentials,
-// and no texts of servers. It names hosts, databases, collections and fields, so that it belongs
-// where pprof belongs: on an address that only the operators reach.
+// and no texts of servers. It names hosts, databases, collections and fields, so serve it where you
+// serve pprof: on an address that only operators can reach.
 package debug
 
 import (
@@ -46,9 +46,9 @@ var assets = map[string]string{
 // policy lets the page do what it does, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Handler returns a handler that serves a client's page, at whatever path it is mounted. It only
-// reads, keeps nothing between two requests, and works after the client is closed. A policy that
-// the program has set in the header Content-Security-Policy stays.
+// Handler returns a handler that serves a client's page at any path. It only reads, keeps nothing
+// between requests, and still works after the client is closed. It keeps a Content-Security-Policy
+// header that the program has set.
 func Handler(client *allium.Client) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -2,11 +2,11 @@ package mongotest
 
 import "allium/mongotest/internal/account"
 
-// Acceptor is the service's side of Kerberos, for the mechanism GSSAPI. The package kerberostest of
-// the module allium/kerberos has one. It is used by several goroutines at once.
+// Acceptor is the service's side of Kerberos, for the mechanism GSSAPI. Package kerberostest of the
+// module allium/kerberos provides one. It must be safe for concurrent use.
 type Acceptor interface {
-	// Accept takes the first token of a client, and returns the answer with the security context
-	// that is established by it.
+	// Accept takes the first token of a client, and returns the answer and the security context
+	// that it establishes.
 	Accept(token []byte) (reply []byte, c AcceptedContext, err error)
 }
 

@@ -24,7 +24,7 @@ type Node struct {
 func (n *Node) Addr() string { return n.n.Addr() }
 
 // Connections returns how many connections the node has: what serverStatus calls
-// connections.current. A client's monitoring takes up to two beside those of its pool.
+// connections.current. A client's monitoring takes up to two in addition to those of its pool.
 func (n *Node) Connections() int {
 	current, _ := n.n.Connections()
 	return current
@@ -99,10 +99,10 @@ func (n *Node) Restart() error {
 	return nil
 }
 
-// Hang makes the process stop without ending, as SIGSTOP does: its connections stay open, new
-// ones are accepted, but nothing is answered until Resume. The other members of a replica set
-// take it for dead: if it was the primary, another one takes its place, after [ElectionDelay], if
-// a majority is left. Kill and Restart end it, too.
+// Hang makes the process stop without ending, as SIGSTOP does: its connections stay open, new ones
+// are accepted, but nothing is answered until Resume. The other members of a replica set consider
+// it dead: if it was the primary, another one takes its place, after [ElectionDelay], if a majority
+// is left. Kill and Restart end it, too.
 func (n *Node) Hang() {
 	n.n.Net.Hang()
 	if n.set != nil {
@@ -110,7 +110,7 @@ func (n *Node) Hang() {
 	}
 }
 
-// Resume ends Hang: the process goes on where it stopped. It answers what came meanwhile; a
+// Resume ends Hang: the process goes on where it stopped. It answers what arrived meanwhile; a
 // former primary is a secondary. Resume does nothing for a node that does not hang.
 func (n *Node) Resume() {
 	if !n.n.Net.Hangs() {

@@ -110,8 +110,8 @@ func Versions() []string {
 	return all
 }
 
-// Parameter sets a server parameter at startup, as --setParameter does, also one that cannot be
-// changed later.
+// Parameter sets a server parameter at startup, as --setParameter does, including one that cannot
+// be changed later.
 func Parameter(name string, value any) Option {
 	return func(o *options) { o.parameters = append(o.parameters, parameter{name, value}) }
 }
@@ -126,7 +126,7 @@ func Search(build time.Duration) Option { return func(o *options) { o.search = &
 // $accumulator and mapReduce are refused with the server's errors.
 func NoScripting() Option { return func(o *options) { o.noScripting = true } }
 
-// Port makes the deployment listen on this port and the ones after it. The default is any free
+// Port makes the deployment listen on this port and the ones after it. By default it picks free
 // ports. The hosts of the connection string come first: a load balancer has this port, the one in
 // front of a single mongos the next, and the mongoses the others.
 func Port(first int) Option { return func(o *options) { o.port = first } }

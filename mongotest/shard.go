@@ -3,13 +3,13 @@ package mongotest
 import "allium/mongotest/internal/server"
 
 // Shard is a shard of a sharded cluster: a replica set of one member, which serves its part of the
-// data to clients that come past the mongoses, too. Its methods are safe for concurrent use.
+// data also to clients that bypass the mongoses. Its methods are safe for concurrent use.
 //
 // While a shard has no primary (after [Node.Kill], [Node.Hang] or [Node.StepDown] of its node),
-// commands that need it wait at the mongos, up to 15 seconds, and fail with
-// FailedToSatisfyReadPreference (133) then; the others go on. A statement that goes to several
-// shards writes where it can. Transactions that have been to the shard are aborted, except while
-// they are being committed on several shards.
+// commands that need it wait at the mongos for up to 15 seconds, then fail with
+// FailedToSatisfyReadPreference (133); the others go on. A statement that goes to several shards
+// writes where it can. Transactions that have used the shard are aborted, except while they are
+// being committed on several shards.
 type Shard struct {
 	name string
 	node *Node

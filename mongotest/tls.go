@@ -144,9 +144,9 @@ func (c *certificates) replace(with ServerCertificate) error {
 }
 
 // ReplaceCertificate gives the servers a certificate of the kind, with a new key and serial number.
-// Connections that are open go on; new ones see it, and none resumes an earlier TLS session. It
-// returns an error if the deployment has no TLS. It may be called at any time, by several
-// goroutines at once.
+// Open connections go on; new ones get the new certificate, and none resumes an earlier TLS
+// session. It returns an error if the deployment has no TLS. It may be called at any time, by
+// several goroutines at once.
 func (d *Deployment) ReplaceCertificate(with ServerCertificate) error {
 	if d.tls == nil {
 		return errors.New("mongotest: the deployment has no TLS")

@@ -1,9 +1,8 @@
-// Package stats has the types of what [allium.Client.Stats] tells: what a client has open, what it
-// is doing, and what has become of its connections, in the spirit of sql.DBStats.
+// Package stats holds the types that [allium.Client.Stats] returns: what a client has open, what it
+// is doing, and why its connections were closed, in the spirit of sql.DBStats.
 //
-// Nothing in these types holds a value of a document, a filter or an update, or a credential: what
-// became of a failed operation or a lost server is told by the kind of its error, without the text
-// of a server.
+// Nothing in these types holds a value of a document, a filter or an update, or a credential.
+// Failures are described by the kind of error, without the server's text.
 package stats
 
 import "time"
@@ -12,8 +11,8 @@ import "time"
 // lists, each.
 const Listed = 100
 
-// Client is what a client had open and did at one moment. The numbers of different parts are taken
-// one after the other, so that they may disagree by what happened in between.
+// Client is a snapshot of a client. The figures of its parts are read one after the other, so they
+// may disagree by what happened in between.
 type Client struct {
 	// Pools are the connection pools: one for each server, in the order of the topology's
 	// description. Those of a client for a key vault, which encryption may need, come last.
@@ -21,27 +20,28 @@ type Client struct {
 	// Sessions are the server sessions.
 	Sessions Sessions
 
-	// Operations is how many operations are in flight: called, and not returned yet. A cursor that
-	// waits for its program is none; its getMore is.
+	// Operations is how many operations are in flight: called, and not returned yet. An open cursor
+	// does not count; its getMore does.
 	Operations int
-	// OldestOperations are those of them that began first, at most Listed, the oldest first.
+	// OldestOperations are the ones that began first, at most Listed, the oldest first.
 	OldestOperations []Operation
 
 	// Cursors is how many cursors servers hold for the client, change streams included.
 	Cursors int
-	// OldestCursors are those of them that were opened first, at most Listed, the oldest first.
+	// OldestCursors are the ones that were opened first, at most Listed, the oldest first.
 	OldestCursors []Cursor
 
-	// SlowThreshold is from when on an operation is slow: ClientOptions.SlowOperation, or 100
-	// milliseconds if that is not set. 0 or less: none is.
+	// SlowThreshold is the duration from which an operation counts as slow:
+	// ClientOptions.SlowOperation, or 100 milliseconds if that is not set. With 0 or less, none
+	// does.
 	SlowThreshold time.Duration
 	// SlowOperations is how many operations have been slow since the client was opened.
 	SlowOperations int64
-	// RecentSlowOperations are the last of them, at most Listed, the latest first.
+	// RecentSlowOperations are the latest ones, at most Listed, the latest first.
 	RecentSlowOperations []SlowOperation
 
-	// RecentEvents are the last changes of what is known of the deployment, at most Listed, the
-	// latest first. Checks of servers that found nothing new are no events.
+	// RecentEvents are the latest changes in what is known about the deployment, at most Listed,
+	// the latest first. A check that found nothing new is not an event.
 	RecentEvents []Event
 }
 
@@ -72,13 +72,13 @@ type Pool struct {
 	InUseByCursors      int
 	InUseByTransactions int
 
-	// Waiting is how many operations wait for a connection now, WaitCount how many have ever had
-	// to, because none was idle, and WaitDuration how long all of them together, those that wait
-	// now apart.
+	// Waiting is how many operations wait for a connection now. WaitCount is how many have had to
+	// wait because none was idle. WaitDuration is the total time they waited, without the
+	// operations that still wait.
 	Waiting      int
 	WaitCount    int64
 	WaitDuration time.Duration
-	// WaitTimeouts is how many of them gave up: time was up, or their context ended.
+	// WaitTimeouts is how many of them gave up because their time or their context ended.
 	WaitTimeouts int64
 
 	// Created is how many connections were made or tried, Closed how many of them are gone.
@@ -86,8 +86,8 @@ type Pool struct {
 	Closed  Closed
 }
 
-// Closed is how many connections were closed, by reason. A connection that could not be made counts
-// as closed by an error.
+// Closed is how many connections were closed, by reason. A connection that could not be established
+// counts as closed by an error.
 type Closed struct {
 	Stale      int64 // the pool was cleared
 	Idle       int64 // not used for longer than maxIdleTimeMS
@@ -162,7 +162,7 @@ type SlowOperation struct {
 	Failure string
 }
 
-// Event is a change of what the client knows of its deployment, or of a pool.
+// Event is a change in what the client knows about its deployment, or in a pool.
 type Event struct {
 	Time time.Time
 	Addr string // the server; empty for the deployment as a whole

@@ -36,8 +36,8 @@ type URI struct {
 
 // Parse reads a connection string. It does no I/O: a mongodb+srv string is not looked up in DNS.
 // The error is the one that allium.Open returns for the string, and never contains a password.
-// Options that are not known, and values that an option does not allow, are warnings, as the
-// specification URI Options says.
+// Unknown options, and values that an option does not allow, become warnings, as the URI Options
+// specification requires.
 func Parse(s string) (*URI, error) {
 	cfg, err := uri.Parse(s)
 	if err != nil {
