@@ -20,8 +20,8 @@ import (
 	"allium/internal/redact"
 )
 
-// KeyOptions say where data keys lie, and how the master keys that wrap them are reached. Options
-// and AutoOptions have them in common.
+// KeyOptions say where data keys are stored, and how to reach the master keys that wrap them.
+// Options and AutoOptions share them.
 type KeyOptions struct {
 	// KeyVaultClient is a client of the deployment that has the key vault. It stays open when what
 	// uses it is closed. New needs one. Nil for Auto: the client whose commands are encrypted, or
@@ -75,7 +75,7 @@ func (o *KeyOptions) keys(client *allium.Client) (*crypt.Keys, *allium.Collectio
 type Options struct {
 	KeyOptions
 	// Timeout bounds each operation, requests to key services included; a pointer to 0 means no
-	// bound. Nil: the timeout of KeyVaultClient.
+	// limit. Nil: the timeout of KeyVaultClient.
 	Timeout *time.Duration
 }
 

@@ -24,8 +24,8 @@ type CollectionOptions struct {
 // for every field whose keyId is null. It returns the encryptedFields with the ids of
 // these keys; with an error, too, so that the data keys that were made are known.
 //
-// Clients that are open already do not learn of it from here: open one with Auto and what
-// is returned in AutoOptions.EncryptedFields.
+// Clients that are already open do not notice the new collection: open one with Auto and the
+// returned encryptedFields in AutoOptions.EncryptedFields.
 func (c *Client) CreateEncryptedCollection(ctx context.Context, db *allium.Database, name string, o CollectionOptions) (bson.Raw, error) {
 	if o.Create.EncryptedFields == nil {
 		return nil, errors.New("create encrypted collection: EncryptedFields is nil")

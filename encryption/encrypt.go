@@ -57,9 +57,9 @@ type EncryptOptions struct {
 	Algorithm  Algorithm
 	KeyID      *bson.UUID
 	KeyAltName string
-	// Contention is the greatest contention factor of the field. A greater one makes concurrent
-	// inserts of the same value wait less for each other, and queries slower. It must be the same
-	// for all values and queries of a field. Indexed, Range and String require it.
+	// Contention is the maximum contention factor of the field. A larger one lets concurrent
+	// inserts of the same value wait less for each other, and makes queries slower. It must be the
+	// same for all values and queries of a field. Indexed, Range and String require it.
 	Contention *int64
 	// Query is the kind of query that the value is for. Empty: the value is stored.
 	Query QueryType

@@ -32,9 +32,9 @@ type Field struct {
 	Preview bool
 }
 
-// SchemaFor returns the JSON schema for AutoOptions.Schemas that has these fields of a T
-// encrypted with Client-Side Field Level Encryption. An error says which field does not
-// exist in what package bson makes of a T, or has a type that cannot be encrypted so.
+// SchemaFor returns the JSON schema for AutoOptions.Schemas with which Client-Side Field Level
+// Encryption encrypts these fields of a T. The error names a field that a T does not have once
+// package bson has encoded it, or whose type cannot be encrypted this way.
 func SchemaFor[T any](fields ...Field) (bson.Raw, error) {
 	out, err := schemaFor(reflect.TypeFor[T](), fields)
 	if err != nil {
@@ -43,9 +43,9 @@ func SchemaFor[T any](fields ...Field) (bson.Raw, error) {
 	return out, nil
 }
 
-// EncryptedFieldsFor returns the encryptedFields that have these fields of a T encrypted
-// with Queryable Encryption, for AutoOptions.EncryptedFields and
-// CreateEncryptedCollection. Errors are those of SchemaFor.
+// EncryptedFieldsFor returns the encryptedFields with which Queryable Encryption encrypts these
+// fields of a T, for AutoOptions.EncryptedFields and CreateEncryptedCollection. Errors are those of
+// SchemaFor.
 func EncryptedFieldsFor[T any](fields ...Field) (bson.Raw, error) {
 	out, err := encryptedFieldsFor(reflect.TypeFor[T](), fields)
 	if err != nil {

@@ -25,10 +25,10 @@ type PlannedEncryption struct {
 // String describes it in one line.
 func (p PlannedEncryption) String() string { return p.text }
 
-// DryRun says what of a command to the database db would be encrypted with these options,
-// in the order of the command. It asks neither servers nor key services: every collection
-// of the command must be in Schemas or EncryptedFields. A command that Auto would refuse
-// is a *RefusedError.
+// DryRun reports which values of a command to the database db would be encrypted with these
+// options, in the order of the command. It asks neither servers nor key services: every collection
+// of the command must be in Schemas or EncryptedFields. A command that Auto would refuse is a
+// *RefusedError.
 func (o AutoOptions) DryRun(db string, command any) ([]PlannedEncryption, error) {
 	out, err := o.dryRun(db, command)
 	if err != nil {

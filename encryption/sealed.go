@@ -9,10 +9,10 @@ import (
 	"allium/bson"
 )
 
-// Encrypted is an encrypted value of the type T: for fields of structs that a program
-// encrypts itself. It goes into documents and comes out of them as its ciphertext.
-// Whatever prints it shows "<encrypted>". The zero Encrypted is null. A client that
-// decrypts replies by itself cannot decode into one: give it a field of the type T.
+// Encrypted is an encrypted value of the type T: for fields of structs that a program encrypts
+// itself. It goes into documents and comes out of them as its ciphertext. It prints as
+// "<encrypted>". The zero Encrypted is null. A client that decrypts replies by itself cannot decode
+// into one: give it a field of the type T.
 type Encrypted[T any] struct{ value bson.Binary }
 
 // Seal encrypts a value, as Client.Encrypt does.
@@ -48,7 +48,7 @@ func (e Encrypted[T]) Format(s fmt.State, _ rune) { io.WriteString(s, concealed)
 // LogValue returns "<encrypted>".
 func (e Encrypted[T]) LogValue() slog.Value { return slog.StringValue(concealed) }
 
-// MarshalText returns "<encrypted>", which JSON has, too.
+// MarshalText returns "<encrypted>", also for JSON.
 func (e Encrypted[T]) MarshalText() ([]byte, error) { return []byte(concealed), nil }
 
 // MarshalBSONValue implements bson.ValueMarshaler.
@@ -59,7 +59,7 @@ func (e Encrypted[T]) MarshalBSONValue() (byte, []byte, error) {
 	return byte(bson.TypeBinary), bson.AppendBinaryValue(nil, e.value.Subtype, e.value.Data), nil
 }
 
-// UnmarshalBSONValue implements bson.ValueUnmarshaler. It takes encrypted values and null.
+// UnmarshalBSONValue implements bson.ValueUnmarshaler. It accepts encrypted values and null.
 func (e *Encrypted[T]) UnmarshalBSONValue(typ byte, data []byte) error {
 	t := bson.Type(typ)
 	if t == bson.TypeNull {

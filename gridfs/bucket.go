@@ -41,7 +41,7 @@ type BucketOptions struct {
 	ReadPreference *consistency.ReadPreference
 	ReadConcern    *consistency.ReadConcern
 	WriteConcern   *consistency.WriteConcern
-	// Timeout bounds each operation and the lifetime of each stream; a pointer to 0 means no bound.
+	// Timeout bounds each operation and the lifetime of each stream; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 

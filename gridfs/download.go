@@ -15,7 +15,7 @@ import (
 // DownloadOptions are the options of a download.
 type DownloadOptions struct {
 	// Timeout bounds the download from the call to its end, or to Close; a pointer to 0 means no
-	// bound.
+	// limit.
 	Timeout *time.Duration
 }
 
@@ -25,7 +25,7 @@ type DownloadByNameOptions struct {
 	// on; -1 is the newest, -2 the one before, and so on. Nil: -1.
 	Revision *int
 	// Timeout bounds the download from the call to its end, or to Close; a pointer to 0 means no
-	// bound.
+	// limit.
 	Timeout *time.Duration
 }
 

@@ -40,11 +40,11 @@ type File struct {
 type FindOptions struct {
 	// Sort is an ordered document, such as bson.D{{Key: "uploadDate", Value: -1}}.
 	Sort any
-	// Skip is how many files to skip.
+	// Skip is the number of files to skip.
 	Skip int64
-	// Limit is the greatest number of files to return; 0 means all.
+	// Limit is the maximum number of files to return; 0 means all.
 	Limit int64
-	// BatchSize is how many files each reply holds at most.
+	// BatchSize is the maximum number of files in each reply.
 	BatchSize *int32
 	// MaxTime bounds the server's work, to the millisecond. A Timeout replaces it.
 	//
@@ -52,9 +52,9 @@ type FindOptions struct {
 	MaxTime time.Duration
 	// AllowDiskUse lets the server sort on disk.
 	AllowDiskUse *bool
-	// NoCursorTimeout keeps the server from forgetting the cursor while it is idle.
+	// NoCursorTimeout keeps the server from closing the cursor when it is idle.
 	NoCursorTimeout bool
-	// Timeout bounds the operation and the life of its cursor; a pointer to 0 means no bound.
+	// Timeout bounds the operation and the life of its cursor; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 

@@ -13,7 +13,7 @@ import (
 
 // DeleteOptions are the options of Delete and DeleteByName.
 type DeleteOptions struct {
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
@@ -97,7 +97,7 @@ func (b *Bucket) deleteByName(ctx context.Context, l limit, filename string) err
 
 // RenameOptions are the options of Rename and RenameByName.
 type RenameOptions struct {
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 
@@ -144,7 +144,7 @@ func renamed(res allium.UpdateResult, err error) error {
 
 // DropOptions are the options of Drop.
 type DropOptions struct {
-	// Timeout bounds the operation; a pointer to 0 means no bound.
+	// Timeout bounds the operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
 

@@ -30,7 +30,7 @@ type UploadOptions struct {
 	// Deprecated: put them into Metadata. The driver makes no use of them.
 	Aliases []string
 	// Timeout bounds the upload from the call to the end of Close or Abort; a pointer to 0 means no
-	// bound.
+	// limit.
 	Timeout *time.Duration
 }
 
@@ -315,7 +315,7 @@ func (s *UploadStream) fail(err error) error {
 	return fmt.Errorf("upload %q: %w", s.name, err)
 }
 
-// Close writes the last chunks and then the file's document, with which the file exists. After an
+// Close writes the last chunks and then the file's document, which makes the file exist. After an
 // error there is no file, and chunks that were stored already are left behind.
 func (s *UploadStream) Close() error {
 	if s.closed {
