@@ -43,12 +43,71 @@ func TestFunctions(t *testing.T) {
 		{"quantize", five.Quantize(0, HalfEven), "2"},
 		{"quantize too far", five.Quantize(-100, HalfEven), "NaN"},
 		{"ceil", five.ToIntegral(Ceil), "3"},
-		{"sin", FromInt(1).Sin(), "0.8414709848078965066525023216302990"},
-		{"cos", FromInt(0).Cos(), "1"},
+		{"sin", FromInt(1).Sin(), "0.8414709848078965066525023216302991"},
+		{"sin of 0", FromInt(0).Sin(), "0"},
+		{"cos of 0", FromInt(0).Cos(), "1.000000000000000000000000000000000"},
+		{"sin far out", power10(30).Sin(), "-0.09011690191213805803038642895298733"},
+		{"acos of 1", FromInt(1).Acos(), "0E-6176"},
+		{"acos", five.Quo(FromInt(-3)).Acos(), "2.555907110132642278844885844801985"},
+		{"atanh", FromInt(1).Quo(FromInt(2)).Atanh(), "0.5493061443340548456976226184612628"},
 		{"atan", FromInt(1).Atan(), "0.7853981633974483096156608458198757"},
 		{"asin", FromInt(1).Asin(), "1.570796326794896619231321691639751"},
 		{"tanh", FromInt(1).Tanh(), "0.7615941559557648881194582826047936"},
 		{"asinh", FromInt(1).Asinh(), "0.8813735870195430252326093249797923"},
+	} {
+		if got := c.got.String(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLibrary compares with what a real server answered: the last digit comes from the steps of its
+// decimal library.
+func TestLibrary(t *testing.T) {
+	five := Decimal{coeff: FromInt(25).coeff, exp: -1}
+	for _, c := range []struct {
+		name string
+		got  Decimal
+		want string
+	}{
+		{"5^2.5", FromInt(5).Pow(five), "55.90169943749474241022934171828190"},
+		{"7^2.5", FromInt(7).Pow(five), "129.6418142421649389345791719283237"},
+		{"max int^2.5", FromInt(math.MaxInt32).Pow(five), "213709911001461222895986.6749334829"},
+		{"max long^2.5", FromInt(math.MaxInt64).Pow(five), "2.583594296179809265965651572832434E+47"},
+		{"-3^2", FromInt(-3).Pow(FromInt(2)), "9.000000000000000000000000000000001"},
+		{"1000^1", power10(3).Pow(FromInt(1)), "999.9999999999999999999999999999999"},
+		{"10^3", FromInt(10).Pow(FromInt(3)), "1000.000000000000000000000000000000"},
+		{"atan2", five.Atan2(FromInt(math.MaxInt32)), "1.164153218811449230500530435909975E-9"},
+		{"atan2 left", five.Atan2(FromInt(-1)), "1.951302703907261505534909608450185"},
+		{"ln", five.Ln(), "0.9162907318741550651835272117680110"},
+		{"log10", Decimal{coeff: FromInt(150).coeff, exp: -2}.Log10(), "0.1760912590556812420812890085306223"},
+	} {
+		if got := c.got.String(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestExtremes computes where binary128 ends: nothing may be lost there, and nothing takes long.
+func TestExtremes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		got  Decimal
+		want string
+	}{
+		{"exp", FromInt(14000).Exp(), "1.326620321137711275937776890335631E+6080"},
+		{"exp small", FromInt(-14000).Exp(), "7.537951771629720907593006284141135E-6081"},
+		{"exp too large", FromInt(15001).Exp(), "Infinity"},
+		{"exp too small", FromInt(-15001).Exp(), "0E-6176"},
+		{"ln", power10(6000).Ln(), "13815.51055796427410410794872810618"},
+		{"ln small", power10(-6000).Ln(), "-13815.51055796427410410794872810618"},
+		{"log10", power10(6000).Log10(), "6000"},
+		{"log2", power10(-6000).Log2(), "-19931.56856932417408722191657693634"},
+		{"pow", power10(3000).Pow(FromInt(2)), "1.000000000000000000000000000000000E+6000"},
+		{"pow too large", power10(3000).Pow(FromInt(3)), "Infinity"},
+		{"asinh", power10(6000).Asinh(), "13816.20370514483404941736596022764"},
+		{"sinh", FromInt(14000).Sinh(), "6.633101605688556379688884451678155E+6079"},
+		{"sin", power10(6000).Sin(), "-0.7249266534376325863453460198136025"},
 	} {
 		if got := c.got.String(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

@@ -1,11 +1,15 @@
 package decimal
 
-// Roots, powers, logarithms and trigonometry, computed with binary floats of a precision that
-// leaves no doubt about the 34 digits.
+// Roots, powers, logarithms and trigonometry. The server's decimal library, Intel's, converts to
+// binary128, computes with 113 bits, and converts back; around that it takes care of what is badly
+// conditioned with a few decimal operations. The last digits of a result come from these steps, so
+// the steps are the same here: quad rounds to 113 bits wherever the library has a binary128 value,
+// and what the library computes in one call is computed with bits to spare before that.
 
 import (
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -116,27 +120,30 @@ func floorHalf(n int) int {
 	return n / 2
 }
 
-// Exp returns e to the power d.
-func (d Decimal) Exp() Decimal {
-	switch {
-	case d.kind == notANumber:
-		return NaN
-	case d.kind == infinite:
-		if d.neg {
-			return Decimal{}
-		}
-		return Inf
-	case d.IsZero():
-		return FromInt(1)
-	case d.magnitude() > 6:
-		if d.neg {
-			return Decimal{exp: minExp}
-		}
-		return Inf
-	case d.magnitude() < -Digits-2:
-		return FromInt(1)
+// fma returns a*b + c, rounded once.
+func fma(a, b, c Decimal) Decimal {
+	if a.kind != finite || b.kind != finite || c.kind != finite {
+		return a.Mul(b).Add(c)
 	}
-	return fromBig(expFloat(d.big()))
+	product := Decimal{neg: a.neg != b.neg, exp: a.exp + b.exp, coeff: new(big.Int).Mul(a.c(), b.c())}
+	return product.Add(c)
+}
+
+// power10 returns 10^n.
+func power10(n int) Decimal { return Decimal{exp: n, coeff: big.NewInt(1)} }
+
+// nudge returns d + d*10^-40, which shows that a result so close to d is not exact.
+func (d Decimal) nudge() Decimal { return fma(d, power10(-40), d) }
+
+// tiny reports whether |d| is less than 10^-40.
+func (d Decimal) tiny() bool { return d.IsZero() || d.magnitude() < -40 }
+
+// function applies what the library computes in binary128.
+func (d Decimal) function(f func(*big.Float) *big.Float) Decimal {
+	if d.kind != finite {
+		return NaN
+	}
+	return fromBig(f(d.big()))
 }
 
 // expFloat computes e^x: x = k*ln2 + r, halved until the series converges fast.
@@ -174,37 +181,161 @@ func lnFloat(x *big.Float) *big.Float {
 	return y.Add(y, newFloat().Mul(ln2, newFloat().SetInt64(int64(exp))))
 }
 
-func (d Decimal) logarithm(scale *big.Float) Decimal {
+// parts splits d into a binary128 that is not greater and the rest, as a binary128.
+func (d Decimal) parts() (high, low *big.Float) {
+	x := parse(d.String())
+	high = newFloat().Set(new(big.Float).SetPrec(quad).SetMode(big.ToZero).Set(x))
+	return high, toQuad(newFloat().Sub(x, high))
+}
+
+// The exponents at which exponentials leave the range of binary128, so that they are computed in
+// two factors, and those at which they leave the range of decimals.
+const quadExponent, maxNaturalExponent, maxBinaryExponent, maxDecimalExponent = 11000, 15000, 25000, 6400
+
+// exponential returns base^d by power, which computes it for a binary float. slope is the natural
+// logarithm of the base, or nil for e itself.
+func (d Decimal) exponential(power func(*big.Float) *big.Float, slope *big.Float, limit int64) Decimal {
 	switch {
-	case d.kind == notANumber || d.neg && !d.IsZero():
+	case d.kind == notANumber:
 		return NaN
 	case d.kind == infinite:
+		if d.neg {
+			return Decimal{}
+		}
 		return Inf
 	case d.IsZero():
-		return Inf.Neg()
+		return FromInt(1)
+	case d.Abs().Cmp(FromInt(limit)) > 0:
+		if d.neg {
+			return Decimal{exp: minExp}
+		}
+		return Inf
 	}
-	y := lnFloat(d.big())
+	high, low := d.parts()
+	far := int64(0)
+	if f := floatOf(high); f > quadExponent {
+		far = 1
+	} else if f < -quadExponent {
+		far = -1
+	}
+	high.Sub(high, newFloat().SetInt64(far*quadExponent))
+	r := toQuad(power(high))
+	correction := r
+	if slope != nil {
+		correction = toQuad(newFloat().Mul(r, toQuad(slope)))
+	}
+	correction = toQuad(newFloat().Mul(correction, low))
+	out := fromBig(newFloat().Add(r, correction))
+	if far != 0 {
+		out = out.Mul(round34(power(newFloat().SetInt64(far * quadExponent))))
+	}
+	return out
+}
+
+// Exp returns e to the power d.
+func (d Decimal) Exp() Decimal { return d.exponential(expFloat, nil, maxNaturalExponent) }
+
+// exp2 returns 2 to the power d.
+func (d Decimal) exp2() Decimal {
+	return d.exponential(func(x *big.Float) *big.Float { return expFloat(newFloat().Mul(x, ln2)) }, ln2, maxBinaryExponent)
+}
+
+// exp10 returns 10 to the power d: the integer nearest to d becomes the exponent.
+func (d Decimal) exp10() Decimal {
+	switch {
+	case d.kind != finite:
+		return d.Exp()
+	case d.IsZero():
+		return FromInt(1)
+	case d.Abs().Cmp(FromInt(maxDecimalExponent)) > 0:
+		if d.neg {
+			return Decimal{exp: minExp}
+		}
+		return Inf
+	}
+	k, _ := d.Int(HalfEven)
+	out := d.Sub(FromInt(k)).function(func(x *big.Float) *big.Float { return expFloat(x.Mul(x, ln10)) })
+	out.exp += int(k)
+	return out.round()
+}
+
+// beyondQuad is the decimal exponent beyond which the library scales a number before it takes its
+// logarithm.
+const beyondQuad = 4464
+
+// logarithm returns log(x) as a binary128, computed by f and divided by scale where d is close to 1;
+// shift is the logarithm of 10^4464.
+func (d Decimal) logarithm(f func(*big.Float) *big.Float, scale, shift *big.Float) *big.Float {
+	switch m := d.magnitude(); {
+	case m >= beyondQuad && d.Cmp(power10(beyondQuad)) > 0:
+		d.exp -= beyondQuad
+		return toQuad(newFloat().Add(toQuad(f(d.big())), toQuad(shift)))
+	case m < -beyondQuad:
+		d.exp += beyondQuad
+		return toQuad(newFloat().Sub(toQuad(f(d.big())), toQuad(shift)))
+	}
+	x := d.big()
+	r := toQuad(f(x))
+	off := toQuad(newFloat().Sub(x, bigOne))
+	if newFloat().Abs(off).Cmp(float(0.5)) >= 0 {
+		return r
+	}
+	lost := toQuad(off.Sub(off, d.Sub(FromInt(1)).big()))
 	if scale != nil {
-		y.Quo(y, scale)
+		lost = toQuad(lost.Mul(lost, toQuad(newFloat().Quo(bigOne, scale))))
 	}
-	return snap(y)
+	return toQuad(r.Sub(r, toQuad(lost.Quo(lost, x))))
 }
 
-// snap makes an integer of what is within the computation's error of one.
-func snap(f *big.Float) Decimal {
-	d := fromBig(f)
-	n := d.ToIntegral(HalfEven)
-	diff := newFloat().Sub(f, n.big())
-	if diff.Sign() == 0 || diff.MantExp(nil) < -220 {
-		return FromInt(0).Add(n)
+// noLogarithm returns the logarithm of what has none, or an infinite one.
+func (d Decimal) noLogarithm() (Decimal, bool) {
+	switch {
+	case d.kind == notANumber || d.neg && !d.IsZero():
+		return NaN, true
+	case d.kind == infinite:
+		return Inf, true
+	case d.IsZero():
+		return Inf.Neg(), true
 	}
-	return d
+	return d, false
 }
 
-// Ln returns the natural logarithm, Log10 and Log2 those to base 10 and 2.
-func (d Decimal) Ln() Decimal    { return d.logarithm(nil) }
-func (d Decimal) Log10() Decimal { return d.logarithm(ln10) }
-func (d Decimal) Log2() Decimal  { return d.logarithm(ln2) }
+func logOf10s(ln *big.Float) *big.Float { return newFloat().Mul(ln, float(beyondQuad)) }
+
+// Ln returns the natural logarithm.
+func (d Decimal) Ln() Decimal {
+	if out, none := d.noLogarithm(); none {
+		return out
+	}
+	return fromBig(d.logarithm(lnFloat, nil, logOf10s(ln10)))
+}
+
+// Log10 returns the logarithm to base 10, which the library computes from the natural one.
+func (d Decimal) Log10() Decimal {
+	if out, none := d.noLogarithm(); none {
+		return out
+	}
+	far := 0
+	switch m := d.magnitude(); {
+	case m >= beyondQuad && d.Cmp(power10(beyondQuad)) > 0:
+		far = beyondQuad
+	case m < -beyondQuad:
+		far = -beyondQuad
+	}
+	d.exp -= far
+	r := d.logarithm(lnFloat, nil, logOf10s(ln10))
+	r = toQuad(r.Mul(r, toQuad(newFloat().Quo(bigOne, ln10))))
+	return fromBig(r.Add(r, float(float64(far))))
+}
+
+// Log2 returns the logarithm to base 2.
+func (d Decimal) Log2() Decimal {
+	if out, none := d.noLogarithm(); none {
+		return out
+	}
+	log2 := func(x *big.Float) *big.Float { y := lnFloat(x); return y.Quo(y, ln2) }
+	return fromBig(d.logarithm(log2, ln2, newFloat().Quo(logOf10s(ln10), ln2)))
+}
 
 // Log returns what the server takes for the logarithm of d to a base: that is true of 10 and 2; for
 // others it divides the natural logarithm by the base.
@@ -219,7 +350,15 @@ func (d Decimal) Log(base Decimal) Decimal {
 }
 
 // Pow returns d to the power e, with as many digits as there can be.
-func (d Decimal) Pow(e Decimal) Decimal { return d.pow(e).fill() }
+func (d Decimal) Pow(e Decimal) Decimal {
+	switch {
+	case d.Cmp(FromInt(10)) == 0:
+		return e.exp10().fill()
+	case d.Cmp(FromInt(2)) == 0:
+		return e.exp2().fill()
+	}
+	return d.pow(e).fill()
+}
 
 // fill appends zeros until the coefficient has all digits, as the addition of a zero with the
 // smallest exponent does.
@@ -228,7 +367,7 @@ func (d Decimal) fill() Decimal {
 	case d.kind != finite:
 		return d
 	case d.IsZero():
-		return Decimal{neg: d.neg, exp: minExp}
+		return Decimal{exp: minExp}
 	}
 	n := min(Digits-len(d.c().String()), d.exp-minExp)
 	if n <= 0 {
@@ -237,90 +376,186 @@ func (d Decimal) fill() Decimal {
 	return Decimal{neg: d.neg, exp: d.exp - n, coeff: new(big.Int).Mul(d.c(), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))}
 }
 
+// pow computes e^(exponent * ln d). The logarithm has 47 decimal places in two parts, so that nothing
+// is lost when it is multiplied.
 func (d Decimal) pow(e Decimal) Decimal {
+	one := FromInt(1)
 	switch {
-	case e.IsZero() || d.Cmp(FromInt(1)) == 0:
-		return FromInt(1)
+	case e.IsZero() || d.Cmp(one) == 0:
+		return one
 	case d.kind == notANumber || e.kind == notANumber:
 		return NaN
+	case e.kind == infinite:
+		switch c := d.Abs().Cmp(one); {
+		case c == 0:
+			return one
+		case c > 0 == e.neg:
+			return Decimal{}
+		}
+		return Inf
 	}
-	n, small := e.Int(Down)
 	integral := e.Integral()
-	if integral && small && n > 0 && n <= 1000 && d.kind == finite && (!d.neg || n == 1) {
-		if digits := len(d.c().String()) * int(n); digits <= 4*Digits {
-			out := Decimal{exp: d.exp * int(n), coeff: new(big.Int).Exp(d.c(), big.NewInt(n), nil)}
-			out.neg = d.neg && n%2 != 0
-			return out.strip(0).round()
+	odd := integral && e.strip(0).exp == 0 && e.strip(0).c().Bit(0) == 1
+	negative := d.neg && odd
+	if d.kind == infinite || d.IsZero() {
+		if (d.kind == infinite) == e.neg {
+			return Decimal{neg: negative}
 		}
-	}
-	odd := integral && e.kind == finite && e.exp <= 0 && small && n%2 != 0
-	if d.IsZero() || d.kind == infinite {
-		neg := d.neg && odd
-		if d.IsZero() == e.neg {
-			return Decimal{kind: infinite, neg: neg}
-		}
-		return Decimal{neg: neg}
-	}
-	if e.kind == infinite {
-		if (d.Abs().Cmp(FromInt(1)) > 0) == !e.neg {
-			return Inf
-		}
-		return Decimal{}
+		return Decimal{kind: infinite, neg: negative}
 	}
 	if d.neg && !integral {
 		return NaN
 	}
-	y := lnFloat(d.Abs().big())
-	if d.neg { // the library computes these by their logarithm
-		y = toQuad(toQuad(y).Mul(toQuad(y), e.big()))
-	} else {
-		y.Mul(y, e.big())
+	high, low := d.Abs().lnParts()
+	l := e.Mul(high)
+	if l.kind != finite {
+		return l.Exp()
 	}
-	if y.MantExp(nil) > 16 {
-		if y.Sign() > 0 {
-			return Decimal{kind: infinite, neg: d.neg && odd}
+	low = fma(e, low, fma(e, high, l.Neg()))
+	out := l.Exp()
+	if out.IsZero() || out.kind == infinite {
+		if out.IsZero() {
+			out.exp = minExp
 		}
-		return Decimal{neg: d.neg && odd, exp: minExp}
+		out.neg = false
+		return out
 	}
-	out := fromBig(expFloat(y))
-	out.neg = d.neg && odd
+	out = fma(out, low, out)
+	out.neg = negative
 	return out
+}
+
+// lnParts returns the natural logarithm of a positive d with 28 decimal places, and the 19 places
+// after these.
+func (d Decimal) lnParts() (high, low Decimal) {
+	const places, more = 28, 19
+	if t := d.Sub(FromInt(1)); t.IsZero() || t.magnitude() < -9 {
+		// So close to 1 that the places would not do: the series of the logarithm.
+		square := t.Mul(t)
+		rest := square.Mul(Decimal{neg: true, exp: -1, coeff: big.NewInt(5)})
+		cube := square.Mul(t)
+		rest = rest.Add(FromInt(1).Quo(FromInt(3)).Mul(cube))
+		rest = rest.Add(cube.Mul(t).Mul(Decimal{neg: true, exp: -2, coeff: big.NewInt(25)}))
+		high = t.Add(rest)
+		return high, rest.Sub(high.Sub(t))
+	}
+	x := lnFloat(parse(d.String()))
+	neg := x.Signbit()
+	x.Abs(x).Mul(x, newFloat().SetInt(pow10(places+more)))
+	n, _ := x.Int(nil)
+	h, l := new(big.Int).QuoRem(n, pow10(more), new(big.Int))
+	return Decimal{neg: neg, exp: -places, coeff: h}, Decimal{neg: neg, exp: -places - more, coeff: l}
 }
 
 // Sin returns the sine of d radians; Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh and
 // Atanh are what their names say.
 func (d Decimal) Sin() Decimal {
-	if d.unreduced() {
-		return FromFloat(math.Sin(d.Float()))
+	switch {
+	case d.kind != finite:
+		return NaN
+	case d.IsZero():
+		return d
+	case d.exp < -52:
+		return fma(d, power10(-40).Neg(), d)
 	}
-	return d.function(func(x *big.Float) *big.Float { s, _ := sinCos(x); return s })
+	quarter, x := d.quarters()
+	s, c := sinCos(x)
+	if quarter%2 != 0 {
+		s = c
+	}
+	if quarter >= 2 {
+		s.Neg(s)
+	}
+	return fromBig(s)
 }
 
 // Cos returns the cosine of d radians.
 func (d Decimal) Cos() Decimal {
-	if d.unreduced() {
-		return FromFloat(math.Cos(d.Float()))
+	switch {
+	case d.kind != finite:
+		return NaN
+	case d.IsZero() || d.exp < -52:
+		return FromInt(1).Sub(power10(-40))
 	}
-	return d.function(func(x *big.Float) *big.Float { _, c := sinCos(x); return c })
+	quarter, x := d.quarters()
+	s, c := sinCos(x)
+	if quarter%2 != 0 {
+		c = s
+	}
+	if quarter == 1 || quarter == 2 {
+		c.Neg(c)
+	}
+	return fromBig(c)
 }
 
 // Tan returns the tangent of d radians.
 func (d Decimal) Tan() Decimal {
-	if d.unreduced() {
-		return FromFloat(math.Tan(d.Float()))
+	switch {
+	case d.kind != finite:
+		return NaN
+	case d.IsZero() || d.exp < -52:
+		return d.nudge()
 	}
-	return d.function(func(x *big.Float) *big.Float { s, c := sinCos(x); return s.Quo(s, c) })
+	quarter, x := d.quarters()
+	s, c := sinCos(x)
+	t := toQuad(s.Quo(s, c))
+	if quarter%2 != 0 {
+		t = t.Quo(float(-1), t)
+	}
+	return fromBig(t)
 }
 
-// unreduced reports whether π is not known to enough digits to tell where on the circle so large an
-// angle lies.
-func (d Decimal) unreduced() bool { return d.kind == finite && d.magnitude() > 50 }
-
-func (d Decimal) function(f func(*big.Float) *big.Float) Decimal {
-	if d.kind != finite {
-		return NaN
+// quarters returns how many quarters of a circle d is, modulo 4, to the nearest, and the rest in
+// radians as a binary128.
+func (d Decimal) quarters() (int, *big.Float) {
+	const smallest = -35 // the least exponent of a number that the library reduces
+	if d.exp < smallest {
+		return 0, d.big()
 	}
-	return snap(f(d.big()))
+	p := uint(prec + max(0, d.magnitude())*4) // a digit has less than four bits
+	x := d.exact(p)
+	x.Quo(x, piTo(p))
+	x.SetMantExp(x, 1) // in units of pi/2
+	half := 0.5
+	if d.neg {
+		half = -0.5
+	}
+	n, _ := new(big.Float).SetPrec(p).Add(x, big.NewFloat(half)).Int(nil)
+	x.Sub(x, new(big.Float).SetPrec(p).SetInt(n))
+	f := newFloat().Set(new(big.Float).SetPrec(quad).SetMode(big.ToZero).Set(x))
+	return int(n.And(n, big.NewInt(3)).Int64()), toQuad(f.Mul(f, toQuad(newFloat().Quo(pi, float(2)))))
+}
+
+// exact returns d as a binary float of a precision.
+func (d Decimal) exact(p uint) *big.Float {
+	f, _, _ := big.ParseFloat(d.String(), 10, p, big.ToNearestEven)
+	return f
+}
+
+// piTo computes pi to a precision in bits: 16 atan(1/5) - 4 atan(1/239).
+func piTo(p uint) *big.Float {
+	if p <= prec {
+		return newFloat().Set(pi)
+	}
+	const guard = 32
+	one := new(big.Int).Lsh(big.NewInt(1), p+guard)
+	atan := func(n int64) *big.Int {
+		term := new(big.Int).Quo(one, big.NewInt(n))
+		sum, square := new(big.Int), big.NewInt(n*n)
+		for i := int64(1); term.Sign() != 0; i += 2 {
+			part := new(big.Int).Quo(term, big.NewInt(i))
+			if i%4 == 3 {
+				part.Neg(part)
+			}
+			sum.Add(sum, part)
+			term.Quo(term, square)
+		}
+		return sum
+	}
+	a, b := atan(5), atan(239)
+	a.Lsh(a, 2).Sub(a, b).Lsh(a, 2)
+	f := new(big.Float).SetPrec(p).SetInt(a)
+	return f.SetMantExp(f, -int(p+guard))
 }
 
 // sinCos reduces x modulo pi/2, then sums the series.
@@ -372,76 +607,135 @@ func atanFloat(x *big.Float) *big.Float {
 	return y
 }
 
+// round34 rounds to 34 digits without a step over binary128.
+func round34(f *big.Float) Decimal {
+	mantissa, exp, _ := strings.Cut(f.Text('e', Digits+30), "e")
+	e, _ := strconv.Atoi(exp)
+	c, _ := new(big.Int).SetString(strings.TrimPrefix(strings.Replace(mantissa, ".", "", 1), "-"), 10)
+	return Decimal{neg: f.Signbit(), exp: e - (Digits + 30), coeff: c}.round()
+}
+
+var halfPi = newFloat().Quo(pi, float(2))
+
 // Atan returns the arc tangent.
 func (d Decimal) Atan() Decimal {
-	if d.kind == infinite {
-		out := fromBig(newFloat().Quo(pi, float(2)))
+	switch {
+	case d.kind == infinite || d.kind == finite && d.magnitude() > beyondQuad:
+		out := fromBig(halfPi)
 		out.neg = d.neg
 		return out
+	case d.IsZero():
+		return d
+	case d.kind == finite && d.tiny():
+		return fma(d, power10(-40).Neg(), d)
 	}
 	return d.function(atanFloat)
 }
 
 // Atan2 returns the angle of the point (x, d).
 func (d Decimal) Atan2(x Decimal) Decimal {
-	if d.kind == finite && x.kind == infinite && !x.neg {
-		return Decimal{neg: d.neg, exp: minExp}
-	}
-	if d.kind != finite || x.kind != finite {
-		return FromFloat(math.Atan2(d.Float(), x.Float()))
-	}
-	y, xf := d.big(), x.big()
-	halfPi := newFloat().Quo(pi, float(2))
+	pi34, half34, quarter34 := round34(pi), round34(halfPi), round34(newFloat().Quo(pi, float(4)))
+	signed := func(out Decimal) Decimal { out.neg = d.neg; return out }
 	switch {
-	case xf.Sign() == 0 && y.Sign() == 0:
-		return Decimal{neg: d.neg}
-	case y.Sign() == 0 && xf.Sign() > 0:
+	case d.kind == notANumber || x.kind == notANumber:
+		return NaN
+	case d.kind == infinite && x.kind == infinite:
+		if x.neg {
+			return signed(round34(newFloat().Mul(pi, float(0.75))))
+		}
+		return signed(quarter34)
+	case d.kind == infinite || x.IsZero() && !d.IsZero():
+		return signed(half34)
+	case d.IsZero() || x.kind == infinite:
+		if x.neg {
+			return signed(pi34)
+		}
 		return Decimal{neg: d.neg, exp: minExp}
-	case xf.Sign() == 0:
-		if y.Sign() < 0 {
-			halfPi.Neg(halfPi)
-		}
-		return fromBig(halfPi)
 	}
-	a := atanFloat(newFloat().Quo(y, xf))
-	if xf.Sign() < 0 {
-		if d.neg {
-			a.Sub(a, pi)
-		} else {
-			a.Add(a, pi)
+	z := d.Quo(x)
+	switch z = z.Abs(); {
+	case z.kind == infinite || z.Cmp(power10(36)) > 0:
+		return signed(half34)
+	case z.Cmp(power10(-36)) < 0:
+		if x.neg {
+			return signed(pi34)
 		}
+		return signed(z)
 	}
-	return snap(a)
+	out := z.function(atanFloat)
+	if x.neg {
+		out = pi34.Sub(out)
+	}
+	return signed(out)
+}
+
+// sevenTenths is where the library turns from a function to the one of the other leg.
+var sevenTenths = parse("0.7")
+
+// asinFloat computes the arc sine.
+func asinFloat(x *big.Float) *big.Float {
+	rest := newFloat().Sub(bigOne, newFloat().Mul(x, x))
+	if rest.Sign() <= 0 {
+		if x.Signbit() {
+			return newFloat().Neg(halfPi)
+		}
+		return newFloat().Set(halfPi)
+	}
+	return atanFloat(newFloat().Quo(x, rest.Sqrt(rest)))
+}
+
+func acosFloat(x *big.Float) *big.Float { return newFloat().Sub(halfPi, asinFloat(x)) }
+
+// otherLeg returns sqrt(1 - x²), as a binary128.
+func (d Decimal) otherLeg() *big.Float {
+	t := fma(d, d, FromInt(-1)).big()
+	return toQuad(t.Sqrt(t.Neg(t)))
 }
 
 // Asin returns the arc sine.
 func (d Decimal) Asin() Decimal {
-	return d.function(func(x *big.Float) *big.Float {
-		rest := newFloat().Sub(bigOne, newFloat().Mul(x, x))
-		if rest.Sign() <= 0 {
-			half := newFloat().Quo(pi, float(2))
-			if x.Sign() < 0 {
-				half.Neg(half)
-			}
-			return half
-		}
-		return atanFloat(newFloat().Quo(x, rest.Sqrt(rest)))
-	})
+	switch {
+	case d.kind != finite:
+		return NaN
+	case d.tiny():
+		return d.nudge()
+	}
+	x := d.big()
+	abs := newFloat().Abs(x)
+	switch {
+	case abs.Cmp(toQuad(sevenTenths)) <= 0:
+		return fromBig(asinFloat(x))
+	case abs.Cmp(bigOne) > 0:
+		return NaN
+	}
+	out := fromBig(acosFloat(d.otherLeg()))
+	out.neg = d.neg
+	return out
 }
 
 // Acos returns the arc cosine.
 func (d Decimal) Acos() Decimal {
-	return d.function(func(x *big.Float) *big.Float {
-		rest := newFloat().Sub(bigOne, newFloat().Mul(x, x))
-		half := newFloat().Quo(pi, float(2))
-		if rest.Sign() <= 0 {
-			if x.Sign() < 0 {
-				return newFloat().Set(pi)
-			}
-			return newFloat()
-		}
-		return half.Sub(half, atanFloat(newFloat().Quo(x, rest.Sqrt(rest))))
-	})
+	switch {
+	case d.kind != finite:
+		return NaN
+	case d.tiny():
+		return round34(halfPi)
+	}
+	x := d.big()
+	abs := newFloat().Abs(x)
+	switch {
+	case abs.Cmp(toQuad(sevenTenths)) <= 0:
+		return fromBig(acosFloat(x))
+	case abs.Cmp(bigOne) > 0:
+		return NaN
+	case x.Cmp(bigOne) == 0:
+		return Decimal{exp: minExp}
+	}
+	y := toQuad(asinFloat(d.otherLeg()))
+	if d.neg {
+		y.Sub(toQuad(pi), y)
+	}
+	return fromBig(y)
 }
 
 // hyperbolic returns e^x and e^-x.
@@ -450,26 +744,71 @@ func hyperbolic(x *big.Float) (up, down *big.Float) {
 	return up, newFloat().Quo(bigOne, up)
 }
 
+// halfSum returns (e^|d| ± e^-|d|) / 2, which the library computes in decimals.
+func (d Decimal) halfSum(minus bool) Decimal {
+	half := Decimal{exp: -1, coeff: big.NewInt(5)}
+	if d.magnitude() < 1 || d.Abs().Cmp(FromInt(64)) <= 0 {
+		e := d.Abs().Exp()
+		rest := half
+		rest.neg = minus
+		return fma(e, half, rest.Mul(FromInt(1).Quo(e)))
+	}
+	// The small exponential no longer counts.
+	n := d.Abs().ToIntegral(HalfEven)
+	if n.Cmp(FromInt(maxNaturalExponent)) > 0 {
+		return Inf
+	}
+	far := n.Cmp(FromInt(quadExponent)) > 0
+	whole, rest := n, d.Abs().Sub(n)
+	if far {
+		whole = n.Sub(FromInt(quadExponent))
+	}
+	r := toQuad(expFloat(whole.big()))
+	r = toQuad(r.Mul(r, toQuad(expFloat(rest.big()))))
+	out := fromBig(r.SetMantExp(r, -1))
+	if far {
+		out = out.Mul(round34(expFloat(float(quadExponent))))
+	}
+	return out
+}
+
 // Sinh returns the hyperbolic sine.
 func (d Decimal) Sinh() Decimal {
-	if d.kind == infinite || d.magnitude() > 5 {
-		return Decimal{kind: infinite, neg: d.neg}.orNaN(d)
+	switch {
+	case d.kind != finite:
+		return d
+	case d.tiny():
+		return d.nudge()
+	case d.Abs().Cmp(FromInt(1)) <= 0:
+		return d.function(func(x *big.Float) *big.Float { u, v := hyperbolic(x); return u.Sub(u, v).Quo(u, float(2)) })
 	}
-	return d.function(func(x *big.Float) *big.Float { u, v := hyperbolic(x); return u.Sub(u, v).Quo(u, float(2)) })
+	out := d.halfSum(true)
+	out.neg = d.neg
+	return out
 }
 
 // Cosh returns the hyperbolic cosine.
 func (d Decimal) Cosh() Decimal {
-	if d.kind == infinite || d.magnitude() > 5 {
-		return Inf.orNaN(d)
+	switch {
+	case d.kind != finite:
+		return d.Abs()
+	case d.tiny():
+		return FromInt(1).Add(power10(-40))
+	case d.Abs().Cmp(FromInt(1)) <= 0:
+		return d.function(func(x *big.Float) *big.Float { u, v := hyperbolic(x); return u.Add(u, v).Quo(u, float(2)) })
 	}
-	return d.function(func(x *big.Float) *big.Float { u, v := hyperbolic(x); return u.Add(u, v).Quo(u, float(2)) })
+	return d.halfSum(false)
 }
 
 // Tanh returns the hyperbolic tangent.
 func (d Decimal) Tanh() Decimal {
-	if d.kind == infinite || d.magnitude() > 5 {
-		return Decimal{coeff: big.NewInt(1), neg: d.neg}.orNaN(d)
+	switch {
+	case d.kind == infinite || d.kind == finite && d.magnitude() > 3:
+		return Decimal{neg: d.neg, coeff: big.NewInt(1)}
+	case d.IsZero():
+		return d
+	case d.kind == finite && d.tiny():
+		return fma(d, power10(-40).Neg(), d)
 	}
 	return d.function(func(x *big.Float) *big.Float {
 		u, v := hyperbolic(x)
@@ -477,51 +816,79 @@ func (d Decimal) Tanh() Decimal {
 	})
 }
 
-func (d Decimal) orNaN(from Decimal) Decimal {
-	if from.kind == notANumber {
-		return NaN
+// asinhFloat computes the inverse hyperbolic sine.
+func asinhFloat(x *big.Float) *big.Float {
+	abs := newFloat().Abs(x)
+	root := newFloat().Add(newFloat().Mul(abs, abs), bigOne)
+	y := lnFloat(root.Add(root.Sqrt(root), abs))
+	if x.Signbit() {
+		y.Neg(y)
 	}
-	return d
+	return y
+}
+
+// lnOfDouble returns ln(2c) + exp*ln(10) for a number c*10^exp, whose inverse hyperbolic sine and
+// cosine that is.
+func (d Decimal) lnOfDouble() Decimal {
+	c := Decimal{coeff: d.coeff}.big()
+	scaled := toQuad(newFloat().Mul(float(float64(d.exp)), toQuad(ln10)))
+	return fromBig(newFloat().Add(toQuad(lnFloat(c.SetMantExp(c, 1))), scaled))
 }
 
 // Asinh returns the inverse hyperbolic sine.
 func (d Decimal) Asinh() Decimal {
-	if d.kind == infinite || d.IsZero() {
+	switch {
+	case d.kind != finite || d.IsZero():
 		return d
+	case d.exp > Digits:
+		out := d.lnOfDouble()
+		out.neg = d.neg
+		return out
 	}
-	out := d.Abs().function(func(x *big.Float) *big.Float {
-		root := newFloat().Add(newFloat().Mul(x, x), bigOne)
-		return lnFloat(root.Add(root.Sqrt(root), x))
-	})
-	out.neg = d.neg
-	return out
+	return d.function(asinhFloat)
 }
 
 // Acosh returns the inverse hyperbolic cosine of d >= 1.
 func (d Decimal) Acosh() Decimal {
-	if d.kind == infinite {
+	switch {
+	case d.kind == infinite && !d.neg:
 		return d
+	case d.kind != finite || d.Cmp(FromInt(1)) < 0:
+		return NaN
+	case d.Cmp(Decimal{exp: -5, coeff: big.NewInt(103125)}) < 0:
+		return fma(d, d, FromInt(-1)).Sqrt().function(asinhFloat)
+	case d.exp > Digits:
+		return d.lnOfDouble()
 	}
 	return d.function(func(x *big.Float) *big.Float {
 		root := newFloat().Sub(newFloat().Mul(x, x), bigOne)
-		if root.Sign() <= 0 {
-			return newFloat()
-		}
 		return lnFloat(root.Add(root.Sqrt(root), x))
 	})
 }
 
 // Atanh returns the inverse hyperbolic tangent of -1 <= d <= 1.
 func (d Decimal) Atanh() Decimal {
-	if d.Abs().Cmp(FromInt(1)) == 0 {
-		return Decimal{kind: infinite, neg: d.neg}
+	switch {
+	case d.kind != finite:
+		return NaN
+	case d.IsZero() || d.exp <= -51:
+		return d
 	}
-	return d.function(func(x *big.Float) *big.Float {
-		q := newFloat().Quo(newFloat().Add(bigOne, x), newFloat().Sub(bigOne, x))
-		y := lnFloat(q)
-		return y.Quo(y, float(2))
+	rest := FromInt(1).Sub(d.Abs())
+	switch {
+	case rest.IsZero():
+		return Decimal{kind: infinite, neg: d.neg}
+	case rest.neg:
+		return NaN
+	}
+	y := d.Abs().Quo(rest)
+	out := y.Add(y).function(func(x *big.Float) *big.Float {
+		y := toQuad(lnFloat(x.Add(x, bigOne)))
+		return y.SetMantExp(y, -1)
 	})
+	out.neg = d.neg
+	return out
 }
 
 // Pi is π with 34 digits.
-var Pi = fromBig(pi)
+var Pi = round34(pi)
