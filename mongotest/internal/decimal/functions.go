@@ -263,8 +263,8 @@ func (d Decimal) exp10() Decimal {
 // logarithm.
 const beyondQuad = 4464
 
-// logarithm returns log(x) as a binary128, computed by f and divided by scale where d is close to 1;
-// shift is the logarithm of 10^4464.
+// logarithm returns log(d) as a binary128. f computes it, scale is the natural logarithm of the
+// base (nil for e), and shift the logarithm of 10^4464.
 func (d Decimal) logarithm(f func(*big.Float) *big.Float, scale, shift *big.Float) *big.Float {
 	switch m := d.magnitude(); {
 	case m >= beyondQuad && d.Cmp(power10(beyondQuad)) > 0:
@@ -376,8 +376,8 @@ func (d Decimal) fill() Decimal {
 	return Decimal{neg: d.neg, exp: d.exp - n, coeff: new(big.Int).Mul(d.c(), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))}
 }
 
-// pow computes e^(exponent * ln d). The logarithm has 47 decimal places in two parts, so that nothing
-// is lost when it is multiplied.
+// pow computes e^(exponent * ln d). The logarithm has 47 decimal places in two parts, so that
+// nothing is lost when it is multiplied.
 func (d Decimal) pow(e Decimal) Decimal {
 	one := FromInt(1)
 	switch {
