@@ -334,7 +334,7 @@ func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStag
 			if n < 0 {
 				return nil, srverr.New(40101, "maxDepth requires a nonnegative argument, found: %d", n)
 			}
-			if f, ok := item.Double(); ok && f != float64(n) {
+			if f := expr.ToDouble(item); f != float64(n) {
 				return nil, srverr.New(40102, "maxDepth could not be represented as a long long: %d", n)
 			}
 			g.maxDepth = n

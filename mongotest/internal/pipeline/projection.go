@@ -55,7 +55,8 @@ type projection struct {
 	holes, filled []*hole
 }
 
-// add puts a field (e nil) or a computed field at a path below n.
+// add puts a field (e nil) or a computed field at a path below n. Errors show it as it was written:
+// below the document that it stands in.
 func (n *node) add(path []string, full string, e expr.Expr) error {
 	name := path[0]
 	if len(path) == 1 {
@@ -72,7 +73,7 @@ func (n *node) add(path []string, full string, e expr.Expr) error {
 		return nil
 	}
 	if n.kept[name] || n.exprs[name] != nil {
-		return srverr.New(31249, "Path collision at %s remaining portion %s", full, strings.Join(path[1:], "."))
+		return collisionBelow(full)
 	}
 	child := n.children[name]
 	if child == nil {
@@ -90,6 +91,30 @@ func (n *node) add(path []string, full string, e expr.Expr) error {
 			}
 		}
 		n.order = append(n.order, name)
+	}
+	return nil
+}
+
+// collisionBelow is the error of a path, as it was written, that leads through something else than a
+// document.
+func collisionBelow(written string) error {
+	_, tail, _ := strings.Cut(written, ".")
+	return srverr.New(31249, "Path collision at %s remaining portion %s", written, tail)
+}
+
+// open makes sure that a document of projections may be at a path below n. Errors show the path as
+// it was written.
+func (n *node) open(path []string, written string) error {
+	for i, name := range path {
+		if n.kept[name] || n.exprs[name] != nil {
+			if i < len(path)-1 {
+				return collisionBelow(written)
+			}
+			return srverr.New(31250, "Path collision at %s", written)
+		}
+		if n = n.children[name]; n == nil {
+			return nil
+		}
 	}
 	return nil
 }
@@ -321,15 +346,17 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 	if strings.HasSuffix(key, ".$") {
 		return srverr.New(31324, "Cannot use positional projection in aggregation projection")
 	}
+	path := append(append([]string(nil), parent...), strings.Split(key, ".")...)
+	sub, isDocument := v.Document()
+	if isDocument && sub.IsEmpty() {
+		return srverr.New(51270, "An empty sub-projection is not a valid value. Found empty object at path%s", pathSuffix(strings.Join(path, "."), version))
+	}
 	if err := expr.CheckPath(key, version); err != nil {
 		return err
 	}
-	path := append(append([]string(nil), parent...), strings.Split(key, ".")...)
-	full := strings.Join(path, ".")
 	topID := len(path) == 1 && key == "_id"
 	switch v.Type {
 	case bson.TypeEmbeddedDocument:
-		sub := bson.Raw(v.Value)
 		first, n := "", 0
 		for k := range sub.All() {
 			if n++; n == 1 {
@@ -337,22 +364,26 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 			}
 		}
 		switch {
-		case n == 0:
-			return srverr.New(51270, "An empty sub-projection is not a valid value. Found empty object at path%s", pathSuffix(full, version))
 		case n == 1 && first == "$elemMatch":
 			return srverr.New(srverr.InvalidPipelineOperator, "Cannot use $elemMatch in this context")
 		case n == 1 && strings.HasPrefix(first, "$"):
+			if first != "$meta" && pp.pr.kind == exclusion {
+				return srverr.New(31252, "Cannot use expression other than $meta in exclusion projection")
+			}
 			if !expr.IsOperator(first, pp.p.rt.env) {
 				return srverr.New(31325, "Unknown expression %s", first)
 			}
-			if first != "$meta" && (!topID && !pp.want(inclusion) || topID && pp.pr.kind == exclusion) {
-				return srverr.New(31252, "Cannot use expression other than $meta in exclusion projection")
+			if first != "$meta" && !topID {
+				pp.want(inclusion)
 			}
 			e, err := expr.Parse(v, pp.p.scope)
 			if err != nil {
 				return err
 			}
-			return pp.pr.root.add(path, full, e)
+			return pp.pr.root.add(path, key, e)
+		}
+		if err := pp.pr.root.open(path, key); err != nil {
+			return err
 		}
 		for k, item := range sub.All() {
 			if err := pp.element(path, k, item); err != nil {
@@ -361,7 +392,7 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 		}
 		return nil
 	case bson.TypeBoolean, bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
-		if err := pp.pr.root.add(path, full, nil); err != nil {
+		if err := pp.pr.root.add(path, key, nil); err != nil {
 			return err
 		}
 		include := expr.Truthy(v)
@@ -371,9 +402,9 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 		}
 		switch {
 		case include && !pp.want(inclusion):
-			return srverr.New(31253, "Cannot do inclusion on field %s in exclusion projection", full)
+			return srverr.New(31253, "Cannot do inclusion on field %s in exclusion projection", key)
 		case !include && !pp.want(exclusion):
-			return srverr.New(31254, "Cannot do exclusion on field %s in inclusion projection", full)
+			return srverr.New(31254, "Cannot do exclusion on field %s in inclusion projection", key)
 		}
 		return nil
 	}
@@ -384,7 +415,7 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 	if !pp.want(inclusion) {
 		return srverr.New(31310, "Cannot use an expression %s in an exclusion projection", bsontext.Element(key, v))
 	}
-	return pp.pr.root.add(path, full, e)
+	return pp.pr.root.add(path, key, e)
 }
 
 // pathSuffix is the path in a message that servers up to 4.4 forgot there.

@@ -39,9 +39,7 @@ func (c *updateRun) id() string {
 
 func (u *Update) modify(doc bson.Raw, index int, clock Clock, insert bool) (bson.Raw, bool, error) {
 	c := &updateRun{u: u, doc: doc, index: index, clock: clock, insert: insert}
-	if err := c.findRenames(); err != nil {
-		return nil, false, err
-	}
+	c.findRenames()
 	v, err := c.apply(u.root, "", documentValue(doc))
 	if err != nil {
 		return nil, false, err
@@ -269,8 +267,10 @@ func (c *updateRun) blocked(n updateNode, rest []string, name string, v bson.Raw
 		case t.insertOnly && !c.insert, t.ignoresPath:
 			return nil
 		case t.creates:
-			if r, ok := n.op.(*renameTarget); ok && !r.active(c) {
-				return nil
+			if r, ok := n.op.(*renameTarget); ok {
+				if found := c.renamed(r.op); !r.active(c) || found.err != nil {
+					return found.err
+				}
 			}
 			return srverr.New(srverr.PathNotViable, "Cannot create field '%s' in element {%s}", rest[0], bsontext.Element(name, v))
 		}

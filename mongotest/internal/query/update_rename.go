@@ -11,37 +11,34 @@ import (
 // renameOp is one {$rename: {from: to}}.
 type renameOp struct{ from, to string }
 
-// renaming is what a $rename does to one document: nothing if the source is missing.
+// renaming is what a $rename does to one document: nothing if the source is missing. An error counts
+// when the update comes to the target, after the fields before it.
 type renaming struct {
-	op *renameOp
-	v  bson.RawValue
+	op  *renameOp
+	v   bson.RawValue
+	err error
 }
 
-func (c *updateRun) renamed(op *renameOp) bson.RawValue {
+func (c *updateRun) renamed(op *renameOp) renaming {
 	for _, r := range c.renames {
 		if r.op == op {
-			return r.v
+			return r
 		}
 	}
-	return bson.RawValue{}
+	return renaming{}
 }
 
 // findRenames looks up what is renamed, before anything changes.
-func (c *updateRun) findRenames() error {
+func (c *updateRun) findRenames() {
 	for _, op := range c.u.renames {
 		v, err := c.renameFrom(op.from)
-		if err != nil {
-			return err
+		if err == nil && v.Type != 0 {
+			err = c.checkRenameTarget(op.to)
 		}
-		if v.Type == 0 {
-			continue
+		if err != nil || v.Type != 0 {
+			c.renames = append(c.renames, renaming{op, v, err})
 		}
-		if err := c.checkRenameTarget(op.to); err != nil {
-			return err
-		}
-		c.renames = append(c.renames, renaming{op, v})
 	}
-	return nil
 }
 
 // renameFrom follows the source path. Elements of arrays cannot be renamed.
@@ -114,7 +111,7 @@ func (c *updateRun) checkRenameTarget(path string) error {
 type renameSource struct{ op *renameOp }
 
 func (r *renameSource) update(c *updateRun, _ string, old bson.RawValue) (bson.RawValue, error) {
-	if c.renamed(r.op).Type == 0 {
+	if r := c.renamed(r.op); r.v.Type == 0 || r.err != nil {
 		return old, nil
 	}
 	return bson.RawValue{}, nil
@@ -125,13 +122,19 @@ func (r *renameSource) traits() traits                           { return traits
 // renameTarget sets the target.
 type renameTarget struct{ op *renameOp }
 
-func (r *renameTarget) active(c *updateRun) bool { return c.renamed(r.op).Type != 0 }
+func (r *renameTarget) active(c *updateRun) bool {
+	found := c.renamed(r.op)
+	return found.v.Type != 0 || found.err != nil
+}
 
 func (r *renameTarget) update(c *updateRun, _ string, old bson.RawValue) (bson.RawValue, error) {
-	if v := c.renamed(r.op); v.Type != 0 {
-		return v, nil
+	if found := c.renamed(r.op); found.v.Type != 0 || found.err != nil {
+		return found.v, found.err
 	}
 	return old, nil
 }
-func (r *renameTarget) create(c *updateRun) (bson.RawValue, error) { return c.renamed(r.op), nil }
+func (r *renameTarget) create(c *updateRun) (bson.RawValue, error) {
+	found := c.renamed(r.op)
+	return found.v, found.err
+}
 func (r *renameTarget) traits() traits                             { return traits{creates: true} }
