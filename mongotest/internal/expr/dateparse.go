@@ -5,6 +5,7 @@ package expr
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,11 @@ type parsedDate struct {
 	dayOfYear                    bool // day is counted from the beginning of the year
 	isoDate                      bool // year is an ISO year, month a week, day a day of the week
 	haveDate, haveTime, haveZone bool
+	hadTime                      bool // before the part that is being read
+	noYear, noDay                bool // the date lacks them
+	noSeconds                    bool // the time is of four digits without a colon
+	dayShift                     int64
+	weekday                      int    // 1 is Sunday; 0: none was named
 	zoneName                     string // how it was written, if not as an offset
 	offset                       int    // seconds east
 	epoch                        *int64
@@ -41,7 +47,7 @@ func (p *parsedDate) result(s string, z zone) (int64, error) {
 	if p.epoch != nil {
 		return *p.epoch, nil
 	}
-	if !p.haveDate {
+	if !p.haveDate || p.noYear || p.noDay {
 		return 0, srverr.New(srverr.ConversionFailure, "an incomplete date/time string has been found, with elements missing: \"%s\"", s)
 	}
 	if p.haveZone && z != utc {
@@ -56,13 +62,30 @@ func (p *parsedDate) result(s string, z zone) (int64, error) {
 	} else {
 		local = epochMillis(p.year, p.month, p.day, p.hour, p.minute, p.second, p.millis)
 	}
+	local += p.shift(local) * dayMillis
+	if p.noSeconds {
+		local -= 100 // the library leaves the microseconds at -99999, which marks them as unset
+	}
 	if p.haveZone {
 		return local - int64(p.offset)*1000, nil
 	}
 	return z.toUTC(local), nil
 }
 
+// shift is how many days later than its date a text means: tomorrow, or the next day of a name.
+func (p *parsedDate) shift(local int64) int64 {
+	days := p.dayShift
+	if p.weekday > 0 {
+		today := (floorDiv(local, dayMillis) + days + 4) % 7 // 1970 began on a Thursday
+		days += (int64(p.weekday-1) - today%7 + 14) % 7
+	}
+	return days
+}
+
 const (
+	reHour   = `(2[0-4]|[01]?\d)`
+	reMinute = `([0-5]?\d)`
+	reDay    = `(3[01]|[0-2]?\d)`
 	reMonth  = `(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)`
 	reSuffix = `(?:st|nd|rd|th)?`
 	reZone   = `[ \t]*(z|utc|(?:gmt|utc)?[+-]\d{1,2}:?\d{0,2}|gmt)?`
@@ -87,13 +110,13 @@ func number(s string) int64 {
 // fullYear reads a year of two digits as one between 1970 and 2069.
 func fullYear(s string) int64 {
 	n := number(s)
-	if len(s) <= 2 {
-		if n < 70 {
-			return n + 2000
-		}
-		return n + 1900
+	switch {
+	case len(s) >= 4 || n >= 100:
+		return n
+	case n < 70:
+		return n + 2000
 	}
-	return n
+	return n + 1900
 }
 
 func monthNumber(s string) int64 {
@@ -107,11 +130,31 @@ func monthNumber(s string) int64 {
 
 func (p *parsedDate) date(year, month, day int64) {
 	p.year, p.month, p.day, p.haveDate = year, month, day, true
+	p.noYear, p.noDay = false, false
+}
+
+// monthAndDay is a date whose year may come later.
+func (p *parsedDate) monthAndDay(month, day int64) {
+	p.month, p.day, p.haveDate, p.noYear = month, day, true, true
+}
+
+// midnight forgets the time.
+func (p *parsedDate) midnight() {
+	p.hour, p.minute, p.second, p.millis = 0, 0, 0, 0
+	p.hadTime, p.noSeconds = false, false
 }
 
 func (p *parsedDate) clock(hour, minute, second, fraction string) {
 	p.hour, p.minute, p.second, p.haveTime = number(hour), number(minute), number(second), true
 	p.millis = number((fraction + "000")[:3])
+}
+
+// halfDay turns an hour of the 12-hour clock into one of 24.
+func (p *parsedDate) halfDay(half string) {
+	p.hour %= 12
+	if strings.EqualFold(half, "p") {
+		p.hour += 12
+	}
 }
 
 // setZone reads Z, UTC, GMT+1, +01:00 and the like.
@@ -143,29 +186,49 @@ func offsetSeconds(s string) int {
 	return seconds
 }
 
+var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+
 var dateRules = []dateRule{
-	rule(`t?(2[0-4]|[01]?\d)[:.]([0-5]?\d)(?:[:.](60|[0-5]?\d)(?:[.,:](\d+))?)?`+reZone, func(p *parsedDate, m []string) {
+	rule(`t?`+reHour+`[:.]`+reMinute+`(?:[:.](60|[0-5]?\d)(?:\.(\d+))?)?`+reZone, func(p *parsedDate, m []string) {
 		p.clock(m[1], m[2], m[3], m[4])
 		p.setZone(m[5])
 	}),
-	rule(`t?(1[0-2]|0?[1-9])(?:[:.]([0-5]?\d)(?:[:.]([0-5]?\d))?)?[ \t]*([ap])\.?m\.?(?:[ \t]|$)`, func(p *parsedDate, m []string) {
+	rule(`(1[0-2]|0?[1-9])(?:[:.]([0-5]?\d)(?:[:.]([0-5]?\d))?)?[ \t]*([ap])\.?m\.?(?:[ \t]|$)`, func(p *parsedDate, m []string) {
 		p.clock(m[1], m[2], m[3], "")
-		p.hour %= 12
-		if strings.EqualFold(m[4], "p") {
-			p.hour += 12
-		}
+		p.halfDay(m[4])
 	}),
-	rule(`([+-]?\d{4})-(1[0-2]|0?\d)-(3[01]|[0-2]?\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
-	rule(`(\d{4})/(1[0-2]|0?\d)/(3[01]|[0-2]?\d)/?`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
+	rule(`(1[0-2]|0?[1-9]):([0-5]\d):([0-5]\d)[:.](\d+)([ap])\.?m\.?(?:[ \t]|$)`, func(p *parsedDate, m []string) {
+		p.clock(m[1], m[2], m[3], m[4])
+		p.halfDay(m[5])
+	}),
+	// Four digits are a time of day, or after one a year.
+	rule(`t?([01]\d|2[0-4])([0-5]\d)`, func(p *parsedDate, m []string) {
+		if p.hadTime {
+			p.year, p.noYear = number(m[1]+m[2]), false
+			return
+		}
+		p.clock(m[1], m[2], "", "")
+		p.noSeconds = true
+	}),
+	rule(`t?([01]\d|2[0-4])([0-5]\d)(60|[0-5]\d)`, func(p *parsedDate, m []string) { p.clock(m[1], m[2], m[3], "") }),
+	rule(`(\d{4})`, func(p *parsedDate, m []string) { p.year, p.noYear = number(m[1]), false }),
+	rule(`([+-]?\d{4})-(1[0-2]|0\d)-(3[01]|[0-2]\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
+	rule(`(\d{1,4})-(1[0-2]|0?\d)-`+reDay+reSuffix, func(p *parsedDate, m []string) { p.date(fullYear(m[1]), number(m[2]), number(m[3])) }),
+	rule(`(\d{4})/(1[0-2]|0?\d)/`+reDay+reSuffix+`/?`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
 	rule(`(\d{4})-(1[0-2]|0?\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), 1) }),
-	rule(`(1[0-2]|0?\d)/(3[01]|[0-2]?\d)/(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[1]), number(m[2])) }),
-	rule(`(3[01]|[0-2]?\d)[.\t-](1[0-2]|0?\d)[.-](\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[3]), number(m[2]), number(m[1])) }),
-	rule(`(3[01]|[0-2]?\d)[.\t](1[0-2]|0?\d)\.(\d{2})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[2]), number(m[1])) }),
+	rule(`(1[0-2]|0?\d)/`+reDay+reSuffix+`/(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[1]), number(m[2])) }),
+	rule(`(1[0-2]|0?\d)/`+reDay+reSuffix, func(p *parsedDate, m []string) { p.monthAndDay(number(m[1]), number(m[2])) }),
+	rule(reDay+reSuffix+`[.\t-](1[0-2]|0?\d)[.-](\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[3]), number(m[2]), number(m[1])) }),
+	rule(reDay+reSuffix+`[.\t](1[0-2]|0?\d)\.(\d{2})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[2]), number(m[1])) }),
 	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
 	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])t?([01]\d|2[0-4]):?([0-5]\d):?([0-5]\d)(?:[.,](\d+))?`+reZone, func(p *parsedDate, m []string) {
 		p.date(number(m[1]), number(m[2]), number(m[3]))
 		p.clock(m[4], m[5], m[6], m[7])
 		p.setZone(m[8])
+	}),
+	rule(`(\d{4}):(0\d|1[0-2]):([0-2]\d|3[01]) ([01]\d|2[0-4]):([0-5]\d):([0-5]\d)`, func(p *parsedDate, m []string) {
+		p.date(number(m[1]), number(m[2]), number(m[3]))
+		p.clock(m[4], m[5], m[6], "")
 	}),
 	rule(`(\d{4})-?W(0[1-9]|[1-4]\d|5[0-3])(?:-?([0-7]))?`, func(p *parsedDate, m []string) {
 		day := int64(1)
@@ -179,21 +242,52 @@ var dateRules = []dateRule{
 		p.date(number(m[1]), 1, number(m[2]))
 		p.dayOfYear = true
 	}),
-	// Four digits alone are a time or a year, and words are relative to the time of day: neither is
-	// a date.
-	rule(`\d{4}`, func(*parsedDate, []string) {}),
-	rule(`(?:now|today|midnight|noon|yesterday|tomorrow)\b`, func(*parsedDate, []string) {}),
-	rule(`(3[01]|[0-2]?\d)`+reSuffix+`[ \t.-]*`+reMonth+`[ \t.-]*(\d{1,4})`, func(p *parsedDate, m []string) {
+	rule(`(now|today|midnight|noon|yesterday|tomorrow)\b`, func(p *parsedDate, m []string) {
+		switch strings.ToLower(m[1]) {
+		case "now":
+			return
+		case "yesterday":
+			p.dayShift = -1
+		case "tomorrow":
+			p.dayShift = 1
+		}
+		p.midnight()
+		if strings.EqualFold(m[1], "noon") {
+			p.clock("12", "", "", "")
+		}
+	}),
+	rule(reDay+reSuffix+`[ \t.-]*`+reMonth+`[ \t.-]*(\d{1,4})`, func(p *parsedDate, m []string) {
 		p.date(fullYear(m[3]), monthNumber(m[2]), number(m[1]))
 	}),
-	rule(reMonth+`[ .\t-]*(3[01]|[0-2]?\d)`+reSuffix+`[, \t.]+(\d{4})`, func(p *parsedDate, m []string) {
-		p.date(number(m[3]), monthNumber(m[1]), number(m[2]))
+	rule(reDay+reSuffix+`[ \t.-]*`+reMonth, func(p *parsedDate, m []string) { p.monthAndDay(monthNumber(m[2]), number(m[1])) }),
+	rule(reMonth+`[ .\t-]*`+reDay+`[,.stndrh\t ]+(\d{1,4})`, func(p *parsedDate, m []string) {
+		p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2]))
 	}),
-	rule(reMonth+`-(3[01]|[0-2]?\d)-(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2])) }),
-	rule(`(\d{4})-`+reMonth+`-(3[01]|[0-2]?\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), monthNumber(m[2]), number(m[3])) }),
+	rule(reMonth+`[ .\t-]*`+reDay+`(?:[,.stndrh\t ]+|$)`, func(p *parsedDate, m []string) { p.monthAndDay(monthNumber(m[1]), number(m[2])) }),
+	rule(reMonth+`[ .\t-]*`+reDay+`[,.stndrh\t ]+`+reHour+`[:.]`+reMinute+`(?:[:.](60|[0-5]?\d))?`+reZone, func(p *parsedDate, m []string) {
+		p.monthAndDay(monthNumber(m[1]), number(m[2]))
+		p.clock(m[3], m[4], m[5], "")
+		p.setZone(m[6])
+	}),
+	rule(reMonth+`-(3[01]|[0-2]\d)-(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2])) }),
+	rule(`(\d{1,4})-`+reMonth+`-(3[01]|[0-2]\d)`, func(p *parsedDate, m []string) { p.date(fullYear(m[1]), monthNumber(m[2]), number(m[3])) }),
 	rule(reMonth+`[ .\t-]*(\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[2]), monthNumber(m[1]), 1) }),
+	rule(`(\d{4})[ .\t-]*`+reMonth, func(p *parsedDate, m []string) { p.date(number(m[1]), monthNumber(m[2]), 1) }),
+	rule(reMonth, func(p *parsedDate, m []string) {
+		p.monthAndDay(monthNumber(m[1]), 1)
+		p.noDay = true
+	}),
+	rule(reDay+`/`+reMonth+`/(\d{4}):([01]\d|2[0-4]):([0-5]\d):([0-5]\d)[ \t]+((?:gmt)?[+-]\d{1,2}:?\d{0,2})`, func(p *parsedDate, m []string) {
+		p.date(number(m[3]), monthNumber(m[2]), number(m[1]))
+		p.clock(m[4], m[5], m[6], "")
+		p.setZone(m[7])
+	}),
 	rule(`@(-?\d+)`, func(p *parsedDate, m []string) { n := number(m[1]) * 1000; p.epoch = &n }),
-	rule(`(?:mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\.?`, func(*parsedDate, []string) {}),
+	// A day's name moves the date to the next such day, and forgets the time before it.
+	rule(`(mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\.?`, func(p *parsedDate, m []string) {
+		p.weekday = 1 + slices.Index(weekdays, strings.ToLower(m[1][:3]))
+		p.midnight()
+	}),
 	rule(`(gmt|utc|z|(?:gmt|utc)?[+-]\d{1,2}:?\d{0,2})`, func(p *parsedDate, m []string) { p.setZone(m[1]) }),
 	// Single letters are the zones of the military.
 	rule(`([a-ik-z])(?:[^a-z]|$)`, func(p *parsedDate, m []string) {
@@ -243,21 +337,22 @@ func parseDate(s string, z zone) (int64, error) {
 				best, match = &dateRules[i], m
 			}
 		}
+		word := wordRule.FindString(rest)
 		switch {
-		case best != nil:
-			hadDate, hadTime, hadZone := p.haveDate, p.haveTime, p.haveZone
-			date, time, zoned := p.haveDate, p.haveTime, p.haveZone
+		case best != nil && len(match[0]) >= len(word):
+			hadDate, hadZone := p.haveDate, p.haveZone
+			p.hadTime = p.haveTime
 			p.haveDate, p.haveTime, p.haveZone = false, false, false
 			best.apply(p, match)
 			switch {
 			case hadDate && p.haveDate:
 				p.fail(pos, trimmed, "Double date specification")
-			case hadTime && p.haveTime:
+			case p.hadTime && p.haveTime:
 				p.fail(pos, trimmed, "Double time specification")
 			case hadZone && p.haveZone:
 				p.fail(pos, trimmed, "Double timezone specification")
 			}
-			p.haveDate, p.haveTime, p.haveZone = p.haveDate || date, p.haveTime || time, p.haveZone || zoned
+			p.haveDate, p.haveTime, p.haveZone = p.haveDate || hadDate, p.haveTime || p.hadTime, p.haveZone || hadZone
 			if n := len(match[0]); n > 0 {
 				pos += n
 			} else {
@@ -266,7 +361,7 @@ func parseDate(s string, z zone) (int64, error) {
 		case strings.ContainsRune(" \t,.;tT", rune(rest[0])):
 			pos++
 		default:
-			if word := wordRule.FindString(rest); word != "" {
+			if word != "" {
 				p.fail(pos, trimmed, "passing a time zone identifier as part of the string is not allowed")
 				pos += len(word)
 				continue
@@ -286,7 +381,7 @@ func (p *parsedDate) checkRanges(pos int, s string) {
 	if p.hour > 23 || p.minute > 59 || p.second > 59 {
 		p.fail(pos, s, "The parsed time was invalid")
 	}
-	if !p.haveDate || p.isoDate || p.dayOfYear {
+	if !p.haveDate || p.isoDate || p.dayOfYear || p.noYear {
 		return
 	}
 	if p.month < 1 || p.month > 12 || p.day < 1 || p.day > int64(time.Date(int(p.year), time.Month(p.month)+1, 0, 0, 0, 0, 0, time.UTC).Day()) {
