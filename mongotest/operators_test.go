@@ -52,8 +52,8 @@ func TestStageArguments(t *testing.T) {
 	})
 }
 
-// The parts of an update are applied in the order of their paths, and the first that fails says why:
-// a $rename stands at its target.
+// The parts of an update are applied in the order of their paths, and the first that fails says
+// why: a $rename stands at its target.
 func TestUpdateFailsInOrder(t *testing.T) {
 	operatorSteps(t, []mendStep{
 		{cmd: `{"insert": "c", "documents": [{"_id": 1, "a": 1}], "$db": "t"}`},

@@ -95,8 +95,8 @@ func (n *node) add(path []string, full string, e expr.Expr) error {
 	return nil
 }
 
-// collisionBelow is the error of a path, as it was written, that leads through something else than a
-// document.
+// collisionBelow is the error of a path, as it was written, that leads through something else than
+// a document.
 func collisionBelow(written string) error {
 	_, tail, _ := strings.Cut(written, ".")
 	return srverr.New(31249, "Path collision at %s remaining portion %s", written, tail)

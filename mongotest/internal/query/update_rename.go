@@ -11,8 +11,8 @@ import (
 // renameOp is one {$rename: {from: to}}.
 type renameOp struct{ from, to string }
 
-// renaming is what a $rename does to one document: nothing if the source is missing. An error counts
-// when the update comes to the target, after the fields before it.
+// renaming is what a $rename does to one document: nothing if the source is missing. An error
+// counts when the update comes to the target, after the fields before it.
 type renaming struct {
 	op  *renameOp
 	v   bson.RawValue
