@@ -1,6 +1,9 @@
 package write
 
 import (
+	"bytes"
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
@@ -90,6 +93,9 @@ func recallFindAndModify(r *server.Request, stmt int32, remove, upsert, returnNe
 		if !upsert {
 			return w, true, bad(40608, "insert")
 		}
+		if returnNew && w.post == nil {
+			w.post = r.loggedInsert(stmt)
+		}
 	default:
 		switch {
 		case returnNew && w.post == nil:
@@ -99,6 +105,18 @@ func recallFindAndModify(r *server.Request, stmt int32, remove, upsert, returnNe
 		}
 	}
 	return w, true, nil
+}
+
+// loggedInsert returns the document that a statement inserted, from the change log: the session
+// keeps only the _id.
+func (r *Request) loggedInsert(stmt int32) bson.Raw {
+	want := r.storeStatement(stmt)
+	for _, e := range slices.Backward(r.Node.Store().Latest().Log()) {
+		if e.Op == store.OpInsert && e.Stmt.ID == want.ID && e.Stmt.Number == want.Number && bytes.Equal(e.Stmt.LSID, want.LSID) {
+			return e.After
+		}
+	}
+	return nil
 }
 
 // storeStatement names a retryable write's statement for the change log.
