@@ -137,4 +137,4 @@ func (r *renameTarget) create(c *updateRun) (bson.RawValue, error) {
 	found := c.renamed(r.op)
 	return found.v, found.err
 }
-func (r *renameTarget) traits() traits                             { return traits{creates: true} }
+func (r *renameTarget) traits() traits { return traits{creates: true} }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
@@ -158,10 +159,8 @@ func duplicateKey(ns string, x *IndexInfo, key string, doc bson.Raw) error {
 		}
 	})
 	for i, v := range hit {
-		if x.Collation != nil && (v.Type == bson.TypeString || v.Type == bson.TypeSymbol) {
-			// What the index has is the collation's sort key, shown as a hexadecimal string.
-			sort := x.Collation.AppendKey(nil, v.Value[4:len(v.Value)-1])
-			v = bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, hexString(sort))}
+		if x.Collation != nil {
+			v = sortKeys(x.Collation, v)
 		}
 		values = bson.AppendRawValue(values, x.Fields[i].Path, v)
 	}
@@ -176,6 +175,27 @@ func duplicateKey(ns string, x *IndexInfo, key string, doc bson.Raw) error {
 	extra = bson.AppendDocument(extra, "keyValue", values)
 	e.Extra = bson.EndDocument(extra, at)
 	return e
+}
+
+// sortKeys returns a value as an index with a collation has it: strings are the collation's sort
+// keys. One that is no text, or not known as the server has it, is shown in hexadecimal.
+func sortKeys(c *query.Collation, v bson.RawValue) bson.RawValue {
+	switch v.Type {
+	case bson.TypeString, bson.TypeSymbol:
+		text := v.Value[4 : len(v.Value)-1]
+		key, ok := c.SortKey(string(text))
+		if !ok || !utf8.Valid(key) {
+			key = []byte(hexString(c.AppendKey(nil, text)))
+		}
+		return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, string(key))}
+	case bson.TypeEmbeddedDocument, bson.TypeArray:
+		at, doc := bson.BeginDocument(nil)
+		for k, item := range bson.Raw(v.Value).All() {
+			doc = bson.AppendRawValue(doc, k, sortKeys(c, item))
+		}
+		return bson.RawValue{Type: v.Type, Value: bson.EndDocument(doc, at)}
+	}
+	return v
 }
 
 func hexString(b []byte) string {
