@@ -94,7 +94,7 @@ func recallFindAndModify(r *server.Request, stmt int32, remove, upsert, returnNe
 			return w, true, bad(40608, "insert")
 		}
 		if returnNew && w.post == nil {
-			w.post = r.loggedInsert(stmt)
+			w.post = loggedInsert(r, stmt)
 		}
 	default:
 		switch {
@@ -109,8 +109,8 @@ func recallFindAndModify(r *server.Request, stmt int32, remove, upsert, returnNe
 
 // loggedInsert returns the document that a statement inserted, from the change log: the session
 // keeps only the _id.
-func (r *Request) loggedInsert(stmt int32) bson.Raw {
-	want := r.storeStatement(stmt)
+func loggedInsert(r *server.Request, stmt int32) bson.Raw {
+	want := storeStatement(r, stmt)
 	for _, e := range slices.Backward(r.Node.Store().Latest().Log()) {
 		if e.Op == store.OpInsert && e.Stmt.ID == want.ID && e.Stmt.Number == want.Number && bytes.Equal(e.Stmt.LSID, want.LSID) {
 			return e.After
