@@ -2,7 +2,6 @@ package mongotest_test
 
 import (
 	"bytes"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -188,39 +187,6 @@ func TestInvalidUTF8(t *testing.T) {
 	if v := reply.Lookup("cursor", "firstBatch", "0"); !bytes.Equal(v.Value, doc) {
 		t.Errorf("%x comes back as %x in %v", doc, v.Value, reply)
 	}
-}
-
-// One large document that comes and goes leaves little, and so do large collections.
-func TestMemoryOfOneDocument(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 3 GB")
-	}
-	d := mongotest.Start(t, mongotest.ReplicaSet(1))
-	c := dial(t, d.Hosts()[0])
-	large := strings.Repeat("x", 10<<20)
-	for range 300 {
-		ok(t, run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "s", Value: large}}}}, {Key: "$db", Value: "db"}}))
-		ok(t, command(t, c, extJSON(t, `{"delete": "c", "deletes": [{"q": {}, "limit": 0}], "$db": "db"}`)))
-	}
-	limit := func(what string, bound uint64) {
-		t.Helper()
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		t.Logf("%s: %d MB", what, m.HeapAlloc>>20)
-		if m.HeapAlloc > bound {
-			t.Errorf("%s: %d MB are kept", what, m.HeapAlloc>>20)
-		}
-	}
-	limit("a document 300 times", 400<<20)
-	for range 10 {
-		for i := range 4 {
-			ok(t, run(t, c, bson.D{{Key: "insert", Value: "d"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}, {Key: "s", Value: large}}}}, {Key: "$db", Value: "db"}}))
-		}
-		ok(t, command(t, c, extJSON(t, `{"drop": "d", "$db": "db"}`)))
-	}
-	limit("drops", 400<<20)
 }
 
 // What create makes of options that are null, large or not for views, before version 5.0.

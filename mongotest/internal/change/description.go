@@ -31,10 +31,10 @@ type truncation struct {
 // disambiguated disambiguatedPaths.
 func AppendUpdateDescription(doc []byte, e *store.Entry, arrays, disambiguated bool) []byte {
 	d := delta{}
-	if paths, ok := e.Delta.([]string); ok {
-		d.byPaths(paths, e.Before, e.After, arrays)
+	if paths, ok := e.Delta().([]string); ok {
+		d.byPaths(paths, e.Before(), e.After(), arrays)
 	} else {
-		d.compare(nil, e.Before, e.After)
+		d.compare(nil, e.Before(), e.After())
 	}
 	slices.SortStableFunc(d.updated, func(a, b change) int { return slices.Compare(a.path, b.path) })
 	slices.Sort(d.removed)
@@ -192,7 +192,7 @@ func (d *delta) appendDisambiguated(doc []byte, e *store.Entry) []byte {
 		odd := false
 		for i, part := range c.path {
 			_, err := strconv.Atoi(part)
-			parent := lookupPath(e.After, c.path[:i])
+			parent := lookupPath(e.After(), c.path[:i])
 			odd = odd || strings.Contains(part, ".") || err == nil && i > 0 && parent.Type != 0
 		}
 		if !odd {
@@ -200,7 +200,7 @@ func (d *delta) appendDisambiguated(doc []byte, e *store.Entry) []byte {
 		}
 		list, dd := bson.BeginArrayElement(doc, strings.Join(c.path, "."))
 		for i, part := range c.path {
-			if n, err := strconv.Atoi(part); err == nil && i > 0 && lookupPath(e.After, c.path[:i]).Type == bson.TypeArray {
+			if n, err := strconv.Atoi(part); err == nil && i > 0 && lookupPath(e.After(), c.path[:i]).Type == bson.TypeArray {
 				dd = bson.AppendInt32Value(bson.AppendIndexHeader(dd, bson.TypeInt32, i), int32(n))
 				continue
 			}

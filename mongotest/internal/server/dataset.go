@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,11 @@ func (d *Data) Close() {
 	d.cluster.balancer.stop()
 	d.cluster.deleter.stop()
 	d.sessions.AbortAll()
+	for _, part := range slices.Concat(d.parts, []*Data{d}) {
+		if s := part.storage.s; s != nil {
+			s.Close()
+		}
+	}
 }
 
 // SetShards says how many shards the cluster has. Adding them is its first write: from then on

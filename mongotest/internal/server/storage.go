@@ -30,13 +30,16 @@ func (n *Node) Store() *store.Store {
 			d.makeGroup()
 			return
 		}
-		o := store.Options{Now: d.Clock.Now, KeepSince: d.KeepSince}
+		o := store.Options{Now: d.Clock.Now, KeepSince: d.KeepSince, Window: n.historyWindow}
 		if n.role != Standalone {
 			o.Tick = d.Clock.Tick
 		}
 		d.storage.s = store.New(o)
 		d.ttl.data = d
-		expire := func() { d.ttl.pass() }
+		expire := func() {
+			d.ttl.pass()
+			d.storage.s.Settle()
+		}
 		d.Clock.Shifted.Store(&expire)
 		d.OnCommit(func(bson.Timestamp) { d.storage.s.Wake() })
 	})
@@ -64,6 +67,9 @@ func (d *Data) makeGroup() {
 	expire := func() {
 		d.ttl.pass()
 		d.deleteOrphans()
+		for _, s := range append(shards, d.storage.s) {
+			s.Settle()
+		}
 	}
 	d.Clock.Shifted.Store(&expire)
 }
@@ -158,13 +164,17 @@ func (r *Request) snapshotToRead(s *store.Store, at bson.Timestamp, latest bool)
 			r.Node.data.Wrote(at)
 		}
 	}
-	window := time.Duration(r.Node.IntParameter("minSnapshotHistoryWindowInSeconds")) * time.Second
-	st, ok := s.Pin(at, window)
+	st, ok := s.Pin(at, r.Node.historyWindow())
 	if !ok {
 		return nil, tooOld(at)
 	}
 	r.AtTime = at
 	return st, nil
+}
+
+// historyWindow returns how long the states of the past can be read.
+func (n *Node) historyWindow() time.Duration {
+	return time.Duration(n.IntParameter("minSnapshotHistoryWindowInSeconds")) * time.Second
 }
 
 func tooOld(at bson.Timestamp) error {

@@ -41,15 +41,11 @@ func (s *Store) Shards() []*Store { return s.shards }
 func (s *Store) refresh() {
 	log := s.latest.Load().log
 	if len(s.fresh) > 0 {
-		for _, e := range s.fresh {
-			s.logSize += e.size()
-		}
 		slices.SortStableFunc(s.fresh, func(a, b *Entry) int { return a.TS.Compare(b.TS) })
-		log = append(log, s.fresh...)
+		log = s.addToLog(log, s.fresh)
+		clear(s.fresh)
 		s.fresh = s.fresh[:0]
-		if len(log) > maxLogEntries || s.logSize > maxLogBytes {
-			log = s.trimLog(log)
-		}
+		s.arm(settled)
 	}
 	s.latest.Store(s.join(log, func(shard *Store) *State { return shard.latest.Load() }))
 	s.Wake()
@@ -85,9 +81,13 @@ func (s *Store) forget(shard int, ts bson.Timestamp) {
 	st := s.latest.Load()
 	keep := make([]*Entry, 0, len(st.log))
 	for _, e := range st.log {
-		if e.shard != shard || e.TS.Compare(ts) <= 0 {
+		if int(e.shard) != shard || e.TS.Compare(ts) <= 0 {
 			keep = append(keep, e)
 		}
+	}
+	s.logSize = 0
+	for _, e := range keep {
+		s.logSize += e.size()
 	}
 	next := *st
 	next.log = keep
@@ -273,11 +273,11 @@ func (t *Txn) writeParts(fn func(tx *Tx) error) error {
 		return err
 	}
 	for i, p := range t.parts {
-		p.state = &State{TS: p.base.TS, colls: tx.sub[i].colls, log: p.base.log}
+		p.state = &State{TS: p.base.TS, colls: tx.sub[i].colls}
 		p.log = append(p.log, tx.sub[i].log...)
 		t.log = append(t.log, tx.sub[i].log...)
 	}
-	t.state = t.s.join(t.base.log, func(shard *Store) *State { return t.parts[shard.shard].state })
+	t.state = t.s.join(nil, func(shard *Store) *State { return t.parts[shard.shard].state })
 	t.state.TS = t.base.TS
 	return nil
 }
@@ -320,9 +320,7 @@ func (t *Txn) commitParts(lsid bson.Raw, number int64) (bson.Timestamp, error) {
 			if err := sub.replay(e); err != nil {
 				return bson.Timestamp{}, err
 			}
-			c := *e
-			c.TS, c.Wall, c.Txn, c.Number, c.Index = ts, wall, lsid, number, index
-			sub.log = append(sub.log, &c)
+			sub.log = append(sub.log, e.committed(ts, wall, lsid, number, index))
 			index++
 		}
 	}
@@ -396,7 +394,7 @@ func (tx *Tx) part(c *Coll, shard int) *Coll {
 		part.idx = append(part.idx, Index{IndexInfo: x.IndexInfo})
 	}
 	sub.quiet = true
-	sub.record(Entry{Op: OpCreate, NS: c.NS, UUID: c.UUID, More: c.Raw, info: part.Info, idx: indexInfos(part)})
+	sub.record(Entry{Op: OpCreate, coll: part.Info, more: &entryDetail{doc: c.Raw, info: part.Info, idx: indexInfos(part)}})
 	sub.quiet = false
 	sub.colls.set(sub.edit, c.NS, part)
 	return part
@@ -488,7 +486,7 @@ func (tx *Tx) Move(c *Coll, from, to int, in func(doc bson.Raw) bool) error {
 	defer func() { sub.quiet = false }()
 	var err error
 	for it := src.recs.first(); it.valid(); it.next() {
-		if doc := it.value(); in(doc) {
+		if doc := it.value().raw(); in(doc) {
 			if dst, err = sub.Insert(dst, doc); err != nil {
 				return err
 			}
@@ -509,7 +507,7 @@ func (tx *Tx) Clean(c *Coll, shard int, in func(doc bson.Raw) bool) error {
 	view := c
 	old := part
 	for it := old.recs.first(); it.valid(); it.next() {
-		doc := it.value()
+		doc := it.value().raw()
 		if !in(doc) || view.placed(old, doc) {
 			continue
 		}
@@ -548,7 +546,7 @@ func (tx *Tx) Spread(c *Coll, p Placement, home int) error {
 		old := part
 		sub.quiet = true
 		for it := old.recs.first(); it.valid(); it.next() {
-			doc := it.value()
+			doc := it.value().raw()
 			mine := !c.Sharded() || c.placed(old, doc)
 			to := owner(doc)
 			if mine && to == i {

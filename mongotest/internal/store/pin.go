@@ -15,12 +15,13 @@ const maxPins = 1000
 type pin struct {
 	ts    bson.Timestamp
 	state *State
+	freed int64 // when it was the newest: see past
 	until time.Time
 }
 
 // Pin returns the state as of a time, as At does, and keeps it readable at exactly this time for
 // the period from now on. Of more than a thousand times the one that was read longest ago is
-// forgotten.
+// forgotten, and so are those that keep more than 256 MB.
 func (s *Store) Pin(ts bson.Timestamp, period time.Duration) (*State, bool) {
 	if s.opts.Tick == nil {
 		return s.Latest(), true
@@ -41,10 +42,10 @@ func (s *Store) pin(ts bson.Timestamp, period time.Duration) (*State, bool) {
 	s.pins = slices.DeleteFunc(s.pins, func(p pin) bool { return !now.Before(p.until) })
 	p := pin{ts: ts, until: now.Add(period)}
 	if i := slices.IndexFunc(s.pins, func(p pin) bool { return p.ts == ts }); i >= 0 {
-		p.state = s.pins[i].state
+		p.state, p.freed = s.pins[i].state, s.pins[i].freed
 		s.pins = slices.Delete(s.pins, i, i+1)
 	} else if i := s.stateAt(ts); i >= 0 {
-		p.state = s.history[i]
+		p.state, p.freed = s.history[i].state(), s.history[i].freed
 	} else {
 		return nil, false
 	}
@@ -52,5 +53,6 @@ func (s *Store) pin(ts bson.Timestamp, period time.Duration) (*State, bool) {
 		s.pins = slices.Delete(s.pins, 0, 1)
 	}
 	s.pins = append(s.pins, p)
+	s.arm(settled)
 	return p.state, true
 }

@@ -24,7 +24,7 @@ type Scan struct {
 	merged bool
 	none   bool // no shard is left
 
-	recs    treeIter[bson.Raw]
+	recs    treeIter[document]
 	keys    treeIter[string]
 	started bool
 	moved   bool   // the iterators have to be found again
@@ -135,9 +135,9 @@ func (s *Scan) Next() (rid string, doc bson.Raw, ok bool) {
 			}
 			s.dedupe[rid] = struct{}{}
 		}
-		if doc, ok = s.c.recs.get(rid); ok {
+		if found, ok := s.c.recs.get(rid); ok {
 			s.DocsSeen++
-			return rid, doc, true
+			return rid, found.raw(), true
 		}
 	}
 	return "", nil, false
@@ -164,7 +164,7 @@ func (s *Scan) nextRecord() (string, bson.Raw, bool) {
 		if s.recs.valid() && inside(s.recs.key(), r, s.backward) {
 			s.last, s.here = s.recs.key(), true
 			s.DocsSeen++
-			return s.last, s.recs.value(), true
+			return s.last, s.recs.value().raw(), true
 		}
 		if s.at == len(s.ranges)-1 {
 			s.stop()
@@ -250,6 +250,6 @@ func (s *Scan) Rest() {
 		return
 	}
 	s.c = &Coll{Info: s.c.Info}
-	s.recs, s.keys = treeIter[bson.Raw]{}, treeIter[string]{}
+	s.recs, s.keys = treeIter[document]{}, treeIter[string]{}
 	s.moved = s.started
 }

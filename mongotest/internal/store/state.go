@@ -19,8 +19,6 @@ type State struct {
 
 	group  *Store // of which it is a state; nil: of a store that stands alone
 	shards []*State
-
-	written int // bytes, since the state before
 }
 
 // Coll returns a collection or view, nil if there is none of this name.
@@ -67,7 +65,8 @@ func (st *State) Databases() []string {
 	return names
 }
 
-// Log returns the change log, oldest entry first. It must not be changed.
+// Log returns the change log, oldest entry first, of the newest state; older ones have none. It must
+// not be changed.
 func (st *State) Log() []*Entry { return st.log }
 
 // Settings are a collection's options as the store needs them.
@@ -110,7 +109,7 @@ type Info struct {
 // Coll is a collection at one moment.
 type Coll struct {
 	*Info
-	recs  tree[bson.Raw] // by record id
+	recs  tree[document] // by record id
 	idx   []Index
 	bytes int64
 	edit  uint64
@@ -162,7 +161,8 @@ func (c *Coll) Record(rid string) (bson.Raw, bool) {
 		}
 		return part.Record(rid)
 	}
-	return c.recs.get(rid)
+	doc, ok := c.recs.get(rid)
+	return doc.raw(), ok
 }
 
 // Last returns the document that was inserted last.
@@ -171,7 +171,7 @@ func (c *Coll) Last() (rid string, doc bson.Raw, ok bool) {
 	if !it.valid() {
 		return "", nil, false
 	}
-	return it.key(), it.value(), true
+	return it.key(), it.value().raw(), true
 }
 
 // ByID returns the document whose _id is equal to id. Of a sharded collection several shards may
@@ -189,13 +189,13 @@ func (c *Coll) ByID(id bson.RawValue) (rid string, doc bson.Raw, ok bool) {
 	key := AppendKey(buf[:0], id, collator(c.Collation), false)
 	if c.Clustered {
 		rid = string(key)
-		doc, ok = c.recs.get(rid)
+		doc, ok = c.Record(rid)
 		return rid, doc, ok
 	}
 	if len(c.idx) == 0 || !c.idx[0].IsID {
 		for it := c.recs.first(); it.valid(); it.next() {
-			if query.Compare(it.value().Lookup("_id"), id, c.Collation) == 0 {
-				return it.key(), it.value(), true
+			if query.Compare(it.value().raw().Lookup("_id"), id, c.Collation) == 0 {
+				return it.key(), it.value().raw(), true
 			}
 		}
 		return "", nil, false
@@ -204,7 +204,7 @@ func (c *Coll) ByID(id bson.RawValue) (rid string, doc bson.Raw, ok bool) {
 	if !ok {
 		return "", nil, false
 	}
-	doc, ok = c.recs.get(rid)
+	doc, ok = c.Record(rid)
 	return rid, doc, ok
 }
 

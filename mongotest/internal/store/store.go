@@ -14,7 +14,6 @@ package store
 
 import (
 	"slices"
-	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,16 +32,12 @@ type Options struct {
 	// KeepSince returns the time from which on states must be kept because somebody still reads
 	// there; ok is false if nobody does.
 	KeepSince func() (ts bson.Timestamp, ok bool)
+	// Window returns how long states are kept that nobody needs for sure, as far as they are not
+	// large. nil: five minutes.
+	Window func() time.Duration
 }
 
-// Limits of what is kept of the past when nobody needs it for sure.
-const (
-	keepStates     = 1000
-	maxLogEntries  = 100_000
-	maxLogBytes    = 64 << 20
-	maxHistory     = 64 << 20 // bytes that were written
-	initialEditing = 1
-)
+const initialEditing = 1
 
 // Store is safe for concurrent use.
 type Store struct {
@@ -51,13 +46,19 @@ type Store struct {
 	changed atomic.Pointer[chan struct{}]
 
 	mu      *sync.Mutex // all stores of a group have one
-	history []*State    // oldest first, the latest one included; empty without Tick
+	history []past      // oldest first, the latest one included; empty without Tick
 	pins    []pin       // the one read longest ago first
 	edit    uint64
 	intents map[intent]*Txn
 	locks   map[string][]*Txn // open transactions by the namespaces they use
 	logSize int
-	written int // by the states of the history
+
+	// What the past costs: see history.go.
+	freed    int64       // by all writes
+	returned int64       // of that, when the runtime was asked to give memory back
+	quiet    uint64      // edit, when the timer looked last
+	timer    *time.Timer // nil: nothing to be done later
+	closed   bool
 
 	group *Store // that it is part of, nil if it stands alone
 	shard int    // its number there
@@ -78,7 +79,7 @@ func New(o Options) *Store {
 	first := &State{}
 	s.latest.Store(first)
 	if o.Tick != nil {
-		s.history = []*State{first}
+		s.history = []past{{wall: o.Now().UnixMilli()}}
 	}
 	return s
 }
@@ -99,19 +100,6 @@ func (s *Store) At(ts bson.Timestamp) (*State, bool) {
 	}
 	old := s.stateOf(ts)
 	return old, old != nil
-}
-
-// stateOf returns the last state that is not after ts, nil if there is none.
-func (s *Store) stateOf(ts bson.Timestamp) *State {
-	if i := s.stateAt(ts); i >= 0 {
-		return s.history[i]
-	}
-	return nil
-}
-
-// stateAt returns the position of the last state that is not after ts, -1 if there is none.
-func (s *Store) stateAt(ts bson.Timestamp) int {
-	return sort.Search(len(s.history), func(i int) bool { return s.history[i].TS.Compare(ts) > 0 }) - 1
 }
 
 // Changed returns a channel that is closed when the next state is published, or when Wake is
@@ -162,25 +150,16 @@ func (s *Store) publish(old *State, tx *Tx) {
 	}
 	st := &State{TS: tx.ts, colls: tx.colls, log: old.log}
 	if s.opts.Tick != nil {
-		st.log = append(st.log, tx.log...)
-		for _, e := range tx.log {
-			st.written += e.size()
-		}
-		s.logSize += st.written
-		s.written += st.written
-		if len(st.log) > maxLogEntries || s.logSize > maxLogBytes {
-			st.log = s.trimLog(st.log)
-		}
-		s.history = append(s.history, st)
-		if len(s.history) > 2*keepStates || s.written > maxHistory {
-			s.trimHistory()
-		}
+		st.log = s.addToLog(st.log, tx.log)
+		s.remember(st, tx.freed)
+	} else if s.freed += tx.freed; s.freed-s.returned > giveBack {
+		s.arm(settled)
 	}
 	s.latest.Store(st)
 	s.Wake()
 	if g := s.group; g != nil {
 		for _, e := range tx.log {
-			if e.shard = s.shard; !e.quiet {
+			if e.shard = uint16(s.shard); !e.quiet {
 				g.fresh = append(g.fresh, e)
 			}
 		}
@@ -188,43 +167,6 @@ func (s *Store) publish(old *State, tx *Tx) {
 			g.refresh()
 		}
 	}
-}
-
-// trimHistory drops the older half of the states, as far as nobody needs them: by their number, and
-// by what was written between them, which is what they keep from being freed.
-func (s *Store) trimHistory() {
-	cut, left := 0, s.written
-	for cut < len(s.history)-1 && (len(s.history)-cut > keepStates || left > maxHistory/2) {
-		left -= s.history[cut].written
-		cut++
-	}
-	if s.opts.KeepSince != nil {
-		if ts, ok := s.opts.KeepSince(); ok {
-			cut = min(cut, max(s.stateAt(ts), 0))
-		}
-	}
-	if cut > 0 {
-		s.keepHistory(s.history[cut:])
-	}
-}
-
-// keepHistory makes a part of the history all of it.
-func (s *Store) keepHistory(states []*State) {
-	s.history, s.written = append([]*State(nil), states...), 0
-	for _, st := range s.history {
-		s.written += st.written
-	}
-}
-
-// trimLog drops the older half of the change log.
-func (s *Store) trimLog(log []*Entry) []*Entry {
-	keep := append([]*Entry(nil), log[len(log)/2:]...)
-	keep[0] = &Entry{TS: log[len(log)/2-1].TS, Op: OpTrimmed}
-	s.logSize = 0
-	for _, e := range keep {
-		s.logSize += e.size()
-	}
-	return keep
 }
 
 // Rollback forgets all writes after ts, as a member does that had them and is not primary any more.
@@ -245,10 +187,13 @@ func (s *Store) Rollback(ts bson.Timestamp) error {
 	if i == len(s.history)-1 {
 		return nil
 	}
-	s.keepHistory(s.history[:i+1])
-	st := s.history[i]
-	st = &State{TS: st.TS, colls: st.colls, log: st.log[:len(st.log):len(st.log)], written: st.written}
-	s.history[i] = st
+	s.history = slices.Clone(s.history[:i+1])
+	st := s.history[i].state()
+	st.log, s.logSize = prefix(s.latest.Load().log, st.TS), 0
+	for _, e := range st.log {
+		s.logSize += e.size()
+	}
+	s.freed = s.history[i].freed
 	s.latest.Store(st)
 	s.Wake()
 	if s.group != nil {

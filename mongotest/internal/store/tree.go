@@ -10,7 +10,7 @@ type tree[V any] struct {
 }
 
 const (
-	fanout  = 32
+	fanout  = 31 // columns then fill the allocator's size classes
 	minFill = fanout / 4
 )
 

@@ -23,7 +23,9 @@ type Tx struct {
 	ts    bson.Timestamp
 	wall  time.Time
 	keys  []string
-	stmt  Statement
+	stmt  int32
+	write *Statement // nil: not a retryable write
+	freed int64      // bytes that it took out of what it changes
 
 	quiet bool // what it writes is not an event of the group
 	sub   []Tx // of a group: the right to write to each shard
@@ -47,9 +49,14 @@ func errWriteConflict() error {
 
 // Statement names the retryable write that the following changes belong to.
 func (tx *Tx) Statement(s Statement) {
-	tx.stmt = s
+	tx.stmt = s.ID
+	if s.ID = 0; s.LSID == nil {
+		tx.write = nil
+	} else if tx.write == nil || tx.write.Number != s.Number || &tx.write.LSID[0] != &s.LSID[0] {
+		tx.write = &s
+	}
 	for i := range tx.sub {
-		tx.sub[i].stmt = s
+		tx.sub[i].stmt, tx.sub[i].write = tx.stmt, tx.write
 	}
 }
 
@@ -105,8 +112,26 @@ func (tx *Tx) record(e Entry) {
 	if !tx.logged() {
 		return
 	}
-	e.TS, e.Wall, e.Stmt, e.quiet = tx.ts, tx.wall, tx.stmt, tx.quiet
+	e.TS, e.wall, e.stmt, e.write, e.quiet = tx.ts, tx.wall.UnixMilli(), tx.stmt, tx.write, tx.quiet
 	tx.log = append(tx.log, &e)
+}
+
+// recordWrite records the change of a document. rid is kept for the commit of the transaction.
+func (tx *Tx) recordWrite(e Entry, rid string, delta any) {
+	if !tx.logged() {
+		tx.dirty = true
+		return
+	}
+	if tx.txn == nil {
+		rid = ""
+		if e.Op == OpDelete && !e.coll.PreImages {
+			e.before = refer(e.coll.documentKey(e.before.raw()))
+		}
+	}
+	if rid != "" || delta != nil {
+		e.more = &entryDetail{rid: rid, delta: delta}
+	}
+	tx.record(e)
 }
 
 // writable returns a copy of the collection that may be changed.
@@ -119,7 +144,8 @@ func (tx *Tx) writable(c *Coll) *Coll {
 	return w
 }
 
-func (c *Coll) documentKey(doc bson.Raw) bson.Raw {
+// documentKey returns what identifies a document in the change log.
+func (c *Info) documentKey(doc bson.Raw) bson.Raw {
 	at, key := bson.BeginDocument(make([]byte, 0, 32))
 	hasID := false
 	for _, path := range c.KeyPaths {
@@ -167,18 +193,14 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 		}
 	}
 	c = tx.writable(c)
-	c.recs.set(tx.edit, rid, doc)
+	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc))
 	tx.addKeys(c, rid, keys, marks, multikey)
 	if tx.txn != nil {
 		tx.s.intents[intent{c.UUID, rid}] = tx.txn
 		tx.txn.intents = append(tx.txn.intents, intent{c.UUID, rid})
 	}
-	if tx.logged() {
-		tx.record(Entry{Op: OpInsert, NS: c.NS, UUID: c.UUID, Key: c.documentKey(doc), After: doc, rid: rid})
-	} else {
-		tx.dirty = true
-	}
+	tx.recordWrite(Entry{Op: OpInsert, coll: c.Info, after: refer(doc)}, rid, nil)
 	if c.Capped {
 		return tx.trimCapped(c, rid, 0, 0)
 	}
@@ -201,7 +223,7 @@ func (tx *Tx) trimCapped(c *Coll, newest string, docs, bytes int64) (*Coll, erro
 			break
 		}
 		var err error
-		if c, err = tx.remove(c, it.key(), it.value()); err != nil {
+		if c, err = tx.remove(c, it.key(), it.value().raw()); err != nil {
 			return c, err
 		}
 	}
@@ -224,15 +246,11 @@ func (tx *Tx) Update(c *Coll, rid string, old, doc bson.Raw, replaced bool, delt
 	if err != nil {
 		return c, err
 	}
-	if tx.logged() {
-		e := Entry{Op: OpUpdate, NS: c.NS, UUID: c.UUID, Key: c.documentKey(doc), Before: old, After: doc, Images: c.PreImages, Delta: delta, rid: rid}
-		if replaced {
-			e.Op = OpReplace
-		}
-		tx.record(e)
-	} else {
-		tx.dirty = true
+	e := Entry{Op: OpUpdate, coll: c.Info, before: refer(old), after: refer(doc)}
+	if replaced {
+		e.Op = OpReplace
 	}
+	tx.recordWrite(e, rid, delta)
 	return c, nil
 }
 
@@ -256,8 +274,9 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 			}
 		}
 	}
-	c.recs.set(tx.edit, rid, doc)
+	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc) - len(old))
+	tx.freed += int64(len(old)) + perChange
 	tx.addKeys(c, rid, keys, marks, multikey)
 	return c, nil
 }
@@ -342,11 +361,7 @@ func (tx *Tx) Delete(c *Coll, rid string, old bson.Raw) (*Coll, error) {
 
 func (tx *Tx) remove(c *Coll, rid string, old bson.Raw) (*Coll, error) {
 	c = tx.take(c, rid, old)
-	if tx.logged() {
-		tx.record(Entry{Op: OpDelete, NS: c.NS, UUID: c.UUID, Key: c.documentKey(old), Before: old, Images: c.PreImages, rid: rid})
-	} else {
-		tx.dirty = true
-	}
+	tx.recordWrite(Entry{Op: OpDelete, coll: c.Info, before: refer(old)}, rid, nil)
 	return c, nil
 }
 
@@ -355,6 +370,7 @@ func (tx *Tx) take(c *Coll, rid string, old bson.Raw) *Coll {
 	c = tx.writable(c)
 	c.recs.delete(tx.edit, rid)
 	c.bytes -= int64(len(old))
+	tx.freed += int64(len(old)) + perChange
 	var keys []string
 	for i := range c.idx {
 		ix := &c.idx[i]
@@ -401,13 +417,28 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	if id != nil {
 		c.idx = []Index{{IndexInfo: id}}
 	}
-	tx.record(Entry{Op: OpCreate, NS: ns, UUID: info.UUID, More: set.Raw, View: set.View, info: info, idx: indexInfos(c)})
+	tx.record(Entry{Op: OpCreate, coll: info, more: &entryDetail{doc: set.Raw, info: info, idx: indexInfos(c)}})
 	info.Since = tx.ts
 	tx.colls.set(tx.edit, ns, c)
 	if tx.txn != nil {
 		tx.txn.lock(ns)
 	}
 	return c, nil
+}
+
+// perKey is about what a key takes in an index, and perRecord what a document takes beside its bytes.
+const (
+	perKey    = 64
+	perRecord = 64
+)
+
+// footprint is about how much memory the collection takes.
+func (c *Coll) footprint() int64 {
+	n := c.bytes + int64(c.recs.len())*perRecord
+	for i := range c.idx {
+		n += int64(c.idx[i].Keys()) * perKey
+	}
+	return n
 }
 
 func newCounter() *atomic.Uint64 { return new(atomic.Uint64) }
@@ -441,7 +472,8 @@ func (tx *Tx) Drop(c *Coll) error {
 		return err
 	}
 	tx.colls.delete(tx.edit, c.NS)
-	tx.record(Entry{Op: OpDrop, NS: c.NS, UUID: c.UUID, View: c.View})
+	tx.freed += c.footprint()
+	tx.record(Entry{Op: OpDrop, coll: c.Info})
 	return nil
 }
 
@@ -451,7 +483,7 @@ func (tx *Tx) DropDatabase(db string) {
 		tx.sub[tx.s.place(db+".")].DropDatabase(db)
 		return
 	}
-	tx.record(Entry{Op: OpDropDatabase, NS: db})
+	tx.record(Entry{Op: OpDropDatabase, coll: &Info{NS: db}})
 }
 
 // Rename gives a collection another name; one that has it is dropped first.
@@ -464,12 +496,13 @@ func (tx *Tx) Rename(c *Coll, to string) error {
 			return err
 		}
 	}
-	e := Entry{Op: OpRename, NS: c.NS, UUID: c.UUID, To: to}
+	e := Entry{Op: OpRename, coll: c.Info, more: &entryDetail{to: to}}
 	if target := tx.Coll(to); target != nil {
 		at, more := bson.BeginDocument(nil)
 		more = bson.AppendBinary(more, "dropTarget", bson.BinaryUUID, target.UUID[:])
-		e.More = bson.EndDocument(more, at)
+		e.more.doc = bson.EndDocument(more, at)
 		tx.colls.delete(tx.edit, to)
+		tx.freed += target.footprint()
 	}
 	info := *c.Info
 	info.NS = to
@@ -496,7 +529,7 @@ func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
 	info := *c.Info
 	info.Settings = set
 	w.Info = &info
-	tx.record(Entry{Op: OpModify, NS: c.NS, UUID: c.UUID, More: more, View: c.View})
+	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more}})
 	return w, nil
 }
 
@@ -519,7 +552,7 @@ func (tx *Tx) SetSharding(c *Coll, sharding any, paths []string, more bson.Raw) 
 	if more != nil {
 		op = OpShardCollection
 	}
-	tx.record(Entry{Op: op, NS: c.NS, UUID: c.UUID, More: more})
+	tx.record(Entry{Op: op, coll: c.Info, more: &entryDetail{doc: more}})
 	return w
 }
 
@@ -540,31 +573,48 @@ func (tx *Tx) CreateIndex(c *Coll, x *IndexInfo) (*Coll, error) {
 	}
 	w := tx.writable(c)
 	w.idx = append(w.idx, ix)
-	tx.record(Entry{Op: OpCreateIndexes, NS: c.NS, UUID: c.UUID, More: x.Spec, idx: []*IndexInfo{x}})
+	tx.record(Entry{Op: OpCreateIndexes, coll: c.Info, more: &entryDetail{doc: x.Spec, idx: []*IndexInfo{x}}})
 	return w, nil
 }
 
+// build makes an index of the documents that there are. It sorts the keys first: a tree that grows
+// at its end is made faster, and has full nodes.
 func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 	ix := Index{IndexInfo: x}
 	var keys []string
+	entries := make([]indexEntry, 0, c.recs.len())
 	for it := c.recs.first(); it.valid(); it.next() {
 		var multi bool
 		var err error
-		if keys, multi, err = x.keys(keys[:0], it.value()); err != nil {
+		if keys, multi, err = x.keys(keys[:0], it.value().raw()); err != nil {
 			return ix, err
 		}
 		ix.Multikey = ix.Multikey || multi
 		for _, k := range keys {
-			if x.Unique {
-				if _, ok := ix.tree.get(k); ok {
-					return ix, duplicateKey(c.NS, x, k, it.value())
-				}
-			}
-			ix.tree.set(tx.edit, x.entry(k, it.key()), it.key())
+			entries = append(entries, indexEntry{x.entry(k, it.key()), it.key()})
 		}
+	}
+	slices.SortFunc(entries, func(a, b indexEntry) int {
+		if n := strings.Compare(a.key, b.key); n != 0 {
+			return n
+		}
+		return strings.Compare(a.rid, b.rid)
+	})
+	if x.Unique {
+		for i := 1; i < len(entries); i++ {
+			if e := entries[i]; e.key == entries[i-1].key { // the server, too, looks in the order of the keys
+				doc, _ := c.recs.get(e.rid)
+				return ix, duplicateKey(c.NS, x, e.key, doc.raw())
+			}
+		}
+	}
+	for _, e := range entries {
+		ix.tree.set(tx.edit, e.key, e.rid)
 	}
 	return ix, nil
 }
+
+type indexEntry struct{ key, rid string }
 
 // DropIndex removes an index.
 func (tx *Tx) DropIndex(c *Coll, name string) (*Coll, error) {
@@ -581,8 +631,9 @@ func (tx *Tx) DropIndex(c *Coll, name string) (*Coll, error) {
 	for i := range w.idx {
 		if w.idx[i].Name == name {
 			x := w.idx[i].IndexInfo
+			tx.freed += int64(w.idx[i].Keys()) * perKey
 			w.idx = append(w.idx[:i], w.idx[i+1:]...)
-			tx.record(Entry{Op: OpDropIndexes, NS: c.NS, UUID: c.UUID, More: x.Spec, name: name})
+			tx.record(Entry{Op: OpDropIndexes, coll: c.Info, more: &entryDetail{doc: x.Spec}})
 			break
 		}
 	}
@@ -608,20 +659,20 @@ func (tx *Tx) Duplicates(c *Coll, name string) (groups [][]bson.Raw, err error) 
 		var first []bson.Raw
 		var keys []string
 		for it := c.recs.first(); it.valid(); it.next() {
-			if keys, _, err = ix.keys(keys[:0], it.value()); err != nil {
+			if keys, _, err = ix.keys(keys[:0], it.value().raw()); err != nil {
 				return nil, err
 			}
 			for _, k := range keys {
 				n, ok := at[k]
 				if !ok {
 					n = len(first)
-					at[k], first, groups = n, append(first, it.value()), append(groups, nil)
+					at[k], first, groups = n, append(first, it.value().raw()), append(groups, nil)
 					continue
 				}
 				if groups[n] == nil {
 					groups[n] = append(groups[n], first[n])
 				}
-				groups[n] = append(groups[n], it.value())
+				groups[n] = append(groups[n], it.value().raw())
 			}
 		}
 	}
@@ -649,7 +700,7 @@ func (tx *Tx) RebuildIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) 
 			w.idx[i] = ix
 		}
 	}
-	tx.record(Entry{Op: OpModify, NS: c.NS, UUID: c.UUID, More: more})
+	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more}})
 	return w, nil
 }
 
@@ -670,7 +721,7 @@ func (tx *Tx) ModifyIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) {
 			w.idx[i].IndexInfo = x
 		}
 	}
-	tx.record(Entry{Op: OpModify, NS: c.NS, UUID: c.UUID, More: more})
+	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more}})
 	return w, nil
 }
 
@@ -686,10 +737,11 @@ func (tx *Tx) Truncate(c *Coll) (*Coll, error) {
 		return c, err
 	}
 	w := tx.writable(c)
-	w.recs, w.bytes = tree[bson.Raw]{}, 0
+	tx.freed += w.footprint()
+	w.recs, w.bytes = tree[document]{}, 0
 	for i := range w.idx {
 		w.idx[i].tree, w.idx[i].Multikey = tree[string]{}, false
 	}
-	tx.record(Entry{Op: OpNoop, NS: c.NS, UUID: c.UUID})
+	tx.record(Entry{Op: OpNoop, coll: c.Info})
 	return w, nil
 }

@@ -110,7 +110,7 @@ func (t *Txn) Write(fn func(tx *Tx) error) error {
 	if err := fn(&tx); err != nil {
 		return err
 	}
-	t.state = &State{TS: t.base.TS, colls: tx.colls, log: t.base.log}
+	t.state = &State{TS: t.base.TS, colls: tx.colls}
 	t.log = append(t.log, tx.log...)
 	return nil
 }
@@ -139,9 +139,7 @@ func (t *Txn) Commit(lsid bson.Raw, number int64) (bson.Timestamp, error) {
 		if err := tx.replay(e); err != nil {
 			return bson.Timestamp{}, err
 		}
-		c := *e
-		c.TS, c.Wall, c.Txn, c.Number, c.Index = tx.ts, tx.wall, lsid, number, i
-		tx.log = append(tx.log, &c)
+		tx.log = append(tx.log, e.committed(tx.ts, tx.wall, lsid, number, i))
 	}
 	s.publish(st, &tx)
 	return tx.ts, nil
@@ -149,39 +147,40 @@ func (t *Txn) Commit(lsid bson.Raw, number int64) (bson.Timestamp, error) {
 
 // replay does a transaction's write on top of the newest state.
 func (tx *Tx) replay(e *Entry) error {
-	c := tx.Coll(e.NS)
+	c, more := tx.Coll(e.NS()), e.detail()
 	if e.Op == OpCreate {
 		if c != nil {
 			return errWriteConflict()
 		}
-		e.info.Since = tx.ts
-		c = &Coll{Info: e.info, edit: tx.edit}
-		for _, x := range e.idx {
+		more.info.Since = tx.ts
+		c = &Coll{Info: more.info, edit: tx.edit}
+		for _, x := range more.idx {
 			c.idx = append(c.idx, Index{IndexInfo: x})
 		}
-		tx.colls.set(tx.edit, e.NS, c)
+		tx.colls.set(tx.edit, e.NS(), c)
 		return nil
 	}
-	if c == nil || c.UUID != e.UUID {
+	if c == nil || c.UUID != e.UUID() {
 		return errWriteConflict()
 	}
 	switch e.Op {
 	case OpInsert:
-		keys, marks, multikey, err := tx.newKeys(c, e.rid, nil, e.After)
+		doc := e.After()
+		keys, marks, multikey, err := tx.newKeys(c, more.rid, nil, doc)
 		if err != nil {
 			return err
 		}
 		c = tx.writable(c)
-		c.recs.set(tx.edit, e.rid, e.After)
-		c.bytes += int64(len(e.After))
-		tx.addKeys(c, e.rid, keys, marks, multikey)
+		c.recs.set(tx.edit, more.rid, e.after)
+		c.bytes += int64(len(doc))
+		tx.addKeys(c, more.rid, keys, marks, multikey)
 	case OpUpdate, OpReplace:
-		_, err := tx.put(c, e.rid, e.Before, e.After)
+		_, err := tx.put(c, more.rid, e.before.raw(), e.After())
 		return err
 	case OpDelete:
-		tx.take(c, e.rid, e.Before)
+		tx.take(c, more.rid, e.before.raw())
 	case OpCreateIndexes:
-		for _, x := range e.idx {
+		for _, x := range more.idx {
 			ix, err := tx.build(c, x)
 			if err != nil {
 				return err
@@ -280,7 +279,7 @@ func (tx *Tx) lockRecord(c *Coll, rid string) error {
 		}
 		old, _ := then.recs.get(rid)
 		cur, _ := now.recs.get(rid)
-		return len(old) == len(cur) && len(old) > 0 && &old[0] == &cur[0]
+		return old == cur && old.p != nil
 	}, c)
 }
 

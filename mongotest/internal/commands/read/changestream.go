@@ -261,11 +261,11 @@ func (s *changeStream) entry(e *store.Entry) error {
 		return nil
 	}
 	had := len(s.pending)
-	tok := change.Token{Ts: e.TS, Event: true, Index: e.Index, Uuid: e.UUID, Key: e.Key}
-	if s.check != nil && s.check.Ts == e.TS && s.check.Index == e.Index {
+	tok := change.Token{Ts: e.TS, Event: true, Index: e.Index(), Uuid: e.UUID(), Key: e.Key()}
+	if s.check != nil && s.check.Ts == e.TS && s.check.Index == e.Index() {
 		s.check = nil
 	}
-	if s.from.Before(e.TS, e.Index, false) {
+	if s.from.Before(e.TS, e.Index(), false) {
 		if s.check != nil && s.check.Ts.Compare(e.TS) < 0 {
 			return s.tokenNotFound()
 		}
@@ -276,7 +276,7 @@ func (s *changeStream) entry(e *store.Entry) error {
 		}
 		s.pending = append(s.pending, event{doc: doc, token: token, place: tok})
 	}
-	if s.invalidates(e) && s.from.Before(e.TS, e.Index, true) {
+	if s.invalidates(e) && s.from.Before(e.TS, e.Index(), true) {
 		tok.Invalidate = true
 		token := tok.Document()
 		at, doc := bson.BeginDocument(nil)
@@ -284,7 +284,7 @@ func (s *changeStream) entry(e *store.Entry) error {
 		doc = bson.AppendString(doc, "operationType", "invalidate")
 		doc = bson.AppendTimestamp(doc, "clusterTime", e.TS)
 		if s.n.Config().Version.AtLeast(6, 0) {
-			doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall))
+			doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall()))
 		}
 		s.pending = append(s.pending, event{doc: bson.EndDocument(doc, at), token: token, last: true})
 	}
@@ -299,11 +299,11 @@ func (s *changeStream) concerns(e *store.Entry) bool {
 	if _, ok := eventTypes[e.Op]; !ok {
 		return false
 	}
-	if !s.expanded && (expandedOnly[e.Op] || e.View) {
+	if !s.expanded && (expandedOnly[e.Op] || e.View()) {
 		return false
 	}
 	if e.Op == store.OpDropDatabase {
-		return s.all || s.coll == "" && e.NS == s.db
+		return s.all || s.coll == "" && e.NS() == s.db
 	}
 	match := func(ns string) bool {
 		db, coll := namespace.Split(ns)
@@ -318,7 +318,7 @@ func (s *changeStream) concerns(e *store.Entry) bool {
 		}
 		return db == s.db && coll == s.coll
 	}
-	return match(e.NS) || e.Op == store.OpRename && match(e.To)
+	return match(e.NS()) || e.Op == store.OpRename && match(e.To())
 }
 
 func (s *changeStream) invalidates(e *store.Entry) bool {
@@ -345,9 +345,9 @@ var expandedOnly = map[store.Op]bool{
 // namespaceType says what a create event has created.
 func namespaceType(e *store.Entry) string {
 	switch {
-	case e.View:
+	case e.View():
 		return "view"
-	case !e.More.Lookup("timeseries").IsZero():
+	case !e.More().Lookup("timeseries").IsZero():
 		return "timeseries"
 	}
 	return "collection"
@@ -359,14 +359,14 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	old := !v.AtLeast(5, 0)
 	at, doc := bson.BeginDocument(nil)
 	txn := func() {
-		if e.Txn != nil {
-			doc = bson.AppendInt64(doc, "txnNumber", e.Number)
-			doc = bson.AppendDocument(doc, "lsid", e.Txn)
+		if lsid, number, _ := e.Txn(); lsid != nil {
+			doc = bson.AppendInt64(doc, "txnNumber", number)
+			doc = bson.AppendDocument(doc, "lsid", lsid)
 		}
 	}
 	to := func() {
 		if e.Op == store.OpRename {
-			doc = appendEventNS(doc, "to", e.To)
+			doc = appendEventNS(doc, "to", e.To())
 		}
 	}
 	if old {
@@ -376,11 +376,12 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	doc = bson.AppendDocument(doc, "_id", token)
 	doc = bson.AppendString(doc, "operationType", eventTypes[e.Op])
 	doc = bson.AppendTimestamp(doc, "clusterTime", e.TS)
-	if s.expanded && e.Op != store.OpDropDatabase && !e.View {
-		doc = bson.AppendBinary(doc, "collectionUUID", bson.BinaryUUID, e.UUID[:])
+	if s.expanded && e.Op != store.OpDropDatabase && !e.View() {
+		uuid := e.UUID()
+		doc = bson.AppendBinary(doc, "collectionUUID", bson.BinaryUUID, uuid[:])
 	}
 	if v.Has(release.Reply, "$changeStream.wallTime") {
-		doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall))
+		doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall()))
 	}
 	var err error
 	if doc, err = s.appendFullDocument(doc, e); err != nil {
@@ -395,9 +396,9 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	}
 	if e.Op == store.OpDropDatabase {
 		ns, d := bson.BeginDocumentElement(doc, "ns")
-		doc = bson.EndDocument(bson.AppendString(d, "db", e.NS), ns)
+		doc = bson.EndDocument(bson.AppendString(d, "db", e.NS()), ns)
 	} else {
-		doc = appendEventNS(doc, "ns", e.NS)
+		doc = appendEventNS(doc, "ns", e.NS())
 	}
 	if e.Op == store.OpCreate && v.Has(release.Reply, "$changeStream.nsType") {
 		doc = bson.AppendString(doc, "nsType", namespaceType(e))
@@ -405,8 +406,8 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	if !old {
 		to()
 	}
-	if e.Key != nil {
-		doc = bson.AppendDocument(doc, "documentKey", e.Key)
+	if key := e.Key(); key != nil {
+		doc = bson.AppendDocument(doc, "documentKey", key)
 	}
 	if e.Op == store.OpUpdate {
 		doc = change.AppendUpdateDescription(doc, e, !old, s.expanded && v.Has(release.Reply, "$changeStream.updateDescription.disambiguatedPaths"))
@@ -415,10 +416,10 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	case !s.expanded:
 	case e.Op == store.OpRename:
 		what, d := bson.BeginDocumentElement(doc, "operationDescription")
-		d = appendEventNS(d, "to", e.To)
-		doc = bson.EndDocument(append(d, e.More.Elements()...), what)
-	case e.More != nil && expandedOnly[e.Op]:
-		doc = bson.AppendDocument(doc, "operationDescription", e.More)
+		d = appendEventNS(d, "to", e.To())
+		doc = bson.EndDocument(append(d, e.More().Elements()...), what)
+	case e.More() != nil && expandedOnly[e.Op]:
+		doc = bson.AppendDocument(doc, "operationDescription", e.More())
 	}
 	if !old {
 		txn()
@@ -440,7 +441,7 @@ func appendEventNS(doc []byte, field, ns string) []byte {
 func (s *changeStream) appendFullDocument(doc []byte, e *store.Entry) ([]byte, error) {
 	switch e.Op {
 	case store.OpInsert, store.OpReplace:
-		return bson.AppendDocument(doc, "fullDocument", e.After), nil
+		return bson.AppendDocument(doc, "fullDocument", e.After()), nil
 	case store.OpUpdate:
 	default:
 		return doc, nil
@@ -451,20 +452,20 @@ func (s *changeStream) appendFullDocument(doc []byte, e *store.Entry) ([]byte, e
 		if !ok {
 			st = s.n.Store().Latest()
 		}
-		if c := st.Coll(e.NS); c != nil && c.UUID == e.UUID {
+		if c := st.Coll(e.NS()); c != nil && c.UUID == e.UUID() {
 			if s := sharding.Of(c); s != nil { // others may have one with this _id, too
-				if c = c.Part(s.ShardOf(e.After)); c == nil {
+				if c = c.Part(s.ShardOf(e.After())); c == nil {
 					return bson.AppendNull(doc, "fullDocument"), nil
 				}
 			}
-			if _, now, ok := c.ByID(e.Key.Lookup("_id")); ok {
+			if _, now, ok := c.ByID(e.Key().Lookup("_id")); ok {
 				return bson.AppendDocument(doc, "fullDocument", now), nil
 			}
 		}
 		return bson.AppendNull(doc, "fullDocument"), nil
 	case "whenAvailable", "required":
-		if e.Images {
-			return bson.AppendDocument(doc, "fullDocument", e.After), nil
+		if e.Images() {
+			return bson.AppendDocument(doc, "fullDocument", e.After()), nil
 		}
 		if s.lookup == "required" {
 			return doc, noImage("post-image", e)
@@ -479,8 +480,8 @@ func (s *changeStream) preImage(e *store.Entry) (bson.RawValue, error) {
 	if s.before == "off" || e.Op != store.OpUpdate && e.Op != store.OpReplace && e.Op != store.OpDelete {
 		return bson.RawValue{}, nil
 	}
-	if e.Images && !s.n.Data().ImageExpired(e.Wall) {
-		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: e.Before}, nil
+	if e.Images() && !s.n.Data().ImageExpired(e.Wall()) {
+		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: e.Before()}, nil
 	}
 	if s.before == "required" {
 		return bson.RawValue{}, noImage("pre-image", e)
@@ -489,7 +490,7 @@ func (s *changeStream) preImage(e *store.Entry) (bson.RawValue, error) {
 }
 
 func noImage(what string, e *store.Entry) error {
-	return srverr.New(srverr.NoMatchingDocument, "Change stream was configured to require a %s for all update events, but the %s was not found for event on %s", what, what, e.NS)
+	return srverr.New(srverr.NoMatchingDocument, "Change stream was configured to require a %s for all update events, but the %s was not found for event on %s", what, what, e.NS())
 }
 
 // token returns the postBatchResumeToken after a batch. stashed tells that the last event has not

@@ -48,14 +48,14 @@ func oplog(n *server.Node) []bson.Raw {
 		}
 	}
 	if docs == nil { // there is always an entry: that of the set's beginning
-		docs = append(docs, oplogEntry(&store.Entry{TS: applied, Wall: n.Started()}, term))
+		docs = append(docs, oplogEntry(store.FirstEntry(applied, n.Started()), term))
 	}
 	return docs
 }
 
 func oplogEntry(e *store.Entry, term int64) bson.Raw {
-	_, coll := namespace.Split(e.NS)
-	kind, ns := "c", e.NS
+	_, coll := namespace.Split(e.NS())
+	kind, ns := "c", e.NS()
 	var command string // of what is no write of a document
 	switch e.Op {
 	case store.OpInsert:
@@ -84,7 +84,7 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 		kind = "n"
 	}
 	if kind == "c" {
-		db, _ := namespace.Split(e.NS)
+		db, _ := namespace.Split(e.NS())
 		ns = db + ".$cmd"
 	}
 	if kind == "n" {
@@ -97,14 +97,15 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 	doc = bson.AppendString(doc, "op", kind)
 	doc = bson.AppendString(doc, "ns", ns)
 	if kind != "n" && e.Op != store.OpDropDatabase {
-		doc = bson.AppendBinary(doc, "ui", bson.BinaryUUID, e.UUID[:])
+		uuid := e.UUID()
+		doc = bson.AppendBinary(doc, "ui", bson.BinaryUUID, uuid[:])
 	}
-	doc = bson.AppendDateTime(doc, "wall", bson.NewDateTime(e.Wall))
+	doc = bson.AppendDateTime(doc, "wall", bson.NewDateTime(e.Wall()))
 	switch kind {
 	case "i", "u":
-		doc = bson.AppendDocument(doc, "o", bsondoc.OrEmpty(e.After))
+		doc = bson.AppendDocument(doc, "o", bsondoc.OrEmpty(e.After()))
 	case "d":
-		doc = bson.AppendDocument(doc, "o", bsondoc.OrEmpty(e.Key))
+		doc = bson.AppendDocument(doc, "o", bsondoc.OrEmpty(e.Key()))
 	default:
 		o, d := bson.BeginDocumentElement(doc, "o")
 		switch {
@@ -113,14 +114,19 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 		case e.Op == store.OpDropDatabase:
 			d = bson.AppendInt32(d, command, 1)
 		case e.Op == store.OpRename:
-			d = bson.AppendString(bson.AppendString(d, command, e.NS), "to", e.To)
+			d = bson.AppendString(bson.AppendString(d, command, e.NS()), "to", e.To())
 		default:
 			d = bson.AppendString(d, command, coll)
 		}
 		doc = bson.EndDocument(d, o)
 	}
 	if kind == "u" {
-		doc = bson.AppendDocument(doc, "o2", bsondoc.OrEmpty(e.Key))
+		doc = bson.AppendDocument(doc, "o2", bsondoc.OrEmpty(e.Key()))
+	}
+	if s := e.Statement(); s.LSID != nil {
+		doc = bson.AppendDocument(doc, "lsid", s.LSID)
+		doc = bson.AppendInt64(doc, "txnNumber", s.Number)
+		doc = bson.AppendInt32(doc, "stmtId", s.ID)
 	}
 	return bson.EndDocument(doc, at)
 }

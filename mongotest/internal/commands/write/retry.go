@@ -124,5 +124,8 @@ func storeStatement(r *server.Request, id int32) store.Statement {
 	if !r.IsRetryable() {
 		return store.Statement{}
 	}
-	return store.Statement{LSID: r.Session.ID.Document(), Number: r.TxnNumber, ID: id}
+	if r.lsidDoc == nil {
+		r.lsidDoc = r.Session.ID.Document()
+	}
+	return store.Statement{LSID: r.lsidDoc, Number: r.TxnNumber, ID: id}
 }
