@@ -143,8 +143,8 @@ func documents(tb testing.TB, c net.Conn, n int) (size int) {
 }
 
 // A collection takes at most twice the memory of its documents' BSON, with an index on a field, and
-// the three members of a set, which share them, take hardly more. The change log shrinks when nobody
-// writes.
+// the three members of a set, which share them, take hardly more. The change log shrinks when
+// nobody writes.
 func TestMemoryOfDocuments(t *testing.T) {
 	for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "replica set": mongotest.ReplicaSet(3)} {
 		t.Run(name, func(t *testing.T) {

@@ -75,8 +75,8 @@ func (s *Store) remember(st *State, freed int64) {
 	s.arm(settled)
 }
 
-// trimHistory forgets the oldest states, as far as nobody needs them. at rest tells that nothing has
-// been written for a while.
+// trimHistory forgets the oldest states, as far as nobody needs them. at rest tells that nothing
+// has been written for a while.
 func (s *Store) trimHistory(rest bool) {
 	n := len(s.history)
 	cut := max(n-keepStates, 0)
@@ -152,8 +152,8 @@ func (s *Store) arm(wait time.Duration) {
 	}
 }
 
-// Settle forgets what is too old, by the clock as it is now. A store does so by itself when there is
-// anything to forget; a test that moves the clock calls it.
+// Settle forgets what is too old, by the clock as it is now. A store does so by itself when there
+// is anything to forget; a test that moves the clock calls it.
 func (s *Store) Settle() {
 	s.mu.Lock()
 	much := s.settle()
@@ -219,8 +219,8 @@ func (s *Store) settle() (much bool) {
 	return much
 }
 
-// Close ends what the store does by itself. It can be used, but forgets nothing of its past any more
-// unless that becomes large.
+// Close ends what the store does by itself. It can be used, but forgets nothing of its past any
+// more unless that becomes large.
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,8 +65,8 @@ func (st *State) Databases() []string {
 	return names
 }
 
-// Log returns the change log, oldest entry first, of the newest state; older ones have none. It must
-// not be changed.
+// Log returns the change log, oldest entry first, of the newest state; older ones have none. It
+// must not be changed.
 func (st *State) Log() []*Entry { return st.log }
 
 // Settings are a collection's options as the store needs them.

@@ -426,7 +426,8 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	return c, nil
 }
 
-// perKey is about what a key takes in an index, and perRecord what a document takes beside its bytes.
+// perKey is about what a key takes in an index, and perRecord what a document takes beside its
+// bytes.
 const (
 	perKey    = 64
 	perRecord = 64

@@ -14,8 +14,8 @@ func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len
 // size of a slice.
 type document struct{ p *byte }
 
-// refer returns the reference to a document, or to none if doc is nil. The document must be one: its
-// length has to be what its first bytes say.
+// refer returns the reference to a document, or to none if doc is nil. The document must be one:
+// its length has to be what its first bytes say.
 func refer(doc bson.Raw) document {
 	if doc == nil {
 		return document{}
