@@ -69,7 +69,7 @@ func TestBuckets(t *testing.T) {
 				}
 			}
 			checkErrors(t, d, []errorStep{
-				{`{"createIndexes": "c", "indexes": [{"key": {"m.s": 1}, "name": "x", "unique": true}], "$db": "db"}`, 67, "Unique indexes are not supported on time-series collections"},
+				{`{"createIndexes": "c", "indexes": [{"key": {"m.s": 1}, "name": "x", "unique": true}], "$db": "db"}`, 72, "Unique indexes are not supported on time-series collections"},
 				{`{"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}, "$db": "db"}`, 166, "Namespace db.c is a timeseries collection"},
 				{`{"mapReduce": "c", "map": "f", "reduce": "f", "out": {"inline": 1}, "$db": "db"}`, 166, "mapReduce on a timeseries collection is not supported"},
 			})

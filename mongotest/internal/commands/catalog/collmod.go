@@ -35,6 +35,7 @@ type modification struct {
 	size, max    int64
 	capped       bool
 	isValidation bool
+	series       bson.Raw
 }
 
 func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
@@ -176,7 +177,15 @@ func parseCollMod(r *server.Request, c *store.Coll) (*modification, error) {
 			} else {
 				m.max = n
 			}
-		case "timeseries", "dryRun", "isTimeseriesNamespace", "prepareUnique":
+		case "timeseries":
+			if !r.Node.Config().Version.AtLeast(5, 0) {
+				return nil, bad("unknown option to collMod: %s", k)
+			}
+			if !c.TimeSeries {
+				return nil, bad("option only supported on a time-series collection: %s", k)
+			}
+			m.series, err = arg.Object("collMod.timeseries", v)
+		case "dryRun", "isTimeseriesNamespace", "prepareUnique":
 		default:
 			if r.Generic(k) {
 				continue
@@ -191,6 +200,12 @@ func parseCollMod(r *server.Request, c *store.Coll) (*modification, error) {
 		}
 		if c.View && k != "viewOn" && k != "pipeline" && !r.Generic(k) {
 			return nil, bad("option not supported on a view: %s", k)
+		}
+		switch k {
+		case "validator", "validationLevel", "validationAction", "recordPreImages", "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
+			if c.TimeSeries {
+				return nil, bad("option not supported on a time-series collection: %s", k)
+			}
 		}
 	}
 	return m, nil
@@ -402,6 +417,12 @@ func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) 
 		set.ExpireSecs, _ = arg.Number(m.expire)
 		s, off := m.expire.StringValue()
 		raw = setOption(raw, "expireAfterSeconds", bsondoc.Int64Value(set.ExpireSecs), off && s == "off")
+	}
+	if m.series != nil {
+		changed = true
+		if raw, err = setSeries(r, c, raw, m.series); err != nil {
+			return set, false, err
+		}
 	}
 	if m.capped {
 		changed = true

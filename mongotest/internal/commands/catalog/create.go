@@ -103,7 +103,14 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 			}
 			return defineView(tx, ns, set.Raw)
 		}
-		_, err := tx.Create(ns, set, q.idIndexFor(set))
+		c, err := tx.Create(ns, set, q.idIndexFor(set))
+		if err != nil {
+			return err
+		}
+		x, err := q.seriesIndex(r, c)
+		if err == nil && x != nil {
+			_, err = tx.CreateIndex(c, x)
+		}
 		return err
 	})
 	if set.ExpireSecs > 0 {
@@ -195,6 +202,9 @@ func (q *createSpec) parse(r *server.Request) error {
 		if err := q.checkNulls(r.Body); err != nil {
 			return err
 		}
+	}
+	if err := q.checkSeries(r.Node.Config().Version); err != nil {
+		return err
 	}
 	return q.check()
 }
@@ -365,9 +375,6 @@ func (q *createSpec) settings(r *server.Request) (set store.Settings, err error)
 	}
 	if q.series != nil {
 		set.TimeSeries = true
-		if q.series.Lookup("timeField").Type != bson.TypeString {
-			return set, arg.MissingField("create.timeseries.timeField")
-		}
 		raw = appendTimeSeries(raw, q.series)
 	}
 	if q.encrypted != nil {
@@ -419,31 +426,6 @@ func appendClustered(raw []byte, v bson.RawValue) []byte {
 	raw = bson.EndDocument(bson.AppendInt32(raw, "_id", 1), key)
 	raw = bson.AppendString(raw, "name", name)
 	raw = bson.AppendBool(raw, "unique", true)
-	return bson.EndDocument(raw, at)
-}
-
-// appendTimeSeries appends the timeseries option with its defaults filled in.
-func appendTimeSeries(raw []byte, spec bson.Raw) []byte {
-	at, raw := bson.BeginDocumentElement(raw, "timeseries")
-	hasGranularity, hasSpan := false, false
-	for k, v := range spec.All() {
-		raw = bson.AppendRawValue(raw, k, v)
-		hasGranularity = hasGranularity || k == "granularity"
-		hasSpan = hasSpan || k == "bucketMaxSpanSeconds"
-	}
-	if !hasSpan {
-		if !hasGranularity {
-			raw = bson.AppendString(raw, "granularity", "seconds")
-		}
-		span := int32(3600)
-		switch s, _ := spec.Lookup("granularity").StringValue(); s {
-		case "minutes":
-			span = 86400
-		case "hours":
-			span = 2592000
-		}
-		raw = bson.AppendInt32(raw, "bucketMaxSpanSeconds", span)
-	}
 	return bson.EndDocument(raw, at)
 }
 

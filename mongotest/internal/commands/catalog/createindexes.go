@@ -131,8 +131,10 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 				existed++
 				continue
 			}
-			if c.TimeSeries && info.Unique {
-				return srverr.New(srverr.CannotCreateIndex, "Unique indexes are not supported on time-series collections")
+			if c.TimeSeries {
+				if err := checkSeriesIndex(r.Node.Config().Version, c, info); err != nil {
+					return err
+				}
 			}
 			if s := sharding.Of(c); s != nil && info.Unique && !index.IsPrefix(s.Key, info.Pattern) {
 				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))

@@ -10,21 +10,21 @@ import (
 
 // The updates and deletes that time series collections take.
 
-// onlyMeta reports whether all fields that a filter or an update names are the meta field or lie in
+// OnlyMeta reports whether all fields that a filter or an update names are the meta field or lie in
 // it.
-func onlyMeta(doc bson.Raw, meta string) bool {
+func OnlyMeta(doc bson.Raw, meta string) bool {
 	for k, v := range doc.All() {
 		switch {
 		case strings.HasPrefix(k, "$"):
 			switch v.Type {
 			case bson.TypeArray:
 				for e := range bson.Raw(v.Value).Values() {
-					if e.Type == bson.TypeEmbeddedDocument && !onlyMeta(e.Value, meta) {
+					if e.Type == bson.TypeEmbeddedDocument && !OnlyMeta(e.Value, meta) {
 						return false
 					}
 				}
 			case bson.TypeEmbeddedDocument:
-				if k == "$expr" || !onlyMeta(v.Value, meta) {
+				if k == "$expr" || !OnlyMeta(v.Value, meta) {
 					return false
 				}
 			}
@@ -50,9 +50,9 @@ func checkSeriesUpdate(r *server.Request, c *store.Coll, op *updateOp) error {
 		return bad("Cannot perform an update on a time-series collection using a pipeline update")
 	case meta == "":
 		return bad("Cannot perform an update on a time-series collection that does not have a metaField")
-	case !onlyMeta(op.Q, meta):
+	case !OnlyMeta(op.Q, meta):
 		return bad("Cannot perform an update on a time-series collection when querying on a field that is not the metaField '%s'", meta)
-	case !onlyMeta(op.u.Value, meta):
+	case !OnlyMeta(op.u.Value, meta):
 		return bad("Cannot perform an update on a time-series collection which updates a field that is not the metaField '%s'", meta)
 	}
 	return nil
@@ -67,8 +67,8 @@ func checkSeriesDelete(r *server.Request, c *store.Coll, op *deleteOp) error {
 	case r.Node.Config().Version.AtLeast(7, 0):
 		return nil
 	case op.one || op.findAndModify:
-		return srverr.New(srverr.IllegalOperation, "Cannot perform a delete with a non-multi delete on a time-series collection")
-	case !onlyMeta(op.Q, meta):
+		return srverr.New(srverr.IllegalOperation, "Cannot perform a non-multi delete on a time-series collection")
+	case !OnlyMeta(op.Q, meta):
 		return srverr.New(srverr.InvalidOptions, "Cannot perform a delete on a time-series collection when querying on a field that is not the metaField '%s'", meta)
 	}
 	return nil
