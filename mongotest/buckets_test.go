@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest"
+	"allium/mongotest/internal/column"
 )
 
 // bucketsOf lists buckets with "n from..to meta" each.
@@ -19,9 +20,13 @@ func bucketsOf(t *testing.T, reply bson.Raw) string {
 		b := bson.Raw(v.Value)
 		from, _ := b.Lookup("control", "min", "t").DateTime()
 		to, _ := b.Lookup("control", "max", "t").DateTime()
-		n := 0
-		for range bson.Raw(b.Lookup("data", "t").Value).All() {
-			n++
+		n, compressed := b.Lookup("control", "count").AsInt64()
+		if times, ok := b.Lookup("data", "t").Document(); ok == compressed {
+			t.Errorf("bucket %v", b)
+		} else if ok {
+			for range times.All() {
+				n++
+			}
 		}
 		if id, _ := b.Lookup("_id").ObjectID(); id.Timestamp().Unix() != int64(from)/1000 {
 			t.Errorf("%s does not begin with the bucket's time", id)
@@ -95,6 +100,65 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
+// From 5.2 on the buckets that are closed are compressed, from 8.0 on all are; the layout tells
+// whether they are in the order of time. All can be restored.
+func TestBucketLayouts(t *testing.T) {
+	for version, want := range map[string]string{
+		"5.0": "layout 1; layout 1; ", "6.0": "layout 2: 2 of [1000 2000] [2 1]; layout 1; ", "8.0": "layout 3: 2 of [2000 1000] [1 2]; layout 2: 1 of [9000000] [3]; ",
+	} {
+		d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version(version))
+		c := dial(t, d.Hosts()[0])
+		for _, name := range []string{"c", "copy"} {
+			ok(t, command(t, c, extJSON(t, `{"create": "`+name+`", "timeseries": {"timeField": "t", "metaField": "m"}, "$db": "db"}`)))
+		}
+		ok(t, command(t, c, extJSON(t, `{"insert": "c", "documents": [{"_id": 1, "t": {"$date": {"$numberLong": "2000"}}, "m": 1, "v": "a"}, {"_id": 2, "t": {"$date": {"$numberLong": "1000"}}, "m": 1, "d": {"x": 1}},
+			{"_id": 3, "t": {"$date": {"$numberLong": "9000000"}}, "m": 1}], "$db": "db"}`)))
+		reply := ok(t, command(t, c, extJSON(t, `{"find": "system.buckets.c", "$db": "db"}`)))
+		got := ""
+		list, _ := reply.Lookup("cursor", "firstBatch").Array()
+		for v := range list.Values() {
+			b := bson.Raw(v.Value)
+			got += "layout " + b.Lookup("control", "version").String()
+			if n := b.Lookup("control", "count"); n.Type != 0 {
+				got += ": " + n.String() + " of"
+				for _, field := range []string{"t", "_id"} {
+					data, _ := b.Lookup("data", field).Binary()
+					values, err := column.Decode(data.Data)
+					if err != nil || data.Subtype != bson.BinaryColumn {
+						t.Fatalf("%s: %s is %v: %v", version, field, data, err)
+					}
+					var numbers []int64
+					for _, v := range values {
+						n, _ := v.AsInt64()
+						if at, ok := v.DateTime(); ok {
+							n = int64(at)
+						}
+						numbers = append(numbers, n)
+					}
+					got += " " + fmt.Sprint(numbers)
+				}
+			}
+			got += "; "
+		}
+		if got != want {
+			t.Errorf("%s: %s\nwant %s", version, got, want)
+		}
+		ok(t, run(t, c, bson.D{{Key: "insert", Value: "system.buckets.copy"}, {Key: "documents", Value: bson.RawValue{Type: bson.TypeArray, Value: reply.Lookup("cursor", "firstBatch").Value}},
+			{Key: "$db", Value: "db"}}))
+		rows := func(name string) string {
+			return scriptResult(t, command(t, c, extJSON(t, `{"find": "`+name+`", "sort": {"_id": 1}, "$db": "db"}`)))
+		}
+		if from, to := rows("c"), rows("copy"); from != to || !strings.Contains(to, `"d":{"x":1}`) {
+			t.Errorf("%s: restored\n%s\nof\n%s", version, to, from)
+		}
+		// What cannot be read is refused, not lost.
+		bad := command(t, c, extJSON(t, `{"insert": "system.buckets.copy", "documents": [{"control": {"version": 2}, "data": {"t": {"$binary": {"base64": "kAA=", "subType": "07"}}}}], "$db": "db"}`))
+		if code, _ := bad.Lookup("writeErrors", "0", "code").AsInt64(); code != 115 {
+			t.Errorf("%s: a column in another form: %v", version, bad)
+		}
+	}
+}
+
 // sortParts sorts what bucketsOf lists: buckets that begin at the same time have no order.
 func sortParts(s string) string {
 	parts := strings.Split(s, "; ")
@@ -121,7 +185,7 @@ func TestBucketsAreBounded(t *testing.T) {
 	}
 	docs = append(docs, bson.D{{Key: "_id", Value: "x"}, {Key: "t", Value: at}}) // its _id is no number
 	ok(t, run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}, {Key: "$db", Value: "db"}}))
-	reply := ok(t, command(t, c, extJSON(t, `{"aggregate": "system.buckets.c", "pipeline": [{"$project": {"n": {"$size": {"$objectToArray": "$data.t"}}}}, {"$group": {"_id": null, "n": {"$push": "$n"}, "sum": {"$sum": "$n"}}}], "cursor": {}, "$db": "db"}`)))
+	reply := ok(t, command(t, c, extJSON(t, `{"aggregate": "system.buckets.c", "pipeline": [{"$project": {"n": {"$ifNull": ["$control.count", {"$size": {"$objectToArray": "$data.t"}}]}}}, {"$group": {"_id": null, "n": {"$push": "$n"}, "sum": {"$sum": "$n"}}}], "cursor": {}, "$db": "db"}`)))
 	if sum := reply.Lookup("cursor", "firstBatch", "0", "sum").String(); sum != "1504" {
 		t.Errorf("%s measurements", sum)
 	}

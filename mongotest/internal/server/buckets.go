@@ -1,13 +1,16 @@
 package server
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/column"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -15,10 +18,13 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// The buckets of time series collections, as system.buckets.X and reads with rawData show them: in
-// the first version of their layout, which is not compressed. They are made for each reader out of
-// the measurements, in the order in which these came, by the server's rules. A bucket that is
-// inserted becomes the measurements that it holds.
+// The buckets of time series collections, as system.buckets.X and reads with rawData show them.
+// They are made for each reader out of the measurements, in the order in which these came, by the
+// server's rules. A bucket that is inserted becomes the measurements that it holds.
+//
+// Buckets have three layouts: 1 has a document with the values of each field; 2 has compressed
+// columns, in the order of time; 3 has them in the order in which the measurements came. From 5.2
+// on buckets become compressed when they are closed, from 8.0 on they always are.
 
 const bucketPrefix = "system.buckets."
 
@@ -157,6 +163,7 @@ type bucket struct {
 	min, max []bound
 	number   int // among all
 	full     bool
+	over     bool // a later one has taken its place
 }
 
 // bound is the least or the greatest value of a field.
@@ -213,13 +220,16 @@ func (r *Request) buckets(c *store.Coll) []bson.Raw {
 		if b == nil {
 			from := t - (t%rounding+rounding)%rounding
 			b = &bucket{meta: meta, from: from, number: len(all)}
+			if len(list) > 0 {
+				list[len(list)-1].over = true
+			}
 			byMeta[key], all = append(list, b), append(all, b)
 		}
 		b.add(doc, timeField, metaField)
 	}
 	docs := make([]bson.Raw, 0, len(all))
 	for _, b := range all {
-		docs = append(docs, b.document(c, timeField, metaField))
+		docs = append(docs, b.document(c, r.layout(b, timeField), timeField))
 	}
 	return docs
 }
@@ -309,23 +319,56 @@ func (b *bucket) id(c *store.Coll) bson.ObjectID {
 	return id
 }
 
-func (b *bucket) document(c *store.Coll, timeField, metaField string) bson.Raw {
+// layout returns the layout that a bucket has at the node's version, and puts its measurements in
+// order if it is the one in the order of time.
+func (r *Request) layout(b *bucket, timeField string) int32 {
+	v := r.Node.cfg.Version
+	if !v.AtLeast(5, 2) || !v.AtLeast(8, 0) && !b.full && !b.over {
+		return 1
+	}
+	byTime := func(x, y bson.Raw) int {
+		tx, _ := x.Lookup(timeField).DateTime()
+		ty, _ := y.Lookup(timeField).DateTime()
+		return cmp.Compare(tx, ty)
+	}
+	switch sorted := slices.IsSortedFunc(b.rows, byTime); {
+	case sorted:
+	case v.AtLeast(8, 0):
+		return 3
+	default:
+		slices.SortStableFunc(b.rows, byTime)
+	}
+	return 2
+}
+
+func (b *bucket) document(c *store.Coll, layout int32, timeField string) bson.Raw {
 	return bsondoc.Build(func(d *bsondoc.Builder) {
 		id := b.id(c)
 		d.Value("_id", bson.TypeObjectID, id[:])
 		d.Doc("control", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.Value("version", bson.TypeInt32, bson.AppendInt32Value(nil, 1))
+			d.Value("version", bson.TypeInt32, bson.AppendInt32Value(nil, layout))
 			d.Doc("min", boundsOf(b.min))
 			d.Doc("max", boundsOf(b.max))
+			if layout > 1 {
+				d.Value("count", bson.TypeInt32, bson.AppendInt32Value(nil, int32(len(b.rows))))
+			}
 		}))
 		if b.meta.Type != 0 {
 			d.Value("meta", b.meta.Type, b.meta.Value)
 		}
 		d.Doc("data", bsondoc.Build(func(d *bsondoc.Builder) {
-			for _, column := range b.min {
-				d.Doc(column.key, bsondoc.Build(func(d *bsondoc.Builder) {
-					for i, row := range b.rows {
-						if v := row.Lookup(column.key); v.Type != 0 {
+			values := make([]bson.RawValue, len(b.rows))
+			for _, field := range b.min {
+				for i, row := range b.rows {
+					values[i] = row.Lookup(field.key)
+				}
+				if layout > 1 {
+					d.Value(field.key, bson.TypeBinary, bson.AppendBinaryValue(nil, bson.BinaryColumn, column.Encode(values)))
+					continue
+				}
+				d.Doc(field.key, bsondoc.Build(func(d *bsondoc.Builder) {
+					for i, v := range values {
+						if v.Type != 0 {
 							d.Value(strconv.Itoa(i), v.Type, v.Value)
 						}
 					}
@@ -335,23 +378,67 @@ func (b *bucket) document(c *store.Coll, timeField, metaField string) bson.Raw {
 	})
 }
 
+// bucketColumn is a field of the measurements in a bucket that is inserted: its values by the
+// measurement's name in the time field's column, which is its number.
+type bucketColumn struct {
+	field  string
+	values map[string]bson.RawValue
+}
+
+// bucketColumns returns the columns of a bucket that is inserted, and the names of its
+// measurements.
+func bucketColumns(doc bson.Raw, timeField string) (columns []bucketColumn, names []string, err error) {
+	version, _ := doc.Lookup("control", "version").AsInt64()
+	data, ok := doc.Lookup("data").Document()
+	if !ok || version < 1 || version > 3 {
+		return nil, nil, srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
+	}
+	for k, v := range data.All() {
+		c := bucketColumn{field: k, values: map[string]bson.RawValue{}}
+		var order []string
+		add := func(name string, v bson.RawValue) {
+			if order = append(order, name); v.Type != 0 {
+				c.values[name] = v
+			}
+		}
+		if b, isColumn := v.Binary(); isColumn && b.Subtype == bson.BinaryColumn && version > 1 {
+			list, err := column.Decode(b.Data)
+			if err != nil {
+				return nil, nil, srverr.New(srverr.CommandNotSupported, "mongotest cannot read the compressed values of '%s': %v: insert the measurements instead of buckets", k, err)
+			}
+			for i, v := range list {
+				add(strconv.Itoa(i), v)
+			}
+		} else if doc, isDoc := v.Document(); isDoc && version == 1 {
+			for i, v := range doc.All() {
+				add(i, v)
+			}
+		} else {
+			return nil, nil, srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
+		}
+		if columns = append(columns, c); k == timeField {
+			names = order
+		}
+	}
+	if names == nil {
+		return nil, nil, srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
+	}
+	return columns, names, nil
+}
+
 // InsertBucket inserts the measurements that a bucket holds.
 func (r *Request) InsertBucket(tx *store.Tx, source *store.Coll, doc bson.Raw, bypass bool) error {
 	timeField, metaField := SeriesFields(source)
-	if v, _ := doc.Lookup("control", "version").AsInt64(); v != 1 {
-		return srverr.New(srverr.CommandNotSupported, "mongotest reads buckets of version 1 only, not of version %s: insert the measurements", doc.Lookup("control", "version"))
-	}
-	data, ok := doc.Lookup("data").Document()
-	times, hasTimes := data.Lookup(timeField).Document()
-	if !ok || !hasTimes {
-		return srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
+	columns, names, err := bucketColumns(doc, timeField)
+	if err != nil {
+		return err
 	}
 	c := source
-	for i := range times.All() {
+	for _, name := range names {
 		row, err := r.Prepare(bsondoc.Build(func(d *bsondoc.Builder) {
-			for k, column := range data.All() {
-				if v := bson.Raw(column.Value).Lookup(i); column.Type == bson.TypeEmbeddedDocument && v.Type != 0 {
-					d.Value(k, v.Type, v.Value)
+			for _, column := range columns {
+				if v := column.values[name]; v.Type != 0 {
+					d.Value(column.field, v.Type, v.Value)
 				}
 			}
 			if meta := doc.Lookup("meta"); metaField != "" && meta.Type != 0 {

@@ -161,8 +161,8 @@ func appendTimeSeries(raw []byte, spec bson.Raw) []byte {
 	return bson.EndDocument(raw, at)
 }
 
-// changeSeries returns the timeseries option as collMod changes it, without the defaults. Buckets can
-// become longer, not shorter.
+// changeSeries returns the timeseries option as collMod changes it, without the defaults. Buckets
+// can become longer, not shorter.
 func changeSeries(v release.Version, c *store.Coll, change bson.Raw) (bson.Raw, error) {
 	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
 	for k, x := range change.All() {
@@ -216,8 +216,8 @@ func setSeries(r *server.Request, c *store.Coll, raw, change bson.Raw) (bson.Raw
 	return setOption(raw, "timeseries", bson.Raw(whole).Lookup("timeseries"), false), nil
 }
 
-// seriesIndex returns the index that a time series collection with a meta field gets by itself since
-// 6.3: on the meta and the time field; nil if there is none.
+// seriesIndex returns the index that a time series collection with a meta field gets by itself
+// since 6.3: on the meta and the time field; nil if there is none.
 func (q *createSpec) seriesIndex(r *server.Request, c *store.Coll) (*store.IndexInfo, error) {
 	meta := bsondoc.MustString(q.series.Lookup("metaField"))
 	if q.series == nil || meta == "" || !r.Node.Config().Version.AtLeast(6, 3) {
