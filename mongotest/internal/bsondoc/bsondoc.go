@@ -2,6 +2,7 @@
 package bsondoc
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -53,6 +54,12 @@ func Copy(b bson.Raw) bson.Raw {
 		return nil
 	}
 	return append(bson.Raw(nil), b...)
+}
+
+// CopyValue returns the value in memory of its own: what outlives its request must not hold on to
+// the rest of the message.
+func CopyValue(v bson.RawValue) bson.RawValue {
+	return bson.RawValue{Type: v.Type, Value: bytes.Clone(v.Value)}
 }
 
 // OrEmpty returns the document, or an empty one in place of nil.

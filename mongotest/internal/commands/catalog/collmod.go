@@ -117,10 +117,13 @@ func parseCollMod(r *server.Request, c *store.Coll) (*modification, error) {
 	}
 	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
 	first := true
-	for k, v := range bsondoc.Copy(r.Body).All() {
+	for k, v := range r.Body.All() {
 		if first {
 			first = false
 			continue
+		}
+		if !r.Generic(k) {
+			v = bsondoc.CopyValue(v) // the settings outlive the command
 		}
 		var err error
 		switch k {

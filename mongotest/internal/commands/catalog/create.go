@@ -138,7 +138,8 @@ func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings
 }
 
 func (q *createSpec) parse(r *server.Request) error {
-	err := createStruct.ParseBody(r, bsondoc.Copy(r.Body), func(k string, v bson.RawValue) error {
+	err := createStruct.ParseBody(r, r.Body, func(k string, v bson.RawValue) error {
+		v = bsondoc.CopyValue(v) // the options outlive the command
 		switch k {
 		case "capped":
 			q.capped = v.AsBool()

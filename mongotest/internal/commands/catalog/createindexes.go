@@ -26,7 +26,7 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	body := bsondoc.Copy(r.Body)
+	body := r.Body
 	var specs []bson.Raw
 	hasIndexes := false
 	first := true
@@ -42,7 +42,7 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 				return dst, srverr.New(srverr.TypeMismatch, "The field 'indexes' must be an array, but got %s", bsontext.TypeName(v.Type))
 			}
 			for e := range bson.Raw(v.Value).Values() {
-				doc, ok := e.Document()
+				doc, ok := bsondoc.CopyValue(e).Document() // it outlives the command
 				if !ok {
 					return dst, srverr.New(srverr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", bsontext.TypeName(e.Type))
 				}

@@ -114,7 +114,7 @@ var exchangeStruct = &idl.Struct{Name: "internalExchange", Required: []string{"p
 }}
 
 func (q *aggregateSpec) parse(r *server.Request) error {
-	body := bsondoc.Copy(r.Body) // the stages outlive the command
+	body := r.Body
 	first, v := bsondoc.FirstElement(body)
 	if err := q.namespace(r, v); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (q *aggregateSpec) parse(r *server.Request) error {
 		}
 	} else {
 		var err error
-		if q.stages, err = pipeline.StagesOf(body.Lookup("pipeline")); err != nil {
+		if q.stages, err = pipeline.StagesOf(bsondoc.CopyValue(body.Lookup("pipeline"))); err != nil {
 			return err
 		}
 		for k, v := range body.All() {
@@ -154,7 +154,7 @@ func (q *aggregateSpec) parse(r *server.Request) error {
 func (q *aggregateSpec) set(r *server.Request, k string, v bson.RawValue) (err error) {
 	switch k {
 	case "pipeline":
-		q.stages, err = pipeline.StagesOf(v)
+		q.stages, err = pipeline.StagesOf(bsondoc.CopyValue(v)) // they outlive the command
 	case "cursor":
 		q.hasCursor = true
 		err = server.ParseCursorOption(v, &q.batchSize)
@@ -168,14 +168,14 @@ func (q *aggregateSpec) set(r *server.Request, k string, v bson.RawValue) (err e
 	case "allowDiskUse":
 		q.disk, q.hasDisk = v.AsBool(), true
 	case "collation":
-		q.collation = v.Value
+		q.collation = bsondoc.Copy(v.Value)
 	case "let":
-		q.let = v.Value
+		q.let = bsondoc.Copy(v.Value)
 	case "hint":
 		if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
 			return srverr.New(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern")
 		}
-		q.hint = v
+		q.hint = bsondoc.CopyValue(v)
 	}
 	return err
 }
