@@ -32,6 +32,9 @@ type Config struct {
 	// Without names steps that are left out, to find what holds on to memory.
 	Without []string
 	Log     io.Writer // a line per sample; nil: none
+	// Enough ends the run early: it is asked after each sample and stop. nil: it goes on until the
+	// context ends.
+	Enough func(*Report) bool
 }
 
 // Sample is the state at a moment at which no command runs.
@@ -162,6 +165,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			}
 			time.Sleep(time.Duration(rng.Int64N(int64(min(cfg.Stops, time.Second)))))
 			r.stopped(other)
+		}
+		if cfg.Enough != nil && cfg.Enough(r) {
+			running = false
 		}
 	}
 	r.Commands = l.count.Load()

@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -13,17 +12,20 @@ import (
 func TestRun(t *testing.T) {
 	for name, topology := range map[string]mongotest.Option{"replica set": nil, "sharded": mongotest.Sharded(2, 1)} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			r, err := Run(ctx, Config{Topology: topology, Every: 100 * time.Millisecond, Stops: 200 * time.Millisecond, Seed: 1})
+			begin := time.Now()
+			enough := func(r *Report) bool { // a busy machine takes its time
+				n := len(r.Samples)
+				return n > 0 && r.Samples[n-1].Commands > 100 && len(r.Stops) >= 3 && time.Since(begin) > 2*time.Second
+			}
+			r, err := Run(t.Context(), Config{Topology: topology, Every: 100 * time.Millisecond, Stops: 200 * time.Millisecond, Seed: 1, Enough: enough})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for text, n := range r.Failed {
 				t.Errorf("%d times %s", n, text)
 			}
-			if r.Commands == 0 || len(r.Samples) == 0 || len(r.Stops) < 2 {
-				t.Errorf("%d commands, %d samples, %d stops", r.Commands, len(r.Samples), len(r.Stops))
+			if len(r.Stops) < 4 { // that of the main deployment is the last
+				t.Errorf("%d stops", len(r.Stops))
 			}
 		})
 	}
