@@ -90,7 +90,7 @@ func (c *Conn) serve() {
 		}
 		for _, b := range []*[]byte{&c.in, &c.flat, &c.out, &c.comp} {
 			if cap(*b) > keepBuffer {
-				*b = nil
+				*b, c.req = nil, Request{} // the request has parts of the message
 			}
 		}
 	}
