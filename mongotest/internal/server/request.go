@@ -59,7 +59,7 @@ type sessionState struct {
 	Txn        *session.Txn     // the multi-document transaction that the command runs in
 	checkedOut bool
 	spoilt     bool     // a write in the transaction failed: see SpoilTxn
-	lsidDoc    bson.Raw // the session, as the change log names it; nil: not asked for yet
+	SessionDoc bson.Raw // the session, as the change log names it; nil: not asked for yet
 }
 
 // concerns are what the command asks of its reads and writes.

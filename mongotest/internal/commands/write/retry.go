@@ -124,8 +124,8 @@ func storeStatement(r *server.Request, id int32) store.Statement {
 	if !r.IsRetryable() {
 		return store.Statement{}
 	}
-	if r.lsidDoc == nil {
-		r.lsidDoc = r.Session.ID.Document()
+	if r.SessionDoc == nil {
+		r.SessionDoc = r.Session.ID.Document()
 	}
-	return store.Statement{LSID: r.lsidDoc, Number: r.TxnNumber, ID: id}
+	return store.Statement{LSID: r.SessionDoc, Number: r.TxnNumber, ID: id}
 }
