@@ -112,8 +112,11 @@ func recallFindAndModify(r *server.Request, stmt int32, remove, upsert, returnNe
 func loggedInsert(r *server.Request, stmt int32) bson.Raw {
 	want := storeStatement(r, stmt)
 	for _, e := range slices.Backward(r.Node.Store().Latest().Log()) {
-		if e.Op == store.OpInsert && e.Stmt.ID == want.ID && e.Stmt.Number == want.Number && bytes.Equal(e.Stmt.LSID, want.LSID) {
-			return e.After
+		if e.Op != store.OpInsert {
+			continue
+		}
+		if s := e.Statement(); s.ID == want.ID && s.Number == want.Number && bytes.Equal(s.LSID, want.LSID) {
+			return e.After()
 		}
 	}
 	return nil
