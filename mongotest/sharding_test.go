@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"allium/bson"
@@ -282,6 +283,50 @@ func TestFreshClusterTime(t *testing.T) {
 			since, _ := shards.Lookup("shards", i, "topologyTime").Timestamp()
 			if since.IsZero() == told || since.Compare(at) > 0 {
 				t.Errorf("%s: %v", version, shards)
+			}
+		}
+	}
+}
+
+// Each shard explains its own plan with its own figures; a pipeline is split, and on a collection
+// that one shard has it is explained by that shard alone.
+func TestExplainOnShards(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.Version("4.4.0"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	shard(t, c, bson.D{{Key: "x", Value: 1}})
+	ok(t, askText(t, c, "db", `{"insert": "u", "documents": [{"_id": 1}]}`))
+	for _, test := range []struct {
+		cmd   string
+		paths map[string]string
+	}{
+		{`{"find": "c", "filter": {"x": {"$in": [3, 12, 13]}}}`, map[string]string{
+			"executionStats.nReturned": "3", "executionStats.executionStages.stage": `"SHARD_MERGE"`,
+			"executionStats.executionStages.shards.0.executionStages.nReturned": "1", "executionStats.executionStages.shards.1.executionStages.nReturned": "2",
+			"queryPlanner.winningPlan.shards.1.shardName": `"sh1"`, "queryPlanner.winningPlan.shards.1.winningPlan.stage": `"SHARDING_FILTER"`,
+		}},
+		{`{"find": "c", "sort": {"_id": 1}, "skip": 3, "limit": 4}`, map[string]string{
+			"queryPlanner.winningPlan.stage": `"SHARD_MERGE_SORT"`, "queryPlanner.winningPlan.shards.0.winningPlan.limitAmount": "7",
+		}},
+		{`{"update": "c", "updates": [{"q": {"x": 3}, "u": {"$set": {"a": 1}}}]}`, map[string]string{
+			"queryPlanner.winningPlan.stage": `"SHARD_WRITE"`, "queryPlanner.winningPlan.shards.0.winningPlan.stage": `"UPDATE"`, "queryPlanner.winningPlan.shards.1": "",
+		}},
+		{`{"count": "c", "query": {"x": 3}}`, map[string]string{"queryPlanner.winningPlan.stage": `"SINGLE_SHARD"`, "queryPlanner.winningPlan.shards.0.winningPlan.stage": `"COUNT"`}},
+		{`{"find": "u"}`, map[string]string{"queryPlanner.winningPlan.stage": `"SINGLE_SHARD"`, "queryPlanner.winningPlan.shards.0.winningPlan.stage": `"COLLSCAN"`}},
+		{`{"aggregate": "c", "pipeline": [{"$match": {"x": {"$gt": 1}}}, {"$group": {"_id": null}}, {"$limit": 1}]}`, map[string]string{
+			"mergeType": `"mongos"`, "splitPipeline.shardsPart": `[{"$group":{"_id":null}}]`, "splitPipeline.mergerPart": `[{"$group":{"_id":null,"$doingMerge":true}},{"$limit":1}]`,
+			"shards.sh0.stages.1": `{"$group":{"_id":null}}`, "shards.sh1.stages.0.$cursor.queryPlanner.winningPlan.stage": `"SHARDING_FILTER"`,
+		}},
+		{`{"aggregate": "c", "pipeline": [{"$match": {"x": 3}}, {"$group": {"_id": null}}]}`, map[string]string{"splitPipeline": "null", "shards.sh1": ""}},
+		{`{"aggregate": "u", "pipeline": [{"$match": {"x": 3}}]}`, map[string]string{"queryPlanner.winningPlan.stage": `"COLLSCAN"`, "shards": ""}},
+	} {
+		reply := ok(t, askText(t, c, "db", `{"explain": `+test.cmd+`, "verbosity": "executionStats"}`))
+		for path, want := range test.paths {
+			got := ""
+			if v := reply.Lookup(strings.Split(path, ".")...); v.Type != 0 {
+				got = v.String()
+			}
+			if got != want {
+				t.Errorf("%s: %s is %s, want %s", test.cmd, path, got, want)
 			}
 		}
 	}

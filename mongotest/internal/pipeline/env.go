@@ -19,14 +19,16 @@ type Env interface {
 	// Replace is $out: it makes the documents the new contents of a collection, which keeps its
 	// indexes and options, or changes nothing and returns an error.
 	Replace(ns Namespace, docs []bson.Raw) error
-	// CheckMergeTarget checks that the target of $merge may be written and has a unique index on
-	// exactly the fields of on (in any order).
-	CheckMergeTarget(ns Namespace, on []string) error
+	// MergeKey checks that the target of $merge may be written and has a unique index on exactly
+	// the fields of on (in any order), and returns these; without any, those that name a document
+	// of the target.
+	MergeKey(ns Namespace, on []string) ([]string, error)
 	// Insert adds a document.
 	Insert(ns Namespace, doc bson.Raw) error
 	// Update changes the one document that matches the equalities of key (as a filter) to what
-	// change returns for it; matched tells whether there was one. _id may not change.
-	Update(ns Namespace, key bson.Raw, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error)
+	// change returns for it; matched tells whether there was one. _id may not change. upsert tells
+	// that a document is inserted if there was none.
+	Update(ns Namespace, key bson.Raw, upsert bool, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error)
 
 	// Stats serves stages whose documents the deployment makes: $collStats, $indexStats,
 	// $currentOp, $listSessions, $listLocalSessions, $planCacheStats, $changeStream and the like.

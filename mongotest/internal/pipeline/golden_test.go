@@ -57,11 +57,11 @@ func (m *memory) Replace(ns Namespace, docs []bson.Raw) error {
 	return nil
 }
 
-func (m *memory) CheckMergeTarget(ns Namespace, on []string) error {
-	if len(on) != 1 || on[0] != "_id" {
-		return srverr.New(51183, "Cannot find index to verify that join fields will be unique")
+func (m *memory) MergeKey(ns Namespace, on []string) ([]string, error) {
+	if len(on) > 1 || len(on) == 1 && on[0] != "_id" {
+		return nil, srverr.New(51183, "Cannot find index to verify that join fields will be unique")
 	}
-	return nil
+	return []string{"_id"}, nil
 }
 
 func (m *memory) Insert(ns Namespace, doc bson.Raw) error {
@@ -82,7 +82,7 @@ func (m *memory) Insert(ns Namespace, doc bson.Raw) error {
 	return nil
 }
 
-func (m *memory) Update(ns Namespace, key bson.Raw, change func(bson.Raw) (bson.Raw, error)) (bool, error) {
+func (m *memory) Update(ns Namespace, key bson.Raw, _ bool, change func(bson.Raw) (bson.Raw, error)) (bool, error) {
 	f, err := query.ParseFilter(key, nil)
 	if err != nil {
 		return false, err

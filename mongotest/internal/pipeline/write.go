@@ -253,20 +253,18 @@ func (m *mergeStage) check(p *parser, let bson.Raw) error {
 	case internalDB(m.into.DB):
 		return srverr.New(31320, "Cannot $merge to internal database: %s", m.into.DB)
 	}
-	on := m.on
-	if len(on) == 0 {
-		on = []string{"_id"}
-	}
-	for _, path := range on {
+	for _, path := range m.on {
 		if err := expr.CheckPath(path, p.rt.o.Version); err != nil {
 			return err
 		}
 	}
-	m.on = on
 	if m.into.Coll != "" && p.rt.o.Env != nil {
-		if err := p.rt.o.Env.CheckMergeTarget(m.into, on); err != nil {
+		var err error
+		if m.on, err = p.rt.o.Env.MergeKey(m.into, m.on); err != nil {
 			return err
 		}
+	} else if len(m.on) == 0 {
+		m.on = []string{"_id"}
 	}
 	if let != nil && m.matched != "pipeline" {
 		return srverr.New(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.matched)
@@ -374,7 +372,7 @@ func (m *mergeStage) write(doc bson.Raw) error {
 	}
 	matched := false
 	if key != nil { // a document without _id matches none
-		if matched, err = env.Update(m.into, key, func(old bson.Raw) (bson.Raw, error) { return m.merged(old, doc) }); err != nil {
+		if matched, err = env.Update(m.into, key, m.notMatched == "insert", func(old bson.Raw) (bson.Raw, error) { return m.merged(old, doc) }); err != nil {
 			if srverr.CodeOf(err) == srverr.ImmutableField {
 				err = srverr.From(err).Prefix("$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: ")
 			}

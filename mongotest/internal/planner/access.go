@@ -67,7 +67,7 @@ func (a *Access) Plan() (*Plan, error) {
 	if sh := sharding.Of(a.Coll); sh != nil {
 		shards = sh.Shards()
 		if a.Filter != nil {
-			shards, _ = sh.Target(a.Filter, a.Filter.SimpleCollation())
+			shards = sh.Target(a.Filter, a.Filter.SimpleCollation())
 		}
 		if a.Only != nil {
 			shards = a.Only

@@ -50,6 +50,12 @@ func (b *boundsFinder) node(n node, prefix, path string) ([]Interval, bool) {
 		return b.merge(union), true
 	case constant:
 		return nil, !bool(n)
+	case *exprNode:
+		for _, e := range n.equals {
+			if e.path.name == path && !b.multikey {
+				return b.equal(e.value)
+			}
+		}
 	case *leaf:
 		name := prefix + n.path.name
 		switch t := n.test.(type) {

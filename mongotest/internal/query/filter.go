@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/fts"
@@ -276,6 +277,57 @@ func foldError(n node) error {
 type exprNode struct {
 	expr Expr
 	fold error
+	// equals are comparisons of fields with constants that hold in every document that matches.
+	equals []equality
+}
+
+// exprEqualities returns the equalities that an expression demands at its top.
+func exprEqualities(v bson.RawValue) (list []equality) {
+	doc, ok := v.Document()
+	if !ok {
+		return nil
+	}
+	for name, args := range doc.All() {
+		if args.Type != bson.TypeArray {
+			continue
+		}
+		switch name {
+		case "$and":
+			for e := range bson.Raw(args.Value).Values() {
+				list = append(list, exprEqualities(e)...)
+			}
+		case "$eq":
+			a, b := bson.Raw(args.Value).Lookup("0"), bson.Raw(args.Value).Lookup("1")
+			path, value, ok := fieldAndConstant(a, b)
+			if !ok {
+				path, value, ok = fieldAndConstant(b, a)
+			}
+			if ok {
+				list = append(list, equality{NewPath(path), value})
+			}
+		}
+	}
+	return list
+}
+
+// fieldAndConstant reads the two sides of a comparison.
+func fieldAndConstant(field, constant bson.RawValue) (path string, value bson.RawValue, ok bool) {
+	path, ok = field.StringValue()
+	if !ok || len(path) < 2 || path[0] != '$' || path[1] == '$' {
+		return "", value, false
+	}
+	if doc, isDoc := constant.Document(); isDoc {
+		if constant = doc.Lookup("$literal"); constant.Type == 0 || constant.Type == bson.TypeEmbeddedDocument {
+			return "", value, false
+		}
+	} else if s, isString := constant.StringValue(); isString && strings.HasPrefix(s, "$") {
+		return "", value, false
+	}
+	switch constant.Type {
+	case bson.TypeArray, bson.TypeUndefined:
+		return "", value, false
+	}
+	return path[1:], constant, true
 }
 
 func (e *exprNode) match(doc bson.Raw) (bool, int, error) {

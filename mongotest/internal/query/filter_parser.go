@@ -194,7 +194,7 @@ func (p *filterParser) parseExpr(_ string, v bson.RawValue, lv level) (node, err
 	if err != nil {
 		return nil, err
 	}
-	return &exprNode{expr: e}, nil
+	return &exprNode{expr: e, equals: exprEqualities(v)}, nil
 }
 
 func (p *filterParser) parseConstant(key string, v bson.RawValue, _ level) (node, error) {

@@ -36,6 +36,40 @@ func collectEqualities(n node, list *[]equality) {
 	}
 }
 
+// Exact returns the values that the filter demands of some paths, as equality conditions or as
+// parts of one. ok is false if it leaves one of them open, says one twice, or wants an array.
+func (f *Filter) Exact(paths []string) (values []bson.RawValue, ok bool) {
+	equalities := f.equalities()
+	for _, path := range paths {
+		var value bson.RawValue
+		for _, e := range equalities {
+			rest, within := strings.CutPrefix(path, e.path.name+".")
+			switch {
+			case e.path.name == path || within:
+				if value.Type != 0 {
+					return nil, false
+				}
+				if value = e.value; within {
+					value = bson.Raw(nil).Lookup()
+					if e.value.Type == bson.TypeEmbeddedDocument {
+						value = bson.Raw(e.value.Value).Lookup(strings.Split(rest, ".")...)
+					}
+				}
+				if value.Type == 0 || value.Type == bson.TypeArray {
+					return nil, false
+				}
+			case strings.HasPrefix(e.path.name, path+"."):
+				return nil, false
+			}
+		}
+		if value.Type == 0 {
+			return nil, false
+		}
+		values = append(values, value)
+	}
+	return values, true
+}
+
 // Seed returns the document that an upsert starts from: what the filter's equality conditions
 // demand, sorted by path; only the _id if the update is a replacement.
 func (f *Filter) Seed(replacement bool) (bson.Raw, error) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/store"
 )
@@ -156,13 +155,9 @@ func (d *Data) zoneShards(ns string, s *sharding.Metadata, chunk int) (shards []
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lo := s.KeyDocument(s.Chunks[chunk].Min)
-	value := func(doc bson.Raw) bson.RawValue { return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc} }
-	compare := func(a, b bson.Raw) int {
-		return query.Compare(value(a), value(b), nil)
-	}
 	zone := ""
 	for _, z := range c.ranges {
-		if z.ns == ns && compare(z.min, lo) <= 0 && compare(lo, z.max) < 0 {
+		if z.ns == ns && compareBounds(z.min, lo) <= 0 && compareBounds(lo, z.max) < 0 {
 			zone = z.zone
 		}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/md5"
 	"maps"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -95,6 +97,12 @@ func (d *Data) place(ns string) int {
 // shardName returns the id of a shard.
 func shardName(i int) string { return "sh" + strconv.Itoa(i) }
 
+// ShardName returns the id of a shard.
+func ShardName(i int) string { return shardName(i) }
+
+// ShardHost returns a shard's address: name/host.
+func (d *Data) ShardHost(i int) string { return d.shardHost(i) }
+
 // shardHost returns a shard's address as listShards shows it: name/host.
 func (d *Data) shardHost(i int) string {
 	if n := d.parts[i].node; n != nil {
@@ -115,6 +123,9 @@ func (d *Data) ShardNumber(name string) int {
 
 // databaseKnown refuses a database that the cluster does not have.
 func (r *Request) databaseKnown(db string) error {
+	if !namespace.ValidDB(db) {
+		return srverr.New(srverr.InvalidNamespace, "%s is not a valid db name", db)
+	}
 	if _, ok := r.Node.data.primaryShard(db); !ok {
 		return srverr.New(srverr.NamespaceNotFound, "database %s not found", db)
 	}
@@ -162,6 +173,15 @@ func sameDocuments(c *store.Coll, docs []bson.Raw) bool {
 	return c.Count() == int64(len(docs))
 }
 
+// chunkID returns the _id of a chunk in config.chunks: of the time when the collection was sharded,
+// and for the rest a hash, so that it stays the chunk's as long as there is one with this bound.
+func chunkID(s *sharding.Metadata, i int) (id bson.ObjectID) {
+	sum := md5.Sum(append(s.Epoch[:], s.KeyDocument(s.Chunks[i].Min)...))
+	copy(id[:], s.Epoch[:4])
+	copy(id[4:], sum[:])
+	return id
+}
+
 // configDocuments returns what the config database has.
 func (r *Request) configDocuments() map[string][]bson.Raw {
 	d, v5 := r.Node.data, r.Node.cfg.Version.AtLeast(5, 0)
@@ -207,8 +227,7 @@ func (r *Request) configDocuments() map[string][]bson.Raw {
 		})
 		for i, ch := range s.Chunks {
 			add("chunks", func(b *bsondoc.Builder) {
-				id := s.Epoch
-				id[11], id[10] = byte(i), id[10]+byte(i>>8)
+				id := chunkID(s, i)
 				b.Value("_id", bson.TypeObjectID, id[:])
 				if v5 {
 					b.B = bson.AppendBinary(b.B, "uuid", bson.BinaryUUID, coll.UUID[:])

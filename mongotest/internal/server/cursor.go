@@ -46,7 +46,7 @@ type Cursor struct {
 	docs      int64           // that were returned
 	left      time.Duration   // what its command left of its maxTimeMS; 0: there is no limit
 	batches   int64           // that they came in
-	NameFirst bool            // its id comes before its first batch if it stays open
+	Relay     *Relay          // how a mongos passes it on, if it has got it from one shard; or nil
 	Tailable  bool
 	AwaitData bool
 	NoTimeout bool
@@ -75,6 +75,7 @@ type Running struct {
 	// Of a pipeline: its limit, -1 without one, and whether it is nothing but a query.
 	Limit int64
 	Plain bool
+	Relay *Relay // of a pipeline that one shard does alone; or nil
 }
 
 // Open returns an iterator over a plan's documents, which the cursor keeps at its state.
@@ -376,12 +377,25 @@ func (r *Request) AppendCursor(dst []byte, c *Cursor, limit int64, single bool) 
 		}
 	}
 	var results []byte
-	if c.NameFirst && c.ID != 0 {
-		results, dst = bytes.Clone(dst[start:]), dst[:start]
+	ns := c.NS
+	if c.Relay != nil {
+		if c.ID == 0 && !c.Relay.Own {
+			ns = c.Relay.NS
+		} else {
+			results, dst = bytes.Clone(dst[start:]), dst[:start]
+		}
 	}
 	dst = bson.AppendInt64(dst, "id", c.ID)
-	dst = bson.AppendString(dst, "ns", c.NS)
+	dst = bson.AppendString(dst, "ns", ns)
 	return bson.EndDocument(r.AppendAtTime(append(dst, results...)), at), nil
+}
+
+// Relay says how a mongos passes on the cursor of an aggregation that one shard has done alone. A
+// cursor that stays open is announced anew, with its id before the batch; so is one that is
+// exhausted if Own is set. Every other reply is the shard's, with the namespace that it knows.
+type Relay struct {
+	NS  string
+	Own bool
 }
 
 // AppendEmptyCursor appends the reply of a query on a collection that does not exist.

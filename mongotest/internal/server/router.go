@@ -204,9 +204,20 @@ func (r *Request) shardError(err error) error {
 				details(d)
 			}))
 		}))
-		details(d)
+		if r.Node.cfg.Version.AtLeast(5, 0) {
+			details(d)
+		}
 	})
 	return &e
+}
+
+// FromShard is an error that a mongos got from a shard, with what it says of that. Elsewhere it is
+// the error itself.
+func (r *Request) FromShard(err error, context string) error {
+	if err == nil || r.Node.role != Mongos || IsBlocked(err) {
+		return err
+	}
+	return srverr.From(err).Prefix(context + " :: caused by :: ")
 }
 
 // missingDatabase answers a read of a database that the cluster does not have, as servers before
@@ -299,7 +310,6 @@ func init() {
 			}
 			return dst
 		},
-		"explain":   func(r *Request, reply bson.Raw, dst []byte) []byte { return r.explainShards(reply, dst) },
 		"collStats": func(r *Request, reply bson.Raw, dst []byte) []byte { return r.statsOfShards(reply, dst) },
 		"drop":      func(r *Request, reply bson.Raw, dst []byte) []byte { return dst },
 		"count": func(r *Request, reply bson.Raw, dst []byte) []byte {

@@ -27,6 +27,8 @@ type Selection struct {
 	NoExpr bool
 	State  *store.State // that the selection reads; nil: what the request reads
 	Only   []int        // the shards to look at; nil: all that may have something
+	// Targets are the shards that a statement which writes goes to, if the collection is sharded.
+	Targets []int
 
 	// Parse sets what follows.
 	Filter        *query.Filter

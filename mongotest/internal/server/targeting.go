@@ -7,10 +7,86 @@ import (
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"strings"
 )
 
 // What a mongos checks and does because a collection is sharded: which shards a command goes to,
 // and what writes may do to the shard key.
+
+// AnyShard reports whether a write of one document may go to several shards, which find out among
+// themselves who does it: since 7.1.
+func (r *Request) AnyShard() bool { return r.Node.cfg.Version.AtLeast(7, 1) }
+
+// Aim sends a statement to some shards only.
+func (op *Selection) Aim(r *Request, shards ...int) {
+	op.Targets = shards
+	r.Targeted(shards)
+}
+
+// AimAt sends a statement to the shard of a key. An error begins with what the statement wanted.
+func (op *Selection) AimAt(r *Request, s *sharding.Metadata, ns string, key []bson.RawValue, want string) error {
+	shard, err := s.Place(ns, key, op.Coll == nil)
+	if err != nil {
+		if want != "" {
+			want += " :: caused by :: "
+		}
+		return srverr.From(err).Prefix(want)
+	}
+	op.Aim(r, shard)
+	return nil
+}
+
+// What errors of an upsert's target begin and end with.
+const (
+	TargetUpsert = "Failed to target upsert by query"
+	NoExactKey   = " :: could not extract exact shard key"
+)
+
+// TargetMerge finds the shards that $merge updates a document on.
+func (op *Selection) TargetMerge(r *Request, c *store.Coll, upsert bool) error {
+	s := sharding.Of(c)
+	if s == nil {
+		return nil
+	}
+	op.Targets = s.Target(op.Filter, op.Coll == nil)
+	if key, ok := s.KeyIn(op.Filter); ok {
+		return op.AimAt(r, s, c.NS, key, TargetUpsert)
+	}
+	if upsert && !r.AnyShard() {
+		return srverr.New(srverr.ShardKeyNotFound, TargetUpsert+NoExactKey)
+	}
+	return nil
+}
+
+// CheckShardKey checks that an update, of several documents if multi, leaves the shard key of a
+// collection alone, or may change it.
+func (op *Selection) CheckShardKey(r *Request, c *store.Coll, multi bool, old, doc bson.Raw) error {
+	s := sharding.Of(c)
+	if s == nil {
+		return nil
+	}
+	same := true
+	for _, f := range s.Fields {
+		path := strings.Split(f.Path, ".")
+		same = same && old.Lookup(path...).Equal(doc.Lookup(path...))
+	}
+	if same {
+		return nil
+	}
+	if path, ok := s.ArrayAt(doc); ok {
+		return srverr.New(srverr.NotSingleValueField, "After applying the update to the document, the field '%s' was found to be an array or array descendant.", path)
+	}
+	_, exact := s.KeyIn(op.Filter)
+	switch {
+	case !exact && !r.AnyShard():
+		return srverr.New(31025, "Shard key update is not allowed without specifying the full shard key in the query")
+	case multi:
+		return srverr.New(srverr.InvalidOptions, "Multi-update operations are not allowed when updating the shard key field.")
+	case !r.HasTxnNumber:
+		return srverr.New(srverr.IllegalOperation, "Must run update to shard key field in a multi-statement transaction or with retryWrites: true.")
+	}
+	return nil
+}
 
 // Targeted notes which shards a command goes to, the first of which may be the one that knows a
 // transaction's outcome.
@@ -19,9 +95,6 @@ func (r *Request) Targeted(shards []int) {
 		r.shards = shards
 	}
 }
-
-// TargetedShards returns the shards that the command goes to, as far as it has noted them.
-func (r *Request) TargetedShards() []int { return r.shards }
 
 // FirstShard returns the shard that a command went to, the primary shard of its database unless it
 // is known better.
@@ -33,69 +106,12 @@ func (r *Request) FirstShard() int {
 	return i
 }
 
-// reached returns the shards that a command went to.
-func (r *Request) reached() []int {
+// Reached returns the shards that a command went to.
+func (r *Request) Reached() []int {
 	if len(r.shards) > 0 {
 		return r.shards
 	}
 	return []int{r.FirstShard()}
-}
-
-// explainShards turns a shard's explanation of a query into a mongos's: the plan is to send it to
-// shards, each of which has its own.
-func (r *Request) explainShards(reply bson.Raw, dst []byte) []byte {
-	shards := r.reached()
-	stage := "SINGLE_SHARD"
-	if len(shards) > 1 {
-		stage = "SHARD_MERGE"
-		if explained, ok := r.Arg().Document(); ok && explained.Lookup("sort").Type != 0 {
-			stage = "SHARD_MERGE_SORT"
-		}
-	}
-	list := func(d *bsondoc.Builder, key string, f func(i int, d *bsondoc.Builder)) {
-		at, b := bson.BeginArrayElement(d.B, key)
-		for n, i := range shards {
-			b = append(bson.AppendIndexHeader(b, bson.TypeEmbeddedDocument, n), bsondoc.Build(func(d *bsondoc.Builder) { f(i, d) })...)
-		}
-		d.B = bson.EndDocument(b, at)
-	}
-	planner := bson.Raw(reply.Lookup("queryPlanner").Value)
-	d := bsondoc.Builder{B: dst}
-	d.Doc("queryPlanner", bsondoc.Build(func(d *bsondoc.Builder) {
-		d.B = bson.AppendInt32(d.B, "mongosPlannerVersion", 1)
-		d.Doc("winningPlan", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.Str("stage", stage)
-			list(d, "shards", func(i int, d *bsondoc.Builder) {
-				d.Str("shardName", shardName(i)).Str("connectionString", r.Node.data.shardHost(i))
-				d.B = bson.AppendRawValue(d.B, "serverInfo", reply.Lookup("serverInfo"))
-				d.B = append(d.B, planner.Elements()...)
-			})
-		}))
-	}))
-	if stats, ok := reply.Lookup("executionStats").Document(); ok {
-		d.Doc("executionStats", bsondoc.Build(func(d *bsondoc.Builder) {
-			for k, v := range stats.All() {
-				if k != "executionStages" && k != "executionSuccess" {
-					d.B = bson.AppendRawValue(d.B, k, v)
-				}
-			}
-			d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) {
-				d.Str("stage", stage)
-				list(d, "shards", func(i int, d *bsondoc.Builder) {
-					d.Str("shardName", shardName(i))
-					for _, k := range []string{"executionSuccess", "executionStages"} {
-						d.B = bson.AppendRawValue(d.B, k, stats.Lookup(k))
-					}
-				})
-			}))
-		}))
-	}
-	for k, v := range reply.All() {
-		if k != "queryPlanner" && k != "executionStats" {
-			d.B = bson.AppendRawValue(d.B, k, v)
-		}
-	}
-	return d.B
 }
 
 // statsOfShards turns collStats into a mongos's, which says what each shard has.
@@ -138,13 +154,32 @@ func cannotBeSharded(st *store.State, ns string) error {
 	return nil
 }
 
+// targetDatabase refuses to write into a database that the cluster does not have, as servers before
+// 5.0 do.
+func (r *Request) targetDatabase(db string) error {
+	if r.MapReduce || db == "" || !namespace.ValidDB(db) || r.Node.cfg.Version.AtLeast(5, 0) {
+		return nil // mapReduce makes it, and the stage itself has something to say of a bad name
+	}
+	return r.databaseKnown(db)
+}
+
 // CheckStages refuses the stages that cannot work on a sharded collection: $out to one, and before
 // 5.1 joins from one.
 func (r *Request) CheckStages(st *store.State, db string, stages []bson.Raw) error {
 	for _, doc := range stages {
 		for name, v := range doc.All() {
-			var coll string
+			db, coll := db, ""
 			switch name {
+			case "$merge":
+				if spec, ok := v.Document(); ok {
+					v = spec.Lookup("into")
+				}
+				if spec, ok := v.Document(); ok {
+					db = bsondoc.MustString(spec.Lookup("db"))
+				}
+				if err := r.targetDatabase(db); err != nil {
+					return err
+				}
 			case "$out":
 				coll, _ = v.StringValue()
 				if spec, ok := v.Document(); ok {
@@ -152,6 +187,9 @@ func (r *Request) CheckStages(st *store.State, db string, stages []bson.Raw) err
 					if other, ok := spec.Lookup("db").StringValue(); ok {
 						db = other
 					}
+				}
+				if err := r.targetDatabase(db); err != nil {
+					return err
 				}
 			case "$lookup", "$graphLookup":
 				if spec, ok := v.Document(); ok && !r.Node.cfg.Version.AtLeast(5, 1) {

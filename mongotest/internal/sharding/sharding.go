@@ -13,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -49,22 +50,27 @@ var (
 )
 
 // New returns the metadata of a collection that has just been sharded: one chunk on the primary
-// shard, or for an empty collection with a hashed key two on every shard.
-func New(key bson.Raw, unique, empty bool, primary, shards int) *Metadata {
+// shard, or for an empty collection with a hashed key as many as wanted, two on every shard if that
+// is 0.
+func New(key bson.Raw, unique, empty bool, primary, shards, wanted int) *Metadata {
 	s := &Metadata{Key: bsondoc.Copy(key), Unique: unique, Epoch: bson.NewObjectID(), Major: 1}
 	for k, v := range s.Key.All() {
 		s.Fields = append(s.Fields, keyField{k, v.Type == bson.TypeString})
 	}
 	s.Chunks = []chunk{{Min: s.Pad(nil, MinKey), Shard: primary, Major: 1}}
-	if !empty || !s.Fields[0].hashed || shards < 2 {
+	if !empty || !s.Fields[0].hashed || shards < 2 && wanted == 0 {
 		return s
 	}
-	n := 2 * shards
-	size := math.MaxInt64/int64(n)*2 + 1 // a part of all 64-bit numbers
+	if wanted == 0 {
+		wanted = 2 * shards
+	}
+	half := math.MaxInt64 / int64(wanted) // of a part of all 64-bit numbers
+	at := -half * int64(wanted-2)
 	s.Chunks[0].Shard = 0
-	for i := 1; i < n; i++ {
-		at := bsondoc.Int64Value(int64(i-n/2) * size)
-		s.Chunks = append(s.Chunks, chunk{Min: s.Pad([]bson.RawValue{at}, MinKey), Shard: i / 2, Major: 1, Minor: uint32(i)})
+	each := max(wanted/shards, 1)
+	for i := 1; i < wanted; i++ {
+		s.Chunks = append(s.Chunks, chunk{Min: s.Pad([]bson.RawValue{bsondoc.Int64Value(at)}, MinKey), Shard: i / each % shards, Major: 1, Minor: uint32(i)})
+		at += 2 * half
 	}
 	return s
 }
@@ -188,23 +194,70 @@ func (s *Metadata) Shards() []int {
 // shards.
 const maxTargets = 1000
 
-// Target returns the shards that may have documents which match a filter, in order; exact tells
-// that the filter says what the whole key is.
-func (s *Metadata) Target(f *query.Filter, simple bool) (shards []int, exact bool) {
+// KeyIn returns the shard key that a filter says as equality conditions; ok is false if it leaves
+// one of the key's fields open.
+func (s *Metadata) KeyIn(f *query.Filter) (key []bson.RawValue, ok bool) {
+	if key, ok = f.Exact(s.Paths()); !ok {
+		return nil, false
+	}
+	for i, field := range s.Fields {
+		if field.hashed {
+			key[i] = bsondoc.Int64Value(HashValue(key[i]))
+		}
+	}
+	return key, true
+}
+
+// Place returns the one shard that a key belongs on, for a command that compares by some collation.
+func (s *Metadata) Place(ns string, key []bson.RawValue, simple bool) (int, error) {
+	for i, v := range key {
+		switch v.Type {
+		case bson.TypeString, bson.TypeEmbeddedDocument, bson.TypeArray:
+			if !simple {
+				return 0, srverr.New(srverr.ShardKeyNotFound, "Cannot target single shard due to collation of key %s for namespace %s", s.Fields[i].Path, ns)
+			}
+		}
+	}
+	if CompareKeys(key, s.Pad(nil, MaxKey)) >= 0 { // no chunk includes its end
+		return 0, srverr.New(srverr.ShardKeyNotFound, "Cannot target single shard using key %s for namespace %s", bsontext.Document(s.KeyDocument(key)), ns)
+	}
+	return s.Chunks[s.ChunkAt(key)].Shard, nil
+}
+
+// PlaceOf returns the shard that a new document belongs on.
+func (s *Metadata) PlaceOf(ns string, doc bson.Raw) (int, error) {
+	key, err := s.KeyOf(doc)
+	if err != nil {
+		return 0, err
+	}
+	return s.Place(ns, key, true)
+}
+
+// ArrayAt returns the first field of the key that is or lies in an array; ok is false if there is
+// none, and the document can have a place.
+func (s *Metadata) ArrayAt(doc bson.Raw) (path string, ok bool) {
+	for _, f := range s.Fields {
+		if _, err := shardKeyValue(doc, f.Path); err != nil {
+			return f.Path, true
+		}
+	}
+	return "", false
+}
+
+// Target returns the shards that may have documents which match a filter, in order.
+func (s *Metadata) Target(f *query.Filter, simple bool) (shards []int) {
 	type span struct {
 		lo, hi []bson.RawValue
 		open   bool // the end is not part of it
 		point  bool
 	}
 	spans := []span{{point: true}}
-	exact = true
 	for _, field := range s.Fields {
 		intervals, ok := f.Bounds(field.Path, false, simple)
 		if field.hashed {
 			intervals, ok = hashPoints(intervals, ok)
 		}
 		if !ok || len(spans)*len(intervals) > maxTargets {
-			exact = false
 			break
 		}
 		var next []span
@@ -218,7 +271,6 @@ func (s *Metadata) Target(f *query.Filter, simple bool) (shards []int, exact boo
 		}
 		spans = next
 		if !points {
-			exact = false
 			break
 		}
 	}
@@ -237,7 +289,7 @@ func (s *Metadata) Target(f *query.Filter, simple bool) (shards []int, exact boo
 		}
 	}
 	slices.Sort(shards)
-	return slices.Compact(shards), exact && len(spans) == 1
+	return slices.Compact(shards)
 }
 
 // hashPoints turns single values into those of their hashes; a range of values is all hashes.
@@ -256,37 +308,61 @@ func hashPoints(list []query.Interval, ok bool) ([]query.Interval, bool) {
 	return points, true
 }
 
-// Split returns the metadata with a chunk divided at a key.
-func (s *Metadata) Split(at []bson.RawValue) (*Metadata, bool) {
-	i := s.ChunkAt(at)
-	if CompareKeys(s.Chunks[i].Min, at) == 0 {
-		return s, false
+// Version returns the version of the newest chunk, which is the collection's.
+func (s *Metadata) Version() (major, minor uint32) {
+	for _, c := range s.Chunks {
+		if c.Major > major || c.Major == major && c.Minor > minor {
+			major, minor = c.Major, c.Minor
+		}
 	}
-	n := *s
-	n.Chunks = slices.Insert(slices.Clone(s.Chunks), i+1, s.Chunks[i])
-	n.Chunks[i+1].Min = at
-	for j := i; j <= i+1; j++ {
-		n.Chunks[j].Major, n.Chunks[j].Minor = s.Major, s.Chunks[i].Minor+uint32(j-i)+1
-	}
-	return &n, true
+	return major, minor
 }
 
-// Move returns the metadata with a chunk on another shard.
-func (s *Metadata) Move(i, to int) *Metadata {
+// Split returns the metadata with a chunk divided at a key; ok is false if it is a bound of the
+// chunk.
+func (s *Metadata) Split(at []bson.RawValue) (n *Metadata, ok bool) {
+	i := s.ChunkAt(at)
+	if CompareKeys(s.Chunks[i].Min, at) == 0 || CompareKeys(s.Max(i), at) == 0 {
+		return s, false
+	}
+	n = s.copy()
+	n.Chunks = slices.Insert(n.Chunks, i+1, n.Chunks[i])
+	n.Chunks[i+1].Min = at
+	major, minor := s.Version()
+	for j := i; j <= i+1; j++ {
+		minor++
+		n.Chunks[j].Major, n.Chunks[j].Minor = major, minor
+	}
+	return n, true
+}
+
+func (s *Metadata) copy() *Metadata {
 	n := *s
-	n.Major++
 	n.Chunks = slices.Clone(s.Chunks)
-	n.Chunks[i].Shard, n.Chunks[i].Major, n.Chunks[i].Minor = to, n.Major, 0
 	return &n
+}
+
+// Move returns the metadata with a chunk on another shard. Another chunk of the old shard gets a
+// new version, too, if there is one, so that both shards know that something has moved.
+func (s *Metadata) Move(i, to int) *Metadata {
+	n := s.copy()
+	n.Major++
+	from := n.Chunks[i].Shard
+	n.Chunks[i].Shard, n.Chunks[i].Major, n.Chunks[i].Minor = to, n.Major, 0
+	if j := slices.IndexFunc(n.Chunks, func(c chunk) bool { return c.Shard == from }); j >= 0 {
+		n.Chunks[j].Major, n.Chunks[j].Minor = n.Major, 1
+	}
+	return n
 }
 
 // Merge returns the metadata with all chunks from one to another as a single one; they must be on
 // one shard.
 func (s *Metadata) Merge(from, to int) *Metadata {
-	n := *s
-	n.Chunks = slices.Delete(slices.Clone(s.Chunks), from+1, to+1)
-	n.Chunks[from].Major, n.Chunks[from].Minor = s.Major, s.Chunks[to].Minor+1
-	return &n
+	n := s.copy()
+	n.Chunks = slices.Delete(n.Chunks, from+1, to+1)
+	major, minor := s.Version()
+	n.Chunks[from].Major, n.Chunks[from].Minor = major, minor+1
+	return n
 }
 
 // canonicalHashTypes are the numbers that stand for a value's type in its hash; numbers have one

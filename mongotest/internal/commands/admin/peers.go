@@ -31,7 +31,6 @@ func init() {
 	}})
 	server.Register(&server.Command{Name: "_addShard", AdminOnly: true, Roles: mongod, WriteConcern: true, Parse: required("_addShard", "shardIdentity", idl.Object), Run: server.OnlyOnShards})
 	server.Register(&server.Command{Name: "_killOperations", AdminOnly: true, Where: server.Anywhere, Parse: required("_killOperations", "operationKeys", idl.Any), Run: server.Nothing})
-	server.Register(&server.Command{Name: "dropConnections", AdminOnly: true, Where: server.Anywhere, Parse: required("dropConnections", "hostAndPort", idl.Any), Run: server.Nothing})
 	server.Register(&server.Command{Name: "setFreeMonitoring", AdminOnly: true, Roles: mongod, Run: runSetFreeMonitoring})
 	server.Register(&server.Command{Name: "connPoolSync", Where: server.Anywhere, Run: server.Nothing})
 	server.Register(&server.Command{Name: "shardConnPoolStats", Where: server.Anywhere, Run: runConnPoolStats})

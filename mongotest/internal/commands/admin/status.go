@@ -38,7 +38,7 @@ func init() {
 		{Name: "fsyncUnlock", AdminOnly: true, Run: runFsyncUnlock},
 		{Name: "connPoolStats", Run: runConnPoolStats},
 		{Name: "lockInfo", AdminOnly: true, Roles: []server.Role{server.Standalone, server.Member}, Run: runLockInfo},
-		{Name: "setIndexCommitQuorum", Run: server.Nothing},
+		{Name: "setIndexCommitQuorum", Run: runIndexCommitQuorum},
 		{Name: "rotateCertificates", AdminOnly: true, Run: server.Nothing},
 	} {
 		c.Where = server.Anywhere

@@ -45,7 +45,12 @@ func runConvertToCapped(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return dst, r.Write(func(tx *store.Tx) error { return cloneCapped(r, tx, ns, ns, size) })
+	return dst, r.Write(func(tx *store.Tx) error {
+		if c := tx.Coll(ns); c != nil && c.Sharded() {
+			return srverr.New(srverr.IllegalOperation, "You can't convertToCapped a sharded collection")
+		}
+		return cloneCapped(r, tx, ns, ns, size)
+	})
 }
 
 func runCloneAsCapped(r *server.Request, dst []byte) ([]byte, error) {

@@ -124,14 +124,21 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 
 // exists answers for a collection that is there already.
 func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings) error {
+	v := r.Node.Config().Version
+	if r.Node.Role() == server.Mongos && !v.AtLeast(5, 0) && !set.View { // the config servers compare the options
+		if old := bsondoc.OrEmpty(c.Raw); !bson.Equal(old, bsondoc.OrEmpty(set.Raw)) {
+			return srverr.New(srverr.NamespaceExists, "ns: %s already exists with different options: %s", c.NS, bsontext.Document(old))
+		}
+		return nil
+	}
 	switch {
-	case r.Node.Config().Version.AtLeast(7, 0) && c.View == set.View && bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
+	case v.AtLeast(7, 0) && c.View == set.View && bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
 		return nil
 	case set.View:
 		return srverr.New(srverr.NamespaceExists, "Namespace already exists")
 	case c.View:
 		return srverr.New(srverr.NamespaceExists, "A view already exists. NS: %s", q.ns)
-	case r.Node.Config().Version.AtLeast(5, 0):
+	case v.AtLeast(5, 0):
 		return srverr.New(srverr.NamespaceExists, "Collection %s already exists.", q.ns)
 	}
 	return srverr.New(srverr.NamespaceExists, "Collection already exists. NS: %s", q.ns)

@@ -68,6 +68,10 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 			return srverr.New(srverr.NamespaceNotFound, "source namespace does not exist")
 		case c == nil:
 			return srverr.New(srverr.NamespaceNotFound, "Source collection %s does not exist", from)
+		case !r.Node.Config().Version.AtLeast(5, 0) && c.Sharded():
+			return srverr.New(13138, "You can't rename a sharded collection")
+		case !r.Node.Config().Version.AtLeast(5, 0) && target != nil && target.Sharded():
+			return srverr.New(13139, "You can't rename to a sharded collection")
 		case c.View:
 			return srverr.New(srverr.CommandNotSupportedOnView, "cannot rename view: %s", from)
 		case target != nil && target.View:

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -250,8 +251,9 @@ func aggregate(r *server.Request, dst []byte, q *aggregateSpec) ([]byte, error) 
 		return dst, err
 	}
 	c := r.NewCursor(q.ns, it, run)
-	// A mongos passes on an aggregation of one shard's collection in a reply of its own.
-	c.NameFirst = r.Node.Role() == server.Mongos && !q.collectionless && run.Stream == nil && sharding.Of(r.Node.Store().Latest().Coll(q.ns)) == nil
+	if r.Node.Role() == server.Mongos && !q.collectionless && run.Stream == nil {
+		c.Relay = run.Relay
+	}
 	if r.Node.Role() != server.Mongos && run.Stream == nil {
 		c.Pipeline = &server.PipelineOutput{Iterator: it, Left: run.Limit, Plain: run.Plain}
 		c.Iterator = c.Pipeline
@@ -325,6 +327,12 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	p, err := pipeline.Parse(stages, o)
 	if err != nil {
 		return nil, nil, err
+	}
+	if r.Node.Role() == server.Mongos {
+		_, writes := p.Writes()
+		if run.Relay, err = relay(r, st.Coll(ns), ns, stages, collation, q.let, writes); err != nil {
+			return nil, nil, err
+		}
 	}
 	if _, ok := p.Writes(); !ok {
 		r.NoWrite = true
@@ -460,10 +468,16 @@ func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 	})
 }
 
-func (e *pipelineEnv) CheckMergeTarget(ns pipeline.Namespace, on []string) error {
+func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string) ([]string, error) {
 	c := e.state().Coll(ns.String())
+	if len(on) == 0 {
+		if s := sharding.Of(c); s != nil { // _id names a document of one shard only
+			on = slices.DeleteFunc(s.Paths(), func(path string) bool { return path == "_id" })
+		}
+		return append(on, "_id"), nil
+	}
 	if len(on) == 1 && on[0] == "_id" {
-		return nil
+		return on, nil
 	}
 	if c != nil {
 		for i := range c.Indexes() {
@@ -480,11 +494,15 @@ func (e *pipelineEnv) CheckMergeTarget(ns pipeline.Namespace, on []string) error
 				all = all && found
 			}
 			if all {
-				return nil
+				return on, nil
 			}
 		}
 	}
-	return srverr.New(51183, "Cannot find index to verify that join fields will be unique")
+	code := int32(51183)
+	if e.run.Request.Node.Role() == server.Mongos {
+		code = 51190
+	}
+	return nil, srverr.New(code, "Cannot find index to verify that join fields will be unique")
 }
 
 func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
@@ -501,6 +519,11 @@ func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 		if err != nil {
 			return err
 		}
+		if s := sharding.Of(c); s != nil {
+			if _, err := s.PlaceOf(ns.String(), doc); err != nil {
+				return err
+			}
+		}
 		if err := r.Validate(c, doc, nil, e.bypass); err != nil {
 			return err
 		}
@@ -509,7 +532,7 @@ func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 	})
 }
 
-func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error) {
+func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, upsert bool, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error) {
 	r := e.run.Request
 	err = r.Write(func(tx *store.Tx) error {
 		matched = false
@@ -521,10 +544,16 @@ func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, change func(ol
 		if err := op.Parse(r, ns.String(), c); err != nil {
 			return err
 		}
+		if err := op.TargetMerge(r, c, upsert); err != nil {
+			return err
+		}
 		return op.Candidates(r, c, func(rid string, doc bson.Raw, at int) (bool, error) {
 			matched = true
 			next, err := change(doc)
 			if err != nil || bson.Equal(next, doc) {
+				return false, err
+			}
+			if err := op.CheckShardKey(r, c, false, doc, next); err != nil {
 				return false, err
 			}
 			next = bsondoc.Copy(next)

@@ -104,7 +104,8 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 	default:
 		sh := sharding.Of(c)
 		if sh != nil {
-			shards, _ := sh.Target(op.Filter, op.Coll == nil)
+			shards := sh.Target(op.Filter, op.Coll == nil)
+			r.Targeted(shards)
 			for _, i := range shards {
 				addCount(r, i, 0)
 			}
@@ -121,7 +122,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 			return limit == 0 || n < limit, nil
 		})
 		if err != nil {
-			return dst, err
+			return dst, r.FromShard(err, "failed on: "+server.ShardName(r.FirstShard()))
 		}
 	}
 	if c != nil && r.ShardCounts == nil {

@@ -12,7 +12,6 @@ import (
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
-	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -23,9 +22,12 @@ func init() {
 
 // explainTarget is what there is to explain of a command.
 type explainTarget struct {
-	q     findSpec   // which documents it asks for
-	stage string     // what it does with them: COUNT, UPDATE, DELETE; empty: it returns them
-	rest  []bson.Raw // of a pipeline: the stages that the query does not stand for
+	q      findSpec // which documents it asks for
+	stage  string   // what it does with them: COUNT, UPDATE, DELETE; empty: it returns them
+	writes bool     // update or delete
+	// Of a pipeline: the stages that the query does not stand for.
+	pipeline bool
+	rest     []bson.Raw
 }
 
 // explainers read the commands that can be explained, as these do themselves.
@@ -71,7 +73,7 @@ func explainWrite(r *server.Request) (explainTarget, error) {
 	if err := op.Parse(r, st.Coll(op.NS)); err != nil {
 		return explainTarget{}, err
 	}
-	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: op.Stage}, nil
+	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: op.Stage, writes: r.Cmd.Name != "findAndModify"}, nil
 }
 
 // explanation checks the pipeline and splits it into a query and what is left.
@@ -81,7 +83,7 @@ func (q *aggregateSpec) explanation(r *server.Request) (explainTarget, error) {
 		return explainTarget{}, err
 	}
 	it.Close()
-	e := explainTarget{q: findSpec{ns: q.ns, collation: q.collation, let: q.let, hint: q.hint}, rest: q.stages}
+	e := explainTarget{q: findSpec{ns: q.ns, collation: q.collation, let: q.let, hint: q.hint}, pipeline: true, rest: q.stages}
 	if len(e.rest) > 0 {
 		if filter, ok := e.rest[0].Lookup("$match").Document(); ok {
 			e.q.filter, e.rest = filter, e.rest[1:]
@@ -117,6 +119,12 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.IllegalOperation, "Explain cannot explain itself.")
 	}
 	if read == nil {
+		if inner.Cmd.Name == "getMore" { // it is parsed before one sees that there is nothing to explain
+			inner.Body = explainedBody(cmd, r.DB)
+			if err := new(getMoreSpec).parse(&inner); err != nil {
+				return dst, err
+			}
+		}
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot explain cmd: %s", name)
 	}
 	if db, ok := cmd.Lookup("$db").StringValue(); ok && db != r.DB {
@@ -155,6 +163,8 @@ type explained struct {
 	n      int64
 	keys   int64
 	docs   int64
+	// sharded tells that the plan leaves out what a shard has only left of a migration.
+	sharded bool
 }
 
 // explain appends how a query would be run, and with execute what running it costs.
@@ -183,47 +193,78 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 			return dst, err
 		}
 	}
-	x := &explained{explainTarget: e, filter: op.Filter.Document()}
+	p := &explanation{explainTarget: e, op: &op, coll: c, order: order, natural: natural, back: back}
 	if len(e.q.projection) > 5 {
-		if x.proj, err = query.ParseProjection(e.q.projection, op.Filter, o); err != nil {
+		if p.proj, err = query.ParseProjection(e.q.projection, op.Filter, o); err != nil {
 			return dst, err
 		}
 	}
-	if c != nil {
-		a := &planner.Access{Coll: c, Reach: r.Reach, Filter: op.Filter, Sort: order, Natural: natural, Back: back, Hint: e.q.hint, Min: e.q.min, Max: e.q.max, Collation: op.Coll}
-		if x.plan, err = a.Plan(); err != nil {
-			return dst, err
-		}
-		_, byID := op.Filter.IDEquality()
-		x.byID = byID && order == nil && e.q.hint.Type == 0
+	if r.Node.Role() == server.Mongos {
+		return p.onShards(r, dst, execute)
 	}
-	if s := sharding.Of(c); s != nil {
-		shards, _ := s.Target(op.Filter, op.Coll == nil)
-		r.Targeted(shards)
+	if dst, err = p.append(r, dst, execute); err != nil {
+		return dst, err
 	}
-	staged := len(e.rest) > 0 && r.Node.Role() != server.Mongos
-	var list, first, cursor int
-	if staged {
-		list, dst = bson.BeginArrayElement(dst, "stages")
-		first, dst = bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
-		cursor, dst = bson.BeginDocumentElement(dst, "$cursor")
+	return appendServerInfo(r, dst), nil
+}
+
+// explanation is a command that is about to be explained.
+type explanation struct {
+	*explainTarget
+	op            *server.Selection
+	coll          *store.Coll // nil: there is none
+	order         *query.Sort
+	natural, back bool
+	proj          *query.Projection
+}
+
+// plan plans the query, on some shards only if they are given.
+func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err error) {
+	x = &explained{explainTarget: p.explainTarget, filter: p.op.Filter.Document(), proj: p.proj}
+	if p.coll == nil {
+		return x, nil
 	}
+	q := &p.q
+	a := &planner.Access{Coll: p.coll, Reach: r.Reach, Filter: p.op.Filter, Sort: p.order, Natural: p.natural, Back: p.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: p.op.Coll, Only: shards}
+	if x.plan, err = a.Plan(); err != nil {
+		return nil, err
+	}
+	_, byID := p.op.Filter.IDEquality()
+	x.byID = byID && p.order == nil && q.hint.Type == 0
+	x.sharded = len(shards) > 0 && p.coll.Sharded()
+	return x, nil
+}
+
+// append appends what a process explains that has the documents: the query's plan, or that of a
+// pipeline with its stages.
+func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards ...int) ([]byte, error) {
+	x, err := p.plan(r, shards...)
+	if err != nil {
+		return dst, err
+	}
+	if len(p.rest) == 0 {
+		return appendPlanner(r, dst, x, execute)
+	}
+	list, dst := bson.BeginArrayElement(dst, "stages")
+	first, dst := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
+	cursor, dst := bson.BeginDocumentElement(dst, "$cursor")
 	if dst, err = appendPlanner(r, dst, x, execute); err != nil {
 		return dst, err
 	}
-	if staged {
-		dst = bson.EndDocument(bson.EndDocument(dst, cursor), first)
-		for i, stage := range e.rest {
-			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1), stage...)
-		}
-		dst = bson.EndDocument(dst, list)
+	dst = bson.EndDocument(bson.EndDocument(dst, cursor), first)
+	for i, stage := range p.rest {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1), stage...)
 	}
+	return bson.EndDocument(dst, list), nil
+}
+
+func appendServerInfo(r *server.Request, dst []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "serverInfo")
 	dst = bson.AppendString(dst, "host", r.Node.Addr())
 	dst = bson.AppendInt32(dst, "port", 0)
 	dst = bson.AppendString(dst, "version", r.Node.Config().Version.String())
 	dst = bson.AppendString(dst, "gitVersion", runtime.Version())
-	return bson.EndDocument(dst, at), nil
+	return bson.EndDocument(dst, at)
 }
 
 // explainView explains a query on a view as the pipeline that it amounts to.
@@ -255,6 +296,23 @@ func explainView(r *server.Request, dst []byte, e *explainTarget, execute bool) 
 // appendPlanner appends queryPlanner and, if it is to be run, executionStats.
 func appendPlanner(r *server.Request, dst []byte, x *explained, execute bool) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "queryPlanner")
+	dst = bson.EndDocument(x.appendPlan(r, dst), at)
+	if !execute {
+		return dst, nil
+	}
+	if err := x.run(r); err != nil {
+		return dst, err
+	}
+	at, dst = bson.BeginDocumentElement(dst, "executionStats")
+	dst = bson.AppendBool(dst, "executionSuccess", true)
+	dst = x.appendFigures(dst)
+	one, dst := bson.BeginDocumentElement(dst, "executionStages")
+	dst = bson.EndDocument(x.append(dst), one)
+	return bson.EndDocument(dst, at), nil
+}
+
+// appendPlan appends what queryPlanner has.
+func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
 	if !r.Node.Config().Version.AtLeast(5, 0) {
 		dst = bson.AppendInt32(dst, "plannerVersion", 1)
 	}
@@ -264,30 +322,33 @@ func appendPlanner(r *server.Request, dst []byte, x *explained, execute bool) ([
 	one, dst := bson.BeginDocumentElement(dst, "winningPlan")
 	dst = bson.EndDocument(x.append(dst), one)
 	list, dst := bson.BeginArrayElement(dst, "rejectedPlans")
-	dst = bson.EndDocument(bson.EndDocument(dst, list), at)
-	if !execute {
-		return dst, nil
-	}
+	return bson.EndDocument(dst, list)
+}
+
+// run runs the plan to see what it costs.
+func (x *explained) run(r *server.Request) error {
 	x.stats = true
-	if p := x.plan; p != nil {
-		it := (&server.Running{Request: r}).Open(p, "")
-		if err := drain(it, func(bson.Raw) error { x.n++; return nil }); err != nil {
-			return dst, err
-		}
-		x.keys, x.docs = p.Scan.KeysSeen, p.Scan.DocsSeen
-		if x.byID {
-			x.keys, x.docs = x.n, x.n
-		}
+	p := x.plan
+	if p == nil {
+		return nil
 	}
-	at, dst = bson.BeginDocumentElement(dst, "executionStats")
-	dst = bson.AppendBool(dst, "executionSuccess", true)
+	it := (&server.Running{Request: r}).Open(p, "")
+	if err := drain(it, func(bson.Raw) error { x.n++; return nil }); err != nil {
+		return err
+	}
+	x.keys, x.docs = p.Scan.KeysSeen, p.Scan.DocsSeen
+	if x.byID {
+		x.keys, x.docs = x.n, x.n
+	}
+	return nil
+}
+
+// appendFigures appends what a run cost.
+func (x *explained) appendFigures(dst []byte) []byte {
 	dst = bson.AppendInt32(dst, "nReturned", int32(x.returned()))
 	dst = bson.AppendInt32(dst, "executionTimeMillis", 0)
 	dst = bson.AppendInt32(dst, "totalKeysExamined", int32(x.keys))
-	dst = bson.AppendInt32(dst, "totalDocsExamined", int32(x.docs))
-	one, dst = bson.BeginDocumentElement(dst, "executionStages")
-	dst = bson.EndDocument(x.append(dst), one)
-	return bson.EndDocument(dst, at), nil
+	return bson.AppendInt32(dst, "totalDocsExamined", int32(x.docs))
 }
 
 // returned is how many documents come out at the end.
@@ -382,6 +443,9 @@ func (x *explained) stages() (out []planStage) {
 			d = bson.AppendInt32(d, name, int32(n))
 		}
 		return d
+	}
+	if x.sharded {
+		add("SHARDING_FILTER", x.n, nil)
 	}
 	switch {
 	case x.byID:

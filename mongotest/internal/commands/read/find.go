@@ -369,6 +369,11 @@ func find(r *server.Request, dst []byte, st *store.State, q *findSpec) ([]byte, 
 	return r.AppendCursor(dst, cur, q.batchSize, q.single || q.tailable && c.Count() == 0)
 }
 
+// remote is an error of a query that comes from a shard.
+func remote(r *server.Request, err error) error {
+	return r.FromShard(err, "Encountered non-retryable error during query")
+}
+
 // openFind parses what the query is made of and opens it.
 func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (pipeline.Iterator, *server.Running, error) {
 	var collation *query.Collation
@@ -430,12 +435,19 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	a := &planner.Access{Coll: c, Reach: r.Reach, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
+	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Node.Role() == server.Mongos {
+		shown := bsondoc.Build(func(d *bsondoc.Builder) { // a mongos asks for what it merges by
+			d.B = append(d.B, bsondoc.OrEmpty(q.projection).Elements()...)
+			d.Doc("$sortKey", bsondoc.Build(func(d *bsondoc.Builder) { d.Str("$meta", "geoNearDistance") }))
+		})
+		a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, shown, q.collation) }
+	}
 	if q.tailable && !c.Capped {
-		return nil, nil, srverr.New(srverr.BadValue, "error processing query: %s tailable cursor requested on non capped collection", a.Text())
+		return nil, nil, remote(r, srverr.New(srverr.BadValue, "error processing query: %s tailable cursor requested on non capped collection", a.Text()))
 	}
 	p, err := a.Plan()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, remote(r, err)
 	}
 	if len(q.resumeAfter) > 5 {
 		n, _ := q.resumeAfter.Lookup("$recordId").AsInt64()

@@ -118,9 +118,10 @@ func insertSome(r *server.Request, w *batch, list []bson.Raw, from int, errs *[]
 				doc, err = r.Measurement(c, doc)
 			}
 			if s := sharding.Of(c); err == nil && s != nil {
-				if _, err = s.KeyOf(doc); err == nil {
-					r.Targeted([]int{s.ShardOf(doc)})
-					err = r.Reach(s.ShardOf(doc))
+				var shard int
+				if shard, err = s.PlaceOf(w.ns, doc); err == nil {
+					r.Targeted([]int{shard})
+					err = r.Reach(shard)
 				}
 			}
 			var hidden *concealed

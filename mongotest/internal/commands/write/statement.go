@@ -112,7 +112,7 @@ func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 	}
 	s := sharding.Of(c)
 	if s != nil {
-		err = checkUpdate(s, r, op)
+		err = checkUpdate(s, r, op, ns)
 		if err == nil {
 			err = op.reach(r, op.multi)
 		}
@@ -140,10 +140,8 @@ func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 				return false, err
 			}
 			if modified {
-				if s != nil {
-					if err := checkChange(s, r, op, doc, next); err != nil {
-						return false, err
-					}
+				if err := op.CheckShardKey(r, c, op.multi, doc, next); err != nil {
+					return false, err
 				}
 				var hidden *concealed
 				if next, hidden, err = conceal(r, tx, work, doc, next, op.bypass); err != nil {
@@ -207,11 +205,11 @@ func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 // reach checks that a statement on a sharded collection gets at the shards that it goes to. One
 // that writes to several of them does what it can.
 func (op *updateOp) reach(r *server.Request, several bool) (err error) {
-	op.Only, op.lost = nil, nil
+	op.Only, op.lost = op.Targets, nil
 	if !several {
-		return r.Reach(r.TargetedShards()...)
+		return r.Reach(op.Targets...)
 	}
-	some, lost, err := r.ReachSome(r.TargetedShards())
+	some, lost, err := r.ReachSome(op.Targets)
 	switch {
 	case err != nil:
 		return err
@@ -304,7 +302,7 @@ func (op *deleteOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 		}
 	}
 	if s := sharding.Of(c); s != nil {
-		err = checkDelete(s, r, op)
+		err = checkDelete(s, r, op, ns)
 		if err == nil {
 			err = op.reach(r, !op.one)
 		}

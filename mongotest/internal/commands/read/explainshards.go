@@ -1,0 +1,200 @@
+package read
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/sharding"
+)
+
+// What a mongos explains: to which shards it sends a command, and what each of them explains of it.
+
+// onShards appends the explanation of a mongos.
+func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]byte, error) {
+	s := sharding.Of(p.coll)
+	if s == nil && p.pipeline {
+		dst, err := p.append(r, dst, execute) // the shard's, as it is
+		return appendServerInfo(r, dst), err
+	}
+	if s != nil {
+		r.Targeted(s.Target(p.op.Filter, p.op.Coll == nil))
+	}
+	if p.pipeline {
+		return p.splitPipeline(r, dst, execute)
+	}
+	shards := r.Reached()
+	plans, err := p.plans(r, shards, s != nil)
+	if err != nil {
+		return dst, err
+	}
+	stage := p.mongosStage(len(shards))
+	d := bsondoc.Builder{B: dst}
+	d.Doc("queryPlanner", bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendInt32(d.B, "mongosPlannerVersion", 1)
+		d.Doc("winningPlan", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str("stage", stage)
+			eachShard(d, plans, func(i int, d *bsondoc.Builder) {
+				d.Str("shardName", server.ShardName(shards[i])).Str("connectionString", r.Node.Data().ShardHost(shards[i]))
+				d.B = appendServerInfo(r, d.B)
+				d.B = plans[i].appendPlan(r, d.B)
+			})
+		}))
+	}))
+	if execute {
+		var sum explained // of all shards
+		sum.explainTarget = p.explainTarget
+		for _, x := range plans {
+			if err := x.run(r); err != nil {
+				return dst, err
+			}
+			sum.n, sum.keys, sum.docs = sum.n+x.returned(), sum.keys+x.keys, sum.docs+x.docs
+		}
+		d.Doc("executionStats", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.B = sum.appendFigures(d.B)
+			d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) {
+				d.Str("stage", stage)
+				d.B = sum.appendFigures(d.B)
+				d.B = bson.AppendInt64(d.B, "totalChildMillis", 0)
+				eachShard(d, plans, func(i int, d *bsondoc.Builder) {
+					d.Str("shardName", server.ShardName(shards[i])).Flag("executionSuccess", true)
+					d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) { d.B = plans[i].append(d.B) }))
+				})
+			}))
+		}))
+	}
+	return appendServerInfo(r, d.B), nil
+}
+
+// plans returns the plan of each shard. Where the mongos skips documents, the shards have to find
+// them as well.
+func (p *explanation) plans(r *server.Request, shards []int, sharded bool) (list []*explained, err error) {
+	own := *p
+	target := *p.explainTarget
+	own.explainTarget = &target
+	if len(shards) > 1 && target.q.skip > 0 {
+		if target.q.limit > 0 {
+			target.q.limit += target.q.skip
+		}
+		target.q.skip = 0
+	}
+	for _, i := range shards {
+		var only []int
+		if sharded {
+			only = []int{i}
+		}
+		x, err := own.plan(r, only...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// mongosStage is what a mongos does with the answers of some shards.
+func (p *explanation) mongosStage(shards int) string {
+	switch {
+	case p.writes:
+		return "SHARD_WRITE"
+	case shards == 1:
+		return "SINGLE_SHARD"
+	case len(p.q.sort) > 5:
+		return "SHARD_MERGE_SORT"
+	}
+	return "SHARD_MERGE"
+}
+
+// eachShard appends the array "shards".
+func eachShard(d *bsondoc.Builder, plans []*explained, f func(i int, d *bsondoc.Builder)) {
+	at, b := bson.BeginArrayElement(d.B, "shards")
+	for i := range plans {
+		b = append(bson.AppendIndexHeader(b, bson.TypeEmbeddedDocument, i), bsondoc.Build(func(d *bsondoc.Builder) { f(i, d) })...)
+	}
+	d.B = bson.EndDocument(b, at)
+}
+
+// doneByShards are the stages that look at one document after the other: shards do them for
+// themselves.
+var doneByShards = map[string]bool{"$match": true, "$project": true, "$addFields": true, "$set": true, "$unset": true, "$unwind": true, "$replaceRoot": true,
+	"$replaceWith": true, "$redact": true}
+
+// onPrimaryShard are the stages that only the primary shard can do.
+var onPrimaryShard = map[string]bool{"$out": true, "$lookup": true, "$graphLookup": true}
+
+// splitStages splits a pipeline into what shards do for themselves and what is made of their
+// results. merger is where that is done; it is empty if there is nothing to split.
+func splitStages(stages []bson.Raw) (shards, rest []bson.Raw, merger string) {
+	for i, stage := range stages {
+		name, v := bsondoc.FirstElement(stage)
+		if doneByShards[name] {
+			continue
+		}
+		shards, rest = stages[:i:i], stages[i:]
+		switch name {
+		case "$sort", "$limit":
+			shards = append(shards, stage)
+			if name == "$sort" { // merged by the sort key
+				rest = rest[1:]
+			}
+		case "$group":
+			shards = append(shards, stage)
+			merging := bsondoc.Build(func(d *bsondoc.Builder) {
+				d.Doc("$group", bsondoc.Build(func(d *bsondoc.Builder) {
+					d.B = append(d.B, bson.Raw(v.Value).Elements()...)
+					d.Flag("$doingMerge", true)
+				}))
+			})
+			rest = append([]bson.Raw{merging}, rest[1:]...)
+		}
+		break
+	}
+	if shards == nil && rest == nil {
+		shards = stages
+	}
+	merger = "mongos"
+	for _, stage := range rest {
+		if name, _ := bsondoc.FirstElement(stage); onPrimaryShard[name] {
+			merger = "primaryShard"
+		}
+	}
+	return shards, rest, merger
+}
+
+func appendStages(dst []byte, key string, stages []bson.Raw) []byte {
+	at, dst := bson.BeginArrayElement(dst, key)
+	for i, stage := range stages {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), stage...)
+	}
+	return bson.EndDocument(dst, at)
+}
+
+// splitPipeline appends the explanation of a pipeline on a sharded collection.
+func (p *explanation) splitPipeline(r *server.Request, dst []byte, execute bool) ([]byte, error) {
+	shards := r.Reached()
+	own := *p
+	target := *p.explainTarget
+	own.explainTarget = &target
+	d := bsondoc.Builder{B: dst}
+	if len(shards) == 1 {
+		d.B = bson.AppendNull(d.B, "splitPipeline")
+	} else {
+		part, rest, merger := splitStages(p.rest)
+		target.rest = part
+		d.Str("mergeType", merger)
+		d.Doc("splitPipeline", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.B = appendStages(d.B, "shardsPart", part)
+			d.B = appendStages(d.B, "mergerPart", rest)
+		}))
+	}
+	at, dst := bson.BeginDocumentElement(d.B, "shards")
+	for _, i := range shards {
+		one, b := bson.BeginDocumentElement(dst, server.ShardName(i))
+		b = bson.AppendString(b, "host", r.Node.Data().ShardHost(i))
+		b, err := own.append(r, b, execute, i)
+		if err != nil {
+			return dst, err
+		}
+		dst = bson.EndDocument(b, one)
+	}
+	return appendServerInfo(r, bson.EndDocument(dst, at)), nil
+}

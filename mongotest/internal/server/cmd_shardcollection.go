@@ -1,0 +1,322 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/index"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/sharding"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// shardCollection, and what refineCollectionShardKey and reshardCollection share with it.
+
+// keyArg reads the shard key that a command is given.
+func (r *Request) keyArg(command string) (bson.Raw, error) {
+	key := r.Body.Lookup("key")
+	switch {
+	case key.IsZero():
+		return nil, arg.MissingField(command + ".key")
+	case key.Type == bson.TypeNull:
+		return nil, srverr.New(srverr.BadValue, "Shard key is empty")
+	case key.Type != bson.TypeEmbeddedDocument:
+		return nil, arg.WrongType(command+".key", key.Type, "object")
+	}
+	return key.Value, nil
+}
+
+// shardCollectionStruct is what shardCollection takes.
+var shardCollectionStruct = &idl.Struct{Name: "ShardCollection", Lax: true, Required: []string{"key"}, Fields: map[string]idl.Field{
+	"key": {Kind: idl.Any}, "unique": {Kind: idl.Bool}, "numInitialChunks": {Kind: idl.Number}, "collation": {Kind: idl.Object},
+	"presplitHashedZones": {Kind: idl.Bool},
+}}
+
+// shardSpec is how a collection is to be sharded.
+type shardSpec struct {
+	key       bson.Raw
+	unique    bool
+	chunks    int64 // that it begins with; 0: as many as the server likes
+	collation bson.Raw
+}
+
+func (spec *shardSpec) parse(r *Request) error {
+	err := shardCollectionStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
+		switch k {
+		case "key":
+			spec.key, err = r.keyArg("ShardCollection")
+		case "unique":
+			spec.unique = v.AsBool()
+		case "numInitialChunks":
+			spec.chunks, _ = arg.Number(v)
+		case "collation":
+			spec.collation = v.Value
+		}
+		return err
+	})
+	return err
+}
+
+// check checks what does not depend on the collection.
+func (spec *shardSpec) check(r *Request, db, ns string) error {
+	if err := checkShardKey(spec.key, spec.unique); err != nil {
+		return err
+	}
+	if strings.HasPrefix(ns[len(db)+1:], "system.") {
+		return srverr.New(srverr.IllegalOperation, "can't shard system namespaces")
+	}
+	const perShard, total = 8192, 1000 * 1000
+	if most := int64(r.Node.data.shards) * perShard; spec.chunks > most || spec.chunks > total {
+		return srverr.New(srverr.InvalidOptions, "numInitialChunks cannot be more than either: %d, %d * number of shards; or %d", most, perShard, total)
+	}
+	return nil
+}
+
+// checkColl checks what the collection has to be like; c may be nil.
+func (spec *shardSpec) checkColl(c *store.Coll) error {
+	switch {
+	case c == nil:
+	case c.View:
+		return srverr.New(srverr.CommandNotSupportedOnView, "Views cannot be sharded.")
+	case c.Capped:
+		return srverr.New(srverr.InvalidOptions, "can't shard a capped collection")
+	}
+	simple := false
+	if spec.collation != nil {
+		if _, err := arg.ExtractString(spec.collation, "locale"); err != nil {
+			return err
+		}
+		collation, err := query.ParseCollation(spec.collation)
+		if err != nil {
+			return err
+		}
+		if simple = collation == nil; !simple {
+			return srverr.New(srverr.BadValue, "The collation for shardCollection must be {locale: 'simple'}, but found: %s", bsontext.Document(spec.collation))
+		}
+	}
+	if c != nil && c.Collation != nil && !simple {
+		return srverr.New(srverr.BadValue, "Collection has default collation: %s. Must specify collation {locale: 'simple'}", bsontext.Document(c.Collation.Spec()))
+	}
+	return nil
+}
+
+func runShardCollection(r *Request, dst []byte) ([]byte, error) {
+	var spec shardSpec
+	if err := spec.parse(r); err != nil {
+		return dst, err
+	}
+	db, ns, err := r.ShardedNS()
+	if err != nil {
+		return dst, err
+	}
+	if r.Node.cfg.Version.AtLeast(6, 0) {
+		r.Node.data.AddDatabase(db) // enableSharding is not needed any more
+	} else if err := r.databaseKnown(db); err != nil {
+		return dst, err
+	}
+	if err := spec.check(r, db, ns); err != nil {
+		return dst, err
+	}
+	key, unique := spec.key, spec.unique
+	var uuid [16]byte
+	err = r.Write(func(tx *store.Tx) error {
+		c := tx.Coll(ns)
+		if err := spec.checkColl(c); err != nil {
+			return err
+		}
+		if s := sharding.Of(c); s != nil {
+			uuid = c.UUID
+			if !index.SamePattern(s.Key, key) || s.Unique != unique {
+				return srverr.New(srverr.AlreadyInitialized, "sharding already enabled for collection %s with options { _id: \"%s\" }", ns, ns)
+			}
+			return nil
+		}
+		c, err := r.prepareShard(tx, c, ns, key, unique)
+		if err != nil {
+			return err
+		}
+		uuid = c.UUID
+		empty := c.Count() == 0
+		if spec.chunks != 0 && !(empty && hashedField(key)) {
+			return srverr.New(srverr.InvalidOptions, "numInitialChunks is only supported when the collection is empty and has a hashed field in the shard key pattern")
+		}
+		primary, _ := r.Node.data.primaryShard(db)
+		s := sharding.New(key, unique, empty, primary, r.Node.data.shards, int(max(spec.chunks, 0)))
+		if err := checkDocuments(s, c); err != nil {
+			return err
+		}
+		tx.SetSharding(c, s, s.Paths(), bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Doc("shardKey", s.Key).Flag("unique", unique)
+			d.B = bson.AppendInt64(d.B, "numInitialChunks", spec.chunks)
+			d.Flag("presplitHashedZones", false)
+		}))
+		return nil
+	})
+	if err != nil {
+		return dst, err
+	}
+	dst = bson.AppendString(dst, "collectionsharded", ns)
+	if r.Node.cfg.Version.AtLeast(6, 0) {
+		return dst, nil
+	}
+	return bson.AppendBinary(dst, "collectionUUID", bson.BinaryUUID, uuid[:]), nil
+}
+
+// hashedField reports whether a shard key has a hashed field.
+func hashedField(key bson.Raw) bool {
+	for v := range key.Values() {
+		if v.Type == bson.TypeString {
+			return true
+		}
+	}
+	return false
+}
+
+// checkDocuments refuses to shard a collection with a document that cannot have a place.
+func checkDocuments(s *sharding.Metadata, c *store.Coll) error {
+	scan := store.NewScan(c, false, nil)
+	for {
+		_, doc, ok := scan.Next()
+		if !ok {
+			return nil
+		}
+		if _, err := s.KeyOf(doc); err != nil {
+			return err
+		}
+	}
+}
+
+// prepareShard makes sure that a collection that is about to be sharded exists and has an index for
+// the key.
+func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.Raw, unique bool) (*store.Coll, error) {
+	if c == nil {
+		var err error
+		if c, err = r.CreateImplicitly(tx, ns); err != nil {
+			return nil, err
+		}
+	}
+	has := false
+	for i := range c.Indexes() {
+		x := &c.Indexes()[i]
+		if x.Unique && !UniqueInShards(key, x.Pattern) {
+			return nil, srverr.New(srverr.InvalidOptions, "can't shard collection '%s' with unique index on %s and proposed shard key %s. Uniqueness can't be maintained unless shard key is a prefix",
+				ns, bsontext.Document(x.Pattern), bsontext.Document(key))
+		}
+		if !usableIndex(key, x) {
+			continue
+		}
+		if has = true; unique && index.SamePattern(key, x.Pattern) && !x.Unique && !x.IsID {
+			return nil, srverr.New(srverr.InvalidOptions, "can't shard collection %s, %s index not unique, and unique index explicitly specified", ns, bsontext.Document(key))
+		}
+		if x.Multikey {
+			return nil, srverr.New(srverr.OperationFailed, "couldn't find valid index for shard key")
+		}
+	}
+	switch {
+	case has:
+		return c, nil
+	case c.Count() > 0:
+		return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before sharding the collection")
+	}
+	spec := bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("key", key).Str("name", shardIndexName(key))
+		if unique {
+			d.Flag("unique", true)
+		}
+	})
+	parsed, err := r.ParseIndex(spec, false)
+	if err != nil {
+		return nil, err
+	}
+	info, err := r.FinishIndex(parsed, c)
+	if err != nil {
+		return nil, err
+	}
+	return tx.CreateIndex(c, info)
+}
+
+// usableIndex reports whether an index finds the documents of a range of shard keys: it begins with
+// the key, has all documents, and orders strings by their bytes.
+func usableIndex(key bson.Raw, x *store.Index) bool {
+	return IsPrefix(key, x.Pattern) && x.Partial == nil && !x.Sparse && x.Collation == nil
+}
+
+// UniqueInShards reports whether every shard can see to it alone that an index is unique: it begins
+// with the fields of the shard key, in any order of values, or is that of _id.
+func UniqueInShards(key, pattern bson.Raw) bool {
+	names := func(doc bson.Raw) (list []string) {
+		for k := range doc.All() {
+			list = append(list, k)
+		}
+		return list
+	}
+	want, have := names(key), names(pattern)
+	if len(have) == 1 && have[0] == "_id" {
+		return true
+	}
+	return len(have) >= len(want) && slices.Equal(have[:len(want)], want)
+}
+
+// shardIndexName returns the name that an index with this key gets by default. All fields that are
+// not hashed count as 1.
+func shardIndexName(key bson.Raw) string {
+	var parts []string
+	for k, v := range key.All() {
+		s, ok := v.StringValue()
+		if !ok {
+			s = "1"
+		}
+		parts = append(parts, k, s)
+	}
+	return strings.Join(parts, "_")
+}
+
+// IsPrefix reports whether an index begins with the fields of a shard key.
+func IsPrefix(key, pattern bson.Raw) bool {
+	var fields []bson.RawValue
+	var names []string
+	for k, v := range pattern.All() {
+		names, fields = append(names, k), append(fields, v)
+	}
+	i := 0
+	for k, v := range key.All() {
+		if i >= len(names) || names[i] != k || query.Compare(v, fields[i], nil) != 0 {
+			return false
+		}
+		i++
+	}
+	return true
+}
+
+// checkShardKey checks the pattern of a shard key.
+func checkShardKey(key bson.Raw, unique bool) error {
+	if key.IsEmpty() {
+		return srverr.New(srverr.BadValue, "Shard key is empty")
+	}
+	hashed := 0
+	for k, v := range key.All() {
+		switch {
+		case k == "":
+			return srverr.New(srverr.BadValue, "Field %s is empty", k)
+		case slices.Contains(strings.Split(k, "."), ""):
+			return srverr.New(srverr.BadValue, "Field %s contains empty parts", k)
+		}
+		if s, ok := v.StringValue(); ok && s == "hashed" && hashed == 0 {
+			hashed++
+			continue
+		}
+		if n, ok := arg.Number(v); !ok || n != 1 {
+			return srverr.New(srverr.BadValue, "Shard key %s can contain at most one 'hashed' field, and/or multiple numerical fields set to a value of 1. Failed to parse field %s", bsontext.Document(key), k)
+		}
+	}
+	if hashed > 0 && unique {
+		return srverr.New(srverr.InvalidOptions, "Hashed shard keys cannot be declared unique. It's possible to ensure uniqueness on the hashed field by declaring an additional (non-hashed) unique index on the field.")
+	}
+	return nil
+}
