@@ -2,9 +2,11 @@ package dns
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 	"go.uber.org/goleak"
@@ -118,4 +120,59 @@ func nameServer(t *testing.T, records string, truncate bool) System {
 		}
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}
+}
+
+// mute is a connection to a name server that never hears of questions for TXT records.
+type mute struct {
+	net.Conn
+	net.PacketConn
+	text  *bool
+	asked chan struct{} // closed when the question for the text was asked
+	ended chan error    // why the wait for its answer ended
+}
+
+func (m mute) Write(b []byte) (int, error) {
+	var q dns.Msg
+	if err := q.Unpack(b); err != nil {
+		return 0, err
+	}
+	if *m.text = q.Question[0].Qtype == dns.TypeTXT; *m.text {
+		close(m.asked)
+		return len(b), nil
+	}
+	<-m.asked
+	return m.Conn.Write(b)
+}
+
+func (m mute) Read(b []byte) (int, error) {
+	n, err := m.Conn.Read(b)
+	if *m.text {
+		m.ended <- err
+	}
+	return n, err
+}
+
+func (m mute) Close() error                       { return m.Conn.Close() }
+func (m mute) LocalAddr() net.Addr                { return m.Conn.LocalAddr() }
+func (m mute) SetDeadline(t time.Time) error      { return m.Conn.SetDeadline(t) }
+func (m mute) SetReadDeadline(t time.Time) error  { return m.Conn.SetReadDeadline(t) }
+func (m mute) SetWriteDeadline(t time.Time) error { return m.Conn.SetWriteDeadline(t) }
+
+// A lookup without servers does not leave a question behind that waits until the resolver gives up.
+func TestLookupEndsWithItsContext(t *testing.T) {
+	server := nameServer(t, zone, false)
+	asked, ended := make(chan struct{}), make(chan error, 1)
+	r := System{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := server.Dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return mute{Conn: nc, PacketConn: nc.(net.PacketConn), text: new(bool), asked: asked, ended: ended}, nil
+	}}
+	if _, err := Lookup(t.Context(), r, "", "nowhere.example.com"); err == nil || !strings.Contains(err.Error(), "no such host") {
+		t.Errorf("unknown name: %v", err)
+	}
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the wait for the text ended with %v, want that its connection was closed", err)
+	}
 }

@@ -43,8 +43,14 @@ func (s System) resolver(seen *ttls) *net.Resolver {
 			dial = new(net.Dialer).DialContext
 		}
 		nc, err := dial(ctx, network, address)
-		if err != nil || seen == nil {
-			return nc, err
+		if err != nil {
+			return nil, err
+		}
+		// The standard library looks at the context between attempts, each of which waits for
+		// seconds. Here it ends the one in hand.
+		context.AfterFunc(ctx, func() { nc.Close() })
+		if seen == nil {
+			return nc, nil
 		}
 		if p, ok := nc.(net.PacketConn); ok { // the standard library tells datagrams and streams apart by this
 			return &packetSpy{spy{Conn: nc, seen: seen}, p}, nil
