@@ -65,6 +65,7 @@ func TestKMIP(t *testing.T) {
 		if server.Process.Signal(os.Interrupt) != nil {
 			server.Process.Kill()
 		}
+		defer time.AfterFunc(20*time.Second, func() { server.Process.Kill() }).Stop()
 		server.Wait()
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(folder, "server.log"))

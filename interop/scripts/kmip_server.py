@@ -2,9 +2,12 @@
 # server.pem, server-key.pem and ca.pem, and is where the server keeps what it is told.
 import logging
 import os
+import signal
 import sys
 
 from kmip.services.server import KmipServer
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 
 port, folder = int(sys.argv[1]), sys.argv[2]
 
