@@ -2,12 +2,9 @@
 # server.pem, server-key.pem and ca.pem, and is where the server keeps what it is told.
 import logging
 import os
-import signal
 import sys
 
 from kmip.services.server import KmipServer
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 
 port, folder = int(sys.argv[1]), sys.argv[2]
 
@@ -16,10 +13,18 @@ def at(name):
     return os.path.join(folder, name)
 
 
+class Ready(logging.Handler):
+    """Says that the server listens and can be interrupted, which it logs once both are so."""
+
+    def emit(self, record):
+        if record.getMessage().startswith("Starting connection service"):
+            print("ready", flush=True)
+
+
 server = KmipServer(
     hostname="127.0.0.1", port=port, certificate_path=at("server.pem"), key_path=at("server-key.pem"), ca_path=at("ca.pem"),
     auth_suite="TLS1.2", config_path=None, log_path=at("server.log"), policy_path=None, enable_tls_client_auth=True,
     logging_level="DEBUG", database_path=at("keys.db"))
+logging.getLogger("kmip.server").addHandler(Ready())
 with server:
-    print("ready", flush=True)
     server.serve()
