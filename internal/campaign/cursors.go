@@ -8,6 +8,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/mongoerr"
 )
 
 // cursor is what the clients' command events told of a cursor of the servers'.
@@ -15,14 +16,34 @@ type cursor struct {
 	owner   *usage // of the client
 	killing int    // killCursors that were sent for it
 	killed  bool   // one of them was answered
+	denied  bool   // the server said that it does not have it, which an injected error may say, too
 }
 
-// cursorAsked and cursorAnswered note which cursors clients get to know, and which they kill.
+// cursorAsked, cursorAnswered and cursorFailed note which cursors clients get to know, which they
+// kill, and which they need not kill.
 func (w *world) cursorAsked(e *event.CommandStarted) {
-	if e.CommandName != "killCursors" {
+	switch e.CommandName {
+	case "killCursors":
+		w.eachKilled(e.Command, "cursors", func(c *cursor) { c.killing++ })
+	case "getMore":
+		id, _ := e.Command.Lookup("getMore").AsInt64()
+		w.mu.Lock()
+		w.getMores[e.RequestID] = id
+		w.mu.Unlock()
+	}
+}
+
+func (w *world) cursorFailed(e *event.CommandFailed) {
+	if e.CommandName != "getMore" {
 		return
 	}
-	w.eachKilled(e.Command, "cursors", func(c *cursor) { c.killing++ })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	gone := mongoerr.HasCode(e.Failure, 43) || mongoerr.HasCode(e.Failure, 237) // CursorNotFound, CursorKilled
+	if c := w.cursors[w.getMores[e.RequestID]]; c != nil && gone {
+		c.denied = true
+	}
+	delete(w.getMores, e.RequestID)
 }
 
 func (w *world) cursorAnswered(u *usage, e *event.CommandSucceeded) {
@@ -30,9 +51,10 @@ func (w *world) cursorAnswered(u *usage, e *event.CommandSucceeded) {
 		w.eachKilled(e.Reply, "cursorsKilled", func(c *cursor) { c.killed = true })
 		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.getMores, e.RequestID)
 	if id, ok := e.Reply.Lookup("cursor", "id").AsInt64(); ok && id != 0 {
-		w.mu.Lock()
-		defer w.mu.Unlock()
 		if w.cursors[id] == nil {
 			w.cursors[id] = &cursor{owner: u}
 		}
@@ -55,6 +77,7 @@ const (
 	neverNamed = "no reply with its id was read"
 	killLost   = "killCursors was sent and not answered"
 	hadClosed  = "the client was closed while the server was away"
+	wasDenied  = "an injected error said that it was gone"
 )
 
 // checkCursors is called when nobody uses a cursor any more, and looks at those that the servers
@@ -100,6 +123,8 @@ func (w *world) leftBecause(id int64) string {
 		return neverNamed
 	case c.killed:
 		return ""
+	case c.denied:
+		return wasDenied
 	case c.killing > 0:
 		return killLost
 	}

@@ -84,6 +84,7 @@ type world struct {
 	lag        *lag   // nil in simulated time
 	password   string // the one that is right now
 	cursors    map[int64]*cursor
+	getMores   map[int64]int64 // cursors by the requests that are under way for them
 }
 
 // violation notes that a promise was broken.
@@ -219,6 +220,7 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 		},
 		Failed: func(_ context.Context, e *event.CommandFailed) {
 			u.ended()
+			u.w.cursorFailed(e)
 			u.w.searchText("a command event", fmt.Sprint(e.Failure))
 		},
 	}
@@ -426,7 +428,7 @@ func newWorld(p *Plan, trace bool) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password, cursors: map[int64]*cursor{}}
+	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password, cursors: map[int64]*cursor{}, getMores: map[int64]int64{}}
 	w.hist.init()
 	if p.Real {
 		w.lag = startLag()
