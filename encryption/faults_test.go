@@ -79,8 +79,8 @@ func testQueryableUnderFaults(t *testing.T, seed uint64) {
 	}
 	all.check(t, x)
 	all.find(t, workers[1].coll, "afterwards")
-	// Neither command is retried, so a connection that a fault broke unseen would fail it: this client
-	// has met none.
+	// Neither command is retried, so a connection that a fault broke unseen would fail it: this
+	// client has met none.
 	calm, _ := p.auto(encryption.AutoOptions{}, allium.ClientOptions{WriteConcern: consistency.Majority()})
 	for _, command := range []string{"compactStructuredEncryptionData", "cleanupStructuredEncryptionData"} {
 		if _, err := calm.Database("db").RunCommand(t.Context(), bson.D{{Key: command, Value: "coll"}}); err != nil {
