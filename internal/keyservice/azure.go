@@ -32,7 +32,7 @@ func (s *azureService) token(ctx context.Context, key kms.AzureKey) (auth.Secret
 		return p.AccessToken, nil
 	}
 	if p.OnDemand() {
-		return c.cachedToken(ctx, s.name, withPort(azureMetadata, httpPort), func() (fetched, error) {
+		return c.cachedToken(ctx, tokenKey{provider: s.name}, withPort(azureMetadata, httpPort), func() (fetched, error) {
 			f, err := c.azureMachineToken(ctx)
 			return f, c.failed(ctx, s.name, withPort(azureMetadata, httpPort), 0, err)
 		})
@@ -42,10 +42,11 @@ func (s *azureService) token(ctx context.Context, key kms.AzureKey) (auth.Secret
 		endpoint = azureLogin
 	}
 	endpoint = withPort(endpoint, httpsPort)
-	return c.cachedToken(ctx, s.name, endpoint, func() (fetched, error) {
+	scope := "https://" + vaultDomain(key.VaultEndpoint) + "/.default"
+	return c.cachedToken(ctx, tokenKey{s.name, scope}, endpoint, func() (fetched, error) {
 		return c.postForm(ctx, s.name, endpoint, "/"+url.PathEscape(p.TenantID)+"/oauth2/v2.0/token", url.Values{
 			"client_id": {p.ClientID}, "client_secret": {string(p.ClientSecret)}, "grant_type": {"client_credentials"},
-			"scope": {"https://" + vaultDomain(key.VaultEndpoint) + "/.default"},
+			"scope": {scope},
 		})
 	})
 }

@@ -81,7 +81,7 @@ type Client struct {
 	backoff func(n int) time.Duration
 
 	mu     sync.Mutex
-	tokens map[string]*token // by provider
+	tokens map[tokenKey]*token
 }
 
 // New returns a client for the key services of a configuration, or what is wrong with it. It does
@@ -103,7 +103,7 @@ func New(c Config) (*Client, error) {
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
-	client := &Client{config: c, services: map[string]service{}, tokens: map[string]*token{}, meta: sources.MetadataClient, backoff: backoff}
+	client := &Client{config: c, services: map[string]service{}, tokens: map[tokenKey]*token{}, meta: sources.MetadataClient, backoff: backoff}
 	if p, ok := c.Providers["aws"].(kms.AWS); ok && p.OnDemand() {
 		client.aws = sources.NewAWSKeys(p.Credentials, attemptTimeout)
 	}

@@ -239,7 +239,7 @@ func TestProseRetry(t *testing.T) {
 			if got, err := c.Unwrap(t.Context(), provider, key, wrapped); err != nil || !bytes.Equal(got, material(1)) {
 				t.Errorf("%s, %s: %x, %v", provider, kind, got, err)
 			}
-			c.tokens = map[string]*token{}
+			c.tokens = map[tokenKey]*token{}
 			fail(4)
 			if _, _, err := c.Wrap(t.Context(), provider, key, material(1)); err == nil || !strings.Contains(err.Error(), "KMS request failed after maximum of 3 attempts") {
 				t.Errorf("%s, %s, four failures: %v", provider, kind, err)
@@ -358,10 +358,47 @@ func TestTokenCache(t *testing.T) {
 	if n := logins(); n != 1 {
 		t.Errorf("%d logins", n)
 	}
-	c.tokens["azure"].expires = time.Now()
+	for _, token := range c.tokens {
+		token.expires = time.Now()
+	}
 	c.Wrap(t.Context(), "azure", masterKeys["azure"][0], material(0))
 	if n := logins(); n != 2 {
 		t.Errorf("%d logins after the token has expired", n)
+	}
+}
+
+// A key document can name any host. A token that was given for one service is not sent to a host of
+// another domain, also when it is in the cache.
+func TestTokensStayInTheirDomain(t *testing.T) {
+	s := startServer(t)
+	c := newClient(t, s, goodProviders(s))
+	wrap := func(provider string, key kms.MasterKey) error {
+		_, _, err := c.Wrap(t.Context(), provider, key, material(0))
+		return err
+	}
+	if err := errors.Join(wrap("gcp", masterKeys["gcp"][0]), wrap("azure", masterKeys["azure"][0])); err != nil {
+		t.Fatal(err)
+	}
+	before := len(c.tokens)
+	gcp, azure := masterKeys["gcp"][0].(kms.GCPKey), masterKeys["azure"][0].(kms.AzureKey)
+	gcp.Endpoint, azure.VaultEndpoint = "keys.attacker.invalid", "keys.attacker.invalid"
+	if err := wrap("gcp", gcp); err == nil || !strings.Contains(err.Error(), "Invalid KMS response") {
+		t.Errorf("gcp: %v, want the identity provider's refusal", err)
+	}
+	if len(c.tokens) != before {
+		t.Error("the failed login has left a token in the cache")
+	}
+	if err := wrap("azure", azure); err == nil {
+		t.Error("azure: the attacker's host has answered")
+	}
+	scopes := map[string]bool{}
+	for key := range c.tokens {
+		if key.provider == "azure" {
+			scopes[key.scope] = true
+		}
+	}
+	if !scopes["https://attacker.invalid/.default"] || len(scopes) != 2 {
+		t.Errorf("azure: tokens for %v", scopes)
 	}
 }
 

@@ -51,8 +51,9 @@ func (s *gcpService) token(ctx context.Context, key kms.GCPKey) (auth.Secret, er
 		endpoint = gcpLogin
 	}
 	endpoint = withPort(endpoint, httpsPort)
-	return c.cachedToken(ctx, s.name, endpoint, func() (fetched, error) {
-		assertion, err := c.gcpAssertion(p, endpoint, gcpDomain(key.Endpoint), time.Now())
+	domain := gcpDomain(key.Endpoint)
+	return c.cachedToken(ctx, tokenKey{s.name, domain}, endpoint, func() (fetched, error) {
+		assertion, err := c.gcpAssertion(p, endpoint, domain, time.Now())
 		if err != nil {
 			return fetched{}, c.failed(ctx, s.name, endpoint, 0, err)
 		}

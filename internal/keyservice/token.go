@@ -27,8 +27,12 @@ const (
 	gcpMetadata     = "metadata.google.internal"
 )
 
-// token is the access token of one provider. Whoever holds the semaphore may look at it and replace
-// it, so that many goroutines that need one make a single request.
+// tokenKey says what a token is for. The scope follows from the master key's endpoint: a token for
+// one service must not be shown to a host of another domain.
+type tokenKey struct{ provider, scope string }
+
+// token is the access token of one provider and scope. Whoever holds the semaphore may look at it
+// and replace it, so that many goroutines that need one make a single request.
 type token struct {
 	sem     chan struct{}
 	value   auth.Secret
@@ -41,27 +45,33 @@ type fetched struct {
 	expires time.Time // zero: use it only once
 }
 
-// cachedToken returns the provider's token from the cache, or what fetch returns. Errors are not
+// cachedToken returns the token from the cache, or what fetch returns from endpoint. Errors are not
 // kept.
-func (c *Client) cachedToken(ctx context.Context, provider, endpoint string, fetch func() (fetched, error)) (auth.Secret, error) {
+func (c *Client) cachedToken(ctx context.Context, key tokenKey, endpoint string, fetch func() (fetched, error)) (auth.Secret, error) {
 	c.mu.Lock()
-	t := c.tokens[provider]
+	t := c.tokens[key]
 	if t == nil {
 		t = &token{sem: make(chan struct{}, 1)}
-		c.tokens[provider] = t
+		c.tokens[key] = t
 	}
 	c.mu.Unlock()
 	select {
 	case t.sem <- struct{}{}:
 		defer func() { <-t.sem }()
 	case <-ctx.Done():
-		return "", c.failed(ctx, provider, endpoint, 0, fmt.Errorf("access token: %w", context.Cause(ctx)))
+		return "", c.failed(ctx, key.provider, endpoint, 0, fmt.Errorf("access token: %w", context.Cause(ctx)))
 	}
 	if time.Now().Before(t.expires) {
 		return t.value, nil
 	}
 	f, err := fetch()
 	if err != nil {
+		// Scopes come from key documents: those that nobody gives a token for are not kept.
+		c.mu.Lock()
+		if c.tokens[key] == t && t.value == "" {
+			delete(c.tokens, key)
+		}
+		c.mu.Unlock()
 		return "", err
 	}
 	t.value, t.expires = f.value, f.expires

@@ -206,7 +206,7 @@ func TestAnswers(t *testing.T) {
 						provider += ":oauth"
 					}
 				}
-				c.tokens = map[string]*token{}
+				c.tokens = map[tokenKey]*token{}
 				var err error
 				if strings.HasSuffix(kind, "decrypt") {
 					_, err = c.Unwrap(t.Context(), provider, keys[provider], []byte("wrapped"))
