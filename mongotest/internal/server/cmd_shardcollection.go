@@ -244,7 +244,7 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 // usableIndex reports whether an index finds the documents of a range of shard keys: it begins with
 // the key, has all documents, and orders strings by their bytes.
 func usableIndex(key bson.Raw, x *store.Index) bool {
-	return IsPrefix(key, x.Pattern) && x.Partial == nil && !x.Sparse && x.Collation == nil
+	return index.IsPrefix(key, x.Pattern) && x.Partial == nil && !x.Sparse && x.Collation == nil
 }
 
 // UniqueInShards reports whether every shard can see to it alone that an index is unique: it begins
@@ -275,23 +275,6 @@ func shardIndexName(key bson.Raw) string {
 		parts = append(parts, k, s)
 	}
 	return strings.Join(parts, "_")
-}
-
-// IsPrefix reports whether an index begins with the fields of a shard key.
-func IsPrefix(key, pattern bson.Raw) bool {
-	var fields []bson.RawValue
-	var names []string
-	for k, v := range pattern.All() {
-		names, fields = append(names, k), append(fields, v)
-	}
-	i := 0
-	for k, v := range key.All() {
-		if i >= len(names) || names[i] != k || query.Compare(v, fields[i], nil) != 0 {
-			return false
-		}
-		i++
-	}
-	return true
 }
 
 // checkShardKey checks the pattern of a shard key.
