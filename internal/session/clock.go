@@ -15,12 +15,32 @@ type ClusterTime struct {
 
 // ParseClusterTime copies a $clusterTime document. It returns nil if there is no time in it.
 func ParseClusterTime(doc bson.Raw) *ClusterTime {
+	return later(nil, doc)
+}
+
+// later copies a $clusterTime document that is later than t, which may be nil. It returns nil, and
+// allocates nothing, if the document is not later or has no time in it.
+func later(t *ClusterTime, doc bson.Raw) *ClusterTime {
 	ts, ok := doc.Lookup("clusterTime").Timestamp()
-	if !ok {
+	if !ok || t != nil && t.Time.Compare(ts) >= 0 {
 		return nil
 	}
-	return &ClusterTime{Doc: bytes.Clone(doc), Time: ts}
+	if len(doc) > usualClusterTime {
+		return &ClusterTime{Doc: bytes.Clone(doc), Time: ts}
+	}
+	// On a replica set every write has a new time: one allocation for what servers send.
+	own := new(struct {
+		ClusterTime
+		doc [usualClusterTime]byte
+	})
+	n := copy(own.doc[:], doc)
+	own.ClusterTime = ClusterTime{Doc: own.doc[:n:n], Time: ts}
+	return &own.ClusterTime
 }
+
+// usualClusterTime is room for a time with a signature, which has 88 bytes, and what makes a size
+// of the allocator's of it.
+const usualClusterTime = 96
 
 // Clock is the newest cluster time that has been seen. The zero Clock has seen none. It is safe for
 // concurrent use and takes no lock.
@@ -47,14 +67,7 @@ func (c *Clock) Advance(t *ClusterTime) {
 // AdvanceRaw is Advance for the $clusterTime document of a reply. It copies the document only if it
 // is newer.
 func (c *Clock) AdvanceRaw(doc bson.Raw) {
-	ts, ok := doc.Lookup("clusterTime").Timestamp()
-	if !ok {
-		return
-	}
-	if old := c.now.Load(); old != nil && old.Time.Compare(ts) >= 0 {
-		return
-	}
-	c.Advance(&ClusterTime{Doc: bytes.Clone(doc), Time: ts})
+	c.Advance(later(c.now.Load(), doc))
 }
 
 // Newest returns the later of two cluster times, either of which may be nil.

@@ -183,7 +183,9 @@ func (s *Session) Observe(r ReplyTimes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.ClusterTime != nil {
-		s.clusterTime = Newest(s.clusterTime, ParseClusterTime(r.ClusterTime))
+		if t := later(s.clusterTime, r.ClusterTime); t != nil {
+			s.clusterTime = t
+		}
 	}
 	if !r.OperationTime.IsZero() && (s.operationTime == nil || s.operationTime.Compare(r.OperationTime) < 0) {
 		t := r.OperationTime

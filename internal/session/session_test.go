@@ -309,3 +309,36 @@ func TestFailure(t *testing.T) {
 		t.Errorf("%v in the next transaction", got)
 	}
 }
+
+// A reply with a later time costs one allocation, every other one none.
+func TestClockAllocations(t *testing.T) {
+	var c Clock
+	var docs []bson.Raw
+	for sec := range uint32(300) {
+		docs = append(docs, clusterTime(sec+1))
+	}
+	n := 0
+	if got := testing.AllocsPerRun(200, func() { c.AdvanceRaw(docs[n]); n++ }); got != 1 {
+		t.Errorf("a later time: %v allocations, want 1", got)
+	}
+	if got := testing.AllocsPerRun(200, func() { c.AdvanceRaw(docs[0]) }); got != 0 {
+		t.Errorf("an earlier time: %v allocations, want 0", got)
+	}
+}
+
+// The clock owns what it holds, however long that is.
+func TestClockCopies(t *testing.T) {
+	for _, extra := range []int{0, 1, 20, 30, 40, 200} {
+		doc, err := bson.Marshal(bson.D{{Key: "clusterTime", Value: bson.Timestamp{T: 7}}, {Key: "x", Value: make([]byte, extra)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := string(doc)
+		var c Clock
+		c.AdvanceRaw(doc)
+		clear(doc)
+		if got := c.Now(); got == nil || string(got.Doc) != want || got.Time.T != 7 {
+			t.Errorf("%d bytes: got %v", len(doc), got)
+		}
+	}
+}
