@@ -23,6 +23,7 @@ type decoder struct {
 
 	treeState
 	grown bool // something of treeState was used
+	keys  keyTable
 
 	floats slab[float64]
 	int32s slab[int32]

@@ -18,7 +18,8 @@ import (
 // once for the root of a tree, before any, d, m or a, and finish after them. There is no struct in
 // such a tree and no code of users, so that the second walk finds everything as the first one did:
 // for each document and array, d.found has how many elements it has, and then for each of them the
-// length of its key, followed by what was found in its value.
+// length of its key or, for a key in d.keys, its entry there with a minus sign, followed by what
+// was found in its value.
 func (d *decoder) measure(t Type, b []byte) error {
 	switch t {
 	case TypeEmbeddedDocument, TypeArray, TypeCodeWithScope:
@@ -29,8 +30,9 @@ func (d *decoder) measure(t Type, b []byte) error {
 		return nil // it makes do with what there is
 	}
 	d.grown = true
-	m := measurer{cfg: d.cfg, root: d.depth, depth: d.depth, found: d.found[:0]}
-	err := m.value(t, b)
+	d.keys.begin()
+	m := measurer{cfg: d.cfg, keys: &d.keys, root: d.depth, depth: d.depth, found: d.found[:0]}
+	err := m.value(t, b, 0)
 	d.found = m.found
 	if err != nil {
 		return err
@@ -41,8 +43,8 @@ func (d *decoder) measure(t Type, b []byte) error {
 	d.slots.expect(m.elements)
 	d.cells.expect(m.cells)
 	switch size := int(binary.LittleEndian.Uint32(b)); {
-	case size <= largeChunk && m.text >= size/2:
-		// Mostly text: one copy of it all is cheaper than many small ones.
+	case size <= largeChunk && m.text >= size-size/4:
+		// Mostly text: one copy of it all costs less than many small ones.
 		d.window, d.windowCap = string(b[:size]), cap(b)
 	case m.text > len(d.chunk):
 		d.chunkSize = min(m.text, largeChunk)
@@ -62,19 +64,30 @@ func (d *decoder) finding() int {
 	return int(n)
 }
 
+// key returns the key of the element at the start of body.
+func (d *decoder) key(body []byte) string {
+	n := d.finding()
+	if n < 0 {
+		return d.keys.entries[-n].key
+	}
+	return d.str(body[1 : 1+n])
+}
+
 // A measurer counts what a tree is made of.
 type measurer struct {
 	cfg               *config
+	keys              *keyTable
 	root, depth       int
 	found             []int32
 	strings           int
 	documents, arrays int
 	elements, cells   int
-	text              int // bytes of keys and strings
+	text              int // bytes of strings, and of keys that are not in the table
 }
 
-// value measures a document, an array or code with scope.
-func (m *measurer) value(t Type, b []byte) error {
+// value measures a document, an array or code with scope, which is the value of the key in or lies
+// in an array that is.
+func (m *measurer) value(t Type, b []byte, in uint16) error {
 	if t == TypeCodeWithScope {
 		n, err := valueSize(t, b)
 		if err != nil {
@@ -101,22 +114,38 @@ func (m *measurer) value(t Type, b []byte) error {
 	at := len(m.found)
 	m.found = append(m.found, 0)
 	n := 0
+	last, expected := uint16(0), uint16(0)
+	if t != TypeArray {
+		expected = m.keys.entries[in].first
+	}
 	for len(body) > 0 {
-		k, ascii := cstringLen(body[1:])
-		if k < 0 {
-			return &DecodeError{BSONType: t, Err: errKeyEnd}
-		}
-		et, v := Type(body[0]), body[k+2:]
-		if !ascii && !m.cfg.AllowInvalidUTF8 && !utf8.Valid(body[1:1+k]) {
-			if t == TypeArray {
-				return underIndex(n, decodeErr(et, nil, errUTF8))
+		et, id := Type(body[0]), expected
+		k := len(m.keys.entries[id].key)
+		if id == 0 || len(body) < k+2 || body[1+k] != 0 || string(body[1:1+k]) != m.keys.entries[id].key {
+			var ascii bool
+			if k, ascii = cstringLen(body[1:]); k < 0 {
+				return &DecodeError{BSONType: t, Err: errKeyEnd}
 			}
-			return &DecodeError{BSONType: t, Err: errUTF8}
+			if !ascii && !m.cfg.AllowInvalidUTF8 && !utf8.Valid(body[1:1+k]) {
+				if t == TypeArray {
+					return underIndex(n, decodeErr(et, nil, errUTF8))
+				}
+				return &DecodeError{BSONType: t, Err: errUTF8}
+			}
+			if id = 0; ascii && t != TypeArray {
+				id = m.keys.follow(in, last, body[1:1+k])
+			}
 		}
-		m.found = append(m.found, int32(k))
-		if t != TypeArray {
-			m.text += k
+		if id != 0 {
+			m.found = append(m.found, -int32(id))
+			last, expected = id, m.keys.entries[id].next
+		} else {
+			m.found = append(m.found, int32(k))
+			if t != TypeArray {
+				m.text += k
+			}
 		}
+		v := body[k+2:]
 		size := int(fixedSizes[et])
 		if size == variableSize {
 			if size, err = valueSize(et, v); err != nil {
@@ -131,7 +160,11 @@ func (m *measurer) value(t Type, b []byte) error {
 					m.text += size - 5
 				}
 			case TypeEmbeddedDocument, TypeArray, TypeCodeWithScope:
-				if err := m.value(et, v); err != nil {
+				of := id
+				if t == TypeArray {
+					of = in
+				}
+				if err := m.value(et, v, of); err != nil {
 					return under(string(body[1:1+k]), err)
 				}
 				switch et {
@@ -166,10 +199,10 @@ func (d *decoder) d(b []byte) (D, int, error) {
 	n := d.finding()
 	out := D(d.slots.take(n, slotBlock))
 	for i := range out {
-		t, k := Type(body[0]), d.finding()
 		e := &out[i]
-		e.Key = d.str(body[1 : 1+k])
-		body = body[k+2:]
+		t := Type(body[0])
+		e.Key = d.key(body)
+		body = body[len(e.Key)+2:]
 		var used int
 		if e.Value, used, err = d.any(t, body); err != nil {
 			return nil, 0, under(e.Key, err)
@@ -204,9 +237,8 @@ func (d *decoder) m(b []byte, into M) (M, int, error) {
 		into = make(M, n)
 	}
 	for len(body) > 0 {
-		t, k := Type(body[0]), d.finding()
-		key := d.str(body[1 : 1+k])
-		body = body[k+2:]
+		t, key := Type(body[0]), d.key(body)
+		body = body[len(key)+2:]
 		if seen != nil {
 			if seen[key] {
 				return nil, 0, under(key, &DecodeError{BSONType: t, GoType: reflect.TypeFor[M](), Err: errDuplicate})
