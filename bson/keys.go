@@ -30,7 +30,17 @@ type keyTable struct {
 // in the same document, and the first one in its value. 0 expects nothing.
 type keyEntry struct {
 	key             string
+	head, mask      uint64 // its first eight bytes, or all of it and the NUL behind it, and which bytes those are
 	in, next, first uint16
+}
+
+// begins reports whether b, which holds at least eight bytes, begins with the key and a NUL.
+func (e *keyEntry) begins(b []byte) bool {
+	if binary.LittleEndian.Uint64(b)&e.mask != e.head {
+		return false
+	}
+	n := len(e.key)
+	return n < 8 || n < len(b) && b[n] == 0 && string(b[8:n]) == e.key[8:]
 }
 
 // begin gets the table ready for another tree. Documents whose keys do not repeat, as those of maps
@@ -83,7 +93,13 @@ func (t *keyTable) find(in uint16, key []byte) uint16 {
 	}
 	copy(t.free, key) // what is handed out is never written again
 	i := uint16(len(t.entries))
-	t.entries = append(t.entries, keyEntry{key: viewString(t.free[:n]), in: in})
+	e := keyEntry{key: viewString(t.free[:n]), mask: ^uint64(0), in: in}
+	var head [8]byte
+	copy(head[:], key)
+	if e.head = binary.LittleEndian.Uint64(head[:]); n < 7 {
+		e.mask >>= 8 * (7 - n)
+	}
+	t.entries = append(t.entries, e)
 	t.free = t.free[n:]
 	*slot = i
 	return i

@@ -120,8 +120,11 @@ func (m *measurer) value(t Type, b []byte, in uint16) error {
 	}
 	for len(body) > 0 {
 		et, id := Type(body[0]), expected
-		k := len(m.keys.entries[id].key)
-		if id == 0 || len(body) < k+2 || body[1+k] != 0 || string(body[1:1+k]) != m.keys.entries[id].key {
+		var k int
+		if e := &m.keys.entries[id]; id != 0 && len(body) > 8 && e.begins(body[1:]) {
+			k, last, expected = len(e.key), id, e.next
+			m.found = append(m.found, -int32(id))
+		} else {
 			var ascii bool
 			if k, ascii = cstringLen(body[1:]); k < 0 {
 				return &DecodeError{BSONType: t, Err: errKeyEnd}
@@ -135,14 +138,14 @@ func (m *measurer) value(t Type, b []byte, in uint16) error {
 			if id = 0; ascii && t != TypeArray {
 				id = m.keys.follow(in, last, body[1:1+k])
 			}
-		}
-		if id != 0 {
-			m.found = append(m.found, -int32(id))
-			last, expected = id, m.keys.entries[id].next
-		} else {
-			m.found = append(m.found, int32(k))
-			if t != TypeArray {
-				m.text += k
+			if id != 0 {
+				m.found = append(m.found, -int32(id))
+				last, expected = id, m.keys.entries[id].next
+			} else {
+				m.found = append(m.found, int32(k))
+				if t != TypeArray {
+					m.text += k
+				}
 			}
 		}
 		v := body[k+2:]
