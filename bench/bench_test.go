@@ -38,6 +38,7 @@ func BenchmarkTasks(b *testing.B) {
 				}
 			})
 		}
+		t.done()
 	}
 }
 
@@ -69,6 +70,7 @@ func TestTasks(t *testing.T) {
 			}
 		}
 		if task.C == nil {
+			task.done()
 			continue
 		}
 		if task.Before != nil {
@@ -79,6 +81,7 @@ func TestTasks(t *testing.T) {
 		if _, err := task.C(1, false); err != nil {
 			t.Errorf("%s: %v", task.Name, err)
 		}
+		task.done()
 	}
 }
 

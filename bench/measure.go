@@ -116,6 +116,7 @@ func (t *Task) sides(peers []Peer, memory bool) (ours *side, theirs map[Peer]*si
 // Measure lets the drivers take turns at a task.
 func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 	m := Measurement{Task: t, Peers: make(map[Peer]*Usage)}
+	defer t.done()
 	carry(plan.Heap)
 	ours, theirs := t.sides(peers, false)
 	sides := append([]*side{ours}, slices.Collect(maps.Values(theirs))...)

@@ -57,10 +57,10 @@ func multiTasks(env *Env) ([]Task, error) {
 		})}}
 	for _, x := range []struct {
 		name string
-		doc  sourceDoc
+		doc  *sourceDoc
 		n    int
 		ofC  float64
-	}{{"small doc", d.small, 10_000, 0.5}, {"large doc", d.large, 10, 0.8}} {
+	}{{"small doc", &d.small, 10_000, 0.5}, {"large doc", &d.large, 10, 0.8}} {
 		tasks = append(tasks, d.insertTasks(x.name, x.doc, x.n, x.ofC)...)
 	}
 	tasks = append(tasks, d.mixedTasks()...)
@@ -69,22 +69,38 @@ func multiTasks(env *Env) ([]Task, error) {
 }
 
 // insertTasks are the ways to insert n copies of a document.
-func (d *docs) insertTasks(name string, doc sourceDoc, n int, ofC float64) []Task {
+func (d *docs) insertTasks(name string, doc *sourceDoc, n int, ofC float64) []Task {
 	ctx := context.Background()
-	ours, theirs := copies(doc.ours, n), copies(doc.theirs, n)
+	var ours []bson.D
+	var theirs []official.D
 	var ourModels []allium.WriteModel
 	var theirModels []mongo.WriteModel
 	var ourWrites []allium.ClientWrite
 	var theirWrites []mongo.ClientBulkWrite
-	for range n {
-		ourModels = append(ourModels, allium.InsertModel{Document: doc.ours})
-		theirModels = append(theirModels, mongo.NewInsertOneModel().SetDocument(doc.theirs))
-		ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: corpus, Model: allium.InsertModel{Document: doc.ours}})
-		theirWrites = append(theirWrites, mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: corpus, Model: mongo.NewClientInsertOneModel().SetDocument(doc.theirs)})
+	load := func() error {
+		if ours != nil {
+			return nil
+		}
+		if err := doc.load(); err != nil {
+			return err
+		}
+		ours, theirs = copies(doc.ours, n), copies(doc.theirs, n)
+		for range n {
+			ourModels = append(ourModels, allium.InsertModel{Document: doc.ours})
+			theirModels = append(theirModels, mongo.NewInsertOneModel().SetDocument(doc.theirs))
+			ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: corpus, Model: allium.InsertModel{Document: doc.ours}})
+			theirWrites = append(theirWrites, mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: corpus, Model: mongo.NewClientInsertOneModel().SetDocument(doc.theirs)})
+		}
+		return nil
+	}
+	drop := func() {
+		ours, theirs, ourModels, theirModels, ourWrites, theirWrites = nil, nil, nil, nil, nil, nil
+		doc.drop()
 	}
 	// c is the C program's operation, "" if that driver has none.
 	task := func(how, c string, ours, theirs func() error) Task {
-		t := Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: d.fresh(corpus), Allium: repeat(ours), Official: repeat(theirs)}
+		t := Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop,
+			Allium: repeat(ours), Official: repeat(theirs)}
 		if c != "" {
 			t.CPUOfC, t.C = ofC, d.cTask(c, corpus, doc.path, fmt.Sprint(n))
 		}
@@ -115,27 +131,40 @@ func (d *docs) mixedTasks() []Task {
 	var theirs []mongo.WriteModel
 	var ourWrites []allium.ClientWrite
 	var theirWrites []mongo.ClientBulkWrite
-	for i := range n {
-		models := []allium.WriteModel{allium.InsertModel{Document: d.small.ours}, allium.ReplaceModel{Filter: bson.D{}, Replacement: d.small.ours}, allium.DeleteModel{Filter: bson.D{}}}
-		ours = append(ours, models...)
-		theirs = append(theirs, mongo.NewInsertOneModel().SetDocument(d.small.theirs),
-			mongo.NewReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs), mongo.NewDeleteOneModel().SetFilter(official.D{}))
-		name := names[i%collections]
-		for _, m := range models {
-			ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: name, Model: m})
+	load := func() error {
+		if ours != nil {
+			return nil
 		}
-		at := func(m mongo.ClientWriteModel) mongo.ClientBulkWrite {
-			return mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: name, Model: m}
+		if err := d.small.load(); err != nil {
+			return err
 		}
-		theirWrites = append(theirWrites, at(mongo.NewClientInsertOneModel().SetDocument(d.small.theirs)),
-			at(mongo.NewClientReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs)), at(mongo.NewClientDeleteOneModel().SetFilter(official.D{})))
+		for i := range n {
+			models := []allium.WriteModel{allium.InsertModel{Document: d.small.ours}, allium.ReplaceModel{Filter: bson.D{}, Replacement: d.small.ours}, allium.DeleteModel{Filter: bson.D{}}}
+			ours = append(ours, models...)
+			theirs = append(theirs, mongo.NewInsertOneModel().SetDocument(d.small.theirs),
+				mongo.NewReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs), mongo.NewDeleteOneModel().SetFilter(official.D{}))
+			name := names[i%collections]
+			for _, m := range models {
+				ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: name, Model: m})
+			}
+			at := func(m mongo.ClientWriteModel) mongo.ClientBulkWrite {
+				return mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: name, Model: m}
+			}
+			theirWrites = append(theirWrites, at(mongo.NewClientInsertOneModel().SetDocument(d.small.theirs)),
+				at(mongo.NewClientReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs)), at(mongo.NewClientDeleteOneModel().SetFilter(official.D{})))
+		}
+		return nil
+	}
+	drop := func() {
+		ours, theirs, ourWrites, theirWrites = nil, nil, nil, nil
+		d.small.drop()
 	}
 	size := d.small.size * 2 * n
 	return []Task{
-		{Name: "multi/small doc Client BulkWrite mixed", Bytes: size, Scale: 1, Before: d.fresh(names...),
+		{Name: "multi/small doc Client BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(names...), load), After: drop,
 			Allium:   repeat(func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err }),
 			Official: repeat(func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err })},
-		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: d.fresh(corpus),
+		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop,
 			CPUOfC: 0.5, C: d.cTask("bulk_mixed", corpus, d.small.path, fmt.Sprint(n)),
 			Allium:   repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
 			Official: repeat(func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs); return err })},

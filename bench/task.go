@@ -25,10 +25,18 @@ type Task struct {
 	CPU      float64           // the share of the official driver's processor time that Allium aims at, at most; 0 if there is none
 	CPUOfC   float64           // likewise, of the C driver's
 	Before   func() error      // is called before each turn and not measured; nil: nothing
+	After    func()            // is called after the last turn and lets go of what Before made; nil: nothing
 	Allium   func(n int) error // does the operation n times
 	Official func(n int) error
 	C        func(n int, memory bool) (turn, error) // the same in a process of the C driver; nil if it is not there or cannot do it
 	Bare     func(n int) error                      // an exchange of as many bytes over a bare TCP connection; nil: it is not compared with that
+}
+
+// done lets go of the task's data.
+func (t *Task) done() {
+	if t.After != nil {
+		t.After()
+	}
 }
 
 // Env is what tasks need: servers, clients of both drivers, and how large the large data sets are.
@@ -152,6 +160,18 @@ func Tasks(env *Env, prefixes ...string) ([]Task, error) {
 		return nil, fmt.Errorf("no task starts with %q", prefixes)
 	}
 	return out, nil
+}
+
+// inTurn calls functions one after the other until one fails.
+func inTurn(all ...func() error) func() error {
+	return func() error {
+		for _, f := range all {
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // repeat makes a Task's function of one operation.
