@@ -140,6 +140,9 @@ func (s *Set) StepUp(n Peer) error {
 		s.deposeLocked(old)
 	}
 	ok := s.electLocked(m) && s.primary == m
+	if !ok {
+		s.electLocked(nil) // the old primary has given up its place
+	}
 	s.Mu.Unlock()
 	if !ok {
 		return srverr.New(srverr.CommandFailed, "Election failed.")
