@@ -4,6 +4,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +34,9 @@ type Config struct {
 	// Without names steps that are left out, to find what holds on to memory.
 	Without []string
 	Log     io.Writer // a line per sample; nil: none
+	// Dumps is a directory for what goroutines do, and what uses the processor, while a stop takes
+	// more than half a second. Empty: none.
+	Dumps string
 	// Enough ends the run early: it is asked after each sample and stop. nil: it goes on until the
 	// context ends.
 	Enough func(*Report) bool
@@ -54,15 +59,30 @@ type Report struct {
 	Failed map[string]int
 	// Stops are the times that deployments took to stop under load, the last one that of the main
 	// one.
-	Stops []time.Duration
+	Stops []Stop
 }
 
-// Slowest returns the longest time that a deployment took to stop.
-func (r *Report) Slowest() (slowest time.Duration) {
-	for _, d := range r.Stops {
-		slowest = max(slowest, d)
+// Stop returns the stop that took longer than the given share of all: 0.5 is the median, 1 the
+// slowest.
+func (r *Report) Stop(share float64) Stop {
+	list := slices.SortedFunc(slices.Values(r.Stops), func(a, b Stop) int { return cmp.Compare(a.Took, b.Took) })
+	if len(list) == 0 {
+		return Stop{}
 	}
-	return slowest
+	return list[min(int(share*float64(len(list))), len(list)-1)]
+}
+
+// Live returns the least, the mean and the greatest live heap of the samples, in bytes.
+func (r *Report) Live() (least, mean, greatest uint64) {
+	if len(r.Samples) == 0 {
+		return 0, 0, 0
+	}
+	least = r.Samples[0].Live
+	for _, s := range r.Samples {
+		least, greatest = min(least, s.Live), max(greatest, s.Live)
+		mean += s.Live
+	}
+	return least, mean / uint64(len(r.Samples)), greatest
 }
 
 // Growth returns by how many bytes an hour the live heap grows: the slope of a line through the
@@ -110,14 +130,12 @@ func start(cfg Config, seed uint64) (*load, error) {
 	return l, nil
 }
 
-// stop stops the deployment while the workers go on, and returns how long that took.
-func (l *load) stop() time.Duration {
-	begin := time.Now()
-	l.d.Stop()
-	took := time.Since(begin)
+// stop stops the deployment while the workers go on, and returns how that went.
+func (l *load) stop(dumps string) Stop {
+	s := timed(dumps, l.d.Stop)
 	close(l.done)
 	l.wg.Wait()
-	return took
+	return s
 }
 
 func (l *load) fail(text string) {
@@ -164,19 +182,23 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 				return nil, err
 			}
 			time.Sleep(time.Duration(rng.Int64N(int64(min(cfg.Stops, time.Second)))))
-			r.stopped(other)
+			r.stopped(cfg, other)
 		}
 		if cfg.Enough != nil && cfg.Enough(r) {
 			running = false
 		}
 	}
 	r.Commands = l.count.Load()
-	r.stopped(l)
+	r.stopped(cfg, l)
 	return r, nil
 }
 
-func (r *Report) stopped(l *load) {
-	r.Stops = append(r.Stops, l.stop())
+func (r *Report) stopped(cfg Config, l *load) {
+	s := l.stop(cfg.Dumps)
+	if cfg.Log != nil && s.Took > slow {
+		fmt.Fprintf(cfg.Log, "%s a slow stop: %v\n", time.Now().UTC().Format("15:04:05"), s)
+	}
+	r.Stops = append(r.Stops, s)
 	for text, n := range l.failed {
 		r.Failed[text] += n
 	}

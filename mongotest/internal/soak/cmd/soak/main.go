@@ -14,7 +14,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +31,10 @@ func main() {
 	workers := flag.Int("workers", 6, "connections with load")
 	sharded := flag.Bool("sharded", false, "a sharded cluster instead of a replica set")
 	without := flag.String("without", "", "`names` of steps that are left out, separated by commas")
+	dumps := flag.String("dumps", "", "`directory` for goroutines and a profile of the processor while a stop is slow")
 	seed := flag.Uint64("seed", rand.Uint64(), "of the random numbers")
 	flag.Parse()
-	cfg := soak.Config{Workers: *workers, Every: *every, Stops: *stops, Seed: *seed, Log: os.Stdout, Without: strings.Split(*without, ",")}
+	cfg := soak.Config{Workers: *workers, Every: *every, Stops: *stops, Seed: *seed, Log: os.Stdout, Dumps: *dumps, Without: strings.Split(*without, ",")}
 	if *sharded {
 		cfg.Topology = mongotest.Sharded(2, 1)
 	}
@@ -48,13 +48,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	slices.Sort(r.Stops)
-	fmt.Printf("%d commands; %+.1f MB of live heap an hour; %d stops, median %v, slowest %v\n",
-		r.Commands, r.Growth()/1e6, len(r.Stops), r.Stops[len(r.Stops)/2], r.Slowest())
+	least, mean, greatest := r.Live()
+	fmt.Printf("%d commands; live heap %.1f to %.1f MB, on average %.1f MB, %+.1f MB an hour\n",
+		r.Commands, float64(least)/1e6, float64(greatest)/1e6, float64(mean)/1e6, r.Growth()/1e6)
+	fmt.Printf("%d stops\n median %v\n 99 %%   %v\nslowest %v\n", len(r.Stops), r.Stop(0.5), r.Stop(0.99), r.Stop(1))
 	for text, n := range r.Failed {
 		fmt.Printf("%6d times: %s\n", n, text)
 	}
-	if r.Slowest() > longestStop || len(r.Failed) > 0 {
+	if r.Stop(1).Took > longestStop || len(r.Failed) > 0 {
 		os.Exit(1)
 	}
 }
