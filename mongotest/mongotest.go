@@ -239,6 +239,13 @@ func (d *Deployment) Stop() {
 	for _, b := range d.balancers {
 		b.Close()
 	}
+	// None waits for the commands of another.
+	for _, n := range d.nodes {
+		n.n.Close()
+	}
+	for _, s := range d.shards {
+		s.node.n.Close()
+	}
 	for _, n := range d.nodes {
 		n.n.Stop()
 	}

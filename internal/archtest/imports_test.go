@@ -93,7 +93,7 @@ var aside = []struct {
 // mongotestLayers lists the packages of mongotest from the ground up. A package may import those
 // that stand before it: the families of commands know the server, which knows none of them.
 var mongotestLayers = []string{
-	"release", "srverr", "clock", "bsontext", "bsondoc", "decimal", "pcre", "memnet", "netfault", "column", // know nothing of each other's insides
+	"release", "srverr", "clock", "bsontext", "bsondoc", "decimal", "pcre", "memnet", "netfault", "column", "work", // know nothing of each other's insides
 	"arg", "idl", "idl/idltest", "namespace", // the arguments of commands
 	"fts", "expr", "js", "query", "pipeline", "qe", // filters, expressions, stages
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections

@@ -17,6 +17,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Version is the server version whose behaviour is shown; the zero Version is the newest.
@@ -119,11 +120,17 @@ func (st *State) Fork() *State {
 }
 
 // Eval computes e for the state's document.
-func Eval(e Expr, st *State) (bson.RawValue, error) { return e.eval(st) }
+func Eval(e Expr, st *State) (_ bson.RawValue, err error) {
+	defer work.Catch(&err)
+	return e.eval(st)
+}
 
 // Optimize computes the constant parts of e, as the server does once per pipeline. Its errors are
 // those of evaluating them.
-func Optimize(e Expr, env *Env) (Expr, error) { return e.optimize(env) }
+func Optimize(e Expr, env *Env) (_ Expr, err error) {
+	defer work.Catch(&err)
+	return e.optimize(env)
+}
 
 // Constant returns e's value if it does not depend on a document or variable.
 func Constant(e Expr) (bson.RawValue, bool) {

@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 func init() {
@@ -31,6 +32,17 @@ func (st *State) Work(steps int) error {
 		return nil
 	}
 	return st.env.Check()
+}
+
+// Do is Work for loops that cannot return an error: it leaves them for [Eval] or [Optimize].
+func (st *State) Do(steps int) { work.End(st.Work(steps)) }
+
+// counting returns the order of values, which counts.
+func (st *State) counting() func(a, b bson.RawValue) int {
+	return func(a, b bson.RawValue) int {
+		st.Do(1)
+		return st.env.compare(a, b)
+	}
 }
 
 // step counts an iteration.

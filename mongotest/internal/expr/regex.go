@@ -121,11 +121,11 @@ func evalRegex(st *State, n *named) (bson.RawValue, error) {
 	}
 	s, _ := in.StringBytes()
 	if name == "$regexMatch" {
-		return boolValue(c.re.Match(s)), nil
+		return boolValue(c.re.MatchCounted(s, st.Do)), nil
 	}
 	out := newArray()
 	for from, codePoints := 0, 0; ; {
-		loc := c.re.Find(s, from)
+		loc := c.re.FindCounted(s, from, st.Do)
 		if loc == nil {
 			break
 		}

@@ -31,11 +31,12 @@ func init() {
 // set returns an array's items sorted, without duplicates.
 func (st *State) set(array bson.RawValue) []bson.RawValue {
 	all := items(array)
-	slices.SortStableFunc(all, st.env.compare)
+	slices.SortStableFunc(all, st.counting())
 	return slices.CompactFunc(all, func(a, b bson.RawValue) bool { return st.env.compare(a, b) == 0 })
 }
 
 func (st *State) contains(set []bson.RawValue, v bson.RawValue) bool {
+	st.Do(1)
 	_, found := slices.BinarySearchFunc(set, v, st.env.compare)
 	return found
 }
@@ -94,7 +95,8 @@ func evalSetDifference(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			left = append(left, entry{v, i})
 		}
 	}
-	slices.SortStableFunc(left, func(a, b entry) int { return st.env.compare(a.v, b.v) })
+	compare := st.counting()
+	slices.SortStableFunc(left, func(a, b entry) int { return compare(a.v, b.v) })
 	left = slices.CompactFunc(left, func(a, b entry) bool { return st.env.compare(a.v, b.v) == 0 })
 	slices.SortFunc(left, func(a, b entry) int { return a.i - b.i })
 	out := newArray()

@@ -90,13 +90,13 @@ func (a *sortArray) eval(st *State) (bson.RawValue, error) {
 	if in.Type != bson.TypeArray {
 		return missing, srverr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s", typeName(in))
 	}
-	all := items(in)
+	all, compare := items(in), st.counting()
 	slices.SortStableFunc(all, func(x, y bson.RawValue) int {
 		if a.whole != 0 {
-			return st.env.compare(x, y) * a.whole
+			return compare(x, y) * a.whole
 		}
 		for _, f := range a.fields {
-			if c := st.env.compare(nested(x, f.path), nested(y, f.path)); c != 0 {
+			if c := compare(nested(x, f.path), nested(y, f.path)); c != 0 {
 				return c * f.sign
 			}
 		}

@@ -14,12 +14,33 @@ type matcher struct {
 	steps      int
 	depth      int
 	recursion  []int // numbers of the groups that are being recursed into
+
+	count func(steps int) // nil: nobody counts
+	done  int             // steps and characters since its last call
+}
+
+// countAfter is how many steps pass between two calls of count.
+const countAfter = 256
+
+// did counts work, for those who may want to end it.
+func (m *matcher) did(n int) {
+	if m.done += n; m.done >= countAfter {
+		m.report()
+	}
+}
+
+func (m *matcher) report() {
+	n := m.done
+	if m.done = 0; m.count != nil && n > 0 {
+		m.count(n)
+	}
 }
 
 // match matches a node at a position and calls k with the position behind it, for each way to match
 // until k returns true.
 func (m *matcher) match(n node, i int, k func(int) bool) bool {
 	m.steps++
+	m.did(1)
 	if m.steps > maxSteps || m.depth > maxDepth {
 		return false
 	}
@@ -159,6 +180,7 @@ func (m *matcher) repeatOne(n *repeatNode, i int, k func(int) bool) bool {
 			return false
 		}
 		i, count = next, count+1
+		m.did(1)
 	}
 	if n.lazy {
 		for {
@@ -166,6 +188,7 @@ func (m *matcher) repeatOne(n *repeatNode, i int, k func(int) bool) bool {
 				return true
 			}
 			m.steps++
+			m.did(1)
 			next, ok := m.one(n.child, i)
 			if !ok || count == n.max || m.steps > maxSteps {
 				return false
@@ -180,12 +203,14 @@ func (m *matcher) repeatOne(n *repeatNode, i int, k func(int) bool) bool {
 			break
 		}
 		i, count = next, count+1
+		m.did(1)
 	}
 	for {
 		if k(i) {
 			return true
 		}
 		m.steps++
+		m.did(1)
 		if i == first || m.steps > maxSteps {
 			return false
 		}
@@ -290,6 +315,7 @@ func (m *matcher) backref(n *backrefNode, i int, k func(int) bool) bool {
 	if !ok {
 		return false
 	}
+	m.did(len(text) >> 4)
 	if !n.fold {
 		return bytes.HasPrefix(m.s[i:], text) && k(i+len(text))
 	}

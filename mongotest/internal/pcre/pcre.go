@@ -72,16 +72,23 @@ func (r *Regexp) AnchoredPrefix() string {
 func (r *Regexp) NumGroups() int { return len(r.groups) - 1 }
 
 // Match reports whether the expression matches anywhere in s.
-func (r *Regexp) Match(s []byte) bool {
-	m := matcher{re: r, s: s}
+func (r *Regexp) Match(s []byte) bool { return r.MatchCounted(s, nil) }
+
+// MatchCounted is Match with a function that is called with the number of steps that were taken
+// since its last call. It may leave the match by a panic.
+func (r *Regexp) MatchCounted(s []byte, count func(steps int)) bool {
+	m := matcher{re: r, s: s, count: count}
 	return m.search(0)
 }
 
 // Find returns the first match in s at or after the byte offset from: pairs of start and end
 // offsets, first of the whole match, then of each capture group (-1 for a group that took no part).
 // It returns nil if there is none. What precedes from is not seen by the expression.
-func (r *Regexp) Find(s []byte, from int) []int {
-	m := matcher{re: r, s: s[from:]}
+func (r *Regexp) Find(s []byte, from int) []int { return r.FindCounted(s, from, nil) }
+
+// FindCounted is Find with a function that is called as that of [Regexp.MatchCounted].
+func (r *Regexp) FindCounted(s []byte, from int, count func(steps int)) []int {
+	m := matcher{re: r, s: s[from:], count: count}
 	if !m.search(0) {
 		return nil
 	}

@@ -134,10 +134,7 @@ func (b *bucketAutoStage) run(src Iterator) ([]bson.Raw, error) {
 			return nil, sortMemoryExceeded()
 		}
 	}
-	compare := b.rt.env.Compare
-	if compare == nil {
-		compare = bson.Compare
-	}
+	compare := b.rt.compare()
 	slices.SortStableFunc(rows, func(x, y keyedDocument) int { return compare(x.key, y.key) })
 	depth := max(1, int(float64(len(rows))/float64(b.buckets)+0.5))
 	var out []bson.Raw

@@ -164,6 +164,7 @@ func (g *geoNearStage) open(src Iterator) (Iterator, error) {
 	}
 	var hits []hit
 	for _, doc := range docs {
+		g.rt.query.Work.Do(1 + len(doc)>>8)
 		d, place, ok := filter.Near().Distance(doc)
 		if !ok {
 			continue

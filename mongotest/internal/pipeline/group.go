@@ -216,6 +216,9 @@ func (g *groupStage) run(src Iterator, keyOf func(bson.Raw) (bson.RawValue, erro
 	}
 	var out []bson.Raw
 	for i, key := range groups.Keys() {
+		if err := g.rt.interrupted(); err != nil {
+			return nil, err
+		}
 		start, dst := bson.BeginDocument(nil)
 		dst = bson.AppendRawValue(dst, "_id", key)
 		dst, err := appendResults(dst, g.names, rows[i])

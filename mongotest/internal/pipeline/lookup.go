@@ -395,7 +395,9 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	asked := expr.NewGroups(g.rt.env) // values that have been looked for
 	visited := expr.NewGroups(g.rt.env)
 	var frontier []bson.RawValue
+	steps := g.rt.query.Work
 	add := func(v bson.RawValue) {
+		steps.Do(1)
 		if _, added := asked.Index(v); added {
 			frontier = append(frontier, v)
 		}
@@ -404,6 +406,7 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	begin, dst := bson.BeginDocument(nil)
 	n := 0
 	for depth := int64(0); len(frontier) > 0 && (g.maxDepth < 0 || depth <= g.maxDepth); depth++ {
+		steps.Do(docWork)
 		filter, err := equalityFilter(g.connectTo, frontier, g.restrict, g.rt.query)
 		if err != nil {
 			return nil, err
@@ -418,6 +421,7 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 			return nil, err
 		}
 		for _, f := range found {
+			steps.Do(docWork)
 			if _, added := visited.Index(f.Lookup("_id")); !added {
 				continue
 			}

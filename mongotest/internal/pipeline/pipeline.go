@@ -20,6 +20,7 @@ import (
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Namespace names a collection.
@@ -176,7 +177,7 @@ func newRuntime(o *Options) (*parser, error) {
 	if o.Script != nil {
 		env.Script = o.Script(o.Check)
 	}
-	rt.query = &query.Options{Collation: o.Collation, Version: o.Version.Major*100 + o.Version.Minor, NoWhere: true}
+	rt.query = &query.Options{Collation: o.Collation, Version: o.Version.Major*100 + o.Version.Minor, NoWhere: true, Work: work.New(o.Check)}
 	env.ParseSort = func(spec bson.Raw) (expr.Sorter, error) {
 		s, err := query.ParseSort(spec, rt.query)
 		if err != nil {
@@ -226,7 +227,8 @@ func StagesOf(v bson.RawValue) ([]bson.Raw, error) {
 }
 
 // Parse parses and checks a pipeline and computes what is constant in it.
-func Parse(stages []bson.Raw, o *Options) (*Pipeline, error) {
+func Parse(stages []bson.Raw, o *Options) (_ *Pipeline, err error) {
+	defer work.Catch(&err)
 	p, err := newRuntime(o)
 	if err != nil {
 		return nil, err
@@ -568,6 +570,9 @@ type writer interface{ target() Namespace }
 // src.
 func (pl *Pipeline) Run(src Iterator) (Iterator, error) {
 	it, err := pl.connectSource(src)
+	if err == nil {
+		it = &guard{it}
+	}
 	if err == nil && pl.rt.o.Version.AtLeast(5, 0) {
 		it = &executor{it}
 	}
@@ -575,7 +580,30 @@ func (pl *Pipeline) Run(src Iterator) (Iterator, error) {
 }
 
 // RunBare is Run without the words that commands with a cursor put before errors.
-func (pl *Pipeline) RunBare(src Iterator) (Iterator, error) { return pl.connect(src) }
+func (pl *Pipeline) RunBare(src Iterator) (Iterator, error) {
+	it, err := pl.connect(src)
+	if err != nil {
+		return nil, err
+	}
+	return &guard{it}, nil
+}
+
+// guard turns what a meter leaves its loops by into the error that ends the operation.
+type guard struct{ Iterator }
+
+func (g *guard) Next() (_ bson.Raw, err error) {
+	defer work.Catch(&err)
+	return g.Iterator.Next()
+}
+
+// compare returns the order of values under the operation's collation. It counts steps.
+func (rt *runtime) compare() func(a, b bson.RawValue) int {
+	compare := rt.env.Compare
+	if compare == nil {
+		compare = bson.Compare
+	}
+	return work.Counting(rt.query.Work, compare)
+}
 
 // executor prefixes the errors of running a pipeline as servers since 5.0 do.
 type executor struct{ Iterator }

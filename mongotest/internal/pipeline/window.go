@@ -171,10 +171,7 @@ func partitions(rt *runtime, by expr.Expr, docs []bson.Raw) ([][]bson.Raw, error
 	for i := range order {
 		order[i] = i
 	}
-	compare := rt.env.Compare
-	if compare == nil {
-		compare = bson.Compare
-	}
+	compare := rt.compare()
 	keys := groups.Keys()
 	slices.SortStableFunc(order, func(a, b int) int { return compare(keys[a], keys[b]) })
 	out := make([][]bson.Raw, len(parts))

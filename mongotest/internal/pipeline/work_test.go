@@ -31,6 +31,13 @@ var unending = []string{
 	`[{"$set":{"x":{"$map":{"input":"$a","in":{"$in":[-1,"$a"]}}}}}]`,
 	`[{"$set":{"x":{"$map":{"input":"$a","in":{"$size":{"$range":[0,1000]}}}}}}]`,
 	`[{"$match":{"$expr":{"$eq":[1,{"$size":{"$map":{"input":"$a","in":{"$indexOfArray":["$a",-1]}}}}]}}}]`,
+	`[{"$set":{"x":{"$map":{"input":"$a","in":{"$size":{"$setIntersection":["$a",[1]]}}}}}}]`,
+	`[{"$set":{"x":{"$size":{"$setUnion":[{"$reverseArray":"$a"}]}}}}]`,
+	`[{"$set":{"x":{"$sortArray":{"input":"$a","sortBy":-1}}}}]`,
+	`[{"$set":{"x":{"$regexMatch":{"input":{"$reduce":{"input":{"$range":[0,30]},"initialValue":"","in":{"$concat":["$$value","a"]}}},"regex":"(a+)+b"}}}}]`,
+	`[{"$set":{"x":{"$regexFindAll":{"input":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","regex":"(a+)+b"}}}}]`,
+	`[{"$match":{"a":{"$in":[-1,-2]}}}]`,
+	`[{"$set":{"x":1}},{"$match":{"a":{"$lt":-1}}}]`,
 	`[{"$redact":{"$cond":[{"$eq":[1,{"$size":{"$map":{"input":"$a","in":{"$setUnion":["$a","$a"]}}}}]},"$$KEEP","$$PRUNE"]}}]`,
 }
 

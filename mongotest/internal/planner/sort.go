@@ -5,6 +5,7 @@ import (
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 	"slices"
 )
 
@@ -40,7 +41,8 @@ func (s *SortIter) Next() (bson.Raw, error) {
 	return doc, nil
 }
 
-func (s *SortIter) load() error {
+func (s *SortIter) load() (err error) {
+	defer work.Catch(&err)
 	size := int64(0)
 	type keyed struct {
 		key []bson.RawValue

@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/fts"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Options is what surrounds a filter, an update or a projection. A nil *Options means the defaults.
@@ -29,6 +30,16 @@ type Options struct {
 	// Where compiles the code of $where, which tells whether a document matches. nil: the server
 	// runs no JavaScript. A filter with $where is used by one goroutine at a time.
 	Where func(code string) (func(doc bson.Raw) (bool, error), error)
+	// Work counts the steps of the command that the filter, update or sort is for, which it ends.
+	// What is parsed with one is used by one goroutine at a time.
+	Work *work.Meter
+}
+
+func (o *Options) meter() *work.Meter {
+	if o == nil {
+		return nil
+	}
+	return o.Work
 }
 
 // ExprParser parses an aggregation expression. An error that it finds while computing the constant
@@ -77,7 +88,8 @@ type Filter struct {
 }
 
 // ParseFilter parses a filter. The filter's bytes must not change while it is in use.
-func ParseFilter(filter bson.Raw, o *Options) (*Filter, error) {
+func ParseFilter(filter bson.Raw, o *Options) (_ *Filter, err error) {
+	defer work.Catch(&err)
 	p := newFilterParser(o)
 	root, err := p.parse(filter, levelTop)
 	if err != nil {
@@ -134,7 +146,7 @@ func (o *Options) plain() *Options {
 }
 
 func newFilterParser(o *Options) *filterParser {
-	p := &filterParser{coll: o.collation(), version: o.version()}
+	p := &filterParser{coll: o.collation(), version: o.version(), work: o.meter()}
 	if o != nil {
 		p.unsorted = o.Unsorted
 		p.expr, p.noExpr, p.noText, p.noWhere, p.noSchema, p.where = o.Expr, o.NoExpr, o.NoText, o.NoWhere, o.NoSchema, o.Where
@@ -169,15 +181,21 @@ func isExactID(v bson.RawValue, coll *Collation) bool {
 	return true
 }
 
-// Match tells whether a document matches. The only errors are those of $expr and $where.
+// Match tells whether a document matches. The only errors are those of $expr and $where, and the
+// one that ends the command.
 func (f *Filter) Match(doc bson.Raw) (bool, error) {
-	ok, _, err := f.root.match(doc)
+	ok, _, err := f.MatchIndex(doc)
 	return ok, err
 }
 
 // MatchIndex is Match; if an array was traversed it also returns the index of the element that made
 // the document match, for the positional operator, else -1.
-func (f *Filter) MatchIndex(doc bson.Raw) (ok bool, index int, err error) { return f.root.match(doc) }
+func (f *Filter) MatchIndex(doc bson.Raw) (ok bool, index int, err error) {
+	if f.options.meter() != nil {
+		defer work.Catch(&err)
+	}
+	return f.root.match(doc)
+}
 
 // IDEquality returns the value of a filter that is nothing but {_id: value} (or {_id: {$eq:
 // value}}), for the fast path to one document: the document with an equal _id, if there is one, is

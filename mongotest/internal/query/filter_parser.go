@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // level is where in a filter the parser is: some operators are allowed at the top only.
@@ -30,6 +31,7 @@ type filterParser struct {
 	where          func(code string) (func(doc bson.Raw) (bool, error), error)
 	text           *textNode // $text, if there has been one
 	near           *Near
+	work           *work.Meter
 }
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -318,7 +320,7 @@ func (p *filterParser) parseOperator(field, key string, v bson.RawValue, ops bso
 	case "$not":
 		return p.parseNot(field, v, lv)
 	case "$exists":
-		l := &leaf{path: NewPath(field), test: existsTest{}}
+		l := &leaf{work: p.work, path: NewPath(field), test: existsTest{}}
 		if truthy(v) {
 			return l, nil
 		}
@@ -328,7 +330,7 @@ func (p *filterParser) parseOperator(field, key string, v bson.RawValue, ops bso
 		if err != nil {
 			return nil, err
 		}
-		return &leaf{path: NewPath(field), test: &typeTest{set}}, nil
+		return &leaf{work: p.work, path: NewPath(field), test: &typeTest{set}}, nil
 	case "$size":
 		return p.parseSize(field, v)
 	case "$mod":
@@ -351,7 +353,7 @@ func (p *filterParser) parseOperator(field, key string, v bson.RawValue, ops bso
 		if err != nil {
 			return nil, err
 		}
-		return &leaf{path: NewPath(field), test: t}, nil
+		return &leaf{work: p.work, path: NewPath(field), test: t}, nil
 	case "$within", "$geoWithin", "$geoIntersects":
 		return p.parseGeo(field, key, v)
 	case "$near", "$nearSphere", "$geoNear":
@@ -379,7 +381,7 @@ func (p *filterParser) compareLeaf(field string, op comparison, v bson.RawValue)
 	if v.Type == bson.TypeUndefined {
 		return nil, badValue("cannot compare to undefined")
 	}
-	return &leaf{path: NewPath(field), test: newCompareTest(op, v, p.coll)}, nil
+	return &leaf{work: p.work, path: NewPath(field), test: newCompareTest(op, v, p.coll)}, nil
 }
 
 func (p *filterParser) parseIn(field string, values bson.Raw) (node, error) {
@@ -389,7 +391,7 @@ func (p *filterParser) parseIn(field string, values bson.Raw) (node, error) {
 		case isExpression(v, false):
 			return nil, badValue("cannot nest $ under $in")
 		case v.Type == bson.TypeRegex:
-			re, err := newRegexTestFromValue(v)
+			re, err := newRegexTestFromValue(v, p.work)
 			if err != nil {
 				return nil, err
 			}
@@ -404,8 +406,8 @@ func (p *filterParser) parseIn(field string, values bson.Raw) (node, error) {
 			return nil, badValue("InMatchExpression equality cannot be undefined")
 		}
 	}
-	t.sortValues()
-	return &leaf{path: NewPath(field), test: t}, nil
+	t.sortValues(p.work)
+	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
 }
 
 func (p *filterParser) parseNot(field string, v bson.RawValue, lv level) (node, error) {
@@ -445,7 +447,7 @@ func (p *filterParser) parseSize(field string, v bson.RawValue) (node, error) {
 	if size < 0 {
 		return nil, badValue("$size may not be negative")
 	}
-	return &leaf{path: NewPath(field), wholeArrays: true, test: sizeTest(size)}, nil
+	return &leaf{work: p.work, path: NewPath(field), wholeArrays: true, test: sizeTest(size)}, nil
 }
 
 func (p *filterParser) parseMod(field string, v bson.RawValue) (node, error) {
@@ -478,7 +480,7 @@ func (p *filterParser) parseMod(field string, v bson.RawValue) (node, error) {
 	if t.divisor == 0 {
 		return nil, badValue("divisor cannot be 0")
 	}
-	return &leaf{path: NewPath(field), test: t}, nil
+	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
 }
 
 func (p *filterParser) parseAll(field string, v bson.RawValue, lv level) (node, error) {
@@ -528,7 +530,7 @@ func (p *filterParser) parseElemMatch(field string, v bson.RawValue) (node, erro
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("$elemMatch needs an Object")
 	}
-	l := &leaf{path: NewPath(field), wholeArrays: true}
+	l := &leaf{work: p.work, path: NewPath(field), wholeArrays: true}
 	if isExpression(v, true) {
 		key, _, _ := firstElement(v.Value)
 		if _, ok := p.topLevelOperator(key); !ok {

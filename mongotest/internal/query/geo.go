@@ -55,7 +55,7 @@ func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error
 	case !t.within && !t.shape.project(false):
 		return nil, badValue("$geoIntersect not supported with provided geometry: { %s }", bsontext.Element(key, v))
 	}
-	return &leaf{path: NewPath(field), test: t}, nil
+	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
 }
 
 // parseRegion parses what $geoWithin and $geoIntersects look in. Its text says what is wrong.

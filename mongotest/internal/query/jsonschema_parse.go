@@ -285,7 +285,7 @@ func parseSchemaMultiple(_ *schemaParser, s *schema, key string, v bson.RawValue
 }
 
 func schemaRegex(pattern string) (*pcre.Regexp, error) {
-	t, err := newRegexTest(pattern, "")
+	t, err := newRegexTest(pattern, "", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/work"
 )
 
 // node is one match expression.
@@ -28,6 +29,7 @@ type leaf struct {
 	path        Path
 	wholeArrays bool // the test wants arrays as they are: $size, $elemMatch
 	test        test
+	work        *work.Meter
 }
 
 func (l *leaf) match(doc bson.Raw) (bool, int, error) {
@@ -36,6 +38,7 @@ func (l *leaf) match(doc bson.Raw) (bool, int, error) {
 }
 
 func (l *leaf) matchValue(v bson.RawValue) bool {
+	l.work.Do(1 + len(v.Value)>>10)
 	ok, _ := l.test.test(v)
 	return ok
 }
@@ -43,6 +46,7 @@ func (l *leaf) matchValue(v bson.RawValue) bool {
 // visit runs the test. An array traversed on the way determines the index, not one inside of the
 // test.
 func (l *leaf) visit(v bson.RawValue, index int) (bool, int) {
+	l.work.Do(1 + len(v.Value)>>10)
 	ok, at := l.test.test(v)
 	if ok && index != noIndex {
 		at = index
@@ -56,6 +60,7 @@ func (l *leaf) visit(v bson.RawValue, index int) (bool, int) {
 // where a path breaks off a missing value is tested. index is the position in the outermost array
 // that was traversed so far.
 func (l *leaf) walk(doc bson.Raw, parts []string, index int) (bool, int) {
+	l.work.Do(1)
 	for i, last := 0, len(parts)-1; ; i++ {
 		v := lookup(doc, parts[i])
 		switch v.Type {

@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/pcre"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Codes of the server that have no name.
@@ -22,9 +23,10 @@ type regexTest struct {
 	re      *pcre.Regexp
 	pattern string
 	options string
+	work    *work.Meter
 }
 
-func newRegexTest(pattern, options string) (*regexTest, error) {
+func newRegexTest(pattern, options string, m *work.Meter) (*regexTest, error) {
 	if strings.IndexByte(pattern, 0) >= 0 {
 		return nil, badValue("Regular expression cannot contain an embedded null byte")
 	}
@@ -40,18 +42,18 @@ func newRegexTest(pattern, options string) (*regexTest, error) {
 	if err != nil {
 		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: %s", err)
 	}
-	return &regexTest{re: re, pattern: pattern, options: options}, nil
+	return &regexTest{re: re, pattern: pattern, options: options, work: m}, nil
 }
 
-func newRegexTestFromValue(v bson.RawValue) (*regexTest, error) {
+func newRegexTestFromValue(v bson.RawValue, m *work.Meter) (*regexTest, error) {
 	re, _ := v.Regex()
-	return newRegexTest(re.Pattern, re.Options)
+	return newRegexTest(re.Pattern, re.Options, m)
 }
 
 func (t *regexTest) test(v bson.RawValue) (bool, int) {
 	switch v.Type {
 	case bson.TypeString, bson.TypeSymbol:
-		return t.re.Match(stringData(v)), noIndex
+		return t.re.MatchCounted(stringData(v), t.work.Count()), noIndex
 	case bson.TypeRegex:
 		re, _ := v.Regex()
 		return re.Pattern == t.pattern && re.Options == t.options, noIndex
@@ -60,11 +62,11 @@ func (t *regexTest) test(v bson.RawValue) (bool, int) {
 }
 
 func (p *filterParser) regexLeaf(field string, v bson.RawValue) (node, error) {
-	t, err := newRegexTestFromValue(v)
+	t, err := newRegexTestFromValue(v, p.work)
 	if err != nil {
 		return nil, err
 	}
-	return &leaf{path: NewPath(field), test: t}, nil
+	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
 }
 
 // parseRegexOperators parses {$regex: ..., $options: ...}, in any order.
@@ -99,9 +101,9 @@ func (p *filterParser) parseRegexOperators(field string, ops bson.Raw) (node, er
 			options = s
 		}
 	}
-	t, err := newRegexTest(pattern, options)
+	t, err := newRegexTest(pattern, options, p.work)
 	if err != nil {
 		return nil, err
 	}
-	return &leaf{path: NewPath(field), test: t}, nil
+	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
 }

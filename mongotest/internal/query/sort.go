@@ -7,17 +7,20 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // maxSortKeys is how many fields a sort specification may have.
 const maxSortKeys = 32
 
-// Sort is a parsed sort specification. It is safe for concurrent use.
+// Sort is a parsed sort specification. It is safe for concurrent use, unless its options had a
+// meter.
 type Sort struct {
 	fields []SortField
 	gen    *KeyGenerator
 	coll   *Collation
 	simple bool // a single path without dots
+	work   *work.Meter
 }
 
 // SortField is one field of a sort specification.
@@ -30,7 +33,7 @@ type SortField struct {
 // ParseSort parses the sort specification of find and $sort. An empty one yields a nil *Sort.
 // {$natural: ...} is not for sorting: callers look for it first (see Natural).
 func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
-	s := &Sort{coll: o.collation()}
+	s := &Sort{coll: o.collation(), work: o.meter()}
 	var paths []string
 	for key, v := range spec.All() {
 		f := SortField{Path: key}
@@ -176,8 +179,9 @@ func countMeta(fields []SortField) int {
 	return n
 }
 
-// CompareKeys compares two results of Key in the specified order.
+// CompareKeys compares two results of Key in the specified order. It counts a step.
 func (s *Sort) CompareKeys(a, b []bson.RawValue) int {
+	s.work.Do(1)
 	for i, f := range s.fields {
 		c := Compare(a[i], b[i], s.coll)
 		if c != 0 {
@@ -191,7 +195,8 @@ func (s *Sort) CompareKeys(a, b []bson.RawValue) int {
 }
 
 // SortDocuments sorts documents in place; equal ones keep their order.
-func (s *Sort) SortDocuments(docs []bson.Raw) error {
+func (s *Sort) SortDocuments(docs []bson.Raw) (err error) {
+	defer work.Catch(&err)
 	type keyed struct {
 		key []bson.RawValue
 		doc bson.Raw

@@ -1,9 +1,10 @@
 package query
 
 import (
-	"sort"
+	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/work"
 )
 
 // comparison is which results of a comparison match.
@@ -76,8 +77,8 @@ type inTest struct {
 	coll    *Collation
 }
 
-func (t *inTest) sortValues() {
-	sort.SliceStable(t.values, func(i, j int) bool { return Compare(t.values[i], t.values[j], t.coll) < 0 })
+func (t *inTest) sortValues(m *work.Meter) {
+	slices.SortStableFunc(t.values, work.Counting(m, func(a, b bson.RawValue) int { return Compare(a, b, t.coll) }))
 	out := t.values[:0]
 	for i, v := range t.values {
 		if i == 0 || Compare(out[len(out)-1], v, t.coll) != 0 {

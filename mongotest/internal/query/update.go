@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // maxDocumentSize is the largest document that may be stored.
@@ -49,15 +50,17 @@ type Update struct {
 	coll       *Collation
 	version    int
 	positional bool
+	work       *work.Meter
 }
 
 // ParseUpdate parses an update: a document of modifiers, a replacement document, or an array of
 // stages.
-func ParseUpdate(v bson.RawValue, o *UpdateOptions) (*Update, error) {
+func ParseUpdate(v bson.RawValue, o *UpdateOptions) (_ *Update, err error) {
+	defer work.Catch(&err)
 	if o == nil {
 		o = &UpdateOptions{}
 	}
-	u := &Update{coll: o.Collation, version: o.version()}
+	u := &Update{coll: o.Collation, version: o.version(), work: o.Work}
 	if err := u.parseArrayFilters(o); err != nil {
 		return nil, err
 	}
@@ -108,7 +111,7 @@ func (u *Update) NeedsIndex() bool { return u.positional }
 
 func (u *Update) parseArrayFilters(o *UpdateOptions) error {
 	for _, raw := range o.ArrayFilters {
-		fo := (&Options{Collation: o.Collation, Version: o.Version}).plain()
+		fo := (&Options{Collation: o.Collation, Version: o.Version, Work: o.Work}).plain()
 		p := newFilterParser(fo)
 		root, err := p.parse(raw, levelTop)
 		if err != nil {
@@ -199,6 +202,9 @@ func (u *Update) matchElement(identifier string, v bson.RawValue) bool {
 // Apply makes the new document of an old one. index is what Filter.MatchIndex returned for it, or
 // -1. If nothing changes modified is false and the result is doc. The _id may not change.
 func (u *Update) Apply(doc bson.Raw, index int, clock Clock) (out bson.Raw, modified bool, err error) {
+	if u.work != nil {
+		defer work.Catch(&err)
+	}
 	switch {
 	case u.replacement != nil:
 		out, err = u.replace(doc, u.replacement, clock)
@@ -251,7 +257,8 @@ func tooLarge(code int32, what string) error {
 
 // Insert makes the document that an upsert inserts: the equality conditions of the filter, updated,
 // with an _id in front, a new ObjectID if there is none.
-func (u *Update) Insert(f *Filter, clock Clock) (bson.Raw, error) {
+func (u *Update) Insert(f *Filter, clock Clock) (_ bson.Raw, err error) {
+	defer work.Catch(&err)
 	seed, err := f.Seed(u.replacement != nil)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // modifiers are the update operators. $rename has its own place, see addRename.
@@ -253,14 +254,20 @@ func (o *popOp) create(*updateRun) (bson.RawValue, error) { return bson.RawValue
 func (o *popOp) traits() traits                           { return traits{} }
 
 // pullOp is $pull and $pullAll: it removes the elements that match.
-type pullOp struct{ match func(bson.RawValue) bool }
+type pullOp struct {
+	match func(bson.RawValue) bool
+	work  *work.Meter
+}
 
 func (o *pullOp) update(_ *updateRun, _ string, old bson.RawValue) (bson.RawValue, error) {
 	if old.Type != bson.TypeArray {
 		return old, badValue("Cannot apply $pull to a non-array value")
 	}
 	list := arrayValues(old)
-	kept := slices.DeleteFunc(list[:len(list):len(list)], o.match)
+	kept := slices.DeleteFunc(list[:len(list):len(list)], func(e bson.RawValue) bool {
+		o.work.Do(1)
+		return o.match(e)
+	})
 	if len(kept) == len(list) {
 		return old, nil
 	}
@@ -273,7 +280,7 @@ func (o *pullOp) traits() traits                           { return traits{} }
 // parsePull tells three kinds of conditions apart: a document of conditions on the elements'
 // fields, operators on the elements themselves, and a value.
 func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
-	o := (&Options{Collation: u.coll, Version: u.version}).plain()
+	o := (&Options{Collation: u.coll, Version: u.version, Work: u.work}).plain()
 	first := ""
 	if v.Type == bson.TypeEmbeddedDocument {
 		first, _, _ = firstElement(v.Value)
@@ -284,11 +291,11 @@ func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &pullOp{func(e bson.RawValue) bool {
+		return &pullOp{work: u.work, match: func(e bson.RawValue) bool {
 			if e.Type != bson.TypeEmbeddedDocument {
 				return false
 			}
-			ok, _ := f.Match(e.Value)
+			ok, _, _ := f.root.match(e.Value)
 			return ok
 		}}, nil
 	case v.Type == bson.TypeEmbeddedDocument, v.Type == bson.TypeRegex:
@@ -296,12 +303,12 @@ func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &pullOp{func(e bson.RawValue) bool {
-			ok, _ := f.Match(wrap(e))
+		return &pullOp{work: u.work, match: func(e bson.RawValue) bool {
+			ok, _, _ := f.root.match(wrap(e))
 			return ok
 		}}, nil
 	}
-	return &pullOp{func(e bson.RawValue) bool { return Equal(e, v, u.coll) }}, nil
+	return &pullOp{work: u.work, match: func(e bson.RawValue) bool { return Equal(e, v, u.coll) }}, nil
 }
 
 // wrap returns {"": v}.
@@ -329,7 +336,8 @@ func parsePullAll(u *Update, _ string, v bson.RawValue) (modifier, error) {
 		return nil, badValue("$pullAll requires an array argument but was given a %s", bsontext.TypeName(v.Type))
 	}
 	values := arrayValues(v)
-	return &pullOp{func(e bson.RawValue) bool {
+	return &pullOp{work: u.work, match: func(e bson.RawValue) bool {
+		u.work.Do(len(values))
 		return slices.ContainsFunc(values, func(x bson.RawValue) bool { return Equal(e, x, u.coll) })
 	}}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 func joinPath(path []string) string { return strings.Join(path, ".") }
@@ -19,10 +20,11 @@ type pushOp struct {
 	slice    int
 	hasSlice bool
 	sort     func(a, b bson.RawValue) int
+	work     *work.Meter
 }
 
 func parsePush(u *Update, _ string, v bson.RawValue) (modifier, error) {
-	o := &pushOp{position: math.MaxInt32}
+	o := &pushOp{position: math.MaxInt32, work: u.work}
 	if v.Type != bson.TypeEmbeddedDocument || lookup(v.Value, "$each").Type == 0 {
 		o.values = []bson.RawValue{v}
 		return o, nil
@@ -141,7 +143,7 @@ func (o *pushOp) update(c *updateRun, _ string, old bson.RawValue) (bson.RawValu
 	}
 	list = slices.Insert(list, at, o.values...)
 	if o.sort != nil {
-		slices.SortStableFunc(list, o.sort)
+		slices.SortStableFunc(list, work.Counting(o.work, o.sort))
 		c.modified = true // the server does not look whether the order was right already
 	}
 	if o.hasSlice {
@@ -175,10 +177,11 @@ type addToSetOp struct {
 	names  []string
 	values []bson.RawValue
 	coll   *Collation
+	work   *work.Meter
 }
 
 func parseAddToSet(u *Update, field string, v bson.RawValue) (modifier, error) {
-	o := &addToSetOp{coll: u.coll}
+	o := &addToSetOp{coll: u.coll, work: u.work}
 	key, each := "", bson.RawValue{}
 	if v.Type == bson.TypeEmbeddedDocument {
 		key, each, _ = firstElement(v.Value)
@@ -203,6 +206,7 @@ func parseAddToSet(u *Update, field string, v bson.RawValue) (modifier, error) {
 }
 
 func (o *addToSetOp) contains(list []bson.RawValue, v bson.RawValue) bool {
+	o.work.Do(1 + len(list))
 	return slices.ContainsFunc(list, func(x bson.RawValue) bool { return Equal(x, v, o.coll) })
 }
 

@@ -3,11 +3,13 @@ package server
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"allium/bson"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // The balancer: it moves chunks from shards with many to shards with few, and to the shards of
@@ -20,7 +22,7 @@ const balanceEvery = time.Second
 type balancer struct {
 	mu      sync.Mutex // held during a round
 	on, off bool       // off: balancerStop was the last command
-	ended   bool
+	ended   atomic.Bool
 	rounds  int64
 	timer   *time.Timer
 }
@@ -50,7 +52,7 @@ func runBalancerSwitch(r *Request, dst []byte) ([]byte, error) {
 		b.timer.Stop()
 		b.timer = nil
 	}
-	if b.on && !b.ended {
+	if b.on && !b.ended.Load() {
 		r.Node.Store() // there is something to balance from now on
 		b.timer = time.AfterFunc(0, d.balance)
 	}
@@ -59,12 +61,20 @@ func runBalancerSwitch(r *Request, dst []byte) ([]byte, error) {
 
 // stop ends the balancer and waits for a round that runs.
 func (b *balancer) stop() {
+	b.ended.Store(true) // a round that runs looks at it
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ended = true
 	if b.timer != nil {
 		b.timer.Stop()
 	}
+}
+
+// check returns the error that ends a round.
+func (b *balancer) check() error {
+	if b.ended.Load() {
+		return errEnded
+	}
+	return nil
 }
 
 // balance is a round: it moves at most one chunk of each collection.
@@ -72,7 +82,7 @@ func (d *Data) balance() {
 	b := &d.cluster.balancer
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.on || b.ended {
+	if !b.on || b.ended.Load() {
 		return
 	}
 	var todo []string
@@ -86,6 +96,7 @@ func (d *Data) balance() {
 		// What is in the way, an open transaction or a document with the same _id, may be gone at
 		// the next round.
 		_ = d.storage.s.Write(func(tx *store.Tx) error {
+			tx.Count(work.New(b.check))
 			c := tx.Coll(ns)
 			s := sharding.Of(c)
 			if s == nil {
@@ -104,7 +115,9 @@ func (d *Data) balance() {
 	}
 	d.Wrote(bson.Timestamp{})
 	b.rounds++
-	b.timer = time.AfterFunc(balanceEvery, d.balance)
+	if !b.ended.Load() {
+		b.timer = time.AfterFunc(balanceEvery, d.balance)
+	}
 }
 
 // shardRuns reports whether a shard has a primary.

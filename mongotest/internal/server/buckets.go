@@ -196,7 +196,9 @@ func (r *Request) buckets(c *store.Coll) []bson.Raw {
 	reopens := r.Node.cfg.Version.AtLeast(6, 0)
 	byMeta := map[string][]*bucket{}
 	var all []*bucket
+	steps := r.Meter()
 	for scan := store.NewScan(c, false, nil); ; {
+		steps.Do(1)
 		_, doc, ok := scan.Next()
 		if !ok {
 			break

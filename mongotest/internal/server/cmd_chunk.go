@@ -11,6 +11,7 @@ import (
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // The commands about single chunks: split, moveChunk, mergeChunks, clearJumboFlag. Most of their
@@ -150,7 +151,7 @@ func runSplit(r *Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		at := median(s, c, i)
+		at := median(s, c, i, r.Meter())
 		if at == nil {
 			return nil, srverr.New(srverr.CannotSplit, "Unable to find median in chunk because chunk is indivisible.")
 		}
@@ -160,10 +161,11 @@ func runSplit(r *Request, dst []byte) ([]byte, error) {
 }
 
 // median returns the key in the middle of a chunk's documents, nil if there is none to split at.
-func median(s *sharding.Metadata, c *store.Coll, i int) []bson.RawValue {
+func median(s *sharding.Metadata, c *store.Coll, i int, steps *work.Meter) []bson.RawValue {
 	var keys [][]bson.RawValue
 	scan := store.NewScan(c, false, nil)
 	for {
+		steps.Do(1)
 		_, doc, ok := scan.Next()
 		if !ok {
 			break
@@ -172,7 +174,7 @@ func median(s *sharding.Metadata, c *store.Coll, i int) []bson.RawValue {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, sharding.CompareKeys)
+	slices.SortFunc(keys, work.Counting(steps, sharding.CompareKeys))
 	for _, k := range keys[len(keys)/2:] {
 		if sharding.CompareKeys(k, s.Chunks[i].Min) > 0 {
 			return k

@@ -14,6 +14,7 @@ import (
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // shardCollection, and what refineCollectionShardKey and reshardCollection share with it.
@@ -148,7 +149,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		}
 		primary, _ := r.Node.data.primaryShard(db)
 		s := sharding.New(key, unique, empty, primary, r.Node.data.shards, int(max(spec.chunks, 0)))
-		if err := checkDocuments(s, c); err != nil {
+		if err := checkDocuments(s, c, r.Meter()); err != nil {
 			return err
 		}
 		tx.SetSharding(c, s, s.Paths(), bsondoc.Build(func(d *bsondoc.Builder) {
@@ -179,9 +180,10 @@ func hashedField(key bson.Raw) bool {
 }
 
 // checkDocuments refuses to shard a collection with a document that cannot have a place.
-func checkDocuments(s *sharding.Metadata, c *store.Coll) error {
+func checkDocuments(s *sharding.Metadata, c *store.Coll, steps *work.Meter) error {
 	scan := store.NewScan(c, false, nil)
 	for {
+		steps.Do(1)
 		_, doc, ok := scan.Next()
 		if !ok {
 			return nil

@@ -181,7 +181,7 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 		for i := range n.Chunks {
 			n.Chunks[i].Min = n.Pad(n.Chunks[i].Min, sharding.MinKey)
 		}
-		return n, checkDocuments(n, c)
+		return n, checkDocuments(n, c, r.Meter())
 	})
 }
 
@@ -197,7 +197,7 @@ func runReshard(r *Request, dst []byte) ([]byte, error) {
 	return dst, r.changeSharding(func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		n := sharding.New(key, false, false, s.Chunks[0].Shard, r.Node.data.shards, 0)
 		n.Major = s.Major + 1
-		if err := checkDocuments(n, c); err != nil {
+		if err := checkDocuments(n, c, r.Meter()); err != nil {
 			return nil, err
 		}
 		return n, tx.Spread(c, n, 0)

@@ -6,6 +6,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Where says on which members of a replica set a command runs.
@@ -181,7 +182,9 @@ func init() {
 func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	start := len(dst)
 	defer func() {
-		if v := recover(); v != nil {
+		if v := recover(); work.Ended(v) != nil {
+			out, err = dst[:start], work.Ended(v)
+		} else if v != nil {
 			out, err = dst[:start], srverr.New(srverr.InternalError, "%s", n.panicked(v))
 		}
 		r.checkIn()

@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // What filters, expressions and pipelines are parsed with.
@@ -52,7 +53,7 @@ func (r *Request) FullOptions(ns string, coll *query.Collation, let bson.Raw) *q
 // CheckedOptions returns full options for a filter whose expressions end with the error of check.
 func (r *Request) CheckedOptions(ns string, coll *query.Collation, let bson.Raw, check func() error) *query.Options {
 	o := r.queryOptions(coll)
-	o.Where = r.where(check)
+	o.Where, o.Work = r.where(check), work.New(check)
 	o.Expr = r.expressions(func() *pipeline.Options {
 		eo := r.ExprOptions(ns, coll, let)
 		eo.Check = check

@@ -8,6 +8,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // Migrations of chunks, and what they leave behind.
@@ -86,12 +87,23 @@ func (d *Data) deleteOrphans() {
 	x.mu.Unlock()
 	for _, o := range due {
 		_ = d.storage.s.Write(func(tx *store.Tx) error {
+			tx.Count(work.New(x.check))
 			if c := tx.Coll(o.ns); c != nil && c.UUID == o.uuid {
 				return tx.Clean(c, o.shard, o.in)
 			}
 			return nil
 		})
 	}
+}
+
+// check returns the error that ends a run of the range deleter.
+func (x *rangeDeleter) check() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		return errEnded
+	}
+	return nil
 }
 
 // stop ends the range deleter.

@@ -242,7 +242,14 @@ func (b *Balancer) Close() {
 // Stop closes the listeners and all connections and waits until all of the node's goroutines have
 // ended.
 func (n *Node) Stop() {
+	n.Close()
+	n.wg.Wait()
+}
+
+// Close is Stop without the wait: the commands that run look at the same time for their end.
+func (n *Node) Close() {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if !n.closed {
 		n.closed = true
 		close(n.shutdown)
@@ -254,8 +261,6 @@ func (n *Node) Stop() {
 			c.nc.Close()
 		}
 	}
-	n.mu.Unlock()
-	n.wg.Wait()
 }
 
 // Restart makes a stopped node ready to serve again, as a new process: fresh process id, no

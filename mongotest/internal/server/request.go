@@ -11,6 +11,7 @@ import (
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Request is one command while it runs. It belongs to the goroutine of its connection and is used
@@ -265,6 +266,9 @@ func (r *Request) Check() error {
 	}
 	return r.checkClient()
 }
+
+// Meter returns a meter whose loops end with the command.
+func (r *Request) Meter() *work.Meter { return work.New(r.Check) }
 
 // watchAfter is how often a command calls Check until it looks whether its client is still there:
 // most end before.

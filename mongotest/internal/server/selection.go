@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 	"cmp"
 	"slices"
 	"strings"
@@ -86,7 +87,8 @@ func ExplicitCollation(c *query.Collation) bson.Raw {
 
 // Candidates calls f for each document that matches, until it returns false. f may write through
 // tx.
-func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
+func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) (err error) {
+	defer work.Catch(&err)
 	if id, ok := op.Filter.IDEquality(); ok && op.Coll.Same(c.Collation) && op.Hint.Type == 0 && !c.Sharded() {
 		if rid, doc, ok := c.ByID(id); ok {
 			_, err := f(rid, doc, -1)

@@ -248,9 +248,13 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 	if t != nil {
 		once = t.Write
 	}
+	counted := func(tx *store.Tx) error {
+		tx.Count(r.Meter())
+		return fn(tx)
+	}
 	for {
 		r.writing = true
-		err := once(fn)
+		err := once(counted)
 		r.writing = false
 		var blocked *store.Blocked
 		if !errors.As(err, &blocked) {

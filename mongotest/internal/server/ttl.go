@@ -1,13 +1,16 @@
 package server
 
 import (
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // ttlMonitor deletes documents that are older than an index, a clustered collection or a time
@@ -19,8 +22,8 @@ type ttlMonitor struct {
 	mu    sync.Mutex
 	node  *Node // whose parameters say how often it looks
 	timer *time.Timer
-	ended bool
-	busy  sync.Mutex // held during a pass
+	ended atomic.Bool // set with mu held
+	busy  sync.Mutex  // held during a pass
 
 	passes, deleted int64
 }
@@ -40,7 +43,7 @@ func (n *Node) ArmTTL(again bool) {
 
 // armLocked starts the timer for the next pass, if there is anything to look after.
 func (t *ttlMonitor) armLocked() {
-	if t.ended || t.timer != nil || t.node == nil || !anyExpires(t.node.Store().Latest()) {
+	if t.ended.Load() || t.timer != nil || t.node == nil || !anyExpires(t.node.Store().Latest()) {
 		return
 	}
 	wait := time.Duration(max(t.node.IntParameter("ttlMonitorSleepSecs"), 1)) * time.Second
@@ -56,13 +59,26 @@ func (t *ttlMonitor) armLocked() {
 // stop ends the monitor and waits for a pass that runs.
 func (t *ttlMonitor) stop() {
 	t.mu.Lock()
-	t.ended = true
+	t.ended.Store(true)
 	if t.timer != nil {
 		t.timer.Stop()
 	}
 	t.mu.Unlock()
 	t.busy.Lock() // waits for a pass
 	defer t.busy.Unlock()
+}
+
+// errEnded is why a pass ends early.
+var errEnded = errors.New("the monitor has ended")
+
+// meter counts the steps of a pass, which ends with the monitor.
+func (t *ttlMonitor) meter() *work.Meter {
+	return work.New(func() error {
+		if t.ended.Load() {
+			return errEnded
+		}
+		return nil
+	})
 }
 
 func anyExpires(st *store.State) (any bool) {
@@ -111,7 +127,7 @@ func seconds(n int64) time.Duration {
 // way of stays for the next pass.
 func (t *ttlMonitor) pass() {
 	t.mu.Lock()
-	n, ended := t.node, t.ended
+	n, ended := t.node, t.ended.Load()
 	t.mu.Unlock()
 	if n == nil || ended || t.data.set != nil && t.data.set.Primary() == nil {
 		return
@@ -132,15 +148,19 @@ func (t *ttlMonitor) pass() {
 		return true
 	})
 	for _, ns := range todo {
+		if t.ended.Load() {
+			return
+		}
 		var ts bson.Timestamp
 		deleted := 0
 		s.Write(func(tx *store.Tx) error {
+			tx.Count(t.meter())
 			c := tx.Coll(ns)
 			if c == nil {
 				return nil
 			}
 			for _, e := range expiries(c) {
-				c, deleted = e.run(tx, c, now, deleted)
+				c, deleted = e.run(tx, c, now, deleted, t.meter())
 			}
 			ts = tx.TS()
 			return nil
@@ -152,7 +172,7 @@ func (t *ttlMonitor) pass() {
 }
 
 // run deletes what has expired by the rule.
-func (e expiry) run(tx *store.Tx, c *store.Coll, now time.Time, deleted int) (*store.Coll, int) {
+func (e expiry) run(tx *store.Tx, c *store.Coll, now time.Time, deleted int, m *work.Meter) (*store.Coll, int) {
 	filter := bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Doc(e.path, bsondoc.Build(func(d *bsondoc.Builder) { d.B = bson.AppendDateTime(d.B, "$lte", bson.NewDateTime(now.Add(-e.after))) }))
 	})
@@ -169,6 +189,7 @@ func (e expiry) run(tx *store.Tx, c *store.Coll, now time.Time, deleted int) (*s
 		scan = store.NewIndexScan(c, e.index, false, ranges)
 	}
 	for rid, doc, ok := scan.Next(); ok; rid, doc, ok = scan.Next() {
+		m.Do(1)
 		if match, err := f.Match(doc); err != nil || !match {
 			continue
 		}

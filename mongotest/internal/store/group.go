@@ -486,6 +486,7 @@ func (tx *Tx) Move(c *Coll, from, to int, in func(doc bson.Raw) bool) error {
 	defer func() { sub.quiet = false }()
 	var err error
 	for it := src.recs.first(); it.valid(); it.next() {
+		tx.work.Do(1)
 		if doc := it.value().raw(); in(doc) {
 			if dst, err = sub.Insert(dst, doc); err != nil {
 				return err
@@ -507,6 +508,7 @@ func (tx *Tx) Clean(c *Coll, shard int, in func(doc bson.Raw) bool) error {
 	view := c
 	old := part
 	for it := old.recs.first(); it.valid(); it.next() {
+		tx.work.Do(1)
 		doc := it.value().raw()
 		if !in(doc) || view.placed(old, doc) {
 			continue
@@ -546,6 +548,7 @@ func (tx *Tx) Spread(c *Coll, p Placement, home int) error {
 		old := part
 		sub.quiet = true
 		for it := old.recs.first(); it.valid(); it.next() {
+			tx.work.Do(1)
 			doc := it.value().raw()
 			mine := !c.Sharded() || c.placed(old, doc)
 			to := owner(doc)
@@ -563,6 +566,7 @@ func (tx *Tx) Spread(c *Coll, p Placement, home int) error {
 		sub.quiet = false
 	}
 	for _, m := range moves {
+		tx.work.Do(1)
 		sub := &tx.sub[m.to]
 		part := tx.part(c, m.to)
 		sub.quiet = true

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -102,20 +103,50 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw) (keys []string, multikey bo
 			return append(dst, string(x.encode(buf[:0], 0, v))), false, nil
 		}
 	}
-	at := len(dst)
+	seen := keySet{list: dst, from: len(dst)}
 	multikey, err = x.gen.Keys(doc, func(key []bson.RawValue) {
 		var b []byte
 		for i, v := range key {
 			b = x.encode(b, i, v)
 		}
-		for _, k := range dst[at:] {
-			if k == string(b) {
-				return
-			}
+		if !seen.has(string(b)) {
+			seen.add(string(b))
 		}
-		dst = append(dst, string(b))
 	})
+	dst = seen.list
 	return dst, multikey, err
+}
+
+// keySet is the end of a list of keys, in which it finds each quickly: an array may have a million.
+type keySet struct {
+	list   []string
+	from   int                 // where it begins
+	lookup map[string]struct{} // of the keys, once there are many
+}
+
+// fewKeys is how many keys are looked through one by one.
+const fewKeys = 32
+
+func (s *keySet) has(key string) bool {
+	keys := s.list[s.from:]
+	if len(keys) <= fewKeys {
+		return slices.Contains(keys, key)
+	}
+	if s.lookup == nil {
+		s.lookup = make(map[string]struct{}, len(keys))
+		for _, k := range keys {
+			s.lookup[k] = struct{}{}
+		}
+	}
+	_, ok := s.lookup[key]
+	return ok
+}
+
+func (s *keySet) add(key string) {
+	s.list = append(s.list, key)
+	if s.lookup != nil {
+		s.lookup[key] = struct{}{}
+	}
 }
 
 // encode appends the encoding of the value at a position of the key.

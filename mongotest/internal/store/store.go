@@ -20,6 +20,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Options says how a store is used.
@@ -125,8 +126,10 @@ func (s *Store) Wake() {
 }
 
 // Write runs fn with the right to write. What it did is published when it returns nil and forgotten
-// when it returns an error. fn must not wait for anything.
-func (s *Store) Write(fn func(tx *Tx) error) error {
+// when it returns an error, or when the command ends whose steps it counts (see Tx.Count). fn must
+// not wait for anything.
+func (s *Store) Write(fn func(tx *Tx) error) (err error) {
+	defer work.Catch(&err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shards != nil {

@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Tx is the right to write, for as long as the function runs that Store.Write or Txn.Write called.
@@ -30,8 +31,19 @@ type Tx struct {
 	quiet bool // what it writes is not an event of the group
 	sub   []Tx // of a group: the right to write to each shard
 
+	work *work.Meter // of the command that writes; nil: nobody counts
+
 	firstKeys [4]string // where keys and log begin
 	firstLog  [1]*Entry
+}
+
+// Count makes the loops of the writer count their steps, so that they end with the command: the
+// Store.Write or Txn.Write that called the function then returns its error.
+func (tx *Tx) Count(m *work.Meter) {
+	tx.work = m
+	for i := range tx.sub {
+		tx.sub[i].work = m
+	}
 }
 
 // Blocked is the error of a write that an open transaction is in the way of: wait until Done is
@@ -163,6 +175,7 @@ func (c *Info) documentKey(doc bson.Raw) bson.Raw {
 // Insert adds a document, which must have an _id and must not change any more. It returns the
 // collection with the document in it.
 func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
+	tx.work.Do(1 + len(doc)>>10)
 	if tx.sub != nil {
 		return tx.groupInsert(c, doc)
 	}
@@ -218,6 +231,7 @@ func clusteredDuplicate(c *Coll, id bson.RawValue) error {
 // as many documents and bytes more as are about to come.
 func (tx *Tx) trimCapped(c *Coll, newest string, docs, bytes int64) (*Coll, error) {
 	for c.bytes+bytes > c.Size || c.Max > 0 && int64(c.recs.len())+docs > c.Max {
+		tx.work.Do(1)
 		it := c.recs.first()
 		if !it.valid() || it.key() == newest {
 			break
@@ -233,6 +247,7 @@ func (tx *Tx) trimCapped(c *Coll, newest string, docs, bytes int64) (*Coll, erro
 // Update replaces a document by another one with the same _id. replaced tells whether the change
 // log is to call it a replacement; delta is kept for it. It returns the collection with the change.
 func (tx *Tx) Update(c *Coll, rid string, old, doc bson.Raw, replaced bool, delta any) (*Coll, error) {
+	tx.work.Do(1 + len(doc)>>10)
 	if tx.sub != nil {
 		return tx.groupUpdate(c, rid, old, doc, replaced, delta)
 	}
@@ -268,8 +283,10 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 			continue
 		}
 		oldKeys, _, _ = ix.keys(oldKeys[:0], old)
+		fresh := keySet{list: keys[:marks[i+1]], from: marks[i]}
 		for _, k := range oldKeys {
-			if !contains(keys[marks[i]:marks[i+1]], k) {
+			tx.work.Do(1)
+			if !fresh.has(k) {
 				ix.tree.delete(tx.edit, ix.entry(k, rid))
 			}
 		}
@@ -279,15 +296,6 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 	tx.freed += int64(len(old)) + perChange
 	tx.addKeys(c, rid, keys, marks, multikey)
 	return c, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // unchanged tells cheaply that both documents have the same keys.
@@ -318,6 +326,7 @@ func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, ma
 		}
 		if ix.Unique || ix.PrepareUnique {
 			for _, k := range keys[marks[i]:] {
+				tx.work.Do(1)
 				if _, taken := ix.holder(k, rid); taken {
 					return keys, marks, 0, duplicateKey(c.NS, ix.IndexInfo, k, doc)
 				} else if _, own := ix.tree.get(ix.entry(k, rid)); own {
@@ -337,6 +346,7 @@ func (tx *Tx) addKeys(c *Coll, rid string, keys []string, marks []int, multikey 
 	for i := range c.idx {
 		ix := &c.idx[i]
 		for _, k := range keys[marks[i]:marks[i+1]] {
+			tx.work.Do(1)
 			ix.tree.set(tx.edit, ix.entry(k, rid), rid)
 		}
 		if multikey&(1<<i) != 0 {
@@ -347,6 +357,7 @@ func (tx *Tx) addKeys(c *Coll, rid string, keys []string, marks []int, multikey 
 
 // Delete removes a document. It returns the collection without it.
 func (tx *Tx) Delete(c *Coll, rid string, old bson.Raw) (*Coll, error) {
+	tx.work.Do(1 + len(old)>>10)
 	if tx.sub != nil {
 		return tx.groupDelete(c, rid, old)
 	}
@@ -376,6 +387,7 @@ func (tx *Tx) take(c *Coll, rid string, old bson.Raw) *Coll {
 		ix := &c.idx[i]
 		keys, _, _ = ix.keys(keys[:0], old)
 		for _, k := range keys {
+			tx.work.Do(1)
 			ix.tree.delete(tx.edit, ix.entry(k, rid))
 		}
 	}
@@ -585,6 +597,7 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 	var keys []string
 	entries := make([]indexEntry, 0, c.recs.len())
 	for it := c.recs.first(); it.valid(); it.next() {
+		tx.work.Do(1)
 		var multi bool
 		var err error
 		if keys, multi, err = x.keys(keys[:0], it.value().raw()); err != nil {
@@ -592,15 +605,16 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 		}
 		ix.Multikey = ix.Multikey || multi
 		for _, k := range keys {
+			tx.work.Do(1)
 			entries = append(entries, indexEntry{x.entry(k, it.key()), it.key()})
 		}
 	}
-	slices.SortFunc(entries, func(a, b indexEntry) int {
+	slices.SortFunc(entries, work.Counting(tx.work, func(a, b indexEntry) int {
 		if n := strings.Compare(a.key, b.key); n != 0 {
 			return n
 		}
 		return strings.Compare(a.rid, b.rid)
-	})
+	}))
 	if x.Unique {
 		for i := 1; i < len(entries); i++ {
 			if e := entries[i]; e.key == entries[i-1].key { // the server, too, looks in the order of the keys
@@ -610,6 +624,7 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 		}
 	}
 	for _, e := range entries {
+		tx.work.Do(1)
 		ix.tree.set(tx.edit, e.key, e.rid)
 	}
 	return ix, nil
@@ -664,6 +679,7 @@ func (tx *Tx) Duplicates(c *Coll, name string) (groups [][]bson.Raw, err error) 
 				return nil, err
 			}
 			for _, k := range keys {
+				tx.work.Do(1)
 				n, ok := at[k]
 				if !ok {
 					n = len(first)

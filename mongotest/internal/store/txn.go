@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // intent is something that a transaction has written and nobody else may write until it ends: a
@@ -95,7 +96,8 @@ func (t *Txn) lock(ns string) {
 }
 
 // Write runs fn with the right to write in the transaction. If fn fails, what it wrote is undone.
-func (t *Txn) Write(fn func(tx *Tx) error) error {
+func (t *Txn) Write(fn func(tx *Tx) error) (err error) {
+	defer work.Catch(&err)
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // Commands that look after collections, and those that old servers had.
@@ -94,7 +95,7 @@ func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 			wanted[s] = true
 		}
 	}
-	all := md5.New()
+	all, steps := md5.New(), r.Meter()
 	var capped []string
 	at, hashes := bson.BeginDocumentElement(nil, "collections")
 	ids, uuids := bson.BeginDocumentElement(nil, "uuids")
@@ -111,11 +112,13 @@ func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 			if !ok {
 				break
 			}
+			steps.Do(1 + len(doc)>>10)
 			docs = append(docs, doc)
 		}
-		slices.SortStableFunc(docs, func(a, b bson.Raw) int { return query.Compare(a.Lookup("_id"), b.Lookup("_id"), nil) })
+		slices.SortStableFunc(docs, work.Counting(steps, func(a, b bson.Raw) int { return query.Compare(a.Lookup("_id"), b.Lookup("_id"), nil) }))
 		one := md5.New()
 		for _, doc := range docs {
+			steps.Do(1 + len(doc)>>8)
 			one.Write(doc)
 		}
 		sum := hex.EncodeToString(one.Sum(nil))

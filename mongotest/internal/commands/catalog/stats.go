@@ -217,7 +217,8 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, badRange("couldn't find valid index containing key pattern", estimate)
 		}
 		size, count = 0, 0
-		for {
+		for steps := r.Meter(); ; {
+			steps.Do(1)
 			_, doc, ok := scan.Next()
 			if !ok {
 				break

@@ -13,6 +13,7 @@ import (
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // changeStream turns the change log into events. It is the source of a $changeStream pipeline.
@@ -230,7 +231,12 @@ func (s *changeStream) load() error {
 			hi = mid
 		}
 	}
-	for _, e := range log[lo:] {
+	for i, e := range log[lo:] {
+		if i%work.Interval == work.Interval-1 {
+			if err := s.run.Interrupted(); err != nil {
+				return err
+			}
+		}
 		if e.TS.Compare(end) > 0 {
 			break
 		}

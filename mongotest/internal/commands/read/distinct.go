@@ -15,6 +15,7 @@ import (
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 func init() {
@@ -96,7 +97,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}
-	d.coll = op.Coll
+	d.coll, d.work = op.Coll, r.Meter()
 	if c != nil {
 		if ix := distinctIndex(c, key, op.Coll); ix != nil && op.Filter.MatchesAll() {
 			// The values come from the index, where an array within an array is a key of its own:
@@ -207,9 +208,11 @@ type distinctValues struct {
 	coll *query.Collation
 	list []bson.RawValue
 	seen map[string]struct{}
+	work *work.Meter
 }
 
 func (d *distinctValues) add(v bson.RawValue) {
+	d.work.Do(1 + len(v.Value)>>10)
 	var buf [64]byte
 	var coll store.Collation
 	if d.coll != nil {
@@ -227,7 +230,7 @@ func (d *distinctValues) add(v bson.RawValue) {
 }
 
 func (d *distinctValues) append(dst []byte) ([]byte, error) {
-	slices.SortStableFunc(d.list, func(a, b bson.RawValue) int { return query.Compare(a, b, d.coll) })
+	slices.SortStableFunc(d.list, work.Counting(d.work, func(a, b bson.RawValue) int { return query.Compare(a, b, d.coll) }))
 	at, dst := bson.BeginArrayElement(dst, "values")
 	start := len(dst)
 	for i, v := range d.list {
