@@ -153,18 +153,22 @@ func (t *ttlMonitor) pass() {
 		}
 		var ts bson.Timestamp
 		deleted := 0
-		s.Write(func(tx *store.Tx) error {
-			tx.Count(t.meter())
+		steps := t.meter()
+		err := s.Write(func(tx *store.Tx) error {
+			tx.Count(steps)
 			c := tx.Coll(ns)
 			if c == nil {
 				return nil
 			}
 			for _, e := range expiries(c) {
-				c, deleted = e.run(tx, c, now, deleted, t.meter())
+				c, deleted = e.run(tx, c, now, deleted, steps)
 			}
 			ts = tx.TS()
 			return nil
 		})
+		if err != nil {
+			return
+		}
 		if t.deleted += int64(deleted); deleted > 0 {
 			t.data.Wrote(ts)
 		}

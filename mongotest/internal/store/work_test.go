@@ -100,10 +100,72 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// split places documents on two shards by their _id.
+type split int32
+
+func (p split) ShardOf(doc bson.Raw) int {
+	if int32Of(doc.Lookup("_id")) < int32(p) {
+		return 0
+	}
+	return 1
+}
+
+func (split) Moves() uint32 { return 1 }
+
+// TestMovesEnd ends what moves documents between shards.
+func TestMovesEnd(t *testing.T) {
+	const many = 3000
+	ended := errors.New("ended")
+	all := func(bson.Raw) bool { return true }
+	for name, fn := range map[string]func(tx *Tx, c *Coll) error{
+		"a chunk that moves": func(tx *Tx, c *Coll) error { return tx.Move(c, 0, 1, all) },
+		"orphans": func(tx *Tx, c *Coll) error {
+			return tx.Clean(tx.SetSharding(c, split(0), []string{"_id"}, nil), 0, all)
+		},
+		"another shard key": func(tx *Tx, c *Coll) error { return tx.Spread(c, split(0), 0) },
+	} {
+		tick := testClock()
+		o := Options{Tick: tick}
+		g := NewGroup(o, []*Store{New(o), New(o)}, func(string) int { return 0 })
+		err := g.Write(func(tx *Tx) error {
+			c, err := tx.Create("t.c", Settings{}, IDIndex(nil, nil))
+			if err != nil {
+				return err
+			}
+			tx.SetSharding(c, split(many), []string{"_id"}, nil)
+			for i := range many {
+				if _, err := tx.Insert(tx.Coll("t.c"), testDoc(int32(i), 0)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, end := range []error{ended, nil} {
+			before := g.Latest()
+			looks := 0
+			err = g.Write(func(tx *Tx) error {
+				tx.Count(work.New(func() error { looks++; return end }))
+				return fn(tx, tx.Coll("t.c"))
+			})
+			switch {
+			case err != end:
+				t.Errorf("%s: %v, want %v", name, err, end)
+			case end != nil && (looks != 1 || g.Latest() != before):
+				t.Errorf("%s: %d looks, a new state: %v", name, looks, g.Latest() != before)
+			case end == nil && looks < 2:
+				t.Errorf("%s: %d looks without an end", name, looks)
+			}
+		}
+	}
+}
+
 // TestManyKeys has a document whose array has many keys, some of them twice: it is put in, changed
 // and taken out in time that grows with their number, not with its square.
 func TestManyKeys(t *testing.T) {
-	const many = 200_000
+	const many = 40_000
 	tags := make([]int32, 0, 2*many)
 	for i := range many {
 		tags = append(tags, int32(i), int32(i/2))
