@@ -101,7 +101,7 @@ func appendBatch(dst []byte, t *Target, id string, first, n int, what string, ma
 
 // mostAhead bounds the room that appendBatch makes for statements that it has not seen, while a
 // message is smaller.
-const mostAhead = 8 << 20
+const mostAhead = 16 << 20
 
 // commandOverhead is how far the server lets a command's document exceed maxBsonObjectSize (16
 // KiB), so that a statement may carry a document of the greatest size.
