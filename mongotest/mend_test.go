@@ -300,3 +300,33 @@ func TestSearchIndexesAtReadConcern(t *testing.T) {
 		{cmd: list("majority"), code: 72},
 	}, mongotest.ReplicaSet(1), mongotest.Search(0))
 }
+
+// What random commands found a real server to do differently, and what no recording that is kept in
+// the open names: updates, upserts, stages and retries.
+func TestFoundByRandomCommands(t *testing.T) {
+	const session = `"lsid": {"id": {"$binary": {"base64": "AAECAwQFBgcICQoLDA0ODw==", "subType": "04"}}}, "$db": "t"}`
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 2, "list": [1, 5, 9], "s": "10", "p": null}, {"_id": 2, "s": "9", "p": 7}], "$db": "t"}`},
+		// A field that is removed and set again keeps its place.
+		{cmd: `{"aggregate": "c", "pipeline": [{"$match": {"_id": 1}}, {"$project": {"a": 1, "b": 1}}, {"$unset": "a"}, {"$set": {"a": 3}}, {"$project": {"text": {"$map": {"input": {"$objectToArray": "$$ROOT"}, "in": "$$this.k"}}}}], "cursor": {}, "$db": "t"}`,
+			want: map[string]string{"cursor.firstBatch.0.text": `["_id","a","b"]`}},
+		// Numbers within strings, by a collation.
+		{cmd: `{"find": "c", "sort": {"s": 1}, "collation": {"locale": "en", "numericOrdering": true}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0._id": "2", "cursor.firstBatch.1._id": "1"}},
+		{cmd: `{"find": "c", "sort": {"s": 1}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0._id": "1", "cursor.firstBatch.1._id": "2"}},
+		// $graphLookup from null finds null and what is missing.
+		{cmd: `{"aggregate": "c", "pipeline": [{"$match": {"_id": 1}}, {"$graphLookup": {"from": "c", "startWith": "$p", "connectFromField": "none", "connectToField": "p", "as": "found"}}], "cursor": {}, "$db": "t"}`,
+			want: map[string]string{"cursor.firstBatch.0.found.0._id": "1", "cursor.firstBatch.0.found.1": ""}},
+		{cmd: `{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$pull": {"list": {"$gte": 5}}}}], "$db": "t"}`, want: map[string]string{"nModified": "1"}},
+		{cmd: `{"find": "c", "filter": {"_id": 1}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.list": "[1]"}},
+		// An upsert does not take a document out of a constant $expr.
+		{cmd: `{"update": "c", "updates": [{"q": {"$expr": {"$eq": [1, 2]}}, "u": {"$set": {"x": 1}}, "upsert": true}], "$db": "t"}`, want: map[string]string{"writeErrors.0.code": "224"}},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$bucketAuto": {"groupBy": "$_id", "buckets": 1, "output": {}}}], "cursor": {}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.count": "2", "cursor.firstBatch.0._id.min": "1"}},
+		// A limit of one and an empty first batch leave no cursor.
+		{cmd: `{"aggregate": "c", "pipeline": [{"$sort": {"_id": 1}}, {"$limit": 1}], "cursor": {"batchSize": 0}, "$db": "t"}`},
+		{cmd: `{"getMore": CURSOR, "collection": "c", "$db": "t"}`, want: map[string]string{"cursor.id": "0", "cursor.nextBatch.0._id": "1"}},
+		// A retry is not what was run.
+		{cmd: `{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}], "txnNumber": {"$numberLong": "1"}, ` + session},
+		{cmd: `{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$set": {"x": 1}}}], "txnNumber": {"$numberLong": "1"}, ` + session, code: 40638},
+		{cmd: `{"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"x": 1}}, "txnNumber": {"$numberLong": "1"}, ` + session, code: 40606},
+	}, mongotest.ReplicaSet(1), mongotest.Version("4.4"))
+}

@@ -23,7 +23,7 @@ var steps = []struct {
 }{
 	{"insert", 20, (*worker).insert}, {"find", 20, (*worker).find}, {"update", 15, (*worker).update}, {"remove", 5, (*worker).remove}, {"aggregate", 8, (*worker).aggregate},
 	{"unwind", 4, (*worker).unwind}, {"transaction", 4, (*worker).transaction}, {"watch", 2, (*worker).watch}, {"script", 2, (*worker).script}, {"large", 1, (*worker).large}, {"drop", 1, (*worker).drop},
-	{"index", 1, (*worker).index}, {"leave", 2, (*worker).leave}, {"out", 1, (*worker).out},
+	{"index", 1, (*worker).index}, {"leave", 2, (*worker).leave}, {"out", 1, (*worker).out}, {"heavy", 1, (*worker).heavy},
 }
 
 func (w *worker) step() error {
@@ -170,4 +170,27 @@ func (w *worker) leave() error {
 
 func (w *worker) out() error {
 	return w.do(d{e("aggregate", w.coll()), e("pipeline", a{d{e("$limit", 100)}, d{e("$project", d{e("n", 1)})}, d{e("$out", "out")}}), e("cursor", d{})})
+}
+
+// heavy begins what would take long, and has a limit on its time: a pattern that backtracks, a sort
+// and an update of a large array, a join of each with each.
+func (w *worker) heavy() error {
+	large := d{e("$range", a{0, 300_000})}
+	limit := e("maxTimeMS", 100)
+	switch w.rng.IntN(4) {
+	case 0:
+		return w.do(d{e("find", w.coll()), e("filter", d{e("s", d{e("$regex", "(x+x+)+z")})}), e("singleBatch", true), limit})
+	case 1:
+		return w.do(d{e("aggregate", w.coll()), e("pipeline", a{d{e("$limit", 10)}, d{e("$project", d{e("n", d{e("$size", d{e("$setUnion", a{d{e("$reverseArray", large)}})})})})}}), e("cursor", d{}), limit})
+	case 2:
+		return w.do(d{e("update", w.coll()), e("updates", a{d{e("q", d{}), e("u", d{e("$addToSet", d{e("list", d{e("$each", numbers(3000))})})})}}), limit})
+	}
+	return w.do(d{e("aggregate", w.coll()), e("pipeline", a{d{e("$set", d{e("r", large)})}, d{e("$unwind", "$r")}, d{e("$sort", d{e("r", -1)})}, d{e("$skip", 1_000_000)}}), e("cursor", d{}), limit})
+}
+
+func numbers(n int) (list a) {
+	for i := range n {
+		list = append(list, -i)
+	}
+	return list
 }
