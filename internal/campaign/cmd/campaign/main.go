@@ -58,7 +58,7 @@ func main() {
 	// A bubble needs a test to run in.
 	testing.Main(func(_, _ string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "campaign", F: func(t *testing.T) {
 		for _, topology := range topologies {
-			c := &run{t: t, topology: topology, seeds: campaign.Seeds(*seed), duration: *duration, budget: *budget / time.Duration(len(topologies)),
+			c := &run{t: t, topology: topology, seed: *seed, seeds: campaign.Seeds(*seed), duration: *duration, budget: *budget / time.Duration(len(topologies)),
 				shrink: *shrink, patience: *patience, real: *real, verbose: *verbose, keep: *keep, dense: *dense, only: *history != 0}
 			if c.only {
 				c.seeds = func() uint64 { return *history }
@@ -76,10 +76,22 @@ func main() {
 type run struct {
 	t                                *testing.T
 	topology                         campaign.Topology
+	seed                             uint64 // of the campaign
 	seeds                            func() uint64
 	duration, budget, shrink         time.Duration
 	patience                         time.Duration // for one history
 	real, verbose, keep, dense, only bool
+}
+
+// again returns the command that repeats the history with a seed.
+func (c *run) again(seed uint64) string {
+	return fmt.Sprintf("%s -history %d", c.command(), seed)
+}
+
+// command returns the command that runs such a campaign; what it takes its seed from follows.
+func (c *run) command() string {
+	flags := map[bool]string{true: " -real"}[c.real] + map[bool]string{true: " -dense"}[c.dense]
+	return fmt.Sprintf("go run ./internal/campaign/cmd/campaign -topology %s%s", c.topology, flags)
 }
 
 // slice is how long a history in real time takes.
@@ -98,7 +110,7 @@ func (c *run) plan(seed uint64) *campaign.Plan {
 // play runs one history.
 func (c *run) play(p *campaign.Plan) *campaign.Outcome {
 	watchdog := time.AfterFunc(c.patience, func() {
-		fmt.Printf("history %d on %s does not end\n", p.Seed, p.Topology)
+		fmt.Printf("history %d on %s does not end\nagain: %s\n", p.Seed, p.Topology, c.again(p.Seed))
 		buf := make([]byte, 16<<20)
 		os.Stdout.Write(buf[:runtime.Stack(buf, true)])
 		os.Exit(2)
@@ -126,8 +138,7 @@ func (c *run) all() bool {
 		}
 		if len(o.Violations) > 0 {
 			o.Describe(os.Stdout)
-			flags := map[bool]string{true: " -real"}[c.real] + map[bool]string{true: " -dense"}[c.dense]
-			fmt.Printf("again: go run ./internal/campaign/cmd/campaign -topology %s%s -history %d\n", c.topology, flags, o.Plan.Seed)
+			fmt.Printf("again: %s\n", c.again(o.Plan.Seed))
 			if !c.keep {
 				if c.shrink > 0 {
 					fmt.Println("cut down to:")
@@ -153,7 +164,7 @@ func (c *run) all() bool {
 		first, last := slices.Max(heap[:n/2]), slices.Min(heap[n/2:])
 		fmt.Printf("memory in use: at most %d KB in the first half, at least %d KB in the second\n", first>>10, last>>10)
 		if last > first+memoryGrowth {
-			fmt.Println("VIOLATION memory grows")
+			fmt.Printf("VIOLATION memory grows\nagain: %s -seed %d -duration %v -budget %v\n", c.command(), c.seed, c.duration, c.budget)
 			ok = false
 		}
 	}
