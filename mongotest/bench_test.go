@@ -4,12 +4,14 @@ package mongotest_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -35,7 +37,9 @@ func TestMain(m *testing.M) {
 }
 
 // benchCommands are what a client can send over and over.
-var benchCommands = map[string]func(dst []byte, i int32) []byte{"insert": insertCommand, "find": findCommand}
+var benchCommands = map[string]func(dst []byte, i int32) []byte{
+	"insert": insertCommand, "find": findCommand, "update": updateCommand, "ping": pingCommand,
+}
 
 // runClient connects, says that it is ready, and when it is told to start sends n commands on its
 // connection.
@@ -96,8 +100,13 @@ func benchmarkCommand(b *testing.B, command string, opts ...mongotest.Option) {
 		b.Fatal(err)
 	}
 	defer d.Stop()
+	benchmarkServer(b, command, d.Hosts()[0])
+}
+
+// benchmarkServer has another process send commands to a server in this one.
+func benchmarkServer(b *testing.B, command, addr string) {
 	client := exec.Command(os.Args[0], command, strconv.Itoa(b.N))
-	client.Env = append(os.Environ(), benchClient+"="+d.Hosts()[0])
+	client.Env = append(os.Environ(), benchClient+"="+addr)
 	client.Stderr = os.Stderr
 	in, err := client.StdinPipe()
 	if err != nil {
@@ -152,16 +161,80 @@ func findCommand(dst []byte, i int32) []byte {
 	return bson.EndDocument(doc, at)
 }
 
-func BenchmarkInsert(b *testing.B) {
-	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, "insert") })
-	b.Run("replicaset", func(b *testing.B) { benchmarkCommand(b, "insert", mongotest.ReplicaSet(3)) })
-	b.Run("sharded", func(b *testing.B) { benchmarkCommand(b, "insert", mongotest.Sharded(2, 1)) })
+// updateCommand changes a field of the one document that is there before the others.
+func updateCommand(dst []byte, i int32) []byte {
+	at, doc := bson.BeginDocument(dst)
+	doc = bson.AppendString(doc, "update", "c")
+	list, doc := bson.BeginArrayElement(doc, "updates")
+	one, doc := bson.BeginDocument(bson.AppendIndexHeader(doc, bson.TypeEmbeddedDocument, 0))
+	q, doc := bson.BeginDocumentElement(doc, "q")
+	doc = bson.EndDocument(bson.AppendInt32(doc, "_id", 0), q)
+	u, doc := bson.BeginDocumentElement(doc, "u")
+	set, doc := bson.BeginDocumentElement(doc, "$set")
+	doc = bson.EndDocument(bson.EndDocument(bson.AppendInt32(doc, "n", i), set), u)
+	doc = bson.EndDocument(bson.EndDocument(doc, one), list)
+	doc = bson.AppendString(doc, "$db", "t")
+	return bson.EndDocument(doc, at)
 }
 
-func BenchmarkFindByID(b *testing.B) {
-	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, "find") })
-	b.Run("replicaset", func(b *testing.B) { benchmarkCommand(b, "find", mongotest.ReplicaSet(3)) })
-	b.Run("sharded", func(b *testing.B) { benchmarkCommand(b, "find", mongotest.Sharded(2, 1)) })
+func pingCommand(dst []byte, _ int32) []byte {
+	at, doc := bson.BeginDocument(dst)
+	doc = bson.AppendInt32(doc, "ping", 1)
+	doc = bson.AppendString(doc, "$db", "t")
+	return bson.EndDocument(doc, at)
+}
+
+func benchmarkTopologies(b *testing.B, command string) {
+	b.Run("standalone", func(b *testing.B) { benchmarkCommand(b, command) })
+	b.Run("replicaset", func(b *testing.B) { benchmarkCommand(b, command, mongotest.ReplicaSet(3)) })
+	b.Run("sharded", func(b *testing.B) { benchmarkCommand(b, command, mongotest.Sharded(2, 1)) })
+}
+
+func BenchmarkInsert(b *testing.B)   { benchmarkTopologies(b, "insert") }
+func BenchmarkFindByID(b *testing.B) { benchmarkTopologies(b, "find") }
+func BenchmarkUpdate(b *testing.B)   { benchmarkTopologies(b, "update") }
+func BenchmarkPing(b *testing.B)     { benchmarkTopologies(b, "ping") }
+
+// BenchmarkExchange is what the others cannot do without: a server that reads a message and writes
+// an answer of the size of a find's, and does nothing else.
+func BenchmarkExchange(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			answer(c)
+		}
+	}()
+	benchmarkServer(b, "find", l.Addr().String())
+}
+
+// answer answers every message on a connection alike.
+func answer(c net.Conn) {
+	defer c.Close()
+	reply := wire.AppendMsg(nil, 1, 1, 0)
+	at, reply := bson.BeginDocument(reply)
+	reply = bson.AppendString(reply, "padding", strings.Repeat("x", 100))
+	reply = wire.FinishMessage(bson.EndDocument(bson.AppendDouble(reply, "ok", 1), at), 0)
+	br := bufio.NewReaderSize(c, 16<<10)
+	for {
+		head, err := br.Peek(4)
+		if err != nil {
+			return
+		}
+		if _, err := br.Discard(int(binary.LittleEndian.Uint32(head))); err != nil {
+			return
+		}
+		if _, err := c.Write(reply); err != nil {
+			return
+		}
+	}
 }
 
 // BenchmarkStart starts and stops a replica set of three members.

@@ -235,7 +235,11 @@ func indexName(i int) string {
 // Documents returns the documents of an Objects field: of the array, or of the document
 // sequence if there is one.
 func Documents(from Source, field string, v bson.RawValue) []bson.Raw {
-	var list []bson.Raw
+	return AppendDocuments(nil, from, field, v)
+}
+
+// AppendDocuments appends what Documents returns to a list.
+func AppendDocuments(list []bson.Raw, from Source, field string, v bson.RawValue) []bson.Raw {
 	if v.Type != 0 {
 		for e := range bson.Raw(v.Value).Values() {
 			if e.Type == bson.TypeEmbeddedDocument { // null is skipped

@@ -70,7 +70,7 @@ func isExpression(v bson.RawValue, partial bool) bool {
 }
 
 func (p *filterParser) parse(doc bson.Raw, lv level) (node, error) {
-	root := &and{}
+	var children []node
 	for key, v := range doc.All() {
 		switch {
 		case strings.HasPrefix(key, "$"):
@@ -83,14 +83,15 @@ func (p *filterParser) parse(doc bson.Raw, lv level) (node, error) {
 				return nil, err
 			}
 			if n != nil {
-				root.children = append(root.children, n)
+				children = append(children, n)
 			}
 		case isExpression(v, false):
 			next := lv
 			if next == levelTop {
 				next = levelLogical
 			}
-			if err := p.parseField(root, key, v.Value, next); err != nil {
+			var err error
+			if children, err = p.parseField(children, key, v.Value, next); err != nil {
 				return nil, err
 			}
 		case v.Type == bson.TypeRegex:
@@ -98,19 +99,19 @@ func (p *filterParser) parse(doc bson.Raw, lv level) (node, error) {
 			if err != nil {
 				return nil, err
 			}
-			root.children = append(root.children, n)
+			children = append(children, n)
 		default:
 			n, err := p.compareLeaf(key, equal, v)
 			if err != nil {
 				return nil, err
 			}
-			root.children = append(root.children, n)
+			children = append(children, n)
 		}
 	}
-	if len(root.children) == 1 {
-		return root.children[0], nil
+	if len(children) == 1 {
+		return children[0], nil
 	}
-	return root, nil
+	return &and{children}, nil
 }
 
 func (p *filterParser) unknownTopLevel(key string) error {
@@ -259,28 +260,28 @@ func (p *filterParser) parseSampleRate(_ string, v bson.RawValue, _ level) (node
 	return sampleRate(x), nil
 }
 
-// parseField parses {field: {$op: ..., $op: ...}} into root.
-func (p *filterParser) parseField(root *and, field string, ops bson.Raw, lv level) error {
+// parseField parses {field: {$op: ..., $op: ...}} and appends the conditions.
+func (p *filterParser) parseField(conditions []node, field string, ops bson.Raw, lv level) ([]node, error) {
 	if first, v, ok := firstElement(ops); ok && (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray) {
 		switch first {
 		case "$near", "$nearSphere", "$geoNear":
 			n, err := p.parseNear(field, ops)
 			if err == nil {
-				root.children = append(root.children, n)
+				conditions = append(conditions, n)
 			}
-			return err
+			return conditions, err
 		}
 	}
 	for key, v := range ops.All() {
 		n, err := p.parseOperator(field, key, v, ops, lv)
 		if err != nil {
-			return err
+			return conditions, err
 		}
 		if n != nil {
-			root.children = append(root.children, n)
+			conditions = append(conditions, n)
 		}
 	}
-	return nil
+	return conditions, nil
 }
 
 func firstElement(doc bson.Raw) (string, bson.RawValue, bool) {
@@ -381,7 +382,16 @@ func (p *filterParser) compareLeaf(field string, op comparison, v bson.RawValue)
 	if v.Type == bson.TypeUndefined {
 		return nil, badValue("cannot compare to undefined")
 	}
-	return &leaf{work: p.work, path: NewPath(field), test: newCompareTest(op, v, p.coll)}, nil
+	c := &comparisonLeaf{compareTest: makeCompareTest(op, v, p.coll)}
+	c.leaf.work, c.leaf.path, c.leaf.test = p.work, newPath(field, c.part[:0]), &c.compareTest
+	return &c.leaf, nil
+}
+
+// comparisonLeaf is a leaf that compares, with all that belongs to it: most conditions are.
+type comparisonLeaf struct {
+	leaf        leaf
+	compareTest compareTest
+	part        [1]string
 }
 
 func (p *filterParser) parseIn(field string, values bson.Raw) (node, error) {
@@ -420,11 +430,11 @@ func (p *filterParser) parseNot(field string, v bson.RawValue, lv level) (node, 
 	if bson.Raw(v.Value).IsEmpty() {
 		return nil, badValue("$not cannot be empty")
 	}
-	all := &and{}
-	if err := p.parseField(all, field, v.Value, lv); err != nil {
+	children, err := p.parseField(nil, field, v.Value, lv)
+	if err != nil {
 		return nil, err
 	}
-	return &not{all}, nil
+	return &not{&and{children}}, nil
 }
 
 func (p *filterParser) parseSize(field string, v bson.RawValue) (node, error) {
@@ -534,11 +544,11 @@ func (p *filterParser) parseElemMatch(field string, v bson.RawValue) (node, erro
 	if isExpression(v, true) {
 		key, _, _ := firstElement(v.Value)
 		if _, ok := p.topLevelOperator(key); !ok {
-			t := &elemMatchValueTest{}
-			if err := p.parseField(&t.sub, "", v.Value, levelElemMatch); err != nil {
+			children, err := p.parseField(nil, "", v.Value, levelElemMatch)
+			if err != nil {
 				return nil, err
 			}
-			l.test = t
+			l.test = &elemMatchValueTest{and{children}}
 			return l, nil
 		}
 	}

@@ -14,8 +14,13 @@ type Path struct {
 
 // NewPath splits a dotted path. Every string is a path, "" is the one field with an empty name.
 func NewPath(name string) Path {
+	return newPath(name, nil)
+}
+
+// newPath is NewPath with a slice for the parts, which a path with one part uses.
+func newPath(name string, parts []string) Path {
 	if strings.IndexByte(name, '.') < 0 {
-		return Path{name: name, parts: []string{name}}
+		return Path{name: name, parts: append(parts, name)}
 	}
 	return Path{name: name, parts: strings.Split(name, ".")}
 }

@@ -30,7 +30,12 @@ type compareTest struct {
 }
 
 func newCompareTest(op comparison, rhs bson.RawValue, coll *Collation) *compareTest {
-	t := &compareTest{op: op, rhs: rhs, canon: canonicalType(rhs.Type), nan: isNaN(rhs), coll: coll}
+	t := makeCompareTest(op, rhs, coll)
+	return &t
+}
+
+func makeCompareTest(op comparison, rhs bson.RawValue, coll *Collation) compareTest {
+	t := compareTest{op: op, rhs: rhs, canon: canonicalType(rhs.Type), nan: isNaN(rhs), coll: coll}
 	switch rhs.Type {
 	case bson.TypeObjectID, bson.TypeBoolean, bson.TypeDateTime, bson.TypeTimestamp, bson.TypeBinary:
 		t.direct = op == equal

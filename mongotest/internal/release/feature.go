@@ -59,19 +59,15 @@ func (f *Feature) In(v Version) bool {
 	return v == Version{} && f.Until == (Version{}) || v.AtLeastPatch(f.Since) && (f.Until == (Version{}) || !v.AtLeastPatch(f.Until))
 }
 
-type featureKey struct {
-	kind Kind
-	name string
-}
-
-// byName are the rows of a name. What is in no row is in every version.
-var byName = func() map[featureKey][]*Feature {
-	m := map[featureKey][]*Feature{}
+// byName are the rows of a name, by its kind. What is in no row is in every version.
+var byName = func() (m [len(kindNames)]map[string][]*Feature) {
+	for kind := range m {
+		m[kind] = map[string][]*Feature{}
+	}
 	for i := range Features {
 		f := &Features[i]
 		for _, name := range strings.Fields(f.Names) {
-			k := featureKey{f.Kind, name}
-			m[k] = append(m[k], f)
+			m[f.Kind][name] = append(m[f.Kind][name], f)
 		}
 	}
 	return m
@@ -80,7 +76,7 @@ var byName = func() map[featureKey][]*Feature {
 // Has reports whether a deployment of this version has the feature: it is refused where Has is
 // false. The zero Version has all that the newest has.
 func (v Version) Has(kind Kind, name string) bool {
-	rows, bounded := byName[featureKey{kind, name}]
+	rows, bounded := byName[kind][name]
 	if !bounded {
 		return true
 	}
@@ -94,7 +90,7 @@ func (v Version) Has(kind Kind, name string) bool {
 
 // Lacks reports whether servers of this version have the feature and mongotest does not.
 func (v Version) Lacks(kind Kind, name string) bool {
-	for _, f := range byName[featureKey{kind, name}] {
+	for _, f := range byName[kind][name] {
 		if f.State == NotBuilt && f.In(v) {
 			return true
 		}
@@ -112,4 +108,4 @@ func (v Version) NotBuiltNote(kind Kind, name string) string {
 }
 
 // Bounded reports whether the table has the name, so that not every version has it.
-func Bounded(kind Kind, name string) bool { return byName[featureKey{kind, name}] != nil }
+func Bounded(kind Kind, name string) bool { return byName[kind][name] != nil }

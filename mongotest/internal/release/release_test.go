@@ -65,21 +65,23 @@ func TestHas(t *testing.T) {
 // TestFeatures checks the table itself: no name has two rows for one version, and no bounds are the
 // wrong way round.
 func TestFeatures(t *testing.T) {
-	for k, rows := range byName {
-		for _, v := range append(Versions(), At(4, 4, 0), At(5, 0, 0), At(6, 0, 0), At(7, 0, 0)) {
-			n := 0
-			for _, f := range rows {
-				if f.In(v) {
-					n++
+	for kind, names := range byName {
+		for name, rows := range names {
+			for _, v := range append(Versions(), At(4, 4, 0), At(5, 0, 0), At(6, 0, 0), At(7, 0, 0)) {
+				n := 0
+				for _, f := range rows {
+					if f.In(v) {
+						n++
+					}
+				}
+				if n > 1 {
+					t.Errorf("%s in %v is in %d rows for %v", name, Kind(kind), n, v)
 				}
 			}
-			if n > 1 {
-				t.Errorf("%s is in %d rows for %v", k.name, n, v)
-			}
-		}
-		for _, f := range rows {
-			if f.Since == (Version{}) && f.Until == (Version{}) || f.Until != (Version{}) && f.Since.AtLeastPatch(f.Until) && f.Since != (Version{}) {
-				t.Errorf("%s: from %v to %v", k.name, f.Since, f.Until)
+			for _, f := range rows {
+				if f.Since == (Version{}) && f.Until == (Version{}) || f.Until != (Version{}) && f.Since.AtLeastPatch(f.Until) && f.Since != (Version{}) {
+					t.Errorf("%s in %v: from %v to %v", name, Kind(kind), f.Since, f.Until)
+				}
 			}
 		}
 	}

@@ -34,8 +34,13 @@ const (
 	maxBucketBytes = 125 << 10
 )
 
+// catalog tells the collections of a state, or of a writer.
+type catalog interface {
+	Coll(ns string) *store.Coll
+}
+
 // BucketSource returns the time series collection whose buckets a namespace names, or nil.
-func (r *Request) BucketSource(st *store.State, ns string) *store.Coll {
+func (r *Request) BucketSource(st catalog, ns string) *store.Coll {
 	db, name := namespace.Split(ns)
 	if of, ok := strings.CutPrefix(name, bucketPrefix); ok {
 		if c := st.Coll(namespace.Join(db, of)); c != nil && c.TimeSeries && st.Coll(ns) == nil {
@@ -70,7 +75,7 @@ func (r *Request) ShowBuckets(st *store.State, ns string) *store.State {
 }
 
 // CheckBucketWrite refuses to change buckets: there are measurements only.
-func (r *Request) CheckBucketWrite(st *store.State, ns string) error {
+func (r *Request) CheckBucketWrite(st catalog, ns string) error {
 	if c := r.BucketSource(st, ns); c != nil {
 		return srverr.New(srverr.CommandNotSupported, "mongotest cannot update or delete the buckets of %s: change its measurements", c.NS)
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/js"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
@@ -52,37 +53,61 @@ func (r *Request) FullOptions(ns string, coll *query.Collation, let bson.Raw) *q
 
 // CheckedOptions returns full options for a filter whose expressions end with the error of check.
 func (r *Request) CheckedOptions(ns string, coll *query.Collation, let bson.Raw, check func() error) *query.Options {
-	o := r.queryOptions(coll)
-	o.Where, o.Work = r.where(check), work.New(check)
-	o.Expr = r.expressions(func() *pipeline.Options {
-		eo := r.ExprOptions(ns, coll, let)
-		eo.Check = check
-		return eo
-	})
-	return o
+	c := &filterContext{Options: r.queryOptions(coll), r: r, ns: ns, let: let, check: check}
+	if !r.Node.cfg.NoScripting {
+		c.Where = c.where
+	}
+	c.Expr, c.Work = c.expression, work.New(check)
+	return &c.Options
+}
+
+// filterContext is what a filter's expressions and programs run in, together with the options that
+// lead to it.
+type filterContext struct {
+	query.Options
+	r      *Request
+	ns     string
+	let    bson.Raw
+	check  func() error
+	engine *js.Engine // nil: no $where was seen yet
+}
+
+func (c *filterContext) expression(v bson.RawValue) (query.Expr, error) {
+	eo := c.r.ExprOptions(c.ns, c.Collation, c.let)
+	eo.Check = c.check
+	return parseExpression(eo, v)
+}
+
+// where compiles the code of $where.
+func (c *filterContext) where(code string) (func(bson.Raw) (bool, error), error) {
+	if c.engine == nil {
+		c.engine = c.r.engine(c.check, nil, true)
+	}
+	f, err := c.engine.Function(code)
+	if err != nil {
+		return nil, err
+	}
+	return f.Test, nil
 }
 
 // ValidatorOptions returns what a collection's validator is parsed with.
 func (r *Request) ValidatorOptions(coll *query.Collation) *query.Options {
 	o := r.queryOptions(coll)
 	o.NoText, o.NoWhere = true, true
-	o.Expr = r.expressions(func() *pipeline.Options {
+	o.Expr = func(v bson.RawValue) (query.Expr, error) {
 		eo := r.ExprOptions("", coll, nil)
 		eo.Validator = true
-		return eo
-	})
-	return o
+		return parseExpression(eo, v)
+	}
+	return &o
 }
 
-// expressions parses the expressions of a filter.
-func (r *Request) expressions(options func() *pipeline.Options) query.ExprParser {
-	return func(v bson.RawValue) (query.Expr, error) {
-		parse, err := pipeline.ExprParser(options())
-		if err != nil {
-			return nil, err
-		}
-		return parse(v)
+func parseExpression(o *pipeline.Options, v bson.RawValue) (query.Expr, error) {
+	parse, err := pipeline.ExprParser(o)
+	if err != nil {
+		return nil, err
 	}
+	return parse(v)
 }
 
 // ChangeStreamStruct is the specification of $changeStream.

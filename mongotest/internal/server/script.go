@@ -23,24 +23,6 @@ func (r *Request) scripts() func(check func() error) expr.Script {
 	}
 }
 
-// where compiles the code of $where; nil: there is nothing that could run it.
-func (r *Request) where(check func() error) func(code string) (func(bson.Raw) (bool, error), error) {
-	if r.Node.cfg.NoScripting {
-		return nil
-	}
-	var e *js.Engine
-	return func(code string) (func(bson.Raw) (bool, error), error) {
-		if e == nil {
-			e = r.engine(check, nil, true)
-		}
-		f, err := e.Function(code)
-		if err != nil {
-			return nil, err
-		}
-		return f.Test, nil
-	}
-}
-
 // engine returns an interpreter for the operation, which sees the functions of system.js if it is
 // told to.
 func (r *Request) engine(check func() error, scope bson.Raw, stored bool) *js.Engine {

@@ -244,18 +244,21 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	once := r.writeOnce
-	if t != nil {
-		once = t.Write
-	}
 	counted := func(tx *store.Tx) error {
 		tx.Count(r.Meter())
 		return fn(tx)
 	}
 	for {
 		r.writing = true
-		err := once(counted)
+		if t != nil {
+			err = t.Write(counted)
+		} else {
+			err = r.writeOnce(counted)
+		}
 		r.writing = false
+		if err == nil {
+			return nil
+		}
 		var blocked *store.Blocked
 		if !errors.As(err, &blocked) {
 			return err
@@ -287,8 +290,8 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 }
 
 // queryOptions returns what filters, projections and sorts are parsed with.
-func (r *Request) queryOptions(coll *query.Collation) *query.Options {
-	return &query.Options{Collation: coll, Version: r.Node.cfg.Version.Number()}
+func (r *Request) queryOptions(coll *query.Collation) query.Options {
+	return query.Options{Collation: coll, Version: r.Node.cfg.Version.Number()}
 }
 
 // ParseIndex checks what can be checked of an index's specification by itself. alone says that it
@@ -304,6 +307,9 @@ func (r *Request) FinishIndex(s *index.Spec, c *store.Coll) (*store.IndexInfo, e
 
 // IsBlocked returns the error that makes a write wait for a transaction, if it is one.
 func IsBlocked(err error) bool {
+	if err == nil {
+		return false
+	}
 	var b *store.Blocked
 	return errors.As(err, &b)
 }

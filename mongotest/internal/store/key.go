@@ -88,7 +88,7 @@ func appendValueKey(dst []byte, v bson.RawValue, coll Collation) []byte {
 		s := v.Value[4 : len(v.Value)-1]
 		if coll != nil {
 			at := len(dst)
-			dst = coll.AppendKey(dst, s)
+			dst = append(dst, coll.AppendKey(nil, s)...) // dst can thus be on the stack of a caller
 			return escape(dst, at)
 		}
 		return appendEscaped(dst, s)

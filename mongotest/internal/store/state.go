@@ -114,6 +114,8 @@ type Coll struct {
 	bytes int64
 	edit  uint64
 	parts []*Coll // what the shards have of a sharded collection: this is a group's view of it
+
+	firstIdx [1]Index // where idx begins in a version that a writer has made
 }
 
 // Index is an index at one moment.

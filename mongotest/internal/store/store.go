@@ -50,6 +50,7 @@ type Store struct {
 	history []past      // oldest first, the latest one included; empty without Tick
 	pins    []pin       // the one read longest ago first
 	edit    uint64
+	tx      Tx // that Write uses again and again
 	intents map[intent]*Txn
 	locks   map[string][]*Txn // open transactions by the namespaces they use
 	logSize int
@@ -137,12 +138,14 @@ func (s *Store) Write(fn func(tx *Tx) error) (err error) {
 	}
 	st := s.latest.Load()
 	s.edit++
-	tx := Tx{s: s, edit: s.edit, colls: st.colls, ts: st.TS}
+	tx := &s.tx
+	defer func() { *tx = Tx{} }() // it must not keep what it saw
+	*tx = Tx{s: s, edit: s.edit, colls: st.colls, ts: st.TS}
 	tx.keys, tx.log = tx.firstKeys[:0], tx.firstLog[:0]
-	if err := fn(&tx); err != nil {
+	if err := fn(tx); err != nil {
 		return err
 	}
-	s.publish(st, &tx)
+	s.publish(st, tx)
 	return nil
 }
 

@@ -33,8 +33,9 @@ type Tx struct {
 
 	work *work.Meter // of the command that writes; nil: nobody counts
 
-	firstKeys [4]string // where keys and log begin
-	firstLog  [1]*Entry
+	firstKeys  [4]string // where keys, the marks in them, and log begin
+	firstMarks [8]int
+	firstLog   [1]*Entry
 }
 
 // Count makes the loops of the writer count their steps, so that they end with the command: the
@@ -62,10 +63,12 @@ func errWriteConflict() error {
 // Statement names the retryable write that the following changes belong to.
 func (tx *Tx) Statement(s Statement) {
 	tx.stmt = s.ID
-	if s.ID = 0; s.LSID == nil {
+	if s.LSID == nil {
 		tx.write = nil
 	} else if tx.write == nil || tx.write.Number != s.Number || &tx.write.LSID[0] != &s.LSID[0] {
-		tx.write = &s
+		write := s
+		write.ID = 0
+		tx.write = &write
 	}
 	for i := range tx.sub {
 		tx.sub[i].stmt, tx.sub[i].write = tx.stmt, tx.write
@@ -151,7 +154,8 @@ func (tx *Tx) writable(c *Coll) *Coll {
 	if c.edit == tx.edit {
 		return c
 	}
-	w := &Coll{Info: c.Info, recs: c.recs, idx: append([]Index(nil), c.idx...), bytes: c.bytes, edit: tx.edit}
+	w := &Coll{Info: c.Info, recs: c.recs, bytes: c.bytes, edit: tx.edit}
+	w.idx = append(w.firstIdx[:0], c.idx...)
 	tx.colls.set(tx.edit, c.NS, w)
 	return w
 }
@@ -309,8 +313,7 @@ func (x *IndexInfo) unchanged(old, doc bson.Raw) bool {
 // newKeys returns the keys of doc in all indexes (those of index i are keys[marks[i]:marks[i+1]])
 // after checking that no unique one exists already. old is the document that it replaces, if any.
 func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, marks []int, multikey uint64, err error) {
-	var fixed [8]int
-	keys, marks = tx.keys[:0], append(fixed[:0], 0)
+	keys, marks = tx.keys[:0], append(tx.firstMarks[:0], 0)
 	for i := range c.idx {
 		ix := &c.idx[i]
 		if old != nil && ix.unchanged(old, doc) {

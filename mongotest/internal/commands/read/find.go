@@ -227,6 +227,9 @@ func (q *findSpec) unknown(idl bool, body bson.Raw, k string) error {
 }
 
 func (q *findSpec) object(idl bool, k string, v bson.RawValue) (bson.Raw, error) {
+	if doc, ok := v.Document(); ok {
+		return doc, nil // before the field's name is put together for an error
+	}
 	if idl {
 		return arg.Object("find."+k, v)
 	}
@@ -235,6 +238,9 @@ func (q *findSpec) object(idl bool, k string, v bson.RawValue) (bson.Raw, error)
 }
 
 func (q *findSpec) boolean(idl bool, k string, v bson.RawValue) (bool, error) {
+	if b, ok := v.Boolean(); ok {
+		return b, nil
+	}
 	if idl {
 		return arg.Bool("find."+k, v, true)
 	}
@@ -243,6 +249,11 @@ func (q *findSpec) boolean(idl bool, k string, v bson.RawValue) (bool, error) {
 }
 
 func (q *findSpec) number(idl bool, body bson.Raw, k string, v bson.RawValue) (int64, error) {
+	switch v.Type {
+	case bson.TypeInt32, bson.TypeInt64:
+		n, _ := v.AsInt64()
+		return n, nil
+	}
 	if idl {
 		return arg.Integer("find."+k, v)
 	}
@@ -400,7 +411,8 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 			if _, doc, ok := c.ByID(id); ok {
 				it.doc = doc
 			}
-			return it, &server.Running{}, nil
+			*run = server.Running{} // the command needs no more of it
+			return it, run, nil
 		}
 	}
 	// What outlives the command must not lie in the connection's buffer.

@@ -24,6 +24,8 @@ type batch struct {
 	docs    []bson.Raw // of an insert
 	updates []updateOp
 	deletes []deleteOp
+
+	firstDoc [1]bson.Raw // where docs begins
 }
 
 // Count returns how many statements there are of each kind.

@@ -20,7 +20,7 @@ func init() {
 var insertStruct = writeStruct("insert", []string{"documents"}, map[string]idl.Field{"documents": {Kind: idl.Objects}})
 
 func parseInserts(r *server.Request, w *batch, field string, v bson.RawValue) error {
-	w.docs = idl.Documents(r, field, v)
+	w.docs = idl.AppendDocuments(w.firstDoc[:0], r, field, v)
 	return nil
 }
 
@@ -63,128 +63,145 @@ func checkShardKeys(r *server.Request, ns string, list []bson.Raw) error {
 
 // insert inserts documents one by one and returns how many it could.
 func insert(r *server.Request, w *batch, list []bson.Raw) (n int32, errs []writeError, err error) {
-	for i := 0; i < len(list); {
-		done, stop, err := insertSome(r, w, list[:min(i+insertChunk, len(list))], i, &errs)
-		if err != nil {
-			return n, errs, err
+	x := &insertion{r: r, w: w}
+	for at := 0; at < len(list); {
+		if err := x.some(list[:min(at+insertChunk, len(list))], at); err != nil {
+			return n, x.errs, err
 		}
-		i += done
-		if stop {
-			n = int32(i)
+		at += x.done
+		n = int32(at)
+		if x.stop {
 			break
 		}
-		n = int32(i)
 		if err := r.Check(); err != nil {
-			return n, errs, err
+			return n, x.errs, err
 		}
 	}
-	failed := int32(len(errs))
+	failed := int32(len(x.errs))
 	if w.ordered || failed == 0 || r.Spoilt() {
-		return n, errs, nil
+		return n, x.errs, nil
 	}
-	return n - failed, errs, nil
+	return n - failed, x.errs, nil
 }
 
-// insertSome inserts the next chunk of documents. done counts the documents that it has dealt with;
-// stop is set after an error in an ordered batch, whose document is not counted.
-func insertSome(r *server.Request, w *batch, list []bson.Raw, from int, errs *[]writeError) (done int, stop bool, err error) {
-	failures := len(*errs)
-	var inserted []insertedDoc
-	err = r.Write(func(tx *store.Tx) error {
-		done, stop, inserted = 0, false, inserted[:0]
-		*errs = (*errs)[:failures]
-		var c *store.Coll
-		for i := from; i < len(list); i++ {
-			stmt := w.statement(i)
-			if _, ok := recall(r, stmt); ok {
-				done++
-				continue
-			}
-			tx.Statement(storeStatement(r, stmt))
-			doc, err := r.Prepare(list[i])
-			if err == nil && c == nil {
-				if source := r.BucketSource(tx.State(), w.ns); source != nil {
-					if err = r.InsertBucket(tx, source, list[i], w.bypass); err == nil {
-						done++
-						continue
-					}
-				} else {
-					if c, err = r.Writable(tx, w.ns, true); err == nil {
-						err = r.ReachUnsharded(c, w.ns)
-					}
-				}
-			}
-			if err == nil && c.TimeSeries {
-				doc, err = r.Measurement(c, doc)
-			}
-			if s := sharding.Of(c); err == nil && s != nil {
-				var shard int
-				if shard, err = s.PlaceOf(w.ns, doc); err == nil {
-					r.Targeted([]int{shard})
-					err = r.Reach(shard)
-				}
-			}
-			var hidden *concealed
-			if err == nil {
-				doc, hidden, err = conceal(r, tx, c, nil, doc, w.bypass)
-			}
-			if err == nil {
-				err = r.Validate(c, doc, nil, w.bypass)
-			}
-			if err == nil {
-				c, err = tx.Insert(c, doc)
-			}
-			if err == nil {
-				err = hidden.write(r, tx)
-			}
-			if err == nil {
-				if r.IsRetryable() {
-					inserted = append(inserted, insertedDoc{stmt, doc.Lookup("_id")})
-				}
-				done++
-				continue
-			}
-			if server.IsBlocked(err) {
-				if done == 0 {
-					return err
-				}
-				return nil // publish what there is, then wait
-			}
-			e := srverr.From(err)
-			if r.Stops(e) {
-				return e
-			}
-			*errs = append(*errs, writeError{i, e})
-			if r.SpoilTxn() || w.ordered {
-				stop = true
-				return nil
-			}
-			done++
+// insertion is an insert in progress.
+type insertion struct {
+	r    *server.Request
+	w    *batch
+	errs []writeError
+
+	// The chunk.
+	list     []bson.Raw
+	from     int  // its first document in list; it goes to the end
+	failures int  // there were before it
+	done     int  // documents that it has dealt with
+	stop     bool // an ordered batch has met an error; its document is not counted
+	inserted []insertedDoc
+}
+
+// some inserts the documents of the list from one on.
+func (x *insertion) some(list []bson.Raw, from int) error {
+	x.list, x.from, x.failures = list, from, len(x.errs)
+	err := x.r.Write(x.write)
+	if err == nil {
+		for _, d := range x.inserted {
+			remember(x.r, d.stmt, executedWrite{kind: session.StatementInsert, id: d.id})
 		}
 		return nil
-	})
-	var refused *server.FailedCommit
-	switch {
-	case errors.As(err, &refused):
-		*errs = (*errs)[:failures]
-		if len(list)-from > 1 {
-			// As the server does, which then inserts the documents of a chunk one by one.
-			return insertSome(r, w, list[:from+1], from, errs)
-		}
-		if r.Stops(refused.Cause) {
-			return done, stop, err
-		}
-		*errs = append(*errs, writeError{from, refused.Cause})
-		if w.ordered {
-			return 0, true, nil
-		}
-		return 1, false, nil
-	case err == nil:
-		for _, d := range inserted {
-			remember(r, d.stmt, executedWrite{kind: session.StatementInsert, id: d.id})
-		}
 	}
-	return done, stop, err
+	var refused *server.FailedCommit
+	if !errors.As(err, &refused) {
+		return err
+	}
+	x.errs = x.errs[:x.failures]
+	if len(list)-from > 1 {
+		// As the server does, which then inserts the documents of a chunk one by one.
+		return x.some(list[:from+1], from)
+	}
+	if x.r.Stops(refused.Cause) {
+		return err
+	}
+	x.errs = append(x.errs, writeError{from, refused.Cause})
+	x.done, x.stop = 1, false
+	if x.w.ordered {
+		x.done, x.stop = 0, true
+	}
+	return nil
+}
+
+// write inserts the chunk.
+func (x *insertion) write(tx *store.Tx) error {
+	r, w := x.r, x.w
+	x.done, x.stop, x.inserted, x.errs = 0, false, x.inserted[:0], x.errs[:x.failures]
+	var c *store.Coll
+	for i := x.from; i < len(x.list); i++ {
+		stmt := w.statement(i)
+		if _, ok := recall(r, stmt); ok {
+			x.done++
+			continue
+		}
+		tx.Statement(storeStatement(r, stmt))
+		doc, err := r.Prepare(x.list[i])
+		if err == nil && c == nil {
+			if source := r.BucketSource(tx, w.ns); source != nil {
+				if err = r.InsertBucket(tx, source, x.list[i], w.bypass); err == nil {
+					x.done++
+					continue
+				}
+			} else {
+				if c, err = r.Writable(tx, w.ns, true); err == nil {
+					err = r.ReachUnsharded(c, w.ns)
+				}
+			}
+		}
+		if err == nil && c.TimeSeries {
+			doc, err = r.Measurement(c, doc)
+		}
+		if s := sharding.Of(c); err == nil && s != nil {
+			var shard int
+			if shard, err = s.PlaceOf(w.ns, doc); err == nil {
+				r.Targeted([]int{shard})
+				err = r.Reach(shard)
+			}
+		}
+		var hidden *concealed
+		if err == nil {
+			doc, hidden, err = conceal(r, tx, c, nil, doc, w.bypass)
+		}
+		if err == nil {
+			err = r.Validate(c, doc, nil, w.bypass)
+		}
+		if err == nil {
+			c, err = tx.Insert(c, doc)
+		}
+		if err == nil {
+			err = hidden.write(r, tx)
+		}
+		if err == nil {
+			if r.IsRetryable() {
+				x.inserted = append(x.inserted, insertedDoc{stmt, doc.Lookup("_id")})
+			}
+			x.done++
+			continue
+		}
+		if server.IsBlocked(err) {
+			if x.done == 0 {
+				return err
+			}
+			return nil // publish what there is, then wait
+		}
+		e := srverr.From(err)
+		if r.Stops(e) {
+			return e
+		}
+		x.errs = append(x.errs, writeError{i, e})
+		if r.SpoilTxn() || w.ordered {
+			x.stop = true
+			return nil
+		}
+		x.done++
+	}
+	return nil
 }
 
 // insertedDoc is a document that a retryable insert has inserted.

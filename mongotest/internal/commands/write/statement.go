@@ -81,7 +81,7 @@ func hasOperators(update bson.Raw) bool {
 // begin parses the statement for the collection that it writes to, which it returns; nil: there is
 // none.
 func (op *updateOp) begin(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (*store.Coll, error) {
-	if err := r.CheckBucketWrite(tx.State(), ns); err != nil {
+	if err := r.CheckBucketWrite(tx, ns); err != nil {
 		return nil, err
 	}
 	tx.Statement(stmt)
