@@ -2,15 +2,19 @@ package account
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
 
 // ParsePrivileges reads the privileges of a role of a database: documents with a resource and
-// actions.
-func ParsePrivileges(list bson.Raw, db string) ([][]byte, error) {
+// actions. Only these two are kept, with the actions in order and each once. Servers before 5.0
+// (old) say what is wrong with a resource in words of their own.
+func ParsePrivileges(list bson.Raw, db string, old bool) ([][]byte, error) {
 	failed := func(format string, args ...any) error { return srverr.New(srverr.FailedToParse, format, args...) }
 	var privileges [][]byte
 	for e := range list.Values() {
@@ -30,28 +34,109 @@ func ParsePrivileges(list bson.Raw, db string) ([][]byte, error) {
 		if !names.IsZero() && names.Type != bson.TypeArray {
 			return nil, failed("wrong type for 'actions' field, expected vector array, found %s", bsontext.Element("actions", names))
 		}
-		if err := checkActions(bson.Raw(names.Value)); err != nil {
+		if old {
+			if err := checkResourceTypes(resource.Value); err != nil {
+				return nil, err
+			}
+		}
+		named, err := actionNames(names.Value)
+		if err != nil {
+			return nil, err
+		}
+		if old {
+			if err := checkResourceForm(resource.Value); err != nil {
+				return nil, err
+			}
+		}
+		if err := checkActions(named); err != nil {
 			return nil, err
 		}
 		if err := checkResource(resource.Value, db); err != nil {
 			return nil, err
 		}
-		privileges = append(privileges, append([]byte(nil), p...))
+		privileges = append(privileges, privilegeOf(resource.Value, named))
 	}
 	return privileges, nil
 }
 
-func checkActions(list bson.Raw) error {
+// actionNames returns the names in a list of actions, sorted and each once.
+func actionNames(list bson.Raw) ([]string, error) {
 	if list == nil || list.IsEmpty() {
-		return srverr.New(srverr.FailedToParse, "missing actions field")
+		return nil, srverr.New(srverr.FailedToParse, "missing actions field")
 	}
+	var names []string
 	for k, a := range list.All() {
 		s, ok := a.StringValue()
 		if !ok {
-			return srverr.New(srverr.FailedToParse, "error parsing element %s of field actions :: caused by :: wrong type for '%s' field, expected string, found %s", k, k, bsontext.Element(k, a))
+			return nil, srverr.New(srverr.FailedToParse, "error parsing element %s of field actions :: caused by :: wrong type for '%s' field, expected string, found %s", k, k, bsontext.Element(k, a))
 		}
+		names = append(names, s)
+	}
+	return names, nil
+}
+
+// checkActions refuses names that no action has, and tells all of them.
+func checkActions(names []string) error {
+	var unknown []string
+	for _, s := range names {
 		if !actions[s] {
-			return srverr.New(srverr.FailedToParse, "Unrecognized action privilege strings: %s", s)
+			unknown = append(unknown, s)
+		}
+	}
+	if unknown != nil {
+		return srverr.New(srverr.FailedToParse, "Unrecognized action privilege strings: %s", strings.Join(unknown, ","))
+	}
+	return nil
+}
+
+// privilegeOf returns a privilege as it is kept.
+func privilegeOf(resource bson.Raw, names []string) []byte {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		start, b := bson.BeginDocument(bson.AppendHeader(d.B, bson.TypeEmbeddedDocument, "resource"))
+		for _, k := range []string{"anyResource", "cluster", "db", "collection"} {
+			if v := resource.Lookup(k); !v.IsZero() {
+				b = bson.AppendRawValue(b, k, v)
+			}
+		}
+		d.B = bsondoc.AppendStrings(bson.EndDocument(b, start), "actions", names)
+	})
+}
+
+// checkResourceTypes refuses a resource whose fields have the wrong types.
+func checkResourceTypes(doc bson.Raw) error {
+	for _, f := range []struct {
+		name, expected string
+		t              bson.Type
+	}{
+		{"anyResource", "boolean", bson.TypeBoolean}, {"cluster", "boolean", bson.TypeBoolean},
+		{"db", "string", bson.TypeString}, {"collection", "string", bson.TypeString},
+	} {
+		if v := doc.Lookup(f.name); !v.IsZero() && v.Type != f.t {
+			return srverr.New(srverr.FailedToParse, "wrong type for '%s' field, expected %s, found %s", f.name, f.expected, bsontext.Element(f.name, v))
+		}
+	}
+	return nil
+}
+
+// checkResourceForm refuses a resource that does not name exactly one kind of thing.
+func checkResourceForm(doc bson.Raw) error {
+	has := func(name string) bool { return !doc.Lookup(name).IsZero() }
+	if has("db") != has("collection") {
+		return srverr.New(srverr.FailedToParse, "resource must set both db and collection or set neither")
+	}
+	kinds := 0
+	for _, name := range []string{"anyResource", "cluster", "db"} {
+		if has(name) {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		return srverr.New(srverr.FailedToParse, "resource must have exactly one of db and collection set, or cluster set  or anyResource set")
+	}
+	for _, name := range []string{"anyResource", "cluster"} {
+		if has(name) && !doc.Lookup(name).AsBool() {
+			return srverr.New(srverr.FailedToParse, "%s must be true when specified", name)
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func parseRole(r *server.Request) (a roleArgs, err error) {
 		return a, err
 	}
 	if a.hasPrivileges = hasPrivileges; hasPrivileges {
-		if a.privileges, err = account.ParsePrivileges(privileges, r.DB); err != nil {
+		if a.privileges, err = account.ParsePrivileges(privileges, r.DB, !r.Node.Config().Version.AtLeast(5, 0)); err != nil {
 			return a, err
 		}
 	}
@@ -175,7 +175,7 @@ func runChangePrivileges(r *server.Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, arg.Missing("privileges")
 	}
-	privileges, err := account.ParsePrivileges(list, r.DB)
+	privileges, err := account.ParsePrivileges(list, r.DB, !r.Node.Config().Version.AtLeast(5, 0))
 	if err != nil {
 		return dst, err
 	}
@@ -214,6 +214,7 @@ func changePrivilege(list [][]byte, p bson.Raw, grant bool) [][]byte {
 		if actions == nil {
 			return slices.Delete(list, i, i+1)
 		}
+		slices.Sort(actions)
 		list[i] = privilegeOf(resource, actions)
 		return list
 	}
