@@ -47,9 +47,9 @@ func TestShop(t *testing.T) {
 }
 `
 
-// TestPublished renames a copy of the repository, builds and tests it, puts it into a module proxy
-// in the file system, and has a program of somebody else get it from there. It also follows the two
-// ways that README.md shows for as long as nothing is published.
+// TestPublished renames a copy of the repository, tests it, puts it into a module proxy in the file
+// system, and has a program of somebody else get it from there and build all of it. It also follows
+// the two ways that README.md shows for as long as nothing is published.
 func TestPublished(t *testing.T) {
 	if os.Getenv("ALLIUM_RENAME") == "" {
 		t.Skip("builds the driver under another path, which takes minutes: set ALLIUM_RENAME=1, as .ci/run does")
@@ -78,11 +78,12 @@ func TestPublished(t *testing.T) {
 		t.Errorf("gofmt would change:\n%s", out)
 	}
 	t.Run("copy", func(t *testing.T) {
-		run(t, copied, nil, "go", "build", "./...")
+		// Every import resolves, those of tests too. All packages are built below, from the proxy.
+		run(t, copied, nil, "go", "list", "-test", "-deps", "./...")
 		// The copy is elsewhere: it is told where the specifications are, if they are anywhere.
 		specifications := "ALLIUM_SPECIFICATIONS=" + spectest.Folder()
 		run(t, copied, []string{specifications}, "go", "test", "./internal/archtest", "./bson", "./internal/uri")
-		run(t, filepath.Join(copied, "otel"), nil, "go", "build", "./...") // a module with a replace directive
+		run(t, filepath.Join(copied, "otel"), nil, "go", "list", "-test", "-deps", "./...") // a module with a replace directive
 	})
 	t.Run("get", func(t *testing.T) {
 		proxy := t.TempDir()
@@ -96,6 +97,7 @@ func TestPublished(t *testing.T) {
 		run(t, dir, env, "go", "get", "-t", published+"@"+version)
 		run(t, dir, env, "go", "mod", "tidy")
 		run(t, dir, env, "go", "test", "./...")
+		run(t, dir, append(env, "GOFLAGS=-modcacherw -mod=mod"), "go", "build", published+"/...")
 	})
 }
 
