@@ -9,7 +9,8 @@
 // and mongoses are simulated: a mongotest deployment and the client are in one process, on a
 // network in memory and on the clock of a testing/synctest bubble, and what is measured holds both
 // ends. Everything else runs over TCP against a server in a process of its own, on the same
-// machine. With -svg, each part draws a picture PREFIX-part.svg.
+// machine. With -svg, each part draws its pictures: PREFIX-part.svg and, where there is more to
+// see, PREFIX-part-what.svg.
 package main
 
 import (
@@ -35,10 +36,10 @@ type settings struct {
 	svg      string
 }
 
-// A part measures one kind of growth, prints its table and returns its picture.
+// A part measures one kind of growth, prints its table and returns its pictures.
 type part struct {
 	name, about string
-	run         func(settings, *bench.Env) (*plot, error)
+	run         func(settings, *bench.Env) ([]*plot, error)
 }
 
 var parts = []part{
@@ -63,7 +64,7 @@ func main() {
 	flag.DurationVar(&s.length, "time", time.Second, "how long each measurement of throughput takes")
 	flag.BoolVar(&s.quick, "quick", false, "leave out the greatest sizes")
 	flag.BoolVar(&s.markdown, "markdown", false, "print the tables as Markdown")
-	flag.StringVar(&s.svg, "svg", "", "draw each part into `PREFIX`-part.svg")
+	flag.StringVar(&s.svg, "svg", "", "draw each part into `PREFIX`-part.svg, and further pictures of it into PREFIX-part-what.svg")
 	flag.Parse()
 	if err := run(s, names); err != nil {
 		fmt.Fprintln(os.Stderr, "growth:", err)
@@ -97,11 +98,20 @@ func (s settings) part(p part) (err error) {
 	env := &bench.Env{}
 	defer func() { err = errors.Join(err, env.Close()) }()
 	fmt.Printf("\n%s: %s\n\n", p.name, p.about)
-	picture, err := p.run(s, env)
+	pictures, err := p.run(s, env)
 	if err != nil || s.svg == "" {
 		return err
 	}
-	return os.WriteFile(s.svg+"-"+p.name+".svg", picture.svg(), 0o644)
+	for _, picture := range pictures {
+		name := s.svg + "-" + p.name
+		if picture.name != "" {
+			name += "-" + picture.name
+		}
+		if err := os.WriteFile(name+".svg", picture.svg(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sizes returns those that are measured.

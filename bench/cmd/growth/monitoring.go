@@ -172,17 +172,18 @@ func watch(kind string, n int) (m monitored, err error) {
 }
 
 // members watches replica sets.
-func members(s settings, _ *bench.Env) (*plot, error) {
+func members(s settings, _ *bench.Env) ([]*plot, error) {
 	return deployments(s, "members", s.sizes(3, 7, 15, 30, 50))
 }
 
 // mongoses watches sharded clusters.
-func mongoses(s settings, _ *bench.Env) (*plot, error) {
+func mongoses(s settings, _ *bench.Env) ([]*plot, error) {
 	return deployments(s, "mongoses", s.sizes(2, 10, 50, 150, 500))
 }
 
-func deployments(s settings, what string, sizes []int) (*plot, error) {
-	p := &plot{title: "Monitoring, for each of the " + what, x: what, y: "for each, in a minute"}
+func deployments(s settings, what string, sizes []int) ([]*plot, error) {
+	p := &plot{title: "Monitoring in a minute, for each of the " + what, x: what, y: "for each"}
+	found := &plot{name: "discovery", title: "To discover, for each of the " + what, x: what, y: "for each"}
 	heads := []string{what, "CPU/minute", "for each", "sent/minute", "received/minute", "for each", "hellos/minute", "memory for each", "CPU to discover", "for each"}
 	if what == "members" {
 		heads = append(heads, "step-down known after")
@@ -202,7 +203,8 @@ func deployments(s settings, what string, sizes []int) (*plot, error) {
 		t.Row(row...)
 		p.add("CPU, µs", float64(n), float64(m.CPU)/float64(n)/1e3)
 		p.add("bytes", float64(n), float64(m.Sent+m.Received)/float64(n))
-		p.add("CPU to discover, µs", float64(n), float64(m.Discovery)/float64(n)/1e3)
+		found.add("CPU, µs", float64(n), float64(m.Discovery)/float64(n)/1e3)
+		found.add("memory, bytes", float64(n), float64(m.Memory)/float64(n))
 	}
-	return p, t.End()
+	return []*plot{p, found}, t.End()
 }

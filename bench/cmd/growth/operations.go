@@ -31,12 +31,15 @@ func open(env *bench.Env, uri string, o allium.ClientOptions) (*allium.Client, f
 }
 
 // goroutines lets goroutines find a document each, as fast as they can.
-func goroutines(s settings, env *bench.Env) (*plot, error) {
+func goroutines(s settings, env *bench.Env) ([]*plot, error) {
 	uri, _, err := env.Null()
 	if err != nil {
 		return nil, err
 	}
-	p := &plot{title: "FindOne: processor time for an operation", x: "goroutines", y: "µs"}
+	cost := &plot{title: "FindOne: processor time for an operation", x: "goroutines", y: "µs"}
+	throughput := &plot{name: "throughput", title: "FindOne: operations per second", x: "goroutines", y: "per second"}
+	latency := &plot{name: "latency", title: "FindOne: 99 % are faster than this", x: "goroutines", y: "ms"}
+	fairness := &plot{name: "fairness", title: "FindOne: the longest wait, as a multiple of the mean", x: "goroutines", y: "times the mean"}
 	t := s.table("pool", "goroutines", "per second", "CPU/op", "p50", "p99", "p99.9", "mean", "longest", "longest / mean", "longest / turn")
 	for _, size := range s.sizes(1, 10, 100, 1000) {
 		for _, n := range s.sizes(1, 10, 100, 1000, 5000, 20_000) {
@@ -62,10 +65,14 @@ func goroutines(s settings, env *bench.Env) (*plot, error) {
 			t.Row(fmt.Sprint(size), fmt.Sprint(n), fmt.Sprintf("%.0f", float64(total)/r.took.Seconds()), table.Round(cpu), table.Round(at(0.5)), table.Round(at(0.99)),
 				table.Round(at(0.999)), table.Round(mean), table.Round(longest), fmt.Sprintf("%.1f", longest.Seconds()/mean.Seconds()),
 				fmt.Sprintf("%.1f", longest.Seconds()/turn.Seconds()))
-			p.add(fmt.Sprintf("pool of %d", size), float64(n), float64(cpu.Nanoseconds())/1e3)
+			pool, x := fmt.Sprintf("pool of %d", size), float64(n)
+			cost.add(pool, x, float64(cpu.Nanoseconds())/1e3)
+			throughput.add(pool, x, float64(total)/r.took.Seconds())
+			latency.add(pool, x, at(0.99).Seconds()*1e3)
+			fairness.add(pool, x, longest.Seconds()/mean.Seconds())
 		}
 	}
-	return p, t.End()
+	return []*plot{cost, throughput, latency, fairness}, t.End()
 }
 
 // outcome is what a rush saw.
@@ -122,7 +129,7 @@ func rush(c *allium.Client, n int, length time.Duration) (outcome, error) {
 }
 
 // idle opens connections and leaves them alone.
-func idle(s settings, env *bench.Env) (*plot, error) {
+func idle(s settings, env *bench.Env) ([]*plot, error) {
 	uri, _, err := env.Null()
 	if err != nil {
 		return nil, err
@@ -138,7 +145,7 @@ func idle(s settings, env *bench.Env) (*plot, error) {
 			table.Round(m.cpu/time.Duration(n)))
 		p.add("heap and stack", float64(n), float64(m.heap+m.stack)/float64(n))
 	}
-	return p, t.End()
+	return []*plot{p}, t.End()
 }
 
 // connected is what a client's connections that have nothing to do take.
@@ -173,7 +180,7 @@ func connect(env *bench.Env, uri string, n int) (m connected, err error) {
 }
 
 // streams has change streams wait on one client, and then inserts one document.
-func streams(s settings, env *bench.Env) (*plot, error) {
+func streams(s settings, env *bench.Env) ([]*plot, error) {
 	uri, err := env.URI()
 	if err != nil {
 		return nil, err
@@ -238,11 +245,11 @@ func streams(s settings, env *bench.Env) (*plot, error) {
 		p.add("memory, bytes", float64(n), float64(heapNow-heap+stackNow-stack)/float64(n))
 		p.add("an event, ns", float64(n), float64(eventCPU)/float64(n))
 	}
-	return p, t.End()
+	return []*plot{p}, t.End()
 }
 
 // collections lists the collections of larger and larger databases.
-func collections(s settings, env *bench.Env) (*plot, error) {
+func collections(s settings, env *bench.Env) ([]*plot, error) {
 	uri, err := env.URI()
 	if err != nil {
 		return nil, err
@@ -285,11 +292,11 @@ func collections(s settings, env *bench.Env) (*plot, error) {
 			fmt.Sprintf("%.2f", float64(m1.Mallocs-m0.Mallocs)/float64(count)), fmt.Sprint((m1.TotalAlloc-m0.TotalAlloc)/uint64(count)))
 		p.add("processor time", float64(n), perName)
 	}
-	return p, t.End()
+	return []*plot{p}, t.End()
 }
 
 // documents inserts and finds documents of a size.
-func documents(s settings, env *bench.Env) (*plot, error) {
+func documents(s settings, env *bench.Env) ([]*plot, error) {
 	uri, err := env.URI()
 	if err != nil {
 		return nil, err
@@ -343,5 +350,5 @@ func documents(s settings, env *bench.Env) (*plot, error) {
 			return nil, err
 		}
 	}
-	return p, t.End()
+	return []*plot{p}, t.End()
 }

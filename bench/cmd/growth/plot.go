@@ -9,6 +9,7 @@ import (
 
 // plot is a picture of lines over two logarithmic axes.
 type plot struct {
+	name        string // what it shows of its part; empty for the first picture
 	title, x, y string
 	lines       []line
 }
