@@ -60,3 +60,47 @@ func TestRetriesBehindALoadBalancerPause(t *testing.T) {
 		})
 	}
 }
+
+// The same for the commits of Transact, which tries them again by itself, also for a client without
+// a timeout.
+func TestCommitsBehindALoadBalancerPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 20 * time.Second
+		d := testdeploy.Mock(t, "an in-memory network", mongotest.LoadBalanced(1), mongotest.InMemory(), mongotest.TLS())
+		var checkouts atomic.Int32
+		client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d, TLS: d.TLSConfig(), PoolMonitor: &event.PoolMonitor{
+			ConnectionCheckOutStarted: func(*event.ConnectionCheckOutStarted) {
+				if checkouts.Add(1) > 1000 {
+					time.Sleep(limit) // so that the test ends
+				}
+			}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close(context.Background())
+		coll := client.Database("test").Collection("test")
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		start := time.Now()
+		err = client.Transact(ctx, func(ctx context.Context) error {
+			_, err := coll.InsertOne(ctx, bson.D{{Key: "x", Value: 1}})
+			if err := d.ReplaceCertificate(mongotest.ForeignCertificate); err != nil {
+				t.Error(err)
+			}
+			d.Node(0).CloseConnections()
+			return err
+		})
+		if took := time.Since(start); !mongoerr.IsTimeout(err) || took != limit {
+			t.Errorf("after %v: %v, want a timeout after %v", took, err, limit)
+		}
+		if !mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) {
+			t.Errorf("%v does not say that the commit's outcome is unknown", err)
+		}
+		if got := checkouts.Load(); got < 20 || got > 400 {
+			t.Errorf("%d attempts in %v", got, limit)
+		}
+		if err := d.ReplaceCertificate(mongotest.ValidCertificate); err != nil {
+			t.Error(err)
+		}
+	})
+}
