@@ -63,6 +63,14 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// keeps tells how many states and pins the store holds, and whether its timer runs. The timer
+// changes them under the same lock.
+func (s *Store) keeps() (states, pins int, armed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.history), len(s.pins), s.timer != nil
+}
+
 // What was written and deleted is not kept beyond a bound, and hardly at all some seconds later,
 // although nothing is written any more.
 func TestHistoryOfLargeDocuments(t *testing.T) {
@@ -73,7 +81,10 @@ func TestHistoryOfLargeDocuments(t *testing.T) {
 		if used := liveHeap() - before; used > maxHistory+maxLogBytes/2 {
 			t.Errorf("%d MB are kept of 200 MB", used>>20)
 		}
-		if _, ok := s.At(s.history[0].ts); !ok {
+		s.mu.Lock()
+		oldest := s.history[0].ts
+		s.mu.Unlock()
+		if _, ok := s.At(oldest); !ok {
 			t.Error("the oldest state cannot be read")
 		}
 		time.Sleep(2 * settled)
@@ -81,7 +92,7 @@ func TestHistoryOfLargeDocuments(t *testing.T) {
 		if used := liveHeap() - before; used > 2*(settledHistory+settledLog) {
 			t.Errorf("%d MB are kept after %v", used>>20, 2*settled)
 		}
-		if s.timer != nil && len(s.history) == 1 {
+		if states, _, armed := s.keeps(); armed && states == 1 {
 			t.Error("the timer goes on")
 		}
 		runtime.KeepAlive(s)
@@ -107,8 +118,8 @@ func TestHistoryWindow(t *testing.T) {
 				t.Errorf("%v later: readable %v", step.after, ok)
 			}
 		}
-		if s.timer != nil || len(s.history) != 1 {
-			t.Errorf("%d states, timer %v", len(s.history), s.timer)
+		if states, _, armed := s.keeps(); armed || states != 1 {
+			t.Errorf("%d states, timer %v", states, armed)
 		}
 		if log := s.Latest().Log(); len(log) != 3 || log[0].Op != OpCreate { // small: it is not trimmed
 			t.Errorf("the change log has %d entries", len(log))
@@ -150,8 +161,10 @@ func TestHistoryOfDrops(t *testing.T) {
 			}
 			needed = s.Latest().TS // the member has caught up
 			s.Settle()
-			if _, ok := s.At(at); !ok && len(s.history) > 3 {
-				t.Error("the state is gone, but younger ones are kept")
+			if states, _, _ := s.keeps(); states > 3 {
+				if _, ok := s.At(at); !ok {
+					t.Error("the state is gone, but younger ones are kept")
+				}
 			}
 		})
 	}
@@ -181,13 +194,13 @@ func TestPinsAreBounded(t *testing.T) {
 		insertDocs(t, s, "t.c", testDoc(2, 1))
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if len(s.pins) != 1 || len(s.history) != 1 {
-			t.Errorf("%d pins, %d states", len(s.pins), len(s.history))
+		if states, pins, _ := s.keeps(); pins != 1 || states != 1 {
+			t.Errorf("%d pins, %d states", pins, states)
 		}
 		time.Sleep(11 * time.Minute)
 		synctest.Wait()
-		if len(s.pins) != 0 || s.timer != nil {
-			t.Errorf("%d pins, timer %v", len(s.pins), s.timer)
+		if _, pins, armed := s.keeps(); pins != 0 || armed {
+			t.Errorf("%d pins, timer %v", pins, armed)
 		}
 	})
 }
