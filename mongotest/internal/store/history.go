@@ -12,8 +12,9 @@ import (
 // The past is kept in three forms: states, for reads at a time; pinned states, for those who have
 // read at a time and may do so again; and the change log. Each is bounded by what it keeps from
 // being freed, and by age: what was written last may be a lot, what lies back some seconds only a
-// little, and states older than the window are forgotten. A timer sees to that when nothing is
-// written any more.
+// little, and states older than the window are forgotten. The change log stays as it is for some
+// minutes, since a change stream that was cut off comes back to it. A timer sees to that when
+// nothing is written any more.
 const (
 	keepStates    = 1000
 	maxLogEntries = 100_000
@@ -22,6 +23,7 @@ const (
 	maxPinned     = 256 << 20
 
 	settled        = 10 * time.Second // after which the past is to be small
+	settledLogAge  = 5 * time.Minute  // the same for the change log
 	settledLog     = 4 << 20
 	settledHistory = 4 << 20
 	defaultWindow  = 5 * time.Minute
@@ -190,8 +192,8 @@ func (s *Store) settle() (much bool) {
 		again(time.UnixMilli(s.history[1].wall).Add(next).Sub(now))
 	}
 	if s.logSize > settledLog {
-		if last := st.log[len(st.log)-1]; now.Sub(last.Wall()) < settled {
-			again(settled)
+		if age := now.Sub(st.log[len(st.log)-1].Wall()); age < settledLogAge {
+			again(settledLogAge - age)
 		} else {
 			next := *st
 			next.log = s.trimLog(st.log, maxLogEntries, settledLog)

@@ -71,7 +71,14 @@ func (s *Store) keeps() (states, pins int, armed bool) {
 	return len(s.history), len(s.pins), s.timer != nil
 }
 
-// What was written and deleted is not kept beyond a bound, and hardly at all some seconds later,
+// logBytes tells how large the change log is.
+func (s *Store) logBytes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logSize
+}
+
+// What was written and deleted is not kept beyond a bound, and hardly at all some minutes later,
 // although nothing is written any more.
 func TestHistoryOfLargeDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -87,10 +94,15 @@ func TestHistoryOfLargeDocuments(t *testing.T) {
 		if _, ok := s.At(oldest); !ok {
 			t.Error("the oldest state cannot be read")
 		}
+		time.Sleep(settledLogAge - settled)
+		synctest.Wait()
+		if size := s.logBytes(); size < maxLogBytes/4 {
+			t.Errorf("the change log has %d MB left before a change stream may come back to it", size>>20)
+		}
 		time.Sleep(2 * settled)
 		synctest.Wait()
 		if used := liveHeap() - before; used > 2*(settledHistory+settledLog) {
-			t.Errorf("%d MB are kept after %v", used>>20, 2*settled)
+			t.Errorf("%d MB are kept after %v", used>>20, settledLogAge+settled)
 		}
 		if states, _, armed := s.keeps(); armed && states == 1 {
 			t.Error("the timer goes on")
