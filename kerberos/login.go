@@ -8,7 +8,6 @@ import (
 
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
-	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
@@ -146,51 +145,59 @@ func (l *login) logIn(cfg *config.Config, file string) (*ticket, error) {
 	return &ticket{reply.Ticket, reply.DecryptedEncPart.Key, reply.DecryptedEncPart.EndTime}, nil
 }
 
-func loadKeytab(name string) (kt *keytab.Keytab, err error) {
+func loadKeytab(name string) (*keytab.Keytab, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("read the keytab: %w", err)
 	}
-	defer notAFile(name, "keytab", &err)
+	return parseKeytab(name, data)
+}
+
+// parseKeytab says nothing of what the library has against the file: its errors and panics show the
+// bytes around the place, which are keys.
+func parseKeytab(name string, data []byte) (kt *keytab.Keytab, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			kt, err = nil, notAKeytab(name)
+		}
+	}()
 	kt = keytab.New()
 	if err := kt.Unmarshal(data); err != nil {
-		return nil, fmt.Errorf("%s is no keytab: %w", name, err)
+		return nil, notAKeytab(name)
 	}
 	return kt, nil
 }
 
-// notAFile makes an error of the library's panic about a file that is not what it should be.
-func notAFile(name, kind string, err *error) {
-	if v := recover(); v != nil {
-		*err = fmt.Errorf("%s is no %s: %v", name, kind, v)
-	}
+func notAKeytab(name string) error {
+	return fmt.Errorf("%s is no keytab, or a damaged one: see what klist -k %[1]s says of it", name)
 }
 
 // fromCache returns the ticket that kinit has put into a cache.
-func (l *login) fromCache() (t *ticket, err error) {
+func (l *login) fromCache() (*ticket, error) {
 	data, err := os.ReadFile(l.id.cache)
 	if err != nil {
 		return nil, fmt.Errorf("read the credential cache: %w: run kinit %s, or give a keytab or a password", err, l.id)
 	}
-	defer notAFile(l.id.cache, "credential cache", &err)
-	var cache credentials.CCache
-	if err := cache.Unmarshal(data); err != nil {
-		return nil, fmt.Errorf("%s is no credential cache: %w", l.id.cache, err)
+	return l.parseCache(data)
+}
+
+func (l *login) parseCache(data []byte) (*ticket, error) {
+	file := l.id.cache
+	owner, entries, err := parseCCache(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no credential cache: %w", file, err)
 	}
-	owner := cache.GetClientPrincipalName().PrincipalNameString() + "@" + cache.GetClientRealm()
-	if owner != l.id.String() {
-		return nil, fmt.Errorf("credential cache %s has the tickets of %s: run kinit %s", l.id.cache, owner, l.id)
+	if owner != (service{l.id.user, l.id.realm}) {
+		return nil, fmt.Errorf("credential cache %s has the tickets of %s: run kinit %s", file, owner, l.id)
 	}
-	entry, ok := cache.GetEntry(types.NewPrincipalName(nametype.KRB_NT_SRV_INST, "krbtgt/"+l.id.realm))
-	if !ok {
-		return nil, fmt.Errorf("credential cache %s has no ticket that grants others: run kinit %s", l.id.cache, l.id)
-	}
-	t = &ticket{key: entry.Key, expires: entry.EndTime}
-	if !t.valid() {
-		return nil, fmt.Errorf("the ticket in the credential cache %s expired at %s: run kinit %s", l.id.cache, t.expires.UTC().Format(time.RFC3339), l.id)
-	}
-	if err := t.ticket.Unmarshal(entry.Ticket); err != nil {
-		return nil, fmt.Errorf("%s is no credential cache: %w", l.id.cache, err)
+	t, err := grantingTicket(entries, l.id.realm)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s is no credential cache: what is in the place of a ticket is none: %w", file, err)
+	case t == nil:
+		return nil, fmt.Errorf("credential cache %s has no ticket that grants others: run kinit %s", file, l.id)
+	case !t.valid():
+		return nil, fmt.Errorf("the ticket in the credential cache %s expired at %s: run kinit %s", file, t.expires.UTC().Format(time.RFC3339), l.id)
 	}
 	return t, nil
 }

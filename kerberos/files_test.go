@@ -1,0 +1,129 @@
+package kerberos
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
+)
+
+// FuzzKeytab: no keytab makes the reader panic, hang, or take memory that it has no bytes for, and
+// what it takes for a keytab it also writes.
+func FuzzKeytab(f *testing.F) {
+	kt := keytab.New()
+	if err := kt.AddEntry("ada", "R", "secret", time.Unix(0, 0), 1, 18); err != nil {
+		f.Fatal(err)
+	}
+	whole, err := kt.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)-3])
+	f.Add([]byte{5, 2, 0xff, 0xff, 0xff, 0xf0, 0, 0})                      // a hole
+	f.Add([]byte{5, 2, 0x7f, 0xff, 0xff, 0xff, 0, 1, 0x7f, 0xff, 1, 2, 3}) // lengths of more than there is
+	f.Fuzz(func(t *testing.T, data []byte) {
+		kt, err := parseKeytab("ada.keytab", data)
+		if err != nil {
+			return
+		}
+		if _, err := kt.Marshal(); err != nil {
+			t.Errorf("cannot be written again: %v", err)
+		}
+	})
+}
+
+// ccache makes a credential cache of version 4, with one ticket.
+func ccache(user, realm string, ticket []byte, ends time.Time) []byte {
+	b := []byte{5, 4, 0, 0}
+	u32 := func(n int) { b = binary.BigEndian.AppendUint32(b, uint32(n)) }
+	data := func(s string) { u32(len(s)); b = append(b, s...) }
+	principal := func(kind int, parts ...string) {
+		u32(kind)
+		u32(len(parts))
+		data(realm)
+		for _, p := range parts {
+			data(p)
+		}
+	}
+	principal(1, user)
+	principal(1, user)
+	principal(2, "krbtgt", realm)
+	b = append(b, 0, 18)
+	data(string(make([]byte, 32)))
+	for range 4 {
+		u32(int(ends.Unix()))
+	}
+	b = append(b, 0)
+	u32(0) // flags
+	u32(0) // addresses
+	u32(0) // authorization data
+	data(string(ticket))
+	data("")
+	return b
+}
+
+// FuzzCache: no credential cache makes the reader panic, hang, or hand out a ticket that is another
+// one's or has expired.
+func FuzzCache(f *testing.F) {
+	ends := time.Now().Add(24 * time.Hour)
+	whole, err := (&messages.Ticket{TktVNO: 5, Realm: "R", SName: types.NewPrincipalName(2, "krbtgt/R")}).Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(ccache("ada", "R", whole, ends))
+	f.Add(ccache("ada", "R", nil, time.Unix(0, 0)))
+	f.Add(ccache("bob", "R", nil, ends))
+	f.Add([]byte{5, 4, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l := &login{id: identity{user: "ada", realm: "R", cache: "krb5cc"}}
+		got, err := l.parseCache(data)
+		if err == nil && (!got.valid() || got.ticket.TktVNO == 0 && len(got.ticket.SName.NameString) == 0) {
+			t.Errorf("took %+v", got)
+		}
+	})
+}
+
+// TestCaches: what is wrong with a cache is told.
+func TestCaches(t *testing.T) {
+	l := &login{id: identity{user: "ada", realm: "R", cache: "krb5cc"}}
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"another's": {ccache("bob", "R", nil, time.Now().Add(time.Hour)), "credential cache krb5cc has the tickets of bob@R: run kinit ada@R"},
+		"cut off":   {ccache("ada", "R", nil, time.Now())[:90], "krb5cc is no credential cache: it ends within an entry: it is damaged, or was being written"},
+		"empty":     {nil, "krb5cc is no credential cache: it does not begin with the number 5 and a version from 1 to 4"},
+		"only head": {ccache("ada", "R", nil, time.Now())[:24], "credential cache krb5cc has no ticket that grants others: run kinit ada@R"},
+		"expired":   {ccache("ada", "R", nil, time.Unix(0, 0)), "the ticket in the credential cache krb5cc expired at 1970-01-01T00:00:00Z: run kinit ada@R"},
+	} {
+		if _, err := l.parseCache(c.data); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestKeytabIsNotShown: an error about a keytab does not have its bytes.
+func TestKeytabIsNotShown(t *testing.T) {
+	kt := keytab.New()
+	if err := kt.AddEntry("ada", "R", "secret", time.Unix(0, 0), 1, 18); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := kt.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := string(kt.Entries[0].Key.KeyValue[:8])
+	for n := range len(whole) {
+		if _, err := parseKeytab("ada.keytab", whole[:n]); err != nil && (strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "ada.keytab is no keytab")) {
+			t.Errorf("cut off after %d bytes: %v", n, err)
+		}
+	}
+	if _, err := parseKeytab("ada.keytab", whole); err != nil {
+		t.Error(err)
+	}
+}
