@@ -11,14 +11,14 @@ func Page(texts, official map[string]string) string {
 	var b strings.Builder
 	b.WriteString(`# Errors
 
-What ordinary mistakes end in. The error of an operation is one line: the command and its collection or database, the server if one was
-asked, the server's code by name and number, and the cause, once. Mistakes that are found before anything is sent are named in the
-same way. The texts below are exact except for addresses, times and identifiers; ` + "`go test ./internal/mistakes`" + `
-makes every mistake and compares, and ` + "`-update`" + ` makes this page. Below each is what the official Go driver (v2) answers to the same,
-as ` + "`go -C interop test -run TestMistakes`" + ` records it.
+The errors that ordinary mistakes cause. The error of an operation is one line: the command and its collection or database, the server
+if one was asked, the server's code by name and number, and the cause, once. Mistakes found before anything is sent are reported in the
+same way. The texts below are exact except for addresses, times and identifiers: ` + "`go test ./internal/mistakes`" + `
+makes every mistake and compares, and ` + "`-update`" + ` writes this page. Below each error is what the official Go driver (v2) says to the same
+mistake, as ` + "`go -C interop test -run TestMistakes`" + ` recorded it.
 
-Programs do not read texts: [package mongoerr](../mongoerr) has the types, and
-` + "`errors.Is(err, mongoerr.ErrDuplicateKey)`, `mongoerr.IsTimeout(err)` and `mongoerr.HasCode(err, 26)`" + ` the questions.
+Programs should not match texts. [Package mongoerr](../mongoerr) has the types, and answers questions:
+` + "`errors.Is(err, mongoerr.ErrDuplicateKey)`, `mongoerr.IsTimeout(err)`, `mongoerr.HasCode(err, 26)`" + `.
 
 `)
 	n := 0
