@@ -15,7 +15,8 @@ import (
 var forTests = []string{
 	"internal/archtest", "internal/campaign", "internal/fakekms", "internal/fakeserver", "internal/hostile", "internal/leaks", "internal/mistakes",
 	"internal/ocsptest", "internal/spantest", "internal/spectest", "internal/testdeploy", "internal/unified",
-	"kerberos/internal/kdctest", "mongotest/internal/golden", "mongotest/internal/idl/idltest", "mongotest/internal/soak",
+	"kerberos/internal/kdctest", "mongotest/internal/golden", "mongotest/internal/idl/idltest", "mongotest/internal/randcmd",
+	"mongotest/internal/soak",
 }
 
 // observed are methods that only tests call, and why they are there.

@@ -336,7 +336,8 @@ func (a *mergeAcc) Value() (bson.RawValue, error) { return a.out.value(), nil }
 func init() {
 	for _, name := range []string{"$sum", "$avg", "$min", "$max", "$stdDevPop", "$stdDevSamp"} {
 		kind := accumulators[name]
-		registerNary(&naryOp{name: name, arity: any0, eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
+		merges := name == "$sum" || name == "$min" || name == "$max"
+		registerNary(&naryOp{name: name, arity: any0, list: true, associative: merges, commutative: merges, eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			acc := kind.make(st.env, 0)
 			for _, v := range accumulated(args) {
 				if err := acc.Add(v); err != nil {

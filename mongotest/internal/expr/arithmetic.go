@@ -5,9 +5,9 @@ package expr
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"allium/bson"
-	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/srverr"
 )
@@ -21,8 +21,8 @@ func init() {
 		&naryOp{name: "$mod", arity: exactly(2), eval: evalMod},
 		&naryOp{name: "$pow", arity: exactly(2), eval: evalPow},
 		&naryOp{name: "$log", arity: exactly(2), eval: evalLog},
-		&naryOp{name: "$round", arity: arity{1, 2}, eval: rounder("$round", decimal.HalfEven)},
-		&naryOp{name: "$trunc", arity: arity{1, 2}, eval: rounder("$trunc", decimal.Down)},
+		&naryOp{name: "$round", arity: arity{1, 2}, operand: rounded("$round"), eval: rounder("$round", decimal.HalfEven)},
+		&naryOp{name: "$trunc", arity: arity{1, 2}, operand: rounded("$trunc"), eval: rounder("$trunc", decimal.Down)},
 		numeric("$abs", evalAbs),
 		numeric("$ceil", integralPart(decimal.Ceil, math.Ceil)),
 		numeric("$floor", integralPart(decimal.Floor, math.Floor)),
@@ -66,7 +66,11 @@ func typeError(st *State, oldCode int32, format string, args ...any) error {
 	return srverr.New(oldCode, format, args...)
 }
 
-func addend(st *State, _ int, v bson.RawValue) (done bool, err error) {
+func addend(st *State, args []bson.RawValue, _ int) (done bool, err error) {
+	v := args[len(args)-1]
+	if v.Type == bson.TypeDateTime && slices.ContainsFunc(args[:len(args)-1], func(v bson.RawValue) bool { return v.Type == bson.TypeDateTime }) {
+		return false, srverr.New(16612, "only one date allowed in an $add expression")
+	}
 	if !v.IsNumber() && v.Type != bson.TypeDateTime && !nullish(v) {
 		return false, typeError(st, 16554, "$add only supports numeric or date types, not %s", typeName(v))
 	}
@@ -80,9 +84,6 @@ func evalAdd(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		if v.IsNumber() {
 			sum.add(v)
 			continue
-		}
-		if haveDate {
-			return missing, srverr.New(16612, "only one date allowed in an $add expression")
 		}
 		haveDate = true
 		d, _ := v.DateTime()
@@ -104,14 +105,22 @@ func evalAdd(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return dateValue(sum.binary.long()), nil
 }
 
-func factor(st *State, _ int, v bson.RawValue) (done bool, err error) {
+func factor(st *State, args []bson.RawValue, _ int) (done bool, err error) {
+	v := args[len(args)-1]
+	if v.Type == bson.TypeDouble && !st.env.Version.AtLeast(5, 0) { // they are multiplied as integers, too, until a decimal comes
+		f := toDouble(v)
+		isDecimal := func(v bson.RawValue) bool { return v.Type == bson.TypeDecimal128 }
+		if (f >= 1<<63 || f < -1<<63) && !math.IsInf(f, 0) && !slices.ContainsFunc(args, isDecimal) {
+			return false, srverr.New(31109, "Can't coerce out of range value %s to long", shortDouble(f))
+		}
+	}
 	if !v.IsNumber() && !nullish(v) {
 		return false, typeError(st, 16555, "$multiply only supports numeric types, not %s", typeName(v))
 	}
 	return nullish(v), nil
 }
 
-func evalMultiply(st *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalMultiply(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	typ := bson.TypeInt32
 	doubles, longs := 1.0, int64(1)
 	var decimals decimal.Decimal
@@ -129,11 +138,7 @@ func evalMultiply(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			decimals = decimals.Mul(toDecimal(v))
 			continue
 		}
-		f := toDouble(v)
-		doubles *= f
-		if v.Type == bson.TypeDouble && (f >= 1<<63 || f < -1<<63) && !math.IsInf(f, 0) && !st.env.Version.AtLeast(5, 0) {
-			return missing, srverr.New(31109, "Can't coerce out of range value %s to long", shortDouble(f)) // it multiplies as integers, too
-		}
+		doubles *= toDouble(v)
 		if typ != bson.TypeDouble {
 			var ok bool
 			if longs, ok = multiplyLong(longs, toLong(v)); !ok {
@@ -200,10 +205,10 @@ func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			}
 			return longValue(d), nil
 		case b.IsNumber():
-			if f, ok := b.Double(); ok && !(f >= -(1<<63) && f < 1<<63) && f == f {
-				return missing, srverr.New(31109, "Can't coerce out of range value %s to long", bsontext.CDouble(f, 6))
+			y, err := coerceToLong(b)
+			if err != nil {
+				return missing, err
 			}
-			y := toLong(b)
 			if y == math.MinInt64 && !modern {
 				return missing, srverr.New(159, "Cannot negate the minimum duration")
 			}
@@ -326,16 +331,21 @@ func integralPart(mode decimal.Rounding, f func(float64) float64) func(bson.RawV
 	}
 }
 
+// rounded returns the check of the number that $round or $trunc rounds, which comes before the
+// precision.
+func rounded(name string) func(*State, []bson.RawValue, int) (bool, error) {
+	return func(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+		if len(args) == 1 && !nullish(args[0]) && !args[0].IsNumber() {
+			return false, srverr.New(51081, "%s only supports numeric types, not %s", name, typeName(args[0]))
+		}
+		return nullish(args[0]), nil
+	}
+}
+
 // rounder returns $round or $trunc.
 func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (bson.RawValue, error) {
 	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		v := args[0]
-		if nullish(v) {
-			return null, nil
-		}
-		if !v.IsNumber() {
-			return missing, srverr.New(51081, "%s only supports numeric types, not %s", name, typeName(v))
-		}
 		var places int64
 		if len(args) > 1 {
 			p := args[1]

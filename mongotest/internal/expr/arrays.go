@@ -17,11 +17,11 @@ func init() {
 			return boolValue(args[0].Type == bson.TypeArray), nil
 		}},
 		&naryOp{name: "$in", arity: exactly(2), eval: evalIn},
-		&naryOp{name: "$indexOfArray", arity: arity{2, 4}, operand: searchedArray, eval: evalIndexOfArray},
-		&naryOp{name: "$range", arity: arity{2, 3}, eval: evalRange},
+		&naryOp{name: "$indexOfArray", arity: arity{2, 4}, last: 1, operand: searchedArray, eval: evalIndexOfArray, constants: checkSearched},
+		&naryOp{name: "$range", arity: arity{2, 3}, operand: rangeBounds, eval: evalRange},
 		&naryOp{name: "$reverseArray", arity: exactly(1), eval: evalReverseArray},
 		&naryOp{name: "$size", arity: exactly(1), eval: evalSize},
-		&naryOp{name: "$slice", arity: arity{2, 3}, eval: evalSlice},
+		&naryOp{name: "$slice", arity: arity{2, 3}, operand: slicedArray, eval: evalSlice},
 		&naryOp{name: "$arrayToObject", arity: exactly(1), eval: evalArrayToObject},
 	)
 	registerNary(
@@ -78,8 +78,9 @@ func firstOrLast(name string, i int64) func(*State, []bson.RawValue) (bson.RawVa
 
 // arrayOperand returns the check of an operator whose operands are arrays; null and missing make it
 // null.
-func arrayOperand(code int32, message string) func(*State, int, bson.RawValue) (bool, error) {
-	return func(_ *State, _ int, v bson.RawValue) (done bool, err error) {
+func arrayOperand(code int32, message string) func(*State, []bson.RawValue, int) (bool, error) {
+	return func(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+		v := args[len(args)-1]
 		if v.Type != bson.TypeArray && !nullish(v) {
 			return false, srverr.New(code, message, typeName(v))
 		}
@@ -112,15 +113,33 @@ func evalIn(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	return falseValue, nil
 }
 
-func searchedArray(_ *State, i int, v bson.RawValue) (done bool, err error) {
-	if i == 0 && v.Type != bson.TypeArray && !nullish(v) {
+// searchedArray looks at the array, then at the bounds one by one.
+func searchedArray(_ *State, args []bson.RawValue, n int) (done bool, err error) {
+	switch v := args[len(args)-1]; {
+	case len(args) == n:
+		return false, nil // what is searched
+	case len(args) > 1:
+		_, _, err = indexBounds("$indexOfArray", args[1:])
+		return false, err
+	case v.Type == bson.TypeArray:
+		return false, nil
+	case !nullish(v):
 		return false, srverr.New(40090, "$indexOfArray requires an array as a first argument, found: %s", typeName(v))
 	}
-	return i == 0 && nullish(v), nil
+	return true, nil
+}
+
+// checkSearched refuses a constant first operand of $indexOfArray that is no array.
+func checkSearched(args []Expr) (*naryOp, error) {
+	if v, ok := Constant(args[0]); ok && v.Type != bson.TypeArray && !nullish(v) {
+		return nil, srverr.New(50809, "First operand of $indexOfArray must be an array. First argument is of type: %s", typeName(v))
+	}
+	return nil, nil
 }
 
 func evalIndexOfArray(st *State, args []bson.RawValue) (bson.RawValue, error) {
-	start, end, err := indexArguments("$indexOfArray", args)
+	token := args[len(args)-1]
+	start, end, err := indexBounds("$indexOfArray", args[1:len(args)-1])
 	if err != nil {
 		return missing, err
 	}
@@ -129,7 +148,7 @@ func evalIndexOfArray(st *State, args []bson.RawValue) (bson.RawValue, error) {
 		if i >= end {
 			break
 		}
-		if i >= start && st.env.compare(item, args[1]) == 0 {
+		if i >= start && st.env.compare(item, token) == 0 {
 			return intValue(int32(i)), nil
 		}
 		i++
@@ -137,18 +156,27 @@ func evalIndexOfArray(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	return intValue(-1), nil
 }
 
-func evalRange(st *State, args []bson.RawValue) (bson.RawValue, error) {
+// rangeBounds looks at the bounds of $range before the step is evaluated.
+func rangeBounds(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+	if len(args) != 2 {
+		return false, nil
+	}
 	start, end := args[0], args[1]
 	switch {
 	case !start.IsNumber():
-		return missing, srverr.New(34443, "$range requires a numeric starting value, found value of type: %s", typeName(start))
+		err = srverr.New(34443, "$range requires a numeric starting value, found value of type: %s", typeName(start))
 	case !integral(start):
-		return missing, srverr.New(34444, "$range requires a starting value that can be represented as a 32-bit integer, found value: %s", Text(start))
+		err = srverr.New(34444, "$range requires a starting value that can be represented as a 32-bit integer, found value: %s", Text(start))
 	case !end.IsNumber():
-		return missing, srverr.New(34445, "$range requires a numeric ending value, found value of type: %s", typeName(end))
+		err = srverr.New(34445, "$range requires a numeric ending value, found value of type: %s", typeName(end))
 	case !integral(end):
-		return missing, srverr.New(34446, "$range requires an ending value that can be represented as a 32-bit integer, found value: %s", Text(end))
+		err = srverr.New(34446, "$range requires an ending value that can be represented as a 32-bit integer, found value: %s", Text(end))
 	}
+	return false, err
+}
+
+func evalRange(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	start, end := args[0], args[1]
 	step := int64(1)
 	if len(args) == 3 {
 		switch v := args[2]; {
@@ -197,18 +225,27 @@ func evalSize(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return intValue(n), nil
 }
 
-func evalSlice(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+// slicedArray looks at the array and the first number before the second one is evaluated.
+func slicedArray(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+	if len(args) != 2 {
+		return false, nil
+	}
 	array, first := args[0], args[1]
 	switch {
 	case nullish(array) || nullish(first):
-		return null, nil
+		return true, nil
 	case array.Type != bson.TypeArray:
-		return missing, srverr.New(28724, "First argument to $slice must be an array, but is of type: %s", typeName(array))
+		err = srverr.New(28724, "First argument to $slice must be an array, but is of type: %s", typeName(array))
 	case !first.IsNumber():
-		return missing, srverr.New(28725, "Second argument to $slice must be a numeric value, but is of type: %s", typeName(first))
+		err = srverr.New(28725, "Second argument to $slice must be a numeric value, but is of type: %s", typeName(first))
 	case !integral(first):
-		return missing, srverr.New(28726, "Second argument to $slice can't be represented as a 32-bit integer: %s", shortDouble(toDouble(first)))
+		err = srverr.New(28726, "Second argument to $slice can't be represented as a 32-bit integer: %s", shortDouble(toDouble(first)))
 	}
+	return false, err
+}
+
+func evalSlice(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	array, first := args[0], args[1]
 	all := items(array)
 	size := int64(len(all))
 	from, n := int64(0), toLong(first)
@@ -228,7 +265,7 @@ func evalSlice(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case !integral(count):
 		return missing, srverr.New(28728, "Third argument to $slice can't be represented as a 32-bit integer: %s", shortDouble(toDouble(count)))
 	case toLong(count) <= 0:
-		return missing, srverr.New(28729, "Third argument to $slice must be positive: %s", shortDouble(toDouble(count)))
+		return missing, srverr.New(28729, "Third argument to $slice must be positive: %d", toLong(count))
 	default:
 		n = toLong(count)
 	}

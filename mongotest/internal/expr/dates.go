@@ -32,13 +32,14 @@ func init() {
 	registerNamed(
 		&namedOp{
 			name:      "$dateToParts",
+			late:      true,
 			notObject: parseError{40524, "$dateToParts only supports an object as its argument", 0},
 			unknown:   parseError{40520, "Unrecognized argument to $dateToParts: %s", 1},
 			params:    []parameter{{"date", &parseError{40522, "Missing 'date' parameter to $dateToParts", 0}}, {"timezone", nil}, {"iso8601", nil}},
 			eval:      evalDateToParts,
 		},
 	)
-	registerParser("$dateFromParts", parseDateFromParts)
+	registerNamed(dateFromPartsOp)
 	for i, name := range []string{"$tsSecond", "$tsIncrement"} {
 		registerNary(&naryOp{name: name, arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			if nullish(args[0]) {
@@ -237,24 +238,21 @@ var dateFromPartsOp = &namedOp{
 	unknown:   parseError{40518, "Unrecognized argument to $dateFromParts: %s", 1},
 	params: []parameter{{"year", nil}, {"month", nil}, {"day", nil}, {"isoWeekYear", nil}, {"isoWeek", nil}, {"isoDayOfWeek", nil},
 		{"hour", nil}, {"minute", nil}, {"second", nil}, {"millisecond", nil}, {"timezone", nil}},
-	eval: evalDateFromParts,
+	late:   true,
+	verify: verifyDateParts,
+	eval:   evalDateFromParts,
 }
 
-func parseDateFromParts(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
-	e, err := dateFromPartsOp.parse(name, v, s, depth)
-	if err != nil {
-		return nil, err
-	}
-	n := e.(*named)
+func verifyDateParts(given func(i int) bool) error {
 	switch {
-	case !n.has(partYear) && !n.has(partISOYear):
-		return nil, srverr.New(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present")
-	case n.has(partYear) && (n.has(partISOYear) || n.has(partISOWeek) || n.has(partISODay)):
-		return nil, srverr.New(40489, "$dateFromParts does not allow mixing natural dates with ISO dates")
-	case n.has(partISOYear) && (n.has(partYear) || n.has(partMonth) || n.has(partDay)):
-		return nil, srverr.New(40525, "$dateFromParts does not allow mixing ISO dates with natural dates")
+	case !given(partYear) && !given(partISOYear):
+		return srverr.New(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present")
+	case given(partYear) && (given(partISOYear) || given(partISOWeek) || given(partISODay)):
+		return srverr.New(40489, "$dateFromParts does not allow mixing natural dates with ISO dates")
+	case given(partISOYear) && (given(partMonth) || given(partDay)):
+		return srverr.New(40525, "$dateFromParts does not allow mixing ISO dates with natural dates")
 	}
-	return n, nil
+	return nil
 }
 
 func evalDateFromParts(st *State, n *named) (bson.RawValue, error) {

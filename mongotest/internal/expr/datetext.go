@@ -14,6 +14,7 @@ func init() {
 	registerNamed(
 		&namedOp{
 			name:      "$dateToString",
+			late:      true,
 			notObject: parseError{18629, "$dateToString only supports an object as its argument", 0},
 			unknown:   parseError{18534, "Unrecognized argument to $dateToString: %s", 1},
 			params: []parameter{{"date", &parseError{18628, "Missing 'date' parameter to $dateToString", 0}},
@@ -22,6 +23,7 @@ func init() {
 		},
 		&namedOp{
 			name:      "$dateFromString",
+			late:      true,
 			notObject: parseError{40540, "$dateFromString only supports an object as an argument, found: %s", 1},
 			unknown:   parseError{40541, "Unrecognized argument to $dateFromString: %s", 1},
 			params: []parameter{{"dateString", &parseError{40542, "Missing 'dateString' parameter to $dateFromString", 0}},

@@ -227,3 +227,102 @@ func FuzzExpression(f *testing.F) {
 		}
 	})
 }
+
+// TestOperandOrder has expressions whose operands a real 4.4 evaluates one by one: one that decides
+// keeps those after it from failing, and one that is wrong fails before they do. "$s" is no number,
+// so that converting it fails.
+func TestOperandOrder(t *testing.T) {
+	const bad = `{"$toInt":"$s"}`
+	const failed = "241 Failed to parse number 'x' in $convert with no onError value: Did not consume whole string."
+	doc := parseDoc(t, `{"s":"x","d":{"$date":"2020-01-01T00:00:00Z"},"big":1e20,"dec":{"$numberDecimal":"2"},"a":[1,2],"b":[2,1],"c":[3],"t":true,"n":null,"text":"abc","nan":{"$numberDouble":"NaN"}}`)
+	for _, c := range []struct{ e, want string }{
+		// Null ends it.
+		{`{"$add":["$zz",` + bad + `]}`, "null null"},
+		{`{"$multiply":["$n",` + bad + `]}`, "null null"},
+		{`{"$concat":["$zz",` + bad + `]}`, "null null"},
+		{`{"$concatArrays":["$zz",` + bad + `]}`, "null null"},
+		{`{"$setUnion":["$zz",` + bad + `]}`, "null null"},
+		{`{"$setIntersection":["$zz",` + bad + `]}`, "null null"},
+		{`{"$indexOfArray":["$zz",` + bad + `]}`, "null null"},
+		{`{"$indexOfBytes":["$zz",` + bad + `]}`, "null null"},
+		{`{"$indexOfCP":["$zz",` + bad + `]}`, "null null"},
+		{`{"$round":["$zz",` + bad + `]}`, "null null"},
+		{`{"$trunc":["$zz",` + bad + `]}`, "null null"},
+		{`{"$slice":["$zz",1,` + bad + `]}`, "null null"},
+		{`{"$setEquals":["$a","$c",` + bad + `]}`, "bool false"},
+		{`{"$zip":{"inputs":["$a","$b"],"defaults":[` + bad + `,1],"useLongestLength":true}}`, "array [[1, 2], [2, 1]]"},
+		{`{"$ifNull":["$t",` + bad + `]}`, "bool true"},
+		{`{"$and":["$n",` + bad + `]}`, "bool false"},
+		// All of them are evaluated first.
+		{`{"$subtract":["$zz",` + bad + `]}`, failed},
+		{`{"$divide":["$zz",` + bad + `]}`, failed},
+		{`{"$mod":["$zz",` + bad + `]}`, failed},
+		{`{"$pow":["$zz",` + bad + `]}`, failed},
+		{`{"$log":["$zz",` + bad + `]}`, failed},
+		{`{"$split":["$zz",` + bad + `]}`, failed},
+		{`{"$slice":["$zz",` + bad + `]}`, failed},
+		{`{"$range":["$zz",` + bad + `]}`, failed},
+		{`{"$arrayElemAt":["$zz",` + bad + `]}`, failed},
+		{`{"$setDifference":["$zz",` + bad + `]}`, failed},
+		{`{"$cmp":["$zz",` + bad + `]}`, failed},
+		{`{"$in":["$zz",` + bad + `]}`, failed},
+		// What is wrong fails before the next one is looked at.
+		{`{"$add":["$t",` + bad + `]}`, "16554 $add only supports numeric or date types, not bool"},
+		{`{"$add":["$d","$d","$zz"]}`, "16612 only one date allowed in an $add expression"},
+		{`{"$multiply":["$big","$zz"]}`, "31109 Can't coerce out of range value 1e+20 to long"},
+		{`{"$multiply":["$big",` + bad + `]}`, "31109 Can't coerce out of range value 1e+20 to long"},
+		{`{"$multiply":["$dec","$big"]}`, "decimal 2.00000000000000E+20"},
+		{`{"$range":["$t","$zz",` + bad + `]}`, "34443 $range requires a numeric starting value, found value of type: bool"},
+		{`{"$slice":["$t",1,` + bad + `]}`, "28724 First argument to $slice must be an array, but is of type: bool"},
+		{`{"$slice":["$a",1,-1000000]}`, "28729 Third argument to $slice must be positive: -1000000"},
+		{`{"$round":["$t",` + bad + `]}`, "51081 $round only supports numeric types, not bool"},
+		{`{"$indexOfCP":["$text","$t",` + bad + `]}`, "40094 $indexOfCP requires a string as the second argument, found: bool"},
+		{`{"$indexOfBytes":["$text","b","$t",` + bad + `]}`, "40096 $indexOfBytesrequires an integral starting index, found a value of type: bool, with value: true"},
+		{`{"$indexOfArray":["$a",` + bad + `,"$t"]}`, "40096 $indexOfArrayrequires an integral starting index, found a value of type: bool, with value: true"}, // what is searched comes last
+		{`{"$indexOfArray":["$a",2,1]}`, "int 1"},
+		{`{"$indexOfArray":["abc","$s"]}`, "50809 First operand of $indexOfArray must be an array. First argument is of type: string"}, // when it is optimized
+		{`{"$mergeObjects":["$a",` + bad + `]}`, "40400 $mergeObjects requires object inputs, but input [1, 2] is of type array"},
+		{`{"$setEquals":["$t",` + bad + `]}`, "17044 All operands of $setEquals must be arrays. One argument is of type: bool"},
+		// Numbers that do not fit.
+		{`{"$substrBytes":["$text","$nan",1]}`, "31109 Can't coerce out of range value nan to long"},
+		{`{"$substrBytes":["$text",0,"$big"]}`, "31109 Can't coerce out of range value 1e+20 to long"},
+		{`{"$subtract":["$d","$nan"]}`, "31109 Can't coerce out of range value nan to long"},
+		// Constants of a sum are added first.
+		{`{"$divide":[1,{"$let":{"vars":{},"in":0}}]}`, "16608 can't $divide by zero"},
+		// The names of operands come before what they are.
+		{`{"$dateToString":{"date":{"$nosuch":1},"nosuch":1}}`, "18534 Unrecognized argument to $dateToString: nosuch"},
+		{`{"$dateFromParts":{"month":{"$nosuch":1}}}`, "40516 $dateFromParts requires either 'year' or 'isoWeekYear' to be present"},
+	} {
+		v := parseDoc(t, `{"e":`+c.e+`}`).Lookup("e")
+		got, err := evaluate(doc, v, &Env{Version: release.At(4, 4, 0)})
+		text := typeName(got) + " " + Text(got)
+		if err != nil {
+			e := srverr.From(err)
+			text = itoa(e.Code) + " " + e.Msg
+		}
+		if text != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.e, text, c.want)
+		}
+	}
+}
+
+// TestSumsOfConstants holds $sum to adding constants before the document is known, which shows in
+// the last digit.
+func TestSumsOfConstants(t *testing.T) {
+	doc := parseDoc(t, `{"a":1e16,"one":1.0,"list":[1,2]}`)
+	for _, c := range []struct{ e, want string }{
+		{`{"$sum":[1e16,"$one",1.0]}`, "1.0E+16"}, // each 1 is too small; both together are not
+		{`{"$sum":["$a","$one",1.0]}`, "1.0000000000000002E+16"},
+		{`{"$sum":["$list"]}`, "3"},
+		{`{"$sum":["$list",4]}`, "4"},
+		{`{"$sum":[{"$sum":["$list"]},4]}`, "7"}, // a single operand is a list
+		{`{"$sum":[{"$sum":["$list",1]},4]}`, "5"},
+		{`{"$max":[{"$max":["$list"]},1]}`, "2"},
+	} {
+		v := parseDoc(t, `{"e":`+c.e+`}`).Lookup("e")
+		got, err := evaluate(doc, v, &Env{Version: release.At(4, 4, 0)})
+		if err != nil || got.String() != c.want {
+			t.Errorf("%s is %s, %v, want %s", c.e, got, err, c.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package expr
 // Array operators that evaluate an expression per item: $map, $filter, $reduce; and $zip.
 
 import (
+	"math"
 	"slices"
 
 	"allium/bson"
@@ -375,7 +376,7 @@ func parseZip(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 
 func (z *zipExpr) eval(st *State) (bson.RawValue, error) {
 	columns := make([][]bson.RawValue, len(z.inputs))
-	rows := -1
+	rows, longest, shortest := 0, 0, math.MaxInt
 	for i, e := range z.inputs {
 		v, err := e.eval(st)
 		if err != nil || nullish(v) {
@@ -385,13 +386,16 @@ func (z *zipExpr) eval(st *State) (bson.RawValue, error) {
 			return missing, srverr.New(34468, "$zip found a non-array expression in input: %s", Text(v))
 		}
 		columns[i] = items(v)
-		switch n := len(columns[i]); {
-		case rows < 0, z.longest && n > rows, !z.longest && n < rows:
-			rows = n
-		}
+		shortest, longest = min(shortest, len(columns[i])), max(longest, len(columns[i]))
+	}
+	if rows = shortest; z.longest {
+		rows = longest
 	}
 	defaults := make([]bson.RawValue, len(z.inputs))
 	for i, e := range z.defaults {
+		if shortest == longest {
+			break // none is needed
+		}
 		v, err := e.eval(st)
 		if err != nil {
 			return missing, err

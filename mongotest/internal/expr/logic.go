@@ -354,8 +354,8 @@ func (l *let) optimize(env *Env) (Expr, error) {
 		return nil, err
 	}
 	in, err := l.in.optimize(env)
-	if err != nil {
-		return nil, err
+	if err != nil || len(values) == 0 {
+		return in, err
 	}
 	return &let{l.slots, values, in}, nil
 }

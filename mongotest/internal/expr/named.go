@@ -3,6 +3,8 @@ package expr
 // Operators with named operands: {$op: {input: a, chars: b}}.
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/srverr"
 )
@@ -40,6 +42,9 @@ type namedOp struct {
 	notObject parseError // detail: the type found
 	unknown   parseError // detail: the parameter
 	params    []parameter
+	// late operators look at all names before they parse the operands; verify sees which are given.
+	late   bool
+	verify func(given func(i int) bool) error
 	// foldOn lists the operands that have to be constant for the whole to be computed beforehand;
 	// nil: all of them, an empty list: never.
 	foldOn []int
@@ -95,24 +100,43 @@ func (op *namedOp) parse(name string, v bson.RawValue, s *Scope, depth int) (Exp
 		return nil, op.notObject.err(op.name, typeName(v))
 	}
 	n := &named{op: op, args: make([]Expr, len(op.params))}
-next:
+	given := make([]bson.RawValue, len(op.params))
 	for key, item := range bson.Raw(v.Value).All() {
-		for i := range op.params {
-			if op.params[i].name == key {
-				e, err := parse(item, s, depth+1)
-				if err != nil {
-					return nil, err
-				}
-				n.args[i] = e
-				continue next
-			}
+		i := slices.IndexFunc(op.params, func(p parameter) bool { return p.name == key })
+		if i < 0 {
+			return nil, op.unknown.err(op.name, key)
 		}
-		return nil, op.unknown.err(op.name, key)
+		if given[i] = item; op.late {
+			continue
+		}
+		e, err := parse(item, s, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		n.args[i] = e
 	}
 	for i, p := range op.params {
-		if n.args[i] == nil && p.missing != nil {
+		if given[i].Type == 0 && p.missing != nil {
 			return nil, p.missing.err(op.name, p.name)
 		}
+	}
+	if op.verify != nil {
+		if err := op.verify(func(i int) bool { return given[i].Type != 0 }); err != nil {
+			return nil, err
+		}
+	}
+	if !op.late {
+		return n, nil
+	}
+	for i, item := range given {
+		if item.Type == 0 {
+			continue
+		}
+		e, err := parse(item, s, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		n.args[i] = e
 	}
 	return n, nil
 }

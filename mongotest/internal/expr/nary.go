@@ -21,8 +21,7 @@ func (a arity) check(name string, n int) error {
 	return nil
 }
 
-// naryOp describes an operator with positional operands, which are evaluated in their order before
-// it runs.
+// naryOp describes an operator with positional operands, which are evaluated in their order.
 type naryOp struct {
 	name  string // as shown in messages
 	arity arity
@@ -30,10 +29,18 @@ type naryOp struct {
 	// of the same kind; commutative ones move their constants to the end for that.
 	associative, commutative bool
 	check                    func(n int) error // instead of the arity's text
-	// operand looks at the i-th operand before the next one is evaluated. done ends the evaluation
-	// with null. An operator without it looks at its operands when all of them are there.
-	operand func(st *State, i int, v bson.RawValue) (done bool, err error)
-	eval    func(st *State, args []bson.RawValue) (bson.RawValue, error)
+	// operand looks at the operands so far, of n, before the next one is evaluated. done ends
+	// the evaluation with null, or with the value that ends gives. An operator without it looks at
+	// its operands when all of them are there.
+	operand func(st *State, args []bson.RawValue, n int) (done bool, err error)
+	ends    bson.RawValue
+	// last is the operand that is evaluated when all others have been, and comes last then;
+	// 0: none.
+	last int
+	// list operators take a single operand that is an array for the list of their operands, so that
+	// one with a single operand is not associative.
+	list bool
+	eval func(st *State, args []bson.RawValue) (bson.RawValue, error)
 	// constants looks at operands of which some are constant, when they have been optimized. It may
 	// return another operator to be used for them.
 	constants func(args []Expr) (*naryOp, error)
@@ -47,25 +54,41 @@ type nary struct {
 func (n *nary) eval(st *State) (bson.RawValue, error) {
 	var buf [4]bson.RawValue
 	args := buf[:0]
-	for _, e := range n.args {
-		v, err := e.eval(st)
+	for i := range n.args {
+		v, err := n.args[n.op.at(i, len(n.args))].eval(st)
 		if err != nil {
 			return missing, err
 		}
+		args = append(args, v)
 		if n.op.operand != nil {
-			if done, err := n.op.operand(st, len(args), v); err != nil {
+			if done, err := n.op.operand(st, args, len(n.args)); err != nil {
 				return missing, err
+			} else if done && n.op.ends.Type != 0 {
+				return n.op.ends, nil
 			} else if done {
 				return null, nil
 			}
 		}
-		args = append(args, v)
 		if err := st.copied(len(v.Value)); err != nil { // operators go through their operands, or copy them
 			return missing, err
 		}
 	}
 	return n.op.eval(st, args)
 }
+
+// at returns the operand that is evaluated as the i-th of n.
+func (op *naryOp) at(i, n int) int {
+	switch {
+	case op.last == 0 || i < op.last:
+		return i
+	case i == n-1:
+		return op.last
+	}
+	return i + 1
+}
+
+// associates reports whether operands of the operator may be taken together.
+func (n *nary) associates() bool { return n.op.associative && !(n.op.list && len(n.args) == 1) }
 
 func (n *nary) optimize(env *Env) (Expr, error) {
 	args, allConstant, err := optimizeAll(n.args, env)
@@ -80,7 +103,7 @@ func (n *nary) optimize(env *Env) (Expr, error) {
 			return &nary{op, args}, err
 		}
 	}
-	if n.op.associative {
+	if n.associates() {
 		if args, err = n.foldRuns(args, env); err != nil {
 			return nil, err
 		}
@@ -109,7 +132,7 @@ func (n *nary) foldRuns(args []Expr, env *Env) ([]Expr, error) {
 			constants = append(constants, e)
 			continue
 		}
-		if inner, ok := e.(*nary); ok && inner.op == n.op {
+		if inner, ok := e.(*nary); ok && inner.op == n.op && inner.associates() {
 			queue = append(append([]Expr(nil), inner.args...), queue...)
 			continue
 		}

@@ -12,7 +12,6 @@ import (
 func init() {
 	registerNary(
 		&naryOp{name: "$objectToArray", arity: exactly(1), eval: evalObjectToArray},
-		&naryOp{name: "$mergeObjects", arity: any0, operand: checkMerged, eval: evalMergeObjects},
 		&naryOp{name: "$type", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return stringValue(typeName(args[0])), nil
 		}},
@@ -47,6 +46,14 @@ func init() {
 	literal := func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) { return &constant{v}, nil }
 	registerParser("$literal", literal)
 	registerParser("$const", literal)
+	registerParser("$mergeObjects", func(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+		args, err := parseArguments(v, s, depth)
+		op := mergeEach
+		if len(args) == 1 {
+			op = mergeList
+		}
+		return &nary{op, args}, err
+	})
 	registerParser("$getField", parseGetField)
 	registerParser("$setField", parseSetField)
 	registerParser("$unsetField", parseSetField)
@@ -88,13 +95,14 @@ func evalMergeObjects(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return out.value(), nil
 }
 
-// checkMerged refuses what is no document before the next operand is looked at.
-func checkMerged(_ *State, _ int, v bson.RawValue) (done bool, err error) {
-	if v.Type == bson.TypeArray {
-		return false, nil // the only operand: an array of documents
-	}
-	return false, mergeInto(newFields(), v)
-}
+// $mergeObjects of one operand, which may be an array of documents, and of several ones, of which
+// each is refused before the next one is looked at.
+var (
+	mergeList = &naryOp{name: "$mergeObjects", arity: any0, eval: evalMergeObjects}
+	mergeEach = &naryOp{name: "$mergeObjects", arity: any0, eval: evalMergeObjects, operand: func(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+		return false, mergeInto(newFields(), args[len(args)-1])
+	}}
+)
 
 func mergeInto(out *fields, v bson.RawValue) error {
 	if nullish(v) {

@@ -17,7 +17,7 @@ func init() {
 			operand: arrayOperand(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s")},
 		&naryOp{name: "$setDifference", arity: exactly(2), eval: evalSetDifference},
 		&naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSetIsSubset, constants: checkSuperset},
-		&naryOp{name: "$setEquals", arity: any0, eval: evalSetEquals, check: func(n int) error {
+		&naryOp{name: "$setEquals", arity: any0, operand: stillEqual, ends: falseValue, eval: evalSetEquals, check: func(n int) error {
 			if n < 2 {
 				return srverr.New(17045, "$setEquals needs at least two arguments had: %d", n)
 			}
@@ -123,26 +123,19 @@ func evalSetIsSubset(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	return trueValue, nil
 }
 
-func evalSetEquals(st *State, args []bson.RawValue) (bson.RawValue, error) {
-	var first []bson.RawValue
-	for i, v := range args {
-		if v.Type != bson.TypeArray {
-			if st.env.Version.AtLeast(5, 0) {
-				return missing, srverr.New(17044, "All operands of $setEquals must be arrays. %d-th argument is of type: %s", i+1, typeName(v))
-			}
-			return missing, srverr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s", typeName(v))
+// stillEqual ends $setEquals at the first set that differs from the one before it.
+func stillEqual(st *State, args []bson.RawValue, _ int) (done bool, err error) {
+	n := len(args)
+	if v := args[n-1]; v.Type != bson.TypeArray {
+		if st.env.Version.AtLeast(5, 0) {
+			return false, srverr.New(17044, "All operands of $setEquals must be arrays. %d-th argument is of type: %s", n, typeName(v))
 		}
-		set := st.set(v)
-		if i == 0 {
-			first = set
-			continue
-		}
-		if !slices.EqualFunc(first, set, func(a, b bson.RawValue) bool { return st.env.compare(a, b) == 0 }) {
-			return falseValue, nil
-		}
+		return false, srverr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s", typeName(v))
 	}
-	return trueValue, nil
+	return n > 1 && !slices.EqualFunc(st.set(args[n-2]), st.set(args[n-1]), func(a, b bson.RawValue) bool { return st.env.compare(a, b) == 0 }), nil
 }
+
+func evalSetEquals(*State, []bson.RawValue) (bson.RawValue, error) { return trueValue, nil }
 
 func elementsTrue(name string, code int32, any bool) func(*State, []bson.RawValue) (bson.RawValue, error) {
 	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {

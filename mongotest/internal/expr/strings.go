@@ -23,8 +23,8 @@ func init() {
 		&naryOp{name: "$split", arity: exactly(2), eval: evalSplit},
 		&naryOp{name: "$substrBytes", arity: exactly(3), eval: evalSubstrBytes},
 		&naryOp{name: "$substrCP", arity: exactly(3), eval: evalSubstrCP},
-		&naryOp{name: "$indexOfBytes", arity: arity{2, 4}, eval: evalIndexOfBytes},
-		&naryOp{name: "$indexOfCP", arity: arity{2, 4}, eval: evalIndexOfCP},
+		&naryOp{name: "$indexOfBytes", arity: arity{2, 4}, operand: searchedText("$indexOfBytes", 40091), eval: evalIndexOfBytes},
+		&naryOp{name: "$indexOfCP", arity: arity{2, 4}, operand: searchedText("$indexOfCP", 40093), eval: evalIndexOfCP},
 	)
 	operators["$substr"] = operators["$substrBytes"] // an old name, the new one shows in messages
 	for _, t := range []struct {
@@ -59,7 +59,8 @@ func init() {
 	}
 }
 
-func concatenated(_ *State, _ int, v bson.RawValue) (done bool, err error) {
+func concatenated(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+	v := args[len(args)-1]
 	if !isString(v) && !nullish(v) {
 		return false, srverr.New(16702, "$concat only supports strings, not %s", typeName(v))
 	}
@@ -172,7 +173,14 @@ func evalSubstrBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if !args[2].IsNumber() || args[2].Type == bson.TypeDecimal128 {
 		return missing, srverr.New(16035, "$substrBytes:  length must be a numeric type (is BSON type %s)", typeName(args[2]))
 	}
-	start, n := toLong(args[1]), toLong(args[2])
+	start, err := coerceToLong(args[1])
+	if err != nil {
+		return missing, err
+	}
+	n, err := coerceToLong(args[2])
+	if err != nil {
+		return missing, err
+	}
 	if start < 0 {
 		return missing, srverr.New(50752, "$substrBytes:  starting index must be non-negative (got: %d)", start)
 	}
@@ -224,15 +232,33 @@ func evalSubstrCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return stringValue(s[:len(s)-len(skip(s, toLong(n)))]), nil
 }
 
-// indexArguments reads the optional start and end of $indexOf...; end is MaxInt64 where it is not
-// given.
-func indexArguments(name string, args []bson.RawValue) (start, end int64, err error) {
-	end = math.MaxInt64
-	for i, word := range []string{"starting", "ending"} {
-		if len(args) <= 2+i {
-			break
+// searchedText looks at the operands of $indexOf... of a text one by one. code is for a text that
+// is no string, the next one for what is searched.
+func searchedText(name string, code int32) func(*State, []bson.RawValue, int) (bool, error) {
+	return func(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+		switch v := args[len(args)-1]; len(args) {
+		case 1:
+			if !isString(v) && !nullish(v) {
+				err = srverr.New(code, "%s requires a string as the first argument, found: %s", name, typeName(v))
+			}
+			return nullish(v), err
+		case 2:
+			if !isString(v) {
+				err = srverr.New(code+1, "%s requires a string as the second argument, found: %s", name, typeName(v))
+			}
+		default:
+			_, _, err = indexBounds(name, args[2:])
 		}
-		v := args[2+i]
+		return false, err
+	}
+}
+
+// indexBounds reads the optional start and end of $indexOf...; end is MaxInt64 where it is not
+// given.
+func indexBounds(name string, bounds []bson.RawValue) (start, end int64, err error) {
+	end = math.MaxInt64
+	for i, v := range bounds {
+		word := [...]string{"starting", "ending"}[i]
 		if !integral(v) {
 			return 0, 0, srverr.New(40096, "%srequires an integral %s index, found a value of type: %s, with value: %s", name, word, typeName(v), Text(v))
 		}
@@ -250,16 +276,8 @@ func indexArguments(name string, args []bson.RawValue) (start, end int64, err er
 }
 
 func evalIndexOfBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-	switch {
-	case nullish(args[0]):
-		return null, nil
-	case !isString(args[0]):
-		return missing, srverr.New(40091, "$indexOfBytes requires a string as the first argument, found: %s", typeName(args[0]))
-	case !isString(args[1]):
-		return missing, srverr.New(40092, "$indexOfBytes requires a string as the second argument, found: %s", typeName(args[1]))
-	}
 	s, token := text(args[0]), text(args[1])
-	start, end, err := indexArguments("$indexOfBytes", args)
+	start, end, err := indexBounds("$indexOfBytes", args[2:])
 	if err != nil {
 		return missing, err
 	}
@@ -275,16 +293,8 @@ func evalIndexOfBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 }
 
 func evalIndexOfCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-	switch {
-	case nullish(args[0]):
-		return null, nil
-	case !isString(args[0]):
-		return missing, srverr.New(40093, "$indexOfCP requires a string as the first argument, found: %s", typeName(args[0]))
-	case !isString(args[1]):
-		return missing, srverr.New(40094, "$indexOfCP requires a string as the second argument, found: %s", typeName(args[1]))
-	}
 	s, token := text(args[0]), text(args[1])
-	start, end, err := indexArguments("$indexOfCP", args)
+	start, end, err := indexBounds("$indexOfCP", args[2:])
 	if err != nil {
 		return missing, err
 	}

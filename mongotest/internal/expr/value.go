@@ -206,6 +206,14 @@ func toLong(v bson.RawValue) int64 {
 	return 0
 }
 
+// coerceToLong cuts a number down to an int64, and refuses a double that is out of range.
+func coerceToLong(v bson.RawValue) (int64, error) {
+	if f, ok := v.Double(); ok && !(f >= -(1<<63) && f < 1<<63) {
+		return 0, srverr.New(31109, "Can't coerce out of range value %s to long", shortDouble(f))
+	}
+	return toLong(v), nil
+}
+
 func clampLong(f float64) int64 {
 	switch {
 	case f != f:

@@ -166,6 +166,11 @@ func (a *Access) useBounds(p *Plan, ix *store.Index) error {
 
 func (a *Access) useIndex(p *Plan, ix *store.Index) {
 	p.Index = ix
+	if !ix.Ordered() { // an index without keys here: what it would find is looked for everywhere
+		p.Scan = store.NewScan(a.Coll, false, nil)
+		ix.Uses.Add(1)
+		return
+	}
 	ranges, score := ix.Ranges(a.Filter, a.Collation.Same(ix.Collation))
 	if score == 0 {
 		ranges = []store.Range{{}}

@@ -88,6 +88,10 @@ func TestPlan(t *testing.T) {
 		{indexes: []string{bBack}, sort: `{"b": 1}`, index: "b", sorted: true, back: true, first: 299, n: 300},
 		{indexes: []string{a, bBack}, filter: `{"a": 3}`, hint: `{"b": -1}`, index: "b", first: 3, n: 30},
 		{indexes: []string{a}, filter: `{"a": 3}`, hint: `{"$natural": -1}`, back: true, first: 293, n: 30},
+		// Indexes without keys of their own here.
+		{indexes: []string{`{"key": {"a": "hashed"}, "name": "h"}`}, hint: `{"a": "hashed"}`, index: "h", first: 0, n: 300},
+		{indexes: []string{`{"key": {"a": "hashed"}, "name": "h"}`}, filter: `{"a": 3}`, sort: `{"b": 1}`, hint: `{"a": "hashed"}`, index: "h", first: 293, n: 30},
+		{indexes: []string{`{"key": {"$**": 1}, "name": "w"}`}, filter: `{"a": 3}`, hint: `{"$**": 1}`, index: "w", first: 3, n: 30},
 		{indexes: []string{`{"key": {"a": 1}, "name": "a", "hidden": true}`}, filter: `{"a": 3}`, first: 3, n: 30},
 		{indexes: []string{`{"key": {"a": 1}, "name": "p", "partialFilterExpression": {"a": {"$gt": 5}}}`}, filter: `{"a": 3}`, first: 3, n: 30},
 		{indexes: []string{`{"key": {"a": 1}, "name": "p", "partialFilterExpression": {"a": {"$gt": 5}}}`}, filter: `{"a": 7}`, index: "p", first: 7, n: 30},
