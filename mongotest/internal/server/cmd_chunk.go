@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -222,6 +224,9 @@ func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
 		if !ok && r.Cmd.Name == "moveChunk" {
 			return nil, srverr.New(srverr.TypeMismatch, "'to' must be of type String")
 		}
+		if name == "" && r.Cmd.Name == "moveChunk" {
+			return nil, refusal("you have to specify where you want to move the chunk")
+		}
 		if to < 0 && !r.Node.cfg.Version.AtLeast(5, 0) {
 			return nil, srverr.New(srverr.ShardNotFound, "moveChunk destination shard does not exist")
 		}
@@ -303,22 +308,43 @@ func runMergeChunks(r *Request, dst []byte) ([]byte, error) {
 	})
 }
 
+// clearJumboStruct is what clearJumboFlag takes.
+var clearJumboStruct = &idl.Struct{Name: "clearJumboFlag", Fields: map[string]idl.Field{
+	"find": {Kind: idl.Object}, "bounds": {Kind: idl.Objects},
+}}
+
 // runClearJumbo takes a mark from a chunk which says that it is too large to move. No chunk ever
 // gets it here.
 func runClearJumbo(r *Request, dst []byte) ([]byte, error) {
+	if v := r.Arg(); v.Type != bson.TypeString {
+		return dst, arg.WrongType(clearJumboStruct.Path(clearJumboStruct.Name), v.Type, "string")
+	}
+	var find, bounds bson.Raw
+	ends := 0
+	err := clearJumboStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
+		if k == "find" {
+			find = v.Value
+		} else {
+			bounds, ends = v.Value, len(idl.Documents(r, k, v))
+		}
+		return nil
+	})
+	if err != nil {
+		return dst, err
+	}
 	return dst, r.changeSharding(func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
-		find, byQuery := r.Body.Lookup("find").Document()
-		bounds := r.Body.Lookup("bounds")
 		var err error
 		switch {
-		case byQuery && !bounds.IsZero():
-			err = srverr.New(srverr.TypeMismatch, "cannot specify both 'find' and 'bounds'")
-		case byQuery:
+		case bounds != nil && ends != 2:
+			err = srverr.New(srverr.InvalidOptions, "bounds can only have exactly 2 elements")
+		case bounds != nil && find != nil:
+			err = srverr.New(srverr.InvalidOptions, "cannot specify both bounds and find")
+		case bounds == nil && find == nil:
+			err = srverr.New(srverr.InvalidOptions, "need to specify find or bounds")
+		case find != nil:
 			_, err = r.chunkFound(s, find)
-		case bounds.Type == bson.TypeArray:
-			_, err = chunkBetween(s, bounds.Value)
 		default:
-			err = srverr.New(srverr.TypeMismatch, "Must specify either 'find' or 'bounds'")
+			_, err = chunkBetween(s, bounds)
 		}
 		return s, err
 	})

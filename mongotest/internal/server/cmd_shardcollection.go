@@ -43,6 +43,7 @@ var shardCollectionStruct = &idl.Struct{Name: "ShardCollection", Lax: true, Requ
 type shardSpec struct {
 	key       bson.Raw
 	unique    bool
+	presplit  bool  // presplitHashedZones
 	chunks    int64 // that it begins with; 0: as many as the server likes
 	collation bson.Raw
 }
@@ -54,6 +55,8 @@ func (spec *shardSpec) parse(r *Request) error {
 			spec.key, err = r.keyArg("ShardCollection")
 		case "unique":
 			spec.unique = v.AsBool()
+		case "presplitHashedZones":
+			spec.presplit = v.AsBool()
 		case "numInitialChunks":
 			spec.chunks, _ = arg.Number(v)
 		case "collation":
@@ -73,7 +76,7 @@ func (spec *shardSpec) check(r *Request, db, ns string) error {
 		return srverr.New(srverr.IllegalOperation, "can't shard system namespaces")
 	}
 	const perShard, total = 8192, 1000 * 1000
-	if most := int64(r.Node.data.shards) * perShard; spec.chunks > most || spec.chunks > total {
+	if most := int64(r.Node.data.shards) * perShard; spec.chunks < 0 || spec.chunks > most || spec.chunks > total {
 		return srverr.New(srverr.InvalidOptions, "numInitialChunks cannot be more than either: %d, %d * number of shards; or %d", most, perShard, total)
 	}
 	return nil
@@ -108,13 +111,16 @@ func (spec *shardSpec) checkColl(c *store.Coll) error {
 }
 
 func runShardCollection(r *Request, dst []byte) ([]byte, error) {
+	db, ns, err := r.ShardedNS()
+	if err != nil {
+		return dst, err
+	}
 	var spec shardSpec
 	if err := spec.parse(r); err != nil {
 		return dst, err
 	}
-	db, ns, err := r.ShardedNS()
-	if err != nil {
-		return dst, err
+	if db == "config" && ns != "config.system.sessions" {
+		return dst, srverr.New(srverr.IllegalOperation, "only special collections in the config db may be sharded")
 	}
 	if r.Node.cfg.Version.AtLeast(6, 0) {
 		r.Node.data.AddDatabase(db) // enableSharding is not needed any more
@@ -147,6 +153,9 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		if spec.chunks != 0 && !(empty && hashedField(key)) {
 			return srverr.New(srverr.InvalidOptions, "numInitialChunks is only supported when the collection is empty and has a hashed field in the shard key pattern")
 		}
+		if spec.presplit && !(empty && hashedField(key) && r.Node.data.hasZones(ns)) {
+			return srverr.New(31387, "'presplitHashedZones' is only supported when the collection is empty, zones are set up and shard key pattern has a hashed field")
+		}
 		primary, _ := r.Node.data.primaryShard(db)
 		s := sharding.New(key, unique, empty, primary, r.Node.data.shards, int(max(spec.chunks, 0)))
 		if err := checkDocuments(s, c, r.Meter()); err != nil {
@@ -155,7 +164,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		tx.SetSharding(c, s, s.Paths(), bsondoc.Build(func(d *bsondoc.Builder) {
 			d.Doc("shardKey", s.Key).Flag("unique", unique)
 			d.B = bson.AppendInt64(d.B, "numInitialChunks", spec.chunks)
-			d.Flag("presplitHashedZones", false)
+			d.Flag("presplitHashedZones", spec.presplit)
 		}))
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/release"
@@ -80,6 +81,9 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	if !ok || !namespace.ValidDB(db) {
 		return dst, srverr.New(srverr.InvalidNamespace, "invalid db name specified: %s", db)
 	}
+	if db == "admin" || db == "local" {
+		return dst, srverr.New(srverr.InvalidOptions, "can't shard %s database", db)
+	}
 	d := r.Node.data
 	shard := r.Body.Lookup("primaryShard")
 	if !shard.IsZero() && shard.Type != bson.TypeString && !r.Node.cfg.Version.AtLeast(5, 0) {
@@ -147,6 +151,14 @@ func (r *Request) changeShardingOf(db, ns string, f func(tx *store.Tx, c *store.
 	})
 }
 
+// refineStruct and collectionStatusStruct are what these commands take.
+var (
+	refineStruct = &idl.Struct{Name: "refineCollectionShardKey", Required: []string{"key"}, Fields: map[string]idl.Field{
+		"key": {Kind: idl.Any},
+	}}
+	collectionStatusStruct = &idl.Struct{Name: "balancerCollectionStatus"}
+)
+
 // runRefine adds fields to a shard key.
 func runRefine(r *Request, dst []byte) ([]byte, error) {
 	const name = "refineCollectionShardKey"
@@ -154,6 +166,9 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 	ns, ok := v.StringValue()
 	if !ok && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined {
 		return dst, arg.WrongType(name+"."+name, v.Type, "string")
+	}
+	if err := refineStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil }); err != nil {
+		return dst, err
 	}
 	key, err := r.keyArg(name)
 	if err != nil {
@@ -216,12 +231,15 @@ func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.InvalidNamespace, "'movePrimary' must be of type String")
 	}
 	switch v := r.Body.Lookup("to"); {
-	case v.IsZero():
+	case v.IsZero() || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
 		return dst, arg.MissingField("MovePrimary.to")
-	case v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined:
+	case v.Type != bson.TypeString:
 		return dst, arg.WrongType("MovePrimary.to", v.Type, "string")
 	}
 	db, _, _ := cutDot(name)
+	if db == "admin" || db == "config" || db == "local" {
+		return dst, srverr.New(srverr.InvalidOptions, "Can't move primary for %s database", db)
+	}
 	if err := r.databaseKnown(db); err != nil {
 		return dst, err
 	}

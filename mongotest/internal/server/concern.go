@@ -50,7 +50,8 @@ func (r *Request) readWriteConcern() error {
 		r.WC = r.Node.DefaultWriteConcern()
 		return nil
 	}
-	if v.Type != bson.TypeEmbeddedDocument && r.Node.role == Mongos && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if v.Type != bson.TypeEmbeddedDocument && r.Node.role == Mongos && r.Cmd.OpTime && !r.Node.cfg.Version.AtLeast(5, 0) {
+		// Its parser of batched writes is the first to see it.
 		return srverr.New(10065, "invalid parameter: expected an object (writeConcern)")
 	}
 	if v.Type != bson.TypeEmbeddedDocument {

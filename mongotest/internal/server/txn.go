@@ -154,7 +154,11 @@ func (r *Request) systemCollection() error {
 		return srverr.New(50791, "Cannot write to system collection %s.%s within a transaction.", r.DB, name)
 	}
 	if string(name) == "system.views" {
-		return srverr.New(51071, "Cannot query system.views within a transaction")
+		err := srverr.New(51071, "Cannot query system.views within a transaction")
+		if r.Cmd.Name == "find" {
+			return r.FromShard(err, "Encountered non-retryable error during query")
+		}
+		return err
 	}
 	return nil
 }

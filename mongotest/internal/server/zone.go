@@ -182,6 +182,13 @@ func runZoneRange(r *Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// hasZones reports whether a range of the collection's shard keys is in a zone.
+func (d *Data) hasZones(ns string) bool {
+	d.cluster.mu.Lock()
+	defer d.cluster.mu.Unlock()
+	return slices.ContainsFunc(d.cluster.ranges, func(z zoneRange) bool { return z.ns == ns })
+}
+
 // hasZoneLocked reports whether any shard belongs to a zone.
 func (c *cluster) hasZoneLocked(zone string) bool {
 	for _, zones := range c.zones {
@@ -201,6 +208,9 @@ func runCollectionStatus(r *Request, dst []byte) ([]byte, error) {
 		if ns, ok = v.StringValue(); !ok {
 			return dst, arg.WrongType(r.Cmd.Name+"."+r.Cmd.Name, v.Type, "string")
 		}
+	}
+	if err := collectionStatusStruct.ParseCommand(r, nil); err != nil {
+		return dst, err
 	}
 	db, coll, dotted := cutDot(ns)
 	if !dotted || coll == "" || !namespace.ValidDB(db) {

@@ -53,6 +53,10 @@ func runKillOp(r *server.Request, dst []byte) ([]byte, error) {
 		return killShardOp(r, dst, s)
 	}
 	switch {
+	case v.IsZero() && r.Node.Role() == server.Mongos:
+		return dst, srverr.New(50759, "Did not provide \"op\" field")
+	case !v.IsNumber() && r.Node.Role() == server.Mongos:
+		return dst, srverr.New(50760, "\"op\" field was of unsupported type %s", bsontext.TypeName(v.Type))
 	case v.IsZero():
 		return dst, srverr.New(srverr.NoSuchKey, "Missing expected field \"op\"")
 	case !v.IsNumber():
@@ -76,12 +80,15 @@ func runKillOp(r *server.Request, dst []byte) ([]byte, error) {
 // its own.
 func killShardOp(r *server.Request, dst []byte, op string) ([]byte, error) {
 	shard, text, ok := strings.Cut(op, ":")
-	id, err := strconv.ParseInt(text, 10, 32)
-	if !ok || err != nil {
-		return dst, srverr.New(srverr.BadValue, "The op argument to killOp must be of the format shardid:opid but found \"%s\"", op)
+	if !ok || shard == "" || text == "" {
+		return dst, srverr.New(28625, "The op argument to killOp must be of the format shardid:opid but found \"%s\"", op)
 	}
 	if r.Node.Data().ShardNumber(shard) < 0 {
-		return dst, srverr.New(srverr.ShardNotFound, "Shard %s does not exist", shard)
+		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", shard)
+	}
+	id, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return dst, srverr.New(srverr.FailedToParse, "Did not consume whole string.")
 	}
 	dst = bson.AppendString(dst, "shard", shard)
 	return bson.AppendInt32(dst, "shardid", int32(id)), nil

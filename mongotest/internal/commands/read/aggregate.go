@@ -43,6 +43,11 @@ func parseAggregate(r *server.Request) error {
 	r.Pipeline = q
 	err := q.parse(r)
 	r.ChangeStream = q.changeStream()
+	for _, doc := range q.stages {
+		if err == nil { // a stage that nobody knows is found before anything else is looked at
+			err = pipeline.CheckStage(doc, r.Node.Config().Version)
+		}
+	}
 	return err
 }
 
@@ -114,6 +119,19 @@ var exchangeStruct = &idl.Struct{Name: "internalExchange", Required: []string{"p
 	"boundaries": {Kind: idl.Objects}, "consumerIds": {Kind: idl.Ints},
 }}
 
+// refuseRouterArguments refuses what only a mongos says to a shard.
+func refuseRouterArguments(r *server.Request) error {
+	switch {
+	case !r.Body.Lookup("exchange").IsZero():
+		return srverr.New(51028, "Cannot specify exchange option to a mongos")
+	case !r.Body.Lookup("runtimeConstants").IsZero() && !r.Node.Config().Version.AtLeast(5, 0):
+		return srverr.New(51143, "Cannot specify runtime constants option to a mongos")
+	case r.Body.Lookup("needsMerge").AsBool() || r.Body.Lookup("fromMongos").AsBool():
+		return srverr.New(51089, "Internal parameter(s) [needsMerge, fromMongos] cannot be set to 'true' when sent to mongos")
+	}
+	return nil
+}
+
 func (q *aggregateSpec) parse(r *server.Request) error {
 	body := r.Body
 	first, v := bsondoc.FirstElement(body)
@@ -147,6 +165,11 @@ func (q *aggregateSpec) parse(r *server.Request) error {
 	}
 	if !body.Lookup("needsMerge").IsZero() && body.Lookup("fromMongos").IsZero() {
 		return srverr.New(srverr.FailedToParse, "Cannot specify 'needsMerge' without 'fromMongos'")
+	}
+	if r.Node.Role() == server.Mongos {
+		if err := refuseRouterArguments(r); err != nil {
+			return err
+		}
 	}
 	return nil
 }

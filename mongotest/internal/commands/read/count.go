@@ -62,6 +62,11 @@ func (q *countSpec) parse(r *server.Request) (err error) {
 	})
 }
 
+// countFailed is an error of a shard's count.
+func countFailed(r *server.Request, err error) error {
+	return r.FromShard(err, "failed on: "+server.ShardName(r.FirstShard()))
+}
+
 func runCount(r *server.Request, dst []byte) ([]byte, error) {
 	var q countSpec
 	if err := q.parse(r); err != nil {
@@ -76,13 +81,20 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 	if c != nil && c.View {
 		return countView(r, dst, ns, filter, collation, hint, skip, limit)
 	}
+	// A mongos reads the query only to find the shards of a sharded collection.
+	parsed := func(err error) error {
+		if sharding.Of(c) != nil {
+			return err
+		}
+		return countFailed(r, err)
+	}
 	coll, err := r.CollationOf(collation, c)
 	if err != nil {
-		return dst, err
+		return dst, parsed(err)
 	}
 	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Coll: coll}
 	if err := op.Parse(r, ns, c); err != nil {
-		return dst, err
+		return dst, parsed(err)
 	}
 	var n int64
 	switch {
@@ -122,7 +134,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 			return limit == 0 || n < limit, nil
 		})
 		if err != nil {
-			return dst, r.FromShard(err, "failed on: "+server.ShardName(r.FirstShard()))
+			return dst, countFailed(r, err)
 		}
 	}
 	if c != nil && r.ShardCounts == nil {

@@ -34,6 +34,18 @@ type distinctSpec struct {
 	hint              bson.RawValue
 }
 
+// checkDistinctRouting checks what a mongos before 5.0 reads itself to find the shards.
+func checkDistinctRouting(body bson.Raw) error {
+	for _, name := range []string{"query", "collation"} {
+		v := body.Lookup(name)
+		if v.IsZero() || v.Type == bson.TypeEmbeddedDocument || name == "query" && v.Type == bson.TypeNull {
+			continue
+		}
+		return srverr.New(srverr.TypeMismatch, "Illegal type specified for %s %s", name, bsontext.Element(name, v))
+	}
+	return nil
+}
+
 func (q *distinctSpec) parse(r *server.Request) (err error) {
 	if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 		return err
@@ -41,8 +53,10 @@ func (q *distinctSpec) parse(r *server.Request) (err error) {
 	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.Config().Version.AtLeastPatch(release.At(4, 4, 14)) {
 		return arg.WrongType("distinct.comment", v.Type, "string")
 	}
-	if v := r.Body.Lookup("collation"); r.Node.Role() == server.Mongos && !v.IsZero() && v.Type != bson.TypeEmbeddedDocument && !r.Node.Config().Version.AtLeast(5, 0) {
-		return srverr.New(srverr.TypeMismatch, "Illegal type specified for collation %s", bsontext.Element("collation", v))
+	if r.Node.Role() == server.Mongos && !r.Node.Config().Version.AtLeast(5, 0) {
+		if err := checkDistinctRouting(r.Body); err != nil {
+			return err
+		}
 	}
 	err = distinctStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {

@@ -45,6 +45,7 @@ type findSpec struct {
 func runFind(r *server.Request, dst []byte) ([]byte, error) {
 	q := findSpec{batchSize: -1}
 	if err := q.parse(r, r.Body); err != nil {
+		r.Found = server.ByRouter
 		return dst, err
 	}
 	if r.InTxn() && q.readOnce {
@@ -192,6 +193,9 @@ func (q *findSpec) arguments(r *server.Request, body bson.Raw, idl bool) error {
 			var constants bson.Raw
 			if object(&constants); err == nil {
 				err = r.CheckRuntimeConstants("runtimeConstants", constants)
+			}
+			if err == nil && r.Node.Role() == server.Mongos {
+				err = srverr.New(51202, "Cannot specify runtime constants option to a mongos")
 			}
 		case "$_requestResumeToken":
 			boolean(&q.resumeToken)
@@ -377,7 +381,8 @@ func find(r *server.Request, dst []byte, st *store.State, q *findSpec) ([]byte, 
 		cur.Place = func() bson.Raw { return recordToken(run.Scans[0]) }
 	}
 	// A tailable cursor on an empty collection is dead from the start.
-	return r.AppendCursor(dst, cur, q.batchSize, q.single || q.tailable && c.Count() == 0)
+	dst, err = r.AppendCursor(dst, cur, q.batchSize, q.single || q.tailable && c.Count() == 0)
+	return dst, remote(r, err)
 }
 
 // remote is an error of a query that comes from a shard.
@@ -404,6 +409,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	var filter *query.Filter
 	if len(q.filter) > 5 {
 		if filter, err = query.ParseFilter(q.filter, o); err != nil {
+			r.Found = server.ByRouter // it reads the query before it sends it on
 			return nil, nil, err
 		}
 		if id, ok := filter.IDEquality(); ok && c != nil && !c.Sharded() && q.simple() && collation.Same(c.Collation) {
@@ -425,6 +431,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	var sort *query.Sort
 	if !q.natural && len(q.sort) > 5 {
 		if sort, err = query.ParseSort(q.sort, o); err != nil {
+			r.Found = server.ByRouter
 			return nil, nil, err
 		}
 	}

@@ -118,6 +118,7 @@ func (q *getMoreSpec) parse(r *server.Request) error {
 func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 	var q getMoreSpec
 	if err := q.parse(r); err != nil {
+		r.Found = server.ByRouter
 		return dst, err
 	}
 	t := r.Node.Cursors()

@@ -97,7 +97,12 @@ func (w *batch) set(r *server.Request, k string, v bson.RawValue) {
 // check checks what a field must have inside.
 func (w *batch) check(r *server.Request, t *idl.Struct, k string, v bson.RawValue) error {
 	if k == "runtimeConstants" {
-		return r.CheckRuntimeConstants(t.Path(k), v.Value)
+		if err := r.CheckRuntimeConstants(t.Path(k), v.Value); err != nil {
+			return err
+		}
+		if r.Node.Role() == server.Mongos {
+			return srverr.New(51195, "Cannot specify runtime constants option to a mongos")
+		}
 	}
 	return nil
 }

@@ -70,6 +70,9 @@ func (q *findAndModify) unknown(idl bool, k string) error {
 
 func (q *findAndModify) parse(r *server.Request) error {
 	idl := r.Node.Config().Version.AtLeast(5, 0)
+	if !idl && r.Node.Role() == server.Mongos && !r.Body.Lookup("runtimeConstants").IsZero() {
+		return srverr.New(51196, "Cannot specify runtime constants option to a mongos")
+	}
 	object := func(k string, v bson.RawValue, code int32) (bson.Raw, error) {
 		doc, ok := v.Document()
 		switch {
