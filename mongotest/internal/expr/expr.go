@@ -38,10 +38,11 @@ type Env struct {
 	ParseSort func(spec bson.Raw) (Sorter, error)
 	// Rand is the source of $rand and $sampleRate; nil is the global one.
 	Rand *rand.Rand
-	// TextScore is $meta: "textScore" of the document at hand, zero where there is none;
-	// WantsTextScore tells that an expression asks for it.
-	TextScore      bson.RawValue
-	WantsTextScore bool
+	// Meta is what is known of the document at hand beside its fields, by the names of $meta; the
+	// zero value is for what is not. nil: nothing is.
+	Meta func(name string) bson.RawValue
+	// WantsMeta are the kinds that expressions have asked for since it was emptied.
+	WantsMeta []string
 	// Script runs JavaScript; nil: the server runs none.
 	Script Script
 	// Validator tells that the expression is part of a collection's validator.

@@ -9,7 +9,7 @@ import (
 
 func init() { registerParser("$meta", parseMeta) }
 
-// metaExpr is $meta. Metadata other than the score of a text search is missing.
+// metaExpr is $meta. What a search finds is not asked for beforehand: only a search engine has it.
 type metaExpr struct{ name string }
 
 func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
@@ -18,20 +18,20 @@ func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
 		return nil, srverr.New(17307, "$meta only supports string arguments")
 	}
 	switch name {
-	case "textScore":
-		s.env.WantsTextScore = true
+	case "textScore", "indexKey", "recordId", "randVal", "geoNearDistance", "geoNearPoint", "sortKey":
+		s.env.WantsMeta = append(s.env.WantsMeta, name)
 		return &metaExpr{name}, nil
-	case "indexKey", "recordId", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "sortKey":
+	case "searchScore", "searchHighlights":
 		return &metaExpr{name}, nil
 	}
 	return nil, srverr.New(17308, "Unsupported argument to $meta: %s", name)
 }
 
 func (m *metaExpr) eval(st *State) (bson.RawValue, error) {
-	if m.name == "textScore" {
-		return st.env.TextScore, nil
+	if st.env.Meta == nil {
+		return missing, nil
 	}
-	return missing, nil
+	return st.env.Meta(m.name), nil
 }
 
 func (m *metaExpr) optimize(*Env) (Expr, error) { return m, nil }

@@ -220,7 +220,11 @@ func (b *bucketStage) optimize(env *expr.Env) (err error) {
 }
 
 func (b *bucketStage) open(src Iterator) (Iterator, error) {
-	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return b.groupStage.run(src, b.key.find) }}, nil
+	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
+		docs, err := b.groupStage.run(src, b.key.find)
+		b.rt.env.Meta = nil
+		return docs, err
+	}}, nil
 }
 
 func (b *bucketKey) find(doc bson.Raw) (bson.RawValue, error) {

@@ -102,7 +102,7 @@ func (b *bucketAutoStage) optimize(env *expr.Env) (err error) {
 
 type keyedDocument struct {
 	key bson.RawValue
-	doc bson.Raw
+	hit
 }
 
 func (b *bucketAutoStage) open(src Iterator) (Iterator, error) {
@@ -110,13 +110,16 @@ func (b *bucketAutoStage) open(src Iterator) (Iterator, error) {
 }
 
 func (b *bucketAutoStage) run(src Iterator) ([]bson.Raw, error) {
-	docs, err := collect(src, memoryLimit)
+	docs, err := b.rt.hits(src)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { b.rt.env.Meta = nil }()
 	size := 0
 	rows := make([]keyedDocument, len(docs))
-	for i, doc := range docs {
+	for i, found := range docs {
+		doc := found.doc
+		b.rt.env.Meta = found.meta
 		key, err := expr.Eval(b.by, b.rt.state.WithRoot(doc))
 		if err != nil {
 			return nil, err
@@ -129,7 +132,7 @@ func (b *bucketAutoStage) run(src Iterator) ([]bson.Raw, error) {
 				return nil, err
 			}
 		}
-		rows[i] = keyedDocument{key, doc}
+		rows[i] = keyedDocument{key, found}
 		if size += len(doc); size > stageLimit && !b.rt.o.AllowDiskUse {
 			return nil, sortMemoryExceeded()
 		}
@@ -192,6 +195,7 @@ func (b *bucketAutoStage) bucket(low, high bson.RawValue, rows []keyedDocument) 
 		return nil, err
 	}
 	for _, row := range rows {
+		b.rt.env.Meta = row.meta
 		if _, err := accumulate(b.rt, b.fields, accs, row.doc); err != nil {
 			return nil, err
 		}

@@ -158,27 +158,29 @@ func (g *geoNearStage) open(src Iterator) (Iterator, error) {
 	if err != nil {
 		return nil, err
 	}
-	type hit struct {
-		doc      bson.Raw
+	type near struct {
+		hit
 		distance float64
 	}
-	var hits []hit
+	var hits []near
 	for _, doc := range docs {
 		g.rt.query.Work.Do(1 + len(doc)>>8)
 		d, place, ok := filter.Near().Distance(doc)
 		if !ok {
 			continue
 		}
-		doc = setPath(doc, g.distance, double(filter.Near().Exact(d, place)*g.multiplier))
+		exact := filter.Near().Exact(d, place)
+		doc = setPath(doc, g.distance, double(exact*g.multiplier))
 		if g.locs != nil {
 			doc = setPath(doc, g.locs, place)
 		}
-		hits = append(hits, hit{doc, d})
+		meta := withMeta(withMeta(nil, "geoNearDistance", double(exact)), "geoNearPoint", place)
+		hits = append(hits, near{hit{doc: doc, meta: meta}, d})
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(a.distance, b.distance) })
-	out := make([]bson.Raw, len(hits))
+	slices.SortStableFunc(hits, func(a, b near) int { return cmp.Compare(a.distance, b.distance) })
+	out := make([]hit, len(hits))
 	for i := range hits {
-		out[i] = hits[i].doc
+		out[i] = hits[i].hit
 	}
-	return FromSlice(out), nil
+	return &keeper{rt: g.rt, rows: out, filled: true}, nil
 }

@@ -174,7 +174,7 @@ func appendResults(dst []byte, names []string, accs []expr.Accumulator) ([]byte,
 func (g *groupStage) open(src Iterator) (Iterator, error) {
 	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
 		docs, err := g.run(src, g.key)
-		g.rt.env.TextScore = bson.RawValue{} // a group has none
+		g.rt.env.Meta = nil // a group has none
 		return docs, err
 	}}, nil
 }

@@ -194,6 +194,8 @@ func (l *lookupStage) open(src Iterator) (Iterator, error) {
 }
 
 func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
+	meta := l.rt.env.Meta // the sub-pipeline has its own
+	defer func() { l.rt.env.Meta = meta }()
 	if !l.optimized {
 		if err := l.sub.optimize(); err != nil {
 			return nil, err
@@ -392,6 +394,8 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
+	meta := g.rt.env.Meta
+	defer func() { g.rt.env.Meta = meta }()
 	asked := expr.NewGroups(g.rt.env) // values that have been looked for
 	visited := expr.NewGroups(g.rt.env)
 	var frontier []bson.RawValue

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"allium/bson"
 	"allium/mongotest/internal/expr"
@@ -86,6 +87,9 @@ type Pipeline struct {
 	stages []parsedStage
 	rt     *runtime
 	view   *Pipeline // of the view that a sub-pipeline runs on, once it is known
+	wants  []string  // the kinds of metadata that its stages ask its source for
+	// selfContained tells that a stage makes documents that have nothing of the source's.
+	selfContained bool
 }
 
 type parsedStage struct {
@@ -116,7 +120,7 @@ type runtime struct {
 	query *query.Options
 	scope *expr.Scope // the system variables alone; views see no others
 	depth int         // of sub-pipelines
-	text  bool        // there is a $match with $text
+	meta  bool        // a stage asks for metadata
 	// update tells that the pipeline is an update.
 	update bool
 }
@@ -248,10 +252,10 @@ func Parse(stages []bson.Raw, o *Options) (_ *Pipeline, err error) {
 		}
 		return nil, err
 	}
-	if p.rt.env.WantsTextScore && !p.rt.text {
-		return nil, srverr.New(40218, "query requires text score metadata, but it is not available")
+	if err := pl.optimize(); err != nil {
+		return pl, err
 	}
-	return pl, pl.optimize()
+	return pl, pl.checkMeta()
 }
 
 // checkView refuses the stages that a view cannot have.
@@ -288,6 +292,9 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 		}
 	}
 	pl := &Pipeline{rt: p.rt}
+	outer := p.rt.env.WantsMeta
+	p.rt.env.WantsMeta = nil
+	defer func() { p.rt.env.WantsMeta = outer }()
 	for i, doc := range stages {
 		def, err := p.lookupStage(doc)
 		if err != nil {
@@ -303,6 +310,7 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 			}
 			for _, st := range parsed {
 				pl.stages = append(pl.stages, parsedStage{def, i, st})
+				pl.noteMeta()
 			}
 			break
 		}
@@ -473,9 +481,10 @@ func (pl *Pipeline) FrontSort() (bson.Raw, error) {
 		return nil, nil
 	}
 	s, ok := pl.stages[0].stage.(*sortStage)
-	if !ok || pl.rt.env.WantsTextScore {
+	if !ok || slices.ContainsFunc(s.sort.Fields(), func(f query.SortField) bool { return f.Meta != "" }) {
 		return nil, nil
 	}
+	s.front = true
 	spec := lastOfEach(s.spec)
 	if len(spec) == len(s.spec) {
 		return spec, nil
@@ -527,30 +536,6 @@ func (pl *Pipeline) Plain() (limit int64, plain bool) {
 		}
 	}
 	return limit, true
-}
-
-// WithScores returns a source whose documents have a textScore, if the pipeline asks for it.
-func (pl *Pipeline) WithScores(src Iterator, score func(doc bson.Raw) float64) Iterator {
-	if !pl.rt.env.WantsTextScore {
-		return src
-	}
-	return &scored{src, score, pl.rt.env}
-}
-
-// scored tells the environment each document's score: a stage asks for it before the next document
-// is fetched.
-type scored struct {
-	Iterator
-	score func(doc bson.Raw) float64
-	env   *expr.Env
-}
-
-func (s *scored) Next() (bson.Raw, error) {
-	doc, err := s.Iterator.Next()
-	if doc != nil {
-		s.env.TextScore = bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, s.score(doc))}
-	}
-	return doc, err
 }
 
 // Writes returns the target of a $out or $merge at the end, and whether there is one.
@@ -630,7 +615,7 @@ func (pl *Pipeline) connectSource(src Iterator) (Iterator, error) {
 	if at+1 >= len(pl.stages) {
 		return pl.connect(src)
 	}
-	if pr, ok := pl.stages[at].stage.(*projection); !ok || pr.kind != inclusion || !pr.root.computed {
+	if pr, ok := pl.stages[at].stage.(*projection); !ok || pr.kind != inclusion || !pr.root.computed || pl.rt.meta {
 		return pl.connect(src)
 	}
 	it, err := (&Pipeline{rt: pl.rt, stages: pl.stages[:at+1]}).connect(src)
@@ -755,10 +740,14 @@ func collect(it Iterator, limit int) ([]bson.Raw, error) {
 			return out, err
 		}
 		if size += len(doc); size > limit {
-			return nil, srverr.New(srverr.ExceededMemoryLimit, "Exceeded memory limit for a stage that keeps its input: %d bytes", limit)
+			return nil, keepsTooMuch(limit)
 		}
 		out = append(out, doc)
 	}
+}
+
+func keepsTooMuch(limit int) error {
+	return srverr.New(srverr.ExceededMemoryLimit, "Exceeded memory limit for a stage that keeps its input: %d bytes", limit)
 }
 
 // sub returns the parser of a sub-pipeline that the named stage holds.
@@ -770,6 +759,10 @@ func (p *parser) sub(within string, ns Namespace, scope *expr.Scope) *parser {
 // not nil, is applied first.
 func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) {
 	env := pl.rt.o.Env
+	pl.rt.env.Meta = nil
+	if err := pl.checkMeta(); err != nil {
+		return nil, err
+	}
 	rest := pl.stages
 	if len(rest) > 0 {
 		if _, ok := rest[0].stage.(source); ok {
@@ -790,7 +783,7 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 		if err != nil {
 			return nil, err
 		}
-		return (&Pipeline{rt: pl.rt, stages: rest}).connectSource(src)
+		return (&Pipeline{rt: pl.rt, stages: rest}).connectSource(pl.searched(src, filter))
 	}
 	if pl.view == nil { // a sub-pipeline always runs on the same namespace
 		p := &parser{rt: pl.rt, scope: pl.rt.scope, ns: base, within: "view"}

@@ -48,10 +48,15 @@ func parseSample(p *parser, _ string, v bson.RawValue) (*sampleStage, error) {
 }
 
 func (s *sampleStage) open(src Iterator) (Iterator, error) {
-	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
-		docs, err := collect(src, memoryLimit)
+	return &keeper{src: src, rt: s.rt, fill: func() ([]hit, error) {
+		docs, err := s.rt.hits(src)
 		if err != nil {
 			return nil, err
+		}
+		for i := range docs {
+			if s.rt.meta {
+				docs[i].meta = withMeta(docs[i].meta, "randVal", double(s.rt.random()))
+			}
 		}
 		shuffle := rand.Shuffle
 		if s.rt.o.Rand != nil {

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"slices"
-
 	"allium/bson"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -15,6 +13,8 @@ type sortStage struct {
 	rt   *runtime
 	sort *query.Sort
 	spec bson.Raw
+	// front tells that the query sorts that reads the collection.
+	front bool
 	// limit is that of the $limit that follows, 0 if there is none.
 	limit int64
 	// context is what the server puts before errors of sort keys; since 5.0 it does so for all
@@ -34,8 +34,10 @@ func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 	if s == nil {
 		return nil, srverr.New(15976, "$sort stage must have at least one sort key")
 	}
-	if s.NeedsMeta("textScore") {
-		p.rt.env.WantsTextScore = true
+	for _, f := range s.Fields() {
+		if f.Meta != "" && f.Meta != "searchScore" {
+			p.rt.env.WantsMeta = append(p.rt.env.WantsMeta, f.Meta)
+		}
 	}
 	stage := &sortStage{rt: p.rt, sort: s, spec: doc}
 	if !p.rt.o.Version.AtLeast(5, 0) {
@@ -45,8 +47,8 @@ func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 }
 
 func (s *sortStage) open(src Iterator) (Iterator, error) {
-	if s.rt.env.WantsTextScore {
-		return &scoredSort{src: src, stage: s}, nil
+	if s.rt.meta {
+		return &keeper{src: src, rt: s.rt, fill: func() ([]hit, error) { return s.sorted(src) }}, nil
 	}
 	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return s.run(src) }}, nil
 }
@@ -93,64 +95,4 @@ func (s *sortStage) run(src Iterator) ([]bson.Raw, error) {
 			return nil, srverr.From(sortMemoryExceeded()).Prefix(s.context)
 		}
 	}
-}
-
-// scoredSort sorts documents that have a textScore, which stays with them.
-type scoredSort struct {
-	src    Iterator
-	stage  *sortStage
-	filled bool
-	rows   []scoredRow
-}
-
-type scoredRow struct {
-	doc   bson.Raw
-	score bson.RawValue
-	key   []bson.RawValue
-}
-
-func (s *scoredSort) fill() error {
-	env := s.stage.rt.env
-	size := 0
-	for {
-		doc, err := s.src.Next()
-		if err != nil {
-			return err
-		}
-		if doc == nil {
-			break
-		}
-		if size += len(doc); size > stageLimit && !s.stage.rt.o.AllowDiskUse || size > memoryLimit {
-			return srverr.From(sortMemoryExceeded()).Prefix(s.stage.context)
-		}
-		score := env.TextScore
-		key, err := s.stage.sort.Key(doc, func(string) bson.RawValue { return score })
-		if err != nil {
-			return srverr.From(err).Prefix(s.stage.context)
-		}
-		s.rows = append(s.rows, scoredRow{doc, score, slices.Clone(key)})
-	}
-	slices.SortStableFunc(s.rows, func(a, b scoredRow) int { return s.stage.sort.CompareKeys(a.key, b.key) })
-	return nil
-}
-
-func (s *scoredSort) Next() (bson.Raw, error) {
-	if !s.filled {
-		if err := s.fill(); err != nil {
-			return nil, err
-		}
-		s.filled = true
-	}
-	if len(s.rows) == 0 {
-		return nil, nil
-	}
-	row := s.rows[0]
-	s.rows = s.rows[1:]
-	s.stage.rt.env.TextScore = row.score
-	return row.doc, nil
-}
-
-func (s *scoredSort) Close() {
-	s.rows, s.filled = nil, true
-	s.src.Close()
 }

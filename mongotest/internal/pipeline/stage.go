@@ -156,7 +156,6 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 	if m.filter.NeedsGeoIndex() {
 		return nil, srverr.New(srverr.BadValue, "$geoNear, $near, and $nearSphere are not allowed in this context")
 	}
-	p.rt.text = p.rt.text || m.filter.NeedsTextIndex()
 	return m, nil
 }
 

@@ -142,6 +142,7 @@ func (i *unionIterator) Close() {
 
 // facetStage is $facet: several pipelines on the same input.
 type facetStage struct {
+	rt    *runtime
 	names []string
 	subs  []*Pipeline
 }
@@ -176,7 +177,7 @@ func checkFacet(p *parser, name string, v bson.RawValue) error {
 }
 
 func parseFacet(p *parser, _ string, v bson.RawValue) (*facetStage, error) {
-	f := &facetStage{}
+	f := &facetStage{rt: p.rt}
 	for key, item := range bson.Raw(v.Value).All() {
 		stages, err := StagesOf(item)
 		if err != nil {
@@ -192,6 +193,9 @@ func parseFacet(p *parser, _ string, v bson.RawValue) (*facetStage, error) {
 		}
 		f.names, f.subs = append(f.names, key), append(f.subs, sub)
 	}
+	for _, sub := range f.subs {
+		p.rt.env.WantsMeta = append(p.rt.env.WantsMeta, sub.wants...)
+	}
 	return f, nil
 }
 
@@ -206,11 +210,12 @@ func (f *facetStage) optimize(*expr.Env) error {
 
 func (f *facetStage) open(src Iterator) (Iterator, error) {
 	return &lazy{src: src, fill: func() ([]bson.Raw, error) {
-		docs, err := collect(src, memoryLimit)
+		docs, err := f.rt.hits(src)
 		if err != nil {
 			return nil, err
 		}
 		results, err := f.run(docs)
+		f.rt.env.Meta = nil
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +236,7 @@ func (f *facetStage) open(src Iterator) (Iterator, error) {
 
 // run runs the sub-pipelines. The server gives each the whole input before it tells any that this
 // is the end, so that the last one ends first.
-func (f *facetStage) run(docs []bson.Raw) ([][]bson.Raw, error) {
+func (f *facetStage) run(docs []hit) ([][]bson.Raw, error) {
 	results := make([][]bson.Raw, len(f.subs))
 	next := 0
 	var run func() error
@@ -240,7 +245,7 @@ func (f *facetStage) run(docs []bson.Raw) ([][]bson.Raw, error) {
 		if next++; i >= len(f.subs) {
 			return nil
 		}
-		it, err := f.subs[i].connect(&facetSource{docs: docs, end: run})
+		it, err := f.subs[i].connect(&keeper{rt: f.rt, rows: docs, filled: true, end: run})
 		if err == nil {
 			results[i], err = collect(it, memoryLimit)
 		}
@@ -253,24 +258,3 @@ func (f *facetStage) run(docs []bson.Raw) ([][]bson.Raw, error) {
 	}
 	return results, nil
 }
-
-// facetSource yields documents and then runs what comes next before it ends.
-type facetSource struct {
-	docs []bson.Raw
-	end  func() error
-}
-
-func (s *facetSource) Next() (bson.Raw, error) {
-	if len(s.docs) == 0 {
-		if end := s.end; end != nil {
-			s.end = nil
-			return nil, end()
-		}
-		return nil, nil
-	}
-	doc := s.docs[0]
-	s.docs = s.docs[1:]
-	return doc, nil
-}
-
-func (s *facetSource) Close() { s.docs, s.end = nil, nil }

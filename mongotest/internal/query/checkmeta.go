@@ -14,8 +14,6 @@ func CheckMeta(filter *Filter, sort *Sort, proj *Projection) error {
 		{"textScore", "text score", filter != nil && filter.NeedsTextIndex()},
 		{"geoNearDistance", "$geoNear distance", filter != nil && filter.NeedsGeoIndex()},
 		{"geoNearPoint", "$geoNear point", filter != nil && filter.NeedsGeoIndex()},
-		{"searchScore", "search score", false},
-		{"searchHighlights", "search highlights", false},
 	} {
 		if needs(m.name) && !m.have {
 			return srverr.New(40218, "query requires %s metadata, but it is not available", m.what)

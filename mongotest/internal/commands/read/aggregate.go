@@ -407,10 +407,17 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	}
 	pl.Sort = nil // if it is left, the stage does it
 	src := run.Open(pl, c.NS)
-	if a.Filter != nil && a.Filter.NeedsTextIndex() {
-		src = p.WithScores(src, a.Filter.TextScore)
-	}
-	return src, nil
+	scan, _ := src.(*planner.ScanIter)
+	return p.WithMeta(src, func(doc bson.Raw) func(string) bson.RawValue {
+		d := &description{plan: pl, filter: a.Filter, doc: doc}
+		if scan != nil {
+			d.rid = scan.RID
+		}
+		if pl.Sorted {
+			d.sort = a.Sort
+		}
+		return d.meta
+	}), nil
 }
 
 // pipelineEnv is what a pipeline sees of the deployment.

@@ -538,31 +538,70 @@ type findIter struct {
 	returnKey, showRecordID bool
 }
 
-// meta returns the metadata of a document that a projection asks for.
-func (f *findIter) meta(doc bson.Raw, name string) bson.RawValue {
+// description is what is known of a document beside its fields.
+type description struct {
+	plan   *planner.Plan
+	filter *query.Filter
+	sort   *query.Sort // nil: it has no sort key
+	rid    string
+	doc    bson.Raw
+}
+
+// meta returns metadata by the names of $meta.
+func (d *description) meta(name string) bson.RawValue {
 	switch name {
 	case "recordId":
-		return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(*f.rid))}
+		if d.rid != "" {
+			return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(d.rid))}
+		}
 	case "indexKey":
-		if key := f.plan.IndexKey(doc); !key.IsEmpty() {
+		if key := d.plan.IndexKey(d.doc); !key.IsEmpty() {
 			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: key}
 		}
 	case "sortKey":
-		key, err := f.sort.Key(doc, nil)
+		if d.sort == nil {
+			break
+		}
+		key, err := d.sort.Key(d.doc, nil)
 		if err != nil {
-			return bson.RawValue{}
+			break
 		}
 		start, b := bson.BeginDocument(nil)
 		for i, v := range key {
 			b = append(bson.AppendIndexHeader(b, v.Type, i), v.Value...)
 		}
 		return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(b, start)}
-	case "randVal":
-		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, rand.Float64())}
 	case "textScore":
-		return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f.filter.TextScore(doc))}
+		if d.filter != nil && d.filter.NeedsTextIndex() {
+			return doubleValue(d.filter.TextScore(d.doc))
+		}
+	case "geoNearDistance", "geoNearPoint":
+		if d.filter == nil || d.filter.Near() == nil {
+			break
+		}
+		near := d.filter.Near()
+		distance, place, ok := near.Distance(d.doc)
+		if !ok {
+			break
+		}
+		if name == "geoNearPoint" {
+			return place
+		}
+		return doubleValue(near.Exact(distance, place))
 	}
 	return bson.RawValue{}
+}
+
+func doubleValue(f float64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
+}
+
+// meta returns the metadata of a document that a projection asks for.
+func (f *findIter) meta(doc bson.Raw, name string) bson.RawValue {
+	if name == "randVal" {
+		return doubleValue(rand.Float64())
+	}
+	return (&description{f.plan, f.filter, f.sort, *f.rid, doc}).meta(name)
 }
 
 // shape makes of a document what the query returns of it.

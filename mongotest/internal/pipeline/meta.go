@@ -1,0 +1,222 @@
+package pipeline
+
+// Metadata: what is known of a document beside its fields, which $meta shows. It is the
+// environment's while a document is at hand: a stage looks at it before it fetches the next one.
+// Stages that keep documents keep it beside them.
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
+)
+
+// metaOf returns a document's metadata by the names of $meta.
+type metaOf = func(name string) bson.RawValue
+
+// unavailable are the kinds that a pipeline does not have unless its first stage makes them, as
+// errors call them. The others are missing where there are none.
+var unavailable = map[string]string{"textScore": "text score", "geoNearDistance": "$geoNear distance", "geoNearPoint": "$geoNear point"}
+
+// noteMeta adds the kinds that the last parsed stage asks for to those that the pipeline wants of
+// its source. What comes after a stage that makes new documents is missing, whatever there was.
+func (pl *Pipeline) noteMeta() {
+	env := pl.rt.env
+	wants := env.WantsMeta
+	env.WantsMeta = nil
+	if len(wants) > 0 {
+		pl.rt.meta = true
+	}
+	if !pl.selfContained {
+		pl.wants = append(pl.wants, wants...)
+	}
+	switch pl.stages[len(pl.stages)-1].stage.(type) {
+	case *groupStage, *bucketStage, *bucketAutoStage, *facetStage:
+		pl.selfContained = true
+	}
+}
+
+// checkMeta refuses a pipeline that asks its source for what it does not have.
+func (pl *Pipeline) checkMeta() error {
+	have := func(string) bool { return false }
+	if len(pl.stages) > 0 {
+		switch s := pl.stages[0].stage.(type) {
+		case *matchStage:
+			have = func(name string) bool { return name == "textScore" && s.filter.NeedsTextIndex() }
+		case *geoNearStage:
+			have = func(name string) bool { return name != "textScore" }
+		}
+	}
+	for _, name := range pl.wants {
+		if what := unavailable[name]; what != "" && !have(name) {
+			return srverr.New(40218, "query requires %s metadata, but it is not available", what)
+		}
+	}
+	return nil
+}
+
+// WithMeta returns a source whose documents have metadata, if the pipeline asks for any.
+func (pl *Pipeline) WithMeta(src Iterator, describe func(doc bson.Raw) func(name string) bson.RawValue) Iterator {
+	if !pl.rt.meta {
+		return src
+	}
+	return &described{src, describe, pl.rt.env}
+}
+
+type described struct {
+	Iterator
+	describe func(doc bson.Raw) metaOf
+	env      *expr.Env
+}
+
+func (s *described) Next() (bson.Raw, error) {
+	doc, err := s.Iterator.Next()
+	if doc != nil {
+		s.env.Meta = s.describe(doc)
+	}
+	return doc, err
+}
+
+// searched gives the documents that a $text filter finds their score.
+func (pl *Pipeline) searched(src Iterator, filter *query.Filter) Iterator {
+	if filter == nil || !filter.NeedsTextIndex() {
+		return src
+	}
+	return pl.WithMeta(src, func(doc bson.Raw) func(string) bson.RawValue {
+		return func(name string) bson.RawValue {
+			if name != "textScore" {
+				return bson.RawValue{}
+			}
+			return double(filter.TextScore(doc))
+		}
+	})
+}
+
+// hit is a document with what is known of it.
+type hit struct {
+	doc  bson.Raw
+	meta metaOf
+	key  []bson.RawValue // that it is sorted by
+}
+
+// hits collects a source's documents with their metadata.
+func (rt *runtime) hits(src Iterator) ([]hit, error) {
+	defer src.Close()
+	var out []hit
+	size := 0
+	for {
+		doc, err := src.Next()
+		if doc == nil || err != nil {
+			return out, err
+		}
+		if size += len(doc); size > memoryLimit {
+			return nil, keepsTooMuch(memoryLimit)
+		}
+		out = append(out, hit{doc: doc, meta: rt.env.Meta})
+	}
+}
+
+// keeper yields documents that a stage has kept, with their metadata.
+type keeper struct {
+	src    Iterator
+	rt     *runtime
+	fill   func() ([]hit, error)
+	filled bool
+	rows   []hit
+	end    func() error // what comes before the end; may be nil
+}
+
+func (k *keeper) Next() (bson.Raw, error) {
+	if !k.filled {
+		rows, err := k.fill()
+		if err != nil {
+			return nil, err
+		}
+		k.rows, k.filled = rows, true
+	}
+	if len(k.rows) == 0 {
+		if end := k.end; end != nil {
+			k.end = nil
+			return nil, end()
+		}
+		return nil, nil
+	}
+	row := k.rows[0]
+	k.rows = k.rows[1:]
+	k.rt.env.Meta = row.meta
+	return row.doc, nil
+}
+
+func (k *keeper) Close() {
+	k.rows, k.filled, k.end = nil, true, nil
+	if k.src != nil {
+		k.src.Close()
+	}
+}
+
+// sorted collects and sorts a source whose documents have metadata.
+func (s *sortStage) sorted(src Iterator) ([]hit, error) {
+	rows, err := s.rt.hits(src)
+	if err != nil {
+		return nil, srverr.From(err).Prefix(s.context)
+	}
+	size := 0
+	for i, row := range rows {
+		if size += len(row.doc); size > stageLimit && !s.rt.o.AllowDiskUse {
+			return nil, srverr.From(sortMemoryExceeded()).Prefix(s.context)
+		}
+		key, err := s.sort.Key(row.doc, func(name string) bson.RawValue {
+			if name == "randVal" {
+				return double(s.rt.random())
+			}
+			if row.meta == nil {
+				return bson.RawValue{}
+			}
+			return row.meta(name)
+		})
+		if err != nil {
+			return nil, srverr.From(err).Prefix(s.context)
+		}
+		rows[i].key = slices.Clone(key)
+		if s.front { // the query sorts, and notes by what
+			rows[i].meta = withMeta(row.meta, "sortKey", arrayValue(rows[i].key))
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b hit) int { return s.sort.CompareKeys(a.key, b.key) })
+	if s.limit > 0 && int64(len(rows)) > s.limit {
+		rows = rows[:s.limit]
+	}
+	return rows, nil
+}
+
+// withMeta returns metadata with one kind set.
+func withMeta(meta metaOf, name string, v bson.RawValue) metaOf {
+	return func(asked string) bson.RawValue {
+		switch {
+		case asked == name:
+			return v
+		case meta == nil:
+			return bson.RawValue{}
+		}
+		return meta(asked)
+	}
+}
+
+func arrayValue(list []bson.RawValue) bson.RawValue {
+	start, dst := bson.BeginDocument(nil)
+	for i, v := range list {
+		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
+	}
+	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
+}
+
+// random returns a number from 0 up to 1.
+func (rt *runtime) random() float64 {
+	if rt.o.Rand != nil {
+		return rt.o.Rand.Float64()
+	}
+	return rand.Float64()
+}
