@@ -244,6 +244,61 @@ func ExampleShard_Name() {
 	// Output: sh1
 }
 
+// A shard of three members has another primary when one fails: a mongos goes on with that.
+func ExampleShardMembers() {
+	d := open(mongotest.Sharded(2, 1), mongotest.ShardMembers(3))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	d.Shards()[0].Primary().Kill()
+	fmt.Println(insertUser(client, 1), countUsers(client))
+	// Output: <nil> 1
+}
+
+func ExampleShard_Nodes() {
+	d := open(mongotest.Sharded(2, 1), mongotest.ShardMembers(3))
+	defer d.Stop()
+	fmt.Println(len(d.Shards()[1].Nodes()))
+	// Output: 3
+}
+
+func ExampleShard_Primary() {
+	d := open(mongotest.Sharded(2, 1), mongotest.ShardMembers(3))
+	defer d.Stop()
+	s := d.Shards()[1]
+	old := s.Primary()
+	old.Hang()
+	fmt.Println(s.Primary() == old, s.Primary() == nil)
+	// Output: false false
+}
+
+// What the other members of a shard never had is lost with its primary.
+func ExampleShard_Secondaries() {
+	d := open(mongotest.Sharded(1, 1), mongotest.ShardMembers(3), mongotest.Version("4.4")) // which acknowledges what the primary has
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	for _, n := range d.Shards()[0].Secondaries() {
+		n.HoldBack()
+	}
+	fmt.Println(insertUser(client, 1), countUsers(client))
+	d.Shards()[0].Primary().Kill()
+	fmt.Println(countUsers(client))
+	// Output:
+	// <nil> 1
+	// 0
+}
+
+func ExampleShard_StepDown() {
+	d := open(mongotest.Sharded(2, 1), mongotest.ShardMembers(3))
+	defer d.Stop()
+	s := d.Shards()[0]
+	old := s.Primary()
+	s.StepDown()
+	fmt.Println(s.Primary() == old)
+	// Output: false
+}
+
 // A client that connects to a shard sees what that has.
 func ExampleDeployment_Shards() {
 	d := open(mongotest.Sharded(2, 1))

@@ -152,8 +152,10 @@ func (d *Deployment) OnCommand(hook func(*Command) (reply bson.Raw, err error)) 
 			}
 		}
 		for _, s := range d.shards {
-			if s.node.n == c.Node {
-				node = s.node
+			for _, n := range s.nodes {
+				if n.n == c.Node {
+					node = n
+				}
 			}
 		}
 		var sequences []Sequence

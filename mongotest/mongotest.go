@@ -244,14 +244,20 @@ func (d *Deployment) Stop() {
 		n.n.Close()
 	}
 	for _, s := range d.shards {
-		s.node.n.Close()
+		if s.set != nil {
+			s.set.Close()
+		}
+		for _, n := range s.nodes {
+			n.n.Close()
+		}
 	}
 	for _, n := range d.nodes {
 		n.n.Stop()
 	}
 	for _, s := range d.shards {
-		s.node.set.Close()
-		s.node.n.Stop()
+		for _, n := range s.nodes {
+			n.n.Stop()
+		}
 	}
 	if d.data != nil {
 		d.data.Close()

@@ -17,6 +17,7 @@ type options struct {
 	setName          string
 	members          []Member
 	shards, mongoses int
+	shardMembers     []Member // of each shard; none: an ordinary one
 	version          string
 	parameters       []parameter
 	port             int
@@ -80,6 +81,11 @@ func ReplicationLag(d time.Duration) Option { return func(o *options) { o.lag = 
 func Sharded(shards, mongoses int) Option {
 	return func(o *options) { o.kind, o.shards, o.mongoses = sharded, shards, mongoses }
 }
+
+// ShardMembers makes each shard of a sharded or load-balanced cluster a replica set of n ordinary
+// members. The default is 1: starting a shard costs as much as starting a replica set. See
+// [Deployment.Shards].
+func ShardMembers(n int) Option { return func(o *options) { o.shardMembers = make([]Member, n) } }
 
 // LoadBalanced is a sharded cluster whose mongoses stand behind a load balancer: hello carries a
 // serviceId, and a client that does not declare loadBalanced is rejected. The load balancer passes

@@ -23,6 +23,7 @@ type serveFlags struct {
 	standalone   bool
 	members      int
 	sharded      string
+	shardMembers int
 	loadBalanced int
 	version      string
 	auth         string
@@ -59,6 +60,7 @@ func (f *serveFlags) register(fs *flag.FlagSet) {
 	fs.BoolVar(&f.standalone, "standalone", false, "a single server without replication (the default)")
 	fs.IntVar(&f.members, "replset", 0, "a replica set of this many `members`")
 	fs.StringVar(&f.sharded, "sharded", "", "a sharded cluster of `SxM`: S shards behind M mongoses, as in 2x2")
+	fs.IntVar(&f.shardMembers, "shard-members", 1, "each shard is a replica set of this many `members`")
 	fs.IntVar(&f.loadBalanced, "load-balanced", 0, "this many `mongoses` behind a load balancer")
 	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+strings.Join(series(), ", ")+" (default 8.0)")
 	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password`")
@@ -119,6 +121,15 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 			return nil, fmt.Errorf("--load-balanced %d: want at least one mongos", f.loadBalanced)
 		}
 		opts = append(opts, mongotest.LoadBalanced(f.loadBalanced))
+	}
+	if f.given["shard-members"] {
+		switch {
+		case !f.given["sharded"] && !f.given["load-balanced"]:
+			return nil, fmt.Errorf("--shard-members: only --sharded and --load-balanced have shards")
+		case f.shardMembers < 1 || f.shardMembers > 50:
+			return nil, fmt.Errorf("--shard-members %d: want 1 to 50 members", f.shardMembers)
+		}
+		opts = append(opts, mongotest.ShardMembers(f.shardMembers))
 	}
 	if chosen > 1 {
 		return nil, fmt.Errorf("choose one of --standalone, --replset, --sharded and --load-balanced")

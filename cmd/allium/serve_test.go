@@ -87,6 +87,7 @@ func TestServe(t *testing.T) {
 		{"--standalone --port 0 --version 4.2", 1, "4.2.", "ismaster"},
 		{"--replset 3 --port 0 --version 7.0.2", 3, "7.0.2", "setName"},
 		{"--sharded 2x2 --port 0 --version 5.0", 2, "5.0.", "msg"},
+		{"--sharded 2x1 --shard-members 3 --port 0", 1, "8.0.", "msg"},
 		{"--load-balanced 2 --port 0", 1, "8.0.", "serviceId"},
 		{"--replset 1 --auth us/er:se:cr@t --tls --port 0", 1, "8.0.", "setName"},
 		{"--sharded 1x1 --auth root:secret --port 0", 1, "8.0.", "msg"},
@@ -173,7 +174,7 @@ func TestServePorts(t *testing.T) {
 	for _, c := range []struct {
 		args         string
 		nodes, hosts int
-	}{{"--standalone", 1, 1}, {"--replset 3", 3, 3}, {"--sharded 1x2", 2, 2}, {"--load-balanced 1", 3, 1}} {
+	}{{"--standalone", 1, 1}, {"--replset 3", 3, 3}, {"--sharded 1x2", 2, 2}, {"--load-balanced 1", 3, 1}, {"--sharded 2x1 --shard-members 2", 5, 1}} {
 		t.Run(c.args, func(t *testing.T) {
 			port := freePorts(t, c.nodes)
 			uri, _ := startServe(t, fmt.Sprint(c.args, " --port ", port))
@@ -390,7 +391,7 @@ func TestServeHelp(t *testing.T) {
 	if status := run(t.Context(), []string{"serve", "--help"}, &stderr, io.Discard); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
-	for _, want := range []string{"-standalone", "-replset", "-sharded", "-load-balanced", "-version", "-auth", "-tls", "-port", "-v", "9.0"} {
+	for _, want := range []string{"-standalone", "-replset", "-sharded", "-shard-members", "-load-balanced", "-version", "-auth", "-tls", "-port", "-v", "9.0"} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("no %s in\n%s", want, &stderr)
 		}
@@ -399,27 +400,29 @@ func TestServeHelp(t *testing.T) {
 
 func TestServeRefuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                "usage",
-		"nosuch":                          "usage",
-		"serve extra":                     `unexpected argument "extra"`,
-		"serve --standalone --replset 1":  "choose one of",
-		"serve --sharded 1x1 --replset 1": "choose one of",
-		"serve --replset 0":               "--replset 0: want 1 to 50",
-		"serve --replset 51":              "--replset 51: want 1 to 50",
-		"serve --replset two":             "-replset",
-		"serve --load-balanced -1":        "--load-balanced -1",
-		"serve --sharded two":             "--sharded",
-		"serve --sharded 0x2":             "--sharded",
-		"serve --sharded 2x":              "--sharded",
-		"serve --auth root":               "--auth",
-		"serve --auth :secret":            "--auth",
-		"serve --auth root:":              "--auth",
-		"serve --version 3.6 --port 0":    `"3.6" is not one of`,
-		"serve --version new --port 0":    `"new"`,
-		"serve --port 70000":              "--port 70000",
-		"serve --port -1":                 "--port -1",
-		"serve --port 65535 --replset 2":  "65536",
-		"serve --nosuch":                  "-nosuch",
+		"":                                      "usage",
+		"nosuch":                                "usage",
+		"serve extra":                           `unexpected argument "extra"`,
+		"serve --standalone --replset 1":        "choose one of",
+		"serve --sharded 1x1 --replset 1":       "choose one of",
+		"serve --replset 0":                     "--replset 0: want 1 to 50",
+		"serve --replset 51":                    "--replset 51: want 1 to 50",
+		"serve --replset two":                   "-replset",
+		"serve --load-balanced -1":              "--load-balanced -1",
+		"serve --shard-members 3":               "--shard-members: only",
+		"serve --sharded 1x1 --shard-members 0": "--shard-members 0: want 1 to 50",
+		"serve --sharded two":                   "--sharded",
+		"serve --sharded 0x2":                   "--sharded",
+		"serve --sharded 2x":                    "--sharded",
+		"serve --auth root":                     "--auth",
+		"serve --auth :secret":                  "--auth",
+		"serve --auth root:":                    "--auth",
+		"serve --version 3.6 --port 0":          `"3.6" is not one of`,
+		"serve --version new --port 0":          `"new"`,
+		"serve --port 70000":                    "--port 70000",
+		"serve --port -1":                       "--port -1",
+		"serve --port 65535 --replset 2":        "65536",
+		"serve --nosuch":                        "-nosuch",
 	} {
 		var stdout, stderr bytes.Buffer
 		if status := run(t.Context(), strings.Fields(args), &stdout, &stderr); status == 0 {

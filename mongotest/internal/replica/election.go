@@ -28,6 +28,7 @@ func (s *Set) lostPrimaryLocked() {
 		s.primary.state = StateSecondary
 	}
 	s.primary = nil
+	s.lead.Store(nil)
 	if s.electTimer != nil {
 		s.electTimer.Stop()
 		s.electTimer = nil

@@ -157,10 +157,20 @@ type Set struct {
 	electTimer    *time.Timer   // nil: none is due
 	progress      chan struct{} // closed when a position or the primary changes, if somebody waits
 
+	// lead is the primary for those who must not wait for the mutex: writers that hold the store's
+	// lock. A new primary is there once it has undone what it never had.
+	lead atomic.Pointer[lead]
+
 	// behind is set while some member or the commit point is not at the newest write, so that reads
 	// have to look at positions and the store has to keep old versions.
 	behind atomic.Bool
 	oldest atomic.Uint64 // while behind: the oldest position that somebody may read at
+}
+
+// lead is a primary and its term.
+type lead struct {
+	node Peer
+	term int64
 }
 
 // New returns a replica set without members.
@@ -194,9 +204,16 @@ func (s *Set) find(n Peer) *member {
 
 // IsPrimary reports whether the node takes writes.
 func (s *Set) IsPrimary(n Peer) bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.primary != nil && s.primary.node == n
+	l := s.lead.Load()
+	return l != nil && l.node == n
+}
+
+// Lead returns the primary and its term, nil if there is none. It never waits.
+func (s *Set) Lead() (n Peer, term int64) {
+	if l := s.lead.Load(); l != nil {
+		return l.node, l.term
+	}
+	return nil, 0
 }
 
 // State returns the node's replication state.
@@ -295,6 +312,7 @@ func (s *Set) electLocked(candidate *member) bool {
 		}
 		s.data.RollBack(best.applied.TS, best.electedTime.TS)
 	}
+	s.lead.Store(&lead{best.node, s.Term})
 	s.wroteLocked(best.electedTime.TS)
 	s.bumpLocked()
 	return true
@@ -510,6 +528,35 @@ func (s *Set) WaitReplication(r Waiter, n Peer, ts bson.Timestamp, wc *WriteConc
 		return srverr.New(srverr.WriteConcernFailed, "waiting for replication timed out"), nil
 	}
 	return nil, nil
+}
+
+// AwaitWrite is WaitReplication for a mongos, which wrote to the set at ts in this term. lost is
+// true if the term has ended meanwhile: the write may have been rolled back. timeout bounds the
+// wait instead of the write concern's; 0: none.
+func (s *Set) AwaitWrite(r Waiter, term int64, ts bson.Timestamp, wc *WriteConcern, timeout time.Duration) (wcErr *srverr.Error, lost bool, err error) {
+	s.Mu.Lock()
+	check, wcErr := s.concernCheck(ts, wc)
+	over := func() bool { return s.Term != term || s.primary == nil }
+	lost = over()
+	done := wcErr != nil || check == nil || !lost && check()
+	s.Mu.Unlock()
+	if done {
+		return wcErr, false, nil
+	}
+	if lost {
+		return nil, true, nil
+	}
+	ok, err := s.wait(r, timeout, func() bool {
+		lost = over()
+		return lost || check()
+	})
+	switch {
+	case err != nil:
+		return nil, false, err
+	case !ok:
+		return srverr.New(srverr.WriteConcernFailed, "waiting for replication timed out"), false, nil
+	}
+	return nil, lost, nil
 }
 
 func (s *Set) checkLocked(check func() bool) bool {

@@ -122,8 +122,7 @@ func (d *Data) balance() {
 
 // shardRuns reports whether a shard has a primary.
 func (d *Data) shardRuns(i int) bool {
-	n := d.parts[i].node
-	return n == nil || n.IsPrimary()
+	return d.parts[i].HasPrimary()
 }
 
 // nextMove returns the chunk that the balancer moves next, and where: one that is not in its zone,

@@ -105,10 +105,7 @@ func (d *Data) ShardHost(i int) string { return d.shardHost(i) }
 
 // shardHost returns a shard's address as listShards shows it: name/host.
 func (d *Data) shardHost(i int) string {
-	if n := d.parts[i].node; n != nil {
-		return shardName(i) + "/" + n.addr
-	}
-	return shardName(i)
+	return d.parts[i].connString()
 }
 
 // ShardNumber returns the number of a shard, -1 if there is none of this name.

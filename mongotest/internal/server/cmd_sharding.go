@@ -337,8 +337,10 @@ func runShardMap(r *Request, dst []byte) ([]byte, error) {
 	}
 	at, dst = bson.BeginDocumentElement(dst, "hosts")
 	for _, s := range shards {
-		_, host, _ := strings.Cut(s.conn, "/")
-		dst = bson.AppendString(dst, host, s.name)
+		_, hosts, _ := strings.Cut(s.conn, "/")
+		for host := range strings.SplitSeq(hosts, ",") {
+			dst = bson.AppendString(dst, host, s.name)
+		}
 	}
 	dst = bson.EndDocument(dst, at)
 	at, dst = bson.BeginDocumentElement(dst, "connStrings")

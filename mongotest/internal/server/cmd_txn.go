@@ -27,6 +27,7 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 		// makes it do.
 		r.Wrote(t.CommitTS)
 		r.Wrote(r.Node.data.newest())
+		r.committedOn(t)
 		return dst, nil
 	}
 	if t.Store != nil {
@@ -40,6 +41,7 @@ func runCommit(r *Request, dst []byte) ([]byte, error) {
 		}
 		t.CommitTS = ts
 		r.Wrote(ts)
+		r.committedOn(t)
 		if ts.IsZero() {
 			r.Wrote(r.Node.data.newest())
 		}

@@ -169,37 +169,6 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 	return bson.EndDocument(dst, at), wcErr.Code, nil
 }
 
-// shardWriteConcern is waitWriteConcern on a mongos: every shard has one member.
-func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err error) {
-	var e *srverr.Error
-	switch {
-	case r.WC.NamedMode && r.WC.Mode != "majority" && r.WC.Mode != "":
-		e = srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", r.WC.Mode)
-	case !r.WC.NamedMode && r.WC.W > 1:
-		e = srverr.New(srverr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
-	default:
-		return dst, 0, nil
-	}
-	switch r.Cmd.Name {
-	case "drop":
-		return dst, 0, nil
-	case "insert", "update", "delete", "findAndModify":
-	default:
-		at, detail := bson.BeginDocument(nil)
-		detail = bson.EndDocument(r.WC.Append(detail, "writeConcern"), at)
-		return dst, 0, srverr.New(e.Code, "%s; Error details: %s", e.Msg, bsontext.Document(detail))
-	}
-	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
-	dst = bson.AppendInt32(dst, "code", e.Code)
-	dst = bson.AppendString(dst, "codeName", r.Node.CodeName(e.Code))
-	dst = bson.AppendString(dst, "errmsg", e.Msg)
-	if r.Cmd.Name == "findAndModify" {
-		info, d := bson.BeginDocumentElement(dst, "errInfo")
-		dst = bson.EndDocument(r.WC.Append(d, "writeConcern"), info)
-	}
-	return bson.EndDocument(dst, at), e.Code, nil
-}
-
 // readConcern is a parsed readConcern.
 type readConcern struct {
 	level string // empty: not given

@@ -194,17 +194,30 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 			return append(dst, r.answer...), err
 		}
 	}
-	dst, err = n.invoke(r, dst)
-	if r.hangUp && r.Cmd.WriteConcern {
-		return dst, err
-	}
-	if err != nil {
+	for tries := 0; ; tries++ {
+		dst, err = n.invoke(r, dst)
+		if r.startsOver && err != nil && !r.hangUp {
+			r.redo()
+			tries--
+			dst = dst[:start]
+			continue
+		}
+		if r.hangUp && r.Cmd.WriteConcern {
+			return dst, err
+		}
+		if err != nil {
+			dst = dst[:start]
+		}
+		if !r.Cmd.WriteConcern {
+			return dst, err
+		}
+		dst, err = n.acknowledge(r, dst, start, err)
+		if !r.undone || tries == shardRetries {
+			return dst, err
+		}
+		r.redo()
 		dst = dst[:start]
 	}
-	if !r.Cmd.WriteConcern {
-		return dst, err
-	}
-	return n.acknowledge(r, dst, start, err)
 }
 
 // acknowledge waits for the write concern of a command that takes one, and appends what its reply

@@ -102,7 +102,9 @@ func (r *Request) metadata() error {
 		if err != nil {
 			return err
 		}
-		r.optedIn = ok
+		if r.optedIn = ok; ok && r.Node.role == Mongos {
+			r.preference = readPreferenceOf(r.readPreference.Value)
+		}
 	}
 	if r.internal {
 		if err := r.checkInternal(); err != nil {

@@ -44,7 +44,7 @@ func (d *Data) migrate(tx *store.Tx, c *store.Coll, s *sharding.Metadata, chunk,
 		return next, tx.Clean(tx.SetSharding(c, next, next.Paths(), nil), from, in)
 	}
 	delay := 900 * time.Second
-	if n := d.parts[from].node; n != nil {
+	if n := d.parts[from].first(); n != nil {
 		delay = time.Duration(n.IntParameter("orphanCleanupDelaySecs")) * time.Second
 	}
 	d.leave(orphans{ns: c.NS, uuid: c.UUID, shard: from, in: in, due: d.Clock.Now().Add(delay)}, delay)

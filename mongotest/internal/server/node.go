@@ -276,6 +276,13 @@ func (n *Node) Restart() {
 	n.started = time.Now()
 }
 
+// Stopped reports whether the node's process has ended.
+func (n *Node) Stopped() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.closed
+}
+
 func (n *Node) shutdownChan() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

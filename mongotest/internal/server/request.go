@@ -69,6 +69,8 @@ type concerns struct {
 	AtTime  bson.Timestamp // of the snapshot that is read outside of transactions; zero: none
 	WC      replica.WriteConcern
 	optedIn bool // the read preference allows secondaries
+
+	preference replica.ReadPreference // of a command of a mongos that opted in
 }
 
 // routing is what a mongos knows of a command.
@@ -80,12 +82,24 @@ type routing struct {
 	raw         bool        // the reply shows that of the shard
 
 	// See reach.
-	writing bool          // the command is in the middle of a write and must not wait
-	passed  uint64        // a bit for each shard that it has got at
-	awaited *Node         // the shard that it waits for
-	pause   time.Duration // the time that a shard lets it wait
-	paused  bson.Raw      // the fail point that did so
-	lost    map[int]error // the shards that it does not get at any more
+	writing        bool   // the command is in the middle of a write and must not wait
+	passed         uint64 // a bit for each shard that it has got at
+	awaited        *Data  // the shard that it waits for, or for the primary of
+	awaitedPrimary bool
+	pause          time.Duration // the time that a shard lets it wait
+	paused         bson.Raw      // the fail point that did so
+	lost           map[int]error // the shards that it does not get at any more
+
+	written      []shardWrite // its newest write on each shard
+	firstWritten [2]shardWrite
+	wroteLast    int                // the first of the shards that it wrote to last
+	homes        []*session.Session // its session, as the shards know it; nil: they were not asked
+	firstHomes   [4]*session.Session
+	homesUsed    uint64  // a bit for each shard that knows of its use
+	members      []*Node // of the shards, where the command reads; nil: not chosen yet
+	firstMembers [4]*Node
+	startsOver   bool // it runs again: see startOver
+	undone       bool // a shard has rolled back what the command wrote: it runs again
 }
 
 // interrupts are what can end a command before it is done: see Check.

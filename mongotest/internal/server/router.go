@@ -97,7 +97,7 @@ func (r *Request) recover() (done bool, err error) {
 	s := r.Session
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if s.State.TxnNumber == r.TxnNumber && s.State.Phase == session.TxnCommitted {
+	if s.State.TxnNumber == r.TxnNumber && s.State.Phase == session.TxnCommitted && !r.commitUndone(s.State.Txn) {
 		return true, nil
 	}
 	if s.State.TxnNumber == r.TxnNumber {

@@ -20,13 +20,59 @@ const (
 	shardRetries = 3
 )
 
-// ServeShard makes a node the process of a shard, and returns the shard as a replica set.
-func (d *Data) ServeShard(i int, n *Node) *replica.Set {
+// ServeShard makes a node a member of a shard, or with the number of shards of the config servers,
+// and returns that as a replica set.
+func (d *Data) ServeShard(i int, n *Node, cfg replica.MemberConfig) *replica.Set {
 	p := d.parts[i]
-	p.node = n
-	set := NewSet(shardName(i), p)
-	n.JoinSet(set, replica.MemberConfig{Priority: 1, Votes: 1})
-	return set
+	p.nodes = append(p.nodes, n)
+	if p.set == nil {
+		NewSet(d.partName(i), p)
+	}
+	n.JoinSet(p.set, cfg)
+	return p.set
+}
+
+// partName returns the name of a part's replica set.
+func (d *Data) partName(i int) string {
+	if i == d.shards {
+		return "config"
+	}
+	return shardName(i)
+}
+
+// first returns the first member of a shard, nil if it has no process.
+func (d *Data) first() *Node {
+	if len(d.nodes) == 0 {
+		return nil
+	}
+	return d.nodes[0]
+}
+
+// HasPrimary reports whether a shard takes writes. It never waits.
+func (d *Data) HasPrimary() bool { return d.primary() != nil || d.set == nil }
+
+// primary returns the primary of a shard, nil if it has none.
+func (d *Data) primary() *Node {
+	if d.set == nil {
+		return d.first()
+	}
+	n, _ := d.set.Lead()
+	if n == nil {
+		return nil
+	}
+	return n.(*Node)
+}
+
+// connString returns the address of a shard as the cluster's metadata has it: name/host,host.
+func (d *Data) connString() string {
+	s := d.whole.partName(d.number)
+	for i, n := range d.nodes {
+		if s += ","; i == 0 {
+			s = s[:len(s)-1] + "/"
+		}
+		s += n.addr
+	}
+	return s
 }
 
 // Reach checks that the command gets at some shards. While a shard has no primary, a command that
@@ -45,8 +91,12 @@ func (r *Request) Reach(shards ...int) error {
 			if r.writing || !IsBlocked(err) {
 				return err
 			}
+			waited := r.awaited != nil
 			if err := r.settle(); err != nil {
 				return err
+			}
+			if waited && r.lost[i] == nil && !r.InTxn() && r.written == nil && r.Cmd.Name != "getMore" {
+				return r.startOver() // another primary may have undone what was read
 			}
 		}
 	}
@@ -71,17 +121,23 @@ func (r *Request) ReachSome(shards []int) (some []int, lost, err error) {
 
 // tryShard checks one shard. What a Blocked error waits for, settle knows.
 func (r *Request) tryShard(i int) error {
-	n := r.Node.data.parts[i].node
+	p := r.Node.data.parts[i]
+	n := r.member(i)
 	switch {
-	case n == nil:
+	case p.set == nil:
 		return nil
 	case r.lost[i] != nil:
 		return r.lost[i]
-	case !n.IsPrimary():
-		r.awaited = n
+	case n == nil:
+		r.awaited, r.awaitedPrimary = p, r.toPrimary()
 		return &store.Blocked{Done: closedChan}
 	case r.passed&(1<<i) == 0 && n.faults.Active():
 		if err := r.shardFault(n); err != nil {
+			return err
+		}
+	}
+	if !r.writing {
+		if err := r.readable(p, n); err != nil {
 			return err
 		}
 	}
@@ -102,23 +158,27 @@ var closedChan = func() chan struct{} {
 
 // settle waits for what the last Blocked error of Reach was about.
 func (r *Request) settle() error {
-	n, pause := r.awaited, r.pause
+	p, pause := r.awaited, r.pause
 	r.awaited, r.pause = nil, 0
 	if pause > 0 {
 		_, err := r.Wait(nil, pause)
 		return err
 	}
-	if n == nil {
+	if p == nil {
 		return nil
 	}
-	ok, err := n.set.AwaitPrimary(r, shardTimeout)
+	pref := &replica.ReadPreference{}
+	if !r.awaitedPrimary {
+		pref = &r.preference
+	}
+	ok, err := p.set.AwaitMember(r, pref, shardTimeout)
 	if err != nil || ok {
 		return err
 	}
 	if r.lost == nil {
 		r.lost = map[int]error{}
 	}
-	r.lost[n.data.number] = srverr.New(srverr.FailedToSatisfyReadPreference, "Could not find host matching read preference { mode: \"primary\" } for set %s", n.set.Name())
+	r.lost[p.number] = srverr.New(srverr.FailedToSatisfyReadPreference, "Could not find host matching read preference %s for set %s", pref, p.set.Name())
 	return nil
 }
 
@@ -209,13 +269,14 @@ func (r *Request) prepareCommit() error {
 		return err
 	}
 	shards := t.Participants()
+	r.Txn.Shards = shards
 	if err := r.Reach(shards...); err != nil || len(shards) < 2 {
 		return err
 	}
 	if err := t.Prepare(); err != nil {
 		return err
 	}
-	if n := r.Node.data.parts[shards[0]].node; n != nil {
+	if n := r.Node.data.parts[shards[0]].primary(); n != nil {
 		const point = "hangBeforeWritingDecision"
 		_, on := n.fire(point, nil)
 		for on {

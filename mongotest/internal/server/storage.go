@@ -85,7 +85,14 @@ func (d *Data) connectStore() {
 	}
 	d.Rollback = func(after, before bson.Timestamp) {
 		if s := d.made(); s != nil {
-			s.Rollback(after)
+			// What has come to the store while the others elected goes, too.
+			from, last, err := s.Rollback(after)
+			if err == nil {
+				after = from
+			}
+			if last.Compare(before) >= 0 {
+				before = bson.Timestamp{T: last.T, I: last.I + 1}
+			}
 		}
 		d.sessions.RollBack(after, before)
 	}
@@ -140,6 +147,9 @@ func (r *Request) stateToRead() (*store.State, error) {
 	if r.rc.level == "snapshot" && !r.InTxn() {
 		return r.snapshotToRead(s, at, latest)
 	}
+	if latest && r.Node.role == Mongos {
+		return r.stateOfShards(s)
+	}
 	if latest {
 		return s.Latest(), nil
 	}
@@ -159,7 +169,7 @@ func (r *Request) snapshotToRead(s *store.Store, at bson.Timestamp, latest bool)
 	case !r.AtTime.IsZero():
 		at = r.AtTime // chosen before
 	case latest:
-		if at = s.Latest().TS; at.IsZero() {
+		if at = r.Node.data.snapshotTime(s.Latest().TS); at.IsZero() {
 			at = s.Note() // nothing was written yet
 			r.Node.data.Wrote(at)
 		}
@@ -279,6 +289,13 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 		err := fn(tx)
 		if ts, wrote = tx.TS(), tx.Dirty(); err == nil && wrote {
 			err = r.failTransactionalWrite()
+		}
+		if err == nil && wrote && r.Node.role == Mongos {
+			if !writesDocuments[r.Cmd.Name] {
+				tx.Together()
+			}
+			r.wroteLast = -1
+			tx.Written(r.wroteOn)
 		}
 		return err
 	})

@@ -19,20 +19,23 @@ func (r *Request) Executed(stmt int32) (session.Statement, bool) {
 	if !r.IsRetryable() {
 		return session.Statement{}, false
 	}
-	s, ok := r.Session.State.Stmts[stmt]
+	if r.Node.role == Mongos {
+		return r.executedOnShard(stmt)
+	}
+	s, ok := r.Session.Recorded(r.TxnNumber, stmt)
 	return s, ok && !r.Node.data.sessions.Undone(s.TS)
 }
 
-// Record notes what a statement of a retryable write did. It does nothing for other writes.
-func (r *Request) Record(stmt int32, s session.Statement) {
-	if !r.IsRetryable() {
-		return
+// Record notes what a statement of a retryable write did, at the shard that did it. It does nothing
+// for other writes.
+func (r *Request) Record(stmt int32, s session.Statement, shard int) {
+	switch {
+	case !r.IsRetryable():
+	case r.Node.role == Mongos:
+		r.recordOnShard(stmt, s, shard)
+	default:
+		r.Session.Record(r.TxnNumber, stmt, s)
 	}
-	st := &r.Session.State
-	if st.Stmts == nil {
-		st.Stmts = map[int32]session.Statement{}
-	}
-	st.Stmts[stmt] = s
 }
 
 // checkOut takes the request's session for as long as the command runs and brings its transaction
@@ -124,7 +127,7 @@ func (r *Request) continueTxn(st *session.State) error {
 	switch {
 	case st.Phase == session.TxnAborted:
 		return srverr.New(srverr.NoSuchTransaction, "Transaction %d has been aborted.", r.TxnNumber)
-	case st.Phase == session.TxnCommitted && r.Node.data.sessions.Undone(st.Txn.CommitTS):
+	case st.Phase == session.TxnCommitted && r.commitUndone(st.Txn):
 		// The commit was rolled back, and this primary has never heard of the transaction.
 		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is -1", r.TxnNumber)
 	case st.Phase == session.TxnCommitted && r.Cmd.Name != "commitTransaction":

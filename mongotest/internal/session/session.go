@@ -52,6 +52,8 @@ type Session struct {
 	use     sync.Mutex // guards what follows
 	lastUse time.Time
 	ended   time.Time // when its client said that it does not need it any more; zero: it did not
+	number  int64     // of the retryable write that stmts are of
+	stmts   map[int32]Statement
 }
 
 // Document returns what $listLocalSessions tells about the session.
@@ -67,7 +69,41 @@ type State struct {
 	TxnNumber int64 // -1: none yet
 	Phase     Phase
 	Txn       *Txn // of the phases other than retryable
-	Stmts     map[int32]Statement
+}
+
+// Record notes what a statement of the retryable write with this number did. The session need not
+// be checked out: a shard keeps the records of what mongoses write there.
+func (s *Session) Record(number int64, stmt int32, st Statement) {
+	s.use.Lock()
+	defer s.use.Unlock()
+	if s.stmts == nil || number != s.number {
+		s.number, s.stmts = number, map[int32]Statement{}
+	}
+	s.stmts[stmt] = st
+}
+
+// Recorded returns what a statement of the retryable write with this number did.
+func (s *Session) Recorded(number int64, stmt int32) (Statement, bool) {
+	s.use.Lock()
+	defer s.use.Unlock()
+	if number != s.number {
+		return Statement{}, false
+	}
+	st, ok := s.stmts[stmt]
+	return st, ok
+}
+
+// LastWrite returns the number of the newest retryable write and the time of its last statement,
+// except for those that undone tells of; zero if there is none.
+func (s *Session) LastWrite(undone func(ts bson.Timestamp) bool) (number int64, last bson.Timestamp) {
+	s.use.Lock()
+	defer s.use.Unlock()
+	for _, st := range s.stmts {
+		if st.TS.Compare(last) > 0 && !undone(st.TS) {
+			last = st.TS
+		}
+	}
+	return s.number, last
 }
 
 // Phase is where a session's newest transaction number stands.
@@ -140,6 +176,13 @@ func (c *Catalog) Use(id ID, now time.Time) (s *Session, gone []*Session, err er
 	s.lastUse, s.ended = now, time.Time{}
 	s.use.Unlock()
 	return s, gone, nil
+}
+
+// Find returns the session, nil if it is not known.
+func (c *Catalog) Find(id ID) *Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byID[id]
 }
 
 // End notes that a client does not need the sessions any more. They are forgotten when the server

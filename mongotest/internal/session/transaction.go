@@ -31,6 +31,7 @@ type Txn struct {
 	Api      string // the Stable API's parameters of its first command
 	Started  time.Time
 	CommitTS bson.Timestamp
+	Shards   []int // of a cluster: those that it wrote to
 	Expiry   *time.Timer
 }
 

@@ -76,6 +76,24 @@ func (s *Store) joinAt(find func(shard *Store) *State) (*State, bool) {
 	return st, ok
 }
 
+// JoinAt returns the state of a group in which each shard is as of a time of its own, zero for its
+// newest. No shard is older than the newest write that no rollback may undo. It reports false if
+// the history of a shard does not reach back that far.
+func (s *Store) JoinAt(at []bson.Timestamp) (*State, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.joinAt(func(shard *Store) *State {
+		ts := at[shard.shard]
+		if ts.IsZero() {
+			return shard.latest.Load()
+		}
+		if shard.floor.Compare(ts) > 0 {
+			ts = shard.floor
+		}
+		return shard.stateOf(ts)
+	})
+}
+
 // forget takes what a shard wrote after a time out of the group's change log.
 func (s *Store) forget(shard int, ts bson.Timestamp) {
 	st := s.latest.Load()
@@ -222,6 +240,7 @@ func (s *Store) writeGroup(fn func(tx *Tx) error) error {
 	if err := fn(tx); err != nil {
 		return err
 	}
+	tx.settle()
 	s.batch = true
 	for i, shard := range s.shards {
 		shard.publish(shard.latest.Load(), &tx.sub[i])
@@ -231,6 +250,17 @@ func (s *Store) writeGroup(fn func(tx *Tx) error) error {
 		s.refresh()
 	}
 	return nil
+}
+
+// settle keeps rollbacks from undoing what was written together. The last store is that of the
+// config servers, whose every write waits for a majority.
+func (tx *Tx) settle() {
+	last := len(tx.sub) - 1
+	for i := range tx.sub {
+		if sub := &tx.sub[i]; sub.dirty && (tx.together || i == last) {
+			sub.s.floor = sub.ts
+		}
+	}
 }
 
 // beginTxn is Begin for a group.
@@ -309,12 +339,13 @@ func (t *Txn) commitParts(lsid bson.Raw, number int64) (bson.Timestamp, error) {
 	if g.opts.Tick != nil {
 		ts = g.opts.Tick()
 	}
-	wall, index := g.opts.Now(), 0
+	wall, index, wrote := g.opts.Now(), 0, 0
 	for i, p := range t.parts {
 		sub := &tx.sub[i]
 		if len(p.log) == 0 {
 			continue
 		}
+		wrote++
 		sub.dirty, sub.ts, sub.wall = true, ts, wall
 		for _, e := range p.log {
 			if err := sub.replay(e); err != nil {
@@ -324,6 +355,8 @@ func (t *Txn) commitParts(lsid bson.Raw, number int64) (bson.Timestamp, error) {
 			index++
 		}
 	}
+	tx.together = wrote > 1
+	tx.settle()
 	g.batch = true
 	for i, shard := range g.shards {
 		shard.publish(shard.latest.Load(), &tx.sub[i])
@@ -428,6 +461,7 @@ func (tx *Tx) groupUpdate(c *Coll, rid string, old, doc bson.Raw, replaced bool,
 		_, err = sub.Update(part, rid[1:], old, doc, replaced, delta)
 	} else if _, err = sub.Delete(part, rid[1:], old); err == nil {
 		// The key has changed, and with it the shard: the document goes there.
+		tx.Together()
 		_, err = tx.sub[to].Insert(tx.part(c, to), doc)
 	}
 	if err != nil {
@@ -471,6 +505,7 @@ func (tx *Tx) groupRename(c *Coll, to string) error {
 // The sender keeps its documents, which belong to it no more once SetSharding says so; Clean
 // removes them. None of this is an event. In a transaction it must not be called.
 func (tx *Tx) Move(c *Coll, from, to int, in func(doc bson.Raw) bool) error {
+	tx.Together()
 	if err := tx.each(c, func(sub *Tx, _ *Coll) error { return sub.change(c.NS) }); err != nil {
 		return err
 	}
@@ -498,6 +533,7 @@ func (tx *Tx) Move(c *Coll, from, to int, in func(doc bson.Raw) bool) error {
 
 // Clean removes the documents of a shard that in says and that belong to other shards.
 func (tx *Tx) Clean(c *Coll, shard int, in func(doc bson.Raw) bool) error {
+	tx.Together()
 	sub := &tx.sub[shard]
 	part, _ := sub.colls.get(c.NS)
 	if part == nil || part.UUID != c.UUID || !c.Sharded() {
@@ -525,6 +561,7 @@ func (tx *Tx) Clean(c *Coll, shard int, in func(doc bson.Raw) bool) error {
 // about to get, and takes from it all others. None of this is an event. nil brings all documents to
 // one shard. In a transaction it must not be called.
 func (tx *Tx) Spread(c *Coll, p Placement, home int) error {
+	tx.Together()
 	if err := tx.each(c, func(sub *Tx, _ *Coll) error { return sub.change(c.NS) }); err != nil {
 		return err
 	}
@@ -721,6 +758,11 @@ func (t *Txn) Prepare() error {
 		return srverr.New(srverr.NoSuchTransaction, "the transaction has ended")
 	}
 	t.prepared = true
+	for _, p := range t.parts {
+		if len(p.log) > 0 { // a majority has what it prepared, and all before
+			p.s.floor = p.s.latest.Load().TS
+		}
+	}
 	return nil
 }
 

@@ -62,6 +62,8 @@ type Store struct {
 	timer    *time.Timer // nil: nothing to be done later
 	closed   bool
 
+	floor bson.Timestamp // of the newest write that no rollback may undo
+
 	group *Store // that it is part of, nil if it stands alone
 	shard int    // its number there
 
@@ -175,23 +177,31 @@ func (s *Store) publish(old *State, tx *Tx) {
 	}
 }
 
-// Rollback forgets all writes after ts, as a member does that had them and is not primary any more.
-// Open transactions are aborted.
-func (s *Store) Rollback(ts bson.Timestamp) error {
+// Rollback forgets all writes after ts, as a member does that had them and is not primary any more,
+// but none that is older than one which no rollback may undo (see Tx.Together). It returns the time
+// after which, and the time up to which, writes have gone. Open transactions are aborted, but not
+// prepared ones.
+func (s *Store) Rollback(ts bson.Timestamp) (after, last bson.Timestamp, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.floor.Compare(ts) > 0 {
+		ts = s.floor
+	}
+	after, last = ts, s.latest.Load().TS
 	i := s.stateAt(ts)
 	if i < 0 {
-		return srverr.New(srverr.UnrecoverableRollbackError, "the history does not reach back to the point to roll back to")
+		return after, last, srverr.New(srverr.UnrecoverableRollbackError, "the history does not reach back to the point to roll back to")
 	}
 	for _, list := range s.locks {
 		for _, t := range append([]*Txn(nil), list...) {
-			t.stop()
+			if t.whole == nil || !t.whole.prepared {
+				t.stop()
+			}
 		}
 	}
 	s.pins = slices.DeleteFunc(s.pins, func(p pin) bool { return p.ts.Compare(ts) > 0 })
 	if i == len(s.history)-1 {
-		return nil
+		return after, last, nil
 	}
 	s.history = slices.Clone(s.history[:i+1])
 	st := s.history[i].state()
@@ -205,7 +215,23 @@ func (s *Store) Rollback(ts bson.Timestamp) error {
 	if s.group != nil {
 		s.group.forget(s.shard, ts)
 	}
-	return nil
+	return after, last, nil
+}
+
+// Unchanged returns the last time at which the store was as it was at ts: just before its next
+// write. It is ts if nothing was written since.
+func (s *Store) Unchanged(ts bson.Timestamp) bson.Timestamp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.stateAt(ts) + 1; i < len(s.history) {
+		switch next := s.history[i].ts; {
+		case next.I > 0:
+			ts = bson.Timestamp{T: next.T, I: next.I - 1}
+		case next.T > 0:
+			ts = bson.Timestamp{T: next.T - 1, I: 1<<32 - 1}
+		}
+	}
+	return ts
 }
 
 // Note adds an entry to the change log that changes no data, and so moves the newest timestamp on.

@@ -192,7 +192,7 @@ func TestStoreModel(t *testing.T) {
 		}
 		if len(history) > 0 {
 			p := history[len(history)/2]
-			if err := s.Rollback(p.st.TS); err != nil {
+			if _, _, err := s.Rollback(p.st.TS); err != nil {
 				t.Fatal(err)
 			}
 			checkModel(t, "after the rollback", s.Latest(), p.want)

@@ -28,8 +28,9 @@ type Tx struct {
 	write *Statement // nil: not a retryable write
 	freed int64      // bytes that it took out of what it changes
 
-	quiet bool // what it writes is not an event of the group
-	sub   []Tx // of a group: the right to write to each shard
+	quiet    bool // what it writes is not an event of the group
+	together bool // see Together
+	sub      []Tx // of a group: the right to write to each shard
 
 	work *work.Meter // of the command that writes; nil: nobody counts
 
@@ -44,6 +45,20 @@ func (tx *Tx) Count(m *work.Meter) {
 	tx.work = m
 	for i := range tx.sub {
 		tx.sub[i].work = m
+	}
+}
+
+// Together says that what is written to several shards of a group belongs together: no rollback of
+// one of them undoes its part, as if each shard had waited until its majority has it. That goes for
+// documents that move between shards, and for what a cluster decides as a whole.
+func (tx *Tx) Together() { tx.together = true }
+
+// Written calls f with each shard of a group that was written to, and the time of its write.
+func (tx *Tx) Written(f func(shard int, ts bson.Timestamp)) {
+	for i := range tx.sub {
+		if sub := &tx.sub[i]; sub.dirty {
+			f(i, sub.ts)
+		}
 	}
 }
 
@@ -554,6 +569,7 @@ func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
 // later changes (nil). Transactions that use the collection are not in the way.
 func (tx *Tx) SetSharding(c *Coll, sharding any, paths []string, more bson.Raw) *Coll {
 	if tx.sub != nil {
+		tx.Together()
 		_ = tx.each(c, func(sub *Tx, part *Coll) error {
 			sub.SetSharding(part, sharding, paths, more)
 			return nil

@@ -60,7 +60,7 @@ func sessionIDs(r *server.Request, parser string) ([]session.ID, error) {
 func runEndSessions(r *server.Request, dst []byte) ([]byte, error) {
 	ids, err := sessionIDs(r, "EndSessionsCmdFromClient")
 	if err == nil {
-		r.Node.Data().Sessions().End(ids, r.Node.Data().Clock.Now())
+		r.Node.Data().EndSessions(ids)
 	}
 	return dst, err
 }

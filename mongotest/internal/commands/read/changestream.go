@@ -95,6 +95,9 @@ func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*c
 	case given > 1:
 		return nil, srverr.New(40674, "Only one type of resume option is allowed, but multiple were found.")
 	}
+	if err := r.ReachAll(); err != nil {
+		return nil, err
+	}
 	return s, s.start(resume, startAfter, startAt)
 }
 
@@ -177,6 +180,9 @@ func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) err
 
 // position returns the time up to which events may be shown: what a majority has.
 func (s *changeStream) position() bson.Timestamp {
+	if s.n.Role() == server.Mongos {
+		return s.n.Seen()
+	}
 	ts := s.n.Store().Latest().TS
 	if s.n.Set() != nil {
 		if c := s.n.Data().Committed(); c.Compare(ts) < 0 {

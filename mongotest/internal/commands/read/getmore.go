@@ -146,6 +146,10 @@ func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	c.Run.Request = r
 	r.ChangeStream = c.Token != nil
+	if err := r.ReadOn(c); err != nil {
+		done = true
+		return dst, err
+	}
 	if data, ok := r.Fault("failGetMoreAfterCursorCheckout"); ok {
 		done = true
 		code := int32(srverr.InternalError)

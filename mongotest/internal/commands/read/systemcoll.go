@@ -141,20 +141,18 @@ func transactionRecords(n *server.Node) []bson.Raw {
 			continue // its command has not written yet
 		}
 		st := &s.State
-		var last bson.Timestamp
-		for _, stmt := range st.Stmts {
-			if stmt.TS.Compare(last) > 0 && !n.Data().Sessions().Undone(stmt.TS) {
-				last = stmt.TS
-			}
-		}
+		number, last := s.LastWrite(n.Data().Sessions().Undone)
 		state := ""
-		if st.Txn != nil && st.Phase == session.TxnCommitted {
+		if number < st.TxnNumber {
+			number, last = st.TxnNumber, bson.Timestamp{}
+		}
+		if st.TxnNumber == number && st.Txn != nil && st.Phase == session.TxnCommitted {
 			last, state = st.Txn.CommitTS, "committed"
 		}
-		if st.TxnNumber >= 0 && !last.IsZero() {
+		if !last.IsZero() {
 			at, doc := bson.BeginDocument(nil)
 			doc = s.ID.Append(doc, "_id")
-			doc = bson.AppendInt64(doc, "txnNum", st.TxnNumber)
+			doc = bson.AppendInt64(doc, "txnNum", number)
 			doc = replica.OpTime{TS: last, Term: term}.Append(doc, "lastWriteOpTime")
 			doc = bson.AppendDateTime(doc, "lastWriteDate", bson.DateTime(int64(last.T)*1000))
 			if state != "" {

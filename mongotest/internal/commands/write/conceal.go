@@ -62,6 +62,7 @@ func (p *concealed) write(r *server.Request, tx *store.Tx) error {
 		if len(part.docs) == 0 {
 			continue
 		}
+		tx.Together()
 		c, err := r.Writable(tx, namespace.Join(p.db, part.name), true)
 		for _, doc := range part.docs {
 			if err == nil {

@@ -105,7 +105,7 @@ func (x *insertion) some(list []bson.Raw, from int) error {
 	err := x.r.Write(x.write)
 	if err == nil {
 		for _, d := range x.inserted {
-			remember(x.r, d.stmt, executedWrite{kind: session.StatementInsert, id: d.id})
+			rememberAt(x.r, d.stmt, executedWrite{kind: session.StatementInsert, id: d.id}, d.shard)
 		}
 		return nil
 	}
@@ -157,8 +157,11 @@ func (x *insertion) write(tx *store.Tx) error {
 		if err == nil && c.TimeSeries {
 			doc, err = r.Measurement(c, doc)
 		}
+		shard := 0
+		if err == nil {
+			shard = c.Shard()
+		}
 		if s := sharding.Of(c); err == nil && s != nil {
-			var shard int
 			if shard, err = s.PlaceOf(w.ns, doc); err == nil {
 				r.Targeted([]int{shard})
 				err = r.Reach(shard)
@@ -179,7 +182,7 @@ func (x *insertion) write(tx *store.Tx) error {
 		}
 		if err == nil {
 			if r.IsRetryable() {
-				x.inserted = append(x.inserted, insertedDoc{stmt, doc.Lookup("_id")})
+				x.inserted = append(x.inserted, insertedDoc{stmt, doc.Lookup("_id"), shard})
 			}
 			x.done++
 			continue
@@ -206,6 +209,7 @@ func (x *insertion) write(tx *store.Tx) error {
 
 // insertedDoc is a document that a retryable insert has inserted.
 type insertedDoc struct {
-	stmt int32
-	id   bson.RawValue
+	stmt  int32
+	id    bson.RawValue
+	shard int
 }

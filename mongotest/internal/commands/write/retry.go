@@ -24,7 +24,10 @@ type executedWrite struct {
 
 // remember notes what a statement did. Statements that wrote nothing are not noted: a retry runs
 // them again.
-func remember(r *server.Request, stmt int32, w executedWrite) {
+func remember(r *server.Request, stmt int32, w executedWrite) { rememberAt(r, stmt, w, r.LastShard()) }
+
+// rememberAt is remember for a statement whose shard is known.
+func rememberAt(r *server.Request, stmt int32, w executedWrite, shard int) {
 	if !r.IsRetryable() || stmt < 0 {
 		return
 	}
@@ -38,7 +41,7 @@ func remember(r *server.Request, stmt int32, w executedWrite) {
 	if w.post != nil {
 		doc = bson.AppendDocument(doc, "post", w.post)
 	}
-	r.Record(stmt, session.Statement{Kind: w.kind, TS: r.Conn.Client().LastOp, Reply: bson.EndDocument(doc, at)})
+	r.Record(stmt, session.Statement{Kind: w.kind, TS: r.Conn.Client().LastOp, Reply: bson.EndDocument(doc, at)}, shard)
 }
 
 // recall returns what an earlier attempt of this statement did.

@@ -1,0 +1,190 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
+)
+
+// What a mongos reads: of each shard the state that the member has which it asks.
+
+// toPrimary reports whether the command needs the primaries of shards.
+func (r *Request) toPrimary() bool {
+	return r.writing || !r.optedIn || r.InTxn() || r.Cmd.Where == OnPrimary
+}
+
+// member returns the member of a shard that the command goes to, always the same one if it reads;
+// nil if there is none at the moment.
+func (r *Request) member(i int) *Node {
+	p := r.Node.data.parts[i]
+	if r.writing || p.set == nil {
+		return p.primary()
+	}
+	if r.members == nil {
+		if r.members = r.firstMembers[:0]; len(r.Node.data.parts) > len(r.firstMembers) {
+			r.members = make([]*Node, 0, len(r.Node.data.parts))
+		}
+		r.members = r.members[:len(r.Node.data.parts)]
+	}
+	switch n := r.members[i]; {
+	case n != nil:
+		return n
+	case r.toPrimary():
+		r.members[i] = p.primary()
+	default:
+		if peer := p.set.Select(&r.preference); peer != nil {
+			r.members[i] = peer.(*Node)
+		}
+	}
+	return r.members[i]
+}
+
+// stateOfShards returns what a command of a mongos reads outside of transactions: of each shard
+// what the member has that it asks. What the shards decided together is there in any case, so that
+// all agree on who has which chunk.
+func (r *Request) stateOfShards(s *store.Store) (*store.State, error) {
+	d := r.Node.data
+	behind := slices.ContainsFunc(d.parts, func(p *Data) bool { return p.set != nil && p.set.Behind() })
+	if !behind || r.InTxn() {
+		return s.Latest(), nil
+	}
+	at := make([]bson.Timestamp, len(d.parts)) // zero: the newest
+	for i, p := range d.parts {
+		if p.set == nil {
+			continue
+		}
+		if n := r.member(i); n != nil {
+			if ts, latest := p.set.ReadTime(n, r.rc.level); !latest {
+				at[i] = ts
+			}
+		}
+	}
+	st, ok := s.JoinAt(at)
+	if !ok {
+		return nil, srverr.New(srverr.SnapshotTooOld, "A shard's member has a state that is older than the oldest available one.")
+	}
+	return st, nil
+}
+
+// snapshotTime returns the time of a snapshot of all shards that a majority of each has.
+func (d *Data) snapshotTime(newest bson.Timestamp) bson.Timestamp {
+	for _, p := range d.parts {
+		if p.set == nil {
+			continue
+		}
+		if ts, behind := p.set.CommittedIfBehind(); behind {
+			if ts = p.made().Unchanged(ts); ts.Compare(newest) < 0 {
+				newest = ts
+			}
+		}
+	}
+	return newest
+}
+
+// Seen returns the time up to which a change stream of a mongos shows events: a majority of every
+// shard has them.
+func (n *Node) Seen() bson.Timestamp { return n.data.snapshotTime(n.Store().Latest().TS) }
+
+// errStartOver ends a run of a command that reads, and that runs again.
+var errStartOver = srverr.New(srverr.InternalError, "the command starts over")
+
+// startOver lets a command run again that reads, because what it has begun to read is not what it
+// would choose now.
+func (r *Request) startOver() error {
+	r.startsOver = true
+	return errStartOver
+}
+
+// readable waits until a shard's member has what the read concern asks for.
+func (r *Request) readable(p *Data, n *Node) error {
+	if r.InTxn() || p.set == nil || !p.set.Behind() {
+		return nil
+	}
+	after := r.rc.after
+	if r.rc.at.Compare(after) > 0 {
+		after = r.rc.at
+	}
+	if !after.IsZero() {
+		if at, latest := p.set.ReadTime(n, r.rc.level); !latest && at.Compare(after) < 0 {
+			if err := p.set.WaitApplied(r, n, after, r.rc.level == "majority" || r.rc.level == "snapshot"); err != nil {
+				return err
+			}
+			return r.startOver()
+		}
+	}
+	if r.rc.level == "linearizable" {
+		_, term := p.set.Lead()
+		_, lost, err := p.set.AwaitWrite(r, term, p.set.Newest(), &replica.WriteConcern{Mode: "majority", NamedMode: true}, 0)
+		if err == nil && lost {
+			err = r.startOver()
+		}
+		return err
+	}
+	return nil
+}
+
+// source is a member of a shard that a mongos has a cursor on.
+type source struct {
+	shard   int
+	node    *Node
+	process bson.ObjectID
+}
+
+// sources returns the members that the command has read from.
+func (r *Request) sources() (list []source) {
+	for i, n := range r.members {
+		if n != nil && r.passed&(1<<i) != 0 {
+			list = append(list, source{i, n, n.ProcessID()})
+		}
+	}
+	return list
+}
+
+// ReadOn makes a getMore read where its cursor does. On a mongos, the members that the cursor is
+// open on have to be there still: a process that ends takes its cursors with it.
+func (r *Request) ReadOn(c *Cursor) error {
+	r.rc.level, r.optedIn, r.preference = c.level, c.optedIn, c.preference
+	for _, s := range c.sources {
+		switch {
+		case s.node.Stopped():
+			return srverr.New(srverr.HostUnreachable, "network error while attempting to run command 'getMore' on host '%s' ", s.node.addr)
+		case s.node.ProcessID() != s.process:
+			return srverr.New(srverr.CursorNotFound, "cursor id %d not found", c.ID)
+		}
+		r.member(s.shard)
+		r.members[s.shard] = s.node
+	}
+	return nil
+}
+
+// ReachAll checks that a command gets at every shard.
+func (r *Request) ReachAll() error {
+	for i := range r.Node.data.shards {
+		if err := r.Reach(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readPreferenceOf returns a read preference that parseReadPreference has accepted.
+func readPreferenceOf(doc bson.Raw) (p replica.ReadPreference) {
+	p.Mode, _ = doc.Lookup("mode").StringValue()
+	if tags := doc.Lookup("tags"); tags.Type == bson.TypeArray {
+		for e := range bson.Raw(tags.Value).Values() {
+			set := map[string]string{}
+			for k, v := range bson.Raw(e.Value).All() {
+				set[string([]byte(k))], _ = v.StringValue()
+			}
+			p.Tags = append(p.Tags, set)
+		}
+	}
+	n, _ := arg.Number(doc.Lookup("maxStalenessSeconds"))
+	p.MaxStaleness = time.Duration(n) * time.Second
+	return p
+}

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/replica"
+	"allium/mongotest/internal/session"
+	"allium/mongotest/internal/srverr"
+)
+
+// What a mongos knows of the writes that shards did for it. A shard keeps the records of retryable
+// writes: when it rolls a write back, the record goes with it. The write concern holds on each
+// shard that was written to.
+
+// shardWrite is the newest write of a command on a shard.
+type shardWrite struct {
+	shard int
+	ts    bson.Timestamp
+	term  int64 // of the shard's primary; 0: it is not a replica set
+}
+
+// writesDocuments are the commands whose writes shards may roll back one by one. All others change
+// what the cluster has as a whole, and wait for majorities.
+var writesDocuments = map[string]bool{
+	"insert": true, "update": true, "delete": true, "findAndModify": true, "bulkWrite": true, "aggregate": true, "mapReduce": true,
+}
+
+// wroteOn notes that a command of a mongos writes to a shard. It is called under the store's lock.
+func (r *Request) wroteOn(shard int, ts bson.Timestamp) {
+	var term int64
+	if set := r.Node.data.parts[shard].set; set != nil {
+		_, term = set.Lead()
+	}
+	if r.written == nil {
+		r.written = r.firstWritten[:0]
+	}
+	at := slices.IndexFunc(r.written, func(w shardWrite) bool { return w.shard == shard })
+	if at < 0 {
+		r.written = append(r.written, shardWrite{shard, ts, term})
+	} else {
+		r.written[at].ts, r.written[at].term = ts, term
+	}
+	if r.wroteLast < 0 {
+		r.wroteLast = shard
+	}
+}
+
+// committedOn notes the shards that a transaction has been committed on.
+func (r *Request) committedOn(t *session.Txn) {
+	for _, i := range t.Shards {
+		r.wroteOn(i, t.CommitTS)
+	}
+}
+
+// commitUndone reports whether the commit of a transaction has been rolled back. One on several
+// shards never is.
+func (r *Request) commitUndone(t *session.Txn) bool {
+	d := r.Node.data
+	if len(t.Shards) == 1 {
+		d = d.parts[t.Shards[0]]
+	}
+	return d.sessions.Undone(t.CommitTS)
+}
+
+// LastShard returns the shard that the command's last write went to.
+func (r *Request) LastShard() int { return r.wroteLast }
+
+// shardSessions returns the command's session as the shards know it, nil where they do not.
+func (r *Request) shardSessions() []*session.Session {
+	if r.homes == nil {
+		r.homes = r.firstHomes[:0]
+		for _, p := range r.Node.data.parts {
+			r.homes = append(r.homes, p.sessions.Find(r.Session.ID))
+		}
+	}
+	return r.homes
+}
+
+// executedOnShard is Executed on a mongos. Records move with the chunks, so that any shard may have
+// them.
+func (r *Request) executedOnShard(stmt int32) (session.Statement, bool) {
+	for i, s := range r.shardSessions() {
+		if s == nil {
+			continue
+		}
+		if st, ok := s.Recorded(r.TxnNumber, stmt); ok && !r.Node.data.parts[i].sessions.Undone(st.TS) {
+			return st, true
+		}
+	}
+	return r.Session.Recorded(r.TxnNumber, stmt)
+}
+
+// recordOnShard is Record on a mongos.
+func (r *Request) recordOnShard(stmt int32, st session.Statement, shard int) {
+	homes := r.shardSessions()
+	if r.homesUsed&(1<<shard) == 0 {
+		r.homesUsed |= 1 << shard
+		p := r.Node.data.parts[shard]
+		s, gone, err := p.sessions.Use(r.Session.ID, r.Node.data.Clock.Now())
+		for _, n := range p.nodes {
+			n.cursors.Kill(func(c *Cursor) bool { return slices.Contains(gone, c.Session) })
+		}
+		if err != nil {
+			s = r.Session // the shard has too many, the cluster remembers it
+		}
+		homes[shard] = s
+	}
+	if at := slices.IndexFunc(r.written, func(w shardWrite) bool { return w.shard == shard }); at >= 0 {
+		st.TS = r.written[at].ts
+	}
+	homes[shard].Record(r.TxnNumber, stmt, st)
+}
+
+// EndSessions notes that a client does not need the sessions any more, on the shards of a cluster,
+// too.
+func (d *Data) EndSessions(ids []session.ID) {
+	for _, part := range slices.Concat(d.parts, []*Data{d}) {
+		part.sessions.End(ids, d.Clock.Now())
+	}
+}
+
+// shardWriteConcern is waitWriteConcern on a mongos: the write concern has to hold on each shard
+// that the command wrote to, or on those that it would have written to.
+func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err error) {
+	wc := r.WC
+	if wc.Provenance == "implicitDefault" && r.Node.cfg.Version.AtLeast(5, 0) {
+		wc.NamedMode, wc.Mode = true, "majority" // shards have their default
+	}
+	if !wc.NamedMode && wc.W <= 1 || wc.NamedMode && wc.Mode == "" {
+		return dst, 0, nil
+	}
+	d := r.Node.data
+	writes := r.written
+	if len(writes) == 0 { // what it found done may rest on what others wrote
+		for _, i := range r.Reached() {
+			if set := d.parts[i].set; set != nil {
+				_, term := set.Lead()
+				writes = append(writes, shardWrite{i, set.Newest(), term})
+			}
+		}
+	}
+	end := time.Now().Add(time.Duration(wc.Wtimeout) * time.Millisecond)
+	type failure struct {
+		shard int
+		err   *srverr.Error
+	}
+	var failed []failure
+	for _, w := range writes {
+		left := time.Duration(0)
+		if wc.Wtimeout > 0 {
+			left = max(time.Until(end), 1)
+		}
+		e, err := r.awaitShard(w, &wc, left)
+		switch {
+		case err != nil && r.hangUp:
+			return dst, 0, err
+		case err != nil && srverr.CodeOf(err) == srverr.NoSuchTransaction:
+			return dst, 0, err
+		case err != nil:
+			e = srverr.From(err)
+		case r.undone:
+			return dst, 0, nil
+		}
+		if e != nil {
+			failed = append(failed, failure{w.shard, e})
+		}
+	}
+	if len(failed) == 0 {
+		return dst, 0, nil
+	}
+	e := failed[0].err
+	never := e.Code == srverr.UnknownReplWriteConcern || e.Code == srverr.UnsatisfiableWriteConcern
+	own := false // the reply is that of one shard
+	switch r.Cmd.Name {
+	case "insert", "update", "delete", "bulkWrite":
+		if len(failed) > 1 {
+			msg := "multiple errors reported : "
+			for i, f := range failed {
+				if i > 0 {
+					msg += " :: and :: "
+				}
+				msg += r.Node.CodeName(f.err.Code) + ": " + f.err.Msg + " at " + shardName(f.shard)
+			}
+			e = srverr.New(srverr.WriteConcernFailed, "%s", msg)
+		}
+	case "findAndModify", "commitTransaction", "abortTransaction":
+		own = true
+	case "drop":
+		if never {
+			return dst, 0, nil
+		}
+		e = srverr.New(e.Code, "%s at %s", e.Msg, shardName(failed[0].shard))
+	default:
+		if never {
+			at, detail := bson.BeginDocument(nil)
+			detail = bson.EndDocument(r.WC.Append(detail, "writeConcern"), at)
+			return dst, 0, srverr.New(e.Code, "%s; Error details: %s", e.Msg, bsontext.Document(detail))
+		}
+		e = srverr.New(e.Code, "%s at %s", e.Msg, shardName(failed[0].shard))
+	}
+	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
+	dst = bson.AppendInt32(dst, "code", e.Code)
+	dst = bson.AppendString(dst, "codeName", r.Node.CodeName(e.Code))
+	dst = bson.AppendString(dst, "errmsg", e.Msg)
+	if own || e.Code == srverr.WriteConcernFailed && len(failed) == 1 {
+		info, d := bson.BeginDocumentElement(dst, "errInfo")
+		if e.Code == srverr.WriteConcernFailed {
+			d = bson.AppendBool(d, "wtimeout", true)
+		}
+		dst = bson.EndDocument(wc.Append(d, "writeConcern"), info)
+	}
+	return bson.EndDocument(dst, at), e.Code, nil
+}
+
+// awaitShard waits until a write satisfies the write concern on its shard. When the shard's primary
+// goes meanwhile, a mongos sends a retryable write to the next one: that has it and waits on, or
+// never had it, and then the command runs again (see undone). Of any other write the client learns
+// that it was interrupted.
+func (r *Request) awaitShard(w shardWrite, wc *replica.WriteConcern, timeout time.Duration) (*srverr.Error, error) {
+	p := r.Node.data.parts[w.shard]
+	if p.set == nil {
+		return nil, nil
+	}
+	end := time.Now().Add(timeout)
+	for {
+		left := time.Duration(0)
+		if timeout > 0 {
+			left = max(time.Until(end), 1)
+		}
+		e, lost, err := p.set.AwaitWrite(r, w.term, w.ts, wc, left)
+		if e != nil || err != nil || !lost {
+			return e, err
+		}
+		interrupted := srverr.New(srverr.InterruptedDueToReplStateChange, "operation was interrupted")
+		again := r.IsRetryable() || r.Cmd.Txn == TxnEnds
+		if !again {
+			return interrupted, nil
+		}
+		switch ok, err := p.set.AwaitPrimary(r, shardTimeout); {
+		case err != nil:
+			return nil, err
+		case !ok:
+			return interrupted, nil
+		}
+		if p.sessions.Undone(w.ts) && r.Cmd.Txn == TxnEnds {
+			return nil, srverr.New(srverr.NoSuchTransaction, "Transaction %d was committed, and rolled back.", r.TxnNumber)
+		} else if p.sessions.Undone(w.ts) {
+			r.undone = true
+			return interrupted, nil
+		}
+		_, w.term = p.set.Lead()
+	}
+}
+
+// redo prepares a command for another run: its writes were rolled back, or it starts over.
+func (r *Request) redo() {
+	r.checkIn()
+	r.wrote, r.NoWrite = false, false
+	r.shards, r.written, r.homes, r.homesUsed, r.members = nil, nil, nil, 0, nil
+	clear(r.firstMembers[:])
+	if r.undone {
+		r.passed, r.lost = 0, nil
+	}
+	r.undone, r.startsOver = false, false
+}
