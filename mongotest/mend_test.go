@@ -321,12 +321,48 @@ func TestFoundByRandomCommands(t *testing.T) {
 		// An upsert does not take a document out of a constant $expr.
 		{cmd: `{"update": "c", "updates": [{"q": {"$expr": {"$eq": [1, 2]}}, "u": {"$set": {"x": 1}}, "upsert": true}], "$db": "t"}`, want: map[string]string{"writeErrors.0.code": "224"}},
 		{cmd: `{"aggregate": "c", "pipeline": [{"$bucketAuto": {"groupBy": "$_id", "buckets": 1, "output": {}}}], "cursor": {}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.count": "2", "cursor.firstBatch.0._id.min": "1"}},
-		// A limit of one and an empty first batch leave no cursor.
-		{cmd: `{"aggregate": "c", "pipeline": [{"$sort": {"_id": 1}}, {"$limit": 1}], "cursor": {"batchSize": 0}, "$db": "t"}`},
-		{cmd: `{"getMore": CURSOR, "collection": "c", "$db": "t"}`, want: map[string]string{"cursor.id": "0", "cursor.nextBatch.0._id": "1"}},
 		// A retry is not what was run.
 		{cmd: `{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}], "txnNumber": {"$numberLong": "1"}, ` + session},
 		{cmd: `{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$set": {"x": 1}}}], "txnNumber": {"$numberLong": "1"}, ` + session, code: 40638},
 		{cmd: `{"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"x": 1}}, "txnNumber": {"$numberLong": "1"}, ` + session, code: 40606},
 	}, mongotest.ReplicaSet(1), mongotest.Version("4.4"))
+}
+
+// An aggregate with a limit and an empty first batch leaves its cursor open: it is idle until a
+// getMore reads as much as the limit allows, and gone then.
+func TestCursorOfEmptyBatch(t *testing.T) {
+	for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "replica set": mongotest.ReplicaSet(1), "mongos": mongotest.Sharded(1, 1)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := mongotest.Start(t, topology, mongotest.Version("4.4"))
+			c := dial(t, d.Hosts()[0])
+			do := func(cmd string) bson.Raw { return command(t, c, extJSON(t, cmd)) }
+			idle := func() string {
+				r := do(`{"aggregate": 1, "pipeline": [{"$currentOp": {"idleCursors": true, "allUsers": true, "localOps": true}}, {"$match": {"type": "idleCursor", "ns": "t.c"}}], "cursor": {}, "$db": "admin"}`)
+				return ok(t, r).Lookup("cursor", "firstBatch", "0", "cursor", "cursorId").String()
+			}
+			do(`{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}], "$db": "t"}`)
+			for _, stages := range []string{`{"$limit": 2}`, `{"$sort": {"_id": 1}}, {"$limit": 2}`, `{"$match": {"_id": {"$lt": 3}}}, {"$limit": 2}`, `{"$limit": 2}, {"$project": {"_id": 1}}`, `{"$limit": 9}, {"$skip": 1}`} {
+				r := do(`{"aggregate": "c", "pipeline": [` + stages + `], "cursor": {"batchSize": 0}, "$db": "t"}`)
+				id, _ := r.Lookup("cursor", "id").AsInt64()
+				if batch := r.Lookup("cursor", "firstBatch").String(); id == 0 || batch != "[]" {
+					t.Fatalf("%s: cursor %d, first batch %s", stages, id, batch)
+				}
+				if got := idle(); got != strconv.FormatInt(id, 10) {
+					t.Errorf("%s: cursor %d is not idle, but %s", stages, id, got)
+				}
+				more := `{"getMore": {"$numberLong": "` + strconv.FormatInt(id, 10) + `"}, "collection": "c", "$db": "t"}`
+				r = do(more)
+				if left, _ := r.Lookup("cursor", "id").AsInt64(); left != 0 || r.Lookup("cursor", "nextBatch", "1").Type == 0 || r.Lookup("cursor", "nextBatch", "2").Type != 0 {
+					t.Errorf("%s: getMore answers %v", stages, r)
+				}
+				if got := idle(); got != (bson.RawValue{}).String() {
+					t.Errorf("%s: still idle: %s", stages, got)
+				}
+				if code := errorCode(do(more)); code != 43 {
+					t.Errorf("%s: another getMore answers %d", stages, code)
+				}
+			}
+		})
+	}
 }

@@ -326,3 +326,39 @@ func TestSumsOfConstants(t *testing.T) {
 		}
 	}
 }
+
+// TestDecimalsByName has what a real 4.4 computes of decimals, digit by digit and zero by zero.
+func TestDecimalsByName(t *testing.T) {
+	dec := func(text string) string { return `{"$numberDecimal":"` + text + `"}` }
+	for _, c := range []struct{ e, want string }{
+		{`{"$pow":[5,` + dec("2") + `]}`, "decimal 25.00000000000000000000000000000000"},
+		{`{"$pow":[0,` + dec("2") + `]}`, "decimal 0E-6176"},
+		{`{"$pow":[` + dec("-2.5") + `,1]}`, "decimal -2.500000000000000000000000000000000"},
+		{`{"$pow":[7,` + dec("2.5") + `]}`, "decimal 129.6418142421649389345791719283237"},
+		{`{"$pow":[-1,` + dec("2.5") + `]}`, "decimal NaN"},
+		{`{"$log":[2147483647,` + dec("2.5") + `]}`, "decimal 8.595025038757057321807214516043504"},
+		{`{"$log":[{"$numberDouble":"NaN"},` + dec("2.5") + `]}`, "double nan"},
+		{`{"$ln":` + dec("1.50") + `}`, "decimal 0.4054651081081643819780131154643491"},
+		{`{"$ln":` + dec("NaN") + `}`, "double nan"},
+		{`{"$log10":` + dec("1E+3") + `}`, "decimal 3"},
+		{`{"$log10":` + dec("5") + `}`, "decimal 0.6989700043360188047862611052755069"},
+		{`{"$exp":` + dec("-2.5") + `}`, "decimal 0.08208499862389879516952867446715980"},
+		{`{"$round":` + dec("1.5") + `}`, "decimal 2"},
+		{`{"$round":` + dec("2.5") + `}`, "decimal 2"},
+		{`{"$round":` + dec("1E+400") + `}`, "decimal 1.000000000000000000000000000000000E+400"},
+		{`{"$round":` + dec("-Infinity") + `}`, "decimal -Infinity"},
+		{`{"$round":[` + dec("1234.5678") + `,` + dec("2") + `]}`, "decimal 1234.57"},
+		{`{"$round":[` + dec("1234.5678") + `,100]}`, "decimal 1234.567800000000000000000000000000"},
+		{`{"$round":[1234.5678,` + dec("2") + `]}`, "double 1234.57"},
+		{`{"$trunc":[` + dec("1234.5678") + `,-3]}`, "decimal 1E+3"},
+		{`{"$trunc":[` + dec("1234.5678") + `,-20]}`, "decimal 0E+20"},
+		{`{"$trunc":` + dec("-0") + `}`, "decimal -0"},
+		{`{"$trunc":` + dec("9.999999999999999999999999999999999E+6144") + `}`, "decimal 9.999999999999999999999999999999999E+6144"},
+	} {
+		v := parseDoc(t, `{"e":`+c.e+`}`).Lookup("e")
+		got, err := evaluate(nil, v, &Env{Version: release.At(4, 4, 0)})
+		if text := typeName(got) + " " + Text(got); err != nil || text != c.want {
+			t.Errorf("%s:\n got %s, %v\nwant %s", c.e, text, err, c.want)
+		}
+	}
+}

@@ -315,6 +315,7 @@ type graphLookupStage struct {
 	maxDepth               int64 // -1: any
 	restrict               bson.Raw
 	sub                    *Pipeline
+	filled                 []*hole
 }
 
 func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStage, error) {
@@ -439,5 +440,6 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 			}
 		}
 	}
-	return setPath(doc, g.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, begin)}), nil
+	doc = setPath(doc, g.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, begin)})
+	return fillHoles(doc, g.filled), nil
 }

@@ -97,9 +97,28 @@ func (pl *Pipeline) searched(src Iterator, filter *query.Filter) Iterator {
 
 // hit is a document with what is known of it.
 type hit struct {
-	doc  bson.Raw
-	meta metaOf
-	key  []bson.RawValue // that it is sorted by
+	doc   bson.Raw
+	meta  metaOf
+	key   []bson.RawValue // that it is sorted by
+	holes [][]string      // what is before those of the pipeline
+}
+
+// note returns the document at hand to be kept.
+func (rt *runtime) note(doc bson.Raw) hit {
+	h := hit{doc: doc, meta: rt.env.Meta}
+	for _, hole := range rt.holes {
+		h.holes = append(h.holes, hole.before)
+	}
+	return h
+}
+
+// show makes a document that was kept the one at hand.
+func (rt *runtime) show(h hit) bson.Raw {
+	rt.env.Meta = h.meta
+	for i, before := range h.holes {
+		rt.holes[i].before = before
+	}
+	return h.doc
 }
 
 // hits collects a source's documents with their metadata.
@@ -115,7 +134,7 @@ func (rt *runtime) hits(src Iterator) ([]hit, error) {
 		if size += len(doc); size > memoryLimit {
 			return nil, keepsTooMuch(memoryLimit)
 		}
-		out = append(out, hit{doc: doc, meta: rt.env.Meta})
+		out = append(out, rt.note(doc))
 	}
 }
 
@@ -146,8 +165,7 @@ func (k *keeper) Next() (bson.Raw, error) {
 	}
 	row := k.rows[0]
 	k.rows = k.rows[1:]
-	k.rt.env.Meta = row.meta
-	return row.doc, nil
+	return k.rt.show(row), nil
 }
 
 func (k *keeper) Close() {
@@ -157,7 +175,7 @@ func (k *keeper) Close() {
 	}
 }
 
-// sorted collects and sorts a source whose documents have metadata.
+// sorted collects and sorts a source whose documents have metadata or holes.
 func (s *sortStage) sorted(src Iterator) ([]hit, error) {
 	rows, err := s.rt.hits(src)
 	if err != nil {

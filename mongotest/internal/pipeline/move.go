@@ -241,6 +241,11 @@ func clauses(filter bson.Raw) []bson.Raw {
 			for e := range bson.Raw(v.Value).Values() {
 				list = append(list, clauses(e.Value)...)
 			}
+		case key == "$nor": // each by itself
+			for e := range bson.Raw(v.Value).Values() {
+				start, dst := bson.BeginDocument(nil)
+				one(key, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(append(bson.AppendIndexHeader(dst, e.Type, 0), e.Value...), start)})
+			}
 		case key == "$comment":
 		default:
 			one(key, v)

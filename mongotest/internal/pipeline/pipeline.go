@@ -121,6 +121,7 @@ type runtime struct {
 	scope *expr.Scope // the system variables alone; views see no others
 	depth int         // of sub-pipelines
 	meta  bool        // a stage asks for metadata
+	holes []*hole     // of all stages
 	// update tells that the pipeline is an update.
 	update bool
 }
@@ -615,14 +616,14 @@ func (pl *Pipeline) connectSource(src Iterator) (Iterator, error) {
 	if at+1 >= len(pl.stages) {
 		return pl.connect(src)
 	}
-	if pr, ok := pl.stages[at].stage.(*projection); !ok || pr.kind != inclusion || !pr.root.computed || pl.rt.meta {
+	if pr, ok := pl.stages[at].stage.(*projection); !ok || pr.kind != inclusion || !pr.root.computed {
 		return pl.connect(src)
 	}
 	it, err := (&Pipeline{rt: pl.rt, stages: pl.stages[:at+1]}).connect(src)
 	if err != nil {
 		return nil, err
 	}
-	b := &batched{src: it, most: math.MaxInt}
+	b := &batched{rt: pl.rt, src: it, most: math.MaxInt}
 	for _, st := range pl.stages[at+1:] { // a $limit reaches the query past stages that keep the number of documents
 		if l, ok := st.stage.(*limitStage); ok {
 			b.most = int(min(l.n, math.MaxInt))
@@ -639,9 +640,10 @@ const batchSize = 4 << 20
 
 // batched reads its source in batches.
 type batched struct {
+	rt    *runtime
 	src   Iterator
 	most  int // documents
-	docs  []bson.Raw
+	docs  []hit
 	wait  error // what ended the batch
 	ended bool
 }
@@ -650,7 +652,7 @@ func (b *batched) Next() (bson.Raw, error) {
 	for size := 0; len(b.docs) == 0 && !b.ended && size < batchSize; {
 		doc, err := b.src.Next()
 		for ; doc != nil && err == nil; doc, err = b.src.Next() {
-			b.docs = append(b.docs, doc)
+			b.docs = append(b.docs, b.rt.note(doc))
 			if size += len(doc); size >= batchSize || len(b.docs) == b.most {
 				size = batchSize
 				break
@@ -667,7 +669,7 @@ func (b *batched) Next() (bson.Raw, error) {
 	if len(b.docs) == 0 {
 		return nil, b.wait
 	}
-	doc := b.docs[0]
+	doc := b.rt.show(b.docs[0])
 	b.docs = b.docs[1:]
 	return doc, nil
 }

@@ -131,7 +131,7 @@ func (pr *projection) apply(doc bson.Raw) (bson.Raw, error) {
 		out = fillHoles(out, pr.filled)
 	}
 	for _, h := range pr.holes {
-		h.find(doc, out)
+		h.find(doc, out, pr.root.order)
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ type sortStage struct {
 	spec bson.Raw
 	// front tells that the query sorts that reads the collection.
 	front bool
+	holes bool // documents come with holes that a later stage fills
 	// limit is that of the $limit that follows, 0 if there is none.
 	limit int64
 	// context is what the server puts before errors of sort keys; since 5.0 it does so for all
@@ -47,7 +48,7 @@ func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 }
 
 func (s *sortStage) open(src Iterator) (Iterator, error) {
-	if s.rt.meta {
+	if s.rt.meta || s.holes {
 		return &keeper{src: src, rt: s.rt, fill: func() ([]hit, error) { return s.sorted(src) }}, nil
 	}
 	return &lazy{src: src, fill: func() ([]bson.Raw, error) { return s.run(src) }}, nil

@@ -16,6 +16,7 @@ type unwindStage struct {
 	rt            *runtime
 	path, index   []string
 	preserveEmpty bool
+	holes, filled []*hole
 }
 
 func parseUnwind(p *parser, _ string, v bson.RawValue) (*unwindStage, error) {
@@ -99,6 +100,7 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 			doc := setPath(u.doc, u.path, item)
 			if u.index != nil {
 				doc = setPath(doc, u.index, bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, int64(u.next))})
+				doc = u.filling(doc)
 			}
 			u.next++
 			return doc, nil
@@ -106,6 +108,9 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 		doc, err := u.src.Next()
 		if doc == nil || err != nil {
 			return nil, err
+		}
+		for _, h := range u.holes {
+			h.before = nil
 		}
 		v := doc.Lookup(u.path[0])
 		for _, part := range u.path[1:] {
@@ -123,7 +128,11 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 				continue
 			}
 			if u.preserveEmpty && !(len(u.path) == 1 && u.index != nil && u.index[0] == u.path[0]) { // else the index takes its place
+				full := doc
 				doc = setPath(doc, u.path, bson.RawValue{})
+				for _, h := range u.holes {
+					h.find(full, doc, nil)
+				}
 			}
 		}
 		empty := v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined || v.Type == bson.TypeArray
@@ -131,10 +140,20 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 			continue
 		}
 		if u.index != nil {
-			doc = setPath(doc, u.index, bson.RawValue{Type: bson.TypeNull})
+			doc = u.filling(setPath(doc, u.index, bson.RawValue{Type: bson.TypeNull}))
 		}
 		return doc, nil
 	}
+}
+
+// filling fills the hole of the index. It stays one for the array's other items.
+func (u *unwindStage) filling(doc bson.Raw) bson.Raw {
+	for _, h := range u.filled {
+		before := h.before
+		doc = fillHoles(doc, []*hole{h})
+		h.before = before
+	}
+	return doc
 }
 
 // setPath returns a copy of doc with the value at a path of documents; what stands in its way is

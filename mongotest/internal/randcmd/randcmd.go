@@ -230,7 +230,7 @@ func (b *brokenRule) Error() string { return b.rule + ": " + b.text }
 
 // oddReply says what is wrong with a reply to any command.
 func oddReply(r bson.Raw) string {
-	if err := r.Validate(); err != nil {
+	if err := r.Validate(); err != nil && !strings.Contains(err.Error(), "is not valid UTF-8") { // texts show bytes
 		return err.Error()
 	}
 	problem := func(doc bson.Raw) string {

@@ -25,6 +25,7 @@ type explainTarget struct {
 	q      findSpec // which documents it asks for
 	stage  string   // what it does with them: COUNT, UPDATE, DELETE; empty: it returns them
 	writes bool     // update or delete
+	one    bool     // it is done with the first document
 	// Of a pipeline: the stages that the query does not stand for.
 	pipeline bool
 	rest     []bson.Raw
@@ -73,7 +74,7 @@ func explainWrite(r *server.Request) (explainTarget, error) {
 	if err := op.Parse(r, st.Coll(op.NS)); err != nil {
 		return explainTarget{}, err
 	}
-	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: op.Stage, writes: r.Cmd.Name != "findAndModify"}, nil
+	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: op.Stage, one: op.One, writes: r.Cmd.Name != "findAndModify"}, nil
 }
 
 // explanation checks the pipeline and splits it into a query and what is left.
@@ -333,8 +334,16 @@ func (x *explained) run(r *server.Request) error {
 		return nil
 	}
 	it := (&server.Running{Request: r}).Open(p, "")
-	if err := drain(it, func(bson.Raw) error { x.n++; return nil }); err != nil {
-		return err
+	defer it.Close()
+	for !x.one || x.n == 0 {
+		doc, err := it.Next()
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			break
+		}
+		x.n++
 	}
 	x.keys, x.docs = p.Scan.KeysSeen, p.Scan.DocsSeen
 	if x.byID {

@@ -11,8 +11,10 @@ type Explained struct {
 	*server.Selection
 	NS    string
 	Stage string // what a plan does with the documents: UPDATE or DELETE
+	One   bool   // it is done with the first document
 
-	op *updateOp
+	op  *updateOp
+	fam *findAndModify // nil: it is another command
 }
 
 // ToExplain reads the findAndModify, update or delete that a request explains. An update or a
@@ -28,7 +30,7 @@ func ToExplain(r *server.Request) (Explained, error) {
 		if q.remove {
 			stage = "DELETE"
 		}
-		return Explained{&q.op.Selection, ns, stage, &q.op}, err
+		return Explained{&q.op.Selection, ns, stage, true, &q.op, &q}, err
 	}
 	if err := r.Cmd.Parse(r); err != nil {
 		return Explained{}, err
@@ -43,9 +45,16 @@ func ToExplain(r *server.Request) (Explained, error) {
 	} else {
 		stage, op = "DELETE", &w.deletes[0].updateOp
 	}
+	one := len(w.updates) > 0 && !op.multi || len(w.deletes) > 0 && w.deletes[0].one
 	op.Let = w.let
-	return Explained{&op.Selection, w.ns, stage, op}, nil
+	return Explained{&op.Selection, w.ns, stage, one, op, nil}, nil
 }
 
 // Parse parses the statement for its collection, which may be nil.
-func (e *Explained) Parse(r *server.Request, c *store.Coll) error { return e.op.parse(r, e.NS, c) }
+func (e *Explained) Parse(r *server.Request, c *store.Coll) error {
+	if err := e.op.parse(r, e.NS, c); err != nil || e.fam == nil {
+		return err
+	}
+	_, err := e.fam.projection(r, e.NS, e.op)
+	return err
+}

@@ -197,15 +197,7 @@ func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, e
 		if err := op.parse(r, ns, c); err != nil {
 			return err
 		}
-		if len(q.fields) > 5 {
-			if proj, err = query.ParseProjection(q.fields, op.Filter, r.FullOptions(ns, op.Coll, op.Let)); err != nil {
-				return err
-			}
-			if q.returnNew && hasPositional(q.fields) {
-				return srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
-			}
-		}
-		if err := query.CheckMeta(op.Filter, op.Order, proj); err != nil {
+		if proj, err = q.projection(r, ns, &op); err != nil {
 			return err
 		}
 		meta = op.Meta
@@ -248,6 +240,19 @@ func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, e
 		}
 	}
 	return q.append(dst, res.n, res.upserted, value), nil
+}
+
+// projection parses the fields that are wanted, for a statement that has been parsed; nil: all.
+func (q *findAndModify) projection(r *server.Request, ns string, op *updateOp) (proj *query.Projection, err error) {
+	if len(q.fields) > 5 {
+		if proj, err = query.ParseProjection(q.fields, op.Filter, r.FullOptions(ns, op.Coll, op.Let)); err != nil {
+			return nil, err
+		}
+		if q.returnNew && hasPositional(q.fields) {
+			return nil, srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
+		}
+	}
+	return proj, query.CheckMeta(op.Filter, op.Order, proj)
 }
 
 // append appends the reply.
