@@ -33,6 +33,8 @@ type Access struct {
 	// there; it may be nil.
 	Only  []int
 	Reach func(shards ...int) error
+	// Table says which shards have what; nil: the collection's own metadata do.
+	Table *sharding.Metadata
 	// NoScan reports that the collection must not be read from end to end.
 	NoScan func() bool
 }
@@ -64,7 +66,7 @@ func (a *Access) Plan() (*Plan, error) {
 		return nil, err
 	}
 	shards := []int{a.Coll.Shard()}
-	if sh := sharding.Of(a.Coll); sh != nil {
+	if sh := a.table(); sh != nil {
 		shards = sh.Shards()
 		if a.Filter != nil {
 			shards = sh.Target(a.Filter, a.Filter.SimpleCollation())
@@ -82,6 +84,14 @@ func (a *Access) Plan() (*Plan, error) {
 		err = a.Reach(shards...)
 	}
 	return p, err
+}
+
+// table returns what says where the collection's documents are, nil if it is not sharded.
+func (a *Access) table() *sharding.Metadata {
+	if a.Table != nil && a.Coll.Sharded() {
+		return a.Table
+	}
+	return sharding.Of(a.Coll)
 }
 
 // choose chooses an index.

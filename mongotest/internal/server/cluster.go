@@ -22,9 +22,9 @@ import (
 // the databases and the zones. Safe for concurrent use.
 type cluster struct {
 	mu  sync.Mutex
-	dbs map[string]int // primary shard by name
+	dbs map[string]*database // by name
 	// places is a copy of dbs for those who must not wait.
-	places atomic.Pointer[map[string]int]
+	places atomic.Pointer[map[string]*database]
 	made   int // databases so far: each gets the next shard
 	zones  map[string][]string
 	// ranges are those of shard keys that belong to zones.
@@ -35,40 +35,69 @@ type cluster struct {
 	id       bson.ObjectID
 }
 
+// database is what the config servers know of a database. It is never changed: another primary
+// shard makes another one, and so does a database that is made anew.
+type database struct {
+	primary int   // the shard of the collections that are not sharded
+	version int32 // how many primary shards it has had
+}
+
+// database returns what the config servers know of a database, nil if it does not exist.
+func (d *Data) database(db string) *database {
+	if dbs := d.cluster.places.Load(); dbs != nil {
+		return (*dbs)[db]
+	}
+	return nil
+}
+
 // AddDatabase notes that a database exists. It is called for every collection that is made.
-func (d *Data) AddDatabase(db string) (primary int) {
+func (d *Data) AddDatabase(db string) (primary int) { return d.addDatabase(db, -1) }
+
+// addDatabase is AddDatabase with a shard for the database if it is new, -1 for the next one.
+func (d *Data) addDatabase(db string, on int) (primary int) {
 	c := &d.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p, ok := c.dbs[db]; ok || d.shards == 0 {
-		return p
+	if d.shards == 0 {
+		return 0
+	}
+	if known := c.dbs[db]; known != nil {
+		return known.primary
 	}
 	if c.dbs == nil {
-		c.dbs, c.id = map[string]int{}, bson.NewObjectID()
+		c.dbs, c.id = map[string]*database{}, bson.NewObjectID()
 	}
-	c.dbs[db] = c.made % d.shards
+	if primary = c.made % d.shards; on >= 0 {
+		primary = on
+	}
+	c.dbs[db] = &database{primary: primary, version: 1}
 	c.made++
 	c.publish()
-	return c.dbs[db]
+	return primary
 }
 
 // primaryShard returns the shard that the collections of a database are on that are not sharded; ok
 // is false if the cluster does not know the database.
 func (d *Data) primaryShard(db string) (shard int, ok bool) {
-	d.cluster.mu.Lock()
-	defer d.cluster.mu.Unlock()
-	shard, ok = d.cluster.dbs[db]
-	return shard, ok
+	if known := d.database(db); known != nil {
+		return known.primary, true
+	}
+	return 0, false
 }
 
 func (d *Data) setPrimaryShard(db string, shard int) {
 	d.cluster.mu.Lock()
-	d.cluster.dbs[db] = shard
+	next := &database{primary: shard, version: 1}
+	if known := d.cluster.dbs[db]; known != nil {
+		next.version += known.version
+	}
+	d.cluster.dbs[db] = next
 	d.cluster.publish()
 	d.cluster.mu.Unlock()
 }
 
-func (d *Data) forgetDatabase(db string) {
+// ForgetDatabase notes that a database was dropped. The caller holds the lock of the store.
+func (d *Data) ForgetDatabase(db string) {
 	d.cluster.mu.Lock()
 	delete(d.cluster.dbs, db)
 	d.cluster.publish()
@@ -88,8 +117,8 @@ func (d *Data) place(ns string) int {
 	if db == "config" || db == "admin" {
 		return d.shards
 	}
-	if dbs := d.cluster.places.Load(); dbs != nil {
-		return (*dbs)[db]
+	if known := d.database(db); known != nil {
+		return known.primary
 	}
 	return 0
 }
@@ -204,8 +233,8 @@ func (r *Request) configDocuments() map[string][]bson.Raw {
 	}
 	for _, db := range bsondoc.SortedKeys(c.dbs) {
 		add("databases", func(b *bsondoc.Builder) {
-			b.Str("_id", db).Str("primary", shardName(c.dbs[db])).Flag("partitioned", r.Node.cfg.Version.Has(release.Reply, "config.databases.partitioned"))
-			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "lastMod", 1) }))
+			b.Str("_id", db).Str("primary", shardName(c.dbs[db].primary)).Flag("partitioned", r.Node.cfg.Version.Has(release.Reply, "config.databases.partitioned"))
+			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "lastMod", c.dbs[db].version) }))
 		})
 	}
 	r.Node.Store().Latest().Colls("", func(coll *store.Coll) bool {

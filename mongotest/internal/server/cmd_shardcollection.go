@@ -161,6 +161,9 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		if err := checkDocuments(s, c, r.Meter()); err != nil {
 			return err
 		}
+		if err := tx.Exclude(c); err != nil {
+			return err
+		}
 		tx.SetSharding(c, s, s.Paths(), bsondoc.Build(func(d *bsondoc.Builder) {
 			d.Doc("shardKey", s.Key).Flag("unique", unique)
 			d.B = bson.AppendInt64(d.B, "numInitialChunks", spec.chunks)

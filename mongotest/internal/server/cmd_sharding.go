@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -93,15 +92,14 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	if name, ok := shard.StringValue(); ok && known && name != shardName(at) {
 		return dst, srverr.New(srverr.NamespaceExists, "database already created on a primary which is different from: %s", name)
 	}
-	d.AddDatabase(db)
-	if name, ok := r.Body.Lookup("primaryShard").StringValue(); ok {
-		i := d.ShardNumber(name)
-		if i < 0 {
-			return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
-		}
-		if !known {
-			d.setPrimaryShard(db, i)
-		}
+	name, ok := shard.StringValue()
+	on := -1
+	if ok {
+		on = d.ShardNumber(name)
+	}
+	d.addDatabase(db, on)
+	if ok && on < 0 {
+		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
 	}
 	return dst, nil
 }
@@ -175,7 +173,7 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	db, _, _ := cutDot(ns)
-	return dst, r.changeShardingOf(db, ns, func(_ *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	return dst, r.changeShardingOf(db, ns, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		if err := checkShardKey(key, false); err != nil {
 			return nil, err
 		}
@@ -196,7 +194,10 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 		for i := range n.Chunks {
 			n.Chunks[i].Min = n.Pad(n.Chunks[i].Min, sharding.MinKey)
 		}
-		return n, checkDocuments(n, c, r.Meter())
+		if err := checkDocuments(n, c, r.Meter()); err != nil {
+			return nil, err
+		}
+		return n, tx.Exclude(c)
 	})
 }
 
@@ -315,6 +316,16 @@ func runFlushRouter(r *Request, dst []byte) ([]byte, error) {
 	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBoolean && !v.IsNumber() && !r.Node.cfg.Version.AtLeast(5, 0) {
 		return dst, srverr.New(13111, "wrong type for field (flushRouterConfig) %s != string", bsontext.TypeName(v.Type))
 	}
+	t := &r.Node.tables
+	name, named := r.Arg().StringValue()
+	switch db, coll, dotted := cutDot(name); {
+	case !named:
+		t.clear()
+	case dotted && coll != "":
+		t.forget(name)
+	default:
+		t.forgetDatabase(db)
+	}
 	return bson.AppendBool(dst, "flushed", true), nil
 }
 
@@ -357,28 +368,33 @@ func runShardVersion(r *Request, dst []byte) ([]byte, error) {
 		}
 		ns := bsondoc.MustString(r.Arg())
 		db, _, _ := cutDot(ns)
-		var version bson.Timestamp
-		var epoch bson.ObjectID
-		err := r.changeShardingOf(db, ns, func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
-			version.T, version.I = s.Version()
-			epoch = s.Epoch
-			return s, nil
-		})
-		var e *srverr.Error
-		if errors.As(err, &e) && e.Code == srverr.NamespaceNotSharded {
-			return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", ns)
-		}
-		if err != nil {
+		if err := r.databaseKnown(db); err != nil {
 			return dst, err
 		}
+		s := r.Node.tables.coll(r.Node.Store(), ns)
+		if s == nil {
+			return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", ns)
+		}
+		var version bson.Timestamp
+		version.T, version.I = s.Version()
 		dst = bson.AppendTimestamp(dst, "version", version)
-		return bson.AppendObjectID(dst, "versionEpoch", epoch), nil
+		return bson.AppendObjectID(dst, "versionEpoch", s.Epoch), nil
 	}
-	if _, _, err := r.ShardedNS(); err != nil {
+	_, ns, err := r.ShardedNS()
+	if err != nil {
 		return dst, err
 	}
+	d := r.Node.data
 	dst = bson.AppendString(dst, "configServer", "")
-	dst = bson.AppendBool(dst, "inShardedMode", false)
+	dst = bson.AppendBool(dst, "inShardedMode", d.whole != nil)
 	dst = bson.AppendTimestamp(dst, "mine", bson.Timestamp{})
-	return bson.AppendString(dst, "global", "UNKNOWN"), nil
+	if d.whole == nil {
+		return bson.AppendString(dst, "global", "UNKNOWN"), nil
+	}
+	var version bson.Timestamp
+	r.Node.Store()
+	if s := metadataOf(d.whole.made().Latest(), ns); s != nil {
+		version.T, version.I = s.ShardVersion(d.number)
+	}
+	return bson.AppendTimestamp(dst, "global", version), nil
 }

@@ -20,7 +20,8 @@ type counters struct {
 	inserts, queries        atomic.Int64
 	updates, deletes        atomic.Int64
 	getMores, otherCommands atomic.Int64
-	commands                sync.Map // *Command to *commandCounter
+	stale                   atomic.Int64 // commands that a shard refused because of an outdated table
+	commands                sync.Map     // *Command to *commandCounter
 }
 
 // traffic is the bytes that went into a compressor and came out of it.

@@ -352,28 +352,38 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 			return dst, err
 		}
 	}
+	if n.role != Mongos {
+		return r.Cmd.Run(r, dst)
+	}
+	start := len(dst)
+	for {
+		out, err := r.runOnShards(dst[:start])
+		if !IsStale(err) {
+			r.forgetChanged()
+			return out, err
+		}
+		if err := r.Retarget(err); err != nil {
+			return dst[:start], err
+		}
+		r.shards, r.ShardCounts, r.Found, r.raw, r.IntegerOK = nil, nil, byShard, false, false
+	}
+}
+
+// runOnShards runs the command on a mongos once.
+func (r *Request) runOnShards(dst []byte) (out []byte, err error) {
 	if err := r.reachCatalog(); err != nil {
 		return dst, err
 	}
-	start := len(dst)
-	if n.role == Mongos {
-		if dst, done, err := r.missingDatabase(dst); done {
-			return dst, err
-		}
-		if showsShards[r.Cmd.Name] {
-			defer func() {
-				if err != nil {
-					err = r.shardError(err)
-				}
-			}()
-		}
+	if dst, done, err := r.missingDatabase(dst); done {
+		return dst, err
 	}
+	start := len(dst)
 	dst, err = r.Cmd.Run(r, dst)
-	if n.role == Mongos && err == nil {
-		dst = r.reshape(dst, start)
-		if r.Cmd.Name == "dropDatabase" {
-			n.data.forgetDatabase(r.DB)
-		}
+	switch {
+	case err == nil:
+		return r.reshape(dst, start), nil
+	case showsShards[r.Cmd.Name] && !IsStale(err):
+		err = r.shardError(err)
 	}
 	return dst, err
 }

@@ -79,6 +79,7 @@ type Node struct {
 	started   time.Time
 
 	router   router // of a mongos
+	tables   tables // of a mongos
 	profiler profiler
 	faults   failpoint.Node
 	Net      netfault.Network // what goes wrong on it
@@ -270,6 +271,7 @@ func (n *Node) Restart() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = false
+	n.tables.clear()
 	n.shutdown = make(chan struct{})
 	n.processID = bson.NewObjectID()
 	n.tvCounter = 0

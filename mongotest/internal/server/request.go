@@ -81,6 +81,9 @@ type routing struct {
 	Found       finding     // how a command of a transaction failed
 	raw         bool        // the reply shows that of the shard
 
+	stale  int         // how often a shard has refused the command because of an outdated table
+	reload *StaleError // the newest such error, until the table is read anew
+
 	// See reach.
 	writing        bool   // the command is in the middle of a write and must not wait
 	passed         uint64 // a bit for each shard that it has got at

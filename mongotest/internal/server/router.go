@@ -214,7 +214,7 @@ func (r *Request) shardError(err error) error {
 // FromShard is an error that a mongos got from a shard, with what it says of that. Elsewhere it is
 // the error itself.
 func (r *Request) FromShard(err error, context string) error {
-	if err == nil || r.Node.role != Mongos || IsBlocked(err) {
+	if err == nil || r.Node.role != Mongos || IsBlocked(err) || IsStale(err) {
 		return err
 	}
 	return srverr.From(err).Prefix(context + " :: caused by :: ")

@@ -96,7 +96,11 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 		}
 		return nil
 	}
-	a := &planner.Access{Coll: c, Only: op.Only, Reach: r.Reach, Filter: op.Filter, Sort: op.Order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll}
+	x, err := r.Route(c, c.NS)
+	if err != nil {
+		return err
+	}
+	a := &planner.Access{Coll: c, Only: op.Only, Table: x.Table, Reach: x.Reacher(), Filter: op.Filter, Sort: op.Order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll}
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string {
 		shown := op.Collation

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"time"
 
 	"allium/mongotest/internal/arg"
@@ -105,12 +106,12 @@ func (r *Request) Reach(shards ...int) error {
 
 // ReachSome returns those of some shards that the command gets at, and why it does not get at the
 // others. Blocked errors are as of Reach.
-func (r *Request) ReachSome(shards []int) (some []int, lost, err error) {
+func (x Route) ReachSome(shards []int) (some []int, lost, err error) {
 	for _, i := range shards {
-		switch err := r.Reach(i); {
+		switch err := x.Reach(i); {
 		case err == nil:
 			some = append(some, i)
-		case IsBlocked(err) || r.InTxn():
+		case IsBlocked(err) || IsStale(err) || x.r.InTxn():
 			return nil, nil, err
 		default:
 			lost = err
@@ -196,6 +197,9 @@ func (r *Request) shardFault(n *Node) error {
 		}
 		r.paused = nil
 		code, fails := data.Lookup("errorCode").AsInt64()
+		if fails && (code == int64(srverr.StaleConfig) || code == int64(srverr.StaleDbVersion)) {
+			return r.staleByFault(int32(code))
+		}
 		var e *srverr.Error
 		switch {
 		case data.Lookup("closeConnection").AsBool():
@@ -232,8 +236,12 @@ func (r *Request) reachCatalog() error {
 	if r.Cmd.Name == "renameCollection" {
 		ns, _ = r.Arg().StringValue()
 	}
+	db, _, _ := strings.Cut(ns, ".")
+	if _, err := r.reachPrimary(db); err != nil {
+		return err
+	}
 	home := d.place(ns)
-	shards := []int{home}
+	var shards []int
 	if c := r.Node.Store().Latest().Coll(ns); c != nil {
 		for i := range d.shards {
 			if i != home && c.Part(i) != nil {
@@ -244,17 +252,30 @@ func (r *Request) reachCatalog() error {
 	return r.Reach(shards...)
 }
 
-// ReachUnsharded checks that a command gets at the shard of a collection that is not sharded.
+// ReachUnsharded checks that a command gets at the shard of a collection that is not sharded, and
+// that the mongos knows whether it is.
 func (r *Request) ReachUnsharded(c *store.Coll, ns string) error {
-	switch {
-	case r.Node.role != Mongos:
-		return nil
-	case c == nil:
-		return r.Reach(r.Node.data.place(ns))
-	case c.Sharded() || c.Derived():
+	if r.Node.role != Mongos || c != nil && c.Derived() {
 		return nil
 	}
-	return r.Reach(c.Shard())
+	x, err := r.Route(c, ns)
+	if err != nil || x.Table != nil {
+		return err
+	}
+	return x.ReachUnsharded(c)
+}
+
+// ReachUnsharded is [Request.ReachUnsharded] for a route without a table.
+func (x Route) ReachUnsharded(c *store.Coll) error {
+	if x.r.Node.role != Mongos || c != nil && c.Derived() {
+		return nil
+	}
+	db, _, _ := strings.Cut(x.ns, ".")
+	shard, err := x.r.reachPrimary(db)
+	if err != nil || c == nil || c.Shard() == shard {
+		return err
+	}
+	return x.r.Reach(c.Shard()) // elsewhere if somebody has made it there past the mongoses
 }
 
 // prepareCommit is what comes before the commit of a transaction on a mongos: the shards that it

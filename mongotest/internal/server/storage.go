@@ -256,6 +256,7 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 	}
 	counted := func(tx *store.Tx) error {
 		tx.Count(r.Meter())
+		r.reloadTable()
 		return fn(tx)
 	}
 	for {
@@ -267,7 +268,14 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 		}
 		r.writing = false
 		if err == nil {
+			r.stale = 0
 			return nil
+		}
+		if stale := staleError(err); stale != nil {
+			if err := r.Retarget(stale); err != nil {
+				return err
+			}
+			continue
 		}
 		var blocked *store.Blocked
 		if !errors.As(err, &blocked) {

@@ -44,9 +44,10 @@ const (
 
 // TargetMerge finds the shards that $merge updates a document on.
 func (op *Selection) TargetMerge(r *Request, c *store.Coll, upsert bool) error {
-	s := sharding.Of(c)
-	if s == nil {
-		return nil
+	x, err := r.Route(c, c.NS)
+	s := x.Table
+	if err != nil || s == nil {
+		return err
 	}
 	op.Targets = s.Target(op.Filter, op.Coll == nil)
 	if key, ok := s.KeyIn(op.Filter); ok {

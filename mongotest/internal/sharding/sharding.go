@@ -85,8 +85,47 @@ func Of(c *store.Coll) *Metadata {
 	return s
 }
 
-// Moves counts the moves of chunks.
-func (s *Metadata) Moves() uint32 { return s.Major }
+// Moved reports whether documents may belong to other shards than they did by an earlier metadata
+// of the collection.
+func (s *Metadata) Moved(since any) bool {
+	old, ok := since.(*Metadata)
+	return !ok || !Same(old, s) || old.Major != s.Major
+}
+
+// Same reports whether two metadata are versions of one: a collection that was sharded anew, or got
+// another key, has another. nil is that of a collection that is not sharded.
+func Same(a, b *Metadata) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Epoch == b.Epoch
+}
+
+// ShardVersion returns the version of the newest chunk of a shard, (0, 0) if it has none: what a
+// mongos and the shard compare to find out whether they know the same chunks of the shard. Splits
+// and merges raise the minor version only, which does not matter to that.
+func (s *Metadata) ShardVersion(shard int) (major, minor uint32) {
+	for _, c := range s.Chunks {
+		if c.Shard == shard && (c.Major > major || c.Major == major && c.Minor > minor) {
+			major, minor = c.Major, c.Minor
+		}
+	}
+	return major, minor
+}
+
+// Accepts reports whether a shard with this metadata takes a command from a mongos with another
+// one: no chunk of the shard has gone or come since.
+func (s *Metadata) Accepts(sent *Metadata, shard int) bool {
+	if s == sent {
+		return true
+	}
+	if s == nil || !Same(s, sent) {
+		return false
+	}
+	want, _ := s.ShardVersion(shard)
+	got, _ := sent.ShardVersion(shard)
+	return want == got
+}
 
 // Paths returns the fields of the key.
 func (s *Metadata) Paths() []string {

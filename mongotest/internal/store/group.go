@@ -13,8 +13,18 @@ import (
 type Placement interface {
 	// ShardOf returns the shard that a document belongs to.
 	ShardOf(doc bson.Raw) int
-	// Moves counts how often documents went to another shard.
-	Moves() uint32
+	// Moved reports whether documents may belong to other shards than they did by an earlier
+	// placement of the collection.
+	Moved(since any) bool
+}
+
+// moved reports whether documents of a collection may belong to other shards than before; nil is
+// the placement of one that is not sharded.
+func moved(before, now any) bool {
+	if before == nil || now == nil {
+		return before != now
+	}
+	return now.(Placement).Moved(before)
 }
 
 // NewGroup returns a store that shows several stores as one: those of a cluster's shards. Each
@@ -137,6 +147,25 @@ func (s *Store) view(ns string, of func(shard int) *Coll) *Coll {
 		return main
 	}
 	return viewOf(main, parts)
+}
+
+// Sharding returns the Sharding of a collection, without making the group's view of it.
+func (st *State) Sharding(ns string) any {
+	if st.group == nil {
+		if c := st.stored(ns); c != nil {
+			return c.Sharding
+		}
+		return nil
+	}
+	if c, _ := st.shards[st.group.place(ns)].colls.get(ns); c != nil {
+		return c.Sharding
+	}
+	for _, part := range st.shards {
+		if c, _ := part.colls.get(ns); c != nil {
+			return c.Sharding
+		}
+	}
+	return nil
 }
 
 func viewOf(main *Coll, parts []*Coll) *Coll {
@@ -274,14 +303,8 @@ func (s *Store) beginTxn(at *State) *Txn {
 
 // useParts is Use for a group.
 func (t *Txn) useParts(ns string) error {
-	for i, p := range t.parts {
-		now := t.s.shards[i].latest.Load().Coll(ns)
-		if now != nil && now.Sharding != nil && !p.locked[ns] {
-			// Documents have moved since the snapshot: what is written there would be lost.
-			if c := t.base.stored(ns); c != nil && c.Sharding != nil && c.Sharding.(Placement).Moves() != now.Sharding.(Placement).Moves() {
-				return CatalogChanged()
-			}
-		}
+	if !t.parts[0].locked[ns] && moved(t.base.Sharding(ns), t.s.latest.Load().Sharding(ns)) {
+		return CatalogChanged() // what is written where the snapshot has the documents would be lost
 	}
 	for _, p := range t.parts {
 		if err := p.use(ns); err != nil {
@@ -434,11 +457,11 @@ func (tx *Tx) part(c *Coll, shard int) *Coll {
 }
 
 func (tx *Tx) groupInsert(c *Coll, doc bson.Raw) (*Coll, error) {
-	if c.parts == nil {
-		return tx.sub[c.shard].Insert(c, doc)
-	}
 	if err := tx.use(c.NS); err != nil {
 		return c, err
+	}
+	if c.parts == nil {
+		return tx.sub[c.shard].Insert(c, doc)
 	}
 	shard := c.Sharding.(Placement).ShardOf(doc)
 	if _, err := tx.sub[shard].Insert(tx.part(c, shard), doc); err != nil {
@@ -448,11 +471,11 @@ func (tx *Tx) groupInsert(c *Coll, doc bson.Raw) (*Coll, error) {
 }
 
 func (tx *Tx) groupUpdate(c *Coll, rid string, old, doc bson.Raw, replaced bool, delta any) (*Coll, error) {
-	if c.parts == nil {
-		return tx.sub[c.shard].Update(c, rid, old, doc, replaced, delta)
-	}
 	if err := tx.use(c.NS); err != nil {
 		return c, err
+	}
+	if c.parts == nil {
+		return tx.sub[c.shard].Update(c, rid, old, doc, replaced, delta)
 	}
 	from, to := int(rid[0]), c.Sharding.(Placement).ShardOf(doc)
 	sub := &tx.sub[from]
@@ -471,11 +494,11 @@ func (tx *Tx) groupUpdate(c *Coll, rid string, old, doc bson.Raw, replaced bool,
 }
 
 func (tx *Tx) groupDelete(c *Coll, rid string, old bson.Raw) (*Coll, error) {
-	if c.parts == nil {
-		return tx.sub[c.shard].Delete(c, rid, old)
-	}
 	if err := tx.use(c.NS); err != nil {
 		return c, err
+	}
+	if c.parts == nil {
+		return tx.sub[c.shard].Delete(c, rid, old)
 	}
 	shard := int(rid[0])
 	if _, err := tx.sub[shard].Delete(tx.part(c, shard), rid[1:], old); err != nil {
@@ -616,6 +639,8 @@ func (tx *Tx) Spread(c *Coll, p Placement, home int) error {
 	if p != nil {
 		return nil
 	}
+	tx.part(c, home) // even if it is empty
+
 	for i := range tx.sub { // only one shard has it from now on
 		if part, _ := tx.sub[i].colls.get(c.NS); i != home && part != nil && part.UUID == c.UUID {
 			tx.sub[i].quiet = true

@@ -564,6 +564,15 @@ func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
 	return w, nil
 }
 
+// Exclude waits, with the Blocked error, for the transactions that use a collection: what its
+// caller is about to change they could not see.
+func (tx *Tx) Exclude(c *Coll) error {
+	if tx.sub != nil {
+		return tx.each(c, func(sub *Tx, part *Coll) error { return sub.change(part.NS) })
+	}
+	return tx.change(c.NS)
+}
+
 // SetSharding says where the documents of a collection are from now on, and what its shard key is.
 // more describes a collection that was not sharded before in the change log, which does not hear of
 // later changes (nil). Transactions that use the collection are not in the way.

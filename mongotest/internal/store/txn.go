@@ -154,6 +154,9 @@ func (tx *Tx) replay(e *Entry) error {
 		if c != nil {
 			return errWriteConflict()
 		}
+		if g := tx.s.group; g != nil && more.info.Sharding == nil && g.place(e.NS()) != tx.s.shard {
+			return errWriteConflict() // the database has gone to another shard
+		}
 		more.info.Since = tx.ts
 		c = &Coll{Info: more.info, edit: tx.edit}
 		for _, x := range more.idx {

@@ -110,7 +110,7 @@ func (p split) ShardOf(doc bson.Raw) int {
 	return 1
 }
 
-func (split) Moves() uint32 { return 1 }
+func (split) Moved(since any) bool { return false }
 
 // TestMovesEnd ends what moves documents between shards.
 func TestMovesEnd(t *testing.T) {

@@ -64,7 +64,7 @@ func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt64(dst, "uptimeEstimate", int64(up.Seconds()))
 	dst = bson.AppendDateTime(dst, "localTime", bson.NewDateTime(now))
 	for _, s := range statusSections {
-		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.Set() == nil || s.name == "queues" && !n.LimitsConnections() {
+		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.Set() == nil || s.name == "queues" && !n.LimitsConnections() || s.name == "shardingStatistics" && !n.InCluster() {
 			continue
 		}
 		at, d := bson.BeginDocumentElement(dst, s.name)
@@ -110,6 +110,7 @@ var statusSections = []struct {
 	{"repl", true, func(r *server.Request, dst []byte) []byte {
 		return r.Node.Set().AppendHello(dst, r.Node, r.Node.Config().Version, true)
 	}},
+	{"shardingStatistics", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendShardingStatistics(dst) }},
 	{"storageEngine", false, func(r *server.Request, dst []byte) []byte {
 		dst = bson.AppendString(dst, "name", "wiredTiger")
 		dst = bson.AppendBool(dst, "supportsCommittedReads", true)

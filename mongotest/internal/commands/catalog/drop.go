@@ -93,6 +93,9 @@ func runDropDatabase(r *server.Request, dst []byte) ([]byte, error) {
 		if found {
 			tx.DropDatabase(r.DB)
 		}
+		if r.Node.Role() == server.Mongos {
+			r.Node.Data().ForgetDatabase(r.DB)
+		}
 		return nil
 	})
 	if err != nil {

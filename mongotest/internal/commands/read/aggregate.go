@@ -385,7 +385,17 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	a := &planner.Access{Coll: c, Reach: r.Reach, Filter: p.TakeMatch(), Hint: hint, Collation: collation}
+	route, err := r.Route(c, c.NS)
+	if err != nil {
+		return nil, err
+	}
+	if route.Table == nil {
+		err = route.ReachUnsharded(c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: p.TakeMatch(), Hint: hint, Collation: collation}
 	spec, err := p.FrontSort()
 	if err != nil {
 		return nil, err
@@ -457,12 +467,30 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	a := &planner.Access{Coll: c, Reach: e.run.Request.Reach, Filter: filter, Collation: c.Collation}
-	p, err := a.Plan()
+	p, err := e.plan(&planner.Access{Coll: c, Filter: filter, Collation: c.Collation}, ns)
 	if err != nil {
 		return nil, err
 	}
 	return &planner.ScanIter{Run: e.run, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}, nil
+}
+
+// plan plans how to read a collection beside the pipeline's own, which may have written something
+// by now: if the mongos's table is outdated, only this is done again.
+func (e *pipelineEnv) plan(a *planner.Access, ns pipeline.Namespace) (*planner.Plan, error) {
+	r := e.run.Request
+	for {
+		route, err := r.Route(a.Coll, ns.String())
+		if err == nil {
+			a.Table, a.Reach = route.Table, route.Reacher()
+			var p *planner.Plan
+			if p, err = a.Plan(); err == nil {
+				return p, nil
+			}
+		}
+		if err = r.Retarget(err); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
@@ -549,8 +577,16 @@ func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 		if err != nil {
 			return err
 		}
-		if s := sharding.Of(c); s != nil {
-			if _, err := s.PlaceOf(ns.String(), doc); err != nil {
+		route, err := r.Route(c, ns.String())
+		if err != nil {
+			return err
+		}
+		if s := route.Table; s != nil {
+			shard, err := s.PlaceOf(ns.String(), doc)
+			if err == nil {
+				err = route.Reach(shard)
+			}
+			if err != nil {
 				return err
 			}
 		}

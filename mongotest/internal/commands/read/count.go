@@ -10,7 +10,6 @@ import (
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/server"
-	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -83,7 +82,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	// A mongos reads the query only to find the shards of a sharded collection.
 	parsed := func(err error) error {
-		if sharding.Of(c) != nil {
+		if c != nil && c.Sharded() {
 			return err
 		}
 		return countFailed(r, err)
@@ -96,17 +95,25 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, parsed(err)
 	}
+	route, err := r.Route(c, ns)
+	if err != nil {
+		return dst, err
+	}
 	var n int64
 	switch {
 	case c == nil:
-	case op.Filter.MatchesAll() && hint.Type == 0 && sharding.Of(c) == nil:
+	case op.Filter.MatchesAll() && hint.Type == 0 && route.Table == nil:
 		n = max(c.Count()-skip, 0)
 		if limit > 0 {
 			n = min(n, limit)
 		}
 	case op.Filter.MatchesAll() && hint.Type == 0 && skip == 0 && limit == 0:
 		// Every shard knows how many documents it has, without looking which ones belong to it.
-		for _, i := range sharding.Of(c).Shards() {
+		shards := route.Table.Shards()
+		if err := route.Reach(shards...); err != nil {
+			return dst, countFailed(r, err)
+		}
+		for _, i := range shards {
 			addCount(r, i, 0)
 			if part := c.Part(i); part != nil {
 				addCount(r, i, int(part.Count()))
@@ -114,7 +121,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 			}
 		}
 	default:
-		sh := sharding.Of(c)
+		sh := route.Table
 		if sh != nil {
 			shards := sh.Target(op.Filter, op.Coll == nil)
 			r.Targeted(shards)

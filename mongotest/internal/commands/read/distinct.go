@@ -12,7 +12,6 @@ import (
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
-	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 	"allium/mongotest/internal/work"
@@ -88,7 +87,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	c := st.Coll(ns)
-	if r.InTxn() && sharding.Of(c) != nil {
+	if r.InTxn() && c != nil && c.Sharded() {
 		r.Found = server.BeforeShard
 		return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run 'distinct' on a sharded collection in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-distinct for a recommended alternative.")
 	}

@@ -226,7 +226,11 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 		return x, nil
 	}
 	q := &p.q
-	a := &planner.Access{Coll: p.coll, Reach: r.Reach, Filter: p.op.Filter, Sort: p.order, Natural: p.natural, Back: p.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: p.op.Coll, Only: shards}
+	route, err := r.Route(p.coll, p.coll.NS)
+	if err != nil {
+		return nil, err
+	}
+	a := &planner.Access{Coll: p.coll, Table: route.Table, Reach: route.Reacher(), Filter: p.op.Filter, Sort: p.order, Natural: p.natural, Back: p.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: p.op.Coll, Only: shards}
 	if x.plan, err = a.Plan(); err != nil {
 		return nil, err
 	}

@@ -4,14 +4,17 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/server"
-	"allium/mongotest/internal/sharding"
 )
 
 // What a mongos explains: to which shards it sends a command, and what each of them explains of it.
 
 // onShards appends the explanation of a mongos.
 func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]byte, error) {
-	s := sharding.Of(p.coll)
+	route, err := r.Route(p.coll, p.q.ns)
+	if err != nil {
+		return dst, err
+	}
+	s := route.Table
 	if s == nil && p.pipeline {
 		dst, err := p.append(r, dst, execute) // the shard's, as it is
 		return appendServerInfo(r, dst), err

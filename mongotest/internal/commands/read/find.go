@@ -451,7 +451,11 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	if c == nil {
 		return nil, nil, nil
 	}
-	a := &planner.Access{Coll: c, Reach: r.Reach, Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
+	route, err := r.Route(c, c.NS)
+	if err != nil {
+		return nil, nil, err
+	}
+	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Node.Role() == server.Mongos {

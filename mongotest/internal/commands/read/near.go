@@ -36,9 +36,9 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 // FindNear opens the documents that match a filter with $near.
 func (e *pipelineEnv) FindNear(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
 	c := e.state().Coll(ns.String())
-	a := &planner.Access{Coll: c, Reach: e.run.Request.Reach, Filter: filter, Collation: c.Collation}
+	a := &planner.Access{Coll: c, Filter: filter, Collation: c.Collation}
 	a.Text = func() string { return planner.Describe(c.NS, filter, nil, nil, server.ExplicitCollation(c.Collation)) }
-	p, err := a.Plan()
+	p, err := e.plan(a, ns)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
-	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/store"
 )
 
@@ -16,7 +15,11 @@ var leavesShard = map[string]bool{"$out": true, "$lookup": true, "$graphLookup":
 // relay returns how a mongos passes on the cursor of a pipeline that one shard does alone, nil if
 // none does. c may be nil.
 func relay(r *server.Request, c *store.Coll, ns string, stages []bson.Raw, coll *query.Collation, let bson.Raw, writes bool) (*server.Relay, error) {
-	s := sharding.Of(c)
+	route, err := r.Route(c, ns)
+	if err != nil {
+		return nil, err
+	}
+	s := route.Table
 	if s == nil {
 		return &server.Relay{NS: ns, Own: writes}, nil
 	}

@@ -49,7 +49,20 @@ func checkShardKeys(r *server.Request, ns string, list []bson.Raw) error {
 	if r.Node.Role() != server.Mongos || r.Node.Config().Version.AtLeast(5, 0) {
 		return nil
 	}
-	s := sharding.Of(r.Node.Store().Latest().Coll(ns))
+	for {
+		x, err := r.Route(r.Node.Store().Latest().Coll(ns), ns)
+		if err == nil {
+			return haveKeys(x.Table, list)
+		}
+		if err := r.Retarget(err); err != nil {
+			return err
+		}
+	}
+}
+
+// haveKeys reports which of some documents has no place by the table, nil: that of a collection
+// that is not sharded.
+func haveKeys(s *sharding.Metadata, list []bson.Raw) error {
 	if s == nil {
 		return nil
 	}
@@ -134,6 +147,7 @@ func (x *insertion) write(tx *store.Tx) error {
 	r, w := x.r, x.w
 	x.done, x.stop, x.inserted, x.errs = 0, false, x.inserted[:0], x.errs[:x.failures]
 	var c *store.Coll
+	var route server.Route
 	for i := x.from; i < len(x.list); i++ {
 		stmt := w.statement(i)
 		if _, ok := recall(r, stmt); ok {
@@ -150,7 +164,13 @@ func (x *insertion) write(tx *store.Tx) error {
 				}
 			} else {
 				if c, err = r.Writable(tx, w.ns, true); err == nil {
-					err = r.ReachUnsharded(c, w.ns)
+					route, err = r.Route(c, w.ns)
+				}
+				if err == nil && route.Table == nil {
+					err = route.ReachUnsharded(c)
+				}
+				if err != nil {
+					c = nil // the next document tries again
 				}
 			}
 		}
@@ -161,10 +181,10 @@ func (x *insertion) write(tx *store.Tx) error {
 		if err == nil {
 			shard = c.Shard()
 		}
-		if s := sharding.Of(c); err == nil && s != nil {
+		if s := route.Table; err == nil && s != nil {
 			if shard, err = s.PlaceOf(w.ns, doc); err == nil {
 				r.Targeted([]int{shard})
-				err = r.Reach(shard)
+				err = route.Reach(shard)
 			}
 		}
 		var hidden *concealed
@@ -187,11 +207,11 @@ func (x *insertion) write(tx *store.Tx) error {
 			x.done++
 			continue
 		}
-		if server.IsBlocked(err) {
+		if server.IsBlocked(err) || server.IsStale(err) {
 			if x.done == 0 {
 				return err
 			}
-			return nil // publish what there is, then wait
+			return nil // publish what there is, then wait, or ask for the table
 		}
 		e := srverr.From(err)
 		if r.Stops(e) {

@@ -8,7 +8,6 @@ import (
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
-	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -110,14 +109,18 @@ func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 			return res, err
 		}
 	}
-	s := sharding.Of(c)
+	route, err := r.Route(c, ns)
+	if err != nil {
+		return res, err
+	}
+	s := route.Table
 	if s != nil {
 		err = checkUpdate(s, r, op, ns)
 		if err == nil {
-			err = op.reach(r, op.multi)
+			err = op.reach(route, op.multi)
 		}
 	} else {
-		err = r.ReachUnsharded(c, ns)
+		err = route.ReachUnsharded(c)
 	}
 	if err != nil {
 		return res, err
@@ -204,12 +207,12 @@ func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 
 // reach checks that a statement on a sharded collection gets at the shards that it goes to. One
 // that writes to several of them does what it can.
-func (op *updateOp) reach(r *server.Request, several bool) (err error) {
+func (op *updateOp) reach(route server.Route, several bool) (err error) {
 	op.Only, op.lost = op.Targets, nil
 	if !several {
-		return r.Reach(op.Targets...)
+		return route.Reach(op.Targets...)
 	}
-	some, lost, err := r.ReachSome(op.Targets)
+	some, lost, err := route.ReachSome(op.Targets)
 	switch {
 	case err != nil:
 		return err
@@ -248,7 +251,7 @@ func (op *updateOp) run(r *server.Request, ns string, stmt store.Statement) (res
 	var failed error
 	err = r.Write(func(tx *store.Tx) error {
 		res, failed = op.apply(r, tx, ns, stmt)
-		if server.IsBlocked(failed) || failed != nil && r.InTxn() {
+		if op.undone(r, failed) {
 			return failed
 		}
 		return nil // a failed update of several documents keeps those that it has done
@@ -260,6 +263,15 @@ func (op *updateOp) run(r *server.Request, ns string, stmt store.Statement) (res
 		res.n, res.modified = 0, 0 // but does not count them
 	}
 	return res, err
+}
+
+// undone reports whether what the statement has written before it failed is to be undone: it is
+// done again, or its transaction ends.
+func (op *updateOp) undone(r *server.Request, failed error) bool {
+	if server.IsStale(failed) {
+		op.Filter = nil // it may be another collection next time, with another collation
+	}
+	return failed != nil && (r.InTxn() || server.IsBlocked(failed) || server.IsStale(failed))
 }
 
 // deleteOp is one statement of a delete, or the removal of a findAndModify.
@@ -276,7 +288,7 @@ func (op *deleteOp) run(r *server.Request, ns string, stmt store.Statement) (res
 	var failed error
 	err = r.Write(func(tx *store.Tx) error {
 		res, failed = op.apply(r, tx, ns, stmt)
-		if server.IsBlocked(failed) || failed != nil && r.InTxn() {
+		if op.undone(r, failed) {
 			return failed
 		}
 		return nil
@@ -301,13 +313,17 @@ func (op *deleteOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 			return res, err
 		}
 	}
-	if s := sharding.Of(c); s != nil {
+	route, err := r.Route(c, ns)
+	if err != nil {
+		return res, err
+	}
+	if s := route.Table; s != nil {
 		err = checkDelete(s, r, op, ns)
 		if err == nil {
-			err = op.reach(r, !op.one)
+			err = op.reach(route, !op.one)
 		}
 	} else {
-		err = r.ReachUnsharded(c, ns)
+		err = route.ReachUnsharded(c)
 	}
 	if err != nil {
 		return res, err
