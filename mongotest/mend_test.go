@@ -130,13 +130,15 @@ func TestPartialIndexPlan(t *testing.T) {
 
 func TestCreateExistingInTransaction(t *testing.T) {
 	const txn = `"lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAA==", "subType": "04"}}}, "txnNumber": {"$numberLong": "1"}, "autocommit": false`
-	mendSteps(t, []mendStep{
-		{cmd: `{"create": "c", "$db": "t"}`},
-		{cmd: `{"insert": "c", "documents": [{"_id": 1}], ` + txn + `, "startTransaction": true, "$db": "t"}`},
-		{cmd: `{"create": "c", ` + txn + `, "$db": "t"}`, code: 48},
-		{cmd: `{"commitTransaction": 1, ` + txn + `, "$db": "admin"}`, code: 251},
-		{cmd: `{"count": "c", "$db": "t"}`, want: map[string]string{"n": "0"}},
-	}, mongotest.ReplicaSet(1), mongotest.Version("4.4"))
+	for _, version := range []string{"4.4", "5.0", "8.0", "9.0"} {
+		mendSteps(t, []mendStep{
+			{cmd: `{"create": "c", "$db": "t"}`},
+			{cmd: `{"insert": "c", "documents": [{"_id": 1}], ` + txn + `, "startTransaction": true, "$db": "t"}`},
+			{cmd: `{"create": "c", ` + txn + `, "$db": "t"}`, code: 48},
+			{cmd: `{"commitTransaction": 1, ` + txn + `, "$db": "admin"}`, code: 251},
+			{cmd: `{"count": "c", "$db": "t"}`, want: map[string]string{"n": "0"}},
+		}, mongotest.ReplicaSet(1), mongotest.Version(version))
+	}
 }
 
 func TestValidateOptions(t *testing.T) {

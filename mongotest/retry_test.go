@@ -3,6 +3,7 @@ package mongotest_test
 import (
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,16 @@ func TestOnPrimaryTransactionalWrite(t *testing.T) {
 	}
 	if n := count(t, c, "c"); n != 4 {
 		t.Errorf("%d documents at the end", n)
+	}
+	// Large documents are a commit each.
+	set(bson.D{{Key: "skip", Value: 3}}, bson.D{{Key: "failBeforeCommitExceptionCode", Value: 91}, {Key: "closeConnection", Value: false}})
+	large := bson.A{}
+	for i := range 4 {
+		large = append(large, bson.D{{Key: "_id", Value: 10 + i}, {Key: "x", Value: strings.Repeat("x", 1<<20)}})
+	}
+	reply := ok(t, run(t, c, retryable(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: large}, {Key: "$db", Value: "db"}}, 6)))
+	if code, _ := reply.Lookup("writeErrors", "0", "code").AsInt64(); code != 91 || reply.Lookup("n").String() != "3" {
+		t.Errorf("insert of four large documents answers %v", reply)
 	}
 }
 

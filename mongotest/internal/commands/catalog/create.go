@@ -132,7 +132,7 @@ func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings
 		return nil
 	}
 	switch {
-	case v.AtLeast(7, 0) && c.View == set.View && bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
+	case v.AtLeast(7, 0) && !r.InTxn() && c.View == set.View && bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
 		return nil
 	case set.View:
 		return srverr.New(srverr.NamespaceExists, "Namespace already exists")

@@ -27,6 +27,10 @@ func parseInserts(r *server.Request, w *batch, field string, v bson.RawValue) er
 // insertChunk is how many documents are inserted before others get a turn.
 const insertChunk = 256
 
+// insertChunkBytes is the size of documents at which a chunk ends, as in the server, which commits
+// large documents one by one: what counts commits counts them so.
+const insertChunkBytes = 256 << 10
+
 func runInsert(r *server.Request, dst []byte) ([]byte, error) {
 	w := batchOf(r)
 	if err := namespace.CheckWritable(w.ns); err != nil {
@@ -78,7 +82,7 @@ func haveKeys(s *sharding.Metadata, list []bson.Raw) error {
 func insert(r *server.Request, w *batch, list []bson.Raw) (n int32, errs []writeError, err error) {
 	x := &insertion{r: r, w: w}
 	for at := 0; at < len(list); {
-		if err := x.some(list[:min(at+insertChunk, len(list))], at); err != nil {
+		if err := x.some(list[:at+chunk(list[at:])], at); err != nil {
 			return n, x.errs, err
 		}
 		at += x.done
@@ -95,6 +99,17 @@ func insert(r *server.Request, w *batch, list []bson.Raw) (n int32, errs []write
 		return n, x.errs, nil
 	}
 	return n - failed, x.errs, nil
+}
+
+// chunk returns how many of some documents are committed at once.
+func chunk(list []bson.Raw) int {
+	size := 0
+	for i, doc := range list[:min(len(list), insertChunk)] {
+		if size += len(doc); size >= insertChunkBytes {
+			return i + 1
+		}
+	}
+	return min(len(list), insertChunk)
 }
 
 // insertion is an insert in progress.
