@@ -1,6 +1,8 @@
 package mongotest_test
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,4 +66,76 @@ func TestInterruptAggregate(t *testing.T) {
 	send(t, dial(t, d.Hosts()[0]), endless(t))
 	running(1)
 	d.Stop() // hangs if the command does not end
+}
+
+// TestInterruptOneDocument ends commands that spend their time on a single document.
+func TestInterruptOneDocument(t *testing.T) {
+	const n = 40_000
+	ring := make(bson.A, 0, n+1)
+	for i := range n {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / n)
+		ring = append(ring, bson.A{10 * cos, 10 * sin})
+	}
+	polygon := bson.D{{Key: "type", Value: "Polygon"}, {Key: "coordinates", Value: bson.A{append(ring, ring[0])}}}
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	c := dial(t, d.Hosts()[0])
+	ok(t, command(t, c, extJSON(t, `{"createIndexes": "places", "indexes": [{"key": {"at": "2dsphere"}, "name": "at"}], "$db": "t"}`)))
+	ok(t, command(t, c, extJSON(t, `{"create": "checked", "validator": {"$jsonSchema": {"properties": {"words": {"items": {"pattern": "^(a+)+b"}}}}}, "$db": "t"}`)))
+	words := make(bson.A, 2000)
+	for i := range words {
+		words[i] = strings.Repeat("a", 40)
+	}
+	for name, cmd := range map[string]bson.D{
+		"an index":    {{Key: "insert", Value: "places"}, {Key: "documents", Value: bson.A{bson.D{{Key: "at", Value: polygon}}}}},
+		"a validator": {{Key: "insert", Value: "checked"}, {Key: "documents", Value: bson.A{bson.D{{Key: "words", Value: words}}}}},
+		"a filter":    {{Key: "find", Value: "places"}, {Key: "filter", Value: bson.D{{Key: "at", Value: bson.D{{Key: "$geoWithin", Value: bson.D{{Key: "$geometry", Value: polygon}}}}}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reply := run(t, c, append(cmd, bson.E{Key: "maxTimeMS", Value: 100}, bson.E{Key: "$db", Value: "t"}))
+			code, _ := reply.Lookup("code").Int32()
+			if code == 0 {
+				code, _ = reply.Lookup("writeErrors", "0", "code").Int32()
+			}
+			if code != 50 {
+				t.Errorf("ends with %d: %v", code, reply)
+			}
+		})
+	}
+	send(t, c, bson.D{{Key: "insert", Value: "places"}, {Key: "documents", Value: bson.A{bson.D{{Key: "at", Value: polygon}}}}, {Key: "$db", Value: "t"}})
+	d.Stop() // hangs for minutes if the index does not look at its command
+}
+
+// Items of large arrays are told apart in time that grows as the array does, and as before: 1 and
+// 1.0 are equal, and the order of fields does not matter.
+func TestUniqueItems(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone())
+	c := dial(t, d.Hosts()[0])
+	ok(t, command(t, c, extJSON(t, `{"create": "c", "validator": {"$jsonSchema": {"properties": {"a": {"uniqueItems": true}}}}, "$db": "t"}`)))
+	insert := func(items bson.A) bool {
+		reply := ok(t, run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "a", Value: items}}}}, {Key: "$db", Value: "t"}}))
+		code, _ := reply.Lookup("writeErrors", "0", "code").Int32()
+		if code != 0 && code != 121 {
+			t.Fatal(reply)
+		}
+		return code == 0
+	}
+	many := make(bson.A, 200_000)
+	for i := range many {
+		many[i] = i
+	}
+	ab := bson.D{{Key: "a", Value: 1}, {Key: "b", Value: bson.A{1, 2}}}
+	ba := bson.D{{Key: "b", Value: bson.A{1.0, int64(2)}}, {Key: "a", Value: 1.0}}
+	for i, tc := range []struct {
+		items bson.A
+		ok    bool
+	}{
+		{many, true}, {append(many[:len(many):len(many)], 7.0), false},
+		{bson.A{1, 1.0}, false}, {bson.A{0.0, math.Copysign(0, -1)}, false}, {bson.A{math.NaN(), math.NaN()}, false},
+		{bson.A{"a", "b", nil}, true}, {bson.A{nil, nil}, false}, {bson.A{true, 1}, true},
+		{bson.A{ab, ba}, false}, {bson.A{ab, bson.D{{Key: "a", Value: 1}, {Key: "b", Value: bson.A{2, 1}}}}, true}, {bson.A{bson.A{1, 2}, bson.A{2, 1}}, true},
+	} {
+		if got := insert(tc.items); got != tc.ok {
+			t.Errorf("%d: valid is %t", i, got)
+		}
+	}
 }

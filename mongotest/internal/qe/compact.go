@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/internal/fle"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Changes are what a compaction or a cleanup does to ESC. ECOC is empty afterwards.
@@ -63,16 +64,18 @@ func tokenOf(v bson.RawValue) (t fle.Token, ok bool) {
 }
 
 // Compact returns what is to be done to ESC so that each token that ECOC has is counted by an
-// anchor instead of entries. A cleanup puts the null anchor in place of all anchors.
-func (f *Fields) Compact(state State, ecoc []bson.Raw, tokensDoc bson.Raw, cleanup bool) (Changes, error) {
+// anchor instead of entries. A cleanup puts the null anchor in place of all anchors. m counts the
+// steps.
+func (f *Fields) Compact(state State, ecoc []bson.Raw, tokensDoc bson.Raw, cleanup bool, m *work.Meter) (Changes, error) {
 	byPath, err := f.parseTokens(tokensDoc)
 	if err != nil {
 		return Changes{}, err
 	}
-	c := &compaction{state: state, cleanup: cleanup}
+	c := &compaction{state: state, cleanup: cleanup, work: m}
 	unique := map[string][]fle.State{}
 	seen := map[fle.State]bool{}
 	for _, doc := range ecoc {
+		m.Do(sealSteps)
 		path, _ := doc.Lookup("fieldName").StringValue()
 		t, ok := byPath[path]
 		if !ok {
@@ -111,10 +114,14 @@ func (f *Fields) Compact(state State, ecoc []bson.Raw, tokensDoc bson.Raw, clean
 	return c.changes, nil
 }
 
+// sealSteps is how many steps it stands for to open or seal a value, or to make a token.
+const sealSteps = 4
+
 type compaction struct {
 	state   State
 	cleanup bool
 	changes Changes
+	work    *work.Meter
 }
 
 // token compacts the entries of one token.
@@ -125,6 +132,7 @@ func (c *compaction) token(esc fle.Token) error {
 	}
 	tag, value := fle.CountTag(esc), fle.CountValue(esc)
 	for n := p.counted + 1; n <= p.entry; n++ {
+		c.work.Do(sealSteps)
 		c.changes.Read++
 		c.changes.Delete = append(c.changes.Delete, fle.Entry(tag, n))
 	}
@@ -140,6 +148,7 @@ func (c *compaction) token(esc fle.Token) error {
 // collapse makes the null anchor stand for the anchors up to the last.
 func (c *compaction) collapse(tag, value fle.Token, p positions, last uint64) error {
 	for n := p.firstFree; n <= p.anchor; n++ {
+		c.work.Do(sealSteps)
 		c.changes.Read++
 		c.changes.Delete = append(c.changes.Delete, fle.Anchor(tag, n))
 	}
@@ -152,6 +161,7 @@ func (c *compaction) collapse(tag, value fle.Token, p positions, last uint64) er
 
 // anchor adds an anchor to list.
 func (c *compaction) anchor(list *[]bson.Raw, tag fle.Token, n uint64, value fle.Token, anchor, entry uint64) error {
+	c.work.Do(sealSteps)
 	data, err := fle.SealAnchor(value, anchor, entry, rand.Reader)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	mrand "math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"allium/internal/fle"
 	"allium/internal/spectest"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/work"
 )
 
 var keyID = bson.UUID{1, 2, 3}
@@ -137,6 +139,16 @@ func (s *server) find(query bson.RawValue) []int64 {
 // compact does what the commands do.
 func (s *server) compact(cleanup bool) {
 	s.t.Helper()
+	changes, err := s.changes(cleanup, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.apply(changes)
+}
+
+// changes returns what a compaction or a cleanup does.
+func (s *server) changes(cleanup bool, m *work.Meter) (_ Changes, err error) {
+	defer work.Catch(&err)
 	tokens := s.key.Tokens()
 	start, b := bson.BeginDocument(nil)
 	for _, f := range s.fields.List {
@@ -149,10 +161,11 @@ func (s *server) compact(cleanup bool) {
 		inner = bson.AppendBinary(inner, "ecoc", 0, ecoc[:])
 		b = bson.EndDocument(bson.AppendBinary(inner, "anchorPaddingToken", 0, pad[:]), at)
 	}
-	changes, err := s.fields.Compact(s.state, s.ecoc, bson.EndDocument(b, start), cleanup)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	return s.fields.Compact(s.state, s.ecoc, bson.EndDocument(b, start), cleanup, m)
+}
+
+func (s *server) apply(changes Changes) {
+	s.t.Helper()
 	for _, id := range changes.Delete {
 		if _, ok := s.esc[id]; !ok {
 			s.t.Error("what is to be deleted is not there")
@@ -548,5 +561,21 @@ func TestRewrite(t *testing.T) {
 	}
 	if fle.Contains(stages[0]) {
 		t.Errorf("payload left in %s", stages[0])
+	}
+}
+
+// TestCompactEnds leaves a compaction at the first look at the command.
+func TestCompactEnds(t *testing.T) {
+	s := newServer(t, equalityFields)
+	for id := range int64(600) {
+		s.write(nil, s.doc(id, s.seal(fle.ForInsert, fle.IndexEquality, 0, text("x"))))
+	}
+	ended := errors.New("ended")
+	for _, cleanup := range []bool{false, true} {
+		looks := 0
+		_, err := s.changes(cleanup, work.New(func() error { looks++; return ended }))
+		if err != ended || looks != 1 {
+			t.Errorf("cleanup %t: %v after %d looks", cleanup, err, looks)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // earthRadius is the server's, in metres.
@@ -19,10 +20,11 @@ type geoTest struct {
 	within bool
 	shape  *shape
 	raw    bson.Raw // {field: {$operator: region}}
+	work   *work.Meter
 }
 
 func (t *geoTest) test(v bson.RawValue) (bool, int) {
-	s, err := parseStored(v)
+	s, err := parseStored(v, t.work)
 	if err != "" || s.big() || !s.project(t.shape.flat) {
 		return false, noIndex
 	}
@@ -36,16 +38,16 @@ func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("geometry must be an object")
 	}
-	t := &geoTest{within: key != "$geoIntersects", raw: wrapAs(field, documentValue(wrapAs(key, v)))}
+	t := &geoTest{work: p.work, within: key != "$geoIntersects", raw: wrapAs(field, documentValue(wrapAs(key, v)))}
 	for name, arg := range bson.Raw(v.Value).All() {
 		if name == "$uniqueDocs" {
 			continue
 		}
-		s, text := parseRegion(name, arg)
+		s, text := parseRegion(name, arg, p.work)
 		if text != "" {
 			return nil, badValue("%s", text)
 		}
-		t.shape = s
+		t.shape, s.work = s, p.work
 	}
 	switch {
 	case t.shape == nil:
@@ -59,7 +61,7 @@ func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error
 }
 
 // parseRegion parses what $geoWithin and $geoIntersects look in. Its text says what is wrong.
-func parseRegion(name string, arg bson.RawValue) (s *shape, text string) {
+func parseRegion(name string, arg bson.RawValue, m *work.Meter) (s *shape, text string) {
 	if arg.Type != bson.TypeArray && arg.Type != bson.TypeEmbeddedDocument {
 		return nil, "unknown geo specifier: " + bsontext.Element(name, arg)
 	}
@@ -68,7 +70,7 @@ func parseRegion(name string, arg bson.RawValue) (s *shape, text string) {
 		if looksLegacy(arg) {
 			return parsePlanePoint(arg, false)
 		}
-		return parseGeoJSON(arg.Value)
+		return parseGeoJSON(arg.Value, m)
 	case "$box":
 		return parseBox(arg)
 	case "$polygon":
@@ -87,6 +89,7 @@ type Near struct {
 	sphere   bool   // the operator is $nearSphere and the point is not GeoJSON's
 	radians  bool   // the unit of distances
 	max, min float64
+	work     *work.Meter
 }
 
 // Near returns the filter's $near condition, nil if there is none.
@@ -108,14 +111,14 @@ func (n *Near) Uses(kind string) bool {
 // geometry.
 func (n *Near) Distance(doc bson.Raw) (distance float64, place bson.RawValue, ok bool) {
 	t := nearTest{near: n, best: math.Inf(1)}
-	l := leaf{path: n.path, test: &t}
+	l := leaf{work: n.work, path: n.path, test: &t}
 	l.match(doc)
 	return t.best, t.place, t.place.Type != 0
 }
 
 // Exact returns the distance of a place that Distance found, to the last digit.
 func (n *Near) Exact(distance float64, place bson.RawValue) float64 {
-	s, text := parseStored(place)
+	s, text := parseStored(place, n.work)
 	if text != "" || !s.single || n.center.flat || !s.project(false) {
 		return distance
 	}
@@ -134,7 +137,7 @@ type nearTest struct {
 }
 
 func (t *nearTest) test(v bson.RawValue) (bool, int) {
-	s, text := parseStored(v)
+	s, text := parseStored(v, t.near.work)
 	if text != "" || s.big() || !s.project(t.near.center.flat) {
 		return false, noIndex
 	}
@@ -164,7 +167,7 @@ func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
 	if p.noText {
 		return nil, badValue("$geoNear, $near, and $nearSphere are not allowed in this context")
 	}
-	n := &Near{path: NewPath(field)}
+	n := &Near{path: NewPath(field), work: p.work}
 	legacy, err := n.parseLegacy(ops)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/work"
 )
 
 // geoPoint is a point of the plane, or of the sphere: x is the longitude and y the latitude in
@@ -35,6 +36,8 @@ type shape struct {
 	circle   bool
 	center   geoPoint
 	radius   float64 // in units of the plane, or in radians
+
+	work *work.Meter // of who compares it with others; nil: nobody counts
 }
 
 // area tells whether the shape can contain something.
@@ -196,15 +199,15 @@ func documentValues(v bson.RawValue) []bson.RawValue {
 	return slices.Collect(bson.Raw(v.Value).Values())
 }
 
-// parseStored parses a geometry as documents have it.
-func parseStored(v bson.RawValue) (*shape, string) {
+// parseStored parses a geometry as documents have it. m counts the steps of that.
+func parseStored(v bson.RawValue, m *work.Meter) (*shape, string) {
 	if !isObject(v) {
 		return nil, "geo element must be an array or object: " + bsontext.Value(v)
 	}
 	if looksLegacy(v) {
 		return parsePlanePoint(v, true)
 	}
-	return parseGeoJSON(v.Value)
+	return parseGeoJSON(v.Value, m)
 }
 
 // Names of coordinate reference systems.
@@ -253,17 +256,17 @@ func parseGeoJSONPoint(doc bson.Raw) (*shape, string) {
 	return &shape{single: true, points: []geoPoint{p}}, text
 }
 
-// parseGeoJSON parses a GeoJSON object.
-func parseGeoJSON(doc bson.Raw) (*shape, string) {
+// parseGeoJSON parses a GeoJSON object. m counts the steps of that, and those of comparisons.
+func parseGeoJSON(doc bson.Raw, m *work.Meter) (*shape, string) {
 	kind, _ := doc.Lookup("type").StringValue()
 	coordinates := doc.Lookup("coordinates")
-	s := &shape{}
+	s := &shape{work: m}
 	switch kind {
 	case "Point":
 		return parseGeoJSONPoint(doc)
 	case "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon":
 	case "GeometryCollection":
-		return parseCollection(doc.Lookup("geometries"))
+		return parseCollection(doc.Lookup("geometries"), m)
 	default:
 		return nil, "unknown GeoJSON type: " + bsontext.Document(doc)
 	}
@@ -309,11 +312,11 @@ func each(v bson.RawValue, kind string, add func(bson.RawValue) string) string {
 	return ""
 }
 
-func parseCollection(v bson.RawValue) (*shape, string) {
+func parseCollection(v bson.RawValue, m *work.Meter) (*shape, string) {
 	if v.Type != bson.TypeArray {
 		return nil, "GeometryCollection geometries must be an array"
 	}
-	s := &shape{}
+	s := &shape{work: m}
 	list := documentValues(v)
 	if len(list) == 0 {
 		return nil, "GeometryCollection geometries must have at least 1 element"
@@ -330,7 +333,7 @@ func parseCollection(v bson.RawValue) (*shape, string) {
 		default:
 			return nil, "Unknown GeoJSON type: " + bsontext.Value(e)
 		}
-		part, text := parseGeoJSON(doc)
+		part, text := parseGeoJSON(doc, m)
 		if text != "" {
 			return nil, text
 		}
@@ -385,7 +388,7 @@ func (s *shape) addLine(v bson.RawValue) string {
 }
 
 // parseLoop parses a closed ring; whole is what messages show.
-func parseLoop(v, whole bson.RawValue) (loop, string) {
+func parseLoop(v, whole bson.RawValue, m *work.Meter) (loop, string) {
 	l, text := parseVertices(v)
 	switch {
 	case text != "":
@@ -400,7 +403,7 @@ func parseLoop(v, whole bson.RawValue) (loop, string) {
 	if len(l) < 3 {
 		return nil, "Loop must have at least 3 different vertices: " + bsontext.Value(whole)
 	}
-	if text := loop(l).invalid(); text != "" {
+	if text := loop(l).invalid(m); text != "" {
 		return nil, "Loop is not valid: " + bsontext.Value(whole) + " " + text
 	}
 	return l, ""
@@ -410,15 +413,15 @@ func (s *shape) addPolygon(v bson.RawValue) string {
 	if v.Type != bson.TypeArray {
 		return "Polygon coordinates must be an array"
 	}
-	var p polygon
+	p := polygon{work: s.work}
 	list := documentValues(v)
 	for i, e := range list {
-		l, text := parseLoop(e, e)
+		l, text := parseLoop(e, e, s.work)
 		if text != "" {
 			return text
 		}
 		l = l.normalize()
-		if i > 0 && !p.loops[0].containsLoop(l) {
+		if i > 0 && !p.loops[0].containsLoop(l, s.work) {
 			return "Secondary loops not contained by first exterior loop - secondary loops must be holes: " + bsontext.Value(e) +
 				" first loop: " + bsontext.Value(list[0])
 		}
@@ -432,7 +435,7 @@ func (s *shape) addPolygon(v bson.RawValue) string {
 	}
 	for i := 1; i < len(p.loops); i++ {
 		for j := 1; j < len(p.loops); j++ {
-			if i != j && p.loops[i].containsLoop(p.loops[j]) {
+			if i != j && p.loops[i].containsLoop(p.loops[j], s.work) {
 				return "Polygon interior loops cannot be nested: " + bsontext.Value(v)
 			}
 		}
@@ -451,11 +454,11 @@ func (s *shape) addBigPolygon(v bson.RawValue) string {
 	if len(list) != 1 {
 		return "Only one simple loop is allowed in a big polygon: " + bsontext.Value(v)
 	}
-	l, text := parseLoop(list[0], v)
+	l, text := parseLoop(list[0], v, s.work)
 	if text != "" {
 		return text
 	}
 	small := l.normalize()
-	s.polygons = append(s.polygons, polygon{loops: []loop{small}, strict: true, outside: small[0] != l[0] || small[1] != l[1]})
+	s.polygons = append(s.polygons, polygon{work: s.work, loops: []loop{small}, strict: true, outside: small[0] != l[0] || small[1] != l[1]})
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/work"
 )
 
 // vector is a point of the unit sphere.
@@ -105,8 +106,8 @@ func (l loop) edges(visit func(a, b vector) bool) bool {
 	return false
 }
 
-// invalid says what is wrong with a loop, "" if it is simple.
-func (l loop) invalid() string {
+// invalid says what is wrong with a loop, "" if it is simple. m counts its steps.
+func (l loop) invalid(m *work.Meter) string {
 	seen := map[vector]int{}
 	for i, v := range l {
 		if j, ok := seen[v]; ok {
@@ -120,6 +121,7 @@ func (l loop) invalid() string {
 	}
 	for i := range l {
 		for j := i + 2; j < len(l); j++ {
+			m.Do(1)
 			a, b, c, d := l[i], l[i+1], l[j], l[(j+1)%len(l)]
 			if edgesCross(a, b, c, d) {
 				return fmt.Sprintf("Edges %d and %d cross. Edge locations in degrees: %s-%s and %s-%s", i, j, point(a), point(b), point(c), point(d))
@@ -166,17 +168,19 @@ func (l loop) inside(p vector) bool {
 }
 
 // containsLoop tells whether another loop lies inside.
-func (l loop) containsLoop(other loop) bool {
+func (l loop) containsLoop(other loop, m *work.Meter) bool {
 	for _, v := range other {
+		m.Do(len(l))
 		if !l.on(v) && !l.inside(v) {
 			return false
 		}
 	}
-	return !l.crosses(other)
+	return !l.crosses(other, m)
 }
 
-func (l loop) crosses(other loop) bool {
+func (l loop) crosses(other loop, m *work.Meter) bool {
 	return l.edges(func(a, b vector) bool {
+		m.Do(len(other))
 		return other.edges(func(c, d vector) bool { return edgesCross(a, b, c, d) })
 	})
 }
@@ -186,6 +190,7 @@ type polygon struct {
 	loops []loop
 	// strict: the winding order says which side is meant; outside: it is the larger one.
 	strict, outside bool
+	work            *work.Meter // of who compares it with others
 }
 
 // invalid says what is wrong with loops that are fine by themselves.
@@ -205,7 +210,7 @@ func (p *polygon) invalid() string {
 	}
 	for i := range p.loops {
 		for j := i + 1; j < len(p.loops); j++ {
-			if p.loops[i].crosses(p.loops[j]) {
+			if p.loops[i].crosses(p.loops[j], p.work) {
 				return fmt.Sprintf("Loop %d crosses loop %d", i, j)
 			}
 		}
@@ -221,6 +226,7 @@ func (p *polygon) edges(visit func(a, b vector) bool) bool {
 // side says where a point is: 1 inside, 0 on the edge, -1 outside.
 func (p *polygon) side(v vector) int {
 	for _, l := range p.loops {
+		p.work.Do(len(l))
 		if l.on(v) {
 			return 0
 		}
@@ -252,6 +258,7 @@ func (p *polygon) containsLine(line []vector) bool {
 
 func (p *polygon) crossesLine(line []vector) bool {
 	return p.edges(func(a, b vector) bool {
+		p.work.Do(len(line))
 		for i := 1; i < len(line); i++ {
 			if edgesCross(a, b, line[i-1], line[i]) {
 				return true
@@ -362,6 +369,7 @@ func (s *shape) contains(other *shape) bool {
 		case s.box != nil:
 			return p.x >= s.box[0].x && p.x <= s.box[1].x && p.y >= s.box[0].y && p.y <= s.box[1].y
 		case s.ring != nil:
+			s.work.Do(len(s.ring))
 			return insideRing(s.ring, p)
 		}
 		return s.circle && math.Hypot(s.center.x-p.x, s.center.y-p.y) <= s.radius
@@ -391,6 +399,7 @@ func (s *shape) meetsPoint(v vector) bool {
 
 func (s *shape) meetsLine(line []vector) bool {
 	for _, p := range s.points {
+		s.work.Do(len(line))
 		for i := 1; i < len(line); i++ {
 			if p.v.toEdge(line[i-1], line[i]) <= onEdge {
 				return true
@@ -398,15 +407,16 @@ func (s *shape) meetsLine(line []vector) bool {
 		}
 	}
 	for _, mine := range s.lines {
-		if linesMeet(mine, line) {
+		if linesMeet(mine, line, s.work) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(s.polygons, func(g polygon) bool { return g.intersectsLine(line) })
 }
 
-func linesMeet(a, b []vector) bool {
+func linesMeet(a, b []vector, m *work.Meter) bool {
 	for i := 1; i < len(a); i++ {
+		m.Do(len(b))
 		for j := 1; j < len(b); j++ {
 			if edgesCross(a[i-1], a[i], b[j-1], b[j]) || a[i-1].toEdge(b[j-1], b[j]) <= onEdge || a[i].toEdge(b[j-1], b[j]) <= onEdge ||
 				b[j-1].toEdge(a[i-1], a[i]) <= onEdge || b[j].toEdge(a[i-1], a[i]) <= onEdge {
@@ -453,11 +463,13 @@ func (s *shape) intersects(other *shape) bool {
 // angle returns the distance of a point of the sphere from the nearest point of the shape, in
 // radians.
 func (s *shape) angle(v vector) float64 {
+	s.work.Do(len(s.points))
 	best := math.Inf(1)
 	for _, p := range s.points {
 		best = min(best, v.angle(p.v))
 	}
 	for _, line := range s.lines {
+		s.work.Do(len(line))
 		for i := 1; i < len(line); i++ {
 			best = min(best, v.toEdge(line[i-1], line[i]))
 		}

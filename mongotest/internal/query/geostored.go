@@ -7,11 +7,12 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/work"
 )
 
 // BadSphere says why a 2dsphere index cannot hold a value, "" if it can. field is the element's
-// name. Indexes since version 2 take null and what is empty for no value.
-func BadSphere(version int, field string, v bson.RawValue) string {
+// name. Indexes since version 2 take null and what is empty for no value. m counts the steps.
+func BadSphere(version int, field string, v bson.RawValue, m *work.Meter) string {
 	switch {
 	case v.Type == 0, version > 1 && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined):
 		return ""
@@ -20,7 +21,7 @@ func BadSphere(version int, field string, v bson.RawValue) string {
 	case version > 1 && bson.Raw(v.Value).IsEmpty():
 		return ""
 	}
-	s, text := parseStored(v)
+	s, text := parseStored(v, m)
 	switch {
 	case text != "":
 		return text

@@ -60,7 +60,7 @@ func (p *filterParser) parseInternal(field, key string, v bson.RawValue) (node, 
 		return n, nil
 	case "$_internalSchemaEq":
 		n.test = func(x bson.RawValue) bool {
-			return x.Type == 0 && v.Type == bson.TypeUndefined || x.Type != 0 && equalUnordered(x, v)
+			return x.Type == 0 && v.Type == bson.TypeUndefined || x.Type != 0 && equalUnordered(x, v, p.work)
 		}
 		return n, nil
 	case "$_internalSchemaMinItems":
@@ -75,7 +75,7 @@ func (p *filterParser) parseInternal(field, key string, v bson.RawValue) (node, 
 		if unique, ok := v.Boolean(); !ok || !unique {
 			return nil, srverr.New(srverr.FailedToParse, "%s must be a boolean of value true", field)
 		}
-		s := &schema{uniqueItems: true, maxItems: -1}
+		s := &schema{work: p.work, uniqueItems: true, maxItems: -1}
 		n.test = func(v bson.RawValue) bool { return v.Type == bson.TypeArray && s.validArray(v.Value) }
 		return n, nil
 	case "$_internalSchemaType":
@@ -156,7 +156,7 @@ func (p *filterParser) parseInternalTop(key string, v bson.RawValue, lv level) (
 		if v.Type != bson.TypeEmbeddedDocument {
 			return nil, srverr.New(srverr.TypeMismatch, "%s must be an object, found type %s", key, bsontext.TypeName(v.Type))
 		}
-		n.test = func(x bson.RawValue) bool { return equalUnordered(x, v) }
+		n.test = func(x bson.RawValue) bool { return equalUnordered(x, v, p.work) }
 		return n, nil
 	case "$_internalSchemaCond":
 		if v.Type != bson.TypeArray {

@@ -1,17 +1,20 @@
 package query
 
 import (
+	"hash/maphash"
 	"slices"
 	"unicode/utf8"
 
 	"allium/bson"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/pcre"
+	"allium/mongotest/internal/work"
 )
 
 // schema is a parsed $jsonSchema (draft 4 with bsonType). Arrays on the way to a property are not
 // traversed.
 type schema struct {
+	work     *work.Meter // of who validates; nil: nobody counts
 	types    *typeSet
 	encrypt  *encrypted
 	minimum  *compareTest
@@ -69,13 +72,14 @@ func (n *schemaNode) match(doc bson.Raw) (bool, int, error) {
 func (n *schemaNode) matchValue(v bson.RawValue) bool { return n.s.valid(v) }
 
 func (s *schema) valid(v bson.RawValue) bool {
+	s.work.Do(1 + len(v.Value)>>10)
 	if s.types != nil && !s.types.has(v.Type) {
 		return false
 	}
 	if s.encrypt != nil && !s.encrypt.valid(v) {
 		return false
 	}
-	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e bson.RawValue) bool { return equalUnordered(e, v) }) {
+	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e bson.RawValue) bool { return equalUnordered(e, v, s.work) }) {
 		return false
 	}
 	switch v.Type {
@@ -137,7 +141,7 @@ func (s *schema) validString(v bson.RawValue) bool {
 			return false
 		}
 	}
-	return s.pattern == nil || s.pattern.Match(data)
+	return s.pattern == nil || s.pattern.MatchCounted(data, s.work.Count())
 }
 
 func (s *schema) validArray(array bson.Raw) bool {
@@ -162,20 +166,53 @@ func (s *schema) validArray(array bson.Raw) bool {
 			}
 		}
 	}
-	if s.uniqueItems {
-		for i, e := range list {
-			if slices.ContainsFunc(list[:i], func(x bson.RawValue) bool { return equalUnordered(x, e) }) {
-				return false
-			}
+	return !s.uniqueItems || s.unique(list)
+}
+
+// unique tells whether no two values are equal.
+func (s *schema) unique(list []bson.RawValue) bool {
+	seen := make(map[uint64][]bson.RawValue, len(list))
+	for _, e := range list {
+		h := s.hash(e)
+		if slices.ContainsFunc(seen[h], func(x bson.RawValue) bool { return equalUnordered(x, e, s.work) }) {
+			return false
 		}
+		seen[h] = append(seen[h], e)
 	}
 	return true
+}
+
+var schemaSeed = maphash.MakeSeed()
+
+// hash returns the same for values that are equal.
+func (s *schema) hash(v bson.RawValue) uint64 {
+	s.work.Do(1 + len(v.Value)>>10)
+	switch v.Type {
+	case bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128:
+		if isNaN(v) {
+			return 0
+		}
+		return maphash.Comparable(schemaSeed, Float(v)) // 0 and -0 have the same
+	case bson.TypeEmbeddedDocument, bson.TypeArray:
+		sum := uint64(0)
+		for key, e := range bson.Raw(v.Value).All() {
+			sum += maphash.Comparable(schemaSeed, hashedField{key, s.hash(e)})
+		}
+		return sum
+	}
+	return maphash.Bytes(schemaSeed, v.Value)
+}
+
+// hashedField is a field with the hash of its value.
+type hashedField struct {
+	key   string
+	value uint64
 }
 
 func (s *schema) validObject(v bson.RawValue) bool {
 	doc := bson.Raw(v.Value)
 	for _, name := range s.required {
-		if lookup(doc, name).Type == 0 {
+		if s.lookup(doc, name).Type == 0 {
 			return false
 		}
 	}
@@ -186,19 +223,19 @@ func (s *schema) validObject(v bson.RawValue) bool {
 		}
 	}
 	for _, p := range s.properties {
-		if e := lookup(doc, p.name); e.Type != 0 && !p.schema.valid(e) {
+		if e := s.lookup(doc, p.name); e.Type != 0 && !p.schema.valid(e) {
 			return false
 		}
 	}
 	for _, d := range s.dependencies {
-		if lookup(doc, d.name).Type == 0 {
+		if s.lookup(doc, d.name).Type == 0 {
 			continue
 		}
 		if d.schema != nil && !d.schema.valid(v) {
 			return false
 		}
 		for _, other := range d.others {
-			if lookup(doc, other).Type == 0 {
+			if s.lookup(doc, other).Type == 0 {
 				return false
 			}
 		}
@@ -207,9 +244,10 @@ func (s *schema) validObject(v bson.RawValue) bool {
 		return true
 	}
 	for key, e := range doc.All() {
+		s.work.Do(1 + len(s.properties))
 		known := slices.ContainsFunc(s.properties, func(p property) bool { return p.name == key })
 		for _, p := range s.patterns {
-			if p.re.Match([]byte(key)) {
+			if p.re.MatchCounted([]byte(key), s.work.Count()) {
 				known = true
 				if !p.schema.valid(e) {
 					return false
@@ -223,8 +261,16 @@ func (s *schema) validObject(v bson.RawValue) bool {
 	return true
 }
 
-// equalUnordered compares values as schemas do: the order of fields in documents does not matter.
-func equalUnordered(a, b bson.RawValue) bool {
+// lookup returns the value of a field.
+func (s *schema) lookup(doc bson.Raw, key string) bson.RawValue {
+	s.work.Do(1 + len(doc)>>5) // as many fields as it may have
+	return lookup(doc, key)
+}
+
+// equalUnordered compares values as schemas do: the order of fields in documents does not matter. m
+// counts the steps.
+func equalUnordered(a, b bson.RawValue, m *work.Meter) bool {
+	m.Do(1 + len(a.Value)>>10)
 	if a.Type != b.Type || a.Type != bson.TypeEmbeddedDocument && a.Type != bson.TypeArray {
 		return Equal(a, b, nil)
 	}
@@ -233,7 +279,8 @@ func equalUnordered(a, b bson.RawValue) bool {
 		return false
 	}
 	for key, v := range x.All() {
-		if w := lookup(y, key); w.Type == 0 || !equalUnordered(v, w) {
+		m.Do(len(y) >> 5)
+		if w := lookup(y, key); w.Type == 0 || !equalUnordered(v, w, m) {
 			return false
 		}
 	}

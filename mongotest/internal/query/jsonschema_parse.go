@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pcre"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // jsonTypes are the names that the keyword "type" takes; bsonType takes those of the operator
@@ -30,7 +31,7 @@ func (p *filterParser) parseJSONSchema(_ string, v bson.RawValue, _ level) (node
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, srverr.New(srverr.TypeMismatch, "$jsonSchema must be an object")
 	}
-	sp := schemaParser{}
+	sp := schemaParser{work: p.work}
 	s, err := sp.parse(v.Value)
 	if err != nil {
 		return nil, err
@@ -40,6 +41,7 @@ func (p *filterParser) parseJSONSchema(_ string, v bson.RawValue, _ level) (node
 
 type schemaParser struct {
 	depth int
+	work  *work.Meter
 	below int // how many properties and items deep: at 0 the schema is about the document itself
 }
 
@@ -58,7 +60,7 @@ func (p *schemaParser) parse(doc bson.Raw) (*schema, error) {
 	if p.depth > maxSchemaDepth {
 		return nil, srverr.New(srverr.FailedToParse, "Maximum nesting level of $jsonSchema exceeded")
 	}
-	s := &schema{maxLength: -1, maxProperties: -1, maxItems: -1}
+	s := &schema{work: p.work, maxLength: -1, maxProperties: -1, maxItems: -1}
 	seen := map[string]bson.RawValue{}
 	for key, v := range doc.All() {
 		if _, twice := seen[key]; twice {
@@ -236,12 +238,12 @@ func parseSchemaNot(p *schemaParser, s *schema, key string, v bson.RawValue, _ m
 	return err
 }
 
-func parseSchemaEnum(_ *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) error {
+func parseSchemaEnum(p *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) error {
 	if v.Type != bson.TypeArray {
 		return mismatch("'%s' must be an array, but found an element of type %s", key, bsontext.TypeName(v.Type))
 	}
 	for e := range bson.Raw(v.Value).Values() {
-		if slices.ContainsFunc(s.enum, func(x bson.RawValue) bool { return equalUnordered(x, e) }) {
+		if slices.ContainsFunc(s.enum, func(x bson.RawValue) bool { return equalUnordered(x, e, p.work) }) {
 			return malformed("'%s' array cannot contain duplicate values.", key)
 		}
 		s.enum = append(s.enum, e)

@@ -2,7 +2,9 @@ package query
 
 import (
 	"errors"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +19,29 @@ func list(n int, item func(i int) any) []any {
 		l[i] = item(i)
 	}
 	return l
+}
+
+// star is a polygon whose n vertices lie on a circle.
+func star(n int) bson.Raw {
+	ring := list(n, func(i int) any {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / float64(n))
+		return []any{10 * cos, 10 * sin}
+	})
+	return doc("type", "Polygon", "coordinates", []any{append(ring, ring[0])})
+}
+
+// zigzag is a line with n vertices.
+func zigzag(n int, lat float64) bson.Raw {
+	return doc("type", "LineString", "coordinates", list(n, func(i int) any { return []any{float64(i) * 170 / float64(n), lat + float64(i%2)} }))
+}
+
+// wide is a document with n fields.
+func wide(n, sign int) bson.Raw {
+	var parts []any
+	for i := range n {
+		parts = append(parts, strconv.Itoa(i*sign+n), i)
+	}
+	return doc(parts...)
 }
 
 // TestEnds leaves what takes long at the first look at the command: filters, updates and sorts look
@@ -65,6 +90,28 @@ func TestEnds(t *testing.T) {
 		"$pull by a filter":  func(o *Options) error { return apply(o, doc("a", docs), doc("$pull", doc("a", doc("x", -1)))) },
 		"$pull by operators": func(o *Options) error { return apply(o, doc("a", ints), doc("$pull", doc("a", doc("$gt", many+1)))) },
 		"an array filter":    func(o *Options) error { return apply(o, doc("a", ints), doc("$set", doc("a.$[i]", 1)), doc("i", -1)) },
+		"uniqueItems": func(o *Options) error {
+			return match(o, doc("a", docs), doc("$jsonSchema", doc("properties", doc("a", doc("uniqueItems", true)))))
+		},
+		"documents with the same fields": func(o *Options) error {
+			return match(o, doc("a", []any{wide(many, 1), wide(many, -1)}), doc("$jsonSchema", doc("properties", doc("a", doc("uniqueItems", true)))))
+		},
+		"a pattern": func(o *Options) error {
+			return match(o, doc("a", strings.Repeat("a", 30)), doc("$jsonSchema", doc("properties", doc("a", doc("pattern", "(a+)+b")))))
+		},
+		"an enum": func(o *Options) error { return match(o, doc("a", 1), doc("$jsonSchema", doc("enum", docs))) },
+		"a polygon": func(o *Options) error {
+			return match(o, doc("a", star(200)), doc("a", doc("$geoIntersects", doc("$geometry", star(3)))))
+		},
+		"a region": func(o *Options) error {
+			return match(o, doc("a", star(3)), doc("a", doc("$geoWithin", doc("$geometry", star(200)))))
+		},
+		"lines": func(o *Options) error {
+			return match(o, doc("a", zigzag(200, 1)), doc("a", doc("$geoIntersects", doc("$geometry", zigzag(200, 5)))))
+		},
+		"what is near": func(o *Options) error {
+			return match(o, doc("a", zigzag(many, 1)), doc("a", doc("$nearSphere", doc("$geometry", doc("type", "Point", "coordinates", []any{0, 0})))))
+		},
 		"a sort": func(o *Options) error {
 			s, err := ParseSort(doc("x", 1), o)
 			if err != nil {

@@ -128,6 +128,9 @@ func checkStorable(doc bson.Raw) error {
 	return nil
 }
 
+// ownValidator is a collection's validator that ends with the command.
+type ownValidator struct{ of, own *validation.Validator }
+
 // Validate checks a document before it is stored. old is the version that it replaces, nil for an
 // insert.
 func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
@@ -141,6 +144,18 @@ func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 	if !ok || bypass {
 		return nil
 	}
+	if r.validator.of != v { // parsed again, as what was parsed for all does not end with this command
+		o := r.ValidatorOptions(c.Collation)
+		o.Work = r.Meter()
+		f, err := query.ParseFilter(v.Spec, o)
+		if err != nil {
+			return err
+		}
+		own := *v
+		own.Filter = f
+		r.validator = ownValidator{of: v, own: &own}
+	}
+	v = r.validator.own
 	var parse func(filter bson.Raw) (*query.Filter, error)
 	if r.Node.cfg.Version.AtLeast(5, 0) { // errors have details
 		parse = func(filter bson.Raw) (*query.Filter, error) {

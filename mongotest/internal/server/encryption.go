@@ -8,6 +8,7 @@ import (
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/qe"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // Queryable Encryption: what package qe works out is read and written here.
@@ -32,22 +33,27 @@ func (r *Request) rewriter(st *store.State) *qe.Rewriter {
 		return nil
 	}
 	w := &qe.Rewriter{}
+	m := r.Meter()
 	for ns := range schema.All() {
 		c := st.Coll(ns)
 		if c == nil {
 			continue
 		}
 		if f := qe.Of(c.Raw); f != nil {
-			w.Sources = append(w.Sources, qe.Source{Fields: f, State: EncryptionState(st, c, f)})
+			w.Sources = append(w.Sources, qe.Source{Fields: f, State: EncryptionState(st, c, f, m)})
 		}
 	}
 	return w
 }
 
-// EncryptionState returns the ESC collection of c.
-func EncryptionState(st *store.State, c *store.Coll, f *qe.Fields) qe.State {
+// tokenSteps is how many steps the making of a token stands for.
+const tokenSteps = 4
+
+// EncryptionState returns the ESC collection of c. m counts what is read.
+func EncryptionState(st *store.State, c *store.Coll, f *qe.Fields, m *work.Meter) qe.State {
 	esc := st.Coll(namespace.Join(c.DB, f.ESC))
 	return func(id fle.Token) (bson.Raw, bool) {
+		m.Do(tokenSteps)
 		if esc == nil {
 			return nil, false
 		}

@@ -42,7 +42,8 @@ type parsed struct {
 	Pipeline    any        // an aggregate: of package read
 	MapReduce   bool       // the pipeline that runs is made of a mapReduce
 	Scope       bson.Raw   // of the functions of a mapReduce
-	TextPayload bool       // of SASL: it is base64 in a string
+	validator   ownValidator
+	TextPayload bool // of SASL: it is base64 in a string
 }
 
 // Statements is what the steps around an insert, update or delete know of its statements.

@@ -12,6 +12,7 @@ import (
 	"allium/mongotest/internal/fts"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // IndexField is one field of a key pattern.
@@ -80,10 +81,11 @@ func collator(c *query.Collation) Collation {
 	return c
 }
 
-// keys returns the document's encoded keys, each once, without the record id.
-func (x *IndexInfo) keys(dst []string, doc bson.Raw) (keys []string, multikey bool, err error) {
+// keys returns the document's encoded keys, each once, without the record id. m counts the steps of
+// what may take long.
+func (x *IndexInfo) keys(dst []string, doc bson.Raw, m *work.Meter) (keys []string, multikey bool, err error) {
 	if x.special {
-		return dst, false, x.checkSpecial(doc)
+		return dst, false, x.checkSpecial(doc, m)
 	}
 	if x.Partial != nil {
 		if ok, err := x.Partial.Match(doc); err != nil || !ok {

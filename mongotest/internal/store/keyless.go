@@ -7,11 +7,12 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // checkSpecial refuses documents that an index without keys of its own here (hashed, text or geo)
-// could not hold on the server.
-func (x *IndexInfo) checkSpecial(doc bson.Raw) error {
+// could not hold on the server. m counts the steps.
+func (x *IndexInfo) checkSpecial(doc bson.Raw, m *work.Meter) error {
 	if x.Partial != nil {
 		if ok, err := x.Partial.Match(doc); err != nil || !ok {
 			return err
@@ -30,7 +31,7 @@ func (x *IndexInfo) checkSpecial(doc bson.Raw) error {
 			}
 		case "2dsphere":
 			v, name := valueAt(doc, f.Path)
-			if text := query.BadSphere(x.sphereVersion(), name, v); text != "" {
+			if text := query.BadSphere(x.sphereVersion(), name, v, m); text != "" {
 				return srverr.New(16755, "Can't extract geo keys: %s  %s", bsontext.Document(doc), text)
 			}
 		case "geoHaystack":

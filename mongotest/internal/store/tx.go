@@ -301,7 +301,7 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 		if ix.unchanged(old, doc) {
 			continue
 		}
-		oldKeys, _, _ = ix.keys(oldKeys[:0], old)
+		oldKeys, _, _ = ix.keys(oldKeys[:0], old, tx.work)
 		fresh := keySet{list: keys[:marks[i+1]], from: marks[i]}
 		for _, k := range oldKeys {
 			tx.work.Do(1)
@@ -336,7 +336,7 @@ func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, ma
 			continue
 		}
 		var multi bool
-		if keys, multi, err = ix.keys(keys, doc); err != nil {
+		if keys, multi, err = ix.keys(keys, doc, tx.work); err != nil {
 			return keys, marks, 0, err
 		}
 		if multi {
@@ -403,7 +403,7 @@ func (tx *Tx) take(c *Coll, rid string, old bson.Raw) *Coll {
 	var keys []string
 	for i := range c.idx {
 		ix := &c.idx[i]
-		keys, _, _ = ix.keys(keys[:0], old)
+		keys, _, _ = ix.keys(keys[:0], old, tx.work)
 		for _, k := range keys {
 			tx.work.Do(1)
 			ix.tree.delete(tx.edit, ix.entry(k, rid))
@@ -628,7 +628,7 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 		tx.work.Do(1)
 		var multi bool
 		var err error
-		if keys, multi, err = x.keys(keys[:0], it.value().raw()); err != nil {
+		if keys, multi, err = x.keys(keys[:0], it.value().raw(), tx.work); err != nil {
 			return ix, err
 		}
 		ix.Multikey = ix.Multikey || multi
@@ -703,7 +703,7 @@ func (tx *Tx) Duplicates(c *Coll, name string) (groups [][]bson.Raw, err error) 
 		var first []bson.Raw
 		var keys []string
 		for it := c.recs.first(); it.valid(); it.next() {
-			if keys, _, err = ix.keys(keys[:0], it.value().raw()); err != nil {
+			if keys, _, err = ix.keys(keys[:0], it.value().raw(), tx.work); err != nil {
 				return nil, err
 			}
 			for _, k := range keys {

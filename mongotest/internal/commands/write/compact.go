@@ -40,6 +40,7 @@ func compactEncryption(r *server.Request, dst []byte, field string, cleanup bool
 	var changes qe.Changes
 	var read int64
 	err = r.Write(func(tx *store.Tx) error {
+		m := r.Meter()
 		c := tx.Coll(ns)
 		if c == nil {
 			return srverr.New(srverr.NamespaceNotFound, "ns not found: %s", ns)
@@ -57,10 +58,11 @@ func compactEncryption(r *server.Request, dst []byte, field string, cleanup bool
 				if !ok {
 					break
 				}
+				m.Do(1)
 				rids, remembered = append(rids, rid), append(remembered, doc)
 			}
 		}
-		if changes, err = f.Compact(server.EncryptionState(tx.State(), c, f), remembered, doc, cleanup); err != nil {
+		if changes, err = f.Compact(server.EncryptionState(tx.State(), c, f, m), remembered, doc, cleanup, m); err != nil {
 			return err
 		}
 		read = int64(len(remembered))

@@ -42,7 +42,7 @@ func conceal(r *server.Request, tx *store.Tx, c *store.Coll, old, next bson.Raw,
 		}
 		return next, nil, f.Check(next)
 	}
-	stored, err := f.Store(server.EncryptionState(tx.State(), c, f), old, next)
+	stored, err := f.Store(server.EncryptionState(tx.State(), c, f, r.Meter()), old, next)
 	if err != nil {
 		return nil, nil, err
 	}
