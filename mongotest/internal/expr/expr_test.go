@@ -266,6 +266,10 @@ func TestOperandOrder(t *testing.T) {
 		{`{"$setDifference":["$zz",` + bad + `]}`, failed},
 		{`{"$cmp":["$zz",` + bad + `]}`, failed},
 		{`{"$in":["$zz",` + bad + `]}`, failed},
+		{`{"$replaceAll":{"input":1,"find":` + bad + `,"replacement":"x"}}`, failed},
+		{`{"$replaceOne":{"input":"$zz","find":"a","replacement":` + bad + `}}`, failed},
+		{`{"$regexMatch":{"input":"$t","regex":{"$concat":["$s",{"$toUpper":"$a"}]}}}`, "16007 can't convert from BSON type array to String"},
+		{`{"$regexFind":{"input":"$t","regex":"$s"}}`, "51104 $regexFind needs 'input' to be of type string"},
 		// What is wrong fails before the next one is looked at.
 		{`{"$add":["$t",` + bad + `]}`, "16554 $add only supports numeric or date types, not bool"},
 		{`{"$add":["$d","$d","$zz"]}`, "16612 only one date allowed in an $add expression"},

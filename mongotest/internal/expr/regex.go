@@ -38,21 +38,23 @@ func prepareRegex(n *named, env *Env) error {
 			return nil
 		}
 	}
-	c, err := compileRegex(NewState(env), n)
-	n.data = c
+	regex, options, err := regexArguments(NewState(env), n)
+	if err != nil {
+		return err
+	}
+	n.data, err = compileRegex(n.op.name, regex, options, env)
 	return err
 }
 
-func compileRegex(st *State, n *named) (*compiledRegex, error) {
-	name := n.op.name
-	regex, err := n.arg(st, 1)
-	if err != nil {
-		return nil, err
+// regexArguments evaluates the pattern and the options.
+func regexArguments(st *State, n *named) (regex, options bson.RawValue, err error) {
+	if regex, err = n.arg(st, 1); err == nil {
+		options, err = n.arg(st, 2)
 	}
-	options, err := n.arg(st, 2)
-	if err != nil {
-		return nil, err
-	}
+	return regex, options, err
+}
+
+func compileRegex(name string, regex, options bson.RawValue, env *Env) (*compiledRegex, error) {
 	var pattern, flags string
 	switch {
 	case nullish(regex):
@@ -83,7 +85,7 @@ func compileRegex(st *State, n *named) (*compiledRegex, error) {
 		return &compiledRegex{}, nil
 	}
 	for _, f := range flags {
-		if !strings.ContainsRune("imsxu", f) || f == 'u' && !st.env.Version.AtLeast(6, 1) {
+		if !strings.ContainsRune("imsxu", f) || f == 'u' && !env.Version.AtLeast(6, 1) {
 			return nil, srverr.New(51108, "%s invalid flag in regex options: %c", name, f)
 		}
 	}
@@ -107,12 +109,18 @@ func evalRegex(st *State, n *named) (bson.RawValue, error) {
 	if err != nil {
 		return missing, err
 	}
+	c, ok := n.data.(*compiledRegex)
+	var regex, options bson.RawValue
+	if !ok {
+		if regex, options, err = regexArguments(st, n); err != nil {
+			return missing, err
+		}
+	}
 	if !nullish(in) && !isString(in) {
 		return missing, srverr.New(51104, "%s needs 'input' to be of type string", name)
 	}
-	c, ok := n.data.(*compiledRegex)
 	if !ok {
-		if c, err = compileRegex(st, n); err != nil {
+		if c, err = compileRegex(name, regex, options, st.env); err != nil {
 			return missing, err
 		}
 	}

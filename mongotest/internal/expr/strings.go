@@ -352,22 +352,25 @@ func trimmer(name string, left, right bool) func(*State, *named) (bson.RawValue,
 func replacer(name string, limit int) func(*State, *named) (bson.RawValue, error) {
 	return func(st *State, n *named) (bson.RawValue, error) {
 		var parts [3]string
+		var values [3]bson.RawValue
+		for i := range values { // all of them, before any is looked at
+			var err error
+			if values[i], err = n.arg(st, i); err != nil {
+				return missing, err
+			}
+		}
 		anyNull := false
 		for i, what := range []struct {
 			name string
 			code int32
 		}{{"input", 51746}, {"find", 51745}, {"replacement", 51744}} {
-			v, err := n.arg(st, i)
-			if err != nil {
-				return missing, err
-			}
-			switch {
+			switch v := values[i]; {
 			case nullish(v):
 				anyNull = true
 			case !isString(v):
 				return missing, srverr.New(what.code, "%s requires that '%s' be a string, found: %s", name, what.name, Text(v))
 			}
-			parts[i] = text(v)
+			parts[i] = text(values[i])
 		}
 		if anyNull {
 			return null, nil
