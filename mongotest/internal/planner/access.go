@@ -59,6 +59,11 @@ type Plan struct {
 	Sorted bool // the index has the documents in the wanted order
 }
 
+// WholeIndex reports whether the plan goes through all of an index.
+func (p *Plan) WholeIndex() bool {
+	return p.Index != nil && (len(p.ranges) == 0 || len(p.ranges) == 1 && p.ranges[0] == store.Range{})
+}
+
 // Plan chooses an index, and of a sharded collection the shards that may have something.
 func (a *Access) Plan() (*Plan, error) {
 	p, err := a.choose()

@@ -44,14 +44,17 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
+		if level == "linearizable" || level == "snapshot" {
+			return dst, srverr.New(srverr.BadValue, "level: '%s' is not suitable for the default read concern", level)
+		}
 		for k := range bson.Raw(rv.Value).All() {
-			if k != "level" {
+			switch k {
+			case "level":
+			case "provenance":
+				return dst, srverr.New(srverr.BadValue, "'provenance' must be unset in default read concern")
+			default:
 				return dst, srverr.New(srverr.BadValue, "'%s' is not suitable for the default read concern", k)
 			}
-		}
-		switch level {
-		case "linearizable", "snapshot":
-			return dst, srverr.New(srverr.BadValue, "level: '%s' is not suitable for the default read concern", level)
 		}
 		next.Read = level
 	}
@@ -64,6 +67,9 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 			}
 			if wc.Unacknowledged() || !wc.NamedMode && wc.W == 0 {
 				return dst, srverr.New(srverr.BadValue, "Unacknowledged write concern is not suitable for the default write concern")
+			}
+			if p := bson.Raw(wv.Value).Lookup("provenance"); p.Type == bson.TypeString {
+				return dst, srverr.New(srverr.BadValue, "'provenance' must be unset in default write concern")
 			}
 			wc.Provenance = "customDefault"
 			next.Write = &wc

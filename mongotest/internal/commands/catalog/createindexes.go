@@ -234,8 +234,12 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x
 		all = append(all, c.Indexes()[i].IndexInfo)
 	}
 	all = append(all, fresh...)
-	if x.IsID {
+	if x.IsID && x.Collation.Same(c.Collation) {
 		return true, nil
+	}
+	if x.IsID {
+		return false, srverr.New(srverr.BadValue, "The _id index must have the same collation as the collection. Index collation: %s, collection collation: %s",
+			bsontext.Document(server.ExplicitCollation(x.Collation)), bsontext.Document(server.ExplicitCollation(c.Collation)))
 	}
 	for _, old := range all {
 		sameKey := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation)

@@ -38,8 +38,8 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	if v := r.Body.Lookup("internalClient"); v.Type == bson.TypeEmbeddedDocument && bson.Raw(v.Value).Lookup("maxWireVersion").IsZero() {
-		return dst, srverr.New(srverr.BadValue, "Missing required field 'maxWireVersion' of 'internalClient'")
+	if err := checkInternalClient(r); err != nil {
+		return dst, err
 	}
 	if err := agreeCompression(r); err != nil {
 		return dst, err
@@ -94,6 +94,36 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	return appendSpeculative(r, dst)
+}
+
+// checkInternalClient checks what another member says of itself; a mongos does not look at it.
+func checkInternalClient(r *server.Request) error {
+	v := r.Body.Lookup("internalClient")
+	if v.IsZero() || r.Node.Role() == server.Mongos {
+		return nil
+	}
+	if v.Type != bson.TypeEmbeddedDocument && r.Node.Config().Version.AtLeast(5, 0) {
+		return nil
+	}
+	if v.Type != bson.TypeEmbeddedDocument {
+		return srverr.New(srverr.TypeMismatch, "'internalClient' must be of type Object, but was of type %s", bsontext.TypeName(v.Type))
+	}
+	found := false
+	for k, e := range bson.Raw(v.Value).All() {
+		switch {
+		case k == "minWireVersion":
+		case k != "maxWireVersion":
+			return srverr.New(srverr.BadValue, "Unrecognized field of 'internalClient': '%s'", k)
+		case e.Type != bson.TypeInt32:
+			return srverr.New(srverr.TypeMismatch, "'maxWireVersion' field of 'internalClient' must be of type int, but was of type %s", bsontext.TypeName(e.Type))
+		default:
+			found = true
+		}
+	}
+	if !found {
+		return srverr.New(srverr.BadValue, "Missing required field 'maxWireVersion' of 'internalClient'")
+	}
+	return nil
 }
 
 // agreeCompression takes those of the client's compressors that the node has, in the client's
@@ -156,11 +186,13 @@ func awaitTopology(r *server.Request) error {
 
 // parseTopologyVersion checks the pair of arguments; mongos has codes of its own.
 func parseTopologyVersion(r *server.Request, tv, maxAwait bson.RawValue) (v server.TopologyVersion, err error) {
-	pairCode, negativeCode, exhaustCode := int32(31368), int32(31373), int32(51756)
+	pairCode, counterCode, negativeCode, exhaustCode := int32(31368), int32(31372), int32(31373), int32(51756)
 	if r.Node.Role() == server.Mongos {
-		pairCode, negativeCode, exhaustCode = 51760, 51759, 51763
+		pairCode, counterCode, negativeCode, exhaustCode = 51760, 51758, 51759, 51763
 	}
 	switch {
+	case !tv.IsZero() && maxAwait.IsZero():
+		return v, srverr.New(pairCode, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
 	case !tv.IsZero():
 		if tv.Type != bson.TypeEmbeddedDocument && tv.Type != bson.TypeArray {
 			return v, srverr.New(10065, "invalid parameter: expected an object (topologyVersion)")
@@ -168,11 +200,14 @@ func parseTopologyVersion(r *server.Request, tv, maxAwait bson.RawValue) (v serv
 		if v, err = readTopologyVersion(tv.Value); err != nil {
 			return v, err
 		}
-		if maxAwait.IsZero() {
-			return v, srverr.New(pairCode, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+		if v.Counter < 0 {
+			return v, srverr.New(counterCode, "topologyVersion must have a non-negative counter")
 		}
-		ms, ok := arg.Number(maxAwait)
-		if !ok {
+		ms, exact := maxAwait.AsInt64()
+		switch {
+		case maxAwait.IsNumber() && !exact && !r.Node.Config().Version.AtLeast(5, 0):
+			return v, srverr.New(srverr.BadValue, "Expected field \"maxAwaitTimeMS\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("maxAwaitTimeMS", maxAwait))
+		case !maxAwait.IsNumber():
 			return v, srverr.New(srverr.TypeMismatch, "Expected field \"maxAwaitTimeMS\" to have numeric type, but found %s", bsontext.TypeName(maxAwait.Type))
 		}
 		if ms < 0 {
@@ -208,8 +243,6 @@ func readTopologyVersion(doc bson.Raw) (v server.TopologyVersion, err error) {
 		return v, arg.MissingField("TopologyVersion.processId")
 	case !hasCounter:
 		return v, arg.MissingField("TopologyVersion.counter")
-	case v.Counter < 0:
-		return v, srverr.New(31372, "topologyVersion must have a non-negative counter")
 	}
 	return v, nil
 }

@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"allium/bson"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/commands/write"
@@ -12,6 +13,7 @@ import (
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -29,6 +31,7 @@ type explainTarget struct {
 	// Of a pipeline: the stages that the query does not stand for.
 	pipeline bool
 	rest     []bson.Raw
+	absorbed bool // the query stands for the whole pipeline
 }
 
 // explainers read the commands that can be explained, as these do themselves.
@@ -91,6 +94,16 @@ func (q *aggregateSpec) explanation(r *server.Request) (explainTarget, error) {
 		}
 	}
 	return e, nil
+}
+
+// absorb takes a $sort that ends the pipeline into the query.
+func (e *explainTarget) absorb() {
+	if len(e.rest) == 1 {
+		if sort, ok := e.rest[0].Lookup("$sort").Document(); ok {
+			e.q.sort, e.rest = sort, nil
+		}
+	}
+	e.absorbed = len(e.rest) == 0
 }
 
 func runExplain(r *server.Request, dst []byte) ([]byte, error) {
@@ -178,6 +191,9 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 	c := st.Coll(ns)
 	if c != nil && c.View {
 		return explainView(r, dst, e, execute)
+	}
+	if e.pipeline && sharding.Of(c) == nil && r.Node.Config().Version.AtLeast(4, 2) {
+		e.absorb()
 	}
 	op := server.Selection{Q: bsondoc.OrEmpty(e.q.filter), Collation: e.q.collation, Let: e.q.let}
 	if err := op.Parse(r, ns, c); err != nil {
@@ -324,6 +340,13 @@ func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
 	dst = bson.AppendString(dst, "namespace", x.q.ns)
 	dst = bson.AppendBool(dst, "indexFilterSet", false)
 	dst = bson.AppendDocument(dst, "parsedQuery", x.filter)
+	if shape, ok := x.shape(); ok && r.Node.Config().Version.AtLeast(4, 2) && !r.Node.Config().Version.AtLeast(5, 0) {
+		dst = bson.AppendString(dst, "queryHash", shape)
+		dst = bson.AppendString(dst, "planCacheKey", shape) // no index is left out because of the query's values
+	}
+	if x.absorbed {
+		dst = bson.AppendBool(dst, "optimizedPipeline", true)
+	}
 	one, dst := bson.BeginDocumentElement(dst, "winningPlan")
 	dst = bson.EndDocument(x.append(dst), one)
 	list, dst := bson.BeginArrayElement(dst, "rejectedPlans")
@@ -469,7 +492,7 @@ func (x *explained) stages() (out []planStage) {
 		})
 	default:
 		add("FETCH", x.n, func(d []byte) []byte { return examined(filter(d), "docsExamined", x.docs) })
-		add("IXSCAN", x.docs, func(d []byte) []byte { return examined(appendIndexScan(d, p.Index, p.Back), "keysExamined", x.keys) })
+		add("IXSCAN", x.docs, func(d []byte) []byte { return examined(appendIndexScan(d, p), "keysExamined", x.keys) })
 	}
 	return out
 }
@@ -481,13 +504,33 @@ func direction(back bool) string {
 	return "forward"
 }
 
-func appendIndexScan(dst []byte, ix *store.Index, back bool) []byte {
+func appendIndexScan(dst []byte, p *planner.Plan) []byte {
+	ix := p.Index
 	dst = bson.AppendDocument(dst, "keyPattern", ix.Pattern)
 	dst = bson.AppendString(dst, "indexName", ix.Name)
 	dst = bson.AppendBool(dst, "isMultiKey", ix.Multikey)
-	dst = bson.AppendBool(dst, "isUnique", ix.Unique)
+	if !ix.Multikey {
+		at, paths := bson.BeginDocumentElement(dst, "multiKeyPaths")
+		for k := range ix.Pattern.All() {
+			paths = bsondoc.AppendStrings(paths, k, nil)
+		}
+		dst = bson.EndDocument(paths, at)
+	}
+	dst = bson.AppendBool(dst, "isUnique", ix.Unique || ix.IsID)
 	dst = bson.AppendBool(dst, "isSparse", ix.Sparse)
 	dst = bson.AppendBool(dst, "isPartial", ix.Partial != nil)
 	dst = bson.AppendInt32(dst, "indexVersion", 2)
-	return bson.AppendString(dst, "direction", direction(back))
+	dst = bson.AppendString(dst, "direction", direction(p.Back))
+	if !p.WholeIndex() {
+		return dst
+	}
+	at, bounds := bson.BeginDocumentElement(dst, "indexBounds")
+	for k, v := range ix.Pattern.All() {
+		all := "[MinKey, MaxKey]"
+		if n, _ := arg.Number(v); n < 0 != p.Back {
+			all = "[MaxKey, MinKey]"
+		}
+		bounds = bsondoc.AppendStrings(bounds, k, []string{all})
+	}
+	return bson.EndDocument(bounds, at)
 }
