@@ -45,6 +45,8 @@ type User struct {
 	Creds    map[string]scramCredentials
 	Password string // of $external users that authenticate with PLAIN
 	Custom   []byte // customData, a document
+
+	Restrictions bson.Raw // authenticationRestrictions, an array; empty: none
 }
 
 // Registry holds the users and roles of a deployment. The zero value is empty. Safe for concurrent
@@ -60,6 +62,8 @@ type CustomRole struct {
 	Name       Role
 	Roles      []Role
 	Privileges [][]byte
+
+	Restrictions bson.Raw // authenticationRestrictions, an array; empty: none
 }
 
 // New makes a user with credentials for the mechanisms, both SCRAM ones if none are given. A user

@@ -15,6 +15,15 @@ func (c *Conn) SetUser(u *account.User) {
 	c.mu.Unlock()
 }
 
+// LogIn makes u the connection's user, unless authentication restrictions forbid it.
+func (c *Conn) LogIn(u *account.User) error {
+	if !c.node.data.accounts.MayLogIn(u, c.nc.RemoteAddr(), c.nc.LocalAddr()) {
+		return account.ErrAuthentication()
+	}
+	c.SetUser(u)
+	return nil
+}
+
 // ActiveUsers returns the users of open connections, for $listCachedAndActiveUsers.
 func (n *Node) ActiveUsers() []bson.Raw {
 	n.mu.Lock()

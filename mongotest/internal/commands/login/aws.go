@@ -58,6 +58,8 @@ func awsProof(r *server.Request, nonce, payload, dst []byte) ([]byte, error) {
 	if u == nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.SetUser(u)
+	if err := r.Conn.LogIn(u); err != nil {
+		return dst, err
+	}
 	return appendSASL(r, dst, true, nil), nil
 }

@@ -64,6 +64,8 @@ func gssapiChoice(r *server.Request, c account.KerberosContext, payload, dst []b
 	if u == nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.SetUser(u)
+	if err := r.Conn.LogIn(u); err != nil {
+		return dst, err
+	}
 	return appendSASL(r, dst, true, nil), nil
 }

@@ -51,6 +51,8 @@ func oidcToken(r *server.Request, payload []byte, dst []byte) ([]byte, error) {
 	if u == nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.SetUser(u)
+	if err := r.Conn.LogIn(u); err != nil {
+		return dst, err
+	}
 	return appendSASL(r, dst, true, nil), nil
 }

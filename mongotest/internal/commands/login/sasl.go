@@ -74,14 +74,18 @@ func saslStart(r *server.Request, cmd bson.Raw, db string, dst []byte) ([]byte, 
 		if u == nil || u.Password == "" || u.Password != string(parts[2]) {
 			return dst, account.ErrAuthentication()
 		}
-		c.SetUser(u)
+		if err := c.LogIn(u); err != nil {
+			return dst, err
+		}
 		return appendSASL(r, dst, true, nil), nil
 	case account.MechX509:
 		u, err := certificateUser(r, "")
 		if err != nil {
 			return dst, err
 		}
-		c.SetUser(u)
+		if err := c.LogIn(u); err != nil {
+			return dst, err
+		}
 		return appendSASL(r, dst, true, nil), nil
 	case account.MechOIDC:
 		return oidcStart(r, payload, dst)
@@ -162,7 +166,9 @@ func runSASLContinue(r *server.Request, dst []byte) ([]byte, error) {
 			return end(account.ErrAuthentication())
 		}
 		c.SASL = nil
-		c.SetUser(s.user)
+		if err := c.LogIn(s.user); err != nil {
+			return dst, err
+		}
 		return appendSASL(r, dst, true, nil), nil
 	}
 	reply, err := s.scram.Finish(payload)
@@ -172,7 +178,9 @@ func runSASLContinue(r *server.Request, dst []byte) ([]byte, error) {
 	s.verified = true
 	if s.skipEmpty {
 		c.SASL = nil
-		c.SetUser(s.user)
+		if err := c.LogIn(s.user); err != nil {
+			return dst, err
+		}
 	}
 	return appendSASL(r, dst, s.skipEmpty, reply), nil
 }
@@ -194,7 +202,9 @@ func authenticateX509(r *server.Request, cmd bson.Raw, dst []byte) ([]byte, erro
 	if err != nil {
 		return dst, err
 	}
-	r.Conn.SetUser(u)
+	if err := r.Conn.LogIn(u); err != nil {
+		return dst, err
+	}
 	dst = bson.AppendString(dst, "dbname", account.ExternalDB)
 	return bson.AppendString(dst, "user", u.Name), nil
 }

@@ -67,7 +67,7 @@ type userArgs struct {
 	mechanisms   []string
 	digested     bool
 	custom       []byte
-	restrictions bool
+	restrictions bson.Raw // nil: not given
 }
 
 func parseUser(r *server.Request) (a userArgs, err error) {
@@ -108,10 +108,9 @@ func parseUser(r *server.Request) (a userArgs, err error) {
 		if v.Type != bson.TypeArray {
 			return a, srverr.New(srverr.BadValue, "authenticationRestrictions must be an array")
 		}
-		if err := checkRestrictions(v.Value, "restriction"); err != nil {
+		if a.restrictions, err = parseRestrictions(v.Value, "restriction"); err != nil {
 			return a, err
 		}
-		a.restrictions = true
 	}
 	a.mechanisms, err = parseMechanisms(r.Body.Lookup("mechanisms"))
 	return a, err
@@ -140,23 +139,29 @@ func parseMechanisms(v bson.RawValue) (list []string, err error) {
 	return list, nil
 }
 
-// checkRestrictions checks authenticationRestrictions, which are not enforced. what names them in
-// errors.
-func checkRestrictions(list bson.Raw, what string) error {
+// parseRestrictions checks authenticationRestrictions and returns a copy. what names them in
+// errors. A text that is no address is kept, and met by no connection: see SERVER-128184.
+func parseRestrictions(list bson.Raw, what string) (bson.Raw, error) {
 	for e := range list.Values() {
 		if e.Type != bson.TypeEmbeddedDocument {
-			return srverr.New(srverr.UnsupportedFormat, "%s array sub-documents must be address restriction objects", what)
+			return nil, srverr.New(srverr.UnsupportedFormat, "%s array sub-documents must be address restriction objects", what)
 		}
 		for k, v := range bson.Raw(e.Value).All() {
 			switch {
 			case k != "clientSource" && k != "serverAddress":
-				return srverr.New(srverr.FailedToParse, "BSON field 'address restriction.%s' is an unknown field.", k)
+				return nil, srverr.New(srverr.FailedToParse, "BSON field 'address restriction.%s' is an unknown field.", k)
 			case v.Type != bson.TypeArray && v.Type != bson.TypeString:
-				return srverr.New(srverr.TypeMismatch, "BSON field 'address restriction.%s' is the wrong type '%s', expected types '[array, string]'", k, bsontext.TypeName(v.Type))
+				return nil, srverr.New(srverr.TypeMismatch, "BSON field 'address restriction.%s' is the wrong type '%s', expected types '[array, string]'", k, bsontext.TypeName(v.Type))
+			case v.Type == bson.TypeArray:
+				for i, item := range bson.Raw(v.Value).All() {
+					if item.Type != bson.TypeString {
+						return nil, arg.WrongType("address restriction."+k+"."+i, item.Type, "string")
+					}
+				}
 			}
 		}
 	}
-	return nil
+	return append(bson.Raw{}, list...), nil
 }
 
 // parseRoles reads a list of names and of documents {role, db}.

@@ -32,7 +32,7 @@ type roleArgs struct {
 	privileges              [][]byte
 	roles                   []account.Role
 	hasPrivileges, hasRoles bool
-	restrictions            bool
+	restrictions            bson.Raw // nil: not given
 }
 
 func parseRole(r *server.Request) (a roleArgs, err error) {
@@ -62,8 +62,10 @@ func parseRole(r *server.Request) (a roleArgs, err error) {
 	if err != nil {
 		return a, err
 	}
-	a.restrictions = ok
-	return a, checkRestrictions(restrictions, "'authenticationRestrictions'")
+	if ok {
+		a.restrictions, err = parseRestrictions(restrictions, "'authenticationRestrictions'")
+	}
+	return a, err
 }
 
 func runCreateRole(r *server.Request, dst []byte) ([]byte, error) {
@@ -93,7 +95,7 @@ func runCreateRole(r *server.Request, dst []byte) ([]byte, error) {
 	if accounts.HasRole(a.role) {
 		return dst, srverr.New(51002, "Role \"%s\" already exists", a.role)
 	}
-	accounts.AddRole(&account.CustomRole{Name: a.role, Roles: a.roles, Privileges: a.privileges})
+	accounts.AddRole(&account.CustomRole{Name: a.role, Roles: a.roles, Privileges: a.privileges, Restrictions: someRestrictions(a.restrictions)})
 	r.NoteChange()
 	return dst, nil
 }
@@ -103,7 +105,7 @@ func runUpdateRole(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if !a.hasPrivileges && !a.hasRoles && !a.restrictions {
+	if !a.hasPrivileges && !a.hasRoles && a.restrictions == nil {
 		return dst, srverr.New(srverr.BadValue, "updateRole command requires at least one of \"privileges\" or \"roles\" to be specified")
 	}
 	return dst, changeRole(r, a.role, func(def *account.CustomRole) error {
@@ -116,8 +118,28 @@ func runUpdateRole(r *server.Request, dst []byte) ([]byte, error) {
 		if a.hasPrivileges {
 			def.Privileges = a.privileges
 		}
+		if a.restrictions != nil {
+			def.Restrictions = someRestrictions(a.restrictions)
+		}
 		return nil
 	})
+}
+
+// someRestrictions returns restrictions as they are kept: an empty list is none.
+func someRestrictions(list bson.Raw) bson.Raw {
+	if list.IsEmpty() {
+		return nil
+	}
+	return list
+}
+
+// appendLists appends an array of arrays.
+func appendLists(dst []byte, key string, lists []bson.Raw) []byte {
+	at, dst := bson.BeginArrayElement(dst, key)
+	for i, l := range lists {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeArray, i), l...)
+	}
+	return bson.EndDocument(dst, at)
 }
 
 // changeRole changes a role that a client made.
@@ -304,8 +326,9 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 			d = bsondoc.AppendDocuments(d, "inheritedPrivileges", append(slices.Clone(def.Privileges), inheritedPrivileges...))
 		}
 		if restrictions {
-			d = bsondoc.AppendDocuments(d, "authenticationRestrictions", nil)
-			d = bsondoc.AppendDocuments(d, "inheritedAuthenticationRestrictions", nil)
+			own := accounts.RestrictionsOf([]account.Role{rn})
+			d = appendLists(d, "authenticationRestrictions", own)
+			d = appendLists(d, "inheritedAuthenticationRestrictions", append(own, accounts.RestrictionsOf(inherited)...))
 		}
 		dst = bson.EndDocument(d, start)
 	}

@@ -69,7 +69,7 @@ func runCreateUser(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	u.Custom = a.custom
+	u.Custom, u.Restrictions = a.custom, someRestrictions(a.restrictions)
 	d.AddUser(u)
 	r.NoteChange()
 	return dst, nil
@@ -80,7 +80,7 @@ func runUpdateUser(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if a.password == nil && !a.hasRoles && a.mechanisms == nil && a.custom == nil && !a.restrictions {
+	if a.password == nil && !a.hasRoles && a.mechanisms == nil && a.custom == nil && a.restrictions == nil {
 		return dst, srverr.New(srverr.BadValue, "Must specify at least one field to update in updateUser")
 	}
 	if a.digested && (a.mechanisms == nil || slices.Contains(a.mechanisms, account.ScramSHA256)) {
@@ -99,6 +99,9 @@ func runUpdateUser(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	if a.custom != nil {
 		u.Custom = a.custom
+	}
+	if a.restrictions != nil {
+		u.Restrictions = someRestrictions(a.restrictions)
 	}
 	if a.mechanisms != nil {
 		u.Mechanisms = a.mechanisms
@@ -203,7 +206,7 @@ func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
 	i := 0
 	for _, u := range r.Node.Data().Accounts().List(match) {
 		start, doc := bson.BeginDocument(nil)
-		doc = bson.EndDocument(appendUser(r, doc, u, credentials, privileges), start)
+		doc = bson.EndDocument(appendUser(r, doc, u, credentials, privileges, restrictions), start)
 		if filter != nil {
 			if ok, err := filter.Match(doc); err != nil {
 				return dst, err
@@ -251,7 +254,7 @@ func userQuery(r *server.Request, v bson.RawValue, top bool) (func(*account.User
 	return func(u *account.User) bool { return u.Name == name.Role && u.DB == name.DB }, err
 }
 
-func appendUser(r *server.Request, dst []byte, u *account.User, credentials, privileges bool) []byte {
+func appendUser(r *server.Request, dst []byte, u *account.User, credentials, privileges, restrictions bool) []byte {
 	dst = bson.AppendString(dst, "_id", u.DB+"."+u.Name)
 	dst = bson.AppendBinary(dst, "userId", bson.BinaryUUID, u.Id[:])
 	dst = bson.AppendString(dst, "user", u.Name)
@@ -280,8 +283,11 @@ func appendUser(r *server.Request, dst []byte, u *account.User, credentials, pri
 		inherited, all := r.Node.Data().Accounts().Inherited(u.Roles)
 		dst = account.AppendRoles(dst, "inheritedRoles", inherited)
 		dst = bsondoc.AppendDocuments(dst, "inheritedPrivileges", all)
-		at, d := bson.BeginArrayElement(dst, "inheritedAuthenticationRestrictions")
-		return bson.EndDocument(d, at)
+		dst = appendLists(dst, "inheritedAuthenticationRestrictions", r.Node.Data().Accounts().RestrictionsOf(inherited))
+		if restrictions && u.Restrictions != nil {
+			dst = bson.AppendRawValue(dst, "authenticationRestrictions", bson.RawValue{Type: bson.TypeArray, Value: u.Restrictions})
+		}
+		return dst
 	}
 	return appendMechanisms(u, dst)
 }
