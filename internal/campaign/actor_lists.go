@@ -82,10 +82,8 @@ func (a *actor) weak() {
 		return err
 	})
 	switch {
-	case err == nil && a.world.plan.Topology == ReplSet:
+	case err == nil:
 		a.set(rec, weak)
-	case err == nil: // nothing is rolled back on shards without secondaries
-		a.set(rec, acked)
 	default:
 		a.set(rec, unknown)
 	}

@@ -69,9 +69,6 @@ func (a *actor) causal() {
 	a.mu.Unlock()
 	rounds := 1 + a.r.IntN(5)
 	mode := pick(a.r, []consistency.ReadMode{consistency.Secondary, consistency.Nearest, consistency.SecondaryPreferred, consistency.PrimaryPreferred})
-	if a.world.plan.Topology != ReplSet {
-		mode = consistency.Nearest
-	}
 	coll := a.coll("counters")
 	from := coll.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: mode}})
 	_ = a.do("causal session", func(ctx context.Context) error {

@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"allium/bson"
@@ -62,11 +63,27 @@ func (a *adversary) after(s Step, what func()) {
 	a.pending = append(a.pending, undo{time.Now().Add(s.For), what})
 }
 
+// members is what a step is about: the members of a replica set or of a shard, or the mongoses.
+type members interface {
+	Nodes() []*mongotest.Node
+	Primary() *mongotest.Node
+	Secondaries() []*mongotest.Node
+}
+
+// members returns what a step is about. On clusters the steps that are for replica sets hit a shard.
+func (a *adversary) members(s Step) members {
+	if shards := a.w.d.Shards(); len(shards) > 0 && slices.Contains(replicas, s.Kind) {
+		return shards[s.Client%len(shards)]
+	}
+	return a.w.d
+}
+
 // node returns the node that a step is about: N after the primary, or after the first.
 func (a *adversary) node(s Step) *mongotest.Node {
-	nodes := a.w.d.Nodes()
+	set := a.members(s)
+	nodes := set.Nodes()
 	first := 0
-	if p := a.w.d.Primary(); p != nil {
+	if p := set.Primary(); p != nil {
 		for i, n := range nodes {
 			if n == p {
 				first = i
@@ -90,25 +107,25 @@ func (a *adversary) down(s Step, n *mongotest.Node, do, undo func()) {
 	if !a.take(n) {
 		return
 	}
-	a.w.log("adversary: %s %s, the primary is %s", s.Kind, n.Addr(), a.primary())
+	a.w.log("adversary: %s %s, the primary is %s", s.Kind, n.Addr(), a.primary(s))
 	do()
 	a.after(s, func() {
 		undo()
 		a.busy[n]--
-		a.w.log("adversary: end of %s %s, the primary is %s", s.Kind, n.Addr(), a.primary())
+		a.w.log("adversary: end of %s %s, the primary is %s", s.Kind, n.Addr(), a.primary(s))
 	})
 }
 
 // primary returns the address of the primary, for the trace.
-func (a *adversary) primary() string {
-	if p := a.w.d.Primary(); p != nil {
+func (a *adversary) primary(s Step) string {
+	if p := a.members(s).Primary(); p != nil {
 		return p.Addr()
 	}
 	return "nobody"
 }
 
 func (a *adversary) do(s Step) {
-	d := a.w.d
+	d, set := a.w.d, a.members(s)
 	n := a.node(s)
 	kill := func(n *mongotest.Node) { a.down(s, n, n.Kill, func() { a.must(n.Restart()) }) }
 	hang := func(n *mongotest.Node) { a.down(s, n, n.Hang, n.Resume) }
@@ -117,7 +134,7 @@ func (a *adversary) do(s Step) {
 	}
 	switch s.Kind {
 	case "stepDown":
-		if p := d.Primary(); p != nil {
+		if p := set.Primary(); p != nil {
 			period := time.Minute
 			if a.w.plan.Real {
 				period = time.Second // who has stepped down cannot be elected, and a history is short
@@ -129,26 +146,26 @@ func (a *adversary) do(s Step) {
 	case "kill":
 		kill(n)
 	case "killPrimary":
-		if p := d.Primary(); p != nil {
+		if p := set.Primary(); p != nil {
 			kill(p)
 		}
 	case "hang":
 		hang(n)
 	case "hangPrimary":
-		if p := d.Primary(); p != nil {
+		if p := set.Primary(); p != nil {
 			hang(p)
 		}
 	case "partition":
 		a.down(s, n, n.Partition, n.Heal)
 	case "partitionPrimary":
-		if p := d.Primary(); p != nil {
+		if p := set.Primary(); p != nil {
 			a.down(s, p, p.Partition, p.Heal)
 		}
 	case "lag":
 		n.SetLag(s.For)
 		a.after(s, func() { n.SetLag(a.w.plan.Lag) })
 	case "holdBack":
-		if n != d.Primary() {
+		if n != set.Primary() {
 			a.down(s, n, n.HoldBack, n.CatchUp)
 		}
 	case "rollBack":
@@ -205,12 +222,13 @@ func (a *adversary) link() mongotest.NetFaults { return mongotest.NetFaults{} }
 // rollBack lets the primary alone write for a while, and ends it: what the others never had is
 // lost.
 func (a *adversary) rollBack(s Step) {
-	p := a.w.d.Primary()
+	set := a.members(s)
+	p := set.Primary()
 	if p == nil || !a.take(p) {
 		return
 	}
 	var held []*mongotest.Node
-	for _, n := range a.w.d.Secondaries() {
+	for _, n := range set.Secondaries() {
 		if a.take(n) {
 			n.HoldBack()
 			held = append(held, n)
@@ -228,7 +246,7 @@ func (a *adversary) rollBack(s Step) {
 			}
 			a.must(p.Restart())
 			a.busy[p]--
-			a.w.log("adversary: %s is back, the primary is %s", p.Addr(), a.primary())
+			a.w.log("adversary: %s is back, the primary is %s", p.Addr(), a.primary(s))
 		}})
 	})
 }

@@ -13,8 +13,8 @@ type Topology string
 // The topologies.
 const (
 	ReplSet Topology = "replset" // three members
-	Sharded Topology = "sharded" // two shards behind three mongoses
-	LB      Topology = "lb"      // two mongoses behind a load balancer
+	Sharded Topology = "sharded" // two shards of three members behind three mongoses
+	LB      Topology = "lb"      // two mongoses behind a load balancer, and a shard of three members
 )
 
 // Topologies lists them all.

@@ -27,7 +27,8 @@ var concernErrors = []int32{64, 91, 189, 262, 10107, 11600, 11602, 13435}
 // overloaded are the labels of a server that sheds load.
 var overloaded = []string{"SystemOverloadedError", "RetryableError", "RetryableWriteError"}
 
-// everywhere are the steps that suit every topology, replicas those of replica sets only.
+// everywhere are the steps that suit every topology, replicas those of replica sets, and of shards,
+// which are such, clusters those of clusters that can move chunks.
 var (
 	everywhere = []string{"closeConnections", "kill", "hang", "refuse", "reset", "cut", "drop", "garbage", "slow", "trickle", "hold",
 		"error", "error", "otherError", "writeConcernError", "overload", "closeOnCommand", "slowCommand", "closeClient"}
@@ -42,7 +43,9 @@ func drawStep(r *rand.Rand, p *Plan) Step {
 	case ReplSet:
 		choice = append(append(choice, replicas...), replicas...)
 	case Sharded:
-		choice = append(choice, clusters...)
+		choice = append(append(choice, clusters...), replicas...)
+	case LB:
+		choice = append(choice, replicas...)
 	}
 	if p.Auth {
 		choice = append(choice, "rotate", "rotate")

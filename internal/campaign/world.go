@@ -401,14 +401,14 @@ func (s stopwatch) waited() time.Duration { return s.w.lag.upTo(time.Now()) - s.
 func (s stopwatch) took() time.Duration { return time.Since(s.start) }
 
 func (p *Plan) options() []mongotest.Option {
-	var opts []mongotest.Option
+	opts := []mongotest.Option{mongotest.ElectionDelay(p.Election), mongotest.ReplicationLag(p.Lag)}
 	switch p.Topology {
 	case ReplSet:
-		opts = append(opts, mongotest.ReplicaSet(3), mongotest.ElectionDelay(p.Election), mongotest.ReplicationLag(p.Lag))
+		opts = append(opts, mongotest.ReplicaSet(3))
 	case Sharded:
-		opts = append(opts, mongotest.Sharded(2, 3))
+		opts = append(opts, mongotest.Sharded(2, 3), mongotest.ShardMembers(3))
 	case LB:
-		opts = append(opts, mongotest.LoadBalanced(2))
+		opts = append(opts, mongotest.LoadBalanced(2), mongotest.ShardMembers(3))
 	}
 	if !p.Real {
 		opts = append(opts, mongotest.InMemory())
