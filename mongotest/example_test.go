@@ -255,6 +255,24 @@ func ExampleShardMembers() {
 	// Output: <nil> 1
 }
 
+// Mongoses go on without config servers, but cannot make a database.
+func ExampleDeployment_ConfigServers() {
+	d := open(mongotest.Sharded(2, 1))
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	if err := insertUser(client, 1); err != nil {
+		panic(err)
+	}
+	config := d.ConfigServers()
+	config.Primary().Kill()
+	fmt.Println(config.Name(), config.Primary() == nil)
+	fmt.Println(insertUser(client, 2), countUsers(client))
+	// Output:
+	// config true
+	// <nil> 2
+}
+
 func ExampleShard_Nodes() {
 	d := open(mongotest.Sharded(2, 1), mongotest.ShardMembers(3))
 	defer d.Stop()

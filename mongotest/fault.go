@@ -151,7 +151,7 @@ func (d *Deployment) OnCommand(hook func(*Command) (reply bson.Raw, err error)) 
 				node = n
 			}
 		}
-		for _, s := range d.shards {
+		for _, s := range d.sets() {
 			for _, n := range s.nodes {
 				if n.n == c.Node {
 					node = n

@@ -48,6 +48,7 @@ type Deployment struct {
 	set    *replica.Set
 	nodes  []*Node
 	shards []*Shard
+	config *Shard
 	mem    *memnet.Network // nil unless in memory
 	tls    *certificates   // nil without TLS
 
@@ -243,7 +244,7 @@ func (d *Deployment) Stop() {
 	for _, n := range d.nodes {
 		n.n.Close()
 	}
-	for _, s := range d.shards {
+	for _, s := range d.sets() {
 		if s.set != nil {
 			s.set.Close()
 		}
@@ -254,7 +255,7 @@ func (d *Deployment) Stop() {
 	for _, n := range d.nodes {
 		n.n.Stop()
 	}
-	for _, s := range d.shards {
+	for _, s := range d.sets() {
 		for _, n := range s.nodes {
 			n.n.Stop()
 		}

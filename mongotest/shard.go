@@ -24,8 +24,8 @@ type Shard struct {
 	nodes []*Node
 }
 
-// Name returns the shard's name, as config.shards has it: sh0, sh1 and so on. It is that of the
-// replica set, too.
+// Name returns the shard's name, as config.shards has it: sh0, sh1 and so on; of the config servers
+// it is "config". It is that of the replica set, too.
 func (s *Shard) Name() string { return s.name }
 
 // Node returns the shard's first member, which is its primary until an election.
@@ -65,7 +65,25 @@ func (s *Shard) StepDown() {
 // deployments none.
 func (d *Deployment) Shards() []*Shard { return d.shards }
 
-// startShards makes the processes of the shards. first is the number of their first port.
+// ConfigServers returns the replica set of a cluster's config servers: it has the methods of a
+// shard, and the cluster's metadata in place of documents. It has as many members as each shard;
+// other deployments have none (nil).
+//
+// While it has no primary, mongoses go on with what they know. Commands that change the metadata,
+// and reads of the config and admin databases, wait for up to 15 seconds, then fail with
+// FailedToSatisfyReadPreference (133).
+func (d *Deployment) ConfigServers() *Shard { return d.config }
+
+// sets returns the replica sets of a cluster.
+func (d *Deployment) sets() []*Shard {
+	if d.config == nil {
+		return d.shards
+	}
+	return append(d.shards[:len(d.shards):len(d.shards)], d.config)
+}
+
+// startShards makes the processes of the shards and of the config servers. first is the number of
+// their first port.
 func (d *Deployment) startShards(first int) error {
 	members := d.opts.shardMembers
 	if members == nil {
@@ -74,9 +92,13 @@ func (d *Deployment) startShards(first int) error {
 	if len(members) == 0 || len(members) > 50 {
 		return fmt.Errorf("a shard has 1 to 50 members, not %d", len(members))
 	}
-	for i := range d.data.Shards() {
+	for i := range d.data.Shards() + 1 {
 		s := &Shard{}
-		d.shards = append(d.shards, s)
+		if i < d.data.Shards() {
+			d.shards = append(d.shards, s)
+		} else {
+			d.config = s
+		}
 		for j, m := range members {
 			l, addr, err := d.listen(first + i*len(members) + j)
 			if err != nil {

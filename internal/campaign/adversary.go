@@ -70,7 +70,8 @@ type members interface {
 	Secondaries() []*mongotest.Node
 }
 
-// members returns what a step is about. On clusters the steps that are for replica sets hit a shard.
+// members returns what a step is about. On clusters the steps that are for replica sets hit a
+// shard.
 func (a *adversary) members(s Step) members {
 	if shards := a.w.d.Shards(); len(shards) > 0 && slices.Contains(replicas, s.Kind) {
 		return shards[s.Client%len(shards)]

@@ -161,8 +161,15 @@ func (r *Request) databaseKnown(db string) error {
 // showConfig brings the collections of the config database up to date that show the cluster's
 // metadata. It is called before they are read: nothing else needs them.
 func (r *Request) showConfig() error {
-	colls := r.configDocuments()
-	return r.Node.Store().Write(func(tx *store.Tx) error {
+	d := r.Node.data
+	if d.whole != nil {
+		d = d.whole
+	}
+	if err := r.Reach(d.shards); err != nil {
+		return err
+	}
+	colls := r.configDocuments(d)
+	err := d.storage.s.Write(func(tx *store.Tx) error {
 		for name, docs := range colls {
 			ns := "config." + name
 			c := tx.Coll(ns)
@@ -187,6 +194,33 @@ func (r *Request) showConfig() error {
 		}
 		return nil
 	})
+	d.Wrote(d.storage.s.Latest().TS)
+	return err
+}
+
+// IsConfigServer reports whether the node is a config server.
+func (n *Node) IsConfigServer() bool {
+	return n.data.whole != nil && n.data.number == n.data.whole.shards
+}
+
+// metadataCommands are the commands of a mongos that config servers decide, or keep the result of.
+var metadataCommands = map[string]bool{
+	"enableSharding": true, "shardCollection": true, "refineCollectionShardKey": true, "reshardCollection": true, "unshardCollection": true,
+	"addShard": true, "removeShard": true, "split": true, "moveChunk": true, "moveRange": true, "mergeChunks": true, "clearJumboFlag": true,
+	"movePrimary": true, "balancerStart": true, "balancerStop": true, "balancerStatus": true, "addShardToZone": true,
+	"removeShardFromZone": true, "updateZoneKeyRange": true, "listShards": true, "create": true, "drop": true, "dropDatabase": true,
+	"renameCollection": true, "createUser": true, "updateUser": true, "dropUser": true, "dropAllUsersFromDatabase": true,
+	"grantRolesToUser": true, "revokeRolesFromUser": true, "createRole": true, "updateRole": true, "dropRole": true,
+	"dropAllRolesFromDatabase": true, "grantPrivilegesToRole": true, "revokePrivilegesFromRole": true, "grantRolesToRole": true,
+	"revokeRolesFromRole": true, "usersInfo": true, "rolesInfo": true, "setClusterParameter": true,
+}
+
+// reachConfig checks that a command of a mongos gets at the config servers if it needs them.
+func (r *Request) reachConfig() error {
+	if r.Node.role != Mongos || !metadataCommands[r.Cmd.Name] {
+		return nil
+	}
+	return r.Reach(r.Node.data.shards)
 }
 
 func sameDocuments(c *store.Coll, docs []bson.Raw) bool {
@@ -209,8 +243,8 @@ func chunkID(s *sharding.Metadata, i int) (id bson.ObjectID) {
 }
 
 // configDocuments returns what the config database has.
-func (r *Request) configDocuments() map[string][]bson.Raw {
-	d, v5 := r.Node.data, r.Node.cfg.Version.AtLeast(5, 0)
+func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
+	v5 := r.Node.cfg.Version.AtLeast(5, 0)
 	colls := map[string][]bson.Raw{"databases": nil, "collections": nil, "chunks": nil, "shards": nil, "mongos": nil, "version": nil, "tags": nil}
 	add := func(coll string, f func(d *bsondoc.Builder)) { colls[coll] = append(colls[coll], bsondoc.Build(f)) }
 	c := &d.cluster
@@ -237,7 +271,7 @@ func (r *Request) configDocuments() map[string][]bson.Raw {
 			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "lastMod", c.dbs[db].version) }))
 		})
 	}
-	r.Node.Store().Latest().Colls("", func(coll *store.Coll) bool {
+	d.storage.s.Latest().Colls("", func(coll *store.Coll) bool {
 		s := sharding.Of(coll)
 		if s == nil {
 			return true
@@ -269,11 +303,13 @@ func (r *Request) configDocuments() map[string][]bson.Raw {
 		}
 		return true
 	})
-	add("mongos", func(b *bsondoc.Builder) {
-		b.Str("_id", r.Node.addr)
-		b.B = bson.AppendDateTime(b.B, "ping", bson.NewDateTime(r.Node.started))
-		b.Str("mongoVersion", r.Node.cfg.Version.String()).Flag("waiting", true)
-	})
+	for _, n := range d.nodes {
+		add("mongos", func(b *bsondoc.Builder) {
+			b.Str("_id", n.addr)
+			b.B = bson.AppendDateTime(b.B, "ping", bson.NewDateTime(n.Started()))
+			b.Str("mongoVersion", r.Node.cfg.Version.String()).Flag("waiting", true)
+		})
+	}
 	add("version", func(b *bsondoc.Builder) {
 		b.B = bson.AppendInt32(b.B, "_id", 1)
 		b.Value("clusterId", bson.TypeObjectID, c.id[:])

@@ -335,7 +335,7 @@ func runShardMap(r *Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginDocumentElement(dst, "map")
 	type shard struct{ name, conn string }
-	shards := []shard{{"config", "config/localhost:27017"}}
+	shards := []shard{{"config", r.Node.data.ShardHost(r.Node.data.shards)}}
 	for i := range r.Node.data.shards {
 		shards = append(shards, shard{shardName(i), r.Node.data.shardHost(i)})
 	}

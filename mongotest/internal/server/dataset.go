@@ -42,7 +42,7 @@ type Data struct {
 	parts      []*Data        // of a cluster: those of its shards, then that of its config servers
 	whole      *Data          // of such a part: the cluster's
 	number     int            // of such a part
-	nodes      []*Node        // the members of a shard; none: clients cannot get at it past a mongos
+	nodes      []*Node        // the members of a shard, or the mongoses of a cluster
 	// dropPending is the database whose drop could not be replicated as its client wanted; empty:
 	// none.
 	dropPending string

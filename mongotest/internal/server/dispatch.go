@@ -347,10 +347,14 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 			return dst, srverr.New(srverr.InternalError, "failAllInserts failpoint active!")
 		}
 	}
-	if n.role == Mongos && (r.DB == "config" || r.Cmd.Name == "listDatabases") {
+	if (n.role == Mongos || n.IsConfigServer()) && (r.DB == "config" || r.Cmd.Name == "listDatabases") {
+		n.Store()
 		if err := r.showConfig(); err != nil {
 			return dst, err
 		}
+	}
+	if err := r.reachConfig(); err != nil {
+		return dst, err
 	}
 	if n.role != Mongos {
 		return r.Cmd.Run(r, dst)

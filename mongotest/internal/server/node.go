@@ -109,10 +109,14 @@ type Node struct {
 
 // NewNode returns a node that nobody can reach yet; see Serve.
 func NewNode(cfg *Config, role Role, addr string, data *Data) *Node {
-	return &Node{
+	n := &Node{
 		cfg: cfg, role: role, addr: addr, data: data, processID: bson.NewObjectID(), started: time.Now(),
 		conns: map[*Conn]struct{}{}, tvChanged: make(chan struct{}), shutdown: make(chan struct{}),
 	}
+	if role == Mongos {
+		data.nodes = append(data.nodes, n)
+	}
+	return n
 }
 
 // Addr returns the node's address.

@@ -50,8 +50,15 @@ func (r *Request) member(i int) *Node {
 func (r *Request) stateOfShards(s *store.Store) (*store.State, error) {
 	d := r.Node.data
 	behind := slices.ContainsFunc(d.parts, func(p *Data) bool { return p.set != nil && p.set.Behind() })
-	if !behind || r.InTxn() {
+	switch {
+	case !behind, r.InTxn() && r.rc.level != "majority" && r.rc.level != "snapshot":
 		return s.Latest(), nil
+	case r.InTxn(): // all shards at one time
+		at := d.snapshotTime(s.Latest().TS)
+		if st, ok := s.At(at); ok {
+			return st, nil
+		}
+		return nil, tooOld(at)
 	}
 	at := make([]bson.Timestamp, len(d.parts)) // zero: the newest
 	for i, p := range d.parts {
@@ -138,6 +145,9 @@ type source struct {
 // sources returns the members that the command has read from.
 func (r *Request) sources() (list []source) {
 	for i, n := range r.members {
+		if i == r.Node.data.shards && r.DB != "config" && r.DB != "admin" {
+			continue // it only told where the documents are
+		}
 		if n != nil && r.passed&(1<<i) != 0 {
 			list = append(list, source{i, n, n.ProcessID()})
 		}

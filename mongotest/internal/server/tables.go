@@ -54,6 +54,18 @@ func (t *tables) coll(s *store.Store, ns string) *sharding.Metadata {
 	return t.readLocked(s, ns)
 }
 
+// knows reports whether the mongos has what it needs to know of a collection, or of a database
+// without a collection's name: what it has not, the config servers must tell it.
+func (t *tables) knows(ns string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !strings.Contains(ns, ".") {
+		return t.dbs[ns] != nil
+	}
+	_, ok := t.colls[ns]
+	return ok
+}
+
 // readLocked reads the metadata of a collection from the config servers.
 func (t *tables) readLocked(s *store.Store, ns string) *sharding.Metadata {
 	m := metadataOf(s.Latest(), ns)
@@ -201,6 +213,9 @@ func (r *Request) Retarget(err error) error {
 	n.tables.mu.Lock()
 	n.tables.stats.stale++
 	n.tables.mu.Unlock()
+	if err := r.Reach(n.data.shards); err != nil {
+		return err
+	}
 	n.tables.read(n, e)
 	if r.stale++; r.stale > staleRetries || r.InTxn() && !r.startTxn {
 		return e.err
@@ -239,6 +254,11 @@ func (r *Request) Route(c *store.Coll, ns string) (x Route, err error) {
 		return x, nil
 	}
 	r.reloadTable()
+	if !r.Node.tables.knows(ns) {
+		if err := r.Reach(r.Node.data.shards); err != nil {
+			return x, err
+		}
+	}
 	s := r.Node.Store()
 	sent := r.Node.tables.coll(s, ns)
 	if sent == x.Table && !r.InTxn() {
@@ -327,6 +347,11 @@ func (r *Request) reachPrimary(db string) (shard int, err error) {
 		return r.Node.data.shards, r.Reach(r.Node.data.shards)
 	}
 	r.reloadTable()
+	if !r.Node.tables.knows(db) {
+		if err := r.Reach(r.Node.data.shards); err != nil {
+			return 0, err
+		}
+	}
 	sent := r.Node.tables.database(r.Node.data, db)
 	if sent != nil {
 		shard = sent.primary

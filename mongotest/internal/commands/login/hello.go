@@ -72,6 +72,9 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 	if n.Config().RequireLoadBalanced {
 		dst = bson.AppendObjectID(dst, "serviceId", n.ProcessID())
 	}
+	if n.IsConfigServer() {
+		dst = bson.AppendInt32(dst, "configsvr", 2)
+	}
 	dst = bson.AppendInt32(dst, "maxBsonObjectSize", server.MaxBSONObjectSize)
 	dst = bson.AppendInt32(dst, "maxMessageSizeBytes", server.MaxMessageSize)
 	dst = bson.AppendInt32(dst, "maxWriteBatchSize", server.MaxWriteBatchSize)
