@@ -49,7 +49,7 @@ func TestShardedReads(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Sharded(2, 2), mongotest.InMemory())
 	c := dialNode(t, d, d.Node(0))
 	shard(t, c, bson.D{{Key: "x", Value: 1}})
-	other := dialNode(t, d, d.Node(1)) // every mongos knows where the chunks are
+	other := dialNode(t, d, d.Node(1)) // every mongos finds out where the chunks are
 	for _, test := range []struct {
 		filter bson.D
 		want   string

@@ -51,10 +51,7 @@ func (s *staleCluster) contents(t *testing.T) string {
 	var out strings.Builder
 	for i, c := range s.shards {
 		for _, coll := range []string{"c", "u", "other", "merged"} {
-			var list []string
-			for _, doc := range results(t, c, bson.D{{Key: "find", Value: coll}, {Key: "$db", Value: "db"}}) {
-				list = append(list, doc)
-			}
+			list := results(t, c, bson.D{{Key: "find", Value: coll}, {Key: "$db", Value: "db"}})
 			slices.Sort(list)
 			fmt.Fprintf(&out, "sh%d %s %v\n", i, coll, list)
 		}
@@ -554,5 +551,175 @@ func TestMovePrimaryOfEmptyCollection(t *testing.T) {
 	}
 	if reply := askText(t, s.shards[0], "db", `{"listIndexes": "empty"}`); errorOf(reply) == "ok" {
 		t.Errorf("sh0 still has the collection: %v", reply)
+	}
+}
+
+// Three mongoses that shard, move, refine, rename and drop two collections under each other's feet
+// answer as one replica set does, and leave each document on one shard.
+func TestStaleModel(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 4))
+			d, plain := mongotest.Start(t, mongotest.Sharded(3, 3), mongotest.ShardMembers(1+2*int(seed%2)), mongotest.InMemory()), mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory())
+			var mongoses []net.Conn
+			for i := range 3 {
+				mongoses = append(mongoses, dialNode(t, d, d.Node(i)))
+			}
+			one := dialNode(t, plain, plain.Node(0))
+			any := func() net.Conn { return mongoses[r.IntN(3)] }
+			coll := func() string { return []string{"c", "e"}[r.IntN(2)] }
+			var last string
+			// both runs a command on the cluster and on the replica set and compares what show
+			// makes of the replies.
+			both := func(db, text string, show func(reply bson.Raw) string) {
+				t.Helper()
+				last = text
+				if a, b := show(askText(t, any(), db, text)), show(askText(t, one, db, text)); a != b {
+					t.Fatalf("%s:\ncluster %s\nplain   %s", text, a, b)
+				}
+			}
+			code := func(reply bson.Raw) string { return reply.Lookup("code").String() }
+			written := func(reply bson.Raw) string {
+				return fmt.Sprint(reply.Lookup("n"), reply.Lookup("nModified"), reply.Lookup("writeErrors"), reply.Lookup("value"), code(reply))
+			}
+			found := func(reply bson.Raw) string {
+				var list []string
+				for v := range bson.Raw(reply.Lookup("cursor", "firstBatch").Value).Values() {
+					list = append(list, v.String())
+				}
+				slices.Sort(list)
+				return fmt.Sprint(list, reply.Lookup("n"), code(reply))
+			}
+			routing := func() { // errors are as good as success: the other mongoses know nothing of either
+				ns, x := "db."+coll(), r.IntN(30)
+				commands := []string{
+					`{"shardCollection": "%s", "key": {"x": 1}}`, `{"shardCollection": "%s", "key": {"x": "hashed"}}`,
+					`{"refineCollectionShardKey": "%s", "key": {"x": 1, "_id": 1}}`, `{"reshardCollection": "%s", "key": {"_id": 1}}`, `{"unshardCollection": "%s"}`,
+				}
+				switch r.IntN(8) {
+				case 0, 1:
+					if reply := askText(t, any(), "admin", fmt.Sprintf(commands[r.IntN(len(commands))], ns)); errorOf(reply) == "ok" {
+						askText(t, one, "db", `{"create": "`+ns[3:]+`"}`) // it is there now
+					}
+				case 2, 3:
+					askText(t, any(), "admin", fmt.Sprintf(`{"split": "%s", "find": {"x": %d, "_id": %d}}`, ns, x, x))
+				case 4:
+					askText(t, any(), "admin", fmt.Sprintf(`{"movePrimary": "db", "to": "sh%d"}`, r.IntN(3)))
+				default:
+					askText(t, any(), "admin", fmt.Sprintf(`{"moveChunk": "%s", "find": {"x": %d, "_id": %d}, "to": "sh%d", "_waitForDelete": true}`, ns, x, x, r.IntN(3)))
+				}
+			}
+			number := int64(0)
+			both("db", `{"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1"}, {"key": {"x": 1, "_id": 1}, "name": "x_1__id_1"}, {"key": {"x": "hashed"}, "name": "x_hashed"}]}`, code)
+			for step := range 400 {
+				x := r.IntN(30)
+				switch r.IntN(16) {
+				case 0, 1, 2:
+					both("db", fmt.Sprintf(`{"insert": "%s", "documents": [{"_id": %d, "x": %d}, {"_id": %d, "x": %d}], "ordered": %t}`, coll(), step, x, 1000+step, r.IntN(30), r.IntN(2) == 0), written)
+				case 3:
+					both("db", fmt.Sprintf(`{"update": "%s", "updates": [{"q": {"x": {"$lt": %d}}, "u": {"$inc": {"n": 1}}, "multi": true}]}`, coll(), x), written)
+				case 4:
+					both("db", fmt.Sprintf(`{"delete": "%s", "deletes": [{"q": {"x": %d}, "limit": 0}]}`, coll(), x), written)
+				case 5:
+					both("db", fmt.Sprintf(`{"findAndModify": "%s", "query": {"_id": %d, "x": %d}, "update": {"$inc": {"n": 5}}, "new": true}`, coll(), r.IntN(step+1), x), written)
+				case 6:
+					both("db", fmt.Sprintf(`{"find": "%s", "filter": {"x": {"$gte": %d}}, "batchSize": 1000}`, coll(), x), found)
+				case 7:
+					both("db", fmt.Sprintf(`{"count": "%s", "query": {"x": {"$lt": %d}}}`, coll(), x), found)
+				case 8:
+					both("db", fmt.Sprintf(`{"aggregate": "%s", "pipeline": [{"$group": {"_id": "$x", "n": {"$sum": 1}}}, {"$lookup": {"from": "%s", "localField": "_id", "foreignField": "x", "pipeline": [{"$count": "n"}], "as": "l"}}], "cursor": {"batchSize": 1000}}`, coll(), coll()), found)
+				case 9:
+					if r.IntN(3) == 0 {
+						both("db", fmt.Sprintf(`{"drop": "%s"}`, coll()), code)
+					}
+				case 10:
+					if r.IntN(3) == 0 {
+						both("admin", `{"renameCollection": "db.c", "to": "db.e", "dropTarget": true}`, code)
+					} else {
+						both("db", `{"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1"}, {"key": {"x": 1, "_id": 1}, "name": "x_1__id_1"}, {"key": {"x": "hashed"}, "name": "x_hashed"}]}`, code)
+					}
+				case 11: // a transaction, into which somebody changes where documents are
+					inTxn := func(c net.Conn, change func()) bson.Raw {
+						number++
+						session := []bson.E{{Key: "lsid", Value: testSession}, {Key: "txnNumber", Value: number}, {Key: "autocommit", Value: false}}
+						insert := func(coll string, id int) bson.D {
+							return bson.D{{Key: "insert", Value: coll}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id}, {Key: "x", Value: x}}}}}
+						}
+						reply := run(t, c, append(append(insert("c", step), session...), bson.E{Key: "startTransaction", Value: true}, bson.E{Key: "$db", Value: "db"}))
+						if errorOf(reply) == "ok" {
+							change()
+							reply = run(t, c, append(append(insert("e", 1000+step), session...), bson.E{Key: "$db", Value: "db"}))
+						}
+						if errorOf(reply) == "ok" {
+							reply = run(t, c, append(append(bson.D{{Key: "commitTransaction", Value: 1}}, session...), bson.E{Key: "$db", Value: "admin"}))
+						}
+						return reply
+					}
+					other := func() { // what does not have to wait for the transaction
+						askText(t, any(), "admin", fmt.Sprintf(`{"moveChunk": "db.e", "find": {"x": %d, "_id": %d}, "to": "sh%d", "_waitForDelete": true, "maxTimeMS": 100}`, x, 1000+step, r.IntN(3)))
+					}
+					c := any()
+					for tries := 0; ; tries++ {
+						reply := inTxn(c, func() {
+							if tries == 0 {
+								other()
+							}
+						})
+						if errorOf(reply) == "ok" {
+							break
+						}
+						if label, _ := reply.Lookup("errorLabels", "0").StringValue(); label != "TransientTransactionError" || tries == 10 {
+							t.Fatalf("step %d: %v", step, reply)
+						}
+					}
+					ok(t, inTxn(one, func() {}))
+				default:
+					routing()
+				}
+				if t.Failed() {
+					t.Fatalf("after %s", last)
+				}
+			}
+			for _, name := range []string{"c", "e"} {
+				var stored []string
+				all := bson.D{{Key: "find", Value: name}, {Key: "$db", Value: "db"}}
+				for _, sh := range d.Shards() {
+					stored = append(stored, results(t, dialNode(t, d, sh.Node()), all)...)
+				}
+				want := results(t, one, all)
+				slices.Sort(stored)
+				slices.Sort(want)
+				for _, c := range mongoses {
+					got := results(t, c, all)
+					if slices.Sort(got); !slices.Equal(got, want) {
+						t.Errorf("%s: a mongos finds %v, want %v", name, got, want)
+					}
+				}
+				if !slices.Equal(stored, want) {
+					t.Errorf("%s: the shards have %v, want %v", name, stored, want)
+				}
+			}
+			told := staleErrors(t, mongoses[0]) + staleErrors(t, mongoses[1]) + staleErrors(t, mongoses[2])
+			if told == 0 {
+				t.Error("no table was outdated")
+			}
+			t.Log(told, "outdated tables")
+		})
+	}
+}
+
+// A client that writes to a shard past the mongoses does not make a collection of its own there
+// that would hide a sharded one: the primary shard has a part of each.
+func TestWriteToNewPrimaryShard(t *testing.T) {
+	s := newStaleCluster(t, 2)
+	ok(t, askText(t, s.a, "admin", `{"shardCollection": "db.fresh", "key": {"x": 1}}`))
+	ok(t, askText(t, s.a, "db", `{"insert": "fresh", "documents": [{"_id": 1, "x": 1}]}`))
+	ok(t, askText(t, s.a, "admin", `{"movePrimary": "db", "to": "sh1"}`))
+	ok(t, askText(t, s.shards[1], "db", `{"insert": "fresh", "documents": [{"_id": 2, "x": 2}]}`)) // an orphan
+	for i, c := range []net.Conn{s.a, s.b} {
+		if got := results(t, c, bson.D{{Key: "find", Value: "fresh"}, {Key: "$db", Value: "db"}}); fmt.Sprint(got) != `[{"_id":1,"x":1}]` {
+			t.Errorf("mongos %d finds %v", i, got)
+		}
 	}
 }

@@ -255,12 +255,14 @@ func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
 	return dst, r.Write(func(tx *store.Tx) error {
 		var list []*store.Coll
 		tx.State().Colls(db, func(c *store.Coll) bool {
-			if !c.Sharded() {
-				list = append(list, c)
-			}
+			list = append(list, c)
 			return true
 		})
 		for _, c := range list {
+			if c.Sharded() {
+				tx.Extend(c, i) // whoever asks this shard past the mongoses finds it
+				continue
+			}
 			if err := tx.Spread(c, nil, i); err != nil {
 				return err
 			}

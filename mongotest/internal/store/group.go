@@ -456,6 +456,10 @@ func (tx *Tx) part(c *Coll, shard int) *Coll {
 	return part
 }
 
+// Extend gives a shard its part of a collection, an empty one unless it has it already. That is not
+// an event.
+func (tx *Tx) Extend(c *Coll, shard int) { tx.part(c, shard) }
+
 func (tx *Tx) groupInsert(c *Coll, doc bson.Raw) (*Coll, error) {
 	if err := tx.use(c.NS); err != nil {
 		return c, err
