@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"allium/mongotest"
@@ -38,22 +40,20 @@ type serveFlags struct {
 	seed, data   string
 }
 
-func parseServe(args []string, stderr io.Writer) (*serveFlags, error) {
-	var f serveFlags
+// parseServe reads the command line. It returns done if there is nothing to serve: the flags are
+// wrong, or help was asked for.
+func parseServe(args []string, stdout, stderr io.Writer) (f *serveFlags, status int, done bool) {
+	f = &serveFlags{given: map[string]bool{}}
 	fs := flag.NewFlagSet("allium serve", flag.ContinueOnError)
-	fs.SetOutput(stderr)
 	f.register(fs)
-	if err := fs.Parse(args); err != nil {
-		return nil, err
+	if status, done = parse(fs, args, stdout, stderr); done {
+		return nil, status, true
 	}
-	f.given = map[string]bool{}
 	fs.Visit(func(g *flag.Flag) { f.given[g.Name] = true })
 	if fs.NArg() > 0 {
-		err := fmt.Errorf("allium serve: unexpected argument %q", fs.Arg(0))
-		fmt.Fprintln(stderr, err)
-		return nil, err
+		return nil, misuse(fs.Name(), stderr, fmt.Sprintf("unexpected argument %q", fs.Arg(0))), true
 	}
-	return &f, nil
+	return f, succeeded, false
 }
 
 func (f *serveFlags) register(fs *flag.FlagSet) {
@@ -159,6 +159,18 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	return opts, nil
 }
 
+// explain says what to do about the error of a deployment that did not start.
+func (f *serveFlags) explain(err error) error {
+	var bad *net.AddrError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w: --port chooses where to listen, and 0 stands for free ports", err)
+	case errors.As(err, &bad):
+		return fmt.Errorf("--port %d: the nodes take this port and those that follow, of which the last is 65535: %w", f.port, err)
+	}
+	return err
+}
+
 // ready is what serve prints with --json when the deployment is ready.
 type ready struct {
 	URI             string   `json:"uri"`
@@ -201,15 +213,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "allium serve: %v\n", err)
 		return status
 	}
-	if len(args) == 1 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help") {
-		return help(ctx, []string{"serve"}, stdout, stderr)
-	}
-	f, err := parseServe(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		return 2 // the flag package has said why
+	f, status, done := parseServe(args, stdout, stderr)
+	if done {
+		return status
 	}
 	opts, err := f.options(stderr)
 	if err != nil {
@@ -227,7 +233,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	d, err := mongotest.Open(opts...)
 	if err != nil {
-		return fail(1, err)
+		return fail(1, f.explain(err))
 	}
 	uri := d.URI()
 	line := ready{Hosts: d.Hosts(), PID: os.Getpid()}
@@ -270,7 +276,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	<-ctx.Done()
 	kept := f.keep(uri)
-	status := f.stop(d, stderr)
+	status = f.stop(d, stderr)
 	if kept != nil {
 		return fail(1, kept)
 	}

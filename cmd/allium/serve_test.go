@@ -188,7 +188,7 @@ func TestServePorts(t *testing.T) {
 			var stderr bytes.Buffer
 			busy := port + c.nodes - 1
 			if status := run(t.Context(), []string{"serve", "--port", fmt.Sprint(busy)}, io.Discard, &stderr); status != 1 ||
-				!strings.Contains(stderr.String(), fmt.Sprint("127.0.0.1:", busy)) || !strings.Contains(stderr.String(), "address already in use") {
+				!strings.Contains(stderr.String(), fmt.Sprint("127.0.0.1:", busy)) || !strings.Contains(stderr.String(), "address already in use: --port chooses") {
 				t.Errorf("status %d, %s", status, &stderr)
 			}
 		})
@@ -421,7 +421,7 @@ func TestServeRefuses(t *testing.T) {
 		"serve --version new --port 0":          `"new"`,
 		"serve --port 70000":                    "--port 70000",
 		"serve --port -1":                       "--port -1",
-		"serve --port 65535 --replset 2":        "65536",
+		"serve --port 65535 --replset 2":        "--port 65535: the nodes take this port and those that follow",
 		"serve --nosuch":                        "-nosuch",
 	} {
 		var stdout, stderr bytes.Buffer
