@@ -446,7 +446,7 @@ func (c *Checker) checkAggregate(cs Case) error {
 			return err
 		}
 	}
-	if strings.Contains(show(stages), "$facet") {
+	if strings.Contains(show(stages), "$facet") || len(cs.Indexes) > 0 { // within $facet no index gives an order
 		return nil
 	}
 	facet := with(cmd, "pipeline", a{d{e("$facet", d{e("f", stages)})}, d{e("$unwind", "$f")}, d{e("$replaceRoot", d{e("newRoot", "$f")})}})

@@ -17,7 +17,10 @@ func e(k string, v any) bson.E { return bson.E{Key: k, Value: v} }
 
 // gen makes random parts of commands. Values come from a small world, so that documents match
 // filters and keys meet.
-type gen struct{ *rand.Rand }
+type gen struct {
+	*rand.Rand
+	modern bool // with what there is since 5.0
+}
 
 func pick[T any](g *gen, list ...T) T { return list[g.IntN(len(list))] }
 
@@ -58,7 +61,7 @@ func (g *gen) scalar() any {
 	case 17:
 		return bson.Regex{Pattern: pick(g, "a", "^a", "b$", "."), Options: pick(g, "", "i")}
 	case 18:
-		return bson.Binary{Subtype: byte(g.IntN(2)) * 4, Data: []byte("0123456789abcdef")[:16*g.IntN(2)+g.IntN(1)]}
+		return bson.Binary{Subtype: byte(g.IntN(2)) * 4, Data: []byte("0123456789abcdef")[:16*g.IntN(2)]}
 	case 19:
 		return bson.Timestamp{T: uint32(g.IntN(3)), I: 1}
 	case 20:
@@ -335,7 +338,10 @@ func (g *gen) fields() d {
 }
 
 func (g *gen) stage(depth int) d {
-	switch g.IntN(20) {
+	if g.modern && g.one(8) {
+		return g.modernStage()
+	}
+	switch g.IntN(21) {
 	case 0, 1, 2, 3:
 		return d{e("$match", g.filter(2))}
 	case 4, 5:
@@ -366,6 +372,24 @@ func (g *gen) stage(depth int) d {
 		return d{e("$facet", d{e("f", g.stages(depth-1))})}
 	}
 	return d{e("$graphLookup", d{e("from", "c"), e("startWith", g.expr(1)), e("connectFromField", g.path()), e("connectToField", g.path()), e("as", g.field()), e("maxDepth", int32(g.IntN(3)))})}
+}
+
+// modernStage is a stage that came with 5.0 or later.
+func (g *gen) modernStage() d {
+	window := d{}
+	if g.one(2) {
+		window = d{e("window", d{e(pick(g, "documents", "range"), a{pick[any](g, "unbounded", int32(-1), "current", 1.5), pick[any](g, "unbounded", int32(1), "current")})})}
+	}
+	sort := append(with(g.sort(), "_id", nil), e("_id", int32(1)))
+	switch g.IntN(3) {
+	case 0:
+		f := append(d{pick(g, e("$sum", "$a"), e("$push", "$b"), e("$rank", d{}), e("$denseRank", d{}), e("$documentNumber", d{}), e("$shift", d{e("output", "$a"), e("by", int32(1))}), e("$locf", "$a"),
+			e("$expMovingAvg", d{e("input", "$a"), e("N", int32(2))}), e("$integral", d{e("input", "$a")}), e("$derivative", d{e("input", "$a")}))}, window...)
+		return d{e("$setWindowFields", d{e("partitionBy", g.expr(1)), e("sortBy", sort), e("output", d{e("w", f)})})}
+	case 1:
+		return d{e("$densify", d{e("field", g.field()), e("range", d{e("step", pick[any](g, int32(1), 0.5, int32(0))), e("bounds", pick[any](g, "full", "partition", a{int32(0), int32(5)}))})})}
+	}
+	return d{e("$fill", d{e("sortBy", sort), e("output", d{e(g.field(), pick(g, d{e("method", "linear")}, d{e("method", "locf")}, d{e("value", g.expr(1))}))})})}
 }
 
 // update is a document of modifiers, a replacement or a pipeline.
@@ -446,7 +470,7 @@ func (g *gen) operand(op string) any {
 
 // index is a specification; its name is the caller's.
 func (g *gen) index(name string) d {
-	key := d{}
+	var key d
 	switch g.IntN(10) {
 	case 0:
 		key = d{e(pick(g, "$**", "a.$**"), int32(1))}

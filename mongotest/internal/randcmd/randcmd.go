@@ -66,6 +66,7 @@ type Checker struct {
 	d        *mongotest.Deployment
 	conn     net.Conn
 	sharded  bool
+	modern   bool      // the version is 5.0 or later
 	Commands int64     // sent so far
 	alter    func(d) d // a test makes commands wrong; nil: none
 }
@@ -89,7 +90,7 @@ func Open(version string, sharded bool) (*Checker, error) {
 		dep.Stop()
 		return nil, err
 	}
-	return &Checker{d: dep, conn: conn, sharded: sharded}, nil
+	return &Checker{d: dep, conn: conn, sharded: sharded, modern: !strings.HasPrefix(version, "4.")}, nil
 }
 
 // Close stops the deployment.
@@ -100,7 +101,7 @@ func (c *Checker) Close() {
 
 // Run makes and checks one case. What it finds is shrunk.
 func (c *Checker) Run(seed uint64) (*Finding, error) {
-	g := &gen{rand.New(rand.NewPCG(seed, 1))}
+	g := &gen{rand.New(rand.NewPCG(seed, 1)), c.modern}
 	cs := g.makeCase(c.sharded)
 	rule, text, err := c.check(cs)
 	if err != nil || rule == "" {
