@@ -81,7 +81,7 @@ func TestInterruptOneDocument(t *testing.T) {
 	c := dial(t, d.Hosts()[0])
 	ok(t, command(t, c, extJSON(t, `{"createIndexes": "places", "indexes": [{"key": {"at": "2dsphere"}, "name": "at"}], "$db": "t"}`)))
 	ok(t, command(t, c, extJSON(t, `{"create": "checked", "validator": {"$jsonSchema": {"properties": {"words": {"items": {"pattern": "^(a+)+b"}}}}}, "$db": "t"}`)))
-	words := make(bson.A, 2000)
+	words := make(bson.A, 20_000)
 	for i := range words {
 		words[i] = strings.Repeat("a", 40)
 	}
