@@ -29,10 +29,21 @@ func TestMongosArguments(t *testing.T) {
 		{`{"aggregate": "c", "pipeline": [{"$nosuch": 1}], "cursor": {}, "readConcern": {"level": "nosuch"}}`, "40324: Unrecognized pipeline stage name: '$nosuch'"},
 		{`{"find": "c", "filter": {"$expr": {"$abs": "$x"}}}`, "28765: Encountered non-retryable error during query :: caused by :: $abs only supports numeric types, not string"},
 		{`{"find": "c", "filter": {"$nosuch": 1}}`, "2: unknown top level operator: $nosuch"},
+		{`{"dropDatabase": 2}`, "2: have to pass 1 as db parameter"},
+		{`{"distinct": 1, "key": "x"}`, "73: collection name has invalid type int"},
 	} {
 		if got := errorOf(askText(t, c, "db", test.cmd)); got != test.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", test.cmd, got, test.want)
 		}
+	}
+	for _, cmd := range []string{`{"listIndexes": 1}`, `{"collMod": 1}`, `{"createIndexes": 1, "indexes": []}`, `{"dropIndexes": 1}`} {
+		reply := askText(t, c, "missing", cmd)
+		if got := errorOf(reply); got != "73: collection name has invalid type int" || !reply.Lookup("raw").IsZero() {
+			t.Errorf("%s: %s", cmd, reply)
+		}
+	}
+	if got, want := errorOf(askText(t, c, "admin", `{"dropDatabase": 1}`)), "20: Cannot drop the admin database"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, cmd := range []string{`{"count": "c", "query": {"$nosuch": 1}}`, `{"count": "c", "collation": {"a": 1}}`} {
 		got := errorOf(askText(t, c, "db", cmd))

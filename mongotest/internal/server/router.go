@@ -223,6 +223,9 @@ func (r *Request) FromShard(err error, context string) error {
 // missingDatabase answers a read of a database that the cluster does not have, as servers before
 // 5.0 do. ok is false if it is there.
 func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
+	if err := r.refuseEarly(); err != nil {
+		return dst, true, err
+	}
 	if _, known := r.Node.data.primaryShard(r.DB); known || r.Node.cfg.Version.AtLeast(5, 0) || r.DB == "admin" || r.DB == "config" {
 		return dst, false, nil
 	}
@@ -243,6 +246,27 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
 		return bson.AppendString(dst, "info", "database does not exist"), true, nil
 	}
 	return dst, false, nil
+}
+
+// refuseEarly refuses what a mongos before 5.0 sees before it asks which shard has the database:
+// what cannot be dropped, and what is no name of a collection.
+func (r *Request) refuseEarly() error {
+	if r.Node.cfg.Version.AtLeast(5, 0) {
+		return nil
+	}
+	switch r.Cmd.Name {
+	case "dropDatabase":
+		if r.DB == "admin" || r.DB == "config" {
+			return srverr.New(srverr.IllegalOperation, "Cannot drop the %s database", r.DB)
+		}
+		if n, ok := arg.Number(r.Arg()); !ok || n != 1 {
+			return srverr.New(srverr.BadValue, "have to pass 1 as db parameter")
+		}
+	case "listIndexes", "distinct", "createIndexes", "dropIndexes", "collMod":
+		_, err := r.Collection(srverr.InvalidNamespace)
+		return err
+	}
+	return nil
 }
 
 // reshape turns the elements of a mongod's reply, which start at start, into a mongos's.
