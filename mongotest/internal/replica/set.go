@@ -530,6 +530,13 @@ func (s *Set) WaitReplication(r Waiter, n Peer, ts bson.Timestamp, wc *WriteConc
 	return nil, nil
 }
 
+// HasMajority reports whether a majority has a write of this term already.
+func (s *Set) HasMajority(term int64, ts bson.Timestamp) bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.Term == term && s.primary != nil && s.committed.TS.Compare(ts) >= 0
+}
+
 // AwaitWrite is WaitReplication for a mongos, which wrote to the set at ts in this term. lost is
 // true if the term has ended meanwhile: the write may have been rolled back. timeout bounds the
 // wait instead of the write concern's; 0: none.

@@ -14,7 +14,6 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
-	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -52,11 +51,7 @@ type Cursor struct {
 	AwaitData bool
 	NoTimeout bool
 	created   time.Time
-	// Where and how its command read.
-	level      string
-	optedIn    bool
-	preference replica.ReadPreference
-	sources    []source // of a mongos
+	reading   *reading // nil: its first batch is its last
 	// Wait returns a channel that is closed when a tailable cursor may have something new.
 	Wait func() <-chan struct{}
 	// Token returns postBatchResumeToken of a change stream's cursor.
@@ -446,7 +441,7 @@ func (r *Request) keepCursor(c *Cursor) error {
 	if r.AtTime.IsZero() {
 		c.Run.rest()
 	}
-	c.level, c.optedIn, c.preference, c.sources = r.rc.level, r.optedIn, r.preference, r.sources()
+	c.reading = &reading{r.rc.level, r.optedIn, r.preference, r.sources()}
 	if err := r.Node.cursors.add(c, time.Now()); err != nil {
 		c.Iterator.Close()
 		return err

@@ -142,6 +142,14 @@ type source struct {
 	process bson.ObjectID
 }
 
+// reading is how and where the command of a cursor reads.
+type reading struct {
+	level      string
+	optedIn    bool
+	preference replica.ReadPreference
+	sources    []source // of a mongos
+}
+
 // sources returns the members that the command has read from.
 func (r *Request) sources() (list []source) {
 	for i, n := range r.members {
@@ -158,8 +166,8 @@ func (r *Request) sources() (list []source) {
 // ReadOn makes a getMore read where its cursor does. On a mongos, the members that the cursor is
 // open on have to be there still: a process that ends takes its cursors with it.
 func (r *Request) ReadOn(c *Cursor) error {
-	r.rc.level, r.optedIn, r.preference = c.level, c.optedIn, c.preference
-	for _, s := range c.sources {
+	r.rc.level, r.optedIn, r.preference = c.reading.level, c.reading.optedIn, c.reading.preference
+	for _, s := range c.reading.sources {
 		switch {
 		case s.node.Stopped():
 			return srverr.New(srverr.HostUnreachable, "network error while attempting to run command 'getMore' on host '%s' ", s.node.addr)

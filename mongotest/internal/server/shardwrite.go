@@ -125,7 +125,7 @@ func (d *Data) EndSessions(ids []session.ID) {
 // shardWriteConcern is waitWriteConcern on a mongos: the write concern has to hold on each shard
 // that the command wrote to, or on those that it would have written to.
 func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err error) {
-	wc := r.WC
+	wc := &r.WC
 	if wc.Provenance == "implicitDefault" && r.Node.cfg.Version.AtLeast(5, 0) {
 		wc.NamedMode, wc.Mode = true, "majority" // shards have their default
 	}
@@ -153,7 +153,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 		if wc.Wtimeout > 0 {
 			left = max(time.Until(end), 1)
 		}
-		e, err := r.awaitShard(w, &wc, left)
+		e, err := r.awaitShard(w, wc, left)
 		switch {
 		case err != nil && r.hangUp:
 			return dst, 0, err
@@ -222,6 +222,9 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 func (r *Request) awaitShard(w shardWrite, wc *replica.WriteConcern, timeout time.Duration) (*srverr.Error, error) {
 	p := r.Node.data.parts[w.shard]
 	if p.set == nil {
+		return nil, nil
+	}
+	if wc.NamedMode && wc.Mode == "majority" && p.set.HasMajority(w.term, w.ts) {
 		return nil, nil
 	}
 	end := time.Now().Add(timeout)

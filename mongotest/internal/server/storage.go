@@ -303,7 +303,11 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 				tx.Together()
 			}
 			r.wroteLast = -1
-			tx.Written(r.wroteOn)
+			for i := range r.Node.data.parts {
+				if ts, ok := tx.Written(i); ok {
+					r.wroteOn(i, ts)
+				}
+			}
 		}
 		return err
 	})

@@ -53,13 +53,10 @@ func (tx *Tx) Count(m *work.Meter) {
 // documents that move between shards, and for what a cluster decides as a whole.
 func (tx *Tx) Together() { tx.together = true }
 
-// Written calls f with each shard of a group that was written to, and the time of its write.
-func (tx *Tx) Written(f func(shard int, ts bson.Timestamp)) {
-	for i := range tx.sub {
-		if sub := &tx.sub[i]; sub.dirty {
-			f(i, sub.ts)
-		}
-	}
+// Written returns the time of what was written to a shard of a group; ok is false if nothing was.
+func (tx *Tx) Written(shard int) (ts bson.Timestamp, ok bool) {
+	sub := &tx.sub[shard]
+	return sub.ts, sub.dirty
 }
 
 // Blocked is the error of a write that an open transaction is in the way of: wait until Done is
