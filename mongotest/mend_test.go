@@ -141,6 +141,23 @@ func TestCreateExistingInTransaction(t *testing.T) {
 	}
 }
 
+// TestCreateBesideTransaction: a collection that a transaction has made can be made by others, too.
+// The transaction goes on, and fails when it commits.
+func TestCreateBesideTransaction(t *testing.T) {
+	const txn = `"lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAA==", "subType": "04"}}}, "txnNumber": {"$numberLong": "1"}, "autocommit": false`
+	for _, topology := range []mongotest.Option{mongotest.ReplicaSet(1), mongotest.Sharded(1, 1)} {
+		mendSteps(t, []mendStep{
+			{cmd: `{"insert": "c", "documents": [{"_id": 1}], ` + txn + `, "startTransaction": true, "$db": "t"}`},
+			{cmd: `{"create": "c", "$db": "t"}`},
+			{cmd: `{"insert": "c", "documents": [{"_id": 2}], ` + txn + `, "$db": "t"}`},
+			{cmd: `{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"x": 1}}}], ` + txn + `, "$db": "t"}`, want: map[string]string{"n": "1"}},
+			{cmd: `{"distinct": "c", "key": "_id", ` + txn + `, "$db": "t"}`, want: map[string]string{"values.0": "1", "values.1": "2"}},
+			{cmd: `{"commitTransaction": 1, ` + txn + `, "$db": "admin"}`, code: 112},
+			{cmd: `{"count": "c", "$db": "t"}`, want: map[string]string{"n": "0"}},
+		}, topology)
+	}
+}
+
 func TestValidateOptions(t *testing.T) {
 	mendSteps(t, []mendStep{
 		{cmd: `{"insert": "c", "documents": [{"_id": 1}], "$db": "t"}`},

@@ -278,11 +278,7 @@ func (tx *Tx) lockRecord(c *Coll, rid string) error {
 		return nil
 	}
 	return tx.hold(intent{c.UUID, rid}, func(now *Coll) bool {
-		then := tx.txn.base.Coll(c.NS)
-		if then == nil {
-			return false
-		}
-		old, _ := then.recs.get(rid)
+		old, _ := tx.txn.base.Coll(c.NS).recs.get(rid)
 		cur, _ := now.recs.get(rid)
 		return old == cur && old.p != nil
 	}, c)
@@ -328,12 +324,12 @@ func (tx *Tx) hold(i intent, free func(now *Coll) bool, c *Coll) error {
 	case owner != nil:
 		return errWriteConflict()
 	}
-	if now := tx.s.latest.Load().Coll(c.NS); now == nil {
-		if tx.txn.base.Coll(c.NS) != nil {
+	// A collection that the transaction has made is nobody else's, also if another one of that name
+	// has been made since: then the commit fails.
+	if tx.txn.base.Coll(c.NS) != nil {
+		if now := tx.s.latest.Load().Coll(c.NS); now == nil || now.UUID != c.UUID || !free(now) {
 			return errWriteConflict()
 		}
-	} else if now.UUID != c.UUID || !free(now) {
-		return errWriteConflict()
 	}
 	tx.s.intents[i] = tx.txn
 	tx.txn.intents = append(tx.txn.intents, i)
