@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -195,21 +196,19 @@ func TestServePorts(t *testing.T) {
 	}
 }
 
-// freePorts returns the first of n consecutive ports that nobody listens on.
+// freePorts returns the first of n consecutive ports that nobody listens on. They lie below those
+// that systems give out by themselves, so that no other test gets one of them meanwhile.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
 	for range 100 {
-		first, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listeners := []net.Listener{first}
-		port := first.Addr().(*net.TCPAddr).Port
-		for i := 1; i < n && err == nil && port+i <= 65535; i++ {
-			var l net.Listener
-			if l, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+i)); err == nil {
-				listeners = append(listeners, l)
+		port := 10_000 + rand.IntN(20_000)
+		var listeners []net.Listener
+		for i := range n {
+			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+i))
+			if err != nil {
+				break
 			}
+			listeners = append(listeners, l)
 		}
 		for _, l := range listeners {
 			l.Close()
