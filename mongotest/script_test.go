@@ -125,6 +125,7 @@ func TestScriptEnds(t *testing.T) {
 		`{"aggregate": "orders", "pipeline": [{"$project": {"r": {"$function": {"body": "function() { sleep(1e9) }", "args": [], "lang": "js"}}}}], "cursor": {}, "maxTimeMS": 30, "$db": "t"}`,
 		`{"mapReduce": "orders", "map": "function() { for (;;) {} }", "reduce": "f", "out": "x", "maxTimeMS": 30, "$db": "t"}`,
 		`{"count": "orders", "query": {"$where": "for (;;) {}"}, "maxTimeMS": 30, "$db": "t"}`,
+		`{"find": "orders", "filter": {"$where": "/^(?=a)(a+)+$/.test('aaaaaaaaaaaaaaaaaaaaaab')"}, "maxTimeMS": 30, "$db": "t"}`, // backtracks for seconds
 	} {
 		if n, _ := command(t, c, extJSON(t, cmd)).Lookup("code").Int32(); n != 50 {
 			t.Errorf("%s ends with %d", cmd, n)

@@ -32,6 +32,11 @@ const maxCallDepth = 2000
 // checkEvery is how often a call that takes long asks whether it may go on.
 const checkEvery = 5 * time.Millisecond
 
+// grace is how long a call that has to end may take to do so. The interpreter ends between two of
+// its instructions, and one of them can take for ever: the match of a regular expression with
+// look-around or back references, which goes back and forth.
+const grace = 500 * time.Millisecond
+
 // Config is what an Engine runs in.
 type Config struct {
 	// Check returns the error that ends the operation, nil to go on. It is called from another
@@ -50,6 +55,7 @@ type Config struct {
 // Engine is the interpreter of one operation. The interpreter is made when the first function is.
 type Engine struct {
 	cfg       Config
+	grace     time.Duration
 	vm        *goja.Runtime
 	functions map[string]*Function
 	sources   map[string]string          // of the functions, by the names of their programs
@@ -63,11 +69,13 @@ type Engine struct {
 	ended   error
 	end     chan struct{} // closed when a call has to end
 	timer   *time.Timer
+	left    chan struct{} // closed when a call that has to end is not waited for any longer
+	dead    bool          // such a call still has the interpreter
 }
 
 // New returns an engine.
 func New(cfg Config) *Engine {
-	return &Engine{cfg: cfg, functions: map[string]*Function{}, sources: map[string]string{}}
+	return &Engine{cfg: cfg, grace: grace, functions: map[string]*Function{}, sources: map[string]string{}}
 }
 
 //go:embed prelude.js
@@ -186,30 +194,41 @@ func (e *Engine) Function(code string) (*Function, error) {
 }
 
 // Call calls the function. A nil this is an empty object.
-func (f *Function) Call(this bson.Raw, args ...bson.RawValue) (out bson.RawValue, err error) {
-	err = f.run(this, args, func(v goja.Value) (err error) {
+func (f *Function) Call(this bson.Raw, args ...bson.RawValue) (bson.RawValue, error) {
+	var out bson.RawValue
+	err := f.run(this, args, func(v goja.Value) (err error) {
 		out, err = f.e.toBSON(v, bson.RawValue{}, 0)
 		return err
 	})
-	return out, err
+	if err != nil {
+		return bson.RawValue{}, err // without a look at what a call that was left may write
+	}
+	return out, nil
 }
 
 // Test calls the function with a document as this and as the global variable obj, and tells whether
 // it returns what counts as true.
-func (f *Function) Test(doc bson.Raw) (ok bool, err error) {
-	err = f.run(doc, nil, func(v goja.Value) error {
+func (f *Function) Test(doc bson.Raw) (bool, error) {
+	var ok bool
+	err := f.run(doc, nil, func(v goja.Value) error {
 		ok = v.ToBoolean()
 		return nil
 	})
-	return ok, err
+	if err != nil {
+		return false, err
+	}
+	return ok, nil
 }
 
 // Emit calls the function with a document as this; emit is called for each of the function's calls
 // of its namesake.
 func (f *Function) Emit(this bson.Raw, emit func(k, v bson.RawValue) error) error {
 	f.e.emit = emit
-	defer func() { f.e.emit = nil }()
-	return f.run(this, nil, func(goja.Value) error { return nil })
+	err := f.run(this, nil, func(goja.Value) error { return nil })
+	if !f.e.dead { // else the call that was left has it
+		f.e.emit = nil
+	}
+	return err
 }
 
 func (f *Function) run(this bson.Raw, args []bson.RawValue, result func(goja.Value) error) error {
@@ -233,10 +252,15 @@ func (f *Function) run(this bson.Raw, args []bson.RawValue, result func(goja.Val
 	})
 }
 
-// guarded runs fn, which may run a program, and ends it when Check says so.
+// guarded runs fn, which may run a program, and ends it when Check says so. It returns even if the
+// interpreter does not come to its end; nobody uses that one again.
 func (e *Engine) guarded(fn func() error) error {
 	e.mu.Lock()
-	e.running, e.ended, e.end = true, nil, make(chan struct{})
+	if e.dead {
+		e.mu.Unlock()
+		return e.ended
+	}
+	e.running, e.ended, e.end, e.left = true, nil, make(chan struct{}), make(chan struct{})
 	if e.cfg.Check != nil {
 		if e.timer == nil {
 			e.timer = time.AfterFunc(checkEvery, e.poll)
@@ -245,21 +269,47 @@ func (e *Engine) guarded(fn func() error) error {
 		}
 	}
 	e.mu.Unlock()
-	err := e.protected(fn)
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			o.panic = recover()
+			done <- o
+		}()
+		o.err = e.protected(fn)
+	}()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-e.left:
+		return e.ended
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running = false
 	if e.timer != nil {
 		e.timer.Stop()
 	}
+	if o.panic != nil {
+		panic(o.panic)
+	}
+	if e.dead { // it came to its end in the same moment
+		return e.ended
+	}
 	e.vm.ClearInterrupt()
 	if e.ended != nil {
 		return e.ended
 	}
-	if err != nil {
-		return e.failure(err)
+	if o.err != nil {
+		return e.failure(o.err)
 	}
 	return nil
+}
+
+// outcome is how a call came to its end.
+type outcome struct {
+	err   error
+	panic any
 }
 
 // protected runs fn; what natives throw outside of a program is an error, too.
@@ -274,12 +324,18 @@ func (e *Engine) protected(fn func() error) (err error) {
 func (e *Engine) poll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.running || e.ended != nil {
+	if !e.running || e.dead {
+		return
+	}
+	if e.ended != nil {
+		e.dead = true
+		close(e.left)
 		return
 	}
 	if e.ended = e.cfg.Check(); e.ended != nil {
 		close(e.end)
 		e.vm.Interrupt(e.ended)
+		e.timer.Reset(e.grace)
 		return
 	}
 	e.timer.Reset(checkEvery)

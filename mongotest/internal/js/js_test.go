@@ -219,6 +219,7 @@ func TestInterrupt(t *testing.T) {
 		}
 		return nil
 	}})
+	e.grace = time.Hour // however slow the machine is
 	for _, code := range []string{`while (true) {}`, `function() { try { while (true) {} } catch (e) { return 1 } finally { while (true) {} } }`, `sleep(1e9)`, `function() { return [1].map(function() { for (;;) {} }) }`} {
 		stop.Store(true)
 		f, err := e.Function(code)
@@ -233,6 +234,31 @@ func TestInterrupt(t *testing.T) {
 		if v, err := g.Call(nil); err != nil || show(t, v) != `{"$numberDouble":"1.0"}` {
 			t.Errorf("after %s: %v", code, err)
 		}
+	}
+}
+
+// TestLeave: a call that the interpreter cannot end is left alone, and so is the interpreter.
+func TestLeave(t *testing.T) {
+	killed := srverr.New(srverr.Interrupted, "operation was interrupted")
+	e := New(Config{Check: func() error { return killed }})
+	e.grace = time.Millisecond
+	// The match ends after seconds, and would then emit.
+	f, err := e.Function(`function() { "` + strings.Repeat("a", 22) + `b".replace(/^(?=a)(a+)+$|b/, emit); emit(1, 1) }`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.Emit(doc(t, `{}`), func(bson.RawValue, bson.RawValue) error {
+		t.Error("emitted after the end")
+		return nil
+	})
+	if !errors.Is(err, killed) || !e.dead {
+		t.Errorf("%v, left: %t", err, e.dead)
+	}
+	if _, err := f.Call(nil); !errors.Is(err, killed) {
+		t.Errorf("the next call: %v", err)
+	}
+	if _, err := e.Call(`1`, nil); !errors.Is(err, killed) {
+		t.Errorf("another function: %v", err)
 	}
 }
 

@@ -28,6 +28,9 @@ func (e *Engine) natives() goja.Value {
 	set := func(name string, fn func(call goja.FunctionCall) goja.Value) { n.Set(name, fn) }
 	value := func(v any) goja.Value { return e.vm.ToValue(v) }
 	set("emit", func(call goja.FunctionCall) goja.Value {
+		if err := e.interrupted(0); err != nil { // a call that is not waited for has nobody to emit to
+			panic(e.vm.NewGoError(err))
+		}
 		if len(call.Arguments) != 2 {
 			e.throw(31220, "emit takes 2 args")
 		}
