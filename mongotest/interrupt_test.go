@@ -80,7 +80,7 @@ func TestInterruptOneDocument(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(1))
 	c := dial(t, d.Hosts()[0])
 	ok(t, command(t, c, extJSON(t, `{"createIndexes": "places", "indexes": [{"key": {"at": "2dsphere"}, "name": "at"}], "$db": "t"}`)))
-	ok(t, command(t, c, extJSON(t, `{"create": "checked", "validator": {"$jsonSchema": {"properties": {"words": {"items": {"pattern": "^(a+)+b"}}}}}, "$db": "t"}`)))
+	ok(t, command(t, c, extJSON(t, `{"create": "checked", "validator": {"$jsonSchema": {"properties": {"words": {"items": {"not": {"pattern": "^(a+)+b"}}}}}}, "$db": "t"}`)))
 	words := make(bson.A, 20_000)
 	for i := range words {
 		words[i] = strings.Repeat("a", 40)
@@ -97,7 +97,7 @@ func TestInterruptOneDocument(t *testing.T) {
 				code, _ = reply.Lookup("writeErrors", "0", "code").Int32()
 			}
 			if code != 50 {
-				t.Errorf("ends with %d: %v", code, reply)
+				t.Errorf("ends with %d", code)
 			}
 		})
 	}
