@@ -18,6 +18,14 @@ func (r *Request) toPrimary() bool {
 	return r.writing || !r.optedIn || r.InTxn() || r.Cmd.Where == OnPrimary
 }
 
+// needsPrimary reports whether the command needs the primary of a shard, or of the config servers:
+// a mongos reads its tables with a read preference of its own, whatever the command's is. The only
+// member of a shard stands for the secondaries that a real one has.
+func (r *Request) needsPrimary(i int) bool {
+	table := i == r.Node.data.shards && r.DB != "config" && r.DB != "admin"
+	return table || r.toPrimary() || r.Node.data.parts[i].set.Size() == 1
+}
+
 // member returns the member of a shard that the command goes to, always the same one if it reads;
 // nil if there is none at the moment.
 func (r *Request) member(i int) *Node {
@@ -34,7 +42,7 @@ func (r *Request) member(i int) *Node {
 	switch n := r.members[i]; {
 	case n != nil:
 		return n
-	case r.toPrimary():
+	case r.needsPrimary(i):
 		r.members[i] = p.primary()
 	default:
 		if peer := p.set.Select(&r.preference); peer != nil {

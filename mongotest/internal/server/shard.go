@@ -130,7 +130,7 @@ func (r *Request) tryShard(i int) error {
 	case r.lost[i] != nil:
 		return r.lost[i]
 	case n == nil:
-		r.awaited, r.awaitedPrimary = p, r.toPrimary()
+		r.awaited, r.awaitedPrimary = p, r.needsPrimary(i)
 		return &store.Blocked{Done: closedChan}
 	case r.passed&(1<<i) == 0 && n.faults.Active():
 		if err := r.shardFault(n); err != nil {
