@@ -128,3 +128,27 @@ func look(dir string, begin time.Time, done <-chan struct{}) {
 		pprof.StopCPUProfile()
 	}
 }
+
+// heapProfiles writes what the live heap consists of to files of a directory, every ten minutes:
+// two of them tell what has grown. An empty directory: none.
+type heapProfiles struct {
+	dir  string
+	next time.Duration
+}
+
+// write writes a profile if it is time for one. The caller has collected the garbage.
+func (p *heapProfiles) write(at time.Duration) {
+	if p.dir == "" || at < p.next {
+		return
+	}
+	p.next = at.Truncate(10*time.Minute) + 10*time.Minute
+	f, err := os.Create(filepath.Join(p.dir, fmt.Sprintf("heap-%02d.pprof", int(at.Minutes()))))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer f.Close()
+	if err := pprof.Lookup("heap").WriteTo(f, 0); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}

@@ -35,7 +35,7 @@ type Config struct {
 	Without []string
 	Log     io.Writer // a line per sample; nil: none
 	// Dumps is a directory for what goroutines do, and what uses the processor, while a stop takes
-	// more than half a second. Empty: none.
+	// more than half a second, and for a profile of the live heap every ten minutes. Empty: none.
 	Dumps string
 	// Enough ends the run early: it is asked after each sample and stop. nil: it goes on until the
 	// context ends.
@@ -161,6 +161,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	begin := time.Now()
+	heap := heapProfiles{dir: cfg.Dumps}
 	rng := rand.New(rand.NewPCG(cfg.Seed, 1<<32))
 	sample, stops := time.NewTicker(cfg.Every), time.NewTicker(cfg.Stops)
 	defer sample.Stop()
@@ -170,7 +171,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		case <-ctx.Done():
 			running = false
 		case <-sample.C:
-			s := l.measure(begin)
+			s := l.measure(begin, &heap)
 			r.Samples = append(r.Samples, s)
 			if cfg.Log != nil {
 				fmt.Fprintf(cfg.Log, "%8s %9d commands %7.1f MB live %7.1f MB resident %4d goroutines\n", s.At.Round(time.Second), s.Commands,
@@ -205,13 +206,14 @@ func (r *Report) stopped(cfg Config, l *load) {
 }
 
 // measure lets the commands that run end, holds up others, and looks at the memory.
-func (l *load) measure(begin time.Time) Sample {
+func (l *load) measure(begin time.Time, heap *heapProfiles) Sample {
 	l.gate.Lock()
 	defer l.gate.Unlock()
 	runtime.GC()
 	runtime.GC() // pools keep what they have over one collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
+	heap.write(time.Since(begin))
 	return Sample{At: time.Since(begin), Commands: l.count.Load(), Live: m.HeapAlloc, Resident: resident(), Goroutines: runtime.NumGoroutine()}
 }
 
