@@ -165,6 +165,8 @@ type Set struct {
 	// have to look at positions and the store has to keep old versions.
 	behind atomic.Bool
 	oldest atomic.Uint64 // while behind: the oldest position that somebody may read at
+	told   atomic.Uint64 // newest.TS; behind says what became of that write
+	terms  atomic.Int64  // Term; what a new primary never had is gone before
 }
 
 // lead is a primary and its term.
@@ -312,6 +314,7 @@ func (s *Set) electLocked(candidate *member) bool {
 		}
 		s.data.RollBack(best.applied.TS, best.electedTime.TS)
 	}
+	s.terms.Store(s.Term)
 	s.lead.Store(&lead{best.node, s.Term})
 	s.wroteLocked(best.electedTime.TS)
 	s.bumpLocked()
@@ -343,6 +346,21 @@ func (s *Set) Wrote(ts bson.Timestamp) {
 	s.wroteLocked(ts)
 	s.Mu.Unlock()
 }
+
+// Show tells the set that a reader has come upon a write at ts, perhaps before the writer could
+// tell of it: Behind and positions take it into account from now on. It waits only if the set did
+// not know of the write.
+func (s *Set) Show(ts bson.Timestamp) {
+	if pack(ts) > s.told.Load() {
+		s.Wrote(ts)
+	}
+}
+
+// Terms returns the newest term. Only at the beginning of a term does a write go that was there. It
+// never waits.
+func (s *Set) Terms() int64 { return s.terms.Load() }
+
+func pack(ts bson.Timestamp) uint64 { return uint64(ts.T)<<32 | uint64(ts.I) }
 
 func (s *Set) wroteLocked(ts bson.Timestamp) {
 	if ts.Compare(s.newest.TS) > 0 {
@@ -393,8 +411,9 @@ func (s *Set) commitLocked() {
 		s.committed, s.commitWall = best, wall
 		s.data.NotifyCommit(best.TS)
 	}
-	s.oldest.Store(uint64(oldest.T)<<32 | uint64(oldest.I))
+	s.oldest.Store(pack(oldest))
 	s.behind.Store(behind)
+	s.told.Store(pack(s.newest.TS))
 	s.progressLocked()
 }
 
@@ -432,21 +451,19 @@ func (s *Set) Applied(n Peer) OpTime {
 	return s.find(n).applied
 }
 
-// ReadTime returns where a read of this level sees the data on the node.
+// ReadTime returns where a read of this level sees the data on the node; latest is true if it sees
+// all that is there, whether others have it or not.
 func (s *Set) ReadTime(n Peer, level string) (at bson.Timestamp, latest bool) {
-	if !s.behind.Load() {
-		return bson.Timestamp{}, true
-	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	m := s.find(n)
-	at = m.applied.TS
-	if (level == "majority" || level == "snapshot") && s.committed.compare(m.applied) < 0 {
-		at = s.committed.TS
-	} else if m == s.primary {
-		return at, true
+	switch {
+	case level != "majority" && level != "snapshot":
+		return m.applied.TS, m == s.primary
+	case s.committed.compare(m.applied) < 0:
+		return s.committed.TS, false
 	}
-	return at, at == s.newest.TS
+	return m.applied.TS, false
 }
 
 // wait blocks until ok reports true, which is asked under the lock whenever something has changed.

@@ -347,22 +347,6 @@ func (r *Request) waitReadConcern() error {
 	return nil
 }
 
-// ReadTime returns the time up to which the command sees writes. latest is true if it sees the
-// newest of all: a read on a standalone or a primary with read concern local.
-func (r *Request) ReadTime() (at bson.Timestamp, latest bool) {
-	n := r.Node
-	if r.Txn != nil && !r.Txn.ReadTime.IsZero() {
-		return r.Txn.ReadTime, false
-	}
-	if !r.rc.at.IsZero() {
-		return r.rc.at, false
-	}
-	if n.set == nil {
-		return bson.Timestamp{}, true
-	}
-	return n.set.ReadTime(n, r.rc.level)
-}
-
 // maxTime parses maxTimeMS into the deadline.
 func (r *Request) maxTime() error {
 	if r.maxTimeMS.IsZero() || r.Cmd.Name == "getMore" {

@@ -11,6 +11,7 @@ import (
 	"allium/mongotest/internal/clock"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
+	"allium/mongotest/internal/store"
 )
 
 // Data is what the members of one replica set (or one standalone, or all nodes of a sharded
@@ -116,6 +117,33 @@ func (d *Data) Wrote(ts bson.Timestamp) {
 			}
 		}
 	}
+}
+
+// show tells the replica sets of what is in a state that somebody is about to read: see
+// replica.Set.Show.
+func (d *Data) show(st *store.State) {
+	if d.set != nil {
+		d.set.Show(st.TS)
+	}
+	for i, p := range d.parts {
+		if p.set != nil {
+			p.set.Show(st.ShardTime(i))
+		}
+	}
+}
+
+// terms returns a number that changes when a replica set elects a primary, and so may undo writes.
+func (d *Data) terms() int64 {
+	n := int64(0)
+	if d.set != nil {
+		n = d.set.Terms()
+	}
+	for _, p := range d.parts {
+		if p.set != nil {
+			n += p.set.Terms()
+		}
+	}
+	return n
 }
 
 // KeepSince returns the oldest time that a member or the commit point is at: versions that were

@@ -55,14 +55,15 @@ func (r *Request) member(i int) *Node {
 // stateOfShards returns what a command of a mongos reads outside of transactions: of each shard
 // what the member has that it asks. What the shards decided together is there in any case, so that
 // all agree on who has which chunk.
-func (r *Request) stateOfShards(s *store.Store) (*store.State, error) {
-	d := r.Node.data
+func (r *Request) stateOfShards(newest *store.State) (*store.State, error) {
+	d, s := r.Node.data, r.Node.Store()
+	r.readAt = nil
 	behind := slices.ContainsFunc(d.parts, func(p *Data) bool { return p.set != nil && p.set.Behind() })
 	switch {
 	case !behind, r.InTxn() && r.rc.level != "majority" && r.rc.level != "snapshot":
-		return s.Latest(), nil
+		return newest, nil
 	case r.InTxn(): // all shards at one time
-		at := d.snapshotTime(s.Latest().TS)
+		at := d.snapshotTime(newest.TS)
 		if st, ok := s.At(at); ok {
 			return st, nil
 		}
@@ -83,10 +84,12 @@ func (r *Request) stateOfShards(s *store.Store) (*store.State, error) {
 	if !ok {
 		return nil, srverr.New(srverr.SnapshotTooOld, "A shard's member has a state that is older than the oldest available one.")
 	}
+	r.readAt = at
 	return st, nil
 }
 
-// snapshotTime returns the time of a snapshot of all shards that a majority of each has.
+// snapshotTime returns the time of a snapshot of all shards that a majority of each has. The sets
+// know of what was written until newest (see show).
 func (d *Data) snapshotTime(newest bson.Timestamp) bson.Timestamp {
 	for _, p := range d.parts {
 		if p.set == nil {
@@ -103,7 +106,17 @@ func (d *Data) snapshotTime(newest bson.Timestamp) bson.Timestamp {
 
 // Seen returns the time up to which a change stream of a mongos shows events: a majority of every
 // shard has them.
-func (n *Node) Seen() bson.Timestamp { return n.data.snapshotTime(n.Store().Latest().TS) }
+func (n *Node) Seen() bson.Timestamp {
+	for {
+		terms := n.data.terms()
+		newest := n.Store().Latest()
+		n.data.show(newest)
+		at := n.data.snapshotTime(newest.TS)
+		if n.data.terms() == terms {
+			return at
+		}
+	}
+}
 
 // errStartOver ends a run of a command that reads, and that runs again.
 var errStartOver = srverr.New(srverr.InternalError, "the command starts over")
@@ -117,22 +130,30 @@ func (r *Request) startOver() error {
 
 // readable waits until a shard's member has what the read concern asks for.
 func (r *Request) readable(p *Data, n *Node) error {
-	if r.InTxn() || p.set == nil || !p.set.Behind() {
+	if r.InTxn() || p.set == nil {
 		return nil
 	}
 	after := r.rc.after
 	if r.rc.at.Compare(after) > 0 {
 		after = r.rc.at
 	}
-	if !after.IsZero() {
-		if at, latest := p.set.ReadTime(n, r.rc.level); !latest && at.Compare(after) < 0 {
-			if err := p.set.WaitApplied(r, n, after, r.rc.level == "majority" || r.rc.level == "snapshot"); err != nil {
-				return err
-			}
-			return r.startOver()
-		}
+	waits := false
+	switch {
+	case after.IsZero():
+	case r.readAt != nil: // the member may have caught up since it was chosen what to read
+		at := r.readAt[p.number]
+		waits = !at.IsZero() && at.Compare(after) < 0
+	case p.set.Behind():
+		at, latest := p.set.ReadTime(n, r.rc.level)
+		waits = !latest && at.Compare(after) < 0
 	}
-	if r.rc.level == "linearizable" {
+	if waits {
+		if err := p.set.WaitApplied(r, n, after, r.rc.level == "majority" || r.rc.level == "snapshot"); err != nil {
+			return err
+		}
+		return r.startOver()
+	}
+	if r.rc.level == "linearizable" && p.set.Behind() {
 		_, term := p.set.Lead()
 		_, lost, err := p.set.AwaitWrite(r, term, p.set.Newest(), &replica.WriteConcern{Mode: "majority", NamedMode: true}, 0)
 		if err == nil && lost {

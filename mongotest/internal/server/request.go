@@ -102,8 +102,11 @@ type routing struct {
 	homesUsed    uint64  // a bit for each shard that knows of its use
 	members      []*Node // of the shards, where the command reads; nil: not chosen yet
 	firstMembers [4]*Node
-	startsOver   bool // it runs again: see startOver
-	undone       bool // a shard has rolled back what the command wrote: it runs again
+	// readAt is where each shard's member was when it was chosen what to read; zero: at the newest
+	// write, whether others have it or not. nil: all were.
+	readAt     []bson.Timestamp
+	startsOver bool // it runs again: see startOver
+	undone     bool // a shard has rolled back what the command wrote: it runs again
 }
 
 // interrupts are what can end a command before it is done: see Check.

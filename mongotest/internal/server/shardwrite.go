@@ -262,7 +262,8 @@ func (r *Request) awaitShard(w shardWrite, wc *replica.WriteConcern, timeout tim
 func (r *Request) redo() {
 	r.checkIn()
 	r.wrote, r.NoWrite = false, false
-	r.shards, r.written, r.homes, r.homesUsed, r.members = nil, nil, nil, 0, nil
+	r.shards, r.written, r.homes, r.homesUsed, r.members, r.readAt = nil, nil, nil, 0, nil, nil
+	r.AtTime = bson.Timestamp{}
 	clear(r.firstMembers[:])
 	if r.undone {
 		r.passed, r.lost = 0, nil

@@ -141,19 +141,44 @@ func (r *Request) txn() (*store.Txn, error) {
 
 // stateToRead returns what a command outside of transactions reads, by its read concern and the
 // node's position.
+//
+// A write is visible a moment before its replica set knows of it. So the set hears of what is about
+// to be read, and then says how far its members are; if a new primary was elected meanwhile, what
+// was about to be read may be gone.
 func (r *Request) stateToRead() (*store.State, error) {
-	at, latest := r.ReadTime()
-	s := r.Node.Store()
-	if r.rc.level == "snapshot" && !r.InTxn() {
-		return r.snapshotToRead(s, at, latest)
+	d := r.Node.data
+	for {
+		terms := d.terms()
+		newest := r.Node.Store().Latest()
+		d.show(newest)
+		st, err := r.stateUpTo(newest)
+		if d.terms() == terms {
+			return st, err
+		}
 	}
-	if latest && r.Node.role == Mongos {
-		return r.stateOfShards(s)
+}
+
+// stateUpTo returns what stateToRead does, and nothing that is newer than the given state.
+func (r *Request) stateUpTo(newest *store.State) (*store.State, error) {
+	n, at := r.Node, r.rc.at
+	if r.Txn != nil && !r.Txn.ReadTime.IsZero() {
+		at = r.Txn.ReadTime
 	}
-	if latest {
-		return s.Latest(), nil
+	switch {
+	case r.rc.level == "snapshot" && !r.InTxn():
+		return r.snapshotToRead(newest, at)
+	case !at.IsZero():
+	case n.role == Mongos:
+		return r.stateOfShards(newest)
+	case n.set == nil || !n.set.Behind():
+		return newest, nil
+	default:
+		var latest bool
+		if at, latest = n.set.ReadTime(n, r.rc.level); latest {
+			return newest, nil
+		}
 	}
-	st, ok := s.At(at)
+	st, ok := n.Store().At(at)
 	if !ok {
 		return nil, tooOld(at)
 	}
@@ -164,17 +189,24 @@ func (r *Request) stateToRead() (*store.State, error) {
 // the state at the time that the client names, or at one that is chosen now (specification:
 // snapshot sessions). That time can be read again for as long as the server's
 // minSnapshotHistoryWindowInSeconds.
-func (r *Request) snapshotToRead(s *store.Store, at bson.Timestamp, latest bool) (*store.State, error) {
+func (r *Request) snapshotToRead(newest *store.State, at bson.Timestamp) (*store.State, error) {
+	n := r.Node
 	switch {
 	case !r.AtTime.IsZero():
 		at = r.AtTime // chosen before
-	case latest:
-		if at = r.Node.data.snapshotTime(s.Latest().TS); at.IsZero() {
-			at = s.Note() // nothing was written yet
-			r.Node.data.Wrote(at)
-		}
+	case !at.IsZero():
+	case n.role == Mongos:
+		at = n.data.snapshotTime(newest.TS)
+	case n.set != nil && n.set.Behind():
+		at, _ = n.set.ReadTime(n, "snapshot")
+	default:
+		at = newest.TS
 	}
-	st, ok := s.Pin(at, r.Node.historyWindow())
+	if at.IsZero() { // nothing was written yet
+		at = n.Store().Note()
+		n.data.Wrote(at)
+	}
+	st, ok := n.Store().Pin(at, n.historyWindow())
 	if !ok {
 		return nil, tooOld(at)
 	}

@@ -73,6 +73,9 @@ func (s *Store) join(log []*Entry, of func(shard *Store) *State) *State {
 	return st
 }
 
+// ShardTime returns the time of a shard's part of a group's state.
+func (st *State) ShardTime(shard int) bson.Timestamp { return st.shards[shard].TS }
+
 // joinAt makes one state of what find returns for each shard, nil if one has none.
 func (s *Store) joinAt(find func(shard *Store) *State) (*State, bool) {
 	ok := true

@@ -39,7 +39,8 @@ const (
 
 // past is a state of the history, without the change log.
 type past struct {
-	ts    bson.Timestamp
+	ts    bson.Timestamp // of the last change
+	first bson.Timestamp // of the first change since the state before
 	colls tree[*Coll]
 	wall  int64 // when it became the newest, milliseconds since 1970
 	// freed is how many bytes all writes up to then had taken out of the newest state. The
@@ -67,9 +68,9 @@ func (s *Store) stateAt(ts bson.Timestamp) int {
 func (s *Store) held(i int) int64 { return s.history[len(s.history)-1].freed - s.history[i].freed }
 
 // remember adds the newest state to the history.
-func (s *Store) remember(st *State, freed int64) {
+func (s *Store) remember(st *State, first bson.Timestamp, freed int64) {
 	s.freed += perState + freed
-	s.history = append(s.history, past{ts: st.TS, colls: st.colls, wall: s.opts.Now().UnixMilli(), freed: s.freed})
+	s.history = append(s.history, past{ts: st.TS, first: first, colls: st.colls, wall: s.opts.Now().UnixMilli(), freed: s.freed})
 	if len(s.history) > 2*keepStates || s.held(0) > maxHistory {
 		s.trimHistory(false)
 	}

@@ -159,7 +159,11 @@ func (s *Store) publish(old *State, tx *Tx) {
 	st := &State{TS: tx.ts, colls: tx.colls, log: old.log}
 	if s.opts.Tick != nil {
 		st.log = s.addToLog(st.log, tx.log)
-		s.remember(st, tx.freed)
+		first := tx.ts
+		if len(tx.log) > 0 {
+			first = tx.log[0].TS
+		}
+		s.remember(st, first, tx.freed)
 	} else if s.freed += tx.freed; s.freed-s.returned > giveBack {
 		s.arm(settled)
 	}
@@ -218,13 +222,13 @@ func (s *Store) Rollback(ts bson.Timestamp) (after, last bson.Timestamp, err err
 	return after, last, nil
 }
 
-// Unchanged returns the last time at which the store was as it was at ts: just before its next
-// write. It is ts if nothing was written since.
+// Unchanged returns the last time at which the store was as it was at ts: just before the first
+// change of its next write. It is ts if nothing was written since.
 func (s *Store) Unchanged(ts bson.Timestamp) bson.Timestamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.stateAt(ts) + 1; i < len(s.history) {
-		switch next := s.history[i].ts; {
+		switch next := s.history[i].first; {
 		case next.I > 0:
 			ts = bson.Timestamp{T: next.T, I: next.I - 1}
 		case next.T > 0:
