@@ -14,13 +14,14 @@ import (
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
-	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/validation"
 )
 
 // The buckets of time series collections, as system.buckets.X and reads with rawData show them.
 // They are made for each reader out of the measurements, in the order in which these came, by the
-// server's rules. A bucket that is inserted becomes the measurements that it holds.
+// server's rules. A bucket that is inserted or updated becomes the measurements that it holds. It
+// is kept beside them as it was written, and shown like that until one of them changes.
 //
 // Buckets have three layouts: 1 has a document with the values of each field; 2 has compressed
 // columns, in the order of time; 3 has them in the order in which the measurements came. From 5.2
@@ -71,15 +72,7 @@ func (r *Request) ShowBuckets(st *store.State, ns string) *store.State {
 	}
 	uuid := source.UUID
 	uuid[0] ^= 0xff
-	return st.With(store.NewDerived(ns, uuid, store.Settings{Raw: bucketOptions(source), Clustered: true, Collation: source.Collation}, r.buckets(source)))
-}
-
-// CheckBucketWrite refuses to change buckets: there are measurements only.
-func (r *Request) CheckBucketWrite(st catalog, ns string) error {
-	if c := r.BucketSource(st, ns); c != nil {
-		return srverr.New(srverr.CommandNotSupported, "mongotest cannot update or delete the buckets of %s: change its measurements", c.NS)
-	}
-	return nil
+	return st.With(r.Buckets(source, ns).Coll)
 }
 
 // ListsBuckets reports whether listCollections shows the collections of buckets, as servers do
@@ -162,13 +155,53 @@ func bucketOptions(c *store.Coll) bson.Raw {
 // bucket holds measurements of one meta value, near each other in time.
 type bucket struct {
 	meta     bson.RawValue
-	from     int64 // milliseconds: the earliest time that belongs to it, rounded
-	rows     []bson.Raw
+	first    string // record of the measurement that came first
+	from     int64  // milliseconds: the earliest time that belongs to it, rounded
+	rows     []measurement
 	bytes    int
 	min, max []bound
-	number   int // among all
 	full     bool
-	over     bool // a later one has taken its place
+	over     bool       // a later one has taken its place
+	raw      *rawBucket // nil: nobody has written it as a bucket
+}
+
+// measurement is one with its record.
+type measurement struct {
+	rid string
+	doc bson.Raw
+}
+
+// rawBucket is what is kept beside the measurements of a bucket that was written as one.
+type rawBucket struct {
+	doc bson.Raw // as it was written
+	sum uint64   // of the measurements that it had then
+	// since is the last record of each shard then. Earlier measurements belong to other buckets.
+	since map[byte]string
+}
+
+func (x *rawBucket) id() (id bson.ObjectID) {
+	id, _ = x.doc.Lookup("_id").ObjectID()
+	return id
+}
+
+func (x *rawBucket) closed() bool { return x.doc.Lookup("control", "closed").AsBool() }
+
+// sumOf tells sets of measurements apart.
+func sumOf(rows []measurement) (sum uint64) {
+	for _, row := range rows {
+		h := fnv.New64a()
+		h.Write(row.doc)
+		sum += h.Sum64()
+	}
+	return sum
+}
+
+// shardOfRecord returns the shard's number in front of a record id of a sharded collection.
+func shardOfRecord(c *store.Coll, rid string) byte {
+	if c.Sharded() {
+		return rid[0]
+	}
+	return 0
 }
 
 // bound is the least or the greatest value of a field.
@@ -194,19 +227,67 @@ func bucketSpan(c *store.Coll) (span, rounding int64) {
 	return seconds * 1000, rounding * 1000
 }
 
-// buckets returns the documents of a time series collection's buckets.
-func (r *Request) buckets(c *store.Coll) []bson.Raw {
+// Buckets are those of a time series collection at one moment.
+type Buckets struct {
+	Coll *store.Coll // shows them
+	list []*bucket
+	at   map[bson.ObjectID]int
+}
+
+// Buckets returns the buckets of a time series collection, as a collection of this name.
+func (r *Request) Buckets(source *store.Coll, ns string) *Buckets {
+	timeField, _ := SeriesFields(source)
+	list := r.fillBuckets(source)
+	docs := make([]bson.Raw, len(list))
+	for i, b := range list {
+		if b.raw != nil && sumOf(b.rows) == b.raw.sum {
+			docs[i] = b.raw.doc
+		} else {
+			docs[i] = b.document(source, r.layout(b, timeField), timeField)
+		}
+	}
+	return newBuckets(source, ns, list, docs)
+}
+
+// HiddenBuckets is Buckets with an empty collection, for those who insert buckets.
+func (r *Request) HiddenBuckets(source *store.Coll, ns string) *Buckets {
+	return newBuckets(source, ns, r.fillBuckets(source), nil)
+}
+
+func newBuckets(source *store.Coll, ns string, list []*bucket, docs []bson.Raw) *Buckets {
+	x := &Buckets{list: list, at: make(map[bson.ObjectID]int, len(list))}
+	for i, b := range list {
+		x.at[b.id(source)] = i
+	}
+	uuid := source.UUID
+	uuid[0] ^= 0xff
+	options := bucketOptions(source)
+	schema := options.Lookup("validator")
+	set := store.Settings{Raw: options, Clustered: true, Collation: source.Collation}
+	set.Check = &validation.Validator{Spec: schema.Value, Level: "strict", Action: "error"}
+	x.Coll = store.NewDerived(ns, uuid, set, docs)
+	return x
+}
+
+// fillBuckets distributes the measurements of a collection over buckets.
+func (r *Request) fillBuckets(c *store.Coll) []*bucket {
 	timeField, metaField := SeriesFields(c)
 	span, rounding := bucketSpan(c)
 	reopens := r.Node.cfg.Version.AtLeast(6, 0)
-	byMeta := map[string][]*bucket{}
+	byMeta, written := map[string][]*bucket{}, map[*rawBucket]*bucket{}
 	var all []*bucket
+	var shard byte
 	steps := r.Meter()
 	for scan := store.NewScan(c, false, nil); ; {
 		steps.Do(1)
-		_, doc, ok := scan.Next()
+		rid, doc, ok := scan.Next()
 		if !ok {
 			break
+		}
+		if s := shardOfRecord(c, rid); s != shard { // each has its own
+			shard = s
+			clear(byMeta)
+			clear(written)
 		}
 		var meta bson.RawValue
 		if metaField != "" {
@@ -215,10 +296,15 @@ func (r *Request) buckets(c *store.Coll) []bson.Raw {
 		key := string(store.AppendKey(nil, meta, nil, false))
 		at, _ := doc.Lookup(timeField).DateTime()
 		t := int64(at)
-		var b *bucket
+		raw, _ := c.Tag(rid).(*rawBucket)
+		b := written[raw]
 		list := byMeta[key]
-		for i := len(list) - 1; i >= 0 && b == nil; i-- {
-			if one := list[i]; !one.full && t >= one.from && t < one.from+span && one.takes(doc, timeField, metaField) {
+		for i := len(list) - 1; i >= 0 && b == nil && raw == nil; i-- {
+			one := list[i]
+			if one.raw != nil && rid <= one.raw.since[shard] {
+				continue // it was there before, in another bucket
+			}
+			if !one.full && t >= one.from && t < one.from+span && one.takes(doc, timeField, metaField) {
 				b = one
 			} else if !reopens {
 				break // only the last one is open
@@ -226,19 +312,24 @@ func (r *Request) buckets(c *store.Coll) []bson.Raw {
 		}
 		if b == nil {
 			from := t - (t%rounding+rounding)%rounding
-			b = &bucket{meta: meta, from: from, number: len(all)}
+			if raw != nil {
+				from = int64(raw.id().Timestamp().Unix()) * 1000
+				if low, ok := raw.doc.Lookup("control", "min", timeField).DateTime(); ok {
+					from = int64(low)
+				}
+			}
+			b = &bucket{meta: meta, first: rid, from: from, raw: raw}
 			if len(list) > 0 {
 				list[len(list)-1].over = true
 			}
 			byMeta[key], all = append(list, b), append(all, b)
+			if raw != nil {
+				written[raw] = b
+			}
 		}
-		b.add(doc, timeField, metaField)
+		b.add(rid, doc, timeField, metaField)
 	}
-	docs := make([]bson.Raw, 0, len(all))
-	for _, b := range all {
-		docs = append(docs, b.document(c, r.layout(b, timeField), timeField))
-	}
-	return docs
+	return all
 }
 
 // takes reports whether the types of a measurement's fields match those in the bucket. Values of
@@ -261,10 +352,10 @@ func sameKind(a, b bson.RawValue) bool {
 	return a.Type == b.Type || a.IsNumber() && b.IsNumber()
 }
 
-func (b *bucket) add(doc bson.Raw, timeField, metaField string) {
-	b.rows = append(b.rows, doc)
+func (b *bucket) add(rid string, doc bson.Raw, timeField, metaField string) {
+	b.rows = append(b.rows, measurement{rid, doc})
 	b.bytes += len(doc)
-	b.full = len(b.rows) >= maxBucketCount || b.bytes >= maxBucketBytes
+	b.full = len(b.rows) >= maxBucketCount || b.bytes >= maxBucketBytes || b.raw != nil && b.raw.closed()
 	for k, v := range doc.All() {
 		if k == metaField && metaField != "" {
 			continue
@@ -315,13 +406,17 @@ func boundsOf(list []bound) bson.Raw {
 	})
 }
 
-// id returns a bucket's _id, which begins with the bucket's start in seconds.
+// id returns a bucket's _id, which begins with the bucket's start in seconds. The rest stays the
+// same for as long as the measurement that came first does.
 func (b *bucket) id(c *store.Coll) bson.ObjectID {
+	if b.raw != nil {
+		return b.raw.id()
+	}
 	var id bson.ObjectID
 	binary.BigEndian.PutUint32(id[:], uint32(b.from/1000))
 	h := fnv.New64a()
 	h.Write(c.UUID[:])
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(b.number)))
+	h.Write([]byte(b.first))
 	h.Sum(id[:4])
 	return id
 }
@@ -333,9 +428,9 @@ func (r *Request) layout(b *bucket, timeField string) int32 {
 	if !v.AtLeast(5, 2) || !v.AtLeast(8, 0) && !b.full && !b.over {
 		return 1
 	}
-	byTime := func(x, y bson.Raw) int {
-		tx, _ := x.Lookup(timeField).DateTime()
-		ty, _ := y.Lookup(timeField).DateTime()
+	byTime := func(x, y measurement) int {
+		tx, _ := x.doc.Lookup(timeField).DateTime()
+		ty, _ := y.doc.Lookup(timeField).DateTime()
 		return cmp.Compare(tx, ty)
 	}
 	switch sorted := slices.IsSortedFunc(b.rows, byTime); {
@@ -359,6 +454,9 @@ func (b *bucket) document(c *store.Coll, layout int32, timeField string) bson.Ra
 			if layout > 1 {
 				d.Value("count", bson.TypeInt32, bson.AppendInt32Value(nil, int32(len(b.rows))))
 			}
+			if b.raw != nil && b.raw.closed() {
+				d.Flag("closed", true)
+			}
 		}))
 		if b.meta.Type != 0 {
 			d.Value("meta", b.meta.Type, b.meta.Value)
@@ -367,7 +465,7 @@ func (b *bucket) document(c *store.Coll, layout int32, timeField string) bson.Ra
 			values := make([]bson.RawValue, len(b.rows))
 			for _, field := range b.min {
 				for i, row := range b.rows {
-					values[i] = row.Lookup(field.key)
+					values[i] = row.doc.Lookup(field.key)
 				}
 				if layout > 1 {
 					d.Value(field.key, bson.TypeBinary, bson.AppendBinaryValue(nil, bson.BinaryColumn, column.Encode(values)))
@@ -383,87 +481,4 @@ func (b *bucket) document(c *store.Coll, layout int32, timeField string) bson.Ra
 			}
 		}))
 	})
-}
-
-// bucketColumn is a field of the measurements in a bucket that is inserted: its values by the
-// measurement's name in the time field's column, which is its number.
-type bucketColumn struct {
-	field  string
-	values map[string]bson.RawValue
-}
-
-// bucketColumns returns the columns of a bucket that is inserted, and the names of its
-// measurements.
-func bucketColumns(doc bson.Raw, timeField string) (columns []bucketColumn, names []string, err error) {
-	version, _ := doc.Lookup("control", "version").AsInt64()
-	data, ok := doc.Lookup("data").Document()
-	if !ok || version < 1 || version > 3 {
-		return nil, nil, srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
-	}
-	for k, v := range data.All() {
-		c := bucketColumn{field: k, values: map[string]bson.RawValue{}}
-		var order []string
-		add := func(name string, v bson.RawValue) {
-			if order = append(order, name); v.Type != 0 {
-				c.values[name] = v
-			}
-		}
-		if b, isColumn := v.Binary(); isColumn && b.Subtype == bson.BinaryColumn && version > 1 {
-			list, err := column.Decode(b.Data)
-			if err != nil {
-				return nil, nil, srverr.New(srverr.CommandNotSupported, "mongotest cannot read the compressed values of '%s': %v: insert the measurements instead of buckets", k, err)
-			}
-			for i, v := range list {
-				add(strconv.Itoa(i), v)
-			}
-		} else if doc, isDoc := v.Document(); isDoc && version == 1 {
-			for i, v := range doc.All() {
-				add(i, v)
-			}
-		} else {
-			return nil, nil, srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
-		}
-		if columns = append(columns, c); k == timeField {
-			names = order
-		}
-	}
-	if names == nil {
-		return nil, nil, srverr.New(srverr.DocumentValidationFailure, "Document failed validation")
-	}
-	return columns, names, nil
-}
-
-// InsertBucket inserts the measurements that a bucket holds.
-func (r *Request) InsertBucket(tx *store.Tx, source *store.Coll, doc bson.Raw, bypass bool) error {
-	timeField, metaField := SeriesFields(source)
-	columns, names, err := bucketColumns(doc, timeField)
-	if err != nil {
-		return err
-	}
-	c := source
-	for _, name := range names {
-		row, err := r.Prepare(bsondoc.Build(func(d *bsondoc.Builder) {
-			for _, column := range columns {
-				if v := column.values[name]; v.Type != 0 {
-					d.Value(column.field, v.Type, v.Value)
-				}
-			}
-			if meta := doc.Lookup("meta"); metaField != "" && meta.Type != 0 {
-				d.Value(metaField, meta.Type, meta.Value)
-			}
-		}))
-		if err == nil {
-			row, err = r.Measurement(c, row)
-		}
-		if err == nil {
-			err = r.Validate(c, row, nil, bypass)
-		}
-		if err == nil {
-			c, err = tx.Insert(c, row)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

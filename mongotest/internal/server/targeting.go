@@ -62,7 +62,11 @@ func (op *Selection) TargetMerge(r *Request, c *store.Coll, upsert bool) error {
 // CheckShardKey checks that an update, of several documents if multi, leaves the shard key of a
 // collection alone, or may change it.
 func (op *Selection) CheckShardKey(r *Request, c *store.Coll, multi bool, old, doc bson.Raw) error {
-	s := sharding.Of(c)
+	return op.CheckKeyOf(r, sharding.Of(c), multi, old, doc)
+}
+
+// CheckKeyOf is CheckShardKey by a collection's metadata, nil if it is not sharded.
+func (op *Selection) CheckKeyOf(r *Request, s *sharding.Metadata, multi bool, old, doc bson.Raw) error {
 	if s == nil {
 		return nil
 	}

@@ -101,6 +101,21 @@ func Same(a, b *Metadata) bool {
 	return a.Epoch == b.Epoch
 }
 
+// Renamed returns the metadata with other names for the fields of its key.
+func (s *Metadata) Renamed(name func(path string) string) *Metadata {
+	out := *s
+	out.Fields = slices.Clone(s.Fields)
+	out.Key = bsondoc.Build(func(b *bsondoc.Builder) {
+		for k, v := range s.Key.All() {
+			b.Value(name(k), v.Type, v.Value)
+		}
+	})
+	for i := range out.Fields {
+		out.Fields[i].Path = name(out.Fields[i].Path)
+	}
+	return &out
+}
+
 // ShardVersion returns the version of the newest chunk of a shard, (0, 0) if it has none: what a
 // mongos and the shard compare to find out whether they know the same chunks of the shard. Splits
 // and merges raise the minor version only, which does not matter to that.

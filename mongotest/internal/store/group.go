@@ -548,11 +548,12 @@ func (tx *Tx) Move(c *Coll, from, to int, in func(doc bson.Raw) bool) error {
 	}
 	dst, sub := tx.part(c, to), &tx.sub[to]
 	sub.quiet = true
-	defer func() { sub.quiet = false }()
+	defer func() { sub.quiet, sub.tag = false, nil }()
 	var err error
 	for it := src.recs.first(); it.valid(); it.next() {
 		tx.work.Do(1)
 		if doc := it.value().raw(); in(doc) {
+			sub.tag = src.Tag(it.key())
 			if dst, err = sub.Insert(dst, doc); err != nil {
 				return err
 			}
@@ -604,6 +605,7 @@ func (tx *Tx) Spread(c *Coll, p Placement, home int) error {
 	type move struct {
 		to  int
 		doc bson.Raw
+		tag any
 	}
 	var moves []move
 	for i := range tx.sub {
@@ -623,7 +625,7 @@ func (tx *Tx) Spread(c *Coll, p Placement, home int) error {
 				continue
 			}
 			if mine {
-				moves = append(moves, move{to, doc})
+				moves = append(moves, move{to, doc, old.Tag(it.key())})
 			}
 			var err error
 			if part, err = sub.Delete(part, it.key(), doc); err != nil {
@@ -636,9 +638,9 @@ func (tx *Tx) Spread(c *Coll, p Placement, home int) error {
 		tx.work.Do(1)
 		sub := &tx.sub[m.to]
 		part := tx.part(c, m.to)
-		sub.quiet = true
+		sub.quiet, sub.tag = true, m.tag
 		_, err := sub.Insert(part, m.doc)
-		sub.quiet = false
+		sub.quiet, sub.tag = false, nil
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,8 @@ type Coll struct {
 	idx   []Index
 	bytes int64
 	edit  uint64
-	parts []*Coll // what the shards have of a sharded collection: this is a group's view of it
+	tags  tree[any] // what the command layer keeps beside some documents, by record id
+	parts []*Coll   // what the shards have of a sharded collection: this is a group's view of it
 
 	firstIdx [1]Index // where idx begins in a version that a writer has made
 }
@@ -165,6 +166,20 @@ func (c *Coll) Record(rid string) (bson.Raw, bool) {
 	}
 	doc, ok := c.recs.get(rid)
 	return doc.raw(), ok
+}
+
+// Tag returns what Tx.Tag keeps beside a record, or nil.
+func (c *Coll) Tag(rid string) any {
+	if c.parts != nil {
+		if c, rid = c.partOf(rid); c == nil {
+			return nil
+		}
+	}
+	if c.tags.len() == 0 {
+		return nil
+	}
+	tag, _ := c.tags.get(rid)
+	return tag
 }
 
 // Last returns the document that was inserted last.

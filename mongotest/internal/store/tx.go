@@ -28,6 +28,8 @@ type Tx struct {
 	write *Statement // nil: not a retryable write
 	freed int64      // bytes that it took out of what it changes
 
+	tag any // see Tag
+
 	quiet    bool // what it writes is not an event of the group
 	together bool // see Together
 	sub      []Tx // of a group: the right to write to each shard
@@ -130,6 +132,38 @@ func (tx *Tx) tick() bson.Timestamp {
 	return tx.ts
 }
 
+// Tag keeps something beside the documents that are inserted or updated from now on, for as long as
+// they exist: see Coll.Tag. nil ends that. Transactions must not use it.
+func (tx *Tx) Tag(tag any) {
+	tx.tag = tag
+	for i := range tx.sub {
+		tx.sub[i].tag = tag
+	}
+}
+
+// Retag keeps the same beside documents that stay as they are. It returns the collection with that.
+func (tx *Tx) Retag(c *Coll, rids []string) *Coll {
+	if tx.sub != nil {
+		if c.parts == nil {
+			return tx.sub[c.shard].Retag(c, rids)
+		}
+		for _, rid := range rids {
+			sub := &tx.sub[rid[0]]
+			if part, _ := sub.colls.get(c.NS); part != nil {
+				sub.Retag(part, []string{rid[1:]})
+			}
+		}
+		return tx.groupColl(c.NS)
+	}
+	c = tx.writable(c)
+	for _, rid := range rids {
+		tx.work.Do(1)
+		c.tags.set(tx.edit, rid, tx.tag)
+	}
+	tx.record(Entry{Op: OpNoop, coll: c.Info})
+	return c
+}
+
 // logged reports whether changes are kept: for the change log, or for a transaction's commit.
 func (tx *Tx) logged() bool { return tx.txn != nil || tx.s.opts.Tick != nil }
 
@@ -166,7 +200,7 @@ func (tx *Tx) writable(c *Coll) *Coll {
 	if c.edit == tx.edit {
 		return c
 	}
-	w := &Coll{Info: c.Info, recs: c.recs, bytes: c.bytes, edit: tx.edit}
+	w := &Coll{Info: c.Info, recs: c.recs, bytes: c.bytes, edit: tx.edit, tags: c.tags}
 	w.idx = append(w.firstIdx[:0], c.idx...)
 	tx.colls.set(tx.edit, c.NS, w)
 	return w
@@ -225,6 +259,9 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc))
 	tx.addKeys(c, rid, keys, marks, multikey)
+	if tx.tag != nil {
+		c.tags.set(tx.edit, rid, tx.tag)
+	}
 	if tx.txn != nil {
 		tx.s.intents[intent{c.UUID, rid}] = tx.txn
 		tx.txn.intents = append(tx.txn.intents, intent{c.UUID, rid})
@@ -235,6 +272,9 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	}
 	return c, nil
 }
+
+// Duplicate is the error of an insert into a clustered collection that has a document of this _id.
+func (c *Coll) Duplicate(id bson.RawValue) error { return clusteredDuplicate(c, id) }
 
 func clusteredDuplicate(c *Coll, id bson.RawValue) error {
 	x := (&IndexInfo{Name: "_id_", Pattern: bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00"), Fields: []IndexField{{Path: "_id"}}}).Prepare()
@@ -311,6 +351,9 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 	c.bytes += int64(len(doc) - len(old))
 	tx.freed += int64(len(old)) + perChange
 	tx.addKeys(c, rid, keys, marks, multikey)
+	if tx.tag != nil {
+		c.tags.set(tx.edit, rid, tx.tag)
+	}
 	return c, nil
 }
 
@@ -357,6 +400,16 @@ func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, ma
 	return keys, marks, multikey, nil
 }
 
+// Fits checks that the indexes of a collection can hold a document, but for the unique ones.
+func (tx *Tx) Fits(c *Coll, doc bson.Raw) error {
+	for i := range c.idx {
+		if _, _, err := c.idx[i].keys(nil, doc, tx.work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (tx *Tx) addKeys(c *Coll, rid string, keys []string, marks []int, multikey uint64) {
 	for i := range c.idx {
 		ix := &c.idx[i]
@@ -395,6 +448,9 @@ func (tx *Tx) remove(c *Coll, rid string, old bson.Raw) (*Coll, error) {
 func (tx *Tx) take(c *Coll, rid string, old bson.Raw) *Coll {
 	c = tx.writable(c)
 	c.recs.delete(tx.edit, rid)
+	if c.tags.len() > 0 {
+		c.tags.delete(tx.edit, rid)
+	}
 	c.bytes -= int64(len(old))
 	tx.freed += int64(len(old)) + perChange
 	var keys []string
@@ -538,7 +594,7 @@ func (tx *Tx) Rename(c *Coll, to string) error {
 	tx.colls.delete(tx.edit, c.NS)
 	tx.record(e)
 	info.Since = tx.ts
-	tx.colls.set(tx.edit, to, &Coll{Info: &info, recs: c.recs, idx: c.idx, bytes: c.bytes})
+	tx.colls.set(tx.edit, to, &Coll{Info: &info, recs: c.recs, idx: c.idx, bytes: c.bytes, tags: c.tags})
 	return nil
 }
 
@@ -780,7 +836,7 @@ func (tx *Tx) Truncate(c *Coll) (*Coll, error) {
 	}
 	w := tx.writable(c)
 	tx.freed += w.footprint()
-	w.recs, w.bytes = tree[document]{}, 0
+	w.recs, w.tags, w.bytes = tree[document]{}, tree[any]{}, 0
 	for i := range w.idx {
 		w.idx[i].tree, w.idx[i].Multikey = tree[string]{}, false
 	}

@@ -190,13 +190,17 @@ func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, e
 	err := r.Write(func(tx *store.Tx) error {
 		op := q.op
 		op.findAndModify = true
-		c, err := r.Writable(tx, ns, false)
-		if err != nil {
-			return err
+		c := r.BucketSource(tx, ns)
+		if c == nil {
+			var err error
+			if c, err = r.Writable(tx, ns, false); err != nil {
+				return err
+			}
 		}
 		if err := op.parse(r, ns, c); err != nil {
 			return err
 		}
+		var err error
 		if proj, err = q.projection(r, ns, &op); err != nil {
 			return err
 		}

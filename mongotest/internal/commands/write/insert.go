@@ -161,7 +161,8 @@ func (x *insertion) some(list []bson.Raw, from int) error {
 func (x *insertion) write(tx *store.Tx) error {
 	r, w := x.r, x.w
 	x.done, x.stop, x.inserted, x.errs = 0, false, x.inserted[:0], x.errs[:x.failures]
-	var c *store.Coll
+	var c, series *store.Coll
+	var buckets *server.Buckets
 	var route server.Route
 	for i := x.from; i < len(x.list); i++ {
 		stmt := w.statement(i)
@@ -172,8 +173,20 @@ func (x *insertion) write(tx *store.Tx) error {
 		tx.Statement(storeStatement(r, stmt))
 		doc, err := r.Prepare(x.list[i])
 		if err == nil && c == nil {
-			if source := r.BucketSource(tx, w.ns); source != nil {
-				if err = r.InsertBucket(tx, source, x.list[i], w.bypass); err == nil {
+			if series == nil {
+				series = r.BucketSource(tx, w.ns)
+			}
+			if series != nil {
+				if buckets == nil {
+					buckets, err = beginBucketInsert(r, series, w.ns)
+				}
+				if err == nil {
+					series, err = r.InsertBucket(tx, series, buckets, doc, w.bypass)
+				}
+				if err == nil {
+					if r.IsRetryable() {
+						x.inserted = append(x.inserted, insertedDoc{stmt, doc.Lookup("_id"), series.Shard()})
+					}
 					x.done++
 					continue
 				}

@@ -80,9 +80,6 @@ func hasOperators(update bson.Raw) bool {
 // begin parses the statement for the collection that it writes to, which it returns; nil: there is
 // none.
 func (op *updateOp) begin(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (*store.Coll, error) {
-	if err := r.CheckBucketWrite(tx, ns); err != nil {
-		return nil, err
-	}
 	tx.Statement(stmt)
 	c, err := r.Writable(tx, ns, false)
 	if err != nil {
@@ -100,6 +97,9 @@ func (op *updateOp) begin(r *server.Request, tx *store.Tx, ns string, stmt store
 // apply runs the statement. What it has written when it fails stays written.
 func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
+	if source := r.BucketSource(tx, ns); source != nil {
+		return op.updateBuckets(r, tx, source, ns, stmt)
+	}
 	c, err := op.begin(r, tx, ns, stmt)
 	if err != nil {
 		return res, err
@@ -301,6 +301,9 @@ func (op *deleteOp) run(r *server.Request, ns string, stmt store.Statement) (res
 
 func (op *deleteOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
+	if source := r.BucketSource(tx, ns); source != nil {
+		return op.deleteBuckets(r, tx, source, ns, stmt)
+	}
 	c, err := op.begin(r, tx, ns, stmt)
 	if err != nil {
 		return res, err
