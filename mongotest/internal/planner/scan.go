@@ -22,15 +22,14 @@ type ScanIter struct {
 	NS     string
 	Scan   *store.Scan
 	Filter *query.Filter
-	RID    string // of the last document
-	At     int    // the array element that made it match, or -1
+	At     int // the array element that made it match, or -1
 
 	seen int
 }
 
 func (s *ScanIter) Next() (bson.Raw, error) {
 	for {
-		rid, doc, ok := s.Scan.Next()
+		doc, ok := s.Scan.NextDoc()
 		if !ok {
 			return nil, nil
 		}
@@ -49,12 +48,14 @@ func (s *ScanIter) Next() (bson.Raw, error) {
 			}
 			s.At = at
 		}
-		s.RID = rid
 		return doc, nil
 	}
 }
 
 func (s *ScanIter) Close() {}
+
+// RID returns the record id of the last document that the scan has looked at.
+func (s *ScanIter) RID() string { return s.Scan.RID() }
 
 // Open returns an iterator over the plan's documents, and the scan that it begins with.
 func (p *Plan) Open(run Running, ns string) (pipeline.Iterator, *ScanIter) {

@@ -71,7 +71,7 @@ func (s *SortIter) load() (err error) {
 			}
 			return err
 		}
-		list = append(list, keyed{key, doc, s.scan.RID})
+		list = append(list, keyed{key, doc, s.scan.RID()})
 		if size += int64(len(doc)); s.Most > 0 && size > s.Most {
 			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
 		}

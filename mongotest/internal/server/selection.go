@@ -123,7 +123,7 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 			if err != nil || doc == nil {
 				return err
 			}
-			if more, err := f(s.RID, doc, s.At); err != nil || !more {
+			if more, err := f(s.RID(), doc, s.At); err != nil || !more {
 				return err
 			}
 		}
@@ -146,7 +146,7 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 			return err
 		}
 		if hit == nil || p.Sort.CompareKeys(key, best) < 0 {
-			best, rid, hit, at = key, s.RID, doc, s.At
+			best, rid, hit, at = key, s.RID(), doc, s.At
 		}
 	}
 	if hit == nil {
@@ -174,7 +174,7 @@ func nearestFirst(s *planner.ScanIter, near *query.Near, f func(rid string, doc 
 			break
 		}
 		distance, _, _ := near.Distance(doc)
-		list = append(list, found{s.RID, doc, s.At, distance})
+		list = append(list, found{s.RID(), doc, s.At, distance})
 	}
 	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(a.distance, b.distance) })
 	for _, d := range list {

@@ -448,10 +448,7 @@ func (tx *Tx) part(c *Coll, shard int) *Coll {
 	}
 	info := *c.Info
 	info.shard, info.lastRecord = shard, newCounter()
-	part := &Coll{Info: &info, edit: sub.edit}
-	for _, x := range c.idx {
-		part.idx = append(part.idx, Index{IndexInfo: x.IndexInfo})
-	}
+	part := newColl(&info, sub.edit, indexInfos(c)...)
 	sub.quiet = true
 	sub.record(Entry{Op: OpCreate, coll: part.Info, more: &entryDetail{doc: c.Raw, info: part.Info, idx: indexInfos(part)}})
 	sub.quiet = false
@@ -667,9 +664,9 @@ type partScan struct {
 	part *Coll
 	scan *Scan
 	// What it yielded last and nobody has got yet, while the parts are merged.
-	rid, key string
-	doc      bson.Raw
-	has      bool
+	key string
+	doc bson.Raw
+	has bool
 }
 
 func newPartScan(c *Coll, backward bool, index string, make func(part *Coll) *Scan) *Scan {
@@ -710,52 +707,50 @@ func (s *Scan) Reached() (shards []int) {
 }
 
 // nextOf returns the next document of a part that belongs there.
-func (s *Scan) nextOf(p *partScan) (rid string, doc bson.Raw, ok bool) {
+func (s *Scan) nextOf(p *partScan) (doc bson.Raw, ok bool) {
 	keys, docs := p.scan.KeysSeen, p.scan.DocsSeen
 	defer func() {
 		s.KeysSeen += p.scan.KeysSeen - keys
 		s.DocsSeen += p.scan.DocsSeen - docs
 	}()
 	for {
-		rid, doc, ok = p.scan.Next()
+		doc, ok = p.scan.NextDoc()
 		if !ok || s.place.ShardOf(doc) == p.part.shard {
-			return rid, doc, ok
+			return doc, ok
 		}
 	}
 }
 
-func (s *Scan) nextOfParts() (string, bson.Raw, bool) {
+func (s *Scan) nextOfParts() (bson.Raw, bool) {
 	if !s.merged {
 		for ; s.at < len(s.subs); s.at++ {
 			p := &s.subs[s.at]
-			if rid, doc, ok := s.nextOf(p); ok {
-				return string([]byte{byte(p.part.shard)}) + rid, doc, true
+			if doc, ok := s.nextOf(p); ok {
+				s.from = p
+				return doc, true
 			}
 		}
-		return "", nil, false
+		return nil, false
 	}
 	var best *partScan
 	for i := range s.subs {
 		p := &s.subs[i]
 		if !p.has {
-			rid, doc, ok := s.nextOf(p)
+			doc, ok := s.nextOf(p)
 			if !ok {
 				continue
 			}
-			p.rid, p.doc, p.has, p.key = rid, doc, true, p.scan.last
-			if n := len(p.key) - len(rid); n >= 0 && p.key[n:] == rid {
-				p.key = p.key[:n]
-			}
+			p.doc, p.has, p.key = doc, true, p.scan.order()
 		}
 		if best == nil || !s.backward && p.key < best.key || s.backward && p.key > best.key {
 			best = p
 		}
 	}
 	if best == nil {
-		return "", nil, false
+		return nil, false
 	}
-	best.has = false
-	return string([]byte{byte(best.part.shard)}) + best.rid, best.doc, true
+	best.has, s.from = false, best
+	return best.doc, true
 }
 
 // resetParts is Reset for a scan of a group's view.

@@ -41,7 +41,7 @@ const (
 type past struct {
 	ts    bson.Timestamp // of the last change
 	first bson.Timestamp // of the first change since the state before
-	colls tree[*Coll]
+	colls tree[string, *Coll]
 	wall  int64 // when it became the newest, milliseconds since 1970
 	// freed is how many bytes all writes up to then had taken out of the newest state. The
 	// difference of two is what the older one keeps from being freed.

@@ -156,28 +156,6 @@ func (x *IndexInfo) encode(dst []byte, i int, v bson.RawValue) []byte {
 	return AppendKey(dst, v, collator(x.Collation), x.Fields[i].Descending)
 }
 
-// entry returns a key as it is in the tree.
-func (x *IndexInfo) entry(key, rid string) string {
-	if x.Unique {
-		return key
-	}
-	return key + rid
-}
-
-// holder returns the document that has this key, if another one than rid has.
-func (ix *Index) holder(key, rid string) (other string, ok bool) {
-	if ix.Unique {
-		other, ok = ix.tree.get(key)
-		return other, ok && other != rid
-	}
-	for it := ix.tree.seek(key); it.valid() && strings.HasPrefix(it.key(), key); it.next() {
-		if other = it.value(); other != rid && it.key() == key+other {
-			return other, true
-		}
-	}
-	return "", false
-}
-
 // duplicateKey is the error of a key that exists already in a unique index.
 func duplicateKey(ns string, x *IndexInfo, key string, doc bson.Raw) error {
 	at, values := bson.BeginDocument(nil)

@@ -22,14 +22,17 @@ type Scan struct {
 	subs   []partScan
 	place  Placement
 	merged bool
-	none   bool // no shard is left
+	from   *partScan // of the last document
+	none   bool      // no shard is left
 
-	recs    treeIter[document]
-	keys    treeIter[string]
+	recs    recordIter
+	keys    keyIter
 	started bool
 	moved   bool   // the iterators have to be found again
-	last    string // key of the last entry
-	here    bool   // which lies in the current range
+	last    string // key of the last entry, unless number is
+	number  uint64 // of the last record, if last was not made yet
+	unmade  bool
+	here    bool // which lies in the current range
 	end     bool
 
 	KeysSeen, DocsSeen int64
@@ -83,7 +86,7 @@ func (s *Scan) Index() string { return s.index }
 // Lost reports whether the record that the scan stands on is gone, so that it cannot tell where to
 // go on. That counts for capped collections, which lose records at their beginning.
 func (s *Scan) Lost() bool {
-	if s.index != "" || s.last == "" || s.subs != nil {
+	if s.index != "" || s.Position() == "" || s.subs != nil {
 		return false
 	}
 	_, ok := s.c.recs.get(s.last)
@@ -91,7 +94,26 @@ func (s *Scan) Lost() bool {
 }
 
 // Position returns the record or index key of the last document.
-func (s *Scan) Position() string { return s.last }
+func (s *Scan) Position() string {
+	if s.unmade {
+		s.last, s.unmade = recordID(s.number), false
+	}
+	return s.last
+}
+
+// RID returns the record id of the last document.
+func (s *Scan) RID() string {
+	switch {
+	case s.from != nil:
+		return string([]byte{byte(s.from.part.shard)}) + s.from.scan.RID()
+	case s.index == "":
+		return s.Position()
+	case s.last == "":
+		return ""
+	}
+	_, rid := splitEntry(s.last, s.c.Clustered)
+	return rid
+}
 
 // Reset moves the scan on to another state of the same collection. It reports false if the index is
 // gone.
@@ -120,6 +142,14 @@ func (s *Scan) Reset(c *Coll) bool {
 // Next returns the next document and its record id; ok is false at the end, where the scan may be
 // asked again after a Reset.
 func (s *Scan) Next() (rid string, doc bson.Raw, ok bool) {
+	if doc, ok = s.NextDoc(); ok {
+		rid = s.RID()
+	}
+	return rid, doc, ok
+}
+
+// NextDoc is Next for those who do not need each record id.
+func (s *Scan) NextDoc() (doc bson.Raw, ok bool) {
 	if s.subs != nil || s.none {
 		return s.nextOfParts()
 	}
@@ -127,7 +157,7 @@ func (s *Scan) Next() (rid string, doc bson.Raw, ok bool) {
 		return s.nextRecord()
 	}
 	for s.nextKey() {
-		rid = s.keys.value()
+		_, rid := splitEntry(s.last, s.c.Clustered)
 		s.KeysSeen++
 		if s.dedupe != nil {
 			if _, seen := s.dedupe[rid]; seen {
@@ -137,41 +167,45 @@ func (s *Scan) Next() (rid string, doc bson.Raw, ok bool) {
 		}
 		if found, ok := s.c.recs.get(rid); ok {
 			s.DocsSeen++
-			return rid, found.raw(), true
+			return found.raw(), true
 		}
 	}
-	return "", nil, false
+	return nil, false
 }
 
-func (s *Scan) nextRecord() (string, bson.Raw, bool) {
+func (s *Scan) nextRecord() (bson.Raw, bool) {
 	for ; !s.end; s.skipRange() {
 		r := s.ranges[s.at]
 		switch {
 		case !s.started:
 			s.started = true
-			s.recs = start(&s.c.recs, r, s.backward)
+			s.recs = start[recordIter](&s.c.recs, r, s.backward)
 		case s.moved && !s.here:
 			s.moved = false
-			s.recs = start(&s.c.recs, r, s.backward)
+			s.recs = start[recordIter](&s.c.recs, r, s.backward)
 		case s.moved:
 			s.moved = false
-			s.recs = resume(&s.c.recs, s.last, s.backward)
+			s.recs = resume[recordIter](&s.c.recs, s.Position(), s.backward)
 		case s.backward:
 			s.recs.prev()
 		default:
 			s.recs.next()
 		}
-		if s.recs.valid() && inside(s.recs.key(), r, s.backward) {
-			s.last, s.here = s.recs.key(), true
+		if s.recs.valid() && (r == Range{} || inside(s.recs.key(), r, s.backward)) {
+			if s.here = true; s.recs.keys != nil {
+				s.last = s.recs.keys.key()
+			} else {
+				s.number, s.unmade = s.recs.numbers.key(), true
+			}
 			s.DocsSeen++
-			return s.last, s.recs.value().raw(), true
+			return s.recs.value().raw(), true
 		}
 		if s.at == len(s.ranges)-1 {
 			s.stop()
 			break
 		}
 	}
-	return "", nil, false
+	return nil, false
 }
 
 func (s *Scan) nextKey() bool {
@@ -183,13 +217,13 @@ func (s *Scan) nextKey() bool {
 		switch {
 		case !s.started:
 			s.started = true
-			s.keys = start(&s.c.Index(s.index).tree, r, s.backward)
+			s.keys = start[keyIter](&s.c.Index(s.index).tree, r, s.backward)
 		case s.moved && !s.here:
 			s.moved = false
-			s.keys = start(&s.c.Index(s.index).tree, r, s.backward)
+			s.keys = start[keyIter](&s.c.Index(s.index).tree, r, s.backward)
 		case s.moved:
 			s.moved = false
-			s.keys = resume(&s.c.Index(s.index).tree, s.last, s.backward)
+			s.keys = resume[keyIter](&s.c.Index(s.index).tree, s.last, s.backward)
 		case s.backward:
 			s.keys.prev()
 		default:
@@ -218,7 +252,25 @@ func (s *Scan) skipRange() {
 	s.started, s.moved, s.here = false, false, false
 }
 
-func start[V any](t *tree[V], r Range, backward bool) treeIter[V] {
+// order returns what the last document has in the order of the scan.
+func (s *Scan) order() string {
+	if s.index == "" {
+		return ""
+	}
+	key, _ := splitEntry(s.last, s.c.Clustered)
+	return key
+}
+
+type keyIter = treeIter[string, struct{}]
+
+// sorted is a tree, or records.
+type sorted[I any] interface {
+	seek(key string) I
+	seekBefore(key string) I
+	last() I
+}
+
+func start[I any](t sorted[I], r Range, backward bool) I {
 	switch {
 	case !backward:
 		return t.seek(r.Lo)
@@ -228,7 +280,7 @@ func start[V any](t *tree[V], r Range, backward bool) treeIter[V] {
 	return t.seekBefore(r.Hi)
 }
 
-func resume[V any](t *tree[V], last string, backward bool) treeIter[V] {
+func resume[I any](t sorted[I], last string, backward bool) I {
 	if backward {
 		return t.seekBefore(last)
 	}
@@ -250,6 +302,6 @@ func (s *Scan) Rest() {
 		return
 	}
 	s.c = &Coll{Info: s.c.Info}
-	s.recs, s.keys = treeIter[document]{}, treeIter[string]{}
+	s.recs, s.keys = recordIter{}, keyIter{}
 	s.moved = s.started
 }

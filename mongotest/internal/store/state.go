@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,7 +12,7 @@ import (
 // State is the content of all databases at one moment. It never changes.
 type State struct {
 	TS    bson.Timestamp
-	colls tree[*Coll] // by namespace
+	colls tree[string, *Coll] // by namespace
 	log   []*Entry
 	shown map[string]*Coll // derived collections, by namespace
 
@@ -109,12 +108,12 @@ type Info struct {
 // Coll is a collection at one moment.
 type Coll struct {
 	*Info
-	recs  tree[document] // by record id
+	recs  records
 	idx   []Index
 	bytes int64
 	edit  uint64
-	tags  tree[any] // what the command layer keeps beside some documents, by record id
-	parts []*Coll   // what the shards have of a sharded collection: this is a group's view of it
+	tags  tree[string, any] // what the command layer keeps beside some documents, by record id
+	parts []*Coll           // what the shards have of a sharded collection: this is a group's view of it
 
 	firstIdx [1]Index // where idx begins in a version that a writer has made
 }
@@ -122,7 +121,7 @@ type Coll struct {
 // Index is an index at one moment.
 type Index struct {
 	*IndexInfo
-	tree     tree[string] // encoded key (and record id, unless unique) -> record id
+	entries
 	Multikey bool
 }
 
@@ -217,7 +216,7 @@ func (c *Coll) ByID(id bson.RawValue) (rid string, doc bson.Raw, ok bool) {
 		}
 		return "", nil, false
 	}
-	rid, ok = c.idx[0].tree.get(viewString(key))
+	rid, ok = c.idx[0].get(viewString(key))
 	if !ok {
 		return "", nil, false
 	}
@@ -230,25 +229,24 @@ func (c *Coll) newRecord(id bson.RawValue) string {
 	if c.Clustered {
 		return string(AppendKey(nil, id, collator(c.Collation), false))
 	}
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], c.lastRecord.Add(1))
-	return string(b[:])
+	return recordID(c.lastRecord.Add(1))
 }
 
 // RecordNumber returns a record id as the number that $recordId shows.
 func RecordNumber(rid string) int64 {
-	if len(rid) == 9 { // with the shard's number in front
+	if len(rid) == 1+recordLen { // with the shard's number in front
 		rid = rid[1:]
 	}
-	if len(rid) != 8 {
+	if len(rid) != recordLen {
 		return 0
 	}
-	return int64(binary.BigEndian.Uint64([]byte(rid)))
+	n, _ := numberOf(rid)
+	return int64(n)
 }
 
 // RecordAt returns the record id with this number, and whether the collection has the record.
 func (c *Coll) RecordAt(number int64) (rid string, ok bool) {
-	rid = string(binary.BigEndian.AppendUint64(nil, uint64(number)))
+	rid = recordID(uint64(number))
 	_, ok = c.recs.get(rid)
 	return rid, ok
 }

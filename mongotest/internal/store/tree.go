@@ -1,11 +1,13 @@
 package store
 
-// tree is a persistent B+tree from strings to values: a change copies the nodes on its path and
+import "cmp"
+
+// tree is a persistent B+tree from keys to values: a change copies the nodes on its path and
 // leaves the old tree as it was, so that everybody who holds one keeps a snapshot, and readers need
 // no lock. What was made for the edit in progress belongs to nobody else yet and is changed in
 // place. The zero tree is empty.
-type tree[V any] struct {
-	root *treeNode[V]
+type tree[K cmp.Ordered, V any] struct {
+	root *treeNode[K, V]
 	n    int
 }
 
@@ -17,12 +19,12 @@ const (
 // treeNode is a leaf (vals) or an inner node (kids). The key of a child is the smallest key below
 // it at the time the child was made; keys below it are never smaller, except under the first child,
 // whose key is not looked at.
-type treeNode[V any] struct {
+type treeNode[K cmp.Ordered, V any] struct {
 	edit uint64
 	n    int
-	keys *column[string]
+	keys *column[K]
 	vals *column[V]
-	kids children[V]
+	kids children[K, V]
 }
 
 // column holds the keys, values or children of the versions of a node. A version looks at its first
@@ -96,13 +98,13 @@ func (c *column[T]) join(edit uint64, n int, o *column[T], more int) *column[T] 
 
 // children are the children of a node. The last one stands aside: with ascending keys it is the one
 // that changes.
-type children[V any] struct {
-	first *column[*treeNode[V]] // all but the last
-	last  *treeNode[V]
+type children[K cmp.Ordered, V any] struct {
+	first *column[*treeNode[K, V]] // all but the last
+	last  *treeNode[K, V]
 }
 
 // at returns the child at i of n.
-func (k *children[V]) at(n, i int) *treeNode[V] {
+func (k *children[K, V]) at(n, i int) *treeNode[K, V] {
 	if i == n-1 {
 		return k.last
 	}
@@ -111,7 +113,7 @@ func (k *children[V]) at(n, i int) *treeNode[V] {
 
 // insert, set, remove and join do what those of column do.
 
-func (k *children[V]) insert(edit uint64, n, i int, x *treeNode[V]) {
+func (k *children[K, V]) insert(edit uint64, n, i int, x *treeNode[K, V]) {
 	switch {
 	case i < n:
 		k.first = k.first.insert(edit, n-1, i, x)
@@ -122,7 +124,7 @@ func (k *children[V]) insert(edit uint64, n, i int, x *treeNode[V]) {
 	k.last = x
 }
 
-func (k *children[V]) set(edit uint64, n, i int, x *treeNode[V]) {
+func (k *children[K, V]) set(edit uint64, n, i int, x *treeNode[K, V]) {
 	if i == n-1 {
 		k.last = x
 	} else {
@@ -130,7 +132,7 @@ func (k *children[V]) set(edit uint64, n, i int, x *treeNode[V]) {
 	}
 }
 
-func (k *children[V]) remove(edit uint64, n, i int) {
+func (k *children[K, V]) remove(edit uint64, n, i int) {
 	switch {
 	case n == 1:
 		k.last = nil
@@ -143,29 +145,29 @@ func (k *children[V]) remove(edit uint64, n, i int) {
 }
 
 // cut keeps the first half of n children and returns the others.
-func (k *children[V]) cut(edit uint64, n, half int) (right children[V]) {
+func (k *children[K, V]) cut(edit uint64, n, half int) (right children[K, V]) {
 	if half == n {
-		return children[V]{first: &column[*treeNode[V]]{edit: edit}}
+		return children[K, V]{first: &column[*treeNode[K, V]]{edit: edit}}
 	}
-	right = children[V]{first: k.first.tail(edit, n-1, half), last: k.last}
+	right = children[K, V]{first: k.first.tail(edit, n-1, half), last: k.last}
 	k.last = k.first.at[half-1]
 	k.first.trim(edit, half-1)
 	return right
 }
 
-func (k *children[V]) join(edit uint64, n int, o *children[V], more int) {
+func (k *children[K, V]) join(edit uint64, n int, o *children[K, V], more int) {
 	k.first = k.first.insert(edit, n-1, n-1, k.last).join(edit, n, o.first, more-1)
 	k.last = o.last
 }
 
-func (t *tree[V]) len() int { return t.n }
+func (t *tree[K, V]) len() int { return t.n }
 
-func (x *treeNode[V]) isLeaf() bool { return x.vals != nil }
+func (x *treeNode[K, V]) isLeaf() bool { return x.vals != nil }
 
-func (x *treeNode[V]) kid(i int) *treeNode[V] { return x.kids.at(x.n, i) }
+func (x *treeNode[K, V]) kid(i int) *treeNode[K, V] { return x.kids.at(x.n, i) }
 
 // find returns the position of the first key that is not smaller.
-func (x *treeNode[V]) find(key string) int {
+func (x *treeNode[K, V]) find(key K) int {
 	lo, hi := 0, x.n
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -179,7 +181,7 @@ func (x *treeNode[V]) find(key string) int {
 }
 
 // child returns the position of the child that the key belongs to.
-func (x *treeNode[V]) child(key string) int {
+func (x *treeNode[K, V]) child(key K) int {
 	lo, hi := 1, x.n
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -192,7 +194,7 @@ func (x *treeNode[V]) child(key string) int {
 	return lo - 1
 }
 
-func (t *tree[V]) get(key string) (v V, ok bool) {
+func (t *tree[K, V]) get(key K) (v V, ok bool) {
 	x := t.root
 	if x == nil {
 		return v, false
@@ -206,9 +208,33 @@ func (t *tree[V]) get(key string) (v V, ok bool) {
 	return v, false
 }
 
+// atLeast returns the first key that is not smaller.
+func (t *tree[K, V]) atLeast(key K) (found K, ok bool) {
+	x := t.root
+	if x == nil {
+		return found, false
+	}
+	last := true // nothing is to the right
+	for !x.isLeaf() {
+		i := x.child(key)
+		last = last && i == x.n-1
+		x = x.kid(i)
+	}
+	if i := x.find(key); i < x.n {
+		return x.keys.at[i], true
+	} else if last {
+		return found, false
+	}
+	it := t.seek(key)
+	if !it.valid() {
+		return found, false
+	}
+	return it.key(), true
+}
+
 // own returns a node that the edit may change: x itself or a copy. Its columns must be asked for
 // themselves.
-func (x *treeNode[V]) own(edit uint64) *treeNode[V] {
+func (x *treeNode[K, V]) own(edit uint64) *treeNode[K, V] {
 	if x.edit == edit {
 		return x
 	}
@@ -218,13 +244,13 @@ func (x *treeNode[V]) own(edit uint64) *treeNode[V] {
 }
 
 // set stores v under key. It reports whether the key is new.
-func (t *tree[V]) set(edit uint64, key string, v V) bool {
+func (t *tree[K, V]) set(edit uint64, key K, v V) bool {
 	if t.root == nil {
-		t.root = &treeNode[V]{edit: edit, keys: &column[string]{edit: edit}, vals: &column[V]{edit: edit}}
+		t.root = &treeNode[K, V]{edit: edit, keys: &column[K]{edit: edit}, vals: &column[V]{edit: edit}}
 	}
 	root, right, added := t.root.set(edit, key, v)
 	if right != nil {
-		top := &treeNode[V]{edit: edit, keys: &column[string]{edit: edit}, kids: children[V]{first: &column[*treeNode[V]]{edit: edit}}}
+		top := &treeNode[K, V]{edit: edit, keys: &column[K]{edit: edit}, kids: children[K, V]{first: &column[*treeNode[K, V]]{edit: edit}}}
 		top.addKid(edit, 0, root)
 		top.addKid(edit, 1, right)
 		root = top
@@ -237,7 +263,7 @@ func (t *tree[V]) set(edit uint64, key string, v V) bool {
 }
 
 // set returns the changed node, and the node that was split off to its right if it was full.
-func (x *treeNode[V]) set(edit uint64, key string, v V) (changed, right *treeNode[V], added bool) {
+func (x *treeNode[K, V]) set(edit uint64, key K, v V) (changed, right *treeNode[K, V], added bool) {
 	x = x.own(edit)
 	if x.isLeaf() {
 		i := x.find(key)
@@ -263,7 +289,7 @@ func (x *treeNode[V]) set(edit uint64, key string, v V) (changed, right *treeNod
 }
 
 // addKid puts a child at i into an inner node that has room.
-func (x *treeNode[V]) addKid(edit uint64, i int, kid *treeNode[V]) {
+func (x *treeNode[K, V]) addKid(edit uint64, i int, kid *treeNode[K, V]) {
 	x.keys = x.keys.insert(edit, x.n, i, kid.keys.at[0])
 	x.kids.insert(edit, x.n, i, kid)
 	x.n++
@@ -271,7 +297,7 @@ func (x *treeNode[V]) addKid(edit uint64, i int, kid *treeNode[V]) {
 
 // room returns the node that has room for what belongs at i, and the place there: x itself, or one
 // of its halves if it is full; right is then the new one.
-func (x *treeNode[V]) room(edit uint64, i int) (into *treeNode[V], at int, right *treeNode[V]) {
+func (x *treeNode[K, V]) room(edit uint64, i int) (into *treeNode[K, V], at int, right *treeNode[K, V]) {
 	if x.n < fanout {
 		return x, i, nil
 	}
@@ -284,12 +310,12 @@ func (x *treeNode[V]) room(edit uint64, i int) (into *treeNode[V], at int, right
 
 // split moves the upper half of a full node to a new one; nothing, if the next key goes to the very
 // end, because ascending keys would leave all nodes half empty.
-func (x *treeNode[V]) split(edit uint64, at int) *treeNode[V] {
+func (x *treeNode[K, V]) split(edit uint64, at int) *treeNode[K, V] {
 	half := fanout / 2
 	if at == fanout {
 		half = fanout
 	}
-	r := &treeNode[V]{edit: edit, n: x.n - half, keys: x.keys.tail(edit, x.n, half)}
+	r := &treeNode[K, V]{edit: edit, n: x.n - half, keys: x.keys.tail(edit, x.n, half)}
 	x.keys.trim(edit, half)
 	if x.isLeaf() {
 		r.vals = x.vals.tail(edit, x.n, half)
@@ -302,7 +328,7 @@ func (x *treeNode[V]) split(edit uint64, at int) *treeNode[V] {
 }
 
 // delete removes the key. It reports whether it was there.
-func (t *tree[V]) delete(edit uint64, key string) bool {
+func (t *tree[K, V]) delete(edit uint64, key K) bool {
 	if _, ok := t.get(key); !ok {
 		return false
 	}
@@ -319,7 +345,7 @@ func (t *tree[V]) delete(edit uint64, key string) bool {
 }
 
 // delete removes a key that is there.
-func (x *treeNode[V]) delete(edit uint64, key string) *treeNode[V] {
+func (x *treeNode[K, V]) delete(edit uint64, key K) *treeNode[K, V] {
 	x = x.own(edit)
 	if x.isLeaf() {
 		x.remove(edit, x.find(key))
@@ -340,7 +366,7 @@ func (x *treeNode[V]) delete(edit uint64, key string) *treeNode[V] {
 }
 
 // remove takes the entry at i out of the node.
-func (x *treeNode[V]) remove(edit uint64, i int) {
+func (x *treeNode[K, V]) remove(edit uint64, i int) {
 	x.keys = x.keys.remove(edit, x.n, i)
 	if x.isLeaf() {
 		x.vals = x.vals.remove(edit, x.n, i)
@@ -351,7 +377,7 @@ func (x *treeNode[V]) remove(edit uint64, i int) {
 }
 
 // merge appends child i+1 to child i.
-func (x *treeNode[V]) merge(edit uint64, i int) {
+func (x *treeNode[K, V]) merge(edit uint64, i int) {
 	l, r := x.kid(i).own(edit), x.kid(i+1)
 	l.keys = l.keys.join(edit, l.n, r.keys, r.n)
 	if l.isLeaf() {
@@ -368,18 +394,18 @@ func (x *treeNode[V]) merge(edit uint64, i int) {
 }
 
 // treeIter walks over a tree in either direction. It stays on the snapshot it was made for.
-type treeIter[V any] struct {
-	path [12]treePos[V]
+type treeIter[K cmp.Ordered, V any] struct {
+	path [12]treePos[K, V]
 	d    int // depth of path; 0: at the end
 }
 
-type treePos[V any] struct {
-	x *treeNode[V]
+type treePos[K cmp.Ordered, V any] struct {
+	x *treeNode[K, V]
 	i int
 }
 
 // seek puts the iterator on the first entry whose key is not smaller.
-func (t *tree[V]) seek(key string) (it treeIter[V]) {
+func (t *tree[K, V]) seek(key K) (it treeIter[K, V]) {
 	x := t.root
 	if x == nil {
 		return it
@@ -395,7 +421,7 @@ func (t *tree[V]) seek(key string) (it treeIter[V]) {
 }
 
 // seekBefore puts the iterator on the last entry whose key is smaller.
-func (t *tree[V]) seekBefore(key string) (it treeIter[V]) {
+func (t *tree[K, V]) seekBefore(key K) (it treeIter[K, V]) {
 	x := t.root
 	if x == nil {
 		return it
@@ -411,7 +437,7 @@ func (t *tree[V]) seekBefore(key string) (it treeIter[V]) {
 }
 
 // first puts the iterator on the first entry, last on the last.
-func (t *tree[V]) first() (it treeIter[V]) {
+func (t *tree[K, V]) first() (it treeIter[K, V]) {
 	for x := t.root; x != nil; {
 		it.push(x, 0)
 		if x.isLeaf() {
@@ -422,7 +448,7 @@ func (t *tree[V]) first() (it treeIter[V]) {
 	return it
 }
 
-func (t *tree[V]) last() (it treeIter[V]) {
+func (t *tree[K, V]) last() (it treeIter[K, V]) {
 	for x := t.root; x != nil; {
 		it.push(x, x.n-1)
 		if x.isLeaf() {
@@ -433,24 +459,24 @@ func (t *tree[V]) last() (it treeIter[V]) {
 	return it
 }
 
-func (it *treeIter[V]) push(x *treeNode[V], i int) {
-	it.path[it.d] = treePos[V]{x, i}
+func (it *treeIter[K, V]) push(x *treeNode[K, V], i int) {
+	it.path[it.d] = treePos[K, V]{x, i}
 	it.d++
 }
 
-func (it *treeIter[V]) valid() bool { return it.d > 0 }
+func (it *treeIter[K, V]) valid() bool { return it.d > 0 }
 
-func (it *treeIter[V]) key() string {
+func (it *treeIter[K, V]) key() K {
 	p := &it.path[it.d-1]
 	return p.x.keys.at[p.i]
 }
 
-func (it *treeIter[V]) value() V {
+func (it *treeIter[K, V]) value() V {
 	p := &it.path[it.d-1]
 	return p.x.vals.at[p.i]
 }
 
-func (it *treeIter[V]) next() {
+func (it *treeIter[K, V]) next() {
 	for it.d > 0 {
 		p := &it.path[it.d-1]
 		if p.i++; p.i < p.x.n {
@@ -464,7 +490,7 @@ func (it *treeIter[V]) next() {
 	}
 }
 
-func (it *treeIter[V]) prev() {
+func (it *treeIter[K, V]) prev() {
 	for it.d > 0 {
 		p := &it.path[it.d-1]
 		if p.i--; p.i >= 0 {

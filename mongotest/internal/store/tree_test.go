@@ -15,10 +15,10 @@ func TestTree(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		type version struct {
-			t    tree[int]
+			t    tree[string, int]
 			want map[string]int
 		}
-		var tr tree[int]
+		var tr tree[string, int]
 		want := map[string]int{}
 		var old []version
 		space := []int{10, 200, 5000}[rng.IntN(3)]
@@ -57,7 +57,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-func checkTree(t *testing.T, tr *tree[int], want map[string]int) {
+func checkTree(t *testing.T, tr *tree[string, int], want map[string]int) {
 	t.Helper()
 	keys := slices.Sorted(maps.Keys(want))
 	if tr.len() != len(keys) {
@@ -95,6 +95,9 @@ func checkTree(t *testing.T, tr *tree[int], want map[string]int) {
 		if it.valid() != (at < len(keys)) || it.valid() && it.key() != keys[at] {
 			t.Fatalf("seek %q", probe)
 		}
+		if k, ok := tr.atLeast(probe); ok != (at < len(keys)) || ok && k != keys[at] {
+			t.Fatalf("atLeast %q", probe)
+		}
 		it = tr.seekBefore(probe)
 		if it.valid() != (at > 0) || it.valid() && it.key() != keys[at-1] {
 			t.Fatalf("seekBefore %q", probe)
@@ -106,7 +109,7 @@ func checkTree(t *testing.T, tr *tree[int], want map[string]int) {
 func BenchmarkTreeInsert(b *testing.B) {
 	run := func(name string, key func(i int) int) {
 		b.Run(name, func(b *testing.B) {
-			var tr tree[[]byte]
+			var tr tree[string, []byte]
 			v := make([]byte, 8)
 			i := 0
 			b.ReportAllocs()

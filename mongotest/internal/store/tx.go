@@ -18,7 +18,7 @@ type Tx struct {
 	s     *Store
 	txn   *Txn // nil outside of transactions
 	edit  uint64
-	colls tree[*Coll]
+	colls tree[string, *Coll]
 	dirty bool
 	log   []*Entry
 	ts    bson.Timestamp
@@ -343,7 +343,7 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 		for _, k := range oldKeys {
 			tx.work.Do(1)
 			if !fresh.has(k) {
-				ix.tree.delete(tx.edit, ix.entry(k, rid))
+				ix.delete(tx.edit, k, rid)
 			}
 		}
 	}
@@ -385,9 +385,9 @@ func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, ma
 		if ix.Unique || ix.PrepareUnique {
 			for _, k := range keys[marks[i]:] {
 				tx.work.Do(1)
-				if _, taken := ix.holder(k, rid); taken {
+				if _, taken := ix.getOther(k, rid); taken {
 					return keys, marks, 0, duplicateKey(c.NS, ix.IndexInfo, k, doc)
-				} else if _, own := ix.tree.get(ix.entry(k, rid)); own {
+				} else if old != nil && ix.has(k, rid) {
 					continue
 				} else if err = tx.lockKey(c, c.UUID, ix.Name, k); err != nil {
 					return keys, marks, 0, err
@@ -415,7 +415,7 @@ func (tx *Tx) addKeys(c *Coll, rid string, keys []string, marks []int, multikey 
 		ix := &c.idx[i]
 		for _, k := range keys[marks[i]:marks[i+1]] {
 			tx.work.Do(1)
-			ix.tree.set(tx.edit, ix.entry(k, rid), rid)
+			ix.set(tx.edit, k, rid)
 		}
 		if multikey&(1<<i) != 0 {
 			ix.Multikey = true
@@ -459,7 +459,7 @@ func (tx *Tx) take(c *Coll, rid string, old bson.Raw) *Coll {
 		keys, _, _ = ix.keys(keys[:0], old, tx.work)
 		for _, k := range keys {
 			tx.work.Do(1)
-			ix.tree.delete(tx.edit, ix.entry(k, rid))
+			ix.delete(tx.edit, k, rid)
 		}
 	}
 	return c
@@ -496,9 +496,9 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 		return nil, CatalogChanged()
 	}
 	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: newCounter(), shard: tx.s.shard}
-	c := &Coll{Info: info, edit: tx.edit}
+	c := newColl(info, tx.edit)
 	if id != nil {
-		c.idx = []Index{{IndexInfo: id}}
+		c.idx = []Index{newIndex(info, id)}
 	}
 	tx.record(Entry{Op: OpCreate, coll: info, more: &entryDetail{doc: set.Raw, info: info, idx: indexInfos(c)}})
 	info.Since = tx.ts
@@ -512,8 +512,8 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 // perKey is about what a key takes in an index, and perRecord what a document takes beside its
 // bytes.
 const (
-	perKey    = 64
-	perRecord = 64
+	perKey    = 48
+	perRecord = 32
 )
 
 // footprint is about how much memory the collection takes.
@@ -674,9 +674,9 @@ func (tx *Tx) CreateIndex(c *Coll, x *IndexInfo) (*Coll, error) {
 // build makes an index of the documents that there are. It sorts the keys first: a tree that grows
 // at its end is made faster, and has full nodes.
 func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
-	ix := Index{IndexInfo: x}
+	ix := newIndex(c.Info, x)
 	var keys []string
-	entries := make([]indexEntry, 0, c.recs.len())
+	list := make([]indexEntry, 0, c.recs.len())
 	for it := c.recs.first(); it.valid(); it.next() {
 		tx.work.Do(1)
 		var multi bool
@@ -685,33 +685,39 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 			return ix, err
 		}
 		ix.Multikey = ix.Multikey || multi
+		if len(keys) == 0 {
+			continue
+		}
+		rid := it.key()
 		for _, k := range keys {
 			tx.work.Do(1)
-			entries = append(entries, indexEntry{x.entry(k, it.key()), it.key()})
+			list = append(list, indexEntry{ix.entry(k, rid), len(k)})
 		}
 	}
-	slices.SortFunc(entries, work.Counting(tx.work, func(a, b indexEntry) int {
-		if n := strings.Compare(a.key, b.key); n != 0 {
-			return n
-		}
-		return strings.Compare(a.rid, b.rid)
-	}))
+	slices.SortFunc(list, work.Counting(tx.work, func(a, b indexEntry) int { return strings.Compare(a.entry, b.entry) }))
 	if x.Unique {
-		for i := 1; i < len(entries); i++ {
-			if e := entries[i]; e.key == entries[i-1].key { // the server, too, looks in the order of the keys
-				doc, _ := c.recs.get(e.rid)
-				return ix, duplicateKey(c.NS, x, e.key, doc.raw())
+		for i := 1; i < len(list); i++ {
+			if e := list[i]; e.key() == list[i-1].key() { // the server, too, looks in the order of the keys
+				_, rid := splitEntry(e.entry, ix.clustered)
+				doc, _ := c.recs.get(rid)
+				return ix, duplicateKey(c.NS, x, e.key(), doc.raw())
 			}
 		}
 	}
-	for _, e := range entries {
+	for _, e := range list {
 		tx.work.Do(1)
-		ix.tree.set(tx.edit, e.key, e.rid)
+		ix.tree.set(tx.edit, e.entry, struct{}{})
 	}
 	return ix, nil
 }
 
-type indexEntry struct{ key, rid string }
+// indexEntry is an entry of an index that is made, with the length of its key.
+type indexEntry struct {
+	entry string
+	n     int
+}
+
+func (e indexEntry) key() string { return e.entry[:e.n] }
 
 // DropIndex removes an index.
 func (tx *Tx) DropIndex(c *Coll, name string) (*Coll, error) {
@@ -836,10 +842,7 @@ func (tx *Tx) Truncate(c *Coll) (*Coll, error) {
 	}
 	w := tx.writable(c)
 	tx.freed += w.footprint()
-	w.recs, w.tags, w.bytes = tree[document]{}, tree[any]{}, 0
-	for i := range w.idx {
-		w.idx[i].tree, w.idx[i].Multikey = tree[string]{}, false
-	}
+	w.clear()
 	tx.record(Entry{Op: OpNoop, coll: c.Info})
 	return w, nil
 }

@@ -158,10 +158,7 @@ func (tx *Tx) replay(e *Entry) error {
 			return errWriteConflict() // the database has gone to another shard
 		}
 		more.info.Since = tx.ts
-		c = &Coll{Info: more.info, edit: tx.edit}
-		for _, x := range more.idx {
-			c.idx = append(c.idx, Index{IndexInfo: x})
-		}
+		c = newColl(more.info, tx.edit, more.idx...)
 		tx.colls.set(tx.edit, e.NS(), c)
 		return nil
 	}
@@ -299,14 +296,9 @@ func (tx *Tx) lockKey(c *Coll, uuid [16]byte, index, key string) error {
 		if ix == nil {
 			return true
 		}
-		_, exists := ix.tree.get(key)
-		if exists {
-			// Free for us if we have deleted the document that has it.
-			if rid, _ := ix.tree.get(key); tx.s.intents[intent{uuid, rid}] == tx.txn {
-				return true
-			}
-		}
-		return !exists
+		// Free for us if we have deleted the document that has it.
+		rid, exists := ix.get(key)
+		return !exists || tx.s.intents[intent{uuid, rid}] == tx.txn
 	}, c)
 }
 

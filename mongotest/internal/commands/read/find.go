@@ -325,10 +325,10 @@ func validRecordToken(doc bson.Raw) bool {
 
 func recordToken(s *planner.ScanIter) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
-	if s.RID == "" {
+	if rid := s.RID(); rid == "" {
 		doc = bson.AppendNull(doc, "$recordId")
 	} else {
-		doc = bson.AppendInt64(doc, "$recordId", store.RecordNumber(s.RID))
+		doc = bson.AppendInt64(doc, "$recordId", store.RecordNumber(rid))
 	}
 	return bson.EndDocument(doc, at)
 }
@@ -493,9 +493,9 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		if q.limit > 0 {
 			s.Limit = q.limit + q.skip
 		}
-		it.rid = &s.RID
+		it.rid = func() string { return s.RID }
 	case *planner.ScanIter:
-		it.rid = &s.RID
+		it.rid = s.RID
 		if filter != nil && filter.NeedsGeoIndex() && sort == nil {
 			it.src = &nearIter{src: src, near: filter.Near()}
 		}
@@ -538,7 +538,7 @@ type findIter struct {
 	filter                  *query.Filter
 	plan                    *planner.Plan
 	sort                    *query.Sort
-	rid                     *string // of the last document
+	rid                     func() string // of the last document
 	returnKey, showRecordID bool
 }
 
@@ -546,8 +546,8 @@ type findIter struct {
 type description struct {
 	plan   *planner.Plan
 	filter *query.Filter
-	sort   *query.Sort // nil: it has no sort key
-	rid    string
+	sort   *query.Sort   // nil: it has no sort key
+	rid    func() string // nil: nobody knows
 	doc    bson.Raw
 }
 
@@ -555,8 +555,8 @@ type description struct {
 func (d *description) meta(name string) bson.RawValue {
 	switch name {
 	case "recordId":
-		if d.rid != "" {
-			return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(d.rid))}
+		if d.rid != nil {
+			return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(d.rid()))}
 		}
 	case "indexKey":
 		if key := d.plan.IndexKey(d.doc); !key.IsEmpty() {
@@ -605,7 +605,7 @@ func (f *findIter) meta(doc bson.Raw, name string) bson.RawValue {
 	if name == "randVal" {
 		return doubleValue(rand.Float64())
 	}
-	return (&description{f.plan, f.filter, f.sort, *f.rid, doc}).meta(name)
+	return (&description{f.plan, f.filter, f.sort, f.rid, doc}).meta(name)
 }
 
 // shape makes of a document what the query returns of it.
@@ -622,7 +622,7 @@ func (f *findIter) shape(doc bson.Raw) (out bson.Raw, err error) {
 	if f.showRecordID {
 		start, b := bson.BeginDocument(make([]byte, 0, len(out)+20))
 		b = append(b, out.Elements()...)
-		out = bson.EndDocument(bson.AppendInt64(b, "$recordId", store.RecordNumber(*f.rid)), start)
+		out = bson.EndDocument(bson.AppendInt64(b, "$recordId", store.RecordNumber(f.rid())), start)
 	}
 	return out, nil
 }

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"allium/bson"
+)
+
+// Records that are numbers are found, and walked over from any bound, as the strings would be that
+// their record ids are.
+func TestRecords(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, clustered := range []bool{false, true} {
+		r := records{clustered: clustered}
+		var want []string
+		for n := range uint64(300) {
+			if rid := recordID(n * 3); rng.IntN(4) > 0 {
+				r.set(1, rid, refer(benchDoc(int(n))))
+				want = append(want, rid)
+			}
+		}
+		for range 50 {
+			i := rng.IntN(len(want))
+			r.delete(1, want[i])
+			want = slices.Delete(want, i, i+1)
+		}
+		if r.len() != len(want) {
+			t.Fatalf("%d records, want %d", r.len(), len(want))
+		}
+		bounds := []string{"", "\x00", strings.Repeat("\xff", recordLen), strings.Repeat("\xff", recordLen+2), "\xff"}
+		for n := range uint64(910) {
+			rid := recordID(n)
+			bounds = append(bounds, rid, rid+"\x00", rid[:recordLen-1])
+		}
+		for _, bound := range bounds {
+			i, _ := slices.BinarySearch(want, bound)
+			at := r.seek(bound)
+			if at.valid() != (i < len(want)) || at.valid() && at.key() != want[i] {
+				t.Fatalf("clustered %v: seek %x", clustered, bound)
+			}
+			before := r.seekBefore(bound)
+			if before.valid() != (i > 0) || before.valid() && before.key() != want[i-1] {
+				t.Fatalf("clustered %v: seekBefore %x", clustered, bound)
+			}
+			_, has := r.get(bound)
+			if has != slices.Contains(want, bound) {
+				t.Fatalf("clustered %v: get %x: %v", clustered, bound, has)
+			}
+		}
+		i := 0
+		for it := r.first(); it.valid(); it.next() {
+			if it.key() != want[i] {
+				t.Fatalf("clustered %v: record %d is %x", clustered, i, it.key())
+			}
+			i++
+		}
+		for it := r.last(); it.valid(); it.prev() {
+			if i--; it.key() != want[i] {
+				t.Fatalf("clustered %v: record %d is %x, backward", clustered, i, it.key())
+			}
+		}
+		if i != 0 {
+			t.Errorf("clustered %v: %d records left", clustered, i)
+		}
+	}
+}
+
+// An entry gives key and record id back, and is found by its key only.
+func TestEntries(t *testing.T) {
+	for _, clustered := range []bool{false, true} {
+		e := entries{clustered: clustered}
+		keys := []string{"a\x00", "a\x01\x00", "b\x00", "b\x00\x00", ""}
+		for i, k := range keys[:3] {
+			rid := recordID(uint64(i + 1))
+			if clustered {
+				rid += strings.Repeat("x", i*200)
+			}
+			entry := e.entry(k, rid)
+			if key, got := splitEntry(entry, clustered); key != k || got != rid {
+				t.Errorf("clustered %v: %q of %q", clustered, key, got)
+			}
+			e.set(1, k, rid)
+			if got, ok := e.get(k); !ok || got != rid {
+				t.Errorf("clustered %v: %q has %q, %v", clustered, k, got, ok)
+			}
+			if _, ok := e.getOther(k, rid); ok || !e.has(k, rid) || e.has(k, rid+"\x00") {
+				t.Errorf("clustered %v: %q is another's", clustered, k)
+			}
+			if other, ok := e.getOther(k, "nobody"); !ok || other != rid {
+				t.Errorf("clustered %v: %q is nobody's: %q", clustered, k, other)
+			}
+		}
+		second := recordID(9)
+		e.set(1, keys[0], second)
+		if other, ok := e.getOther(keys[0], recordID(1)); !ok || other != second {
+			t.Errorf("clustered %v: the second of %q is %q, %v", clustered, keys[0], other, ok)
+		}
+		for _, k := range keys[3:] {
+			if rid, ok := e.get(k); ok {
+				t.Errorf("clustered %v: %q has %q", clustered, k, rid)
+			}
+		}
+		e.delete(1, keys[0], second)
+		if e.tree.len() != 3 {
+			t.Errorf("clustered %v: %d entries", clustered, e.tree.len())
+		}
+	}
+}
+
+// What documents of 85 bytes take in the store, beside their size: 64 bytes, and 35 more with an
+// index of numbers. The bounds leave room for what else is allocated meanwhile.
+func TestMemoryOfSmallDocuments(t *testing.T) {
+	const n = 20_000
+	live := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	s := benchStore(t, n, false)
+	if each := (live() - before) / n; each > 175 {
+		t.Errorf("a document takes %d bytes", each)
+	}
+	err := s.Write(func(tx *Tx) error {
+		at, pattern := bson.BeginDocument(nil)
+		pattern = bson.EndDocument(bson.AppendInt32(pattern, "n", 1), at)
+		_, err := tx.CreateIndex(tx.Coll(benchColl), (&IndexInfo{Name: "n_1", Pattern: pattern, Fields: []IndexField{{Path: "n"}}}).Prepare())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if each := (live() - before) / n; each > 215 {
+		t.Errorf("a document takes %d bytes with an index", each)
+	}
+	if got := s.Latest().Coll(benchColl).Index("n_1").Keys(); got != n {
+		t.Errorf("%d keys", got)
+	}
+	runtime.KeepAlive(s)
+}
