@@ -49,10 +49,15 @@ func TestGetMoreTimeLimit(t *testing.T) {
 		for name, topology := range map[string]mongotest.Option{"member": mongotest.ReplicaSet(1), "mongos": mongotest.Sharded(1, 1)} {
 			t.Run(version+" "+name, func(t *testing.T) {
 				t.Parallel()
+				zero, zeroText := int64(2), "cannot set maxTimeMS on getMore command for a non-awaitData cursor"
+				if version == "4.4" { // it takes 0 for no limit
+					zero, zeroText = 0, ""
+				}
 				mendSteps(t, []mendStep{
 					{cmd: `{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}], "$db": "t"}`},
 					{cmd: `{"find": "c", "batchSize": 1, "$db": "t"}`},
 					{cmd: `{"getMore": CURSOR, "collection": "c", "maxTimeMS": 100, "$db": "t"}`, code: 2, text: "cannot set maxTimeMS on getMore command for a non-awaitData cursor"},
+					{cmd: `{"getMore": CURSOR, "collection": "c", "maxTimeMS": 0, "$db": "t"}`, code: zero, text: zeroText},
 				}, topology, mongotest.Version(version))
 			})
 		}
@@ -84,8 +89,33 @@ func TestExplainWriteConcern(t *testing.T) {
 			{cmd: `{"insert": "c", "documents": [{"_id": 1}], "$db": "t"}`},
 			{cmd: `{"aggregate": "c", "pipeline": [], "explain": true, "writeConcern": ` + concern + `, "$db": "t"}`, code: 9,
 				text: "Aggregation explain does not support the'writeConcern' option"},
+			{cmd: `{"explain": {"aggregate": "c", "pipeline": [], "cursor": {}, "writeConcern": ` + concern + `}, "$db": "t"}`, code: 9,
+				text: "Aggregation explain does not support the'writeConcern' option"},
 		}, mongotest.ReplicaSet(1))
 	}
+}
+
+// From 4.4 on a mapReduce is an aggregation, and is explained as one, without writing its results.
+func TestExplainMapReduce(t *testing.T) {
+	const explain = `{"explain": {"mapReduce": "c", "map": "function() { emit(this.x, 1) }", "reduce": "function(k, v) { return v.length }",
+		"query": {"x": 3}, "out": "results"}, "verbosity": "executionStats", "$db": "t"}`
+	prepare := []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "x": 3}, {"_id": 2, "x": 4}, {"_id": 3, "x": 3}], "$db": "t"}`},
+		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1"}], "$db": "t"}`},
+	}
+	mendSteps(t, append(prepare, mendStep{cmd: explain, code: 20, text: "Cannot explain cmd: mapReduce"}), mongotest.Version("4.2"))
+	for _, topology := range []mongotest.Option{mongotest.ReplicaSet(1), mongotest.Sharded(2, 1)} {
+		mendSteps(t, append(prepare,
+			mendStep{cmd: explain},
+			mendStep{cmd: `{"count": "results", "$db": "t"}`, want: map[string]string{"n": "0"}},
+		), topology)
+	}
+	mendSteps(t, append(prepare, mendStep{cmd: explain, want: map[string]string{
+		"stages.0.$cursor.queryPlanner.parsedQuery":     `{"x":{"$eq":3}}`,
+		"stages.0.$cursor.executionStats.nReturned":     "2",
+		"stages.1.$project.emits.$_internalJsEmit.this": `"$$ROOT"`,
+		"stages.2.$unwind.path":                         `"$emits"`,
+	}}), mongotest.ReplicaSet(1))
 }
 
 // The bounds of a 2d index are its own.

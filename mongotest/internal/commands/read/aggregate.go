@@ -161,7 +161,7 @@ func (q *aggregateSpec) parse(r *server.Request) error {
 		return srverr.New(srverr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	}
 	if q.explain && !body.Lookup("writeConcern").IsZero() {
-		return srverr.New(srverr.FailedToParse, "Aggregation explain does not support the'writeConcern' option") // sic
+		return explainedConcern()
 	}
 	if !body.Lookup("needsMerge").IsZero() && body.Lookup("fromMongos").IsZero() {
 		return srverr.New(srverr.FailedToParse, "Cannot specify 'needsMerge' without 'fromMongos'")

@@ -60,8 +60,31 @@ var explainers = map[string]func(r *server.Request) (explainTarget, error){
 		if err := r.Cmd.Parse(r); err != nil {
 			return explainTarget{}, err
 		}
+		if r.Body.Lookup("writeConcern").Type != 0 {
+			return explainTarget{}, explainedConcern()
+		}
 		return parsedAggregate(r).explanation(r)
 	},
+	"mapReduce": func(r *server.Request) (explainTarget, error) {
+		if !r.Node.Config().Version.AtLeast(4, 4) { // before, it was no aggregation
+			return explainTarget{}, cannotExplain(r.Name)
+		}
+		_, q, err := readMapReduce(r)
+		if err != nil {
+			return explainTarget{}, err
+		}
+		return q.explanation(r)
+	},
+}
+
+func cannotExplain(name string) error {
+	return srverr.New(srverr.IllegalOperation, "Cannot explain cmd: %s", name)
+}
+
+// explainedConcern refuses the write concern of an aggregation that is explained, whichever of the
+// two ways it asks for that.
+func explainedConcern() error {
+	return srverr.New(srverr.FailedToParse, "Aggregation explain does not support the'writeConcern' option") // sic
 }
 
 // explainWrite reads a command that writes: what is explained is how it finds its documents.
@@ -139,7 +162,7 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 				return dst, err
 			}
 		}
-		return dst, srverr.New(srverr.IllegalOperation, "Cannot explain cmd: %s", name)
+		return dst, cannotExplain(name)
 	}
 	if db, ok := cmd.Lookup("$db").StringValue(); ok && db != r.DB {
 		return dst, srverr.New(srverr.InvalidNamespace, "Mismatched $db in explain command. Expected %s but got %s", r.DB, db)

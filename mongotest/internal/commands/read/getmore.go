@@ -71,7 +71,8 @@ func (q *getMoreSpec) parse(r *server.Request) error {
 			if err != nil {
 				return err
 			}
-			q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, n > 0
+			// From 5.0 on no time at all is a time, too: such a getMore does not wait.
+			q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, n > 0 || r.Node.Config().Version.AtLeast(5, 0)
 		case "term":
 			if v.Type != bson.TypeInt64 {
 				if idl {

@@ -143,33 +143,42 @@ func (q *mapReduceSpec) out(db string, v bson.RawValue) error {
 }
 
 // runMapReduce runs the pipeline that the command stands for since version 4.4.
-func runMapReduce(r *server.Request, dst []byte) ([]byte, error) {
-	start := time.Now()
+// readMapReduce reads the command, and returns it with the aggregation that it amounts to.
+func readMapReduce(r *server.Request) (*mapReduceSpec, *aggregateSpec, error) {
 	body := bsondoc.Copy(r.Body)
 	q := &mapReduceSpec{}
 	if err := mapReduceStruct.ParseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) }); err != nil {
-		return dst, err
+		return nil, nil, err
 	}
 	ns, err := r.Collection(srverr.BadValue)
 	if err != nil {
-		return dst, err
+		return nil, nil, err
 	}
 	st, err := r.Snapshot(ns)
 	if err != nil {
-		return dst, err
+		return nil, nil, err
 	}
 	if c := st.Coll(ns); c != nil && c.View {
-		return dst, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
+		return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
 	} else if c != nil && c.TimeSeries {
-		return dst, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a timeseries collection is not supported")
+		return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a timeseries collection is not supported")
 	}
 	if q.mode == "replace" && q.sharded {
-		return dst, srverr.New(srverr.InvalidOptions, "MapReduce internal error :: caused by :: Combination of 'out.sharded' and 'replace' output mode is not supported. "+
+		return nil, nil, srverr.New(srverr.InvalidOptions, "MapReduce internal error :: caused by :: Combination of 'out.sharded' and 'replace' output mode is not supported. "+
 			"Cannot replace an existing sharded collection or create a new sharded collection. Please create the sharded collection first and use a different "+
 			"output mode or consider using an unsharded collection.")
 	}
 	r.MapReduce, r.Scope = true, q.scope
-	results, err := mapAndReduce(r, &aggregateSpec{ns: ns, stages: q.stages(), bypass: q.bypass, collation: q.collation, disk: true, hasDisk: true})
+	return q, &aggregateSpec{ns: ns, stages: q.stages(), bypass: q.bypass, collation: q.collation, disk: true, hasDisk: true}, nil
+}
+
+func runMapReduce(r *server.Request, dst []byte) ([]byte, error) {
+	start := time.Now()
+	q, pipeline, err := readMapReduce(r)
+	if err != nil {
+		return dst, err
+	}
+	results, err := mapAndReduce(r, pipeline)
 	if err != nil {
 		return dst, srverr.From(err).Prefix("MapReduce internal error :: caused by :: ")
 	}
@@ -232,7 +241,7 @@ func (q *mapReduceSpec) stages() []bson.Raw {
 			b.Value("eval", q.mapped.Type, q.mapped.Value)
 		}))))
 	})))
-	stage("$unwind", bsondoc.StringValue("$emits"))
+	stage("$unwind", bsondoc.DocumentValue(bsondoc.Single("path", bsondoc.StringValue("$emits"))))
 	stage("$group", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 		b.Str("_id", "$emits.k")
 		b.Doc("value", bsondoc.Single("$_internalJsReduce", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
