@@ -73,6 +73,12 @@ func (s *Set) AppendStatus(dst []byte, n Peer) []byte {
 	return bson.EndDocument(dst, list)
 }
 
+// Config returns the configuration, as local.system.replset has it.
+func (s *Set) Config(v release.Version) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	return bson.Raw(bson.EndDocument(s.AppendConfig(doc, v), at)).Lookup("config").Value
+}
+
 // AppendConfig appends the element "config" of replSetGetConfig.
 func (s *Set) AppendConfig(dst []byte, v release.Version) []byte {
 	s.Mu.Lock()

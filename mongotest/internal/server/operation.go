@@ -126,8 +126,9 @@ func (n *Node) Connections() (current int, created int32) {
 	return len(n.conns), n.lastConn.Load()
 }
 
-// CurrentOps returns the running operations as currentOp and $currentOp show them.
-func (n *Node) CurrentOps() []bson.Raw {
+// CurrentOps returns the running operations as currentOp and $currentOp show them, with idle also
+// the connections that have none.
+func (n *Node) CurrentOps(idle bool) []bson.Raw {
 	n.mu.Lock()
 	conns := make([]*Conn, 0, len(n.conns))
 	for c := range n.conns {
@@ -137,18 +138,67 @@ func (n *Node) CurrentOps() []bson.Raw {
 	var list []bson.Raw
 	for _, c := range conns {
 		c.mu.Lock()
-		if c.running.op != nil {
+		switch {
+		case c.running.op != nil:
 			list = append(list, c.appendOp())
+		case idle:
+			at, dst := c.beginOp(false)
+			list = append(list, bson.EndDocument(dst, at))
 		}
 		c.mu.Unlock()
 	}
 	return list
 }
 
-// appendOp describes the connection's operation. The connection's mutex is held.
-func (c *Conn) appendOp() bson.Raw {
-	o := &c.running
-	ran := time.Since(o.started)
+// InactiveTransactions returns what currentOp shows of sessions whose transactions are open while
+// no command of theirs runs. They are where transactions run: not at a secondary.
+func (n *Node) InactiveTransactions() []bson.Raw {
+	if n.set != nil && !n.IsPrimary() {
+		return nil
+	}
+	now := n.data.Clock.Now()
+	limit := time.Duration(n.IntParameter("transactionLifetimeLimitSeconds")) * time.Second
+	var list []bson.Raw
+	for _, s := range n.data.Sessions().All(func(session.ID) bool { return true }) {
+		if !s.Mu.TryLock() {
+			continue // a command has it
+		}
+		if txn := s.State.Txn; s.State.Phase == session.TxnInProgress && txn != nil {
+			open := time.Since(txn.Started)
+			started := now.Add(-open)
+			list = append(list, bsondoc.Build(func(d *bsondoc.Builder) {
+				d.Str("type", "idleSession")
+				d.Str("host", n.addr)
+				d.Str("desc", "inactive transaction")
+				d.B = s.ID.Append(d.B, "lsid")
+				d.Flag("active", false)
+				d.Doc("transaction", bsondoc.Build(func(d *bsondoc.Builder) {
+					d.Doc("parameters", bsondoc.Build(func(d *bsondoc.Builder) {
+						d.B = bson.AppendInt64(d.B, "txnNumber", txn.Number)
+						d.Flag("autocommit", false)
+						if txn.Level != "" {
+							d.Doc("readConcern", bsondoc.Single("level", bsondoc.StringValue(txn.Level)))
+						}
+					}))
+					d.B = bson.AppendTimestamp(d.B, "readTimestamp", txn.ReadTime)
+					d.Str("startWallClockTime", operationTime(started))
+					d.B = bson.AppendInt64(d.B, "timeOpenMicros", open.Microseconds())
+					d.Str("expiryTime", operationTime(started.Add(limit)))
+				}))
+				d.Flag("waitingForLock", false)
+			}))
+		}
+		s.Mu.Unlock()
+	}
+	return list
+}
+
+// operationTime writes a time as currentOp does.
+func operationTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
+
+// beginOp begins a document of currentOp with what there is to tell of a connection. Its mutex is
+// held.
+func (c *Conn) beginOp(active bool) (int, []byte) {
 	at, dst := bson.BeginDocument(nil)
 	dst = bson.AppendString(dst, "type", "op")
 	dst = bson.AppendString(dst, "host", c.node.addr)
@@ -161,8 +211,16 @@ func (c *Conn) appendOp() bson.Raw {
 	if c.client.metadata != nil {
 		dst = bson.AppendDocument(dst, "clientMetadata", c.client.metadata)
 	}
-	dst = bson.AppendBool(dst, "active", true)
-	dst = bson.AppendString(dst, "currentOpTime", c.node.data.Clock.Now().UTC().Format("2006-01-02T15:04:05.000-07:00"))
+	dst = bson.AppendBool(dst, "active", active)
+	dst = bson.AppendString(dst, "currentOpTime", operationTime(c.node.data.Clock.Now()))
+	return at, dst
+}
+
+// appendOp describes the connection's operation. The connection's mutex is held.
+func (c *Conn) appendOp() bson.Raw {
+	o := &c.running
+	ran := time.Since(o.started)
+	at, dst := c.beginOp(true)
 	dst = bson.AppendInt32(dst, "opid", o.op.id)
 	dst = bson.AppendInt64(dst, "secs_running", int64(ran.Seconds()))
 	dst = bson.AppendInt64(dst, "microsecs_running", ran.Microseconds())

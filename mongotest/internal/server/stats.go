@@ -55,8 +55,11 @@ func (r *Request) PerShard(c *store.Coll, doc bson.Raw) []bson.Raw {
 
 // AppendCollStats appends a collection's sizes as collStats shows them, divided by scale.
 func (r *Request) AppendCollStats(dst []byte, c *store.Coll, scale int64) []byte {
+	return r.appendSizes(dst, c, c.Count(), c.Bytes(), scale)
+}
+
+func (r *Request) appendSizes(dst []byte, c *store.Coll, count, bytes, scale int64) []byte {
 	v5 := r.Node.cfg.Version.AtLeast(5, 0)
-	count, bytes := c.Count(), c.Bytes()
 	dst = bsondoc.AppendShortest(dst, "size", bytes/scale)
 	dst = bsondoc.AppendShortest(dst, "count", count)
 	if count > 0 {

@@ -9,6 +9,9 @@ import (
 	"allium/bson"
 )
 
+// MaxLogBytes is the size of the change log: the oplog's.
+const MaxLogBytes = 64 << 20
+
 // The past is kept in three forms: states, for reads at a time; pinned states, for those who have
 // read at a time and may do so again; and the change log. Each is bounded by what it keeps from
 // being freed, and by age: what was written last may be a lot, what lies back some seconds only a
@@ -18,7 +21,6 @@ import (
 const (
 	keepStates    = 1000
 	maxLogEntries = 100_000
-	maxLogBytes   = 64 << 20
 	maxHistory    = 64 << 20
 	maxPinned     = 256 << 20
 
@@ -117,8 +119,8 @@ func (s *Store) addToLog(log, entries []*Entry) []*Entry {
 	for _, e := range entries {
 		s.logSize += e.size()
 	}
-	if len(log) > maxLogEntries || s.logSize > maxLogBytes {
-		log = s.trimLog(log, maxLogEntries/2, maxLogBytes/2)
+	if len(log) > maxLogEntries || s.logSize > MaxLogBytes {
+		log = s.trimLog(log, maxLogEntries/2, MaxLogBytes/2)
 	}
 	return log
 }

@@ -85,7 +85,7 @@ func TestHistoryOfLargeDocuments(t *testing.T) {
 		before := liveHeap()
 		s := New(Options{Tick: testClock()})
 		churn(t, s, 200, func() bson.Raw { return largeDoc(1, 1<<20) })
-		if used := liveHeap() - before; used > maxHistory+maxLogBytes/2 {
+		if used := liveHeap() - before; used > maxHistory+MaxLogBytes/2 {
 			t.Errorf("%d MB are kept of 200 MB", used>>20)
 		}
 		s.mu.Lock()
@@ -96,7 +96,7 @@ func TestHistoryOfLargeDocuments(t *testing.T) {
 		}
 		time.Sleep(settledLogAge - settled)
 		synctest.Wait()
-		if size := s.logBytes(); size < maxLogBytes/4 {
+		if size := s.logBytes(); size < MaxLogBytes/4 {
 			t.Errorf("the change log has %d MB left before a change stream may come back to it", size>>20)
 		}
 		time.Sleep(2 * settled)

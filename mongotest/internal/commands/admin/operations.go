@@ -34,7 +34,7 @@ func runCurrentOp(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginArrayElement(dst, "inprog")
 	i := 0
-	for _, o := range r.Node.CurrentOps() {
+	for _, o := range append(r.Node.CurrentOps(r.Body.Lookup("$all").AsBool()), r.Node.InactiveTransactions()...) {
 		match, err := f.Match(o)
 		if err != nil {
 			return dst, err

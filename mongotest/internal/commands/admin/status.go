@@ -90,7 +90,7 @@ var statusSections = []struct {
 		dst = bson.AppendInt32(dst, "current", int32(current))
 		dst = bson.AppendInt32(dst, "available", int32(51200-current))
 		dst = bson.AppendInt32(dst, "totalCreated", created)
-		dst = bson.AppendInt32(dst, "active", int32(len(r.Node.CurrentOps())))
+		dst = bson.AppendInt32(dst, "active", int32(len(r.Node.CurrentOps(false))))
 		return r.Node.AppendEstablishment(dst)
 	}},
 	{"logicalSessionRecordCache", false, func(r *server.Request, dst []byte) []byte {

@@ -73,6 +73,7 @@ func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		return true
 	})
+	r.Node.DescribeSystemCollections(r.DB, nameOnly, func(doc bson.Raw) { all = append(all, doc) })
 	for _, doc := range all {
 		if f != nil {
 			ok, err := f.Match(doc)
@@ -174,6 +175,9 @@ func runListIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	c := st.Coll(ns)
 	switch {
 	case c == nil:
+		if specs, ok := r.Node.SystemIndexes(ns); ok {
+			return appendList(r, dst, ns, specs, batchSize)
+		}
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns does not exist: %s", ns)
 	case c.View:
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)

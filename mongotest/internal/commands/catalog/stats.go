@@ -57,6 +57,9 @@ func runCollStats(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	dst = bson.AppendString(dst, "ns", ns)
 	if c == nil {
+		if dst, ok := r.AppendSystemStats(dst, ns, scale); ok {
+			return dst, nil
+		}
 		for _, f := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
 			dst = bson.AppendInt32(dst, f, 0)
 		}

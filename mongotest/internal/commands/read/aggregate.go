@@ -363,7 +363,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 		return nil, nil, srverr.New(srverr.NotWritablePrimary, "not master") // newer secondaries let the primary write
 	}
 	var src pipeline.Iterator
-	if docs, ok := systemDocuments(r, ns); ok && p.NeedsSource() && st.Coll(ns) == nil {
+	if docs, ok := r.Node.SystemDocuments(ns); ok && p.NeedsSource() && st.Coll(ns) == nil {
 		src = pipeline.FromSlice(docs)
 	} else if p.NeedsSource() {
 		if src, err = pipelineSource(r, run, st.Coll(ns), p, q.hint, collation); err != nil {

@@ -100,8 +100,32 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	var n int64
+	count := func(_ string, doc bson.Raw, _ int) (bool, error) {
+		if route.Table != nil {
+			addCount(r, route.Table.ShardOf(doc), 1)
+		}
+		if skip > 0 {
+			skip--
+			return true, nil
+		}
+		n++
+		return limit == 0 || n < limit, nil
+	}
 	switch {
 	case c == nil:
+		docs, _ := r.Node.SystemDocuments(ns)
+		for _, doc := range docs {
+			ok, err := op.Filter.Match(doc)
+			if err != nil {
+				return dst, err
+			}
+			if !ok {
+				continue
+			}
+			if more, _ := count("", doc, 0); !more {
+				break
+			}
+		}
 	case op.Filter.MatchesAll() && hint.Type == 0 && route.Table == nil:
 		n = max(c.Count()-skip, 0)
 		if limit > 0 {
@@ -129,18 +153,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 				addCount(r, i, 0)
 			}
 		}
-		err := op.Candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
-			if sh != nil {
-				addCount(r, sh.ShardOf(doc), 1)
-			}
-			if skip > 0 {
-				skip--
-				return true, nil
-			}
-			n++
-			return limit == 0 || n < limit, nil
-		})
-		if err != nil {
+		if err := op.Candidates(r, c, count); err != nil {
 			return dst, countFailed(r, err)
 		}
 	}

@@ -367,7 +367,7 @@ func find(r *server.Request, dst []byte, st *store.State, q *findSpec) ([]byte, 
 		return dst, err
 	}
 	if c == nil {
-		if docs, ok := systemDocuments(r, q.ns); ok {
+		if docs, ok := r.Node.SystemDocuments(q.ns); ok {
 			return findSystem(r, dst, q, docs)
 		}
 		return r.AppendEmptyCursor(dst, q.ns), nil
@@ -695,3 +695,28 @@ func (f *findIter) Next() (bson.Raw, error) {
 }
 
 func (f *findIter) Close() { f.src.Close() }
+
+// findSystem answers a query on a collection that is not stored.
+func findSystem(r *server.Request, dst []byte, q *findSpec, docs []bson.Raw) ([]byte, error) {
+	if q.natural && q.back {
+		slices.Reverse(docs)
+	}
+	plain := *q
+	plain.tailable, plain.noTimeout, plain.oplogReplay = false, false, false
+	a, err := plain.aggregation()
+	if err != nil {
+		return dst, err
+	}
+	run := &server.Running{Request: r}
+	o := r.ExprOptions(q.ns, nil, q.let)
+	o.Check = run.Interrupted
+	p, err := pipeline.Parse(a.stages, o)
+	if err != nil {
+		return dst, err
+	}
+	it, err := p.Run(pipeline.FromSlice(docs))
+	if err != nil {
+		return dst, err
+	}
+	return r.AppendCursor(dst, r.NewCursor(q.ns, it, run), q.batchSize, q.single)
+}

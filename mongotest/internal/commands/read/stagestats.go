@@ -22,13 +22,16 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 			return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 		}
 		if c == nil {
+			if docs, ok := r.Node.SystemDocuments(ns.String()); ok {
+				return pipeline.FromSlice([]bson.Raw{collStatsDocument(r, ns.String(), nil, int64(len(docs)), spec)}), nil
+			}
 			for k := range spec.All() {
 				if k == "count" || k == "storageStats" {
 					return nil, srverr.New(40481, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.", k, ns)
 				}
 			}
 		}
-		return pipeline.FromSlice(r.PerShard(c, collStatsDocument(r, ns.String(), c, spec))), nil
+		return pipeline.FromSlice(r.PerShard(c, collStatsDocument(r, ns.String(), c, countOf(c), spec))), nil
 	case "$indexStats":
 		var docs []bson.Raw
 		if c != nil {
@@ -58,7 +61,10 @@ func systemStage(n *server.Node, _ *server.Request, stage string, spec bson.Raw)
 	case "$listCachedAndActiveUsers":
 		return pipeline.FromSlice(n.ActiveUsers()), nil
 	case "$currentOp":
-		list := n.CurrentOps()
+		list := n.CurrentOps(spec.Lookup("idleConnections").AsBool())
+		if v := spec.Lookup("idleSessions"); v.IsZero() || v.AsBool() {
+			list = append(list, n.InactiveTransactions()...)
+		}
 		if spec.Lookup("idleCursors").AsBool() {
 			list = append(list, n.IdleCursors()...)
 		}
@@ -67,25 +73,41 @@ func systemStage(n *server.Node, _ *server.Request, stage string, spec bson.Raw)
 	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
 }
 
-// collStatsDocument returns what $collStats yields.
-func collStatsDocument(r *server.Request, ns string, c *store.Coll, spec bson.Raw) bson.Raw {
+func countOf(c *store.Coll) int64 {
+	if c == nil {
+		return 0
+	}
+	return c.Count()
+}
+
+// collStatsDocument returns what $collStats yields. The collection is nil if it is not stored.
+func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64, spec bson.Raw) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.AppendString(doc, "ns", ns)
 	if host, err := os.Hostname(); err == nil {
 		doc = bson.AppendString(doc, "host", host)
 	}
 	doc = bson.AppendDateTime(doc, "localTime", bson.NewDateTime(r.Node.Data().Clock.Now()))
-	for k := range spec.All() {
+	for k, v := range spec.All() {
 		switch k {
 		case "count":
 			if r.Node.Config().Version.AtLeast(5, 0) {
-				doc = bson.AppendInt64(doc, "count", c.Count())
+				doc = bson.AppendInt64(doc, "count", count)
 			} else {
-				doc = bsondoc.AppendShortest(doc, "count", c.Count())
+				doc = bsondoc.AppendShortest(doc, "count", count)
 			}
 		case "storageStats":
+			scale := int64(1)
+			if n, ok := bson.Raw(v.Value).Lookup("scale").AsInt64(); ok && n > 0 {
+				scale = n
+			}
 			one, d := bson.BeginDocumentElement(doc, "storageStats")
-			doc = bson.EndDocument(r.AppendCollStats(d, c, 1), one)
+			if c == nil {
+				d, _ = r.AppendSystemStats(d, ns, scale)
+			} else {
+				d = r.AppendCollStats(d, c, scale)
+			}
+			doc = bson.EndDocument(d, one)
 		case "latencyStats":
 			one, d := bson.BeginDocumentElement(doc, "latencyStats")
 			for _, kind := range []string{"reads", "writes", "commands", "transactions"} {

@@ -1,0 +1,75 @@
+package mongotest_test
+
+import (
+	"testing"
+
+	"allium/mongotest"
+)
+
+// Shells and tools look for the oplog and the configuration among a member's collections before
+// they read them.
+func TestSystemCollections(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1}], "$db": "t"}`},
+		{cmd: `{"listCollections": 1, "filter": {"name": "oplog.rs"}, "$db": "local"}`, want: map[string]string{
+			"cursor.firstBatch.0.type":           `"collection"`,
+			"cursor.firstBatch.0.options.capped": "true",
+		}},
+		{cmd: `{"listCollections": 1, "nameOnly": true, "filter": {"name": "system.replset"}, "$db": "local"}`, want: map[string]string{
+			"cursor.firstBatch.0": `{"name":"system.replset","type":"collection"}`,
+		}},
+		{cmd: `{"listCollections": 1, "filter": {"name": "oplog.rs"}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0": ""}},
+		{cmd: `{"listIndexes": "system.replset", "$db": "local"}`, want: map[string]string{"cursor.firstBatch.0.name": `"_id_"`}},
+		{cmd: `{"listIndexes": "oplog.rs", "$db": "local"}`, want: map[string]string{"cursor.firstBatch.0": ""}},
+		{cmd: `{"find": "system.replset", "$db": "local"}`, want: map[string]string{
+			"cursor.firstBatch.0._id": `"rs0"`, "cursor.firstBatch.0.members.1._id": "1", "cursor.firstBatch.1": ""}},
+		{cmd: `{"count": "oplog.rs", "query": {"ns": "t.c"}, "$db": "local"}`, want: map[string]string{"n": "1"}},
+		{cmd: `{"count": "system.replset", "$db": "local"}`, want: map[string]string{"n": "1"}},
+		{cmd: `{"count": "system.replset", "skip": 1, "$db": "local"}`, want: map[string]string{"n": "0"}},
+		{cmd: `{"collStats": "oplog.rs", "$db": "local"}`, want: map[string]string{"capped": "true", "maxSize": "67108864", "nindexes": "0"}},
+		{cmd: `{"aggregate": "oplog.rs", "pipeline": [{"$collStats": {"storageStats": {"scale": 1024}, "count": {}}}], "cursor": {}, "$db": "local"}`,
+			want: map[string]string{"cursor.firstBatch.0.storageStats.maxSize": "65536", "cursor.firstBatch.0.storageStats.scaleFactor": "1024"}},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$collStats": {"storageStats": {"scale": 4}}}], "cursor": {}, "$db": "t"}`,
+			want: map[string]string{"cursor.firstBatch.0.storageStats.storageSize": "1024"}},
+	}, mongotest.ReplicaSet(3))
+	mendSteps(t, []mendStep{ // only members of a set have them
+		{cmd: `{"listCollections": 1, "$db": "local"}`, want: map[string]string{"cursor.firstBatch.0": ""}},
+		{cmd: `{"count": "oplog.rs", "$db": "local"}`, want: map[string]string{"n": "0"}},
+	}, mongotest.Standalone())
+}
+
+// currentOp shows transactions that are open while no command runs, until they end; with $all also
+// connections that do nothing.
+func TestInactiveTransactions(t *testing.T) {
+	for name, topology := range map[string]mongotest.Option{"member": mongotest.ReplicaSet(1), "mongos": mongotest.Sharded(2, 2)} {
+		t.Run(name, func(t *testing.T) {
+			const txn = `"lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAQ==", "subType": "04"}}}, "txnNumber": {"$numberLong": "7"}, "autocommit": false`
+			idle := func(spec, want string) mendStep {
+				return mendStep{cmd: `{"aggregate": 1, "pipeline": [{"$currentOp": ` + spec + `}, {"$match": {"type": "idleSession"}}], "cursor": {}, "$db": "admin"}`,
+					want: map[string]string{"cursor.firstBatch.0.transaction.parameters.txnNumber": want}}
+			}
+			mendSteps(t, []mendStep{
+				{cmd: `{"insert": "c", "documents": [{"_id": 1}], "$db": "t"}`},
+				idle(`{}`, ""),
+				{cmd: `{"insert": "c", "documents": [{"_id": 2}], ` + txn + `, "startTransaction": true, "readConcern": {"level": "snapshot"}, "$db": "t"}`},
+				idle(`{}`, "7"),
+				idle(`{"idleSessions": false}`, ""),
+				{cmd: `{"currentOp": 1, "type": "idleSession", "$db": "admin"}`, want: map[string]string{
+					"inprog.0.desc": `"inactive transaction"`, "inprog.0.active": "false", "inprog.0.transaction.parameters.readConcern.level": `"snapshot"`, "inprog.1": ""}},
+				{cmd: `{"commitTransaction": 1, ` + txn + `, "$db": "admin"}`},
+				idle(`{}`, ""),
+			}, topology)
+			d := mongotest.Start(t, topology)
+			command(t, dial(t, d.Hosts()[0]), extJSON(t, `{"hello": 1, "$db": "admin"}`))
+			conn := dial(t, d.Hosts()[0])
+			for cmd, want := range map[string]bool{
+				`{"currentOp": 1, "$all": true, "active": false, "$db": "admin"}`: true,
+				`{"currentOp": 1, "active": false, "$db": "admin"}`:               false,
+			} {
+				if got := command(t, conn, extJSON(t, cmd)).Lookup("inprog", "0", "connectionId").Type != 0; got != want {
+					t.Errorf("%s lists an idle connection: %v, want %v", cmd, got, want)
+				}
+			}
+		})
+	}
+}
