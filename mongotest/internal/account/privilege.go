@@ -102,10 +102,20 @@ func (g *Registry) May(roles []Role, n Need) bool {
 	return false
 }
 
+// privateColls are the collections of the database admin that hold users and roles. The roles that
+// go for all collections of a database do not reach them: privateReaders do.
+var (
+	privateActions = ActionSet("find collStats dbStats listIndexes")
+	privateColls   = map[string]bool{"system.users": true, "system.roles": true, "system.version": true}
+	privateReaders = map[string]bool{"backup": true, "restore": true, "userAdminAnyDatabase": true}
+)
+
 func (g grant) grants(rn Role, n Need) bool {
 	switch {
 	case n.DB == "":
 		return g.cluster[n.Action]
+	case n.DB == "admin" && privateColls[n.Coll]:
+		return privateReaders[rn.Role] && (privateActions[n.Action] || g.onDB[n.Action])
 	case builtinRoles[rn.Role]:
 		return rn.DB == n.DB && g.onDB[n.Action]
 	case (n.DB == "local" || n.DB == "config") && strings.HasSuffix(rn.Role, "AnyDatabase"):

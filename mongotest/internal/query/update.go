@@ -44,6 +44,7 @@ type Update struct {
 	root        *objectNode // nil unless there are modifiers
 	renames     []*renameOp
 	replacement bson.Raw
+	delta       bson.Raw // see NewDelta
 	pipeline    UpdatePipeline
 
 	filters    map[string]*Filter // by identifier
@@ -208,6 +209,11 @@ func (u *Update) Apply(doc bson.Raw, index int, clock Clock) (out bson.Raw, modi
 	switch {
 	case u.replacement != nil:
 		out, err = u.replace(doc, u.replacement, clock)
+		if err == nil && lookup(u.replacement, "_id").Type == 0 && checkSize(out) == nil {
+			return out, true, nil // compared without the _id
+		}
+	case u.delta != nil:
+		out, err = applyDelta(doc, u.delta, 0)
 	case u.pipeline != nil:
 		var next bson.Raw
 		if next, err = u.pipeline.Apply(doc); err == nil {

@@ -204,7 +204,7 @@ var (
 	}
 	databaseActions = map[string]string{
 		"listCollections": "listCollections", "dbStats": "dbStats", "dbHash": "dbHash", "dropDatabase": "dropDatabase", "profile": "enableProfiler",
-		"createUser": "createUser", "dropUser": "dropUser", "dropAllUsersFromDatabase": "dropUser", "updateUser": "changePassword", "usersInfo": "viewUser",
+		"_mergeAuthzCollections": "createUser", "createUser": "createUser", "dropUser": "dropUser", "dropAllUsersFromDatabase": "dropUser", "updateUser": "changePassword", "usersInfo": "viewUser",
 		"grantRolesToUser": "grantRole", "revokeRolesFromUser": "revokeRole", "createRole": "createRole", "dropRole": "dropRole",
 		"dropAllRolesFromDatabase": "dropRole", "rolesInfo": "viewRole", "updateRole": "revokeRole", "grantPrivilegesToRole": "grantRole",
 		"revokePrivilegesFromRole": "revokeRole", "grantRolesToRole": "grantRole", "revokeRolesFromRole": "revokeRole",

@@ -209,7 +209,7 @@ var metadataCommands = map[string]bool{
 	"addShard": true, "removeShard": true, "split": true, "moveChunk": true, "moveRange": true, "mergeChunks": true, "clearJumboFlag": true,
 	"movePrimary": true, "balancerStart": true, "balancerStop": true, "balancerStatus": true, "addShardToZone": true,
 	"removeShardFromZone": true, "updateZoneKeyRange": true, "listShards": true, "create": true, "drop": true, "dropDatabase": true,
-	"renameCollection": true, "createUser": true, "updateUser": true, "dropUser": true, "dropAllUsersFromDatabase": true,
+	"renameCollection": true, "_mergeAuthzCollections": true, "createUser": true, "updateUser": true, "dropUser": true, "dropAllUsersFromDatabase": true,
 	"grantRolesToUser": true, "revokeRolesFromUser": true, "createRole": true, "updateRole": true, "dropRole": true,
 	"dropAllRolesFromDatabase": true, "grantPrivilegesToRole": true, "revokePrivilegesFromRole": true, "grantRolesToRole": true,
 	"revokeRolesFromRole": true, "usersInfo": true, "rolesInfo": true, "setClusterParameter": true,

@@ -43,7 +43,8 @@ type parsed struct {
 	MapReduce   bool       // the pipeline that runs is made of a mapReduce
 	Scope       bson.Raw   // of the functions of a mapReduce
 	validator   ownValidator
-	TextPayload bool // of SASL: it is base64 in a string
+	TextPayload bool      // of SASL: it is base64 in a string
+	NewUUID     *[16]byte // that a create gives its collection; nil: a new one
 }
 
 // Statements is what the steps around an insert, update or delete know of its statements.

@@ -89,7 +89,7 @@ func ExplicitCollation(c *query.Collation) bson.Raw {
 // tx.
 func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) (err error) {
 	defer work.Catch(&err)
-	if id, ok := op.Filter.IDEquality(); ok && op.Coll.Same(c.Collation) && op.Hint.Type == 0 && !c.Sharded() {
+	if id, ok := op.Filter.IDEquality(); ok && op.Coll.Same(c.Collation) && op.Hint.Type == 0 && !c.Sharded() && c.HasIDs() {
 		if rid, doc, ok := c.ByID(id); ok {
 			_, err := f(rid, doc, -1)
 			return err

@@ -241,7 +241,7 @@ func (r *Request) Snapshot(namespaces ...string) (*store.State, error) {
 		if err := r.ReachUnsharded(st.Coll(ns), ns); err != nil {
 			return nil, err
 		}
-		st = r.ShowBuckets(st, ns)
+		st = r.showAuth(r.ShowBuckets(st, ns), ns)
 	}
 	return st, nil
 }

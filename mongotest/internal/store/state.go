@@ -224,6 +224,10 @@ func (c *Coll) ByID(id bson.RawValue) (rid string, doc bson.Raw, ok bool) {
 	return rid, doc, ok
 }
 
+// HasIDs reports whether an _id is that of at most one document, which [Coll.ByID] finds: some
+// collections of the database local have no index on it.
+func (c *Coll) HasIDs() bool { return c.Clustered || len(c.idx) > 0 && c.idx[0].IsID }
+
 // newRecord returns a fresh record id.
 func (c *Coll) newRecord(id bson.RawValue) string {
 	if c.Clustered {

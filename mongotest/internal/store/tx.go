@@ -26,6 +26,7 @@ type Tx struct {
 	keys  []string
 	stmt  int32
 	write *Statement // nil: not a retryable write
+	uuid  *[16]byte  // of the next collection that it makes; nil: a new one
 	freed int64      // bytes that it took out of what it changes
 
 	tag any // see Tag
@@ -54,6 +55,14 @@ func (tx *Tx) Count(m *work.Meter) {
 // one of them undoes its part, as if each shard had waited until its majority has it. That goes for
 // documents that move between shards, and for what a cluster decides as a whole.
 func (tx *Tx) Together() { tx.together = true }
+
+// Assign gives the next collection that is made this UUID.
+func (tx *Tx) Assign(uuid [16]byte) {
+	tx.uuid = &uuid
+	for i := range tx.sub {
+		tx.sub[i].uuid = &uuid
+	}
+}
 
 // Written returns the time of what was written to a shard of a group; ok is false if nothing was.
 func (tx *Tx) Written(shard int) (ts bson.Timestamp, ok bool) {
@@ -496,6 +505,9 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 		return nil, CatalogChanged()
 	}
 	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: newCounter(), shard: tx.s.shard}
+	if tx.uuid != nil {
+		info.UUID, tx.uuid = *tx.uuid, nil
+	}
 	c := newColl(info, tx.edit)
 	if id != nil {
 		c.idx = []Index{newIndex(info, id)}

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -26,8 +25,10 @@ func appendParameter(r *server.Request, dst []byte, name string) ([]byte, bool) 
 			return dst, false
 		}
 		at, dst := bson.BeginDocumentElement(dst, name)
-		dst = bson.AppendString(dst, "version", cmp.Or(r.Node.Data().Compatibility(), r.Node.Version().Series()))
+		dst = bson.AppendString(dst, "version", r.Node.Compatibility())
 		return bson.EndDocument(dst, at), true
+	case "authSchemaVersion":
+		return bson.AppendInt32(dst, name, server.AuthSchemaVersion), true
 	case "authenticationMechanisms":
 		list := []string{account.MechX509, account.ScramSHA1, account.ScramSHA256}
 		if r.Node.Config().OIDC != nil {
@@ -68,7 +69,7 @@ func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	found := false
 	var ok bool
 	if all {
-		names := append(bsondoc.SortedKeys(server.Parameters), "featureCompatibilityVersion", "authenticationMechanisms")
+		names := append(bsondoc.SortedKeys(server.Parameters), "featureCompatibilityVersion", "authenticationMechanisms", "authSchemaVersion")
 		slices.Sort(names)
 		for _, name := range names {
 			dst, _ = appendParameter(r, dst, name)

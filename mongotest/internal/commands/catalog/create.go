@@ -103,6 +103,9 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 			}
 			return defineView(tx, ns, set.Raw)
 		}
+		if r.NewUUID != nil {
+			tx.Assign(*r.NewUUID)
+		}
 		c, err := tx.Create(ns, set, q.idIndexFor(set))
 		if err != nil {
 			return err
@@ -256,6 +259,11 @@ var notNull = map[string]string{
 	"collation": "a document", "storageEngine": "a document", "indexOptionDefaults": "a document", "idIndex": "an object", "pipeline": "an array",
 }
 
+// noAutoIndex reports whether the collection is to have no index on _id.
+func (q *createSpec) noAutoIndex() bool {
+	return !q.hasViewOn && (q.noIndex || q.autoIndex != nil && !*q.autoIndex)
+}
+
 func (q *createSpec) check() error {
 	const maxSize = 1 << 50
 	switch {
@@ -275,7 +283,7 @@ func (q *createSpec) check() error {
 		return srverr.New(srverr.BadValue, "max in a capped collection has to be < 2^31 or not set")
 	case q.hasViewOn && q.viewOn == "":
 		return srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'")
-	case !q.hasViewOn && (q.noIndex || q.autoIndex != nil && !*q.autoIndex):
+	case q.noAutoIndex() && !strings.HasPrefix(q.ns, "local."):
 		return srverr.New(50001, "autoIndexId:false is not allowed for collection %s because it can be replicated", q.ns)
 	case !q.hasViewOn && q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
 		return srverr.New(srverr.BadValue, "invalid validation level: %s", q.level)
@@ -439,7 +447,7 @@ func appendClustered(raw []byte, v bson.RawValue) []byte {
 
 // idIndexFor returns the definition of the collection's _id index, nil if it has none.
 func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
-	if set.Clustered || set.TimeSeries || strings.HasSuffix(q.ns, ".system.profile") {
+	if set.Clustered || set.TimeSeries || q.noAutoIndex() || strings.HasSuffix(q.ns, ".system.profile") {
 		return nil
 	}
 	var spec bson.Raw

@@ -74,6 +74,9 @@ func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
 		return true
 	})
 	r.Node.DescribeSystemCollections(r.DB, nameOnly, func(doc bson.Raw) { all = append(all, doc) })
+	for _, c := range r.AuthColls(st, r.DB) {
+		all = append(all, describeCollection(c, nameOnly))
+	}
 	for _, doc := range all {
 		if f != nil {
 			ok, err := f.Match(doc)

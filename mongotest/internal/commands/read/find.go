@@ -412,7 +412,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 			r.Found = server.ByRouter // it reads the query before it sends it on
 			return nil, nil, err
 		}
-		if id, ok := filter.IDEquality(); ok && c != nil && !c.Sharded() && q.simple() && collation.Same(c.Collation) {
+		if id, ok := filter.IDEquality(); ok && c != nil && !c.Sharded() && c.HasIDs() && q.simple() && collation.Same(c.Collation) {
 			it := &oneDoc{}
 			if _, doc, ok := c.ByID(id); ok {
 				it.doc = doc

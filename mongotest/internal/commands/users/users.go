@@ -260,17 +260,7 @@ func appendUser(r *server.Request, dst []byte, u *account.User, credentials, pri
 	dst = bson.AppendString(dst, "user", u.Name)
 	dst = bson.AppendString(dst, "db", u.DB)
 	if credentials {
-		at, d := bson.BeginDocumentElement(dst, "credentials")
-		for _, m := range u.SortedMechanisms() {
-			c := u.Creds[m]
-			inner, e := bson.BeginDocumentElement(d, m)
-			e = bson.AppendInt32(e, "iterationCount", int32(c.Iterations))
-			e = bson.AppendString(e, "salt", bsondoc.Base64String(c.Salt))
-			e = bson.AppendString(e, "storedKey", bsondoc.Base64String(c.StoredKey))
-			e = bson.AppendString(e, "serverKey", bsondoc.Base64String(c.ServerKey))
-			d = bson.EndDocument(e, inner)
-		}
-		dst = bson.EndDocument(d, at)
+		dst = u.AppendCredentials(dst)
 	}
 	if privileges {
 		dst = appendMechanisms(u, dst)

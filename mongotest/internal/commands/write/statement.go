@@ -20,7 +20,8 @@ type updateOp struct {
 	multi        bool
 	upsert       bool
 	arrayFilters []bson.Raw
-	bypass       bool // bypassDocumentValidation
+	bypass       bool          // bypassDocumentValidation
+	diff         *query.Update // instead of u: an entry of the oplog
 
 	findAndModify bool // the statement is a findAndModify
 
@@ -52,7 +53,9 @@ func (op *updateOp) parse(r *server.Request, ns string, c *store.Coll) (err erro
 	if r.Node.Role() == server.Mongos && op.multi && op.u.Type == bson.TypeEmbeddedDocument && !hasOperators(op.u.Value) {
 		return srverr.New(srverr.InvalidOptions, "Replacement-style updates cannot be {multi:true}")
 	}
-	if op.Updates = op.u.Type != 0; op.Updates {
+	if op.diff != nil {
+		op.Updates, op.update = true, op.diff
+	} else if op.Updates = op.u.Type != 0; op.Updates {
 		if op.update, err = query.ParseUpdate(op.u, uo); err != nil {
 			return err
 		}

@@ -1,0 +1,146 @@
+package mongotest_test
+
+import (
+	"testing"
+
+	"allium/mongotest"
+)
+
+// What applyOps makes of the entries of an oplog, as a restore replays them: more than once, and
+// from a time before the copy was made.
+func TestApplyOps(t *testing.T) {
+	apply := func(op string) string { return `{"applyOps": [` + op + `], "$db": "admin"}` }
+	one := map[string]string{"applied": "1", "results.0": "true"}
+	command := func(o, more string) mendStep {
+		return mendStep{cmd: apply(`{"op": "c", "ns": "t.$cmd", "o": ` + o + more + `}`), want: one}
+	}
+	doc := func(coll, want string) mendStep {
+		return mendStep{cmd: `{"find": "` + coll + `", "$db": "t"}`, want: map[string]string{"cursor.firstBatch": want}}
+	}
+	for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "member": mongotest.ReplicaSet(1)} {
+		t.Run(name, func(t *testing.T) {
+			mendSteps(t, []mendStep{
+				{cmd: apply(`{"op": "i", "ns": "t.c", "o": {"_id": 1}}`), code: 26, text: "cannot apply insert or update operation on a non-existent namespace t.c",
+					want: map[string]string{"applied": "1", "results.0": "false"}},
+				{cmd: apply(`{"op": "d", "ns": "t.c", "o": {"_id": 1}}`), want: one},
+				{cmd: apply(`{"op": "x", "ns": "t.c", "o": {"_id": 1}}`), code: 2, text: "'x' for field 'applyOps.op'"},
+				command(`{"create": "c", "capped": true, "size": 8192, "idIndex": {"v": 2, "key": {"_id": 1}, "name": "_id_"}}`,
+					`, "ui": {"$uuid": "01234567-89ab-cdef-0123-456789abcdef"}`),
+				command(`{"create": "c", "capped": true, "size": 4096}`, ""), // there is one already
+				{cmd: `{"listCollections": 1, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.options.capped": "true", "cursor.firstBatch.0.options.size": "8192",
+					"cursor.firstBatch.0.info.uuid": `{"$binary":{"base64":"ASNFZ4mrze8BI0VniavN7w==","subType":"04"}}`}},
+				command(`{"create": "d"}`, ""),
+				command(`{"createIndexes": "d", "v": 2, "key": {"a": 1}, "name": "a_1", "expireAfterSeconds": 100}`, ""),
+				command(`{"collMod": "d", "index": {"name": "a_1", "expireAfterSeconds": 200}}`, ""),
+				command(`{"commitIndexBuild": "d", "indexes": [{"v": 2, "key": {"b": 1}, "name": "b_1"}]}`, ""),
+				command(`{"createIndexes": "d", "v": 2, "key": {"c": 1}, "name": "c_1"}`, ""),
+				command(`{"dropIndexes": "d", "index": "c_1"}`, ""),
+				command(`{"deleteIndexes": "d", "index": "c_1"}`, ""), // it is gone already
+				{cmd: `{"listIndexes": "d", "$db": "t"}`, want: map[string]string{"cursor.firstBatch.1.expireAfterSeconds": "200", "cursor.firstBatch.2.name": `"b_1"`, "cursor.firstBatch.3": ""}},
+
+				// An insert takes the place of the document with its _id.
+				{cmd: apply(`{"op": "i", "ns": "t.d", "o": {"_id": 1, "x": {"$timestamp": {"t": 0, "i": 0}}, "y": [1, 2, 3], "z": {"p": 1, "q": 2}}}`), want: one},
+				{cmd: apply(`{"op": "i", "ns": "t.d", "o": {"_id": 1, "x": 5, "y": [1, 2, {"k": 1}], "z": {"p": 1, "q": 2}}}`), want: one},
+				doc("d", `[{"_id":1,"x":5,"y":[1,2,{"k":1}],"z":{"p":1,"q":2}}]`),
+				{cmd: apply(`{"op": "u", "ns": "t.d", "o": {"$v": 1, "$set": {"x": 6}, "$unset": {"y.1": true}}, "o2": {"_id": 1}}`), want: one},
+				doc("d", `[{"_id":1,"x":6,"y":[1,null,{"k":1}],"z":{"p":1,"q":2}}]`),
+				{cmd: apply(`{"op": "u", "ns": "t.d", "o": {"$v": 2, "diff": {"d": {"x": false}, "i": {"w": 1}, "sy": {"a": true, "l": 5, "u4": 9, "s2": {"u": {"k": 2}}}, "sz": {"u": {"q": 3}, "i": {"r": 4}}}},
+					"o2": {"_id": 1}}`), want: one},
+				doc("d", `[{"_id":1,"y":[1,null,{"k":2},null,9],"z":{"p":1,"q":3,"r":4},"w":1}]`),
+				{cmd: apply(`{"op": "u", "ns": "t.d", "o": {"$v": 2, "diff": {"sy": {"a": true, "l": 1}, "sw": {"u": {"a": 1}}}}, "o2": {"_id": 1}}`), want: one},
+				doc("d", `[{"_id":1,"y":[1],"z":{"p":1,"q":3,"r":4},"w":1}]`),
+				{cmd: apply(`{"op": "u", "ns": "t.d", "o": {"$v": 2, "diff": {"x": {"a": 1}}}, "o2": {"_id": 1}}`), code: 4770500, text: "'x'"},
+				{cmd: apply(`{"op": "u", "ns": "t.d", "o": {"$v": 2}, "o2": {"_id": 1}}`), code: 4772600, text: "Expected 'diff' field"},
+				{cmd: apply(`{"op": "u", "ns": "t.d", "o": {"$v": 2, "diff": {"d": {"x": false}}}, "o2": {"_id": 2}}`), code: 218, text: "failed to apply update"},
+				{cmd: apply(`{"op": "u", "ns": "t.d", "o": {"_id": 2, "n": 1}, "o2": {"_id": 2}}`), want: one},
+				{cmd: apply(`{"op": "d", "ns": "t.d", "o": {"_id": 1}}`), want: one},
+				doc("d", `[{"_id":2,"n":1}]`),
+
+				// The operations of a transaction come as a list of their own.
+				{cmd: apply(`{"op": "n", "ns": "", "o": {"msg": "noop"}}, {"op": "c", "ns": "admin.$cmd", "o": {"applyOps": [
+					{"op": "i", "ns": "t.d", "o": {"_id": 3}}, {"op": "d", "ns": "t.d", "o": {"_id": 2}}]}}`), want: map[string]string{"applied": "2", "results.1": "true"}},
+				doc("d", `[{"_id":3}]`),
+				command(`{"renameCollection": "t.d", "to": "t.c", "dropTarget": {"$uuid": "01234567-89ab-cdef-0123-456789abcdef"}}`, ""),
+				command(`{"renameCollection": "t.d", "to": "t.c"}`, ""), // it was done already
+				doc("c", `[{"_id":3}]`),
+				{cmd: apply(`{"op": "c", "ns": "t.c", "o": {"drop": "c"}}`), code: 73},
+				{cmd: apply(`{"op": "c", "ns": "t.$cmd", "o": {"ping": 1}}`), code: 2, text: "'ping'"},
+				command(`{"drop": "c"}`, ""),
+				command(`{"drop": "c"}`, ""),
+				command(`{"create": "e"}`, ""),
+				command(`{"dropDatabase": 1}`, ""),
+				command(`{"dropDatabase": 1}`, ""),
+				{cmd: `{"listCollections": 1, "$db": "t"}`, want: map[string]string{"cursor.firstBatch": "[]"}},
+			}, topology)
+		})
+	}
+}
+
+// A validator goes for what a restore replays unless it says otherwise.
+func TestApplyOpsValidator(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "c", "validator": {"a": {"$exists": true}}, "$db": "t"}`},
+		{cmd: `{"applyOps": [{"op": "i", "ns": "t.c", "o": {"_id": 1}}], "$db": "admin"}`, code: 121},
+		{cmd: `{"applyOps": [{"op": "i", "ns": "t.c", "o": {"_id": 1}}], "bypassDocumentValidation": true, "$db": "admin"}`},
+		{cmd: `{"applyOps": [{"op": "u", "ns": "t.c", "o": {"_id": 1, "b": 1}, "o2": {"_id": 1}}], "$db": "admin"}`, code: 121},
+		{cmd: `{"applyOps": [{"op": "u", "ns": "t.c", "o": {"$v": 2, "diff": {"i": {"b": 1}}}, "o2": {"_id": 1}}], "bypassDocumentValidation": true, "$db": "admin"}`},
+		{cmd: `{"count": "c", "query": {"b": 1}, "$db": "t"}`, want: map[string]string{"n": "1"}},
+	})
+}
+
+// A replacement without _id counts as a change, as the server compares it before it has the _id.
+func TestReplacementThatChangesNothing(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "a": 1}], "$db": "t"}`},
+		{cmd: `{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"a": 1}}], "$db": "t"}`, want: map[string]string{"n": "1", "nModified": "1"}},
+		{cmd: `{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"_id": 1, "a": 1}}], "$db": "t"}`, want: map[string]string{"n": "1", "nModified": "0"}},
+	})
+}
+
+// Collections of the database local, which is not replicated, may do without an index on _id.
+func TestCollectionWithoutIDIndex(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "c", "autoIndexId": false, "$db": "t"}`, code: 50001},
+		{cmd: `{"create": "c", "autoIndexId": false, "capped": true, "size": 4096, "$db": "local"}`},
+		{cmd: `{"insert": "c", "documents": [{"_id": 1}, {"_id": 1}], "$db": "local"}`, want: map[string]string{"n": "2", "writeErrors": ""}},
+		{cmd: `{"listIndexes": "c", "$db": "local"}`, want: map[string]string{"cursor.firstBatch": "[]"}},
+		{cmd: `{"find": "c", "filter": {"_id": 1}, "$db": "local"}`, want: map[string]string{"cursor.firstBatch.1._id": "1"}},
+	})
+}
+
+// The collections of database admin that users and roles are in, which backups read and restores
+// merge.
+func TestAuthorizationCollections(t *testing.T) {
+	for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "member": mongotest.ReplicaSet(1), "mongos": mongotest.Sharded(1, 1)} {
+		t.Run(name, func(t *testing.T) {
+			mendSteps(t, []mendStep{
+				{cmd: `{"getParameter": 1, "authSchemaVersion": 1, "$db": "admin"}`, want: map[string]string{"authSchemaVersion": "5"}},
+				{cmd: `{"find": "system.version", "$db": "admin"}`, want: map[string]string{"cursor.firstBatch": `[{"_id":"featureCompatibilityVersion","version":"7.0"}]`}},
+				{cmd: `{"listCollections": 1, "nameOnly": true, "$db": "admin"}`, want: map[string]string{"cursor.firstBatch": `[{"name":"system.version","type":"collection"}]`}},
+				{cmd: `{"createRole": "r", "privileges": [{"resource": {"db": "t", "collection": "c"}, "actions": ["find"]}], "roles": [], "$db": "t"}`},
+				{cmd: `{"createUser": "u", "pwd": "secret", "roles": ["r", {"role": "read", "db": "s"}], "customData": {"a": 1}, "$db": "t"}`},
+				{cmd: `{"createUser": "v", "pwd": "secret", "roles": [], "$db": "s"}`},
+				{cmd: `{"distinct": "system.users", "key": "_id", "$db": "admin"}`, want: map[string]string{"values": `["s.v","t.u"]`}},
+				{cmd: `{"find": "system.users", "filter": {"db": "t"}, "projection": {"credentials": 0, "userId": 0}, "$db": "admin"}`, want: map[string]string{
+					"cursor.firstBatch": `[{"_id":"t.u","user":"u","db":"t","customData":{"a":1},"roles":[{"role":"r","db":"t"},{"role":"read","db":"s"}]}]`}},
+				{cmd: `{"aggregate": "system.roles", "pipeline": [], "cursor": {}, "$db": "admin"}`, want: map[string]string{
+					"cursor.firstBatch": `[{"_id":"t.r","role":"r","db":"t","privileges":[{"resource":{"db":"t","collection":"c"},"actions":["find"]}],"roles":[]}]`}},
+				{cmd: `{"count": "system.version", "$db": "admin"}`, want: map[string]string{"n": "2"}},
+
+				// What was copied comes back, password and all.
+				{cmd: `{"aggregate": "system.users", "pipeline": [{"$match": {"db": "t"}}, {"$out": {"db": "t", "coll": "tempusers"}}], "cursor": {}, "$db": "admin"}`},
+				{cmd: `{"aggregate": "system.roles", "pipeline": [{"$out": {"db": "t", "coll": "temproles"}}], "cursor": {}, "$db": "admin"}`},
+				{cmd: `{"dropUser": "u", "$db": "t"}`},
+				{cmd: `{"dropRole": "r", "$db": "t"}`},
+				{cmd: `{"createUser": "w", "pwd": "secret", "roles": [], "$db": "t"}`},
+				{cmd: `{"_mergeAuthzCollections": 1, "db": "", "drop": false, "$db": "admin"}`, code: 2, text: "Must provide at least one of"},
+				{cmd: `{"_mergeAuthzCollections": 1, "tempUsersCollection": "t.tempusers", "tempRolesCollection": "t.temproles", "db": "t", "drop": true, "$db": "admin"}`},
+				{cmd: `{"distinct": "system.users", "key": "_id", "$db": "admin"}`, want: map[string]string{"values": `["s.v","t.u"]`}},
+				{cmd: `{"usersInfo": "u", "$db": "t"}`, want: map[string]string{"users.0.roles.0.role": `"r"`, "users.0.mechanisms": `["SCRAM-SHA-1","SCRAM-SHA-256"]`}},
+				{cmd: `{"rolesInfo": "r", "showPrivileges": true, "$db": "t"}`, want: map[string]string{"roles.0.privileges.0.actions": `["find"]`}},
+				{cmd: `{"insert": "tempusers", "documents": [{"_id": "t.x", "user": "x", "db": "t", "credentials": {}, "roles": []}], "$db": "t"}`},
+				{cmd: `{"_mergeAuthzCollections": 1, "tempUsersCollection": "t.tempusers", "db": "", "drop": false, "$db": "admin"}`, code: 12, text: "must provide credentials"},
+			}, topology, mongotest.Version("7.0"))
+		})
+	}
+}
