@@ -81,9 +81,9 @@ func collator(c *query.Collation) Collation {
 	return c
 }
 
-// keys returns the document's encoded keys, each once, without the record id. m counts the steps of
-// what may take long.
-func (x *IndexInfo) keys(dst []string, doc bson.Raw, m *work.Meter) (keys []string, multikey bool, err error) {
+// keys returns the document's encoded keys, each once, with what stands behind them in the entries
+// of its record. m counts the steps of what may take long.
+func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string, m *work.Meter) (keys []string, multikey bool, err error) {
 	if x.special {
 		return dst, false, x.checkSpecial(doc, m)
 	}
@@ -102,7 +102,7 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw, m *work.Meter) (keys []stri
 				v.Type = bson.TypeNull
 			}
 			var buf [64]byte
-			return append(dst, string(x.encode(buf[:0], 0, v))), false, nil
+			return append(dst, string(append(x.encode(buf[:0], 0, v), suffix...))), false, nil
 		}
 	}
 	seen := keySet{list: dst, from: len(dst)}
@@ -111,6 +111,7 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw, m *work.Meter) (keys []stri
 		for i, v := range key {
 			b = x.encode(b, i, v)
 		}
+		b = append(b, suffix...)
 		if !seen.has(string(b)) {
 			seen.add(string(b))
 		}

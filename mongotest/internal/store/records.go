@@ -160,14 +160,13 @@ type entries struct {
 	tree      tree[string, struct{}]
 }
 
-// entry returns what stands for a key of a record.
-func (e *entries) entry(key, rid string) string {
-	if !e.clustered {
-		return key + rid
+// suffix returns what stands behind a key in the entries of a record.
+func (c *Coll) suffix(rid string) string {
+	if !c.Clustered {
+		return rid
 	}
-	b := make([]byte, 0, len(key)+len(rid)+4)
-	b = append(append(b, key...), rid...)
-	return viewString(binary.BigEndian.AppendUint32(b, uint32(len(rid))))
+	b := make([]byte, 0, len(rid)+4)
+	return viewString(binary.BigEndian.AppendUint32(append(b, rid...), uint32(len(rid))))
 }
 
 // splitEntry takes an entry apart.
@@ -203,14 +202,14 @@ func (e *entries) getOther(key, rid string) (other string, ok bool) {
 	return "", false
 }
 
-func (e *entries) has(key, rid string) bool {
-	_, ok := e.tree.get(e.entry(key, rid))
+func (e *entries) has(entry string) bool {
+	_, ok := e.tree.get(entry)
 	return ok
 }
 
-func (e *entries) set(edit uint64, key, rid string) { e.tree.set(edit, e.entry(key, rid), struct{}{}) }
+func (e *entries) add(edit uint64, entry string) { e.tree.set(edit, entry, struct{}{}) }
 
-func (e *entries) delete(edit uint64, key, rid string) { e.tree.delete(edit, e.entry(key, rid)) }
+func (e *entries) remove(edit uint64, entry string) { e.tree.delete(edit, entry) }
 
 // newIndex returns an empty index of a collection.
 func newIndex(c *Info, x *IndexInfo) Index {

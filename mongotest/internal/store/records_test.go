@@ -73,21 +73,22 @@ func TestRecords(t *testing.T) {
 func TestEntries(t *testing.T) {
 	for _, clustered := range []bool{false, true} {
 		e := entries{clustered: clustered}
+		c := newColl(&Info{Settings: Settings{Clustered: clustered}}, 1)
 		keys := []string{"a\x00", "a\x01\x00", "b\x00", "b\x00\x00", ""}
 		for i, k := range keys[:3] {
 			rid := recordID(uint64(i + 1))
 			if clustered {
 				rid += strings.Repeat("x", i*200)
 			}
-			entry := e.entry(k, rid)
+			entry := k + c.suffix(rid)
 			if key, got := splitEntry(entry, clustered); key != k || got != rid {
 				t.Errorf("clustered %v: %q of %q", clustered, key, got)
 			}
-			e.set(1, k, rid)
+			e.add(1, entry)
 			if got, ok := e.get(k); !ok || got != rid {
 				t.Errorf("clustered %v: %q has %q, %v", clustered, k, got, ok)
 			}
-			if _, ok := e.getOther(k, rid); ok || !e.has(k, rid) || e.has(k, rid+"\x00") {
+			if _, ok := e.getOther(k, rid); ok || !e.has(entry) || e.has(k+c.suffix(rid+"\x00")) {
 				t.Errorf("clustered %v: %q is another's", clustered, k)
 			}
 			if other, ok := e.getOther(k, "nobody"); !ok || other != rid {
@@ -95,7 +96,7 @@ func TestEntries(t *testing.T) {
 			}
 		}
 		second := recordID(9)
-		e.set(1, keys[0], second)
+		e.add(1, keys[0]+c.suffix(second))
 		if other, ok := e.getOther(keys[0], recordID(1)); !ok || other != second {
 			t.Errorf("clustered %v: the second of %q is %q, %v", clustered, keys[0], other, ok)
 		}
@@ -104,7 +105,7 @@ func TestEntries(t *testing.T) {
 				t.Errorf("clustered %v: %q has %q", clustered, k, rid)
 			}
 		}
-		e.delete(1, keys[0], second)
+		e.remove(1, keys[0]+c.suffix(second))
 		if e.tree.len() != 3 {
 			t.Errorf("clustered %v: %d entries", clustered, e.tree.len())
 		}

@@ -119,7 +119,7 @@ func checkIndex(t *testing.T, what string, c *Coll, ix *Index, back bool, want m
 	keys := 0
 	var list []string
 	for _, doc := range want {
-		list, _, _ = ix.keys(list[:0], doc, nil)
+		list, _, _ = ix.keys(list[:0], doc, "", nil)
 		keys += len(list)
 	}
 	if ix.Keys() != keys {

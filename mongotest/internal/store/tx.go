@@ -267,7 +267,7 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	c = tx.writable(c)
 	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc))
-	tx.addKeys(c, rid, keys, marks, multikey)
+	tx.addKeys(c, keys, marks, multikey)
 	if tx.tag != nil {
 		c.tags.set(tx.edit, rid, tx.tag)
 	}
@@ -341,25 +341,26 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 		return c, err
 	}
 	var oldKeys []string
+	suffix := c.suffix(rid)
 	c = tx.writable(c)
 	for i := range c.idx {
 		ix := &c.idx[i]
 		if ix.unchanged(old, doc) {
 			continue
 		}
-		oldKeys, _, _ = ix.keys(oldKeys[:0], old, tx.work)
+		oldKeys, _, _ = ix.keys(oldKeys[:0], old, suffix, tx.work)
 		fresh := keySet{list: keys[:marks[i+1]], from: marks[i]}
 		for _, k := range oldKeys {
 			tx.work.Do(1)
 			if !fresh.has(k) {
-				ix.delete(tx.edit, k, rid)
+				ix.remove(tx.edit, k)
 			}
 		}
 	}
 	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc) - len(old))
 	tx.freed += int64(len(old)) + perChange
-	tx.addKeys(c, rid, keys, marks, multikey)
+	tx.addKeys(c, keys, marks, multikey)
 	if tx.tag != nil {
 		c.tags.set(tx.edit, rid, tx.tag)
 	}
@@ -378,6 +379,7 @@ func (x *IndexInfo) unchanged(old, doc bson.Raw) bool {
 // after checking that no unique one exists already. old is the document that it replaces, if any.
 func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, marks []int, multikey uint64, err error) {
 	keys, marks = tx.keys[:0], append(tx.firstMarks[:0], 0)
+	suffix := c.suffix(rid)
 	for i := range c.idx {
 		ix := &c.idx[i]
 		if old != nil && ix.unchanged(old, doc) {
@@ -385,18 +387,19 @@ func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, ma
 			continue
 		}
 		var multi bool
-		if keys, multi, err = ix.keys(keys, doc, tx.work); err != nil {
+		if keys, multi, err = ix.keys(keys, doc, suffix, tx.work); err != nil {
 			return keys, marks, 0, err
 		}
 		if multi {
 			multikey |= 1 << i
 		}
 		if ix.Unique || ix.PrepareUnique {
-			for _, k := range keys[marks[i]:] {
+			for _, entry := range keys[marks[i]:] {
 				tx.work.Do(1)
+				k := entry[:len(entry)-len(suffix)]
 				if _, taken := ix.getOther(k, rid); taken {
 					return keys, marks, 0, duplicateKey(c.NS, ix.IndexInfo, k, doc)
-				} else if old != nil && ix.has(k, rid) {
+				} else if old != nil && ix.has(entry) {
 					continue
 				} else if err = tx.lockKey(c, c.UUID, ix.Name, k); err != nil {
 					return keys, marks, 0, err
@@ -412,19 +415,19 @@ func (tx *Tx) newKeys(c *Coll, rid string, old, doc bson.Raw) (keys []string, ma
 // Fits checks that the indexes of a collection can hold a document, but for the unique ones.
 func (tx *Tx) Fits(c *Coll, doc bson.Raw) error {
 	for i := range c.idx {
-		if _, _, err := c.idx[i].keys(nil, doc, tx.work); err != nil {
+		if _, _, err := c.idx[i].keys(nil, doc, "", tx.work); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (tx *Tx) addKeys(c *Coll, rid string, keys []string, marks []int, multikey uint64) {
+func (tx *Tx) addKeys(c *Coll, keys []string, marks []int, multikey uint64) {
 	for i := range c.idx {
 		ix := &c.idx[i]
 		for _, k := range keys[marks[i]:marks[i+1]] {
 			tx.work.Do(1)
-			ix.set(tx.edit, k, rid)
+			ix.add(tx.edit, k)
 		}
 		if multikey&(1<<i) != 0 {
 			ix.Multikey = true
@@ -463,12 +466,13 @@ func (tx *Tx) take(c *Coll, rid string, old bson.Raw) *Coll {
 	c.bytes -= int64(len(old))
 	tx.freed += int64(len(old)) + perChange
 	var keys []string
+	suffix := c.suffix(rid)
 	for i := range c.idx {
 		ix := &c.idx[i]
-		keys, _, _ = ix.keys(keys[:0], old, tx.work)
+		keys, _, _ = ix.keys(keys[:0], old, suffix, tx.work)
 		for _, k := range keys {
 			tx.work.Do(1)
-			ix.delete(tx.edit, k, rid)
+			ix.remove(tx.edit, k)
 		}
 	}
 	return c
@@ -693,17 +697,14 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 		tx.work.Do(1)
 		var multi bool
 		var err error
-		if keys, multi, err = x.keys(keys[:0], it.value().raw(), tx.work); err != nil {
+		suffix := c.suffix(it.key())
+		if keys, multi, err = x.keys(keys[:0], it.value().raw(), suffix, tx.work); err != nil {
 			return ix, err
 		}
 		ix.Multikey = ix.Multikey || multi
-		if len(keys) == 0 {
-			continue
-		}
-		rid := it.key()
-		for _, k := range keys {
+		for _, entry := range keys {
 			tx.work.Do(1)
-			list = append(list, indexEntry{ix.entry(k, rid), len(k)})
+			list = append(list, indexEntry{entry, len(entry) - len(suffix)})
 		}
 	}
 	slices.SortFunc(list, work.Counting(tx.work, func(a, b indexEntry) int { return strings.Compare(a.entry, b.entry) }))
@@ -774,7 +775,7 @@ func (tx *Tx) Duplicates(c *Coll, name string) (groups [][]bson.Raw, err error) 
 		var first []bson.Raw
 		var keys []string
 		for it := c.recs.first(); it.valid(); it.next() {
-			if keys, _, err = ix.keys(keys[:0], it.value().raw(), tx.work); err != nil {
+			if keys, _, err = ix.keys(keys[:0], it.value().raw(), "", tx.work); err != nil {
 				return nil, err
 			}
 			for _, k := range keys {
