@@ -591,6 +591,24 @@ func TestCausalReadAsMemberCatchesUp(t *testing.T) {
 	})
 }
 
+// A causal read after a write of another shard does not wait for one that this shard never gets,
+// while one of its members is behind.
+func TestCausalReadAfterAnotherShardsWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, c := shardMembers(t)
+		d.Shards()[0].Secondaries()[0].HoldBack()
+		ok(t, run(t, c, inserts(1)))
+		ts, _ := ok(t, run(t, c, inserts(11))).Lookup("operationTime").Timestamp()
+		for _, level := range []string{"majority", "snapshot", "local"} {
+			concern := bson.D{{Key: "level", Value: level}, {Key: "afterClusterTime", Value: ts}}
+			find := finds("", "", bson.E{Key: "readConcern", Value: concern}, bson.E{Key: "maxTimeMS", Value: 10_000})
+			if got := results(t, c, find); len(got) != 2 {
+				t.Errorf("%s shows %v", level, got)
+			}
+		}
+	})
+}
+
 // A cursor of a mongos ends with the process of a member that it is open on.
 func TestShardCursorsEndWithTheirMember(t *testing.T) {
 	for _, restart := range []bool{true, false} {

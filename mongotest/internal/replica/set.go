@@ -451,19 +451,32 @@ func (s *Set) Applied(n Peer) OpTime {
 	return s.find(n).applied
 }
 
-// ReadTime returns where a read of this level sees the data on the node; latest is true if it sees
-// all that is there, whether others have it or not.
-func (s *Set) ReadTime(n Peer, level string) (at bson.Timestamp, latest bool) {
+// View is where a read sees the data.
+type View struct {
+	At bson.Timestamp
+	// Newest is set for one that sees whatever is there, whether others have it or not.
+	Newest bool
+	// All is set if At is that of the newest write that the set knows of.
+	All bool
+}
+
+// Has reports whether the read sees all writes up to a time. One that was only heard of has no
+// write, and no member ever gets there.
+func (v View) Has(ts bson.Timestamp) bool { return v.Newest || v.All || v.At.Compare(ts) >= 0 }
+
+// View returns where a read of this level sees the data on the node.
+func (s *Set) View(n Peer, level string) View {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	m := s.find(n)
-	switch {
-	case level != "majority" && level != "snapshot":
-		return m.applied.TS, m == s.primary
-	case s.committed.compare(m.applied) < 0:
-		return s.committed.TS, false
+	at := m.applied
+	if level != "majority" && level != "snapshot" {
+		return View{At: at.TS, Newest: m == s.primary, All: at == s.newest}
 	}
-	return m.applied.TS, false
+	if s.committed.compare(at) < 0 {
+		at = s.committed
+	}
+	return View{At: at.TS, All: at == s.newest}
 }
 
 // wait blocks until ok reports true, which is asked under the lock whenever something has changed.

@@ -197,10 +197,12 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	for tries := 0; ; tries++ {
 		dst, err = n.invoke(r, dst)
 		if r.startsOver && err != nil && !r.hangUp {
-			r.redo()
-			tries--
-			dst = dst[:start]
-			continue
+			if err = r.Check(); err == nil {
+				r.redo()
+				tries--
+				dst = dst[:start]
+				continue
+			}
 		}
 		if r.hangUp && r.Cmd.WriteConcern {
 			return dst, err

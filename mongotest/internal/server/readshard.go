@@ -57,7 +57,7 @@ func (r *Request) member(i int) *Node {
 // all agree on who has which chunk.
 func (r *Request) stateOfShards(newest *store.State) (*store.State, error) {
 	d, s := r.Node.data, r.Node.Store()
-	r.readAt = nil
+	r.views = nil
 	behind := slices.ContainsFunc(d.parts, func(p *Data) bool { return p.set != nil && p.set.Behind() })
 	switch {
 	case !behind, r.InTxn() && r.rc.level != "majority" && r.rc.level != "snapshot":
@@ -70,13 +70,15 @@ func (r *Request) stateOfShards(newest *store.State) (*store.State, error) {
 		return nil, tooOld(at)
 	}
 	at := make([]bson.Timestamp, len(d.parts)) // zero: the newest
+	views := make([]replica.View, len(d.parts))
 	for i, p := range d.parts {
+		views[i].Newest = true
 		if p.set == nil {
 			continue
 		}
 		if n := r.member(i); n != nil {
-			if ts, latest := p.set.ReadTime(n, r.rc.level); !latest {
-				at[i] = ts
+			if views[i] = p.set.View(n, r.rc.level); !views[i].Newest {
+				at[i] = views[i].At
 			}
 		}
 	}
@@ -84,7 +86,7 @@ func (r *Request) stateOfShards(newest *store.State) (*store.State, error) {
 	if !ok {
 		return nil, srverr.New(srverr.SnapshotTooOld, "A shard's member has a state that is older than the oldest available one.")
 	}
-	r.readAt = at
+	r.views = views
 	return st, nil
 }
 
@@ -140,12 +142,10 @@ func (r *Request) readable(p *Data, n *Node) error {
 	waits := false
 	switch {
 	case after.IsZero():
-	case r.readAt != nil: // the member may have caught up since it was chosen what to read
-		at := r.readAt[p.number]
-		waits = !at.IsZero() && at.Compare(after) < 0
+	case r.views != nil: // the member may have caught up since it was chosen what to read
+		waits = !r.views[p.number].Has(after)
 	case p.set.Behind():
-		at, latest := p.set.ReadTime(n, r.rc.level)
-		waits = !latest && at.Compare(after) < 0
+		waits = !p.set.View(n, r.rc.level).Has(after)
 	}
 	if waits {
 		if err := p.set.WaitApplied(r, n, after, r.rc.level == "majority" || r.rc.level == "snapshot"); err != nil {

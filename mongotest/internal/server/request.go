@@ -103,9 +103,9 @@ type routing struct {
 	homesUsed    uint64  // a bit for each shard that knows of its use
 	members      []*Node // of the shards, where the command reads; nil: not chosen yet
 	firstMembers [4]*Node
-	// readAt is where each shard's member was when it was chosen what to read; zero: at the newest
-	// write, whether others have it or not. nil: all were.
-	readAt     []bson.Timestamp
+	// views are where reads of the shards' members see the data, as it was chosen; nil: all see the
+	// newest.
+	views      []replica.View
 	startsOver bool // it runs again: see startOver
 	undone     bool // a shard has rolled back what the command wrote: it runs again
 }

@@ -262,7 +262,7 @@ func (r *Request) awaitShard(w shardWrite, wc *replica.WriteConcern, timeout tim
 func (r *Request) redo() {
 	r.checkIn()
 	r.wrote, r.NoWrite = false, false
-	r.shards, r.written, r.homes, r.homesUsed, r.members, r.readAt = nil, nil, nil, 0, nil, nil
+	r.shards, r.written, r.homes, r.homesUsed, r.members, r.views = nil, nil, nil, 0, nil, nil
 	r.AtTime = bson.Timestamp{}
 	clear(r.firstMembers[:])
 	if r.undone {

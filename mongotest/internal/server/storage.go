@@ -173,10 +173,11 @@ func (r *Request) stateUpTo(newest *store.State) (*store.State, error) {
 	case n.set == nil || !n.set.Behind():
 		return newest, nil
 	default:
-		var latest bool
-		if at, latest = n.set.ReadTime(n, r.rc.level); latest {
+		v := n.set.View(n, r.rc.level)
+		if v.Newest {
 			return newest, nil
 		}
+		at = v.At
 	}
 	st, ok := n.Store().At(at)
 	if !ok {
@@ -198,7 +199,7 @@ func (r *Request) snapshotToRead(newest *store.State, at bson.Timestamp) (*store
 	case n.role == Mongos:
 		at = n.data.snapshotTime(newest.TS)
 	case n.set != nil && n.set.Behind():
-		at, _ = n.set.ReadTime(n, "snapshot")
+		at = n.set.View(n, "snapshot").At
 	default:
 		at = newest.TS
 	}
