@@ -201,6 +201,24 @@ func TestRawBucketWrites(t *testing.T) {
 	}
 }
 
+// bulkWrite writes to buckets, too, and a bucket that was written without validation keeps a field
+// that buckets do not have.
+func TestRawBucketsInBulk(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory(), mongotest.Version("8.2"))
+	c := dialNode(t, d, d.Node(0))
+	s := newRawSeries(t, c, "8.2")
+	reply := s.do(`{"bulkWrite": 1, "ops": [{"update": 0, "filter": {"meta": 1}, "updateMods": {"$set": {"meta": 7}}}, {"delete": 0, "filter": {"meta": 2}}], "nsInfo": [{"ns": "db.c"}], "rawData": true, "$db": "admin"}`)
+	if got := reply.Lookup("nModified").String() + reply.Lookup("nDeleted").String(); got != "11" {
+		t.Errorf("bulkWrite: %v", reply)
+	}
+	s.check("bulkWrite", "1@1 7 10; 2@2 7 20; 3@3 7 30", "7: 1 to 3")
+	s.do(`{"update": "c", "updates": [{"q": {}, "u": {"$set": {"x": 8}}}], "bypassDocumentValidation": true, "rawData": true, "$db": "db"}`)
+	if got := s.list()[0].Lookup("x").String(); got != "8" {
+		t.Errorf("x is %s", got)
+	}
+	s.check("without validation", "1@1 7 10; 2@2 7 20; 3@3 7 30", "7: 1 to 3")
+}
+
 // A bucket is written whole or not at all.
 func TestRawBucketsAreWhole(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory(), mongotest.Version("8.2"))

@@ -112,6 +112,71 @@ func TestEntries(t *testing.T) {
 	}
 }
 
+// What is kept beside a document stays until the document goes, in each state as it was then.
+func TestTags(t *testing.T) {
+	s := New(Options{Tick: testClock()})
+	write := func(ns string, f func(tx *Tx, c *Coll) error) *Coll {
+		t.Helper()
+		if err := s.Write(func(tx *Tx) error { return f(tx, tx.Coll(ns)) }); err != nil {
+			t.Fatal(err)
+		}
+		return s.Latest().Coll("db.d")
+	}
+	check := func(what string, c *Coll, want ...any) {
+		t.Helper()
+		i := 0
+		for scan := NewScan(c, false, nil); ; i++ {
+			rid, _, ok := scan.Next()
+			if !ok {
+				break
+			}
+			if i >= len(want) || c.Tag(rid) != want[i] {
+				t.Errorf("%s: document %d has %v", what, i, c.Tag(rid))
+			}
+		}
+		if i != len(want) {
+			t.Errorf("%s: %d documents", what, i)
+		}
+	}
+	write("", func(tx *Tx, _ *Coll) error {
+		c, err := tx.Create("db.c", Settings{}, IDIndex(nil, nil))
+		for i := 0; i < 4 && err == nil; i++ {
+			if tx.Tag(nil); i%2 == 1 {
+				tx.Tag(i)
+			}
+			c, err = tx.Insert(c, benchDoc(i))
+		}
+		return err
+	})
+	first := s.Latest().Coll("db.c")
+	check("inserted", first, nil, 1, nil, 3)
+	c := write("db.c", func(tx *Tx, c *Coll) error { return tx.Rename(c, "db.d") })
+	check("renamed", c, nil, 1, nil, 3)
+	ids := make([]string, 4)
+	for i := range ids {
+		ids[i], _, _ = c.ByID(benchDoc(i).Lookup("_id"))
+	}
+	c = write("db.d", func(tx *Tx, c *Coll) error {
+		tx.Tag("new")
+		c = tx.Retag(c, ids[:2])
+		c, err := tx.Update(c, ids[2], benchDoc(2), benchDoc(2), true, nil)
+		tx.Tag(nil)
+		if err == nil {
+			_, err = tx.Update(c, ids[3], benchDoc(3), benchDoc(3), true, nil)
+		}
+		return err
+	})
+	check("updated", c, "new", "new", "new", 3)
+	c = write("db.d", func(tx *Tx, c *Coll) error { _, err := tx.Delete(c, ids[0], benchDoc(0)); return err })
+	check("deleted", c, "new", "new", 3)
+	if c.Tag(ids[0]) != nil || c.tags.len() != 3 {
+		t.Errorf("%d tags are left", c.tags.len())
+	}
+	c = write("db.d", func(tx *Tx, c *Coll) error { _, err := tx.Truncate(c); return err })
+	check("emptied", c)
+	check("at first", first, nil, 1, nil, 3)
+}
+
 // What documents of 85 bytes take in the store, beside their size: 64 bytes, and 35 more with an
 // index of numbers. The bounds leave room for what else is allocated meanwhile.
 func TestMemoryOfSmallDocuments(t *testing.T) {
