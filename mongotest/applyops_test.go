@@ -144,3 +144,76 @@ func TestAuthorizationCollections(t *testing.T) {
 		})
 	}
 }
+
+// The oplog has all that a restore needs to make collections and indexes again.
+func TestOplogOfCatalog(t *testing.T) {
+	entry := func(filter, want string) mendStep {
+		return mendStep{cmd: `{"aggregate": "oplog.rs", "pipeline": [{"$match": {"ns": "t.$cmd", ` + filter + `}}, {"$sort": {"ts": -1}}, {"$limit": 1}, {"$replaceWith": "$o"}], "cursor": {}, "$db": "local"}`,
+			want: map[string]string{"cursor.firstBatch.0": want}}
+	}
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "c", "capped": true, "size": 4096, "validator": {"a": 1}, "collation": {"locale": "simple"}, "$db": "t"}`},
+		entry(`"o.create": "c"`, `{"create":"c","capped":true,"size":4096,"validator":{"a":1},"idIndex":{"v":2,"key":{"_id":1},"name":"_id_"}}`),
+		{cmd: `{"create": "k", "clusteredIndex": {"key": {"_id": 1}, "unique": true}, "$db": "t"}`},
+		entry(`"o.create": "k"`, `{"create":"k","clusteredIndex":{"v":2,"key":{"_id":1},"name":"_id_","unique":true}}`),
+		{cmd: `{"create": "v", "viewOn": "c", "pipeline": [], "$db": "t"}`},
+		{cmd: `{"aggregate": "oplog.rs", "pipeline": [{"$match": {"o.create": "v"}}], "cursor": {}, "$db": "local"}`, want: map[string]string{"cursor.firstBatch": "[]"}},
+		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1", "sparse": true}], "$db": "t"}`},
+		entry(`"o.createIndexes": "c"`, `{"createIndexes":"c","v":2,"key":{"a":1},"name":"a_1","sparse":true}`),
+		{cmd: `{"collMod": "c", "index": {"name": "a_1", "expireAfterSeconds": 9}, "$db": "t"}`},
+		entry(`"o.collMod": "c"`, `{"collMod":"c","index":{"name":"a_1","expireAfterSeconds":9}}`),
+		{cmd: `{"dropIndexes": "c", "index": "a_1", "$db": "t"}`},
+		entry(`"o.dropIndexes": "c"`, `{"dropIndexes":"c","index":"a_1"}`),
+		{cmd: `{"create": "d", "$db": "t"}`},
+		{cmd: `{"renameCollection": "t.k", "to": "t.e", "$db": "admin"}`},
+		entry(`"o.renameCollection": "t.k"`, `{"renameCollection":"t.k","to":"t.e","stayTemp":false}`),
+	}, mongotest.ReplicaSet(1))
+}
+
+// Since 5.1 an index becomes one that lets documents expire, and since 6.0 the time is an int32.
+func TestIndexBecomesTTL(t *testing.T) {
+	makeThem := mendStep{cmd: `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}, {"key": {"a": 1, "b": 1}, "name": "ab"}, {"key": {"t": 1}, "name": "t", "expireAfterSeconds": 7.9}], "$db": "t"}`}
+	change := func(name string) string {
+		return `{"collMod": "c", "index": {"name": "` + name + `", "expireAfterSeconds": {"$numberLong": "5"}}, "$db": "t"}`
+	}
+	mendSteps(t, []mendStep{
+		makeThem,
+		{cmd: change("a_1"), want: map[string]string{"expireAfterSeconds_old": "", "expireAfterSeconds_new": "5"}},
+		{cmd: change("ab"), code: 72, text: "TTL indexes are single-field indexes"},
+		{cmd: change("_id_"), code: 72, text: "the _id field does not support TTL indexes"},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$indexStats": {}}, {"$match": {"spec.expireAfterSeconds": {"$type": "int"}}}, {"$sort": {"name": 1}}, {"$project": {"_id": "$name", "s": "$spec.expireAfterSeconds"}}],
+			"cursor": {}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch": `[{"_id":"a_1","s":5},{"_id":"t","s":7}]`}},
+	}, mongotest.Version("6.0"))
+	mendSteps(t, []mendStep{makeThem, {cmd: change("a_1"), code: 72, text: "no expireAfterSeconds field to update"}}, mongotest.Version("5.0"))
+}
+
+// A unique index becomes one that is not, and unique again.
+func TestIndexBecomesUniqueAndBack(t *testing.T) {
+	change := func(option, value string) string {
+		return `{"collMod": "c", "index": {"keyPattern": {"a": 1}, "` + option + `": ` + value + `}, "$db": "t"}`
+	}
+	insert := `{"insert": "c", "documents": [{"a": 1}], "$db": "t"}`
+	mendSteps(t, []mendStep{
+		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1", "unique": true}], "$db": "t"}`},
+		{cmd: insert},
+		{cmd: insert, want: map[string]string{"writeErrors.0.code": "11000"}},
+		{cmd: change("forceNonUnique", "true"), want: map[string]string{"forceNonUnique_new": "true"}},
+		{cmd: insert, want: map[string]string{"writeErrors": ""}},
+		{cmd: `{"listIndexes": "c", "$db": "t"}`, want: map[string]string{"cursor.firstBatch.1.unique": ""}},
+		{cmd: change("prepareUnique", "true")},
+		{cmd: change("unique", "true"), code: 359},
+		{cmd: `{"delete": "c", "deletes": [{"q": {"a": 1}, "limit": 1}], "$db": "t"}`},
+		{cmd: change("unique", "true"), want: map[string]string{"unique_new": "true"}},
+		{cmd: insert, want: map[string]string{"writeErrors.0.code": "11000"}},
+	})
+}
+
+// A tool tells that the measurements of a time series have values of several types.
+func TestMixedSchemaData(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "c", "$db": "t"}`},
+		{cmd: `{"create": "s", "timeseries": {"timeField": "t"}, "$db": "t"}`},
+		{cmd: `{"collMod": "s", "timeseriesBucketsMayHaveMixedSchemaData": true, "$db": "t"}`},
+		{cmd: `{"collMod": "c", "timeseriesBucketsMayHaveMixedSchemaData": true, "$db": "t"}`, code: 72, text: "time-series"},
+	})
+}

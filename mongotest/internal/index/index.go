@@ -486,6 +486,11 @@ func (s *Spec) show(version release.Version, x *store.IndexInfo) bson.Raw {
 				doc = bson.AppendBool(doc, k, true)
 			}
 			continue
+		case "expireAfterSeconds":
+			if s.expire != nil {
+				doc = bson.AppendRawValue(doc, k, ExpireValue(*s.expire, version, v))
+				continue
+			}
 		case "weights", "textIndexVersion":
 			if s.plugin == "text" {
 				continue
@@ -497,6 +502,15 @@ func (s *Spec) show(version release.Version, x *store.IndexInfo) bson.Raw {
 		doc = bson.AppendDocument(doc, "collation", x.Collation.Spec())
 	}
 	return bson.EndDocument(appendPluginOptions(doc, s), at)
+}
+
+// ExpireValue is expireAfterSeconds as indexes show it: since 6.0 as an int32, whatever it was, and
+// before as given.
+func ExpireValue(n int64, version release.Version, given bson.RawValue) bson.RawValue {
+	if !version.AtLeast(6, 0) {
+		return given
+	}
+	return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, int32(max(math.MinInt32, min(n, math.MaxInt32))))}
 }
 
 // appendPluginOptions appends what the special index types fill in.

@@ -142,7 +142,7 @@ func oplog(n *Node) []bson.Raw {
 		if e.TS.Compare(applied) > 0 {
 			break
 		}
-		if e.Op != store.OpTrimmed {
+		if e.Op != store.OpTrimmed && !e.View() { // of a view, there is what is written to system.views
 			docs = append(docs, oplogEntry(e, term))
 		}
 	}
@@ -214,13 +214,23 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 			d = bson.AppendInt32(d, command, 1)
 		case e.Op == store.OpRename:
 			d = bson.AppendString(bson.AppendString(d, command, e.NS()), "to", e.To())
-		default:
-			d = bson.AppendString(d, command, coll)
+			d = append(bson.AppendBool(d, "stayTemp", false), e.More().Elements()...)
+		case e.Op == store.OpDropIndexes:
+			d = bson.AppendRawValue(bson.AppendString(d, command, coll), "index", e.More().Lookup("name"))
+		default: // with the options, the index's definition, or the change
+			d = append(bson.AppendString(d, command, coll), e.More().Elements()...)
+			if e.Op == store.OpCreate && hasIDIndex(e.More()) {
+				collation, _ := e.More().Lookup("collation").Document()
+				d = bson.AppendDocument(d, "idIndex", IDIndexSpec(collation))
+			}
 		}
 		doc = bson.EndDocument(d, o)
 	}
-	if kind == "u" {
+	switch {
+	case kind == "u":
 		doc = bson.AppendDocument(doc, "o2", bsondoc.OrEmpty(e.Key()))
+	case e.Op == store.OpDropIndexes:
+		doc = bson.AppendDocument(doc, "o2", bsondoc.OrEmpty(e.More()))
 	}
 	if s := e.Statement(); s.LSID != nil {
 		doc = bson.AppendDocument(doc, "lsid", s.LSID)
@@ -228,6 +238,12 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 		doc = bson.AppendInt32(doc, "stmtId", s.ID)
 	}
 	return bson.EndDocument(doc, at)
+}
+
+// hasIDIndex reports whether a collection with these options has an index on _id.
+func hasIDIndex(options bson.Raw) bool {
+	without := options.Lookup("autoIndexId")
+	return options.Lookup("clusteredIndex").Type == 0 && options.Lookup("timeseries").Type == 0 && (without.Type == 0 || without.AsBool())
 }
 
 // transactionRecords returns what config.transactions has of each session that wrote with a

@@ -189,6 +189,14 @@ func parseCollMod(r *server.Request, c *store.Coll) (*modification, error) {
 			}
 			m.series, err = arg.Object("collMod.timeseries", v)
 		case "dryRun", "isTimeseriesNamespace", "prepareUnique":
+		case "timeseriesBucketsMayHaveMixedSchemaData":
+			switch {
+			case !r.Node.Config().Version.AtLeast(6, 0):
+				return nil, arg.UnknownField("collMod." + k)
+			case !c.TimeSeries:
+				return nil, bad("option only supported on a time-series collection: %s", k)
+			}
+			_, err = arg.ExtractBool(r.Body, k, false)
 		default:
 			if r.Generic(k) {
 				continue
@@ -222,8 +230,9 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	pattern, byKey := m.index.Lookup("keyPattern").Document()
 	expire, hidden := m.index.Lookup("expireAfterSeconds"), m.index.Lookup("hidden")
 	var prepare, unique bson.RawValue
+	forceNonUnique := false
 	if version.AtLeast(6, 0) {
-		prepare, unique = m.index.Lookup("prepareUnique"), m.index.Lookup("unique")
+		prepare, unique, forceNonUnique = m.index.Lookup("prepareUnique"), m.index.Lookup("unique"), m.index.Lookup("forceNonUnique").AsBool()
 	}
 	hasName, hasKey := !m.index.Lookup("name").IsZero(), !m.index.Lookup("keyPattern").IsZero()
 	switch {
@@ -235,7 +244,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 		return dst, c, bad("Key pattern must be an object.")
 	case hasName && !byName:
 		return dst, c, bad("Index name must be a string.")
-	case expire.Type == 0 && hidden.Type == 0 && prepare.Type == 0 && unique.Type == 0:
+	case expire.Type == 0 && hidden.Type == 0 && prepare.Type == 0 && unique.Type == 0 && !forceNonUnique:
 		if version.AtLeast(6, 0) {
 			return dst, c, bad("no expireAfterSeconds, hidden, unique, or prepareUnique field")
 		}
@@ -272,18 +281,24 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 		}
 	}
 	if expire.Type != 0 {
-		if x.Expire == nil {
+		switch {
+		case x.Expire != nil:
+			dst = bson.AppendRawValue(dst, "expireAfterSeconds_old", spec.Lookup("expireAfterSeconds"))
+		case !version.AtLeast(6, 0):
 			return dst, c, bad("no expireAfterSeconds field to update")
+		case x.IsID:
+			return dst, c, bad("the _id field does not support TTL indexes")
+		case len(x.Fields) != 1:
+			return dst, c, bad("TTL indexes are single-field indexes, compound indexes do not support TTL")
 		}
 		n, _ := arg.Number(expire)
-		dst = bson.AppendRawValue(dst, "expireAfterSeconds_old", spec.Lookup("expireAfterSeconds"))
 		if !version.AtLeast(5, 0) {
 			dst = bson.AppendRawValue(dst, "expireAfterSeconds_new", expire)
 		} else {
 			dst = bson.AppendInt64(dst, "expireAfterSeconds_new", n)
 		}
 		x.Expire = &n
-		spec = setOption(spec, "expireAfterSeconds", bsondoc.Int64Value(n), false)
+		spec = setOption(spec, "expireAfterSeconds", index.ExpireValue(n, version, bsondoc.Int64Value(n)), false)
 	}
 	if prepare.Type != 0 && prepare.AsBool() != x.PrepareUnique {
 		dst = bson.AppendBool(dst, "prepareUnique_old", x.PrepareUnique)
@@ -292,11 +307,36 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 		spec = setOption(spec, "prepareUnique", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, !x.PrepareUnique)
 	}
 	x.Spec = spec
+	if forceNonUnique && x.Unique && !x.IsID { // for mongorestore: documents may break the rule until all of them are there
+		x.Unique, x.Spec = false, setOption(spec, "unique", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, true)
+		c, err := tx.RebuildIndex(c, &x, m.indexChange(x.Name))
+		return bson.AppendBool(dst, "forceNonUnique_new", true), c, err
+	}
 	if unique.AsBool() && !x.Unique {
 		return m.makeUnique(tx, c, &x, dst)
 	}
-	c, err := tx.ModifyIndex(c, &x, m.index)
+	c, err := tx.ModifyIndex(c, &x, m.indexChange(x.Name))
 	return dst, c, err
+}
+
+// indexChange is what the change log has of the change: it names the index, whatever the command
+// did.
+func (m *modification) indexChange(name string) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("index", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str("name", name)
+			for k, v := range m.index.All() {
+				switch k {
+				case "name", "keyPattern":
+					continue
+				case "expireAfterSeconds":
+					n, _ := arg.Number(v)
+					v = bsondoc.Int64Value(n)
+				}
+				d.B = bson.AppendRawValue(d.B, k, v)
+			}
+		}))
+	})
 }
 
 // makeUnique turns an index that was prepared for it into a unique one.
@@ -327,7 +367,7 @@ func (m *modification) makeUnique(tx *store.Tx, c *store.Coll, x *store.IndexInf
 	x.Unique, x.PrepareUnique = true, false
 	yes := bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}
 	x.Spec = setOption(setOption(x.Spec, "prepareUnique", yes, true), "unique", yes, false)
-	c, err = tx.RebuildIndex(c, x, m.index)
+	c, err = tx.RebuildIndex(c, x, m.indexChange(x.Name))
 	return bson.AppendBool(dst, "unique_new", true), c, err
 }
 
