@@ -50,6 +50,7 @@ func TestRoles(t *testing.T) {
 		{"admin", cmd("serverStatus", 1), "monitor cluster backup system root"},
 		{"admin", cmd("setParameter", 1, bson.E{Key: "quiet", Value: false}), "cluster system root"},
 		{"admin", cmd("currentOp", 1), "monitor cluster system root"},
+		{"admin", cmd("listDatabases", 1, bson.E{Key: "authorizedDatabases", Value: true}), "reader writer dba users owner any monitor cluster backup restore system nobody root"},
 	}
 	allow := map[string]*allium.Client{}
 	connect := func(user, password, db string) {
@@ -136,5 +137,59 @@ func TestRolesOfRoles(t *testing.T) {
 	ok(t, do(bson.E{Key: "dropRole", Value: "low"}))
 	if v := role("high").Lookup("roles", "0"); !v.IsZero() {
 		t.Errorf("a dropped role is still granted: %v", v)
+	}
+}
+
+// listDatabases shows whoever may not list databases those that they may read; with
+// authorizedDatabases a user says which of the two lists is meant.
+func TestAuthorizedDatabases(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Auth("root", "secret"), mongotest.InMemory())
+	for name, roles := range map[string][]string{"monitor": {"clusterMonitor"}, "nobody": nil} {
+		if err := d.AddUser(mongotest.User{Name: name, Password: "pw", DB: "admin", Roles: roles}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(user, password string, args ...bson.E) string {
+		u, _ := url.Parse(d.URI())
+		u.User = url.UserPassword(user, password)
+		c, err := allium.Open(u.String(), allium.ClientOptions{Dialer: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(t.Context())
+		if user == "root" {
+			if _, err := c.Database("app").Collection("c").InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reply, err := c.Database("admin").RunCommand(t.Context(), append(bson.D{{Key: "listDatabases", Value: 1}, {Key: "nameOnly", Value: true}}, args...))
+		if err != nil {
+			return err.Error()
+		}
+		var list []string
+		for v := range bson.Raw(reply.Lookup("databases").Value).Values() {
+			name, _ := bson.Raw(v.Value).Lookup("name").StringValue()
+			list = append(list, name)
+		}
+		return strings.Join(list, " ")
+	}
+	mine, every := bson.E{Key: "authorizedDatabases", Value: true}, bson.E{Key: "authorizedDatabases", Value: false}
+	for _, c := range []struct {
+		user, password string
+		args           []bson.E
+		want           string
+	}{
+		{"root", "secret", nil, "admin app config local"},
+		{"root", "secret", []bson.E{every}, "admin app config local"},
+		{"monitor", "pw", nil, "admin app config local"},
+		{"monitor", "pw", []bson.E{every}, "admin app config local"},
+		{"monitor", "pw", []bson.E{mine}, ""}, // it may list them, and read none
+		{"nobody", "pw", nil, ""},
+		{"nobody", "pw", []bson.E{mine}, ""},
+		{"nobody", "pw", []bson.E{every}, "listDatabases on localhost:27017: Unauthorized (13): Insufficient permissions to list all databases"},
+	} {
+		if got := names(c.user, c.password, c.args...); got != c.want {
+			t.Errorf("%s lists with %v %q, want %q", c.user, c.args, got, c.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package mongotest_test
 
 import (
+	"net"
 	"testing"
 
 	"allium/mongotest"
@@ -72,4 +73,55 @@ func TestInactiveTransactions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cluster that one mongos has locked is unlocked by another.
+func TestFsyncThroughMongoses(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(1, 2))
+	first, second := dial(t, d.Hosts()[0]), dial(t, d.Hosts()[1])
+	const lock, unlock = `{"fsync": 1, "lock": true, "$db": "admin"}`, `{"fsyncUnlock": 1, "$db": "admin"}`
+	for i, step := range []struct {
+		conn    net.Conn
+		cmd, ok string
+	}{{first, lock, "1.0"}, {second, unlock, "1.0"}, {first, unlock, "0.0"}} {
+		if got := command(t, step.conn, extJSON(t, step.cmd)).Lookup("ok").String(); got != step.ok {
+			t.Errorf("step %d: %s answers ok: %s, want %s", i, step.cmd, got, step.ok)
+		}
+	}
+}
+
+// The verbosity of the log's components is a tree; what is not named stays as it is, and the top
+// is logLevel.
+func TestLogComponents(t *testing.T) {
+	get := func(want map[string]string) mendStep {
+		return mendStep{cmd: `{"getParameter": 1, "logComponentVerbosity": 1, "logLevel": 1, "$db": "admin"}`, want: want}
+	}
+	set := func(tree string) mendStep {
+		return mendStep{cmd: `{"setParameter": 1, "logComponentVerbosity": ` + tree + `, "$db": "admin"}`}
+	}
+	bad := func(tree string, code int64, text string) mendStep {
+		s := set(tree)
+		s.code, s.text = code, text
+		return s
+	}
+	const top, query, journal, storage = "logComponentVerbosity.verbosity", "logComponentVerbosity.query.verbosity",
+		"logComponentVerbosity.storage.journal.verbosity", "logComponentVerbosity.storage.verbosity"
+	first := set(`{"query": {"verbosity": 2}, "storage": {"journal": 3}}`)
+	first.want = map[string]string{"was.query.verbosity": "-1"}
+	mendSteps(t, []mendStep{
+		get(map[string]string{top: "0", query: "-1", journal: "-1", "logLevel": "0"}),
+		first,
+		get(map[string]string{top: "0", query: "2", journal: "3", storage: "-1"}),
+		set(`{"verbosity": 1, "query": -1}`),
+		get(map[string]string{top: "1", query: "-1", journal: "3", "logLevel": "1"}),
+		{cmd: `{"setParameter": 1, "logLevel": 2, "$db": "admin"}`},
+		get(map[string]string{top: "2", "logLevel": "2"}),
+		bad(`{"query": 1, "poetry": 1}`, 2, "poetry"),
+		bad(`{"storage": {"query": 1}}`, 2, "storage.query"),
+		bad(`{"query": 6}`, 2, "query"),
+		bad(`{"query": "loud"}`, 2, "query"),
+		bad(`3`, 14, ""),
+		get(map[string]string{query: "-1"}),
+		{cmd: `{"getParameter": "*", "$db": "admin"}`, want: map[string]string{journal: "3"}},
+	})
 }

@@ -35,6 +35,7 @@ type Data struct {
 	set      *replica.Set // nil for a standalone
 
 	mu         sync.Mutex
+	fsyncLocks atomic.Int64        // of a cluster: fsync with lock through its mongoses
 	parameters map[string]bson.Raw // that were set with setClusterParameter
 	committed  []func(bson.Timestamp)
 	compatible string // the feature compatibility version that was set; empty: that of the servers

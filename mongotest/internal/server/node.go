@@ -93,7 +93,8 @@ type Node struct {
 	counters      counters
 	establishment establishment
 
-	fsyncLocks atomic.Int64 // fsync with lock; writes are not really held back
+	verbosity  map[string]int32 // of components of the log that are set, by their paths
+	fsyncLocks atomic.Int64     // fsync with lock; writes are not really held back
 
 	mu        sync.Mutex
 	listeners []net.Listener
@@ -141,8 +142,14 @@ func (n *Node) ProcessID() bson.ObjectID {
 // Faults returns the fail points that are set on the node.
 func (n *Node) Faults() *failpoint.Node { return &n.faults }
 
-// FsyncLocks returns how often fsync has locked the node. Writes are not really held back.
-func (n *Node) FsyncLocks() *atomic.Int64 { return &n.fsyncLocks }
+// FsyncLocks returns how often fsync has locked the node, and for a mongos how often any mongos has
+// locked the cluster. Writes are not really held back.
+func (n *Node) FsyncLocks() *atomic.Int64 {
+	if n.Role() == Mongos {
+		return &n.data.fsyncLocks
+	}
+	return &n.fsyncLocks
+}
 
 // Cursors returns the cursors that clients have opened.
 func (n *Node) Cursors() *cursorTable { return &n.cursors }

@@ -61,6 +61,9 @@ func (n *Node) Parameter(name string) (bson.RawValue, bool) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if name == LogVerbosity {
+		return n.logVerbosity(), true
+	}
 	if v, ok := n.params[name]; ok {
 		return v, true
 	}
@@ -78,6 +81,9 @@ func (n *Node) SetParameter(name string, value any) error {
 	v, err := bson.MarshalValue(value)
 	if err != nil {
 		return fmt.Errorf("server parameter %q: %w", name, err)
+	}
+	if name == LogVerbosity {
+		return n.SetLogVerbosity(v)
 	}
 	if v.Type != old.Type && !(v.IsNumber() && old.IsNumber()) {
 		return fmt.Errorf("server parameter %q cannot be %v", name, v)

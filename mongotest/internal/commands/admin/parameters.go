@@ -69,7 +69,7 @@ func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	found := false
 	var ok bool
 	if all {
-		names := append(bsondoc.SortedKeys(server.Parameters), "featureCompatibilityVersion", "authenticationMechanisms", "authSchemaVersion")
+		names := append(bsondoc.SortedKeys(server.Parameters), "featureCompatibilityVersion", "authenticationMechanisms", "authSchemaVersion", server.LogVerbosity)
 		slices.Sort(names)
 		for _, name := range names {
 			dst, _ = appendParameter(r, dst, name)
@@ -122,6 +122,16 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, srverr.New(refusal(r, srverr.InvalidOptions), "attempted to set unrecognized parameter [%s], use help:true to see options ", k)
 		}
 		set := v
+		if k == server.LogVerbosity {
+			if err := r.Node.SetLogVerbosity(v); err != nil {
+				return dst, err
+			}
+			if !found {
+				dst = bson.AppendRawValue(dst, "was", old)
+			}
+			found = true
+			continue
+		}
 		switch old.Type {
 		case bson.TypeInt32, bson.TypeInt64:
 			n, ok := arg.Number(v)

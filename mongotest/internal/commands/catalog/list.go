@@ -207,17 +207,29 @@ var listDatabasesStruct = &idl.Struct{Name: "listDatabases", Fields: map[string]
 func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 	var filter bson.Raw
 	var nameOnly bool
+	var authorized bson.RawValue
 	err := listDatabasesStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
 		switch k {
 		case "filter":
 			filter = v.Value
 		case "nameOnly":
 			nameOnly = v.AsBool()
+		case "authorizedDatabases":
+			authorized = v
 		}
 		return nil
 	})
 	if err != nil {
 		return dst, err
+	}
+	// Who may list databases gets all of them, and others get those that they may read, unless they
+	// say which of the two they want.
+	all := r.May(account.Need{Action: "listDatabases"})
+	if authorized.Type != 0 && authorized.Type != bson.TypeNull {
+		if !authorized.AsBool() && !all {
+			return dst, srverr.New(srverr.Unauthorized, "Insufficient permissions to list all databases")
+		}
+		all = !authorized.AsBool() || !r.Node.Config().Auth
 	}
 	var f *query.Filter
 	if filter != nil {
@@ -235,7 +247,6 @@ func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginArrayElement(dst, "databases")
 	total, n := 0.0, 0
-	all := !r.Node.Config().Auth || r.May(account.Need{Action: "listDatabases"})
 	for _, name := range names {
 		if !all && !r.May(server.Needs("find", name, "")) {
 			continue
