@@ -125,3 +125,29 @@ func TestLogComponents(t *testing.T) {
 		{cmd: `{"getParameter": "*", "$db": "admin"}`, want: map[string]string{journal: "3"}},
 	})
 }
+
+// Through a mongos, statistics tell of each shard what it has, and config.collections leads to the
+// chunks: shells compute the distribution of a collection from both.
+func TestDistributionByShard(t *testing.T) {
+	collStats := `{"aggregate": "c", "pipeline": [{"$collStats": {"storageStats": {}, "count": {}}}, {"$sort": {"shard": 1}}], "cursor": {}, "$db": "t"}`
+	mendSteps(t, []mendStep{
+		{cmd: `{"shardCollection": "t.c", "key": {"k": 1}, "$db": "admin"}`},
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "k": 1}, {"_id": 2, "k": 2}, {"_id": 3, "k": 3}], "$db": "t"}`},
+		{cmd: `{"split": "t.c", "middle": {"k": 3}, "$db": "admin"}`},
+		{cmd: `{"moveChunk": "t.c", "find": {"k": 3}, "to": "sh1", "_waitForDelete": true, "$db": "admin"}`},
+		{cmd: collStats, want: map[string]string{
+			"cursor.firstBatch.0.count": "2", "cursor.firstBatch.0.storageStats.count": "2", "cursor.firstBatch.0.storageStats.size": "42",
+			"cursor.firstBatch.1.count": "1", "cursor.firstBatch.1.storageStats.count": "1", "cursor.firstBatch.1.storageStats.size": "21"}},
+		{cmd: `{"collStats": "c", "$db": "t"}`, want: map[string]string{
+			"count": "3", "size": "63", "nchunks": "2", "shards.sh0.size": "42", "shards.sh1.size": "21", "shards.sh1.count": "1", "shards.sh1.nindexes": "2"}},
+		{cmd: `{"aggregate": "collections", "pipeline": [{"$match": {"_id": "t.c", "timestamp": {"$type": "timestamp"}}},
+			{"$lookup": {"from": "chunks", "localField": "uuid", "foreignField": "uuid", "as": "chunks"}}, {"$project": {"n": {"$size": "$chunks"}}}],
+			"cursor": {}, "$db": "config"}`, want: map[string]string{"cursor.firstBatch.0.n": "2"}},
+	}, mongotest.Sharded(2, 1))
+	mendSteps(t, []mendStep{
+		{cmd: `{"shardCollection": "t.c", "key": {"k": "hashed"}, "$db": "admin"}`}, // chunks on both shards, documents on one
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "k": 1}], "$db": "t"}`},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$collStats": {"storageStats": {}}}, {"$group": {"_id": null, "n": {"$sum": "$storageStats.count"}, "shards": {"$sum": 1}}}],
+			"cursor": {}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.n": "1", "cursor.firstBatch.0.shards": "2"}},
+	}, mongotest.Sharded(2, 1))
+}

@@ -279,7 +279,9 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 		add("collections", func(b *bsondoc.Builder) {
 			b.Str("_id", coll.NS).Value("lastmodEpoch", bson.TypeObjectID, s.Epoch[:])
 			b.B = bson.AppendDateTime(b.B, "lastmod", bson.NewDateTime(time.Unix(int64(coll.Since.T), 0)))
-			if !v5 {
+			if v5 { // with it, shells look for the chunks by their uuid
+				b.B = bson.AppendTimestamp(b.B, "timestamp", coll.Since)
+			} else {
 				b.Flag("dropped", false)
 			}
 			b.Doc("key", s.Key).Flag("unique", s.Unique)

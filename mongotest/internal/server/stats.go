@@ -7,40 +7,34 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// PerShard returns what the shards that have a collection yield, each with its name, or on a mongod
-// the document as it is.
-func (r *Request) PerShard(c *store.Coll, doc bson.Raw) []bson.Raw {
+// PerShard returns what the shards that have a collection yield of it, each with its name, or on a
+// mongod what that yields. The function gets what a shard has of the collection.
+func (r *Request) PerShard(c *store.Coll, document func(part *store.Coll) bson.Raw) []bson.Raw {
 	if r.Node.role != Mongos {
-		return []bson.Raw{doc}
+		return []bson.Raw{document(c)}
 	}
-	counts := map[int]int64{}
+	parts := map[int]*store.Coll{r.FirstShard(): c}
 	if s := sharding.Of(c); s != nil {
+		clear(parts)
 		for _, i := range s.Shards() {
-			counts[i] = 0
-			if part := c.Part(i); part != nil {
-				counts[i] = part.Count()
+			if parts[i] = c.Part(i); parts[i] == nil { // it has a chunk and no document yet
+				parts[i] = &store.Coll{Info: c.Info}
 			}
-		}
-	} else {
-		counts[r.FirstShard()] = 0
-		if c != nil {
-			counts[r.FirstShard()] = c.Count()
 		}
 	}
 	var list []bson.Raw
 	for i := range r.Node.data.shards {
-		if _, ok := counts[i]; !ok {
+		part, ok := parts[i]
+		if !ok {
 			continue
 		}
+		doc := document(part)
 		first := true
 		list = append(list, bsondoc.Build(func(b *bsondoc.Builder) {
 			for k, v := range doc.All() {
-				switch k {
-				case "count":
-					b.B = bsondoc.AppendShortest(b.B, k, counts[i])
-				case "host":
+				if k == "host" {
 					b.Str(k, r.Node.data.shardHost(i))
-				default:
+				} else {
 					b.B = bson.AppendRawValue(b.B, k, v)
 				}
 				if first {

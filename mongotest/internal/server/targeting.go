@@ -138,7 +138,15 @@ func (r *Request) statsOfShards(reply bson.Raw, dst []byte) []byte {
 	}
 	d.B = bson.AppendInt32(d.B, "nchunks", int32(chunks))
 	d.Doc("shards", bsondoc.Build(func(d *bsondoc.Builder) {
-		for _, doc := range r.PerShard(c, reply) {
+		scale, _ := reply.Lookup("scaleFactor").AsInt64()
+		for _, doc := range r.PerShard(c, func(part *store.Coll) bson.Raw {
+			if part == nil {
+				return reply
+			}
+			at, doc := bson.BeginDocument(nil)
+			doc = bson.AppendString(doc, "ns", r.Namespace())
+			return bson.EndDocument(r.AppendCollStats(doc, part, max(scale, 1)), at)
+		}) {
 			d.Doc(bsondoc.MustString(doc.Lookup("shard")), bsondoc.Build(func(d *bsondoc.Builder) {
 				for k, v := range doc.All() {
 					if k != "shard" {

@@ -31,12 +31,14 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 				}
 			}
 		}
-		return pipeline.FromSlice(r.PerShard(c, collStatsDocument(r, ns.String(), c, countOf(c), spec))), nil
+		return pipeline.FromSlice(r.PerShard(c, func(part *store.Coll) bson.Raw {
+			return collStatsDocument(r, ns.String(), part, countOf(part), spec)
+		})), nil
 	case "$indexStats":
 		var docs []bson.Raw
 		if c != nil {
 			for i := range c.Indexes() {
-				docs = append(docs, r.PerShard(c, indexStats(r, &c.Indexes()[i]))...)
+				docs = append(docs, r.PerShard(c, func(*store.Coll) bson.Raw { return indexStats(r, &c.Indexes()[i]) })...)
 			}
 		}
 		return pipeline.FromSlice(docs), nil
