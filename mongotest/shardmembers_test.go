@@ -530,6 +530,28 @@ func TestMajorityReadsOfShards(t *testing.T) {
 	})
 }
 
+// What a majority of every shard has is shown also if a shard has a new primary whose term nobody
+// else knows of yet.
+func TestSnapshotOfShardsAfterElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, c := shardMembers(t)
+		ok(t, run(t, c, withConcern(inserts(11), "majority")))
+		ok(t, run(t, c, withConcern(inserts(1, 2), "majority")))
+		other := d.Shards()[1]
+		for _, n := range other.Nodes() {
+			n.SetLag(time.Hour)
+		}
+		if err := other.Secondaries()[0].StepUp(); err != nil {
+			t.Fatal(err)
+		}
+		for _, level := range []string{"majority", "snapshot"} {
+			if got := results(t, c, finds("", level)); len(got) != 3 {
+				t.Errorf("%s shows %v", level, got)
+			}
+		}
+	})
+}
+
 // A majority read does not show a write that no other member has in the moment in which it becomes
 // visible.
 func TestMajorityReadDuringWrite(t *testing.T) {

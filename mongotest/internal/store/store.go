@@ -223,19 +223,20 @@ func (s *Store) Rollback(ts bson.Timestamp) (after, last bson.Timestamp, err err
 }
 
 // Unchanged returns the last time at which the store was as it was at ts: just before the first
-// change of its next write. It is ts if nothing was written since.
+// change of its next write, and the end of time if nothing was written since.
 func (s *Store) Unchanged(ts bson.Timestamp) bson.Timestamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := s.stateAt(ts) + 1; i < len(s.history) {
-		switch next := s.history[i].first; {
-		case next.I > 0:
-			ts = bson.Timestamp{T: next.T, I: next.I - 1}
-		case next.T > 0:
-			ts = bson.Timestamp{T: next.T - 1, I: 1<<32 - 1}
-		}
+	const end = 1<<32 - 1
+	i := s.stateAt(ts) + 1
+	if i == len(s.history) {
+		return bson.Timestamp{T: end, I: end}
 	}
-	return ts
+	next := s.history[i].first
+	if next.I > 0 {
+		return bson.Timestamp{T: next.T, I: next.I - 1}
+	}
+	return bson.Timestamp{T: next.T - 1, I: end}
 }
 
 // Note adds an entry to the change log that changes no data, and so moves the newest timestamp on.
