@@ -76,6 +76,21 @@ func TestApplyOps(t *testing.T) {
 	}
 }
 
+// A restore replays what happened to the buckets of a time series.
+func TestApplyOpsToBuckets(t *testing.T) {
+	const id, at = `{"$oid": "600000000000000000000001"}`, `{"$date": "2021-01-14T08:25:36.000Z"}`
+	apply := func(op string) string { return `{"applyOps": [` + op + `], "$db": "admin"}` }
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "s", "timeseries": {"timeField": "t"}, "$db": "t"}`},
+		{cmd: apply(`{"op": "i", "ns": "t.system.buckets.s", "o": {"_id": ` + id + `, "control": {"version": 1, "min": {"t": ` + at + `, "x": 1}, "max": {"t": ` + at + `, "x": 1}},
+			"data": {"t": {"0": ` + at + `}, "x": {"0": 1}}}}`)},
+		{cmd: apply(`{"op": "u", "ns": "t.system.buckets.s", "o": {"$v": 2, "diff": {"sdata": {"sx": {"u": {"0": 7}}}}}, "o2": {"_id": ` + id + `}}`)},
+		{cmd: `{"find": "s", "projection": {"_id": 0, "x": 1}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch": `[{"x":7}]`}},
+		{cmd: apply(`{"op": "d", "ns": "t.system.buckets.s", "o": {"_id": ` + id + `}}`)},
+		{cmd: `{"find": "s", "$db": "t"}`, want: map[string]string{"cursor.firstBatch": `[]`}},
+	})
+}
+
 // A validator goes for what a restore replays unless it says otherwise.
 func TestApplyOpsValidator(t *testing.T) {
 	mendSteps(t, []mendStep{

@@ -83,7 +83,7 @@ func (a *oplogApplier) apply(doc bson.Raw) error {
 	if err := namespace.CheckFull(ns); err != nil {
 		return err
 	}
-	if a.r.Node.Store().Latest().Coll(ns) == nil {
+	if st := a.r.Node.Store().Latest(); st.Coll(ns) == nil && a.r.BucketSource(st, ns) == nil {
 		if kind == "d" {
 			return nil // it was done before, and then the collection was dropped
 		}
