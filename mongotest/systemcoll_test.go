@@ -1,7 +1,9 @@
 package mongotest_test
 
 import (
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"allium/mongotest"
@@ -150,4 +152,28 @@ func TestDistributionByShard(t *testing.T) {
 		{cmd: `{"aggregate": "c", "pipeline": [{"$collStats": {"storageStats": {}}}, {"$group": {"_id": null, "n": {"$sum": "$storageStats.count"}, "shards": {"$sum": 1}}}],
 			"cursor": {}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.n": "1", "cursor.firstBatch.0.shards": "2"}},
 	}, mongotest.Sharded(2, 1))
+}
+
+// A configuration with other members is refused, rather than taken for the members that there are.
+func TestReconfigureMembers(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(2))
+	c := dial(t, d.Primary().Addr())
+	member := func(id int, host string) string { return fmt.Sprintf(`{"_id": %d, "host": %q}`, id, host) }
+	first, second, other := member(0, d.Node(0).Addr()), member(1, d.Node(1).Addr()), member(2, "127.0.0.1:1")
+	for i, test := range []struct {
+		members string
+		code    int64
+		text    string
+	}{
+		{first, 103, "members cannot be removed from this set: " + d.Node(1).Addr()},
+		{first + ", " + other, 103, "members cannot be removed from this set: " + d.Node(1).Addr()},
+		{first + ", " + second + ", " + other, 103, "members cannot be added to this set"},
+		{second + ", " + first, 0, ""},
+	} {
+		reply := command(t, c, extJSON(t, fmt.Sprintf(`{"replSetReconfig": {"_id": "rs0", "version": %d, "members": [%s]}, "$db": "admin"}`, 10+i, test.members)))
+		text, _ := reply.Lookup("errmsg").StringValue()
+		if code := int64(errorCode(reply)); code != test.code || !strings.Contains(text, test.text) {
+			t.Errorf("members %s: %d %q, want %d %q", test.members, code, text, test.code, test.text)
+		}
+	}
 }

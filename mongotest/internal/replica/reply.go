@@ -151,14 +151,22 @@ func (s *Set) Reconfigure(cfg bson.Raw) error {
 	if list.Type != bson.TypeArray {
 		return bad("\"members\" had the wrong type. Expected array, found %s", bsontext.TypeName(list.Type))
 	}
+	configs := map[string]bson.Raw{}
 	for e := range bson.Raw(list.Value).Values() {
 		doc := bson.Raw(e.Value)
 		host, _ := doc.Lookup("host").StringValue()
-		for _, m := range s.members {
-			if m.node.Addr() == host {
-				m.reconfigure(doc)
-			}
+		configs[host] = doc
+	}
+	for _, m := range s.members {
+		if configs[m.node.Addr()] == nil {
+			return srverr.New(srverr.NewReplicaSetConfigurationIncompatible, "members cannot be removed from this set: %s is missing", m.node.Addr())
 		}
+	}
+	if len(configs) > len(s.members) {
+		return srverr.New(srverr.NewReplicaSetConfigurationIncompatible, "members cannot be added to this set, which has %d", len(s.members))
+	}
+	for _, m := range s.members {
+		m.reconfigure(configs[m.node.Addr()])
 	}
 	s.modes = map[string]map[string]int{}
 	if v := cfg.Lookup("settings", "getLastErrorModes"); v.Type == bson.TypeEmbeddedDocument {
